@@ -1,0 +1,78 @@
+# Every command that developers and CI use. `make help` lists them.
+
+include tools.mk
+
+SHELL       := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+VERSION := $(shell cat VERSION)
+COMMIT  := $(shell git rev-parse --short HEAD 2>/dev/null || echo unknown)
+LDFLAGS := -s -w -X k8s.io/component-base/version.gitVersion=$(VERSION) -X k8s.io/component-base/version.gitCommit=$(COMMIT)
+GOBUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)'
+
+# The integration suites share two cores with the control planes they run against.
+TEST_TIMEOUT ?= 25m
+FUZZTIME     ?= 30s
+
+.PHONY: help
+help: ## List the commands.
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: ## Show the main job on real control planes on this machine. KEEP=1 leaves it running.
+	@KEEP='$(KEEP)' go run ./test/demo
+
+.PHONY: demo-stop
+demo-stop: ## End what `make demo KEEP=1` left running.
+	@go run ./test/lab down --name demo
+
+.PHONY: build
+build: ## Build both commands into bin/.
+	$(GOBUILD) -o bin/ ./cmd/...
+
+.PHONY: test
+test: test-unit test-integration ## Run all tests: the unit tests first, then the suites against real control planes.
+
+.PHONY: test-unit
+test-unit: ## Run the unit tests, with the race detector.
+	go test -race $$(go list ./... | grep -v /test/integration)
+
+.PHONY: test-integration
+test-integration: ## Run the suites against real control planes (builds them the first time).
+	go run ./test/lab build
+	go test -race -count=1 -timeout=$(TEST_TIMEOUT) -v ./test/integration/...
+
+.PHONY: fuzz
+fuzz: ## Fuzz each target for FUZZTIME (default 30s).
+	@for package in $$(go list ./api/... ./pkg/...); do \
+		for target in $$(go test -list '^Fuzz' $$package | grep '^Fuzz' || true); do \
+			echo "== $$package $$target"; \
+			go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$package; \
+		done; \
+	done
+
+.PHONY: lint
+lint: ## Lint the code and the layout.
+	$(GOLANGCI_LINT) run ./...
+
+.PHONY: format
+format: ## Format the code.
+	$(GOLANGCI_LINT) fmt ./...
+
+.PHONY: tidy
+tidy: ## Tidy go.mod and go.sum.
+	go mod tidy
+
+.PHONY: generate
+generate: ## Generate code.
+	$(CONTROLLER_GEN) object paths=./api/...
+
+.PHONY: verify
+verify: ## What CI runs: tidy, generate, format, lint and test. Fails if that changed a file.
+	@before=$$(git status --porcelain --untracked-files=all; git diff HEAD | git hash-object --stdin); \
+	$(MAKE) tidy generate format lint test; \
+	after=$$(git status --porcelain --untracked-files=all; git diff HEAD | git hash-object --stdin); \
+	if [ "$$before" != "$$after" ]; then \
+		echo "make verify changed files; commit what it made:"; git status --short; git diff HEAD --stat; exit 1; \
+	fi

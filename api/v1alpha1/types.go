@@ -1,0 +1,70 @@
+package v1alpha1
+
+import (
+	kubevirtv1 "kubevirt.io/api/core/v1"
+	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
+)
+
+const (
+	// APIVersion is the apiVersion of a ProviderSpec. Specs written for the driver's predecessor carry none.
+	APIVersion = "kubevirt.machine.gardener.cloud/v1alpha1"
+	// Kind is the kind of a ProviderSpec. Specs written for the driver's predecessor carry none.
+	Kind = "ProviderSpec"
+
+	// TagCluster is the tag, and the label of every object the driver creates, that names the shoot (Gardener's technical
+	// ID). It must be unique per provider namespace.
+	TagCluster = "mcm.gardener.cloud/cluster"
+	// TagRole is the tag, and the label of every machine's objects, that tells worker machines from other objects of the
+	// same shoot. Together with TagCluster it is the selector that listing and deletion trust.
+	TagRole = "mcm.gardener.cloud/role"
+
+	// AnyTopology is the region or zone that means provider nodes without the respective topology label.
+	AnyTopology = "default"
+
+	// SecretKeyKubeconfig is the key of a MachineClass's Secret that holds the kubeconfig of the provider cluster.
+	SecretKeyKubeconfig = "kubeconfig"
+	// SecretKeyUserData is the key of a MachineClass's Secret that holds the user data, in which machine-controller-manager
+	// replaces the bootstrap token and the machine name.
+	SecretKeyUserData = "userData"
+)
+
+// ProviderSpec describes the virtual machines of one MachineClass.
+type ProviderSpec struct {
+	// APIVersion is APIVersion or empty.
+	APIVersion string `json:"apiVersion,omitempty"`
+	// Kind is Kind or empty.
+	Kind string `json:"kind,omitempty"`
+
+	// Region is the value of the label topology.kubernetes.io/region of the provider nodes that may run the machine;
+	// "default" stands for nodes without that label. Required.
+	Region string `json:"region"`
+	// Zone is the value of the label topology.kubernetes.io/zone of the provider nodes that may run the machine; "default"
+	// stands for nodes without that label. Required.
+	Zone string `json:"zone"`
+
+	// Tags become labels of every object of the machine. TagCluster and TagRole are required.
+	Tags map[string]string `json:"tags"`
+
+	// Resources are the requests and limits of the virtual machine's pod, in KubeVirt's terms.
+	Resources kubevirtv1.ResourceRequirements `json:"resources,omitempty"`
+	// CPU is the virtual CPU topology and model, in KubeVirt's terms.
+	CPU *kubevirtv1.CPU `json:"cpu,omitempty"`
+	// Memory is the guest's memory, in KubeVirt's terms. Either its guest or hugepages, or a memory request in Resources,
+	// is required.
+	Memory *kubevirtv1.Memory `json:"memory,omitempty"`
+
+	// RootVolume is the CDI DataVolume that the machine boots from: its source (or sourceRef) and its pvc or storage.
+	RootVolume cdiv1beta1.DataVolumeSpec `json:"rootVolume"`
+
+	// Networks are the Multus networks of the machine. The machine is connected to the provider's pod network too, unless
+	// one of them is the default.
+	Networks []Network `json:"networks,omitempty"`
+}
+
+// Network is a Multus network of the provider cluster.
+type Network struct {
+	// Name is the NetworkAttachmentDefinition: "name", or "namespace/name". Required.
+	Name string `json:"name"`
+	// Default makes this network the machine's primary one, in place of the pod network. At most one network may be it.
+	Default bool `json:"default,omitempty"`
+}

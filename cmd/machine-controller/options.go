@@ -1,0 +1,85 @@
+package main
+
+import (
+	"errors"
+	"time"
+
+	"github.com/gardener/machine-controller-manager/pkg/apis/constants"
+	mcmoptions "github.com/gardener/machine-controller-manager/pkg/util/provider/app/options"
+	"github.com/spf13/pflag"
+	"k8s.io/utils/clock"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/providercluster"
+)
+
+const (
+	// retryFor is how long a blip of the provider cluster is kept from machine-controller-manager, for which every error is a
+	// failed machine.
+	retryFor = 15 * time.Second
+	// initializeWait is how long a worker waits for a machine to be scheduled before it looks after others.
+	initializeWait = 15 * time.Second
+)
+
+// options are the driver's own flags, beside machine-controller-manager's.
+type options struct {
+	providerQPS        float32
+	providerBurst      int
+	unschedulableGrace time.Duration
+	orphanGracePeriod  time.Duration
+	csiDriverName      string
+}
+
+func newOptions() *options {
+	return &options{
+		providerQPS:        100,
+		providerBurst:      200,
+		unschedulableGrace: 30 * time.Second,
+		orphanGracePeriod:  10 * time.Minute,
+		csiDriverName:      "csi.kubevirt.io",
+	}
+}
+
+func (o *options) addFlags(fs *pflag.FlagSet) {
+	fs.Float32Var(&o.providerQPS, "provider-kube-api-qps", o.providerQPS,
+		"Requests per second to the API server of one provider cluster.")
+	fs.IntVar(&o.providerBurst, "provider-kube-api-burst", o.providerBurst,
+		"Requests to the API server of one provider cluster that may exceed --provider-kube-api-qps for a moment.")
+	fs.DurationVar(&o.unschedulableGrace, "unschedulable-grace", o.unschedulableGrace,
+		"How long a machine must have been unschedulable, or out of quota, before that is reported (ResourceExhausted).")
+	fs.DurationVar(&o.orphanGracePeriod, "orphan-grace-period", o.orphanGracePeriod,
+		"How long a VirtualMachine must have been known to have no Machine before it is deleted.")
+	fs.StringVar(&o.csiDriverName, "csi-driver-name", o.csiDriverName,
+		"Name of the CSI driver of the shoot whose volumes' detachment is awaited on drain.")
+}
+
+func (o *options) validate() error {
+	return errors.Join(
+		require(o.providerQPS > 0, "--provider-kube-api-qps must be greater than zero"),
+		require(o.providerBurst > 0, "--provider-kube-api-burst must be greater than zero"),
+		require(o.unschedulableGrace >= 0, "--unschedulable-grace must not be negative"),
+		require(o.orphanGracePeriod >= 0, "--orphan-grace-period must not be negative"),
+		require(o.csiDriverName != "", "--csi-driver-name must not be empty"),
+	)
+}
+
+func require(ok bool, message string) error {
+	if ok {
+		return nil
+	}
+
+	return errors.New(message)
+}
+
+func (o *options) provider(server *mcmoptions.MCServer, clients *kubeconfig.Cache) providercluster.Options {
+	return providercluster.Options{
+		Clients:            clients,
+		Clock:              clock.RealClock{},
+		RetryFor:           retryFor,
+		InitializeWait:     initializeWait,
+		UnschedulableGrace: o.unschedulableGrace,
+		OrphanGracePeriod:  o.orphanGracePeriod,
+		MaxWaiting:         max(1, int(server.ConcurrentNodeSyncs)/2),
+		NeedAddress:        server.TargetKubeconfig == constants.TargetKubeconfigDisabledValue,
+	}
+}

@@ -1,0 +1,46 @@
+package kubevirt
+
+import (
+	"context"
+	"time"
+
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
+)
+
+// CreateMachine creates the machine's Secret and VirtualMachine, or adopts this machine's own. It does not wait for the machine
+// to run.
+//
+// Codes: InvalidArgument (the class, its spec or its Secret is faulty, or KubeVirt refuses the VirtualMachine), AlreadyExists
+// (the name is taken by somebody else's object), Aborted (a machine of this name is being deleted), ResourceExhausted (quota),
+// PermissionDenied, Unauthenticated, FailedPrecondition (the namespace, KubeVirt or CDI is missing) and Unavailable.
+func (p *MachinePlugin) CreateMachine(
+	ctx context.Context, req *driver.CreateMachineRequest,
+) (resp *driver.CreateMachineResponse, err error) {
+	started := time.Now()
+
+	in, err := DecodeCreateMachine(req)
+	if err != nil {
+		return nil, statusFrom(err)
+	}
+
+	defer func() { logged(ctx, "CreateMachine", in.Name, started, err) }()
+
+	machine, err := p.spi.CreateMachine(ctx, in)
+	if err != nil {
+		return nil, statusFrom(err)
+	}
+
+	return &driver.CreateMachineResponse{
+		ProviderID: machine.ProviderID,
+		NodeName:   nodeName(machine),
+		Addresses:  machine.Addresses,
+	}, nil
+}
+
+// nodeName returns the name under which the machine's kubelet registers: the guest's hostname, which is the VirtualMachine's
+// name.
+func nodeName(machine *spi.Machine) string {
+	return machine.Name
+}

@@ -1,0 +1,177 @@
+package kubevirt
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/utils/ptr"
+
+	apiv1alpha1 "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
+	apivalidation "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1/validation"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
+)
+
+const (
+	// Provider is what a MachineClass names as its provider.
+	Provider = "kubevirt"
+	// predecessorProvider is what the MachineClasses of the driver's predecessor name.
+	predecessorProvider = "kubevirtdriver//127.0.0.1:8080"
+
+	// labelMachineDeployment is the label with which Gardener names the MachineDeployment on its machines.
+	labelMachineDeployment = "name"
+	// labelWorkerPool is the label with which Gardener names the worker pool on the shoot's nodes.
+	labelWorkerPool = "worker.gardener.cloud/pool"
+)
+
+// DecodeCreateMachine reads everything that a machine is made of, and validates it. Every fault is named at once. The result
+// shares memory with the request.
+func DecodeCreateMachine(req *driver.CreateMachineRequest) (*spi.CreateMachineInput, error) {
+	if req == nil {
+		return nil, invalid("the request is empty")
+	}
+
+	if req.Machine == nil {
+		return nil, invalid("the request has no Machine")
+	}
+
+	if msgs := validation.IsDNS1123Label(req.Machine.Name); len(msgs) > 0 {
+		return nil, invalid("Machine name %q cannot be a VirtualMachine's and a node's: %s", req.Machine.Name, msgs[0])
+	}
+
+	kubeconfig, err := decodeClass(req.MachineClass, req.Secret)
+	if err != nil {
+		return nil, err
+	}
+
+	userData := req.Secret.Data[apiv1alpha1.SecretKeyUserData]
+	if len(userData) == 0 {
+		return nil, invalid("the MachineClass's Secret lacks the key %s", apiv1alpha1.SecretKeyUserData)
+	}
+
+	spec, err := apiv1alpha1.Decode(req.MachineClass.ProviderSpec.Raw)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", spi.ErrInvalid, err)
+	}
+
+	if errs := apivalidation.ProviderSpec(spec); len(errs) > 0 {
+		return nil, fmt.Errorf("%w: %w", spi.ErrInvalid, errs.ToAggregate())
+	}
+
+	return &spi.CreateMachineInput{
+		Kubeconfig:   kubeconfig,
+		Name:         req.Machine.Name,
+		UID:          req.Machine.UID,
+		Deployment:   req.Machine.Labels[labelMachineDeployment],
+		WorkerPool:   req.Machine.Spec.NodeTemplateSpec.Labels[labelWorkerPool],
+		Architecture: architecture(req.MachineClass),
+		UserData:     userData,
+		Spec:         spec,
+	}, nil
+}
+
+// target is what a call on an existing machine needs.
+type target struct {
+	kubeconfig []byte
+	identity   spi.Identity
+}
+
+// decodeTarget reads it from a request. The Machine comes from outside too: one whose name no VirtualMachine of ours can have
+// does not exist, so that it can be removed.
+func decodeTarget(machine *v1alpha1.Machine, class *v1alpha1.MachineClass, secret *corev1.Secret) (target, error) {
+	if machine == nil || machine.Name == "" {
+		return target{}, invalid("the request has no Machine, or one without a name")
+	}
+
+	if len(validation.IsDNS1123Label(machine.Name)) > 0 {
+		return target{}, fmt.Errorf("%w: no VirtualMachine can be named %q", spi.ErrNotFound, machine.Name)
+	}
+
+	kubeconfig, err := decodeClass(class, secret)
+	if err != nil {
+		return target{}, err
+	}
+
+	id, err := decodeIdentity(class)
+
+	return target{kubeconfig: kubeconfig, identity: id}, err
+}
+
+// decodeClass returns the kubeconfig for a class of this provider.
+func decodeClass(class *v1alpha1.MachineClass, secret *corev1.Secret) ([]byte, error) {
+	if class == nil {
+		return nil, invalid("the request has no MachineClass")
+	}
+
+	if !ours(class) {
+		return nil, invalid("MachineClass %s is of provider %q; set it to %q", class.Name, class.Provider, Provider)
+	}
+
+	if secret == nil || len(secret.Data[apiv1alpha1.SecretKeyKubeconfig]) == 0 {
+		return nil, invalid("the Secret of MachineClass %s lacks the key %s", class.Name, apiv1alpha1.SecretKeyKubeconfig)
+	}
+
+	return secret.Data[apiv1alpha1.SecretKeyKubeconfig], nil
+}
+
+func ours(class *v1alpha1.MachineClass) bool {
+	return class.Provider == "" || class.Provider == Provider || class.Provider == predecessorProvider
+}
+
+// decodeIdentity reads the tags, leniently: deletion must not depend on the rest of the spec.
+func decodeIdentity(class *v1alpha1.MachineClass) (spi.Identity, error) {
+	id := identityOf(class)
+	if id.Cluster == "" || id.Role == "" {
+		return id, invalid("the providerSpec of MachineClass %s lacks tags %s and %s", class.Name, apiv1alpha1.TagCluster, apiv1alpha1.TagRole)
+	}
+
+	return id, nil
+}
+
+func identityOf(class *v1alpha1.MachineClass) spi.Identity {
+	tags := apiv1alpha1.DecodeTags(class.ProviderSpec.Raw)
+
+	return spi.Identity{Cluster: tags[apiv1alpha1.TagCluster], Role: tags[apiv1alpha1.TagRole]}
+}
+
+// decodeObserve reads which machine to look at.
+func (p *MachinePlugin) decodeObserve(
+	machine *v1alpha1.Machine, class *v1alpha1.MachineClass, secret *corev1.Secret,
+) (*spi.ObserveMachineInput, error) {
+	to, err := decodeTarget(machine, class, secret)
+	if err != nil {
+		return nil, err
+	}
+
+	return &spi.ObserveMachineInput{
+		Kubeconfig:      to.kubeconfig,
+		Name:            machine.Name,
+		Identity:        to.identity,
+		Deleting:        machine.DeletionTimestamp != nil,
+		HasProviderID:   machine.Spec.ProviderID != "",
+		CreationTimeout: p.creationTimeout(machine),
+	}, nil
+}
+
+func (p *MachinePlugin) creationTimeout(machine *v1alpha1.Machine) time.Duration {
+	if c := machine.Spec.MachineConfiguration; c != nil && c.MachineCreationTimeout != nil {
+		return c.MachineCreationTimeout.Duration
+	}
+
+	return p.options.CreationTimeout
+}
+
+func architecture(class *v1alpha1.MachineClass) string {
+	if class.NodeTemplate == nil {
+		return ""
+	}
+
+	return ptr.Deref(class.NodeTemplate.Architecture, "")
+}
+
+func invalid(format string, args ...any) error {
+	return fmt.Errorf("%w: "+format, append([]any{spi.ErrInvalid}, args...)...)
+}

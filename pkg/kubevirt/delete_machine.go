@@ -1,0 +1,53 @@
+package kubevirt
+
+import (
+	"context"
+	"time"
+
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
+)
+
+// DeleteMachine removes the machine and returns when nothing of it runs any more. It needs the machine's name, the tags and
+// the kubeconfig only: a class or user data that were broken later do not keep machines alive.
+//
+// Codes: DeadlineExceeded (still being deleted; the text names what blocks), Aborted (an orphan that was seen for the first
+// time), InvalidArgument, PermissionDenied, Unauthenticated, Unavailable.
+func (p *MachinePlugin) DeleteMachine(
+	ctx context.Context, req *driver.DeleteMachineRequest,
+) (resp *driver.DeleteMachineResponse, err error) {
+	started := time.Now()
+
+	in, err := decodeDelete(req)
+	if err != nil {
+		return nil, statusFrom(err)
+	}
+
+	defer func() { logged(ctx, "DeleteMachine", in.Name, started, err) }()
+
+	if err := p.spi.DeleteMachine(ctx, in); err != nil {
+		return nil, statusFrom(err)
+	}
+
+	return &driver.DeleteMachineResponse{}, nil
+}
+
+func decodeDelete(req *driver.DeleteMachineRequest) (*spi.DeleteMachineInput, error) {
+	if req == nil {
+		return nil, invalid("the request is empty")
+	}
+
+	to, err := decodeTarget(req.Machine, req.MachineClass, req.Secret)
+	if err != nil {
+		return nil, err
+	}
+
+	return &spi.DeleteMachineInput{
+		Kubeconfig: to.kubeconfig,
+		Name:       req.Machine.Name,
+		Identity:   to.identity,
+		// The safety controller asks with a Machine that it made up from ListMachines (machine_safety.go): it has no UID.
+		Orphan: req.Machine.UID == "",
+	}, nil
+}

@@ -1,0 +1,48 @@
+package kubevirt
+
+import (
+	"context"
+	"time"
+
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
+)
+
+// GetMachineStatus says whether the machine exists and was scheduled.
+//
+// Codes: NotFound (no VirtualMachine of this name is ours), Uninitialized (not scheduled yet; the response is given too),
+// Aborted (an earlier machine of this name is being deleted), InvalidArgument, PermissionDenied, Unauthenticated, Unavailable.
+func (p *MachinePlugin) GetMachineStatus(
+	ctx context.Context, req *driver.GetMachineStatusRequest,
+) (resp *driver.GetMachineStatusResponse, err error) {
+	started := time.Now()
+
+	if req == nil {
+		return nil, statusFrom(invalid("the request is empty"))
+	}
+
+	in, err := p.decodeObserve(req.Machine, req.MachineClass, req.Secret)
+	if err != nil {
+		return nil, statusFrom(err)
+	}
+
+	defer func() { logged(ctx, "GetMachineStatus", in.Name, started, err) }()
+
+	machine, err := p.spi.GetMachineStatus(ctx, in)
+
+	return statusResponse(machine), statusFrom(err)
+}
+
+// statusResponse returns nil for nil. machine-controller-manager dereferences the response that comes with Uninitialized.
+func statusResponse(machine *spi.Machine) *driver.GetMachineStatusResponse {
+	if machine == nil {
+		return nil
+	}
+
+	return &driver.GetMachineStatusResponse{
+		ProviderID: machine.ProviderID,
+		NodeName:   nodeName(machine),
+		Addresses:  machine.Addresses,
+	}
+}

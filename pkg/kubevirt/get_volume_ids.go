@@ -1,0 +1,29 @@
+package kubevirt
+
+import (
+	"context"
+
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
+)
+
+// GetVolumeIDs returns the volume handles of the persistent volumes of KubeVirt's CSI driver, for which
+// machine-controller-manager waits when it drains a node. Other volumes are left out.
+//
+// Codes: InvalidArgument (an empty request).
+func (p *MachinePlugin) GetVolumeIDs(
+	_ context.Context, req *driver.GetVolumeIDsRequest,
+) (*driver.GetVolumeIDsResponse, error) {
+	if req == nil {
+		return nil, statusFrom(invalid("the request is empty"))
+	}
+
+	ids := []string{}
+
+	for _, spec := range req.PVSpecs {
+		if spec != nil && spec.CSI != nil && spec.CSI.Driver == p.options.CSIDriverName {
+			ids = append(ids, spec.CSI.VolumeHandle)
+		}
+	}
+
+	return &driver.GetVolumeIDsResponse{VolumeIDs: ids}, nil
+}

@@ -1,0 +1,41 @@
+package kubevirt
+
+import (
+	"context"
+	"time"
+
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
+)
+
+// InitializeMachine waits, for seconds, until the machine is scheduled. machine-controller-manager repeats it as long as
+// GetMachineStatus says Uninitialized, so that a machine that is merely slow is a success here.
+//
+// Codes: ResourceExhausted (no provider node has room, or a quota is used up, for longer than a grace period), NotFound,
+// InvalidArgument, PermissionDenied, Unauthenticated, Unavailable.
+func (p *MachinePlugin) InitializeMachine(
+	ctx context.Context, req *driver.InitializeMachineRequest,
+) (resp *driver.InitializeMachineResponse, err error) {
+	started := time.Now()
+
+	if req == nil {
+		return nil, statusFrom(invalid("the request is empty"))
+	}
+
+	in, err := p.decodeObserve(req.Machine, req.MachineClass, req.Secret)
+	if err != nil {
+		return nil, statusFrom(err)
+	}
+
+	defer func() { logged(ctx, "InitializeMachine", in.Name, started, err) }()
+
+	machine, err := p.spi.InitializeMachine(ctx, in)
+	if err != nil {
+		return nil, statusFrom(err)
+	}
+
+	return &driver.InitializeMachineResponse{
+		ProviderID: machine.ProviderID,
+		NodeName:   nodeName(machine),
+		Addresses:  machine.Addresses,
+	}, nil
+}

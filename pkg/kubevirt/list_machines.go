@@ -1,0 +1,52 @@
+package kubevirt
+
+import (
+	"context"
+	"time"
+
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
+	"k8s.io/klog/v2"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
+)
+
+// ListMachines lists the shoot's machines, of all its classes. machine-controller-manager deletes what is listed and unknown
+// to it. For a class of another provider or without tags the list is empty: an error would end its pass for all classes.
+//
+// Codes: InvalidArgument (no kubeconfig, or an unusable one), PermissionDenied, Unauthenticated, Unavailable.
+func (p *MachinePlugin) ListMachines(
+	ctx context.Context, req *driver.ListMachinesRequest,
+) (resp *driver.ListMachinesResponse, err error) {
+	started := time.Now()
+
+	if req == nil || req.MachineClass == nil {
+		return nil, statusFrom(invalid("the request has no MachineClass"))
+	}
+
+	id := identityOf(req.MachineClass)
+	if !ours(req.MachineClass) || id.Cluster == "" || id.Role == "" {
+		klog.FromContext(ctx).Info("Listing no machines for a MachineClass of another provider or without the cluster and role tags",
+			"machineClass", klog.KObj(req.MachineClass), "provider", req.MachineClass.Provider)
+
+		return &driver.ListMachinesResponse{MachineList: map[string]string{}}, nil
+	}
+
+	defer func() { logged(ctx, "ListMachines", "", started, err) }()
+
+	kubeconfig, err := decodeClass(req.MachineClass, req.Secret)
+	if err != nil {
+		return nil, statusFrom(err)
+	}
+
+	machines, err := p.spi.ListMachines(ctx, &spi.ListMachinesInput{Kubeconfig: kubeconfig, Identity: id})
+	if err != nil {
+		return nil, statusFrom(err)
+	}
+
+	list := make(map[string]string, len(machines))
+	for _, machine := range machines {
+		list[machine.ProviderID] = machine.Name
+	}
+
+	return &driver.ListMachinesResponse{MachineList: list}, nil
+}

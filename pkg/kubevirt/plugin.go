@@ -1,0 +1,47 @@
+// Package kubevirt is the MachinePlugin: machine-controller-manager's driver interface. It decodes and validates requests,
+// hands them to the PluginSPI and turns its answers into responses and machine codes. One file is one RPC. cmd/machine-controller
+// runs it. It must not see a client or a type of KubeVirt's API.
+package kubevirt
+
+import (
+	"context"
+	"time"
+
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
+	"k8s.io/klog/v2"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
+)
+
+// Options are the plugin's settings. All are required.
+type Options struct {
+	// CreationTimeout is machine-controller-manager's, for machines that do not have their own.
+	CreationTimeout time.Duration
+	// CSIDriverName is the name of the CSI driver whose volumes GetVolumeIDs answers for.
+	CSIDriverName string
+}
+
+// MachinePlugin implements driver.Driver. It is safe for concurrent use, and never mutates a request.
+type MachinePlugin struct {
+	spi     spi.PluginSPI
+	options Options
+}
+
+var _ driver.Driver = (*MachinePlugin)(nil)
+
+// New returns the plugin in front of a PluginSPI.
+func New(s spi.PluginSPI, options Options) *MachinePlugin {
+	return &MachinePlugin{spi: s, options: options}
+}
+
+// logged logs a call's end, its duration and its outcome. What err says is free of secrets, see statusFrom.
+func logged(ctx context.Context, method, machine string, started time.Time, err error) {
+	log := klog.FromContext(ctx).WithValues("method", method, "machine", machine, "duration", time.Since(started).Round(time.Millisecond))
+	if err != nil {
+		log.V(2).Info("Driver call ended with a code", "err", err)
+
+		return
+	}
+
+	log.V(3).Info("Driver call succeeded")
+}

@@ -1,0 +1,30 @@
+// Package providerid formats and parses the provider ID of a machine. It knows nothing else.
+//
+// The format is frozen for ever: machine-controller-manager deletes the virtual machine of every Machine whose provider ID it
+// no longer recognises. The predecessor of this driver used it, and KubeVirt's cloud-controller-manager
+// (kubevirt/cloud-provider-kubevirt, pkg/provider/instances_v2.go) writes and requires it on Nodes.
+package providerid
+
+import (
+	"fmt"
+	"regexp"
+)
+
+const prefix = "kubevirt://"
+
+var pattern = regexp.MustCompile(`^kubevirt://([0-9A-Za-z_-]+)$`)
+
+// Format returns the provider ID of the machine whose VirtualMachine has the given name.
+func Format(name string) string {
+	return prefix + name
+}
+
+// Parse returns the name of the VirtualMachine that a provider ID names, or an error if it is not one of this driver's.
+func Parse(id string) (string, error) {
+	match := pattern.FindStringSubmatch(id)
+	if match == nil {
+		return "", fmt.Errorf("provider ID %q does not match %s", id, pattern)
+	}
+
+	return match[1], nil
+}

@@ -1,0 +1,122 @@
+package providercluster
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"reflect"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+	kubevirtv1 "kubevirt.io/api/core/v1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/render"
+)
+
+// CreateMachine implements spi.PluginSPI. The Secret comes first: a VirtualMachine without it would start, and hang. Names are
+// fixed, so that a call that was cut off is simply repeated.
+func (p *Provider) CreateMachine(ctx context.Context, in *spi.CreateMachineInput) (*spi.Machine, error) {
+	s, err := p.connect(in.Kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+
+	namespace := s.clients.Namespace
+
+	if err := s.ensureSecret(ctx, render.UserDataSecret(in, namespace), in.Identity()); err != nil {
+		return nil, err
+	}
+
+	if err := s.ensureVirtualMachine(ctx, render.VirtualMachine(in, namespace), in.Identity()); err != nil {
+		return nil, err
+	}
+
+	return machineNamed(in.Name), nil
+}
+
+func (s *session) ensureSecret(ctx context.Context, want *corev1.Secret, id spi.Identity) error {
+	ctx = withoutBodies(ctx)
+
+	err := s.request(ctx, "create Secret "+s.path(want.Name), func(ctx context.Context) error {
+		_, err := s.secrets().Create(ctx, want, strictly())
+
+		return err
+	})
+	if !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+
+	var have *corev1.Secret
+
+	err = s.request(ctx, "get Secret "+s.path(want.Name), func(ctx context.Context) error {
+		have, err = s.secrets().Get(ctx, want.Name, metav1.GetOptions{})
+
+		return err
+	})
+	if err != nil {
+		return err
+	}
+
+	return s.adoptSecret(ctx, have, want, id)
+}
+
+// adoptSecret gives a left-over Secret of this machine the present user data: its bootstrap token may have been replaced.
+func (s *session) adoptSecret(ctx context.Context, have, want *corev1.Secret, id spi.Identity) error {
+	switch {
+	case !render.Owns(id, have.Labels):
+		return fmt.Errorf("%w: Secret %s lacks the tags of this shoot; rename or remove it", spi.ErrForeign, s.path(want.Name))
+	case have.DeletionTimestamp != nil:
+		return fmt.Errorf("%w: Secret %s is being deleted", spi.ErrConflict, s.path(want.Name))
+	case reflect.DeepEqual(have.Data, want.Data) && maps.Equal(have.Labels, want.Labels):
+		return nil
+	}
+
+	have = have.DeepCopy()
+	have.Labels, have.Data = want.Labels, want.Data
+
+	return s.request(ctx, "update Secret "+s.path(want.Name), func(ctx context.Context) error {
+		_, err := s.secrets().Update(ctx, have, metav1.UpdateOptions{})
+
+		return err
+	})
+}
+
+func (s *session) ensureVirtualMachine(ctx context.Context, want *kubevirtv1.VirtualMachine, id spi.Identity) error {
+	err := s.request(ctx, "create VirtualMachine "+s.path(want.Name), func(ctx context.Context) error {
+		_, err := s.virtualMachines().Create(ctx, want, strictly())
+
+		return err
+	})
+	if !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+
+	have, err := s.getVirtualMachine(ctx, want.Name)
+
+	switch {
+	case err != nil:
+		return err
+	case have == nil:
+		return fmt.Errorf("%w: VirtualMachine %s has just been deleted", spi.ErrConflict, s.path(want.Name))
+	case !render.Owns(id, have.Labels):
+		return fmt.Errorf("%w: VirtualMachine %s lacks the tags of this shoot; rename or remove it", spi.ErrForeign, s.path(want.Name))
+	case have.DeletionTimestamp != nil:
+		return fmt.Errorf("%w: VirtualMachine %s is being deleted", spi.ErrConflict, s.path(want.Name))
+	}
+
+	return nil
+}
+
+// strictly makes a provider cluster refuse the fields that its KubeVirt does not know, instead of dropping them.
+func strictly() metav1.CreateOptions {
+	return metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict}
+}
+
+// withoutBodies keeps client-go from logging what is sent and received, which it does at -v=8, Secrets included.
+func withoutBodies(ctx context.Context) context.Context {
+	return klog.NewContext(ctx, logr.Discard())
+}

@@ -1,0 +1,67 @@
+package providercluster
+
+import (
+	"context"
+	"fmt"
+
+	kubevirtv1 "kubevirt.io/api/core/v1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/diagnose"
+)
+
+// GetMachineStatus implements spi.PluginSPI. It never reports what is wrong with a machine: from here, that would cost minutes
+// until the next look. While the machine is not scheduled it sends machine-controller-manager to InitializeMachine, which
+// reports it.
+func (p *Provider) GetMachineStatus(ctx context.Context, in *spi.ObserveMachineInput) (*spi.Machine, error) {
+	s, err := p.connect(in.Kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+
+	vm, err := s.getOurs(ctx, in.Name, in.Identity)
+	if err != nil {
+		return nil, err
+	}
+
+	switch {
+	case in.Deleting:
+		return machineNamed(in.Name), nil
+	case vm.DeletionTimestamp != nil && !in.HasProviderID:
+		return nil, fmt.Errorf("%w: VirtualMachine %s is being deleted", spi.ErrConflict, s.path(in.Name))
+	case p.expired(vm, in):
+		// Only beyond this loop does machine-controller-manager measure its creation timeout.
+		return machineNamed(in.Name), nil
+	}
+
+	instance, err := s.getInstance(ctx, in.Name)
+	if err != nil {
+		return nil, err
+	}
+
+	return p.statusOf(s.path(in.Name), vm, instance)
+}
+
+func (p *Provider) statusOf(
+	path string, vm *kubevirtv1.VirtualMachine, instance *kubevirtv1.VirtualMachineInstance,
+) (*spi.Machine, error) {
+	machine := machineNamed(vm.Name)
+	machine.Addresses = addresses(instance)
+
+	if p.initialized(instance) {
+		p.loop.leave(path)
+
+		return machine, nil
+	}
+
+	if !p.loop.enter(path) && diagnose.Machine(vm, instance) == nil {
+		return machine, nil
+	}
+
+	return machine, fmt.Errorf("%w: VirtualMachine %s is %s", spi.ErrUninitialized, path, vm.Status.PrintableStatus)
+}
+
+// expired says whether the machine has had all the time it was given.
+func (p *Provider) expired(vm *kubevirtv1.VirtualMachine, in *spi.ObserveMachineInput) bool {
+	return p.options.Clock.Since(vm.CreationTimestamp.Time) > in.CreationTimeout
+}

@@ -1,0 +1,108 @@
+package providercluster
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kubevirtv1 "kubevirt.io/api/core/v1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/render"
+)
+
+// getVirtualMachine returns the VirtualMachine of that name, whoever's it is, or nil.
+func (s *session) getVirtualMachine(ctx context.Context, name string) (*kubevirtv1.VirtualMachine, error) {
+	var vm *kubevirtv1.VirtualMachine
+
+	err := s.request(ctx, "get VirtualMachine "+s.path(name), func(ctx context.Context) error {
+		var err error
+		vm, err = s.virtualMachines().Get(ctx, name, metav1.GetOptions{})
+
+		return err
+	})
+	if apierrors.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // The absence of the object is one of its states here, and each caller handles it.
+	}
+
+	if err != nil {
+		return nil, err
+	}
+
+	return vm, nil
+}
+
+// getOurs returns the machine's VirtualMachine, or spi.ErrNotFound if there is none or it is somebody else's.
+func (s *session) getOurs(ctx context.Context, name string, id spi.Identity) (*kubevirtv1.VirtualMachine, error) {
+	vm, err := s.getVirtualMachine(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+
+	if vm == nil || !render.Owns(id, vm.Labels) {
+		return nil, fmt.Errorf("%w: VirtualMachine %s", spi.ErrNotFound, s.path(name))
+	}
+
+	return vm, nil
+}
+
+// getInstance returns the VirtualMachineInstance of that name, or nil.
+func (s *session) getInstance(ctx context.Context, name string) (*kubevirtv1.VirtualMachineInstance, error) {
+	var instance *kubevirtv1.VirtualMachineInstance
+
+	err := s.request(ctx, "get VirtualMachineInstance "+s.path(name), func(ctx context.Context) error {
+		var err error
+		instance, err = s.instances().Get(ctx, name, metav1.GetOptions{})
+
+		return err
+	})
+	if apierrors.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // The absence of the object is one of its states here, and each caller handles it.
+	}
+
+	if err != nil {
+		return nil, err
+	}
+
+	return instance, nil
+}
+
+func (s *session) path(name string) string {
+	return s.clients.Namespace + "/" + name
+}
+
+// initialized says whether nothing is left to wait for: the instance was given to a host, and has an address if that counts.
+func (p *Provider) initialized(instance *kubevirtv1.VirtualMachineInstance) bool {
+	if instance == nil || !wasScheduled(instance) {
+		return false
+	}
+
+	return !p.options.NeedAddress || len(addresses(instance)) > 0
+}
+
+func wasScheduled(instance *kubevirtv1.VirtualMachineInstance) bool {
+	return instance.Status.NodeName != "" || instance.IsFinal()
+}
+
+// addresses returns those of the primary interface.
+func addresses(instance *kubevirtv1.VirtualMachineInstance) []corev1.NodeAddress {
+	if instance == nil {
+		return nil
+	}
+
+	var list []corev1.NodeAddress
+
+	for _, nic := range instance.Status.Interfaces {
+		if nic.Name != render.PrimaryInterface {
+			continue
+		}
+
+		for _, ip := range nic.IPs {
+			list = append(list, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: ip})
+		}
+	}
+
+	return list
+}

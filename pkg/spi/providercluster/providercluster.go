@@ -1,0 +1,93 @@
+// Package providercluster is the PluginSPI on a provider cluster: it ensures, observes, awaits and deletes the objects of a
+// machine. cmd/machine-controller hands it to pkg/kubevirt. It must not know machine-controller-manager, nor its codes.
+//
+// Reads are live and waiting is a watch of single objects: a component that deletes machines must not trust a cache.
+package providercluster
+
+import (
+	"fmt"
+	"time"
+
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/utils/clock"
+	cdiclient "kubevirt.io/client-go/containerizeddataimporter/typed/core/v1beta1"
+	kubevirtclient "kubevirt.io/client-go/kubevirt/typed/core/v1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerid"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
+)
+
+// Options are the provider's dependencies and limits. All are required.
+type Options struct {
+	// Clients makes clients from kubeconfigs.
+	Clients *kubeconfig.Cache
+	// Clock is the time by which grace periods are judged.
+	Clock clock.Clock
+	// RetryFor is how long passing failures of the provider cluster are retried inside a call.
+	RetryFor time.Duration
+	// InitializeWait is how long InitializeMachine waits for the machine to be scheduled.
+	InitializeWait time.Duration
+	// UnschedulableGrace is how long a failure must have stood before it is reported.
+	UnschedulableGrace time.Duration
+	// OrphanGracePeriod is how long before its removal a machine without a Machine object must have been seen as such.
+	OrphanGracePeriod time.Duration
+	// MaxWaiting is how many calls of InitializeMachine may wait at the same time; the others look once.
+	MaxWaiting int
+	// NeedAddress makes a machine count as scheduled only when it has an address: without a target cluster nobody asks
+	// for the address again.
+	NeedAddress bool
+}
+
+// Provider implements spi.PluginSPI.
+type Provider struct {
+	options Options
+	waiters chan struct{}
+	loop    *creationLoop
+}
+
+var _ spi.PluginSPI = (*Provider)(nil)
+
+// New returns a provider.
+func New(options Options) *Provider {
+	return &Provider{
+		options: options,
+		waiters: make(chan struct{}, options.MaxWaiting),
+		loop:    newCreationLoop(options.Clock),
+	}
+}
+
+// session is the provider cluster and namespace that one call works on.
+type session struct {
+	clients  *kubeconfig.Clients
+	retryFor time.Duration
+}
+
+func (p *Provider) connect(raw []byte) (*session, error) {
+	clients, err := p.options.Clients.For(raw)
+	if err != nil {
+		return nil, fmt.Errorf("%w: kubeconfig of the provider cluster: %w", spi.ErrInvalid, err)
+	}
+
+	return &session{clients: clients, retryFor: p.options.RetryFor}, nil
+}
+
+func (s *session) virtualMachines() kubevirtclient.VirtualMachineInterface {
+	return s.clients.KubeVirt.KubevirtV1().VirtualMachines(s.clients.Namespace)
+}
+
+func (s *session) instances() kubevirtclient.VirtualMachineInstanceInterface {
+	return s.clients.KubeVirt.KubevirtV1().VirtualMachineInstances(s.clients.Namespace)
+}
+
+func (s *session) dataVolumes() cdiclient.DataVolumeInterface {
+	return s.clients.CDI.CdiV1beta1().DataVolumes(s.clients.Namespace)
+}
+
+func (s *session) secrets() corev1client.SecretInterface {
+	return s.clients.Kubernetes.CoreV1().Secrets(s.clients.Namespace)
+}
+
+func machineNamed(name string) *spi.Machine {
+	return &spi.Machine{Name: name, ProviderID: providerid.Format(name)}
+}

@@ -1,0 +1,54 @@
+package render
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"regexp"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// uidDigits is how much of the Machine's UID a DataVolume's name carries.
+const uidDigits = 5
+
+var uidPrefix = regexp.MustCompile(`^[0-9a-f]{5}`)
+
+// SecretName returns the name of a machine's user data Secret.
+func SecretName(machine string) string {
+	return objectName(machine, "userdata")
+}
+
+// RootVolumeName returns the name of a machine's root DataVolume. It carries a part of the Machine's UID, since KubeVirt lets
+// CDI adopt a left-over claim of the same name, with its old content.
+func RootVolumeName(machine string, uid types.UID) string {
+	return objectName(machine, shortUID(uid)+"-root")
+}
+
+// objectName joins a machine's name and a suffix to a DNS label. A name that would be too long is cut, and keeps a hash of
+// the whole in place of what was cut.
+func objectName(machine, suffix string) string {
+	name := machine + "-" + suffix
+	if len(name) <= validation.DNS1123LabelMaxLength {
+		return name
+	}
+
+	hash := digest(machine)[:8]
+	keep := validation.DNS1123LabelMaxLength - len(suffix) - len(hash) - 2
+
+	return machine[:keep] + "-" + hash + "-" + suffix
+}
+
+func shortUID(uid types.UID) string {
+	if prefix := uidPrefix.FindString(string(uid)); prefix != "" {
+		return prefix
+	}
+
+	return digest(string(uid))[:uidDigits]
+}
+
+func digest(s string) string {
+	sum := sha256.Sum256([]byte(s))
+
+	return hex.EncodeToString(sum[:])
+}

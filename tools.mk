@@ -1,0 +1,4 @@
+# The only place where tool versions are pinned. Each tool is built by Go, through the Go module proxy, when it is first used.
+
+GOLANGCI_LINT  := go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.11.0
+CONTROLLER_GEN := go run sigs.k8s.io/controller-tools/cmd/controller-gen@v0.19.0
