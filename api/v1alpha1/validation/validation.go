@@ -135,7 +135,7 @@ func networks(list []v1alpha1.Network, path *field.Path) field.ErrorList {
 		if network.Name == "" {
 			errs = append(errs, field.Required(entry.Child("name"), `name a NetworkAttachmentDefinition: "name" or "namespace/name"`))
 		} else if seen[network.Name] {
-			errs = append(errs, field.Duplicate(entry.Child("name"), network.Name))
+			errs = append(errs, field.Forbidden(entry.Child("name"), "network "+network.Name+" is listed already; list it once"))
 		}
 
 		seen[network.Name] = true

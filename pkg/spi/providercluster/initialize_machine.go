@@ -85,7 +85,7 @@ func (p *Provider) awaitScheduled(ctx context.Context, s *session, seen *sightin
 
 	vms, err := s.virtualMachines().Watch(ctx, metav1.SingleObject(seen.vm.ObjectMeta))
 	if err != nil {
-		return nil // The reads have just succeeded: whatever this is, the next call's report it if it stays.
+		return nil // The reads have just succeeded: whatever this is, the next call reports it if it stays.
 	}
 	defer vms.Stop()
 

@@ -1,0 +1,106 @@
+package validation_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/utils/ptr"
+	kubevirtv1 "kubevirt.io/api/core/v1"
+	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1/validation"
+)
+
+func validSpec() *v1alpha1.ProviderSpec {
+	return &v1alpha1.ProviderSpec{
+		Region: "eu",
+		Zone:   "eu-1",
+		Tags:   map[string]string{v1alpha1.TagCluster: "shoot--p--s", v1alpha1.TagRole: "node"},
+		Memory: &kubevirtv1.Memory{Guest: ptr.To(resource.MustParse("1Gi"))},
+		RootVolume: cdiv1beta1.DataVolumeSpec{
+			Source:  &cdiv1beta1.DataVolumeSource{PVC: &cdiv1beta1.DataVolumeSourcePVC{Name: "image"}},
+			Storage: &cdiv1beta1.StorageSpec{},
+		},
+	}
+}
+
+func TestProviderSpec(t *testing.T) {
+	t.Parallel()
+
+	tests := map[string]struct {
+		reason string
+		change func(*v1alpha1.ProviderSpec)
+		want   []string
+	}{
+		"Valid": {reason: "the base of all cases is valid", change: func(*v1alpha1.ProviderSpec) {}},
+		"DefaultTopology": {reason: "default stands for unlabelled nodes", change: func(s *v1alpha1.ProviderSpec) {
+			s.Region, s.Zone = v1alpha1.AnyTopology, v1alpha1.AnyTopology
+		}},
+		"OwnTypeMeta": {reason: "the spec may say what it is", change: func(s *v1alpha1.ProviderSpec) {
+			s.APIVersion, s.Kind = v1alpha1.APIVersion, v1alpha1.Kind
+		}},
+		"ForeignTypeMeta": {reason: "another driver's spec is refused", change: func(s *v1alpha1.ProviderSpec) {
+			s.APIVersion, s.Kind = "aws/v1", "MachineConfig"
+		}, want: []string{"providerSpec.apiVersion", "providerSpec.kind"}},
+		"Everything missing": {
+			reason: "all faults are named at once",
+			change: func(s *v1alpha1.ProviderSpec) { *s = v1alpha1.ProviderSpec{} },
+			want: []string{
+				"providerSpec.region", "providerSpec.zone",
+				"providerSpec.tags[mcm.gardener.cloud/cluster]", "providerSpec.tags[mcm.gardener.cloud/role]",
+				"providerSpec.memory.guest", "providerSpec.rootVolume.source", "providerSpec.rootVolume.storage",
+			},
+		},
+		"ZoneNoLabel": {reason: "a zone is a label value", change: func(s *v1alpha1.ProviderSpec) {
+			s.Zone = "zone a"
+		}, want: []string{"providerSpec.zone"}},
+		"TagNoLabel": {reason: "tags become labels", change: func(s *v1alpha1.ProviderSpec) {
+			s.Tags["x"] = "a,"
+		}, want: []string{"providerSpec.tags"}},
+		"ReservedTag": {reason: "a tag must not override the driver's labels", change: func(s *v1alpha1.ProviderSpec) {
+			s.Tags["kubevirt.machine.gardener.cloud/machine"] = "other"
+		}, want: []string{"providerSpec.tags[kubevirt.machine.gardener.cloud/machine]"}},
+		"MemoryByRequest": {reason: "the predecessor's specs have requests only", change: func(s *v1alpha1.ProviderSpec) {
+			s.Memory = nil
+			s.Resources.Requests = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")}
+		}},
+		"MemoryByHugepages": {reason: "KubeVirt takes the guest's memory from hugepages' request", change: func(s *v1alpha1.ProviderSpec) {
+			s.Memory = &kubevirtv1.Memory{Hugepages: &kubevirtv1.Hugepages{PageSize: "2Mi"}}
+		}},
+		"BothSources": {reason: "the machine boots from one source", change: func(s *v1alpha1.ProviderSpec) {
+			s.RootVolume.SourceRef = &cdiv1beta1.DataVolumeSourceRef{Kind: "DataSource", Name: "x"}
+		}, want: []string{"providerSpec.rootVolume.sourceRef"}},
+		"EmptySource": {reason: "a source without a kind is none", change: func(s *v1alpha1.ProviderSpec) {
+			s.RootVolume.Source = &cdiv1beta1.DataVolumeSource{}
+		}, want: []string{"providerSpec.rootVolume.source"}},
+		"PVCAndStorage": {reason: "CDI takes one of them", change: func(s *v1alpha1.ProviderSpec) {
+			s.RootVolume.PVC = &corev1.PersistentVolumeClaimSpec{}
+		}, want: []string{"providerSpec.rootVolume.pvc"}},
+		"TwoDefaults": {reason: "a machine has one primary network", change: func(s *v1alpha1.ProviderSpec) {
+			s.Networks = []v1alpha1.Network{{Name: "a", Default: true}, {Name: "b", Default: true}}
+		}, want: []string{"providerSpec.networks[1].default"}},
+		"NetworkNames": {reason: "networks are named, once", change: func(s *v1alpha1.ProviderSpec) {
+			s.Networks = []v1alpha1.Network{{Name: "a"}, {Name: "a"}, {}}
+		}, want: []string{"providerSpec.networks[1].name", "providerSpec.networks[2].name"}},
+	}
+
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			spec := validSpec()
+			tc.change(spec)
+
+			var got []string
+			for _, err := range validation.ProviderSpec(spec) {
+				got = append(got, err.Field)
+				require.NotEmpty(t, err.Detail, "every error has a remedy")
+			}
+
+			require.ElementsMatch(t, tc.want, got, tc.reason)
+		})
+	}
+}

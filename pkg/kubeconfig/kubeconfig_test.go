@@ -1,0 +1,143 @@
+package kubeconfig_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
+)
+
+const secretToken = "s3cr3t-t0k3n"
+
+type object = map[string]any
+
+// config returns a kubeconfig with a valid cluster and user, changed by the given function.
+func config(t *testing.T, change func(cluster, user, context object)) []byte {
+	t.Helper()
+
+	cluster := object{"server": "https://127.0.0.1:6443"}
+	user := object{"token": secretToken}
+	context := object{"cluster": "c", "user": "u", "namespace": "machines"}
+	change(cluster, user, context)
+
+	raw, err := json.Marshal(object{
+		"apiVersion": "v1", "kind": "Config", "current-context": "x",
+		"clusters": []object{{"name": "c", "cluster": cluster}},
+		"users":    []object{{"name": "u", "user": user}},
+		"contexts": []object{{"name": "x", "context": context}},
+	})
+	require.NoError(t, err)
+
+	return raw
+}
+
+func TestRESTConfig(t *testing.T) {
+	t.Parallel()
+
+	raw := config(t, func(cluster, user, _ object) {
+		cluster["certificate-authority-data"] = []byte("ca")
+		cluster["tls-server-name"] = "provider"
+		user["username"], user["password"] = "name", "word"
+	})
+
+	got, namespace, err := kubeconfig.RESTConfig(raw)
+	require.NoError(t, err)
+	require.Equal(t, "machines", namespace)
+	require.Equal(t, "https://127.0.0.1:6443", got.Host)
+	require.Equal(t, secretToken, got.BearerToken)
+	require.Equal(t, "provider", got.ServerName)
+	require.Equal(t, []byte("ca"), got.CAData)
+	require.Equal(t, "name", got.Username)
+}
+
+func TestRESTConfigWithoutNamespace(t *testing.T) {
+	t.Parallel()
+
+	_, namespace, err := kubeconfig.RESTConfig(config(t, func(_, _, context object) { delete(context, "namespace") }))
+	require.NoError(t, err)
+	require.Equal(t, "default", namespace)
+}
+
+func TestRESTConfigRefuses(t *testing.T) {
+	t.Parallel()
+
+	tests := map[string]struct {
+		reason string
+		change func(cluster, user, context object)
+		names  string
+	}{
+		"Exec": {"it would run a program beside other shoots' secrets", func(_, u, _ object) {
+			u["exec"] = object{"command": "sh", "apiVersion": "client.authentication.k8s.io/v1"}
+		}, "exec"},
+		"AuthProvider": {"so would this", func(_, u, _ object) { u["auth-provider"] = object{"name": "gcp"} }, "auth-provider"},
+		"TokenFile":    {"it would read a file of the seed", func(_, u, _ object) { u["tokenFile"] = "/etc/passwd" }, "tokenFile"},
+		"CertFile":     {"as above", func(_, u, _ object) { u["client-certificate"] = "/etc/passwd" }, "client-certificate"},
+		"KeyFile":      {"as above", func(_, u, _ object) { u["client-key"] = "/etc/passwd" }, "client-key"},
+		"CAFile":       {"as above", func(c, _, _ object) { c["certificate-authority"] = "/etc/passwd" }, "certificate-authority"},
+		"Impersonate":  {"the identity is the user's own", func(_, u, _ object) { u["as"] = "admin" }, "act-as"},
+		"Proxy":        {"it would lead the driver elsewhere", func(c, _, _ object) { c["proxy-url"] = "http://127.0.0.1" }, "proxy-url"},
+		"Insecure":     {"the server must be known", func(c, _, _ object) { c["insecure-skip-tls-verify"] = true }, "insecure-skip-tls-verify"},
+		"HTTP":         {"credentials must not travel in clear", func(c, _, _ object) { c["server"] = "http://127.0.0.1" }, "server"},
+		"NoServer":     {"there must be a server", func(c, _, _ object) { delete(c, "server") }, "server"},
+		"NoCluster":    {"the context must lead somewhere", func(_, _, x object) { x["cluster"] = "other" }, "clusters"},
+		"NoUser":       {"the context must lead somewhere", func(_, _, x object) { x["user"] = "other" }, "users"},
+	}
+
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			_, _, err := kubeconfig.RESTConfig(config(t, tc.change))
+			require.ErrorContains(t, err, tc.names, tc.reason)
+			require.NotContains(t, err.Error(), secretToken, "errors reach the shoot's status")
+		})
+	}
+}
+
+func TestErrorsNeverQuoteTheKubeconfig(t *testing.T) {
+	t.Parallel()
+
+	for _, raw := range []string{
+		"", secretToken, "{" + secretToken, "users: " + secretToken, `{"apiVersion":"v1","kind":"` + secretToken + `"}`,
+		string(config(t, func(_, user, _ object) { user["client-key-data"] = secretToken })),
+		string(config(t, func(_, user, _ object) {
+			user["client-key-data"], user["client-certificate-data"] = []byte(secretToken), []byte(secretToken)
+		})),
+	} {
+		_, err := kubeconfig.NewCache(kubeconfig.Options{QPS: 1, Burst: 1}).For([]byte(raw))
+		require.Error(t, err, strings.ReplaceAll(raw, secretToken, "TOKEN"))
+		require.NotContains(t, err.Error(), secretToken)
+	}
+}
+
+func TestCacheKeepsClientsByContent(t *testing.T) {
+	t.Parallel()
+
+	cache := kubeconfig.NewCache(kubeconfig.Options{QPS: 1, Burst: 1})
+	raw := config(t, func(_, _, _ object) {})
+
+	first, err := cache.For(raw)
+	require.NoError(t, err)
+	again, err := cache.For(append([]byte(nil), raw...))
+	require.NoError(t, err)
+	rotated, err := cache.For(config(t, func(_, user, _ object) { user["token"] = "new" }))
+	require.NoError(t, err)
+
+	require.Same(t, first, again)
+	require.NotSame(t, first, rotated)
+}
+
+func FuzzRESTConfig(f *testing.F) {
+	f.Add([]byte(`{"apiVersion":"v1","kind":"Config","current-context":"x","contexts":[{"name":"x","context":{"cluster":"c","user":"u"}}]}`))
+	f.Add([]byte("null"))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		got, _, err := kubeconfig.RESTConfig(raw)
+		if err == nil {
+			require.True(t, strings.HasPrefix(strings.ToLower(got.Host), "https://"))
+			require.Nil(t, got.ExecProvider)
+		}
+	})
+}

@@ -1,0 +1,142 @@
+package render_test
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/yaml"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/render"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+const uid = types.UID("0a1b2c3d-0000-4000-8000-000000000000")
+
+// TestGolden renders each spec of testdata/*.spec.yaml, and compares with testdata/*.golden.yaml. The integration suite has
+// the real virt-api accept the golden files.
+func TestGolden(t *testing.T) {
+	t.Parallel()
+
+	specs, err := filepath.Glob("testdata/*.spec.yaml")
+	require.NoError(t, err)
+	require.NotEmpty(t, specs)
+
+	for _, path := range specs {
+		t.Run(strings.TrimSuffix(filepath.Base(path), ".spec.yaml"), func(t *testing.T) {
+			t.Parallel()
+
+			raw, err := os.ReadFile(path)
+			require.NoError(t, err)
+			raw, err = yaml.YAMLToJSONStrict(raw)
+			require.NoError(t, err)
+
+			in := input(t, raw)
+			got := marshal(t, render.UserDataSecret(in, "machines")) + "---\n" + marshal(t, render.VirtualMachine(in, "machines"))
+			golden := strings.Replace(path, ".spec.", ".golden.", 1)
+
+			if *update {
+				require.NoError(t, os.WriteFile(golden, []byte(got), 0o600))
+			}
+
+			want, err := os.ReadFile(golden)
+			require.NoError(t, err)
+			require.Equal(t, string(want), got)
+		})
+	}
+}
+
+func input(t *testing.T, raw []byte) *spi.CreateMachineInput {
+	t.Helper()
+
+	spec, err := v1alpha1.Decode(raw)
+	require.NoError(t, err)
+
+	return &spi.CreateMachineInput{
+		Name: "pool-z1-5f4d8-abcde", UID: uid, Deployment: "pool-z1", WorkerPool: "pool", Architecture: "amd64",
+		UserData: []byte("#cloud-config\n"), Spec: spec,
+	}
+}
+
+func marshal(t *testing.T, object any) string {
+	t.Helper()
+
+	text, err := yaml.Marshal(object)
+	require.NoError(t, err)
+
+	return string(text)
+}
+
+func TestRenderSharesNothingWithItsInput(t *testing.T) {
+	t.Parallel()
+
+	in := input(t, []byte(`{"tags":{"mcm.gardener.cloud/cluster":"c"},"cpu":{"cores":1},"rootVolume":{"source":{"http":{"url":"a"}}}}`))
+	vm := render.VirtualMachine(in, "machines")
+	vm.Labels["x"], vm.Spec.Template.ObjectMeta.Labels["y"] = "x", "y"
+	vm.Spec.Template.Spec.Domain.CPU.Cores = 7
+	vm.Spec.DataVolumeTemplates[0].Spec.Source.HTTP.URL = "b"
+
+	require.Equal(t, map[string]string{v1alpha1.TagCluster: "c"}, in.Spec.Tags)
+	require.NotContains(t, vm.Labels, "y")
+	require.Equal(t, uint32(1), in.Spec.CPU.Cores)
+	require.Equal(t, "a", in.Spec.RootVolume.Source.HTTP.URL)
+}
+
+func TestOwns(t *testing.T) {
+	t.Parallel()
+
+	id := spi.Identity{Cluster: "c", Role: "node"}
+	tests := map[string]struct {
+		reason string
+		id     spi.Identity
+		labels map[string]string
+		want   bool
+	}{
+		"Ours":        {"both tags equal, as on the predecessor's VMs", id, map[string]string{v1alpha1.TagCluster: "c", v1alpha1.TagRole: "node"}, true},
+		"OtherShoot":  {"another shoot's", id, map[string]string{v1alpha1.TagCluster: "d", v1alpha1.TagRole: "node"}, false},
+		"OtherRole":   {"golden images have no role", id, map[string]string{v1alpha1.TagCluster: "c"}, false},
+		"NoLabels":    {"somebody's VM", id, nil, false},
+		"NoIdentity":  {"an empty identity owns nothing", spi.Identity{}, nil, false},
+		"EmptyValues": {"empty labels match no identity", spi.Identity{}, map[string]string{v1alpha1.TagCluster: "", v1alpha1.TagRole: ""}, false},
+	}
+
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			require.Equal(t, tc.want, render.Owns(tc.id, tc.labels), tc.reason)
+		})
+	}
+}
+
+func TestNames(t *testing.T) {
+	t.Parallel()
+
+	require.Equal(t, "m-userdata", render.SecretName("m"))
+	require.Equal(t, "m-0a1b2-root", render.RootVolumeName("m", uid))
+	require.NotEqual(t, render.RootVolumeName("m", "1"), render.RootVolumeName("m", "2"), "a left-over volume of the same name is never adopted")
+
+	long := strings.Repeat("a", 62)
+	require.NotEqual(t, render.SecretName(long+"b"), render.SecretName(long+"c"), "names that differ at the end only stay different")
+}
+
+func FuzzNames(f *testing.F) {
+	f.Add("pool-z1-5f4d8-abcde", "0a1b2c3d-0000-4000-8000-000000000000")
+	f.Add(strings.Repeat("a", 63), "")
+	f.Fuzz(func(t *testing.T, machine, uid string) {
+		if len(validation.IsDNS1123Label(machine)) > 0 {
+			return
+		}
+
+		for _, name := range []string{render.SecretName(machine), render.RootVolumeName(machine, types.UID(uid))} {
+			require.Empty(t, validation.IsDNS1123Label(name), name)
+		}
+	})
+}
