@@ -1,0 +1,218 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/machinecodes/codes"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
+)
+
+// runControllers starts machine-controller-manager and the sidecar for the shoot, until the test ends.
+func (s *shoot) runControllers(t *testing.T, sidecarArgs ...string) {
+	t.Helper()
+
+	manager, err := lab.StartMachineControllerManager(t.Context(), s.Shoot)
+	require.NoError(t, err)
+
+	controller, err := lab.StartSidecar(t.Context(), s.Shoot, sidecar, sidecarArgs...)
+	require.NoError(t, err)
+
+	t.Cleanup(func() {
+		require.NoError(t, controller.Stop(context.WithoutCancel(t.Context())))
+		require.NoError(t, manager.Stop(context.WithoutCancel(t.Context())))
+	})
+}
+
+// applyExample creates what kubernetes/example holds, for this shoot.
+func (s *shoot) applyExample(t *testing.T) {
+	t.Helper()
+
+	credentials := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: "cloudprovider"},
+		Data:       map[string][]byte{"kubeconfig": s.ProviderKubeconfig},
+	}
+	_, err := s.target.CoreV1().Secrets(s.Namespace).Create(t.Context(), credentials, metav1.CreateOptions{})
+	require.NoError(t, err)
+
+	for _, document := range s.example(t, "userdata.yaml") {
+		secret := &corev1.Secret{}
+		require.NoError(t, yaml.UnmarshalStrict(document, secret))
+		_, err := s.target.CoreV1().Secrets(s.Namespace).Create(t.Context(), secret, metav1.CreateOptions{})
+		require.NoError(t, err)
+	}
+
+	for _, document := range s.example(t, "machineclasses.yaml") {
+		class := &v1alpha1.MachineClass{}
+		require.NoError(t, yaml.UnmarshalStrict(document, class))
+		_, err := s.mcm.MachineV1alpha1().MachineClasses(s.Namespace).Create(t.Context(), class, metav1.CreateOptions{})
+		require.NoError(t, err)
+	}
+
+	for _, document := range s.example(t, "machinedeployments.yaml") {
+		deployment := &v1alpha1.MachineDeployment{}
+		require.NoError(t, yaml.UnmarshalStrict(document, deployment))
+		_, err := s.mcm.MachineV1alpha1().MachineDeployments(s.Namespace).Create(t.Context(), deployment, metav1.CreateOptions{})
+		require.NoError(t, err)
+	}
+}
+
+// example returns the documents of a file of kubernetes/example, with this shoot's name in them.
+func (s *shoot) example(t *testing.T, file string) [][]byte {
+	t.Helper()
+
+	text := string(repositoryFile(t, "kubernetes/example/"+file))
+	if strings.Contains(text, "shoot--lab--demo") {
+		text = replace(text, "shoot--lab--demo", s.Namespace)
+	}
+
+	var documents [][]byte
+	for document := range strings.SplitSeq(text, "\n---\n") {
+		documents = append(documents, []byte(document))
+	}
+
+	return documents
+}
+
+func (s *shoot) scale(t *testing.T, deployment string, replicas int) {
+	t.Helper()
+
+	patch := fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas)
+	_, err := s.mcm.MachineV1alpha1().MachineDeployments(s.Namespace).Patch(t.Context(), deployment, types.MergePatchType, patch, metav1.PatchOptions{})
+	require.NoError(t, err)
+}
+
+// awaitRunning waits until exactly so many Machines are there, all Running on Ready nodes, and returns them by name.
+func (s *shoot) awaitRunning(t *testing.T, want int) map[string]*v1alpha1.Machine {
+	t.Helper()
+
+	running := map[string]*v1alpha1.Machine{}
+
+	eventually(t, fmt.Sprintf("%d machines run", want), func(ctx context.Context) (bool, error) {
+		list, err := s.mcm.MachineV1alpha1().Machines(s.Namespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return false, err
+		}
+
+		clear(running)
+
+		for i := range list.Items {
+			if m := &list.Items[i]; m.Status.CurrentStatus.Phase == v1alpha1.MachineRunning && m.DeletionTimestamp == nil {
+				running[m.Name] = m
+			}
+		}
+
+		return len(running) == want && len(list.Items) == want, nil
+	})
+
+	for name, m := range running {
+		require.Equal(t, "kubevirt://"+name, m.Spec.ProviderID)
+		require.Equal(t, name, m.Labels[v1alpha1.NodeLabelKey])
+	}
+
+	return running
+}
+
+// awaitEnd deletes all MachineDeployments and waits until nothing is left, in either cluster.
+func (s *shoot) awaitEnd(t *testing.T) {
+	t.Helper()
+
+	deployments := s.mcm.MachineV1alpha1().MachineDeployments(s.Namespace)
+	require.NoError(t, deployments.DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
+
+	eventually(t, "all Machines are gone", func(ctx context.Context) (bool, error) {
+		list, err := s.mcm.MachineV1alpha1().Machines(s.Namespace).List(ctx, metav1.ListOptions{})
+
+		return err == nil && len(list.Items) == 0, err
+	})
+	s.requireNothingLeft(t)
+}
+
+// TestMachineDeployments is the main job, with machine-controller-manager's own controllers in charge.
+func TestMachineDeployments(t *testing.T) {
+	t.Parallel()
+
+	s := newShoot(t)
+	s.runControllers(t)
+	s.applyExample(t)
+
+	machines := s.awaitRunning(t, 3)
+	for name := range machines {
+		zone := map[bool]string{true: "zone-a", false: "zone-b"}[strings.HasPrefix(name, "example-worker-z1")]
+		s.requireInZone(t, name, zone)
+		s.requireNode(t, name)
+	}
+
+	s.scale(t, "example-worker-z1", 3)
+	machines = s.awaitRunning(t, 4)
+
+	victim := ""
+	for name := range machines {
+		victim = name
+	}
+
+	require.NoError(t, s.mcm.MachineV1alpha1().Machines(s.Namespace).Delete(t.Context(), victim, metav1.DeleteOptions{}))
+	eventually(t, "the deleted Machine is gone", func(ctx context.Context) (bool, error) {
+		list, err := s.mcm.MachineV1alpha1().Machines(s.Namespace).List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + victim})
+
+		return err == nil && len(list.Items) == 0, err
+	})
+	require.NotContains(t, s.awaitRunning(t, 4), victim, "a deleted Machine is replaced")
+
+	s.scale(t, "example-worker-z1", 1)
+	s.scale(t, "example-worker-z2", 0)
+	s.awaitRunning(t, 1)
+	s.awaitEnd(t)
+}
+
+// requireNode checks the Node that the machine's guest registered with the bootstrap token of its user data.
+func (s *shoot) requireNode(t *testing.T, name string) {
+	t.Helper()
+
+	node, err := s.target.CoreV1().Nodes().Get(t.Context(), name, metav1.GetOptions{})
+	require.NoError(t, err)
+	require.Equal(t, "kubevirt://"+name, node.Spec.ProviderID)
+}
+
+// TestZoneWithoutRoom shows what cluster-autoscaler sees when a zone is full.
+func TestZoneWithoutRoom(t *testing.T) {
+	t.Parallel()
+
+	s := newShoot(t)
+	s.runControllers(t, "--unschedulable-grace=1s")
+	s.applyExample(t)
+
+	patch := []byte(`{"providerSpec":{"zone":"zone-x"}}`)
+	_, err := s.mcm.MachineV1alpha1().MachineClasses(s.Namespace).Patch(t.Context(), "example-worker-z2", types.MergePatchType, patch, metav1.PatchOptions{})
+	require.NoError(t, err)
+	s.scale(t, "example-worker-z1", 0)
+	s.scale(t, "example-worker-z2", 2)
+
+	eventually(t, "a Machine reports the full zone", func(ctx context.Context) (bool, error) {
+		list, err := s.mcm.MachineV1alpha1().Machines(s.Namespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return false, err
+		}
+
+		for i := range list.Items {
+			last := list.Items[i].Status.LastOperation
+			if last.ErrorCode == codes.ResourceExhausted.String() && last.Type == v1alpha1.MachineOperationCreate {
+				require.Equal(t, v1alpha1.MachineStateFailed, last.State)
+				require.Contains(t, last.Description, "Unschedulable: 0/")
+
+				return true, nil
+			}
+		}
+
+		return false, nil
+	})
+
+	s.awaitEnd(t)
+}

@@ -1,0 +1,18 @@
+package integration
+
+import (
+	"os/exec"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestNoSimulatorInTheDriver looks at what the shipped commands are made of.
+func TestNoSimulatorInTheDriver(t *testing.T) {
+	t.Parallel()
+
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "../../cmd/...").CombinedOutput()
+	require.NoError(t, err, string(out))
+	require.Contains(t, string(out), "machine-controller-manager-provider-kubevirt/pkg/spi/providercluster")
+	require.NotContains(t, string(out), "machine-controller-manager-provider-kubevirt/test/")
+}

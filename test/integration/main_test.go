@@ -1,0 +1,72 @@
+// Package integration drives the driver against real control planes: kube-apiserver, KubeVirt's and CDI's own controllers and
+// machine-controller-manager's. Only the data plane is simulated, in test/lab.
+package integration
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/environment"
+)
+
+// lab is shared by all tests of the package: each makes shoots of its own.
+var lab *environment.Lab
+
+// sidecar is the machine-controller binary under test.
+var sidecar string
+
+func TestMain(m *testing.M) {
+	code, err := run(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "integration:", err)
+		os.Exit(1)
+	}
+
+	os.Exit(code)
+}
+
+func run(m *testing.M) (code int, err error) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+
+	dir, err := os.MkdirTemp("", "machine-controller-")
+	if err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(dir)
+
+	sidecar = filepath.Join(dir, "machine-controller")
+
+	build := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-o", sidecar, "../../cmd/machine-controller")
+	if out, err := build.CombinedOutput(); err != nil {
+		return 0, fmt.Errorf("build the sidecar: %w\n%s", err, out)
+	}
+
+	lab, err = environment.Start(ctx, environment.Options{Progress: os.Stderr})
+	if err != nil {
+		return 0, err
+	}
+
+	release := context.AfterFunc(ctx, func() {
+		_ = lab.Stop(context.WithoutCancel(ctx)) // The run is given up; what remains is to leave nothing behind.
+
+		os.Exit(1)
+	})
+
+	code = m.Run()
+
+	release()
+
+	if code != 0 {
+		lab.KeepLogs = true
+		fmt.Fprintln(os.Stderr, "integration: the lab's logs are in", lab.LogDir)
+	}
+
+	return code, lab.Stop(context.WithoutCancel(ctx))
+}
