@@ -13,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
+
+	manifests "github.com/gardener/machine-controller-manager-provider-kubevirt/kubernetes"
 )
 
 // runControllers starts machine-controller-manager and the sidecar for the shoot, until the test ends.
@@ -68,7 +70,10 @@ func (s *shoot) applyExample(t *testing.T) {
 func (s *shoot) example(t *testing.T, file string) [][]byte {
 	t.Helper()
 
-	text := string(repositoryFile(t, "kubernetes/example/"+file))
+	raw, err := manifests.Manifests.ReadFile("example/" + file)
+	require.NoError(t, err)
+
+	text := string(raw)
 	if strings.Contains(text, "shoot--lab--demo") {
 		text = replace(text, "shoot--lab--demo", s.Namespace)
 	}

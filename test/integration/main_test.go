@@ -4,6 +4,7 @@ package integration
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -22,7 +23,7 @@ var lab *environment.Lab
 var sidecar string
 
 func TestMain(m *testing.M) {
-	code, err := run(m)
+	code, err := run(context.Background(), m)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "integration:", err)
 		os.Exit(1)
@@ -31,15 +32,16 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-func run(m *testing.M) (code int, err error) {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+func run(ctx context.Context, m *testing.M) (code int, err error) {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 
 	dir, err := os.MkdirTemp("", "machine-controller-")
 	if err != nil {
 		return 0, err
 	}
-	defer os.RemoveAll(dir)
+
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 
 	sidecar = filepath.Join(dir, "machine-controller")
 

@@ -1,7 +1,6 @@
 package integration
 
 import (
-	"fmt"
 	"net/http"
 	"net/url"
 	"sync"
@@ -106,7 +105,7 @@ func TestRequestsPerMethod(t *testing.T) {
 	// tell an instance that is gone from one that was not delivered yet.
 	within("DeleteMachine", 2, 3, 1)
 
-	fmt.Println("provider API requests in a machine's life:", total)
+	t.Logf("%-40s %d requests (budget: 18)", "a machine's life", total)
 	require.LessOrEqual(t, total, 18, "a machine's life")
 	s.requireNothingLeft(t)
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -320,16 +318,6 @@ func (s *shoot) importImage(t *testing.T, name string) {
 
 		return err == nil && got.Status.Phase == cdiv1beta1.Succeeded, err
 	})
-}
-
-// repositoryFile reads a file of the repository.
-func repositoryFile(t *testing.T, path string) []byte {
-	t.Helper()
-
-	raw, err := os.ReadFile(filepath.Join("..", "..", filepath.FromSlash(path)))
-	require.NoError(t, err)
-
-	return raw
 }
 
 // freshUID returns a UID of a Machine that was created again.

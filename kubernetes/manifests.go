@@ -1,0 +1,10 @@
+// Package kubernetes holds the shipped manifests. The lab, the tests and the demo read them from here, so that what is shipped
+// is what was tried. It must not know what is done with them, and the driver must not import it.
+package kubernetes
+
+import "embed"
+
+// Manifests are the files of this folder.
+//
+//go:embed example provider-namespace
+var Manifests embed.FS

@@ -1,0 +1,100 @@
+// Package binaries builds the lab's real components from their pinned Go modules, once per machine.
+//
+// The environment calls Ensure before it starts anything. Each version set is a Go module of its own under
+// test/lab/modules; what is built from it is kept in the user's cache folder under a hash of that module's files, so that a
+// fresh clone reuses it. The package knows how to build, not how the binaries are run.
+package binaries
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// Binaries holds the paths of everything the lab runs or applies.
+type Binaries struct {
+	Etcd                  string
+	KubeAPIServer         string
+	KubeControllerManager string
+	KubeScheduler         string
+	Kubectl               string
+	VirtAPI               string
+	VirtController        string
+	CDIAPIServer          string
+	CDIController         string
+	MCM                   string // machine-controller-manager
+
+	KubeVirtManifests string // a JSON list of objects
+	CDIManifests      string // a JSON list of objects
+	MCMCRDs           string // a folder of YAML files, one CustomResourceDefinition each
+}
+
+// CacheDir returns the folder under the user's cache that belongs to the lab.
+func CacheDir() (string, error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("find the user's cache folder: %w", err)
+	}
+	return filepath.Join(cache, "machine-controller-manager-provider-kubevirt", "lab"), nil
+}
+
+// Ensure returns the binaries, and builds those that are missing first. It reports to progress about every ten seconds while
+// it builds, and says nothing when there is nothing to do. Several callers at once build only once.
+func Ensure(ctx context.Context, progress io.Writer) (*Binaries, error) {
+	modules, err := modulesDir()
+	if err != nil {
+		return nil, err
+	}
+	cache, err := CacheDir()
+	if err != nil {
+		return nil, err
+	}
+	l, err := newLayout(modules, cache)
+	if err != nil {
+		return nil, err
+	}
+	assets := findAssets(ctx, os.Getenv("KUBEBUILDER_ASSETS"), progress)
+	steps := l.steps(assets)
+	if len(missing(steps)) > 0 {
+		if err := build(ctx, cache, steps, progress); err != nil {
+			return nil, err
+		}
+	}
+	return l.binaries(assets), nil
+}
+
+// build runs the missing steps under a lock that is shared by all labs of this user.
+func build(ctx context.Context, cache string, steps []step, progress io.Writer) error {
+	unlock, err := lock(ctx, filepath.Join(cache, "build.lock"), progress)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	todo := missing(steps) // again: another lab may have built them meanwhile
+	r := reporter{out: progress, todo: todo, total: len(steps), started: time.Now()}
+	for i := range todo {
+		stop := r.begin(i)
+		err := todo[i].run(ctx)
+		stop()
+		if err != nil {
+			return fmt.Errorf("build %s: %w", todo[i].name, err)
+		}
+	}
+	if len(todo) > 0 {
+		r.finish()
+	}
+	return nil
+}
+
+func missing(steps []step) []step {
+	var todo []step
+	for _, s := range steps {
+		if !s.done() {
+			todo = append(todo, s)
+		}
+	}
+	return todo
+}

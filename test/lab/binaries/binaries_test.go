@@ -1,0 +1,158 @@
+package binaries
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestHashModule(t *testing.T) {
+	t.Parallel()
+	module := func(mod, main string) fstest.MapFS {
+		return fstest.MapFS{"go.mod": {Data: []byte(mod)}, "cmd/x/main.go": {Data: []byte(main)}}
+	}
+	base, err := hashModule(module("a", "b"))
+	require.NoError(t, err)
+	for name, test := range map[string]struct {
+		reason string
+		module fstest.MapFS
+		equal  bool
+	}{
+		"same":       {reason: "a fresh clone finds the binaries", module: module("a", "b"), equal: true},
+		"version":    {reason: "a new version is built anew", module: module("a2", "b")},
+		"own main":   {reason: "so is a change of a main of ours", module: module("a", "b2")},
+		"shifted":    {reason: "the border between files counts", module: module("ab", "")},
+		"file added": {reason: "every file counts", module: fstest.MapFS{"go.mod": {Data: []byte("a")}}},
+		"file renamed": {reason: "names count", module: fstest.MapFS{
+			"go.mod": {Data: []byte("a")}, "cmd/y/main.go": {Data: []byte("b")},
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			hash, err := hashModule(test.module)
+			require.NoError(t, err)
+			require.Equal(t, test.equal, base == hash, test.reason)
+		})
+	}
+}
+
+func produceFiles(names ...string) producer {
+	return func(_ context.Context, _ step, into string) error {
+		for _, name := range names {
+			if err := os.WriteFile(filepath.Join(into, name), []byte(name), 0o600); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+func TestBuild(t *testing.T) {
+	t.Parallel()
+	cache := t.TempDir()
+	target := filepath.Join(cache, "set-1")
+	failure := errors.New("no compiler")
+	good := step{number: 1, name: "good", target: target, outputs: []string{"a", "b"}, produce: produceFiles("a", "b")}
+	half := step{number: 2, name: "half", target: target, outputs: []string{"c", "d"}, produce: func(ctx context.Context, s step, into string) error {
+		return errors.Join(produceFiles("c")(ctx, s, into), failure)
+	}}
+	var progress bytes.Buffer
+	err := build(t.Context(), cache, []step{good, half}, &progress)
+	require.ErrorIs(t, err, failure)
+	require.ErrorContains(t, err, "build half")
+	require.FileExists(t, filepath.Join(target, "a"), "a finished step is kept")
+	require.NoFileExists(t, filepath.Join(target, "c"), "nothing of a failed step is")
+	require.NoDirExists(t, filepath.Join(target, ".building"))
+
+	progress.Reset()
+	half.produce = produceFiles("c", "d")
+	require.NoError(t, build(t.Context(), cache, []step{good, half}, &progress))
+	require.NotContains(t, progress.String(), "good", "what is there is not built again")
+	require.Contains(t, progress.String(), "step 2/2 half, 0:00, about 10 s left")
+}
+
+func TestLine(t *testing.T) {
+	t.Parallel()
+	r := reporter{total: 9, todo: []step{
+		{number: 3, name: "kube-apiserver", estimate: 5 * time.Minute},
+		{number: 4, name: "KubeVirt", estimate: 11 * time.Minute},
+	}}
+	require.Equal(t, "step 3/9 kube-apiserver, 2:10, about 14 min left", r.line(0, 130*time.Second))
+	require.Equal(t, "step 4/9 KubeVirt, 20:00, about 10 s left", r.line(1, 20*time.Minute), "an estimate that was wrong never turns negative")
+}
+
+func TestLockWaits(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "build.lock")
+	unlock, err := lock(t.Context(), file, &bytes.Buffer{})
+	require.NoError(t, err)
+	short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	var progress bytes.Buffer
+	_, err = lock(short, file, &progress)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.Contains(t, progress.String(), "another lab is building")
+	unlock()
+	unlock, err = lock(t.Context(), file, &progress)
+	require.NoError(t, err)
+	unlock()
+}
+
+func TestFindAssets(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		reason     string
+		etcd, kube string // what they print; empty: not there
+		want       []string
+	}{
+		"usable":    {reason: "both are taken", etcd: "etcd Version: 3.6.4", kube: "Kubernetes v1.34.1", want: []string{"etcd", "kube-apiserver"}},
+		"too old":   {reason: "the controllers may not be newer than their server", etcd: "etcd Version: 3.5.21", kube: "Kubernetes v1.33.0", want: []string{"etcd"}},
+		"no number": {reason: "an unstamped server makes MCM refuse", etcd: "etcd Version: 3.6.4", kube: "Kubernetes v0.0.0-master+$Format:%H$", want: []string{"etcd"}},
+		"missing":   {reason: "an empty folder is no error"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			folder := t.TempDir()
+			for binary, output := range map[string]string{"etcd": test.etcd, "kube-apiserver": test.kube} {
+				if output != "" {
+					script := "#!/bin/sh\necho '" + output + "'\n"
+					require.NoError(t, os.WriteFile(filepath.Join(folder, binary), []byte(script), 0o700))
+				}
+			}
+			found := findAssets(t.Context(), folder, &bytes.Buffer{})
+			require.Len(t, found, len(test.want), test.reason)
+			for _, binary := range test.want {
+				require.Equal(t, filepath.Join(folder, binary), found.path(binary), test.reason)
+			}
+		})
+	}
+}
+
+func TestStepsMakeEveryBinary(t *testing.T) {
+	t.Parallel()
+	modules, err := modulesDir()
+	require.NoError(t, err)
+	l, err := newLayout(modules, t.TempDir())
+	require.NoError(t, err)
+	made := map[string]bool{}
+	for _, s := range l.steps(assets{}) {
+		for _, name := range s.outputs {
+			made[filepath.Join(s.target, name)] = true
+		}
+	}
+	b := l.binaries(assets{})
+	for _, path := range []string{
+		b.Etcd, b.KubeAPIServer, b.KubeControllerManager, b.KubeScheduler, b.Kubectl, b.VirtAPI, b.VirtController,
+		b.CDIAPIServer, b.CDIController, b.MCM, b.KubeVirtManifests, b.CDIManifests, b.MCMCRDs,
+	} {
+		require.True(t, made[path], path)
+	}
+	require.Len(t, l.steps(assets{"etcd": "/x"}), len(l.steps(assets{}))-1, "what the caller has is not built")
+}

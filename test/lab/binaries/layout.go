@@ -1,0 +1,169 @@
+package binaries
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+)
+
+// kubernetesVersion is the one in modules/kubernetes/go.mod. A binary built from modules does not know its version, and
+// machine-controller-manager refuses an API server without one.
+const (
+	kubernetesVersion = "v1.34.2"
+	ldflags           = "-s -w"
+	kubernetesLdflags = ldflags +
+		" -X k8s.io/component-base/version.gitVersion=" + kubernetesVersion +
+		" -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=34"
+)
+
+// layout knows where each set's module and its finished files are.
+type layout struct {
+	modules string
+	targets map[string]string
+}
+
+func newLayout(modules, cache string) (layout, error) {
+	l := layout{modules: modules, targets: map[string]string{}}
+	for _, set := range []string{"etcd", "kubernetes", "kubevirt", "cdi", "mcm"} {
+		hash, err := hashModule(os.DirFS(filepath.Join(modules, set)))
+		if err != nil {
+			return layout{}, fmt.Errorf("hash module %s: %w", set, err)
+		}
+		l.targets[set] = filepath.Join(cache, set+"-"+hash)
+	}
+	return l, nil
+}
+
+// hashModule returns a short hash over the module's files, the Go version and platform, and the build flags.
+func hashModule(module fs.FS) (string, error) {
+	h := sha256.New()
+	fmt.Fprintln(h, runtime.Version(), runtime.GOOS, runtime.GOARCH, buildFlags(), kubernetesLdflags)
+	err := fs.WalkDir(module, ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		f, err := module.Open(path)
+		if err != nil {
+			return fmt.Errorf("open: %w", err)
+		}
+		defer f.Close() //nolint:errcheck // opened for reading
+		content := sha256.New()
+		if _, err := io.Copy(content, f); err != nil {
+			return fmt.Errorf("read %s: %w", path, err)
+		}
+		fmt.Fprintf(h, "%s %x\n", path, content.Sum(nil))
+		return nil
+	})
+	if err != nil {
+		return "", fmt.Errorf("walk: %w", err)
+	}
+	return hex.EncodeToString(h.Sum(nil))[:12], nil
+}
+
+// steps is the table of everything there is to build, in order, with the durations measured on two cores with empty caches.
+func (l layout) steps(a assets) []step {
+	s := func(name, set string, estimate time.Duration, produce func() ([]string, producer)) step {
+		outputs, p := produce()
+		return step{
+			name: name, module: filepath.Join(l.modules, set), target: l.targets[set],
+			outputs: outputs, estimate: estimate, produce: p,
+		}
+	}
+	all := []step{
+		s("kube-apiserver", "kubernetes", 308*time.Second, one("kube-apiserver", kubernetesLdflags, "k8s.io/kubernetes/cmd/kube-apiserver")),
+		s("etcd", "etcd", 52*time.Second, one("etcd", ldflags, "go.etcd.io/etcd/server/v3")),
+		s("kubectl", "kubernetes", 30*time.Second, one("kubectl", kubernetesLdflags, "k8s.io/kubernetes/cmd/kubectl")),
+		s("kube-controller-manager", "kubernetes", 80*time.Second,
+			one("kube-controller-manager", kubernetesLdflags, "k8s.io/kubernetes/cmd/kube-controller-manager")),
+		s("kube-scheduler", "kubernetes", 36*time.Second, one("kube-scheduler", kubernetesLdflags, "k8s.io/kubernetes/cmd/kube-scheduler")),
+		s("KubeVirt", "kubevirt", 225*time.Second, func() ([]string, producer) {
+			return []string{"virt-api", "virt-controller", "manifests.json"}, both(
+				compile(ldflags, "kubevirt.io/kubevirt/cmd/virt-api", "kubevirt.io/kubevirt/cmd/virt-controller"),
+				printed("./cmd/kubevirt-manifests"))
+		}),
+		s("CDI", "cdi", 215*time.Second, func() ([]string, producer) {
+			return []string{"cdi-apiserver", "cdi-controller", "manifests.json"}, both(
+				compile(ldflags, "./cmd/cdi-apiserver", "./cmd/cdi-controller"), printed("./cmd/cdi-manifests"))
+		}),
+		s("machine-controller-manager", "mcm", 111*time.Second, func() ([]string, producer) {
+			return []string{"machine-controller-manager", "crds"}, both(
+				compile(ldflags, mcmModule+"/cmd/machine-controller-manager"), copied(mcmModule, "kubernetes/crds"))
+		}),
+	}
+	var wanted []step
+	for _, s := range all {
+		if a.path(s.outputs[0]) == "" {
+			s.number = len(wanted) + 1
+			wanted = append(wanted, s)
+		}
+	}
+	return wanted
+}
+
+type producer = func(ctx context.Context, s step, into string) error
+
+// one describes a step that builds a single binary.
+func one(name, flags, pkg string) func() ([]string, producer) {
+	return func() ([]string, producer) { return []string{name}, compile(flags, pkg) }
+}
+
+const mcmModule = "github.com/gardener/machine-controller-manager"
+
+func (l layout) binaries(a assets) *Binaries {
+	file := func(set, name string) string {
+		if path := a.path(name); path != "" {
+			return path
+		}
+		return filepath.Join(l.targets[set], name)
+	}
+	return &Binaries{
+		Etcd:                  file("etcd", "etcd"),
+		KubeAPIServer:         file("kubernetes", "kube-apiserver"),
+		KubeControllerManager: file("kubernetes", "kube-controller-manager"),
+		KubeScheduler:         file("kubernetes", "kube-scheduler"),
+		Kubectl:               file("kubernetes", "kubectl"),
+		VirtAPI:               file("kubevirt", "virt-api"),
+		VirtController:        file("kubevirt", "virt-controller"),
+		KubeVirtManifests:     file("kubevirt", "manifests.json"),
+		CDIAPIServer:          file("cdi", "cdi-apiserver"),
+		CDIController:         file("cdi", "cdi-controller"),
+		CDIManifests:          file("cdi", "manifests.json"),
+		MCM:                   file("mcm", "machine-controller-manager"),
+		MCMCRDs:               file("mcm", "crds"),
+	}
+}
+
+// modulesDir finds test/lab/modules from the working folder upwards (go test, go run), or from where this file was compiled.
+func modulesDir() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", fmt.Errorf("find working folder: %w", err)
+	}
+	candidates := []string{}
+	for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		candidates = append(candidates, filepath.Join(dir, "test", "lab", "modules"))
+	}
+	if _, file, _, ok := runtime.Caller(0); ok {
+		candidates = append(candidates, filepath.Join(filepath.Dir(filepath.Dir(file)), "modules"))
+	}
+	for _, candidate := range candidates {
+		if isOurs(candidate) {
+			return candidate, nil
+		}
+	}
+	return "", errors.New("find test/lab/modules: run the lab from inside its repository")
+}
+
+func isOurs(modules string) bool {
+	data, err := os.ReadFile(filepath.Join(modules, "etcd", "go.mod"))
+	return err == nil && strings.Contains(string(data), "machine-controller-manager-provider-kubevirt/test/lab/modules/etcd")
+}

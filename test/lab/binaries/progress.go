@@ -1,0 +1,97 @@
+package binaries
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+const reportEvery = 10 * time.Second
+
+// reporter prints how far a build is.
+type reporter struct {
+	out     io.Writer
+	todo    []step
+	total   int
+	started time.Time
+}
+
+// begin prints a line now and every ten seconds, until the returned function is called.
+func (r reporter) begin(index int) (stop func()) {
+	begun, done, ended := time.Now(), make(chan struct{}), make(chan struct{})
+	fmt.Fprintln(r.out, r.line(index, 0))
+	go func() {
+		defer close(ended)
+		ticker := time.NewTicker(reportEvery)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-ticker.C:
+				fmt.Fprintln(r.out, r.line(index, time.Since(begun)))
+			}
+		}
+	}()
+	return func() { close(done); <-ended }
+}
+
+func (r reporter) line(index int, elapsed time.Duration) string {
+	s := r.todo[index]
+	left := max(s.estimate-elapsed, reportEvery)
+	for _, later := range r.todo[index+1:] {
+		left += later.estimate
+	}
+	return fmt.Sprintf("step %d/%d %s, %s, about %s left", s.number, r.total, s.name, clock(elapsed), roughly(left))
+}
+
+func (r reporter) finish() {
+	fmt.Fprintf(r.out, "built %d of %d steps in %s\n", len(r.todo), r.total, clock(time.Since(r.started)))
+}
+
+func clock(d time.Duration) string {
+	seconds := int(d.Round(time.Second).Seconds())
+	return fmt.Sprintf("%d:%02d", seconds/60, seconds%60)
+}
+
+func roughly(d time.Duration) string {
+	if d < time.Minute {
+		return fmt.Sprintf("%d s", int(d.Seconds()))
+	}
+	return fmt.Sprintf("%d min", int(d.Round(time.Minute).Minutes()))
+}
+
+// lock waits for the file lock that only one building lab holds. The kernel releases it when its holder dies.
+func lock(ctx context.Context, file string, progress io.Writer) (unlock func(), err error) {
+	if err := os.MkdirAll(filepath.Dir(file), 0o750); err != nil {
+		return nil, fmt.Errorf("create cache folder: %w", err)
+	}
+	f, err := os.OpenFile(filepath.Clean(file), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open build lock: %w", err)
+	}
+	retry := time.NewTicker(200 * time.Millisecond)
+	defer retry.Stop()
+	for told := false; ; told = true {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err == nil {
+			return func() { _ = f.Close() }, nil // closing releases the lock
+		}
+		if !errors.Is(err, syscall.EWOULDBLOCK) {
+			return nil, errors.Join(fmt.Errorf("take build lock: %w", err), f.Close())
+		}
+		if !told {
+			fmt.Fprintln(progress, "another lab is building; waiting for it")
+		}
+		select {
+		case <-ctx.Done():
+			return nil, errors.Join(fmt.Errorf("wait for build lock: %w", ctx.Err()), f.Close())
+		case <-retry.C:
+		}
+	}
+}

@@ -1,0 +1,156 @@
+package binaries
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// step produces one or more files of a set.
+type step struct {
+	number   int // in the whole table, for the reader of progress lines
+	name     string
+	module   string // folder of the Go module
+	target   string // folder of the finished files
+	outputs  []string
+	estimate time.Duration // cold, on two cores, downloads included
+	produce  producer
+}
+
+func (s step) done() bool {
+	return !slices.ContainsFunc(s.outputs, func(name string) bool {
+		_, err := os.Stat(filepath.Join(s.target, name))
+		return err != nil
+	})
+}
+
+// run produces the files in a temporary folder next to their target, and then renames them into place: a file that is there
+// is complete.
+func (s step) run(ctx context.Context) (err error) {
+	temporary := filepath.Join(s.target, ".building") // one is enough: the caller holds the build lock
+	if err := os.RemoveAll(temporary); err != nil {   // of a build that was killed
+		return fmt.Errorf("remove old folder: %w", err)
+	}
+	if err := os.MkdirAll(temporary, 0o750); err != nil {
+		return fmt.Errorf("create folder: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(temporary)) }()
+	if err := s.produce(ctx, s, temporary); err != nil {
+		return err
+	}
+	for _, name := range s.outputs {
+		if err := replace(filepath.Join(temporary, name), filepath.Join(s.target, name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func replace(from, to string) error {
+	if err := os.RemoveAll(to); err != nil { // a folder cannot be renamed over
+		return fmt.Errorf("remove old file: %w", err)
+	}
+	if err := os.Rename(from, to); err != nil {
+		return fmt.Errorf("put file into place: %w", err)
+	}
+	return nil
+}
+
+// compile builds packages under the names of the step's outputs.
+func compile(ldflags string, packages ...string) producer {
+	return func(ctx context.Context, s step, into string) error {
+		for i, name := range s.outputs {
+			if err := goBuild(ctx, s.module, ldflags, filepath.Join(into, name), packages[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// printed builds a package, runs it once, and keeps what it prints.
+func printed(pkg string) producer {
+	return func(ctx context.Context, s step, into string) error {
+		program := filepath.Join(into, "printer")
+		if err := goBuild(ctx, s.module, ldflags, program, pkg); err != nil {
+			return err
+		}
+		output, err := runCommand(exec.CommandContext(ctx, program))
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(into, s.outputs[0]), output, 0o600); err != nil {
+			return fmt.Errorf("write manifests: %w", err)
+		}
+		return nil
+	}
+}
+
+// copied copies a folder of a module that the step's own module requires.
+func copied(module, folder string) producer {
+	return func(ctx context.Context, s step, into string) error {
+		output, err := runCommand(goCommand(ctx, s.module, "list", "-mod=readonly", "-m", "-f", "{{.Dir}}", module))
+		if err != nil {
+			return err
+		}
+		from := os.DirFS(filepath.Join(strings.TrimSpace(string(output)), folder))
+		if err := os.CopyFS(filepath.Join(into, s.outputs[0]), from); err != nil {
+			return fmt.Errorf("copy %s of %s: %w", folder, module, err)
+		}
+		return nil
+	}
+}
+
+// both runs two producers of one step; the second makes its last output.
+func both(first, last producer) producer {
+	return func(ctx context.Context, s step, into string) error {
+		head, tail := s, s
+		head.outputs, tail.outputs = s.outputs[:len(s.outputs)-1], s.outputs[len(s.outputs)-1:]
+		if err := first(ctx, head, into); err != nil {
+			return err
+		}
+		return last(ctx, tail, into)
+	}
+}
+
+const interruptDelay = 10 * time.Second
+
+func goBuild(ctx context.Context, module, ldflags, output, pkg string) error {
+	arguments := append([]string{"build"}, buildFlags()...)
+	_, err := runCommand(goCommand(ctx, module, append(arguments, "-ldflags="+ldflags, "-o", output, pkg)...))
+	return err
+}
+
+// buildFlags are part of the hash, and equal for all sets.
+func buildFlags() []string { return []string{"-mod=readonly", "-trimpath", "-buildvcs=false"} }
+
+// goCommand keeps the caller's Go environment (proxy, caches, toolchain) except for what would change the result.
+func goCommand(ctx context.Context, module string, arguments ...string) *exec.Cmd {
+	command := exec.CommandContext(ctx, "go", arguments...)
+	command.Dir = module
+	command.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=", "CGO_ENABLED=0", "PWD="+module)
+	// On an interrupt, unlike on a kill, it ends its compilers and removes its work folder.
+	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
+	command.WaitDelay = interruptDelay
+	return command
+}
+
+func runCommand(command *exec.Cmd) ([]byte, error) {
+	var stderr bytes.Buffer
+	command.Stderr = &stderr
+	output, err := command.Output()
+	if err != nil {
+		const enough = 4000
+		text := strings.TrimSpace(stderr.String())
+		return nil, fmt.Errorf("%s: %w: %s", strings.Join(command.Args[:min(2, len(command.Args))], " "), err,
+			text[max(0, len(text)-enough):])
+	}
+	return output, nil
+}

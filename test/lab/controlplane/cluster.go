@@ -1,0 +1,191 @@
+// Package controlplane runs the two real Kubernetes control planes of the lab as processes.
+//
+// The environment starts one "provider" cluster, with KubeVirt and CDI, and one "control" cluster, with
+// machine-controller-manager's resources, which also plays the shoot ("target"). Each has its own etcd, certificates and
+// identities; every component runs as its own user with its real RBAC objects. The package knows nothing of the driver, of
+// machines, or of the simulated data plane.
+package controlplane
+
+import (
+	"context"
+	"crypto/x509"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/binaries"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/process"
+)
+
+// Options says how to start a cluster.
+type Options struct {
+	Dir      string             // for this cluster's data, certificates and kubeconfigs; created
+	Group    *process.Group     // owns the cluster's processes
+	Binaries *binaries.Binaries // what to run
+	// NodeMonitorGrace is how long a node may be silent before it is not ready; zero leaves the Kubernetes default.
+	NodeMonitorGrace time.Duration
+	// Toleration is how long pods stay on a node that is not ready; zero leaves the Kubernetes default.
+	Toleration time.Duration
+}
+
+// Cluster is a running control plane.
+type Cluster struct {
+	Name            string
+	ServerURL       string
+	AdminKubeconfig string // path of a kubeconfig with all rights
+
+	options    Options
+	dir        string
+	pki        *pki
+	identities map[string]identity
+	web        *http.Client // trusts the cluster's CA
+}
+
+// Config returns a client configuration with all rights and high request limits.
+func (c *Cluster) Config() *rest.Config { return c.config(admin) }
+
+// VirtHandlerConfig returns a client configuration for KubeVirt's node agent. KubeVirt's webhooks accept changes of running
+// VirtualMachineInstances from it, and not from an administrator.
+func (c *Cluster) VirtHandlerConfig() *rest.Config { return c.config(virtHandler) }
+
+// newCluster creates folders, certificates, identities and kubeconfigs, and starts nothing.
+func newCluster(name string, o Options, users ...string) (*Cluster, error) {
+	c := &Cluster{Name: name, options: o, dir: o.Dir, identities: map[string]identity{}}
+	var err error
+	if c.pki, err = newPKI(filepath.Join(o.Dir, "pki"), name); err != nil {
+		return nil, fmt.Errorf("create certificates of cluster %s: %w", name, err)
+	}
+	var all []identity
+	for _, user := range append(users, admin, controllerManager) {
+		i, err := newIdentity(user)
+		if err != nil {
+			return nil, err
+		}
+		c.identities[user], all = i, append(all, i)
+	}
+	if err := c.pki.write("tokens.csv", tokenFile(all)); err != nil {
+		return nil, err
+	}
+	pool := x509.NewCertPool()
+	pool.AddCert(c.pki.ca.certificate)
+	c.web = newWebClient(pool)
+	return c, nil
+}
+
+// startAPI starts etcd and kube-apiserver and waits until the API server is ready.
+func (c *Cluster) startAPI(ctx context.Context, extraArgs ...string) error {
+	const wanted = 3
+	ports, err := FreePorts(ctx, wanted)
+	if err != nil {
+		return err
+	}
+	etcd := "http://" + address(ports[0])
+	if _, err := c.start("etcd", c.options.Binaries.Etcd, c.etcdArgs(etcd, "http://"+address(ports[1]))...); err != nil {
+		return err
+	}
+	c.ServerURL = "https://" + address(ports[2])
+	if c.AdminKubeconfig, err = c.writeKubeconfig(admin, "admin"); err != nil {
+		return err
+	}
+	args := append(c.apiServerArgs(etcd, ports[2]), extraArgs...)
+	server, err := c.start("kube-apiserver", c.options.Binaries.KubeAPIServer, args...)
+	if err != nil {
+		return err
+	}
+	return c.awaitHealthy(ctx, server, c.ServerURL+"/readyz")
+}
+
+func (c *Cluster) etcdArgs(client, peer string) []string {
+	return []string{
+		"--name=lab",
+		"--data-dir=" + filepath.Join(c.dir, "etcd"),
+		"--listen-client-urls=" + client, "--advertise-client-urls=" + client,
+		"--listen-peer-urls=" + peer, "--initial-advertise-peer-urls=" + peer, "--initial-cluster=lab=" + peer,
+		"--unsafe-no-fsync", // the data ends with the lab
+		"--log-level=warn",
+	}
+}
+
+func (c *Cluster) apiServerArgs(etcd string, port int) []string {
+	p := c.pki
+	args := []string{
+		"--etcd-servers=" + etcd,
+		"--bind-address=" + loopback, "--secure-port=" + fmt.Sprint(port),
+		"--advertise-address=" + loopback, "--endpoint-reconciler-type=none",
+		"--tls-cert-file=" + p.file("server.crt"), "--tls-private-key-file=" + p.file("server.key"),
+		"--client-ca-file=" + p.file("ca.crt"),
+		"--token-auth-file=" + p.file("tokens.csv"),
+		"--authorization-mode=RBAC",
+		"--service-account-issuer=https://kubernetes.default.svc",
+		"--service-account-key-file=" + p.file("service-account.key"),
+		"--service-account-signing-key-file=" + p.file("service-account.key"),
+		"--service-cluster-ip-range=127.96.0.0/16", // reaches nothing outside this machine
+		"--requestheader-client-ca-file=" + p.file("front-proxy-ca.crt"),
+		"--requestheader-allowed-names=" + frontProxyName,
+		"--requestheader-username-headers=X-Remote-User",
+		"--requestheader-group-headers=X-Remote-Group",
+		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
+		"--proxy-client-cert-file=" + p.file("front-proxy-client.crt"),
+		"--proxy-client-key-file=" + p.file("front-proxy-client.key"),
+		"--allow-privileged", "--profiling=false",
+	}
+	if seconds := int(c.options.Toleration.Seconds()); seconds > 0 {
+		args = append(args, fmt.Sprintf("--default-not-ready-toleration-seconds=%d", seconds),
+			fmt.Sprintf("--default-unreachable-toleration-seconds=%d", seconds))
+	}
+	return args
+}
+
+// startControllerManager starts kube-controller-manager. It must come after the CustomResourceDefinitions: the garbage
+// collector looks for new types every 30 s only.
+func (c *Cluster) startControllerManager(ctx context.Context, controllers string) (component, error) {
+	file, err := c.writeKubeconfig(controllerManager, "kube-controller-manager")
+	if err != nil {
+		return component{}, err
+	}
+	args := []string{
+		"--controllers=" + controllers,
+		"--use-service-account-credentials",
+		"--service-account-private-key-file=" + c.pki.file("service-account.key"),
+		"--root-ca-file=" + c.pki.file("ca.crt"),
+		"--pvclaimbinder-sync-period=2s", // a lost update between the binder and CDI is retried at this period
+		"--kube-api-qps=200", "--kube-api-burst=400",
+	}
+	if c.options.NodeMonitorGrace > 0 {
+		args = append(args, "--node-monitor-grace-period="+c.options.NodeMonitorGrace.String(), "--node-monitor-period=2s")
+	}
+	return c.startKube(ctx, "kube-controller-manager", c.options.Binaries.KubeControllerManager, file, args...)
+}
+
+// component is a started process and the address that tells whether it is healthy.
+type component struct {
+	process *process.Process
+	health  string
+}
+
+// startKube starts a component with the flags common to kube-controller-manager and kube-scheduler.
+func (c *Cluster) startKube(ctx context.Context, name, binary, kubeconfig string, args ...string) (component, error) {
+	ports, err := FreePorts(ctx, 1)
+	if err != nil {
+		return component{}, err
+	}
+	p, err := c.start(name, binary, append([]string{
+		"--kubeconfig=" + kubeconfig, "--authentication-kubeconfig=" + kubeconfig, "--authorization-kubeconfig=" + kubeconfig,
+		"--leader-elect=false",
+		"--bind-address=" + loopback, fmt.Sprintf("--secure-port=%d", ports[0]),
+		"--tls-cert-file=" + c.pki.file("server.crt"), "--tls-private-key-file=" + c.pki.file("server.key"),
+	}, args...)...)
+	return component{process: p, health: "https://" + address(ports[0]) + "/healthz"}, err
+}
+
+func (c *Cluster) start(name, binary string, args ...string) (*process.Process, error) {
+	// An orderly end takes some components seconds, and saves nothing: the data goes with the lab.
+	p, err := c.options.Group.Start(process.Spec{Name: c.Name + "-" + name, Path: binary, Args: args, Kill: true})
+	if err != nil {
+		return nil, fmt.Errorf("cluster %s: %w", c.Name, err)
+	}
+	return p, nil
+}

@@ -1,0 +1,37 @@
+package controlplane
+
+import (
+	"context"
+	"fmt"
+)
+
+// targetControllers are those that a cluster with Nodes, Pods and Machines needs when nothing runs on it but a simulation.
+const targetControllers = "namespace-controller,serviceaccount-controller,serviceaccount-token-controller," +
+	"root-ca-certificate-publisher-controller,garbage-collector-controller,node-lifecycle-controller," +
+	"taint-eviction-controller,pod-garbage-collector-controller,disruption-controller"
+
+// StartControl starts the cluster that holds Machines and also plays the target, which holds Nodes.
+func StartControl(ctx context.Context, o Options) (*Cluster, error) {
+	c, err := newCluster("control", o)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.startAPI(ctx); err != nil {
+		return nil, err
+	}
+	definitions, err := readFolder(o.Binaries.MCMCRDs)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.apply(ctx, definitions); err != nil {
+		return nil, err
+	}
+	manager, err := c.startControllerManager(ctx, targetControllers)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.awaitHealthy(ctx, manager.process, manager.health); err != nil {
+		return nil, fmt.Errorf("start cluster %s: %w", c.Name, err)
+	}
+	return c, nil
+}

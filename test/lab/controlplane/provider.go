@@ -1,0 +1,195 @@
+package controlplane
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// provider is a cluster with KubeVirt and CDI while it starts.
+type provider struct {
+	*Cluster
+	keys          cdiKeys
+	kubeVirtPort  int
+	cdiPort       int
+	registrations []unstructured.Unstructured
+}
+
+// StartProvider starts the cluster that runs virtual machines. It returns when all components are healthy, and their webhooks
+// and aggregated APIs are in force. Nodes, volumes and pods are somebody else's work.
+func StartProvider(ctx context.Context, o Options) (*Cluster, error) {
+	c, err := newCluster("provider", o, scheduler, virtAPI, virtController, virtHandler, cdiAPIServer, cdiController)
+	if err != nil {
+		return nil, err
+	}
+	p := &provider{Cluster: c}
+	err = Together(ctx, p.prepareKeys, func(ctx context.Context) error {
+		return c.startAPI(ctx, "--enable-admission-plugins=OwnerReferencesPermissionEnforcement")
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, step := range []func(context.Context) error{p.applyManifests, p.startComponents, p.register} {
+		if err := step(ctx); err != nil {
+			return nil, fmt.Errorf("start cluster %s: %w", c.Name, err)
+		}
+	}
+	return c, nil
+}
+
+func (p *provider) prepareKeys(context.Context) (err error) {
+	p.keys, err = newCDIKeys(p.pki)
+	return err
+}
+
+// applyManifests brings in everything but the registrations, which would make every write fail until somebody answers them.
+func (p *provider) applyManifests(ctx context.Context) error {
+	ports, err := FreePorts(ctx, 2)
+	if err != nil {
+		return err
+	}
+	p.kubeVirtPort, p.cdiPort = ports[0], ports[1]
+	objects, err := p.manifests()
+	if err != nil {
+		return err
+	}
+	own, err := p.ownObjects()
+	if err != nil {
+		return err
+	}
+	objects = slices.DeleteFunc(objects, func(o unstructured.Unstructured) bool {
+		if isRegistration(o) {
+			p.registrations = append(p.registrations, o)
+		}
+		return isRegistration(o) || slices.ContainsFunc(own, func(mine unstructured.Unstructured) bool { return same(o, mine) })
+	})
+	if err := p.apply(ctx, append(own, objects...)); err != nil {
+		return err
+	}
+	return p.markDeployed(ctx)
+}
+
+// manifests returns KubeVirt's and CDI's objects, with the registrations adapted to this lab.
+func (p *provider) manifests() ([]unstructured.Unstructured, error) {
+	var all []unstructured.Unstructured
+	for file, port := range map[string]int{
+		p.options.Binaries.KubeVirtManifests: p.kubeVirtPort, p.options.Binaries.CDIManifests: p.cdiPort,
+	} {
+		objects, err := readList(file)
+		if err != nil {
+			return nil, err
+		}
+		for _, o := range objects {
+			if !isRegistration(o) {
+				continue
+			}
+			if err := point(o, endpoint{port: port, ca: p.pki.ca.pem}); err != nil {
+				return nil, err
+			}
+		}
+		all = append(all, objects...)
+	}
+	return all, nil
+}
+
+func same(a, b unstructured.Unstructured) bool {
+	return a.GetKind() == b.GetKind() && a.GetName() == b.GetName() && a.GetNamespace() == b.GetNamespace()
+}
+
+// startComponents starts all components at once and waits for each. It must come after the CustomResourceDefinitions:
+// virt-controller restarts itself when CDI's appear later.
+func (p *provider) startComponents(ctx context.Context) error {
+	return Together(ctx, p.runVirtAPI, p.runControllerManager, p.runScheduler, p.runVirtController, p.runCDIAPIServer,
+		p.runCDIController)
+}
+
+func (p *provider) runControllerManager(ctx context.Context) error {
+	started, err := p.startControllerManager(ctx, "*")
+	if err != nil {
+		return err
+	}
+	return p.awaitHealthy(ctx, started.process, started.health)
+}
+
+func (p *provider) runScheduler(ctx context.Context) error {
+	file, err := p.writeKubeconfig(scheduler, "kube-scheduler")
+	if err != nil {
+		return err
+	}
+	started, err := p.startKube(ctx, "kube-scheduler", p.options.Binaries.KubeScheduler, file)
+	if err != nil {
+		return err
+	}
+	return p.awaitHealthy(ctx, started.process, started.health)
+}
+
+func (p *provider) runVirtAPI(ctx context.Context) error {
+	file, err := p.writeKubeconfig(virtAPI, "virt-api")
+	if err != nil {
+		return err
+	}
+	certificate, key := p.pki.file("server.crt"), p.pki.file("server.key")
+	started, err := p.start("virt-api", p.options.Binaries.VirtAPI,
+		"--kubeconfig="+file, "--listen="+loopback, fmt.Sprintf("--port=%d", p.kubeVirtPort),
+		"--tls-cert-file="+certificate, "--tls-key-file="+key,
+		"--handler-cert-file="+certificate, "--handler-key-file="+key)
+	if err != nil {
+		return err
+	}
+	return p.awaitHealthy(ctx, started, "https://"+address(p.kubeVirtPort)+"/apis/subresources.kubevirt.io/v1/healthz")
+}
+
+func (p *provider) runVirtController(ctx context.Context) error {
+	file, err := p.writeKubeconfig(virtController, "virt-controller")
+	if err != nil {
+		return err
+	}
+	ports, err := FreePorts(ctx, 1)
+	if err != nil {
+		return err
+	}
+	started, err := p.start("virt-controller", p.options.Binaries.VirtController,
+		"--kubeconfig="+file, "--listen="+loopback, fmt.Sprintf("--port=%d", ports[0]),
+		"--prom-cert-file="+p.pki.file("server.crt"), "--prom-key-file="+p.pki.file("server.key"),
+		"--launcher-image=lab.local/virt-launcher:v1.7.0", "--exporter-image=lab.local/virt-exportserver:v1.7.0")
+	if err != nil {
+		return err
+	}
+	return p.awaitHealthy(ctx, started, "https://"+address(ports[0])+"/leader")
+}
+
+func (p *provider) runCDIAPIServer(ctx context.Context) error {
+	file, err := p.writeKubeconfig(cdiAPIServer, "cdi-apiserver")
+	if err != nil {
+		return err
+	}
+	started, err := p.start("cdi-apiserver", p.options.Binaries.CDIAPIServer,
+		"--kubeconfig="+file, "--host="+loopback, fmt.Sprintf("--port=%d", p.cdiPort),
+		"--tls-cert-file="+p.pki.file("server.crt"), "--tls-key-file="+p.pki.file("server.key"))
+	if err != nil {
+		return err
+	}
+	return p.awaitHealthy(ctx, started, "https://"+address(p.cdiPort)+"/healthz")
+}
+
+func (p *provider) runCDIController(ctx context.Context) error {
+	file, err := p.writeKubeconfig(cdiController, "cdi-controller")
+	if err != nil {
+		return err
+	}
+	ports, err := FreePorts(ctx, 1)
+	if err != nil {
+		return err
+	}
+	started, err := p.start("cdi-controller", p.options.Binaries.CDIController,
+		"--kubeconfig="+file, "--keys="+p.pki.dir, "--health-address="+address(ports[0]))
+	if err != nil {
+		return err
+	}
+	if err := AwaitHTTP(ctx, started, "http://"+address(ports[0])+"/readyz"); err != nil {
+		return err
+	}
+	return p.configureStorage(ctx)
+}

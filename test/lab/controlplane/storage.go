@@ -1,0 +1,64 @@
+package controlplane
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// Provisioner is the name of the lab's storage driver, which the simulated data plane implements.
+const Provisioner = "csi.lab.local"
+
+// The storage classes of the provider cluster.
+const (
+	StorageImmediate = "immediate" // binds at once, clones with CSI
+	StorageWait      = "wait"      // the default: binds when a pod is scheduled, clones with CSI
+	StorageCopy      = "copy"      // binds at once, clones by copying through pods
+)
+
+type storageClass struct {
+	name      string
+	binding   string
+	clone     string
+	byDefault bool
+}
+
+func storageClasses() []storageClass {
+	return []storageClass{
+		{name: StorageImmediate, binding: "Immediate", clone: "csi-clone"},
+		{name: StorageWait, binding: "WaitForFirstConsumer", clone: "csi-clone", byDefault: true},
+		{name: StorageCopy, binding: "Immediate", clone: "copy"},
+	}
+}
+
+func (s storageClass) object() object {
+	o := named("storage.k8s.io/v1", "StorageClass", s.name)
+	if s.byDefault {
+		o["metadata"] = object{"name": s.name, "annotations": object{"storageclass.kubernetes.io/is-default-class": "true"}}
+	}
+	o["provisioner"], o["allowVolumeExpansion"] = Provisioner, true
+	o["volumeBindingMode"], o["reclaimPolicy"] = s.binding, "Delete"
+	return o
+}
+
+// configureStorage tells CDI what the lab's storage can do, as an administrator does for a driver CDI does not know.
+// cdi-controller creates the StorageProfiles.
+func (p *provider) configureStorage(ctx context.Context) error {
+	classes := storageClasses()
+	return forEach(ctx, len(classes), classes, func(ctx context.Context, s *storageClass) error {
+		profile := unstructured.Unstructured{Object: named("cdi.kubevirt.io/v1beta1", "StorageProfile", s.name)}
+		spec, err := json.Marshal(object{"spec": object{
+			"cloneStrategy": s.clone,
+			"claimPropertySets": []any{
+				object{"accessModes": []any{"ReadWriteMany"}, "volumeMode": "Block"},
+				object{"accessModes": []any{"ReadWriteOnce"}, "volumeMode": "Filesystem"},
+			},
+		}})
+		if err != nil {
+			return fmt.Errorf("encode storage profile: %w", err)
+		}
+		return p.patch(ctx, &profile, string(spec))
+	})
+}

@@ -1,0 +1,64 @@
+package dataplane
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func TestLatencyFrom(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		reason string
+		value  string
+		want   time.Duration
+	}{
+		"Absent":   {reason: "no annotation means the default", want: DefaultBootLatency},
+		"Zero":     {reason: "zero is a latency", value: "0s", want: 0},
+		"Minutes":  {reason: "Go durations are read", value: "3m", want: 3 * time.Minute},
+		"Negative": {reason: "time does not run backwards", value: "-1s", want: DefaultBootLatency},
+		"Garbage":  {reason: "a typo must not stop a lab", value: "soon", want: DefaultBootLatency},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			annotations := map[string]string{}
+			if tc.value != "" {
+				annotations[BootLatencyAnnotation] = tc.value
+			}
+			require.Equal(t, tc.want, latencyFrom(annotations, BootLatencyAnnotation), tc.reason)
+		})
+	}
+}
+
+func TestEveryLatencyHasADefault(t *testing.T) {
+	t.Parallel()
+	for _, annotation := range []string{
+		ImportLatencyAnnotation, CloneLatencyAnnotation, ProvisionLatencyAnnotation,
+		BootLatencyAnnotation, JoinLatencyAnnotation, ShutdownLatencyAnnotation,
+	} {
+		require.Positive(t, usualLatency(annotation), annotation)
+	}
+	require.Zero(t, usualLatency("sim.lab/unknown"))
+}
+
+func TestRemaining(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	require.Equal(t, 3*time.Second, remaining(now, now.Add(-2*time.Second), 5*time.Second))
+	require.Zero(t, remaining(now, now.Add(-5*time.Second), 5*time.Second), "due")
+	require.Zero(t, remaining(now, time.Time{}, 5*time.Second), "long ago: nothing is forgotten over a restart")
+}
+
+func TestMarks(t *testing.T) {
+	t.Parallel()
+	marked := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{StuckKey: "true"}}}
+	annotated := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{StuckKey: "true"}}}
+	require.True(t, isStuck(marked))
+	require.True(t, isStuck(annotated))
+	require.False(t, isStuck(&corev1.Pod{}))
+	require.True(t, isDown(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{DownLabel: "true"}}}))
+	require.False(t, isDown(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{DownLabel: "false"}}}))
+}

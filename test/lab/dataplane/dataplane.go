@@ -1,0 +1,210 @@
+package dataplane
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"kubevirt.io/client-go/kubevirt"
+)
+
+// workersPerPart is how many objects of a kind are worked on at once: enough to keep an API server busy.
+const workersPerPart = 4
+
+// Config says which clusters the data plane serves, and as whom.
+type Config struct {
+	// Provider is an administrator of the provider cluster: Nodes, Leases, pods, volumes, claims, Secrets.
+	Provider *rest.Config
+	// VirtHandler is system:serviceaccount:kubevirt:kubevirt-handler in the provider cluster; only
+	// VirtualMachineInstances are read and written with it.
+	VirtHandler *rest.Config
+	// Target is an administrator of the target cluster, where the guests join.
+	Target *rest.Config
+	// Nodes are the provider cluster's nodes.
+	Nodes []Node
+	// Log takes one line per event; nil discards them.
+	Log io.Writer
+}
+
+// DataPlane is the running simulation.
+type DataPlane struct {
+	wg sync.WaitGroup
+}
+
+// Wait returns when everything that Start started has ended, which the end of its context brings about.
+func (d *DataPlane) Wait() {
+	d.wg.Wait()
+}
+
+// Start registers the nodes and returns when the caches are filled and all parts work. KubeVirt's CRDs must exist.
+// Everything ends with the context.
+func Start(ctx context.Context, c Config) (*DataPlane, error) {
+	provider, target, err := connect(c)
+	if err != nil {
+		return nil, err
+	}
+	parts := newParts(c, provider, target)
+	if err := parts.watch(); err != nil {
+		return nil, err
+	}
+	d := &DataPlane{}
+	d.wg.Go(func() { provider.instances.RunWithContext(ctx) })
+	if err := provider.sync(ctx); err != nil {
+		return nil, err
+	}
+	if err := target.sync(ctx); err != nil {
+		return nil, err
+	}
+	if err := parts.prepare(ctx); err != nil {
+		return nil, err
+	}
+	for _, part := range parts.all() {
+		d.wg.Go(func() { part.run(ctx, workersPerPart) })
+	}
+	d.wg.Go(func() {
+		<-ctx.Done()
+		provider.factory.Shutdown()
+		target.factory.Shutdown()
+	})
+	return d, nil
+}
+
+// connect returns the two clusters with empty caches.
+func connect(c Config) (*providerCluster, *targetCluster, error) {
+	admin, err := kubernetes.NewForConfig(unlimited(c.Provider))
+	if err != nil {
+		return nil, nil, fmt.Errorf("connect to provider cluster: %w", err)
+	}
+	handler, err := kubevirt.NewForConfig(unlimited(c.VirtHandler))
+	if err != nil {
+		return nil, nil, fmt.Errorf("connect to provider cluster as virt-handler: %w", err)
+	}
+	guest, err := kubernetes.NewForConfig(unlimited(c.Target))
+	if err != nil {
+		return nil, nil, fmt.Errorf("connect to target cluster: %w", err)
+	}
+	return newProviderCluster(admin, handler), newTargetCluster(guest), nil
+}
+
+// unlimited returns a copy without client-side rate limit: one client stands for a whole data plane.
+func unlimited(config *rest.Config) *rest.Config {
+	c := rest.CopyConfig(config)
+	c.QPS = -1
+	return c
+}
+
+// parts are the controllers of the data plane and what they share.
+type parts struct {
+	provider  *providerCluster
+	target    *targetCluster
+	agent     *nodeAgent
+	workloads *providerWorkloads
+	guests    *guests
+
+	nodes      *controller
+	pods       *controller
+	handler    *controller
+	claims     *controller
+	volumes    *controller
+	guestNodes *controller
+	guestPods  *controller
+	guestWork  *guestWorkloads
+}
+
+// newParts wires the parts; nothing runs yet.
+func newParts(c Config, provider *providerCluster, target *targetCluster) *parts {
+	out := c.Log
+	if out == nil {
+		out = io.Discard
+	}
+	log, now := slog.New(slog.NewTextHandler(out, nil)), time.Now
+	conduct := behaviour{namespaces: provider.namespaces}
+	p := &parts{
+		provider: provider,
+		target:   target,
+		agent:    &nodeAgent{provider: provider, nodes: nodesByName(c.Nodes), now: now},
+		workloads: &providerWorkloads{
+			provider: provider, behaviour: conduct, now: now,
+			addresses: newAddressPool(10, 244), loopback: newAddressPool(127, 244),
+		},
+		guests:    newGuests(provider, target, conduct, now, log.With("part", "guests")),
+		guestWork: &guestWorkloads{addresses: newAddressPool(10, 245)},
+	}
+	p.nodes = newController("nodes", log, p.agent.reconcile)
+	pods := &kubelet{
+		client: provider.client, pods: provider.pods, runs: p.runsProviderPods, workloads: p.workloads, now: now,
+	}
+	p.pods = newController("kubelet", log, pods.reconcile)
+	handler := &virtHandler{provider: provider, behaviour: conduct, now: now, log: log.With("part", "virt-handler")}
+	p.handler = newController("virt-handler", log, handler.reconcile)
+	storage := &storageDriver{provider: provider, behaviour: conduct, now: now, log: log.With("part", "storage")}
+	p.claims = newController("provisioner", log, storage.reconcileClaim)
+	p.volumes = newController("deleter", log, storage.reconcileVolume)
+	p.guestNodes = newController("guests", log, p.guests.reconcile)
+	guestPods := &kubelet{
+		client: target.client, pods: target.pods, runs: p.runsGuestPods, workloads: p.guestWork, now: now,
+	}
+	p.guestPods = newController("guest-kubelet", log, guestPods.reconcile)
+	return p
+}
+
+// all returns every controller.
+func (p *parts) all() []*controller {
+	return []*controller{p.nodes, p.pods, p.handler, p.claims, p.volumes, p.guestNodes, p.guestPods}
+}
+
+// prepare registers the nodes and continues where a former run ended.
+func (p *parts) prepare(ctx context.Context) error {
+	for name := range p.agent.nodes {
+		if err := p.agent.register(ctx, name); err != nil {
+			return err
+		}
+	}
+	provider, err := p.provider.pods.List(labels.Everything())
+	if err != nil {
+		return fmt.Errorf("list provider pods: %w", err)
+	}
+	guest, err := p.target.pods.List(labels.Everything())
+	if err != nil {
+		return fmt.Errorf("list target pods: %w", err)
+	}
+	for _, pod := range provider {
+		p.workloads.addresses.reserve(pod.Status.PodIP)
+		p.workloads.loopback.reserve(pod.Status.PodIP)
+	}
+	for _, pod := range guest {
+		p.guestWork.addresses.reserve(pod.Status.PodIP)
+	}
+	return nil
+}
+
+// runsProviderPods tells whether one of the simulated nodes lives.
+func (p *parts) runsProviderPods(node string) bool {
+	_, ours := p.agent.nodes[node]
+	return ours && p.provider.nodeUp(node)
+}
+
+// runsGuestPods tells whether a target Node is a guest's, and that guest runs.
+func (p *parts) runsGuestPods(name string) bool {
+	node, err := p.target.nodes.Get(name)
+	if err != nil {
+		return false
+	}
+	instance, err := p.provider.instance(node.Annotations[InstanceAnnotation])
+	return err == nil && instance.IsRunning() && p.provider.nodeUp(instance.Status.NodeName)
+}
+
+// nodesByName indexes nodes.
+func nodesByName(nodes []Node) map[string]Node {
+	byName := make(map[string]Node, len(nodes))
+	for _, node := range nodes {
+		byName[node.Name] = node
+	}
+	return byName
+}

@@ -1,0 +1,166 @@
+package dataplane
+
+import (
+	"fmt"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/tools/cache"
+	kubevirtv1 "kubevirt.io/api/core/v1"
+)
+
+// watch connects the informers' events with the work queues.
+func (p *parts) watch() error {
+	core, target := p.provider.factory.Core().V1(), p.target.factory.Core().V1()
+	handlers := []struct {
+		informer cache.SharedIndexInformer
+		handler  cache.ResourceEventHandler
+	}{
+		{core.Nodes().Informer(), p.nodeEvents()},
+		{core.Namespaces().Informer(), p.namespaceEvents()},
+		{core.Pods().Informer(), everyEvent(p.podChanged)},
+		{core.PersistentVolumeClaims().Informer(), everyEvent(p.claims.enqueue)},
+		{core.PersistentVolumes().Informer(), everyEvent(p.volumes.enqueue)},
+		{p.provider.instances, everyEvent(p.instanceChanged)},
+		{target.Nodes().Informer(), p.targetNodeEvents()},
+		{target.Pods().Informer(), everyEvent(p.guestPods.enqueue)},
+	}
+	for _, h := range handlers {
+		if _, err := h.informer.AddEventHandler(h.handler); err != nil {
+			return fmt.Errorf("watch: %w", err)
+		}
+	}
+	p.provider.factory.Storage().V1().StorageClasses().Informer()
+	return nil
+}
+
+// everyEvent calls a function with the object of every event.
+func everyEvent(changed func(object any)) cache.ResourceEventHandler {
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc:    changed,
+		UpdateFunc: func(_, object any) { changed(object) },
+		DeleteFunc: changed,
+	}
+}
+
+// podChanged wakes the pod's kubelet, and virt-handler for a launcher.
+func (p *parts) podChanged(object any) {
+	p.pods.enqueue(object)
+	pod, ok := existing(object).(*corev1.Pod)
+	if !ok || !isLauncher(pod) {
+		return
+	}
+	if owner := metav1.GetControllerOf(pod); owner != nil {
+		p.handler.queue.Add(pod.Namespace + "/" + owner.Name)
+	}
+}
+
+// instanceChanged wakes virt-handler, the guest and the launcher's kubelet.
+func (p *parts) instanceChanged(object any) {
+	p.handler.enqueue(object)
+	p.guestNodes.enqueue(object)
+	instance, ok := existing(object).(*kubevirtv1.VirtualMachineInstance)
+	if !ok {
+		return
+	}
+	if pod := p.provider.launcherPod(instance); pod != nil {
+		p.pods.enqueue(pod)
+	}
+}
+
+// nodeEvents wakes a node, and everything on it when it dies or revives.
+func (p *parts) nodeEvents() cache.ResourceEventHandler {
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc: p.nodes.enqueue,
+		UpdateFunc: func(former, object any) {
+			p.nodes.enqueue(object)
+			before, isNode := former.(*corev1.Node)
+			after, isStillNode := object.(*corev1.Node)
+			if isNode && isStillNode && isDown(before) != isDown(after) {
+				p.wake(func(node string) bool { return node == after.Name }, metav1.NamespaceAll)
+			}
+		},
+		DeleteFunc: p.nodes.enqueue,
+	}
+}
+
+// namespaceEvents wakes everything in a namespace whose latencies change.
+func (p *parts) namespaceEvents() cache.ResourceEventHandler {
+	return cache.ResourceEventHandlerFuncs{
+		UpdateFunc: func(former, object any) {
+			before, isNamespace := former.(*corev1.Namespace)
+			after, isStillNamespace := object.(*corev1.Namespace)
+			if isNamespace && isStillNamespace && !maps.Equal(before.Annotations, after.Annotations) {
+				p.wake(func(string) bool { return true }, after.Name)
+			}
+		},
+	}
+}
+
+// wake looks again at the pods, instances and claims of a namespace on certain nodes.
+func (p *parts) wake(node func(name string) bool, namespace string) {
+	pods, err := p.provider.pods.Pods(namespace).List(labels.Everything())
+	if err != nil {
+		return
+	}
+	for _, pod := range pods {
+		if node(pod.Spec.NodeName) {
+			p.podChanged(pod)
+		}
+	}
+	for _, object := range p.provider.instances.GetStore().List() {
+		instance, ok := object.(*kubevirtv1.VirtualMachineInstance)
+		if ok && node(instance.Status.NodeName) && (namespace == "" || namespace == instance.Namespace) {
+			p.instanceChanged(instance)
+		}
+	}
+	claims, err := p.provider.claims.PersistentVolumeClaims(namespace).List(labels.Everything())
+	if err != nil {
+		return
+	}
+	for _, claim := range claims {
+		p.claims.enqueue(claim)
+	}
+}
+
+// targetNodeEvents wakes the guest of a target Node and its pods. Its deletion is noted.
+func (p *parts) targetNodeEvents() cache.ResourceEventHandler {
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc:    p.targetNodeChanged,
+		UpdateFunc: func(_, object any) { p.targetNodeChanged(object) },
+		DeleteFunc: func(object any) {
+			if node, ok := existing(object).(*corev1.Node); ok {
+				p.guests.noteRemoval(node)
+			}
+			p.targetNodeChanged(object)
+		},
+	}
+}
+
+// targetNodeChanged wakes the guest of a target Node and the pods bound to it.
+func (p *parts) targetNodeChanged(object any) {
+	node, ok := existing(object).(*corev1.Node)
+	if !ok || node.Annotations[InstanceAnnotation] == "" {
+		return
+	}
+	p.guestNodes.queue.Add(node.Annotations[InstanceAnnotation])
+	pods, err := p.target.pods.List(labels.Everything())
+	if err != nil {
+		return
+	}
+	for _, pod := range pods {
+		if pod.Spec.NodeName == node.Name {
+			p.guestPods.enqueue(pod)
+		}
+	}
+}
+
+// existing unwraps the tombstone of a missed deletion.
+func existing(object any) any {
+	if tombstone, ok := object.(cache.DeletedFinalStateUnknown); ok {
+		return tombstone.Obj
+	}
+	return object
+}

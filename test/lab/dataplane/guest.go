@@ -1,0 +1,277 @@
+package dataplane
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"regexp"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	kubevirtv1 "kubevirt.io/api/core/v1"
+)
+
+const (
+	// UserDataHashAnnotation of a target Node holds the SHA-256 (hex) of the user data that its guest read.
+	UserDataHashAnnotation = "sim.lab/user-data-sha256"
+	// InstanceAnnotation of a target Node holds namespace/name of the VirtualMachineInstance that runs it.
+	InstanceAnnotation = "sim.lab/instance"
+
+	hostAnnotation       = "sim.lab/provider-node"
+	diskAnnotation       = "sim.lab/disk" // on it the guest's kubelet keeps its credentials
+	bootstrapTokenPrefix = "bootstrap-token-"
+	bootstrapTokenKey    = "token-secret"
+	providerIDPrefix     = "kubevirt://"
+	defaultInterface     = "default" // the one whose IP the cloud controller manager reads
+)
+
+// guests plays the operating systems of all running VirtualMachineInstances: each reads its user data, joins the target
+// cluster with the bootstrap token found there, and keeps its Node alive. It never deletes a Node.
+type guests struct {
+	provider  *providerCluster
+	target    *targetCluster
+	behaviour behaviour
+	now       func() time.Time
+	log       *slog.Logger
+	tokens    *regexp.Regexp
+
+	mu      sync.Mutex
+	removed map[string]removal // by the Node's name
+}
+
+// removal is the deletion of a target Node, which its kubelet does not notice at once.
+type removal struct {
+	at   time.Time
+	disk string
+}
+
+// newGuests returns the guests of a provider cluster.
+func newGuests(p *providerCluster, t *targetCluster, b behaviour, now func() time.Time, log *slog.Logger) *guests {
+	return &guests{
+		provider:  p,
+		target:    t,
+		behaviour: b,
+		now:       now,
+		log:       log,
+		tokens:    regexp.MustCompile(`\b([a-z0-9]{6})\.([a-z0-9]{16})\b`),
+		removed:   map[string]removal{},
+	}
+}
+
+// reconcile joins the guest of one VirtualMachineInstance, keeps it alive, or reports its shutdown.
+func (g *guests) reconcile(ctx context.Context, key string) (time.Duration, error) {
+	instance, err := g.provider.instance(key)
+	if apierrors.IsNotFound(err) || (err == nil && instance.Status.Phase == kubevirtv1.Succeeded) {
+		return 0, g.leave(ctx, key)
+	}
+	if err != nil {
+		return 0, err
+	}
+	if !g.hasKubelet(instance) {
+		return 0, nil
+	}
+	latency := g.behaviour.latency(instance.Namespace, JoinLatencyAnnotation)
+	if left := remaining(g.now(), phaseSince(instance, kubevirtv1.Running), latency); left > 0 {
+		return left, nil
+	}
+	node, err := g.target.nodes.Get(hostname(instance))
+	switch {
+	case apierrors.IsNotFound(err):
+		return g.join(ctx, instance)
+	case err != nil:
+		return 0, fmt.Errorf("read target Node of %s: %w", key, err)
+	default:
+		return g.keepAlive(ctx, instance, node)
+	}
+}
+
+// hasKubelet tells whether a guest runs, on a living node, and its kubelet works.
+func (g *guests) hasKubelet(instance *kubevirtv1.VirtualMachineInstance) bool {
+	return instance.IsRunning() && !hasFault(instance, FaultNoJoin) && g.provider.nodeUp(instance.Status.NodeName)
+}
+
+// join registers the Node of a guest that has a valid bootstrap token, or had one when it wrote its disk.
+func (g *guests) join(ctx context.Context, instance *kubevirtv1.VirtualMachineInstance) (time.Duration, error) {
+	name, before := hostname(instance), g.removalOf(hostname(instance))
+	if left := remaining(g.now(), before.at, registrationDelay); left > 0 {
+		return left, nil
+	}
+	data, err := g.userData(ctx, instance)
+	if err != nil {
+		return 0, err
+	}
+	if before.disk != g.disk(instance) {
+		if allowed, err := g.mayJoin(ctx, data); err != nil || !allowed {
+			return heartbeatInterval, err
+		}
+	}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	g.identify(node, instance, data)
+	setGuestStatus(node, instance)
+	_, err = g.target.client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		return pollInterval, nil // the cache does not have it yet
+	}
+	if err != nil {
+		return 0, fmt.Errorf("register target Node %s: %w", name, err)
+	}
+	g.log.Info("joined", "instance", instanceKey(instance), "node", name)
+	return 0, nil // the event of the new Node brings its first status and lease
+}
+
+// keepAlive renews the lease and reports the status of a guest's Node.
+func (g *guests) keepAlive(
+	ctx context.Context, instance *kubevirtv1.VirtualMachineInstance, node *corev1.Node,
+) (time.Duration, error) {
+	if g.isForeign(node, instance) {
+		g.log.Warn("Node belongs to another guest", "node", node.Name, "instance", instanceKey(instance))
+		return heartbeatInterval, nil
+	}
+	if node.Annotations[diskAnnotation] != g.disk(instance) ||
+		node.Annotations[hostAnnotation] != instance.Status.NodeName {
+		return g.rejoin(ctx, instance, node)
+	}
+	desired := node.DeepCopy()
+	setGuestStatus(desired, instance)
+	if err := updateNodeStatus(ctx, g.target.client, node, desired, g.now()); err != nil {
+		return 0, err
+	}
+	return heartbeatInterval, renewLease(ctx, g.target.client, node, g.now())
+}
+
+// rejoin takes over the Node that the same host name had before a boot on another node or from another disk. A new disk
+// needs a bootstrap token again.
+func (g *guests) rejoin(
+	ctx context.Context, instance *kubevirtv1.VirtualMachineInstance, node *corev1.Node,
+) (time.Duration, error) {
+	data, err := g.userData(ctx, instance)
+	if err != nil {
+		return 0, err
+	}
+	if node.Annotations[diskAnnotation] != g.disk(instance) {
+		if allowed, err := g.mayJoin(ctx, data); err != nil || !allowed {
+			return heartbeatInterval, err
+		}
+	}
+	desired := node.DeepCopy()
+	g.identify(desired, instance, data)
+	if _, err := g.target.client.CoreV1().Nodes().Update(ctx, desired, metav1.UpdateOptions{}); err != nil {
+		return 0, fmt.Errorf("register target Node %s again: %w", node.Name, err)
+	}
+	g.log.Info("joined again", "instance", instanceKey(instance), "node", node.Name)
+	return 0, nil
+}
+
+// isForeign tells whether a Node is kept by another guest with the same host name.
+func (g *guests) isForeign(node *corev1.Node, instance *kubevirtv1.VirtualMachineInstance) bool {
+	owner := node.Annotations[InstanceAnnotation]
+	if owner == instanceKey(instance) {
+		return false
+	}
+	_, err := g.provider.instance(owner)
+	return err == nil
+}
+
+// disk identifies the disk that a guest boots from: that of its first claim, or one that lives as long as the instance.
+func (g *guests) disk(instance *kubevirtv1.VirtualMachineInstance) string {
+	for _, volume := range instance.Spec.Volumes {
+		name := claimName(volume)
+		if name == "" {
+			continue
+		}
+		claim, err := g.provider.claims.PersistentVolumeClaims(instance.Namespace).Get(name)
+		if err == nil {
+			return string(claim.UID)
+		}
+	}
+	return string(instance.UID)
+}
+
+// leave reports the shutdown of a guest whose VirtualMachineInstance has ended or is gone, as kubelet does on a graceful
+// shutdown. A guest on a dead node cannot.
+func (g *guests) leave(ctx context.Context, key string) error {
+	node := g.nodeOf(key)
+	if node == nil || !isReady(node) || !g.provider.nodeUp(node.Annotations[hostAnnotation]) {
+		return nil
+	}
+	stopped := node.DeepCopy()
+	condition := nodeCondition(corev1.NodeReady, corev1.ConditionFalse, "KubeletNotReady")
+	condition.Message = "node is shutting down"
+	setNodeCondition(&stopped.Status, condition, g.now())
+	if _, err := g.target.client.CoreV1().Nodes().UpdateStatus(ctx, stopped, metav1.UpdateOptions{}); err != nil {
+		return fmt.Errorf("report shutdown of target Node %s: %w", node.Name, err)
+	}
+	g.log.Info("shut down", "instance", key, "node", node.Name)
+	return nil
+}
+
+// nodeOf returns the target Node that the guest of an instance registered, or nil.
+func (g *guests) nodeOf(key string) *corev1.Node {
+	nodes, err := g.target.nodes.List(labels.Everything())
+	if err != nil {
+		return nil
+	}
+	for _, node := range nodes {
+		if node.Annotations[InstanceAnnotation] == key {
+			return node
+		}
+	}
+	return nil
+}
+
+// noteRemoval remembers that a target Node was deleted.
+func (g *guests) noteRemoval(node *corev1.Node) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.removed[node.Name] = removal{at: g.now(), disk: node.Annotations[diskAnnotation]}
+}
+
+// removalOf returns the last deletion of a target Node that this simulator has seen.
+func (g *guests) removalOf(name string) removal {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.removed[name]
+}
+
+// userData reads what cloud-init finds; nothing if the instance has no such volume or its Secret is gone.
+func (g *guests) userData(ctx context.Context, instance *kubevirtv1.VirtualMachineInstance) ([]byte, error) {
+	name := userDataSecret(instance)
+	if name == "" {
+		return nil, nil
+	}
+	secret, err := g.provider.client.CoreV1().Secrets(instance.Namespace).Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("user data of %s/%s: %w", instance.Namespace, instance.Name, err)
+	}
+	for _, key := range []string{"userdata", "userData"} {
+		if data := secret.Data[key]; len(data) > 0 {
+			return data, nil
+		}
+	}
+	return nil, nil
+}
+
+// mayJoin tells whether the target cluster knows one of the bootstrap tokens in the user data.
+func (g *guests) mayJoin(ctx context.Context, data []byte) (bool, error) {
+	secrets := g.target.client.CoreV1().Secrets(metav1.NamespaceSystem)
+	for _, token := range findTokens(g.tokens, data) {
+		secret, err := secrets.Get(ctx, bootstrapTokenPrefix+token.id, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return false, fmt.Errorf("read bootstrap token %s: %w", token.id, err)
+		}
+		if string(secret.Data[bootstrapTokenKey]) == token.secret {
+			return true, nil
+		}
+	}
+	return false, nil
+}

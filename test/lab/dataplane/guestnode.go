@@ -1,0 +1,149 @@
+package dataplane
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"regexp"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	kubevirtv1 "kubevirt.io/api/core/v1"
+)
+
+// userDataSecret names the Secret of the first cloud-init volume, or "".
+func userDataSecret(instance *kubevirtv1.VirtualMachineInstance) string {
+	for _, volume := range instance.Spec.Volumes {
+		var reference *corev1.LocalObjectReference
+		switch {
+		case volume.CloudInitNoCloud != nil:
+			reference = volume.CloudInitNoCloud.UserDataSecretRef
+		case volume.CloudInitConfigDrive != nil:
+			reference = volume.CloudInitConfigDrive.UserDataSecretRef
+		}
+		if reference != nil {
+			return reference.Name
+		}
+	}
+	return ""
+}
+
+// bootstrapToken is what kubeadm and gardener call <id>.<secret>.
+type bootstrapToken struct {
+	id, secret string
+}
+
+// findTokens returns everything in the user data that looks like a bootstrap token.
+func findTokens(pattern *regexp.Regexp, data []byte) []bootstrapToken {
+	var tokens []bootstrapToken
+	for _, match := range pattern.FindAllSubmatch(data, -1) {
+		tokens = append(tokens, bootstrapToken{id: string(match[1]), secret: string(match[2])})
+	}
+	return tokens
+}
+
+// hash returns the hex SHA-256 of user data.
+func hash(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+// hostname returns the guest's host name, which is its Node's name.
+func hostname(instance *kubevirtv1.VirtualMachineInstance) string {
+	if instance.Spec.Hostname != "" {
+		return instance.Spec.Hostname
+	}
+	return instance.Name
+}
+
+// instanceKey returns namespace/name.
+func instanceKey(instance *kubevirtv1.VirtualMachineInstance) string {
+	return instance.Namespace + "/" + instance.Name
+}
+
+// identify gives a target Node what says whose it is and where it runs.
+func (g *guests) identify(node *corev1.Node, instance *kubevirtv1.VirtualMachineInstance, userData []byte) {
+	labels := osLabels(node.Name)
+	if host, err := g.provider.nodes.Get(instance.Status.NodeName); err == nil {
+		maps.Copy(labels, topologyLabels(host.Labels[corev1.LabelTopologyRegion], host.Labels[corev1.LabelTopologyZone]))
+	}
+	labels[corev1.LabelInstanceTypeStable] = instanceType(instance)
+	if node.Labels == nil {
+		node.Labels = map[string]string{}
+	}
+	maps.Copy(node.Labels, labels)
+	if node.Annotations == nil {
+		node.Annotations = map[string]string{}
+	}
+	maps.Copy(node.Annotations, map[string]string{
+		UserDataHashAnnotation: hash(userData),
+		InstanceAnnotation:     instanceKey(instance),
+		hostAnnotation:         instance.Status.NodeName,
+		diskAnnotation:         g.disk(instance),
+	})
+	node.Spec.ProviderID = providerIDPrefix + instance.Name
+}
+
+// instanceType names the guest's size: KubeVirt's instance type, or CPUs and memory.
+func instanceType(instance *kubevirtv1.VirtualMachineInstance) string {
+	for _, annotation := range []string{kubevirtv1.InstancetypeAnnotation, kubevirtv1.ClusterInstancetypeAnnotation} {
+		if name := instance.Annotations[annotation]; name != "" {
+			return name
+		}
+	}
+	memory := guestMemory(instance)
+	return fmt.Sprintf("cpu%d-memory%s", guestCPUs(instance), memory.String())
+}
+
+// setGuestStatus sets what the guest's kubelet reports besides its conditions.
+func setGuestStatus(node *corev1.Node, instance *kubevirtv1.VirtualMachineInstance) {
+	capacity := corev1.ResourceList{
+		corev1.ResourceCPU:              *resource.NewQuantity(guestCPUs(instance), resource.DecimalSI),
+		corev1.ResourceMemory:           guestMemory(instance),
+		corev1.ResourcePods:             *resource.NewQuantity(defaultPods, resource.DecimalSI),
+		corev1.ResourceEphemeralStorage: resource.MustParse("20Gi"),
+	}
+	node.Status.Capacity = capacity
+	node.Status.Allocatable = capacity
+	node.Status.NodeInfo = nodeInfo()
+	node.Status.Addresses = guestAddresses(node.Name, instance)
+}
+
+// guestAddresses returns the host name, and the IP of the interface named default.
+func guestAddresses(name string, instance *kubevirtv1.VirtualMachineInstance) []corev1.NodeAddress {
+	addresses := []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: name}}
+	for _, status := range instance.Status.Interfaces {
+		if status.Name == defaultInterface && status.IP != "" {
+			addresses = append(addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: status.IP})
+		}
+	}
+	return addresses
+}
+
+// guestCPUs returns the number of virtual CPUs.
+func guestCPUs(instance *kubevirtv1.VirtualMachineInstance) int64 {
+	if cpu := instance.Spec.Domain.CPU; cpu != nil {
+		return int64(max(cpu.Cores, 1)) * int64(max(cpu.Sockets, 1)) * int64(max(cpu.Threads, 1))
+	}
+	requested := instance.Spec.Domain.Resources.Requests[corev1.ResourceCPU]
+	return max(requested.Value(), 1)
+}
+
+// guestMemory returns the memory that the guest sees.
+func guestMemory(instance *kubevirtv1.VirtualMachineInstance) resource.Quantity {
+	if memory := instance.Spec.Domain.Memory; memory != nil && memory.Guest != nil {
+		return *memory.Guest
+	}
+	return instance.Spec.Domain.Resources.Requests[corev1.ResourceMemory]
+}
+
+// isReady reads a Node's Ready condition.
+func isReady(node *corev1.Node) bool {
+	for _, condition := range node.Status.Conditions {
+		if condition.Type == corev1.NodeReady {
+			return condition.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}

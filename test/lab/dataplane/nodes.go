@@ -1,0 +1,313 @@
+package dataplane
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	kubevirtv1 "kubevirt.io/api/core/v1"
+)
+
+// Node is a simulated provider node.
+type Node struct {
+	// Name of the Node object.
+	Name string
+	// Region and Zone become topology labels; empty means a Node without that label.
+	Region, Zone string
+	// CPU and Memory are quantities such as "16" and "64Gi". They count: the real scheduler places by them.
+	CPU, Memory string
+	// Pods is the number of pods the node takes; zero means 110.
+	Pods int
+}
+
+const (
+	defaultPods    = 110
+	devices        = "1000" // of each kind: never the reason why a VM does not fit
+	leaseSeconds   = 40
+	kubeletVersion = "v1.34.2"
+	statusPeriod   = 5 * time.Minute // kubelet reports an unchanged status this often
+	leaseNamespace = corev1.NamespaceNodeLease
+	q35NodeLabel   = "machine-type.node.kubevirt.io/q35" // virt-controller 1.7 selects nodes by it
+)
+
+// DefaultNodes returns the provider nodes of a lab: two zones of two nodes each in region "local", and one node
+// without topology labels.
+func DefaultNodes() []Node {
+	return []Node{
+		{Name: "provider-a-0", Region: "local", Zone: "zone-a", CPU: "16", Memory: "64Gi"},
+		{Name: "provider-a-1", Region: "local", Zone: "zone-a", CPU: "16", Memory: "64Gi"},
+		{Name: "provider-b-0", Region: "local", Zone: "zone-b", CPU: "16", Memory: "64Gi"},
+		{Name: "provider-b-1", Region: "local", Zone: "zone-b", CPU: "16", Memory: "64Gi"},
+		{Name: "provider-plain", CPU: "16", Memory: "64Gi"},
+	}
+}
+
+// nodeAgent is the node side of the provider kubelets and virt-handlers: registration, status and heartbeats.
+type nodeAgent struct {
+	provider *providerCluster
+	nodes    map[string]Node
+	now      func() time.Time
+}
+
+// register creates the Node, or labels the one that a former run left behind.
+func (a *nodeAgent) register(ctx context.Context, name string) error {
+	spec := a.nodes[name]
+	node, err := renderNode(spec)
+	if err != nil {
+		return err
+	}
+	nodes := a.provider.client.CoreV1().Nodes()
+	if _, err = nodes.Create(ctx, node, metav1.CreateOptions{}); apierrors.IsAlreadyExists(err) {
+		patch, jsonErr := json.Marshal(map[string]any{"metadata": map[string]any{"labels": node.Labels}})
+		if jsonErr != nil {
+			return fmt.Errorf("encode labels of Node %s: %w", name, jsonErr)
+		}
+		_, err = nodes.Patch(ctx, name, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
+	}
+	if err != nil {
+		return fmt.Errorf("register Node %s: %w", name, err)
+	}
+	return nil
+}
+
+// reconcile reports the status of a living node and sends its heartbeats.
+func (a *nodeAgent) reconcile(ctx context.Context, name string) (time.Duration, error) {
+	spec, ours := a.nodes[name]
+	if !ours {
+		return 0, nil
+	}
+	node, err := a.provider.nodes.Get(name)
+	if apierrors.IsNotFound(err) {
+		return 0, a.register(ctx, name)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("read Node %s: %w", name, err)
+	}
+	if isDown(node) {
+		return 0, nil
+	}
+	if err := a.reportStatus(ctx, node, spec); err != nil {
+		return 0, err
+	}
+	if left := remaining(a.now(), lastHeartbeat(node), heartbeatInterval); left > 0 && schedulable(node) {
+		return left, nil
+	}
+	return heartbeatInterval, a.heartbeat(ctx, node)
+}
+
+// reportStatus writes capacity and conditions where they are missing, wrong or old.
+func (a *nodeAgent) reportStatus(ctx context.Context, node *corev1.Node, spec Node) error {
+	desired := node.DeepCopy()
+	capacity, err := spec.capacity()
+	if err != nil {
+		return err
+	}
+	desired.Status.Capacity = capacity
+	desired.Status.Allocatable = capacity
+	desired.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: node.Name}}
+	return updateNodeStatus(ctx, a.provider.client, node, desired, a.now())
+}
+
+// heartbeat renews the kubelet's Lease and virt-handler's annotation, and says that VMs may be scheduled here.
+func (a *nodeAgent) heartbeat(ctx context.Context, node *corev1.Node) error {
+	if err := renewLease(ctx, a.provider.client, node, a.now()); err != nil {
+		return err
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"labels":      map[string]string{kubevirtv1.NodeSchedulable: "true"},
+		"annotations": map[string]string{kubevirtv1.VirtHandlerHeartbeat: a.now().UTC().Format(time.RFC3339)},
+	}})
+	if err != nil {
+		return fmt.Errorf("encode heartbeat of Node %s: %w", node.Name, err)
+	}
+	nodes := a.provider.client.CoreV1().Nodes()
+	if _, err = nodes.Patch(ctx, node.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		return fmt.Errorf("heartbeat of Node %s: %w", node.Name, err)
+	}
+	return nil
+}
+
+// lastHeartbeat reads virt-handler's annotation; the zero time means never.
+func lastHeartbeat(node *corev1.Node) time.Time {
+	last, err := time.Parse(time.RFC3339, node.Annotations[kubevirtv1.VirtHandlerHeartbeat])
+	if err != nil {
+		return time.Time{}
+	}
+	return last
+}
+
+// schedulable tells whether virt-controller lets VMs run here.
+func schedulable(node *corev1.Node) bool {
+	return node.Labels[kubevirtv1.NodeSchedulable] == "true"
+}
+
+// capacity returns what the node offers.
+func (n Node) capacity() (corev1.ResourceList, error) {
+	pods := n.Pods
+	if pods == 0 {
+		pods = defaultPods
+	}
+	cpu, err := resource.ParseQuantity(n.CPU)
+	if err != nil {
+		return nil, fmt.Errorf("cpu %q of node %s: %w", n.CPU, n.Name, err)
+	}
+	memory, err := resource.ParseQuantity(n.Memory)
+	if err != nil {
+		return nil, fmt.Errorf("memory %q of node %s: %w", n.Memory, n.Name, err)
+	}
+	return corev1.ResourceList{
+		corev1.ResourceCPU:                cpu,
+		corev1.ResourceMemory:             memory,
+		corev1.ResourcePods:               *resource.NewQuantity(int64(pods), resource.DecimalSI),
+		corev1.ResourceEphemeralStorage:   resource.MustParse("500Gi"),
+		"devices.kubevirt.io/kvm":         resource.MustParse(devices),
+		"devices.kubevirt.io/tun":         resource.MustParse(devices),
+		"devices.kubevirt.io/vhost-net":   resource.MustParse(devices),
+		"devices.kubevirt.io/vhost-vsock": resource.MustParse(devices),
+	}, nil
+}
+
+// renderNode returns the Node object as its kubelet registers it.
+func renderNode(spec Node) (*corev1.Node, error) {
+	capacity, err := spec.capacity()
+	if err != nil {
+		return nil, err
+	}
+	labels := osLabels(spec.Name)
+	maps.Copy(labels, map[string]string{
+		kubevirtv1.NodeSchedulable: "true",
+		q35NodeLabel:               "true",
+	})
+	maps.Copy(labels, topologyLabels(spec.Region, spec.Zone))
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: spec.Name, Labels: labels},
+		Status: corev1.NodeStatus{
+			Capacity:    capacity,
+			Allocatable: capacity,
+			NodeInfo:    nodeInfo(),
+		},
+	}, nil
+}
+
+// osLabels returns the labels that every kubelet sets.
+func osLabels(hostname string) map[string]string {
+	return map[string]string{
+		corev1.LabelHostname:   hostname,
+		corev1.LabelOSStable:   "linux",
+		corev1.LabelArchStable: "amd64",
+	}
+}
+
+// topologyLabels returns the labels of a region and a zone, none for an empty one.
+func topologyLabels(region, zone string) map[string]string {
+	labels := map[string]string{}
+	if region != "" {
+		labels[corev1.LabelTopologyRegion] = region
+	}
+	if zone != "" {
+		labels[corev1.LabelTopologyZone] = zone
+	}
+	return labels
+}
+
+// nodeInfo returns what kubelets say about their machine.
+func nodeInfo() corev1.NodeSystemInfo {
+	return corev1.NodeSystemInfo{
+		OperatingSystem:         "linux",
+		Architecture:            "amd64",
+		KubeletVersion:          kubeletVersion,
+		OSImage:                 "Simulated Linux",
+		KernelVersion:           "6.12.0-sim",
+		ContainerRuntimeVersion: "sim://1.0.0",
+	}
+}
+
+// updateNodeStatus writes desired with the conditions of a healthy kubelet, if anything changed or the last report is
+// old.
+func updateNodeStatus(ctx context.Context, client kubernetes.Interface, node, desired *corev1.Node, now time.Time) error {
+	healthy := []corev1.NodeCondition{
+		nodeCondition(corev1.NodeMemoryPressure, corev1.ConditionFalse, "KubeletHasSufficientMemory"),
+		nodeCondition(corev1.NodeDiskPressure, corev1.ConditionFalse, "KubeletHasNoDiskPressure"),
+		nodeCondition(corev1.NodePIDPressure, corev1.ConditionFalse, "KubeletHasSufficientPID"),
+		nodeCondition(corev1.NodeReady, corev1.ConditionTrue, "KubeletReady"),
+	}
+	for _, condition := range healthy {
+		setNodeCondition(&desired.Status, condition, now)
+	}
+	if equality.Semantic.DeepEqual(node.Status, desired.Status) {
+		return nil
+	}
+	if _, err := client.CoreV1().Nodes().UpdateStatus(ctx, desired, metav1.UpdateOptions{}); err != nil {
+		return fmt.Errorf("update status of Node %s: %w", node.Name, err)
+	}
+	return nil
+}
+
+// nodeCondition returns a condition as kubelets report it.
+func nodeCondition(kind corev1.NodeConditionType, status corev1.ConditionStatus, reason string) corev1.NodeCondition {
+	return corev1.NodeCondition{Type: kind, Status: status, Reason: reason, Message: "reported by the simulated kubelet"}
+}
+
+// setNodeCondition stores a condition. An equal one only gets a new heartbeat time, and only when that is old.
+func setNodeCondition(status *corev1.NodeStatus, condition corev1.NodeCondition, now time.Time) {
+	condition.LastHeartbeatTime = metav1.NewTime(now)
+	condition.LastTransitionTime = metav1.NewTime(now)
+	for i, current := range status.Conditions {
+		if current.Type != condition.Type {
+			continue
+		}
+		if current.Status != condition.Status || current.Reason != condition.Reason {
+			status.Conditions[i] = condition
+		} else if now.Sub(current.LastHeartbeatTime.Time) >= statusPeriod {
+			status.Conditions[i].LastHeartbeatTime = condition.LastHeartbeatTime
+		}
+		return
+	}
+	status.Conditions = append(status.Conditions, condition)
+}
+
+// renewLease renews, or creates, the Lease by which the node-lifecycle controller sees a kubelet alive.
+func renewLease(ctx context.Context, client kubernetes.Interface, node *corev1.Node, now time.Time) error {
+	leases := client.CoordinationV1().Leases(leaseNamespace)
+	lease := renderLease(node, now)
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"ownerReferences": lease.OwnerReferences},
+		"spec":     lease.Spec,
+	})
+	if err != nil {
+		return fmt.Errorf("encode Lease %s: %w", node.Name, err)
+	}
+	_, err = leases.Patch(ctx, node.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	if apierrors.IsNotFound(err) {
+		_, err = leases.Create(ctx, lease, metav1.CreateOptions{})
+	}
+	if err != nil {
+		return fmt.Errorf("renew Lease %s: %w", node.Name, err)
+	}
+	return nil
+}
+
+// renderLease returns a node's Lease, owned by the Node so that it goes with it.
+func renderLease(node *corev1.Node, now time.Time) *coordinationv1.Lease {
+	holder, seconds, renewed := node.Name, int32(leaseSeconds), metav1.NewMicroTime(now)
+	return &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:      node.Name,
+			Namespace: leaseNamespace,
+			OwnerReferences: []metav1.OwnerReference{
+				{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID},
+			},
+		},
+		Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds, RenewTime: &renewed},
+	}
+}

@@ -1,0 +1,188 @@
+package dataplane
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// scriptedWorkloads answers as told.
+type scriptedWorkloads struct {
+	waiting string
+	result  outcome
+}
+
+func (s *scriptedWorkloads) startable(context.Context, *corev1.Pod) (reason, message string, err error) {
+	return s.waiting, "", nil
+}
+func (s *scriptedWorkloads) outcome(*corev1.Pod) outcome         { return s.result }
+func (s *scriptedWorkloads) stoppable(*corev1.Pod) time.Duration { return 0 }
+func (s *scriptedWorkloads) address(*corev1.Pod) string          { return "10.244.0.7" }
+
+// clock is a settable time.
+type clock struct{ at time.Time }
+
+func (c *clock) now() time.Time          { return c.at }
+func (c *clock) advance(d time.Duration) { c.at = c.at.Add(d) }
+
+func testPod(policy corev1.RestartPolicy) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "pod", UID: "uid"},
+		Spec: corev1.PodSpec{
+			NodeName:       "node",
+			RestartPolicy:  policy,
+			InitContainers: []corev1.Container{{Name: "prepare", Image: "init:1"}},
+			Containers:     []corev1.Container{{Name: "main", Image: "main:1"}, {Name: "side", Image: "side:1"}},
+		},
+	}
+}
+
+func podConditionStatus(pod *corev1.Pod, kind corev1.PodConditionType) corev1.ConditionStatus {
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == kind {
+			return condition.Status
+		}
+	}
+	return ""
+}
+
+func TestKubeletStartsAndEndsAPod(t *testing.T) {
+	t.Parallel()
+	c := &clock{at: time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)}
+	script := &scriptedWorkloads{waiting: reasonContainerCreating}
+	k := &kubelet{workloads: script, now: c.now}
+	pod := testPod(corev1.RestartPolicyOnFailure)
+
+	after, err := k.advance(t.Context(), pod)
+	require.NoError(t, err)
+	require.Equal(t, pollInterval, after)
+	require.Equal(t, corev1.PodPending, pod.Status.Phase)
+	require.Equal(t, reasonContainerCreating, pod.Status.ContainerStatuses[1].State.Waiting.Reason)
+
+	script.waiting = ""
+	_, err = k.advance(t.Context(), pod)
+	require.NoError(t, err)
+	require.Equal(t, corev1.PodRunning, pod.Status.Phase)
+	require.Equal(t, "10.244.0.7", pod.Status.PodIP)
+	require.Len(t, pod.Status.ContainerStatuses, 2)
+	require.Equal(t, reasonCompleted, pod.Status.InitContainerStatuses[0].State.Terminated.Reason)
+	require.Equal(t, corev1.ConditionTrue, podConditionStatus(pod, corev1.PodReady))
+	require.Zero(t, restarts(pod), "a first start is no restart")
+
+	settled := pod.DeepCopy()
+	c.advance(time.Minute)
+	_, err = k.advance(t.Context(), pod)
+	require.NoError(t, err)
+	require.Equal(t, settled.Status, pod.Status, "a running pod is at rest")
+
+	script.result = succeeded(importMessage)
+	_, err = k.advance(t.Context(), pod)
+	require.NoError(t, err)
+	require.Equal(t, corev1.PodSucceeded, pod.Status.Phase)
+	require.Equal(t, importMessage, pod.Status.ContainerStatuses[0].State.Terminated.Message)
+	require.Equal(t, corev1.ConditionFalse, podConditionStatus(pod, corev1.PodReady))
+}
+
+func TestKubeletRestartsFailingContainers(t *testing.T) {
+	t.Parallel()
+	c := &clock{at: time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)}
+	script := &scriptedWorkloads{result: outcome{exited: true, code: 1, message: notFoundMessage}}
+	k := &kubelet{workloads: script, now: c.now}
+	pod := testPod(corev1.RestartPolicyOnFailure)
+
+	step := func(d time.Duration) {
+		c.advance(d)
+		_, err := k.advance(t.Context(), pod)
+		require.NoError(t, err)
+	}
+	step(0) // starts
+	step(0) // exits
+	require.Equal(t, corev1.PodRunning, pod.Status.Phase)
+	require.Equal(t, notFoundMessage, pod.Status.ContainerStatuses[0].State.Terminated.Message)
+	require.Equal(t, int32(1), pod.Status.ContainerStatuses[0].State.Terminated.ExitCode)
+
+	step(pollInterval)
+	require.Equal(t, reasonCrashLoopBackOff, pod.Status.ContainerStatuses[0].State.Waiting.Reason)
+	step(crashLoopBackOff - 2*time.Second)
+	require.NotNil(t, pod.Status.ContainerStatuses[0].State.Waiting, "back-off is not over")
+	step(time.Second)
+	require.NotNil(t, pod.Status.ContainerStatuses[0].State.Running)
+	require.Equal(t, int32(1), restarts(pod))
+	require.Equal(t, 2*crashLoopBackOff, crashBackOff(pod), "the next one takes longer")
+}
+
+func TestExitWithoutRestartFailsThePod(t *testing.T) {
+	t.Parallel()
+	pod := testPod(corev1.RestartPolicyNever)
+	setRunning(pod, "10.244.0.7", time.Now())
+	setExited(pod, 1, "", time.Now())
+	require.Equal(t, corev1.PodFailed, pod.Status.Phase)
+}
+
+func TestReadinessGates(t *testing.T) {
+	t.Parallel()
+	pod := testPod(corev1.RestartPolicyNever)
+	pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "kubevirt.io/virtual-machine-unpaused"}}
+	now := time.Now()
+	setRunning(pod, "10.244.0.7", now)
+	require.Equal(t, corev1.ConditionTrue, podConditionStatus(pod, corev1.ContainersReady))
+	require.Equal(t, corev1.ConditionFalse, podConditionStatus(pod, corev1.PodReady))
+
+	setPodCondition(pod, "kubevirt.io/virtual-machine-unpaused", true, "", now)
+	setReadiness(pod, true, now)
+	require.Equal(t, corev1.ConditionTrue, podConditionStatus(pod, corev1.PodReady))
+}
+
+func TestImportOutcome(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		endpoint string
+		want     outcome
+	}{
+		"HTTP":            {endpoint: "https://images.local/disk.qcow2", want: succeeded(importMessage)},
+		"HTTPNotFound":    {endpoint: "https://images.local/404/disk.qcow2", want: failed(notFoundMessage)},
+		"Registry":        {endpoint: "docker://registry.local/disk:1", want: succeeded(importMessage)},
+		"RegistryMissing": {endpoint: "docker://registry.local/a/missing:1", want: failed(noManifestMessage)},
+		"Blank":           {endpoint: "", want: succeeded(importMessage)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pod := testPod(corev1.RestartPolicyOnFailure)
+			pod.Spec.Containers[0].Env = []corev1.EnvVar{{Name: cdiImporterEndpoint, Value: tc.endpoint}}
+			require.Equal(t, tc.want, importOutcome(pod))
+		})
+	}
+}
+
+func TestIsMissingImage(t *testing.T) {
+	t.Parallel()
+	for reference, want := range map[string]bool{
+		"registry.local/missing":                true,
+		"docker://registry.local/x/missing:2":   true,
+		"registry.local/missing@sha256:00":      true,
+		"registry.local/missing/disk:1":         false,
+		"registry.local/not-missing":            false,
+		"missing":                               false,
+		"":                                      false,
+		"https://images.local/missing/d.qcow2x": false,
+	} {
+		require.Equal(t, want, isMissingImage(reference), reference)
+	}
+}
+
+func TestAddressPool(t *testing.T) {
+	t.Parallel()
+	pool := newAddressPool(10, 244)
+	require.Equal(t, "10.244.0.1", pool.next())
+	require.Equal(t, "10.244.0.2", pool.next())
+	pool.reserve("10.244.0.254")
+	pool.reserve("10.244.0.9")  // older
+	pool.reserve("127.244.3.3") // another pool's
+	pool.reserve("fd00::1")     // not ours
+	pool.reserve("no address")  // nobody's
+	require.Equal(t, "10.244.1.1", pool.next(), "continues where a former run ended")
+}

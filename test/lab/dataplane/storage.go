@@ -1,0 +1,241 @@
+package dataplane
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+)
+
+// Provisioner is the StorageClass.provisioner (and CSIDriver name) that the simulated driver serves, with either volume
+// binding mode. It clones between zones, like a replicated backend: a volume of an Immediate class has no topology
+// unless the class has allowedTopologies, one of a WaitForFirstConsumer class is bound to its first node's zone.
+const Provisioner = "csi.lab.local"
+
+const (
+	provisionerAnnotation   = "volume.kubernetes.io/storage-provisioner"
+	selectedNodeAnnotation  = "volume.kubernetes.io/selected-node"
+	provisionedByAnnotation = "pv.kubernetes.io/provisioned-by"
+	claimKind               = "PersistentVolumeClaim"
+)
+
+// storageDriver plays a CSI driver's provisioner and resizer (claims) and deleter (volumes).
+type storageDriver struct {
+	provider  *providerCluster
+	behaviour behaviour
+	now       func() time.Time
+	log       *slog.Logger
+}
+
+// reconcileClaim provisions the volume of a waiting claim and resizes that of a bound one.
+func (d *storageDriver) reconcileClaim(ctx context.Context, key string) (time.Duration, error) {
+	namespace, name, err := cache.SplitMetaNamespaceKey(key)
+	if err != nil {
+		return 0, fmt.Errorf("split key %q: %w", key, err)
+	}
+	claim, err := d.provider.claims.PersistentVolumeClaims(namespace).Get(name)
+	if apierrors.IsNotFound(err) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("read PersistentVolumeClaim %s: %w", key, err)
+	}
+	class := d.classOf(claim)
+	switch {
+	case class == nil || claim.DeletionTimestamp != nil:
+		return 0, nil
+	case claim.Spec.VolumeName != "":
+		return 0, d.resize(ctx, claim, class)
+	case isWaiting(claim, class):
+		return d.provision(ctx, claim, class)
+	default:
+		return 0, nil
+	}
+}
+
+// classOf returns the claim's StorageClass if it is one of the simulated driver's, else nil.
+func (d *storageDriver) classOf(claim *corev1.PersistentVolumeClaim) *storagev1.StorageClass {
+	if claim.Spec.StorageClassName == nil {
+		return nil
+	}
+	class, err := d.provider.classes.Get(*claim.Spec.StorageClassName)
+	if err != nil || class.Provisioner != Provisioner {
+		return nil
+	}
+	return class
+}
+
+// isWaiting tells whether the binder has handed a claim to the provisioner, and no volume populator fills it.
+func isWaiting(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) bool {
+	if claim.Annotations[provisionerAnnotation] != Provisioner {
+		return false
+	}
+	if source := claim.Spec.DataSourceRef; source != nil && source.Kind != claimKind {
+		return false
+	}
+	return !waitsForConsumer(class) || claim.Annotations[selectedNodeAnnotation] != ""
+}
+
+// waitsForConsumer tells the binding mode of a class.
+func waitsForConsumer(class *storagev1.StorageClass) bool {
+	return class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer
+}
+
+// provision creates the claim's volume when its latency is over.
+func (d *storageDriver) provision(
+	ctx context.Context, claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass,
+) (time.Duration, error) {
+	latency := d.behaviour.latency(claim.Namespace, ProvisionLatencyAnnotation)
+	if source := cloneSource(claim); source != "" {
+		latency = d.behaviour.latency(claim.Namespace, CloneLatencyAnnotation)
+		original, err := d.provider.claims.PersistentVolumeClaims(claim.Namespace).Get(source)
+		if err != nil || original.Status.Phase != corev1.ClaimBound {
+			return pollInterval, nil //nolint:nilerr // As the real provisioner: it tries again until the source is there.
+		}
+	}
+	if left := remaining(d.now(), claim.CreationTimestamp.Time, latency); left > 0 {
+		return left, nil
+	}
+	volume := renderVolume(claim, class, d.accessibleFrom(claim, class))
+	_, err := d.provider.client.CoreV1().PersistentVolumes().Create(ctx, volume, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("provision PersistentVolumeClaim %s/%s: %w", claim.Namespace, claim.Name, err)
+	}
+	d.log.Info("provisioned", "claim", claim.Namespace+"/"+claim.Name, "volume", volume.Name)
+	return 0, nil
+}
+
+// cloneSource returns the claim in the same namespace that a claim is cloned from, or "".
+func cloneSource(claim *corev1.PersistentVolumeClaim) string {
+	if source := claim.Spec.DataSource; source != nil && source.Kind == claimKind {
+		return source.Name
+	}
+	return ""
+}
+
+// accessibleFrom returns the topology of a claim's volume, nil for everywhere.
+func (d *storageDriver) accessibleFrom(
+	claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass,
+) *corev1.VolumeNodeAffinity {
+	if waitsForConsumer(class) {
+		node, err := d.provider.nodes.Get(claim.Annotations[selectedNodeAnnotation])
+		if err != nil || node.Labels[corev1.LabelTopologyZone] == "" {
+			return nil
+		}
+		return nodeAffinity(corev1.LabelTopologyZone, node.Labels[corev1.LabelTopologyZone])
+	}
+	for _, term := range class.AllowedTopologies {
+		for _, expression := range term.MatchLabelExpressions {
+			return nodeAffinity(expression.Key, expression.Values...)
+		}
+	}
+	return nil
+}
+
+// nodeAffinity returns the affinity of a volume to nodes with one of a label's values.
+func nodeAffinity(label string, values ...string) *corev1.VolumeNodeAffinity {
+	return &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+		MatchExpressions: []corev1.NodeSelectorRequirement{
+			{Key: label, Operator: corev1.NodeSelectorOpIn, Values: values},
+		},
+	}}}}
+}
+
+// renderVolume returns the PersistentVolume of a claim; the real binder binds the two.
+func renderVolume(
+	claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass, affinity *corev1.VolumeNodeAffinity,
+) *corev1.PersistentVolume {
+	reclaim := corev1.PersistentVolumeReclaimDelete
+	if class.ReclaimPolicy != nil {
+		reclaim = *class.ReclaimPolicy
+	}
+	name := "pvc-" + string(claim.UID)
+	return &corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:        name,
+			Annotations: map[string]string{provisionedByAnnotation: Provisioner},
+		},
+		Spec: corev1.PersistentVolumeSpec{
+			Capacity:                      claim.Spec.Resources.Requests.DeepCopy(),
+			AccessModes:                   claim.Spec.AccessModes,
+			VolumeMode:                    claim.Spec.VolumeMode,
+			StorageClassName:              class.Name,
+			MountOptions:                  class.MountOptions,
+			PersistentVolumeReclaimPolicy: reclaim,
+			NodeAffinity:                  affinity,
+			ClaimRef: &corev1.ObjectReference{
+				APIVersion: "v1", Kind: claimKind, Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID,
+			},
+			PersistentVolumeSource: corev1.PersistentVolumeSource{
+				CSI: &corev1.CSIPersistentVolumeSource{Driver: Provisioner, VolumeHandle: name},
+			},
+		},
+	}
+}
+
+// resize grows a bound claim's volume, then the claim, to what the claim requests.
+func (d *storageDriver) resize(
+	ctx context.Context, claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass,
+) error {
+	requested := claim.Spec.Resources.Requests[corev1.ResourceStorage]
+	if claim.Status.Phase != corev1.ClaimBound || !isTrue(class.AllowVolumeExpansion) ||
+		requested.Cmp(claim.Status.Capacity[corev1.ResourceStorage]) <= 0 {
+		return nil
+	}
+	volume, err := d.provider.volumes.Get(claim.Spec.VolumeName)
+	if err != nil {
+		return fmt.Errorf("read PersistentVolume %s: %w", claim.Spec.VolumeName, err)
+	}
+	core := d.provider.client.CoreV1()
+	if requested.Cmp(volume.Spec.Capacity[corev1.ResourceStorage]) > 0 {
+		grown := volume.DeepCopy()
+		grown.Spec.Capacity[corev1.ResourceStorage] = requested
+		if _, err := core.PersistentVolumes().Update(ctx, grown, metav1.UpdateOptions{}); err != nil {
+			return fmt.Errorf("resize PersistentVolume %s: %w", volume.Name, err)
+		}
+	}
+	resized := claim.DeepCopy()
+	resized.Status.Capacity = corev1.ResourceList{corev1.ResourceStorage: requested}
+	claims := core.PersistentVolumeClaims(claim.Namespace)
+	if _, err := claims.UpdateStatus(ctx, resized, metav1.UpdateOptions{}); err != nil {
+		return fmt.Errorf("resize PersistentVolumeClaim %s/%s: %w", claim.Namespace, claim.Name, err)
+	}
+	return nil
+}
+
+// reconcileVolume deletes a released volume.
+func (d *storageDriver) reconcileVolume(ctx context.Context, name string) (time.Duration, error) {
+	volume, err := d.provider.volumes.Get(name)
+	if apierrors.IsNotFound(err) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("read PersistentVolume %s: %w", name, err)
+	}
+	if !isReleased(volume) {
+		return 0, nil
+	}
+	options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: &volume.ResourceVersion}}
+	err = d.provider.client.CoreV1().PersistentVolumes().Delete(ctx, name, options)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return 0, fmt.Errorf("delete PersistentVolume %s: %w", name, err)
+	}
+	return 0, nil
+}
+
+// isReleased tells whether a volume of the simulated driver has lost its claim for good.
+func isReleased(volume *corev1.PersistentVolume) bool {
+	return volume.Status.Phase == corev1.VolumeReleased &&
+		volume.DeletionTimestamp == nil &&
+		volume.Annotations[provisionedByAnnotation] == Provisioner &&
+		volume.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete
+}

@@ -1,0 +1,170 @@
+package dataplane
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kubevirtv1 "kubevirt.io/api/core/v1"
+)
+
+// virtHandler plays the virt-handlers of all provider nodes: it owns a VirtualMachineInstance from phase Scheduled on.
+// Like the real one it may list, watch and update VirtualMachineInstances, which have no status subresource.
+type virtHandler struct {
+	provider  *providerCluster
+	behaviour behaviour
+	now       func() time.Time
+	log       *slog.Logger
+}
+
+// reconcile moves one VirtualMachineInstance on. An update of an outdated copy conflicts and is tried again.
+func (h *virtHandler) reconcile(ctx context.Context, key string) (time.Duration, error) {
+	instance, err := h.provider.instance(key)
+	if apierrors.IsNotFound(err) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	if !isHandlers(instance) || !h.provider.nodeUp(instance.Status.NodeName) {
+		return 0, nil
+	}
+	desired := instance.DeepCopy()
+	after := h.advance(desired)
+	if equality.Semantic.DeepEqual(instance.Status, desired.Status) {
+		return after, nil
+	}
+	instances := h.provider.kubevirt.KubevirtV1().VirtualMachineInstances(instance.Namespace)
+	if _, err := instances.Update(ctx, desired, metav1.UpdateOptions{}); err != nil {
+		return 0, fmt.Errorf("update VirtualMachineInstance %s: %w", key, err)
+	}
+	if instance.Status.Phase != desired.Status.Phase {
+		h.log.Info("phase", "instance", key, "node", instance.Status.NodeName, "phase", desired.Status.Phase)
+	}
+	return after, nil
+}
+
+// isHandlers tells whether virt-handler is responsible, and not virt-controller.
+func isHandlers(instance *kubevirtv1.VirtualMachineInstance) bool {
+	return (instance.IsScheduled() || instance.IsRunning()) && instance.Status.NodeName != ""
+}
+
+// advance changes the status to what is due, and returns when to look again.
+func (h *virtHandler) advance(instance *kubevirtv1.VirtualMachineInstance) time.Duration {
+	now, pod := h.now(), h.provider.launcherPod(instance)
+	if since, asked := shutdownRequest(instance, pod); asked {
+		return h.shutDown(instance, now, since)
+	}
+	if pod == nil {
+		return 0
+	}
+	if instance.IsScheduled() {
+		if left := h.boot(instance, now); left > 0 || !instance.IsRunning() {
+			return left
+		}
+	}
+	return h.observe(instance, pod, now)
+}
+
+// shutdownRequest returns since when the guest is asked to shut down: by the deletion of its VirtualMachineInstance, or
+// of its launcher pod (an eviction).
+func shutdownRequest(instance *kubevirtv1.VirtualMachineInstance, pod *corev1.Pod) (time.Time, bool) {
+	switch {
+	case instance.DeletionTimestamp != nil:
+		return instance.DeletionTimestamp.Time, true
+	case pod != nil && pod.DeletionTimestamp != nil:
+		var grace time.Duration
+		if seconds := pod.DeletionGracePeriodSeconds; seconds != nil {
+			grace = time.Duration(*seconds) * time.Second
+		}
+		return pod.DeletionTimestamp.Add(-grace), true // a pod's deletion timestamp is the end of its grace
+	default:
+		return time.Time{}, false
+	}
+}
+
+// shutDown ends the guest after the shutdown latency, or kills it when its grace period is over first.
+func (h *virtHandler) shutDown(instance *kubevirtv1.VirtualMachineInstance, now, since time.Time) time.Duration {
+	latency, grace := h.behaviour.latency(instance.Namespace, ShutdownLatencyAnnotation), gracePeriod(instance)
+	end := kubevirtv1.Succeeded
+	if hasFault(instance, FaultStuckShutdown) || latency > grace {
+		latency, end = grace, kubevirtv1.Failed
+	}
+	if grace == 0 { // killed without being asked: not a failure
+		end = kubevirtv1.Succeeded
+	}
+	if left := remaining(now, since, latency); left > 0 {
+		return left
+	}
+	setPhase(instance, end, now)
+	return 0
+}
+
+// gracePeriod returns how long a guest may take to shut down.
+func gracePeriod(instance *kubevirtv1.VirtualMachineInstance) time.Duration {
+	if seconds := instance.Spec.TerminationGracePeriodSeconds; seconds != nil {
+		return time.Duration(*seconds) * time.Second
+	}
+	return defaultGracePeriod
+}
+
+// boot starts the guest after the boot latency.
+func (h *virtHandler) boot(instance *kubevirtv1.VirtualMachineInstance, now time.Time) time.Duration {
+	if hasFault(instance, FaultNoBoot) {
+		return 0
+	}
+	latency := h.behaviour.latency(instance.Namespace, BootLatencyAnnotation)
+	if left := remaining(now, phaseSince(instance, kubevirtv1.Scheduled), latency); left > 0 {
+		return left
+	}
+	if hasFault(instance, FaultCrash) {
+		setPhase(instance, kubevirtv1.Failed, now)
+		return 0
+	}
+	setPhase(instance, kubevirtv1.Running, now)
+	return 0
+}
+
+// observe reports a running guest: its interfaces, whether it can migrate, and after the join latency its agent.
+func (h *virtHandler) observe(instance *kubevirtv1.VirtualMachineInstance, pod *corev1.Pod, now time.Time) time.Duration {
+	latency := h.behaviour.latency(instance.Namespace, JoinLatencyAnnotation)
+	left := remaining(now, phaseSince(instance, kubevirtv1.Running), latency)
+	agent := left == 0 && !hasFault(instance, FaultNoAgent)
+	instance.Status.Interfaces = interfaceStatuses(instance, pod.Status.PodIP, agent)
+	instance.Status.MigrationMethod = migrationMethod(instance)
+	for _, condition := range migrationConditions(instance) {
+		setInstanceCondition(instance, condition, now)
+	}
+	if agent {
+		instance.Status.GuestOSInfo = guestOSInfo()
+		setInstanceCondition(instance, kubevirtv1.VirtualMachineInstanceCondition{
+			Type: kubevirtv1.VirtualMachineInstanceAgentConnected, Status: corev1.ConditionTrue,
+		}, now)
+	}
+	return left
+}
+
+// phaseSince returns when a phase was reached last, or the creation time where KubeVirt has not noted it.
+func phaseSince(instance *kubevirtv1.VirtualMachineInstance, phase kubevirtv1.VirtualMachineInstancePhase) time.Time {
+	since := instance.CreationTimestamp.Time
+	for _, transition := range instance.Status.PhaseTransitionTimestamps {
+		if transition.Phase == phase {
+			since = transition.PhaseTransitionTimestamp.Time
+		}
+	}
+	return since
+}
+
+// setPhase moves to a phase and notes when.
+func setPhase(instance *kubevirtv1.VirtualMachineInstance, phase kubevirtv1.VirtualMachineInstancePhase, now time.Time) {
+	instance.Status.Phase = phase
+	instance.Status.PhaseTransitionTimestamps = append(instance.Status.PhaseTransitionTimestamps,
+		kubevirtv1.VirtualMachineInstancePhaseTransitionTimestamp{
+			Phase: phase, PhaseTransitionTimestamp: metav1.NewTime(now),
+		})
+}

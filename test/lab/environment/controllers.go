@@ -1,0 +1,56 @@
+package environment
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/controlplane"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/process"
+)
+
+// StartMachineControllerManager runs the real machine-controller-manager for a shoot, and returns when it is healthy. An
+// extra argument wins over the lab's own of the same name.
+func (l *Lab) StartMachineControllerManager(ctx context.Context, s *Shoot, extraArgs ...string) (*process.Process, error) {
+	args := append(sharedArgs(s, s.MCMKubeconfig), extraArgs...)
+	return l.startController(ctx, process.Spec{
+		Name: s.Name + "-machine-controller-manager", Path: l.Binaries.MCM, Args: args,
+	})
+}
+
+// StartSidecar runs a machine-controller binary, the driver, for a shoot, and returns when it is healthy. Its timeouts are
+// shorter than Gardener's, so that a failure shows within a test. An extra argument wins over the lab's own of the same name.
+func (l *Lab) StartSidecar(ctx context.Context, s *Shoot, binary string, extraArgs ...string) (*process.Process, error) {
+	args := append(sharedArgs(s, s.SidecarKubeconfig),
+		"--machine-creation-timeout=5m", "--machine-drain-timeout=1m", "--machine-health-timeout=1m",
+		"--machine-pv-detach-timeout=10s", "--machine-pv-reattach-timeout=10s",
+		"--machine-safety-orphan-vms-period=1m", "--resource-exhausted-retry=1m",
+	)
+	return l.startController(ctx, process.Spec{
+		Name: s.Name + "-machine-controller", Path: binary, Args: append(args, extraArgs...),
+	})
+}
+
+func sharedArgs(s *Shoot, kubeconfig string) []string {
+	return []string{
+		"--control-kubeconfig=" + kubeconfig, "--target-kubeconfig=" + kubeconfig, "--namespace=" + s.Namespace,
+		"--leader-elect=false", "--kube-api-qps=200", "--kube-api-burst=400", "--v=3",
+	}
+}
+
+func (l *Lab) startController(ctx context.Context, spec process.Spec) (*process.Process, error) {
+	ports, err := controlplane.FreePorts(ctx, 1)
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", spec.Name, err)
+	}
+	// In front: a later --port of the caller's would win, but nobody could then ask for health.
+	spec.Args = append([]string{"--address=127.0.0.1"}, append(spec.Args, fmt.Sprintf("--port=%d", ports[0]))...)
+	p, err := l.group.Start(spec)
+	if err != nil {
+		return nil, err
+	}
+	url := fmt.Sprintf("http://127.0.0.1:%d/healthz", ports[0])
+	if err := controlplane.AwaitHTTP(ctx, p, url); err != nil {
+		return nil, fmt.Errorf("start %s: %w", spec.Name, err)
+	}
+	return p, nil
+}

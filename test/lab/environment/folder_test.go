@@ -1,0 +1,102 @@
+package environment
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestFolderLeavesNothing(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "lab")
+	f, err := newFolder(path)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(f.data(), "x"), nil, 0o600))
+	_, err = newFolder(path)
+	require.ErrorContains(t, err, "another lab uses")
+	require.NoError(t, f.remove(false))
+	require.NoDirExists(t, path)
+	require.NoError(t, f.remove(false), "twice is no error")
+}
+
+func TestFolderKeepsLogs(t *testing.T) {
+	t.Parallel()
+	f, err := newFolder(filepath.Join(t.TempDir(), "lab"))
+	require.NoError(t, err)
+	require.NoError(t, f.remove(true))
+	require.NoDirExists(t, f.data())
+	require.DirExists(t, f.logs())
+}
+
+func TestFolderOfTheCallerKeepsTheCallersFiles(t *testing.T) {
+	t.Parallel()
+	path := t.TempDir()
+	mine := filepath.Join(path, "mine")
+	require.NoError(t, os.WriteFile(mine, nil, 0o600))
+	f, err := newFolder(path)
+	require.NoError(t, err)
+	require.NoError(t, f.remove(false))
+	require.FileExists(t, mine)
+}
+
+func TestReaperRemovesTheDataWhenTheOwnerIsGone(t *testing.T) {
+	t.Parallel()
+	f, err := newFolder(filepath.Join(t.TempDir(), "lab"))
+	require.NoError(t, err)
+	require.NoError(t, f.pipe.Close(), "as the kernel does when the owner is killed")
+	require.Eventually(t, func() bool {
+		_, err := os.Stat(f.data())
+		return os.IsNotExist(err)
+	}, 5*time.Second, 10*time.Millisecond)
+	require.DirExists(t, f.logs())
+	require.NoError(t, f.reaper.Wait())
+	require.NoError(t, f.owner.Close())
+}
+
+func TestSweep(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	for name, test := range map[string]struct {
+		reason     string
+		ownerFile  bool
+		locked     bool
+		at         time.Time // when the sweep runs
+		data, logs bool      // what is left
+	}{
+		"alive":     {reason: "a living lab keeps everything", ownerFile: true, locked: true, at: now.Add(48 * time.Hour), data: true, logs: true},
+		"killed":    {reason: "the data of a killed lab goes, its logs stay to be read", ownerFile: true, at: now, logs: true},
+		"long ago":  {reason: "after a day the logs go as well", ownerFile: true, at: now.Add(48 * time.Hour)},
+		"newborn":   {reason: "a lab that is just being created has no owner file yet", at: now, data: true, logs: true},
+		"half made": {reason: "one that stays without was killed early", at: now.Add(2 * time.Minute), logs: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			parent := t.TempDir()
+			f := &folder{path: filepath.Join(parent, "lab")}
+			require.NoError(t, os.MkdirAll(f.data(), 0o700))
+			require.NoError(t, os.MkdirAll(f.logs(), 0o700))
+			if test.ownerFile {
+				owner, err := os.Create(filepath.Join(f.path, ownerFile))
+				require.NoError(t, err)
+				defer owner.Close() //nolint:errcheck // opened for its lock
+				if test.locked {
+					require.NoError(t, tryLock(owner))
+				}
+			}
+			require.NoError(t, sweep(parent, test.at))
+			for dir, want := range map[string]bool{f.data(): test.data, f.logs(): test.logs} {
+				_, err := os.Stat(dir)
+				require.Equal(t, want, err == nil, "%s: %s", test.reason, dir)
+			}
+		})
+	}
+}
+
+func TestReapIsAValidScript(t *testing.T) {
+	t.Parallel()
+	require.NoError(t, exec.CommandContext(t.Context(), "/bin/sh", "-n", "-c", reap).Run())
+}

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestStore(t *testing.T) {
+	t.Parallel()
+	s := store{folder: t.TempDir(), name: "x"}
+	_, err := s.load()
+	require.ErrorIs(t, err, errNotRunning, "no lab was ever started")
+
+	release, err := s.claim(t.Context())
+	require.NoError(t, err)
+	_, err = s.load()
+	require.ErrorIs(t, err, errNotRunning, "it has not written its state yet")
+	require.NoError(t, s.save(&state{Name: "x", PID: 7, StartedAt: time.Unix(0, 0).UTC(), Processes: []processState{
+		{Name: "me", PID: os.Getpid()}, {Name: "gone", PID: 1 << 30, Running: true},
+	}}))
+	st, err := s.load()
+	require.NoError(t, err)
+	require.Equal(t, 7, st.PID)
+	require.True(t, st.Processes[0].Running)
+	require.False(t, st.Processes[1].Running, "what runs is looked up, not remembered")
+	_, err = s.lock()
+	require.ErrorIs(t, err, errRunning)
+
+	release()
+	_, err = s.load()
+	require.ErrorIs(t, err, errNotRunning, "a state whose lab was killed is stale")
+	require.NoError(t, s.remove())
+	require.NoError(t, s.remove(), "twice is no error")
+}
+
+func TestClaimOutlastsALook(t *testing.T) {
+	t.Parallel()
+	s := store{folder: t.TempDir(), name: "x"}
+	look, err := s.lock()
+	require.NoError(t, err)
+	time.AfterFunc(100*time.Millisecond, look)
+	release, err := s.claim(t.Context())
+	require.NoError(t, err)
+	release()
+}
+
+func TestCommandRefuses(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		reason string
+		args   []string
+		want   string
+	}{
+		"nothing":         {reason: "a command is needed", want: "no command given"},
+		"unknown command": {reason: "a typo is named", args: []string{"start"}, want: `no command "start"`},
+		"unknown flag":    {reason: "so is one in a flag", args: []string{"up", "--shot=x"}, want: "shot"},
+		"stray argument":  {reason: "nothing is ignored", args: []string{"up", "x"}, want: `unexpected argument "x"`},
+		"bad name":        {reason: "the name is part of file names", args: []string{"up", "--name=../x"}, want: "--name"},
+		"sidecar alone":   {reason: "a sidecar belongs to a shoot", args: []string{"up", "--sidecar=/bin/true"}, want: "--sidecar needs --shoot"},
+		"no such sidecar": {
+			reason: "it is known before anything is started",
+			args:   []string{"run", "--shoot=s", "--sidecar=" + filepath.Join("does", "not", "exist")}, want: "no such file",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var out bytes.Buffer
+			require.ErrorContains(t, command(t.Context(), test.args, &out, &out), test.want, test.reason)
+		})
+	}
+}
+
+func TestArgumentsSurviveTheWayToTheBackground(t *testing.T) {
+	t.Parallel()
+	r := request{name: "n", shoot: "s", sidecar: "/bin/true", sidecarArgs: "--v=4 --x", keepLogs: true}
+	args := r.arguments()
+	require.Equal(t, "run", args[0])
+	require.Contains(t, args, "--sidecar-args=--v=4 --x")
+	require.Contains(t, args, "--keep-logs=true")
+}

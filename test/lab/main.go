@@ -1,0 +1,122 @@
+// Command lab runs a lab for a person: real control planes with a simulated data plane.
+//
+//	go run ./test/lab up|down|status|run|build [flags]
+//
+// The demo and developers call it; the tests use the package environment directly. It knows how to keep a lab running in the
+// background and how to describe it, and leaves all else to that package.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/binaries"
+)
+
+const usage = `usage: go run ./test/lab COMMAND [flags]
+
+  up       start a lab in the background and return when it is ready
+  down     stop it and remove its data
+  status   say what runs (-o json for programs); exit code 1 if nothing does
+  run      run a lab in the foreground until ctrl-C
+  build    build what a lab runs, unless it was built before, and start nothing
+
+flags:
+`
+
+func main() {
+	// After the first ctrl-C a second one ends the program at once; the kernel and the reaper then clean up.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	err := command(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+	case errors.Is(err, errNotRunning):
+		os.Exit(1)
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "lab:", err)
+		os.Exit(1)
+	}
+}
+
+// request is what the command line asks for.
+type request struct {
+	name        string
+	shoot       string
+	sidecar     string
+	sidecarArgs string
+	output      string
+	keepLogs    bool
+}
+
+func command(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	var r request
+	flags := flag.NewFlagSet("lab", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.StringVar(&r.name, "name", "default", "which lab; several can run at once")
+	flags.StringVar(&r.shoot, "shoot", "", "add a shoot of this name, with machine-controller-manager (up, run)")
+	flags.StringVar(&r.sidecar, "sidecar", "", "machine-controller binary to run for the shoot (up, run)")
+	flags.StringVar(&r.sidecarArgs, "sidecar-args", "", "more arguments for the sidecar, separated by spaces (up, run)")
+	flags.BoolVar(&r.keepLogs, "keep-logs", false, "leave the logs behind when the lab stops (up, run)")
+	flags.StringVar(&r.output, "o", "", "json: print the state for programs (status)")
+	flags.Usage = func() { fmt.Fprint(stderr, usage); flags.PrintDefaults() }
+	if len(args) == 0 {
+		flags.Usage()
+		return errors.New("no command given")
+	}
+	if err := flags.Parse(args[1:]); err != nil {
+		return fmt.Errorf("read flags: %w", err)
+	}
+	if err := r.check(flags.Args()); err != nil {
+		return err
+	}
+	switch args[0] {
+	case "up":
+		return up(ctx, r, stdout)
+	case "down":
+		return down(ctx, r, stdout)
+	case "status":
+		return status(r, stdout)
+	case "run":
+		return run(ctx, r, stdout)
+	case "build":
+		_, err := binaries.Ensure(ctx, stdout)
+		return err
+	}
+	flags.Usage()
+	return fmt.Errorf("no command %q", args[0])
+}
+
+func (r *request) check(rest []string) (err error) {
+	switch {
+	case len(rest) > 0:
+		return fmt.Errorf("unexpected argument %q", rest[0])
+	case r.name == "" || strings.ContainsAny(r.name, "/\\. "):
+		return fmt.Errorf("--name %q: want a name that can be part of a file's", r.name)
+	case r.sidecar != "" && r.shoot == "":
+		return errors.New("--sidecar needs --shoot")
+	case r.sidecar != "":
+		if r.sidecar, err = filepath.Abs(r.sidecar); err != nil {
+			return fmt.Errorf("--sidecar: %w", err)
+		}
+		if _, err := os.Stat(r.sidecar); err != nil {
+			return fmt.Errorf("--sidecar: %w", err)
+		}
+	}
+	return nil
+}
+
+// arguments is the command line that makes `run` do what was asked of `up`.
+func (r *request) arguments() []string {
+	args := []string{"run", "--name=" + r.name, "--shoot=" + r.shoot, "--sidecar=" + r.sidecar, "--sidecar-args=" + r.sidecarArgs}
+	return append(args, fmt.Sprintf("--keep-logs=%t", r.keepLogs))
+}

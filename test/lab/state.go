@@ -1,0 +1,150 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/binaries"
+)
+
+// state is what a running lab tells about itself, in a file under the user's cache.
+type state struct {
+	Name               string         `json:"name"`
+	PID                int            `json:"pid"`
+	Ready              bool           `json:"ready"`
+	StartedAt          time.Time      `json:"startedAt"`
+	ProviderKubeconfig string         `json:"providerKubeconfig,omitempty"`
+	ControlKubeconfig  string         `json:"controlKubeconfig,omitempty"` // also of the target
+	Kubectl            string         `json:"kubectl,omitempty"`
+	LogDir             string         `json:"logDir,omitempty"`
+	Shoot              *shootState    `json:"shoot,omitempty"`
+	Processes          []processState `json:"processes,omitempty"`
+}
+
+type shootState struct {
+	Name               string `json:"name"`
+	Namespace          string `json:"namespace"`
+	ProviderNamespace  string `json:"providerNamespace"`
+	ProviderKubeconfig string `json:"providerKubeconfig"` // with the driver's rights
+	MCMKubeconfig      string `json:"mcmKubeconfig"`
+	SidecarKubeconfig  string `json:"sidecarKubeconfig"`
+}
+
+type processState struct {
+	Name    string `json:"name"`
+	PID     int    `json:"pid"`
+	Running bool   `json:"running"`
+	Log     string `json:"log"`
+}
+
+var (
+	errNotRunning = errors.New("not running")
+	errRunning    = errors.New("already running")
+)
+
+// store is the place of one lab's state. The running lab holds a lock on a file next to it, which the kernel takes away when
+// the lab dies: a state without its lock is stale, whatever process has the same ID now.
+type store struct{ folder, name string }
+
+func newStore(name string) (store, error) {
+	cache, err := binaries.CacheDir()
+	if err != nil {
+		return store{}, fmt.Errorf("find the lab's state: %w", err)
+	}
+	s := store{folder: filepath.Join(cache, "state"), name: name}
+	if err := os.MkdirAll(s.folder, 0o700); err != nil {
+		return store{}, fmt.Errorf("create folder for states: %w", err)
+	}
+	return s, nil
+}
+
+func (s store) file() string    { return filepath.Join(s.folder, s.name+".json") }
+func (s store) logFile() string { return filepath.Join(s.folder, s.name+".log") }
+
+// claim makes this process the lab of that name until release is called. It tries for a moment: somebody who only looks at the
+// state holds the lock as well, for an instant.
+func (s store) claim(ctx context.Context) (release func(), err error) {
+	const every, atMost = 20 * time.Millisecond, time.Second
+	polled := wait.PollUntilContextTimeout(ctx, every, atMost, true, func(context.Context) (bool, error) {
+		release, err = s.lock()
+		return !errors.Is(err, errRunning), nil
+	})
+	return release, cmp.Or(err, polled)
+}
+
+// lock takes the lock if nobody has it.
+func (s store) lock() (release func(), err error) {
+	f, err := os.OpenFile(filepath.Join(s.folder, s.name+".lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open lock: %w", err)
+	}
+	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return nil, errors.Join(fmt.Errorf("lab %q: %w", s.name, errRunning), f.Close())
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("take lock: %w", err), f.Close())
+	}
+	return func() { _ = f.Close() }, nil // closing gives the lock back
+}
+
+// load returns the state of the running lab, or errNotRunning.
+func (s store) load() (*state, error) {
+	release, err := s.lock()
+	if err == nil {
+		release()
+		return nil, fmt.Errorf("lab %q: %w", s.name, errNotRunning)
+	}
+	if !errors.Is(err, errRunning) {
+		return nil, err
+	}
+	data, err := os.ReadFile(s.file())
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("lab %q: %w", s.name, errNotRunning)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read state: %w", err)
+	}
+	var st state
+	if err := json.Unmarshal(data, &st); err != nil {
+		return nil, fmt.Errorf("decode state: %w", err)
+	}
+	for i := range st.Processes {
+		st.Processes[i].Running = runs(st.Processes[i].PID)
+	}
+	return &st, nil
+}
+
+// save replaces the state in one step, so that no reader sees half of it.
+func (s store) save(st *state) error {
+	data, err := json.MarshalIndent(st, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encode state: %w", err)
+	}
+	temporary := s.file() + ".new"
+	if err := os.WriteFile(temporary, data, 0o600); err != nil {
+		return fmt.Errorf("write state: %w", err)
+	}
+	if err := os.Rename(temporary, s.file()); err != nil {
+		return fmt.Errorf("put state into place: %w", err)
+	}
+	return nil
+}
+
+func (s store) remove() error {
+	if err := os.Remove(s.file()); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("remove state: %w", err)
+	}
+	return nil
+}
+
+func runs(pid int) bool { return syscall.Kill(pid, 0) == nil }
