@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -36,6 +37,8 @@ func main() {
 	// After the first ctrl-C a second one ends the program at once; the kernel and the reaper then clean up.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
+	// Whoever read the output may be gone, which must not keep a lab from stopping in order.
+	signal.Ignore(syscall.SIGPIPE)
 	err := command(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
 	switch {
@@ -72,6 +75,10 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	if len(args) == 0 {
 		flags.Usage()
 		return errors.New("no command given")
+	}
+	if slices.Contains([]string{"help", "-h", "-help", "--help"}, args[0]) {
+		flags.Usage()
+		return nil
 	}
 	if err := flags.Parse(args[1:]); err != nil {
 		return fmt.Errorf("read flags: %w", err)

@@ -118,6 +118,9 @@ func (s store) load() (*state, error) {
 	if err := json.Unmarshal(data, &st); err != nil {
 		return nil, fmt.Errorf("decode state: %w", err)
 	}
+	if !runs(st.PID) { // a new lab has just taken the lock of one that was killed, and has not written its state yet
+		return nil, fmt.Errorf("lab %q: %w", s.name, errNotRunning)
+	}
 	for i := range st.Processes {
 		st.Processes[i].Running = runs(st.Processes[i].PID)
 	}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+func (d *demo) buildDriver(ctx context.Context) error {
+	return d.build(ctx, "./cmd/...")
+}
+
+// render shows what the driver would create for a machine; no cluster is needed.
+func (d *demo) render(ctx context.Context) error {
+	const program = "bin/mcm-kubevirt"
+	args := []string{"render", "-f", "kubernetes/example/machineclasses.yaml", "--class", classZ1, "--machine", classZ1 + "-demo"}
+	d.out.line("A machine of the demo's first MachineClass becomes this Secret and VirtualMachine on the provider cluster:")
+	d.out.line("")
+	d.out.line("$ %s %s", program, strings.Join(args, " "))
+	output, err := d.execute(exec.CommandContext(ctx, filepath.Join(d.root, program), args...))
+	d.out.line("%s", indent(string(output)))
+	if err == nil {
+		d.out.line("The driver is built, %s after the start. Everything below shows it at work.", clock(time.Since(d.begun)))
+	}
+	return err
+}
+
+// build compiles our own programs into bin/, and says how far it is.
+func (d *demo) build(ctx context.Context, packages string) error {
+	args := []string{"build", "-v", "-buildvcs=false", "-o", "bin/", packages}
+	d.out.line("$ go build -o bin/ %s", packages)
+	var count counter
+	command := exec.CommandContext(ctx, "go", args...)
+	command.Dir, command.Stdout, command.Stderr = d.root, &count, &count
+	if err := command.Start(); err != nil {
+		return fmt.Errorf("run go: %w", err)
+	}
+	begun, done := time.Now(), make(chan error, 1)
+	go func() { done <- command.Wait() }()
+	var failed error
+	err := poll(ctx, func() (bool, error) {
+		select {
+		case failed = <-done:
+			return true, nil
+		default:
+			d.out.progress("  "+count.describe(time.Since(begun)), packages)
+			return false, nil
+		}
+	})
+	if err = errors.Join(err, failed); err != nil {
+		return fmt.Errorf("go build %s: %w\n%s", packages, err, indent(count.last()))
+	}
+	d.out.progress("  done: "+count.describe(time.Since(begun)), packages+" done")
+	d.out.settle()
+	return nil
+}
+
+// counter counts the lines that the go command prints: modules that it downloads, and packages that it compiles.
+type counter struct {
+	downloaded, compiled atomic.Int64
+	tail                 tail
+}
+
+func (c *counter) Write(data []byte) (int, error) {
+	for line := range bytes.Lines(data) {
+		if bytes.HasPrefix(line, []byte("go: downloading ")) {
+			c.downloaded.Add(1)
+		} else {
+			c.compiled.Add(1)
+		}
+	}
+	return c.tail.Write(data)
+}
+
+func (c *counter) last() string { return c.tail.String() }
+
+func (c *counter) describe(elapsed time.Duration) string {
+	return fmt.Sprintf("%s, %d modules downloaded, %d packages compiled", clock(elapsed), c.downloaded.Load(), c.compiled.Load())
+}
+
+// execute runs a program in the repository. What it prints to standard error is part of the error.
+func (d *demo) execute(command *exec.Cmd) ([]byte, error) {
+	var stderr bytes.Buffer
+	command.Dir, command.Stderr = d.root, io.Writer(&stderr)
+	output, err := command.Output()
+	if err != nil {
+		return output, fmt.Errorf("%s: %w: %s", filepath.Base(command.Path), err, strings.TrimSpace(stderr.String()))
+	}
+	return output, nil
+}
+
+// indent sets text off from what the demo says.
+func indent(text string) string {
+	text = strings.TrimRight(text, "\n")
+	return "    " + strings.ReplaceAll(text, "\n", "\n    ")
+}

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"fmt"
+)
+
+// The MachineClasses and MachineDeployments of kubernetes/example have the same names.
+const (
+	classZ1     = "example-worker-z1"
+	classZ2     = "example-worker-z2"
+	classZX     = "example-worker-zx" // made on the way
+	emptyZone   = "zone-x"
+	manifests   = "kubernetes/example"
+	credentials = "cloudprovider"
+
+	resourceExhausted = "ResourceExhausted"
+	unschedulableVM   = "ErrorUnschedulable"
+)
+
+func (d *demo) createWorkers(ctx context.Context) error {
+	d.out.line("Gardener makes one MachineClass and one MachineDeployment per worker pool and zone, and a Secret with the kubeconfig")
+	d.out.line("of the provider cluster. Two machines go to zone-a, one to zone-b.")
+	err := d.kubectl(ctx, d.control(), "create", "secret", "generic", credentials, "--from-file=kubeconfig="+d.lab.Shoot.ProviderKubeconfig)
+	if err != nil {
+		return err
+	}
+	if err := d.kubectl(ctx, d.control(), "apply", "-f", manifests); err != nil {
+		return err
+	}
+	return d.awaitWorkers(ctx, workers{classZ1: 2, classZ2: 1})
+}
+
+func (d *demo) scaleUp(ctx context.Context) error {
+	d.out.line("cluster-autoscaler does the same when pods find no room.")
+	return d.scale(ctx, 3, 2)
+}
+
+func (d *demo) scaleDown(ctx context.Context) error {
+	d.out.line("Each machine that goes is drained first; then its VM is shut down and deleted, with its disk and its Secret.")
+	d.out.line("machine-controller-manager does this in five steps, five seconds apart.")
+	return d.scale(ctx, 1, 0)
+}
+
+func (d *demo) scale(ctx context.Context, z1, z2 int) error {
+	for _, to := range []struct {
+		deployment string
+		replicas   int
+	}{{classZ1, z1}, {classZ2, z2}} {
+		err := d.kubectl(ctx, d.control(), "scale", "machinedeployment", to.deployment, fmt.Sprintf("--replicas=%d", to.replicas))
+		if err != nil {
+			return err
+		}
+	}
+	return d.awaitWorkers(ctx, workers{classZ1: z1, classZ2: z2})
+}
+
+// useEmptyZone asks for a machine where there is no node.
+func (d *demo) useEmptyZone(ctx context.Context) error {
+	d.out.line("%s is a copy of %s that asks for %s, where there is no node.", classZX, classZ1, emptyZone)
+	d.out.line("Its VM cannot be scheduled, and the Machine says %s: cluster-autoscaler then tries another zone.", resourceExhausted)
+	copied, err := d.copyForEmptyZone(ctx)
+	if err != nil {
+		return err
+	}
+	if err := d.kubectlWith(ctx, d.control(), copied, "apply", "-f", "-"); err != nil {
+		return err
+	}
+	expected := fmt.Sprintf("a machine of %s whose VM is %s and whose last operation says %s", classZX, unschedulableVM, resourceExhausted)
+	seen, err := d.await(ctx, expected, unschedulable)
+	if err != nil {
+		return err
+	}
+	d.out.line("Seen: %s. Its last operation in full:", expected)
+	for _, r := range seen.rows() {
+		if r.class == classZX {
+			d.out.line("%s", indent(oneLine(r.description)))
+		}
+	}
+	if err := d.kubectl(ctx, d.control(), "delete", "machinedeployment", classZX, "--wait=false"); err != nil {
+		return err
+	}
+	if err := d.awaitWorkers(ctx, workers{classZ1: 1}); err != nil {
+		return err
+	}
+	return d.kubectl(ctx, d.control(), "delete", "machineclass", classZX)
+}
+
+// unschedulable returns what is missing until the machine in the empty zone reports why it cannot run.
+func unschedulable(s snapshot) string {
+	for _, r := range s.rows() {
+		if r.class != classZX {
+			continue
+		}
+		if r.vm == unschedulableVM && r.errorCode == resourceExhausted {
+			return ""
+		}
+		return fmt.Sprintf("VM %s, error code %q", r.vm, r.errorCode)
+	}
+	return "no machine of " + classZX
+}
+
+// copyForEmptyZone returns the first MachineClass and its MachineDeployment, adapted.
+func (d *demo) copyForEmptyZone(ctx context.Context) ([]byte, error) {
+	output, err := d.execute(d.kubectlCommand(ctx, d.control(), "get", "machineclass/"+classZ1, "machinedeployment/"+classZ1, "--output=json"))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", classZ1, err)
+	}
+	return inZone(output, classZ1, classZX, emptyZone)
+}
+
+func (d *demo) deleteAll(ctx context.Context) error {
+	if err := d.kubectl(ctx, d.control(), "delete", "machinedeployments", "--all", "--wait=false"); err != nil {
+		return err
+	}
+	if err := d.awaitWorkers(ctx, workers{}); err != nil {
+		return err
+	}
+	d.out.line("machine-controller-manager lets go of classes and Secrets that no machine needs any more.")
+	const timeout = "--timeout=1m"
+	if err := d.kubectl(ctx, d.control(), "delete", "machineclasses", "--all", timeout); err != nil {
+		return err
+	}
+	return d.kubectl(ctx, d.control(), "delete", "secrets", credentials, "example-worker-userdata", timeout)
+}

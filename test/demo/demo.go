@@ -1,0 +1,105 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// chapter is one part of the show.
+type chapter struct {
+	title string
+	play  func(*demo, context.Context) error
+}
+
+// demo is the show while it runs.
+type demo struct {
+	out     *screen
+	root    string // of the repository
+	scratch string // a folder for what only the demo needs
+	keep    bool
+	begun   time.Time
+	spent   []duration
+	lab     *lab // nil before it is ready
+	seen    sights
+	looks   int
+}
+
+// duration is the time that a chapter took.
+type duration struct {
+	title string
+	took  time.Duration
+}
+
+func newDemo(out *screen, keep bool) (*demo, error) {
+	root, err := findRoot()
+	if err != nil {
+		return nil, err
+	}
+	scratch, err := os.MkdirTemp("", "kubevirt-demo-")
+	if err != nil {
+		return nil, fmt.Errorf("create folder: %w", err)
+	}
+	return &demo{out: out, root: root, scratch: scratch, keep: keep, begun: time.Now(), seen: newSights()}, nil
+}
+
+// perform plays one chapter and takes its time.
+func (d *demo) perform(ctx context.Context, number, of int, c chapter) error {
+	d.out.line("")
+	d.out.line("=== %d/%d  %s", number, of, c.title)
+	begun := time.Now()
+	err := c.play(d, ctx)
+	d.out.settle()
+	d.spent = append(d.spent, duration{c.title, time.Since(begun)})
+	if err != nil && ctx.Err() != nil {
+		return ctx.Err() // whatever failed, failed because of the interruption
+	}
+	return err
+}
+
+// close ends the lab, unless it was to be kept and the show went well, and removes what is left on disk.
+func (d *demo) close(ctx context.Context, failed error) error {
+	err := os.RemoveAll(d.scratch)
+	if d.lab == nil {
+		return err
+	}
+	if d.keep {
+		if failed != nil {
+			d.out.line("The lab still runs, for you to look at. End it with `make demo-stop`. Logs: %s", d.lab.LogDir)
+		}
+		return err
+	}
+	d.out.line("")
+	d.out.line("Stopping the lab ...")
+	if err := errors.Join(err, d.lab.stop(context.WithoutCancel(ctx))); err != nil {
+		return err
+	}
+	if failed != nil && !errors.Is(failed, context.Canceled) {
+		d.out.line("The lab is stopped. Its logs stay for a day: %s", d.lab.LogDir)
+		return nil
+	}
+	d.out.line("The lab is stopped; no process and no data of it is left.")
+	return d.lab.removeLogs()
+}
+
+// module is how the repository is known to be ours.
+const module = "module github.com/gardener/machine-controller-manager-provider-kubevirt\n"
+
+// findRoot looks for the repository from the working folder upwards.
+func findRoot() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", fmt.Errorf("find working folder: %w", err)
+	}
+	for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		data, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+		if err == nil && strings.HasPrefix(string(data), module) {
+			return dir, nil
+		}
+	}
+	return "", errors.New("run the demo from inside its repository")
+}

@@ -1,0 +1,219 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const (
+	labName     = "demo"
+	labProgram  = "bin/lab"
+	sidecar     = "bin/machine-controller"
+	sidecarArgs = "--unschedulable-grace=5s" // instead of 30 s: nobody wants to wait in a show
+	stopTimeout = 90 * time.Second           // more than the lab gives itself
+)
+
+// lab is what `lab status -o json` says about the running lab, and its process if the demo owns it.
+type lab struct {
+	PID                int    `json:"pid"`
+	Ready              bool   `json:"ready"`
+	ProviderKubeconfig string `json:"providerKubeconfig"`
+	ControlKubeconfig  string `json:"controlKubeconfig"`
+	Kubectl            string `json:"kubectl"`
+	LogDir             string `json:"logDir"`
+	Shoot              struct {
+		Namespace          string `json:"namespace"`
+		ProviderNamespace  string `json:"providerNamespace"`
+		ProviderKubeconfig string `json:"providerKubeconfig"`
+	} `json:"shoot"`
+	Processes []struct {
+		Name    string `json:"name"`
+		Running bool   `json:"running"`
+		Log     string `json:"log"`
+	} `json:"processes"`
+
+	child *child
+}
+
+func (d *demo) startLab(ctx context.Context) error {
+	if err := d.build(ctx, "./test/lab"); err != nil {
+		return err
+	}
+	running, err := d.labStatus(ctx)
+	if err != nil {
+		return err
+	}
+	if running != nil {
+		return fmt.Errorf("a lab named %s runs already (pid %d). End it first: make demo-stop", labName, running.PID)
+	}
+	args := []string{"run", "--keep-logs"} // in the foreground: it ends with the demo, which removes the logs if all went well
+	if d.keep {
+		args = []string{"up"}
+	}
+	args = append(args, "--name", labName, "--shoot", labName, "--sidecar", sidecar, "--sidecar-args="+sidecarArgs)
+	d.out.line("$ %s %s", labProgram, strings.Join(args, " "))
+	output := &lines{screen: d.out}
+	c, err := startChild(d.root, output, labProgram, args...)
+	if err != nil {
+		return err
+	}
+	d.lab, err = d.awaitLab(ctx, c)
+	if err != nil {
+		return errors.Join(err, c.stop(context.WithoutCancel(ctx)))
+	}
+	output.hush()
+	d.describeLab()
+	return nil
+}
+
+// awaitLab returns when the lab is ready. The lab's own timeouts bound its start.
+func (d *demo) awaitLab(ctx context.Context, c *child) (found *lab, err error) {
+	err = poll(ctx, func() (bool, error) {
+		ended := c.ended()
+		if ended && (c.err != nil || !d.keep) {
+			return false, fmt.Errorf("the lab ended while it started (%w). It said:\n%s", c.reason(), indent(c.last.String()))
+		}
+		found, err = d.labStatus(ctx)
+		if err != nil || found == nil || !found.Ready {
+			return false, err
+		}
+		// `up` ends when the lab is ready. What `run` says counts only when it is ours: a killed lab leaves its state behind.
+		return ended || found.PID == c.command.Process.Pid, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if !d.keep {
+		found.child = c
+	}
+	return found, nil
+}
+
+func (d *demo) describeLab() {
+	d.out.line("The lab runs %d real programs. Their logs: %s", len(d.lab.Processes), d.lab.LogDir)
+	d.out.line("Two clusters: \"provider\" runs virtual machines; \"control\" holds the Machines, and the shoot's Nodes. Below,")
+	for _, c := range []cluster{d.control(), d.provider()} {
+		d.out.line("  %-10s is short for KUBECONFIG=%s, namespace %s", c.name+" $", atHome(c.kubeconfig), c.namespace)
+	}
+	if d.out.narrow() {
+		d.out.line("Your terminal is narrow: with %d columns you will see the whole table.", tableWidth)
+	}
+}
+
+// labStatus returns nil if no lab of that name runs.
+func (d *demo) labStatus(ctx context.Context) (*lab, error) {
+	command := exec.CommandContext(ctx, filepath.Join(d.root, labProgram), "status", "--name", labName, "-o", "json")
+	output, err := d.execute(command)
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.ExitCode() == 1 && strings.TrimSpace(string(output)) == "" {
+		return nil, nil //nolint:nilnil // "none" is an answer
+	}
+	if err != nil {
+		return nil, err
+	}
+	var found lab
+	if err := json.Unmarshal(output, &found); err != nil {
+		return nil, fmt.Errorf("decode state of the lab: %w", err)
+	}
+	return &found, nil
+}
+
+// stop ends the lab if it belongs to the demo.
+func (l *lab) stop(ctx context.Context) error {
+	if l.child == nil {
+		return nil
+	}
+	return l.child.stop(ctx)
+}
+
+// removeLogs removes the lab's folder, in which only its logs are left.
+func (l *lab) removeLogs() error {
+	if err := os.RemoveAll(filepath.Dir(l.LogDir)); err != nil {
+		return fmt.Errorf("remove logs: %w", err)
+	}
+	return nil
+}
+
+// ended names the components that do not run any more.
+func (l *lab) ended() error {
+	var all error
+	for _, p := range l.Processes {
+		if !p.Running {
+			all = errors.Join(all, fmt.Errorf("%s has ended, see %s", p.Name, p.Log))
+		}
+	}
+	return all
+}
+
+// child is a program that ends with the demo.
+type child struct {
+	command *exec.Cmd
+	last    *tail
+	exited  chan struct{}
+	err     error // set before exited is closed
+}
+
+// startChild runs a program of the repository.
+func startChild(root string, output *lines, program string, args ...string) (*child, error) {
+	c := &child{last: &output.last, exited: make(chan struct{})}
+	c.command = exec.Command(filepath.Join(root, program), args...) //nolint:noctx // it ends in order, through stop
+	c.command.Dir, c.command.Stdout, c.command.Stderr = root, output, output
+	c.command.SysProcAttr = boundToParent()
+	started := make(chan error)
+	go func() {
+		// The kernel ends a child when the thread that started it ends: this one stays until the child is gone.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := c.command.Start()
+		started <- err
+		if err == nil {
+			c.err = c.command.Wait()
+			close(c.exited)
+		}
+	}()
+	if err := <-started; err != nil {
+		return nil, fmt.Errorf("start %s: %w", program, err)
+	}
+	return c, nil
+}
+
+func (c *child) ended() bool {
+	select {
+	case <-c.exited:
+		return true
+	default:
+		return false
+	}
+}
+
+// reason says how the child ended.
+func (c *child) reason() error {
+	if c.err != nil {
+		return c.err
+	}
+	return errors.New("exit status 0")
+}
+
+// stop asks the child to end, and kills it if it does not.
+func (c *child) stop(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
+	defer cancel()
+	_ = c.command.Process.Signal(syscall.SIGTERM) // if it has ended already, the next line sees that
+	select {
+	case <-c.exited:
+		return nil
+	case <-ctx.Done():
+	}
+	_ = c.command.Process.Kill()
+	<-c.exited
+	return fmt.Errorf("the lab did not end within %s and was killed; it said:\n%s", stopTimeout, indent(c.last.String()))
+}

@@ -1,0 +1,70 @@
+// Command demo shows the driver at work, from nothing to worker machines and back: it builds the driver and the lab, has
+// machine-controller-manager and the driver turn MachineDeployments into virtual machines, scales them, deletes them, and
+// checks that nothing is left. `make demo` runs it; it succeeds only if everything it announces was seen.
+//
+// Everything is done and seen with kubectl, as a person would, and nothing but the standard library is needed to get going:
+// the first words appear before any dependency is downloaded.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// contents is the show, in order.
+func contents(keep bool) []chapter {
+	all := []chapter{
+		{title: "What the demo needs", play: (*demo).checkRequirements},
+		{title: "Build the driver", play: (*demo).buildDriver},
+		{title: "What the driver will create", play: (*demo).render},
+		{title: "Start the lab", play: (*demo).startLab},
+		{title: "Three workers in two zones", play: (*demo).createWorkers},
+		{title: "Scale up to five", play: (*demo).scaleUp},
+		{title: "Scale down to one", play: (*demo).scaleDown},
+		{title: "A zone without nodes", play: (*demo).useEmptyZone},
+		{title: "Delete everything", play: (*demo).deleteAll},
+		{title: "Nothing is left", play: (*demo).checkLeftovers},
+	}
+	if keep {
+		all = append(all, chapter{title: "Three workers to play with", play: (*demo).createWorkers})
+	}
+	return all
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second ctrl-C ends the demo at once, and the kernel the lab
+	err := run(ctx, keepRequested(os.Getenv("KEEP")))
+	switch {
+	case errors.Is(err, context.Canceled):
+		fmt.Fprintln(os.Stderr, "\nThe demo was interrupted.")
+		os.Exit(130)
+	case err != nil:
+		fmt.Fprintf(os.Stderr, "\nThe demo failed: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+func keepRequested(value string) bool {
+	return value != "" && value != "0" && value != "false"
+}
+
+func run(ctx context.Context, keep bool) (err error) {
+	d, err := newDemo(newScreen(os.Stdout), keep)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.close(ctx, err)) }()
+	chapters := contents(keep)
+	for i, c := range chapters {
+		if err := d.perform(ctx, i+1, len(chapters), c); err != nil {
+			return fmt.Errorf("%s: %w", c.title, err)
+		}
+	}
+	d.summarize()
+	return nil
+}

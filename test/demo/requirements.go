@@ -1,0 +1,192 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/binaries"
+)
+
+const gib = 1 << 30
+
+// facts are what the demo finds on the machine. Zero bytes stand for unknown.
+type facts struct {
+	os     string
+	cpus   int
+	goTool string // the version of the go command; empty: none found
+	cached bool   // the lab was built before
+	folder string // where the least disk is free
+	disk   uint64
+	memory uint64
+}
+
+// The needs of a first run, and of one whose binaries are built.
+const (
+	firstDisk   = 12 * gib
+	laterDisk   = 2 * gib
+	leastMemory = 4 * gib
+)
+
+func (d *demo) checkRequirements(ctx context.Context) error {
+	found, err := gatherFacts(ctx)
+	if err != nil {
+		return err
+	}
+	for _, line := range found.describe() {
+		d.out.line("  %s", line)
+	}
+	problems := found.problems()
+	for _, problem := range problems {
+		d.out.line("  MISSING: %s", problem)
+	}
+	if len(problems) > 0 {
+		return fmt.Errorf("%d thing(s) missing, see above", len(problems))
+	}
+	d.out.line("")
+	d.out.line("%s", found.outlook())
+	return nil
+}
+
+func (f facts) describe() []string {
+	lines := []string{
+		fmt.Sprintf("system  %s, %d CPUs", f.os, f.cpus),
+		"go      " + f.goTool,
+	}
+	if f.disk > 0 {
+		lines = append(lines, fmt.Sprintf("disk    %s free in %s", inGiB(f.disk), f.folder))
+	}
+	if f.memory > 0 {
+		lines = append(lines, fmt.Sprintf("memory  %s available", inGiB(f.memory)))
+	}
+	if f.os != "linux" {
+		lines = append(lines, "note    the lab is made for Linux. Here it was not tried, and if the demo is killed, its processes stay: use make demo-stop.")
+	}
+	return lines
+}
+
+// problems returns what is missing, each with the remedy.
+func (f facts) problems() []string {
+	var all []string
+	if f.os != "linux" && f.os != "darwin" {
+		all = append(all, "Linux. "+f.os+" cannot run the lab. Remedy: use a Linux machine, or a virtual one.")
+	}
+	if f.goTool == "" {
+		all = append(all, "the go command. Remedy: install Go from https://go.dev/dl and put it into PATH.")
+	}
+	if need := f.diskNeed(); f.disk > 0 && f.disk < need {
+		all = append(all, fmt.Sprintf("disk: %s are needed in %s. Remedy: make room (`go clean -cache` may help), or set "+
+			"GOCACHE, GOMODCACHE and XDG_CACHE_HOME to folders on a larger disk.", inGiB(need), f.folder))
+	}
+	if f.memory > 0 && f.memory < leastMemory {
+		all = append(all, fmt.Sprintf("memory: %s are needed. Remedy: end other programs, or use a larger machine.", inGiB(leastMemory)))
+	}
+	return all
+}
+
+func (f facts) diskNeed() uint64 {
+	if f.cached {
+		return laterDisk
+	}
+	return firstDisk
+}
+
+// outlook says how long it will take.
+func (f facts) outlook() string {
+	if f.cached {
+		return "The lab was built here before: the demo takes 2 to 3 minutes."
+	}
+	return "The first time, the lab is built from source: etcd, Kubernetes, KubeVirt, CDI and machine-controller-manager. On 2 CPUs this\n" +
+		"takes 20 to 30 minutes, and is kept for the next time. You will see what the driver creates after 2 to 3 minutes."
+}
+
+func gatherFacts(ctx context.Context) (facts, error) {
+	f := facts{os: runtime.GOOS, cpus: runtime.NumCPU(), memory: availableMemory()}
+	cache, err := binaries.CacheDir()
+	if err != nil {
+		return facts{}, fmt.Errorf("find the lab's cache: %w", err)
+	}
+	f.cached = wasBuilt(cache)
+	folders := []string{cache}
+	if output, err := exec.CommandContext(ctx, "go", "env", "GOVERSION", "GOCACHE", "GOMODCACHE").Output(); err == nil {
+		lines := strings.Split(strings.TrimSpace(string(output)), "\n")
+		f.goTool = lines[0]
+		folders = append(folders, lines[1:]...)
+	}
+	for _, folder := range folders {
+		free, err := freeDisk(folder)
+		if err != nil {
+			return facts{}, err
+		}
+		if f.folder == "" || free < f.disk {
+			f.folder, f.disk = folder, free
+		}
+	}
+	return f, nil
+}
+
+// wasBuilt tells whether the cache holds a build of everything, maybe of another version.
+func wasBuilt(cache string) bool {
+	for _, pattern := range []string{
+		"kubernetes-*/kube-scheduler", "kubevirt-*/virt-controller", "cdi-*/cdi-controller", "mcm-*/machine-controller-manager",
+	} {
+		if found, err := filepath.Glob(filepath.Join(cache, pattern)); err != nil || len(found) == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// freeDisk asks about a folder that may not exist yet.
+func freeDisk(folder string) (uint64, error) {
+	for {
+		var stat syscall.Statfs_t
+		err := syscall.Statfs(folder, &stat)
+		if err == nil {
+			return stat.Bavail * uint64(stat.Bsize), nil
+		}
+		if !errors.Is(err, os.ErrNotExist) || folder == filepath.Dir(folder) {
+			return 0, fmt.Errorf("ask for free disk in %s: %w", folder, err)
+		}
+		folder = filepath.Dir(folder)
+	}
+}
+
+// availableMemory returns zero where it cannot be known.
+func availableMemory() uint64 {
+	file, err := os.Open("/proc/meminfo")
+	if err != nil {
+		return 0
+	}
+	defer file.Close() //nolint:errcheck // opened for reading
+	return parseMemory(file)
+}
+
+// parseMemory reads MemAvailable from /proc/meminfo.
+func parseMemory(r io.Reader) uint64 {
+	lines := bufio.NewScanner(r)
+	for lines.Scan() {
+		fields := strings.Fields(lines.Text())
+		if len(fields) >= 2 && fields[0] == "MemAvailable:" {
+			kib, err := strconv.ParseUint(fields[1], 10, 64)
+			if err != nil {
+				return 0
+			}
+			return kib << 10
+		}
+	}
+	return 0
+}
+
+func inGiB(bytes uint64) string {
+	return fmt.Sprintf("%.1f GiB", float64(bytes)/gib)
+}

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestProblems(t *testing.T) {
+	t.Parallel()
+	good := facts{os: "linux", goTool: "go1.26.2", folder: "/cache", disk: firstDisk, memory: leastMemory}
+	for name, test := range map[string]struct {
+		reason string
+		change func(*facts)
+		want   []string // a part of each problem
+	}{
+		"nothing":      {reason: "exactly what is needed is enough", change: func(*facts) {}},
+		"unknown":      {reason: "what cannot be known is no reason to refuse", change: func(f *facts) { f.disk, f.memory = 0, 0 }},
+		"darwin":       {reason: "not tried, but not refused", change: func(f *facts) { f.os = "darwin" }},
+		"windows":      {reason: "the lab needs process groups and file locks", change: func(f *facts) { f.os = "windows" }, want: []string{"Linux"}},
+		"no go":        {reason: "everything is built", change: func(f *facts) { f.goTool = "" }, want: []string{"go.dev/dl"}},
+		"little disk":  {reason: "the remedy names the folder", change: func(f *facts) { f.disk-- }, want: []string{"12.0 GiB are needed in /cache"}},
+		"built before": {reason: "then little is enough", change: func(f *facts) { f.cached, f.disk = true, laterDisk }},
+		"both": {reason: "all are told at once", change: func(f *facts) { f.memory, f.cached, f.disk = gib, true, gib }, want: []string{
+			"2.0 GiB are needed in /cache", "4.0 GiB are needed",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := good
+			test.change(&f)
+			problems := f.problems()
+			require.Len(t, problems, len(test.want), test.reason)
+			for i, part := range test.want {
+				require.Contains(t, problems[i], part, test.reason)
+				require.Contains(t, problems[i], "Remedy: ", "each problem says what to do")
+			}
+		})
+	}
+}
+
+func TestOutlook(t *testing.T) {
+	t.Parallel()
+	require.Contains(t, facts{}.outlook(), "20 to 30 minutes")
+	require.Contains(t, facts{cached: true}.outlook(), "2 to 3 minutes")
+}
+
+func TestParseMemory(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]uint64{
+		"MemTotal: 8388608 kB\nMemAvailable:    4194304 kB\n": 4 * gib,
+		"MemTotal: 8388608 kB\n":                              0,
+		"MemAvailable: lots\n":                                0,
+		"":                                                    0,
+	} {
+		require.Equal(t, want, parseMemory(strings.NewReader(text)), text)
+	}
+}
+
+func TestWasBuilt(t *testing.T) {
+	t.Parallel()
+	cache := t.TempDir()
+	require.False(t, wasBuilt(filepath.Join(cache, "absent")))
+	for _, file := range []string{"kubernetes-1/kube-scheduler", "kubevirt-2/virt-controller", "cdi-3/cdi-controller", "mcm-4/machine-controller-manager"} {
+		require.False(t, wasBuilt(cache), "before %s", file)
+		require.NoError(t, os.MkdirAll(filepath.Join(cache, filepath.Dir(file)), 0o700))
+		require.NoError(t, os.WriteFile(filepath.Join(cache, file), nil, 0o600))
+	}
+	require.True(t, wasBuilt(cache))
+}
+
+func TestFreeDiskOfAFolderThatDoesNotExistYet(t *testing.T) {
+	t.Parallel()
+	free, err := freeDisk(filepath.Join(t.TempDir(), "not", "yet"))
+	require.NoError(t, err)
+	require.NotZero(t, free)
+}

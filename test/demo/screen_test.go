@@ -1,0 +1,94 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// testScreen is a screen whose clock and width a test sets.
+func testScreen(width int) (s *screen, out *strings.Builder, now *time.Time) {
+	out, now = &strings.Builder{}, new(time.Time)
+	*now = time.Unix(1000, 0)
+	s = &screen{out: out, now: func() time.Time { return *now }}
+	if width > 0 {
+		s.width = func() int { return width }
+	}
+	return s, out, now
+}
+
+func TestTerminalRedrawsInPlace(t *testing.T) {
+	t.Parallel()
+	s, out, _ := testScreen(10)
+	s.table("one\ntwo", "")
+	s.table("three words here", "")
+	s.line("that is %d", 1)
+	s.table("four", "")
+	require.Equal(t, "one\ntwo\n\x1b[2A\x1b[Jthree ...\nthat is 1\nfour\n", out.String())
+}
+
+func TestLogGetsATableOnlyWhenSomethingChanged(t *testing.T) {
+	t.Parallel()
+	s, out, now := testScreen(0)
+	s.table("first, age 1", "first")
+	*now = now.Add(time.Hour)
+	s.table("first, age 2", "first")
+	require.Equal(t, "first, age 1\n", out.String(), "an age is no change")
+	s.table("second", "second")
+	*now = now.Add(tableEvery / 2)
+	s.table("third", "third")
+	require.Equal(t, "first, age 1\nsecond\n", out.String(), "not too often")
+	s.settle()
+	require.Equal(t, "first, age 1\nsecond\nthird\n", out.String(), "the last state is not lost")
+}
+
+func TestLogGetsProgressThatIsNewOrOld(t *testing.T) {
+	t.Parallel()
+	s, out, now := testScreen(0)
+	l := &lines{screen: s}
+	write := func(text string) {
+		_, err := l.Write([]byte(text))
+		require.NoError(t, err)
+	}
+	write("step 1/9 etcd, 0:00, about 2 min left\nstep 1/9 etcd, 0:10, about")
+	write(" 2 min left\n")
+	require.Equal(t, "  step 1/9 etcd, 0:00, about 2 min left\n", out.String())
+	*now = now.Add(progressEvery)
+	write("step 1/9 etcd, 0:40, about 2 min left\nstep 2/9 kubectl, 0:00, about 1 min left\nready\n")
+	l.hush()
+	write("a process ended\n")
+	require.Equal(t, "  step 1/9 etcd, 0:00, about 2 min left\n  step 1/9 etcd, 0:40, about 2 min left\n"+
+		"  step 2/9 kubectl, 0:00, about 1 min left\n  ready\n", out.String())
+	require.Contains(t, l.last.String(), "a process ended")
+}
+
+func TestLinesEndWhenTheLabIsReady(t *testing.T) {
+	t.Parallel()
+	s, out, _ := testScreen(0)
+	l := &lines{screen: s}
+	_, err := l.Write([]byte("starting\nlab \"demo\" is ready (pid 1)\n  how to use it alone\n"))
+	require.NoError(t, err)
+	require.Equal(t, "  starting\n", out.String())
+	require.Contains(t, l.last.String(), "how to use it alone")
+}
+
+func TestClock(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, "0:09", clock(9400*time.Millisecond))
+	require.Equal(t, "61:01", clock(time.Hour+time.Minute+time.Second))
+}
+
+func TestTailKeepsTheEnd(t *testing.T) {
+	t.Parallel()
+	var kept tail
+	for range 3 {
+		_, err := kept.Write([]byte(strings.Repeat("x", tailSize-1) + "\n"))
+		require.NoError(t, err)
+	}
+	_, err := kept.Write([]byte("the end"))
+	require.NoError(t, err)
+	require.Len(t, kept.String(), tailSize)
+	require.True(t, strings.HasSuffix(kept.String(), "x\nthe end"))
+}

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// formatTable returns the machines as a table, with the errors that they report below it. Without a time it has no ages: such
+// tables are equal as long as nothing has happened.
+func formatTable(rows []row, now time.Time) string {
+	if len(rows) == 0 {
+		return "  (no machines)"
+	}
+	var cells strings.Builder
+	cells.WriteString("  MACHINE\tPHASE\tVM\tPROVIDER NODE\tZONE\tSHOOT NODE\tAGE\n")
+	for _, r := range rows {
+		age := ""
+		if !now.IsZero() && !r.created.IsZero() {
+			age = clock(max(0, now.Sub(r.created)))
+		}
+		fmt.Fprintf(&cells, "  %s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.name, r.phase, r.vm, r.providerNode, r.zone, r.shootNode, age)
+	}
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
+	_, _ = w.Write([]byte(cells.String())) // a strings.Builder takes everything
+	_ = w.Flush()
+	for _, r := range rows {
+		if r.errorCode != "" {
+			fmt.Fprintf(&b, "  ! %s: %s: %s\n", r.name, r.errorCode, reason(r.description))
+		}
+	}
+	return strings.TrimRight(b.String(), "\n")
+}
+
+// reason is the part of a last operation that the driver wrote. machine-controller-manager puts it between other words.
+func reason(description string) string {
+	if _, rest, ok := strings.Cut(description, "message = ["); ok {
+		description, _, _ = strings.Cut(rest, "]")
+	}
+	return oneLine(description)
+}
+
+// oneLine keeps a table a table.
+func oneLine(text string) string {
+	return strings.Join(strings.Fields(text), " ")
+}
