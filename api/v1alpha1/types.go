@@ -18,6 +18,9 @@ const (
 	// same shoot. Together with TagCluster it is the selector that listing and deletion trust.
 	TagRole = "mcm.gardener.cloud/role"
 
+	// LabelWorkerPool is Gardener's label for the worker pool: on the shoot's nodes, and on every object of a machine.
+	LabelWorkerPool = "worker.gardener.cloud/pool"
+
 	// AnyTopology is the region or zone that means provider nodes without the respective topology label.
 	AnyTopology = "default"
 

@@ -23,8 +23,6 @@ const (
 
 	// labelMachineDeployment is the label with which Gardener names the MachineDeployment on its machines.
 	labelMachineDeployment = "name"
-	// labelWorkerPool is the label with which Gardener names the worker pool on the shoot's nodes.
-	labelWorkerPool = "worker.gardener.cloud/pool"
 )
 
 // DecodeCreateMachine reads everything that a machine is made of, and validates it. Every fault is named at once. The result
@@ -66,7 +64,7 @@ func DecodeCreateMachine(req *driver.CreateMachineRequest) (*spi.CreateMachineIn
 		Name:         req.Machine.Name,
 		UID:          req.Machine.UID,
 		Deployment:   req.Machine.Labels[labelMachineDeployment],
-		WorkerPool:   req.Machine.Spec.NodeTemplateSpec.Labels[labelWorkerPool],
+		WorkerPool:   req.Machine.Spec.NodeTemplateSpec.Labels[apiv1alpha1.LabelWorkerPool],
 		Architecture: architecture(req.MachineClass),
 		UserData:     userData,
 		Spec:         spec,

@@ -51,6 +51,8 @@ func TestLabLeavesNothingBehind(t *testing.T) {
 
 	for how, end := range ends {
 		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+
 			name := "test-" + rand.String(5)
 			t.Cleanup(func() {
 				_ = exec.CommandContext(context.WithoutCancel(t.Context()), command, "down", "--name="+name).Run() // It has ended, if all went well.

@@ -75,6 +75,8 @@ type settings struct {
 	clock clock.Clock
 	wrap  func(http.RoundTripper) http.RoundTripper
 	grace time.Duration
+	// bootstrap is the mode without a target cluster.
+	bootstrap bool
 }
 
 // newDriver returns the driver, wired as the sidecar wires it.
@@ -91,6 +93,7 @@ func newDriver(o settings) driver.Driver {
 		UnschedulableGrace: o.grace,
 		OrphanGracePeriod:  10 * time.Minute,
 		MaxWaiting:         25,
+		NeedAddress:        o.bootstrap,
 	}), plugin.Options{CreationTimeout: 20 * time.Minute, CSIDriverName: "csi.kubevirt.io"})
 }
 

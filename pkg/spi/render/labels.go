@@ -14,8 +14,6 @@ const (
 	LabelMachine = "kubevirt.machine.gardener.cloud/machine"
 	// LabelMachineDeployment names, on every object of a machine, the MachineDeployment; machines of one are spread.
 	LabelMachineDeployment = "kubevirt.machine.gardener.cloud/machine-deployment"
-	// LabelWorkerPool is Gardener's label for the worker pool, also set on the shoot's nodes.
-	LabelWorkerPool = "worker.gardener.cloud/pool"
 	// LabelManagedBy is the recommended Kubernetes label for the tool that manages an object.
 	LabelManagedBy = "app.kubernetes.io/managed-by"
 	// ManagedBy is the driver's value of LabelManagedBy.
@@ -39,7 +37,7 @@ func Labels(in *spi.CreateMachineInput) map[string]string {
 	}
 
 	if in.WorkerPool != "" {
-		set[LabelWorkerPool] = in.WorkerPool
+		set[v1alpha1.LabelWorkerPool] = in.WorkerPool
 	}
 
 	return set
