@@ -73,7 +73,7 @@ func refusedClusterFields(cluster *clientcmdapi.Cluster) error {
 	server, err := url.Parse(cluster.Server)
 
 	return errors.Join(
-		refuse(err != nil || server.Scheme != "https" || server.Host == "", "server", "use an https URL"),
+		refuse(err != nil || server.Scheme != "https" || server.Host == "" || server.User != nil, "server", "use an https URL without credentials"),
 		refuse(cluster.CertificateAuthority != "", "certificate-authority", "use certificate-authority-data"),
 		refuse(cluster.InsecureSkipTLSVerify, "insecure-skip-tls-verify", "use certificate-authority-data"),
 		refuse(cluster.ProxyURL != "", "proxy-url", "remove it"),

@@ -81,6 +81,7 @@ func TestRESTConfigRefuses(t *testing.T) {
 		"Proxy":        {"it would lead the driver elsewhere", func(c, _, _ object) { c["proxy-url"] = "http://127.0.0.1" }, "proxy-url"},
 		"Insecure":     {"the server must be known", func(c, _, _ object) { c["insecure-skip-tls-verify"] = true }, "insecure-skip-tls-verify"},
 		"HTTP":         {"credentials must not travel in clear", func(c, _, _ object) { c["server"] = "http://127.0.0.1" }, "server"},
+		"UserInfo":     {"credentials in a URL end up in logs", func(c, _, _ object) { c["server"] = "https://me:" + secretToken + "@127.0.0.1" }, "server"},
 		"NoServer":     {"there must be a server", func(c, _, _ object) { delete(c, "server") }, "server"},
 		"NoCluster":    {"the context must lead somewhere", func(_, _, x object) { x["cluster"] = "other" }, "clusters"},
 		"NoUser":       {"the context must lead somewhere", func(_, _, x object) { x["user"] = "other" }, "users"},

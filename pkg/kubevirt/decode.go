@@ -40,6 +40,10 @@ func DecodeCreateMachine(req *driver.CreateMachineRequest) (*spi.CreateMachineIn
 		return nil, invalid("Machine name %q cannot be a VirtualMachine's and a node's: %s", req.Machine.Name, msgs[0])
 	}
 
+	if req.Machine.UID == "" {
+		return nil, invalid("Machine %s has no UID", req.Machine.Name)
+	}
+
 	kubeconfig, err := decodeClass(req.MachineClass, req.Secret)
 	if err != nil {
 		return nil, err

@@ -149,6 +149,7 @@ func TestRequests(t *testing.T) {
 		"Valid":               {"the base of all cases is valid", func(*request) {}, ok, ok, ok, ok},
 		"NoMachine":           {"nothing to work on", func(r *request) { r.machine = nil }, bad, bad, bad, ok},
 		"NoName":              {"no name to look for", func(r *request) { r.machine.Name = "" }, bad, bad, bad, ok},
+		"NoUID":               {"an orphan can be deleted, and never created", func(r *request) { r.machine.UID = "" }, bad, ok, ok, ok},
 		"UnfitName":           {"no VM of ours can have it: the Machine can be removed", func(r *request) { r.machine.Name = "a.b" }, bad, none, none, ok},
 		"NoClass":             {"no class, no cluster", func(r *request) { r.class = nil }, bad, bad, bad, bad},
 		"NoSecret":            {"no kubeconfig", func(r *request) { r.secret = nil }, bad, bad, bad, bad},

@@ -44,7 +44,7 @@ func TestProblems(t *testing.T) {
 
 func TestOutlook(t *testing.T) {
 	t.Parallel()
-	require.Contains(t, facts{}.outlook(), "20 to 30 minutes")
+	require.Contains(t, facts{}.outlook(), "10 to 20 minutes")
 	require.Contains(t, facts{cached: true}.outlook(), "2 to 3 minutes")
 }
 

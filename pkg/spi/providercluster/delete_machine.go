@@ -90,7 +90,7 @@ func (s *session) sweep(ctx context.Context, in *spi.DeleteMachineInput) error {
 	err := s.request(ctx, "delete DataVolumes of "+s.path(in.Name), func(ctx context.Context) error {
 		return s.dataVolumes().DeleteCollection(ctx, metav1.DeleteOptions{}, selector)
 	})
-	if err != nil {
+	if err != nil && !apierrors.IsNotFound(err) { // without CDI there are no DataVolumes
 		return err
 	}
 

@@ -79,22 +79,22 @@ func (l layout) steps(a assets) []step {
 		}
 	}
 	all := []step{
-		s("kube-apiserver", "kubernetes", 308*time.Second, one("kube-apiserver", kubernetesLdflags, "k8s.io/kubernetes/cmd/kube-apiserver")),
-		s("etcd", "etcd", 52*time.Second, one("etcd", ldflags, "go.etcd.io/etcd/server/v3")),
+		s("kube-apiserver", "kubernetes", 260*time.Second, one("kube-apiserver", kubernetesLdflags, "k8s.io/kubernetes/cmd/kube-apiserver")),
+		s("etcd", "etcd", 30*time.Second, one("etcd", ldflags, "go.etcd.io/etcd/server/v3")),
 		s("kubectl", "kubernetes", 30*time.Second, one("kubectl", kubernetesLdflags, "k8s.io/kubernetes/cmd/kubectl")),
-		s("kube-controller-manager", "kubernetes", 80*time.Second,
+		s("kube-controller-manager", "kubernetes", 70*time.Second,
 			one("kube-controller-manager", kubernetesLdflags, "k8s.io/kubernetes/cmd/kube-controller-manager")),
-		s("kube-scheduler", "kubernetes", 36*time.Second, one("kube-scheduler", kubernetesLdflags, "k8s.io/kubernetes/cmd/kube-scheduler")),
-		s("KubeVirt", "kubevirt", 225*time.Second, func() ([]string, producer) {
+		s("kube-scheduler", "kubernetes", 15*time.Second, one("kube-scheduler", kubernetesLdflags, "k8s.io/kubernetes/cmd/kube-scheduler")),
+		s("KubeVirt", "kubevirt", 160*time.Second, func() ([]string, producer) {
 			return []string{"virt-api", "virt-controller", "manifests.json"}, both(
 				compile(ldflags, "kubevirt.io/kubevirt/cmd/virt-api", "kubevirt.io/kubevirt/cmd/virt-controller"),
 				printed("./cmd/kubevirt-manifests"))
 		}),
-		s("CDI", "cdi", 215*time.Second, func() ([]string, producer) {
+		s("CDI", "cdi", 130*time.Second, func() ([]string, producer) {
 			return []string{"cdi-apiserver", "cdi-controller", "manifests.json"}, both(
 				compile(ldflags, "./cmd/cdi-apiserver", "./cmd/cdi-controller"), printed("./cmd/cdi-manifests"))
 		}),
-		s("machine-controller-manager", "mcm", 111*time.Second, func() ([]string, producer) {
+		s("machine-controller-manager", "mcm", 80*time.Second, func() ([]string, producer) {
 			return []string{"machine-controller-manager", "crds"}, both(
 				compile(ldflags, mcmModule+"/cmd/machine-controller-manager"), copied(mcmModule, "kubernetes/crds"))
 		}),

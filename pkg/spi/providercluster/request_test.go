@@ -1,0 +1,110 @@
+package providercluster
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
+)
+
+var errRefused = &url.Error{Op: "Post", URL: "https://127.0.0.1", Err: syscall.ECONNREFUSED}
+
+// answered returns the error of an API server's answer without a reason, as admission webhooks give it.
+func answered(code int32, message string) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: code, Message: message}}
+}
+
+func TestSentinelOf(t *testing.T) {
+	t.Parallel()
+
+	vms := schema.GroupResource{Group: "kubevirt.io", Resource: "virtualmachines"}
+	terminating := apierrors.NewForbidden(vms, "m", errors.New("namespace is being terminated"))
+	terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
+
+	tests := map[string]struct {
+		reason string
+		err    error
+		want   error
+	}{
+		"Refused":        {"nobody listens, for a moment", errRefused, spi.ErrUnavailable},
+		"Deadline":       {"no answer in time", context.DeadlineExceeded, spi.ErrUnavailable},
+		"TooMany":        {"the server asks for patience", apierrors.NewTooManyRequests("slow down", 1), spi.ErrUnavailable},
+		"Internal":       {"a webhook that is down", apierrors.NewInternalError(errors.New("failed calling webhook")), spi.ErrUnavailable},
+		"Unavailable":    {"the server starts", apierrors.NewServiceUnavailable("starting"), spi.ErrUnavailable},
+		"Quota":          {"cluster-autoscaler must back off", apierrors.NewForbidden(vms, "m", errors.New("exceeded quota: q")), spi.ErrExhausted},
+		"RBAC":           {"a right is missing", apierrors.NewForbidden(vms, "m", errors.New("User cannot create")), spi.ErrForbidden},
+		"Terminating":    {"the namespace goes away", terminating, spi.ErrPrecondition},
+		"Token":          {"the token expired", apierrors.NewUnauthorized("Unauthorized"), spi.ErrUnauthenticated},
+		"NoType":         {"KubeVirt is not installed", apierrors.NewNotFound(vms, ""), spi.ErrPrecondition},
+		"Webhook422":     {"virt-api refuses", answered(http.StatusUnprocessableEntity, "denied"), spi.ErrInvalid},
+		"Mutator400":     {"virt-api cannot read it", answered(http.StatusBadRequest, "denied"), spi.ErrInvalid},
+		"Conflict":       {"somebody was faster", apierrors.NewConflict(vms, "m", errors.New("changed")), spi.ErrConflict},
+		"SurprisingCode": {"better asked again", answered(http.StatusTeapot, ""), spi.ErrUnavailable},
+	}
+
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			require.Equal(t, tc.want, sentinelOf(tc.err), tc.reason)
+		})
+	}
+}
+
+func TestRequestRetriesWhatMayPass(t *testing.T) {
+	t.Parallel()
+
+	s, sent := &session{clients: &kubeconfig.Clients{}, retryFor: time.Minute}, 0
+
+	require.NoError(t, s.request(t.Context(), "get x", func(context.Context) error {
+		if sent++; sent < 3 {
+			return errRefused
+		}
+
+		return nil
+	}))
+	require.Equal(t, 3, sent)
+}
+
+func TestRequestDoesNotRetryAnAnswer(t *testing.T) {
+	t.Parallel()
+
+	s, sent := &session{retryFor: time.Minute}, 0
+	cause := answered(http.StatusUnprocessableEntity, "spec.x is wrong")
+	err := s.request(t.Context(), "create x", func(context.Context) error {
+		sent++
+
+		return cause
+	})
+
+	require.ErrorIs(t, err, spi.ErrInvalid)
+	require.ErrorIs(t, err, cause, "callers ask for the answer's kind")
+	require.ErrorContains(t, err, "create x")
+	require.Equal(t, 1, sent)
+}
+
+func TestRequestGivesUp(t *testing.T) {
+	t.Parallel()
+
+	s, sent := &session{retryFor: time.Second}, 0
+	err := s.request(t.Context(), "get x", func(context.Context) error {
+		sent++
+
+		return errRefused
+	})
+
+	require.ErrorIs(t, err, spi.ErrUnavailable)
+	require.ErrorIs(t, err, syscall.ECONNREFUSED)
+	require.Greater(t, sent, 1)
+}
