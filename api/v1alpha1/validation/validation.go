@@ -30,6 +30,8 @@ func ProviderSpec(spec *v1alpha1.ProviderSpec) field.ErrorList {
 	errs = append(errs, Tags(spec.Tags, root.Child("tags"))...)
 	errs = append(errs, memory(spec, root)...)
 	errs = append(errs, dataVolume(&spec.RootVolume, root.Child("rootVolume"))...)
+	errs = append(errs, additionalVolumes(spec.AdditionalVolumes, root.Child("additionalVolumes"))...)
+	errs = append(errs, disks(spec, root.Child("devices", "disks"))...)
 	errs = append(errs, networks(spec.Networks, root.Child("networks"))...)
 
 	return errs
@@ -100,16 +102,17 @@ func memory(spec *v1alpha1.ProviderSpec, root *field.Path) field.ErrorList {
 	return field.ErrorList{field.Required(root.Child("memory", "guest"), "set the guest's memory, for example 8Gi")}
 }
 
+// dataVolume judges a DataVolume. What the source of a root volume holds, it boots from; an additional one may be blank.
 func dataVolume(volume *cdiv1beta1.DataVolumeSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 
 	switch {
 	case volume.Source == nil && volume.SourceRef == nil:
-		errs = append(errs, field.Required(path.Child("source"), "set a source or a sourceRef to boot from"))
+		errs = append(errs, field.Required(path.Child("source"), "set a source or a sourceRef"))
 	case volume.Source != nil && volume.SourceRef != nil:
 		errs = append(errs, field.Forbidden(path.Child("sourceRef"), "set either source or sourceRef"))
 	case volume.Source != nil && *volume.Source == (cdiv1beta1.DataVolumeSource{}):
-		errs = append(errs, field.Required(path.Child("source"), "set one source, for example pvc, http or registry"))
+		errs = append(errs, field.Required(path.Child("source"), "set one source, for example pvc, http, registry or, for data, blank"))
 	}
 
 	switch {

@@ -1,6 +1,7 @@
 package validation_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -79,6 +80,47 @@ func TestProviderSpec(t *testing.T) {
 		"PVCAndStorage": {reason: "CDI takes one of them", change: func(s *v1alpha1.ProviderSpec) {
 			s.RootVolume.PVC = &corev1.PersistentVolumeClaimSpec{}
 		}, want: []string{"providerSpec.rootVolume.pvc"}},
+		"AdditionalVolumes": {reason: "of each kind one", change: func(s *v1alpha1.ProviderSpec) {
+			s.AdditionalVolumes = []v1alpha1.AdditionalVolume{
+				{Name: "data", DataVolume: &cdiv1beta1.DataVolumeSpec{
+					Source:  &cdiv1beta1.DataVolumeSource{Blank: &cdiv1beta1.DataVolumeBlankImage{}},
+					Storage: &cdiv1beta1.StorageSpec{},
+				}},
+				{Name: "shared", VolumeSource: &v1alpha1.VolumeSource{PersistentVolumeClaim: &kubevirtv1.PersistentVolumeClaimVolumeSource{}}},
+				{Name: "config", VolumeSource: &v1alpha1.VolumeSource{ConfigMap: &kubevirtv1.ConfigMapVolumeSource{}}},
+				{Name: "keys", VolumeSource: &v1alpha1.VolumeSource{Secret: &kubevirtv1.SecretVolumeSource{}}},
+			}
+			s.Devices = &v1alpha1.Devices{Disks: []kubevirtv1.Disk{{Name: "root-disk"}, {Name: "data"}}}
+		}},
+		"VolumeNames": {reason: "they become names of disks, volumes and DataVolumes", change: func(s *v1alpha1.ProviderSpec) {
+			source := &v1alpha1.VolumeSource{Secret: &kubevirtv1.SecretVolumeSource{}}
+			s.AdditionalVolumes = []v1alpha1.AdditionalVolume{
+				{Name: "root-disk", VolumeSource: source}, {Name: "cloudinit", VolumeSource: source}, {Name: "a", VolumeSource: source},
+				{Name: "a", VolumeSource: source}, {Name: "B", VolumeSource: source}, {VolumeSource: source},
+				{Name: strings.Repeat("c", 58), VolumeSource: source},
+			}
+		}, want: []string{
+			"providerSpec.additionalVolumes[0].name", "providerSpec.additionalVolumes[1].name", "providerSpec.additionalVolumes[3].name",
+			"providerSpec.additionalVolumes[4].name", "providerSpec.additionalVolumes[5].name", "providerSpec.additionalVolumes[6].name",
+		}},
+		"VolumeSources": {reason: "a volume has one source", change: func(s *v1alpha1.ProviderSpec) {
+			s.AdditionalVolumes = []v1alpha1.AdditionalVolume{
+				{Name: "none"},
+				{Name: "empty", VolumeSource: &v1alpha1.VolumeSource{}},
+				{Name: "both", VolumeSource: &v1alpha1.VolumeSource{}, DataVolume: &cdiv1beta1.DataVolumeSpec{}},
+				{Name: "two", VolumeSource: &v1alpha1.VolumeSource{
+					Secret: &kubevirtv1.SecretVolumeSource{}, ConfigMap: &kubevirtv1.ConfigMapVolumeSource{},
+				}},
+				{Name: "bare", DataVolume: &cdiv1beta1.DataVolumeSpec{}},
+			}
+		}, want: []string{
+			"providerSpec.additionalVolumes[0].volumeSource", "providerSpec.additionalVolumes[1].volumeSource",
+			"providerSpec.additionalVolumes[2].volumeSource", "providerSpec.additionalVolumes[3].volumeSource",
+			"providerSpec.additionalVolumes[4].dataVolume.source", "providerSpec.additionalVolumes[4].dataVolume.storage",
+		}},
+		"DiskNames": {reason: "a disk belongs to a volume", change: func(s *v1alpha1.ProviderSpec) {
+			s.Devices = &v1alpha1.Devices{Disks: []kubevirtv1.Disk{{Name: "root-disk"}, {Name: "root-disk"}, {Name: "other"}, {Name: "cloudinit"}}}
+		}, want: []string{"providerSpec.devices.disks[1].name", "providerSpec.devices.disks[2].name", "providerSpec.devices.disks[3].name"}},
 		"TwoDefaults": {reason: "a machine has one primary network", change: func(s *v1alpha1.ProviderSpec) {
 			s.Networks = []v1alpha1.Network{{Name: "a", Default: true}, {Name: "b", Default: true}}
 		}, want: []string{"providerSpec.networks[1].default"}},

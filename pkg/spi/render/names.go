@@ -19,24 +19,23 @@ func SecretName(machine string) string {
 	return objectName(machine, "userdata")
 }
 
-// RootVolumeName returns the name of a machine's root DataVolume. It carries a part of the Machine's UID, since KubeVirt lets
-// CDI adopt a left-over claim of the same name, with its old content.
-func RootVolumeName(machine string, uid types.UID) string {
-	return objectName(machine, shortUID(uid)+"-root")
+// DataVolumeName returns the name of a machine's DataVolume for one of its volumes. It carries a part of the Machine's UID, since
+// KubeVirt lets CDI adopt a left-over claim of the same name, with its old content.
+func DataVolumeName(machine string, uid types.UID, volume string) string {
+	return objectName(machine, shortUID(uid)+"-"+volume)
 }
 
-// objectName joins a machine's name and a suffix to a DNS label. A name that would be too long is cut, and keeps a hash of
-// the whole in place of what was cut.
+// objectName joins a machine's name and a suffix to a DNS label. A name that would be too long is cut, and ends in a hash of the
+// whole in place of what was cut.
 func objectName(machine, suffix string) string {
 	name := machine + "-" + suffix
 	if len(name) <= validation.DNS1123LabelMaxLength {
 		return name
 	}
 
-	hash := digest(machine)[:8]
-	keep := validation.DNS1123LabelMaxLength - len(suffix) - len(hash) - 2
+	hash := digest(name)[:8]
 
-	return machine[:keep] + "-" + hash + "-" + suffix
+	return name[:validation.DNS1123LabelMaxLength-len(hash)-1] + "-" + hash
 }
 
 func shortUID(uid types.UID) string {

@@ -120,22 +120,23 @@ func TestNames(t *testing.T) {
 	t.Parallel()
 
 	require.Equal(t, "m-userdata", render.SecretName("m"))
-	require.Equal(t, "m-0a1b2-root", render.RootVolumeName("m", uid))
-	require.NotEqual(t, render.RootVolumeName("m", "1"), render.RootVolumeName("m", "2"), "a left-over volume of the same name is never adopted")
+	require.Equal(t, "m-0a1b2-root", render.DataVolumeName("m", uid, "root"))
+	require.NotEqual(t, render.DataVolumeName("m", "1", "root"), render.DataVolumeName("m", "2", "root"), "a left-over volume of the same name is never adopted")
 
 	long := strings.Repeat("a", 62)
 	require.NotEqual(t, render.SecretName(long+"b"), render.SecretName(long+"c"), "names that differ at the end only stay different")
+	require.NotEqual(t, render.DataVolumeName(long, uid, "a"), render.DataVolumeName(long, uid, "b"), "so do volumes of one machine")
 }
 
 func FuzzNames(f *testing.F) {
-	f.Add("pool-z1-5f4d8-abcde", "0a1b2c3d-0000-4000-8000-000000000000")
-	f.Add(strings.Repeat("a", 63), "")
-	f.Fuzz(func(t *testing.T, machine, uid string) {
-		if len(validation.IsDNS1123Label(machine)) > 0 {
+	f.Add("pool-z1-5f4d8-abcde", "0a1b2c3d-0000-4000-8000-000000000000", "root")
+	f.Add(strings.Repeat("a", 63), "", strings.Repeat("b", 57))
+	f.Fuzz(func(t *testing.T, machine, uid, volume string) {
+		if len(validation.IsDNS1123Label(machine)) > 0 || len(validation.IsDNS1123Label(volume)) > 0 {
 			return
 		}
 
-		for _, name := range []string{render.SecretName(machine), render.RootVolumeName(machine, types.UID(uid))} {
+		for _, name := range []string{render.SecretName(machine), render.DataVolumeName(machine, types.UID(uid), volume)} {
 			require.Empty(t, validation.IsDNS1123Label(name), name)
 		}
 	})

@@ -4,21 +4,15 @@
 package render
 
 import (
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	kubevirtv1 "kubevirt.io/api/core/v1"
-	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
 const (
-	// rootDisk is the name of the disk and volume that the machine boots from, kept from the predecessor.
-	rootDisk = "root-disk"
-	// cloudInitVolume is the name of the cloud-init disk and volume. KubeVirt appends to it, up to 63 characters.
-	cloudInitVolume = "cloudinit"
-
 	// terminationGracePeriodSeconds is how long the guest may take to shut down. machine-controller-manager has drained the
 	// node by then, so a minute is ample; KubeVirt's default of 30 s is short for a guest that unmounts volumes.
 	terminationGracePeriodSeconds = 60
@@ -32,7 +26,7 @@ func VirtualMachine(in *spi.CreateMachineInput, namespace string) *kubevirtv1.Vi
 		Spec: kubevirtv1.VirtualMachineSpec{
 			// A worker comes back after the loss of its host, with its disk, hence with its kubelet's certificate.
 			RunStrategy:         ptr.To(kubevirtv1.RunStrategyAlways),
-			DataVolumeTemplates: []kubevirtv1.DataVolumeTemplateSpec{rootVolume(in)},
+			DataVolumeTemplates: dataVolumeTemplates(in),
 			Template: &kubevirtv1.VirtualMachineInstanceTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: templateLabels(in)},
 				Spec:       instanceSpec(in),
@@ -55,43 +49,26 @@ func instanceSpec(in *spi.CreateMachineInput) kubevirtv1.VirtualMachineInstanceS
 			Resources: *in.Spec.Resources.DeepCopy(),
 			CPU:       in.Spec.CPU.DeepCopy(),
 			Memory:    in.Spec.Memory.DeepCopy(),
-			Devices: kubevirtv1.Devices{
-				Disks:      []kubevirtv1.Disk{virtioDisk(rootDisk), virtioDisk(cloudInitVolume)},
-				Interfaces: interfaces,
-			},
+			Devices:   devices(in.Spec, interfaces),
 		},
-		Networks: networks,
-		Volumes: []kubevirtv1.Volume{
-			{Name: rootDisk, VolumeSource: kubevirtv1.VolumeSource{
-				DataVolume: &kubevirtv1.DataVolumeSource{Name: RootVolumeName(in.Name, in.UID)},
-			}},
-			{Name: cloudInitVolume, VolumeSource: kubevirtv1.VolumeSource{CloudInitNoCloud: cloudInit(in)}},
-		},
+		Networks:  networks,
+		Volumes:   volumes(in),
+		DNSPolicy: in.Spec.DNSPolicy,
+		DNSConfig: in.Spec.DNSConfig.DeepCopy(),
 	}
 }
 
-func rootVolume(in *spi.CreateMachineInput) kubevirtv1.DataVolumeTemplateSpec {
-	return kubevirtv1.DataVolumeTemplateSpec{
-		TypeMeta:   metav1.TypeMeta{APIVersion: cdiv1beta1.SchemeGroupVersion.String(), Kind: "DataVolume"},
-		ObjectMeta: metav1.ObjectMeta{Name: RootVolumeName(in.Name, in.UID), Labels: Labels(in)},
-		Spec:       *in.Spec.RootVolume.DeepCopy(),
-	}
-}
+func devices(spec *v1alpha1.ProviderSpec, interfaces []kubevirtv1.Interface) kubevirtv1.Devices {
+	wanted := ptr.Deref(spec.Devices, v1alpha1.Devices{})
+	rendered := kubevirtv1.Devices{Disks: disks(spec), Interfaces: interfaces, Rng: wanted.Rng.DeepCopy()}
 
-func virtioDisk(name string) kubevirtv1.Disk {
-	return kubevirtv1.Disk{
-		Name:       name,
-		DiskDevice: kubevirtv1.DiskDevice{Disk: &kubevirtv1.DiskTarget{Bus: kubevirtv1.DiskBusVirtio}},
-	}
-}
-
-func cloudInit(in *spi.CreateMachineInput) *kubevirtv1.CloudInitNoCloudSource {
-	secret := &corev1.LocalObjectReference{Name: SecretName(in.Name)}
-
-	source := &kubevirtv1.CloudInitNoCloudSource{UserDataSecretRef: secret}
-	if len(in.Spec.Networks) > 0 {
-		source.NetworkDataSecretRef = secret.DeepCopy()
+	if wanted.BlockMultiQueue {
+		rendered.BlockMultiQueue = ptr.To(true)
 	}
 
-	return source
+	if wanted.NetworkInterfaceMultiQueue || wanted.NetworkInterfaceMultiqueue {
+		rendered.NetworkInterfaceMultiQueue = ptr.To(true)
+	}
+
+	return rendered
 }
