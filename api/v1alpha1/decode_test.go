@@ -33,7 +33,13 @@ func TestDecode(t *testing.T) {
 		},
 		"DuplicateKey": {reason: "one of two values would be lost", raw: `{"zone":"a","zone":"b"}`, wantErrs: []string{"zone"}},
 		"OtherCase":    {reason: "Kubernetes fields have one spelling", raw: `{"Zone":"a"}`, wantErrs: []string{"Zone"}},
-		"WrongType":    {reason: "a number is no zone", raw: `{"zone":1}`, wantErrs: []string{"zone"}},
+		"HugeExponent": {
+			reason:   "such a quantity takes hours to parse",
+			raw:      `{"memory":{"guest":"1e-999999999"},"rootVolume":{"storage":{"resources":{"requests":{"storage":1E9999999}}}}}`,
+			wantErrs: []string{"memory.guest", "rootVolume.storage.resources.requests.storage"},
+		},
+		"ExponentInTag": {reason: "a tag is no quantity", raw: `{"tags":{"commit":"1e12345"},"rootVolume":{}}`},
+		"WrongType":     {reason: "a number is no zone", raw: `{"zone":1}`, wantErrs: []string{"zone"}},
 	}
 
 	for name, tc := range tests {
@@ -61,6 +67,7 @@ func TestDecodeTagsIsLenient(t *testing.T) {
 	t.Parallel()
 
 	require.Equal(t, map[string]string{"a": "b"}, v1alpha1.DecodeTags([]byte(`{"tags":{"a":"b"},"nonsense":[],"zone":7}`)))
+	require.Equal(t, map[string]string{"a": "b"}, v1alpha1.DecodeTags([]byte(`{"tags":{"a":"b","x":1}}`)))
 	require.Empty(t, v1alpha1.DecodeTags([]byte(`null`)))
 	require.Empty(t, v1alpha1.DecodeTags([]byte(`{"tags":[]}`)))
 	require.Empty(t, v1alpha1.DecodeTags(nil))
@@ -70,6 +77,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"region":"r","zone":"z","tags":{"a":"b"},"memory":{"guest":"1Gi"}}`))
 	f.Add([]byte(`null`))
 	f.Add([]byte(`{"memory":{"guest":1e999}}`))
+	f.Add([]byte(`{"memory":{"guest":"1e-999999999"}}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		spec, err := v1alpha1.Decode(raw)
 		require.Equal(t, err == nil, spec != nil, "either a spec or an error")

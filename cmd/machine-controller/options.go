@@ -19,6 +19,8 @@ const (
 	retryFor = 15 * time.Second
 	// initializeWait is how long a worker waits for a machine to be scheduled before it looks after others.
 	initializeWait = 15 * time.Second
+	// maxDeleteWait is how long a worker waits for any guest to shut down.
+	maxDeleteWait = 5 * time.Minute
 )
 
 // options are the driver's own flags, beside machine-controller-manager's.
@@ -71,6 +73,7 @@ func require(ok bool, message string) error {
 	return errors.New(message)
 }
 
+// provider returns the options of the provider cluster's layer.
 func (o *options) provider(server *mcmoptions.MCServer, clients *kubeconfig.Cache) providercluster.Options {
 	return providercluster.Options{
 		Clients:            clients,
@@ -79,6 +82,8 @@ func (o *options) provider(server *mcmoptions.MCServer, clients *kubeconfig.Cach
 		InitializeWait:     initializeWait,
 		UnschedulableGrace: o.unschedulableGrace,
 		OrphanGracePeriod:  o.orphanGracePeriod,
+		OrphanMemory:       o.orphanGracePeriod + 2*server.SafetyOptions.MachineSafetyOrphanVMsPeriod.Duration,
+		MaxDeleteWait:      maxDeleteWait,
 		MaxWaiting:         max(1, int(server.ConcurrentNodeSyncs)/2),
 		NeedAddress:        server.TargetKubeconfig == constants.TargetKubeconfigDisabledValue,
 	}

@@ -29,6 +29,7 @@ type renderOptions struct {
 	machine    string
 	uid        string
 	deployment string
+	workerPool string
 	namespace  string
 }
 
@@ -50,6 +51,7 @@ func renderCommand() *cobra.Command {
 	flags.StringVar(&o.machine, "machine", "", "Name of the Machine.")
 	flags.StringVar(&o.uid, "machine-uid", "00000000-0000-0000-0000-000000000000", "UID of the Machine, of which DataVolumes carry a part.")
 	flags.StringVar(&o.deployment, "machine-deployment", "", "Name of the MachineDeployment, over whose machines hosts are spread.")
+	flags.StringVar(&o.workerPool, "worker-pool", "", "Name of the worker pool, from the Machine's nodeTemplate.")
 	flags.StringVar(&o.namespace, "namespace", metav1.NamespaceDefault, "Namespace on the provider cluster.")
 
 	return cmd
@@ -91,6 +93,10 @@ func (o *renderOptions) request(class *v1alpha1.MachineClass) *driver.CreateMach
 	machine := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: o.machine, UID: types.UID(o.uid)}}
 	if o.deployment != "" {
 		machine.Labels = map[string]string{"name": o.deployment}
+	}
+
+	if o.workerPool != "" {
+		machine.Spec.NodeTemplateSpec.Labels = map[string]string{apiv1alpha1.LabelWorkerPool: o.workerPool}
 	}
 
 	return &driver.CreateMachineRequest{

@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"net/http"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/flowcontrol"
+	"k8s.io/klog/v2"
 	"k8s.io/utils/lru"
 	"kubevirt.io/client-go/containerizeddataimporter"
 	"kubevirt.io/client-go/kubevirt"
@@ -73,6 +75,11 @@ func (c *Cache) For(raw []byte) (*Clients, error) {
 	clients, err := c.build(config, namespace)
 	if err != nil {
 		return nil, err
+	}
+
+	if namespace == metav1.NamespaceDefault {
+		klog.InfoS("Machines live in the namespace \"default\" of the provider cluster; name another one in the kubeconfig's context",
+			"server", config.Host)
 	}
 
 	c.clients.Add(key, clients)

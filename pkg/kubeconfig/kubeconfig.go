@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -86,10 +87,17 @@ func refusedUserFields(user *clientcmdapi.AuthInfo) error {
 		refuse(user.AuthProvider != nil, "auth-provider", "use a token or client-certificate-data"),
 		refuse(user.ClientCertificate != "", "client-certificate", "use client-certificate-data"),
 		refuse(user.ClientKey != "", "client-key", "use client-key-data"),
+		refuse(user.Token != "" && (user.Username != "" || user.Password != ""), "username", "use either a token or a username and password"),
+		refuse(strings.ContainsFunc(user.Token, notPrintable), "token", "remove spaces, line breaks and what is not ASCII"),
 		refuse(user.TokenFile != "", "tokenFile", "use token"),
 		refuse(user.Impersonate != "" || user.ImpersonateUID != "" || len(user.ImpersonateGroups) > 0 || len(user.ImpersonateUserExtra) > 0,
 			"act-as", "remove the impersonation"),
 	)
+}
+
+// notPrintable says whether a character cannot be part of a bearer token in an HTTP header.
+func notPrintable(r rune) bool {
+	return r <= ' ' || r > '~'
 }
 
 func refuse(refused bool, name, remedy string) error {

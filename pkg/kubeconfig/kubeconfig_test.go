@@ -37,10 +37,9 @@ func config(t *testing.T, change func(cluster, user, context object)) []byte {
 func TestRESTConfig(t *testing.T) {
 	t.Parallel()
 
-	raw := config(t, func(cluster, user, _ object) {
+	raw := config(t, func(cluster, _, _ object) {
 		cluster["certificate-authority-data"] = []byte("ca")
 		cluster["tls-server-name"] = "provider"
-		user["username"], user["password"] = "name", "word"
 	})
 
 	got, namespace, err := kubeconfig.RESTConfig(raw)
@@ -50,7 +49,6 @@ func TestRESTConfig(t *testing.T) {
 	require.Equal(t, secretToken, got.BearerToken)
 	require.Equal(t, "provider", got.ServerName)
 	require.Equal(t, []byte("ca"), got.CAData)
-	require.Equal(t, "name", got.Username)
 }
 
 func TestRESTConfigWithoutNamespace(t *testing.T) {
@@ -73,6 +71,8 @@ func TestRESTConfigRefuses(t *testing.T) {
 			u["exec"] = object{"command": "sh", "apiVersion": "client.authentication.k8s.io/v1"}
 		}, "exec"},
 		"AuthProvider": {"so would this", func(_, u, _ object) { u["auth-provider"] = object{"name": "gcp"} }, "auth-provider"},
+		"TwoLogins":    {"only one of them would be used", func(_, u, _ object) { u["username"] = "me" }, "username"},
+		"TokenNewline": {"no HTTP header can carry it", func(_, u, _ object) { u["token"] = secretToken + "\n" }, "token"},
 		"TokenFile":    {"it would read a file of the seed", func(_, u, _ object) { u["tokenFile"] = "/etc/passwd" }, "tokenFile"},
 		"CertFile":     {"as above", func(_, u, _ object) { u["client-certificate"] = "/etc/passwd" }, "client-certificate"},
 		"KeyFile":      {"as above", func(_, u, _ object) { u["client-key"] = "/etc/passwd" }, "client-key"},

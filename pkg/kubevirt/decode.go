@@ -126,8 +126,8 @@ func ours(class *v1alpha1.MachineClass) bool {
 // decodeIdentity reads the tags, leniently: deletion must not depend on the rest of the spec.
 func decodeIdentity(class *v1alpha1.MachineClass) (spi.Identity, error) {
 	id := identityOf(class)
-	if id.Cluster == "" || id.Role == "" {
-		return id, invalid("the providerSpec of MachineClass %s lacks tags %s and %s", class.Name, apiv1alpha1.TagCluster, apiv1alpha1.TagRole)
+	if !id.Valid() {
+		return id, invalid("the providerSpec of MachineClass %s lacks the tags %s and %s, or they are no label values", class.Name, apiv1alpha1.TagCluster, apiv1alpha1.TagRole)
 	}
 
 	return id, nil

@@ -24,7 +24,7 @@ func (p *MachinePlugin) ListMachines(
 	}
 
 	id := identityOf(req.MachineClass)
-	if !ours(req.MachineClass) || id.Cluster == "" || id.Role == "" {
+	if !ours(req.MachineClass) || !id.Valid() {
 		klog.FromContext(ctx).Info("Listing no machines for a MachineClass of another provider or without the cluster and role tags",
 			"machineClass", klog.KObj(req.MachineClass), "provider", req.MachineClass.Provider)
 

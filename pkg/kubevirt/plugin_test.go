@@ -159,8 +159,11 @@ func TestRequests(t *testing.T) {
 		"NoProvider":          {"an empty provider is ours", func(r *request) { r.class.Provider = "" }, ok, ok, ok, ok},
 		"ForeignProvider":     {"listing must not end the pass for other classes", func(r *request) { r.class.Provider = "aws" }, bad, bad, bad, ok},
 		"NoTags":              {"without tags nothing can be told ours", func(r *request) { r.class.ProviderSpec.Raw = []byte(`{}`) }, bad, bad, bad, ok},
-		"NullSpec":            {"the predecessor panicked", func(r *request) { r.class.ProviderSpec.Raw = []byte(`null`) }, bad, bad, bad, ok},
-		"NoSpec":              {"nothing to decode", func(r *request) { r.class.ProviderSpec.Raw = nil }, bad, bad, bad, ok},
+		"TagsAreNoLabels": {"a selector would read them as another shoot's", func(r *request) {
+			r.class.ProviderSpec.Raw = []byte(`{"tags":{"mcm.gardener.cloud/cluster":"c ","mcm.gardener.cloud/role":"node"}}`)
+		}, bad, bad, bad, ok},
+		"NullSpec": {"the predecessor panicked", func(r *request) { r.class.ProviderSpec.Raw = []byte(`null`) }, bad, bad, bad, ok},
+		"NoSpec":   {"nothing to decode", func(r *request) { r.class.ProviderSpec.Raw = nil }, bad, bad, bad, ok},
 		"BrokenSpec": {"only creation needs more than the tags", func(r *request) {
 			r.class.ProviderSpec.Raw = []byte(`{"nonsense":1,"tags":{"mcm.gardener.cloud/cluster":"c","mcm.gardener.cloud/role":"node"}}`)
 		}, bad, ok, ok, ok},
@@ -263,6 +266,10 @@ func TestListMachinesNeverListsWithoutBothTags(t *testing.T) {
 	for _, raw := range []string{
 		`null`, `{}`, `{"tags":{}}`, `{"tags":{"mcm.gardener.cloud/cluster":"c"}}`, `{"tags":{"mcm.gardener.cloud/role":"node"}}`,
 		`{"tags":{"mcm.gardener.cloud/cluster":"","mcm.gardener.cloud/role":""}}`,
+		`{"tags":{"mcm.gardener.cloud/cluster":"c ","mcm.gardener.cloud/role":"node"}}`,
+		`{"tags":{"mcm.gardener.cloud/cluster":"=c","mcm.gardener.cloud/role":"node"}}`,
+		`{"tags":{"mcm.gardener.cloud/cluster":"c","mcm.gardener.cloud/role":"\tnode"}}`,
+		`{"tags":{"mcm.gardener.cloud/cluster":"c,x!=y","mcm.gardener.cloud/role":"node"}}`,
 	} {
 		r, spied := validRequest(), &recorder{}
 		r.class.ProviderSpec.Raw = []byte(raw)

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 )
@@ -36,6 +37,13 @@ type Identity struct {
 	Cluster string
 	// Role is the machines' role, from the tag v1alpha1.TagRole.
 	Role string
+}
+
+// Valid says whether both tags are there and can be label values. Only then is an identity a selector: what is no label value,
+// a selector's parser reads as something else.
+func (id Identity) Valid() bool {
+	return id.Cluster != "" && id.Role != "" &&
+		len(validation.IsValidLabelValue(id.Cluster)) == 0 && len(validation.IsValidLabelValue(id.Role)) == 0
 }
 
 // Machine is a machine as it stands on the provider cluster.

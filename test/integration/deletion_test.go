@@ -3,6 +3,11 @@ package integration
 import (
 	"context"
 	"encoding/json"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,17 +21,14 @@ import (
 func TestBlockedDeletionNamesWhatBlocks(t *testing.T) {
 	t.Parallel()
 
-	s, d := newShoot(t), newDriver(settings{grace: time.Minute})
+	s, d := newShoot(t), newDriver(settings{grace: time.Minute, deleteWait: 3 * time.Second})
 	m := s.newMachine("zone-x", importedRoot)
 	_, err := m.create(t.Context(), d)
 	require.NoError(t, err)
 
 	s.setFinalizers(t, m.name(), "test.example.com/hold")
 
-	short, cancel := context.WithTimeout(t.Context(), 3*time.Second)
-	defer cancel()
-
-	err = m.remove(short, d)
+	err = m.remove(t.Context(), d)
 	require.Equal(t, codes.DeadlineExceeded, codeOf(err))
 	require.ErrorContains(t, err, "test.example.com/hold")
 
@@ -54,7 +56,9 @@ func TestOrphansAreSeenTwice(t *testing.T) {
 	_, err := m.create(t.Context(), d)
 	require.NoError(t, err)
 
+	uid := m.machine.UID
 	m.machine.UID = ""
+
 	for range 3 {
 		require.Equal(t, codes.Aborted, codeOf(m.remove(t.Context(), d)), "the first sighting, and those soon after, only mark")
 		require.Nil(t, s.vm(t, m.name()).DeletionTimestamp)
@@ -64,6 +68,17 @@ func TestOrphansAreSeenTwice(t *testing.T) {
 	clock.Step(25 * time.Hour)
 	require.Equal(t, codes.Aborted, codeOf(m.remove(t.Context(), d)), "sightings that far apart are no pair")
 	clock.Step(11 * time.Minute)
+
+	m.machine.UID = uid
+	_, err = m.status(t.Context(), d)
+	require.NotEqual(t, codes.NotFound, codeOf(err))
+
+	m.machine.UID = ""
+	require.Equal(t, codes.Aborted, codeOf(m.remove(t.Context(), d)), "a Machine was known in between")
+	clock.Step(11 * time.Minute)
+
+	restarted := newDriver(settings{grace: time.Minute, clock: clock})
+	require.Equal(t, codes.Aborted, codeOf(m.remove(t.Context(), restarted)), "every restart counts anew")
 	require.NoError(t, m.remove(t.Context(), d))
 	s.requireNothingLeft(t)
 }
@@ -97,5 +112,91 @@ func TestMachineOfAnEarlierLifeIsInTheWay(t *testing.T) {
 	require.NoError(t, err)
 	m.awaitScheduled(t, d)
 	require.NoError(t, m.remove(t.Context(), d))
+	s.requireNothingLeft(t)
+}
+
+// TestInstanceWithoutVirtualMachine is what `kubectl delete vm --cascade=orphan` leaves: a guest that runs on.
+func TestInstanceWithoutVirtualMachine(t *testing.T) {
+	t.Parallel()
+
+	s, d := newShoot(t), newDriver(settings{grace: time.Minute})
+	m := s.newMachine("zone-a", importedRoot)
+	_, err := m.create(t.Context(), d)
+	require.NoError(t, err)
+	m.awaitScheduled(t, d)
+
+	orphan := metav1.DeletePropagationOrphan
+	vms := s.kubevirt.KubevirtV1().VirtualMachines(s.ProviderNamespace)
+	require.NoError(t, vms.Delete(t.Context(), m.name(), metav1.DeleteOptions{PropagationPolicy: &orphan}))
+	eventually(t, "the VirtualMachine is gone", func(ctx context.Context) (bool, error) {
+		_, err := m.status(ctx, d)
+
+		return codeOf(err) == codes.NotFound, nil
+	})
+
+	_, err = s.kubevirt.KubevirtV1().VirtualMachineInstances(s.ProviderNamespace).Get(t.Context(), m.name(), metav1.GetOptions{})
+	require.NoError(t, err, "the guest runs on")
+
+	require.NoError(t, m.remove(t.Context(), d))
+	s.requireGone(t, m.name())
+	s.requireNothingLeft(t)
+}
+
+// TestTagsThatLookLikeAnotherShoots puts into a tag what a selector's parser would read as the other shoot's.
+func TestTagsThatLookLikeAnotherShoots(t *testing.T) {
+	t.Parallel()
+
+	s, d := newShoot(t), newDriver(settings{grace: time.Minute})
+	victim := s.newMachine("zone-a", importedRoot)
+	_, err := victim.create(t.Context(), d)
+	require.NoError(t, err)
+	victim.awaitScheduled(t, d)
+
+	for _, tag := range []string{s.Namespace + " ", "=" + s.Namespace, "other,x!=y"} {
+		intruder := *victim
+		intruder.class = victim.class.DeepCopy()
+		intruder.class.ProviderSpec.Raw = []byte(replace(string(intruder.class.ProviderSpec.Raw), strconv.Quote(s.Namespace), strconv.Quote(tag)))
+
+		listed, err := intruder.list(t.Context(), d)
+		require.NoError(t, err)
+		require.Empty(t, listed)
+		require.Equal(t, codes.InvalidArgument, codeOf(intruder.remove(t.Context(), d)))
+	}
+
+	_, err = s.kube.CoreV1().Secrets(s.ProviderNamespace).Get(t.Context(), victim.name()+"-userdata", metav1.GetOptions{})
+	require.NoError(t, err)
+	require.NoError(t, victim.remove(t.Context(), d))
+	s.requireNothingLeft(t)
+}
+
+// TestDeletionOutlivesARestartOfTheServer answers a watch as a server does that knows no version older than its start.
+func TestDeletionOutlivesARestartOfTheServer(t *testing.T) {
+	t.Parallel()
+
+	var refused atomic.Bool
+
+	expire := func(next http.RoundTripper) http.RoundTripper {
+		return transport(func(r *http.Request) (*http.Response, error) {
+			if r.URL.Query().Get("watch") == "" || refused.Swap(true) {
+				return next.RoundTrip(r)
+			}
+
+			event := `{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","code":410}}`
+
+			return &http.Response{
+				StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}},
+				Body: io.NopCloser(strings.NewReader(event)), Request: r,
+			}, nil
+		})
+	}
+
+	s, d := newShoot(t), newDriver(settings{grace: time.Minute, wrap: expire})
+	m := s.newMachine("zone-a", importedRoot)
+	_, err := m.create(t.Context(), d)
+	require.NoError(t, err)
+
+	require.NoError(t, m.remove(t.Context(), d))
+	require.True(t, refused.Load(), "the watch was refused once")
+	s.requireGone(t, m.name())
 	s.requireNothingLeft(t)
 }

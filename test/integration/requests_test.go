@@ -65,7 +65,7 @@ func TestRequestsPerMethod(t *testing.T) {
 	t.Parallel()
 
 	c := &counter{}
-	s, d := newShoot(t), newDriver(settings{grace: time.Minute, wrap: c.wrap})
+	s, d := newShoot(t), newDriver(settings{grace: time.Minute, wrap: c.wrap, wait: settled})
 	m := s.newMachine("zone-a", importedRoot)
 	total := 0
 

@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -75,6 +76,10 @@ type settings struct {
 	clock clock.Clock
 	wrap  func(http.RoundTripper) http.RoundTripper
 	grace time.Duration
+	// wait is how long InitializeMachine waits; zero: as long as in the sidecar.
+	wait time.Duration
+	// deleteWait bounds how long DeleteMachine waits; zero: as long as in the sidecar.
+	deleteWait time.Duration
 	// bootstrap is the mode without a target cluster.
 	bootstrap bool
 }
@@ -89,9 +94,11 @@ func newDriver(o settings) driver.Driver {
 		Clients:            kubeconfig.NewCache(kubeconfig.Options{QPS: 100, Burst: 200, WrapTransport: o.wrap}),
 		Clock:              o.clock,
 		RetryFor:           15 * time.Second,
-		InitializeWait:     15 * time.Second,
+		InitializeWait:     cmp.Or(o.wait, 15*time.Second),
 		UnschedulableGrace: o.grace,
 		OrphanGracePeriod:  10 * time.Minute,
+		OrphanMemory:       40 * time.Minute,
+		MaxDeleteWait:      cmp.Or(o.deleteWait, 5*time.Minute),
 		MaxWaiting:         25,
 		NeedAddress:        o.bootstrap,
 	}), plugin.Options{CreationTimeout: 20 * time.Minute, CSIDriverName: "csi.kubevirt.io"})

@@ -95,8 +95,12 @@ func TestProviderSpec(t *testing.T) {
 		"VolumeNames": {reason: "they become names of disks, volumes and DataVolumes", change: func(s *v1alpha1.ProviderSpec) {
 			source := &v1alpha1.VolumeSource{Secret: &kubevirtv1.SecretVolumeSource{}}
 			s.AdditionalVolumes = []v1alpha1.AdditionalVolume{
-				{Name: "root-disk", VolumeSource: source}, {Name: "cloudinit", VolumeSource: source}, {Name: "a", VolumeSource: source},
-				{Name: "a", VolumeSource: source}, {Name: "B", VolumeSource: source}, {VolumeSource: source},
+				{Name: "root-disk", VolumeSource: source},
+				{Name: "cloudinit", VolumeSource: source},
+				{Name: "a", VolumeSource: source},
+				{Name: "a", VolumeSource: source},
+				{Name: "B", VolumeSource: source},
+				{VolumeSource: source},
 				{Name: strings.Repeat("c", 58), VolumeSource: source},
 			}
 		}, want: []string{

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
@@ -45,13 +46,14 @@ func Machine(vm *kubevirtv1.VirtualMachine, instance *kubevirtv1.VirtualMachineI
 	return ofInstance(instance)
 }
 
-// ofVirtualMachine looks at the virtual machine's own failure, which KubeVirt renews at each attempt and removes at the first
-// success. The conditions it copies from an instance are not read: they may be a previous instance's.
+// ofVirtualMachine looks at the virtual machine's own failure, which KubeVirt removes at the first success. While it stands, its
+// message is that of the first failure of its kind (pkg/controller/conditions.go), so a later quota can hide behind it. The
+// conditions that KubeVirt copies from an instance are not read: they may be a previous instance's.
 func ofVirtualMachine(vm *kubevirtv1.VirtualMachine) *Cause {
 	for i := range vm.Status.Conditions {
 		c := &vm.Status.Conditions[i]
 		if c.Type == kubevirtv1.VirtualMachineFailure && c.Status == corev1.ConditionTrue && strings.Contains(c.Message, exceededQuota) {
-			return &Cause{Reason: "QuotaExceeded", Message: c.Message, Since: c.LastTransitionTime.Time, kind: spi.ErrExhausted}
+			return exhausted("QuotaExceeded", c.Message, c.LastTransitionTime)
 		}
 	}
 
@@ -67,11 +69,21 @@ func ofInstance(instance *kubevirtv1.VirtualMachineInstance) *Cause {
 
 		switch {
 		case string(c.Type) == string(corev1.PodScheduled) && c.Reason == corev1.PodReasonUnschedulable:
-			return &Cause{Reason: "Unschedulable", Message: c.Message, Since: c.LastTransitionTime.Time, kind: spi.ErrExhausted}
+			return exhausted("Unschedulable", c.Message, c.LastTransitionTime)
 		case c.Type == kubevirtv1.VirtualMachineInstanceSynchronized && strings.Contains(c.Message, exceededQuota):
-			return &Cause{Reason: "QuotaExceeded", Message: c.Message, Since: c.LastTransitionTime.Time, kind: spi.ErrExhausted}
+			return exhausted("QuotaExceeded", c.Message, c.LastTransitionTime)
 		}
 	}
 
 	return nil
+}
+
+// exhausted returns nil for a condition without a time. That is not the scheduler's word: KubeVirt says the same, for a moment,
+// of a claim that it does not see yet (pkg/virt-controller/watch/vmi/lifecycle.go).
+func exhausted(reason, message string, since metav1.Time) *Cause {
+	if since.IsZero() {
+		return nil
+	}
+
+	return &Cause{Reason: reason, Message: message, Since: since.Time, kind: spi.ErrExhausted}
 }

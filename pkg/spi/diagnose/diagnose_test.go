@@ -45,6 +45,14 @@ func TestMachine(t *testing.T) {
 		"PodQuota": {"KubeVirt cannot make the pod", vm(""), instance(kubevirtv1.VirtualMachineInstanceCondition{
 			Type: kubevirtv1.VirtualMachineInstanceSynchronized, Status: corev1.ConditionFalse, Reason: "FailedCreate", Message: quota,
 		}), "QuotaExceeded"},
+		"ClaimNotSeenYet": {
+			"KubeVirt's own word for a claim that is not in its cache yet", vm(""),
+			&kubevirtv1.VirtualMachineInstance{Status: kubevirtv1.VirtualMachineInstanceStatus{
+				Conditions: []kubevirtv1.VirtualMachineInstanceCondition{{
+					Type: "PodScheduled", Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "PVC ns/m does not exist",
+				}},
+			}}, "",
+		},
 		"ClaimQuota":   {"CDI cannot make the claim", vm(quota), nil, "QuotaExceeded"},
 		"OtherFailure": {"not a matter of room", vm("not authorized"), nil, ""},
 		"StaleFailure": {"an instance exists: what the VM shows is older", vm(quota), instance(), ""},

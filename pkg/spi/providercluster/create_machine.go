@@ -57,11 +57,15 @@ func (s *session) ensureSecret(ctx context.Context, want *corev1.Secret, id spi.
 
 		return err
 	})
-	if err != nil {
-		return err
+	if err == nil {
+		err = s.adoptSecret(ctx, have, want, id)
 	}
 
-	return s.adoptSecret(ctx, have, want, id)
+	if absent(err) {
+		return fmt.Errorf("%w: Secret %s has just been deleted", spi.ErrConflict, s.path(want.Name))
+	}
+
+	return err
 }
 
 // adoptSecret gives a left-over Secret of this machine the present user data: its bootstrap token may have been replaced.

@@ -19,7 +19,7 @@ func (p *Provider) GetMachineStatus(ctx context.Context, in *spi.ObserveMachineI
 		return nil, err
 	}
 
-	vm, err := s.getOurs(ctx, in.Name, in.Identity)
+	vm, err := p.getOurs(ctx, s, in)
 	if err != nil {
 		return nil, err
 	}

@@ -2,8 +2,10 @@ package providercluster
 
 import (
 	"context"
+	"fmt"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	kubevirtv1 "kubevirt.io/api/core/v1"
@@ -20,7 +22,7 @@ func (p *Provider) InitializeMachine(ctx context.Context, in *spi.ObserveMachine
 		return nil, err
 	}
 
-	vm, err := s.getOurs(ctx, in.Name, in.Identity)
+	vm, err := p.getOurs(ctx, s, in)
 	if err != nil {
 		return nil, err
 	}
@@ -85,13 +87,13 @@ func (p *Provider) awaitScheduled(ctx context.Context, s *session, seen *sightin
 
 	vms, err := s.virtualMachines().Watch(ctx, metav1.SingleObject(seen.vm.ObjectMeta))
 	if err != nil {
-		return nil // The reads have just succeeded: whatever this is, the next call reports it if it stays.
+		return s.unwatchable(err)
 	}
 	defer vms.Stop()
 
 	instances, err := s.instances().Watch(ctx, metav1.SingleObject(instanceMeta(seen)))
 	if err != nil {
-		return nil // As above.
+		return s.unwatchable(err)
 	}
 	defer instances.Stop()
 
@@ -104,6 +106,15 @@ func (p *Provider) awaitScheduled(ctx context.Context, s *session, seen *sightin
 			return nil
 		}
 	}
+}
+
+// unwatchable reports a watch that will never work. Any other failure is the next call's to see: it reads first.
+func (s *session) unwatchable(err error) error {
+	if !apierrors.IsForbidden(err) && !apierrors.IsUnauthorized(err) {
+		return nil
+	}
+
+	return fmt.Errorf("%w: watch machines in %s: %w", sentinelOf(err), s.clients.Namespace, err)
 }
 
 // instanceMeta tells a watch where to begin: at the instance that was seen, or, if there was none, at whatever is there now.

@@ -17,7 +17,7 @@ import (
 // ListMachines implements spi.PluginSPI. machine-controller-manager deletes every listed machine that it does not know, so the
 // selector is never empty, and the list is read live and to its end.
 func (p *Provider) ListMachines(ctx context.Context, in *spi.ListMachinesInput) ([]spi.Machine, error) {
-	if in.Identity.Cluster == "" || in.Identity.Role == "" {
+	if !in.Identity.Valid() {
 		return nil, fmt.Errorf("%w: listing machines needs both the cluster and the role tag", spi.ErrInvalid)
 	}
 

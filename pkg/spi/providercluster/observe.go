@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
@@ -23,7 +22,7 @@ func (s *session) getVirtualMachine(ctx context.Context, name string) (*kubevirt
 
 		return err
 	})
-	if apierrors.IsNotFound(err) {
+	if absent(err) {
 		return nil, nil //nolint:nilnil // The absence of the object is one of its states here, and each caller handles it.
 	}
 
@@ -34,16 +33,18 @@ func (s *session) getVirtualMachine(ctx context.Context, name string) (*kubevirt
 	return vm, nil
 }
 
-// getOurs returns the machine's VirtualMachine, or spi.ErrNotFound if there is none or it is somebody else's.
-func (s *session) getOurs(ctx context.Context, name string, id spi.Identity) (*kubevirtv1.VirtualMachine, error) {
-	vm, err := s.getVirtualMachine(ctx, name)
+// getOurs returns the VirtualMachine of a Machine, or spi.ErrNotFound if there is none or it is somebody else's.
+func (p *Provider) getOurs(ctx context.Context, s *session, in *spi.ObserveMachineInput) (*kubevirtv1.VirtualMachine, error) {
+	vm, err := s.getVirtualMachine(ctx, in.Name)
 	if err != nil {
 		return nil, err
 	}
 
-	if vm == nil || !render.Owns(id, vm.Labels) {
-		return nil, fmt.Errorf("%w: VirtualMachine %s", spi.ErrNotFound, s.path(name))
+	if vm == nil || !render.Owns(in.Identity, vm.Labels) {
+		return nil, fmt.Errorf("%w: VirtualMachine %s", spi.ErrNotFound, s.path(in.Name))
 	}
+
+	p.orphans.forget(vm.UID)
 
 	return vm, nil
 }
@@ -58,7 +59,7 @@ func (s *session) getInstance(ctx context.Context, name string) (*kubevirtv1.Vir
 
 		return err
 	})
-	if apierrors.IsNotFound(err) {
+	if absent(err) {
 		return nil, nil //nolint:nilnil // The absence of the object is one of its states here, and each caller handles it.
 	}
 

@@ -1,60 +1,72 @@
 package providercluster
 
 import (
-	"context"
-	"encoding/json"
 	"fmt"
+	"sync"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-const (
-	// annotationOrphanSince marks a VirtualMachine for which no Machine was found, with the time (RFC 3339) of the first
-	// sighting.
-	annotationOrphanSince = "kubevirt.machine.gardener.cloud/orphan-since"
-	// orphanMarkExpiry is when a mark counts no more: sightings that far apart are no pair.
-	orphanMarkExpiry = 24 * time.Hour
-)
+// orphanage remembers which VirtualMachines were seen without a Machine. It is kept in memory on purpose: a sidecar that
+// restarts beside an empty cache takes every machine for an orphan, and begins to count anew each time it does.
+type orphanage struct {
+	clock clock.PassiveClock
+	// memory is how long a sighting counts. Sightings further apart are no pair.
+	memory time.Duration
 
-// sightOrphan returns nil if the VirtualMachine may be deleted as an orphan: it was seen as one before, long enough ago. The
-// first time it only marks it. A sidecar that restarts beside an empty cache takes every machine for an orphan, once.
-func (p *Provider) sightOrphan(ctx context.Context, s *session, vm *kubevirtv1.VirtualMachine) error {
-	now := p.options.Clock.Now()
-
-	since, err := time.Parse(time.RFC3339, vm.Annotations[annotationOrphanSince])
-	if err != nil || now.Sub(since) > orphanMarkExpiry {
-		if err := s.markOrphan(ctx, vm, now); err != nil {
-			return err
-		}
-
-		since = now
-	}
-
-	if left := p.options.OrphanGracePeriod - now.Sub(since); left > 0 {
-		return fmt.Errorf("%w: no Machine is known for VirtualMachine %s; it is deleted when that is still so in %s",
-			spi.ErrConflict, s.path(vm.Name), left.Round(time.Second))
-	}
-
-	return nil
+	mu   sync.Mutex
+	seen map[types.UID]sightings
 }
 
-func (s *session) markOrphan(ctx context.Context, vm *kubevirtv1.VirtualMachine, now time.Time) error {
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid":         vm.UID,
-		"annotations": map[string]string{annotationOrphanSince: now.UTC().Format(time.RFC3339)},
-	}})
-	if err != nil {
-		return fmt.Errorf("encode orphan mark: %w", err)
+type sightings struct{ first, last time.Time }
+
+func newOrphanage(c clock.PassiveClock, memory time.Duration) *orphanage {
+	return &orphanage{clock: c, memory: memory, seen: map[types.UID]sightings{}}
+}
+
+// sight takes note of a sighting and returns how long ago the unbroken row of sightings began.
+func (o *orphanage) sight(uid types.UID) time.Duration {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+
+	now := o.clock.Now()
+	for other, s := range o.seen {
+		if now.Sub(s.last) > o.memory {
+			delete(o.seen, other)
+		}
 	}
 
-	return s.request(ctx, "mark VirtualMachine "+s.path(vm.Name)+" as orphan", func(ctx context.Context) error {
-		_, err := s.virtualMachines().Patch(ctx, vm.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	s, known := o.seen[uid]
+	if !known {
+		s.first = now
+	}
 
-		return err
-	})
+	s.last = now
+	o.seen[uid] = s
+
+	return now.Sub(s.first)
+}
+
+// forget ends a row of sightings: somebody knows a Machine for this VirtualMachine.
+func (o *orphanage) forget(uid types.UID) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+
+	delete(o.seen, uid)
+}
+
+// sightOrphan returns nil if the VirtualMachine may be deleted as an orphan: it has been one for long enough.
+func (p *Provider) sightOrphan(s *session, vm *kubevirtv1.VirtualMachine) error {
+	left := p.options.OrphanGracePeriod - p.orphans.sight(vm.UID)
+	if left <= 0 {
+		return nil
+	}
+
+	return fmt.Errorf("%w: no Machine is known for VirtualMachine %s; it is deleted if that is still so in %s",
+		spi.ErrConflict, s.path(vm.Name), left.Round(time.Second))
 }

@@ -30,8 +30,12 @@ type Options struct {
 	InitializeWait time.Duration
 	// UnschedulableGrace is how long a failure must have stood before it is reported.
 	UnschedulableGrace time.Duration
-	// OrphanGracePeriod is how long before its removal a machine without a Machine object must have been seen as such.
+	// OrphanGracePeriod is how long a machine must have been seen to have no Machine object before it is removed.
 	OrphanGracePeriod time.Duration
+	// OrphanMemory is how far apart two such sightings may be. It exceeds the period at which orphans are looked for.
+	OrphanMemory time.Duration
+	// MaxDeleteWait bounds how long DeleteMachine waits for any guest: machine-controller-manager asks again.
+	MaxDeleteWait time.Duration
 	// MaxWaiting is how many calls of InitializeMachine may wait at the same time; the others look once.
 	MaxWaiting int
 	// NeedAddress makes a machine count as scheduled only when it has an address: without a target cluster nobody asks
@@ -44,6 +48,7 @@ type Provider struct {
 	options Options
 	waiters chan struct{}
 	loop    *creationLoop
+	orphans *orphanage
 }
 
 var _ spi.PluginSPI = (*Provider)(nil)
@@ -54,6 +59,7 @@ func New(options Options) *Provider {
 		options: options,
 		waiters: make(chan struct{}, options.MaxWaiting),
 		loop:    newCreationLoop(options.Clock),
+		orphans: newOrphanage(options.Clock, options.OrphanMemory),
 	}
 }
 

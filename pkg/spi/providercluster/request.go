@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
@@ -18,8 +19,9 @@ import (
 // requestTimeout bounds one request. An admission webhook may take 10 s, and there are several.
 const requestTimeout = 30 * time.Second
 
-// retryBackoff spaces the attempts of one request; the retry window ends them.
-var retryBackoff = wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 1000, Cap: 3 * time.Second}
+// retryBackoff spaces the attempts of one request: after 0, 0.2, 0.6, 1.4, 3, 6 and 13 seconds. The retry window ends them. It has
+// no cap: wait.Backoff would end at it.
+var retryBackoff = wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.1, Steps: 1000}
 
 // request sends one request, and again for as long as the retry window lasts while the provider cluster fails in a way that
 // may pass. The error that is left wraps a sentinel and names what was tried.
@@ -57,7 +59,22 @@ func passing(err error) bool {
 
 	code, answered := statusCode(err)
 
-	return !answered || code == http.StatusTooManyRequests || code >= http.StatusInternalServerError
+	return !answered || quotaConflict(err) || code == http.StatusTooManyRequests || code >= http.StatusInternalServerError
+}
+
+// quotaConflict says whether the server lost a race with itself: parallel creations charge the same quota
+// (k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go).
+func quotaConflict(err error) bool {
+	var status apierrors.APIStatus
+
+	return apierrors.IsConflict(err) && errors.As(err, &status) &&
+		status.Status().Details != nil && status.Status().Details.Kind == "resourcequotas"
+}
+
+// absent says whether the API server knows the type and not the object. Another 404, from a server that does not know the type
+// or is none, must not be taken for it: what cannot be seen may well be running.
+func absent(err error) bool {
+	return apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
 // sentinelOf says what an error of the API server means. What is compared as text is admission plugins' wording, which has no

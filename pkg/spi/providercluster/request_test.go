@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -15,7 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
@@ -62,19 +62,47 @@ func TestSentinelOf(t *testing.T) {
 	}
 }
 
-func TestRequestRetriesWhatMayPass(t *testing.T) {
+// TestRequestRetries runs in a bubble with a clock of its own.
+func TestRequestRetries(t *testing.T) {
 	t.Parallel()
 
-	s, sent := &session{clients: &kubeconfig.Clients{}, retryFor: time.Minute}, 0
+	tests := map[string]struct {
+		reason string
+		err    error
+		passes time.Duration
+		want   error
+	}{
+		"Blip":      {"what passes within the window is not seen", errRefused, 10 * time.Second, nil},
+		"Outage":    {"what does not is said", errRefused, time.Hour, spi.ErrUnavailable},
+		"QuotaRace": {"parallel creations charge one quota", quotaRace(), 5 * time.Second, nil},
+	}
 
-	require.NoError(t, s.request(t.Context(), "get x", func(context.Context) error {
-		if sent++; sent < 3 {
-			return errRefused
-		}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s, begun, last := &session{retryFor: 15 * time.Second}, time.Now(), time.Duration(0)
 
-		return nil
-	}))
-	require.Equal(t, 3, sent)
+				err := s.request(t.Context(), "get x", func(context.Context) error {
+					if last = time.Since(begun); last >= tc.passes {
+						return nil
+					}
+
+					return tc.err
+				})
+
+				require.ErrorIs(t, err, tc.want, tc.reason)
+				require.Greater(t, last, min(tc.passes, 10*time.Second)-time.Nanosecond, "attempts go on for the whole window")
+				require.LessOrEqual(t, time.Since(begun), 15*time.Second)
+			})
+		})
+	}
+}
+
+func quotaRace() error {
+	err := apierrors.NewConflict(schema.GroupResource{Resource: "resourcequotas"}, "q", errors.New("changed"))
+
+	return err
 }
 
 func TestRequestDoesNotRetryAnAnswer(t *testing.T) {
@@ -94,17 +122,13 @@ func TestRequestDoesNotRetryAnAnswer(t *testing.T) {
 	require.Equal(t, 1, sent)
 }
 
-func TestRequestGivesUp(t *testing.T) {
+// TestAbsent tells an object that does not exist from a server that does not know what it is asked for.
+func TestAbsent(t *testing.T) {
 	t.Parallel()
 
-	s, sent := &session{retryFor: time.Second}, 0
-	err := s.request(t.Context(), "get x", func(context.Context) error {
-		sent++
-
-		return errRefused
-	})
-
-	require.ErrorIs(t, err, spi.ErrUnavailable)
-	require.ErrorIs(t, err, syscall.ECONNREFUSED)
-	require.Greater(t, sent, 1)
+	vms := schema.GroupResource{Group: "kubevirt.io", Resource: "virtualmachines"}
+	require.True(t, absent(apierrors.NewNotFound(vms, "m")))
+	require.False(t, absent(apierrors.NewGenericServerResponse(http.StatusNotFound, "GET", vms, "m", "404 page not found", 0, true)))
+	require.False(t, absent(errRefused))
+	require.False(t, absent(nil))
 }

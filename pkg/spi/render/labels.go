@@ -55,16 +55,16 @@ func templateLabels(in *spi.CreateMachineInput) map[string]string {
 // Owns says whether labels are those of an object with this identity. Both tags decide, nothing else: the predecessor's
 // objects carry no more.
 func Owns(id spi.Identity, have map[string]string) bool {
-	return id.Cluster != "" && id.Role != "" &&
+	return id.Valid() &&
 		have[v1alpha1.TagCluster] == id.Cluster && have[v1alpha1.TagRole] == id.Role
 }
 
-// Selector selects the VirtualMachines with this identity.
+// Selector selects the VirtualMachines with this identity, which must be valid.
 func Selector(id spi.Identity) string {
 	return labels.Set{v1alpha1.TagCluster: id.Cluster, v1alpha1.TagRole: id.Role}.String()
 }
 
-// MachineSelector selects the objects of one machine.
+// MachineSelector selects the objects of one machine. The identity must be valid, and the name a label value.
 func MachineSelector(id spi.Identity, machine string) string {
 	return labels.Set{v1alpha1.TagCluster: id.Cluster, v1alpha1.TagRole: id.Role, LabelMachine: machine}.String()
 }

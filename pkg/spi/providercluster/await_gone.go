@@ -1,0 +1,182 @@
+package providercluster
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	watchtools "k8s.io/client-go/tools/watch"
+	"k8s.io/utils/ptr"
+	kubevirtv1 "kubevirt.io/api/core/v1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
+)
+
+const (
+	// deleteSlack is what a deletion may take beyond the guest's own grace period.
+	deleteSlack = time.Minute
+	// defaultGracePeriod is KubeVirt's, in seconds, for a virtual machine that names none.
+	defaultGracePeriod = 30
+	// rewatchEvery spaces attempts to watch an object whose version the server no longer knows.
+	rewatchEvery = time.Second
+	// blockerTimeout bounds the look at what blocks a deletion.
+	blockerTimeout = 10 * time.Second
+)
+
+// awaitMachineGone waits until the VirtualMachine and its instance are gone. KubeVirt's finalizer makes the first imply the
+// second, but a finalizer can be removed by hand, so the instance is looked at.
+func (p *Provider) awaitMachineGone(ctx context.Context, s *session, vm *kubevirtv1.VirtualMachine) error {
+	var grace *int64
+	if vm.Spec.Template != nil {
+		grace = vm.Spec.Template.Spec.TerminationGracePeriodSeconds
+	}
+
+	limited, cancel := context.WithTimeout(ctx, p.deleteWait(grace))
+	defer cancel()
+
+	err := untilGone(limited, s.watchedVirtualMachine(vm))
+	if err != nil {
+		return s.undeleted(ctx, vm.Name, err)
+	}
+
+	instance, err := s.getInstance(limited, vm.Name)
+	if err == nil && instance != nil {
+		err = untilGone(limited, s.watchedInstance(instance))
+	}
+
+	return s.undeleted(ctx, vm.Name, err)
+}
+
+// awaitInstanceGone waits until an instance without a VirtualMachine is gone.
+func (p *Provider) awaitInstanceGone(ctx context.Context, s *session, instance *kubevirtv1.VirtualMachineInstance) error {
+	limited, cancel := context.WithTimeout(ctx, p.deleteWait(instance.Spec.TerminationGracePeriodSeconds))
+	defer cancel()
+
+	return s.undeleted(ctx, instance.Name, untilGone(limited, s.watchedInstance(instance)))
+}
+
+// deleteWait returns how long to wait for a machine with this grace period, in seconds, to be gone.
+func (p *Provider) deleteWait(grace *int64) time.Duration {
+	return min(time.Duration(ptr.Deref(grace, defaultGracePeriod))*time.Second+deleteSlack, p.options.MaxDeleteWait)
+}
+
+// watched is an object whose end is awaited.
+type watched struct {
+	what string
+	// version is one at which the object existed.
+	version string
+	watch   cache.WatchFuncWithContext
+	// reread returns the version of the object, or nothing if it is gone.
+	reread func(context.Context) (string, error)
+}
+
+func (s *session) watchedVirtualMachine(vm *kubevirtv1.VirtualMachine) watched {
+	return watched{
+		what: "VirtualMachine " + s.path(vm.Name), version: vm.ResourceVersion,
+		watch: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			return s.virtualMachines().Watch(ctx, named(vm.Name, o))
+		},
+		reread: func(ctx context.Context) (string, error) {
+			now, err := s.getVirtualMachine(ctx, vm.Name)
+			if err != nil || now == nil || now.UID != vm.UID {
+				return "", err
+			}
+
+			return now.ResourceVersion, nil
+		},
+	}
+}
+
+func (s *session) watchedInstance(instance *kubevirtv1.VirtualMachineInstance) watched {
+	return watched{
+		what: "VirtualMachineInstance " + s.path(instance.Name), version: instance.ResourceVersion,
+		watch: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			return s.instances().Watch(ctx, named(instance.Name, o))
+		},
+		reread: func(ctx context.Context) (string, error) {
+			now, err := s.getInstance(ctx, instance.Name)
+			if err != nil || now == nil || now.UID != instance.UID {
+				return "", err
+			}
+
+			return now.ResourceVersion, nil
+		},
+	}
+}
+
+func named(name string, o metav1.ListOptions) metav1.ListOptions {
+	o.FieldSelector = metav1.SingleObject(metav1.ObjectMeta{Name: name}).FieldSelector
+
+	return o
+}
+
+// untilGone waits for the end of an object. A server that no longer knows the version, as after its restart, is asked anew.
+func untilGone(ctx context.Context, object watched) error {
+	return wait.PollUntilContextCancel(ctx, rewatchEvery, true, func(ctx context.Context) (bool, error) {
+		err := untilDeleted(ctx, object)
+		if !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {
+			return err == nil, err
+		}
+
+		object.version, err = object.reread(ctx)
+
+		return object.version == "", err
+	})
+}
+
+func untilDeleted(ctx context.Context, object watched) error {
+	lw := &cache.ListWatch{WatchFuncWithContext: object.watch}
+
+	_, err := watchtools.Until(ctx, object.version, lw, func(event watch.Event) (bool, error) {
+		if event.Type == watch.Error {
+			return false, apierrors.FromObject(event.Object)
+		}
+
+		return event.Type == watch.Deleted, nil
+	})
+	if err == nil || wait.Interrupted(err) {
+		return err
+	}
+
+	return fmt.Errorf("%w: watch %s: %w", sentinelOf(err), object.what, err)
+}
+
+// undeleted turns the end of a wait's time into an error that names what blocks the deletion. Other errors, and nil, stay.
+func (s *session) undeleted(ctx context.Context, name string, err error) error {
+	switch {
+	case err == nil || !wait.Interrupted(err):
+		return err
+	case ctx.Err() != nil:
+		return fmt.Errorf("%w: wait for the end of %s: %w", spi.ErrUnavailable, s.path(name), ctx.Err())
+	}
+
+	return fmt.Errorf("%w: %s is still being deleted: %s", spi.ErrTimeout, s.path(name), s.blocker(ctx, name))
+}
+
+// blocker says, in a few words, what keeps a machine from being gone.
+func (s *session) blocker(ctx context.Context, name string) string {
+	ctx, cancel := context.WithTimeout(ctx, blockerTimeout)
+	defer cancel()
+
+	instance, err := s.getInstance(ctx, name)
+	if err != nil {
+		return "the VirtualMachineInstance cannot be read"
+	}
+
+	if instance != nil {
+		return fmt.Sprintf("the VirtualMachineInstance is %s on provider node %q; check that node", instance.Status.Phase, instance.Status.NodeName)
+	}
+
+	vm, err := s.getVirtualMachine(ctx, name)
+	if err != nil || vm == nil {
+		return "it has just gone, or cannot be read"
+	}
+
+	return "finalizers " + strings.Join(vm.Finalizers, ", ") + " of the VirtualMachine; check that virt-controller runs"
+}
