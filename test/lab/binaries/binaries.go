@@ -62,6 +62,9 @@ func Ensure(ctx context.Context, progress io.Writer) (*Binaries, error) {
 		if err := build(ctx, cache, steps, progress); err != nil {
 			return nil, err
 		}
+		if err := l.prune(time.Now()); err != nil {
+			return nil, err
+		}
 	}
 	return l.binaries(assets), nil
 }
