@@ -101,7 +101,7 @@ func down(ctx context.Context, r request, out io.Writer) error {
 	st, err := s.load()
 	if errors.Is(err, errNotRunning) {
 		fmt.Fprintf(out, "lab %q does not run\n", r.name)
-		return nil
+		return s.clean()
 	}
 	if err != nil {
 		return err
@@ -117,7 +117,7 @@ func down(ctx context.Context, r request, out io.Writer) error {
 		return fmt.Errorf("wait for lab %q (pid %d) to end: %w", st.Name, st.PID, err)
 	}
 	fmt.Fprintf(out, "lab %q is down\n", st.Name)
-	return nil
+	return s.clean()
 }
 
 // status prints what runs.

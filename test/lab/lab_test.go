@@ -20,12 +20,12 @@ func TestStore(t *testing.T) {
 	require.NoError(t, err)
 	_, err = s.load()
 	require.ErrorIs(t, err, errNotRunning, "it has not written its state yet")
-	require.NoError(t, s.save(&state{Name: "x", PID: 7, StartedAt: time.Unix(0, 0).UTC(), Processes: []processState{
+	require.NoError(t, s.save(&state{Name: "x", PID: os.Getpid(), StartedAt: time.Unix(0, 0).UTC(), Processes: []processState{
 		{Name: "me", PID: os.Getpid()}, {Name: "gone", PID: 1 << 30, Running: true},
 	}}))
 	st, err := s.load()
 	require.NoError(t, err)
-	require.Equal(t, 7, st.PID)
+	require.Equal(t, os.Getpid(), st.PID)
 	require.True(t, st.Processes[0].Running)
 	require.False(t, st.Processes[1].Running, "what runs is looked up, not remembered")
 	_, err = s.lock()
@@ -36,6 +36,11 @@ func TestStore(t *testing.T) {
 	require.ErrorIs(t, err, errNotRunning, "a state whose lab was killed is stale")
 	require.NoError(t, s.remove())
 	require.NoError(t, s.remove(), "twice is no error")
+	require.NoError(t, os.WriteFile(s.logFile(), nil, 0o600))
+	require.NoError(t, s.clean())
+	left, err := os.ReadDir(s.folder)
+	require.NoError(t, err)
+	require.Empty(t, left)
 }
 
 func TestClaimOutlastsALook(t *testing.T) {

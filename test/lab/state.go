@@ -81,9 +81,10 @@ func (s store) claim(ctx context.Context) (release func(), err error) {
 	return release, cmp.Or(err, polled)
 }
 
-// lock takes the lock if nobody has it.
+// lock takes the lock if nobody has it. Giving it back removes its file: a lab that has ended leaves nothing behind.
 func (s store) lock() (release func(), err error) {
-	f, err := os.OpenFile(filepath.Join(s.folder, s.name+".lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	path := filepath.Join(s.folder, s.name+".lock")
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open lock: %w", err)
 	}
@@ -94,7 +95,20 @@ func (s store) lock() (release func(), err error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("take lock: %w", err), f.Close())
 	}
-	return func() { _ = f.Close() }, nil // closing gives the lock back
+	if !isStill(f, path) { // somebody has just given it back: this is the lock of a file that nobody finds any more
+		return nil, errors.Join(fmt.Errorf("lab %q: %w", s.name, errRunning), f.Close())
+	}
+	return func() { _ = errors.Join(os.Remove(path), f.Close()) }, nil // closing gives the lock back
+}
+
+// isStill says whether an open file is the one at a path.
+func isStill(f *os.File, path string) bool {
+	opened, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	found, err := os.Stat(path)
+	return err == nil && os.SameFile(opened, found)
 }
 
 // load returns the state of the running lab, or errNotRunning.
@@ -150,4 +164,15 @@ func (s store) remove() error {
 	return nil
 }
 
-func runs(pid int) bool { return syscall.Kill(pid, 0) == nil }
+// clean removes what a lab that does not run any more has left: the state of one that was killed, and the log.
+func (s store) clean() error {
+	if err := os.Remove(s.logFile()); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("remove log: %w", err)
+	}
+	return s.remove()
+}
+
+func runs(pid int) bool {
+	err := syscall.Kill(pid, 0)
+	return err == nil || errors.Is(err, syscall.EPERM)
+}
