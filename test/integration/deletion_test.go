@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
@@ -95,7 +96,7 @@ func TestMachineOfAnEarlierLifeIsInTheWay(t *testing.T) {
 	s.setFinalizers(t, m.name(), "test.example.com/hold")
 	require.NoError(t, vms.Delete(t.Context(), m.name(), metav1.DeleteOptions{}))
 
-	m.machine.UID = freshUID()
+	m.machine.UID = uuid.NewUUID()
 	_, err = m.status(t.Context(), d)
 	require.Equal(t, codes.Aborted, codeOf(err))
 	_, err = m.create(t.Context(), d)

@@ -19,7 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -329,6 +328,3 @@ func (s *shoot) importImage(t *testing.T, name string) {
 		return err == nil && got.Status.Phase == cdiv1beta1.Succeeded, err
 	})
 }
-
-// freshUID returns a UID of a Machine that was created again.
-func freshUID() types.UID { return uuid.NewUUID() }

@@ -79,7 +79,6 @@ func (s *session) adoptSecret(ctx context.Context, have, want *corev1.Secret, id
 		return nil
 	}
 
-	have = have.DeepCopy()
 	have.Labels, have.Data = want.Labels, want.Data
 
 	return s.request(ctx, "update Secret "+s.path(want.Name), func(ctx context.Context) error {

@@ -90,6 +90,20 @@ func TestRenderSharesNothingWithItsInput(t *testing.T) {
 	require.Equal(t, "a", in.Spec.RootVolume.Source.HTTP.URL)
 }
 
+// TestEveryDataVolumeHasItsOwnName names an additional volume as one might take the root volume to be named.
+func TestEveryDataVolumeHasItsOwnName(t *testing.T) {
+	t.Parallel()
+
+	in := input(t, []byte(`{"tags":{},"rootVolume":{},"additionalVolumes":[{"name":"root","dataVolume":{}},{"name":"disk","dataVolume":{}}]}`))
+	names := map[string]bool{}
+
+	for _, template := range render.VirtualMachine(in, "machines").Spec.DataVolumeTemplates {
+		names[template.Name] = true
+	}
+
+	require.Len(t, names, 3)
+}
+
 func TestOwns(t *testing.T) {
 	t.Parallel()
 
@@ -120,7 +134,7 @@ func TestNames(t *testing.T) {
 	t.Parallel()
 
 	require.Equal(t, "m-userdata", render.SecretName("m"))
-	require.Equal(t, "m-0a1b2-root", render.DataVolumeName("m", uid, "root"))
+	require.Equal(t, "m-0a1b2-root-disk", render.DataVolumeName("m", uid, v1alpha1.RootDisk))
 	require.NotEqual(t, render.DataVolumeName("m", "1", "root"), render.DataVolumeName("m", "2", "root"), "a left-over volume of the same name is never adopted")
 
 	long := strings.Repeat("a", 62)

@@ -10,9 +10,6 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// rootVolume is the suffix of the root DataVolume's name.
-const rootVolume = "root"
-
 // disks returns one disk per volume: the configured one, else a virtio disk.
 func disks(spec *v1alpha1.ProviderSpec) []kubevirtv1.Disk {
 	names := []string{v1alpha1.RootDisk}
@@ -48,7 +45,7 @@ func virtioDisk(name string) kubevirtv1.Disk {
 }
 
 func volumes(in *spi.CreateMachineInput) []kubevirtv1.Volume {
-	list := []kubevirtv1.Volume{dataVolume(v1alpha1.RootDisk, DataVolumeName(in.Name, in.UID, rootVolume))}
+	list := []kubevirtv1.Volume{dataVolume(v1alpha1.RootDisk, DataVolumeName(in.Name, in.UID, v1alpha1.RootDisk))}
 
 	for _, volume := range in.Spec.AdditionalVolumes {
 		if volume.DataVolume != nil {
@@ -93,7 +90,7 @@ func cloudInit(in *spi.CreateMachineInput) *kubevirtv1.CloudInitNoCloudSource {
 }
 
 func dataVolumeTemplates(in *spi.CreateMachineInput) []kubevirtv1.DataVolumeTemplateSpec {
-	list := []kubevirtv1.DataVolumeTemplateSpec{dataVolumeTemplate(in, rootVolume, &in.Spec.RootVolume)}
+	list := []kubevirtv1.DataVolumeTemplateSpec{dataVolumeTemplate(in, v1alpha1.RootDisk, &in.Spec.RootVolume)}
 
 	for _, volume := range in.Spec.AdditionalVolumes {
 		if volume.DataVolume != nil {

@@ -6,10 +6,9 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-)
 
-// Provisioner is the name of the lab's storage driver, which the simulated data plane implements.
-const Provisioner = "csi.lab.local"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane"
+)
 
 // The storage classes of the provider cluster.
 const (
@@ -38,7 +37,7 @@ func (s storageClass) object() object {
 	if s.byDefault {
 		o["metadata"] = object{"name": s.name, "annotations": object{"storageclass.kubernetes.io/is-default-class": "true"}}
 	}
-	o["provisioner"], o["allowVolumeExpansion"] = Provisioner, true
+	o["provisioner"], o["allowVolumeExpansion"] = dataplane.Provisioner, true
 	o["volumeBindingMode"], o["reclaimPolicy"] = s.binding, "Delete"
 	return o
 }
