@@ -3,6 +3,7 @@ module github.com/gardener/machine-controller-manager-provider-kubevirt
 go 1.26.2
 
 require (
+	github.com/agext/levenshtein v1.2.3
 	github.com/gardener/machine-controller-manager v0.62.1
 	github.com/go-logr/logr v1.4.3
 	github.com/spf13/cobra v1.10.0

@@ -4,36 +4,58 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"regexp"
+	"reflect"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	kjson "sigs.k8s.io/json"
 )
 
-// Decode reads a ProviderSpec from JSON, strictly: an unknown, misspelt or duplicate field is an error, and all of them are
-// named at once. It does not judge the values, see package validation.
-func Decode(raw []byte) (*ProviderSpec, error) {
+// Decode reads a ProviderSpec from JSON as DecodeStrict does. What is not at fault is in the spec, so that it can be judged at the
+// same time (package validation does); without any faults the spec is complete. It is nil if there is no object to read.
+func Decode(raw []byte, root *field.Path) (*ProviderSpec, field.ErrorList) {
 	if trimmed := bytes.TrimSpace(raw); len(trimmed) == 0 || bytes.Equal(trimmed, []byte("null")) {
-		return nil, errors.New("providerSpec: Required value: describe the machine: region, zone, tags, memory and rootVolume")
-	}
-
-	if err := refuseHugeExponents(raw); err != nil {
-		return nil, fmt.Errorf("providerSpec: %w", err)
+		return nil, field.ErrorList{field.Required(root, "describe the machine: region, zone, tags, memory and rootVolume")}
 	}
 
 	spec := &ProviderSpec{}
+	faults := DecodeStrict(raw, root, spec)
 
-	strictErrs, err := kjson.UnmarshalStrict(raw, spec)
+	if len(faults) > 0 && faults[0].Field == root.String() {
+		return nil, faults
+	}
+
+	return spec, faults
+}
+
+// DecodeStrict reads JSON into a pointer to a struct, strictly: unknown, misspelt and duplicate fields and values of a wrong type
+// are faults, and all of them are named at once, with their paths under root. Everything else is decoded. A fault of root itself
+// means that nothing is.
+func DecodeStrict(raw []byte, root *field.Path, into any) field.ErrorList {
+	value, faults, err := tree(raw, root)
 	if err != nil {
-		return nil, fmt.Errorf("providerSpec: %w", err)
+		return field.ErrorList{field.TypeInvalid(root, field.OmitValueType{}, "must be JSON: "+err.Error())}
 	}
 
-	if err := errors.Join(strictErrs...); err != nil {
-		return nil, fmt.Errorf("providerSpec: %w", err)
+	p := &pruner{faults: faults}
+
+	pruned := p.prune(root, value, reflect.TypeOf(into))
+	if pruned == nil {
+		return p.faults
 	}
 
-	return spec, nil
+	rest, err := json.Marshal(pruned)
+	if err == nil {
+		var strictErrs []error
+
+		strictErrs, err = kjson.UnmarshalStrict(rest, into)
+		err = errors.Join(append(strictErrs, err)...)
+	}
+
+	if err != nil { // What was pruned decodes, or there is a mistake here.
+		p.faults = append(p.faults, field.InternalError(root, err))
+	}
+
+	return p.faults
 }
 
 // DecodeTags reads the tags of a ProviderSpec and nothing else. It is lenient, since deleting and listing machines must not
@@ -57,45 +79,4 @@ func DecodeTags(raw []byte) map[string]string {
 	}
 
 	return tags
-}
-
-// hugeExponent matches what a quantity may not be: parsing it would take hours, see resource.ParseQuantity.
-var hugeExponent = regexp.MustCompile(`^[+-]?[0-9.]+[eE][+-]?[0-9]{4,}`)
-
-// refuseHugeExponents returns an error that names every value with an exponent that no quantity has. Tags are no quantities.
-func refuseHugeExponents(raw []byte) error {
-	decoder := json.NewDecoder(bytes.NewReader(raw))
-	decoder.UseNumber()
-
-	var fields map[string]any
-	if err := decoder.Decode(&fields); err != nil {
-		return nil //nolint:nilerr // The strict decoder says it better.
-	}
-
-	delete(fields, "tags")
-
-	return findHugeExponents(nil, fields)
-}
-
-func findHugeExponents(path *field.Path, value any) error {
-	var errs []error
-
-	switch value := value.(type) {
-	case map[string]any:
-		for key, child := range value {
-			errs = append(errs, findHugeExponents(path.Child(key), child))
-		}
-	case []any:
-		for i, child := range value {
-			errs = append(errs, findHugeExponents(path.Index(i), child))
-		}
-	case string:
-		if hugeExponent.MatchString(value) {
-			errs = append(errs, field.Forbidden(path, "write the quantity with an exponent of at most three digits, or a suffix"))
-		}
-	case json.Number:
-		return findHugeExponents(path, value.String())
-	}
-
-	return errors.Join(errs...)
 }

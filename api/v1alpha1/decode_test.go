@@ -1,9 +1,12 @@
 package v1alpha1_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 )
@@ -14,7 +17,7 @@ func TestDecode(t *testing.T) {
 	tests := map[string]struct {
 		reason string
 		raw    string
-		// wantErrs are the field paths that the error must name; none: no error.
+		// wantErrs are the fields of the errors.
 		wantErrs []string
 	}{
 		"Minimal": {
@@ -24,42 +27,118 @@ func TestDecode(t *testing.T) {
 		"Empty":        {reason: "an empty spec is no spec", raw: ``, wantErrs: []string{"providerSpec"}},
 		"Null":         {reason: "null is no spec", raw: ` null `, wantErrs: []string{"providerSpec"}},
 		"NotAnObject":  {reason: "a list is no spec", raw: `[]`, wantErrs: []string{"providerSpec"}},
+		"CutOff":       {reason: "half a spec is no spec", raw: `{"region":"r`, wantErrs: []string{"providerSpec"}},
 		"Trailing":     {reason: "bytes behind the spec are a mistake", raw: `{"region":"r"} x`, wantErrs: []string{"providerSpec"}},
-		"UnknownField": {reason: "a typo must not be ignored", raw: `{"regoin":"r"}`, wantErrs: []string{"regoin"}},
+		"TooDeep":      {reason: "no type is that deep", raw: strings.Repeat(`{"a":`, 1000) + "1" + strings.Repeat("}", 1000), wantErrs: []string{"providerSpec"}},
+		"UnknownField": {reason: "a typo must not be ignored", raw: `{"regoin":"r"}`, wantErrs: []string{"providerSpec.regoin"}},
 		"NestedUnknown": {
 			reason:   "KubeVirt's and CDI's own types are read as strictly",
 			raw:      `{"memory":{"gust":"1Gi"},"rootVolume":{"source":{"htpp":{}}}}`,
-			wantErrs: []string{"memory.gust", "rootVolume.source.htpp"},
+			wantErrs: []string{"providerSpec.memory.gust", "providerSpec.rootVolume.source.htpp"},
 		},
-		"DuplicateKey": {reason: "one of two values would be lost", raw: `{"zone":"a","zone":"b"}`, wantErrs: []string{"zone"}},
-		"OtherCase":    {reason: "Kubernetes fields have one spelling", raw: `{"Zone":"a"}`, wantErrs: []string{"Zone"}},
+		"SelfDecoding": {
+			reason: "KubeVirt's types that decode themselves would drop what they do not know",
+			raw:    `{"virtualMachineTemplate":{"spec":{"template":{"spec":{"evictionStrtegy":"None","domain":{"Cpu":{}},"terminationGracePeriodSeconds":"1"}}}}}`,
+			wantErrs: []string{
+				"providerSpec.virtualMachineTemplate.spec.template.spec.evictionStrtegy",
+				"providerSpec.virtualMachineTemplate.spec.template.spec.domain.Cpu",
+				"providerSpec.virtualMachineTemplate.spec.template.spec.terminationGracePeriodSeconds",
+			},
+		},
+		"DuplicateKey": {
+			reason: "one of two values would be lost", raw: `{"zone":"a","zone":"b","networks":[{},{"name":"a","name":"b"}]}`,
+			wantErrs: []string{"providerSpec.zone", "providerSpec.networks[1].name"},
+		},
+		"OtherCase": {reason: "Kubernetes fields have one spelling", raw: `{"Zone":"a"}`, wantErrs: []string{"providerSpec.Zone"}},
 		"HugeExponent": {
-			reason:   "such a quantity takes hours to parse",
-			raw:      `{"memory":{"guest":"1e-999999999"},"rootVolume":{"storage":{"resources":{"requests":{"storage":1E9999999}}}}}`,
-			wantErrs: []string{"memory.guest", "rootVolume.storage.resources.requests.storage"},
+			reason: "such a quantity takes hours to parse",
+			raw:    `{"memory":{"guest":"1e-999999999"},"rootVolume":{"storage":{"resources":{"requests":{"storage":1E9999999}}}}}`,
+			wantErrs: []string{
+				"providerSpec.memory.guest", "providerSpec.rootVolume.storage.resources.requests[storage]",
+			},
 		},
 		"ExponentInTag": {reason: "a tag is no quantity", raw: `{"tags":{"commit":"1e12345"},"rootVolume":{}}`},
-		"WrongType":     {reason: "a number is no zone", raw: `{"zone":1}`, wantErrs: []string{"zone"}},
+		"WrongTypes": {
+			reason: "all of them are named, with the index in lists",
+			raw: `{"zone":1,"tags":[],"sshKeys":"k","networks":[{"name":"a"},{"default":"yes"},7],"cpu":{"cores":-1},"memory":{"guest":"8 Gi"},` +
+				`"disablePreAllocatedDataVolumes":1,"resources":{"requests":{"cpu":{}}},"virtualMachineTemplate":{"spec":{"running":"x"}}}`,
+			wantErrs: []string{
+				"providerSpec.zone", "providerSpec.tags", "providerSpec.sshKeys", "providerSpec.networks[1].default", "providerSpec.networks[2]",
+				"providerSpec.cpu.cores", "providerSpec.memory.guest", "providerSpec.disablePreAllocatedDataVolumes",
+				"providerSpec.resources.requests[cpu]", "providerSpec.virtualMachineTemplate.spec.running",
+			},
+		},
+		"NullFields": {reason: "null is as good as absent", raw: `{"cpu":null,"networks":null,"region":null,"memory":{"guest":null}}`},
 	}
 
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			spec, err := v1alpha1.Decode([]byte(tc.raw))
-			if len(tc.wantErrs) == 0 {
-				require.NoError(t, err, tc.reason)
-				require.NotNil(t, spec, tc.reason)
+			spec, errs := v1alpha1.Decode([]byte(tc.raw), field.NewPath("providerSpec"))
 
-				return
+			var got []string
+			for _, err := range errs {
+				got = append(got, err.Field)
+				require.NotEmpty(t, err.Detail, "every error has a remedy")
 			}
 
-			require.Error(t, err, tc.reason)
+			require.ElementsMatch(t, tc.wantErrs, got, tc.reason)
 
-			for _, path := range tc.wantErrs {
-				require.ErrorContains(t, err, path, tc.reason)
+			if len(tc.wantErrs) == 0 {
+				require.NotNil(t, spec, tc.reason)
 			}
 		})
+	}
+}
+
+func TestDecodeKeepsWhatIsRight(t *testing.T) {
+	t.Parallel()
+
+	spec, errs := v1alpha1.Decode([]byte(`{"region":"r","zone":7,"networks":[{"name":"a","primary":true},{"name":"b"}]}`), field.NewPath("providerSpec"))
+	require.Len(t, errs, 2)
+	require.Equal(t, "r", spec.Region)
+	require.Equal(t, []v1alpha1.Network{{Name: "a"}, {Name: "b"}}, spec.Networks)
+}
+
+func TestDecodeReadsWhatWasMeant(t *testing.T) {
+	t.Parallel()
+
+	spec, errs := v1alpha1.Decode([]byte(`{"zoen":"a","Region":7,"region":"r"}`), field.NewPath("providerSpec"))
+	require.Len(t, errs, 2)
+	require.Equal(t, "a", spec.Zone, "so that no zone is missing")
+	require.Equal(t, "r", spec.Region, "the right field wins")
+}
+
+func TestDecodeBoundsWhatItSays(t *testing.T) {
+	t.Parallel()
+
+	var b strings.Builder
+
+	const many = 100_000
+	for i := range many {
+		fmt.Fprintf(&b, `,"key%d":1`, i)
+	}
+
+	_, errs := v1alpha1.Decode([]byte(`{"zone":"a"`+b.String()+`}`), field.NewPath("providerSpec"))
+	require.Len(t, errs, 100)
+}
+
+func TestUnknownFieldsAreGuessed(t *testing.T) {
+	t.Parallel()
+
+	for raw, want := range map[string]string{
+		`{"zoen":"a"}`:                                         "did you mean zone?",
+		`{"Region":"a"}`:                                       "did you mean region?",
+		`{"cpu":{"core":1}}`:                                   "did you mean cores?",
+		`{"networks":[{"msquerade":{}}]}`:                      "did you mean masquerade?",
+		`{"cloudInit":{"userData":"x"}}`:                       "there are networkData, type",
+		`{"machineType":"big"}`:                                "docs/provider-spec.md",
+		`{"virtualMachineTemplate":{"metadata":{"name":"x"}}}`: "there are annotations, labels",
+	} {
+		_, errs := v1alpha1.Decode([]byte(raw), field.NewPath("providerSpec"))
+		require.Len(t, errs, 1)
+		require.Contains(t, errs[0].Detail, want, raw)
 	}
 }
 
@@ -79,8 +158,13 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"memory":{"guest":1e999}}`))
 	f.Add([]byte(`{"memory":{"guest":"1e-999999999"}}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		spec, err := v1alpha1.Decode(raw)
-		require.Equal(t, err == nil, spec != nil, "either a spec or an error")
+		spec, errs := v1alpha1.Decode(raw, field.NewPath("providerSpec"))
+		require.False(t, spec == nil && len(errs) == 0, "either a spec or an error")
+
+		for _, err := range errs {
+			require.NotEqual(t, field.ErrorTypeInternal, err.Type, "what was pruned decodes")
+		}
+
 		v1alpha1.DecodeTags(raw)
 	})
 }

@@ -3,7 +3,6 @@ package v1alpha1
 import (
 	corev1 "k8s.io/api/core/v1"
 	kubevirtv1 "kubevirt.io/api/core/v1"
-	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 )
 
 const (
@@ -37,69 +36,83 @@ const (
 	SecretKeyUserData = "userData"
 )
 
-// ProviderSpec describes the virtual machines of one MachineClass.
+// ProviderSpec describes the virtual machines of one MachineClass of machine-controller-manager, whose providerSpec it is.
 type ProviderSpec struct {
-	// APIVersion is APIVersion or empty.
+	// APIVersion is kubevirt.machine.gardener.cloud/v1alpha1. Specs written for the driver's predecessor have none.
 	APIVersion string `json:"apiVersion,omitempty"`
-	// Kind is Kind or empty.
+	// Kind is ProviderSpec. Specs written for the driver's predecessor have none.
 	Kind string `json:"kind,omitempty"`
 
 	// Region is the value of the label topology.kubernetes.io/region of the provider nodes that may run the machine;
-	// "default" stands for nodes without that label. Required.
+	// "default" stands for nodes without that label.
 	Region string `json:"region"`
 	// Zone is the value of the label topology.kubernetes.io/zone of the provider nodes that may run the machine; "default"
-	// stands for nodes without that label. Required.
+	// stands for nodes without that label.
 	Zone string `json:"zone"`
 
-	// Tags become labels of every object of the machine. TagCluster and TagRole are required.
+	// Tags become labels of every object of the machine. "mcm.gardener.cloud/cluster" (the shoot's technical ID, unique per
+	// namespace of the provider cluster) and "mcm.gardener.cloud/role" are required: machines are listed and deleted by them.
 	Tags map[string]string `json:"tags"`
 
-	// Resources are the requests and limits of the virtual machine's pod, in KubeVirt's terms.
+	// Resources are the requests and limits of the virtual machine's pod, and overcommitGuestOverhead.
 	Resources kubevirtv1.ResourceRequirements `json:"resources,omitempty"`
-	// CPU is the virtual CPU topology and model, in KubeVirt's terms.
+	// CPU is the virtual CPU's topology, model and placement. Default: one core, or as many sockets as resources have CPUs.
 	CPU *kubevirtv1.CPU `json:"cpu,omitempty"`
-	// Memory is the guest's memory, in KubeVirt's terms. Either its guest or hugepages, or a memory request in Resources,
-	// is required.
+	// Memory is the guest's memory. Its guest, a memory request or limit in resources, or an instancetype is required.
+	// Default: the memory that resources request.
 	Memory *kubevirtv1.Memory `json:"memory,omitempty"`
 
-	// RootVolume is the CDI DataVolume that the machine boots from: its source (or sourceRef) and its pvc or storage.
-	RootVolume cdiv1beta1.DataVolumeSpec `json:"rootVolume"`
-
+	// RootVolume is what the machine boots from.
+	RootVolume RootVolume `json:"rootVolume"`
 	// AdditionalVolumes are further disks of the machine.
 	AdditionalVolumes []AdditionalVolume `json:"additionalVolumes,omitempty"`
+	// GoldenImage configures the image that an importing root volume is cloned from. Default: an image of the root volume's
+	// size.
+	GoldenImage *GoldenImage `json:"goldenImage,omitempty"`
+	// DisablePreAllocatedDataVolumes makes each machine import its root volume by itself, instead of cloning a golden image.
+	DisablePreAllocatedDataVolumes bool `json:"disablePreAllocatedDataVolumes,omitempty"`
 
 	// Devices configure the machine's disks and devices.
 	Devices *Devices `json:"devices,omitempty"`
 
-	// DNSPolicy is that of the virtual machine's pod, whose DNS configuration the guest gets by DHCP. Default: the provider
-	// cluster's.
+	// Networks are the machine's networks. The machine is connected to the provider's pod network too, unless one of them is
+	// the default. Default: the pod network, by a bridge.
+	Networks []Network `json:"networks,omitempty"`
+	// DNSPolicy is that of the virtual machine's pod, whose DNS configuration the guest gets by DHCP. Default: ClusterFirst,
+	// which is the provider cluster's DNS.
 	DNSPolicy corev1.DNSPolicy `json:"dnsPolicy,omitempty"`
-	// DNSConfig is merged into what DNSPolicy gives.
+	// DNSConfig is merged into what dnsPolicy gives.
 	DNSConfig *corev1.PodDNSConfig `json:"dnsConfig,omitempty"`
 
-	// Networks are the Multus networks of the machine. The machine is connected to the provider's pod network too, unless
-	// one of them is the default.
-	Networks []Network `json:"networks,omitempty"`
+	// CloudInit says how the user data reaches the guest. Default: as NoCloud.
+	CloudInit *CloudInit `json:"cloudInit,omitempty"`
+	// SSHKeys are public keys, each a line of an authorized_keys file, for the image's default user. They travel as metadata
+	// beside the user data, which is not changed.
+	SSHKeys []string `json:"sshKeys,omitempty"`
+
+	// VirtualMachineTemplate is a partial KubeVirt VirtualMachine, for everything that has no field here.
+	VirtualMachineTemplate *VirtualMachineTemplate `json:"virtualMachineTemplate,omitempty"`
 }
 
-// AdditionalVolume is a further disk: a DataVolume of the machine's own, or something that exists on the provider cluster.
-type AdditionalVolume struct {
-	// Name is the name of the volume and its disk, a DNS label of at most 57 characters. Required.
-	Name string `json:"name"`
-	// DataVolume is a CDI DataVolume, created and deleted with the machine. Either it or VolumeSource is required.
-	DataVolume *cdiv1beta1.DataVolumeSpec `json:"dataVolume,omitempty"`
-	// VolumeSource is something that exists in the namespace of the machine. Either it or DataVolume is required.
-	VolumeSource *VolumeSource `json:"volumeSource,omitempty"`
-}
+// CloudInitType is a way in which cloud-init finds its data.
+type CloudInitType string
 
-// VolumeSource is one object of the provider cluster, in the namespace of the machine. Exactly one is required.
-type VolumeSource struct {
-	// PersistentVolumeClaim is a claim; all machines of the class share it.
-	PersistentVolumeClaim *kubevirtv1.PersistentVolumeClaimVolumeSource `json:"persistentVolumeClaim,omitempty"`
-	// ConfigMap appears as a disk with one file per key.
-	ConfigMap *kubevirtv1.ConfigMapVolumeSource `json:"configMap,omitempty"`
-	// Secret appears as a disk with one file per key.
-	Secret *kubevirtv1.SecretVolumeSource `json:"secret,omitempty"`
+const (
+	// CloudInitNoCloud is a disk labelled cidata. Its instance ID is the firmware's UUID, so that a new machine of an old
+	// name is a new instance to cloud-init.
+	CloudInitNoCloud CloudInitType = "NoCloud"
+	// CloudInitConfigDrive is a disk labelled config-2, which Ignition reads too.
+	CloudInitConfigDrive CloudInitType = "ConfigDrive"
+)
+
+// CloudInit says how the user data reaches the guest.
+type CloudInit struct {
+	// Type is NoCloud, a disk labelled cidata, or ConfigDrive, a disk labelled config-2, which Ignition reads too. Default:
+	// NoCloud.
+	Type CloudInitType `json:"type,omitempty"`
+	// NetworkData is the network configuration for the guest: version 1 or 2 for NoCloud, an OpenStack network_data.json for
+	// ConfigDrive. Default: none for a machine with one interface; for several, with NoCloud, DHCPv4 and DHCPv6 on each.
+	NetworkData string `json:"networkData,omitempty"`
 }
 
 // Devices configure the machine's disks and devices, in KubeVirt's terms.
@@ -112,14 +125,6 @@ type Devices struct {
 	BlockMultiQueue bool `json:"blockMultiQueue,omitempty"`
 	// NetworkInterfaceMultiQueue gives virtio network interfaces one queue per virtual CPU.
 	NetworkInterfaceMultiQueue bool `json:"networkInterfaceMultiQueue,omitempty"`
-	// NetworkInterfaceMultiqueue is NetworkInterfaceMultiQueue in KubeVirt's and the predecessor's spelling.
+	// NetworkInterfaceMultiqueue is networkInterfaceMultiQueue in the predecessor's spelling. Deprecated.
 	NetworkInterfaceMultiqueue bool `json:"networkInterfaceMultiqueue,omitempty"`
-}
-
-// Network is a Multus network of the provider cluster.
-type Network struct {
-	// Name is the NetworkAttachmentDefinition: "name", or "namespace/name". Required.
-	Name string `json:"name"`
-	// Default makes this network the machine's primary one, in place of the pod network. At most one network may be it.
-	Default bool `json:"default,omitempty"`
 }

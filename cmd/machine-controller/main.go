@@ -53,5 +53,6 @@ func plugin(server *mcmoptions.MCServer, own *options) *kubevirt.MachinePlugin {
 	return kubevirt.New(providercluster.New(own.provider(server, clients)), kubevirt.Options{
 		CreationTimeout: server.SafetyOptions.MachineCreationTimeout.Duration,
 		CSIDriverName:   own.csiDriverName,
+		Allowed:         own.allowed(),
 	})
 }

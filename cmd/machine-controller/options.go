@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/gardener/machine-controller-manager/pkg/apis/constants"
@@ -9,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/utils/clock"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1/validation"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/providercluster"
 )
@@ -30,6 +32,7 @@ type options struct {
 	unschedulableGrace time.Duration
 	orphanGracePeriod  time.Duration
 	csiDriverName      string
+	templatePolicy     string
 }
 
 func newOptions() *options {
@@ -39,6 +42,7 @@ func newOptions() *options {
 		unschedulableGrace: 30 * time.Second,
 		orphanGracePeriod:  10 * time.Minute,
 		csiDriverName:      "csi.kubevirt.io",
+		templatePolicy:     string(validation.TemplateSafe),
 	}
 }
 
@@ -53,6 +57,8 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 		"How long a VirtualMachine must have been known to have no Machine before it is deleted.")
 	fs.StringVar(&o.csiDriverName, "csi-driver-name", o.csiDriverName,
 		"Name of the CSI driver of the shoot whose volumes' detachment is awaited on drain.")
+	fs.StringVar(&o.templatePolicy, "virtual-machine-template", o.templatePolicy,
+		"What virtualMachineTemplate of a ProviderSpec may hold: none, safe (no host disks, no service accounts, no hook sidecars) or all.")
 }
 
 func (o *options) validate() error {
@@ -62,6 +68,7 @@ func (o *options) validate() error {
 		require(o.unschedulableGrace >= 0, "--unschedulable-grace must not be negative"),
 		require(o.orphanGracePeriod >= 0, "--orphan-grace-period must not be negative"),
 		require(o.csiDriverName != "", "--csi-driver-name must not be empty"),
+		require(slices.Contains(validation.TemplatePolicies, o.allowed().Template), "--virtual-machine-template must be none, safe or all"),
 	)
 }
 
@@ -71,6 +78,11 @@ func require(ok bool, message string) error {
 	}
 
 	return errors.New(message)
+}
+
+// allowed returns what a ProviderSpec may hold.
+func (o *options) allowed() validation.Options {
+	return validation.Options{Template: validation.TemplatePolicy(o.templatePolicy)}
 }
 
 // provider returns the options of the provider cluster's layer.

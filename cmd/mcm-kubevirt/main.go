@@ -1,18 +1,33 @@
 // Command mcm-kubevirt holds the operator's tools for the KubeVirt driver of machine-controller-manager. It only wires: each
-// subcommand is a file, and calls the driver's own packages.
+// subcommand is a file, and calls the driver's own packages. It needs no cluster, no terminal and no home directory, so that it
+// runs in the sidecar's image too.
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 
 	"github.com/spf13/cobra"
 )
 
+const (
+	exitInvalid = 1
+	exitUsage   = 2
+
+	// exitCodes is a part of the help of each command that reads manifests.
+	exitCodes = `
+Exit codes:
+  0  no errors; there may be warnings
+  1  the manifests have errors
+  2  the command line is wrong, or a file cannot be read
+`
+)
+
 func main() {
 	if err := rootCommand().Execute(); err != nil {
 		fmt.Fprintln(os.Stderr, "mcm-kubevirt:", err)
-		os.Exit(1)
+		os.Exit(exitCode(err))
 	}
 }
 
@@ -23,7 +38,30 @@ func rootCommand() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(renderCommand())
+	root.AddCommand(validateCommand(), renderCommand())
 
 	return root
+}
+
+// An invalidError says that the command was understood, and what it was given is wrong.
+type invalidError struct {
+	reason string
+}
+
+func (e *invalidError) Error() string {
+	return e.reason
+}
+
+// exitCode tells scripts a wrong manifest from a wrong command line.
+func exitCode(err error) int {
+	var invalid *invalidError
+
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &invalid):
+		return exitInvalid
+	default:
+		return exitUsage
+	}
 }

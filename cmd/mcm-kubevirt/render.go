@@ -1,12 +1,10 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"os"
+	"strings"
 
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
@@ -14,17 +12,21 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
-	"sigs.k8s.io/yaml"
 
 	apiv1alpha1 "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1/validation"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/render"
 )
 
+// redacted stands for the user data. What else is in a machine's Secrets comes from the MachineClass, and is shown.
+const redacted = "REDACTED"
+
 // renderOptions say what to render. There is no cluster: what the Secrets hold does not matter, and is not read.
 type renderOptions struct {
-	file       string
+	manifestFlags
+
 	class      string
 	machine    string
 	uid        string
@@ -34,20 +36,26 @@ type renderOptions struct {
 }
 
 func renderCommand() *cobra.Command {
-	var o renderOptions
+	o := renderOptions{manifestFlags: newManifestFlags(outputYAML)}
 
 	cmd := &cobra.Command{
 		Use:   "render -f machineclass.yaml --machine NAME",
-		Short: "Print the Secret (redacted) and the VirtualMachine that would be created, without any cluster",
-		Args:  cobra.NoArgs,
+		Short: "Print the Secrets and the VirtualMachine that would be created, without any cluster",
+		Long: `Reads a MachineClass and prints the objects that the driver would create for one of its machines: the Secrets, in which the user data
+is redacted, and the VirtualMachine. Other objects in the files are passed over. "-o text" prints a summary instead, and what may
+need a second look.
+` + exitCodes,
+		Example: `  mcm-kubevirt render -f machineclass.yaml --machine worker-1
+  mcm-kubevirt render -f machineclasses.yaml --class worker-z1 --machine worker-1 -o text`,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return o.run(cmd.InOrStdin(), cmd.OutOrStdout())
 		},
 	}
 
 	flags := cmd.Flags()
-	flags.StringVarP(&o.file, "filename", "f", "", `File with the MachineClass, in YAML or JSON; "-" reads standard input. Other objects in it are passed over.`)
-	flags.StringVar(&o.class, "class", "", "Name of the MachineClass, if the file has several.")
+	o.addTo(flags)
+	flags.StringVar(&o.class, "class", "", "Name of the MachineClass, if the files have several.")
 	flags.StringVar(&o.machine, "machine", "", "Name of the Machine.")
 	flags.StringVar(&o.uid, "machine-uid", "00000000-0000-0000-0000-000000000000", "UID of the Machine, of which DataVolumes carry a part.")
 	flags.StringVar(&o.deployment, "machine-deployment", "", "Name of the MachineDeployment, over whose machines hosts are spread.")
@@ -58,34 +66,65 @@ func renderCommand() *cobra.Command {
 }
 
 func (o *renderOptions) run(in io.Reader, out io.Writer) error {
-	if o.file == "" || o.machine == "" {
-		return errors.New("--filename and --machine are required")
+	if len(o.files) == 0 || o.machine == "" {
+		return errors.New("--filename (-f) and --machine are required; --help says more")
 	}
 
-	raw, err := o.read(in)
+	m, err := readManifests(o.files, in)
 	if err != nil {
 		return err
 	}
 
-	class, err := findClass(raw, o.class)
+	class, err := m.class(o.class)
 	if err != nil {
-		return fmt.Errorf("%s: %w", o.file, err)
+		return err
 	}
 
-	input, err := kubevirt.DecodeCreateMachine(o.request(class))
+	input, err := o.input(class)
 	if err != nil {
-		return fmt.Errorf("%s: MachineClass %s: %w", o.file, class.Name, err)
+		return err
 	}
 
-	return printYAML(out, redacted(render.UserDataSecret(input, o.namespace)), render.VirtualMachine(input, o.namespace))
+	vm, err := render.VirtualMachine(input, o.namespace)
+	if err != nil {
+		return &invalidError{reason: fmt.Sprintf("%s: MachineClass %s: %s", class.file, class.Name, err)}
+	}
+
+	secrets := render.Secrets(input, o.namespace)
+	if o.output.value == outputText {
+		return summarize(out, class, input, secrets, vm)
+	}
+
+	objects := make([]any, 0, len(secrets)+1)
+	for _, s := range secrets {
+		objects = append(objects, readable(s))
+	}
+
+	return printObjects(out, o.output.value, append(objects, vm))
 }
 
-func (o *renderOptions) read(in io.Reader) ([]byte, error) {
-	if o.file == "-" {
-		return io.ReadAll(in)
+// input returns what the driver would render. An error lists everything that is wrong with the class.
+func (o *renderOptions) input(class machineClass) (*spi.CreateMachineInput, error) {
+	judged := newClassReport(class)
+
+	_, errs := validation.Decode(class.ProviderSpec.Raw, o.allowed())
+	judged.addErrors(errs)
+
+	if len(judged.Errors) > 0 {
+		var b strings.Builder
+
+		fmt.Fprintf(&b, "%s:%d: MachineClass %s cannot be rendered\n", class.file, class.line, class.Name)
+		printFindings(&b, "error", judged.sorted().Errors)
+
+		return nil, &invalidError{reason: strings.TrimSpace(b.String())}
 	}
 
-	return os.ReadFile(o.file)
+	input, err := kubevirt.DecodeCreateMachine(o.request(class.MachineClass), o.allowed())
+	if err != nil {
+		return nil, &invalidError{reason: fmt.Sprintf("%s: MachineClass %s: %s", class.file, class.Name, err)}
+	}
+
+	return input, nil
 }
 
 // request is what machine-controller-manager would send.
@@ -104,93 +143,54 @@ func (o *renderOptions) request(class *v1alpha1.MachineClass) *driver.CreateMach
 		MachineClass: class,
 		Secret: &corev1.Secret{Data: map[string][]byte{
 			apiv1alpha1.SecretKeyKubeconfig: []byte("not read"),
-			apiv1alpha1.SecretKeyUserData:   []byte("not shown"),
+			apiv1alpha1.SecretKeyUserData:   []byte(redacted),
 		}},
 	}
 }
 
-// findClass returns the MachineClass of that name, or the only one.
-func findClass(raw []byte, name string) (*v1alpha1.MachineClass, error) {
-	var found []*v1alpha1.MachineClass
+// class returns the MachineClass of that name, or the only one.
+func (m *manifests) class(name string) (machineClass, error) {
+	var found []machineClass
 
-	documents := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(raw), len(raw)+1)
-
-	for {
-		document := json.RawMessage{}
-
-		err := documents.Decode(&document)
-		if errors.Is(err, io.EOF) {
-			break
-		}
-
-		if err != nil {
-			return nil, fmt.Errorf("read as YAML or JSON: %w", err)
-		}
-
-		class, err := asClass(document)
-		if err != nil {
-			return nil, err
-		}
-
-		if class != nil && (name == "" || class.Name == name) {
+	for _, class := range m.classes {
+		if name == "" || class.Name == name {
 			found = append(found, class)
 		}
 	}
 
-	switch len(found) {
-	case 0:
-		return nil, fmt.Errorf("no MachineClass %s in it", name)
-	case 1:
+	switch {
+	case len(found) == 1:
 		return found[0], nil
+	case len(m.classes) == 0:
+		return machineClass{}, m.noClass()
+	case len(found) == 0:
+		return machineClass{}, fmt.Errorf("the files have no MachineClass %s, but %s", name, m.classNames())
+	case name == "":
+		return machineClass{}, fmt.Errorf("the files have several MachineClasses; choose one with --class: %s", m.classNames())
 	default:
-		return nil, errors.New("it has several MachineClasses: choose one with --class")
+		return machineClass{}, fmt.Errorf("the files have several MachineClasses %s; give --filename only one of them", name)
 	}
 }
 
-// asClass returns the MachineClass that a document is, or nil if it is something else.
-func asClass(document json.RawMessage) (*v1alpha1.MachineClass, error) {
-	var kind metav1.TypeMeta
-	if err := json.Unmarshal(document, &kind); err != nil || kind.Kind != "MachineClass" {
-		return nil, nil //nolint:nilnil,nilerr // Whatever else the file holds is passed over.
+func (m *manifests) classNames() string {
+	var all []string
+	for _, class := range m.classes {
+		all = append(all, class.Name)
 	}
 
-	class := &v1alpha1.MachineClass{}
-	if err := yaml.UnmarshalStrict(document, class); err != nil {
-		return nil, fmt.Errorf("read MachineClass: %w", err)
-	}
-
-	return class, nil
+	return strings.Join(all, ", ")
 }
 
-// redacted returns the Secret with its keys and without its values.
-func redacted(secret *corev1.Secret) *corev1.Secret {
-	secret = secret.DeepCopy()
-	secret.StringData = map[string]string{}
+// readable returns the Secret with its data as text.
+func readable(s *corev1.Secret) *corev1.Secret {
+	s = s.DeepCopy()
+	s.StringData = map[string]string{}
 
-	for key := range secret.Data {
-		secret.StringData[key] = "REDACTED"
+	for key, value := range s.Data {
+		s.StringData[key] = string(value)
 	}
 
-	secret.Data = nil
+	s.Data = nil
 
-	return secret
-}
-
-func printYAML(out io.Writer, objects ...any) error {
-	for i, object := range objects {
-		text, err := yaml.Marshal(object)
-		if err != nil {
-			return fmt.Errorf("print: %w", err)
-		}
-
-		if i > 0 {
-			text = append([]byte("---\n"), text...)
-		}
-
-		if _, err := out.Write(text); err != nil {
-			return fmt.Errorf("print: %w", err)
-		}
-	}
-
-	return nil
+	return s
 }

@@ -1,33 +1,17 @@
 package main
 
 import (
-	"bytes"
+	"encoding/json"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
-const manifests = "../../kubernetes/example/machineclasses.yaml"
-
-func runRender(t *testing.T, stdin string, args ...string) (string, error) {
-	t.Helper()
-
-	var out bytes.Buffer
-
-	cmd := rootCommand()
-	cmd.SetArgs(append([]string{"render"}, args...))
-	cmd.SetIn(strings.NewReader(stdin))
-	cmd.SetOut(&out)
-	err := cmd.ExecuteContext(t.Context())
-
-	return out.String(), err
-}
-
 func TestRenderShippedClass(t *testing.T) {
 	t.Parallel()
 
-	out, err := runRender(t, "", "-f", manifests, "--class", "example-worker-z2", "--machine", "worker-1")
+	out, err := run(t, "", "render", "-f", shipped, "--class", "example-worker-z2", "--machine", "worker-1")
 	require.NoError(t, err)
 	require.Contains(t, out, "kind: Secret")
 	require.Contains(t, out, "userdata: REDACTED")
@@ -35,35 +19,113 @@ func TestRenderShippedClass(t *testing.T) {
 	require.Contains(t, out, "- zone-b")
 }
 
+// severalNetworks has network data generated, and a key in a Secret.
+const severalNetworks = valid + `  networks: [{name: tenant/vlan-10}]
+  sshKeys: ["ssh-ed25519 AAAA someone"]
+`
+
+func TestRenderShowsWhatIsNoSecret(t *testing.T) {
+	t.Parallel()
+
+	secret := "---\nkind: Secret\nmetadata: {name: s}\nstringData: {userData: t0p-secret}\n"
+
+	out, err := run(t, severalNetworks+secret, "render", "-f", "-", "--machine", "worker-1")
+	require.NoError(t, err)
+	require.Contains(t, out, "userdata: REDACTED")
+	require.Contains(t, out, "dhcp4: true", "the network data is readable")
+	require.Contains(t, out, "ssh-ed25519 AAAA someone")
+	require.NotContains(t, out, "t0p-secret")
+}
+
+func TestRenderJSON(t *testing.T) {
+	t.Parallel()
+
+	out, err := run(t, severalNetworks, "render", "-f", "-", "--machine", "worker-1", "-o", "json")
+	require.NoError(t, err)
+
+	var list struct {
+		Kind  string `json:"kind"`
+		Items []struct {
+			Kind string `json:"kind"`
+		} `json:"items"`
+	}
+
+	require.NoError(t, json.Unmarshal([]byte(out), &list))
+	require.Equal(t, "List", list.Kind, "kubectl applies a List")
+	require.Equal(t, "VirtualMachine", list.Items[len(list.Items)-1].Kind, "what it refers to comes first")
+}
+
+func TestRenderText(t *testing.T) {
+	t.Parallel()
+
+	spec := strings.Replace(valid, "containerDisk: {image: example.com/image}",
+		`source: {http: {url: "https://images.example.com/a"}}, storage: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 20Gi}}}`, 1) +
+		`  cpu: {sockets: 2, cores: 1}
+  networks: [{name: tenant/vlan-10, default: true, sriov: {}}, {name: storage, mac: Stable, binding: {name: plug}}]
+  additionalVolumes:
+  - {name: data, dataVolume: {sourceRef: {kind: DataSource, namespace: images, name: data}, storage: {volumeMode: Block, resources: {requests: {storage: 5Gi}}}}}
+  - {name: config, volumeSource: {configMap: {name: settings}}}
+`
+
+	out, err := run(t, spec, "render", "-f", "-", "--machine", "worker-1", "--namespace", "machines", "-o", "text")
+	require.NoError(t, err)
+
+	for _, line := range []string{
+		"VirtualMachine machines/worker-1 of MachineClass c",
+		"  zone               z",
+		"  cpu                2 sockets, 1 core",
+		"  memory             1Gi",
+		"root-disk: 20Gi, from http https://images.example.com/a, DataVolume worker-1-00000-root-disk",
+		"data: 5Gi, from DataSource images/data, DataVolume worker-1-00000-data",
+		"config: configMap settings",
+		"default: multus tenant/vlan-10, sriov",
+		"net1: multus storage, binding plug, MAC 02:",
+		"worker-1-userdata: networkdata, userdata",
+		"mcm.gardener.cloud/cluster=c",
+		"warning  nodeTemplate: is missing",
+		"warning  providerSpec.rootVolume.storage.accessModes: rules out live migration",
+	} {
+		require.Contains(t, out, line)
+	}
+}
+
+func TestRenderTextOfContainerDisk(t *testing.T) {
+	t.Parallel()
+
+	out, err := run(t, valid, "render", "-f", "-", "--machine", "worker-1", "-o", "text")
+	require.NoError(t, err)
+	require.Contains(t, out, "root-disk: containerDisk example.com/image")
+	require.Contains(t, out, "run strategy       Once")
+}
+
 func TestRenderErrorsSayWhatToDo(t *testing.T) {
 	t.Parallel()
 
-	class := func(spec string) string {
-		return "apiVersion: machine.sapcloud.io/v1alpha1\nkind: MachineClass\nmetadata: {name: c}\nproviderSpec: " + spec
-	}
+	class := func(spec string) string { return head + "providerSpec: " + spec }
 
 	tests := map[string]struct {
-		stdin string
-		args  []string
-		want  string
+		reason string
+		stdin  string
+		args   []string
+		want   string
 	}{
-		"NoFlags":     {args: nil, want: "--filename and --machine are required"},
-		"SeveralOnes": {args: []string{"-f", manifests, "--machine", "m"}, want: "--class"},
-		"None":        {args: []string{"-f", "-", "--machine", "m"}, stdin: "kind: Secret\ndata: []\n", want: "no MachineClass"},
-		"NoYAML":      {args: []string{"-f", "-", "--machine", "m"}, stdin: "a: [", want: "YAML"},
-		"UnknownClassField": {
-			args: []string{"-f", "-", "--machine", "m"}, stdin: class("{}") + "\nprovidor: kubevirt", want: "providor",
+		"None":              {reason: "what there is, is named", stdin: "kind: Secret\ndata: []\n", want: "no MachineClass, but objects of kind Secret"},
+		"NoYAML":            {reason: "the file is named", stdin: "a: [", want: "standard input: near line 1"},
+		"UnknownClassField": {reason: "the class is read strictly", stdin: class("{}") + "\nprovidor: kubevirt", want: "providor"},
+		"BadSpec":           {reason: "all errors are listed", stdin: class("{zoen: a}"), want: "providerSpec.zoen: Forbidden: there is no such field; did you mean zone?"},
+		"BadMachine":        {reason: "its name becomes a node's", stdin: valid, args: []string{"--machine", "m.1"}, want: "m.1"},
+		"ForeignProvider":   {reason: "the sidecar would refuse it", stdin: valid + "provider: aws\n", want: `"aws"`},
+		"SameNames": {
+			reason: "--class cannot tell them apart", stdin: valid + "---\n" + valid, args: []string{"--class", "c"}, want: "several MachineClasses c",
 		},
-		"BadSpec":    {args: []string{"-f", "-", "--machine", "m"}, stdin: class("{zoen: a}"), want: "zoen"},
-		"BadMachine": {args: []string{"-f", "-", "--machine", "m.1"}, stdin: class("{}"), want: "m.1"},
 	}
 
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			_, err := runRender(t, tc.stdin, tc.args...)
-			require.ErrorContains(t, err, tc.want)
+			_, err := run(t, tc.stdin, append([]string{"render", "-f", "-", "--machine", "m"}, tc.args...)...)
+			require.ErrorContains(t, err, tc.want, tc.reason)
 		})
 	}
 }

@@ -20,7 +20,7 @@ func (p *MachinePlugin) CreateMachine(
 ) (resp *driver.CreateMachineResponse, err error) {
 	started := time.Now()
 
-	in, err := DecodeCreateMachine(req)
+	in, err := DecodeCreateMachine(req, p.options.Allowed)
 	if err != nil {
 		return nil, statusFrom(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
 	apiv1alpha1 "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
@@ -27,7 +28,7 @@ const (
 
 // DecodeCreateMachine reads everything that a machine is made of, and validates it. Every fault is named at once. The result
 // shares memory with the request.
-func DecodeCreateMachine(req *driver.CreateMachineRequest) (*spi.CreateMachineInput, error) {
+func DecodeCreateMachine(req *driver.CreateMachineRequest, allowed apivalidation.Options) (*spi.CreateMachineInput, error) {
 	if req == nil {
 		return nil, invalid("the request is empty")
 	}
@@ -54,12 +55,8 @@ func DecodeCreateMachine(req *driver.CreateMachineRequest) (*spi.CreateMachineIn
 		return nil, invalid("the MachineClass's Secret lacks the key %s", apiv1alpha1.SecretKeyUserData)
 	}
 
-	spec, err := apiv1alpha1.Decode(req.MachineClass.ProviderSpec.Raw)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", spi.ErrInvalid, err)
-	}
-
-	if errs := apivalidation.ProviderSpec(spec); len(errs) > 0 {
+	spec, errs := apivalidation.Decode(req.MachineClass.ProviderSpec.Raw, allowed)
+	if len(errs) > 0 {
 		return nil, fmt.Errorf("%w: %w", spi.ErrInvalid, errs.ToAggregate())
 	}
 
@@ -121,6 +118,47 @@ func decodeClass(class *v1alpha1.MachineClass, secret *corev1.Secret) ([]byte, e
 
 func ours(class *v1alpha1.MachineClass) bool {
 	return class.Provider == "" || class.Provider == Provider || class.Provider == predecessorProvider
+}
+
+// ClassErrors returns what keeps every call for a MachineClass from succeeding, whatever its providerSpec says: a foreign
+// provider, and Secrets that machine-controller-manager cannot find. mcm-kubevirt shows it to its users.
+func ClassErrors(class *v1alpha1.MachineClass) field.ErrorList {
+	var errs field.ErrorList
+
+	if !ours(class) {
+		errs = append(errs, field.NotSupported(field.NewPath("provider"), class.Provider, []string{Provider}))
+	}
+
+	secret, credentials := field.NewPath("secretRef"), field.NewPath("credentialsSecretRef")
+	if class.SecretRef == nil && class.CredentialsSecretRef == nil {
+		errs = append(errs, field.Required(secret, fmt.Sprintf("name the Secret with the keys %s and %s; either of them may be in that of %s",
+			apiv1alpha1.SecretKeyKubeconfig, apiv1alpha1.SecretKeyUserData, credentials)))
+	}
+
+	return append(errs, append(secretErrors(class.SecretRef, secret), secretErrors(class.CredentialsSecretRef, credentials)...)...)
+}
+
+func secretErrors(ref *corev1.SecretReference, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+
+	if ref != nil && ref.Name == "" {
+		errs = append(errs, field.Required(path.Child("name"), "name the Secret"))
+	}
+
+	if ref != nil && ref.Namespace == "" {
+		errs = append(errs, field.Required(path.Child("namespace"), "name the Secret's namespace, which has no default"))
+	}
+
+	return errs
+}
+
+// ClassWarnings returns what is deprecated in a MachineClass beside its providerSpec. mcm-kubevirt shows it to its users.
+func ClassWarnings(class *v1alpha1.MachineClass) []apivalidation.Warning {
+	if class.Provider != predecessorProvider {
+		return nil
+	}
+
+	return []apivalidation.Warning{{Field: "provider", Detail: "is the name of the driver's predecessor, and deprecated; write " + Provider}}
 }
 
 // decodeIdentity reads the tags, leniently: deletion must not depend on the rest of the spec.

@@ -10,6 +10,7 @@ import (
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
 	"k8s.io/klog/v2"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1/validation"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
@@ -19,6 +20,8 @@ type Options struct {
 	CreationTimeout time.Duration
 	// CSIDriverName is the name of the CSI driver whose volumes GetVolumeIDs answers for.
 	CSIDriverName string
+	// Allowed is what a ProviderSpec may hold.
+	Allowed validation.Options
 }
 
 // MachinePlugin implements driver.Driver. It is safe for concurrent use, and never mutates a request.

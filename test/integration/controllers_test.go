@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/yaml"
 
 	manifests "github.com/gardener/machine-controller-manager-provider-kubevirt/kubernetes"
 )
@@ -44,33 +43,24 @@ func (s *shoot) applyExample(t *testing.T) {
 	_, err := s.target.CoreV1().Secrets(s.Namespace).Create(t.Context(), credentials, metav1.CreateOptions{})
 	require.NoError(t, err)
 
-	for _, document := range s.example(t, "userdata.yaml") {
-		secret := &corev1.Secret{}
-		require.NoError(t, yaml.UnmarshalStrict(document, secret))
-		_, err := s.target.CoreV1().Secrets(s.Namespace).Create(t.Context(), secret, metav1.CreateOptions{})
-		require.NoError(t, err)
+	for _, document := range s.manifest(t, "example/userdata.yaml") {
+		create(t, document, s.target.CoreV1().Secrets(s.Namespace).Create)
 	}
 
-	for _, document := range s.example(t, "machineclasses.yaml") {
-		class := &v1alpha1.MachineClass{}
-		require.NoError(t, yaml.UnmarshalStrict(document, class))
-		_, err := s.mcm.MachineV1alpha1().MachineClasses(s.Namespace).Create(t.Context(), class, metav1.CreateOptions{})
-		require.NoError(t, err)
+	for _, document := range s.manifest(t, "example/machineclasses.yaml") {
+		create(t, document, s.mcm.MachineV1alpha1().MachineClasses(s.Namespace).Create)
 	}
 
-	for _, document := range s.example(t, "machinedeployments.yaml") {
-		deployment := &v1alpha1.MachineDeployment{}
-		require.NoError(t, yaml.UnmarshalStrict(document, deployment))
-		_, err := s.mcm.MachineV1alpha1().MachineDeployments(s.Namespace).Create(t.Context(), deployment, metav1.CreateOptions{})
-		require.NoError(t, err)
+	for _, document := range s.manifest(t, "example/machinedeployments.yaml") {
+		create(t, document, s.mcm.MachineV1alpha1().MachineDeployments(s.Namespace).Create)
 	}
 }
 
-// example returns the documents of a file of kubernetes/example, with this shoot's name in them.
-func (s *shoot) example(t *testing.T, file string) [][]byte {
+// manifest returns the documents of a shipped file, with this shoot's name in them.
+func (s *shoot) manifest(t *testing.T, file string) [][]byte {
 	t.Helper()
 
-	raw, err := manifests.Manifests.ReadFile("example/" + file)
+	raw, err := manifests.Manifests.ReadFile(file)
 	require.NoError(t, err)
 
 	text := string(raw)

@@ -90,20 +90,6 @@ func TestProviderRefusals(t *testing.T) {
 		want   codes.Code
 		says   string
 	}{
-		"UnknownToProvider": {
-			reason: "a field that this provider's KubeVirt does not know is refused, not dropped",
-			change: func(m *machine) {
-				m.class.ProviderSpec.Raw = s.spec("zone-a", `{"source":{"http":{"url":"https://x.example.com/a","checksum":"sha256:00"}},"storage":{"resources":{"requests":{"storage":"1Gi"}}}}`)
-			},
-			want: codes.InvalidArgument, says: "checksum",
-		},
-		"Webhook": {
-			reason: "what KubeVirt refuses is passed on in its words",
-			change: func(m *machine) {
-				m.class.ProviderSpec.Raw = s.spec("zone-a", `{"source":{"http":{"url":"https://x.example.com/a"},"registry":{"url":"docker://a"}},"storage":{"resources":{"requests":{"storage":"1Gi"}}}}`)
-			},
-			want: codes.InvalidArgument, says: "denied the request",
-		},
 		"BadToken": {
 			reason: "credentials that the provider refuses",
 			change: func(m *machine) {

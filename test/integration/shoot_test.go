@@ -29,6 +29,7 @@ import (
 	"kubevirt.io/client-go/kubevirt"
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1/validation"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
 	plugin "github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/providercluster"
@@ -100,7 +101,11 @@ func newDriver(o settings) driver.Driver {
 		MaxDeleteWait:      cmp.Or(o.deleteWait, 5*time.Minute),
 		MaxWaiting:         25,
 		NeedAddress:        o.bootstrap,
-	}), plugin.Options{CreationTimeout: 20 * time.Minute, CSIDriverName: "csi.kubevirt.io"})
+	}), plugin.Options{
+		CreationTimeout: 20 * time.Minute,
+		CSIDriverName:   "csi.kubevirt.io",
+		Allowed:         validation.Options{Template: validation.TemplateSafe},
+	})
 }
 
 // machine is one Machine, its class and its Secret, as machine-controller-manager hands them to a driver.

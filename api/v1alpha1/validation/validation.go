@@ -1,41 +1,81 @@
 // Package validation judges a ProviderSpec before anything is created from it: the driver's own invariants, and what KubeVirt
-// accepts but then fails on for ever. The rest is KubeVirt's to judge. pkg/kubevirt calls it for CreateMachine only. It is
-// pure: it knows no cluster.
+// accepts but then fails on for ever. The rest is KubeVirt's to judge. pkg/kubevirt calls it for CreateMachine only, and
+// mcm-kubevirt for its users. It is pure: it knows no cluster.
 package validation
 
 import (
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 )
 
-// reservedLabelDomains belong to the driver, KubeVirt and its cloud-controller-manager: a tag there would override what they
-// rely on.
-var reservedLabelDomains = []string{"kubevirt.machine.gardener.cloud/", "kubevirt.io/", "cluster.x-k8s.io/"}
+// Options are what an installation allows.
+type Options struct {
+	// Template says what virtualMachineTemplate may hold.
+	Template TemplatePolicy
+}
 
-// ProviderSpec returns every fault of the spec, each with its field and a remedy. It never quotes secret data.
-func ProviderSpec(spec *v1alpha1.ProviderSpec) field.ErrorList {
-	root := field.NewPath("providerSpec")
+// root is the path that every fault's field begins with.
+func root() *field.Path {
+	return field.NewPath("providerSpec")
+}
+
+// Decode reads a ProviderSpec from JSON, strictly, and validates it. It returns every fault at once, each with its field and a
+// remedy, and never quotes secret data. Without faults the spec is complete and valid.
+func Decode(raw []byte, options Options) (*v1alpha1.ProviderSpec, field.ErrorList) {
+	spec, unreadable := v1alpha1.Decode(raw, root())
+	if spec == nil {
+		return nil, unreadable
+	}
+
+	// What could not be read is missing, which is not worth a second message.
+	wrong := slices.DeleteFunc(ProviderSpec(spec, options), func(err *field.Error) bool {
+		return slices.ContainsFunc(unreadable, func(have *field.Error) bool { return within(err.Field, have.Field) })
+	})
+
+	return spec, append(unreadable, wrong...)
+}
+
+// within says whether a field is another, or in it.
+func within(inner, outer string) bool {
+	rest, ok := strings.CutPrefix(inner, outer)
+
+	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
+}
+
+// ProviderSpec returns every fault of a decoded spec, each with its field and a remedy.
+func ProviderSpec(spec *v1alpha1.ProviderSpec, options Options) field.ErrorList {
+	path := root()
 
 	var errs field.ErrorList
-	errs = append(errs, typeMeta(spec, root)...)
-	errs = append(errs, topology(spec.Region, root.Child("region"))...)
-	errs = append(errs, topology(spec.Zone, root.Child("zone"))...)
-	errs = append(errs, Tags(spec.Tags, root.Child("tags"))...)
-	errs = append(errs, memory(spec, root)...)
-	errs = append(errs, dataVolume(&spec.RootVolume, root.Child("rootVolume"))...)
-	errs = append(errs, additionalVolumes(spec.AdditionalVolumes, root.Child("additionalVolumes"))...)
-	errs = append(errs, disks(spec, root.Child("devices", "disks"))...)
-	errs = append(errs, networks(spec.Networks, root.Child("networks"))...)
+	errs = append(errs, typeMeta(spec, path)...)
+	errs = append(errs, topology(spec.Region, path.Child("region"))...)
+	errs = append(errs, topology(spec.Zone, path.Child("zone"))...)
+	errs = append(errs, Tags(spec.Tags, path.Child("tags"))...)
+	errs = append(errs, memory(spec, path)...)
+	errs = append(errs, cpu(spec.CPU, path.Child("cpu"))...)
+	errs = append(errs, resources(spec.Resources, path.Child("resources"))...)
+	errs = append(errs, rootVolume(spec, path)...)
+	errs = append(errs, additionalVolumes(spec.AdditionalVolumes, path.Child("additionalVolumes"))...)
+	errs = append(errs, disks(spec, path.Child("devices", "disks"))...)
+	errs = append(errs, networks(spec.Networks, path.Child("networks"))...)
+	errs = append(errs, cloudInit(spec.CloudInit, path.Child("cloudInit"))...)
+	errs = append(errs, sshKeys(spec.SSHKeys, path.Child("sshKeys"))...)
+	errs = append(errs, template(spec, options.Template, path.Child("virtualMachineTemplate"))...)
 
 	return errs
 }
+
+// reservedLabelDomains belong to the driver, KubeVirt and its cloud-controller-manager: a tag there would override what they
+// rely on.
+var reservedLabelDomains = []string{"kubevirt.machine.gardener.cloud/", "kubevirt.io/", "cluster.x-k8s.io/"}
 
 // Tags returns the faults of a ProviderSpec's tags, which must be labels and carry the cluster and the role.
 func Tags(tags map[string]string, path *field.Path) field.ErrorList {
@@ -61,15 +101,15 @@ func Tags(tags map[string]string, path *field.Path) field.ErrorList {
 	return errs
 }
 
-func typeMeta(spec *v1alpha1.ProviderSpec, root *field.Path) field.ErrorList {
+func typeMeta(spec *v1alpha1.ProviderSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 
 	if spec.APIVersion != "" && spec.APIVersion != v1alpha1.APIVersion {
-		errs = append(errs, field.NotSupported(root.Child("apiVersion"), spec.APIVersion, []string{v1alpha1.APIVersion}))
+		errs = append(errs, field.NotSupported(path.Child("apiVersion"), spec.APIVersion, []string{v1alpha1.APIVersion}))
 	}
 
 	if spec.Kind != "" && spec.Kind != v1alpha1.Kind {
-		errs = append(errs, field.NotSupported(root.Child("kind"), spec.Kind, []string{v1alpha1.Kind}))
+		errs = append(errs, field.NotSupported(path.Child("kind"), spec.Kind, []string{v1alpha1.Kind}))
 	}
 
 	return errs
@@ -89,66 +129,62 @@ func topology(value string, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// memory is checked here because KubeVirt accepts a VirtualMachine without any, and then never starts it.
-func memory(spec *v1alpha1.ProviderSpec, root *field.Path) field.ErrorList {
-	_, requested := spec.Resources.Requests[corev1.ResourceMemory]
-	_, limited := spec.Resources.Limits[corev1.ResourceMemory]
-	given := spec.Memory != nil && (spec.Memory.Guest != nil || spec.Memory.Hugepages != nil)
+// memory is checked here because KubeVirt accepts a VirtualMachine without any, and then never starts it; and because a guest
+// that is larger than its pod's limit is killed as soon as it uses what it has.
+func memory(spec *v1alpha1.ProviderSpec, path *field.Path) field.ErrorList {
+	request, requested := spec.Resources.Requests[corev1.ResourceMemory]
+	limit, limited := spec.Resources.Limits[corev1.ResourceMemory]
+	guest := path.Child("memory", "guest")
 
-	if requested || limited || given {
-		return nil
+	if spec.Memory == nil || spec.Memory.Guest == nil {
+		if requested || limited || memoryFromTemplate(spec.VirtualMachineTemplate) {
+			return nil
+		}
+
+		return field.ErrorList{field.Required(guest, "set the guest's memory, for example 8Gi")}
 	}
 
-	return field.ErrorList{field.Required(root.Child("memory", "guest"), "set the guest's memory, for example 8Gi")}
-}
+	errs := guestMemory(*spec.Memory.Guest, guest)
 
-// dataVolume judges a DataVolume. What the source of a root volume holds, it boots from; an additional one may be blank.
-func dataVolume(volume *cdiv1beta1.DataVolumeSpec, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-
-	switch {
-	case volume.Source == nil && volume.SourceRef == nil:
-		errs = append(errs, field.Required(path.Child("source"), "set a source or a sourceRef"))
-	case volume.Source != nil && volume.SourceRef != nil:
-		errs = append(errs, field.Forbidden(path.Child("sourceRef"), "set either source or sourceRef"))
-	case volume.Source != nil && *volume.Source == (cdiv1beta1.DataVolumeSource{}):
-		errs = append(errs, field.Required(path.Child("source"), "set one source, for example pvc, http, registry or, for data, blank"))
+	if requested && spec.Memory.Guest.Cmp(request) < 0 {
+		errs = append(errs, field.Invalid(guest, spec.Memory.Guest.String(),
+			"must not be less than resources.requests.memory, "+request.String()+": the guest could not use what its pod reserves"))
 	}
 
-	switch {
-	case volume.PVC == nil && volume.Storage == nil:
-		errs = append(errs, field.Required(path.Child("storage"), "set storage (or pvc) with at least a size"))
-	case volume.PVC != nil && volume.Storage != nil:
-		errs = append(errs, field.Forbidden(path.Child("pvc"), "set either storage or pvc"))
+	if limited && spec.Memory.Guest.Cmp(limit) > 0 {
+		errs = append(errs, field.Invalid(guest, spec.Memory.Guest.String(),
+			"must not exceed resources.limits.memory, "+limit.String()+": the machine would be killed when it uses its memory"))
 	}
 
 	return errs
 }
 
-func networks(list []v1alpha1.Network, path *field.Path) field.ErrorList {
-	var (
-		errs       field.ErrorList
-		hasDefault bool
-		seen       = map[string]bool{}
-	)
-
-	for i, network := range list {
-		entry := path.Index(i)
-
-		if network.Name == "" {
-			errs = append(errs, field.Required(entry.Child("name"), `name a NetworkAttachmentDefinition: "name" or "namespace/name"`))
-		} else if seen[network.Name] {
-			errs = append(errs, field.Forbidden(entry.Child("name"), "network "+network.Name+" is listed already; list it once"))
-		}
-
-		seen[network.Name] = true
-
-		if network.Default && hasDefault {
-			errs = append(errs, field.Forbidden(entry.Child("default"), "another network is the default already; a machine has one primary network"))
-		}
-
-		hasDefault = hasDefault || network.Default
+// guestMemory refuses what is meant in another unit: KubeVirt would start a guest with eight bytes.
+func guestMemory(size resource.Quantity, path *field.Path) field.ErrorList {
+	if minimum := resource.MustParse("1Mi"); size.Cmp(minimum) < 0 {
+		return field.ErrorList{field.Invalid(path, size.String(), "must be at least "+minimum.String()+"; write the unit, for example 8Gi")}
 	}
 
-	return errs
+	return nil
+}
+
+// memoryFromTemplate says whether the template gives the guest memory, or an instancetype does.
+func memoryFromTemplate(t *v1alpha1.VirtualMachineTemplate) bool {
+	if t == nil {
+		return false
+	}
+
+	if t.Spec.Instancetype != nil {
+		return true
+	}
+
+	if t.Spec.Template == nil {
+		return false
+	}
+
+	domain := t.Spec.Template.Spec.Domain
+	_, requested := domain.Resources.Requests[corev1.ResourceMemory]
+	_, limited := domain.Resources.Limits[corev1.ResourceMemory]
+
+	return requested || limited || (domain.Memory != nil && domain.Memory.Guest != nil)
 }

@@ -21,10 +21,10 @@ func validSpec() *v1alpha1.ProviderSpec {
 		Zone:   "eu-1",
 		Tags:   map[string]string{v1alpha1.TagCluster: "shoot--p--s", v1alpha1.TagRole: "node"},
 		Memory: &kubevirtv1.Memory{Guest: ptr.To(resource.MustParse("1Gi"))},
-		RootVolume: cdiv1beta1.DataVolumeSpec{
-			Source:  &cdiv1beta1.DataVolumeSource{PVC: &cdiv1beta1.DataVolumeSourcePVC{Name: "image"}},
+		RootVolume: v1alpha1.RootVolume{DataVolume: v1alpha1.DataVolume{DataVolumeSpec: cdiv1beta1.DataVolumeSpec{
+			Source:  &cdiv1beta1.DataVolumeSource{PVC: &cdiv1beta1.DataVolumeSourcePVC{Name: "image", Namespace: "images"}},
 			Storage: &cdiv1beta1.StorageSpec{},
-		},
+		}}},
 	}
 }
 
@@ -68,9 +68,12 @@ func TestProviderSpec(t *testing.T) {
 			s.Memory = nil
 			s.Resources.Requests = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")}
 		}},
-		"MemoryByHugepages": {reason: "KubeVirt takes the guest's memory from hugepages' request", change: func(s *v1alpha1.ProviderSpec) {
+		"MemoryWithoutUnit": {reason: "KubeVirt starts a guest with eight bytes", change: func(s *v1alpha1.ProviderSpec) {
+			s.Memory.Guest = ptr.To(resource.MustParse("8"))
+		}, want: []string{"providerSpec.memory.guest"}},
+		"MemoryByHugepages": {reason: "with hugepages alone, KubeVirt gives the guest one page", change: func(s *v1alpha1.ProviderSpec) {
 			s.Memory = &kubevirtv1.Memory{Hugepages: &kubevirtv1.Hugepages{PageSize: "2Mi"}}
-		}},
+		}, want: []string{"providerSpec.memory.guest"}},
 		"BothSources": {reason: "the machine boots from one source", change: func(s *v1alpha1.ProviderSpec) {
 			s.RootVolume.SourceRef = &cdiv1beta1.DataVolumeSourceRef{Kind: "DataSource", Name: "x"}
 		}, want: []string{"providerSpec.rootVolume.sourceRef"}},
@@ -82,18 +85,24 @@ func TestProviderSpec(t *testing.T) {
 		}, want: []string{"providerSpec.rootVolume.pvc"}},
 		"AdditionalVolumes": {reason: "of each kind one", change: func(s *v1alpha1.ProviderSpec) {
 			s.AdditionalVolumes = []v1alpha1.AdditionalVolume{
-				{Name: "data", DataVolume: &cdiv1beta1.DataVolumeSpec{
-					Source:  &cdiv1beta1.DataVolumeSource{Blank: &cdiv1beta1.DataVolumeBlankImage{}},
-					Storage: &cdiv1beta1.StorageSpec{},
-				}},
-				{Name: "shared", VolumeSource: &v1alpha1.VolumeSource{PersistentVolumeClaim: &kubevirtv1.PersistentVolumeClaimVolumeSource{}}},
-				{Name: "config", VolumeSource: &v1alpha1.VolumeSource{ConfigMap: &kubevirtv1.ConfigMapVolumeSource{}}},
-				{Name: "keys", VolumeSource: &v1alpha1.VolumeSource{Secret: &kubevirtv1.SecretVolumeSource{}}},
+				{Name: "data", DataVolume: &v1alpha1.DataVolume{DataVolumeSpec: cdiv1beta1.DataVolumeSpec{
+					Source: &cdiv1beta1.DataVolumeSource{Blank: &cdiv1beta1.DataVolumeBlankImage{}},
+					Storage: &cdiv1beta1.StorageSpec{Resources: corev1.VolumeResourceRequirements{
+						Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
+					}},
+				}}},
+				{Name: "shared", VolumeSource: &v1alpha1.VolumeSource{PersistentVolumeClaim: &kubevirtv1.PersistentVolumeClaimVolumeSource{
+					PersistentVolumeClaimVolumeSource: corev1.PersistentVolumeClaimVolumeSource{ClaimName: "shared"},
+				}}},
+				{Name: "config", VolumeSource: &v1alpha1.VolumeSource{ConfigMap: &kubevirtv1.ConfigMapVolumeSource{
+					LocalObjectReference: corev1.LocalObjectReference{Name: "config"},
+				}}},
+				{Name: "keys", VolumeSource: &v1alpha1.VolumeSource{Secret: &kubevirtv1.SecretVolumeSource{SecretName: "keys"}}},
 			}
 			s.Devices = &v1alpha1.Devices{Disks: []kubevirtv1.Disk{{Name: "root-disk"}, {Name: "data"}}}
 		}},
 		"VolumeNames": {reason: "they become names of disks, volumes and DataVolumes", change: func(s *v1alpha1.ProviderSpec) {
-			source := &v1alpha1.VolumeSource{Secret: &kubevirtv1.SecretVolumeSource{}}
+			source := &v1alpha1.VolumeSource{Secret: &kubevirtv1.SecretVolumeSource{SecretName: "keys"}}
 			s.AdditionalVolumes = []v1alpha1.AdditionalVolume{
 				{Name: "root-disk", VolumeSource: source},
 				{Name: "cloudinit", VolumeSource: source},
@@ -111,11 +120,11 @@ func TestProviderSpec(t *testing.T) {
 			s.AdditionalVolumes = []v1alpha1.AdditionalVolume{
 				{Name: "none"},
 				{Name: "empty", VolumeSource: &v1alpha1.VolumeSource{}},
-				{Name: "both", VolumeSource: &v1alpha1.VolumeSource{}, DataVolume: &cdiv1beta1.DataVolumeSpec{}},
+				{Name: "both", VolumeSource: &v1alpha1.VolumeSource{}, DataVolume: &v1alpha1.DataVolume{}},
 				{Name: "two", VolumeSource: &v1alpha1.VolumeSource{
 					Secret: &kubevirtv1.SecretVolumeSource{}, ConfigMap: &kubevirtv1.ConfigMapVolumeSource{},
 				}},
-				{Name: "bare", DataVolume: &cdiv1beta1.DataVolumeSpec{}},
+				{Name: "bare", DataVolume: &v1alpha1.DataVolume{}},
 			}
 		}, want: []string{
 			"providerSpec.additionalVolumes[0].volumeSource", "providerSpec.additionalVolumes[1].volumeSource",
@@ -123,14 +132,17 @@ func TestProviderSpec(t *testing.T) {
 			"providerSpec.additionalVolumes[4].dataVolume.source", "providerSpec.additionalVolumes[4].dataVolume.storage",
 		}},
 		"DiskNames": {reason: "a disk belongs to a volume", change: func(s *v1alpha1.ProviderSpec) {
-			s.Devices = &v1alpha1.Devices{Disks: []kubevirtv1.Disk{{Name: "root-disk"}, {Name: "root-disk"}, {Name: "other"}, {Name: "cloudinit"}}}
-		}, want: []string{"providerSpec.devices.disks[1].name", "providerSpec.devices.disks[2].name", "providerSpec.devices.disks[3].name"}},
+			s.Devices = &v1alpha1.Devices{Disks: []kubevirtv1.Disk{{Name: "root-disk"}, {Name: "root-disk"}, {Name: "other"}, {Name: "cloudinit"}, {}}}
+		}, want: []string{
+			"providerSpec.devices.disks[1].name", "providerSpec.devices.disks[2].name", "providerSpec.devices.disks[3].name",
+			"providerSpec.devices.disks[4].name",
+		}},
 		"TwoDefaults": {reason: "a machine has one primary network", change: func(s *v1alpha1.ProviderSpec) {
 			s.Networks = []v1alpha1.Network{{Name: "a", Default: true}, {Name: "b", Default: true}}
-		}, want: []string{"providerSpec.networks[1].default"}},
+		}, want: []string{"providerSpec.networks[1]"}},
 		"NetworkNames": {reason: "networks are named, once", change: func(s *v1alpha1.ProviderSpec) {
-			s.Networks = []v1alpha1.Network{{Name: "a"}, {Name: "a"}, {}}
-		}, want: []string{"providerSpec.networks[1].name", "providerSpec.networks[2].name"}},
+			s.Networks = []v1alpha1.Network{{Name: "a"}, {Name: "b/a"}, {}, {Name: "a/b/c"}, {Name: "A"}}
+		}, want: []string{"providerSpec.networks[2].name", "providerSpec.networks[3].name", "providerSpec.networks[4].name"}},
 	}
 
 	for name, tc := range tests {
@@ -141,7 +153,7 @@ func TestProviderSpec(t *testing.T) {
 			tc.change(spec)
 
 			var got []string
-			for _, err := range validation.ProviderSpec(spec) {
+			for _, err := range validation.ProviderSpec(spec, validation.Options{Template: validation.TemplateSafe}) {
 				got = append(got, err.Field)
 				require.NotEmpty(t, err.Detail, "every error has a remedy")
 			}

@@ -1,8 +1,15 @@
 package validation
 
 import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 )
@@ -10,6 +17,121 @@ import (
 // maxVolumeName is what KubeVirt leaves of a DNS label: it appends up to six characters to volume names in pods
 // (pkg/virt-controller/services/rendervolumes.go).
 const maxVolumeName = 57
+
+// rootVolume judges what the machine boots from: a container disk, or a DataVolume, perhaps cloned from a golden image.
+func rootVolume(spec *v1alpha1.ProviderSpec, path *field.Path) field.ErrorList {
+	volume := path.Child("rootVolume")
+	golden := goldenImage(spec, path.Child("goldenImage"))
+
+	if disk := spec.RootVolume.ContainerDisk; disk != nil {
+		return append(golden, containerDisk(spec.RootVolume, volume)...)
+	}
+
+	errs := dataVolume(&spec.RootVolume.DataVolume, volume)
+	errs = append(errs, bootable(&spec.RootVolume.DataVolume, volume)...)
+
+	if usesGoldenImage(spec) {
+		errs = append(errs, checksum(&spec.RootVolume.DataVolume, volume)...)
+	} else {
+		errs = append(errs, goldenImageOnly(&spec.RootVolume.DataVolume, volume)...)
+	}
+
+	return append(errs, golden...)
+}
+
+func containerDisk(volume v1alpha1.RootVolume, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+
+	if !equality.Semantic.DeepEqual(volume.DataVolume, v1alpha1.DataVolume{}) {
+		errs = append(errs, field.Forbidden(path.Child("containerDisk"), "set either containerDisk, or the fields of a DataVolume (source, storage, …)"))
+	}
+
+	switch image := volume.ContainerDisk.Image; {
+	case image == "":
+		errs = append(errs, field.Required(path.Child("containerDisk", "image"), "name the image of the container disk"))
+	case strings.TrimSpace(image) != image:
+		errs = append(errs, field.Invalid(path.Child("containerDisk", "image"), image, "must not begin or end with a space"))
+	}
+
+	errs = append(errs, optionalName(volume.ContainerDisk.ImagePullSecret, path.Child("containerDisk", "imagePullSecret"))...)
+
+	return errs
+}
+
+// usesGoldenImage says whether the root volume is cloned from an image that is imported once.
+func usesGoldenImage(spec *v1alpha1.ProviderSpec) bool {
+	return !spec.DisablePreAllocatedDataVolumes && spec.RootVolume.ContainerDisk == nil && imports(spec.RootVolume.Source)
+}
+
+// imports says whether a source is outside the provider cluster.
+func imports(source *cdiv1beta1.DataVolumeSource) bool {
+	return source != nil && (source.HTTP != nil || source.Registry != nil || source.S3 != nil || source.GCS != nil ||
+		source.Imageio != nil || source.VDDK != nil)
+}
+
+func goldenImage(spec *v1alpha1.ProviderSpec, path *field.Path) field.ErrorList {
+	switch {
+	case spec.GoldenImage == nil:
+		return nil
+	case spec.DisablePreAllocatedDataVolumes:
+		return field.ErrorList{field.Forbidden(path, "there is none with disablePreAllocatedDataVolumes; remove one of them")}
+	case !usesGoldenImage(spec):
+		return field.ErrorList{field.Forbidden(path, "the root volume is not imported, so it needs none; remove it")}
+	case spec.GoldenImage.Size == nil:
+		return nil
+	}
+
+	size, given := *spec.GoldenImage.Size, rootSize(&spec.RootVolume)
+
+	switch {
+	case size.Sign() <= 0:
+		return field.ErrorList{field.Invalid(path.Child("size"), size.String(), "must be greater than zero")}
+	case given != nil && size.Cmp(*given) > 0:
+		return field.ErrorList{field.Invalid(path.Child("size"), size.String(),
+			"must not exceed the root volume's size, "+given.String()+": a clone cannot shrink")}
+	}
+
+	return nil
+}
+
+func rootSize(volume *v1alpha1.RootVolume) *resource.Quantity {
+	var requests corev1.ResourceList
+
+	switch {
+	case volume.Storage != nil:
+		requests = volume.Storage.Resources.Requests
+	case volume.PVC != nil:
+		requests = volume.PVC.Resources.Requests
+	}
+
+	if size, given := requests[corev1.ResourceStorage]; given {
+		return &size
+	}
+
+	return nil
+}
+
+// goldenImageOnly refuses what KubeVirt drops from a virtual machine's DataVolumes: up to 1.9 its API does not have these fields.
+func goldenImageOnly(volume *v1alpha1.DataVolume, path *field.Path) field.ErrorList {
+	const remedy = "it works for golden images only, as KubeVirt drops it from a machine's own DataVolumes; remove it"
+
+	if volume.Source == nil || volume.Source.HTTP == nil {
+		return nil
+	}
+
+	var errs field.ErrorList
+
+	http := path.Child("source", "http")
+	if volume.Source.HTTP.Checksum != "" {
+		errs = append(errs, field.Forbidden(http.Child("checksum"), remedy))
+	}
+
+	if volume.Source.HTTP.InsecureSkipVerify != nil {
+		errs = append(errs, field.Forbidden(http.Child("insecureSkipVerify"), remedy))
+	}
+
+	return errs
+}
 
 func additionalVolumes(list []v1alpha1.AdditionalVolume, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
@@ -31,6 +153,7 @@ func additionalVolumes(list []v1alpha1.AdditionalVolume, path *field.Path) field
 			errs = append(errs, field.Forbidden(entry.Child("volumeSource"), "set either dataVolume or volumeSource"))
 		case volume.DataVolume != nil:
 			errs = append(errs, dataVolume(volume.DataVolume, entry.Child("dataVolume"))...)
+			errs = append(errs, goldenImageOnly(volume.DataVolume, entry.Child("dataVolume"))...)
 		default:
 			errs = append(errs, volumeSource(volume.VolumeSource, entry.Child("volumeSource"))...)
 		}
@@ -56,25 +179,46 @@ func volumeName(name string, path *field.Path) field.ErrorList {
 	return errs
 }
 
+// volumeSource checks names because KubeVirt does not: with a wrong one, the machine's pod waits for ever.
 func volumeSource(source *v1alpha1.VolumeSource, path *field.Path) field.ErrorList {
-	given := 0
+	var errs field.ErrorList
 
 	if source != nil {
-		for _, is := range []bool{source.PersistentVolumeClaim != nil, source.ConfigMap != nil, source.Secret != nil} {
-			if is {
-				given++
+		if s := source.PersistentVolumeClaim; s != nil {
+			errs = append(errs, objectName(s.ClaimName, path.Child("persistentVolumeClaim", "claimName"))...)
+		}
+
+		if s := source.ConfigMap; s != nil {
+			errs = append(errs, objectName(s.Name, path.Child("configMap", "name"))...)
+		}
+
+		if s := source.Secret; s != nil {
+			errs = append(errs, objectName(s.SecretName, path.Child("secret", "secretName"))...)
+		}
+	}
+
+	switch countSources(source) {
+	case 0:
+		return field.ErrorList{field.Required(path, "set a dataVolume, or one of persistentVolumeClaim, configMap and secret")}
+	case 1:
+		return errs
+	default:
+		return field.ErrorList{field.Forbidden(path, "set one of persistentVolumeClaim, configMap and secret")}
+	}
+}
+
+func countSources(source *v1alpha1.VolumeSource) int {
+	count := 0
+
+	if source != nil {
+		for _, given := range []bool{source.PersistentVolumeClaim != nil, source.ConfigMap != nil, source.Secret != nil} {
+			if given {
+				count++
 			}
 		}
 	}
 
-	switch given {
-	case 0:
-		return field.ErrorList{field.Required(path, "set a dataVolume, or one of persistentVolumeClaim, configMap and secret")}
-	case 1:
-		return nil
-	default:
-		return field.ErrorList{field.Forbidden(path, "set one of persistentVolumeClaim, configMap and secret")}
-	}
+	return count
 }
 
 // disks judges the references of disks to volumes. The disks themselves are KubeVirt's to judge.
@@ -92,9 +236,13 @@ func disks(spec *v1alpha1.ProviderSpec, path *field.Path) field.ErrorList {
 
 	for i := range spec.Devices.Disks {
 		name := spec.Devices.Disks[i].Name
-		if !left[name] {
+
+		switch {
+		case name == "":
+			errs = append(errs, field.Required(path.Index(i).Child("name"), "name the volume that the disk is for, for example root-disk"))
+		case !left[name]:
 			errs = append(errs, field.Forbidden(path.Index(i).Child("name"),
-				"use each of root-disk and the names of additionalVolumes at most once; "+name+" is none, or one that was used"))
+				fmt.Sprintf("%q is no volume, or has a disk already; disks are named root-disk, or like one of additionalVolumes", name)))
 		}
 
 		delete(left, name)

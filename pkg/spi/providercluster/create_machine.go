@@ -17,7 +17,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/render"
 )
 
-// CreateMachine implements spi.PluginSPI. The Secret comes first: a VirtualMachine without it would start, and hang. Names are
+// CreateMachine implements spi.PluginSPI. The Secrets come first: a VirtualMachine without them would start, and hang. Names are
 // fixed, so that a call that was cut off is simply repeated.
 func (p *Provider) CreateMachine(ctx context.Context, in *spi.CreateMachineInput) (*spi.Machine, error) {
 	s, err := p.connect(in.Kubeconfig)
@@ -25,14 +25,19 @@ func (p *Provider) CreateMachine(ctx context.Context, in *spi.CreateMachineInput
 		return nil, err
 	}
 
-	namespace := s.clients.Namespace
-
-	if err := s.ensureSecret(ctx, render.UserDataSecret(in, namespace), in.Identity()); err != nil {
-		return nil, err
+	vm, err := render.VirtualMachine(in, s.clients.Namespace)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", spi.ErrInvalid, err)
 	}
 
-	if err := s.ensureVirtualMachine(ctx, render.VirtualMachine(in, namespace), in.Identity()); err != nil {
-		return nil, err
+	for _, secret := range render.Secrets(in, s.clients.Namespace) {
+		if err := s.ensureSecret(ctx, secret, in.Identity()); err != nil {
+			return nil, err
+		}
+	}
+
+	if err := s.ensureVirtualMachine(ctx, vm, in.Identity()); err != nil {
+		return nil, inUsersTerms(err, in, vm)
 	}
 
 	return machineNamed(in.Name), nil

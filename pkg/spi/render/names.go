@@ -19,6 +19,12 @@ func SecretName(machine string) string {
 	return objectName(machine, "userdata")
 }
 
+// SSHKeysSecretName returns the name of the Secret with a machine's SSH keys. KubeVirt appends "-access-cred" to it and makes that
+// a volume's name in the pod (pkg/virt-controller/services/rendervolumes.go), hence its length.
+func SSHKeysSecretName(machine string) string {
+	return "ssh-" + digest(machine)[:16]
+}
+
 // DataVolumeName returns the name of a machine's DataVolume for one of its volumes. It carries a part of the Machine's UID, since
 // KubeVirt lets CDI adopt a left-over claim of the same name, with its old content.
 func DataVolumeName(machine string, uid types.UID, volume string) string {

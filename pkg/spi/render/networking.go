@@ -1,11 +1,14 @@
 package render
 
 import (
+	"crypto/sha256"
+	"fmt"
 	"strconv"
 
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
 // PrimaryInterface is the name of a machine's primary interface. KubeVirt's cloud-controller-manager reads the addresses of
@@ -14,31 +17,83 @@ const PrimaryInterface = "default"
 
 // networking returns a machine's interfaces and networks: the primary one first, which is the default Multus network if there
 // is one, else the pod network.
-func networking(list []v1alpha1.Network) ([]kubevirtv1.Interface, []kubevirtv1.Network) {
-	primary := kubevirtv1.Network{Name: PrimaryInterface, NetworkSource: kubevirtv1.NetworkSource{Pod: &kubevirtv1.PodNetwork{}}}
+func networking(in *spi.CreateMachineInput) ([]kubevirtv1.Interface, []kubevirtv1.Network) {
+	interfaces := []kubevirtv1.Interface{networkInterface(PrimaryInterface, primary(in.Spec.Networks))}
+	networks := []kubevirtv1.Network{network(PrimaryInterface, primary(in.Spec.Networks))}
 
-	var secondary []kubevirtv1.Network
-
-	for i, network := range list {
-		source := kubevirtv1.NetworkSource{Multus: &kubevirtv1.MultusNetwork{NetworkName: network.Name, Default: network.Default}}
-
-		if network.Default {
-			primary.NetworkSource = source
-		} else {
-			secondary = append(secondary, kubevirtv1.Network{Name: "net" + strconv.Itoa(i), NetworkSource: source})
+	for i, secondary := range in.Spec.Networks {
+		if isPrimary(secondary) {
+			continue
 		}
-	}
 
-	networks := append([]kubevirtv1.Network{primary}, secondary...)
-	interfaces := make([]kubevirtv1.Interface, 0, len(networks))
+		name := secondaryName(i)
+		rendered := networkInterface(name, secondary)
 
-	for _, network := range networks {
-		interfaces = append(interfaces, kubevirtv1.Interface{
-			Name: network.Name,
-			// Explicit, since what KubeVirt does with an interface without a binding is the provider admin's setting.
-			InterfaceBindingMethod: kubevirtv1.InterfaceBindingMethod{Bridge: &kubevirtv1.InterfaceBridge{}},
-		})
+		if secondary.MAC == v1alpha1.MACStable || matchesByMAC(in.Spec) {
+			rendered.MacAddress = stableMAC(in, name)
+		}
+
+		interfaces = append(interfaces, rendered)
+		networks = append(networks, network(name, secondary))
 	}
 
 	return interfaces, networks
+}
+
+// primary returns the machine's primary network.
+func primary(list []v1alpha1.Network) v1alpha1.Network {
+	for _, candidate := range list {
+		if isPrimary(candidate) {
+			return candidate
+		}
+	}
+
+	return v1alpha1.Network{Pod: &v1alpha1.PodNetwork{}}
+}
+
+func isPrimary(n v1alpha1.Network) bool {
+	return n.Default || n.Pod != nil
+}
+
+// secondaryName returns the name of the network at index i of the ProviderSpec, and of its interface.
+func secondaryName(i int) string {
+	return "net" + strconv.Itoa(i)
+}
+
+func network(name string, n v1alpha1.Network) kubevirtv1.Network {
+	if n.Pod != nil {
+		return kubevirtv1.Network{Name: name, NetworkSource: kubevirtv1.NetworkSource{
+			Pod: &kubevirtv1.PodNetwork{VMNetworkCIDR: n.Pod.VMNetworkCIDR, VMIPv6NetworkCIDR: n.Pod.VMIPv6NetworkCIDR},
+		}}
+	}
+
+	return kubevirtv1.Network{Name: name, NetworkSource: kubevirtv1.NetworkSource{
+		Multus: &kubevirtv1.MultusNetwork{NetworkName: n.Name, Default: n.Default},
+	}}
+}
+
+func networkInterface(name string, n v1alpha1.Network) kubevirtv1.Interface {
+	rendered := kubevirtv1.Interface{Name: name, Model: n.Model}
+
+	switch {
+	case n.Binding != nil:
+		rendered.Binding = n.Binding.DeepCopy()
+	case n.Masquerade != nil:
+		rendered.Masquerade = &kubevirtv1.InterfaceMasquerade{}
+	case n.SRIOV != nil:
+		rendered.SRIOV = &kubevirtv1.InterfaceSRIOV{}
+	default:
+		// Explicit, since what KubeVirt does with an interface without a binding is the provider admin's setting.
+		rendered.Bridge = &kubevirtv1.InterfaceBridge{}
+	}
+
+	return rendered
+}
+
+// stableMAC returns a locally administered unicast address that differs for each machine and network.
+func stableMAC(in *spi.CreateMachineInput, network string) string {
+	sum := sha256.Sum256([]byte(string(in.UID) + "/" + in.Name + "/" + network))
+
+	// The second byte keeps clear of 02:00:00:00:00:00, which KubeVirt reserves for the pod's side of a bridge.
+	return fmt.Sprintf("02:%02x:%02x:%02x:%02x:%02x", sum[0]|1, sum[1], sum[2], sum[3], sum[4])
 }

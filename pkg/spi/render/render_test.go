@@ -8,8 +8,11 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	kubevirtv1 "kubevirt.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
@@ -40,7 +43,13 @@ func TestGolden(t *testing.T) {
 			require.NoError(t, err)
 
 			in := input(t, raw)
-			got := marshal(t, render.UserDataSecret(in, "machines")) + "---\n" + marshal(t, render.VirtualMachine(in, "machines"))
+
+			var got string
+			for _, secret := range render.Secrets(in, "machines") {
+				got += marshal(t, readable(secret)) + "---\n"
+			}
+
+			got += marshal(t, virtualMachine(t, in))
 			golden := strings.Replace(path, ".spec.", ".golden.", 1)
 
 			if *update {
@@ -57,13 +66,36 @@ func TestGolden(t *testing.T) {
 func input(t *testing.T, raw []byte) *spi.CreateMachineInput {
 	t.Helper()
 
-	spec, err := v1alpha1.Decode(raw)
-	require.NoError(t, err)
+	spec, errs := v1alpha1.Decode(raw, field.NewPath("providerSpec"))
+	require.Empty(t, errs)
 
 	return &spi.CreateMachineInput{
 		Name: "pool-z1-5f4d8-abcde", UID: uid, Deployment: "pool-z1", WorkerPool: "pool", Architecture: "amd64",
 		UserData: []byte("#cloud-config\n"), Spec: spec,
 	}
+}
+
+// readable shows a Secret's data as text.
+func readable(secret *corev1.Secret) *corev1.Secret {
+	secret = secret.DeepCopy()
+	secret.StringData = map[string]string{}
+
+	for key, value := range secret.Data {
+		secret.StringData[key] = string(value)
+	}
+
+	secret.Data = nil
+
+	return secret
+}
+
+func virtualMachine(t *testing.T, in *spi.CreateMachineInput) *kubevirtv1.VirtualMachine {
+	t.Helper()
+
+	vm, err := render.VirtualMachine(in, "machines")
+	require.NoError(t, err)
+
+	return vm
 }
 
 func marshal(t *testing.T, object any) string {
@@ -79,7 +111,7 @@ func TestRenderSharesNothingWithItsInput(t *testing.T) {
 	t.Parallel()
 
 	in := input(t, []byte(`{"tags":{"mcm.gardener.cloud/cluster":"c"},"cpu":{"cores":1},"rootVolume":{"source":{"http":{"url":"a"}}}}`))
-	vm := render.VirtualMachine(in, "machines")
+	vm := virtualMachine(t, in)
 	vm.Labels["x"], vm.Spec.Template.ObjectMeta.Labels["y"] = "x", "y"
 	vm.Spec.Template.Spec.Domain.CPU.Cores = 7
 	vm.Spec.DataVolumeTemplates[0].Spec.Source.HTTP.URL = "b"
@@ -97,7 +129,7 @@ func TestEveryDataVolumeHasItsOwnName(t *testing.T) {
 	in := input(t, []byte(`{"tags":{},"rootVolume":{},"additionalVolumes":[{"name":"root","dataVolume":{}},{"name":"disk","dataVolume":{}}]}`))
 	names := map[string]bool{}
 
-	for _, template := range render.VirtualMachine(in, "machines").Spec.DataVolumeTemplates {
+	for _, template := range virtualMachine(t, in).Spec.DataVolumeTemplates {
 		names[template.Name] = true
 	}
 

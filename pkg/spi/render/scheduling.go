@@ -3,25 +3,48 @@ package render
 import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kubevirtv1 "kubevirt.io/api/core/v1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// topologyAffinity keeps a machine in its region and zone. It is required, not preferred: the labels that the shoot's node gets
-// from its provider node are not updated when the machine moves.
-func topologyAffinity(region, zone string) *corev1.Affinity {
-	return &corev1.Affinity{
-		NodeAffinity: &corev1.NodeAffinity{
-			RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
-				NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-					MatchExpressions: []corev1.NodeSelectorRequirement{
-						topologyRequirement(corev1.LabelTopologyRegion, region),
-						topologyRequirement(corev1.LabelTopologyZone, zone),
-					},
-				}},
-			},
-		},
+// requireTopology keeps a machine in its region and zone, whatever affinity the template has. It is required, not preferred: the
+// labels that the shoot's node gets from its provider node are not updated when the machine moves.
+func requireTopology(instance *kubevirtv1.VirtualMachineInstanceSpec, region, zone string) {
+	if instance.Affinity == nil {
+		instance.Affinity = &corev1.Affinity{}
+	}
+
+	if instance.Affinity.NodeAffinity == nil {
+		instance.Affinity.NodeAffinity = &corev1.NodeAffinity{}
+	}
+
+	affinity := instance.Affinity.NodeAffinity
+
+	required := affinity.RequiredDuringSchedulingIgnoredDuringExecution
+	if required == nil || len(required.NodeSelectorTerms) == 0 {
+		required = &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+			MatchExpressions: topologyRequirements(region, zone),
+		}}}
+		affinity.RequiredDuringSchedulingIgnoredDuringExecution = required
+
+		return
+	}
+
+	// One of the terms suffices, so each of them must keep the machine in its place. An empty one matches no node.
+	for i := range required.NodeSelectorTerms {
+		term := &required.NodeSelectorTerms[i]
+		if len(term.MatchExpressions)+len(term.MatchFields) > 0 {
+			term.MatchExpressions = append(term.MatchExpressions, topologyRequirements(region, zone)...)
+		}
+	}
+}
+
+func topologyRequirements(region, zone string) []corev1.NodeSelectorRequirement {
+	return []corev1.NodeSelectorRequirement{
+		topologyRequirement(corev1.LabelTopologyRegion, region),
+		topologyRequirement(corev1.LabelTopologyZone, zone),
 	}
 }
 

@@ -1,39 +1,54 @@
 package render
 
 import (
+	"strconv"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
+// secretKeyUserData and secretKeyNetworkData are the keys KubeVirt reads (pkg/cloud-init/cloud-init.go).
 const (
-	// secretKeyUserData and secretKeyNetworkData are the keys KubeVirt reads (pkg/cloud-init/cloud-init.go).
 	secretKeyUserData    = "userdata"
 	secretKeyNetworkData = "networkdata"
-
-	// networkData makes the guest configure every Ethernet interface by DHCP. A guest configures only the first one by
-	// itself, so it is given when there may be more.
-	networkData = `version: 2
-ethernets:
-  all:
-    match:
-      name: "e*"
-    dhcp4: true
-`
 )
 
-// UserDataSecret returns the Secret with what cloud-init reads. KubeVirt reads it at each start of the virtual machine, so it
-// lives as long as that.
-func UserDataSecret(in *spi.CreateMachineInput, namespace string) *corev1.Secret {
-	data := map[string][]byte{secretKeyUserData: in.UserData}
-	if len(in.Spec.Networks) > 0 {
-		data[secretKeyNetworkData] = []byte(networkData)
+// Secrets returns the machine's Secrets: the user data's, and the SSH keys' if there are any. KubeVirt reads them at each start
+// of the virtual machine, so they live as long as that.
+func Secrets(in *spi.CreateMachineInput, namespace string) []*corev1.Secret {
+	secrets := []*corev1.Secret{userDataSecret(in, namespace)}
+	if len(in.Spec.SSHKeys) > 0 {
+		secrets = append(secrets, sshKeysSecret(in, namespace))
 	}
 
+	return secrets
+}
+
+func userDataSecret(in *spi.CreateMachineInput, namespace string) *corev1.Secret {
+	data := map[string][]byte{secretKeyUserData: in.UserData}
+	if network := networkData(in); network != "" {
+		data[secretKeyNetworkData] = []byte(network)
+	}
+
+	return secret(in, SecretName(in.Name), namespace, data)
+}
+
+// sshKeysSecret holds one key per entry: KubeVirt takes each for a key of its own, whatever its name.
+func sshKeysSecret(in *spi.CreateMachineInput, namespace string) *corev1.Secret {
+	data := make(map[string][]byte, len(in.Spec.SSHKeys))
+	for i, key := range in.Spec.SSHKeys {
+		data["key"+strconv.Itoa(i)] = []byte(key)
+	}
+
+	return secret(in, SSHKeysSecretName(in.Name), namespace, data)
+}
+
+func secret(in *spi.CreateMachineInput, name, namespace string, data map[string][]byte) *corev1.Secret {
 	return &corev1.Secret{
 		TypeMeta:   metav1.TypeMeta{APIVersion: corev1.SchemeGroupVersion.String(), Kind: "Secret"},
-		ObjectMeta: metav1.ObjectMeta{Name: SecretName(in.Name), Namespace: namespace, Labels: Labels(in)},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: Labels(in)},
 		Type:       corev1.SecretTypeOpaque,
 		Data:       data,
 	}

@@ -1,4 +1,4 @@
-// Package render makes the objects of a machine: from a ProviderSpec, a machine's name and user data to the Secret and the
+// Package render makes the objects of a machine: from a ProviderSpec, a machine's name and user data to the Secrets and the
 // VirtualMachine with its DataVolume templates. pkg/spi/providercluster creates what it returns, mcm-kubevirt prints it. Its
 // functions are pure: they must not see a context, clock, client, environment or log.
 package render
@@ -18,14 +18,26 @@ const (
 	terminationGracePeriodSeconds = 60
 )
 
-// VirtualMachine returns the VirtualMachine of a machine.
-func VirtualMachine(in *spi.CreateMachineInput, namespace string) *kubevirtv1.VirtualMachine {
+// VirtualMachine returns the VirtualMachine of a machine: the driver's defaults and the ProviderSpec's fields, over them the
+// virtualMachineTemplate, and over that what the driver owns. The spec must be valid. An error means that it is not.
+func VirtualMachine(in *spi.CreateMachineInput, namespace string) (*kubevirtv1.VirtualMachine, error) {
+	vm, err := mergeTemplate(base(in, namespace), in.Spec.VirtualMachineTemplate)
+	if err != nil {
+		return nil, err
+	}
+
+	requireTopology(&vm.Spec.Template.Spec, in.Spec.Region, in.Spec.Zone)
+
+	return vm, nil
+}
+
+// base returns the VirtualMachine before the template.
+func base(in *spi.CreateMachineInput, namespace string) *kubevirtv1.VirtualMachine {
 	return &kubevirtv1.VirtualMachine{
 		TypeMeta:   metav1.TypeMeta{APIVersion: kubevirtv1.GroupVersion.String(), Kind: kubevirtv1.VirtualMachineGroupVersionKind.Kind},
 		ObjectMeta: metav1.ObjectMeta{Name: in.Name, Namespace: namespace, Labels: Labels(in)},
 		Spec: kubevirtv1.VirtualMachineSpec{
-			// A worker comes back after the loss of its host, with its disk, hence with its kubelet's certificate.
-			RunStrategy:         ptr.To(kubevirtv1.RunStrategyAlways),
+			RunStrategy:         ptr.To(runStrategy(in.Spec)),
 			DataVolumeTemplates: dataVolumeTemplates(in),
 			Template: &kubevirtv1.VirtualMachineInstanceTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: templateLabels(in)},
@@ -35,12 +47,22 @@ func VirtualMachine(in *spi.CreateMachineInput, namespace string) *kubevirtv1.Vi
 	}
 }
 
+// runStrategy returns Always: a worker comes back after the loss of its host, with its disk, hence with its kubelet's
+// certificate. On a container disk it would come back empty, and with a bootstrap token that has expired, so it runs once and is
+// replaced.
+func runStrategy(spec *v1alpha1.ProviderSpec) kubevirtv1.VirtualMachineRunStrategy {
+	if spec.RootVolume.ContainerDisk != nil {
+		return kubevirtv1.RunStrategyOnce
+	}
+
+	return kubevirtv1.RunStrategyAlways
+}
+
 func instanceSpec(in *spi.CreateMachineInput) kubevirtv1.VirtualMachineInstanceSpec {
-	interfaces, networks := networking(in.Spec.Networks)
+	interfaces, networks := networking(in)
 
 	return kubevirtv1.VirtualMachineInstanceSpec{
 		Architecture: in.Architecture,
-		Affinity:     topologyAffinity(in.Spec.Region, in.Spec.Zone),
 		// KubeVirt's own default is to kill the guest on a drain of its host, or, on some platforms, to block that drain.
 		EvictionStrategy:              ptr.To(kubevirtv1.EvictionStrategyLiveMigrateIfPossible),
 		TerminationGracePeriodSeconds: ptr.To[int64](terminationGracePeriodSeconds),
@@ -51,10 +73,11 @@ func instanceSpec(in *spi.CreateMachineInput) kubevirtv1.VirtualMachineInstanceS
 			Memory:    in.Spec.Memory.DeepCopy(),
 			Devices:   devices(in.Spec, interfaces),
 		},
-		Networks:  networks,
-		Volumes:   volumes(in),
-		DNSPolicy: in.Spec.DNSPolicy,
-		DNSConfig: in.Spec.DNSConfig.DeepCopy(),
+		Networks:          networks,
+		Volumes:           volumes(in),
+		AccessCredentials: accessCredentials(in),
+		DNSPolicy:         in.Spec.DNSPolicy,
+		DNSConfig:         in.Spec.DNSConfig.DeepCopy(),
 	}
 }
 

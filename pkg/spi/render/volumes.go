@@ -1,7 +1,8 @@
 package render
 
 import (
-	corev1 "k8s.io/api/core/v1"
+	"maps"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
@@ -45,7 +46,7 @@ func virtioDisk(name string) kubevirtv1.Disk {
 }
 
 func volumes(in *spi.CreateMachineInput) []kubevirtv1.Volume {
-	list := []kubevirtv1.Volume{dataVolume(v1alpha1.RootDisk, DataVolumeName(in.Name, in.UID, v1alpha1.RootDisk))}
+	list := []kubevirtv1.Volume{rootVolume(in)}
 
 	for _, volume := range in.Spec.AdditionalVolumes {
 		if volume.DataVolume != nil {
@@ -55,10 +56,15 @@ func volumes(in *spi.CreateMachineInput) []kubevirtv1.Volume {
 		}
 	}
 
-	return append(list, kubevirtv1.Volume{
-		Name:         v1alpha1.CloudInitVolume,
-		VolumeSource: kubevirtv1.VolumeSource{CloudInitNoCloud: cloudInit(in)},
-	})
+	return append(list, cloudInitVolume(in))
+}
+
+func rootVolume(in *spi.CreateMachineInput) kubevirtv1.Volume {
+	if disk := in.Spec.RootVolume.ContainerDisk; disk != nil {
+		return kubevirtv1.Volume{Name: v1alpha1.RootDisk, VolumeSource: kubevirtv1.VolumeSource{ContainerDisk: disk.DeepCopy()}}
+	}
+
+	return dataVolume(v1alpha1.RootDisk, DataVolumeName(in.Name, in.UID, v1alpha1.RootDisk))
 }
 
 func dataVolume(name, source string) kubevirtv1.Volume {
@@ -78,19 +84,12 @@ func existingVolume(volume v1alpha1.AdditionalVolume) kubevirtv1.Volume {
 	}}
 }
 
-func cloudInit(in *spi.CreateMachineInput) *kubevirtv1.CloudInitNoCloudSource {
-	secret := &corev1.LocalObjectReference{Name: SecretName(in.Name)}
-
-	source := &kubevirtv1.CloudInitNoCloudSource{UserDataSecretRef: secret}
-	if len(in.Spec.Networks) > 0 {
-		source.NetworkDataSecretRef = secret.DeepCopy()
-	}
-
-	return source
-}
-
 func dataVolumeTemplates(in *spi.CreateMachineInput) []kubevirtv1.DataVolumeTemplateSpec {
-	list := []kubevirtv1.DataVolumeTemplateSpec{dataVolumeTemplate(in, v1alpha1.RootDisk, &in.Spec.RootVolume)}
+	var list []kubevirtv1.DataVolumeTemplateSpec
+
+	if in.Spec.RootVolume.ContainerDisk == nil {
+		list = append(list, dataVolumeTemplate(in, v1alpha1.RootDisk, &in.Spec.RootVolume.DataVolume))
+	}
 
 	for _, volume := range in.Spec.AdditionalVolumes {
 		if volume.DataVolume != nil {
@@ -101,10 +100,14 @@ func dataVolumeTemplates(in *spi.CreateMachineInput) []kubevirtv1.DataVolumeTemp
 	return list
 }
 
-func dataVolumeTemplate(in *spi.CreateMachineInput, volume string, spec *cdiv1beta1.DataVolumeSpec) kubevirtv1.DataVolumeTemplateSpec {
+func dataVolumeTemplate(in *spi.CreateMachineInput, volume string, from *v1alpha1.DataVolume) kubevirtv1.DataVolumeTemplateSpec {
 	return kubevirtv1.DataVolumeTemplateSpec{
-		TypeMeta:   metav1.TypeMeta{APIVersion: cdiv1beta1.SchemeGroupVersion.String(), Kind: "DataVolume"},
-		ObjectMeta: metav1.ObjectMeta{Name: DataVolumeName(in.Name, in.UID, volume), Labels: Labels(in)},
-		Spec:       *spec.DeepCopy(),
+		TypeMeta: metav1.TypeMeta{APIVersion: cdiv1beta1.SchemeGroupVersion.String(), Kind: "DataVolume"},
+		ObjectMeta: metav1.ObjectMeta{
+			Name:        DataVolumeName(in.Name, in.UID, volume),
+			Labels:      Labels(in),
+			Annotations: maps.Clone(from.Annotations),
+		},
+		Spec: *from.DataVolumeSpec.DeepCopy(),
 	}
 }

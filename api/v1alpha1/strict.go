@@ -1,0 +1,236 @@
+package v1alpha1
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/agext/levenshtein"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// pruner compares a tree of JSON with a Go type. It reports, with its path, every field that the type does not have and every
+// value of another type, and removes them, so that the rest can be decoded and judged too. The strict decoders there are stop
+// at the first wrong type, do not say where a bad quantity is, and do not look into types that decode themselves.
+type pruner struct {
+	faults field.ErrorList
+}
+
+// maxFaults bounds what is said, and the work on it: a file of another kind has a fault in every line.
+const maxFaults = 100
+
+func (p *pruner) fault(err *field.Error) {
+	if len(p.faults) < maxFaults {
+		p.faults = append(p.faults, err)
+	}
+}
+
+// prune returns the value without what does not fit the type; nil if nothing is left of it.
+func (p *pruner) prune(path *field.Path, value any, t reflect.Type) any {
+	if value == nil {
+		return nil
+	}
+
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+
+	switch {
+	case opaque(t):
+		return p.leaf(path, value, t)
+	case t.Kind() == reflect.Struct:
+		return p.object(path, value, t)
+	case t.Kind() == reflect.Map:
+		return p.dictionary(path, value, t)
+	case t.Kind() == reflect.Slice && t.Elem().Kind() != reflect.Uint8:
+		return p.list(path, value, t)
+	default:
+		return p.leaf(path, value, t)
+	}
+}
+
+func (p *pruner) object(path *field.Path, value any, t reflect.Type) any {
+	object, ok := value.(map[string]any)
+	if !ok {
+		return p.wrongType(path, t)
+	}
+
+	known := fieldsOf(t)
+	pruned := make(map[string]any, len(object))
+
+	for _, key := range slices.Sorted(maps.Keys(object)) {
+		child := path.Child(key)
+
+		if fieldType, ok := known[key]; ok {
+			keep(pruned, key, p.prune(child, object[key], fieldType))
+		} else {
+			p.unknown(path, key, object, known, pruned)
+		}
+
+		if len(p.faults) >= maxFaults {
+			break
+		}
+	}
+
+	return pruned
+}
+
+func (p *pruner) dictionary(path *field.Path, value any, t reflect.Type) any {
+	object, ok := value.(map[string]any)
+	if !ok {
+		return p.wrongType(path, t)
+	}
+
+	pruned := make(map[string]any, len(object))
+	for _, key := range slices.Sorted(maps.Keys(object)) {
+		keep(pruned, key, p.prune(path.Key(key), object[key], t.Elem()))
+	}
+
+	return pruned
+}
+
+func (p *pruner) list(path *field.Path, value any, t reflect.Type) any {
+	list, ok := value.([]any)
+	if !ok {
+		return p.wrongType(path, t)
+	}
+
+	pruned := make([]any, len(list)) // Entries keep their index, which later errors name.
+	for i, entry := range list {
+		pruned[i] = p.prune(path.Index(i), entry, t.Elem())
+	}
+
+	return pruned
+}
+
+// leaf has the type itself judge a value.
+func (p *pruner) leaf(path *field.Path, value any, t reflect.Type) any {
+	if t == quantityType && hugeExponent.MatchString(fmt.Sprint(value)) {
+		p.fault(field.Forbidden(path, "write the quantity with an exponent of at most three digits, or a suffix"))
+
+		return nil
+	}
+
+	raw, err := json.Marshal(value)
+	if err != nil || json.Unmarshal(raw, reflect.New(t).Interface()) != nil {
+		return p.wrongType(path, t)
+	}
+
+	return value
+}
+
+// wrongType does not repeat the value: it may be a misplaced secret.
+func (p *pruner) wrongType(path *field.Path, t reflect.Type) any {
+	p.fault(field.TypeInvalid(path, field.OmitValueType{}, "must be "+describe(t)))
+
+	return nil
+}
+
+func keep(object map[string]any, key string, value any) {
+	if value != nil {
+		object[key] = value
+	}
+}
+
+var (
+	quantityType    = reflect.TypeFor[resource.Quantity]()
+	unmarshalerType = reflect.TypeFor[json.Unmarshaler]()
+
+	// hugeExponent matches what a quantity may not be: parsing it would take hours, see resource.ParseQuantity.
+	hugeExponent = regexp.MustCompile(`^\s*[+-]?[0-9.]+[eE][+-]?[0-9]{4,}`)
+)
+
+// opaque says whether a type alone knows its JSON. KubeVirt's types that decode themselves are ordinary objects: they only
+// trim addresses.
+func opaque(t reflect.Type) bool {
+	return reflect.PointerTo(t).Implements(unmarshalerType) && !strings.HasPrefix(t.PkgPath(), "kubevirt.io/")
+}
+
+// fieldsOf returns a struct's fields by their names in JSON, those of embedded structs included.
+func fieldsOf(t reflect.Type) map[string]reflect.Type {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+
+	fields := map[string]reflect.Type{}
+
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+
+		switch {
+		case f.Anonymous && name == "":
+			maps.Copy(fields, fieldsOf(f.Type))
+		case f.IsExported() && name != "-" && name != "":
+			fields[name] = f.Type
+		}
+	}
+
+	return fields
+}
+
+// unknown reports a field that is not there. If it can be guessed what was meant, its value is read as that, so that nothing
+// else is said to be missing.
+func (p *pruner) unknown(path *field.Path, key string, object map[string]any, known map[string]reflect.Type, pruned map[string]any) {
+	names := slices.Sorted(maps.Keys(known))
+
+	const few = 8
+
+	switch meant := closest(key, names); {
+	case meant != "":
+		p.fault(field.Forbidden(path.Child(key), "there is no such field; did you mean "+meant+"?"))
+
+		if _, given := object[meant]; !given {
+			keep(pruned, meant, p.prune(path.Child(meant), object[key], known[meant]))
+		}
+	case len(names) > 0 && len(names) <= few:
+		p.fault(field.Forbidden(path.Child(key), "there is no such field; there are "+strings.Join(names, ", ")))
+	default:
+		p.fault(field.Forbidden(path.Child(key), "there is no such field; remove it, or look its place up in docs/provider-spec.md"))
+	}
+}
+
+// closest returns the name that takes the fewest changes of letters, if there is one that takes two at most.
+func closest(name string, names []string) string {
+	meant, fewest := "", 3
+
+	for _, candidate := range names {
+		if difference := len(name) - len(candidate); difference >= fewest || -difference >= fewest {
+			continue
+		}
+
+		if distance := levenshtein.Distance(strings.ToLower(name), strings.ToLower(candidate), nil); distance < fewest {
+			meant, fewest = candidate, distance
+		}
+	}
+
+	return meant
+}
+
+func describe(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Bool:
+		return "true or false"
+	case reflect.String:
+		return "a string; quote what YAML takes for a number, or for true or false"
+	case reflect.Slice:
+		return "a list"
+	case reflect.Map:
+		return "an object"
+	case reflect.Struct:
+		if t == quantityType {
+			return `a quantity, for example "8Gi"`
+		}
+
+		return "an object"
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return "a whole number, not negative"
+	default:
+		return "a whole number"
+	}
+}

@@ -1,0 +1,249 @@
+package validation_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1/validation"
+)
+
+// withRoot returns a spec with that root volume, as JSON.
+func withRoot(t *testing.T, root string) []byte {
+	t.Helper()
+
+	return asJSON(t, "rootVolume: "+root)
+}
+
+// withVolume returns a spec with that additional DataVolume, as JSON.
+func withVolume(t *testing.T, volume string) []byte {
+	t.Helper()
+
+	return asJSON(t, `rootVolume: {source: {pvc: {name: image}}, storage: {}}
+additionalVolumes: [{name: data, dataVolume: `+volume+`}]`)
+}
+
+func asJSON(t *testing.T, more string) []byte {
+	t.Helper()
+
+	raw, err := yaml.YAMLToJSONStrict([]byte(`region: eu
+zone: eu-1
+tags: {mcm.gardener.cloud/cluster: shoot--p--s, mcm.gardener.cloud/role: node}
+memory: {guest: 1Gi}
+` + more))
+	require.NoError(t, err, more)
+
+	return raw
+}
+
+func requireFaults(t *testing.T, raw []byte, want []string, reason string) {
+	t.Helper()
+
+	_, errs := validation.Decode(raw, validation.Options{Template: validation.TemplateSafe})
+
+	var got []string
+	for _, err := range errs {
+		got = append(got, strings.TrimPrefix(err.Field, "providerSpec."))
+		require.NotEmpty(t, err.Detail, "every error has a remedy")
+		require.NotContains(t, err.Error(), "password", "a URL's password is not repeated")
+	}
+
+	require.ElementsMatch(t, want, got, "%s: %s: %v", reason, raw, errs)
+}
+
+func TestRootVolume(t *testing.T) {
+	t.Parallel()
+
+	tests := map[string]struct {
+		reason string
+		root   string
+		want   []string
+	}{
+		"Predecessor": {
+			reason: "the predecessor's machines stay valid",
+			root: `{pvc: {storageClassName: fast, accessModes: [ReadWriteOnce], resources: {requests: {storage: 10Gi}}},
+				source: {http: {url: "https://images.example.com/worker.qcow2"}}}`,
+		},
+		"PredecessorClone": {
+			reason: "the predecessor's machines stay valid",
+			root: `{pvc: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 10Gi}}},
+				source: {pvc: {namespace: images, name: worker}}}`,
+		},
+		"OwnNamespace": {reason: "KubeVirt fills the machine's namespace in", root: `{source: {snapshot: {name: image}}, storage: {}}`},
+		"DataSource":   {reason: "a clone is as large as its source", root: `{sourceRef: {kind: DataSource, name: image}, storage: {}}`},
+		"Blank": {
+			reason: "an empty disk never boots", root: `{source: {blank: {}}, storage: {resources: {requests: {storage: 1Gi}}}}`,
+			want: []string{"rootVolume.source.blank"},
+		},
+		"Upload": {
+			reason: "nobody uploads to a new machine", root: `{source: {upload: {}}, storage: {resources: {requests: {storage: 1Gi}}}}`,
+			want: []string{"rootVolume.source.upload"},
+		},
+		"Checksum": {
+			reason: "CDI compares it with what it imports to the golden image",
+			root:   `{source: {http: {url: "https://h/i", checksum: "sha256:12"}}, storage: {resources: {requests: {storage: 1Gi}}}}`,
+			want:   []string{"rootVolume.source.http.checksum"},
+		},
+		"ValidChecksum": {
+			reason: "CDI compares it with what it imports to the golden image",
+			root:   `{source: {http: {url: "https://h/i", checksum: "md5:0123456789abcdef0123456789abcdef"}}, storage: {resources: {requests: {storage: 1Gi}}}}`,
+		},
+	}
+
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			requireFaults(t, withRoot(t, tc.root), tc.want, tc.reason)
+		})
+	}
+}
+
+func TestDataVolumeSources(t *testing.T) {
+	t.Parallel()
+
+	tests := map[string]struct {
+		source string
+		// want is what is at fault, below source.
+		want []string
+	}{
+		"None":                {`{}`, []string{""}},
+		"Two":                 {`{http: {url: "https://h/i"}, blank: {}}`, []string{".blank"}},
+		"Blank":               {`{blank: {}}`, nil},
+		"Clone":               {`{pvc: {name: image}}`, nil},
+		"CloneOfNothing":      {`{pvc: {namespace: images}}`, []string{".pvc.name"}},
+		"CloneNoName":         {`{snapshot: {namespace: A.b, name: a_b}}`, []string{".snapshot.name", ".snapshot.namespace"}},
+		"HTTP":                {`{http: {url: "http://user:password@h:8080/i?a=b", secretRef: s, certConfigMap: c, secretExtraHeaders: [h], extraHeaders: ["A: b"]}}`, nil},
+		"HTTPEmpty":           {`{http: {}}`, []string{".http.url"}},
+		"HTTPRelative":        {`{http: {url: images/worker}}`, []string{".http.url"}},
+		"HTTPOtherScheme":     {`{http: {url: "ftp://user:password@h/i"}}`, []string{".http.url"}},
+		"HTTPNoHost":          {`{http: {url: "https:///password"}}`, []string{".http.url"}},
+		"HTTPNames":           {`{http: {url: "https://h/i", secretRef: A, certConfigMap: B, secretExtraHeaders: [""]}}`, []string{".http.secretRef", ".http.certConfigMap", ".http.secretExtraHeaders[0]"}},
+		"Registry":            {`{registry: {url: "docker://h/i:1", pullMethod: node, secretRef: s, certConfigMap: c, platform: {architecture: arm64}}}`, nil},
+		"RegistryFile":        {`{registry: {url: "oci-archive:///i.tar"}}`, nil},
+		"RegistryStream":      {`{registry: {imageStream: i, pullMethod: node}}`, nil},
+		"RegistryEmpty":       {`{registry: {}}`, []string{".registry.url"}},
+		"RegistryBoth":        {`{registry: {url: "docker://h/i", imageStream: i, pullMethod: node}}`, []string{".registry.imageStream"}},
+		"RegistryScheme":      {`{registry: {url: "https://h/i"}}`, []string{".registry.url"}},
+		"RegistryNoScheme":    {`{registry: {url: "h/i:1"}}`, []string{".registry.url"}},
+		"RegistryMethod":      {`{registry: {url: "docker://h/i", pullMethod: host}}`, []string{".registry.pullMethod"}},
+		"RegistryEmptyStream": {`{registry: {imageStream: "", pullMethod: node}}`, []string{".registry.imageStream"}},
+		"RegistryStreamByPod": {`{registry: {imageStream: i}}`, []string{".registry.pullMethod"}},
+		"RegistryNames":       {`{registry: {url: "docker://h/i", secretRef: A, certConfigMap: B}}`, []string{".registry.secretRef", ".registry.certConfigMap"}},
+		"S3":                  {`{s3: {url: "https://h/b/i", secretRef: s}}`, nil},
+		"S3Scheme":            {`{s3: {url: "s3://b/i"}}`, []string{".s3.url"}},
+		"GCS":                 {`{gcs: {url: "gs://b/i"}}`, nil},
+		"GCSScheme":           {`{gcs: {url: "ftp://b/i"}}`, []string{".gcs.url"}},
+		"ImageIO":             {`{imageio: {url: "https://h/api", diskId: d, secretRef: s, certConfigMap: c}}`, nil},
+		"ImageIOEmpty":        {`{imageio: {}}`, []string{".imageio.url", ".imageio.diskId", ".imageio.secretRef", ".imageio.certConfigMap"}},
+		"ImageIOInsecure":     {`{imageio: {url: "https://h/api", diskId: d, secretRef: s, insecureSkipVerify: true}}`, nil},
+		"VDDK":                {`{vddk: {url: "https://h", uuid: u, backingFile: f, thumbprint: t, secretRef: s}}`, nil},
+		"VDDKEmpty":           {`{vddk: {}}`, []string{".vddk.url", ".vddk.uuid", ".vddk.backingFile", ".vddk.thumbprint", ".vddk.secretRef"}},
+	}
+
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			want := []string(nil)
+			for _, field := range tc.want {
+				want = append(want, "additionalVolumes[0].dataVolume.source"+field)
+			}
+
+			raw := withVolume(t, fmt.Sprintf(`{source: %s, storage: {resources: {requests: {storage: 1Gi}}}}`, tc.source))
+			requireFaults(t, raw, want, "CDI refuses it, or never finishes, when KubeVirt has accepted the machine")
+		})
+	}
+}
+
+func TestDataVolume(t *testing.T) {
+	t.Parallel()
+
+	const (
+		blank = `source: {blank: {}}, `
+		sized = `storage: {resources: {requests: {storage: 1Gi}}}`
+	)
+
+	tests := map[string]struct {
+		reason string
+		volume string
+		// want is what is at fault, below the DataVolume.
+		want []string
+	}{
+		"SourceRefKind":  {"CDI knows one kind", `{sourceRef: {kind: VolumeSnapshot, name: a}, storage: {}}`, []string{"sourceRef.kind"}},
+		"SourceRefEmpty": {"nothing is named", `{sourceRef: {}, storage: {}}`, []string{"sourceRef.kind", "sourceRef.name"}},
+		"NoSize":         {"only a clone knows its size", `{` + blank + `storage: {}}`, []string{"storage.resources.requests[storage]"}},
+		"Tiny":           {"CDI's minimum", `{` + blank + `storage: {resources: {requests: {storage: 1000Ki}}}}`, []string{"storage.resources.requests[storage]"}},
+		"Zero":           {"a disk has a size", `{source: {pvc: {name: a}}, storage: {resources: {requests: {storage: "0"}}}}`, []string{"storage.resources.requests[storage]"}},
+		"LiteralClaim": {
+			"a claim gets no defaults, not for a clone either", `{source: {pvc: {name: a}}, pvc: {}}`,
+			[]string{"pvc.accessModes", "pvc.resources.requests[storage]"},
+		},
+		"TwoModes": {
+			"CDI takes one for a literal claim", `{` + blank + `pvc: {accessModes: [ReadWriteOnce, ReadWriteMany], resources: {requests: {storage: 1Gi}}}}`,
+			[]string{"pvc.accessModes"},
+		},
+		"StorageModes": {"storage may have several", `{` + blank + `storage: {accessModes: [ReadWriteOnce, ReadWriteMany], volumeMode: Block, resources: {requests: {storage: 1Gi}}}}`, nil},
+		"WrongModes": {
+			"there are four, and two", `{` + blank + `storage: {accessModes: [ReadWrite], volumeMode: block, resources: {requests: {storage: 1Gi}}}}`,
+			[]string{"storage.accessModes[0]", "storage.volumeMode"},
+		},
+		"OncePod": {
+			"Kubernetes refuses the claim", `{` + blank + `storage: {accessModes: [ReadWriteOncePod, ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}`,
+			[]string{"storage.accessModes"},
+		},
+		"ClassName": {
+			"Kubernetes refuses the claim", `{` + blank + `storage: {storageClassName: Fast, selector: {matchLabels: {a: "b,"}}, resources: {requests: {storage: 1Gi}}}}`,
+			[]string{"storage.storageClassName", "storage.selector.matchLabels"},
+		},
+		"OneVolumeForAll": {
+			"a PersistentVolume has one claim", `{` + blank + `storage: {volumeName: pv, resources: {requests: {storage: 1Gi}}}}`,
+			[]string{"storage.volumeName"},
+		},
+		"Populators": {
+			"a second source", `{` + blank + `pvc: {accessModes: [ReadWriteOnce], dataSource: {kind: PersistentVolumeClaim, name: a}, dataSourceRef: {kind: PersistentVolumeClaim, name: a}, resources: {requests: {storage: 1Gi}}}}`,
+			[]string{"pvc.dataSource", "pvc.dataSourceRef"},
+		},
+		"Archive":     {"an archive is no disk", `{source: {http: {url: "https://h/a.tar"}}, contentType: archive, ` + sized + `}`, []string{"contentType"}},
+		"KubeVirt":    {"the default may be written", `{` + blank + `contentType: kubevirt, preallocation: true, priorityClassName: high, ` + sized + `}`, nil},
+		"PodSettings": {"Kubernetes refuses CDI's pods", `{` + blank + `priorityClassName: A, serviceAccountName: B, ` + sized + `}`, []string{"priorityClassName", "serviceAccountName"}},
+		"Checkpoints": {"the next checkpoint never comes", `{` + blank + `checkpoints: [{previous: a, current: b}], ` + sized + `}`, []string{"checkpoints"}},
+		"Annotations": {
+			"they say what CDI may not believe", `{` + blank + sized + `, annotations: {cdi.kubevirt.io/storage.bind.immediate.requested: "",
+				cdi.kubevirt.io/storage.prePopulated: a, cdi.kubevirt.io/storage.usePopulator: "false", example.com/owner: me}}`,
+			[]string{
+				"annotations[cdi.kubevirt.io/storage.bind.immediate.requested]", "annotations[cdi.kubevirt.io/storage.prePopulated]",
+			},
+		},
+		"AnnotationKey": {"no annotation", `{` + blank + sized + `, annotations: {"a b": c}}`, []string{"annotations"}},
+	}
+
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			want := []string(nil)
+			for _, field := range tc.want {
+				want = append(want, "additionalVolumes[0].dataVolume."+field)
+			}
+
+			requireFaults(t, withVolume(t, tc.volume), want, tc.reason)
+		})
+	}
+}
+
+func TestVolumeSourceNames(t *testing.T) {
+	t.Parallel()
+
+	raw := asJSON(t, `rootVolume: {source: {pvc: {name: image}}, storage: {}}
+additionalVolumes:
+  - {name: a, volumeSource: {persistentVolumeClaim: {}}}
+  - {name: b, volumeSource: {configMap: {name: B}}}
+  - {name: c, volumeSource: {secret: {secretName: c/c}}}`)
+	requireFaults(t, raw, []string{
+		"additionalVolumes[0].volumeSource.persistentVolumeClaim.claimName",
+		"additionalVolumes[1].volumeSource.configMap.name", "additionalVolumes[2].volumeSource.secret.secretName",
+	}, "KubeVirt waits for what cannot exist")
+}

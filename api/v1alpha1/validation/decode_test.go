@@ -1,0 +1,192 @@
+package validation_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/yaml"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1/validation"
+)
+
+// base is a valid spec, over whose fields a case lays its own.
+const base = `
+region: eu
+zone: eu-1
+tags: {mcm.gardener.cloud/cluster: shoot--p--s, mcm.gardener.cloud/role: node}
+memory: {guest: 1Gi}
+rootVolume: {sourceRef: {kind: DataSource, name: worker}, storage: {resources: {requests: {storage: 20Gi}}}}
+`
+
+// faults returns the fields of the faults of a spec in YAML, laid over base.
+func faults(t *testing.T, over string, policy validation.TemplatePolicy) []string {
+	t.Helper()
+
+	var got []string
+	for _, err := range judge(t, over, policy) {
+		got = append(got, err.Field)
+	}
+
+	return got
+}
+
+// details returns the messages of those faults, without their fields.
+func details(t *testing.T, over string) []string {
+	t.Helper()
+
+	var got []string
+	for _, err := range judge(t, over, validation.TemplateSafe) {
+		got = append(got, err.Detail)
+	}
+
+	return got
+}
+
+func judge(t *testing.T, over string, policy validation.TemplatePolicy) field.ErrorList {
+	t.Helper()
+
+	var spec, fields map[string]any
+
+	require.NoError(t, yaml.Unmarshal([]byte(base), &spec))
+	require.NoError(t, yaml.UnmarshalStrict([]byte(over), &fields))
+
+	for key, value := range fields {
+		spec[key] = value
+	}
+
+	raw, err := yaml.Marshal(spec)
+	require.NoError(t, err)
+	raw, err = yaml.YAMLToJSON(raw)
+	require.NoError(t, err)
+
+	_, errs := validation.Decode(raw, validation.Options{Template: policy})
+	for _, err := range errs {
+		require.NotEmpty(t, err.Detail, "every error has a remedy")
+	}
+
+	return errs
+}
+
+func TestDecode(t *testing.T) {
+	t.Parallel()
+
+	tests := map[string]struct {
+		reason string
+		spec   string
+		want   []string
+	}{
+		"Base": {reason: "the base of all cases is valid"},
+		"BothKinds": {
+			reason: "what cannot be read and what is wrong is named at once",
+			spec:   `{zoen: a, zone: 7, region: "a b", networks: [{name: a, mac: Stabel, deflt: true}]}`,
+			want:   []string{"providerSpec.zoen", "providerSpec.zone", "providerSpec.region", "providerSpec.networks[0].mac", "providerSpec.networks[0].deflt"},
+		},
+		"UnreadableIsNotMissing": {
+			reason: "a field of a wrong type is not required too",
+			spec:   `{tags: [], memory: 8Gi, rootVolume: big}`,
+			want:   []string{"providerSpec.tags", "providerSpec.memory", "providerSpec.rootVolume"},
+		},
+		"GuestBelowRequest": {
+			reason: "the guest could not use what is reserved",
+			spec:   `{resources: {requests: {memory: 2Gi}}}`, want: []string{"providerSpec.memory.guest"},
+		},
+		"GuestAboveLimit": {
+			reason: "the pod would be killed",
+			spec:   `{resources: {limits: {memory: 512Mi}}}`, want: []string{"providerSpec.memory.guest"},
+		},
+		"GuestWithinBounds": {reason: "the bounds themselves are fine", spec: `{resources: {requests: {memory: 1Gi}, limits: {memory: 1Gi}}}`},
+		"MemoryOfTemplate": {
+			reason: "the template may have it",
+			spec:   `{memory: null, virtualMachineTemplate: {spec: {template: {spec: {domain: {memory: {guest: 1Gi}}}}}}}`,
+		},
+		"MemoryOfInstancetype": {
+			reason: "an instancetype has it", spec: `{memory: null, virtualMachineTemplate: {spec: {instancetype: {name: big}}}}`,
+		},
+		"ContainerDisk": {reason: "an ephemeral root", spec: `{rootVolume: {containerDisk: {image: "registry.example.com/a:1"}}}`},
+		"ContainerDiskAndDataVolume": {
+			reason: "there is one root",
+			spec:   `{rootVolume: {containerDisk: {}, source: {blank: {}}}, goldenImage: {}}`,
+			want:   []string{"providerSpec.rootVolume.containerDisk", "providerSpec.rootVolume.containerDisk.image", "providerSpec.goldenImage"},
+		},
+		"GoldenImage": {
+			reason: "images may be smaller than root volumes",
+			spec: `{goldenImage: {size: 5Gi}, rootVolume: {source: {http: {url: "https://x/y"}},` +
+				` storage: {resources: {requests: {storage: 20Gi}}}}}`,
+		},
+		"GoldenImageTooLarge": {
+			reason: "a clone cannot shrink",
+			spec: `{goldenImage: {size: 25Gi}, rootVolume: {source: {http: {url: "https://x/y"}},` +
+				` storage: {resources: {requests: {storage: 20Gi}}}}}`,
+			want: []string{"providerSpec.goldenImage.size"},
+		},
+		"GoldenImageSwitchedOff": {
+			reason: "one excludes the other", spec: `{goldenImage: {}, disablePreAllocatedDataVolumes: true}`,
+			want: []string{"providerSpec.goldenImage"},
+		},
+		"GoldenImageOfClone": {reason: "nothing is imported", spec: `{goldenImage: {}}`, want: []string{"providerSpec.goldenImage"}},
+		"ChecksumOfGoldenImage": {
+			reason: "golden images know it",
+			spec: `{rootVolume: {source: {http: {url: "https://x/y", checksum: "md5:00000000000000000000000000000000", insecureSkipVerify: true}},` +
+				` storage: {resources: {requests: {storage: 20Gi}}}}}`,
+		},
+		"ChecksumOfMachinesOwn": {
+			reason: "KubeVirt would drop it",
+			spec: `{disablePreAllocatedDataVolumes: true, rootVolume: {source: {http: {url: "https://x/y", checksum: "sha256:00"}},` +
+				` storage: {resources: {requests: {storage: 20Gi}}}}, additionalVolumes: [{name: data, dataVolume: {source:` +
+				` {http: {url: "https://x/y", insecureSkipVerify: true}}, storage: {resources: {requests: {storage: 20Gi}}}}}]}`,
+			want: []string{
+				"providerSpec.rootVolume.source.http.checksum", "providerSpec.additionalVolumes[0].dataVolume.source.http.insecureSkipVerify",
+			},
+		},
+		"CloudInit":     {reason: "both types", spec: `{cloudInit: {type: ConfigDrive, networkData: "{}"}}`},
+		"CloudInitType": {reason: "there are two types", spec: `{cloudInit: {type: configDrive}}`, want: []string{"providerSpec.cloudInit.type"}},
+		"SSHKeys": {
+			reason: "one key is one line; a line end does no harm", spec: `{sshKeys: ["ssh-rsa AAAA\n", "", "ssh-rsa", "ssh-rsa A\nssh-rsa B"]}`,
+			want: []string{"providerSpec.sshKeys[1]", "providerSpec.sshKeys[2]", "providerSpec.sshKeys[3]"},
+		},
+	}
+
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			require.ElementsMatch(t, tc.want, faults(t, tc.spec, validation.TemplateSafe), tc.reason)
+		})
+	}
+}
+
+func TestNetworks(t *testing.T) {
+	t.Parallel()
+
+	tests := map[string]struct {
+		reason string
+		spec   string
+		want   []string
+	}{
+		"Every binding": {
+			reason: "each once",
+			spec:   `[{pod: {}, masquerade: {}}, {name: a, bridge: {}}, {name: b/c, sriov: {}, mac: Stable}, {name: d, binding: {name: x}}]`,
+		},
+		"TwoBindings": {reason: "an interface has one", spec: `[{pod: {}, bridge: {}, masquerade: {}}]`, want: []string{"providerSpec.networks[0].masquerade"}},
+		"BindingWithoutName": {
+			reason: "a plugin has a name", spec: `[{name: a, binding: {}}]`, want: []string{"providerSpec.networks[0].binding.name"},
+		},
+		"NameAndPod": {reason: "it is one or the other", spec: `[{name: a, pod: {}}]`, want: []string{"providerSpec.networks[0].name"}},
+		"PodAndDefault": {
+			reason: "a machine has one primary network", spec: `[{pod: {}}, {name: a, default: true}]`, want: []string{"providerSpec.networks[1]"},
+		},
+		"StablePrimary": {
+			reason: "the network chooses it", spec: `[{name: a, default: true, mac: Stable}]`, want: []string{"providerSpec.networks[0].mac"},
+		},
+		"SameNetworkTwice": {reason: "two functions of one SR-IOV network may be bonded", spec: `[{name: a, sriov: {}}, {name: a, sriov: {}}]`},
+	}
+
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			require.ElementsMatch(t, tc.want, faults(t, "networks: "+tc.spec, validation.TemplateSafe), tc.reason)
+		})
+	}
+}

@@ -1,0 +1,87 @@
+package validation
+
+import (
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	kubevirtv1 "kubevirt.io/api/core/v1"
+)
+
+// maxCredentialName is what KubeVirt leaves of a DNS label: it appends "-access-cred" and makes that a volume's name in the pod
+// (pkg/virt-controller/services/rendervolumes.go).
+const maxCredentialName = 51
+
+// pod judges what else of the template goes to the machine's pod unseen: probes, and names of Secrets.
+func pod(vmi *kubevirtv1.VirtualMachineInstanceSpec, path *field.Path) field.ErrorList {
+	errs := probe(vmi.ReadinessProbe, path.Child("readinessProbe"))
+	errs = append(errs, probe(vmi.LivenessProbe, path.Child("livenessProbe"))...)
+
+	if p := vmi.LivenessProbe; p != nil && p.SuccessThreshold > 1 {
+		errs = append(errs, field.Invalid(path.Child("livenessProbe", "successThreshold"), p.SuccessThreshold, "must be 1, or left out"))
+	}
+
+	for i, credential := range vmi.AccessCredentials {
+		entry := path.Child("accessCredentials").Index(i)
+
+		if c := credential.SSHPublicKey; c != nil && c.Source.Secret != nil {
+			errs = append(errs, credentialName(c.Source.Secret.SecretName, entry.Child("sshPublicKey", "source", "secret", "secretName"))...)
+		}
+
+		if c := credential.UserPassword; c != nil && c.Source.Secret != nil {
+			errs = append(errs, credentialName(c.Source.Secret.SecretName, entry.Child("userPassword", "source", "secret", "secretName"))...)
+		}
+	}
+
+	return errs
+}
+
+func credentialName(name string, path *field.Path) field.ErrorList {
+	if len(validation.IsDNS1123Label(name)) > 0 || len(name) > maxCredentialName {
+		return field.ErrorList{field.Invalid(path, name,
+			"must be the name of a Secret without dots and of at most 51 characters: KubeVirt appends to it")}
+	}
+
+	return nil
+}
+
+// probe follows the rules for containers. Whether there is one kind of probe, KubeVirt judges itself.
+func probe(p *kubevirtv1.Probe, path *field.Path) field.ErrorList {
+	if p == nil {
+		return nil
+	}
+
+	var errs field.ErrorList
+
+	if p.TCPSocket != nil {
+		errs = append(errs, port(p.TCPSocket.Port, path.Child("tcpSocket", "port"))...)
+	}
+
+	if p.HTTPGet != nil {
+		errs = append(errs, port(p.HTTPGet.Port, path.Child("httpGet", "port"))...)
+
+		for i, header := range p.HTTPGet.HTTPHeaders {
+			if msgs := validation.IsHTTPHeaderName(header.Name); len(msgs) > 0 {
+				errs = append(errs, field.Invalid(path.Child("httpGet", "httpHeaders").Index(i).Child("name"), header.Name, msgs[0]))
+			}
+		}
+	}
+
+	if p.Exec != nil && len(p.Exec.Command) == 0 {
+		errs = append(errs, field.Required(path.Child("exec", "command"), "name the command to run in the guest"))
+	}
+
+	return errs
+}
+
+// port allows no names: the pod's container names no ports.
+func port(p intstr.IntOrString, path *field.Path) field.ErrorList {
+	if p.Type == intstr.String {
+		return field.ErrorList{field.Invalid(path, p.StrVal, "must be a number")}
+	}
+
+	if msgs := validation.IsValidPortNum(int(p.IntVal)); len(msgs) > 0 {
+		return field.ErrorList{field.Invalid(path, p.IntVal, msgs[0])}
+	}
+
+	return nil
+}

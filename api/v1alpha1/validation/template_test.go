@@ -1,0 +1,181 @@
+package validation_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1/validation"
+)
+
+func TestTemplate(t *testing.T) {
+	t.Parallel()
+
+	const (
+		vm  = "providerSpec.virtualMachineTemplate."
+		vmi = vm + "spec.template.spec."
+	)
+
+	tests := map[string]struct {
+		reason string
+		// template is the virtualMachineTemplate; others are further fields of the spec.
+		template, others string
+		// none, safe and all are the faults under the policies; nil safe is that of all.
+		safe, all []string
+	}{
+		"Metadata": {
+			reason:   "labels and annotations of one's own",
+			template: `{metadata: {labels: {a: b}, annotations: {c: "d e"}}, spec: {template: {metadata: {labels: {a: b}, annotations: {kubevirt.io/x: z}}}}}`,
+		},
+		"WrongMetadata": {
+			reason:   "KubeVirt does not judge them in a template, and then never creates the pod",
+			template: `{spec: {template: {metadata: {labels: {a: "b c"}, annotations: {"d e": f}}}}}`,
+			all:      []string{vm + "spec.template.metadata.labels", vm + "spec.template.metadata.annotations"},
+		},
+		"IdentityLabels": {
+			reason: "they tell whose machine it is",
+			template: `{metadata: {labels: {mcm.gardener.cloud/role: x, kubevirt.machine.gardener.cloud/machine: x}},` +
+				` spec: {template: {metadata: {labels: {cluster.x-k8s.io/role: x, app.kubernetes.io/managed-by: me}}}}}`,
+			all: []string{
+				vm + "metadata.labels[mcm.gardener.cloud/role]", vm + "metadata.labels[kubevirt.machine.gardener.cloud/machine]",
+				vm + "spec.template.metadata.labels[cluster.x-k8s.io/role]", vm + "spec.template.metadata.labels[app.kubernetes.io/managed-by]",
+			},
+		},
+		"Owned": {
+			reason: "each has a field of its own",
+			template: `{spec: {running: true, dataVolumeTemplates: [], template: {spec: {hostname: x, networks: [], volumes: [{name: a, emptyDisk: {}}],` +
+				` domain: {devices: {interfaces: [], disks: [{name: root-disk}]}}}}}}`,
+			all: []string{
+				vm + "spec.running", vm + "spec.dataVolumeTemplates", vmi + "hostname", vmi + "networks", vmi + "volumes[0]",
+				vmi + "domain.devices.interfaces", vmi + "domain.devices.disks[0]",
+			},
+		},
+		"KeysInTwoPlaces": {
+			reason: "one would replace the other", others: `sshKeys: [ssh-rsa a]`,
+			template: `{spec: {template: {spec: {accessCredentials: []}}}}`, all: []string{vmi + "accessCredentials"},
+		},
+		"Unsafe": {
+			reason: "they reach out of the sandbox",
+			template: `{spec: {template: {metadata: {annotations: {hooks.kubevirt.io/hookSidecars: "[]"}}, spec: {serviceAccountName: x, volumes:` +
+				` [{name: local, hostDisk: {path: /x, type: Disk}}, {name: token, serviceAccount: {serviceAccountName: x}}],` +
+				` domain: {devices: {disks: [{name: local}, {name: token}]}}}}}}`,
+			safe: []string{
+				vm + "spec.template.metadata.annotations[hooks.kubevirt.io/hookSidecars]", vmi + "serviceAccountName", vmi + "volumes[0]", vmi + "volumes[1]",
+			},
+		},
+		"RunStrategies":     {reason: "a worker may run once", template: `{spec: {runStrategy: Once}}`},
+		"HaltedRunStrategy": {reason: "it would never run", template: `{spec: {runStrategy: Halted}}`, all: []string{vm + "spec.runStrategy"}},
+		"ContainerDiskAlways": {
+			reason: "its second start would be a first boot", others: `rootVolume: {containerDisk: {image: x}}`,
+			template: `{spec: {runStrategy: Always}}`, all: []string{vm + "spec.runStrategy"},
+		},
+		"Paused": {
+			reason: "it would never join", template: `{spec: {template: {spec: {startStrategy: Paused}}}}`, all: []string{vmi + "startStrategy"},
+		},
+		"External": {
+			reason: "nobody would act on it", template: `{spec: {template: {spec: {evictionStrategy: External}}}}`, all: []string{vmi + "evictionStrategy"},
+		},
+		"Scheduling": {
+			reason: "KubeVirt copies them to the pod without a look",
+			template: `{spec: {template: {spec: {nodeSelector: {a: "b c"}, priorityClassName: A, tolerations: [{operator: Is}, {key: a, operator: Exists,` +
+				` value: b}, {key: a, effect: Never}, {value: b}, {key: "a b", operator: Exists}, {operator: Exists, tolerationSeconds: 1},` +
+				` {operator: Exists}, {key: a, value: b, effect: NoExecute, tolerationSeconds: 1}]}}}}`,
+			all: []string{
+				vmi + "nodeSelector", vmi + "priorityClassName", vmi + "tolerations[0].operator", vmi + "tolerations[0].operator",
+				vmi + "tolerations[1].value", vmi + "tolerations[2].effect", vmi + "tolerations[3].operator", vmi + "tolerations[4].key",
+				vmi + "tolerations[5].effect",
+			},
+		},
+	}
+
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			spec := "virtualMachineTemplate: " + tc.template + "\n" + tc.others
+			if tc.safe == nil {
+				tc.safe = tc.all
+			}
+
+			require.Equal(t, []string{"providerSpec.virtualMachineTemplate"}, faults(t, spec, validation.TemplateNone))
+			require.ElementsMatch(t, tc.safe, faults(t, spec, validation.TemplateSafe), tc.reason)
+			require.ElementsMatch(t, tc.all, faults(t, spec, validation.TemplateAll), tc.reason)
+		})
+	}
+}
+
+func TestLiveMigrate(t *testing.T) {
+	t.Parallel()
+
+	const masquerade = `networks: [{pod: {}, masquerade: {}}]`
+
+	tests := map[string]struct {
+		reason string
+		others string
+		domain string
+		// want are the fields that block, in the message; none: LiveMigrate is accepted.
+		want []string
+	}{
+		"PodBridge":     {reason: "the guest would lose its address", want: []string{"providerSpec.networks"}},
+		"OwnPodBridge":  {reason: "its entry is named", others: `networks: [{pod: {}}]`, want: []string{"providerSpec.networks[0]"}},
+		"Masquerade":    {reason: "it may move", others: masquerade},
+		"Plugin":        {reason: "whether it may is the plugin's to say", others: `networks: [{pod: {}, binding: {name: x}}]`},
+		"MultusDefault": {reason: "its addresses are not the pod's", others: `networks: [{name: a, default: true}]`},
+		"ReadWriteOnce": {
+			reason: "both hosts need the disk",
+			others: masquerade + `
+rootVolume: {sourceRef: {kind: DataSource, name: x}, storage: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 20Gi}}}}
+additionalVolumes: [{name: a, dataVolume: {source: {blank: {}}, pvc: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}}]`,
+			want: []string{"providerSpec.rootVolume.storage.accessModes", "providerSpec.additionalVolumes[0].dataVolume.pvc.accessModes"},
+		},
+		"ReadWriteMany": {
+			reason: "both hosts have the disk",
+			others: masquerade + `
+rootVolume: {sourceRef: {kind: DataSource, name: x}, storage: {accessModes: [ReadWriteMany], resources: {requests: {storage: 20Gi}}}}`,
+		},
+		"HostDevices": {
+			reason: "they stay with their host", others: masquerade,
+			domain: `{devices: {gpus: [{name: a, deviceName: example.com/b}], hostDevices: [{name: c, deviceName: example.com/d}]}, launchSecurity: {sev: {}}, features: {hypervPassthrough: {enabled: true}}}`,
+			want: []string{
+				"spec.template.spec.domain.devices.gpus", "spec.template.spec.domain.devices.hostDevices",
+				"spec.template.spec.domain.launchSecurity", "spec.template.spec.domain.features.hypervPassthrough",
+			},
+		},
+	}
+
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			domain := tc.domain
+			if domain == "" {
+				domain = "{}"
+			}
+
+			spec := tc.others + "\nvirtualMachineTemplate: {spec: {template: {spec: {evictionStrategy: LiveMigrate, domain: " + domain + "}}}}"
+			got := details(t, spec)
+
+			if len(tc.want) == 0 {
+				require.Empty(t, got, tc.reason)
+
+				return
+			}
+
+			require.Len(t, got, 1, tc.reason)
+
+			for _, field := range tc.want {
+				require.Contains(t, got[0], field, tc.reason)
+			}
+
+			require.Equal(t, len(tc.want), strings.Count(got[0], "providerSpec."), "nothing else blocks")
+		})
+	}
+}
+
+func TestAllowedPodBridgeMayMigrate(t *testing.T) {
+	t.Parallel()
+
+	require.Empty(t, details(t, `virtualMachineTemplate: {spec: {template: {metadata: {annotations:`+
+		` {kubevirt.io/allow-pod-bridge-network-live-migration: ""}}, spec: {evictionStrategy: LiveMigrate}}}}`))
+}

@@ -1,0 +1,149 @@
+package validation_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+	kubevirtv1 "kubevirt.io/api/core/v1"
+	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1/validation"
+)
+
+// migratableSpec is a valid spec without anything to warn of.
+func migratableSpec() *v1alpha1.ProviderSpec {
+	spec := validSpec()
+	spec.Networks = []v1alpha1.Network{{Pod: &v1alpha1.PodNetwork{}, Masquerade: &kubevirtv1.InterfaceMasquerade{}}}
+
+	return spec
+}
+
+func instanceOf(spec *v1alpha1.ProviderSpec) *kubevirtv1.VirtualMachineInstanceSpec {
+	spec.VirtualMachineTemplate = &v1alpha1.VirtualMachineTemplate{}
+	spec.VirtualMachineTemplate.Spec.Template = &v1alpha1.VirtualMachineInstanceTemplate{}
+
+	return &spec.VirtualMachineTemplate.Spec.Template.Spec
+}
+
+func dataDisk(volume cdiv1beta1.DataVolumeSpec) []v1alpha1.AdditionalVolume {
+	return []v1alpha1.AdditionalVolume{{Name: "data", DataVolume: &v1alpha1.DataVolume{DataVolumeSpec: volume}}}
+}
+
+func fieldsOf(warnings []validation.Warning) []string {
+	var fields []string
+	for _, w := range warnings {
+		fields = append(fields, w.Field)
+	}
+
+	return fields
+}
+
+func TestWarnings(t *testing.T) {
+	t.Parallel()
+
+	tests := map[string]struct {
+		reason string
+		change func(*v1alpha1.ProviderSpec)
+		want   []string
+	}{
+		"None": {reason: "the base of all cases needs no warning", change: func(*v1alpha1.ProviderSpec) {}},
+		"Empty": {
+			reason: "a spec with faults is looked at too, and the pod network is bridged by default",
+			change: func(s *v1alpha1.ProviderSpec) { *s = v1alpha1.ProviderSpec{} },
+			want:   []string{"providerSpec.networks"},
+		},
+		"ReadWriteOnce": {reason: "a disk of one host keeps the machine there", change: func(s *v1alpha1.ProviderSpec) {
+			s.RootVolume.Storage.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
+		}, want: []string{"providerSpec.rootVolume.storage.accessModes"}},
+		"NotToBeMigrated": {reason: "who wants no migration needs no warning", change: func(s *v1alpha1.ProviderSpec) {
+			s.Networks = nil
+			instanceOf(s).EvictionStrategy = ptr.To(kubevirtv1.EvictionStrategyNone)
+		}},
+		"GPU": {reason: "devices of the host stay there", change: func(s *v1alpha1.ProviderSpec) {
+			instanceOf(s).Domain.Devices.GPUs = []kubevirtv1.GPU{{Name: "gpu"}}
+		}, want: []string{"providerSpec.virtualMachineTemplate.spec.template.spec.domain.devices.gpus"}},
+		"PVC": {reason: "a claim without a mode has a file system", change: func(s *v1alpha1.ProviderSpec) {
+			s.AdditionalVolumes = dataDisk(cdiv1beta1.DataVolumeSpec{PVC: &corev1.PersistentVolumeClaimSpec{}})
+		}, want: []string{"providerSpec.additionalVolumes[0].dataVolume.pvc.volumeMode"}},
+		"StorageProfile": {reason: "without a mode, the provider chooses", change: func(s *v1alpha1.ProviderSpec) {
+			s.AdditionalVolumes = dataDisk(cdiv1beta1.DataVolumeSpec{Storage: &cdiv1beta1.StorageSpec{}})
+		}, want: []string{"providerSpec.additionalVolumes[0].dataVolume.storage.volumeMode"}},
+		"Filesystem": {reason: "a file system is asked for", change: func(s *v1alpha1.ProviderSpec) {
+			s.AdditionalVolumes = dataDisk(cdiv1beta1.DataVolumeSpec{Storage: &cdiv1beta1.StorageSpec{VolumeMode: ptr.To(corev1.PersistentVolumeFilesystem)}})
+		}, want: []string{"providerSpec.additionalVolumes[0].dataVolume.storage.volumeMode"}},
+		"Block": {reason: "this is what is recommended", change: func(s *v1alpha1.ProviderSpec) {
+			s.AdditionalVolumes = append(
+				dataDisk(cdiv1beta1.DataVolumeSpec{Storage: &cdiv1beta1.StorageSpec{VolumeMode: ptr.To(corev1.PersistentVolumeBlock)}}),
+				dataDisk(cdiv1beta1.DataVolumeSpec{PVC: &corev1.PersistentVolumeClaimSpec{VolumeMode: ptr.To(corev1.PersistentVolumeBlock)}})...)
+		}},
+		"VolumeSource": {reason: "what exists already is not the driver's", change: func(s *v1alpha1.ProviderSpec) {
+			s.AdditionalVolumes = []v1alpha1.AdditionalVolume{{Name: "data", VolumeSource: &v1alpha1.VolumeSource{}}}
+		}},
+		"ConfigDriveNetworks": {reason: "the driver generates none for a config drive", change: func(s *v1alpha1.ProviderSpec) {
+			s.CloudInit = &v1alpha1.CloudInit{Type: v1alpha1.CloudInitConfigDrive}
+			s.Networks = append(s.Networks, v1alpha1.Network{Name: "storage"})
+		}, want: []string{"providerSpec.cloudInit.networkData"}},
+		"ConfigDriveOneNetwork": {reason: "the guest configures its first interface by itself", change: func(s *v1alpha1.ProviderSpec) {
+			s.CloudInit = &v1alpha1.CloudInit{Type: v1alpha1.CloudInitConfigDrive}
+		}},
+		"ConfigDriveNetworkData": {reason: "the user has configured them", change: func(s *v1alpha1.ProviderSpec) {
+			s.CloudInit = &v1alpha1.CloudInit{Type: v1alpha1.CloudInitConfigDrive, NetworkData: "{}"}
+			s.Networks = append(s.Networks, v1alpha1.Network{Name: "storage"})
+		}},
+		"Multiqueue": {reason: "the predecessor's spelling is deprecated", change: func(s *v1alpha1.ProviderSpec) {
+			s.Devices = &v1alpha1.Devices{NetworkInterfaceMultiqueue: true}
+		}, want: []string{"providerSpec.devices.networkInterfaceMultiqueue"}},
+	}
+
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			spec := migratableSpec()
+			tc.change(spec)
+			require.Equal(t, tc.want, fieldsOf(validation.Warnings(spec)), tc.reason)
+		})
+	}
+}
+
+func TestUserDataWarnings(t *testing.T) {
+	t.Parallel()
+
+	const ignition = `{"ignition":{"version":"3.4.0"}}`
+
+	tests := map[string]struct {
+		reason   string
+		userData string
+		change   func(*v1alpha1.ProviderSpec)
+		want     []string
+	}{
+		"CloudConfig": {reason: "cloud-init reads everything", userData: "#cloud-config\n", change: func(s *v1alpha1.ProviderSpec) {
+			s.SSHKeys = []string{"ssh-ed25519 AAAA"}
+		}},
+		"OtherJSON": {reason: "not every JSON is Ignition's", userData: `{"ignition":[]}`, change: func(*v1alpha1.ProviderSpec) {}},
+		"NoCloud": {
+			reason: "few images read Ignition from there", userData: ignition, change: func(*v1alpha1.ProviderSpec) {},
+			want: []string{"providerSpec.cloudInit.type"},
+		},
+		"ConfigDrive": {reason: "Ignition reads this", userData: ignition, change: func(s *v1alpha1.ProviderSpec) {
+			s.CloudInit = &v1alpha1.CloudInit{Type: v1alpha1.CloudInitConfigDrive}
+		}},
+		"SSHKeys": {reason: "Ignition reads the user data only", userData: ignition, change: func(s *v1alpha1.ProviderSpec) {
+			s.CloudInit = &v1alpha1.CloudInit{Type: v1alpha1.CloudInitConfigDrive}
+			s.SSHKeys = []string{"ssh-ed25519 AAAA"}
+		}, want: []string{"providerSpec.sshKeys"}},
+	}
+
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			spec := migratableSpec()
+			tc.change(spec)
+			require.Equal(t, tc.want, fieldsOf(validation.UserDataWarnings(spec, []byte(tc.userData))), tc.reason)
+		})
+	}
+}

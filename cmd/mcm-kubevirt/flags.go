@@ -1,0 +1,82 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1/validation"
+)
+
+// choice is a flag whose value is one of a few words.
+type choice struct {
+	value   string
+	allowed []string
+}
+
+var _ pflag.Value = (*choice)(nil)
+
+// String returns the value.
+func (c *choice) String() string {
+	return c.value
+}
+
+// Set refuses what is not allowed.
+func (c *choice) Set(value string) error {
+	if !slices.Contains(c.allowed, value) {
+		return fmt.Errorf("must be one of %s", strings.Join(c.allowed, ", "))
+	}
+
+	c.value = value
+
+	return nil
+}
+
+// Type is what the help shows for the value.
+func (c *choice) Type() string {
+	return strings.Join(c.allowed, "|")
+}
+
+// manifestFlags say what to read, how to judge it and how to print the result.
+type manifestFlags struct {
+	files    []string
+	output   choice
+	template choice
+}
+
+func newManifestFlags(output string) manifestFlags {
+	policies := make([]string, len(validation.TemplatePolicies))
+	for i, policy := range validation.TemplatePolicies {
+		policies[i] = string(policy)
+	}
+
+	return manifestFlags{
+		output:   choice{value: output, allowed: []string{outputText, outputYAML, outputJSON}},
+		template: choice{value: string(validation.TemplateSafe), allowed: policies},
+	}
+}
+
+func (f *manifestFlags) addTo(flags *pflag.FlagSet) {
+	flags.StringArrayVarP(&f.files, "filename", "f", nil,
+		`File with manifests in YAML or JSON, a folder with such files (*.yaml, *.yml, *.json; not the folders in it), or "-" for standard `+
+			`input. May be repeated.`)
+	flags.VarP(&f.output, "output", "o", "How to print the result.")
+	flags.Var(&f.template, "virtual-machine-template",
+		"What virtualMachineTemplate of a providerSpec may hold: the same flag of the machine controller.")
+}
+
+func (f *manifestFlags) allowed() validation.Options {
+	return validation.Options{Template: validation.TemplatePolicy(f.template.value)}
+}
+
+// noArguments explains what a shell makes of "-f *.yaml".
+func noArguments(_ *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+
+	return fmt.Errorf("unexpected argument %q: write -f before each file, or once before their folder", args[0])
+}

@@ -1,0 +1,185 @@
+package main
+
+import (
+	"maps"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	kjson "sigs.k8s.io/json"
+
+	apiv1alpha1 "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
+)
+
+// secret is a Secret of a file. No message quotes what it holds.
+type secret struct {
+	file      string
+	namespace string
+	name      string
+	data      map[string][]byte
+	// readable is false if data is not known.
+	readable bool
+	faults   []string
+}
+
+func readSecret(d document) secret {
+	var (
+		object corev1.Secret
+		found  = secret{file: d.file, readable: true}
+	)
+
+	// What decoders say quotes the bytes they stumble over.
+	strictErrs, err := kjson.UnmarshalStrict(d.raw, &object)
+
+	switch {
+	case err != nil:
+		found.readable = false
+		found.faults = append(found.faults, "it cannot be read; data must hold base64 texts, stringData plain texts")
+		object = corev1.Secret{ObjectMeta: metadataOf(d.raw)}
+	case len(strictErrs) > 0 || len(d.duplicates) > 0:
+		found.faults = append(found.faults,
+			"it gives a field twice, or one that Secrets do not have; there are metadata, type, immutable, data and stringData")
+	}
+
+	found.namespace, found.name = object.Namespace, object.Name
+	found.data = map[string][]byte{}
+	maps.Copy(found.data, object.Data)
+
+	for key, value := range object.StringData {
+		found.data[key] = []byte(value)
+	}
+
+	return found
+}
+
+func metadataOf(raw []byte) metav1.ObjectMeta {
+	var object struct {
+		Metadata metav1.ObjectMeta `json:"metadata"`
+	}
+
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &object); err != nil {
+		return metav1.ObjectMeta{}
+	}
+
+	return object.Metadata
+}
+
+// find returns the Secret that a reference means. One without a namespace is meant for whatever namespace it is applied to.
+func find(secrets []secret, ref corev1.SecretReference) *secret {
+	for i := range secrets {
+		if s := &secrets[i]; s.name == ref.Name && (s.namespace == ref.Namespace || s.namespace == "") {
+			return s
+		}
+	}
+
+	return nil
+}
+
+// secretData is what machine-controller-manager hands to the driver: the data of both Secrets, of which the credentials' wins.
+type secretData struct {
+	values map[string][]byte
+	// from is where each value comes from.
+	from map[string]origin
+	// known are the Secrets that a missing key is missing in.
+	known []origin
+	// complete is false if one of the Secrets is not known.
+	complete bool
+
+	errors   []finding
+	warnings []finding
+}
+
+// origin is a reference to a Secret that is known.
+type origin struct {
+	field string
+	name  string
+}
+
+// secretsOf reads the Secrets that a class refers to.
+func secretsOf(class machineClass, secrets []secret) *secretData {
+	d := &secretData{values: map[string][]byte{}, from: map[string]origin{}, complete: true}
+
+	d.add("secretRef", class.SecretRef, secrets)
+	d.add("credentialsSecretRef", class.CredentialsSecretRef, secrets)
+	d.check(apiv1alpha1.SecretKeyKubeconfig, d.checkKubeconfig)
+	d.check(apiv1alpha1.SecretKeyUserData, func(origin, []byte) {})
+
+	return d
+}
+
+func (d *secretData) add(fieldName string, ref *corev1.SecretReference, secrets []secret) {
+	if ref == nil {
+		return
+	}
+
+	if ref.Name == "" || ref.Namespace == "" { // which is an error of the class
+		d.complete = false
+
+		return
+	}
+
+	from := origin{field: fieldName, name: "Secret " + ref.Namespace + "/" + ref.Name}
+
+	s := find(secrets, *ref)
+	if s == nil {
+		d.complete = false
+		d.warnings = append(d.warnings, finding{fieldName, from.name + " is not among the files, so that its keys are not checked"})
+
+		return
+	}
+
+	for _, fault := range s.faults {
+		d.errors = append(d.errors, finding{fieldName, from.name + " (" + s.file + "): " + fault})
+	}
+
+	d.complete = d.complete && s.readable
+	d.known = append(d.known, from)
+
+	for key, value := range s.data {
+		d.values[key], d.from[key] = value, from
+	}
+}
+
+// check judges a value if it is there, and says if it is missing.
+func (d *secretData) check(key string, judge func(origin, []byte)) {
+	value := d.values[key]
+
+	switch {
+	case len(value) > 0:
+		judge(d.from[key], value)
+	case d.complete && len(d.known) > 0:
+		d.errors = append(d.errors, finding{d.known[0].field, "there is no key " + key + ", or an empty one, in " + names(d.known)})
+	}
+}
+
+func names(list []origin) string {
+	var all []string
+	for _, o := range list {
+		all = append(all, o.name)
+	}
+
+	return strings.Join(all, " and ")
+}
+
+func (d *secretData) checkKubeconfig(from origin, value []byte) {
+	config, namespace, err := kubeconfig.RESTConfig(value)
+	if err != nil {
+		for line := range strings.Lines(err.Error()) {
+			d.errors = append(d.errors, finding{from.field, from.name + ", key kubeconfig: " + strings.TrimSpace(line)})
+		}
+
+		return
+	}
+
+	if _, err := rest.TLSConfigFor(config); err != nil { // The cause is dropped: it is about bytes of the kubeconfig.
+		d.errors = append(d.errors, finding{from.field, from.name + ", key kubeconfig: the certificates or the key in it cannot be used; " +
+			"they must be PEM in base64, and client certificate and key belong together"})
+	}
+
+	if namespace == metav1.NamespaceDefault {
+		d.warnings = append(d.warnings, finding{from.field, from.name +
+			", key kubeconfig: machines would be made in the namespace default; name another in the current context if that is not meant"})
+	}
+}

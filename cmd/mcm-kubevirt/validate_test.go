@@ -1,0 +1,286 @@
+package main
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// TestWrong validates each manifest of testdata/wrong. Each is a mistake that people make, and the golden file beside it is what
+// they read then: it must be understandable without the source.
+func TestWrong(t *testing.T) {
+	t.Parallel()
+
+	files, err := filepath.Glob("testdata/wrong/*.yaml")
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, len(files), 10)
+
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".yaml"), func(t *testing.T) {
+			t.Parallel()
+
+			got, err := run(t, "", "validate", "-f", file)
+			require.Equal(t, exitInvalid, exitCode(err))
+			require.NotContains(t, got, "t0p-secret", "what a Secret holds is not printed")
+
+			golden := strings.TrimSuffix(file, ".yaml") + ".golden.txt"
+			if *update {
+				require.NoError(t, os.WriteFile(golden, []byte(got), 0o600))
+			}
+
+			want, err := os.ReadFile(golden)
+			require.NoError(t, err)
+			require.Equal(t, string(want), got)
+		})
+	}
+}
+
+// TestShipped finds all MachineClasses that are shipped, wherever they are.
+func TestShipped(t *testing.T) {
+	t.Parallel()
+
+	files, err := filepath.Glob("../../kubernetes/*/*.yaml")
+	require.NoError(t, err)
+
+	args := []string{"validate", "--output", "json"}
+	for _, file := range files {
+		args = append(args, "-f", file)
+	}
+
+	out, err := run(t, "", args...)
+	require.NoError(t, err, out)
+
+	var got report
+	require.NoError(t, json.Unmarshal([]byte(out), &got))
+	require.GreaterOrEqual(t, len(got.Classes), 2)
+	require.Zero(t, got.Errors)
+
+	for _, class := range got.Classes {
+		for _, w := range class.Warnings {
+			require.NotContains(t, w.Field, "nodeTemplate.", "%s: what is shipped agrees with itself", class.Name)
+		}
+	}
+}
+
+func TestReportForScripts(t *testing.T) {
+	t.Parallel()
+
+	const want = `
+classes:
+- name: c
+  namespace: ns
+  file: standard input
+  line: 1
+  errors: []
+  warnings:
+  - {field: nodeTemplate, message: "is missing: cluster-autoscaler cannot scale the worker pool up from zero machines"}
+  - {field: secretRef, message: "Secret ns/s is not among the files, so that its keys are not checked"}
+- name: ""
+  namespace: ""
+  file: standard input
+  line: 15
+  errors:
+  - {field: metadata.generation, message: "Invalid value: must be a whole number"}
+  - {field: metadata.name, message: "Invalid value: must be a string; quote what YAML takes for a number, or for true or false"}
+  - {field: providerSpec, message: "Required value: describe the machine: region, zone, tags, memory and rootVolume"}
+  - {field: secretRef, message: "Invalid value: must be an object"}
+  warnings: []
+unreadable:
+- {file: standard input, message: "line 20: the object that begins here has no kind: it is no Kubernetes manifest"}
+passedOver: 1
+errors: 5
+warnings: 2
+`
+
+	text := strings.Replace(valid, "rootVolume:",
+		"networks: [{pod: {}, masquerade: {}}]\n  rootVolume:", 1) + `---
+kind: ConfigMap
+---
+apiVersion: machine.sapcloud.io/v1alpha1
+kind: MachineClass
+metadata: {name: on, generation: one}
+secretRef: s
+---
+nothing
+`
+
+	for _, format := range []string{outputYAML, outputJSON} {
+		out, err := run(t, text, "validate", "-f", "-", "-o", format)
+		require.Equal(t, exitInvalid, exitCode(err))
+
+		if format == outputJSON {
+			require.True(t, json.Valid([]byte(out)), out)
+		}
+
+		require.YAMLEq(t, want, out)
+	}
+}
+
+func TestDuplicateKeyInJSON(t *testing.T) {
+	t.Parallel()
+
+	text := `{"apiVersion": "machine.sapcloud.io/v1alpha1", "kind": "MachineClass", "metadata": {"name": "c", "name": "d"},
+		"providerSpec": {"zone": "a", "zone": "b"}}`
+
+	out, err := run(t, text, "validate", "-f", "-")
+	require.Equal(t, exitInvalid, exitCode(err))
+	require.Contains(t, out, "metadata.name: Forbidden: the field is given twice")
+	require.Contains(t, out, "providerSpec.zone: Forbidden: the field is given twice")
+}
+
+// TestFaultsAreNamedOnce is about a class of which a part cannot be read.
+func TestFaultsAreNamedOnce(t *testing.T) {
+	t.Parallel()
+
+	text := "kind: List\napiVersion: v1\nitems:\n- kind: MachineClass\n  metadata: {name: c, labels: []}\n  spec: {region: r, zone: z}\n"
+
+	out, err := run(t, text, "validate", "-f", "-")
+	require.Equal(t, exitInvalid, exitCode(err))
+	require.Contains(t, out, "metadata.labels: Invalid value: must be an object")
+	require.Equal(t, 1, strings.Count(out, "  spec: Forbidden: there is no such field; there are apiVersion, "))
+	require.Contains(t, out, `apiVersion: Unsupported value: ""`, "the List's is not the item's")
+}
+
+const goodKubeconfig = `
+apiVersion: v1
+kind: Config
+current-context: c
+contexts: [{name: c, context: {cluster: c, user: c, namespace: machines}}]
+clusters: [{name: c, cluster: {server: "https://kubevirt.example.com"}}]
+users: [{name: c, user: {token: t0p-secret}}]
+`
+
+// secretManifest returns a Secret. Odd keys go to stringData, even ones to data.
+func secretManifest(t *testing.T, name string, data map[string]string) string {
+	t.Helper()
+
+	object := map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]string{"name": name, "namespace": "ns"}}
+	plain, encoded := map[string]string{}, map[string]string{}
+
+	for key, value := range data {
+		if len(key)%2 == 1 {
+			plain[key] = value
+		} else {
+			encoded[key] = base64.StdEncoding.EncodeToString([]byte(value))
+		}
+	}
+
+	object["stringData"], object["data"] = plain, encoded
+
+	text, err := yaml.Marshal(object)
+	require.NoError(t, err)
+
+	return "---\n" + string(text)
+}
+
+func TestSecrets(t *testing.T) {
+	t.Parallel()
+
+	const both = "credentialsSecretRef: {name: p, namespace: ns}\n"
+
+	badCertificate := strings.Replace(goodKubeconfig, "token: t0p-secret", "client-certificate-data: dDBwLXNlY3JldA==, client-key-data: dDBwLXNlY3JldA==", 1)
+	noNamespace := strings.Replace(goodKubeconfig, ", namespace: machines", "", 1)
+
+	type secrets map[string]map[string]string
+
+	tests := map[string]struct {
+		reason  string
+		class   string
+		secrets secrets
+		want    string
+		code    int
+	}{
+		"One": {
+			reason:  "one Secret may hold everything",
+			secrets: secrets{"s": {"kubeconfig": goodKubeconfig, "userData": "#cloud-config"}}, want: "0 errors, 2 warnings",
+		},
+		"Two": {
+			reason: "both Secrets are merged", class: both,
+			secrets: secrets{"s": {"userData": "#cloud-config"}, "p": {"kubeconfig": goodKubeconfig}}, want: "0 errors, 2 warnings",
+		},
+		"CredentialsWin": {
+			reason: "as machine-controller-manager merges them", class: both,
+			secrets: secrets{"s": {"userData": "#cloud-config", "kubeconfig": "bad"}, "p": {"kubeconfig": goodKubeconfig}}, want: "0 errors, 2 warnings",
+		},
+		"OneUnknown": {
+			reason: "what is missing may be in the other", class: both,
+			secrets: secrets{"s": {"userData": "#cloud-config"}}, want: "warning  credentialsSecretRef: Secret ns/p is not among the files",
+		},
+		"MissingInBoth": {
+			reason: "both are named", class: both, secrets: secrets{"s": {}, "p": {"kubeconfig": goodKubeconfig}},
+			want: "error    secretRef: there is no key userData, or an empty one, in Secret ns/s and Secret ns/p", code: exitInvalid,
+		},
+		"IncompleteRef": {
+			reason: "what is missing may be in the Secret that is not named", class: "credentialsSecretRef: {name: p}\n",
+			secrets: secrets{"s": {"userData": "#cloud-config"}}, want: ", 1 error,", code: exitInvalid,
+		},
+		"Empty": {
+			reason: "an empty value is none", secrets: secrets{"s": {"userData": "", "kubeconfig": goodKubeconfig}}, want: "no key userData", code: exitInvalid,
+		},
+		"NoKubeconfig": {
+			reason: "nothing of it is quoted", secrets: secrets{"s": {"userData": "u", "kubeconfig": "t0p-secret"}}, want: "not a kubeconfig", code: exitInvalid,
+		},
+		"BadCertificate": {
+			reason: "nothing of it is quoted", secrets: secrets{"s": {"userData": "u", "kubeconfig": badCertificate}},
+			want: "key kubeconfig: the certificates or the key in it cannot be used", code: exitInvalid,
+		},
+		"NoNamespace": {
+			reason: "it is easily forgotten", secrets: secrets{"s": {"userData": "u", "kubeconfig": noNamespace}}, want: "in the namespace default",
+		},
+		"Ignition": {
+			reason:  "the user data is looked at",
+			secrets: secrets{"s": {"userData": `{"ignition": {"version": "3.4.0"}}`, "kubeconfig": goodKubeconfig}}, want: "warning  providerSpec.cloudInit.type",
+		},
+	}
+
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			text := valid + tc.class
+			for name, data := range tc.secrets {
+				text += secretManifest(t, name, data)
+			}
+
+			out, err := run(t, text, "validate", "-f", "-")
+			require.Equal(t, tc.code, exitCode(err), out)
+			require.Contains(t, out, tc.want, tc.reason)
+			require.NotContains(t, out, "t0p-secret", "what a Secret holds is not printed")
+		})
+	}
+}
+
+func TestSecretWithoutNamespace(t *testing.T) {
+	t.Parallel()
+
+	text := valid + "---\nkind: Secret\nmetadata: {name: s}\nstringData: {kubeconfig: bad}\nstringdata: {t0p-secret: x}\n"
+
+	out, err := run(t, text, "validate", "-f", "-")
+	require.Equal(t, exitInvalid, exitCode(err))
+	require.Contains(t, out, "not a kubeconfig", "it is applied to whatever namespace is meant")
+	require.Contains(t, out, "one that Secrets do not have", "a misspelt field explains a missing key")
+	require.NotContains(t, out, "t0p-secret")
+}
+
+func TestTemplatePolicy(t *testing.T) {
+	t.Parallel()
+
+	text := valid + "  virtualMachineTemplate: {spec: {template: {spec: {volumes: [{name: d, hostDisk: {path: /d, type: Disk}}]}}}}\n"
+
+	for policy, want := range map[string]int{"none": exitInvalid, "safe": exitInvalid, "all": 0} {
+		out, err := run(t, text, "validate", "-f", "-", "--virtual-machine-template", policy)
+		require.Equal(t, want, exitCode(err), out)
+
+		_, err = run(t, text, "render", "-f", "-", "--machine", "m", "--virtual-machine-template", policy)
+		require.Equal(t, want, exitCode(err), "the same as validate says")
+	}
+}

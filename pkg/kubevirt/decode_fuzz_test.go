@@ -1,0 +1,54 @@
+package kubevirt_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1/validation"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/render"
+)
+
+// FuzzDecode hands the driver hostile specs and Secrets. What is accepted can be rendered, with the user data as it was.
+func FuzzDecode(f *testing.F) {
+	specs, err := filepath.Glob("../spi/render/testdata/*.spec.yaml")
+	require.NoError(f, err)
+
+	for _, path := range specs {
+		text, err := os.ReadFile(path)
+		require.NoError(f, err)
+		raw, err := yaml.YAMLToJSON(text)
+		require.NoError(f, err)
+		f.Add(raw, []byte("apiVersion: v1\nkind: Config\n"), []byte("#cloud-config\n"))
+	}
+
+	f.Add([]byte(validSpec), []byte("{}"), []byte("\x1f\x8b"))
+	f.Add([]byte("null"), []byte(nil), []byte(nil))
+	f.Fuzz(func(t *testing.T, spec, config, userData []byte) {
+		r := validRequest()
+		r.class.ProviderSpec.Raw = spec
+		r.secret.Data = map[string][]byte{"kubeconfig": config, "userData": userData}
+
+		_, _, _ = kubeconfig.RESTConfig(config)
+
+		in, err := kubevirt.DecodeCreateMachine(
+			&driver.CreateMachineRequest{Machine: r.machine, MachineClass: r.class, Secret: r.secret},
+			validation.Options{Template: validation.TemplateAll},
+		)
+		if err != nil {
+			return
+		}
+
+		vm, err := render.VirtualMachine(in, "machines")
+		require.NoError(t, err, "what is valid can be rendered")
+		require.Equal(t, "m", vm.Name)
+		require.True(t, render.Owns(in.Identity(), vm.Labels), "what is created is ours")
+		require.Equal(t, userData, render.Secrets(in, "machines")[0].Data["userdata"])
+	})
+}

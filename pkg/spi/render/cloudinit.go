@@ -1,0 +1,127 @@
+package render
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+	kubevirtv1 "kubevirt.io/api/core/v1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
+)
+
+// cloudInitVolume returns the volume that cloud-init, or Ignition, reads. It refers to the machine's Secret: KubeVirt allows
+// 2048 bytes inline.
+func cloudInitVolume(in *spi.CreateMachineInput) kubevirtv1.Volume {
+	userData := &corev1.LocalObjectReference{Name: SecretName(in.Name)}
+
+	var network *corev1.LocalObjectReference
+	if networkData(in) != "" {
+		network = userData.DeepCopy()
+	}
+
+	volume := kubevirtv1.Volume{Name: v1alpha1.CloudInitVolume}
+	if isConfigDrive(in.Spec) {
+		volume.CloudInitConfigDrive = &kubevirtv1.CloudInitConfigDriveSource{UserDataSecretRef: userData, NetworkDataSecretRef: network}
+	} else {
+		volume.CloudInitNoCloud = &kubevirtv1.CloudInitNoCloudSource{UserDataSecretRef: userData, NetworkDataSecretRef: network}
+	}
+
+	return volume
+}
+
+func isConfigDrive(spec *v1alpha1.ProviderSpec) bool {
+	return cloudInit(spec).Type == v1alpha1.CloudInitConfigDrive
+}
+
+func cloudInit(spec *v1alpha1.ProviderSpec) v1alpha1.CloudInit {
+	return ptr.Deref(spec.CloudInit, v1alpha1.CloudInit{})
+}
+
+// accessCredentials have KubeVirt put the SSH keys into the metadata beside the user data, whose format does not matter then.
+func accessCredentials(in *spi.CreateMachineInput) []kubevirtv1.AccessCredential {
+	if len(in.Spec.SSHKeys) == 0 {
+		return nil
+	}
+
+	var method kubevirtv1.SSHPublicKeyAccessCredentialPropagationMethod
+	if isConfigDrive(in.Spec) {
+		method.ConfigDrive = &kubevirtv1.ConfigDriveSSHPublicKeyAccessCredentialPropagation{}
+	} else {
+		method.NoCloud = &kubevirtv1.NoCloudSSHPublicKeyAccessCredentialPropagation{}
+	}
+
+	return []kubevirtv1.AccessCredential{{SSHPublicKey: &kubevirtv1.SSHPublicKeyAccessCredential{
+		Source: kubevirtv1.SSHPublicKeyAccessCredentialSource{
+			Secret: &kubevirtv1.AccessCredentialSecretSource{SecretName: SSHKeysSecretName(in.Name)},
+		},
+		PropagationMethod: method,
+	}}}
+}
+
+// networkData returns the guest's network configuration; empty: the image's own, which is DHCP on the first interface.
+func networkData(in *spi.CreateMachineInput) string {
+	if given := cloudInit(in.Spec).NetworkData; given != "" {
+		return given
+	}
+
+	if !matchesByMAC(in.Spec) {
+		return ""
+	}
+
+	return generatedNetworkData(in)
+}
+
+// matchesByMAC says whether the driver generates network data, in which secondary interfaces are known by their MAC addresses.
+// A config drive's format would need the primary's too, which is the provider network's to choose.
+func matchesByMAC(spec *v1alpha1.ProviderSpec) bool {
+	if cloudInit(spec).NetworkData != "" || isConfigDrive(spec) {
+		return false
+	}
+
+	for _, n := range spec.Networks {
+		if !isPrimary(n) {
+			return true
+		}
+	}
+
+	return false
+}
+
+// generatedNetworkData configures all interfaces by DHCP. The primary one's MAC address is not known here: it is what the
+// others are not. Renderers apply the first entry that matches, in the order of the names, so its name is the last one. Its
+// metric makes its default route win.
+func generatedNetworkData(in *spi.CreateMachineInput) string {
+	var b strings.Builder
+
+	b.WriteString("version: 2\nethernets:\n")
+
+	for i, n := range in.Spec.Networks {
+		if !isPrimary(n) {
+			name := secondaryName(i)
+			fmt.Fprintf(&b, ethernet, name, fmt.Sprintf("macaddress: %q", stableMAC(in, name)), secondaryMetric, secondaryMetric)
+			b.WriteString("    optional: true\n")
+		}
+	}
+
+	fmt.Fprintf(&b, ethernet, "primary", `name: "e*"`, primaryMetric, primaryMetric)
+
+	return b.String()
+}
+
+const (
+	ethernet = `  %s:
+    match:
+      %s
+    dhcp4: true
+    dhcp4-overrides:
+      route-metric: %d
+    dhcp6: true
+    dhcp6-overrides:
+      route-metric: %d
+`
+	primaryMetric   = 100
+	secondaryMetric = 200
+)

@@ -1,0 +1,126 @@
+package render
+
+import (
+	"encoding/json"
+	"fmt"
+
+	kubevirtv1 "kubevirt.io/api/core/v1"
+	kjson "sigs.k8s.io/json"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
+)
+
+// mergeTemplate returns the VirtualMachine with the template merged over it. Validation has made sure that the template holds
+// nothing that the driver owns.
+func mergeTemplate(vm *kubevirtv1.VirtualMachine, template *v1alpha1.VirtualMachineTemplate) (*kubevirtv1.VirtualMachine, error) {
+	if template == nil {
+		return vm, nil
+	}
+
+	under, err := asObject(vm)
+	if err != nil {
+		return nil, fmt.Errorf("read the VirtualMachine: %w", err)
+	}
+
+	over, err := asObject(template)
+	if err != nil {
+		return nil, fmt.Errorf("read virtualMachineTemplate: %w", err)
+	}
+
+	raw, err := json.Marshal(mergeObjects(under, over))
+	if err != nil {
+		return nil, fmt.Errorf("merge virtualMachineTemplate: %w", err)
+	}
+
+	merged := &kubevirtv1.VirtualMachine{}
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, merged); err != nil {
+		return nil, fmt.Errorf("merge virtualMachineTemplate: %w", err)
+	}
+
+	// An empty list of constraints is a wish too, which gets lost on the way through JSON: no spread.
+	if t := template.Spec.Template; t != nil && t.Spec.TopologySpreadConstraints != nil {
+		merged.Spec.Template.Spec.TopologySpreadConstraints = t.DeepCopy().Spec.TopologySpreadConstraints
+	}
+
+	return merged, nil
+}
+
+func asObject(value any) (map[string]any, error) {
+	raw, err := json.Marshal(value)
+	if err != nil {
+		return nil, err
+	}
+
+	var object map[string]any
+
+	return object, kjson.UnmarshalCaseSensitivePreserveInts(raw, &object)
+}
+
+// merge returns over merged over under: objects merge, lists whose entries have a name merge by name, everything else of over
+// replaces what under has. Null is nothing.
+func merge(under, over any) any {
+	switch over := over.(type) {
+	case nil:
+		return under
+	case map[string]any:
+		if under, ok := under.(map[string]any); ok {
+			return mergeObjects(under, over)
+		}
+	case []any:
+		if under, ok := under.([]any); ok && named(under) && named(over) {
+			return mergeByName(under, over)
+		}
+	}
+
+	return over
+}
+
+func mergeObjects(under, over map[string]any) map[string]any {
+	for key, value := range over {
+		if merged := merge(under[key], value); merged != nil {
+			under[key] = merged
+		}
+	}
+
+	return under
+}
+
+// mergeByName keeps the order of under, and appends what it does not have.
+func mergeByName(under, over []any) []any {
+	for _, entry := range over {
+		if i := indexOf(under, nameOf(entry)); i >= 0 {
+			under[i] = merge(under[i], entry)
+		} else {
+			under = append(under, entry)
+		}
+	}
+
+	return under
+}
+
+func named(list []any) bool {
+	for _, entry := range list {
+		if nameOf(entry) == "" {
+			return false
+		}
+	}
+
+	return true
+}
+
+func indexOf(list []any, name string) int {
+	for i, entry := range list {
+		if nameOf(entry) == name {
+			return i
+		}
+	}
+
+	return -1
+}
+
+func nameOf(entry any) string {
+	object, _ := entry.(map[string]any)
+	name, _ := object["name"].(string)
+
+	return name
+}

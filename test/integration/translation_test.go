@@ -1,0 +1,107 @@
+package integration
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/machinecodes/codes"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	instancetypev1beta1 "kubevirt.io/api/instancetype/v1beta1"
+)
+
+// TestRefusalsNameFieldsOfTheProviderSpec provokes KubeVirt's own refusals. Users know the ProviderSpec, not the VirtualMachine.
+func TestRefusalsNameFieldsOfTheProviderSpec(t *testing.T) {
+	t.Parallel()
+
+	s, d := newShoot(t), newDriver(settings{grace: time.Minute})
+	instancetype := &instancetypev1beta1.VirtualMachineInstancetype{ObjectMeta: metav1.ObjectMeta{Name: "lab"}}
+	instancetype.Spec.CPU.Guest = 1
+	instancetype.Spec.Memory.Guest = resource.MustParse("1Gi")
+	_, err := s.kubevirt.InstancetypeV1beta1().VirtualMachineInstancetypes(s.ProviderNamespace).Create(t.Context(), instancetype, metav1.CreateOptions{})
+	require.NoError(t, err)
+
+	tests := map[string]struct {
+		reason string
+		spec   string // laid over the shoot's spec
+		want   string // a field that the error names, in its own spelling of indexes
+	}{
+		"CPU": {
+			reason: "KubeVirt knows how placement and requests belong together",
+			spec:   `{"cpu":{"cores":1,"isolateEmulatorThread":true}}`,
+			want:   "providerSpec.cpu.isolateEmulatorThread",
+		},
+		"Disk": {
+			reason: "the index is the user's, not the rendered one",
+			spec: `{"additionalVolumes":[{"name":"data","dataVolume":{"source":{"blank":{}},"storage":{"resources":{"requests":{"storage":"1Gi"}}}}}],
+				"devices":{"disks":[{"name":"data","disk":{"bus":"ide"}}]}}`,
+			want: "providerSpec.devices.disks(0).disk.bus",
+		},
+		"Interface": {
+			reason: "so it is for networks",
+			spec:   `{"networks":[{"name":"a"},{"name":"b","default":true,"model":"x"}]}`,
+			want:   "providerSpec.networks(1)",
+		},
+		"DNS": {
+			reason: "a field of the ProviderSpec's own",
+			spec:   `{"dnsPolicy":"None"}`,
+			want:   "providerSpec.dnsConfig",
+		},
+		"Template": {
+			reason: "what comes from the template is named there",
+			spec:   `{"virtualMachineTemplate":{"spec":{"template":{"spec":{"evictionStrategy":"Sometimes"}}}}}`,
+			want:   "providerSpec.virtualMachineTemplate.spec.template.spec.evictionStrategy",
+		},
+		"InstancetypeConflict": {
+			reason: "an instancetype excludes cpu and memory",
+			spec:   `{"virtualMachineTemplate":{"spec":{"instancetype":{"name":"lab","kind":"VirtualMachineInstancetype"}}}}`,
+			want:   "providerSpec.cpu.cores",
+		},
+		"NewerThanThisKubeVirt": {
+			reason: "a field that this provider's KubeVirt does not know is refused, not dropped",
+			spec:   `{"virtualMachineTemplate":{"spec":{"template":{"spec":{"domain":{"rebootPolicy":"Terminate"}}}}}}`,
+			want:   "providerSpec.virtualMachineTemplate.spec.template.spec.domain.rebootPolicy",
+		},
+		"ChecksumOfGoldenImage": {
+			reason: "its path leads into the root volume",
+			spec: `{"rootVolume":{"source":{"http":{"url":"https://images.example.com/a","checksum":"md5:00000000000000000000000000000000"}},
+				"storage":{"resources":{"requests":{"storage":"1Gi"}}}}}`,
+			want: "providerSpec.rootVolume.source.http.checksum",
+		},
+	}
+
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			m := s.newMachine("zone-a", importedRoot)
+			m.class.ProviderSpec.Raw = layOver(t, m.class.ProviderSpec.Raw, tc.spec)
+
+			_, err := m.create(t.Context(), d)
+			require.Equal(t, codes.InvalidArgument, codeOf(err), "%s: %v", tc.reason, err)
+			require.ErrorContains(t, err, tc.want, tc.reason)
+			t.Log(err)
+		})
+	}
+}
+
+// layOver replaces top-level fields of a spec.
+func layOver(t *testing.T, spec []byte, fields string) []byte {
+	t.Helper()
+
+	var under, over map[string]json.RawMessage
+
+	require.NoError(t, json.Unmarshal(spec, &under))
+	require.NoError(t, json.Unmarshal([]byte(fields), &over))
+
+	for key, value := range over {
+		under[key] = value
+	}
+
+	merged, err := json.Marshal(under)
+	require.NoError(t, err)
+
+	return merged
+}
