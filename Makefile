@@ -46,12 +46,16 @@ test-integration: ## Run the suites against real control planes (builds them the
 	go run ./test/lab build
 	go test $(RACE) -count=1 -timeout=$(TEST_TIMEOUT) -v ./test/integration/...
 
+.PHONY: bench
+bench: ## Measure what the driver computes per machine: decode and validate, render.
+	go test -run '^$$' -bench . -benchmem ./api/... ./pkg/...
+
 .PHONY: fuzz
 fuzz: ## Fuzz each target for FUZZTIME (default 30s).
 	@for package in $$(go list ./api/... ./pkg/...); do \
 		for target in $$(go test -list '^Fuzz' $$package | grep '^Fuzz' || true); do \
 			echo "== $$package $$target"; \
-			go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$package; \
+			go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x $$package; \
 		done; \
 	done
 
@@ -68,8 +72,10 @@ tidy: ## Tidy go.mod and go.sum.
 	go mod tidy
 
 .PHONY: generate
-generate: ## Generate code.
+generate: ## Generate code, the ProviderSpec's JSON schema and reference page, and the golden files.
 	$(CONTROLLER_GEN) object paths=./api/...
+	go run ./api/v1alpha1/internal/reference
+	go test ./pkg/spi/render -run '^TestGolden$$' -update
 
 .PHONY: verify
 verify: ## What CI runs: tidy, generate, format, lint and test. Fails if that changed a file.

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/kubernetes"
+)
+
+const repository = "../../../../"
+
+func shipped() files {
+	return files{
+		types:  repository + "api/v1alpha1",
+		goMod:  repository + "go.mod",
+		schema: repository + "api/v1alpha1/providerspec.schema.json",
+		page:   repository + "docs/provider-spec.md",
+	}
+}
+
+func TestShippedFilesAreUpToDate(t *testing.T) {
+	t.Parallel()
+
+	schema, page, err := shipped().contents()
+	require.NoError(t, err)
+
+	for path, want := range map[string][]byte{shipped().schema: schema, shipped().page: page} {
+		have, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.True(t, bytes.Equal(want, have), "%s: run `make generate`", path) // Equal would print both.
+	}
+}
+
+func TestGenerateWritesBothFiles(t *testing.T) {
+	t.Parallel()
+
+	f := shipped()
+	f.schema, f.page = filepath.Join(t.TempDir(), "schema.json"), filepath.Join(t.TempDir(), "page.md")
+	require.NoError(t, os.WriteFile(f.page, []byte("before\n"+beginMarker+"old\n"+endMarker+"after\n"), 0o600))
+	require.NoError(t, f.generate())
+
+	page, err := os.ReadFile(f.page)
+	require.NoError(t, err)
+	require.Regexp(t, `(?s)^before\n<!-- begin.*\n### ProviderSpec\n.*end: generated -->\nafter\n$`, string(page))
+	require.NotContains(t, string(page), "old\n")
+	require.FileExists(t, f.schema)
+
+	require.NoError(t, os.WriteFile(f.page, []byte("no markers"), 0o600))
+	require.ErrorContains(t, f.generate(), "begin: generated")
+}
+
+// TestEveryFieldIsDescribed walks the Go types by itself, and looks for each field in the schema and on the page.
+func TestEveryFieldIsDescribed(t *testing.T) {
+	t.Parallel()
+
+	root := readSchema(t)
+	page, err := os.ReadFile(shipped().page)
+	require.NoError(t, err)
+
+	fields := 0
+
+	var walk func(kind reflect.Type)
+
+	walk = func(kind reflect.Type) {
+		for kind.Kind() == reflect.Pointer || kind.Kind() == reflect.Slice {
+			kind = kind.Elem()
+		}
+
+		if kind.Kind() != reflect.Struct || kind.PkgPath() != reflect.TypeFor[v1alpha1.ProviderSpec]().PkgPath() {
+			return
+		}
+
+		_, section, found := strings.Cut(string(page), "\n### "+kind.Name()+"\n")
+		require.True(t, found, kind.Name())
+		section, _, _ = strings.Cut(section, "\n### ")
+
+		for _, f := range reflect.VisibleFields(kind) {
+			if f.Anonymous {
+				continue
+			}
+
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			property, ok := object(root.of(kind.Name())["properties"])[name]
+			require.True(t, ok, "%s.%s is not in the schema", kind, name)
+			require.NotEmpty(t, object(property)["description"], "%s.%s has no comment", kind, name)
+			require.Contains(t, section, "\n| `"+name+"` | ")
+
+			fields++
+
+			walk(f.Type)
+		}
+	}
+	walk(reflect.TypeFor[v1alpha1.ProviderSpec]())
+
+	require.Greater(t, fields, 60)
+}
+
+// TestDecoderKnowsWhatTheSchemaOffers decodes a spec that has everything that an editor would propose.
+func TestDecoderKnowsWhatTheSchemaOffers(t *testing.T) {
+	t.Parallel()
+
+	root := readSchema(t)
+	raw, err := json.Marshal(root.sample(t, root.schema))
+	require.NoError(t, err)
+
+	_, faults := v1alpha1.Decode(raw, field.NewPath("providerSpec"))
+	require.Empty(t, faults)
+	require.Empty(t, root.faults(t, root.schema, reread(t, raw), "sample"))
+	require.Greater(t, len(raw), 10_000)
+}
+
+// TestPageShowsTheMinimalClass compares the example on the page with the manifest that is tried.
+func TestPageShowsTheMinimalClass(t *testing.T) {
+	t.Parallel()
+
+	page, err := os.ReadFile(shipped().page)
+	require.NoError(t, err)
+	manifest, err := kubernetes.Manifests.ReadFile("machineclass/minimal.yaml")
+	require.NoError(t, err)
+
+	_, example, found := strings.Cut(string(page), "```yaml\n")
+	require.True(t, found)
+	example, _, _ = strings.Cut(example, "```\n")
+	require.Contains(t, string(manifest), example+"---\n")
+}
+
+// TestPageLinksExist follows the page's links to files and headings.
+func TestPageLinksExist(t *testing.T) {
+	t.Parallel()
+
+	page, err := os.ReadFile(shipped().page)
+	require.NoError(t, err)
+
+	headings := map[string]bool{}
+	for _, heading := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(string(page), -1) {
+		anchor := regexp.MustCompile(`[^a-z0-9 -]`).ReplaceAllString(strings.ToLower(heading[1]), "")
+		headings[strings.ReplaceAll(anchor, " ", "-")] = true
+	}
+
+	links := regexp.MustCompile(`\]\(([^)]+)\)`).FindAllStringSubmatch(string(page), -1)
+	require.NotEmpty(t, links)
+
+	for _, link := range links {
+		target, anchor, _ := strings.Cut(link[1], "#")
+
+		switch {
+		case strings.HasPrefix(target, "https://"):
+		case target == "":
+			require.True(t, headings[anchor], "no heading #%s", anchor)
+		default:
+			require.FileExists(t, filepath.Join(repository, "docs", target))
+		}
+	}
+}

@@ -1,0 +1,189 @@
+package kubernetes_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+
+	apiv1alpha1 "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1/validation"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/kubernetes"
+)
+
+// manifest is what a file holds of the kinds that these tests judge.
+type manifest struct {
+	classes []*v1alpha1.MachineClass
+	secrets []*corev1.Secret
+}
+
+// read reads a file strictly: a misspelt field fails the test.
+func read(t *testing.T, path string) manifest {
+	t.Helper()
+
+	raw, err := kubernetes.Manifests.ReadFile(path)
+	require.NoError(t, err)
+
+	var found manifest
+
+	documents := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(raw), len(raw)+1)
+
+	for {
+		document := json.RawMessage{}
+
+		err := documents.Decode(&document)
+		if errors.Is(err, io.EOF) {
+			return found
+		}
+
+		require.NoError(t, err)
+
+		var kind metav1.TypeMeta
+
+		require.NoError(t, json.Unmarshal(document, &kind))
+
+		switch kind.Kind {
+		case "MachineClass":
+			class := &v1alpha1.MachineClass{}
+			require.NoError(t, yaml.UnmarshalStrict(document, class))
+			found.classes = append(found.classes, class)
+		case "Secret":
+			secret := &corev1.Secret{}
+			require.NoError(t, yaml.UnmarshalStrict(document, secret))
+			found.secrets = append(found.secrets, secret)
+		}
+	}
+}
+
+// TestMachineClassesAreValid has the driver's own validation judge every shipped MachineClass, under the flags' defaults.
+func TestMachineClassesAreValid(t *testing.T) {
+	t.Parallel()
+
+	judged := map[string]bool{}
+
+	err := fs.WalkDir(kubernetes.Manifests, ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+
+		for _, class := range read(t, path).classes {
+			_, faults := validation.Decode(class.ProviderSpec.Raw, validation.Options{Template: validation.TemplateSafe})
+			require.Empty(t, faults, "%s: %s", path, class.Name)
+			require.Equal(t, "kubevirt", class.Provider, path)
+
+			judged[class.Name] = true
+		}
+
+		return nil
+	})
+	require.NoError(t, err)
+
+	for _, name := range []string{"minimal", "complete", "example-worker-z1", "example-worker-z2"} {
+		require.True(t, judged[name], name)
+	}
+}
+
+func TestMinimalIsWhole(t *testing.T) {
+	t.Parallel()
+
+	m := read(t, "machineclass/minimal.yaml")
+	require.Len(t, m.classes, 1)
+	require.Len(t, m.secrets, 1)
+	require.Equal(t, m.classes[0].SecretRef.Name, m.secrets[0].Name)
+
+	for _, key := range []string{apiv1alpha1.SecretKeyKubeconfig, apiv1alpha1.SecretKeyUserData} {
+		require.NotEmpty(t, m.secrets[0].StringData[key], key)
+	}
+
+	spec, _ := validation.Decode(m.classes[0].ProviderSpec.Raw, validation.Options{})
+	for i, field := range reflect.VisibleFields(reflect.TypeFor[apiv1alpha1.ProviderSpec]()) {
+		switch field.Name {
+		case "Region", "Zone", "Tags", "Memory", "RootVolume":
+		default:
+			require.True(t, reflect.ValueOf(spec).Elem().Field(i).IsZero(), "%s is not needed", field.Name)
+		}
+	}
+}
+
+// TestCompleteNamesEveryField looks for each field of the ProviderSpec's own types, also in comments: some exclude each other.
+func TestCompleteNamesEveryField(t *testing.T) {
+	t.Parallel()
+
+	raw, err := kubernetes.Manifests.ReadFile("machineclass/complete.yaml")
+	require.NoError(t, err)
+
+	_, spec, found := strings.Cut(string(raw), "\nproviderSpec:\n")
+	require.True(t, found)
+
+	seen := 0
+
+	for name := range ownFields(reflect.TypeFor[apiv1alpha1.ProviderSpec]()) {
+		if name == "running" || name == "dataVolumeTemplates" { // They are refused always.
+			continue
+		}
+
+		require.True(t, regexp.MustCompile(`(?m)(^|[\s{])`+regexp.QuoteMeta(name)+`:`).MatchString(spec), "%s is not shown", name)
+
+		seen++
+	}
+
+	require.Greater(t, seen, 40)
+}
+
+// ownFields returns the names of the fields of the ProviderSpec's own structs, those in structs of theirs included.
+func ownFields(t reflect.Type) map[string]bool {
+	names := map[string]bool{}
+
+	for i := range t.NumField() {
+		field := t.Field(i)
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+
+		kind := field.Type
+		for kind.Kind() == reflect.Pointer || kind.Kind() == reflect.Slice {
+			kind = kind.Elem()
+		}
+
+		if name != "" {
+			names[name] = true
+		}
+
+		if kind.Kind() == reflect.Struct && (name == "" || kind.PkgPath() == reflect.TypeFor[apiv1alpha1.ProviderSpec]().PkgPath()) {
+			for inner := range ownFields(kind) {
+				names[inner] = true
+			}
+		}
+	}
+
+	return names
+}
+
+// TestCompleteNodeTemplateAgrees compares what cluster-autoscaler is told with what the machine gets.
+func TestCompleteNodeTemplateAgrees(t *testing.T) {
+	t.Parallel()
+
+	m := read(t, "machineclass/complete.yaml")
+	require.Len(t, m.classes, 1)
+
+	class := m.classes[0]
+	spec, faults := validation.Decode(class.ProviderSpec.Raw, validation.Options{Template: validation.TemplateSafe})
+	require.Empty(t, faults)
+
+	require.Equal(t, int64(spec.CPU.Cores*spec.CPU.Sockets*spec.CPU.Threads), class.NodeTemplate.Capacity.Cpu().Value())
+	require.Zero(t, spec.Memory.Guest.Cmp(*class.NodeTemplate.Capacity.Memory()))
+	require.Contains(t, class.NodeTemplate.Capacity, corev1.ResourceName("gpu"), "cluster-autoscaler requires it")
+	require.Equal(t, spec.Region, class.NodeTemplate.Region)
+	require.Equal(t, spec.Zone, class.NodeTemplate.Zone)
+	require.NotEmpty(t, class.NodeTemplate.InstanceType)
+}
