@@ -4,8 +4,12 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
+	"os/signal"
+	"syscall"
+	"time"
 
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/app"
 	mcmoptions "github.com/gardener/machine-controller-manager/pkg/util/provider/app/options"
@@ -15,6 +19,7 @@ import (
 	_ "k8s.io/component-base/metrics/prometheus/restclient" // Exports the rest_client metrics that operators expect.
 	_ "k8s.io/component-base/metrics/prometheus/version"    // Exports the build information metric.
 	_ "k8s.io/component-base/metrics/prometheus/workqueue"  // Exports the workqueue metrics that operators expect.
+	"k8s.io/klog/v2"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
@@ -44,7 +49,33 @@ func run() error {
 		return err
 	}
 
-	return app.Run(server, plugin(server, own))
+	driver := plugin(server, own)
+	go stopOnSignal(driver)
+
+	return app.Run(server, driver)
+}
+
+// stopTime is how long calls in flight may take to end. Gardener gives the pod 5 s.
+const stopTime = 2 * time.Second
+
+// stopOnSignal ends the process in order. machine-controller-manager handles no signals.
+func stopOnSignal(driver *kubevirt.MachinePlugin) {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGTERM, os.Interrupt)
+
+	got := <-signals
+
+	stop(context.Background(), driver)
+	klog.InfoS("Stopped; the next process continues", "signal", got)
+	logs.FlushLogs()
+	os.Exit(0)
+}
+
+func stop(ctx context.Context, driver *kubevirt.MachinePlugin) {
+	ctx, cancel := context.WithTimeout(ctx, stopTime)
+	defer cancel()
+
+	driver.Stop(ctx)
 }
 
 func plugin(server *mcmoptions.MCServer, own *options) *kubevirt.MachinePlugin {

@@ -20,6 +20,9 @@ func (p *MachinePlugin) CreateMachine(
 ) (resp *driver.CreateMachineResponse, err error) {
 	started := time.Now()
 
+	ctx, end := p.calls.begin(ctx)
+	defer end()
+
 	in, err := DecodeCreateMachine(req, p.options.Allowed)
 	if err != nil {
 		return nil, statusFrom(err)

@@ -19,6 +19,9 @@ func (p *MachinePlugin) DeleteMachine(
 ) (resp *driver.DeleteMachineResponse, err error) {
 	started := time.Now()
 
+	ctx, end := p.calls.begin(ctx)
+	defer end()
+
 	in, err := decodeDelete(req)
 	if err != nil {
 		return nil, statusFrom(err)

@@ -18,6 +18,9 @@ func (p *MachinePlugin) GetMachineStatus(
 ) (resp *driver.GetMachineStatusResponse, err error) {
 	started := time.Now()
 
+	ctx, end := p.calls.begin(ctx)
+	defer end()
+
 	if req == nil {
 		return nil, statusFrom(invalid("the request is empty"))
 	}

@@ -17,6 +17,9 @@ func (p *MachinePlugin) InitializeMachine(
 ) (resp *driver.InitializeMachineResponse, err error) {
 	started := time.Now()
 
+	ctx, end := p.calls.begin(ctx)
+	defer end()
+
 	if req == nil {
 		return nil, statusFrom(invalid("the request is empty"))
 	}

@@ -19,6 +19,9 @@ func (p *MachinePlugin) ListMachines(
 ) (resp *driver.ListMachinesResponse, err error) {
 	started := time.Now()
 
+	ctx, end := p.calls.begin(ctx)
+	defer end()
+
 	if req == nil || req.MachineClass == nil {
 		return nil, statusFrom(invalid("the request has no MachineClass"))
 	}

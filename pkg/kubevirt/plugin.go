@@ -28,13 +28,20 @@ type Options struct {
 type MachinePlugin struct {
 	spi     spi.PluginSPI
 	options Options
+	calls   *calls
 }
 
 var _ driver.Driver = (*MachinePlugin)(nil)
 
 // New returns the plugin in front of a PluginSPI.
 func New(s spi.PluginSPI, options Options) *MachinePlugin {
-	return &MachinePlugin{spi: s, options: options}
+	return &MachinePlugin{spi: s, options: options, calls: newCalls()}
+}
+
+// Stop cancels the calls that are under way, and waits until they have returned or ctx is over. Every later call ends at once.
+// Nothing is lost: each call can be repeated by the next process.
+func (p *MachinePlugin) Stop(ctx context.Context) {
+	p.calls.end(ctx)
 }
 
 // logged logs a call's end, its duration and its outcome. What err says is free of secrets, see statusFrom.

@@ -29,8 +29,10 @@ func TestShippedMachineClasses(t *testing.T) {
 		_, err := m.create(t.Context(), d)
 		require.NoError(t, err, name)
 		m.awaitScheduled(t, d)
-		eventually(t, name+" runs", func(context.Context) (bool, error) {
-			return s.vm(t, m.name()).Status.Ready, nil
+		eventually(t, name+" runs", func(ctx context.Context) (bool, error) {
+			vm, err := s.kubevirt.KubevirtV1().VirtualMachines(s.ProviderNamespace).Get(ctx, m.name(), metav1.GetOptions{})
+
+			return err == nil && vm.Status.Ready, err
 		})
 
 		require.NoError(t, m.remove(t.Context(), d))

@@ -1,0 +1,78 @@
+package kubevirt_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/machinecodes/codes"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
+)
+
+// sleeper is a PluginSPI that deletes until it is told to stop, and a moment longer.
+type sleeper struct {
+	recorder
+
+	slack time.Duration
+}
+
+func (s *sleeper) DeleteMachine(ctx context.Context, _ *spi.DeleteMachineInput) error {
+	<-ctx.Done()
+
+	timer := time.NewTimer(s.slack)
+	<-timer.C
+
+	return spi.ErrUnavailable
+}
+
+func TestStop(t *testing.T) {
+	t.Parallel()
+
+	for name, tc := range map[string]struct {
+		slack, want time.Duration
+	}{
+		"CallsThatEnd":    {slack: time.Second, want: time.Second},
+		"CallsThatLinger": {slack: time.Hour, want: 2 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			synctest.Test(t, func(t *testing.T) {
+				r := validRequest()
+				request := &driver.DeleteMachineRequest{Machine: r.machine, MachineClass: r.class, Secret: r.secret}
+				plugin := newPlugin(&sleeper{slack: tc.slack})
+				ended := make(chan error, 1)
+
+				go func() {
+					_, err := plugin.DeleteMachine(t.Context(), request)
+					ended <- err
+				}()
+
+				synctest.Wait()
+
+				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+				defer cancel()
+
+				began := time.Now()
+				plugin.Stop(ctx)
+				require.Equal(t, tc.want, time.Since(began))
+				require.Equal(t, codes.Unavailable, codeOf(t, <-ended))
+			})
+		})
+	}
+}
+
+func TestNoCallBeginsAfterStop(t *testing.T) {
+	t.Parallel()
+
+	r := validRequest()
+	plugin := newPlugin(&sleeper{})
+	plugin.Stop(t.Context())
+
+	_, err := plugin.DeleteMachine(t.Context(), &driver.DeleteMachineRequest{Machine: r.machine, MachineClass: r.class, Secret: r.secret})
+	require.Equal(t, codes.Unavailable, codeOf(t, err), "its context is over from the start")
+}
