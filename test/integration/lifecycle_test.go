@@ -1,0 +1,354 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"reflect"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/machinecodes/codes"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	kubevirtv1 "kubevirt.io/api/core/v1"
+)
+
+// ephemeralRoot needs no storage, so that a machine costs little.
+const ephemeralRoot = `{"containerDisk":{"image":"registry.example.com/worker:1"}}`
+
+// annotate sets an annotation of the provider namespace: how long things take there.
+func (s *shoot) annotate(t *testing.T, key, value string) {
+	t.Helper()
+
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, key, value)
+	_, err := s.kube.CoreV1().Namespaces().Patch(t.Context(), s.ProviderNamespace, types.MergePatchType, patch, metav1.PatchOptions{})
+	require.NoError(t, err)
+}
+
+// TestFiftyMachinesAtOnce runs all methods for fifty machines at a time, under the race detector, and requires that no request
+// is changed: they are objects of machine-controller-manager's cache. There is no room for the machines, which keeps them cheap.
+func TestFiftyMachinesAtOnce(t *testing.T) {
+	t.Parallel()
+
+	s, d := newShoot(t), newDriver(settings{grace: time.Minute, wait: time.Second})
+
+	const many = 50
+
+	machines := make([]*machine, many)
+	for i := range machines {
+		machines[i] = s.newMachine("zone-x", ephemeralRoot)
+	}
+
+	each := func(what string, do func(ctx context.Context, m *machine) error) {
+		var wg sync.WaitGroup
+
+		errs := make([]error, many)
+		for i, m := range machines {
+			wg.Go(func() { errs[i] = do(t.Context(), m) })
+		}
+
+		wg.Wait()
+
+		for _, err := range errs {
+			require.NoError(t, err, what)
+		}
+	}
+
+	each("create", func(ctx context.Context, m *machine) error {
+		return unchanged(m, func() error {
+			_, err := m.create(ctx, d)
+
+			return err
+		})
+	})
+	each("initialize", func(ctx context.Context, m *machine) error {
+		return unchanged(m, func() error {
+			_, err := m.initialize(ctx, d)
+
+			return err
+		})
+	})
+
+	listed, err := machines[0].list(t.Context(), d)
+	require.NoError(t, err)
+	require.Len(t, listed, many)
+
+	each("status and delete", func(ctx context.Context, m *machine) error {
+		return unchanged(m, func() error {
+			if _, err := m.status(ctx, d); codeOf(err) != codes.Uninitialized {
+				return fmt.Errorf("the status of a machine without a place is %w", err)
+			}
+
+			return m.remove(ctx, d)
+		})
+	})
+	s.requireNothingLeft(t)
+}
+
+// unchanged fails if the request is another one afterwards.
+func unchanged(m *machine, call func() error) error {
+	machineBefore, classBefore, secretBefore := m.machine.DeepCopy(), m.class.DeepCopy(), m.secret.DeepCopy()
+
+	if err := call(); err != nil {
+		return err
+	}
+
+	if !reflect.DeepEqual(machineBefore, m.machine) || !reflect.DeepEqual(classBefore, m.class) || !reflect.DeepEqual(secretBefore, m.secret) {
+		return fmt.Errorf("the request for %s was changed", m.name())
+	}
+
+	return nil
+}
+
+// TestMachineCreatedAndDeletedAtOnce has one worker create what another deletes. The next orphan pass ends it, if nothing did.
+func TestMachineCreatedAndDeletedAtOnce(t *testing.T) {
+	t.Parallel()
+
+	s, d := newShoot(t), newDriver(settings{grace: time.Minute, wait: time.Second})
+
+	for range 10 {
+		m := s.newMachine("zone-x", ephemeralRoot)
+
+		var wg sync.WaitGroup
+
+		wg.Go(func() { _, _ = m.create(t.Context(), d) }) // Whether it succeeds is up to the order of events.
+		wg.Go(func() { _ = m.remove(t.Context(), d) })
+		wg.Wait()
+
+		require.NoError(t, m.remove(t.Context(), d))
+	}
+
+	s.requireNothingLeft(t)
+}
+
+// TestListIsComplete makes the server give pages of ten, and lays other people's machines among the shoot's.
+func TestListIsComplete(t *testing.T) {
+	t.Parallel()
+
+	pages := 0
+	small := func(next http.RoundTripper) http.RoundTripper {
+		return transport(func(r *http.Request) (*http.Response, error) {
+			if q := r.URL.Query(); q.Get("limit") != "" {
+				pages++
+
+				q.Set("limit", "10")
+				r = r.Clone(r.Context())
+				r.URL.RawQuery = q.Encode()
+			}
+
+			return next.RoundTrip(r)
+		})
+	}
+
+	s, d := newShoot(t), newDriver(settings{grace: time.Minute, wrap: small})
+	m := s.newMachine("zone-a", ephemeralRoot)
+	want := map[string]string{}
+
+	const many = 25
+	for i := range many {
+		name := fmt.Sprintf("%s-%d", s.Name, i)
+		s.haltedVM(t, name, map[string]string{"mcm.gardener.cloud/cluster": s.Namespace, "mcm.gardener.cloud/role": "node"})
+		want["kubevirt://"+name] = name
+	}
+
+	for name, labels := range map[string]map[string]string{
+		"nobodys":     nil,
+		"other-shoot": {"mcm.gardener.cloud/cluster": s.Namespace + "-b", "mcm.gardener.cloud/role": "node"},
+		"other-role":  {"mcm.gardener.cloud/cluster": s.Namespace, "mcm.gardener.cloud/role": "bastion"},
+		"no-role":     {"mcm.gardener.cloud/cluster": s.Namespace},
+	} {
+		s.haltedVM(t, name, labels)
+	}
+
+	listed, err := m.list(t.Context(), d)
+	require.NoError(t, err)
+	require.Equal(t, want, listed)
+	require.Equal(t, 3, pages)
+}
+
+// haltedVM makes a VirtualMachine that nobody starts.
+func (s *shoot) haltedVM(t *testing.T, name string, labels map[string]string) {
+	t.Helper()
+
+	_, err := s.kubevirt.KubevirtV1().VirtualMachines(s.ProviderNamespace).Create(t.Context(), &kubevirtv1.VirtualMachine{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
+		Spec: kubevirtv1.VirtualMachineSpec{
+			RunStrategy: new(kubevirtv1.RunStrategyHalted),
+			Template:    &kubevirtv1.VirtualMachineInstanceTemplateSpec{},
+		},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+}
+
+// TestSidecarStopsInOrder ends the sidecar while it waits for a machine, and starts the next one.
+func TestSidecarStopsInOrder(t *testing.T) {
+	t.Parallel()
+
+	s := newShoot(t)
+	s.annotate(t, "sim.lab/import-latency", "10s")
+
+	manager, err := lab.StartMachineControllerManager(t.Context(), s.Shoot)
+	require.NoError(t, err)
+
+	first, err := lab.StartSidecar(t.Context(), s.Shoot, sidecar)
+	require.NoError(t, err)
+	s.applyExample(t)
+	s.scale(t, "example-worker-z2", 0)
+
+	eventually(t, "a VirtualMachine is there", func(ctx context.Context) (bool, error) {
+		list, err := s.kubevirt.KubevirtV1().VirtualMachines(s.ProviderNamespace).List(ctx, metav1.ListOptions{})
+
+		return err == nil && len(list.Items) > 0, err
+	})
+
+	limited, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+
+	require.NoError(t, first.Signal(syscall.SIGTERM))
+
+	select {
+	case <-first.Exited():
+		require.ErrorContains(t, first.Err(), "exit status 0", "it ends by itself, in order")
+	case <-limited.Done():
+		require.Fail(t, "the sidecar did not end in the time that Gardener gives it")
+	}
+
+	second, err := lab.StartSidecar(t.Context(), s.Shoot, sidecar)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		require.NoError(t, second.Stop(context.WithoutCancel(t.Context())))
+		require.NoError(t, manager.Stop(context.WithoutCancel(t.Context())))
+	})
+
+	s.awaitRunning(t, 2)
+	s.awaitEnd(t)
+}
+
+// TestDeletionOfAnyMachine deletes machines in every state, with as little as there may be left of their classes and Secrets.
+func TestDeletionOfAnyMachine(t *testing.T) {
+	t.Parallel()
+
+	d := newDriver(settings{grace: time.Minute})
+
+	tests := map[string]struct {
+		reason string
+		root   string
+		// template is that of the VirtualMachineInstance.
+		template string
+		// before changes the machine between its creation and its deletion.
+		before func(t *testing.T, s *shoot, m *machine)
+	}{
+		"BrokenSpec": {
+			reason: "only the tags count", root: ephemeralRoot,
+			before: func(_ *testing.T, s *shoot, m *machine) {
+				m.class.ProviderSpec.Raw = fmt.Appendf(nil,
+					`{"tags":{"mcm.gardener.cloud/cluster":%q,"mcm.gardener.cloud/role":"node"},"region":7,"rootVolume":[],"x":null}`, s.Namespace)
+			},
+		},
+		"NoUserData": {
+			reason: "nobody reads it", root: ephemeralRoot,
+			before: func(_ *testing.T, _ *shoot, m *machine) { delete(m.secret.Data, "userData") },
+		},
+		"Importing": {
+			reason: "nothing waits for the end of the import", root: importedRoot,
+			before: func(*testing.T, *shoot, *machine) {},
+		},
+		"Running": {
+			reason: "the guest shuts down", root: ephemeralRoot,
+			before: func(t *testing.T, _ *shoot, m *machine) {
+				t.Helper()
+				m.awaitScheduled(t, d)
+			},
+		},
+		"NeedsItsGracePeriod": {
+			reason: "the wait is longer than the grace period", root: ephemeralRoot,
+			template: `{"metadata":{"annotations":{"sim.lab/fault":"stuck-shutdown"}},"spec":{"terminationGracePeriodSeconds":10}}`,
+			before: func(t *testing.T, _ *shoot, m *machine) {
+				t.Helper()
+				m.awaitScheduled(t, d)
+			},
+		},
+		"DeletedBySomebodyElse": {
+			reason: "it is waited for", root: ephemeralRoot,
+			before: func(t *testing.T, s *shoot, m *machine) {
+				t.Helper()
+				m.awaitScheduled(t, d)
+				require.NoError(t, s.kubevirt.KubevirtV1().VirtualMachines(s.ProviderNamespace).Delete(t.Context(), m.name(), metav1.DeleteOptions{}))
+			},
+		},
+		"GoneAlready": {
+			reason: "its Secrets are left", root: ephemeralRoot,
+			before: func(t *testing.T, s *shoot, m *machine) {
+				t.Helper()
+				require.NoError(t, s.kubevirt.KubevirtV1().VirtualMachines(s.ProviderNamespace).Delete(t.Context(), m.name(), metav1.DeleteOptions{}))
+				eventually(t, "the VirtualMachine is gone", func(ctx context.Context) (bool, error) {
+					vms, err := s.kubevirt.KubevirtV1().VirtualMachines(s.ProviderNamespace).List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + m.name()})
+
+					return err == nil && len(vms.Items) == 0, err
+				})
+			},
+		},
+		"Evicting": {
+			reason: "a drain of its host is under way", root: ephemeralRoot,
+			before: func(t *testing.T, s *shoot, m *machine) {
+				t.Helper()
+				m.awaitScheduled(t, d)
+				patch := []byte(`{"status":{"evacuationNodeName":"provider-a-0"}}`)
+				_, err := s.kubevirt.KubevirtV1().VirtualMachineInstances(s.ProviderNamespace).Patch(t.Context(), m.name(), types.MergePatchType, patch, metav1.PatchOptions{})
+				require.NoError(t, err)
+			},
+		},
+	}
+
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			s := newShoot(t)
+
+			m := s.newMachine("zone-a", tc.root)
+			if tc.template != "" {
+				m.class.ProviderSpec.Raw = layOver(t, m.class.ProviderSpec.Raw, `{"virtualMachineTemplate":{"spec":{"template":`+tc.template+`}}}`)
+			}
+
+			_, err := m.create(t.Context(), d)
+			require.NoError(t, err)
+			tc.before(t, s, m)
+			requireDeleted(t, m, d)
+			s.requireNothingLeft(t)
+		})
+	}
+}
+
+// requireDeleted requires one call to suffice: any error would show the Machine as failed.
+func requireDeleted(t *testing.T, m *machine, d driver.Driver) {
+	t.Helper()
+
+	require.NoError(t, m.remove(t.Context(), d))
+
+	_, err := m.status(t.Context(), d)
+	require.Equal(t, codes.NotFound, codeOf(err))
+}
+
+// TestPredecessorsMachine lists and deletes a VirtualMachine of the driver's predecessor, with its Secret.
+func TestPredecessorsMachine(t *testing.T) {
+	t.Parallel()
+
+	s, d := newShoot(t), newDriver(settings{grace: time.Minute})
+	m := s.newMachine("zone-a", ephemeralRoot)
+	s.haltedVM(t, m.name(), map[string]string{
+		"mcm.gardener.cloud/cluster": s.Namespace, "mcm.gardener.cloud/role": "node", "mcm.gardener.cloud/machineclass": "old",
+		"kubevirt.io/vm": m.name(),
+	})
+
+	listed, err := m.list(t.Context(), d)
+	require.NoError(t, err)
+	require.Equal(t, map[string]string{"kubevirt://" + m.name(): m.name()}, listed)
+	requireDeleted(t, m, d)
+	s.requireNothingLeft(t)
+}

@@ -1,0 +1,180 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/machinecodes/codes"
+	"github.com/stretchr/testify/require"
+)
+
+// replay does with one machine what machine-controller-manager does, in its order and with its rules for codes, but without its
+// waits of 3 and 10 minutes (pkg/util/provider/machinecontroller/machine.go and machine_util.go). A process that died is followed
+// by the next one, which knows what was persisted and nothing else.
+type replay struct {
+	*machine
+
+	saboteur *saboteur
+	settings settings
+	driver   driver.Driver
+
+	// created counts the calls of CreateMachine. Each has user data of its own, as bootstrap tokens are replaced.
+	created int
+	// codes are those that machine-controller-manager would have seen.
+	codes []string
+}
+
+func newReplay(m *machine, s *saboteur, settings settings) *replay {
+	settings.wrap = s.wrap
+	r := &replay{machine: m, saboteur: s, settings: settings}
+	r.driver = newDriver(r.settings)
+
+	return r
+}
+
+// call runs one method of the driver. A process that dies in it leaves no result behind.
+func (r *replay) call(ctx context.Context, method string, do func(context.Context) error) (code codes.Code, died bool) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+
+	r.saboteur.during(method, cancel)
+
+	err := do(ctx)
+
+	if r.saboteur.revive() {
+		r.driver = newDriver(r.settings)
+
+		return codes.Unknown, true
+	}
+
+	if code := codeOf(err); code != codes.OK {
+		r.codes = append(r.codes, fmt.Sprintf("%s: %s", method, code))
+	}
+
+	return codeOf(err), false
+}
+
+// create repeats the creation pass until the machine is there. It gives up after many passes.
+func (r *replay) create(t *testing.T) {
+	t.Helper()
+
+	const passes = 100
+	for range passes {
+		if r.creationPass(t) {
+			return
+		}
+	}
+
+	require.Fail(t, "machine-controller-manager's passes do not end", "codes: %v", r.codes)
+}
+
+// creationPass says whether the machine is there.
+func (r *replay) creationPass(t *testing.T) bool {
+	t.Helper()
+
+	code, _ := r.call(t.Context(), "GetMachineStatus", func(ctx context.Context) error {
+		_, err := r.status(ctx, r.driver)
+
+		return err
+	})
+
+	switch code {
+	case codes.OK:
+		require.NotEmpty(t, r.machine.machine.Spec.ProviderID, "an adopted machine without a provider ID is never updated")
+
+		return true
+	case codes.NotFound:
+		require.Empty(t, r.machine.machine.Spec.ProviderID, "machine-controller-manager would never create the machine again")
+		r.createPass(t)
+	case codes.Uninitialized:
+		// With the response that comes along, machine-controller-manager persists the provider ID.
+		r.persist()
+		r.initializePass(t)
+	default:
+	}
+
+	return false
+}
+
+func (r *replay) createPass(t *testing.T) {
+	t.Helper()
+
+	r.created++
+	r.secret.Data["userData"] = r.userData()
+
+	code, died := r.call(t.Context(), "CreateMachine", func(ctx context.Context) error {
+		_, err := r.machine.create(ctx, r.driver)
+
+		return err
+	})
+	if died || code != codes.OK {
+		return
+	}
+
+	r.persist()
+	r.initializePass(t)
+}
+
+func (r *replay) initializePass(t *testing.T) {
+	t.Helper()
+
+	r.call(t.Context(), "InitializeMachine", func(ctx context.Context) error {
+		_, err := r.initialize(ctx, r.driver)
+
+		return err
+	})
+}
+
+func (r *replay) persist() {
+	changed := r.machine.machine.DeepCopy() // The old one may still be in the driver's hands.
+	changed.Spec.ProviderID = "kubevirt://" + changed.Name
+	r.machine.machine = changed
+}
+
+func (r *replay) userData() []byte {
+	return fmt.Appendf(nil, "#cloud-config\n# bootstrap token %d\n", r.created)
+}
+
+// remove repeats DeleteMachine until it succeeds, or finds nothing.
+func (r *replay) remove(t *testing.T) {
+	t.Helper()
+
+	const passes = 100
+	for range passes {
+		code, died := r.call(t.Context(), "DeleteMachine", func(ctx context.Context) error {
+			return r.machine.remove(ctx, r.driver)
+		})
+		if !died && (code == codes.OK || code == codes.NotFound) {
+			return
+		}
+	}
+
+	require.Fail(t, "machine-controller-manager's passes do not end", "codes: %v", r.codes)
+}
+
+// list asks for the machines until there is an answer.
+func (r *replay) list(t *testing.T) map[string]string {
+	t.Helper()
+
+	var listed map[string]string
+
+	const passes = 20
+	for range passes {
+		code, died := r.call(t.Context(), "ListMachines", func(ctx context.Context) error {
+			var err error
+
+			listed, err = r.machine.list(ctx, r.driver)
+
+			return err
+		})
+		if !died && code == codes.OK {
+			return listed
+		}
+	}
+
+	require.Fail(t, "ListMachines does not succeed", "codes: %v", r.codes)
+
+	return nil
+}
