@@ -61,6 +61,7 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return fmt.Errorf("read kubeconfig: %w", err)
 	}
+	config.QPS, config.Burst = 200, 400
 	reader, err := newReader(config)
 	if err != nil {
 		return err

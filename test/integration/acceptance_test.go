@@ -1,0 +1,382 @@
+package integration
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/ptr"
+	kubevirtv1 "kubevirt.io/api/core/v1"
+	instancetypev1beta1 "kubevirt.io/api/instancetype/v1beta1"
+	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1/validation"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/render"
+)
+
+// TestAcceptance shows that what the driver accepts, KubeVirt and CDI accept too: also what they judge only after KubeVirt has
+// accepted the VirtualMachine, when their refusal reaches nobody. ACCEPTANCE_SPECS and ACCEPTANCE_SEED choose how many random
+// specs there are, and which.
+func TestAcceptance(t *testing.T) {
+	t.Parallel()
+
+	s := newShoot(t)
+	s.makeInstancetype(t)
+
+	count, seed := setting(t, "ACCEPTANCE_SPECS", 400), setting(t, "ACCEPTANCE_SEED", 1)
+	specs := make([][]byte, count)
+	covered := map[string]bool{}
+
+	for i := range specs {
+		// Each feature is the first one in turn, so that none is left to chance.
+		spec, used := generate(t, rand.New(rand.NewPCG(seed, uint64(i))), features[i%len(features)])
+		specs[i] = encode(t, spec)
+
+		for _, name := range used {
+			covered[name] = true
+		}
+	}
+
+	refused := s.judgeAll(t, specs)
+	for _, i := range slices.Sorted(maps.Keys(refused)) {
+		t.Errorf("seed %d, spec %d: %v\n%s", seed, i, refused[i], asYAML(t, specs[i]))
+	}
+
+	t.Logf("seed %d: %d of %d specs accepted, with %d of %d features", seed, len(specs)-len(refused), len(specs), len(covered), len(features))
+}
+
+// TestNewerFieldsAreRefused shows that a KubeVirt that does not know a field refuses the machine, and names the field. Dropped in
+// silence, the machine would be another than asked for.
+func TestNewerFieldsAreRefused(t *testing.T) {
+	t.Parallel()
+
+	s := newShoot(t)
+
+	for i, newer := range newerFeatures {
+		t.Run(path.Base(newer.name), func(t *testing.T) {
+			t.Parallel()
+
+			spec, _ := generate(t, rand.New(rand.NewPCG(1, uint64(i))), newer)
+			in := s.input("pool-z1-5f4d8-abcde", encode(t, spec))
+			require.Empty(t, in.faults, "the driver knows the field")
+
+			err := s.createVM(t.Context(), in)
+			require.ErrorContains(t, err, "unknown field")
+			require.ErrorContains(t, err, path.Base(newer.name))
+		})
+	}
+}
+
+func setting(t *testing.T, name string, byDefault uint64) uint64 {
+	t.Helper()
+
+	text := os.Getenv(name)
+	if text == "" {
+		return byDefault
+	}
+
+	value, err := strconv.ParseUint(text, 10, 32)
+	require.NoError(t, err, name)
+
+	return value
+}
+
+func encode(t *testing.T, spec tree) []byte {
+	t.Helper()
+
+	raw, err := json.Marshal(spec)
+	require.NoError(t, err)
+
+	return raw
+}
+
+func asYAML(t *testing.T, raw []byte) string {
+	t.Helper()
+
+	text, err := yaml.JSONToYAML(raw)
+	require.NoError(t, err)
+
+	return string(text)
+}
+
+// judgeAll returns why specs are refused, by their index.
+func (s *shoot) judgeAll(t *testing.T, specs [][]byte) map[int]error {
+	t.Helper()
+
+	var (
+		mutex   sync.Mutex
+		refused = map[int]error{}
+	)
+
+	const workers = 8
+
+	workqueue.ParallelizeUntil(t.Context(), workers, len(specs), func(i int) {
+		if err := s.judge(t.Context(), specs[i]); err != nil {
+			mutex.Lock()
+			defer mutex.Unlock()
+
+			refused[i] = err
+		}
+	})
+	require.NoError(t, t.Context().Err())
+
+	return refused
+}
+
+// judge asks everybody who has a say about a machine, in the order in which they have it.
+func (s *shoot) judge(ctx context.Context, raw []byte) error {
+	in := s.input("pool-z1-5f4d8-abcde", raw)
+	if err := in.faults.ToAggregate(); err != nil {
+		return fmt.Errorf("the driver refuses it: %w", err)
+	}
+
+	for _, secret := range render.Secrets(in.machine, s.ProviderNamespace) {
+		if _, err := s.kube.CoreV1().Secrets(s.ProviderNamespace).Create(ctx, secret, dryRun()); err != nil {
+			return fmt.Errorf("the Secret is refused: %w", err)
+		}
+	}
+
+	if err := s.createVM(ctx, in); err != nil {
+		return fmt.Errorf("KubeVirt refuses it: %w", err)
+	}
+
+	return s.judgeLater(ctx, in)
+}
+
+// judged is a spec on its way to KubeVirt.
+type judged struct {
+	faults  field.ErrorList
+	machine *spi.CreateMachineInput
+	vm      *kubevirtv1.VirtualMachine
+}
+
+// input does what the driver does before it sends anything. A spec that cannot be rendered has that as a fault.
+func (s *shoot) input(name string, raw []byte) judged {
+	_, faults := validation.Decode(raw, validation.Options{Template: validation.TemplateSafe})
+
+	// The negative cases are rendered in spite of their faults.
+	spec, _ := v1alpha1.Decode(raw, field.NewPath("providerSpec"))
+	in := judged{faults: faults, machine: &spi.CreateMachineInput{
+		Name: name, UID: types.UID("0a1b2c3d-0000-4000-8000-000000000000"), Deployment: "pool-z1", WorkerPool: "pool",
+		Architecture: "amd64", UserData: []byte("#cloud-config\n"), Spec: spec,
+	}}
+
+	vm, err := render.VirtualMachine(in.machine, s.ProviderNamespace)
+	if err != nil {
+		in.faults = append(in.faults, field.InternalError(field.NewPath("providerSpec"), err))
+	}
+
+	in.vm = vm
+
+	return in
+}
+
+func dryRun() metav1.CreateOptions {
+	return metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict}
+}
+
+func (s *shoot) createVM(ctx context.Context, in judged) error {
+	_, err := s.kubevirt.KubevirtV1().VirtualMachines(s.ProviderNamespace).Create(ctx, in.vm, dryRun())
+
+	return err
+}
+
+// judgeLater creates what virt-controller creates when KubeVirt has accepted the VirtualMachine.
+func (s *shoot) judgeLater(ctx context.Context, in judged) error {
+	for i := range in.vm.Spec.DataVolumeTemplates {
+		volume := s.dataVolumeOf(&in.vm.Spec.DataVolumeTemplates[i])
+		if _, err := s.cdi.CdiV1beta1().DataVolumes(s.ProviderNamespace).Create(ctx, volume, dryRun()); err != nil {
+			return fmt.Errorf("CDI refuses it: %w", err)
+		}
+	}
+
+	// An instancetype is merged into the instance first, which only virt-controller can do.
+	if in.vm.Spec.Instancetype != nil {
+		return nil
+	}
+
+	instance := &kubevirtv1.VirtualMachineInstance{ObjectMeta: *in.vm.Spec.Template.ObjectMeta.DeepCopy(), Spec: in.vm.Spec.Template.Spec}
+	instance.Name = in.vm.Name
+
+	if _, err := s.kubevirt.KubevirtV1().VirtualMachineInstances(s.ProviderNamespace).Create(ctx, instance, dryRun()); err != nil {
+		return fmt.Errorf("KubeVirt refuses the instance: %w", err)
+	}
+
+	return nil
+}
+
+// dataVolumeOf does what virt-controller does: it fills in the namespace of what is cloned, and puts what a DataSource stands for
+// in its place.
+func (s *shoot) dataVolumeOf(template *kubevirtv1.DataVolumeTemplateSpec) *cdiv1beta1.DataVolume {
+	volume := &cdiv1beta1.DataVolume{ObjectMeta: *template.ObjectMeta.DeepCopy(), Spec: *template.Spec.DeepCopy()}
+
+	if ref := volume.Spec.SourceRef; ref != nil && ref.Kind == cdiv1beta1.DataVolumeDataSource && ref.Name != "" {
+		volume.Spec.SourceRef = nil
+		volume.Spec.Source = &cdiv1beta1.DataVolumeSource{PVC: &cdiv1beta1.DataVolumeSourcePVC{
+			Namespace: ptr.Deref(ref.Namespace, ""), Name: "image",
+		}}
+	}
+
+	if source := volume.Spec.Source; source != nil && source.PVC != nil && source.PVC.Namespace == "" {
+		source.PVC.Namespace = s.ProviderNamespace
+	}
+
+	if source := volume.Spec.Source; source != nil && source.Snapshot != nil && source.Snapshot.Namespace == "" {
+		source.Snapshot.Namespace = s.ProviderNamespace
+	}
+
+	return volume
+}
+
+// makeInstancetype makes what some specs refer to. Others refer to what is missing, which KubeVirt accepts too.
+func (s *shoot) makeInstancetype(t *testing.T) {
+	t.Helper()
+
+	instancetypes := s.kubevirt.InstancetypeV1beta1()
+
+	_, err := instancetypes.VirtualMachineInstancetypes(s.ProviderNamespace).Create(t.Context(), &instancetypev1beta1.VirtualMachineInstancetype{
+		ObjectMeta: metav1.ObjectMeta{Name: "worker"},
+		Spec: instancetypev1beta1.VirtualMachineInstancetypeSpec{
+			CPU:    instancetypev1beta1.CPUInstancetype{Guest: 2},
+			Memory: instancetypev1beta1.MemoryInstancetype{Guest: resource.MustParse("4Gi")},
+		},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+
+	_, err = instancetypes.VirtualMachinePreferences(s.ProviderNamespace).Create(t.Context(), &instancetypev1beta1.VirtualMachinePreference{
+		ObjectMeta: metav1.ObjectMeta{Name: "worker"},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+}
+
+// TestAsynchronousFailuresAreRefused shows, for rules of the driver's own, that they are needed: KubeVirt accepts the VirtualMachine,
+// and then fails on it for ever.
+func TestAsynchronousFailuresAreRefused(t *testing.T) {
+	t.Parallel()
+
+	const (
+		container = `rootVolume: {containerDisk: {image: registry.example.com/worker}}`
+		clone     = `rootVolume: {source: {pvc: {name: image}}, storage: {}}`
+		sized     = `storage: {resources: {requests: {storage: 1Gi}}}`
+		template  = "virtualMachineTemplate.spec.template.spec."
+	)
+
+	tests := map[string]struct {
+		root string
+		yaml string
+		// path is the field that the driver names.
+		path string
+		// says is a part of what the provider says about it later. Empty: it says nothing, the machine just never runs.
+		says string
+	}{
+		"no memory":            {container, `memory: null`, "memory.guest", "no memory requested"},
+		"memory without unit":  {container, `memory: {guest: "8"}`, "memory.guest", ""},
+		"image":                {`rootVolume: {containerDisk: {image: " worker"}}`, `{}`, "rootVolume.containerDisk.image", "whitespace"},
+		"two kinds of hyperv":  {container, instance(`domain: {features: {hyperv: {relaxed: {}}, hypervPassthrough: {enabled: true}}}`), template + "domain.features.hypervPassthrough", "HypervPassthrough"},
+		"hyperv without need":  {container, instance(`domain: {features: {hyperv: {synic: {}, vpindex: {enabled: false}}}}`), template + "domain.features.hyperv.synic", "which was disabled"},
+		"watchdog of s390x":    {container, instance(`domain: {devices: {watchdog: {name: a, diag288: {action: reset}}}}`), template + "domain.devices.watchdog.diag288", "only supports I6300ESB"},
+		"CPU model":            {container, `cpu: {model: "no model"}`, "cpu.model", "cpu-model.node.kubevirt.io"},
+		"CPU feature":          {container, `cpu: {features: [{name: ""}]}`, "cpu.features[0].name", "cpu-feature.node.kubevirt.io"},
+		"resource":             {container, `resources: {requests: {gpu: 1}}`, "resources.requests[gpu]", "fully qualified"},
+		"shared device":        {container, `resources: {requests: {example.com/gpu: 1}}`, "resources.requests[example.com/gpu]", "Limit must be set"},
+		"half a device":        {container, `resources: {limits: {example.com/gpu: 500m}}`, "resources.limits[example.com/gpu]", "must be an integer"},
+		"request over limit":   {container, `resources: {requests: {ephemeral-storage: 3Gi}, limits: {ephemeral-storage: 2Gi}}`, "resources.requests[ephemeral-storage]", "less than or equal"},
+		"GPU":                  {container, instance(`domain: {devices: {gpus: [{name: a, deviceName: gpu}]}}`), template + "domain.devices.gpus[0].deviceName", "fully qualified"},
+		"probe's port":         {container, instance(`readinessProbe: {tcpSocket: {port: 0}}`), template + "readinessProbe.tcpSocket.port", "between 1 and 65535"},
+		"probe's port's name":  {container, instance(`readinessProbe: {tcpSocket: {port: ssh}}`), template + "readinessProbe.tcpSocket.port", ""},
+		"probe's threshold":    {container, instance(`livenessProbe: {tcpSocket: {port: 22}, successThreshold: 3}`), template + "livenessProbe.successThreshold", "must be 1"},
+		"probe's command":      {container, instance(`livenessProbe: {exec: {}}`), template + "livenessProbe.exec.command", "Required value"},
+		"probe's header":       {container, instance(`readinessProbe: {httpGet: {port: 80, httpHeaders: [{name: "a b", value: c}]}}`), template + "readinessProbe.httpGet.httpHeaders[0].name", "HTTP header"},
+		"credentials":          {container, instance(`accessCredentials: [{userPassword: {source: {secret: {secretName: a.b}}, propagationMethod: {qemuGuestAgent: {}}}}]`), template + "accessCredentials[0].userPassword.source.secret.secretName", "must not contain dots"},
+		"label":                {container, `virtualMachineTemplate: {spec: {template: {metadata: {labels: {a b: c}}}}}`, "virtualMachineTemplate.spec.template.metadata.labels", "Invalid value"},
+		"toleration":           {container, instance(`tolerations: [{operator: Equal}]`), template + "tolerations[0].operator", "Invalid value"},
+		"priority":             {container, instance(`priorityClassName: A b`), template + "priorityClassName", "Class"},
+		"volume strategy":      {container, `virtualMachineTemplate: {spec: {updateVolumesStrategy: Copy}}`, "virtualMachineTemplate.spec.updateVolumesStrategy", "not recognized"},
+		"instancetype's kind":  {container, `{memory: null, virtualMachineTemplate: {spec: {instancetype: {kind: Type, name: worker}}}}`, "virtualMachineTemplate.spec.instancetype.kind", "unexpected kind"},
+		"pod network":          {container, `networks: [{pod: {vmNetworkCIDR: 10.0.0.0}, masquerade: {}}]`, "networks[0].pod.vmNetworkCIDR", ""},
+		"functions of no card": {container, `networks: [{pod: {}, sriov: {}}]`, "networks[0].sriov", ""},
+		"network's namespace":  {container, `networks: [{name: a.b/c}]`, "networks[0].name", "failed to locate network attachment definition"},
+		"claim's name":         {container, existing("a", `persistentVolumeClaim: {claimName: A}`), "additionalVolumes[0].volumeSource.persistentVolumeClaim.claimName", "does not exist"},
+		"config map's name":    {container, existing("a", `configMap: {name: A}`), "additionalVolumes[0].volumeSource.configMap.name", ""},
+		"no size":              {`rootVolume: {source: {http: {url: "https://h/i"}}, storage: {}}`, `{}`, "rootVolume.storage.resources.requests[storage]", "size is missing"},
+		"tiny":                 {`rootVolume: {source: {pvc: {name: image}}, storage: {resources: {requests: {storage: 1Ki}}}}`, `{}`, "rootVolume.storage.resources.requests[storage]", "at least 1MiB"},
+		"access mode":          {`rootVolume: {source: {pvc: {name: image}}, pvc: {resources: {requests: {storage: 1Gi}}}}`, `{}`, "rootVolume.pvc.accessModes", "access mode is required"},
+		"URL":                  {`rootVolume: {source: {http: {url: "s3://b/i"}}, ` + sized + `}`, `{}`, "rootVolume.source.http.url", "URL scheme"},
+		"registry":             {`rootVolume: {source: {registry: {url: "registry.example.com/worker"}}, ` + sized + `}`, `{}`, "rootVolume.source.registry.url", "URL scheme"},
+		"image stream":         {`rootVolume: {source: {registry: {imageStream: a}}, ` + sized + `}`, `{}`, "rootVolume.source.registry.pullMethod", "node pull"},
+		"imageio":              {`rootVolume: {source: {imageio: {url: "https://h", diskId: d, secretRef: s}}, ` + sized + `}`, `{}`, "rootVolume.source.imageio.certConfigMap", "CertConfigMap"},
+		"vddk":                 {`rootVolume: {source: {vddk: {url: "https://h", uuid: u, backingFile: f, secretRef: s}}, ` + sized + `}`, `{}`, "rootVolume.source.vddk.thumbprint", "VDDK is not valid"},
+		"DataSource":           {`rootVolume: {sourceRef: {kind: Image, name: a}, storage: {}}`, `{}`, "rootVolume.sourceRef.kind", "sourceRef"},
+		"archive":              {`rootVolume: {source: {registry: {url: "docker://h/i"}}, contentType: archive, ` + sized + `}`, `{}`, "rootVolume.contentType", "ContentType"},
+		"empty disk":           {`rootVolume: {source: {blank: {}}, ` + sized + `}`, `{}`, "rootVolume.source.blank", ""},
+		"upload":               {`rootVolume: {source: {upload: {}}, ` + sized + `}`, `{}`, "rootVolume.source.upload", ""},
+		"annotation": {
+			clone, `rootVolume: {annotations: {cdi.kubevirt.io/storage.bind.immediate.requested: "true"}}`,
+			"rootVolume.annotations[cdi.kubevirt.io/storage.bind.immediate.requested]", "",
+		},
+	}
+
+	s := newShoot(t)
+	s.makeInstancetype(t)
+
+	names := slices.Sorted(maps.Keys(tests))
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			spec := tree{}
+			for _, part := range []string{baseSpec, `memory: {guest: 1Gi}`, tc.root, tc.yaml} {
+				merge(spec, read(t, rand.New(rand.NewPCG(1, 1)), part))
+			}
+
+			in := s.input(fmt.Sprintf("pool-%d", slices.Index(names, name)), encode(t, spec))
+			require.Len(t, in.faults, 1)
+			require.Equal(t, "providerSpec."+tc.path, in.faults[0].Field)
+
+			_, err := s.kubevirt.KubevirtV1().VirtualMachines(s.ProviderNamespace).Create(t.Context(), in.vm, metav1.CreateOptions{})
+			require.NoError(t, err, "what KubeVirt refuses at once needs no rule of ours")
+
+			if tc.says != "" {
+				s.awaitComplaint(t, in.vm.Name, tc.says)
+			}
+		})
+	}
+}
+
+// awaitComplaint waits until a VirtualMachine's status says why it does not start.
+func (s *shoot) awaitComplaint(t *testing.T, name, says string) {
+	t.Helper()
+
+	eventually(t, fmt.Sprintf("%s says %q", name, says), func(ctx context.Context) (bool, error) {
+		vm, err := s.kubevirt.KubevirtV1().VirtualMachines(s.ProviderNamespace).Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return false, err
+		}
+
+		for _, condition := range vm.Status.Conditions {
+			if strings.Contains(condition.Message, says) {
+				return true, nil
+			}
+		}
+
+		return false, nil
+	})
+}
