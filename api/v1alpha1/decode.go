@@ -18,10 +18,19 @@ func Decode(raw []byte, root *field.Path) (*ProviderSpec, field.ErrorList) {
 	}
 
 	spec := &ProviderSpec{}
-	faults := DecodeStrict(raw, root, spec)
 
-	if len(faults) > 0 && faults[0].Field == root.String() {
+	pruned, faults := decodeStrict(raw, root, spec)
+	if pruned == nil {
 		return nil, faults
+	}
+
+	if fields, ok := pruned.(map[string]any); ok && spec.VirtualMachineTemplate != nil {
+		given, err := json.Marshal(fields["virtualMachineTemplate"])
+		if err != nil {
+			return nil, append(faults, field.InternalError(root.Child("virtualMachineTemplate"), err))
+		}
+
+		spec.VirtualMachineTemplate.given = given
 	}
 
 	return spec, faults
@@ -31,16 +40,23 @@ func Decode(raw []byte, root *field.Path) (*ProviderSpec, field.ErrorList) {
 // are faults, and all of them are named at once, with their paths under root. Everything else is decoded. A fault of root itself
 // means that nothing is.
 func DecodeStrict(raw []byte, root *field.Path, into any) field.ErrorList {
+	_, faults := decodeStrict(raw, root, into)
+
+	return faults
+}
+
+// decodeStrict also returns what it has decoded, as a tree; nil if that is nothing.
+func decodeStrict(raw []byte, root *field.Path, into any) (any, field.ErrorList) {
 	value, faults, err := tree(raw, root)
 	if err != nil {
-		return field.ErrorList{field.TypeInvalid(root, field.OmitValueType{}, "must be JSON: "+err.Error())}
+		return nil, field.ErrorList{field.TypeInvalid(root, field.OmitValueType{}, "must be JSON: "+err.Error())}
 	}
 
 	p := &pruner{faults: faults}
 
 	pruned := p.prune(root, value, reflect.TypeOf(into))
 	if pruned == nil {
-		return p.faults
+		return nil, p.faults
 	}
 
 	rest, err := json.Marshal(pruned)
@@ -55,7 +71,7 @@ func DecodeStrict(raw []byte, root *field.Path, into any) field.ErrorList {
 		p.faults = append(p.faults, field.InternalError(root, err))
 	}
 
-	return p.faults
+	return pruned, p.faults
 }
 
 // DecodeTags reads the tags of a ProviderSpec and nothing else. It is lenient, since deleting and listing machines must not

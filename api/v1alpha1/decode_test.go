@@ -57,6 +57,17 @@ func TestDecode(t *testing.T) {
 				"providerSpec.memory.guest", "providerSpec.rootVolume.storage.resources.requests[storage]",
 			},
 		},
+		"DisguisedExponent": {
+			reason: "other spaces are spaces to the parser too", raw: "{\"memory\":{\"guest\":\"\u00a01e99999999\"}}", wantErrs: []string{"providerSpec.memory.guest"},
+		},
+		"LongNumber": {
+			reason: "so does a number without end", raw: `{"memory":{"guest":` + strings.Repeat("9", 100_000) + `}}`,
+			wantErrs: []string{"providerSpec.memory.guest"},
+		},
+		"NullInMap": {
+			reason: "an entry has a value", raw: `{"tags":{"a":null},"resources":{"limits":{"cpu":null}}}`,
+			wantErrs: []string{"providerSpec.tags[a]", "providerSpec.resources.limits[cpu]"},
+		},
 		"ExponentInTag": {reason: "a tag is no quantity", raw: `{"tags":{"commit":"1e12345"},"rootVolume":{}}`},
 		"WrongTypes": {
 			reason: "all of them are named, with the index in lists",
@@ -157,6 +168,8 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`null`))
 	f.Add([]byte(`{"memory":{"guest":1e999}}`))
 	f.Add([]byte(`{"memory":{"guest":"1e-999999999"}}`))
+	f.Add([]byte("{\"memory\":{\"guest\":\"\u00a01e99999999\"}}"))
+	f.Add([]byte(`{"virtualMachineTemplate":{"spec":{"template":{"spec":{"domain":{"cpu":{"features":[{"name":"a"}]}}}}}}}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		spec, errs := v1alpha1.Decode(raw, field.NewPath("providerSpec"))
 		require.False(t, spec == nil && len(errs) == 0, "either a spec or an error")

@@ -11,6 +11,7 @@ import (
 
 	"github.com/agext/levenshtein"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -21,11 +22,11 @@ type pruner struct {
 	faults field.ErrorList
 }
 
-// maxFaults bounds what is said, and the work on it: a file of another kind has a fault in every line.
-const maxFaults = 100
+// MaxFaults bounds what is said about a spec, and the work on it: a file of another kind has a fault in every line.
+const MaxFaults = 100
 
 func (p *pruner) fault(err *field.Error) {
-	if len(p.faults) < maxFaults {
+	if len(p.faults) < MaxFaults {
 		p.faults = append(p.faults, err)
 	}
 }
@@ -72,7 +73,7 @@ func (p *pruner) object(path *field.Path, value any, t reflect.Type) any {
 			p.unknown(path, key, object, known, pruned)
 		}
 
-		if len(p.faults) >= maxFaults {
+		if len(p.faults) >= MaxFaults {
 			break
 		}
 	}
@@ -88,6 +89,12 @@ func (p *pruner) dictionary(path *field.Path, value any, t reflect.Type) any {
 
 	pruned := make(map[string]any, len(object))
 	for _, key := range slices.Sorted(maps.Keys(object)) {
+		if object[key] == nil { // An entry without a value is neither there nor absent.
+			p.wrongType(path.Key(key), t.Elem())
+
+			continue
+		}
+
 		keep(pruned, key, p.prune(path.Key(key), object[key], t.Elem()))
 	}
 
@@ -110,10 +117,8 @@ func (p *pruner) list(path *field.Path, value any, t reflect.Type) any {
 
 // leaf has the type itself judge a value.
 func (p *pruner) leaf(path *field.Path, value any, t reflect.Type) any {
-	if t == quantityType && hugeExponent.MatchString(fmt.Sprint(value)) {
-		p.fault(field.Forbidden(path, "write the quantity with an exponent of at most three digits, or a suffix"))
-
-		return nil
+	if t == quantityType && !quantity.MatchString(fmt.Sprint(value)) {
+		return p.wrongType(path, t)
 	}
 
 	raw, err := json.Marshal(value)
@@ -141,8 +146,8 @@ var (
 	quantityType    = reflect.TypeFor[resource.Quantity]()
 	unmarshalerType = reflect.TypeFor[json.Unmarshaler]()
 
-	// hugeExponent matches what a quantity may not be: parsing it would take hours, see resource.ParseQuantity.
-	hugeExponent = regexp.MustCompile(`^\s*[+-]?[0-9.]+[eE][+-]?[0-9]{4,}`)
+	// quantity matches what is tried as a quantity. With a longer number or exponent, resource.ParseQuantity would take hours.
+	quantity = regexp.MustCompile(`^[+-]?[0-9.]{1,40}([eE][+-]?[0-9]{1,3}|[numkKMGTPE]i?)?$`)
 )
 
 // opaque says whether a type alone knows its JSON. KubeVirt's types that decode themselves are ordinary objects: they only
@@ -223,8 +228,11 @@ func describe(t reflect.Type) string {
 	case reflect.Map:
 		return "an object"
 	case reflect.Struct:
-		if t == quantityType {
+		switch t {
+		case quantityType:
 			return `a quantity, for example "8Gi"`
+		case reflect.TypeFor[intstr.IntOrString]():
+			return "a whole number or a string"
 		}
 
 		return "an object"

@@ -1,6 +1,10 @@
 package v1alpha1
 
-import kubevirtv1 "kubevirt.io/api/core/v1"
+import (
+	"encoding/json"
+
+	kubevirtv1 "kubevirt.io/api/core/v1"
+)
 
 // VirtualMachineTemplate is a partial KubeVirt VirtualMachine. It is merged over what the driver and the other fields of the
 // ProviderSpec set: objects merge, lists whose entries have a name merge by name, other lists replace. What the driver owns
@@ -10,6 +14,18 @@ type VirtualMachineTemplate struct {
 	Metadata ObjectMeta `json:"metadata,omitempty"`
 	// Spec is that of the VirtualMachine.
 	Spec VirtualMachineTemplateSpec `json:"spec,omitempty"`
+
+	given json.RawMessage
+}
+
+// Given returns the template as it was given, in JSON. Other than the fields, it tells what is set to zero, false or nothing from
+// what is not set.
+func (t *VirtualMachineTemplate) Given() ([]byte, error) {
+	if t.given != nil {
+		return t.given, nil
+	}
+
+	return json.Marshal(t)
 }
 
 // ObjectMeta is what may be given of an object's metadata.

@@ -49,7 +49,12 @@ func run() error {
 		return err
 	}
 
-	driver := plugin(server, own)
+	events, err := eventRecorder(server)
+	if err != nil {
+		return err
+	}
+
+	driver := plugin(server, own, events)
 	go stopOnSignal(driver)
 
 	return app.Run(server, driver)
@@ -78,12 +83,13 @@ func stop(ctx context.Context, driver *kubevirt.MachinePlugin) {
 	driver.Stop(ctx)
 }
 
-func plugin(server *mcmoptions.MCServer, own *options) *kubevirt.MachinePlugin {
+func plugin(server *mcmoptions.MCServer, own *options, events kubevirt.EventRecorder) *kubevirt.MachinePlugin {
 	clients := kubeconfig.NewCache(kubeconfig.Options{QPS: own.providerQPS, Burst: own.providerBurst})
 
 	return kubevirt.New(providercluster.New(own.provider(server, clients)), kubevirt.Options{
 		CreationTimeout: server.SafetyOptions.MachineCreationTimeout.Duration,
 		CSIDriverName:   own.csiDriverName,
 		Allowed:         own.allowed(),
+		Events:          events,
 	})
 }

@@ -2,6 +2,7 @@ package kubevirt
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -50,6 +51,10 @@ func DecodeCreateMachine(req *driver.CreateMachineRequest, allowed apivalidation
 		return nil, err
 	}
 
+	if err := decodeLabels(req); err != nil {
+		return nil, err
+	}
+
 	userData := req.Secret.Data[apiv1alpha1.SecretKeyUserData]
 	if len(userData) == 0 {
 		return nil, invalid("the MachineClass's Secret lacks the key %s", apiv1alpha1.SecretKeyUserData)
@@ -70,6 +75,27 @@ func DecodeCreateMachine(req *driver.CreateMachineRequest, allowed apivalidation
 		UserData:     userData,
 		Spec:         spec,
 	}, nil
+}
+
+// architectures are those that KubeVirt knows. A machine of another would wait for ever for a host.
+var architectures = []string{"", "amd64", "arm64", "s390x"}
+
+// decodeLabels judges what becomes labels of the machine's objects, or chooses its host, without being part of the ProviderSpec.
+func decodeLabels(req *driver.CreateMachineRequest) error {
+	pool := req.Machine.Spec.NodeTemplateSpec.Labels[apiv1alpha1.LabelWorkerPool]
+	if msgs := validation.IsValidLabelValue(pool); len(msgs) > 0 {
+		return invalid("label %s in the nodeTemplate of Machine %s: %s", apiv1alpha1.LabelWorkerPool, req.Machine.Name, msgs[0])
+	}
+
+	if msgs := validation.IsValidLabelValue(req.Machine.Labels[labelMachineDeployment]); len(msgs) > 0 {
+		return invalid("label %s of Machine %s: %s", labelMachineDeployment, req.Machine.Name, msgs[0])
+	}
+
+	if arch := architecture(req.MachineClass); !slices.Contains(architectures, arch) {
+		return invalid("nodeTemplate.architecture of MachineClass %s: %q is none of amd64, arm64 and s390x", req.MachineClass.Name, arch)
+	}
+
+	return nil
 }
 
 // target is what a call on an existing machine needs.
@@ -193,6 +219,7 @@ func (p *MachinePlugin) decodeObserve(
 		Deleting:        machine.DeletionTimestamp != nil,
 		HasProviderID:   machine.Spec.ProviderID != "",
 		CreationTimeout: p.creationTimeout(machine),
+		Report:          p.journal.of(machine),
 	}, nil
 }
 

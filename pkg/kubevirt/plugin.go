@@ -22,6 +22,8 @@ type Options struct {
 	CSIDriverName string
 	// Allowed is what a ProviderSpec may hold.
 	Allowed validation.Options
+	// Events takes the progress of machines, as Events on the Machines.
+	Events EventRecorder
 }
 
 // MachinePlugin implements driver.Driver. It is safe for concurrent use, and never mutates a request.
@@ -29,13 +31,14 @@ type MachinePlugin struct {
 	spi     spi.PluginSPI
 	options Options
 	calls   *calls
+	journal *journal
 }
 
 var _ driver.Driver = (*MachinePlugin)(nil)
 
 // New returns the plugin in front of a PluginSPI.
 func New(s spi.PluginSPI, options Options) *MachinePlugin {
-	return &MachinePlugin{spi: s, options: options, calls: newCalls()}
+	return &MachinePlugin{spi: s, options: options, calls: newCalls(), journal: newJournal(options.Events)}
 }
 
 // Stop cancels the calls that are under way, and waits until they have returned or ctx is over. Every later call ends at once.

@@ -74,6 +74,8 @@ type CreateMachineInput struct {
 	UserData []byte
 	// Spec is a valid ProviderSpec.
 	Spec *v1alpha1.ProviderSpec
+	// Report takes the machine's progress.
+	Report Report
 }
 
 // Identity returns the identity that the machine's objects carry.
@@ -95,6 +97,8 @@ type ObserveMachineInput struct {
 	HasProviderID bool
 	// CreationTimeout is how long the machine may take until machine-controller-manager replaces it.
 	CreationTimeout time.Duration
+	// Report takes the machine's progress.
+	Report Report
 }
 
 // DeleteMachineInput says which machine to remove. It needs no ProviderSpec, so that a broken one does not keep machines alive.

@@ -49,7 +49,7 @@ var guestFeatures = []feature{
 	{name: "ssh-keys/credentials", yaml: instance(`accessCredentials: [{userPassword: {source: {secret: {secretName: passwords}}, propagationMethod: {qemuGuestAgent: {}}}}]`)},
 	{name: "type-meta", yaml: `{apiVersion: kubevirt.machine.gardener.cloud/v1alpha1, kind: ProviderSpec}`},
 	{name: "tags", yaml: `tags: {mcm.gardener.cloud/machineclass: pool-z1-5f4d8, example.com/team: a}`},
-	{name: "firmware/efi", yaml: instance(`domain: {firmware: {uuid: 5d307ca9-b3ef-428c-8861-06e72d69f223, serial: A-1, bootloader: {efi: {secureBoot: false}}}}`)},
+	{name: "firmware/efi", yaml: instance(`domain: {firmware: {bootloader: {efi: {secureBoot: false}}}}`)},
 	{name: "firmware/secure-boot", yaml: instance(`domain: {firmware: {bootloader: {efi: {secureBoot: true, persistent: <true|false>}}}, features: {smm: {enabled: true}}}`)},
 	{name: "firmware/bios", yaml: instance(`domain: {firmware: {bootloader: {bios: {useSerial: true}}}}`)},
 	{name: "clock", yaml: instance(`domain: {clock: {<utc: {offsetSeconds: 60}|timezone: Europe/Berlin|utc: {}>, timer: {hpet: {present: false}, rtc: {tickPolicy: catchup}, pit: {tickPolicy: delay}, kvm: {present: true}}}}`)},

@@ -288,6 +288,10 @@ func fieldsOf(t reflect.Type) []string {
 
 	for i := range t.NumField() {
 		f := t.Field(i)
+		if !f.IsExported() {
+			continue
+		}
+
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 
 		inner := f.Type

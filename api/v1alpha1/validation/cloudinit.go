@@ -27,7 +27,7 @@ func sshKeys(keys []string, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 
 	for i, key := range keys {
-		if key = strings.TrimSpace(key); len(strings.Fields(key)) < 2 || strings.ContainsAny(key, "\r\n") {
+		if key = strings.TrimSpace(key); len(strings.Fields(key)) < 2 || strings.ContainsAny(key, "\r\n") || strings.Contains(key, "-----BEGIN") {
 			errs = append(errs, field.Invalid(path.Index(i), field.OmitValueType{},
 				`must be one line of an authorized_keys file, for example "ssh-ed25519 AAAA… someone"`))
 		}

@@ -1,6 +1,7 @@
 package validation_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -96,6 +97,37 @@ func TestDecode(t *testing.T) {
 			spec:   `{resources: {limits: {memory: 512Mi}}}`, want: []string{"providerSpec.memory.guest"},
 		},
 		"GuestWithinBounds": {reason: "the bounds themselves are fine", spec: `{resources: {requests: {memory: 1Gi}, limits: {memory: 1Gi}}}`},
+		"BoundsAcrossTheTemplate": {
+			reason: "what counts is what is left after the merge",
+			spec:   `{virtualMachineTemplate: {spec: {template: {spec: {domain: {resources: {limits: {memory: 512Mi}}}}}}}}`,
+			want:   []string{"providerSpec.memory.guest"},
+		},
+		"EightBytes": {
+			reason: "a unit was forgotten, wherever",
+			spec:   `{virtualMachineTemplate: {spec: {template: {spec: {domain: {memory: {guest: "8"}}}}}}}`,
+			want:   []string{"providerSpec.virtualMachineTemplate.spec.template.spec.domain.memory.guest"},
+		},
+		"Resources": {
+			reason: "the pod would never be created",
+			spec: `{resources: {requests: {hugepages-2Mi: 1Gi}, limits: {hugepages-foo: 1Gi, hugepages-1Gi: 3Mi, example.com/gpu: -1,` +
+				` ephemeral-storage: -5Gi}}}`,
+			want: []string{
+				"providerSpec.resources.requests[hugepages-2Mi]", "providerSpec.resources.limits[hugepages-foo]",
+				"providerSpec.resources.limits[hugepages-1Gi]", "providerSpec.resources.limits[example.com/gpu]",
+				"providerSpec.resources.limits[ephemeral-storage]",
+			},
+		},
+		"KubeVirtsOwnVolumes": {
+			reason: "the pod would have two of a name",
+			spec: `{additionalVolumes: [{name: sockets, volumeSource: {secret: {secretName: a}}},` +
+				` {name: cloudinit-udata, volumeSource: {secret: {secretName: a}}}]}`,
+			want: []string{"providerSpec.additionalVolumes[0].name", "providerSpec.additionalVolumes[1].name"},
+		},
+		"ManagedBy": {
+			reason: "it names the driver",
+			spec:   `{tags: {mcm.gardener.cloud/cluster: c, mcm.gardener.cloud/role: node, app.kubernetes.io/managed-by: me}}`,
+			want:   []string{"providerSpec.tags[app.kubernetes.io/managed-by]"},
+		},
 		"MemoryOfTemplate": {
 			reason: "the template may have it",
 			spec:   `{memory: null, virtualMachineTemplate: {spec: {template: {spec: {domain: {memory: {guest: 1Gi}}}}}}}`,
@@ -142,8 +174,8 @@ func TestDecode(t *testing.T) {
 		"CloudInit":     {reason: "both types", spec: `{cloudInit: {type: ConfigDrive, networkData: "{}"}}`},
 		"CloudInitType": {reason: "there are two types", spec: `{cloudInit: {type: configDrive}}`, want: []string{"providerSpec.cloudInit.type"}},
 		"SSHKeys": {
-			reason: "one key is one line; a line end does no harm", spec: `{sshKeys: ["ssh-rsa AAAA\n", "", "ssh-rsa", "ssh-rsa A\nssh-rsa B"]}`,
-			want: []string{"providerSpec.sshKeys[1]", "providerSpec.sshKeys[2]", "providerSpec.sshKeys[3]"},
+			reason: "one key is one line; a line end does no harm", spec: `{sshKeys: ["ssh-rsa AAAA\n", "", "ssh-rsa", "ssh-rsa A\nssh-rsa B", "-----BEGIN OPENSSH PRIVATE KEY----- a"]}`,
+			want: []string{"providerSpec.sshKeys[1]", "providerSpec.sshKeys[2]", "providerSpec.sshKeys[3]", "providerSpec.sshKeys[4]"},
 		},
 	}
 
@@ -154,6 +186,17 @@ func TestDecode(t *testing.T) {
 			require.ElementsMatch(t, tc.want, faults(t, tc.spec, validation.TemplateSafe), tc.reason)
 		})
 	}
+}
+
+// TestFaultsAreBounded is about a file of another kind: what is said about it, and the work to say it.
+func TestFaultsAreBounded(t *testing.T) {
+	t.Parallel()
+
+	const many = 20_000
+
+	raw := []byte(`{"sshKeys":["` + strings.Repeat(`","`, many) + `"],"a":1` + strings.Repeat(`,"a":1`, many) + `}`)
+	_, errs := validation.Decode(raw, validation.Options{})
+	require.Len(t, errs, 100)
 }
 
 func TestNetworks(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
@@ -66,11 +67,11 @@ func resources(r kubevirtv1.ResourceRequirements, path *field.Path) field.ErrorL
 	for _, name := range slices.Sorted(maps.Keys(r.Requests)) {
 		request := r.Requests[name]
 		limit, limited := r.Limits[name]
-		extended := strings.Contains(string(name), "/")
+		exclusive := strings.Contains(string(name), "/") || isHugePages(name)
 
 		switch {
 		case name == corev1.ResourceCPU || name == corev1.ResourceMemory:
-		case extended && (!limited || limit.Cmp(request) != 0):
+		case exclusive && (!limited || limit.Cmp(request) != 0):
 			errs = append(errs, field.Invalid(path.Child("requests").Key(string(name)), request.String(),
 				"must be equal to the limit of the same name: such a resource cannot be shared; set limits alone"))
 		case limited && request.Cmp(limit) > 0:
@@ -89,18 +90,36 @@ func resourceList(list corev1.ResourceList, path *field.Path) field.ErrorList {
 		quantity := list[name]
 
 		switch extended := strings.Contains(string(name), "/"); {
+		case quantity.Sign() < 0:
+			errs = append(errs, field.Invalid(path.Key(string(name)), quantity.String(), "must not be negative"))
+		case isHugePages(name):
+			errs = append(errs, hugePages(name, quantity, path.Key(string(name)))...)
 		case extended && quantity.MilliValue()%1000 != 0:
 			errs = append(errs, field.Invalid(path.Key(string(name)), quantity.String(), "must be a whole number"))
 		case extended:
 			errs = append(errs, deviceName(string(name), path.Key(string(name)))...)
-		case !slices.Contains([]corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage}, name) &&
-			!strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix):
+		case !slices.Contains([]corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage}, name):
 			errs = append(errs, field.Invalid(path.Key(string(name)), string(name),
 				"must be cpu, memory, ephemeral-storage, or a device's resource name, for example example.com/gpu"))
 		}
 	}
 
 	return errs
+}
+
+func isHugePages(name corev1.ResourceName) bool {
+	return strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
+}
+
+// hugePages judges an amount of pages by their size, which is in the resource's name.
+func hugePages(name corev1.ResourceName, amount resource.Quantity, path *field.Path) field.ErrorList {
+	size, err := resource.ParseQuantity(strings.TrimPrefix(string(name), corev1.ResourceHugePagesPrefix))
+	if err != nil || size.Value() <= 0 || amount.Value()%size.Value() != 0 {
+		return field.ErrorList{field.Invalid(path, amount.String(),
+			"must be a multiple of the size of a page, which is the end of the resource's name, as in hugepages-2Mi")}
+	}
+
+	return nil
 }
 
 // deviceName judges the name of an extended resource. An empty one is KubeVirt's to judge.

@@ -41,9 +41,14 @@ func migrationBlockers(spec *v1alpha1.ProviderSpec) []blocker {
 		blockers = append(blockers, *b)
 	}
 
+	if spec.Devices != nil {
+		blockers = append(blockers, reservationBlockers(spec.Devices.Disks, root().Child("devices", "disks"))...)
+	}
+
 	if t := spec.VirtualMachineTemplate; t != nil && t.Spec.Template != nil {
-		blockers = append(blockers, domainBlockers(&t.Spec.Template.Spec.Domain,
-			root().Child("virtualMachineTemplate", "spec", "template", "spec", "domain"))...)
+		path := root().Child("virtualMachineTemplate", "spec", "template", "spec")
+		blockers = append(blockers, domainBlockers(&t.Spec.Template.Spec.Domain, path.Child("domain"))...)
+		blockers = append(blockers, hostDiskBlockers(t.Spec.Template.Spec.Volumes, path.Child("volumes"))...)
 	}
 
 	return blockers
@@ -83,6 +88,30 @@ func accessBlockers(volume *v1alpha1.DataVolume, path *field.Path) []blocker {
 	return []blocker{{path, "has no ReadWriteMany"}}
 }
 
+func reservationBlockers(disks []kubevirtv1.Disk, path *field.Path) []blocker {
+	var blockers []blocker
+
+	for i := range disks {
+		if lun := disks[i].LUN; lun != nil && lun.Reservation {
+			blockers = append(blockers, blocker{path.Index(i).Child("lun", "reservation"), "holds a SCSI reservation"})
+		}
+	}
+
+	return blockers
+}
+
+func hostDiskBlockers(volumes []kubevirtv1.Volume, path *field.Path) []blocker {
+	var blockers []blocker
+
+	for i, volume := range volumes {
+		if disk := volume.HostDisk; disk != nil && !ptr.Deref(disk.Shared, false) {
+			blockers = append(blockers, blocker{path.Index(i).Child("hostDisk"), "stays with its host"})
+		}
+	}
+
+	return blockers
+}
+
 // networkBlocker is a bridge on the pod network: the guest would lose its address.
 func networkBlocker(spec *v1alpha1.ProviderSpec) *blocker {
 	path := root().Child("networks")
@@ -108,7 +137,7 @@ func networkBlocker(spec *v1alpha1.ProviderSpec) *blocker {
 }
 
 func domainBlockers(domain *kubevirtv1.DomainSpec, path *field.Path) []blocker {
-	var blockers []blocker
+	blockers := reservationBlockers(domain.Devices.Disks, path.Child("devices", "disks"))
 
 	if len(domain.Devices.GPUs) > 0 {
 		blockers = append(blockers, blocker{path.Child("devices", "gpus"), "passes devices of the host through"})

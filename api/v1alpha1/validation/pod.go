@@ -20,22 +20,52 @@ func pod(vmi *kubevirtv1.VirtualMachineInstanceSpec, path *field.Path) field.Err
 		errs = append(errs, field.Invalid(path.Child("livenessProbe", "successThreshold"), p.SuccessThreshold, "must be 1, or left out"))
 	}
 
-	for i, credential := range vmi.AccessCredentials {
-		entry := path.Child("accessCredentials").Index(i)
+	if vmi.Subdomain != "" {
+		errs = append(errs, dnsLabel(vmi.Subdomain, path.Child("subdomain"))...)
+	}
 
+	for i, claim := range vmi.ResourceClaims {
+		errs = append(errs, dnsLabel(claim.Name, path.Child("resourceClaims").Index(i).Child("name"))...)
+	}
+
+	return append(errs, credentials(vmi.AccessCredentials, path.Child("accessCredentials"))...)
+}
+
+func dnsLabel(name string, path *field.Path) field.ErrorList {
+	if msgs := validation.IsDNS1123Label(name); len(msgs) > 0 {
+		return field.ErrorList{field.Invalid(path, name, msgs[0])}
+	}
+
+	return nil
+}
+
+func credentials(list []kubevirtv1.AccessCredential, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+
+	seen := map[string]bool{}
+
+	for i, credential := range list {
+		name, kind := "", ""
 		if c := credential.SSHPublicKey; c != nil && c.Source.Secret != nil {
-			errs = append(errs, credentialName(c.Source.Secret.SecretName, entry.Child("sshPublicKey", "source", "secret", "secretName"))...)
+			name, kind = c.Source.Secret.SecretName, "sshPublicKey"
+		} else if c := credential.UserPassword; c != nil && c.Source.Secret != nil {
+			name, kind = c.Source.Secret.SecretName, "userPassword"
 		}
 
-		if c := credential.UserPassword; c != nil && c.Source.Secret != nil {
-			errs = append(errs, credentialName(c.Source.Secret.SecretName, entry.Child("userPassword", "source", "secret", "secretName"))...)
+		if kind != "" {
+			errs = append(errs, credentialName(name, seen[name], path.Index(i).Child(kind, "source", "secret", "secretName"))...)
+			seen[name] = true
 		}
 	}
 
 	return errs
 }
 
-func credentialName(name string, path *field.Path) field.ErrorList {
+func credentialName(name string, used bool, path *field.Path) field.ErrorList {
+	if used {
+		return field.ErrorList{field.Forbidden(path, "another of the accessCredentials has this Secret, of which KubeVirt makes a volume; use a Secret for each")}
+	}
+
 	if len(validation.IsDNS1123Label(name)) > 0 || len(name) > maxCredentialName {
 		return field.ErrorList{field.Invalid(path, name,
 			"must be the name of a Secret without dots and of at most 51 characters: KubeVirt appends to it")}

@@ -17,8 +17,28 @@ func scheduling(vmi *kubevirtv1.VirtualMachineInstanceSpec, path *field.Path) fi
 	errs = append(errs, optionalName(vmi.PriorityClassName, path.Child("priorityClassName"))...)
 	errs = append(errs, optionalName(vmi.SchedulerName, path.Child("schedulerName"))...)
 
+	errs = append(errs, terms(vmi.Affinity, path.Child("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"))...)
+
 	for i, toleration := range vmi.Tolerations {
 		errs = append(errs, tolerate(toleration, path.Child("tolerations").Index(i))...)
+	}
+
+	return errs
+}
+
+// terms refuses empty node selector terms: to Kubernetes they match nothing, but KubeVirt adds to them, and then they match nodes
+// everywhere (pkg/virt-controller/services/template.go).
+func terms(affinity *corev1.Affinity, path *field.Path) field.ErrorList {
+	if affinity == nil || affinity.NodeAffinity == nil || affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		return nil
+	}
+
+	var errs field.ErrorList
+
+	for i, term := range affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
+		if len(term.MatchExpressions)+len(term.MatchFields) == 0 {
+			errs = append(errs, field.Required(path.Child("nodeSelectorTerms").Index(i), "say which nodes it is about, or remove it"))
+		}
 	}
 
 	return errs

@@ -2,6 +2,7 @@ package validation
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -28,8 +29,12 @@ const (
 // TemplatePolicies are all there are.
 var TemplatePolicies = []TemplatePolicy{TemplateNone, TemplateSafe, TemplateAll}
 
-// hookSidecars is the annotation that adds containers to the virtual machine's pod (KubeVirt, pkg/hooks).
-const hookSidecars = "hooks.kubevirt.io/hookSidecars"
+// sandboxAnnotations begin the keys of annotations that change the sandbox of the virtual machine's pod: KubeVirt's hook sidecars
+// add containers (pkg/hooks), the others loosen what confines them.
+var sandboxAnnotations = []string{
+	"hooks.kubevirt.io/", "container.apparmor.security.beta.kubernetes.io/", "container.seccomp.security.alpha.kubernetes.io/",
+	"seccomp.security.alpha.kubernetes.io/", "io.kubernetes.cri", "io.kubernetes.container", "io.containerd.",
+}
 
 func template(spec *v1alpha1.ProviderSpec, policy TemplatePolicy, path *field.Path) field.ErrorList {
 	t := spec.VirtualMachineTemplate
@@ -90,6 +95,12 @@ func metadata(spec *v1alpha1.ProviderSpec, meta v1alpha1.ObjectMeta, path *field
 	errs := metav1validation.ValidateLabels(meta.Labels, labels)
 	errs = append(errs, apivalidation.ValidateAnnotations(meta.Annotations, path.Child("annotations"))...)
 
+	for _, key := range []string{"v1.multus-cni.io/default-network", "k8s.v1.cni.cncf.io/networks"} {
+		if _, given := meta.Annotations[key]; given {
+			errs = append(errs, field.Forbidden(path.Child("annotations").Key(key), "use networks of the providerSpec"))
+		}
+	}
+
 	for key := range meta.Labels {
 		if _, tag := spec.Tags[key]; tag {
 			errs = append(errs, field.Forbidden(labels.Key(key), "it is one of the tags of the providerSpec; change it there"))
@@ -103,7 +114,7 @@ func metadata(spec *v1alpha1.ProviderSpec, meta v1alpha1.ObjectMeta, path *field
 
 // driverLabels are set by the driver on the objects of a machine, beside the tags and those of its own domain.
 var driverLabels = []string{
-	"app.kubernetes.io/managed-by", "cluster.x-k8s.io/cluster-name", "cluster.x-k8s.io/role",
+	managedBy, "cluster.x-k8s.io/cluster-name", "cluster.x-k8s.io/role",
 	v1alpha1.LabelWorkerPool, v1alpha1.TagCluster, v1alpha1.TagRole,
 }
 
@@ -168,10 +179,17 @@ func instance(spec *v1alpha1.ProviderSpec, vmi *kubevirtv1.VirtualMachineInstanc
 			"it would replace sshKeys of the providerSpec; give the keys in one place",
 		},
 	})
+	if f := vmi.Domain.Firmware; f != nil {
+		errs = append(errs, owned(path.Child("domain", "firmware"), []ownership{
+			{"uuid", f.UUID != "", "each machine has its own, which is what tells cloud-init that it is new"},
+			{"serial", f.Serial != "", "each machine has its own"},
+		})...)
+	}
+
 	errs = append(errs, owned(path.Child("domain", "devices"), []ownership{
 		{"interfaces", vmi.Domain.Devices.Interfaces != nil, "use networks of the providerSpec"},
 	})...)
-	errs = append(errs, templateVolumes(vmi, path)...)
+	errs = append(errs, templateVolumes(spec, vmi, path)...)
 	errs = append(errs, evictionStrategy(spec, vmi.EvictionStrategy, path.Child("evictionStrategy"))...)
 	errs = append(errs, scheduling(vmi, path)...)
 	errs = append(errs, pod(vmi, path)...)
@@ -186,13 +204,13 @@ func instance(spec *v1alpha1.ProviderSpec, vmi *kubevirtv1.VirtualMachineInstanc
 
 // templateVolumes allows the two kinds of volumes that additionalVolumes does not have, with their disks. Whether they are safe
 // is for unsafe to say.
-func templateVolumes(vmi *kubevirtv1.VirtualMachineInstanceSpec, path *field.Path) field.ErrorList {
+func templateVolumes(spec *v1alpha1.ProviderSpec, vmi *kubevirtv1.VirtualMachineInstanceSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 
 	own := map[string]bool{}
 
 	for i, volume := range vmi.Volumes {
-		own[volume.Name] = hostVolume(volume)
+		own[volume.Name] = hostVolume(volume) && !driverVolume(spec, volume.Name)
 		if !own[volume.Name] {
 			errs = append(errs, owned(path, []ownership{
 				{fmt.Sprintf("volumes[%d]", i), true, "use rootVolume and additionalVolumes of the providerSpec"},
@@ -209,6 +227,12 @@ func templateVolumes(vmi *kubevirtv1.VirtualMachineInstanceSpec, path *field.Pat
 	}
 
 	return errs
+}
+
+// driverVolume says whether the driver has a volume of that name.
+func driverVolume(spec *v1alpha1.ProviderSpec, name string) bool {
+	return name == v1alpha1.RootDisk || name == v1alpha1.CloudInitVolume ||
+		slices.ContainsFunc(spec.AdditionalVolumes, func(v v1alpha1.AdditionalVolume) bool { return v.Name == name })
 }
 
 func hostVolume(volume kubevirtv1.Volume) bool {
@@ -235,8 +259,10 @@ func unsafe(t *v1alpha1.VirtualMachineInstanceTemplate, path *field.Path) field.
 
 	var errs field.ErrorList
 
-	if _, given := t.Metadata.Annotations[hookSidecars]; given {
-		errs = append(errs, field.Forbidden(path.Child("metadata", "annotations").Key(hookSidecars), remedy))
+	for _, key := range slices.Sorted(maps.Keys(t.Metadata.Annotations)) {
+		if slices.ContainsFunc(sandboxAnnotations, func(prefix string) bool { return strings.HasPrefix(key, prefix) }) {
+			errs = append(errs, field.Forbidden(path.Child("metadata", "annotations").Key(key), remedy))
+		}
 	}
 
 	if t.Spec.ServiceAccountName != "" {

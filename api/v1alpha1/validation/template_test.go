@@ -64,6 +64,45 @@ func TestTemplate(t *testing.T) {
 				vm + "spec.template.metadata.annotations[hooks.kubevirt.io/hookSidecars]", vmi + "serviceAccountName", vmi + "volumes[0]", vmi + "volumes[1]",
 			},
 		},
+		"Sandbox": {
+			reason: "annotations reach the pod",
+			template: `{spec: {template: {metadata: {annotations: {container.apparmor.security.beta.kubernetes.io/compute: unconfined,` +
+				` io.kubernetes.cri-o.userns-mode: auto, example.com/fine: a}}}}}`,
+			safe: []string{
+				vm + "spec.template.metadata.annotations[container.apparmor.security.beta.kubernetes.io/compute]",
+				vm + "spec.template.metadata.annotations[io.kubernetes.cri-o.userns-mode]",
+			},
+		},
+		"NetworksByAnotherDoor": {
+			reason:   "networks are the driver's",
+			template: `{spec: {template: {metadata: {annotations: {v1.multus-cni.io/default-network: other/net, k8s.v1.cni.cncf.io/networks: x}}}}}`,
+			all: []string{
+				vm + "spec.template.metadata.annotations[v1.multus-cni.io/default-network]",
+				vm + "spec.template.metadata.annotations[k8s.v1.cni.cncf.io/networks]",
+			},
+		},
+		"IdentityOfTheGuest": {
+			reason: "all machines of the class would have the same", template: `{spec: {template: {spec: {domain: {firmware: {uuid: a, serial: b}}}}}}`,
+			all: []string{vmi + "domain.firmware.uuid", vmi + "domain.firmware.serial"},
+		},
+		"EmptyTerm": {
+			reason: "KubeVirt would make it match nodes everywhere",
+			template: `{spec: {template: {spec: {affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution:` +
+				` {nodeSelectorTerms: [{}, {matchExpressions: [{key: a, operator: Exists}]}]}}}}}}}`,
+			all: []string{vmi + "affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0]"},
+		},
+		"HostDiskOfTheDriversName": {
+			reason:   "a volume has one source",
+			template: `{spec: {template: {spec: {volumes: [{name: root-disk, hostDisk: {path: /x, type: Disk}}]}}}}`,
+			all:      []string{vmi + "volumes[0]"},
+			safe:     []string{vmi + "volumes[0]", vmi + "volumes[0]"},
+		},
+		"PodRules": {
+			reason: "the pod would never be created",
+			template: `{spec: {template: {spec: {subdomain: a.b, resourceClaims: [{name: "A b"}], accessCredentials: [` +
+				`{sshPublicKey: {source: {secret: {secretName: a}}}}, {userPassword: {source: {secret: {secretName: a}}}}]}}}}`,
+			all: []string{vmi + "subdomain", vmi + "resourceClaims[0].name", vmi + "accessCredentials[1].userPassword.source.secret.secretName"},
+		},
 		"RunStrategies":     {reason: "a worker may run once", template: `{spec: {runStrategy: Once}}`},
 		"HaltedRunStrategy": {reason: "it would never run", template: `{spec: {runStrategy: Halted}}`, all: []string{vm + "spec.runStrategy"}},
 		"ContainerDiskAlways": {
@@ -171,6 +210,20 @@ rootVolume: {sourceRef: {kind: DataSource, name: x}, storage: {accessModes: [Rea
 			require.Equal(t, len(tc.want), strings.Count(got[0], "providerSpec."), "nothing else blocks")
 		})
 	}
+}
+
+func TestLiveMigrateWithDisksOfTheHost(t *testing.T) {
+	t.Parallel()
+
+	const spec = `
+networks: [{pod: {}, masquerade: {}}]
+devices: {disks: [{name: root-disk, lun: {reservation: true}}]}
+virtualMachineTemplate: {spec: {template: {spec: {evictionStrategy: LiveMigrate, volumes: [{name: a, hostDisk: {path: /x, type: Disk}}]}}}}`
+
+	errs := judge(t, spec, validation.TemplateAll)
+	require.Len(t, errs, 1)
+	require.Contains(t, errs[0].Detail, "providerSpec.devices.disks[0].lun.reservation")
+	require.Contains(t, errs[0].Detail, "spec.template.spec.volumes[0].hostDisk")
 }
 
 func TestAllowedPodBridgeMayMigrate(t *testing.T) {

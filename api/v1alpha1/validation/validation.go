@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -40,7 +38,9 @@ func Decode(raw []byte, options Options) (*v1alpha1.ProviderSpec, field.ErrorLis
 		return slices.ContainsFunc(unreadable, func(have *field.Error) bool { return within(err.Field, have.Field) })
 	})
 
-	return spec, append(unreadable, wrong...)
+	faults := slices.Concat(unreadable, wrong)
+
+	return spec, faults[:min(len(faults), v1alpha1.MaxFaults)]
 }
 
 // within says whether a field is another, or in it.
@@ -77,6 +77,9 @@ func ProviderSpec(spec *v1alpha1.ProviderSpec, options Options) field.ErrorList 
 // rely on.
 var reservedLabelDomains = []string{"kubevirt.machine.gardener.cloud/", "kubevirt.io/", "cluster.x-k8s.io/"}
 
+// managedBy is the recommended Kubernetes label for the tool that manages an object.
+const managedBy = "app.kubernetes.io/managed-by"
+
 // Tags returns the faults of a ProviderSpec's tags, which must be labels and carry the cluster and the role.
 func Tags(tags map[string]string, path *field.Path) field.ErrorList {
 	errs := metav1validation.ValidateLabels(tags, path)
@@ -88,6 +91,10 @@ func Tags(tags map[string]string, path *field.Path) field.ErrorList {
 
 	if tags[v1alpha1.TagRole] == "" {
 		errs = append(errs, field.Required(path.Key(v1alpha1.TagRole), `set the machines' role, usually "node"`))
+	}
+
+	if _, given := tags[managedBy]; given {
+		errs = append(errs, field.Forbidden(path.Key(managedBy), "it names the driver; use another key"))
 	}
 
 	for key := range tags {
@@ -127,64 +134,4 @@ func topology(value string, path *field.Path) field.ErrorList {
 	}
 
 	return errs
-}
-
-// memory is checked here because KubeVirt accepts a VirtualMachine without any, and then never starts it; and because a guest
-// that is larger than its pod's limit is killed as soon as it uses what it has.
-func memory(spec *v1alpha1.ProviderSpec, path *field.Path) field.ErrorList {
-	request, requested := spec.Resources.Requests[corev1.ResourceMemory]
-	limit, limited := spec.Resources.Limits[corev1.ResourceMemory]
-	guest := path.Child("memory", "guest")
-
-	if spec.Memory == nil || spec.Memory.Guest == nil {
-		if requested || limited || memoryFromTemplate(spec.VirtualMachineTemplate) {
-			return nil
-		}
-
-		return field.ErrorList{field.Required(guest, "set the guest's memory, for example 8Gi")}
-	}
-
-	errs := guestMemory(*spec.Memory.Guest, guest)
-
-	if requested && spec.Memory.Guest.Cmp(request) < 0 {
-		errs = append(errs, field.Invalid(guest, spec.Memory.Guest.String(),
-			"must not be less than resources.requests.memory, "+request.String()+": the guest could not use what its pod reserves"))
-	}
-
-	if limited && spec.Memory.Guest.Cmp(limit) > 0 {
-		errs = append(errs, field.Invalid(guest, spec.Memory.Guest.String(),
-			"must not exceed resources.limits.memory, "+limit.String()+": the machine would be killed when it uses its memory"))
-	}
-
-	return errs
-}
-
-// guestMemory refuses what is meant in another unit: KubeVirt would start a guest with eight bytes.
-func guestMemory(size resource.Quantity, path *field.Path) field.ErrorList {
-	if minimum := resource.MustParse("1Mi"); size.Cmp(minimum) < 0 {
-		return field.ErrorList{field.Invalid(path, size.String(), "must be at least "+minimum.String()+"; write the unit, for example 8Gi")}
-	}
-
-	return nil
-}
-
-// memoryFromTemplate says whether the template gives the guest memory, or an instancetype does.
-func memoryFromTemplate(t *v1alpha1.VirtualMachineTemplate) bool {
-	if t == nil {
-		return false
-	}
-
-	if t.Spec.Instancetype != nil {
-		return true
-	}
-
-	if t.Spec.Template == nil {
-		return false
-	}
-
-	domain := t.Spec.Template.Spec.Domain
-	_, requested := domain.Resources.Requests[corev1.ResourceMemory]
-	_, limited := domain.Resources.Limits[corev1.ResourceMemory]
-
-	return requested || limited || (domain.Memory != nil && domain.Memory.Guest != nil)
 }

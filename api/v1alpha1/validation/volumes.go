@@ -133,17 +133,28 @@ func goldenImageOnly(volume *v1alpha1.DataVolume, path *field.Path) field.ErrorL
 	return errs
 }
 
+// podVolumes are the volumes of KubeVirt's own in the pod of a virtual machine (pkg/virt-controller/services/rendervolumes.go): with
+// another one of such a name, the pod is never created.
+var podVolumes = []string{
+	"private", "private-libvirt", "private-libvirt-qemu", "public", "sockets", "ephemeral-disks", "libvirt-runtime", "virt-bin-share-dir",
+	"container-disks", "hotplug-disks", "hook-sidecar-sockets", "hugepages", "hugetblfs-dir", "downwardapi", "vhostuser-sockets",
+	v1alpha1.CloudInitVolume + "-udata", v1alpha1.CloudInitVolume + "-ndata",
+}
+
 func additionalVolumes(list []v1alpha1.AdditionalVolume, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 
 	seen := map[string]bool{v1alpha1.RootDisk: true, v1alpha1.CloudInitVolume: true}
+	for _, name := range podVolumes {
+		seen[name] = true
+	}
 
 	for i, volume := range list {
 		entry := path.Index(i)
 		errs = append(errs, volumeName(volume.Name, entry.Child("name"))...)
 
 		if seen[volume.Name] {
-			errs = append(errs, field.Forbidden(entry.Child("name"), "volume "+volume.Name+" exists already; use another name"))
+			errs = append(errs, field.Forbidden(entry.Child("name"), "there is a volume "+volume.Name+" already, of this spec, the driver or KubeVirt; use another name"))
 		}
 
 		seen[volume.Name] = true

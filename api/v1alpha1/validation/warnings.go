@@ -2,6 +2,7 @@ package validation
 
 import (
 	"encoding/json"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -112,21 +113,21 @@ func isBlock(mode *corev1.PersistentVolumeMode) bool {
 	return ptr.Deref(mode, corev1.PersistentVolumeFilesystem) == corev1.PersistentVolumeBlock
 }
 
-// networkDataWarnings is about the one case in which the driver does not generate network data for several interfaces.
+// networkDataWarnings is about machines with several interfaces whose network data is not given.
 func networkDataWarnings(spec *v1alpha1.ProviderSpec, path *field.Path) []Warning {
 	c := ptr.Deref(spec.CloudInit, v1alpha1.CloudInit{})
-	if c.Type != v1alpha1.CloudInitConfigDrive || c.NetworkData != "" {
+	secondary := slices.ContainsFunc(spec.Networks, func(n v1alpha1.Network) bool { return !n.Default && n.Pod == nil })
+
+	switch {
+	case c.NetworkData != "" || !secondary:
 		return nil
+	case c.Type == v1alpha1.CloudInitConfigDrive:
+		return []Warning{warning(path, "is empty, and none is generated for ConfigDrive: the guest configures its first interface only; "+
+			"give an OpenStack network_data.json, or use NoCloud")}
+	default:
+		return []Warning{warning(path, "is empty, and the generated one finds the primary interface by netplan or systemd-networkd, or by the name "+
+			"enp1s0; if the image has neither, give your own")}
 	}
-
-	for _, n := range spec.Networks {
-		if !n.Default && n.Pod == nil {
-			return []Warning{warning(path, "is empty, and none is generated for ConfigDrive: the guest configures its first interface only; "+
-				"give an OpenStack network_data.json, or use NoCloud")}
-		}
-	}
-
-	return nil
 }
 
 // isIgnition says whether user data is an Ignition config: a JSON object with a version of Ignition's.

@@ -40,6 +40,8 @@ func (p *Provider) CreateMachine(ctx context.Context, in *spi.CreateMachineInput
 		return nil, inUsersTerms(err, in, vm)
 	}
 
+	in.Report.Tell(spi.Progress{Reason: "VirtualMachineCreated", Message: "VirtualMachine " + s.path(vm.Name) + " is there"})
+
 	return machineNamed(in.Name), nil
 }
 

@@ -90,9 +90,10 @@ func matchesByMAC(spec *v1alpha1.ProviderSpec) bool {
 	return false
 }
 
-// generatedNetworkData configures all interfaces by DHCP. The primary one's MAC address is not known here: it is what the
-// others are not. Renderers apply the first entry that matches, in the order of the names, so its name is the last one. Its
-// metric makes its default route win.
+// generatedNetworkData configures all interfaces by DHCP. The primary one's MAC address is not known here, so it is what the
+// others are not. Where cloud-init hands the data to netplan or systemd-networkd as it is, the first entry that matches an
+// interface counts, in the order of their names. Everywhere else the name of an entry without a MAC address is taken for the
+// interface's: the primary one is the first on KubeVirt's PCI bus. Its metric makes its default route win.
 func generatedNetworkData(in *spi.CreateMachineInput) string {
 	var b strings.Builder
 
@@ -101,12 +102,12 @@ func generatedNetworkData(in *spi.CreateMachineInput) string {
 	for i, n := range in.Spec.Networks {
 		if !isPrimary(n) {
 			name := secondaryName(i)
-			fmt.Fprintf(&b, ethernet, name, fmt.Sprintf("macaddress: %q", stableMAC(in, name)), secondaryMetric, secondaryMetric)
+			fmt.Fprintf(&b, ethernet, "additional-"+name, fmt.Sprintf("macaddress: %q", stableMAC(in, name)), secondaryMetric, secondaryMetric)
 			b.WriteString("    optional: true\n")
 		}
 	}
 
-	fmt.Fprintf(&b, ethernet, "primary", `name: "e*"`, primaryMetric, primaryMetric)
+	fmt.Fprintf(&b, ethernet, primaryName, `name: "e*"`, primaryMetric, primaryMetric)
 
 	return b.String()
 }
@@ -122,6 +123,9 @@ const (
     dhcp6-overrides:
       route-metric: %d
 `
+	// primaryName is what guests with predictable names call the first interface of the machine type q35. It sorts behind the
+	// names of additional interfaces.
+	primaryName     = "enp1s0"
 	primaryMetric   = 100
 	secondaryMetric = 200
 )

@@ -36,7 +36,7 @@ func Labels(in *spi.CreateMachineInput) map[string]string {
 		set[LabelMachineDeployment] = in.Deployment
 	}
 
-	if in.WorkerPool != "" {
+	if _, tag := set[v1alpha1.LabelWorkerPool]; !tag && in.WorkerPool != "" {
 		set[v1alpha1.LabelWorkerPool] = in.WorkerPool
 	}
 

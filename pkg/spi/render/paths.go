@@ -12,17 +12,26 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// fieldPath matches the path of a VirtualMachine's field in a message.
-var fieldPath = regexp.MustCompile(`\b(spec|metadata)(\.[A-Za-z0-9]+(\[[0-9]+\])*)+`)
+// fieldPath matches the path of a VirtualMachine's field in a message: not a part of a host name, a URL or another path.
+var fieldPath = regexp.MustCompile(`(^|[\s"'(,;:=])(spec|metadata)((?:\.[A-Za-z0-9]+(?:\[[0-9]+\])*)+)`)
 
 // InTermsOfProviderSpec returns a message of KubeVirt's about a machine's VirtualMachine with the fields of the VirtualMachine
-// replaced by those of the ProviderSpec that they come from: the user does not know the former. vm is what VirtualMachine
-// returned for the input.
+// replaced by those of the ProviderSpec that they come from: the user does not know the former. Fields that come from nowhere in
+// the spec stay. vm is what VirtualMachine returned for the input.
 func InTermsOfProviderSpec(message string, in *spi.CreateMachineInput, vm *kubevirtv1.VirtualMachine) string {
-	o := origins{in: in, vm: vm}
+	o := newOrigins(in, vm)
 
-	return fieldPath.ReplaceAllStringFunc(message, func(path string) string {
-		return "providerSpec." + o.of(path)
+	return fieldPath.ReplaceAllStringFunc(message, func(match string) string {
+		before, path := "", match
+		if !strings.HasPrefix(match, "spec") && !strings.HasPrefix(match, "metadata") {
+			before, path = match[:1], match[1:]
+		}
+
+		if origin := o.of(path); origin != "" {
+			return before + origin
+		}
+
+		return match
 	})
 }
 
@@ -30,99 +39,180 @@ func InTermsOfProviderSpec(message string, in *spi.CreateMachineInput, vm *kubev
 type origins struct {
 	in *spi.CreateMachineInput
 	vm *kubevirtv1.VirtualMachine
+	// rendered, template and spec are the VirtualMachine, the virtualMachineTemplate and the ProviderSpec as JSON decodes them.
+	rendered, template, spec any
 }
 
-// list is a list of the VirtualMachine, and what an entry of it comes from. rest is the path below the entry.
-type list struct {
+func newOrigins(in *spi.CreateMachineInput, vm *kubevirtv1.VirtualMachine) origins {
+	o := origins{in: in, vm: vm}
+
+	// Without one of them, less is translated.
+	o.rendered, _ = asObject(vm)
+	o.spec, _ = asObject(in.Spec)
+
+	if in.Spec.VirtualMachineTemplate != nil {
+		o.template, _ = given(in.Spec.VirtualMachineTemplate)
+	}
+
+	return o
+}
+
+// lists are those of the VirtualMachine that the driver makes, and where an entry comes from. rest is the path below the entry.
+var lists = []struct {
 	path   string
 	origin func(o origins, index int, rest string) string
-}
-
-var lists = []list{
+}{
 	{"spec.dataVolumeTemplates", origins.dataVolumeTemplate},
 	{"spec.template.spec.volumes", origins.volume},
 	{"spec.template.spec.networks", origins.network},
 	{"spec.template.spec.domain.devices.interfaces", origins.network},
 	{"spec.template.spec.domain.devices.disks", origins.disk},
-	{"spec.template.spec.accessCredentials", func(origins, int, string) string { return "sshKeys" }},
+	{"spec.template.spec.accessCredentials", func(origins, int, string) string { return "providerSpec.sshKeys" }},
 }
 
-// fields are the other fields of the VirtualMachine that the ProviderSpec has too.
+// fields are the other fields of the VirtualMachine that come from the ProviderSpec, or the class.
 var fields = []struct{ path, origin string }{
-	{"spec.template.spec.domain.cpu", "cpu"},
-	{"spec.template.spec.domain.memory", "memory"},
-	{"spec.template.spec.domain.resources", "resources"},
-	{"spec.template.spec.domain.devices.rng", "devices.rng"},
-	{"spec.template.spec.domain.devices.blockMultiQueue", "devices.blockMultiQueue"},
-	{"spec.template.spec.domain.devices.networkInterfaceMultiqueue", "devices.networkInterfaceMultiQueue"},
-	{"spec.template.spec.dnsPolicy", "dnsPolicy"},
-	{"spec.template.spec.dnsConfig", "dnsConfig"},
-	{"metadata.labels", "tags"},
-	{"spec.template.metadata.labels", "tags"},
+	{"spec.template.spec.domain.cpu", "providerSpec.cpu"},
+	{"spec.template.spec.domain.memory", "providerSpec.memory"},
+	{"spec.template.spec.domain.resources", "providerSpec.resources"},
+	{"spec.template.spec.domain.devices.rng", "providerSpec.devices.rng"},
+	{"spec.template.spec.domain.devices.blockMultiQueue", "providerSpec.devices.blockMultiQueue"},
+	{"spec.template.spec.domain.devices.networkInterfaceMultiqueue", "providerSpec.devices.networkInterfaceMultiQueue"},
+	{"spec.template.spec.dnsPolicy", "providerSpec.dnsPolicy"},
+	{"spec.template.spec.dnsConfig", "providerSpec.dnsConfig"},
+	{"spec.template.spec.architecture", "nodeTemplate.architecture"},
 }
 
+// of returns where a field comes from; empty if from nowhere in particular.
 func (o origins) of(path string) string {
-	if o.inTemplate(path) {
-		return "virtualMachineTemplate." + path
+	if found := o.inTemplate(path); found != "" {
+		return "providerSpec.virtualMachineTemplate." + found
 	}
 
 	for _, l := range lists {
 		if rest, ok := strings.CutPrefix(path, l.path+"["); ok {
 			number, rest, _ := strings.Cut(rest, "]")
-
-			index, err := strconv.Atoi(number)
-			if err != nil {
-				break
+			if index, err := strconv.Atoi(number); err == nil {
+				return l.origin(o, index, rest)
 			}
-
-			return l.origin(o, index, rest)
 		}
 	}
 
 	for _, f := range fields {
-		if rest, ok := strings.CutPrefix(path, f.path); ok && (rest == "" || rest[0] == '.') {
-			return f.origin + rest
+		if rest, ok := strings.CutPrefix(path, f.path); ok && (rest == "" || rest[0] == '.' || rest[0] == '[') {
+			return f.origin + o.relocate(f.path, strings.TrimPrefix(f.origin, "providerSpec."), rest)
 		}
 	}
 
-	return "virtualMachineTemplate." + path
+	return ""
 }
 
-// inTemplate says whether the template itself gives a field.
-func (o origins) inTemplate(path string) bool {
-	if o.in.Spec.VirtualMachineTemplate == nil {
-		return false
+// inTemplate returns the path of a field in the template, if that gives it.
+func (o origins) inTemplate(path string) string {
+	steps, ok := walk(o.rendered, o.template, stepsOf(path))
+	if !ok {
+		return ""
 	}
 
-	object, err := asObject(o.in.Spec.VirtualMachineTemplate)
-	if err != nil {
-		return false
+	return strings.TrimPrefix(join(steps), ".")
+}
+
+// relocate returns the path below a field of the VirtualMachine as it is below the field of the spec that it comes from: a list that
+// was merged by name has other places there.
+func (o origins) relocate(from, to, rest string) string {
+	steps, ok := walk(at(o.rendered, stepsOf(from)), at(o.spec, stepsOf(to)), stepsOf(rest))
+	if !ok {
+		return rest
 	}
 
-	var value any = object
+	return join(steps)
+}
 
-	for _, step := range strings.FieldsFunc(path, func(r rune) bool { return strings.ContainsRune(".[]", r) }) {
-		switch node := value.(type) {
-		case map[string]any:
-			value = node[step]
-		case []any:
-			index, err := strconv.Atoi(step)
-			if err != nil || index >= len(node) {
-				return false
-			}
+// step is one of a path: into an object's field, or to a place in a list.
+type step struct {
+	name  string
+	index int
+}
 
-			value = node[index]
-		default:
-			return false
+func stepsOf(path string) []step {
+	var steps []step
+
+	for _, part := range strings.FieldsFunc(path, func(r rune) bool { return strings.ContainsRune(".[]", r) }) {
+		if index, err := strconv.Atoi(part); err == nil {
+			steps = append(steps, step{index: index})
+		} else {
+			steps = append(steps, step{name: part})
 		}
 	}
 
-	return value != nil
+	return steps
+}
+
+func join(steps []step) string {
+	var b strings.Builder
+
+	for _, s := range steps {
+		if s.name != "" {
+			b.WriteString("." + s.name)
+		} else {
+			b.WriteString("[" + strconv.Itoa(s.index) + "]")
+		}
+	}
+
+	return b.String()
+}
+
+func at(value any, steps []step) any {
+	for _, s := range steps {
+		value = s.of(value)
+	}
+
+	return value
+}
+
+func (s step) of(value any) any {
+	switch value := value.(type) {
+	case map[string]any:
+		return value[s.name]
+	case []any:
+		if s.name == "" && s.index < len(value) {
+			return value[s.index]
+		}
+	}
+
+	return nil
+}
+
+// walk follows a path of one tree in another, where the entries of lists with names may have other places. It returns the path there,
+// and whether the other tree has it.
+func walk(here, there any, path []step) ([]step, bool) {
+	steps := make([]step, 0, len(path))
+
+	for _, s := range path {
+		here = s.of(here)
+
+		if list, ok := there.([]any); ok && nameOf(here) != "" && named(list) {
+			s.index = slices.IndexFunc(list, func(entry any) bool { return nameOf(entry) == nameOf(here) })
+		}
+
+		if s.index < 0 {
+			return nil, false
+		}
+
+		there = s.of(there)
+		if there == nil {
+			return nil, false
+		}
+
+		steps = append(steps, s)
+	}
+
+	return steps, true
 }
 
 func (o origins) dataVolumeTemplate(index int, rest string) string {
 	if index >= len(o.vm.Spec.DataVolumeTemplates) {
-		return "rootVolume"
+		return "providerSpec.rootVolume"
 	}
 
 	rest = strings.TrimPrefix(strings.TrimPrefix(rest, ".spec"), ".metadata")
@@ -134,13 +224,13 @@ func (o origins) dataVolumeTemplate(index int, rest string) string {
 		}
 	}
 
-	return "rootVolume" + rest
+	return "providerSpec.rootVolume" + rest
 }
 
 func (o origins) volume(index int, rest string) string {
 	volumes := o.vm.Spec.Template.Spec.Volumes
 	if index >= len(volumes) {
-		return "additionalVolumes"
+		return "providerSpec.additionalVolumes"
 	}
 
 	return o.volumeNamed(volumes[index].Name, rest)
@@ -154,13 +244,13 @@ func (o origins) volumeNamed(name, rest string) string {
 	case i >= 0:
 		return additionalVolume(i)
 	case name == v1alpha1.RootDisk && o.in.Spec.RootVolume.ContainerDisk != nil:
-		return "rootVolume" + rest
+		return "providerSpec.rootVolume" + rest
 	case name == v1alpha1.RootDisk:
-		return "rootVolume"
+		return "providerSpec.rootVolume"
 	case name == v1alpha1.CloudInitVolume:
-		return "cloudInit"
+		return "providerSpec.cloudInit"
 	default:
-		return "virtualMachineTemplate.spec.template.spec.volumes"
+		return "providerSpec.virtualMachineTemplate.spec.template.spec.volumes"
 	}
 }
 
@@ -169,19 +259,19 @@ func (o origins) additionalIndex(name string) int {
 }
 
 func additionalVolume(i int) string {
-	return "additionalVolumes[" + strconv.Itoa(i) + "]"
+	return "providerSpec.additionalVolumes[" + strconv.Itoa(i) + "]"
 }
 
 func (o origins) disk(index int, rest string) string {
 	rendered := o.vm.Spec.Template.Spec.Domain.Devices.Disks
 	if index >= len(rendered) {
-		return "devices.disks"
+		return "providerSpec.devices.disks"
 	}
 
 	if o.in.Spec.Devices != nil {
 		for i := range o.in.Spec.Devices.Disks {
 			if o.in.Spec.Devices.Disks[i].Name == rendered[index].Name {
-				return "devices.disks[" + strconv.Itoa(i) + "]" + rest
+				return "providerSpec.devices.disks[" + strconv.Itoa(i) + "]" + rest
 			}
 		}
 	}
@@ -192,14 +282,14 @@ func (o origins) disk(index int, rest string) string {
 func (o origins) network(index int, rest string) string {
 	rendered := o.vm.Spec.Template.Spec.Networks
 	if index >= len(rendered) {
-		return "networks"
+		return "providerSpec.networks"
 	}
 
 	for i, n := range o.in.Spec.Networks {
 		if (isPrimary(n) && index == 0) || rendered[index].Name == secondaryName(i) {
-			return "networks[" + strconv.Itoa(i) + "]" + rest
+			return "providerSpec.networks[" + strconv.Itoa(i) + "]" + rest
 		}
 	}
 
-	return "networks"
+	return "providerSpec.networks"
 }

@@ -32,12 +32,10 @@ func requireTopology(instance *kubevirtv1.VirtualMachineInstanceSpec, region, zo
 		return
 	}
 
-	// One of the terms suffices, so each of them must keep the machine in its place. An empty one matches no node.
+	// One of the terms suffices, so each of them must keep the machine in its place.
 	for i := range required.NodeSelectorTerms {
 		term := &required.NodeSelectorTerms[i]
-		if len(term.MatchExpressions)+len(term.MatchFields) > 0 {
-			term.MatchExpressions = append(term.MatchExpressions, topologyRequirements(region, zone)...)
-		}
+		term.MatchExpressions = append(term.MatchExpressions, topologyRequirements(region, zone)...)
 	}
 }
 

@@ -2,6 +2,7 @@ package render
 
 import (
 	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -39,7 +40,7 @@ func userDataSecret(in *spi.CreateMachineInput, namespace string) *corev1.Secret
 func sshKeysSecret(in *spi.CreateMachineInput, namespace string) *corev1.Secret {
 	data := make(map[string][]byte, len(in.Spec.SSHKeys))
 	for i, key := range in.Spec.SSHKeys {
-		data["key"+strconv.Itoa(i)] = []byte(key)
+		data["key"+strconv.Itoa(i)] = []byte(strings.TrimSpace(key))
 	}
 
 	return secret(in, SSHKeysSecretName(in.Name), namespace, data)

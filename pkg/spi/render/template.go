@@ -22,7 +22,7 @@ func mergeTemplate(vm *kubevirtv1.VirtualMachine, template *v1alpha1.VirtualMach
 		return nil, fmt.Errorf("read the VirtualMachine: %w", err)
 	}
 
-	over, err := asObject(template)
+	over, err := given(template)
 	if err != nil {
 		return nil, fmt.Errorf("read virtualMachineTemplate: %w", err)
 	}
@@ -37,12 +37,19 @@ func mergeTemplate(vm *kubevirtv1.VirtualMachine, template *v1alpha1.VirtualMach
 		return nil, fmt.Errorf("merge virtualMachineTemplate: %w", err)
 	}
 
-	// An empty list of constraints is a wish too, which gets lost on the way through JSON: no spread.
-	if t := template.Spec.Template; t != nil && t.Spec.TopologySpreadConstraints != nil {
-		merged.Spec.Template.Spec.TopologySpreadConstraints = t.DeepCopy().Spec.TopologySpreadConstraints
+	return merged, nil
+}
+
+// given returns the template as an object, with what is zero or empty in it: that replaces too.
+func given(template *v1alpha1.VirtualMachineTemplate) (map[string]any, error) {
+	raw, err := template.Given()
+	if err != nil {
+		return nil, err
 	}
 
-	return merged, nil
+	var object map[string]any
+
+	return object, kjson.UnmarshalCaseSensitivePreserveInts(raw, &object)
 }
 
 func asObject(value any) (map[string]any, error) {
@@ -87,10 +94,16 @@ func mergeObjects(under, over map[string]any) map[string]any {
 
 // mergeByName keeps the order of under, and appends what it does not have.
 func mergeByName(under, over []any) []any {
+	places := make(map[string]int, len(under))
+	for i, entry := range under {
+		places[nameOf(entry)] = i
+	}
+
 	for _, entry := range over {
-		if i := indexOf(under, nameOf(entry)); i >= 0 {
+		if i, known := places[nameOf(entry)]; known {
 			under[i] = merge(under[i], entry)
 		} else {
+			places[nameOf(entry)] = len(under)
 			under = append(under, entry)
 		}
 	}
@@ -98,6 +111,7 @@ func mergeByName(under, over []any) []any {
 	return under
 }
 
+// named says whether a list is one of entries with names. An empty one is not: it replaces.
 func named(list []any) bool {
 	for _, entry := range list {
 		if nameOf(entry) == "" {
@@ -105,17 +119,7 @@ func named(list []any) bool {
 		}
 	}
 
-	return true
-}
-
-func indexOf(list []any, name string) int {
-	for i, entry := range list {
-		if nameOf(entry) == name {
-			return i
-		}
-	}
-
-	return -1
+	return len(list) > 0
 }
 
 func nameOf(entry any) string {

@@ -21,7 +21,7 @@ func withTemplate(t *testing.T, template string) kubevirtv1.VirtualMachineInstan
 region: r
 zone: z
 tags: {mcm.gardener.cloud/cluster: c, mcm.gardener.cloud/role: node}
-cpu: {cores: 2, features: [{name: a, policy: require}, {name: b}]}
+cpu: {cores: 2, dedicatedCpuPlacement: true, features: [{name: a, policy: require}, {name: b}]}
 dnsConfig: {nameservers: [192.0.2.1], options: [{name: ndots, value: "2"}, {name: edns0}]}
 virtualMachineTemplate: ` + template))
 	require.NoError(t, err)
@@ -37,7 +37,7 @@ func TestTemplateMerges(t *testing.T) {
 		dnsConfig: {nameservers: [192.0.2.2], options: [{name: ndots, value: "5"}]},
 		terminationGracePeriodSeconds: 0}}}}`)
 
-	require.Equal(t, &kubevirtv1.CPU{Cores: 2, Sockets: 3, Features: []kubevirtv1.CPUFeature{
+	require.Equal(t, &kubevirtv1.CPU{Cores: 2, Sockets: 3, DedicatedCPUPlacement: true, Features: []kubevirtv1.CPUFeature{
 		{Name: "a", Policy: "require"}, {Name: "b", Policy: "disable"}, {Name: "c"},
 	}}, spec.Domain.CPU, "objects merge, and lists of named entries by name")
 	require.Equal(t, []string{"192.0.2.2"}, spec.DNSConfig.Nameservers, "other lists replace")
@@ -45,6 +45,16 @@ func TestTemplateMerges(t *testing.T) {
 	require.Zero(t, *spec.TerminationGracePeriodSeconds, "zero is a value")
 	require.Equal(t, kubevirtv1.EvictionStrategyLiveMigrateIfPossible, *spec.EvictionStrategy, "what is not given stays")
 	require.NotEmpty(t, spec.Volumes)
+}
+
+func TestTemplateReplacesWithNothing(t *testing.T) {
+	t.Parallel()
+
+	spec := withTemplate(t, `{spec: {template: {spec: {
+		domain: {cpu: {cores: 0, features: [], dedicatedCpuPlacement: false}}, dnsConfig: {nameservers: []}, nodeSelector: null}}}}`)
+	require.Equal(t, &kubevirtv1.CPU{Features: []kubevirtv1.CPUFeature{}}, spec.Domain.CPU, "zero, false and empty lists are values")
+	require.Empty(t, spec.DNSConfig.Nameservers)
+	require.Len(t, spec.DNSConfig.Options, 2)
 }
 
 func TestTemplateOverridesDefaults(t *testing.T) {
@@ -89,7 +99,7 @@ func TestTopologyIsAddedToEveryTerm(t *testing.T) {
 				` {matchFields: [{key: metadata.name, operator: In, values: [host-1]}]}]}}}`,
 			[]int{3, 2},
 		},
-		"AnEmptyOneMatchesNothing": {`{nodeAffinity: {` + required + `: {nodeSelectorTerms: [{}]}}}`, []int{0}},
+		"Empty": {`{nodeAffinity: {` + required + `: {nodeSelectorTerms: [{}]}}}`, []int{2}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

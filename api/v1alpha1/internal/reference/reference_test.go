@@ -85,7 +85,7 @@ func TestEveryFieldIsDescribed(t *testing.T) {
 		section, _, _ = strings.Cut(section, "\n### ")
 
 		for _, f := range reflect.VisibleFields(kind) {
-			if f.Anonymous {
+			if f.Anonymous || !f.IsExported() {
 				continue
 			}
 
