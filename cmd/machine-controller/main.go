@@ -13,12 +13,10 @@ import (
 
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/app"
 	mcmoptions "github.com/gardener/machine-controller-manager/pkg/util/provider/app/options"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/pflag"
 	"k8s.io/component-base/cli/flag"
 	"k8s.io/component-base/logs"
-	_ "k8s.io/component-base/metrics/prometheus/restclient" // Exports the rest_client metrics that operators expect.
-	_ "k8s.io/component-base/metrics/prometheus/version"    // Exports the build information metric.
-	_ "k8s.io/component-base/metrics/prometheus/workqueue"  // Exports the workqueue metrics that operators expect.
 	"k8s.io/klog/v2"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
@@ -42,6 +40,8 @@ func run() error {
 
 	flag.InitFlags()
 	logs.InitLogs()
+	// InitLogs turns it off, and with it what keeps the Secrets' contents out of client-go's logs at -v=8.
+	klog.EnableContextualLogging(true)
 
 	defer logs.FlushLogs()
 
@@ -85,6 +85,7 @@ func stop(ctx context.Context, driver *kubevirt.MachinePlugin) {
 
 func plugin(server *mcmoptions.MCServer, own *options, events kubevirt.EventRecorder) *kubevirt.MachinePlugin {
 	clients := kubeconfig.NewCache(kubeconfig.Options{QPS: own.providerQPS, Burst: own.providerBurst})
+	prometheus.MustRegister(clients) // machine-controller-manager serves /metrics from this registry.
 
 	return kubevirt.New(providercluster.New(own.provider(server, clients)), kubevirt.Options{
 		CreationTimeout: server.SafetyOptions.MachineCreationTimeout.Duration,

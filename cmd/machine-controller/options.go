@@ -52,7 +52,8 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.providerBurst, "provider-kube-api-burst", o.providerBurst,
 		"Requests to the API server of one provider cluster that may exceed --provider-kube-api-qps for a moment.")
 	fs.DurationVar(&o.unschedulableGrace, "unschedulable-grace", o.unschedulableGrace,
-		"How long a machine must have been unschedulable, or out of quota, before that is reported (ResourceExhausted).")
+		"How long a machine must have been refused (no room, no quota, no right) before that is reported. What the provider cluster "+
+			"itself tries again, as imports, is reported after twice that, and what usually goes away by itself after ten times that.")
 	fs.DurationVar(&o.orphanGracePeriod, "orphan-grace-period", o.orphanGracePeriod,
 		"How long a VirtualMachine must have been known to have no Machine before it is deleted.")
 	fs.StringVar(&o.csiDriverName, "csi-driver-name", o.csiDriverName,

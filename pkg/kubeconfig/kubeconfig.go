@@ -1,28 +1,32 @@
 // Package kubeconfig turns the kubeconfig of a MachineClass's Secret into clients of the provider cluster. The kubeconfig
 // comes from the shoot's owner and is parsed next to other shoots' secrets, so only an allow-list of its fields is used and
-// everything that could run a program, read a file or lead the driver elsewhere is refused. pkg/spi/providercluster calls it.
-// It must not know what the clients are used for. No error of it quotes what the kubeconfig holds.
+// everything that could run a program, read a file or lead the driver elsewhere is refused. The server behind it is not trusted
+// either: what it answers is kept within bounds. pkg/spi/providercluster calls it. It must not know what the clients are used
+// for. No error of it quotes what the kubeconfig holds.
 package kubeconfig
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
-	"net/url"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/yaml"
 )
 
+// maxSize bounds what is parsed at all, in bytes. A kubeconfig with a certificate, a key and a bundle of authorities has a tenth.
+const maxSize = 256 << 10
+
 // RESTConfig reads an untrusted kubeconfig and returns the configuration and the namespace of its current context; without a
-// namespace, that is "default". An error names every field that is missing or refused.
+// namespace, that is "default". An error names every field that is missing or refused. Entries that the current context does not
+// use are read, but not judged: nothing of them is used, and people keep all their clusters in one file.
 func RESTConfig(raw []byte) (*rest.Config, string, error) {
-	// The cause is dropped: decoders quote the bytes they stumble over.
-	config, err := clientcmd.Load(raw)
-	if err != nil || len(raw) == 0 {
-		return nil, "", errors.New("not a kubeconfig: it must be YAML or JSON of apiVersion v1, kind Config")
+	config, err := load(raw)
+	if err != nil {
+		return nil, "", err
 	}
 
 	current, ok := config.Contexts[config.CurrentContext]
@@ -40,11 +44,69 @@ func RESTConfig(raw []byte) (*rest.Config, string, error) {
 		return nil, "", errors.New("contexts: the current context must name one of the users")
 	}
 
-	if err := errors.Join(refusedClusterFields(cluster), refusedUserFields(user)); err != nil {
+	if err := errors.Join(refusedClusterFields(cluster), refusedUserFields(user), refusedNamespace(current)); err != nil {
 		return nil, "", err
 	}
 
 	return restConfig(cluster, user), namespaceOf(current), nil
+}
+
+// load decodes a kubeconfig. The causes of failures are dropped: decoders quote the bytes they stumble over.
+func load(raw []byte) (*clientcmdapi.Config, error) {
+	if len(raw) > maxSize {
+		return nil, fmt.Errorf("not a kubeconfig: it is larger than %d KiB; remove what the current context does not need", maxSize>>10)
+	}
+
+	if hasAnchor(raw) {
+		return nil, errors.New("not a kubeconfig: YAML anchors (&name) are refused; write out what they stand for")
+	}
+
+	// Strictly, since of two equal keys another reader may use the other one.
+	document, err := yaml.YAMLToJSONStrict(raw)
+	if err != nil {
+		return nil, errors.New("not a kubeconfig: it must be YAML or JSON, without a key that is there twice")
+	}
+
+	var kind metav1.TypeMeta
+	if err := json.Unmarshal(document, &kind); err != nil || string(document) == "null" || !isConfig(kind) {
+		return nil, errors.New("not a kubeconfig: it must be of apiVersion v1, kind Config")
+	}
+
+	config, err := clientcmd.Load(document)
+	if err != nil {
+		return nil, errors.New("not a kubeconfig: a field has a value of the wrong type, data that is not base64, or a name is there twice")
+	}
+
+	return config, nil
+}
+
+// isConfig says whether a document is a kubeconfig. kubectl does not ask for the two fields either.
+func isConfig(kind metav1.TypeMeta) bool {
+	return (kind.APIVersion == "" || kind.APIVersion == "v1") && (kind.Kind == "" || kind.Kind == "Config")
+}
+
+// hasAnchor says whether YAML may hold an anchor, without which there are no aliases. Aliases let a small file stand for gigabytes:
+// a long string is repeated, which the YAML library's own limit on aliases does not count. An anchor stands where a value begins,
+// so an ampersand inside a word is none. Inside quotes or a comment it is taken for one, which costs nothing but a rewrite.
+func hasAnchor(raw []byte) bool {
+	for i, b := range raw {
+		if b != '&' {
+			continue
+		}
+
+		begins := i == 0 || !isWord(raw[i-1])
+		named := i+1 < len(raw) && raw[i+1] != ' ' && raw[i+1] != '\n'
+
+		if begins && named {
+			return true
+		}
+	}
+
+	return false
+}
+
+func isWord(b byte) bool {
+	return b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9'
 }
 
 func restConfig(cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) *rest.Config {
@@ -68,42 +130,4 @@ func namespaceOf(current *clientcmdapi.Context) string {
 	}
 
 	return current.Namespace
-}
-
-func refusedClusterFields(cluster *clientcmdapi.Cluster) error {
-	server, err := url.Parse(cluster.Server)
-
-	return errors.Join(
-		refuse(err != nil || server.Scheme != "https" || server.Host == "" || server.User != nil, "server", "use an https URL without credentials"),
-		refuse(cluster.CertificateAuthority != "", "certificate-authority", "use certificate-authority-data"),
-		refuse(cluster.InsecureSkipTLSVerify, "insecure-skip-tls-verify", "use certificate-authority-data"),
-		refuse(cluster.ProxyURL != "", "proxy-url", "remove it"),
-	)
-}
-
-func refusedUserFields(user *clientcmdapi.AuthInfo) error {
-	return errors.Join(
-		refuse(user.Exec != nil, "exec", "use a token or client-certificate-data"),
-		refuse(user.AuthProvider != nil, "auth-provider", "use a token or client-certificate-data"),
-		refuse(user.ClientCertificate != "", "client-certificate", "use client-certificate-data"),
-		refuse(user.ClientKey != "", "client-key", "use client-key-data"),
-		refuse(user.Token != "" && (user.Username != "" || user.Password != ""), "username", "use either a token or a username and password"),
-		refuse(strings.ContainsFunc(user.Token, notPrintable), "token", "remove spaces, line breaks and what is not ASCII"),
-		refuse(user.TokenFile != "", "tokenFile", "use token"),
-		refuse(user.Impersonate != "" || user.ImpersonateUID != "" || len(user.ImpersonateGroups) > 0 || len(user.ImpersonateUserExtra) > 0,
-			"act-as", "remove the impersonation"),
-	)
-}
-
-// notPrintable says whether a character cannot be part of a bearer token in an HTTP header.
-func notPrintable(r rune) bool {
-	return r <= ' ' || r > '~'
-}
-
-func refuse(refused bool, name, remedy string) error {
-	if !refused {
-		return nil
-	}
-
-	return fmt.Errorf("field %s of the current context is refused: %s", name, remedy)
 }

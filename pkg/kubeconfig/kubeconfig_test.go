@@ -2,10 +2,15 @@ package kubeconfig_test
 
 import (
 	"encoding/json"
+	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/rest"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
 )
@@ -131,14 +136,39 @@ func TestCacheKeepsClientsByContent(t *testing.T) {
 	require.NotSame(t, first, rotated)
 }
 
+// FuzzRESTConfig looks for a kubeconfig that is accepted with what is refused in it, or whose secrets an error repeats.
 func FuzzRESTConfig(f *testing.F) {
-	f.Add([]byte(`{"apiVersion":"v1","kind":"Config","current-context":"x","contexts":[{"name":"x","context":{"cluster":"c","user":"u"}}]}`))
+	files, err := filepath.Glob("testdata/hostile/*.yaml")
+	require.NoError(f, err)
+
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		require.NoError(f, err)
+		f.Add(raw)
+	}
+
 	f.Add([]byte("null"))
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		got, _, err := kubeconfig.RESTConfig(raw)
-		if err == nil {
-			require.True(t, strings.HasPrefix(strings.ToLower(got.Host), "https://"))
-			require.Nil(t, got.ExecProvider)
+		got, namespace, err := kubeconfig.RESTConfig(raw)
+		if err != nil {
+			require.NotContains(t, err.Error(), canary)
+
+			return
 		}
+
+		server, err := url.Parse(got.Host)
+		require.NoError(t, err)
+		require.Equal(t, "https", server.Scheme)
+		require.NotEmpty(t, server.Hostname())
+		require.Nil(t, server.User)
+		require.Empty(t, server.RawQuery+server.Fragment)
+		require.Empty(t, validation.IsDNS1123Label(namespace))
+		require.NotContains(t, got.BearerToken, "\n")
+
+		// Whatever else was asked for: nothing but these fields is used.
+		require.Equal(t, &rest.Config{
+			Host: got.Host, BearerToken: got.BearerToken, Username: got.Username, Password: got.Password,
+			TLSClientConfig: rest.TLSClientConfig{ServerName: got.ServerName, CAData: got.CAData, CertData: got.CertData, KeyData: got.KeyData},
+		}, got)
 	})
 }

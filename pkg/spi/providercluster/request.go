@@ -47,7 +47,7 @@ func (s *session) request(ctx context.Context, what string, send func(context.Co
 		return nil
 	}
 
-	return fmt.Errorf("%w: %s: %w", sentinelOf(last), what, last)
+	return fmt.Errorf("%w: %s: %w", sentinelOf(last), what, inPlainTerms(last))
 }
 
 // passing says whether a failure may pass by itself within seconds. Everything that is no answer of an API server is one of

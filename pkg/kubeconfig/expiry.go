@@ -1,0 +1,95 @@
+package kubeconfig
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/cert"
+)
+
+// expiryMetric tells when credentials end. Nobody asks the server for it: an alert has to come before the server refuses them.
+var expiryMetric = prometheus.NewDesc("mcm_kubevirt_credentials_expiry_timestamp_seconds",
+	"When the credentials in the kubeconfig of a provider cluster expire, in seconds since 1970. None is shown for those without an end.",
+	[]string{"server", "namespace", "type"}, nil)
+
+// expiry is when one kind of credentials ends.
+type expiry struct {
+	kind string
+	// at is in seconds since 1970.
+	at float64
+}
+
+var _ prometheus.Collector = (*Cache)(nil)
+
+// Describe implements prometheus.Collector.
+func (c *Cache) Describe(descriptions chan<- *prometheus.Desc) { descriptions <- expiryMetric }
+
+// Collect implements prometheus.Collector. Of several kubeconfigs that lead to the same place the one that was used last counts.
+func (c *Cache) Collect(samples chan<- prometheus.Metric) {
+	for to, e := range c.current() {
+		for _, end := range e.expiries {
+			sample, err := prometheus.NewConstMetric(expiryMetric, prometheus.GaugeValue, end.at, to.server, to.namespace, end.kind)
+			if err == nil {
+				samples <- sample
+			}
+		}
+	}
+}
+
+func (c *Cache) current() map[place]*entry {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	c.shrink()
+
+	latest := map[place]*entry{}
+
+	for _, e := range c.entries {
+		if other, ok := latest[e.place]; !ok || e.used.After(other.used) {
+			latest[e.place] = e
+		}
+	}
+
+	return latest
+}
+
+// expiriesOf returns what credentials say about their end, unverified: whom they can fool is whoever made them.
+func expiriesOf(config *rest.Config) []expiry {
+	var list []expiry
+
+	if chain, err := cert.ParseCertsPEM(config.CertData); err == nil {
+		list = append(list, expiry{kind: "client-certificate", at: float64(chain[0].NotAfter.Unix())})
+	}
+
+	if at := tokenExpiry(config.BearerToken); at > 0 {
+		list = append(list, expiry{kind: "token", at: at})
+	}
+
+	return list
+}
+
+// tokenExpiry returns the exp claim of a token; 0 if it has none, or is no JSON Web Token.
+func tokenExpiry(token string) float64 {
+	parts := strings.Split(token, ".")
+	if len(parts) != 3 {
+		return 0
+	}
+
+	claims, err := base64.RawURLEncoding.DecodeString(parts[1])
+	if err != nil {
+		return 0
+	}
+
+	var read struct {
+		Exp float64 `json:"exp"`
+	}
+
+	if err := json.Unmarshal(claims, &read); err != nil {
+		return 0
+	}
+
+	return read.Exp
+}

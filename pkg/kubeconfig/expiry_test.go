@@ -1,0 +1,164 @@
+package kubeconfig_test
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
+)
+
+func tokenWith(claims string) string {
+	encode := base64.RawURLEncoding.EncodeToString
+
+	return encode([]byte(`{"alg":"none"}`)) + "." + encode([]byte(claims)) + "." + encode([]byte("signature"))
+}
+
+// certificate returns a client certificate that ends then, and its key.
+func certificate(t *testing.T, end time.Time) (cert, key []byte) {
+	t.Helper()
+
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: end}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
+	require.NoError(t, err)
+	encoded, err := x509.MarshalECPrivateKey(private)
+	require.NoError(t, err)
+
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: encoded})
+}
+
+// samples returns what a scrape shows, one line each.
+func samples(t *testing.T, cache *kubeconfig.Cache) []string {
+	t.Helper()
+
+	registry := prometheus.NewPedanticRegistry()
+	require.NoError(t, registry.Register(cache))
+
+	families, err := registry.Gather()
+	require.NoError(t, err)
+
+	var lines []string
+
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			var labels []string
+			for _, label := range metric.GetLabel() {
+				labels = append(labels, label.GetName()+"="+label.GetValue())
+			}
+
+			lines = append(lines, fmt.Sprintf("%s{%s} %.0f", family.GetName(), strings.Join(labels, ","), metric.GetGauge().GetValue()))
+		}
+	}
+
+	return lines
+}
+
+func TestExpiryMetric(t *testing.T) {
+	t.Parallel()
+
+	const name = "mcm_kubevirt_credentials_expiry_timestamp_seconds{namespace=machines,server=127.0.0.1:6443,type="
+
+	cert, key := certificate(t, time.Unix(4102444800, 0))
+
+	tests := map[string]struct {
+		reason string
+		user   object
+		want   []string
+	}{
+		"Token":       {"a service account's token says when it ends", object{"token": tokenWith(`{"exp":4000000000}`)}, []string{name + "token} 4000000000"}},
+		"Certificate": {"so does a certificate", object{"client-certificate-data": cert, "client-key-data": key}, []string{name + "client-certificate} 4102444800"}},
+		"Both": {
+			"whichever is first",
+			object{"token": tokenWith(`{"exp":1}`), "client-certificate-data": cert, "client-key-data": key},
+			[]string{name + "client-certificate} 4102444800", name + "token} 1"},
+		},
+		"Endless":  {"a token without end", object{"token": tokenWith(`{"sub":"me"}`)}, nil},
+		"Opaque":   {"a token that says nothing", object{"token": "abc"}, nil},
+		"Broken":   {"a token that is none", object{"token": "a.%%%.c"}, nil},
+		"Text":     {"an end that is no number", object{"token": tokenWith(`{"exp":"` + canary + `"}`)}, nil},
+		"Infinite": {"a number beyond all numbers", object{"token": tokenWith(`{"exp":1e999}`)}, nil},
+		"Password": {"passwords do not say", object{"username": "me", "password": secretToken}, nil},
+	}
+
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			cache := kubeconfig.NewCache(kubeconfig.Options{QPS: 1, Burst: 1})
+			_, err := cache.For(config(t, func(_, user, _ object) {
+				delete(user, "token")
+
+				for key, value := range tc.user {
+					user[key] = value
+				}
+			}))
+			require.NoError(t, err)
+			require.Equal(t, tc.want, samples(t, cache), tc.reason)
+		})
+	}
+}
+
+// TestExpiryFollowsRotation runs in a bubble with a clock of its own.
+func TestExpiryFollowsRotation(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		cache := kubeconfig.NewCache(kubeconfig.Options{QPS: 1, Burst: 1})
+		use := func(namespace, claims string) {
+			_, err := cache.For(config(t, func(_, user, context object) {
+				user["token"], context["namespace"] = tokenWith(claims), namespace
+			}))
+			require.NoError(t, err)
+			synctest.Wait()
+			time.Sleep(time.Minute) //nolint:forbidigo // The bubble's clock.
+		}
+
+		use("machines", `{"exp":1000}`)
+		use("other", `{"exp":3000}`)
+		use("machines", `{"exp":2000}`)
+
+		lines := samples(t, cache)
+		require.Len(t, lines, 2, "the old token no longer counts")
+		require.Contains(t, lines[0], "namespace=machines")
+		require.Contains(t, lines[0], "} 2000")
+
+		time.Sleep(59 * time.Minute) //nolint:forbidigo // The bubble's clock.
+		require.Len(t, samples(t, cache), 1, "what nobody used for an hour is gone")
+	})
+}
+
+// TestCacheIsBounded lets a stranger change the kubeconfig all the time.
+func TestCacheIsBounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		cache := kubeconfig.NewCache(kubeconfig.Options{QPS: 1, Burst: 1})
+
+		for i := range 100 {
+			_, err := cache.For(config(t, func(_, user, context object) {
+				user["token"], context["namespace"] = tokenWith(`{"exp":1}`), fmt.Sprintf("n%d", i)
+			}))
+			require.NoError(t, err)
+			time.Sleep(time.Second) //nolint:forbidigo // The bubble's clock.
+		}
+
+		lines := samples(t, cache)
+		require.Len(t, lines, 32)
+		require.NotContains(t, strings.Join(lines, "\n"), "namespace=n67,", "the least recently used ones go first")
+		require.Contains(t, strings.Join(lines, "\n"), "namespace=n68,")
+	})
+}

@@ -1,0 +1,74 @@
+package kubeconfig
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// maxKeySize bounds a client key, in bytes: the time to check an RSA key grows with the cube of its length. RSA of 16384 bits has
+// 13 KiB.
+const maxKeySize = 16 << 10
+
+func refusedClusterFields(cluster *clientcmdapi.Cluster) error {
+	return errors.Join(
+		refuse(!isServer(cluster.Server), "server", "use an https URL without credentials, query and fragment"),
+		refuse(cluster.CertificateAuthority != "", "certificate-authority", "use certificate-authority-data"),
+		refuse(cluster.InsecureSkipTLSVerify, "insecure-skip-tls-verify", "use certificate-authority-data"),
+		refuse(cluster.ProxyURL != "", "proxy-url", "remove it"),
+	)
+}
+
+// isServer says whether a URL leads to a host that it names, and nowhere else. Paths are common: API servers behind a gateway.
+func isServer(text string) bool {
+	server, err := url.Parse(text)
+	if err != nil || server.Scheme != "https" || server.Hostname() == "" {
+		return false
+	}
+
+	// The host is shown in logs and metrics.
+	plain := !strings.ContainsFunc(server.Host, notPrintable)
+
+	return plain && server.User == nil && server.RawQuery == "" && !server.ForceQuery && !strings.Contains(text, "#")
+}
+
+func refusedUserFields(user *clientcmdapi.AuthInfo) error {
+	return errors.Join(
+		refuse(user.Exec != nil, "exec", "use a token or client-certificate-data"),
+		refuse(user.AuthProvider != nil, "auth-provider", "use a token or client-certificate-data"),
+		refuse(user.ClientCertificate != "", "client-certificate", "use client-certificate-data"),
+		refuse(user.ClientKey != "", "client-key", "use client-key-data"),
+		refuse(len(user.ClientKeyData) > maxKeySize, "client-key-data", "use a shorter key"),
+		refuse(len(user.ClientKeyData) == 0 && len(user.ClientCertificateData) > 0, "client-certificate-data", "add client-key-data"),
+		refuse(len(user.ClientKeyData) > 0 && len(user.ClientCertificateData) == 0, "client-key-data", "add client-certificate-data"),
+		refuse(user.Token != "" && (user.Username != "" || user.Password != ""), "username", "use either a token or a username and password"),
+		refuse(strings.ContainsFunc(user.Token, notPrintable), "token", "remove spaces, line breaks and what is not ASCII"),
+		refuse(user.TokenFile != "", "tokenFile", "use token"),
+		refuse(user.Impersonate != "" || user.ImpersonateUID != "" || len(user.ImpersonateGroups) > 0 || len(user.ImpersonateUserExtra) > 0,
+			"act-as", "remove the impersonation"),
+	)
+}
+
+// refusedNamespace keeps a namespace from leading requests to another path.
+func refusedNamespace(current *clientcmdapi.Context) error {
+	malformed := current.Namespace != "" && len(validation.IsDNS1123Label(current.Namespace)) > 0
+
+	return refuse(malformed, "namespace", "use the name of a namespace")
+}
+
+// notPrintable says whether a character cannot be part of a bearer token in an HTTP header.
+func notPrintable(r rune) bool {
+	return r <= ' ' || r > '~'
+}
+
+func refuse(refused bool, name, remedy string) error {
+	if !refused {
+		return nil
+	}
+
+	return fmt.Errorf("field %s of the current context is refused: %s", name, remedy)
+}

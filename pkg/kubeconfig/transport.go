@@ -1,0 +1,164 @@
+package kubeconfig
+
+import (
+	"bytes"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+)
+
+const (
+	// maxAnswer bounds the body of an answer, in bytes, after decompression. 500 VirtualMachines' metadata have a tenth. It bounds
+	// a whole watch too: those of the driver follow one object, for minutes.
+	maxAnswer = 16 << 20
+	// maxStatus bounds the body of an error.
+	maxStatus = 256 << 10
+	// maxHeader bounds the headers of an answer.
+	maxHeader = 256 << 10
+	// notAStatus stands for the body of an error that is no metav1.Status: a proxy's page, or whatever the server likes to be
+	// repeated in the shoot's status.
+	notAStatus = "the answer is not one of a Kubernetes API server"
+)
+
+// connections returns the client that speaks to one provider cluster, and what holds its connections. client-go's own transports
+// are shared and kept for ever, one for each certificate that a kubeconfig ever held.
+func connections(config *rest.Config) (*http.Client, *http.Transport, error) {
+	settings, err := rest.TLSConfigFor(config)
+	if err != nil {
+		// The cause may quote certificates and keys.
+		return nil, nil, errors.New("the certificates or the key of the current context cannot be used: they must be PEM, and the key that of the certificate")
+	}
+
+	if settings == nil {
+		settings = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+
+	base := utilnet.SetTransportDefaults(&http.Transport{
+		Proxy:                  http.ProxyFromEnvironment, // Of the process, not of the kubeconfig.
+		DialContext:            (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
+		TLSHandshakeTimeout:    10 * time.Second,
+		TLSClientConfig:        settings,
+		MaxIdleConnsPerHost:    25,
+		MaxResponseHeaderBytes: maxHeader,
+	})
+
+	trip, err := rest.HTTPWrappersForConfig(config, &contained{next: base})
+	if err != nil {
+		return nil, nil, errors.New("the credentials of the current context cannot be used")
+	}
+
+	return &http.Client{Transport: trip, CheckRedirect: refuseRedirect}, base, nil
+}
+
+// refuseRedirect keeps the credentials from a host that nobody named.
+func refuseRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+
+// contained keeps what an untrusted server answers within bounds.
+type contained struct {
+	next http.RoundTripper
+}
+
+// RoundTrip implements http.RoundTripper.
+func (c *contained) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := c.next.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+
+	// client-go prints both at -v=8, whatever the server put into them.
+	resp.Header, resp.Status = plainHeader(resp.Header), http.StatusText(resp.StatusCode)
+
+	if resp.StatusCode < http.StatusOK || resp.StatusCode > http.StatusPartialContent {
+		return onlyStatus(resp)
+	}
+
+	// It was made for requests, and does for answers what is needed.
+	resp.Body = http.MaxBytesReader(nil, resp.Body, maxAnswer)
+
+	return resp, nil
+}
+
+// WrappedRoundTripper lets Kubernetes' libraries look through.
+func (c *contained) WrappedRoundTripper() http.RoundTripper { return c.next }
+
+// plainHeader returns what the driver's clients need of an answer's header. Without Location nobody follows, or quotes, a redirect;
+// without Warning nobody repeats texts of the server's choice.
+func plainHeader(all http.Header) http.Header {
+	header := http.Header{}
+
+	for _, key := range []string{"Content-Type", "Retry-After"} {
+		if value := all.Get(key); value != "" {
+			header.Set(key, value)
+		}
+	}
+
+	return header
+}
+
+// onlyStatus returns an error's answer with its metav1.Status alone. Any other text would be repeated in error messages.
+func onlyStatus(resp *http.Response) (*http.Response, error) {
+	defer resp.Body.Close() //nolint:errcheck // Nothing is written.
+
+	// What switches protocols has no end.
+	if resp.StatusCode < http.StatusOK {
+		return nil, fmt.Errorf("unexpected answer %d", resp.StatusCode)
+	}
+
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxStatus+1))
+	if err != nil {
+		return nil, err
+	}
+
+	body, kind := statusIn(body)
+	resp.Body, resp.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	resp.Header.Set("Content-Type", kind)
+
+	return resp, nil
+}
+
+// statusIn returns the metav1.Status of a body as JSON, or a text of our own, with its content type.
+func statusIn(body []byte) (text []byte, contentType string) {
+	status, ok := decodeStatus(body)
+	if !ok || len(body) > maxStatus || status.Kind != "Status" || status.APIVersion != "v1" {
+		return []byte(notAStatus), "text/plain"
+	}
+
+	text, err := json.Marshal(status)
+	if err != nil {
+		return []byte(notAStatus), "text/plain"
+	}
+
+	return text, "application/json"
+}
+
+// decodeStatus reads both languages of API servers. client-go prefers protobuf for what Kubernetes itself defines, and for metadata.
+func decodeStatus(body []byte) (*metav1.Status, bool) {
+	if wire := protobuf.NewSerializer(scheme.Scheme, scheme.Scheme); bytes.HasPrefix(body, []byte("k8s\x00")) {
+		decoded, kind, err := wire.Decode(body, nil, nil)
+		if err != nil {
+			return nil, false
+		}
+
+		status, ok := decoded.(*metav1.Status)
+		if ok {
+			status.SetGroupVersionKind(*kind)
+		}
+
+		return status, ok
+	}
+
+	status := &metav1.Status{}
+
+	return status, json.Unmarshal(body, status) == nil
+}

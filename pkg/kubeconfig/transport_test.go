@@ -1,0 +1,325 @@
+package kubeconfig_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+	"k8s.io/client-go/kubernetes/scheme"
+	kubevirtv1 "kubevirt.io/api/core/v1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
+)
+
+// serve returns the kubeconfig of an API server that answers as it is told.
+func serve(t *testing.T, answer http.HandlerFunc) []byte {
+	t.Helper()
+
+	server := httptest.NewTLSServer(answer)
+	t.Cleanup(server.Close)
+	// A handler without an end ends when its client is gone.
+	t.Cleanup(server.CloseClientConnections)
+
+	return kubeconfigOf(t, server, secretToken)
+}
+
+func kubeconfigOf(t *testing.T, server *httptest.Server, token string) []byte {
+	t.Helper()
+
+	return config(t, func(cluster, user, _ object) {
+		cluster["server"] = server.URL
+		cluster["certificate-authority-data"] = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+		user["token"] = token
+	})
+}
+
+func clientsOf(t *testing.T, raw []byte) *kubeconfig.Clients {
+	t.Helper()
+
+	clients, err := kubeconfig.NewCache(kubeconfig.Options{QPS: 1000, Burst: 1000}).For(raw)
+	require.NoError(t, err)
+
+	return clients
+}
+
+func get(ctx context.Context, clients *kubeconfig.Clients) error {
+	_, err := clients.KubeVirt.KubevirtV1().VirtualMachines(clients.Namespace).Get(ctx, "m", metav1.GetOptions{})
+
+	return err
+}
+
+// endless writes until nobody listens any more.
+func endless(w io.Writer, text string) {
+	for {
+		if _, err := io.WriteString(w, text); err != nil {
+			return
+		}
+	}
+}
+
+func TestRedirectsAreNotFollowed(t *testing.T) {
+	t.Parallel()
+
+	var asked atomic.Int32
+
+	other := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
+	t.Cleanup(other.Close)
+
+	for _, code := range []int{301, 302, 303, 307, 308} {
+		clients := clientsOf(t, serve(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Location", other.URL+"/"+canary)
+			w.WriteHeader(code)
+		}))
+
+		err := get(t.Context(), clients)
+		require.Error(t, err, code)
+		requireSilent(t, err)
+
+		_, err = clients.KubeVirt.KubevirtV1().VirtualMachines("machines").Create(t.Context(), &kubevirtv1.VirtualMachine{}, metav1.CreateOptions{})
+		require.Error(t, err, code)
+		requireSilent(t, err)
+	}
+
+	require.Zero(t, asked.Load(), "credentials go to nobody else")
+}
+
+// TestAnswersAreBounded lets a server talk without end. The deadline stands for that of every request of the driver.
+func TestAnswersAreBounded(t *testing.T) { //nolint:paralleltest // The memory that others use would count.
+	tests := map[string]struct {
+		reason string
+		answer http.HandlerFunc
+		says   string
+	}{
+		"Endless": {"a body without end", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			endless(w, `{"a":"`+strings.Repeat(canary, 1000))
+		}, "too large"},
+		"Bomb": {"a small body that is large when it is unpacked", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			w.Header().Set("Content-Encoding", "gzip")
+
+			zipped := gzip.NewWriter(w)
+			endless(zipped, strings.Repeat(" ", 1<<20))
+		}, "too large"},
+		"Error": {"an error without end", func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusInternalServerError)
+			endless(w, `{"kind":"Status","apiVersion":"v1","message":"`+strings.Repeat(canary, 1000))
+		}, "not one of a Kubernetes API server"},
+		"Headers": {"headers without end", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Warning", `299 - "`+strings.Repeat(canary, 100_000)+`"`)
+		}, "header"},
+		"Slow": {"one byte at a time", func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			drip(w, r)
+		}, ""}, // The deadline, or the server's end of the body, whichever arrives first.
+		"SlowError": {"an error, one byte at a time", func(w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(http.StatusBadGateway)
+			drip(w, r)
+		}, "deadline"},
+		"LongWait": {"a request to come back in a year", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Retry-After", "31536000")
+			w.WriteHeader(http.StatusTooManyRequests)
+		}, "deadline"},
+	}
+
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			goroutines := runtime.NumGoroutine()
+			raw := serve(t, tc.answer)
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+
+			var before, after runtime.MemStats
+
+			runtime.ReadMemStats(&before)
+
+			err := get(ctx, clientsOf(t, raw))
+
+			cancel()
+			runtime.ReadMemStats(&after)
+
+			require.ErrorContains(t, err, tc.says, tc.reason)
+			requireSilent(t, err)
+			// The server's own garbage is in it, and slices that grow are copied.
+			require.Less(t, after.Sys-before.Sys, uint64(200<<20), "memory is bounded")
+			require.Eventually(t, func() bool { return runtime.NumGoroutine() <= goroutines+10 }, 5*time.Second, 10*time.Millisecond, "nobody is left behind")
+		})
+	}
+}
+
+func drip(w http.ResponseWriter, r *http.Request) {
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+
+	for {
+		select {
+		case <-r.Context().Done():
+			return
+		case <-tick.C:
+			_, _ = io.WriteString(w, " ") // The client goes away in the end.
+
+			if f, ok := w.(http.Flusher); ok {
+				f.Flush()
+			}
+		}
+	}
+}
+
+// TestOnlyStatusesAreRepeated answers with texts that no error may hold.
+func TestOnlyStatusesAreRepeated(t *testing.T) {
+	t.Parallel()
+
+	page := "<html><body>" + canary + "</body></html>"
+	status := func(kind, message string) string {
+		raw, err := json.Marshal(map[string]any{"kind": kind, "apiVersion": "v1", "status": "Failure", "code": 403, "reason": "Forbidden", "message": message})
+		require.NoError(t, err)
+
+		return string(raw)
+	}
+
+	var wire bytes.Buffer
+
+	require.NoError(t, protobuf.NewSerializer(scheme.Scheme, scheme.Scheme).Encode(&metav1.Status{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Code: 403, Message: "a right is missing",
+	}, &wire))
+
+	tests := map[string]struct {
+		reason  string
+		code    int
+		kind    string
+		body    string
+		says    string
+		silence bool
+	}{
+		"Page500":      {"a proxy's page", 500, "text/html", page, "not one of a Kubernetes API server", true},
+		"Page403":      {"client-go repeats this one without quotes", 403, "text/html", page, "not one of a Kubernetes API server", true},
+		"Page404":      {"and this one in the causes", 404, "text/plain", page, "could not find", true},
+		"Page401":      {"a proxy that wants a login", 401, "text/plain", page, "provide credentials", true},
+		"Unsupported":  {"client-go repeats this one too", 415, "text/plain", page, "not one of a Kubernetes API server", true},
+		"NoType":       {"without a content type", 502, "", canary, "not one of a Kubernetes API server", true},
+		"OtherKind":    {"another object with a message", 403, "application/json", status("Secret", canary), "not one of a Kubernetes API server", true},
+		"TextStatus":   {"a Status, called text", 403, "text/plain", status("Status", "namespaces is forbidden"), "namespaces is forbidden", true},
+		"Status":       {"what an API server says is repeated", 403, "application/json", status("Status", "a right is missing"), "a right is missing", false},
+		"Protobuf":     {"in whichever language", 403, "application/vnd.kubernetes.protobuf", wire.String(), "a right is missing", true},
+		"NoProtobuf":   {"what only begins like it", 403, "application/vnd.kubernetes.protobuf", "k8s\x00" + canary, "not one of a Kubernetes API server", true},
+		"LongStatus":   {"up to a point", 403, "application/json", status("Status", strings.Repeat("x", 1<<20)), "not one of a Kubernetes API server", true},
+		"SwitchesOver": {"nobody asked for it", 101, "", "", "", true},
+	}
+
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			err := get(t.Context(), clientsOf(t, serve(t, func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", tc.kind)
+				w.WriteHeader(tc.code)
+				_, _ = io.WriteString(w, tc.body) // A 101 has none.
+			})))
+			require.ErrorContains(t, err, tc.says, tc.reason)
+
+			if tc.silence {
+				requireSilent(t, err)
+			}
+
+			var answered apierrors.APIStatus
+			if errors.As(err, &answered) && answered.Status().Details != nil {
+				for _, cause := range answered.Status().Details.Causes {
+					require.NotContains(t, cause.Message, canary)
+				}
+			}
+		})
+	}
+}
+
+// TestWatchesGoOn shows that a watch ends with its time, and that one without measure ends before.
+func TestWatchesGoOn(t *testing.T) {
+	t.Parallel()
+
+	event := func(size int) string {
+		return fmt.Sprintf(`{"type":"MODIFIED","object":{"apiVersion":"kubevirt.io/v1","kind":"VirtualMachine","metadata":{"name":%q}}}`+"\n", strings.Repeat("m", size))
+	}
+
+	clients := clientsOf(t, serve(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+
+		if r.URL.Query().Get("fieldSelector") != "" {
+			endless(w, event(1<<20))
+
+			return
+		}
+
+		for range 100 {
+			_, _ = io.WriteString(w, event(100<<10)) // The client reads on.
+		}
+	}))
+
+	for selector, want := range map[string]int{"": 100, "metadata.name=m": 15} {
+		events, err := clients.KubeVirt.KubevirtV1().VirtualMachines("machines").Watch(t.Context(), metav1.ListOptions{FieldSelector: selector})
+		require.NoError(t, err)
+
+		count := 0
+
+		for event := range events.ResultChan() {
+			if _, ok := event.Object.(*kubevirtv1.VirtualMachine); ok {
+				count++
+			}
+		}
+
+		require.Equal(t, want, count, "10 MiB pass, 16 MiB end it")
+	}
+}
+
+// TestRotationClosesConnections replaces a token. The old client's connection ends, the new one sends the new token.
+func TestRotationClosesConnections(t *testing.T) {
+	t.Parallel()
+
+	var (
+		last   atomic.Value
+		closed atomic.Int32
+	)
+
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		last.Store(r.Header.Get("Authorization"))
+		w.WriteHeader(http.StatusNotFound)
+	}))
+	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateClosed {
+			closed.Add(1)
+		}
+	}
+	server.StartTLS()
+	t.Cleanup(server.Close)
+
+	cache := kubeconfig.NewCache(kubeconfig.Options{QPS: 1000, Burst: 1000})
+	use := func(token string) {
+		clients, err := cache.For(kubeconfigOf(t, server, token))
+		require.NoError(t, err)
+		require.Error(t, get(t.Context(), clients))
+		require.Equal(t, "Bearer "+token, last.Load())
+	}
+
+	use("old")
+	use("old")
+	require.Zero(t, closed.Load(), "a connection is used again")
+	use("new")
+	require.Eventually(t, func() bool { return closed.Load() == 1 }, 5*time.Second, time.Millisecond, "the old connection is closed")
+	use("old")
+	use("new")
+	require.EqualValues(t, 1, closed.Load(), "two users of one place do not disturb each other")
+}

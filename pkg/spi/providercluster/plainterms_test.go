@@ -1,0 +1,77 @@
+package providercluster
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
+)
+
+// TestRequestSpeaksInPlainTerms looks at the texts of failures, which may quote what a stranger's server answered.
+func TestRequestSpeaksInPlainTerms(t *testing.T) {
+	t.Parallel()
+
+	const bytes = "s3cr3t"
+
+	sent := func(err error) error { return &url.Error{Op: "Get", URL: "https://" + bytes, Err: err} }
+
+	tests := map[string]struct {
+		reason string
+		err    error
+		want   string
+	}{
+		"Status":      {"an API server may explain itself", answered(http.StatusForbidden, "a right is missing"), "permission denied: get x: a right is missing"},
+		"Token":       {"says what to do", apierrors.NewUnauthorized(bytes), "credentials refused: get x: " + expired},
+		"Refused":     {"nobody listens", sent(&net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}), "connection refused"},
+		"Name":        {"the seed's resolver is nobody's business", sent(&net.DNSError{Err: "no such host", Server: bytes}), "cannot be resolved"},
+		"Certificate": {"names of the server's certificate", sent(&tls.CertificateVerificationError{Err: errors.New(bytes)}), "certificate-authority-data"},
+		"Alert":       {"the client's certificate is refused", sent(&net.OpError{Op: "remote error", Err: errors.New(bytes)}), "client certificate"},
+		"Size":        {"an answer without end", fmt.Errorf("%s: %w", bytes, &http.MaxBytesError{Limit: 1}), "too large"},
+		"Deadline":    {"an answer that drips", sent(context.DeadlineExceeded), "no answer in time"},
+		"Cancelled":   {"the process ends", sent(context.Canceled), "cancelled"},
+		"Closed":      {"the server hangs up", sent(io.ErrUnexpectedEOF), "connection was closed"},
+		"NoKind":      {"the decoder quotes the whole answer", runtime.NewMissingKindErr(bytes), "cannot be read"},
+		"Garbage":     {"no HTTP at all", sent(errors.New("malformed HTTP response " + bytes)), "cannot be read"},
+	}
+
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			err := (&session{retryFor: 10 * time.Millisecond}).request(t.Context(), "get x", func(context.Context) error { return tc.err })
+			require.ErrorContains(t, err, tc.want, tc.reason)
+			require.ErrorIs(t, err, tc.err, "callers ask for the kind")
+			require.NotContains(t, err.Error(), bytes)
+			require.ErrorContains(t, err, "get x: ")
+		})
+	}
+
+	require.ErrorIs(t, (&session{retryFor: 10 * time.Millisecond}).request(t.Context(), "get x", func(context.Context) error { return apierrors.NewUnauthorized("") }), spi.ErrUnauthenticated)
+}
+
+// TestRequestsEnd shows that no request lasts, whatever the server does: the body of an answer is read under the same deadline.
+func TestRequestsEnd(t *testing.T) {
+	t.Parallel()
+
+	err := (&session{retryFor: time.Second}).request(t.Context(), "get x", func(ctx context.Context) error {
+		deadline, ok := ctx.Deadline()
+		require.True(t, ok)
+		require.LessOrEqual(t, time.Until(deadline), requestTimeout)
+
+		return nil
+	})
+	require.NoError(t, err)
+}
