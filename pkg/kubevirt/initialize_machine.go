@@ -10,8 +10,9 @@ import (
 // InitializeMachine waits, for seconds, until the machine is scheduled. machine-controller-manager repeats it as long as
 // GetMachineStatus says Uninitialized, so that a machine that is merely slow is a success here.
 //
-// Codes: ResourceExhausted (no provider node has room, or a quota is used up, for longer than a grace period), NotFound,
-// InvalidArgument, PermissionDenied, Unauthenticated, Unavailable.
+// Codes: ResourceExhausted (no provider node has room, or a quota is used up, for longer than a grace period), FailedPrecondition
+// (the provider cluster lacks something, or its image cannot be imported), PermissionDenied, DeadlineExceeded and Unavailable for
+// other diagnosed causes; NotFound, InvalidArgument, Unauthenticated.
 func (p *MachinePlugin) InitializeMachine(
 	ctx context.Context, req *driver.InitializeMachineRequest,
 ) (resp *driver.InitializeMachineResponse, err error) {

@@ -2,12 +2,14 @@ package kubevirt
 
 import (
 	"errors"
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/machinecodes/codes"
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/machinecodes/status"
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
@@ -23,32 +25,61 @@ func statusFrom(err error) error {
 		return nil
 	}
 
-	return status.Error(codeOf(err), text(err.Error()))
+	m := meaningOf(err)
+
+	return status.Error(m.code, text(m.lead(err.Error())))
 }
 
-func codeOf(err error) codes.Code {
-	for _, mapping := range []struct {
-		sentinel error
-		code     codes.Code
-	}{
-		{spi.ErrInvalid, codes.InvalidArgument},
-		{spi.ErrNotFound, codes.NotFound},
-		{spi.ErrForeign, codes.AlreadyExists},
-		{spi.ErrUninitialized, codes.Uninitialized},
-		{spi.ErrConflict, codes.Aborted},
-		{spi.ErrExhausted, codes.ResourceExhausted},
-		{spi.ErrUnauthenticated, codes.Unauthenticated},
-		{spi.ErrForbidden, codes.PermissionDenied},
-		{spi.ErrPrecondition, codes.FailedPrecondition},
-		{spi.ErrUnavailable, codes.Unavailable},
-		{spi.ErrTimeout, codes.DeadlineExceeded},
-	} {
-		if errors.Is(err, mapping.sentinel) {
-			return mapping.code
+// meaning is what a sentinel says to machine-controller-manager, and to people: the token leads the text, unless the error has one
+// of its own. docs/troubleshooting.md has a row for each.
+type meaning struct {
+	sentinel error
+	code     codes.Code
+	token    string
+}
+
+var meanings = []meaning{
+	{spi.ErrInvalid, codes.InvalidArgument, "InvalidInput"},
+	{spi.ErrNotFound, codes.NotFound, "MachineNotFound"},
+	{spi.ErrForeign, codes.AlreadyExists, "ForeignObject"},
+	{spi.ErrUninitialized, codes.Uninitialized, "NotScheduledYet"},
+	{spi.ErrConflict, codes.Aborted, "OperationInProgress"},
+	// Without a diagnosis only a quota says so: the API server's, when something is created.
+	{spi.ErrExhausted, codes.ResourceExhausted, "QuotaExceeded"},
+	{spi.ErrUnauthenticated, codes.Unauthenticated, "CredentialsRefused"},
+	{spi.ErrForbidden, codes.PermissionDenied, "PermissionDenied"},
+	{spi.ErrPrecondition, codes.FailedPrecondition, "PreconditionFailed"},
+	{spi.ErrUnavailable, codes.Unavailable, "ProviderUnavailable"},
+	{spi.ErrTimeout, codes.DeadlineExceeded, "TimedOut"},
+}
+
+// unknown is the meaning of an error without a sentinel, which is a fault of this program.
+var unknown = meaning{errors.New("unknown"), codes.Unknown, "Unknown"}
+
+func meaningOf(err error) meaning {
+	for _, m := range meanings {
+		if errors.Is(err, m.sentinel) {
+			return m
 		}
 	}
 
-	return codes.Unknown
+	return unknown
+}
+
+// ownToken matches a text that leads with a token already: a diagnosis.
+var ownToken = regexp.MustCompile(`^[A-Z][a-z]+([A-Z][a-z]+)*: `)
+
+// lead makes the text begin with a token, in place of the sentinel's words.
+func (m meaning) lead(message string) string {
+	if rest, ok := strings.CutPrefix(message, m.sentinel.Error()); ok {
+		return m.token + rest
+	}
+
+	if ownToken.MatchString(message) {
+		return message
+	}
+
+	return m.token + ": " + message
 }
 
 // text makes a message fit to travel: machine-controller-manager reads code and message back from the error's text, between
@@ -67,7 +98,26 @@ func text(message string) string {
 		}
 	}, message)
 
-	return cut(message)
+	return cut(withoutPhrases.Replace(message))
+}
+
+// withoutPhrases changes what machine-controller-manager looks for in the text of a Machine's last operation: the names of its steps
+// (pkg/util/provider/machineutils/utils.go), and the code that starts its search for orphans. A provider that writes one of them
+// would move a Machine to another step.
+var withoutPhrases = strings.NewReplacer(inLowerCase(
+	machineutils.GetVMStatus, machineutils.InstanceInitialization, machineutils.InitiateDrain, machineutils.NodeReadyForUpdate,
+	machineutils.DelVolumesAttachments, machineutils.InitiateVMDeletion, machineutils.InitiateNodeDeletion,
+	machineutils.InitiateFinalizerRemoval, codes.OutOfRange.String(),
+)...)
+
+// inLowerCase returns each phrase with its replacement.
+func inLowerCase(phrases ...string) []string {
+	pairs := make([]string, 0, 2*len(phrases))
+	for _, phrase := range phrases {
+		pairs = append(pairs, phrase, strings.ToLower(phrase))
+	}
+
+	return pairs
 }
 
 // cut shortens a message to maxText bytes, between two characters.

@@ -3,36 +3,43 @@ package kubevirt
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/machinecodes/codes"
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/machinecodes/status"
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kubevirtv1 "kubevirt.io/api/core/v1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/diagnose"
 )
 
 func TestStatusFrom(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]struct {
-		err  error
-		want codes.Code
+		err   error
+		want  codes.Code
+		token string
 	}{
-		"Invalid":         {spi.ErrInvalid, codes.InvalidArgument},
-		"NotFound":        {spi.ErrNotFound, codes.NotFound},
-		"Foreign":         {spi.ErrForeign, codes.AlreadyExists},
-		"Uninitialized":   {spi.ErrUninitialized, codes.Uninitialized},
-		"Conflict":        {spi.ErrConflict, codes.Aborted},
-		"Exhausted":       {spi.ErrExhausted, codes.ResourceExhausted},
-		"Unauthenticated": {spi.ErrUnauthenticated, codes.Unauthenticated},
-		"Forbidden":       {spi.ErrForbidden, codes.PermissionDenied},
-		"Precondition":    {spi.ErrPrecondition, codes.FailedPrecondition},
-		"Unavailable":     {spi.ErrUnavailable, codes.Unavailable},
-		"Timeout":         {spi.ErrTimeout, codes.DeadlineExceeded},
-		"Unmapped":        {errors.New("surprise"), codes.Unknown},
+		"Invalid":         {spi.ErrInvalid, codes.InvalidArgument, "InvalidInput"},
+		"NotFound":        {spi.ErrNotFound, codes.NotFound, "MachineNotFound"},
+		"Foreign":         {spi.ErrForeign, codes.AlreadyExists, "ForeignObject"},
+		"Uninitialized":   {spi.ErrUninitialized, codes.Uninitialized, "NotScheduledYet"},
+		"Conflict":        {spi.ErrConflict, codes.Aborted, "OperationInProgress"},
+		"Exhausted":       {spi.ErrExhausted, codes.ResourceExhausted, "QuotaExceeded"},
+		"Unauthenticated": {spi.ErrUnauthenticated, codes.Unauthenticated, "CredentialsRefused"},
+		"Forbidden":       {spi.ErrForbidden, codes.PermissionDenied, "PermissionDenied"},
+		"Precondition":    {spi.ErrPrecondition, codes.FailedPrecondition, "PreconditionFailed"},
+		"Unavailable":     {spi.ErrUnavailable, codes.Unavailable, "ProviderUnavailable"},
+		"Timeout":         {spi.ErrTimeout, codes.DeadlineExceeded, "TimedOut"},
+		"Unmapped":        {errors.New("surprise"), codes.Unknown, "Unknown: surprise"},
 	}
 
 	for name, tc := range tests {
@@ -43,23 +50,67 @@ func TestStatusFrom(t *testing.T) {
 			got, ok := status.FromError(err)
 			require.True(t, ok, "machine-controller-manager must be able to read the code back")
 			require.Equal(t, tc.want, got.Code())
-			require.Equal(t, tc.err.Error()+": vm(ns/x): a) (b", got.Message())
+			require.Equal(t, tc.token+": vm(ns/x): a) (b", got.Message(), "the token leads, and no brackets are left")
 		})
 	}
 
 	require.NoError(t, statusFrom(nil))
 }
 
+// leading is what every text begins with.
+var leading = regexp.MustCompile(`^([A-Z][a-z]+)+: `)
+
+func TestDiagnosesKeepTheirTokens(t *testing.T) {
+	t.Parallel()
+
+	vm := &kubevirtv1.VirtualMachine{}
+	vm.Status.Conditions = []kubevirtv1.VirtualMachineCondition{{
+		Type: kubevirtv1.VirtualMachineFailure, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now(),
+		Reason: "FailedFindInstancetype", Message: "not found",
+	}}
+
+	got, ok := status.FromError(statusFrom(diagnose.Machine(vm, nil)))
+	require.True(t, ok)
+	require.Equal(t, codes.FailedPrecondition, got.Code())
+	require.Contains(t, got.Message(), "InstancetypeNotFound: not found; ")
+	require.Regexp(t, leading, got.Message())
+
+	for _, reason := range diagnose.Reasons() {
+		require.Regexp(t, leading, reason+": ")
+		require.NotEqual(t, codes.Unknown, meaningOf(diagnose.Kind(reason)).code, reason)
+	}
+}
+
+// phrases are what machine-controller-manager looks for in the text of a Machine's last operation.
+var phrases = []string{
+	machineutils.GetVMStatus, machineutils.InitiateDrain, machineutils.DelVolumesAttachments, machineutils.InitiateVMDeletion,
+	machineutils.InitiateNodeDeletion, machineutils.InitiateFinalizerRemoval, machineutils.InstanceInitialization,
+	machineutils.NodeReadyForUpdate, codes.OutOfRange.String(),
+}
+
 func FuzzStatusFrom(f *testing.F) {
-	f.Add("x [ y")
-	f.Add("a ] [ b")
-	f.Add(strings.Repeat("ö", 2000))
-	f.Add("\xff\x00\n")
-	f.Fuzz(func(t *testing.T, message string) {
-		got, ok := status.FromError(statusFrom(fmt.Errorf("%w: %s", spi.ErrExhausted, message)))
+	f.Add(0, "x [ y")
+	f.Add(1, "a ] [ b")
+	f.Add(2, strings.Repeat("ö", 2000))
+	f.Add(3, "\xff\x00\n")
+	f.Add(5, "Token: Initiate\nnode drain")
+
+	for i, phrase := range phrases {
+		f.Add(i, "x"+phrase+phrase)
+	}
+
+	f.Fuzz(func(t *testing.T, which int, message string) {
+		m := meanings[uint(which)%uint(len(meanings))]
+
+		got, ok := status.FromError(statusFrom(fmt.Errorf("%w: %s", m.sentinel, message)))
 		require.True(t, ok)
-		require.Equal(t, codes.ResourceExhausted, got.Code())
+		require.Equal(t, m.code, got.Code())
 		require.LessOrEqual(t, len(got.Message()), maxText)
 		require.True(t, utf8.ValidString(got.Message()))
+		require.True(t, strings.HasPrefix(got.Message(), m.token+": "))
+
+		for _, phrase := range phrases {
+			require.NotContains(t, got.Message(), phrase, "it would move the Machine to another step")
+		}
 	})
 }

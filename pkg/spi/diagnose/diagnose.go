@@ -4,28 +4,23 @@ package diagnose
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubevirtv1 "kubevirt.io/api/core/v1"
-
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
+	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 )
-
-// exceededQuota is how Kubernetes' quota admission says it
-// (k8s.io/kubernetes/plugin/pkg/admission/resourcequota/controller.go).
-const exceededQuota = "exceeded quota"
 
 // Cause says why a machine is not scheduled. It is an error, and wraps the sentinel that says what kind of failure it is.
 type Cause struct {
-	// Reason is a stable token, fit for matching.
+	// Reason is a stable token, fit for matching. docs/troubleshooting.md has a row for each.
 	Reason string
-	// Message is what the component that refused said.
+	// Message is what the component that refused said, and then what to do.
 	Message string
 	// Since is when it began, by the clock of the provider cluster.
 	Since time.Time
+	// Ripe is when it has stood for long enough to be more than a blip: earlier it must not be reported.
+	Ripe time.Time
 
 	kind error
 }
@@ -36,54 +31,63 @@ func (c *Cause) Error() string { return fmt.Sprintf("%s: %s", c.Reason, c.Messag
 // Unwrap returns the sentinel.
 func (c *Cause) Unwrap() error { return c.kind }
 
-// Machine returns the cause that keeps a machine from being scheduled, or nil if nothing is known to be wrong. Instance is
-// nil while there is none. A cause may pass by itself: how long it must stand before it counts is the caller's to decide.
-func Machine(vm *kubevirtv1.VirtualMachine, instance *kubevirtv1.VirtualMachineInstance) *Cause {
-	if instance == nil {
-		return ofVirtualMachine(vm)
-	}
-
-	return ofInstance(instance)
+// Evidence is what is seen of a machine on the provider cluster. Only the VirtualMachine is required: what was not read, or may
+// not be read, is left out.
+type Evidence struct {
+	VirtualMachine *kubevirtv1.VirtualMachine
+	// Instance is nil while there is none.
+	Instance *kubevirtv1.VirtualMachineInstance
+	// DataVolumes are the machine's.
+	DataVolumes []cdiv1beta1.DataVolume
+	// Images are those DataVolumes that the machine's are cloned from.
+	Images []cdiv1beta1.DataVolume
+	// Pods are the instance's.
+	Pods []corev1.Pod
+	// Events are those of the machine's launcher pod, and of its DataVolumes and their claims.
+	Events []corev1.Event
 }
 
-// ofVirtualMachine looks at the virtual machine's own failure, which KubeVirt removes at the first success. While it stands, its
-// message is that of the first failure of its kind (pkg/controller/conditions.go), so a later quota can hide behind it. The
-// conditions that KubeVirt copies from an instance are not read: they may be a previous instance's.
-func ofVirtualMachine(vm *kubevirtv1.VirtualMachine) *Cause {
-	for i := range vm.Status.Conditions {
-		c := &vm.Status.Conditions[i]
-		if c.Type == kubevirtv1.VirtualMachineFailure && c.Status == corev1.ConditionTrue && strings.Contains(c.Message, exceededQuota) {
-			return exhausted("QuotaExceeded", c.Message, c.LastTransitionTime)
-		}
-	}
-
-	return nil
+// Patience says how long a failure must have stood before it counts: what passes by itself within that time is slowness, or a
+// blip.
+type Patience struct {
+	// Refusal is for what stands as long as nobody acts: no room, no quota, no right.
+	Refusal time.Duration
+	// Retry is for what the provider cluster itself tries again soon, and often with success.
+	Retry time.Duration
+	// Obstruction is for what usually goes away when something else ends.
+	Obstruction time.Duration
 }
 
-func ofInstance(instance *kubevirtv1.VirtualMachineInstance) *Cause {
-	for i := range instance.Status.Conditions {
-		c := &instance.Status.Conditions[i]
-		if c.Status != corev1.ConditionFalse {
-			continue
-		}
+// PatienceOf returns the patience of an operator who gives capacity problems this grace.
+func PatienceOf(grace time.Duration) Patience {
+	return Patience{Refusal: grace, Retry: 2 * grace, Obstruction: 10 * grace}
+}
+
+// Cause returns the one cause that keeps the machine from being scheduled, or nil if nothing is known to be wrong. Of several
+// that are ripe, the first one of the table counts. If none is ripe, it is the one that will be so first.
+func (e *Evidence) Cause(now time.Time, patience Patience) *Cause {
+	var first *Cause
+
+	signs := e.signs(now)
+
+	for i := range table {
+		cause := table[i].find(signs, now, patience)
 
 		switch {
-		case string(c.Type) == string(corev1.PodScheduled) && c.Reason == corev1.PodReasonUnschedulable:
-			return exhausted("Unschedulable", c.Message, c.LastTransitionTime)
-		case c.Type == kubevirtv1.VirtualMachineInstanceSynchronized && strings.Contains(c.Message, exceededQuota):
-			return exhausted("QuotaExceeded", c.Message, c.LastTransitionTime)
+		case cause == nil:
+		case !cause.Ripe.After(now):
+			return cause
+		case first == nil || cause.Ripe.Before(first.Ripe):
+			first = cause
 		}
 	}
 
-	return nil
+	return first
 }
 
-// exhausted returns nil for a condition without a time. That is not the scheduler's word: KubeVirt says the same, for a moment,
-// of a claim that it does not see yet (pkg/virt-controller/watch/vmi/lifecycle.go).
-func exhausted(reason, message string, since metav1.Time) *Cause {
-	if since.IsZero() {
-		return nil
-	}
+// Machine returns what seems to be wrong with a machine, however young it is, from the two objects alone.
+func Machine(vm *kubevirtv1.VirtualMachine, instance *kubevirtv1.VirtualMachineInstance) *Cause {
+	e := Evidence{VirtualMachine: vm, Instance: instance}
 
-	return &Cause{Reason: reason, Message: message, Since: since.Time, kind: spi.ErrExhausted}
+	return e.Cause(time.Time{}, Patience{})
 }

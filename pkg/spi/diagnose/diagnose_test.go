@@ -1,6 +1,7 @@
 package diagnose_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -8,74 +9,378 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubevirtv1 "kubevirt.io/api/core/v1"
+	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/diagnose"
 )
 
-func TestMachine(t *testing.T) {
+// The scene of the tests: a machine that was made at born, a minute and a half ago. Its patience is the default.
+var (
+	now      = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	born     = now.Add(-90 * time.Second)
+	patience = diagnose.PatienceOf(30 * time.Second)
+)
+
+func ago(d time.Duration) metav1.Time { return metav1.NewTime(now.Add(-d)) }
+
+func newVM(status string, conditions ...kubevirtv1.VirtualMachineCondition) *kubevirtv1.VirtualMachine {
+	return &kubevirtv1.VirtualMachine{
+		ObjectMeta: metav1.ObjectMeta{Name: "m", UID: "vm", CreationTimestamp: metav1.NewTime(born)},
+		Status: kubevirtv1.VirtualMachineStatus{
+			PrintableStatus: kubevirtv1.VirtualMachinePrintableStatus(status), Conditions: conditions,
+		},
+	}
+}
+
+// failure is a VirtualMachine whose condition Failure stands since then.
+func failure(reason, message string, since metav1.Time) *diagnose.Evidence {
+	return &diagnose.Evidence{VirtualMachine: newVM("Stopped", kubevirtv1.VirtualMachineCondition{
+		Type: kubevirtv1.VirtualMachineFailure, Status: corev1.ConditionTrue, Reason: reason, Message: message, LastTransitionTime: since,
+	})}
+}
+
+func newInstance(phase kubevirtv1.VirtualMachineInstancePhase, conditions ...kubevirtv1.VirtualMachineInstanceCondition) *kubevirtv1.VirtualMachineInstance {
+	controller := true
+
+	return &kubevirtv1.VirtualMachineInstance{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "m", CreationTimestamp: metav1.NewTime(born),
+			OwnerReferences: []metav1.OwnerReference{{UID: "vm", Controller: &controller}},
+		},
+		Status: kubevirtv1.VirtualMachineInstanceStatus{Phase: phase, Conditions: conditions},
+	}
+}
+
+func condition(kind, reason, message string, since metav1.Time) kubevirtv1.VirtualMachineInstanceCondition {
+	return kubevirtv1.VirtualMachineInstanceCondition{
+		Type: kubevirtv1.VirtualMachineInstanceConditionType(kind), Status: corev1.ConditionFalse, Reason: reason, Message: message,
+		LastTransitionTime: since,
+	}
+}
+
+// out of a machine whose instance has one condition.
+func instanceSays(kind, reason, message string, since metav1.Time) *diagnose.Evidence {
+	return &diagnose.Evidence{VirtualMachine: newVM("Starting"), Instance: newInstance(kubevirtv1.Scheduling, condition(kind, reason, message, since))}
+}
+
+func unschedulable(message string, since metav1.Time) *diagnose.Evidence {
+	return instanceSays("PodScheduled", "Unschedulable", message, since)
+}
+
+func newVolume(name string, phase cdiv1beta1.DataVolumePhase, conditions ...cdiv1beta1.DataVolumeCondition) cdiv1beta1.DataVolume {
+	return cdiv1beta1.DataVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", CreationTimestamp: metav1.NewTime(born)},
+		Status:     cdiv1beta1.DataVolumeStatus{Phase: phase, Conditions: conditions},
+	}
+}
+
+func cloneOf(source string, dv cdiv1beta1.DataVolume) cdiv1beta1.DataVolume {
+	dv.Spec.Source = &cdiv1beta1.DataVolumeSource{PVC: &cdiv1beta1.DataVolumeSourcePVC{Name: source}}
+
+	return dv
+}
+
+func says(kind cdiv1beta1.DataVolumeConditionType, status corev1.ConditionStatus, reason, message string, since metav1.Time) cdiv1beta1.DataVolumeCondition {
+	return cdiv1beta1.DataVolumeCondition{Type: kind, Status: status, Reason: reason, Message: message, LastTransitionTime: since, LastHeartbeatTime: since}
+}
+
+func volumes(list ...cdiv1beta1.DataVolume) *diagnose.Evidence {
+	return &diagnose.Evidence{VirtualMachine: newVM("Provisioning"), DataVolumes: list}
+}
+
+// volumeSays is a machine whose DataVolume has one condition that does not hold.
+func volumeSays(kind cdiv1beta1.DataVolumeConditionType, reason, message string, since metav1.Time) *diagnose.Evidence {
+	return volumes(newVolume("disk", cdiv1beta1.ImportInProgress, says(kind, corev1.ConditionFalse, reason, message, since)))
+}
+
+func importSays(message string) *diagnose.Evidence {
+	return volumeSays(cdiv1beta1.DataVolumeRunning, "Error", message, ago(61*time.Second))
+}
+
+func warning(kind, reason, message string, first, last metav1.Time, count int32) corev1.Event {
+	return corev1.Event{
+		Type: corev1.EventTypeWarning, Reason: reason, Message: message, FirstTimestamp: first, LastTimestamp: last, Count: count,
+		InvolvedObject: corev1.ObjectReference{Kind: kind, Name: "disk"},
+	}
+}
+
+// podSays is a machine whose launcher pod has had a warning since then, and again and again.
+func podSays(reason, message string, since time.Duration) *diagnose.Evidence {
+	e := &diagnose.Evidence{VirtualMachine: newVM("Starting"), Instance: newInstance(kubevirtv1.Scheduling)}
+	e.Events = []corev1.Event{warning("Pod", reason, message, ago(since), ago(time.Second), 9)}
+
+	return e
+}
+
+func claimSays(reason, message string, since time.Duration) *diagnose.Evidence {
+	e := volumes(newVolume("disk", cdiv1beta1.Pending))
+	e.Events = []corev1.Event{warning("PersistentVolumeClaim", reason, message, ago(since), ago(time.Second), 9)}
+
+	return e
+}
+
+func with(e *diagnose.Evidence, change func(*diagnose.Evidence)) *diagnose.Evidence {
+	change(e)
+
+	return e
+}
+
+const quota = `pods "x" is forbidden: exceeded quota: q, requested: pods=1, used: pods=0, limited: pods=0`
+
+// TestCauses has a row for each cause, with what the components were seen to say.
+func TestCauses(t *testing.T) {
 	t.Parallel()
 
-	since := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	quota := "failed to create virtual machine pod: pods is forbidden: exceeded quota: q, requested: pods=1"
-	instance := func(conditions ...kubevirtv1.VirtualMachineInstanceCondition) *kubevirtv1.VirtualMachineInstance {
-		for i := range conditions {
-			conditions[i].LastTransitionTime = metav1.NewTime(since)
-		}
-
-		return &kubevirtv1.VirtualMachineInstance{Status: kubevirtv1.VirtualMachineInstanceStatus{Conditions: conditions}}
-	}
-	vm := func(message string) *kubevirtv1.VirtualMachine {
-		return &kubevirtv1.VirtualMachine{Status: kubevirtv1.VirtualMachineStatus{Conditions: []kubevirtv1.VirtualMachineCondition{{
-			Type: kubevirtv1.VirtualMachineFailure, Status: corev1.ConditionTrue, Reason: "FailedCreate",
-			Message: message, LastTransitionTime: metav1.NewTime(since),
-		}}}}
-	}
+	soon, minute := ago(31*time.Second), ago(61*time.Second)
 
 	tests := map[string]struct {
-		reason   string
-		vm       *kubevirtv1.VirtualMachine
-		instance *kubevirtv1.VirtualMachineInstance
-		want     string
+		seen *diagnose.Evidence
+		want string
+		kind error
 	}{
-		"Nothing": {"a new machine is merely new", &kubevirtv1.VirtualMachine{}, nil, ""},
-		"Unschedulable": {"no provider node has room", vm(""), instance(kubevirtv1.VirtualMachineInstanceCondition{
-			Type: "PodScheduled", Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "0/5 nodes are available",
-		}), "Unschedulable"},
-		"PodQuota": {"KubeVirt cannot make the pod", vm(""), instance(kubevirtv1.VirtualMachineInstanceCondition{
-			Type: kubevirtv1.VirtualMachineInstanceSynchronized, Status: corev1.ConditionFalse, Reason: "FailedCreate", Message: quota,
-		}), "QuotaExceeded"},
-		"ClaimNotSeenYet": {
-			"KubeVirt's own word for a claim that is not in its cache yet", vm(""),
-			&kubevirtv1.VirtualMachineInstance{Status: kubevirtv1.VirtualMachineInstanceStatus{
-				Conditions: []kubevirtv1.VirtualMachineInstanceCondition{{
-					Type: "PodScheduled", Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "PVC ns/m does not exist",
-				}},
-			}}, "",
-		},
-		"ClaimQuota":   {"CDI cannot make the claim", vm(quota), nil, "QuotaExceeded"},
-		"OtherFailure": {"not a matter of room", vm("not authorized"), nil, ""},
-		"StaleFailure": {"an instance exists: what the VM shows is older", vm(quota), instance(), ""},
-		"Scheduled": {"the condition says yes", vm(""), instance(kubevirtv1.VirtualMachineInstanceCondition{
-			Type: "PodScheduled", Status: corev1.ConditionTrue, Reason: corev1.PodReasonUnschedulable,
-		}), ""},
+		"LauncherQuota":   {instanceSays("Synchronized", "FailedCreate", "failed to create virtual machine pod: "+quota, soon), "QuotaExceeded", spi.ErrExhausted},
+		"ClaimQuota":      {failure("FailedCreate", "importer is not running due to an error: "+quota, soon), "QuotaExceeded", spi.ErrExhausted},
+		"HiddenQuota":     {volumeSays(cdiv1beta1.DataVolumeRunning, "ErrExceededQuota", "Error starting pod", soon), "QuotaExceeded", spi.ErrExhausted},
+		"CloneQuota":      {volumeSays(cdiv1beta1.DataVolumeRunning, "Error", quota, soon), "QuotaExceeded", spi.ErrExhausted},
+		"FullStorage":     {claimSays("ProvisioningFailed", "rpc error: code = ResourceExhausted desc = full", 2*time.Minute), "StorageExhausted", spi.ErrExhausted},
+		"NoZone":          {unschedulable("0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector.", soon), "Unschedulable", spi.ErrExhausted},
+		"Memory":          {unschedulable("0/3 nodes are available: 1 node(s) didn't match Pod's node affinity/selector, 2 Insufficient memory.", soon), "Unschedulable", spi.ErrExhausted},
+		"Pods":            {unschedulable("0/3 nodes are available: 3 Too many pods.", soon), "Unschedulable", spi.ErrExhausted},
+		"Taints":          {unschedulable("0/1 nodes are available: 1 node(s) had untolerated taint {node.kubernetes.io/unreachable: }.", soon), "Unschedulable", spi.ErrExhausted},
+		"FullInItsZone":   {unschedulable("0/2 nodes are available: 1 Insufficient cpu, 1 node(s) had volume node affinity conflict.", soon), "Unschedulable", spi.ErrExhausted},
+		"ImporterPending": {volumeSays(cdiv1beta1.DataVolumeRunning, "Unschedulable", "Importer pod cannot be scheduled", ago(6*time.Minute)), "Unschedulable", spi.ErrExhausted},
+		"Device":          {unschedulable("0/3 nodes are available: 2 Insufficient nvidia.com/X.", soon), "InsufficientDevices", spi.ErrExhausted},
+		"KVM":             {unschedulable("0/3 nodes are available: 3 Insufficient devices.kubevirt.io/kvm.", soon), "InsufficientDevices", spi.ErrExhausted},
+
+		"ZoneConflict": {unschedulable("0/2 nodes are available: 1 node(s) had untolerated taint {node-role.kubernetes.io/control-plane: }, 1 node(s) had volume node affinity conflict.", soon), "VolumeZoneConflict", spi.ErrPrecondition},
+		"Clone":        {failure("FailedCreate", "Error encountered while creating DataVolumes: not authorized to create DataVolume: User x has insufficient permissions", soon), "CloneForbidden", spi.ErrForbidden},
+		"Instancetype": {failure("FailedFindInstancetype", `virtualmachineclusterinstancetypes.instancetype.kubevirt.io "x" not found`, soon), "InstancetypeNotFound", spi.ErrPrecondition},
+		"Preference":   {failure("FailedFindPreference", `"x" not found`, soon), "PreferenceNotFound", spi.ErrPrecondition},
+		"DataSource":   {failure("FailedCreate", `unable to create DataVolume manifest: datasources.cdi.kubevirt.io "x" not found`, soon), "DataSourceNotFound", spi.ErrPrecondition},
+		"PodSecurity":  {instanceSays("Synchronized", "FailedCreate", `pods "x" is forbidden: violates PodSecurity "restricted:latest"`, soon), "PodSecurityViolated", spi.ErrPrecondition},
+		"Priority":     {instanceSays("Synchronized", "FailedCreate", `pods "x" is forbidden: no PriorityClass with name x was found`, soon), "PriorityClassNotFound", spi.ErrPrecondition},
+		"Network":      {instanceSays("Synchronized", "FailedCreate", "failed to render launch manifest: failed to locate network attachment definition ns/x", soon), "NetworkNotFound", spi.ErrPrecondition},
+		"Multus":       {podSays("FailedCreatePodSandBox", "cannot find a network-attachment-definition (x) in namespace (ns)", time.Minute), "NetworkNotFound", spi.ErrPrecondition},
+		"Webhook":      {instanceSays("Synchronized", "FailedCreate", `Internal error occurred: failed calling webhook "x": timeout`, minute), "WebhookUnavailable", spi.ErrUnavailable},
+		"Refused":      {failure("FailedCreate", `Failure while starting VMI: admission webhook "virtualmachineinstances-create-validator.kubevirt.io" denied the request: x`, soon), "InstanceInvalid", spi.ErrInvalid},
+		"Invalid":      {failure("FailedCreate", `Failure while starting VMI: VirtualMachineInstance.kubevirt.io "x" is invalid: metadata.labels: Invalid value`, soon), "InstanceInvalid", spi.ErrInvalid},
+		"Validation":   {instanceSays("Synchronized", "FailedCreateValidation", "failed create validation: x", soon), "InstanceInvalid", spi.ErrInvalid},
+		"Policy":       {instanceSays("Synchronized", "FailedCreate", `admission webhook "policy.example.com" denied the request: no`, soon), "PolicyViolated", spi.ErrPrecondition},
+
+		"Claim":          {instanceSays("Synchronized", "FailedPvcNotFound", "PVC ns/x does not exist, waiting for it to appear", minute), "ClaimNotFound", spi.ErrPrecondition},
+		"ScheduledClaim": {unschedulable(`0/3 nodes are available: persistentvolumeclaim "x" not found.`, minute), "ClaimNotFound", spi.ErrPrecondition},
+		"Source":         {volumeSays(cdiv1beta1.DataVolumeBound, "CloneWithoutSource", "The source pvc x doesn't exist", minute), "CloneSourceNotFound", spi.ErrPrecondition},
+		"Small":          {volumeSays(cdiv1beta1.DataVolumeReady, "CloneValidationFailed", "storage size is smaller than the source 2 < 5", minute), "VolumeTooSmall", spi.ErrInvalid},
+		"FullDisk":       {importSays("DataVolume too small to contain image"), "VolumeTooSmall", spi.ErrInvalid},
+		"BadClone":       {volumeSays(cdiv1beta1.DataVolumeReady, "CloneValidationFailed", "Source contentType (archive) and target contentType (kubevirt) do not match", minute), "CloneRefused", spi.ErrPrecondition},
+		"StorageClass":   {volumeSays(cdiv1beta1.DataVolumeReady, "ErrClaimNotValid", "PVC spec is missing accessMode and no storageClass to choose profile", minute), "StorageClassNotFound", spi.ErrPrecondition},
+		"ClaimsClass":    {claimSays("ProvisioningFailed", `storageclass.storage.k8s.io "x" not found`, 2*time.Minute), "StorageClassNotFound", spi.ErrPrecondition},
+		"AccessMode":     {volumeSays(cdiv1beta1.DataVolumeReady, "ErrClaimNotValid", "no accessMode specified in StorageProfile x", minute), "ClaimInvalid", spi.ErrInvalid},
+		"Provisioner":    {claimSays("ProvisioningFailed", "rpc error: code = Internal desc = x", 6*time.Minute), "ProvisioningFailed", spi.ErrPrecondition},
+
+		"404":          {importSays("Unable to connect to http data source: expected status code 200, got 404. Status: 404 Not Found"), "ImageNotFound", spi.ErrPrecondition},
+		"Manifest":     {volumeSays(cdiv1beta1.DataVolumeRunning, "ImagePullFailed", "failed to pull image: reading manifest: manifest unknown", minute), "ImageNotFound", spi.ErrPrecondition},
+		"401":          {importSays("expected status code 200, got 401. Status: 401 Unauthorized"), "ImageUnauthorized", spi.ErrPrecondition},
+		"CA":           {importSays("tls: failed to verify certificate: x509: certificate signed by unknown authority"), "ImageCertificateUntrusted", spi.ErrPrecondition},
+		"Unreachable":  {importSays("dial tcp: lookup x: no such host"), "ImageUnreachable", spi.ErrPrecondition},
+		"ImporterPull": {volumeSays(cdiv1beta1.DataVolumeRunning, "ImagePullFailed", "failed to pull image: cdi-importer:v1", minute), "ImagePullFailed", spi.ErrPrecondition},
+		"Checksum":     {volumeSays(cdiv1beta1.DataVolumeRunning, "ChecksumError", "checksum mismatch", minute), "ImageCorrupt", spi.ErrPrecondition},
+		"GivenUp":      {volumes(newVolume("disk", cdiv1beta1.Failed, says(cdiv1beta1.DataVolumeBound, corev1.ConditionFalse, "ClaimLost", "Claim Lost", minute))), "DataVolumeFailed", spi.ErrPrecondition},
+		"Import":       {importSays("Unable to convert source data to target format: qemu-img: x"), "ImportFailed", spi.ErrPrecondition},
+		"NoImporter":   {volumeSays(cdiv1beta1.DataVolumeRunning, "ErrStartingPod", "Error starting pod 'importer-x'", minute), "ImportFailed", spi.ErrPrecondition},
+
+		"Pull":      {instanceSays("Synchronized", "ErrImagePull", "x", minute), "ImagePullFailed", spi.ErrPrecondition},
+		"PullEvent": {podSays("BackOff", `Back-off pulling image "x"`, 2*time.Minute), "ImagePullFailed", spi.ErrPrecondition},
+		"Secret":    {podSays("FailedMount", `MountVolume.SetUp failed for volume "v" : secret "x" not found`, 2*time.Minute), "SecretNotFound", spi.ErrPrecondition},
+		"DeadNode":  {podSays("NodeNotReady", "Node is not ready", 2*time.Minute), "NodeDown", spi.ErrUnavailable},
+		"DeadGuest": {&diagnose.Evidence{VirtualMachine: newVM("Running"), Instance: withReason(newInstance(kubevirtv1.Failed), "NodeUnresponsive")}, "NodeDown", spi.ErrUnavailable},
+		"Crashes":   {&diagnose.Evidence{VirtualMachine: crashing(2)}, "CrashLooping", spi.ErrPrecondition},
+		"InUse":     {claimSays("CloneSourceInUse", "pod ns/x using PersistentVolumeClaim y", 6*time.Minute), "CloneSourceInUse", spi.ErrTimeout},
+		"Unbound":   {unschedulable("0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims.", ago(6*time.Minute)), "VolumeNotBound", spi.ErrPrecondition},
+		"Mount":     {podSays("FailedAttachVolume", "Multi-Attach error", 6*time.Minute), "VolumeMountFailed", spi.ErrPrecondition},
+		"Sandbox":   {podSays("FailedCreatePodSandBox", "plugin failed", 6*time.Minute), "NetworkSetupFailed", spi.ErrPrecondition},
+		"Unknown":   {failure("FailedCreate", "something new", ago(6*time.Minute)), "CreationFailed", spi.ErrPrecondition},
+		"NewestWord": {with(unschedulable("pod has unbound immediate PersistentVolumeClaims.", soon), func(e *diagnose.Evidence) {
+			e.Pods = []corev1.Pod{{Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{
+				Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "0/3 nodes are available: 3 Insufficient cpu.",
+			}}}}}
+		}), "Unschedulable", spi.ErrExhausted},
+	}
+
+	proven := map[string]bool{}
+
+	for name, tc := range tests {
+		proven[tc.want] = true
+
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			got := tc.seen.Cause(now, patience)
+			require.NotNil(t, got)
+			require.Equal(t, tc.want, got.Reason, got.Message)
+			require.ErrorIs(t, got, tc.kind)
+			require.Equal(t, diagnose.Kind(tc.want), tc.kind)
+			require.False(t, got.Ripe.After(now), "it has stood for long enough: %s", got.Ripe)
+			require.Contains(t, got.Message, "; ", "the component's words, and then what to do")
+			require.True(t, strings.HasPrefix(got.Error(), tc.want+": "))
+
+			early := tc.seen.Cause(got.Since.Add(time.Second), patience)
+			require.True(t, early == nil || early.Ripe.After(got.Since.Add(time.Second)), "a second old, it is a blip")
+		})
+	}
+
+	for _, reason := range diagnose.Reasons() {
+		require.True(t, proven[reason], "%s has no row", reason)
+	}
+}
+
+func withReason(instance *kubevirtv1.VirtualMachineInstance, reason string) *kubevirtv1.VirtualMachineInstance {
+	instance.Status.Reason = reason
+
+	return instance
+}
+
+func crashing(times int) *kubevirtv1.VirtualMachine {
+	vm := newVM("CrashLoopBackOff")
+	vm.Status.StartFailure = &kubevirtv1.VirtualMachineStartFailure{ConsecutiveFailCount: times}
+
+	return vm
+}
+
+func TestNoCause(t *testing.T) {
+	t.Parallel()
+
+	old, young := ago(time.Hour), ago(5*time.Second)
+
+	tests := map[string]struct {
+		reason string
+		seen   *diagnose.Evidence
+	}{
+		"New":         {"Stopped at birth means nothing", &diagnose.Evidence{VirtualMachine: newVM("Stopped")}},
+		"Blip":        {"a failure of a few seconds", failure("FailedCreate", quota, young)},
+		"NoTime":      {"not the words of the component that knows", unschedulable("PVC ns/x does not exist", metav1.Time{})},
+		"Gated":       {"somebody else decides when the pod may be scheduled", instanceSays("PodScheduled", "SchedulingGated", "", old)},
+		"OlderLife":   {"an instance exists: what the VirtualMachine shows is older", with(failure("FailedCreate", quota, old), func(e *diagnose.Evidence) { e.Instance = newInstance("") })},
+		"CopiedOnly":  {"what the VirtualMachine copied may be a previous instance's", &diagnose.Evidence{VirtualMachine: newVM("Starting", copied(old))}},
+		"OneCrash":    {"an evicted launcher fails once", &diagnose.Evidence{VirtualMachine: crashing(1)}},
+		"PVCPending":  {"KubeVirt's word for storage that is being made", instanceSays("Synchronized", "BackendStorageNotReady", "PVC pending", old)},
+		"SizeMissing": {"the clone's source is still importing, where it cannot be seen", volumes(cloneOf("image", newVolume("disk", cdiv1beta1.CloneScheduled, says(cdiv1beta1.DataVolumeRunning, corev1.ConditionFalse, "Error", "source/target size info missing", old))))},
+		"ImageImports": {"the image is judged, not its clone", with(volumeSays(cdiv1beta1.DataVolumeRunning, "Error", "whatever", old), func(e *diagnose.Evidence) {
+			e.DataVolumes[0] = cloneOf("image", e.DataVolumes[0])
+			e.Images = []cdiv1beta1.DataVolume{newVolume("image", cdiv1beta1.ImportInProgress, says(cdiv1beta1.DataVolumeRunning, corev1.ConditionTrue, "Pod is running", "", old))}
+		})},
+		"SlowImport": {"an import takes as long as it takes", volumes(newVolume("disk", cdiv1beta1.ImportInProgress,
+			says(cdiv1beta1.DataVolumeBound, corev1.ConditionFalse, "Pending", "target PVC disk Pending", old),
+			says(cdiv1beta1.DataVolumeReady, corev1.ConditionFalse, "TransferRunning", "", old),
+			says(cdiv1beta1.DataVolumeRunning, corev1.ConditionTrue, "Pod is running", "", old)))},
+		"ImporterWaits": {"an importer's volume is being made", volumeSays(cdiv1beta1.DataVolumeRunning, "Unschedulable", "Importer pod cannot be scheduled", ago(2*time.Minute))},
+		"Done":          {"it has failed, and then succeeded", volumes(newVolume("disk", cdiv1beta1.Succeeded, says(cdiv1beta1.DataVolumeRunning, corev1.ConditionFalse, "Error", "x", old)))},
+		"Completed":     {"an importer that has ended well", volumeSays(cdiv1beta1.DataVolumeRunning, "Completed", "Import Complete", old)},
+		"OldEvent":      {"an event stays when what it tells of is over", with(podSays("FailedMount", `secret "x" not found`, time.Hour), func(e *diagnose.Evidence) { e.Events[0].LastTimestamp = ago(50 * time.Minute) })},
+		"SingleWord":    {"an event that did not come back", with(podSays("FailedMount", `secret "x" not found`, time.Hour), func(e *diagnose.Evidence) { e.Events[0].Count = 1 })},
+		"BlipOfOld": {"what was over after seconds does not ripen by itself", with(podSays("FailedMount", `secret "x" not found`, 2*time.Minute), func(e *diagnose.Evidence) {
+			e.Events[0].LastTimestamp = ago(118 * time.Second)
+		})},
+		"NormalEvent": {"no warning", with(podSays("FailedMount", `secret "x" not found`, time.Hour), func(e *diagnose.Evidence) { e.Events[0].Type = corev1.EventTypeNormal })},
+		"Strangers": {"another VirtualMachine's instance of the same name", with(unschedulable("0/3 nodes are available", old), func(e *diagnose.Evidence) {
+			e.VirtualMachine.UID = "another"
+		})},
+		"Leaving": {"the instance is being replaced", with(unschedulable("0/3 nodes are available", old), func(e *diagnose.Evidence) { e.Instance.DeletionTimestamp = &young })},
 	}
 
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			got := diagnose.Machine(tc.vm, tc.instance)
-			if tc.want == "" {
-				require.Nil(t, got, tc.reason)
-
-				return
-			}
-
-			require.NotNil(t, got, tc.reason)
-			require.Equal(t, tc.want, got.Reason, tc.reason)
-			require.ErrorIs(t, got, spi.ErrExhausted, "cluster-autoscaler backs off on this")
-			require.Equal(t, since, got.Since, "its age is the condition's own")
+			got := tc.seen.Cause(now, patience)
+			require.True(t, got == nil || got.Ripe.After(now), "%s: %v", tc.reason, got)
 		})
 	}
+}
+
+func copied(since metav1.Time) kubevirtv1.VirtualMachineCondition {
+	return kubevirtv1.VirtualMachineCondition{
+		Type: "PodScheduled", Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/3 nodes are available", LastTransitionTime: since,
+	}
+}
+
+// TestHealthyTimelines goes through the states that healthy machines were seen to show. However long each lasts, it is no failure.
+func TestHealthyTimelines(t *testing.T) {
+	t.Parallel()
+
+	long := ago(time.Hour)
+	disk := func(phase cdiv1beta1.DataVolumePhase, conditions ...cdiv1beta1.DataVolumeCondition) []cdiv1beta1.DataVolume {
+		return []cdiv1beta1.DataVolume{cloneOf("image", newVolume("disk", phase, conditions...))}
+	}
+
+	for _, phase := range []cdiv1beta1.DataVolumePhase{
+		"", cdiv1beta1.Pending, cdiv1beta1.CloneScheduled, cdiv1beta1.CSICloneInProgress, cdiv1beta1.CloneInProgress,
+		cdiv1beta1.PrepClaimInProgress, cdiv1beta1.RebindInProgress, cdiv1beta1.PendingPopulation, cdiv1beta1.WaitForFirstConsumer,
+		cdiv1beta1.ImportScheduled, cdiv1beta1.ImportInProgress, cdiv1beta1.Succeeded,
+	} {
+		for _, status := range []string{"", "Stopped", "Provisioning", "WaitingForVolumeBinding", "Starting", "DataVolumeError"} {
+			e := &diagnose.Evidence{VirtualMachine: newVM(status), DataVolumes: disk(phase,
+				says(cdiv1beta1.DataVolumeBound, corev1.ConditionFalse, "Pending", "PVC disk Pending", long),
+				says(cdiv1beta1.DataVolumeReady, corev1.ConditionFalse, "", "", long),
+				says(cdiv1beta1.DataVolumeRunning, corev1.ConditionFalse, "Pending", "Clone Pending", long))}
+			require.Nil(t, e.Cause(now, patience), "%s, %s", phase, status)
+
+			e.DataVolumes = disk(phase, says(cdiv1beta1.DataVolumeBound, corev1.ConditionFalse, "NotFound", "No PVC found", long),
+				says(cdiv1beta1.DataVolumeRunning, corev1.ConditionFalse, "ContainerCreating", "", long))
+			require.Nil(t, e.Cause(now, patience), "%s, %s", phase, status)
+		}
+	}
+
+	for _, phase := range []kubevirtv1.VirtualMachineInstancePhase{"", kubevirtv1.Pending, kubevirtv1.Scheduling, kubevirtv1.Scheduled, kubevirtv1.Running, kubevirtv1.Succeeded} {
+		e := &diagnose.Evidence{VirtualMachine: newVM("Starting"), Instance: newInstance(phase,
+			condition("Ready", "GuestNotRunning", "Guest VM is not reported as running", long),
+			condition("DataVolumesReady", "NotAllDVsReady", "Not all of the VMI's DVs are ready", long))}
+		require.Nil(t, e.Cause(now, patience), phase)
+	}
+}
+
+// TestPrecedence shows that one cause comes out, and which.
+func TestPrecedence(t *testing.T) {
+	t.Parallel()
+
+	e := unschedulable("0/3 nodes are available: 3 Insufficient cpu.", ago(time.Hour))
+	e.Instance.Status.Conditions = append(e.Instance.Status.Conditions, condition("Synchronized", "FailedCreate", quota, ago(time.Minute)))
+	require.Equal(t, "QuotaExceeded", e.Cause(now, patience).Reason, "quota before room")
+
+	e.Instance.Status.Conditions[1].LastTransitionTime = ago(time.Second)
+	require.Equal(t, "Unschedulable", e.Cause(now, patience).Reason, "what is ripe before what is not")
+
+	e.Instance.Status.Conditions[0].LastTransitionTime = ago(2 * time.Second)
+	cause := e.Cause(now, patience)
+	require.Equal(t, "Unschedulable", cause.Reason, "what is ripe first")
+	require.Equal(t, now.Add(28*time.Second), cause.Ripe)
+
+	e = volumes(newVolume("disk", cdiv1beta1.ImportInProgress, says(cdiv1beta1.DataVolumeRunning, corev1.ConditionFalse, "Error", "got 404", ago(2*time.Second))))
+	require.True(t, e.Cause(now, patience).Ripe.After(now), "an importer crashes once in a while")
+
+	e.DataVolumes[0].Status.RestartCount = 3
+	require.False(t, e.Cause(now, patience).Ripe.After(now), "one that crashes again and again has not succeeded since the beginning")
+}
+
+func TestMachineJudgesAtOnce(t *testing.T) {
+	t.Parallel()
+
+	require.Nil(t, diagnose.Machine(newVM("Stopped"), nil))
+
+	e := unschedulable("0/3 nodes are available", ago(0))
+	require.NotNil(t, diagnose.Machine(e.VirtualMachine, e.Instance))
+}
+
+func TestMessages(t *testing.T) {
+	t.Parallel()
+
+	e := unschedulable("0/3 nodes are available: 2 Insufficient memory. no new claims to deallocate, preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling.", ago(time.Hour))
+	require.True(t, strings.HasPrefix(e.Cause(now, patience).Error(), "Unschedulable: 0/3 nodes are available: 2 Insufficient memory; add provider nodes"))
+
+	e = importSays(`Get "https://user:geheim@example.com/x?X-Amz-Signature=geheim": got 404, docker://registry.example.com/a:1`)
+	require.Contains(t, e.Cause(now, patience).Error(), `Get "https://example.com/x": got 404, docker://registry.example.com/a:1; correct`)
+
+	e = importSays("got 404 " + strings.Repeat("ö", 2000))
+	require.Less(t, len(e.Cause(now, patience).Error()), 900, "short enough for a Machine's status")
 }

@@ -15,7 +15,8 @@ import (
 )
 
 // InitializeMachine implements spi.PluginSPI. Waiting here is cheap, but not free: the same workers watch the health of every
-// running machine, so only some calls wait and the others look once.
+// running machine, so only some calls wait and the others look once. A failure is reported at once when it is new, and after
+// the wait when machine-controller-manager knows it already: it asks again in seconds.
 func (p *Provider) InitializeMachine(ctx context.Context, in *spi.ObserveMachineInput) (*spi.Machine, error) {
 	s, err := p.connect(in.Kubeconfig)
 	if err != nil {
@@ -32,79 +33,156 @@ func (p *Provider) InitializeMachine(ctx context.Context, in *spi.ObserveMachine
 		return nil, err
 	}
 
-	seen := &sighting{vm: vm, instance: instance}
-	if done, err := p.judge(seen); done {
-		return machineAt(seen), err
+	seen := &sighting{Evidence: diagnose.Evidence{VirtualMachine: vm, Instance: instance}}
+	p.investigate(ctx, s, in, seen)
+
+	verdict, err := p.lookAfter(ctx, s, seen)
+	if err == nil {
+		err = p.report(in, seen, verdict)
+	}
+
+	return machineAt(seen), err
+}
+
+// sighting is the newest state seen of a machine.
+type sighting struct {
+	diagnose.Evidence
+}
+
+// moveTo takes note of the instance's newest state. What was found of an earlier step is of no use any more.
+func (s *sighting) moveTo(instance *kubevirtv1.VirtualMachineInstance) {
+	if s.Instance == nil || stepOf(s.Instance) != stepOf(instance) {
+		s.DataVolumes, s.Images, s.Pods, s.Events = nil, nil, nil, nil
+	}
+
+	s.Instance = instance
+}
+
+func machineAt(seen *sighting) *spi.Machine {
+	machine := machineNamed(seen.VirtualMachine.Name)
+	machine.Addresses = addresses(seen.Instance)
+
+	return machine
+}
+
+// lookAfter waits if there is something to wait for and a place to wait, and says what to think of the machine then.
+func (p *Provider) lookAfter(ctx context.Context, s *session, seen *sighting) (verdict, error) {
+	known := p.files.reported(seen.VirtualMachine.UID)
+
+	v := p.judge(seen)
+	if v.final(known) {
+		return v, nil
 	}
 
 	select {
 	case p.waiters <- struct{}{}:
 		defer func() { <-p.waiters }()
 
-		err = p.awaitScheduled(ctx, s, seen)
+		return p.awaitScheduled(ctx, s, seen, known)
 	default:
+		return v, nil
+	}
+}
+
+// verdict is what to think of a machine.
+type verdict struct {
+	// initialized says that there is nothing left to wait for.
+	initialized bool
+	// ripe is a failure that has stood for long enough.
+	ripe *diagnose.Cause
+	// next is when a failure will have stood for long enough; zero if there is none.
+	next time.Time
+}
+
+// final says whether the verdict is worth an answer. A failure that is known already is not: it may end.
+func (v verdict) final(known string) bool {
+	return v.initialized || (v.ripe != nil && v.ripe.Reason != known)
+}
+
+func (p *Provider) judge(seen *sighting) verdict {
+	if p.initialized(seen.Instance) {
+		return verdict{initialized: true}
 	}
 
-	return machineAt(seen), err
+	now := p.options.Clock.Now()
+	cause := seen.Cause(now, p.patience())
+
+	switch {
+	case cause == nil:
+		return verdict{}
+	case cause.Ripe.After(now):
+		return verdict{next: cause.Ripe}
+	default:
+		return verdict{ripe: cause}
+	}
 }
 
-// sighting is the newest state seen of a machine. The instance is nil while there is none.
-type sighting struct {
-	vm       *kubevirtv1.VirtualMachine
-	instance *kubevirtv1.VirtualMachineInstance
-}
-
-func machineAt(seen *sighting) *spi.Machine {
-	machine := machineNamed(seen.vm.Name)
-	machine.Addresses = addresses(seen.instance)
-
-	return machine
-}
-
-// judge says whether there is nothing left to wait for: the machine is scheduled, or a failure has stood for long enough.
-func (p *Provider) judge(seen *sighting) (bool, error) {
-	if p.initialized(seen.instance) {
-		return true, nil
+// report returns a failure as an error, and remembers that it was reported.
+func (p *Provider) report(in *spi.ObserveMachineInput, seen *sighting, v verdict) error {
+	if v.initialized {
+		in.Report.Tell(spi.Progress{Reason: "Scheduled", Message: "the machine has its place on a provider node"})
 	}
 
-	cause := diagnose.Machine(seen.vm, seen.instance)
-	if cause == nil || p.graceLeft(cause) > 0 {
-		return false, nil
+	if v.ripe == nil {
+		p.files.report(seen.VirtualMachine.UID, "")
+
+		return nil
 	}
 
-	return true, cause
+	in.Report.Tell(spi.Progress{Reason: v.ripe.Reason, Message: v.ripe.Message, Warning: true})
+	p.files.report(seen.VirtualMachine.UID, v.ripe.Reason)
+
+	return v.ripe
 }
 
-func (p *Provider) graceLeft(cause *diagnose.Cause) time.Duration {
-	return p.options.UnschedulableGrace - p.options.Clock.Since(cause.Since)
+func (p *Provider) patience() diagnose.Patience {
+	return diagnose.PatienceOf(p.options.UnschedulableGrace)
 }
 
-// awaitScheduled follows the machine until there is nothing left to wait for. It returns nil too when its time is over or a
-// watch ends: machine-controller-manager asks again in seconds.
-func (p *Provider) awaitScheduled(ctx context.Context, s *session, seen *sighting) error {
+// awaitScheduled follows the machine until there is something to answer. It returns too when its time is over or a watch ends:
+// machine-controller-manager asks again in seconds.
+func (p *Provider) awaitScheduled(ctx context.Context, s *session, seen *sighting, known string) (verdict, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.options.InitializeWait)
 	defer cancel()
 
-	vms, err := s.virtualMachines().Watch(ctx, metav1.SingleObject(seen.vm.ObjectMeta))
-	if err != nil {
-		return s.unwatchable(err)
-	}
-	defer vms.Stop()
-
-	instances, err := s.instances().Watch(ctx, metav1.SingleObject(instanceMeta(seen)))
-	if err != nil {
-		return s.unwatchable(err)
-	}
-	defer instances.Stop()
+	f := &follower{session: s, seen: seen}
+	defer f.stop()
 
 	for {
-		if done, err := p.judge(seen); done {
-			return err
+		v := p.judge(seen)
+		if v.final(known) {
+			return v, nil
 		}
 
-		if !p.follow(ctx, seen, vms, instances) {
-			return nil
+		if err := f.follow(ctx); err != nil {
+			return v, s.unwatchable(err)
 		}
+
+		if !p.next(ctx, f, v) {
+			return p.judge(seen), nil
+		}
+	}
+}
+
+// next takes the next change of the machine, or the moment at which a failure becomes old enough. It returns false when there
+// is nothing more to follow.
+func (p *Provider) next(ctx context.Context, f *follower, v verdict) bool {
+	var ripe <-chan time.Time
+
+	if !v.next.IsZero() {
+		timer := p.options.Clock.NewTimer(v.next.Sub(p.options.Clock.Now()))
+		defer timer.Stop()
+
+		ripe = timer.C()
+	}
+
+	select {
+	case <-ctx.Done():
+		return false
+	case <-ripe:
+		return true
+	case event := <-f.changes():
+		return f.take(event)
 	}
 }
 
@@ -117,50 +195,71 @@ func (s *session) unwatchable(err error) error {
 	return fmt.Errorf("%w: watch machines in %s: %w", sentinelOf(err), s.clients.Namespace, err)
 }
 
-// instanceMeta tells a watch where to begin: at the instance that was seen, or, if there was none, at whatever is there now.
-func instanceMeta(seen *sighting) metav1.ObjectMeta {
-	if seen.instance == nil {
-		return metav1.ObjectMeta{Name: seen.vm.Name}
-	}
+// follower watches the one object of a machine that can change next: the VirtualMachine until KubeVirt has made an instance of it,
+// then the instance. Each is watched from where it was seen, so that nothing is missed.
+type follower struct {
+	session *session
+	seen    *sighting
 
-	return seen.instance.ObjectMeta
+	watch watch.Interface
+	// instance says which of the two is watched.
+	instance bool
 }
 
-// follow takes the next change of the machine, or the moment at which a failure becomes old enough. It returns false when
-// there is nothing more to follow.
-func (p *Provider) follow(ctx context.Context, seen *sighting, vms, instances watch.Interface) bool {
-	var ripe <-chan time.Time
-
-	if cause := diagnose.Machine(seen.vm, seen.instance); cause != nil {
-		timer := p.options.Clock.NewTimer(p.graceLeft(cause))
-		defer timer.Stop()
-
-		ripe = timer.C()
+// follow begins to watch what is to be watched now, unless it is watched already.
+func (f *follower) follow(ctx context.Context) error {
+	instance := f.seen.Instance != nil || f.seen.VirtualMachine.Status.Created
+	if f.watch != nil && f.instance == instance {
+		return nil
 	}
 
-	select {
-	case <-ctx.Done():
-		return false
-	case <-ripe:
-		return true
-	case event := <-vms.ResultChan():
-		vm, ok := event.Object.(*kubevirtv1.VirtualMachine)
-		if !ok || event.Type == watch.Deleted {
-			return false
-		}
+	f.stop()
 
-		seen.vm = vm
-	case event := <-instances.ResultChan():
-		instance, ok := event.Object.(*kubevirtv1.VirtualMachineInstance)
-		if !ok {
-			return false
-		}
+	f.instance = instance
 
-		seen.instance = instance
+	var err error
+	if instance {
+		f.watch, err = f.session.instances().Watch(ctx, metav1.SingleObject(instanceMeta(f.seen)))
+	} else {
+		f.watch, err = f.session.virtualMachines().Watch(ctx, metav1.SingleObject(f.seen.VirtualMachine.ObjectMeta))
+	}
+
+	return err
+}
+
+// instanceMeta tells a watch where to begin: at the instance that was seen, or, if there was none, at whatever is there now.
+func instanceMeta(seen *sighting) metav1.ObjectMeta {
+	if seen.Instance == nil {
+		return metav1.ObjectMeta{Name: seen.VirtualMachine.Name}
+	}
+
+	return seen.Instance.ObjectMeta
+}
+
+func (f *follower) changes() <-chan watch.Event { return f.watch.ResultChan() }
+
+// take makes a change part of what is seen. It returns false when there is nothing more to follow: the object is gone, or the
+// watch has ended.
+func (f *follower) take(event watch.Event) bool {
+	switch object := event.Object.(type) {
+	case *kubevirtv1.VirtualMachine:
+		f.seen.VirtualMachine = object
+	case *kubevirtv1.VirtualMachineInstance:
+		f.seen.moveTo(object)
+
 		if event.Type == watch.Deleted {
-			seen.instance = nil
+			f.seen.Instance = nil
 		}
+	default:
+		return false
 	}
 
-	return true
+	return event.Type != watch.Deleted
+}
+
+func (f *follower) stop() {
+	if f.watch != nil {
+		f.watch.Stop()
+		f.watch = nil
+	}
 }

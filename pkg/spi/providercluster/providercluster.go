@@ -28,7 +28,8 @@ type Options struct {
 	RetryFor time.Duration
 	// InitializeWait is how long InitializeMachine waits for the machine to be scheduled.
 	InitializeWait time.Duration
-	// UnschedulableGrace is how long a failure must have stood before it is reported.
+	// UnschedulableGrace is how long a failure must have stood before it is reported: one of capacity as long as this, one that
+	// the provider cluster retries by itself twice as long.
 	UnschedulableGrace time.Duration
 	// OrphanGracePeriod is how long a machine must have been seen to have no Machine object before it is removed.
 	OrphanGracePeriod time.Duration
@@ -49,6 +50,7 @@ type Provider struct {
 	waiters chan struct{}
 	loop    *creationLoop
 	orphans *orphanage
+	files   *files
 }
 
 var _ spi.PluginSPI = (*Provider)(nil)
@@ -60,6 +62,7 @@ func New(options Options) *Provider {
 		waiters: make(chan struct{}, options.MaxWaiting),
 		loop:    newCreationLoop(options.Clock),
 		orphans: newOrphanage(options.Clock, options.OrphanMemory),
+		files:   newFiles(options.Clock),
 	}
 }
 
@@ -87,7 +90,19 @@ func (s *session) instances() kubevirtclient.VirtualMachineInstanceInterface {
 }
 
 func (s *session) dataVolumes() cdiclient.DataVolumeInterface {
-	return s.clients.CDI.CdiV1beta1().DataVolumes(s.clients.Namespace)
+	return s.dataVolumesIn(s.clients.Namespace)
+}
+
+func (s *session) dataVolumesIn(namespace string) cdiclient.DataVolumeInterface {
+	return s.clients.CDI.CdiV1beta1().DataVolumes(namespace)
+}
+
+func (s *session) events() corev1client.EventInterface {
+	return s.clients.Kubernetes.CoreV1().Events(s.clients.Namespace)
+}
+
+func (s *session) pods() corev1client.PodInterface {
+	return s.clients.Kubernetes.CoreV1().Pods(s.clients.Namespace)
 }
 
 func (s *session) secrets() corev1client.SecretInterface {

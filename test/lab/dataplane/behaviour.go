@@ -26,6 +26,9 @@ const (
 	ShutdownLatencyAnnotation = "sim.lab/shutdown-latency"
 )
 
+// ImportFaultAnnotation of a provider Namespace makes its importer pods fail with this termination message.
+const ImportFaultAnnotation = "sim.lab/import-fault"
+
 // Latencies of namespaces without (valid) annotations.
 const (
 	// DefaultImportLatency is used without a valid ImportLatencyAnnotation.
@@ -129,6 +132,15 @@ func (b behaviour) latency(namespace, annotation string) time.Duration {
 		return usualLatency(annotation)
 	}
 	return latencyFrom(ns.Annotations, annotation)
+}
+
+// importFault returns the namespace's value of ImportFaultAnnotation.
+func (b behaviour) importFault(namespace string) string {
+	ns, err := b.namespaces.Get(namespace)
+	if err != nil {
+		return ""
+	}
+	return ns.Annotations[ImportFaultAnnotation]
 }
 
 // hasFault tells whether an object carries a fault.

@@ -109,7 +109,7 @@ func (k *kubelet) start(ctx context.Context, pod *corev1.Pod, now time.Time) (ti
 	}
 	if reason != "" {
 		setWaiting(pod, reason, message, now)
-		return pollInterval, nil
+		return pollInterval, k.warn(ctx, pod, reason, message, now)
 	}
 	ip := pod.Status.PodIP
 	if ip == "" {

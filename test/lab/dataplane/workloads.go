@@ -93,7 +93,7 @@ func (w *providerWorkloads) outcome(pod *corev1.Pod) outcome {
 	case isLauncher(pod):
 		return w.launcherOutcome(pod)
 	case pod.Labels[cdiComponentLabel] == cdiImporter:
-		return w.after(pod, w.behaviour.latency(pod.Namespace, ImportLatencyAnnotation), importOutcome(pod))
+		return w.after(pod, w.behaviour.latency(pod.Namespace, ImportLatencyAnnotation), w.importOutcome(pod))
 	case pod.Labels[cdiComponentLabel] == cdiCloneSource:
 		return w.after(pod, w.behaviour.latency(pod.Namespace, CloneLatencyAnnotation), succeeded(cloneMessage))
 	case pod.Labels[cdiComponentLabel] == cdiUploadServer:
@@ -187,6 +187,14 @@ func succeeded(message string) outcome {
 // failed is the outcome of containers that gave up.
 func failed(message string) outcome {
 	return outcome{exited: true, code: 1, message: message}
+}
+
+// importOutcome tells what an importer comes to: by the namespace's fault, else by its source.
+func (w *providerWorkloads) importOutcome(pod *corev1.Pod) outcome {
+	if message := w.behaviour.importFault(pod.Namespace); message != "" {
+		return failed(message)
+	}
+	return importOutcome(pod)
 }
 
 // importOutcome tells what an importer comes to, by its source.

@@ -1,0 +1,48 @@
+package kubevirt
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/diagnose"
+)
+
+// tokenRow matches a row of docs/troubleshooting.md: its token, and the last two of its columns.
+var tokenRow = regexp.MustCompile("(?m)^\\| `(\\w+)` \\|.+\\| (\\w+) \\| (\\w+) \\|$")
+
+// TestTroubleshootingIsComplete compares the page with the code: each token has its row, with its code, and each row its token.
+func TestTroubleshootingIsComplete(t *testing.T) {
+	t.Parallel()
+
+	page, err := os.ReadFile("../../docs/troubleshooting.md")
+	require.NoError(t, err)
+
+	codes := map[string]string{unknown.token: unknown.code.String()}
+	for _, m := range meanings {
+		codes[m.token] = m.code.String()
+	}
+
+	for _, reason := range diagnose.Reasons() {
+		codes[reason] = meaningOf(diagnose.Kind(reason)).code.String()
+	}
+
+	classes := []string{
+		"ERR_INFRA_UNAUTHENTICATED", "ERR_INFRA_UNAUTHORIZED", "ERR_INFRA_QUOTA_EXCEEDED", "ERR_INFRA_RESOURCES_DEPLETED",
+		"ERR_RETRYABLE_INFRA_DEPENDENCIES", "ERR_CONFIGURATION_PROBLEM", "ERR_RETRYABLE_CONFIGURATION_PROBLEM", "none",
+	}
+
+	for _, row := range tokenRow.FindAllStringSubmatch(string(page), -1) {
+		token, code, class := row[1], row[2], row[3]
+
+		require.Contains(t, codes, token, "the page has a token, or has it twice, that the code does not have")
+		require.Equal(t, codes[token], code, token)
+		require.True(t, slices.Contains(classes, class), "%s: Gardener does not know %s", token, class)
+		delete(codes, token)
+	}
+
+	require.Empty(t, codes, "tokens without a row in docs/troubleshooting.md")
+}

@@ -1,0 +1,107 @@
+package diagnose
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// eventsAge is how old the last occurrence of an event may be. Kubelet tries a mount again after two minutes at the latest, an image
+// after five.
+const eventsAge = 6 * time.Minute
+
+// occurrences are the events of one object and reason, whatever each says: kubelet puts a new identifier into every attempt.
+type occurrences struct {
+	sign
+
+	count int32
+}
+
+// ofEvents takes the warnings that have occurred more than once, the last time not long ago. An event, unlike a condition, stays when
+// what it tells of is over.
+func ofEvents(events []corev1.Event, now time.Time) []sign {
+	var signs []sign
+
+	for _, o := range grouped(events) {
+		if o.count > 1 && now.Sub(o.last) < eventsAge {
+			signs = append(signs, o.sign)
+		}
+	}
+
+	return signs
+}
+
+func grouped(events []corev1.Event) []*occurrences {
+	type key struct {
+		kind, name, reason string
+	}
+
+	var groups []*occurrences
+
+	known := map[key]*occurrences{}
+
+	for i := range events {
+		event := &events[i]
+		if event.Type != corev1.EventTypeWarning {
+			continue
+		}
+
+		k := key{event.InvolvedObject.Kind, event.InvolvedObject.Name, event.Reason}
+		if known[k] == nil {
+			known[k] = &occurrences{sign: signOf(event)}
+			groups = append(groups, known[k])
+		}
+
+		known[k].add(event)
+	}
+
+	return groups
+}
+
+func signOf(event *corev1.Event) sign {
+	if event.InvolvedObject.Kind == "Pod" {
+		return sign{from: podEvent, reason: event.Reason}
+	}
+
+	return sign{from: volumeEvent, reason: event.Reason, subject: event.InvolvedObject.Kind + " " + event.InvolvedObject.Name}
+}
+
+// add keeps the first time, and the latest words.
+func (o *occurrences) add(event *corev1.Event) {
+	first, last := times(event)
+
+	if o.since.IsZero() || first.Before(o.since) {
+		o.since = first
+	}
+
+	if !last.Before(o.last) {
+		o.last, o.message = last, event.Message
+	}
+
+	switch {
+	case event.Series != nil:
+		o.count += event.Series.Count
+	case event.Count > 0:
+		o.count += event.Count
+	default:
+		o.count++
+	}
+}
+
+// times returns when an event occurred first and last. The two generations of the events API use different fields.
+func times(event *corev1.Event) (first, last time.Time) {
+	for _, t := range []time.Time{event.FirstTimestamp.Time, event.EventTime.Time, event.CreationTimestamp.Time} {
+		if !t.IsZero() {
+			first = t
+
+			break
+		}
+	}
+
+	last = latest(first, event.LastTimestamp.Time)
+	if event.Series != nil {
+		last = latest(last, event.Series.LastObservedTime.Time)
+	}
+
+	return first, last
+}

@@ -1,0 +1,270 @@
+package diagnose
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kubevirtv1 "kubevirt.io/api/core/v1"
+	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
+)
+
+// origin says who shows a sign.
+type origin string
+
+const (
+	machineFailure origin = "VirtualMachine's Failure"
+	machineStart   origin = "VirtualMachine's start failures"
+	instanceSync   origin = "VirtualMachineInstance's Synchronized"
+	instancePhase  origin = "VirtualMachineInstance's phase"
+	scheduler      origin = "VirtualMachineInstance's PodScheduled"
+	volume         origin = "DataVolume"
+	podEvent       origin = "launcher pod's event"
+	volumeEvent    origin = "DataVolume's or claim's event"
+)
+
+// sign is something that a component says of a machine.
+type sign struct {
+	from    origin
+	reason  string
+	message string
+	// subject names the object, unless it is the machine itself.
+	subject string
+	since   time.Time
+	// last is when it was said last; zero if it is said now.
+	last time.Time
+}
+
+const (
+	// crashes is how often an importer must have crashed before that is more than a blip. Its back-off has then taken a minute.
+	crashes = 3
+	// failedStarts is how often an instance must have failed while it started.
+	failedStarts = 2
+
+	// sizeMissing is what CDI says of a clone whose source is not there yet (pkg/controller/clone/planner.go). That may take as
+	// long as an import takes: it is no failure.
+	sizeMissing = "source/target size info missing"
+)
+
+// signs lists what the components say, without any weight. What has no time is left out: it is not the words of the component
+// that knows. KubeVirt, for one, says "unschedulable", for a moment, of a claim that it does not see yet
+// (pkg/virt-controller/watch/vmi/lifecycle.go).
+func (e *Evidence) signs(now time.Time) []sign {
+	var all []sign
+
+	if instance := e.instance(); instance == nil {
+		all = append(all, ofVirtualMachine(e.VirtualMachine)...)
+	} else {
+		all = append(all, ofInstance(instance, e.Pods)...)
+	}
+
+	all = append(all, e.ofVolumes()...)
+	all = append(all, ofEvents(e.Events, now)...)
+
+	return slices.DeleteFunc(all, func(s sign) bool { return s.since.IsZero() })
+}
+
+// instance returns the instance if it is this VirtualMachine's, and stays.
+func (e *Evidence) instance() *kubevirtv1.VirtualMachineInstance {
+	if e.Instance == nil || e.Instance.DeletionTimestamp != nil {
+		return nil
+	}
+
+	if owner := metav1.GetControllerOf(e.Instance); owner != nil && owner.UID != e.VirtualMachine.UID {
+		return nil
+	}
+
+	return e.Instance
+}
+
+// ofVirtualMachine looks at the virtual machine's own failure, which KubeVirt removes at the first success. While it stands, its
+// message is that of the first failure of its kind (pkg/controller/conditions.go), so a later one can hide behind it. The
+// conditions that KubeVirt copies from an instance are not read: they may be a previous instance's.
+func ofVirtualMachine(vm *kubevirtv1.VirtualMachine) []sign {
+	var signs []sign
+
+	ready := vm.CreationTimestamp.Time
+
+	for i := range vm.Status.Conditions {
+		c := &vm.Status.Conditions[i]
+
+		switch {
+		case c.Type == kubevirtv1.VirtualMachineFailure && c.Status == corev1.ConditionTrue:
+			signs = append(signs, sign{from: machineFailure, reason: c.Reason, message: c.Message, since: c.LastTransitionTime.Time})
+		case c.Type == kubevirtv1.VirtualMachineReady:
+			ready = c.LastTransitionTime.Time
+		}
+	}
+
+	if f := vm.Status.StartFailure; f != nil && f.ConsecutiveFailCount >= failedStarts {
+		signs = append(signs, sign{from: machineStart, message: "the guest, or its launcher, ends again and again while it starts", since: ready})
+	}
+
+	return signs
+}
+
+func ofInstance(instance *kubevirtv1.VirtualMachineInstance, pods []corev1.Pod) []sign {
+	var signs []sign
+
+	for i := range instance.Status.Conditions {
+		c := &instance.Status.Conditions[i]
+		s := sign{reason: c.Reason, message: c.Message, since: c.LastTransitionTime.Time}
+
+		switch {
+		case c.Status != corev1.ConditionFalse:
+			continue
+		case string(c.Type) == string(corev1.PodScheduled):
+			s.from = scheduler
+			s.message = newestOf(pods, c.Message)
+		case c.Type == kubevirtv1.VirtualMachineInstanceSynchronized:
+			s.from = instanceSync
+		default:
+			continue
+		}
+
+		signs = append(signs, s)
+	}
+
+	if instance.Status.Phase == kubevirtv1.Failed {
+		signs = append(signs, sign{
+			from: instancePhase, reason: instance.Status.Reason, message: "VirtualMachineInstance " + instance.Name + " has failed",
+			since: latest(instance.CreationTimestamp.Time, phaseTime(instance, kubevirtv1.Failed)),
+		})
+	}
+
+	return signs
+}
+
+// newestOf returns the scheduler's latest words. KubeVirt copies only the first ones (pkg/controller/conditions.go), which are often
+// those of a scheduler that has not seen a claim yet.
+func newestOf(pods []corev1.Pod, first string) string {
+	for i := range pods {
+		for _, c := range pods[i].Status.Conditions {
+			if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Message != "" {
+				return c.Message
+			}
+		}
+	}
+
+	return first
+}
+
+func phaseTime(instance *kubevirtv1.VirtualMachineInstance, phase kubevirtv1.VirtualMachineInstancePhase) time.Time {
+	for i := range instance.Status.PhaseTransitionTimestamps {
+		if t := &instance.Status.PhaseTransitionTimestamps[i]; t.Phase == phase {
+			return t.PhaseTransitionTimestamp.Time
+		}
+	}
+
+	return time.Time{}
+}
+
+// ofVolumes looks at the images first: as long as one is not complete, it is to blame for what is wrong with its clones.
+func (e *Evidence) ofVolumes() []sign {
+	var signs []sign
+
+	incomplete := map[string]bool{}
+
+	for i := range e.Images {
+		image := &e.Images[i]
+		if image.Status.Phase == cdiv1beta1.Succeeded {
+			continue
+		}
+
+		incomplete[image.Namespace+"/"+image.Name] = true
+		signs = append(signs, ofDataVolume(image, "image")...)
+	}
+
+	for i := range e.DataVolumes {
+		if dv := &e.DataVolumes[i]; !incomplete[SourceOf(dv)] {
+			signs = append(signs, ofDataVolume(dv, "DataVolume")...)
+		}
+	}
+
+	return signs
+}
+
+// SourceOf returns the namespace and name of the claim that a DataVolume is cloned from, with a slash in between; empty if it is
+// not cloned. A DataVolume of that name, if there is one, is what fills the claim.
+func SourceOf(dv *cdiv1beta1.DataVolume) string {
+	if dv.Spec.Source == nil || dv.Spec.Source.PVC == nil {
+		return ""
+	}
+
+	namespace := dv.Spec.Source.PVC.Namespace
+	if namespace == "" {
+		namespace = dv.Namespace
+	}
+
+	return namespace + "/" + dv.Spec.Source.PVC.Name
+}
+
+// ofDataVolume lists the conditions that do not hold. That is so on every DataVolume's way: the table knows which reasons are
+// failures.
+func ofDataVolume(dv *cdiv1beta1.DataVolume, kind string) []sign {
+	if dv.Status.Phase == cdiv1beta1.Succeeded || dv.DeletionTimestamp != nil {
+		return nil
+	}
+
+	var signs []sign
+
+	subject := kind + " " + dv.Name
+
+	for i := range dv.Status.Conditions {
+		c := &dv.Status.Conditions[i]
+		if c.Status == corev1.ConditionTrue || c.Message == sizeMissing {
+			continue
+		}
+
+		signs = append(signs, sign{from: volume, reason: c.Reason, message: c.Message, subject: subject, since: conditionTime(dv, c)})
+	}
+
+	if dv.Status.Phase == cdiv1beta1.Failed {
+		signs = append(signs, failedVolume(signs, dv, subject))
+	}
+
+	return signs
+}
+
+// failedVolume is the sign of a DataVolume that CDI has given up, with the words of the importer if there are any.
+func failedVolume(signs []sign, dv *cdiv1beta1.DataVolume, subject string) sign {
+	failed := sign{from: volume, reason: string(cdiv1beta1.Failed), message: "has failed", subject: subject, since: dv.CreationTimestamp.Time}
+
+	for _, s := range signs {
+		if s.message != "" {
+			failed.message = s.message
+		}
+
+		failed.since = latest(failed.since, s.since)
+	}
+
+	return failed
+}
+
+// conditionTime returns since when a condition says what it says. CDI moves its transition time with the status alone, and the
+// heartbeat with reason and message (pkg/controller/datavolume/conditions.go). An importer that has crashed again and again
+// has not succeeded since the beginning: that it runs for a second at each attempt changes nothing.
+func conditionTime(dv *cdiv1beta1.DataVolume, c *cdiv1beta1.DataVolumeCondition) time.Time {
+	if c.Type == cdiv1beta1.DataVolumeRunning && dv.Status.RestartCount >= crashes {
+		return dv.CreationTimestamp.Time
+	}
+
+	return latest(c.LastTransitionTime.Time, c.LastHeartbeatTime.Time)
+}
+
+func latest(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+
+	return a
+}
+
+// says reports whether the sign's message holds one of the texts, in any case of letters.
+func (s *sign) says(texts []string) bool {
+	message := strings.ToLower(s.message)
+
+	return slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(message, text) })
+}

@@ -1,0 +1,135 @@
+package diagnose
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// symptom is one row of the table: which signs mean which cause.
+type symptom struct {
+	reason string
+	kind   error
+	// stands is how long it must have stood.
+	stands func(Patience) time.Duration
+	// remedy says what to do.
+	remedy string
+
+	// from are the origins whose signs are looked at; all of them if there are none.
+	from []origin
+	// reasons are the sign's possible reasons; any if there are none.
+	reasons []string
+	// texts, in lower case, are what the sign's message says; one of them is enough, and any message will do if there are none.
+	texts []string
+	// pattern, if there is one, matches the sign's message too.
+	pattern *regexp.Regexp
+	// unless are texts with which a sign means something else.
+	unless []string
+}
+
+func refusal(p Patience) time.Duration     { return p.Refusal }
+func retry(p Patience) time.Duration       { return p.Retry }
+func obstruction(p Patience) time.Duration { return p.Obstruction }
+
+// find returns the symptom's cause if a sign shows it: of several signs, that which is ripe first.
+func (s *symptom) find(signs []sign, now time.Time, patience Patience) *Cause {
+	var first *Cause
+
+	for i := range signs {
+		if !s.matches(&signs[i]) {
+			continue
+		}
+
+		ripe := signs[i].ripe(now, s.stands(patience))
+		if first == nil || ripe.Before(first.Ripe) {
+			first = &Cause{Reason: s.reason, Message: s.message(&signs[i]), Since: signs[i].since, Ripe: ripe, kind: s.kind}
+		}
+	}
+
+	return first
+}
+
+// ripe returns when a sign will have stood for long enough. What is not said any more must have been said for that long: the time
+// since then does not count.
+func (s *sign) ripe(now time.Time, stands time.Duration) time.Time {
+	ripe := s.since.Add(stands)
+	if s.last.IsZero() || !ripe.After(s.last) {
+		return ripe
+	}
+
+	return ripe.Add(now.Sub(s.last))
+}
+
+func (s *symptom) matches(seen *sign) bool {
+	return (len(s.from) == 0 || slices.Contains(s.from, seen.from)) &&
+		(len(s.reasons) == 0 || slices.Contains(s.reasons, seen.reason)) &&
+		(len(s.texts) == 0 || seen.says(s.texts)) &&
+		(s.pattern == nil || s.pattern.MatchString(seen.message)) &&
+		!seen.says(s.unless)
+}
+
+// message puts the component's own words before the remedy.
+func (s *symptom) message(seen *sign) string {
+	words := shortened(withoutCredentials(seen.message))
+	if words == "" {
+		words = seen.reason
+	}
+
+	if seen.subject != "" {
+		words = seen.subject + ": " + words
+	}
+
+	return fmt.Sprintf("%s; %s", words, s.remedy)
+}
+
+const maxWords = 450
+
+// shortened drops what the scheduler says of preemption, and the end of what is long.
+func shortened(words string) string {
+	words, _, _ = strings.Cut(words, ", preemption: ")
+	words = strings.TrimRight(strings.TrimSuffix(words, "no new claims to deallocate"), " .")
+
+	if len(words) <= maxWords {
+		return words
+	}
+
+	end := maxWords
+	for end > 0 && !utf8.RuneStart(words[end]) {
+		end--
+	}
+
+	return words[:end] + " …"
+}
+
+// address matches the parts of a URL in which credentials and signatures travel: the user, and the query.
+var address = regexp.MustCompile(`(\w+://)([^/\s"'@]*@)?([^\s"'?]*)(\?[^\s"']*)?`)
+
+func withoutCredentials(words string) string {
+	return address.ReplaceAllString(words, "$1$3")
+}
+
+// Reasons returns every reason that a Cause can have, sorted.
+func Reasons() []string {
+	var reasons []string
+	for i := range table {
+		reasons = append(reasons, table[i].reason)
+	}
+
+	slices.Sort(reasons)
+
+	return slices.Compact(reasons)
+}
+
+// Kind returns the sentinel that causes of this reason wrap, or nil if there is no such reason.
+func Kind(reason string) error {
+	for i := range table {
+		if table[i].reason == reason {
+			return table[i].kind
+		}
+	}
+
+	return nil
+}

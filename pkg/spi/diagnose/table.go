@@ -1,0 +1,277 @@
+package diagnose
+
+import (
+	"regexp"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
+)
+
+// table lists all causes. Of those that apply, the first one is named: quota before room, room before what cannot be made, what
+// cannot be made before what does not start, and what only lasts at the end. Where a text is compared, the comment says who
+// writes it. Texts are in lower case.
+var table = slices.Concat(capacity, refusals, storage, imports, starts, obstructions)
+
+var (
+	creations = []origin{machineFailure, instanceSync}
+	volumes   = []origin{volume, volumeEvent}
+	scheduled = []string{corev1.PodReasonUnschedulable}
+	// failing are the reasons with which CDI says that a pod of its own has failed, of sender and receiver alike
+	// (pkg/controller/datavolume/conditions.go, pkg/controller/import-controller.go).
+	failing = []string{"Error", "Error and Error", "ImagePullFailed", "ChecksumError", "Failed"}
+)
+
+// The scheduler's words (k8s.io/kubernetes/pkg/scheduler/framework/plugins).
+var (
+	// zoneConflict is said of volumes that are in another zone than the nodes that would do.
+	zoneConflict = []string{"volume node affinity conflict", "didn't match persistentvolume's node affinity", "no available volume zone"}
+	// roomLater is said of nodes that would do, were they not full or closed.
+	roomLater = []string{"insufficient ", "too many pods", "were unschedulable", "not have enough free storage"}
+	// device is said of an extended resource, whose name begins with a domain: of a GPU, or of KubeVirt's own devices.
+	device = regexp.MustCompile(`Insufficient [^\s/]+\.[^\s/]+/`)
+	// notRoom is said of claims.
+	notRoom = []string{"unbound immediate persistentvolumeclaims", `persistentvolumeclaim "`}
+)
+
+// capacity are the causes on which cluster-autoscaler backs off.
+var capacity = []symptom{
+	{
+		// Kubernetes' quota admission (k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go), handed on by KubeVirt
+		// and CDI.
+		reason: "QuotaExceeded", kind: spi.ErrExhausted, stands: refusal, texts: []string{"exceeded quota"},
+		remedy: "raise the ResourceQuota of the provider namespace, or remove machines",
+	},
+	{
+		// CDI's own reason, where it hides the text (pkg/controller/common/util.go).
+		reason: "QuotaExceeded", kind: spi.ErrExhausted, stands: refusal, from: []origin{volume}, reasons: []string{"ErrExceededQuota"},
+		remedy: "raise the ResourceQuota of the provider namespace, or remove machines",
+	},
+	{
+		// The gRPC code with which a CSI driver says that the storage is full (kubernetes-csi/external-provisioner).
+		reason: "StorageExhausted", kind: spi.ErrExhausted, stands: retry, from: volumes, texts: []string{"code = resourceexhausted"},
+		remedy: "add storage to the provider cluster, or use another storage class",
+	},
+	{
+		reason: "InsufficientDevices", kind: spi.ErrExhausted, stands: refusal, from: []origin{scheduler}, reasons: scheduled, pattern: device,
+		unless: notRoom, remedy: "add provider nodes with this device to the zone, or ask for another device",
+	},
+	{
+		reason: "Unschedulable", kind: spi.ErrExhausted, stands: refusal, from: []origin{scheduler}, reasons: scheduled, texts: roomLater,
+		unless: notRoom, remedy: "add provider nodes to the zone, open those that are closed, or ask for less cpu and memory",
+	},
+	{
+		reason: "Unschedulable", kind: spi.ErrExhausted, stands: refusal, from: []origin{scheduler}, reasons: scheduled,
+		unless: slices.Concat(notRoom, zoneConflict),
+		remedy: "add provider nodes with the region, the zone and the labels asked for, and without taints that the machine does not tolerate",
+	},
+	{
+		// CDI's words for an importer that finds no node (pkg/controller/datavolume/conditions.go). It says the same as long as the
+		// importer's volume is being made.
+		reason: "Unschedulable", kind: spi.ErrExhausted, stands: obstruction, from: []origin{volume}, reasons: scheduled,
+		remedy: "make room for CDI's importer pod on the provider cluster",
+	},
+}
+
+// refusals are what KubeVirt could not make, or was not allowed to.
+var refusals = []symptom{
+	{
+		reason: "VolumeZoneConflict", kind: spi.ErrPrecondition, stands: refusal, from: []origin{scheduler}, reasons: scheduled, texts: zoneConflict,
+		remedy: "use a storage class that binds when the machine is scheduled (WaitForFirstConsumer), and images that every zone can read",
+	},
+	{
+		// KubeVirt's own check of the right to clone (pkg/virt-controller/watch/vm/vm.go).
+		reason: "CloneForbidden", kind: spi.ErrForbidden, stands: refusal, from: []origin{machineFailure},
+		texts:  []string{"not authorized to create datavolume"},
+		remedy: "in the source's namespace grant create on datavolumes/source to the service account named here",
+	},
+	{
+		// KubeVirt (pkg/instancetype/controller/vm/controller.go).
+		reason: "InstancetypeNotFound", kind: spi.ErrPrecondition, stands: refusal, from: []origin{machineFailure},
+		reasons: []string{"FailedFindInstancetype"}, remedy: "create the instancetype on the provider cluster, or name another one",
+	},
+	{
+		reason: "PreferenceNotFound", kind: spi.ErrPrecondition, stands: refusal, from: []origin{machineFailure},
+		reasons: []string{"FailedFindPreference"}, remedy: "create the preference on the provider cluster, or name another one",
+	},
+	{
+		// KubeVirt, resolving a sourceRef (pkg/virt-controller/watch/util).
+		reason: "DataSourceNotFound", kind: spi.ErrPrecondition, stands: refusal, from: []origin{machineFailure},
+		texts: []string{"unable to create datavolume manifest"}, remedy: "create the DataSource that sourceRef names, or name another one",
+	},
+	{
+		// Kubernetes (k8s.io/pod-security-admission/admission).
+		reason: "PodSecurityViolated", kind: spi.ErrPrecondition, stands: refusal, texts: []string{"violates podsecurity"},
+		remedy: "label the provider namespace pod-security.kubernetes.io/enforce=privileged, which launcher pods need",
+	},
+	{
+		// Kubernetes (k8s.io/kubernetes/plugin/pkg/admission/priority).
+		reason: "PriorityClassNotFound", kind: spi.ErrPrecondition, stands: refusal, texts: []string{"no priorityclass with name"},
+		remedy: "create the PriorityClass on the provider cluster, or name another one",
+	},
+	{
+		// KubeVirt (pkg/network/multus), and Multus in its events.
+		reason: "NetworkNotFound", kind: spi.ErrPrecondition, stands: refusal, from: []origin{instanceSync, podEvent},
+		texts:  []string{"failed to locate network attachment definition", "network-attachment-definition"},
+		remedy: "create the NetworkAttachmentDefinition on the provider cluster, or name another network",
+	},
+	{
+		// The API server, of a webhook that does not answer (k8s.io/apiserver/pkg/util/webhook).
+		reason: "WebhookUnavailable", kind: spi.ErrUnavailable, stands: retry, texts: []string{"failed calling webhook"},
+		remedy: "repair the webhook named here, or the component behind it",
+	},
+	{
+		// The webhooks of KubeVirt and CDI, as the API server names them, and KubeVirt's own check of networks
+		// (pkg/virt-controller/watch/vmi/lifecycle.go).
+		reason: "InstanceInvalid", kind: spi.ErrInvalid, stands: refusal, from: creations,
+		texts:  []string{`.kubevirt.io" denied the request`, "failed create validation", "\" is invalid: "},
+		remedy: "change the MachineClass accordingly",
+	},
+	{
+		// Any other webhook or admission plugin (k8s.io/apiserver/pkg/admission).
+		reason: "PolicyViolated", kind: spi.ErrPrecondition, stands: refusal, from: creations, texts: []string{"denied the request", "is forbidden"},
+		remedy: "ask the administrator of the provider cluster for an exception from the policy named here",
+	},
+}
+
+// storage are volumes that cannot be made.
+var storage = []symptom{
+	{
+		// KubeVirt (pkg/virt-controller/watch/vmi), and the scheduler.
+		reason: "ClaimNotFound", kind: spi.ErrPrecondition, stands: retry, from: []origin{instanceSync}, reasons: []string{"FailedPvcNotFound"},
+		remedy: "create the PersistentVolumeClaim on the provider cluster, or name another one",
+	},
+	{
+		reason: "ClaimNotFound", kind: spi.ErrPrecondition, stands: retry, from: []origin{scheduler}, texts: []string{`persistentvolumeclaim "`},
+		remedy: "create the PersistentVolumeClaim on the provider cluster, or name another one",
+	},
+	{
+		// CDI (pkg/controller/datavolume/clone-controller-base.go, pkg/controller/clone/planner.go).
+		reason: "CloneSourceNotFound", kind: spi.ErrPrecondition, stands: retry, from: volumes, reasons: []string{"CloneWithoutSource"},
+		remedy: "create the source on the provider cluster, or name another one",
+	},
+	{
+		// CDI's validation of clones, and its summary of what an importer says of a full disk (pkg/controller/util.go).
+		reason: "VolumeTooSmall", kind: spi.ErrInvalid, stands: retry, from: volumes,
+		texts:  []string{"smaller than the source", "datavolume too small", "no space left on device", "is larger than the reported available"},
+		remedy: "ask for a larger volume",
+	},
+	{
+		reason: "CloneRefused", kind: spi.ErrPrecondition, stands: retry, from: volumes,
+		reasons: []string{"CloneValidationFailed", "ErrUnableToClone", "ErrIncompatiblePVC"}, remedy: "use a source and a volume that fit",
+	},
+	{
+		// CDI (pkg/controller/datavolume/util.go), and Kubernetes' volume controller in its events.
+		reason: "StorageClassNotFound", kind: spi.ErrPrecondition, stands: retry, from: volumes,
+		texts:  []string{"no storageclass to choose profile", "storageclass.storage.k8s.io"},
+		remedy: "create the storage class on the provider cluster, or name another one",
+	},
+	{
+		reason: "ClaimInvalid", kind: spi.ErrInvalid, stands: retry, from: volumes, reasons: []string{"ErrClaimNotValid"},
+		remedy: "give the volume an access mode and a volume mode that its storage class can provide",
+	},
+}
+
+// imports are images that do not arrive. The texts are the importer's, and those of the servers that it asks (CDI, pkg/importer).
+var imports = []symptom{
+	{
+		reason: "ImageNotFound", kind: spi.ErrPrecondition, stands: retry, from: []origin{volume}, reasons: failing,
+		texts:  []string{"got 404", "404 not found", "manifest unknown", "name unknown", "nosuchkey", "nosuchbucket"},
+		remedy: "correct the image's address, or upload the image",
+	},
+	{
+		reason: "ImageUnauthorized", kind: spi.ErrPrecondition, stands: retry, from: []origin{volume}, reasons: failing,
+		texts:  []string{"got 401", "got 403", "unauthorized", "access to the resource is denied", "accessdenied", "authentication required"},
+		remedy: "correct the Secret with the credentials of the image's source (secretRef)",
+	},
+	{
+		reason: "ImageCertificateUntrusted", kind: spi.ErrPrecondition, stands: retry, from: []origin{volume}, reasons: failing,
+		texts: []string{"x509:", "certificate"}, remedy: "name a ConfigMap with the CA of the image's source (certConfigMap)",
+	},
+	{
+		reason: "ImageUnreachable", kind: spi.ErrPrecondition, stands: retry, from: []origin{volume}, reasons: failing,
+		texts:  []string{"no such host", "connection refused", "timeout", "deadline exceeded", "no route to host", "connection reset"},
+		remedy: "check that the provider cluster's pods reach the image's source",
+	},
+	{
+		// CDI, of its importer's own image or of a source that the nodes pull (pkg/controller/util.go).
+		reason: "ImagePullFailed", kind: spi.ErrPrecondition, stands: retry, from: []origin{volume}, reasons: []string{"ImagePullFailed"},
+		remedy: "check that the provider nodes can pull this image",
+	},
+	{
+		reason: "ImageCorrupt", kind: spi.ErrPrecondition, stands: retry, from: []origin{volume}, reasons: failing, texts: []string{"checksum"},
+		remedy: "correct the image or its checksum, and delete the DataVolume, so that it is imported anew",
+	},
+	{
+		reason: "DataVolumeFailed", kind: spi.ErrPrecondition, stands: retry, from: []origin{volume}, reasons: []string{"Failed", "ClaimLost"},
+		remedy: "delete the machine, so that its volumes are made anew",
+	},
+	{
+		reason: "ImportFailed", kind: spi.ErrPrecondition, stands: retry, from: []origin{volume}, reasons: append([]string{"ErrStartingPod"}, failing...),
+		remedy: "look at the DataVolume and at CDI's pods on the provider cluster",
+	},
+}
+
+// starts are machines whose pod exists, and does not get going.
+var starts = []symptom{
+	{
+		// KubeVirt, from kubelet's reasons (pkg/virt-controller/watch/vmi/lifecycle.go).
+		reason: "ImagePullFailed", kind: spi.ErrPrecondition, stands: retry, from: []origin{instanceSync},
+		reasons: []string{"ErrImagePull", "ImagePullBackOff"}, remedy: "check that the provider nodes can pull this image",
+	},
+	{
+		// Kubelet's events (k8s.io/kubernetes/pkg/kubelet/events, pkg/kubelet/images).
+		reason: "ImagePullFailed", kind: spi.ErrPrecondition, stands: retry, from: []origin{podEvent}, reasons: []string{"Failed", "BackOff"},
+		texts: []string{"pull"}, remedy: "check that the provider nodes can pull this image",
+	},
+	{
+		reason: "SecretNotFound", kind: spi.ErrPrecondition, stands: retry, from: []origin{podEvent}, reasons: []string{"FailedMount"},
+		texts:  []string{`secret "`, `secrets "`, `configmap "`, `configmaps "`},
+		remedy: "delete the machine if this is its user data, so that it is made anew; create the object otherwise",
+	},
+	{
+		// virt-controller (pkg/virt-controller/watch/node), and Kubernetes' node lifecycle controller in its events.
+		reason: "NodeDown", kind: spi.ErrUnavailable, stands: retry, from: []origin{instancePhase, podEvent},
+		reasons: []string{"NodeUnresponsive", "NodeNotReady"}, remedy: "repair or remove the provider node",
+	},
+	{
+		reason: "CrashLooping", kind: spi.ErrPrecondition, stands: retry, from: []origin{machineStart},
+		remedy: "look at the guest's console and at the log of its launcher pod; the image may not fit the machine",
+	},
+}
+
+// obstructions are what usually passes: they count only when they last.
+var obstructions = []symptom{
+	{
+		// Kubernetes (k8s.io/kubernetes/pkg/controller/volume/events) and external-provisioner.
+		reason: "ProvisioningFailed", kind: spi.ErrPrecondition, stands: obstruction, from: []origin{volumeEvent},
+		reasons: []string{"ProvisioningFailed"}, unless: []string{"the object has been modified"},
+		remedy: "look at the storage driver of the provider cluster",
+	},
+	{
+		// CDI (pkg/controller/clone/common.go).
+		reason: "CloneSourceInUse", kind: spi.ErrTimeout, stands: obstruction, from: []origin{volumeEvent}, reasons: []string{"CloneSourceInUse"},
+		remedy: "end the pod that uses the source, or clone from another one",
+	},
+	{
+		// The scheduler (k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumebinding).
+		reason: "VolumeNotBound", kind: spi.ErrPrecondition, stands: obstruction, from: []origin{scheduler}, reasons: scheduled,
+		texts: []string{"unbound immediate persistentvolumeclaims"}, remedy: "look at the claims of the machine, and at the storage driver of the provider cluster",
+	},
+	{
+		// Kubelet, and the attach-detach controller, in their events.
+		reason: "VolumeMountFailed", kind: spi.ErrPrecondition, stands: obstruction, from: []origin{podEvent},
+		reasons: []string{"FailedMount", "FailedAttachVolume", "FailedMapVolume"}, remedy: "look at the storage driver on the provider node",
+	},
+	{
+		reason: "NetworkSetupFailed", kind: spi.ErrPrecondition, stands: obstruction, from: []origin{podEvent}, reasons: []string{"FailedCreatePodSandBox"},
+		remedy: "look at the network plugin on the provider node",
+	},
+	{
+		// What is left of KubeVirt's failures (pkg/controller/controller.go). Most are retried with success.
+		reason: "CreationFailed", kind: spi.ErrPrecondition, stands: obstruction, from: creations,
+		unless: []string{"pvc pending", "active migration exists"},
+		remedy: "look at the VirtualMachine and its events on the provider cluster",
+	},
+}
