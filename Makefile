@@ -15,7 +15,9 @@ GOBUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)
 RACE := $(if $(shell command -v "$$(go env CC)"),-race)
 
 # The integration suites share two cores with the control planes they run against.
-TEST_TIMEOUT ?= 25m
+TEST_TIMEOUT  ?= 25m
+# Most tests wait for others most of the time.
+TEST_PARALLEL ?= 8
 FUZZTIME     ?= 30s
 
 .PHONY: help
@@ -44,7 +46,12 @@ test-unit: ## Run the unit tests.
 .PHONY: test-integration
 test-integration: ## Run the suites against real control planes (builds them the first time).
 	go run ./test/lab build
-	go test $(RACE) -count=1 -timeout=$(TEST_TIMEOUT) -v ./test/integration/...
+	go test $(RACE) -count=1 -timeout=$(TEST_TIMEOUT) -parallel=$(TEST_PARALLEL) -v ./test/integration/...
+
+.PHONY: soak
+soak: ## Run what takes long: thousands of machines, slow clones, slow imports (about half an hour).
+	go run ./test/lab build
+	go test -tags=soak -count=1 -timeout=90m -run='^TestSoak' -v ./test/integration/...
 
 .PHONY: bench
 bench: ## Measure what the driver computes per machine: decode and validate, render.

@@ -36,6 +36,13 @@ func (s *shoot) runControllers(t *testing.T, sidecarArgs ...string) {
 func (s *shoot) applyExample(t *testing.T) {
 	t.Helper()
 
+	s.applyExampleClasses(t)
+	s.applyExampleDeployments(t)
+}
+
+func (s *shoot) applyExampleClasses(t *testing.T) {
+	t.Helper()
+
 	credentials := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: "cloudprovider"},
 		Data:       map[string][]byte{"kubeconfig": s.ProviderKubeconfig},
@@ -50,6 +57,10 @@ func (s *shoot) applyExample(t *testing.T) {
 	for _, document := range s.manifest(t, "example/machineclasses.yaml") {
 		create(t, document, s.mcm.MachineV1alpha1().MachineClasses(s.Namespace).Create)
 	}
+}
+
+func (s *shoot) applyExampleDeployments(t *testing.T) {
+	t.Helper()
 
 	for _, document := range s.manifest(t, "example/machinedeployments.yaml") {
 		create(t, document, s.mcm.MachineV1alpha1().MachineDeployments(s.Namespace).Create)

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"syscall"
 	"testing"
 
@@ -21,6 +22,9 @@ var lab *environment.Lab
 
 // sidecar is the machine-controller binary under test.
 var sidecar string
+
+// recorder records what the driver says, for the search for secrets in the end.
+var recorder *recording
 
 func TestMain(m *testing.M) {
 	code, err := run(context.Background(), m)
@@ -61,7 +65,7 @@ func run(ctx context.Context, m *testing.M) (code int, err error) {
 		os.Exit(1)
 	})
 
-	code = m.Run()
+	code, err = runRecorded(ctx, m)
 
 	release()
 
@@ -70,5 +74,31 @@ func run(ctx context.Context, m *testing.M) (code int, err error) {
 		fmt.Fprintln(os.Stderr, "integration: the lab's logs are in", lab.LogDir)
 	}
 
-	return code, lab.Stop(context.WithoutCancel(ctx))
+	return code, errors.Join(err, lab.Stop(context.WithoutCancel(ctx)))
+}
+
+// runRecorded runs the tests, and fails them all if a secret is found in what the driver said meanwhile.
+func runRecorded(ctx context.Context, m *testing.M) (code int, err error) {
+	// What client-go prints at the highest levels is searched too.
+	lab.SidecarArgs = []string{"--v=" + strconv.Itoa(everything)}
+
+	recorder, err = record(ctx, lab.LogDir)
+	if err != nil {
+		return 1, err
+	}
+
+	code = m.Run()
+
+	found, err := recorder.finish()
+	if err != nil {
+		return 1, err
+	}
+
+	fmt.Fprintf(os.Stderr, "%s\n%s\n", recorder, found)
+
+	if len(found.findings) > 0 {
+		return 1, nil
+	}
+
+	return code, nil
 }

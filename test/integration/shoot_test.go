@@ -56,6 +56,9 @@ func newShoot(t *testing.T) *shoot {
 	made, err := lab.AddShoot(t.Context(), "t"+rand.String(6))
 	require.NoError(t, err)
 
+	made.ProviderKubeconfig, err = withCanaries(made.ProviderKubeconfig)
+	require.NoError(t, err)
+
 	s := &shoot{Shoot: made}
 	s.kube, err = kubernetes.NewForConfig(lab.Provider.Config())
 	require.NoError(t, err)
@@ -80,6 +83,8 @@ type settings struct {
 	wait time.Duration
 	// deleteWait bounds how long DeleteMachine waits; zero: as long as in the sidecar.
 	deleteWait time.Duration
+	// retry is how long a call retries; zero: as long as in the sidecar.
+	retry time.Duration
 	// bootstrap is the mode without a target cluster.
 	bootstrap bool
 }
@@ -90,10 +95,10 @@ func newDriver(o settings) driver.Driver {
 		o.clock = clock.RealClock{}
 	}
 
-	return plugin.New(providercluster.New(providercluster.Options{
+	return recorder.driver(plugin.New(providercluster.New(providercluster.Options{
 		Clients:            kubeconfig.NewCache(kubeconfig.Options{QPS: 100, Burst: 200, WrapTransport: o.wrap}),
 		Clock:              o.clock,
-		RetryFor:           15 * time.Second,
+		RetryFor:           cmp.Or(o.retry, 15*time.Second),
 		InitializeWait:     cmp.Or(o.wait, 15*time.Second),
 		UnschedulableGrace: o.grace,
 		OrphanGracePeriod:  10 * time.Minute,
@@ -105,7 +110,7 @@ func newDriver(o settings) driver.Driver {
 		CreationTimeout: 20 * time.Minute,
 		CSIDriverName:   "csi.kubevirt.io",
 		Allowed:         validation.Options{Template: validation.TemplateSafe},
-	})
+	}))
 }
 
 // machine is one Machine, its class and its Secret, as machine-controller-manager hands them to a driver.
@@ -132,7 +137,7 @@ func (s *shoot) newMachine(zone, rootVolume string) *machine {
 			Provider:     "kubevirt",
 			ProviderSpec: runtime.RawExtension{Raw: s.spec(zone, rootVolume)},
 		},
-		secret: &corev1.Secret{Data: map[string][]byte{"kubeconfig": s.ProviderKubeconfig, "userData": []byte("#cloud-config\n")}},
+		secret: &corev1.Secret{Data: map[string][]byte{"kubeconfig": s.ProviderKubeconfig, "userData": []byte("#cloud-config\n# " + userDataCanary + "\n")}},
 	}
 }
 

@@ -25,6 +25,7 @@ func (l *Lab) StartSidecar(ctx context.Context, s *Shoot, binary string, extraAr
 		"--machine-pv-detach-timeout=10s", "--machine-pv-reattach-timeout=10s",
 		"--machine-safety-orphan-vms-period=1m", "--resource-exhausted-retry=1m",
 	)
+	args = append(args, l.SidecarArgs...)
 	return l.startController(ctx, process.Spec{
 		Name: s.Name + "-machine-controller", Path: binary, Args: append(args, extraArgs...),
 	})

@@ -1,0 +1,275 @@
+package integration
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// needle is one way in which a secret may be written.
+type needle struct {
+	name string
+	text string
+}
+
+// needlesOf returns the ways to write a secret that are searched for. Text around it changes base64, so there are three of it, and
+// the digits at both ends are left out.
+func needlesOf(name, secret string) []needle {
+	quoted, _ := json.Marshal(secret) //nolint:errchkjson // Strings can always be encoded.
+
+	needles := []needle{
+		{name, secret},
+		{name + " in JSON", strings.Trim(string(quoted), `"`)},
+		{name + " in a Go string", strings.Trim(fmt.Sprintf("%q", secret), `"`)},
+		{name + " as bytes", strings.Trim(fmt.Sprintf("%d", []byte(secret)), "[]")},
+		{name + " as Go bytes", strings.TrimSuffix(strings.TrimPrefix(fmt.Sprintf("%#v", []byte(secret)), "[]byte{"), "}")},
+		{name + " in hex", hex.EncodeToString([]byte(secret))},
+		{name + " in HEX", strings.ToUpper(hex.EncodeToString([]byte(secret)))},
+		{name + " in a URL's query", url.QueryEscape(secret)},
+		{name + " in a URL's path", url.PathEscape(secret)},
+	}
+	needles = append(needles, inBase64(name, secret)...)
+
+	// Data of a Secret that holds a kubeconfig, whose data are in base64 already.
+	for _, once := range inBase64(name, secret) {
+		needles = append(needles, inBase64(once.name+", and again", once.text)...)
+	}
+
+	return needles
+}
+
+func inBase64(name, secret string) []needle {
+	var needles []needle
+
+	for kind, encoding := range map[string]*base64.Encoding{"base64": base64.StdEncoding, "URL-safe base64": base64.URLEncoding} {
+		for before, skip := range []int{0, 2, 3} {
+			whole := (before + len(secret)) / 3 * 4
+			text := encoding.EncodeToString([]byte(strings.Repeat("x", before) + secret))[skip:whole]
+			needles = append(needles, needle{fmt.Sprintf("%s in %s after %d bytes", name, kind, before), text})
+		}
+	}
+
+	return needles
+}
+
+// known says whether machine-controller-manager itself, and not the driver, printed this body of a request or an answer. Its clients
+// of the control cluster are client-go's with nothing around them, which print all bodies from -v=8 on: those of the Secrets that
+// it reads and gives finalizers, too. The driver's Secrets are in other namespaces. Gardener runs both with -v=3. Nothing else is
+// excused: from -v=4 on machine-controller-manager also prints the bootstrap tokens that it makes (userdata.go), but no user data.
+func known(body []byte) bool { return controlSecret.Match(body) }
+
+// controlSecret is a Secret, or a list of them, with the namespace of a shoot in the control cluster (field 3 of its metadata).
+var controlSecret = regexp.MustCompile("(?s)^k8s\x00.{2,4}\x02v1\x12.Secret(List)?\x12.*\x1a.shoot--lab--")
+
+// dump is a body that client-go prints in hex, 16 bytes a line, since it is no text.
+type dump struct {
+	line int
+	body []byte
+}
+
+func dumpsIn(content []byte) []dump {
+	var (
+		dumps  []dump
+		number int
+		inside bool
+	)
+
+	for line := range bytes.Lines(content) {
+		number++
+
+		digits, _, _ := bytes.Cut(line, []byte("  |"))
+
+		fields := bytes.Fields(digits)
+		if len(fields) < 2 || len(fields) > 17 || len(fields[0]) != 8 {
+			inside = false
+
+			continue
+		}
+
+		row, err := hex.DecodeString(string(bytes.Join(fields[1:], nil)))
+		if err != nil {
+			inside = false
+
+			continue
+		}
+
+		if !inside {
+			dumps = append(dumps, dump{line: number})
+			inside = true
+		}
+
+		last := &dumps[len(dumps)-1]
+		last.body = append(last.body, row...)
+	}
+
+	return dumps
+}
+
+// finding is where a secret was found. The secret itself is not shown again.
+type finding struct {
+	file   string
+	line   int
+	needle string
+}
+
+// search is what was searched.
+type search struct {
+	needles             []needle
+	files, lines, dumps int
+	size                int64
+	excused             int
+	findings            []finding
+}
+
+func newSearch(needles []needle) *search {
+	slices.SortStableFunc(needles, func(a, b needle) int { return strings.Compare(a.text, b.text) })
+
+	return &search{needles: slices.CompactFunc(needles, func(a, b needle) bool { return a.text == b.text })}
+}
+
+// in searches all files of a pattern.
+func (s *search) in(pattern string) error {
+	files, err := filepath.Glob(pattern)
+	if err != nil {
+		return err
+	}
+
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+
+		s.files++
+		s.lines += bytes.Count(content, []byte("\n"))
+		s.size += int64(len(content))
+		s.inContent(file, content)
+	}
+
+	return nil
+}
+
+func (s *search) inContent(file string, content []byte) {
+	dumps := dumpsIn(content)
+	s.dumps += len(dumps)
+
+	for _, n := range s.needles {
+		text := []byte(n.text)
+
+		for from := 0; ; from += len(text) {
+			at := bytes.Index(content[from:], text)
+			if at < 0 {
+				break
+			}
+
+			from += at
+			s.findings = append(s.findings, finding{file, 1 + bytes.Count(content[:from], []byte("\n")), n.name})
+		}
+
+		for _, d := range dumps {
+			switch {
+			case !bytes.Contains(d.body, text):
+			case known(d.body):
+				s.excused++
+			default:
+				s.findings = append(s.findings, finding{file, d.line, n.name})
+			}
+		}
+	}
+}
+
+func (s *search) String() string {
+	var b strings.Builder
+
+	fmt.Fprintf(&b, "secrets: %d needles in %d files, %d lines, %d KiB, %d bodies in hex: %d found, beside %d in machine-controller-manager's own bodies",
+		len(s.needles), s.files, s.lines, s.size>>10, s.dumps, len(s.findings), s.excused)
+
+	for i, f := range s.findings {
+		if i == 20 {
+			fmt.Fprintf(&b, "\n  and %d more", len(s.findings)-i)
+
+			break
+		}
+
+		fmt.Fprintf(&b, "\n  %s:%d: %s", f.file, f.line, f.needle)
+	}
+
+	return b.String()
+}
+
+// TestCanarySearchFinds plants a secret in every way that it is searched for, with any text around it.
+func TestCanarySearchFinds(t *testing.T) {
+	t.Parallel()
+
+	const secret = "c4n4ry+planted/0c1d2e3f=&4a"
+
+	again := func(raw string) string { return base64.StdEncoding.EncodeToString([]byte("y" + raw + "yy")) }
+	plants := map[string]func(around string) string{
+		"raw":      func(around string) string { return around + secret + around },
+		"JSON":     func(around string) string { raw, _ := json.Marshal(around + secret); return string(raw) }, //nolint:errchkjson // a string
+		"bytes":    func(around string) string { return fmt.Sprintf("%d", []byte(around+secret+around)) },
+		"Go bytes": func(around string) string { return fmt.Sprintf("%#v", []byte(around+secret+around)) },
+		"hex":      func(around string) string { return fmt.Sprintf("%x", around+secret+around) },
+		"HEX":      func(around string) string { return fmt.Sprintf("%X", around+secret+around) },
+		"query":    func(around string) string { return url.QueryEscape(around + secret + around) },
+		"path":     func(around string) string { return url.PathEscape(around + secret + around) },
+		"base64":   func(around string) string { return base64.StdEncoding.EncodeToString([]byte(around + secret + around)) },
+		"URL-safe": func(around string) string {
+			return base64.RawURLEncoding.EncodeToString([]byte(around + secret + around))
+		},
+		"twice": func(around string) string {
+			return again(base64.StdEncoding.EncodeToString([]byte(around + secret + around)))
+		},
+	}
+
+	for name, plant := range plants {
+		for _, around := range []string{"", "a", "bb", "ccc", "dddd"} {
+			file := filepath.Join(t.TempDir(), "log")
+			require.NoError(t, os.WriteFile(file, []byte("first line\nsecond "+plant(around)+" line\nthird\n"), 0o600))
+
+			s := newSearch(needlesOf("planted", secret))
+			require.NoError(t, s.in(file))
+			require.NotEmpty(t, s.findings, "%s between %q", name, around)
+			require.Equal(t, 2, s.findings[0].line)
+			require.NotContains(t, s.String(), secret)
+		}
+	}
+}
+
+// TestCanarySearchExcusesLittle holds what is known to be narrow.
+func TestCanarySearchExcusesLittle(t *testing.T) {
+	t.Parallel()
+
+	const secret = "c4n4ry+printed/0c1d2e3f=&4a"
+
+	body := func(kind, namespace string) []byte {
+		raw := []byte("k8s\x00\n\x0c\n\x02v1\x12" + string(rune(len(kind))) + kind + "\x12\x20\n\x03abc\x1a" + string(rune(len(namespace))) + namespace + secret)
+
+		return []byte("I1121 15:34:38 1 request.go:1212] \"Response Body\" body=<\n\t" +
+			strings.ReplaceAll(strings.TrimSpace(hex.Dump(raw)), "\n", "\n\t") + "\n >\nI1121 next line\n")
+	}
+
+	for text, want := range map[string]int{
+		string(body("Secret", "shoot--lab--t1")):                                                   0,
+		string(body("SecretList", "shoot--lab--t1")):                                               0,
+		string(body("Secret", "t1")):                                                               1,
+		string(body("ConfigMap", "shoot--lab--t1")):                                                1,
+		`body={"kind":"Secret","metadata":{"namespace":"shoot--lab--t1"},"data":"` + secret + `"}`: 1,
+	} {
+		s := newSearch([]needle{{"printed", secret}})
+		s.inContent("log", []byte(text))
+		require.Len(t, s.findings, want, text)
+		require.Equal(t, 1-want, s.excused, text)
+	}
+}

@@ -1,0 +1,140 @@
+package integration
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/machinecodes/codes"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane"
+)
+
+// TestFailuresOnTheMachine shows what people and cluster-autoscaler see of failures, with machine-controller-manager's own
+// controllers in charge.
+func TestFailuresOnTheMachine(t *testing.T) {
+	t.Parallel()
+
+	s := newShoot(t)
+	s.applyExample(t)
+	s.changeClass(t, "example-worker-z1", `{"rootVolume":{"source":{"registry":{"url":"docker://registry.example.com/missing:1"}}}}`)
+	s.changeClass(t, "example-worker-z2", `{"zone":"zone-x"}`)
+	s.scale(t, "example-worker-z1", 1)
+	s.runControllers(t, "--unschedulable-grace=2s")
+
+	s.awaitOperation(t, "example-worker-z1", codes.FailedPrecondition, "ImageNotFound: ")
+	s.awaitOperation(t, "example-worker-z2", codes.ResourceExhausted, "Unschedulable: 0/")
+	s.awaitEnd(t)
+}
+
+// TestQuotaOnTheMachine shows a failure that stays until it is resolved, and a machine that then runs without help.
+func TestQuotaOnTheMachine(t *testing.T) {
+	t.Parallel()
+
+	s := newShoot(t)
+	s.applyExample(t)
+	s.limit(t, "persistentvolumeclaims")
+	s.scale(t, "example-worker-z1", 1)
+	s.scale(t, "example-worker-z2", 0)
+	s.runControllers(t, "--unschedulable-grace=2s")
+
+	failed := s.awaitOperation(t, "example-worker-z1", codes.ResourceExhausted, "QuotaExceeded: ")
+	unlimit(t, s)
+
+	running := s.awaitRunning(t, 1)
+	require.Contains(t, running, failed.Name, "the machine itself recovers")
+	s.awaitEnd(t)
+}
+
+// TestSlowImportIsNoFailure has images arrive only after the time at which a failure would be reported: one that a machine imports
+// itself, and one that a machine waits for to be cloned.
+func TestSlowImportIsNoFailure(t *testing.T) {
+	t.Parallel()
+
+	s := newShoot(t)
+	s.patchNamespace(t, map[string]any{"annotations": map[string]any{dataplane.ImportLatencyAnnotation: "45s"}})
+	s.makeImage(t, "https://images.example.com/worker.qcow2")
+	s.applyExample(t)
+	s.changeClass(t, "example-worker-z2", `{"rootVolume":{"source":{"registry":null,"pvc":{"name":"image"}}}}`)
+	s.scale(t, "example-worker-z1", 1)
+	s.runControllers(t, "--unschedulable-grace=15s") // Of an import, a failure counts after twice that.
+
+	seen := map[string]bool{}
+	began := time.Now()
+
+	eventually(t, "two machines run", func(ctx context.Context) (bool, error) {
+		list, err := s.mcm.MachineV1alpha1().Machines(s.Namespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return false, err
+		}
+
+		running := 0
+
+		for i := range list.Items {
+			m := &list.Items[i]
+			seen[m.Name] = true
+
+			require.NotEqual(t, v1alpha1.MachineStateFailed, m.Status.LastOperation.State, m.Status.LastOperation.Description)
+
+			if m.Status.CurrentStatus.Phase == v1alpha1.MachineRunning {
+				running++
+			}
+		}
+
+		return running == 2, nil
+	})
+	require.Greater(t, time.Since(began), 40*time.Second, "the imports were slow")
+	require.Len(t, seen, 2, "no machine was replaced")
+	s.awaitImageEnd(t)
+}
+
+// awaitImageEnd ends the test's machines, and then the image.
+func (s *shoot) awaitImageEnd(t *testing.T) {
+	t.Helper()
+
+	deployments := s.mcm.MachineV1alpha1().MachineDeployments(s.Namespace)
+	require.NoError(t, deployments.DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
+	s.requireNothingLeft(t, "DataVolume image", "PersistentVolumeClaim image")
+}
+
+// changeClass changes the ProviderSpec of a MachineClass.
+func (s *shoot) changeClass(t *testing.T, class, spec string) {
+	t.Helper()
+
+	patch := []byte(`{"providerSpec":` + spec + `}`)
+	_, err := s.mcm.MachineV1alpha1().MachineClasses(s.Namespace).Patch(t.Context(), class, types.MergePatchType, patch, metav1.PatchOptions{})
+	require.NoError(t, err)
+}
+
+// awaitOperation waits until the last operation of a Machine of this MachineDeployment says this, and returns the Machine.
+func (s *shoot) awaitOperation(t *testing.T, deployment string, code codes.Code, says string) *v1alpha1.Machine {
+	t.Helper()
+
+	var found *v1alpha1.Machine
+
+	eventually(t, "a Machine of "+deployment+" says "+says, func(ctx context.Context) (bool, error) {
+		list, err := s.mcm.MachineV1alpha1().Machines(s.Namespace).List(ctx, metav1.ListOptions{LabelSelector: "name=" + deployment})
+		if err != nil {
+			return false, err
+		}
+
+		for i := range list.Items {
+			if last := list.Items[i].Status.LastOperation; last.State == v1alpha1.MachineStateFailed {
+				require.Equal(t, code.String(), last.ErrorCode, last.Description)
+				require.Equal(t, v1alpha1.MachineOperationCreate, last.Type)
+				require.Contains(t, last.Description, says)
+
+				found = &list.Items[i]
+			}
+		}
+
+		return found != nil, nil
+	})
+	t.Log(found.Status.LastOperation.Description)
+
+	return found
+}

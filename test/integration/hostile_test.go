@@ -1,0 +1,274 @@
+package integration
+
+import (
+	"context"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/machinecodes/codes"
+	"github.com/stretchr/testify/require"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// TestTokenRotation revokes a token, and puts a new one into the Secret.
+func TestTokenRotation(t *testing.T) {
+	t.Parallel()
+
+	var sent atomic.Value
+
+	watch := func(next http.RoundTripper) http.RoundTripper {
+		return transport(func(r *http.Request) (*http.Response, error) {
+			sent.Store(r.Header.Get("Authorization"))
+
+			return next.RoundTrip(r)
+		})
+	}
+
+	s, d := newShoot(t), newDriver(settings{grace: time.Minute, wrap: watch})
+	m := s.newMachine("zone-x", ephemeralRoot)
+	_, err := m.create(t.Context(), d)
+	require.NoError(t, err)
+
+	valid := m.secret.Data["kubeconfig"]
+	m.secret.Data["kubeconfig"] = withToken(t, valid, func(token string) string { return token[:len(token)-20] + strings.Repeat("A", 20) })
+
+	for method, call := range m.methods(d) {
+		err := call(t.Context())
+		require.Equal(t, codes.Unauthenticated, codeOf(err), method)
+		require.ErrorContains(t, err, "has expired or was revoked; put new credentials into the Secret", method)
+	}
+
+	token := s.newToken(t)
+	m.secret.Data["kubeconfig"] = withToken(t, valid, func(string) string { return token })
+
+	listed, err := m.list(t.Context(), d)
+	require.NoError(t, err)
+	require.Len(t, listed, 1)
+	require.Equal(t, "Bearer "+token, sent.Load(), "the next call uses it")
+	require.NoError(t, m.remove(t.Context(), d))
+	s.requireNothingLeft(t)
+}
+
+// methods returns all methods that ask the provider cluster.
+func (m *machine) methods(d driver.Driver) map[string]func(ctx context.Context) error {
+	return map[string]func(ctx context.Context) error{
+		"CreateMachine":     func(ctx context.Context) error { _, err := m.create(ctx, d); return err },
+		"InitializeMachine": func(ctx context.Context) error { _, err := m.initialize(ctx, d); return err },
+		"GetMachineStatus":  func(ctx context.Context) error { _, err := m.status(ctx, d); return err },
+		"DeleteMachine":     func(ctx context.Context) error { return m.remove(ctx, d) },
+		"ListMachines":      func(ctx context.Context) error { _, err := m.list(ctx, d); return err },
+	}
+}
+
+// newToken returns another token of the shoot's account in the provider cluster.
+func (s *shoot) newToken(t *testing.T) string {
+	t.Helper()
+
+	made, err := s.kube.CoreV1().ServiceAccounts(s.ProviderNamespace).CreateToken(t.Context(), "machine-controller", &authenticationv1.TokenRequest{
+		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(3600))},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+
+	return made.Status.Token
+}
+
+func withToken(t *testing.T, kubeconfig []byte, change func(token string) string) []byte {
+	t.Helper()
+
+	config, err := clientcmd.Load(kubeconfig)
+	require.NoError(t, err)
+
+	for _, user := range config.AuthInfos {
+		user.Token = change(user.Token)
+	}
+
+	raw, err := clientcmd.Write(*config)
+	require.NoError(t, err)
+
+	return raw
+}
+
+// TestExpiryIsExported scrapes the real sidecar before and after a rotation.
+func TestExpiryIsExported(t *testing.T) {
+	t.Parallel()
+
+	s := newShoot(t)
+	s.runControllers(t)
+	s.applyExample(t)
+	s.scale(t, "example-worker-z2", 0)
+
+	before := s.awaitExpiry(t, 0)
+	require.Greater(t, before, float64(time.Now().Add(24*time.Hour).Unix()), "the lab's tokens last for a week")
+
+	token := s.newToken(t)
+	patch, err := json.Marshal(map[string]any{"data": map[string][]byte{
+		"kubeconfig": withToken(t, s.ProviderKubeconfig, func(string) string { return token }),
+	}})
+	require.NoError(t, err)
+	_, err = s.target.CoreV1().Secrets(s.Namespace).Patch(t.Context(), "cloudprovider", types.MergePatchType, patch, metav1.PatchOptions{})
+	require.NoError(t, err)
+	s.scale(t, "example-worker-z1", 1)
+
+	require.Less(t, s.awaitExpiry(t, before), float64(time.Now().Add(2*time.Hour).Unix()), "the new token lasts for an hour")
+	s.awaitEnd(t)
+}
+
+// awaitExpiry waits until the sidecar exports that the token ends at another time than given, and returns it.
+func (s *shoot) awaitExpiry(t *testing.T, other float64) float64 {
+	t.Helper()
+
+	sample := regexp.MustCompile(`(?m)^mcm_kubevirt_credentials_expiry_timestamp_seconds\{namespace="` + s.ProviderNamespace +
+		`",server="127\.0\.0\.1:\d+",type="token"\} (.+)$`)
+	at := other
+
+	eventually(t, "the token's end is exported", func(ctx context.Context) (bool, error) {
+		for _, p := range lab.Processes() {
+			if p.Name() != s.Name+"-machine-controller" || p.Err() != nil {
+				continue
+			}
+
+			metrics, err := scrape(ctx, portOf(p.PID()))
+			if err != nil {
+				return false, err
+			}
+
+			if found := sample.FindSubmatch(metrics); found != nil {
+				_, err = fmt.Sscan(string(found[1]), &at)
+
+				return at != other, err
+			}
+		}
+
+		return false, nil
+	})
+
+	return at
+}
+
+// hostileKubeconfig returns the kubeconfig of an API server that answers as it is told. Its token is the canary.
+func hostileKubeconfig(t *testing.T, answer http.HandlerFunc) []byte {
+	t.Helper()
+
+	server := httptest.NewTLSServer(answer)
+	t.Cleanup(server.Close)
+	t.Cleanup(server.CloseClientConnections)
+
+	raw, err := clientcmd.Write(clientcmdapi.Config{
+		CurrentContext: "x",
+		Contexts:       map[string]*clientcmdapi.Context{"x": {Cluster: "c", AuthInfo: "u", Namespace: "machines"}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"u": {Token: userDataCanary}},
+		Clusters: map[string]*clientcmdapi.Cluster{"c": {
+			Server: server.URL, CertificateAuthorityData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
+		}},
+	})
+	require.NoError(t, err)
+
+	return raw
+}
+
+// TestHostileServers calls the driver's methods with a server that means ill. The canary stands for what no error may repeat; the
+// search in the end looks for it in the logs too.
+func TestHostileServers(t *testing.T) {
+	t.Parallel()
+
+	var followed atomic.Int32
+
+	other := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { followed.Add(1) }))
+	t.Cleanup(other.Close)
+
+	answer := func(code int, kind, body string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", kind)
+			w.Header().Set("Warning", `299 - "`+userDataCanary+`"`)
+			w.WriteHeader(code)
+			_, _ = io.WriteString(w, body) // The driver may hang up.
+		}
+	}
+
+	tests := map[string]struct {
+		reason string
+		answer http.HandlerFunc
+		code   codes.Code
+		says   string
+	}{
+		"Echo": {"what was sent, as the answer", func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.Copy(w, r.Body) // The driver may hang up.
+			_, _ = io.WriteString(w, " ")
+		}, codes.Unavailable, "cannot be read"},
+		"NoKind":   {"an object without a type", answer(200, "application/json", `{"data":{"userdata":"`+userDataCanary+`"}}`), codes.Unavailable, "cannot be read"},
+		"Page":     {"a page", answer(200, "text/html", "<html>"+userDataCanary), codes.Unavailable, "cannot be read"},
+		"Gateway":  {"a proxy's page", answer(502, "text/html", "<html>"+userDataCanary), codes.Unavailable, "not one of a Kubernetes API server"},
+		"NotFound": {"a page that is no absence", answer(404, "text/html", "<html>"+userDataCanary), codes.FailedPrecondition, "could not find"},
+		"Redirect": {"another host", func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, other.URL+"/"+userDataCanary, http.StatusTemporaryRedirect)
+		}, codes.Unavailable, "307"},
+		"Message": {
+			"line breaks, colours and brackets, without measure", answer(403, "application/json",
+				`{"kind":"Status","apiVersion":"v1","status":"Failure","code":403,"reason":"Forbidden","message":"[31m]\n\u001b[0m`+strings.Repeat("very ", 20_000)+`"}`),
+			codes.PermissionDenied, "(31m)  (0mvery",
+		},
+		"Endless": {"a body without end", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+
+			for err := error(nil); err == nil; {
+				_, err = io.WriteString(w, strings.Repeat(userDataCanary, 10_000))
+			}
+		}, codes.Unavailable, "too large"},
+		"Pages": {"a list without end", func(w http.ResponseWriter, r *http.Request) {
+			hold(r, 100*time.Millisecond)
+			answer(200, "application/json", `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":{"continue":"x"},"items":[]}`)(w, r)
+		}, codes.Unavailable, ""},
+		"Silence": {"no answer", func(_ http.ResponseWriter, r *http.Request) { hold(r, time.Hour) }, codes.Unavailable, "no answer in time"},
+	}
+
+	s := newShoot(t)
+
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			m := s.newMachine("zone-a", ephemeralRoot)
+			m.secret.Data["kubeconfig"] = hostileKubeconfig(t, tc.answer)
+			d := newDriver(settings{grace: time.Minute, retry: time.Second})
+
+			// In place of the 30 s that each request of the driver may take.
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			defer cancel()
+
+			begun := time.Now()
+			err := m.methods(d)[map[bool]string{true: "ListMachines", false: "CreateMachine"}[name == "Pages"]](ctx)
+			require.Equal(t, tc.code, codeOf(err), "%s: %v", tc.reason, err)
+			require.ErrorContains(t, err, tc.says)
+			require.NotContains(t, err.Error(), userDataCanary)
+			require.Less(t, len(err.Error()), 1200)
+			require.Less(t, time.Since(begun), 10*time.Second)
+		})
+	}
+
+	t.Cleanup(func() { require.Zero(t, followed.Load(), "redirects are not followed") })
+}
+
+// hold waits, until the driver has gone at the latest, which a server notices when it has read all.
+func hold(r *http.Request, how time.Duration) {
+	_, _ = io.Copy(io.Discard, r.Body) // The driver may hang up.
+
+	select {
+	case <-r.Context().Done():
+	case <-time.After(how):
+	}
+}

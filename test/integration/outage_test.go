@@ -1,0 +1,230 @@
+package integration
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/pem"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/yaml"
+)
+
+// line is the connection between the sidecar and the provider cluster. While it is down, its fault happens to every request.
+type line struct {
+	down atomic.Pointer[fault]
+	hits atomic.Int64
+}
+
+// proxy puts a line between the shoot's sidecar and the provider cluster.
+func (s *shoot) proxy(t *testing.T) *line {
+	t.Helper()
+
+	target, err := url.Parse(lab.Provider.Config().Host)
+	require.NoError(t, err)
+
+	through, err := rest.TransportFor(&rest.Config{TLSClientConfig: rest.TLSClientConfig{CAData: lab.Provider.Config().CAData}})
+	require.NoError(t, err)
+
+	l := &line{}
+	forward := &httputil.ReverseProxy{
+		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
+		Transport:     through,
+		FlushInterval: -1, // Watches are streams.
+	}
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if f := l.down.Load(); f != nil {
+			l.hits.Add(1)
+			f.play(w)
+
+			return
+		}
+
+		forward.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+
+	s.ProviderKubeconfig = leadTo(t, s.ProviderKubeconfig, server)
+
+	return l
+}
+
+// play answers a request with the fault.
+func (f *fault) play(w http.ResponseWriter) {
+	if f.answer == nil {
+		panic(http.ErrAbortHandler) // The server closes the connection.
+	}
+
+	status := f.answer.Status()
+
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(int(status.Code))
+
+	body, _ := yaml.Marshal(status) // A client that cannot read it sees the code.
+	body, _ = yaml.YAMLToJSON(body)
+	_, _ = w.Write(body)
+}
+
+// leadTo returns the kubeconfig with another server in it.
+func leadTo(t *testing.T, kubeconfig []byte, server *httptest.Server) []byte {
+	t.Helper()
+
+	config, err := clientcmd.Load(kubeconfig)
+	require.NoError(t, err)
+
+	cluster := config.Clusters[config.Contexts[config.CurrentContext].Cluster]
+	cluster.Server = server.URL
+	cluster.CertificateAuthorityData = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+
+	raw, err := clientcmd.Write(*config)
+	require.NoError(t, err)
+	require.NotContains(t, string(raw), base64.StdEncoding.EncodeToString(lab.Provider.Config().CAData))
+
+	return raw
+}
+
+// failures collects what the shoot's Machines ever showed as failed, until the test ends.
+func (s *shoot) failures(t *testing.T) func() []string {
+	t.Helper()
+
+	var (
+		mu   sync.Mutex
+		seen []string
+	)
+
+	stream, err := s.mcm.MachineV1alpha1().Machines(s.Namespace).Watch(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+
+	go func() {
+		for event := range stream.ResultChan() {
+			m, ok := event.Object.(*v1alpha1.Machine)
+			if !ok || event.Type == watch.Deleted || m.Status.LastOperation.State != v1alpha1.MachineStateFailed {
+				continue
+			}
+
+			mu.Lock()
+			seen = append(seen, m.Name+": "+m.Status.LastOperation.Description)
+			mu.Unlock()
+		}
+	}()
+	t.Cleanup(stream.Stop)
+
+	return func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+
+		return seen
+	}
+}
+
+// TestBlipsNeverShow takes the provider cluster away for ten seconds at a time, again and again, from the real
+// machine-controller-manager. No Machine may ever be seen failed: Gardener would abort its reconciliation.
+func TestBlipsNeverShow(t *testing.T) {
+	t.Parallel()
+
+	for _, name := range []string{"reset before", "503", "webhook"} {
+		f := faultNamed(t, name)
+
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			s := newShoot(t)
+			l := s.proxy(t)
+			s.runControllers(t)
+			failures := s.failures(t)
+
+			l.down.Store(&f)
+			s.applyExample(t)
+			l.bringBack(t)
+			s.awaitRunning(t, 3)
+
+			require.NoError(t, s.mcm.MachineV1alpha1().MachineDeployments(s.Namespace).DeleteCollection(
+				t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
+
+			l.hits.Store(0)
+			l.down.Store(&f)
+			l.bringBack(t)
+			s.awaitEnd(t)
+			require.Empty(t, failures())
+		})
+	}
+}
+
+// bringBack ends a fault ten seconds after the driver has met it.
+func (l *line) bringBack(t *testing.T) {
+	t.Helper()
+
+	eventually(t, "the driver asks the provider cluster", func(context.Context) (bool, error) { return l.hits.Load() > 0, nil })
+
+	const blip = 10 * time.Second
+
+	timer := time.NewTimer(blip)
+	<-timer.C
+	l.down.Store(nil)
+}
+
+// TestOutageAndKill takes the provider cluster away for longer than the driver hides, and kills the sidecar meanwhile. The
+// Machines say what is wrong, and run without help when it is over.
+func TestOutageAndKill(t *testing.T) {
+	t.Parallel()
+
+	s := newShoot(t)
+	l := s.proxy(t)
+
+	manager, err := lab.StartMachineControllerManager(t.Context(), s.Shoot)
+	require.NoError(t, err)
+
+	first, err := lab.StartSidecar(t.Context(), s.Shoot, sidecar)
+	require.NoError(t, err)
+
+	failures := s.failures(t)
+	reset := faultNamed(t, "reset before")
+
+	l.down.Store(&reset)
+	s.applyExample(t)
+	eventually(t, "a Machine says that the provider cluster is away", func(context.Context) (bool, error) {
+		return len(failures()) > 0, nil
+	})
+	require.Contains(t, failures()[0], "ProviderUnavailable")
+
+	require.NoError(t, first.Signal(syscall.SIGKILL))
+	<-first.Exited()
+	l.down.Store(nil)
+
+	second, err := lab.StartSidecar(t.Context(), s.Shoot, sidecar)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		require.NoError(t, second.Stop(context.WithoutCancel(t.Context())))
+		require.NoError(t, manager.Stop(context.WithoutCancel(t.Context())))
+	})
+
+	s.awaitRunning(t, 3)
+	s.awaitEnd(t)
+}
+
+func faultNamed(t *testing.T, name string) fault {
+	t.Helper()
+
+	for _, f := range faults() {
+		if f.name == name {
+			return f
+		}
+	}
+
+	require.Fail(t, "no such fault", name)
+
+	return fault{}
+}

@@ -1,0 +1,98 @@
+package integration
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// The secrets of all tests' machines, by which they would be recognised. The user data of newMachine hold the first. The others are
+// phrases of user data that tests and the example write themselves.
+const (
+	userDataCanary = "c4n4ry+user/data=1f6b8e2d9a&5c"
+	replayedData   = "# bootstrap token "
+	exampleData    = "path: /var/lib/kubelet/bootstrap-token"
+)
+
+// credentials are what every shoot's kubeconfig holds beside its token: a certificate that the provider cluster does not know, and
+// so ignores, and its key.
+var credentials = sync.OnceValues(newCredentials)
+
+type clientCertificate struct {
+	certificate, key []byte
+	number           []byte // the key itself
+}
+
+func newCredentials() (*clientCertificate, error) {
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
+	certificate, failed := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
+	key, err := x509.MarshalECPrivateKey(private)
+	number, wrong := private.Bytes()
+
+	return &clientCertificate{
+		certificate: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate}),
+		key:         pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: key}),
+		number:      number,
+	}, errors.Join(failed, err, wrong)
+}
+
+// tokens are the beginnings of service accounts' tokens: those of one cluster share them, with the name of its key.
+var tokens sync.Map
+
+// withCanaries adds the client certificate to a kubeconfig, and remembers its token.
+func withCanaries(kubeconfig []byte) ([]byte, error) {
+	config, err := clientcmd.Load(kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("read the shoot's kubeconfig: %w", err)
+	}
+
+	own, err := credentials()
+	if err != nil {
+		return nil, fmt.Errorf("make a client certificate: %w", err)
+	}
+
+	for _, user := range config.AuthInfos {
+		user.ClientCertificateData, user.ClientKeyData = own.certificate, own.key
+		header, _, _ := strings.Cut(user.Token, ".")
+		tokens.Store(header, true)
+	}
+
+	return clientcmd.Write(*config)
+}
+
+// canaries returns what is searched for.
+func canaries() []needle {
+	needles := needlesOf("user data", userDataCanary)
+	needles = append(needles, needlesOf("replayed user data", replayedData)...)
+	needles = append(needles, needlesOf("the example's user data", exampleData)...)
+
+	tokens.Range(func(header, _ any) bool {
+		needles = append(needles, needlesOf("token", fmt.Sprint(header))...)
+
+		return true
+	})
+
+	if own, err := credentials(); err == nil {
+		lines := bytes.Split(own.key, []byte("\n"))
+		needles = append(needles, needlesOf("client key", string(lines[1]))...)
+		needles = append(needles, needlesOf("number of the client key", string(own.number))...)
+	}
+
+	return needles
+}

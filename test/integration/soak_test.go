@@ -1,0 +1,156 @@
+//go:build soak
+
+package integration
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// TestSoakListOfThousands makes a kill list of two thousand machines, of which it must name each, and none of two hundred others.
+func TestSoakListOfThousands(t *testing.T) {
+	s, d := newShoot(t), newDriver(settings{grace: time.Minute})
+
+	const many, others, atOnce = 2000, 200, 16
+
+	names := make(chan string)
+
+	var wg sync.WaitGroup
+
+	for range atOnce {
+		wg.Go(func() {
+			for name := range names {
+				cluster := s.Namespace
+				if name[:1] == "o" {
+					cluster += "-b"
+				}
+
+				s.haltedVM(t, name, map[string]string{"mcm.gardener.cloud/cluster": cluster, "mcm.gardener.cloud/role": "node"})
+			}
+		})
+	}
+
+	for i := range many {
+		names <- fmt.Sprintf("m-%d", i)
+	}
+
+	for i := range others {
+		names <- fmt.Sprintf("o-%d", i)
+	}
+
+	close(names)
+	wg.Wait()
+
+	began := time.Now()
+	listed, err := s.newMachine("zone-a", ephemeralRoot).list(t.Context(), d)
+	require.NoError(t, err)
+	t.Logf("%d machines listed in %s", len(listed), time.Since(began).Round(time.Millisecond))
+	require.Len(t, listed, many)
+
+	for i := range many {
+		require.Contains(t, listed, fmt.Sprintf("kubevirt://m-%d", i))
+	}
+}
+
+// TestSoakSlowClones has the real machine-controller-manager make two hundred machines whose disks take five minutes to clone. Those
+// that are on their way must not keep the others from being created.
+func TestSoakSlowClones(t *testing.T) {
+	s := newShoot(t)
+	s.importImage(t, "image")
+	s.annotate(t, "sim.lab/clone-latency", "5m")
+	s.runControllers(t, "--machine-creation-timeout=20m")
+	s.applyExampleClasses(t)
+	s.changeClass(t, "example-worker-z1", `{"rootVolume":null}`)
+	s.changeClass(t, "example-worker-z1", fmt.Sprintf(`{"rootVolume":{"source":{"pvc":{"name":"image","namespace":%q}},
+		"storage":{"storageClassName":"immediate","resources":{"requests":{"storage":"1Gi"}}}}}`, s.ProviderNamespace))
+
+	failures := s.failures(t)
+
+	s.applyExampleDeployments(t)
+	s.scale(t, "example-worker-z2", 0)
+	s.scale(t, "example-worker-z1", 200)
+
+	var machines, vms []time.Time
+
+	eventually(t, "all VirtualMachines are created", func(ctx context.Context) (bool, error) {
+		list, err := s.kubevirt.KubevirtV1().VirtualMachines(s.ProviderNamespace).List(ctx, metav1.ListOptions{})
+		if err != nil || len(list.Items) < 200 {
+			return false, err
+		}
+
+		for i := range list.Items {
+			vms = append(vms, list.Items[i].CreationTimestamp.Time)
+		}
+
+		return true, nil
+	})
+
+	all, err := s.mcm.MachineV1alpha1().Machines(s.Namespace).List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+
+	for i := range all.Items {
+		machines = append(machines, all.Items[i].CreationTimestamp.Time)
+	}
+
+	first, last := slices.MinFunc(machines, time.Time.Compare), slices.MaxFunc(vms, time.Time.Compare)
+	t.Logf("the last of 200 VirtualMachines was created %s after the first Machine", last.Sub(first))
+	require.Empty(t, failures(), "no machine is seen failed while it is cloned")
+
+	s.scale(t, "example-worker-z1", 0)
+	s.awaitImageEnd(t)
+}
+
+// TestSoakSlowImport has one machine import for a quarter of an hour. It is never seen failed, and not replaced.
+func TestSoakSlowImport(t *testing.T) {
+	s := newShoot(t)
+	s.annotate(t, "sim.lab/import-latency", "15m")
+	s.runControllers(t, "--machine-creation-timeout=20m")
+
+	failures := s.failures(t)
+
+	s.applyExample(t)
+	s.scale(t, "example-worker-z1", 1)
+	s.scale(t, "example-worker-z2", 0)
+
+	var before, after []v1alpha1.Machine
+
+	before = s.awaitMachines(t, settled, func(m *v1alpha1.Machine) bool { return m.Spec.ProviderID != "" })
+	after = s.awaitMachines(t, 20*time.Minute, func(m *v1alpha1.Machine) bool { return m.Status.CurrentStatus.Phase == v1alpha1.MachineRunning })
+	require.Equal(t, before[0].Name, after[0].Name, "it is not replaced")
+	require.Empty(t, failures())
+	s.awaitEnd(t)
+}
+
+// awaitMachines waits until there is one Machine, for which the condition holds.
+func (s *shoot) awaitMachines(t *testing.T, limit time.Duration, holds func(*v1alpha1.Machine) bool) []v1alpha1.Machine {
+	t.Helper()
+
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+
+	ticker := time.NewTicker(time.Second)
+	defer ticker.Stop()
+
+	for {
+		list, err := s.mcm.MachineV1alpha1().Machines(s.Namespace).List(ctx, metav1.ListOptions{})
+		require.NoError(t, err)
+
+		if len(list.Items) == 1 && holds(&list.Items[0]) {
+			return list.Items
+		}
+
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			require.NoError(t, ctx.Err())
+		}
+	}
+}
