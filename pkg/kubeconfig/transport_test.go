@@ -106,44 +106,46 @@ func TestAnswersAreBounded(t *testing.T) { //nolint:paralleltest // The memory t
 		reason string
 		answer http.HandlerFunc
 		says   string
+		// patience is how long the answer is waited for.
+		patience time.Duration
 	}{
 		"Endless": {"a body without end", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			endless(w, `{"a":"`+strings.Repeat(canary, 1000))
-		}, "too large"},
+		}, "too large", time.Minute},
 		"Bomb": {"a small body that is large when it is unpacked", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			w.Header().Set("Content-Encoding", "gzip")
 
 			zipped := gzip.NewWriter(w)
 			endless(zipped, strings.Repeat(" ", 1<<20))
-		}, "too large"},
+		}, "too large", time.Minute},
 		"Error": {"an error without end", func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusInternalServerError)
 			endless(w, `{"kind":"Status","apiVersion":"v1","message":"`+strings.Repeat(canary, 1000))
-		}, "not one of a Kubernetes API server"},
+		}, "not one of a Kubernetes API server", time.Minute},
 		"Headers": {"headers without end", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Warning", `299 - "`+strings.Repeat(canary, 100_000)+`"`)
-		}, "header"},
+		}, "header", time.Minute},
 		"Slow": {"one byte at a time", func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			drip(w, r)
-		}, ""}, // The deadline, or the server's end of the body, whichever arrives first.
+		}, "", time.Second}, // The deadline, or the server's end of the body, whichever arrives first.
 		"SlowError": {"an error, one byte at a time", func(w http.ResponseWriter, r *http.Request) {
 			w.WriteHeader(http.StatusBadGateway)
 			drip(w, r)
-		}, "deadline"},
+		}, "", time.Second},
 		"LongWait": {"a request to come back in a year", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Retry-After", "31536000")
 			w.WriteHeader(http.StatusTooManyRequests)
-		}, "deadline"},
+		}, "deadline", time.Second},
 	}
 
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			goroutines := runtime.NumGoroutine()
 			raw := serve(t, tc.answer)
-			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), tc.patience)
 
 			var before, after runtime.MemStats
 
