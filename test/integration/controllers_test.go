@@ -154,6 +154,7 @@ func TestMachineDeployments(t *testing.T) {
 		zone := map[bool]string{true: "zone-a", false: "zone-b"}[strings.HasPrefix(name, "example-worker-z1")]
 		s.requireInZone(t, name, zone)
 		s.requireNode(t, name)
+		s.requireEvents(t, name, "VirtualMachineCreated", "Scheduled")
 	}
 
 	s.scale(t, "example-worker-z1", 3)
@@ -176,6 +177,21 @@ func TestMachineDeployments(t *testing.T) {
 	s.scale(t, "example-worker-z2", 0)
 	s.awaitRunning(t, 1)
 	s.awaitEnd(t)
+}
+
+// requireEvents requires the driver's Events on a Machine.
+func (s *shoot) requireEvents(t *testing.T, machine string, reasons ...string) {
+	t.Helper()
+
+	for _, reason := range reasons {
+		eventually(t, machine+" has the Event "+reason, func(ctx context.Context) (bool, error) {
+			events, err := s.target.CoreV1().Events(s.Namespace).List(ctx, metav1.ListOptions{
+				FieldSelector: "involvedObject.kind=Machine,involvedObject.name=" + machine + ",reason=" + reason,
+			})
+
+			return err == nil && len(events.Items) > 0, err
+		})
+	}
 }
 
 // requireNode checks the Node that the machine's guest registered with the bootstrap token of its user data.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
+	"slices"
 	"sync"
 	"syscall"
 	"testing"
@@ -240,6 +241,8 @@ func TestDeletionOfAnyMachine(t *testing.T) {
 		root   string
 		// template is that of the VirtualMachineInstance.
 		template string
+		// left are objects that are not the machine's, and must stay.
+		left []string
 		// before changes the machine between its creation and its deletion.
 		before func(t *testing.T, s *shoot, m *machine)
 	}{
@@ -293,6 +296,16 @@ func TestDeletionOfAnyMachine(t *testing.T) {
 				})
 			},
 		},
+		"HotPlugged": {
+			reason: "a volume of the shoot's is attached to the running machine", root: ephemeralRoot,
+			before: func(t *testing.T, s *shoot, m *machine) {
+				t.Helper()
+				s.importImage(t, "pvc-1")
+				m.awaitScheduled(t, d)
+				s.plug(t, m.name(), "pvc-1")
+			},
+			left: []string{"DataVolume pvc-1", "PersistentVolumeClaim pvc-1"},
+		},
 		"Evicting": {
 			reason: "a drain of its host is under way", root: ephemeralRoot,
 			before: func(t *testing.T, s *shoot, m *machine) {
@@ -320,9 +333,37 @@ func TestDeletionOfAnyMachine(t *testing.T) {
 			require.NoError(t, err)
 			tc.before(t, s, m)
 			requireDeleted(t, m, d)
-			s.requireNothingLeft(t)
+			s.requireNothingLeft(t, tc.left...)
+
+			for _, name := range tc.left {
+				left, err := s.left(t.Context())
+				require.NoError(t, err)
+				require.Contains(t, left, name)
+			}
 		})
 	}
+}
+
+// plug attaches a claim to a running machine, as KubeVirt's CSI driver does. What virt-handler does then is not simulated.
+func (s *shoot) plug(t *testing.T, name, claim string) {
+	t.Helper()
+
+	path := fmt.Sprintf("/apis/subresources.kubevirt.io/v1/namespaces/%s/virtualmachineinstances/%s/addvolume", s.ProviderNamespace, name)
+	eventually(t, "the volume is accepted", func(ctx context.Context) (bool, error) {
+		err := s.kube.CoreV1().RESTClient().Put().AbsPath(path).Body(fmt.Appendf(nil,
+			`{"name":%q,"disk":{"disk":{"bus":"scsi"}},"volumeSource":{"persistentVolumeClaim":{"claimName":%q,"hotpluggable":true}}}`, claim, claim)).
+			Do(ctx).Error()
+
+		return err == nil, nil // Before the guest runs, virt-api refuses.
+	})
+	eventually(t, "the volume is the instance's", func(ctx context.Context) (bool, error) {
+		instance, err := s.kubevirt.KubevirtV1().VirtualMachineInstances(s.ProviderNamespace).Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return false, err
+		}
+
+		return slices.ContainsFunc(instance.Spec.Volumes, func(v kubevirtv1.Volume) bool { return v.Name == claim }), nil
+	})
 }
 
 // requireDeleted requires one call to suffice: any error would show the Machine as failed.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/pem"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -27,6 +28,25 @@ import (
 type line struct {
 	down atomic.Pointer[fault]
 	hits atomic.Int64
+
+	mu    sync.Mutex
+	calls []string
+}
+
+// asked returns how often a call was made, as callOf names it.
+func (l *line) asked(call string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	times := 0
+
+	for _, made := range l.calls {
+		if made == call {
+			times++
+		}
+	}
+
+	return times
 }
 
 // proxy puts a line between the shoot's sidecar and the provider cluster.
@@ -46,6 +66,10 @@ func (s *shoot) proxy(t *testing.T) *line {
 		FlushInterval: -1, // Watches are streams.
 	}
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		l.mu.Lock()
+		l.calls = append(l.calls, callOf(r.Method, r.URL))
+		l.mu.Unlock()
+
 		if f := l.down.Load(); f != nil {
 			l.hits.Add(1)
 			f.play(w)
@@ -227,4 +251,31 @@ func faultNamed(t *testing.T, name string) fault {
 	require.Fail(t, "no such fault", name)
 
 	return fault{}
+}
+
+// TestEmptyListOfMachines starts the sidecar beside a control cluster that has no Machines, as one may seem to have whose API server
+// comes back after an outage. machine-controller-manager takes every machine for an orphan then; none may be deleted.
+func TestEmptyListOfMachines(t *testing.T) {
+	t.Parallel()
+
+	s := newShoot(t)
+	l := s.proxy(t)
+
+	const many = 5
+	for i := range many {
+		s.haltedVM(t, fmt.Sprintf("worker-%d", i), map[string]string{
+			"mcm.gardener.cloud/cluster": s.Namespace, "mcm.gardener.cloud/role": "node",
+		})
+	}
+
+	s.applyExampleClasses(t)
+	s.runControllers(t)
+	eventually(t, "each machine was taken for an orphan", func(context.Context) (bool, error) {
+		return l.asked("list virtualmachines") > 0 && l.asked("get virtualmachines") >= many, nil
+	})
+
+	list, err := s.kubevirt.KubevirtV1().VirtualMachines(s.ProviderNamespace).List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	require.Len(t, list.Items, many)
+	require.Zero(t, l.asked("delete virtualmachines"))
 }

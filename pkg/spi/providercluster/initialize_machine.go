@@ -124,6 +124,10 @@ func (p *Provider) report(in *spi.ObserveMachineInput, seen *sighting, v verdict
 	}
 
 	if v.ripe == nil {
+		if now := stage(seen); !v.initialized && now.Reason != "" {
+			in.Report.Tell(now)
+		}
+
 		p.files.report(seen.VirtualMachine.UID, "")
 
 		return nil
@@ -133,6 +137,23 @@ func (p *Provider) report(in *spi.ObserveMachineInput, seen *sighting, v verdict
 	p.files.report(seen.VirtualMachine.UID, v.ripe.Reason)
 
 	return v.ripe
+}
+
+// stage says how far a machine without a failure has come; nothing before KubeVirt has looked at it.
+func stage(seen *sighting) spi.Progress {
+	switch seen.VirtualMachine.Status.PrintableStatus {
+	case kubevirtv1.VirtualMachineStatusProvisioning, kubevirtv1.VirtualMachineStatusWaitingForVolumeBinding, kubevirtv1.VirtualMachineStatusDataVolumeError:
+		message := "the machine's disks are being made"
+		if dv := unfinished(seen.DataVolumes); dv != nil {
+			message += fmt.Sprintf("; DataVolume %s is %s, progress %s", dv.Name, dv.Status.Phase, dv.Status.Progress)
+		}
+
+		return spi.Progress{Reason: "Provisioning", Message: message}
+	case kubevirtv1.VirtualMachineStatusStarting:
+		return spi.Progress{Reason: "Starting", Message: "the machine's disks are there; its pod is starting"}
+	default:
+		return spi.Progress{}
+	}
 }
 
 func (p *Provider) patience() diagnose.Patience {
