@@ -21,9 +21,10 @@ func newCalls() *calls {
 	return &calls{running: map[*call]struct{}{}}
 }
 
-// begin returns the context of a new call, and what its end must run. After end, every context is over from the start.
-func (c *calls) begin(ctx context.Context) (context.Context, func()) {
-	ctx, cancel := context.WithCancel(ctx)
+// begin returns the context of a new call, and what its end must run. After end, every context is over from the start, and no call
+// returns any more: machine-controller-manager would write its failure to the Machine, in the moment that is left to the process.
+func (c *calls) begin(outer context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(outer)
 	begun := &call{cancel: cancel, done: make(chan struct{})}
 
 	c.mu.Lock()
@@ -35,19 +36,26 @@ func (c *calls) begin(ctx context.Context) (context.Context, func()) {
 
 	c.running[begun] = struct{}{}
 
-	return ctx, func() { c.finish(begun) }
+	return ctx, func() {
+		if c.finish(begun) {
+			<-outer.Done() // Never, for machine-controller-manager's contexts.
+		}
+	}
 }
 
-func (c *calls) finish(ended *call) {
+// finish says whether the process ends.
+func (c *calls) finish(done *call) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	ended.cancel()
-	close(ended.done)
-	delete(c.running, ended)
+	done.cancel()
+	close(done.done)
+	delete(c.running, done)
+
+	return c.ended
 }
 
-// end cancels all calls, and waits until they have returned or ctx is over.
+// end cancels all calls, and waits until they have ended or ctx is over.
 func (c *calls) end(ctx context.Context) {
 	for _, running := range c.cancelAll() {
 		select {

@@ -137,7 +137,6 @@ func storageFailures() []failure {
 func startFailures() []failure {
 	return []failure{
 		{by: "launcher image", spec: faulty(dataplane.FaultImagePull), want: "ImagePullFailed", code: codes.FailedPrecondition},
-		{by: "guest crashes", spec: faulty(dataplane.FaultCrash), want: "CrashLooping", code: codes.FailedPrecondition},
 		{by: "user data Secret deleted", spoil: deleteSecret, want: "SecretNotFound", code: codes.FailedPrecondition},
 	}
 }

@@ -27,13 +27,13 @@ func TestFullZoneUntilThereIsRoom(t *testing.T) {
 			s := newShoot(t)
 			s.importImage(t, "image")
 			s.requireExhaustedUntilThereIsRoom(t, fmt.Sprintf(`{"source":{"pvc":{"name":"image","namespace":%q}},
-				"storage":{"storageClassName":%q,"resources":{"requests":{"storage":"1Gi"}}}}`, s.ProviderNamespace, class))
+				"storage":{"storageClassName":%q,"resources":{"requests":{"storage":"1Gi"}}}}`, s.ProviderNamespace, class), settled)
 		})
 	}
 }
 
-// requireExhaustedUntilThereIsRoom runs one machine with this root volume.
-func (s *shoot) requireExhaustedUntilThereIsRoom(t *testing.T, rootVolume string) {
+// requireExhaustedUntilThereIsRoom runs machines with this root volume, which may take so long to make.
+func (s *shoot) requireExhaustedUntilThereIsRoom(t *testing.T, rootVolume string, limit time.Duration) {
 	t.Helper()
 
 	room := "room.example.com/" + s.Name
@@ -46,17 +46,17 @@ func (s *shoot) requireExhaustedUntilThereIsRoom(t *testing.T, rootVolume string
 	s.applyExampleDeployments(t)
 	s.scale(t, "example-worker-z2", 0)
 
-	s.awaitExhausted(t)
+	s.awaitExhausted(t, limit)
 	s.requireStaysExhausted(t)
 	s.makeRoom(t, room)
 	s.awaitRunning(t, 2)
 	s.awaitImageEnd(t)
 }
 
-func (s *shoot) awaitExhausted(t *testing.T) {
+func (s *shoot) awaitExhausted(t *testing.T, limit time.Duration) {
 	t.Helper()
 
-	eventually(t, "the Machines report that there is no room", func(ctx context.Context) (bool, error) {
+	within(t, limit, "the Machines report that there is no room", func(ctx context.Context) (bool, error) {
 		list, err := s.mcm.MachineV1alpha1().Machines(s.Namespace).List(ctx, metav1.ListOptions{})
 		if err != nil || len(list.Items) != 2 {
 			return false, err

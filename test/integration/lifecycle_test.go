@@ -198,6 +198,9 @@ func TestSidecarStopsInOrder(t *testing.T) {
 
 	first, err := lab.StartSidecar(t.Context(), s.Shoot, sidecar)
 	require.NoError(t, err)
+
+	failures := s.failures(t)
+
 	s.applyExample(t)
 	s.scale(t, "example-worker-z2", 0)
 
@@ -227,6 +230,7 @@ func TestSidecarStopsInOrder(t *testing.T) {
 	})
 
 	s.awaitRunning(t, 2)
+	require.Empty(t, failures(), "an end in order is nobody's failure")
 	s.awaitEnd(t)
 }
 

@@ -35,8 +35,10 @@ func newReplay(m *machine, s *saboteur, settings settings) *replay {
 }
 
 // call runs one method of the driver. A process that dies in it leaves no result behind.
-func (r *replay) call(ctx context.Context, method string, do func(context.Context) error) (code codes.Code, died bool) {
-	ctx, cancel := context.WithCancel(ctx)
+func (r *replay) call(t *testing.T, method string, do func(context.Context) error) (code codes.Code, died bool) {
+	t.Helper()
+
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 
 	r.saboteur.during(method, cancel)
@@ -51,9 +53,23 @@ func (r *replay) call(ctx context.Context, method string, do func(context.Contex
 
 	if code := codeOf(err); code != codes.OK {
 		r.codes = append(r.codes, fmt.Sprintf("%s: %s", method, code))
+		r.requireSoon(t, method, code)
 	}
 
 	return codeOf(err), false
+}
+
+// requireSoon requires a code after which machine-controller-manager asks again within seconds. A fault that passes at once is not
+// to be seen at all.
+func (r *replay) requireSoon(t *testing.T, method string, code codes.Code) {
+	t.Helper()
+
+	if method == "GetMachineStatus" && (code == codes.NotFound || code == codes.Uninitialized) {
+		return
+	}
+
+	require.Equal(t, "409", r.saboteur.fault.name, "%s ends with %s", method, code)
+	require.Equal(t, codes.Aborted, code, method)
 }
 
 // create repeats the creation pass until the machine is there. It gives up after many passes.
@@ -74,7 +90,7 @@ func (r *replay) create(t *testing.T) {
 func (r *replay) creationPass(t *testing.T) bool {
 	t.Helper()
 
-	code, _ := r.call(t.Context(), "GetMachineStatus", func(ctx context.Context) error {
+	code, _ := r.call(t, "GetMachineStatus", func(ctx context.Context) error {
 		_, err := r.status(ctx, r.driver)
 
 		return err
@@ -104,7 +120,7 @@ func (r *replay) createPass(t *testing.T) {
 	r.created++
 	r.secret.Data["userData"] = r.userData()
 
-	code, died := r.call(t.Context(), "CreateMachine", func(ctx context.Context) error {
+	code, died := r.call(t, "CreateMachine", func(ctx context.Context) error {
 		_, err := r.machine.create(ctx, r.driver)
 
 		return err
@@ -120,7 +136,7 @@ func (r *replay) createPass(t *testing.T) {
 func (r *replay) initializePass(t *testing.T) {
 	t.Helper()
 
-	r.call(t.Context(), "InitializeMachine", func(ctx context.Context) error {
+	r.call(t, "InitializeMachine", func(ctx context.Context) error {
 		_, err := r.initialize(ctx, r.driver)
 
 		return err
@@ -143,7 +159,7 @@ func (r *replay) remove(t *testing.T) {
 
 	const passes = 100
 	for range passes {
-		code, died := r.call(t.Context(), "DeleteMachine", func(ctx context.Context) error {
+		code, died := r.call(t, "DeleteMachine", func(ctx context.Context) error {
 			return r.machine.remove(ctx, r.driver)
 		})
 		if !died && (code == codes.OK || code == codes.NotFound) {
@@ -162,7 +178,7 @@ func (r *replay) list(t *testing.T) map[string]string {
 
 	const passes = 20
 	for range passes {
-		code, died := r.call(t.Context(), "ListMachines", func(ctx context.Context) error {
+		code, died := r.call(t, "ListMachines", func(ctx context.Context) error {
 			var err error
 
 			listed, err = r.machine.list(ctx, r.driver)

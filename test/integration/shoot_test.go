@@ -210,8 +210,14 @@ func codeOf(err error) codes.Code {
 // eventually waits until the condition holds, and fails with what is said then.
 func eventually(t *testing.T, what string, condition func(ctx context.Context) (bool, error)) {
 	t.Helper()
+	within(t, settled, what, condition)
+}
 
-	err := wait.PollUntilContextTimeout(t.Context(), 250*time.Millisecond, settled, true, condition)
+// within is eventually with a limit of its own.
+func within(t *testing.T, limit time.Duration, what string, condition func(ctx context.Context) (bool, error)) {
+	t.Helper()
+
+	err := wait.PollUntilContextTimeout(t.Context(), 250*time.Millisecond, limit, true, condition)
 	require.NoError(t, err, "waiting until %s; the lab's logs are in %s", what, lab.LogDir)
 }
 

@@ -108,6 +108,15 @@ func TestSoakSlowClones(t *testing.T) {
 	s.awaitImageEnd(t)
 }
 
+// TestSoakFullZoneAfterSlowClones has machines find out that there is no room for them only after five minutes of cloning.
+func TestSoakFullZoneAfterSlowClones(t *testing.T) {
+	s := newShoot(t)
+	s.importImage(t, "image")
+	s.annotate(t, "sim.lab/clone-latency", "5m")
+	s.requireExhaustedUntilThereIsRoom(t, fmt.Sprintf(`{"source":{"pvc":{"name":"image","namespace":%q}},
+		"storage":{"storageClassName":"immediate","resources":{"requests":{"storage":"1Gi"}}}}`, s.ProviderNamespace), 10*time.Minute)
+}
+
 // TestSoakSlowImport has one machine import for a quarter of an hour. It is never seen failed, and not replaced.
 func TestSoakSlowImport(t *testing.T) {
 	s := newShoot(t)

@@ -32,7 +32,10 @@ var (
 	// device is said of an extended resource, whose name begins with a domain: of a GPU, or of KubeVirt's own devices.
 	device = regexp.MustCompile(`Insufficient [^\s/]+\.[^\s/]+/`)
 	// notRoom is said of claims.
-	notRoom = []string{"unbound immediate persistentvolumeclaims", `persistentvolumeclaim "`}
+	notRoom = []string{
+		"unbound immediate persistentvolumeclaims", `persistentvolumeclaim "`, "bound to non-existent pv", "available persistent volumes to bind",
+		"storageclass",
+	}
 )
 
 // capacity are the causes on which cluster-autoscaler backs off.
@@ -40,7 +43,8 @@ var capacity = []symptom{
 	{
 		// Kubernetes' quota admission (k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go), handed on by KubeVirt
 		// and CDI.
-		reason: "QuotaExceeded", kind: spi.ErrExhausted, stands: refusal, texts: []string{"exceeded quota"},
+		reason: "QuotaExceeded", kind: spi.ErrExhausted, stands: refusal, from: slices.Concat(creations, volumes),
+		texts:  []string{"forbidden: exceeded quota"},
 		remedy: "raise the ResourceQuota of the provider namespace, or remove machines",
 	},
 	{

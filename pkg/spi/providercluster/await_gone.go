@@ -63,7 +63,10 @@ func (p *Provider) awaitInstanceGone(ctx context.Context, s *session, instance *
 
 // deleteWait returns how long to wait for a machine with this grace period, in seconds, to be gone.
 func (p *Provider) deleteWait(grace *int64) time.Duration {
-	return min(time.Duration(ptr.Deref(grace, defaultGracePeriod))*time.Second+deleteSlack, p.options.MaxDeleteWait)
+	longest := int64(p.options.MaxDeleteWait / time.Second)
+	seconds := min(max(ptr.Deref(grace, defaultGracePeriod), 0), longest)
+
+	return min(time.Duration(seconds)*time.Second+deleteSlack, p.options.MaxDeleteWait)
 }
 
 // watched is an object whose end is awaited.

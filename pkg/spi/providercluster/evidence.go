@@ -42,7 +42,8 @@ func (p *Provider) investigate(ctx context.Context, s *session, in *spi.ObserveM
 		p.files.keep(uid, step, s.evidence(ctx, in, seen.Instance))
 	}
 
-	found := p.files.evidence(uid, step)
+	found, read := p.files.evidence(uid, step)
+	seen.read = read
 	seen.DataVolumes, seen.Images, seen.Pods, seen.Events = found.DataVolumes, found.Images, found.Pods, found.Events
 }
 
@@ -241,17 +242,17 @@ func (f *files) keep(machine types.UID, at step, evidence diagnose.Evidence) {
 	file.evidence, file.step = evidence, at
 }
 
-// evidence returns what was found at this step.
-func (f *files) evidence(machine types.UID, at step) diagnose.Evidence {
+// evidence returns what was found at this step, and when.
+func (f *files) evidence(machine types.UID, at step) (diagnose.Evidence, time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 
 	file := f.of(machine)
 	if file.step != at {
-		return diagnose.Evidence{}
+		return diagnose.Evidence{}, time.Time{}
 	}
 
-	return file.evidence
+	return file.evidence, file.asked
 }
 
 func (f *files) report(machine types.UID, reason string) {

@@ -58,8 +58,13 @@ func TestFiles(t *testing.T) {
 
 	found := diagnose.Evidence{DataVolumes: []cdiv1beta1.DataVolume{{}}}
 	f.keep("m", "", found)
-	require.Len(t, f.evidence("m", "").DataVolumes, 1)
-	require.Empty(t, f.evidence("m", "pod").DataVolumes, "the machine stands elsewhere now")
+	found, read := f.evidence("m", "")
+	require.Len(t, found.DataVolumes, 1)
+	require.False(t, read.IsZero())
+
+	found, read = f.evidence("m", "pod")
+	require.Empty(t, found.DataVolumes, "the machine stands elsewhere now")
+	require.True(t, read.IsZero())
 
 	f.report("m", "QuotaExceeded")
 	require.Equal(t, "QuotaExceeded", f.reported("m"))

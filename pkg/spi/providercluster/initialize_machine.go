@@ -47,12 +47,15 @@ func (p *Provider) InitializeMachine(ctx context.Context, in *spi.ObserveMachine
 // sighting is the newest state seen of a machine.
 type sighting struct {
 	diagnose.Evidence
+
+	// read is when the evidence beside the VirtualMachine and its instance was read; zero if it was not.
+	read time.Time
 }
 
 // moveTo takes note of the instance's newest state. What was found of an earlier step is of no use any more.
 func (s *sighting) moveTo(instance *kubevirtv1.VirtualMachineInstance) {
 	if s.Instance == nil || stepOf(s.Instance) != stepOf(instance) {
-		s.DataVolumes, s.Images, s.Pods, s.Events = nil, nil, nil, nil
+		s.DataVolumes, s.Images, s.Pods, s.Events, s.read = nil, nil, nil, nil, time.Time{}
 	}
 
 	s.Instance = instance
@@ -104,8 +107,15 @@ func (p *Provider) judge(seen *sighting) verdict {
 		return verdict{initialized: true}
 	}
 
-	now := p.options.Clock.Now()
-	cause := seen.Cause(now, p.patience())
+	// What was read apart may have passed since: it counts by the time at which it was read. The next call reads it again.
+	if !seen.read.IsZero() {
+		if cause := seen.Cause(seen.read, p.patience()); cause != nil && !cause.Ripe.After(seen.read) {
+			return verdict{ripe: cause}
+		}
+	}
+
+	now, live := p.options.Clock.Now(), seen.live()
+	cause := live.Cause(now, p.patience())
 
 	switch {
 	case cause == nil:
@@ -115,6 +125,11 @@ func (p *Provider) judge(seen *sighting) verdict {
 	default:
 		return verdict{ripe: cause}
 	}
+}
+
+// live is the evidence that is watched. The pod stays: KubeVirt copies only the scheduler's first words.
+func (s *sighting) live() *diagnose.Evidence {
+	return &diagnose.Evidence{VirtualMachine: s.VirtualMachine, Instance: s.Instance, Pods: s.Pods}
 }
 
 // report returns a failure as an error, and remembers that it was reported.

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/pager"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
@@ -26,24 +27,31 @@ func (p *Provider) ListMachines(ctx context.Context, in *spi.ListMachinesInput) 
 		return nil, err
 	}
 
-	var machines []spi.Machine
+	var (
+		machines []spi.Machine
+		uids     []types.UID
+		selector = render.Selector(in.Identity)
+	)
 
 	err = s.request(ctx, "list VirtualMachines in "+s.clients.Namespace, func(ctx context.Context) error {
-		machines = nil
+		machines, uids = nil, nil
 
-		return s.eachVirtualMachine(ctx, render.Selector(in.Identity), func(name string) {
-			machines = append(machines, *machineNamed(name))
+		return s.eachVirtualMachine(ctx, selector, func(vm metav1.Object) {
+			machines = append(machines, *machineNamed(vm.GetName()))
+			uids = append(uids, vm.GetUID())
 		})
 	})
 	if err != nil {
 		return nil, err
 	}
 
+	p.orphans.listed(s.path(selector), uids)
+
 	return machines, nil
 }
 
-// eachVirtualMachine visits the names of the selected VirtualMachines. It reads metadata only.
-func (s *session) eachVirtualMachine(ctx context.Context, selector string, visit func(name string)) error {
+// eachVirtualMachine visits the selected VirtualMachines. It reads metadata only.
+func (s *session) eachVirtualMachine(ctx context.Context, selector string, visit func(metav1.Object)) error {
 	resource := s.clients.Metadata.Resource(kubevirtv1.GroupVersion.WithResource("virtualmachines")).Namespace(s.clients.Namespace)
 
 	pages := pager.New(func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
@@ -56,7 +64,7 @@ func (s *session) eachVirtualMachine(ctx context.Context, selector string, visit
 			return fmt.Errorf("read VirtualMachine: %w", err)
 		}
 
-		visit(item.GetName())
+		visit(item)
 
 		return nil
 	})

@@ -3,6 +3,7 @@ package providercluster
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -83,8 +84,13 @@ func (p *Provider) initialized(instance *kubevirtv1.VirtualMachineInstance) bool
 	return !p.options.NeedAddress || len(addresses(instance)) > 0
 }
 
+// wasScheduled says whether the instance has, or had, a host. One that failed before is not scheduled: what is wrong with it can still
+// be told.
 func wasScheduled(instance *kubevirtv1.VirtualMachineInstance) bool {
-	return instance.Status.NodeName != "" || instance.IsFinal()
+	return instance.Status.NodeName != "" ||
+		slices.ContainsFunc(instance.Status.PhaseTransitionTimestamps, func(t kubevirtv1.VirtualMachineInstancePhaseTransitionTimestamp) bool {
+			return t.Phase == kubevirtv1.Scheduled || t.Phase == kubevirtv1.Running
+		})
 }
 
 // addresses returns those of the primary interface.

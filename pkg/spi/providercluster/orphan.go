@@ -21,12 +21,21 @@ type orphanage struct {
 
 	mu   sync.Mutex
 	seen map[types.UID]sightings
+	// lists are the last ones, by what was listed.
+	lists map[string]list
+}
+
+// list is one of machine-controller-manager's passes over the machines: of those in it, it has every orphan deleted before it lists
+// them again.
+type list struct {
+	at   time.Time
+	uids []types.UID
 }
 
 type sightings struct{ first, last time.Time }
 
 func newOrphanage(c clock.PassiveClock, memory time.Duration) *orphanage {
-	return &orphanage{clock: c, memory: memory, seen: map[types.UID]sightings{}}
+	return &orphanage{clock: c, memory: memory, seen: map[types.UID]sightings{}, lists: map[string]list{}}
 }
 
 // sight takes note of a sighting and returns how long ago the unbroken row of sightings began.
@@ -50,6 +59,21 @@ func (o *orphanage) sight(uid types.UID) time.Duration {
 	o.seen[uid] = s
 
 	return now.Sub(s.first)
+}
+
+// listed takes note of a list. What was in the one before, and was not taken for an orphan since, has a Machine: its row ends.
+func (o *orphanage) listed(what string, uids []types.UID) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+
+	last := o.lists[what]
+	for _, uid := range last.uids {
+		if s, known := o.seen[uid]; known && s.last.Before(last.at) {
+			delete(o.seen, uid)
+		}
+	}
+
+	o.lists[what] = list{at: o.clock.Now(), uids: uids}
 }
 
 // forget ends a row of sightings: somebody knows a Machine for this VirtualMachine.
