@@ -31,7 +31,7 @@ func StartProvider(ctx context.Context, o Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, step := range []func(context.Context) error{p.applyManifests, p.startComponents, p.register} {
+	for _, step := range []func(context.Context) error{p.applyManifests, p.awaitDiscovery, p.startComponents, p.register} {
 		if err := step(ctx); err != nil {
 			return nil, fmt.Errorf("start cluster %s: %w", c.Name, err)
 		}
