@@ -321,12 +321,12 @@ func accessModes(modes []corev1.PersistentVolumeAccessMode, path *field.Path) fi
 func size(resources corev1.VolumeResourceRequirements, required bool, path *field.Path) field.ErrorList {
 	path = path.Child("resources", "requests").Key(string(corev1.ResourceStorage))
 	given, found := resources.Requests[corev1.ResourceStorage]
-	minimum := resource.MustParse("1Mi")
+	minimum := resource.NewQuantity(1<<20, resource.BinarySI)
 
 	switch {
 	case !found && required:
 		return field.ErrorList{field.Required(path, "set the volume's size, for example 20Gi")}
-	case found && given.Cmp(minimum) < 0:
+	case found && given.Cmp(*minimum) < 0:
 		return field.ErrorList{field.Invalid(path, given.String(), "must be at least "+minimum.String())}
 	}
 

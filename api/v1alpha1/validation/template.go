@@ -14,7 +14,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 )
 
-// TemplatePolicy says what virtualMachineTemplate may hold. The zero value is TemplateSafe's stricter neighbour: nothing.
+// TemplatePolicy says what virtualMachineTemplate may hold. The zero value allows none, as TemplateNone does.
 type TemplatePolicy string
 
 const (
