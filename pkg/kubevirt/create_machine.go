@@ -2,7 +2,6 @@ package kubevirt
 
 import (
 	"context"
-	"time"
 
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
 
@@ -18,23 +17,23 @@ import (
 func (p *MachinePlugin) CreateMachine(
 	ctx context.Context, req *driver.CreateMachineRequest,
 ) (resp *driver.CreateMachineResponse, err error) {
-	started := time.Now()
+	if req == nil {
+		return nil, statusFrom(invalid("the request is empty"))
+	}
 
-	ctx, end := p.calls.begin(ctx)
-	defer end()
+	ctx, end := p.begin(ctx, "CreateMachine", req.Machine)
+	defer func() { err = end(err) }()
 
 	in, err := DecodeCreateMachine(req, p.options.Allowed)
 	if err != nil {
-		return nil, statusFrom(err)
+		return nil, err
 	}
-
-	defer func() { logged(ctx, "CreateMachine", in.Name, started, err) }()
 
 	in.Report = p.journal.of(req.Machine)
 
 	machine, err := p.spi.CreateMachine(ctx, in)
 	if err != nil {
-		return nil, statusFrom(err)
+		return nil, err
 	}
 
 	return &driver.CreateMachineResponse{

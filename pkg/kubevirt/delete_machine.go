@@ -2,7 +2,6 @@ package kubevirt
 
 import (
 	"context"
-	"time"
 
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
 
@@ -17,30 +16,26 @@ import (
 func (p *MachinePlugin) DeleteMachine(
 	ctx context.Context, req *driver.DeleteMachineRequest,
 ) (resp *driver.DeleteMachineResponse, err error) {
-	started := time.Now()
+	if req == nil {
+		return nil, statusFrom(invalid("the request is empty"))
+	}
 
-	ctx, end := p.calls.begin(ctx)
-	defer end()
+	ctx, end := p.begin(ctx, "DeleteMachine", req.Machine)
+	defer func() { err = end(err) }()
 
 	in, err := decodeDelete(req)
 	if err != nil {
-		return nil, statusFrom(err)
+		return nil, err
 	}
 
-	defer func() { logged(ctx, "DeleteMachine", in.Name, started, err) }()
-
 	if err := p.spi.DeleteMachine(ctx, in); err != nil {
-		return nil, statusFrom(err)
+		return nil, err
 	}
 
 	return &driver.DeleteMachineResponse{}, nil
 }
 
 func decodeDelete(req *driver.DeleteMachineRequest) (*spi.DeleteMachineInput, error) {
-	if req == nil {
-		return nil, invalid("the request is empty")
-	}
-
 	to, err := decodeTarget(req.Machine, req.MachineClass, req.Secret)
 	if err != nil {
 		return nil, err

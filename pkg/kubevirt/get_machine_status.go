@@ -2,7 +2,6 @@ package kubevirt
 
 import (
 	"context"
-	"time"
 
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
 
@@ -16,25 +15,21 @@ import (
 func (p *MachinePlugin) GetMachineStatus(
 	ctx context.Context, req *driver.GetMachineStatusRequest,
 ) (resp *driver.GetMachineStatusResponse, err error) {
-	started := time.Now()
-
-	ctx, end := p.calls.begin(ctx)
-	defer end()
-
 	if req == nil {
 		return nil, statusFrom(invalid("the request is empty"))
 	}
 
+	ctx, end := p.begin(ctx, "GetMachineStatus", req.Machine)
+	defer func() { err = end(err) }()
+
 	in, err := p.decodeObserve(req.Machine, req.MachineClass, req.Secret)
 	if err != nil {
-		return nil, statusFrom(err)
+		return nil, err
 	}
-
-	defer func() { logged(ctx, "GetMachineStatus", in.Name, started, err) }()
 
 	machine, err := p.spi.GetMachineStatus(ctx, in)
 
-	return statusResponse(machine), statusFrom(err)
+	return statusResponse(machine), err
 }
 
 // statusResponse returns nil for nil. machine-controller-manager dereferences the response that comes with Uninitialized.

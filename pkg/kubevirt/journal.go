@@ -1,6 +1,7 @@
 package kubevirt
 
 import (
+	"strings"
 	"sync"
 
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -17,16 +18,22 @@ type EventRecorder interface {
 	Event(object runtime.Object, eventType, reason, message string)
 }
 
-// rememberedMachines is of how many machines the last step is remembered: more than are ever on their way at once.
+// rememberedMachines is of how many machines the last note is remembered: more than are ever on their way at once.
 const rememberedMachines = 1000
 
-// journal writes the progress of machines as Events on them. machine-controller-manager's status cannot show it: whatever is
-// not an error there looks the same. A step that is told again is not written again.
+// journal writes the progress of machines, and what is wrong with them, as Events on them. machine-controller-manager's status cannot
+// show it all: whatever is not an error there looks the same, and a text like the one before is not written. A note that is the same
+// as the machine's last one is not written again.
 type journal struct {
 	events EventRecorder
 
 	mu   sync.Mutex
 	last *lru.Cache
+}
+
+// note is what an Event says.
+type note struct {
+	eventType, reason, message string
 }
 
 func newJournal(events EventRecorder) *journal {
@@ -35,34 +42,35 @@ func newJournal(events EventRecorder) *journal {
 
 // of returns what takes the progress of a machine.
 func (j *journal) of(machine *v1alpha1.Machine) spi.Report {
-	if j.events == nil {
-		return nil
-	}
-
 	return func(step spi.Progress) {
-		if j.news(machine.UID, step) {
-			j.events.Event(machine, eventType(step), step.Reason, text(step.Message))
-		}
+		j.write(machine, note{corev1.EventTypeNormal, step.Reason, text(step.Message)})
 	}
 }
 
-func (j *journal) news(machine types.UID, step spi.Progress) bool {
+// failed writes the cause of an error that a call on a machine ended with. What is no failure is left out.
+func (j *journal) failed(machine *v1alpha1.Machine, err error) {
+	if m := meaningOf(err); m.failure() {
+		token, message, _ := strings.Cut(m.text(err), ": ")
+		j.write(machine, note{corev1.EventTypeWarning, token, message})
+	}
+}
+
+// write leaves out Machines without a UID, which machine-controller-manager has made up of an orphan's name: there is none.
+func (j *journal) write(machine *v1alpha1.Machine, n note) {
+	if j.events != nil && machine != nil && machine.UID != "" && j.news(machine.UID, n) {
+		j.events.Event(machine, n.eventType, n.reason, n.message)
+	}
+}
+
+func (j *journal) news(machine types.UID, n note) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 
-	if last, known := j.last.Get(machine); known && last == step {
+	if last, known := j.last.Get(machine); known && last == n {
 		return false
 	}
 
-	j.last.Add(machine, step)
+	j.last.Add(machine, n)
 
 	return true
-}
-
-func eventType(step spi.Progress) string {
-	if step.Warning {
-		return corev1.EventTypeWarning
-	}
-
-	return corev1.EventTypeNormal
 }

@@ -2,6 +2,8 @@ package kubevirt_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -9,6 +11,7 @@ import (
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
@@ -44,14 +47,14 @@ func TestProgressBecomesEventsOnce(t *testing.T) {
 	tells := &teller{}
 	plugin := kubevirt.New(tells, kubevirt.Options{Events: written})
 
-	provisioning, full := spi.Progress{Reason: "Provisioning", Message: "a"}, spi.Progress{Reason: "Unschedulable", Message: "b", Warning: true}
-	for _, steps := range [][]spi.Progress{{provisioning}, {provisioning, provisioning}, {full}, {provisioning}} {
+	provisioning, scheduled := spi.Progress{Reason: "Provisioning", Message: "a"}, spi.Progress{Reason: "Scheduled", Message: "b[c]"}
+	for _, steps := range [][]spi.Progress{{provisioning}, {provisioning, provisioning}, {scheduled}, {provisioning}} {
 		tells.steps = steps
 		_, err := plugin.InitializeMachine(t.Context(), &driver.InitializeMachineRequest{Machine: r.machine, MachineClass: r.class, Secret: r.secret})
 		require.NoError(t, err)
 	}
 
-	require.Equal(t, notes{"m Normal Provisioning a", "m Warning Unschedulable b", "m Normal Provisioning a"}, *written, "what is told again is no news")
+	require.Equal(t, notes{"m Normal Provisioning a", "m Normal Scheduled b(c)", "m Normal Provisioning a"}, *written, "what is told again is no news")
 }
 
 func TestNobodyNeedsToTakeProgress(t *testing.T) {
@@ -61,4 +64,94 @@ func TestNobodyNeedsToTakeProgress(t *testing.T) {
 	_, err := newPlugin(&teller{steps: []spi.Progress{{Reason: "a"}}}).InitializeMachine(
 		t.Context(), &driver.InitializeMachineRequest{Machine: r.machine, MachineClass: r.class, Secret: r.secret})
 	require.NoError(t, err)
+}
+
+// failure is the cause that a PluginSPI reports, as diagnose's does.
+type failure struct{ kind error }
+
+func (f *failure) Error() string { return "NodeDown: of [a] node" }
+
+func (f *failure) Unwrap() error { return f.kind }
+
+// TestFailuresBecomeEvents lets each method fail with each kind of error, twice.
+func TestFailuresBecomeEvents(t *testing.T) {
+	t.Parallel()
+
+	long := strings.Repeat("x", 2000)
+
+	tests := map[string]struct {
+		reason string
+		err    error
+		want   string
+	}{
+		"Sentinel":      {"the token stands for the sentinel's words", fmt.Errorf("%w: get VirtualMachine [a]: no", spi.ErrForbidden), "PermissionDenied get VirtualMachine (a): no"},
+		"Diagnosis":     {"a diagnosis has its own token", &failure{kind: spi.ErrUnavailable}, "NodeDown of (a) node"},
+		"Fault":         {"a fault of the driver is a failure", errors.New("surprise"), "Unknown surprise"},
+		"Long":          {"Events are bounded as texts are", fmt.Errorf("%w: %s", spi.ErrTimeout, long), "TimedOut " + long[:1000-len("TimedOut: ")-len(" …")] + " …"},
+		"NotFound":      {"machine-controller-manager goes on", spi.ErrNotFound, ""},
+		"Uninitialized": {"machine-controller-manager goes on", spi.ErrUninitialized, ""},
+		"Conflict":      {"another operation ends it", spi.ErrConflict, ""},
+	}
+
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			for method, do := range calls() {
+				r, written := validRequest(), &notes{}
+				plugin := kubevirt.New(&recorder{err: tc.err}, kubevirt.Options{Events: written})
+
+				for range 2 {
+					require.Error(t, do(t.Context(), plugin, r))
+				}
+
+				want := notes{}
+				if tc.want != "" && method != "ListMachines" {
+					want = notes{"m Warning " + tc.want}
+				}
+
+				require.Equal(t, want, *written, "%s: %s", method, tc.reason)
+			}
+		})
+	}
+}
+
+func TestFaultyRequestsBecomeEvents(t *testing.T) {
+	t.Parallel()
+
+	r, written := validRequest(), &notes{}
+	r.class.ProviderSpec.Raw = []byte(`{"tags":{"mcm.gardener.cloud/cluster":"c"}}`)
+	plugin := kubevirt.New(&recorder{}, kubevirt.Options{Events: written})
+
+	require.Error(t, calls()["CreateMachine"](t.Context(), plugin, r))
+	require.Len(t, *written, 1)
+	require.Contains(t, (*written)[0], "m Warning InvalidInput ")
+}
+
+func TestWhoGetsNoEvents(t *testing.T) {
+	t.Parallel()
+
+	for reason, tc := range map[string]struct {
+		uid  types.UID
+		ends bool
+		want int
+	}{
+		"a Machine of its own does":                              {uid: "u", want: 1},
+		"a Machine made up of an orphan's name is in no cluster": {},
+		"what the end of the process cuts off is no failure":     {uid: "u", ends: true},
+	} {
+		r, written := validRequest(), &notes{}
+		r.machine.UID = tc.uid
+
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+
+		if tc.ends {
+			cancel()
+		}
+
+		plugin := kubevirt.New(&recorder{err: spi.ErrUnavailable}, kubevirt.Options{Events: written})
+		require.Error(t, calls()["DeleteMachine"](ctx, plugin, r))
+		require.Len(t, *written, tc.want, reason)
+	}
 }

@@ -2,7 +2,6 @@ package kubevirt
 
 import (
 	"context"
-	"time"
 
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
 	"k8s.io/klog/v2"
@@ -17,14 +16,12 @@ import (
 func (p *MachinePlugin) ListMachines(
 	ctx context.Context, req *driver.ListMachinesRequest,
 ) (resp *driver.ListMachinesResponse, err error) {
-	started := time.Now()
-
-	ctx, end := p.calls.begin(ctx)
-	defer end()
-
 	if req == nil || req.MachineClass == nil {
 		return nil, statusFrom(invalid("the request has no MachineClass"))
 	}
+
+	ctx, end := p.begin(ctx, "ListMachines", nil)
+	defer func() { err = end(err) }()
 
 	id := identityOf(req.MachineClass)
 	if !ours(req.MachineClass) || !id.Valid() {
@@ -34,16 +31,14 @@ func (p *MachinePlugin) ListMachines(
 		return &driver.ListMachinesResponse{MachineList: map[string]string{}}, nil
 	}
 
-	defer func() { logged(ctx, "ListMachines", "", started, err) }()
-
 	kubeconfig, err := decodeClass(req.MachineClass, req.Secret)
 	if err != nil {
-		return nil, statusFrom(err)
+		return nil, err
 	}
 
 	machines, err := p.spi.ListMachines(ctx, &spi.ListMachinesInput{Kubeconfig: kubeconfig, Identity: id})
 	if err != nil {
-		return nil, statusFrom(err)
+		return nil, err
 	}
 
 	list := make(map[string]string, len(machines))

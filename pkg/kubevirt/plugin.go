@@ -7,6 +7,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
 	"k8s.io/klog/v2"
 
@@ -22,7 +23,7 @@ type Options struct {
 	CSIDriverName string
 	// Allowed is what a ProviderSpec may hold.
 	Allowed validation.Options
-	// Events takes the progress of machines, as Events on the Machines.
+	// Events takes the progress of machines and what is wrong with them, as Events on the Machines.
 	Events EventRecorder
 }
 
@@ -47,9 +48,31 @@ func (p *MachinePlugin) Stop(ctx context.Context) {
 	p.calls.end(ctx)
 }
 
+// begin returns the context of a call, and what its end must run: that hands the call's error on in the terms of
+// machine-controller-manager, and tells it in the log and in the machine's Events. The machine is nil for a call that is about many.
+func (p *MachinePlugin) begin(
+	ctx context.Context, method string, machine *v1alpha1.Machine,
+) (inCall context.Context, end func(error) error) {
+	started := time.Now()
+	ctx, finish := p.calls.begin(ctx)
+
+	return ctx, func(err error) error {
+		defer finish()
+
+		if err != nil && ctx.Err() == nil { // What was cut off is nobody's failure.
+			p.journal.failed(machine, err)
+		}
+
+		err = statusFrom(err)
+		logged(ctx, method, machine, started, err)
+
+		return err
+	}
+}
+
 // logged logs a call's end, its duration and its outcome. What err says is free of secrets, see statusFrom.
-func logged(ctx context.Context, method, machine string, started time.Time, err error) {
-	log := klog.FromContext(ctx).WithValues("method", method, "machine", machine, "duration", time.Since(started).Round(time.Millisecond))
+func logged(ctx context.Context, method string, machine *v1alpha1.Machine, started time.Time, err error) {
+	log := klog.FromContext(ctx).WithValues("method", method, "machine", klog.KObj(machine), "duration", time.Since(started).Round(time.Millisecond))
 	if err != nil {
 		log.V(2).Info("Driver call ended with a code", "err", err)
 

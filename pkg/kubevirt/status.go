@@ -18,8 +18,7 @@ import (
 const maxText = 1000
 
 // statusFrom turns an error into the one that machine-controller-manager understands; nil stays nil. It is the only place in
-// the program that chooses a machine code. machine-controller-manager asks again within seconds after Uninitialized (on
-// creation), Unavailable, DeadlineExceeded, Aborted and Unknown, and after minutes for every other code.
+// the program that chooses a machine code.
 func statusFrom(err error) error {
 	if err == nil {
 		return nil
@@ -27,34 +26,52 @@ func statusFrom(err error) error {
 
 	m := meaningOf(err)
 
-	return status.Error(m.code, text(m.lead(err.Error())))
+	return status.Error(m.code, m.text(err))
 }
 
 // meaning is what a sentinel says to machine-controller-manager, and to people: the token leads the text, unless the error has one
-// of its own. docs/troubleshooting.md has a row for each.
+// of its own. docs/troubleshooting.md has a row for each token, and one for each code's retry.
 type meaning struct {
 	sentinel error
 	code     codes.Code
 	token    string
+	retry    retry
 }
 
+// retry is when machine-controller-manager asks again after a code, by the method that returned it
+// (pkg/util/provider/machinecontroller: triggerCreationFlow and machineCreateErrorHandler, initializeMachine, deleteVM).
+type retry struct {
+	// create is after GetMachineStatus and CreateMachine; nothing if it is no failure there, and the next method is called at once.
+	create, initialize, remove machineutils.RetryPeriod
+}
+
+var (
+	soon  = retry{machineutils.ShortRetry, machineutils.ShortRetry, machineutils.ShortRetry}
+	later = retry{machineutils.MediumRetry, machineutils.ShortRetry, machineutils.LongRetry}
+	// exhausted is what --resource-exhausted-retry is by default.
+	exhausted = retry{machineutils.LongRetry, machineutils.ShortRetry, machineutils.LongRetry}
+	// absent is followed by CreateMachine, and on deletion by the end of the Node; unready by InitializeMachine.
+	absent  = retry{0, machineutils.ShortRetry, machineutils.ShortRetry}
+	unready = retry{0, machineutils.ShortRetry, machineutils.LongRetry}
+)
+
 var meanings = []meaning{
-	{spi.ErrInvalid, codes.InvalidArgument, "InvalidInput"},
-	{spi.ErrNotFound, codes.NotFound, "MachineNotFound"},
-	{spi.ErrForeign, codes.AlreadyExists, "ForeignObject"},
-	{spi.ErrUninitialized, codes.Uninitialized, "NotScheduledYet"},
-	{spi.ErrConflict, codes.Aborted, "OperationInProgress"},
+	{spi.ErrInvalid, codes.InvalidArgument, "InvalidInput", later},
+	{spi.ErrNotFound, codes.NotFound, "MachineNotFound", absent},
+	{spi.ErrForeign, codes.AlreadyExists, "ForeignObject", later},
+	{spi.ErrUninitialized, codes.Uninitialized, "NotScheduledYet", unready},
+	{spi.ErrConflict, codes.Aborted, "OperationInProgress", soon},
 	// Without a diagnosis only a quota says so: the API server's, when something is created.
-	{spi.ErrExhausted, codes.ResourceExhausted, "QuotaExceeded"},
-	{spi.ErrUnauthenticated, codes.Unauthenticated, "CredentialsRefused"},
-	{spi.ErrForbidden, codes.PermissionDenied, "PermissionDenied"},
-	{spi.ErrPrecondition, codes.FailedPrecondition, "PreconditionFailed"},
-	{spi.ErrUnavailable, codes.Unavailable, "ProviderUnavailable"},
-	{spi.ErrTimeout, codes.DeadlineExceeded, "TimedOut"},
+	{spi.ErrExhausted, codes.ResourceExhausted, "QuotaExceeded", exhausted},
+	{spi.ErrUnauthenticated, codes.Unauthenticated, "CredentialsRefused", later},
+	{spi.ErrForbidden, codes.PermissionDenied, "PermissionDenied", later},
+	{spi.ErrPrecondition, codes.FailedPrecondition, "PreconditionFailed", later},
+	{spi.ErrUnavailable, codes.Unavailable, "ProviderUnavailable", soon},
+	{spi.ErrTimeout, codes.DeadlineExceeded, "TimedOut", soon},
 }
 
 // unknown is the meaning of an error without a sentinel, which is a fault of this program.
-var unknown = meaning{errors.New("unknown"), codes.Unknown, "Unknown"}
+var unknown = meaning{errors.New("unknown"), codes.Unknown, "Unknown", soon}
 
 func meaningOf(err error) meaning {
 	for _, m := range meanings {
@@ -66,8 +83,19 @@ func meaningOf(err error) meaning {
 	return unknown
 }
 
+// failure says whether somebody has to know of it. What machine-controller-manager goes on from, and what another operation ends, is
+// none.
+func (m meaning) failure() bool {
+	return m.retry.create > 0 && m.code != codes.Aborted
+}
+
 // ownToken matches a text that leads with a token already: a diagnosis.
 var ownToken = regexp.MustCompile(`^[A-Z][a-z]+([A-Z][a-z]+)*: `)
+
+// text returns what an error says: it leads with a token, and is fit to travel.
+func (m meaning) text(err error) string {
+	return text(m.lead(err.Error()))
+}
 
 // lead makes the text begin with a token, in place of the sentinel's words.
 func (m meaning) lead(message string) string {

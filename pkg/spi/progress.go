@@ -1,13 +1,11 @@
 package spi
 
-// Progress is a step of a machine that somebody who follows it wants to see.
+// Progress is a step of a machine that somebody who follows it wants to see. What is wrong with a machine is an error instead.
 type Progress struct {
 	// Reason is a stable token, fit for matching.
 	Reason string
 	// Message says it in a sentence.
 	Message string
-	// Warning says that something is wrong, if only for the moment.
-	Warning bool
 }
 
 // Report takes the progress of a machine. It may be told the same more than once. The nil Report takes nothing.

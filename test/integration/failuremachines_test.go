@@ -8,6 +8,7 @@ import (
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/machinecodes/codes"
 	"github.com/stretchr/testify/require"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -26,8 +27,10 @@ func TestFailuresOnTheMachine(t *testing.T) {
 	s.scale(t, "example-worker-z1", 1)
 	s.runControllers(t, "--unschedulable-grace=2s")
 
-	s.awaitOperation(t, "example-worker-z1", codes.FailedPrecondition, "ImageNotFound: ")
-	s.awaitOperation(t, "example-worker-z2", codes.ResourceExhausted, "Unschedulable: 0/")
+	imageless := s.awaitOperation(t, "example-worker-z1", codes.FailedPrecondition, "ImageNotFound: ")
+	s.requireEvents(t, imageless.Name, "ImageNotFound")
+	roomless := s.awaitOperation(t, "example-worker-z2", codes.ResourceExhausted, "Unschedulable: 0/")
+	s.requireEvents(t, roomless.Name, "Unschedulable")
 	s.awaitEnd(t)
 }
 
@@ -47,6 +50,30 @@ func TestQuotaOnTheMachine(t *testing.T) {
 
 	running := s.awaitRunning(t, 1)
 	require.Contains(t, running, failed.Name, "the machine itself recovers")
+	s.awaitEnd(t)
+}
+
+// TestRefusalsOnTheMachine shows, in its Events too, what is wrong with a machine that cannot be created, and with one that cannot be
+// deleted.
+func TestRefusalsOnTheMachine(t *testing.T) {
+	t.Parallel()
+
+	s := newShoot(t)
+	s.applyExample(t)
+	s.limit(t, "count/virtualmachines.kubevirt.io")
+	s.scale(t, "example-worker-z1", 1)
+	s.scale(t, "example-worker-z2", 0)
+	s.runControllers(t, "--resource-exhausted-retry=5s")
+
+	failed := s.awaitOperation(t, "example-worker-z1", codes.ResourceExhausted, "QuotaExceeded: ")
+	s.requireEvents(t, failed.Name, "QuotaExceeded")
+	unlimit(t, s)
+	require.Contains(t, s.awaitRunning(t, 1), failed.Name, "the machine itself recovers")
+
+	breakWebhook(admissionv1.Delete, "kubevirt.io", "virtualmachines")(t, s)
+	s.scale(t, "example-worker-z1", 0)
+	s.requireEvents(t, failed.Name, "ProviderUnavailable")
+	repairWebhook(t, s)
 	s.awaitEnd(t)
 }
 

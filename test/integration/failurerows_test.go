@@ -80,11 +80,11 @@ func refusedFailures() []failure {
 		{by: "bad token", provoke: changeKubeconfig("token: ey", "token: no"), want: "CredentialsRefused", code: codes.Unauthenticated, cut: true},
 		{by: "no rights", provoke: removeRights, want: "PermissionDenied", code: codes.PermissionDenied, cut: true},
 		{by: "namespace terminating", provoke: terminate, want: "PreconditionFailed", code: codes.FailedPrecondition, cut: true},
-		{by: "webhook down at create", provoke: breakWebhook("kubevirt.io", "virtualmachines"), heal: repairWebhook, want: "ProviderUnavailable", code: codes.Unavailable},
+		{by: "webhook down at create", provoke: breakWebhook(admissionv1.Create, "kubevirt.io", "virtualmachines"), heal: repairWebhook, want: "ProviderUnavailable", code: codes.Unavailable},
 		{by: "webhook down for pods", root: cloneRoot, provoke: func(t *testing.T, s *shoot) {
 			t.Helper()
 			s.importImage(t, "image")
-			breakWebhook("", "pods")(t, s)
+			breakWebhook(admissionv1.Create, "", "pods")(t, s)
 		}, heal: repairWebhook, want: "WebhookUnavailable", code: codes.Unavailable},
 	}
 }
@@ -284,7 +284,7 @@ func terminate(t *testing.T, s *shoot) {
 }
 
 // breakWebhook puts a webhook in the way that nobody answers, for this shoot alone.
-func breakWebhook(group, resources string) func(*testing.T, *shoot) {
+func breakWebhook(operation admissionv1.OperationType, group, resources string) func(*testing.T, *shoot) {
 	return func(t *testing.T, s *shoot) {
 		t.Helper()
 
@@ -297,7 +297,7 @@ func breakWebhook(group, resources string) func(*testing.T, *shoot) {
 				FailurePolicy:     new(admissionv1.Fail),
 				NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: s.ProviderNamespace}},
 				Rules: []admissionv1.RuleWithOperations{{
-					Operations: []admissionv1.OperationType{admissionv1.Create},
+					Operations: []admissionv1.OperationType{operation},
 					Rule:       admissionv1.Rule{APIGroups: []string{group}, APIVersions: []string{"*"}, Resources: []string{resources}},
 				}},
 			}},

@@ -148,7 +148,6 @@ func (p *Provider) report(in *spi.ObserveMachineInput, seen *sighting, v verdict
 		return nil
 	}
 
-	in.Report.Tell(spi.Progress{Reason: v.ripe.Reason, Message: v.ripe.Message, Warning: true})
 	p.files.report(seen.VirtualMachine.UID, v.ripe.Reason)
 
 	return v.ripe
