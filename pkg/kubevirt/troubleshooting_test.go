@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
 	"github.com/stretchr/testify/require"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/diagnose"
@@ -13,6 +14,38 @@ import (
 
 // tokenRow matches a row of docs/troubleshooting.md: its token, and the last two of its columns.
 var tokenRow = regexp.MustCompile("(?m)^\\| `(\\w+)` \\|.+\\| (\\w+) \\| (\\w+) \\|$")
+
+// retryRow matches a row of its table of retries: a machine code, and when it is tried again after each kind of call.
+var retryRow = regexp.MustCompile(`(?m)^\| (\w+) \| ([\w ]+) \| ([\w ]+) \| ([\w ]+) \|$`)
+
+// TestTroubleshootingTellsTheRetries compares the page with the code.
+func TestTroubleshootingTellsTheRetries(t *testing.T) {
+	t.Parallel()
+
+	page, err := os.ReadFile("../../docs/troubleshooting.md")
+	require.NoError(t, err)
+
+	want := map[string]retry{unknown.code.String(): unknown.retry}
+	for _, m := range meanings {
+		want[m.code.String()] = m.retry
+	}
+
+	periods := map[string]machineutils.RetryPeriod{
+		"at once": 0, "5 s": machineutils.ShortRetry, "3 min": machineutils.MediumRetry, "10 min": machineutils.LongRetry,
+	}
+
+	got := map[string]retry{}
+
+	for _, row := range retryRow.FindAllStringSubmatch(string(page), -1) {
+		for _, period := range row[2:] {
+			require.Contains(t, periods, period, row[1])
+		}
+
+		got[row[1]] = retry{create: periods[row[2]], initialize: periods[row[3]], remove: periods[row[4]]}
+	}
+
+	require.Equal(t, want, got)
+}
 
 // TestTroubleshootingIsComplete compares the page with the code: each token has its row, with its code, and each row its token.
 func TestTroubleshootingIsComplete(t *testing.T) {
