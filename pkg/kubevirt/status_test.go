@@ -8,11 +8,14 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/machinecodes/codes"
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/machinecodes/status"
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
+	mcmstrings "github.com/gardener/machine-controller-manager/pkg/util/strings"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
@@ -79,6 +82,53 @@ func TestDiagnosesKeepTheirTokens(t *testing.T) {
 		require.Regexp(t, leading, reason+": ")
 		require.NotEqual(t, codes.Unknown, meaningOf(diagnose.Kind(reason)).code, reason)
 	}
+}
+
+// TestAChangedCodeReachesTheMachine goes through all pairs of causes with different codes, with the same words of the component that
+// refuses: machine-controller-manager must write the second to a Machine that has the first.
+func TestAChangedCodeReachesTheMachine(t *testing.T) {
+	t.Parallel()
+
+	words := strings.Repeat("the words of the component that refuses ", 10)
+	reasons := diagnose.Reasons()
+
+	for i, a := range reasons {
+		for _, b := range reasons[i+1:] {
+			first, second := lastOperation(t, a, words), lastOperation(t, b, words)
+			if first.ErrorCode == second.ErrorCode {
+				continue
+			}
+
+			require.Greater(t, mcmstrings.StringSimilarityRatio(first.Description, second.Description), 0.75, "the texts alone would not do")
+			require.False(t, similar(first, second), "%s, %s", a, b)
+		}
+	}
+}
+
+// lastOperation is what machine-controller-manager makes of a cause (pkg/util/provider/machinecontroller/machine.go, initializeMachine).
+func lastOperation(t *testing.T, reason, words string) v1alpha1.LastOperation {
+	t.Helper()
+
+	err := statusFrom(fmt.Errorf("%s: %s%w", reason, words, diagnose.Kind(reason)))
+	got, ok := status.FromError(err)
+	require.True(t, ok)
+
+	return v1alpha1.LastOperation{
+		Description: fmt.Sprintf("Provider error: %s. %s", err.Error(), machineutils.InstanceInitialization),
+		ErrorCode:   got.Code().String(),
+		State:       v1alpha1.MachineStateFailed,
+		Type:        v1alpha1.MachineOperationCreate,
+	}
+}
+
+// similar is machine-controller-manager's rule for what it does not write (pkg/util/provider/machinecontroller/machine_util.go,
+// isMachineStatusSimilar), for two operations of the last 30 minutes. The rest of the status is the same.
+func similar(a, b v1alpha1.LastOperation) bool {
+	if mcmstrings.StringSimilarityRatio(a.Description, b.Description) > 0.75 {
+		a.Description, b.Description = "", ""
+	}
+
+	return apiequality.Semantic.DeepEqual(a, b)
 }
 
 // phrases are what machine-controller-manager looks for in the text of a Machine's last operation.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/machinecodes/codes"
+	mcmstrings "github.com/gardener/machine-controller-manager/pkg/util/strings"
 	"github.com/stretchr/testify/require"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -74,6 +75,44 @@ func TestRefusalsOnTheMachine(t *testing.T) {
 	s.scale(t, "example-worker-z1", 0)
 	s.requireEvents(t, failed.Name, "ProviderUnavailable")
 	repairWebhook(t, s)
+	s.awaitEnd(t)
+}
+
+// TestAnotherCauseOnTheMachine has one failure follow another, in almost the same words. machine-controller-manager does not write
+// texts that are alike: the code has to make the difference.
+func TestAnotherCauseOnTheMachine(t *testing.T) {
+	t.Parallel()
+
+	const words = "Unable to process data: the import of docker://registry.example.com/worker:1, which is the image of this machine's root " +
+		"disk, into the volume that was made for it has ended after 512 of 1024 MiB, since the server or the volume refused the rest; this was the fifth of five attempts, each of " +
+		"which began anew, a minute after the one before had ended in the same way: "
+
+	importsFail := func(s *shoot, message string) {
+		s.patchNamespace(t, map[string]any{"annotations": map[string]any{dataplane.ImportFaultAnnotation: words + message}})
+	}
+
+	s := newShoot(t)
+	importsFail(s, "got 401")
+	s.applyExample(t)
+	s.scale(t, "example-worker-z1", 1)
+	s.scale(t, "example-worker-z2", 0)
+	s.runControllers(t, "--unschedulable-grace=2s")
+
+	first := s.awaitOperation(t, "example-worker-z1", codes.FailedPrecondition, "ImageUnauthorized: ")
+	importsFail(s, "no space left on device")
+
+	eventually(t, "the other failure is there", func(ctx context.Context) (bool, error) {
+		m, err := s.mcm.MachineV1alpha1().Machines(s.Namespace).Get(ctx, first.Name, metav1.GetOptions{})
+		if err != nil || m.Status.LastOperation.ErrorCode != codes.InvalidArgument.String() {
+			return false, err
+		}
+
+		now := m.Status.LastOperation.Description
+		require.Contains(t, now, "VolumeTooSmall: ")
+		require.Greater(t, mcmstrings.StringSimilarityRatio(first.Status.LastOperation.Description, now), 0.75, "the texts are alike")
+
+		return true, nil
+	})
 	s.awaitEnd(t)
 }
 
