@@ -21,8 +21,8 @@ const (
 	retryFor = 15 * time.Second
 	// initializeWait is how long a worker waits for a machine to be scheduled before it looks after others.
 	initializeWait = 15 * time.Second
-	// maxDeleteWait is how long a worker waits for any guest to shut down.
-	maxDeleteWait = 5 * time.Minute
+	// maxDeleteWait is how long a worker waits for any guest to shut down: for as long as a ProviderSpec can ask for.
+	maxDeleteWait = validation.MaxTerminationGracePeriod + providercluster.DeleteSlack
 )
 
 // options are the driver's own flags, beside machine-controller-manager's.

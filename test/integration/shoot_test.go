@@ -103,7 +103,7 @@ func newDriver(o settings) driver.Driver {
 		UnschedulableGrace: o.grace,
 		OrphanGracePeriod:  10 * time.Minute,
 		OrphanMemory:       40 * time.Minute,
-		MaxDeleteWait:      cmp.Or(o.deleteWait, 5*time.Minute),
+		MaxDeleteWait:      cmp.Or(o.deleteWait, validation.MaxTerminationGracePeriod+providercluster.DeleteSlack),
 		MaxWaiting:         25,
 		NeedAddress:        o.bootstrap,
 	}), plugin.Options{

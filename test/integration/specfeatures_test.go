@@ -80,7 +80,7 @@ var templateFeatures = []feature{
 	{name: "preference", yaml: `virtualMachineTemplate: {spec: {preference: {kind: VirtualMachinePreference, name: <worker|missing>}}}`},
 	{name: "metadata", yaml: `virtualMachineTemplate: {metadata: {labels: {example.com/a: b}, annotations: {example.com/long: "a text, with spaces"}}}`},
 	{name: "instance-metadata", yaml: `virtualMachineTemplate: {spec: {template: {metadata: {labels: {app: worker}, annotations: {kubevirt.io/allow-pod-bridge-network-live-migration: ""}}}}}`},
-	{name: "grace", yaml: instance(`terminationGracePeriodSeconds: <0|180>`)},
+	{name: "grace", yaml: instance(`terminationGracePeriodSeconds: <0|240>`)},
 	{name: "subdomain", yaml: instance(`subdomain: workers`)},
 	{name: "architecture", yaml: instance(`architecture: amd64`)},
 	{name: "volume-strategy", yaml: `virtualMachineTemplate: {spec: {updateVolumesStrategy: <Replacement|Migration>}}`},

@@ -55,7 +55,11 @@ func TestLateRefusals(t *testing.T) {
 				instance + "accessCredentials[0].userPassword.source.secret.secretName", instance + "accessCredentials[1].sshPublicKey.source.secret.secretName",
 			},
 		},
-		"Scheduler": {instance: `schedulerName: A`, want: []string{instance + "schedulerName"}},
+		"GracePeriod":         {instance: `terminationGracePeriodSeconds: 240`},
+		"NoGracePeriod":       {instance: `terminationGracePeriodSeconds: 0`},
+		"LongGracePeriod":     {instance: `terminationGracePeriodSeconds: 241`, want: []string{instance + "terminationGracePeriodSeconds"}},
+		"NegativeGracePeriod": {instance: `terminationGracePeriodSeconds: -1`, want: []string{instance + "terminationGracePeriodSeconds"}},
+		"Scheduler":           {instance: `schedulerName: A`, want: []string{instance + "schedulerName"}},
 		"Enumerations": {
 			more: `virtualMachineTemplate: {spec: {updateVolumesStrategy: Copy, instancetype: {kind: Instancetype, name: a}, preference: {kind: VirtualMachineInstancetype, name: a}}}`,
 			want: []string{

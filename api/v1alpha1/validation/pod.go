@@ -1,6 +1,9 @@
 package validation
 
 import (
+	"fmt"
+	"time"
+
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -11,9 +14,14 @@ import (
 // (pkg/virt-controller/services/rendervolumes.go).
 const maxCredentialName = 51
 
-// pod judges what else of the template goes to the machine's pod unseen: probes, and names of Secrets.
+// MaxTerminationGracePeriod is how long a guest may take to shut down. A deletion waits for it; one that goes on after the wait is a
+// failed Machine to machine-controller-manager, and would be that for each guest that needs its time.
+const MaxTerminationGracePeriod = 4 * time.Minute
+
+// pod judges what else of the template goes to the machine's pod unseen: its end, probes, and names of Secrets.
 func pod(vmi *kubevirtv1.VirtualMachineInstanceSpec, path *field.Path) field.ErrorList {
-	errs := probe(vmi.ReadinessProbe, path.Child("readinessProbe"))
+	errs := gracePeriod(vmi.TerminationGracePeriodSeconds, path.Child("terminationGracePeriodSeconds"))
+	errs = append(errs, probe(vmi.ReadinessProbe, path.Child("readinessProbe"))...)
 	errs = append(errs, probe(vmi.LivenessProbe, path.Child("livenessProbe"))...)
 
 	if p := vmi.LivenessProbe; p != nil && p.SuccessThreshold > 1 {
@@ -29,6 +37,17 @@ func pod(vmi *kubevirtv1.VirtualMachineInstanceSpec, path *field.Path) field.Err
 	}
 
 	return append(errs, credentials(vmi.AccessCredentials, path.Child("accessCredentials"))...)
+}
+
+func gracePeriod(seconds *int64, path *field.Path) field.ErrorList {
+	const longest = int64(MaxTerminationGracePeriod / time.Second)
+
+	if seconds == nil || (*seconds >= 0 && *seconds <= longest) {
+		return nil
+	}
+
+	return field.ErrorList{field.Invalid(path, *seconds, fmt.Sprintf(
+		"must be 0 to %d: the deletion of a machine whose guest takes longer is reported as a failure", longest))}
 }
 
 func dnsLabel(name string, path *field.Path) field.ErrorList {

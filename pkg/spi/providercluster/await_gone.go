@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// deleteSlack is what a deletion may take beyond the guest's own grace period.
-	deleteSlack = time.Minute
+	// DeleteSlack is what a deletion may take beyond the guest's own grace period.
+	DeleteSlack = time.Minute
 	// defaultGracePeriod is KubeVirt's, in seconds, for a virtual machine that names none.
 	defaultGracePeriod = 30
 	// rewatchEvery spaces attempts to watch an object whose version the server no longer knows.
@@ -66,7 +66,7 @@ func (p *Provider) deleteWait(grace *int64) time.Duration {
 	longest := int64(p.options.MaxDeleteWait / time.Second)
 	seconds := min(max(ptr.Deref(grace, defaultGracePeriod), 0), longest)
 
-	return min(time.Duration(seconds)*time.Second+deleteSlack, p.options.MaxDeleteWait)
+	return min(time.Duration(seconds)*time.Second+DeleteSlack, p.options.MaxDeleteWait)
 }
 
 // watched is an object whose end is awaited.

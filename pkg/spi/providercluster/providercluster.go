@@ -35,7 +35,7 @@ type Options struct {
 	OrphanGracePeriod time.Duration
 	// OrphanMemory is how far apart two such sightings may be. It exceeds the period at which orphans are looked for.
 	OrphanMemory time.Duration
-	// MaxDeleteWait bounds how long DeleteMachine waits for any guest: machine-controller-manager asks again.
+	// MaxDeleteWait bounds how long DeleteMachine waits for any guest, DeleteSlack included: machine-controller-manager asks again.
 	MaxDeleteWait time.Duration
 	// MaxWaiting is how many calls of InitializeMachine may wait at the same time; the others look once.
 	MaxWaiting int
