@@ -2,6 +2,7 @@ package providercluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -30,19 +31,26 @@ func (p *Provider) ListMachines(ctx context.Context, in *spi.ListMachinesInput) 
 	var (
 		machines []spi.Machine
 		uids     []types.UID
+		ends     bool
 		selector = render.Selector(in.Identity)
 	)
 
 	err = s.request(ctx, "list VirtualMachines in "+s.clients.Namespace, func(ctx context.Context) error {
 		machines, uids = nil, nil
-
-		return s.eachVirtualMachine(ctx, selector, func(vm metav1.Object) {
+		ends, err = s.eachVirtualMachine(ctx, selector, func(vm metav1.Object) {
 			machines = append(machines, *machineNamed(vm.GetName()))
 			uids = append(uids, vm.GetUID())
 		})
+
+		return err
 	})
-	if err != nil {
+
+	switch {
+	case err != nil:
 		return nil, err
+	case !ends:
+		return nil, fmt.Errorf("%w: the list of VirtualMachines in %s does not end: it has more than %d of them, more than %d pages, or a page that leads "+
+			"back to itself; check what answers in place of the API server", spi.ErrUnavailable, s.clients.Namespace, maxListed, maxPages)
 	}
 
 	p.orphans.listed(s.path(selector), uids)
@@ -50,15 +58,36 @@ func (p *Provider) ListMachines(ctx context.Context, in *spi.ListMachinesInput) 
 	return machines, nil
 }
 
-// eachVirtualMachine visits the selected VirtualMachines. It reads metadata only.
-func (s *session) eachVirtualMachine(ctx context.Context, selector string, visit func(metav1.Object)) error {
+const (
+	// maxListed bounds a list, in objects: no shoot has as many machines. A part of it is never used.
+	maxListed = 20_000
+	// maxPages bounds a list whose pages are not full, as they need not be.
+	maxPages = 200
+)
+
+// errEndless ends a list that is longer than any.
+var errEndless = errors.New("the list does not end")
+
+// eachVirtualMachine visits the selected VirtualMachines, and says whether it has come to the end of them. It reads metadata only.
+func (s *session) eachVirtualMachine(ctx context.Context, selector string, visit func(metav1.Object)) (ends bool, err error) {
 	resource := s.clients.Metadata.Resource(kubevirtv1.GroupVersion.WithResource("virtualmachines")).Namespace(s.clients.Namespace)
 
+	objects, count := 0, 0
 	pages := pager.New(func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
-		return resource.List(ctx, opts)
+		page, err := resource.List(ctx, opts)
+		if err != nil {
+			return nil, err
+		}
+
+		objects, count = objects+len(page.Items), count+1
+		if objects > maxListed || (page.Continue != "" && (count == maxPages || page.Continue == opts.Continue)) {
+			return nil, errEndless
+		}
+
+		return page, nil
 	})
 
-	return pages.EachListItem(ctx, metav1.ListOptions{LabelSelector: selector}, func(obj runtime.Object) error {
+	err = pages.EachListItem(ctx, metav1.ListOptions{LabelSelector: selector}, func(obj runtime.Object) error {
 		item, err := meta.Accessor(obj)
 		if err != nil {
 			return fmt.Errorf("read VirtualMachine: %w", err)
@@ -68,4 +97,9 @@ func (s *session) eachVirtualMachine(ctx context.Context, selector string, visit
 
 		return nil
 	})
+	if errors.Is(err, errEndless) {
+		return false, nil
+	}
+
+	return true, err
 }

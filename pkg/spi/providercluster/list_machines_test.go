@@ -1,0 +1,135 @@
+package providercluster
+
+import (
+	"encoding/json"
+	"encoding/pem"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/utils/clock"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
+)
+
+// page is one page of a list. One of a negative size is an error.
+type page struct {
+	size int
+	next string
+}
+
+// serveList returns the kubeconfig of a server that answers a list page by page: the page of each continue token, and how many
+// were asked for.
+func serveList(t *testing.T, pageOf func(token string) page) (raw []byte, asked *atomic.Int32) {
+	t.Helper()
+
+	asked = &atomic.Int32{}
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+
+		p := pageOf(r.URL.Query().Get("continue"))
+		if p.size < 0 {
+			w.WriteHeader(http.StatusForbidden)
+
+			return
+		}
+
+		list := metav1.PartialObjectMetadataList{
+			TypeMeta: metav1.TypeMeta{Kind: "PartialObjectMetadataList", APIVersion: "meta.k8s.io/v1"}, ListMeta: metav1.ListMeta{Continue: p.next},
+		}
+
+		for i := range p.size {
+			name := "m" + r.URL.Query().Get("continue") + "-" + strconv.Itoa(i)
+			list.Items = append(list.Items, metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}})
+		}
+
+		w.Header().Set("Content-Type", "application/json")
+
+		if err := json.NewEncoder(w).Encode(list); err != nil {
+			t.Log(err) // The driver may hang up.
+		}
+	}))
+	t.Cleanup(server.Close)
+
+	raw, err := clientcmd.Write(clientcmdapi.Config{
+		CurrentContext: "x",
+		Contexts:       map[string]*clientcmdapi.Context{"x": {Cluster: "c", AuthInfo: "u", Namespace: "machines"}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"u": {Token: "t"}},
+		Clusters: map[string]*clientcmdapi.Cluster{"c": {
+			Server: server.URL, CertificateAuthorityData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
+		}},
+	})
+	require.NoError(t, err)
+
+	return raw, asked
+}
+
+// TestListsEnd has a server answer lists of all lengths. machine-controller-manager deletes by them: there is no part of a list.
+func TestListsEnd(t *testing.T) {
+	t.Parallel()
+
+	// numbered has full pages for as long as it is told.
+	numbered := func(pages, size int) func(string) page {
+		return func(token string) page {
+			number, _ := strconv.Atoi(token) // The first page has none.
+			if number+1 == pages {
+				return page{size: size}
+			}
+
+			return page{size: size, next: strconv.Itoa(number + 1)}
+		}
+	}
+
+	const forever = 1_000_000
+
+	tests := map[string]struct {
+		reason string
+		pageOf func(string) page
+		// want is how many machines are listed, or the error; asked is how many pages the server is asked for.
+		want  int
+		err   error
+		asked int32
+	}{
+		"Empty":         {"no machines", numbered(1, 0), 0, nil, 1},
+		"Full":          {"as many as there may be", numbered(40, 500), maxListed, nil, 40},
+		"Sparse":        {"a server need not fill its pages", numbered(maxPages, 1), maxPages, nil, maxPages},
+		"OneTooMany":    {"the bound is one", numbered(41, 500), 0, spi.ErrUnavailable, 41},
+		"Endless":       {"full pages without end", numbered(forever, 500), 0, spi.ErrUnavailable, 41},
+		"EndlessSparse": {"empty pages without end", numbered(forever, 0), 0, spi.ErrUnavailable, maxPages},
+		"OnePage":       {"a server that does not know limits", numbered(1, maxListed+1), 0, spi.ErrUnavailable, 1},
+		"Circle": {"a page that leads back to itself", func(string) page {
+			return page{size: 1, next: "x"}
+		}, 0, spi.ErrUnavailable, 2},
+		"WideCircle": {"pages that lead back to each other", func(token string) page {
+			return page{size: 1, next: map[string]string{"": "x", "x": "y", "y": "x"}[token]}
+		}, 0, spi.ErrUnavailable, maxPages},
+		"Broken": {"an error in the middle", func(token string) page {
+			return map[string]page{"": {size: 500, next: "x"}, "x": {size: -1}}[token]
+		}, 0, spi.ErrForbidden, 2},
+	}
+
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			raw, asked := serveList(t, tc.pageOf)
+			p := New(Options{
+				Clients: kubeconfig.NewCache(kubeconfig.Options{QPS: 1000, Burst: 1000}), Clock: clock.RealClock{}, RetryFor: 15 * time.Second,
+			})
+
+			machines, err := p.ListMachines(t.Context(), &spi.ListMachinesInput{Kubeconfig: raw, Identity: spi.Identity{Cluster: "c", Role: "node"}})
+			require.ErrorIs(t, err, tc.err, tc.reason)
+			require.Len(t, machines, tc.want, tc.reason)
+			require.Equal(t, tc.asked, asked.Load(), "another attempt would be as long")
+		})
+	}
+}
