@@ -22,7 +22,8 @@ import (
 )
 
 const (
-	// evidenceTimeout bounds a read of evidence. It is not repeated: without it the diagnosis is less exact, and that is all.
+	// evidenceTimeout bounds all that is read of one machine at a time: a worker waits for it that others may need. Nothing of it is
+	// repeated: without it the diagnosis is less exact, and that is all.
 	evidenceTimeout = 5 * time.Second
 	// closeAfter drops the files of machines that are no longer asked about.
 	closeAfter = 10 * time.Minute
@@ -85,6 +86,9 @@ func unscheduled(instance *kubevirtv1.VirtualMachineInstance) bool {
 func (s *session) evidence(
 	ctx context.Context, in *spi.ObserveMachineInput, instance *kubevirtv1.VirtualMachineInstance,
 ) diagnose.Evidence {
+	ctx, cancel := context.WithTimeout(ctx, evidenceTimeout)
+	defer cancel()
+
 	var found diagnose.Evidence
 
 	if pod := stepOf(instance); pod != "" {
@@ -120,9 +124,6 @@ func unfinished(volumes []cdiv1beta1.DataVolume) *cdiv1beta1.DataVolume {
 
 // podsOf returns the pod, if it is there still.
 func (s *session) podsOf(ctx context.Context, instance *kubevirtv1.VirtualMachineInstance, pod step) []corev1.Pod {
-	ctx, cancel := context.WithTimeout(ctx, evidenceTimeout)
-	defer cancel()
-
 	list, err := s.pods().List(ctx, metav1.ListOptions{
 		LabelSelector: labels.Set{kubevirtv1.CreatedByLabel: string(instance.UID)}.String(),
 	})
@@ -134,9 +135,6 @@ func (s *session) podsOf(ctx context.Context, instance *kubevirtv1.VirtualMachin
 }
 
 func (s *session) dataVolumesOf(ctx context.Context, in *spi.ObserveMachineInput) []cdiv1beta1.DataVolume {
-	ctx, cancel := context.WithTimeout(ctx, evidenceTimeout)
-	defer cancel()
-
 	list, err := s.dataVolumes().List(ctx, metav1.ListOptions{LabelSelector: render.MachineSelector(in.Identity, in.Name)})
 	if err != nil {
 		return nil
@@ -153,9 +151,6 @@ func (s *session) imageOf(ctx context.Context, dv *cdiv1beta1.DataVolume) []cdiv
 		return nil
 	}
 
-	ctx, cancel := context.WithTimeout(ctx, evidenceTimeout)
-	defer cancel()
-
 	image, err := s.dataVolumesIn(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return nil
@@ -165,9 +160,6 @@ func (s *session) imageOf(ctx context.Context, dv *cdiv1beta1.DataVolume) []cdiv
 }
 
 func (s *session) eventsOf(ctx context.Context, field, value string) []corev1.Event {
-	ctx, cancel := context.WithTimeout(ctx, evidenceTimeout)
-	defer cancel()
-
 	list, err := s.events().List(ctx, metav1.ListOptions{
 		FieldSelector: fields.Set{field: value, "type": corev1.EventTypeWarning}.String(),
 	})

@@ -1,16 +1,24 @@
 package providercluster
 
 import (
+	"io"
+	"net/http"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/diagnose"
 )
 
@@ -42,6 +50,46 @@ func TestStepOf(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			require.Equal(t, tc.want, stepOf(tc.instance), tc.reason)
+		})
+	}
+}
+
+// silent is a provider cluster that answers what begins a look at a machine's volumes, and nothing else.
+type silent struct{}
+
+func (silent) RoundTrip(r *http.Request) (*http.Response, error) {
+	if strings.HasSuffix(r.URL.Path, "/datavolumes") {
+		return &http.Response{
+			StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Request: r,
+			Body: io.NopCloser(strings.NewReader(`{"kind":"DataVolumeList","apiVersion":"cdi.kubevirt.io/v1beta1",
+				"items":[{"metadata":{"name":"disk","namespace":"machines"},"spec":{"source":{"pvc":{"name":"image","namespace":"images"}}}}]}`)),
+		}, nil
+	}
+
+	<-r.Context().Done()
+
+	return nil, r.Context().Err()
+}
+
+func TestEvidenceIsReadWithinOneLimit(t *testing.T) {
+	t.Parallel()
+
+	starting := &kubevirtv1.VirtualMachineInstance{Status: kubevirtv1.VirtualMachineInstanceStatus{
+		Phase: kubevirtv1.Scheduling, ActivePods: map[types.UID]string{"pod": "node"},
+	}}
+
+	for reason, instance := range map[string]*kubevirtv1.VirtualMachineInstance{"the volumes are being made": nil, "the pod starts": starting} {
+		synctest.Test(t, func(t *testing.T) {
+			p := New(Options{Clock: clock.RealClock{}, Clients: kubeconfig.NewCache(kubeconfig.Options{
+				QPS: 100, Burst: 200, WrapTransport: func(http.RoundTripper) http.RoundTripper { return silent{} },
+			})})
+			s, err := p.connect(kubeconfigOf(t, &clientcmdapi.Cluster{Server: "https://provider.example.com"}))
+			require.NoError(t, err)
+
+			began := time.Now()
+			found := s.evidence(t.Context(), &spi.ObserveMachineInput{Name: "m", Identity: spi.Identity{Cluster: "c", Role: "node"}}, instance)
+			require.Equal(t, evidenceTimeout, time.Since(began), reason)
+			require.Equal(t, instance == nil, len(found.DataVolumes) == 1, "what was read in time counts")
 		})
 	}
 }

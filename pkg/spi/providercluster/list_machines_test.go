@@ -60,17 +60,23 @@ func serveList(t *testing.T, pageOf func(token string) page) (raw []byte, asked 
 	}))
 	t.Cleanup(server.Close)
 
+	return kubeconfigOf(t, &clientcmdapi.Cluster{
+		Server: server.URL, CertificateAuthorityData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
+	}), asked
+}
+
+func kubeconfigOf(t *testing.T, cluster *clientcmdapi.Cluster) []byte {
+	t.Helper()
+
 	raw, err := clientcmd.Write(clientcmdapi.Config{
 		CurrentContext: "x",
 		Contexts:       map[string]*clientcmdapi.Context{"x": {Cluster: "c", AuthInfo: "u", Namespace: "machines"}},
 		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"u": {Token: "t"}},
-		Clusters: map[string]*clientcmdapi.Cluster{"c": {
-			Server: server.URL, CertificateAuthorityData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
-		}},
+		Clusters:       map[string]*clientcmdapi.Cluster{"c": cluster},
 	})
 	require.NoError(t, err)
 
-	return raw, asked
+	return raw
 }
 
 // TestListsEnd has a server answer lists of all lengths. machine-controller-manager deletes by them: there is no part of a list.
