@@ -7,14 +7,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"mime"
 	"net"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 )
 
@@ -71,7 +72,7 @@ type contained struct {
 
 // RoundTrip implements http.RoundTripper.
 func (c *contained) RoundTrip(r *http.Request) (*http.Response, error) {
-	resp, err := c.next.RoundTrip(r)
+	resp, err := c.next.RoundTrip(forJSON(r))
 	if err != nil {
 		return nil, err
 	}
@@ -83,10 +84,29 @@ func (c *contained) RoundTrip(r *http.Request) (*http.Response, error) {
 		return onlyStatus(resp)
 	}
 
-	// It was made for requests, and does for answers what is needed.
-	resp.Body = http.MaxBytesReader(nil, resp.Body, maxAnswer)
+	if kind, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type")); err != nil || kind != jsonType {
+		return nil, errors.Join(errors.New("the answer is not JSON"), resp.Body.Close())
+	}
+
+	// MaxBytesReader was made for requests, and does for answers what is needed.
+	resp.Body = &elements{ReadCloser: http.MaxBytesReader(nil, resp.Body, maxAnswer)}
 
 	return resp, nil
+}
+
+// jsonType is the one language in which answers are read: how much memory one takes can be told while it is read.
+const jsonType = "application/json"
+
+// forJSON returns a request that asks for nothing else. client-go prefers protobuf for what Kubernetes itself defines, and for metadata.
+func forJSON(r *http.Request) *http.Request {
+	accepted := slices.DeleteFunc(strings.Split(r.Header.Get("Accept"), ","), func(kind string) bool {
+		return !strings.HasPrefix(strings.TrimSpace(kind), jsonType)
+	})
+
+	r = r.Clone(r.Context())
+	r.Header.Set("Accept", strings.Join(accepted, ","))
+
+	return r
 }
 
 // WrappedRoundTripper lets Kubernetes' libraries look through.
@@ -129,8 +149,8 @@ func onlyStatus(resp *http.Response) (*http.Response, error) {
 
 // statusIn returns the metav1.Status of a body as JSON, or a text of our own, with its content type.
 func statusIn(body []byte) (text []byte, contentType string) {
-	status, ok := decodeStatus(body)
-	if !ok || len(body) > maxStatus || status.Kind != "Status" || status.APIVersion != "v1" {
+	status := &metav1.Status{}
+	if len(body) > maxStatus || json.Unmarshal(body, status) != nil || status.Kind != "Status" || status.APIVersion != "v1" {
 		return []byte(notAStatus), "text/plain"
 	}
 
@@ -139,26 +159,5 @@ func statusIn(body []byte) (text []byte, contentType string) {
 		return []byte(notAStatus), "text/plain"
 	}
 
-	return text, "application/json"
-}
-
-// decodeStatus reads both languages of API servers. client-go prefers protobuf for what Kubernetes itself defines, and for metadata.
-func decodeStatus(body []byte) (*metav1.Status, bool) {
-	if wire := protobuf.NewSerializer(scheme.Scheme, scheme.Scheme); bytes.HasPrefix(body, []byte("k8s\x00")) {
-		decoded, kind, err := wire.Decode(body, nil, nil)
-		if err != nil {
-			return nil, false
-		}
-
-		status, ok := decoded.(*metav1.Status)
-		if ok {
-			status.SetGroupVersionKind(*kind)
-		}
-
-		return status, ok
-	}
-
-	status := &metav1.Status{}
-
-	return status, json.Unmarshal(body, status) == nil
+	return text, jsonType
 }
