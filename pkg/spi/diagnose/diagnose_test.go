@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 
@@ -48,7 +49,9 @@ func newInstance(phase kubevirtv1.VirtualMachineInstancePhase, conditions ...kub
 			Name: "m", CreationTimestamp: metav1.NewTime(born),
 			OwnerReferences: []metav1.OwnerReference{{UID: "vm", Controller: &controller}},
 		},
-		Status: kubevirtv1.VirtualMachineInstanceStatus{Phase: phase, Conditions: conditions},
+		Status: kubevirtv1.VirtualMachineInstanceStatus{
+			Phase: phase, Conditions: conditions, ActivePods: map[types.UID]string{"pod": ""},
+		},
 	}
 }
 
@@ -148,10 +151,9 @@ func TestCauses(t *testing.T) {
 		"Memory":          {unschedulable("0/3 nodes are available: 1 node(s) didn't match Pod's node affinity/selector, 2 Insufficient memory.", soon), "Unschedulable", spi.ErrExhausted},
 		"Pods":            {unschedulable("0/3 nodes are available: 3 Too many pods.", soon), "Unschedulable", spi.ErrExhausted},
 		"Taints":          {unschedulable("0/1 nodes are available: 1 node(s) had untolerated taint {node.kubernetes.io/unreachable: }.", soon), "Unschedulable", spi.ErrExhausted},
-		"FullInItsZone":   {unschedulable("0/2 nodes are available: 1 Insufficient cpu, 1 node(s) had volume node affinity conflict.", soon), "Unschedulable", spi.ErrExhausted},
 		"ImporterPending": {volumeSays(cdiv1beta1.DataVolumeRunning, "Unschedulable", "Importer pod cannot be scheduled", ago(6*time.Minute)), "Unschedulable", spi.ErrExhausted},
-		"Device":          {unschedulable("0/3 nodes are available: 2 Insufficient nvidia.com/X.", soon), "InsufficientDevices", spi.ErrExhausted},
-		"KVM":             {unschedulable("0/3 nodes are available: 3 Insufficient devices.kubevirt.io/kvm.", soon), "InsufficientDevices", spi.ErrExhausted},
+		"Device":          {unschedulable("0/3 nodes are available: 3 Insufficient nvidia.com/X.", soon), "InsufficientDevices", spi.ErrExhausted},
+		"KVM":             {unschedulable("0/3 nodes are available: 3 Insufficient devices.kubevirt.io/kvm.", soon), "VirtualizationMissing", spi.ErrExhausted},
 
 		"ZoneConflict": {unschedulable("0/2 nodes are available: 1 node(s) had untolerated taint {node-role.kubernetes.io/control-plane: }, 1 node(s) had volume node affinity conflict.", soon), "VolumeZoneConflict", spi.ErrPrecondition},
 		"Clone":        {failure("FailedCreate", "Error encountered while creating DataVolumes: not authorized to create DataVolume: User x has insufficient permissions", soon), "CloneForbidden", spi.ErrForbidden},
@@ -193,10 +195,11 @@ func TestCauses(t *testing.T) {
 		"Pull":      {instanceSays("Synchronized", "ErrImagePull", "x", minute), "ImagePullFailed", spi.ErrPrecondition},
 		"PullEvent": {podSays("BackOff", `Back-off pulling image "x"`, 2*time.Minute), "ImagePullFailed", spi.ErrPrecondition},
 		"Secret":    {podSays("FailedMount", `MountVolume.SetUp failed for volume "v" : secret "x" not found`, 2*time.Minute), "SecretNotFound", spi.ErrPrecondition},
-		"DeadNode":  {podSays("NodeNotReady", "Node is not ready", 2*time.Minute), "NodeDown", spi.ErrUnavailable},
+		"DeadNode":  {starting(boundPod(minute)), "NodeDown", spi.ErrUnavailable},
 		"DeadGuest": {&diagnose.Evidence{VirtualMachine: newVM("Running"), Instance: withReason(newInstance(kubevirtv1.Failed), "NodeUnresponsive")}, "NodeDown", spi.ErrUnavailable},
 		"Crashes":   {&diagnose.Evidence{VirtualMachine: crashing(2)}, "CrashLooping", spi.ErrPrecondition},
 		"InUse":     {claimSays("CloneSourceInUse", "pod ns/x using PersistentVolumeClaim y", 6*time.Minute), "CloneSourceInUse", spi.ErrTimeout},
+		"ClaimUsed": {unschedulable("0/1 nodes are available: 1 node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod.", ago(6*time.Minute)), "ClaimInUse", spi.ErrPrecondition},
 		"Unbound":   {unschedulable("0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims.", ago(6*time.Minute)), "VolumeNotBound", spi.ErrPrecondition},
 		"Mount":     {podSays("FailedAttachVolume", "Multi-Attach error", 6*time.Minute), "VolumeMountFailed", spi.ErrPrecondition},
 		"Sandbox":   {podSays("FailedCreatePodSandBox", "plugin failed", 6*time.Minute), "NetworkSetupFailed", spi.ErrPrecondition},

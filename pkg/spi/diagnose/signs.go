@@ -21,6 +21,7 @@ const (
 	instancePhase  origin = "VirtualMachineInstance's phase"
 	scheduler      origin = "VirtualMachineInstance's PodScheduled"
 	volume         origin = "DataVolume"
+	launcherPod    origin = "launcher pod"
 	podEvent       origin = "launcher pod's event"
 	volumeEvent    origin = "DataVolume's or claim's event"
 )
@@ -30,6 +31,8 @@ type sign struct {
 	from    origin
 	reason  string
 	message string
+	// words are the message's own, in lower case: without addresses, which may hold any word.
+	words string
 	// subject names the object, unless it is the machine itself.
 	subject string
 	since   time.Time
@@ -60,8 +63,13 @@ func (e *Evidence) signs(now time.Time) []sign {
 		all = append(all, ofInstance(instance, e.Pods)...)
 	}
 
+	all = append(all, ofPods(e.Pods)...)
 	all = append(all, e.ofVolumes()...)
 	all = append(all, ofEvents(e.Events, now)...)
+
+	for i := range all {
+		all[i].words = strings.ToLower(withoutAddresses(all[i].message))
+	}
 
 	return slices.DeleteFunc(all, func(s sign) bool { return s.since.IsZero() })
 }
@@ -116,8 +124,12 @@ func ofInstance(instance *kubevirtv1.VirtualMachineInstance, pods []corev1.Pod) 
 		case c.Status != corev1.ConditionFalse:
 			continue
 		case string(c.Type) == string(corev1.PodScheduled):
-			s.from = scheduler
-			s.message = newestOf(pods, c.Message)
+			words, still := schedulerSays(instance, c.Message, pods)
+			if !still {
+				continue
+			}
+
+			s.from, s.message = scheduler, words
 		case c.Type == kubevirtv1.VirtualMachineInstanceSynchronized:
 			s.from = instanceSync
 		default:
@@ -135,20 +147,6 @@ func ofInstance(instance *kubevirtv1.VirtualMachineInstance, pods []corev1.Pod) 
 	}
 
 	return signs
-}
-
-// newestOf returns the scheduler's latest words. KubeVirt copies only the first ones (pkg/controller/conditions.go), which are often
-// those of a scheduler that has not seen a claim yet.
-func newestOf(pods []corev1.Pod, first string) string {
-	for i := range pods {
-		for _, c := range pods[i].Status.Conditions {
-			if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Message != "" {
-				return c.Message
-			}
-		}
-	}
-
-	return first
 }
 
 func phaseTime(instance *kubevirtv1.VirtualMachineInstance, phase kubevirtv1.VirtualMachineInstancePhase) time.Time {
@@ -262,9 +260,7 @@ func latest(a, b time.Time) time.Time {
 	return a
 }
 
-// says reports whether the sign's message holds one of the texts, in any case of letters.
+// says reports whether the sign's words hold one of the texts.
 func (s *sign) says(texts []string) bool {
-	message := strings.ToLower(s.message)
-
-	return slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(message, text) })
+	return slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(s.words, text) })
 }

@@ -2,7 +2,6 @@ package diagnose
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -22,10 +21,11 @@ type symptom struct {
 	from []origin
 	// reasons are the sign's possible reasons; any if there are none.
 	reasons []string
-	// texts, in lower case, are what the sign's message says; one of them is enough, and any message will do if there are none.
+	// texts, in lower case, are what the sign's message says; one of them is enough, and any message will do if there are none. They
+	// are whole phrases: a single word may be the name of something.
 	texts []string
-	// pattern, if there is one, matches the sign's message too.
-	pattern *regexp.Regexp
+	// lacking, if there is one, is the resource that all nodes lack, in the scheduler's words.
+	lacking func(resource string) bool
 	// unless are texts with which a sign means something else.
 	unless []string
 }
@@ -67,7 +67,7 @@ func (s *symptom) matches(seen *sign) bool {
 	return (len(s.from) == 0 || slices.Contains(s.from, seen.from)) &&
 		(len(s.reasons) == 0 || slices.Contains(s.reasons, seen.reason)) &&
 		(len(s.texts) == 0 || seen.says(s.texts)) &&
-		(s.pattern == nil || s.pattern.MatchString(seen.message)) &&
+		(s.lacking == nil || placementOf(seen.message).lacks(s.lacking)) &&
 		!seen.says(s.unless)
 }
 
@@ -87,10 +87,9 @@ func (s *symptom) message(seen *sign) string {
 
 const maxWords = 450
 
-// shortened drops what the scheduler says of preemption, and the end of what is long.
+// shortened drops the end of what is long.
 func shortened(words string) string {
-	words, _, _ = strings.Cut(words, ", preemption: ")
-	words = strings.TrimRight(strings.TrimSuffix(words, "no new claims to deallocate"), " .")
+	words = strings.TrimRight(words, " .")
 
 	if len(words) <= maxWords {
 		return words
@@ -102,13 +101,6 @@ func shortened(words string) string {
 	}
 
 	return words[:end] + " …"
-}
-
-// address matches the parts of a URL in which credentials and signatures travel: the user, and the query.
-var address = regexp.MustCompile(`(\w+://)([^/\s"'@]*@)?([^\s"'?]*)(\?[^\s"']*)?`)
-
-func withoutCredentials(words string) string {
-	return address.ReplaceAllString(words, "$1$3")
 }
 
 // Reasons returns every reason that a Cause can have, sorted.

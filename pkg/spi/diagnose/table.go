@@ -1,7 +1,6 @@
 package diagnose
 
 import (
-	"regexp"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,19 +22,26 @@ var (
 	failing = []string{"Error", "Error and Error", "ImagePullFailed", "ChecksumError", "Failed"}
 )
 
-// The scheduler's words (k8s.io/kubernetes/pkg/scheduler/framework/plugins).
+// The scheduler's words (k8s.io/kubernetes/pkg/scheduler/framework/plugins): noderesources, nodeunschedulable and nodevolumelimits, then
+// volumebinding, volumezone and volumerestrictions.
 var (
-	// zoneConflict is said of volumes that are in another zone than the nodes that would do.
-	zoneConflict = []string{"volume node affinity conflict", "didn't match persistentvolume's node affinity", "no available volume zone"}
 	// roomLater is said of nodes that would do, were they not full or closed.
-	roomLater = []string{"insufficient ", "too many pods", "were unschedulable", "not have enough free storage"}
-	// device is said of an extended resource, whose name begins with a domain: of a GPU, or of KubeVirt's own devices.
-	device = regexp.MustCompile(`Insufficient [^\s/]+\.[^\s/]+/`)
-	// notRoom is said of claims.
-	notRoom = []string{
-		"unbound immediate persistentvolumeclaims", `persistentvolumeclaim "`, "bound to non-existent pv", "available persistent volumes to bind",
-		"storageclass",
+	roomLater = []string{"insufficient ", "too many pods", "node(s) were unschedulable", "node(s) exceed max volume count"}
+	// zoneConflict is said of volumes that are elsewhere than the nodes that would do.
+	zoneConflict = []string{"volume node affinity conflict", "didn't match persistentvolume's node affinity", "no available volume zone"}
+	// unbound is said of claims without a volume.
+	unbound = []string{
+		"unbound immediate persistentvolumeclaims", "didn't find available persistent volumes to bind", "had no pv name",
+		"volumebindingmode not set",
 	}
+	// lost is said of claims whose volume is gone, or goes.
+	lost = []string{`" bound to non-existent persistentvolume "`, "bound to non-existent pv(s)", `" is being deleted`, `persistentvolume "`}
+	// inUse is said of claims that only one pod may use.
+	inUse = []string{"readwriteoncepod access mode already in-use", "node(s) had no available disk"}
+	// missing is said of claims and storage classes.
+	missing = []string{`persistentvolumeclaim "`, `storageclass.storage.k8s.io "`}
+	// notRoom is said of volumes, hence by nodes that have room.
+	notRoom = slices.Concat(zoneConflict, unbound, lost, inUse, missing)
 )
 
 // capacity are the causes on which cluster-autoscaler backs off.
@@ -58,16 +64,25 @@ var capacity = []symptom{
 		remedy: "add storage to the provider cluster, or use another storage class",
 	},
 	{
-		reason: "InsufficientDevices", kind: spi.ErrExhausted, stands: refusal, from: []origin{scheduler}, reasons: scheduled, pattern: device,
+		// The scheduler, from what CSI drivers publish. Such a node suits otherwise.
+		reason: "StorageExhausted", kind: spi.ErrExhausted, stands: refusal, from: []origin{scheduler}, reasons: scheduled,
+		texts:  []string{"not have enough free storage"},
+		remedy: "add storage to the provider cluster, or use another storage class",
+	},
+	{
+		reason: "VirtualizationMissing", kind: spi.ErrExhausted, stands: refusal, from: []origin{scheduler}, reasons: scheduled, lacking: isKVM,
+		unless: notRoom, remedy: "check that virt-handler runs on the provider nodes of the zone, and that they have hardware virtualization, or add such nodes",
+	},
+	{
+		reason: "InsufficientDevices", kind: spi.ErrExhausted, stands: refusal, from: []origin{scheduler}, reasons: scheduled, lacking: isDevice,
 		unless: notRoom, remedy: "add provider nodes with this device to the zone, or ask for another device",
 	},
 	{
 		reason: "Unschedulable", kind: spi.ErrExhausted, stands: refusal, from: []origin{scheduler}, reasons: scheduled, texts: roomLater,
-		unless: notRoom, remedy: "add provider nodes to the zone, open those that are closed, or ask for less cpu and memory",
+		unless: notRoom, remedy: "add provider nodes to the zone, open those that are closed, or ask for less",
 	},
 	{
-		reason: "Unschedulable", kind: spi.ErrExhausted, stands: refusal, from: []origin{scheduler}, reasons: scheduled,
-		unless: slices.Concat(notRoom, zoneConflict),
+		reason: "Unschedulable", kind: spi.ErrExhausted, stands: refusal, from: []origin{scheduler}, reasons: scheduled, unless: notRoom,
 		remedy: "add provider nodes with the region, the zone and the labels asked for, and without taints that the machine does not tolerate",
 	},
 	{
@@ -82,7 +97,8 @@ var capacity = []symptom{
 var refusals = []symptom{
 	{
 		reason: "VolumeZoneConflict", kind: spi.ErrPrecondition, stands: refusal, from: []origin{scheduler}, reasons: scheduled, texts: zoneConflict,
-		remedy: "use a storage class that binds when the machine is scheduled (WaitForFirstConsumer), and images that every zone can read",
+		remedy: "use a storage class that binds when the machine is scheduled (WaitForFirstConsumer), and images that every zone can read; " +
+			"make room where the volumes are if that is where they belong",
 	},
 	{
 		// KubeVirt's own check of the right to clone (pkg/virt-controller/watch/vm/vm.go).
@@ -117,7 +133,10 @@ var refusals = []symptom{
 	{
 		// KubeVirt (pkg/network/multus), and Multus in its events.
 		reason: "NetworkNotFound", kind: spi.ErrPrecondition, stands: refusal, from: []origin{instanceSync, podEvent},
-		texts:  []string{"failed to locate network attachment definition", "network-attachment-definition"},
+		texts: []string{
+			"failed to locate network attachment definition", "cannot find a network-attachment-definition",
+			`network-attachment-definitions.k8s.cni.cncf.io "`,
+		},
 		remedy: "create the NetworkAttachmentDefinition on the provider cluster, or name another network",
 	},
 	{
@@ -148,7 +167,7 @@ var storage = []symptom{
 	},
 	{
 		reason: "ClaimNotFound", kind: spi.ErrPrecondition, stands: retry, from: []origin{scheduler}, texts: []string{`persistentvolumeclaim "`},
-		remedy: "create the PersistentVolumeClaim on the provider cluster, or name another one",
+		unless: lost, remedy: "create the PersistentVolumeClaim on the provider cluster, or name another one",
 	},
 	{
 		// CDI (pkg/controller/datavolume/clone-controller-base.go, pkg/controller/clone/planner.go).
@@ -166,9 +185,9 @@ var storage = []symptom{
 		reasons: []string{"CloneValidationFailed", "ErrUnableToClone", "ErrIncompatiblePVC"}, remedy: "use a source and a volume that fit",
 	},
 	{
-		// CDI (pkg/controller/datavolume/util.go), and Kubernetes' volume controller in its events.
-		reason: "StorageClassNotFound", kind: spi.ErrPrecondition, stands: retry, from: volumes,
-		texts:  []string{"no storageclass to choose profile", "storageclass.storage.k8s.io"},
+		// CDI (pkg/controller/datavolume/util.go), Kubernetes' volume controller in its events, and the scheduler.
+		reason: "StorageClassNotFound", kind: spi.ErrPrecondition, stands: retry, from: append([]origin{scheduler}, volumes...),
+		texts:  []string{"no storageclass to choose profile", `storageclass.storage.k8s.io "`},
 		remedy: "create the storage class on the provider cluster, or name another one",
 	},
 	{
@@ -181,21 +200,28 @@ var storage = []symptom{
 var imports = []symptom{
 	{
 		reason: "ImageNotFound", kind: spi.ErrPrecondition, stands: retry, from: []origin{volume}, reasons: failing,
-		texts:  []string{"got 404", "404 not found", "manifest unknown", "name unknown", "nosuchkey", "nosuchbucket"},
+		texts:  []string{"got 404", "404 not found", "manifest unknown", "name unknown: ", "nosuchkey: ", "nosuchbucket: "},
 		remedy: "correct the image's address, or upload the image",
 	},
 	{
 		reason: "ImageUnauthorized", kind: spi.ErrPrecondition, stands: retry, from: []origin{volume}, reasons: failing,
-		texts:  []string{"got 401", "got 403", "unauthorized", "access to the resource is denied", "accessdenied", "authentication required"},
+		texts: []string{
+			"got 401", "got 403", "401 unauthorized", "403 forbidden", "(unauthorized)", "unauthorized: ", "access to the resource is denied",
+			"accessdenied: ", "authentication required",
+		},
 		remedy: "correct the Secret with the credentials of the image's source (secretRef)",
 	},
 	{
 		reason: "ImageCertificateUntrusted", kind: spi.ErrPrecondition, stands: retry, from: []origin{volume}, reasons: failing,
-		texts: []string{"x509:", "certificate"}, remedy: "name a ConfigMap with the CA of the image's source (certConfigMap)",
+		texts:  []string{"x509: ", "ssl certificate", "certificate verify failed", "certificate subject name"},
+		remedy: "name a ConfigMap with the CA of the image's source (certConfigMap)",
 	},
 	{
 		reason: "ImageUnreachable", kind: spi.ErrPrecondition, stands: retry, from: []origin{volume}, reasons: failing,
-		texts:  []string{"no such host", "connection refused", "timeout", "deadline exceeded", "no route to host", "connection reset"},
+		texts: []string{
+			"no such host", "could not resolve host", "connection refused", "connection reset", "no route to host", "network is unreachable",
+			"deadline exceeded", "i/o timeout", "handshake timeout", "timeout awaiting", "timeout exceeded", "gateway timeout", "timed out", "timeout was reached",
+		},
 		remedy: "check that the provider cluster's pods reach the image's source",
 	},
 	{
@@ -204,8 +230,13 @@ var imports = []symptom{
 		remedy: "check that the provider nodes can pull this image",
 	},
 	{
-		reason: "ImageCorrupt", kind: spi.ErrPrecondition, stands: retry, from: []origin{volume}, reasons: failing, texts: []string{"checksum"},
+		reason: "ImageCorrupt", kind: spi.ErrPrecondition, stands: retry, from: []origin{volume}, reasons: failing,
+		texts:  []string{"checksum mismatch", "checksum validation failed"},
 		remedy: "correct the image or its checksum, and delete the DataVolume, so that it is imported anew",
+	},
+	{
+		reason: "DataVolumeFailed", kind: spi.ErrPrecondition, stands: retry, from: []origin{scheduler}, reasons: scheduled, texts: lost,
+		remedy: "delete the machine, so that its volumes are made anew",
 	},
 	{
 		reason: "DataVolumeFailed", kind: spi.ErrPrecondition, stands: retry, from: []origin{volume}, reasons: []string{"Failed", "ClaimLost"},
@@ -220,6 +251,11 @@ var imports = []symptom{
 // starts are machines whose pod exists, and does not get going.
 var starts = []symptom{
 	{
+		// virt-controller (pkg/virt-controller/watch/node), and the state of the launcher pod.
+		reason: "NodeDown", kind: spi.ErrUnavailable, stands: retry, from: []origin{instancePhase, launcherPod},
+		reasons: []string{"NodeUnresponsive", silent}, remedy: nodeRemedy,
+	},
+	{
 		// KubeVirt, from kubelet's reasons (pkg/virt-controller/watch/vmi/lifecycle.go).
 		reason: "ImagePullFailed", kind: spi.ErrPrecondition, stands: retry, from: []origin{instanceSync},
 		reasons: []string{"ErrImagePull", "ImagePullBackOff"}, remedy: "check that the provider nodes can pull this image",
@@ -227,17 +263,13 @@ var starts = []symptom{
 	{
 		// Kubelet's events (k8s.io/kubernetes/pkg/kubelet/events, pkg/kubelet/images).
 		reason: "ImagePullFailed", kind: spi.ErrPrecondition, stands: retry, from: []origin{podEvent}, reasons: []string{"Failed", "BackOff"},
-		texts: []string{"pull"}, remedy: "check that the provider nodes can pull this image",
+		texts:  []string{"failed to pull ", "back-off pulling image", "error: errimagepull", "error: imagepullbackoff", "pull policy"},
+		remedy: "check that the provider nodes can pull this image",
 	},
 	{
 		reason: "SecretNotFound", kind: spi.ErrPrecondition, stands: retry, from: []origin{podEvent}, reasons: []string{"FailedMount"},
 		texts:  []string{`secret "`, `secrets "`, `configmap "`, `configmaps "`},
 		remedy: "delete the machine if this is its user data, so that it is made anew; create the object otherwise",
-	},
-	{
-		// virt-controller (pkg/virt-controller/watch/node), and Kubernetes' node lifecycle controller in its events.
-		reason: "NodeDown", kind: spi.ErrUnavailable, stands: retry, from: []origin{instancePhase, podEvent},
-		reasons: []string{"NodeUnresponsive", "NodeNotReady"}, remedy: "repair or remove the provider node",
 	},
 	{
 		reason: "CrashLooping", kind: spi.ErrPrecondition, stands: retry, from: []origin{machineStart},
@@ -261,7 +293,12 @@ var obstructions = []symptom{
 	{
 		// The scheduler (k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumebinding).
 		reason: "VolumeNotBound", kind: spi.ErrPrecondition, stands: obstruction, from: []origin{scheduler}, reasons: scheduled,
-		texts: []string{"unbound immediate persistentvolumeclaims"}, remedy: "look at the claims of the machine, and at the storage driver of the provider cluster",
+		texts: unbound, remedy: "look at the claims of the machine, and at the storage driver of the provider cluster",
+	},
+	{
+		// The scheduler (k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumerestrictions).
+		reason: "ClaimInUse", kind: spi.ErrPrecondition, stands: obstruction, from: []origin{scheduler}, reasons: scheduled, texts: inUse,
+		remedy: "end the pod that uses the claim, or name another claim",
 	},
 	{
 		// Kubelet, and the attach-detach controller, in their events.

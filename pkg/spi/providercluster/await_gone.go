@@ -16,6 +16,7 @@ import (
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/diagnose"
 )
 
 const (
@@ -42,7 +43,7 @@ func (p *Provider) awaitMachineGone(ctx context.Context, s *session, vm *kubevir
 
 	err := untilGone(limited, s.watchedVirtualMachine(vm))
 	if err != nil {
-		return s.undeleted(ctx, vm.Name, err)
+		return p.undeleted(ctx, s, vm.Name, err)
 	}
 
 	instance, err := s.getInstance(limited, vm.Name)
@@ -50,7 +51,7 @@ func (p *Provider) awaitMachineGone(ctx context.Context, s *session, vm *kubevir
 		err = untilGone(limited, s.watchedInstance(instance))
 	}
 
-	return s.undeleted(ctx, vm.Name, err)
+	return p.undeleted(ctx, s, vm.Name, err)
 }
 
 // awaitInstanceGone waits until an instance without a VirtualMachine is gone.
@@ -58,7 +59,7 @@ func (p *Provider) awaitInstanceGone(ctx context.Context, s *session, instance *
 	limited, cancel := context.WithTimeout(ctx, p.deleteWait(instance.Spec.TerminationGracePeriodSeconds))
 	defer cancel()
 
-	return s.undeleted(ctx, instance.Name, untilGone(limited, s.watchedInstance(instance)))
+	return p.undeleted(ctx, s, instance.Name, untilGone(limited, s.watchedInstance(instance)))
 }
 
 // deleteWait returns how long to wait for a machine with this grace period, in seconds, to be gone.
@@ -151,7 +152,7 @@ func untilDeleted(ctx context.Context, object watched) error {
 }
 
 // undeleted turns the end of a wait's time into an error that names what blocks the deletion. Other errors, and nil, stay.
-func (s *session) undeleted(ctx context.Context, name string, err error) error {
+func (p *Provider) undeleted(ctx context.Context, s *session, name string, err error) error {
 	switch {
 	case err == nil || !wait.Interrupted(err):
 		return err
@@ -159,11 +160,11 @@ func (s *session) undeleted(ctx context.Context, name string, err error) error {
 		return fmt.Errorf("%w: wait for the end of %s: %w", spi.ErrUnavailable, s.path(name), ctx.Err())
 	}
 
-	return fmt.Errorf("%w: %s is still being deleted: %s", spi.ErrTimeout, s.path(name), s.blocker(ctx, name))
+	return fmt.Errorf("%w: %s is still being deleted: %s", spi.ErrTimeout, s.path(name), s.blocker(ctx, name, p.options.Clock.Now()))
 }
 
-// blocker says, in a few words, what keeps a machine from being gone.
-func (s *session) blocker(ctx context.Context, name string) string {
+// blocker says, in a few words, what keeps a machine from being gone, and what to do.
+func (s *session) blocker(ctx context.Context, name string, now time.Time) string {
 	ctx, cancel := context.WithTimeout(ctx, blockerTimeout)
 	defer cancel()
 
@@ -173,7 +174,7 @@ func (s *session) blocker(ctx context.Context, name string) string {
 	}
 
 	if instance != nil {
-		return fmt.Sprintf("the VirtualMachineInstance is %s on provider node %q; check that node", instance.Status.Phase, instance.Status.NodeName)
+		return s.blockerOf(ctx, instance, now)
 	}
 
 	vm, err := s.getVirtualMachine(ctx, name)
@@ -182,4 +183,18 @@ func (s *session) blocker(ctx context.Context, name string) string {
 	}
 
 	return "finalizers " + strings.Join(vm.Finalizers, ", ") + " of the VirtualMachine; check that virt-controller runs"
+}
+
+// blockerOf says what keeps an instance from being gone. Only its node can end it: if that does not answer, somebody has to act.
+func (s *session) blockerOf(ctx context.Context, instance *kubevirtv1.VirtualMachineInstance, now time.Time) string {
+	if dead := diagnose.DeadNode(s.podsOf(ctx, instance), now); dead != "" {
+		return dead
+	}
+
+	state := fmt.Sprintf("the VirtualMachineInstance is %s", instance.Status.Phase)
+	if node := nodeOf(instance); node != "" {
+		return fmt.Sprintf("%s on provider node %q; check that node", state, node)
+	}
+
+	return fmt.Sprintf("%s, with finalizers %s; check that virt-controller runs", state, strings.Join(instance.Finalizers, ", "))
 }

@@ -61,9 +61,10 @@ func begun(seen *sighting) time.Time {
 // made. What was found in one step says nothing of the next one.
 type step string
 
-// stepOf knows that a launcher pod without a node, of which the scheduler says nothing, waits for its volumes.
+// stepOf knows that a launcher pod without a node, of which the scheduler says nothing, waits for its volumes. An instance that has
+// failed, and is replaced, waits for the end of its pod.
 func stepOf(instance *kubevirtv1.VirtualMachineInstance) step {
-	if instance == nil || instance.Status.Phase != kubevirtv1.Scheduling {
+	if instance == nil || (instance.Status.Phase != kubevirtv1.Scheduling && instance.Status.Phase != kubevirtv1.Failed) {
 		return ""
 	}
 
@@ -82,7 +83,7 @@ func unscheduled(instance *kubevirtv1.VirtualMachineInstance) bool {
 	})
 }
 
-// evidence makes three requests at most.
+// evidence makes four requests at most.
 func (s *session) evidence(
 	ctx context.Context, in *spi.ObserveMachineInput, instance *kubevirtv1.VirtualMachineInstance,
 ) diagnose.Evidence {
@@ -91,9 +92,13 @@ func (s *session) evidence(
 
 	var found diagnose.Evidence
 
-	if pod := stepOf(instance); pod != "" {
+	pod := stepOf(instance)
+	if pod != "" || nodeOf(instance) != "" {
+		found.Pods = s.podsOf(ctx, instance)
+	}
+
+	if pod != "" {
 		found.Events = s.eventsOf(ctx, "involvedObject.uid", string(pod))
-		found.Pods = s.podsOf(ctx, instance, pod)
 
 		return found
 	}
@@ -122,8 +127,28 @@ func unfinished(volumes []cdiv1beta1.DataVolume) *cdiv1beta1.DataVolume {
 	return nil
 }
 
-// podsOf returns the pod, if it is there still.
-func (s *session) podsOf(ctx context.Context, instance *kubevirtv1.VirtualMachineInstance, pod step) []corev1.Pod {
+// nodeOf returns the provider node of an instance or of one of its pods, if there is one yet.
+func nodeOf(instance *kubevirtv1.VirtualMachineInstance) string {
+	if instance == nil {
+		return ""
+	}
+
+	if instance.Status.NodeName != "" {
+		return instance.Status.NodeName
+	}
+
+	for _, node := range instance.Status.ActivePods {
+		if node != "" {
+			return node
+		}
+	}
+
+	return ""
+}
+
+// podsOf returns the pods that the instance is known to have, as far as they are there still. Before the launcher pod there may be one
+// that only makes volumes bind.
+func (s *session) podsOf(ctx context.Context, instance *kubevirtv1.VirtualMachineInstance) []corev1.Pod {
 	list, err := s.pods().List(ctx, metav1.ListOptions{
 		LabelSelector: labels.Set{kubevirtv1.CreatedByLabel: string(instance.UID)}.String(),
 	})
@@ -131,7 +156,11 @@ func (s *session) podsOf(ctx context.Context, instance *kubevirtv1.VirtualMachin
 		return nil
 	}
 
-	return slices.DeleteFunc(list.Items, func(p corev1.Pod) bool { return p.UID != types.UID(pod) })
+	return slices.DeleteFunc(list.Items, func(p corev1.Pod) bool {
+		_, known := instance.Status.ActivePods[p.UID]
+
+		return !known
+	})
 }
 
 func (s *session) dataVolumesOf(ctx context.Context, in *spi.ObserveMachineInput) []cdiv1beta1.DataVolume {

@@ -44,6 +44,9 @@ func TestStepOf(t *testing.T) {
 		"Waits":       {"the pod waits for volumes that bind late", instance(kubevirtv1.Scheduling, ""), ""},
 		"Unscheduled": {"the scheduler says why", instance(kubevirtv1.Scheduling, "", unscheduled), "pod"},
 		"Starts":      {"the pod is on its node", instance(kubevirtv1.Scheduling, "node"), "pod"},
+		"Failed":      {"the pod has to end", instance(kubevirtv1.Failed, "node"), "pod"},
+		"Ended":       {"there is no pod any more", &kubevirtv1.VirtualMachineInstance{Status: kubevirtv1.VirtualMachineInstanceStatus{Phase: kubevirtv1.Failed}}, ""},
+		"Scheduled":   {"virt-handler has it", instance(kubevirtv1.Scheduled, "node"), ""},
 	}
 
 	for name, tc := range tests {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
@@ -127,9 +128,15 @@ func (p *Provider) judge(seen *sighting) verdict {
 	}
 }
 
-// live is the evidence that is watched. The pod stays: KubeVirt copies only the scheduler's first words.
+// live is the evidence that is watched. Of the pods only the scheduler's word stays, of which KubeVirt copies the first: what their kubelet
+// does may have changed since they were read.
 func (s *sighting) live() *diagnose.Evidence {
-	return &diagnose.Evidence{VirtualMachine: s.VirtualMachine, Instance: s.Instance, Pods: s.Pods}
+	e := &diagnose.Evidence{VirtualMachine: s.VirtualMachine, Instance: s.Instance}
+	for i := range s.Pods {
+		e.Pods = append(e.Pods, corev1.Pod{Status: corev1.PodStatus{Conditions: s.Pods[i].Status.Conditions}})
+	}
+
+	return e
 }
 
 // report returns a failure as an error, and remembers that it was reported.

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
@@ -44,4 +45,40 @@ func TestEvidenceCountsByWhenItWasRead(t *testing.T) {
 	require.Nil(t, p.judge(seen(grace)).ripe, "it was young when it was read")
 	require.Zero(t, p.judge(seen(grace)).next, "nothing ripens by itself that is not read again")
 	require.NotNil(t, p.judge(seen(2*grace)).ripe, "it had stood for long enough")
+}
+
+// TestSchedulersWordsCountNow looks at a pod whose kubelet had not taken it up yet when it was read: it may have since, and the
+// scheduler's word stays all the same.
+func TestSchedulersWordsCountNow(t *testing.T) {
+	t.Parallel()
+
+	const grace = 30 * time.Second
+
+	bound := time.Now().Truncate(time.Second)
+	p := New(Options{Clock: clocktesting.NewFakeClock(bound.Add(2 * time.Minute)), UnschedulableGrace: grace})
+	unschedulable := kubevirtv1.VirtualMachineInstanceCondition{
+		Type: kubevirtv1.VirtualMachineInstanceConditionType(corev1.PodScheduled), Status: corev1.ConditionFalse,
+		Reason: corev1.PodReasonUnschedulable, Message: "0/3 nodes are available: 3 Insufficient cpu.", LastTransitionTime: metav1.NewTime(bound),
+	}
+	seen := func(read time.Duration, conditions ...kubevirtv1.VirtualMachineInstanceCondition) *sighting {
+		return &sighting{
+			Evidence: diagnose.Evidence{
+				VirtualMachine: &kubevirtv1.VirtualMachine{},
+				Instance: &kubevirtv1.VirtualMachineInstance{Status: kubevirtv1.VirtualMachineInstanceStatus{
+					ActivePods: map[types.UID]string{"pod": "node"}, Conditions: conditions,
+				}},
+				Pods: []corev1.Pod{{
+					Spec: corev1.PodSpec{NodeName: "node"},
+					Status: corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{
+						Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(bound),
+					}}},
+				}},
+			},
+			read: bound.Add(read),
+		}
+	}
+
+	require.Nil(t, p.judge(seen(grace)).ripe, "it was young when it was read")
+	require.Equal(t, "NodeDown", p.judge(seen(2*grace)).ripe.Reason)
+	require.Nil(t, p.judge(seen(grace, unschedulable)).ripe, "the pod has its place: what KubeVirt shows is of the past")
 }

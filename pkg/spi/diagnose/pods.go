@@ -1,0 +1,76 @@
+package diagnose
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+const (
+	// silent is the reason of signs that a provider node does not answer.
+	silent = "NodeSilent"
+	// nodeRemedy gives a node up as Kubernetes can: it removes a pod that nobody ends only when the node is gone, or known to be off
+	// (k8s.io/kubernetes/pkg/controller/podgc).
+	nodeRemedy = "repair the provider node; if it is off for good, remove its Node object or taint it " +
+		"node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
+)
+
+// DeadNode returns what these pods, which are a machine's, show of a provider node that does not answer, and what to do; empty if they
+// show nothing of the kind.
+func DeadNode(pods []corev1.Pod, now time.Time) string {
+	for i := range pods {
+		if words, since := silence(&pods[i]); words != "" && now.After(since) {
+			return words + "; " + nodeRemedy
+		}
+	}
+
+	return ""
+}
+
+func ofPods(pods []corev1.Pod) []sign {
+	var signs []sign
+
+	for i := range pods {
+		if words, since := silence(&pods[i]); words != "" {
+			signs = append(signs, sign{from: launcherPod, reason: silent, message: words, since: since})
+		}
+	}
+
+	return signs
+}
+
+// silence returns what shows that the node of a pod does not answer, and since when. It is the pod's state, not an event, that shows it:
+// the Node itself may not be read. A kubelet that lives takes a pod up within seconds, ends it in its time, and never says of containers
+// that are ready that their pod is not, without a reason: that is the node lifecycle controller's mark
+// (k8s.io/kubernetes/pkg/controller/util/node/controller_utils.go).
+func silence(pod *corev1.Pod) (words string, since time.Time) {
+	node := pod.Spec.NodeName
+	if node == "" {
+		return "", time.Time{}
+	}
+
+	scheduled, ready, containers := podCondition(pod, corev1.PodScheduled), podCondition(pod, corev1.PodReady), podCondition(pod, corev1.ContainersReady)
+
+	switch {
+	case pod.Status.Phase == corev1.PodPending && pod.Status.StartTime == nil && scheduled != nil:
+		return fmt.Sprintf("kubelet on provider node %s has not taken up pod %s", node, pod.Name), scheduled.LastTransitionTime.Time
+	case pod.DeletionTimestamp != nil && len(pod.Finalizers) == 0:
+		// This is the end of the time that the pod has to end.
+		return fmt.Sprintf("kubelet on provider node %s has not ended pod %s in its time", node, pod.Name), pod.DeletionTimestamp.Time
+	case ready != nil && ready.Status == corev1.ConditionFalse && ready.Reason == "" && containers != nil && containers.Status == corev1.ConditionTrue:
+		return fmt.Sprintf("provider node %s, on which pod %s runs, is not ready", node, pod.Name), ready.LastTransitionTime.Time
+	default:
+		return "", time.Time{}
+	}
+}
+
+func podCondition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
+	for i := range pod.Status.Conditions {
+		if pod.Status.Conditions[i].Type == kind {
+			return &pod.Status.Conditions[i]
+		}
+	}
+
+	return nil
+}

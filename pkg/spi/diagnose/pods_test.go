@@ -1,0 +1,121 @@
+package diagnose_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kubevirtv1 "kubevirt.io/api/core/v1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/diagnose"
+)
+
+// starting is a machine whose launcher pod is this.
+func starting(pod *corev1.Pod) *diagnose.Evidence {
+	return &diagnose.Evidence{VirtualMachine: newVM("Starting"), Instance: newInstance(kubevirtv1.Scheduling), Pods: []corev1.Pod{*pod}}
+}
+
+// boundPod is a launcher pod that was given to a node then, and of which nobody has said anything since.
+func boundPod(since metav1.Time) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "launcher"},
+		Spec:       corev1.PodSpec{NodeName: "host"},
+		Status: corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{
+			{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: since},
+		}},
+	}
+}
+
+// takenUp is a launcher pod that its kubelet has taken up.
+func takenUp(phase corev1.PodPhase, conditions ...corev1.PodCondition) *corev1.Pod {
+	pod := boundPod(ago(time.Hour))
+	pod.Status.Phase, pod.Status.StartTime = phase, new(ago(time.Hour))
+	pod.Status.Conditions = append(pod.Status.Conditions, conditions...)
+
+	return pod
+}
+
+func deleted(pod *corev1.Pod, end metav1.Time) *corev1.Pod {
+	pod.DeletionTimestamp = &end
+
+	return pod
+}
+
+func podIs(kind corev1.PodConditionType, status corev1.ConditionStatus, reason string) corev1.PodCondition {
+	return corev1.PodCondition{Type: kind, Status: status, Reason: reason, LastTransitionTime: ago(61 * time.Second)}
+}
+
+// TestDeadNode has the states of a launcher pod that show that its node does not answer, and those that look alike.
+func TestDeadNode(t *testing.T) {
+	t.Parallel()
+
+	pending := podIs(corev1.PodReady, corev1.ConditionFalse, "ContainersNotReady")
+
+	tests := map[string]struct {
+		pod *corev1.Pod
+		// says is what shows it; empty: nothing does.
+		says string
+	}{
+		"NotTakenUp":        {boundPod(ago(61 * time.Second)), "kubelet on provider node host has not taken up pod launcher"},
+		"NeverTakenUp":      {deleted(boundPod(ago(time.Hour)), ago(-time.Minute)), "kubelet on provider node host has not taken up pod launcher"},
+		"JustBound":         {boundPod(ago(5 * time.Second)), ""},
+		"NotBound":          {&corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodPending}}, ""},
+		"Starting":          {takenUp(corev1.PodPending, pending), ""},
+		"NotEnded":          {deleted(takenUp(corev1.PodPending, pending), ago(61*time.Second)), "kubelet on provider node host has not ended pod launcher in its time"},
+		"NotEndedRunning":   {deleted(takenUp(corev1.PodRunning), ago(61*time.Second)), "kubelet on provider node host has not ended pod launcher in its time"},
+		"Ending":            {deleted(takenUp(corev1.PodRunning), ago(-time.Second)), ""},
+		"HeldByAFinalizer":  {held(deleted(takenUp(corev1.PodRunning), ago(time.Hour))), ""},
+		"MarkedNotReady":    {takenUp(corev1.PodRunning, podIs(corev1.PodReady, corev1.ConditionFalse, ""), podIs(corev1.ContainersReady, corev1.ConditionTrue, "")), "provider node host, on which pod launcher runs, is not ready"},
+		"Paused":            {takenUp(corev1.PodRunning, podIs(corev1.PodReady, corev1.ConditionFalse, "ReadinessGatesNotReady"), podIs(corev1.ContainersReady, corev1.ConditionTrue, "")), ""},
+		"ContainersUnready": {takenUp(corev1.PodRunning, pending, podIs(corev1.ContainersReady, corev1.ConditionFalse, "ContainersNotReady")), ""},
+		"Ready":             {takenUp(corev1.PodRunning, podIs(corev1.PodReady, corev1.ConditionTrue, ""), podIs(corev1.ContainersReady, corev1.ConditionTrue, "")), ""},
+	}
+
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			cause := starting(tc.pod).Cause(now, patience)
+			if tc.says == "" {
+				require.True(t, cause == nil || cause.Ripe.After(now), "%v", cause)
+
+				return
+			}
+
+			require.NotNil(t, cause)
+			require.False(t, cause.Ripe.After(now))
+			require.Equal(t, "NodeDown", cause.Reason)
+			require.Contains(t, cause.Message, tc.says+"; repair the provider node")
+			require.Equal(t, cause.Message, diagnose.DeadNode([]corev1.Pod{*tc.pod}, now))
+		})
+	}
+
+	require.Empty(t, diagnose.DeadNode(nil, now))
+	require.Empty(t, diagnose.DeadNode([]corev1.Pod{*deleted(takenUp(corev1.PodRunning), ago(-time.Second))}, now), "its time is not over")
+}
+
+func held(pod *corev1.Pod) *corev1.Pod {
+	pod.Finalizers = []string{"example.com/hold"}
+
+	return pod
+}
+
+// TestDeadNodeOutlivesTheInstance is what the taint manager leaves: KubeVirt replaces the instance, and waits for its pod for ever.
+func TestDeadNodeOutlivesTheInstance(t *testing.T) {
+	t.Parallel()
+
+	e := starting(deleted(takenUp(corev1.PodPending), ago(2*time.Minute)))
+	e.VirtualMachine = crashing(1)
+	e.Instance.Status.Phase, e.Instance.DeletionTimestamp = kubevirtv1.Failed, new(ago(time.Hour))
+
+	require.Equal(t, "NodeDown", e.Cause(now, patience).Reason)
+}
+
+// TestDeadNodeIsNoEvent shows an event that a node controller records once, of a node that may have come back.
+func TestDeadNodeIsNoEvent(t *testing.T) {
+	t.Parallel()
+
+	require.Nil(t, podSays("NodeNotReady", "Node is not ready", 2*time.Minute).Cause(now, patience))
+}
