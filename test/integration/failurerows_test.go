@@ -138,6 +138,7 @@ func startFailures() []failure {
 	return []failure{
 		{by: "launcher image", spec: faulty(dataplane.FaultImagePull), want: "ImagePullFailed", code: codes.FailedPrecondition},
 		{by: "user data Secret deleted", spoil: deleteSecret, want: "SecretNotFound", code: codes.FailedPrecondition},
+		deadNodeFailure(),
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/environment"
 )
 
@@ -54,7 +55,7 @@ func run(ctx context.Context, m *testing.M) (code int, err error) {
 		return 0, fmt.Errorf("build the sidecar: %w\n%s", err, out)
 	}
 
-	lab, err = environment.Start(ctx, environment.Options{Progress: os.Stderr})
+	lab, err = environment.Start(ctx, environment.Options{Progress: os.Stderr, Nodes: append(dataplane.DefaultNodes(), mortals()...)})
 	if err != nil {
 		return 0, err
 	}

@@ -28,6 +28,8 @@ type Node struct {
 	CPU, Memory string
 	// Pods is the number of pods the node takes; zero means 110.
 	Pods int
+	// Taint is the key of a taint that keeps off what does not tolerate it; empty means none.
+	Taint string
 }
 
 const (
@@ -189,8 +191,13 @@ func renderNode(spec Node) (*corev1.Node, error) {
 		q35NodeLabel:               "true",
 	})
 	maps.Copy(labels, topologyLabels(spec.Region, spec.Zone))
+	var taints []corev1.Taint
+	if spec.Taint != "" {
+		taints = []corev1.Taint{{Key: spec.Taint, Effect: corev1.TaintEffectNoSchedule}}
+	}
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: spec.Name, Labels: labels},
+		Spec:       corev1.NodeSpec{Taints: taints},
 		Status: corev1.NodeStatus{
 			Capacity:    capacity,
 			Allocatable: capacity,

@@ -21,6 +21,11 @@ func TestRenderNode(t *testing.T) {
 	require.Equal(t, int64(defaultPods), node.Status.Allocatable.Pods().Value())
 	kvm := node.Status.Allocatable["devices.kubevirt.io/kvm"]
 	require.Equal(t, int64(1000), kvm.Value())
+	require.Empty(t, node.Spec.Taints)
+
+	node, err = renderNode(Node{Name: "n", CPU: "4", Memory: "8Gi", Taint: "reserved"})
+	require.NoError(t, err)
+	require.Equal(t, []corev1.Taint{{Key: "reserved", Effect: corev1.TaintEffectNoSchedule}}, node.Spec.Taints)
 }
 
 func TestRenderNodeRefusesBadQuantities(t *testing.T) {
