@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
 	"k8s.io/klog/v2"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
@@ -57,22 +58,31 @@ func (s *session) ensureSecret(ctx context.Context, want *corev1.Secret, id spi.
 		return err
 	}
 
-	var have *corev1.Secret
-
-	err = s.request(ctx, "get Secret "+s.path(want.Name), func(ctx context.Context) error {
-		have, err = s.secrets().Get(ctx, want.Name, metav1.GetOptions{})
-
-		return err
+	// A conflict may be the driver's own doing: an update that was carried out, and whose answer got lost, is sent again.
+	err = retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		return s.refreshSecret(ctx, want, id)
 	})
-	if err == nil {
-		err = s.adoptSecret(ctx, have, want, id)
-	}
-
 	if absent(err) {
 		return fmt.Errorf("%w: Secret %s has just been deleted", spi.ErrConflict, s.path(want.Name))
 	}
 
 	return err
+}
+
+func (s *session) refreshSecret(ctx context.Context, want *corev1.Secret, id spi.Identity) error {
+	var have *corev1.Secret
+
+	err := s.request(ctx, "get Secret "+s.path(want.Name), func(ctx context.Context) error {
+		var err error
+		have, err = s.secrets().Get(ctx, want.Name, metav1.GetOptions{})
+
+		return err
+	})
+	if err != nil {
+		return err
+	}
+
+	return s.adoptSecret(ctx, have, want, id)
 }
 
 // adoptSecret gives a left-over Secret of this machine the present user data: its bootstrap token may have been replaced.
