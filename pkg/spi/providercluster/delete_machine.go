@@ -50,6 +50,11 @@ func (p *Provider) removeVirtualMachine(
 		if err := p.sightOrphan(s, vm); err != nil {
 			return err
 		}
+
+		// Once the VirtualMachine is gone, nobody asks again, and its Secrets are nobody's. KubeVirt's DataVolumes go with it.
+		if err := s.sweepSecrets(ctx, in); err != nil {
+			return err
+		}
 	}
 
 	if err := s.deleteVirtualMachine(ctx, vm); err != nil || in.Orphan {
@@ -120,16 +125,23 @@ func justThis(uid types.UID) metav1.DeleteOptions {
 // sweep removes what a machine leaves behind. The server selects what is deleted: nothing is read, so nothing can change
 // between a look and the deletion.
 func (s *session) sweep(ctx context.Context, in *spi.DeleteMachineInput) error {
-	selector := metav1.ListOptions{LabelSelector: render.MachineSelector(in.Identity, in.Name)}
-
 	err := s.request(ctx, "delete DataVolumes of "+s.path(in.Name), func(ctx context.Context) error {
-		return s.dataVolumes().DeleteCollection(ctx, metav1.DeleteOptions{}, selector)
+		return s.dataVolumes().DeleteCollection(ctx, metav1.DeleteOptions{}, leftBy(in))
 	})
 	if err != nil && !apierrors.IsNotFound(err) { // without CDI there are no DataVolumes
 		return err
 	}
 
+	return s.sweepSecrets(ctx, in)
+}
+
+func (s *session) sweepSecrets(ctx context.Context, in *spi.DeleteMachineInput) error {
 	return s.request(ctx, "delete Secrets of "+s.path(in.Name), func(ctx context.Context) error {
-		return s.secrets().DeleteCollection(withoutBodies(ctx), metav1.DeleteOptions{}, selector)
+		return s.secrets().DeleteCollection(withoutBodies(ctx), metav1.DeleteOptions{}, leftBy(in))
 	})
+}
+
+// leftBy selects what belongs to a machine.
+func leftBy(in *spi.DeleteMachineInput) metav1.ListOptions {
+	return metav1.ListOptions{LabelSelector: render.MachineSelector(in.Identity, in.Name)}
 }
