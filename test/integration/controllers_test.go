@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/machinecodes/codes"
@@ -99,9 +100,16 @@ func (s *shoot) scale(t *testing.T, deployment string, replicas int) {
 func (s *shoot) awaitRunning(t *testing.T, want int) map[string]*v1alpha1.Machine {
 	t.Helper()
 
+	return s.awaitRunningWithin(t, settled, want)
+}
+
+// awaitRunningWithin is awaitRunning with a limit of its own.
+func (s *shoot) awaitRunningWithin(t *testing.T, limit time.Duration, want int) map[string]*v1alpha1.Machine {
+	t.Helper()
+
 	running := map[string]*v1alpha1.Machine{}
 
-	eventually(t, fmt.Sprintf("%d machines run", want), func(ctx context.Context) (bool, error) {
+	within(t, limit, fmt.Sprintf("%d machines run", want), func(ctx context.Context) (bool, error) {
 		list, err := s.mcm.MachineV1alpha1().Machines(s.Namespace).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return false, err

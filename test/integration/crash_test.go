@@ -2,21 +2,18 @@ package integration
 
 import (
 	"context"
-	"fmt"
-	"maps"
-	"slices"
-	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/render"
 )
 
 // TestCrashMatrix lets every fault happen to every call that the driver makes, and requires that machine-controller-manager's
 // normal retries reach the wanted state: one machine with the Secret of the last CreateMachine call, and in the end nothing. It
-// finds the calls by itself, so a new one is covered on the day it is added.
+// finds the calls by itself, so a new one is covered on the day it is added. One that no life makes under every fault fails it.
 func TestCrashMatrix(t *testing.T) {
 	t.Parallel()
 
@@ -24,45 +21,63 @@ func TestCrashMatrix(t *testing.T) {
 
 	t.Cleanup(func() { t.Logf("calls x faults:\n%s", matrix) })
 
-	for _, f := range faults() {
-		t.Run(f.name, func(t *testing.T) {
-			t.Parallel()
-			matrix.add(f, liveThrough(t, f))
-		})
+	places := make(chan struct{}, 12)
+
+	// Machines wait most of the time, and t.Parallel would have as many at once as there are cores.
+	var running sync.WaitGroup
+
+	for _, l := range lives() {
+		for _, f := range faults() {
+			places <- struct{}{}
+
+			running.Go(func() {
+				defer func() { <-places }()
+
+				t.Run(l.name+"/"+f.name, func(t *testing.T) { matrix.add(f, l.under(t, f)) })
+			})
+		}
+	}
+
+	running.Wait()
+
+	if matrix.lived == len(lives())*len(faults()) { // A run of some of them proves nothing of the others.
+		matrix.requireComplete(t)
+		matrix.requireRights(t)
+		recorder.requests.compareWith(matrix.calls())
 	}
 }
 
-// liveThrough takes a machine from its creation to its end, under one fault, and returns the calls that it happened to.
-func liveThrough(t *testing.T, f fault) map[string]bool {
+// under lives through the life, and returns the calls that the fault happened to.
+func (l *life) under(t *testing.T, f fault) map[string]bool {
 	t.Helper()
 
-	s := newShoot(t)
-	saboteur := newSaboteur(f)
-	r := newReplay(s.newMachine("zone-a", importedRoot), saboteur, settings{grace: time.Minute})
-
-	r.create(t)
-	r.requireWhole(t, s)
-	require.Equal(t, map[string]string{"kubevirt://" + r.name(): r.name()}, r.list(t))
-	r.remove(t)
-	s.requireNothingLeft(t)
-	t.Logf("%d CreateMachine calls; codes: %s", r.created, strings.Join(r.codes, ", "))
+	s, saboteur := newShoot(t), newSaboteur(f)
+	r := l.live(t, s, saboteur)
+	t.Logf("%d CreateMachine calls; %v", r.created, r.codes)
 
 	return saboteur.calls()
 }
 
-// requireWhole checks that all of the machine is there, once.
-func (r *replay) requireWhole(t *testing.T, s *shoot) {
+// requireWhole checks that all of the machine is there, once, and nothing besides but what is named.
+func (r *replay) requireWhole(t *testing.T, s *shoot, besides ...string) {
 	t.Helper()
 
-	disk := s.vm(t, r.name()).Spec.DataVolumeTemplates[0].Name
-	want := []string{
+	want := append([]string{
 		"VirtualMachine " + r.name(), "VirtualMachineInstance " + r.name(), "Secret " + r.name() + "-userdata",
-		"DataVolume " + disk, "PersistentVolumeClaim " + disk,
+	}, besides...)
+
+	vm := s.vm(t, r.name())
+	for _, disk := range vm.Spec.DataVolumeTemplates {
+		want = append(want, "DataVolume "+disk.Name, "PersistentVolumeClaim "+disk.Name)
+	}
+
+	for range vm.Spec.Template.Spec.AccessCredentials {
+		want = append(want, "Secret "+render.SSHKeysSecretName(r.name()))
 	}
 
 	var have []string
 
-	eventually(t, "CDI's helpers are gone", func(ctx context.Context) (bool, error) {
+	eventually(t, "CDI's own volumes are gone", func(ctx context.Context) (bool, error) {
 		var err error
 
 		have, err = s.left(ctx)
@@ -70,46 +85,19 @@ func (r *replay) requireWhole(t *testing.T, s *shoot) {
 		return len(have) <= len(want), err
 	})
 	require.ElementsMatch(t, want, have)
+	require.Equal(t, string(r.userData()), s.secretData(t, r.name()+"-userdata")["userdata"], "the user data of the last CreateMachine call")
+}
 
-	secret, err := s.kube.CoreV1().Secrets(s.ProviderNamespace).Get(t.Context(), r.name()+"-userdata", metav1.GetOptions{})
+func (s *shoot) secretData(t *testing.T, name string) map[string]string {
+	t.Helper()
+
+	secret, err := s.kube.CoreV1().Secrets(s.ProviderNamespace).Get(t.Context(), name, metav1.GetOptions{})
 	require.NoError(t, err)
-	require.Equal(t, string(r.userData()), string(secret.Data["userdata"]), "the user data of the last CreateMachine call")
-}
 
-// matrix collects which calls met which faults.
-type matrix struct {
-	mu   sync.Mutex
-	rows map[string]map[string]bool
-}
-
-func newMatrix() *matrix {
-	return &matrix{rows: map[string]map[string]bool{}}
-}
-
-func (m *matrix) add(f fault, calls map[string]bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-
-	for call := range calls {
-		if m.rows[call] == nil {
-			m.rows[call] = map[string]bool{}
-		}
-
-		m.rows[call][f.name] = true
-	}
-}
-
-func (m *matrix) String() string {
-	var b strings.Builder
-
-	cells := 0
-
-	for _, call := range slices.Sorted(maps.Keys(m.rows)) {
-		fmt.Fprintf(&b, "%-45s %s\n", call, strings.Join(slices.Sorted(maps.Keys(m.rows[call])), ", "))
-		cells += len(m.rows[call])
+	data := map[string]string{}
+	for key, value := range secret.Data {
+		data[key] = string(value)
 	}
 
-	fmt.Fprintf(&b, "%d calls, %d cells", len(m.rows), cells)
-
-	return b.String()
+	return data
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/machinecodes/codes"
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
@@ -126,21 +127,28 @@ func TestInstanceWithoutVirtualMachine(t *testing.T) {
 	require.NoError(t, err)
 	m.awaitScheduled(t, d)
 
-	orphan := metav1.DeletePropagationOrphan
-	vms := s.kubevirt.KubevirtV1().VirtualMachines(s.ProviderNamespace)
-	require.NoError(t, vms.Delete(t.Context(), m.name(), metav1.DeleteOptions{PropagationPolicy: &orphan}))
-	eventually(t, "the VirtualMachine is gone", func(ctx context.Context) (bool, error) {
-		_, err := m.status(ctx, d)
-
-		return codeOf(err) == codes.NotFound, nil
-	})
-
-	_, err = s.kubevirt.KubevirtV1().VirtualMachineInstances(s.ProviderNamespace).Get(t.Context(), m.name(), metav1.GetOptions{})
-	require.NoError(t, err, "the guest runs on")
-
+	s.deleteWithoutInstance(t, m.name())
 	require.NoError(t, m.remove(t.Context(), d))
 	s.requireGone(t, m.name())
 	s.requireNothingLeft(t)
+}
+
+func (s *shoot) deleteWithoutInstance(t *testing.T, name string) {
+	t.Helper()
+
+	vms := s.kubevirt.KubevirtV1().VirtualMachines(s.ProviderNamespace)
+	require.NoError(t, vms.Delete(t.Context(), name, metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationOrphan)}))
+	eventually(t, "the VirtualMachine is gone", func(ctx context.Context) (bool, error) {
+		_, err := vms.Get(ctx, name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return true, nil
+		}
+
+		return false, err
+	})
+
+	_, err := s.kubevirt.KubevirtV1().VirtualMachineInstances(s.ProviderNamespace).Get(t.Context(), name, metav1.GetOptions{})
+	require.NoError(t, err, "the guest runs on")
 }
 
 // TestTagsThatLookLikeAnotherShoots puts into a tag what a selector's parser would read as the other shoot's.

@@ -7,11 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -32,9 +35,9 @@ type fault struct {
 	answer *apierrors.StatusError
 }
 
-func faults() []fault {
-	anything := schema.GroupResource{Resource: "anything"}
+var conflict = apierrors.NewConflict(schema.GroupResource{Resource: "anything"}, "x", errors.New("injected"))
 
+func faults() []fault {
 	return []fault{
 		{name: "dies before", fatal: true, err: context.Canceled},
 		{name: "dies after", fatal: true, committed: true, err: context.Canceled},
@@ -43,7 +46,7 @@ func faults() []fault {
 		{name: "reset before", err: syscall.ECONNRESET},
 		{name: "reset after", committed: true, err: syscall.ECONNRESET},
 		{name: "EOF after", committed: true, err: io.ErrUnexpectedEOF},
-		{name: "409", answer: apierrors.NewConflict(anything, "x", errors.New("injected"))},
+		{name: "409", answer: conflict},
 		{name: "429", answer: apierrors.NewTooManyRequests("injected", 0)},
 		{name: "500", answer: apierrors.NewInternalError(errors.New("injected"))},
 		{name: "503", answer: apierrors.NewServiceUnavailable("injected")},
@@ -56,24 +59,27 @@ func faults() []fault {
 // the driver, and what that asks of the API server.
 type saboteur struct {
 	fault fault
+	// spares is a call to which nothing happens.
+	spares string
 
-	mu     sync.Mutex
-	method string
-	kill   context.CancelFunc
+	mu   sync.Mutex
+	kill context.CancelFunc
+	// passed counts the requests to which nothing happened since the method began, by call.
+	passed map[string]int
 	hit    map[string]bool
 	dead   bool
 }
 
 func newSaboteur(f fault) *saboteur {
-	return &saboteur{fault: f, hit: map[string]bool{}}
+	return &saboteur{fault: f, passed: map[string]int{}, hit: map[string]bool{}}
 }
 
-// during names the method that runs, and says how to end it.
-func (s *saboteur) during(method string, kill context.CancelFunc) {
+// during says how to end the method that begins.
+func (s *saboteur) during(kill context.CancelFunc) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	s.method, s.kill = method, kill
+	s.kill, s.passed = kill, map[string]int{}
 }
 
 // revive starts the next process, and says whether the last one has died.
@@ -126,26 +132,52 @@ func (s *saboteur) strikes(r *http.Request) (strike, dead bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	call := s.method + ": " + callOf(r.Method, r.URL)
-	if s.dead || s.hit[call] {
-		return false, s.dead
+	if s.dead {
+		return false, true
 	}
 
-	s.hit[call] = true
+	call := madeBy(r)
+	nth := call
+
+	// What a method asks again after it was answered is another call: of two Secrets, for the second one.
+	if passed := s.passed[call]; passed > 0 {
+		nth = fmt.Sprintf("%s, no. %d", call, passed+1)
+	}
+
+	if call == s.spares || s.hit[nth] {
+		s.passed[call]++
+
+		return false, false
+	}
+
+	s.hit[nth] = true
 	s.dead = s.fault.fatal
 
 	return true, false
 }
 
-// calls returns every call that was made.
+// hasHit says whether the fault has happened to all of these calls.
+func (s *saboteur) hasHit(calls ...string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	return !slices.ContainsFunc(calls, func(call string) bool { return !s.hit[call] })
+}
+
+// calls returns every call that was hit.
 func (s *saboteur) calls() map[string]bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	return s.hit
+	return maps.Clone(s.hit)
 }
 
-// callOf names what is asked of the API server: the verb, and the type of the objects.
+// madeBy names a request of the driver: the method that runs, and what is asked of the API server.
+func madeBy(r *http.Request) string {
+	return methodOf(r.Context()) + ": " + callOf(r.Method, r.URL)
+}
+
+// callOf names what is asked of the API server: the verb, the type of the objects, and the field by which they are selected.
 func callOf(method string, u *url.URL) string {
 	_, rest, _ := strings.Cut(u.Path, "/namespaces/")
 	parts := strings.Split(rest, "/")
@@ -160,7 +192,7 @@ func callOf(method string, u *url.URL) string {
 	case u.Query().Get("watch") != "":
 		return "watch " + resource
 	case method == http.MethodGet && collection:
-		return "list " + resource
+		return "list " + resource + byField(u.Query().Get("fieldSelector"))
 	case method == http.MethodDelete && collection:
 		return "deletecollection " + resource
 	default:
@@ -168,6 +200,15 @@ func callOf(method string, u *url.URL) string {
 			http.MethodGet: "get", http.MethodPost: "create", http.MethodPut: "update", http.MethodPatch: "patch", http.MethodDelete: "delete",
 		}[method] + " " + resource
 	}
+}
+
+func byField(selector string) string {
+	field, _, selected := strings.Cut(selector, "=")
+	if !selected {
+		return ""
+	}
+
+	return " by " + field
 }
 
 // respond is an answer of an API server.
@@ -184,4 +225,37 @@ func respond(r *http.Request, status *apierrors.StatusError) (*http.Response, er
 		Status: http.StatusText(int(s.Code)), StatusCode: int(s.Code), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r,
 		Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)),
 	}, nil
+}
+
+// loseAnswer has the server carry out the first such call, and its answer get lost.
+func loseAnswer(call string) func(http.RoundTripper) http.RoundTripper {
+	var lost atomic.Bool
+
+	return func(next http.RoundTripper) http.RoundTripper {
+		return transport(func(r *http.Request) (*http.Response, error) {
+			resp, err := next.RoundTrip(r)
+			if err != nil || callOf(r.Method, r.URL) != call || lost.Swap(true) {
+				return resp, err
+			}
+
+			if err := resp.Body.Close(); err != nil {
+				return nil, err
+			}
+
+			return nil, syscall.ECONNRESET
+		})
+	}
+}
+
+// refuse has all such calls end with a conflict.
+func refuse(call string) func(http.RoundTripper) http.RoundTripper {
+	return func(next http.RoundTripper) http.RoundTripper {
+		return transport(func(r *http.Request) (*http.Response, error) {
+			if callOf(r.Method, r.URL) == call {
+				return respond(r, conflict)
+			}
+
+			return next.RoundTrip(r)
+		})
+	}
 }

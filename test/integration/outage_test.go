@@ -28,6 +28,8 @@ import (
 type line struct {
 	down atomic.Pointer[fault]
 	hits atomic.Int64
+	// carriedOut is told of each call that the provider cluster has answered, before the sidecar is.
+	carriedOut atomic.Pointer[func(call string)]
 
 	mu    sync.Mutex
 	calls []string
@@ -64,6 +66,13 @@ func (s *shoot) proxy(t *testing.T) *line {
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
 		Transport:     through,
 		FlushInterval: -1, // Watches are streams.
+		ModifyResponse: func(resp *http.Response) error {
+			if tell := l.carriedOut.Load(); tell != nil {
+				(*tell)(callOf(resp.Request.Method, resp.Request.URL))
+			}
+
+			return nil
+		},
 	}
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		l.mu.Lock()

@@ -35,6 +35,8 @@ type recording struct {
 	said *lockedFile // what its methods return
 	seen *lockedFile // objects
 
+	requests *requestLog
+
 	stop context.CancelFunc
 	done sync.WaitGroup
 
@@ -50,7 +52,7 @@ const everything = 10
 
 // record begins the recording of all drivers, sidecars and clusters. It ends with finish.
 func record(ctx context.Context, dir string) (*recording, error) {
-	r := &recording{dir: dir, machines: map[bool]int{}, objects: map[string]int{}}
+	r := &recording{dir: dir, requests: newRequestLog(), machines: map[bool]int{}, objects: map[string]int{}}
 
 	var failed error
 	for name, file := range map[string]**lockedFile{"driver": &r.log, "results": &r.said, "objects": &r.seen} {
@@ -255,9 +257,9 @@ type recorded struct {
 
 func (r *recording) driver(d driver.Driver) driver.Driver { return &recorded{Driver: d, to: r} }
 
-// begin gives a call a logger that is on at all levels.
-func (d *recorded) begin(ctx context.Context) context.Context {
-	return klog.NewContext(ctx, textlogger.NewLogger(textlogger.NewConfig(textlogger.Verbosity(everything), textlogger.Output(d.to.log))))
+// begin gives a call a logger that is on at all levels, and its requests the method's name.
+func (d *recorded) begin(ctx context.Context, method string) context.Context {
+	return klog.NewContext(withMethod(ctx, method), textlogger.NewLogger(textlogger.NewConfig(textlogger.Verbosity(everything), textlogger.Output(d.to.log))))
 }
 
 // end writes down what a call returns. Machine-controller-manager logs both, and puts them into the status.
@@ -279,7 +281,7 @@ func (d *recorded) CreateMachine(ctx context.Context, req *driver.CreateMachineR
 		d.to.mu.Unlock()
 	}
 
-	resp, err := d.Driver.CreateMachine(d.begin(ctx), req)
+	resp, err := d.Driver.CreateMachine(d.begin(ctx, "CreateMachine"), req)
 	d.end("CreateMachine", resp, err)
 
 	return resp, err
@@ -287,7 +289,7 @@ func (d *recorded) CreateMachine(ctx context.Context, req *driver.CreateMachineR
 
 // InitializeMachine implements driver.Driver.
 func (d *recorded) InitializeMachine(ctx context.Context, req *driver.InitializeMachineRequest) (*driver.InitializeMachineResponse, error) {
-	resp, err := d.Driver.InitializeMachine(d.begin(ctx), req)
+	resp, err := d.Driver.InitializeMachine(d.begin(ctx, "InitializeMachine"), req)
 	d.end("InitializeMachine", resp, err)
 
 	return resp, err
@@ -295,7 +297,7 @@ func (d *recorded) InitializeMachine(ctx context.Context, req *driver.Initialize
 
 // DeleteMachine implements driver.Driver.
 func (d *recorded) DeleteMachine(ctx context.Context, req *driver.DeleteMachineRequest) (*driver.DeleteMachineResponse, error) {
-	resp, err := d.Driver.DeleteMachine(d.begin(ctx), req)
+	resp, err := d.Driver.DeleteMachine(d.begin(ctx, "DeleteMachine"), req)
 	d.end("DeleteMachine", resp, err)
 
 	return resp, err
@@ -303,7 +305,7 @@ func (d *recorded) DeleteMachine(ctx context.Context, req *driver.DeleteMachineR
 
 // GetMachineStatus implements driver.Driver.
 func (d *recorded) GetMachineStatus(ctx context.Context, req *driver.GetMachineStatusRequest) (*driver.GetMachineStatusResponse, error) {
-	resp, err := d.Driver.GetMachineStatus(d.begin(ctx), req)
+	resp, err := d.Driver.GetMachineStatus(d.begin(ctx, "GetMachineStatus"), req)
 	d.end("GetMachineStatus", resp, err)
 
 	return resp, err
@@ -311,7 +313,7 @@ func (d *recorded) GetMachineStatus(ctx context.Context, req *driver.GetMachineS
 
 // ListMachines implements driver.Driver.
 func (d *recorded) ListMachines(ctx context.Context, req *driver.ListMachinesRequest) (*driver.ListMachinesResponse, error) {
-	resp, err := d.Driver.ListMachines(d.begin(ctx), req)
+	resp, err := d.Driver.ListMachines(d.begin(ctx, "ListMachines"), req)
 	d.end("ListMachines", resp, err)
 
 	return resp, err
@@ -319,7 +321,7 @@ func (d *recorded) ListMachines(ctx context.Context, req *driver.ListMachinesReq
 
 // GetVolumeIDs implements driver.Driver.
 func (d *recorded) GetVolumeIDs(ctx context.Context, req *driver.GetVolumeIDsRequest) (*driver.GetVolumeIDsResponse, error) {
-	resp, err := d.Driver.GetVolumeIDs(d.begin(ctx), req)
+	resp, err := d.Driver.GetVolumeIDs(d.begin(ctx, "GetVolumeIDs"), req)
 	d.end("GetVolumeIDs", resp, err)
 
 	return resp, err

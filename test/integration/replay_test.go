@@ -3,11 +3,13 @@ package integration
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/machinecodes/codes"
 	"github.com/stretchr/testify/require"
+	clienttransport "k8s.io/client-go/transport"
 )
 
 // replay does with one machine what machine-controller-manager does, in its order and with its rules for codes, but without its
@@ -22,13 +24,24 @@ type replay struct {
 
 	// created counts the calls of CreateMachine. Each has user data of its own, as bootstrap tokens are replaced.
 	created int
-	// codes are those that machine-controller-manager would have seen.
-	codes []string
+	// expected is a failure that is no fault's work, and told whether this process has reported it.
+	expected report
+	told     bool
+	// codes are those that machine-controller-manager would have seen, and how often.
+	codes map[string]int
+}
+
+// report is an error of the driver.
+type report struct {
+	// token leads its text.
+	token string
+	// names is what the text says if the driver could read all that it looks at.
+	names string
 }
 
 func newReplay(m *machine, s *saboteur, settings settings) *replay {
-	settings.wrap = s.wrap
-	r := &replay{machine: m, saboteur: s, settings: settings}
+	settings.wrap = clienttransport.Wrappers(settings.wrap, s.wrap)
+	r := &replay{machine: m, saboteur: s, settings: settings, codes: map[string]int{}}
 	r.driver = newDriver(r.settings)
 
 	return r
@@ -41,35 +54,59 @@ func (r *replay) call(t *testing.T, method string, do func(context.Context) erro
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 
-	r.saboteur.during(method, cancel)
+	r.saboteur.during(cancel)
 
 	err := do(ctx)
 
 	if r.saboteur.revive() {
-		r.driver = newDriver(r.settings)
+		r.driver, r.told = newDriver(r.settings), false
 
 		return codes.Unknown, true
 	}
 
 	if code := codeOf(err); code != codes.OK {
-		r.codes = append(r.codes, fmt.Sprintf("%s: %s", method, code))
-		r.requireSoon(t, method, code)
+		r.codes[method+": "+code.String()]++
+		r.requireSoon(t, method, err)
 	}
 
 	return codeOf(err), false
 }
 
-// requireSoon requires a code after which machine-controller-manager asks again within seconds. A fault that passes at once is not
-// to be seen at all.
-func (r *replay) requireSoon(t *testing.T, method string, code codes.Code) {
+// requireSoon requires an error after which machine-controller-manager asks again within seconds. A fault that passes at once is not
+// to be seen at all, and none may turn the expected failure into another one.
+func (r *replay) requireSoon(t *testing.T, method string, err error) {
 	t.Helper()
 
-	if method == "GetMachineStatus" && (code == codes.NotFound || code == codes.Uninitialized) {
-		return
-	}
+	code := codeOf(err)
 
-	require.Equal(t, "409", r.saboteur.fault.name, "%s ends with %s", method, code)
-	require.Equal(t, codes.Aborted, code, method)
+	switch {
+	case method == "GetMachineStatus" && (code == codes.NotFound || code == codes.Uninitialized):
+	case r.expected.token != "" && strings.Contains(err.Error(), "["+r.expected.token+": "):
+		r.told = r.told || strings.Contains(err.Error(), r.expected.names)
+	default:
+		require.Equal(t, "409", r.saboteur.fault.name, "%s: %v", method, err)
+		require.Equal(t, codes.Aborted, code, method)
+	}
+}
+
+// until repeats a pass until the failure was reported, and the fault has happened to these calls.
+func (r *replay) until(t *testing.T, expected report, hit []string, pass func(*testing.T)) {
+	t.Helper()
+
+	r.expected = expected
+
+	repeat(t, expected.token+" is reported", func(t *testing.T) bool {
+		t.Helper()
+		pass(t)
+
+		return r.told && r.saboteur.hasHit(hit...)
+	})
+}
+
+// repeat repeats a pass until it says that it was the last one.
+func repeat(t *testing.T, what string, pass func(*testing.T) bool) {
+	t.Helper()
+	eventually(t, what, func(context.Context) (bool, error) { return pass(t), nil })
 }
 
 // create repeats the creation pass until the machine is there. It gives up after many passes.
@@ -159,15 +196,23 @@ func (r *replay) remove(t *testing.T) {
 
 	const passes = 100
 	for range passes {
-		code, died := r.call(t, "DeleteMachine", func(ctx context.Context) error {
-			return r.machine.remove(ctx, r.driver)
-		})
-		if !died && (code == codes.OK || code == codes.NotFound) {
+		if r.deletionPass(t) {
 			return
 		}
 	}
 
 	require.Fail(t, "machine-controller-manager's passes do not end", "codes: %v", r.codes)
+}
+
+// deletionPass says whether the machine is gone.
+func (r *replay) deletionPass(t *testing.T) bool {
+	t.Helper()
+
+	code, died := r.call(t, "DeleteMachine", func(ctx context.Context) error {
+		return r.machine.remove(ctx, r.driver)
+	})
+
+	return !died && (code == codes.OK || code == codes.NotFound)
 }
 
 // list asks for the machines until there is an answer.

@@ -23,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
+	clienttransport "k8s.io/client-go/transport"
 	"k8s.io/utils/clock"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 	"kubevirt.io/client-go/containerizeddataimporter"
@@ -96,7 +97,7 @@ func newDriver(o settings) driver.Driver {
 	}
 
 	return recorder.driver(plugin.New(providercluster.New(providercluster.Options{
-		Clients:            kubeconfig.NewCache(kubeconfig.Options{QPS: 100, Burst: 200, WrapTransport: o.wrap}),
+		Clients:            kubeconfig.NewCache(kubeconfig.Options{QPS: 100, Burst: 200, WrapTransport: clienttransport.Wrappers(o.wrap, recorder.requests.wrap)}),
 		Clock:              o.clock,
 		RetryFor:           cmp.Or(o.retry, 15*time.Second),
 		InitializeWait:     cmp.Or(o.wait, 15*time.Second),

@@ -1,0 +1,255 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/machinecodes/codes"
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/render"
+)
+
+// life is what may become of a machine, from its creation to its end. Each is there for the calls that only it makes.
+type life struct {
+	name string
+	live func(*testing.T, *shoot, *saboteur) *replay
+}
+
+// lives are all of them. Those that wait longest come first.
+func lives() []life {
+	return []life{
+		{"volumes not made", liveWithoutVolumes},
+		{"no room", liveWithoutRoom},
+		{"healthy", liveHealthy},
+		{"left-overs", liveWithLeftOvers},
+		{"instance left", liveWithInstanceLeft},
+		{"deletion blocked", liveBlocked},
+		{"orphan", liveAsOrphan},
+	}
+}
+
+// impatient makes failures ripe, and waits end, within seconds.
+var impatient = settings{grace: time.Second, wait: time.Second}
+
+// liveHealthy has nothing happen but the fault.
+func liveHealthy(t *testing.T, s *shoot, saboteur *saboteur) *replay {
+	t.Helper()
+
+	r := newReplay(s.newMachine("zone-a", importedRoot).withKeys(t, "ssh-ed25519 AAAA one"), saboteur, settings{grace: time.Minute})
+
+	r.create(t)
+	r.requireWhole(t, s)
+	require.True(t, saboteur.hasHit("CreateMachine: create secrets, no. 2"))
+	require.Equal(t, map[string]string{"kubevirt://" + r.name(): r.name()}, r.list(t))
+	r.remove(t)
+	s.requireNothingLeft(t)
+
+	return r
+}
+
+// liveWithLeftOvers begins where an earlier process has died: its Secrets hold other data. Later the answer to the creation of the
+// VirtualMachine gets lost, so that the driver meets one of its own. What can happen to that creation, the healthy life shows.
+func liveWithLeftOvers(t *testing.T, s *shoot, saboteur *saboteur) *replay {
+	t.Helper()
+
+	const creation = "create virtualmachines"
+
+	saboteur.spares = "CreateMachine: " + creation
+	m := s.newMachine("zone-a", ephemeralRoot).withKeys(t, "ssh-ed25519 AAAA one")
+	r := newReplay(m, saboteur, settings{grace: time.Minute, wrap: loseAnswer(creation)})
+
+	earlier := *m
+	earlier.class = m.class.DeepCopy()
+	earlier.withKeys(t, "ssh-ed25519 AAAA other")
+
+	_, err := earlier.create(t.Context(), newDriver(settings{grace: time.Minute, wrap: refuse(creation)}))
+	require.Equal(t, codes.Aborted, codeOf(err))
+
+	r.create(t)
+	r.requireWhole(t, s)
+	require.True(t, saboteur.hasHit("CreateMachine: get secrets, no. 2", "CreateMachine: update secrets, no. 2"))
+	require.Equal(t, "ssh-ed25519 AAAA one", s.secretData(t, render.SSHKeysSecretName(r.name()))["key0"])
+	r.remove(t)
+	s.requireNothingLeft(t)
+
+	return r
+}
+
+// liveWithoutVolumes has the image fail that the machine's disk is cloned from, until there is another one.
+func liveWithoutVolumes(t *testing.T, s *shoot, saboteur *saboteur) *replay {
+	t.Helper()
+
+	brokenImage(t, s)
+
+	image := []string{"DataVolume image", "PersistentVolumeClaim image"}
+	r := newReplay(s.newMachine("zone-a", cloneRoot), saboteur, impatient)
+
+	r.until(t, report{"ImageNotFound", "404"}, []string{
+		"InitializeMachine: list datavolumes", "InitializeMachine: get datavolumes", "InitializeMachine: list events by involvedObject.name",
+		"InitializeMachine: watch virtualmachines",
+	}, func(t *testing.T) { t.Helper(); require.False(t, r.creationPass(t)) })
+
+	s.replaceImage(t)
+	r.create(t)
+	r.requireWhole(t, s, image...)
+	r.remove(t)
+	s.requireNothingLeft(t, image...)
+
+	return r
+}
+
+// liveWithoutRoom has no host for the machine, until there is one.
+func liveWithoutRoom(t *testing.T, s *shoot, saboteur *saboteur) *replay {
+	t.Helper()
+
+	room := "room.example.com/" + s.Name
+	m := s.newMachine("zone-a", ephemeralRoot)
+	m.class.ProviderSpec.Raw = layOver(t, m.class.ProviderSpec.Raw,
+		fmt.Sprintf(`{"virtualMachineTemplate":{"spec":{"template":{"spec":{"nodeSelector":{%q:"yes"}}}}}}`, room))
+
+	r := newReplay(m, saboteur, impatient)
+
+	r.until(t, report{"Unschedulable", "0/"}, []string{
+		"InitializeMachine: list pods", "InitializeMachine: list events by involvedObject.uid", "InitializeMachine: watch virtualmachineinstances",
+	}, func(t *testing.T) { t.Helper(); require.False(t, r.creationPass(t)) })
+
+	s.makeRoom(t, room)
+	r.create(t)
+	r.requireWhole(t, s)
+	r.remove(t)
+	s.requireNothingLeft(t)
+
+	return r
+}
+
+// liveWithInstanceLeft has somebody delete the VirtualMachine without its instance, which then does not go for a while.
+func liveWithInstanceLeft(t *testing.T, s *shoot, saboteur *saboteur) *replay {
+	t.Helper()
+
+	r := newReplay(s.newMachine("zone-a", ephemeralRoot), saboteur, settings{grace: time.Minute, deleteWait: time.Second})
+	healthy := newDriver(settings{grace: time.Minute})
+
+	_, err := r.machine.create(t.Context(), healthy)
+	require.NoError(t, err)
+	r.awaitScheduled(t, healthy)
+	s.deleteWithoutInstance(t, r.name())
+	s.holdInstance(t, r.name(), "test.example.com/hold")
+
+	r.until(t, report{"TimedOut", `on provider node "provider-a-`}, []string{
+		"DeleteMachine: delete virtualmachineinstances", "DeleteMachine: watch virtualmachineinstances",
+		"DeleteMachine: get virtualmachineinstances, no. 2",
+	}, func(t *testing.T) { t.Helper(); require.False(t, r.deletionPass(t)) })
+
+	s.holdInstance(t, r.name())
+	r.remove(t)
+	s.requireNothingLeft(t)
+
+	return r
+}
+
+// liveBlocked has a finalizer keep the VirtualMachine for a while.
+func liveBlocked(t *testing.T, s *shoot, saboteur *saboteur) *replay {
+	t.Helper()
+
+	r := newReplay(s.newMachine("zone-x", ephemeralRoot), saboteur, settings{grace: time.Minute, deleteWait: time.Second})
+
+	_, err := r.machine.create(t.Context(), newDriver(settings{grace: time.Minute}))
+	require.NoError(t, err)
+	s.setFinalizers(t, r.name(), "test.example.com/hold")
+
+	r.until(t, report{"TimedOut", "test.example.com/hold"}, []string{
+		"DeleteMachine: watch virtualmachines", "DeleteMachine: get virtualmachineinstances", "DeleteMachine: get virtualmachines, no. 2",
+	}, func(t *testing.T) { t.Helper(); require.False(t, r.deletionPass(t)) })
+
+	s.setFinalizers(t, r.name())
+	r.remove(t)
+	s.requireNothingLeft(t)
+
+	return r
+}
+
+// liveAsOrphan has the Machine vanish. A process that has not seen the machine as an orphan before must not delete it.
+func liveAsOrphan(t *testing.T, s *shoot, saboteur *saboteur) *replay {
+	t.Helper()
+
+	clock := clocktesting.NewFakeClock(time.Now())
+	r := newReplay(s.newMachine("zone-x", ephemeralRoot).withKeys(t, "ssh-ed25519 AAAA one"), saboteur, settings{grace: time.Minute, clock: clock})
+
+	_, err := r.machine.create(t.Context(), newDriver(settings{grace: time.Minute}))
+	require.NoError(t, err)
+
+	r.machine.machine.UID = ""
+	r.expected = report{"OperationInProgress", "no Machine is known"}
+
+	repeat(t, "the orphan is gone", func(t *testing.T) bool {
+		t.Helper()
+
+		if len(r.list(t)) == 0 {
+			return true
+		}
+
+		known, doomed := r.told, s.ends(t, r.name())
+		r.deletionPass(t)
+		require.True(t, known || doomed == s.ends(t, r.name()), "it is deleted at first sight")
+		clock.Step(15 * time.Minute)
+
+		return false
+	})
+	s.requireNothingLeft(t)
+
+	return r
+}
+
+// ends says whether a VirtualMachine is being deleted, or gone.
+func (s *shoot) ends(t *testing.T, name string) bool {
+	t.Helper()
+
+	vm, err := s.kubevirt.KubevirtV1().VirtualMachines(s.ProviderNamespace).Get(t.Context(), name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return true
+	}
+
+	require.NoError(t, err)
+
+	return vm.DeletionTimestamp != nil
+}
+
+// withKeys gives the machine SSH keys, which have a Secret of their own.
+func (m *machine) withKeys(t *testing.T, key string) *machine {
+	t.Helper()
+
+	m.class.ProviderSpec.Raw = layOver(t, m.class.ProviderSpec.Raw, fmt.Sprintf(`{"sshKeys":[%q]}`, key))
+
+	return m
+}
+
+// replaceImage puts an image that can be imported in the place of the one that cannot.
+func (s *shoot) replaceImage(t *testing.T) {
+	t.Helper()
+
+	require.NoError(t, s.cdi.CdiV1beta1().DataVolumes(s.ProviderNamespace).Delete(t.Context(), "image", metav1.DeleteOptions{}))
+	eventually(t, "the image's claim is gone", func(ctx context.Context) (bool, error) {
+		_, err := s.kube.CoreV1().PersistentVolumeClaims(s.ProviderNamespace).Get(ctx, "image", metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return true, nil
+		}
+
+		return false, err
+	})
+	s.importImage(t, "image")
+}
+
+func (s *shoot) holdInstance(t *testing.T, name string, finalizers ...string) {
+	t.Helper()
+
+	patch := patchOf(t, map[string]any{"metadata": map[string]any{"finalizers": finalizers}})
+	_, err := s.kubevirt.KubevirtV1().VirtualMachineInstances(s.ProviderNamespace).Patch(t.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{})
+	require.NoError(t, err)
+}

@@ -1,0 +1,97 @@
+package integration
+
+import (
+	"context"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/process"
+)
+
+// TestSidecarKilledMidway has rows of the crash matrix under the real machine-controller-manager. The sidecar is killed when the
+// provider cluster has carried out a call, and before it knows: in the middle of creations, and of deletions. The next one goes on.
+func TestSidecarKilledMidway(t *testing.T) {
+	t.Parallel()
+
+	s := newShoot(t)
+	l := s.proxy(t)
+
+	manager, err := lab.StartMachineControllerManager(t.Context(), s.Shoot)
+	require.NoError(t, err)
+
+	t.Cleanup(func() { require.NoError(t, manager.Stop(context.WithoutCancel(t.Context()))) })
+
+	failures := s.failures(t)
+
+	s.applyExample(t)
+	s.killSidecar(t, l, "create secrets")
+	s.killSidecar(t, l, "create virtualmachines")
+
+	running := s.startSidecar(t)
+	s.requireOnePerMachine(t, len(s.awaitRunning(t, 3)))
+	require.NoError(t, running.Stop(t.Context()))
+
+	require.NoError(t, s.mcm.MachineV1alpha1().MachineDeployments(s.Namespace).DeleteCollection(
+		t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
+	s.killSidecar(t, l, "delete virtualmachines")
+	s.killSidecar(t, l, "deletecollection secrets")
+
+	s.startSidecar(t)
+	s.awaitEnd(t)
+	require.Empty(t, failures(), "the end of a process is nobody's failure")
+}
+
+// startSidecar starts a sidecar, which runs until the test ends, if nothing ends it before.
+func (s *shoot) startSidecar(t *testing.T) *process.Process {
+	t.Helper()
+
+	started, err := lab.StartSidecar(t.Context(), s.Shoot, sidecar)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, started.Stop(context.WithoutCancel(t.Context()))) })
+
+	return started
+}
+
+// killSidecar starts a sidecar, and kills it when the provider cluster has carried out such a call, whose answer it has not got yet.
+func (s *shoot) killSidecar(t *testing.T, l *line, call string) {
+	t.Helper()
+
+	victim := make(chan *process.Process, 1)
+	kill := func(made string) {
+		if made != call {
+			return
+		}
+
+		select {
+		case p := <-victim:
+			_ = p.Signal(syscall.SIGKILL) // Another answer may have been its end already.
+			<-p.Exited()
+			victim <- p
+		case <-t.Context().Done():
+		}
+	}
+
+	l.carriedOut.Store(&kill)
+
+	p := s.startSidecar(t)
+	victim <- p
+
+	eventually(t, "the sidecar is killed after "+call, func(context.Context) (bool, error) { return p.Err() != nil, nil })
+	l.carriedOut.Store(nil)
+}
+
+// requireOnePerMachine requires as many VirtualMachines, and as many Secrets, as there are Machines.
+func (s *shoot) requireOnePerMachine(t *testing.T, machines int) {
+	t.Helper()
+
+	vms, err := s.kubevirt.KubevirtV1().VirtualMachines(s.ProviderNamespace).List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	require.Len(t, vms.Items, machines)
+
+	secrets, err := s.kube.CoreV1().Secrets(s.ProviderNamespace).List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	require.Len(t, secrets.Items, machines)
+}
