@@ -18,7 +18,9 @@ import (
 	"k8s.io/component-base/cli/flag"
 	"k8s.io/component-base/logs"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/goldenimage"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/providercluster"
@@ -85,9 +87,10 @@ func stop(ctx context.Context, driver *kubevirt.MachinePlugin) {
 
 func plugin(server *mcmoptions.MCServer, own *options, events kubevirt.EventRecorder) *kubevirt.MachinePlugin {
 	clients := kubeconfig.NewCache(kubeconfig.Options{QPS: own.providerQPS, Burst: own.providerBurst})
-	prometheus.MustRegister(clients) // machine-controller-manager serves /metrics from this registry.
+	images := goldenimage.NewKeeper(clock.RealClock{})
+	prometheus.MustRegister(clients, images) // machine-controller-manager serves /metrics from this registry.
 
-	return kubevirt.New(providercluster.New(own.provider(server, clients)), kubevirt.Options{
+	return kubevirt.New(providercluster.New(own.provider(server, clients, images)), kubevirt.Options{
 		CreationTimeout: server.SafetyOptions.MachineCreationTimeout.Duration,
 		CSIDriverName:   own.csiDriverName,
 		Allowed:         own.allowed(),

@@ -223,6 +223,17 @@ func (p *MachinePlugin) decodeObserve(
 	}, nil
 }
 
+// decodeImage reads what decides over the class's golden image; nil if the class has become invalid: then nothing can be repaired, and
+// the machine is looked after all the same.
+func (p *MachinePlugin) decodeImage(class *v1alpha1.MachineClass) *spi.Image {
+	spec, errs := apivalidation.Decode(class.ProviderSpec.Raw, p.options.Allowed)
+	if len(errs) > 0 {
+		return nil
+	}
+
+	return &spi.Image{Spec: spec, Architecture: architecture(class)}
+}
+
 func (p *MachinePlugin) creationTimeout(machine *v1alpha1.Machine) time.Duration {
 	if c := machine.Spec.MachineConfiguration; c != nil && c.MachineCreationTimeout != nil {
 		return c.MachineCreationTimeout.Duration

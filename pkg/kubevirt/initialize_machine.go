@@ -30,6 +30,8 @@ func (p *MachinePlugin) InitializeMachine(
 		return nil, statusFrom(err)
 	}
 
+	in.Image = p.decodeImage(req.MachineClass)
+
 	defer func() { logged(ctx, "InitializeMachine", in.Name, started, err) }()
 
 	machine, err := p.spi.InitializeMachine(ctx, in)

@@ -10,10 +10,11 @@ import (
 // are safe for concurrent use, by several processes too, and converge when they are called again. They do not wait for imports.
 // Errors wrap one of the package's sentinels and never carry secret bytes.
 type GoldenImages interface {
-	// EnsureImages creates those of the images that are not there, and replaces those that have failed for good. It returns nil
-	// for a spec that needs no golden image.
+	// EnsureImages creates those of the images that are not there, and replaces those that have failed for good. Specs that need no
+	// golden image are passed over. An image that cannot be made does not keep the others; the error is the sum of all.
 	EnsureImages(ctx context.Context, in *EnsureImagesInput) error
-	// SweepImages deletes images that no class refers to and no machine is being cloned from.
+	// SweepImages deletes images that no class refers to and nothing is being cloned from. The result says what was done also when
+	// there is an error.
 	SweepImages(ctx context.Context, in *SweepImagesInput) (*SweepImagesResult, error)
 }
 

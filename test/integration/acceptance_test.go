@@ -155,7 +155,7 @@ func (s *shoot) judge(ctx context.Context, raw []byte) error {
 	}
 
 	if err := s.createVM(ctx, in); err != nil {
-		return fmt.Errorf("KubeVirt refuses it: %w", err)
+		return fmt.Errorf("KubeVirt, or CDI, refuses it: %w", err)
 	}
 
 	return s.judgeLater(ctx, in)
@@ -165,6 +165,7 @@ func (s *shoot) judge(ctx context.Context, raw []byte) error {
 type judged struct {
 	faults  field.ErrorList
 	machine *spi.CreateMachineInput
+	image   *cdiv1beta1.DataVolume // nil if the machine needs none
 	vm      *kubevirtv1.VirtualMachine
 }
 
@@ -186,6 +187,14 @@ func (s *shoot) input(name string, raw []byte) judged {
 
 	in.vm = vm
 
+	if !spec.UsesGoldenImage() {
+		return in
+	}
+
+	if in.image, err = render.GoldenImage(in.machine.Image(), s.ProviderNamespace); err != nil {
+		in.faults = append(in.faults, field.InternalError(field.NewPath("providerSpec"), err))
+	}
+
 	return in
 }
 
@@ -194,6 +203,12 @@ func dryRun() metav1.CreateOptions {
 }
 
 func (s *shoot) createVM(ctx context.Context, in judged) error {
+	if in.image != nil {
+		if _, err := s.cdi.CdiV1beta1().DataVolumes(s.ProviderNamespace).Create(ctx, in.image, dryRun()); err != nil {
+			return err
+		}
+	}
+
 	_, err := s.kubevirt.KubevirtV1().VirtualMachines(s.ProviderNamespace).Create(ctx, in.vm, dryRun())
 
 	return err
@@ -351,7 +366,8 @@ func TestAsynchronousFailuresAreRefused(t *testing.T) {
 			t.Parallel()
 
 			spec := tree{}
-			for _, part := range []string{baseSpec, `memory: {guest: 1Gi}`, tc.root, tc.yaml} {
+			// Of a golden image, CDI's refusal reaches the driver at once.
+			for _, part := range []string{baseSpec, `{memory: {guest: 1Gi}, disablePreAllocatedDataVolumes: true}`, tc.root, tc.yaml} {
 				merge(spec, read(t, rand.New(rand.NewPCG(1, 1)), part))
 			}
 

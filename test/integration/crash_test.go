@@ -54,10 +54,11 @@ func liveThrough(t *testing.T, f fault) map[string]bool {
 func (r *replay) requireWhole(t *testing.T, s *shoot) {
 	t.Helper()
 
-	disk := s.vm(t, r.name()).Spec.DataVolumeTemplates[0].Name
+	root := s.vm(t, r.name()).Spec.DataVolumeTemplates[0]
+	disk, image := root.Name, root.Spec.Source.PVC.Name
 	want := []string{
 		"VirtualMachine " + r.name(), "VirtualMachineInstance " + r.name(), "Secret " + r.name() + "-userdata",
-		"DataVolume " + disk, "PersistentVolumeClaim " + disk,
+		"DataVolume " + disk, "PersistentVolumeClaim " + disk, "DataVolume " + image, "PersistentVolumeClaim " + image,
 	}
 
 	var have []string
