@@ -31,6 +31,9 @@ var (
 	roomLater = []string{"insufficient ", "too many pods", "were unschedulable", "not have enough free storage"}
 	// device is said of an extended resource, whose name begins with a domain: of a GPU, or of KubeVirt's own devices.
 	device = regexp.MustCompile(`Insufficient [^\s/]+\.[^\s/]+/`)
+	// otherZone is said of a clone that is to be made in another zone than its source, which each driver says in its own words, such as
+	// "CreateVolume disk zone a does not match source volume zone b" (gcp-compute-persistent-disk-csi-driver).
+	otherZone = regexp.MustCompile(`(?i)\b(source|clon\w*)\b.*\b(zones?|topolog\w*)\b|\b(zones?|topolog\w*)\b.*\b(source|clon\w*)\b`)
 	// notRoom is said of claims.
 	notRoom = []string{
 		"unbound immediate persistentvolumeclaims", `persistentvolumeclaim "`, "bound to non-existent pv", "available persistent volumes to bind",
@@ -151,6 +154,12 @@ var storage = []symptom{
 		remedy: "create the PersistentVolumeClaim on the provider cluster, or name another one",
 	},
 	{
+		// CSI drivers of zonal storage, through external-provisioner. It is tried again for ever.
+		reason: "CloneZoneConflict", kind: spi.ErrPrecondition, stands: retry, from: []origin{volumeEvent},
+		reasons: []string{"ProvisioningFailed"}, pattern: otherZone,
+		remedy: "clone from a source that every zone can read: see docs/golden-images.md for zonal storage",
+	},
+	{
 		// CDI (pkg/controller/datavolume/clone-controller-base.go, pkg/controller/clone/planner.go).
 		reason: "CloneSourceNotFound", kind: spi.ErrPrecondition, stands: retry, from: volumes, reasons: []string{"CloneWithoutSource"},
 		remedy: "create the source on the provider cluster, or name another one",
@@ -205,11 +214,11 @@ var imports = []symptom{
 	},
 	{
 		reason: "ImageCorrupt", kind: spi.ErrPrecondition, stands: retry, from: []origin{volume}, reasons: failing, texts: []string{"checksum"},
-		remedy: "correct the image or its checksum, and delete the DataVolume, so that it is imported anew",
+		remedy: "correct the image or its checksum; a golden image is then imported anew by itself, any other DataVolume when it is deleted",
 	},
 	{
 		reason: "DataVolumeFailed", kind: spi.ErrPrecondition, stands: retry, from: []origin{volume}, reasons: []string{"Failed", "ClaimLost"},
-		remedy: "delete the machine, so that its volumes are made anew",
+		remedy: "delete the machine, so that its volumes are made anew; a golden image is made anew by itself",
 	},
 	{
 		reason: "ImportFailed", kind: spi.ErrPrecondition, stands: retry, from: []origin{volume}, reasons: append([]string{"ErrStartingPod"}, failing...),
