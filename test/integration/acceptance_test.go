@@ -15,14 +15,12 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/ptr"
 	kubevirtv1 "kubevirt.io/api/core/v1"
-	instancetypev1beta1 "kubevirt.io/api/instancetype/v1beta1"
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 	"sigs.k8s.io/yaml"
 
@@ -259,27 +257,6 @@ func (s *shoot) dataVolumeOf(template *kubevirtv1.DataVolumeTemplateSpec) *cdiv1
 	}
 
 	return volume
-}
-
-// makeInstancetype makes what some specs refer to. Others refer to what is missing, which KubeVirt accepts too.
-func (s *shoot) makeInstancetype(t *testing.T) {
-	t.Helper()
-
-	instancetypes := s.kubevirt.InstancetypeV1beta1()
-
-	_, err := instancetypes.VirtualMachineInstancetypes(s.ProviderNamespace).Create(t.Context(), &instancetypev1beta1.VirtualMachineInstancetype{
-		ObjectMeta: metav1.ObjectMeta{Name: "worker"},
-		Spec: instancetypev1beta1.VirtualMachineInstancetypeSpec{
-			CPU:    instancetypev1beta1.CPUInstancetype{Guest: 2},
-			Memory: instancetypev1beta1.MemoryInstancetype{Guest: resource.MustParse("4Gi")},
-		},
-	}, metav1.CreateOptions{})
-	require.NoError(t, err)
-
-	_, err = instancetypes.VirtualMachinePreferences(s.ProviderNamespace).Create(t.Context(), &instancetypev1beta1.VirtualMachinePreference{
-		ObjectMeta: metav1.ObjectMeta{Name: "worker"},
-	}, metav1.CreateOptions{})
-	require.NoError(t, err)
 }
 
 // TestAsynchronousFailuresAreRefused shows, for rules of the driver's own, that they are needed: KubeVirt accepts the VirtualMachine,

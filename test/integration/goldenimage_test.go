@@ -327,17 +327,26 @@ func (s *shoot) countImporters(t *testing.T) func() int {
 func (s *shoot) images(t *testing.T) map[string]types.UID {
 	t.Helper()
 
-	list, err := s.cdi.CdiV1beta1().DataVolumes(s.ProviderNamespace).List(t.Context(), metav1.ListOptions{
+	found, err := s.findImages(t.Context())
+	require.NoError(t, err)
+
+	return found
+}
+
+func (s *shoot) findImages(ctx context.Context) (map[string]types.UID, error) {
+	list, err := s.cdi.CdiV1beta1().DataVolumes(s.ProviderNamespace).List(ctx, metav1.ListOptions{
 		LabelSelector: v1alpha1.LabelGoldenImage + ",!" + render.LabelMachine,
 	})
-	require.NoError(t, err)
+	if err != nil {
+		return nil, err
+	}
 
 	found := map[string]types.UID{}
 	for i := range list.Items {
 		found[list.Items[i].Name] = list.Items[i].UID
 	}
 
-	return found
+	return found, nil
 }
 
 // rendered returns the image that a machine is cloned from.
