@@ -30,6 +30,8 @@ func (p *MachinePlugin) CreateMachine(
 
 	defer func() { logged(ctx, "CreateMachine", in.Name, started, err) }()
 
+	p.seen(req.MachineClass, req.Secret)
+
 	in.Report = p.journal.of(req.Machine)
 
 	machine, err := p.spi.CreateMachine(ctx, in)

@@ -29,9 +29,13 @@ func (p *MachinePlugin) DeleteMachine(
 
 	defer func() { logged(ctx, "DeleteMachine", in.Name, started, err) }()
 
+	p.seen(req.MachineClass, req.Secret)
+
 	if err := p.spi.DeleteMachine(ctx, in); err != nil {
 		return nil, statusFrom(err)
 	}
+
+	p.sweep(ctx, req.MachineClass, req.Secret)
 
 	return &driver.DeleteMachineResponse{}, nil
 }

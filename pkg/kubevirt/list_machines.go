@@ -26,6 +26,8 @@ func (p *MachinePlugin) ListMachines(
 		return nil, statusFrom(invalid("the request has no MachineClass"))
 	}
 
+	p.seen(req.MachineClass, req.Secret)
+
 	id := identityOf(req.MachineClass)
 	if !ours(req.MachineClass) || !id.Valid() {
 		klog.FromContext(ctx).Info("Listing no machines for a MachineClass of another provider or without the cluster and role tags",
@@ -45,6 +47,8 @@ func (p *MachinePlugin) ListMachines(
 	if err != nil {
 		return nil, statusFrom(err)
 	}
+
+	p.sweep(ctx, req.MachineClass, req.Secret)
 
 	list := make(map[string]string, len(machines))
 	for _, machine := range machines {
