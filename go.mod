@@ -10,6 +10,7 @@ require (
 	github.com/spf13/cobra v1.10.0
 	github.com/spf13/pflag v1.0.10
 	github.com/stretchr/testify v1.11.1
+	golang.org/x/sync v0.19.0
 	golang.org/x/term v0.39.0
 	k8s.io/api v0.34.3
 	k8s.io/apimachinery v0.34.3

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 	"time"
 
@@ -18,9 +19,12 @@ import (
 	"k8s.io/component-base/cli/flag"
 	"k8s.io/component-base/logs"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/goldenimage"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/machineclass"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/providercluster"
 )
 
@@ -54,8 +58,23 @@ func run() error {
 		return err
 	}
 
-	driver := plugin(server, own, events)
-	go stopOnSignal(driver)
+	provider := providerCluster(server, own)
+
+	classes, err := classTracker(server, provider, own.allowed())
+	if err != nil {
+		return err
+	}
+
+	driver := kubevirt.New(provider, kubevirt.Options{
+		CreationTimeout: server.SafetyOptions.MachineCreationTimeout.Duration,
+		CSIDriverName:   own.csiDriverName,
+		Allowed:         own.allowed(),
+		Events:          events,
+		Classes:         classes,
+	})
+
+	go classes.Run(context.Background())
+	go stopOnSignal(driver, classes)
 
 	return app.Run(server, driver)
 }
@@ -64,33 +83,33 @@ func run() error {
 const stopTime = 2 * time.Second
 
 // stopOnSignal ends the process in order. machine-controller-manager handles no signals.
-func stopOnSignal(driver *kubevirt.MachinePlugin) {
+func stopOnSignal(driver *kubevirt.MachinePlugin, classes *machineclass.Tracker) {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM, os.Interrupt)
 
 	got := <-signals
 
-	stop(context.Background(), driver)
+	stop(context.Background(), driver, classes)
 	klog.InfoS("Stopped; the next process continues", "signal", got)
 	logs.FlushLogs()
 	os.Exit(0)
 }
 
-func stop(ctx context.Context, driver *kubevirt.MachinePlugin) {
+func stop(ctx context.Context, driver *kubevirt.MachinePlugin, classes *machineclass.Tracker) {
 	ctx, cancel := context.WithTimeout(ctx, stopTime)
 	defer cancel()
 
+	var sweeping sync.WaitGroup
+	defer sweeping.Wait()
+
+	sweeping.Go(func() { classes.Stop(ctx) })
 	driver.Stop(ctx)
 }
 
-func plugin(server *mcmoptions.MCServer, own *options, events kubevirt.EventRecorder) *kubevirt.MachinePlugin {
+func providerCluster(server *mcmoptions.MCServer, own *options) *providercluster.Provider {
 	clients := kubeconfig.NewCache(kubeconfig.Options{QPS: own.providerQPS, Burst: own.providerBurst})
-	prometheus.MustRegister(clients) // machine-controller-manager serves /metrics from this registry.
+	images := goldenimage.NewKeeper(clock.RealClock{})
+	prometheus.MustRegister(clients, images) // machine-controller-manager serves /metrics from this registry.
 
-	return kubevirt.New(providercluster.New(own.provider(server, clients)), kubevirt.Options{
-		CreationTimeout: server.SafetyOptions.MachineCreationTimeout.Duration,
-		CSIDriverName:   own.csiDriverName,
-		Allowed:         own.allowed(),
-		Events:          events,
-	})
+	return providercluster.New(own.provider(server, clients, images))
 }

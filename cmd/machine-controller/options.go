@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1/validation"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/goldenimage"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/providercluster"
 )
@@ -87,9 +88,12 @@ func (o *options) allowed() validation.Options {
 }
 
 // provider returns the options of the provider cluster's layer.
-func (o *options) provider(server *mcmoptions.MCServer, clients *kubeconfig.Cache) providercluster.Options {
+func (o *options) provider(
+	server *mcmoptions.MCServer, clients *kubeconfig.Cache, images *goldenimage.Keeper,
+) providercluster.Options {
 	return providercluster.Options{
 		Clients:            clients,
+		Images:             images,
 		Clock:              clock.RealClock{},
 		RetryFor:           retryFor,
 		InitializeWait:     initializeWait,

@@ -12,6 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	kubevirtv1 "kubevirt.io/api/core/v1"
+	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 
 	apiv1alpha1 "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1/validation"
@@ -40,9 +42,9 @@ func renderCommand() *cobra.Command {
 
 	cmd := &cobra.Command{
 		Use:   "render -f machineclass.yaml --machine NAME",
-		Short: "Print the Secrets and the VirtualMachine that would be created, without any cluster",
+		Short: "Print the Secrets, the golden image and the VirtualMachine that would be created, without any cluster",
 		Long: `Reads a MachineClass and prints the objects that the driver would create for one of its machines: the Secrets, in which the user data
-is redacted, and the VirtualMachine. Other objects in the files are passed over. "-o text" prints a summary instead, and what may
+is redacted, the golden image if the machine is cloned from one, and the VirtualMachine. Other objects in the files are passed over. "-o text" prints a summary instead, and what may
 need a second look.
 ` + exitCodes,
 		Example: `  mcm-kubevirt render -f machineclass.yaml --machine worker-1
@@ -90,17 +92,41 @@ func (o *renderOptions) run(in io.Reader, out io.Writer) error {
 		return &invalidError{reason: fmt.Sprintf("%s: MachineClass %s: %s", class.file, class.Name, err)}
 	}
 
-	secrets := render.Secrets(input, o.namespace)
-	if o.output.value == outputText {
-		return summarize(out, class, input, secrets, vm)
+	made := rendered{input: input, secrets: render.Secrets(input, o.namespace), vm: vm}
+
+	if input.Spec.UsesGoldenImage() {
+		if made.image, err = render.GoldenImage(input.Image(), o.namespace); err != nil {
+			return &invalidError{reason: fmt.Sprintf("%s: MachineClass %s: %s", class.file, class.Name, err)}
+		}
 	}
 
-	objects := make([]any, 0, len(secrets)+1)
-	for _, s := range secrets {
+	if o.output.value == outputText {
+		return summarize(out, class, made)
+	}
+
+	return printObjects(out, o.output.value, made.objects())
+}
+
+// rendered is what the driver would create for a machine.
+type rendered struct {
+	input   *spi.CreateMachineInput
+	secrets []*corev1.Secret
+	// image is nil for a machine that needs none.
+	image *cdiv1beta1.DataVolume
+	vm    *kubevirtv1.VirtualMachine
+}
+
+func (r *rendered) objects() []any {
+	var objects []any
+	for _, s := range r.secrets {
 		objects = append(objects, readable(s))
 	}
 
-	return printObjects(out, o.output.value, append(objects, vm))
+	if r.image != nil {
+		objects = append(objects, r.image)
+	}
+
+	return append(objects, r.vm)
 }
 
 // input returns what the driver would render. An error lists everything that is wrong with the class.

@@ -14,11 +14,12 @@ import (
 	kubevirtv1 "kubevirt.io/api/core/v1"
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 )
 
 // summarize prints what a person wants to know of a machine.
-func summarize(out io.Writer, class machineClass, in *spi.CreateMachineInput, secrets []*corev1.Secret, vm *kubevirtv1.VirtualMachine) error {
+func summarize(out io.Writer, class machineClass, made rendered) error {
+	in, vm := made.input, made.vm
 	fmt.Fprintf(out, "VirtualMachine %s/%s of MachineClass %s\n", vm.Namespace, vm.Name, class.Name)
 
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
@@ -26,8 +27,9 @@ func summarize(out io.Writer, class machineClass, in *spi.CreateMachineInput, se
 	rows(table, "zone", in.Spec.Zone)
 	summarizeGuest(table, vm)
 	rows(table, "volumes", volumes(vm)...)
+	rows(table, "golden image", goldenImage(made.image))
 	rows(table, "networks", networks(&vm.Spec.Template.Spec)...)
-	rows(table, "secrets", keys(secrets)...)
+	rows(table, "secrets", keys(made.secrets)...)
 	rows(table, "labels", labels(vm.Labels)...)
 
 	if err := table.Flush(); err != nil {
@@ -177,17 +179,18 @@ func volume(v *kubevirtv1.Volume, templates []kubevirtv1.DataVolumeTemplateSpec)
 	return "DataVolume " + v.DataVolume.Name
 }
 
-func size(spec *cdiv1beta1.DataVolumeSpec) string {
-	var requests corev1.ResourceList
-
-	switch {
-	case spec.Storage != nil:
-		requests = spec.Storage.Resources.Requests
-	case spec.PVC != nil:
-		requests = spec.PVC.Resources.Requests
+// goldenImage says what the root disk is cloned from, if the driver makes that.
+func goldenImage(image *cdiv1beta1.DataVolume) string {
+	if image == nil {
+		return ""
 	}
 
-	if quantity, given := requests[corev1.ResourceStorage]; given {
+	return size(&image.Spec) + ", " + dataSource(&image.Spec) + ", DataVolume " + image.Name
+}
+
+func size(spec *cdiv1beta1.DataVolumeSpec) string {
+	volume := v1alpha1.DataVolume{DataVolumeSpec: *spec}
+	if quantity := volume.Size(); quantity != nil {
 		return quantity.String()
 	}
 

@@ -32,6 +32,8 @@ const userAgent = "machine-controller-manager-provider-kubevirt"
 
 // Clients are the typed clients of one provider cluster. They share connections and a rate limit, and do no discovery.
 type Clients struct {
+	// Server is the host and port of the API server. Together with the namespace it says where a kubeconfig leads to.
+	Server string
 	// Namespace is that of the kubeconfig's current context.
 	Namespace string
 	// Kubernetes is for Secrets.
@@ -183,10 +185,10 @@ func (c *Cache) build(raw []byte) (*entry, error) {
 		return nil, errors.New("the server of the current context cannot be used")
 	}
 
-	clients.Namespace = namespace
+	clients.Server, clients.Namespace = hostOf(config.Host), namespace
 
 	return &entry{
-		clients: clients, place: place{server: hostOf(config.Host), namespace: namespace},
+		clients: clients, place: place{server: clients.Server, namespace: namespace},
 		connections: transport, expiries: expiriesOf(config),
 	}, nil
 }

@@ -29,6 +29,8 @@ func (p *MachinePlugin) CreateMachine(
 		return nil, err
 	}
 
+	p.seen(req.MachineClass, req.Secret)
+
 	in.Report = p.journal.of(req.Machine)
 
 	machine, err := p.spi.CreateMachine(ctx, in)

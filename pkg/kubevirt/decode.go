@@ -91,11 +91,15 @@ func decodeLabels(req *driver.CreateMachineRequest) error {
 		return invalid("label %s of Machine %s: %s", labelMachineDeployment, req.Machine.Name, msgs[0])
 	}
 
-	if arch := architecture(req.MachineClass); !slices.Contains(architectures, arch) {
-		return invalid("nodeTemplate.architecture of MachineClass %s: %q is none of amd64, arm64 and s390x", req.MachineClass.Name, arch)
+	if !slices.Contains(architectures, architecture(req.MachineClass)) {
+		return unknownArchitecture(req.MachineClass)
 	}
 
 	return nil
+}
+
+func unknownArchitecture(class *v1alpha1.MachineClass) error {
+	return invalid("nodeTemplate.architecture of MachineClass %s: %q is none of amd64, arm64 and s390x", class.Name, architecture(class))
 }
 
 // target is what a call on an existing machine needs.
@@ -221,6 +225,17 @@ func (p *MachinePlugin) decodeObserve(
 		CreationTimeout: p.creationTimeout(machine),
 		Report:          p.journal.of(machine),
 	}, nil
+}
+
+// decodeImage reads what decides over the class's golden image; nil if the class has become invalid: then nothing can be repaired, and
+// the machine is looked after all the same.
+func (p *MachinePlugin) decodeImage(class *v1alpha1.MachineClass) *spi.Image {
+	image, err := DecodeImage(class, p.options.Allowed)
+	if err != nil {
+		return nil
+	}
+
+	return image
 }
 
 func (p *MachinePlugin) creationTimeout(machine *v1alpha1.Machine) time.Duration {

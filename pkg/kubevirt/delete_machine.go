@@ -28,9 +28,13 @@ func (p *MachinePlugin) DeleteMachine(
 		return nil, err
 	}
 
+	p.seen(req.MachineClass, req.Secret)
+
 	if err := p.spi.DeleteMachine(ctx, in); err != nil {
 		return nil, err
 	}
+
+	p.sweep(ctx, req.MachineClass, req.Secret)
 
 	return &driver.DeleteMachineResponse{}, nil
 }

@@ -27,6 +27,8 @@ func (p *MachinePlugin) InitializeMachine(
 		return nil, err
 	}
 
+	in.Image = p.decodeImage(req.MachineClass)
+
 	machine, err := p.spi.InitializeMachine(ctx, in)
 	if err != nil {
 		return nil, err

@@ -23,6 +23,8 @@ func (p *MachinePlugin) ListMachines(
 	ctx, end := p.begin(ctx, "ListMachines", nil)
 	defer func() { err = end(err) }()
 
+	p.seen(req.MachineClass, req.Secret)
+
 	id := identityOf(req.MachineClass)
 	if !ours(req.MachineClass) || !id.Valid() {
 		klog.FromContext(ctx).Info("Listing no machines for a MachineClass of another provider or without the cluster and role tags",
@@ -40,6 +42,8 @@ func (p *MachinePlugin) ListMachines(
 	if err != nil {
 		return nil, err
 	}
+
+	p.sweep(ctx, req.MachineClass, req.Secret)
 
 	list := make(map[string]string, len(machines))
 	for _, machine := range machines {

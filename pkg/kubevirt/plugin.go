@@ -15,7 +15,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// Options are the plugin's settings. All are required.
+// Options are the plugin's settings. All are required, but for Classes.
 type Options struct {
 	// CreationTimeout is machine-controller-manager's, for machines that do not have their own.
 	CreationTimeout time.Duration
@@ -25,6 +25,8 @@ type Options struct {
 	Allowed validation.Options
 	// Events takes the progress of machines and what is wrong with them, as Events on the Machines.
 	Events EventRecorder
+	// Classes keeps the golden images' references. Without it nobody deletes golden images.
+	Classes Classes
 }
 
 // MachinePlugin implements driver.Driver. It is safe for concurrent use, and never mutates a request.

@@ -83,6 +83,11 @@ func (in *CreateMachineInput) Identity() Identity {
 	return Identity{Cluster: in.Spec.Tags[v1alpha1.TagCluster], Role: in.Spec.Tags[v1alpha1.TagRole]}
 }
 
+// Image returns what decides over the golden image that the machine is cloned from, if its spec uses one.
+func (in *CreateMachineInput) Image() Image {
+	return Image{Spec: in.Spec, Architecture: in.Architecture}
+}
+
 // ObserveMachineInput says which machine to look at, and what is already known of it.
 type ObserveMachineInput struct {
 	// Kubeconfig is the untrusted kubeconfig of the provider cluster.
@@ -97,6 +102,8 @@ type ObserveMachineInput struct {
 	HasProviderID bool
 	// CreationTimeout is how long the machine may take until machine-controller-manager replaces it.
 	CreationTimeout time.Duration
+	// Image is what the machine's class says of its golden image, for InitializeMachine to repair; nil if it is not known.
+	Image *Image
 	// Report takes the machine's progress.
 	Report Report
 }

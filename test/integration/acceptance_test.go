@@ -15,14 +15,12 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/ptr"
 	kubevirtv1 "kubevirt.io/api/core/v1"
-	instancetypev1beta1 "kubevirt.io/api/instancetype/v1beta1"
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 	"sigs.k8s.io/yaml"
 
@@ -155,7 +153,7 @@ func (s *shoot) judge(ctx context.Context, raw []byte) error {
 	}
 
 	if err := s.createVM(ctx, in); err != nil {
-		return fmt.Errorf("KubeVirt refuses it: %w", err)
+		return fmt.Errorf("KubeVirt, or CDI, refuses it: %w", err)
 	}
 
 	return s.judgeLater(ctx, in)
@@ -165,6 +163,7 @@ func (s *shoot) judge(ctx context.Context, raw []byte) error {
 type judged struct {
 	faults  field.ErrorList
 	machine *spi.CreateMachineInput
+	image   *cdiv1beta1.DataVolume // nil if the machine needs none
 	vm      *kubevirtv1.VirtualMachine
 }
 
@@ -186,6 +185,14 @@ func (s *shoot) input(name string, raw []byte) judged {
 
 	in.vm = vm
 
+	if !spec.UsesGoldenImage() {
+		return in
+	}
+
+	if in.image, err = render.GoldenImage(in.machine.Image(), s.ProviderNamespace); err != nil {
+		in.faults = append(in.faults, field.InternalError(field.NewPath("providerSpec"), err))
+	}
+
 	return in
 }
 
@@ -194,6 +201,12 @@ func dryRun() metav1.CreateOptions {
 }
 
 func (s *shoot) createVM(ctx context.Context, in judged) error {
+	if in.image != nil {
+		if _, err := s.cdi.CdiV1beta1().DataVolumes(s.ProviderNamespace).Create(ctx, in.image, dryRun()); err != nil {
+			return err
+		}
+	}
+
 	_, err := s.kubevirt.KubevirtV1().VirtualMachines(s.ProviderNamespace).Create(ctx, in.vm, dryRun())
 
 	return err
@@ -244,27 +257,6 @@ func (s *shoot) dataVolumeOf(template *kubevirtv1.DataVolumeTemplateSpec) *cdiv1
 	}
 
 	return volume
-}
-
-// makeInstancetype makes what some specs refer to. Others refer to what is missing, which KubeVirt accepts too.
-func (s *shoot) makeInstancetype(t *testing.T) {
-	t.Helper()
-
-	instancetypes := s.kubevirt.InstancetypeV1beta1()
-
-	_, err := instancetypes.VirtualMachineInstancetypes(s.ProviderNamespace).Create(t.Context(), &instancetypev1beta1.VirtualMachineInstancetype{
-		ObjectMeta: metav1.ObjectMeta{Name: "worker"},
-		Spec: instancetypev1beta1.VirtualMachineInstancetypeSpec{
-			CPU:    instancetypev1beta1.CPUInstancetype{Guest: 2},
-			Memory: instancetypev1beta1.MemoryInstancetype{Guest: resource.MustParse("4Gi")},
-		},
-	}, metav1.CreateOptions{})
-	require.NoError(t, err)
-
-	_, err = instancetypes.VirtualMachinePreferences(s.ProviderNamespace).Create(t.Context(), &instancetypev1beta1.VirtualMachinePreference{
-		ObjectMeta: metav1.ObjectMeta{Name: "worker"},
-	}, metav1.CreateOptions{})
-	require.NoError(t, err)
 }
 
 // TestAsynchronousFailuresAreRefused shows, for rules of the driver's own, that they are needed: KubeVirt accepts the VirtualMachine,
@@ -351,7 +343,8 @@ func TestAsynchronousFailuresAreRefused(t *testing.T) {
 			t.Parallel()
 
 			spec := tree{}
-			for _, part := range []string{baseSpec, `memory: {guest: 1Gi}`, tc.root, tc.yaml} {
+			// Of a golden image, CDI's refusal reaches the driver at once.
+			for _, part := range []string{baseSpec, `{memory: {guest: 1Gi}, disablePreAllocatedDataVolumes: true}`, tc.root, tc.yaml} {
 				merge(spec, read(t, rand.New(rand.NewPCG(1, 1)), part))
 			}
 

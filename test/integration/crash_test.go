@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/render"
 )
 
@@ -69,6 +70,10 @@ func (r *replay) requireWhole(t *testing.T, s *shoot, besides ...string) {
 	vm := s.vm(t, r.name())
 	for _, disk := range vm.Spec.DataVolumeTemplates {
 		want = append(want, "DataVolume "+disk.Name, "PersistentVolumeClaim "+disk.Name)
+	}
+
+	if image := vm.Labels[v1alpha1.LabelGoldenImage]; image != "" {
+		want = append(want, "DataVolume "+image, "PersistentVolumeClaim "+image)
 	}
 
 	for range vm.Spec.Template.Spec.AccessCredentials {

@@ -118,6 +118,10 @@ func storageFailures() []failure {
 			by: "image 404, on a class that binds late", want: "ImageNotFound", code: codes.FailedPrecondition,
 			root: `{"source":{"registry":{"url":"docker://registry.example.com/missing:1"}},"storage":{"storageClassName":"wait","resources":{"requests":{"storage":"1Gi"}}}}`,
 		},
+		{
+			by: "clone in another zone than its source", provoke: zonalImage, root: zonalRoot, zone: "zone-b",
+			want: "CloneZoneConflict", code: codes.FailedPrecondition,
+		},
 		importFails("image 401", "Unable to connect to http data source: expected status code 200, got 401. Status: 401 Unauthorized", "ImageUnauthorized", codes.FailedPrecondition),
 		importFails("image with an unknown CA", "Unable to connect to http data source: tls: failed to verify certificate: x509: certificate signed by unknown authority",
 			"ImageCertificateUntrusted", codes.FailedPrecondition),
@@ -335,15 +339,33 @@ func brokenImage(t *testing.T, s *shoot) {
 	s.makeImage(t, "https://images.example.com/404/worker.qcow2")
 }
 
+const zonalRoot = `{"source":{"pvc":{"name":"image"}},"storage":{"storageClassName":"zonal","resources":{"requests":{"storage":"1Gi"}}}}`
+
+// zonalImage makes an image in zone-a that no other zone can clone.
+func zonalImage(t *testing.T, s *shoot) {
+	t.Helper()
+
+	nodes, err := s.kube.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{LabelSelector: corev1.LabelTopologyZone + "=zone-a"})
+	require.NoError(t, err)
+	require.NotEmpty(t, nodes.Items)
+
+	s.makeImageOf(t, "https://images.example.com/worker.qcow2", "zonal", map[string]string{"volume.kubernetes.io/selected-node": nodes.Items[0].Name})
+}
+
 func (s *shoot) makeImage(t *testing.T, url string) {
+	t.Helper()
+	s.makeImageOf(t, url, "immediate", map[string]string{"cdi.kubevirt.io/storage.bind.immediate.requested": "true"})
+}
+
+func (s *shoot) makeImageOf(t *testing.T, url, storageClass string, annotations map[string]string) {
 	t.Helper()
 
 	image := &cdiv1beta1.DataVolume{
-		ObjectMeta: metav1.ObjectMeta{Name: "image", Annotations: map[string]string{"cdi.kubevirt.io/storage.bind.immediate.requested": "true"}},
+		ObjectMeta: metav1.ObjectMeta{Name: "image", Annotations: annotations},
 		Spec: cdiv1beta1.DataVolumeSpec{
 			Source: &cdiv1beta1.DataVolumeSource{HTTP: &cdiv1beta1.DataVolumeSourceHTTP{URL: url}},
 			Storage: &cdiv1beta1.StorageSpec{
-				StorageClassName: new("immediate"),
+				StorageClassName: new(storageClass),
 				Resources:        corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
 			},
 		},

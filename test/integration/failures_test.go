@@ -244,7 +244,7 @@ func TestRoleOfAnOlderRelease(t *testing.T) {
 
 	for i := range role.Rules {
 		switch role.Rules[i].Resources[0] {
-		case "datavolumes":
+		case "datavolumes": // twice, with the optional rule
 			role.Rules[i].Verbs = []string{"deletecollection"}
 		case "pods":
 			role.Rules[i].Verbs = []string{"get"}
@@ -256,6 +256,13 @@ func TestRoleOfAnOlderRelease(t *testing.T) {
 	require.NoError(t, err)
 
 	broken := s.newMachine("zone-a", `{"source":{"http":{"url":"https://images.example.com/404/a"}},"storage":{"storageClassName":"immediate","resources":{"requests":{"storage":"1Gi"}}}}`)
+	_, err = broken.create(t.Context(), d)
+	require.Equal(t, codes.PermissionDenied, codeOf(err), "golden images need rights of their own")
+	require.ErrorContains(t, err, "disablePreAllocatedDataVolumes")
+
+	const importing = `{"disablePreAllocatedDataVolumes":true}`
+
+	broken.class.ProviderSpec.Raw = layOver(t, broken.class.ProviderSpec.Raw, importing)
 	_, err = broken.create(t.Context(), d)
 	require.NoError(t, err)
 
@@ -269,6 +276,7 @@ func TestRoleOfAnOlderRelease(t *testing.T) {
 
 	f := &failure{want: "QuotaExceeded"}
 	m := s.newMachine("zone-a", importedRoot)
+	m.class.ProviderSpec.Raw = layOver(t, m.class.ProviderSpec.Raw, importing)
 	require.Equal(t, codes.ResourceExhausted, codeOf(s.awaitFailure(t, f, m, d)))
 	require.NoError(t, m.remove(t.Context(), d))
 }

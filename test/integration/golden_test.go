@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubevirtv1 "kubevirt.io/api/core/v1"
+	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 	"sigs.k8s.io/yaml"
 )
 
@@ -30,7 +31,8 @@ func TestGoldenFilesAreValid(t *testing.T) {
 			require.NoError(t, err)
 
 			documents := bytes.Split(raw, []byte("\n---\n"))
-			require.GreaterOrEqual(t, len(documents), 2, "a golden file is one or two Secrets and a VirtualMachine")
+			require.GreaterOrEqual(t, len(documents), 2, "a golden file is one or two Secrets, perhaps a golden image, and a VirtualMachine")
+			s.requireValidImage(t, documents[len(documents)-2])
 
 			vm := &kubevirtv1.VirtualMachine{}
 			require.NoError(t, yaml.UnmarshalStrict(documents[len(documents)-1], vm))
@@ -42,4 +44,21 @@ func TestGoldenFilesAreValid(t *testing.T) {
 			require.NoError(t, err)
 		})
 	}
+}
+
+// requireValidImage has the real cdi-apiserver judge a document, if it is a golden image.
+func (s *shoot) requireValidImage(t *testing.T, document []byte) {
+	t.Helper()
+
+	image := &cdiv1beta1.DataVolume{}
+	require.NoError(t, yaml.Unmarshal(document, image))
+
+	if image.Kind != "DataVolume" {
+		return
+	}
+
+	image.Namespace = s.ProviderNamespace
+
+	_, err := s.cdi.CdiV1beta1().DataVolumes(s.ProviderNamespace).Create(t.Context(), image, dryRun())
+	require.NoError(t, err)
 }

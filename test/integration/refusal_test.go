@@ -76,6 +76,7 @@ func TestTwoShootsInOneNamespaceDoNotNoticeEachOther(t *testing.T) {
 
 	require.NoError(t, theirs.remove(t.Context(), d))
 	require.NoError(t, mine.remove(t.Context(), d))
+	s.sweepImages(t, s.Namespace+"-b")
 	s.requireNothingLeft(t)
 }
 

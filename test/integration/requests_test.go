@@ -3,6 +3,7 @@ package integration
 import (
 	"net/http"
 	"net/url"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -26,6 +27,19 @@ func (c *counter) wrap(next http.RoundTripper) http.RoundTripper {
 		c.mu.Lock()
 		c.requests = append(c.requests, verb(r.Method, r.URL))
 		c.mu.Unlock()
+
+		return next.RoundTrip(r)
+	})
+}
+
+// wrapDataVolumes counts only what is asked of DataVolumes.
+func (c *counter) wrapDataVolumes(next http.RoundTripper) http.RoundTripper {
+	counted := c.wrap(next)
+
+	return transport(func(r *http.Request) (*http.Response, error) {
+		if strings.Contains(r.URL.Path, "/datavolumes") {
+			return counted.RoundTrip(r)
+		}
 
 		return next.RoundTrip(r)
 	})
@@ -66,7 +80,6 @@ func TestRequestsPerMethod(t *testing.T) {
 
 	c := &counter{}
 	s, d := newShoot(t), newDriver(settings{grace: time.Minute, wrap: c.wrap, wait: settled})
-	m := s.newMachine("zone-a", importedRoot)
 	total := 0
 
 	within := func(method string, reads, writes, watches int) {
@@ -80,7 +93,21 @@ func TestRequestsPerMethod(t *testing.T) {
 		require.LessOrEqual(t, o, watches, method+": watches")
 	}
 
-	_, err := m.status(t.Context(), d)
+	first := s.newMachine("zone-a", importedRoot)
+	_, err := first.create(t.Context(), d)
+	require.NoError(t, err)
+	within("CreateMachine, with a new image", 0, 3, 0)
+
+	_, err = first.initialize(t.Context(), d)
+	require.NoError(t, err)
+	within("InitializeMachine, with a new image", 3, 0, 2)
+
+	require.NoError(t, first.remove(t.Context(), d))
+	c.take()
+
+	total = 0
+	m := s.newMachine("zone-a", importedRoot)
+	_, err = m.status(t.Context(), d)
 	require.Equal(t, codes.NotFound, codeOf(err))
 	within("GetMachineStatus, not found", 2, 0, 0)
 

@@ -31,8 +31,10 @@ import (
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1/validation"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/goldenimage"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
 	plugin "github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/providercluster"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/environment"
 )
@@ -86,18 +88,40 @@ type settings struct {
 	deleteWait time.Duration
 	// retry is how long a call retries; zero: as long as in the sidecar.
 	retry time.Duration
+	// events takes what the driver tells of machines; nil: nobody does.
+	events plugin.EventRecorder
 	// bootstrap is the mode without a target cluster.
 	bootstrap bool
 }
 
 // newDriver returns the driver, wired as the sidecar wires it.
 func newDriver(o settings) driver.Driver {
+	_, d := newProcess(o)
+
+	return d
+}
+
+// newProcess returns a driver, and what it does with golden images when it is told of MachineClasses.
+func newProcess(o settings) (spi.GoldenImages, driver.Driver) {
+	provider := newProvider(o)
+
+	return provider, recorder.driver(plugin.New(provider, plugin.Options{
+		CreationTimeout: 20 * time.Minute,
+		CSIDriverName:   "csi.kubevirt.io",
+		Allowed:         validation.Options{Template: validation.TemplateSafe},
+		Events:          o.events,
+	}))
+}
+
+// newProvider returns what the driver is wired with.
+func newProvider(o settings) *providercluster.Provider {
 	if o.clock == nil {
 		o.clock = clock.RealClock{}
 	}
 
-	return recorder.driver(plugin.New(providercluster.New(providercluster.Options{
+	return providercluster.New(providercluster.Options{
 		Clients:            kubeconfig.NewCache(kubeconfig.Options{QPS: 100, Burst: 200, WrapTransport: clienttransport.Wrappers(o.wrap, recorder.requests.wrap)}),
+		Images:             goldenimage.NewKeeper(o.clock),
 		Clock:              o.clock,
 		RetryFor:           cmp.Or(o.retry, 15*time.Second),
 		InitializeWait:     cmp.Or(o.wait, 15*time.Second),
@@ -107,11 +131,7 @@ func newDriver(o settings) driver.Driver {
 		MaxDeleteWait:      cmp.Or(o.deleteWait, validation.MaxTerminationGracePeriod+providercluster.DeleteSlack),
 		MaxWaiting:         25,
 		NeedAddress:        o.bootstrap,
-	}), plugin.Options{
-		CreationTimeout: 20 * time.Minute,
-		CSIDriverName:   "csi.kubevirt.io",
-		Allowed:         validation.Options{Template: validation.TemplateSafe},
-	}))
+	})
 }
 
 // machine is one Machine, its class and its Secret, as machine-controller-manager hands them to a driver.
@@ -291,9 +311,12 @@ func (s *shoot) leftStorage(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// requireNothingLeft waits until the provider namespace holds nothing but what is named.
+// requireNothingLeft waits until the provider namespace holds nothing but what is named. Golden images outlive machines: they are
+// swept first, as when the shoot's last MachineClass is gone.
 func (s *shoot) requireNothingLeft(t *testing.T, but ...string) {
 	t.Helper()
+
+	s.sweepImages(t, s.Namespace)
 
 	var left []string
 
@@ -343,5 +366,16 @@ func (s *shoot) importImage(t *testing.T, name string) {
 		got, err := volumes.Get(ctx, name, metav1.GetOptions{})
 
 		return err == nil && got.Status.Phase == cdiv1beta1.Succeeded, err
+	})
+}
+
+// sweepImages deletes the golden images of a shoot whose MachineClasses are all gone.
+func (s *shoot) sweepImages(t *testing.T, cluster string) {
+	t.Helper()
+
+	eventually(t, "no golden image is in use", func(ctx context.Context) (bool, error) {
+		swept, err := newProvider(settings{}).SweepImages(ctx, &spi.SweepImagesInput{Kubeconfig: s.ProviderKubeconfig, Cluster: cluster})
+
+		return err == nil && len(swept.InUse) == 0, err
 	})
 }

@@ -1,5 +1,14 @@
 package integration
 
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	instancetypev1beta1 "kubevirt.io/api/instancetype/v1beta1"
+)
+
 var deviceFeatures = []feature{
 	{name: "root-disk", yaml: `devices: {disks: [{name: root-disk, bootOrder: <1|2>, cache: <none|writethrough|writeback>, disk: {bus: <virtio|scsi|sata>}}]}`},
 	{name: "root-disk/io-thread", yaml: `devices: {disks: [{name: root-disk, dedicatedIOThread: true, io: threads, disk: {bus: virtio, pciAddress: "0000:81:01.0"}}]}`},
@@ -86,17 +95,42 @@ var templateFeatures = []feature{
 	{name: "volume-strategy", yaml: `virtualMachineTemplate: {spec: {updateVolumesStrategy: <Replacement|Migration>}}`},
 }
 
-// newerFeatures are known to the driver, and not to the KubeVirt of the lab, 1.7. The last part of each name is the field.
+// newerFeatures are known to the driver, and not to the KubeVirt of the lab, 1.7, or its CDI, 1.65. The last part of each name is the
+// field.
 var newerFeatures = []feature{
 	{name: "newer/rebootPolicy", yaml: instance(`domain: {rebootPolicy: Terminate}`)},
 	{name: "newer/reservedOverhead", yaml: `memory: {guest: 2Gi, reservedOverhead: {memLock: Required}}`, without: []string{"memory"}},
 	{name: "newer/utilityVolumes", yaml: instance(`utilityVolumes: [{name: dump, claimName: dump}]`)},
 	{
-		name: "newer/checksum", without: []string{"root"},
-		yaml: `rootVolume: {source: {http: {url: "https://h/i", checksum: "md5:0123456789abcdef0123456789abcdef"}}, ` + claims + `}`,
+		name: "newer/http/insecureSkipVerify", without: []string{"root", "golden"},
+		yaml: `rootVolume: {source: {http: {url: "https://h/i", insecureSkipVerify: true}}, ` + claims + `}`,
 	},
 	{name: "newer/direct", yaml: instance(`domain: {features: {hyperv: {vpindex: {}, tlbflush: {direct: {}}}}}`), without: []string{"hyperv"}},
 	{name: "newer/serviceAccountName", yaml: `rootVolume: {source: {pvc: {name: image}}, storage: {}, serviceAccountName: importer}`, without: []string{"root", "golden"}},
-	{name: "newer/insecureSkipVerify", yaml: `rootVolume: {source: {imageio: {url: "https://ovirt.example.com/api", diskId: "1", secretRef: keys, insecureSkipVerify: true}}, ` + claims + `}`, without: []string{"root"}},
+	{
+		name: "newer/imageio/insecureSkipVerify", without: []string{"root", "golden"}, // CDI knows it.
+		yaml: `{disablePreAllocatedDataVolumes: true, rootVolume: {source: {imageio: {url: "https://ovirt.example.com/api", diskId: "1", secretRef: keys, insecureSkipVerify: true}}, ` + claims + `}}`,
+	},
 	{name: "newer/certConfigMap", yaml: `rootVolume: {source: {vddk: {url: "https://vcenter.example.com", uuid: u, backingFile: f, thumbprint: t, secretRef: keys, certConfigMap: ca}}, ` + claims + `}`, without: []string{"root"}},
+}
+
+// makeInstancetype makes what some specs refer to. Others refer to what is missing, which KubeVirt accepts too.
+func (s *shoot) makeInstancetype(t *testing.T) {
+	t.Helper()
+
+	instancetypes := s.kubevirt.InstancetypeV1beta1()
+
+	_, err := instancetypes.VirtualMachineInstancetypes(s.ProviderNamespace).Create(t.Context(), &instancetypev1beta1.VirtualMachineInstancetype{
+		ObjectMeta: metav1.ObjectMeta{Name: "worker"},
+		Spec: instancetypev1beta1.VirtualMachineInstancetypeSpec{
+			CPU:    instancetypev1beta1.CPUInstancetype{Guest: 2},
+			Memory: instancetypev1beta1.MemoryInstancetype{Guest: resource.MustParse("4Gi")},
+		},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+
+	_, err = instancetypes.VirtualMachinePreferences(s.ProviderNamespace).Create(t.Context(), &instancetypev1beta1.VirtualMachinePreference{
+		ObjectMeta: metav1.ObjectMeta{Name: "worker"},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
 }

@@ -157,6 +157,11 @@ func rootVolumes() []feature {
 				virtualMachineTemplate: {spec: {template: {spec: {evictionStrategy: LiveMigrate}}}}}`,
 		},
 	}
+	list = append(list, feature{
+		name: "root/import-checksum", without: []string{"golden/none"}, // KubeVirt does not know the field, CDI does.
+		yaml: `rootVolume: {source: {http: {url: "https://h/i", checksum: "md5:0123456789abcdef0123456789abcdef"}}, ` + claims + `}`,
+	})
+
 	for name, source := range imports {
 		list = append(list, feature{name: "root/import-" + name, yaml: `rootVolume: {source: {` + source + `}, ` + claims + `, ` + dataVolumeOptions + `}`})
 	}

@@ -64,11 +64,11 @@ func TestRefusalsNameFieldsOfTheProviderSpec(t *testing.T) {
 			spec:   `{"virtualMachineTemplate":{"spec":{"template":{"spec":{"domain":{"rebootPolicy":"Terminate"}}}}}}`,
 			want:   "providerSpec.virtualMachineTemplate.spec.template.spec.domain.rebootPolicy",
 		},
-		"ChecksumOfGoldenImage": {
-			reason: "its path leads into the root volume",
-			spec: `{"rootVolume":{"source":{"http":{"url":"https://images.example.com/a","checksum":"md5:00000000000000000000000000000000"}},
+		"NewerThanThisCDI": {
+			reason: "a golden image is the root volume's",
+			spec: `{"rootVolume":{"source":{"http":{"url":"https://images.example.com/a","insecureSkipVerify":true}},
 				"storage":{"resources":{"requests":{"storage":"1Gi"}}}}}`,
-			want: "providerSpec.rootVolume.source.http.checksum",
+			want: "providerSpec.rootVolume.source.http.insecureSkipVerify",
 		},
 	}
 

@@ -4,12 +4,9 @@ import (
 	"fmt"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 )
@@ -30,7 +27,7 @@ func rootVolume(spec *v1alpha1.ProviderSpec, path *field.Path) field.ErrorList {
 	errs := dataVolume(&spec.RootVolume.DataVolume, volume)
 	errs = append(errs, bootable(&spec.RootVolume.DataVolume, volume)...)
 
-	if usesGoldenImage(spec) {
+	if spec.UsesGoldenImage() {
 		errs = append(errs, checksum(&spec.RootVolume.DataVolume, volume)...)
 	} else {
 		errs = append(errs, goldenImageOnly(&spec.RootVolume.DataVolume, volume)...)
@@ -58,30 +55,19 @@ func containerDisk(volume v1alpha1.RootVolume, path *field.Path) field.ErrorList
 	return errs
 }
 
-// usesGoldenImage says whether the root volume is cloned from an image that is imported once.
-func usesGoldenImage(spec *v1alpha1.ProviderSpec) bool {
-	return !spec.DisablePreAllocatedDataVolumes && spec.RootVolume.ContainerDisk == nil && imports(spec.RootVolume.Source)
-}
-
-// imports says whether a source is outside the provider cluster.
-func imports(source *cdiv1beta1.DataVolumeSource) bool {
-	return source != nil && (source.HTTP != nil || source.Registry != nil || source.S3 != nil || source.GCS != nil ||
-		source.Imageio != nil || source.VDDK != nil)
-}
-
 func goldenImage(spec *v1alpha1.ProviderSpec, path *field.Path) field.ErrorList {
 	switch {
 	case spec.GoldenImage == nil:
 		return nil
 	case spec.DisablePreAllocatedDataVolumes:
 		return field.ErrorList{field.Forbidden(path, "there is none with disablePreAllocatedDataVolumes; remove one of them")}
-	case !usesGoldenImage(spec):
+	case !spec.UsesGoldenImage():
 		return field.ErrorList{field.Forbidden(path, "the root volume is not imported, so it needs none; remove it")}
 	case spec.GoldenImage.Size == nil:
 		return nil
 	}
 
-	size, given := *spec.GoldenImage.Size, rootSize(&spec.RootVolume)
+	size, given := *spec.GoldenImage.Size, spec.RootVolume.Size()
 
 	switch {
 	case size.Sign() <= 0:
@@ -89,23 +75,6 @@ func goldenImage(spec *v1alpha1.ProviderSpec, path *field.Path) field.ErrorList 
 	case given != nil && size.Cmp(*given) > 0:
 		return field.ErrorList{field.Invalid(path.Child("size"), size.String(),
 			"must not exceed the root volume's size, "+given.String()+": a clone cannot shrink")}
-	}
-
-	return nil
-}
-
-func rootSize(volume *v1alpha1.RootVolume) *resource.Quantity {
-	var requests corev1.ResourceList
-
-	switch {
-	case volume.Storage != nil:
-		requests = volume.Storage.Resources.Requests
-	case volume.PVC != nil:
-		requests = volume.PVC.Resources.Requests
-	}
-
-	if size, given := requests[corev1.ResourceStorage]; given {
-		return &size
 	}
 
 	return nil

@@ -2,7 +2,9 @@ package validation
 
 import (
 	"encoding/json"
+	"regexp"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -20,11 +22,12 @@ type Warning struct {
 	Detail string
 }
 
-// Warnings returns what is worth a second look in a spec: what keeps a machine from being live-migrated, data disks with a file
-// system, networks that the guest does not configure, deprecated fields. Nothing of it keeps a machine from being created.
+// Warnings returns what is worth a second look in a spec: what keeps a machine from being live-migrated, images that may change
+// behind their address, data disks with a file system, networks that the guest does not configure, deprecated fields. Nothing of it keeps a machine from being created.
 // mcm-kubevirt shows them to its users. The spec may have faults.
 func Warnings(spec *v1alpha1.ProviderSpec) []Warning {
 	warnings := migrationWarnings(spec)
+	warnings = append(warnings, movingImageWarnings(spec, root().Child("rootVolume", "source"))...)
 	warnings = append(warnings, dataDiskWarnings(spec.AdditionalVolumes, root().Child("additionalVolumes"))...)
 	warnings = append(warnings, networkDataWarnings(spec, root().Child("cloudInit", "networkData"))...)
 
@@ -78,6 +81,40 @@ func migrationWarnings(spec *v1alpha1.ProviderSpec) []Warning {
 	}
 
 	return warnings
+}
+
+// movingImageWarnings are about golden images: what an address stands for is imported once, and never looked at again.
+func movingImageWarnings(spec *v1alpha1.ProviderSpec, path *field.Path) []Warning {
+	if !spec.UsesGoldenImage() {
+		return nil
+	}
+
+	const effect = "the image is imported once per address, so that what is published there later is not noticed; "
+
+	if r := spec.RootVolume.Source.Registry; r != nil && r.URL != nil && !namesVersion(*r.URL) {
+		return []Warning{warning(path.Child("registry", "url"), "names no version: "+effect+"give a tag with a version, or a digest")}
+	}
+
+	if h := spec.RootVolume.Source.HTTP; h != nil && h.Checksum == "" && movingURL.MatchString(h.URL) {
+		return []Warning{warning(path.Child("http", "url"), "seems to lead to the latest of several images: "+effect+
+			"give the address of one version, or a checksum")}
+	}
+
+	return nil
+}
+
+// movingURL matches addresses under which distributions publish their newest image.
+var movingURL = regexp.MustCompile(`(?i)[/._-](latest|current|daily|nightly)([/._-]|$)`)
+
+// namesVersion says whether the address of a container image has a digest, or a tag that may be a version: one with a digit.
+func namesVersion(address string) bool {
+	if strings.Contains(address, "@sha256:") {
+		return true
+	}
+
+	_, tag, tagged := strings.Cut(address[strings.LastIndex(address, "/")+1:], ":")
+
+	return tagged && strings.ContainsAny(tag, "0123456789")
 }
 
 // dataDiskWarnings recommends block volumes. Gardener finds the kubelet's disk by its exact size in bytes.

@@ -147,3 +147,42 @@ func TestUserDataWarnings(t *testing.T) {
 		})
 	}
 }
+
+func TestMovingImagesAreWarnedOf(t *testing.T) {
+	t.Parallel()
+
+	registry := func(url string) *cdiv1beta1.DataVolumeSource {
+		return &cdiv1beta1.DataVolumeSource{Registry: &cdiv1beta1.DataVolumeSourceRegistry{URL: &url}}
+	}
+	server := func(url, checksum string) *cdiv1beta1.DataVolumeSource {
+		return &cdiv1beta1.DataVolumeSource{HTTP: &cdiv1beta1.DataVolumeSourceHTTP{URL: url, Checksum: checksum}}
+	}
+
+	for reason, tc := range map[string]struct {
+		source *cdiv1beta1.DataVolumeSource
+		want   string
+	}{
+		"a version":                            {registry("docker://h:5000/worker:1.0"), ""},
+		"a digest":                             {registry("docker://h/worker@sha256:00"), ""},
+		"no tag, and a port that is none":      {registry("docker://h:5000/worker"), "providerSpec.rootVolume.source.registry.url"},
+		"latest":                               {registry("docker://h/worker:latest"), "providerSpec.rootVolume.source.registry.url"},
+		"a channel":                            {registry("docker://h/worker:stable"), "providerSpec.rootVolume.source.registry.url"},
+		"a file":                               {server("https://h/worker-1.0.qcow2", ""), ""},
+		"the newest of a release":              {server("https://h/noble/current/noble.img", ""), "providerSpec.rootVolume.source.http.url"},
+		"the newest file":                      {server("https://h/worker-latest.qcow2", ""), "providerSpec.rootVolume.source.http.url"},
+		"a checksum: another image would fail": {server("https://h/noble/current/noble.img", "md5:0"), ""},
+	} {
+		spec := migratableSpec()
+		spec.RootVolume.Source, spec.RootVolume.SourceRef = tc.source, nil
+
+		got := fieldsOf(validation.Warnings(spec))
+		if tc.want == "" {
+			require.Empty(t, got, reason)
+		} else {
+			require.Equal(t, []string{tc.want}, got, reason)
+		}
+
+		spec.DisablePreAllocatedDataVolumes = true
+		require.Empty(t, validation.Warnings(spec), "each machine looks anew")
+	}
+}

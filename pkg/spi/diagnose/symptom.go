@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -24,6 +25,8 @@ type symptom struct {
 	// texts, in lower case, are what the sign's message says; one of them is enough, and any message will do if there are none. They
 	// are whole phrases: a single word may be the name of something.
 	texts []string
+	// pattern, if there is one, matches what the sign's message says.
+	pattern *regexp.Regexp
 	// lacking, if there is one, is the resource that all nodes lack, in the scheduler's words.
 	lacking func(resource string) bool
 	// unless are texts with which a sign means something else.
@@ -67,6 +70,7 @@ func (s *symptom) matches(seen *sign) bool {
 	return (len(s.from) == 0 || slices.Contains(s.from, seen.from)) &&
 		(len(s.reasons) == 0 || slices.Contains(s.reasons, seen.reason)) &&
 		(len(s.texts) == 0 || seen.says(s.texts)) &&
+		(s.pattern == nil || s.pattern.MatchString(seen.words)) &&
 		(s.lacking == nil || placementOf(seen.message).lacks(s.lacking)) &&
 		!seen.says(s.unless)
 }

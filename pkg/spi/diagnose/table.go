@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"regexp"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -34,6 +35,9 @@ var (
 		"unbound immediate persistentvolumeclaims", "didn't find available persistent volumes to bind", "had no pv name",
 		"volumebindingmode not set",
 	}
+	// otherZone is said of a clone that is to be made in another zone than its source, which each driver says in its own words, such as
+	// "CreateVolume disk zone a does not match source volume zone b" (gcp-compute-persistent-disk-csi-driver).
+	otherZone = regexp.MustCompile(`(?i)\b(source|clon\w*)\b.*\b(zones?|topolog\w*)\b|\b(zones?|topolog\w*)\b.*\b(source|clon\w*)\b`)
 	// lost is said of claims whose volume is gone, or goes.
 	lost = []string{`" bound to non-existent persistentvolume "`, "bound to non-existent pv(s)", `" is being deleted`, `persistentvolume "`}
 	// inUse is said of claims that only one pod may use.
@@ -170,6 +174,12 @@ var storage = []symptom{
 		unless: lost, remedy: "create the PersistentVolumeClaim on the provider cluster, or name another one",
 	},
 	{
+		// CSI drivers of zonal storage, through external-provisioner. It is tried again for ever.
+		reason: "CloneZoneConflict", kind: spi.ErrPrecondition, stands: retry, from: []origin{volumeEvent},
+		reasons: []string{"ProvisioningFailed"}, pattern: otherZone,
+		remedy: "clone from a source that every zone can read: see docs/golden-images.md for zonal storage",
+	},
+	{
 		// CDI (pkg/controller/datavolume/clone-controller-base.go, pkg/controller/clone/planner.go).
 		reason: "CloneSourceNotFound", kind: spi.ErrPrecondition, stands: retry, from: volumes, reasons: []string{"CloneWithoutSource"},
 		remedy: "create the source on the provider cluster, or name another one",
@@ -232,7 +242,7 @@ var imports = []symptom{
 	{
 		reason: "ImageCorrupt", kind: spi.ErrPrecondition, stands: retry, from: []origin{volume}, reasons: failing,
 		texts:  []string{"checksum mismatch", "checksum validation failed"},
-		remedy: "correct the image or its checksum, and delete the DataVolume, so that it is imported anew",
+		remedy: "correct the image or its checksum; a golden image is then imported anew by itself, any other DataVolume when it is deleted",
 	},
 	{
 		reason: "DataVolumeFailed", kind: spi.ErrPrecondition, stands: retry, from: []origin{scheduler}, reasons: scheduled, texts: lost,
@@ -240,7 +250,7 @@ var imports = []symptom{
 	},
 	{
 		reason: "DataVolumeFailed", kind: spi.ErrPrecondition, stands: retry, from: []origin{volume}, reasons: []string{"Failed", "ClaimLost"},
-		remedy: "delete the machine, so that its volumes are made anew",
+		remedy: "delete the machine, so that its volumes are made anew; a golden image is made anew by itself",
 	},
 	{
 		reason: "ImportFailed", kind: spi.ErrPrecondition, stands: retry, from: []origin{volume}, reasons: append([]string{"ErrStartingPod"}, failing...),

@@ -18,8 +18,8 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/render"
 )
 
-// CreateMachine implements spi.PluginSPI. The Secrets come first: a VirtualMachine without them would start, and hang. Names are
-// fixed, so that a call that was cut off is simply repeated.
+// CreateMachine implements spi.PluginSPI. What the machine is cloned from comes first, and is not waited for; then the Secrets, since a
+// VirtualMachine without them would start, and hang. Names are fixed, so that a call that was cut off is simply repeated.
 func (p *Provider) CreateMachine(ctx context.Context, in *spi.CreateMachineInput) (*spi.Machine, error) {
 	s, err := p.connect(in.Kubeconfig)
 	if err != nil {
@@ -31,6 +31,12 @@ func (p *Provider) CreateMachine(ctx context.Context, in *spi.CreateMachineInput
 		return nil, fmt.Errorf("%w: %w", spi.ErrInvalid, err)
 	}
 
+	release, err := p.holdImage(ctx, s, in)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+
 	for _, secret := range render.Secrets(in, s.clients.Namespace) {
 		if err := s.ensureSecret(ctx, secret, in.Identity()); err != nil {
 			return nil, err
@@ -39,6 +45,10 @@ func (p *Provider) CreateMachine(ctx context.Context, in *spi.CreateMachineInput
 
 	if err := s.ensureVirtualMachine(ctx, vm, in.Identity()); err != nil {
 		return nil, inUsersTerms(err, in, vm)
+	}
+
+	if in.Spec.UsesGoldenImage() {
+		p.options.Images.Cloned()
 	}
 
 	in.Report.Tell(spi.Progress{Reason: "VirtualMachineCreated", Message: "VirtualMachine " + s.path(vm.Name) + " is there"})

@@ -39,13 +39,22 @@ func (p *Provider) investigate(ctx context.Context, s *session, in *spi.ObserveM
 	}
 
 	uid, step := seen.VirtualMachine.UID, stepOf(seen.Instance)
-	if p.files.due(uid, slow) {
+	if seen.fresh = p.files.due(uid, slow); seen.fresh {
 		p.files.keep(uid, step, s.evidence(ctx, in, seen.Instance))
 	}
 
-	found, read := p.files.evidence(uid, step)
-	seen.read = read
+	found, read := p.files.found(uid, step)
+	seen.read, seen.missing = read, found.missing
 	seen.DataVolumes, seen.Images, seen.Pods, seen.Events = found.DataVolumes, found.Images, found.Pods, found.Events
+}
+
+// finding is what was read apart from the VirtualMachine and its instance.
+type finding struct {
+	diagnose.Evidence
+
+	// missing is the name of the claim in the machine's namespace that a volume is to be cloned from, if no DataVolume of that name
+	// is there.
+	missing string
 }
 
 // begun returns when the present step of the machine began.
@@ -84,13 +93,11 @@ func unscheduled(instance *kubevirtv1.VirtualMachineInstance) bool {
 }
 
 // evidence makes four requests at most.
-func (s *session) evidence(
-	ctx context.Context, in *spi.ObserveMachineInput, instance *kubevirtv1.VirtualMachineInstance,
-) diagnose.Evidence {
+func (s *session) evidence(ctx context.Context, in *spi.ObserveMachineInput, instance *kubevirtv1.VirtualMachineInstance) finding {
 	ctx, cancel := context.WithTimeout(ctx, evidenceTimeout)
 	defer cancel()
 
-	var found diagnose.Evidence
+	var found finding
 
 	pod := stepOf(instance)
 	if pod != "" || nodeOf(instance) != "" {
@@ -98,7 +105,7 @@ func (s *session) evidence(
 	}
 
 	if pod != "" {
-		found.Events = s.eventsOf(ctx, "involvedObject.uid", string(pod))
+		found.Events = s.eventsOf(ctx, fields.Set{"involvedObject.uid": string(pod), "type": corev1.EventTypeWarning})
 
 		return found
 	}
@@ -110,11 +117,40 @@ func (s *session) evidence(
 		return found
 	}
 
-	found.Images = s.imageOf(ctx, dv)
-	// A DataVolume and its claim share their name.
-	found.Events = s.eventsOf(ctx, "involvedObject.name", dv.Name)
+	found.Images, found.missing = s.imageOf(ctx, dv)
+
+	// As long as an image is not complete, it is what is worth a look.
+	if image := unfinished(found.Images); image != nil && image.Namespace == dv.Namespace {
+		dv = image
+	}
+
+	found.Events = s.eventsOfVolume(ctx, dv)
 
 	return found
+}
+
+// eventsOfVolume returns those of a DataVolume and its claim, which share their name, and those of the claim that CDI really has
+// provisioned and filled. CDI hands on only some of the latter.
+func (s *session) eventsOfVolume(ctx context.Context, dv *cdiv1beta1.DataVolume) []corev1.Event {
+	events := s.eventsOf(ctx, fields.Set{"involvedObject.name": dv.Name})
+
+	for i := range events {
+		if claim := &events[i].InvolvedObject; claim.Kind == "PersistentVolumeClaim" && claim.UID != "" {
+			return append(events, s.eventsOf(ctx, fields.Set{"involvedObject.name": helperClaim(dv, claim.UID), "type": corev1.EventTypeWarning})...)
+		}
+	}
+
+	return events
+}
+
+// helperClaim returns the name of the claim that CDI makes in place of a DataVolume's own, to hand its volume over in the end
+// (pkg/controller/clone/planner.go, pkg/controller/populators/util.go).
+func helperClaim(dv *cdiv1beta1.DataVolume, claim types.UID) string {
+	if diagnose.SourceOf(dv) != "" {
+		return "tmp-pvc-" + string(claim)
+	}
+
+	return "prime-" + string(claim)
 }
 
 func unfinished(volumes []cdiv1beta1.DataVolume) *cdiv1beta1.DataVolume {
@@ -173,24 +209,28 @@ func (s *session) dataVolumesOf(ctx context.Context, in *spi.ObserveMachineInput
 }
 
 // imageOf returns the DataVolume that fills what a DataVolume is cloned from. A claim may have come about in another way: then
-// there is none.
-func (s *session) imageOf(ctx context.Context, dv *cdiv1beta1.DataVolume) []cdiv1beta1.DataVolume {
+// there is none, and its name is returned if it is in the machine's namespace.
+func (s *session) imageOf(ctx context.Context, dv *cdiv1beta1.DataVolume) (images []cdiv1beta1.DataVolume, missing string) {
 	namespace, name, cloned := strings.Cut(diagnose.SourceOf(dv), "/")
 	if !cloned {
-		return nil
+		return nil, ""
 	}
 
 	image, err := s.dataVolumesIn(namespace).Get(ctx, name, metav1.GetOptions{})
-	if err != nil {
-		return nil
-	}
 
-	return []cdiv1beta1.DataVolume{*image}
+	switch {
+	case absent(err) && namespace == s.clients.Namespace:
+		return nil, name
+	case err != nil:
+		return nil, ""
+	default:
+		return []cdiv1beta1.DataVolume{*image}, ""
+	}
 }
 
-func (s *session) eventsOf(ctx context.Context, field, value string) []corev1.Event {
+func (s *session) eventsOf(ctx context.Context, selector fields.Set) []corev1.Event {
 	list, err := s.events().List(ctx, metav1.ListOptions{
-		FieldSelector: fields.Set{field: value, "type": corev1.EventTypeWarning}.String(),
+		FieldSelector: selector.String(),
 	})
 	if err != nil {
 		return nil
@@ -209,10 +249,10 @@ type files struct {
 }
 
 type file struct {
-	// evidence is what was found at a step, when it was asked for last.
-	evidence diagnose.Evidence
-	step     step
-	asked    time.Time
+	// found is what was read at a step, when it was asked for last.
+	found finding
+	step  step
+	asked time.Time
 	// reported is the reason of the failure that was reported last.
 	reported string
 	touched  time.Time
@@ -255,25 +295,25 @@ func (f *files) due(machine types.UID, every time.Duration) bool {
 	return true
 }
 
-func (f *files) keep(machine types.UID, at step, evidence diagnose.Evidence) {
+func (f *files) keep(machine types.UID, at step, found finding) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 
 	file := f.of(machine)
-	file.evidence, file.step = evidence, at
+	file.found, file.step = found, at
 }
 
-// evidence returns what was found at this step, and when.
-func (f *files) evidence(machine types.UID, at step) (diagnose.Evidence, time.Time) {
+// found returns what was read at this step, and when.
+func (f *files) found(machine types.UID, at step) (finding, time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 
 	file := f.of(machine)
 	if file.step != at {
-		return diagnose.Evidence{}, time.Time{}
+		return finding{}, time.Time{}
 	}
 
-	return file.evidence, file.asked
+	return file.found, file.asked
 }
 
 func (f *files) report(machine types.UID, reason string) {

@@ -107,13 +107,13 @@ func TestFiles(t *testing.T) {
 	require.False(t, f.due("m", time.Minute), "not that often")
 	require.True(t, f.due("other", time.Minute), "each machine for itself")
 
-	found := diagnose.Evidence{DataVolumes: []cdiv1beta1.DataVolume{{}}}
+	found := finding{Evidence: diagnose.Evidence{DataVolumes: []cdiv1beta1.DataVolume{{}}}}
 	f.keep("m", "", found)
-	found, read := f.evidence("m", "")
+	found, read := f.found("m", "")
 	require.Len(t, found.DataVolumes, 1)
 	require.False(t, read.IsZero())
 
-	found, read = f.evidence("m", "pod")
+	found, read = f.found("m", "pod")
 	require.Empty(t, found.DataVolumes, "the machine stands elsewhere now")
 	require.True(t, read.IsZero())
 

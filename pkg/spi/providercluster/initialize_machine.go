@@ -3,6 +3,7 @@ package providercluster
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -10,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	kubevirtv1 "kubevirt.io/api/core/v1"
+	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/diagnose"
@@ -37,9 +39,17 @@ func (p *Provider) InitializeMachine(ctx context.Context, in *spi.ObserveMachine
 	seen := &sighting{Evidence: diagnose.Evidence{VirtualMachine: vm, Instance: instance}}
 	p.investigate(ctx, s, in, seen)
 
+	if err := p.repairImage(ctx, s, in, seen); err != nil {
+		return machineAt(seen), err
+	}
+
 	verdict, err := p.lookAfter(ctx, s, seen)
 	if err == nil {
 		err = p.report(in, seen, verdict)
+	}
+
+	if verdict.initialized {
+		p.arrived(ctx, s, seen.VirtualMachine)
 	}
 
 	return machineAt(seen), err
@@ -51,12 +61,21 @@ type sighting struct {
 
 	// read is when the evidence beside the VirtualMachine and its instance was read; zero if it was not.
 	read time.Time
+	// fresh says that it was read by this call.
+	fresh bool
+	// missing names what a volume is to be cloned from and was not there, see finding.
+	missing string
+}
+
+// forget drops what was read apart.
+func (s *sighting) forget() {
+	s.DataVolumes, s.Images, s.Pods, s.Events, s.read, s.missing = nil, nil, nil, nil, time.Time{}, ""
 }
 
 // moveTo takes note of the instance's newest state. What was found of an earlier step is of no use any more.
 func (s *sighting) moveTo(instance *kubevirtv1.VirtualMachineInstance) {
 	if s.Instance == nil || stepOf(s.Instance) != stepOf(instance) {
-		s.DataVolumes, s.Images, s.Pods, s.Events, s.read = nil, nil, nil, nil, time.Time{}
+		s.forget()
 	}
 
 	s.Instance = instance
@@ -164,6 +183,10 @@ func (p *Provider) report(in *spi.ObserveMachineInput, seen *sighting, v verdict
 func stage(seen *sighting) spi.Progress {
 	switch seen.VirtualMachine.Status.PrintableStatus {
 	case kubevirtv1.VirtualMachineStatusProvisioning, kubevirtv1.VirtualMachineStatusWaitingForVolumeBinding, kubevirtv1.VirtualMachineStatusDataVolumeError:
+		if image := unfinished(seen.Images); image != nil {
+			return importing(image)
+		}
+
 		message := "the machine's disks are being made"
 		if dv := unfinished(seen.DataVolumes); dv != nil {
 			message += fmt.Sprintf("; DataVolume %s is %s, progress %s", dv.Name, dv.Status.Phase, dv.Status.Progress)
@@ -175,6 +198,16 @@ func stage(seen *sighting) spi.Progress {
 	default:
 		return spi.Progress{}
 	}
+}
+
+// importing says how far what a machine is cloned from has come. CDI counts in hundredths of a percent, which nobody wants to follow.
+func importing(image *cdiv1beta1.DataVolume) spi.Progress {
+	message := fmt.Sprintf("image %s, which the machine is cloned from, is %s", image.Name, image.Status.Phase)
+	if percent, _, known := strings.Cut(string(image.Status.Progress), "."); known {
+		message += ", " + percent + " %"
+	}
+
+	return spi.Progress{Reason: "GoldenImageImporting", Message: message}
 }
 
 func (p *Provider) patience() diagnose.Patience {

@@ -13,6 +13,7 @@ import (
 	cdiclient "kubevirt.io/client-go/containerizeddataimporter/typed/core/v1beta1"
 	kubevirtclient "kubevirt.io/client-go/kubevirt/typed/core/v1"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/goldenimage"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerid"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
@@ -22,6 +23,8 @@ import (
 type Options struct {
 	// Clients makes clients from kubeconfigs.
 	Clients *kubeconfig.Cache
+	// Images keeps the golden images.
+	Images *goldenimage.Keeper
 	// Clock is the time by which grace periods are judged.
 	Clock clock.Clock
 	// RetryFor is how long passing failures of the provider cluster are retried inside a call.
@@ -44,7 +47,7 @@ type Options struct {
 	NeedAddress bool
 }
 
-// Provider implements spi.PluginSPI.
+// Provider implements spi.PluginSPI and spi.GoldenImages.
 type Provider struct {
 	options Options
 	waiters chan struct{}

@@ -38,11 +38,25 @@ func inUsersTerms(err error, in *spi.CreateMachineInput, vm *kubevirtv1.VirtualM
 	return &refusal{text: render.InTermsOfProviderSpec(text, in, vm), cause: err}
 }
 
+// imageInUsersTerms does so for a golden image. What keeps it from being made keeps the machine from it.
+func imageInUsersTerms(err error) error {
+	if !errors.Is(err, spi.ErrInvalid) {
+		return err
+	}
+
+	text := err.Error()
+	if what := whatIsWrong(err); what != "" {
+		text = fmt.Sprintf("%s: create golden image: %s", spi.ErrInvalid, what)
+	}
+
+	return &refusal{text: render.ImageInTermsOfProviderSpec(text), cause: err}
+}
+
 // whatIsWrong returns the gist of a refusal; empty if it has no known form.
 func whatIsWrong(err error) string {
 	// The wording of strict field validation (k8s.io/apimachinery/pkg/runtime/error.go).
 	if _, fields, ok := strings.Cut(err.Error(), "strict decoding error: "); ok {
-		return "this provider cluster's KubeVirt does not know what is asked for: " + fields
+		return "this provider cluster's KubeVirt, or CDI, does not know what is asked for: " + fields
 	}
 
 	return strings.Join(causesOf(err), "; ")

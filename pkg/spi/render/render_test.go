@@ -49,6 +49,10 @@ func TestGolden(t *testing.T) {
 				got += marshal(t, readable(secret)) + "---\n"
 			}
 
+			if in.Spec.UsesGoldenImage() {
+				got += marshal(t, goldenImage(t, in.Image())) + "---\n"
+			}
+
 			got += marshal(t, virtualMachine(t, in))
 			golden := strings.Replace(path, ".spec.", ".golden.", 1)
 
@@ -114,7 +118,9 @@ func TestRenderSharesNothingWithItsInput(t *testing.T) {
 	vm := virtualMachine(t, in)
 	vm.Labels["x"], vm.Spec.Template.ObjectMeta.Labels["y"] = "x", "y"
 	vm.Spec.Template.Spec.Domain.CPU.Cores = 7
-	vm.Spec.DataVolumeTemplates[0].Spec.Source.HTTP.URL = "b"
+
+	image := goldenImage(t, in.Image())
+	image.Spec.Source.HTTP.URL = "b"
 
 	require.Equal(t, map[string]string{v1alpha1.TagCluster: "c"}, in.Spec.Tags)
 	require.NotContains(t, vm.Labels, "y")

@@ -21,7 +21,12 @@ const (
 // VirtualMachine returns the VirtualMachine of a machine: the driver's defaults and the ProviderSpec's fields, over them the
 // virtualMachineTemplate, and over that what the driver owns. The spec must be valid. An error means that it is not.
 func VirtualMachine(in *spi.CreateMachineInput, namespace string) (*kubevirtv1.VirtualMachine, error) {
-	vm, err := mergeTemplate(base(in, namespace), in.Spec.VirtualMachineTemplate)
+	vm, err := base(in, namespace)
+	if err != nil {
+		return nil, err
+	}
+
+	vm, err = mergeTemplate(vm, in.Spec.VirtualMachineTemplate)
 	if err != nil {
 		return nil, err
 	}
@@ -32,8 +37,8 @@ func VirtualMachine(in *spi.CreateMachineInput, namespace string) (*kubevirtv1.V
 }
 
 // base returns the VirtualMachine before the template.
-func base(in *spi.CreateMachineInput, namespace string) *kubevirtv1.VirtualMachine {
-	return &kubevirtv1.VirtualMachine{
+func base(in *spi.CreateMachineInput, namespace string) (*kubevirtv1.VirtualMachine, error) {
+	vm := &kubevirtv1.VirtualMachine{
 		TypeMeta:   metav1.TypeMeta{APIVersion: kubevirtv1.GroupVersion.String(), Kind: kubevirtv1.VirtualMachineGroupVersionKind.Kind},
 		ObjectMeta: metav1.ObjectMeta{Name: in.Name, Namespace: namespace, Labels: Labels(in)},
 		Spec: kubevirtv1.VirtualMachineSpec{
@@ -45,6 +50,19 @@ func base(in *spi.CreateMachineInput, namespace string) *kubevirtv1.VirtualMachi
 			},
 		},
 	}
+
+	if !in.Spec.UsesGoldenImage() {
+		return vm, nil
+	}
+
+	image, err := GoldenImage(in.Image(), namespace)
+	if err != nil {
+		return nil, err
+	}
+
+	cloneImage(vm, image.Name)
+
+	return vm, nil
 }
 
 // runStrategy returns Always: a worker comes back after the loss of its host, with its disk, hence with its kubelet's

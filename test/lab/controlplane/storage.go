@@ -15,6 +15,7 @@ const (
 	StorageImmediate = "immediate" // binds at once, clones with CSI
 	StorageWait      = "wait"      // the default: binds when a pod is scheduled, clones with CSI
 	StorageCopy      = "copy"      // binds at once, clones by copying through pods
+	StorageZonal     = "zonal"     // binds when a pod is scheduled, clones with CSI, but not into another zone
 )
 
 type storageClass struct {
@@ -22,6 +23,7 @@ type storageClass struct {
 	binding   string
 	clone     string
 	byDefault bool
+	zonal     bool
 }
 
 func storageClasses() []storageClass {
@@ -29,6 +31,7 @@ func storageClasses() []storageClass {
 		{name: StorageImmediate, binding: "Immediate", clone: "csi-clone"},
 		{name: StorageWait, binding: "WaitForFirstConsumer", clone: "csi-clone", byDefault: true},
 		{name: StorageCopy, binding: "Immediate", clone: "copy"},
+		{name: StorageZonal, binding: "WaitForFirstConsumer", clone: "csi-clone", zonal: true},
 	}
 }
 
@@ -38,6 +41,9 @@ func (s storageClass) object() object {
 		o["metadata"] = object{"name": s.name, "annotations": object{"storageclass.kubernetes.io/is-default-class": "true"}}
 	}
 	o["provisioner"], o["allowVolumeExpansion"] = dataplane.Provisioner, true
+	if s.zonal {
+		o["parameters"] = object{dataplane.ZonalParameter: "true"}
+	}
 	o["volumeBindingMode"], o["reclaimPolicy"] = s.binding, "Delete"
 	return o
 }

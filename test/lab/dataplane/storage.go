@@ -18,6 +18,10 @@ import (
 // unless the class has allowedTopologies, one of a WaitForFirstConsumer class is bound to its first node's zone.
 const Provisioner = "csi.lab.local"
 
+// ZonalParameter is a parameter of a StorageClass. With the value "true" its volumes are like a cloud's zonal disks: a clone
+// in another zone than its source is refused, again and again.
+const ZonalParameter = "sim.lab/zonal"
+
 const (
 	provisionerAnnotation   = "volume.kubernetes.io/storage-provisioner"
 	selectedNodeAnnotation  = "volume.kubernetes.io/selected-node"
@@ -98,6 +102,9 @@ func (d *storageDriver) provision(
 		if err != nil || original.Status.Phase != corev1.ClaimBound {
 			return pollInterval, nil //nolint:nilerr // As the real provisioner: it tries again until the source is there.
 		}
+		if refused := d.zoneConflict(claim, class, original); refused != "" {
+			return pollInterval, d.refuse(ctx, claim, class, refused)
+		}
 	}
 	if left := remaining(d.now(), claim.CreationTimestamp.Time, latency); left > 0 {
 		return left, nil
@@ -112,6 +119,51 @@ func (d *storageDriver) provision(
 	}
 	d.log.Info("provisioned", "claim", claim.Namespace+"/"+claim.Name, "volume", volume.Name)
 	return 0, nil
+}
+
+// zoneConflict tells why a clone cannot be made where it is to be, in the words of a cloud's driver; "" if it can.
+func (d *storageDriver) zoneConflict(
+	claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass, original *corev1.PersistentVolumeClaim,
+) string {
+	volume, err := d.provider.volumes.Get(original.Spec.VolumeName)
+	if err != nil || class.Parameters[ZonalParameter] != "true" {
+		return ""
+	}
+	from, to := zoneOf(volume.Spec.NodeAffinity), zoneOf(d.accessibleFrom(claim, class))
+	if from == "" || to == "" || from == to {
+		return ""
+	}
+	return fmt.Sprintf("CreateVolume disk zone %s does not match source volume zone %s", to, from)
+}
+
+// zoneOf returns the zone that a volume is bound to, "" for none.
+func zoneOf(affinity *corev1.VolumeNodeAffinity) string {
+	if affinity == nil || affinity.Required == nil {
+		return ""
+	}
+	for _, term := range affinity.Required.NodeSelectorTerms {
+		for _, expression := range term.MatchExpressions {
+			if expression.Key == corev1.LabelTopologyZone && len(expression.Values) == 1 {
+				return expression.Values[0]
+			}
+		}
+	}
+	return ""
+}
+
+// refuse records a failure as the external provisioner does.
+func (d *storageDriver) refuse(
+	ctx context.Context, claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass, cause string,
+) error {
+	return recordWarning(ctx, d.provider.client, d.now(), &corev1.Event{
+		InvolvedObject: corev1.ObjectReference{
+			APIVersion: "v1", Kind: claimKind, Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID,
+		},
+		Reason: "ProvisioningFailed",
+		Message: fmt.Sprintf("failed to provision volume with StorageClass %q: rpc error: code = InvalidArgument desc = %s",
+			class.Name, cause),
+		Source: corev1.EventSource{Component: Provisioner},
+	})
 }
 
 // cloneSource returns the claim in the same namespace that a claim is cloned from, or "".

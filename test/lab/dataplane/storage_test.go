@@ -77,6 +77,14 @@ func TestRenderVolume(t *testing.T) {
 	require.Equal(t, "5Gi", requested.String(), "the claim is not shared with the volume")
 }
 
+func TestZoneOf(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, "zone-a", zoneOf(nodeAffinity(corev1.LabelTopologyZone, "zone-a")))
+	require.Empty(t, zoneOf(nil), "accessible from everywhere")
+	require.Empty(t, zoneOf(nodeAffinity(corev1.LabelTopologyZone, "zone-a", "zone-b")), "accessible from several zones")
+	require.Empty(t, zoneOf(nodeAffinity(corev1.LabelTopologyRegion, "local")), "bound to something else")
+}
+
 func TestIsReleased(t *testing.T) {
 	t.Parallel()
 	volume := renderVolume(testClaim(), testClass(storagev1.VolumeBindingImmediate), nil)

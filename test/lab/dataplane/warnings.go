@@ -8,9 +8,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 )
 
-// warningInterval is how often a kubelet repeats a warning at most.
+// warningInterval is how often a warning is repeated at most.
 const warningInterval = 2 * time.Second
 
 // warn records why a pod's containers do not start, as kubelets do: one Event per reason, which counts.
@@ -19,36 +20,37 @@ func (k *kubelet) warn(ctx context.Context, pod *corev1.Pod, waiting, message st
 	if k.client == nil || message == "" || reason == "" {
 		return nil
 	}
-	events, name := k.client.CoreV1().Events(pod.Namespace), pod.Name+"."+reason
-	event, err := events.Get(ctx, name, metav1.GetOptions{})
+	return recordWarning(ctx, k.client, now, &corev1.Event{
+		InvolvedObject: corev1.ObjectReference{
+			APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID,
+		},
+		Reason: reason, Message: eventMessage(reason, message),
+		Source: corev1.EventSource{Component: "kubelet", Host: pod.Spec.NodeName},
+	})
+}
+
+// recordWarning records that something went wrong with an object: one Event per object and reason, which counts.
+func recordWarning(ctx context.Context, client kubernetes.Interface, now time.Time, said *corev1.Event) error {
+	object := said.InvolvedObject
+	said.Namespace, said.Name, said.Type = object.Namespace, object.Name+"."+said.Reason, corev1.EventTypeWarning
+	events := client.CoreV1().Events(object.Namespace)
+	event, err := events.Get(ctx, said.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		_, err = events.Create(ctx, newWarning(pod, name, reason, message, now), metav1.CreateOptions{})
+		said.FirstTimestamp, said.LastTimestamp, said.Count = metav1.NewTime(now), metav1.NewTime(now), 1
+		_, err = events.Create(ctx, said, metav1.CreateOptions{})
 	case err != nil:
 	case now.Sub(event.LastTimestamp.Time) < warningInterval:
 		return nil
 	default:
 		event.Count++
-		event.LastTimestamp, event.Message = metav1.NewTime(now), eventMessage(reason, message)
+		event.LastTimestamp, event.Message = metav1.NewTime(now), said.Message
 		_, err = events.Update(ctx, event, metav1.UpdateOptions{})
 	}
 	if err != nil {
-		return fmt.Errorf("record event %s of pod %s/%s: %w", reason, pod.Namespace, pod.Name, err)
+		return fmt.Errorf("record event %s of %s %s/%s: %w", said.Reason, object.Kind, object.Namespace, object.Name, err)
 	}
 	return nil
-}
-
-func newWarning(pod *corev1.Pod, name, reason, message string, now time.Time) *corev1.Event {
-	at := metav1.NewTime(now)
-	return &corev1.Event{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: pod.Namespace},
-		InvolvedObject: corev1.ObjectReference{
-			APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID,
-		},
-		Reason: reason, Message: eventMessage(reason, message), Type: corev1.EventTypeWarning,
-		Source:         corev1.EventSource{Component: "kubelet", Host: pod.Spec.NodeName},
-		FirstTimestamp: at, LastTimestamp: at, Count: 1,
-	}
 }
 
 // eventReason translates why a container waits into the reason of kubelet's event.

@@ -1,0 +1,44 @@
+package v1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+const (
+	// LabelGoldenImage names a golden image: on the DataVolume that it is, and on each VirtualMachine and root DataVolume that is
+	// cloned from it.
+	LabelGoldenImage = "kubevirt.machine.gardener.cloud/golden-image"
+	// AnnotationGoldenImageKey holds, on a golden image alone, everything that its name is the hash of.
+	AnnotationGoldenImageKey = "kubevirt.machine.gardener.cloud/golden-image-key"
+)
+
+// UsesGoldenImage says whether the machines' root volumes are cloned from an image that is imported once: whether their source is
+// outside the provider cluster, and machines are not to import it themselves.
+func (s *ProviderSpec) UsesGoldenImage() bool {
+	return !s.DisablePreAllocatedDataVolumes && s.RootVolume.ContainerDisk == nil && s.RootVolume.imports()
+}
+
+func (v *DataVolume) imports() bool {
+	s := v.Source
+
+	return s != nil && (s.HTTP != nil || s.Registry != nil || s.S3 != nil || s.GCS != nil || s.Imageio != nil || s.VDDK != nil)
+}
+
+// Size returns the size that is asked for, or nil: that of what the volume is cloned from.
+func (v *DataVolume) Size() *resource.Quantity {
+	var requests corev1.ResourceList
+
+	switch {
+	case v.Storage != nil:
+		requests = v.Storage.Resources.Requests
+	case v.PVC != nil:
+		requests = v.PVC.Resources.Requests
+	}
+
+	if size, given := requests[corev1.ResourceStorage]; given {
+		return &size
+	}
+
+	return nil
+}

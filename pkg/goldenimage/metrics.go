@@ -1,0 +1,65 @@
+package goldenimage
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
+)
+
+// imagesMetric counts the images by what was last seen of them.
+var imagesMetric = prometheus.NewDesc("mcm_kubevirt_golden_images",
+	"Golden images that this process knows of, by what it saw of them last: importing, ready or failed.", []string{"state"}, nil)
+
+// metrics are those that events add to.
+type metrics struct {
+	duration prometheus.Histogram
+	clones   prometheus.Counter
+}
+
+func newMetrics() *metrics {
+	return &metrics{
+		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "mcm_kubevirt_golden_image_import_duration_seconds",
+			Help: "How long the imports of golden images took that this process saw the beginning and the end of.",
+			// From two seconds to more than two hours.
+			Buckets: prometheus.ExponentialBuckets(2, 2, 13),
+		}),
+		clones: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "mcm_kubevirt_golden_image_clones_total",
+			Help: "Machines that were made with a root volume cloned from a golden image.",
+		}),
+	}
+}
+
+// imported adds an import that has ended.
+func (m *metrics) imported(image *cdiv1beta1.DataVolume, now time.Time) {
+	for i := range image.Status.Conditions {
+		if c := &image.Status.Conditions[i]; c.Type == cdiv1beta1.DataVolumeReady && c.Status == corev1.ConditionTrue {
+			now = c.LastTransitionTime.Time
+		}
+	}
+
+	m.duration.Observe(now.Sub(image.CreationTimestamp.Time).Seconds())
+}
+
+var _ prometheus.Collector = (*Keeper)(nil)
+
+// Describe implements prometheus.Collector.
+func (k *Keeper) Describe(descriptions chan<- *prometheus.Desc) {
+	descriptions <- imagesMetric
+
+	k.metrics.duration.Describe(descriptions)
+	k.metrics.clones.Describe(descriptions)
+}
+
+// Collect implements prometheus.Collector.
+func (k *Keeper) Collect(samples chan<- prometheus.Metric) {
+	for state, count := range k.images.count() {
+		samples <- prometheus.MustNewConstMetric(imagesMetric, prometheus.GaugeValue, float64(count), string(state))
+	}
+
+	k.metrics.duration.Collect(samples)
+	k.metrics.clones.Collect(samples)
+}

@@ -1,0 +1,249 @@
+package integration
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/util/sets"
+	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
+)
+
+// race is the sweep of a dead class's image against the creation of a machine that is cloned from it.
+type race struct {
+	name string
+	// held is the request that waits, as callOf names it, until the other side is through.
+	held string
+	// processes says whether the two are one process or two.
+	processes int
+	// worst says what comes of it.
+	worst func(*racers, *testing.T)
+}
+
+// races are the worst instants: the sweep has looked, and found the image unused; the machine's image was made sure of, and its
+// VirtualMachine is not there yet.
+func races() []race {
+	return []race{
+		{name: "the sweep's deletion waits, two processes", held: "delete datavolumes", processes: 2, worst: (*racers).deletionAfterMachine},
+		{name: "the machine waits, two processes", held: "create virtualmachines", processes: 2, worst: (*racers).machineAfterDeletion},
+		{name: "the sweep's deletion waits, one process", held: "delete datavolumes", processes: 1, worst: (*racers).machineWaitsForDeletion},
+		{name: "the machine waits, one process", held: "create virtualmachines", processes: 1, worst: (*racers).sweepKeepsAway},
+	}
+}
+
+// TestRaceOfSweepAndCreation forces each race once.
+func TestRaceOfSweepAndCreation(t *testing.T) {
+	t.Parallel()
+
+	for _, r := range races() {
+		t.Run(r.name, func(t *testing.T) {
+			t.Parallel()
+			r.run(t, newShoot(t))
+		})
+	}
+}
+
+// run forces the race, and requires that the machine gets its image, and that none is left in the end.
+func (r *race) run(t *testing.T, s *shoot) {
+	t.Helper()
+
+	contest := newRacers(t, s, r)
+	r.worst(contest, t)
+
+	// The grace is far shorter than in the sidecar, so that a repair comes soon; what else is reported on a busy lab is not the subject.
+	contest.m.awaitRecovery(t, contest.creator)
+	require.NoError(t, contest.m.remove(t.Context(), contest.creator))
+	s.requireNothingLeft(t)
+}
+
+// racers are the two sides.
+type racers struct {
+	*shoot
+
+	m       *machine
+	creator driver.Driver
+	sweeper spi.GoldenImages
+	gate    *gate
+}
+
+// newRacers returns them when the image is there, and the creator knows it.
+func newRacers(t *testing.T, s *shoot, r *race) *racers {
+	t.Helper()
+
+	c := &racers{shoot: s, m: s.newMachine("zone-a", importedRoot), gate: newGate(r.held)}
+	options := settings{grace: time.Second, wait: time.Second, wrap: c.gate.wrap}
+
+	images, creator := newProcess(options)
+	c.creator, c.sweeper = creator, images
+
+	if r.processes == 2 {
+		c.sweeper, _ = newProcess(options)
+	}
+
+	require.NoError(t, images.EnsureImages(t.Context(), &spi.EnsureImagesInput{
+		Kubeconfig: s.ProviderKubeconfig, Images: []spi.Image{c.m.image(t)},
+	}))
+	s.awaitImage(t, s.rendered(t, c.m).Name, cdiv1beta1.Succeeded)
+
+	return c
+}
+
+func (c *racers) create(t *testing.T) error {
+	t.Helper()
+
+	_, err := c.m.create(t.Context(), c.creator)
+
+	return err
+}
+
+func (c *racers) sweep(t *testing.T) (*spi.SweepImagesResult, error) {
+	t.Helper()
+
+	return c.sweeper.SweepImages(t.Context(), &spi.SweepImagesInput{
+		Kubeconfig: c.ProviderKubeconfig, Cluster: c.Namespace, Dead: []spi.Image{c.m.image(t)},
+	})
+}
+
+// deletionAfterMachine deletes the image under a machine that the sweep has not seen. InitializeMachine makes it again.
+func (c *racers) deletionAfterMachine(t *testing.T) {
+	t.Helper()
+
+	ended := c.background(func() error {
+		swept, err := c.sweep(t)
+		if err == nil && len(swept.Deleted) != 1 {
+			err = fmt.Errorf("swept: %+v", swept)
+		}
+
+		return err
+	})
+
+	<-c.gate.reached
+	require.NoError(t, c.create(t))
+	c.gate.open()
+	require.NoError(t, <-ended)
+}
+
+// machineAfterDeletion makes the machine when the image, which was there a moment ago, is gone.
+func (c *racers) machineAfterDeletion(t *testing.T) {
+	t.Helper()
+
+	ended := c.background(func() error { return c.create(t) })
+
+	<-c.gate.reached
+
+	swept, err := c.sweep(t)
+	require.NoError(t, err)
+	require.Len(t, swept.Deleted, 1)
+	c.gate.open()
+	require.NoError(t, <-ended)
+}
+
+// machineWaitsForDeletion shows that a process lets no machine be made of an image that it is deleting: it makes the image again first.
+func (c *racers) machineWaitsForDeletion(t *testing.T) {
+	t.Helper()
+
+	swept := c.background(func() error {
+		_, err := c.sweep(t)
+
+		return err
+	})
+
+	<-c.gate.reached
+
+	created := c.background(func() error { return c.create(t) })
+
+	c.gate.open()
+	require.NoError(t, <-swept)
+	require.NoError(t, <-created)
+
+	calls := c.gate.made()
+	deleted := slices.Index(calls, "delete datavolumes")
+	require.Less(t, deleted, slices.Index(calls, "create virtualmachines"), "%v", calls)
+	require.Contains(t, calls[deleted:slices.Index(calls, "create virtualmachines")], "create datavolumes", "%v", calls)
+}
+
+// sweepKeepsAway shows that a process does not delete an image from which it is making a machine.
+func (c *racers) sweepKeepsAway(t *testing.T) {
+	t.Helper()
+
+	created := c.background(func() error { return c.create(t) })
+
+	<-c.gate.reached
+
+	swept, err := c.sweep(t)
+	require.NoError(t, err)
+	require.Empty(t, swept.Deleted)
+	require.Len(t, swept.InUse, 1)
+	c.gate.open()
+	require.NoError(t, <-created)
+}
+
+func (*racers) background(do func() error) <-chan error {
+	ended := make(chan error, 1)
+	go func() { ended <- do() }()
+
+	return ended
+}
+
+// gate holds the first request of a kind until it is opened, and takes note of the order in which requests were answered.
+type gate struct {
+	held    string
+	reached chan struct{}
+	through chan struct{}
+	once    sync.Once
+
+	mu    sync.Mutex
+	calls []string
+}
+
+func newGate(held string) *gate {
+	return &gate{held: held, reached: make(chan struct{}), through: make(chan struct{})}
+}
+
+func (g *gate) open() { close(g.through) }
+
+func (g *gate) wrap(next http.RoundTripper) http.RoundTripper {
+	return transport(func(r *http.Request) (*http.Response, error) {
+		call := callOf(r.Method, r.URL)
+		if call == g.held {
+			g.once.Do(func() { close(g.reached) })
+
+			select {
+			case <-g.through:
+			case <-r.Context().Done():
+				return nil, r.Context().Err()
+			}
+		}
+
+		resp, err := next.RoundTrip(r)
+
+		g.mu.Lock()
+		defer g.mu.Unlock()
+
+		g.calls = append(g.calls, call)
+
+		return resp, err
+	})
+}
+
+// made returns the writes in the order of their answers.
+func (g *gate) made() []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+
+	writes := sets.New("create", "delete")
+
+	return slices.DeleteFunc(slices.Clone(g.calls), func(call string) bool {
+		verb, _, _ := strings.Cut(call, " ")
+
+		return !writes.Has(verb)
+	})
+}

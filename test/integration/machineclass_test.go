@@ -1,0 +1,226 @@
+package integration
+
+import (
+	"context"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/clientcmd"
+	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
+
+	apiv1alpha1 "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
+)
+
+// goldenImages returns the UIDs of the shoot's golden images by name, and those that are complete.
+func (s *shoot) goldenImages(ctx context.Context) (all, complete map[string]types.UID, err error) {
+	list, err := s.cdi.CdiV1beta1().DataVolumes(s.ProviderNamespace).List(ctx, metav1.ListOptions{
+		LabelSelector: apiv1alpha1.LabelGoldenImage + ",!" + apiv1alpha1.TagRole,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+
+	all, complete = map[string]types.UID{}, map[string]types.UID{}
+
+	for i := range list.Items {
+		all[list.Items[i].Name] = list.Items[i].UID
+
+		if list.Items[i].Status.Phase == cdiv1beta1.Succeeded {
+			complete[list.Items[i].Name] = list.Items[i].UID
+		}
+	}
+
+	return all, complete, nil
+}
+
+// awaitImages waits until there are exactly so many golden images, all complete.
+func (s *shoot) awaitImages(t *testing.T, want int) (images map[string]types.UID) {
+	t.Helper()
+
+	eventually(t, "the golden images are imported", func(ctx context.Context) (bool, error) {
+		all, complete, err := s.goldenImages(ctx)
+		images = complete
+
+		return len(all) == want && len(complete) == want, err
+	})
+
+	return images
+}
+
+// TestImageOfAClassWithoutMachines is made before the first Machine, and gone within a minute.
+func TestImageOfAClassWithoutMachines(t *testing.T) {
+	t.Parallel()
+
+	s := newShoot(t)
+	s.applyExampleClasses(t)
+	s.startControllers(t)
+	s.awaitImages(t, 1)
+
+	newer := s.copyClass(t, "example-worker-z1", "newer", func(class *v1alpha1.MachineClass) {
+		class.ProviderSpec.Raw = replaced(class.ProviderSpec, "worker:1.0.0", "worker:2.0.0")
+	})
+	s.awaitImages(t, 2)
+
+	require.NoError(t, s.mcm.MachineV1alpha1().MachineClasses(s.Namespace).Delete(t.Context(), newer, metav1.DeleteOptions{}))
+	within(t, time.Minute, "the image is gone", func(ctx context.Context) (bool, error) {
+		all, _, err := s.goldenImages(ctx)
+
+		return len(all) == 1, err
+	})
+
+	s.deleteWorkers(t)
+	s.requireClean(t)
+}
+
+func replaced(spec runtime.RawExtension, old, with string) []byte {
+	return []byte(strings.ReplaceAll(string(spec.Raw), old, with))
+}
+
+// copyClass creates a class that differs from another one, and returns its name.
+func (s *shoot) copyClass(t *testing.T, from, name string, change func(*v1alpha1.MachineClass)) string {
+	t.Helper()
+
+	classes := s.mcm.MachineV1alpha1().MachineClasses(s.Namespace)
+	class, err := classes.Get(t.Context(), from, metav1.GetOptions{})
+	require.NoError(t, err)
+
+	class.ObjectMeta = metav1.ObjectMeta{Name: name, Namespace: s.Namespace}
+	change(class)
+
+	_, err = classes.Create(t.Context(), class, metav1.CreateOptions{})
+	require.NoError(t, err)
+
+	return name
+}
+
+// TestRollingUpdateToTheSameImage replaces all machines of a pool, and their class, without an import.
+func TestRollingUpdateToTheSameImage(t *testing.T) {
+	t.Parallel()
+
+	s := newShoot(t)
+	s.startControllers(t)
+	s.applyExample(t)
+	s.scale(t, "example-worker-z2", 0)
+	s.awaitRunning(t, 2)
+
+	images := s.awaitImages(t, 1)
+	old := s.awaitRunning(t, 2)
+
+	s.copyClass(t, "example-worker-z1", "example-worker-z1-new", func(class *v1alpha1.MachineClass) {
+		class.ProviderSpec.Raw = replaced(class.ProviderSpec, `"guest":"4Gi"`, `"guest":"6Gi"`)
+	})
+
+	patch := []byte(`{"spec":{"template":{"spec":{"class":{"name":"example-worker-z1-new"}}}}}`)
+	_, err := s.mcm.MachineV1alpha1().MachineDeployments(s.Namespace).Patch(t.Context(), "example-worker-z1", types.MergePatchType, patch, metav1.PatchOptions{})
+	require.NoError(t, err)
+
+	eventually(t, "all machines are new ones", func(ctx context.Context) (bool, error) {
+		for name := range old {
+			if _, err := s.mcm.MachineV1alpha1().Machines(s.Namespace).Get(ctx, name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+				return false, err
+			}
+		}
+
+		return true, nil
+	})
+	s.awaitRunning(t, 2)
+
+	classes := s.mcm.MachineV1alpha1().MachineClasses(s.Namespace)
+	for _, name := range []string{"example-worker-z1", "example-worker-z2"} {
+		require.NoError(t, classes.Delete(t.Context(), name, metav1.DeleteOptions{}))
+		eventually(t, "the old class is gone", func(ctx context.Context) (bool, error) {
+			_, err := classes.Get(ctx, name, metav1.GetOptions{})
+
+			return apierrors.IsNotFound(err), nil
+		})
+	}
+
+	require.Equal(t, images, s.awaitImages(t, 1), "it is the same image")
+	s.awaitEnd(t)
+}
+
+// TestSidecarOffWithClassesKept hibernates a shoot. Images have no age at which they would be deleted, so that the length of its sleep
+// does not matter.
+func TestSidecarOffWithClassesKept(t *testing.T) {
+	t.Parallel()
+
+	s := newShoot(t)
+	pod := s.startControllers(t)
+	s.applyExample(t)
+	s.scale(t, "example-worker-z2", 0)
+	s.awaitRunning(t, 2)
+	s.scale(t, "example-worker-z1", 0)
+	s.awaitRunning(t, 0)
+
+	images := s.awaitImages(t, 1)
+
+	pod.terminate(t)
+	require.Equal(t, images, s.awaitImages(t, 1), "nobody deletes it")
+
+	s.startControllers(t)
+	s.scale(t, "example-worker-z1", 2)
+	s.awaitRunning(t, 2)
+	require.Equal(t, images, s.awaitImages(t, 1), "nobody imports it again")
+	s.awaitEnd(t)
+}
+
+// TestBrokenProviderClusterDelaysNoOther has one class lead to a server that answers nothing.
+func TestBrokenProviderClusterDelaysNoOther(t *testing.T) {
+	t.Parallel()
+
+	s := newShoot(t)
+	s.applyExampleClasses(t)
+
+	credentials := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: "silent"},
+		Data:       map[string][]byte{"kubeconfig": silentServer(t, s.ProviderKubeconfig)},
+	}
+	_, err := s.target.CoreV1().Secrets(s.Namespace).Create(t.Context(), credentials, metav1.CreateOptions{})
+	require.NoError(t, err)
+
+	broken := s.copyClass(t, "example-worker-z1", "a-broken-class", func(class *v1alpha1.MachineClass) {
+		class.CredentialsSecretRef.Name = credentials.Name
+		class.ProviderSpec.Raw = replaced(class.ProviderSpec, "worker:1.0.0", "worker:3.0.0")
+	})
+
+	s.startControllers(t)
+	s.awaitImages(t, 1)
+
+	classes := s.mcm.MachineV1alpha1().MachineClasses(s.Namespace)
+	require.NoError(t, classes.Delete(t.Context(), "example-worker-z1", metav1.DeleteOptions{}))
+	require.NoError(t, classes.Delete(t.Context(), "example-worker-z2", metav1.DeleteOptions{}))
+	s.requireClean(t)
+
+	_, err = classes.Get(t.Context(), broken, metav1.GetOptions{})
+	require.NoError(t, err, "the broken class was there all the time")
+}
+
+// silentServer returns a kubeconfig that leads to a server that takes connections and says nothing.
+func silentServer(t *testing.T, kubeconfig []byte) []byte {
+	t.Helper()
+
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, listener.Close()) })
+
+	config, err := clientcmd.Load(kubeconfig)
+	require.NoError(t, err)
+
+	for _, cluster := range config.Clusters {
+		cluster.Server = "https://" + listener.Addr().String()
+	}
+
+	raw, err := clientcmd.Write(*config)
+	require.NoError(t, err)
+
+	return raw
+}
