@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/lru"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/statustext"
 )
 
 // EventRecorder records Events, as those of client-go do. It must not change the object.
@@ -41,7 +42,7 @@ func (j *journal) of(machine *v1alpha1.Machine) spi.Report {
 
 	return func(step spi.Progress) {
 		if j.news(machine.UID, step) {
-			j.events.Event(machine, eventType(step), step.Reason, text(step.Message))
+			j.events.Event(machine, eventType(step), step.Reason, statustext.Fit(step.Message))
 		}
 	}
 }
