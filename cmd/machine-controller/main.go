@@ -1,6 +1,6 @@
 // Command machine-controller runs machine-controller-manager's machine controller with the KubeVirt driver. Gardener injects it
-// as a sidecar beside machine-controller-manager. It only wires: flags to options, options to the plugin, the plugin to
-// machine-controller-manager.
+// as a sidecar beside machine-controller-manager. It only wires: flags to options, options to the plugin or to a driver over gRPC,
+// that to machine-controller-manager.
 package main
 
 import (
@@ -18,10 +18,6 @@ import (
 	"k8s.io/component-base/cli/flag"
 	"k8s.io/component-base/logs"
 	"k8s.io/klog/v2"
-
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/providercluster"
 )
 
 func main() {
@@ -49,13 +45,36 @@ func run() error {
 		return err
 	}
 
+	if own.remote.endpoint != "" {
+		return runRemote(server, own)
+	}
+
 	events, err := eventRecorder(server)
 	if err != nil {
 		return err
 	}
 
-	driver := plugin(server, own, events)
-	go stopOnSignal(driver)
+	// machine-controller-manager serves /metrics from this registry.
+	driver, err := own.plugin.Plugin(controllerOf(server, events), prometheus.DefaultRegisterer)
+	if err != nil {
+		return err
+	}
+
+	go stopOnSignal(driver.Stop)
+
+	return app.Run(server, driver)
+}
+
+// runRemote uses a driver over gRPC, which cancels the calls of a process that ends.
+func runRemote(server *mcmoptions.MCServer, own *options) error {
+	driver, err := own.remote.driver()
+	if err != nil {
+		return err
+	}
+
+	klog.InfoS("The driver runs elsewhere", "endpoint", own.remote.endpoint)
+
+	go stopOnSignal(func(context.Context) {})
 
 	return app.Run(server, driver)
 }
@@ -64,33 +83,21 @@ func run() error {
 const stopTime = 2 * time.Second
 
 // stopOnSignal ends the process in order. machine-controller-manager handles no signals.
-func stopOnSignal(driver *kubevirt.MachinePlugin) {
+func stopOnSignal(end func(context.Context)) {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM, os.Interrupt)
 
 	got := <-signals
 
-	stop(context.Background(), driver)
+	stop(context.Background(), end)
 	klog.InfoS("Stopped; the next process continues", "signal", got)
 	logs.FlushLogs()
 	os.Exit(0)
 }
 
-func stop(ctx context.Context, driver *kubevirt.MachinePlugin) {
+func stop(ctx context.Context, end func(context.Context)) {
 	ctx, cancel := context.WithTimeout(ctx, stopTime)
 	defer cancel()
 
-	driver.Stop(ctx)
-}
-
-func plugin(server *mcmoptions.MCServer, own *options, events kubevirt.EventRecorder) *kubevirt.MachinePlugin {
-	clients := kubeconfig.NewCache(kubeconfig.Options{QPS: own.providerQPS, Burst: own.providerBurst})
-	prometheus.MustRegister(clients) // machine-controller-manager serves /metrics from this registry.
-
-	return kubevirt.New(providercluster.New(own.provider(server, clients)), kubevirt.Options{
-		CreationTimeout: server.SafetyOptions.MachineCreationTimeout.Duration,
-		CSIDriverName:   own.csiDriverName,
-		Allowed:         own.allowed(),
-		Events:          events,
-	})
+	end(ctx)
 }

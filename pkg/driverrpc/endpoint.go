@@ -72,6 +72,11 @@ type socket struct {
 	once sync.Once
 }
 
+// Addr implements net.Listener. The listener itself knows the first path only.
+func (s *socket) Addr() net.Addr {
+	return &net.UnixAddr{Net: "unix", Name: s.path}
+}
+
 // Close implements net.Listener. The file goes first, and only once: afterwards it may be the next process's.
 func (s *socket) Close() (err error) {
 	s.once.Do(func() { err = ignoreMissing(os.Remove(s.path)) })
@@ -104,7 +109,7 @@ func (e Endpoint) listenPrivately(ctx context.Context) (net.Listener, error) {
 	}
 
 	if unix, ok := listener.(*net.UnixListener); ok {
-		unix.SetUnlinkOnClose(false) // It knows the first path only.
+		unix.SetUnlinkOnClose(false)
 	}
 
 	const ownerOnly = 0o600
