@@ -25,8 +25,8 @@ help: ## List the commands.
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: ## Show the main job on real control planes on this machine. KEEP=1 leaves it running.
-	@go build -o bin/demo ./test/demo && KEEP='$(KEEP)' exec bin/demo
+demo: ## Show the main job on real control planes on this machine. KEEP=1 leaves it running, DRIVER=grpc has the driver over gRPC.
+	@go build -o bin/demo ./test/demo && KEEP='$(KEEP)' DRIVER='$(DRIVER)' exec bin/demo
 
 .PHONY: demo-stop
 demo-stop: ## End what `make demo KEEP=1` left running.
