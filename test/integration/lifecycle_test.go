@@ -35,6 +35,11 @@ func (s *shoot) annotate(t *testing.T, key, value string) {
 // is changed: they are objects of machine-controller-manager's cache. There is no room for the machines, which keeps them cheap.
 func TestFiftyMachinesAtOnce(t *testing.T) {
 	t.Parallel()
+	everyWay(t, fiftyMachinesAtOnce)
+}
+
+func fiftyMachinesAtOnce(t *testing.T, newDriver func(settings) driver.Driver) {
+	t.Helper()
 
 	s, d := newShoot(t), newDriver(settings{grace: time.Minute, wait: time.Second})
 
