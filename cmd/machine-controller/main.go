@@ -18,6 +18,8 @@ import (
 	"k8s.io/component-base/cli/flag"
 	"k8s.io/component-base/logs"
 	"k8s.io/klog/v2"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/driverrpc"
 )
 
 func main() {
@@ -72,11 +74,22 @@ func runRemote(server *mcmoptions.MCServer, own *options) error {
 		return err
 	}
 
-	klog.InfoS("The driver runs elsewhere", "endpoint", own.remote.endpoint)
-
+	go announce(context.Background(), driver, own.remote.endpoint)
 	go stopOnSignal(func(context.Context) {})
 
 	return app.Run(server, driver)
+}
+
+// announce logs who the driver is. Nothing depends on it: the driver may come later.
+func announce(ctx context.Context, driver *driverrpc.Client, endpoint string) {
+	info, err := driver.Info(ctx)
+	if err != nil {
+		klog.ErrorS(err, "The driver does not answer yet", "endpoint", endpoint)
+
+		return
+	}
+
+	klog.InfoS("The driver runs elsewhere", "endpoint", endpoint, "name", info.Name, "version", info.Version)
 }
 
 // stopTime is how long calls in flight may take to end. Gardener gives the pod 5 s.

@@ -7,7 +7,6 @@ import (
 
 	"github.com/gardener/machine-controller-manager/pkg/apis/constants"
 	mcmoptions "github.com/gardener/machine-controller-manager/pkg/util/provider/app/options"
-	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
 	"github.com/spf13/pflag"
 	"google.golang.org/grpc/credentials/insecure"
 
@@ -110,7 +109,7 @@ func (o *remoteOptions) requireNone() error {
 	return nil
 }
 
-func (o *remoteOptions) driver() (driver.Driver, error) {
+func (o *remoteOptions) driver() (*driverrpc.Client, error) {
 	if o.local() {
 		return driverrpc.NewClient(o.endpoint, insecure.NewCredentials())
 	}
