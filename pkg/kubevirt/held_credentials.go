@@ -43,7 +43,7 @@ func (h *heldCredentials) complete(class *v1alpha1.MachineClass, secret *corev1.
 		maps.Copy(completed.Data, secret.Data)
 	}
 
-	if _, brought := completed.Data[apiv1alpha1.SecretKeyKubeconfig]; brought {
+	if len(completed.Data[apiv1alpha1.SecretKeyKubeconfig]) > 0 {
 		return nil, invalid("the Secret of MachineClass %s has the key %s, but this driver holds the kubeconfigs itself; remove the key",
 			class.Name, apiv1alpha1.SecretKeyKubeconfig)
 	}

@@ -34,8 +34,8 @@ func (tr *transcript) note(m *machine, answer any, err error) {
 	}
 
 	text := "nothing"
-	if v := reflect.ValueOf(answer); answer != nil && !(v.Kind() == reflect.Pointer && v.IsNil()) {
-		text = fmt.Sprintf("%#v", reflect.Indirect(v).Interface())
+	if v := reflect.Indirect(reflect.ValueOf(answer)); v.IsValid() {
+		text = fmt.Sprintf("%#v", v.Interface())
 	}
 
 	line := fmt.Sprintf("%s; %v", text, err)

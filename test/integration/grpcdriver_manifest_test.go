@@ -14,13 +14,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	manifests "github.com/gardener/machine-controller-manager-provider-kubevirt/kubernetes"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/driverrpc"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/certificates"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/controlplane"
 )
 
 // TestShippedGRPCDriver applies the overlay of the driver over gRPC, and starts the driver with the arguments that the API server has
-// then. A client that has a certificate and no kubeconfig makes a machine with it.
+// then. The real machine-controller-manager makes machines through it: its side has a certificate, and no kubeconfig.
 func TestShippedGRPCDriver(t *testing.T) {
 	t.Parallel()
 
@@ -42,18 +41,13 @@ func TestShippedGRPCDriver(t *testing.T) {
 
 	s.startDriver(t, fmt.Sprintf("tcp://127.0.0.1:%d", ports[0]), argumentsOf(t, deployment, folder)...)
 
-	credentials, err := driverrpc.ClientCredentials(authority.Issue(t, t.TempDir(), certificates.Client(client)), server)
-	require.NoError(t, err)
-
-	d := dial(t, fmt.Sprintf("dns:///127.0.0.1:%d", ports[0]), credentials)
-	m := s.newMachine("zone-x", ephemeralRoot)
-	delete(m.secret.Data, "kubeconfig")
-
-	_, err = m.create(t.Context(), d)
-	require.NoError(t, err)
-	require.NotEmpty(t, s.vm(t, m.name()).UID)
-	require.NoError(t, m.remove(t.Context(), d))
-	s.requireNothingLeft(t)
+	s.ProviderKubeconfig = nil
+	files := authority.Issue(t, t.TempDir(), certificates.Client(client))
+	s.runControllers(t, fmt.Sprintf("--driver-endpoint=dns:///127.0.0.1:%d", ports[0]), "--driver-tls-server-name="+server,
+		"--driver-tls-cert="+files.Certificate, "--driver-tls-key="+files.Key, "--driver-tls-ca="+files.Authorities)
+	s.applyExample(t)
+	s.awaitRunning(t, 3)
+	s.awaitEnd(t)
 }
 
 // applyGRPCDriver applies the overlay with kubectl, in a namespace of its own, and waits until its pods are there: those that the

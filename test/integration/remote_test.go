@@ -136,6 +136,12 @@ func TestDriverStopsInOrder(t *testing.T) {
 		answered <- err
 	}()
 
+	eventually(t, "the call is under way", func(ctx context.Context) (bool, error) {
+		metrics, err := scrape(ctx, portOf(first.PID()))
+
+		return strings.Contains(string(metrics), "mcm_kubevirt_driver_calls_running 1\n"), err
+	})
+
 	limited, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
 
