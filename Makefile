@@ -25,8 +25,8 @@ help: ## List the commands.
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: ## Show the main job on real control planes on this machine. KEEP=1 leaves it running.
-	@go build -o bin/demo ./test/demo && KEEP='$(KEEP)' exec bin/demo
+demo: ## Show the main job on real control planes on this machine. KEEP=1 leaves it running, DRIVER=grpc has the driver over gRPC.
+	@go build -o bin/demo ./test/demo && KEEP='$(KEEP)' DRIVER='$(DRIVER)' exec bin/demo
 
 .PHONY: demo-stop
 demo-stop: ## End what `make demo KEEP=1` left running.
@@ -67,12 +67,14 @@ fuzz: ## Fuzz each target for FUZZTIME (default 30s).
 	done
 
 .PHONY: lint
-lint: ## Lint the code and the layout.
+lint: ## Lint the code, the layout and the API over gRPC.
 	$(GOLANGCI_LINT) run ./...
+	$(BUF) lint
 
 .PHONY: format
 format: ## Format the code.
 	$(GOLANGCI_LINT) fmt ./...
+	$(BUF) format -w
 
 .PHONY: tidy
 tidy: ## Tidy go.mod and go.sum.
@@ -80,7 +82,9 @@ tidy: ## Tidy go.mod and go.sum.
 
 .PHONY: generate
 generate: ## Generate code, the ProviderSpec's JSON schema and reference page, and the golden files.
-	$(CONTROLLER_GEN) object paths=./api/...
+	$(CONTROLLER_GEN) object paths=./api/v1alpha1/...
+	$(BUF) generate
+	go test ./api/driver/v1 -run '^TestContract$$' -update
 	go run ./api/v1alpha1/internal/reference
 	go test ./pkg/spi/render -run '^TestGolden$$' -update
 

@@ -1,6 +1,6 @@
 // Command machine-controller runs machine-controller-manager's machine controller with the KubeVirt driver. Gardener injects it
-// as a sidecar beside machine-controller-manager. It only wires: flags to options, options to the plugin, the plugin to
-// machine-controller-manager.
+// as a sidecar beside machine-controller-manager. It only wires: flags to options, options to the plugin or to a driver over gRPC,
+// that to machine-controller-manager.
 package main
 
 import (
@@ -19,13 +19,10 @@ import (
 	"k8s.io/component-base/cli/flag"
 	"k8s.io/component-base/logs"
 	"k8s.io/klog/v2"
-	"k8s.io/utils/clock"
 
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/goldenimage"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/driverrpc"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/machineclass"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/providercluster"
 )
 
 func main() {
@@ -53,63 +50,89 @@ func run() error {
 		return err
 	}
 
+	if own.remote.endpoint != "" {
+		return runRemote(server, own)
+	}
+
 	events, err := eventRecorder(server)
 	if err != nil {
 		return err
 	}
 
-	provider := providerCluster(server, own)
+	controller := controllerOf(server, events)
 
-	classes, err := classTracker(server, provider, own.allowed())
+	// machine-controller-manager serves /metrics from this registry.
+	provider, err := own.plugin.Provider(controller, prometheus.DefaultRegisterer)
 	if err != nil {
 		return err
 	}
 
-	driver := kubevirt.New(provider, kubevirt.Options{
-		CreationTimeout: server.SafetyOptions.MachineCreationTimeout.Duration,
-		CSIDriverName:   own.csiDriverName,
-		Allowed:         own.allowed(),
-		Events:          events,
-		Classes:         classes,
-	})
+	classes, err := classTracker(server, provider, own.plugin.Allowed())
+	if err != nil {
+		return err
+	}
+
+	driver := own.plugin.Plugin(controller, provider, classes)
 
 	go classes.Run(context.Background())
-	go stopOnSignal(driver, classes)
+	go stopOnSignal(func(ctx context.Context) { stopBoth(ctx, driver, classes) })
 
 	return app.Run(server, driver)
+}
+
+// runRemote uses a driver over gRPC, which cancels the calls of a process that ends.
+func runRemote(server *mcmoptions.MCServer, own *options) error {
+	driver, err := own.remote.driver()
+	if err != nil {
+		return err
+	}
+
+	go announce(context.Background(), driver, own.remote.endpoint)
+	go stopOnSignal(func(context.Context) {})
+
+	return app.Run(server, driver)
+}
+
+// announce logs who the driver is. Nothing depends on it: the driver may come later.
+func announce(ctx context.Context, driver *driverrpc.Client, endpoint string) {
+	info, err := driver.Info(ctx)
+	if err != nil {
+		klog.ErrorS(err, "The driver does not answer yet", "endpoint", endpoint)
+
+		return
+	}
+
+	klog.InfoS("The driver runs elsewhere", "endpoint", endpoint, "name", info.Name, "version", info.Version)
 }
 
 // stopTime is how long calls in flight may take to end. Gardener gives the pod 5 s.
 const stopTime = 2 * time.Second
 
 // stopOnSignal ends the process in order. machine-controller-manager handles no signals.
-func stopOnSignal(driver *kubevirt.MachinePlugin, classes *machineclass.Tracker) {
+func stopOnSignal(end func(context.Context)) {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM, os.Interrupt)
 
 	got := <-signals
 
-	stop(context.Background(), driver, classes)
+	stop(context.Background(), end)
 	klog.InfoS("Stopped; the next process continues", "signal", got)
 	logs.FlushLogs()
 	os.Exit(0)
 }
 
-func stop(ctx context.Context, driver *kubevirt.MachinePlugin, classes *machineclass.Tracker) {
+func stop(ctx context.Context, end func(context.Context)) {
 	ctx, cancel := context.WithTimeout(ctx, stopTime)
 	defer cancel()
 
+	end(ctx)
+}
+
+// stopBoth gives calls and the sweeps of golden images the same time to end.
+func stopBoth(ctx context.Context, driver *kubevirt.MachinePlugin, classes *machineclass.Tracker) {
 	var sweeping sync.WaitGroup
 	defer sweeping.Wait()
 
 	sweeping.Go(func() { classes.Stop(ctx) })
 	driver.Stop(ctx)
-}
-
-func providerCluster(server *mcmoptions.MCServer, own *options) *providercluster.Provider {
-	clients := kubeconfig.NewCache(kubeconfig.Options{QPS: own.providerQPS, Burst: own.providerBurst})
-	images := goldenimage.NewKeeper(clock.RealClock{})
-	prometheus.MustRegister(clients, images) // machine-controller-manager serves /metrics from this registry.
-
-	return providercluster.New(own.provider(server, clients, images))
 }

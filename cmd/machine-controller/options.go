@@ -2,106 +2,122 @@ package main
 
 import (
 	"errors"
-	"slices"
-	"time"
+	"fmt"
+	"strings"
 
 	"github.com/gardener/machine-controller-manager/pkg/apis/constants"
 	mcmoptions "github.com/gardener/machine-controller-manager/pkg/util/provider/app/options"
 	"github.com/spf13/pflag"
-	"k8s.io/utils/clock"
+	"google.golang.org/grpc/credentials/insecure"
 
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1/validation"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/goldenimage"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/providercluster"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/cmd/internal/driverflags"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/driverrpc"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
 )
 
-const (
-	// retryFor is how long a blip of the provider cluster is kept from machine-controller-manager, for which every error is a
-	// failed machine.
-	retryFor = 15 * time.Second
-	// initializeWait is how long a worker waits for a machine to be scheduled before it looks after others.
-	initializeWait = 15 * time.Second
-	// maxDeleteWait is how long a worker waits for any guest to shut down: for as long as a ProviderSpec can ask for.
-	maxDeleteWait = validation.MaxTerminationGracePeriod + providercluster.DeleteSlack
-)
-
-// options are the driver's own flags, beside machine-controller-manager's.
+// options are the flags beside machine-controller-manager's: where the driver is, and what it is like if it is in this process.
 type options struct {
-	providerQPS        float32
-	providerBurst      int
-	unschedulableGrace time.Duration
-	orphanGracePeriod  time.Duration
-	csiDriverName      string
-	templatePolicy     string
+	remote remoteOptions
+	plugin *driverflags.Options
+	// pluginFlags are those of plugin.
+	pluginFlags *pflag.FlagSet
 }
 
 func newOptions() *options {
-	return &options{
-		providerQPS:        100,
-		providerBurst:      200,
-		unschedulableGrace: 30 * time.Second,
-		orphanGracePeriod:  10 * time.Minute,
-		csiDriverName:      "csi.kubevirt.io",
-		templatePolicy:     string(validation.TemplateSafe),
-	}
+	return &options{plugin: driverflags.New(), pluginFlags: pflag.NewFlagSet("plugin", pflag.ContinueOnError)}
 }
 
 func (o *options) addFlags(fs *pflag.FlagSet) {
-	fs.Float32Var(&o.providerQPS, "provider-kube-api-qps", o.providerQPS,
-		"Requests per second to the API server of one provider cluster.")
-	fs.IntVar(&o.providerBurst, "provider-kube-api-burst", o.providerBurst,
-		"Requests to the API server of one provider cluster that may exceed --provider-kube-api-qps for a moment.")
-	fs.DurationVar(&o.unschedulableGrace, "unschedulable-grace", o.unschedulableGrace,
-		"How long a machine must have been refused (no room, no quota, no right) before that is reported. What the provider cluster "+
-			"itself tries again, as imports, is reported after twice that, and what usually goes away by itself after ten times that.")
-	fs.DurationVar(&o.orphanGracePeriod, "orphan-grace-period", o.orphanGracePeriod,
-		"How long a VirtualMachine must have been known to have no Machine before it is deleted.")
-	fs.StringVar(&o.csiDriverName, "csi-driver-name", o.csiDriverName,
-		"Name of the CSI driver of the shoot whose volumes' detachment is awaited on drain.")
-	fs.StringVar(&o.templatePolicy, "virtual-machine-template", o.templatePolicy,
-		"What virtualMachineTemplate of a ProviderSpec may hold: none, safe (no host disks, no service accounts, no hook sidecars) or all.")
+	o.plugin.AddFlags(o.pluginFlags)
+	fs.AddFlagSet(o.pluginFlags)
+	o.remote.addFlags(fs)
 }
 
 func (o *options) validate() error {
-	return errors.Join(
-		require(o.providerQPS > 0, "--provider-kube-api-qps must be greater than zero"),
-		require(o.providerBurst > 0, "--provider-kube-api-burst must be greater than zero"),
-		require(o.unschedulableGrace >= 0, "--unschedulable-grace must not be negative"),
-		require(o.orphanGracePeriod >= 0, "--orphan-grace-period must not be negative"),
-		require(o.csiDriverName != "", "--csi-driver-name must not be empty"),
-		require(slices.Contains(validation.TemplatePolicies, o.allowed().Template), "--virtual-machine-template must be none, safe or all"),
-	)
+	if o.remote.endpoint == "" {
+		return errors.Join(o.plugin.Validate(), o.remote.requireNone())
+	}
+
+	return errors.Join(o.remote.validate(), o.requireNoPluginFlags())
 }
 
-func require(ok bool, message string) error {
-	if ok {
+// requireNoPluginFlags refuses flags that would change nothing.
+func (o *options) requireNoPluginFlags() error {
+	var errs []error
+
+	o.pluginFlags.VisitAll(func(f *pflag.Flag) {
+		if f.Changed {
+			errs = append(errs, fmt.Errorf("--%s has no effect with --driver-endpoint: set it on mcm-kubevirt serve", f.Name))
+		}
+	})
+
+	return errors.Join(errs...)
+}
+
+// controllerOf says what the plugin has to know about the machine controller.
+func controllerOf(server *mcmoptions.MCServer, events kubevirt.EventRecorder) driverflags.Controller {
+	return driverflags.Controller{
+		CreationTimeout: server.SafetyOptions.MachineCreationTimeout.Duration,
+		OrphanPeriod:    server.SafetyOptions.MachineSafetyOrphanVMsPeriod.Duration,
+		Workers:         int(server.ConcurrentNodeSyncs),
+		NoTarget:        server.TargetKubeconfig == constants.TargetKubeconfigDisabledValue,
+		Events:          events,
+	}
+}
+
+// remoteOptions say where a driver over gRPC is, and how to reach it.
+type remoteOptions struct {
+	endpoint   string
+	serverName string
+	files      driverrpc.Files
+}
+
+func (o *remoteOptions) addFlags(fs *pflag.FlagSet) {
+	fs.StringVar(&o.endpoint, "driver-endpoint", "",
+		"Where a driver over gRPC is, mcm-kubevirt serve: unix:///path/of/socket or dns:///host:port. Empty: the driver is in this process.")
+	fs.StringVar(&o.files.Certificate, "driver-tls-cert", "", "File with the certificate that is shown to the driver, in PEM.")
+	fs.StringVar(&o.files.Key, "driver-tls-key", "", "File with the private key of --driver-tls-cert, in PEM.")
+	fs.StringVar(&o.files.Authorities, "driver-tls-ca", "", "File with the certificates of who may have issued the driver's, in PEM.")
+	fs.StringVar(&o.serverName, "driver-tls-server-name", "",
+		"The name that the driver's certificate must have. Empty: the host of --driver-endpoint.")
+}
+
+// local says whether the driver is reached over a socket, to which nobody else has access.
+func (o *remoteOptions) local() bool {
+	return strings.HasPrefix(o.endpoint, "unix:///")
+}
+
+func (o *remoteOptions) validate() error {
+	switch {
+	case o.local():
+		return o.requireNone()
+	case !strings.HasPrefix(o.endpoint, "dns:///"):
+		return fmt.Errorf("--driver-endpoint %q must begin with unix:/// or dns:///", o.endpoint)
+	case o.files.Certificate == "" || o.files.Key == "" || o.files.Authorities == "":
+		return errors.New("--driver-endpoint with dns:/// needs --driver-tls-cert, --driver-tls-key and --driver-tls-ca")
+	default:
 		return nil
 	}
-
-	return errors.New(message)
 }
 
-// allowed returns what a ProviderSpec may hold.
-func (o *options) allowed() validation.Options {
-	return validation.Options{Template: validation.TemplatePolicy(o.templatePolicy)}
-}
-
-// provider returns the options of the provider cluster's layer.
-func (o *options) provider(
-	server *mcmoptions.MCServer, clients *kubeconfig.Cache, images *goldenimage.Keeper,
-) providercluster.Options {
-	return providercluster.Options{
-		Clients:            clients,
-		Images:             images,
-		Clock:              clock.RealClock{},
-		RetryFor:           retryFor,
-		InitializeWait:     initializeWait,
-		UnschedulableGrace: o.unschedulableGrace,
-		OrphanGracePeriod:  o.orphanGracePeriod,
-		OrphanMemory:       o.orphanGracePeriod + 2*server.SafetyOptions.MachineSafetyOrphanVMsPeriod.Duration,
-		MaxDeleteWait:      maxDeleteWait,
-		MaxWaiting:         max(1, int(server.ConcurrentNodeSyncs)/2),
-		NeedAddress:        server.TargetKubeconfig == constants.TargetKubeconfigDisabledValue,
+// requireNone refuses certificates that nobody would be shown.
+func (o *remoteOptions) requireNone() error {
+	if o.files != (driverrpc.Files{}) || o.serverName != "" {
+		return errors.New("--driver-tls-* are for a --driver-endpoint with dns:/// only")
 	}
+
+	return nil
+}
+
+func (o *remoteOptions) driver() (*driverrpc.Client, error) {
+	if o.local() {
+		return driverrpc.NewClient(o.endpoint, insecure.NewCredentials())
+	}
+
+	credentials, err := driverrpc.ClientCredentials(o.files, o.serverName)
+	if err != nil {
+		return nil, err
+	}
+
+	return driverrpc.NewClient(o.endpoint, credentials)
 }

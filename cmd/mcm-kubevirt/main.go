@@ -1,9 +1,10 @@
-// Command mcm-kubevirt holds the operator's tools for the KubeVirt driver of machine-controller-manager. It only wires: each
-// subcommand is a file, and calls the driver's own packages. It needs no cluster, no terminal and no home directory, so that it
-// runs in the sidecar's image too.
+// Command mcm-kubevirt runs the KubeVirt driver of machine-controller-manager over gRPC, and holds the operator's tools for it. It only
+// wires: each subcommand is a file, and calls the driver's own packages. It needs no terminal and no home directory, so that it runs
+// in the sidecar's image too.
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -25,7 +26,7 @@ Exit codes:
 )
 
 func main() {
-	if err := rootCommand().Execute(); err != nil {
+	if err := rootCommand().ExecuteContext(context.Background()); err != nil {
 		fmt.Fprintln(os.Stderr, "mcm-kubevirt:", err)
 		os.Exit(exitCode(err))
 	}
@@ -34,11 +35,11 @@ func main() {
 func rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "mcm-kubevirt",
-		Short:         "Tools for the KubeVirt driver of machine-controller-manager",
+		Short:         "The KubeVirt driver of machine-controller-manager over gRPC, and tools for it",
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(validateCommand(), renderCommand())
+	root.AddCommand(validateCommand(), renderCommand(), serveCommand())
 
 	return root
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/lru"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/statustext"
 )
 
 // EventRecorder records Events, as those of client-go do. It must not change the object.
@@ -43,7 +44,7 @@ func newJournal(events EventRecorder) *journal {
 // of returns what takes the progress of a machine.
 func (j *journal) of(machine *v1alpha1.Machine) spi.Report {
 	return func(step spi.Progress) {
-		j.write(machine, note{corev1.EventTypeNormal, step.Reason, text(step.Message)})
+		j.write(machine, note{corev1.EventTypeNormal, step.Reason, statustext.Fit(step.Message)})
 	}
 }
 

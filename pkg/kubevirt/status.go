@@ -4,18 +4,14 @@ import (
 	"errors"
 	"regexp"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/machinecodes/codes"
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/machinecodes/status"
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/statustext"
 )
-
-// maxText bounds an error's text, in bytes: machine-controller-manager compares old and new texts letter by letter.
-const maxText = 1000
 
 // statusFrom turns an error into the one that machine-controller-manager understands; nil stays nil. It is the only place in
 // the program that chooses a machine code.
@@ -94,7 +90,7 @@ var ownToken = regexp.MustCompile(`^[A-Z][a-z]+([A-Z][a-z]+)*: `)
 
 // text returns what an error says: it leads with a token, and is fit to travel.
 func (m meaning) text(err error) string {
-	return text(m.lead(err.Error()))
+	return statustext.Fit(m.lead(err.Error()))
 }
 
 // lead makes the text begin with a token, in place of the sentinel's words.
@@ -108,58 +104,4 @@ func (m meaning) lead(message string) string {
 	}
 
 	return m.token + ": " + message
-}
-
-// text makes a message fit to travel: machine-controller-manager reads code and message back from the error's text, between
-// square brackets (pkg/util/provider/machinecodes/status), so the message must have none of its own.
-func text(message string) string {
-	message = strings.Map(func(r rune) rune {
-		switch {
-		case r == '[':
-			return '('
-		case r == ']':
-			return ')'
-		case unicode.IsControl(r):
-			return ' '
-		default:
-			return r
-		}
-	}, message)
-
-	return cut(withoutPhrases.Replace(message))
-}
-
-// withoutPhrases changes what machine-controller-manager looks for in the text of a Machine's last operation: the names of its steps
-// (pkg/util/provider/machineutils/utils.go), and the code that starts its search for orphans. A provider that writes one of them
-// would move a Machine to another step.
-var withoutPhrases = strings.NewReplacer(inLowerCase(
-	machineutils.GetVMStatus, machineutils.InstanceInitialization, machineutils.InitiateDrain, machineutils.NodeReadyForUpdate,
-	machineutils.DelVolumesAttachments, machineutils.InitiateVMDeletion, machineutils.InitiateNodeDeletion,
-	machineutils.InitiateFinalizerRemoval, codes.OutOfRange.String(),
-)...)
-
-// inLowerCase returns each phrase with its replacement.
-func inLowerCase(phrases ...string) []string {
-	pairs := make([]string, 0, 2*len(phrases))
-	for _, phrase := range phrases {
-		pairs = append(pairs, phrase, strings.ToLower(phrase))
-	}
-
-	return pairs
-}
-
-// cut shortens a message to maxText bytes, between two characters.
-func cut(message string) string {
-	const ellipsis = " …"
-
-	if len(message) <= maxText {
-		return message
-	}
-
-	end := maxText - len(ellipsis)
-	for end > 0 && !utf8.RuneStart(message[end]) {
-		end--
-	}
-
-	return message[:end] + ellipsis
 }

@@ -21,6 +21,7 @@ import (
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/diagnose"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/statustext"
 )
 
 func TestStatusFrom(t *testing.T) {
@@ -155,7 +156,7 @@ func FuzzStatusFrom(f *testing.F) {
 		got, ok := status.FromError(statusFrom(fmt.Errorf("%w: %s", m.sentinel, message)))
 		require.True(t, ok)
 		require.Equal(t, m.code, got.Code())
-		require.LessOrEqual(t, len(got.Message()), maxText)
+		require.LessOrEqual(t, len(got.Message()), statustext.MaxLength)
 		require.True(t, utf8.ValidString(got.Message()))
 		require.True(t, strings.HasPrefix(got.Message(), m.token+": "))
 

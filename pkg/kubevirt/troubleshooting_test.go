@@ -6,9 +6,11 @@ import (
 	"slices"
 	"testing"
 
+	machinecodes "github.com/gardener/machine-controller-manager/pkg/util/provider/machinecodes/codes"
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
 	"github.com/stretchr/testify/require"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/driverrpc"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/diagnose"
 )
 
@@ -54,7 +56,9 @@ func TestTroubleshootingIsComplete(t *testing.T) {
 	page, err := os.ReadFile("../../docs/troubleshooting.md")
 	require.NoError(t, err)
 
-	codes := map[string]string{unknown.token: unknown.code.String()}
+	codes := map[string]string{
+		unknown.token: unknown.code.String(), driverrpc.TokenUnavailable: machinecodes.Unavailable.String(),
+	}
 	for _, m := range meanings {
 		codes[m.token] = m.code.String()
 	}

@@ -19,12 +19,11 @@ func (d *demo) buildDriver(ctx context.Context) error {
 
 // render shows what the driver would create for a machine; no cluster is needed.
 func (d *demo) render(ctx context.Context) error {
-	const program = "bin/mcm-kubevirt"
 	args := []string{"render", "-f", "kubernetes/example/machineclasses.yaml", "--class", classZ1, "--machine", classZ1 + "-demo"}
 	d.out.line("A machine of the demo's first MachineClass becomes this Secret and VirtualMachine on the provider cluster:")
 	d.out.line("")
-	d.out.line("$ %s %s", program, strings.Join(args, " "))
-	output, err := d.execute(exec.CommandContext(ctx, filepath.Join(d.root, program), args...))
+	d.out.line("$ %s %s", driver, strings.Join(args, " "))
+	output, err := d.execute(exec.CommandContext(ctx, filepath.Join(d.root, driver), args...))
 	d.out.line("%s", indent(string(output)))
 	if err == nil {
 		d.out.line("The driver is built, %s after the start. Everything below shows it at work.", clock(time.Since(d.begun)))

@@ -16,17 +16,23 @@ type chapter struct {
 	play  func(*demo, context.Context) error
 }
 
+// options say which show it is.
+type options struct {
+	keep     bool // leave the lab running
+	overGRPC bool // have the driver in a process of its own
+}
+
 // demo is the show while it runs.
 type demo struct {
 	out     *screen
 	root    string // of the repository
 	scratch string // a folder for what only the demo needs
-	keep    bool
-	begun   time.Time
-	spent   []duration
-	lab     *lab // nil before it is ready
-	seen    sights
-	looks   int
+	options
+	begun time.Time
+	spent []duration
+	lab   *lab // nil before it is ready
+	seen  sights
+	looks int
 }
 
 // duration is the time that a chapter took.
@@ -35,7 +41,7 @@ type duration struct {
 	took  time.Duration
 }
 
-func newDemo(out *screen, keep bool) (*demo, error) {
+func newDemo(out *screen, o options) (*demo, error) {
 	root, err := findRoot()
 	if err != nil {
 		return nil, err
@@ -44,7 +50,7 @@ func newDemo(out *screen, keep bool) (*demo, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create folder: %w", err)
 	}
-	return &demo{out: out, root: root, scratch: scratch, keep: keep, begun: time.Now(), seen: newSights()}, nil
+	return &demo{out: out, root: root, scratch: scratch, options: o, begun: time.Now(), seen: newSights()}, nil
 }
 
 // perform plays one chapter and takes its time.

@@ -18,7 +18,8 @@ const (
 	labName     = "demo"
 	labProgram  = "bin/lab"
 	sidecar     = "bin/machine-controller"
-	sidecarArgs = "--unschedulable-grace=5s" // instead of 30 s: nobody wants to wait in a show
+	driver      = "bin/mcm-kubevirt"
+	driverArgs  = "--unschedulable-grace=5s" // instead of 30 s: nobody wants to wait in a show
 	stopTimeout = 90 * time.Second           // more than the lab gives itself
 )
 
@@ -59,7 +60,13 @@ func (d *demo) startLab(ctx context.Context) error {
 	if d.keep {
 		args = []string{"up"}
 	}
-	args = append(args, "--name", labName, "--shoot", labName, "--sidecar", sidecar, "--sidecar-args="+sidecarArgs)
+	args = append(args, "--name", labName, "--shoot", labName, "--sidecar", sidecar)
+	if d.overGRPC {
+		d.out.line("The driver runs in a process of its own. The sidecar reaches it over gRPC, through a socket.")
+		args = append(args, "--driver", driver, "--driver-args="+driverArgs)
+	} else {
+		args = append(args, "--sidecar-args="+driverArgs)
+	}
 	d.out.line("$ %s %s", labProgram, strings.Join(args, " "))
 	output := &lines{screen: d.out}
 	c, err := startChild(d.root, output, labProgram, args...)

@@ -38,7 +38,10 @@ func contents(keep bool) []chapter {
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second ctrl-C ends the demo at once, and the kernel the lab
-	err := run(ctx, keepRequested(os.Getenv("KEEP")))
+	o, err := readOptions(os.Getenv("KEEP"), os.Getenv("DRIVER"))
+	if err == nil {
+		err = run(ctx, o)
+	}
 	switch {
 	case errors.Is(err, context.Canceled):
 		fmt.Fprintln(os.Stderr, "\nThe demo was interrupted.")
@@ -49,17 +52,21 @@ func main() {
 	}
 }
 
-func keepRequested(value string) bool {
-	return value != "" && value != "0" && value != "false"
+func readOptions(keep, driver string) (options, error) {
+	o := options{keep: keep != "" && keep != "0" && keep != "false", overGRPC: driver == "grpc"}
+	if driver != "" && !o.overGRPC {
+		return o, fmt.Errorf("DRIVER=%s: only grpc is possible, or nothing for the driver in the sidecar's process", driver)
+	}
+	return o, nil
 }
 
-func run(ctx context.Context, keep bool) (err error) {
-	d, err := newDemo(newScreen(os.Stdout), keep)
+func run(ctx context.Context, o options) (err error) {
+	d, err := newDemo(newScreen(os.Stdout), o)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, d.close(ctx, err)) }()
-	chapters := contents(keep)
+	chapters := contents(o.keep)
 	for i, c := range chapters {
 		if err := d.perform(ctx, i+1, len(chapters), c); err != nil {
 			return fmt.Errorf("%s: %w", c.title, err)

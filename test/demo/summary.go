@@ -33,9 +33,10 @@ func (d *demo) summarize() {
 	if d.keep {
 		d.suggestCommands()
 	} else {
-		d.out.line("  make demo KEEP=1   leaves the lab running, for your own kubectl commands")
+		d.out.line("  make demo KEEP=1        leaves the lab running, for your own kubectl commands")
+		d.out.line("  make demo DRIVER=grpc   has the driver in a process of its own")
 	}
-	d.out.line("  make test          runs the tests against the same control planes")
+	d.out.line("  make test               runs the tests against the same control planes")
 	d.out.line("  bin/mcm-kubevirt render -f kubernetes/example/machineclasses.yaml --class %s --machine NAME", classZ2)
 }
 

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/machinecodes/codes"
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -87,6 +88,11 @@ func TestOrphansAreSeenTwice(t *testing.T) {
 
 func TestMachineOfAnEarlierLifeIsInTheWay(t *testing.T) {
 	t.Parallel()
+	everyWay(t, machineOfAnEarlierLifeIsInTheWay)
+}
+
+func machineOfAnEarlierLifeIsInTheWay(t *testing.T, newDriver func(settings) driver.Driver) {
+	t.Helper()
 
 	s, d := newShoot(t), newDriver(settings{grace: time.Minute})
 	m := s.newMachine("zone-a", importedRoot)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/machinecodes/codes"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -138,6 +139,11 @@ func TestDefaultTopologyMeansNodesWithoutLabels(t *testing.T) {
 
 func TestCreateMachineAdoptsItsOwn(t *testing.T) {
 	t.Parallel()
+	everyWay(t, createMachineAdoptsItsOwn)
+}
+
+func createMachineAdoptsItsOwn(t *testing.T, newDriver func(settings) driver.Driver) {
+	t.Helper()
 
 	s, d := newShoot(t), newDriver(settings{grace: time.Minute})
 	m := s.newMachine("zone-a", importedRoot)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"reflect"
 	"slices"
 	"sync"
 	"syscall"
@@ -29,81 +28,6 @@ func (s *shoot) annotate(t *testing.T, key, value string) {
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, key, value)
 	_, err := s.kube.CoreV1().Namespaces().Patch(t.Context(), s.ProviderNamespace, types.MergePatchType, patch, metav1.PatchOptions{})
 	require.NoError(t, err)
-}
-
-// TestFiftyMachinesAtOnce runs all methods for fifty machines at a time, under the race detector, and requires that no request
-// is changed: they are objects of machine-controller-manager's cache. There is no room for the machines, which keeps them cheap.
-func TestFiftyMachinesAtOnce(t *testing.T) {
-	t.Parallel()
-
-	s, d := newShoot(t), newDriver(settings{grace: time.Minute, wait: time.Second})
-
-	const many = 50
-
-	machines := make([]*machine, many)
-	for i := range machines {
-		machines[i] = s.newMachine("zone-x", ephemeralRoot)
-	}
-
-	each := func(what string, do func(ctx context.Context, m *machine) error) {
-		var wg sync.WaitGroup
-
-		errs := make([]error, many)
-		for i, m := range machines {
-			wg.Go(func() { errs[i] = do(t.Context(), m) })
-		}
-
-		wg.Wait()
-
-		for _, err := range errs {
-			require.NoError(t, err, what)
-		}
-	}
-
-	each("create", func(ctx context.Context, m *machine) error {
-		return unchanged(m, func() error {
-			_, err := m.create(ctx, d)
-
-			return err
-		})
-	})
-	each("initialize", func(ctx context.Context, m *machine) error {
-		return unchanged(m, func() error {
-			_, err := m.initialize(ctx, d)
-
-			return err
-		})
-	})
-
-	listed, err := machines[0].list(t.Context(), d)
-	require.NoError(t, err)
-	require.Len(t, listed, many)
-
-	each("status and delete", func(ctx context.Context, m *machine) error {
-		return unchanged(m, func() error {
-			if _, err := m.status(ctx, d); codeOf(err) != codes.Uninitialized {
-				return fmt.Errorf("the status of a machine without a place is %w", err)
-			}
-
-			return m.remove(ctx, d)
-		})
-	})
-	s.requireNothingLeft(t)
-}
-
-// unchanged fails if the request is another one afterwards.
-func unchanged(m *machine, call func() error) error {
-	machineBefore, classBefore, secretBefore := m.machine.DeepCopy(), m.class.DeepCopy(), m.secret.DeepCopy()
-
-	if err := call(); err != nil {
-		return err
-	}
-
-	if !reflect.DeepEqual(machineBefore, m.machine) || !reflect.DeepEqual(classBefore, m.class) || !reflect.DeepEqual(secretBefore, m.secret) {
-		return fmt.Errorf("the request for %s was changed", m.name())
-	}
-
-	return nil
 }
 
 // TestMachineCreatedAndDeletedAtOnce has one worker create what another deletes. The next orphan pass ends it, if nothing did.

@@ -21,8 +21,8 @@ import (
 // lab is shared by all tests of the package: each makes shoots of its own.
 var lab *environment.Lab
 
-// sidecar is the machine-controller binary under test.
-var sidecar string
+// sidecar and remoteDriver are the binaries under test: machine-controller, and mcm-kubevirt.
+var sidecar, remoteDriver string
 
 // recorder records what the driver says, for the search for secrets in the end.
 var recorder *recording
@@ -48,11 +48,11 @@ func run(ctx context.Context, m *testing.M) (code int, err error) {
 
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 
-	sidecar = filepath.Join(dir, "machine-controller")
+	sidecar, remoteDriver = filepath.Join(dir, "machine-controller"), filepath.Join(dir, "mcm-kubevirt")
 
-	build := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-o", sidecar, "../../cmd/machine-controller")
+	build := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-o", dir, "../../cmd/...")
 	if out, err := build.CombinedOutput(); err != nil {
-		return 0, fmt.Errorf("build the sidecar: %w\n%s", err, out)
+		return 0, fmt.Errorf("build the commands: %w\n%s", err, out)
 	}
 
 	lab, err = environment.Start(ctx, environment.Options{Progress: os.Stderr, Nodes: append(dataplane.DefaultNodes(), mortals()...)})

@@ -154,11 +154,11 @@ func (r *recording) object(resource string, object any) {
 	r.seen.line(string(line))
 }
 
-// scrapeAll keeps the newest metrics of each sidecar that runs.
+// scrapeAll keeps the newest metrics of each sidecar that runs, and of each driver over gRPC.
 func (r *recording) scrapeAll(ctx context.Context) {
 	for _, p := range lab.Processes() {
 		port := portOf(p.PID())
-		if p.Err() != nil || port == "" || !strings.HasSuffix(p.Name(), "-machine-controller") {
+		if p.Err() != nil || port == "" || !strings.HasSuffix(p.Name(), "-machine-controller") && !strings.HasSuffix(p.Name(), "-driver") {
 			continue
 		}
 
@@ -178,6 +178,10 @@ func portOf(pid int) string {
 
 	for arg := range bytes.SplitSeq(line, []byte{0}) {
 		if port, ok := strings.CutPrefix(string(arg), "--port="); ok {
+			return port
+		}
+
+		if port, ok := strings.CutPrefix(string(arg), "--metrics-address=127.0.0.1:"); ok {
 			return port
 		}
 	}
@@ -213,6 +217,7 @@ func (r *recording) finish() (*search, error) {
 
 	for _, pattern := range []string{
 		filepath.Join(r.dir, "recorded-*.log"), filepath.Join(lab.LogDir, "*-machine-controller*.log"),
+		filepath.Join(lab.LogDir, "*-driver*.log"),
 	} {
 		if err := s.in(pattern); err != nil {
 			return nil, fmt.Errorf("search for secrets: %w", err)

@@ -57,6 +57,8 @@ type request struct {
 	shoot       string
 	sidecar     string
 	sidecarArgs string
+	driver      string
+	driverArgs  string
 	output      string
 	keepLogs    bool
 }
@@ -69,6 +71,8 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	flags.StringVar(&r.shoot, "shoot", "", "add a shoot of this name, with machine-controller-manager (up, run)")
 	flags.StringVar(&r.sidecar, "sidecar", "", "machine-controller binary to run for the shoot (up, run)")
 	flags.StringVar(&r.sidecarArgs, "sidecar-args", "", "more arguments for the sidecar, separated by spaces (up, run)")
+	flags.StringVar(&r.driver, "driver", "", "mcm-kubevirt binary that runs the driver over gRPC, for the sidecar (up, run)")
+	flags.StringVar(&r.driverArgs, "driver-args", "", "more arguments for the driver, separated by spaces (up, run)")
 	flags.BoolVar(&r.keepLogs, "keep-logs", false, "leave the logs behind when the lab stops (up, run)")
 	flags.StringVar(&r.output, "o", "", "json: print the state for programs (status)")
 	flags.Usage = func() { fmt.Fprint(stderr, usage); flags.PrintDefaults() }
@@ -111,19 +115,34 @@ func (r *request) check(rest []string) (err error) {
 		return fmt.Errorf("--name %q: want a name that can be part of a file's", r.name)
 	case r.sidecar != "" && r.shoot == "":
 		return errors.New("--sidecar needs --shoot")
-	case r.sidecar != "":
-		if r.sidecar, err = filepath.Abs(r.sidecar); err != nil {
-			return fmt.Errorf("--sidecar: %w", err)
-		}
-		if _, err := os.Stat(r.sidecar); err != nil {
-			return fmt.Errorf("--sidecar: %w", err)
-		}
+	case r.driver != "" && r.sidecar == "":
+		return errors.New("--driver needs --sidecar")
+	}
+	if r.sidecar, err = program(r.sidecar); err != nil {
+		return fmt.Errorf("--sidecar: %w", err)
+	}
+	if r.driver, err = program(r.driver); err != nil {
+		return fmt.Errorf("--driver: %w", err)
 	}
 	return nil
+}
+
+// program returns the absolute path of a program; empty for none.
+func program(path string) (string, error) {
+	if path == "" {
+		return "", nil
+	}
+	found, err := filepath.Abs(path)
+	if err != nil {
+		return "", fmt.Errorf("find it: %w", err)
+	}
+	_, err = os.Stat(found)
+	return found, err
 }
 
 // arguments is the command line that makes `run` do what was asked of `up`.
 func (r *request) arguments() []string {
 	args := []string{"run", "--name=" + r.name, "--shoot=" + r.shoot, "--sidecar=" + r.sidecar, "--sidecar-args=" + r.sidecarArgs}
+	args = append(args, "--driver="+r.driver, "--driver-args="+r.driverArgs)
 	return append(args, fmt.Sprintf("--keep-logs=%t", r.keepLogs))
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -73,8 +74,28 @@ func addShoot(ctx context.Context, lab *environment.Lab, r request, st *state, o
 	if r.sidecar == "" {
 		return nil
 	}
+	return startSidecar(ctx, lab, shoot, r, out)
+}
+
+// startSidecar starts the sidecar, and before it the driver, if that is to be a process of its own.
+func startSidecar(ctx context.Context, lab *environment.Lab, shoot *environment.Shoot, r request, out io.Writer) error {
+	args := strings.Fields(r.sidecarArgs)
+	if r.driver != "" {
+		// The lab's own folder may be too deep for the path of a socket.
+		folder, err := os.MkdirTemp("", "driver-")
+		if err != nil {
+			return fmt.Errorf("create folder for the driver's socket: %w", err)
+		}
+		context.AfterFunc(ctx, func() { _ = os.RemoveAll(folder) }) // it holds a socket at most
+		endpoint := "unix://" + filepath.Join(folder, "driver.sock")
+		fmt.Fprintln(out, "starting", r.driver)
+		if _, err := lab.StartDriver(ctx, shoot, r.driver, endpoint, strings.Fields(r.driverArgs)...); err != nil {
+			return err
+		}
+		args = append(args, "--driver-endpoint="+endpoint)
+	}
 	fmt.Fprintln(out, "starting", r.sidecar)
-	_, err = lab.StartSidecar(ctx, shoot, r.sidecar, strings.Fields(r.sidecarArgs)...)
+	_, err := lab.StartSidecar(ctx, shoot, r.sidecar, args...)
 	return err
 }
 

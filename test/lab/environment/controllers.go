@@ -31,6 +31,17 @@ func (l *Lab) StartSidecar(ctx context.Context, s *Shoot, binary string, extraAr
 	})
 }
 
+// StartDriver runs a mcm-kubevirt binary as the driver over gRPC for a shoot, and returns when it is healthy. listen is its endpoint.
+func (l *Lab) StartDriver(ctx context.Context, s *Shoot, binary, listen string, extraArgs ...string) (*process.Process, error) {
+	ports, err := controlplane.FreePorts(ctx, 1)
+	if err != nil {
+		return nil, fmt.Errorf("start the driver of shoot %s: %w", s.Name, err)
+	}
+	metrics := fmt.Sprintf("127.0.0.1:%d", ports[0])
+	args := append([]string{"serve", "--listen=" + listen, "--metrics-address=" + metrics, "--v=3"}, l.SidecarArgs...)
+	return l.startHealthy(ctx, process.Spec{Name: s.Name + "-driver", Path: binary, Args: append(args, extraArgs...)}, metrics)
+}
+
 func sharedArgs(s *Shoot, kubeconfig string) []string {
 	return []string{
 		"--control-kubeconfig=" + kubeconfig, "--target-kubeconfig=" + kubeconfig, "--namespace=" + s.Namespace,
@@ -45,12 +56,16 @@ func (l *Lab) startController(ctx context.Context, spec process.Spec) (*process.
 	}
 	// In front: a later --port of the caller's would win, but nobody could then ask for health.
 	spec.Args = append([]string{"--address=127.0.0.1"}, append(spec.Args, fmt.Sprintf("--port=%d", ports[0]))...)
+	return l.startHealthy(ctx, spec, fmt.Sprintf("127.0.0.1:%d", ports[0]))
+}
+
+// startHealthy starts a process, and returns when it says at the address that it is healthy.
+func (l *Lab) startHealthy(ctx context.Context, spec process.Spec, address string) (*process.Process, error) {
 	p, err := l.group.Start(spec)
 	if err != nil {
 		return nil, err
 	}
-	url := fmt.Sprintf("http://127.0.0.1:%d/healthz", ports[0])
-	if err := controlplane.AwaitHTTP(ctx, p, url); err != nil {
+	if err := controlplane.AwaitHTTP(ctx, p, "http://"+address+"/healthz"); err != nil {
 		return nil, fmt.Errorf("start %s: %w", spec.Name, err)
 	}
 	return p, nil

@@ -36,7 +36,7 @@ type Lab struct {
 	Control  *controlplane.Cluster // holds the Machines, and plays the target cluster, which holds the Nodes
 	Binaries *binaries.Binaries
 	KeepLogs bool // may be set until Stop
-	// SidecarArgs are added to the arguments of every sidecar, before those of its own.
+	// SidecarArgs are added to the arguments of every sidecar and every driver over gRPC, before those of its own.
 	SidecarArgs []string
 
 	folder    *folder

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/spf13/cobra"
+	"k8s.io/component-base/logs"
+	"k8s.io/component-base/version"
+	"k8s.io/klog/v2"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/driverrpc"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/machineclass"
+)
+
+const (
+	// finishTime is how long calls under way may take to end by themselves once the process is asked to end, and stopTime how long all
+	// of the end may take. Those that are cut off are repeated by their clients.
+	finishTime = time.Second
+	stopTime   = 2500 * time.Millisecond
+)
+
+func serveCommand() *cobra.Command {
+	o := newServeOptions()
+
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Run the driver over gRPC",
+		Long: `Runs the driver for machine controllers elsewhere: machine-controller --driver-endpoint, or any client of api/driver/v1/driver.proto.
+On a unix socket, only processes of the same user reach it. Over TCP, clients and server show each other certificates, and only clients
+that are named are served; the files may be replaced at any time. docs/grpc.md says when to use it, and how.
+`,
+		Example: `  mcm-kubevirt serve
+  mcm-kubevirt serve --listen=tcp://:9443 --tls-cert=tls.crt --tls-key=tls.key --tls-client-ca=ca.crt --tls-client=shoot--foo--bar
+  mcm-kubevirt serve --kubeconfig-dir=/etc/kubeconfigs`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			logs.InitLogs()
+			// InitLogs turns it off, and with it what keeps the Secrets' contents out of client-go's logs at -v=8.
+			klog.EnableContextualLogging(true)
+
+			defer logs.FlushLogs()
+
+			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM, syscall.SIGINT)
+			defer stop()
+
+			return o.run(ctx)
+		},
+	}
+	o.addTo(cmd.Flags())
+
+	return cmd
+}
+
+// run serves until ctx is over.
+func (o *serveOptions) run(ctx context.Context) error {
+	if err := o.validate(); err != nil {
+		return err
+	}
+
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+
+	server, err := o.server(registry)
+	if err != nil {
+		return err
+	}
+
+	metrics, err := listenForMetrics(ctx, o.metricsAddress, registry)
+	if err != nil {
+		return err
+	}
+
+	listener, err := o.endpoint.Listen(ctx)
+	if err != nil {
+		return errors.Join(err, metrics.Close())
+	}
+
+	return serve(ctx, server, listener, metrics)
+}
+
+func (o *serveOptions) server(registry prometheus.Registerer) (*driverrpc.Server, error) {
+	provider, err := o.driver.Provider(o.controller(), registry)
+	if err != nil {
+		return nil, err
+	}
+
+	plugin := o.driver.Plugin(o.controller(), provider, machineclass.NewRequests(provider, o.driver.Allowed()))
+
+	credentials, err := o.credentials()
+	if err != nil {
+		return nil, err
+	}
+
+	return driverrpc.NewServer(o.withKubeconfigs(plugin), driverrpc.ServerOptions{
+		Info:        driverrpc.Info{Name: kubevirt.Provider, Version: version.Get().GitVersion},
+		Credentials: credentials,
+		MaxCalls:    o.maxCalls,
+		Metrics:     registry,
+	})
+}
+
+// serve runs both servers until one of them fails, or ctx is over.
+func serve(ctx context.Context, server *driverrpc.Server, listener net.Listener, metrics *metricsServer) error {
+	ended := make(chan error, 2)
+
+	go func() { ended <- server.Serve(listener) }()
+	go func() { ended <- metrics.Serve() }()
+
+	klog.InfoS("Serving", "version", version.Get().GitVersion, "address", listener.Addr(), "metrics", metrics.Addr())
+
+	var failed error
+
+	select {
+	case failed = <-ended:
+	case <-ctx.Done():
+		klog.InfoS("Stopping")
+	}
+
+	return errors.Join(failed, stopServer(context.WithoutCancel(ctx), server), metrics.Close())
+}
+
+// stopServer ends the server in order, within a time after which the process ends anyhow.
+func stopServer(ctx context.Context, server *driverrpc.Server) error {
+	finish, cancel := context.WithTimeout(ctx, finishTime)
+	defer cancel()
+
+	limit, cancelLimit := context.WithTimeout(ctx, stopTime)
+	defer cancelLimit()
+
+	stopped := make(chan struct{})
+
+	go func() {
+		server.Stop(finish)
+		close(stopped)
+	}()
+
+	select {
+	case <-stopped:
+		return nil
+	case <-limit.Done():
+		return fmt.Errorf("calls had not ended after %s", stopTime)
+	}
+}

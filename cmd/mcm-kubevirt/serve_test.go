@@ -1,0 +1,85 @@
+package main
+
+import (
+	"os"
+	"testing"
+
+	"github.com/spf13/pflag"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/cmd/internal/driverflags"
+)
+
+func TestServeOptions(t *testing.T) {
+	t.Parallel()
+
+	tls := []string{"--tls-cert=a", "--tls-key=b", "--tls-client-ca=c", "--tls-client=d"}
+	tests := map[string]struct {
+		args []string
+		err  string
+	}{
+		"defaults":           {nil, ""},
+		"socket":             {[]string{"--listen=unix:///tmp/s"}, ""},
+		"TCP":                {append([]string{"--listen=tcp://:1"}, tls...), ""},
+		"TCP without TLS":    {[]string{"--listen=tcp://:1"}, "needs --tls-cert"},
+		"TCP for nobody":     {append([]string{"--listen=tcp://:1"}, tls[:3]...), "--tls-client"},
+		"TLS on a socket":    {tls, "for --listen=tcp"},
+		"elsewhere":          {[]string{"--listen=http://x:1"}, "--listen: endpoint"},
+		"no calls":           {[]string{"--max-concurrent-calls=0"}, "--max-concurrent-calls"},
+		"too many calls":     {[]string{"--max-concurrent-calls=100000"}, "--max-concurrent-calls"},
+		"no timeout":         {[]string{"--machine-creation-timeout=0s"}, "--machine-creation-timeout"},
+		"no port":            {[]string{"--metrics-address=localhost"}, "--metrics-address"},
+		"the driver's flags": {[]string{"--orphan-grace-period=-1s", "--virtual-machine-template=some"}, "--orphan-grace-period must not be negative\n--virtual-machine-template"},
+	}
+
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			o, flags := newServeOptions(), pflag.NewFlagSet("serve", pflag.ContinueOnError)
+			o.addTo(flags)
+			require.NoError(t, flags.Parse(tc.args))
+
+			err := o.validate()
+			if tc.err == "" {
+				require.NoError(t, err)
+
+				return
+			}
+
+			require.ErrorContains(t, err, tc.err)
+		})
+	}
+}
+
+// TestServeFlagsAreDocumented looks for each flag in docs/grpc.md, but for the driver's, which the README has.
+func TestServeFlagsAreDocumented(t *testing.T) {
+	t.Parallel()
+
+	own, driver := serveCommand().Flags(), pflag.NewFlagSet("driver", pflag.ContinueOnError)
+	driverflags.New().AddFlags(driver)
+
+	for page, flags := range map[string]*pflag.FlagSet{"../../docs/grpc.md": own, "../../README.md": driver} {
+		text, err := os.ReadFile(page)
+		require.NoError(t, err)
+
+		flags.VisitAll(func(f *pflag.Flag) {
+			logging := f.Name == "v" || f.Name == "vmodule" || f.Name == "log-flush-frequency"
+			if logging || flags == own && driver.Lookup(f.Name) != nil {
+				return
+			}
+
+			require.Contains(t, string(text), "`--"+f.Name+"`", page)
+		})
+	}
+}
+
+func TestServeFailsAtStart(t *testing.T) {
+	t.Parallel()
+
+	_, err := run(t, "", "serve", "--listen=tcp://:1")
+	require.ErrorContains(t, err, "needs --tls-cert")
+
+	_, err = run(t, "", "serve", "--listen=tcp://127.0.0.1:0", "--tls-cert=/nowhere", "--tls-key=/nowhere", "--tls-client-ca=/nowhere", "--tls-client=a")
+	require.ErrorContains(t, err, "/nowhere")
+}

@@ -1,0 +1,75 @@
+package driverrpc_test
+
+import (
+	"context"
+	"net"
+	"path"
+	"testing"
+	"time"
+
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	grpccodes "google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	grpcstatus "google.golang.org/grpc/status"
+
+	driverv1 "github.com/gardener/machine-controller-manager-provider-kubevirt/api/driver/v1"
+)
+
+// TestClientsSetDeadlines looks at what arrives of contexts that never end, as machine-controller-manager's do.
+func TestClientsSetDeadlines(t *testing.T) {
+	t.Parallel()
+
+	socket := socketOf(t)
+	left := make(chan time.Duration, 1)
+	server := grpc.NewServer(grpc.UnknownServiceHandler(func(_ any, call grpc.ServerStream) error {
+		method, _ := grpc.MethodFromServerStream(call)
+		deadline, ok := call.Context().Deadline()
+		require.True(t, ok, method)
+
+		left <- time.Until(deadline)
+
+		return grpcstatus.Error(grpccodes.Internal, path.Base(method))
+	}))
+	t.Cleanup(server.Stop)
+
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "unix", socket)
+	require.NoError(t, err)
+
+	go func() { _ = server.Serve(listener) }() // It ends with the test.
+
+	for method, ask := range methods(dial(t, socket)) {
+		require.ErrorContains(t, ask(t.Context()).err, "Internal: "+method)
+		require.LessOrEqual(t, <-left, 10*time.Minute, method)
+	}
+}
+
+// TestServersSetDeadlines calls with a client of somebody else's, which sets none.
+func TestServersSetDeadlines(t *testing.T) {
+	t.Parallel()
+
+	socket := socketOf(t)
+	left := make(chan time.Duration, 1)
+	serve(t, &scripted{create: func(ctx context.Context) (*driver.CreateMachineResponse, error) {
+		deadline, _ := ctx.Deadline()
+		left <- time.Until(deadline)
+
+		return &driver.CreateMachineResponse{}, nil
+	}}, socket, optionsOf(prometheus.NewRegistry()))
+
+	connection, err := grpc.NewClient("unix://"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, connection.Close()) })
+
+	client := driverv1.NewMachineDriverClient(connection)
+	_, err = client.CreateMachine(t.Context(), &driverv1.CreateMachineRequest{})
+	require.NoError(t, err)
+	require.Positive(t, <-left)
+
+	_, err = client.CreateMachine(t.Context(), &driverv1.CreateMachineRequest{Machine: &driverv1.Machine{Json: []byte("secret")}})
+	require.Equal(t, grpccodes.InvalidArgument, grpcstatus.Code(err), "the client's program is faulty, and no driver has judged the machine")
+	require.Empty(t, grpcstatus.Convert(err).Details())
+	require.NotContains(t, err.Error(), "secret")
+}

@@ -1,0 +1,26 @@
+package driverrpc_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestDocsShowTheExample compares the client of docs/grpc.md with the one that is compiled.
+func TestDocsShowTheExample(t *testing.T) {
+	t.Parallel()
+
+	page, err := os.ReadFile("../../docs/grpc.md")
+	require.NoError(t, err)
+	example, err := os.ReadFile("example_test.go")
+	require.NoError(t, err)
+
+	_, shown, found := strings.Cut(string(page), "```go\n")
+	require.True(t, found)
+
+	shown, _, found = strings.Cut(shown, "```\n")
+	require.True(t, found)
+	require.Contains(t, string(example), shown)
+}

@@ -1,0 +1,56 @@
+package driverrpc_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log"
+	"os"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+
+	driverv1 "github.com/gardener/machine-controller-manager-provider-kubevirt/api/driver/v1"
+)
+
+// listMachines is the client of docs/grpc.md: it needs the generated code only, and nothing of machine-controller-manager's.
+func listMachines(ctx context.Context, endpoint, classFile, kubeconfigFile string) error {
+	connection, err := grpc.NewClient(endpoint, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		return err
+	}
+	defer connection.Close() //nolint:errcheck // It was read from.
+
+	class, err := os.ReadFile(classFile) // kubectl get machineclass NAME -o json
+	if err != nil {
+		return err
+	}
+
+	kubeconfig, err := os.ReadFile(kubeconfigFile)
+	if err != nil {
+		return err
+	}
+
+	answer, err := driverv1.NewMachineDriverClient(connection).ListMachines(ctx, &driverv1.ListMachinesRequest{
+		MachineClass: &driverv1.MachineClass{Json: class},
+		Secret:       &driverv1.Secret{Data: map[string][]byte{"kubeconfig": kubeconfig}},
+	})
+	for _, detail := range status.Convert(err).Details() {
+		if failure, ok := detail.(*driverv1.MachineError); ok { // The driver's own answer, and not the connection's.
+			return fmt.Errorf("machine code %d: %s", failure.GetMachineCode(), status.Convert(err).Message())
+		}
+	}
+
+	if err != nil {
+		return fmt.Errorf("ask again: %w", err)
+	}
+
+	return json.NewEncoder(os.Stdout).Encode(answer.GetMachineList())
+}
+
+func Example() {
+	if err := listMachines(context.Background(), "unix:///run/mcm-kubevirt/driver.sock", "class.json", "kubeconfig"); err != nil {
+		log.Fatal(err)
+	}
+}

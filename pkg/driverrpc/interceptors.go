@@ -1,0 +1,74 @@
+package driverrpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"google.golang.org/grpc"
+	grpccodes "google.golang.org/grpc/codes"
+	grpcstatus "google.golang.org/grpc/status"
+	"k8s.io/klog/v2"
+)
+
+// recoverPanics keeps the server alive for other machines. Neither the answer nor the log holds the panic's value, which may be
+// anything, unless the runtime has made it.
+func recoverPanics(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (resp any, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			klog.FromContext(ctx).Error(causeOf(p), "The driver panicked", "method", info.FullMethod, "stack", string(debug.Stack()))
+
+			resp, err = nil, grpcstatus.Error(grpccodes.Internal, "the driver panicked; its log says where")
+		}
+	}()
+
+	return handle(ctx, req)
+}
+
+func causeOf(panicked any) error {
+	var fault runtime.Error
+	if err, ok := panicked.(error); ok && errors.As(err, &fault) {
+		return fault
+	}
+
+	return fmt.Errorf("a value of type %T", panicked)
+}
+
+// setDeadline bounds the calls of clients that set no deadline, or one that is too far away.
+func setDeadline(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+	limit, ok := deadlines[info.FullMethod]
+	if !ok {
+		return handle(ctx, req)
+	}
+
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+
+	return handle(ctx, req)
+}
+
+// turns is how many calls may run at once.
+type turns chan struct{}
+
+func newTurns(many int) turns {
+	return make(turns, many)
+}
+
+// intercept makes a driver's call wait for its turn. It is not refused: machine-controller-manager would show the machine as failed.
+func (t turns) intercept(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+	if _, ok := deadlines[info.FullMethod]; !ok {
+		return handle(ctx, req)
+	}
+
+	select {
+	case t <- struct{}{}:
+	case <-ctx.Done():
+		return nil, grpcstatus.Error(grpccodes.Unavailable, "too many calls were under way for too long")
+	}
+
+	defer func() { <-t }()
+
+	return handle(ctx, req)
+}

@@ -1,0 +1,274 @@
+package driverrpc_test
+
+import (
+	"context"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/machinecodes/codes"
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/machinecodes/status"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/health/grpc_health_v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/driverrpc"
+)
+
+// requireUnavailable requires what machine-controller-manager retries within seconds, and says whose fault it is.
+func requireUnavailable(t *testing.T, method string, got outcome) {
+	t.Helper()
+
+	require.Nil(t, got.answer, method)
+
+	read, ok := status.FromError(got.err)
+	require.True(t, ok, "machine-controller-manager must be able to read %v", got.err)
+	require.Equal(t, codes.Unavailable, read.Code(), method)
+	require.True(t, strings.HasPrefix(read.Message(), driverrpc.TokenUnavailable+": "+method+" "), read.Message())
+}
+
+// TestNothingListens asks a driver that is not there, for as long as the test has patience.
+func TestNothingListens(t *testing.T) {
+	t.Parallel()
+
+	for method, ask := range methods(dial(t, socketOf(t))) {
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		got := ask(ctx)
+
+		cancel()
+		require.Error(t, got.err)
+
+		got.answer = nil // A typed nil.
+		requireUnavailable(t, method, got)
+	}
+}
+
+// TestAnotherServerListens asks a server of gRPC that knows no driver: its Unimplemented is not the driver's, after which
+// machine-controller-manager would create every machine anew.
+func TestAnotherServerListens(t *testing.T) {
+	t.Parallel()
+
+	socket := socketOf(t)
+
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "unix", socket)
+	require.NoError(t, err)
+
+	server := grpc.NewServer()
+	t.Cleanup(server.Stop)
+
+	go func() { _ = server.Serve(listener) }() // It ends with the test.
+
+	for method, ask := range methods(dial(t, socket)) {
+		got := ask(t.Context())
+		require.ErrorContains(t, got.err, "Unimplemented")
+
+		got.answer = nil
+		requireUnavailable(t, method, got)
+	}
+}
+
+// TestRequestsThatAreTooLarge are no lack of room in a zone, which gRPC's ResourceExhausted would mean.
+func TestRequestsThatAreTooLarge(t *testing.T) {
+	t.Parallel()
+
+	_, err := connect(t, &scripted{}).CreateMachine(t.Context(), &driver.CreateMachineRequest{
+		Machine: &v1alpha1.Machine{}, Secret: &corev1.Secret{Data: map[string][]byte{"userData": make([]byte, 9<<20)}},
+	})
+	requireUnavailable(t, "CreateMachine", outcome{err: err})
+}
+
+// TestPanics shows that a panic ends no other call, and what is said about it.
+func TestPanics(t *testing.T) {
+	t.Parallel()
+
+	d := answering(nil, true)
+	d.create = func(context.Context) (*driver.CreateMachineResponse, error) { panic("the secret of the machine") }
+	c := connect(t, d)
+
+	_, err := c.CreateMachine(t.Context(), &driver.CreateMachineRequest{})
+	requireUnavailable(t, "CreateMachine", outcome{err: err})
+	require.ErrorContains(t, err, "Internal: the driver panicked")
+	require.NotContains(t, err.Error(), "secret")
+	require.NotContains(t, err.Error(), ".go")
+
+	_, err = c.GetMachineStatus(t.Context(), &driver.GetMachineStatusRequest{})
+	require.NoError(t, err)
+}
+
+// TestRestartIsNotSeen ends a server in the middle of a call, and starts the next one.
+func TestRestartIsNotSeen(t *testing.T) {
+	t.Parallel()
+
+	socket, begun := socketOf(t), make(chan struct{})
+	first := &scripted{create: func(ctx context.Context) (*driver.CreateMachineResponse, error) {
+		close(begun)
+		<-ctx.Done()
+
+		return nil, status.Error(codes.Unavailable, "what a call says that is cancelled")
+	}}
+	stop := serve(t, first, socket, optionsOf(prometheus.NewRegistry()))
+	c := dial(t, socket)
+
+	answered := make(chan outcome)
+
+	go func() { answered <- methods(c)["CreateMachine"](t.Context()) }()
+
+	<-begun
+
+	now, cancel := context.WithCancel(t.Context())
+	cancel()
+	stop(now)
+	serve(t, answering(nil, true), socket, optionsOf(prometheus.NewRegistry()))
+
+	got := <-answered
+	require.NoError(t, got.err)
+	require.Equal(t, "p", got.answer.(*driver.CreateMachineResponse).ProviderID)
+}
+
+// TestRestartsHaveAnEnd sends a call to a driver that closes the connection whenever it gets one.
+func TestRestartsHaveAnEnd(t *testing.T) {
+	t.Parallel()
+
+	var (
+		calls atomic.Int32
+		open  atomic.Pointer[net.Conn]
+	)
+
+	socket := socketOf(t)
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "unix", socket)
+	require.NoError(t, err)
+
+	breaking := grpc.NewServer(grpc.UnknownServiceHandler(func(any, grpc.ServerStream) error {
+		calls.Add(1)
+
+		return (*open.Load()).Close()
+	}))
+	t.Cleanup(breaking.Stop)
+
+	go func() { _ = breaking.Serve(&remembering{Listener: listener, last: &open}) }() // It ends with the test.
+
+	got := methods(dial(t, socket))["DeleteMachine"](t.Context())
+	require.Error(t, got.err)
+
+	got.answer = nil
+	requireUnavailable(t, "DeleteMachine", got)
+	require.Equal(t, int32(5), calls.Load())
+}
+
+// remembering is a listener that remembers its last connection.
+type remembering struct {
+	net.Listener
+
+	last *atomic.Pointer[net.Conn]
+}
+
+func (r *remembering) Accept() (net.Conn, error) {
+	accepted, err := r.Listener.Accept()
+	if err == nil {
+		r.last.Store(&accepted)
+	}
+
+	return accepted, err
+}
+
+// TestCallsWaitForTheirTurn runs more calls than may run at once.
+func TestCallsWaitForTheirTurn(t *testing.T) {
+	t.Parallel()
+
+	const most, many = 3, 12
+
+	var running, highest atomic.Int32
+
+	d := &scripted{create: func(context.Context) (*driver.CreateMachineResponse, error) {
+		now := running.Add(1)
+		defer running.Add(-1)
+
+		for before := highest.Load(); now > before && !highest.CompareAndSwap(before, now); before = highest.Load() {
+		}
+
+		return &driver.CreateMachineResponse{}, nil
+	}}
+	registry, socket := prometheus.NewRegistry(), socketOf(t)
+	options := optionsOf(registry)
+	options.MaxCalls = most
+	serve(t, d, socket, options)
+
+	// Each client has a connection of its own, so that it is the server that makes them wait.
+	errs := make(chan error)
+
+	for range many {
+		c := dial(t, socket)
+
+		go func() {
+			_, err := c.CreateMachine(t.Context(), &driver.CreateMachineRequest{})
+			errs <- err
+		}()
+	}
+
+	for range many {
+		require.NoError(t, <-errs)
+	}
+
+	require.LessOrEqual(t, highest.Load(), int32(most))
+
+	families, err := registry.Gather()
+	require.NoError(t, err)
+	require.Len(t, families, 2)
+}
+
+// TestHealth asks as kubelet and load balancers do, also while the server stops.
+func TestHealth(t *testing.T) {
+	t.Parallel()
+
+	socket := socketOf(t)
+	begun, end := make(chan struct{}), make(chan struct{})
+	stop := serve(t, &scripted{create: func(context.Context) (*driver.CreateMachineResponse, error) {
+		close(begun)
+		<-end
+
+		return &driver.CreateMachineResponse{NodeName: "n"}, nil
+	}}, socket, optionsOf(prometheus.NewRegistry()))
+
+	connection, err := grpc.NewClient("unix://"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = connection.Close() }) // It was read from.
+
+	watch, err := grpc_health_v1.NewHealthClient(connection).Watch(t.Context(), &grpc_health_v1.HealthCheckRequest{Service: "gardener.machine.driver.v1.MachineDriver"})
+	require.NoError(t, err)
+	answer, err := watch.Recv()
+	require.NoError(t, err)
+	require.Equal(t, grpc_health_v1.HealthCheckResponse_SERVING, answer.GetStatus())
+
+	c, answered := dial(t, socket), make(chan outcome)
+
+	go func() { answered <- methods(c)["CreateMachine"](t.Context()) }()
+
+	<-begun
+
+	stopped := make(chan struct{})
+
+	go func() {
+		limited, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		defer close(stopped)
+
+		stop(limited)
+	}()
+
+	answer, err = watch.Recv()
+	require.NoError(t, err)
+	require.Equal(t, grpc_health_v1.HealthCheckResponse_NOT_SERVING, answer.GetStatus())
+	require.NoError(t, watch.CloseSend())
+	require.NoError(t, connection.Close())
+	close(end)
+
+	require.Equal(t, "n", (<-answered).answer.(*driver.CreateMachineResponse).NodeName, "calls under way are answered")
+	<-stopped
+}

@@ -1,0 +1,40 @@
+package kubeconfig
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+)
+
+// Folder holds a kubeconfig per cluster, in a file with the cluster's name. It may be a mounted Secret. It is read for every call, so
+// that what is replaced, added or removed counts from then on.
+type Folder string
+
+// For returns the kubeconfig for a cluster. The name may come from anybody: nothing outside the folder is read.
+func (f Folder) For(cluster string) (raw []byte, err error) {
+	folder, err := os.OpenRoot(string(f))
+	if err != nil {
+		return nil, fmt.Errorf("open the folder of kubeconfigs: %w", err)
+	}
+	defer func() { err = errors.Join(err, folder.Close()) }()
+
+	file, err := folder.Open(cluster)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("there is no kubeconfig for cluster %q: add a file of that name to %s", cluster, string(f))
+	}
+
+	if err != nil {
+		return nil, fmt.Errorf("open the kubeconfig for cluster %q: %w", cluster, err)
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+
+	// One byte more than is accepted, so that what is too large is refused as that.
+	raw, err = io.ReadAll(io.LimitReader(file, maxSize+1))
+	if err != nil {
+		return nil, fmt.Errorf("read the kubeconfig for cluster %q: %w", cluster, err)
+	}
+
+	return raw, nil
+}

@@ -1,0 +1,133 @@
+package kubevirt
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
+	corev1 "k8s.io/api/core/v1"
+
+	apiv1alpha1 "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
+)
+
+// Kubeconfigs hold the kubeconfigs of provider clusters.
+type Kubeconfigs interface {
+	// For returns the kubeconfig for a cluster, which is the value of a class's tag v1alpha1.TagCluster.
+	For(cluster string) ([]byte, error)
+}
+
+// heldCredentials is a driver that has credentials of its own.
+type heldCredentials struct {
+	driver.Driver
+
+	kubeconfigs Kubeconfigs
+}
+
+// WithKubeconfigs returns a driver whose credentials are held where it runs: for each call it takes the kubeconfig of the cluster that the
+// class's tags name. A request that brings a kubeconfig is refused, so that nobody is led to believe that it is used.
+func WithKubeconfigs(d driver.Driver, kubeconfigs Kubeconfigs) driver.Driver {
+	return &heldCredentials{Driver: d, kubeconfigs: kubeconfigs}
+}
+
+// complete returns a Secret with the kubeconfig in it. A class that the driver refuses, or whose machines it does not list, needs none.
+func (h *heldCredentials) complete(class *v1alpha1.MachineClass, secret *corev1.Secret) (*corev1.Secret, error) {
+	if class == nil || !ours(class) || !identityOf(class).Valid() {
+		return secret, nil
+	}
+
+	completed := &corev1.Secret{Data: map[string][]byte{}}
+	if secret != nil {
+		maps.Copy(completed.Data, secret.Data)
+	}
+
+	if len(completed.Data[apiv1alpha1.SecretKeyKubeconfig]) > 0 {
+		return nil, invalid("the Secret of MachineClass %s has the key %s, but this driver holds the kubeconfigs itself; remove the key",
+			class.Name, apiv1alpha1.SecretKeyKubeconfig)
+	}
+
+	kubeconfig, err := h.kubeconfigs.For(identityOf(class).Cluster)
+	if err != nil {
+		return nil, fmt.Errorf("%w: credentials of the driver: %w", spi.ErrPrecondition, err)
+	}
+
+	completed.Data[apiv1alpha1.SecretKeyKubeconfig] = kubeconfig
+
+	return completed, nil
+}
+
+// CreateMachine implements driver.Driver.
+func (h *heldCredentials) CreateMachine(ctx context.Context, req *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
+	if req == nil {
+		return h.Driver.CreateMachine(ctx, req)
+	}
+
+	secret, err := h.complete(req.MachineClass, req.Secret)
+	if err != nil {
+		return nil, statusFrom(err)
+	}
+
+	return h.Driver.CreateMachine(ctx, &driver.CreateMachineRequest{Machine: req.Machine, MachineClass: req.MachineClass, Secret: secret})
+}
+
+// InitializeMachine implements driver.Driver.
+func (h *heldCredentials) InitializeMachine(
+	ctx context.Context, req *driver.InitializeMachineRequest,
+) (*driver.InitializeMachineResponse, error) {
+	if req == nil {
+		return h.Driver.InitializeMachine(ctx, req)
+	}
+
+	secret, err := h.complete(req.MachineClass, req.Secret)
+	if err != nil {
+		return nil, statusFrom(err)
+	}
+
+	return h.Driver.InitializeMachine(ctx, &driver.InitializeMachineRequest{Machine: req.Machine, MachineClass: req.MachineClass, Secret: secret})
+}
+
+// DeleteMachine implements driver.Driver.
+func (h *heldCredentials) DeleteMachine(ctx context.Context, req *driver.DeleteMachineRequest) (*driver.DeleteMachineResponse, error) {
+	if req == nil {
+		return h.Driver.DeleteMachine(ctx, req)
+	}
+
+	secret, err := h.complete(req.MachineClass, req.Secret)
+	if err != nil {
+		return nil, statusFrom(err)
+	}
+
+	return h.Driver.DeleteMachine(ctx, &driver.DeleteMachineRequest{Machine: req.Machine, MachineClass: req.MachineClass, Secret: secret})
+}
+
+// GetMachineStatus implements driver.Driver.
+func (h *heldCredentials) GetMachineStatus(
+	ctx context.Context, req *driver.GetMachineStatusRequest,
+) (*driver.GetMachineStatusResponse, error) {
+	if req == nil {
+		return h.Driver.GetMachineStatus(ctx, req)
+	}
+
+	secret, err := h.complete(req.MachineClass, req.Secret)
+	if err != nil {
+		return nil, statusFrom(err)
+	}
+
+	return h.Driver.GetMachineStatus(ctx, &driver.GetMachineStatusRequest{Machine: req.Machine, MachineClass: req.MachineClass, Secret: secret})
+}
+
+// ListMachines implements driver.Driver.
+func (h *heldCredentials) ListMachines(ctx context.Context, req *driver.ListMachinesRequest) (*driver.ListMachinesResponse, error) {
+	if req == nil {
+		return h.Driver.ListMachines(ctx, req)
+	}
+
+	secret, err := h.complete(req.MachineClass, req.Secret)
+	if err != nil {
+		return nil, statusFrom(err)
+	}
+
+	return h.Driver.ListMachines(ctx, &driver.ListMachinesRequest{MachineClass: req.MachineClass, Secret: secret})
+}

@@ -1,0 +1,75 @@
+package kubevirt_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/machinecodes/codes"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
+)
+
+// drawer holds kubeconfigs by clusters' names.
+type drawer map[string]string
+
+func (d drawer) For(cluster string) ([]byte, error) {
+	if kubeconfig, ok := d[cluster]; ok {
+		return []byte(kubeconfig), nil
+	}
+
+	return nil, errors.New("nothing for " + cluster)
+}
+
+// TestHeldCredentials asks every method of a driver that holds the kubeconfigs itself.
+func TestHeldCredentials(t *testing.T) {
+	t.Parallel()
+
+	const ok, bad, missing = codes.OK, codes.InvalidArgument, codes.FailedPrecondition
+
+	tests := map[string]struct {
+		reason string
+		held   drawer
+		change func(*request)
+		// want are the codes of the methods on a machine, and of ListMachines.
+		want, list codes.Code
+	}{
+		"Held":    {"the class's Secret needs no kubeconfig", drawer{"c": "k"}, func(r *request) { delete(r.secret.Data, "kubeconfig") }, ok, ok},
+		"Brought": {"nobody is to believe that it is used", drawer{"c": "k"}, func(*request) {}, bad, bad},
+		"Missing": {"somebody has to add it", drawer{"d": "k"}, func(r *request) { delete(r.secret.Data, "kubeconfig") }, missing, missing},
+		"Foreign": {"listing must not end the pass for other classes", drawer{"c": "k"}, func(r *request) { r.class.Provider = "aws" }, bad, ok},
+		"NoTags":  {"there is no cluster to hold one for", drawer{"": "k"}, func(r *request) { r.class.ProviderSpec.Raw = []byte(`{}`) }, bad, ok},
+		"NoClass": {"nor is here", drawer{"c": "k"}, func(r *request) { r.class = nil }, bad, bad},
+	}
+
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			for method, do := range calls() {
+				r, spied := validRequest(), &recorder{}
+				tc.change(r)
+				before := r.secret.DeepCopy()
+
+				want := tc.want
+				if method == "ListMachines" {
+					want = tc.list
+				}
+
+				d := kubevirt.WithKubeconfigs(newPlugin(spied), tc.held)
+				require.Equal(t, want, codeOf(t, do(t.Context(), d, r)), "%s: %s", method, tc.reason)
+				require.Equal(t, before, r.secret, "%s must not change what is in MCM's cache", method)
+			}
+		})
+	}
+
+	r, spied := validRequest(), &recorder{}
+	delete(r.secret.Data, "kubeconfig")
+
+	_, err := kubevirt.WithKubeconfigs(newPlugin(spied), drawer{"c": "held"}).
+		CreateMachine(t.Context(), &driver.CreateMachineRequest{Machine: r.machine, MachineClass: r.class, Secret: r.secret})
+	require.NoError(t, err)
+	require.Equal(t, "held", string(spied.create.Kubeconfig))
+	require.Equal(t, "d", string(spied.create.UserData))
+}

@@ -1,0 +1,37 @@
+package statustext_test
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/machinecodes/codes"
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/machinecodes/status"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/statustext"
+)
+
+// FuzzFit requires that machine-controller-manager reads back what was made fit, and that making it fit again changes nothing: a text
+// may pass through two processes.
+func FuzzFit(f *testing.F) {
+	for _, message := range []string{
+		"", "x [ y", "a ] [ b", "\xff\x00\n", "Token: Initiate\nnode drain", "OutOfOutOfRangeRange",
+		strings.Repeat("ö", statustext.MaxLength), strings.Repeat("a", statustext.MaxLength) + "Initiate node drain",
+	} {
+		f.Add(message)
+	}
+
+	f.Fuzz(func(t *testing.T, message string) {
+		fit := statustext.Fit(message)
+
+		require.Equal(t, fit, statustext.Fit(fit))
+		require.LessOrEqual(t, len(fit), statustext.MaxLength)
+		require.True(t, utf8.ValidString(fit))
+
+		got, ok := status.FromError(status.Error(codes.Aborted, fit))
+		require.True(t, ok)
+		require.Equal(t, codes.Aborted, got.Code())
+		require.Equal(t, fit, got.Message())
+	})
+}

@@ -1,0 +1,110 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	manifests "github.com/gardener/machine-controller-manager-provider-kubevirt/kubernetes"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/certificates"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/controlplane"
+)
+
+// TestShippedGRPCDriver applies the overlay of the driver over gRPC, and starts the driver with the arguments that the API server has
+// then. The real machine-controller-manager makes machines through it: its side has a certificate, and no kubeconfig.
+func TestShippedGRPCDriver(t *testing.T) {
+	t.Parallel()
+
+	s := newShoot(t)
+	deployment := s.applyGRPCDriver(t)
+	folder := t.TempDir()
+
+	const server, client = "mcm-kubevirt", "machine-controller"
+
+	authority := certificates.NewAuthority(t)
+	tls, kubeconfigs := filepath.Join(folder, "tls"), filepath.Join(folder, "kubeconfigs")
+	require.NoError(t, os.Mkdir(tls, 0o700))
+	require.NoError(t, os.Mkdir(kubeconfigs, 0o700))
+	authority.Issue(t, tls, certificates.Server(server))
+	require.NoError(t, os.WriteFile(filepath.Join(kubeconfigs, s.Namespace), s.ProviderKubeconfig, 0o600))
+
+	ports, err := controlplane.FreePorts(t.Context(), 1)
+	require.NoError(t, err)
+
+	s.startDriver(t, fmt.Sprintf("tcp://127.0.0.1:%d", ports[0]), argumentsOf(t, deployment, folder)...)
+
+	s.ProviderKubeconfig = nil
+	files := authority.Issue(t, t.TempDir(), certificates.Client(client))
+	s.runControllers(t, fmt.Sprintf("--driver-endpoint=dns:///127.0.0.1:%d", ports[0]), "--driver-tls-server-name="+server,
+		"--driver-tls-cert="+files.Certificate, "--driver-tls-key="+files.Key, "--driver-tls-ca="+files.Authorities)
+	s.applyExample(t)
+	s.awaitRunning(t, 3)
+	s.awaitEnd(t)
+}
+
+// applyGRPCDriver applies the overlay with kubectl, in a namespace of its own, and waits until its pods are there: those that the
+// namespace's Pod Security refused would not be.
+func (s *shoot) applyGRPCDriver(t *testing.T) *appsv1.Deployment {
+	t.Helper()
+
+	const overlay = "grpc-driver"
+
+	folder, namespace := t.TempDir(), s.ProviderNamespace+"-grpc"
+	kustomization := filepath.Join(folder, overlay, "kustomization.yaml")
+	require.NoError(t, os.CopyFS(folder, manifests.Manifests))
+
+	raw, err := os.ReadFile(kustomization)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(kustomization, []byte(replace(string(raw), "namespace: mcm-kubevirt", "namespace: "+namespace)), 0o600))
+
+	kubectl := func(ctx context.Context, args ...string) {
+		command := exec.CommandContext(ctx, lab.Binaries.Kubectl, append(args, "-k", filepath.Join(folder, overlay))...)
+		command.Env = append(os.Environ(), "KUBECONFIG="+lab.Provider.AdminKubeconfig)
+		out, err := command.CombinedOutput()
+		require.NoError(t, err, string(out))
+	}
+	kubectl(t.Context(), "apply", "--validate=strict")
+	t.Cleanup(func() { kubectl(context.WithoutCancel(t.Context()), "delete", "--wait=false") })
+
+	eventually(t, "both pods are there", func(ctx context.Context) (bool, error) {
+		pods, err := s.kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=mcm-kubevirt"})
+
+		return err == nil && len(pods.Items) == 2, err
+	})
+
+	deployment, err := s.kube.AppsV1().Deployments(namespace).Get(t.Context(), "mcm-kubevirt", metav1.GetOptions{})
+	require.NoError(t, err)
+
+	return deployment
+}
+
+// argumentsOf returns the arguments of the shipped container, with its files in a folder of the test, and without what must be the
+// test's own: its ports.
+func argumentsOf(t *testing.T, deployment *appsv1.Deployment, folder string) []string {
+	t.Helper()
+
+	args := deployment.Spec.Template.Spec.Containers[0].Args
+	require.Equal(t, "serve", args[0])
+
+	var own []string
+
+	for _, arg := range args[1:] {
+		if strings.HasPrefix(arg, "--listen=tcp://") || strings.HasPrefix(arg, "--metrics-address=") || strings.HasPrefix(arg, "--v=") {
+			continue
+		}
+
+		own = append(own, strings.ReplaceAll(arg, "/etc/mcm-kubevirt", folder))
+	}
+
+	require.Len(t, own, len(args)-4, "each of them is there once")
+
+	return own
+}

@@ -1,0 +1,192 @@
+package integration
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/machinecodes/codes"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/credentials/insecure"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/process"
+)
+
+// startDriver runs the real mcm-kubevirt serve.
+func (s *shoot) startDriver(t *testing.T, endpoint string, args ...string) *process.Process {
+	t.Helper()
+
+	p, err := lab.StartDriver(t.Context(), s.Shoot, remoteDriver, endpoint, args...)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, p.Stop(context.WithoutCancel(t.Context()))) })
+
+	return p
+}
+
+// virtualMachines returns the UIDs of a MachineDeployment's VirtualMachines by their names.
+func (s *shoot) virtualMachines(ctx context.Context, deployment string) (map[string]types.UID, error) {
+	list, err := s.kubevirt.KubevirtV1().VirtualMachines(s.ProviderNamespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+
+	found := map[string]types.UID{}
+	for i := range list.Items {
+		if strings.HasPrefix(list.Items[i].Name, deployment+"-") {
+			found[list.Items[i].Name] = list.Items[i].UID
+		}
+	}
+
+	return found, nil
+}
+
+// TestKilledDriver kills the driver while the real machine-controller-manager makes fifty machines through it. All are there afterwards,
+// none was made twice, and nobody has seen any of it on the Machines.
+func TestKilledDriver(t *testing.T) {
+	t.Parallel()
+
+	const (
+		pool          = "example-worker-z1"
+		many, atLeast = 50, 10
+	)
+
+	s, endpoint := newShoot(t), "unix://"+newSocket(t)
+	first := s.startDriver(t, endpoint, "--unschedulable-grace=10m")
+
+	s.runControllers(t, "--driver-endpoint="+endpoint)
+	s.applyExampleClasses(t)
+	// There is no room for them, which keeps them cheap.
+	s.changeClass(t, pool, `{"zone":"zone-x","rootVolume":null}`)
+	s.changeClass(t, pool, `{"rootVolume":`+ephemeralRoot+`}`)
+
+	failures := s.failures(t)
+
+	s.applyExampleDeployments(t)
+	s.scale(t, "example-worker-z2", 0)
+	s.scale(t, pool, many)
+
+	var before map[string]types.UID
+
+	eventually(t, "some machines are made", func(ctx context.Context) (done bool, err error) {
+		before, err = s.virtualMachines(ctx, pool)
+
+		return len(before) >= atLeast, err
+	})
+	require.NoError(t, first.Signal(syscall.SIGKILL))
+	<-first.Exited()
+	require.Less(t, len(before), many, "it was in the middle")
+	s.startDriver(t, endpoint, "--unschedulable-grace=10m")
+
+	var after map[string]types.UID
+
+	eventually(t, "all machines are made", func(ctx context.Context) (bool, error) {
+		list, err := s.mcm.MachineV1alpha1().Machines(s.Namespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return false, err
+		}
+
+		named := 0
+
+		for i := range list.Items {
+			if list.Items[i].Spec.ProviderID == "kubevirt://"+list.Items[i].Name {
+				named++
+			}
+		}
+
+		after, err = s.virtualMachines(ctx, pool)
+
+		return len(after) >= many && named == many && len(list.Items) == many, err
+	})
+	require.Len(t, after, many, "none is there twice")
+
+	for name, uid := range before {
+		require.Equal(t, uid, after[name], "%s was made before, and once", name)
+	}
+
+	require.Empty(t, failures(), "a driver that restarts is nobody's failure")
+
+	s.scale(t, pool, 0)
+	s.awaitEnd(t)
+}
+
+// TestDriverStopsInOrder ends the driver while a call waits for a machine, which the next one answers.
+func TestDriverStopsInOrder(t *testing.T) {
+	t.Parallel()
+
+	s, endpoint := newShoot(t), "unix://"+newSocket(t)
+	s.annotate(t, "sim.lab/import-latency", "20s")
+
+	first := s.startDriver(t, endpoint)
+	d := dial(t, endpoint, insecure.NewCredentials())
+	m := s.newMachine("zone-a", importedRoot)
+
+	_, err := m.create(t.Context(), d)
+	require.NoError(t, err)
+
+	answered := make(chan error, 1)
+
+	go func() {
+		_, err := m.initialize(t.Context(), d)
+		answered <- err
+	}()
+
+	eventually(t, "the call is under way", func(ctx context.Context) (bool, error) {
+		metrics, err := scrape(ctx, portOf(first.PID()))
+
+		return strings.Contains(string(metrics), "mcm_kubevirt_driver_calls_running 1\n"), err
+	})
+
+	limited, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+
+	require.NoError(t, first.Signal(syscall.SIGTERM))
+
+	select {
+	case <-first.Exited():
+		require.ErrorContains(t, first.Err(), "exit status 0", "it ends by itself, in order")
+	case <-limited.Done():
+		require.Fail(t, "the driver did not end in time")
+	}
+
+	s.startDriver(t, endpoint)
+	require.NoError(t, <-answered, "the call was repeated")
+	require.NoError(t, m.remove(t.Context(), d))
+	s.requireNothingLeft(t)
+}
+
+// TestDriverHoldsKubeconfigs leaves the kubeconfig with the driver: no Secret in the control cluster has it.
+func TestDriverHoldsKubeconfigs(t *testing.T) {
+	t.Parallel()
+
+	s, endpoint, folder := newShoot(t), "unix://"+newSocket(t), t.TempDir()
+	s.startDriver(t, endpoint, "--kubeconfig-dir="+folder)
+	d := dial(t, endpoint, insecure.NewCredentials())
+	m := s.newMachine("zone-x", ephemeralRoot)
+
+	_, err := m.create(t.Context(), d)
+	require.Equal(t, codes.InvalidArgument, codeOf(err), "a request must not bring one")
+	require.ErrorContains(t, err, "holds the kubeconfigs itself")
+
+	delete(m.secret.Data, "kubeconfig")
+
+	_, err = m.create(t.Context(), d)
+	require.Equal(t, codes.FailedPrecondition, codeOf(err))
+	require.ErrorContains(t, err, "no kubeconfig for cluster")
+
+	require.NoError(t, os.WriteFile(filepath.Join(folder, s.Namespace), s.ProviderKubeconfig, 0o600))
+
+	_, err = m.create(t.Context(), d)
+	require.NoError(t, err, "what is added counts at once")
+
+	listed, err := m.list(t.Context(), d)
+	require.NoError(t, err)
+	require.Equal(t, map[string]string{"kubevirt://" + m.name(): m.name()}, listed)
+	require.NoError(t, m.remove(t.Context(), d))
+	s.requireNothingLeft(t)
+}
