@@ -3,6 +3,7 @@ package integration
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -19,38 +20,23 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane"
 )
 
-const (
-	// mortalTaint keeps everything off the nodes that die, but the machines of the tests that kill them.
-	mortalTaint = "mortal.example.com/node"
-	// hostLabel is what the machine of the failure table wants of its node.
-	hostLabel = "mortal.example.com/host"
+// hostLabel is what the machine of the failure table wants of its node.
+const hostLabel = "mortal.example.com/host"
 
-	mortalOfTheTable, mortalOfTheDeletion = "provider-mortal-0", "provider-mortal-1"
-)
-
-// mortals are provider nodes that tests kill, one for each such test.
-func mortals() []dataplane.Node {
-	var nodes []dataplane.Node
-	for _, name := range []string{mortalOfTheTable, mortalOfTheDeletion} {
-		nodes = append(nodes, dataplane.Node{Name: name, Region: "local", Zone: "zone-a", CPU: "16", Memory: "64Gi", Taint: mortalTaint})
-	}
-
-	return nodes
-}
-
-// onMortal is laid over the spec of a machine that wants a mortal node with this label. Its launcher pod has half a minute to end.
-func onMortal(label, value string) string {
-	return fmt.Sprintf(`{"virtualMachineTemplate":{"spec":{"template":{"spec":{"terminationGracePeriodSeconds":0,"nodeSelector":{%q:%q},
-		"tolerations":[{"key":%q,"operator":"Exists"}]}}}}}`, label, value, mortalTaint)
+// onMortal is laid over the spec of a machine that wants a mortal node with this label, and has this fault, if any. Its launcher pod has
+// half a minute to end.
+func onMortal(label, value string, f dataplane.Fault) string {
+	return fmt.Sprintf(`{"virtualMachineTemplate":{"spec":{"template":{"metadata":{"annotations":{%q:%q}},"spec":{
+		"terminationGracePeriodSeconds":0,"nodeSelector":{%q:%q},%s}}}}}`, dataplane.FaultAnnotation, f, label, value, tolerating())
 }
 
 // deadNodeFailure is the row of a node that dies just when a machine gets it. No kubelet takes up the launcher pod.
 func deadNodeFailure() failure {
 	return failure{
-		by: "dead node", spec: onMortal(hostLabel, "yes"), want: "NodeDown", code: codes.Unavailable,
+		by: "dead node", spec: onMortal(hostLabel, "yes", ""), want: "NodeDown", code: codes.Unavailable,
 		spoil: func(t *testing.T, s *shoot, m *machine) {
 			t.Helper()
-			s.awaitInstance(t, m, "it waits for a node", func(i *kubevirtv1.VirtualMachineInstance) bool { return waitsForNode(i) })
+			s.awaitInstance(t, m, "it waits for a node", waitsForNode)
 			s.kill(t, mortalOfTheTable, map[string]any{hostLabel: "yes"})
 			s.awaitInstance(t, m, "it has its node", func(i *kubevirtv1.VirtualMachineInstance) bool {
 				return !waitsForNode(i) && slices.Contains(hostsOf(i), mortalOfTheTable)
@@ -67,7 +53,7 @@ func TestNodeDiesUnderAMachine(t *testing.T) {
 
 	s, d := newShoot(t), newDriver(settings{grace: shortGrace, wait: 2 * time.Second, deleteWait: 3 * time.Second})
 	m := s.newMachine("zone-a", importedRoot)
-	m.class.ProviderSpec.Raw = layOver(t, layOver(t, m.class.ProviderSpec.Raw, onMortal(corev1.LabelHostname, mortalOfTheDeletion)), faulty(dataplane.FaultImagePull))
+	m.class.ProviderSpec.Raw = layOver(t, m.class.ProviderSpec.Raw, onMortal(corev1.LabelHostname, mortalOfTheDeletion, dataplane.FaultImagePull))
 	_, err := m.create(t.Context(), d)
 	require.NoError(t, err)
 
@@ -126,9 +112,7 @@ func (s *shoot) kill(t *testing.T, node string, labels map[string]any) {
 	t.Helper()
 
 	all := map[string]any{dataplane.DownLabel: "true"}
-	for key, value := range labels {
-		all[key] = value
-	}
+	maps.Copy(all, labels)
 
 	s.labelNode(t.Context(), t, node, all)
 	t.Cleanup(func() {
@@ -163,7 +147,7 @@ func (s *shoot) setTaint(t *testing.T, name string, taints ...corev1.Taint) {
 		}
 
 		kept := slices.DeleteFunc(node.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == corev1.TaintNodeOutOfService })
-		node.Spec.Taints = append(kept, taints...)
+		node.Spec.Taints = slices.Concat(kept, taints)
 		_, err = nodes.Update(ctx, node, metav1.UpdateOptions{})
 
 		return err

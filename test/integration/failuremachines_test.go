@@ -99,17 +99,17 @@ func TestAnotherCauseOnTheMachine(t *testing.T) {
 	s.runControllers(t, "--unschedulable-grace=2s")
 
 	first := s.awaitOperation(t, "example-worker-z1", codes.FailedPrecondition, "ImageUnauthorized: ")
-	importsFail(s, "no space left on device")
+	importsFail(s, "code = ResourceExhausted")
 
 	eventually(t, "the other failure is there", func(ctx context.Context) (bool, error) {
 		m, err := s.mcm.MachineV1alpha1().Machines(s.Namespace).Get(ctx, first.Name, metav1.GetOptions{})
-		if err != nil || m.Status.LastOperation.ErrorCode != codes.InvalidArgument.String() {
+		if err != nil || m.Status.LastOperation.ErrorCode != codes.ResourceExhausted.String() {
 			return false, err
 		}
 
 		now := m.Status.LastOperation.Description
-		require.Contains(t, now, "VolumeTooSmall: ")
-		require.Greater(t, mcmstrings.StringSimilarityRatio(first.Status.LastOperation.Description, now), 0.75, "the texts are alike")
+		require.Contains(t, now, "StorageExhausted: ")
+		require.Greater(t, mcmstrings.StringSimilarityRatio(first.Status.LastOperation.Description, now), 0.75, "%s", now)
 
 		return true, nil
 	})

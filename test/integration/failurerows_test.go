@@ -29,6 +29,7 @@ func capacityFailures() []failure {
 			spec: `{"virtualMachineTemplate":{"spec":{"template":{"spec":{"domain":{"devices":{"gpus":[{"name":"gpu","deviceName":"nvidia.com/X"}]}}}}}}}`,
 			want: "InsufficientDevices", code: codes.ResourceExhausted,
 		},
+		{by: "no node with KVM", zone: emulatedZone, want: "VirtualizationMissing", code: codes.ResourceExhausted},
 		{
 			by: "quota on pods, for the launcher", root: cloneRoot, provoke: func(t *testing.T, s *shoot) {
 				t.Helper()
@@ -132,6 +133,12 @@ func storageFailures() []failure {
 			want: "ImageNotFound", code: codes.FailedPrecondition,
 		},
 		{
+			by: "no room but where the volume is not", provoke: elsewhere, want: "VolumeZoneConflict", code: codes.FailedPrecondition,
+			root: `{"source":{"registry":{"url":"docker://registry.example.com/worker:1"}},
+				"pvc":{"accessModes":["ReadWriteOnce"],"storageClassName":"elsewhere","resources":{"requests":{"storage":"1Gi"}}}}`,
+			spec: `{"memory":{"guest":"100Gi"},"virtualMachineTemplate":{"spec":{"template":{"spec":{` + tolerating() + `}}}}}`,
+		},
+		{
 			by: "unknown claim", want: "ClaimNotFound", code: codes.FailedPrecondition, heal: makeClaim,
 			spec: `{"additionalVolumes":[{"name":"data","volumeSource":{"persistentVolumeClaim":{"claimName":"nosuch"}}}]}`,
 		},
@@ -228,15 +235,28 @@ func makePriorityClass(t *testing.T, s *shoot) {
 
 func makeStorageClass(t *testing.T, s *shoot) {
 	t.Helper()
+	s.makeStorageClass(t, "failures")
+}
+
+// elsewhere makes a storage class whose volumes are in another zone than the machines.
+func elsewhere(t *testing.T, s *shoot) {
+	t.Helper()
+	s.makeStorageClass(t, "elsewhere", corev1.TopologySelectorTerm{
+		MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{{Key: corev1.LabelTopologyZone, Values: []string{"zone-b"}}},
+	})
+}
+
+func (s *shoot) makeStorageClass(t *testing.T, name string, topologies ...corev1.TopologySelectorTerm) {
+	t.Helper()
 
 	classes := s.kube.StorageV1().StorageClasses()
 	_, err := classes.Create(t.Context(), &storagev1.StorageClass{
-		ObjectMeta: metav1.ObjectMeta{Name: "failures"}, Provisioner: dataplane.Provisioner,
-		VolumeBindingMode: new(storagev1.VolumeBindingImmediate),
+		ObjectMeta: metav1.ObjectMeta{Name: name}, Provisioner: dataplane.Provisioner,
+		VolumeBindingMode: new(storagev1.VolumeBindingImmediate), AllowedTopologies: topologies,
 	}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	t.Cleanup(func() {
-		require.NoError(t, classes.Delete(context.WithoutCancel(t.Context()), "failures", metav1.DeleteOptions{}))
+		require.NoError(t, classes.Delete(context.WithoutCancel(t.Context()), name, metav1.DeleteOptions{}))
 	})
 }
 

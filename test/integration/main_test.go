@@ -14,7 +14,6 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/environment"
 )
 
@@ -55,7 +54,7 @@ func run(ctx context.Context, m *testing.M) (code int, err error) {
 		return 0, fmt.Errorf("build the commands: %w\n%s", err, out)
 	}
 
-	lab, err = environment.Start(ctx, environment.Options{Progress: os.Stderr, Nodes: append(dataplane.DefaultNodes(), mortals()...)})
+	lab, err = environment.Start(ctx, environment.Options{Progress: os.Stderr, Nodes: nodes()})
 	if err != nil {
 		return 0, err
 	}

@@ -41,16 +41,14 @@ func ofPods(pods []corev1.Pod) []sign {
 }
 
 // silence returns what shows that the node of a pod does not answer, and since when. It is the pod's state, not an event, that shows it:
-// the Node itself may not be read. A kubelet that lives takes a pod up within seconds, ends it in its time, and never says of containers
-// that are ready that their pod is not, without a reason: that is the node lifecycle controller's mark
-// (k8s.io/kubernetes/pkg/controller/util/node/controller_utils.go).
+// the Node itself may not be read. A kubelet that lives takes a pod up within seconds, and ends it in its time.
 func silence(pod *corev1.Pod) (words string, since time.Time) {
 	node := pod.Spec.NodeName
 	if node == "" {
 		return "", time.Time{}
 	}
 
-	scheduled, ready, containers := podCondition(pod, corev1.PodScheduled), podCondition(pod, corev1.PodReady), podCondition(pod, corev1.ContainersReady)
+	scheduled, marked := podCondition(pod, corev1.PodScheduled), markedNotReady(pod)
 
 	switch {
 	case pod.Status.Phase == corev1.PodPending && pod.Status.StartTime == nil && scheduled != nil:
@@ -58,11 +56,27 @@ func silence(pod *corev1.Pod) (words string, since time.Time) {
 	case pod.DeletionTimestamp != nil && len(pod.Finalizers) == 0:
 		// This is the end of the time that the pod has to end.
 		return fmt.Sprintf("kubelet on provider node %s has not ended pod %s in its time", node, pod.Name), pod.DeletionTimestamp.Time
-	case ready != nil && ready.Status == corev1.ConditionFalse && ready.Reason == "" && containers != nil && containers.Status == corev1.ConditionTrue:
-		return fmt.Sprintf("provider node %s, on which pod %s runs, is not ready", node, pod.Name), ready.LastTransitionTime.Time
+	case marked != nil:
+		return fmt.Sprintf("provider node %s, on which pod %s runs, is not ready", node, pod.Name), marked.LastTransitionTime.Time
 	default:
 		return "", time.Time{}
 	}
+}
+
+// markedNotReady returns the condition by which the node lifecycle controller marks the pods of a node that does not answer
+// (k8s.io/kubernetes/pkg/controller/util/node/controller_utils.go). Kubelet never says without a reason that a pod is not ready though its
+// containers are.
+func markedNotReady(pod *corev1.Pod) *corev1.PodCondition {
+	ready, containers := podCondition(pod, corev1.PodReady), podCondition(pod, corev1.ContainersReady)
+	if ready == nil || containers == nil || ready.Reason != "" {
+		return nil
+	}
+
+	if ready.Status != corev1.ConditionFalse || containers.Status != corev1.ConditionTrue {
+		return nil
+	}
+
+	return ready
 }
 
 func podCondition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {

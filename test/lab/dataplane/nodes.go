@@ -30,11 +30,14 @@ type Node struct {
 	Pods int
 	// Taint is the key of a taint that keeps off what does not tolerate it; empty means none.
 	Taint string
+	// WithoutKVM makes a node without hardware virtualization.
+	WithoutKVM bool
 }
 
 const (
 	defaultPods    = 110
 	devices        = "1000" // of each kind: never the reason why a VM does not fit
+	kvmDevice      = "devices.kubevirt.io/kvm"
 	leaseSeconds   = 40
 	kubeletVersion = "v1.34.2"
 	statusPeriod   = 5 * time.Minute // kubelet reports an unchanged status this often
@@ -167,16 +170,20 @@ func (n Node) capacity() (corev1.ResourceList, error) {
 	if err != nil {
 		return nil, fmt.Errorf("memory %q of node %s: %w", n.Memory, n.Name, err)
 	}
-	return corev1.ResourceList{
+	resources := corev1.ResourceList{
 		corev1.ResourceCPU:                cpu,
 		corev1.ResourceMemory:             memory,
 		corev1.ResourcePods:               *resource.NewQuantity(int64(pods), resource.DecimalSI),
 		corev1.ResourceEphemeralStorage:   resource.MustParse("500Gi"),
-		"devices.kubevirt.io/kvm":         resource.MustParse(devices),
+		kvmDevice:                         resource.MustParse(devices),
 		"devices.kubevirt.io/tun":         resource.MustParse(devices),
 		"devices.kubevirt.io/vhost-net":   resource.MustParse(devices),
 		"devices.kubevirt.io/vhost-vsock": resource.MustParse(devices),
-	}, nil
+	}
+	if n.WithoutKVM {
+		delete(resources, kvmDevice)
+	}
+	return resources, nil
 }
 
 // renderNode returns the Node object as its kubelet registers it.

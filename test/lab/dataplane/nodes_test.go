@@ -23,9 +23,11 @@ func TestRenderNode(t *testing.T) {
 	require.Equal(t, int64(1000), kvm.Value())
 	require.Empty(t, node.Spec.Taints)
 
-	node, err = renderNode(Node{Name: "n", CPU: "4", Memory: "8Gi", Taint: "reserved"})
+	node, err = renderNode(Node{Name: "n", CPU: "4", Memory: "8Gi", Taint: "reserved", WithoutKVM: true})
 	require.NoError(t, err)
 	require.Equal(t, []corev1.Taint{{Key: "reserved", Effect: corev1.TaintEffectNoSchedule}}, node.Spec.Taints)
+	require.NotContains(t, node.Status.Allocatable, corev1.ResourceName("devices.kubevirt.io/kvm"))
+	require.Contains(t, node.Status.Allocatable, corev1.ResourceName("devices.kubevirt.io/tun"))
 }
 
 func TestRenderNodeRefusesBadQuantities(t *testing.T) {

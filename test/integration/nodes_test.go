@@ -1,0 +1,32 @@
+package integration
+
+import (
+	"fmt"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane"
+)
+
+const (
+	// reserved is the key of the taint of nodes that only the tests that need them get.
+	reserved = "reserved.example.com/node"
+
+	mortalOfTheTable, mortalOfTheDeletion = "provider-mortal-0", "provider-mortal-1"
+
+	// emulatedZone has no hardware virtualization.
+	emulatedZone = "zone-emulated"
+)
+
+// nodes are the provider nodes: those that every lab has, two that tests kill, one for each, one with much room, and one without KVM.
+func nodes() []dataplane.Node {
+	return append(dataplane.DefaultNodes(),
+		dataplane.Node{Name: mortalOfTheTable, Region: "local", Zone: "zone-a", CPU: "16", Memory: "64Gi", Taint: reserved},
+		dataplane.Node{Name: mortalOfTheDeletion, Region: "local", Zone: "zone-a", CPU: "16", Memory: "64Gi", Taint: reserved},
+		dataplane.Node{Name: "provider-large", Region: "local", Zone: "zone-a", CPU: "16", Memory: "256Gi", Taint: reserved},
+		dataplane.Node{Name: "provider-emulated", Region: "local", Zone: emulatedZone, CPU: "16", Memory: "64Gi", WithoutKVM: true},
+	)
+}
+
+// tolerating is the part of a machine's template that lets it onto reserved nodes.
+func tolerating() string {
+	return fmt.Sprintf(`"tolerations":[{"key":%q,"operator":"Exists"}]`, reserved)
+}
