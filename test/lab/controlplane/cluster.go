@@ -139,12 +139,12 @@ func (c *Cluster) apiServerArgs(etcd string, port int) []string {
 	return args
 }
 
-// startControllerManager starts kube-controller-manager. It must come after the CustomResourceDefinitions: the garbage
-// collector looks for new types every 30 s only.
-func (c *Cluster) startControllerManager(ctx context.Context, controllers string) (component, error) {
+// runControllerManager starts kube-controller-manager and waits for it. It must come after the CustomResourceDefinitions: the
+// garbage collector looks for new types every 30 s only.
+func (c *Cluster) runControllerManager(ctx context.Context, controllers string) error {
 	file, err := c.writeKubeconfig(controllerManager, "kube-controller-manager")
 	if err != nil {
-		return component{}, err
+		return err
 	}
 	args := []string{
 		"--controllers=" + controllers,
@@ -157,20 +157,23 @@ func (c *Cluster) startControllerManager(ctx context.Context, controllers string
 	if c.options.NodeMonitorGrace > 0 {
 		args = append(args, "--node-monitor-grace-period="+c.options.NodeMonitorGrace.String(), "--node-monitor-period=2s")
 	}
-	return c.startKube(ctx, "kube-controller-manager", c.options.Binaries.KubeControllerManager, file, args...)
+	return c.runKube(ctx, "kube-controller-manager", c.options.Binaries.KubeControllerManager, file, args...)
 }
 
-// component is a started process and the address that tells whether it is healthy.
-type component struct {
-	process *process.Process
-	health  string
+// runScheduler starts kube-scheduler and waits for it.
+func (c *Cluster) runScheduler(ctx context.Context) error {
+	file, err := c.writeKubeconfig(scheduler, "kube-scheduler")
+	if err != nil {
+		return err
+	}
+	return c.runKube(ctx, "kube-scheduler", c.options.Binaries.KubeScheduler, file)
 }
 
-// startKube starts a component with the flags common to kube-controller-manager and kube-scheduler.
-func (c *Cluster) startKube(ctx context.Context, name, binary, kubeconfig string, args ...string) (component, error) {
+// runKube starts a component with the flags common to kube-controller-manager and kube-scheduler, and waits for it.
+func (c *Cluster) runKube(ctx context.Context, name, binary, kubeconfig string, args ...string) error {
 	ports, err := FreePorts(ctx, 1)
 	if err != nil {
-		return component{}, err
+		return err
 	}
 	p, err := c.start(name, binary, append([]string{
 		"--kubeconfig=" + kubeconfig, "--authentication-kubeconfig=" + kubeconfig, "--authorization-kubeconfig=" + kubeconfig,
@@ -178,7 +181,10 @@ func (c *Cluster) startKube(ctx context.Context, name, binary, kubeconfig string
 		"--bind-address=" + loopback, fmt.Sprintf("--secure-port=%d", ports[0]),
 		"--tls-cert-file=" + c.pki.file("server.crt"), "--tls-private-key-file=" + c.pki.file("server.key"),
 	}, args...)...)
-	return component{process: p, health: "https://" + address(ports[0]) + "/healthz"}, err
+	if err != nil {
+		return err
+	}
+	return c.awaitHealthy(ctx, p, "https://"+address(ports[0])+"/healthz")
 }
 
 func (c *Cluster) start(name, binary string, args ...string) (*process.Process, error) {

@@ -5,14 +5,16 @@ import (
 	"fmt"
 )
 
-// targetControllers are those that a cluster with Nodes, Pods and Machines needs when nothing runs on it but a simulation.
+// targetControllers are those that a cluster with Nodes, Pods and Machines needs when its guests are a simulation: what keeps
+// Nodes and pods in order, and what a shoot's owner runs pods with.
 const targetControllers = "namespace-controller,serviceaccount-controller,serviceaccount-token-controller," +
 	"root-ca-certificate-publisher-controller,garbage-collector-controller,node-lifecycle-controller," +
-	"taint-eviction-controller,pod-garbage-collector-controller,disruption-controller"
+	"taint-eviction-controller,pod-garbage-collector-controller,disruption-controller," +
+	"replicaset-controller"
 
 // StartControl starts the cluster that holds Machines and also plays the target, which holds Nodes.
 func StartControl(ctx context.Context, o Options) (*Cluster, error) {
-	c, err := newCluster("control", o)
+	c, err := newCluster("control", o, scheduler)
 	if err != nil {
 		return nil, err
 	}
@@ -26,11 +28,10 @@ func StartControl(ctx context.Context, o Options) (*Cluster, error) {
 	if err := c.apply(ctx, definitions); err != nil {
 		return nil, err
 	}
-	manager, err := c.startControllerManager(ctx, targetControllers)
+	err = Together(ctx, func(ctx context.Context) error {
+		return c.runControllerManager(ctx, targetControllers)
+	}, c.runScheduler)
 	if err != nil {
-		return nil, err
-	}
-	if err := c.awaitHealthy(ctx, manager.process, manager.health); err != nil {
 		return nil, fmt.Errorf("start cluster %s: %w", c.Name, err)
 	}
 	return c, nil

@@ -101,28 +101,8 @@ func same(a, b unstructured.Unstructured) bool {
 // startComponents starts all components at once and waits for each. It must come after the CustomResourceDefinitions:
 // virt-controller restarts itself when CDI's appear later.
 func (p *provider) startComponents(ctx context.Context) error {
-	return Together(ctx, p.runVirtAPI, p.runControllerManager, p.runScheduler, p.runVirtController, p.runCDIAPIServer,
-		p.runCDIController)
-}
-
-func (p *provider) runControllerManager(ctx context.Context) error {
-	started, err := p.startControllerManager(ctx, "*")
-	if err != nil {
-		return err
-	}
-	return p.awaitHealthy(ctx, started.process, started.health)
-}
-
-func (p *provider) runScheduler(ctx context.Context) error {
-	file, err := p.writeKubeconfig(scheduler, "kube-scheduler")
-	if err != nil {
-		return err
-	}
-	started, err := p.startKube(ctx, "kube-scheduler", p.options.Binaries.KubeScheduler, file)
-	if err != nil {
-		return err
-	}
-	return p.awaitHealthy(ctx, started.process, started.health)
+	return Together(ctx, p.runVirtAPI, func(ctx context.Context) error { return p.runControllerManager(ctx, "*") },
+		p.runScheduler, p.runVirtController, p.runCDIAPIServer, p.runCDIController)
 }
 
 func (p *provider) runVirtAPI(ctx context.Context) error {

@@ -24,6 +24,8 @@ const (
 	// ShutdownLatencyAnnotation delays Succeeded after the deletion of a VirtualMachineInstance or its launcher pod.
 	// A shutdown that outlasts the VirtualMachineInstance's termination grace period ends with Failed.
 	ShutdownLatencyAnnotation = "sim.lab/shutdown-latency"
+	// MigrationLatencyAnnotation delays the end of a live migration after its start.
+	MigrationLatencyAnnotation = "sim.lab/migration-latency"
 )
 
 // ImportFaultAnnotation of a provider Namespace makes its importer pods fail with this termination message.
@@ -43,6 +45,8 @@ const (
 	DefaultJoinLatency = 500 * time.Millisecond
 	// DefaultShutdownLatency is used without a valid ShutdownLatencyAnnotation.
 	DefaultShutdownLatency = 500 * time.Millisecond
+	// DefaultMigrationLatency is used without a valid MigrationLatencyAnnotation.
+	DefaultMigrationLatency = 500 * time.Millisecond
 )
 
 // FaultAnnotation of a VirtualMachineInstance (or of the template of its VirtualMachine) holds a Fault.
@@ -64,6 +68,10 @@ const (
 	FaultNoJoin Fault = "no-join"
 	// FaultStuckShutdown ignores the shutdown request until the termination grace period is over; then it is Failed.
 	FaultStuckShutdown Fault = "stuck-shutdown"
+	// FaultMigrationFails fails every live migration of the guest, after the migration latency.
+	FaultMigrationFails Fault = "migration-fails"
+	// FaultMigrationHangs keeps every live migration of the guest running until it is aborted.
+	FaultMigrationHangs Fault = "migration-hangs"
 )
 
 const (
@@ -101,6 +109,8 @@ func usualLatency(annotation string) time.Duration {
 		return DefaultJoinLatency
 	case ShutdownLatencyAnnotation:
 		return DefaultShutdownLatency
+	case MigrationLatencyAnnotation:
+		return DefaultMigrationLatency
 	default:
 		return 0
 	}

@@ -34,7 +34,13 @@ type Config struct {
 
 // DataPlane is the running simulation.
 type DataPlane struct {
-	wg sync.WaitGroup
+	wg    sync.WaitGroup
+	agent *nodeAgent
+}
+
+// AddNode adds a host to the provider cluster. A later simulation of the same cluster does not know it.
+func (d *DataPlane) AddNode(ctx context.Context, node Node) error {
+	return d.agent.add(ctx, node)
 }
 
 // Wait returns when everything that Start started has ended, which the end of its context brings about.
@@ -53,7 +59,7 @@ func Start(ctx context.Context, c Config) (*DataPlane, error) {
 	if err := parts.watch(); err != nil {
 		return nil, err
 	}
-	d := &DataPlane{}
+	d := &DataPlane{agent: parts.agent}
 	d.wg.Go(func() { provider.instances.RunWithContext(ctx) })
 	if err := provider.sync(ctx); err != nil {
 		return nil, err
@@ -161,8 +167,8 @@ func (p *parts) all() []*controller {
 
 // prepare registers the nodes and continues where a former run ended.
 func (p *parts) prepare(ctx context.Context) error {
-	for name := range p.agent.nodes {
-		if err := p.agent.register(ctx, name); err != nil {
+	for _, node := range p.agent.nodes {
+		if err := p.agent.register(ctx, node); err != nil {
 			return err
 		}
 	}
@@ -186,7 +192,7 @@ func (p *parts) prepare(ctx context.Context) error {
 
 // runsProviderPods tells whether one of the simulated nodes lives.
 func (p *parts) runsProviderPods(node string) bool {
-	_, ours := p.agent.nodes[node]
+	_, ours := p.agent.node(node)
 	return ours && p.provider.nodeUp(node)
 }
 

@@ -57,7 +57,7 @@ func (p *parts) podChanged(object any) {
 	}
 }
 
-// instanceChanged wakes virt-handler, the guest and the launcher's kubelet.
+// instanceChanged wakes virt-handler, the guest and the launchers' kubelets.
 func (p *parts) instanceChanged(object any) {
 	p.handler.enqueue(object)
 	p.guestNodes.enqueue(object)
@@ -65,7 +65,7 @@ func (p *parts) instanceChanged(object any) {
 	if !ok {
 		return
 	}
-	if pod := p.provider.launcherPod(instance); pod != nil {
+	for _, pod := range p.provider.launcherPods(instance) {
 		p.pods.enqueue(pod)
 	}
 }

@@ -131,8 +131,12 @@ func (g *guests) keepAlive(
 		g.log.Warn("Node belongs to another guest", "node", node.Name, "instance", instanceKey(instance))
 		return heartbeatInterval, nil
 	}
-	if node.Annotations[diskAnnotation] != g.disk(instance) ||
-		node.Annotations[hostAnnotation] != instance.Status.NodeName {
+	sameDisk, host := node.Annotations[diskAnnotation] == g.disk(instance), node.Annotations[hostAnnotation]
+	switch {
+	case sameDisk && host == instance.Status.NodeName:
+	case sameDisk && cameLive(instance, host):
+		return 0, g.follow(ctx, instance, node)
+	default:
 		return g.rejoin(ctx, instance, node)
 	}
 	desired := node.DeepCopy()
@@ -164,6 +168,17 @@ func (g *guests) rejoin(
 	}
 	g.log.Info("joined again", "instance", instanceKey(instance), "node", node.Name)
 	return 0, nil
+}
+
+// follow notes where a guest went. The guest itself has not noticed its live migration.
+func (g *guests) follow(ctx context.Context, instance *kubevirtv1.VirtualMachineInstance, node *corev1.Node) error {
+	moved := node.DeepCopy()
+	moved.Annotations[hostAnnotation] = instance.Status.NodeName
+	if _, err := g.target.client.CoreV1().Nodes().Update(ctx, moved, metav1.UpdateOptions{}); err != nil {
+		return fmt.Errorf("note the migration of target Node %s: %w", node.Name, err)
+	}
+	g.log.Info("migrated", "instance", instanceKey(instance), "node", node.Name)
+	return nil
 }
 
 // isForeign tells whether a Node is kept by another guest with the same host name.

@@ -43,7 +43,7 @@ func findTokens(pattern *regexp.Regexp, data []byte) []bootstrapToken {
 	return tokens
 }
 
-// hash returns the hex SHA-256 of user data.
+// hash returns the hex SHA-256 of data.
 func hash(data []byte) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])

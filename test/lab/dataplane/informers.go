@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -96,19 +97,36 @@ func (p *providerCluster) instance(key string) (*kubevirtv1.VirtualMachineInstan
 	return instance, nil
 }
 
-// launcherPod returns the pod of a VirtualMachineInstance on its node, or nil.
+// launcherPod returns the pod of a VirtualMachineInstance on its node, or nil. Where a migration has brought it back to a
+// former node, it is the newest there.
 func (p *providerCluster) launcherPod(instance *kubevirtv1.VirtualMachineInstance) *corev1.Pod {
+	var newest *corev1.Pod
+	for _, pod := range p.launcherPods(instance) {
+		onNode := pod.Spec.NodeName == instance.Status.NodeName
+		if onNode && (newest == nil || newest.CreationTimestamp.Before(&pod.CreationTimestamp)) {
+			newest = pod
+		}
+	}
+	return newest
+}
+
+// launcherPods returns all launchers of a VirtualMachineInstance: one, and those that migrations use or have left behind.
+func (p *providerCluster) launcherPods(instance *kubevirtv1.VirtualMachineInstance) []*corev1.Pod {
 	selector := labels.SelectorFromSet(labels.Set{kubevirtv1.CreatedByLabel: string(instance.UID)})
 	pods, err := p.pods.Pods(instance.Namespace).List(selector)
 	if err != nil {
 		return nil
 	}
-	for _, pod := range pods {
-		if isLauncher(pod) && pod.Spec.NodeName == instance.Status.NodeName {
-			return pod
-		}
+	return slices.DeleteFunc(pods, func(pod *corev1.Pod) bool { return !isLauncher(pod) })
+}
+
+// targetPod returns the launcher that a migration goes to, or nil.
+func (p *providerCluster) targetPod(instance *kubevirtv1.VirtualMachineInstance) *corev1.Pod {
+	pod, err := p.pods.Pods(instance.Namespace).Get(instance.Status.MigrationState.TargetPod)
+	if err != nil {
+		return nil
 	}
-	return nil
+	return pod
 }
 
 // nodeUp tells whether a provider Node exists and lives.

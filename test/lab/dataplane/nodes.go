@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"sync"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -43,6 +44,7 @@ const (
 	statusPeriod   = 5 * time.Minute // kubelet reports an unchanged status this often
 	leaseNamespace = corev1.NamespaceNodeLease
 	q35NodeLabel   = "machine-type.node.kubevirt.io/q35" // virt-controller 1.7 selects nodes by it
+	cpuModel       = "Simulated"                         // of all hosts: guests with KubeVirt's default, host-model, can migrate
 )
 
 // DefaultNodes returns the provider nodes of a lab: two zones of two nodes each in region "local", and one node
@@ -60,13 +62,30 @@ func DefaultNodes() []Node {
 // nodeAgent is the node side of the provider kubelets and virt-handlers: registration, status and heartbeats.
 type nodeAgent struct {
 	provider *providerCluster
-	nodes    map[string]Node
 	now      func() time.Time
+
+	mu    sync.Mutex
+	nodes map[string]Node // by name
+}
+
+// add takes a host into the simulation, and registers it.
+func (a *nodeAgent) add(ctx context.Context, node Node) error {
+	a.mu.Lock()
+	a.nodes[node.Name] = node
+	a.mu.Unlock()
+	return a.register(ctx, node)
+}
+
+// node returns a simulated host.
+func (a *nodeAgent) node(name string) (Node, bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	node, ours := a.nodes[name]
+	return node, ours
 }
 
 // register creates the Node, or labels the one that a former run left behind.
-func (a *nodeAgent) register(ctx context.Context, name string) error {
-	spec := a.nodes[name]
+func (a *nodeAgent) register(ctx context.Context, spec Node) error {
 	node, err := renderNode(spec)
 	if err != nil {
 		return err
@@ -75,25 +94,25 @@ func (a *nodeAgent) register(ctx context.Context, name string) error {
 	if _, err = nodes.Create(ctx, node, metav1.CreateOptions{}); apierrors.IsAlreadyExists(err) {
 		patch, jsonErr := json.Marshal(map[string]any{"metadata": map[string]any{"labels": node.Labels}})
 		if jsonErr != nil {
-			return fmt.Errorf("encode labels of Node %s: %w", name, jsonErr)
+			return fmt.Errorf("encode labels of Node %s: %w", spec.Name, jsonErr)
 		}
-		_, err = nodes.Patch(ctx, name, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
+		_, err = nodes.Patch(ctx, spec.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
 	}
 	if err != nil {
-		return fmt.Errorf("register Node %s: %w", name, err)
+		return fmt.Errorf("register Node %s: %w", spec.Name, err)
 	}
 	return nil
 }
 
 // reconcile reports the status of a living node and sends its heartbeats.
 func (a *nodeAgent) reconcile(ctx context.Context, name string) (time.Duration, error) {
-	spec, ours := a.nodes[name]
+	spec, ours := a.node(name)
 	if !ours {
 		return 0, nil
 	}
 	node, err := a.provider.nodes.Get(name)
 	if apierrors.IsNotFound(err) {
-		return 0, a.register(ctx, name)
+		return 0, a.register(ctx, spec)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("read Node %s: %w", name, err)
@@ -196,6 +215,9 @@ func renderNode(spec Node) (*corev1.Node, error) {
 	maps.Copy(labels, map[string]string{
 		kubevirtv1.NodeSchedulable: "true",
 		q35NodeLabel:               "true",
+
+		kubevirtv1.HostModelCPULabel + cpuModel:              "true",
+		kubevirtv1.SupportedHostModelMigrationCPU + cpuModel: "true",
 	})
 	maps.Copy(labels, topologyLabels(spec.Region, spec.Zone))
 	var taints []corev1.Taint

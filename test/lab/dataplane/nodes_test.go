@@ -16,6 +16,7 @@ func TestRenderNode(t *testing.T) {
 		corev1.LabelHostname: "n", corev1.LabelOSStable: "linux", corev1.LabelArchStable: "amd64",
 		corev1.LabelTopologyRegion: "r", corev1.LabelTopologyZone: "z",
 		"kubevirt.io/schedulable": "true", "machine-type.node.kubevirt.io/q35": "true",
+		"host-model-cpu.node.kubevirt.io/Simulated": "true", "cpu-model-migration.node.kubevirt.io/Simulated": "true",
 	}, node.Labels)
 	require.Equal(t, int64(4), node.Status.Allocatable.Cpu().Value())
 	require.Equal(t, int64(defaultPods), node.Status.Allocatable.Pods().Value())

@@ -174,6 +174,13 @@ func TestIsMissingImage(t *testing.T) {
 	}
 }
 
+func TestImageID(t *testing.T) {
+	t.Parallel()
+	id := imageID("registry.local/disk:1")
+	require.Regexp(t, `^registry\.local/disk:1@sha256:[0-9a-f]{64}$`, id)
+	require.Equal(t, id, imageID(id), "a digest is what it is")
+}
+
 func TestAddressPool(t *testing.T) {
 	t.Parallel()
 	pool := newAddressPool(10, 244)

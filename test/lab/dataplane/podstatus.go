@@ -1,6 +1,7 @@
 package dataplane
 
 import (
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -143,7 +144,7 @@ func setContainers(pod *corev1.Pod, up bool, state corev1.ContainerState) {
 		status := former[container.Name]
 		status.Name = container.Name
 		status.Image = container.Image
-		status.ImageID = "sim://" + container.Image
+		status.ImageID = imageID(container.Image)
 		status.ContainerID = "sim://" + string(pod.UID) + "/" + container.Name
 		status.Ready = up
 		status.Started = &up
@@ -151,6 +152,14 @@ func setContainers(pod *corev1.Pod, up bool, state corev1.ContainerState) {
 		statuses = append(statuses, status)
 	}
 	pod.Status.ContainerStatuses = statuses
+}
+
+// imageID returns a reference by digest, as container runtimes report it: a migration's target boots from exactly that image.
+func imageID(image string) string {
+	if strings.Contains(image, "@") {
+		return image
+	}
+	return image + "@sha256:" + hash([]byte(image))
 }
 
 // setInitContainers reports init containers as done, and sidecars as running.
@@ -165,7 +174,7 @@ func setInitContainers(pod *corev1.Pod, now time.Time) {
 			state = corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: at}}
 		}
 		statuses = append(statuses, corev1.ContainerStatus{
-			Name: container.Name, Image: container.Image, ImageID: "sim://" + container.Image,
+			Name: container.Name, Image: container.Image, ImageID: imageID(container.Image),
 			Ready: true, Started: &up, State: state,
 		})
 	}

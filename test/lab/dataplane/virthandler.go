@@ -13,6 +13,9 @@ import (
 	kubevirtv1 "kubevirt.io/api/core/v1"
 )
 
+// noSELinux is what virt-handler reports of a host without SELinux. virt-controller makes no migration's target pod without.
+const noSELinux = "none"
+
 // virtHandler plays the virt-handlers of all provider nodes: it owns a VirtualMachineInstance from phase Scheduled on.
 // Like the real one it may list, watch and update VirtualMachineInstances, which have no status subresource.
 type virtHandler struct {
@@ -36,7 +39,7 @@ func (h *virtHandler) reconcile(ctx context.Context, key string) (time.Duration,
 	}
 	desired := instance.DeepCopy()
 	after := h.advance(desired)
-	if equality.Semantic.DeepEqual(instance.Status, desired.Status) {
+	if equality.Semantic.DeepEqual(instance, desired) {
 		return after, nil
 	}
 	instances := h.provider.kubevirt.KubevirtV1().VirtualMachineInstances(instance.Namespace)
@@ -46,6 +49,9 @@ func (h *virtHandler) reconcile(ctx context.Context, key string) (time.Duration,
 	if instance.Status.Phase != desired.Status.Phase {
 		h.log.Info("phase", "instance", key, "node", instance.Status.NodeName, "phase", desired.Status.Phase)
 	}
+	if instance.Status.NodeName != desired.Status.NodeName {
+		h.log.Info("migrated", "instance", key, "from", instance.Status.NodeName, "to", desired.Status.NodeName)
+	}
 	return after, nil
 }
 
@@ -54,7 +60,7 @@ func isHandlers(instance *kubevirtv1.VirtualMachineInstance) bool {
 	return (instance.IsScheduled() || instance.IsRunning()) && instance.Status.NodeName != ""
 }
 
-// advance changes the status to what is due, and returns when to look again.
+// advance changes the instance to what is due, and returns when to look again.
 func (h *virtHandler) advance(instance *kubevirtv1.VirtualMachineInstance) time.Duration {
 	now, pod := h.now(), h.provider.launcherPod(instance)
 	if since, asked := shutdownRequest(instance, pod); asked {
@@ -68,7 +74,15 @@ func (h *virtHandler) advance(instance *kubevirtv1.VirtualMachineInstance) time.
 			return left
 		}
 	}
-	return h.observe(instance, pod, now)
+	return sooner(h.observe(instance, pod, now), h.migrate(instance, now))
+}
+
+// sooner returns the earlier of two delays, of which zero means never.
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 || (b > 0 && b < a) {
+		return b
+	}
+	return a
 }
 
 // shutdownRequest returns since when the guest is asked to shut down: by the deletion of its VirtualMachineInstance, or
@@ -137,6 +151,7 @@ func (h *virtHandler) observe(instance *kubevirtv1.VirtualMachineInstance, pod *
 	agent := left == 0 && !hasFault(instance, FaultNoAgent)
 	instance.Status.Interfaces = interfaceStatuses(instance, pod.Status.PodIP, agent)
 	instance.Status.MigrationMethod = migrationMethod(instance)
+	instance.Status.SelinuxContext = noSELinux
 	for _, condition := range migrationConditions(instance) {
 		setInstanceCondition(instance, condition, now)
 	}

@@ -117,7 +117,7 @@ func (w *providerWorkloads) after(pod *corev1.Pod, latency time.Duration, then o
 	return then
 }
 
-// launcherOutcome ends a launcher with its VirtualMachineInstance.
+// launcherOutcome ends a launcher with its VirtualMachineInstance, or with the migration that emptied it.
 func (w *providerWorkloads) launcherOutcome(pod *corev1.Pod) outcome {
 	instance := w.instanceOf(pod)
 	switch {
@@ -127,6 +127,8 @@ func (w *providerWorkloads) launcherOutcome(pod *corev1.Pod) outcome {
 		return succeeded("")
 	case instance.Status.Phase == kubevirtv1.Failed:
 		return failed("")
+	case isLeft(pod, instance):
+		return succeeded("")
 	default:
 		return outcome{}
 	}
@@ -153,8 +155,9 @@ func (w *providerWorkloads) stoppable(pod *corev1.Pod) time.Duration {
 	if !isLauncher(pod) {
 		return 0
 	}
-	if instance := w.instanceOf(pod); instance == nil || instance.IsFinal() {
-		return 0
+	instance := w.instanceOf(pod)
+	if instance == nil || instance.IsFinal() || (instance.IsRunning() && instance.Status.NodeName != pod.Spec.NodeName) {
+		return 0 // no guest, or one that runs elsewhere
 	}
 	return pod.DeletionTimestamp.Sub(w.now())
 }

@@ -108,6 +108,11 @@ func (l *Lab) Stop(ctx context.Context) error {
 	return errors.Join(failed, l.folder.remove(l.KeepLogs))
 }
 
+// AddNode adds a host to the provider cluster, for a test that needs hosts of its own.
+func (l *Lab) AddNode(ctx context.Context, node dataplane.Node) error {
+	return l.simulator.plane.AddNode(ctx, node)
+}
+
 // Processes returns all processes that were started, oldest first.
 func (l *Lab) Processes() []*process.Process { return l.group.Processes() }
 

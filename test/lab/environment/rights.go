@@ -10,25 +10,30 @@ import (
 	manifests "github.com/gardener/machine-controller-manager-provider-kubevirt/kubernetes"
 )
 
-// driverManifest is where the driver's rights on the provider cluster are shipped.
-const driverManifest = "provider-namespace/rbac.yaml"
+// Where rights are shipped: the driver's in its namespace of the provider cluster, and what evacuation adds to it there, and to
+// machine-controller-manager's in the control cluster.
+const (
+	driverManifest             = "provider-namespace/rbac.yaml"
+	evacuationManifest         = "evacuation/provider-namespace/rbac.yaml"
+	evacuationMachinesManifest = "evacuation/control-namespace/rbac.yaml"
+)
 
-// driverRules returns the driver's rights in its namespace of the provider cluster, as they are shipped.
-func driverRules() ([]rbacv1.PolicyRule, error) {
-	raw, err := manifests.Manifests.ReadFile(driverManifest)
+// shippedRules returns the rules of the Role in a shipped manifest.
+func shippedRules(manifest string) ([]rbacv1.PolicyRule, error) {
+	raw, err := manifests.Manifests.ReadFile(manifest)
 	if err != nil {
-		return nil, fmt.Errorf("read the driver's rights: %w", err)
+		return nil, fmt.Errorf("read shipped rights: %w", err)
 	}
 	for document := range bytes.SplitSeq(raw, []byte("\n---\n")) {
 		var role rbacv1.Role
 		if err := yaml.Unmarshal(document, &role); err != nil {
-			return nil, fmt.Errorf("read %s: %w", driverManifest, err)
+			return nil, fmt.Errorf("read %s: %w", manifest, err)
 		}
 		if role.Kind == "Role" {
 			return role.Rules, nil
 		}
 	}
-	return nil, fmt.Errorf("no Role in %s", driverManifest)
+	return nil, fmt.Errorf("no Role in %s", manifest)
 }
 
 // controlRules are those of machine-controller-manager and its sidecar in the shoot's namespace of the control cluster, as

@@ -55,7 +55,7 @@ func (l *Lab) addDriver(ctx context.Context, s *Shoot) error {
 	if err != nil {
 		return err
 	}
-	rules, err := driverRules()
+	rules, err := shippedRules(driverManifest)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,234 @@
+package dataplane
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
+	kubevirtv1 "kubevirt.io/api/core/v1"
+)
+
+// migrating is an instance that virt-controller has handed over to the target's virt-handler, and what the handlers see of the
+// cluster.
+type migrating struct {
+	*virtHandler
+
+	clock    *clock
+	instance *kubevirtv1.VirtualMachineInstance
+	target   *corev1.Pod
+	nodes    cache.Indexer
+	pods     cache.Indexer
+}
+
+func newMigrating(t *testing.T) *migrating {
+	t.Helper()
+	m := &migrating{
+		clock: &clock{at: time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)}, instance: testInstance(),
+		target: &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "target"},
+			Spec:       corev1.PodSpec{NodeName: "there"}, Status: corev1.PodStatus{PodIP: "10.244.0.9"},
+		},
+		nodes: cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil),
+		pods:  cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}),
+	}
+	for _, name := range []string{"here", "there"} {
+		require.NoError(t, m.nodes.Add(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}))
+	}
+	require.NoError(t, m.pods.Add(m.target))
+	m.instance.Labels = map[string]string{
+		kubevirtv1.NodeNameLabel: "here", kubevirtv1.MigrationTargetNodeNameLabel: "there", kubevirtv1.OutdatedLauncherImageLabel: "",
+	}
+	status := &m.instance.Status
+	status.Phase, status.NodeName, status.EvacuationNodeName = kubevirtv1.Running, "here", "here"
+	status.MigrationState = &kubevirtv1.VirtualMachineInstanceMigrationState{
+		MigrationUID: "migration", SourceNode: "here", SourcePod: "source", TargetNode: "there", TargetPod: "target",
+	}
+	m.virtHandler = &virtHandler{
+		provider:  &providerCluster{nodes: corelisters.NewNodeLister(m.nodes), pods: corelisters.NewPodLister(m.pods)},
+		behaviour: behaviour{namespaces: corelisters.NewNamespaceLister(cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil))},
+		now:       m.clock.now,
+	}
+	return m
+}
+
+func (m *migrating) step() time.Duration { return m.migrate(m.instance, m.clock.now()) }
+
+// start brings the migration to where the guest is being copied.
+func (m *migrating) start(t *testing.T) *kubevirtv1.VirtualMachineInstanceMigrationState {
+	t.Helper()
+	m.step()
+	m.step()
+	require.NotNil(t, m.instance.Status.MigrationState.StartTimestamp)
+	return m.instance.Status.MigrationState
+}
+
+func TestMigrationMovesTheInstance(t *testing.T) {
+	t.Parallel()
+	m := newMigrating(t)
+	state := m.instance.Status.MigrationState
+
+	require.Zero(t, m.step())
+	require.Equal(t, "10.244.0.9", state.TargetNodeAddress, "virt-controller waits for it: TargetReady")
+	require.NotEmpty(t, state.TargetDirectMigrationNodePorts)
+	require.Nil(t, state.StartTimestamp, "a step at a time, as two virt-handlers take them")
+
+	require.Zero(t, m.step())
+	require.Equal(t, kubevirtv1.MigrationPreCopy, state.Mode)
+	require.Equal(t, DefaultMigrationLatency, m.step(), "the guest is being copied")
+	require.Nil(t, state.EndTimestamp)
+	require.Equal(t, "here", m.instance.Status.NodeName)
+
+	m.clock.advance(DefaultMigrationLatency)
+	require.Zero(t, m.step())
+	require.Equal(t, "there", m.instance.Status.NodeName)
+	require.Equal(t, map[string]string{
+		kubevirtv1.NodeNameLabel: "there", kubevirtv1.MigrationTargetNodeNameLabel: "there",
+	}, m.instance.Labels)
+	require.Empty(t, m.instance.Status.EvacuationNodeName, "the evacuation is over")
+	require.True(t, state.TargetNodeDomainDetected)
+	require.NotNil(t, state.TargetNodeDomainReadyTimestamp)
+	require.False(t, state.Completed)
+
+	m.step()
+	require.True(t, state.Completed)
+	m.step()
+	require.NotContains(t, m.instance.Labels, kubevirtv1.MigrationTargetNodeNameLabel)
+
+	settled := m.instance.DeepCopy()
+	m.clock.advance(time.Hour)
+	require.Zero(t, m.step())
+	require.Equal(t, settled, m.instance)
+}
+
+func TestMigrationFails(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		reason string
+		happen func(t *testing.T, m *migrating)
+		want   string
+	}{
+		"Fault": {
+			reason: "the annotation asks for it", want: migrationFailed,
+			happen: func(_ *testing.T, m *migrating) {
+				m.instance.Annotations = map[string]string{FaultAnnotation: string(FaultMigrationFails)}
+				m.clock.advance(DefaultMigrationLatency)
+			},
+		},
+		"Aborted": {
+			reason: "somebody deleted the migration", want: migrationAborted,
+			happen: func(_ *testing.T, m *migrating) {
+				m.instance.Annotations = map[string]string{FaultAnnotation: string(FaultMigrationHangs)}
+				m.clock.advance(time.Hour)
+				require.Zero(t, m.step())
+				require.Nil(t, m.instance.Status.MigrationState.EndTimestamp, "it hangs")
+				m.instance.Status.MigrationState.AbortRequested = true
+			},
+		},
+		"TargetGone": {
+			reason: "its pod was deleted", want: targetLost,
+			happen: func(t *testing.T, m *migrating) {
+				t.Helper()
+				require.NoError(t, m.pods.Delete(m.target))
+			},
+		},
+		"TargetTerminating": {
+			reason: "its pod ends", want: targetLost,
+			happen: func(t *testing.T, m *migrating) {
+				t.Helper()
+				ending := m.target.DeepCopy()
+				ending.DeletionTimestamp = timestamp(m.clock.now())
+				require.NoError(t, m.pods.Update(ending))
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newMigrating(t)
+			state := m.start(t)
+			tc.happen(t, m)
+			require.Zero(t, m.step())
+			require.True(t, state.Failed, tc.reason)
+			require.Equal(t, tc.want, state.FailureReason)
+			require.NotNil(t, state.EndTimestamp)
+			require.Equal(t, "here", m.instance.Status.NodeName, "the guest stays where it is")
+			require.Equal(t, "here", m.instance.Status.EvacuationNodeName, "the evacuation is not over")
+			m.step()
+			require.False(t, state.Completed)
+			require.NotContains(t, m.instance.Labels, kubevirtv1.MigrationTargetNodeNameLabel)
+		})
+	}
+}
+
+func TestMigrationWaits(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		reason string
+		happen func(t *testing.T, m *migrating)
+		again  time.Duration
+	}{
+		"NotHandedOver": {
+			reason: "virt-controller has not said where to",
+			happen: func(_ *testing.T, m *migrating) { m.instance.Status.MigrationState.TargetNode = "" },
+		},
+		"NoTargetYet": {
+			reason: "before the target listens, virt-controller notices that its pod is gone",
+			happen: func(t *testing.T, m *migrating) {
+				t.Helper()
+				require.NoError(t, m.pods.Delete(m.target))
+			},
+		},
+		"DeadTarget": {
+			reason: "nobody works on a dead node", again: pollInterval,
+			happen: func(t *testing.T, m *migrating) {
+				t.Helper()
+				down := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "there", Labels: map[string]string{DownLabel: "true"}}}
+				require.NoError(t, m.nodes.Update(down))
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newMigrating(t)
+			tc.happen(t, m)
+			before := m.instance.DeepCopy()
+			require.Equal(t, tc.again, m.step(), tc.reason)
+			require.Equal(t, before, m.instance, tc.reason)
+		})
+	}
+}
+
+func TestLauncherIsLeft(t *testing.T) {
+	t.Parallel()
+	pod := func(name string) *corev1.Pod { return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}} }
+	m := newMigrating(t)
+	for _, name := range []string{"source", "target"} {
+		require.False(t, isLeft(pod(name), m.instance), "under way")
+	}
+	state := m.start(t)
+	m.clock.advance(DefaultMigrationLatency)
+	m.step()
+	require.False(t, isLeft(pod("source"), m.instance), "not finalized")
+	m.step()
+	require.True(t, isLeft(pod("source"), m.instance))
+	require.False(t, isLeft(pod("target"), m.instance))
+	require.False(t, isLeft(pod("next-target"), m.instance), "of the next migration, which is not handed over yet")
+	require.True(t, cameLive(m.instance, "here"))
+	require.False(t, cameLive(m.instance, "elsewhere"))
+
+	state.Failed = true
+	require.True(t, isLeft(pod("target"), m.instance), "it waits for nothing")
+	require.False(t, isLeft(pod("source"), m.instance))
+	require.False(t, cameLive(m.instance, "here"))
+}
+
+func TestSooner(t *testing.T) {
+	t.Parallel()
+	require.Zero(t, sooner(0, 0))
+	require.Equal(t, time.Second, sooner(0, time.Second))
+	require.Equal(t, time.Second, sooner(time.Second, 0))
+	require.Equal(t, time.Second, sooner(time.Minute, time.Second))
+}
