@@ -59,7 +59,7 @@ func run() error {
 		return err
 	}
 
-	controller := controllerOf(server, events)
+	controller := controllerOf(server, own, events)
 
 	// machine-controller-manager serves /metrics from this registry.
 	provider, err := own.plugin.Provider(controller, prometheus.DefaultRegisterer)
@@ -67,7 +67,12 @@ func run() error {
 		return err
 	}
 
-	classes, err := classTracker(server, provider, own.plugin.Allowed())
+	classes, err := classTracker(server, provider, own.plugin.Allowed(controller))
+	if err != nil {
+		return err
+	}
+
+	controller.Observers, err = own.evacuation.start(context.Background(), server, provider, events)
 	if err != nil {
 		return err
 	}

@@ -17,37 +17,45 @@ import (
 
 // options are the flags beside machine-controller-manager's: where the driver is, and what it is like if it is in this process.
 type options struct {
-	remote remoteOptions
-	plugin *driverflags.Options
-	// pluginFlags are those of plugin.
-	pluginFlags *pflag.FlagSet
+	remote     remoteOptions
+	plugin     *driverflags.Options
+	evacuation evacuationOptions
+	// pluginFlags and evacuationFlags are those of plugin and evacuation.
+	pluginFlags, evacuationFlags *pflag.FlagSet
 }
 
 func newOptions() *options {
-	return &options{plugin: driverflags.New(), pluginFlags: pflag.NewFlagSet("plugin", pflag.ContinueOnError)}
+	return &options{
+		plugin: driverflags.New(), pluginFlags: pflag.NewFlagSet("plugin", pflag.ContinueOnError),
+		evacuation: newEvacuationOptions(), evacuationFlags: pflag.NewFlagSet("evacuation", pflag.ContinueOnError),
+	}
 }
 
 func (o *options) addFlags(fs *pflag.FlagSet) {
 	o.plugin.AddFlags(o.pluginFlags)
 	fs.AddFlagSet(o.pluginFlags)
+	o.evacuation.addFlags(o.evacuationFlags)
+	fs.AddFlagSet(o.evacuationFlags)
 	o.remote.addFlags(fs)
 }
 
 func (o *options) validate() error {
 	if o.remote.endpoint == "" {
-		return errors.Join(o.plugin.Validate(), o.remote.requireNone())
+		return errors.Join(o.plugin.Validate(), o.evacuation.validate(), o.remote.requireNone())
 	}
 
-	return errors.Join(o.remote.validate(), o.requireNoPluginFlags())
+	return errors.Join(o.remote.validate(),
+		requireNone(o.pluginFlags, "has no effect with --driver-endpoint: set it on mcm-kubevirt serve"),
+		requireNone(o.evacuationFlags, "needs the driver in this process: remove it or --driver-endpoint"))
 }
 
-// requireNoPluginFlags refuses flags that would change nothing.
-func (o *options) requireNoPluginFlags() error {
+// requireNone refuses flags that are set, and says why.
+func requireNone(flags *pflag.FlagSet, why string) error {
 	var errs []error
 
-	o.pluginFlags.VisitAll(func(f *pflag.Flag) {
+	flags.VisitAll(func(f *pflag.Flag) {
 		if f.Changed {
-			errs = append(errs, fmt.Errorf("--%s has no effect with --driver-endpoint: set it on mcm-kubevirt serve", f.Name))
+			errs = append(errs, fmt.Errorf("--%s %s", f.Name, why))
 		}
 	})
 
@@ -55,12 +63,13 @@ func (o *options) requireNoPluginFlags() error {
 }
 
 // controllerOf says what the plugin has to know about the machine controller.
-func controllerOf(server *mcmoptions.MCServer, events kubevirt.EventRecorder) driverflags.Controller {
+func controllerOf(server *mcmoptions.MCServer, own *options, events kubevirt.EventRecorder) driverflags.Controller {
 	return driverflags.Controller{
 		CreationTimeout: server.SafetyOptions.MachineCreationTimeout.Duration,
 		OrphanPeriod:    server.SafetyOptions.MachineSafetyOrphanVMsPeriod.Duration,
 		Workers:         int(server.ConcurrentNodeSyncs),
 		NoTarget:        server.TargetKubeconfig == constants.TargetKubeconfigDisabledValue,
+		Evacuation:      own.evacuation.enabled,
 		Events:          events,
 	}
 }

@@ -42,9 +42,10 @@ func (c *choice) Type() string {
 
 // manifestFlags say what to read, how to judge it and how to print the result.
 type manifestFlags struct {
-	files    []string
-	output   choice
-	template choice
+	files      []string
+	output     choice
+	template   choice
+	evacuation bool
 }
 
 func newManifestFlags(output string) manifestFlags {
@@ -66,10 +67,12 @@ func (f *manifestFlags) addTo(flags *pflag.FlagSet) {
 	flags.VarP(&f.output, "output", "o", "How to print the result.")
 	flags.Var(&f.template, "virtual-machine-template",
 		"What virtualMachineTemplate of a providerSpec may hold: the same flag of the machine controller.")
+	flags.BoolVar(&f.evacuation, "evacuation", false,
+		"The machine controller runs with --evacuation: machines have evictionStrategy External, unless their class names another one.")
 }
 
 func (f *manifestFlags) allowed() validation.Options {
-	return validation.Options{Template: validation.TemplatePolicy(f.template.value)}
+	return validation.Options{Template: validation.TemplatePolicy(f.template.value), Evacuation: f.evacuation}
 }
 
 // noArguments explains what a shell makes of "-f *.yaml".

@@ -93,7 +93,7 @@ func (o *serveOptions) server(registry prometheus.Registerer) (*driverrpc.Server
 		return nil, err
 	}
 
-	plugin := o.driver.Plugin(o.controller(), provider, machineclass.NewRequests(provider, o.driver.Allowed()))
+	plugin := o.driver.Plugin(o.controller(), provider, machineclass.NewRequests(provider, o.driver.Allowed(o.controller())))
 
 	credentials, err := o.credentials()
 	if err != nil {

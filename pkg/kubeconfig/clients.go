@@ -32,7 +32,8 @@ const userAgent = "machine-controller-manager-provider-kubevirt"
 
 // Clients are the typed clients of one provider cluster. They share connections and a rate limit, and do no discovery.
 type Clients struct {
-	// Server is the host and port of the API server. Together with the namespace it says where a kubeconfig leads to.
+	// Server is the host, and the port, if the kubeconfig names one, of the API server. Together with the namespace it says where a
+	// kubeconfig leads to.
 	Server string
 	// Namespace is that of the kubeconfig's current context.
 	Namespace string

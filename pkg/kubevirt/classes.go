@@ -15,18 +15,10 @@ import (
 // Classes keeps book of the MachineClasses, by whose lives the golden images live. Requests tell it what they carry. It logs what
 // goes wrong: a golden image that stays for too long is nothing that a Machine should fail for.
 type Classes interface {
-	// Seen takes note of a request's class and its Secret, both never changed. It waits for nothing.
-	Seen(class *v1alpha1.MachineClass, secret *corev1.Secret)
+	Observer
 	// Sweep deletes, within seconds, the golden images that no class refers to any more, now that a request for a class that is
 	// being deleted has been carried out: once the last class is gone, the process has not long to live.
 	Sweep(ctx context.Context, class *v1alpha1.MachineClass, secret *corev1.Secret)
-}
-
-// seen tells of a request's class before the request is carried out.
-func (p *MachinePlugin) seen(class *v1alpha1.MachineClass, secret *corev1.Secret) {
-	if p.options.Classes != nil && class != nil {
-		p.options.Classes.Seen(class, secret)
-	}
 }
 
 // sweep has the golden images swept after a request for a class that is being deleted. Calls for other classes stay as cheap as

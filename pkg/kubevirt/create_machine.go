@@ -31,6 +31,8 @@ func (p *MachinePlugin) CreateMachine(
 
 	p.seen(req.MachineClass, req.Secret)
 
+	p.seen(req.MachineClass, req.Secret)
+
 	in.Report = p.journal.of(req.Machine)
 
 	machine, err := p.spi.CreateMachine(ctx, in)

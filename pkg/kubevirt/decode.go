@@ -74,6 +74,7 @@ func DecodeCreateMachine(req *driver.CreateMachineRequest, allowed apivalidation
 		Architecture: architecture(req.MachineClass),
 		UserData:     userData,
 		Spec:         spec,
+		Evacuation:   allowed.Evacuation,
 	}, nil
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// Options are the plugin's settings. All are required, but for Classes.
+// Options are the plugin's settings. All are required, but for Classes and Observers.
 type Options struct {
 	// CreationTimeout is machine-controller-manager's, for machines that do not have their own.
 	CreationTimeout time.Duration
@@ -27,6 +27,8 @@ type Options struct {
 	Events EventRecorder
 	// Classes keeps the golden images' references. Without it nobody deletes golden images.
 	Classes Classes
+	// Observers are told of the classes that requests carry.
+	Observers []Observer
 }
 
 // MachinePlugin implements driver.Driver. It is safe for concurrent use, and never mutates a request.

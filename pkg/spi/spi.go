@@ -74,6 +74,8 @@ type CreateMachineInput struct {
 	UserData []byte
 	// Spec is a valid ProviderSpec.
 	Spec *v1alpha1.ProviderSpec
+	// Evacuation says that somebody acts when the machine is to leave its provider node: an Evacuator's user.
+	Evacuation bool
 	// Report takes the machine's progress.
 	Report Report
 }

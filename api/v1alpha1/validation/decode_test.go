@@ -25,7 +25,7 @@ func faults(t *testing.T, over string, policy validation.TemplatePolicy) []strin
 	t.Helper()
 
 	var got []string
-	for _, err := range judge(t, over, policy) {
+	for _, err := range judge(t, over, validation.Options{Template: policy}) {
 		got = append(got, err.Field)
 	}
 
@@ -37,14 +37,14 @@ func details(t *testing.T, over string) []string {
 	t.Helper()
 
 	var got []string
-	for _, err := range judge(t, over, validation.TemplateSafe) {
+	for _, err := range judge(t, over, validation.Options{Template: validation.TemplateSafe}) {
 		got = append(got, err.Detail)
 	}
 
 	return got
 }
 
-func judge(t *testing.T, over string, policy validation.TemplatePolicy) field.ErrorList {
+func judge(t *testing.T, over string, options validation.Options) field.ErrorList {
 	t.Helper()
 
 	var spec, fields map[string]any
@@ -61,7 +61,7 @@ func judge(t *testing.T, over string, policy validation.TemplatePolicy) field.Er
 	raw, err = yaml.YAMLToJSON(raw)
 	require.NoError(t, err)
 
-	_, errs := validation.Decode(raw, validation.Options{Template: policy})
+	_, errs := validation.Decode(raw, options)
 	for _, err := range errs {
 		require.NotEmpty(t, err.Detail, "every error has a remedy")
 	}

@@ -9,6 +9,7 @@ import (
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
@@ -36,13 +37,13 @@ var sandboxAnnotations = []string{
 	"seccomp.security.alpha.kubernetes.io/", "io.kubernetes.cri", "io.kubernetes.container", "io.containerd.",
 }
 
-func template(spec *v1alpha1.ProviderSpec, policy TemplatePolicy, path *field.Path) field.ErrorList {
+func template(spec *v1alpha1.ProviderSpec, options Options, path *field.Path) field.ErrorList {
 	t := spec.VirtualMachineTemplate
 	if t == nil {
 		return nil
 	}
 
-	if policy != TemplateSafe && policy != TemplateAll {
+	if options.Template != TemplateSafe && options.Template != TemplateAll {
 		return field.ErrorList{field.Forbidden(path, "this installation does not allow it (--virtual-machine-template=none)")}
 	}
 
@@ -61,8 +62,9 @@ func template(spec *v1alpha1.ProviderSpec, policy TemplatePolicy, path *field.Pa
 	path = path.Child("spec", "template")
 	errs = append(errs, metadata(spec, t.Spec.Template.Metadata, path.Child("metadata"))...)
 	errs = append(errs, instance(spec, &t.Spec.Template.Spec, path.Child("spec"))...)
+	errs = append(errs, evictionStrategy(spec, options, path.Child("spec", "evictionStrategy"))...)
 
-	if policy == TemplateSafe {
+	if options.Template == TemplateSafe {
 		errs = append(errs, unsafe(t.Spec.Template, path)...)
 	}
 
@@ -190,7 +192,6 @@ func instance(spec *v1alpha1.ProviderSpec, vmi *kubevirtv1.VirtualMachineInstanc
 		{"interfaces", vmi.Domain.Devices.Interfaces != nil, "use networks of the providerSpec"},
 	})...)
 	errs = append(errs, templateVolumes(spec, vmi, path)...)
-	errs = append(errs, evictionStrategy(spec, vmi.EvictionStrategy, path.Child("evictionStrategy"))...)
 	errs = append(errs, scheduling(vmi, path)...)
 	errs = append(errs, pod(vmi, path)...)
 	errs = append(errs, domain(vmi, path.Child("domain"))...)
@@ -239,14 +240,13 @@ func hostVolume(volume kubevirtv1.Volume) bool {
 	return volume.HostDisk != nil || volume.ServiceAccount != nil
 }
 
-func evictionStrategy(spec *v1alpha1.ProviderSpec, given *kubevirtv1.EvictionStrategy, path *field.Path) field.ErrorList {
-	switch {
-	case given == nil:
-		return nil
-	case *given == kubevirtv1.EvictionStrategyExternal:
+// evictionStrategy refuses what would block every drain of a provider node for ever.
+func evictionStrategy(spec *v1alpha1.ProviderSpec, options Options, path *field.Path) field.ErrorList {
+	switch given := ptr.Deref(spec.VirtualMachineTemplate.Spec.Template.Spec.EvictionStrategy, ""); {
+	case given == kubevirtv1.EvictionStrategyExternal && !options.Evacuation:
 		return field.ErrorList{field.Forbidden(path,
-			"nothing acts on it here, so that drains of provider nodes would never end; use LiveMigrateIfPossible")}
-	case *given == kubevirtv1.EvictionStrategyLiveMigrate:
+			"nothing acts on it here, so that drains of provider nodes would never end; use LiveMigrateIfPossible (--evacuation would act on it)")}
+	case given == kubevirtv1.EvictionStrategyLiveMigrate:
 		return cannotMigrate(spec, path)
 	}
 

@@ -220,7 +220,7 @@ networks: [{pod: {}, masquerade: {}}]
 devices: {disks: [{name: root-disk, lun: {reservation: true}}]}
 virtualMachineTemplate: {spec: {template: {spec: {evictionStrategy: LiveMigrate, volumes: [{name: a, hostDisk: {path: /x, type: Disk}}]}}}}`
 
-	errs := judge(t, spec, validation.TemplateAll)
+	errs := judge(t, spec, validation.Options{Template: validation.TemplateAll})
 	require.Len(t, errs, 1)
 	require.Contains(t, errs[0].Detail, "providerSpec.devices.disks[0].lun.reservation")
 	require.Contains(t, errs[0].Detail, "spec.template.spec.volumes[0].hostDisk")
@@ -231,4 +231,17 @@ func TestAllowedPodBridgeMayMigrate(t *testing.T) {
 
 	require.Empty(t, details(t, `virtualMachineTemplate: {spec: {template: {metadata: {annotations:`+
 		` {kubevirt.io/allow-pod-bridge-network-live-migration: ""}}, spec: {evictionStrategy: LiveMigrate}}}}`))
+}
+
+// TestEvictionStrategyWithEvacuation shows what changes when somebody acts on drains.
+func TestEvictionStrategyWithEvacuation(t *testing.T) {
+	t.Parallel()
+
+	options := validation.Options{Template: validation.TemplateSafe, Evacuation: true}
+
+	require.Empty(t, judge(t, `virtualMachineTemplate: {spec: {template: {spec: {evictionStrategy: External}}}}`, options))
+
+	errs := judge(t, `virtualMachineTemplate: {spec: {template: {spec: {evictionStrategy: LiveMigrate}}}}`, options)
+	require.Len(t, errs, 1, "KubeVirt itself refuses the eviction of a machine that cannot migrate, and tells nobody")
+	require.ErrorContains(t, errs[0], "cannot be live-migrated")
 }

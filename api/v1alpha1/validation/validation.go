@@ -18,6 +18,8 @@ import (
 type Options struct {
 	// Template says what virtualMachineTemplate may hold.
 	Template TemplatePolicy
+	// Evacuation says that the driver acts on evictionStrategy External (--evacuation), which nobody else does.
+	Evacuation bool
 }
 
 // root is the path that every fault's field begins with.
@@ -68,7 +70,7 @@ func ProviderSpec(spec *v1alpha1.ProviderSpec, options Options) field.ErrorList 
 	errs = append(errs, networks(spec.Networks, path.Child("networks"))...)
 	errs = append(errs, cloudInit(spec.CloudInit, path.Child("cloudInit"))...)
 	errs = append(errs, sshKeys(spec.SSHKeys, path.Child("sshKeys"))...)
-	errs = append(errs, template(spec, options.Template, path.Child("virtualMachineTemplate"))...)
+	errs = append(errs, template(spec, options, path.Child("virtualMachineTemplate"))...)
 
 	return errs
 }

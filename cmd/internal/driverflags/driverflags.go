@@ -40,6 +40,10 @@ type Controller struct {
 	Workers int
 	// NoTarget says that it runs without a target cluster.
 	NoTarget bool
+	// Evacuation says that it acts when provider nodes are drained.
+	Evacuation bool
+	// Observers are told of the classes in its requests.
+	Observers []kubevirt.Observer
 	// Events takes the machines' progress; nil: nobody is told.
 	Events kubevirt.EventRecorder
 }
@@ -91,7 +95,7 @@ func (o *Options) Validate() error {
 		require(o.unschedulableGrace >= 0, "--unschedulable-grace must not be negative"),
 		require(o.orphanGracePeriod >= 0, "--orphan-grace-period must not be negative"),
 		require(o.csiDriverName != "", "--csi-driver-name must not be empty"),
-		require(slices.Contains(validation.TemplatePolicies, o.Allowed().Template), "--virtual-machine-template must be none, safe or all"),
+		require(slices.Contains(validation.TemplatePolicies, validation.TemplatePolicy(o.templatePolicy)), "--virtual-machine-template must be none, safe or all"),
 	)
 }
 
@@ -120,15 +124,16 @@ func (o *Options) Plugin(controller Controller, provider spi.PluginSPI, classes 
 	return kubevirt.New(provider, kubevirt.Options{
 		CreationTimeout: controller.CreationTimeout,
 		CSIDriverName:   o.csiDriverName,
-		Allowed:         o.Allowed(),
+		Allowed:         o.Allowed(controller),
 		Events:          controller.Events,
+		Observers:       controller.Observers,
 		Classes:         classes,
 	})
 }
 
 // Allowed returns what a ProviderSpec may hold.
-func (o *Options) Allowed() validation.Options {
-	return validation.Options{Template: validation.TemplatePolicy(o.templatePolicy)}
+func (o *Options) Allowed(controller Controller) validation.Options {
+	return validation.Options{Template: validation.TemplatePolicy(o.templatePolicy), Evacuation: controller.Evacuation}
 }
 
 // provider returns the options of the provider cluster's layer.

@@ -47,6 +47,17 @@ func TestTemplateMerges(t *testing.T) {
 	require.NotEmpty(t, spec.Volumes)
 }
 
+func TestEvictionStrategyWithEvacuation(t *testing.T) {
+	t.Parallel()
+
+	in := input(t, []byte(`{"region":"r","zone":"z","tags":{"mcm.gardener.cloud/cluster":"c","mcm.gardener.cloud/role":"node"}}`))
+	in.Evacuation = true
+
+	vm, err := render.VirtualMachine(in, "default")
+	require.NoError(t, err)
+	require.Equal(t, kubevirtv1.EvictionStrategyExternal, *vm.Spec.Template.Spec.EvictionStrategy)
+}
+
 func TestTemplateReplacesWithNothing(t *testing.T) {
 	t.Parallel()
 

@@ -80,9 +80,8 @@ func instanceSpec(in *spi.CreateMachineInput) kubevirtv1.VirtualMachineInstanceS
 	interfaces, networks := networking(in)
 
 	return kubevirtv1.VirtualMachineInstanceSpec{
-		Architecture: in.Architecture,
-		// KubeVirt's own default is to kill the guest on a drain of its host, or, on some platforms, to block that drain.
-		EvictionStrategy:              ptr.To(kubevirtv1.EvictionStrategyLiveMigrateIfPossible),
+		Architecture:                  in.Architecture,
+		EvictionStrategy:              ptr.To(evictionStrategy(in)),
 		TerminationGracePeriodSeconds: ptr.To[int64](terminationGracePeriodSeconds),
 		TopologySpreadConstraints:     spread(in),
 		Domain: kubevirtv1.DomainSpec{
@@ -97,6 +96,16 @@ func instanceSpec(in *spi.CreateMachineInput) kubevirtv1.VirtualMachineInstanceS
 		DNSPolicy:         in.Spec.DNSPolicy,
 		DNSConfig:         in.Spec.DNSConfig.DeepCopy(),
 	}
+}
+
+// evictionStrategy returns what happens on a drain of the machine's host. KubeVirt's own default is to kill the guest, or, on some
+// platforms, to block that drain. External leaves it to the driver, and blocks the drain if the driver does nothing.
+func evictionStrategy(in *spi.CreateMachineInput) kubevirtv1.EvictionStrategy {
+	if in.Evacuation {
+		return kubevirtv1.EvictionStrategyExternal
+	}
+
+	return kubevirtv1.EvictionStrategyLiveMigrateIfPossible
 }
 
 func devices(spec *v1alpha1.ProviderSpec, interfaces []kubevirtv1.Interface) kubevirtv1.Devices {

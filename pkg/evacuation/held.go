@@ -1,0 +1,56 @@
+package evacuation
+
+import (
+	"slices"
+	"time"
+
+	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// held says what machine-controller-manager itself is doing with a machine that must not be cut short.
+func held(machine *v1alpha1.Machine, do action, now time.Time) string {
+	switch {
+	case updatedInPlace(machine):
+		return "it is being updated in place"
+	case do == replace && preserved(machine, now):
+		// A live migration preserves it too.
+		return "it is preserved"
+	default:
+		return ""
+	}
+}
+
+// updatedInPlace says whether an update is under way (machine-controller-manager, pkg/util/provider/machinecontroller). A node that
+// is only a candidate still does its work. A failed update is left to whoever looks after it.
+func updatedInPlace(machine *v1alpha1.Machine) bool {
+	return slices.Contains(inPlacePhases, machine.Status.CurrentStatus.Phase) ||
+		slices.ContainsFunc(machine.Status.Conditions, func(condition corev1.NodeCondition) bool {
+			return condition.Type == v1alpha1.NodeInPlaceUpdate && slices.Contains(inPlaceReasons, condition.Reason)
+		})
+}
+
+var (
+	inPlacePhases = []v1alpha1.MachinePhase{
+		v1alpha1.MachineInPlaceUpdating, v1alpha1.MachineInPlaceUpdateSuccessful, v1alpha1.MachineInPlaceUpdateFailed,
+	}
+	inPlaceReasons = []string{v1alpha1.SelectedForUpdate, v1alpha1.DrainSuccessful, v1alpha1.ReadyForUpdate}
+)
+
+// preserved says whether a machine is to be kept for somebody to look at: it is already, or machine-controller-manager has only not
+// come to it yet.
+func preserved(machine *v1alpha1.Machine, now time.Time) bool {
+	if expiry := machine.Status.CurrentStatus.PreserveExpiryTime; expiry != nil {
+		return expiry.After(now)
+	}
+
+	switch machine.Annotations[machineutils.PreserveMachineAnnotationKey] {
+	case machineutils.PreserveMachineAnnotationValueNow:
+		return true
+	case machineutils.PreserveMachineAnnotationValueWhenFailed, machineutils.PreserveMachineAnnotationValueAutoPreserved:
+		return machineutils.IsMachineFailed(machine)
+	default:
+		return false
+	}
+}

@@ -1,0 +1,67 @@
+package evacuation
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// outcome is how an evacuation has ended.
+type outcome string
+
+const (
+	migrated   outcome = "migrated"
+	replaced   outcome = "replaced"
+	poweredOff outcome = "powered-off"
+	cancelled  outcome = "cancelled"
+)
+
+type metrics struct {
+	ended    *prometheus.CounterVec
+	waiting  prometheus.Gauge
+	duration *prometheus.HistogramVec
+}
+
+func newMetrics() *metrics {
+	m := &metrics{
+		ended: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "mcm_kubevirt_evacuations_total",
+			Help: "Machines that were to leave their provider nodes, by what became of it.",
+		}, []string{"outcome"}),
+		waiting: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "mcm_kubevirt_evacuations_waiting",
+			Help: "Machines that are to leave their provider nodes, and about which nothing can be done yet.",
+		}),
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "mcm_kubevirt_evacuation_duration_seconds",
+			Help: "How long it took machines to leave their provider nodes, from when KubeVirt was asked to evict them.",
+			// From a live migration to several drains of shoot nodes, one after the other.
+			Buckets: []float64{30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 10800, 21600, 43200},
+		}, []string{"outcome"}),
+	}
+
+	for _, o := range []outcome{migrated, replaced, poweredOff, cancelled} {
+		m.ended.WithLabelValues(string(o))
+	}
+
+	return m
+}
+
+func (m *metrics) end(o outcome, after time.Duration) {
+	m.ended.WithLabelValues(string(o)).Inc()
+	m.duration.WithLabelValues(string(o)).Observe(after.Seconds())
+}
+
+// Describe implements prometheus.Collector.
+func (c *Controller) Describe(descriptions chan<- *prometheus.Desc) {
+	c.metrics.ended.Describe(descriptions)
+	c.metrics.waiting.Describe(descriptions)
+	c.metrics.duration.Describe(descriptions)
+}
+
+// Collect implements prometheus.Collector.
+func (c *Controller) Collect(samples chan<- prometheus.Metric) {
+	c.metrics.ended.Collect(samples)
+	c.metrics.waiting.Collect(samples)
+	c.metrics.duration.Collect(samples)
+}

@@ -1,0 +1,234 @@
+package evacuation
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
+)
+
+// Limits say how fast machines may leave.
+type Limits struct {
+	// MaxPerDeployment is how many Machines of a MachineDeployment may be on their way, and how many may be missing.
+	MaxPerDeployment int
+	// Deadline ends patience: a machine that has waited as long as this no longer waits for the health of its MachineDeployment,
+	// nor for what holds it; a migration that has run as long as this counts as failed; and a machine that
+	// machine-controller-manager has been deleting as long as this is powered off.
+	Deadline time.Duration
+	// MigrationTimeout is how long a migration may wait for its place.
+	MigrationTimeout time.Duration
+}
+
+// action is what to do about an evacuation now.
+type action string
+
+const (
+	passOver     action = "PassOver"     // Nobody's Machine: machine-controller-manager deletes orphans by itself.
+	await        action = "Wait"         // Something is in the way, but not for ever.
+	migrate      action = "Migrate"      // Begin a live migration.
+	moving       action = "Moving"       // A live migration is under way.
+	replace      action = "Replace"      // Delete the Machine: its node is drained, and another one made.
+	leaving      action = "Leaving"      // The Machine is being deleted.
+	endMigration action = "EndMigration" // The Machine is being deleted: its migration must not begin.
+	powerOff     action = "PowerOff"     // The deletion has taken too long.
+)
+
+// step is an evacuation, and what to do about it.
+type step struct {
+	evacuation *spi.Evacuation
+	machine    *v1alpha1.Machine // nil if there is none
+	do         action
+	why        string // for people; empty if there is nothing to say
+}
+
+// planner decides, from what is seen at one moment, and keeps nothing.
+type planner struct {
+	now    time.Time
+	limits Limits
+	fleet  *fleet
+	// away are the Machines that are on their way: deleted, or migrating.
+	away map[*v1alpha1.Machine]bool
+}
+
+// plan returns a step for every evacuation, the oldest first.
+func plan(now time.Time, limits Limits, fleet *fleet, list []spi.Evacuation) []step {
+	p := &planner{now: now, limits: limits, fleet: fleet, away: map[*v1alpha1.Machine]bool{}}
+
+	list = slices.Clone(list)
+	slices.SortFunc(list, func(a, b spi.Evacuation) int {
+		return cmp.Or(p.since(&a).Compare(p.since(&b)), cmp.Compare(a.Machine, b.Machine))
+	})
+
+	for i := range list {
+		if machine := fleet.machines[list[i].Machine]; machine != nil && p.migrating(&list[i]) {
+			p.away[machine] = true
+		}
+	}
+
+	steps := make([]step, 0, len(list))
+	for i := range list {
+		steps = append(steps, p.step(&list[i]))
+	}
+
+	return steps
+}
+
+// since returns when an evacuation was asked for. What has no time yet is new.
+func (p *planner) since(e *spi.Evacuation) time.Time {
+	if e.Since.IsZero() {
+		return p.now
+	}
+
+	return e.Since
+}
+
+func (p *planner) step(e *spi.Evacuation) step {
+	s := step{evacuation: e, machine: p.fleet.machines[e.Machine]}
+
+	switch {
+	case s.machine == nil:
+		s.do, s.why = passOver, "no Machine is known for it"
+	case s.machine.DeletionTimestamp != nil:
+		s.do, s.why = p.deleting(e, s.machine)
+	case p.migrating(e):
+		s.do, s.why = moving, "a live migration is "+string(e.Migration)
+	default:
+		s.do, s.why = p.begin(e, s.machine)
+	}
+
+	return s
+}
+
+// deleting is what to do about a Machine that machine-controller-manager deletes, whoever asked for that.
+func (p *planner) deleting(e *spi.Evacuation, machine *v1alpha1.Machine) (action, string) {
+	switch {
+	case p.takesTooLong(e, machine.DeletionTimestamp.Time):
+		return powerOff, fmt.Sprintf("its deletion has taken longer than %s", p.limits.Deadline)
+	case e.Migration == spi.MigrationPending:
+		return endMigration, "its Machine is being deleted"
+	default:
+		return leaving, "its Machine is being deleted"
+	}
+}
+
+// migrating says whether a migration is under way, and may still be hoped for.
+func (p *planner) migrating(e *spi.Evacuation) bool {
+	switch e.Migration {
+	case spi.MigrationRunning:
+		return !p.takesTooLong(e, e.MigrationSince)
+	case spi.MigrationPending:
+		return p.now.Sub(e.MigrationSince) <= p.limits.MigrationTimeout
+	default:
+		return false
+	}
+}
+
+// takesTooLong says whether what has begun then has used up the deadline. What was there before the evacuation has time from then.
+func (p *planner) takesTooLong(e *spi.Evacuation, begun time.Time) bool {
+	if asked := p.since(e); asked.After(begun) {
+		begun = asked
+	}
+
+	return p.now.Sub(begun) > p.limits.Deadline
+}
+
+// begin is what to do about a machine that nothing has been done about.
+func (p *planner) begin(e *spi.Evacuation, machine *v1alpha1.Machine) (action, string) {
+	overdue := p.now.Sub(p.since(e)) > p.limits.Deadline
+	do, why := howToLeave(e)
+
+	if reason := held(machine, do, p.now); reason != "" && !overdue {
+		return await, reason
+	}
+
+	in := p.fleet.pools[machine.Name]
+	if reason := p.crowded(in, overdue); reason != "" {
+		return await, reason
+	}
+
+	if reason := p.unfit(in, machine, do); reason != "" && !overdue {
+		return await, reason
+	}
+
+	p.away[machine] = true
+
+	if overdue {
+		why += fmt.Sprintf(", and it has waited longer than %s", p.limits.Deadline)
+	}
+
+	return do, why
+}
+
+// howToLeave prefers what the shoot does not notice.
+func howToLeave(e *spi.Evacuation) (action, string) {
+	switch {
+	case e.Migration == spi.MigrationFailed:
+		return replace, "its live migration has failed"
+	case e.Migration == spi.MigrationPending:
+		return replace, "its live migration found no place in time"
+	case e.Migration == spi.MigrationRunning:
+		return replace, "its live migration does not end"
+	case e.Migratable:
+		return migrate, "it can be live-migrated"
+	case e.Obstacle != "":
+		return replace, "it cannot be live-migrated: " + e.Obstacle
+	default:
+		return replace, "it cannot be live-migrated"
+	}
+}
+
+// crowded says whether as many Machines as may be are on their way. A deletion that has hung for longer than the deadline does not
+// hold up machines that have waited longer than that.
+func (p *planner) crowded(in *pool, overdue bool) string {
+	underway := 0
+
+	for _, machine := range in.machines {
+		switch deleted := machine.DeletionTimestamp; {
+		case deleted == nil && !p.away[machine]:
+		case deleted != nil && overdue && p.now.Sub(deleted.Time) > p.limits.Deadline:
+		default:
+			underway++
+		}
+	}
+
+	if underway < p.limits.MaxPerDeployment {
+		return ""
+	}
+
+	return fmt.Sprintf("%s has %d on their way already", in.title(), underway)
+}
+
+// unfit says whether the pool cannot spare the machine: others are missing, or nothing would come in its place.
+func (p *planner) unfit(in *pool, candidate *v1alpha1.Machine, do action) string {
+	missing := in.desired
+
+	for _, machine := range in.machines {
+		// Of the machines that may be missing, the candidate takes one, whatever its state.
+		if machine != candidate && available(machine) && !p.away[machine] {
+			missing--
+		}
+	}
+
+	switch {
+	case do == replace && in.name == "":
+		return "no MachineSet would replace its Machine"
+	case do == replace && in.frozen:
+		return in.title() + " is frozen, so its Machine would not be replaced"
+	case missing > p.limits.MaxPerDeployment:
+		return fmt.Sprintf("%s has %d of %d others Running", in.title(), in.desired-missing, in.desired-1)
+	default:
+		return ""
+	}
+}
+
+func (p *pool) title() string {
+	if p.name == "" {
+		return "a Machine that stands alone"
+	}
+
+	return p.kind + " " + p.name
+}

@@ -1,0 +1,366 @@
+package evacuation
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
+)
+
+// The moments of these tests.
+var (
+	start  = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	limits = Limits{MaxPerDeployment: 1, Deadline: time.Hour, MigrationTimeout: 10 * time.Minute}
+)
+
+// situation is a MachineDeployment with one MachineSet, and the evacuations of its Machines.
+type situation struct {
+	desired  int32
+	frozen   bool
+	alone    bool
+	machines []v1alpha1.Machine
+	list     []spi.Evacuation
+}
+
+// running returns so many Machines that run: a, b, c, …
+func running(n int32) situation {
+	s := situation{desired: n}
+	for i := range n {
+		s.machines = append(s.machines, machineNamed(string('a'+i), v1alpha1.MachineRunning))
+	}
+
+	return s
+}
+
+func machineNamed(name string, phase v1alpha1.MachinePhase) v1alpha1.Machine {
+	return v1alpha1.Machine{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Status:     v1alpha1.MachineStatus{CurrentStatus: v1alpha1.CurrentStatus{Phase: phase}},
+	}
+}
+
+// leave has a machine leave since so long ago.
+func (s situation) leave(name string, ago time.Duration, changes ...func(*spi.Evacuation)) situation {
+	e := spi.Evacuation{Machine: name, Since: start.Add(-ago)}
+	for _, change := range changes {
+		change(&e)
+	}
+
+	s.list = append(s.list, e)
+
+	return s
+}
+
+// with changes the Machine of that name.
+func (s situation) with(name string, change func(*v1alpha1.Machine)) situation {
+	for i := range s.machines {
+		if s.machines[i].Name == name {
+			change(&s.machines[i])
+		}
+	}
+
+	return s
+}
+
+func migratable(e *spi.Evacuation) { e.Migratable = true }
+
+func migration(how spi.Migration, ago time.Duration) func(*spi.Evacuation) {
+	return func(e *spi.Evacuation) { e.Migratable, e.Migration, e.MigrationSince = true, how, start.Add(-ago) }
+}
+
+func inPhase(phase v1alpha1.MachinePhase) func(*v1alpha1.Machine) {
+	return func(m *v1alpha1.Machine) { m.Status.CurrentStatus.Phase = phase }
+}
+
+func deleted(ago time.Duration) func(*v1alpha1.Machine) {
+	return func(m *v1alpha1.Machine) { m.DeletionTimestamp = ptr.To(metav1.NewTime(start.Add(-ago))) }
+}
+
+func preserve(m *v1alpha1.Machine) {
+	m.Status.CurrentStatus.PreserveExpiryTime = ptr.To(metav1.NewTime(start.Add(time.Hour)))
+}
+
+func (s situation) fleet() *fleet {
+	set := v1alpha1.MachineSet{
+		ObjectMeta: metav1.ObjectMeta{Name: "set", UID: "set", OwnerReferences: []metav1.OwnerReference{
+			{Kind: "MachineDeployment", Name: "pool", UID: "deployment", Controller: ptr.To(true)},
+		}},
+		Spec: v1alpha1.MachineSetSpec{Replicas: s.desired},
+	}
+	if s.frozen {
+		set.Status.Conditions = []v1alpha1.MachineSetCondition{{Type: v1alpha1.MachineSetFrozen, Status: v1alpha1.ConditionTrue}}
+	}
+
+	if !s.alone {
+		for i := range s.machines {
+			s.machines[i].OwnerReferences = []metav1.OwnerReference{{Kind: "MachineSet", Name: "set", UID: "set", Controller: ptr.To(true)}}
+		}
+	}
+
+	return newFleet(s.machines, []v1alpha1.MachineSet{set})
+}
+
+func TestPlan(t *testing.T) {
+	t.Parallel()
+
+	const minute = time.Minute
+
+	tests := map[string]struct {
+		reason string
+		in     situation
+		want   []string // machine, action and a part of the reason
+	}{
+		"Replace": {
+			reason: "a healthy pool gives one away", in: running(3).leave("a", minute),
+			want: []string{"a Replace cannot be live-migrated"},
+		},
+		"Obstacle": {
+			reason: "KubeVirt's own words", in: running(1).leave("a", minute, func(e *spi.Evacuation) { e.Obstacle = "PVC is not shared" }),
+			want: []string{"a Replace PVC is not shared"},
+		},
+		"Migrate": {
+			reason: "the shoot does not notice", in: running(3).leave("a", minute, migratable),
+			want: []string{"a Migrate can be live-migrated"},
+		},
+		"OldestFirst": {
+			reason: "one at a time, in the order of the drains", in: running(3).leave("a", minute).leave("b", 2*minute).leave("c", minute, migratable),
+			want: []string{"b Replace", "a Wait MachineDeployment pool has 1 on their way", "c Wait"},
+		},
+		"NoTimeYet": {
+			reason: "virt-controller has not come to it", in: running(2).leave("a", minute, func(e *spi.Evacuation) { e.Since = time.Time{} }).leave("b", minute),
+			want: []string{"b Replace", "a Wait"},
+		},
+		"Orphan": {
+			reason: "there is nothing to replace", in: running(1).leave("x", minute), want: []string{"x PassOver no Machine"},
+		},
+		"BeingDeleted": {
+			reason: "it counts as on its way", in: running(3).with("a", deleted(minute)).leave("a", minute).leave("b", minute),
+			want: []string{"a Leaving", "b Wait on their way"},
+		},
+		"DeletedForAnotherReason": {
+			reason: "a scale-down counts too", in: running(3).with("c", deleted(minute)).leave("a", minute), want: []string{"a Wait on their way"},
+		},
+		"Missing": {
+			reason: "the successor does not run yet",
+			in: func() situation {
+				s := running(3)
+				s.machines[2].Status.CurrentStatus.Phase = v1alpha1.MachinePending
+
+				return s.leave("a", minute)
+			}(),
+			want: []string{"a Wait MachineDeployment pool has 1 of 2 others Running"},
+		},
+		"NotMadeYet": {
+			reason: "the MachineSet has not come to it", in: func() situation {
+				s := running(2).leave("a", minute)
+				s.desired = 3
+
+				return s
+			}(),
+			want: []string{"a Wait 1 of 2 others"},
+		},
+		"CandidateIsIll": {
+			reason: "nothing is lost", in: running(2).with("a", inPhase(v1alpha1.MachineUnknown)).leave("a", minute), want: []string{"a Replace"},
+		},
+		"WithoutTargetCluster": {
+			reason: "machines are Available there", in: running(2).with("a", inPhase(v1alpha1.MachineAvailable)).with("b", inPhase(v1alpha1.MachineAvailable)).leave("a", minute),
+			want: []string{"a Replace"},
+		},
+		"Surge": {
+			reason: "more than enough run", in: func() situation {
+				s := running(3).with("c", inPhase(v1alpha1.MachinePending)).leave("a", minute)
+				s.desired = 2
+
+				return s
+			}(),
+			want: []string{"a Replace"},
+		},
+		"Migrating": {
+			reason: "it takes the place", in: running(3).leave("a", minute, migration(spi.MigrationRunning, 20*minute)).leave("b", 2*minute),
+			want: []string{"b Wait on their way", "a Moving Running"},
+		},
+		"MigrationPending": {
+			reason: "it may begin yet", in: running(3).leave("a", minute, migration(spi.MigrationPending, 9*minute)), want: []string{"a Moving Pending"},
+		},
+		"MigrationTooLong": {
+			reason: "there is no place for it", in: running(3).leave("a", minute, migration(spi.MigrationPending, 11*minute)),
+			want: []string{"a Replace no place in time"},
+		},
+		"MigrationEndless": {
+			reason: "virt-handler may be dead", in: running(3).leave("a", 2*time.Hour, migration(spi.MigrationRunning, 61*minute)),
+			want: []string{"a Replace does not end"},
+		},
+		"MigrationFailed": {
+			reason: "another would fail too", in: running(3).leave("a", minute, migration(spi.MigrationFailed, minute)),
+			want: []string{"a Replace has failed"},
+		},
+		"EndMigration": {
+			reason: "it would only delay the deletion",
+			in:     running(3).with("a", deleted(minute)).leave("a", minute, migration(spi.MigrationPending, 11*minute)),
+			want:   []string{"a EndMigration"},
+		},
+		"Frozen": {
+			reason: "no successor would come", in: func() situation {
+				s := running(3).leave("a", minute)
+				s.frozen = true
+
+				return s
+			}(),
+			want: []string{"a Wait frozen"},
+		},
+		"Alone": {
+			reason: "no successor would come", in: func() situation {
+				s := running(1).leave("a", minute)
+				s.alone = true
+
+				return s
+			}(),
+			want: []string{"a Wait no MachineSet"},
+		},
+		"Preserved": {
+			reason: "somebody wants to look at it", in: running(3).with("a", preserve).leave("a", minute).leave("b", 0),
+			want: []string{"a Wait preserved", "b Replace"},
+		},
+		"PreservedAndMigratable": {
+			reason: "a migration preserves it too", in: running(3).with("a", preserve).leave("a", minute, migratable), want: []string{"a Migrate"},
+		},
+		"InPlace": {
+			reason: "a migration would disturb it", in: running(3).with("a", inPhase(v1alpha1.MachineInPlaceUpdating)).leave("a", minute, migratable),
+			want: []string{"a Wait updated in place"},
+		},
+		"OverdueAndIllPool": {
+			reason: "the admin's drain wins", in: running(3).with("b", inPhase(v1alpha1.MachineUnknown)).leave("a", 61*minute),
+			want: []string{"a Replace waited longer than 1h"},
+		},
+		"OverdueAndHeld": {
+			reason: "the admin's drain wins", in: running(3).with("a", preserve).leave("a", 61*minute), want: []string{"a Replace waited longer"},
+		},
+		"OverdueAndCrowded": {
+			reason: "a long queue still moves one by one", in: running(3).with("b", deleted(minute)).leave("a", 61*minute).leave("c", 61*minute),
+			want: []string{"a Wait on their way", "c Wait"},
+		},
+		"OverdueBehindAStuckOne": {
+			reason: "what hangs holds nobody up for ever", in: running(3).with("b", deleted(2*time.Hour)).leave("a", 61*minute).leave("c", 61*minute),
+			want: []string{"a Replace", "c Wait on their way"},
+		},
+		"DeletedLongBefore": {
+			reason: "the drain has only begun", in: running(3).with("a", deleted(2*time.Hour)).leave("a", minute), want: []string{"a Leaving"},
+		},
+		"DeletionTooLong": {
+			reason: "the admin's drain wins", in: running(3).with("a", deleted(61*minute)).leave("a", 2*time.Hour), want: []string{"a PowerOff longer than 1h"},
+		},
+	}
+
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			requireSteps(t, tc.want, plan(start, limits, tc.in.fleet(), tc.in.list), tc.reason)
+		})
+	}
+}
+
+func requireSteps(t *testing.T, want []string, steps []step, reason string) {
+	t.Helper()
+	require.Len(t, steps, len(want), reason)
+
+	for i, s := range steps {
+		words := strings.SplitN(want[i], " ", 3)
+		require.Equal(t, words[0], s.evacuation.Machine, reason)
+		require.Equal(t, words[1], string(s.do), "%s: %s", reason, s.why)
+
+		if len(words) > 2 {
+			require.Contains(t, s.why, words[2], reason)
+		}
+	}
+}
+
+func TestPlanTakesAsManyAsAllowed(t *testing.T) {
+	t.Parallel()
+
+	two := limits
+	two.MaxPerDeployment = 2
+
+	in := running(4).leave("a", 4).leave("b", 3).leave("c", 2)
+	requireSteps(t, []string{"a Replace", "b Replace", "c Wait has 2 on their way"}, plan(start, two, in.fleet(), in.list), "two at a time")
+
+	in = running(4).with("d", inPhase(v1alpha1.MachineUnknown)).leave("a", 4).leave("b", 3)
+	requireSteps(t, []string{"a Replace", "b Wait 1 of 3 others"}, plan(start, two, in.fleet(), in.list), "one is missing already")
+}
+
+// TestPoolsAreApart shows that MachineSets of one MachineDeployment are one pool, and others are not.
+func TestPoolsAreApart(t *testing.T) {
+	t.Parallel()
+
+	setOf := func(uid types.UID, deployment string) v1alpha1.MachineSet {
+		return v1alpha1.MachineSet{
+			ObjectMeta: metav1.ObjectMeta{Name: string(uid), UID: uid, OwnerReferences: []metav1.OwnerReference{
+				{Kind: "MachineDeployment", Name: deployment, UID: types.UID(deployment), Controller: ptr.To(true)},
+			}},
+			Spec: v1alpha1.MachineSetSpec{Replicas: 1},
+		}
+	}
+	machineOf := func(name string, set types.UID) v1alpha1.Machine {
+		m := machineNamed(name, v1alpha1.MachineRunning)
+		m.OwnerReferences = []metav1.OwnerReference{{Kind: "MachineSet", Name: string(set), UID: set, Controller: ptr.To(true)}}
+
+		return m
+	}
+
+	fleet := newFleet(
+		[]v1alpha1.Machine{machineOf("a", "old"), machineOf("b", "new"), machineOf("c", "other")},
+		[]v1alpha1.MachineSet{setOf("old", "x"), setOf("new", "x"), setOf("other", "y")},
+	)
+	steps := plan(start, limits, fleet, []spi.Evacuation{{Machine: "a"}, {Machine: "b"}, {Machine: "c"}})
+	requireSteps(t, []string{"a Replace", "b Wait MachineDeployment x", "c Replace"}, steps, "each pool gives one")
+}
+
+func TestHeld(t *testing.T) {
+	t.Parallel()
+
+	annotated := func(value string, phase v1alpha1.MachinePhase) *v1alpha1.Machine {
+		m := machineNamed("a", phase)
+		m.Annotations = map[string]string{"node.machine.sapcloud.io/preserve": value}
+
+		return &m
+	}
+	updating := func(reason string) *v1alpha1.Machine {
+		m := machineNamed("a", v1alpha1.MachineRunning)
+		m.Status.Conditions = []corev1.NodeCondition{{Type: v1alpha1.NodeInPlaceUpdate, Reason: reason}}
+
+		return &m
+	}
+	expired := machineNamed("a", v1alpha1.MachineFailed)
+	expired.Status.CurrentStatus.PreserveExpiryTime = ptr.To(metav1.NewTime(start.Add(-time.Second)))
+
+	tests := map[string]struct {
+		machine *v1alpha1.Machine
+		held    bool
+	}{
+		"Now":             {annotated("now", v1alpha1.MachineRunning), true},
+		"WhenFailed":      {annotated("when-failed", v1alpha1.MachineRunning), false},
+		"HasFailed":       {annotated("when-failed", v1alpha1.MachineFailed), true},
+		"AutoPreserved":   {annotated("auto-preserved", v1alpha1.MachineFailed), true},
+		"NotToBe":         {annotated("false", v1alpha1.MachineFailed), false},
+		"Expired":         {&expired, false},
+		"UpdateCandidate": {updating(v1alpha1.CandidateForUpdate), false},
+		"UpdateSelected":  {updating(v1alpha1.SelectedForUpdate), true},
+		"UpdateDrained":   {updating(v1alpha1.DrainSuccessful), true},
+		"UpdateReady":     {updating(v1alpha1.ReadyForUpdate), true},
+		"UpdateDone":      {updating(v1alpha1.UpdateSuccessful), false},
+	}
+
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			require.Equal(t, tc.held, held(tc.machine, replace, start) != "")
+		})
+	}
+}

@@ -1,0 +1,246 @@
+package evacuation_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"github.com/gardener/machine-controller-manager/pkg/client/clientset/versioned/fake"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	testingclock "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/evacuation"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
+)
+
+const (
+	patience = 30 * time.Second
+	often    = time.Millisecond
+)
+
+// provider is a provider cluster that does what a test says.
+type provider struct {
+	mu      sync.Mutex
+	watches []*watch
+	list    []spi.Evacuation
+	refuse  error
+	sent    []string
+}
+
+// watch implements spi.Evacuations.
+type watch struct {
+	*provider
+
+	ctx        context.Context //nolint:containedctx // Whether it has ended is what a test asks.
+	kubeconfig string
+	changed    func()
+}
+
+// Place implements spi.Evacuator: what comes before the slash.
+func (p *provider) Place(kubeconfig []byte) (string, error) { return string(kubeconfig[:1]), nil }
+
+// WatchEvacuations implements spi.Evacuator.
+func (p *provider) WatchEvacuations(ctx context.Context, in *spi.WatchEvacuationsInput, changed func()) (spi.Evacuations, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	w := &watch{provider: p, ctx: ctx, kubeconfig: string(in.Kubeconfig), changed: changed}
+	p.watches = append(p.watches, w)
+
+	return w, nil
+}
+
+// open returns the kubeconfigs of the watches that go on.
+func (p *provider) open() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	var list []string
+
+	for _, w := range p.watches {
+		if w.ctx.Err() == nil {
+			list = append(list, w.kubeconfig)
+		}
+	}
+
+	return list
+}
+
+// set makes machines be the ones that are to leave.
+func (p *provider) set(refuse error, list ...spi.Evacuation) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	p.list, p.refuse = list, refuse
+
+	for _, w := range p.watches {
+		go w.changed()
+	}
+}
+
+func (p *provider) send(what string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	p.sent = append(p.sent, what)
+
+	return p.refuse
+}
+
+func (p *provider) asked() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	return append([]string(nil), p.sent...)
+}
+
+// List implements spi.Evacuations.
+func (p *provider) List() ([]spi.Evacuation, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	return p.list, true
+}
+
+// Confirm implements spi.Evacuations: what is named stale has ended.
+func (p *provider) Confirm(_ context.Context, e *spi.Evacuation) (bool, error) {
+	return e.Node != "stale", nil
+}
+
+// Migrate implements spi.Evacuations.
+func (p *provider) Migrate(_ context.Context, e *spi.Evacuation) error {
+	return p.send("migrate " + e.Machine)
+}
+
+// EndMigration implements spi.Evacuations.
+func (p *provider) EndMigration(_ context.Context, e *spi.Evacuation) error {
+	return p.send("end " + e.Machine)
+}
+
+// PowerOff implements spi.Evacuations.
+func (p *provider) PowerOff(_ context.Context, e *spi.Evacuation) error {
+	return p.send("power off " + e.Machine)
+}
+
+// Tidy implements spi.Evacuations.
+func (p *provider) Tidy(context.Context) error { return nil }
+
+// rig is a controller between two clusters that do what a test says.
+type rig struct {
+	*provider
+	*evacuation.Controller
+
+	clock    *testingclock.FakePassiveClock
+	machines *fake.Clientset
+
+	mu     sync.Mutex
+	events []string
+}
+
+// Event implements evacuation.EventRecorder.
+func (r *rig) Event(object runtime.Object, eventType, reason, message string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	if m, ok := object.(*v1alpha1.Machine); ok {
+		r.events = append(r.events, fmt.Sprintf("%s %s %s: %s", m.Name, eventType, reason, message))
+	}
+}
+
+func (r *rig) await(t *testing.T, event string) {
+	t.Helper()
+	require.Eventually(t, func() bool { return slices.Contains(r.told(), event) }, patience, often, event)
+}
+
+func (r *rig) told() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	return slices.Clone(r.events)
+}
+
+func newRig(t *testing.T, machines ...string) *rig {
+	t.Helper()
+
+	set := &v1alpha1.MachineSet{
+		ObjectMeta: metav1.ObjectMeta{Name: "pool", Namespace: "shoot", UID: "pool"},
+		Spec:       v1alpha1.MachineSetSpec{Replicas: int32(len(machines))},
+	}
+	objects := []runtime.Object{set}
+
+	for _, name := range machines {
+		objects = append(objects, &v1alpha1.Machine{
+			ObjectMeta: metav1.ObjectMeta{
+				Name: name, Namespace: "shoot", UID: types.UID(name),
+				OwnerReferences: []metav1.OwnerReference{{Kind: "MachineSet", Name: "pool", UID: "pool", Controller: ptr.To(true)}},
+			},
+			Status: v1alpha1.MachineStatus{CurrentStatus: v1alpha1.CurrentStatus{Phase: v1alpha1.MachineRunning}},
+		})
+	}
+
+	r := &rig{provider: &provider{}, machines: fake.NewSimpleClientset(objects...), clock: testingclock.NewFakePassiveClock(time.Now())}
+	r.Controller = evacuation.New(evacuation.Options{
+		Evacuator: r.provider, Machines: r.machines.MachineV1alpha1(), Namespace: "shoot", Events: r, Clock: r.clock,
+		Limits: evacuation.Limits{MaxPerDeployment: 1, Deadline: time.Hour, MigrationTimeout: time.Hour},
+		Period: often, ClassMemory: 100 * time.Hour,
+	})
+
+	var run sync.WaitGroup
+
+	run.Go(func() { r.Run(t.Context()) })
+	t.Cleanup(run.Wait)
+
+	return r
+}
+
+// see tells the controller of a request for a class.
+func (r *rig) see(class, kubeconfig string) {
+	r.Seen(&v1alpha1.MachineClass{
+		ObjectMeta:   metav1.ObjectMeta{Name: class},
+		ProviderSpec: runtime.RawExtension{Raw: []byte(`{"tags":{"mcm.gardener.cloud/cluster":"c","mcm.gardener.cloud/role":"node"}}`)},
+	}, &corev1.Secret{Data: map[string][]byte{"kubeconfig": []byte(kubeconfig)}})
+}
+
+func (r *rig) requireWatches(t *testing.T, kubeconfigs ...string) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		return fmt.Sprint(r.open()) == fmt.Sprint(kubeconfigs)
+	}, patience, often, "%v should be watched with", kubeconfigs)
+}
+
+// requireOutcomes reads the counter that Prometheus would.
+func requireOutcomes(t *testing.T, r *rig, want map[string]float64) {
+	t.Helper()
+
+	registry := prometheus.NewPedanticRegistry()
+	require.NoError(t, registry.Register(r.Controller))
+
+	require.Eventually(t, func() bool {
+		families, err := registry.Gather()
+		if err != nil {
+			return false
+		}
+
+		have := map[string]float64{}
+
+		for _, family := range families {
+			for _, metric := range family.GetMetric() {
+				if family.GetName() == "mcm_kubevirt_evacuations_total" {
+					have[metric.GetLabel()[0].GetValue()] = metric.GetCounter().GetValue()
+				}
+			}
+		}
+
+		return fmt.Sprint(have) == fmt.Sprint(want)
+	}, patience, often, "%v", want)
+}

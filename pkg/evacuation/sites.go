@@ -1,0 +1,101 @@
+package evacuation
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
+)
+
+const (
+	// unsyncedPeriod is how soon a site is looked at again whose machines are not all known yet.
+	unsyncedPeriod = time.Second
+	// idlePeriod is how often it is asked whether any class still leads to a site.
+	idlePeriod = 10 * time.Minute
+)
+
+// site is where machines are watched.
+type site struct {
+	kubeconfig  []byte
+	stop        context.CancelFunc
+	evacuations spi.Evacuations
+	// stories are what has been told of evacuations that are under way, by the instance's UID.
+	stories map[types.UID]*story
+}
+
+// look sees to it that a site is watched with its present credentials, or no longer, and takes the next steps there. It returns
+// when to look again, unless something changes before.
+func (c *Controller) look(ctx context.Context, name siteName) (time.Duration, error) {
+	s, err := c.watched(ctx, name)
+	if err != nil || s == nil {
+		return 0, err
+	}
+
+	list, complete := s.evacuations.List()
+	if !complete {
+		return unsyncedPeriod, nil
+	}
+
+	if err := errors.Join(c.evacuate(ctx, s, list), s.evacuations.Tidy(ctx)); err != nil {
+		return 0, err
+	}
+
+	if len(list) == 0 {
+		return idlePeriod, nil
+	}
+
+	return c.options.Period, nil
+}
+
+// watched returns the site, or nil if no class leads to it any more.
+func (c *Controller) watched(ctx context.Context, name siteName) (*site, error) {
+	kubeconfig, have := c.classes.kubeconfig(name), c.sites[name]
+
+	switch {
+	case have != nil && bytes.Equal(have.kubeconfig, kubeconfig):
+		return have, nil
+	case kubeconfig == nil:
+		c.leave(ctx, name)
+
+		return nil, nil //nolint:nilnil // A site that nobody needs is no failure.
+	}
+
+	watching, stop := context.WithCancel(ctx)
+
+	evacuations, err := c.options.Evacuator.WatchEvacuations(watching,
+		&spi.WatchEvacuationsInput{Kubeconfig: kubeconfig, Identity: name.identity}, func() { c.queue.Add(name) })
+	if err != nil {
+		stop()
+
+		return nil, fmt.Errorf("watch machines at %s: %w", name.place, err)
+	}
+
+	stories := map[types.UID]*story{}
+
+	if have != nil { // Credentials were replaced: what is under way goes on.
+		have.stop()
+
+		stories = have.stories
+	}
+
+	klog.FromContext(ctx).Info("Watching for machines that are to leave their provider nodes", "place", name.place,
+		"cluster", name.identity.Cluster)
+
+	c.sites[name] = &site{kubeconfig: kubeconfig, stop: stop, evacuations: evacuations, stories: stories}
+
+	return c.sites[name], nil
+}
+
+func (c *Controller) leave(ctx context.Context, name siteName) {
+	if have := c.sites[name]; have != nil {
+		have.stop()
+		delete(c.sites, name)
+		klog.FromContext(ctx).Info("No MachineClass leads there any more: watching no longer", "place", name.place)
+	}
+}

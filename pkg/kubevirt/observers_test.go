@@ -1,0 +1,59 @@
+package kubevirt_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
+)
+
+// observer remembers what it was told.
+type observer struct{ seen []string }
+
+func (o *observer) Seen(class *v1alpha1.MachineClass, secret *corev1.Secret) {
+	o.seen = append(o.seen, class.Name+" "+string(secret.Data["kubeconfig"]))
+}
+
+// TestObserversAreTold covers what machine-controller-manager asks when it starts, and then again and again for every class,
+// and the two that show new credentials before that.
+func TestObserversAreTold(t *testing.T) {
+	t.Parallel()
+
+	for _, method := range []string{"CreateMachine", "DeleteMachine", "ListMachines"} {
+		t.Run(method, func(t *testing.T) {
+			t.Parallel()
+
+			first, second := &observer{}, &observer{}
+			p := kubevirt.New(&recorder{err: spi.ErrUnavailable}, kubevirt.Options{
+				CreationTimeout: 20 * time.Minute, Observers: []kubevirt.Observer{first, second},
+			})
+
+			require.Error(t, calls()[method](t.Context(), p, validRequest()), "credentials count also where they fail")
+			require.Equal(t, []string{"class k"}, first.seen)
+			require.Equal(t, first.seen, second.seen)
+		})
+	}
+}
+
+func TestAccess(t *testing.T) {
+	t.Parallel()
+
+	r := validRequest()
+	kubeconfig, id, err := kubevirt.Access(r.class, r.secret)
+	require.NoError(t, err)
+	require.Equal(t, "k", string(kubeconfig))
+	require.Equal(t, spi.Identity{Cluster: "c", Role: "node"}, id)
+
+	r.class.ProviderSpec.Raw = []byte(`{}`)
+	_, _, err = kubevirt.Access(r.class, r.secret)
+	require.ErrorIs(t, err, spi.ErrInvalid)
+
+	r.class.Provider = "aws"
+	_, _, err = kubevirt.Access(r.class, r.secret)
+	require.ErrorIs(t, err, spi.ErrInvalid)
+}
