@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -24,13 +25,26 @@ func (s *shoot) runControllers(t *testing.T, sidecarArgs ...string) {
 	manager, err := lab.StartMachineControllerManager(t.Context(), s.Shoot)
 	require.NoError(t, err)
 
-	controller, err := lab.StartSidecar(t.Context(), s.Shoot, sidecar, sidecarArgs...)
+	s.controller, err = lab.StartSidecar(t.Context(), s.Shoot, sidecar, sidecarArgs...)
 	require.NoError(t, err)
 
 	t.Cleanup(func() {
-		require.NoError(t, controller.Stop(context.WithoutCancel(t.Context())))
+		require.NoError(t, s.controller.Stop(context.WithoutCancel(t.Context())))
 		require.NoError(t, manager.Stop(context.WithoutCancel(t.Context())))
 	})
+}
+
+// killSidecar ends the sidecar without a word, and starts another.
+func (s *shoot) killSidecar(t *testing.T, sidecarArgs ...string) {
+	t.Helper()
+
+	require.NoError(t, s.controller.Signal(syscall.SIGKILL))
+	<-s.controller.Exited()
+
+	var err error
+
+	s.controller, err = lab.StartSidecar(t.Context(), s.Shoot, sidecar, sidecarArgs...)
+	require.NoError(t, err)
 }
 
 // applyExample creates what kubernetes/example holds, for this shoot.
@@ -43,6 +57,16 @@ func (s *shoot) applyExample(t *testing.T) {
 
 func (s *shoot) applyExampleClasses(t *testing.T) {
 	t.Helper()
+	s.applyCredentials(t)
+
+	for _, document := range s.manifest(t, "example/machineclasses.yaml") {
+		create(t, document, s.mcm.MachineV1alpha1().MachineClasses(s.Namespace).Create)
+	}
+}
+
+// applyCredentials creates the Secrets that MachineClasses refer to.
+func (s *shoot) applyCredentials(t *testing.T) {
+	t.Helper()
 
 	credentials := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: "cloudprovider"},
@@ -53,10 +77,6 @@ func (s *shoot) applyExampleClasses(t *testing.T) {
 
 	for _, document := range s.manifest(t, "example/userdata.yaml") {
 		create(t, document, s.target.CoreV1().Secrets(s.Namespace).Create)
-	}
-
-	for _, document := range s.manifest(t, "example/machineclasses.yaml") {
-		create(t, document, s.mcm.MachineV1alpha1().MachineClasses(s.Namespace).Create)
 	}
 }
 

@@ -27,8 +27,8 @@ func TestSidecarKilledMidway(t *testing.T) {
 	failures := s.failures(t)
 
 	s.applyExample(t)
-	s.killSidecar(t, l, "create secrets")
-	s.killSidecar(t, l, "create virtualmachines")
+	s.killSidecarAfter(t, l, "create secrets")
+	s.killSidecarAfter(t, l, "create virtualmachines")
 
 	running := s.startSidecar(t)
 	s.requireOnePerMachine(t, len(s.awaitRunning(t, 3)))
@@ -36,8 +36,8 @@ func TestSidecarKilledMidway(t *testing.T) {
 
 	require.NoError(t, s.mcm.MachineV1alpha1().MachineDeployments(s.Namespace).DeleteCollection(
 		t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
-	s.killSidecar(t, l, "delete virtualmachines")
-	s.killSidecar(t, l, "deletecollection secrets")
+	s.killSidecarAfter(t, l, "delete virtualmachines")
+	s.killSidecarAfter(t, l, "deletecollection secrets")
 
 	s.startSidecar(t)
 	s.awaitEnd(t)
@@ -55,8 +55,8 @@ func (s *shoot) startSidecar(t *testing.T) *process.Process {
 	return started
 }
 
-// killSidecar starts a sidecar, and kills it when the provider cluster has carried out such a call, whose answer it has not got yet.
-func (s *shoot) killSidecar(t *testing.T, l *line, call string) {
+// killSidecarAfter starts a sidecar, and kills it when the provider cluster has carried out such a call, whose answer it has not got yet.
+func (s *shoot) killSidecarAfter(t *testing.T, l *line, call string) {
 	t.Helper()
 
 	victim := make(chan *process.Process, 1)

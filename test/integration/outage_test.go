@@ -9,6 +9,8 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"os"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -55,10 +57,34 @@ func (l *line) asked(call string) int {
 func (s *shoot) proxy(t *testing.T) *line {
 	t.Helper()
 
-	target, err := url.Parse(lab.Provider.Config().Host)
+	l, server := newLine(t, lab.Provider.Config())
+	s.ProviderKubeconfig = leadTo(t, s.ProviderKubeconfig, server)
+
+	return l
+}
+
+// controlProxy puts a line between the shoot's sidecar and the control cluster.
+func (s *shoot) controlProxy(t *testing.T) *line {
+	t.Helper()
+
+	l, server := newLine(t, lab.Control.Config())
+
+	direct, err := os.ReadFile(s.SidecarKubeconfig)
 	require.NoError(t, err)
 
-	through, err := rest.TransportFor(&rest.Config{TLSClientConfig: rest.TLSClientConfig{CAData: lab.Provider.Config().CAData}})
+	s.SidecarKubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
+	require.NoError(t, os.WriteFile(s.SidecarKubeconfig, leadTo(t, direct, server), 0o600))
+
+	return l
+}
+
+func newLine(t *testing.T, to *rest.Config) (*line, *httptest.Server) {
+	t.Helper()
+
+	target, err := url.Parse(to.Host)
+	require.NoError(t, err)
+
+	through, err := rest.TransportFor(&rest.Config{TLSClientConfig: rest.TLSClientConfig{CAData: to.CAData}})
 	require.NoError(t, err)
 
 	l := &line{}
@@ -90,9 +116,7 @@ func (s *shoot) proxy(t *testing.T) *line {
 	}))
 	t.Cleanup(server.Close)
 
-	s.ProviderKubeconfig = leadTo(t, s.ProviderKubeconfig, server)
-
-	return l
+	return l, server
 }
 
 // play answers a request with the fault.

@@ -37,6 +37,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/providercluster"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/environment"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/process"
 )
 
 // settled bounds every wait for the control planes to reach a state. It is long, since two cores may be shared with much else.
@@ -51,6 +52,8 @@ type shoot struct {
 	cdi      containerizeddataimporter.Interface
 	target   kubernetes.Interface
 	mcm      mcmclient.Interface
+
+	controller *process.Process // the sidecar, once runControllers has started it
 }
 
 func newShoot(t *testing.T) *shoot {
@@ -92,6 +95,8 @@ type settings struct {
 	events plugin.EventRecorder
 	// bootstrap is the mode without a target cluster.
 	bootstrap bool
+	// observers are told of the classes of requests; with one, drains are acted upon.
+	observers []plugin.Observer
 }
 
 // newDriver returns the driver, wired as the sidecar wires it.
@@ -105,12 +110,7 @@ func newDriver(o settings) driver.Driver {
 func newProcess(o settings) (spi.GoldenImages, driver.Driver) {
 	provider := newProvider(o)
 
-	return provider, recorder.driver(plugin.New(provider, plugin.Options{
-		CreationTimeout: 20 * time.Minute,
-		CSIDriverName:   "csi.kubevirt.io",
-		Allowed:         validation.Options{Template: validation.TemplateSafe},
-		Events:          o.events,
-	}))
+	return provider, driverOn(provider, o)
 }
 
 // newProvider returns what the driver is wired with.
@@ -132,6 +132,16 @@ func newProvider(o settings) *providercluster.Provider {
 		MaxWaiting:         25,
 		NeedAddress:        o.bootstrap,
 	})
+}
+
+func driverOn(provider *providercluster.Provider, o settings) driver.Driver {
+	return recorder.driver(plugin.New(provider, plugin.Options{
+		CreationTimeout: 20 * time.Minute,
+		CSIDriverName:   "csi.kubevirt.io",
+		Allowed:         validation.Options{Template: validation.TemplateSafe, Evacuation: len(o.observers) > 0},
+		Events:          o.events,
+		Observers:       o.observers,
+	}))
 }
 
 // machine is one Machine, its class and its Secret, as machine-controller-manager hands them to a driver.

@@ -1,0 +1,95 @@
+package integration
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// appLabel names the application of a shoot's pod.
+const appLabel = "app"
+
+// application is what a shoot's owner runs on the nodes of a pool, with a PodDisruptionBudget that lets one pod go at a time.
+type application struct {
+	name     string
+	pool     string
+	replicas int32
+	// node is where its pods prefer to run; without it they spread.
+	node string
+}
+
+// run starts an application, and waits until all its pods are ready. The target's own scheduler, controllers and eviction API are
+// in charge of it.
+func (s *shoot) run(t *testing.T, app application) {
+	t.Helper()
+
+	selector := &metav1.LabelSelector{MatchLabels: map[string]string{appLabel: app.name}}
+	budget := &policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Name: app.name},
+		Spec:       policyv1.PodDisruptionBudgetSpec{Selector: selector, MaxUnavailable: new(intstr.FromInt32(1))},
+	}
+	_, err := s.target.PolicyV1().PodDisruptionBudgets(s.Namespace).Create(t.Context(), budget, metav1.CreateOptions{})
+	require.NoError(t, err)
+
+	replicaSets := s.target.AppsV1().ReplicaSets(s.Namespace)
+	_, err = replicaSets.Create(t.Context(), &appsv1.ReplicaSet{
+		ObjectMeta: metav1.ObjectMeta{Name: app.name},
+		Spec: appsv1.ReplicaSetSpec{
+			Replicas: &app.replicas, Selector: selector,
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: selector.MatchLabels}, Spec: app.pod(selector)},
+		},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+
+	eventually(t, "all pods of "+app.name+" are ready", func(ctx context.Context) (bool, error) {
+		got, err := replicaSets.Get(ctx, app.name, metav1.GetOptions{})
+
+		return err == nil && got.Status.ReadyReplicas == app.replicas, err
+	})
+}
+
+func (app application) pod(selector *metav1.LabelSelector) corev1.PodSpec {
+	pod := corev1.PodSpec{
+		NodeSelector: map[string]string{poolLabel: app.pool},
+		Containers:   []corev1.Container{{Name: "main", Image: "registry.example.com/" + app.name + ":1"}},
+	}
+
+	if app.node == "" {
+		pod.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
+			MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.ScheduleAnyway, LabelSelector: selector,
+		}}
+
+		return pod
+	}
+
+	const most = 100
+
+	pod.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+		PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{{
+			Weight: most,
+			Preference: corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{
+				Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{app.node},
+			}}},
+		}},
+	}}
+
+	return pod
+}
+
+// stop ends an application, wherever its pods are: some may be on nodes that are no more.
+func (s *shoot) stop(t *testing.T, app application) {
+	t.Helper()
+
+	require.NoError(t, s.target.AppsV1().ReplicaSets(s.Namespace).Delete(t.Context(), app.name, metav1.DeleteOptions{
+		PropagationPolicy: new(metav1.DeletePropagationBackground),
+	}))
+	require.NoError(t, s.target.PolicyV1().PodDisruptionBudgets(s.Namespace).Delete(t.Context(), app.name, metav1.DeleteOptions{}))
+	require.NoError(t, s.target.CoreV1().Pods(s.Namespace).DeleteCollection(t.Context(),
+		metav1.DeleteOptions{GracePeriodSeconds: new(int64)}, metav1.ListOptions{LabelSelector: appLabel + "=" + app.name}))
+}

@@ -1,0 +1,189 @@
+package integration
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// maintained is a shoot whose workers, of two MachineDeployments, all run on the first host of a zone with two, and run pods.
+type maintained struct {
+	*shoot
+	*witness
+
+	zone    zone
+	workers int
+	apps    []application
+}
+
+// newMaintained makes a shoot with so many workers in each MachineDeployment. Their ProviderSpecs have these fields beside the usual.
+func newMaintained(t *testing.T, perPool int32, fields string, sidecarArgs ...string) *maintained {
+	t.Helper()
+
+	m := &maintained{shoot: newShoot(t), zone: addZone(t, 2), workers: 2 * int(perPool)}
+	kubectl(t, "cordon", m.zone.hosts[1])
+
+	_, err := lab.AllowEvacuation(t.Context(), m.Shoot)
+	require.NoError(t, err)
+
+	// So that no drain of a shoot's node ends by force.
+	m.runControllers(t, append([]string{"--machine-drain-timeout=10m"}, sidecarArgs...)...)
+	m.applyCredentials(t)
+
+	pools := map[string]int32{m.Name + "-a": perPool, m.Name + "-b": perPool}
+	for pool, machines := range pools {
+		m.addPool(t, pool, machines, layOver(t, m.spec(m.zone.name, ephemeralRoot), fields))
+	}
+
+	m.awaitRunning(t, m.workers)
+	require.Len(t, m.on(t, m.zone.hosts[0]), m.workers, "all are on one host")
+	kubectl(t, "uncordon", m.zone.hosts[1])
+	m.runApplications(t, pools)
+	m.witness = m.watch(t, newTimeline(), pools)
+
+	return m
+}
+
+// runApplications runs one application on all nodes of each pool, and one whose pods are all on one node, which keeps that node's
+// drain waiting until the first of them runs elsewhere.
+func (m *maintained) runApplications(t *testing.T, pools map[string]int32) {
+	t.Helper()
+
+	for _, pool := range slices.Sorted(maps.Keys(pools)) {
+		nodes := m.awaitNodes(t, pool, int(pools[pool]))
+		m.apps = append(m.apps,
+			application{name: pool, pool: pool, replicas: pools[pool]},
+			application{name: pool + "-together", pool: pool, replicas: 2, node: nodes[0]})
+	}
+
+	for _, app := range m.apps {
+		m.run(t, app)
+	}
+}
+
+// awaitNodes waits until machine-controller-manager has labelled the nodes of a pool, and returns their names.
+func (m *maintained) awaitNodes(t *testing.T, pool string, want int) []string {
+	t.Helper()
+
+	var names []string
+
+	eventually(t, "the nodes of "+pool+" are labelled", func(ctx context.Context) (bool, error) {
+		list, err := m.target.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: poolLabel + "=" + pool})
+		if err != nil {
+			return false, err
+		}
+
+		names = nil
+		for i := range list.Items {
+			names = append(names, list.Items[i].Name)
+		}
+
+		return len(names) == want, nil
+	})
+
+	return names
+}
+
+// on returns the machines on a host.
+func (m *maintained) on(t *testing.T, host string) []string {
+	t.Helper()
+
+	list, err := m.kubevirt.KubevirtV1().VirtualMachineInstances(m.ProviderNamespace).List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+
+	var names []string
+
+	for i := range list.Items {
+		if list.Items[i].Status.NodeName == host {
+			names = append(names, list.Items[i].Name)
+		}
+	}
+
+	return names
+}
+
+// drain has the admin drain the first host, and requires that this ends by itself and that all machines then run on the second.
+func (m *maintained) drain(t *testing.T) {
+	t.Helper()
+	m.startDrain(t.Context(), t, m.zone.hosts[0], m.timeline).wait(t)
+	require.Empty(t, m.on(t, m.zone.hosts[0]))
+
+	m.awaitRunning(t, m.workers)
+	require.Len(t, m.on(t, m.zone.hosts[1]), m.workers)
+	kubectl(t, "uncordon", m.zone.hosts[0])
+	m.add("admin", "kubectl uncordon %s", m.zone.hosts[0])
+	m.print(t)
+	m.requireNoWarnings(t)
+}
+
+// end ends the applications and the machines.
+func (m *maintained) end(t *testing.T) {
+	t.Helper()
+
+	for _, app := range m.apps {
+		m.stop(t, app)
+	}
+
+	m.awaitEnd(t)
+}
+
+// TestDrainOfAProviderNode is the maintenance of a provider's host: its admin runs `kubectl drain` and knows nothing of shoots, whose
+// owner has PodDisruptionBudgets and knows nothing of hosts.
+func TestDrainOfAProviderNode(t *testing.T) {
+	t.Parallel()
+
+	t.Run("Replaced", func(t *testing.T) {
+		t.Parallel()
+
+		// Two at a time: machine-controller-manager takes half a minute for each.
+		m := newMaintained(t, 5, `{}`, "--evacuation", "--evacuation-max-per-deployment=2")
+		m.drain(t)
+
+		require.Len(t, m.deletions(), m.workers, "machines on a bridge cannot migrate")
+		m.requireAtMostAway(t, 2)
+		m.requireEvicted(t, m.workers)
+		m.requireBudgetsKept(t)
+		m.end(t)
+	})
+
+	t.Run("Migrated", func(t *testing.T) {
+		t.Parallel()
+
+		m := newMaintained(t, 5, migratable, "--evacuation")
+		m.drain(t)
+
+		require.Empty(t, m.deletions(), "the shoot does not notice")
+		m.requireAtMostAway(t, 0)
+		m.requireEvicted(t, 0)
+		m.end(t)
+	})
+
+	t.Run("MigrationFails", func(t *testing.T) {
+		t.Parallel()
+
+		m := newMaintained(t, 1, failing, "--evacuation")
+		m.drain(t)
+
+		require.Len(t, m.deletions(), m.workers, "a machine that cannot be moved is replaced")
+		m.requireEvicted(t, m.workers)
+		m.requireBudgetsKept(t)
+		m.end(t)
+	})
+
+	// What the others are compared with.
+	t.Run("WithoutEvacuation", func(t *testing.T) {
+		t.Parallel()
+
+		m := newMaintained(t, 1, `{}`)
+		m.startDrain(t.Context(), t, m.zone.hosts[0], m.timeline).wait(t)
+		eventually(t, "the guests went down, and all their pods with them", func(context.Context) (bool, error) {
+			return len(m.killed()) == 3*m.workers, nil
+		})
+		m.print(t)
+		m.end(t)
+	})
+}

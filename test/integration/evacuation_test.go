@@ -1,0 +1,235 @@
+package integration
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"github.com/stretchr/testify/require"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	rbacclient "k8s.io/client-go/kubernetes/typed/rbac/v1"
+	kubevirtv1 "kubevirt.io/api/core/v1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/evacuation"
+)
+
+// patient are limits that nothing reaches within a test.
+var patient = evacuation.Limits{MaxPerDeployment: 1, Deadline: time.Hour, MigrationTimeout: time.Hour}
+
+// TestEvacuationTakesOneAtATime has all machines of a pool evicted at once, as an update of KubeVirt does.
+func TestEvacuationTakesOneAtATime(t *testing.T) {
+	t.Parallel()
+
+	e := newEvacuees(t, patient)
+	left := e.add(t, 3)
+
+	for _, m := range left {
+		e.evict(t, m.name())
+	}
+
+	for len(left) > 0 {
+		var next *machine
+
+		eventually(t, "a Machine is deleted", func(ctx context.Context) (bool, error) {
+			for i, m := range left {
+				deleted, err := e.isDeleted(ctx, m)
+				if err != nil || deleted {
+					next, left = m, append(left[:i:i], left[i+1:]...)
+
+					return deleted, err
+				}
+			}
+
+			return false, nil
+		})
+		e.told.await(t, next, "EvacuationReplacing", "cannot be live-migrated")
+
+		for _, other := range left {
+			e.told.await(t, other, "EvacuationWaiting", "has 1 on their way already")
+			e.requireKept(t, other)
+		}
+
+		e.finish(t, next)
+		e.told.await(t, next, "EvacuationEnded", "replaced")
+	}
+}
+
+// TestEvacuationSparesUnhealthyPools has a machine evicted whose sister does not run, and takes the eviction back.
+func TestEvacuationSparesUnhealthyPools(t *testing.T) {
+	t.Parallel()
+
+	e := newEvacuees(t, patient)
+	machines := e.add(t, 2)
+	ill, well := machines[0], machines[1]
+
+	e.setPhase(t, ill, v1alpha1.MachineUnknown)
+	e.evict(t, well.name())
+	e.told.await(t, well, "EvacuationWaiting", "MachineSet pool has 0 of 1 others Running")
+	e.requireKept(t, well)
+
+	e.cancelEviction(t, well.name())
+	e.told.await(t, well, "EvacuationEnded", "cancelled")
+
+	e.setPhase(t, ill, v1alpha1.MachineRunning)
+	e.evict(t, ill.name())
+	e.awaitDeleted(t, ill)
+	e.requireKept(t, well)
+}
+
+// TestEvacuationLeavesMachinesAlone has machines evicted that something else is being done with.
+func TestEvacuationLeavesMachinesAlone(t *testing.T) {
+	t.Parallel()
+
+	tests := map[string]struct {
+		reason  string
+		prepare func(*testing.T, *evacuees, *machine)
+		why     string
+	}{
+		"Preserved": {
+			reason: "somebody wants to look at it",
+			prepare: func(t *testing.T, e *evacuees, m *machine) {
+				t.Helper()
+
+				m.machine.Annotations = map[string]string{"node.machine.sapcloud.io/preserve": "now"}
+				_, err := e.mcm.MachineV1alpha1().Machines(e.Namespace).Update(t.Context(), m.machine, metav1.UpdateOptions{})
+				require.NoError(t, err)
+			},
+			why: "it is preserved",
+		},
+		"InPlaceUpdate": {
+			reason: "its update would be lost",
+			prepare: func(t *testing.T, e *evacuees, m *machine) {
+				t.Helper()
+				e.setPhase(t, m, v1alpha1.MachineInPlaceUpdating)
+			},
+			why: "it is being updated in place",
+		},
+	}
+
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			e := newEvacuees(t, patient)
+			m := e.add(t, 1)[0]
+			tc.prepare(t, e, m)
+			e.evict(t, m.name())
+			e.told.await(t, m, "EvacuationWaiting", tc.why)
+			e.requireKept(t, m)
+		})
+	}
+}
+
+// TestEvacuationPassesOverOrphans has a machine evicted that no Machine stands for.
+func TestEvacuationPassesOverOrphans(t *testing.T) {
+	t.Parallel()
+
+	e := newEvacuees(t, patient)
+	machines := e.add(t, 2)
+	orphan, other := machines[0], machines[1]
+
+	require.NoError(t, e.mcm.MachineV1alpha1().Machines(e.Namespace).DeleteCollection(t.Context(), metav1.DeleteOptions{},
+		metav1.ListOptions{FieldSelector: "metadata.name=" + orphan.name()}))
+	e.unfinalize(t, orphan)
+	e.scaleSet(t, 1)
+
+	e.evict(t, orphan.name())
+	e.evict(t, other.name())
+	e.awaitDeleted(t, other)
+	require.Equal(t, orphan.name(), e.vm(t, orphan.name()).Name)
+	require.Nil(t, e.vm(t, orphan.name()).DeletionTimestamp)
+}
+
+// TestEvacuationDeadline shows that the admin of the provider cluster wins in the end: against an unhealthy pool first, and then
+// against a deletion that does not end.
+func TestEvacuationDeadline(t *testing.T) {
+	t.Parallel()
+
+	e := newEvacuees(t, evacuation.Limits{MaxPerDeployment: 1, Deadline: 5 * time.Second, MigrationTimeout: time.Hour})
+	machines := e.add(t, 2)
+	ill, well := machines[0], machines[1]
+
+	e.setPhase(t, ill, v1alpha1.MachineUnknown)
+	e.evict(t, well.name())
+	e.told.await(t, well, "EvacuationWaiting", "others Running")
+	e.told.await(t, well, "EvacuationReplacing", "it has waited longer than 5s")
+	e.awaitDeleted(t, well)
+
+	e.told.await(t, well, "EvacuationDeadline", "its deletion has taken longer than 5s")
+	eventually(t, "the machine is powered off", func(ctx context.Context) (bool, error) {
+		_, err := e.kubevirt.KubevirtV1().VirtualMachineInstances(e.ProviderNamespace).Get(ctx, well.name(), metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return true, nil
+		}
+
+		return false, err
+	})
+	e.told.await(t, well, "EvacuationEnded", "powered-off")
+	e.requireKept(t, ill)
+}
+
+// TestEvacuationWithoutRights takes the rights away that evacuation needs in one of the clusters, and gives them back.
+func TestEvacuationWithoutRights(t *testing.T) {
+	t.Parallel()
+
+	t.Run("Control", func(t *testing.T) {
+		t.Parallel()
+
+		e := newEvacuees(t, patient)
+		m := e.add(t, 1)[0]
+		giveBack := takeRights(t, e.target.RbacV1().RoleBindings(e.Namespace), "evacuation")
+
+		e.evict(t, m.name())
+		e.awaitMark(t, m)
+		giveBack()
+		e.awaitDeleted(t, m)
+	})
+
+	t.Run("Provider", func(t *testing.T) {
+		t.Parallel()
+
+		e := newEvacuees(t, patient)
+		giveBack := takeRights(t, e.kube.RbacV1().RoleBindings(e.ProviderNamespace), "machine-controller-evacuation")
+		m := e.add(t, 1)[0]
+
+		e.evict(t, m.name())
+		e.awaitMark(t, m)
+		require.Equal(t, "[]", e.told.String(), "nothing is seen")
+		giveBack()
+		e.awaitDeleted(t, m)
+	})
+}
+
+// takeRights deletes a RoleBinding. What it returns makes it anew.
+func takeRights(t *testing.T, bindings rbacclient.RoleBindingInterface, name string) func() {
+	t.Helper()
+
+	binding, err := bindings.Get(t.Context(), name, metav1.GetOptions{})
+	require.NoError(t, err)
+	require.NoError(t, bindings.Delete(t.Context(), name, metav1.DeleteOptions{}))
+
+	return func() {
+		again := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}, Subjects: binding.Subjects, RoleRef: binding.RoleRef}
+		_, err := bindings.Create(t.Context(), again, metav1.CreateOptions{})
+		require.NoError(t, err)
+	}
+}
+
+// awaitMark waits until KubeVirt itself says that a machine is to leave.
+func (e *evacuees) awaitMark(t *testing.T, m *machine) {
+	t.Helper()
+	eventually(t, m.name()+" is to leave", func(ctx context.Context) (bool, error) {
+		instance, err := e.kubevirt.KubevirtV1().VirtualMachineInstances(e.ProviderNamespace).Get(ctx, m.name(), metav1.GetOptions{})
+		if err != nil {
+			return false, err
+		}
+
+		return slices.ContainsFunc(instance.Status.Conditions, func(c kubevirtv1.VirtualMachineInstanceCondition) bool {
+			return c.Type == kubevirtv1.VirtualMachineInstanceEvictionRequested
+		}), nil
+	})
+}

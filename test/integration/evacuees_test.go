@@ -1,0 +1,270 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	mcmclient "github.com/gardener/machine-controller-manager/pkg/client/clientset/versioned"
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
+	"github.com/stretchr/testify/require"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/utils/clock"
+	kubevirtv1 "kubevirt.io/api/core/v1"
+	"kubevirt.io/client-go/kubevirt"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/evacuation"
+	plugin "github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
+)
+
+// evacuees are machines of one MachineSet, whose Machines nobody but the test changes: machine-controller-manager does not run.
+type evacuees struct {
+	*shoot
+
+	driver driver.Driver
+	told   *diary
+	set    *v1alpha1.MachineSet
+	limits evacuation.Limits
+}
+
+// keep is a finalizer that lets a Machine stay, as machine-controller-manager's own does.
+const keep = "test.example.com/keep"
+
+// newEvacuees starts the evacuation controller, with the rights that are shipped, and a driver that tells it of requests.
+func newEvacuees(t *testing.T, limits evacuation.Limits) *evacuees {
+	t.Helper()
+
+	e := &evacuees{shoot: newShoot(t), told: &diary{}, limits: limits}
+
+	kubeconfig, err := lab.AllowEvacuation(t.Context(), e.Shoot)
+	require.NoError(t, err)
+
+	e.driver = e.startEvacuation(t, kubeconfig)
+
+	set := &v1alpha1.MachineSet{
+		ObjectMeta: metav1.ObjectMeta{Name: "pool"},
+		Spec:       v1alpha1.MachineSetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"name": "pool"}}},
+	}
+	e.set, err = e.mcm.MachineV1alpha1().MachineSets(e.Namespace).Create(t.Context(), set, metav1.CreateOptions{})
+	require.NoError(t, err)
+
+	return e
+}
+
+func (e *evacuees) startEvacuation(t *testing.T, kubeconfig []byte) driver.Driver {
+	t.Helper()
+
+	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
+	require.NoError(t, err)
+
+	client, err := mcmclient.NewForConfig(config)
+	require.NoError(t, err)
+
+	provider := newProvider(settings{grace: time.Minute})
+	controller := evacuation.New(evacuation.Options{
+		Evacuator: provider, Machines: client.MachineV1alpha1(), Namespace: e.Namespace, Events: e.told, Clock: clock.RealClock{},
+		Limits: e.limits, Period: 200 * time.Millisecond, ClassMemory: time.Hour,
+	})
+
+	var run sync.WaitGroup
+
+	run.Go(func() { controller.Run(t.Context()) })
+	t.Cleanup(run.Wait)
+
+	return driverOn(provider, settings{observers: []plugin.Observer{controller}})
+}
+
+// add makes so many machines that run, with Machines that are Running.
+func (e *evacuees) add(t *testing.T, machines int) []*machine {
+	t.Helper()
+
+	var made []*machine
+
+	for range machines {
+		m := e.newMachine("zone-a", ephemeralRoot)
+		m.machine.UID = ""
+		m.machine.Finalizers = []string{keep}
+		m.machine.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(e.set, v1alpha1.SchemeGroupVersion.WithKind("MachineSet"))}
+		m.machine = e.createMachine(t, m.machine)
+
+		_, err := m.create(t.Context(), e.driver)
+		require.NoError(t, err)
+
+		made = append(made, m)
+	}
+
+	e.scaleSet(t, int32(machines))
+
+	for _, m := range made {
+		eventually(t, m.name()+" runs", func(ctx context.Context) (bool, error) {
+			instance, err := e.kubevirt.KubevirtV1().VirtualMachineInstances(e.ProviderNamespace).Get(ctx, m.name(), metav1.GetOptions{})
+			if apierrors.IsNotFound(err) {
+				return false, nil
+			}
+
+			return err == nil && instance.Status.Phase == kubevirtv1.Running, err
+		})
+	}
+
+	return made
+}
+
+func (e *evacuees) createMachine(t *testing.T, machine *v1alpha1.Machine) *v1alpha1.Machine {
+	t.Helper()
+
+	made, err := e.mcm.MachineV1alpha1().Machines(e.Namespace).Create(t.Context(), machine, metav1.CreateOptions{})
+	require.NoError(t, err)
+
+	made.Status.CurrentStatus.Phase = v1alpha1.MachineRunning
+	made, err = e.mcm.MachineV1alpha1().Machines(e.Namespace).UpdateStatus(t.Context(), made, metav1.UpdateOptions{})
+	require.NoError(t, err)
+
+	return made
+}
+
+func (e *evacuees) scaleSet(t *testing.T, replicas int32) {
+	t.Helper()
+
+	patch := fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas)
+	_, err := e.mcm.MachineV1alpha1().MachineSets(e.Namespace).Patch(t.Context(), e.set.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	require.NoError(t, err)
+}
+
+// setPhase makes a Machine be in a phase.
+func (e *evacuees) setPhase(t *testing.T, m *machine, phase v1alpha1.MachinePhase) {
+	t.Helper()
+
+	patch := fmt.Appendf(nil, `{"status":{"currentStatus":{"phase":%q}}}`, phase)
+	_, err := e.mcm.MachineV1alpha1().Machines(e.Namespace).Patch(
+		t.Context(), m.name(), types.MergePatchType, patch, metav1.PatchOptions{}, "status")
+	require.NoError(t, err)
+}
+
+// isDeleted says whether somebody has deleted the Machine.
+func (e *evacuees) isDeleted(ctx context.Context, m *machine) (bool, error) {
+	got, err := e.mcm.MachineV1alpha1().Machines(e.Namespace).Get(ctx, m.name(), metav1.GetOptions{})
+
+	return err == nil && got.DeletionTimestamp != nil, err
+}
+
+func (e *evacuees) awaitDeleted(t *testing.T, m *machine) {
+	t.Helper()
+	eventually(t, m.name()+" is deleted", func(ctx context.Context) (bool, error) { return e.isDeleted(ctx, m) })
+}
+
+func (e *evacuees) requireKept(t *testing.T, m *machine) {
+	t.Helper()
+
+	deleted, err := e.isDeleted(t.Context(), m)
+	require.NoError(t, err)
+	require.False(t, deleted, "%s: %s", m.name(), e.told)
+}
+
+// finish does what machine-controller-manager does with a deleted Machine, once its node is drained, and makes another.
+func (e *evacuees) finish(t *testing.T, m *machine) {
+	t.Helper()
+
+	require.NoError(t, m.remove(t.Context(), e.driver))
+	e.unfinalize(t, m)
+
+	successor := e.newMachine("zone-a", ephemeralRoot)
+	successor.machine.UID = ""
+	successor.machine.OwnerReferences = m.machine.OwnerReferences
+	e.createMachine(t, successor.machine)
+}
+
+func (e *evacuees) unfinalize(t *testing.T, m *machine) {
+	t.Helper()
+
+	_, err := e.mcm.MachineV1alpha1().Machines(e.Namespace).Patch(
+		t.Context(), m.name(), types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+	require.NoError(t, err)
+}
+
+// evict asks for the eviction of a machine's pod, as kubectl drain does, and requires KubeVirt to refuse it.
+func (s *shoot) evict(t *testing.T, name string) {
+	t.Helper()
+
+	pods, err := s.kube.CoreV1().Pods(s.ProviderNamespace).List(t.Context(), metav1.ListOptions{
+		LabelSelector: "kubevirt.io=virt-launcher,kubevirt.machine.gardener.cloud/machine=" + name,
+	})
+	require.NoError(t, err)
+	require.Len(t, pods.Items, 1)
+
+	err = s.kube.PolicyV1().Evictions(s.ProviderNamespace).Evict(t.Context(),
+		&policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: pods.Items[0].Name, Namespace: s.ProviderNamespace}})
+	require.True(t, apierrors.IsTooManyRequests(err), "%v", err)
+}
+
+// cancelEviction takes the mark away again, as virt-api does for `virtctl evacuate-cancel`. Nobody but KubeVirt may change an
+// instance's status.
+func (s *shoot) cancelEviction(t *testing.T, name string) {
+	t.Helper()
+
+	config := rest.CopyConfig(lab.Provider.Config())
+	config.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:kubevirt:kubevirt-apiserver", Groups: []string{"system:masters"}}
+
+	client, err := kubevirt.NewForConfig(config)
+	require.NoError(t, err)
+
+	instance, err := client.KubevirtV1().VirtualMachineInstances(s.ProviderNamespace).Patch(
+		t.Context(), name, types.JSONPatchType, []byte(`[{"op":"remove","path":"/status/evacuationNodeName"}]`), metav1.PatchOptions{})
+	require.NoError(t, err)
+	require.Empty(t, instance.Status.EvacuationNodeName)
+}
+
+// diary is what the evacuation controller has told.
+type diary struct {
+	mu      sync.Mutex
+	entries []string
+}
+
+// Event implements evacuation.EventRecorder.
+func (d *diary) Event(object runtime.Object, _, reason, message string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+
+	if m, ok := object.(*v1alpha1.Machine); ok {
+		d.entries = append(d.entries, m.Name+" "+reason+": "+message)
+	}
+}
+
+// has says whether something was told of a machine.
+func (d *diary) has(m *machine, reason, text string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+
+	return slices.ContainsFunc(d.entries, func(entry string) bool {
+		return strings.HasPrefix(entry, m.name()+" "+reason+": ") && strings.Contains(entry, text)
+	})
+}
+
+// await waits until something is told of a machine.
+func (d *diary) await(t *testing.T, m *machine, reason, text string) {
+	t.Helper()
+
+	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, settled, true, func(context.Context) (bool, error) {
+		return d.has(m, reason, text), nil
+	})
+	require.NoError(t, err, "%s should be told to be %s %s; told was %s", m.name(), reason, text, d)
+}
+
+// String returns everything.
+func (d *diary) String() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+
+	return fmt.Sprintf("%q", d.entries)
+}

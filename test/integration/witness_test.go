@@ -1,0 +1,386 @@
+package integration
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	kubevirtv1 "kubevirt.io/api/core/v1"
+)
+
+// witness watches a shoot's machines and pods in all clusters, and tells what happens to them.
+type witness struct {
+	*timeline
+
+	shoot *shoot
+	pools map[string]int32 // how many Machines each is to have
+
+	mu       sync.Mutex
+	telling  bool // not before what was there at the start has been seen
+	machines map[string]*v1alpha1.Machine
+	deleted  []string       // Machines whose deletion began
+	warnings []string       // of the driver
+	away     map[string]int // the most Machines of a pool that were not available at a time
+	pods     map[string]*corev1.Pod
+	ready    map[string]int // the fewest pods of an application that were ready at a time
+	ends     []podEnd
+}
+
+// podEnd is how a shoot's pod ended.
+type podEnd struct {
+	pod, node string
+	// evicted is said by the target's API server: it let the eviction pass.
+	evicted bool
+	// killed is a pod that was still there when its guest was told to shut down.
+	killed bool
+}
+
+// watch begins when the shoot is as it should be.
+func (s *shoot) watch(t *testing.T, events *timeline, pools map[string]int32) *witness {
+	t.Helper()
+
+	w := &witness{
+		timeline: events, shoot: s, pools: pools, machines: map[string]*v1alpha1.Machine{}, away: map[string]int{},
+		pods: map[string]*corev1.Pod{}, ready: map[string]int{},
+	}
+	kubevirtAPI := s.kubevirt.KubevirtV1()
+	observe(t, s.mcm.MachineV1alpha1().Machines(s.Namespace), &v1alpha1.Machine{}, w.machine)
+	observe(t, s.target.CoreV1().Pods(s.Namespace), &corev1.Pod{}, w.pod)
+	observe(t, s.target.CoreV1().Events(s.Namespace), &corev1.Event{}, w.event)
+	observe(t, kubevirtAPI.VirtualMachineInstances(s.ProviderNamespace), &kubevirtv1.VirtualMachineInstance{},
+		func(before, now *kubevirtv1.VirtualMachineInstance) { w.instance(t, before, now) })
+	observe(t, kubevirtAPI.VirtualMachineInstanceMigrations(s.ProviderNamespace), &kubevirtv1.VirtualMachineInstanceMigration{}, w.migration)
+
+	w.mu.Lock()
+	defer w.mu.Unlock()
+
+	w.telling = true
+
+	return w
+}
+
+// observable is a typed client of one kind of objects.
+type observable[L runtime.Object] interface {
+	List(ctx context.Context, options metav1.ListOptions) (L, error)
+	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
+}
+
+// observe calls back for each change of each object, one at a time, until the test ends. There is no state before a creation, and
+// none after a deletion. It returns when all that exists has been seen.
+func observe[T any, L runtime.Object](t *testing.T, api observable[L], example *T, changed func(before, now *T)) {
+	t.Helper()
+
+	kind, ok := any(example).(runtime.Object)
+	require.True(t, ok)
+
+	informer := cache.NewSharedIndexInformer(&cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return api.List(ctx, o) },
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			return api.Watch(ctx, o)
+		},
+	}, kind, 0, nil)
+
+	object := func(o any) *T {
+		if tombstone, missed := o.(cache.DeletedFinalStateUnknown); missed {
+			o = tombstone.Obj
+		}
+
+		typed, _ := o.(*T)
+
+		return typed
+	}
+
+	handler, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(o any) { changed(nil, object(o)) },
+		UpdateFunc: func(before, now any) { changed(object(before), object(now)) },
+		DeleteFunc: func(o any) { changed(object(o), nil) },
+	})
+	require.NoError(t, err)
+
+	var run sync.WaitGroup
+
+	run.Go(func() { informer.RunWithContext(t.Context()) })
+	t.Cleanup(run.Wait)
+	require.True(t, cache.WaitForCacheSync(t.Context().Done(), handler.HasSynced))
+}
+
+// tell adds to the timeline, but what was so at the start. The caller holds the lock.
+func (w *witness) tell(who, format string, args ...any) {
+	if w.telling {
+		w.add(who, format, args...)
+	}
+}
+
+func (w *witness) machine(before, now *v1alpha1.Machine) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+
+	const who = "MCM"
+
+	switch {
+	case now == nil:
+		delete(w.machines, before.Name)
+		w.tell(who, "%s is gone", before.Name)
+	case before == nil:
+		w.tell(who, "%s is made", now.Name)
+	case before.DeletionTimestamp == nil && now.DeletionTimestamp != nil:
+		w.deleted = append(w.deleted, now.Name)
+		w.tell(who, "%s is to be deleted", now.Name)
+	case !isAvailable(before) && isAvailable(now):
+		w.tell(who, "%s is Running", now.Name)
+	case isAvailable(before) && !isAvailable(now):
+		w.tell(who, "%s is %s", now.Name, now.Status.CurrentStatus.Phase)
+	}
+
+	if now != nil {
+		w.machines[now.Name] = now
+	}
+
+	w.countMachines()
+}
+
+func isAvailable(m *v1alpha1.Machine) bool {
+	return m.DeletionTimestamp == nil && m.Status.CurrentStatus.Phase == v1alpha1.MachineRunning
+}
+
+func (w *witness) countMachines() {
+	if !w.telling {
+		return
+	}
+
+	for pool, want := range w.pools {
+		available := 0
+
+		for _, m := range w.machines {
+			if m.Labels["name"] == pool && isAvailable(m) {
+				available++
+			}
+		}
+
+		w.away[pool] = max(w.away[pool], int(want)-available)
+	}
+}
+
+func (w *witness) event(before, now *corev1.Event) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+
+	if now != nil && strings.HasPrefix(now.Reason, "Evacuation") && (before == nil || before.Count != now.Count) {
+		_, what, _ := strings.Cut(now.Message, "the machine ")
+		w.tell("driver", "%s %s", now.InvolvedObject.Name, what)
+
+		if now.Type != corev1.EventTypeNormal {
+			w.warnings = append(w.warnings, now.Message)
+		}
+	}
+}
+
+func (w *witness) migration(before, now *kubevirtv1.VirtualMachineInstanceMigration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+
+	switch {
+	case now == nil:
+	case before == nil:
+		w.tell("KubeVirt", "migration of %s is asked for", now.Spec.VMIName)
+	case before.Status.Phase != now.Status.Phase && now.IsFinal():
+		w.tell("KubeVirt", "migration of %s has %s", now.Spec.VMIName, strings.ToLower(string(now.Status.Phase)))
+	}
+}
+
+func (w *witness) instance(t *testing.T, before, now *kubevirtv1.VirtualMachineInstance) {
+	t.Helper()
+
+	switch {
+	case isRunning(before) && !isRunning(now):
+		w.stopped(t, before)
+	case isRunning(before):
+		w.moved(before, now)
+	case isRunning(now) && before != nil:
+		w.add("KubeVirt", "%s runs on %s", now.Name, now.Status.NodeName)
+	}
+}
+
+func isRunning(instance *kubevirtv1.VirtualMachineInstance) bool {
+	return instance != nil && instance.Status.Phase == kubevirtv1.Running && instance.DeletionTimestamp == nil
+}
+
+func (w *witness) moved(before, now *kubevirtv1.VirtualMachineInstance) {
+	if before.Status.EvacuationNodeName == "" && now.Status.EvacuationNodeName != "" {
+		w.add("KubeVirt", "%s is to leave %s", now.Name, now.Status.EvacuationNodeName)
+	}
+
+	if before.Status.NodeName != now.Status.NodeName {
+		w.add("KubeVirt", "%s went from %s to %s", now.Name, before.Status.NodeName, now.Status.NodeName)
+	}
+}
+
+// stopped asks the target's API server itself which pods the guest takes with it: a watch might be late.
+func (w *witness) stopped(t *testing.T, instance *kubevirtv1.VirtualMachineInstance) {
+	t.Helper()
+
+	pods, err := w.shoot.target.CoreV1().Pods(w.shoot.Namespace).List(t.Context(), metav1.ListOptions{
+		FieldSelector: "spec.nodeName=" + instance.Name,
+	})
+	if t.Context().Err() != nil {
+		return
+	}
+
+	w.mu.Lock()
+	defer w.mu.Unlock()
+
+	if err != nil {
+		t.Error(err)
+
+		return
+	}
+
+	w.tell("KubeVirt", "%s is told to shut down, with %d pods on it", instance.Name, len(pods.Items))
+
+	for i := range pods.Items {
+		w.ends = append(w.ends, podEnd{pod: pods.Items[i].Name, node: instance.Name, killed: true})
+	}
+}
+
+func (w *witness) pod(before, now *corev1.Pod) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+
+	switch {
+	case now == nil:
+		delete(w.pods, before.Name)
+		w.podEnded(before)
+	case (before == nil || !isReadyPod(before)) && isReadyPod(now):
+		w.tell("shoot", "pod %s is ready on %s", now.Name, now.Spec.NodeName)
+	}
+
+	if now != nil {
+		w.pods[now.Name] = now
+	}
+
+	w.countPods()
+}
+
+func (w *witness) podEnded(pod *corev1.Pod) {
+	end := podEnd{pod: pod.Name, node: pod.Spec.NodeName}
+	how := "ended, nobody says why"
+
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue {
+			end.evicted, how = c.Reason == "EvictionByEvictionAPI", c.Reason
+		}
+	}
+
+	w.ends = append(w.ends, end)
+	w.tell("shoot", "pod %s is gone from %s: %s", end.pod, end.node, how)
+}
+
+func isReadyPod(pod *corev1.Pod) bool {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodReady {
+			return c.Status == corev1.ConditionTrue && pod.DeletionTimestamp == nil
+		}
+	}
+
+	return false
+}
+
+func (w *witness) countPods() {
+	if !w.telling {
+		return
+	}
+
+	ready := map[string]int{}
+
+	for _, pod := range w.pods {
+		ready[pod.Labels[appLabel]] += map[bool]int{true: 1}[isReadyPod(pod)]
+	}
+
+	for app, count := range ready {
+		if fewest, known := w.ready[app]; !known || count < fewest {
+			w.ready[app] = count
+		}
+	}
+}
+
+// requireEvicted requires that so many pods ended at least, and each by an eviction that the target's API server let pass, before its
+// guest was told to shut down.
+func (w *witness) requireEvicted(t *testing.T, least int) {
+	t.Helper()
+
+	w.mu.Lock()
+	defer w.mu.Unlock()
+
+	require.GreaterOrEqual(t, len(w.ends), least)
+
+	for _, end := range w.ends {
+		require.True(t, end.evicted && !end.killed, "%+v", end)
+	}
+}
+
+// killed returns the pods that went down with their guests.
+func (w *witness) killed() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+
+	var names []string
+
+	for _, end := range w.ends {
+		if end.killed {
+			names = append(names, end.pod)
+		}
+	}
+
+	return names
+}
+
+// requireAtMostAway requires that no pool ever lacked more Machines than this.
+func (w *witness) requireAtMostAway(t *testing.T, most int) {
+	t.Helper()
+
+	w.mu.Lock()
+	defer w.mu.Unlock()
+
+	for pool := range w.pools {
+		require.LessOrEqual(t, w.away[pool], most, "%s: so many Machines were away at a time", pool)
+	}
+}
+
+// requireBudgetsKept requires that no application ever lacked more than the one pod that its PodDisruptionBudget lets go.
+func (m *maintained) requireBudgetsKept(t *testing.T) {
+	t.Helper()
+
+	m.mu.Lock()
+	defer m.mu.Unlock()
+
+	for _, app := range m.apps {
+		require.GreaterOrEqual(t, m.ready[app.name], int(app.replicas)-1, "%s: so few pods were ready at a time", app.name)
+	}
+}
+
+// requireNoWarnings requires that the driver was not in trouble.
+func (w *witness) requireNoWarnings(t *testing.T) {
+	t.Helper()
+
+	w.mu.Lock()
+	defer w.mu.Unlock()
+
+	require.Empty(t, w.warnings)
+}
+
+// deletions returns the Machines whose deletion began, in order.
+func (w *witness) deletions() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+
+	return slices.Clone(w.deleted)
+}
