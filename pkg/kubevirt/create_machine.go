@@ -31,8 +31,6 @@ func (p *MachinePlugin) CreateMachine(
 
 	p.seen(req.MachineClass, req.Secret)
 
-	p.seen(req.MachineClass, req.Secret)
-
 	in.Report = p.journal.of(req.Machine)
 
 	machine, err := p.spi.CreateMachine(ctx, in)

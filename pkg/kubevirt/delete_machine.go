@@ -30,8 +30,6 @@ func (p *MachinePlugin) DeleteMachine(
 
 	p.seen(req.MachineClass, req.Secret)
 
-	p.seen(req.MachineClass, req.Secret)
-
 	if err := p.spi.DeleteMachine(ctx, in); err != nil {
 		return nil, err
 	}
