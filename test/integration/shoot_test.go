@@ -330,6 +330,12 @@ func (s *shoot) requireNothingLeft(t *testing.T, but ...string) {
 
 	var left []string
 
+	defer func() {
+		if t.Failed() {
+			t.Logf("left: %v", left)
+		}
+	}()
+
 	eventually(t, "nothing is left of the machines", func(ctx context.Context) (bool, error) {
 		all, err := s.left(ctx)
 		if err != nil {
