@@ -33,7 +33,8 @@ func (k *Keeper) Hold(ctx context.Context, at Place, want *cdiv1beta1.DataVolume
 	return release, nil
 }
 
-// Ensure makes sure that an image is there. Unlike Hold it also looks after one that has failed.
+// Ensure makes sure that an image is there. Unlike Hold it also looks after one that has failed. One that is on its way out is an
+// error that wraps spi.ErrConflict: no machine waits for it, so that nobody else would make it again.
 func (k *Keeper) Ensure(ctx context.Context, at Place, want *cdiv1beta1.DataVolume) error {
 	release := k.images.share(at.ref(want.Name))
 	defer release()
@@ -42,7 +43,15 @@ func (k *Keeper) Ensure(ctx context.Context, at Place, want *cdiv1beta1.DataVolu
 		return nil
 	}
 
-	return k.once(ctx, at, want)
+	if err := k.once(ctx, at, want); err != nil {
+		return err
+	}
+
+	if k.images.state(at.ref(want.Name)) == "" {
+		return fmt.Errorf("%w: golden image %s is being replaced", spi.ErrConflict, at.path(want.Name))
+	}
+
+	return nil
 }
 
 // once lets many who need the same image at the same time make it once. Who has to give up takes nobody along.
@@ -152,10 +161,13 @@ func stateOf(have *cdiv1beta1.DataVolume) state {
 	}
 }
 
-// remove deletes an image, if it is still the one that was looked at. One that is gone, or has changed, is no failure.
+// remove deletes an image, if it is still the one that was looked at. One that is gone, or has changed, is no failure: the next
+// call looks at it again.
 func (k *Keeper) remove(ctx context.Context, at Place, name string, only metav1.Preconditions) error {
 	err := k.delete(ctx, at, name, only)
 	if apierrors.IsConflict(err) {
+		k.images.set(at.ref(name), "")
+
 		return nil
 	}
 

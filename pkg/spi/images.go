@@ -10,8 +10,9 @@ import (
 // are safe for concurrent use, by several processes too, and converge when they are called again. They do not wait for imports.
 // Errors wrap one of the package's sentinels and never carry secret bytes.
 type GoldenImages interface {
-	// EnsureImages creates those of the images that are not there, and replaces those that have failed for good. Specs that need no
-	// golden image are passed over. An image that cannot be made does not keep the others; the error is the sum of all.
+	// EnsureImages creates those of the images that are not there, and replaces those that have failed for good: with an error that
+	// wraps ErrConflict as long as one is on its way out. Specs that need no golden image are passed over. An image that cannot be
+	// made does not keep the others; the error is the sum of all.
 	EnsureImages(ctx context.Context, in *EnsureImagesInput) error
 	// SweepImages deletes images that no class refers to and nothing is being cloned from. The result says what was done also when
 	// there is an error.
