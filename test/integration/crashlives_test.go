@@ -19,7 +19,7 @@ import (
 // life is what may become of a machine, from its creation to its end. Each is there for the calls that only it makes.
 type life struct {
 	name string
-	live func(*testing.T, *shoot, *saboteur) *replay
+	live func(*testing.T, *shoot, *saboteur)
 }
 
 // lives are all of them. Those that wait longest come first.
@@ -27,6 +27,10 @@ func lives() []life {
 	return []life{
 		{"volumes not made", liveWithoutVolumes},
 		{"no room", liveWithoutRoom},
+		{"image failed", liveWithImageFailed},
+		{"image lost", liveWithImageLost},
+		{"class", liveOfClass},
+		{"class deleted", liveWithClassDeleted},
 		{"healthy", liveHealthy},
 		{"left-overs", liveWithLeftOvers},
 		{"instance left", liveWithInstanceLeft},
@@ -39,10 +43,10 @@ func lives() []life {
 var impatient = settings{grace: time.Second, wait: time.Second}
 
 // liveHealthy has nothing happen but the fault.
-func liveHealthy(t *testing.T, s *shoot, saboteur *saboteur) *replay {
+func liveHealthy(t *testing.T, s *shoot, saboteur *saboteur) {
 	t.Helper()
 
-	r := newReplay(s.newMachine("zone-a", importedRoot).withKeys(t, "ssh-ed25519 AAAA one"), saboteur, settings{grace: time.Minute})
+	r := newReplay(t, s.newMachine("zone-a", importedRoot).withKeys(t, "ssh-ed25519 AAAA one"), saboteur, settings{grace: time.Minute})
 
 	r.create(t)
 	r.requireWhole(t, s)
@@ -50,20 +54,19 @@ func liveHealthy(t *testing.T, s *shoot, saboteur *saboteur) *replay {
 	require.Equal(t, map[string]string{"kubevirt://" + r.name(): r.name()}, r.list(t))
 	r.remove(t)
 	s.requireNothingLeft(t)
-
-	return r
 }
 
-// liveWithLeftOvers begins where an earlier process has died: its Secrets hold other data. Later the answer to the creation of the
-// VirtualMachine gets lost, so that the driver meets one of its own. What can happen to that creation, the healthy life shows.
-func liveWithLeftOvers(t *testing.T, s *shoot, saboteur *saboteur) *replay {
+// liveWithLeftOvers begins where an earlier process has died: its golden image is there, and its Secrets hold other data. Later the
+// answer to the creation of the VirtualMachine gets lost, so that the driver meets one of its own. What can happen to that creation, the
+// healthy life shows.
+func liveWithLeftOvers(t *testing.T, s *shoot, saboteur *saboteur) {
 	t.Helper()
 
 	const creation = "create virtualmachines"
 
 	saboteur.spares = "CreateMachine: " + creation
-	m := s.newMachine("zone-a", ephemeralRoot).withKeys(t, "ssh-ed25519 AAAA one")
-	r := newReplay(m, saboteur, settings{grace: time.Minute, wrap: loseAnswer(creation)})
+	m := s.newMachine("zone-a", importedRoot).withKeys(t, "ssh-ed25519 AAAA one")
+	r := newReplay(t, m, saboteur, settings{grace: time.Minute, wrap: loseAnswer(creation)})
 
 	earlier := *m
 	earlier.class = m.class.DeepCopy()
@@ -74,22 +77,20 @@ func liveWithLeftOvers(t *testing.T, s *shoot, saboteur *saboteur) *replay {
 
 	r.create(t)
 	r.requireWhole(t, s)
-	require.True(t, saboteur.hasHit("CreateMachine: get secrets, no. 2", "CreateMachine: update secrets, no. 2"))
+	require.True(t, saboteur.hasHit("CreateMachine: get datavolumes", "CreateMachine: get secrets, no. 2", "CreateMachine: update secrets, no. 2"))
 	require.Equal(t, "ssh-ed25519 AAAA one", s.secretData(t, render.SSHKeysSecretName(r.name()))["key0"])
 	r.remove(t)
 	s.requireNothingLeft(t)
-
-	return r
 }
 
 // liveWithoutVolumes has the image fail that the machine's disk is cloned from, until there is another one.
-func liveWithoutVolumes(t *testing.T, s *shoot, saboteur *saboteur) *replay {
+func liveWithoutVolumes(t *testing.T, s *shoot, saboteur *saboteur) {
 	t.Helper()
 
 	brokenImage(t, s)
 
 	image := []string{"DataVolume image", "PersistentVolumeClaim image"}
-	r := newReplay(s.newMachine("zone-a", cloneRoot), saboteur, impatient)
+	r := newReplay(t, s.newMachine("zone-a", cloneRoot), saboteur, impatient)
 
 	r.until(t, report{"ImageNotFound", "404"}, []string{
 		"InitializeMachine: list datavolumes", "InitializeMachine: get datavolumes", "InitializeMachine: list events by involvedObject.name",
@@ -101,12 +102,10 @@ func liveWithoutVolumes(t *testing.T, s *shoot, saboteur *saboteur) *replay {
 	r.requireWhole(t, s, image...)
 	r.remove(t)
 	s.requireNothingLeft(t, image...)
-
-	return r
 }
 
 // liveWithoutRoom has no host for the machine, until there is one.
-func liveWithoutRoom(t *testing.T, s *shoot, saboteur *saboteur) *replay {
+func liveWithoutRoom(t *testing.T, s *shoot, saboteur *saboteur) {
 	t.Helper()
 
 	room := "room.example.com/" + s.Name
@@ -114,7 +113,7 @@ func liveWithoutRoom(t *testing.T, s *shoot, saboteur *saboteur) *replay {
 	m.class.ProviderSpec.Raw = layOver(t, m.class.ProviderSpec.Raw,
 		fmt.Sprintf(`{"virtualMachineTemplate":{"spec":{"template":{"spec":{"nodeSelector":{%q:"yes"}}}}}}`, room))
 
-	r := newReplay(m, saboteur, impatient)
+	r := newReplay(t, m, saboteur, impatient)
 
 	r.until(t, report{"Unschedulable", "0/"}, []string{
 		"InitializeMachine: list pods", "InitializeMachine: list events by involvedObject.uid", "InitializeMachine: watch virtualmachineinstances",
@@ -125,15 +124,13 @@ func liveWithoutRoom(t *testing.T, s *shoot, saboteur *saboteur) *replay {
 	r.requireWhole(t, s)
 	r.remove(t)
 	s.requireNothingLeft(t)
-
-	return r
 }
 
 // liveWithInstanceLeft has somebody delete the VirtualMachine without its instance, which then does not go for a while.
-func liveWithInstanceLeft(t *testing.T, s *shoot, saboteur *saboteur) *replay {
+func liveWithInstanceLeft(t *testing.T, s *shoot, saboteur *saboteur) {
 	t.Helper()
 
-	r := newReplay(s.newMachine("zone-a", ephemeralRoot), saboteur, settings{grace: time.Minute, deleteWait: time.Second})
+	r := newReplay(t, s.newMachine("zone-a", ephemeralRoot), saboteur, settings{grace: time.Minute, deleteWait: time.Second})
 	healthy := newDriver(settings{grace: time.Minute})
 
 	_, err := r.machine.create(t.Context(), healthy)
@@ -150,15 +147,13 @@ func liveWithInstanceLeft(t *testing.T, s *shoot, saboteur *saboteur) *replay {
 	s.holdInstance(t, r.name())
 	r.remove(t)
 	s.requireNothingLeft(t)
-
-	return r
 }
 
 // liveBlocked has a finalizer keep the VirtualMachine for a while.
-func liveBlocked(t *testing.T, s *shoot, saboteur *saboteur) *replay {
+func liveBlocked(t *testing.T, s *shoot, saboteur *saboteur) {
 	t.Helper()
 
-	r := newReplay(s.newMachine("zone-x", ephemeralRoot), saboteur, settings{grace: time.Minute, deleteWait: time.Second})
+	r := newReplay(t, s.newMachine("zone-x", ephemeralRoot), saboteur, settings{grace: time.Minute, deleteWait: time.Second})
 
 	_, err := r.machine.create(t.Context(), newDriver(settings{grace: time.Minute}))
 	require.NoError(t, err)
@@ -171,16 +166,14 @@ func liveBlocked(t *testing.T, s *shoot, saboteur *saboteur) *replay {
 	s.setFinalizers(t, r.name())
 	r.remove(t)
 	s.requireNothingLeft(t)
-
-	return r
 }
 
 // liveAsOrphan has the Machine vanish. A process that has not seen the machine as an orphan before must not delete it.
-func liveAsOrphan(t *testing.T, s *shoot, saboteur *saboteur) *replay {
+func liveAsOrphan(t *testing.T, s *shoot, saboteur *saboteur) {
 	t.Helper()
 
 	clock := clocktesting.NewFakeClock(time.Now())
-	r := newReplay(s.newMachine("zone-x", ephemeralRoot).withKeys(t, "ssh-ed25519 AAAA one"), saboteur, settings{grace: time.Minute, clock: clock})
+	r := newReplay(t, s.newMachine("zone-x", ephemeralRoot).withKeys(t, "ssh-ed25519 AAAA one"), saboteur, settings{grace: time.Minute, clock: clock})
 
 	_, err := r.machine.create(t.Context(), newDriver(settings{grace: time.Minute}))
 	require.NoError(t, err)
@@ -203,8 +196,6 @@ func liveAsOrphan(t *testing.T, s *shoot, saboteur *saboteur) *replay {
 		return false
 	})
 	s.requireNothingLeft(t)
-
-	return r
 }
 
 // ends says whether a VirtualMachine is being deleted, or gone.

@@ -17,14 +17,14 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/evacuation"
 )
 
-// patient are limits that nothing reaches within a test.
-var patient = evacuation.Limits{MaxPerDeployment: 1, Deadline: time.Hour, MigrationTimeout: time.Hour}
+// unreached are limits that nothing reaches within a test.
+var unreached = evacuation.Limits{MaxPerDeployment: 1, Deadline: time.Hour, MigrationTimeout: time.Hour}
 
 // TestEvacuationTakesOneAtATime has all machines of a pool evicted at once, as an update of KubeVirt does.
 func TestEvacuationTakesOneAtATime(t *testing.T) {
 	t.Parallel()
 
-	e := newEvacuees(t, patient)
+	e := newEvacuees(t, unreached)
 	left := e.add(t, 3)
 
 	for _, m := range left {
@@ -62,7 +62,7 @@ func TestEvacuationTakesOneAtATime(t *testing.T) {
 func TestEvacuationSparesUnhealthyPools(t *testing.T) {
 	t.Parallel()
 
-	e := newEvacuees(t, patient)
+	e := newEvacuees(t, unreached)
 	machines := e.add(t, 2)
 	ill, well := machines[0], machines[1]
 
@@ -114,7 +114,7 @@ func TestEvacuationLeavesMachinesAlone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			e := newEvacuees(t, patient)
+			e := newEvacuees(t, unreached)
 			m := e.add(t, 1)[0]
 			tc.prepare(t, e, m)
 			e.evict(t, m.name())
@@ -128,7 +128,7 @@ func TestEvacuationLeavesMachinesAlone(t *testing.T) {
 func TestEvacuationPassesOverOrphans(t *testing.T) {
 	t.Parallel()
 
-	e := newEvacuees(t, patient)
+	e := newEvacuees(t, unreached)
 	machines := e.add(t, 2)
 	orphan, other := machines[0], machines[1]
 
@@ -179,7 +179,7 @@ func TestEvacuationWithoutRights(t *testing.T) {
 	t.Run("Control", func(t *testing.T) {
 		t.Parallel()
 
-		e := newEvacuees(t, patient)
+		e := newEvacuees(t, unreached)
 		m := e.add(t, 1)[0]
 		giveBack := takeRights(t, e.target.RbacV1().RoleBindings(e.Namespace), "evacuation")
 
@@ -192,7 +192,7 @@ func TestEvacuationWithoutRights(t *testing.T) {
 	t.Run("Provider", func(t *testing.T) {
 		t.Parallel()
 
-		e := newEvacuees(t, patient)
+		e := newEvacuees(t, unreached)
 		giveBack := takeRights(t, e.kube.RbacV1().RoleBindings(e.ProviderNamespace), "machine-controller-evacuation")
 		m := e.add(t, 1)[0]
 

@@ -25,6 +25,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/textlogger"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
 // recording is all that the driver says while the tests run, in files: what it logs and returns in this process, what the sidecars
@@ -263,19 +265,19 @@ type recorded struct {
 func (r *recording) driver(d driver.Driver) driver.Driver { return &recorded{Driver: d, to: r} }
 
 // begin gives a call a logger that is on at all levels, and its requests the method's name.
-func (d *recorded) begin(ctx context.Context, method string) context.Context {
-	return klog.NewContext(withMethod(ctx, method), textlogger.NewLogger(textlogger.NewConfig(textlogger.Verbosity(everything), textlogger.Output(d.to.log))))
+func (r *recording) begin(ctx context.Context, method string) context.Context {
+	return klog.NewContext(withMethod(ctx, method), textlogger.NewLogger(textlogger.NewConfig(textlogger.Verbosity(everything), textlogger.Output(r.log))))
 }
 
 // end writes down what a call returns. Machine-controller-manager logs both, and puts them into the status.
-func (d *recorded) end(method string, answer any, err error) {
+func (r *recording) end(method string, answer any, err error) {
 	if err != nil {
-		d.to.mu.Lock()
-		d.to.errors++
-		d.to.mu.Unlock()
+		r.mu.Lock()
+		r.errors++
+		r.mu.Unlock()
 	}
 
-	d.to.said.line(fmt.Sprintf("%s: %+v %v", method, answer, err))
+	r.said.line(fmt.Sprintf("%s: %+v %v", method, answer, err))
 }
 
 // CreateMachine implements driver.Driver.
@@ -286,48 +288,76 @@ func (d *recorded) CreateMachine(ctx context.Context, req *driver.CreateMachineR
 		d.to.mu.Unlock()
 	}
 
-	resp, err := d.Driver.CreateMachine(d.begin(ctx, "CreateMachine"), req)
-	d.end("CreateMachine", resp, err)
+	resp, err := d.Driver.CreateMachine(d.to.begin(ctx, "CreateMachine"), req)
+	d.to.end("CreateMachine", resp, err)
 
 	return resp, err
 }
 
 // InitializeMachine implements driver.Driver.
 func (d *recorded) InitializeMachine(ctx context.Context, req *driver.InitializeMachineRequest) (*driver.InitializeMachineResponse, error) {
-	resp, err := d.Driver.InitializeMachine(d.begin(ctx, "InitializeMachine"), req)
-	d.end("InitializeMachine", resp, err)
+	resp, err := d.Driver.InitializeMachine(d.to.begin(ctx, "InitializeMachine"), req)
+	d.to.end("InitializeMachine", resp, err)
 
 	return resp, err
 }
 
 // DeleteMachine implements driver.Driver.
 func (d *recorded) DeleteMachine(ctx context.Context, req *driver.DeleteMachineRequest) (*driver.DeleteMachineResponse, error) {
-	resp, err := d.Driver.DeleteMachine(d.begin(ctx, "DeleteMachine"), req)
-	d.end("DeleteMachine", resp, err)
+	resp, err := d.Driver.DeleteMachine(d.to.begin(ctx, "DeleteMachine"), req)
+	d.to.end("DeleteMachine", resp, err)
 
 	return resp, err
 }
 
 // GetMachineStatus implements driver.Driver.
 func (d *recorded) GetMachineStatus(ctx context.Context, req *driver.GetMachineStatusRequest) (*driver.GetMachineStatusResponse, error) {
-	resp, err := d.Driver.GetMachineStatus(d.begin(ctx, "GetMachineStatus"), req)
-	d.end("GetMachineStatus", resp, err)
+	resp, err := d.Driver.GetMachineStatus(d.to.begin(ctx, "GetMachineStatus"), req)
+	d.to.end("GetMachineStatus", resp, err)
 
 	return resp, err
 }
 
 // ListMachines implements driver.Driver.
 func (d *recorded) ListMachines(ctx context.Context, req *driver.ListMachinesRequest) (*driver.ListMachinesResponse, error) {
-	resp, err := d.Driver.ListMachines(d.begin(ctx, "ListMachines"), req)
-	d.end("ListMachines", resp, err)
+	resp, err := d.Driver.ListMachines(d.to.begin(ctx, "ListMachines"), req)
+	d.to.end("ListMachines", resp, err)
 
 	return resp, err
 }
 
 // GetVolumeIDs implements driver.Driver.
 func (d *recorded) GetVolumeIDs(ctx context.Context, req *driver.GetVolumeIDsRequest) (*driver.GetVolumeIDsResponse, error) {
-	resp, err := d.Driver.GetVolumeIDs(d.begin(ctx, "GetVolumeIDs"), req)
-	d.end("GetVolumeIDs", resp, err)
+	resp, err := d.Driver.GetVolumeIDs(d.to.begin(ctx, "GetVolumeIDs"), req)
+	d.to.end("GetVolumeIDs", resp, err)
 
 	return resp, err
+}
+
+// recordedImages is what is done with golden images outside of the driver's methods, when MachineClasses change: recorded, under names
+// of its own.
+type recordedImages struct {
+	spi.GoldenImages
+
+	to *recording
+}
+
+func (r *recording) images(i spi.GoldenImages) spi.GoldenImages {
+	return &recordedImages{GoldenImages: i, to: r}
+}
+
+// EnsureImages implements spi.GoldenImages.
+func (i *recordedImages) EnsureImages(ctx context.Context, in *spi.EnsureImagesInput) error {
+	err := i.GoldenImages.EnsureImages(i.to.begin(ctx, "EnsureImages"), in)
+	i.to.end("EnsureImages", nil, err)
+
+	return err
+}
+
+// SweepImages implements spi.GoldenImages.
+func (i *recordedImages) SweepImages(ctx context.Context, in *spi.SweepImagesInput) (*spi.SweepImagesResult, error) {
+	result, err := i.GoldenImages.SweepImages(i.to.begin(ctx, "SweepImages"), in)
+	i.to.end("SweepImages", result, err)
+
+	return result, err
 }

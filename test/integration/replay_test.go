@@ -39,12 +39,26 @@ type report struct {
 	names string
 }
 
-func newReplay(m *machine, s *saboteur, settings settings) *replay {
-	settings.wrap = clienttransport.Wrappers(settings.wrap, s.wrap)
-	r := &replay{machine: m, saboteur: s, settings: settings, codes: map[string]int{}}
-	r.driver = newDriver(r.settings)
+func newReplay(t *testing.T, m *machine, s *saboteur, settings settings) *replay {
+	t.Helper()
+
+	r := &replay{machine: m, saboteur: s, codes: map[string]int{}}
+	r.restart(settings)
+	t.Cleanup(func() { t.Logf("%d CreateMachine calls; %v", r.created, r.codes) })
 
 	return r
+}
+
+// restart has the next process begin, with settings of its own.
+func (r *replay) restart(settings settings) {
+	settings.wrap = clienttransport.Wrappers(settings.wrap, r.saboteur.wrap)
+	r.settings = settings
+	r.next()
+}
+
+// next has the next process begin, with the settings of the last one.
+func (r *replay) next() {
+	r.driver, r.told = newDriver(r.settings), false
 }
 
 // call runs one method of the driver. A process that dies in it leaves no result behind.
@@ -59,7 +73,7 @@ func (r *replay) call(t *testing.T, method string, do func(context.Context) erro
 	err := do(ctx)
 
 	if r.saboteur.revive() {
-		r.driver, r.told = newDriver(r.settings), false
+		r.next()
 
 		return codes.Unknown, true
 	}

@@ -34,6 +34,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/goldenimage"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
 	plugin "github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/machineclass"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/providercluster"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/environment"
@@ -99,7 +100,7 @@ type settings struct {
 	observers []plugin.Observer
 }
 
-// newDriver returns the driver, wired as the sidecar wires it.
+// newDriver returns the driver, wired as mcm-kubevirt serve wires it. The sidecar differs only in that it watches MachineClasses.
 func newDriver(o settings) driver.Driver {
 	_, d := newProcess(o)
 
@@ -110,7 +111,7 @@ func newDriver(o settings) driver.Driver {
 func newProcess(o settings) (spi.GoldenImages, driver.Driver) {
 	provider := newProvider(o)
 
-	return provider, driverOn(provider, o)
+	return recorder.images(provider), driverOn(provider, o)
 }
 
 // newProvider returns what the driver is wired with.
@@ -134,12 +135,19 @@ func newProvider(o settings) *providercluster.Provider {
 	})
 }
 
+// allowed is what ProviderSpecs may hold by default.
+var allowed = validation.Options{Template: validation.TemplateSafe}
+
 func driverOn(provider *providercluster.Provider, o settings) driver.Driver {
+	may := allowed
+	may.Evacuation = len(o.observers) > 0
+
 	return recorder.driver(plugin.New(provider, plugin.Options{
 		CreationTimeout: 20 * time.Minute,
 		CSIDriverName:   "csi.kubevirt.io",
-		Allowed:         validation.Options{Template: validation.TemplateSafe, Evacuation: len(o.observers) > 0},
+		Allowed:         may,
 		Events:          o.events,
+		Classes:         machineclass.NewRequests(provider, may),
 		Observers:       o.observers,
 	}))
 }
@@ -390,7 +398,7 @@ func (s *shoot) sweepImages(t *testing.T, cluster string) {
 	t.Helper()
 
 	eventually(t, "no golden image is in use", func(ctx context.Context) (bool, error) {
-		swept, err := newProvider(settings{}).SweepImages(ctx, &spi.SweepImagesInput{Kubeconfig: s.ProviderKubeconfig, Cluster: cluster})
+		swept, err := recorder.images(newProvider(settings{})).SweepImages(ctx, &spi.SweepImagesInput{Kubeconfig: s.ProviderKubeconfig, Cluster: cluster})
 
 		return err == nil && len(swept.InUse) == 0, err
 	})
