@@ -63,7 +63,7 @@ func liveOfClass(t *testing.T, s *shoot, saboteur *saboteur) {
 
 	failed := s.images(t)[image]
 	letGo := s.keepClass(t, m)
-	w := s.watchClasses(t, m, saboteur, settings{clock: ahead{by: 6 * time.Minute}, wrap: s.changeImages(saboteur)})
+	w := s.watchClasses(t, m, saboteur, settings{imageClock: ahead{by: 6 * time.Minute}, wrap: s.changeImages(saboteur)})
 
 	w.until(t, "the image is another one, and complete", func(ctx context.Context) (bool, error) {
 		_, complete, err := s.goldenImages(ctx)

@@ -84,8 +84,10 @@ func newShoot(t *testing.T) *shoot {
 // settings are what tests change about the driver.
 type settings struct {
 	clock clock.Clock
-	wrap  func(http.RoundTripper) http.RoundTripper
-	grace time.Duration
+	// imageClock is the clock by which golden images are old enough to be replaced; nil: clock.
+	imageClock clock.PassiveClock
+	wrap       func(http.RoundTripper) http.RoundTripper
+	grace      time.Duration
 	// wait is how long InitializeMachine waits; zero: as long as in the sidecar.
 	wait time.Duration
 	// deleteWait bounds how long DeleteMachine waits; zero: as long as in the sidecar.
@@ -120,9 +122,13 @@ func newProvider(o settings) *providercluster.Provider {
 		o.clock = clock.RealClock{}
 	}
 
+	if o.imageClock == nil {
+		o.imageClock = o.clock
+	}
+
 	return providercluster.New(providercluster.Options{
 		Clients:            kubeconfig.NewCache(kubeconfig.Options{QPS: 100, Burst: 200, WrapTransport: clienttransport.Wrappers(o.wrap, recorder.requests.wrap)}),
-		Images:             goldenimage.NewKeeper(o.clock),
+		Images:             goldenimage.NewKeeper(o.imageClock),
 		Clock:              o.clock,
 		RetryFor:           cmp.Or(o.retry, 15*time.Second),
 		InitializeWait:     cmp.Or(o.wait, 15*time.Second),
