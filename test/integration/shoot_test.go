@@ -1,10 +1,8 @@
 package integration
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -23,20 +21,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
-	clienttransport "k8s.io/client-go/transport"
-	"k8s.io/utils/clock"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 	"kubevirt.io/client-go/containerizeddataimporter"
 	"kubevirt.io/client-go/kubevirt"
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1/validation"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/goldenimage"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
-	plugin "github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/machineclass"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/providercluster"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/environment"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/process"
 )
@@ -79,83 +69,6 @@ func newShoot(t *testing.T) *shoot {
 	require.NoError(t, err)
 
 	return s
-}
-
-// settings are what tests change about the driver.
-type settings struct {
-	clock clock.Clock
-	// imageClock is the clock by which golden images are old enough to be replaced; nil: clock.
-	imageClock clock.PassiveClock
-	wrap       func(http.RoundTripper) http.RoundTripper
-	grace      time.Duration
-	// wait is how long InitializeMachine waits; zero: as long as in the sidecar.
-	wait time.Duration
-	// deleteWait bounds how long DeleteMachine waits; zero: as long as in the sidecar.
-	deleteWait time.Duration
-	// retry is how long a call retries; zero: as long as in the sidecar.
-	retry time.Duration
-	// events takes what the driver tells of machines; nil: nobody does.
-	events plugin.EventRecorder
-	// bootstrap is the mode without a target cluster.
-	bootstrap bool
-	// observers are told of the classes of requests; with one, drains are acted upon.
-	observers []plugin.Observer
-}
-
-// newDriver returns the driver, wired as mcm-kubevirt serve wires it. The sidecar differs only in that it watches MachineClasses.
-func newDriver(o settings) driver.Driver {
-	_, d := newProcess(o)
-
-	return d
-}
-
-// newProcess returns a driver, and what it does with golden images when it is told of MachineClasses.
-func newProcess(o settings) (spi.GoldenImages, driver.Driver) {
-	provider := newProvider(o)
-
-	return recorder.images(provider), driverOn(provider, o)
-}
-
-// newProvider returns what the driver is wired with.
-func newProvider(o settings) *providercluster.Provider {
-	if o.clock == nil {
-		o.clock = clock.RealClock{}
-	}
-
-	if o.imageClock == nil {
-		o.imageClock = o.clock
-	}
-
-	return providercluster.New(providercluster.Options{
-		Clients:            kubeconfig.NewCache(kubeconfig.Options{QPS: 100, Burst: 200, WrapTransport: clienttransport.Wrappers(o.wrap, recorder.requests.wrap)}),
-		Images:             goldenimage.NewKeeper(o.imageClock),
-		Clock:              o.clock,
-		RetryFor:           cmp.Or(o.retry, 15*time.Second),
-		InitializeWait:     cmp.Or(o.wait, 15*time.Second),
-		UnschedulableGrace: o.grace,
-		OrphanGracePeriod:  10 * time.Minute,
-		OrphanMemory:       40 * time.Minute,
-		MaxDeleteWait:      cmp.Or(o.deleteWait, validation.MaxTerminationGracePeriod+providercluster.DeleteSlack),
-		MaxWaiting:         25,
-		NeedAddress:        o.bootstrap,
-	})
-}
-
-// allowed is what ProviderSpecs may hold by default.
-var allowed = validation.Options{Template: validation.TemplateSafe}
-
-func driverOn(provider *providercluster.Provider, o settings) driver.Driver {
-	may := allowed
-	may.Evacuation = len(o.observers) > 0
-
-	return recorder.driver(plugin.New(provider, plugin.Options{
-		CreationTimeout: 20 * time.Minute,
-		CSIDriverName:   "csi.kubevirt.io",
-		Allowed:         may,
-		Events:          o.events,
-		Classes:         machineclass.NewRequests(provider, may),
-		Observers:       o.observers,
-	}))
 }
 
 // machine is one Machine, its class and its Secret, as machine-controller-manager hands them to a driver.
