@@ -23,10 +23,6 @@ const wrongChecksum = "checksum mismatch: expected a, got b"
 // patient reports no failure: what is wrong for a moment while an image is replaced is not the subject.
 var patient = settings{grace: time.Minute}
 
-// whileImporting are the failures that an impatient process may see while an image is replaced: that there is none, if a fault hides that it
-// is the image that is missing; that its importer is slow to start; and that the last one has failed.
-var whileImporting = []string{"CloneSourceNotFound", "Unschedulable", "ImageCorrupt"}
-
 // liveWithImageLost has somebody delete the golden image that the machine waits for.
 func liveWithImageLost(t *testing.T, s *shoot, saboteur *saboteur) {
 	t.Helper()
