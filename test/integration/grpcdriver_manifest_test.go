@@ -41,12 +41,15 @@ func TestShippedGRPCDriver(t *testing.T) {
 
 	s.startDriver(t, fmt.Sprintf("tcp://127.0.0.1:%d", ports[0]), argumentsOf(t, deployment, folder)...)
 
+	kubeconfig := s.ProviderKubeconfig
 	s.ProviderKubeconfig = nil
 	files := authority.Issue(t, t.TempDir(), certificates.Client(client))
 	s.runControllers(t, fmt.Sprintf("--driver-endpoint=dns:///127.0.0.1:%d", ports[0]), "--driver-tls-server-name="+server,
 		"--driver-tls-cert="+files.Certificate, "--driver-tls-key="+files.Key, "--driver-tls-ca="+files.Authorities)
 	s.applyExample(t)
 	s.awaitRunning(t, 3)
+
+	s.ProviderKubeconfig = kubeconfig // For the sweep of golden images in the end, which is the test's.
 	s.awaitEnd(t)
 }
 
