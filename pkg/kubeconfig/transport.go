@@ -21,7 +21,8 @@ import (
 
 const (
 	// maxAnswer bounds the body of an answer, in bytes, after decompression. 500 VirtualMachines' metadata have a tenth. It bounds
-	// a whole watch too: those of the driver follow one object, for minutes.
+	// a whole watch too: most of the driver's follow one object, for minutes; those of all instances break off there now and then,
+	// and are begun again where they were.
 	maxAnswer = 16 << 20
 	// maxStatus bounds the body of an error.
 	maxStatus = 256 << 10

@@ -72,6 +72,10 @@ func (s *session) migrationsWith(selector string) *cache.ListWatch {
 	)
 }
 
+// instancesPerPage bounds a page of whole instances. Each may list a hundred interfaces of its guest, one for every pod of the shoot
+// with its addresses, and an answer with 20,000 elements in its arrays is refused (pkg/kubeconfig).
+const instancesPerPage = 25
+
 // selected lists in pages, which an informer does not do by itself, so that no answer outgrows its bound.
 func selected(selector string, page cache.ListWithContextFunc, begin cache.WatchFuncWithContext) *cache.ListWatch {
 	pages := pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
@@ -80,6 +84,7 @@ func selected(selector string, page cache.ListWithContextFunc, begin cache.Watch
 
 		return page(ctx, o)
 	})
+	pages.PageSize = instancesPerPage
 
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {

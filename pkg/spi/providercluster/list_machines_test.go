@@ -60,9 +60,13 @@ func serveList(t *testing.T, pageOf func(token string) page) (raw []byte, asked 
 	}))
 	t.Cleanup(server.Close)
 
-	return kubeconfigOf(t, &clientcmdapi.Cluster{
+	return kubeconfigOf(t, clusterOf(server)), asked
+}
+
+func clusterOf(server *httptest.Server) *clientcmdapi.Cluster {
+	return &clientcmdapi.Cluster{
 		Server: server.URL, CertificateAuthorityData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
-	}), asked
+	}
 }
 
 func kubeconfigOf(t *testing.T, cluster *clientcmdapi.Cluster) []byte {
