@@ -17,7 +17,8 @@ type Limits struct {
 	MaxPerDeployment int
 	// Deadline ends patience: a machine that has waited as long as this no longer waits for the health of its MachineDeployment,
 	// nor for what holds it; a migration that has run as long as this counts as failed; and a machine that
-	// machine-controller-manager has been deleting as long as this is powered off.
+	// machine-controller-manager has been deleting as long as this is powered off. A Machine whose own drain may take longer than
+	// that has a later one.
 	Deadline time.Duration
 	// MigrationTimeout is how long a migration may wait for its place.
 	MigrationTimeout time.Duration
@@ -105,9 +106,11 @@ func (p *planner) step(e *spi.Evacuation) step {
 
 // deleting is what to do about a Machine that machine-controller-manager deletes, whoever asked for that.
 func (p *planner) deleting(e *spi.Evacuation, machine *v1alpha1.Machine) (action, string) {
+	deadline := p.deadlineOf(machine)
+
 	switch {
-	case p.takesTooLong(e, machine.DeletionTimestamp.Time):
-		return powerOff, fmt.Sprintf("its deletion has taken longer than %s", p.limits.Deadline)
+	case p.takesTooLong(e, machine.DeletionTimestamp.Time, deadline):
+		return powerOff, fmt.Sprintf("its deletion has taken longer than %s", deadline)
 	case e.Migration == spi.MigrationPending:
 		return endMigration, "its Machine is being deleted"
 	default:
@@ -119,7 +122,7 @@ func (p *planner) deleting(e *spi.Evacuation, machine *v1alpha1.Machine) (action
 func (p *planner) migrating(e *spi.Evacuation) bool {
 	switch e.Migration {
 	case spi.MigrationRunning:
-		return !p.takesTooLong(e, e.MigrationSince)
+		return !p.takesTooLong(e, e.MigrationSince, p.limits.Deadline)
 	case spi.MigrationPending:
 		return p.now.Sub(e.MigrationSince) <= p.limits.MigrationTimeout
 	default:
@@ -127,13 +130,31 @@ func (p *planner) migrating(e *spi.Evacuation) bool {
 	}
 }
 
-// takesTooLong says whether what has begun then has used up the deadline. What was there before the evacuation has time from then.
-func (p *planner) takesTooLong(e *spi.Evacuation, begun time.Time) bool {
-	if asked := p.since(e); asked.After(begun) {
-		begun = asked
+// takesTooLong says whether what has begun then has used up a deadline. What was there before the evacuation has time from then.
+func (p *planner) takesTooLong(e *spi.Evacuation, begun time.Time, deadline time.Duration) bool {
+	return p.now.Sub(later(begun, p.since(e))) > deadline
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
 	}
 
-	return p.now.Sub(begun) > p.limits.Deadline
+	return b
+}
+
+// drainSlack is what a deletion may take beside the drain.
+const drainSlack = 30 * time.Minute
+
+// deadlineOf returns a machine's deadline. machine-controller-manager prefers a Machine's own drain timeout to its flag
+// (pkg/util/provider/machinecontroller, getEffectiveDrainTimeout), and pods must not go down with their node before that is over.
+func (p *planner) deadlineOf(machine *v1alpha1.Machine) time.Duration {
+	own := machine.Spec.MachineConfiguration
+	if own == nil || own.MachineDrainTimeout == nil {
+		return p.limits.Deadline
+	}
+
+	return max(p.limits.Deadline, own.MachineDrainTimeout.Duration+drainSlack)
 }
 
 // begin is what to do about a machine that nothing has been done about.
@@ -189,7 +210,7 @@ func (p *planner) crowded(in *pool, overdue bool) string {
 	for _, machine := range in.machines {
 		switch deleted := machine.DeletionTimestamp; {
 		case deleted == nil && !p.away[machine]:
-		case deleted != nil && overdue && p.now.Sub(deleted.Time) > p.limits.Deadline:
+		case deleted != nil && overdue && p.now.Sub(deleted.Time) > p.deadlineOf(machine):
 		default:
 			underway++
 		}

@@ -84,6 +84,14 @@ func deleted(ago time.Duration) func(*v1alpha1.Machine) {
 	return func(m *v1alpha1.Machine) { m.DeletionTimestamp = ptr.To(metav1.NewTime(start.Add(-ago))) }
 }
 
+// drainable gives a Machine a drain timeout of its own, and changes it otherwise.
+func drainable(timeout time.Duration, change func(*v1alpha1.Machine)) func(*v1alpha1.Machine) {
+	return func(m *v1alpha1.Machine) {
+		m.Spec.MachineConfiguration = &v1alpha1.MachineConfiguration{MachineDrainTimeout: &metav1.Duration{Duration: timeout}}
+		change(m)
+	}
+}
+
 func preserve(m *v1alpha1.Machine) {
 	m.Status.CurrentStatus.PreserveExpiryTime = ptr.To(metav1.NewTime(start.Add(time.Hour)))
 }
@@ -253,6 +261,22 @@ func TestPlan(t *testing.T) {
 		},
 		"DeletedLongBefore": {
 			reason: "the drain has only begun", in: running(3).with("a", deleted(2*time.Hour)).leave("a", minute), want: []string{"a Leaving"},
+		},
+		"DrainMayTakeLonger": {
+			reason: "its pods have the Machine's own time", in: running(3).with("a", drainable(3*time.Hour, deleted(3*time.Hour))).leave("a", 4*time.Hour),
+			want: []string{"a Leaving"},
+		},
+		"DrainHasTakenLonger": {
+			reason: "the admin's drain wins", in: running(3).with("a", drainable(3*time.Hour, deleted(211*minute))).leave("a", 4*time.Hour),
+			want: []string{"a PowerOff longer than 3h30m"},
+		},
+		"DrainMustBeFaster": {
+			reason: "the deadline is there for what hangs", in: running(3).with("a", drainable(minute, deleted(59*minute))).leave("a", 4*time.Hour),
+			want: []string{"a Leaving"},
+		},
+		"BehindALongDrain": {
+			reason: "it does not hang", in: running(3).with("b", drainable(3*time.Hour, deleted(2*time.Hour))).leave("a", 4*time.Hour),
+			want: []string{"a Wait on their way"},
 		},
 		"DeletionTooLong": {
 			reason: "the admin's drain wins", in: running(3).with("a", deleted(61*minute)).leave("a", 2*time.Hour), want: []string{"a PowerOff longer than 1h"},
