@@ -31,6 +31,23 @@ func updatedInPlace(machine *v1alpha1.Machine) bool {
 		})
 }
 
+// updateStep returns when the present step of an update in place began. machine-controller-manager notes it with each reason and phase.
+func updateStep(machine *v1alpha1.Machine) time.Time {
+	var begun time.Time
+
+	if current := machine.Status.CurrentStatus; slices.Contains(inPlacePhases, current.Phase) {
+		begun = current.LastUpdateTime.Time
+	}
+
+	for _, condition := range machine.Status.Conditions {
+		if condition.Type == v1alpha1.NodeInPlaceUpdate {
+			begun = later(begun, condition.LastTransitionTime.Time)
+		}
+	}
+
+	return begun
+}
+
 var (
 	inPlacePhases = []v1alpha1.MachinePhase{
 		v1alpha1.MachineInPlaceUpdating, v1alpha1.MachineInPlaceUpdateSuccessful, v1alpha1.MachineInPlaceUpdateFailed,

@@ -143,42 +143,30 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// drainSlack is what a deletion may take beside the drain.
-const drainSlack = 30 * time.Minute
-
-// deadlineOf returns a machine's deadline. machine-controller-manager prefers a Machine's own drain timeout to its flag
-// (pkg/util/provider/machinecontroller, getEffectiveDrainTimeout), and pods must not go down with their node before that is over.
-func (p *planner) deadlineOf(machine *v1alpha1.Machine) time.Duration {
-	own := machine.Spec.MachineConfiguration
-	if own == nil || own.MachineDrainTimeout == nil {
-		return p.limits.Deadline
-	}
-
-	return max(p.limits.Deadline, own.MachineDrainTimeout.Duration+drainSlack)
-}
-
 // begin is what to do about a machine that nothing has been done about.
 func (p *planner) begin(e *spi.Evacuation, machine *v1alpha1.Machine) (action, string) {
-	overdue := p.now.Sub(p.since(e)) > p.limits.Deadline
+	in := p.fleet.pools[machine.Name]
+	overdue := p.overdue(e, machine, in)
 	do, why := howToLeave(e)
 
-	if reason := held(machine, do, p.now); reason != "" && !overdue {
+	if reason := held(machine, do, p.now); reason != "" && !(overdue && p.mayCutShort(machine)) {
 		return await, reason
 	}
 
-	in := p.fleet.pools[machine.Name]
-	if reason := p.crowded(in, overdue); reason != "" {
-		return await, reason
+	underway := p.underway(in, overdue)
+	if underway >= p.limits.MaxPerDeployment {
+		return await, fmt.Sprintf("%s has %d on their way already", in.title(), underway)
 	}
 
-	if reason := p.unfit(in, machine, do); reason != "" && !overdue {
+	// Whoever is overdue leaves a pool that cannot spare it, but not together with others.
+	if reason := p.unfit(in, machine, do); reason != "" && (!overdue || underway > 0) {
 		return await, reason
 	}
 
 	p.away[machine] = true
 
 	if overdue {
-		why += fmt.Sprintf(", and it has waited longer than %s", p.limits.Deadline)
+		why += fmt.Sprintf(", and it has waited longer than %s", p.deadlineOf(machine))
 	}
 
 	return do, why
@@ -202,9 +190,9 @@ func howToLeave(e *spi.Evacuation) (action, string) {
 	}
 }
 
-// crowded says whether as many Machines as may be are on their way. A deletion that has hung for longer than the deadline does not
-// hold up machines that have waited longer than that.
-func (p *planner) crowded(in *pool, overdue bool) string {
+// underway is how many of a pool's machines are on their way. A deletion that has hung for longer than its deadline does not hold up
+// machines that are overdue.
+func (p *planner) underway(in *pool, overdue bool) int {
 	underway := 0
 
 	for _, machine := range in.machines {
@@ -216,23 +204,12 @@ func (p *planner) crowded(in *pool, overdue bool) string {
 		}
 	}
 
-	if underway < p.limits.MaxPerDeployment {
-		return ""
-	}
-
-	return fmt.Sprintf("%s has %d on their way already", in.title(), underway)
+	return underway
 }
 
 // unfit says whether the pool cannot spare the machine: others are missing, or nothing would come in its place.
 func (p *planner) unfit(in *pool, candidate *v1alpha1.Machine, do action) string {
-	missing := in.desired
-
-	for _, machine := range in.machines {
-		// Of the machines that may be missing, the candidate takes one, whatever its state.
-		if machine != candidate && available(machine) && !p.away[machine] {
-			missing--
-		}
-	}
+	missing := p.missing(in, candidate)
 
 	switch {
 	case do == replace && in.name == "":
@@ -244,6 +221,20 @@ func (p *planner) unfit(in *pool, candidate *v1alpha1.Machine, do action) string
 	default:
 		return ""
 	}
+}
+
+// missing is how many of a pool's machines do not carry their share, without the candidate, which takes a place among them whatever
+// its state.
+func (p *planner) missing(in *pool, candidate *v1alpha1.Machine) int {
+	missing := in.desired
+
+	for _, machine := range in.machines {
+		if machine != candidate && available(machine) && !p.away[machine] {
+			missing--
+		}
+	}
+
+	return missing
 }
 
 func (p *pool) title() string {
