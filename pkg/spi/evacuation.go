@@ -29,7 +29,8 @@ type WatchEvacuationsInput struct {
 // undone begins with Confirm. The methods that send requests set their own time limits and converge when they are called again;
 // their errors wrap one of the package's sentinels and carry no secret bytes.
 type Evacuations interface {
-	// List returns the machines that are to leave their nodes. It returns false until it knows all of them.
+	// List returns the machines that are to leave their nodes, without those that are being shut down. It returns false until it
+	// knows all of them.
 	List() ([]Evacuation, bool)
 	// Confirm asks the provider cluster whether an evacuation still stands.
 	Confirm(ctx context.Context, e *Evacuation) (bool, error)

@@ -98,14 +98,14 @@ func (e *evacuations) leaving() []*kubevirtv1.VirtualMachineInstance {
 
 // toLeave says whether an instance is marked, and nobody else acts on the mark. With the strategies that name live migration
 // virt-controller does (KubeVirt, pkg/virt-controller/watch/drain/evacuation). An instance on another node than the marked one has
-// left already.
+// left already, and one that is being deleted leaves anyway.
 func toLeave(instance *kubevirtv1.VirtualMachineInstance) bool {
 	if strategy := instance.Spec.EvictionStrategy; strategy != nil && *strategy != kubevirtv1.EvictionStrategyExternal {
 		return false
 	}
 
 	return instance.Status.EvacuationNodeName != "" && instance.Status.EvacuationNodeName == instance.Status.NodeName &&
-		!instance.IsFinal()
+		!instance.IsFinal() && instance.DeletionTimestamp == nil
 }
 
 func (e *evacuations) evacuationOf(instance *kubevirtv1.VirtualMachineInstance) spi.Evacuation {

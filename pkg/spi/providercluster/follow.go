@@ -105,7 +105,7 @@ func matters(before, now any) bool {
 	was, ok := before.(*kubevirtv1.VirtualMachineInstance)
 	is, also := now.(*kubevirtv1.VirtualMachineInstance)
 
-	return !ok || !also || !equality.Semantic.DeepEqual(was.Status, is.Status)
+	return !ok || !also || !equality.Semantic.DeepEqual(was.Status, is.Status) || !is.DeletionTimestamp.Equal(was.DeletionTimestamp)
 }
 
 // withoutBallast keeps of an instance what evacuation reads.
@@ -118,6 +118,7 @@ func withoutBallast(object any) (any, error) {
 	return &kubevirtv1.VirtualMachineInstance{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: instance.Name, Namespace: instance.Namespace, UID: instance.UID, ResourceVersion: instance.ResourceVersion,
+			DeletionTimestamp: instance.DeletionTimestamp,
 		},
 		Spec: kubevirtv1.VirtualMachineInstanceSpec{EvictionStrategy: instance.Spec.EvictionStrategy},
 		Status: kubevirtv1.VirtualMachineInstanceStatus{

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
@@ -53,6 +55,10 @@ func serveInstances(t *testing.T, all ...kubevirtv1.VirtualMachineInstance) []by
 			<-r.Context().Done()
 		case strings.HasSuffix(r.URL.Path, "migrations"):
 			_ = json.NewEncoder(w).Encode(kubevirtv1.VirtualMachineInstanceMigrationList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}})
+		case !strings.HasSuffix(r.URL.Path, "instances"):
+			_ = json.NewEncoder(w).Encode(all[slices.IndexFunc(all, func(instance kubevirtv1.VirtualMachineInstance) bool {
+				return strings.HasSuffix(r.URL.Path, "/"+instance.Name)
+			})])
 		default:
 			_ = json.NewEncoder(w).Encode(pageOfInstances(r, all))
 		}
@@ -78,7 +84,7 @@ func pageOfInstances(r *http.Request, all []kubevirtv1.VirtualMachineInstance) a
 func watchInstances(t *testing.T, all ...kubevirtv1.VirtualMachineInstance) spi.Evacuations {
 	t.Helper()
 
-	p := New(Options{Clients: kubeconfig.NewCache(kubeconfig.Options{QPS: 100, Burst: 100})})
+	p := New(Options{Clients: kubeconfig.NewCache(kubeconfig.Options{QPS: 100, Burst: 100}), RetryFor: 15 * time.Second})
 
 	seen, err := p.WatchEvacuations(t.Context(), &spi.WatchEvacuationsInput{
 		Kubeconfig: serveInstances(t, all...), Identity: spi.Identity{Cluster: "shoot", Role: "node"},
@@ -103,4 +109,38 @@ func TestFatInstancesAreSeen(t *testing.T) {
 
 		return complete && len(list) == len(all)
 	}, 30*time.Second, 10*time.Millisecond)
+}
+
+// TestTerminatingInstancesLeaveAnyway shows that nothing more is done to a guest that is being shut down.
+func TestTerminatingInstancesLeaveAnyway(t *testing.T) {
+	t.Parallel()
+
+	stays, goes := markedInstance("stays"), markedInstance("goes")
+	goes.DeletionTimestamp = ptr.To(metav1.Now())
+	seen := watchInstances(t, stays, goes)
+
+	var list []spi.Evacuation
+
+	require.Eventually(t, func() bool {
+		var complete bool
+		list, complete = seen.List()
+
+		return complete
+	}, 30*time.Second, 10*time.Millisecond)
+	require.Equal(t, []spi.Evacuation{{Machine: "stays", UID: "stays", Node: "host"}}, list)
+
+	for name, want := range map[types.UID]bool{"stays": true, "goes": false} {
+		stands, err := seen.Confirm(t.Context(), &spi.Evacuation{Machine: string(name), UID: name, Node: "host"})
+		require.NoError(t, err)
+		require.Equal(t, want, stands, name)
+	}
+}
+
+func TestDeletionMatters(t *testing.T) {
+	t.Parallel()
+
+	was := markedInstance("m")
+	is := was.DeepCopy()
+	is.DeletionTimestamp = ptr.To(metav1.Now())
+	require.True(t, matters(&was, is), "somebody has to look")
 }
