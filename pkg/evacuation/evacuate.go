@@ -69,6 +69,8 @@ func (c *Controller) take(ctx context.Context, s *site, next *step) error {
 	}
 
 	switch err := send(ctx); {
+	case next.do == migrate && refuses(err):
+		return refusedError{err}
 	case apierrors.IsConflict(err):
 		return nil // It is no longer as it was judged, and is judged anew.
 	case err != nil:
@@ -78,6 +80,16 @@ func (c *Controller) take(ctx context.Context, s *site, next *step) error {
 	c.report(s, next)
 
 	return nil
+}
+
+// refusedError is the refusal of a migration.
+type refusedError struct{ error }
+
+func (e refusedError) Unwrap() error { return e.error }
+
+// refuses says whether an error is the provider cluster's answer to what was asked of it. Any other may be gone at the next attempt.
+func refuses(err error) bool {
+	return errors.Is(err, spi.ErrInvalid) || errors.Is(err, spi.ErrForbidden) || errors.Is(err, spi.ErrConflict)
 }
 
 // request returns what a step asks of a cluster, or nil.

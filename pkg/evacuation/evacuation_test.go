@@ -129,6 +129,10 @@ func TestRefusedMigrationIsAReplacement(t *testing.T) {
 			spi.ErrForbidden,
 			"m Normal EvacuationReplacing: To leave provider node host, the machine is replaced: it cannot be live-migrated: KubeVirt has refused to for 1h0m0s",
 		},
+		"NotAsked": {
+			spi.ErrUnauthenticated,
+			"m Normal EvacuationMigrating: To leave provider node host, the machine is live-migrated: it can be live-migrated",
+		},
 		"Away": {
 			spi.ErrUnavailable,
 			"m Normal EvacuationMigrating: To leave provider node host, the machine is live-migrated: it can be live-migrated",
@@ -152,6 +156,46 @@ func TestRefusedMigrationIsAReplacement(t *testing.T) {
 			r.await(t, tc.want)
 		})
 	}
+}
+
+// TestOnlyMigrationsAreRefused has a provider cluster refuse something else for hours.
+func TestOnlyMigrationsAreRefused(t *testing.T) {
+	t.Parallel()
+
+	r := newRig(t, "m")
+	r.see("z1", "a/1")
+	r.requireWatches(t, "a/1")
+
+	r.set(nil, spi.Evacuation{Machine: "m", UID: "1", Node: "hidden", Migratable: true})
+	r.await(t, "m Warning EvacuationFailed: To leave provider node hidden, the machine cannot be helped: permission denied")
+
+	r.clock.SetTime(r.clock.Now().Add(2 * time.Hour))
+	r.set(nil, spi.Evacuation{Machine: "m", UID: "1", Node: "host", Migratable: true})
+	r.await(t, "m Normal EvacuationMigrating: To leave provider node host, the machine is live-migrated: it can be live-migrated")
+}
+
+// TestNewCredentialsAreNotRefused rotates credentials that lacked a right.
+func TestNewCredentialsAreNotRefused(t *testing.T) {
+	t.Parallel()
+
+	r := newRig(t, "m")
+	r.see("z1", "a/1")
+	r.requireWatches(t, "a/1")
+
+	leaving := spi.Evacuation{Machine: "m", UID: "1", Node: "host", Migratable: true}
+	failed := "m Warning EvacuationFailed: To leave provider node host, the machine cannot be helped: "
+
+	r.set(spi.ErrForbidden, leaving)
+	r.await(t, failed+"permission denied")
+	r.set(spi.ErrUnavailable, leaving)
+	r.await(t, failed+"provider cluster unavailable")
+
+	r.see("z1", "a/2")
+	r.requireWatches(t, "a/2")
+
+	r.clock.SetTime(r.clock.Now().Add(2 * time.Hour))
+	r.set(nil, leaving)
+	r.await(t, "m Normal EvacuationMigrating: To leave provider node host, the machine is live-migrated: it can be live-migrated")
 }
 
 // TestControlClusterAway shows that nothing is decided without it, and that it goes on afterwards.

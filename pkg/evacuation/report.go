@@ -67,7 +67,7 @@ func (c *Controller) report(s *site, next *step) {
 func (c *Controller) reportFailure(s *site, next *step, err error) {
 	known := c.tell(s, next, evacuationFailed, "cannot be helped: "+err.Error())
 
-	if next.do == migrate && !errors.Is(err, spi.ErrUnavailable) && known.refused.IsZero() {
+	if errors.As(err, &refusedError{}) && known.refused.IsZero() {
 		known.refused = c.options.Clock.Now()
 	}
 }

@@ -112,8 +112,12 @@ func (p *provider) List() ([]spi.Evacuation, bool) {
 	return p.list, true
 }
 
-// Confirm implements spi.Evacuations: what is named stale has ended.
+// Confirm implements spi.Evacuations: what is named stale has ended, and what is named hidden may not be read.
 func (p *provider) Confirm(_ context.Context, e *spi.Evacuation) (bool, error) {
+	if e.Node == "hidden" {
+		return false, spi.ErrForbidden
+	}
+
 	return e.Node != "stale", nil
 }
 

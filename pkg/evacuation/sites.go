@@ -82,6 +82,9 @@ func (c *Controller) watched(ctx context.Context, name siteName) (*site, error) 
 		have.stop()
 
 		stories = have.stories
+		for _, known := range stories {
+			known.refused = time.Time{} // The new ones may have the right.
+		}
 	}
 
 	klog.FromContext(ctx).Info("Watching for machines that are to leave their provider nodes", "place", name.place,
