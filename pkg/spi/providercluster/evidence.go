@@ -1,6 +1,7 @@
 package providercluster
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	kubevirtv1 "kubevirt.io/api/core/v1"
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/diagnose"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/render"
@@ -40,7 +42,7 @@ func (p *Provider) investigate(ctx context.Context, s *session, in *spi.ObserveM
 
 	uid, step := seen.VirtualMachine.UID, stepOf(seen.Instance)
 	if seen.fresh = p.files.due(uid, slow); seen.fresh {
-		p.files.keep(uid, step, s.evidence(ctx, in, seen.Instance))
+		p.files.keep(uid, step, s.evidence(ctx, in, seen))
 	}
 
 	found, read := p.files.found(uid, step)
@@ -93,15 +95,15 @@ func unscheduled(instance *kubevirtv1.VirtualMachineInstance) bool {
 }
 
 // evidence makes four requests at most.
-func (s *session) evidence(ctx context.Context, in *spi.ObserveMachineInput, instance *kubevirtv1.VirtualMachineInstance) finding {
+func (s *session) evidence(ctx context.Context, in *spi.ObserveMachineInput, seen *sighting) finding {
 	ctx, cancel := context.WithTimeout(ctx, evidenceTimeout)
 	defer cancel()
 
 	var found finding
 
-	pod := stepOf(instance)
-	if pod != "" || nodeOf(instance) != "" {
-		found.Pods = s.podsOf(ctx, instance)
+	pod := stepOf(seen.Instance)
+	if pod != "" || nodeOf(seen.Instance) != "" {
+		found.Pods = s.podsOf(ctx, seen.Instance)
 	}
 
 	if pod != "" {
@@ -112,7 +114,7 @@ func (s *session) evidence(ctx context.Context, in *spi.ObserveMachineInput, ins
 
 	found.DataVolumes = s.dataVolumesOf(ctx, in)
 
-	dv := unfinished(found.DataVolumes)
+	dv := unfinished(found.DataVolumes, goldenImageOf(seen.VirtualMachine))
 	if dv == nil {
 		return found
 	}
@@ -120,7 +122,7 @@ func (s *session) evidence(ctx context.Context, in *spi.ObserveMachineInput, ins
 	found.Images, found.missing = s.imageOf(ctx, dv)
 
 	// As long as an image is not complete, it is what is worth a look.
-	if image := unfinished(found.Images); image != nil && image.Namespace == dv.Namespace {
+	if image := unfinished(found.Images, ""); image != nil && image.Namespace == dv.Namespace {
 		dv = image
 	}
 
@@ -153,14 +155,35 @@ func helperClaim(dv *cdiv1beta1.DataVolume, claim types.UID) string {
 	return "prime-" + string(claim)
 }
 
-func unfinished(volumes []cdiv1beta1.DataVolume) *cdiv1beta1.DataVolume {
+// unfinished returns the DataVolume that is worth a look, or nil if all are complete: the clone of the golden image, whose path is empty
+// if there is none, since nobody else looks after the image; else one that CDI works on; else one that waits for the machine's pod.
+func unfinished(volumes []cdiv1beta1.DataVolume, golden string) *cdiv1beta1.DataVolume {
+	var working, waiting *cdiv1beta1.DataVolume
+
 	for i := range volumes {
-		if volumes[i].Status.Phase != cdiv1beta1.Succeeded {
-			return &volumes[i]
+		switch dv := &volumes[i]; {
+		case dv.Status.Phase == cdiv1beta1.Succeeded:
+		case golden != "" && diagnose.SourceOf(dv) == golden:
+			return dv
+		case dv.Status.Phase == cdiv1beta1.WaitForFirstConsumer || dv.Status.Phase == cdiv1beta1.PendingPopulation:
+			waiting = cmp.Or(waiting, dv)
+		default:
+			working = cmp.Or(working, dv)
 		}
 	}
 
-	return nil
+	return cmp.Or(working, waiting)
+}
+
+// goldenImageOf returns the namespace and name of the golden image that the machine is cloned from, as diagnose.SourceOf does; empty if
+// there is none.
+func goldenImageOf(vm *kubevirtv1.VirtualMachine) string {
+	image := vm.Labels[v1alpha1.LabelGoldenImage]
+	if image == "" {
+		return ""
+	}
+
+	return vm.Namespace + "/" + image
 }
 
 // nodeOf returns the provider node of an instance or of one of its pods, if there is one yet.

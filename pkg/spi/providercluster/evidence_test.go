@@ -3,6 +3,7 @@ package providercluster
 import (
 	"io"
 	"net/http"
+	"path"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -17,6 +18,7 @@ import (
 	kubevirtv1 "kubevirt.io/api/core/v1"
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/diagnose"
@@ -90,9 +92,123 @@ func TestEvidenceIsReadWithinOneLimit(t *testing.T) {
 			require.NoError(t, err)
 
 			began := time.Now()
-			found := s.evidence(t.Context(), &spi.ObserveMachineInput{Name: "m", Identity: spi.Identity{Cluster: "c", Role: "node"}}, instance)
+			seen := &sighting{Evidence: diagnose.Evidence{VirtualMachine: &kubevirtv1.VirtualMachine{}, Instance: instance}}
+			found := s.evidence(t.Context(), &spi.ObserveMachineInput{Name: "m", Identity: spi.Identity{Cluster: "c", Role: "node"}}, seen)
 			require.Equal(t, evidenceTimeout, time.Since(began), reason)
 			require.Equal(t, instance == nil, len(found.DataVolumes) == 1, "what was read in time counts")
+		})
+	}
+}
+
+// answers is a provider cluster that answers with these bodies, by the last element of the path. It knows nothing else.
+type answers struct {
+	bodies map[string]string
+	asked  []string
+}
+
+func (a *answers) RoundTrip(r *http.Request) (*http.Response, error) {
+	last := path.Base(r.URL.Path)
+	a.asked = append(a.asked, last)
+
+	body, known := a.bodies[last]
+	code := http.StatusOK
+
+	if !known {
+		code, body = http.StatusNotFound, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`
+	}
+
+	return &http.Response{
+		StatusCode: code, Header: http.Header{"Content-Type": {"application/json"}}, Request: r, Body: io.NopCloser(strings.NewReader(body)),
+	}, nil
+}
+
+// cloneBeside lists the DataVolumes of a machine whose other one comes first by its name, and waits for the machine's pod.
+func cloneBeside(phase cdiv1beta1.DataVolumePhase) string {
+	return `{"kind":"DataVolumeList","apiVersion":"cdi.kubevirt.io/v1beta1","items":[
+		{"metadata":{"name":"m-data","namespace":"machines"},"spec":{"source":{"blank":{}}},"status":{"phase":"` + string(phase) + `"}},
+		{"metadata":{"name":"m-root-disk","namespace":"machines"},"spec":{"source":{"pvc":{"name":"golden-1","namespace":"machines"}}},
+			"status":{"phase":"PendingPopulation"}}]}`
+}
+
+// TestGoldenImageIsFollowedFirst looks at a machine with a blank disk beside the root disk.
+func TestGoldenImageIsFollowedFirst(t *testing.T) {
+	t.Parallel()
+
+	const image = `{"kind":"DataVolume","apiVersion":"cdi.kubevirt.io/v1beta1","metadata":{"name":"golden-1","namespace":"machines"},
+		"status":{"phase":"Failed"}}`
+
+	none := `{"kind":"EventList","apiVersion":"v1","items":[]}`
+	vm := &kubevirtv1.VirtualMachine{}
+	vm.Name, vm.Namespace, vm.Labels = "m", "machines", map[string]string{v1alpha1.LabelGoldenImage: "golden-1"}
+
+	for _, phase := range []cdiv1beta1.DataVolumePhase{cdiv1beta1.PendingPopulation, cdiv1beta1.WaitForFirstConsumer, cdiv1beta1.ImportInProgress} {
+		for reason, bodies := range map[string]map[string]string{
+			"the image has failed": {"datavolumes": cloneBeside(phase), "golden-1": image, "events": none},
+			"the image is gone":    {"datavolumes": cloneBeside(phase), "events": none},
+		} {
+			cluster := &answers{bodies: bodies}
+			p := New(Options{Clock: clock.RealClock{}, Clients: kubeconfig.NewCache(kubeconfig.Options{
+				QPS: 100, Burst: 200, WrapTransport: func(http.RoundTripper) http.RoundTripper { return cluster },
+			})})
+			s, err := p.connect(kubeconfigOf(t, &clientcmdapi.Cluster{Server: "https://provider.example.com"}))
+			require.NoError(t, err)
+
+			seen := &sighting{Evidence: diagnose.Evidence{VirtualMachine: vm}}
+			found := s.evidence(t.Context(), &spi.ObserveMachineInput{Name: "m", Identity: spi.Identity{Cluster: "c", Role: "node"}}, seen)
+			require.Equal(t, []string{"datavolumes", "golden-1", "events"}, cluster.asked, reason)
+
+			if bodies["golden-1"] == "" {
+				require.Equal(t, "golden-1", found.missing, reason)
+			} else {
+				require.Len(t, found.Images, 1, reason)
+			}
+		}
+	}
+}
+
+func TestUnfinished(t *testing.T) {
+	t.Parallel()
+
+	volume := func(name string, phase cdiv1beta1.DataVolumePhase) cdiv1beta1.DataVolume {
+		dv := cdiv1beta1.DataVolume{Status: cdiv1beta1.DataVolumeStatus{Phase: phase}}
+		dv.Name, dv.Namespace = name, "machines"
+
+		return dv
+	}
+	cloned := func(dv cdiv1beta1.DataVolume) cdiv1beta1.DataVolume {
+		dv.Spec.Source = &cdiv1beta1.DataVolumeSource{PVC: &cdiv1beta1.DataVolumeSourcePVC{Name: "golden-1"}}
+
+		return dv
+	}
+
+	waits, pending := volume("waits", cdiv1beta1.WaitForFirstConsumer), volume("pending", cdiv1beta1.PendingPopulation)
+	works, done := volume("works", cdiv1beta1.ImportInProgress), volume("done", cdiv1beta1.Succeeded)
+
+	tests := map[string]struct {
+		reason  string
+		volumes []cdiv1beta1.DataVolume
+		want    string
+	}{
+		"None":     {"there is nothing to look at", nil, ""},
+		"Complete": {"all are complete", []cdiv1beta1.DataVolume{done, cloned(done)}, ""},
+		"Clone":    {"the image comes first", []cdiv1beta1.DataVolume{waits, works, cloned(volume("clone", cdiv1beta1.PendingPopulation))}, "clone"},
+		"Cloned":   {"the image has been cloned", []cdiv1beta1.DataVolume{waits, cloned(done), works}, "works"},
+		"Works":    {"who waits for the pod has no trouble yet", []cdiv1beta1.DataVolume{waits, pending, works}, "works"},
+		"Waits":    {"the first of those that wait", []cdiv1beta1.DataVolume{done, pending, waits}, "pending"},
+	}
+
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			got := unfinished(tc.volumes, "machines/golden-1")
+			if tc.want == "" {
+				require.Nil(t, got, tc.reason)
+
+				return
+			}
+
+			require.Equal(t, tc.want, got.Name, tc.reason)
 		})
 	}
 }

@@ -183,12 +183,12 @@ func (p *Provider) report(in *spi.ObserveMachineInput, seen *sighting, v verdict
 func stage(seen *sighting) spi.Progress {
 	switch seen.VirtualMachine.Status.PrintableStatus {
 	case kubevirtv1.VirtualMachineStatusProvisioning, kubevirtv1.VirtualMachineStatusWaitingForVolumeBinding, kubevirtv1.VirtualMachineStatusDataVolumeError:
-		if image := unfinished(seen.Images); image != nil {
+		if image := unfinished(seen.Images, ""); image != nil {
 			return importing(image)
 		}
 
 		message := "the machine's disks are being made"
-		if dv := unfinished(seen.DataVolumes); dv != nil {
+		if dv := unfinished(seen.DataVolumes, goldenImageOf(seen.VirtualMachine)); dv != nil {
 			message += fmt.Sprintf("; DataVolume %s is %s, progress %s", dv.Name, dv.Status.Phase, dv.Status.Progress)
 		}
 
