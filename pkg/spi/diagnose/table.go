@@ -89,12 +89,6 @@ var capacity = []symptom{
 		reason: "Unschedulable", kind: spi.ErrExhausted, stands: refusal, from: []origin{scheduler}, reasons: scheduled, unless: notRoom,
 		remedy: "add provider nodes with the region, the zone and the labels asked for, and without taints that the machine does not tolerate",
 	},
-	{
-		// CDI's words for an importer that finds no node (pkg/controller/datavolume/conditions.go). It says the same as long as the
-		// importer's volume is being made.
-		reason: "Unschedulable", kind: spi.ErrExhausted, stands: obstruction, from: []origin{volume}, reasons: scheduled,
-		remedy: "make room for CDI's importer pod on the provider cluster",
-	},
 }
 
 // refusals are what KubeVirt could not make, or was not allowed to.
@@ -294,6 +288,12 @@ var obstructions = []symptom{
 		reason: "ProvisioningFailed", kind: spi.ErrPrecondition, stands: obstruction, from: []origin{volumeEvent},
 		reasons: []string{"ProvisioningFailed"}, unless: []string{"the object has been modified"},
 		remedy: "look at the storage driver of the provider cluster",
+	},
+	{
+		// CDI's words for an importer that finds no node (pkg/controller/datavolume/conditions.go). It says the same as long as the
+		// importer's volume is not made, so that what keeps that from being made comes first.
+		reason: "Unschedulable", kind: spi.ErrExhausted, stands: obstruction, from: []origin{volume}, reasons: scheduled,
+		remedy: "make room for CDI's importer pod on the provider cluster",
 	},
 	{
 		// CDI (pkg/controller/clone/common.go).
