@@ -368,48 +368,6 @@ func TestPrecedence(t *testing.T) {
 	require.False(t, e.Cause(now, patience).Ripe.After(now), "one that crashes again and again has not succeeded since the beginning")
 }
 
-// TestImporterWithoutVolume looks at importers without a node. CDI says so too of those whose volume cannot be made, which is no lack of
-// room.
-func TestImporterWithoutVolume(t *testing.T) {
-	t.Parallel()
-
-	const (
-		failed  = "rpc error: code = Internal desc = the driver is broken"
-		noClass = `storageclass.storage.k8s.io "x" not found`
-	)
-
-	tests := map[string]struct {
-		event  string
-		stands time.Duration
-		want   string
-		kind   error
-		ripe   bool
-	}{
-		"Driver":      {failed, 2 * time.Minute, "ProvisioningFailed", spi.ErrPrecondition, false},
-		"DriverStays": {failed, 6 * time.Minute, "ProvisioningFailed", spi.ErrPrecondition, true},
-		"Class":       {noClass, 2 * time.Minute, "StorageClassNotFound", spi.ErrPrecondition, true},
-		"ClassStays":  {noClass, 6 * time.Minute, "StorageClassNotFound", spi.ErrPrecondition, true},
-		"Room":        {"", 2 * time.Minute, "Unschedulable", spi.ErrExhausted, false},
-		"RoomStays":   {"", 6 * time.Minute, "Unschedulable", spi.ErrExhausted, true},
-	}
-
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-
-			e := volumeSays(cdiv1beta1.DataVolumeRunning, "Unschedulable", "Importer pod cannot be scheduled", ago(tc.stands))
-			if tc.event != "" {
-				e.Events = []corev1.Event{warning("PersistentVolumeClaim", "ProvisioningFailed", tc.event, ago(tc.stands), ago(0), 9)}
-			}
-
-			cause := e.Cause(now, patience)
-			require.Equal(t, tc.want, cause.Reason)
-			require.ErrorIs(t, cause, tc.kind)
-			require.Equal(t, tc.ripe, !cause.Ripe.After(now))
-		})
-	}
-}
-
 func TestMachineJudgesAtOnce(t *testing.T) {
 	t.Parallel()
 
