@@ -110,7 +110,7 @@ func (k *Keeper) adopt(ctx context.Context, at Place, want *cdiv1beta1.DataVolum
 	case have.DeletionTimestamp != nil:
 		return nil
 	default:
-		return k.Observe(ctx, at, have)
+		return k.observe(ctx, at, have)
 	}
 }
 
@@ -125,9 +125,18 @@ func same(have, want *cdiv1beta1.DataVolume) bool {
 	return have.Annotations[v1alpha1.AnnotationGoldenImageKey] == want.Annotations[v1alpha1.AnnotationGoldenImageKey]
 }
 
-// Observe takes note of what was seen of an image that is this shoot's. One that has failed for good is deleted, so that the next
-// call makes it anew.
-func (k *Keeper) Observe(ctx context.Context, at Place, have *cdiv1beta1.DataVolume) error {
+// Observe takes note of what was seen of an image. One that has failed for good is deleted, so that the next call makes it anew.
+// Somebody else's DataVolume, which only has its name, is left alone.
+func (k *Keeper) Observe(ctx context.Context, at Place, have, want *cdiv1beta1.DataVolume) error {
+	if !same(have, want) {
+		return nil
+	}
+
+	return k.observe(ctx, at, have)
+}
+
+// observe expects an image that is this shoot's.
+func (k *Keeper) observe(ctx context.Context, at Place, have *cdiv1beta1.DataVolume) error {
 	now := stateOf(have)
 	if now == importing && k.images.state(at.ref(have.Name)) == ready {
 		return nil // It was seen before what is known by now.
@@ -209,7 +218,7 @@ func (k *Keeper) Arrived(ctx context.Context, at Place, name string) {
 
 	// Not repeated: without it, a metric is less exact, and that is all.
 	if have, err := at.dataVolumes().Get(ctx, name, metav1.GetOptions{}); err == nil && stateOf(have) == ready {
-		_ = k.Observe(ctx, at, have) // A complete image needs nothing that could fail.
+		_ = k.observe(ctx, at, have) // A complete image needs nothing that could fail.
 	}
 }
 

@@ -80,7 +80,7 @@ func TestMetrics(t *testing.T) {
 		}
 	}
 
-	require.NoError(t, k.Observe(t.Context(), at, image(cdiv1beta1.Succeeded)))
+	require.NoError(t, k.Observe(t.Context(), at, image(cdiv1beta1.Succeeded), image("")))
 	require.Zero(t, samples(t, k), "it was complete when this process began")
 
 	k.Missed(at, "golden-1")
@@ -88,7 +88,7 @@ func TestMetrics(t *testing.T) {
 	for _, phase := range []cdiv1beta1.DataVolumePhase{
 		cdiv1beta1.ImportInProgress, cdiv1beta1.Succeeded, cdiv1beta1.ImportInProgress, cdiv1beta1.Succeeded,
 	} {
-		require.NoError(t, k.Observe(t.Context(), at, image(phase)))
+		require.NoError(t, k.Observe(t.Context(), at, image(phase), image("")))
 	}
 
 	require.Equal(t, uint64(1), samples(t, k), "what was seen late changes nothing")

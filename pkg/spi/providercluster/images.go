@@ -156,7 +156,7 @@ func (p *Provider) observeImage(ctx context.Context, s *session, seen *sighting,
 
 	for i := range seen.Images {
 		if have := &seen.Images[i]; have.Name == image.Name && have.Namespace == image.Namespace {
-			return p.options.Images.Observe(ctx, s.place(), have)
+			return p.options.Images.Observe(ctx, s.place(), have, image)
 		}
 	}
 
