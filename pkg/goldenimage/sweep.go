@@ -3,19 +3,18 @@ package goldenimage
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/tools/pager"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/pages"
 )
 
 // attempts bounds how often an image that changes meanwhile, as one that is being imported does, is looked at again before it is left
@@ -50,7 +49,7 @@ func (k *Keeper) Sweep(ctx context.Context, at Place, which Selection) (*Result,
 	claimed, release := k.claim(at, found, result)
 	defer release()
 
-	used, err := uses(ctx, at)
+	used, err := uses(ctx, at, claimed)
 	if err != nil {
 		return result, err
 	}
@@ -58,8 +57,8 @@ func (k *Keeper) Sweep(ctx context.Context, at Place, which Selection) (*Result,
 	var errs []error
 
 	for _, image := range claimed {
-		if used[image.GetName()] {
-			result.InUse = append(result.InUse, image.GetName())
+		if used[image.name] {
+			result.InUse = append(result.InUse, image.name)
 		} else if err := k.sweep(ctx, at, image, which, result); err != nil {
 			errs = append(errs, err)
 		}
@@ -71,23 +70,24 @@ func (k *Keeper) Sweep(ctx context.Context, at Place, which Selection) (*Result,
 	return result, errors.Join(errs...)
 }
 
+// candidate is what is kept of an image that may go.
+type candidate struct {
+	name, version string
+	uid           types.UID
+}
+
+func candidateOf(image metav1.Object) candidate {
+	return candidate{name: image.GetName(), version: image.GetResourceVersion(), uid: image.GetUID()}
+}
+
 // candidates lists the images that may go. Those that are going already do not count.
-func candidates(ctx context.Context, at Place, which Selection) ([]metav1.Object, error) {
-	selector := labels.Set{v1alpha1.TagCluster: which.Cluster}.String() + "," + v1alpha1.LabelGoldenImage + ",!" + v1alpha1.TagRole
+func candidates(ctx context.Context, at Place, which Selection) ([]candidate, error) {
+	list := at.metadataList("golden images", dataVolumes)
+	list.Selector = labels.Set{v1alpha1.TagCluster: which.Cluster}.String() + "," + v1alpha1.LabelGoldenImage + ",!" + v1alpha1.TagRole
 
-	var found []metav1.Object
-
-	err := at.Request(ctx, "list golden images in "+at.Clients.Namespace, func(ctx context.Context) error {
-		found = nil
-
-		return at.eachMetadata(ctx, dataVolumes, selector, func(image metav1.Object) {
-			if is(image, which) && image.GetDeletionTimestamp() == nil {
-				found = append(found, image)
-			}
-		})
+	return pages.Collect(ctx, list, func(image metav1.Object) (candidate, bool) {
+		return candidateOf(image), is(image, which) && image.GetDeletionTimestamp() == nil
 	})
-
-	return found, err
 }
 
 // is says whether an object is an image that may go. Somebody else's has no key, and a clone is not named by its own label.
@@ -100,14 +100,14 @@ func is(image metav1.Object, which Selection) bool {
 }
 
 // claim holds the images alone that nobody makes a machine from at this moment. The others are in use.
-func (k *Keeper) claim(at Place, found []metav1.Object, result *Result) (claimed []metav1.Object, release func()) {
+func (k *Keeper) claim(at Place, found []candidate, result *Result) (claimed []candidate, release func()) {
 	var releases []func()
 
 	for _, image := range found {
-		if done, ok := k.images.claim(at.ref(image.GetName())); ok {
+		if done, ok := k.images.claim(at.ref(image.name)); ok {
 			claimed, releases = append(claimed, image), append(releases, done)
 		} else {
-			result.InUse = append(result.InUse, image.GetName())
+			result.InUse = append(result.InUse, image.name)
 		}
 	}
 
@@ -119,14 +119,12 @@ func (k *Keeper) claim(at Place, found []metav1.Object, result *Result) (claimed
 }
 
 // sweep deletes one image.
-func (k *Keeper) sweep(ctx context.Context, at Place, image metav1.Object, which Selection, result *Result) error {
-	uid := image.GetUID()
-
+func (k *Keeper) sweep(ctx context.Context, at Place, image candidate, which Selection, result *Result) error {
 	for range attempts {
-		err := k.delete(ctx, at, image.GetName(), preconditionsOf(uid, image.GetResourceVersion()))
+		err := k.delete(ctx, at, image.name, preconditionsOf(image.uid, image.version))
 		if err == nil {
-			result.Deleted = append(result.Deleted, image.GetName())
-			klog.FromContext(ctx).Info("Deleted a golden image that no MachineClass refers to", "dataVolume", at.path(image.GetName()))
+			result.Deleted = append(result.Deleted, image.name)
+			klog.FromContext(ctx).Info("Deleted a golden image that no MachineClass refers to", "dataVolume", at.path(image.name))
 
 			return nil
 		}
@@ -135,20 +133,20 @@ func (k *Keeper) sweep(ctx context.Context, at Place, image metav1.Object, which
 			return err
 		}
 
-		changed, err := look(ctx, at, image.GetName())
+		changed, err := look(ctx, at, image.name)
 		if err != nil {
 			return err
 		}
 
-		if changed == nil || changed.GetUID() != uid || !is(changed, which) {
+		if changed == nil || changed.GetUID() != image.uid || !is(changed, which) {
 			return nil
 		}
 
-		image = changed
+		image = candidateOf(changed)
 	}
 
 	// It changes all the time.
-	result.InUse = append(result.InUse, image.GetName())
+	result.InUse = append(result.InUse, image.name)
 
 	return nil
 }
@@ -170,20 +168,12 @@ func look(ctx context.Context, at Place, name string) (metav1.Object, error) {
 	return found, err
 }
 
-// eachMetadata visits the selected objects, page by page.
-func (p Place) eachMetadata(ctx context.Context, resource schema.GroupVersionResource, selector string, visit func(metav1.Object)) error {
-	pages := pager.New(func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
-		return p.metadata(resource).List(ctx, opts)
-	})
-
-	return pages.EachListItem(ctx, metav1.ListOptions{LabelSelector: selector}, func(object runtime.Object) error {
-		item, err := meta.Accessor(object)
-		if err != nil {
-			return fmt.Errorf("read %s: %w", resource.Resource, err)
-		}
-
-		visit(item)
-
-		return nil
-	})
+// metadataList lists objects without their contents.
+func (p Place) metadataList(kind string, resource schema.GroupVersionResource) pages.List {
+	return pages.List{
+		What: kind + " in " + p.Clients.Namespace, Request: p.Request,
+		Page: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+			return p.metadata(resource).List(ctx, opts)
+		},
+	}
 }

@@ -2,47 +2,79 @@ package goldenimage
 
 import (
 	"context"
-	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/pager"
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/pages"
 )
 
-// uses returns the names of the claims in the namespace that something is being cloned from, or will be: whoever's clones have not
-// ended, and machines whose root volume is not complete. What is being deleted needs nothing any more.
-func uses(ctx context.Context, at Place) (map[string]bool, error) {
-	used, served := map[string]bool{}, map[types.UID]bool{}
+// uses returns which of the images something is being cloned from, or will be: whoever's clones have not ended, and machines whose root
+// volume is not complete. What is being deleted needs nothing any more.
+func uses(ctx context.Context, at Place, images []candidate) (map[string]bool, error) {
+	asked := map[string]bool{}
+	for _, image := range images {
+		asked[image.name] = true
+	}
 
-	err := at.Request(ctx, "list DataVolumes in "+at.Clients.Namespace, func(ctx context.Context) error {
-		return at.eachDataVolume(ctx, func(clone *cdiv1beta1.DataVolume) {
-			source := sourceIn(clone)
-
-			switch complete := clone.Status.Phase == cdiv1beta1.Succeeded; {
-			case source == "" || clone.DeletionTimestamp != nil:
-			case !complete:
-				used[source] = true
-			case clone.Labels[v1alpha1.LabelGoldenImage] == source && metav1.GetControllerOf(clone) != nil:
-				served[metav1.GetControllerOf(clone).UID] = true
-			}
-		})
+	clones, err := pages.Collect(ctx, at.dataVolumeList(), func(dv *cdiv1beta1.DataVolume) (clone, bool) {
+		return cloneOf(dv), asked[sourceIn(dv)] && dv.DeletionTimestamp == nil
 	})
 	if err != nil {
 		return nil, err
 	}
 
-	// After the DataVolumes: a machine that came in between is in use, since its disk was not seen.
-	return used, at.Request(ctx, "list VirtualMachines in "+at.Clients.Namespace, func(ctx context.Context) error {
-		return at.eachMetadata(ctx, virtualMachines, v1alpha1.LabelGoldenImage, func(vm metav1.Object) {
-			if vm.GetDeletionTimestamp() == nil && !served[vm.GetUID()] {
-				used[vm.GetLabels()[v1alpha1.LabelGoldenImage]] = true
-			}
-		})
+	used, served := map[string]bool{}, map[types.UID]bool{}
+
+	for _, c := range clones {
+		if c.complete {
+			served[c.machine] = true
+		} else {
+			used[c.source] = true
+		}
+	}
+
+	return used, usedByMachines(ctx, at, asked, served, used)
+}
+
+// usedByMachines adds the images of machines that are not served yet. It looks at them after the DataVolumes: a machine that came in
+// between is in use, since its disk was not seen.
+func usedByMachines(ctx context.Context, at Place, asked map[string]bool, served map[types.UID]bool, used map[string]bool) error {
+	list := at.metadataList("VirtualMachines", virtualMachines)
+	list.Selector = v1alpha1.LabelGoldenImage
+
+	waiting, err := pages.Collect(ctx, list, func(vm metav1.Object) (image string, ok bool) {
+		image = vm.GetLabels()[v1alpha1.LabelGoldenImage]
+
+		return image, asked[image] && vm.GetDeletionTimestamp() == nil && !served[vm.GetUID()]
 	})
+
+	for _, image := range waiting {
+		used[image] = true
+	}
+
+	return err
+}
+
+// clone is what is kept of a DataVolume that is cloned from an image.
+type clone struct {
+	source   string
+	complete bool
+	// machine is the VirtualMachine whose root volume it is; empty if it is another's.
+	machine types.UID
+}
+
+func cloneOf(dv *cdiv1beta1.DataVolume) clone {
+	c := clone{source: sourceIn(dv), complete: dv.Status.Phase == cdiv1beta1.Succeeded}
+
+	if owner := metav1.GetControllerOf(dv); owner != nil && dv.Labels[v1alpha1.LabelGoldenImage] == c.source {
+		c.machine = owner.UID
+	}
+
+	return c
 }
 
 // sourceIn returns the name of the claim in its own namespace that a DataVolume is cloned from; empty if there is none.
@@ -58,20 +90,11 @@ func sourceIn(clone *cdiv1beta1.DataVolume) string {
 	return clone.Spec.Source.PVC.Name
 }
 
-// eachDataVolume visits all DataVolumes of the namespace, page by page.
-func (p Place) eachDataVolume(ctx context.Context, visit func(*cdiv1beta1.DataVolume)) error {
-	pages := pager.New(func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
-		return p.dataVolumes().List(ctx, opts)
-	})
-
-	return pages.EachListItem(ctx, metav1.ListOptions{}, func(object runtime.Object) error {
-		clone, ok := object.(*cdiv1beta1.DataVolume)
-		if !ok {
-			return fmt.Errorf("read DataVolume: unexpected type %T", object)
-		}
-
-		visit(clone)
-
-		return nil
-	})
+func (p Place) dataVolumeList() pages.List {
+	return pages.List{
+		What: "DataVolumes in " + p.Clients.Namespace, Request: p.Request,
+		Page: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+			return p.dataVolumes().List(ctx, opts)
+		},
+	}
 }

@@ -18,6 +18,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/pages"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
@@ -88,10 +89,10 @@ func TestListsEnd(t *testing.T) {
 	t.Parallel()
 
 	// numbered has full pages for as long as it is told.
-	numbered := func(pages, size int) func(string) page {
+	numbered := func(count, size int) func(string) page {
 		return func(token string) page {
 			number, _ := strconv.Atoi(token) // The first page has none.
-			if number+1 == pages {
+			if number+1 == count {
 				return page{size: size}
 			}
 
@@ -110,18 +111,18 @@ func TestListsEnd(t *testing.T) {
 		asked int32
 	}{
 		"Empty":         {"no machines", numbered(1, 0), 0, nil, 1},
-		"Full":          {"as many as there may be", numbered(40, 500), maxListed, nil, 40},
-		"Sparse":        {"a server need not fill its pages", numbered(maxPages, 1), maxPages, nil, maxPages},
+		"Full":          {"as many as there may be", numbered(40, 500), pages.MaxObjects, nil, 40},
+		"Sparse":        {"a server need not fill its pages", numbered(pages.MaxPages, 1), pages.MaxPages, nil, pages.MaxPages},
 		"OneTooMany":    {"the bound is one", numbered(41, 500), 0, spi.ErrUnavailable, 41},
 		"Endless":       {"full pages without end", numbered(forever, 500), 0, spi.ErrUnavailable, 41},
-		"EndlessSparse": {"empty pages without end", numbered(forever, 0), 0, spi.ErrUnavailable, maxPages},
-		"LargePages":    {"a server that does not know limits", numbered(forever, maxListed/2+1), 0, spi.ErrUnavailable, 2},
+		"EndlessSparse": {"empty pages without end", numbered(forever, 0), 0, spi.ErrUnavailable, pages.MaxPages},
+		"LargePages":    {"a server that does not know limits", numbered(forever, pages.MaxObjects/2+1), 0, spi.ErrUnavailable, 2},
 		"Circle": {"a page that leads back to itself", func(string) page {
 			return page{size: 1, next: "x"}
 		}, 0, spi.ErrUnavailable, 2},
 		"WideCircle": {"pages that lead back to each other", func(token string) page {
 			return page{size: 1, next: map[string]string{"": "x", "x": "y", "y": "x"}[token]}
-		}, 0, spi.ErrUnavailable, maxPages},
+		}, 0, spi.ErrUnavailable, pages.MaxPages},
 		"Broken": {"an error in the middle", func(token string) page {
 			return map[string]page{"": {size: 500, next: "x"}, "x": {size: -1}}[token]
 		}, 0, spi.ErrForbidden, 2},
