@@ -39,26 +39,26 @@ func (p *Provider) GetMachineStatus(ctx context.Context, in *spi.ObserveMachineI
 		return nil, err
 	}
 
-	return p.statusOf(s.path(in.Name), vm, instance)
+	return p.statusOf(s, vm, instance)
 }
 
 func (p *Provider) statusOf(
-	path string, vm *kubevirtv1.VirtualMachine, instance *kubevirtv1.VirtualMachineInstance,
+	s *session, vm *kubevirtv1.VirtualMachine, instance *kubevirtv1.VirtualMachineInstance,
 ) (*spi.Machine, error) {
-	machine := machineNamed(vm.Name)
+	machine, place := machineNamed(vm.Name), loopPlaceOf(s.clients)
 	machine.Addresses = addresses(instance)
 
 	if p.initialized(instance) {
-		p.loop.leave(path)
+		p.loop.leave(place, vm.Name)
 
 		return machine, nil
 	}
 
-	if !p.loop.enter(path) && diagnose.Machine(vm, instance) == nil {
+	if !p.loop.enter(place, vm.Name) && diagnose.Machine(vm, instance) == nil {
 		return machine, nil
 	}
 
-	return machine, fmt.Errorf("%w: VirtualMachine %s is %s", spi.ErrUninitialized, path, vm.Status.PrintableStatus)
+	return machine, fmt.Errorf("%w: VirtualMachine %s is %s", spi.ErrUninitialized, s.path(vm.Name), vm.Status.PrintableStatus)
 }
 
 // expired says whether the machine has had all the time it was given.
