@@ -59,10 +59,10 @@ func (c *class) in(key storeKey) bool {
 	return known && own == key
 }
 
-// same says whether nothing has changed that golden images depend on.
+// same says whether nothing has changed that golden images depend on. A class that was created anew is another one.
 func (c *class) same(other *class) bool {
-	return c.cluster == other.cluster && c.deleted == other.deleted && bytes.Equal(c.kubeconfig, other.kubeconfig) &&
-		bytes.Equal(c.providerSpec, other.providerSpec) && (c.image == nil) == (other.image == nil) &&
+	return c.uid == other.uid && c.cluster == other.cluster && c.deleted == other.deleted &&
+		bytes.Equal(c.kubeconfig, other.kubeconfig) && bytes.Equal(c.providerSpec, other.providerSpec) && (c.image == nil) == (other.image == nil) &&
 		(c.image == nil || c.image.Architecture == other.image.Architecture)
 }
 
@@ -100,9 +100,10 @@ func (t *Tracker) set(ctx context.Context, object *v1alpha1.MachineClass, kubeco
 	t.enqueue(now.cluster)
 }
 
-// remember adds what a class does not say any more: one whose Secret is gone, or whose tags were broken, still has an image.
+// remember adds what a class does not say any more: one whose Secret is gone, or whose tags were broken, still has an image. A
+// class that was created anew has nothing of its predecessor.
 func (c *class) remember(old *class) {
-	if old == nil {
+	if old == nil || old.uid != c.uid {
 		return
 	}
 
@@ -132,14 +133,15 @@ func (t *Tracker) open(c *class) {
 }
 
 // leave closes the store that a class has moved from with new credentials, if it was the last one there: the images are now
-// looked after with the new ones.
+// looked after with the new ones. The credentials of a class that was created anew may lead elsewhere: what its predecessor left is
+// swept where it is.
 func (t *Tracker) leave(old, now *class) {
 	key, known := old.key()
 	if !known || t.referred(key) {
 		return
 	}
 
-	if old.cluster != now.cluster {
+	if old.uid != now.uid || old.cluster != now.cluster {
 		t.enqueue(old.cluster)
 
 		return

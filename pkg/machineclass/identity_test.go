@@ -1,0 +1,53 @@
+package machineclass_test
+
+import (
+	"testing"
+	"testing/synctest"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// TestClassCreatedAnew has a class be deleted and created again before anybody looks at it: the watch shows one change.
+func TestClassCreatedAnew(t *testing.T) {
+	t.Parallel()
+
+	tests := map[string]struct {
+		reason, image, secret string
+		want                  []string
+	}{
+		"Same":         {"it refers to the same image", "a", "s", []string{"k c a"}},
+		"OtherCluster": {"the old image is deleted where it is", "b", "other", []string{"k2 c b"}},
+		"NoSecret":     {"nobody knows where its image is to be", "b", "none", nil},
+	}
+
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inWorld(t, func(t *testing.T, w *world) {
+				secret := w.secret("s", "k")
+				w.secret("other", "k2")
+
+				class := w.class("one", "a", "s")
+				w.create(class)
+				w.run()
+				w.tracker.Seen(class, secret)
+				synctest.Wait()
+				w.requireImages("", "k c a")
+
+				class = w.class("one", tc.image, tc.secret)
+				class.UID = types.UID("anew")
+				w.update(class)
+				w.requireImages(tc.reason, tc.want...)
+
+				secret, err := w.kube.CoreV1().Secrets(namespace).Get(t.Context(), tc.secret, metav1.GetOptions{})
+				if err != nil {
+					return
+				}
+
+				w.tracker.Sweep(t.Context(), w.terminated(class), secret)
+				w.requireImages("a request knows first that it is being deleted")
+			})
+		})
+	}
+}
