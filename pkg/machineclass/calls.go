@@ -54,7 +54,7 @@ func (t *Tracker) await(object *v1alpha1.MachineClass, key storeKey, kubeconfig 
 	defer t.mu.Unlock()
 
 	if c := t.classes[object.Name]; c != nil && c.uid == object.UID {
-		c.deleted = true // For good, so that it does not matter which cache knew first.
+		c.deleted = true // For good: remember keeps it.
 	}
 
 	if t.stores[key] == nil {

@@ -100,12 +100,15 @@ func (t *Tracker) set(ctx context.Context, object *v1alpha1.MachineClass, kubeco
 	t.enqueue(now.cluster)
 }
 
-// remember adds what a class does not say any more: one whose Secret is gone, or whose tags were broken, still has an image. A
-// class that was created anew has nothing of its predecessor.
+// remember adds what a class does not say any more: one whose Secret is gone, or whose tags were broken, still has an image, and
+// one that is being deleted stays that, whatever the watch, which may lag behind a request, says. A class that was created anew has
+// nothing of its predecessor.
 func (c *class) remember(old *class) {
 	if old == nil || old.uid != c.uid {
 		return
 	}
+
+	c.deleted = c.deleted || old.deleted
 
 	if c.cluster == "" {
 		c.cluster = old.cluster

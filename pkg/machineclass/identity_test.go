@@ -4,6 +4,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -50,4 +51,23 @@ func TestClassCreatedAnew(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestClassStaysDeleted has the watch lag behind a request that tells of the deletion.
+func TestClassStaysDeleted(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(t *testing.T, w *world) {
+		secret, class := w.secret("s", "k"), w.class("one", "a", "s")
+		w.create(class)
+		w.run()
+		w.tracker.Seen(class, secret)
+		w.tracker.Sweep(t.Context(), w.terminated(class), secret)
+		w.requireImages("it is being deleted")
+		w.images.called()
+
+		class.Labels = map[string]string{"changed": "before it was deleted"}
+		w.update(class)
+		w.requireImages("nothing refers to it any more")
+		require.Empty(t, w.images.called())
+	})
 }
