@@ -15,6 +15,7 @@ import (
 	"k8s.io/component-base/logs"
 	"k8s.io/component-base/version"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/driverrpc"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
@@ -93,7 +94,9 @@ func (o *serveOptions) server(registry prometheus.Registerer) (*driverrpc.Server
 		return nil, err
 	}
 
-	plugin := o.driver.Plugin(o.controller(), provider, machineclass.NewRequests(provider, o.driver.Allowed(o.controller())))
+	plugin := o.driver.Plugin(o.controller(), provider, machineclass.NewRequests(machineclass.RequestsOptions{
+		Images: provider, Allowed: o.driver.Allowed(o.controller()), OrphanPeriod: o.controller().OrphanPeriod, Clock: clock.RealClock{},
+	}))
 
 	credentials, err := o.credentials()
 	if err != nil {

@@ -16,15 +16,16 @@ import (
 // goes wrong: a golden image that stays for too long is nothing that a Machine should fail for.
 type Classes interface {
 	Observer
-	// Sweep deletes, within seconds, the golden images that no class refers to any more, now that a request for a class that is
-	// being deleted has been carried out: once the last class is gone, the process has not long to live.
+	// Sweep deletes, within seconds, the golden images that no class refers to any more. It is called when a request for a class that
+	// is being deleted has been carried out, since once the last class is gone, the process has not long to live; and after each
+	// listing of machines, with which whoever knows classes from requests alone may find that another class has gone.
 	Sweep(ctx context.Context, class *v1alpha1.MachineClass, secret *corev1.Secret)
 }
 
-// sweep has the golden images swept after a request for a class that is being deleted. Calls for other classes stay as cheap as
-// they are.
-func (p *MachinePlugin) sweep(ctx context.Context, class *v1alpha1.MachineClass, secret *corev1.Secret) {
-	if p.options.Classes != nil && class.DeletionTimestamp != nil {
+// sweep has the golden images swept after a listing, or after a deletion that was for a class that is being deleted too. Deletions
+// for other classes stay as cheap as they are.
+func (p *MachinePlugin) sweep(ctx context.Context, class *v1alpha1.MachineClass, secret *corev1.Secret, listed bool) {
+	if p.options.Classes != nil && (listed || class.DeletionTimestamp != nil) {
 		p.options.Classes.Sweep(ctx, class, secret)
 	}
 }

@@ -34,7 +34,7 @@ func (p *MachinePlugin) DeleteMachine(
 		return nil, err
 	}
 
-	p.sweep(ctx, req.MachineClass, req.Secret)
+	p.sweep(ctx, req.MachineClass, req.Secret, false)
 
 	return &driver.DeleteMachineResponse{}, nil
 }

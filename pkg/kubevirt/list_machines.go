@@ -43,7 +43,7 @@ func (p *MachinePlugin) ListMachines(
 		return nil, err
 	}
 
-	p.sweep(ctx, req.MachineClass, req.Secret)
+	p.sweep(ctx, req.MachineClass, req.Secret, true)
 
 	list := make(map[string]string, len(machines))
 	for _, machine := range machines {

@@ -29,8 +29,13 @@ func (t *Tracker) Seen(object *v1alpha1.MachineClass, secret *corev1.Secret) {
 	}
 }
 
-// Sweep implements kubevirt.Classes. It returns when a sweep has ended that began after the call.
+// Sweep implements kubevirt.Classes. It returns when a sweep has ended that began after the call. While the class lives there is
+// nothing to do: the watch shows when others go.
 func (t *Tracker) Sweep(ctx context.Context, object *v1alpha1.MachineClass, secret *corev1.Secret) {
+	if object.DeletionTimestamp == nil {
+		return
+	}
+
 	kubeconfig := kubeconfigIn(secret)
 
 	cluster, own := kubevirt.ClusterOf(object)

@@ -11,10 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
-
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1/validation"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/machineclass"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
 // terminated returns a class as a request carries it that is being deleted.
@@ -98,40 +94,4 @@ func TestSweepOfAnUnknownClass(t *testing.T) {
 		pass(time.Hour)
 		require.Empty(t, w.images.called(), "its credentials are forgotten")
 	})
-}
-
-// TestRequests decides by requests alone.
-func TestRequests(t *testing.T) {
-	t.Parallel()
-
-	w, on := &world{t: t}, newImages()
-	on.there = map[string]bool{"k c a": true, "k c b": true, "k c unknown": true}
-
-	r := machineclass.NewRequests(on, validation.Options{Template: validation.TemplateSafe})
-	secret := &corev1.Secret{Data: map[string][]byte{"kubeconfig": []byte("k")}}
-	one, two, three := w.class("one", "a", "s"), w.class("two", "a", "s"), w.class("three", "b", "s")
-
-	end := func(class *v1alpha1.MachineClass) {
-		r.Seen(w.terminated(class), secret)
-		r.Sweep(t.Context(), w.terminated(class), secret)
-	}
-
-	for _, class := range []*v1alpha1.MachineClass{one, two, three} {
-		r.Seen(class, secret)
-	}
-
-	end(one)
-	require.ElementsMatch(t, []string{"k c a", "k c b", "k c unknown"}, on.list(), "two refers to it")
-
-	on.errors["k"] = spi.ErrUnavailable
-	end(two)
-	delete(on.errors, "k")
-	end(two)
-	require.ElementsMatch(t, []string{"k c b", "k c unknown"}, on.list(), "another class may refer to what nobody told of")
-
-	three.ProviderSpec.Raw = []byte(`{}`)
-	end(three)
-	three.ProviderSpec.Raw = []byte(`{"x":1,"tags":{"mcm.gardener.cloud/cluster":"c","mcm.gardener.cloud/role":"node"}}`)
-	end(three)
-	require.ElementsMatch(t, []string{"k c b", "k c unknown"}, on.list(), "nobody can tell its image")
 }

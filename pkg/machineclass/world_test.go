@@ -162,6 +162,7 @@ type images struct {
 	errors map[string]error         // by kubeconfig
 	hold   map[string]chan struct{} // by kubeconfig: calls wait until it is closed
 	calls  []string
+	dead   int // the most that a sweep was told of
 }
 
 func newImages() *images {
@@ -226,6 +227,7 @@ func (i *images) SweepImages(ctx context.Context, in *spi.SweepImagesInput) (*sp
 
 	live, dead := namesOf(in.Kubeconfig, in.Live), namesOf(in.Kubeconfig, in.Dead)
 	result := &spi.SweepImagesResult{}
+	i.dead = max(i.dead, len(dead))
 
 	for name := range i.there {
 		switch {

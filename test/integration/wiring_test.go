@@ -90,7 +90,7 @@ func driverOn(provider *providercluster.Provider, o settings) driver.Driver {
 		CSIDriverName:   "csi.kubevirt.io",
 		Allowed:         may,
 		Events:          o.events,
-		Classes:         machineclass.NewRequests(provider, may),
+		Classes:         machineclass.NewRequests(machineclass.RequestsOptions{Images: provider, Allowed: may, Clock: clock.RealClock{}}),
 		Observers:       o.observers,
 	}))
 }
