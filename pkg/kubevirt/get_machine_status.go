@@ -27,6 +27,8 @@ func (p *MachinePlugin) GetMachineStatus(
 		return nil, err
 	}
 
+	p.seen(req.MachineClass, req.Secret)
+
 	machine, err := p.spi.GetMachineStatus(ctx, in)
 
 	return statusResponse(machine), err

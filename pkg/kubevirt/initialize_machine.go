@@ -27,6 +27,8 @@ func (p *MachinePlugin) InitializeMachine(
 		return nil, err
 	}
 
+	p.seen(req.MachineClass, req.Secret)
+
 	in.Image = p.decodeImage(req.MachineClass)
 
 	machine, err := p.spi.InitializeMachine(ctx, in)

@@ -19,12 +19,11 @@ func (o *observer) Seen(class *v1alpha1.MachineClass, secret *corev1.Secret) {
 	o.seen = append(o.seen, class.Name+" "+string(secret.Data["kubeconfig"]))
 }
 
-// TestObserversAreTold covers what machine-controller-manager asks when it starts, and then again and again for every class,
-// and the two that show new credentials before that.
+// TestObserversAreTold covers every call that carries a class and its Secret.
 func TestObserversAreTold(t *testing.T) {
 	t.Parallel()
 
-	for _, method := range []string{"CreateMachine", "DeleteMachine", "ListMachines"} {
+	for _, method := range []string{"CreateMachine", "InitializeMachine", "GetMachineStatus", "DeleteMachine", "ListMachines"} {
 		t.Run(method, func(t *testing.T) {
 			t.Parallel()
 
