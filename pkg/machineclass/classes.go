@@ -16,7 +16,7 @@ import (
 // class is what is known of a MachineClass of this provider.
 type class struct {
 	uid types.UID
-	// cluster is the cluster tag.
+	// cluster is the cluster tag; empty if it was never readable.
 	cluster string
 	// deleted says that the class has a deletionTimestamp: it refers to no image any more.
 	deleted bool
@@ -49,7 +49,7 @@ func keyOf(cluster string, kubeconfig []byte) storeKey {
 
 // key returns the key of the class's store, and whether it is known.
 func (c *class) key() (storeKey, bool) {
-	return keyOf(c.cluster, c.kubeconfig), len(c.kubeconfig) > 0
+	return keyOf(c.cluster, c.kubeconfig), c.cluster != "" && len(c.kubeconfig) > 0
 }
 
 // in says whether the class's images are in a store.
@@ -81,12 +81,12 @@ func (t *Tracker) set(ctx context.Context, object *v1alpha1.MachineClass, kubeco
 	old := t.classes[object.Name]
 	now.remember(old)
 
-	if now.cluster == "" || (old != nil && old.same(now)) {
+	if old != nil && old.same(now) {
 		return
 	}
 
 	if err != nil && !now.deleted {
-		klog.FromContext(ctx).Info("MachineClass cannot be used; until it is corrected or deleted, no golden image of its cluster is deleted",
+		klog.FromContext(ctx).Info("MachineClass cannot be used; until it is corrected or deleted, no golden image that may be its own is deleted",
 			"machineClass", klog.KObj(object), "cluster", now.cluster, "err", err)
 	}
 
@@ -139,6 +139,12 @@ func (t *Tracker) open(c *class) {
 // looked after with the new ones. The credentials of a class that was created anew may lead elsewhere: what its predecessor left is
 // swept where it is.
 func (t *Tracker) leave(old, now *class) {
+	if old.cluster == "" {
+		t.enqueue("") // It blocked them all.
+
+		return
+	}
+
 	key, known := old.key()
 	if !known || t.referred(key) {
 		return
@@ -172,10 +178,10 @@ func (t *Tracker) remove(ctx context.Context, name string) {
 	}
 }
 
-// enqueue has all stores of a cluster looked after: each depends on all classes of the cluster.
+// enqueue has all stores of a cluster looked after: each depends on all classes of the cluster. A class without one may be of any.
 func (t *Tracker) enqueue(cluster string) {
 	for key, s := range t.stores {
-		if key.cluster == cluster {
+		if cluster == "" || key.cluster == cluster {
 			s.outdated = true
 			t.keys.Add(key)
 		}

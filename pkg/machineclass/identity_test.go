@@ -3,6 +3,7 @@ package machineclass_test
 import (
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -69,5 +70,25 @@ func TestClassStaysDeleted(t *testing.T) {
 		w.update(class)
 		w.requireImages("nothing refers to it any more")
 		require.Empty(t, w.images.called())
+	})
+}
+
+// TestClassWithoutCluster has a class have no tags since before this process began.
+func TestClassWithoutCluster(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(t *testing.T, w *world) {
+		w.images.there["k c b"] = true
+
+		secret, one, two := w.secret("s", "k"), w.class("one", "a", "s"), w.class("two", "b", "s")
+		two.ProviderSpec.Raw = []byte(`{"region":"r"}`)
+		w.create(one, two)
+		w.run()
+		w.tracker.Seen(one, secret)
+		pass(time.Hour)
+		w.requireImages("nobody knows the image of two", "k c a", "k c b")
+		require.Equal(t, []string{"ensure k"}, w.images.called())
+
+		w.remove(two)
+		w.requireImages("nothing refers to its image", "k c a")
 	})
 }

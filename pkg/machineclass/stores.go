@@ -67,11 +67,11 @@ func (t *Tracker) task(key storeKey) *task {
 	todo := &task{kubeconfig: s.kubeconfig}
 
 	for _, c := range t.classes {
-		if c.deleted || c.cluster != key.cluster {
+		if c.deleted || (c.cluster != key.cluster && c.cluster != "") {
 			continue
 		}
 
-		if c.image == nil {
+		if c.image == nil || c.cluster == "" {
 			todo.blocked = true
 
 			continue
