@@ -20,7 +20,7 @@ var reconnect = grpc.ConnectParams{
 	MinConnectTimeout: 5 * time.Second,
 }
 
-// Client is a driver that runs somewhere else. It is safe for concurrent use.
+// Client is a driver that runs somewhere else. It is safe for concurrent use. A process makes one: to the driver, each is another process.
 type Client struct {
 	connection *grpc.ClientConn
 	remote     driverv1.MachineDriverClient
@@ -36,7 +36,7 @@ func NewClient(endpoint string, creds credentials.TransportCredentials) (*Client
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: pingEvery, Timeout: pingTimeout, PermitWithoutStream: true}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxResponse), grpc.MaxCallSendMsgSize(maxRequest)),
 		grpc.WithDisableServiceConfig(), // DNS has no say in how calls are made.
-		grpc.WithChainUnaryInterceptor(withDeadline, repeatLost),
+		grpc.WithChainUnaryInterceptor(withDeadline, identify(), repeatLost),
 	)
 	if err != nil {
 		return nil, fmt.Errorf("endpoint of the driver: %w", err)

@@ -64,7 +64,7 @@ func NewServer(d driver.Driver, o ServerOptions) (*Server, error) {
 	s := &Server{
 		grpc: grpc.NewServer(
 			grpc.Creds(o.Credentials),
-			grpc.ChainUnaryInterceptor(observed.intercept, recoverPanics, setDeadline, newTurns(o.MaxCalls).intercept),
+			grpc.ChainUnaryInterceptor(observed.intercept, recoverPanics, nameCaller, setDeadline, newTurns(o.MaxCalls).intercept),
 			grpc.ConnectionTimeout(handshakeTimeout),
 			grpc.MaxRecvMsgSize(maxRequest),
 			grpc.MaxSendMsgSize(maxResponse),

@@ -44,6 +44,12 @@ const (
 // different machines may run at the same time. The client sets the deadline of each call; the server has limits of its own, which
 // are minutes, since DeleteMachine waits until the guest has shut down.
 //
+// Metadata: a client sends "machine-driver-client-process" with every call, once: 16 to 64 letters, digits or hyphens that it makes
+// up at random when its process starts. A machine that only ListMachines knows is deleted when the same process has asked for it
+// twice, minutes apart: a process that starts beside an empty cache takes every machine for such a one. So the value must not
+// outlive the process. Of a client that sends none, or another value than that, such deletions are refused with machine code 10
+// (Aborted).
+//
 // Errors: a call that the driver answers with an error ends with a status of gRPC that has exactly one detail, a MachineError. The
 // status's message is the driver's text: it begins with a stable token and a colon, is one line of at most 1000 bytes, has no
 // square brackets and holds no secrets. A status without a MachineError is not the driver's: it comes from the connection, a proxy
@@ -160,6 +166,12 @@ func (c *machineDriverClient) GetInfo(ctx context.Context, in *GetInfoRequest, o
 // Every method may be repeated, also after a call of which nothing is known but that it was begun: it converges. Calls for
 // different machines may run at the same time. The client sets the deadline of each call; the server has limits of its own, which
 // are minutes, since DeleteMachine waits until the guest has shut down.
+//
+// Metadata: a client sends "machine-driver-client-process" with every call, once: 16 to 64 letters, digits or hyphens that it makes
+// up at random when its process starts. A machine that only ListMachines knows is deleted when the same process has asked for it
+// twice, minutes apart: a process that starts beside an empty cache takes every machine for such a one. So the value must not
+// outlive the process. Of a client that sends none, or another value than that, such deletions are refused with machine code 10
+// (Aborted).
 //
 // Errors: a call that the driver answers with an error ends with a status of gRPC that has exactly one detail, a MachineError. The
 // status's message is the driver's text: it begins with a stable token and a colon, is one line of at most 1000 bytes, has no

@@ -47,7 +47,7 @@ func (p *Provider) removeVirtualMachine(
 	ctx context.Context, s *session, in *spi.DeleteMachineInput, vm *kubevirtv1.VirtualMachine,
 ) error {
 	if in.Orphan {
-		if err := p.sightOrphan(s, vm); err != nil {
+		if err := p.sightOrphan(ctx, s, vm); err != nil {
 			return err
 		}
 

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/caller"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/pages"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/render"
@@ -45,7 +46,7 @@ func (p *Provider) ListMachines(ctx context.Context, in *spi.ListMachinesInput) 
 		uids = append(uids, vm.uid)
 	}
 
-	p.orphans.listed(s.path(selector), uids)
+	p.orphans.listed(caller.Of(ctx), s.clients.Server+"/"+s.path(selector), uids)
 
 	return machines, nil
 }

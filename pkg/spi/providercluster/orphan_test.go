@@ -1,12 +1,19 @@
 package providercluster
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
+	kubevirtv1 "kubevirt.io/api/core/v1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/caller"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
 // TestRowsOfSightings plays machine-controller-manager's passes, half an hour apart: it lists the machines, and has those deleted
@@ -33,11 +40,11 @@ func TestRowsOfSightings(t *testing.T) {
 			var row time.Duration
 
 			for _, orphan := range tc.passes {
-				o.listed("machines", []types.UID{"u"})
+				o.listed(caller.ThisProcess, "machines", []types.UID{"u"})
 				clock.Step(time.Second)
 
 				if orphan {
-					row = o.sight("u")
+					row = o.sight(caller.ThisProcess, "u")
 				}
 
 				clock.Step(30*time.Minute - time.Second)
@@ -46,4 +53,73 @@ func TestRowsOfSightings(t *testing.T) {
 			require.Equal(t, tc.want, row, tc.reason)
 		})
 	}
+}
+
+// TestRowsEndWithTheirCaller has a machine controller restart beside an empty cache, twice, while the driver lives on.
+func TestRowsEndWithTheirCaller(t *testing.T) {
+	t.Parallel()
+
+	clock := clocktesting.NewFakeClock(time.Now())
+	p := New(Options{Clock: clock, OrphanGracePeriod: 10 * time.Minute, OrphanMemory: time.Hour})
+	s := &session{clients: &kubeconfig.Clients{Namespace: "ns"}}
+	vm := &kubevirtv1.VirtualMachine{ObjectMeta: metav1.ObjectMeta{Name: "m", UID: "u"}}
+
+	asked := func(by caller.ID) error { return p.sightOrphan(caller.With(t.Context(), by), s, vm) }
+
+	for _, process := range []caller.ID{"first", "second", "third", caller.Unknown, caller.Unknown, caller.ThisProcess} {
+		require.ErrorIs(t, asked(process), spi.ErrConflict, process)
+		clock.Step(12 * time.Minute)
+	}
+
+	require.NoError(t, asked("third"), "it has known for long")
+	p.orphans.forget("u")
+	require.ErrorIs(t, asked("second"), spi.ErrConflict, "somebody knows its Machine")
+}
+
+// TestListsOfOthersEndNoRow has a process list between two sightings of another one, whose own list has to end a row.
+func TestListsOfOthersEndNoRow(t *testing.T) {
+	t.Parallel()
+
+	clock := clocktesting.NewFakeClock(time.Now())
+	o := newOrphanage(clock, time.Hour)
+
+	require.Zero(t, o.sight("first", "u"))
+
+	for _, by := range []caller.ID{"first", "second", "second", caller.Unknown, caller.Unknown} {
+		clock.Step(time.Minute)
+		o.listed(by, "machines", []types.UID{"u"})
+	}
+
+	require.Equal(t, 5*time.Minute, o.sight("first", "u"))
+	clock.Step(time.Minute)
+	o.listed("first", "machines", []types.UID{"u"})
+	clock.Step(time.Minute)
+	o.listed("first", "machines", []types.UID{"u"})
+	require.Zero(t, o.sight("first", "u"))
+}
+
+// TestOrphanageIsBounded has more callers than are remembered; those that are forgotten begin anew, with their lists.
+func TestOrphanageIsBounded(t *testing.T) {
+	t.Parallel()
+
+	clock := clocktesting.NewFakeClock(time.Now())
+	o := newOrphanage(clock, time.Hour)
+
+	const many = 6
+
+	for i := range many {
+		by := caller.ID(fmt.Sprint("process", i))
+
+		o.listed(by, "machines", make([]types.UID, maxRemembered/(many-1)))
+		require.Zero(t, o.sight(by, "u"))
+		clock.Step(time.Minute)
+	}
+
+	require.NotContains(t, o.callers, caller.ID("process0"))
+	require.Len(t, o.callers, many-2)
+	require.Equal(t, time.Minute, o.sight("process5", "u"))
+
+	clock.Step(2 * time.Hour)
+	o.sight("process6", "u")
+	require.Len(t, o.callers, 1, "what does not count any more is forgotten")
 }

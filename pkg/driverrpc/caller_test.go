@@ -1,0 +1,65 @@
+package driverrpc_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+
+	driverv1 "github.com/gardener/machine-controller-manager-provider-kubevirt/api/driver/v1"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/caller"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/driverrpc"
+)
+
+// TestDriversKnowTheirCallers shows what the driver is told of the process that calls: a client is the same in every call, and
+// another one than the client before.
+func TestDriversKnowTheirCallers(t *testing.T) {
+	t.Parallel()
+
+	var by caller.ID
+
+	d, socket := answering(nil, true), socketOf(t)
+	d.remove = func(ctx context.Context) (*driver.DeleteMachineResponse, error) {
+		by = caller.Of(ctx)
+
+		return &driver.DeleteMachineResponse{}, nil
+	}
+	serve(t, d, socket, optionsOf(prometheus.NewRegistry()))
+
+	ask := func(c *driverrpc.Client) caller.ID {
+		_, err := c.DeleteMachine(t.Context(), &driver.DeleteMachineRequest{})
+		require.NoError(t, err)
+
+		return by
+	}
+
+	before, after := dial(t, socket), dial(t, socket)
+	first := ask(before)
+	require.Equal(t, first, ask(before))
+	require.NotEqual(t, first, ask(after))
+	require.NotContains(t, []caller.ID{caller.ThisProcess, caller.Unknown}, first)
+
+	connection, err := grpc.NewClient("unix://"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, connection.Close()) })
+
+	for name, said := range map[string][]string{
+		"nothing":  nil,
+		"empty":    {driverrpc.ProcessKey, ""},
+		"short":    {driverrpc.ProcessKey, "1"},
+		"too long": {driverrpc.ProcessKey, strings.Repeat("a", 65)},
+		"two":      {driverrpc.ProcessKey, strings.Repeat("a", 20), driverrpc.ProcessKey, strings.Repeat("b", 20)},
+	} {
+		by = caller.ThisProcess
+		ctx := metadata.AppendToOutgoingContext(t.Context(), said...)
+		_, err = driverv1.NewMachineDriverClient(connection).DeleteMachine(ctx, &driverv1.DeleteMachineRequest{})
+		require.NoError(t, err, name)
+		require.Equal(t, caller.Unknown, by, name)
+	}
+}
