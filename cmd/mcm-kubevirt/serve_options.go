@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
@@ -87,6 +88,8 @@ func (o *serveOptions) validateTLS() error {
 		return errors.New("--tls-* are for --listen=tcp://… only: a socket is its owner's alone")
 	case !o.endpoint.Local() && !complete:
 		return errors.New("--listen=tcp://… needs --tls-cert, --tls-key, --tls-client-ca and --tls-client")
+	case slices.Contains(o.clients, ""):
+		return errors.New("--tls-client has an empty name: remove it, or the comma too many")
 	default:
 		return nil
 	}

@@ -23,6 +23,7 @@ func TestServeOptions(t *testing.T) {
 		"TCP":                {append([]string{"--listen=tcp://:1"}, tls...), ""},
 		"TCP without TLS":    {[]string{"--listen=tcp://:1"}, "needs --tls-cert"},
 		"TCP for nobody":     {append([]string{"--listen=tcp://:1"}, tls[:3]...), "--tls-client"},
+		"TCP and a comma":    {append([]string{"--listen=tcp://:1", "--tls-client=e,"}, tls...), "empty name"},
 		"TLS on a socket":    {tls, "for --listen=tcp"},
 		"elsewhere":          {[]string{"--listen=http://x:1"}, "--listen: endpoint"},
 		"no calls":           {[]string{"--max-concurrent-calls=0"}, "--max-concurrent-calls"},

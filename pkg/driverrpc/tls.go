@@ -32,6 +32,10 @@ func ServerCredentials(files Files, clients []string) (credentials.TransportCred
 		return nil, errors.New("no client is allowed: name at least one")
 	}
 
+	if slices.Contains(clients, "") {
+		return nil, errors.New("the empty name allows no client: remove it")
+	}
+
 	return newCredentials(files, func(m *material) *tls.Config {
 		return &tls.Config{
 			MinVersion:   tls.VersionTLS13,
@@ -58,11 +62,7 @@ func ClientCredentials(files Files, serverName string) (credentials.TransportCre
 }
 
 func allow(clients []string, leaf *x509.Certificate) error {
-	names := append([]string{leaf.Subject.CommonName}, leaf.DNSNames...)
-	for _, uri := range leaf.URIs {
-		names = append(names, uri.String())
-	}
-
+	names := namesIn(leaf)
 	for _, name := range names {
 		if slices.Contains(clients, name) {
 			return nil
@@ -70,6 +70,16 @@ func allow(clients []string, leaf *x509.Certificate) error {
 	}
 
 	return fmt.Errorf("no client with the names %q is allowed", names)
+}
+
+// namesIn returns whom a certificate is for. Most that have alternative names have no common name, which is nobody's.
+func namesIn(leaf *x509.Certificate) []string {
+	names := append([]string{leaf.Subject.CommonName}, leaf.DNSNames...)
+	for _, uri := range leaf.URIs {
+		names = append(names, uri.String())
+	}
+
+	return slices.DeleteFunc(names, func(name string) bool { return name == "" })
 }
 
 // material is what the files hold.

@@ -130,6 +130,9 @@ func TestWhoIsServed(t *testing.T) {
 
 	_, err = driverrpc.ServerCredentials(ours.Issue(t, t.TempDir(), certificates.Server("driver.example.com")), nil)
 	require.ErrorContains(t, err, "no client is allowed")
+
+	_, err = driverrpc.ServerCredentials(ours.Issue(t, t.TempDir(), certificates.Server("driver.example.com")), []string{"shoot-a", ""})
+	require.ErrorContains(t, err, "empty name", "it would stand for every certificate without a common name")
 }
 
 // TestCertificatesRotate replaces all certificates, and the authority, under a running server and a running client.

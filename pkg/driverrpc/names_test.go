@@ -1,0 +1,23 @@
+package driverrpc
+
+import (
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"net/url"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestNamesInCertificates looks at the names that may stand in the list of clients.
+func TestNamesInCertificates(t *testing.T) {
+	t.Parallel()
+
+	unnamed := &x509.Certificate{DNSNames: []string{"a.example.com"}, URIs: []*url.URL{{Scheme: "spiffe", Host: "b"}, {}}}
+	require.Equal(t, []string{"a.example.com", "spiffe://b"}, namesIn(unnamed))
+	require.Error(t, allow([]string{""}, unnamed), "an empty name is nobody's")
+
+	named := &x509.Certificate{Subject: pkix.Name{CommonName: "c"}}
+	require.Equal(t, []string{"c"}, namesIn(named))
+	require.NoError(t, allow([]string{"c"}, named))
+}
