@@ -56,7 +56,8 @@ func (o *serveOptions) addTo(flags *pflag.FlagSet) {
 		"Name of a client that is served: its certificate's common name, or a DNS name or URI in it. May be repeated.")
 	flags.StringVar(&o.metricsAddress, "metrics-address", o.metricsAddress, "Where to serve /metrics and /healthz over plain HTTP.")
 	flags.IntVar(&o.maxCalls, "max-concurrent-calls", o.maxCalls,
-		"How many calls run at a time; others wait. One machine controller makes up to 101 calls at a time. Of the calls that wait for a "+
+		"How many calls run at a time, over TCP half of them for one client; others wait. "+
+			"One machine controller makes up to 101 calls at a time. Of the calls that wait for a "+
 			"machine to be scheduled, half as many do.")
 	flags.StringVar(&o.kubeconfigDir, "kubeconfig-dir", "",
 		"Folder with a kubeconfig per cluster, in a file with the cluster's name: the value of the tag mcm.gardener.cloud/cluster. Requests "+

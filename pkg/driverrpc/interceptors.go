@@ -48,27 +48,3 @@ func setDeadline(ctx context.Context, req any, info *grpc.UnaryServerInfo, handl
 
 	return handle(ctx, req)
 }
-
-// turns is how many calls may run at once.
-type turns chan struct{}
-
-func newTurns(many int) turns {
-	return make(turns, many)
-}
-
-// intercept makes a driver's call wait for its turn. It is not refused: machine-controller-manager would show the machine as failed.
-func (t turns) intercept(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
-	if _, ok := deadlines[info.FullMethod]; !ok {
-		return handle(ctx, req)
-	}
-
-	select {
-	case t <- struct{}{}:
-	case <-ctx.Done():
-		return nil, grpcstatus.Error(grpccodes.Unavailable, "too many calls were under way for too long")
-	}
-
-	defer func() { <-t }()
-
-	return handle(ctx, req)
-}

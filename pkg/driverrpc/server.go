@@ -42,7 +42,8 @@ type ServerOptions struct {
 	Info Info
 	// Credentials judge the clients of every connection.
 	Credentials credentials.TransportCredentials
-	// MaxCalls is how many calls run at a time. Others wait for their turn, as long as their clients do.
+	// MaxCalls is how many calls run at a time, half of them for a client with a certificate. Others wait for their turn, as long as
+	// their clients do.
 	MaxCalls int
 	// Metrics takes the server's metrics.
 	Metrics prometheus.Registerer
