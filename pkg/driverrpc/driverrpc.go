@@ -23,9 +23,9 @@ var deadlines = map[string]time.Duration{
 }
 
 const (
-	// maxRequest bounds a request, in bytes. A Secret has up to 1 MiB, and a class may refer to two; the API server's limit for any
-	// object is 1.5 MiB.
-	maxRequest = 8 << 20
+	// maxRequest bounds a request, in bytes. A Secret has up to 1 MiB, and a class may refer to two; that leaves 1 MiB for the Machine and
+	// the class, which have kilobytes. It is no larger since a request is read before it waits for its turn.
+	maxRequest = 3 << 20
 	// maxResponse bounds a response, in bytes: the list of a hundred thousand machines.
 	maxResponse = 16 << 20
 

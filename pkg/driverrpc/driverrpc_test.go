@@ -190,7 +190,7 @@ func TestRequestsArrive(t *testing.T) {
 		"orphan":  {orphan, class, secret},
 		"bare":    {machine, bare, &corev1.Secret{}},
 		"nothing": {},
-		"large":   {machine, class, &corev1.Secret{Data: map[string][]byte{"userData": make([]byte, 3<<20)}}},
+		"large":   {machine, class, &corev1.Secret{Data: map[string][]byte{"userData": make([]byte, 2<<20)}}},
 	} {
 		create := &driver.CreateMachineRequest{Machine: about.machine, MachineClass: about.class, Secret: about.secret}
 		_, err := c.CreateMachine(t.Context(), create)

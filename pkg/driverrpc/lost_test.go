@@ -79,7 +79,7 @@ func TestRequestsThatAreTooLarge(t *testing.T) {
 	t.Parallel()
 
 	_, err := connect(t, &scripted{}).CreateMachine(t.Context(), &driver.CreateMachineRequest{
-		Machine: &v1alpha1.Machine{}, Secret: &corev1.Secret{Data: map[string][]byte{"userData": make([]byte, 9<<20)}},
+		Machine: &v1alpha1.Machine{}, Secret: &corev1.Secret{Data: map[string][]byte{"userData": make([]byte, 3<<20)}},
 	})
 	requireUnavailable(t, "CreateMachine", outcome{err: err})
 }

@@ -69,7 +69,8 @@ func NewServer(d driver.Driver, o ServerOptions) (*Server, error) {
 			grpc.ConnectionTimeout(handshakeTimeout),
 			grpc.MaxRecvMsgSize(maxRequest),
 			grpc.MaxSendMsgSize(maxResponse),
-			// What is above that waits at the client, and not in this process's memory.
+			// Of each connection, what is above that waits at the client. Below it, requests wait in this process's memory, of up to
+			// maxRequest each, and a client may have several connections.
 			grpc.MaxConcurrentStreams(uint32(o.MaxCalls)), //nolint:gosec // A flag's value, which is small.
 			grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingEvery, Timeout: pingTimeout, MaxConnectionAge: connectionAge}),
 			grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingsAtMost, PermitWithoutStream: true}),
