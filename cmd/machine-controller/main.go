@@ -111,7 +111,7 @@ func announce(ctx context.Context, driver *driverrpc.Client, endpoint string) {
 }
 
 // stopTime is how long calls in flight may take to end. Gardener gives the pod 5 s.
-const stopTime = 2 * time.Second
+const stopTime = 2500 * time.Millisecond
 
 // stopOnSignal ends the process in order. machine-controller-manager handles no signals.
 func stopOnSignal(end func(context.Context)) {

@@ -23,9 +23,6 @@ type task struct {
 
 // tend makes the images that are missing in a store, and deletes those that no class refers to.
 func (t *Tracker) tend(ctx context.Context, key storeKey) {
-	ctx, cancel := context.WithTimeout(ctx, workTime)
-	defer cancel()
-
 	ctx = klog.NewContext(ctx, klog.FromContext(ctx).WithValues("cluster", key.cluster))
 
 	waiting := t.begin(key)
@@ -94,6 +91,9 @@ func (t *Tracker) make(ctx context.Context, key storeKey, todo *task) error {
 		return nil
 	}
 
+	ctx, cancel := context.WithTimeout(ctx, workTime)
+	defer cancel()
+
 	err := t.options.Images.EnsureImages(ctx, &spi.EnsureImagesInput{Kubeconfig: todo.kubeconfig, Images: todo.missing})
 	if err != nil {
 		t.incomplete(key)
@@ -122,6 +122,9 @@ func (t *Tracker) sweep(ctx context.Context, key storeKey, todo *task) (clean bo
 
 		return false, nil
 	}
+
+	ctx, cancel := context.WithTimeout(ctx, workTime)
+	defer cancel()
 
 	result, err := t.options.Images.SweepImages(ctx, &spi.SweepImagesInput{Kubeconfig: todo.kubeconfig, Cluster: key.cluster, Live: todo.live})
 	if err != nil {

@@ -23,7 +23,7 @@ import (
 const (
 	// workers is how many stores are looked after at a time. A provider cluster that is slow or out of reach holds one of them.
 	workers = 10
-	// workTime bounds the work on one store.
+	// workTime bounds each step of the work on one store: images that cannot be made must not keep others from being deleted.
 	workTime = time.Minute
 	// readTime bounds the reading of one Secret.
 	readTime = 10 * time.Second
