@@ -113,10 +113,14 @@ func (d *demo) deleteAll(ctx context.Context) error {
 	if err := d.kubectl(ctx, d.control(), "delete", "machinedeployments", "--all", "--wait=false"); err != nil {
 		return err
 	}
+	d.out.line("Gardener deletes the classes while there are machines: machine-controller-manager lets go of them, and of their Secrets, when no")
+	d.out.line("machine needs them any more, and the driver of the golden image.")
+	if err := d.kubectl(ctx, d.control(), "delete", "machineclasses", "--all", "--wait=false"); err != nil {
+		return err
+	}
 	if err := d.awaitWorkers(ctx, workers{}); err != nil {
 		return err
 	}
-	d.out.line("machine-controller-manager lets go of classes and Secrets that no machine needs any more.")
 	const timeout = "--timeout=1m"
 	if err := d.kubectl(ctx, d.control(), "delete", "machineclasses", "--all", timeout); err != nil {
 		return err

@@ -17,13 +17,18 @@ func (l *Lab) StartMachineControllerManager(ctx context.Context, s *Shoot, extra
 	})
 }
 
+// creationTimeout and orphanPeriod have to be known to a driver over gRPC too.
+const (
+	creationTimeout = "--machine-creation-timeout=5m"
+	orphanPeriod    = "--machine-safety-orphan-vms-period=1m"
+)
+
 // StartSidecar runs a machine-controller binary, the driver, for a shoot, and returns when it is healthy. Its timeouts are
 // shorter than Gardener's, so that a failure shows within a test. An extra argument wins over the lab's own of the same name.
 func (l *Lab) StartSidecar(ctx context.Context, s *Shoot, binary string, extraArgs ...string) (*process.Process, error) {
 	args := append(sharedArgs(s, s.SidecarKubeconfig),
-		"--machine-creation-timeout=5m", "--machine-drain-timeout=1m", "--machine-health-timeout=1m",
-		"--machine-pv-detach-timeout=10s", "--machine-pv-reattach-timeout=10s",
-		"--machine-safety-orphan-vms-period=1m", "--resource-exhausted-retry=1m",
+		creationTimeout, "--machine-drain-timeout=1m", "--machine-health-timeout=1m",
+		"--machine-pv-detach-timeout=10s", "--machine-pv-reattach-timeout=10s", orphanPeriod, "--resource-exhausted-retry=1m",
 	)
 	args = append(args, l.SidecarArgs...)
 	return l.startController(ctx, process.Spec{
@@ -38,7 +43,9 @@ func (l *Lab) StartDriver(ctx context.Context, s *Shoot, binary, listen string, 
 		return nil, fmt.Errorf("start the driver of shoot %s: %w", s.Name, err)
 	}
 	metrics := fmt.Sprintf("127.0.0.1:%d", ports[0])
-	args := append([]string{"serve", "--listen=" + listen, "--metrics-address=" + metrics, "--v=3"}, l.SidecarArgs...)
+	args := append([]string{
+		"serve", "--listen=" + listen, "--metrics-address=" + metrics, "--v=3", creationTimeout, orphanPeriod,
+	}, l.SidecarArgs...)
 	return l.startHealthy(ctx, process.Spec{Name: s.Name + "-driver", Path: binary, Args: append(args, extraArgs...)}, metrics)
 }
 
