@@ -41,11 +41,11 @@ func TestTurnsAreShared(t *testing.T) {
 
 		return err
 	}
-	hold := func(context.Context, any) (any, error) {
+	hold := func(ctx context.Context, request any) (any, error) {
 		begun <- struct{}{}
 		<-end
 
-		return struct{}{}, nil
+		return request, ctx.Err()
 	}
 	occupy := func(client string) {
 		for range many / 2 {

@@ -149,7 +149,7 @@ func (p *planner) begin(e *spi.Evacuation, machine *v1alpha1.Machine) (action, s
 	overdue := p.overdue(e, machine, in)
 	do, why := howToLeave(e)
 
-	if reason := held(machine, do, p.now); reason != "" && !(overdue && p.mayCutShort(machine)) {
+	if reason := held(machine, do, p.now); reason != "" && (!overdue || !p.mayCutShort(machine)) {
 		return await, reason
 	}
 
