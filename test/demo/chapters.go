@@ -77,13 +77,12 @@ func (d *demo) useEmptyZone(ctx context.Context) error {
 			d.out.line("%s", indent(oneLine(r.description)))
 		}
 	}
-	if err := d.kubectl(ctx, d.control(), "delete", "machinedeployment", classZX, "--wait=false"); err != nil {
-		return err
+	for _, kind := range []string{"machinedeployment", "machineclass"} {
+		if err := d.kubectl(ctx, d.control(), "delete", kind, classZX, "--wait=false"); err != nil {
+			return err
+		}
 	}
-	if err := d.awaitWorkers(ctx, workers{classZ1: 1}); err != nil {
-		return err
-	}
-	return d.kubectl(ctx, d.control(), "delete", "machineclass", classZX)
+	return d.awaitWorkers(ctx, workers{classZ1: 1})
 }
 
 // unschedulable returns what is missing until the machine in the empty zone reports why it cannot run.
