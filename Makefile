@@ -19,6 +19,8 @@ TEST_TIMEOUT  ?= 25m
 # Most tests wait for others most of the time.
 TEST_PARALLEL ?= 8
 FUZZTIME     ?= 30s
+# What takes too long for every change.
+LONG         := ^TestSoak
 
 .PHONY: help
 help: ## List the commands.
@@ -46,12 +48,12 @@ test-unit: ## Run the unit tests.
 .PHONY: test-integration
 test-integration: ## Run the suites against real control planes (builds them the first time).
 	go run ./test/lab build
-	go test $(RACE) -count=1 -timeout=$(TEST_TIMEOUT) -parallel=$(TEST_PARALLEL) -v ./test/integration/...
+	go test -count=1 -timeout=$(TEST_TIMEOUT) -parallel=$(TEST_PARALLEL) -skip='$(LONG)' -v ./test/integration/...
 
 .PHONY: soak
-soak: ## Run what takes long: thousands of machines, slow clones, slow imports (about half an hour).
+soak: ## Run what takes long, with the race detector: thousands of machines, slow clones, long drains, every fault (about an hour).
 	go run ./test/lab build
-	go test -tags=soak -count=1 -timeout=90m -run='^TestSoak' -v ./test/integration/...
+	go test $(RACE) -tags=soak -count=1 -timeout=120m -parallel=$(TEST_PARALLEL) -run='$(LONG)|^TestCrashMatrix$$' -v ./test/integration/...
 
 .PHONY: bench
 bench: ## Measure what the driver computes per machine: decode and validate, render.

@@ -12,7 +12,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/render"
 )
 
-// TestCrashMatrix lets every fault happen to every call that the driver makes, and requires that machine-controller-manager's
+// TestCrashMatrix lets every one of matrixFaults happen to every call that the driver makes, and requires that machine-controller-manager's
 // normal retries reach the wanted state: one machine with the Secret of the last CreateMachine call, and in the end nothing. It
 // finds the calls by itself, so a new one is covered on the day it is added. One that no life makes under every fault fails it.
 func TestCrashMatrix(t *testing.T) {
@@ -28,7 +28,7 @@ func TestCrashMatrix(t *testing.T) {
 	var running sync.WaitGroup
 
 	for _, l := range lives() {
-		for _, f := range faults() {
+		for _, f := range matrixFaults() {
 			places <- struct{}{}
 
 			running.Go(func() {
@@ -41,7 +41,7 @@ func TestCrashMatrix(t *testing.T) {
 
 	running.Wait()
 
-	if matrix.lived == len(lives())*len(faults()) { // A run of some of them proves nothing of the others.
+	if matrix.lived == len(lives())*len(matrixFaults()) { // A run of some of them proves nothing of the others.
 		matrix.requireComplete(t)
 		matrix.requireRights(t)
 		recorder.requests.compareWith(matrix.calls())

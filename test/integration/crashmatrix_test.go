@@ -57,7 +57,7 @@ func (m *matrix) requireComplete(t *testing.T) {
 	t.Helper()
 
 	for call, met := range m.rows {
-		for _, f := range faults() {
+		for _, f := range matrixFaults() {
 			require.True(t, met[f.name] || strings.Contains(call, ", no. "), "%q did not happen to %q: it needs a life that makes it for certain", f.name, call)
 		}
 	}

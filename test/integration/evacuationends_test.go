@@ -80,8 +80,8 @@ func TestEvacuationOutlivesTheSidecar(t *testing.T) {
 	e.requireReplaced(t)
 }
 
-// TestEvacuationOutlivesTheControlCluster takes the control cluster away from the sidecar in the middle.
-func TestEvacuationOutlivesTheControlCluster(t *testing.T) {
+// TestSoakEvacuationOutlivesTheControlCluster takes the control cluster away from the sidecar in the middle.
+func TestSoakEvacuationOutlivesTheControlCluster(t *testing.T) {
 	t.Parallel()
 
 	s := newShoot(t)
@@ -96,8 +96,8 @@ func TestEvacuationOutlivesTheControlCluster(t *testing.T) {
 	e.requireReplaced(t)
 }
 
-// TestFailedMigrationIsAReplacement has machines evicted that KubeVirt takes for migratable, in vain.
-func TestFailedMigrationIsAReplacement(t *testing.T) {
+// TestSoakFailedMigrationIsAReplacement has machines evicted that KubeVirt takes for migratable, in vain.
+func TestSoakFailedMigrationIsAReplacement(t *testing.T) {
 	t.Parallel()
 
 	e := newEvacuated(t, newShoot(t), `{"networks":[{"pod":{},"masquerade":{}}],
@@ -109,8 +109,8 @@ func TestFailedMigrationIsAReplacement(t *testing.T) {
 	require.Empty(t, left.Items, "a migration goes with its machine")
 }
 
-// TestTwoDrainsAtOnce drains two hosts with machines of the same pools.
-func TestTwoDrainsAtOnce(t *testing.T) {
+// TestSoakTwoDrainsAtOnce drains two hosts with machines of the same pools.
+func TestSoakTwoDrainsAtOnce(t *testing.T) {
 	t.Parallel()
 
 	s, z := newShoot(t), addZone(t, 3)

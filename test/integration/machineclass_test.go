@@ -102,8 +102,8 @@ func (s *shoot) copyClass(t *testing.T, from, name string, change func(*v1alpha1
 	return name
 }
 
-// TestRollingUpdateToTheSameImage replaces all machines of a pool, and their class, without an import.
-func TestRollingUpdateToTheSameImage(t *testing.T) {
+// TestSoakRollingUpdateToTheSameImage replaces all machines of a pool, and their class, without an import.
+func TestSoakRollingUpdateToTheSameImage(t *testing.T) {
 	t.Parallel()
 
 	s := newShoot(t)
@@ -148,9 +148,9 @@ func TestRollingUpdateToTheSameImage(t *testing.T) {
 	s.awaitEnd(t)
 }
 
-// TestSidecarOffWithClassesKept hibernates a shoot. Images have no age at which they would be deleted, so that the length of its sleep
+// TestSoakSidecarOffWithClassesKept hibernates a shoot. Images have no age at which they would be deleted, so that the length of its sleep
 // does not matter.
-func TestSidecarOffWithClassesKept(t *testing.T) {
+func TestSoakSidecarOffWithClassesKept(t *testing.T) {
 	t.Parallel()
 
 	s := newShoot(t)

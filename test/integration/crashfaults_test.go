@@ -1,0 +1,13 @@
+//go:build !soak
+
+package integration
+
+import "slices"
+
+// matrixFaults are one of each kind, since a life takes its time: the others end in the same places of the driver. `make soak` has
+// all of them.
+func matrixFaults() []fault {
+	kinds := []string{"dies before", "dies after", "reset before", "EOF after", "409", "429", "webhook"}
+
+	return slices.DeleteFunc(faults(), func(f fault) bool { return !slices.Contains(kinds, f.name) })
+}
