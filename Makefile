@@ -53,10 +53,12 @@ test-integration: ## Run the suites against real control planes (builds them the
 .PHONY: soak
 soak: ## Run what takes long, with the race detector: thousands of machines, slow clones, long drains, every fault (about an hour).
 	go run ./test/lab build
-	go test $(RACE) -tags=soak -count=1 -timeout=120m -parallel=$(TEST_PARALLEL) -run='$(LONG)|^TestCrashMatrix$$' -v ./test/integration/...
+	go test $(RACE) -tags=soak -count=1 -timeout=120m -parallel=$(TEST_PARALLEL) -run='$(LONG)|^TestCrashMatrix$$|^TestFiftyMachinesAtOnce$$|^TestContract$$' -v ./test/integration/...
 
 .PHONY: bench
-bench: ## Measure what the driver computes per machine: decode and validate, render.
+bench: ## Measure requests, times and memory against the lab, and what the driver computes per machine (about a quarter of an hour).
+	go run ./test/lab build
+	go test -tags=bench -count=1 -timeout=60m -run '^TestBench$$' -v ./test/integration
 	go test -run '^$$' -bench . -benchmem ./api/... ./pkg/...
 
 .PHONY: fuzz

@@ -181,7 +181,8 @@ func TestMachineDeployments(t *testing.T) {
 	for name := range machines {
 		zone := map[bool]string{true: "zone-a", false: "zone-b"}[strings.HasPrefix(name, "example-worker-z1")]
 		s.requireInZone(t, name, zone)
-		s.requireNode(t, name)
+		s.requireKnownToCloudController(t, name, zone)
+		s.requireKnownToAutoscaler(t, name)
 		s.requireEvents(t, name, "VirtualMachineCreated", "Scheduled")
 	}
 
@@ -223,14 +224,6 @@ func (s *shoot) requireEvents(t *testing.T, machine string, reasons ...string) {
 }
 
 // requireNode checks the Node that the machine's guest registered with the bootstrap token of its user data.
-func (s *shoot) requireNode(t *testing.T, name string) {
-	t.Helper()
-
-	node, err := s.target.CoreV1().Nodes().Get(t.Context(), name, metav1.GetOptions{})
-	require.NoError(t, err)
-	require.Equal(t, "kubevirt://"+name, node.Spec.ProviderID)
-}
-
 // TestZoneWithoutRoom shows what cluster-autoscaler sees when a zone is full.
 func TestZoneWithoutRoom(t *testing.T) {
 	t.Parallel()

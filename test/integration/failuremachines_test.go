@@ -145,6 +145,7 @@ func TestSlowImportIsNoFailure(t *testing.T) {
 			seen[m.Name] = true
 
 			require.NotEqual(t, v1alpha1.MachineStateFailed, m.Status.LastOperation.State, m.Status.LastOperation.Description)
+			require.False(t, exhausted(m), "cluster-autoscaler would give the pool up")
 
 			if m.Status.CurrentStatus.Phase == v1alpha1.MachineRunning {
 				running++

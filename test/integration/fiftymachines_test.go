@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestFiftyMachinesAtOnce runs all methods for fifty machines at a time, under the race detector, and requires that no request
-// is changed: they are objects of machine-controller-manager's cache. There is no room for the machines, which keeps them cheap.
+// TestFiftyMachinesAtOnce runs all methods for fifty machines at a time, in `make soak` under the race detector, and requires that no
+// request is changed: they are objects of machine-controller-manager's cache. There is no room for the machines, which keeps them cheap.
 func TestFiftyMachinesAtOnce(t *testing.T) {
 	t.Parallel()
 	everyWay(t, fiftyMachinesAtOnce)

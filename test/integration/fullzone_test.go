@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
-	"github.com/gardener/machine-controller-manager/pkg/util/provider/machinecodes/codes"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -65,13 +64,6 @@ func (s *shoot) awaitExhausted(t *testing.T, limit time.Duration) {
 		return exhausted(&list.Items[0]) && exhausted(&list.Items[1]), nil
 	})
 	s.logDelay(t)
-}
-
-func exhausted(m *v1alpha1.Machine) bool {
-	last := m.Status.LastOperation
-
-	return last.Type == v1alpha1.MachineOperationCreate && last.State == v1alpha1.MachineStateFailed &&
-		last.ErrorCode == codes.ResourceExhausted.String()
 }
 
 // logDelay prints how long after the scheduler's word the Machines told it.
