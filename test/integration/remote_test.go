@@ -106,7 +106,9 @@ func TestKilledDriver(t *testing.T) {
 	require.Len(t, after, many, "none is there twice")
 
 	for name, uid := range before {
-		require.Equal(t, uid, after[name], "%s was made before, and once", name)
+		if again, still := after[name]; still { // MachineSets make some too many, and delete them.
+			require.Equal(t, uid, again, "%s was made before, and once", name)
+		}
 	}
 
 	require.Empty(t, failures(), "a driver that restarts is nobody's failure")
