@@ -85,17 +85,23 @@ func run() error {
 	return app.Run(server, driver)
 }
 
-// runRemote uses a driver over gRPC, which cancels the calls of a process that ends.
+// runRemote uses a driver over gRPC, which cancels the calls of a process that ends, and tells it which classes are gone.
 func runRemote(server *mcmoptions.MCServer, own *options) error {
 	driver, err := own.remote.driver()
 	if err != nil {
 		return err
 	}
 
-	go announce(context.Background(), driver, own.remote.endpoint)
-	go stopOnSignal(func(context.Context) {})
+	classes, err := classReporter(server, driver)
+	if err != nil {
+		return err
+	}
 
-	return app.Run(server, driver)
+	go announce(context.Background(), driver, own.remote.endpoint)
+	go classes.Run(context.Background())
+	go stopOnSignal(classes.Stop)
+
+	return app.Run(server, &observed{Driver: driver, observer: classes})
 }
 
 // announce logs who the driver is. Nothing depends on it: the driver may come later.

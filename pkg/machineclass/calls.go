@@ -1,7 +1,6 @@
 package machineclass
 
 import (
-	"bytes"
 	"context"
 	"time"
 
@@ -15,19 +14,6 @@ import (
 
 // sweepTime bounds how long a call waits for superfluous images to be deleted.
 const sweepTime = 20 * time.Second
-
-// Seen implements kubevirt.Classes. What classes there are the watch knows better than a request, which comes from another cache.
-// It tells that this process leads, and that credentials may be new: there is no watch on Secrets.
-func (t *Tracker) Seen(object *v1alpha1.MachineClass, secret *corev1.Secret) {
-	t.lead()
-
-	t.mu.Lock()
-	defer t.mu.Unlock()
-
-	if c := t.classes[object.Name]; c != nil && !bytes.Equal(c.kubeconfig, kubeconfigIn(secret)) {
-		t.names.Add(object.Name)
-	}
-}
 
 // Sweep implements kubevirt.Classes. It returns when a sweep has ended that began after the call. While the class lives there is
 // nothing to do: the watch shows when others go.

@@ -199,8 +199,8 @@ func (t *Tracker) referred(key storeKey) bool {
 	return false
 }
 
-// unreferenced returns the stores whose classes are all gone.
-func (t *Tracker) unreferenced() []storeKey {
+// unfinished returns the stores whose classes are all gone: what is left in them may not be in use any more.
+func (t *Tracker) unfinished() []storeKey {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 
@@ -214,3 +214,17 @@ func (t *Tracker) unreferenced() []storeKey {
 
 	return keys
 }
+
+func (t *Tracker) kubeconfigOf(name string) ([]byte, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+
+	if c := t.classes[name]; c != nil {
+		return c.kubeconfig, true
+	}
+
+	return nil, false
+}
+
+// needsKubeconfig: without one no image can be made.
+func (t *Tracker) needsKubeconfig() bool { return true }

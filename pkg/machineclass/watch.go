@@ -2,6 +2,7 @@ package machineclass
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -22,18 +23,20 @@ import (
 // lookAgain is after how long every class is looked at again, with its Secrets: they are not watched.
 const lookAgain = 10 * time.Minute
 
+var errNoKubeconfig = errors.New("no kubeconfig")
+
 // watch begins to watch the classes, and returns when each that is there has been looked at; false if the process ends before. It
 // only reads, so that it need not wait for this process to lead: Gardener may delete the classes of a hibernated shoot, and with
 // them all trace of their images, in the seconds before the sidecar that it has woken up is elected.
-func (t *Tracker) watch(ctx context.Context) bool {
-	factory := informers.NewSharedInformerFactoryWithOptions(t.options.Machines, lookAgain, informers.WithNamespace(t.options.Namespace))
+func (w *watcher[K]) watch(ctx context.Context) bool {
+	factory := informers.NewSharedInformerFactoryWithOptions(w.control.Machines, lookAgain, informers.WithNamespace(w.control.Namespace))
 	classes := factory.Machine().V1alpha1().MachineClasses()
-	t.lister = classes.Lister()
+	w.lister = classes.Lister()
 
 	if _, err := classes.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    t.changed,
-		UpdateFunc: func(_, class any) { t.changed(class) },
-		DeleteFunc: t.changed,
+		AddFunc:    w.changed,
+		UpdateFunc: func(_, class any) { w.changed(class) },
+		DeleteFunc: w.changed,
 	}); err != nil {
 		klog.FromContext(ctx).Error(err, "Cannot watch MachineClasses: golden images are made with the first Machine, and left behind")
 
@@ -46,18 +49,18 @@ func (t *Tracker) watch(ctx context.Context) bool {
 		return false
 	}
 
-	return t.lookAtAll(ctx)
+	return w.lookAtAll(ctx)
 }
 
 // changed has a class looked at that is not any more what it was.
-func (t *Tracker) changed(class any) {
+func (w *watcher[K]) changed(class any) {
 	if name, err := cache.DeletionHandlingObjectToName(class); err == nil {
-		t.names.Add(name.Name)
+		w.names.Add(name.Name)
 	}
 }
 
-func (t *Tracker) lookAtAll(ctx context.Context) bool {
-	classes, err := t.lister.MachineClasses(t.options.Namespace).List(labels.Everything())
+func (w *watcher[K]) lookAtAll(ctx context.Context) bool {
+	classes, err := w.lister.MachineClasses(w.control.Namespace).List(labels.Everything())
 	if err != nil {
 		klog.FromContext(ctx).Error(err, "Cannot list MachineClasses: golden images are made with the first Machine, and left behind")
 
@@ -65,53 +68,57 @@ func (t *Tracker) lookAtAll(ctx context.Context) bool {
 	}
 
 	for _, class := range classes {
-		t.look(ctx, class.Name)
+		w.look(ctx, class.Name)
 	}
 
-	klog.FromContext(ctx).V(2).Info("Knows all MachineClasses", "namespace", t.options.Namespace, "classes", len(classes))
+	klog.FromContext(ctx).V(2).Info("Knows all MachineClasses", "namespace", w.control.Namespace, "classes", len(classes))
 
 	return ctx.Err() == nil
 }
 
 // look brings what is known of a class up to date.
-func (t *Tracker) look(ctx context.Context, name string) {
-	class, err := t.lister.MachineClasses(t.options.Namespace).Get(name)
+func (w *watcher[K]) look(ctx context.Context, name string) {
+	class, err := w.lister.MachineClasses(w.control.Namespace).Get(name)
 	if err != nil {
-		t.names.Forget(name)
-		t.remove(ctx, name)
+		w.names.Forget(name)
+		w.owner.remove(ctx, name)
 
 		return
 	}
 
 	if _, own := kubevirt.ClusterOf(class); !own {
-		t.remove(ctx, name)
+		w.owner.remove(ctx, name)
 
 		return
 	}
 
-	kubeconfig, err := t.readKubeconfig(ctx, class)
-	t.set(ctx, class, kubeconfig)
+	kubeconfig, err := w.readKubeconfig(ctx, class)
+	w.owner.set(ctx, class, kubeconfig)
+
+	if errors.Is(err, errNoKubeconfig) && !w.owner.needsKubeconfig() {
+		err = nil
+	}
 
 	if err != nil && class.DeletionTimestamp == nil {
 		klog.FromContext(ctx).Info("Cannot read the kubeconfig of a MachineClass; trying again", "machineClass", klog.KObj(class), "err", err)
-		t.names.AddRateLimited(name)
+		w.names.AddRateLimited(name)
 
 		return
 	}
 
-	t.names.Forget(name)
+	w.names.Forget(name)
 }
 
 // readKubeconfig reads the kubeconfig from a class's Secrets as machine-controller-manager does (getSecretData in
 // pkg/util/provider/machinecontroller/machine_util.go): credentialsSecretRef wins, and a Secret that is not there is no fault if the
-// other has the key. It keeps nothing else of them.
-func (t *Tracker) readKubeconfig(ctx context.Context, class *v1alpha1.MachineClass) ([]byte, error) {
+// other has the key. It keeps nothing else of them. Without a kubeconfig in any of them the error wraps errNoKubeconfig.
+func (w *watcher[K]) readKubeconfig(ctx context.Context, class *v1alpha1.MachineClass) ([]byte, error) {
 	for _, ref := range []*corev1.SecretReference{class.CredentialsSecretRef, class.SecretRef} {
-		if ref == nil || ref.Namespace != t.options.Namespace {
+		if ref == nil || ref.Namespace != w.control.Namespace {
 			continue
 		}
 
-		secret, err := t.readSecret(ctx, ref.Name)
+		secret, err := w.readSecret(ctx, ref.Name)
 		if apierrors.IsNotFound(err) {
 			continue
 		}
@@ -125,13 +132,14 @@ func (t *Tracker) readKubeconfig(ctx context.Context, class *v1alpha1.MachineCla
 		}
 	}
 
-	return nil, fmt.Errorf("none of the Secrets that it names in namespace %s has the key %s", t.options.Namespace, apiv1alpha1.SecretKeyKubeconfig)
+	return nil, fmt.Errorf("%w: none of the Secrets that it names in namespace %s has the key %s",
+		errNoKubeconfig, w.control.Namespace, apiv1alpha1.SecretKeyKubeconfig)
 }
 
 // readSecret keeps what it reads out of client-go's logs.
-func (t *Tracker) readSecret(ctx context.Context, name string) (*corev1.Secret, error) {
+func (w *watcher[K]) readSecret(ctx context.Context, name string) (*corev1.Secret, error) {
 	ctx, cancel := context.WithTimeout(klog.NewContext(ctx, logr.Discard()), readTime)
 	defer cancel()
 
-	return t.options.Secrets.Secrets(t.options.Namespace).Get(ctx, name, metav1.GetOptions{})
+	return w.control.Secrets.Secrets(w.control.Namespace).Get(ctx, name, metav1.GetOptions{})
 }

@@ -43,12 +43,15 @@ func inWorld(t *testing.T, test func(t *testing.T, w *world)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{t: t, mcm: mcmfake.NewSimpleClientset(), kube: fake.NewClientset(), images: newImages()}
 		w.tracker = machineclass.NewTracker(machineclass.Options{
-			Machines: w.mcm, Secrets: w.kube.CoreV1(), Namespace: namespace, Images: w.images,
-			Allowed: validation.Options{Template: validation.TemplateSafe},
+			ControlCluster: w.control(), Images: w.images, Allowed: validation.Options{Template: validation.TemplateSafe},
 		})
 
 		test(t, w)
 	})
+}
+
+func (w *world) control() machineclass.ControlCluster {
+	return machineclass.ControlCluster{Machines: w.mcm, Secrets: w.kube.CoreV1(), Namespace: namespace}
 }
 
 // run runs the Tracker until the test ends, and returns when it waits for something to happen.
