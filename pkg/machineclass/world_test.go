@@ -41,13 +41,19 @@ type world struct {
 func inWorld(t *testing.T, test func(t *testing.T, w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{t: t, mcm: mcmfake.NewSimpleClientset(), kube: fake.NewClientset(), images: newImages()}
+		w := newWorld(t)
 		w.tracker = machineclass.NewTracker(machineclass.Options{
 			ControlCluster: w.control(), Images: w.images, Allowed: validation.Options{Template: validation.TemplateSafe},
 		})
 
 		test(t, w)
 	})
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+
+	return &world{t: t, mcm: mcmfake.NewSimpleClientset(), kube: fake.NewClientset(), images: newImages()}
 }
 
 func (w *world) control() machineclass.ControlCluster {
@@ -57,11 +63,16 @@ func (w *world) control() machineclass.ControlCluster {
 // run runs the Tracker until the test ends, and returns when it waits for something to happen.
 func (w *world) run() {
 	w.t.Helper()
+	w.runs(w.tracker.Run)
+}
+
+func (w *world) runs(run func(context.Context)) {
+	w.t.Helper()
 
 	var running sync.WaitGroup
 
 	ctx, cancel := context.WithCancel(w.t.Context())
-	running.Go(func() { w.tracker.Run(ctx) })
+	running.Go(func() { run(ctx) })
 	w.t.Cleanup(func() {
 		cancel()
 		running.Wait()
