@@ -102,8 +102,9 @@ func (w *classWatch) start(t *testing.T) {
 
 	ctx, kill := context.WithCancel(t.Context())
 	tracker := machineclass.NewTracker(machineclass.Options{
-		Machines: w.mcm, Secrets: w.target.CoreV1(), Namespace: w.Namespace, Allowed: allowed,
-		Images: &mortalImages{GoldenImages: recorder.images(newProvider(w.settings)), saboteur: w.saboteur, kill: kill},
+		ControlCluster: machineclass.ControlCluster{Machines: w.mcm, Secrets: w.target.CoreV1(), Namespace: w.Namespace},
+		Allowed:        allowed,
+		Images:         &mortalImages{GoldenImages: recorder.images(newProvider(w.settings)), saboteur: w.saboteur, kill: kill},
 	})
 	tracker.Seen(w.machine.class, w.machine.secret)
 

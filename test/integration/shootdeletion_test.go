@@ -158,6 +158,24 @@ func TestGardenerDeletesTheShoot(t *testing.T) {
 		s.requireClean(t)
 	})
 
+	// The driver over gRPC watches no classes. No request is about the class of a pool that was scaled to zero before.
+	t.Run("OverGRPC", func(t *testing.T) {
+		t.Parallel()
+
+		const often = "--machine-safety-orphan-vms-period=10s" // Before one has passed, the driver deletes no image.
+
+		s, endpoint := newShoot(t), "unix://"+newSocket(t)
+		s.startDriver(t, endpoint, often)
+		pod := s.startControllers(t, "--driver-endpoint="+endpoint, often)
+		s.applyExample(t)
+		s.awaitRunning(t, 3)
+		s.scale(t, "example-worker-z2", 0)
+		s.awaitRunning(t, 2)
+		s.awaitImages(t, 1)
+		s.deleteShoot(t, pod)
+		s.requireClean(t)
+	})
+
 	// The sidecar is woken up for the deletion alone. It is not elected before the lease of the pod that was put to sleep has run out,
 	// and by then the classes are gone, which no finalizer keeps: there are no machines.
 	t.Run("Hibernated", func(t *testing.T) {
