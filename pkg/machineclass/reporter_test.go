@@ -7,10 +7,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/machinecodes/codes"
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/machinecodes/status"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/machineclass"
@@ -89,9 +91,7 @@ func TestReportOfAClass(t *testing.T) {
 	t.Parallel()
 	inReportedWorld(t, func(t *testing.T, w *reported) {
 		secret, one, two := w.secret("s", "k"), w.class("one", "a", "s"), w.class("two", "b", "s")
-		w.create(one, two)
-		w.runs(w.reporter.Run)
-		w.reporter.Seen(one, secret)
+		w.lead(secret, one, two)
 		pass(time.Hour)
 		require.Empty(t, w.driver.calls(), "requests say that they live")
 
@@ -149,9 +149,7 @@ func TestReportToADriverThatIsDown(t *testing.T) {
 	t.Parallel()
 	inReportedWorld(t, func(t *testing.T, w *reported) {
 		secret, one := w.secret("s", "k"), w.class("one", "a", "s")
-		w.create(one)
-		w.runs(w.reporter.Run)
-		w.reporter.Seen(one, secret)
+		w.lead(secret, one)
 		w.driver.fail(status.Error(codes.Unavailable, "the driver does not run"))
 		w.remove(one)
 		pass(24 * time.Hour)
@@ -168,9 +166,7 @@ func TestReportWithoutAKubeconfig(t *testing.T) {
 	t.Parallel()
 	inReportedWorld(t, func(t *testing.T, w *reported) {
 		secret, one, two := w.secret("s", ""), w.class("one", "a", "s"), w.class("two", "a", "none")
-		w.create(one, two)
-		w.runs(w.reporter.Run)
-		w.reporter.Seen(one, secret)
+		w.lead(secret, one, two)
 		w.remove(one)
 		require.Equal(t, []string{"one "}, w.driver.calls())
 
@@ -189,9 +185,7 @@ func TestReportWithNewCredentials(t *testing.T) {
 	t.Parallel()
 	inReportedWorld(t, func(t *testing.T, w *reported) {
 		secret, one := w.secret("s", "old"), w.class("one", "a", "s")
-		w.create(one)
-		w.runs(w.reporter.Run)
-		w.reporter.Seen(one, secret)
+		w.lead(secret, one)
 		w.reporter.Seen(one, w.secret("s", "new"))
 		synctest.Wait()
 		w.remove(one)
@@ -204,10 +198,7 @@ func TestReportOfAClassCreatedAnew(t *testing.T) {
 	t.Parallel()
 	inReportedWorld(t, func(t *testing.T, w *reported) {
 		secret, one := w.secret("s", "k"), w.class("one", "a", "s")
-		w.create(one)
-		w.runs(w.reporter.Run)
-		w.reporter.Seen(one, secret)
-		synctest.Wait()
+		w.lead(secret, one)
 
 		one.UID, one.SecretRef.Name = types.UID("anew"), "none"
 		w.update(one)
@@ -224,9 +215,7 @@ func TestReporterStops(t *testing.T) {
 		t.Parallel()
 		inReportedWorld(t, func(t *testing.T, w *reported) {
 			secret, one, two := w.secret("s", "k"), w.class("one", "a", "s"), w.class("two", "a", "s")
-			w.create(one, two)
-			w.runs(w.reporter.Run)
-			w.reporter.Seen(one, secret)
+			w.lead(secret, one, two)
 			w.remove(one)
 			w.driver.fail(status.Error(codes.Unavailable, "the driver does not run"))
 			w.remove(two)
@@ -243,9 +232,7 @@ func TestReporterStops(t *testing.T) {
 		inReportedWorld(t, func(t *testing.T, w *reported) {
 			secret, one := w.secret("s", "k"), w.class("one", "a", "s")
 			w.driver.hold = make(chan struct{})
-			w.create(one)
-			w.runs(w.reporter.Run)
-			w.reporter.Seen(one, secret)
+			w.lead(secret, one)
 			w.remove(one)
 
 			started := time.Now()
@@ -253,6 +240,15 @@ func TestReporterStops(t *testing.T) {
 			require.Equal(t, stopTime, time.Since(started), "it gets the time that calls get, and no more")
 		})
 	})
+}
+
+// lead runs the Reporter beside classes, and has machine-controller-manager ask for the machines of the first one.
+func (w *reported) lead(secret *corev1.Secret, classes ...*v1alpha1.MachineClass) {
+	w.t.Helper()
+	w.create(classes...)
+	w.runs(w.reporter.Run)
+	w.reporter.Seen(classes[0], secret)
+	synctest.Wait()
 }
 
 func (w *reported) stopReporter() {

@@ -781,7 +781,8 @@ func (x *GetMachineStatusResponse) GetAddresses() []*NodeAddress {
 // ListMachinesRequest says of which cluster to list the machines.
 type ListMachinesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Any class of the cluster. Of the providerSpec only the tags are read.
+	// A class of the cluster. Of the providerSpec, the tags decide over the list; metadata.deletionTimestamp says that the class refers to
+	// no golden image any more.
 	MachineClass *MachineClass `protobuf:"bytes,1,opt,name=machine_class,json=machineClass,proto3" json:"machine_class,omitempty"`
 	// The data of the class's Secrets.
 	Secret        *Secret `protobuf:"bytes,2,opt,name=secret,proto3" json:"secret,omitempty"`

@@ -69,7 +69,9 @@ type MachineDriverClient interface {
 	// not scheduled yet, and the response is in the MachineError. machine, machine_class and secret are required.
 	GetMachineStatus(ctx context.Context, in *GetMachineStatusRequest, opts ...grpc.CallOption) (*GetMachineStatusResponse, error)
 	// ListMachines lists the machines of a cluster, of all its classes. What is listed and unknown to machine-controller-manager gets
-	// deleted, so the list is either complete or an error. machine_class and secret are required.
+	// deleted, so the list is either complete or an error. It is also how the driver learns which classes there are, by whose lives the
+	// golden images live: a client calls it in regular intervals for each class, and once more, with a deletionTimestamp, for one that is
+	// gone. machine_class and secret are required.
 	ListMachines(ctx context.Context, in *ListMachinesRequest, opts ...grpc.CallOption) (*ListMachinesResponse, error)
 	// GetVolumeIDs translates persistent volumes to the names under which nodes report them attached. Volumes that are not the
 	// driver's are left out.
@@ -192,7 +194,9 @@ type MachineDriverServer interface {
 	// not scheduled yet, and the response is in the MachineError. machine, machine_class and secret are required.
 	GetMachineStatus(context.Context, *GetMachineStatusRequest) (*GetMachineStatusResponse, error)
 	// ListMachines lists the machines of a cluster, of all its classes. What is listed and unknown to machine-controller-manager gets
-	// deleted, so the list is either complete or an error. machine_class and secret are required.
+	// deleted, so the list is either complete or an error. It is also how the driver learns which classes there are, by whose lives the
+	// golden images live: a client calls it in regular intervals for each class, and once more, with a deletionTimestamp, for one that is
+	// gone. machine_class and secret are required.
 	ListMachines(context.Context, *ListMachinesRequest) (*ListMachinesResponse, error)
 	// GetVolumeIDs translates persistent volumes to the names under which nodes report them attached. Volumes that are not the
 	// driver's are left out.
