@@ -90,6 +90,26 @@ func TestRequests(t *testing.T) {
 	a.requireImages("nobody can tell its image", "k c b", "k c unknown")
 }
 
+// TestRequestsOfTheLastClasses say of all classes that are known that they are being deleted, and nothing is asked for afterwards.
+func TestRequestsOfTheLastClasses(t *testing.T) {
+	t.Parallel()
+
+	a := newAsked(t, "a", "b")
+	one, two, empty := a.class("one", "a", "s"), a.class("two", "b", "s"), a.class("empty", "a", "s")
+	a.list(one, two, empty)
+	a.pass(1, one, two, empty)
+	a.list(a.terminated(two), a.terminated(empty))
+	a.requireImages("one has machines", "k c a")
+
+	a.images.inUse["k c a"] = true
+	a.list(a.terminated(one))
+	a.requireImages("its last machine was just cloned", "k c a")
+
+	delete(a.images.inUse, "k c a")
+	a.list(a.terminated(empty))
+	a.requireImages("it is said again of any of them")
+}
+
 // TestRequestsOfARollingUpdate carry the old class no more once it is being deleted.
 func TestRequestsOfARollingUpdate(t *testing.T) {
 	t.Parallel()

@@ -30,7 +30,7 @@ func (t *Tracker) tend(ctx context.Context, key storeKey) {
 
 	todo := t.task(key)
 	if todo == nil {
-		t.keys.Forget(key)
+		t.forget(key)
 
 		return
 	}
@@ -42,13 +42,20 @@ func (t *Tracker) tend(ctx context.Context, key storeKey) {
 	case err != nil:
 		t.failed(ctx, key, err)
 	case todo.blocked: // The class that blocks is looked at when it changes.
-		t.keys.Forget(key)
+		t.forget(key)
 	case !clean:
-		t.keys.AddRateLimited(key)
-	default:
 		t.keys.Forget(key)
+		t.keys.AddAfter(key, t.inUse.When(key))
+	default:
+		t.forget(key)
 		t.close(key)
 	}
+}
+
+// forget lets the next failure, and the next image in use, be followed by a short wait.
+func (t *Tracker) forget(key storeKey) {
+	t.keys.Forget(key)
+	t.inUse.Forget(key)
 }
 
 // task returns what is to be done now; nil if there is no such store any more.
@@ -150,7 +157,7 @@ func (t *Tracker) failed(ctx context.Context, key storeKey, err error) {
 
 	if errors.Is(err, spi.ErrUnauthenticated) && !t.referred(key) && t.others(key) {
 		klog.FromContext(ctx).V(2).Info("The credentials of deleted MachineClasses are refused; the images are looked after with newer ones", "err", err)
-		t.keys.Forget(key)
+		t.forget(key)
 		delete(t.stores, key)
 
 		return

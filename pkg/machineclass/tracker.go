@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/client-go/util/workqueue"
+
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1/validation"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
@@ -23,8 +25,11 @@ const (
 	workTime = time.Minute
 	// readTime bounds the reading of one Secret.
 	readTime = 10 * time.Second
-	// firstRetry and lastRetry are after how long is tried again what failed, and what images in use prevented.
+	// firstRetry and lastRetry are after how long is tried again what failed.
 	firstRetry, lastRetry = time.Second, 30 * time.Second
+	// lastLook is how long an image in use is left alone at the most, and firstRetry at the least: some clones take hours, and somebody
+	// else's may never end.
+	lastLook = 5 * time.Minute
 )
 
 // Options are what a Tracker works with. All are required.
@@ -44,6 +49,8 @@ type Tracker struct {
 	*watcher[storeKey]
 
 	options Options
+	// inUse says when a store is looked at again in which an image is in use.
+	inUse workqueue.TypedRateLimiter[storeKey]
 
 	mu      sync.Mutex
 	classes map[string]*class
@@ -58,6 +65,7 @@ var _ kubevirt.Classes = (*Tracker)(nil)
 func NewTracker(options Options) *Tracker {
 	t := &Tracker{
 		options: options,
+		inUse:   workqueue.NewTypedItemExponentialFailureRateLimiter[storeKey](firstRetry, lastLook),
 		classes: map[string]*class{},
 		stores:  map[storeKey]*store{},
 		waiting: map[storeKey][]chan<- struct{}{},

@@ -88,12 +88,20 @@ func TestImageInUse(t *testing.T) {
 		w.images.set(func() { w.images.inUse["k c a"] = true })
 		w.removeSecret("s")
 		w.remove(class)
-		pass(10 * time.Minute)
+		w.images.called()
+		pass(10 * time.Second)
 		w.requireImages("a machine is being cloned from it", "k c a")
-		require.NotContains(t, w.images.called()[2:], "ensure k", "nothing refers to it")
+		require.Equal(t, []string{"sweep k", "sweep k", "sweep k"}, w.images.called(), "the clone may end at any time")
+
+		pass(24 * time.Hour)
+		w.requireImages("the clone takes long", "k c a")
+
+		looks := w.images.called()
+		require.NotContains(t, looks, "ensure k", "nothing refers to it")
+		require.Less(t, len(looks), 300, "it is looked at every five minutes")
 
 		w.images.set(func() { delete(w.images.inUse, "k c a") })
-		pass(30 * time.Second)
+		pass(5 * time.Minute)
 		w.requireImages("the clone has ended")
 		w.images.called()
 
