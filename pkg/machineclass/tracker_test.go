@@ -229,6 +229,26 @@ func TestSlowProviderDelaysNobody(t *testing.T) {
 	})
 }
 
+// TestImageThatCannotBeMade takes all the time that there is to make images.
+func TestImageThatCannotBeMade(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(_ *testing.T, w *world) {
+		w.images.there["k c left-over"] = true
+		w.images.hold["ensure k"] = make(chan struct{})
+
+		secret, class := w.secret("s", "k"), w.class("one", "a", "s")
+		w.create(class)
+		w.run()
+		w.tracker.Seen(class, secret)
+		pass(time.Minute)
+		w.requireImages("what nobody refers to is deleted all the same")
+
+		close(w.images.hold["ensure k"])
+		pass(time.Minute)
+		w.requireImages("it can be made", "k c a")
+	})
+}
+
 // holdSecret has nobody get a Secret until what it returns is closed.
 func (w *world) holdSecret(name string) chan<- struct{} {
 	hold := make(chan struct{})

@@ -1,6 +1,7 @@
 package machineclass_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -174,7 +175,7 @@ type images struct {
 	there  map[string]bool
 	inUse  map[string]bool
 	errors map[string]error         // by kubeconfig
-	hold   map[string]chan struct{} // by kubeconfig: calls wait until it is closed
+	hold   map[string]chan struct{} // by kubeconfig, or method and kubeconfig: calls wait until it is closed
 	calls  []string
 	dead   int // the most that a sweep was told of
 }
@@ -202,15 +203,18 @@ func namesOf(kubeconfig []byte, list []spi.Image) []string {
 func (i *images) call(ctx context.Context, method string, kubeconfig []byte) error {
 	i.mu.Lock()
 	i.calls = append(i.calls, method+" "+string(kubeconfig))
-	hold, err := i.hold[string(kubeconfig)], i.errors[string(kubeconfig)]
+	hold, err := cmp.Or(i.hold[string(kubeconfig)], i.hold[method+" "+string(kubeconfig)]), i.errors[string(kubeconfig)]
 	i.mu.Unlock()
 
 	if hold != nil {
 		select {
 		case <-hold:
 		case <-ctx.Done():
-			return fmt.Errorf("%w: %w", spi.ErrUnavailable, ctx.Err())
 		}
+	}
+
+	if ctx.Err() != nil {
+		return fmt.Errorf("%w: %w", spi.ErrUnavailable, ctx.Err())
 	}
 
 	return err
