@@ -162,7 +162,9 @@ func TestGardenerDeletesTheShoot(t *testing.T) {
 	t.Run("OverGRPC", func(t *testing.T) {
 		t.Parallel()
 
-		const often = "--machine-safety-orphan-vms-period=10s" // Before one has passed, the driver deletes no image.
+		// Before one such period has passed the driver deletes no image, and after two without a request for a class it would find out by
+		// itself that the class is gone. The shoot lives longer than one, and its deletion takes less than two.
+		const often = "--machine-safety-orphan-vms-period=30s"
 
 		s, endpoint := newShoot(t), "unix://"+newSocket(t)
 		s.startDriver(t, endpoint, often)
