@@ -105,7 +105,8 @@ func TestReportOfAClass(t *testing.T) {
 		require.ElementsMatch(t, []string{"one k", "two k"}, w.driver.calls())
 
 		pass(time.Hour)
-		require.ElementsMatch(t, []string{"one k", "two k", "one k", "two k", "one k", "two k"}, w.driver.calls(), "it is said again, but not for ever")
+		require.ElementsMatch(t, []string{"one k", "two k", "one k", "two k", "one k", "two k"}, w.driver.calls(),
+			"it is said again, but not for ever")
 	})
 }
 

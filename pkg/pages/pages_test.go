@@ -24,7 +24,8 @@ func (b book) page(_ context.Context, opts metav1.ListOptions) (runtime.Object, 
 	list := &metav1.PartialObjectMetadataList{}
 
 	for i := range b[number] {
-		list.Items = append(list.Items, metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: strconv.Itoa(number) + "/" + strconv.Itoa(i)}})
+		name := strconv.Itoa(number) + "/" + strconv.Itoa(i)
+		list.Items = append(list.Items, metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	}
 
 	if number+1 < len(b) {
@@ -39,21 +40,17 @@ func names(object metav1.Object) (string, bool) {
 	return object.GetName(), true
 }
 
-// once is a request that nobody repeats, and attempts is one that is sent so often at the most.
+// once is a request that nobody repeats, and twice one that is sent again if it fails.
 func once(ctx context.Context, _ string, send func(context.Context) error) error {
 	return send(ctx)
 }
 
-func attempts(count int) func(context.Context, string, func(context.Context) error) error {
-	return func(ctx context.Context, _ string, send func(context.Context) error) (err error) {
-		for range count {
-			if err = send(ctx); err == nil {
-				return nil
-			}
-		}
-
-		return err
+func twice(ctx context.Context, _ string, send func(context.Context) error) error {
+	if send(ctx) == nil {
+		return nil
 	}
+
+	return send(ctx)
 }
 
 // TestCollect reads three pages, one of them empty.
@@ -94,7 +91,7 @@ func TestCollectAgain(t *testing.T) {
 
 	broken := false
 	list := pages.List{
-		What: "books", Request: attempts(2),
+		What: "books", Request: twice,
 		Page: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
 			if opts.Continue != "" && !broken {
 				broken = true
@@ -143,7 +140,7 @@ func TestCollectNoPart(t *testing.T) {
 
 			asked := 0
 			list := pages.List{
-				What: "books", Request: attempts(2),
+				What: "books", Request: twice,
 				Page: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
 					asked++
 
