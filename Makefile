@@ -7,7 +7,10 @@ SHELL       := bash
 .DEFAULT_GOAL := help
 
 VERSION := $(shell cat VERSION)
-COMMIT  := $(shell git rev-parse --short HEAD 2>/dev/null || echo unknown)
+# In full, since how much of it is unique depends on the clone.
+COMMIT  := $(shell git describe --always --abbrev=40 --exclude='*' --dirty 2>/dev/null || echo unknown)
+# When the commit was made, in the way of https://reproducible-builds.org/docs/source-date-epoch/.
+SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
 LDFLAGS := -s -w -X k8s.io/component-base/version.gitVersion=$(VERSION) -X k8s.io/component-base/version.gitCommit=$(COMMIT)
 GOBUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)'
 
@@ -38,12 +41,22 @@ demo-stop: ## End what `make demo KEEP=1` left running.
 build: ## Build both commands into bin/.
 	$(GOBUILD) -o bin/ ./cmd/...
 
+.PHONY: image
+image: ## Build the container image for amd64 and arm64 as an OCI layout, bin/image, without a container engine, and check it.
+	@for architecture in amd64 arm64; do \
+		echo "== build bin/linux-$$architecture"; \
+		GOOS=linux GOARCH=$$architecture $(GOBUILD) -o bin/linux-$$architecture/ ./cmd/...; \
+	done
+	@go build -C image -buildvcs=false -o ../bin/image-layout . && bin/image-layout --binaries=bin --output=bin/image \
+		--version='$(VERSION)' --revision='$(COMMIT)' --created='$(SOURCE_DATE_EPOCH)'
+
 .PHONY: test
 test: test-unit test-integration ## Run all tests: the unit tests first, then the suites against real control planes.
 
 .PHONY: test-unit
 test-unit: ## Run the unit tests.
 	go test $(RACE) $$(go list ./... | grep -v /test/integration)
+	cd image && go test ./...
 
 .PHONY: test-integration
 test-integration: ## Run the suites against real control planes (builds them the first time).
@@ -71,18 +84,26 @@ fuzz: ## Fuzz each target for FUZZTIME (default 30s).
 	done
 
 .PHONY: lint
-lint: ## Lint the code, the layout and the API over gRPC.
+lint: ## Lint the code, the layout, the API over gRPC and the workflows.
 	$(GOLANGCI_LINT) run ./...
+	cd image && $(GOLANGCI_LINT) run --config=../.golangci.yml ./...
 	$(BUF) lint
+	$(ACTIONLINT) -shellcheck= -pyflakes=
+
+.PHONY: vulncheck
+vulncheck: ## Look for known vulnerabilities in what the programs call. Needs https://vuln.go.dev.
+	$(GOVULNCHECK) ./cmd/...
 
 .PHONY: format
 format: ## Format the code.
 	$(GOLANGCI_LINT) fmt ./...
+	cd image && $(GOLANGCI_LINT) fmt --config=../.golangci.yml ./...
 	$(BUF) format -w
 
 .PHONY: tidy
 tidy: ## Tidy go.mod and go.sum.
 	go mod tidy
+	cd image && go mod tidy
 
 .PHONY: generate
 generate: ## Generate code, the ProviderSpec's JSON schema and reference page, and the golden files.

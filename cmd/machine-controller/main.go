@@ -20,6 +20,7 @@ import (
 	"k8s.io/component-base/logs"
 	"k8s.io/klog/v2"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/cmd/internal/driverflags"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/driverrpc"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/machineclass"
@@ -45,6 +46,12 @@ func run() error {
 	klog.EnableContextualLogging(true)
 
 	defer logs.FlushLogs()
+
+	if own.version {
+		fmt.Fprintln(os.Stdout, "machine-controller", driverflags.Version())
+
+		return nil
+	}
 
 	if err := own.validate(); err != nil {
 		return err

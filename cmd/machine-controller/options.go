@@ -17,6 +17,7 @@ import (
 
 // options are the flags beside machine-controller-manager's: where the driver is, and what it is like if it is in this process.
 type options struct {
+	version    bool
 	remote     remoteOptions
 	plugin     *driverflags.Options
 	evacuation evacuationOptions
@@ -32,6 +33,7 @@ func newOptions() *options {
 }
 
 func (o *options) addFlags(fs *pflag.FlagSet) {
+	fs.BoolVar(&o.version, "version", false, "Print the version and the commit, and end.")
 	o.plugin.AddFlags(o.pluginFlags)
 	fs.AddFlagSet(o.pluginFlags)
 	o.evacuation.addFlags(o.evacuationFlags)

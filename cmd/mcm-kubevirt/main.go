@@ -10,6 +10,8 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/cmd/internal/driverflags"
 )
 
 const (
@@ -36,9 +38,11 @@ func rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "mcm-kubevirt",
 		Short:         "The KubeVirt driver of machine-controller-manager over gRPC, and tools for it",
+		Version:       driverflags.Version(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
+	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	root.AddCommand(validateCommand(), renderCommand(), serveCommand())
 
 	return root

@@ -1,0 +1,95 @@
+// Command image writes the driver's container image as an OCI layout, and reads it again to see whether it is right. It takes the
+// programs as they were built; `make image` builds them and calls it. It needs no container engine and no registry, hence the base
+// is empty. It is a Go module of its own, so that the driver does not depend on what makes images.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"time"
+)
+
+func main() {
+	if err := run(context.Background(), os.Args[1:], os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "image:", err)
+		os.Exit(1)
+	}
+}
+
+type options struct {
+	release
+
+	binaries, output string
+}
+
+func parse(args []string) (options, error) {
+	var (
+		o       options
+		created int64
+	)
+
+	flags := flag.NewFlagSet("image", flag.ContinueOnError)
+	flags.StringVar(&o.binaries, "binaries", "", "the folder with linux-ARCHITECTURE/PROGRAM")
+	flags.StringVar(&o.output, "output", "", "the layout to write; what is there is replaced")
+	flags.StringVar(&o.version, "version", "", "the version that the programs were built with")
+	flags.StringVar(&o.revision, "revision", "", "the commit that the programs were built of")
+	flags.Int64Var(&created, "created", 0, "when that commit was made, in seconds since 1970")
+
+	if err := flags.Parse(args); err != nil {
+		return o, fmt.Errorf("command line: %w", err)
+	}
+
+	if o.binaries == "" || o.output == "" || o.version == "" || o.revision == "" || flags.NArg() > 0 {
+		return o, errors.New("command line: --binaries, --output, --version and --revision must be given, and nothing else but --created")
+	}
+
+	o.created = time.Unix(created, 0).UTC()
+
+	return o, nil
+}
+
+func run(ctx context.Context, args []string, out io.Writer) error {
+	o, err := parse(args)
+	if err != nil {
+		return err
+	}
+
+	// What is at the output is right, or is not there.
+	next := o.output + ".new"
+	if err := os.RemoveAll(next); err != nil {
+		return fmt.Errorf("remove what was left: %w", err)
+	}
+
+	if err := write(next, o.binaries, o.release); err != nil {
+		return err
+	}
+
+	found, err := check(ctx, next, o.release)
+	if err != nil {
+		return fmt.Errorf("%s is not what it was to be:\n%w", next, err)
+	}
+
+	if err := replace(next, o.output); err != nil {
+		return err
+	}
+
+	report(out, o, found)
+
+	return nil
+}
+
+func replace(from, to string) error {
+	if err := os.RemoveAll(to); err != nil {
+		return fmt.Errorf("remove the layout before: %w", err)
+	}
+
+	if err := os.Rename(from, to); err != nil {
+		return fmt.Errorf("put the layout into place: %w", err)
+	}
+
+	return nil
+}
