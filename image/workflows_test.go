@@ -1,0 +1,50 @@
+package main
+
+import (
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestActionsArePinned wants every action of the workflows by its full version, of which only a commit would be more exact.
+// The rest of the workflows is actionlint's, in make lint.
+func TestActionsArePinned(t *testing.T) {
+	t.Parallel()
+
+	workflows, err := filepath.Glob("../.github/workflows/*.yaml")
+	require.NoError(t, err)
+	require.NotEmpty(t, workflows)
+
+	for _, workflow := range workflows {
+		text := read(t, workflow)
+		require.Contains(t, text, "\npermissions:\n  contents: read\n", workflow)
+
+		for _, uses := range regexp.MustCompile(`uses: (\S+)`).FindAllStringSubmatch(text, -1) {
+			if strings.HasPrefix(uses[1], "./") {
+				continue
+			}
+
+			require.Regexp(t, `^(actions|docker)/[a-z-]+@v\d+\.\d+\.\d+$`, uses[1], workflow)
+		}
+	}
+}
+
+// TestReleaseUsesTheDockerfile holds the release workflow to the Dockerfile: the arguments of the build, and how its compiler is read.
+func TestReleaseUsesTheDockerfile(t *testing.T) {
+	t.Parallel()
+
+	release := read(t, "../.github/workflows/release.yaml")
+
+	for _, argument := range []string{"VERSION", "REVISION", "CREATED"} {
+		require.Regexp(t, `\n {12}`+argument+`=\$\{\{ \S+ \}\}\n`, release)
+	}
+
+	compiler := regexp.MustCompile(`sed -n 's/(\S.*)/\\1/p' Dockerfile`).FindStringSubmatch(release)
+	require.NotNil(t, compiler)
+
+	expression := strings.NewReplacer(`\(`, "(", `\)`, ")").Replace(compiler[1])
+	require.Len(t, regexp.MustCompile("(?m)"+expression).FindAllString(read(t, "../Dockerfile"), -1), 1)
+}
