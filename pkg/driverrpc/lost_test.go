@@ -74,14 +74,27 @@ func TestAnotherServerListens(t *testing.T) {
 	}
 }
 
-// TestRequestsThatAreTooLarge are no lack of room in a zone, which gRPC's ResourceExhausted would mean.
+// TestRequestsThatAreTooLarge are no lack of room in a zone, which gRPC's ResourceExhausted would mean. The driver would answer each of them.
 func TestRequestsThatAreTooLarge(t *testing.T) {
 	t.Parallel()
 
-	_, err := connect(t, &scripted{}).CreateMachine(t.Context(), &driver.CreateMachineRequest{
-		Machine: &v1alpha1.Machine{}, Secret: &corev1.Secret{Data: map[string][]byte{"userData": make([]byte, 3<<20)}},
-	})
+	client := connect(t, &scripted{create: func(context.Context) (*driver.CreateMachineResponse, error) {
+		return &driver.CreateMachineResponse{ProviderID: "kubevirt://m"}, nil
+	}})
+	create := func(userData int) (*driver.CreateMachineResponse, error) {
+		return client.CreateMachine(t.Context(), &driver.CreateMachineRequest{
+			Machine: &v1alpha1.Machine{}, Secret: &corev1.Secret{Data: map[string][]byte{"userData": make([]byte, userData)}},
+		})
+	}
+
+	answer, err := create(2 << 20)
+	require.NoError(t, err, "as much as two Secrets hold")
+	require.Equal(t, "kubevirt://m", answer.ProviderID)
+
+	answer, err = create(3 << 20)
+	require.Nil(t, answer)
 	requireUnavailable(t, "CreateMachine", outcome{err: err})
+	require.ErrorContains(t, err, "3145728", "the limit is named")
 }
 
 // TestPanics shows that a panic ends no other call, and what is said about it.
