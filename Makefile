@@ -114,9 +114,9 @@ generate: ## Generate code, the ProviderSpec's JSON schema and reference page, a
 	go test ./pkg/spi/render -run '^TestGolden$$' -update
 
 .PHONY: verify
-verify: ## What CI runs: tidy, generate, format, lint and test. Fails if that changed a file.
+verify: ## What CI runs: tidy, generate, format, lint, image and test. Fails if that changed a file.
 	@before=$$(git status --porcelain --untracked-files=all; git diff HEAD | git hash-object --stdin); \
-	$(MAKE) tidy generate format lint test; \
+	$(MAKE) tidy generate format lint image test; \
 	after=$$(git status --porcelain --untracked-files=all; git diff HEAD | git hash-object --stdin); \
 	if [ "$$before" != "$$after" ]; then \
 		echo "make verify changed files; commit what it made:"; git status --short; git diff HEAD --stat; exit 1; \

@@ -134,7 +134,7 @@ func checkRun(ctx context.Context, f file, want release) (err error) {
 
 	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
 
-	program := filepath.Join(folder, f.header.Name)
+	program := filepath.Join(folder, "program")
 	if err := os.WriteFile(program, f.data, 0o500); err != nil { //nolint:gosec // A program must be executable.
 		return fmt.Errorf("extract it: %w", err)
 	}
