@@ -6,5 +6,5 @@ import "embed"
 
 // Manifests are the files of this folder.
 //
-//go:embed evacuation example grpc-driver machineclass provider-namespace shared-image
+//go:embed control-namespace evacuation example grpc-driver machineclass provider-namespace shared-image target
 var Manifests embed.FS

@@ -181,7 +181,7 @@ func TestEvacuationWithoutRights(t *testing.T) {
 
 		e := newEvacuees(t, unreached)
 		m := e.add(t, 1)[0]
-		giveBack := takeRights(t, e.target.RbacV1().RoleBindings(e.Namespace), "evacuation")
+		giveBack := takeRights(t, e.target.RbacV1().RoleBindings(e.Namespace), "machine-controller-evacuation")
 
 		e.evict(t, m.name())
 		e.awaitMark(t, m)

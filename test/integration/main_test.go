@@ -77,8 +77,8 @@ func run(ctx context.Context, m *testing.M) (code int, err error) {
 	return code, errors.Join(err, lab.Stop(context.WithoutCancel(ctx)))
 }
 
-// runRecorded runs the tests, and fails them all if a secret is found in what the driver said meanwhile, or if it made a call that
-// the crash matrix does not know.
+// runRecorded runs the tests, and fails them all if a secret is found in what the driver said meanwhile, if it made a call that
+// the crash matrix does not know, or if the shipped rights are not those that are needed.
 func runRecorded(ctx context.Context, m *testing.M) (code int, err error) {
 	// What client-go prints at the highest levels is searched too.
 	lab.SidecarArgs = []string{"--v=" + strconv.Itoa(everything)}
@@ -95,9 +95,14 @@ func runRecorded(ctx context.Context, m *testing.M) (code int, err error) {
 		return 1, err
 	}
 
-	fmt.Fprintf(os.Stderr, "%s\n%s\n%s\n", recorder, found, recorder.requests)
+	audited, err := auditRights()
+	if err != nil {
+		return 1, err
+	}
 
-	if len(found.findings) > 0 || len(recorder.requests.unmet()) > 0 {
+	fmt.Fprintf(os.Stderr, "%s\n%s\n%s\n%s\n", recorder, found, recorder.requests, audited)
+
+	if len(found.findings) > 0 || len(recorder.requests.unmet()) > 0 || audited.wrong() {
 		return 1, nil
 	}
 

@@ -17,7 +17,12 @@ import (
 // applyTimeout bounds the wait for a type to be served after its CustomResourceDefinition was created.
 const applyTimeout = time.Minute
 
-// apply creates objects, several at a time, and updates those that exist.
+// Apply creates objects, several at a time, and updates those that exist. It waits for namespaces and types that are not there yet.
+func (c *Cluster) Apply(ctx context.Context, objects []unstructured.Unstructured) error {
+	return c.apply(ctx, objects)
+}
+
+// apply is Apply for objects of the lab itself.
 func (c *Cluster) apply(ctx context.Context, objects []unstructured.Unstructured) error {
 	client, err := dynamic.NewForConfig(c.Config())
 	if err != nil {

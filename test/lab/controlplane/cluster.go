@@ -69,6 +69,9 @@ func newCluster(name string, o Options, users ...string) (*Cluster, error) {
 	if err := c.pki.write("tokens.csv", tokenFile(all)); err != nil {
 		return nil, err
 	}
+	if err := c.pki.write("audit.yaml", []byte(auditPolicy)); err != nil {
+		return nil, err
+	}
 	pool := x509.NewCertPool()
 	pool.AddCert(c.pki.ca.certificate)
 	c.web = newWebClient(pool)
@@ -131,6 +134,7 @@ func (c *Cluster) apiServerArgs(etcd string, port int) []string {
 		"--proxy-client-cert-file=" + p.file("front-proxy-client.crt"),
 		"--proxy-client-key-file=" + p.file("front-proxy-client.key"),
 		"--allow-privileged", "--profiling=false",
+		"--audit-policy-file=" + p.file("audit.yaml"), "--audit-log-path=" + c.AuditLog(),
 	}
 	if seconds := int(c.options.Toleration.Seconds()); seconds > 0 {
 		args = append(args, fmt.Sprintf("--default-not-ready-toleration-seconds=%d", seconds),

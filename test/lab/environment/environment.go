@@ -40,6 +40,7 @@ type Lab struct {
 	SidecarArgs []string
 
 	folder    *folder
+	manifests *manifests
 	group     *process.Group
 	simulator *simulator
 }
@@ -79,11 +80,14 @@ func Start(ctx context.Context, o Options) (*Lab, error) {
 	return l, nil
 }
 
-func (l *Lab) start(ctx context.Context, o Options) error {
+func (l *Lab) start(ctx context.Context, o Options) (err error) {
+	if l.manifests, err = newManifests(filepath.Join(l.folder.data(), "manifests"), l.Binaries.Kubectl); err != nil {
+		return err
+	}
 	options := func(name string) controlplane.Options {
 		return controlplane.Options{Dir: filepath.Join(l.folder.data(), name), Group: l.group, Binaries: l.Binaries}
 	}
-	err := controlplane.Together(ctx, func(ctx context.Context) (err error) {
+	err = controlplane.Together(ctx, func(ctx context.Context) (err error) {
 		own := options("provider")
 		own.NodeMonitorGrace, own.Toleration = nodeMonitorGrace, toleration
 		l.Provider, err = controlplane.StartProvider(ctx, own)

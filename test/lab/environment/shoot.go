@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -32,10 +32,10 @@ type Shoot struct {
 	MCMKubeconfig, SidecarKubeconfig string
 }
 
+// The accounts, as the shipped manifests name them. Machine-controller-manager and its sidecar are containers of one pod, and share one.
 const (
-	driverAccount  = "machine-controller" // in the provider cluster
-	mcmAccount     = "machine-controller-manager"
-	sidecarAccount = "machine-controller"
+	driverAccount = "machine-controller" // in the provider cluster
+	mcmAccount    = "machine-controller-manager"
 )
 
 // AddShoot creates the namespaces, identities and rights of one more shoot.
@@ -55,13 +55,10 @@ func (l *Lab) addDriver(ctx context.Context, s *Shoot) error {
 	if err != nil {
 		return err
 	}
-	rules, err := shippedRules(driverManifest)
-	if err != nil {
-		return err
-	}
 	w.namespaceWithAccount(ctx)
-	w.account(ctx, driverAccount)
-	w.role(ctx, s.ProviderNamespace, driverAccount, rules, driverAccount)
+	w.do("apply rights", func() error {
+		return l.applyShipped(ctx, l.Provider, providerOverlay, shippedProviderNamespace, s.ProviderNamespace)
+	})
 	s.ProviderKubeconfig = w.kubeconfig(ctx, driverAccount)
 	s.ProviderKubeconfigFile = w.write(l.shootDir(s), "provider", s.ProviderKubeconfig)
 	return w.err
@@ -73,16 +70,28 @@ func (l *Lab) addControllers(ctx context.Context, s *Shoot) error {
 		return err
 	}
 	w.namespaceWithAccount(ctx)
-	accounts := []string{mcmAccount, sidecarAccount}
-	for _, account := range accounts {
-		w.account(ctx, account)
-	}
-	w.role(ctx, s.Namespace, mcmAccount, controlRules(), accounts...)
-	w.role(ctx, metav1.NamespaceSystem, s.Namespace+"-machine-controller-manager", bootstrapRules(), accounts...)
-	w.clusterRole(ctx, "lab:target:"+s.Namespace, targetRules(), accounts...)
-	s.MCMKubeconfig = w.write(l.shootDir(s), mcmAccount, w.kubeconfig(ctx, mcmAccount))
-	s.SidecarKubeconfig = w.write(l.shootDir(s), sidecarAccount, w.kubeconfig(ctx, sidecarAccount))
+	w.do("apply rights in the control cluster", func() error {
+		return l.applyShipped(ctx, l.Control, controlOverlay, shippedNamespace, s.Namespace)
+	})
+	w.do("apply rights in the target cluster", func() error { return l.allowTarget(ctx, s) })
+	kubeconfig := w.kubeconfig(ctx, mcmAccount)
+	s.MCMKubeconfig = w.write(l.shootDir(s), mcmAccount, kubeconfig)
+	s.SidecarKubeconfig = w.write(l.shootDir(s), "machine-controller", kubeconfig)
 	return w.err
+}
+
+// allowTarget applies the rights in the target cluster. Shoots have one each; here all share one, so their bindings get other names.
+func (l *Lab) allowTarget(ctx context.Context, s *Shoot) error {
+	objects, err := l.manifests.of(ctx, targetOverlay, shippedNamespace, s.Namespace)
+	if err != nil {
+		return err
+	}
+	for i := range objects {
+		if strings.HasSuffix(objects[i].GetKind(), "Binding") {
+			objects[i].SetName(objects[i].GetName() + "-" + s.Name)
+		}
+	}
+	return l.Control.Apply(ctx, objects)
 }
 
 func (l *Lab) shootDir(s *Shoot) string { return filepath.Join(l.folder.data(), "shoots", s.Name) }
@@ -136,41 +145,6 @@ func (w *writer) account(ctx context.Context, name string) {
 		_, err := w.client.CoreV1().ServiceAccounts(w.namespace).Create(ctx, o, metav1.CreateOptions{})
 		return err
 	})
-}
-
-// role creates a role in a namespace and grants it to service accounts of the writer's namespace.
-func (w *writer) role(ctx context.Context, namespace, name string, rules []rbacv1.PolicyRule, accounts ...string) {
-	w.do("create role "+name, func() error {
-		role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}
-		binding := &rbacv1.RoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: name}, Subjects: w.subjects(accounts),
-			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
-		}
-		_, created := w.client.RbacV1().Roles(namespace).Create(ctx, role, metav1.CreateOptions{})
-		_, bound := w.client.RbacV1().RoleBindings(namespace).Create(ctx, binding, metav1.CreateOptions{})
-		return errors.Join(created, bound)
-	})
-}
-
-func (w *writer) clusterRole(ctx context.Context, name string, rules []rbacv1.PolicyRule, accounts ...string) {
-	w.do("create cluster role "+name, func() error {
-		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}
-		binding := &rbacv1.ClusterRoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: name}, Subjects: w.subjects(accounts),
-			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
-		}
-		_, created := w.client.RbacV1().ClusterRoles().Create(ctx, role, metav1.CreateOptions{})
-		_, bound := w.client.RbacV1().ClusterRoleBindings().Create(ctx, binding, metav1.CreateOptions{})
-		return errors.Join(created, bound)
-	})
-}
-
-func (w *writer) subjects(accounts []string) []rbacv1.Subject {
-	subjects := make([]rbacv1.Subject, 0, len(accounts))
-	for _, account := range accounts {
-		subjects = append(subjects, rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: w.namespace, Name: account})
-	}
-	return subjects
 }
 
 // kubeconfig returns one with a fresh token of a service account, and its namespace as the default.

@@ -1,0 +1,254 @@
+package integration
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/yaml"
+
+	manifests "github.com/gardener/machine-controller-manager-provider-kubevirt/kubernetes"
+)
+
+// shippedRights are the manifests whose Roles the lab's identities have, and no others.
+var shippedRights = []string{
+	"control-namespace/rbac.yaml", "target/rbac.yaml", "provider-namespace/rbac.yaml",
+	"evacuation/control-namespace/rbac.yaml", "evacuation/provider-namespace/rbac.yaml",
+}
+
+// accounts have those Roles. Tests that need rights of another kind make accounts of other names.
+var accounts = []string{"machine-controller-manager", "machine-controller", "evacuation"}
+
+// notExercised are rights that no test makes use of, with the reason to grant them all the same.
+var notExercised = map[string]string{}
+
+// deniedOnPurpose are namespaces in which a test takes rights away, with what it says about that.
+type deniedOnPurpose struct {
+	mu      sync.Mutex
+	reasons map[string]string
+}
+
+var purposes = deniedOnPurpose{reasons: map[string]string{}}
+
+// expectDenials tells that the shoot's accounts will ask what they may not, and why that is so.
+func (s *shoot) expectDenials(reason string) {
+	purposes.mu.Lock()
+	defer purposes.mu.Unlock()
+
+	purposes.reasons[s.Namespace], purposes.reasons[s.ProviderNamespace] = reason, reason
+}
+
+func (d *deniedOnPurpose) in(namespace string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+
+	return d.reasons[namespace] != ""
+}
+
+// rights are what the API servers' audit logs say about the shipped Roles when all tests have run.
+type rights struct {
+	granted  map[string]bool // rights, such as: machine-controller: delete virtualmachines
+	used     map[string]map[string]bool
+	denied   map[string]int
+	purposes int // how many requests were denied on purpose
+	requests int
+	whole    bool // whether all tests were run, so that each right must have been used
+}
+
+// auditRights reads the audit logs of both clusters.
+func auditRights() (*rights, error) {
+	granted, err := grantedRights()
+	if err != nil {
+		return nil, err
+	}
+
+	r := &rights{granted: granted, used: map[string]map[string]bool{}, denied: map[string]int{}, whole: allTestsRun()}
+
+	for _, path := range []string{lab.Control.AuditLog(), lab.Provider.AuditLog()} {
+		// A large log has parts with the time in their names.
+		files, err := filepath.Glob(strings.TrimSuffix(path, ".log") + "*.log")
+		if err != nil || len(files) == 0 {
+			return nil, fmt.Errorf("find the audit log %s: none, %w", path, err)
+		}
+
+		for _, file := range files {
+			if err := r.read(file); err != nil {
+				return nil, fmt.Errorf("read the audit log %s: %w", file, err)
+			}
+		}
+	}
+
+	return r, nil
+}
+
+// allTestsRun tells whether neither -run nor -skip leaves tests out.
+func allTestsRun() bool {
+	return flag.Lookup("test.run").Value.String() == "" && flag.Lookup("test.skip").Value.String() == ""
+}
+
+// grantedRights returns each verb of each rule of the shipped Roles.
+func grantedRights() (map[string]bool, error) {
+	granted := map[string]bool{}
+
+	for _, file := range shippedRights {
+		raw, err := manifests.Manifests.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+
+		for document := range strings.SplitSeq(string(raw), "\n---\n") {
+			var role rbacv1.Role // A ClusterRole has the same fields.
+			if err := yaml.Unmarshal([]byte(document), &role); err != nil {
+				return nil, fmt.Errorf("%s: %w", file, err)
+			}
+
+			for _, rule := range role.Rules {
+				for _, resource := range rule.Resources {
+					for _, verb := range rule.Verbs {
+						granted[rightOf(role.Name, verb, resource)] = true
+					}
+				}
+			}
+		}
+	}
+
+	return granted, nil
+}
+
+func rightOf(role, verb, resource string) string { return role + ": " + verb + " " + resource }
+
+// auditEvent is what is read of an Event of audit.k8s.io/v1.
+type auditEvent struct {
+	Verb string `json:"verb"`
+	User struct {
+		Username string `json:"username"`
+	} `json:"user"`
+	UserAgent string `json:"userAgent"`
+	URI       string `json:"requestURI"`
+	ObjectRef struct {
+		Resource    string `json:"resource"`
+		Subresource string `json:"subresource"`
+		Namespace   string `json:"namespace"`
+	} `json:"objectRef"`
+	Annotations map[string]string `json:"annotations"`
+}
+
+// allowedBy finds the Role in what RBAC says about a request.
+var allowedBy = regexp.MustCompile(`of (?:Cluster)?Role "([^"]+)"`)
+
+func (r *rights) read(path string) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }() // It was opened for reading.
+
+	decoder := json.NewDecoder(file)
+
+	for {
+		var event auditEvent
+
+		err := decoder.Decode(&event)
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) { // The last line may just be written.
+			return nil
+		}
+
+		if err != nil {
+			return err
+		}
+
+		r.event(&event)
+	}
+}
+
+func (r *rights) event(event *auditEvent) {
+	namespace, account, found := strings.Cut(strings.TrimPrefix(event.User.Username, "system:serviceaccount:"), ":")
+	if !found || !slices.Contains(accounts, account) {
+		return
+	}
+
+	r.requests++
+
+	resource := event.ObjectRef.Resource
+	if event.ObjectRef.Subresource != "" {
+		resource += "/" + event.ObjectRef.Subresource
+	}
+
+	program, _, _ := strings.Cut(event.UserAgent, "/")
+
+	switch event.Annotations["authorization.k8s.io/decision"] {
+	case "forbid":
+		if purposes.in(namespace) {
+			r.purposes++
+
+			return
+		}
+
+		// Where it was asked, but not for which object.
+		r.denied[fmt.Sprintf("%s (%s): %s %s", event.User.Username, program, event.Verb, cmp.Or(resource, event.URI))]++
+	case "allow":
+		role := allowedBy.FindStringSubmatch(event.Annotations["authorization.k8s.io/reason"])
+		if role == nil {
+			return
+		}
+
+		right := rightOf(role[1], event.Verb, resource)
+		if r.used[right] == nil {
+			r.used[right] = map[string]bool{}
+		}
+
+		r.used[right][program] = true
+	}
+}
+
+// unused returns the rights that nobody made use of.
+func (r *rights) unused() []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(r.granted)), func(right string) bool {
+		return r.used[right] != nil || notExercised[right] != ""
+	})
+}
+
+// wrong tells whether the rights are too few, or too many.
+func (r *rights) wrong() bool {
+	return len(r.denied) > 0 || r.whole && len(r.unused()) > 0
+}
+
+func (r *rights) String() string {
+	var b strings.Builder
+
+	used := 0
+
+	for right := range r.granted {
+		if r.used[right] != nil {
+			used++
+		}
+	}
+
+	fmt.Fprintf(&b, "rights: %d requests; %d rights granted, %d used, %d excused; %d kinds of requests denied, and %d requests on purpose",
+		r.requests, len(r.granted), used, len(notExercised), len(r.denied), r.purposes)
+
+	for _, denied := range slices.Sorted(maps.Keys(r.denied)) {
+		fmt.Fprintf(&b, "\n  denied %d times: %s", r.denied[denied], denied)
+	}
+
+	if !r.whole {
+		b.WriteString("\n  not every test was run: rights that were not used count for nothing")
+	}
+
+	for _, right := range r.unused() {
+		fmt.Fprintf(&b, "\n  granted, and never used: %s", right)
+	}
+
+	return b.String()
+}

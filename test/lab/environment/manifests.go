@@ -1,0 +1,97 @@
+package environment
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/kubernetes"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/controlplane"
+)
+
+// The overlays of the folder kubernetes that a shoot of the lab consists of.
+const (
+	controlOverlay            = "control-namespace"
+	targetOverlay             = "target"
+	providerOverlay           = "provider-namespace"
+	evacuationControlOverlay  = "evacuation/control-namespace"
+	evacuationProviderOverlay = "evacuation/provider-namespace"
+)
+
+// The namespaces that the shipped manifests are written for. A shoot of the lab has others.
+const (
+	shippedNamespace         = "shoot--lab--demo"
+	shippedProviderNamespace = "shoot-machines"
+)
+
+// manifests are the shipped overlays, as kustomize makes them. Each is made once.
+type manifests struct {
+	folder  string
+	kubectl string
+
+	mu   sync.Mutex
+	made map[string]string
+}
+
+func newManifests(folder, kubectl string) (*manifests, error) {
+	if err := os.CopyFS(folder, kubernetes.Manifests); err != nil {
+		return nil, fmt.Errorf("unpack the shipped manifests: %w", err)
+	}
+	return &manifests{folder: folder, kubectl: kubectl, made: map[string]string{}}, nil
+}
+
+// of returns the objects of an overlay. replace is a list of pairs, old and new, for names in it.
+func (m *manifests) of(ctx context.Context, overlay string, replace ...string) ([]unstructured.Unstructured, error) {
+	text, err := m.text(ctx, overlay)
+	if err != nil {
+		return nil, err
+	}
+	decoder := utilyaml.NewYAMLOrJSONDecoder(strings.NewReader(strings.NewReplacer(replace...).Replace(text)), len(text))
+	var objects []unstructured.Unstructured
+	for {
+		o := unstructured.Unstructured{}
+		err := decoder.Decode(&o.Object)
+		if errors.Is(err, io.EOF) {
+			return objects, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("decode the shipped %s: %w", overlay, err)
+		}
+		objects = append(objects, o)
+	}
+}
+
+func (m *manifests) text(ctx context.Context, overlay string) (string, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if made, ok := m.made[overlay]; ok {
+		return made, nil
+	}
+	var output, complaints bytes.Buffer
+	command := exec.CommandContext(ctx, m.kubectl, "kustomize", filepath.Join(m.folder, overlay))
+	command.Stdout, command.Stderr = &output, &complaints
+	if err := command.Run(); err != nil {
+		return "", fmt.Errorf("kustomize the shipped %s: %w: %s", overlay, err, complaints.String())
+	}
+	m.made[overlay] = output.String()
+	return output.String(), nil
+}
+
+// applyShipped applies a shipped overlay to a cluster.
+func (l *Lab) applyShipped(ctx context.Context, cluster *controlplane.Cluster, overlay string, replace ...string) error {
+	objects, err := l.manifests.of(ctx, overlay, replace...)
+	if err != nil {
+		return err
+	}
+	return cluster.Apply(ctx, objects)
+}
