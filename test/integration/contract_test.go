@@ -341,6 +341,8 @@ func showCredentials(t *testing.T, s *shoot, d driver.Driver, tr *transcript) {
 	config, err = clientcmd.Load(s.ProviderKubeconfig)
 	require.NoError(t, err)
 
+	s.expectDenials("the driver has no rights in other namespaces")
+
 	config.Contexts[config.CurrentContext].Namespace = "kube-system"
 	m.secret.Data["kubeconfig"], err = clientcmd.Write(*config)
 	require.NoError(t, err)

@@ -180,6 +180,8 @@ func TestEvacuationWithoutRights(t *testing.T) {
 		t.Parallel()
 
 		e := newEvacuees(t, unreached)
+		e.expectDenials("evacuation has no rights for a while")
+
 		m := e.add(t, 1)[0]
 		giveBack := takeRights(t, e.target.RbacV1().RoleBindings(e.Namespace), "machine-controller-evacuation")
 
@@ -193,6 +195,8 @@ func TestEvacuationWithoutRights(t *testing.T) {
 		t.Parallel()
 
 		e := newEvacuees(t, unreached)
+		e.expectDenials("evacuation has no rights for a while")
+
 		giveBack := takeRights(t, e.kube.RbacV1().RoleBindings(e.ProviderNamespace), "machine-controller-evacuation")
 		m := e.add(t, 1)[0]
 

@@ -284,6 +284,7 @@ func changeKubeconfig(old, with string) func(*testing.T, *shoot) {
 
 func removeRights(t *testing.T, s *shoot) {
 	t.Helper()
+	s.expectDenials("the driver has no rights")
 	require.NoError(t, s.kube.RbacV1().RoleBindings(s.ProviderNamespace).Delete(t.Context(), "machine-controller", metav1.DeleteOptions{}))
 }
 
@@ -303,6 +304,7 @@ func terminate(t *testing.T, s *shoot) {
 		require.NoError(t, err)
 	}
 
+	s.expectDenials("the driver's account goes with its namespace")
 	patch(t.Context(), hold)
 	t.Cleanup(func() { patch(context.WithoutCancel(t.Context()), release) })
 	require.NoError(t, s.kube.CoreV1().Namespaces().Delete(t.Context(), s.ProviderNamespace, metav1.DeleteOptions{}))

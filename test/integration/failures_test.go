@@ -238,6 +238,8 @@ func TestRoleOfAnOlderRelease(t *testing.T) {
 
 	s, d := newShoot(t), newDriver(settings{grace: shortGrace, wait: 2 * time.Second})
 
+	s.expectDenials("the driver has an older Role")
+
 	roles := s.kube.RbacV1().Roles(s.ProviderNamespace)
 	role, err := roles.Get(t.Context(), "machine-controller", metav1.GetOptions{})
 	require.NoError(t, err)

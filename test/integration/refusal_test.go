@@ -84,6 +84,7 @@ func TestProviderRefusals(t *testing.T) {
 	t.Parallel()
 
 	s, d := newShoot(t), newDriver(settings{grace: time.Minute})
+	s.expectDenials("the driver has no rights in other namespaces")
 
 	tests := map[string]struct {
 		reason string
