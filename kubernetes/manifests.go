@@ -6,5 +6,7 @@ import "embed"
 
 // Manifests are the files of this folder.
 //
-//go:embed control-namespace evacuation example grpc-driver machineclass provider-namespace shared-image target
+//go:embed base control-namespace evacuation example gardener-sidecar grpc-driver machineclass
+//go:embed provider-cluster provider-namespace provider-namespace-without-golden-images
+//go:embed shared-image standalone standalone-separate-target target
 var Manifests embed.FS

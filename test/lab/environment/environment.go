@@ -90,8 +90,10 @@ func (l *Lab) start(ctx context.Context, o Options) (err error) {
 	err = controlplane.Together(ctx, func(ctx context.Context) (err error) {
 		own := options("provider")
 		own.NodeMonitorGrace, own.Toleration = nodeMonitorGrace, toleration
-		l.Provider, err = controlplane.StartProvider(ctx, own)
-		return err
+		if l.Provider, err = controlplane.StartProvider(ctx, own); err != nil {
+			return err
+		}
+		return l.applyShipped(ctx, l.Provider, providerClusterOverlay)
 	}, func(ctx context.Context) (err error) {
 		l.Control, err = controlplane.StartControl(ctx, options("control"))
 		return err

@@ -3,6 +3,8 @@ package environment
 import (
 	"context"
 	"fmt"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
 )
 
 // evacuationAccount may do in the control cluster what evacuation needs, and nothing else. The sidecar does it as itself.
@@ -11,7 +13,7 @@ const evacuationAccount = "evacuation"
 // AllowEvacuation gives the shoot's driver the rights that evacuation needs on the provider cluster. It returns the kubeconfig of an
 // identity that has, in the control cluster, no other rights than evacuation's.
 func (l *Lab) AllowEvacuation(ctx context.Context, s *Shoot) ([]byte, error) {
-	if err := l.applyShipped(ctx, l.Provider, evacuationProviderOverlay, shippedProviderNamespace, s.ProviderNamespace); err != nil {
+	if err := l.allowMigrations(ctx, s); err != nil {
 		return nil, fmt.Errorf("allow evacuation of shoot %s in the provider cluster: %w", s.Name, err)
 	}
 	w, err := newWriter(l.Control, s.Namespace)
@@ -24,9 +26,21 @@ func (l *Lab) AllowEvacuation(ctx context.Context, s *Shoot) ([]byte, error) {
 		return l.applyShipped(ctx, l.Control, evacuationControlOverlay,
 			"name: "+mcmAccount+"\n", "name: "+evacuationAccount+"\n", shippedNamespace, s.Namespace)
 	})
+	w.awaitRight(ctx, evacuationAccount, authorizationv1.ResourceAttributes{
+		Verb: "delete", Group: "machine.sapcloud.io", Resource: "machines", Namespace: s.Namespace,
+	})
 	kubeconfig := w.kubeconfig(ctx, evacuationAccount)
 	if w.err != nil {
 		return nil, fmt.Errorf("allow evacuation of shoot %s in the control cluster: %w", s.Name, w.err)
 	}
 	return kubeconfig, nil
+}
+
+func (l *Lab) allowMigrations(ctx context.Context, s *Shoot) error {
+	if err := l.applyShipped(ctx, l.Provider, evacuationProviderOverlay, shippedProviderNamespace, s.ProviderNamespace); err != nil {
+		return err
+	}
+	return awaitRight(ctx, l.Provider, s.ProviderNamespace, driverAccount, authorizationv1.ResourceAttributes{
+		Verb: "create", Group: "kubevirt.io", Resource: "virtualmachineinstancemigrations", Namespace: s.ProviderNamespace,
+	})
 }

@@ -11,16 +11,22 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/kubernetes"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/controlplane"
 )
 
-// The overlays of the folder kubernetes that a shoot of the lab consists of.
+// The overlays of the folder kubernetes that the lab's provider cluster and a shoot consist of.
 const (
+	providerClusterOverlay    = "provider-cluster"
 	controlOverlay            = "control-namespace"
 	targetOverlay             = "target"
 	providerOverlay           = "provider-namespace"
@@ -94,4 +100,23 @@ func (l *Lab) applyShipped(ctx context.Context, cluster *controlplane.Cluster, o
 		return err
 	}
 	return cluster.Apply(ctx, objects)
+}
+
+// awaitRight waits until the API server knows that an account of a namespace has a right. A binding counts a little later than it exists.
+func awaitRight(ctx context.Context, cluster *controlplane.Cluster, namespace, account string, right authorizationv1.ResourceAttributes) error {
+	client, err := authorizationclient.NewForConfig(cluster.Config())
+	if err != nil {
+		return fmt.Errorf("create client: %w", err)
+	}
+	user := "system:serviceaccount:" + namespace + ":" + account
+	const every, atMost = 20 * time.Millisecond, time.Minute
+	err = wait.PollUntilContextTimeout(ctx, every, atMost, true, func(ctx context.Context) (bool, error) {
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: user, ResourceAttributes: &right}}
+		reviewed, err := client.SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+		return err == nil && reviewed.Status.Allowed, err
+	})
+	if err != nil {
+		return fmt.Errorf("wait until %s may %s %s: %w", user, right.Verb, right.Resource, err)
+	}
+	return nil
 }

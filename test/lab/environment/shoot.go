@@ -6,13 +6,17 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 
@@ -38,6 +42,9 @@ const (
 	mcmAccount    = "machine-controller-manager"
 )
 
+// hostDevices is the label with which the admin allows workers with host devices (kubernetes/provider-cluster).
+const hostDevices = "kubevirt.machine.gardener.cloud/host-devices"
+
 // AddShoot creates the namespaces, identities and rights of one more shoot.
 func (l *Lab) AddShoot(ctx context.Context, name string) (*Shoot, error) {
 	s := &Shoot{Name: name, Namespace: "shoot--lab--" + name, ProviderNamespace: name}
@@ -55,13 +62,40 @@ func (l *Lab) addDriver(ctx context.Context, s *Shoot) error {
 	if err != nil {
 		return err
 	}
-	w.namespaceWithAccount(ctx)
-	w.do("apply rights", func() error {
-		return l.applyShipped(ctx, l.Provider, providerOverlay, shippedProviderNamespace, s.ProviderNamespace)
+	w.do("apply what its admin applies", func() error { return l.applyProvider(ctx, s, false) })
+	w.awaitDefaultAccount(ctx)
+	w.awaitRight(ctx, driverAccount, authorizationv1.ResourceAttributes{
+		Verb: "create", Group: "kubevirt.io", Resource: "virtualmachines", Namespace: s.ProviderNamespace,
 	})
 	s.ProviderKubeconfig = w.kubeconfig(ctx, driverAccount)
 	s.ProviderKubeconfigFile = w.write(l.shootDir(s), "provider", s.ProviderKubeconfig)
 	return w.err
+}
+
+// LimitShoot gives the shoot the quota of the shipped manifests. It is enough for the example, and AddShoot leaves it out: most tests
+// have numbers of their own.
+func (l *Lab) LimitShoot(ctx context.Context, s *Shoot) error {
+	if err := l.applyProvider(ctx, s, true); err != nil {
+		return fmt.Errorf("limit shoot %s: %w", s.Name, err)
+	}
+	return nil
+}
+
+// applyProvider applies the shipped quota, or all else that the shipped manifests have for the namespace of the shoot's machines.
+func (l *Lab) applyProvider(ctx context.Context, s *Shoot, quota bool) error {
+	objects, err := l.manifests.of(ctx, providerOverlay, shippedProviderNamespace, s.ProviderNamespace)
+	if err != nil {
+		return err
+	}
+	objects = slices.DeleteFunc(objects, func(o unstructured.Unstructured) bool {
+		return quota != (o.GetKind() == "ResourceQuota" || o.GetKind() == "LimitRange")
+	})
+	for _, o := range objects {
+		if o.GetKind() == "Namespace" {
+			o.SetLabels(labels.Merge(o.GetLabels(), labels.Set{hostDevices: "allowed"}))
+		}
+	}
+	return l.Provider.Apply(ctx, objects)
 }
 
 func (l *Lab) addControllers(ctx context.Context, s *Shoot) error {
@@ -69,11 +103,23 @@ func (l *Lab) addControllers(ctx context.Context, s *Shoot) error {
 	if err != nil {
 		return err
 	}
-	w.namespaceWithAccount(ctx)
+	w.do("create namespace", func() error {
+		o := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.Namespace}}
+		_, err := w.client.CoreV1().Namespaces().Create(ctx, o, metav1.CreateOptions{})
+		return err
+	})
+	w.awaitDefaultAccount(ctx)
 	w.do("apply rights in the control cluster", func() error {
 		return l.applyShipped(ctx, l.Control, controlOverlay, shippedNamespace, s.Namespace)
 	})
 	w.do("apply rights in the target cluster", func() error { return l.allowTarget(ctx, s) })
+	for _, right := range []authorizationv1.ResourceAttributes{
+		{Verb: "create", Group: "machine.sapcloud.io", Resource: "machines", Namespace: s.Namespace},
+		{Verb: "list", Resource: "nodes"},
+		{Verb: "create", Resource: "secrets", Namespace: metav1.NamespaceSystem},
+	} {
+		w.awaitRight(ctx, mcmAccount, right)
+	}
 	kubeconfig := w.kubeconfig(ctx, mcmAccount)
 	s.MCMKubeconfig = w.write(l.shootDir(s), mcmAccount, kubeconfig)
 	s.SidecarKubeconfig = w.write(l.shootDir(s), "machine-controller", kubeconfig)
@@ -121,13 +167,9 @@ func (w *writer) do(what string, f func() error) {
 	}
 }
 
-// namespaceWithAccount creates the namespace and waits for its default service account: no pod starts before.
-func (w *writer) namespaceWithAccount(ctx context.Context) {
-	w.do("create namespace "+w.namespace, func() error {
-		o := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}}
-		if _, err := w.client.CoreV1().Namespaces().Create(ctx, o, metav1.CreateOptions{}); err != nil {
-			return err
-		}
+// awaitDefaultAccount waits for the namespace's default service account: no pod starts before.
+func (w *writer) awaitDefaultAccount(ctx context.Context) {
+	w.do("await the default account of "+w.namespace, func() error {
 		const every, atMost = 50 * time.Millisecond, time.Minute
 		return wait.PollUntilContextTimeout(ctx, every, atMost, true, func(ctx context.Context) (bool, error) {
 			_, err := w.client.CoreV1().ServiceAccounts(w.namespace).Get(ctx, "default", metav1.GetOptions{})
@@ -137,6 +179,11 @@ func (w *writer) namespaceWithAccount(ctx context.Context) {
 			return err == nil, err
 		})
 	})
+}
+
+// awaitRight waits until an account of the namespace has a right of one of the bindings that were made for it.
+func (w *writer) awaitRight(ctx context.Context, account string, right authorizationv1.ResourceAttributes) {
+	w.do("await the rights of "+account, func() error { return awaitRight(ctx, w.cluster, w.namespace, account, right) })
 }
 
 func (w *writer) account(ctx context.Context, name string) {

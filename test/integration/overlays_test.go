@@ -1,0 +1,285 @@
+package integration
+
+import (
+	"context"
+	"io/fs"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/yaml"
+
+	manifests "github.com/gardener/machine-controller-manager-provider-kubevirt/kubernetes"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/controlplane"
+)
+
+// overlays are the shipped manifests in a folder, written for a shoot's namespaces.
+type overlays string
+
+// unpack does what the manifests ask of their readers: it sets the namespaces.
+func (s *shoot) unpack(t *testing.T) overlays {
+	t.Helper()
+
+	folder := t.TempDir()
+	names := strings.NewReplacer("shoot--lab--demo", s.Namespace, "shoot-machines", s.ProviderNamespace)
+
+	require.NoError(t, fs.WalkDir(manifests.Manifests, ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+
+		if entry.IsDir() {
+			return os.MkdirAll(filepath.Join(folder, path), 0o700)
+		}
+
+		raw, err := manifests.Manifests.ReadFile(path)
+		require.NoError(t, err)
+
+		return os.WriteFile(filepath.Join(folder, path), []byte(names.Replace(string(raw))), 0o600)
+	}))
+
+	return overlays(folder)
+}
+
+func (o overlays) path(overlay string) string { return filepath.Join(string(o), overlay) }
+
+// kubectl runs a command as a cluster's admin, and returns what it prints.
+func (o overlays) kubectl(t *testing.T, cluster *controlplane.Cluster, args ...string) string {
+	t.Helper()
+
+	command := exec.CommandContext(context.WithoutCancel(t.Context()), lab.Binaries.Kubectl, append(args, "--cache-dir="+o.path("cache"))...)
+	command.Env = append(os.Environ(), "KUBECONFIG="+cluster.AdminKubeconfig)
+	out, err := command.CombinedOutput()
+	require.NoError(t, err, string(out))
+
+	return string(out)
+}
+
+// TestOverlaysAreAccepted has the API servers judge each overlay strictly. Others tests apply those that do something.
+func TestOverlaysAreAccepted(t *testing.T) {
+	t.Parallel()
+
+	s := newShoot(t)
+	files := s.unpack(t)
+
+	for _, name := range []string{"machine-images", "mcm-kubevirt"} {
+		_, err := s.kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+		require.NoError(t, err)
+	}
+
+	judged := map[string]bool{}
+
+	for cluster, names := range map[*controlplane.Cluster][]string{
+		lab.Control: {"control-namespace", "target", "standalone", "standalone-separate-target", "evacuation/control-namespace"},
+		lab.Provider: {
+			"provider-cluster", "provider-namespace", "provider-namespace-without-golden-images", "evacuation/provider-namespace",
+			"shared-image", "grpc-driver",
+		},
+	} {
+		for _, name := range names {
+			files.kubectl(t, cluster, "apply", "--server-side", "--force-conflicts", "--dry-run=server", "--validate=strict", "-k", files.path(name))
+
+			judged[name] = true
+		}
+	}
+
+	// Parts of others.
+	judged["base"], judged["gardener-sidecar"] = true, true
+
+	require.NoError(t, fs.WalkDir(manifests.Manifests, ".", func(path string, _ fs.DirEntry, err error) error {
+		if filepath.Base(path) == "kustomization.yaml" {
+			require.True(t, judged[filepath.Dir(path)], path)
+		}
+
+		return err
+	}))
+}
+
+// TestShippedProviderNamespace makes a machine under all that an admin is to apply, the quota included.
+func TestShippedProviderNamespace(t *testing.T) {
+	t.Parallel()
+
+	s, d := newShoot(t), newDriver(settings{grace: time.Minute})
+	files := s.unpack(t)
+	files.kubectl(t, lab.Provider, "apply", "--server-side", "--force-conflicts", "--validate=strict", "-k", files.path("provider-namespace"))
+	s.requireOwnFlow(t, files)
+
+	eventually(t, "the quota is in force", func(ctx context.Context) (bool, error) {
+		quota, err := s.kube.CoreV1().ResourceQuotas(s.ProviderNamespace).Get(ctx, "machines", metav1.GetOptions{})
+
+		return err == nil && len(quota.Status.Hard) == len(quota.Spec.Hard), err
+	})
+
+	m := s.newMachine("zone-a", importedRoot)
+	_, err := m.create(t.Context(), d)
+	require.NoError(t, err)
+	m.awaitScheduled(t, d)
+	require.NoError(t, m.remove(t.Context(), d))
+	s.requireNothingLeft(t)
+}
+
+// requireOwnFlow requires that the API server tells the driver's requests from others.
+func (s *shoot) requireOwnFlow(t *testing.T, files overlays) {
+	t.Helper()
+
+	raw, err := os.ReadFile(files.path("provider-cluster/flowschema.yaml"))
+	require.NoError(t, err)
+
+	flow := &flowcontrolv1.FlowSchema{}
+	require.NoError(t, yaml.UnmarshalStrict(raw, flow))
+
+	flow.Name = s.Name // The lab has the shipped one, with another namespace.
+	flow, err = s.kube.FlowcontrolV1().FlowSchemas().Create(t.Context(), flow, metav1.CreateOptions{})
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		require.NoError(t, s.kube.FlowcontrolV1().FlowSchemas().Delete(context.WithoutCancel(t.Context()), s.Name, metav1.DeleteOptions{}))
+	})
+
+	config, err := clientcmd.RESTConfigFromKubeConfig(s.ProviderKubeconfig)
+	require.NoError(t, err)
+
+	var served string
+
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return transport(func(r *http.Request) (*http.Response, error) {
+			resp, err := next.RoundTrip(r)
+			if err == nil {
+				served = resp.Header.Get(flowcontrolv1.ResponseHeaderMatchedFlowSchemaUID)
+			}
+
+			return resp, err
+		})
+	})
+
+	client, err := kubernetes.NewForConfig(config)
+	require.NoError(t, err)
+	eventually(t, "the driver's requests have a FlowSchema of their own", func(ctx context.Context) (bool, error) {
+		_, err := client.CoreV1().Pods(s.ProviderNamespace).List(ctx, metav1.ListOptions{Limit: 1})
+
+		return served == string(flow.UID), err
+	})
+}
+
+// TestWithoutGoldenImages compares the two Roles that an admin may choose from.
+func TestWithoutGoldenImages(t *testing.T) {
+	t.Parallel()
+
+	s := newShoot(t)
+	files := s.unpack(t)
+
+	roleOf := func(overlay string) []rbacv1.PolicyRule {
+		var role rbacv1.Role
+
+		for document := range strings.SplitSeq(files.kubectl(t, lab.Provider, "kustomize", files.path(overlay)), "\n---\n") {
+			if strings.Contains(document, "kind: Role\n") && !strings.Contains(document, "kind: RoleBinding") {
+				require.NoError(t, yaml.UnmarshalStrict([]byte(document), &role))
+			}
+		}
+
+		return role.Rules
+	}
+
+	with, without := roleOf("provider-namespace"), roleOf("provider-namespace-without-golden-images")
+	require.Len(t, without, len(with)-1)
+	require.Subset(t, with, without)
+	require.NotContains(t, without, rbacv1.PolicyRule{
+		APIGroups: []string{"cdi.kubevirt.io"}, Resources: []string{"datavolumes"}, Verbs: []string{"create", "delete"},
+	})
+}
+
+// gardenersOwn is, as far as the sidecar is concerned, what gardenlet deploys.
+const gardenersOwn = `apiVersion: apps/v1
+kind: Deployment
+metadata: {name: machine-controller-manager}
+spec:
+  selector: {matchLabels: {app: kubernetes, role: machine-controller-manager}}
+  template:
+    metadata: {labels: {app: kubernetes, role: machine-controller-manager}}
+    spec:
+      serviceAccountName: machine-controller-manager
+      containers:
+        - name: machine-controller-manager
+          image: machine-controller-manager
+          command: [./machine-controller-manager]
+          volumeMounts: [{name: kubeconfig, mountPath: /var/run/secrets/gardener.cloud/shoot/generic-kubeconfig, readOnly: true}]
+      volumes:
+        - name: kubeconfig
+          secret: {secretName: generic-token-kubeconfig}
+---
+apiVersion: autoscaling.k8s.io/v1
+kind: VerticalPodAutoscaler
+metadata: {name: machine-controller-manager-vpa}
+spec:
+  resourcePolicy: {containerPolicies: [{containerName: machine-controller-manager}]}
+`
+
+// TestShippedGardenerSidecar adds the sidecar to a Deployment like gardenlet's, and runs it with its arguments.
+func TestShippedGardenerSidecar(t *testing.T) {
+	t.Parallel()
+
+	s := newShoot(t)
+	files := s.unpack(t)
+	require.NoError(t, os.Mkdir(files.path("gardener"), 0o700))
+	require.NoError(t, os.WriteFile(files.path("gardener/own.yaml"), []byte(gardenersOwn), 0o600))
+	require.NoError(t, os.WriteFile(files.path("gardener/kustomization.yaml"),
+		[]byte("namespace: "+s.Namespace+"\nresources: [own.yaml]\ncomponents: [../gardener-sidecar]\n"), 0o600))
+
+	made := map[string]string{}
+
+	for document := range strings.SplitSeq(files.kubectl(t, lab.Control, "kustomize", files.path("gardener")), "\n---\n") {
+		var kind metav1.TypeMeta
+
+		require.NoError(t, yaml.Unmarshal([]byte(document), &kind))
+		made[kind.Kind] = document
+	}
+
+	deployment := create(t, []byte(made["Deployment"]), func(ctx context.Context, d *appsv1.Deployment, o metav1.CreateOptions) (*appsv1.Deployment, error) {
+		return s.target.AppsV1().Deployments(s.Namespace).Create(ctx, d, o)
+	})
+
+	containers := deployment.Spec.Template.Spec.Containers
+	require.Len(t, containers, 2)
+
+	const name = "machine-controller-manager-provider-kubevirt"
+
+	added := containers[0]
+	if added.Name != name {
+		added = containers[1]
+	}
+
+	require.Equal(t, name, added.Name)
+	require.Equal(t, []corev1.ContainerPort{{Name: "providermetrics", ContainerPort: 10259, Protocol: corev1.ProtocolTCP}}, added.Ports)
+	require.Contains(t, made["VerticalPodAutoscaler"], "- containerName: "+name+"\n      controlledValues: RequestsOnly")
+
+	p, err := lab.StartSidecar(t.Context(), s.Shoot, sidecar, s.shippedArgs(t, &added, s.SidecarKubeconfig)...)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, p.Stop(context.WithoutCancel(t.Context()))) })
+	requireProbed(t, &added, p)
+
+	keep := regexp.MustCompile(`regex: (\^\(mcm_kubevirt.*)\n`).FindStringSubmatch(made["ServiceMonitor"])
+	require.NotNil(t, keep)
+
+	metrics, err := scrape(t.Context(), portOf(p.PID()))
+	require.NoError(t, err)
+
+	kept := false
+	for line := range strings.Lines(string(metrics)) {
+		metric, _, _ := strings.Cut(strings.TrimSpace(line), " ")
+		kept = kept || regexp.MustCompile(keep[1]).MatchString(metric)
+	}
+
+	require.True(t, kept, "the ServiceMonitor keeps what the sidecar exports")
+}

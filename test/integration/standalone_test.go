@@ -1,0 +1,246 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/process"
+)
+
+// TestShippedStandalone applies the Deployment for those without Gardener, and starts both of its containers with their arguments, leader
+// election included. What an operator does at worst then works under its rights: Machine and MachineSet lose their owners, as when they are
+// restored from a backup, and a Machine whose drain does not end is deleted by force.
+func TestShippedStandalone(t *testing.T) {
+	t.Parallel()
+
+	s := newShoot(t)
+	s.startStandalone(t, "standalone")
+	s.applyCredentials(t)
+	s.addPool(t, s.Name, 1, s.spec("zone-a", ephemeralRoot))
+
+	victim := slices.Collect(maps.Keys(s.awaitRunning(t, 1)))[0]
+	s.requireAdoption(t, victim)
+
+	app := application{name: s.Name, pool: s.Name, replicas: 1}
+	s.run(t, app)
+	s.attachVolume(t, victim)
+
+	s.patchMachine(t, victim, `{"metadata":{"labels":{"force-deletion":"True"}}}`)
+	require.NoError(t, s.mcm.MachineV1alpha1().Machines(s.Namespace).Delete(t.Context(), victim, metav1.DeleteOptions{}))
+	eventually(t, "the Machine is gone", func(ctx context.Context) (bool, error) {
+		_, err := s.mcm.MachineV1alpha1().Machines(s.Namespace).Get(ctx, victim, metav1.GetOptions{})
+
+		return apierrors.IsNotFound(err), nil
+	})
+
+	_, err := s.target.StorageV1().VolumeAttachments().Get(t.Context(), victim, metav1.GetOptions{})
+	require.True(t, apierrors.IsNotFound(err), "its volume is detached")
+
+	s.stop(t, app)
+	s.awaitEnd(t)
+}
+
+// TestShippedStandaloneWithSeparateTarget applies the other overlay, and starts what it says.
+func TestShippedStandaloneWithSeparateTarget(t *testing.T) {
+	t.Parallel()
+
+	s := newShoot(t)
+
+	kubeconfig, err := os.ReadFile(s.MCMKubeconfig)
+	require.NoError(t, err)
+	_, err = s.target.CoreV1().Secrets(s.Namespace).Create(t.Context(), &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: "target-kubeconfig"}, Data: map[string][]byte{"kubeconfig": kubeconfig},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+
+	s.startStandalone(t, "standalone-separate-target")
+}
+
+// startStandalone applies an overlay with kubectl, lets the API server judge its pod, and runs what is in the pod until the test ends. There
+// is no kubelet that could.
+func (s *shoot) startStandalone(t *testing.T, overlay string) {
+	t.Helper()
+
+	files := s.unpack(t)
+	files.kubectl(t, lab.Control, "apply", "--server-side", "--force-conflicts", "--validate=strict", "-k", files.path(overlay))
+
+	const name = "machine-controller-manager"
+
+	deployment, err := s.target.AppsV1().Deployments(s.Namespace).Get(t.Context(), name, metav1.GetOptions{})
+	require.NoError(t, err)
+	s.requireAdmitted(t, deployment)
+
+	containers := deployment.Spec.Template.Spec.Containers
+	require.Len(t, containers, 2)
+
+	manager, err := lab.StartMachineControllerManager(t.Context(), s.Shoot, s.shippedArgs(t, &containers[0], s.MCMKubeconfig)...)
+	require.NoError(t, err)
+
+	s.controller, err = lab.StartSidecar(t.Context(), s.Shoot, sidecar, s.shippedArgs(t, &containers[1], s.SidecarKubeconfig)...)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		t.Logf("memory: %s %s, %s %s", containers[0].Name, memoryOf(manager), containers[1].Name, memoryOf(s.controller))
+		require.NoError(t, s.controller.Stop(context.WithoutCancel(t.Context())))
+		require.NoError(t, manager.Stop(context.WithoutCancel(t.Context())))
+	})
+
+	for i, p := range []*process.Process{manager, s.controller} {
+		requireProbed(t, &containers[i], p)
+	}
+
+	for _, lease := range []string{name, "machine-controller"} {
+		eventually(t, lease+" leads", func(ctx context.Context) (bool, error) {
+			_, err := s.target.CoordinationV1().Leases(s.Namespace).Get(ctx, lease, metav1.GetOptions{})
+
+			return err == nil, nil
+		})
+	}
+}
+
+// requireAdmitted has the API server judge a Deployment's pod under the Pod Security that its namespace enforces.
+func (s *shoot) requireAdmitted(t *testing.T, deployment *appsv1.Deployment) {
+	t.Helper()
+
+	namespace, err := s.target.CoreV1().Namespaces().Get(t.Context(), s.Namespace, metav1.GetOptions{})
+	require.NoError(t, err)
+	require.Equal(t, "restricted", namespace.Labels["pod-security.kubernetes.io/enforce"])
+
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: deployment.Name}, Spec: deployment.Spec.Template.Spec}
+	_, err = s.target.CoreV1().Pods(s.Namespace).Create(t.Context(), pod, dry)
+	require.NoError(t, err)
+
+	for _, c := range deployment.Spec.Template.Spec.Containers {
+		require.True(t, *c.SecurityContext.ReadOnlyRootFilesystem, c.Name)
+	}
+}
+
+// shippedArgs returns the arguments of a shipped container, with the lab's files for those that a pod has, and without its port, which is
+// the lab's: all processes share one machine.
+func (s *shoot) shippedArgs(t *testing.T, container *corev1.Container, kubeconfig string) []string {
+	t.Helper()
+	require.Equal(t, "metadata.namespace", container.Env[0].ValueFrom.FieldRef.FieldPath)
+
+	args := []string{"--leader-elect=true"} // As it is by default, but not in the lab.
+
+	for _, arg := range container.Args {
+		flag, value, _ := strings.Cut(arg, "=")
+		switch flag {
+		case "--port":
+			require.Equal(t, fmt.Sprint(container.Ports[0].ContainerPort), value, container.Name)
+
+			continue
+		case "--control-kubeconfig":
+			require.Equal(t, "inClusterConfig", value)
+
+			value = kubeconfig
+		case "--target-kubeconfig":
+			folder, file := container.VolumeMounts[0].MountPath, "kubeconfig"
+			require.Equal(t, folder+"/"+file, value)
+
+			value = kubeconfig
+		}
+
+		args = append(args, flag+"="+strings.ReplaceAll(value, "$("+container.Env[0].Name+")", s.Namespace))
+	}
+
+	return args
+}
+
+// requireProbed asks a process what the kubelet would ask its container.
+func requireProbed(t *testing.T, container *corev1.Container, p *process.Process) {
+	t.Helper()
+
+	for _, probe := range []*corev1.Probe{container.ReadinessProbe, container.LivenessProbe} {
+		if probe == nil {
+			continue // Gardener's have no readiness probe.
+		}
+
+		if port := probe.HTTPGet.Port; port.StrVal != "" {
+			require.Equal(t, container.Ports[0].Name, port.StrVal)
+		} else {
+			require.Equal(t, container.Ports[0].ContainerPort, port.IntVal)
+		}
+
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1:"+portOf(p.PID())+probe.HTTPGet.Path, http.NoBody)
+		require.NoError(t, err)
+		resp, err := http.DefaultClient.Do(request)
+		require.NoError(t, err)
+		require.NoError(t, resp.Body.Close())
+		require.Equal(t, http.StatusOK, resp.StatusCode)
+	}
+}
+
+// memoryOf returns what a process has in memory.
+func memoryOf(p *process.Process) string {
+	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID())) // For the log of the test.
+	_, after, _ := strings.Cut(string(status), "VmRSS:")
+	size, _, _ := strings.Cut(after, "\n")
+
+	return strings.TrimSpace(size)
+}
+
+// requireAdoption takes the owners of a Machine and of its MachineSet away, and waits until they have them again.
+func (s *shoot) requireAdoption(t *testing.T, machine string) {
+	t.Helper()
+
+	const orphaned = `{"metadata":{"ownerReferences":null}}`
+
+	sets := s.mcm.MachineV1alpha1().MachineSets(s.Namespace)
+	list, err := sets.List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	require.Len(t, list.Items, 1)
+
+	set := list.Items[0].Name
+	s.patchMachine(t, machine, orphaned)
+	_, err = sets.Patch(t.Context(), set, types.MergePatchType, []byte(orphaned), metav1.PatchOptions{})
+	require.NoError(t, err)
+
+	eventually(t, "both have owners again", func(ctx context.Context) (bool, error) {
+		m, err := s.mcm.MachineV1alpha1().Machines(s.Namespace).Get(ctx, machine, metav1.GetOptions{})
+		if err != nil {
+			return false, err
+		}
+
+		owned, err := sets.Get(ctx, set, metav1.GetOptions{})
+
+		return err == nil && metav1.GetControllerOf(m) != nil && metav1.GetControllerOf(owned) != nil, err
+	})
+}
+
+func (s *shoot) patchMachine(t *testing.T, name, patch string) {
+	t.Helper()
+
+	_, err := s.mcm.MachineV1alpha1().Machines(s.Namespace).Patch(t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+	require.NoError(t, err)
+}
+
+// attachVolume makes the Node of a machine look as if it had a volume, under the machine's name.
+func (s *shoot) attachVolume(t *testing.T, machine string) {
+	t.Helper()
+
+	_, err := s.target.StorageV1().VolumeAttachments().Create(t.Context(), &storagev1.VolumeAttachment{
+		ObjectMeta: metav1.ObjectMeta{Name: machine},
+		Spec: storagev1.VolumeAttachmentSpec{
+			Attacher: "csi.kubevirt.io", NodeName: machine, Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: new("volume")},
+		},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+
+	attached := []byte(`{"status":{"volumesAttached":[{"name":"kubernetes.io/csi/csi.kubevirt.io^volume","devicePath":""}]}}`)
+	_, err = s.target.CoreV1().Nodes().Patch(t.Context(), machine, types.MergePatchType, attached, metav1.PatchOptions{}, "status")
+	require.NoError(t, err)
+}

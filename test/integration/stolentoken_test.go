@@ -1,0 +1,272 @@
+package integration
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+	kubevirtv1 "kubevirt.io/api/core/v1"
+	"kubevirt.io/client-go/containerizeddataimporter"
+	"kubevirt.io/client-go/kubevirt"
+	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
+)
+
+// thief holds the token of the driver's account, and uses it without the driver.
+type thief struct {
+	*shoot
+
+	kube     kubernetes.Interface
+	kubevirt kubevirt.Interface
+	cdi      containerizeddataimporter.Interface
+}
+
+// TestStolenToken tries what kubernetes/provider-cluster is to prevent, on the real API server. All other tests run under the same
+// policy: it does not hinder the driver.
+func TestStolenToken(t *testing.T) {
+	t.Parallel()
+
+	s, d := newShoot(t), newDriver(settings{grace: time.Minute})
+	m := s.newMachine("zone-a", importedRoot)
+	_, err := m.create(t.Context(), d)
+	require.NoError(t, err)
+
+	worker := s.vm(t, m.name())
+	theft := s.steal(t)
+
+	t.Run("Workers", func(t *testing.T) { t.Parallel(); theft.requireWorkersOnly(t, worker) })
+	t.Run("Secrets", func(t *testing.T) { t.Parallel(); theft.requireSecretsOfMachines(t) })
+	t.Run("DataVolumes", func(t *testing.T) { t.Parallel(); theft.requireGoldenImages(t) })
+	t.Run("Foreign", func(t *testing.T) { t.Parallel(); theft.requireForeignUntouched(t, worker) })
+	t.Cleanup(func() { require.NoError(t, m.remove(context.WithoutCancel(t.Context()), d)) })
+}
+
+// steal gives the account more rights than the shipped Role does, so that it is the policy that refuses.
+func (s *shoot) steal(t *testing.T) *thief {
+	t.Helper()
+
+	roles, bindings := s.kube.RbacV1().Roles(s.ProviderNamespace), s.kube.RbacV1().RoleBindings(s.ProviderNamespace)
+	_, err := roles.Create(t.Context(), &rbacv1.Role{
+		ObjectMeta: metav1.ObjectMeta{Name: "everything"},
+		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}}},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	_, err = bindings.Create(t.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "everything"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "everything"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: s.ProviderNamespace, Name: "machine-controller"}},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+
+	config, err := clientcmd.RESTConfigFromKubeConfig(s.ProviderKubeconfig)
+	require.NoError(t, err)
+
+	stolen := &thief{shoot: s}
+	stolen.kube, err = kubernetes.NewForConfig(config)
+	require.NoError(t, err)
+	stolen.kubevirt, err = kubevirt.NewForConfig(config)
+	require.NoError(t, err)
+	stolen.cdi, err = containerizeddataimporter.NewForConfig(config)
+	require.NoError(t, err)
+
+	return stolen
+}
+
+// dry has the API server judge a request, and not carry it out.
+var dry = metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
+
+func requireRefused(t *testing.T, err error, says string) {
+	t.Helper()
+	require.True(t, apierrors.IsForbidden(err), "%v", err)
+	require.ErrorContains(t, err, "ValidatingAdmissionPolicy 'worker-machines.kubevirt.machine.gardener.cloud'")
+	require.ErrorContains(t, err, says)
+}
+
+func (h *thief) requireWorkersOnly(t *testing.T, worker *kubevirtv1.VirtualMachine) {
+	t.Helper()
+
+	volume := func(source kubevirtv1.VolumeSource) func(*kubevirtv1.VirtualMachine) {
+		return func(vm *kubevirtv1.VirtualMachine) {
+			spec := &vm.Spec.Template.Spec
+			spec.Volumes = append(spec.Volumes, kubevirtv1.Volume{Name: "more", VolumeSource: source})
+			spec.Domain.Devices.Disks = append(spec.Domain.Devices.Disks, kubevirtv1.Disk{Name: "more"})
+		}
+	}
+
+	tests := map[string]struct {
+		change func(*kubevirtv1.VirtualMachine)
+		says   string
+	}{
+		"a worker":       {change: func(*kubevirtv1.VirtualMachine) {}},
+		"no tags":        {change: func(vm *kubevirtv1.VirtualMachine) { vm.Labels = nil }, says: "mcm.gardener.cloud/cluster"},
+		"no role":        {change: func(vm *kubevirtv1.VirtualMachine) { delete(vm.Labels, "mcm.gardener.cloud/role") }, says: "mcm.gardener.cloud/role"},
+		"host disk":      {change: volume(kubevirtv1.VolumeSource{HostDisk: &kubevirtv1.HostDisk{Path: "/disk.img", Type: kubevirtv1.HostDiskExists}}), says: "hostDisk"},
+		"account's disk": {change: volume(kubevirtv1.VolumeSource{ServiceAccount: &kubevirtv1.ServiceAccountVolumeSource{ServiceAccountName: "default"}}), says: "serviceAccount"},
+		"hook sidecar": {change: func(vm *kubevirtv1.VirtualMachine) {
+			vm.Spec.Template.ObjectMeta.Annotations = map[string]string{"hooks.kubevirt.io/hookSidecars": `[{"image":"x"}]`}
+		}, says: "hook sidecars"},
+		"host device": {change: func(vm *kubevirtv1.VirtualMachine) {
+			vm.Spec.Template.Spec.Domain.Devices.HostDevices = []kubevirtv1.HostDevice{{Name: "a", DeviceName: "vendor.com/nic"}}
+		}, says: "host devices"},
+		"GPU": {change: func(vm *kubevirtv1.VirtualMachine) {
+			vm.Spec.Template.Spec.Domain.Devices.GPUs = []kubevirtv1.GPU{{Name: "a", DeviceName: "vendor.com/gpu"}}
+		}, says: "host devices"},
+	}
+
+	h.forbidHostDevices(t)
+
+	for name, tc := range tests {
+		vm := &kubevirtv1.VirtualMachine{
+			ObjectMeta: metav1.ObjectMeta{Name: "stolen", Labels: worker.DeepCopy().Labels}, Spec: *worker.Spec.DeepCopy(),
+		}
+		tc.change(vm)
+
+		create := func(ctx context.Context) error {
+			_, err := h.kubevirt.KubevirtV1().VirtualMachines(h.ProviderNamespace).Create(ctx, vm, dry)
+
+			return err
+		}
+
+		if tc.says == "" {
+			require.NoError(t, create(t.Context()), name)
+
+			continue
+		}
+
+		// The API server sees the Namespace without its label a little later.
+		eventually(t, name+" is refused", func(ctx context.Context) (bool, error) { return create(ctx) != nil, nil })
+		requireRefused(t, create(t.Context()), tc.says)
+	}
+}
+
+// forbidHostDevices leaves the namespace as it is shipped: the lab's allow workers with host devices.
+func (h *thief) forbidHostDevices(t *testing.T) {
+	t.Helper()
+
+	_, err := h.shoot.kube.CoreV1().Namespaces().Patch(t.Context(), h.ProviderNamespace, types.MergePatchType,
+		[]byte(`{"metadata":{"labels":{"kubevirt.machine.gardener.cloud/host-devices":null}}}`), metav1.PatchOptions{})
+	require.NoError(t, err)
+}
+
+// tags are those of the shoot's workers.
+func (h *thief) tags(more map[string]string) map[string]string {
+	set := map[string]string{"mcm.gardener.cloud/cluster": h.Namespace, "mcm.gardener.cloud/role": "node"}
+	for key, value := range more {
+		set[key] = value
+	}
+
+	return set
+}
+
+func (h *thief) requireSecretsOfMachines(t *testing.T) {
+	t.Helper()
+
+	ofMachine := h.tags(map[string]string{"kubevirt.machine.gardener.cloud/machine": "stolen"})
+
+	for name, tc := range map[string]struct {
+		secret corev1.Secret
+		says   string
+	}{
+		"a machine's": {secret: corev1.Secret{ObjectMeta: metav1.ObjectMeta{Labels: ofMachine}}},
+		"nobody's":    {secret: corev1.Secret{}, says: "mcm.gardener.cloud/cluster"},
+		"no machine's": {
+			secret: corev1.Secret{ObjectMeta: metav1.ObjectMeta{Labels: h.tags(nil)}}, says: "kubevirt.machine.gardener.cloud/machine",
+		},
+		"a service account's token": {
+			secret: corev1.Secret{Type: corev1.SecretTypeServiceAccountToken, ObjectMeta: metav1.ObjectMeta{
+				Labels: ofMachine, Annotations: map[string]string{corev1.ServiceAccountNameKey: "default"},
+			}}, says: "Opaque",
+		},
+	} {
+		tc.secret.Name = "stolen"
+
+		_, err := h.kube.CoreV1().Secrets(h.ProviderNamespace).Create(t.Context(), &tc.secret, dry)
+		if tc.says == "" {
+			require.NoError(t, err, name)
+		} else {
+			requireRefused(t, err, tc.says)
+		}
+	}
+}
+
+func (h *thief) requireGoldenImages(t *testing.T) {
+	t.Helper()
+
+	const golden = "kubevirt.machine.gardener.cloud/golden-image"
+
+	for says, labels := range map[string]map[string]string{
+		"mcm.gardener.cloud/cluster": {golden: "stolen"},
+		"makes golden images":        h.tags(map[string]string{golden: "stolen"}),
+		"":                           {golden: "stolen", "mcm.gardener.cloud/cluster": h.Namespace},
+	} {
+		volume := &cdiv1beta1.DataVolume{
+			ObjectMeta: metav1.ObjectMeta{Name: "stolen", Labels: labels},
+			Spec: cdiv1beta1.DataVolumeSpec{
+				Source:  &cdiv1beta1.DataVolumeSource{Blank: &cdiv1beta1.DataVolumeBlankImage{}},
+				Storage: &cdiv1beta1.StorageSpec{Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}}},
+			},
+		}
+
+		_, err := h.cdi.CdiV1beta1().DataVolumes(h.ProviderNamespace).Create(t.Context(), volume, dry)
+		if says == "" {
+			require.NoError(t, err)
+		} else {
+			requireRefused(t, err, says)
+		}
+	}
+}
+
+// requireForeignUntouched lets the admin have objects beside the machines. One by one, and as collections, they stay as they are.
+func (h *thief) requireForeignUntouched(t *testing.T, worker *kubevirtv1.VirtualMachine) {
+	t.Helper()
+
+	const name = "admins"
+
+	named := metav1.ObjectMeta{Name: name}
+	ctx, one, namespace := t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=" + name}, h.ProviderNamespace
+
+	vm := &kubevirtv1.VirtualMachine{ObjectMeta: named, Spec: *worker.Spec.DeepCopy()}
+	vm.Spec.DataVolumeTemplates, vm.Spec.Template.Spec.Volumes, vm.Spec.Template.Spec.Domain.Devices.Disks = nil, nil, nil
+	vm, err := h.shoot.kubevirt.KubevirtV1().VirtualMachines(namespace).Create(ctx, vm, metav1.CreateOptions{})
+	require.NoError(t, err)
+	secret, err := h.shoot.kube.CoreV1().Secrets(namespace).Create(ctx, &corev1.Secret{ObjectMeta: named}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		ctx := context.WithoutCancel(ctx)
+		require.NoError(t, h.shoot.kubevirt.KubevirtV1().VirtualMachines(namespace).Delete(ctx, name, metav1.DeleteOptions{}))
+		require.NoError(t, h.shoot.kube.CoreV1().Secrets(namespace).Delete(ctx, name, metav1.DeleteOptions{}))
+	})
+
+	vms, secrets := h.kubevirt.KubevirtV1().VirtualMachines(namespace), h.kube.CoreV1().Secrets(namespace)
+	relabelled := h.tags(map[string]string{"kubevirt.machine.gardener.cloud/machine": name})
+
+	for what, do := range map[string]func() error{
+		"delete the VirtualMachine":  func() error { return vms.Delete(ctx, name, metav1.DeleteOptions{}) },
+		"delete all VirtualMachines": func() error { return vms.DeleteCollection(ctx, metav1.DeleteOptions{}, one) },
+		"claim the VirtualMachine": func() error {
+			vm.Labels = relabelled
+			_, err := vms.Update(ctx, vm, metav1.UpdateOptions{})
+
+			return err
+		},
+		"delete the Secret":  func() error { return secrets.Delete(ctx, name, metav1.DeleteOptions{}) },
+		"delete all Secrets": func() error { return secrets.DeleteCollection(ctx, metav1.DeleteOptions{}, one) },
+		"claim the Secret": func() error {
+			secret.Labels = relabelled
+			_, err := secrets.Update(ctx, secret, metav1.UpdateOptions{})
+
+			return err
+		},
+	} {
+		t.Log(what)
+		requireRefused(t, do(), "mcm.gardener.cloud/cluster")
+	}
+}
