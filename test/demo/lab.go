@@ -111,6 +111,8 @@ func (d *demo) describeLab() {
 	for _, c := range []cluster{d.control(), d.provider()} {
 		d.out.line("  %-10s is short for KUBECONFIG=%s, namespace %s", c.name+" $", atHome(c.kubeconfig), c.namespace)
 	}
+	d.out.line("Applied are, from the folder kubernetes: provider-cluster and provider-namespace by the admin of the provider cluster,")
+	d.out.line("control-namespace and target for machine-controller-manager. Both controllers have those rights, and no others.")
 	if d.out.narrow() {
 		d.out.line("Your terminal is narrow: with %d columns you will see the whole table.", tableWidth)
 	}

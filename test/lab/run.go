@@ -63,6 +63,9 @@ func addShoot(ctx context.Context, lab *environment.Lab, r request, st *state, o
 	if err != nil {
 		return err
 	}
+	if err := lab.LimitShoot(ctx, shoot); err != nil {
+		return err
+	}
 	st.Shoot = &shootState{
 		Name: shoot.Name, Namespace: shoot.Namespace, ProviderNamespace: shoot.ProviderNamespace,
 		ProviderKubeconfig: shoot.ProviderKubeconfigFile, MCMKubeconfig: shoot.MCMKubeconfig, SidecarKubeconfig: shoot.SidecarKubeconfig,
