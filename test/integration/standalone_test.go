@@ -35,6 +35,11 @@ func TestShippedStandalone(t *testing.T) {
 	victim := slices.Collect(maps.Keys(s.awaitRunning(t, 1)))[0]
 	s.requireAdoption(t, victim)
 
+	// The shoot's pods share the namespace with the controllers here, and are less strict.
+	_, err := s.target.CoreV1().Namespaces().Patch(t.Context(), s.Namespace, types.MergePatchType,
+		[]byte(`{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":null}}}`), metav1.PatchOptions{})
+	require.NoError(t, err)
+
 	app := application{name: s.Name, pool: s.Name, replicas: 1}
 	s.run(t, app)
 	s.attachVolume(t, victim)
@@ -47,7 +52,7 @@ func TestShippedStandalone(t *testing.T) {
 		return apierrors.IsNotFound(err), nil
 	})
 
-	_, err := s.target.StorageV1().VolumeAttachments().Get(t.Context(), victim, metav1.GetOptions{})
+	_, err = s.target.StorageV1().VolumeAttachments().Get(t.Context(), victim, metav1.GetOptions{})
 	require.True(t, apierrors.IsNotFound(err), "its volume is detached")
 
 	s.stop(t, app)

@@ -235,9 +235,9 @@ func (h *thief) requireForeignUntouched(t *testing.T, worker *kubevirtv1.Virtual
 
 	vm := &kubevirtv1.VirtualMachine{ObjectMeta: named, Spec: *worker.Spec.DeepCopy()}
 	vm.Spec.DataVolumeTemplates, vm.Spec.Template.Spec.Volumes, vm.Spec.Template.Spec.Domain.Devices.Disks = nil, nil, nil
-	vm, err := h.shoot.kubevirt.KubevirtV1().VirtualMachines(namespace).Create(ctx, vm, metav1.CreateOptions{})
+	_, err := h.shoot.kubevirt.KubevirtV1().VirtualMachines(namespace).Create(ctx, vm, metav1.CreateOptions{})
 	require.NoError(t, err)
-	secret, err := h.shoot.kube.CoreV1().Secrets(namespace).Create(ctx, &corev1.Secret{ObjectMeta: named}, metav1.CreateOptions{})
+	_, err = h.shoot.kube.CoreV1().Secrets(namespace).Create(ctx, &corev1.Secret{ObjectMeta: named}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		ctx := context.WithoutCancel(ctx)
@@ -246,22 +246,22 @@ func (h *thief) requireForeignUntouched(t *testing.T, worker *kubevirtv1.Virtual
 	})
 
 	vms, secrets := h.kubevirt.KubevirtV1().VirtualMachines(namespace), h.kube.CoreV1().Secrets(namespace)
-	relabelled := h.tags(map[string]string{"kubevirt.machine.gardener.cloud/machine": name})
+	relabelled := patchOf(t, map[string]any{"metadata": map[string]any{
+		"labels": h.tags(map[string]string{"kubevirt.machine.gardener.cloud/machine": name}),
+	}})
 
 	for what, do := range map[string]func() error{
 		"delete the VirtualMachine":  func() error { return vms.Delete(ctx, name, metav1.DeleteOptions{}) },
 		"delete all VirtualMachines": func() error { return vms.DeleteCollection(ctx, metav1.DeleteOptions{}, one) },
 		"claim the VirtualMachine": func() error {
-			vm.Labels = relabelled
-			_, err := vms.Update(ctx, vm, metav1.UpdateOptions{})
+			_, err := vms.Patch(ctx, name, types.MergePatchType, relabelled, metav1.PatchOptions{})
 
 			return err
 		},
 		"delete the Secret":  func() error { return secrets.Delete(ctx, name, metav1.DeleteOptions{}) },
 		"delete all Secrets": func() error { return secrets.DeleteCollection(ctx, metav1.DeleteOptions{}, one) },
 		"claim the Secret": func() error {
-			secret.Labels = relabelled
-			_, err := secrets.Update(ctx, secret, metav1.UpdateOptions{})
+			_, err := secrets.Patch(ctx, name, types.MergePatchType, relabelled, metav1.PatchOptions{})
 
 			return err
 		},
