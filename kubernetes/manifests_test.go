@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"os"
 	"reflect"
 	"regexp"
 	"strings"
@@ -92,6 +93,27 @@ func TestMachineClassesAreValid(t *testing.T) {
 
 	for _, name := range []string{"minimal", "complete", "example-worker-z1", "example-worker-z2"} {
 		require.True(t, judged[name], name)
+	}
+}
+
+// TestVersionOfMachineControllerManager compares the version that is deployed with the one that the sidecar is built with.
+func TestVersionOfMachineControllerManager(t *testing.T) {
+	t.Parallel()
+
+	module, err := os.ReadFile("../go.mod")
+	require.NoError(t, err)
+
+	version := regexp.MustCompile(`gardener/machine-controller-manager (v\S+)`).FindStringSubmatch(string(module))
+	require.NotNil(t, version)
+
+	for path, says := range map[string]string{
+		"base/kustomization.yaml":       "gardener/machine-controller-manager\n    newTag: " + version[1] + "\n",
+		"standalone/kustomization.yaml": "gardener/machine-controller-manager/" + version[1] + "/kubernetes/crds/",
+		"control-namespace/rbac.yaml":   version[1] + " of machine-controller-manager",
+	} {
+		raw, err := kubernetes.Manifests.ReadFile(path)
+		require.NoError(t, err)
+		require.Contains(t, string(raw), says, path)
 	}
 }
 

@@ -229,16 +229,24 @@ func (r *rights) wrong() bool {
 func (r *rights) String() string {
 	var b strings.Builder
 
-	used := 0
+	used, programs := 0, map[string]int{}
 
 	for right := range r.granted {
 		if r.used[right] != nil {
 			used++
 		}
+
+		for program := range r.used[right] {
+			programs[program]++
+		}
 	}
 
 	fmt.Fprintf(&b, "rights: %d requests; %d rights granted, %d used, %d excused; %d kinds of requests denied, and %d requests on purpose",
 		r.requests, len(r.granted), used, len(notExercised), len(r.denied), r.purposes)
+
+	for _, program := range slices.Sorted(maps.Keys(programs)) {
+		fmt.Fprintf(&b, "\n  %d of them used by %s", programs[program], program)
+	}
 
 	for _, denied := range slices.Sorted(maps.Keys(r.denied)) {
 		fmt.Fprintf(&b, "\n  denied %d times: %s", r.denied[denied], denied)
