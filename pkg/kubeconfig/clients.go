@@ -52,7 +52,9 @@ type Options struct {
 	// QPS and Burst limit the requests per second.
 	QPS   float32
 	Burst int
-	// WrapTransport, if set, sees every request; tests and metrics use it.
+	// Called, if set, is told of every request when its answer begins. It is called from many goroutines.
+	Called func(Call)
+	// WrapTransport, if set, sees every request; tests use it.
 	WrapTransport func(http.RoundTripper) http.RoundTripper
 }
 
@@ -177,6 +179,10 @@ func (c *Cache) build(raw []byte) (*entry, error) {
 
 	client, transport, err := connections(config)
 	if err != nil {
+		return nil, err
+	}
+
+	if client.Transport, err = observing(client.Transport, config.Host, c.options.Called); err != nil {
 		return nil, err
 	}
 

@@ -1,0 +1,212 @@
+package kubeconfig_test
+
+import (
+	"context"
+	"encoding/pem"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	kubevirtv1 "kubevirt.io/api/core/v1"
+	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
+)
+
+// observe returns the clients of a server that answers everything with a code, and what they tell. An answer of 200 is an empty object.
+func observe(t *testing.T, base string, code int) (*kubeconfig.Clients, func() kubeconfig.Call) {
+	t.Helper()
+
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(code)
+		fmt.Fprint(w, "{}")
+	}))
+	t.Cleanup(server.Close)
+
+	return told(t, server, base)
+}
+
+// told returns the clients of a server behind a path, and what they told since it was asked last, which is one call.
+func told(t *testing.T, server *httptest.Server, base string) (*kubeconfig.Clients, func() kubeconfig.Call) {
+	t.Helper()
+
+	told := make(chan kubeconfig.Call, 10)
+	options := kubeconfig.Options{QPS: 1000, Burst: 1000, Called: func(c kubeconfig.Call) { told <- c }}
+	clients, err := kubeconfig.NewCache(options).For(config(t, func(cluster, user, _ object) {
+		cluster["server"] = server.URL + base
+		cluster["certificate-authority-data"] = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+		user["token"] = secretToken
+	}))
+	require.NoError(t, err)
+
+	return clients, func() kubeconfig.Call {
+		require.Len(t, told, 1, "a request is told once")
+
+		return <-told
+	}
+}
+
+// requests are of each kind that a client makes, by how they are told.
+func requests(ctx context.Context, c *kubeconfig.Clients) map[string]func() error {
+	vms, secrets := c.KubeVirt.KubevirtV1().VirtualMachines("machines"), c.Kubernetes.CoreV1().Secrets("machines")
+	images := c.CDI.CdiV1beta1().DataVolumes("machines")
+	listed := c.Metadata.Resource(kubevirtv1.SchemeGroupVersion.WithResource("virtualmachines")).Namespace("machines")
+
+	return map[string]func() error{
+		"virtualmachines_get": func() error { _, err := vms.Get(ctx, "watch", metav1.GetOptions{}); return err },
+		"virtualmachines_create": func() error {
+			_, err := vms.Create(ctx, &kubevirtv1.VirtualMachine{}, metav1.CreateOptions{})
+
+			return err
+		},
+		"virtualmachines_patch": func() error {
+			_, err := vms.Patch(ctx, "m", types.MergePatchType, nil, metav1.PatchOptions{})
+
+			return err
+		},
+		"virtualmachines_delete": func() error { return vms.Delete(ctx, "m", metav1.DeleteOptions{}) },
+		"virtualmachines_watch": func() error {
+			w, err := vms.Watch(ctx, metav1.ListOptions{})
+			if err == nil {
+				w.Stop()
+			}
+
+			return err
+		},
+		"virtualmachines_list": func() error { _, err := listed.List(ctx, metav1.ListOptions{}); return err },
+		"secrets_update":       func() error { _, err := secrets.Update(ctx, secretNamed("m"), metav1.UpdateOptions{}); return err },
+		"secrets_deletecollection": func() error {
+			return secrets.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
+		},
+		"datavolumes_status_update": func() error {
+			_, err := images.UpdateStatus(ctx, &cdiv1beta1.DataVolume{ObjectMeta: metav1.ObjectMeta{Name: "m"}}, metav1.UpdateOptions{})
+
+			return err
+		},
+		"namespaces_get": func() error {
+			_, err := c.Kubernetes.CoreV1().Namespaces().Get(ctx, "namespaces", metav1.GetOptions{})
+
+			return err
+		},
+		"other_list": func() error { _, err := c.Kubernetes.Discovery().ServerVersion(); return err },
+	}
+}
+
+func secretNamed(name string) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}}
+}
+
+func TestCallsAreNamed(t *testing.T) {
+	t.Parallel()
+
+	for _, base := range []string{"", "/k8s/clusters/apis"} {
+		clients, told := observe(t, base, http.StatusOK)
+
+		for service, request := range requests(t.Context(), clients) {
+			_ = request() // What it makes of an empty object is its own.
+
+			call := told()
+			require.Equal(t, service, call.Service)
+			require.Positive(t, call.Duration, service)
+			require.False(t, call.Failed, service)
+		}
+	}
+}
+
+func TestFailedCalls(t *testing.T) {
+	t.Parallel()
+
+	tests := map[string]struct {
+		reason string
+		code   int
+		// fails are the services of which an answer with the code is a failure; nil: all.
+		fails []string
+	}{
+		"Absent": {
+			"what is named may be absent; without a name it is the type or the namespace", http.StatusNotFound,
+			[]string{"virtualmachines_create", "virtualmachines_watch", "virtualmachines_list", "secrets_deletecollection", "other_list"},
+		},
+		"Conflict":       {"somebody was faster", http.StatusConflict, []string{}},
+		"Gone":           {"a watch or a page begins anew", http.StatusGone, []string{}},
+		"Redirect":       {"it is not followed", http.StatusFound, nil},
+		"Forbidden":      {"a right, or a quota", http.StatusForbidden, nil},
+		"Unauthorized":   {"expired credentials", http.StatusUnauthorized, nil},
+		"Invalid":        {"a webhook", http.StatusUnprocessableEntity, nil},
+		"TooManyAsked":   {"the server is overloaded", http.StatusTooManyRequests, nil},
+		"Broken":         {"the server is broken", http.StatusInternalServerError, nil},
+		"ServerIsAbsent": {"or its proxy", http.StatusBadGateway, nil},
+	}
+
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			clients, told := observe(t, "", tc.code)
+
+			for service, request := range requests(t.Context(), clients) {
+				_ = request() // What becomes of it is the caller's.
+
+				call := told()
+				want := tc.fails == nil || slices.Contains(tc.fails, service)
+				require.Equal(t, want, call.Failed, "%s: %s", service, tc.reason)
+			}
+		})
+	}
+}
+
+func TestCallsWithoutAnAnswer(t *testing.T) {
+	t.Parallel()
+
+	tests := map[string]struct {
+		reason string
+		ctx    func(context.Context) (context.Context, context.CancelFunc)
+		// during is what happens while the server has the request.
+		during func(context.CancelFunc)
+		want   error
+		failed bool
+	}{
+		"Cancelled": {"the driver wants no answer any more", context.WithCancel, func(cancel context.CancelFunc) { cancel() }, context.Canceled, false},
+		"TooLate": {"the server did not answer in time", func(ctx context.Context) (context.Context, context.CancelFunc) {
+			return context.WithTimeout(ctx, 100*time.Millisecond)
+		}, func(context.CancelFunc) {}, context.DeadlineExceeded, true},
+	}
+
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			ctx, cancel := tc.ctx(t.Context())
+			defer cancel()
+
+			server := httptest.NewTLSServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				tc.during(cancel)
+				<-r.Context().Done()
+			}))
+			t.Cleanup(server.Close)
+			t.Cleanup(server.CloseClientConnections)
+
+			clients, told := told(t, server, "")
+			require.ErrorIs(t, get(ctx, clients), tc.want)
+			require.Equal(t, tc.failed, told().Failed, tc.reason)
+		})
+	}
+}
+
+func TestUnreachableServers(t *testing.T) {
+	t.Parallel()
+
+	server := httptest.NewTLSServer(http.NotFoundHandler())
+	server.Close()
+
+	clients, told := told(t, server, "")
+	require.Error(t, get(t.Context(), clients))
+	require.True(t, told().Failed)
+}
