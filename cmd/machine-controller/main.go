@@ -85,11 +85,19 @@ func run() error {
 	}
 
 	driver := own.plugin.Plugin(controller, provider, classes)
+	if err := driver.RegisterMetrics(prometheus.DefaultRegisterer); err != nil {
+		return err
+	}
+
+	measured, err := measureJoining(server, driver)
+	if err != nil {
+		return err
+	}
 
 	go classes.Run(context.Background())
 	go stopOnSignal(func(ctx context.Context) { stopBoth(ctx, driver, classes) })
 
-	return app.Run(server, driver)
+	return app.Run(server, measured)
 }
 
 // runRemote uses a driver over gRPC, which cancels the calls of a process that ends, and tells it which classes are gone.
@@ -104,11 +112,16 @@ func runRemote(server *mcmoptions.MCServer, own *options) error {
 		return err
 	}
 
+	measured, err := measureJoining(server, &observed{Driver: driver, observer: classes})
+	if err != nil {
+		return err
+	}
+
 	go announce(context.Background(), driver, own.remote.endpoint)
 	go classes.Run(context.Background())
 	go stopOnSignal(classes.Stop)
 
-	return app.Run(server, &observed{Driver: driver, observer: classes})
+	return app.Run(server, measured)
 }
 
 // announce logs who the driver is. Nothing depends on it: the driver may come later.

@@ -98,6 +98,10 @@ func (o *serveOptions) server(registry prometheus.Registerer) (*driverrpc.Server
 		Images: provider, Allowed: o.driver.Allowed(o.controller()), OrphanPeriod: o.controller().OrphanPeriod, Clock: clock.RealClock{},
 	}))
 
+	if err := plugin.RegisterMetrics(registry); err != nil {
+		return nil, err
+	}
+
 	credentials, err := o.credentials()
 	if err != nil {
 		return nil, err

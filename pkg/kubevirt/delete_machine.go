@@ -29,6 +29,7 @@ func (p *MachinePlugin) DeleteMachine(
 	}
 
 	p.seen(req.MachineClass, req.Secret)
+	p.phases.Forget(req.Machine.UID)
 
 	if err := p.spi.DeleteMachine(ctx, in); err != nil {
 		return nil, err

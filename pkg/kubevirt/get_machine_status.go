@@ -30,6 +30,7 @@ func (p *MachinePlugin) GetMachineStatus(
 	p.seen(req.MachineClass, req.Secret)
 
 	machine, err := p.spi.GetMachineStatus(ctx, in)
+	p.measure(req.Machine, machine, err)
 
 	return statusResponse(machine), err
 }

@@ -2,6 +2,7 @@ package kubevirt
 
 import (
 	"context"
+	"time"
 
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
 )
@@ -17,13 +18,15 @@ func (p *MachinePlugin) GetVolumeIDs(
 		return nil, statusFrom(invalid("the request is empty"))
 	}
 
-	ids := []string{}
+	started, ids := time.Now(), []string{}
 
 	for _, spec := range req.PVSpecs {
 		if spec != nil && spec.CSI != nil && spec.CSI.Driver == p.options.CSIDriverName {
 			ids = append(ids, spec.CSI.VolumeHandle)
 		}
 	}
+
+	countCall("GetVolumeIDs", time.Since(started), nil)
 
 	return &driver.GetVolumeIDsResponse{VolumeIDs: ids}, nil
 }

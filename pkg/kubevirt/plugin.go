@@ -10,8 +10,10 @@ import (
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1/validation"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/phases"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
@@ -37,13 +39,17 @@ type MachinePlugin struct {
 	options Options
 	calls   *calls
 	journal *journal
+	phases  *phases.Tracker
 }
 
 var _ driver.Driver = (*MachinePlugin)(nil)
 
 // New returns the plugin in front of a PluginSPI.
 func New(s spi.PluginSPI, options Options) *MachinePlugin {
-	return &MachinePlugin{spi: s, options: options, calls: newCalls(), journal: newJournal(options.Events)}
+	return &MachinePlugin{
+		spi: s, options: options, calls: newCalls(), journal: newJournal(options.Events),
+		phases: phases.NewTracker(clock.RealClock{}, phases.Accepted, phases.Image, phases.Scheduled, phases.Running),
+	}
 }
 
 // Stop cancels the calls that are under way, and waits until they have returned or ctx is over. Every later call ends at once.
@@ -53,7 +59,7 @@ func (p *MachinePlugin) Stop(ctx context.Context) {
 }
 
 // begin returns the context of a call, and what its end must run: that hands the call's error on in the terms of
-// machine-controller-manager, and tells it in the log and in the machine's Events. The machine is nil for a call that is about many.
+// machine-controller-manager, counts it, and tells it in the log and in the machine's Events. The machine is nil for a call that is about many.
 func (p *MachinePlugin) begin(
 	ctx context.Context, method string, machine *v1alpha1.Machine,
 ) (inCall context.Context, end func(error) error) {
@@ -63,11 +69,16 @@ func (p *MachinePlugin) begin(
 	return ctx, func(err error) error {
 		defer finish()
 
-		if err != nil && ctx.Err() == nil { // What was cut off is nobody's failure.
+		cut := cutOff(ctx, err)
+		if err != nil && !cut {
 			p.journal.failed(machine, err)
 		}
 
 		err = statusFrom(err)
+		if !cut {
+			countCall(method, time.Since(started), err)
+		}
+
 		logged(ctx, method, machine, started, err)
 
 		return err

@@ -54,6 +54,21 @@ type Machine struct {
 	ProviderID string
 	// Addresses are those of the primary network interface, as far as they are known.
 	Addresses []corev1.NodeAddress
+	// Reached says how far the machine has come. Only GetMachineStatus tells.
+	Reached Reached
+}
+
+// Reached says when a machine came how far, in whole seconds of the provider cluster's clock. What is zero has not happened, or nobody
+// knows when.
+type Reached struct {
+	// Created is when the VirtualMachine was made.
+	Created time.Time
+	// Disks is when its disks were there, and a pod for it.
+	Disks time.Time
+	// Scheduled is when a host had taken it.
+	Scheduled time.Time
+	// Running is when its guest had begun to run.
+	Running time.Time
 }
 
 // CreateMachineInput is what a machine is made of.

@@ -109,7 +109,7 @@ func require(ok bool, message string) error {
 
 // Provider returns the provider cluster's layer. It exports the metrics of its clients and golden images.
 func (o *Options) Provider(controller Controller, metrics prometheus.Registerer) (*providercluster.Provider, error) {
-	clients := kubeconfig.NewCache(kubeconfig.Options{QPS: o.providerQPS, Burst: o.providerBurst})
+	clients := kubeconfig.NewCache(kubeconfig.Options{QPS: o.providerQPS, Burst: o.providerBurst, Called: counted})
 	images := goldenimage.NewKeeper(clock.RealClock{})
 
 	if err := errors.Join(metrics.Register(clients), metrics.Register(images)); err != nil {
@@ -118,6 +118,8 @@ func (o *Options) Provider(controller Controller, metrics prometheus.Registerer)
 
 	return providercluster.New(o.provider(controller, clients, images)), nil
 }
+
+func counted(c kubeconfig.Call) { kubevirt.CountRequest(c.Service, c.Duration, c.Failed) }
 
 // Plugin returns the driver in front of the provider cluster's layer. The classes are told of those in its requests.
 func (o *Options) Plugin(controller Controller, provider spi.PluginSPI, classes kubevirt.Classes) *kubevirt.MachinePlugin {

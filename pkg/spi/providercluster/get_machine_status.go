@@ -31,7 +31,10 @@ func (p *Provider) GetMachineStatus(ctx context.Context, in *spi.ObserveMachineI
 		return nil, fmt.Errorf("%w: VirtualMachine %s is being deleted", spi.ErrConflict, s.path(in.Name))
 	case p.expired(vm, in):
 		// Only beyond this loop does machine-controller-manager measure its creation timeout.
-		return machineNamed(in.Name), nil
+		machine := machineNamed(in.Name)
+		machine.Reached.Created = vm.CreationTimestamp.Time
+
+		return machine, nil
 	}
 
 	instance, err := s.getInstance(ctx, in.Name)
@@ -46,7 +49,7 @@ func (p *Provider) statusOf(
 	s *session, vm *kubevirtv1.VirtualMachine, instance *kubevirtv1.VirtualMachineInstance,
 ) (*spi.Machine, error) {
 	machine, place := machineNamed(vm.Name), loopPlaceOf(s.clients)
-	machine.Addresses = addresses(instance)
+	machine.Addresses, machine.Reached = addresses(instance), reachedBy(vm, instance)
 
 	if p.initialized(instance) {
 		p.loop.leave(place, vm.Name)

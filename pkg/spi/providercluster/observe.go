@@ -93,6 +93,29 @@ func wasScheduled(instance *kubevirtv1.VirtualMachineInstance) bool {
 		})
 }
 
+// reachedBy returns how far a machine has come, by what KubeVirt wrote down. An instance is Scheduling from when its pod was made, which
+// waits for the disks, and Scheduled when virt-handler has it.
+func reachedBy(vm *kubevirtv1.VirtualMachine, instance *kubevirtv1.VirtualMachineInstance) spi.Reached {
+	reached := spi.Reached{Created: vm.CreationTimestamp.Time}
+	if instance == nil {
+		return reached
+	}
+
+	for i := range instance.Status.PhaseTransitionTimestamps {
+		switch t := &instance.Status.PhaseTransitionTimestamps[i]; t.Phase {
+		case kubevirtv1.Scheduling:
+			reached.Disks = t.PhaseTransitionTimestamp.Time
+		case kubevirtv1.Scheduled:
+			reached.Scheduled = t.PhaseTransitionTimestamp.Time
+		case kubevirtv1.Running:
+			reached.Running = t.PhaseTransitionTimestamp.Time
+		default:
+		}
+	}
+
+	return reached
+}
+
 // addresses returns those of the primary interface.
 func addresses(instance *kubevirtv1.VirtualMachineInstance) []corev1.NodeAddress {
 	if instance == nil {
