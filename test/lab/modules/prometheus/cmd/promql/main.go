@@ -1,0 +1,293 @@
+// Command promql has Prometheus' own parser judge what is shipped for it. It reads PrometheusRules, ServiceMonitors, and ConfigMaps with
+// Grafana's dashboards from its standard input, refuses what Prometheus or its operator would refuse or ignore, and prints which metrics
+// and labels each expression is about, as JSON. It is a module of its own so that neither the driver nor its tests have Prometheus'
+// dependencies.
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/rulefmt"
+	"github.com/prometheus/prometheus/promql/parser"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+)
+
+// Selector is one use of a metric.
+type Selector struct {
+	// From names the alert or the dashboard's panel.
+	From string `json:"from"`
+	// Metric is the metric's name, with a histogram's suffix.
+	Metric string `json:"metric"`
+	// Labels are those that it is selected or grouped by.
+	Labels []string `json:"labels"`
+}
+
+func main() {
+	found, err := read(os.Stdin)
+	if err == nil {
+		err = json.NewEncoder(os.Stdout).Encode(found)
+	}
+
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func read(from io.Reader) ([]Selector, error) {
+	documents := utilyaml.NewYAMLOrJSONDecoder(from, 4096)
+
+	var all []Selector
+
+	for {
+		var document json.RawMessage
+		if err := documents.Decode(&document); errors.Is(err, io.EOF) {
+			return all, nil
+		} else if err != nil {
+			return nil, fmt.Errorf("read objects: %w", err)
+		}
+
+		found, err := judge(document)
+		if err != nil {
+			return nil, err
+		}
+
+		all = append(all, found...)
+	}
+}
+
+func judge(document []byte) ([]Selector, error) {
+	var kind metav1.TypeMeta
+	if err := json.Unmarshal(document, &kind); err != nil {
+		return nil, fmt.Errorf("read kind: %w", err)
+	}
+
+	switch kind.Kind {
+	case monitoringv1.PrometheusRuleKind:
+		return rules(document)
+	case monitoringv1.PodMonitorsKind:
+		return nil, yaml.UnmarshalStrict(document, &monitoringv1.PodMonitor{})
+	case monitoringv1.ServiceMonitorsKind:
+		return nil, yaml.UnmarshalStrict(document, &monitoringv1.ServiceMonitor{})
+	case "ConfigMap":
+		return dashboards(document)
+	case "Service":
+		return nil, yaml.UnmarshalStrict(document, &corev1.Service{})
+	default:
+		return nil, fmt.Errorf("nobody judges a %s", kind.Kind)
+	}
+}
+
+func rules(document []byte) ([]Selector, error) {
+	var object monitoringv1.PrometheusRule
+	if err := yaml.UnmarshalStrict(document, &object); err != nil {
+		return nil, fmt.Errorf("read PrometheusRule: %w", err)
+	}
+
+	// What Prometheus reads is this part of it, with an expression that is a string.
+	text, err := json.Marshal(object.Spec)
+	if err != nil {
+		return nil, fmt.Errorf("write rules: %w", err)
+	}
+
+	groups, faults := rulefmt.Parse(text, false, 0)
+	if len(faults) > 0 {
+		return nil, errors.Join(faults...)
+	}
+
+	var all []Selector
+
+	for _, group := range groups.Groups {
+		for _, rule := range group.Rules {
+			found, err := selectors("alert "+rule.Alert, rule.Expr)
+			if err != nil {
+				return nil, err
+			}
+
+			all = append(all, found...)
+		}
+	}
+
+	return all, nil
+}
+
+// dashboard is what is judged of a dashboard of Grafana.
+type dashboard struct {
+	Title      string `json:"title"`
+	Templating struct {
+		List []struct {
+			Name  string          `json:"name"`
+			Type  string          `json:"type"`
+			Query json.RawMessage `json:"query"`
+		} `json:"list"`
+	} `json:"templating"`
+	Panels []panel `json:"panels"`
+}
+
+type panel struct {
+	Title   string `json:"title"`
+	Type    string `json:"type"`
+	Targets []struct {
+		Expr string `json:"expr"`
+	} `json:"targets"`
+	Panels []panel `json:"panels"`
+}
+
+func dashboards(document []byte) ([]Selector, error) {
+	var object corev1.ConfigMap
+	if err := yaml.UnmarshalStrict(document, &object); err != nil {
+		return nil, fmt.Errorf("read ConfigMap: %w", err)
+	}
+
+	var all []Selector
+
+	for name, text := range object.Data {
+		var d dashboard
+		if err := json.NewDecoder(bytes.NewBufferString(text)).Decode(&d); err != nil {
+			return nil, fmt.Errorf("read dashboard %s: %w", name, err)
+		}
+
+		found, err := d.selectors()
+		if err != nil {
+			return nil, err
+		}
+
+		all = append(all, found...)
+	}
+
+	return all, nil
+}
+
+// labelValues is what Grafana itself reads of a variable's query; the rest is PromQL.
+var labelValues = regexp.MustCompile(`^label_values\((.+), *(\w+)\)$`)
+
+func (d *dashboard) selectors() ([]Selector, error) {
+	all, err := panels(d.Title, d.Panels)
+	if err != nil {
+		return nil, err
+	}
+
+	for _, variable := range d.Templating.List {
+		if variable.Type != "query" {
+			continue
+		}
+
+		var query string
+		if err := json.Unmarshal(variable.Query, &query); err != nil {
+			return nil, fmt.Errorf("variable %s: the query must be a text: %w", variable.Name, err)
+		}
+
+		parts := labelValues.FindStringSubmatch(query)
+		if parts == nil {
+			return nil, fmt.Errorf("variable %s: nobody judges %q", variable.Name, query)
+		}
+
+		found, err := selectors("variable "+variable.Name, parts[1])
+		if err != nil {
+			return nil, err
+		}
+
+		all = append(all, found...)
+	}
+
+	return all, nil
+}
+
+func panels(of string, list []panel) ([]Selector, error) {
+	var all []Selector
+
+	for _, p := range list {
+		name := "panel " + of + "/" + p.Title
+		if p.Type != "row" && len(p.Targets) == 0 {
+			return nil, fmt.Errorf("%s shows nothing", name)
+		}
+
+		for _, target := range p.Targets {
+			found, err := selectors(name, strings.ReplaceAll(target.Expr, "$__rate_interval", "5m"))
+			if err != nil {
+				return nil, err
+			}
+
+			all = append(all, found...)
+		}
+
+		inner, err := panels(of, p.Panels)
+		if err != nil {
+			return nil, err
+		}
+
+		all = append(all, inner...)
+	}
+
+	return all, nil
+}
+
+// selectors parses an expression. One that is about no metric by name is refused: nobody could say whether it is exported.
+func selectors(from, expr string) ([]Selector, error) {
+	parsed, err := parser.ParseExpr(expr)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %s: %w", from, expr, err)
+	}
+
+	var (
+		all      []Selector
+		nameless bool
+	)
+
+	parser.Inspect(parsed, func(node parser.Node, path []parser.Node) error {
+		vector, ok := node.(*parser.VectorSelector)
+		if !ok {
+			return nil
+		}
+
+		nameless = nameless || vector.Name == ""
+		all = append(all, Selector{From: from, Metric: vector.Name, Labels: labelsOf(vector, path)})
+
+		return nil
+	})
+
+	if nameless || len(all) == 0 {
+		return nil, fmt.Errorf("%s: %s: each selector must name its metric", from, expr)
+	}
+
+	return all, nil
+}
+
+// labelsOf returns the labels that a selector is matched, grouped or joined by.
+func labelsOf(vector *parser.VectorSelector, path []parser.Node) []string {
+	var names []string
+
+	for _, matcher := range vector.LabelMatchers {
+		if matcher.Name != labels.MetricName {
+			names = append(names, matcher.Name)
+		}
+	}
+
+	for _, node := range path {
+		switch n := node.(type) {
+		case *parser.AggregateExpr:
+			names = append(names, n.Grouping...)
+		case *parser.BinaryExpr:
+			if n.VectorMatching != nil {
+				names = append(names, n.VectorMatching.MatchingLabels...)
+			}
+		}
+	}
+
+	slices.Sort(names)
+
+	return slices.Compact(names)
+}
