@@ -42,6 +42,7 @@ func newMetrics() *metrics {
 
 	for _, o := range []outcome{migrated, replaced, poweredOff, cancelled} {
 		m.ended.WithLabelValues(string(o))
+		m.duration.WithLabelValues(string(o))
 	}
 
 	return m

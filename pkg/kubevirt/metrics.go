@@ -36,6 +36,11 @@ func (p *MachinePlugin) RegisterMetrics(r prometheus.Registerer) error {
 		}
 	}
 
+	// They are there from the start, so that shares can be computed.
+	for _, operation := range operations {
+		metrics.DriverAPIRequestDuration.WithLabelValues(Provider, operation)
+	}
+
 	if err := r.Register(p.phases); err != nil {
 		return fmt.Errorf("register the phases of machines: %w", err)
 	}
