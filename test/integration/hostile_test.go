@@ -2,13 +2,10 @@ package integration
 
 import (
 	"context"
-	"encoding/json"
 	"encoding/pem"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -19,7 +16,6 @@ import (
 	"github.com/stretchr/testify/require"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
@@ -100,63 +96,6 @@ func withToken(t *testing.T, kubeconfig []byte, change func(token string) string
 	require.NoError(t, err)
 
 	return raw
-}
-
-// TestExpiryIsExported scrapes the real sidecar before and after a rotation.
-func TestExpiryIsExported(t *testing.T) {
-	t.Parallel()
-
-	s := newShoot(t)
-	s.runControllers(t)
-	s.applyExample(t)
-	s.scale(t, "example-worker-z2", 0)
-
-	before := s.awaitExpiry(t, 0)
-	require.Greater(t, before, float64(time.Now().Add(24*time.Hour).Unix()), "the lab's tokens last for a week")
-
-	token := s.newToken(t)
-	patch, err := json.Marshal(map[string]any{"data": map[string][]byte{
-		"kubeconfig": withToken(t, s.ProviderKubeconfig, func(string) string { return token }),
-	}})
-	require.NoError(t, err)
-	_, err = s.target.CoreV1().Secrets(s.Namespace).Patch(t.Context(), "cloudprovider", types.MergePatchType, patch, metav1.PatchOptions{})
-	require.NoError(t, err)
-	s.scale(t, "example-worker-z1", 1)
-
-	require.Less(t, s.awaitExpiry(t, before), float64(time.Now().Add(2*time.Hour).Unix()), "the new token lasts for an hour")
-	s.awaitEnd(t)
-}
-
-// awaitExpiry waits until the sidecar exports that the token ends at another time than given, and returns it.
-func (s *shoot) awaitExpiry(t *testing.T, other float64) float64 {
-	t.Helper()
-
-	sample := regexp.MustCompile(`(?m)^mcm_kubevirt_credentials_expiry_timestamp_seconds\{namespace="` + s.ProviderNamespace +
-		`",server="127\.0\.0\.1:\d+",type="token"\} (.+)$`)
-	at := other
-
-	eventually(t, "the token's end is exported", func(ctx context.Context) (bool, error) {
-		for _, p := range lab.Processes() {
-			if p.Name() != s.Name+"-machine-controller" || p.Err() != nil {
-				continue
-			}
-
-			metrics, err := scrape(ctx, portOf(p.PID()))
-			if err != nil {
-				return false, err
-			}
-
-			if found := sample.FindSubmatch(metrics); found != nil {
-				_, err = fmt.Sscan(string(found[1]), &at)
-
-				return at != other, err
-			}
-		}
-
-		return false, nil
-	})
-
-	return at
 }
 
 // hostileKubeconfig returns the kubeconfig of an API server that answers as it is told. Its token is the canary.

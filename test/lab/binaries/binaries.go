@@ -26,6 +26,7 @@ type Binaries struct {
 	CDIAPIServer          string
 	CDIController         string
 	MCM                   string // machine-controller-manager
+	PromQL                string // judges alerts and dashboards
 
 	KubeVirtManifests string // a JSON list of objects
 	CDIManifests      string // a JSON list of objects

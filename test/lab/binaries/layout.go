@@ -33,7 +33,7 @@ type layout struct {
 
 func newLayout(modules, cache string) (layout, error) {
 	l := layout{modules: modules, targets: map[string]string{}}
-	for _, set := range []string{"etcd", "kubernetes", "kubevirt", "cdi", "mcm"} {
+	for _, set := range []string{"etcd", "kubernetes", "kubevirt", "cdi", "mcm", "prometheus"} {
 		hash, err := hashModule(os.DirFS(filepath.Join(modules, set)))
 		if err != nil {
 			return layout{}, fmt.Errorf("hash module %s: %w", set, err)
@@ -98,6 +98,7 @@ func (l layout) steps(a assets) []step {
 			return []string{"machine-controller-manager", "crds"}, both(
 				compile(ldflags, mcmModule+"/cmd/machine-controller-manager"), copied(mcmModule, "kubernetes/crds"))
 		}),
+		s("Prometheus' parser", "prometheus", 60*time.Second, one("promql", ldflags, "./cmd/promql")),
 	}
 	var wanted []step
 	for _, s := range all {
@@ -139,6 +140,7 @@ func (l layout) binaries(a assets) *Binaries {
 		CDIManifests:          file("cdi", "manifests.json"),
 		MCM:                   file("mcm", "machine-controller-manager"),
 		MCMCRDs:               file("mcm", "crds"),
+		PromQL:                file("prometheus", "promql"),
 	}
 }
 

@@ -33,6 +33,8 @@ type Selector struct {
 	Metric string `json:"metric"`
 	// Labels are those that it is selected or grouped by.
 	Labels []string `json:"labels"`
+	// Values are those of the labels that must have one value.
+	Values map[string]string `json:"values"`
 }
 
 func main() {
@@ -254,7 +256,7 @@ func selectors(from, expr string) ([]Selector, error) {
 		}
 
 		nameless = nameless || vector.Name == ""
-		all = append(all, Selector{From: from, Metric: vector.Name, Labels: labelsOf(vector, path)})
+		all = append(all, Selector{From: from, Metric: vector.Name, Labels: labelsOf(vector, path), Values: valuesOf(vector)})
 
 		return nil
 	})
@@ -290,4 +292,17 @@ func labelsOf(vector *parser.VectorSelector, path []parser.Node) []string {
 	slices.Sort(names)
 
 	return slices.Compact(names)
+}
+
+// valuesOf returns the values that a selector asks for.
+func valuesOf(vector *parser.VectorSelector) map[string]string {
+	values := map[string]string{}
+
+	for _, matcher := range vector.LabelMatchers {
+		if matcher.Name != labels.MetricName && matcher.Type == labels.MatchEqual {
+			values[matcher.Name] = matcher.Value
+		}
+	}
+
+	return values
 }
