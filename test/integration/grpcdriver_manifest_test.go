@@ -48,6 +48,7 @@ func TestShippedGRPCDriver(t *testing.T) {
 		"--driver-tls-cert="+files.Certificate, "--driver-tls-key="+files.Key, "--driver-tls-ca="+files.Authorities)
 	s.applyExample(t)
 	s.awaitRunning(t, 3)
+	s.requireNothingTwice(t)
 
 	s.ProviderKubeconfig = kubeconfig // For the sweep of golden images in the end, which is the test's.
 	s.awaitEnd(t)

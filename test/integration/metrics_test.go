@@ -128,6 +128,15 @@ func (s *shoot) serveOneCall(t *testing.T) samples {
 	return s.awaitScrape(t, server.PID(), `mcm_cloud_api_driver_requests_failed_total{error_code="5",operation="get_machine_status",provider="kubevirt"}`)
 }
 
+// requireNothingTwice looks at the sidecar of a driver over gRPC: but for the machines that joined, everything is the driver's.
+func (s *shoot) requireNothingTwice(t *testing.T) {
+	t.Helper()
+
+	for _, x := range s.awaitScrape(t, s.controller.PID(), `mcm_kubevirt_machine_phase_duration_seconds_count{phase="joined"}`) {
+		require.True(t, !x.own() || x.labels["phase"] == "joined", x.text)
+	}
+}
+
 // sample is one of a scrape.
 type sample struct {
 	// text is its identity as it stands there: the metric's name and its labels.

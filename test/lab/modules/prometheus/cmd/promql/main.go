@@ -16,6 +16,7 @@ import (
 	"strings"
 
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/rulefmt"
 	"github.com/prometheus/prometheus/promql/parser"
@@ -105,7 +106,7 @@ func rules(document []byte) ([]Selector, error) {
 		return nil, fmt.Errorf("write rules: %w", err)
 	}
 
-	groups, faults := rulefmt.Parse(text, false, 0)
+	groups, faults := rulefmt.Parse(text, false, model.LegacyValidation)
 	if len(faults) > 0 {
 		return nil, errors.Join(faults...)
 	}
