@@ -249,7 +249,7 @@ func requireDocumented(t *testing.T, inProcess, overGRPC samples) {
 	require.NoError(t, err)
 
 	documented, exported := map[string]bool{}, map[string]bool{}
-	for _, row := range regexp.MustCompile("(?m)^\\| `((?:mcm_kubevirt|mcm_cloud_api)_[a-z_]+)` \\| (\\w+) \\| ([^|]*) \\| (\\w+) \\|").FindAllStringSubmatch(string(page), -1) {
+	for _, row := range regexp.MustCompile("(?m)^\\| `((?:mcm_kubevirt|mcm_cloud_api)_[a-z_]+)` \\| (\\w+) \\|([^|]*)\\| (\\w+) \\|").FindAllStringSubmatch(string(page), -1) {
 		labels := regexp.MustCompile(`\w+`).FindAllString(row[3], -1)
 		slices.Sort(labels)
 		documented[fmt.Sprintf("%s (%s) %v: %s", row[1], row[2], labels, row[4])] = true
