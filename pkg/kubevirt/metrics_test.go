@@ -81,7 +81,7 @@ const (
 )
 
 // TestCallsAreCounted runs before the package's parallel tests: these metrics are the process's.
-func TestCallsAreCounted(t *testing.T) { //nolint:paralleltest // See above.
+func TestCallsAreCounted(t *testing.T) {
 	for method, run := range calls() {
 		for _, err := range []error{nil, spi.ErrNotFound, spi.ErrUninitialized, errors.New("a surprise")} {
 			r, spied := validRequest(), &recorder{err: err}
@@ -115,7 +115,7 @@ func TestCallsAreCounted(t *testing.T) { //nolint:paralleltest // See above.
 	}
 }
 
-func TestVolumeIDsAreCounted(t *testing.T) { //nolint:paralleltest // As above.
+func TestVolumeIDsAreCounted(t *testing.T) { // As above.
 	p := newPlugin(&recorder{})
 
 	require.Equal(t, map[string]float64{answered + "get_volume_ids kubevirt": 1}, added(t, p, func() {
@@ -124,7 +124,7 @@ func TestVolumeIDsAreCounted(t *testing.T) { //nolint:paralleltest // As above.
 	}))
 }
 
-func TestCallsThatAreCutOffAreNotCounted(t *testing.T) { //nolint:paralleltest // As above.
+func TestCallsThatAreCutOffAreNotCounted(t *testing.T) { // As above.
 	p, r := newPlugin(&recorder{err: spi.ErrUnavailable}), validRequest()
 
 	ctx, cancel := context.WithCancel(t.Context())
@@ -133,7 +133,7 @@ func TestCallsThatAreCutOffAreNotCounted(t *testing.T) { //nolint:paralleltest /
 	require.Empty(t, added(t, p, func() { require.Error(t, calls()["DeleteMachine"](ctx, p, r)) }))
 }
 
-func TestRequestsAreCounted(t *testing.T) { //nolint:paralleltest // As above.
+func TestRequestsAreCounted(t *testing.T) { // As above.
 	const requests, failures, durations = "mcm_cloud_api_requests_total", "mcm_cloud_api_requests_failed_total", "mcm_cloud_api_api_request_duration_seconds"
 
 	p := newPlugin(&recorder{})
