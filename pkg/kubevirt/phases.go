@@ -11,8 +11,8 @@ import (
 )
 
 // measure takes note of how far a machine has come, from what GetMachineStatus was asked and answered: machine-controller-manager asks
-// every few seconds until the answer is a success, and then no more until it deletes the machine. Most guests run by then, since that
-// is some seconds after the machine was scheduled; of those that do not, that phase is not known.
+// every few seconds until the answer is a success, and then no more until it deletes the machine. That is up to five seconds after the
+// machine was scheduled: of guests that do not run by then, that phase is not known.
 func (p *MachinePlugin) measure(machine *v1alpha1.Machine, seen *spi.Machine, err error) {
 	if machine == nil || machine.UID == "" {
 		return
