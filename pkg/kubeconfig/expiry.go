@@ -18,8 +18,8 @@ var expiryMetric = prometheus.NewDesc("mcm_kubevirt_credentials_expiry_timestamp
 // expiry is when one kind of credentials ends.
 type expiry struct {
 	kind string
-	// at is in seconds since 1970.
-	at float64
+	// since and at are when it begins and ends, in seconds since 1970. since is 0 if that is not known.
+	since, at float64
 }
 
 var _ prometheus.Collector = (*Cache)(nil)
@@ -61,35 +61,41 @@ func expiriesOf(config *rest.Config) []expiry {
 	var list []expiry
 
 	if chain, err := cert.ParseCertsPEM(config.CertData); err == nil {
-		list = append(list, expiry{kind: "client-certificate", at: float64(chain[0].NotAfter.Unix())})
+		list = append(list, expiry{
+			kind: "client-certificate", since: float64(chain[0].NotBefore.Unix()), at: float64(chain[0].NotAfter.Unix()),
+		})
 	}
 
-	if at := tokenExpiry(config.BearerToken); at > 0 {
-		list = append(list, expiry{kind: "token", at: at})
+	if claims := claimsOf(config.BearerToken); claims.Exp > 0 {
+		list = append(list, expiry{kind: "token", since: claims.Iat, at: claims.Exp})
 	}
 
 	return list
 }
 
-// tokenExpiry returns the exp claim of a token; 0 if it has none, or is no JSON Web Token.
-func tokenExpiry(token string) float64 {
+// claims are those of a JSON Web Token that say when it is good, in seconds since 1970.
+type claims struct {
+	Iat float64 `json:"iat"`
+	Exp float64 `json:"exp"`
+}
+
+// claimsOf returns a token's claims; none if it has none, or is no JSON Web Token.
+func claimsOf(token string) claims {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {
-		return 0
+		return claims{}
 	}
 
-	claims, err := base64.RawURLEncoding.DecodeString(parts[1])
+	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
 	if err != nil {
-		return 0
+		return claims{}
 	}
 
-	var read struct {
-		Exp float64 `json:"exp"`
+	var read claims
+
+	if err := json.Unmarshal(payload, &read); err != nil {
+		return claims{}
 	}
 
-	if err := json.Unmarshal(claims, &read); err != nil {
-		return 0
-	}
-
-	return read.Exp
+	return read
 }

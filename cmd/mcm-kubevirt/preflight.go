@@ -1,0 +1,287 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	apiv1alpha1 "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1/validation"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/preflight"
+)
+
+const (
+	// preflightMachine is a name that machine-controller-manager gives to no Machine: its random suffixes have no zeros
+	// (k8s.io/apimachinery/pkg/util/rand).
+	preflightMachine = "mcm-kubevirt-preflight-00000"
+	// preflightUID is that of no Machine.
+	preflightUID = "00000000-0000-0000-0000-000000000000"
+)
+
+// preflightOptions say which classes to check, and in whose name.
+type preflightOptions struct {
+	manifestFlags
+	clusterFlags
+}
+
+func preflightCommand() *cobra.Command {
+	o := preflightOptions{manifestFlags: newManifestFlags(outputText)}
+
+	cmd := &cobra.Command{
+		Use:   "preflight [-f FILE…]",
+		Short: "Ask the provider cluster whether it can run the machines of MachineClasses",
+		Long: `Asks the provider cluster of each MachineClass whether its machines can be created and run there: credentials, rights, versions,
+storage, sources, zones, capacity, networks, quotas, and what the API server and KubeVirt say to the objects themselves, which are created as a
+dry run. Nothing is changed. Each result says what was seen; each warning and each error also how it is remedied.
+
+The MachineClasses are those of the files or, without --filename, all in the namespace of the control cluster. The driver's rights are checked
+with the kubeconfig in the class's Secret, which is looked for in the files and then in the control cluster. The driver need not see
+nodes, storage classes, quotas and the like: with an admin's --provider-kubeconfig these are looked at too, and else it is a warning for
+each that they were not.
+
+Exit codes:
+  0  no errors; there may be warnings
+  1  machines would not be created, or would not run
+  2  the command line is wrong, a file cannot be read, or the control cluster cannot
+`,
+		Example: `  mcm-kubevirt preflight -f machineclass.yaml -f secret.yaml --provider-kubeconfig admin.yaml
+  mcm-kubevirt preflight --control-kubeconfig seed.yaml --namespace shoot--project--name -o json
+  kubectl exec deploy/machine-controller-manager -c machine-controller-manager-provider-kubevirt -- /mcm-kubevirt preflight`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return o.run(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout())
+		},
+	}
+
+	o.manifestFlags.addTo(cmd.Flags())
+	o.clusterFlags.addTo(cmd.Flags())
+
+	return cmd
+}
+
+func (o *preflightOptions) run(ctx context.Context, in io.Reader, out io.Writer) error {
+	admin, err := o.provider()
+	if err != nil {
+		return err
+	}
+
+	subjects, unreadable, err := o.subjects(ctx, in, admin != nil)
+	if err != nil {
+		return err
+	}
+
+	result := preflightReport{Unreadable: unreadable}
+
+	for _, group := range grouped(subjects) {
+		result.Clusters = append(result.Clusters, o.check(ctx, group, admin))
+	}
+
+	result.count()
+
+	if err := result.print(out, o.output.value); err != nil {
+		return err
+	}
+
+	if result.Errors > 0 {
+		return &invalidError{reason: "machines would not be created, or would not run"}
+	}
+
+	return nil
+}
+
+// subject is a class, and what the driver would be given with it.
+type subject struct {
+	class machineClass
+	// data are those of its Secrets, as far as they are known, and from says where the kubeconfig is from.
+	data map[string][]byte
+	from string
+	// wanted is how many more machines it is to have.
+	wanted int
+	// fault says why nothing can be done with it.
+	fault string
+}
+
+// grouped puts classes together whose machines live at the same place, in the order in which they came.
+func grouped(subjects []subject) [][]subject {
+	var (
+		groups [][]subject
+		at     = map[string]int{}
+	)
+
+	for _, s := range subjects {
+		key := string(s.data[apiv1alpha1.SecretKeyKubeconfig])
+
+		i, known := at[key]
+		if !known {
+			i = len(groups)
+			at[key] = i
+
+			groups = append(groups, nil)
+		}
+
+		groups[i] = append(groups[i], s)
+	}
+
+	return groups
+}
+
+// check checks classes of one place.
+func (o *preflightOptions) check(ctx context.Context, group []subject, admin []byte) *preflight.Report {
+	input := &preflight.Input{Evacuation: o.evacuation, Now: time.Now()}
+
+	if raw := group[0].data[apiv1alpha1.SecretKeyKubeconfig]; len(raw) > 0 {
+		input.Driver = &preflight.Credentials{Kubeconfig: raw, From: group[0].from}
+	}
+
+	if admin != nil {
+		input.Admin = &preflight.Credentials{Kubeconfig: admin, From: "--provider-kubeconfig"}
+	}
+
+	var unusable []preflight.Result
+
+	for _, s := range group {
+		class, fault := s.decode(o.allowed())
+		if fault != "" {
+			unusable = append(unusable, preflight.Unusable(s.class.Name, fault))
+
+			continue
+		}
+
+		input.Classes = append(input.Classes, class)
+	}
+
+	if input.Driver == nil && input.Admin == nil { // The Secrets cannot be read, which is said of each class.
+		return &preflight.Report{Results: unusable}
+	}
+
+	report := preflight.Run(ctx, preflight.NewClients(), input)
+	report.Results = append(report.Results, unusable...)
+
+	return report
+}
+
+// decode returns one of the class's machines as the driver would read it, or what is wrong with the class.
+func (s *subject) decode(allowed validation.Options) (preflight.Class, string) {
+	if s.fault != "" {
+		return preflight.Class{}, s.fault
+	}
+
+	judged := newClassReport(s.class)
+	if len(judged.Errors) > 0 {
+		texts := make([]string, 0, len(judged.Errors))
+		for _, f := range judged.sorted().Errors {
+			texts = append(texts, f.String())
+		}
+
+		return preflight.Class{}, strings.Join(texts, "; ")
+	}
+
+	machine, err := kubevirt.DecodeCreateMachine(s.request(), allowed)
+	if err != nil {
+		return preflight.Class{}, err.Error()
+	}
+
+	return preflight.Class{Name: s.class.Name, Machine: machine, Wanted: s.wanted}, ""
+}
+
+// request is what machine-controller-manager would send. What is not known of the Secrets does not matter to the provider cluster.
+func (s *subject) request() *driver.CreateMachineRequest {
+	data := map[string][]byte{apiv1alpha1.SecretKeyKubeconfig: []byte("not known"), apiv1alpha1.SecretKeyUserData: []byte("#cloud-config\n")}
+
+	for key, value := range s.data {
+		if len(value) > 0 {
+			data[key] = value
+		}
+	}
+
+	return &driver.CreateMachineRequest{
+		Machine: &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{
+			Name: preflightMachine, UID: preflightUID, Labels: map[string]string{"name": "mcm-kubevirt-preflight"},
+		}},
+		MachineClass: s.class.MachineClass,
+		Secret:       &corev1.Secret{Data: data},
+	}
+}
+
+// preflightReport is what preflight prints. Scripts read it: fields may be added, and never change.
+type preflightReport struct {
+	// Unreadable are files, or parts of them, that are no manifests. Each counts as an error.
+	Unreadable []fileFault `json:"unreadable,omitempty"`
+	// Clusters has one report for each provider cluster and namespace.
+	Clusters []*preflight.Report `json:"providerClusters"`
+	OK       int                 `json:"ok"`
+	Warnings int                 `json:"warnings"`
+	Errors   int                 `json:"errors"`
+}
+
+func (r *preflightReport) count() {
+	r.Errors = len(r.Unreadable)
+
+	for _, cluster := range r.Clusters {
+		for _, result := range cluster.Results {
+			switch result.Level {
+			case preflight.Error:
+				r.Errors++
+			case preflight.Warning:
+				r.Warnings++
+			default:
+				r.OK++
+			}
+		}
+	}
+}
+
+func (r *preflightReport) print(out io.Writer, format string) error {
+	if format != outputText {
+		return printObject(out, format, r)
+	}
+
+	for _, f := range r.Unreadable {
+		fmt.Fprintf(out, "%s\n  error    %s\n\n", f.File, f.Message)
+	}
+
+	for _, cluster := range r.Clusters {
+		printCluster(out, cluster)
+	}
+
+	_, err := fmt.Fprintf(out, "%d ok, %s, %s\n", r.OK, count(r.Warnings, "warning"), count(r.Errors, "error"))
+
+	return err
+}
+
+func printCluster(out io.Writer, cluster *preflight.Report) {
+	if cluster.Server != "" {
+		fmt.Fprintf(out, "Provider cluster %s, namespace %s\n", cluster.Server, cluster.Namespace)
+	}
+
+	for _, i := range cluster.Identities {
+		fmt.Fprintf(out, "  asked as %-7s %s, from %s\n", i.Name, cmp.Or(i.User, "nobody"), i.From)
+	}
+
+	class := ""
+
+	for _, r := range cluster.Results {
+		if r.Class != class {
+			class = r.Class
+			fmt.Fprintf(out, "\nMachineClass %s\n", class)
+		}
+
+		fmt.Fprintf(out, "  %-8s %-19s %s: %s\n", r.Level, r.Check, r.Subject, r.Message)
+
+		if r.Remedy != "" {
+			fmt.Fprintf(out, "  %-8s %-19s remedy: %s\n", "", "", r.Remedy)
+		}
+	}
+
+	fmt.Fprintln(out)
+}

@@ -1,0 +1,160 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	apiv1alpha1 "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
+)
+
+// subjects are the classes of the files, or of the control cluster.
+func (o *preflightOptions) subjects(ctx context.Context, in io.Reader, admin bool) ([]subject, []fileFault, error) {
+	if len(o.files) > 0 {
+		return o.subjectsOfFiles(ctx, in, admin)
+	}
+
+	control, err := o.control()
+	if err != nil {
+		return nil, nil, err
+	}
+
+	subjects, err := control.subjects(ctx)
+
+	return subjects, nil, err
+}
+
+func (o *preflightOptions) subjectsOfFiles(ctx context.Context, in io.Reader, admin bool) ([]subject, []fileFault, error) {
+	m, err := readManifests(o.files, in)
+	if err != nil {
+		return nil, nil, err
+	}
+
+	if len(m.classes) == 0 && len(m.unreadable) == 0 {
+		return nil, nil, m.noClass()
+	}
+
+	subjects := make([]subject, 0, len(m.classes))
+
+	for _, class := range m.classes {
+		s := subject{class: class}
+
+		data := secretsOf(class, m.secrets)
+		s.data, s.from = data.values, data.from[apiv1alpha1.SecretKeyKubeconfig].name
+
+		// Who has given another kubeconfig may not have the control cluster at hand.
+		if s.from == "" && (!admin || o.controlKubeconfig != "") {
+			if err := o.complete(ctx, &s); err != nil {
+				return nil, nil, err
+			}
+		}
+
+		subjects = append(subjects, s)
+	}
+
+	return subjects, m.unreadable, nil
+}
+
+// complete takes a class's Secrets from the control cluster.
+func (o *preflightOptions) complete(ctx context.Context, s *subject) error {
+	control, err := o.control()
+	if err == nil {
+		err = control.complete(ctx, s)
+	}
+
+	if err != nil {
+		return fmt.Errorf("find the kubeconfig of the provider cluster; add the Secret of MachineClass %s to the files, or name a kubeconfig "+
+			"with --provider-kubeconfig: %w", s.class.Name, err)
+	}
+
+	return nil
+}
+
+func (c *controlCluster) complete(ctx context.Context, s *subject) (err error) {
+	s.data, err = c.secretData(ctx, s.class.MachineClass)
+	s.from = kubeconfigSecret(s.class.MachineClass)
+
+	return err
+}
+
+// kubeconfigSecret names the Secret that usually has the kubeconfig.
+func kubeconfigSecret(class *v1alpha1.MachineClass) string {
+	ref := class.CredentialsSecretRef
+	if ref == nil {
+		ref = class.SecretRef
+	}
+
+	if ref == nil {
+		return ""
+	}
+
+	return "Secret " + ref.Namespace + "/" + ref.Name
+}
+
+// subjects are the driver's classes in the namespace. A class whose Secrets cannot be read is one with a fault.
+func (c *controlCluster) subjects(ctx context.Context) ([]subject, error) {
+	client := c.Machines.MachineV1alpha1()
+
+	list, err := client.MachineClasses(c.Namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list MachineClasses in namespace %s of the control cluster: %w", c.Namespace, err)
+	}
+
+	wanted, err := c.wanted(ctx)
+	if err != nil {
+		return nil, err
+	}
+
+	var subjects []subject
+
+	for i := range list.Items {
+		class := &list.Items[i]
+		if _, own := kubevirt.ClusterOf(class); !own || class.DeletionTimestamp != nil {
+			continue
+		}
+
+		s := subject{class: machineClass{MachineClass: class}, wanted: wanted[class.Name]}
+		if err := c.complete(ctx, &s); err != nil {
+			s.fault = err.Error()
+		}
+
+		subjects = append(subjects, s)
+	}
+
+	if len(subjects) == 0 {
+		return nil, fmt.Errorf("namespace %s of the control cluster has no MachineClass of provider %s; --namespace names another one, and "+
+			"--filename (-f) files", c.Namespace, kubevirt.Provider)
+	}
+
+	return subjects, nil
+}
+
+// wanted returns, by class, how many machines there are still to be made.
+func (c *controlCluster) wanted(ctx context.Context) (map[string]int, error) {
+	client := c.Machines.MachineV1alpha1()
+
+	deployments, err := client.MachineDeployments(c.Namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list MachineDeployments in namespace %s of the control cluster: %w", c.Namespace, err)
+	}
+
+	machines, err := client.Machines(c.Namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list Machines in namespace %s of the control cluster: %w", c.Namespace, err)
+	}
+
+	wanted := map[string]int{}
+	for i := range deployments.Items {
+		wanted[deployments.Items[i].Spec.Template.Spec.Class.Name] += int(deployments.Items[i].Spec.Replicas)
+	}
+
+	for i := range machines.Items {
+		wanted[machines.Items[i].Spec.Class.Name]--
+	}
+
+	return wanted, nil
+}

@@ -1,0 +1,116 @@
+package preflight
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/providercluster"
+)
+
+// anonymous is who nobody in particular is (k8s.io/apiserver/pkg/authentication/user).
+const anonymous = "system:anonymous"
+
+// login reads the kubeconfig as the driver does, and asks the server who that is.
+func (i *identity) login(ctx context.Context, clients *kubeconfig.Cache, now time.Time) []Result {
+	v, subject := view{identity: i}, i.from
+
+	expiries, err := kubeconfig.Expiries(i.raw)
+	if err == nil {
+		i.clients, err = clients.For(i.raw)
+	}
+
+	if err != nil {
+		return []Result{v.fail(checkCredentials, subject, "the kubeconfig cannot be used: "+err.Error(),
+			"write a kubeconfig with a server, its certificate authority and a token or a client certificate, all in the file itself")}
+	}
+
+	results := []Result{i.authenticate(ctx, v, subject)}
+	for _, e := range expiries {
+		results = append(results, judgeExpiry(v, subject, e, now))
+	}
+
+	return results
+}
+
+func (i *identity) authenticate(ctx context.Context, v view, subject string) Result {
+	review, err := ask(ctx, func(ctx context.Context) (*authenticationv1.SelfSubjectReview, error) {
+		return i.clients.Kubernetes.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	})
+
+	switch {
+	case err != nil:
+		return i.refused(v, subject, err)
+	case review.Status.UserInfo.Username == anonymous:
+		return v.fail(checkCredentials, subject, "the server "+i.clients.Server+" takes the user for anonymous: the kubeconfig has no credentials",
+			"put a token or a client certificate into the kubeconfig")
+	}
+
+	i.user = review.Status.UserInfo.Username
+
+	return v.ok(checkCredentials, subject, fmt.Sprintf("server %s answers and knows the user as %s", i.clients.Server, i.user))
+}
+
+func (i *identity) refused(v view, subject string, err error) Result {
+	err = providercluster.Explain(err)
+
+	if errors.Is(err, spi.ErrUnauthenticated) {
+		return v.fail(checkCredentials, subject, fmt.Sprintf("server %s: %s", i.clients.Server, err),
+			"make a new token, kubectl --namespace "+i.clients.Namespace+" create token machine-controller --duration=720h, and put it into "+i.from)
+	}
+
+	return v.fail(checkCredentials, subject, fmt.Sprintf("server %s: %s", i.clients.Server, err),
+		"compare the kubeconfig's server with what `kubectl cluster-info` shows, and try `curl --insecure https://"+i.clients.Server+
+			"/version` from where the machine controller runs")
+}
+
+// judgeExpiry warns when a fifth of the credentials' time is left, but no earlier than a week before: what somebody rotates every hour
+// is renewed in time.
+func judgeExpiry(v view, from string, e kubeconfig.Expiry, now time.Time) Result {
+	const week = 7 * 24 * time.Hour
+
+	early := week
+	if fifth := e.End.Sub(e.Begin) / 5; !e.Begin.IsZero() && fifth < early {
+		early = fifth
+	}
+
+	subject, left := e.Kind+" in "+from, e.End.Sub(now)
+	renew := "put new credentials into " + from + ", for example kubectl create token machine-controller --duration=720h"
+
+	switch {
+	case left <= 0:
+		return v.fail(checkExpiry, subject, "has expired "+duration.HumanDuration(-left)+" ago", renew)
+	case left < early:
+		return v.warn(checkExpiry, subject, "expires in "+duration.HumanDuration(left)+", at "+at(e.End), renew)
+	default:
+		return v.ok(checkExpiry, subject, "expires in "+duration.HumanDuration(left)+", at "+at(e.End))
+	}
+}
+
+func at(t time.Time) string {
+	return t.UTC().Format(time.RFC3339)
+}
+
+// checkNamespace looks at the name alone: whether the namespace is there shows in the dry run.
+func (s *site) checkNamespace(context.Context) []Result {
+	v, subject := view{identity: s.looker}, "Namespace "+s.namespace
+
+	if s.namespace == metav1.NamespaceDefault {
+		return []Result{v.warn(checkNamespace, subject, "machines would be made among everything else that has no namespace of its own",
+			"name another namespace in the current context of the kubeconfig, which kubectl config set-context --current --namespace=… does")}
+	}
+
+	if s.namespace == metav1.NamespaceSystem || s.namespace == metav1.NamespacePublic || s.namespace == corev1.NamespaceNodeLease {
+		return []Result{v.fail(checkNamespace, subject, "is Kubernetes' own", "name another namespace in the current context of the kubeconfig")}
+	}
+
+	return []Result{v.ok(checkNamespace, subject, "machines live here")}
+}

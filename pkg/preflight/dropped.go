@@ -1,0 +1,194 @@
+package preflight
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// difference is a field that came back otherwise than it was sent.
+type difference struct {
+	path string
+	// dropped says that it did not come back at all.
+	dropped bool
+}
+
+// differences returns the fields of an object that an API server has not taken as they were sent, in a stable order. What was added,
+// by defaults and by webhooks, is none. Both are Go objects of the same type: what one cannot hold was not sent. Only the named
+// parts are compared.
+func differences(sent, answered any, parts ...[]string) ([]difference, error) {
+	a, err := runtime.DefaultUnstructuredConverter.ToUnstructured(sent)
+	if err != nil {
+		return nil, fmt.Errorf("read what was sent: %w", err)
+	}
+
+	b, err := runtime.DefaultUnstructuredConverter.ToUnstructured(answered)
+	if err != nil {
+		return nil, fmt.Errorf("read the answer: %w", err)
+	}
+
+	var list []difference
+
+	for _, part := range parts {
+		path, of, have := "", any(a), any(b)
+
+		for _, step := range part {
+			path = join(path, step)
+			of, have = field(of, step), field(have, step)
+		}
+
+		list = append(list, compare(path, of, have)...)
+	}
+
+	return list, nil
+}
+
+func field(of any, name string) any {
+	fields, ok := of.(map[string]any)
+	if !ok {
+		return nil
+	}
+
+	return fields[name]
+}
+
+func join(path, step string) string {
+	if path == "" {
+		return step
+	}
+
+	return path + "." + step
+}
+
+func compare(path string, sent, have any) []difference {
+	if isZero(sent) && have == nil {
+		return nil // It says nothing, or is what Go writes for a field that is not set.
+	}
+
+	if have == nil {
+		return []difference{{path: path, dropped: true}}
+	}
+
+	switch sent := sent.(type) {
+	case map[string]any:
+		return compareFields(path, sent, have)
+	case []any:
+		return compareLists(path, sent, have)
+	case nil:
+		return nil
+	default:
+		if same(sent, have) {
+			return nil
+		}
+
+		return []difference{{path: path, dropped: isZero(have)}}
+	}
+}
+
+func compareFields(path string, sent map[string]any, have any) []difference {
+	fields, ok := have.(map[string]any)
+	if !ok {
+		return []difference{{path: path}}
+	}
+
+	var list []difference
+
+	for _, name := range slices.Sorted(maps.Keys(sent)) {
+		other, there := fields[name]
+		if there && other == nil {
+			there = false
+		}
+
+		if empty, isMap := sent[name].(map[string]any); isMap && len(empty) == 0 && !there {
+			list = append(list, difference{path: join(path, name), dropped: true}) // An empty object may say a lot: bridge: {}.
+
+			continue
+		}
+
+		list = append(list, compare(join(path, name), sent[name], other)...)
+	}
+
+	return list
+}
+
+// compareLists finds the entries of a list by their names, if they have such, and else by their places.
+func compareLists(path string, sent []any, have any) []difference {
+	entries, ok := have.([]any)
+	if !ok {
+		return []difference{{path: path}}
+	}
+
+	var list []difference
+
+	for i, entry := range sent {
+		at := fmt.Sprintf("%s[%d]", path, i)
+
+		if other := counterpart(entry, i, entries); other != nil {
+			list = append(list, compare(at, entry, other)...)
+		} else {
+			list = append(list, difference{path: at, dropped: true})
+		}
+	}
+
+	return list
+}
+
+func counterpart(entry any, index int, entries []any) any {
+	if name := nameOf(entry); name != nil {
+		for _, other := range entries {
+			if nameOf(other) == name {
+				return other
+			}
+		}
+
+		return nil
+	}
+
+	if index < len(entries) {
+		return entries[index]
+	}
+
+	return nil
+}
+
+// nameOf returns what tells an entry of a list from others. DataVolume templates have theirs in their metadata.
+func nameOf(entry any) any {
+	if name := field(entry, "name"); name != nil {
+		return name
+	}
+
+	return field(field(entry, "metadata"), "name")
+}
+
+// same says whether two values mean the same: quantities have many forms.
+func same(a, b any) bool {
+	if reflect.DeepEqual(a, b) || fmt.Sprint(a) == fmt.Sprint(b) {
+		return true
+	}
+
+	first, err := resource.ParseQuantity(fmt.Sprint(a))
+	if err != nil {
+		return false
+	}
+
+	second, err := resource.ParseQuantity(fmt.Sprint(b))
+
+	return err == nil && first.Cmp(second) == 0
+}
+
+func isZero(value any) bool {
+	switch value := value.(type) {
+	case nil:
+		return true
+	case map[string]any:
+		return false
+	case []any:
+		return len(value) == 0
+	default:
+		return reflect.ValueOf(value).IsZero()
+	}
+}

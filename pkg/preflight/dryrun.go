@@ -1,0 +1,160 @@
+package preflight
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+	kubevirtv1 "kubevirt.io/api/core/v1"
+	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/providercluster"
+)
+
+// dryRun makes the server judge an object as strictly as the driver asks it to, and not keep it.
+func dryRun() metav1.CreateOptions {
+	return metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict}
+}
+
+// checkDryRun has the server judge what the driver would create, in the driver's name and order.
+func (c *classSite) checkDryRun(ctx context.Context) []Result {
+	if c.driver == nil { // Whose rights it would be judged by.
+		return nil
+	}
+
+	results := c.tryImage(ctx)
+	for _, secret := range c.secrets {
+		results = append(results, c.trySecret(ctx, secret))
+	}
+
+	return append(results, c.tryVirtualMachine(ctx)...)
+}
+
+func (c *classSite) tryImage(ctx context.Context) []Result {
+	if c.image == nil {
+		return nil
+	}
+
+	v, subject := c.asDriver(), fmt.Sprintf("DataVolume %s/%s, the golden image", c.namespace, c.image.Name)
+
+	answer, err := ask(ctx, func(ctx context.Context) (*cdiv1beta1.DataVolume, error) {
+		return c.driver.clients.CDI.CdiV1beta1().DataVolumes(c.namespace).Create(ctx, c.image, dryRun())
+	})
+
+	switch {
+	case apierrors.IsAlreadyExists(err):
+		return []Result{v.ok(checkDryRun, subject, "exists already")}
+	case err != nil:
+		return []Result{c.refused(v, subject, err, providercluster.ExplainImageRefusal(err))}
+	}
+
+	return append([]Result{v.ok(checkDryRun, subject, "would be created")},
+		c.dropped(v, subject, c.image, answer, func(path string) string {
+			return strings.Replace(path, "spec", rootVolumePath, 1)
+		})...)
+}
+
+// trySecret keeps client-go from logging what is sent.
+func (c *classSite) trySecret(ctx context.Context, secret *corev1.Secret) Result {
+	v, subject := c.asDriver(), fmt.Sprintf("Secret %s/%s", c.namespace, secret.Name)
+
+	_, err := ask(klog.NewContext(ctx, logr.Discard()), func(ctx context.Context) (*corev1.Secret, error) {
+		return c.driver.clients.Kubernetes.CoreV1().Secrets(c.namespace).Create(ctx, secret, dryRun())
+	})
+	if err != nil {
+		return c.refused(v, subject, err, providercluster.Explain(err))
+	}
+
+	return v.ok(checkDryRun, subject, "would be created")
+}
+
+func (c *classSite) tryVirtualMachine(ctx context.Context) []Result {
+	v, subject := c.asDriver(), fmt.Sprintf("VirtualMachine %s/%s", c.namespace, c.vm.Name)
+
+	answer, err := ask(ctx, func(ctx context.Context) (*kubevirtv1.VirtualMachine, error) {
+		return c.driver.clients.KubeVirt.KubevirtV1().VirtualMachines(c.namespace).Create(ctx, c.vm, dryRun())
+	})
+	if err != nil {
+		return []Result{c.refused(v, subject, err, providercluster.ExplainRefusal(err, c.Machine, c.vm))}
+	}
+
+	results := append([]Result{v.ok(checkDryRun, subject, "would be created")}, c.dropped(v, subject, c.vm, answer, c.field)...)
+
+	return append(results, v.ok(checkWebhook, "webhooks for VirtualMachines", "answer"))
+}
+
+// dropped compares the answer with what was sent, and names each field of the class that got lost.
+func (c *classSite) dropped(v view, subject string, sent, answer any, origin func(string) string) []Result {
+	found, err := differences(sent, answer, []string{"spec"}, []string{"metadata", "labels"}, []string{"metadata", "annotations"})
+	if err != nil {
+		return []Result{v.fail(checkDroppedFields, subject, "cannot be compared: "+err.Error(), "report this as a fault of mcm-kubevirt")}
+	}
+
+	results := make([]Result, 0, len(found))
+
+	for _, d := range found {
+		what, from := "the provider cluster drops "+d.path, origin(d.path)
+		if !d.dropped {
+			what = "the provider cluster changes " + d.path
+		}
+
+		results = append(results, v.fail(checkDroppedFields, subject, what,
+			"upgrade KubeVirt and CDI to a version that knows the field, or remove "+from))
+	}
+
+	if len(found) == 0 {
+		return []Result{v.ok(checkDroppedFields, subject, "every field comes back as it was sent")}
+	}
+
+	return results
+}
+
+// webhookName matches the API server's message about a webhook that does not answer
+// (k8s.io/apiserver/pkg/admission/plugin/webhook/errors).
+var webhookName = regexp.MustCompile(`failed calling webhook "([^"]+)"`)
+
+// refused says why an object would not be created.
+func (c *classSite) refused(v view, subject string, err, explained error) Result {
+	message := explained.Error()
+
+	if match := webhookName.FindStringSubmatch(err.Error()); match != nil {
+		return v.fail(checkWebhook, "webhook "+match[1], "does not answer: "+message, podsOf(match[1]))
+	}
+
+	return v.fail(checkDryRun, subject, message, c.remedyFor(explained))
+}
+
+// podsOf returns how to look at what serves a webhook.
+func podsOf(webhook string) string {
+	switch {
+	case strings.Contains(webhook, "cdi.kubevirt.io"):
+		return "kubectl --namespace cdi get pods --selector=cdi.kubevirt.io=cdi-apiserver, and the same of its service: get endpointslices"
+	case strings.HasSuffix(webhook, "kubevirt.io"):
+		return "kubectl --namespace kubevirt get pods --selector=kubevirt.io=virt-api, and the same of its service: get endpointslices"
+	default:
+		return "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations shows whose webhook it is"
+	}
+}
+
+func (c *classSite) remedyFor(explained error) string {
+	switch {
+	case errors.Is(explained, spi.ErrInvalid):
+		return "change the fields that the message names in the MachineClass"
+	case errors.Is(explained, spi.ErrForbidden):
+		return "see the check " + checkPermission + "; if that is ok, a policy of the provider cluster refuses it: kubectl get validatingadmissionpolicies"
+	case errors.Is(explained, spi.ErrExhausted):
+		return fmt.Sprintf("kubectl --namespace %s describe resourcequotas", c.namespace)
+	case errors.Is(explained, spi.ErrPrecondition):
+		return "see the checks " + checkKubeVirt + " and " + checkCDI + "; if they are ok: kubectl create namespace " + c.namespace
+	default:
+		return "repeat this; kubectl get --raw='/readyz?verbose' shows what the API server lacks"
+	}
+}

@@ -1,0 +1,381 @@
+package preflight
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/utils/ptr"
+	kubevirtv1 "kubevirt.io/api/core/v1"
+	instancetypev1beta1 "kubevirt.io/api/instancetype/v1beta1"
+	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
+)
+
+const (
+	mebibyte = 1 << 20
+	// launcherOverhead is what KubeVirt adds to each guest's memory for its own processes, an I/O thread and the video memory; each
+	// virtual CPU takes cpuOverhead more, and page tables the guest's memory divided by pageTables
+	// (pkg/virt-controller/services, GetMemoryOverhead). Rare devices take more, which is not counted.
+	launcherOverhead = (25 + 100 + 25 + 40 + 30 + 8 + 32) * mebibyte
+	cpuOverhead      = 8 * mebibyte
+	pageTables       = 512
+	// consoleCPU, in thousandths, and consoleMemory are for the container that logs the serial console.
+	consoleCPU    = 5
+	consoleMemory = 35_000_000
+	// ephemeralStorage is for KubeVirt's own files.
+	ephemeralStorage = 50_000_000
+	// limitRatio is what KubeVirt multiplies the memory request by where a quota asks for limits.
+	limitRatio = 2
+)
+
+// sizing is what decides over the size of a machine's pod beside the VirtualMachine.
+type sizing struct {
+	// allocation is how many virtual CPUs share one, overcommit the guest's memory in percent of what is requested for it.
+	allocation, overcommit int
+	// instancetype gives the size if it is not in the VirtualMachine.
+	instancetype *instancetypev1beta1.VirtualMachineInstancetypeSpec
+}
+
+// sizingOf reads what the admin has configured. KubeVirt's defaults are in pkg/virt-config.
+func sizingOf(found *kubevirtv1.KubeVirt) sizing {
+	const allocation, overcommit = 10, 100
+
+	s := sizing{allocation: allocation, overcommit: overcommit}
+	if found == nil || found.Spec.Configuration.DeveloperConfiguration == nil {
+		return s
+	}
+
+	if given := found.Spec.Configuration.DeveloperConfiguration.CPUAllocationRatio; given > 0 {
+		s.allocation = given
+	}
+
+	if given := found.Spec.Configuration.DeveloperConfiguration.MemoryOvercommit; given > 0 {
+		s.overcommit = given
+	}
+
+	return s
+}
+
+// podResources returns, about, what a machine's pod requests and is limited to.
+func podResources(vm *kubevirtv1.VirtualMachine, s sizing) (requests, limits corev1.ResourceList) {
+	var (
+		domain = &vm.Spec.Template.Spec.Domain
+		cpus   = virtualCPUs(domain, s.instancetype)
+		guest  = guestMemory(domain, s.instancetype)
+	)
+
+	cpu := domain.Resources.Requests[corev1.ResourceCPU]
+
+	switch {
+	case !cpu.IsZero():
+	case domain.CPU != nil && domain.CPU.DedicatedCPUPlacement:
+		cpu = *resource.NewQuantity(cpus, resource.DecimalSI)
+	default:
+		cpu = *resource.NewMilliQuantity((cpus*1000+int64(s.allocation)-1)/int64(s.allocation), resource.DecimalSI)
+	}
+
+	memory := domain.Resources.Requests.Memory().Value()
+	if memory == 0 {
+		memory = guest * 100 / int64(s.overcommit)
+	}
+
+	overhead := memory/pageTables + launcherOverhead + cpus*cpuOverhead
+	if !domain.Resources.OvercommitGuestOverhead {
+		memory += overhead
+	}
+
+	requests = corev1.ResourceList{
+		corev1.ResourceCPU:              plus(cpu, *resource.NewMilliQuantity(consoleCPU, resource.DecimalSI)),
+		corev1.ResourceMemory:           *resource.NewQuantity(memory+consoleMemory, resource.BinarySI),
+		corev1.ResourceEphemeralStorage: *resource.NewQuantity(ephemeralStorage, resource.BinarySI),
+	}
+	limits = corev1.ResourceList{
+		corev1.ResourceCPU:    *resource.NewQuantity(cpus, resource.DecimalSI),
+		corev1.ResourceMemory: *resource.NewQuantity(memory*limitRatio, resource.BinarySI),
+	}
+
+	for name := range limits {
+		if given, ok := domain.Resources.Limits[name]; ok {
+			limits[name] = given
+		}
+	}
+
+	return requests, limits
+}
+
+func plus(a, b resource.Quantity) resource.Quantity {
+	sum := a.DeepCopy()
+	sum.Add(b)
+
+	return sum
+}
+
+func virtualCPUs(domain *kubevirtv1.DomainSpec, instancetype *instancetypev1beta1.VirtualMachineInstancetypeSpec) int64 {
+	switch {
+	case instancetype != nil:
+		return int64(instancetype.CPU.Guest)
+	case domain.CPU != nil && (domain.CPU.Cores > 0 || domain.CPU.Sockets > 0 || domain.CPU.Threads > 0):
+		return int64(max(domain.CPU.Cores, 1)) * int64(max(domain.CPU.Sockets, 1)) * int64(max(domain.CPU.Threads, 1))
+	default:
+		return max(domain.Resources.Limits.Cpu().Value(), domain.Resources.Requests.Cpu().Value(), 1)
+	}
+}
+
+func guestMemory(domain *kubevirtv1.DomainSpec, instancetype *instancetypev1beta1.VirtualMachineInstancetypeSpec) int64 {
+	switch {
+	case instancetype != nil:
+		return instancetype.Memory.Guest.Value()
+	case domain.Memory != nil && domain.Memory.Guest != nil:
+		return domain.Memory.Guest.Value()
+	default:
+		return domain.Resources.Limits.Memory().Value()
+	}
+}
+
+// volume is a claim in its final size.
+type volume struct {
+	class  string
+	size   resource.Quantity
+	cloned bool
+	// copied says that its clone goes through two pods.
+	copied bool
+	blank  bool
+}
+
+// volumeOf returns what a claim becomes. A file system takes a part of the volume, which CDI adds (pkg/util, GetRequiredSpace).
+func volumeOf(of *claim, found *storages) volume {
+	class, v := of.storageClass(found), volume{cloned: of.cloned, blank: of.blank}
+	v.class = class
+
+	_, given, mode, completed := of.wants()
+	if profile := found.profiles[class]; profile != nil {
+		v.copied = ptr.Deref(profile.Status.CloneStrategy, "") == cdiv1beta1.CloneStrategyHostAssisted
+
+		if mode == nil && completed {
+			_, mode = effectiveModes(given, nil, profile.Status.ClaimPropertySets)
+		}
+	}
+
+	v.size = sizeOf(of.spec)
+	if completed && ptr.Deref(mode, corev1.PersistentVolumeFilesystem) == corev1.PersistentVolumeFilesystem {
+		aligned := math.Ceil(float64(v.size.Value())/mebibyte) * mebibyte
+		v.size = *resource.NewQuantity(int64(math.Ceil(aligned*(1+overheadOf(class, found.config)))), resource.BinarySI)
+	}
+
+	return v
+}
+
+func sizeOf(spec *cdiv1beta1.DataVolumeSpec) resource.Quantity {
+	switch {
+	case spec.Storage != nil:
+		return spec.Storage.Resources.Requests[corev1.ResourceStorage]
+	case spec.PVC != nil:
+		return spec.PVC.Resources.Requests[corev1.ResourceStorage]
+	default:
+		return resource.Quantity{}
+	}
+}
+
+func overheadOf(class string, config *cdiv1beta1.CDIConfig) float64 {
+	text := "0.06" // CDI's default.
+
+	if of := config.Status.FilesystemOverhead; of != nil {
+		if of.Global != "" {
+			text = string(of.Global)
+		}
+
+		if given, ok := of.StorageClass[class]; ok {
+			text = string(given)
+		}
+	}
+
+	overhead, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return 0
+	}
+
+	return overhead
+}
+
+// usage is what counts against quotas, by the names that ResourceQuotas use.
+type usage corev1.ResourceList
+
+func (u usage) add(name corev1.ResourceName, amount resource.Quantity) {
+	u[name] = plus(u[name], amount)
+}
+
+func (u usage) count(kind corev1.ResourceName, n int64) {
+	u.add(kind, *resource.NewQuantity(n, resource.DecimalSI))
+	u.add("count/"+kind, *resource.NewQuantity(n, resource.DecimalSI))
+}
+
+// times returns as much for several.
+func (u usage) times(n int64) usage {
+	product := usage{}
+
+	for name, amount := range u {
+		amount = amount.DeepCopy()
+		amount.Mul(n)
+		product[name] = amount
+	}
+
+	return product
+}
+
+// and returns the sum of both.
+func (u usage) and(other usage) usage {
+	sum := maps.Clone(u)
+	for name, amount := range other {
+		sum.add(name, amount)
+	}
+
+	return sum
+}
+
+func (u usage) addPod(requests, limits corev1.ResourceList) {
+	u.count(corev1.ResourcePods, 1)
+
+	for name, amount := range requests {
+		u.add(name, amount)
+		u.add("requests."+name, amount)
+	}
+
+	for name, amount := range limits {
+		u.add("limits."+name, amount)
+	}
+}
+
+func (u usage) addClaim(v volume) {
+	prefix := corev1.ResourceName(v.class) + ".storageclass.storage.k8s.io/"
+
+	u.count(corev1.ResourcePersistentVolumeClaims, 1)
+	u.add(corev1.ResourceRequestsStorage, v.size)
+	u.add(prefix+corev1.ResourcePersistentVolumeClaims, *resource.NewQuantity(1, resource.DecimalSI))
+	u.add(prefix+corev1.ResourceRequestsStorage, v.size)
+}
+
+const countDataVolumes = corev1.ResourceName("count/datavolumes.cdi.kubevirt.io")
+
+// machineUsage returns what one machine counts as long as it lives.
+func machineUsage(requests, limits corev1.ResourceList, volumes []volume, secrets int) usage {
+	u := usage{}
+	u.addPod(requests, limits)
+	u.count(corev1.ResourceSecrets, int64(secrets))
+
+	one := *resource.NewQuantity(1, resource.DecimalSI)
+	u.add("count/virtualmachines.kubevirt.io", one)
+	u.add("count/virtualmachineinstances.kubevirt.io", one)
+
+	for _, v := range volumes {
+		u.addClaim(v)
+		u.add(countDataVolumes, one)
+	}
+
+	return u
+}
+
+// imageUsage returns what a golden image counts as long as it is there.
+func imageUsage(image volume) usage {
+	u := usage{}
+	u.addClaim(image)
+	u.add(countDataVolumes, *resource.NewQuantity(1, resource.DecimalSI))
+
+	return u
+}
+
+// fillingUsage returns what is there beside a volume while it is filled: a claim that the volume is made of in the end, and, for an
+// import that has to be unpacked, one for scratch space; a pod that does it, or two if it is a copy.
+func fillingUsage(v volume, pod corev1.ResourceRequirements) usage {
+	u := usage{}
+	u.addClaim(v)
+	u.addPod(pod.Requests, pod.Limits)
+
+	switch {
+	case v.cloned && v.copied:
+		u.addPod(pod.Requests, pod.Limits)
+	case !v.cloned && !v.blank:
+		u.addClaim(v)
+	}
+
+	return u
+}
+
+// lack is a resource of which a quota has less left than is needed.
+type lack struct {
+	quota      string
+	name       corev1.ResourceName
+	// hard is the quota's bound.
+	hard, need, left resource.Quantity
+}
+
+func (l lack) String() string {
+	return fmt.Sprintf("ResourceQuota %s has %s of %s left, and %s is needed", l.quota, l.left.String(), l.name, l.need.String())
+}
+
+// lacks returns what quotas have too little of, in a stable order. It passes over quotas with scopes.
+func lacks(need usage, quotas []corev1.ResourceQuota) []lack {
+	var list []lack
+
+	for i := range quotas {
+		quota := &quotas[i]
+		if scoped(quota) {
+			continue
+		}
+
+		for _, name := range slices.Sorted(maps.Keys(quota.Spec.Hard)) {
+			amount, counts := need[name]
+
+			left := quota.Spec.Hard[name].DeepCopy()
+			left.Sub(quota.Status.Used[name])
+
+			if counts && amount.Cmp(left) > 0 {
+				list = append(list, lack{quota: quota.Name, name: name, hard: quota.Spec.Hard[name], need: amount, left: left})
+			}
+		}
+	}
+
+	return list
+}
+
+// scoped says whether a quota is for some objects only.
+func scoped(quota *corev1.ResourceQuota) bool {
+	return len(quota.Spec.Scopes) > 0 || quota.Spec.ScopeSelector != nil
+}
+
+// fitting returns for how many more machines, at most so many, there is quota.
+func fitting(one, once usage, most int, quotas []corev1.ResourceQuota) int {
+	for n := most; n > 0; n-- {
+		if len(lacks(one.times(int64(n)).and(once), quotas)) == 0 {
+			return n
+		}
+	}
+
+	return 0
+}
+
+// describe names the amounts that people think in.
+func describe(requests corev1.ResourceList, volumes []volume) string {
+	var storage resource.Quantity
+	for _, v := range volumes {
+		storage.Add(v.size)
+	}
+
+	parts := []string{"cpu " + requests.Cpu().String(), "memory " + inMebibytes(requests.Memory())}
+	if len(volumes) > 0 {
+		parts = append(parts, fmt.Sprintf("storage %s in %d claims", inMebibytes(&storage), len(volumes)))
+	}
+
+	return strings.Join(parts, ", ")
+}
+
+// inMebibytes rounds up to what is easily read.
+func inMebibytes(q *resource.Quantity) string {
+	rounded := (q.Value() + mebibyte - 1) / mebibyte * mebibyte
+
+	return resource.NewQuantity(rounded, resource.BinarySI).String()
+}

@@ -1,0 +1,140 @@
+package preflight
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kubevirtv1 "kubevirt.io/api/core/v1"
+	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
+)
+
+// errNotInstalled says that a type is known, and the one object of it that stands for the installation is not there.
+var errNotInstalled = errors.New("not installed")
+
+// getKubeVirt returns the installation. Everybody who can log in may list them (pkg/virt-operator/resource/generate/rbac/cluster.go).
+func (s *site) getKubeVirt(ctx context.Context) (*kubevirtv1.KubeVirt, error) {
+	list, err := ask(ctx, func(ctx context.Context) (*kubevirtv1.KubeVirtList, error) {
+		return s.looker.clients.KubeVirt.KubevirtV1().KubeVirts(metav1.NamespaceAll).List(ctx, metav1.ListOptions{Limit: 2})
+	})
+
+	switch {
+	case err != nil:
+		return nil, err
+	case len(list.Items) == 0:
+		return nil, errNotInstalled
+	default:
+		return &list.Items[0], nil
+	}
+}
+
+func (s *site) checkKubeVirt(context.Context) []Result {
+	const look = "kubectl get kubevirts --all-namespaces"
+
+	v, subject := view{identity: s.looker}, "KubeVirt"
+
+	found, err := s.kubeVirt()
+
+	switch {
+	case unknownType(err), errors.Is(err, errNotInstalled):
+		return []Result{v.fail(checkKubeVirt, subject, "is not installed", "install KubeVirt: https://kubevirt.io/user-guide/cluster_admin/installation")}
+	case err != nil:
+		return []Result{v.unseen(checkKubeVirt, subject, err, look)}
+	}
+
+	var bad []string
+
+	for _, c := range found.Status.Conditions {
+		if c.Type == kubevirtv1.KubeVirtConditionAvailable && c.Status != corev1.ConditionTrue ||
+			c.Type == kubevirtv1.KubeVirtConditionDegraded && c.Status == corev1.ConditionTrue {
+			bad = append(bad, fmt.Sprintf("%s is %s: %s", c.Type, c.Status, c.Message))
+		}
+	}
+
+	return []Result{installation{
+		version: found.Status.ObservedKubeVirtVersion, phase: string(found.Status.Phase), deployed: string(kubevirtv1.KubeVirtPhaseDeployed), bad: bad,
+		describe: fmt.Sprintf("kubectl --namespace %s describe kubevirt %s", found.Namespace, found.Name),
+	}.judge(v, checkKubeVirt, subject)}
+}
+
+func (s *site) checkCDI(ctx context.Context) []Result {
+	const look = "kubectl get cdis"
+
+	v, subject := view{identity: s.looker}, "CDI"
+
+	list, err := ask(ctx, func(ctx context.Context) (*cdiv1beta1.CDIList, error) {
+		return s.looker.clients.CDI.CdiV1beta1().CDIs().List(ctx, metav1.ListOptions{Limit: 2})
+	})
+
+	if err == nil && len(list.Items) == 0 {
+		err = errNotInstalled
+	}
+
+	if err != nil {
+		return []Result{s.withoutCDI(ctx, v, subject, err, look)}
+	}
+
+	found := &list.Items[0]
+
+	var bad []string
+
+	for _, c := range found.Status.Conditions {
+		if string(c.Type) == "Available" && c.Status != corev1.ConditionTrue || string(c.Type) == "Degraded" && c.Status == corev1.ConditionTrue {
+			bad = append(bad, fmt.Sprintf("%s is %s: %s", c.Type, c.Status, c.Message))
+		}
+	}
+
+	return []Result{installation{
+		version: found.Status.ObservedVersion, phase: string(found.Status.Phase), deployed: "Deployed", bad: bad,
+		describe: "kubectl describe cdi " + found.Name,
+	}.judge(v, checkCDI, subject)}
+}
+
+// withoutCDI says what it means that there is no CDI to be seen. Who may not see it may see its configuration, as everybody may
+// (pkg/operator/resources/cluster/rbac.go of CDI).
+func (s *site) withoutCDI(ctx context.Context, v view, subject string, err error, look string) Result {
+	_, config := ask(ctx, func(ctx context.Context) (*cdiv1beta1.CDIConfig, error) {
+		return s.looker.clients.CDI.CdiV1beta1().CDIConfigs().Get(ctx, "config", metav1.GetOptions{})
+	})
+
+	if !unknownType(err) && !errors.Is(err, errNotInstalled) && !unknownType(config) {
+		return v.unseen(checkCDI, subject, err, look)
+	}
+
+	remedy := "install CDI: https://kubevirt.io/user-guide/storage/containerized_data_importer"
+
+	for i := range s.classes {
+		if len(s.classes[i].vm.Spec.DataVolumeTemplates) > 0 {
+			return v.fail(checkCDI, subject, "is not installed, and MachineClass "+s.classes[i].Name+" has DataVolumes",
+				remedy+"; or use providerSpec.rootVolume.containerDisk")
+		}
+	}
+
+	return v.warn(checkCDI, subject, "is not installed; these classes do without", remedy)
+}
+
+// installation is what an operator reports of what it has installed.
+type installation struct {
+	version, phase, deployed string
+	bad                      []string
+	describe                 string
+}
+
+func (i installation) judge(v view, check, subject string) Result {
+	version := i.version
+	if version == "" {
+		version = "of unknown version"
+	}
+
+	switch {
+	case len(i.bad) > 0:
+		return v.fail(check, subject, version+" is not ready: "+strings.Join(i.bad, "; "), i.describe)
+	case i.phase != i.deployed:
+		return v.fail(check, subject, fmt.Sprintf("%s is in phase %q, not %s", version, i.phase, i.deployed), i.describe)
+	default:
+		return v.ok(check, subject, version+" is ready")
+	}
+}

@@ -1,0 +1,309 @@
+package preflight
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kubevirtv1 "kubevirt.io/api/core/v1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
+)
+
+const (
+	// nodesPerPage and podsPerPage keep one answer within what pkg/kubeconfig accepts: nodes list their images.
+	nodesPerPage, podsPerPage = 50, 100
+	// maxPages bounds how much is read.
+	maxPages = 100
+)
+
+func (s *site) listNodes(ctx context.Context) ([]corev1.Node, error) {
+	var nodes []corev1.Node
+
+	options := metav1.ListOptions{Limit: nodesPerPage}
+
+	for range maxPages {
+		page, err := ask(ctx, func(ctx context.Context) (*corev1.NodeList, error) {
+			return s.looker.clients.Kubernetes.CoreV1().Nodes().List(ctx, options)
+		})
+		if err != nil {
+			return nil, err
+		}
+
+		nodes = append(nodes, page.Items...)
+
+		if options.Continue = page.Continue; options.Continue == "" {
+			break
+		}
+	}
+
+	return nodes, nil
+}
+
+// listPods returns those that take up room.
+func (s *site) listPods(ctx context.Context) ([]corev1.Pod, error) {
+	var pods []corev1.Pod
+
+	options := metav1.ListOptions{Limit: podsPerPage, FieldSelector: "status.phase!=Succeeded,status.phase!=Failed"}
+
+	for range maxPages {
+		page, err := ask(ctx, func(ctx context.Context) (*corev1.PodList, error) {
+			return s.looker.clients.Kubernetes.CoreV1().Pods(metav1.NamespaceAll).List(ctx, options)
+		})
+		if err != nil {
+			return nil, err
+		}
+
+		pods = append(pods, page.Items...)
+
+		if options.Continue = page.Continue; options.Continue == "" {
+			return pods, nil
+		}
+	}
+
+	return nil, fmt.Errorf("there are more than %d pods", maxPages*podsPerPage)
+}
+
+// checkZone looks for nodes in the machine's region and zone.
+func (c *classSite) checkZone(context.Context) []Result {
+	spec := c.Machine.Spec
+	v, subject := c.view(), fmt.Sprintf("region %s, zone %s", spec.Region, spec.Zone)
+
+	nodes, err := c.hosts()
+	if err != nil {
+		return []Result{v.unseen(checkZone, subject, err, "kubectl get nodes --selector="+selector(spec))}
+	}
+
+	inZone := slices.DeleteFunc(slices.Clone(nodes), func(n corev1.Node) bool { return !in(&n, spec) })
+	if len(inZone) == 0 {
+		return []Result{v.fail(checkZone, subject, "no node is there", fmt.Sprintf("set providerSpec.region and providerSpec.zone to one of: %s; or kubectl label node NODE %s",
+			strings.Join(places(nodes), ", "), strings.NewReplacer(",", " ", "!", "").Replace(selector(spec))))}
+	}
+
+	var obstacles []string
+
+	for i := range inZone {
+		if why := c.unfit(&inZone[i]); why != "" {
+			obstacles = append(obstacles, inZone[i].Name+" "+why)
+		}
+	}
+
+	if len(obstacles) == len(inZone) {
+		return []Result{v.fail(checkZone, subject, "none of its nodes takes the machines: "+shortened(obstacles),
+			"kubectl describe nodes --selector="+selector(spec)+"; machines tolerate what providerSpec.virtualMachineTemplate.spec.template.spec.tolerations names")}
+	}
+
+	return []Result{v.ok(checkZone, subject, fmt.Sprintf("nodes that take the machines: %d of %d", len(inZone)-len(obstacles), len(inZone)))}
+}
+
+// in says whether a node is in the spec's region and zone.
+func in(node *corev1.Node, spec *v1alpha1.ProviderSpec) bool {
+	is := func(key, want string) bool {
+		value, there := node.Labels[key]
+
+		return there && value == want || !there && want == v1alpha1.AnyTopology
+	}
+
+	return is(corev1.LabelTopologyRegion, spec.Region) && is(corev1.LabelTopologyZone, spec.Zone)
+}
+
+func selector(spec *v1alpha1.ProviderSpec) string {
+	term := func(key, value string) string {
+		if value == v1alpha1.AnyTopology {
+			return "!" + key
+		}
+
+		return key + "=" + value
+	}
+
+	return term(corev1.LabelTopologyRegion, spec.Region) + "," + term(corev1.LabelTopologyZone, spec.Zone)
+}
+
+// places are the regions and zones that there are.
+func places(nodes []corev1.Node) []string {
+	seen := map[string]bool{}
+
+	for i := range nodes {
+		name := func(key string) string {
+			if value := nodes[i].Labels[key]; value != "" {
+				return value
+			}
+
+			return v1alpha1.AnyTopology
+		}
+		seen[name(corev1.LabelTopologyRegion)+"/"+name(corev1.LabelTopologyZone)] = true
+	}
+
+	return slices.Sorted(maps.Keys(seen))
+}
+
+// unfit says why a node does not take the machine, whatever room it has; empty if it does. Affinity of the class's own is not looked at.
+func (c *classSite) unfit(node *corev1.Node) string {
+	instance := &c.vm.Spec.Template.Spec
+
+	switch {
+	case node.Spec.Unschedulable:
+		return "is cordoned"
+	case !ready(node):
+		return "is not ready"
+	case node.Labels[kubevirtv1.NodeSchedulable] != "true":
+		return "runs no virt-handler that says it is schedulable (label " + kubevirtv1.NodeSchedulable + ")"
+	case instance.Architecture != "" && node.Labels[corev1.LabelArchStable] != instance.Architecture:
+		return "is not of architecture " + instance.Architecture
+	}
+
+	for key, value := range instance.NodeSelector {
+		if node.Labels[key] != value {
+			return "lacks the label " + key + "=" + value
+		}
+	}
+
+	for i := range node.Spec.Taints {
+		taint := &node.Spec.Taints[i]
+		if taint.Effect != corev1.TaintEffectPreferNoSchedule && !tolerated(taint, instance.Tolerations) {
+			return "has the taint " + taint.ToString()
+		}
+	}
+
+	return ""
+}
+
+func ready(node *corev1.Node) bool {
+	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+func tolerated(taint *corev1.Taint, tolerations []corev1.Toleration) bool {
+	return slices.ContainsFunc(tolerations, func(t corev1.Toleration) bool { return t.ToleratesTaint(taint) })
+}
+
+// checkCapacity looks whether the nodes have room for the class's machines: room at all, and room that is free now.
+func (c *classSite) checkCapacity(ctx context.Context) []Result {
+	requests := c.requests(ctx)
+	v, subject := c.view(), "a machine of "+describe(requests, nil)
+
+	nodes, err := c.hosts()
+	if err != nil {
+		return []Result{v.unseen(checkCapacity, subject, err, "kubectl describe nodes --selector="+selector(c.Machine.Spec))}
+	}
+
+	nodes = slices.DeleteFunc(slices.Clone(nodes), func(n corev1.Node) bool { return !in(&n, c.Machine.Spec) || c.unfit(&n) != "" })
+	if len(nodes) == 0 {
+		return nil // That is said of the zone.
+	}
+
+	if most := machinesOn(nodes, nil, requests); most == 0 {
+		return []Result{v.fail(checkCapacity, subject, "is larger than any node of the zone",
+			"make the machine smaller (providerSpec.cpu, providerSpec.memory, providerSpec.resources), or add larger nodes to the zone")}
+	}
+
+	pods, err := c.pods()
+	if err != nil {
+		return []Result{v.unseen(checkCapacity, subject, err, "kubectl describe nodes --selector="+selector(c.Machine.Spec))}
+	}
+
+	free, wanted := machinesOn(nodes, pods, requests), max(c.Wanted, 1)
+	if free < wanted {
+		return []Result{v.warn(checkCapacity, subject, fmt.Sprintf("the zone has room for %d now, and %d are wanted", free, wanted),
+			"add nodes to the zone, or remove what fills them: kubectl describe nodes --selector="+selector(c.Machine.Spec))}
+	}
+
+	return []Result{v.ok(checkCapacity, subject, fmt.Sprintf("the zone has room for %d now", free))}
+}
+
+// requests is what one machine's pod requests.
+func (c *classSite) requests(ctx context.Context) corev1.ResourceList {
+	requests, _ := podResources(c.vm, c.sizing(ctx))
+
+	return requests
+}
+
+func (c *classSite) sizing(ctx context.Context) sizing {
+	found, err := c.kubeVirt()
+	if err != nil {
+		found = nil // Then KubeVirt's defaults are assumed; what is wrong is said elsewhere.
+	}
+
+	s := sizingOf(found)
+	s.instancetype = c.instancetype(ctx)
+
+	return s
+}
+
+// machinesOn returns how many pods of such a size fit on nodes beside others.
+func machinesOn(nodes []corev1.Node, others []corev1.Pod, requests corev1.ResourceList) int {
+	total := 0
+
+	for i := range nodes {
+		free := nodes[i].Status.Allocatable.DeepCopy()
+		for j := range others {
+			if others[j].Spec.NodeName == nodes[i].Name {
+				take(free, podRequests(&others[j]))
+			}
+		}
+
+		total += times(free, requests)
+	}
+
+	return total
+}
+
+// podRequests are what the scheduler counts, without init containers: those of a launcher ask for less than its main one.
+func podRequests(pod *corev1.Pod) corev1.ResourceList {
+	sum := corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(1, resource.DecimalSI)}
+
+	for i := range pod.Spec.Containers {
+		for name, amount := range pod.Spec.Containers[i].Resources.Requests {
+			sum[name] = plus(sum[name], amount)
+		}
+	}
+
+	for name, amount := range pod.Spec.Overhead {
+		sum[name] = plus(sum[name], amount)
+	}
+
+	return sum
+}
+
+func take(from, what corev1.ResourceList) {
+	for name, amount := range what {
+		if left, ok := from[name]; ok {
+			left.Sub(amount)
+			from[name] = left
+		}
+	}
+}
+
+// times returns how often a pod fits into what is free.
+func times(free, requests corev1.ResourceList) int {
+	most := free.Pods().Value()
+
+	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+		left, need := free[name], requests[name]
+		if need.Sign() > 0 {
+			most = min(most, left.MilliValue()/need.MilliValue())
+		}
+	}
+
+	return int(max(most, 0))
+}
+
+// shortened returns the first of a list.
+func shortened(list []string) string {
+	const shown = 5
+	if len(list) > shown {
+		return strings.Join(list[:shown], "; ") + fmt.Sprintf("; and %d more", len(list)-shown)
+	}
+
+	return strings.Join(list, "; ")
+}
+
+func sortedNames[T any](set map[string]T) string {
+	return strings.Join(slices.Sorted(maps.Keys(set)), ", ")
+}

@@ -1,0 +1,251 @@
+package preflight
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
+)
+
+func (s *site) listQuotas(ctx context.Context) ([]corev1.ResourceQuota, error) {
+	list, err := ask(ctx, func(ctx context.Context) (*corev1.ResourceQuotaList, error) {
+		return s.looker.clients.Kubernetes.CoreV1().ResourceQuotas(s.namespace).List(ctx, metav1.ListOptions{Limit: maxObjects})
+	})
+	if err != nil {
+		return nil, err
+	}
+
+	return list.Items, nil
+}
+
+// demand is what a class's machines take from quotas.
+type demand struct {
+	one usage
+	// image is for the golden image, if it is not there yet.
+	image usage
+	// phases are what is there for a while, with the first machine.
+	phases []phase
+	// size says how large a machine is, for people.
+	size string
+}
+
+// phase is a time at which more is used than later.
+type phase struct {
+	name  string
+	extra usage
+}
+
+func (c *classSite) demand(ctx context.Context) (*demand, error) {
+	found, err := c.storages()
+	if err != nil {
+		return nil, err
+	}
+
+	requests, limits := podResources(c.vm, c.sizing(ctx))
+	pod := ptr.Deref(found.config.Status.DefaultPodResourceRequirements, corev1.ResourceRequirements{})
+
+	var (
+		volumes []volume
+		filling = usage{}
+	)
+
+	for _, claim := range c.claims() {
+		v := volumeOf(&claim, found)
+		volumes = append(volumes, v)
+		filling = filling.and(fillingUsage(v, pod))
+	}
+
+	d := &demand{
+		one: machineUsage(requests, limits, volumes, len(c.secrets)), image: usage{}, size: describe(requests, volumes),
+	}
+	if len(volumes) > 0 {
+		d.phases = append(d.phases, phase{"while the disks of a machine are filled", d.one.and(filling)})
+	}
+
+	if c.image == nil {
+		return d, nil
+	}
+
+	return d, c.demandOfImage(ctx, d, found, pod)
+}
+
+// demandOfImage adds what a golden image needs that is still to be made.
+func (c *classSite) demandOfImage(ctx context.Context, d *demand, found *storages, pod corev1.ResourceRequirements) error {
+	_, err := ask(ctx, func(ctx context.Context) (*cdiv1beta1.DataVolume, error) {
+		return c.looker.clients.CDI.CdiV1beta1().DataVolumes(c.namespace).Get(ctx, c.image.Name, metav1.GetOptions{})
+	})
+
+	if !absent(err) { // It is there, or that cannot be seen, which is said elsewhere.
+		return nil
+	}
+
+	v := volumeOf(&claim{path: rootVolumePath, spec: &c.image.Spec}, found)
+	d.image = imageUsage(v)
+	d.phases = append([]phase{{"while the golden image is imported", fillingUsage(v, pod)}}, d.phases...)
+
+	return nil
+}
+
+// checkQuota compares what machines need, as long as they live and for the moment in which their disks are made, with what quotas leave.
+func (c *classSite) checkQuota(ctx context.Context) []Result {
+	const look = "kubectl --namespace %s describe resourcequotas"
+
+	v, subject := c.view(), "ResourceQuotas of Namespace "+c.namespace
+
+	quotas, err := c.quotas()
+	if err != nil {
+		return []Result{v.unseen(checkQuota, subject, err, fmt.Sprintf(look, c.namespace))}
+	}
+
+	need, err := c.demand(ctx)
+	if err != nil {
+		return []Result{v.unseen(checkQuota, subject, err, fmt.Sprintf(look, c.namespace))}
+	}
+
+	var results []Result
+
+	for i := range quotas {
+		if scoped(&quotas[i]) {
+			results = append(results, v.warn(checkQuota, "ResourceQuota "+quotas[i].Name, "has scopes: it is not calculated whether machines fit in",
+				fmt.Sprintf("kubectl --namespace %s describe resourcequota %s", c.namespace, quotas[i].Name)))
+		}
+	}
+
+	if missing := lacks(need.one.and(need.image), quotas); len(missing) > 0 {
+		return append(results, c.lacking(v, checkQuota, subject, "for one machine ("+need.size+")", missing))
+	}
+
+	if wanted := max(c.Wanted, 1); wanted > 1 && fitting(need.one, need.image, wanted, quotas) < wanted {
+		results = append(results, v.warn(checkQuota, subject,
+			fmt.Sprintf("there is enough for %d of %d machines (%s each)", fitting(need.one, need.image, wanted, quotas), wanted, need.size),
+			raise(c.namespace, lacks(need.one.times(int64(wanted)).and(need.image), quotas))))
+	} else {
+		results = append(results, v.ok(checkQuota, subject, fmt.Sprintf("there is enough for %d of %s", wanted, need.size)))
+	}
+
+	return append(results, c.checkPeak(v, subject, need, quotas)...)
+}
+
+// checkPeak looks at the moments in which more is used.
+func (c *classSite) checkPeak(v view, subject string, need *demand, quotas []corev1.ResourceQuota) []Result {
+	if len(need.phases) == 0 {
+		return nil
+	}
+
+	for _, p := range need.phases {
+		if missing := lacks(p.extra.and(need.image), quotas); len(missing) > 0 {
+			return []Result{c.lacking(v, checkQuotaPeak, subject, p.name+": temporary claims and CDI's pods count too", missing)}
+		}
+	}
+
+	return []Result{v.ok(checkQuotaPeak, subject, "there is enough while disks are made")}
+}
+
+func (c *classSite) lacking(v view, check, subject, what string, missing []lack) Result {
+	texts := make([]string, 0, len(missing))
+	for _, l := range missing {
+		texts = append(texts, l.String())
+	}
+
+	return v.fail(check, subject, "not enough "+what+": "+strings.Join(texts, "; "), raise(c.namespace, missing))
+}
+
+// raise returns the commands that give each quota what it lacks.
+func raise(namespace string, missing []lack) string {
+	commands := make([]string, 0, len(missing))
+
+	for _, l := range missing {
+		hard := plus(l.hard, l.need)
+		hard.Sub(l.left)
+		commands = append(commands, fmt.Sprintf(`kubectl --namespace %s patch resourcequota %s --type=merge --patch='{"spec":{"hard":{"%s":"%s"}}}'`,
+			namespace, l.quota, l.name, hard.String()))
+	}
+
+	return strings.Join(commands, " && ")
+}
+
+func (s *site) listLimitRanges(ctx context.Context) ([]corev1.LimitRange, error) {
+	list, err := ask(ctx, func(ctx context.Context) (*corev1.LimitRangeList, error) {
+		return s.looker.clients.Kubernetes.CoreV1().LimitRanges(s.namespace).List(ctx, metav1.ListOptions{Limit: maxObjects})
+	})
+	if err != nil {
+		return nil, err
+	}
+
+	return list.Items, nil
+}
+
+// checkLimitRanges compares the machine's pod and claims with what a LimitRange allows each.
+func (c *classSite) checkLimitRanges(ctx context.Context) []Result {
+	v, subject := c.view(), "LimitRanges of Namespace "+c.namespace
+	look := fmt.Sprintf("kubectl --namespace %s describe limitranges", c.namespace)
+
+	ranges, err := c.limits()
+	found, storageErr := c.storages()
+
+	if err := errors.Join(err, storageErr); err != nil {
+		return []Result{v.unseen(checkLimitRange, subject, err, look)}
+	}
+
+	var volumes []volume
+	for _, claim := range c.claims() {
+		volumes = append(volumes, volumeOf(&claim, found))
+	}
+
+	conflicts := conflictsWith(ranges, c.requests(ctx), volumes)
+	if len(conflicts) > 0 {
+		return []Result{v.fail(checkLimitRange, subject, strings.Join(conflicts, "; "),
+			fmt.Sprintf("kubectl --namespace %s edit limitranges, or make the machine smaller", c.namespace))}
+	}
+
+	return []Result{v.ok(checkLimitRange, subject, fmt.Sprintf("the machines keep to them; there are %d", len(ranges)))}
+}
+
+// conflictsWith returns what LimitRanges would refuse. A default limit counts as a greatest one: no request may exceed it.
+func conflictsWith(ranges []corev1.LimitRange, requests corev1.ResourceList, volumes []volume) []string {
+	var list []string
+
+	for i := range ranges {
+		for _, item := range ranges[i].Spec.Limits {
+			switch item.Type {
+			case corev1.LimitTypeContainer, corev1.LimitTypePod:
+				list = append(list, beyond(&ranges[i], item, "the pod's "+corev1.ResourceCPU, requests, corev1.ResourceCPU)...)
+				list = append(list, beyond(&ranges[i], item, "the pod's "+corev1.ResourceMemory, requests, corev1.ResourceMemory)...)
+			case corev1.LimitTypePersistentVolumeClaim:
+				for _, v := range volumes {
+					size := corev1.ResourceList{corev1.ResourceStorage: v.size}
+					list = append(list, beyond(&ranges[i], item, "a claim's "+corev1.ResourceStorage, size, corev1.ResourceStorage)...)
+				}
+			}
+		}
+	}
+
+	return list
+}
+
+func beyond(of *corev1.LimitRange, item corev1.LimitRangeItem, what corev1.ResourceName, amounts corev1.ResourceList, name corev1.ResourceName) []string {
+	var (
+		list   []string
+		amount = amounts[name]
+	)
+
+	for _, bound := range []struct {
+		field string
+		list  corev1.ResourceList
+	}{{"max", item.Max}, {"default", item.Default}} {
+		if most, ok := bound.list[name]; ok && amount.Cmp(most) > 0 {
+			list = append(list, fmt.Sprintf("%s, %s, exceeds the %s of %s in LimitRange %s", what, amount.String(), bound.field, most.String(), of.Name))
+		}
+	}
+
+	if least, ok := item.Min[name]; ok && amount.Cmp(least) < 0 {
+		list = append(list, fmt.Sprintf("%s, %s, is below the min of %s in LimitRange %s", what, amount.String(), least.String(), of.Name))
+	}
+
+	return list
+}

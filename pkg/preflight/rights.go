@@ -1,0 +1,163 @@
+package preflight
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// part is a part of the driver's work that needs rights of its own.
+type part int
+
+const (
+	// machines is what no driver can do without.
+	machines part = iota
+	// goldenImages is making and removing the images that root volumes are cloned from.
+	goldenImages
+	// diagnosis is saying more exactly what is wrong.
+	diagnosis
+	// evacuation is acting when provider nodes are drained.
+	evacuation
+)
+
+// right is what the driver may have to do to the objects of one kind, in the namespace of the machines.
+type right struct {
+	part     part
+	group    string
+	resource string
+	verbs    []string
+}
+
+// rights are all that the driver uses on the provider cluster. kubernetes/provider-namespace and kubernetes/evacuation grant exactly
+// these.
+func rights() []right {
+	const kubevirt, cdi = "kubevirt.io", "cdi.kubevirt.io"
+
+	return []right{
+		{machines, kubevirt, "virtualmachines", []string{"get", "list", "watch", "create", "delete"}},
+		{machines, kubevirt, "virtualmachineinstances", []string{"get", "watch", "delete"}},
+		{machines, "", "secrets", []string{"get", "create", "update", "deletecollection"}},
+		{machines, cdi, "datavolumes", []string{"get", "list", "deletecollection"}},
+		{goldenImages, cdi, "datavolumes", []string{"create", "delete"}},
+		{diagnosis, "", "pods", []string{"list"}},
+		{diagnosis, "", "events", []string{"list"}},
+		{evacuation, kubevirt, "virtualmachineinstances", []string{"get", "list", "watch"}},
+		{evacuation, kubevirt, "virtualmachineinstancemigrations", []string{"list", "watch", "create", "delete"}},
+	}
+}
+
+// name is what kubectl calls the resource.
+func (r *right) name() string {
+	if r.group == "" {
+		return r.resource
+	}
+
+	return r.resource + "." + r.group
+}
+
+// checkPermissions asks for each verb by itself: a review of all rules at once is incomplete where others than RBAC decide too.
+func (s *site) checkPermissions(ctx context.Context) []Result {
+	if s.driver == nil { // It could not log in, which was said.
+		return nil
+	}
+
+	var asked []check
+
+	for _, r := range rights() {
+		if r.part != evacuation || s.evacuation {
+			asked = append(asked, func(ctx context.Context) []Result { return []Result{s.checkRight(ctx, r)} })
+		}
+	}
+
+	return together(ctx, asked)
+}
+
+func (s *site) checkRight(ctx context.Context, r right) Result {
+	var (
+		v       = view{identity: s.driver}
+		subject = r.name() + purposes[r.part]
+		missing []string
+	)
+
+	for _, verb := range r.verbs {
+		allowed, err := s.driver.may(ctx, &authorizationv1.ResourceAttributes{
+			Namespace: s.namespace, Verb: verb, Group: r.group, Resource: r.resource,
+		})
+		if err != nil {
+			return v.unseen(checkPermission, subject, err,
+				fmt.Sprintf("kubectl --namespace %s auth can-i %s %s --as %s", s.namespace, verb, r.name(), s.driver.user))
+		}
+
+		if !allowed {
+			missing = append(missing, verb)
+		}
+	}
+
+	if len(missing) == 0 {
+		return v.ok(checkPermission, subject, "may "+strings.Join(r.verbs, ", "))
+	}
+
+	return s.withoutRight(v, r, subject, missing)
+}
+
+// purposes are added to the subject, since a kind may be there for several.
+var purposes = map[part]string{
+	machines: "", goldenImages: ", for golden images", diagnosis: ", for diagnoses", evacuation: ", for --evacuation",
+}
+
+// withoutRight says what a missing right does.
+func (s *site) withoutRight(v view, r right, subject string, missing []string) Result {
+	message := "may not " + strings.Join(missing, ", ")
+	grant := s.grant(r, missing)
+
+	switch {
+	case r.part == diagnosis:
+		return v.warn(checkPermission, subject, message+": what keeps a machine's pod from starting is not always known without", grant)
+	case r.part == goldenImages && !s.usesGoldenImages():
+		return v.warn(checkPermission, subject, message+": none of these classes imports an image, but one that does could not be used", grant+
+			"; or set providerSpec.disablePreAllocatedDataVolumes in such classes")
+	case r.part == goldenImages:
+		return v.fail(checkPermission, subject, message+": no image can be made for root volumes to be cloned from",
+			grant+"; or set providerSpec.disablePreAllocatedDataVolumes, and each machine imports its own")
+	case r.part == evacuation:
+		return v.fail(checkPermission, subject, message+": drains of provider nodes would wait for ever",
+			grant+"; or run the machine controller without --evacuation")
+	default:
+		return v.fail(checkPermission, subject, message, grant)
+	}
+}
+
+// grant returns the commands that give the driver a right.
+func (s *site) grant(r right, verbs []string) string {
+	name := "machine-controller-" + r.resource
+
+	return fmt.Sprintf("kubectl --namespace %[1]s create role %[2]s --verb=%[3]s --resource=%[4]s && "+
+		"kubectl --namespace %[1]s create rolebinding %[2]s --role=%[2]s %[5]s",
+		s.namespace, name, strings.Join(verbs, ","), r.name(), s.driver.subjectFlag())
+}
+
+// subjectFlag is how kubectl create rolebinding names the identity.
+func (i *identity) subjectFlag() string {
+	if account, ok := strings.CutPrefix(i.user, "system:serviceaccount:"); ok {
+		return "--serviceaccount=" + account
+	}
+
+	return "--user=" + i.user
+}
+
+// may asks whether the identity has a right.
+func (i *identity) may(ctx context.Context, attributes *authorizationv1.ResourceAttributes) (bool, error) {
+	review, err := ask(ctx, func(ctx context.Context) (*authorizationv1.SelfSubjectAccessReview, error) {
+		return i.clients.Kubernetes.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
+			Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: attributes},
+		}, metav1.CreateOptions{})
+	})
+	if err != nil {
+		return false, err
+	}
+
+	return review.Status.Allowed, nil
+}

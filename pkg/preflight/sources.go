@@ -1,0 +1,283 @@
+package preflight
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
+)
+
+// kind is a kind of objects that a class refers to.
+type kind struct {
+	name     string
+	resource schema.GroupVersionResource
+}
+
+// kubectl is what kubectl calls the kind.
+func (k kind) kubectl() string {
+	return k.resource.GroupResource().String()
+}
+
+var (
+	kindClaim    = kind{"PersistentVolumeClaim", corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims")}
+	kindSecret   = kind{"Secret", corev1.SchemeGroupVersion.WithResource("secrets")}
+	kindConfig   = kind{"ConfigMap", corev1.SchemeGroupVersion.WithResource("configmaps")}
+	kindSource   = kind{"DataSource", cdiv1beta1.SchemeGroupVersion.WithResource("datasources")}
+	kindSnapshot = kind{"VolumeSnapshot", schema.GroupVersionResource{
+		Group: "snapshot.storage.k8s.io", Version: "v1", Resource: "volumesnapshots",
+	}}
+	kindNetwork = kind{"NetworkAttachmentDefinition", schema.GroupVersionResource{
+		Group: "k8s.cni.cncf.io", Version: "v1", Resource: "network-attachment-definitions",
+	}}
+)
+
+// reference is an object that a class refers to, and the field that does.
+type reference struct {
+	kind            kind
+	namespace, name string
+	field           string
+}
+
+func (r *reference) subject() string {
+	return fmt.Sprintf("%s %s/%s", r.kind.name, r.namespace, r.name)
+}
+
+// checkReference looks whether an object is there. Only its metadata is read, of Secrets too.
+func (c *classSite) checkReference(ctx context.Context, check string, r *reference) Result {
+	v := c.view()
+
+	_, err := ask(ctx, func(ctx context.Context) (*metav1.PartialObjectMetadata, error) {
+		return c.looker.clients.Metadata.Resource(r.kind.resource).Namespace(r.namespace).Get(ctx, r.name, metav1.GetOptions{})
+	})
+
+	list := fmt.Sprintf("kubectl --namespace %s get %s", r.namespace, r.kind.kubectl())
+
+	switch {
+	case err == nil:
+		return v.ok(check, r.subject(), "exists")
+	case unknownType(err):
+		return v.fail(check, r.subject(), "the provider cluster knows no "+r.kind.name+"s", "install what brings "+r.kind.kubectl()+", or remove "+r.field)
+	case absent(err):
+		return v.fail(check, r.subject(), "does not exist", "create it, or change "+r.field+"; "+list+" shows what there is")
+	default:
+		return v.unseen(check, r.subject(), err, list+" "+r.name)
+	}
+}
+
+// checkSources looks for what disks are made from, unless it is the driver that makes it.
+func (c *classSite) checkSources(ctx context.Context) []Result {
+	var results []Result
+
+	for _, r := range c.sources() {
+		result := c.checkReference(ctx, checkSource, &r)
+		if result.Level == OK && r.kind == kindSource {
+			results = append(results, c.checkDataSource(ctx, &r)...)
+
+			continue
+		}
+
+		results = append(results, result)
+	}
+
+	return results
+}
+
+// sources are the references of a machine's disks.
+func (c *classSite) sources() []reference {
+	var list []reference
+
+	for _, claim := range c.claims() {
+		if c.image == nil || claim.path != rootVolumePath {
+			list = append(list, referencesOf(claim.path, claim.spec, c.namespace)...)
+		}
+	}
+
+	if c.image != nil {
+		list = append(list, referencesOf(rootVolumePath, &c.image.Spec, c.namespace)...)
+	}
+
+	return append(list, c.existing()...)
+}
+
+const rootVolumePath = "providerSpec.rootVolume"
+
+// existing are the references of the volumes that are there before the machine.
+func (c *classSite) existing() []reference {
+	var list []reference
+
+	for i := range c.Machine.Spec.AdditionalVolumes {
+		of := c.Machine.Spec.AdditionalVolumes[i].VolumeSource
+		if of == nil {
+			continue
+		}
+
+		path := fmt.Sprintf("providerSpec.additionalVolumes[%d].volumeSource", i)
+
+		switch {
+		case of.PersistentVolumeClaim != nil:
+			list = append(list, reference{kindClaim, c.namespace, of.PersistentVolumeClaim.ClaimName, path + ".persistentVolumeClaim.claimName"})
+		case of.ConfigMap != nil && !ptr.Deref(of.ConfigMap.Optional, false):
+			list = append(list, reference{kindConfig, c.namespace, of.ConfigMap.Name, path + ".configMap.name"})
+		case of.Secret != nil && !ptr.Deref(of.Secret.Optional, false):
+			list = append(list, reference{kindSecret, c.namespace, of.Secret.SecretName, path + ".secret.secretName"})
+		}
+	}
+
+	return list
+}
+
+// referencesOf returns what a DataVolume is filled from, if that is in the provider cluster, or how its source is logged in to.
+func referencesOf(path string, spec *cdiv1beta1.DataVolumeSpec, namespace string) []reference {
+	if ref := spec.SourceRef; ref != nil {
+		return []reference{{kindSource, ptr.Deref(ref.Namespace, namespace), ref.Name, path + ".sourceRef.name"}}
+	}
+
+	source := spec.Source
+
+	switch {
+	case source == nil:
+		return nil
+	case source.PVC != nil:
+		return []reference{{kindClaim, cmp.Or(source.PVC.Namespace, namespace), source.PVC.Name, path + ".source.pvc.name"}}
+	case source.Snapshot != nil:
+		return []reference{{kindSnapshot, cmp.Or(source.Snapshot.Namespace, namespace), source.Snapshot.Name, path + ".source.snapshot.name"}}
+	default:
+		return keysOf(path+".source.", source, namespace)
+	}
+}
+
+// keysOf returns the Secrets and ConfigMaps that an import needs.
+func keysOf(path string, source *cdiv1beta1.DataVolumeSource, namespace string) []reference {
+	type keys struct{ name, secret, config string }
+
+	var found keys
+
+	switch {
+	case source.HTTP != nil:
+		found = keys{"http", source.HTTP.SecretRef, source.HTTP.CertConfigMap}
+	case source.Registry != nil:
+		found = keys{"registry", ptr.Deref(source.Registry.SecretRef, ""), ptr.Deref(source.Registry.CertConfigMap, "")}
+	case source.S3 != nil:
+		found = keys{"s3", source.S3.SecretRef, source.S3.CertConfigMap}
+	case source.GCS != nil:
+		found = keys{"gcs", source.GCS.SecretRef, ""}
+	case source.Imageio != nil:
+		found = keys{"imageio", source.Imageio.SecretRef, source.Imageio.CertConfigMap}
+	case source.VDDK != nil:
+		found = keys{"vddk", source.VDDK.SecretRef, ""}
+	}
+
+	var list []reference
+	if found.secret != "" {
+		list = append(list, reference{kindSecret, namespace, found.secret, path + found.name + ".secretRef"})
+	}
+
+	if found.config != "" {
+		list = append(list, reference{kindConfig, namespace, found.config, path + found.name + ".certConfigMap"})
+	}
+
+	return list
+}
+
+// checkDataSource follows a DataSource to what it stands for at present.
+func (c *classSite) checkDataSource(ctx context.Context, r *reference) []Result {
+	v := c.view()
+	describe := fmt.Sprintf("kubectl --namespace %s describe %s %s", r.namespace, r.kind.kubectl(), r.name)
+
+	source, err := c.getDataSource(ctx, r.namespace, r.name)
+	if err != nil {
+		return []Result{v.unseen(checkSource, r.subject(), err, describe)}
+	}
+
+	next := referencesOf("", &cdiv1beta1.DataVolumeSpec{Source: &cdiv1beta1.DataVolumeSource{
+		PVC: source.Spec.Source.PVC, Snapshot: source.Spec.Source.Snapshot,
+	}}, r.namespace)
+	if len(next) == 0 {
+		return []Result{v.fail(checkSource, r.subject(), "stands for nothing that can be cloned", describe)}
+	}
+
+	next[0].field = "spec.source of " + r.subject()
+
+	return []Result{v.ok(checkSource, r.subject(), "exists and stands for "+next[0].subject()), c.checkReference(ctx, checkSource, &next[0])}
+}
+
+func (s *site) getDataSource(ctx context.Context, namespace, name string) (*cdiv1beta1.DataSource, error) {
+	return ask(ctx, func(ctx context.Context) (*cdiv1beta1.DataSource, error) {
+		return s.looker.clients.CDI.CdiV1beta1().DataSources(namespace).Get(ctx, name, metav1.GetOptions{})
+	})
+}
+
+// checkClonePermission asks, for each disk that is cloned from another namespace, what KubeVirt asks when it makes the disk: whether
+// the service account "default" of the machine's namespace may do that (pkg/virt-controller/watch/vm).
+func (c *classSite) checkClonePermission(ctx context.Context) []Result {
+	var results []Result
+
+	for _, claim := range c.claims() {
+		if !claim.cloned || c.image != nil && claim.path == rootVolumePath {
+			continue
+		}
+
+		for _, r := range referencesOf(claim.path, claim.spec, c.namespace) {
+			results = append(results, c.checkClone(ctx, &claim, &r)...)
+		}
+	}
+
+	return results
+}
+
+func (c *classSite) checkClone(ctx context.Context, of *claim, from *reference) []Result {
+	const account = "default"
+
+	v, subject := c.view(), fmt.Sprintf("ServiceAccount %s/%s, cloning %s", c.namespace, account, from.subject())
+	review := fmt.Sprintf("kubectl auth can-i create %s --subresource=source --namespace=%s --as=system:serviceaccount:%s:%s",
+		"datavolumes.cdi.kubevirt.io", from.namespace, c.namespace, account)
+
+	volume := &cdiv1beta1.DataVolume{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace}, Spec: *of.spec}
+	answer, err := volume.AuthorizeSA(c.namespace, "", &authorizer{site: c.site, ctx: ctx}, c.namespace, account)
+
+	switch {
+	case absent(err):
+		return nil // The source is not there, which is said elsewhere.
+	case err != nil:
+		return []Result{v.unseen(checkClonePermission, subject, err, review)}
+	case !answer.Allowed:
+		return []Result{v.fail(checkClonePermission, subject, "is not allowed", fmt.Sprintf(
+			"kubectl --namespace %[1]s create role clone-images --verb=create --resource=datavolumes.cdi.kubevirt.io/source && "+
+				"kubectl --namespace %[1]s create rolebinding clone-images-%[2]s --role=clone-images --serviceaccount=%[2]s:%[3]s",
+			answer.Handler.SourceNamespace, c.namespace, account))}
+	default:
+		return []Result{v.ok(checkClonePermission, subject, "is allowed")}
+	}
+}
+
+// authorizer is how CDI's code asks.
+type authorizer struct {
+	*site
+
+	ctx context.Context //nolint:containedctx // CDI's interface has none.
+}
+
+var _ cdiv1beta1.AuthorizationHelperProxy = (*authorizer)(nil)
+
+// CreateSar implements cdiv1beta1.AuthorizationHelperProxy.
+func (a *authorizer) CreateSar(review *authorizationv1.SubjectAccessReview) (*authorizationv1.SubjectAccessReview, error) {
+	return ask(a.ctx, func(ctx context.Context) (*authorizationv1.SubjectAccessReview, error) {
+		return a.looker.clients.Kubernetes.AuthorizationV1().SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+	})
+}
+
+// GetNamespace implements cdiv1beta1.AuthorizationHelperProxy. That the namespace is there shows when the source is looked for.
+func (a *authorizer) GetNamespace(name string) (*corev1.Namespace, error) {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, nil
+}
+
+// GetDataSource implements cdiv1beta1.AuthorizationHelperProxy.
+func (a *authorizer) GetDataSource(namespace, name string) (*cdiv1beta1.DataSource, error) {
+	return a.getDataSource(a.ctx, namespace, name)
+}

@@ -1,0 +1,293 @@
+package preflight
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	kubevirtv1 "kubevirt.io/api/core/v1"
+	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
+)
+
+// The annotations of the class that claims get which name none. CDI prefers the former (pkg/controller/common/util.go).
+const (
+	annotationDefaultVirtClass = "storageclass.kubevirt.io/is-default-virt-class"
+	annotationDefaultClass     = "storageclass.kubernetes.io/is-default-class"
+)
+
+// maxObjects bounds what is read of kinds of which there are few.
+const maxObjects = 500
+
+// storages are what claims can be made of. Either part may not be visible.
+type storages struct {
+	classes    map[string]*storagev1.StorageClass
+	classesErr error
+	profiles   map[string]*cdiv1beta1.StorageProfile
+	profileErr error
+	config     *cdiv1beta1.CDIConfig
+}
+
+// listStorages never fails as a whole: the driver may see CDI's part, as everybody may, and not Kubernetes'.
+func (s *site) listStorages(ctx context.Context) (*storages, error) {
+	found := &storages{classes: map[string]*storagev1.StorageClass{}, profiles: map[string]*cdiv1beta1.StorageProfile{}}
+
+	classes, err := ask(ctx, func(ctx context.Context) (*storagev1.StorageClassList, error) {
+		return s.looker.clients.Kubernetes.StorageV1().StorageClasses().List(ctx, metav1.ListOptions{Limit: maxObjects})
+	})
+	if found.classesErr = err; err == nil {
+		for i := range classes.Items {
+			found.classes[classes.Items[i].Name] = &classes.Items[i]
+		}
+	}
+
+	cdi := s.looker.clients.CDI.CdiV1beta1()
+
+	profiles, err := ask(ctx, func(ctx context.Context) (*cdiv1beta1.StorageProfileList, error) {
+		return cdi.StorageProfiles().List(ctx, metav1.ListOptions{Limit: maxObjects})
+	})
+	if found.profileErr = err; err == nil {
+		for i := range profiles.Items {
+			found.profiles[profiles.Items[i].Name] = &profiles.Items[i]
+		}
+	}
+
+	found.config, err = ask(ctx, func(ctx context.Context) (*cdiv1beta1.CDIConfig, error) {
+		return cdi.CDIConfigs().Get(ctx, "config", metav1.GetOptions{})
+	})
+	if err != nil {
+		found.config = &cdiv1beta1.CDIConfig{} // Its defaults are known.
+	}
+
+	return found, nil
+}
+
+// byDefault returns the class of claims that name none; empty if there is none.
+func (s *storages) byDefault() string {
+	for _, annotation := range []string{annotationDefaultVirtClass, annotationDefaultClass} {
+		var names []string
+
+		for name, class := range s.classes {
+			if class.Annotations[annotation] == "true" {
+				names = append(names, name)
+			}
+		}
+
+		if len(names) > 0 { // Of several, it is the youngest; that is for the admin to tidy.
+			return slices.MaxFunc(names, func(a, b string) int {
+				return s.classes[a].CreationTimestamp.Compare(s.classes[b].CreationTimestamp.Time)
+			})
+		}
+	}
+
+	return ""
+}
+
+// claim is a DataVolume that a machine needs.
+type claim struct {
+	// path is that of its specification in the class, volume the name of its volume.
+	path, volume string
+	spec         *cdiv1beta1.DataVolumeSpec
+	// cloned says that it is filled from another volume of the provider cluster.
+	cloned bool
+	// blank says that there is nothing to be filled in.
+	blank bool
+}
+
+// claims are those of one machine.
+func (c *classSite) claims() []claim {
+	templates := c.vm.Spec.DataVolumeTemplates
+	list := make([]claim, 0, len(templates))
+
+	for i := range templates {
+		spec := &templates[i].Spec
+		path := c.field(fmt.Sprintf("spec.dataVolumeTemplates[%d].spec", i))
+		list = append(list, claim{
+			path: path, volume: strings.TrimPrefix(path, "providerSpec."), spec: spec,
+			cloned: spec.SourceRef != nil || spec.Source != nil && (spec.Source.PVC != nil || spec.Source.Snapshot != nil),
+			blank:  spec.Source != nil && spec.Source.Blank != nil,
+		})
+	}
+
+	return list
+}
+
+// wants returns what a claim says of its storage, and whether CDI completes it.
+func (c *claim) wants() (class string, modes []corev1.PersistentVolumeAccessMode, volumeMode *corev1.PersistentVolumeMode, completed bool) {
+	if c.spec.Storage != nil {
+		return ptr.Deref(c.spec.Storage.StorageClassName, ""), c.spec.Storage.AccessModes, c.spec.Storage.VolumeMode, true
+	}
+
+	if c.spec.PVC != nil {
+		return ptr.Deref(c.spec.PVC.StorageClassName, ""), c.spec.PVC.AccessModes, c.spec.PVC.VolumeMode, false
+	}
+
+	return "", nil, nil, true
+}
+
+// inField returns the field of the claim's storage in the class.
+func (c *claim) inField(name string) string {
+	if c.spec.PVC != nil {
+		return c.path + ".pvc." + name
+	}
+
+	return c.path + ".storage." + name
+}
+
+// storageClass returns the name of the class that a claim gets; empty if that is not known.
+func (c *claim) storageClass(found *storages) string {
+	if name, _, _, _ := c.wants(); name != "" {
+		return name
+	}
+
+	return found.byDefault()
+}
+
+// checkStorage looks at the storage classes of a machine's claims, and at what CDI knows of each.
+func (c *classSite) checkStorage(context.Context) []Result {
+	found, err := c.storages()
+	if err != nil {
+		return []Result{c.view().unseen(checkStorageClass, "StorageClasses", err, "kubectl get storageclasses")}
+	}
+
+	var (
+		results, profiles []Result
+		seen              = map[string]bool{}
+	)
+
+	for _, claim := range c.claims() {
+		name, _, _, _ := claim.wants()
+		if !seen[name] {
+			results = append(results, c.checkStorageClass(found, &claim, name))
+			seen[name] = true
+		}
+
+		if of := claim.storageClass(found); of != "" {
+			profiles = append(profiles, c.checkProfile(found, &claim, of)...)
+		}
+	}
+
+	return append(results, profiles...)
+}
+
+func (c *classSite) checkStorageClass(found *storages, of *claim, name string) Result {
+	v, subject, where := c.view(), "StorageClass "+name, of.inField("storageClassName")
+
+	look := "kubectl get storageclass " + name
+	if name == "" {
+		subject, look = "StorageClass by default", "kubectl get storageclasses"
+	}
+
+	switch {
+	case found.classesErr != nil:
+		return v.unseen(checkStorageClass, subject, found.classesErr, look)
+	case name == "" && found.byDefault() == "":
+		return v.fail(checkStorageClass, subject, "there is none",
+			fmt.Sprintf("set %s to one of %s, or kubectl annotate storageclass NAME %s=true", where, sortedNames(found.classes), annotationDefaultClass))
+	case name == "":
+		name = found.byDefault()
+	case found.classes[name] == nil:
+		return v.fail(checkStorageClass, subject, "does not exist", fmt.Sprintf("set %s to one of %s", where, sortedNames(found.classes)))
+	}
+
+	class := found.classes[name]
+	mode := ptr.Deref(class.VolumeBindingMode, storagev1.VolumeBindingImmediate)
+
+	return v.ok(checkStorageClass, subject, fmt.Sprintf("%s of %s, binding mode %s", name, class.Provisioner, mode))
+}
+
+func (c *classSite) checkProfile(found *storages, of *claim, class string) []Result {
+	v, subject, look := c.view(), "StorageProfile "+class+", for "+of.volume, "kubectl describe storageprofile "+class
+	profile := found.profiles[class]
+
+	switch {
+	case found.profileErr != nil:
+		return []Result{v.unseen(checkStorageProfile, subject, found.profileErr, look)}
+	case profile == nil && found.classesErr == nil && found.classes[class] == nil:
+		return nil // There is no such class, which was said.
+	case profile == nil:
+		return []Result{v.fail(checkStorageProfile, subject, "does not exist, as it does for each StorageClass that CDI knows",
+			"correct "+of.inField("storageClassName")+"; kubectl get storageprofiles lists what CDI knows")}
+	}
+
+	results := []Result{c.checkAccessModes(v, subject, of, profile)}
+	if of.cloned && ptr.Deref(profile.Status.CloneStrategy, "") == cdiv1beta1.CloneStrategyHostAssisted {
+		results = append(results, v.warn(checkCloneStrategy, subject, "clones are copied through pods, which takes minutes for each machine",
+			fmt.Sprintf(`if the storage can clone: kubectl patch storageprofile %s --type=merge --patch='{"spec":{"cloneStrategy":"csi-clone"}}'`, class)))
+	}
+
+	return results
+}
+
+func (c *classSite) checkAccessModes(v view, subject string, of *claim, profile *cdiv1beta1.StorageProfile) Result {
+	_, given, volumeMode, completed := of.wants()
+	modes, effective := effectiveModes(given, volumeMode, profile.Status.ClaimPropertySets)
+
+	switch {
+	case len(modes) == 0 && completed:
+		return v.fail(checkStorageProfile, subject, "has no access modes"+forMode(volumeMode)+", and the class gives none",
+			fmt.Sprintf(`kubectl patch storageprofile %s --type=merge --patch='{"spec":{"claimPropertySets":[{"accessModes":["ReadWriteOnce"],`+
+				`"volumeMode":"%s"}]}}', or set %s`, profile.Name, ptr.Deref(effective, corev1.PersistentVolumeFilesystem), of.inField("accessModes")))
+	case slices.Contains(modes, corev1.ReadWriteMany), len(given) > 0, !c.migrates():
+		return v.ok(checkStorageProfile, subject, fmt.Sprintf("access modes %s, clone strategy %s", joined(modes), cloneStrategy(profile)))
+	default:
+		return v.warn(checkStorageProfile, subject, "access modes "+joined(modes)+": machines cannot be live-migrated when a node is drained",
+			fmt.Sprintf("set %s to a class with ReadWriteMany, or %s to [%s] if that is meant", of.inField("storageClassName"), of.inField("accessModes"), joined(modes)))
+	}
+}
+
+// effectiveModes returns what CDI makes of what is given: the first of the profile's sets that fits
+// (pkg/controller/datavolume/pvc-utils.go).
+func effectiveModes(
+	given []corev1.PersistentVolumeAccessMode, volumeMode *corev1.PersistentVolumeMode, sets []cdiv1beta1.ClaimPropertySet,
+) ([]corev1.PersistentVolumeAccessMode, *corev1.PersistentVolumeMode) {
+	for _, set := range sets {
+		if volumeMode != nil && ptr.Deref(set.VolumeMode, corev1.PersistentVolumeFilesystem) != *volumeMode {
+			continue
+		}
+
+		if len(given) == 0 {
+			return set.AccessModes, set.VolumeMode
+		}
+
+		if slices.ContainsFunc(set.AccessModes, func(m corev1.PersistentVolumeAccessMode) bool { return slices.Contains(given, m) }) {
+			return given, set.VolumeMode
+		}
+	}
+
+	return given, volumeMode
+}
+
+// migrates says whether the machine is to be live-migrated when its node is drained.
+func (c *classSite) migrates() bool {
+	return ptr.Deref(c.vm.Spec.Template.Spec.EvictionStrategy, kubevirtv1.EvictionStrategyNone) != kubevirtv1.EvictionStrategyNone
+}
+
+func forMode(mode *corev1.PersistentVolumeMode) string {
+	if mode == nil {
+		return ""
+	}
+
+	return " for volumeMode " + string(*mode)
+}
+
+func cloneStrategy(profile *cdiv1beta1.StorageProfile) string {
+	if strategy := ptr.Deref(profile.Status.CloneStrategy, ""); strategy != "" {
+		return string(strategy)
+	}
+
+	return "of CDI's choice"
+}
+
+func joined[T ~string](list []T) string {
+	texts := make([]string, 0, len(list))
+	for _, item := range list {
+		texts = append(texts, string(item))
+	}
+
+	return strings.Join(texts, ", ")
+}

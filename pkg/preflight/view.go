@@ -1,0 +1,62 @@
+package preflight
+
+import (
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/providercluster"
+)
+
+// view is in whose name, and for which class, a check looks. It makes the check's results.
+type view struct {
+	identity *identity
+	class    string
+}
+
+func (v view) result(check string, level Level, subject, message, remedy string) Result {
+	r := Result{Class: v.class, Check: check, Level: level, Subject: subject, Message: message, Remedy: remedy}
+	if v.identity != nil {
+		r.Identity = v.identity.name
+	}
+
+	return r
+}
+
+func (v view) ok(check, subject, message string) Result {
+	return v.result(check, OK, subject, message, "")
+}
+
+func (v view) warn(check, subject, message, remedy string) Result {
+	return v.result(check, Warning, subject, message, remedy)
+}
+
+func (v view) fail(check, subject, message, remedy string) Result {
+	return v.result(check, Error, subject, message, remedy)
+}
+
+// unseen is the result of a check whose request failed. That an identity may not look says nothing about what there is: whoever may
+// can run the command.
+func (v view) unseen(check, subject string, err error, command string) Result {
+	err = providercluster.Explain(err)
+
+	if errors.Is(err, spi.ErrForbidden) {
+		return v.warn(check, subject, fmt.Sprintf("not looked at: the %s may not", v.identity.name),
+			"as an admin of the provider cluster run: "+command+"; or give an admin's kubeconfig with --provider-kubeconfig")
+	}
+
+	return v.fail(check, subject, "not looked at: "+err.Error(), "when the provider cluster answers again, repeat this, or run: "+command)
+}
+
+// absent says whether the API server knows the type and not the object.
+func absent(err error) bool {
+	return apierrors.IsNotFound(err) && !unknownType(err)
+}
+
+// unknownType says whether the API server does not know the type: what defines it is not installed.
+func unknownType(err error) bool {
+	return apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
+}
