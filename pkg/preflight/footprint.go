@@ -307,8 +307,8 @@ func fillingUsage(v volume, pod corev1.ResourceRequirements) usage {
 
 // lack is a resource of which a quota has less left than is needed.
 type lack struct {
-	quota      string
-	name       corev1.ResourceName
+	quota string
+	name  corev1.ResourceName
 	// hard is the quota's bound.
 	hard, need, left resource.Quantity
 }

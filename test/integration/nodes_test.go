@@ -14,15 +14,20 @@ const (
 
 	// emulatedZone has no hardware virtualization.
 	emulatedZone = "zone-emulated"
+
+	// idleZone is one in which nothing runs, since nothing tolerates idleTaint.
+	idleZone, idleTaint = "zone-idle", "reserved.example.com/idle"
 )
 
-// nodes are the provider nodes: those that every lab has, two that tests kill, one for each, one with much room, and one without KVM.
+// nodes are the provider nodes: those that every lab has, two that tests kill, one for each, one with much room, one without KVM, and
+// one that stays empty.
 func nodes() []dataplane.Node {
 	return append(dataplane.DefaultNodes(),
 		dataplane.Node{Name: mortalOfTheTable, Region: "local", Zone: "zone-a", CPU: "16", Memory: "64Gi", Taint: reserved},
 		dataplane.Node{Name: mortalOfTheDeletion, Region: "local", Zone: "zone-a", CPU: "16", Memory: "64Gi", Taint: reserved},
 		dataplane.Node{Name: "provider-large", Region: "local", Zone: "zone-a", CPU: "16", Memory: "256Gi", Taint: reserved},
 		dataplane.Node{Name: "provider-emulated", Region: "local", Zone: emulatedZone, CPU: "16", Memory: "64Gi", WithoutKVM: true},
+		dataplane.Node{Name: "provider-idle", Region: "local", Zone: idleZone, CPU: "16", Memory: "64Gi", Taint: idleTaint},
 	)
 }
 

@@ -81,24 +81,13 @@ func (s *shoot) controlProxy(t *testing.T) *line {
 func newLine(t *testing.T, to *rest.Config) (*line, *httptest.Server) {
 	t.Helper()
 
-	target, err := url.Parse(to.Host)
-	require.NoError(t, err)
+	l, forward := &line{}, forwarding(t, to)
+	forward.ModifyResponse = func(resp *http.Response) error {
+		if tell := l.carriedOut.Load(); tell != nil {
+			(*tell)(callOf(resp.Request.Method, resp.Request.URL))
+		}
 
-	through, err := rest.TransportFor(&rest.Config{TLSClientConfig: rest.TLSClientConfig{CAData: to.CAData}})
-	require.NoError(t, err)
-
-	l := &line{}
-	forward := &httputil.ReverseProxy{
-		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
-		Transport:     through,
-		FlushInterval: -1, // Watches are streams.
-		ModifyResponse: func(resp *http.Response) error {
-			if tell := l.carriedOut.Load(); tell != nil {
-				(*tell)(callOf(resp.Request.Method, resp.Request.URL))
-			}
-
-			return nil
-		},
+		return nil
 	}
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		l.mu.Lock()
@@ -117,6 +106,23 @@ func newLine(t *testing.T, to *rest.Config) (*line, *httptest.Server) {
 	t.Cleanup(server.Close)
 
 	return l, server
+}
+
+// forwarding returns what hands requests on to a cluster, with the credentials that they carry.
+func forwarding(t *testing.T, to *rest.Config) *httputil.ReverseProxy {
+	t.Helper()
+
+	target, err := url.Parse(to.Host)
+	require.NoError(t, err)
+
+	through, err := rest.TransportFor(&rest.Config{TLSClientConfig: rest.TLSClientConfig{CAData: to.CAData}})
+	require.NoError(t, err)
+
+	return &httputil.ReverseProxy{
+		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
+		Transport:     through,
+		FlushInterval: -1, // Watches are streams.
+	}
 }
 
 // play answers a request with the fault.

@@ -1,0 +1,206 @@
+package integration
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/preflight"
+)
+
+// flight is a run of mcm-kubevirt preflight for the shipped class in the idle zone, with an admin beside the driver.
+type flight struct {
+	// spec changes fields of the providerSpec, given by their paths, to values in YAML; an empty one removes the field.
+	spec map[string]string
+	// driver and admin are kubeconfigs. Without an admin, the driver looks by itself.
+	driver, admin []byte
+	args          []string
+}
+
+// outcome is what a run says.
+type outcome struct {
+	code    int
+	text    string
+	reports []preflight.Report
+}
+
+// results are those of all provider clusters.
+func (o *outcome) results() []preflight.Result {
+	var all []preflight.Result
+	for _, r := range o.reports {
+		all = append(all, r.Results...)
+	}
+
+	return all
+}
+
+// bad are those that are not ok.
+func (o *outcome) bad() []preflight.Result {
+	return slices.DeleteFunc(o.results(), func(r preflight.Result) bool { return r.Level == preflight.OK })
+}
+
+// flight returns one in which nothing is wrong.
+func (s *shoot) flight(t *testing.T) *flight {
+	t.Helper()
+
+	admin, err := lab.Provider.Kubeconfig(lab.Provider.Config().BearerToken, s.ProviderNamespace)
+	require.NoError(t, err)
+
+	return &flight{
+		driver: s.ProviderKubeconfig, admin: admin,
+		spec: map[string]string{
+			"zone":                   idleZone,
+			"virtualMachineTemplate": `{spec: {template: {spec: {tolerations: [{key: ` + idleTaint + `, operator: Exists}]}}}}`,
+		},
+	}
+}
+
+// class returns the shipped class with the changes.
+func (f *flight) class(t *testing.T, s *shoot) []byte {
+	t.Helper()
+
+	var class map[string]any
+
+	require.NoError(t, yaml.UnmarshalStrict(s.manifest(t, "example/machineclasses.yaml")[0], &class))
+
+	for path, text := range f.spec {
+		fields := append([]string{"providerSpec"}, strings.Split(path, ".")...)
+
+		if text == "" {
+			unstructured.RemoveNestedField(class, fields...)
+
+			continue
+		}
+
+		var value any
+
+		require.NoError(t, yaml.Unmarshal([]byte(text), &value), text)
+		require.NoError(t, unstructured.SetNestedField(class, value, fields...))
+	}
+
+	raw, err := json.Marshal(class)
+	require.NoError(t, err)
+
+	return raw
+}
+
+// run runs the command, as a user does.
+func (f *flight) run(t *testing.T, s *shoot) *outcome {
+	t.Helper()
+
+	secret, err := json.Marshal(map[string]any{
+		"kind": "Secret", "metadata": map[string]any{"name": "cloudprovider", "namespace": s.Namespace},
+		"data": map[string][]byte{"kubeconfig": f.driver, "userData": []byte("# " + userDataCanary)},
+	})
+	require.NoError(t, err)
+
+	args := append([]string{"preflight", "-f", write(t, f.class(t, s)), "-f", write(t, secret)}, f.args...)
+	if f.admin != nil {
+		args = append(args, "--provider-kubeconfig="+write(t, f.admin))
+	}
+
+	return runPreflight(t, args...)
+}
+
+func runPreflight(t *testing.T, args ...string) *outcome {
+	t.Helper()
+
+	var stdout, stderr bytes.Buffer
+
+	command := exec.CommandContext(t.Context(), remoteDriver, append(args, "--output=json")...)
+	command.Stdout, command.Stderr = &stdout, &stderr
+	ended := command.Run()
+
+	var exit *exec.ExitError
+	if !errors.As(ended, &exit) {
+		require.NoError(t, ended, stderr.String())
+	}
+
+	var read struct {
+		Clusters []preflight.Report `json:"providerClusters"`
+	}
+
+	require.NoError(t, json.Unmarshal(stdout.Bytes(), &read), stderr.String())
+	require.NotContains(t, stdout.String()+stderr.String(), userDataCanary)
+
+	return &outcome{code: command.ProcessState.ExitCode(), text: stdout.String(), reports: read.Clusters}
+}
+
+func write(t *testing.T, content []byte) string {
+	t.Helper()
+
+	file := filepath.Join(t.TempDir(), "file.json")
+	require.NoError(t, os.WriteFile(file, content, 0o600))
+
+	return file
+}
+
+// between leads the flight through a proxy in front of the real API server. It may answer a request by itself, or change the answer.
+func (f *flight) between(t *testing.T, answer func(http.ResponseWriter, *http.Request) bool, change func(*http.Response)) {
+	t.Helper()
+
+	forward := forwarding(t, lab.Provider.Config())
+	forward.ModifyResponse = func(resp *http.Response) error {
+		change(resp)
+
+		return nil
+	}
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.Header.Del("Accept-Encoding") // So that an answer can be changed.
+
+		if !answer(w, r) {
+			forward.ServeHTTP(w, r)
+		}
+	}))
+	t.Cleanup(server.Close)
+
+	f.driver = leadTo(t, f.driver, server)
+	if f.admin != nil {
+		f.admin = leadTo(t, f.admin, server)
+	}
+}
+
+func unanswered(http.ResponseWriter, *http.Request) bool { return false }
+
+func asAnswered(*http.Response) {}
+
+// edit changes the object in an answer.
+func edit(resp *http.Response, change func(object map[string]any)) {
+	raw, err := io.ReadAll(resp.Body)
+	if err != nil {
+		panic(err) // The server closes the connection.
+	}
+
+	var object map[string]any
+	if err := json.Unmarshal(raw, &object); err != nil {
+		panic(err)
+	}
+
+	change(object)
+
+	if raw, err = json.Marshal(object); err != nil {
+		panic(err)
+	}
+
+	resp.Body, resp.ContentLength = io.NopCloser(bytes.NewReader(raw)), int64(len(raw))
+	resp.Header.Set("Content-Length", strconv.Itoa(len(raw)))
+}
+
+// created says whether an answer is that of a creation that went well.
+func created(resp *http.Response, resource string) bool {
+	return resp.StatusCode == http.StatusCreated && callOf(resp.Request.Method, resp.Request.URL) == "create "+resource
+}
