@@ -205,6 +205,8 @@ func (c *classSite) checkProfile(found *storages, of *claim, class string) []Res
 	profile := found.profiles[class]
 
 	switch {
+	case unknownType(found.profileErr):
+		return nil // There is no CDI, which was said.
 	case found.profileErr != nil:
 		return []Result{v.unseen(checkStorageProfile, subject, found.profileErr, look)}
 	case profile == nil && found.classesErr == nil && found.classes[class] == nil:

@@ -1,38 +1,151 @@
 package integration
 
 import (
+	"context"
+	"os/exec"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/preflight"
 )
 
+// breakage is something that is wrong with a provider cluster or a class.
+type breakage struct {
+	reason string
+	// own gives it a shoot of its own. What is changed there takes effect some time later.
+	own    bool
+	breaks func(t *testing.T, s *shoot, f *flight)
+	// want is all that is not ok then.
+	want []preflight.Result
+}
+
+// TestPreflight breaks one thing after the other that a machine needs. Each must be found, named with its remedy, and nothing else.
 func TestPreflight(t *testing.T) {
 	t.Parallel()
 
+	shared := newShoot(t)
+
+	for name, b := range breakages() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			s := shared
+			if b.own {
+				s = newShoot(t)
+			}
+
+			f := s.flight(t)
+			b.breaks(t, s, f)
+
+			var got *outcome
+
+			eventually(t, b.reason+" is found", func(context.Context) (bool, error) {
+				got = f.run(t, s)
+
+				return !b.own || len(got.bad()) >= len(b.want), nil
+			})
+
+			bad := got.bad()
+			require.Len(t, bad, len(b.want), "%s: %v", b.reason, bad)
+
+			for i, want := range b.want {
+				requireResult(t, want, bad[i], s)
+			}
+
+			code := 0
+			if strings.Contains(got.text, `"level": "error"`) {
+				code = 1
+			}
+
+			require.Equal(t, code, got.code)
+		})
+	}
+}
+
+// requireResult compares names, and looks for texts. PROVIDER stands for the namespace.
+func requireResult(t *testing.T, want, got preflight.Result, s *shoot) {
+	t.Helper()
+
+	in := func(text string) string { return strings.ReplaceAll(text, "PROVIDER", s.ProviderNamespace) }
+
+	require.Equal(t, want.Check, got.Check, "%v", got)
+	require.Equal(t, want.Level, got.Level, "%v", got)
+	require.Contains(t, got.Subject, in(want.Subject))
+	require.Contains(t, got.Message, in(want.Message))
+	require.Contains(t, got.Remedy, in(want.Remedy))
+	require.NotEmpty(t, got.Remedy)
+}
+
+// TestPreflightOfALab shows that nothing is wrong with what is shipped.
+func TestPreflightOfALab(t *testing.T) {
+	t.Parallel()
+
 	s := newShoot(t)
+	f := s.flight(t)
 
-	t.Run("AllIsWell", func(t *testing.T) {
-		t.Parallel()
+	got := f.run(t, s)
+	require.Empty(t, got.bad())
+	require.Equal(t, 0, got.code)
 
-		got := s.flight(t).run(t, s)
-		require.Empty(t, got.bad())
-		require.Equal(t, 0, got.code)
-		t.Log(got.text)
-	})
-	t.Run("Alone", func(t *testing.T) {
-		t.Parallel()
+	made := map[string]bool{}
+	for _, r := range got.results() {
+		made[r.Check] = true
+	}
 
-		f := s.flight(t)
-		f.admin = nil
+	for _, check := range []string{"credentials", "credentials-expiry", "kubevirt", "cdi", "permission", "storage-profile", "capacity", "quota-peak", "dropped-fields", "webhook"} {
+		require.True(t, made[check], check)
+	}
 
-		got := f.run(t, s)
-		for _, r := range got.bad() {
-			require.Equal(t, preflight.Warning, r.Level)
-			t.Log(r)
-		}
+	left, err := s.left(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, left, "a dry run leaves nothing")
 
-		require.Equal(t, 0, got.code)
-	})
+	// The driver alone sees less, and says so.
+	f.admin = nil
+	alone := f.run(t, s)
+	require.Equal(t, 0, alone.code)
+
+	for _, r := range alone.bad() {
+		require.Equal(t, preflight.Warning, r.Level)
+		require.Contains(t, r.Message, "the driver may not")
+		require.Contains(t, r.Remedy, "kubectl ")
+	}
+
+	require.NotEmpty(t, alone.bad())
+}
+
+// TestPreflightOfAControlCluster finds classes, Secrets and how many machines are wanted without any flag.
+func TestPreflightOfAControlCluster(t *testing.T) {
+	t.Parallel()
+
+	s := newShoot(t)
+	f := s.flight(t)
+	s.ProviderKubeconfig = f.driver
+	s.applyExample(t)
+
+	_, err := s.kube.CoreV1().ResourceQuotas(s.ProviderNamespace).Create(t.Context(), quota("pods", "2"), createOptions)
+	require.NoError(t, err)
+
+	command := exec.CommandContext(t.Context(), remoteDriver, "preflight", "--provider-kubeconfig="+write(t, f.admin))
+	command.Env = append(command.Environ(), "KUBECONFIG="+s.SidecarKubeconfig)
+	out, err := command.CombinedOutput()
+	t.Log(string(out))
+
+	require.ErrorContains(t, err, "exit status 1", "an import takes more pods than there may be")
+	require.Contains(t, string(out), "MachineClass example-worker-z1")
+	require.Contains(t, string(out), "MachineClass example-worker-z2")
+	require.Contains(t, string(out), "kubectl --namespace "+s.ProviderNamespace+" patch resourcequota")
+	require.Contains(t, string(out), "from Secret "+s.Namespace+"/cloudprovider")
+}
+
+func quota(what corev1.ResourceName, most string) *corev1.ResourceQuota {
+	o := &corev1.ResourceQuota{Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{what: resource.MustParse(most)}}}
+	o.Name = "machines"
+
+	return o
 }

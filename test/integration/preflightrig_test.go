@@ -2,6 +2,7 @@ package integration
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -16,6 +17,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
@@ -60,8 +63,11 @@ func (s *shoot) flight(t *testing.T) *flight {
 	admin, err := lab.Provider.Kubeconfig(lab.Provider.Config().BearerToken, s.ProviderNamespace)
 	require.NoError(t, err)
 
+	driver, err := os.ReadFile(s.ProviderKubeconfigFile) // Without canaries, one of which expires soon.
+	require.NoError(t, err)
+
 	return &flight{
-		driver: s.ProviderKubeconfig, admin: admin,
+		driver: driver, admin: admin,
 		spec: map[string]string{
 			"zone":                   idleZone,
 			"virtualMachineTemplate": `{spec: {template: {spec: {tolerations: [{key: ` + idleTaint + `, operator: Exists}]}}}}`,
@@ -203,4 +209,17 @@ func edit(resp *http.Response, change func(object map[string]any)) {
 // created says whether an answer is that of a creation that went well.
 func created(resp *http.Response, resource string) bool {
 	return resp.StatusCode == http.StatusCreated && callOf(resp.Request.Method, resp.Request.URL) == "create "+resource
+}
+
+// awaitProfile waits until CDI knows a storage class.
+func (s *shoot) awaitProfile(t *testing.T, name string) {
+	t.Helper()
+	eventually(t, "CDI knows StorageClass "+name, func(ctx context.Context) (bool, error) {
+		_, err := s.cdi.CdiV1beta1().StorageProfiles().Get(ctx, name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return false, nil
+		}
+
+		return err == nil, err
+	})
 }

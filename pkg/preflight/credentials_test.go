@@ -1,0 +1,46 @@
+package preflight
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
+)
+
+func TestJudgeExpiry(t *testing.T) {
+	t.Parallel()
+
+	const day = 24 * time.Hour
+
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+	tests := map[string]struct {
+		reason    string
+		age, left time.Duration
+		want      Level
+	}{
+		"Fresh":      {reason: "a year's certificate", age: day, left: 364 * day, want: OK},
+		"Week":       {reason: "somebody has to act", age: 359 * day, left: 6 * day, want: Warning},
+		"Over":       {reason: "nothing works any more", age: 366 * day, left: -day, want: Error},
+		"ShortFresh": {reason: "somebody renews it every day", age: 4 * time.Hour, left: 20 * time.Hour, want: OK},
+		"ShortOld":   {reason: "and has not", age: 20 * time.Hour, left: 4 * time.Hour, want: Warning},
+		"NoBegin":    {reason: "it is not known how old it is", age: -1, left: 6 * day, want: Warning},
+	}
+
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			e := kubeconfig.Expiry{Kind: "token", End: now.Add(tc.left)}
+			if tc.age >= 0 {
+				e.Begin = now.Add(-tc.age)
+			}
+
+			got := judgeExpiry(view{}, "Secret a/b", e, now)
+			require.Equal(t, tc.want, got.Level, tc.reason)
+			require.Equal(t, tc.want != OK, got.Remedy != "", "what is not ok has a remedy")
+		})
+	}
+}

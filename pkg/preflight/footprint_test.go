@@ -1,0 +1,225 @@
+package preflight
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	kubevirtv1 "kubevirt.io/api/core/v1"
+	instancetypev1beta1 "kubevirt.io/api/instancetype/v1beta1"
+	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
+)
+
+func TestPodResources(t *testing.T) {
+	t.Parallel()
+
+	// 260 MiB for the launcher, 8 MiB for each virtual CPU, a 512th for page tables, and 35 MB for the console's log.
+	tests := map[string]struct {
+		reason      string
+		domain      string
+		sizing      sizing
+		cpu, memory string
+		limit       string
+	}{
+		"Guest": {reason: "the common case", domain: `{"cpu":{"cores":2},"memory":{"guest":"4Gi"}}`, cpu: "205m", memory: "4414Mi", limit: "8760Mi"},
+		"Topology": {
+			reason: "cores, sockets and threads multiply", domain: `{"cpu":{"cores":2,"sockets":2,"threads":2},"memory":{"guest":"4Gi"}}`,
+			cpu: "805m", memory: "4462Mi", limit: "8856Mi",
+		},
+		"Requests": {
+			reason: "what is requested counts", domain: `{"cpu":{"cores":2},"memory":{"guest":"4Gi"},"resources":{"requests":{"cpu":"1","memory":"2Gi"}}}`,
+			cpu: "1005m", memory: "2362Mi", limit: "4656Mi",
+		},
+		"Overcommitted": {
+			reason: "the overhead can be left out", domain: `{"memory":{"guest":"4Gi"},"resources":{"overcommitGuestOverhead":true}}`,
+			cpu: "105m", memory: "4130Mi", limit: "8Gi",
+		},
+		"Dedicated": {
+			reason: "whole CPUs", domain: `{"cpu":{"cores":4,"dedicatedCpuPlacement":true},"memory":{"guest":"1Gi"}}`, cpu: "4005m", memory: "1352Mi", limit: "2636Mi",
+		},
+		"Ratios": {
+			reason: "the admin's ratios", domain: `{"cpu":{"cores":2},"memory":{"guest":"4Gi"}}`, sizing: sizing{allocation: 1, overcommit: 200},
+			cpu: "2005m", memory: "2362Mi", limit: "4656Mi",
+		},
+		"Limits": {
+			reason: "limits of the class", domain: `{"cpu":{"cores":1},"memory":{"guest":"1Gi"},"resources":{"limits":{"memory":"3Gi"}}}`, cpu: "105m", memory: "1328Mi", limit: "3Gi",
+		},
+		"Instancetype": {
+			reason: "the size is elsewhere", domain: `{}`, sizing: sizing{allocation: 10, overcommit: 100, instancetype: &instancetypev1beta1.VirtualMachineInstancetypeSpec{
+				CPU: instancetypev1beta1.CPUInstancetype{Guest: 2}, Memory: instancetypev1beta1.MemoryInstancetype{Guest: resource.MustParse("4Gi")},
+			}}, cpu: "205m", memory: "4414Mi", limit: "8760Mi",
+		},
+	}
+
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			if tc.sizing == (sizing{}) {
+				tc.sizing = sizingOf(nil)
+			}
+
+			requests, limits := podResources(machine(t, `{"spec":{"template":{"spec":{"domain":`+tc.domain+`}}}}`), tc.sizing)
+			require.Equal(t, tc.cpu, requests.Cpu().String(), tc.reason)
+			require.Equal(t, tc.memory, inMebibytes(requests.Memory()), tc.reason)
+			require.Equal(t, tc.limit, inMebibytes(limits.Memory()), tc.reason)
+		})
+	}
+}
+
+func TestSizingOf(t *testing.T) {
+	t.Parallel()
+
+	found := &kubevirtv1.KubeVirt{}
+	require.Equal(t, sizing{allocation: 10, overcommit: 100}, sizingOf(found))
+
+	found.Spec.Configuration.DeveloperConfiguration = &kubevirtv1.DeveloperConfiguration{CPUAllocationRatio: 2, MemoryOvercommit: 150}
+	require.Equal(t, sizing{allocation: 2, overcommit: 150}, sizingOf(found))
+}
+
+func TestQuotas(t *testing.T) {
+	t.Parallel()
+
+	disk := volume{class: "fast", size: resource.MustParse("10Gi"), cloned: true}
+	pod := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("1Gi")}
+	one := machineUsage(pod, corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}, []volume{disk}, 2)
+	importer := corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")}}
+
+	copied, imported := disk, disk
+	copied.copied, imported.cloned = true, false
+
+	tests := map[string]struct {
+		reason string
+		need   usage
+		hard   map[corev1.ResourceName]string
+		used   map[corev1.ResourceName]string
+		want   []string
+	}{
+		"Enough":      {reason: "exactly enough is enough", need: one, hard: quantities("pods", "1", "requests.storage", "10Gi", "count/secrets", "2")},
+		"NotCounted":  {reason: "what no machine needs", need: one, hard: quantities("services", "0")},
+		"Used":        {reason: "what is used is not left", need: one, hard: quantities("pods", "5"), used: quantities("pods", "5"), want: []string{"pods"}},
+		"Names":       {reason: "old and new names", need: one, hard: quantities("cpu", "99m", "requests.cpu", "99m", "limits.cpu", "100m"), want: []string{"cpu", "limits.cpu", "requests.cpu"}},
+		"Several":     {reason: "many machines need more", need: one.times(3), hard: quantities("requests.memory", "2Gi"), want: []string{"requests.memory"}},
+		"Class":       {reason: "a class of storage", need: one, hard: quantities("fast.storageclass.storage.k8s.io/requests.storage", "5Gi"), want: []string{"fast.storageclass.storage.k8s.io/requests.storage"}},
+		"Objects":     {reason: "objects of KubeVirt and CDI", need: one, hard: quantities("count/virtualmachines.kubevirt.io", "0", "count/datavolumes.cdi.kubevirt.io", "0"), want: []string{"count/datavolumes.cdi.kubevirt.io", "count/virtualmachines.kubevirt.io"}},
+		"Clone":       {reason: "a clone is made of another claim, by a pod", need: one.and(fillingUsage(disk, importer)), hard: quantities("persistentvolumeclaims", "1", "pods", "1", "requests.cpu", "199m"), want: []string{"persistentvolumeclaims", "pods", "requests.cpu"}},
+		"CloneFits":   {reason: "and of no more", need: one.and(fillingUsage(disk, importer)), hard: quantities("persistentvolumeclaims", "2", "pods", "2")},
+		"Copy":        {reason: "a copy takes two pods", need: one.and(fillingUsage(copied, importer)), hard: quantities("persistentvolumeclaims", "2", "pods", "2"), want: []string{"pods"}},
+		"Import":      {reason: "an import takes scratch space", need: imageUsage(imported).and(fillingUsage(imported, importer)), hard: quantities("persistentvolumeclaims", "2", "pods", "1"), want: []string{"persistentvolumeclaims"}},
+		"ImportInAll": {reason: "and of no more", need: imageUsage(imported).and(fillingUsage(imported, importer)), hard: quantities("requests.storage", "30Gi")},
+	}
+
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			quota := corev1.ResourceQuota{
+				Spec: corev1.ResourceQuotaSpec{Hard: amounts(tc.hard)}, Status: corev1.ResourceQuotaStatus{Used: amounts(tc.used)},
+			}
+
+			var got []string
+			for _, l := range lacks(tc.need, []corev1.ResourceQuota{quota}) {
+				got = append(got, string(l.name))
+			}
+
+			require.Equal(t, tc.want, got, tc.reason)
+
+			quota.Spec.Scopes = []corev1.ResourceQuotaScope{corev1.ResourceQuotaScopeBestEffort}
+			require.Empty(t, lacks(tc.need, []corev1.ResourceQuota{quota}), "with scopes, it is for others")
+		})
+	}
+
+	quota := corev1.ResourceQuota{Spec: corev1.ResourceQuotaSpec{Hard: amounts(quantities("pods", "7", "requests.storage", "45Gi"))}}
+	require.Equal(t, 3, fitting(one, imageUsage(imported), 10, []corev1.ResourceQuota{quota}), "besides the image")
+	require.Equal(t, 2, fitting(one, usage{}, 2, []corev1.ResourceQuota{quota}), "no more than wanted")
+}
+
+func quantities(pairs ...string) map[corev1.ResourceName]string {
+	set := map[corev1.ResourceName]string{}
+	for i := 0; i < len(pairs); i += 2 {
+		set[corev1.ResourceName(pairs[i])] = pairs[i+1]
+	}
+
+	return set
+}
+
+func amounts(of map[corev1.ResourceName]string) corev1.ResourceList {
+	list := corev1.ResourceList{}
+	for name, text := range of {
+		list[name] = resource.MustParse(text)
+	}
+
+	return list
+}
+
+func TestRaise(t *testing.T) {
+	t.Parallel()
+
+	quota := corev1.ResourceQuota{
+		Spec: corev1.ResourceQuotaSpec{Hard: amounts(quantities("pods", "5"))}, Status: corev1.ResourceQuotaStatus{Used: amounts(quantities("pods", "5"))},
+	}
+	quota.Name = "q"
+
+	require.Equal(t, `kubectl --namespace ns patch resourcequota q --type=merge --patch='{"spec":{"hard":{"pods":"7"}}}'`,
+		raise("ns", lacks(usage{"pods": resource.MustParse("2")}, []corev1.ResourceQuota{quota})), "what is used, and what is needed")
+}
+
+func TestVolumeOf(t *testing.T) {
+	t.Parallel()
+
+	block, files := corev1.PersistentVolumeBlock, corev1.PersistentVolumeFilesystem
+	storage := func(mode *corev1.PersistentVolumeMode) *cdiv1beta1.DataVolumeSpec {
+		spec := &cdiv1beta1.StorageSpec{VolumeMode: mode}
+		spec.Resources.Requests = amounts(quantities("storage", "100Mi"))
+
+		return &cdiv1beta1.DataVolumeSpec{Storage: spec}
+	}
+
+	tests := map[string]struct {
+		reason   string
+		spec     *cdiv1beta1.DataVolumeSpec
+		sets     []cdiv1beta1.ClaimPropertySet
+		overhead *cdiv1beta1.FilesystemOverhead
+		want     string
+	}{
+		"Block":    {reason: "a device has no file system", spec: storage(&block), want: "100Mi"},
+		"Files":    {reason: "a file system takes 6 %", spec: storage(&files), want: "106Mi"},
+		"Unknown":  {reason: "which Kubernetes takes for granted", spec: storage(nil), want: "106Mi"},
+		"Profile":  {reason: "the profile knows", spec: storage(nil), sets: []cdiv1beta1.ClaimPropertySet{{VolumeMode: &block}}, want: "100Mi"},
+		"Claim":    {reason: "a claim is taken as it is", spec: &cdiv1beta1.DataVolumeSpec{PVC: &corev1.PersistentVolumeClaimSpec{Resources: corev1.VolumeResourceRequirements{Requests: amounts(quantities("storage", "100Mi"))}}}, want: "100Mi"},
+		"Overhead": {reason: "the admin's overhead", spec: storage(nil), overhead: &cdiv1beta1.FilesystemOverhead{Global: "0.5"}, want: "150Mi"},
+		"OfClass":  {reason: "that of the class", spec: storage(nil), overhead: &cdiv1beta1.FilesystemOverhead{Global: "0.5", StorageClass: map[string]cdiv1beta1.Percent{"": "0.25"}}, want: "125Mi"},
+	}
+
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			found := &storages{
+				profiles: map[string]*cdiv1beta1.StorageProfile{"": {Status: cdiv1beta1.StorageProfileStatus{ClaimPropertySets: tc.sets}}},
+				config:   &cdiv1beta1.CDIConfig{Status: cdiv1beta1.CDIConfigStatus{FilesystemOverhead: tc.overhead}},
+			}
+			got := volumeOf(&claim{spec: tc.spec}, found)
+			require.Equal(t, tc.want, inMebibytes(&got.size), tc.reason)
+		})
+	}
+}
+
+func TestConflictsWith(t *testing.T) {
+	t.Parallel()
+
+	item := corev1.LimitRangeItem{
+		Type: corev1.LimitTypeContainer, Max: amounts(quantities("memory", "4Gi")),
+		Default: amounts(quantities("cpu", "50m")), Min: amounts(quantities("memory", "1Gi")),
+	}
+	claims := corev1.LimitRangeItem{Type: corev1.LimitTypePersistentVolumeClaim, Max: amounts(quantities("storage", "10Gi"))}
+	of := func(items ...corev1.LimitRangeItem) []corev1.LimitRange {
+		return []corev1.LimitRange{{Spec: corev1.LimitRangeSpec{Limits: items}}}
+	}
+
+	require.Empty(t, conflictsWith(of(item, claims), amounts(quantities("cpu", "50m", "memory", "4Gi")), []volume{{size: resource.MustParse("10Gi")}}))
+	require.Len(t, conflictsWith(of(item), amounts(quantities("cpu", "51m", "memory", "5Gi")), nil), 2)
+	require.Len(t, conflictsWith(of(item), amounts(quantities("cpu", "1m", "memory", "512Mi")), nil), 1)
+	require.Len(t, conflictsWith(of(claims), nil, []volume{{size: resource.MustParse("11Gi")}}), 1)
+}

@@ -1,0 +1,78 @@
+package preflight
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/yaml"
+
+	manifests "github.com/gardener/machine-controller-manager-provider-kubevirt/kubernetes"
+)
+
+// TestRightsAreTheShippedOnes compares what is asked for with what is granted, part by part.
+func TestRightsAreTheShippedOnes(t *testing.T) {
+	t.Parallel()
+
+	asked := func(parts ...part) map[string]bool {
+		set := map[string]bool{}
+
+		for _, r := range rights() {
+			for _, p := range parts {
+				if r.part == p {
+					addTo(set, []string{r.group}, []string{r.resource}, r.verbs)
+				}
+			}
+		}
+
+		return set
+	}
+
+	require.Equal(t, granted(t, "provider-namespace/rbac.yaml"), asked(machines, goldenImages, diagnosis))
+	require.Equal(t, granted(t, "evacuation/provider-namespace/rbac.yaml"), asked(evacuation))
+}
+
+// granted returns the rules of the Roles in a shipped manifest.
+func granted(t *testing.T, file string) map[string]bool {
+	t.Helper()
+
+	raw, err := manifests.Manifests.ReadFile(file)
+	require.NoError(t, err)
+
+	set := map[string]bool{}
+
+	for document := range bytes.SplitSeq(raw, []byte("\n---\n")) {
+		var role rbacv1.Role
+
+		require.NoError(t, yaml.Unmarshal(document, &role))
+
+		if role.Kind == "Role" {
+			for _, rule := range role.Rules {
+				require.Empty(t, rule.ResourceNames)
+				addTo(set, rule.APIGroups, rule.Resources, rule.Verbs)
+			}
+		}
+	}
+
+	require.NotEmpty(t, set)
+
+	return set
+}
+
+func addTo(set map[string]bool, groups, resources, verbs []string) {
+	for _, group := range groups {
+		for _, resource := range resources {
+			for _, verb := range verbs {
+				set[verb+" "+resource+"."+group] = true
+			}
+		}
+	}
+}
+
+func TestSubjectFlag(t *testing.T) {
+	t.Parallel()
+
+	require.Equal(t, "--serviceaccount=machines:driver", (&identity{user: "system:serviceaccount:machines:driver"}).subjectFlag())
+	require.Equal(t, "--user=jane", (&identity{user: "jane"}).subjectFlag())
+}

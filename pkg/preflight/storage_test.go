@@ -1,0 +1,67 @@
+package preflight
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
+)
+
+func TestEffectiveModes(t *testing.T) {
+	t.Parallel()
+
+	type modes = []corev1.PersistentVolumeAccessMode
+
+	block, files := corev1.PersistentVolumeBlock, corev1.PersistentVolumeFilesystem
+	sets := []cdiv1beta1.ClaimPropertySet{
+		{AccessModes: modes{corev1.ReadWriteMany}, VolumeMode: &block}, {AccessModes: modes{corev1.ReadWriteOnce}, VolumeMode: &files},
+	}
+
+	tests := map[string]struct {
+		reason string
+		given  modes
+		mode   *corev1.PersistentVolumeMode
+		sets   []cdiv1beta1.ClaimPropertySet
+		want   modes
+		volume *corev1.PersistentVolumeMode
+	}{
+		"First":     {reason: "the best comes first", sets: sets, want: modes{corev1.ReadWriteMany}, volume: &block},
+		"OfMode":    {reason: "the volume mode is given", mode: &files, sets: sets, want: modes{corev1.ReadWriteOnce}, volume: &files},
+		"OfAccess":  {reason: "the access modes are given", given: modes{corev1.ReadWriteOnce}, sets: sets, want: modes{corev1.ReadWriteOnce}, volume: &files},
+		"Own":       {reason: "the class knows better", given: modes{corev1.ReadWriteOnce}, want: modes{corev1.ReadWriteOnce}},
+		"None":      {reason: "nobody knows"},
+		"NotOfMode": {reason: "nobody knows for devices", mode: &block, sets: sets[1:], volume: &block},
+	}
+
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			got, volume := effectiveModes(tc.given, tc.mode, tc.sets)
+			require.Equal(t, tc.want, got, tc.reason)
+			require.Equal(t, tc.volume, volume, tc.reason)
+		})
+	}
+}
+
+func TestDefaultStorageClass(t *testing.T) {
+	t.Parallel()
+
+	class := func(annotation string) *storagev1.StorageClass {
+		c := &storagev1.StorageClass{}
+		c.Annotations = map[string]string{annotation: "true"}
+
+		return c
+	}
+
+	found := &storages{classes: map[string]*storagev1.StorageClass{"other": {}}}
+	require.Empty(t, found.byDefault())
+
+	found.classes["plain"] = class(annotationDefaultClass)
+	require.Equal(t, "plain", found.byDefault())
+
+	found.classes["virt"] = class(annotationDefaultVirtClass)
+	require.Equal(t, "virt", found.byDefault(), "CDI prefers its own")
+}

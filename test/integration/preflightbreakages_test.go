@@ -1,0 +1,502 @@
+package integration
+
+import (
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/utils/ptr"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/preflight"
+)
+
+var createOptions metav1.CreateOptions
+
+// breakages are what is broken one by one.
+func breakages() map[string]breakage {
+	all := map[string]breakage{}
+
+	for _, some := range []map[string]breakage{
+		brokenCredentials(), brokenRights(), brokenInstallations(), brokenStorage(), brokenReferences(), brokenRoom(), brokenObjects(),
+	} {
+		for name, b := range some {
+			all[name] = b
+		}
+	}
+
+	return all
+}
+
+func bad(check string, level preflight.Level, subject, message, remedy string) preflight.Result {
+	return preflight.Result{Check: check, Level: level, Subject: subject, Message: message, Remedy: remedy}
+}
+
+// changes breaks fields of the class.
+func changes(fields map[string]string) func(*testing.T, *shoot, *flight) {
+	return func(_ *testing.T, s *shoot, f *flight) {
+		for path, text := range fields {
+			f.spec[path] = strings.ReplaceAll(text, "PROVIDER", s.ProviderNamespace)
+		}
+	}
+}
+
+// inTemplate is a virtualMachineTemplate that also has what the idle zone needs.
+func inTemplate(spec, instance string) string {
+	return fmt.Sprintf(`{spec: {%s template: {spec: {%s tolerations: [{key: %s, operator: Exists}]}}}}`, spec, instance, idleTaint)
+}
+
+func brokenCredentials() map[string]breakage {
+	return map[string]breakage{
+		"Unreachable": {
+			reason: "nobody listens", want: []preflight.Result{bad("credentials", preflight.Error, "Secret", "server 127.0.0.1:1", "curl")},
+			breaks: func(t *testing.T, _ *shoot, f *flight) {
+				t.Helper()
+
+				config, err := clientcmd.Load(f.driver)
+				require.NoError(t, err)
+
+				config.Clusters[config.Contexts[config.CurrentContext].Cluster].Server = "https://127.0.0.1:1"
+				f.driver, err = clientcmd.Write(*config)
+				require.NoError(t, err)
+
+				f.admin = nil
+			},
+		},
+		"Expired": {
+			reason: "the token's time is over", want: []preflight.Result{
+				bad("credentials", preflight.Error, "Secret", "Unauthorized", "create token"),
+				bad("credentials-expiry", preflight.Error, "token in Secret", "has expired", "create token"),
+			},
+			breaks: func(t *testing.T, _ *shoot, f *flight) {
+				t.Helper()
+
+				f.driver, f.admin = withClaims(t, f.driver, -time.Hour), nil
+			},
+		},
+		"ExpiresSoon": {
+			reason: "the token's time is over soon", want: []preflight.Result{
+				bad("credentials-expiry", preflight.Warning, "token in Secret", "expires in 59m", "put new credentials"),
+			},
+			breaks: func(t *testing.T, _ *shoot, f *flight) {
+				t.Helper()
+
+				config, err := clientcmd.Load(f.driver)
+				require.NoError(t, err)
+
+				valid := config.AuthInfos[config.Contexts[config.CurrentContext].AuthInfo].Token
+				f.driver = withClaims(t, f.driver, time.Hour)
+				f.between(t, func(_ http.ResponseWriter, r *http.Request) bool {
+					if strings.HasSuffix(r.Header.Get("Authorization"), ".unsigned") {
+						r.Header.Set("Authorization", "Bearer "+valid)
+					}
+
+					return false
+				}, asAnswered)
+			},
+		},
+	}
+}
+
+// withClaims returns the kubeconfig with a token that nobody has signed.
+func withClaims(t *testing.T, kubeconfig []byte, left time.Duration) []byte {
+	t.Helper()
+
+	config, err := clientcmd.Load(kubeconfig)
+	require.NoError(t, err)
+
+	part := func(text string) string { return base64.RawURLEncoding.EncodeToString([]byte(text)) }
+	claims := fmt.Sprintf(`{"iat":%d,"exp":%d}`, time.Now().AddDate(0, -1, 0).Unix(), time.Now().Add(left).Unix())
+	config.AuthInfos[config.Contexts[config.CurrentContext].AuthInfo].Token = part(`{"alg":"RS256"}`) + "." + part(claims) + ".unsigned"
+
+	raw, err := clientcmd.Write(*config)
+	require.NoError(t, err)
+
+	return raw
+}
+
+// withoutRight removes a verb from the driver's Role, and with it from the rule with those verbs only.
+func withoutRight(resource string, verbs ...string) func(*testing.T, *shoot, *flight) {
+	return func(t *testing.T, s *shoot, _ *flight) {
+		t.Helper()
+
+		roles := s.kube.RbacV1().Roles(s.ProviderNamespace)
+		role, err := roles.Get(t.Context(), "machine-controller", metav1.GetOptions{})
+		require.NoError(t, err)
+
+		var rules []rbacv1.PolicyRule
+
+		for _, rule := range role.Rules {
+			for _, of := range rule.Resources {
+				one := *rule.DeepCopy()
+				one.Resources = []string{of}
+
+				if of == resource {
+					one.Verbs = slices.DeleteFunc(one.Verbs, func(v string) bool { return slices.Contains(verbs, v) })
+				}
+
+				if len(one.Verbs) > 0 {
+					rules = append(rules, one)
+				}
+			}
+		}
+
+		role.Rules = rules
+		_, err = roles.Update(t.Context(), role, metav1.UpdateOptions{})
+		require.NoError(t, err)
+	}
+}
+
+func brokenRights() map[string]breakage {
+	const vms, volumes = "virtualmachines.kubevirt.io", "datavolumes.cdi.kubevirt.io"
+
+	return map[string]breakage{
+		"MissingPermission": {
+			reason: "a right that every driver needs", own: true, breaks: withoutRight("virtualmachines", "delete"),
+			want: []preflight.Result{bad("permission", preflight.Error, vms, "may not delete",
+				"kubectl --namespace PROVIDER create role machine-controller-virtualmachines --verb=delete --resource="+vms)},
+		},
+		"MissingOptionalPermission": {
+			reason: "a right that these classes do not need", own: true,
+			breaks: func(t *testing.T, s *shoot, f *flight) {
+				t.Helper()
+
+				withoutRight("datavolumes", "create")(t, s, f)
+				f.spec["rootVolume"] = `{containerDisk: {image: example.com/image}}`
+			},
+			want: []preflight.Result{bad("permission", preflight.Warning, volumes+", for golden images", "may not create", "disablePreAllocatedDataVolumes")},
+		},
+		"MissingGoldenImagePermission": {
+			reason: "the same right, and a class that needs it", own: true, breaks: withoutRight("datavolumes", "create"),
+			want: []preflight.Result{
+				bad("permission", preflight.Error, volumes+", for golden images", "may not create", "disablePreAllocatedDataVolumes"),
+				bad("dry-run", preflight.Error, "the golden image", "permission denied", "permission"),
+			},
+		},
+		"MissingDiagnosisPermission": {
+			reason: "a right without which less is known", own: true, breaks: withoutRight("pods", "list"),
+			want: []preflight.Result{bad("permission", preflight.Warning, "pods, for diagnoses", "may not list", "--verb=list --resource=pods")},
+		},
+		"MissingEvacuationPermission": {
+			reason: "rights of a flag", breaks: func(_ *testing.T, _ *shoot, f *flight) { f.args = []string{"--evacuation"} },
+			want: []preflight.Result{
+				bad("permission", preflight.Error, "virtualmachineinstances.kubevirt.io, for --evacuation", "may not list", "without --evacuation"),
+				bad("permission", preflight.Error, "virtualmachineinstancemigrations.kubevirt.io", "may not list, watch, create, delete", "--serviceaccount=PROVIDER:machine-controller"),
+			},
+		},
+		"ForbiddenClone": {
+			reason: "an image of another namespace",
+			breaks: func(t *testing.T, s *shoot, f *flight) {
+				t.Helper()
+
+				other := newShoot(t)
+				other.makeClaim(t, "image")
+				f.spec["rootVolume.source"] = `{pvc: {name: image, namespace: ` + other.ProviderNamespace + `}}`
+			},
+			want: []preflight.Result{bad("clone-permission", preflight.Error, "ServiceAccount PROVIDER/default", "is not allowed",
+				"--resource=datavolumes.cdi.kubevirt.io/source")},
+		},
+	}
+}
+
+// makeClaim makes a claim that stays unbound.
+func (s *shoot) makeClaim(t *testing.T, name string) {
+	t.Helper()
+
+	_, err := s.kube.CoreV1().PersistentVolumeClaims(s.ProviderNamespace).Create(t.Context(), &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: corev1.PersistentVolumeClaimSpec{
+			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, StorageClassName: ptr.To("wait"),
+			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+		},
+	}, createOptions)
+	require.NoError(t, err)
+}
+
+func brokenInstallations() map[string]breakage {
+	return map[string]breakage{
+		"KubeVirtNotReady": {
+			reason: "KubeVirt says so", want: []preflight.Result{bad("kubevirt", preflight.Error, "KubeVirt", "Available is False: broken", "describe kubevirt kubevirt")},
+			breaks: func(t *testing.T, _ *shoot, f *flight) {
+				t.Helper()
+				f.between(t, unanswered, func(resp *http.Response) {
+					if strings.HasSuffix(resp.Request.URL.Path, "/kubevirts") {
+						edit(resp, func(list map[string]any) {
+							found, _ := list["items"].([]any)[0].(map[string]any)
+							condition := map[string]any{"type": "Available", "status": "False", "message": "broken"}
+							_ = unstructured.SetNestedSlice(found, []any{condition}, "status", "conditions")
+						})
+					}
+				})
+			},
+		},
+		"KubeVirtMissing": {
+			reason: "nothing of KubeVirt is there", want: []preflight.Result{
+				bad("kubevirt", preflight.Error, "KubeVirt", "is not installed", "install KubeVirt"),
+				bad("dry-run", preflight.Error, "VirtualMachine", "precondition", "kubevirt"),
+			},
+			breaks: withoutGroup("kubevirt.io"),
+		},
+		"CDIMissing": {
+			reason: "nothing of CDI is there", want: []preflight.Result{
+				bad("cdi", preflight.Error, "CDI", "is not installed", "install CDI"),
+				bad("dry-run", preflight.Error, "the golden image", "precondition", "cdi"),
+			},
+			breaks: withoutGroup("cdi.kubevirt.io"),
+		},
+		"WebhookDown": {
+			reason: "whoever judges VirtualMachines is away", own: true, breaks: withDeadWebhook,
+			want: []preflight.Result{bad("webhook", preflight.Error, "webhook virtualmachines.preflight.kubevirt.io", "does not answer", "virt-api")},
+		},
+	}
+}
+
+// withoutGroup has the API server not know a group.
+func withoutGroup(group string) func(*testing.T, *shoot, *flight) {
+	return func(t *testing.T, _ *shoot, f *flight) {
+		t.Helper()
+		f.between(t, func(w http.ResponseWriter, r *http.Request) bool {
+			if !strings.HasPrefix(r.URL.Path, "/apis/"+group+"/") {
+				return false
+			}
+
+			http.Error(w, "404 page not found", http.StatusNotFound) // As it says of what it does not know.
+
+			return true
+		}, asAnswered)
+	}
+}
+
+// withDeadWebhook registers a webhook for the namespace that nobody serves.
+func withDeadWebhook(t *testing.T, s *shoot, _ *flight) {
+	t.Helper()
+
+	webhooks := s.kube.AdmissionregistrationV1().ValidatingWebhookConfigurations()
+	_, err := webhooks.Create(t.Context(), &admissionregistrationv1.ValidatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: s.ProviderNamespace},
+		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
+			Name: "virtualmachines.preflight.kubevirt.io", AdmissionReviewVersions: []string{"v1"},
+			ClientConfig: admissionregistrationv1.WebhookClientConfig{URL: ptr.To("https://127.0.0.1:1/")},
+			SideEffects:  ptr.To(admissionregistrationv1.SideEffectClassNone), FailurePolicy: ptr.To(admissionregistrationv1.Fail),
+			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: s.ProviderNamespace}},
+			Rules: []admissionregistrationv1.RuleWithOperations{{
+				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
+				Rule:       admissionregistrationv1.Rule{APIGroups: []string{"kubevirt.io"}, APIVersions: []string{"*"}, Resources: []string{"virtualmachines"}},
+			}},
+		}},
+	}, createOptions)
+	require.NoError(t, err)
+}
+
+func brokenStorage() map[string]breakage {
+	return map[string]breakage{
+		"StorageClassMissing": {
+			reason: "a class that nobody made", breaks: changes(map[string]string{"rootVolume.storage.storageClassName": "nosuch"}),
+			want: []preflight.Result{bad("storage-class", preflight.Error, "StorageClass nosuch", "does not exist",
+				"set providerSpec.rootVolume.storage.storageClassName to one of")},
+		},
+		"StorageProfileWithoutAccessModes": {
+			reason: "CDI knows nothing of the storage", breaks: onBareStorage,
+			want: []preflight.Result{bad("storage-profile", preflight.Error, "StorageProfile bare-", "has no access modes", "kubectl patch storageprofile bare-")},
+		},
+		"SlowClones": {
+			reason: "storage that cannot clone", breaks: changes(map[string]string{"rootVolume.storage.storageClassName": "copy"}),
+			want: []preflight.Result{bad("clone-strategy", preflight.Warning, "StorageProfile copy, for rootVolume", "copied through pods", "kubectl patch storageprofile copy")},
+		},
+		"ClaimMissing": {
+			reason: "a claim that is to be cloned", breaks: changes(map[string]string{"rootVolume.source": "{pvc: {name: nosuch, namespace: PROVIDER}}"}),
+			want: []preflight.Result{bad("source", preflight.Error, "PersistentVolumeClaim PROVIDER/nosuch", "does not exist", "change providerSpec.rootVolume.source.pvc.name")},
+		},
+		"DataSourceMissing": {
+			reason: "a DataSource that is to be cloned", breaks: changes(map[string]string{
+				"rootVolume.source": "", "rootVolume.sourceRef": "{kind: DataSource, name: nosuch, namespace: PROVIDER}",
+			}),
+			want: []preflight.Result{bad("source", preflight.Error, "DataSource PROVIDER/nosuch", "does not exist", "change providerSpec.rootVolume.sourceRef.name")},
+		},
+		"ImportSecretMissing": {
+			reason: "the login of a registry", breaks: changes(map[string]string{"rootVolume.source.registry.secretRef": "nosuch"}),
+			want: []preflight.Result{bad("source", preflight.Error, "Secret PROVIDER/nosuch", "does not exist", "change providerSpec.rootVolume.source.registry.secretRef")},
+		},
+	}
+}
+
+// onBareStorage makes a storage class that CDI has no advice for.
+func onBareStorage(t *testing.T, s *shoot, f *flight) {
+	t.Helper()
+
+	name := "bare-" + s.ProviderNamespace
+	_, err := s.kube.StorageV1().StorageClasses().Create(t.Context(), &storagev1.StorageClass{
+		ObjectMeta: metav1.ObjectMeta{Name: name}, Provisioner: "example.com/unknown",
+	}, createOptions)
+	require.NoError(t, err)
+
+	s.awaitProfile(t, name)
+
+	f.spec["rootVolume.storage.storageClassName"], f.spec["rootVolume.storage.accessModes"] = name, ""
+}
+
+func brokenReferences() map[string]breakage {
+	definitions := schema.GroupResource{Group: "k8s.cni.cncf.io", Resource: "network-attachment-definitions"}
+
+	return map[string]breakage{
+		"MultusMissing": {
+			reason: "networks that nobody makes", breaks: changes(map[string]string{"networks": "[{name: nosuch}]"}),
+			want: []preflight.Result{bad("network", preflight.Error, "NetworkAttachmentDefinition PROVIDER/nosuch", "knows no NetworkAttachmentDefinitions",
+				"remove providerSpec.networks[0].name")},
+		},
+		"NetworkMissing": {
+			reason: "a network that nobody made",
+			breaks: func(t *testing.T, _ *shoot, f *flight) {
+				t.Helper()
+
+				f.spec["networks"] = "[{name: tenants/nosuch}]"
+				f.between(t, func(w http.ResponseWriter, r *http.Request) bool {
+					if !strings.Contains(r.URL.Path, definitions.Resource) {
+						return false
+					}
+
+					(&fault{answer: apierrors.NewNotFound(definitions, "nosuch")}).play(w)
+
+					return true
+				}, asAnswered)
+			},
+			want: []preflight.Result{bad("network", preflight.Error, "NetworkAttachmentDefinition tenants/nosuch", "does not exist",
+				"kubectl --namespace tenants get network-attachment-definitions.k8s.cni.cncf.io")},
+		},
+		"InstancetypeMissing": {
+			reason: "a size that nobody made", breaks: changes(map[string]string{
+				"cpu": "", "memory": "", "virtualMachineTemplate": inTemplate("instancetype: {name: nosuch},", ""),
+			}),
+			want: []preflight.Result{bad("instancetype", preflight.Error, "virtualmachineclusterinstancetypes.instancetype.kubevirt.io nosuch", "does not exist",
+				"change providerSpec.virtualMachineTemplate.spec.instancetype.name")},
+		},
+		"PreferenceMissing": {
+			reason: "a preference that nobody made", breaks: changes(map[string]string{
+				"virtualMachineTemplate": inTemplate("preference: {name: nosuch, kind: VirtualMachinePreference},", ""),
+			}),
+			want: []preflight.Result{bad("preference", preflight.Error, "virtualmachinepreferences.instancetype.kubevirt.io PROVIDER/nosuch", "does not exist",
+				"kubectl --namespace PROVIDER get virtualmachinepreferences.instancetype.kubevirt.io")},
+		},
+	}
+}
+
+func brokenRoom() map[string]breakage {
+	return map[string]breakage{
+		"ZoneWithoutNodes": {
+			reason: "a zone that is not there", breaks: changes(map[string]string{"zone": "zone-z"}),
+			want: []preflight.Result{bad("zone", preflight.Error, "region local, zone zone-z", "no node is there", "local/zone-idle")},
+		},
+		"ZoneOfOthers": {
+			reason: "nodes that keep the machines off", breaks: changes(map[string]string{"virtualMachineTemplate": ""}),
+			want: []preflight.Result{bad("zone", preflight.Error, "zone zone-idle", "provider-idle has the taint "+idleTaint, "tolerations")},
+		},
+		"NodesTooSmall": {
+			reason: "a machine larger than any node", breaks: changes(map[string]string{"memory.guest": "512Gi"}),
+			want: []preflight.Result{bad("capacity", preflight.Error, "a machine of cpu 205m", "is larger than any node", "providerSpec.memory")},
+		},
+		"QuotaTooSmall": {
+			reason: "less than one machine", own: true, breaks: withQuota(corev1.ResourceRequestsStorage, "30Gi"),
+			want: []preflight.Result{bad("quota", preflight.Error, "ResourceQuotas of Namespace PROVIDER", "requests.storage",
+				"kubectl --namespace PROVIDER patch resourcequota machines")},
+		},
+		"QuotaTooSmallForAMoment": {
+			reason: "enough for what stays, and not for what it is made with", own: true, breaks: withQuota(corev1.ResourcePersistentVolumeClaims, "2"),
+			want: []preflight.Result{bad("quota-peak", preflight.Error, "ResourceQuotas of Namespace PROVIDER", "while the golden image is imported",
+				`{"spec":{"hard":{"persistentvolumeclaims":"3"}}}`)},
+		},
+		"LimitRange": {
+			reason: "a bound for each pod", own: true,
+			breaks: func(t *testing.T, s *shoot, _ *flight) {
+				t.Helper()
+
+				_, err := s.kube.CoreV1().LimitRanges(s.ProviderNamespace).Create(t.Context(), &corev1.LimitRange{
+					ObjectMeta: metav1.ObjectMeta{Name: "small"},
+					Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{
+						Type: corev1.LimitTypePod, Max: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")},
+					}}},
+				}, createOptions)
+				require.NoError(t, err)
+			},
+			want: []preflight.Result{bad("limit-range", preflight.Error, "LimitRanges of Namespace PROVIDER", "exceeds the max of 1Gi in LimitRange small", "edit limitranges")},
+		},
+	}
+}
+
+func withQuota(what corev1.ResourceName, most string) func(*testing.T, *shoot, *flight) {
+	return func(t *testing.T, s *shoot, _ *flight) {
+		t.Helper()
+
+		_, err := s.kube.CoreV1().ResourceQuotas(s.ProviderNamespace).Create(t.Context(), quota(what, most), createOptions)
+		require.NoError(t, err)
+	}
+}
+
+func brokenObjects() map[string]breakage {
+	dropped := func(path, origin string) preflight.Result {
+		return bad("dropped-fields", preflight.Error, "VirtualMachine", "drops "+path, "remove "+origin)
+	}
+
+	return map[string]breakage{
+		"UnknownField": {
+			reason: "a field that this KubeVirt does not know", breaks: changes(map[string]string{
+				"virtualMachineTemplate": inTemplate("", "domain: {rebootPolicy: Terminate},"),
+			}),
+			want: []preflight.Result{bad("dry-run", preflight.Error, "VirtualMachine", "domain.rebootPolicy", "change the fields")},
+		},
+		"Refused": {
+			reason: "what KubeVirt's own webhook refuses", breaks: changes(map[string]string{
+				"virtualMachineTemplate": inTemplate("", "dnsPolicy: Nonsense,"),
+			}),
+			want: []preflight.Result{bad("dry-run", preflight.Error, "VirtualMachine", "dnsPolicy", "change the fields")},
+		},
+		"DroppedFields": {
+			reason: "fields that come back no more",
+			breaks: func(t *testing.T, _ *shoot, f *flight) {
+				t.Helper()
+
+				f.spec["devices"], f.spec["dnsPolicy"] = "{rng: {}}", "Default"
+				f.between(t, unanswered, dropFields)
+			},
+			want: []preflight.Result{
+				dropped("spec.dataVolumeTemplates[0].spec.storage.accessModes", "providerSpec.rootVolume.storage.accessModes"),
+				dropped("spec.template.spec.dnsPolicy", "providerSpec.dnsPolicy"),
+				dropped("spec.template.spec.domain.cpu.cores", "providerSpec.cpu.cores"),
+				dropped("spec.template.spec.domain.devices.rng", "providerSpec.devices.rng"),
+				dropped("spec.template.spec.tolerations", "providerSpec.virtualMachineTemplate.spec.template.spec.tolerations"),
+			},
+		},
+	}
+}
+
+// dropFields does to a VirtualMachine what an old KubeVirt does.
+func dropFields(resp *http.Response) {
+	if !created(resp, "virtualmachines") {
+		return
+	}
+
+	edit(resp, func(vm map[string]any) {
+		instance := []string{"spec", "template", "spec"}
+		for _, path := range [][]string{{"dnsPolicy"}, {"domain", "cpu", "cores"}, {"domain", "devices", "rng"}, {"tolerations"}} {
+			unstructured.RemoveNestedField(vm, append(slices.Clone(instance), path...)...)
+		}
+
+		templates, _, _ := unstructured.NestedSlice(vm, "spec", "dataVolumeTemplates")
+		first, _ := templates[0].(map[string]any)
+		unstructured.RemoveNestedField(first, "spec", "storage", "accessModes")
+		_ = unstructured.SetNestedSlice(vm, templates, "spec", "dataVolumeTemplates")
+	})
+}
