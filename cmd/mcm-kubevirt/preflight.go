@@ -160,7 +160,11 @@ func (o *preflightOptions) check(ctx context.Context, group []subject, admin []b
 		input.Classes = append(input.Classes, class)
 	}
 
-	if input.Driver == nil && input.Admin == nil { // The Secrets cannot be read, which is said of each class.
+	if input.Driver == nil && input.Admin == nil {
+		for _, class := range input.Classes {
+			unusable = append(unusable, preflight.Unusable(class.Name, "its Secrets have no key "+apiv1alpha1.SecretKeyKubeconfig))
+		}
+
 		return &preflight.Report{Results: unusable}
 	}
 

@@ -10,64 +10,53 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/pages"
 )
 
-const (
-	// nodesPerPage and podsPerPage keep one answer within what pkg/kubeconfig accepts: nodes list their images.
-	nodesPerPage, podsPerPage = 50, 100
-	// maxPages bounds how much is read.
-	maxPages = 100
-)
+// nodesPerPage and podsPerPage keep one answer within what pkg/kubeconfig accepts: nodes list their images.
+const nodesPerPage, podsPerPage = 50, 100
 
 func (s *site) listNodes(ctx context.Context) ([]corev1.Node, error) {
-	var nodes []corev1.Node
+	return pages.Collect(ctx, pages.List{
+		What: "nodes", Request: once,
+		Page: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+			opts.Limit = nodesPerPage
 
-	options := metav1.ListOptions{Limit: nodesPerPage}
-
-	for range maxPages {
-		page, err := ask(ctx, func(ctx context.Context) (*corev1.NodeList, error) {
-			return s.looker.clients.Kubernetes.CoreV1().Nodes().List(ctx, options)
-		})
-		if err != nil {
-			return nil, err
-		}
-
-		nodes = append(nodes, page.Items...)
-
-		if options.Continue = page.Continue; options.Continue == "" {
-			break
-		}
-	}
-
-	return nodes, nil
+			return ask(ctx, func(ctx context.Context) (*corev1.NodeList, error) {
+				return s.looker.clients.Kubernetes.CoreV1().Nodes().List(ctx, opts)
+			})
+		},
+	}, func(n *corev1.Node) (corev1.Node, bool) { return *n, true })
 }
 
-// listPods returns those that take up room.
-func (s *site) listPods(ctx context.Context) ([]corev1.Pod, error) {
-	var pods []corev1.Pod
-
-	options := metav1.ListOptions{Limit: podsPerPage, FieldSelector: "status.phase!=Succeeded,status.phase!=Failed"}
-
-	for range maxPages {
-		page, err := ask(ctx, func(ctx context.Context) (*corev1.PodList, error) {
-			return s.looker.clients.Kubernetes.CoreV1().Pods(metav1.NamespaceAll).List(ctx, options)
-		})
-		if err != nil {
-			return nil, err
-		}
-
-		pods = append(pods, page.Items...)
-
-		if options.Continue = page.Continue; options.Continue == "" {
-			return pods, nil
-		}
-	}
-
-	return nil, fmt.Errorf("there are more than %d pods", maxPages*podsPerPage)
+// load is what a pod takes up.
+type load struct {
+	node     string
+	requests corev1.ResourceList
 }
+
+// listLoads returns what the pods take up that run, or will.
+func (s *site) listLoads(ctx context.Context) ([]load, error) {
+	return pages.Collect(ctx, pages.List{
+		What: "pods", Request: once,
+		Page: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+			opts.Limit, opts.FieldSelector = podsPerPage, "status.phase!=Succeeded,status.phase!=Failed"
+
+			return ask(ctx, func(ctx context.Context) (*corev1.PodList, error) {
+				return s.looker.clients.Kubernetes.CoreV1().Pods(metav1.NamespaceAll).List(ctx, opts)
+			})
+		},
+	}, func(p *corev1.Pod) (load, bool) {
+		return load{node: p.Spec.NodeName, requests: podRequests(p)}, p.Spec.NodeName != ""
+	})
+}
+
+// once does not try again what failed: whoever runs this can.
+func once(ctx context.Context, _ string, send func(context.Context) error) error { return send(ctx) }
 
 // checkZone looks for nodes in the machine's region and zone.
 func (c *classSite) checkZone(context.Context) []Result {
@@ -153,6 +142,8 @@ func (c *classSite) unfit(node *corev1.Node) string {
 		return "is not ready"
 	case node.Labels[kubevirtv1.NodeSchedulable] != "true":
 		return "runs no virt-handler that says it is schedulable (label " + kubevirtv1.NodeSchedulable + ")"
+	case node.Status.Allocatable.Name(kvmDevice, resource.DecimalSI).IsZero() && !c.emulated():
+		return "has no hardware virtualization (" + kvmDevice + ")"
 	case instance.Architecture != "" && node.Labels[corev1.LabelArchStable] != instance.Architecture:
 		return "is not of architecture " + instance.Architecture
 	}
@@ -171,6 +162,16 @@ func (c *classSite) unfit(node *corev1.Node) string {
 	}
 
 	return ""
+}
+
+// kvmDevice is what virt-handler makes of a node's hardware virtualization (pkg/virt-controller/services).
+const kvmDevice = "devices.kubevirt.io/kvm"
+
+// emulated says whether guests may run without.
+func (c *classSite) emulated() bool {
+	found, err := c.kubeVirt()
+
+	return err == nil && found.Spec.Configuration.DeveloperConfiguration != nil && found.Spec.Configuration.DeveloperConfiguration.UseEmulation
 }
 
 func ready(node *corev1.Node) bool {
@@ -203,12 +204,12 @@ func (c *classSite) checkCapacity(ctx context.Context) []Result {
 			"make the machine smaller (providerSpec.cpu, providerSpec.memory, providerSpec.resources), or add larger nodes to the zone")}
 	}
 
-	pods, err := c.pods()
+	loads, err := c.loads()
 	if err != nil {
 		return []Result{v.unseen(checkCapacity, subject, err, "kubectl describe nodes --selector="+selector(c.Machine.Spec))}
 	}
 
-	free, wanted := machinesOn(nodes, pods, requests), max(c.Wanted, 1)
+	free, wanted := machinesOn(nodes, loads, requests), max(c.Wanted, 1)
 	if free < wanted {
 		return []Result{v.warn(checkCapacity, subject, fmt.Sprintf("the zone has room for %d now, and %d are wanted", free, wanted),
 			"add nodes to the zone, or remove what fills them: kubectl describe nodes --selector="+selector(c.Machine.Spec))}
@@ -237,14 +238,15 @@ func (c *classSite) sizing(ctx context.Context) sizing {
 }
 
 // machinesOn returns how many pods of such a size fit on nodes beside others.
-func machinesOn(nodes []corev1.Node, others []corev1.Pod, requests corev1.ResourceList) int {
+func machinesOn(nodes []corev1.Node, others []load, requests corev1.ResourceList) int {
 	total := 0
 
 	for i := range nodes {
 		free := nodes[i].Status.Allocatable.DeepCopy()
-		for j := range others {
-			if others[j].Spec.NodeName == nodes[i].Name {
-				take(free, podRequests(&others[j]))
+
+		for _, other := range others {
+			if other.node == nodes[i].Name {
+				take(free, other.requests)
 			}
 		}
 

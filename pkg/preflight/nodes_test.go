@@ -30,10 +30,9 @@ func TestMachinesOn(t *testing.T) {
 		{Resources: corev1.ResourceRequirements{Requests: amounts(quantities("memory", "2Gi"))}},
 		{Resources: corev1.ResourceRequirements{Requests: amounts(quantities("memory", "1Gi"))}},
 	}}}
-	require.Equal(t, 2, machinesOn(nodes, []corev1.Pod{other}, requests), "what is taken is not free")
-
-	other.Spec.Containers[0].Resources.Requests = amounts(quantities("memory", "20Gi"))
-	require.Equal(t, 1, machinesOn(nodes, []corev1.Pod{other}, requests), "more than all is no debt of another node")
+	require.Equal(t, 2, machinesOn(nodes, []load{{"a", podRequests(&other)}}, requests), "what is taken is not free")
+	require.Equal(t, 3, machinesOn(nodes, []load{{"elsewhere", podRequests(&other)}}, requests))
+	require.Equal(t, 1, machinesOn(nodes, []load{{"a", amounts(quantities("memory", "20Gi"))}}, requests), "more than all is no debt of another node")
 }
 
 func TestInZone(t *testing.T) {

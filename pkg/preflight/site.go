@@ -27,7 +27,7 @@ type site struct {
 	// What many checks look at is read once.
 	kubeVirt func() (*kubevirtv1.KubeVirt, error)
 	hosts    func() ([]corev1.Node, error)
-	pods     func() ([]corev1.Pod, error)
+	loads    func() ([]load, error)
 	storages func() (*storages, error)
 	quotas   func() ([]corev1.ResourceQuota, error)
 	limits   func() ([]corev1.LimitRange, error)
@@ -135,7 +135,7 @@ func Unusable(class, message string) Result {
 func (s *site) remember(ctx context.Context) {
 	s.kubeVirt = sync.OnceValues(func() (*kubevirtv1.KubeVirt, error) { return s.getKubeVirt(ctx) })
 	s.hosts = sync.OnceValues(func() ([]corev1.Node, error) { return s.listNodes(ctx) })
-	s.pods = sync.OnceValues(func() ([]corev1.Pod, error) { return s.listPods(ctx) })
+	s.loads = sync.OnceValues(func() ([]load, error) { return s.listLoads(ctx) })
 	s.storages = sync.OnceValues(func() (*storages, error) { return s.listStorages(ctx) })
 	s.quotas = sync.OnceValues(func() ([]corev1.ResourceQuota, error) { return s.listQuotas(ctx) })
 	s.limits = sync.OnceValues(func() ([]corev1.LimitRange, error) { return s.listLimitRanges(ctx) })

@@ -1,0 +1,203 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	machinefake "github.com/gardener/machine-controller-manager/pkg/client/clientset/versioned/fake"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/preflight"
+)
+
+// nobody is a kubeconfig of a provider cluster that is not there.
+const nobody = `apiVersion: v1
+kind: Config
+current-context: c
+clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}]
+contexts: [{name: c, context: {cluster: c, user: u, namespace: machines}}]
+users: [{name: u, user: {token: t0p-secret}}]
+`
+
+// withSecret adds the Secret of the class.
+func withSecret(class, kubeconfig string) string {
+	return class + "---\nkind: Secret\nmetadata: {name: s, namespace: ns}\nstringData:\n  userData: t0p-secret\n  kubeconfig: |\n    " +
+		strings.ReplaceAll(kubeconfig, "\n", "\n    ") + "\n"
+}
+
+func TestPreflightReports(t *testing.T) {
+	t.Parallel()
+
+	tests := map[string]struct {
+		reason string
+		stdin  string
+		args   []string
+		want   []preflight.Result
+	}{
+		"Unreachable": {
+			reason: "one result says it all", stdin: withSecret(valid, nobody),
+			want: []preflight.Result{{Check: "credentials", Subject: "Secret ns/s", Message: "connection refused"}},
+		},
+		"Admin": {
+			reason: "without the Secret, the flag's kubeconfig is used", stdin: valid, args: []string{"--provider-kubeconfig", "ADMIN"},
+			want: []preflight.Result{{Check: "credentials", Subject: "--provider-kubeconfig", Message: "connection refused"}},
+		},
+		"RefusedKubeconfig": {
+			reason: "kubeconfigs are read as the driver reads them", stdin: withSecret(valid, strings.Replace(nobody, "token: t0p-secret", "exec: {command: rm}", 1)),
+			want: []preflight.Result{{Check: "credentials", Subject: "Secret ns/s", Message: "exec"}},
+		},
+		"BadSpec": {
+			reason: "a class that cannot be read does not keep others", stdin: withSecret(valid+"  zoen: z\n", nobody),
+			want: []preflight.Result{
+				{Check: "credentials", Subject: "Secret ns/s", Message: "connection refused"},
+				{Check: "class", Class: "c", Subject: "MachineClass c", Message: "zoen"},
+			},
+		},
+		"BadManifest": {
+			reason: "nor does one that is no manifest", stdin: withSecret(valid+"providor: kubevirt\n", nobody),
+			want: []preflight.Result{
+				{Check: "credentials", Subject: "Secret ns/s", Message: "connection refused"},
+				{Check: "class", Class: "c", Subject: "MachineClass c", Message: "providor"},
+			},
+		},
+	}
+
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			admin := write(t, "admin.yaml", nobody)
+			args := append([]string{"preflight", "-f", "-", "-o", "json"}, tc.args...)
+
+			for i := range args {
+				args[i] = strings.Replace(args[i], "ADMIN", admin, 1)
+			}
+
+			out, err := run(t, tc.stdin, args...)
+			require.Equal(t, exitInvalid, exitCode(err))
+			require.NotContains(t, out, "t0p-secret")
+
+			var got preflightReport
+
+			require.NoError(t, json.Unmarshal([]byte(out), &got))
+			require.Len(t, got.Clusters, 1)
+			require.Len(t, got.Clusters[0].Results, len(tc.want), tc.reason)
+			require.Equal(t, len(tc.want), got.Errors)
+
+			for i, want := range tc.want {
+				r := got.Clusters[0].Results[i]
+				require.Equal(t, []string{want.Check, want.Class, want.Subject}, []string{r.Check, r.Class, r.Subject}, tc.reason)
+				require.Contains(t, r.Message, want.Message, tc.reason)
+				require.NotEmpty(t, r.Remedy)
+			}
+		})
+	}
+}
+
+// TestPreflightWithoutKubeconfig shows that what cannot be checked is not passed over.
+func TestPreflightWithoutKubeconfig(t *testing.T) {
+	t.Parallel()
+
+	class := readClass(document{raw: []byte(`{"apiVersion":"machine.sapcloud.io/v1alpha1","kind":"MachineClass","metadata":{"name":"c"},"providerSpec":
+		{"region":"r","zone":"z","tags":{"mcm.gardener.cloud/cluster":"c","mcm.gardener.cloud/role":"node"},"memory":{"guest":"1Gi"},
+		"rootVolume":{"containerDisk":{"image":"i"}}}}`)}, metav1.TypeMeta{APIVersion: "machine.sapcloud.io/v1alpha1"})
+	o := preflightOptions{manifestFlags: newManifestFlags(outputText)}
+
+	got := o.check(t.Context(), []subject{{class: class}}, nil)
+	require.Len(t, got.Results, 1)
+	require.Equal(t, preflight.Error, got.Results[0].Level)
+	require.Contains(t, got.Results[0].Message, "no key kubeconfig")
+}
+
+func TestPreflightText(t *testing.T) {
+	t.Parallel()
+
+	out, err := run(t, withSecret(valid+"  zoen: z\n", nobody)+"---\n{{ template }}\n", "preflight", "-f", "-")
+	require.Equal(t, exitInvalid, exitCode(err))
+
+	for _, line := range []string{
+		"standard input\n  error    line",
+		"  asked as driver  nobody, from Secret ns/s\n",
+		"  error    credentials         Secret ns/s: server 127.0.0.1:1",
+		"remedy: compare the kubeconfig's server",
+		"\nMachineClass c\n  error    class               MachineClass c: ",
+		"0 ok, 0 warnings, 3 errors\n",
+	} {
+		require.Contains(t, out, line)
+	}
+}
+
+func TestPreflightUsage(t *testing.T) {
+	t.Parallel()
+
+	tests := map[string]struct {
+		reason string
+		stdin  string
+		args   []string
+		want   string
+	}{
+		"NoClass":     {reason: "what there is, is named", stdin: "kind: ConfigMap\n", args: []string{"-f", "-"}, want: "ConfigMap"},
+		"NoFile":      {reason: "the file is named", args: []string{"-f", "missing.yaml"}, want: "missing.yaml"},
+		"NoControl":   {reason: "the flag is named", args: []string{"--control-kubeconfig", "missing.yaml"}, want: "--control-kubeconfig"},
+		"NoProvider":  {reason: "the flag is named", args: []string{"--provider-kubeconfig", "missing.yaml"}, want: "--provider-kubeconfig"},
+		"NoSecret":    {reason: "all ways out are named", stdin: valid, args: []string{"-f", "-", "--control-kubeconfig", "missing.yaml"}, want: "add the Secret of MachineClass c to the files"},
+		"UnknownFlag": {reason: "a typo is named", args: []string{"--kubeconfig", "x"}, want: "--kubeconfig"},
+	}
+
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			_, err := run(t, tc.stdin, append([]string{"preflight"}, tc.args...)...)
+			require.ErrorContains(t, err, tc.want, tc.reason)
+			require.Equal(t, exitUsage, exitCode(err))
+		})
+	}
+}
+
+func TestSubjectsOfControlCluster(t *testing.T) {
+	t.Parallel()
+
+	class := func(name, provider, secret string) *v1alpha1.MachineClass {
+		return &v1alpha1.MachineClass{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: name}, Provider: provider,
+			SecretRef: &corev1.SecretReference{Namespace: "shoot", Name: secret},
+		}
+	}
+	machine := func(name, of string) *v1alpha1.Machine {
+		return &v1alpha1.Machine{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: name}, Spec: v1alpha1.MachineSpec{Class: v1alpha1.ClassSpec{Name: of}},
+		}
+	}
+	deployment := &v1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: "d"}}
+	deployment.Spec.Replicas, deployment.Spec.Template.Spec.Class.Name = 5, "a"
+
+	cluster := &controlCluster{
+		Machines: machinefake.NewSimpleClientset([]runtime.Object{
+			class("a", "kubevirt", "there"), class("b", "kubevirt", "missing"), class("other", "aws", "there"),
+			deployment, machine("m1", "a"), machine("m2", "a"),
+		}...),
+		Kubernetes: fake.NewClientset(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: "there"}, Data: map[string][]byte{"kubeconfig": []byte("k")}}),
+		Namespace:  "shoot",
+	}
+
+	got, err := cluster.subjects(t.Context())
+	require.NoError(t, err)
+	require.Len(t, got, 2, "that of another provider is nobody's business")
+	require.Equal(t, 3, got[0].wanted, "two of five are there")
+	require.Equal(t, "Secret shoot/there", got[0].from)
+	require.Empty(t, got[0].fault)
+	require.Contains(t, got[1].fault, "Secret shoot/missing")
+
+	require.Len(t, grouped([]subject{got[0], got[1], got[0]}), 2, "classes with the same kubeconfig are checked together")
+
+	cluster.Namespace = "elsewhere"
+	_, err = cluster.subjects(t.Context())
+	require.ErrorContains(t, err, "--namespace")
+}

@@ -1,0 +1,222 @@
+package integration
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/preflight"
+)
+
+func brokenStorage() map[string]breakage {
+	return map[string]breakage{
+		"StorageClassMissing": {
+			reason: "a class that nobody made", breaks: changes(map[string]string{"rootVolume.storage.storageClassName": "nosuch"}),
+			want: []preflight.Result{bad("storage-class", preflight.Error, "StorageClass nosuch", "does not exist",
+				"set providerSpec.rootVolume.storage.storageClassName to one of")},
+		},
+		"StorageProfileWithoutAccessModes": {
+			reason: "CDI knows nothing of the storage", breaks: onBareStorage,
+			want: []preflight.Result{bad("storage-profile", preflight.Error, "StorageProfile bare-", "has no access modes", "kubectl patch storageprofile bare-")},
+		},
+		"SlowClones": {
+			reason: "storage that cannot clone", breaks: changes(map[string]string{"rootVolume.storage.storageClassName": "copy"}),
+			want: []preflight.Result{bad("clone-strategy", preflight.Warning, "StorageProfile copy, for rootVolume", "copied through pods", "kubectl patch storageprofile copy")},
+		},
+		"ClaimMissing": {
+			reason: "a claim that is to be cloned", breaks: changes(map[string]string{"rootVolume.source": "{pvc: {name: nosuch, namespace: PROVIDER}}"}),
+			want: []preflight.Result{bad("source", preflight.Error, "PersistentVolumeClaim PROVIDER/nosuch", "does not exist", "change providerSpec.rootVolume.source.pvc.name")},
+		},
+		"DataSourceMissing": {
+			reason: "a DataSource that is to be cloned", breaks: changes(map[string]string{
+				"rootVolume.source": "", "rootVolume.sourceRef": "{kind: DataSource, name: nosuch, namespace: PROVIDER}",
+			}),
+			want: []preflight.Result{bad("source", preflight.Error, "DataSource PROVIDER/nosuch", "does not exist", "change providerSpec.rootVolume.sourceRef.name")},
+		},
+		"ImportSecretMissing": {
+			reason: "the login of a registry", breaks: changes(map[string]string{"rootVolume.source.registry.secretRef": "nosuch"}),
+			want: []preflight.Result{bad("source", preflight.Error, "Secret PROVIDER/nosuch", "does not exist", "change providerSpec.rootVolume.source.registry.secretRef")},
+		},
+	}
+}
+
+// onBareStorage makes a storage class that CDI has no advice for.
+func onBareStorage(t *testing.T, s *shoot, f *flight) {
+	t.Helper()
+
+	name := "bare-" + s.ProviderNamespace
+	_, err := s.kube.StorageV1().StorageClasses().Create(t.Context(), &storagev1.StorageClass{
+		ObjectMeta: metav1.ObjectMeta{Name: name}, Provisioner: "example.com/unknown",
+	}, createOptions)
+	require.NoError(t, err)
+
+	s.awaitProfile(t, name)
+
+	f.spec["rootVolume.storage.storageClassName"], f.spec["rootVolume.storage.accessModes"] = name, ""
+}
+
+func brokenReferences() map[string]breakage {
+	definitions := schema.GroupResource{Group: "k8s.cni.cncf.io", Resource: "network-attachment-definitions"}
+
+	return map[string]breakage{
+		"MultusMissing": {
+			reason: "networks that nobody makes", breaks: changes(map[string]string{"networks": "[{name: nosuch}]"}),
+			want: []preflight.Result{bad("network", preflight.Error, "NetworkAttachmentDefinition PROVIDER/nosuch", "knows no NetworkAttachmentDefinitions",
+				"remove providerSpec.networks[0].name")},
+		},
+		"NetworkMissing": {
+			reason: "a network that nobody made",
+			breaks: func(t *testing.T, _ *shoot, f *flight) {
+				t.Helper()
+
+				f.spec["networks"] = "[{name: tenants/nosuch}]"
+				f.between(t, func(w http.ResponseWriter, r *http.Request) bool {
+					if !strings.Contains(r.URL.Path, definitions.Resource) {
+						return false
+					}
+
+					(&fault{answer: apierrors.NewNotFound(definitions, "nosuch")}).play(w)
+
+					return true
+				}, asAnswered)
+			},
+			want: []preflight.Result{bad("network", preflight.Error, "NetworkAttachmentDefinition tenants/nosuch", "does not exist",
+				"kubectl --namespace tenants get network-attachment-definitions.k8s.cni.cncf.io")},
+		},
+		"InstancetypeMissing": {
+			reason: "a size that nobody made", breaks: changes(map[string]string{
+				"cpu": "", "memory": "", "virtualMachineTemplate": inTemplate("instancetype: {name: nosuch},", ""),
+			}),
+			want: []preflight.Result{bad("instancetype", preflight.Error, "virtualmachineclusterinstancetypes.instancetype.kubevirt.io nosuch", "does not exist",
+				"change providerSpec.virtualMachineTemplate.spec.instancetype.name")},
+		},
+		"PreferenceMissing": {
+			reason: "a preference that nobody made", breaks: changes(map[string]string{
+				"virtualMachineTemplate": inTemplate("preference: {name: nosuch, kind: VirtualMachinePreference},", ""),
+			}),
+			want: []preflight.Result{bad("preference", preflight.Error, "virtualmachinepreferences.instancetype.kubevirt.io PROVIDER/nosuch", "does not exist",
+				"kubectl --namespace PROVIDER get virtualmachinepreferences.instancetype.kubevirt.io")},
+		},
+	}
+}
+
+func brokenRoom() map[string]breakage {
+	return map[string]breakage{
+		"ZoneWithoutNodes": {
+			reason: "a zone that is not there", breaks: changes(map[string]string{"zone": "zone-z"}),
+			want: []preflight.Result{bad("zone", preflight.Error, "region local, zone zone-z", "no node is there", "local/zone-idle")},
+		},
+		"ZoneOfOthers": {
+			reason: "nodes that keep the machines off", breaks: changes(map[string]string{"virtualMachineTemplate": ""}),
+			want: []preflight.Result{bad("zone", preflight.Error, "zone zone-idle", "provider-idle has the taint "+idleTaint, "tolerations")},
+		},
+		"ZoneWithoutVirtualization": {
+			reason: "nodes on which no guest starts", breaks: changes(map[string]string{"zone": emulatedZone}),
+			want: []preflight.Result{bad("zone", preflight.Error, "zone "+emulatedZone, "has no hardware virtualization", "kubectl describe nodes")},
+		},
+		"NodesTooSmall": {
+			reason: "a machine larger than any node", breaks: changes(map[string]string{"memory.guest": "512Gi"}),
+			want: []preflight.Result{bad("capacity", preflight.Error, "a machine of cpu 205m", "is larger than any node", "providerSpec.memory")},
+		},
+		"QuotaTooSmall": {
+			reason: "less than one machine", own: true, breaks: withQuota(corev1.ResourceRequestsStorage, "30Gi"),
+			want: []preflight.Result{bad("quota", preflight.Error, "ResourceQuotas of Namespace PROVIDER", "requests.storage",
+				"kubectl --namespace PROVIDER patch resourcequota machines")},
+		},
+		"QuotaTooSmallForAMoment": {
+			reason: "enough for what stays, and not for what it is made with", own: true, breaks: withQuota(corev1.ResourcePersistentVolumeClaims, "2"),
+			want: []preflight.Result{bad("quota-peak", preflight.Error, "ResourceQuotas of Namespace PROVIDER", "while the golden image is imported",
+				`{"spec":{"hard":{"persistentvolumeclaims":"3"}}}`)},
+		},
+		"LimitRange": {
+			reason: "a bound for each pod", own: true,
+			breaks: func(t *testing.T, s *shoot, _ *flight) {
+				t.Helper()
+
+				_, err := s.kube.CoreV1().LimitRanges(s.ProviderNamespace).Create(t.Context(), &corev1.LimitRange{
+					ObjectMeta: metav1.ObjectMeta{Name: "small"},
+					Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{
+						Type: corev1.LimitTypePod, Max: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")},
+					}}},
+				}, createOptions)
+				require.NoError(t, err)
+			},
+			want: []preflight.Result{bad("limit-range", preflight.Error, "LimitRanges of Namespace PROVIDER", "exceeds the max of 1Gi in LimitRange small", "edit limitranges")},
+		},
+	}
+}
+
+func withQuota(what corev1.ResourceName, most string) func(*testing.T, *shoot, *flight) {
+	return func(t *testing.T, s *shoot, _ *flight) {
+		t.Helper()
+
+		_, err := s.kube.CoreV1().ResourceQuotas(s.ProviderNamespace).Create(t.Context(), quota(what, most), createOptions)
+		require.NoError(t, err)
+	}
+}
+
+func brokenObjects() map[string]breakage {
+	dropped := func(path, origin string) preflight.Result {
+		return bad("dropped-fields", preflight.Error, "VirtualMachine", "drops "+path, "remove "+origin)
+	}
+
+	return map[string]breakage{
+		"UnknownField": {
+			reason: "a field that this KubeVirt does not know", breaks: changes(map[string]string{
+				"virtualMachineTemplate": inTemplate("", "domain: {rebootPolicy: Terminate},"),
+			}),
+			want: []preflight.Result{bad("dry-run", preflight.Error, "VirtualMachine", "domain.rebootPolicy", "change the fields")},
+		},
+		"Refused": {
+			reason: "what KubeVirt's own webhook refuses", breaks: changes(map[string]string{
+				"virtualMachineTemplate": inTemplate("", "dnsPolicy: Nonsense,"),
+			}),
+			want: []preflight.Result{bad("dry-run", preflight.Error, "VirtualMachine", "dnsPolicy", "change the fields")},
+		},
+		"DroppedFields": {
+			reason: "fields that come back no more",
+			breaks: func(t *testing.T, _ *shoot, f *flight) {
+				t.Helper()
+
+				f.spec["devices"], f.spec["dnsPolicy"] = "{rng: {}}", "Default"
+				f.between(t, unanswered, dropFields)
+			},
+			want: []preflight.Result{
+				dropped("spec.dataVolumeTemplates[0].spec.storage.accessModes", "providerSpec.rootVolume.storage.accessModes"),
+				dropped("spec.template.spec.dnsPolicy", "providerSpec.dnsPolicy"),
+				dropped("spec.template.spec.domain.cpu.cores", "providerSpec.cpu.cores"),
+				dropped("spec.template.spec.domain.devices.rng", "providerSpec.devices.rng"),
+				dropped("spec.template.spec.tolerations", "providerSpec.virtualMachineTemplate.spec.template.spec.tolerations"),
+			},
+		},
+	}
+}
+
+// dropFields does to a VirtualMachine what an old KubeVirt does.
+func dropFields(resp *http.Response) {
+	if !created(resp, "virtualmachines") {
+		return
+	}
+
+	edit(resp, func(vm map[string]any) {
+		instance := []string{"spec", "template", "spec"}
+		for _, path := range [][]string{{"dnsPolicy"}, {"domain", "cpu", "cores"}, {"domain", "devices", "rng"}, {"tolerations"}} {
+			unstructured.RemoveNestedField(vm, append(slices.Clone(instance), path...)...)
+		}
+
+		templates, _, _ := unstructured.NestedSlice(vm, "spec", "dataVolumeTemplates")
+		first, _ := templates[0].(map[string]any)
+		unstructured.RemoveNestedField(first, "spec", "storage", "accessModes")
+		_ = unstructured.SetNestedSlice(vm, templates, "spec", "dataVolumeTemplates")
+	})
+}
