@@ -148,9 +148,14 @@ func (c *classSite) unfit(node *corev1.Node) string {
 		return "is not of architecture " + instance.Architecture
 	}
 
-	for key, value := range instance.NodeSelector {
-		if node.Labels[key] != value {
-			return "lacks the label " + key + "=" + value
+	return refuses(node, instance)
+}
+
+// refuses says which label or taint of a node keeps an instance off; empty if none does.
+func refuses(node *corev1.Node, instance *kubevirtv1.VirtualMachineInstanceSpec) string {
+	for _, key := range slices.Sorted(maps.Keys(instance.NodeSelector)) {
+		if node.Labels[key] != instance.NodeSelector[key] {
+			return "lacks the label " + key + "=" + instance.NodeSelector[key]
 		}
 	}
 

@@ -2,7 +2,6 @@ package preflight
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -40,12 +39,8 @@ type phase struct {
 	extra usage
 }
 
-func (c *classSite) demand(ctx context.Context) (*demand, error) {
-	found, err := c.storages()
-	if err != nil {
-		return nil, err
-	}
-
+func (c *classSite) demand(ctx context.Context) *demand {
+	found := c.storages()
 	requests, limits := podResources(c.vm, c.sizing(ctx))
 	pod := ptr.Deref(found.config.Status.DefaultPodResourceRequirements, corev1.ResourceRequirements{})
 
@@ -67,47 +62,37 @@ func (c *classSite) demand(ctx context.Context) (*demand, error) {
 		d.phases = append(d.phases, phase{"while the disks of a machine are filled", d.one.and(filling)})
 	}
 
-	if c.image == nil {
-		return d, nil
+	if c.image != nil && c.imageMissing(ctx) {
+		v := volumeOf(&claim{path: rootVolumePath, spec: &c.image.Spec}, found)
+		d.image = imageUsage(v)
+		d.phases = append([]phase{{"while the golden image is imported", fillingUsage(v, pod)}}, d.phases...)
 	}
 
-	return d, c.demandOfImage(ctx, d, found, pod)
+	return d
 }
 
-// demandOfImage adds what a golden image needs that is still to be made.
-func (c *classSite) demandOfImage(ctx context.Context, d *demand, found *storages, pod corev1.ResourceRequirements) error {
+// imageMissing says whether the golden image is still to be made. If that cannot be seen, it is said elsewhere.
+func (c *classSite) imageMissing(ctx context.Context) bool {
 	_, err := ask(ctx, func(ctx context.Context) (*cdiv1beta1.DataVolume, error) {
 		return c.looker.clients.CDI.CdiV1beta1().DataVolumes(c.namespace).Get(ctx, c.image.Name, metav1.GetOptions{})
 	})
 
-	if !absent(err) { // It is there, or that cannot be seen, which is said elsewhere.
-		return nil
-	}
-
-	v := volumeOf(&claim{path: rootVolumePath, spec: &c.image.Spec}, found)
-	d.image = imageUsage(v)
-	d.phases = append([]phase{{"while the golden image is imported", fillingUsage(v, pod)}}, d.phases...)
-
-	return nil
+	return absent(err)
 }
 
 // checkQuota compares what machines need, as long as they live and for the moment in which their disks are made, with what quotas leave.
 func (c *classSite) checkQuota(ctx context.Context) []Result {
-	const look = "kubectl --namespace %s describe resourcequotas"
-
 	v, subject := c.view(), "ResourceQuotas of Namespace "+c.namespace
 
 	quotas, err := c.quotas()
 	if err != nil {
-		return []Result{v.unseen(checkQuota, subject, err, fmt.Sprintf(look, c.namespace))}
+		return []Result{v.unseen(checkQuota, subject, err, "kubectl --namespace "+c.namespace+" describe resourcequotas")}
 	}
 
-	need, err := c.demand(ctx)
-	if err != nil {
-		return []Result{v.unseen(checkQuota, subject, err, fmt.Sprintf(look, c.namespace))}
-	}
-
-	var results []Result
+	var (
+		need    = c.demand(ctx)
+		results []Result
+	)
 
 	for i := range quotas {
 		if scoped(&quotas[i]) {
@@ -186,15 +171,13 @@ func (c *classSite) checkLimitRanges(ctx context.Context) []Result {
 	look := fmt.Sprintf("kubectl --namespace %s describe limitranges", c.namespace)
 
 	ranges, err := c.limits()
-	found, storageErr := c.storages()
-
-	if err := errors.Join(err, storageErr); err != nil {
+	if err != nil {
 		return []Result{v.unseen(checkLimitRange, subject, err, look)}
 	}
 
 	var volumes []volume
 	for _, claim := range c.claims() {
-		volumes = append(volumes, volumeOf(&claim, found))
+		volumes = append(volumes, volumeOf(&claim, c.storages()))
 	}
 
 	conflicts := conflictsWith(ranges, c.requests(ctx), volumes)

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	instancetypeapi "kubevirt.io/api/instancetype"
 	instancetypev1beta1 "kubevirt.io/api/instancetype/v1beta1"
 )
@@ -27,17 +26,28 @@ func (c *classSite) checkNetworks(ctx context.Context) []Result {
 		}
 
 		results = append(results, c.checkReference(ctx, checkNetwork, &reference{
-			kind: kindNetwork, namespace: namespace, name: name, field: c.field(fmt.Sprintf("spec.template.spec.networks[%d].multus.networkName", i)),
+			kind: kindNetwork, namespace: namespace, name: name, field: c.field(fmt.Sprintf("spec.template.spec.networks[%d]", i)) + ".name",
 		}))
 	}
 
 	return results
 }
 
-const (
-	instancetypeField = "providerSpec.virtualMachineTemplate.spec.instancetype.name"
-	preferenceField   = "providerSpec.virtualMachineTemplate.spec.preference.name"
-)
+const virtualMachineField = "providerSpec.virtualMachineTemplate.spec."
+
+// matcher is how a class names an instancetype or a preference.
+type matcher struct {
+	check, field string
+	name, kind   string
+	// ofCluster and ofNamespace are the plurals of the two kinds that it may mean.
+	ofCluster, ofNamespace string
+}
+
+// namespaced says whether the matcher means the kind of the namespace. KubeVirt takes singular and plural, in any case, and without
+// a kind that of the cluster (pkg/instancetype/find).
+func (m *matcher) namespaced() bool {
+	return strings.EqualFold(m.kind, m.ofNamespace) || strings.EqualFold(m.kind, strings.TrimSuffix(m.ofNamespace, "s"))
+}
 
 // checkInstancetype looks for the machine's instancetype. Without one, its size is in the class.
 func (c *classSite) checkInstancetype(ctx context.Context) []Result {
@@ -46,11 +56,10 @@ func (c *classSite) checkInstancetype(ctx context.Context) []Result {
 		return nil
 	}
 
-	clustered := strings.EqualFold(m.Kind, "") || strings.EqualFold(m.Kind, instancetypeapi.ClusterSingularResourceName) ||
-		strings.EqualFold(m.Kind, instancetypeapi.ClusterPluralResourceName)
-
-	return []Result{c.checkMatcher(ctx, checkInstancetype, instancetypeField, m.Name, clustered,
-		instancetypeapi.ClusterPluralResourceName, instancetypeapi.PluralResourceName)}
+	return []Result{c.checkMatcher(ctx, &matcher{
+		check: checkInstancetype, field: virtualMachineField + "instancetype.name", name: m.Name, kind: m.Kind,
+		ofCluster: instancetypeapi.ClusterPluralResourceName, ofNamespace: instancetypeapi.PluralResourceName,
+	})}
 }
 
 // checkPreference looks for the machine's preference.
@@ -60,40 +69,37 @@ func (c *classSite) checkPreference(ctx context.Context) []Result {
 		return nil
 	}
 
-	clustered := strings.EqualFold(m.Kind, "") || strings.EqualFold(m.Kind, instancetypeapi.ClusterSingularPreferenceResourceName) ||
-		strings.EqualFold(m.Kind, instancetypeapi.ClusterPluralPreferenceResourceName)
-
-	return []Result{c.checkMatcher(ctx, checkPreference, preferenceField, m.Name, clustered,
-		instancetypeapi.ClusterPluralPreferenceResourceName, instancetypeapi.PluralPreferenceResourceName)}
+	return []Result{c.checkMatcher(ctx, &matcher{
+		check: checkPreference, field: virtualMachineField + "preference.name", name: m.Name, kind: m.Kind,
+		ofCluster: instancetypeapi.ClusterPluralPreferenceResourceName, ofNamespace: instancetypeapi.PluralPreferenceResourceName,
+	})}
 }
 
-// checkMatcher looks for what KubeVirt would find (pkg/instancetype/find): of the cluster, unless the kind says otherwise.
-func (c *classSite) checkMatcher(ctx context.Context, check, field, name string, clustered bool, ofCluster, ofNamespace string) Result {
-	namespace, resource := c.namespace, ofNamespace
-	if clustered {
-		namespace, resource = "", ofCluster
-	}
+// checkMatcher looks for what KubeVirt would find.
+func (c *classSite) checkMatcher(ctx context.Context, m *matcher) Result {
+	v, namespace, resource := c.view(), "", m.ofCluster
+	kubectl := resource + "." + instancetypeapi.GroupName
+	subject, list := kubectl+" "+m.name, "kubectl get "+kubectl
 
-	v, kubectl := c.view(), resource+"."+instancetypeapi.GroupName
-	subject, list := kubectl+" "+name, "kubectl get "+kubectl
-
-	if !clustered {
-		subject, list = kubectl+" "+namespace+"/"+name, "kubectl --namespace "+namespace+" get "+kubectl
+	if m.namespaced() {
+		namespace, resource = c.namespace, m.ofNamespace
+		kubectl = resource + "." + instancetypeapi.GroupName
+		subject, list = kubectl+" "+namespace+"/"+m.name, "kubectl --namespace "+namespace+" get "+kubectl
 	}
 
 	_, err := ask(ctx, func(ctx context.Context) (*metav1.PartialObjectMetadata, error) {
-		of := schema.GroupVersionResource{Group: instancetypeapi.GroupName, Version: instancetypev1beta1.SchemeGroupVersion.Version, Resource: resource}
+		of := instancetypev1beta1.SchemeGroupVersion.WithResource(resource)
 
-		return c.looker.clients.Metadata.Resource(of).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+		return c.looker.clients.Metadata.Resource(of).Namespace(namespace).Get(ctx, m.name, metav1.GetOptions{})
 	})
 
 	switch {
 	case err == nil:
-		return v.ok(check, subject, "exists")
+		return v.ok(m.check, subject, "exists")
 	case absent(err):
-		return v.fail(check, subject, "does not exist", "create it, or change "+field+"; "+list+" shows what there is")
+		return v.fail(m.check, subject, "does not exist", "create it, or change "+m.field+"; "+list+" shows what there is")
 	default:
-		return v.unseen(check, subject, err, list+" "+name)
+		return v.unseen(m.check, subject, err, list+" "+m.name)
 	}
 }
 

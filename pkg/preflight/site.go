@@ -28,7 +28,7 @@ type site struct {
 	kubeVirt func() (*kubevirtv1.KubeVirt, error)
 	hosts    func() ([]corev1.Node, error)
 	loads    func() ([]load, error)
-	storages func() (*storages, error)
+	storages func() *storages
 	quotas   func() ([]corev1.ResourceQuota, error)
 	limits   func() ([]corev1.LimitRange, error)
 }
@@ -136,7 +136,7 @@ func (s *site) remember(ctx context.Context) {
 	s.kubeVirt = sync.OnceValues(func() (*kubevirtv1.KubeVirt, error) { return s.getKubeVirt(ctx) })
 	s.hosts = sync.OnceValues(func() ([]corev1.Node, error) { return s.listNodes(ctx) })
 	s.loads = sync.OnceValues(func() ([]load, error) { return s.listLoads(ctx) })
-	s.storages = sync.OnceValues(func() (*storages, error) { return s.listStorages(ctx) })
+	s.storages = sync.OnceValue(func() *storages { return s.listStorages(ctx) })
 	s.quotas = sync.OnceValues(func() ([]corev1.ResourceQuota, error) { return s.listQuotas(ctx) })
 	s.limits = sync.OnceValues(func() ([]corev1.LimitRange, error) { return s.listLimitRanges(ctx) })
 }

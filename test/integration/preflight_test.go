@@ -7,9 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"k8s.io/apimachinery/pkg/api/resource"
-
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/preflight"
 )
@@ -128,7 +127,7 @@ func TestPreflightOfAControlCluster(t *testing.T) {
 	s.ProviderKubeconfig = f.driver
 	s.applyExample(t)
 
-	_, err := s.kube.CoreV1().ResourceQuotas(s.ProviderNamespace).Create(t.Context(), quota("pods", "2"), createOptions)
+	_, err := s.kube.CoreV1().ResourceQuotas(s.ProviderNamespace).Create(t.Context(), quota("pods", "1"), createOptions)
 	require.NoError(t, err)
 
 	command := exec.CommandContext(t.Context(), remoteDriver, "preflight", "--provider-kubeconfig="+write(t, f.admin))
@@ -136,7 +135,8 @@ func TestPreflightOfAControlCluster(t *testing.T) {
 	out, err := command.CombinedOutput()
 	t.Log(string(out))
 
-	require.ErrorContains(t, err, "exit status 1", "an import takes more pods than there may be")
+	require.ErrorContains(t, err, "exit status 1", "a clone takes more pods than there may be")
+	require.Contains(t, string(out), "while the disks of a machine are filled")
 	require.Contains(t, string(out), "MachineClass example-worker-z1")
 	require.Contains(t, string(out), "MachineClass example-worker-z2")
 	require.Contains(t, string(out), "kubectl --namespace "+s.ProviderNamespace+" patch resourcequota")

@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"encoding/json"
 	"net/http"
 	"slices"
 	"strings"
@@ -27,7 +28,10 @@ func brokenStorage() map[string]breakage {
 		},
 		"StorageProfileWithoutAccessModes": {
 			reason: "CDI knows nothing of the storage", breaks: onBareStorage,
-			want: []preflight.Result{bad("storage-profile", preflight.Error, "StorageProfile bare-", "has no access modes", "kubectl patch storageprofile bare-")},
+			want: []preflight.Result{
+				bad("storage-profile", preflight.Error, "StorageProfile bare-", "has no access modes", "kubectl patch storageprofile bare-"),
+				bad("clone-strategy", preflight.Warning, "StorageProfile bare-", "copied through pods", "kubectl patch storageprofile bare-"),
+			},
 		},
 		"SlowClones": {
 			reason: "storage that cannot clone", breaks: changes(map[string]string{"rootVolume.storage.storageClassName": "copy"}),
@@ -85,9 +89,13 @@ func brokenReferences() map[string]breakage {
 						return false
 					}
 
-					(&fault{answer: apierrors.NewNotFound(definitions, "nosuch")}).play(w)
+					status := apierrors.NewNotFound(definitions, "nosuch").Status()
+					status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
 
-					return true
+					w.Header().Set("Content-Type", "application/json")
+					w.WriteHeader(http.StatusNotFound)
+
+					return json.NewEncoder(w).Encode(status) == nil
 				}, asAnswered)
 			},
 			want: []preflight.Result{bad("network", preflight.Error, "NetworkAttachmentDefinition tenants/nosuch", "does not exist",
@@ -179,9 +187,9 @@ func brokenObjects() map[string]breakage {
 		},
 		"Refused": {
 			reason: "what KubeVirt's own webhook refuses", breaks: changes(map[string]string{
-				"virtualMachineTemplate": inTemplate("", "dnsPolicy: Nonsense,"),
+				"virtualMachineTemplate": inTemplate("", "domain: {firmware: {bootloader: {efi: {secureBoot: true}}}},"),
 			}),
-			want: []preflight.Result{bad("dry-run", preflight.Error, "VirtualMachine", "dnsPolicy", "change the fields")},
+			want: []preflight.Result{bad("dry-run", preflight.Error, "VirtualMachine", "SecureBoot", "change the fields")},
 		},
 		"DroppedFields": {
 			reason: "fields that come back no more",

@@ -215,11 +215,11 @@ func created(resp *http.Response, resource string) bool {
 func (s *shoot) awaitProfile(t *testing.T, name string) {
 	t.Helper()
 	eventually(t, "CDI knows StorageClass "+name, func(ctx context.Context) (bool, error) {
-		_, err := s.cdi.CdiV1beta1().StorageProfiles().Get(ctx, name, metav1.GetOptions{})
+		profile, err := s.cdi.CdiV1beta1().StorageProfiles().Get(ctx, name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return false, nil
 		}
 
-		return err == nil, err
+		return err == nil && profile.Status.CloneStrategy != nil, err
 	})
 }
