@@ -280,10 +280,10 @@ func printCluster(out io.Writer, cluster *preflight.Report) {
 			fmt.Fprintf(out, "\nMachineClass %s\n", class)
 		}
 
-		fmt.Fprintf(out, "  %-8s %-19s %s: %s\n", r.Level, r.Check, r.Subject, r.Message)
+		fmt.Fprintf(out, "  %-8s %-7s %-19s %s: %s\n", r.Level, r.Identity, r.Check, r.Subject, r.Message)
 
 		if r.Remedy != "" {
-			fmt.Fprintf(out, "  %-8s %-19s remedy: %s\n", "", "", r.Remedy)
+			fmt.Fprintf(out, "  %-8s %-7s %-19s remedy: %s\n", "", "", "", r.Remedy)
 		}
 	}
 

@@ -124,9 +124,9 @@ func TestPreflightText(t *testing.T) {
 	for _, line := range []string{
 		"standard input\n  error    line",
 		"  asked as driver  nobody, from Secret ns/s\n",
-		"  error    credentials         Secret ns/s: server 127.0.0.1:1",
+		"  error    driver  credentials         Secret ns/s: server 127.0.0.1:1",
 		"remedy: compare the kubeconfig's server",
-		"\nMachineClass c\n  error    class               MachineClass c: ",
+		"\nMachineClass c\n  error            class               MachineClass c: ",
 		"0 ok, 0 warnings, 3 errors\n",
 	} {
 		require.Contains(t, out, line)

@@ -45,7 +45,7 @@ func (c *classSite) tryImage(ctx context.Context) []Result {
 
 	v, subject := c.asDriver(), fmt.Sprintf("DataVolume %s/%s, the golden image", c.namespace, c.image.Name)
 
-	answer, err := ask(ctx, func(ctx context.Context) (*cdiv1beta1.DataVolume, error) {
+	answer, err := within(ctx, dryRunTimeout, func(ctx context.Context) (*cdiv1beta1.DataVolume, error) {
 		return c.driver.clients.CDI.CdiV1beta1().DataVolumes(c.namespace).Create(ctx, c.image, dryRun())
 	})
 
@@ -66,7 +66,7 @@ func (c *classSite) tryImage(ctx context.Context) []Result {
 func (c *classSite) trySecret(ctx context.Context, secret *corev1.Secret) Result {
 	v, subject := c.asDriver(), fmt.Sprintf("Secret %s/%s", c.namespace, secret.Name)
 
-	_, err := ask(klog.NewContext(ctx, logr.Discard()), func(ctx context.Context) (*corev1.Secret, error) {
+	_, err := within(klog.NewContext(ctx, logr.Discard()), dryRunTimeout, func(ctx context.Context) (*corev1.Secret, error) {
 		return c.driver.clients.Kubernetes.CoreV1().Secrets(c.namespace).Create(ctx, secret, dryRun())
 	})
 	if err != nil {
@@ -79,7 +79,7 @@ func (c *classSite) trySecret(ctx context.Context, secret *corev1.Secret) Result
 func (c *classSite) tryVirtualMachine(ctx context.Context) []Result {
 	v, subject := c.asDriver(), fmt.Sprintf("VirtualMachine %s/%s", c.namespace, c.vm.Name)
 
-	answer, err := ask(ctx, func(ctx context.Context) (*kubevirtv1.VirtualMachine, error) {
+	answer, err := within(ctx, dryRunTimeout, func(ctx context.Context) (*kubevirtv1.VirtualMachine, error) {
 		return c.driver.clients.KubeVirt.KubevirtV1().VirtualMachines(c.namespace).Create(ctx, c.vm, dryRun())
 	})
 	if err != nil {

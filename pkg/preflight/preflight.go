@@ -103,8 +103,8 @@ type Input struct {
 }
 
 const (
-	// requestTimeout bounds one request.
-	requestTimeout = 10 * time.Second
+	// requestTimeout bounds one request, and dryRunTimeout one that webhooks take part in: each may take 10 s.
+	requestTimeout, dryRunTimeout = 10 * time.Second, 30 * time.Second
 	// parallel is how many checks run at a time.
 	parallel = 8
 )
@@ -179,7 +179,11 @@ func together(ctx context.Context, checks []check) []Result {
 
 // ask sends one request, in its time.
 func ask[T any](ctx context.Context, send func(context.Context) (T, error)) (T, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	return within(ctx, requestTimeout, send)
+}
+
+func within[T any](ctx context.Context, timeout time.Duration, send func(context.Context) (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 
 	return send(ctx)

@@ -74,6 +74,11 @@ func enter(ctx context.Context, clients *kubeconfig.Cache, in *Input) (*site, []
 		login := i.login(ctx, clients, in.Now)
 		results = append(results, login...)
 
+		// The machines live where the driver's kubeconfig says, even if that does not get anywhere from here.
+		if s.namespace == "" && i.clients != nil {
+			s.namespace = i.clients.Namespace
+		}
+
 		if slices.ContainsFunc(login, func(r Result) bool { return r.Check == checkCredentials && r.Level == Error }) {
 			continue
 		}
@@ -90,16 +95,12 @@ func enter(ctx context.Context, clients *kubeconfig.Cache, in *Input) (*site, []
 	return s, append(results, s.render(in.Classes)...)
 }
 
-// admit takes in an identity that can log in. The machines live where the driver's kubeconfig says.
+// admit takes in an identity that can log in. The last one looks.
 func (s *site) admit(i *identity, alone bool) {
 	s.looker = i
 
 	if i.name == Driver || alone {
 		s.driver = i
-	}
-
-	if s.namespace == "" {
-		s.namespace = i.clients.Namespace
 	}
 }
 
