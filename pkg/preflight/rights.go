@@ -44,7 +44,7 @@ func rights() []right {
 		{goldenImages, cdi, "datavolumes", []string{"create", "delete"}},
 		{diagnosis, "", "pods", []string{"list"}},
 		{diagnosis, "", "events", []string{"list"}},
-		{evacuation, kubevirt, "virtualmachineinstances", []string{"get", "list", "watch"}},
+		{evacuation, kubevirt, "virtualmachineinstances", []string{"list"}}, // Beside what machines need.
 		{evacuation, kubevirt, "virtualmachineinstancemigrations", []string{"list", "watch", "create", "delete"}},
 	}
 }
