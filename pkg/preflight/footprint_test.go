@@ -96,18 +96,52 @@ func TestQuotas(t *testing.T) {
 		used   map[corev1.ResourceName]string
 		want   []string
 	}{
-		"Enough":      {reason: "exactly enough is enough", need: one, hard: quantities("pods", "1", "requests.storage", "10Gi", "count/secrets", "2")},
-		"NotCounted":  {reason: "what no machine needs", need: one, hard: quantities("services", "0")},
-		"Used":        {reason: "what is used is not left", need: one, hard: quantities("pods", "5"), used: quantities("pods", "5"), want: []string{"pods"}},
-		"Names":       {reason: "old and new names", need: one, hard: quantities("cpu", "99m", "requests.cpu", "99m", "limits.cpu", "100m"), want: []string{"cpu", "limits.cpu", "requests.cpu"}},
-		"Several":     {reason: "many machines need more", need: one.times(3), hard: quantities("requests.memory", "2Gi"), want: []string{"requests.memory"}},
-		"Class":       {reason: "a class of storage", need: one, hard: quantities("fast.storageclass.storage.k8s.io/requests.storage", "5Gi"), want: []string{"fast.storageclass.storage.k8s.io/requests.storage"}},
-		"Objects":     {reason: "objects of KubeVirt and CDI", need: one, hard: quantities("count/virtualmachines.kubevirt.io", "0", "count/datavolumes.cdi.kubevirt.io", "0"), want: []string{"count/datavolumes.cdi.kubevirt.io", "count/virtualmachines.kubevirt.io"}},
-		"Clone":       {reason: "a clone is made of another claim, by a pod", need: one.and(fillingUsage(disk, importer)), hard: quantities("persistentvolumeclaims", "1", "pods", "1", "requests.cpu", "199m"), want: []string{"persistentvolumeclaims", "pods", "requests.cpu"}},
-		"CloneFits":   {reason: "and of no more", need: one.and(fillingUsage(disk, importer)), hard: quantities("persistentvolumeclaims", "2", "pods", "2")},
-		"Copy":        {reason: "a copy takes two pods", need: one.and(fillingUsage(copied, importer)), hard: quantities("persistentvolumeclaims", "2", "pods", "2"), want: []string{"pods"}},
-		"Import":      {reason: "an import takes scratch space", need: imageUsage(imported).and(fillingUsage(imported, importer)), hard: quantities("persistentvolumeclaims", "2", "pods", "1"), want: []string{"persistentvolumeclaims"}},
-		"ImportInAll": {reason: "and of no more", need: imageUsage(imported).and(fillingUsage(imported, importer)), hard: quantities("requests.storage", "30Gi")},
+		"Enough":     {reason: "exactly enough is enough", need: one, hard: quantities("pods", "1", "requests.storage", "10Gi", "count/secrets", "2")},
+		"NotCounted": {reason: "what no machine needs", need: one, hard: quantities("services", "0")},
+		"Used": {
+			reason: "what is used is not left",
+			need:   one, hard: quantities("pods", "5"), used: quantities("pods", "5"), want: []string{"pods"},
+		},
+		"Names": {
+			reason: "old and new names",
+			need:   one, hard: quantities("cpu", "99m", "requests.cpu", "99m", "limits.cpu", "100m"), want: []string{"cpu", "limits.cpu", "requests.cpu"},
+		},
+		"Several": {
+			reason: "many machines need more",
+			need:   one.times(3), hard: quantities("requests.memory", "2Gi"), want: []string{"requests.memory"},
+		},
+		"Class": {
+			reason: "a class of storage",
+			need:   one, hard: quantities("fast.storageclass.storage.k8s.io/requests.storage", "5Gi"),
+			want: []string{"fast.storageclass.storage.k8s.io/requests.storage"},
+		},
+		"Objects": {
+			reason: "objects of KubeVirt and CDI",
+			need:   one, hard: quantities("count/virtualmachines.kubevirt.io", "0", "count/datavolumes.cdi.kubevirt.io", "0"),
+			want: []string{"count/datavolumes.cdi.kubevirt.io", "count/virtualmachines.kubevirt.io"},
+		},
+		"Clone": {
+			reason: "a clone is made of another claim, by a pod",
+			need:   one.and(fillingUsage(disk, importer)), hard: quantities("persistentvolumeclaims", "1", "pods", "1", "requests.cpu", "199m"),
+			want: []string{"persistentvolumeclaims", "pods", "requests.cpu"},
+		},
+		"CloneFits": {
+			reason: "and of no more",
+			need:   one.and(fillingUsage(disk, importer)), hard: quantities("persistentvolumeclaims", "2", "pods", "2"),
+		},
+		"Copy": {
+			reason: "a copy takes two pods",
+			need:   one.and(fillingUsage(copied, importer)), hard: quantities("persistentvolumeclaims", "2", "pods", "2"), want: []string{"pods"},
+		},
+		"Import": {
+			reason: "an import takes scratch space",
+			need:   imageUsage(imported).and(fillingUsage(imported, importer)), hard: quantities("persistentvolumeclaims", "2", "pods", "1"),
+			want: []string{"persistentvolumeclaims"},
+		},
+		"ImportInAll": {
+			reason: "and of no more",
+			need:   imageUsage(imported).and(fillingUsage(imported, importer)), hard: quantities("requests.storage", "30Gi"),
+		},
 	}
 
 	for name, tc := range tests {
@@ -183,13 +217,21 @@ func TestVolumeOf(t *testing.T) {
 		overhead *cdiv1beta1.FilesystemOverhead
 		want     string
 	}{
-		"Block":    {reason: "a device has no file system", spec: storage(&block), want: "100Mi"},
-		"Files":    {reason: "a file system takes 6 %", spec: storage(&files), want: "106Mi"},
-		"Unknown":  {reason: "which Kubernetes takes for granted", spec: storage(nil), want: "106Mi"},
-		"Profile":  {reason: "the profile knows", spec: storage(nil), sets: []cdiv1beta1.ClaimPropertySet{{VolumeMode: &block}}, want: "100Mi"},
-		"Claim":    {reason: "a claim is taken as it is", spec: &cdiv1beta1.DataVolumeSpec{PVC: &corev1.PersistentVolumeClaimSpec{Resources: corev1.VolumeResourceRequirements{Requests: amounts(quantities("storage", "100Mi"))}}}, want: "100Mi"},
+		"Block":   {reason: "a device has no file system", spec: storage(&block), want: "100Mi"},
+		"Files":   {reason: "a file system takes 6 %", spec: storage(&files), want: "106Mi"},
+		"Unknown": {reason: "which Kubernetes takes for granted", spec: storage(nil), want: "106Mi"},
+		"Profile": {reason: "the profile knows", spec: storage(nil), sets: []cdiv1beta1.ClaimPropertySet{{VolumeMode: &block}}, want: "100Mi"},
+		"Claim": {
+			reason: "a claim is taken as it is",
+			spec:   &cdiv1beta1.DataVolumeSpec{PVC: &corev1.PersistentVolumeClaimSpec{Resources: corev1.VolumeResourceRequirements{Requests: amounts(quantities("storage", "100Mi"))}}},
+			want:   "100Mi",
+		},
 		"Overhead": {reason: "the admin's overhead", spec: storage(nil), overhead: &cdiv1beta1.FilesystemOverhead{Global: "0.5"}, want: "150Mi"},
-		"OfClass":  {reason: "that of the class", spec: storage(nil), overhead: &cdiv1beta1.FilesystemOverhead{Global: "0.5", StorageClass: map[string]cdiv1beta1.Percent{"": "0.25"}}, want: "125Mi"},
+		"OfClass": {
+			reason: "that of the class",
+			spec:   storage(nil), overhead: &cdiv1beta1.FilesystemOverhead{Global: "0.5", StorageClass: map[string]cdiv1beta1.Percent{"": "0.25"}},
+			want: "125Mi",
+		},
 	}
 
 	for name, tc := range tests {

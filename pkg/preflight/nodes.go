@@ -70,8 +70,9 @@ func (c *classSite) checkZone(context.Context) []Result {
 
 	inZone := slices.DeleteFunc(slices.Clone(nodes), func(n corev1.Node) bool { return !in(&n, spec) })
 	if len(inZone) == 0 {
-		return []Result{v.fail(checkZone, subject, "no node is there", fmt.Sprintf("set providerSpec.region and providerSpec.zone to one of: %s; or kubectl label node NODE %s",
-			strings.Join(places(nodes), ", "), strings.NewReplacer(",", " ", "!", "").Replace(selector(spec))))}
+		return []Result{v.fail(checkZone, subject, "no node is there", fmt.Sprintf(
+			"set providerSpec.region and providerSpec.zone to one of: %s; or kubectl label node NODE %s",
+			strings.Join(places(nodes), ", "), labelling(spec)))}
 	}
 
 	var obstacles []string
@@ -84,7 +85,8 @@ func (c *classSite) checkZone(context.Context) []Result {
 
 	if len(obstacles) == len(inZone) {
 		return []Result{v.fail(checkZone, subject, "none of its nodes takes the machines: "+shortened(obstacles),
-			"kubectl describe nodes --selector="+selector(spec)+"; machines tolerate what providerSpec.virtualMachineTemplate.spec.template.spec.tolerations names")}
+			"kubectl describe nodes --selector="+selector(spec)+
+				"; machines tolerate what providerSpec.virtualMachineTemplate.spec.template.spec.tolerations names")}
 	}
 
 	return []Result{v.ok(checkZone, subject, fmt.Sprintf("nodes that take the machines: %d of %d", len(inZone)-len(obstacles), len(inZone)))}
@@ -111,6 +113,19 @@ func selector(spec *v1alpha1.ProviderSpec) string {
 	}
 
 	return term(corev1.LabelTopologyRegion, spec.Region) + "," + term(corev1.LabelTopologyZone, spec.Zone)
+}
+
+// labelling is how kubectl label puts a node into the spec's region and zone: the suffix "-" removes a label.
+func labelling(spec *v1alpha1.ProviderSpec) string {
+	term := func(key, value string) string {
+		if value == v1alpha1.AnyTopology {
+			return key + "-"
+		}
+
+		return key + "=" + value
+	}
+
+	return term(corev1.LabelTopologyRegion, spec.Region) + " " + term(corev1.LabelTopologyZone, spec.Zone)
 }
 
 // places are the regions and zones that there are.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
@@ -197,12 +198,15 @@ func conflictsWith(ranges []corev1.LimitRange, requests corev1.ResourceList, vol
 		for _, item := range ranges[i].Spec.Limits {
 			switch item.Type {
 			case corev1.LimitTypeContainer, corev1.LimitTypePod:
-				list = append(list, beyond(&ranges[i], item, "the pod's "+corev1.ResourceCPU, requests, corev1.ResourceCPU)...)
-				list = append(list, beyond(&ranges[i], item, "the pod's "+corev1.ResourceMemory, requests, corev1.ResourceMemory)...)
+				list = append(list, beyond(&ranges[i], item, "the pod's", corev1.ResourceCPU, requests[corev1.ResourceCPU])...)
+				list = append(list, beyond(&ranges[i], item, "the pod's", corev1.ResourceMemory, requests[corev1.ResourceMemory])...)
 			case corev1.LimitTypePersistentVolumeClaim:
 				for _, v := range volumes {
-					size := corev1.ResourceList{corev1.ResourceStorage: v.size}
-					list = append(list, beyond(&ranges[i], item, "a claim's "+corev1.ResourceStorage, size, corev1.ResourceStorage)...)
+					if v.size.IsZero() { // That of what it is cloned from.
+						continue
+					}
+
+					list = append(list, beyond(&ranges[i], item, "a claim's", corev1.ResourceStorage, v.size)...)
 				}
 			}
 		}
@@ -211,10 +215,11 @@ func conflictsWith(ranges []corev1.LimitRange, requests corev1.ResourceList, vol
 	return list
 }
 
-func beyond(of *corev1.LimitRange, item corev1.LimitRangeItem, what corev1.ResourceName, amounts corev1.ResourceList, name corev1.ResourceName) []string {
+// beyond says which bounds of a LimitRange an amount is not within. Its owner is whatever has it.
+func beyond(of *corev1.LimitRange, item corev1.LimitRangeItem, owner string, name corev1.ResourceName, amount resource.Quantity) []string {
 	var (
-		list   []string
-		amount = amounts[name]
+		list []string
+		what = owner + " " + string(name)
 	)
 
 	for _, bound := range []struct {

@@ -235,7 +235,8 @@ func (c *classSite) checkAccessModes(v view, subject string, of *claim, profile 
 		return v.ok(checkStorageProfile, subject, fmt.Sprintf("access modes %s, clone strategy %s", joined(modes), cloneStrategy(profile)))
 	default:
 		return v.warn(checkStorageProfile, subject, "access modes "+joined(modes)+": machines cannot be live-migrated when a node is drained",
-			fmt.Sprintf("set %s to a class with ReadWriteMany, or %s to [%s] if that is meant", of.inField("storageClassName"), of.inField("accessModes"), joined(modes)))
+			fmt.Sprintf("set %s to a class with ReadWriteMany, or %s to [%s] if that is meant",
+				of.inField("storageClassName"), of.inField("accessModes"), joined(modes)))
 	}
 }
 
