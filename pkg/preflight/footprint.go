@@ -367,7 +367,7 @@ func describe(requests corev1.ResourceList, volumes []volume) string {
 
 	parts := []string{"cpu " + requests.Cpu().String(), "memory " + inMebibytes(requests.Memory())}
 	if len(volumes) > 0 {
-		parts = append(parts, fmt.Sprintf("storage %s in %d claims", inMebibytes(&storage), len(volumes)))
+		parts = append(parts, "storage "+inMebibytes(&storage))
 	}
 
 	return strings.Join(parts, ", ")

@@ -126,7 +126,7 @@ type installation struct {
 func (i installation) judge(v view, check, subject string) Result {
 	version := i.version
 	if version == "" {
-		version = "of unknown version"
+		version = "a version that it does not tell"
 	}
 
 	switch {

@@ -2,13 +2,17 @@ package integration
 
 import (
 	"context"
+	"fmt"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/preflight"
 )
@@ -118,6 +122,37 @@ func TestPreflightOfALab(t *testing.T) {
 	require.NotEmpty(t, alone.bad())
 }
 
+// TestPreflightKnowsTheSizeOfAMachine compares what is calculated with the pod that KubeVirt makes.
+func TestPreflightKnowsTheSizeOfAMachine(t *testing.T) {
+	t.Parallel()
+
+	s, d := newShoot(t), newDriver(settings{grace: time.Minute})
+	m := s.newMachine("zone-a", importedRoot)
+
+	_, err := m.create(t.Context(), d)
+	require.NoError(t, err)
+	m.awaitScheduled(t, d)
+
+	pods, err := s.kube.CoreV1().Pods(s.ProviderNamespace).List(t.Context(), metav1.ListOptions{LabelSelector: "vm.kubevirt.io/name=" + m.name()})
+	require.NoError(t, err)
+	require.Len(t, pods.Items, 1)
+
+	var cpu, memory resource.Quantity
+
+	for _, c := range pods.Items[0].Spec.Containers {
+		cpu.Add(*c.Resources.Requests.Cpu())
+		memory.Add(*c.Resources.Requests.Memory())
+	}
+
+	f := s.flight(t)
+	f.spec["cpu"], f.spec["memory"] = "{cores: 1}", "{guest: 1Gi}"
+
+	const mebibyte = 1 << 20
+
+	size := fmt.Sprintf("a machine of cpu %s, memory %dMi", cpu.String(), (memory.Value()+mebibyte-1)/mebibyte)
+	require.True(t, slices.ContainsFunc(f.run(t, s).results(), func(r preflight.Result) bool { return r.Check == "capacity" && r.Subject == size }), size)
+}
+
 // TestPreflightOfAControlCluster finds classes, Secrets and how many machines are wanted without any flag.
 func TestPreflightOfAControlCluster(t *testing.T) {
 	t.Parallel()
@@ -133,8 +168,6 @@ func TestPreflightOfAControlCluster(t *testing.T) {
 	command := exec.CommandContext(t.Context(), remoteDriver, "preflight", "--provider-kubeconfig="+write(t, f.admin))
 	command.Env = append(command.Environ(), "KUBECONFIG="+s.SidecarKubeconfig)
 	out, err := command.CombinedOutput()
-	t.Log(string(out))
-
 	require.ErrorContains(t, err, "exit status 1", "a clone takes more pods than there may be")
 	require.Contains(t, string(out), "while the disks of a machine are filled")
 	require.Contains(t, string(out), "MachineClass example-worker-z1")
