@@ -104,6 +104,14 @@ func TestPreflightOfALab(t *testing.T) {
 		require.True(t, made[check], check)
 	}
 
+	// A class with every field comes back as it was sent, too.
+	all := s.flight(t)
+	all.file, all.spec = "machineclass/complete.yaml", nil
+
+	for _, r := range all.run(t, s).results() {
+		require.False(t, r.Level == preflight.Error, "%v", r)
+	}
+
 	left, err := s.left(t.Context())
 	require.NoError(t, err)
 	require.Empty(t, left, "a dry run leaves nothing")

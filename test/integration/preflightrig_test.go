@@ -27,6 +27,8 @@ import (
 
 // flight is a run of mcm-kubevirt preflight for the shipped class in the idle zone, with an admin beside the driver.
 type flight struct {
+	// file is the manifest with the class.
+	file string
 	// spec changes fields of the providerSpec, given by their paths, to values in YAML; an empty one removes the field.
 	spec map[string]string
 	// driver and admin are kubeconfigs. Without an admin, the driver looks by itself.
@@ -67,7 +69,7 @@ func (s *shoot) flight(t *testing.T) *flight {
 	require.NoError(t, err)
 
 	return &flight{
-		driver: driver, admin: admin,
+		file: "example/machineclasses.yaml", driver: driver, admin: admin,
 		spec: map[string]string{
 			"zone":                   idleZone,
 			"virtualMachineTemplate": `{spec: {template: {spec: {tolerations: [{key: ` + idleTaint + `, operator: Exists}]}}}}`,
@@ -81,7 +83,7 @@ func (f *flight) class(t *testing.T, s *shoot) []byte {
 
 	var class map[string]any
 
-	require.NoError(t, yaml.UnmarshalStrict(s.manifest(t, "example/machineclasses.yaml")[0], &class))
+	require.NoError(t, yaml.UnmarshalStrict(s.manifest(t, f.file)[0], &class))
 
 	for path, text := range f.spec {
 		fields := append([]string{"providerSpec"}, strings.Split(path, ".")...)
