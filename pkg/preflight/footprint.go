@@ -19,7 +19,7 @@ import (
 const (
 	mebibyte = 1 << 20
 	// launcherOverhead is what KubeVirt adds to each guest's memory for its own processes, an I/O thread and the video memory; each
-	// virtual CPU takes cpuOverhead more, and page tables the guest's memory divided by pageTables
+	// virtual CPU takes cpuOverhead more, and page tables the memory that is requested, if any is, divided by pageTables
 	// (pkg/virt-controller/services, GetMemoryOverhead). Rare devices take more, which is not counted.
 	launcherOverhead = (25 + 100 + 25 + 40 + 30 + 8 + 32) * mebibyte
 	cpuOverhead      = 8 * mebibyte
@@ -80,11 +80,16 @@ func podResources(vm *kubevirtv1.VirtualMachine, s sizing) (requests, limits cor
 	}
 
 	memory := domain.Resources.Requests.Memory().Value()
-	if memory == 0 {
+	overhead := memory/pageTables + launcherOverhead + cpus*cpuOverhead
+
+	switch most := domain.Resources.Limits.Memory().Value(); {
+	case memory > 0:
+	case most > 0:
+		memory = most
+	default:
 		memory = guest * 100 / int64(s.overcommit)
 	}
 
-	overhead := memory/pageTables + launcherOverhead + cpus*cpuOverhead
 	if !domain.Resources.OvercommitGuestOverhead {
 		memory += overhead
 	}
@@ -99,10 +104,12 @@ func podResources(vm *kubevirtv1.VirtualMachine, s sizing) (requests, limits cor
 		corev1.ResourceMemory: *resource.NewQuantity(memory*limitRatio, resource.BinarySI),
 	}
 
-	for name := range limits {
-		if given, ok := domain.Resources.Limits[name]; ok {
-			limits[name] = given
-		}
+	if given, ok := domain.Resources.Limits[corev1.ResourceCPU]; ok {
+		limits[corev1.ResourceCPU] = given
+	}
+
+	if given, ok := domain.Resources.Limits[corev1.ResourceMemory]; ok {
+		limits[corev1.ResourceMemory] = plus(given, *resource.NewQuantity(overhead, resource.BinarySI))
 	}
 
 	return requests, limits

@@ -14,7 +14,7 @@ import (
 func TestPodResources(t *testing.T) {
 	t.Parallel()
 
-	// 260 MiB for the launcher, 8 MiB for each virtual CPU, a 512th for page tables, and 35 MB for the console's log.
+	// 260 MiB for the launcher, 8 MiB for each virtual CPU, a 512th of what is requested for page tables, and 35 MB for the console's log.
 	tests := map[string]struct {
 		reason      string
 		domain      string
@@ -22,10 +22,10 @@ func TestPodResources(t *testing.T) {
 		cpu, memory string
 		limit       string
 	}{
-		"Guest": {reason: "the common case", domain: `{"cpu":{"cores":2},"memory":{"guest":"4Gi"}}`, cpu: "205m", memory: "4414Mi", limit: "8760Mi"},
+		"Guest": {reason: "the common case", domain: `{"cpu":{"cores":2},"memory":{"guest":"4Gi"}}`, cpu: "205m", memory: "4406Mi", limit: "8744Mi"},
 		"Topology": {
 			reason: "cores, sockets and threads multiply", domain: `{"cpu":{"cores":2,"sockets":2,"threads":2},"memory":{"guest":"4Gi"}}`,
-			cpu: "805m", memory: "4462Mi", limit: "8856Mi",
+			cpu: "805m", memory: "4454Mi", limit: "8840Mi",
 		},
 		"Requests": {
 			reason: "what is requested counts", domain: `{"cpu":{"cores":2},"memory":{"guest":"4Gi"},"resources":{"requests":{"cpu":"1","memory":"2Gi"}}}`,
@@ -36,19 +36,19 @@ func TestPodResources(t *testing.T) {
 			cpu: "105m", memory: "4130Mi", limit: "8Gi",
 		},
 		"Dedicated": {
-			reason: "whole CPUs", domain: `{"cpu":{"cores":4,"dedicatedCpuPlacement":true},"memory":{"guest":"1Gi"}}`, cpu: "4005m", memory: "1352Mi", limit: "2636Mi",
+			reason: "whole CPUs", domain: `{"cpu":{"cores":4,"dedicatedCpuPlacement":true},"memory":{"guest":"1Gi"}}`, cpu: "4005m", memory: "1350Mi", limit: "2632Mi",
 		},
 		"Ratios": {
 			reason: "the admin's ratios", domain: `{"cpu":{"cores":2},"memory":{"guest":"4Gi"}}`, sizing: sizing{allocation: 1, overcommit: 200},
-			cpu: "2005m", memory: "2362Mi", limit: "4656Mi",
+			cpu: "2005m", memory: "2358Mi", limit: "4648Mi",
 		},
 		"Limits": {
-			reason: "limits of the class", domain: `{"cpu":{"cores":1},"memory":{"guest":"1Gi"},"resources":{"limits":{"memory":"3Gi"}}}`, cpu: "105m", memory: "1328Mi", limit: "3Gi",
+			reason: "limits of the class", domain: `{"cpu":{"cores":1},"memory":{"guest":"1Gi"},"resources":{"limits":{"memory":"3Gi"}}}`, cpu: "105m", memory: "3374Mi", limit: "3340Mi",
 		},
 		"Instancetype": {
 			reason: "the size is elsewhere", domain: `{}`, sizing: sizing{allocation: 10, overcommit: 100, instancetype: &instancetypev1beta1.VirtualMachineInstancetypeSpec{
 				CPU: instancetypev1beta1.CPUInstancetype{Guest: 2}, Memory: instancetypev1beta1.MemoryInstancetype{Guest: resource.MustParse("4Gi")},
-			}}, cpu: "205m", memory: "4414Mi", limit: "8760Mi",
+			}}, cpu: "205m", memory: "4406Mi", limit: "8744Mi",
 		},
 	}
 

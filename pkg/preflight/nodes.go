@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
@@ -276,21 +277,28 @@ func machinesOn(nodes []corev1.Node, others []load, requests corev1.ResourceList
 	return total
 }
 
-// podRequests are what the scheduler counts, without init containers: those of a launcher ask for less than its main one.
+// podRequests are what the scheduler counts, but for init containers that end: they rarely ask for more than the others.
 func podRequests(pod *corev1.Pod) corev1.ResourceList {
 	sum := corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(1, resource.DecimalSI)}
+	put(sum, pod.Spec.Overhead)
 
 	for i := range pod.Spec.Containers {
-		for name, amount := range pod.Spec.Containers[i].Resources.Requests {
-			sum[name] = plus(sum[name], amount)
+		put(sum, pod.Spec.Containers[i].Resources.Requests)
+	}
+
+	for i := range pod.Spec.InitContainers {
+		if ptr.Deref(pod.Spec.InitContainers[i].RestartPolicy, "") == corev1.ContainerRestartPolicyAlways {
+			put(sum, pod.Spec.InitContainers[i].Resources.Requests)
 		}
 	}
 
-	for name, amount := range pod.Spec.Overhead {
-		sum[name] = plus(sum[name], amount)
-	}
-
 	return sum
+}
+
+func put(into, what corev1.ResourceList) {
+	for name, amount := range what {
+		into[name] = plus(into[name], amount)
+	}
 }
 
 func take(from, what corev1.ResourceList) {

@@ -147,7 +147,7 @@ func TestPreflightKnowsTheSizeOfAMachine(t *testing.T) {
 
 	var cpu, memory resource.Quantity
 
-	for _, c := range pods.Items[0].Spec.Containers {
+	for _, c := range slices.Concat(pods.Items[0].Spec.Containers, sidecarsOf(&pods.Items[0])) {
 		cpu.Add(*c.Resources.Requests.Cpu())
 		memory.Add(*c.Resources.Requests.Memory())
 	}
@@ -159,6 +159,11 @@ func TestPreflightKnowsTheSizeOfAMachine(t *testing.T) {
 
 	size := fmt.Sprintf("a machine of cpu %s, memory %dMi", cpu.String(), (memory.Value()+mebibyte-1)/mebibyte)
 	require.True(t, slices.ContainsFunc(f.run(t, s).results(), func(r preflight.Result) bool { return r.Check == "capacity" && r.Subject == size }), size)
+}
+
+// sidecarsOf are the init containers that run as long as the pod: they count as the others do.
+func sidecarsOf(pod *corev1.Pod) []corev1.Container {
+	return slices.DeleteFunc(slices.Clone(pod.Spec.InitContainers), func(c corev1.Container) bool { return c.RestartPolicy == nil })
 }
 
 // TestPreflightOfAControlCluster finds classes, Secrets and how many machines are wanted without any flag.
