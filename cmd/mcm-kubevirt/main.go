@@ -43,7 +43,7 @@ func rootCommand() *cobra.Command {
 		SilenceErrors: true,
 	}
 	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
-	root.AddCommand(validateCommand(), renderCommand(), preflightCommand(), serveCommand())
+	root.AddCommand(validateCommand(), renderCommand(), preflightCommand(), diagnoseCommand(), serveCommand())
 
 	return root
 }

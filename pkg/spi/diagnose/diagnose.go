@@ -9,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
 // Cause says why a machine is not scheduled. It is an error, and wraps the sentinel that says what kind of failure it is.
@@ -17,6 +19,10 @@ type Cause struct {
 	Reason string
 	// Message is what the component that refused said, and then what to do.
 	Message string
+	// Remedy is what to do.
+	Remedy string
+	// Sign is what the cause was drawn from.
+	Sign spi.Sign
 	// Since is when it began, by the clock of the provider cluster.
 	Since time.Time
 	// Ripe is when it has stood for long enough to be more than a blip: earlier it must not be reported.

@@ -4,6 +4,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
 // eventsAge is how old the last occurrence of an event may be. Kubelet tries a mount again after two minutes at the latest, an image
@@ -59,11 +61,17 @@ func grouped(events []corev1.Event) []*occurrences {
 }
 
 func signOf(event *corev1.Event) sign {
-	if event.InvolvedObject.Kind == "Pod" {
-		return sign{from: podEvent, reason: event.Reason}
+	about := &event.InvolvedObject
+	s := sign{
+		from: podEvent, reason: event.Reason,
+		object: spi.ObjectName{Kind: about.Kind, Namespace: about.Namespace, Name: about.Name}, kind: "Event", status: event.Type,
 	}
 
-	return sign{from: volumeEvent, reason: event.Reason, subject: event.InvolvedObject.Kind + " " + event.InvolvedObject.Name}
+	if about.Kind != "Pod" {
+		s.from, s.subject = volumeEvent, about.Kind+" "+about.Name
+	}
+
+	return s
 }
 
 // add keeps the first time, and the latest words.

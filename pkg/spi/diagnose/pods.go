@@ -33,7 +33,10 @@ func ofPods(pods []corev1.Pod) []sign {
 
 	for i := range pods {
 		if words, since := silence(&pods[i]); words != "" {
-			signs = append(signs, sign{from: launcherPod, reason: silent, message: words, since: since})
+			signs = append(signs, sign{
+				from: launcherPod, reason: silent, message: words, since: since,
+				object: named("Pod", &pods[i]), kind: statusPhase, status: string(pods[i].Status.Phase),
+			})
 		}
 	}
 

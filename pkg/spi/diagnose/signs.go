@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -9,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
 // origin says who shows a sign.
@@ -35,7 +38,10 @@ type sign struct {
 	words string
 	// subject names the object, unless it is the machine itself.
 	subject string
-	since   time.Time
+	// object is what the sign is seen on, kind the condition's type or the part of its status, status what that is.
+	object       spi.ObjectName
+	kind, status string
+	since        time.Time
 	// last is when it was said last; zero if it is said now.
 	last time.Time
 }
@@ -100,14 +106,20 @@ func ofVirtualMachine(vm *kubevirtv1.VirtualMachine) []sign {
 
 		switch {
 		case c.Type == kubevirtv1.VirtualMachineFailure && c.Status == corev1.ConditionTrue:
-			signs = append(signs, sign{from: machineFailure, reason: c.Reason, message: c.Message, since: c.LastTransitionTime.Time})
+			signs = append(signs, sign{
+				from: machineFailure, reason: c.Reason, message: c.Message, since: c.LastTransitionTime.Time,
+				object: named("VirtualMachine", vm), kind: string(c.Type), status: string(c.Status),
+			})
 		case c.Type == kubevirtv1.VirtualMachineReady:
 			ready = c.LastTransitionTime.Time
 		}
 	}
 
 	if f := vm.Status.StartFailure; f != nil && f.ConsecutiveFailCount >= failedStarts {
-		signs = append(signs, sign{from: machineStart, message: "the guest, or its launcher, ends again and again while it starts", since: ready})
+		signs = append(signs, sign{
+			from: machineStart, message: "the guest, or its launcher, ends again and again while it starts", since: ready,
+			object: named("VirtualMachine", vm), kind: "StartFailure", status: fmt.Sprintf("%d in a row", f.ConsecutiveFailCount),
+		})
 	}
 
 	return signs
@@ -118,7 +130,10 @@ func ofInstance(instance *kubevirtv1.VirtualMachineInstance, pods []corev1.Pod) 
 
 	for i := range instance.Status.Conditions {
 		c := &instance.Status.Conditions[i]
-		s := sign{reason: c.Reason, message: c.Message, since: c.LastTransitionTime.Time}
+		s := sign{
+			reason: c.Reason, message: c.Message, since: c.LastTransitionTime.Time,
+			object: named("VirtualMachineInstance", instance), kind: string(c.Type), status: string(c.Status),
+		}
 
 		switch {
 		case c.Status != corev1.ConditionFalse:
@@ -142,7 +157,8 @@ func ofInstance(instance *kubevirtv1.VirtualMachineInstance, pods []corev1.Pod) 
 	if instance.Status.Phase == kubevirtv1.Failed {
 		signs = append(signs, sign{
 			from: instancePhase, reason: instance.Status.Reason, message: "VirtualMachineInstance " + instance.Name + " has failed",
-			since: latest(instance.CreationTimestamp.Time, phaseTime(instance, kubevirtv1.Failed)),
+			since:  latest(instance.CreationTimestamp.Time, phaseTime(instance, kubevirtv1.Failed)),
+			object: named("VirtualMachineInstance", instance), kind: statusPhase, status: string(instance.Status.Phase),
 		})
 	}
 
@@ -216,7 +232,10 @@ func ofDataVolume(dv *cdiv1beta1.DataVolume, kind string) []sign {
 			continue
 		}
 
-		signs = append(signs, sign{from: volume, reason: c.Reason, message: c.Message, subject: subject, since: conditionTime(dv, c)})
+		signs = append(signs, sign{
+			from: volume, reason: c.Reason, message: c.Message, subject: subject, since: conditionTime(dv, c),
+			object: named("DataVolume", dv), kind: string(c.Type), status: string(c.Status),
+		})
 	}
 
 	if dv.Status.Phase == cdiv1beta1.Failed {
@@ -228,7 +247,10 @@ func ofDataVolume(dv *cdiv1beta1.DataVolume, kind string) []sign {
 
 // failedVolume is the sign of a DataVolume that CDI has given up, with the words of the importer if there are any.
 func failedVolume(signs []sign, dv *cdiv1beta1.DataVolume, subject string) sign {
-	failed := sign{from: volume, reason: string(cdiv1beta1.Failed), message: "has failed", subject: subject, since: dv.CreationTimestamp.Time}
+	failed := sign{
+		from: volume, reason: string(cdiv1beta1.Failed), message: "has failed", subject: subject, since: dv.CreationTimestamp.Time,
+		object: named("DataVolume", dv), kind: statusPhase, status: string(dv.Status.Phase),
+	}
 
 	for _, s := range signs {
 		if s.message != "" {
@@ -258,6 +280,39 @@ func latest(a, b time.Time) time.Time {
 	}
 
 	return a
+}
+
+// statusPhase is the kind of signs that are an object's phase.
+const statusPhase = "Phase"
+
+func named(kind string, object metav1.Object) spi.ObjectName {
+	return spi.ObjectName{Kind: kind, Namespace: object.GetNamespace(), Name: object.GetName()}
+}
+
+// shown is what people are shown of a sign.
+func (s *sign) shown() spi.Sign {
+	shown := spi.Sign{
+		Object: s.object, Type: s.kind, Status: s.status, Reason: s.reason, Message: shortened(withoutCredentials(s.message)), Since: s.since,
+	}
+
+	if !s.last.IsZero() {
+		shown.Last = &s.last
+	}
+
+	return shown
+}
+
+// Signs returns what the components say of a machine that is not as it should be in the end, whether it is a cause or not.
+func (e *Evidence) Signs(now time.Time) []spi.Sign {
+	var shown []spi.Sign
+
+	for _, s := range e.signs(now) {
+		if s.reason != "" || s.message != "" {
+			shown = append(shown, s.shown())
+		}
+	}
+
+	return shown
 }
 
 // says reports whether the sign's words hold one of the texts.

@@ -48,7 +48,10 @@ func (s *symptom) find(signs []sign, now time.Time, patience Patience) *Cause {
 
 		ripe := signs[i].ripe(now, s.stands(patience))
 		if first == nil || ripe.Before(first.Ripe) {
-			first = &Cause{Reason: s.reason, Message: s.message(&signs[i]), Since: signs[i].since, Ripe: ripe, kind: s.kind}
+			first = &Cause{
+				Reason: s.reason, Message: s.message(&signs[i]), Remedy: s.remedy, Sign: signs[i].shown(),
+				Since: signs[i].since, Ripe: ripe, kind: s.kind,
+			}
 		}
 	}
 

@@ -33,12 +33,7 @@ const (
 // awaitMachineGone waits until the VirtualMachine and its instance are gone. KubeVirt's finalizer makes the first imply the
 // second, but a finalizer can be removed by hand, so the instance is looked at.
 func (p *Provider) awaitMachineGone(ctx context.Context, s *session, vm *kubevirtv1.VirtualMachine) error {
-	var grace *int64
-	if vm.Spec.Template != nil {
-		grace = vm.Spec.Template.Spec.TerminationGracePeriodSeconds
-	}
-
-	limited, cancel := context.WithTimeout(ctx, p.deleteWait(grace))
+	limited, cancel := context.WithTimeout(ctx, p.deleteWait(gracePeriodOf(vm)))
 	defer cancel()
 
 	err := untilGone(limited, s.watchedVirtualMachine(vm))
@@ -60,6 +55,15 @@ func (p *Provider) awaitInstanceGone(ctx context.Context, s *session, instance *
 	defer cancel()
 
 	return p.undeleted(ctx, s, instance.Name, untilGone(limited, s.watchedInstance(instance)))
+}
+
+// gracePeriodOf returns how long the guest may take to shut down, in seconds; nil if the virtual machine does not say.
+func gracePeriodOf(vm *kubevirtv1.VirtualMachine) *int64 {
+	if vm.Spec.Template == nil {
+		return nil
+	}
+
+	return vm.Spec.Template.Spec.TerminationGracePeriodSeconds
 }
 
 // deleteWait returns how long to wait for a machine with this grace period, in seconds, to be gone.
@@ -160,7 +164,11 @@ func (p *Provider) undeleted(ctx context.Context, s *session, name string, err e
 		return fmt.Errorf("%w: wait for the end of %s: %w", spi.ErrUnavailable, s.path(name), ctx.Err())
 	}
 
-	return fmt.Errorf("%w: %s is still being deleted: %s", spi.ErrTimeout, s.path(name), s.blocker(ctx, name, p.options.Clock.Now()))
+	return s.stillThere(ctx, name, p.options.Clock.Now())
+}
+
+func (s *session) stillThere(ctx context.Context, name string, now time.Time) error {
+	return fmt.Errorf("%w: %s is still being deleted: %s", spi.ErrTimeout, s.path(name), s.blocker(ctx, name, now))
 }
 
 // blocker says, in a few words, what keeps a machine from being gone, and what to do.

@@ -60,7 +60,7 @@ func (s *session) ensureSecret(ctx context.Context, want *corev1.Secret, id spi.
 	ctx = withoutBodies(ctx)
 
 	err := s.request(ctx, "create Secret "+s.path(want.Name), func(ctx context.Context) error {
-		_, err := s.secrets().Create(ctx, want, strictly())
+		_, err := s.secrets().Create(ctx, want, strictly(s.dryRun...))
 
 		return err
 	})
@@ -109,7 +109,7 @@ func (s *session) adoptSecret(ctx context.Context, have, want *corev1.Secret, id
 	have.Labels, have.Data = want.Labels, want.Data
 
 	return s.request(ctx, "update Secret "+s.path(want.Name), func(ctx context.Context) error {
-		_, err := s.secrets().Update(ctx, have, metav1.UpdateOptions{})
+		_, err := s.secrets().Update(ctx, have, metav1.UpdateOptions{DryRun: s.dryRun})
 
 		return err
 	})
@@ -117,7 +117,7 @@ func (s *session) adoptSecret(ctx context.Context, have, want *corev1.Secret, id
 
 func (s *session) ensureVirtualMachine(ctx context.Context, want *kubevirtv1.VirtualMachine, id spi.Identity) error {
 	err := s.request(ctx, "create VirtualMachine "+s.path(want.Name), func(ctx context.Context) error {
-		_, err := s.virtualMachines().Create(ctx, want, strictly())
+		_, err := s.virtualMachines().Create(ctx, want, strictly(s.dryRun...))
 
 		return err
 	})
@@ -142,8 +142,8 @@ func (s *session) ensureVirtualMachine(ctx context.Context, want *kubevirtv1.Vir
 }
 
 // strictly makes a provider cluster refuse the fields that its KubeVirt does not know, instead of dropping them.
-func strictly() metav1.CreateOptions {
-	return metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict}
+func strictly(dryRun ...string) metav1.CreateOptions {
+	return metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict, DryRun: dryRun}
 }
 
 // withoutBodies keeps client-go from logging what is sent and received, which it does at -v=8, Secrets included.

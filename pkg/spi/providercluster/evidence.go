@@ -3,6 +3,7 @@ package providercluster
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -212,6 +213,8 @@ func (s *session) podsOf(ctx context.Context, instance *kubevirtv1.VirtualMachin
 		LabelSelector: labels.Set{kubevirtv1.CreatedByLabel: string(instance.UID)}.String(),
 	})
 	if err != nil {
+		s.leaveOut("list pods", err)
+
 		return nil
 	}
 
@@ -225,6 +228,8 @@ func (s *session) podsOf(ctx context.Context, instance *kubevirtv1.VirtualMachin
 func (s *session) dataVolumesOf(ctx context.Context, in *spi.ObserveMachineInput) []cdiv1beta1.DataVolume {
 	list, err := s.dataVolumes().List(ctx, metav1.ListOptions{LabelSelector: render.MachineSelector(in.Identity, in.Name)})
 	if err != nil {
+		s.leaveOut("list DataVolumes", err)
+
 		return nil
 	}
 
@@ -245,6 +250,8 @@ func (s *session) imageOf(ctx context.Context, dv *cdiv1beta1.DataVolume) (image
 	case absent(err) && namespace == s.clients.Namespace:
 		return nil, name
 	case err != nil:
+		s.leaveOut("get DataVolume "+namespace+"/"+name, err)
+
 		return nil, ""
 	default:
 		return []cdiv1beta1.DataVolume{*image}, ""
@@ -256,10 +263,19 @@ func (s *session) eventsOf(ctx context.Context, selector fields.Set) []corev1.Ev
 		FieldSelector: selector.String(),
 	})
 	if err != nil {
+		s.leaveOut("list events", err)
+
 		return nil
 	}
 
 	return list.Items
+}
+
+// leaveOut takes note of what could not be read.
+func (s *session) leaveOut(what string, err error) {
+	if text := fmt.Sprintf("%s: %s", what, inPlainTerms(err)); !slices.Contains(s.unread, text) {
+		s.unread = append(s.unread, text)
+	}
 }
 
 // files remember, of each machine that takes long, what was found of it and what was reported. Losing them, on a restart, is

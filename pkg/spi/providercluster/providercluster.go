@@ -47,7 +47,7 @@ type Options struct {
 	NeedAddress bool
 }
 
-// Provider implements spi.PluginSPI and spi.GoldenImages.
+// Provider implements spi.PluginSPI, spi.GoldenImages and spi.Explainer.
 type Provider struct {
 	options Options
 	waiters chan struct{}
@@ -56,7 +56,10 @@ type Provider struct {
 	files   *files
 }
 
-var _ spi.PluginSPI = (*Provider)(nil)
+var (
+	_ spi.PluginSPI = (*Provider)(nil)
+	_ spi.Explainer = (*Provider)(nil)
+)
 
 // New returns a provider.
 func New(options Options) *Provider {
@@ -73,6 +76,10 @@ func New(options Options) *Provider {
 type session struct {
 	clients  *kubeconfig.Clients
 	retryFor time.Duration
+	// dryRun, if it is set, has what is created and updated judged, and not carried out.
+	dryRun []string
+	// unread says what of the evidence could not be read, and why.
+	unread []string
 }
 
 func (p *Provider) connect(raw []byte) (*session, error) {

@@ -1,0 +1,185 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/utils/clock"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1/validation"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/goldenimage"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/providercluster"
+)
+
+const (
+	// diagnoseRetryFor is how long passing failures of the provider cluster are retried. Somebody waits for the answer, and may ask again.
+	diagnoseRetryFor = 5 * time.Second
+	// diagnoseQPS and diagnoseBurst bound what is asked of a provider cluster that others need too.
+	diagnoseQPS, diagnoseBurst = 20, 40
+)
+
+// diagnoseOptions say where to look, and how to judge.
+type diagnoseOptions struct {
+	clusterFlags
+
+	cluster string
+	role    string
+	output  choice
+
+	// grace, template and evacuation are flags of the machine controller.
+	grace      time.Duration
+	template   choice
+	evacuation bool
+}
+
+func diagnoseCommand() *cobra.Command {
+	manifest := newManifestFlags(outputText)
+	o := diagnoseOptions{output: manifest.output, template: manifest.template}
+
+	cmd := &cobra.Command{
+		Use:   "diagnose MACHINE…",
+		Short: "Say what is wrong with a machine, and from what that is seen",
+		Long: `Reads a Machine with its MachineClass and Secret, looks at what there is of it on the provider cluster, and judges it as the driver
+does: the cause with its machine code and remedy, whether it has stood for long enough to be reported, and the objects, conditions
+and events from which it was drawn. If nothing is wrong, it says what the machine waits for. A machine without a VirtualMachine is
+created in a dry run. Nothing is changed, and no Secret is printed.
+
+In the pod of the machine controller no flag is needed. A VirtualMachine whose Machine is gone is found by its name alone, with the
+MachineClasses of the namespace, or, without any control cluster, with --provider-kubeconfig and --cluster.
+docs/troubleshooting.md has a row for each cause.
+
+Exit codes:
+  0  nothing is wrong, or has been for long enough to be a failure
+  1  a cause was found
+  2  the command line is wrong, or a machine could not be looked at
+`,
+		Example: `  kubectl exec deploy/machine-controller-manager -c machine-controller -- /mcm-kubevirt diagnose shoot--foo--bar-worker-z1-abc
+  mcm-kubevirt diagnose --control-kubeconfig=seed.yaml --namespace=shoot--foo--bar shoot--foo--bar-worker-z1-abc -o json
+  mcm-kubevirt diagnose --provider-kubeconfig=provider.yaml --cluster=shoot--foo--bar shoot--foo--bar-worker-z1-abc`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, names []string) error {
+			return o.run(cmd.Context(), names, cmd.OutOrStdout())
+		},
+	}
+
+	flags := cmd.Flags()
+	o.clusterFlags.addTo(flags)
+	flags.StringVar(&o.cluster, "cluster", "",
+		"Value of the VirtualMachines' label mcm.gardener.cloud/cluster. No control cluster is asked then; --provider-kubeconfig is required.")
+	flags.StringVar(&o.role, "role", "node", "With --cluster: value of the VirtualMachines' label mcm.gardener.cloud/role.")
+	flags.DurationVar(&o.grace, "unschedulable-grace", 30*time.Second,
+		"How long a machine must have been refused before that is a failure: the same flag of the machine controller.")
+	flags.Var(&o.template, "virtual-machine-template",
+		"What virtualMachineTemplate of a providerSpec may hold: the same flag of the machine controller.")
+	flags.BoolVar(&o.evacuation, "evacuation", false, "The machine controller runs with --evacuation.")
+	flags.VarP(&o.output, "output", "o", "How to print the result.")
+
+	return cmd
+}
+
+func (o *diagnoseOptions) run(ctx context.Context, names []string, out io.Writer) error {
+	sources, err := o.sources()
+	if err != nil {
+		return err
+	}
+
+	result := diagnoses{Machines: []diagnosis{}}
+	explainer := o.provider()
+
+	for _, name := range names {
+		result.Machines = append(result.Machines, o.diagnose(ctx, explainer, sources, name))
+	}
+
+	if err := result.print(out, o.output.value); err != nil {
+		return err
+	}
+
+	return result.outcome()
+}
+
+// sources returns where Machines are looked for.
+func (o *diagnoseOptions) sources() (*machineSource, error) {
+	provider, err := o.clusterFlags.provider()
+	if err != nil {
+		return nil, err
+	}
+
+	if o.cluster != "" {
+		if provider == nil {
+			return nil, errors.New("--cluster needs --provider-kubeconfig; --help says more")
+		}
+
+		return &machineSource{provider: provider, class: classOf(o.cluster, o.role)}, nil
+	}
+
+	control, err := o.control()
+	if err != nil {
+		return nil, err
+	}
+
+	return &machineSource{control: control, provider: provider}, nil
+}
+
+func (o *diagnoseOptions) provider() *providercluster.Provider {
+	return providercluster.New(providercluster.Options{
+		Clients:            kubeconfig.NewCache(kubeconfig.Options{QPS: diagnoseQPS, Burst: diagnoseBurst}),
+		Images:             goldenimage.NewKeeper(clock.RealClock{}),
+		Clock:              clock.RealClock{},
+		RetryFor:           diagnoseRetryFor,
+		UnschedulableGrace: o.grace,
+		MaxDeleteWait:      validation.MaxTerminationGracePeriod + providercluster.DeleteSlack,
+	})
+}
+
+// diagnose looks at one machine.
+func (o *diagnoseOptions) diagnose(ctx context.Context, explainer *providercluster.Provider, sources *machineSource, name string) diagnosis {
+	allowed := validation.Options{Template: validation.TemplatePolicy(o.template.value), Evacuation: o.evacuation}
+
+	found, err := sources.find(ctx, name)
+	if err != nil {
+		return diagnosis{Name: name, Result: resultUnknown, Error: printable(err.Error())}
+	}
+
+	d := newDiagnosis(name, found)
+
+	for i := range found.requests {
+		explanation := kubevirt.Explain(ctx, explainer, &found.requests[i], allowed)
+		if found.certain() || explanation.Found() || i == len(found.requests)-1 {
+			d.take(explanation, sources.provider != nil, time.Now())
+
+			break
+		}
+	}
+
+	return d
+}
+
+// outcome is what the exit code says.
+func (d *diagnoses) outcome() error {
+	var wrong, unknown int
+
+	for i := range d.Machines {
+		switch d.Machines[i].Result {
+		case resultCause:
+			wrong++
+		case resultUnknown:
+			unknown++
+		default:
+		}
+	}
+
+	switch {
+	case unknown > 0:
+		return fmt.Errorf("%d of %s could not be looked at", unknown, count(len(d.Machines), "machine"))
+	case wrong > 0:
+		return &invalidError{reason: fmt.Sprintf("%d of %s: a cause was found", wrong, count(len(d.Machines), "machine"))}
+	default:
+		return nil
+	}
+}

@@ -1,0 +1,233 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/statustext"
+)
+
+// diagnoses is what diagnose prints. Scripts read it: fields may be added, and never change.
+type diagnoses struct {
+	Machines []diagnosis `json:"machines"`
+}
+
+// result is the gist of a diagnosis.
+type result string
+
+const (
+	// resultFine is a machine of which nothing is known to be wrong.
+	resultFine result = "NothingWrong"
+	// resultYoung is one with a cause that has not stood for long enough to be a failure.
+	resultYoung result = "Suspected"
+	// resultCause is one with a cause.
+	resultCause result = "CauseFound"
+	// resultUnknown is one that could not be looked at.
+	resultUnknown result = "Unknown"
+)
+
+// diagnosis is about one machine.
+type diagnosis struct {
+	Name   string `json:"name"`
+	Result result `json:"result"`
+	// Error is why the machine could not be looked at.
+	Error string `json:"error,omitempty"`
+	// Machine is nil without a Machine.
+	Machine *machineState `json:"machine,omitempty"`
+	// Provider is nil if the provider cluster could not be asked, or has only a foreign VirtualMachine of that name.
+	Provider *providerState `json:"provider,omitempty"`
+	// WaitingFor is there if nothing is wrong.
+	WaitingFor string       `json:"waitingFor,omitempty"`
+	Cause      *causeReport `json:"cause,omitempty"`
+	// Evidence is all that components say of the machine's objects.
+	Evidence []spi.Sign `json:"evidence"`
+}
+
+// machineState is a Machine as machine-controller-manager has it.
+type machineState struct {
+	Namespace     string         `json:"namespace"`
+	Class         string         `json:"class"`
+	Phase         string         `json:"phase"`
+	PhaseSince    *time.Time     `json:"phaseSince,omitempty"`
+	Created       time.Time      `json:"created"`
+	Deleted       *time.Time     `json:"deleted,omitempty"`
+	LastOperation *lastOperation `json:"lastOperation,omitempty"`
+	// NodeReady is the condition Ready of the Machine's Node, as far as it has one.
+	NodeReady *nodeReady `json:"nodeReady,omitempty"`
+}
+
+type lastOperation struct {
+	Type        string    `json:"type"`
+	State       string    `json:"state"`
+	Code        string    `json:"code,omitempty"`
+	Description string    `json:"description"`
+	Updated     time.Time `json:"updated"`
+}
+
+type nodeReady struct {
+	Status string    `json:"status"`
+	Reason string    `json:"reason,omitempty"`
+	Since  time.Time `json:"since"`
+}
+
+// providerState is what there is of the machine on the provider cluster.
+type providerState struct {
+	Server    string       `json:"server"`
+	Namespace string       `json:"namespace"`
+	Stage     spi.Stage    `json:"stage"`
+	Objects   []spi.Object `json:"objects"`
+	// Unread is what could not be read, and why.
+	Unread []string `json:"unread,omitempty"`
+}
+
+// causeReport is what is wrong.
+type causeReport struct {
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
+	// Code is the machine code with which the driver answers.
+	Code   string `json:"code"`
+	Remedy string `json:"remedy"`
+	// Since is when it began; nil for the answer to a request. From Reported on it has stood for long enough to be reported.
+	Since    *time.Time `json:"since,omitempty"`
+	Reported *time.Time `json:"reported,omitempty"`
+	// Evidence is what the cause was drawn from; nil for the answer to a request.
+	Evidence *spi.Sign `json:"evidence,omitempty"`
+}
+
+func newDiagnosis(name string, found *foundMachine) diagnosis {
+	d := diagnosis{Name: name, Result: resultFine, Evidence: []spi.Sign{}}
+
+	if found.machine != nil {
+		d.Machine = stateOf(found.machine)
+	}
+
+	return d
+}
+
+func stateOf(m *v1alpha1.Machine) *machineState {
+	state := &machineState{
+		Namespace: m.Namespace, Class: m.Spec.Class.Name, Phase: string(m.Status.CurrentStatus.Phase),
+		PhaseSince: moment(m.Status.CurrentStatus.LastUpdateTime.Time), Created: m.CreationTimestamp.Time,
+	}
+
+	if m.DeletionTimestamp != nil {
+		state.Deleted = &m.DeletionTimestamp.Time
+	}
+
+	if last := &m.Status.LastOperation; last.Type != "" {
+		state.LastOperation = &lastOperation{
+			Type: string(last.Type), State: string(last.State), Code: last.ErrorCode,
+			Description: printable(last.Description), Updated: last.LastUpdateTime.Time,
+		}
+	}
+
+	for i := range m.Status.Conditions {
+		if c := &m.Status.Conditions[i]; c.Type == corev1.NodeReady {
+			state.NodeReady = &nodeReady{Status: string(c.Status), Reason: printable(c.Reason), Since: c.LastTransitionTime.Time}
+		}
+	}
+
+	return state
+}
+
+// take adds what was seen on the provider cluster. With credentials that are not the driver's, what keeps them from looking says nothing
+// of the machine.
+func (d *diagnosis) take(e *kubevirt.Explanation, borrowed bool, now time.Time) {
+	if e.Machine != nil {
+		d.takeState(e.Machine)
+	}
+
+	switch cause := e.Cause; {
+	case cause == nil && e.Machine.Stage == spi.StageAbsent && d.Machine == nil && !e.Found():
+		d.Result, d.Error = resultUnknown, "there is no such Machine, and "+d.WaitingFor
+	case cause == nil:
+	case e.Machine == nil && borrowed && !cause.Foreign():
+		d.Result, d.Error = resultUnknown, printable(cause.Reason+": "+cause.Message)
+	case cause.Stands(now):
+		d.Result, d.Cause, d.WaitingFor = resultCause, reportOf(cause), ""
+	default:
+		d.Result, d.Cause = resultYoung, reportOf(cause)
+	}
+}
+
+func (d *diagnosis) takeState(m *spi.Explanation) {
+	d.Provider = &providerState{Server: printable(m.Server), Namespace: printable(m.Namespace), Stage: m.Stage, Objects: []spi.Object{}}
+	d.WaitingFor = printable(m.Waiting)
+
+	for _, o := range m.Objects {
+		o.ObjectName, o.State = printableName(o.ObjectName), printable(o.State)
+		d.Provider.Objects = append(d.Provider.Objects, o)
+	}
+
+	for i := range m.Signs {
+		d.Evidence = append(d.Evidence, printableSign(&m.Signs[i]))
+	}
+
+	for _, unread := range m.Unread {
+		d.Provider.Unread = append(d.Provider.Unread, printable(unread))
+	}
+}
+
+func reportOf(c *kubevirt.Cause) *causeReport {
+	r := &causeReport{
+		Reason: c.Reason, Message: printable(c.Message), Code: c.Code.String(), Remedy: c.Remedy, Since: moment(c.Since), Reported: moment(c.Ripe),
+	}
+
+	if c.Sign != nil {
+		r.Evidence = ptr.To(printableSign(c.Sign))
+	}
+
+	return r
+}
+
+// moment returns nil for no time.
+func moment(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+
+	return &t
+}
+
+func printableSign(s *spi.Sign) spi.Sign {
+	return spi.Sign{
+		Object: printableName(s.Object), Type: printable(s.Type), Status: printable(s.Status), Reason: printable(s.Reason),
+		Message: printable(s.Message), Since: s.Since, Last: s.Last,
+	}
+}
+
+func printableName(n spi.ObjectName) spi.ObjectName {
+	return spi.ObjectName{Kind: printable(n.Kind), Namespace: printable(n.Namespace), Name: printable(n.Name)}
+}
+
+// printable returns a text of a stranger as a terminal may show it: without what moves its cursor or turns the direction of its letters,
+// and not for ever.
+func printable(text string) string {
+	text = strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+
+		return ' '
+	}, text)
+
+	if len(text) <= statustext.MaxLength {
+		return text
+	}
+
+	end := statustext.MaxLength
+	for end > 0 && !utf8.RuneStart(text[end]) {
+		end--
+	}
+
+	return fmt.Sprintf("%s …", text[:end])
+}

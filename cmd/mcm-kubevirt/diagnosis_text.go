@@ -1,0 +1,277 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
+)
+
+// textWidth is how many columns a line of text has at most.
+const textWidth = 120
+
+func (d *diagnoses) print(out io.Writer, format string) error {
+	if format != outputText {
+		return printObject(out, format, d)
+	}
+
+	for i := range d.Machines {
+		if i > 0 {
+			fmt.Fprintln(out)
+		}
+
+		p := &page{out: out, now: time.Now()}
+		p.diagnosis(&d.Machines[i])
+
+		if p.err != nil {
+			return fmt.Errorf("print: %w", p.err)
+		}
+	}
+
+	return nil
+}
+
+// page is what people read: sections of lines, each with a name and a text that goes on below itself if it is long.
+type page struct {
+	out io.Writer
+	now time.Time
+	err error
+}
+
+func (p *page) diagnosis(d *diagnosis) {
+	p.write(fmt.Sprintf("Machine %s", d.Name))
+
+	if d.Machine != nil {
+		p.machine(d.Machine)
+	} else if d.Error == "" {
+		p.line("machine", "there is no Machine of this name; the VirtualMachine is looked at by its name alone")
+	}
+
+	if d.Provider != nil {
+		p.provider(d.Provider)
+	}
+
+	switch {
+	case d.Error != "":
+		p.section("COULD NOT LOOK")
+		p.line("why", d.Error)
+	case d.Cause != nil:
+		p.cause(d)
+	default:
+		p.section("NOTHING IS WRONG")
+		p.line("now", d.WaitingFor)
+	}
+
+	p.evidence(d)
+}
+
+func (p *page) machine(m *machineState) {
+	phase := orNone(m.Phase)
+	if m.PhaseSince != nil {
+		phase += " for " + p.age(*m.PhaseSince)
+	}
+
+	p.line("phase", phase)
+	p.line("class", m.Namespace+"/"+m.Class)
+	p.line("created", p.ago(m.Created))
+
+	if m.Deleted != nil {
+		p.line("deleted", p.ago(*m.Deleted))
+	}
+
+	if last := m.LastOperation; last != nil {
+		p.line("last operation", fmt.Sprintf("%s %s %s, %s", last.Type, last.State, last.Code, p.ago(last.Updated)))
+		p.line("", last.Description)
+	}
+
+	if ready := m.NodeReady; ready != nil {
+		p.line("node", fmt.Sprintf("Ready=%s %s, for %s", ready.Status, ready.Reason, p.age(ready.Since)))
+	}
+}
+
+func (p *page) provider(s *providerState) {
+	p.section(fmt.Sprintf("PROVIDER CLUSTER %s, namespace %s", s.Server, s.Namespace))
+
+	if len(s.Objects) == 0 {
+		p.line("", "nothing of the machine is there")
+	}
+
+	for i := range s.Objects {
+		p.object(&s.Objects[i], s.Namespace)
+	}
+
+	for _, unread := range s.Unread {
+		p.line("not read", unread)
+	}
+}
+
+func (p *page) object(o *spi.Object, namespace string) {
+	kind, name := o.Kind, o.Name
+	if o.Namespace != namespace {
+		name = o.Namespace + "/" + o.Name
+	}
+
+	if o.Role != "" {
+		kind = o.Role
+	}
+
+	text := fmt.Sprintf("%s, %s old", orNone(o.State), p.age(o.Created))
+	if o.Deleted != nil {
+		text += fmt.Sprintf(", being deleted for %s", p.age(*o.Deleted))
+	}
+
+	p.line(kind, name+"  "+text)
+}
+
+func (p *page) cause(d *diagnosis) {
+	c := d.Cause
+
+	if d.Result == resultCause {
+		p.section("CAUSE " + c.Reason)
+	} else {
+		p.section("NOT A FAILURE YET " + c.Reason)
+	}
+
+	p.line("message", c.Message)
+	p.line("remedy", c.Remedy)
+	p.line("machine code", c.Code+p.answer(d))
+
+	if c.Since != nil {
+		p.line("since", p.ago(*c.Since)+p.stands(c))
+	}
+
+	if d.WaitingFor != "" {
+		p.line("now", d.WaitingFor)
+	}
+
+	p.line("see", "docs/troubleshooting.md, row "+c.Reason)
+}
+
+// answer says what the driver makes of a cause.
+func (p *page) answer(d *diagnosis) string {
+	switch {
+	case d.Provider != nil && d.Provider.Stage == spi.StageScheduled:
+		return ", which the driver does not report: once a machine has had its place, its Node is judged"
+	case d.Result == resultYoung:
+		return ", which the driver does not report yet"
+	default:
+		return ", which is what the driver answers"
+	}
+}
+
+func (p *page) stands(c *causeReport) string {
+	patience := c.Reported.Sub(*c.Since)
+
+	if c.Reported.After(p.now) {
+		return fmt.Sprintf("; it is a failure after %s, in %s", duration.HumanDuration(patience), duration.HumanDuration(c.Reported.Sub(p.now)))
+	}
+
+	return fmt.Sprintf("; it is a failure after %s", duration.HumanDuration(patience))
+}
+
+// evidence lists what components say, that from which the cause was drawn first.
+func (p *page) evidence(d *diagnosis) {
+	if d.Cause != nil && d.Cause.Evidence != nil {
+		p.section("EVIDENCE")
+		p.sign("cause", d.Cause.Evidence)
+	} else if len(d.Evidence) > 0 {
+		p.section("EVIDENCE")
+	}
+
+	for i := range d.Evidence {
+		if d.Cause == nil || !same(d.Cause.Evidence, &d.Evidence[i]) {
+			p.sign("also", &d.Evidence[i])
+		}
+	}
+}
+
+func same(a, b *spi.Sign) bool {
+	return a != nil && a.Object == b.Object && a.Type == b.Type && a.Reason == b.Reason && a.Since.Equal(b.Since)
+}
+
+func (p *page) sign(name string, s *spi.Sign) {
+	p.line(name, fmt.Sprintf("%s %s/%s", s.Object.Kind, s.Object.Namespace, s.Object.Name))
+
+	text := fmt.Sprintf("%s %s %s, %s", s.Type, s.Status, s.Reason, p.ago(s.Since))
+	if s.Last != nil {
+		text += ", last " + p.age(*s.Last) + " ago"
+	}
+
+	p.line("", text)
+
+	if s.Message != "" {
+		p.line("", s.Message)
+	}
+}
+
+func (p *page) ago(t time.Time) string {
+	return fmt.Sprintf("%s ago (%s)", p.age(t), t.UTC().Format(time.RFC3339))
+}
+
+// age is as kubectl shows it.
+func (p *page) age(t time.Time) string {
+	return duration.HumanDuration(max(0, p.now.Sub(t)))
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "none"
+	}
+
+	return s
+}
+
+func (p *page) section(title string) {
+	p.write("")
+	p.write(title)
+}
+
+// nameWidth is that of the longest name, VirtualMachineInstance.
+const nameWidth = 22
+
+func (p *page) line(name, text string) {
+	for i, line := range wrapped(text, textWidth-nameWidth-4) {
+		if i > 0 {
+			name = ""
+		}
+
+		p.write(fmt.Sprintf("  %-*s  %s", nameWidth, name, line))
+	}
+}
+
+func (p *page) write(line string) {
+	if p.err == nil {
+		_, p.err = fmt.Fprintln(p.out, strings.TrimRight(line, " "))
+	}
+}
+
+// wrapped breaks a text into lines of so many characters at most, between words if it can be.
+func wrapped(text string, width int) []string {
+	var (
+		lines []string
+		line  string
+	)
+
+	for _, word := range strings.Fields(text) {
+		if line != "" && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width {
+			lines, line = append(lines, line), ""
+		}
+
+		if line != "" {
+			line += " "
+		}
+
+		line += word
+
+		for letters := []rune(line); len(letters) > width; letters = []rune(line) {
+			lines, line = append(lines, string(letters[:width])), string(letters[width:])
+		}
+	}
+
+	return append(lines, line)
+}

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	apiv1alpha1 "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
+)
+
+// machineSource is where Machines, their MachineClasses and Secrets come from.
+type machineSource struct {
+	// control is nil if no control cluster is asked; class is what all machines are taken to be of then.
+	control *controlCluster
+	class   *v1alpha1.MachineClass
+	// provider is the kubeconfig to use instead of those in the Secrets; nil: those.
+	provider []byte
+}
+
+// foundMachine is a Machine, or what takes its place.
+type foundMachine struct {
+	namespace string
+	// machine is nil if there is none in the control cluster, or no control cluster.
+	machine *v1alpha1.Machine
+	// requests are how the driver would be asked. Without a Machine, there is one for each class that it may have been of.
+	requests []kubevirt.ExplainRequest
+}
+
+// certain says whether the machine's class is known.
+func (f *foundMachine) certain() bool {
+	return f.machine != nil
+}
+
+// classOf returns a class of which nothing but its machines' tags is known.
+func classOf(cluster, role string) *v1alpha1.MachineClass {
+	spec, _ := json.Marshal(map[string]any{ // Two strings can always be written.
+		"tags": map[string]string{apiv1alpha1.TagCluster: cluster, apiv1alpha1.TagRole: role},
+	})
+
+	return &v1alpha1.MachineClass{ProviderSpec: runtime.RawExtension{Raw: spec}}
+}
+
+func (s *machineSource) find(ctx context.Context, name string) (*foundMachine, error) {
+	if s.control == nil {
+		return &foundMachine{requests: []kubevirt.ExplainRequest{s.request(nameOnly(name), s.class, nil)}}, nil
+	}
+
+	namespace := s.control.Namespace
+
+	machine, err := s.control.Machines.MachineV1alpha1().Machines(namespace).Get(ctx, name, metav1.GetOptions{})
+
+	switch {
+	case apierrors.IsNotFound(err):
+		return s.findClasses(ctx, name)
+	case err != nil:
+		return nil, fmt.Errorf("get Machine %s/%s: %w", namespace, name, err)
+	}
+
+	class, err := s.control.Machines.MachineV1alpha1().MachineClasses(namespace).Get(ctx, machine.Spec.Class.Name, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("get MachineClass %s/%s of the Machine: %w", namespace, machine.Spec.Class.Name, err)
+	}
+
+	data, err := s.secretData(ctx, class)
+	if err != nil {
+		return nil, err
+	}
+
+	asked := machine
+	if s.provider != nil { // What these credentials may not create, the driver's may.
+		asked = nameOnly(name)
+	}
+
+	return &foundMachine{namespace: namespace, machine: machine, requests: []kubevirt.ExplainRequest{s.request(asked, class, data)}}, nil
+}
+
+// findClasses returns the MachineClasses of which a machine may have been whose Machine is gone: one for each cluster tag and kubeconfig.
+func (s *machineSource) findClasses(ctx context.Context, name string) (*foundMachine, error) {
+	list, err := s.control.Machines.MachineV1alpha1().MachineClasses(s.control.Namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list MachineClasses in %s: %w", s.control.Namespace, err)
+	}
+
+	found := &foundMachine{namespace: s.control.Namespace}
+
+	for i := range list.Items {
+		class := &list.Items[i]
+
+		data, err := s.secretData(ctx, class)
+		if err != nil {
+			return nil, err
+		}
+
+		if request := s.request(nameOnly(name), class, data); !found.knows(&request) {
+			found.requests = append(found.requests, request)
+		}
+	}
+
+	if len(found.requests) == 0 {
+		return nil, fmt.Errorf("there is no Machine %s/%s, nor a MachineClass that says where its VirtualMachine would be; "+
+			"--provider-kubeconfig and --cluster do", s.control.Namespace, name)
+	}
+
+	return found, nil
+}
+
+func (f *foundMachine) knows(request *kubevirt.ExplainRequest) bool {
+	for i := range f.requests {
+		if sameTarget(&f.requests[i], request) {
+			return true
+		}
+	}
+
+	return false
+}
+
+func sameTarget(a, b *kubevirt.ExplainRequest) bool {
+	tagsA, tagsB := apiv1alpha1.DecodeTags(a.MachineClass.ProviderSpec.Raw), apiv1alpha1.DecodeTags(b.MachineClass.ProviderSpec.Raw)
+
+	return tagsA[apiv1alpha1.TagCluster] == tagsB[apiv1alpha1.TagCluster] && tagsA[apiv1alpha1.TagRole] == tagsB[apiv1alpha1.TagRole] &&
+		bytes.Equal(a.Secret.Data[apiv1alpha1.SecretKeyKubeconfig], b.Secret.Data[apiv1alpha1.SecretKeyKubeconfig])
+}
+
+// secretData reads a class's Secrets, unless they are not needed.
+func (s *machineSource) secretData(ctx context.Context, class *v1alpha1.MachineClass) (map[string][]byte, error) {
+	if s.provider != nil {
+		return nil, nil
+	}
+
+	return s.control.secretData(ctx, class)
+}
+
+func (s *machineSource) request(machine *v1alpha1.Machine, class *v1alpha1.MachineClass, data map[string][]byte) kubevirt.ExplainRequest {
+	if s.provider != nil {
+		data = map[string][]byte{apiv1alpha1.SecretKeyKubeconfig: s.provider}
+	}
+
+	return kubevirt.ExplainRequest{Machine: machine, MachineClass: class, Secret: &corev1.Secret{Data: data}}
+}
+
+// nameOnly is a Machine of which only the name is known.
+func nameOnly(name string) *v1alpha1.Machine {
+	return &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: name}}
+}
