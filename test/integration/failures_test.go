@@ -83,6 +83,7 @@ func (f *failure) run(t *testing.T) string {
 	require.Equal(t, f.code, codeOf(err), "%v", err)
 	require.Contains(t, err.Error(), "["+f.want+": ", "the token leads")
 	t.Log(err)
+	s.requireDiagnosed(t, f, m)
 
 	if f.heal != nil {
 		f.heal(t, s)

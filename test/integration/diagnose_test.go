@@ -1,0 +1,223 @@
+package integration
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane"
+)
+
+// diagnosis is what mcm-kubevirt diagnose prints of one machine for scripts.
+type diagnosis struct {
+	Name       string `json:"name"`
+	Result     string `json:"result"`
+	Error      string `json:"error"`
+	WaitingFor string `json:"waitingFor"`
+	Machine    *struct {
+		Class string `json:"class"`
+	} `json:"machine"`
+	Provider *struct {
+		Stage   spi.Stage    `json:"stage"`
+		Objects []spi.Object `json:"objects"`
+		Unread  []string     `json:"unread"`
+	} `json:"provider"`
+	Cause *struct {
+		Reason   string    `json:"reason"`
+		Code     string    `json:"code"`
+		Message  string    `json:"message"`
+		Remedy   string    `json:"remedy"`
+		Evidence *spi.Sign `json:"evidence"`
+	} `json:"cause"`
+	Evidence []spi.Sign `json:"evidence"`
+}
+
+// diagnose runs the command, as an operator does in the sidecar's pod, and returns what it prints and its exit code.
+func (s *shoot) diagnose(t *testing.T, args ...string) (text string, code int) {
+	t.Helper()
+
+	args = append([]string{"diagnose", "--control-kubeconfig=" + s.SidecarKubeconfig, "--unschedulable-grace=" + shortGrace.String()}, args...)
+	out, err := exec.CommandContext(t.Context(), remoteDriver, args...).Output()
+	recorder.said.line(string(out)) // Which is searched for secrets, too.
+
+	var failed *exec.ExitError
+	if errors.As(err, &failed) {
+		recorder.said.line(string(failed.Stderr))
+		t.Log(string(failed.Stderr))
+
+		return string(out), failed.ExitCode()
+	}
+
+	require.NoError(t, err)
+
+	return string(out), 0
+}
+
+// diagnoseMachine is diagnose of one machine, read as scripts do.
+func (s *shoot) diagnoseMachine(t *testing.T, name string, args ...string) (d diagnosis, code int) {
+	t.Helper()
+
+	out, code := s.diagnose(t, append(args, "-o=json", name)...)
+
+	var all struct {
+		Machines []diagnosis `json:"machines"`
+	}
+	require.NoError(t, json.Unmarshal([]byte(out), &all), out)
+	require.Len(t, all.Machines, 1)
+
+	return all.Machines[0], code
+}
+
+// register creates, in the control cluster, what machine-controller-manager hands to drivers. Nobody acts on it there.
+func (s *shoot) register(t *testing.T, m *machine) {
+	t.Helper()
+
+	secret := m.secret.DeepCopy()
+	secret.Name = "class"
+	_, err := s.target.CoreV1().Secrets(s.Namespace).Create(t.Context(), secret, metav1.CreateOptions{})
+	require.NoError(t, err)
+
+	class := m.class.DeepCopy()
+	class.SecretRef = &corev1.SecretReference{Namespace: s.Namespace, Name: secret.Name}
+	_, err = s.mcm.MachineV1alpha1().MachineClasses(s.Namespace).Create(t.Context(), class, metav1.CreateOptions{})
+	require.NoError(t, err)
+
+	made := m.machine.DeepCopy()
+	made.Spec.Class = v1alpha1.ClassSpec{Kind: "MachineClass", Name: class.Name}
+	_, err = s.mcm.MachineV1alpha1().Machines(s.Namespace).Create(t.Context(), made, metav1.CreateOptions{})
+	require.NoError(t, err)
+}
+
+// requireDiagnosed has the command say the same of a row of the failure table as the driver, and show from what.
+func (s *shoot) requireDiagnosed(t *testing.T, f *failure, m *machine) {
+	t.Helper()
+	s.register(t, m)
+
+	var (
+		d    diagnosis
+		code int
+	)
+
+	// CDI's and kubelet's conditions change while they try again.
+	eventually(t, "diagnose finds "+f.want, func(context.Context) (bool, error) {
+		d, code = s.diagnoseMachine(t, m.name())
+
+		return d.Cause != nil && d.Cause.Reason == f.want && code == 1, nil
+	})
+	require.Equal(t, "CauseFound", d.Result)
+	require.Equal(t, f.code.String(), d.Cause.Code)
+	require.NotEmpty(t, d.Cause.Message)
+	require.NotEmpty(t, d.Cause.Remedy)
+
+	if s.answeredAtOnce(d) {
+		return
+	}
+
+	require.NotNil(t, d.Cause.Evidence, "%+v", d.Cause)
+	require.NotEmpty(t, d.Cause.Evidence.Type)
+	require.False(t, d.Cause.Evidence.Since.IsZero())
+	require.True(t, slices.ContainsFunc(d.Provider.Objects, func(o spi.Object) bool {
+		// The claim behind a DataVolume has its name, or that of CDI's own.
+		return o.ObjectName == d.Cause.Evidence.Object || d.Cause.Evidence.Object.Kind == "PersistentVolumeClaim"
+	}), "the evidence is one of the objects: %+v", d.Cause.Evidence)
+	require.Empty(t, d.Provider.Unread, "the shipped Role is enough")
+}
+
+// answeredAtOnce says whether what is wrong keeps the machine from being created, or from being looked at: then the answer to a request
+// says it, and nothing on the provider cluster shows it.
+func (s *shoot) answeredAtOnce(d diagnosis) bool {
+	return d.Provider == nil || d.Provider.Stage == spi.StageAbsent
+}
+
+// TestDiagnose looks at machines of which nothing is wrong, at what is not a machine of ours, and at what is not there.
+func TestDiagnose(t *testing.T) {
+	t.Parallel()
+
+	s, d := newShoot(t), newDriver(settings{grace: time.Minute})
+	s.patchNamespace(t, map[string]any{"annotations": map[string]any{dataplane.ImportLatencyAnnotation: "10m"}})
+
+	m := s.newMachine("zone-a", importedRoot)
+	s.register(t, m)
+
+	seen, code := s.diagnoseMachine(t, m.name())
+	require.Zero(t, code)
+	require.Equal(t, spi.StageAbsent, seen.Provider.Stage)
+	require.Contains(t, seen.WaitingFor, "would accept it now", "a dry run")
+
+	left, err := s.left(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, left, "nothing was created")
+
+	_, err = m.create(t.Context(), d)
+	require.NoError(t, err)
+	eventually(t, "the image is being imported", func(context.Context) (bool, error) {
+		seen, code = s.diagnoseMachine(t, m.name())
+
+		return strings.Contains(seen.WaitingFor, "which the machine is cloned from, is ImportInProgress"), nil
+	})
+	require.Zero(t, code, "what is merely slow is no failure")
+	require.NotEqual(t, "CauseFound", seen.Result)
+	require.True(t, slices.ContainsFunc(seen.Provider.Objects, func(o spi.Object) bool { return o.Role == "golden image" }), "%+v", seen.Provider)
+
+	s.patchNamespace(t, map[string]any{"annotations": map[string]any{dataplane.ImportLatencyAnnotation: nil}})
+	m.awaitScheduled(t, d)
+
+	seen, code = s.diagnoseMachine(t, m.name())
+	require.Zero(t, code)
+	require.Equal(t, "NothingWrong", seen.Result)
+	require.Equal(t, spi.StageScheduled, seen.Provider.Stage)
+	require.Equal(t, "class", seen.Machine.Class)
+
+	for _, kind := range []string{"VirtualMachine", "VirtualMachineInstance", "Pod", "DataVolume"} {
+		require.True(t, slices.ContainsFunc(seen.Provider.Objects, func(o spi.Object) bool { return o.Kind == kind }), "%s in %+v", kind, seen.Provider)
+	}
+
+	s.diagnoseWithoutMachine(t, m)
+	require.NoError(t, m.remove(t.Context(), d))
+	s.requireNothingLeft(t)
+}
+
+// diagnoseWithoutMachine looks at the virtual machine of a Machine that is gone, in all ways, and then at a stranger's.
+func (s *shoot) diagnoseWithoutMachine(t *testing.T, m *machine) {
+	t.Helper()
+
+	require.NoError(t, s.mcm.MachineV1alpha1().Machines(s.Namespace).Delete(t.Context(), m.name(), metav1.DeleteOptions{}))
+
+	borrowed := "--provider-kubeconfig=" + s.ProviderKubeconfigFile
+
+	ways := map[string][]string{
+		"with the classes that are there": nil, "with other credentials": {borrowed}, "without a control cluster": {borrowed, "--cluster=" + s.Namespace},
+	}
+	for way, args := range ways {
+		seen, code := s.diagnoseMachine(t, m.name(), args...)
+		require.Zero(t, code, way)
+		require.Nil(t, seen.Machine, way)
+		require.Equal(t, spi.StageScheduled, seen.Provider.Stage, way)
+
+		seen, code = s.diagnoseMachine(t, "nosuch", args...)
+		require.Equal(t, 2, code, way)
+		require.Contains(t, seen.Error, "there is no such Machine", way)
+	}
+
+	seen, code := s.diagnoseMachine(t, m.name(), borrowed, "--cluster=shoot--other")
+	require.Equal(t, 1, code)
+	require.Equal(t, "ForeignObject", seen.Cause.Reason)
+	require.Nil(t, seen.Provider, "nothing of it is shown")
+	require.Empty(t, seen.Evidence)
+
+	text, code := s.diagnose(t, m.name(), borrowed, "--cluster=shoot--other")
+	require.Equal(t, 1, code)
+	require.Contains(t, text, "CAUSE ForeignObject")
+	require.NotContains(t, text, "Running")
+}
