@@ -161,7 +161,7 @@ func (d *diagnosis) take(e *kubevirt.Explanation, borrowed bool, now time.Time) 
 
 func (d *diagnosis) takeState(m *spi.Explanation) {
 	d.Provider = &providerState{Server: printable(m.Server), Namespace: printable(m.Namespace), Stage: m.Stage, Objects: []spi.Object{}}
-	d.WaitingFor = printable(m.Waiting)
+	d.WaitingFor = printable(m.Waiting) + d.node(m.Stage)
 
 	for _, o := range m.Objects {
 		o.ObjectName, o.State = printableName(o.ObjectName), printable(o.State)
@@ -174,6 +174,18 @@ func (d *diagnosis) takeState(m *spi.Explanation) {
 
 	for _, unread := range m.Unread {
 		d.Provider.Unread = append(d.Provider.Unread, printable(unread))
+	}
+}
+
+// node says what a machine that has its place still lacks, in machine-controller-manager's eyes.
+func (d *diagnosis) node(stage spi.Stage) string {
+	switch {
+	case stage != spi.StageScheduled || d.Machine == nil:
+		return ""
+	case d.Machine.Phase == string(v1alpha1.MachineRunning):
+		return ", and its Node is well"
+	default:
+		return "; machine-controller-manager waits for its Node to become ready: look at the guest's console (virtctl console)"
 	}
 }
 

@@ -63,7 +63,7 @@ func (p *page) diagnosis(d *diagnosis) {
 	case d.Cause != nil:
 		p.cause(d)
 	default:
-		p.section("NOTHING IS WRONG")
+		p.section("NOTHING IS WRONG on the provider cluster")
 		p.line("now", d.WaitingFor)
 	}
 
@@ -85,7 +85,7 @@ func (p *page) machine(m *machineState) {
 	}
 
 	if last := m.LastOperation; last != nil {
-		p.line("last operation", fmt.Sprintf("%s %s %s, %s", last.Type, last.State, last.Code, p.ago(last.Updated)))
+		p.line("last operation", fmt.Sprintf("%s %s %s %s", last.Type, last.State, last.Code, p.ago(last.Updated)))
 		p.line("", last.Description)
 	}
 
@@ -125,7 +125,7 @@ func (p *page) object(o *spi.Object, namespace string) {
 		text += fmt.Sprintf(", being deleted for %s", p.age(*o.Deleted))
 	}
 
-	p.line(kind, name+"  "+text)
+	p.line(kind, name+": "+text)
 }
 
 func (p *page) cause(d *diagnosis) {
@@ -165,27 +165,36 @@ func (p *page) answer(d *diagnosis) string {
 }
 
 func (p *page) stands(c *causeReport) string {
-	patience := c.Reported.Sub(*c.Since)
+	patience := duration.HumanDuration(c.Reported.Sub(*c.Since))
 
 	if c.Reported.After(p.now) {
-		return fmt.Sprintf("; it is a failure after %s, in %s", duration.HumanDuration(patience), duration.HumanDuration(c.Reported.Sub(p.now)))
+		return fmt.Sprintf("; it is reported after %s, which is in %s", patience, duration.HumanDuration(c.Reported.Sub(p.now)))
 	}
 
-	return fmt.Sprintf("; it is a failure after %s", duration.HumanDuration(patience))
+	return fmt.Sprintf("; it is reported after %s", patience)
 }
 
 // evidence lists what components say, that from which the cause was drawn first.
 func (p *page) evidence(d *diagnosis) {
-	if d.Cause != nil && d.Cause.Evidence != nil {
-		p.section("EVIDENCE")
-		p.sign("cause", d.Cause.Evidence)
-	} else if len(d.Evidence) > 0 {
-		p.section("EVIDENCE")
+	if d.Cause == nil && len(d.Evidence) == 0 {
+		return
+	}
+
+	p.section("EVIDENCE")
+
+	switch {
+	case d.Cause == nil:
+	case d.Cause.Evidence != nil:
+		p.sign("drawn from", d.Cause.Evidence)
+	case d.Provider != nil && d.Provider.Stage == spi.StageAbsent:
+		p.line("drawn from", "the dry run of the machine's creation")
+	default:
+		p.line("drawn from", "the answer to a request")
 	}
 
 	for i := range d.Evidence {
 		if d.Cause == nil || !same(d.Cause.Evidence, &d.Evidence[i]) {
-			p.sign("also", &d.Evidence[i])
+			p.sign("also seen", &d.Evidence[i])
 		}
 	}
 }
@@ -197,9 +206,9 @@ func same(a, b *spi.Sign) bool {
 func (p *page) sign(name string, s *spi.Sign) {
 	p.line(name, fmt.Sprintf("%s %s/%s", s.Object.Kind, s.Object.Namespace, s.Object.Name))
 
-	text := fmt.Sprintf("%s %s %s, %s", s.Type, s.Status, s.Reason, p.ago(s.Since))
+	text := fmt.Sprintf("%s=%s %s, since %s", s.Type, s.Status, s.Reason, p.ago(s.Since))
 	if s.Last != nil {
-		text += ", last " + p.age(*s.Last) + " ago"
+		text = fmt.Sprintf("%s %s %s, first %s, last %s ago", s.Type, s.Status, s.Reason, p.ago(s.Since), p.age(*s.Last))
 	}
 
 	p.line("", text)

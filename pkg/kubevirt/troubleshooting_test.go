@@ -4,6 +4,7 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	machinecodes "github.com/gardener/machine-controller-manager/pkg/util/provider/machinecodes/codes"
@@ -47,6 +48,30 @@ func TestTroubleshootingTellsTheRetries(t *testing.T) {
 	}
 
 	require.Equal(t, want, got)
+}
+
+// remedyRow matches a row of docs/troubleshooting.md: its token, and what to do.
+var remedyRow = regexp.MustCompile("(?m)^\\| `(\\w+)` \\|.+\\| ([^|]+) \\| \\w+ \\| \\w+ \\|$")
+
+// TestTroubleshootingTellsTheRemedies has the operator's commands and the page say the same. Diagnoses have remedies of their own.
+func TestTroubleshootingTellsTheRemedies(t *testing.T) {
+	t.Parallel()
+
+	page, err := os.ReadFile("../../docs/troubleshooting.md")
+	require.NoError(t, err)
+
+	told := map[string]string{}
+	for _, row := range remedyRow.FindAllStringSubmatch(string(page), -1) {
+		told[row[1]] = strings.ReplaceAll(row[2], "`", "")
+	}
+
+	want := map[string]string{unknown.token: told[unknown.token]}
+	for _, m := range meanings {
+		want[m.token] = told[m.token]
+	}
+
+	require.NotContains(t, want, "")
+	require.Equal(t, want, remedies)
 }
 
 // TestTroubleshootingIsComplete compares the page with the code: each token has its row, with its code, and each row its token.

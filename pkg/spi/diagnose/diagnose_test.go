@@ -229,6 +229,11 @@ func TestCauses(t *testing.T) {
 			require.False(t, got.Ripe.After(now), "it has stood for long enough: %s", got.Ripe)
 			require.Contains(t, got.Message, "; ", "the component's words, and then what to do")
 			require.True(t, strings.HasPrefix(got.Error(), tc.want+": "))
+			require.True(t, strings.HasSuffix(got.Message, "; "+got.Remedy))
+			require.NotEmpty(t, got.Sign.Object.Kind, "people are shown what it was drawn from")
+			require.NotEmpty(t, got.Sign.Type)
+			require.NotEmpty(t, got.Sign.Status)
+			require.Contains(t, tc.seen.Signs(now), got.Sign, "it is one of the signs")
 
 			early := tc.seen.Cause(got.Since.Add(time.Second), patience)
 			require.True(t, early == nil || early.Ripe.After(got.Since.Add(time.Second)), "a second old, it is a blip")

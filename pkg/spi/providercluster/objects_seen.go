@@ -72,7 +72,7 @@ func volumeSeen(dv *cdiv1beta1.DataVolume) spi.Object {
 	}
 
 	if dv.Status.RestartCount > 0 {
-		state += fmt.Sprintf(", %d restarts", dv.Status.RestartCount)
+		state += fmt.Sprintf(", restarts: %d", dv.Status.RestartCount)
 	}
 
 	return objectSeen("DataVolume", dv, state)

@@ -1,0 +1,150 @@
+package kubevirt_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/machinecodes/codes"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1/validation"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
+)
+
+// explainer remembers what it was asked, and answers what it was told.
+type explainer struct {
+	asked       *spi.ExplainMachineInput
+	explanation *spi.Explanation
+	err         error
+}
+
+func (e *explainer) ExplainMachine(_ context.Context, in *spi.ExplainMachineInput) (*spi.Explanation, error) {
+	e.asked = in
+
+	return e.explanation, e.err
+}
+
+func explain(r *request, e *explainer) *kubevirt.Explanation {
+	return kubevirt.Explain(context.Background(), e, &kubevirt.ExplainRequest{Machine: r.machine, MachineClass: r.class, Secret: r.secret},
+		validation.Options{Template: validation.TemplateSafe})
+}
+
+func TestExplain(t *testing.T) {
+	t.Parallel()
+
+	now := time.Now()
+	diagnosed := &spi.Cause{
+		Err: fmt.Errorf("%w: no [room]; add nodes", spi.ErrExhausted), Remedy: "add nodes", Since: now.Add(-time.Hour), Ripe: now.Add(-time.Minute),
+	}
+
+	tests := map[string]struct {
+		reason string
+		change func(*request)
+		answer explainer
+		// want is the token, and code the code; no token: nothing is wrong.
+		want string
+		code codes.Code
+		// passing says that it is no failure.
+		passing bool
+		remedy  string
+	}{
+		"Fine":   {reason: "nothing is wrong", answer: explainer{explanation: &spi.Explanation{Stage: spi.StageScheduled}}},
+		"Absent": {reason: "it is yet to be made", answer: explainer{explanation: &spi.Explanation{Stage: spi.StageAbsent}}},
+		"Diagnosed": {
+			reason: "the diagnosis has its own remedy", answer: explainer{explanation: &spi.Explanation{Stage: spi.StageCreating, Cause: diagnosed}},
+			want: "QuotaExceeded", code: codes.ResourceExhausted, remedy: "add nodes",
+		},
+		"Refused": {
+			reason: "what the provider cluster answers", answer: explainer{err: fmt.Errorf("%w: get VirtualMachine m", spi.ErrUnauthenticated)},
+			want: "CredentialsRefused", code: codes.Unauthenticated, remedy: "Put new credentials into the Secret of the MachineClass.",
+		},
+		"Conflict": {
+			reason: "another operation ends by itself", answer: explainer{err: fmt.Errorf("%w: Secret m is being deleted", spi.ErrConflict)},
+			want: "OperationInProgress", code: codes.Aborted, passing: true, remedy: "Nothing; it is tried again within seconds.",
+		},
+		"BadClass": {
+			reason: "the machine cannot be made", change: func(r *request) { r.class.ProviderSpec.Raw = []byte(strings.Replace(validSpec, `"zone":"z",`, "", 1)) },
+			answer: explainer{explanation: &spi.Explanation{Stage: spi.StageAbsent}},
+			want:   "InvalidInput", code: codes.InvalidArgument, remedy: "Correct the fields.",
+		},
+		"BadClassLater": {
+			reason: "the machine was made before", change: func(r *request) { r.class.ProviderSpec.Raw = []byte(strings.Replace(validSpec, `"zone":"z",`, "", 1)) },
+			answer: explainer{explanation: &spi.Explanation{Stage: spi.StageScheduled}},
+		},
+		"NoTags": {
+			reason: "nobody knows which machines are ours", change: func(r *request) { r.class.ProviderSpec.Raw = []byte(`{}`) },
+			want: "InvalidInput", code: codes.InvalidArgument, remedy: "Correct the fields.",
+		},
+		"BadName": {
+			reason: "CreateMachine refuses it", change: func(r *request) { r.machine.Name = "a.b" },
+			want: "InvalidInput", code: codes.InvalidArgument, remedy: "Correct the fields.",
+		},
+	}
+
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			r := validRequest()
+			if tc.change != nil {
+				tc.change(r)
+			}
+
+			got := explain(r, &tc.answer)
+			if tc.want == "" {
+				require.Nil(t, got.Cause, tc.reason)
+
+				return
+			}
+
+			require.NotNil(t, got.Cause, tc.reason)
+			require.Equal(t, tc.want, got.Cause.Reason)
+			require.Equal(t, tc.code, got.Cause.Code)
+			require.Equal(t, tc.remedy, got.Cause.Remedy)
+			require.NotContains(t, got.Cause.Message, tc.want, "the token stands by itself")
+			require.NotContains(t, got.Cause.Message, "[", "as the driver says it")
+			require.Equal(t, !tc.passing, got.Cause.Stands(now))
+		})
+	}
+}
+
+// TestExplainCreates has only a machine that somebody is about to create tried out.
+func TestExplainCreates(t *testing.T) {
+	t.Parallel()
+
+	absent := &spi.Explanation{Stage: spi.StageAbsent}
+
+	made := &explainer{explanation: absent}
+	explain(validRequest(), made)
+	require.Equal(t, "m", made.asked.Create.Name)
+	require.Equal(t, spi.Identity{Cluster: "c", Role: "node"}, made.asked.Identity)
+
+	unknown := validRequest()
+	unknown.machine.UID = ""
+	made = &explainer{explanation: absent}
+	require.Nil(t, explain(unknown, made).Cause)
+	require.Nil(t, made.asked.Create, "there is no Machine")
+
+	deleted := validRequest()
+	deleted.machine.DeletionTimestamp = &metav1.Time{Time: time.Now()}
+	made = &explainer{explanation: absent}
+	require.Nil(t, explain(deleted, made).Cause)
+	require.Nil(t, made.asked.Create, "it is on its way out")
+}
+
+// TestYoungCause has not stood for long enough.
+func TestYoungCause(t *testing.T) {
+	t.Parallel()
+
+	now := time.Now()
+	young := &spi.Cause{Err: fmt.Errorf("%w: no room", spi.ErrExhausted), Since: now, Ripe: now.Add(time.Second)}
+	got := explain(validRequest(), &explainer{explanation: &spi.Explanation{Stage: spi.StageCreating, Cause: young}})
+
+	require.False(t, got.Cause.Stands(now))
+	require.True(t, got.Cause.Stands(now.Add(time.Second)))
+}

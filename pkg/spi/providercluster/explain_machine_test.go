@@ -1,0 +1,96 @@
+package providercluster
+
+import (
+	"net/http"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/utils/clock"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
+)
+
+// readOnly is a provider cluster on which nothing but reading is allowed, and not everything. It has no instances.
+type readOnly struct {
+	*answers
+
+	t *testing.T
+	// forbidden are the last elements of the paths that may not be read.
+	forbidden []string
+}
+
+func (r readOnly) RoundTrip(request *http.Request) (*http.Response, error) {
+	require.Equal(r.t, http.MethodGet, request.Method)
+
+	switch last := path.Base(request.URL.Path); {
+	case slices.Contains(r.forbidden, last):
+		return &http.Response{StatusCode: http.StatusForbidden, Request: request, Body: http.NoBody}, nil
+	case strings.Contains(request.URL.Path, "/virtualmachineinstances/"):
+		return (&answers{}).RoundTrip(request)
+	default:
+		return r.answers.RoundTrip(request)
+	}
+}
+
+// explained looks at a machine on a provider cluster that answers with these bodies.
+func explained(t *testing.T, cluster *answers, forbidden ...string) (*spi.Explanation, error) {
+	t.Helper()
+
+	p := New(Options{Clock: clock.RealClock{}, RetryFor: time.Second, UnschedulableGrace: 30 * time.Second, Clients: kubeconfig.NewCache(kubeconfig.Options{
+		QPS: 100, Burst: 200, WrapTransport: func(http.RoundTripper) http.RoundTripper { return readOnly{cluster, t, forbidden} },
+	})})
+
+	return p.ExplainMachine(t.Context(), &spi.ExplainMachineInput{
+		Kubeconfig: kubeconfigOf(t, &clientcmdapi.Cluster{Server: "https://provider.example.com"}),
+		Name:       "m", Identity: spi.Identity{Cluster: "c", Role: "node"},
+	})
+}
+
+// ownVM is a machine's VirtualMachine.
+const ownVM = `{"kind":"VirtualMachine","apiVersion":"kubevirt.io/v1","metadata":{"name":"m","namespace":"machines","uid":"vm",
+	"creationTimestamp":"2026-01-02T03:04:05Z","labels":{"mcm.gardener.cloud/cluster":"c","mcm.gardener.cloud/role":"node"}},
+	"status":{"printableStatus":"Provisioning","conditions":[{"type":"Failure","status":"True","reason":"FailedCreate",
+		"message":"something new","lastTransitionTime":"2026-01-02T03:04:05Z"}]}}`
+
+func TestExplainOnlyReads(t *testing.T) {
+	t.Parallel()
+
+	cluster := &answers{bodies: map[string]string{
+		"m": ownVM, "datavolumes": `{"kind":"DataVolumeList","apiVersion":"cdi.kubevirt.io/v1beta1","items":[]}`,
+		"pods": `{"kind":"PodList","apiVersion":"v1","items":[]}`, "events": `{"kind":"EventList","apiVersion":"v1","items":[]}`,
+	}}
+
+	got, err := explained(t, cluster)
+	require.NoError(t, err)
+	require.Equal(t, "machines", got.Namespace)
+	require.Equal(t, "provider.example.com", got.Server)
+	require.LessOrEqual(t, len(cluster.asked), 8)
+	require.Empty(t, got.Unread)
+}
+
+// TestExplainSaysWhatItCouldNotRead looks at a machine with the Role of an older release.
+func TestExplainSaysWhatItCouldNotRead(t *testing.T) {
+	t.Parallel()
+
+	got, err := explained(t, &answers{bodies: map[string]string{"m": ownVM}}, "datavolumes", "pods", "events")
+	require.NoError(t, err)
+	require.NotEmpty(t, got.Unread)
+	require.Contains(t, strings.Join(got.Unread, "\n"), "list DataVolumes: ")
+}
+
+// TestExplainKeepsForeignersToThemselves looks at a VirtualMachine of another shoot.
+func TestExplainKeepsForeignersToThemselves(t *testing.T) {
+	t.Parallel()
+
+	cluster := &answers{bodies: map[string]string{"m": strings.Replace(ownVM, `cluster":"c"`, `cluster":"other"`, 1)}}
+	got, err := explained(t, cluster)
+	require.ErrorIs(t, err, spi.ErrForeign)
+	require.Nil(t, got)
+	require.Equal(t, []string{"m"}, cluster.asked, "nothing more is read of it")
+}
