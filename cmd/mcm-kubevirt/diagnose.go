@@ -105,6 +105,10 @@ func (o *diagnoseOptions) run(ctx context.Context, names []string, out io.Writer
 
 // sources returns where Machines are looked for.
 func (o *diagnoseOptions) sources() (*machineSource, error) {
+	if o.grace < 0 {
+		return nil, errors.New("--unschedulable-grace must not be negative")
+	}
+
 	provider, err := o.clusterFlags.provider()
 	if err != nil {
 		return nil, err

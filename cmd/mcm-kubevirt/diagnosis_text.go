@@ -168,10 +168,10 @@ func (p *page) stands(c *causeReport) string {
 	patience := duration.HumanDuration(c.Reported.Sub(*c.Since))
 
 	if c.Reported.After(p.now) {
-		return fmt.Sprintf("; it is reported after %s, which is in %s", patience, duration.HumanDuration(c.Reported.Sub(p.now)))
+		return fmt.Sprintf("; such a failure is reported after %s, which is in %s", patience, duration.HumanDuration(c.Reported.Sub(p.now)))
 	}
 
-	return fmt.Sprintf("; it is reported after %s", patience)
+	return fmt.Sprintf("; such a failure is reported after %s", patience)
 }
 
 // evidence lists what components say, that from which the cause was drawn first.
@@ -206,7 +206,7 @@ func same(a, b *spi.Sign) bool {
 func (p *page) sign(name string, s *spi.Sign) {
 	p.line(name, fmt.Sprintf("%s %s/%s", s.Object.Kind, s.Object.Namespace, s.Object.Name))
 
-	text := fmt.Sprintf("%s=%s %s, since %s", s.Type, s.Status, s.Reason, p.ago(s.Since))
+	text := fmt.Sprintf("%s=%s %s, for %s (since %s)", s.Type, s.Status, s.Reason, p.age(s.Since), stamp(s.Since))
 	if s.Last != nil {
 		text = fmt.Sprintf("%s %s %s, first %s, last %s ago", s.Type, s.Status, s.Reason, p.ago(s.Since), p.age(*s.Last))
 	}
@@ -219,7 +219,11 @@ func (p *page) sign(name string, s *spi.Sign) {
 }
 
 func (p *page) ago(t time.Time) string {
-	return fmt.Sprintf("%s ago (%s)", p.age(t), t.UTC().Format(time.RFC3339))
+	return fmt.Sprintf("%s ago (%s)", p.age(t), stamp(t))
+}
+
+func stamp(t time.Time) string {
+	return t.UTC().Format(time.RFC3339)
 }
 
 // age is as kubectl shows it.

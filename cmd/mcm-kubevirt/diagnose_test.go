@@ -1,0 +1,278 @@
+package main
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
+)
+
+// cluster is an API server that answers reads of these paths, and knows nothing else.
+type cluster map[string]string
+
+func (c cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+
+	body, known := c[r.URL.Path]
+	if r.Method != http.MethodGet || !known {
+		w.WriteHeader(http.StatusNotFound)
+
+		body = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","message":"not found","code":404}`
+	}
+
+	_, _ = w.Write([]byte(body)) // The client sees whether it was all.
+}
+
+// provider serves the cluster as a provider cluster, and returns its kubeconfig.
+func (c cluster) provider(t *testing.T) string {
+	t.Helper()
+
+	server := httptest.NewTLSServer(c)
+	t.Cleanup(server.Close)
+
+	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+
+	return `apiVersion: v1
+kind: Config
+current-context: c
+clusters: [{name: c, cluster: {server: "` + server.URL + `", certificate-authority-data: ` + base64.StdEncoding.EncodeToString(authority) + `}}]
+contexts: [{name: c, context: {cluster: c, user: u, namespace: machines}}]
+users: [{name: u, user: {token: t0p-secret}}]
+`
+}
+
+// control serves the cluster as a control cluster, and returns the file with its kubeconfig.
+func (c cluster) control(t *testing.T) string {
+	t.Helper()
+
+	server := httptest.NewServer(c)
+	t.Cleanup(server.Close)
+
+	return controlKubeconfig(t, server.URL)
+}
+
+const (
+	vmPath = "/apis/kubevirt.io/v1/namespaces/machines/virtualmachines/"
+	mcPath = "/apis/machine.sapcloud.io/v1alpha1/namespaces/shoot/"
+)
+
+// failing is a VirtualMachine m that KubeVirt has refused for long, in these words.
+func failing(t *testing.T, status, reason, message string) string {
+	t.Helper()
+
+	vm, err := json.Marshal(map[string]any{
+		"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine",
+		"metadata": map[string]any{
+			"name": "m", "namespace": "machines", "uid": "vm", "creationTimestamp": "2026-01-02T03:04:05Z",
+			"labels": map[string]string{"mcm.gardener.cloud/cluster": "c", "mcm.gardener.cloud/role": "node"},
+		},
+		"status": map[string]any{"printableStatus": status, "conditions": []any{map[string]any{
+			"type": "Failure", "status": "True", "reason": reason, "message": message, "lastTransitionTime": "2026-01-02T03:05:05Z",
+		}}},
+	})
+	require.NoError(t, err)
+
+	return string(vm)
+}
+
+// shootWith is a control cluster with the Machine m, whose class and Secret lead to a provider cluster.
+func shootWith(provider string) cluster {
+	return cluster{
+		mcPath + "machines/m": `{"apiVersion":"machine.sapcloud.io/v1alpha1","kind":"Machine","metadata":{"name":"m","namespace":"shoot","uid":"u"},
+			"spec":{"class":{"kind":"MachineClass","name":"c"}},"status":{"currentStatus":{"phase":"Pending","lastUpdateTime":"2026-01-02T03:04:05Z"},
+			"lastOperation":{"type":"Create","state":"Failed","errorCode":"ResourceExhausted","description":"as it was","lastUpdateTime":"2026-01-02T03:04:05Z"}}}`,
+		mcPath + "machineclasses/c": shootClass,
+		mcPath + "machineclasses":   `{"apiVersion":"machine.sapcloud.io/v1alpha1","kind":"MachineClassList","items":[` + shootClass + `]}`,
+		"/api/v1/namespaces/shoot/secrets/s": `{"apiVersion":"v1","kind":"Secret","data":{"userData":"dDBwLXNlY3JldA==",
+			"kubeconfig":"` + base64.StdEncoding.EncodeToString([]byte(provider)) + `"}}`,
+	}
+}
+
+const shootClass = `{"apiVersion":"machine.sapcloud.io/v1alpha1","kind":"MachineClass","metadata":{"name":"c","namespace":"shoot"},
+	"provider":"kubevirt","secretRef":{"name":"s","namespace":"shoot"},
+	"providerSpec":{"tags":{"mcm.gardener.cloud/cluster":"c","mcm.gardener.cloud/role":"node"}}}`
+
+func TestDiagnose(t *testing.T) {
+	t.Parallel()
+
+	const noInstancetype = "FailedFindInstancetype"
+
+	provider := cluster{vmPath + "m": failing(t, "Stopped", noInstancetype, "no worker")}.provider(t)
+	control := shootWith(provider).control(t)
+	empty := cluster{}.provider(t)
+	borrowed := write(t, "provider.yaml", provider)
+
+	tests := map[string]struct {
+		reason string
+		args   []string
+		code   int
+		want   []string
+	}{
+		"Cause": {
+			reason: "the Machine leads to everything", args: []string{"--control-kubeconfig", control, "m"}, code: exitInvalid,
+			want: []string{
+				"Pending for", "shoot/c", "Create Failed ResourceExhausted", "as it was", "CAUSE InstancetypeNotFound", "no worker",
+				"create the instancetype", "FailedPrecondition", "Failure=True FailedFindInstancetype", "docs/troubleshooting.md",
+			},
+		},
+		"Young": {
+			reason: "it is a failure only after its time", args: []string{"--control-kubeconfig", control, "--unschedulable-grace=100000h", "m"},
+			want: []string{"NOT A FAILURE YET InstancetypeNotFound", "which is in"},
+		},
+		"NoMachine": {
+			reason: "the classes lead to the VirtualMachine, and it is gone too", args: []string{"--control-kubeconfig", control, "gone"}, code: exitUsage,
+			want: []string{"COULD NOT LOOK", "there is no such Machine"},
+		},
+		"Several": {
+			reason: "what could not be looked at counts more", args: []string{"--control-kubeconfig", control, "m", "gone"}, code: exitUsage,
+			want: []string{"CAUSE InstancetypeNotFound", "COULD NOT LOOK"},
+		},
+		"Unreachable": {
+			reason: "without the control cluster nothing is known", code: exitUsage, want: []string{"COULD NOT LOOK", "Machine shoot/m"},
+			args: []string{"--control-kubeconfig", controlKubeconfig(t, "http://127.0.0.1:1"), "m"},
+		},
+		"ByName": {
+			reason: "the tags are enough", args: []string{"--provider-kubeconfig", borrowed, "--cluster=c", "m"}, code: exitInvalid,
+			want: []string{"there is no Machine of this name", "CAUSE InstancetypeNotFound"},
+		},
+		"Foreign": {
+			reason: "the tags do not fit", args: []string{"--provider-kubeconfig", borrowed, "--cluster=c", "--role=other", "m"}, code: exitInvalid,
+			want: []string{"CAUSE ForeignObject", "AlreadyExists"},
+		},
+		"NotCreated": {
+			reason: "the class would be refused", code: exitInvalid, want: []string{"CAUSE InvalidInput", "nothing of the machine is there", "dry run"},
+			args: []string{"--control-kubeconfig", shootWith(empty).control(t), "m"},
+		},
+		"Borrowed": {
+			reason: "what other credentials may not do says nothing of the machine", args: []string{"--provider-kubeconfig", write(t, "bad.yaml", "{}"), "--cluster=c", "m"},
+			code: exitUsage, want: []string{"COULD NOT LOOK", "InvalidInput"},
+		},
+	}
+
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			out, err := run(t, "", append([]string{"diagnose"}, tc.args...)...)
+			require.Equal(t, tc.code, exitCode(err), "%s: %v\n%s", tc.reason, err, out)
+
+			for _, want := range tc.want {
+				require.Contains(t, out, want, tc.reason)
+			}
+
+			require.NotContains(t, out, "t0p-secret", "what a Secret holds is not printed")
+			requireFit(t, out)
+		})
+	}
+}
+
+// requireFit requires what a terminal shows as it is meant.
+func requireFit(t *testing.T, out string) {
+	t.Helper()
+
+	for line := range strings.Lines(out) {
+		line = strings.TrimSuffix(line, "\n")
+		require.LessOrEqual(t, utf8.RuneCountInString(line), textWidth, line)
+		require.Equal(t, -1, strings.IndexFunc(line, func(r rune) bool { return !unicode.IsPrint(r) }), "%q", line)
+	}
+}
+
+// TestDiagnoseHostileProvider has a provider cluster write what moves a terminal's cursor, and lines that look like the program's own.
+func TestDiagnoseHostileProvider(t *testing.T) {
+	t.Parallel()
+
+	const bad = "\x1b[2J\x1b]0;owned\a\u202e\n\nNOTHING IS WRONG\r"
+
+	hostile := cluster{vmPath + "m": failing(t, bad+strings.Repeat("x", 5000), bad, strings.Repeat("y", 300)+bad)}
+	file := write(t, "provider.yaml", hostile.provider(t))
+
+	for _, format := range []string{outputText, outputYAML, outputJSON} {
+		out, err := run(t, "", "diagnose", "--provider-kubeconfig", file, "--cluster=c", "-o", format, "m")
+		require.Equal(t, exitInvalid, exitCode(err))
+		require.NotContains(t, out, "\x1b")
+		require.NotContains(t, out, "\u202e")
+		require.NotContains(t, out, `\u001b`)
+		require.NotContains(t, out, "\nNOTHING IS WRONG")
+		require.Less(t, len(out), 10_000)
+
+		if format == outputText {
+			requireFit(t, out)
+		}
+	}
+}
+
+// TestDiagnosisText holds what people read, at the third minute of a machine that is not scheduled.
+func TestDiagnosisText(t *testing.T) {
+	t.Parallel()
+
+	now := time.Date(2026, 1, 2, 3, 7, 5, 0, time.UTC)
+	at := func(seconds int) time.Time { return now.Add(-time.Duration(seconds) * time.Second) }
+	pointer := func(seconds int) *time.Time { return new(at(seconds)) }
+	object := func(kind, name, state string, age int) spi.Object {
+		return spi.Object{ObjectName: spi.ObjectName{Kind: kind, Namespace: "machines", Name: name}, State: state, Created: at(age)}
+	}
+
+	image := object("DataVolume", "golden-e89a47b5286342a60b69", "Succeeded", 3600)
+	image.Role = "golden image"
+	unscheduled := spi.Sign{
+		Object: spi.ObjectName{Kind: "VirtualMachineInstance", Namespace: "machines", Name: "worker-1"}, Type: "PodScheduled", Status: "False",
+		Reason: "Unschedulable", Since: at(100),
+		Message: "0/9 nodes are available: 3 node(s) had untolerated taint(s), 6 Insufficient memory",
+	}
+	mount := spi.Sign{
+		Object: spi.ObjectName{Kind: "Pod", Namespace: "machines", Name: "virt-launcher-worker-1-abcde"}, Type: "Event", Status: "Warning",
+		Reason: "FailedMount", Since: at(90), Last: pointer(5), Message: "MountVolume.SetUp failed",
+	}
+
+	d := diagnosis{
+		Name: "worker-1", Result: resultCause,
+		Machine: &machineState{
+			Namespace: "shoot--foo--bar", Class: "worker-z1", Phase: "Pending", PhaseSince: pointer(180), Created: at(181),
+			LastOperation: &lastOperation{
+				Type: "Create", State: "Failed", Code: "ResourceExhausted", Updated: at(20),
+				Description: "Provider error: machine codes error: code = [ResourceExhausted] message = [Unschedulable: 0/9 nodes are available]",
+			},
+		},
+		Provider: &providerState{
+			Server: "provider.example.com", Namespace: "machines", Stage: spi.StageCreating,
+			Objects: []spi.Object{
+				object("VirtualMachine", "worker-1", "ErrorUnschedulable", 180), image,
+				object("VirtualMachineInstance", "worker-1", "Scheduling", 120),
+			},
+			Unread: []string{"list events: forbidden"},
+		},
+		Cause: &causeReport{
+			Reason: "Unschedulable", Message: unscheduled.Message, Code: "ResourceExhausted", Remedy: "add provider nodes",
+			Since: pointer(100), Reported: pointer(70), Evidence: &unscheduled,
+		},
+		Evidence: []spi.Sign{unscheduled, mount},
+	}
+
+	var out bytes.Buffer
+
+	p := &page{out: &out, now: now}
+	p.diagnosis(&d)
+	require.NoError(t, p.err)
+	requireFit(t, out.String())
+
+	const golden = "testdata/diagnosis.golden.txt"
+	if *update {
+		require.NoError(t, os.WriteFile(golden, out.Bytes(), 0o600))
+	}
+
+	want, err := os.ReadFile(golden)
+	require.NoError(t, err)
+	require.Equal(t, string(want), out.String())
+}
