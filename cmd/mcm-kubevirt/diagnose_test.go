@@ -275,4 +275,8 @@ func TestDiagnosisText(t *testing.T) {
 	want, err := os.ReadFile(golden)
 	require.NoError(t, err)
 	require.Equal(t, string(want), out.String())
+
+	page, err := os.ReadFile("../../docs/diagnose.md")
+	require.NoError(t, err)
+	require.Contains(t, string(page), "```\n"+string(want)+"```\n", "the page shows it")
 }

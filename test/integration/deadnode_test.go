@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/util/retry"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane"
 )
 
@@ -73,6 +74,10 @@ func TestNodeDiesUnderAMachine(t *testing.T) {
 	require.ErrorContains(t, err, mortalOfTheDeletion)
 	require.ErrorContains(t, err, corev1.TaintNodeOutOfService)
 	t.Log(err)
+
+	seen, _ := s.diagnoseMachine(t, m.name(), "--provider-kubeconfig="+s.ProviderKubeconfigFile, "--cluster="+s.Namespace)
+	require.Equal(t, spi.StageDeleting, seen.Provider.Stage)
+	require.Contains(t, fmt.Sprint(seen.WaitingFor, seen.Cause), corev1.TaintNodeOutOfService, "it says what blocks, too")
 
 	s.setTaint(t, mortalOfTheDeletion, corev1.Taint{Key: corev1.TaintNodeOutOfService, Value: "nodeshutdown", Effect: corev1.TaintEffectNoExecute})
 	eventually(t, "the machine is deleted, though its node is dead", func(ctx context.Context) (bool, error) {

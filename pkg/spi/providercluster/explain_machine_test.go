@@ -42,7 +42,7 @@ func (r readOnly) RoundTrip(request *http.Request) (*http.Response, error) {
 func explained(t *testing.T, cluster *answers, forbidden ...string) (*spi.Explanation, error) {
 	t.Helper()
 
-	p := New(Options{Clock: clock.RealClock{}, RetryFor: time.Second, UnschedulableGrace: 30 * time.Second, Clients: kubeconfig.NewCache(kubeconfig.Options{
+	p := New(Options{Clock: clock.RealClock{}, RetryFor: time.Second, UnschedulableGrace: 30 * time.Second, MaxDeleteWait: 5 * time.Minute, Clients: kubeconfig.NewCache(kubeconfig.Options{
 		QPS: 100, Burst: 200, WrapTransport: func(http.RoundTripper) http.RoundTripper { return readOnly{cluster, t, forbidden} },
 	})})
 
@@ -93,4 +93,25 @@ func TestExplainKeepsForeignersToThemselves(t *testing.T) {
 	require.ErrorIs(t, err, spi.ErrForeign)
 	require.Nil(t, got)
 	require.Equal(t, []string{"m"}, cluster.asked, "nothing more is read of it")
+}
+
+// TestExplainDeletion looks at a VirtualMachine whose deletion has begun long ago, and a moment ago.
+func TestExplainDeletion(t *testing.T) {
+	t.Parallel()
+
+	deleting := func(since time.Time) *answers {
+		return &answers{bodies: map[string]string{"m": strings.Replace(ownVM, `"uid":"vm",`,
+			`"uid":"vm","finalizers":["example.com/held"],"deletionTimestamp":"`+since.UTC().Format(time.RFC3339)+`",`, 1)}}
+	}
+
+	long, err := explained(t, deleting(time.Now().Add(-time.Hour)))
+	require.NoError(t, err)
+	require.Equal(t, spi.StageDeleting, long.Stage)
+	require.ErrorIs(t, long.Cause.Err, spi.ErrTimeout)
+	require.ErrorContains(t, long.Cause.Err, "example.com/held", "what blocks is named")
+
+	fresh, err := explained(t, deleting(time.Now()))
+	require.NoError(t, err)
+	require.Nil(t, fresh.Cause, "a guest has time to shut down")
+	require.Contains(t, fresh.Waiting, "example.com/held")
 }
