@@ -41,8 +41,8 @@ func (f *foundMachine) certain() bool {
 
 // classOf returns a class of which nothing but its machines' tags is known.
 func classOf(cluster, role string) *v1alpha1.MachineClass {
-	spec, _ := json.Marshal(map[string]any{ // Two strings can always be written.
-		"tags": map[string]string{apiv1alpha1.TagCluster: cluster, apiv1alpha1.TagRole: role},
+	spec, _ := json.Marshal(map[string]map[string]string{ // Strings can always be written.
+		"tags": {apiv1alpha1.TagCluster: cluster, apiv1alpha1.TagRole: role},
 	})
 
 	return &v1alpha1.MachineClass{ProviderSpec: runtime.RawExtension{Raw: spec}}
@@ -132,7 +132,7 @@ func sameTarget(a, b *kubevirt.ExplainRequest) bool {
 // secretData reads a class's Secrets, unless they are not needed.
 func (s *machineSource) secretData(ctx context.Context, class *v1alpha1.MachineClass) (map[string][]byte, error) {
 	if s.provider != nil {
-		return nil, nil
+		return map[string][]byte{}, nil
 	}
 
 	return s.control.secretData(ctx, class)

@@ -29,8 +29,10 @@ func (e *explainer) ExplainMachine(_ context.Context, in *spi.ExplainMachineInpu
 	return e.explanation, e.err
 }
 
-func explain(r *request, e *explainer) *kubevirt.Explanation {
-	return kubevirt.Explain(context.Background(), e, &kubevirt.ExplainRequest{Machine: r.machine, MachineClass: r.class, Secret: r.secret},
+func explain(t *testing.T, r *request, e *explainer) *kubevirt.Explanation {
+	t.Helper()
+
+	return kubevirt.Explain(t.Context(), e, &kubevirt.ExplainRequest{Machine: r.machine, MachineClass: r.class, Secret: r.secret},
 		validation.Options{Template: validation.TemplateSafe})
 }
 
@@ -95,7 +97,7 @@ func TestExplain(t *testing.T) {
 				tc.change(r)
 			}
 
-			got := explain(r, &tc.answer)
+			got := explain(t, r, &tc.answer)
 			if tc.want == "" {
 				require.Nil(t, got.Cause, tc.reason)
 
@@ -120,20 +122,20 @@ func TestExplainCreates(t *testing.T) {
 	absent := &spi.Explanation{Stage: spi.StageAbsent}
 
 	made := &explainer{explanation: absent}
-	explain(validRequest(), made)
+	explain(t, validRequest(), made)
 	require.Equal(t, "m", made.asked.Create.Name)
 	require.Equal(t, spi.Identity{Cluster: "c", Role: "node"}, made.asked.Identity)
 
 	unknown := validRequest()
 	unknown.machine.UID = ""
 	made = &explainer{explanation: absent}
-	require.Nil(t, explain(unknown, made).Cause)
+	require.Nil(t, explain(t, unknown, made).Cause)
 	require.Nil(t, made.asked.Create, "there is no Machine")
 
 	deleted := validRequest()
 	deleted.machine.DeletionTimestamp = &metav1.Time{Time: time.Now()}
 	made = &explainer{explanation: absent}
-	require.Nil(t, explain(deleted, made).Cause)
+	require.Nil(t, explain(t, deleted, made).Cause)
 	require.Nil(t, made.asked.Create, "it is on its way out")
 }
 
@@ -143,7 +145,7 @@ func TestYoungCause(t *testing.T) {
 
 	now := time.Now()
 	young := &spi.Cause{Err: fmt.Errorf("%w: no room", spi.ErrExhausted), Since: now, Ripe: now.Add(time.Second)}
-	got := explain(validRequest(), &explainer{explanation: &spi.Explanation{Stage: spi.StageCreating, Cause: young}})
+	got := explain(t, validRequest(), &explainer{explanation: &spi.Explanation{Stage: spi.StageCreating, Cause: young}})
 
 	require.False(t, got.Cause.Stands(now))
 	require.True(t, got.Cause.Stands(now.Add(time.Second)))
