@@ -213,6 +213,35 @@ func TestDiagnoseHostileProvider(t *testing.T) {
 	}
 }
 
+// TestWhatAMachineWithItsPlaceWaitsFor asks what machine-controller-manager waits for.
+func TestWhatAMachineWithItsPlaceWaitsFor(t *testing.T) {
+	t.Parallel()
+
+	deleted := time.Now()
+	tests := map[string]struct {
+		reason  string
+		machine *machineState
+		stage   spi.Stage
+		want    string
+	}{
+		"NoMachine": {reason: "nobody waits", stage: spi.StageScheduled},
+		"Creating":  {reason: "that is said already", machine: &machineState{Phase: "Pending"}, stage: spi.StageCreating},
+		"Pending":   {reason: "the guest has to join", machine: &machineState{Phase: "Pending"}, stage: spi.StageScheduled, want: "virtctl console"},
+		"Running":   {reason: "nothing", machine: &machineState{Phase: "Running"}, stage: spi.StageScheduled, want: "its Node is well"},
+		"Deleted":   {reason: "the drain", machine: &machineState{Phase: "Terminating", Deleted: &deleted}, stage: spi.StageScheduled, want: "drains"},
+	}
+
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			got := (&diagnosis{Machine: tc.machine}).node(tc.stage)
+			require.Contains(t, got, tc.want, tc.reason)
+			require.Equal(t, tc.want == "", got == "", tc.reason)
+		})
+	}
+}
+
 // TestDiagnosisText holds what people read, at the third minute of a machine that is not scheduled.
 func TestDiagnosisText(t *testing.T) {
 	t.Parallel()

@@ -182,6 +182,8 @@ func (d *diagnosis) node(stage spi.Stage) string {
 	switch {
 	case stage != spi.StageScheduled || d.Machine == nil:
 		return ""
+	case d.Machine.Deleted != nil:
+		return "; machine-controller-manager drains its Node, and has it deleted then"
 	case d.Machine.Phase == string(v1alpha1.MachineRunning):
 		return ", and its Node is well"
 	default:

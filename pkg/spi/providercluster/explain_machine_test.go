@@ -42,9 +42,12 @@ func (r readOnly) RoundTrip(request *http.Request) (*http.Response, error) {
 func explained(t *testing.T, cluster *answers, forbidden ...string) (*spi.Explanation, error) {
 	t.Helper()
 
-	p := New(Options{Clock: clock.RealClock{}, RetryFor: time.Second, UnschedulableGrace: 30 * time.Second, MaxDeleteWait: 5 * time.Minute, Clients: kubeconfig.NewCache(kubeconfig.Options{
-		QPS: 100, Burst: 200, WrapTransport: func(http.RoundTripper) http.RoundTripper { return readOnly{cluster, t, forbidden} },
-	})})
+	p := New(Options{
+		Clock: clock.RealClock{}, RetryFor: time.Second, UnschedulableGrace: 30 * time.Second, MaxDeleteWait: 5 * time.Minute,
+		Clients: kubeconfig.NewCache(kubeconfig.Options{
+			QPS: 100, Burst: 200, WrapTransport: func(http.RoundTripper) http.RoundTripper { return readOnly{cluster, t, forbidden} },
+		}),
+	})
 
 	return p.ExplainMachine(t.Context(), &spi.ExplainMachineInput{
 		Kubeconfig: kubeconfigOf(t, &clientcmdapi.Cluster{Server: "https://provider.example.com"}),
