@@ -55,7 +55,7 @@ MachineClasses of the namespace, or, without any control cluster, with --provide
 docs/troubleshooting.md has a row for each cause.
 
 Exit codes:
-  0  nothing is wrong, or has been for long enough to be a failure
+  0  nothing is wrong, or not for long enough to be a failure
   1  a cause was found
   2  the command line is wrong, or a machine could not be looked at
 `,
