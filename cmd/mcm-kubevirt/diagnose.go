@@ -69,7 +69,7 @@ Exit codes:
 	}
 
 	flags := cmd.Flags()
-	o.clusterFlags.addTo(flags)
+	o.addTo(flags)
 	flags.StringVar(&o.cluster, "cluster", "",
 		"Value of the VirtualMachines' label mcm.gardener.cloud/cluster. No control cluster is asked then; --provider-kubeconfig is required.")
 	flags.StringVar(&o.role, "role", "node", "With --cluster: value of the VirtualMachines' label mcm.gardener.cloud/role.")
@@ -114,20 +114,18 @@ func (o *diagnoseOptions) sources() (*machineSource, error) {
 		return nil, err
 	}
 
-	if o.cluster != "" {
-		if provider == nil {
-			return nil, errors.New("--cluster needs --provider-kubeconfig; --help says more")
-		}
+	sources := &machineSource{provider: provider}
 
-		return &machineSource{provider: provider, class: classOf(o.cluster, o.role)}, nil
+	switch {
+	case o.cluster == "":
+		sources.control, err = o.control()
+	case provider == nil:
+		err = errors.New("--cluster needs --provider-kubeconfig; --help says more")
+	default:
+		sources.class, err = classOf(o.cluster, o.role)
 	}
 
-	control, err := o.control()
-	if err != nil {
-		return nil, err
-	}
-
-	return &machineSource{control: control, provider: provider}, nil
+	return sources, err
 }
 
 func (o *diagnoseOptions) provider() *providercluster.Provider {

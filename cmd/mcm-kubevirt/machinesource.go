@@ -40,12 +40,13 @@ func (f *foundMachine) certain() bool {
 }
 
 // classOf returns a class of which nothing but its machines' tags is known.
-func classOf(cluster, role string) *v1alpha1.MachineClass {
-	spec, _ := json.Marshal(map[string]map[string]string{ // Strings can always be written.
-		"tags": {apiv1alpha1.TagCluster: cluster, apiv1alpha1.TagRole: role},
-	})
+func classOf(cluster, role string) (*v1alpha1.MachineClass, error) {
+	spec, err := json.Marshal(map[string]map[string]string{"tags": {apiv1alpha1.TagCluster: cluster, apiv1alpha1.TagRole: role}})
+	if err != nil {
+		return nil, fmt.Errorf("write the tags: %w", err)
+	}
 
-	return &v1alpha1.MachineClass{ProviderSpec: runtime.RawExtension{Raw: spec}}
+	return &v1alpha1.MachineClass{ProviderSpec: runtime.RawExtension{Raw: spec}}, nil
 }
 
 func (s *machineSource) find(ctx context.Context, name string) (*foundMachine, error) {

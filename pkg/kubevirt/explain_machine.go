@@ -126,7 +126,7 @@ func (e *Explanation) Found() bool {
 }
 
 // remedies are what to do about the tokens of meanings, in the words of docs/troubleshooting.md. A diagnosis has its own.
-var remedies = map[string]string{
+var remedies = map[string]string{ //nolint:gosec // These are words about credentials.
 	"InvalidInput":        "Correct the fields.",
 	"CredentialsRefused":  "Put new credentials into the Secret of the MachineClass.",
 	"PermissionDenied":    "Apply kubernetes/provider-namespace anew, or ask for an exception from the policy.",

@@ -75,7 +75,7 @@ func TestNodeDiesUnderAMachine(t *testing.T) {
 	require.ErrorContains(t, err, corev1.TaintNodeOutOfService)
 	t.Log(err)
 
-	seen, _ := s.diagnoseMachine(t, m.name(), "--provider-kubeconfig="+s.ProviderKubeconfigFile, "--cluster="+s.Namespace)
+	seen, _ := s.diagnoseMachine(t.Context(), t, m.name(), "--provider-kubeconfig="+s.ProviderKubeconfigFile, "--cluster="+s.Namespace)
 	require.Equal(t, spi.StageDeleting, seen.Provider.Stage)
 	require.Contains(t, fmt.Sprint(seen.WaitingFor, seen.Cause), corev1.TaintNodeOutOfService, "it says what blocks, too")
 

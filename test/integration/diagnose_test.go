@@ -44,11 +44,11 @@ type diagnosis struct {
 }
 
 // diagnose runs the command, as an operator does in the sidecar's pod, and returns what it prints and its exit code.
-func (s *shoot) diagnose(t *testing.T, args ...string) (text string, code int) {
+func (s *shoot) diagnose(ctx context.Context, t *testing.T, args ...string) (text string, code int) {
 	t.Helper()
 
 	args = append([]string{"diagnose", "--control-kubeconfig=" + s.SidecarKubeconfig, "--unschedulable-grace=" + shortGrace.String()}, args...)
-	out, err := exec.CommandContext(t.Context(), remoteDriver, args...).Output()
+	out, err := exec.CommandContext(ctx, remoteDriver, args...).Output()
 	recorder.said.line(string(out)) // Which is searched for secrets, too.
 
 	var failed *exec.ExitError
@@ -65,10 +65,10 @@ func (s *shoot) diagnose(t *testing.T, args ...string) (text string, code int) {
 }
 
 // diagnoseMachine is diagnose of one machine, read as scripts do.
-func (s *shoot) diagnoseMachine(t *testing.T, name string, args ...string) (d diagnosis, code int) {
+func (s *shoot) diagnoseMachine(ctx context.Context, t *testing.T, name string, args ...string) (d diagnosis, code int) {
 	t.Helper()
 
-	out, code := s.diagnose(t, append(args, "-o=json", name)...)
+	out, code := s.diagnose(ctx, t, append(args, "-o=json", name)...)
 
 	var all struct {
 		Machines []diagnosis `json:"machines"`
@@ -110,8 +110,8 @@ func (s *shoot) requireDiagnosed(t *testing.T, f *failure, m *machine) {
 	)
 
 	// CDI's and kubelet's conditions change while they try again.
-	eventually(t, "diagnose finds "+f.want, func(context.Context) (bool, error) {
-		d, code = s.diagnoseMachine(t, m.name())
+	eventually(t, "diagnose finds "+f.want, func(ctx context.Context) (bool, error) {
+		d, code = s.diagnoseMachine(ctx, t, m.name())
 
 		return d.Cause != nil && d.Cause.Reason == f.want && code == 1, nil
 	})
@@ -150,7 +150,7 @@ func TestDiagnose(t *testing.T) {
 	m := s.newMachine("zone-a", importedRoot)
 	s.register(t, m)
 
-	seen, code := s.diagnoseMachine(t, m.name())
+	seen, code := s.diagnoseMachine(t.Context(), t, m.name())
 	require.Zero(t, code)
 	require.Equal(t, spi.StageAbsent, seen.Provider.Stage)
 	require.Contains(t, seen.WaitingFor, "would accept it now", "a dry run")
@@ -161,8 +161,8 @@ func TestDiagnose(t *testing.T) {
 
 	_, err = m.create(t.Context(), d)
 	require.NoError(t, err)
-	eventually(t, "the image is being imported", func(context.Context) (bool, error) {
-		seen, code = s.diagnoseMachine(t, m.name())
+	eventually(t, "the image is being imported", func(ctx context.Context) (bool, error) {
+		seen, code = s.diagnoseMachine(ctx, t, m.name())
 
 		return strings.Contains(seen.WaitingFor, "which the machine is cloned from, is ImportInProgress"), nil
 	})
@@ -173,7 +173,7 @@ func TestDiagnose(t *testing.T) {
 	s.patchNamespace(t, map[string]any{"annotations": map[string]any{dataplane.ImportLatencyAnnotation: nil}})
 	m.awaitScheduled(t, d)
 
-	seen, code = s.diagnoseMachine(t, m.name())
+	seen, code = s.diagnoseMachine(t.Context(), t, m.name())
 	require.Zero(t, code)
 	require.Equal(t, "NothingWrong", seen.Result)
 	require.Equal(t, spi.StageScheduled, seen.Provider.Stage)
@@ -200,23 +200,23 @@ func (s *shoot) diagnoseWithoutMachine(t *testing.T, m *machine) {
 		"with the classes that are there": nil, "with other credentials": {borrowed}, "without a control cluster": {borrowed, "--cluster=" + s.Namespace},
 	}
 	for way, args := range ways {
-		seen, code := s.diagnoseMachine(t, m.name(), args...)
+		seen, code := s.diagnoseMachine(t.Context(), t, m.name(), args...)
 		require.Zero(t, code, way)
 		require.Nil(t, seen.Machine, way)
 		require.Equal(t, spi.StageScheduled, seen.Provider.Stage, way)
 
-		seen, code = s.diagnoseMachine(t, "nosuch", args...)
+		seen, code = s.diagnoseMachine(t.Context(), t, "nosuch", args...)
 		require.Equal(t, 2, code, way)
 		require.Contains(t, seen.Error, "there is no such Machine", way)
 	}
 
-	seen, code := s.diagnoseMachine(t, m.name(), borrowed, "--cluster=shoot--other")
+	seen, code := s.diagnoseMachine(t.Context(), t, m.name(), borrowed, "--cluster=shoot--other")
 	require.Equal(t, 1, code)
 	require.Equal(t, "ForeignObject", seen.Cause.Reason)
 	require.Nil(t, seen.Provider, "nothing of it is shown")
 	require.Empty(t, seen.Evidence)
 
-	text, code := s.diagnose(t, m.name(), borrowed, "--cluster=shoot--other")
+	text, code := s.diagnose(t.Context(), t, m.name(), borrowed, "--cluster=shoot--other")
 	require.Equal(t, 1, code)
 	require.Contains(t, text, "CAUSE ForeignObject")
 	require.NotContains(t, text, "Running")
