@@ -1,7 +1,6 @@
 package main
 
 import (
-	"os"
 	"testing"
 
 	"github.com/spf13/pflag"
@@ -48,18 +47,4 @@ func TestOptions(t *testing.T) {
 			require.ErrorContains(t, err, tc.err)
 		})
 	}
-}
-
-// TestFlagsAreDocumented looks for the flags of a driver over gRPC in docs/grpc.md.
-func TestFlagsAreDocumented(t *testing.T) {
-	t.Parallel()
-
-	text, err := os.ReadFile("../../docs/grpc.md")
-	require.NoError(t, err)
-
-	flags := pflag.NewFlagSet("machine-controller", pflag.ContinueOnError)
-	new(remoteOptions).addFlags(flags)
-	flags.VisitAll(func(f *pflag.Flag) {
-		require.Contains(t, string(text), "`--"+f.Name+"`")
-	})
 }

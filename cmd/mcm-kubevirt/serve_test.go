@@ -1,13 +1,10 @@
 package main
 
 import (
-	"os"
 	"testing"
 
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
-
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/cmd/internal/driverflags"
 )
 
 func TestServeOptions(t *testing.T) {
@@ -49,28 +46,6 @@ func TestServeOptions(t *testing.T) {
 			}
 
 			require.ErrorContains(t, err, tc.err)
-		})
-	}
-}
-
-// TestServeFlagsAreDocumented looks for each flag in docs/grpc.md, but for the driver's, which the README has.
-func TestServeFlagsAreDocumented(t *testing.T) {
-	t.Parallel()
-
-	own, driver := serveCommand().Flags(), pflag.NewFlagSet("driver", pflag.ContinueOnError)
-	driverflags.New().AddFlags(driver)
-
-	for page, flags := range map[string]*pflag.FlagSet{"../../docs/grpc.md": own, "../../README.md": driver} {
-		text, err := os.ReadFile(page)
-		require.NoError(t, err)
-
-		flags.VisitAll(func(f *pflag.Flag) {
-			logging := f.Name == "v" || f.Name == "vmodule" || f.Name == "log-flush-frequency"
-			if logging || flags == own && driver.Lookup(f.Name) != nil {
-				return
-			}
-
-			require.Contains(t, string(text), "`--"+f.Name+"`", page)
 		})
 	}
 }

@@ -1,0 +1,18 @@
+package driverflags_test
+
+import (
+	"testing"
+
+	"github.com/spf13/pflag"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/cmd/internal/driverflags"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/docs"
+)
+
+func TestFlagsAreDocumented(t *testing.T) {
+	t.Parallel()
+
+	flags := pflag.NewFlagSet("driver", pflag.ContinueOnError)
+	driverflags.New().AddFlags(flags)
+	docs.RequireFlags(t, "The driver", flags)
+}

@@ -1,0 +1,20 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/spf13/pflag"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/docs"
+)
+
+func TestFlagsAreDocumented(t *testing.T) {
+	t.Parallel()
+
+	o, all, remote := newOptions(), pflag.NewFlagSet("all", pflag.ContinueOnError), pflag.NewFlagSet("remote", pflag.ContinueOnError)
+	o.addFlags(all)
+	o.remote.addFlags(remote)
+
+	docs.RequireFlags(t, "Evacuation", o.evacuationFlags)
+	docs.RequireFlags(t, "A driver over gRPC", remote)
+}

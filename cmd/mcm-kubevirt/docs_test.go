@@ -1,0 +1,28 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/spf13/pflag"
+	"k8s.io/component-base/logs"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/cmd/internal/driverflags"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/docs"
+)
+
+func TestServeFlagsAreDocumented(t *testing.T) {
+	t.Parallel()
+
+	all, others, own := pflag.NewFlagSet("all", pflag.ContinueOnError), pflag.NewFlagSet("others", pflag.ContinueOnError), pflag.NewFlagSet("own", pflag.ContinueOnError)
+	newServeOptions().addTo(all)
+	driverflags.New().AddFlags(others)
+	logs.AddFlags(others)
+
+	all.VisitAll(func(f *pflag.Flag) {
+		if others.Lookup(f.Name) == nil {
+			own.AddFlag(f)
+		}
+	})
+
+	docs.RequireFlags(t, "`mcm-kubevirt serve`", own)
+}

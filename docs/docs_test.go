@@ -1,0 +1,119 @@
+// Package docs tests the documentation: that every link of the repository's pages leads somewhere.
+package docs
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/stretchr/testify/require"
+)
+
+const root = ".."
+
+var (
+	link    = regexp.MustCompile(`\]\(([^()\s]+)\)`)
+	heading = regexp.MustCompile(`(?m)^#{1,6} +(.+?) *$`)
+	fence   = regexp.MustCompile("(?ms)^ *```.*?^ *```$")
+	// inline is code within a line, in which brackets mean nothing.
+	inline = regexp.MustCompile("`[^`\n]*`")
+)
+
+// TestLinks follows every link from one page of the repository to another, or to a heading.
+func TestLinks(t *testing.T) {
+	t.Parallel()
+
+	all := pages(t)
+	require.Greater(t, len(all), 5)
+
+	for _, page := range all {
+		t.Run(page, func(t *testing.T) {
+			t.Parallel()
+
+			text := inline.ReplaceAllString(prose(t, page), "")
+			for _, found := range link.FindAllStringSubmatch(text, -1) {
+				requireTarget(t, page, found[1])
+			}
+		})
+	}
+}
+
+// pages returns the paths of all pages, but for what tests and tools have written.
+func pages(t *testing.T) []string {
+	t.Helper()
+
+	var found []string
+
+	require.NoError(t, filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && (entry.Name() == "testdata" || entry.Name() == "bin" || entry.Name() == ".git"):
+			return filepath.SkipDir
+		case strings.HasSuffix(path, ".md"):
+			found = append(found, path)
+		}
+
+		return nil
+	}))
+
+	return found
+}
+
+// prose returns a page without its blocks of code.
+func prose(t *testing.T, page string) string {
+	t.Helper()
+
+	raw, err := os.ReadFile(page)
+	require.NoError(t, err)
+
+	return fence.ReplaceAllString(string(raw), "")
+}
+
+func requireTarget(t *testing.T, page, target string) {
+	t.Helper()
+
+	if strings.Contains(target, "://") || strings.HasPrefix(target, "mailto:") {
+		return
+	}
+
+	path, anchor, _ := strings.Cut(target, "#")
+
+	to := page
+	if path != "" {
+		to = filepath.Join(filepath.Dir(page), path)
+	}
+
+	_, err := os.Stat(to)
+	require.NoError(t, err, "%s links to %s, which does not exist", page, target)
+
+	if anchor != "" {
+		require.Contains(t, anchors(t, to), anchor, "%s links to %s, which has no such heading", page, target)
+	}
+}
+
+// anchors returns the names that the headings of a page have, as code hosts make them.
+func anchors(t *testing.T, page string) []string {
+	t.Helper()
+
+	var names []string
+
+	for _, found := range heading.FindAllStringSubmatch(prose(t, page), -1) {
+		names = append(names, strings.Map(func(r rune) rune {
+			switch {
+			case unicode.IsLetter(r), unicode.IsDigit(r), r == '-', r == '_':
+				return unicode.ToLower(r)
+			case r == ' ':
+				return '-'
+			default:
+				return -1
+			}
+		}, found[1]))
+	}
+
+	return names
+}
