@@ -12,8 +12,11 @@ import (
 	"syscall"
 	"time"
 
+	_ "github.com/gardener/machine-controller-manager/pkg/util/client/metrics/prometheus" // rest_client_* of its clients, as in every driver
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/app"
 	mcmoptions "github.com/gardener/machine-controller-manager/pkg/util/provider/app/options"
+	_ "github.com/gardener/machine-controller-manager/pkg/util/reflector/prometheus" // reflector_*
+	_ "github.com/gardener/machine-controller-manager/pkg/util/workqueue/prometheus" // workqueue_*
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/pflag"
 	"k8s.io/component-base/cli/flag"
