@@ -33,10 +33,12 @@ func TestGettingStarted(t *testing.T) {
 	reader := s.newReader(t)
 
 	for _, block := range blocks {
-		commands := strings.ReplaceAll(block[1], "kubectl delete -k kubernetes/standalone\n", "")
+		// The lab has applied some of it to the shoot before, and shares some with others.
+		commands := strings.ReplaceAll(block[1], "apply --server-side -k", "apply --server-side --force-conflicts -k")
+		commands = strings.ReplaceAll(commands, "kubectl delete -k kubernetes/standalone\n", "")
 		reader.do(t, commands)
 
-		if strings.Contains(commands, "apply --server-side -k kubernetes/standalone") {
+		if strings.Contains(commands, "-k kubernetes/standalone") {
 			s.startStandalone(t, "standalone")
 		}
 	}
