@@ -63,6 +63,11 @@ test-integration: ## Run the suites against real control planes (builds them the
 	go run ./test/lab build
 	go test -count=1 -timeout=$(TEST_TIMEOUT) -parallel=$(TEST_PARALLEL) -skip='$(LONG)' -v ./test/integration/...
 
+.PHONY: test-provider
+test-provider: ## Run machine-controller-manager's own integration suite for providers (three minutes; make soak has it too).
+	go run ./test/lab build
+	go test -count=1 -timeout=$(TEST_TIMEOUT) -run='^TestSoakProviderSuite$$' -v ./test/integration/provider
+
 .PHONY: soak
 soak: ## Run what takes long, with the race detector: thousands of machines, slow clones, long drains, every fault (about an hour).
 	go run ./test/lab build

@@ -1,0 +1,130 @@
+package provider
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/metadata/metadatainformer"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	kubevirtv1 "kubevirt.io/api/core/v1"
+	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
+)
+
+// kinds are those of all objects that a machine is made of on the provider cluster.
+func kinds() []schema.GroupVersionResource {
+	return []schema.GroupVersionResource{
+		kubevirtv1.GroupVersion.WithResource("virtualmachines"),
+		kubevirtv1.GroupVersion.WithResource("virtualmachineinstances"),
+		cdiv1beta1.SchemeGroupVersion.WithResource("datavolumes"),
+		corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims"),
+		corev1.SchemeGroupVersion.WithResource("secrets"),
+	}
+}
+
+// list returns the objects of all kinds in a namespace that a selector selects.
+func list(ctx context.Context, client metadata.Interface, namespace, selector string) ([]metav1.PartialObjectMetadata, error) {
+	var all []metav1.PartialObjectMetadata
+
+	for _, kind := range kinds() {
+		objects, err := client.Resource(kind).Namespace(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
+		if err != nil {
+			return nil, fmt.Errorf("list %s: %w", kind.Resource, err)
+		}
+
+		all = append(all, objects.Items...)
+	}
+
+	return all, nil
+}
+
+// sightings are the objects that were ever seen in the provider namespace.
+type sightings struct {
+	client    metadata.Interface
+	namespace string
+
+	mu   sync.Mutex
+	seen map[string]sets.Set[string] // names, by kind
+}
+
+// watchObjects watches what carries the suite's role tag, until the test ends.
+func watchObjects(t *testing.T, config *rest.Config, namespace string) *sightings {
+	t.Helper()
+
+	client, err := metadata.NewForConfig(config)
+	require.NoError(t, err)
+
+	s := &sightings{client: client, namespace: namespace, seen: map[string]sets.Set[string]{}}
+	factory := metadatainformer.NewFilteredSharedInformerFactory(client, 0, namespace, func(o *metav1.ListOptions) {
+		o.LabelSelector = labels.Set{v1alpha1.TagRole: suiteRole}.String()
+	})
+
+	for _, kind := range kinds() {
+		s.seen[kind.Resource] = sets.New[string]()
+		_, err := factory.ForResource(kind).Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+			AddFunc: func(object any) { s.add(kind.Resource, object.(metav1.Object).GetName()) },
+		})
+		require.NoError(t, err)
+	}
+
+	factory.Start(t.Context().Done())
+	factory.WaitForCacheSync(t.Context().Done())
+
+	return s
+}
+
+func (s *sightings) add(kind, name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	s.seen[kind].Insert(name)
+}
+
+// requireMachines requires that at least so many machines were made, each of objects of all kinds with the suite's role tag: what
+// the ResourcesTracker did not find later was there before.
+func (s *sightings) requireMachines(t *testing.T, want int) {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	for kind, names := range s.seen {
+		t.Logf("%d %s were seen", names.Len(), kind)
+		require.GreaterOrEqual(t, names.Len(), want, kind)
+	}
+}
+
+// requireNothingLeft requires that there is no object in the provider namespace, with or without a tag, but for the golden image:
+// the suite kills the sidecar as soon as the MachineClasses are gone.
+func (s *sightings) requireNothingLeft(t *testing.T) {
+	t.Helper()
+
+	var left []string
+
+	err := wait.PollUntilContextTimeout(t.Context(), time.Second, time.Minute, true, func(ctx context.Context) (bool, error) {
+		objects, err := list(ctx, s.client, s.namespace, "")
+		left = nil
+
+		for i := range objects {
+			if o := &objects[i]; o.Labels[v1alpha1.LabelGoldenImage] != o.Name {
+				left = append(left, o.Kind+" "+o.Name)
+			}
+		}
+
+		return len(left) == 0, err
+	})
+	require.NoError(t, err, "left: %s", strings.Join(left, ", "))
+}
