@@ -1,0 +1,231 @@
+package integration
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	kubevirtv1 "kubevirt.io/api/core/v1"
+	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
+	"sigs.k8s.io/yaml"
+
+	providerspec "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
+	manifests "github.com/gardener/machine-controller-manager-provider-kubevirt/kubernetes"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/render"
+)
+
+// The folders testdata/v* hold what each release has left on provider clusters: per MachineClass a file with the class, and the
+// Secrets, the golden image and the VirtualMachine of one machine, as the API server had them. Every later release must work on
+// with them. A release adds its own folder, named by VERSION, and never changes another one:
+//
+//	go test ./test/integration -run '^TestStoredObjects$' -update
+var update = flag.Bool("update", false, "write the objects that this version stores")
+
+const (
+	storedCluster   = "shoot--lab--demo" // of the shipped MachineClasses; names of golden images depend on it
+	storedNamespace = "provider-namespace"
+	storedMachine   = "worker-z1-5f4d8-abcde"
+	storedUID       = types.UID("0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9")
+)
+
+// TestStoredObjects has this version take over the machines of every release, with Machines that were restored with other UIDs.
+func TestStoredObjects(t *testing.T) {
+	t.Parallel()
+
+	version, err := os.ReadFile("../../VERSION")
+	require.NoError(t, err)
+
+	release, _, _ := strings.Cut(strings.TrimSpace(string(version)), "-")
+	own := filepath.Join("testdata", release)
+
+	if *update {
+		for _, class := range []string{"minimal", "complete"} {
+			writeStoredObjects(t, class, filepath.Join(own, class+".yaml"))
+		}
+	}
+
+	require.DirExists(t, own, "this release stores its own objects")
+
+	files, err := filepath.Glob("testdata/v*/*.yaml")
+	require.NoError(t, err)
+
+	for _, file := range files {
+		t.Run(strings.TrimPrefix(strings.TrimSuffix(file, ".yaml"), "testdata/"), func(t *testing.T) {
+			t.Parallel()
+			requireTakenOver(t, file)
+		})
+	}
+}
+
+// requireTakenOver applies stored objects, and requires that the driver knows them for its own all their life.
+func requireTakenOver(t *testing.T, file string) {
+	t.Helper()
+
+	s, d := newShoot(t), newDriver(settings{grace: time.Minute})
+	m := s.applyStoredObjects(t, file)
+	stored := s.vm(t, m.name())
+
+	listed, err := m.list(t.Context(), d)
+	require.NoError(t, err)
+	require.Equal(t, map[string]string{"kubevirt://" + m.name(): m.name()}, listed)
+
+	created, err := m.create(t.Context(), d)
+	require.NoError(t, err)
+	require.Equal(t, "kubevirt://"+m.name(), created.ProviderID)
+	require.Equal(t, m.name(), created.NodeName)
+
+	m.machine.Spec.ProviderID = created.ProviderID
+	m.awaitScheduled(t, d)
+	require.Equal(t, stored.UID, s.vm(t, m.name()).UID, "the machine is the one that was there")
+	require.Len(t, s.images(t), 1, "it needs no other golden image")
+
+	require.NoError(t, m.remove(t.Context(), d))
+	s.requireGone(t, m.name())
+	s.sweepImages(t, storedCluster)
+	s.requireNothingLeft(t)
+}
+
+// storedKinds are those of the objects on the provider cluster.
+func storedKinds() map[string]schema.GroupVersionResource {
+	return map[string]schema.GroupVersionResource{
+		"Secret":         corev1.SchemeGroupVersion.WithResource("secrets"),
+		"DataVolume":     cdiv1beta1.SchemeGroupVersion.WithResource("datavolumes"),
+		"VirtualMachine": kubevirtv1.GroupVersion.WithResource("virtualmachines"),
+	}
+}
+
+// applyStoredObjects creates what a file holds. It returns the Machine, and what machine-controller-manager would send with it.
+func (s *shoot) applyStoredObjects(t *testing.T, file string) *machine {
+	t.Helper()
+
+	raw, err := os.ReadFile(file)
+	require.NoError(t, err)
+
+	client, err := dynamic.NewForConfig(lab.Provider.Config())
+	require.NoError(t, err)
+
+	m := s.newMachine("zone-a", importedRoot)
+	m.machine.Name = storedMachine
+
+	documents := strings.Split(replace(string(raw), storedNamespace, s.ProviderNamespace), "\n---\n")
+	require.NoError(t, yaml.UnmarshalStrict([]byte(documents[0]), m.class))
+
+	for _, document := range documents[1:] {
+		object := &unstructured.Unstructured{}
+		require.NoError(t, yaml.UnmarshalStrict([]byte(document), &object.Object))
+
+		kind, known := storedKinds()[object.GetKind()]
+		require.True(t, known, object.GetKind())
+
+		_, err := client.Resource(kind).Namespace(s.ProviderNamespace).Create(t.Context(), object, strictCreation())
+		require.NoError(t, err)
+	}
+
+	return m
+}
+
+func strictCreation() metav1.CreateOptions {
+	return metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict}
+}
+
+// writeStoredObjects makes a machine of a shipped MachineClass, and writes what is stored of it once it runs.
+func writeStoredObjects(t *testing.T, class, file string) {
+	t.Helper()
+
+	s, d := newShoot(t), newDriver(settings{grace: time.Minute})
+	m := s.newMachine("zone-a", importedRoot)
+	m.machine.Name, m.machine.UID = storedMachine, storedUID
+	m.machine.Labels = map[string]string{"name": "worker-z1"}
+	m.secret.Data["userData"] = []byte("#cloud-config\nhostname: " + storedMachine + "\n")
+	m.class = shippedMachineClass(t, class)
+
+	_, err := m.create(t.Context(), d)
+	require.NoError(t, err)
+	m.awaitScheduled(t, d)
+	eventually(t, m.name()+" runs", func(ctx context.Context) (bool, error) {
+		vm, err := s.kubevirt.KubevirtV1().VirtualMachines(s.ProviderNamespace).Get(ctx, m.name(), metav1.GetOptions{})
+
+		return err == nil && vm.Status.Ready, err
+	})
+
+	stored, err := yaml.Marshal(m.class)
+	require.NoError(t, err)
+
+	documents := [][]byte{stored}
+	for _, object := range s.storedObjects(t, m) {
+		stored, err := yaml.Marshal(object)
+		require.NoError(t, err)
+
+		documents = append(documents, stored)
+	}
+
+	text := replace(string(bytes.Join(documents, []byte("---\n"))), s.ProviderNamespace, storedNamespace)
+
+	require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o755))
+	require.NoError(t, os.WriteFile(file, []byte(text), 0o644))
+	require.NoError(t, m.remove(t.Context(), d))
+}
+
+// shippedMachineClass returns the class in a shipped file as it is.
+func shippedMachineClass(t *testing.T, name string) *v1alpha1.MachineClass {
+	t.Helper()
+
+	raw, err := manifests.Manifests.ReadFile("machineclass/" + name + ".yaml")
+	require.NoError(t, err)
+
+	document, _, _ := bytes.Cut(raw, []byte("\n---\n"))
+	class := &v1alpha1.MachineClass{}
+	require.NoError(t, yaml.UnmarshalStrict(document, class))
+
+	return class
+}
+
+// storedObjects returns what the driver has made for a machine, in the order in which it makes it, without what an API server sets in
+// every object by itself.
+func (s *shoot) storedObjects(t *testing.T, m *machine) []map[string]any {
+	t.Helper()
+
+	client, err := dynamic.NewForConfig(lab.Provider.Config())
+	require.NoError(t, err)
+
+	ofMachine := labels.Set{render.LabelMachine: m.name()}.String()
+
+	var stored []map[string]any
+
+	for _, which := range []struct{ kind, selector string }{
+		{"Secret", ofMachine},
+		{"DataVolume", providerspec.LabelGoldenImage + ",!" + render.LabelMachine},
+		{"VirtualMachine", ofMachine},
+	} {
+		list, err := client.Resource(storedKinds()[which.kind]).Namespace(s.ProviderNamespace).List(t.Context(), metav1.ListOptions{LabelSelector: which.selector})
+		require.NoError(t, err)
+		require.NotEmpty(t, list.Items, which.kind)
+
+		for i := range list.Items {
+			object := list.Items[i].Object
+			unstructured.RemoveNestedField(object, "status")
+
+			for _, field := range []string{"uid", "resourceVersion", "generation", "creationTimestamp", "managedFields"} {
+				unstructured.RemoveNestedField(object, "metadata", field)
+			}
+
+			stored = append(stored, object)
+		}
+	}
+
+	return stored
+}
