@@ -197,11 +197,11 @@ func brokenRights() map[string]breakage {
 		},
 		"ForbiddenClone": {
 			reason: "an image of another namespace",
-			breaks: func(t *testing.T, s *shoot, f *flight) {
+			breaks: func(t *testing.T, _ *shoot, f *flight) {
 				t.Helper()
 
 				other := newShoot(t)
-				other.makeClaim(t, "image")
+				other.makeUnboundImage(t)
 				f.spec["rootVolume.source"] = `{pvc: {name: image, namespace: ` + other.ProviderNamespace + `}}`
 			},
 			want: []preflight.Result{bad("clone-permission", preflight.Error, "ServiceAccount PROVIDER/default", "is not allowed",
@@ -210,12 +210,12 @@ func brokenRights() map[string]breakage {
 	}
 }
 
-// makeClaim makes a claim that stays unbound.
-func (s *shoot) makeClaim(t *testing.T, name string) {
+// makeUnboundImage makes a claim that stays unbound.
+func (s *shoot) makeUnboundImage(t *testing.T) {
 	t.Helper()
 
 	_, err := s.kube.CoreV1().PersistentVolumeClaims(s.ProviderNamespace).Create(t.Context(), &corev1.PersistentVolumeClaim{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
+		ObjectMeta: metav1.ObjectMeta{Name: "image"},
 		Spec: corev1.PersistentVolumeClaimSpec{
 			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, StorageClassName: ptr.To("wait"),
 			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},

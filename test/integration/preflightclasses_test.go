@@ -212,7 +212,7 @@ func brokenObjects() map[string]breakage {
 
 // dropFields does to a VirtualMachine what an old KubeVirt does.
 func dropFields(resp *http.Response) {
-	if !created(resp, "virtualmachines") {
+	if !madeVirtualMachine(resp) {
 		return
 	}
 

@@ -107,7 +107,7 @@ func (f *flight) class(t *testing.T, s *shoot) []byte {
 }
 
 // run runs the command, as a user does.
-func (f *flight) run(t *testing.T, s *shoot) *outcome {
+func (f *flight) run(ctx context.Context, t *testing.T, s *shoot) *outcome {
 	t.Helper()
 
 	secret, err := json.Marshal(map[string]any{
@@ -121,15 +121,15 @@ func (f *flight) run(t *testing.T, s *shoot) *outcome {
 		args = append(args, "--provider-kubeconfig="+write(t, f.admin))
 	}
 
-	return runPreflight(t, args...)
+	return runPreflight(ctx, t, args...)
 }
 
-func runPreflight(t *testing.T, args ...string) *outcome {
+func runPreflight(ctx context.Context, t *testing.T, args ...string) *outcome {
 	t.Helper()
 
 	var stdout, stderr bytes.Buffer
 
-	command := exec.CommandContext(t.Context(), remoteDriver, append(args, "--output=json")...)
+	command := exec.CommandContext(ctx, remoteDriver, append(args, "--output=json")...)
 	command.Stdout, command.Stderr = &stdout, &stderr
 	ended := command.Run()
 
@@ -208,9 +208,9 @@ func edit(resp *http.Response, change func(object map[string]any)) {
 	resp.Header.Set("Content-Length", strconv.Itoa(len(raw)))
 }
 
-// created says whether an answer is that of a creation that went well.
-func created(resp *http.Response, resource string) bool {
-	return resp.StatusCode == http.StatusCreated && callOf(resp.Request.Method, resp.Request.URL) == "create "+resource
+// madeVirtualMachine says whether an answer holds a VirtualMachine that would have been created.
+func madeVirtualMachine(resp *http.Response) bool {
+	return resp.StatusCode == http.StatusCreated && callOf(resp.Request.Method, resp.Request.URL) == "create virtualmachines"
 }
 
 // awaitProfile waits until CDI knows a storage class.
