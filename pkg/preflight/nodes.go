@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/utils/ptr"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
@@ -203,125 +202,6 @@ func ready(node *corev1.Node) bool {
 
 func tolerated(taint *corev1.Taint, tolerations []corev1.Toleration) bool {
 	return slices.ContainsFunc(tolerations, func(t corev1.Toleration) bool { return t.ToleratesTaint(taint) })
-}
-
-// checkCapacity looks whether the nodes have room for the class's machines: room at all, and room that is free now.
-func (c *classSite) checkCapacity(ctx context.Context) []Result {
-	requests := c.requests(ctx)
-	v, subject := c.view(), "a machine of "+describe(requests, nil)
-
-	nodes, err := c.hosts()
-	if err != nil {
-		return []Result{v.unseen(checkCapacity, subject, err, "kubectl describe nodes --selector="+selector(c.Machine.Spec))}
-	}
-
-	nodes = slices.DeleteFunc(slices.Clone(nodes), func(n corev1.Node) bool { return !in(&n, c.Machine.Spec) || c.unfit(&n) != "" })
-	if len(nodes) == 0 {
-		return nil // That is said of the zone.
-	}
-
-	if most := machinesOn(nodes, nil, requests); most == 0 {
-		return []Result{v.fail(checkCapacity, subject, "is larger than any node of the zone",
-			"make the machine smaller (providerSpec.cpu, providerSpec.memory, providerSpec.resources), or add larger nodes to the zone")}
-	}
-
-	loads, err := c.loads()
-	if err != nil {
-		return []Result{v.unseen(checkCapacity, subject, err, "kubectl describe nodes --selector="+selector(c.Machine.Spec))}
-	}
-
-	free, wanted := machinesOn(nodes, loads, requests), max(c.Wanted, 1)
-	if free < wanted {
-		return []Result{v.warn(checkCapacity, subject, fmt.Sprintf("the zone has room for %d now, and %d are wanted", free, wanted),
-			"add nodes to the zone, or remove what fills them: kubectl describe nodes --selector="+selector(c.Machine.Spec))}
-	}
-
-	return []Result{v.ok(checkCapacity, subject, fmt.Sprintf("the zone has room for %d now", free))}
-}
-
-// requests is what one machine's pod requests.
-func (c *classSite) requests(ctx context.Context) corev1.ResourceList {
-	requests, _ := podResources(c.vm, c.sizing(ctx))
-
-	return requests
-}
-
-func (c *classSite) sizing(ctx context.Context) sizing {
-	found, err := c.kubeVirt()
-	if err != nil {
-		found = nil // Then KubeVirt's defaults are assumed; what is wrong is said elsewhere.
-	}
-
-	s := sizingOf(found)
-	s.instancetype = c.instancetype(ctx)
-
-	return s
-}
-
-// machinesOn returns how many pods of such a size fit on nodes beside others.
-func machinesOn(nodes []corev1.Node, others []load, requests corev1.ResourceList) int {
-	total := 0
-
-	for i := range nodes {
-		free := nodes[i].Status.Allocatable.DeepCopy()
-
-		for _, other := range others {
-			if other.node == nodes[i].Name {
-				take(free, other.requests)
-			}
-		}
-
-		total += times(free, requests)
-	}
-
-	return total
-}
-
-// podRequests are what the scheduler counts, but for init containers that end: they rarely ask for more than the others.
-func podRequests(pod *corev1.Pod) corev1.ResourceList {
-	sum := corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(1, resource.DecimalSI)}
-	put(sum, pod.Spec.Overhead)
-
-	for i := range pod.Spec.Containers {
-		put(sum, pod.Spec.Containers[i].Resources.Requests)
-	}
-
-	for i := range pod.Spec.InitContainers {
-		if ptr.Deref(pod.Spec.InitContainers[i].RestartPolicy, "") == corev1.ContainerRestartPolicyAlways {
-			put(sum, pod.Spec.InitContainers[i].Resources.Requests)
-		}
-	}
-
-	return sum
-}
-
-func put(into, what corev1.ResourceList) {
-	for name, amount := range what {
-		into[name] = plus(into[name], amount)
-	}
-}
-
-func take(from, what corev1.ResourceList) {
-	for name, amount := range what {
-		if left, ok := from[name]; ok {
-			left.Sub(amount)
-			from[name] = left
-		}
-	}
-}
-
-// times returns how often a pod fits into what is free.
-func times(free, requests corev1.ResourceList) int {
-	most := free.Pods().Value()
-
-	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
-		left, need := free[name], requests[name]
-		if need.Sign() > 0 {
-			most = min(most, left.MilliValue()/need.MilliValue())
-		}
-	}
-
-	return int(max(most, 0))
 }
 
 // shortened returns the first of a list.
