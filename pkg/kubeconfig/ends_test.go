@@ -1,0 +1,59 @@
+package kubeconfig_test
+
+import (
+	"encoding/base64"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
+)
+
+func TestExpiries(t *testing.T) {
+	t.Parallel()
+
+	end := time.Unix(2_000_000_000, 0)
+	cert, key := certificate(t, end)
+	encode := base64.StdEncoding.EncodeToString
+
+	tests := map[string]struct {
+		reason string
+		user   string
+		want   []kubeconfig.Expiry
+	}{
+		"Token": {
+			reason: "it says when it begins and ends", user: "token: " + tokenWith(`{"iat":1900000000,"exp":2000000000}`),
+			want: []kubeconfig.Expiry{{Kind: "token", Begin: time.Unix(1_900_000_000, 0), End: end}},
+		},
+		"TokenWithoutBegin": {
+			reason: "it need not", user: "token: " + tokenWith(`{"exp":2000000000}`), want: []kubeconfig.Expiry{{Kind: "token", End: end}},
+		},
+		"Endless": {reason: "some have no end", user: "token: " + tokenWith(`{"iat":1900000000}`)},
+		"Opaque":  {reason: "some say nothing", user: "token: abc"},
+		"Certificate": {
+			reason: "a certificate ends too", user: "client-certificate-data: " + encode(cert) + ", client-key-data: " + encode(key),
+			want: []kubeconfig.Expiry{{Kind: "client-certificate", End: end}},
+		},
+	}
+
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			got, err := kubeconfig.Expiries(fmt.Appendf(nil, `apiVersion: v1
+kind: Config
+current-context: c
+clusters: [{name: c, cluster: {server: "https://example.com"}}]
+contexts: [{name: c, context: {cluster: c, user: u}}]
+users: [{name: u, user: {%s}}]
+`, tc.user))
+			require.NoError(t, err)
+			require.Equal(t, tc.want, got, tc.reason)
+		})
+	}
+
+	_, err := kubeconfig.Expiries([]byte("{}"))
+	require.Error(t, err)
+}
