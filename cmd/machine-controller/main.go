@@ -64,6 +64,11 @@ func run() error {
 		return runRemote(server, own)
 	}
 
+	return runLocal(server, own)
+}
+
+// runLocal has the driver in this process.
+func runLocal(server *mcmoptions.MCServer, own *options) error {
 	events, err := eventRecorder(server)
 	if err != nil {
 		return err

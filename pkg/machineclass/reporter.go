@@ -54,7 +54,10 @@ type lastSeen struct {
 	reports int
 }
 
-var _ kubevirt.Observer = (*Reporter)(nil)
+var (
+	_ kubevirt.Observer = (*Reporter)(nil)
+	_ owner[string]     = (*Reporter)(nil)
+)
 
 // NewReporter returns a Reporter that does nothing before Run.
 func NewReporter(options ReporterOptions) *Reporter {

@@ -95,7 +95,7 @@ func TestReportOfAClass(t *testing.T) {
 		pass(time.Hour)
 		require.Empty(t, w.driver.calls(), "requests say that they live")
 
-		w.removeSecret("s")
+		w.removeSecret()
 		one.Labels = map[string]string{"changed": "after its Secret had gone"}
 		w.update(one)
 		w.terminate(two)

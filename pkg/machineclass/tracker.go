@@ -59,7 +59,10 @@ type Tracker struct {
 	waiting map[storeKey][]chan<- struct{}
 }
 
-var _ kubevirt.Classes = (*Tracker)(nil)
+var (
+	_ kubevirt.Classes = (*Tracker)(nil)
+	_ owner[storeKey]  = (*Tracker)(nil)
+)
 
 // NewTracker returns a Tracker that does nothing before Run.
 func NewTracker(options Options) *Tracker {

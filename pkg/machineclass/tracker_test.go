@@ -69,7 +69,7 @@ func TestImageLivesByReference(t *testing.T) {
 		w.requireImages("a class that is being deleted does not count", "k c b", "k other x")
 
 		w.remove(two)
-		w.removeSecret("s")
+		w.removeSecret()
 		w.remove(three)
 		w.requireImages("the credentials are remembered", "k other x")
 	})
@@ -86,7 +86,7 @@ func TestImageInUse(t *testing.T) {
 		synctest.Wait()
 
 		w.images.set(func() { w.images.inUse["k c a"] = true })
-		w.removeSecret("s")
+		w.removeSecret()
 		w.remove(class)
 		w.images.called()
 		pass(10 * time.Second)
@@ -297,7 +297,7 @@ func TestClassesGoneBeforeTheElection(t *testing.T) {
 		w.create(one, two)
 		w.run()
 		w.remove(one)
-		w.removeSecret("s")
+		w.removeSecret()
 		pass(time.Minute)
 		require.Empty(t, w.images.called(), "the leader will be asked for the machines of the other class")
 

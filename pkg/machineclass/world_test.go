@@ -158,9 +158,10 @@ func (w *world) secret(name, kubeconfig string) *corev1.Secret {
 	return secret
 }
 
-func (w *world) removeSecret(name string) {
+// removeSecret removes the Secret "s".
+func (w *world) removeSecret() {
 	w.t.Helper()
-	require.NoError(w.t, w.kube.CoreV1().Secrets(namespace).Delete(w.t.Context(), name, metav1.DeleteOptions{}))
+	require.NoError(w.t, w.kube.CoreV1().Secrets(namespace).Delete(w.t.Context(), "s", metav1.DeleteOptions{}))
 }
 
 // requireImages requires what is there now, as "kubeconfig cluster image architecture".

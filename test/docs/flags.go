@@ -19,17 +19,17 @@ var flagRow = regexp.MustCompile("(?m)^\\| `--([a-z0-9-]+)` \\| ([^|]*)\\|")
 // no other rows. Of a flag without a default, or with an empty list, the column is empty.
 func RequireFlags(t require.TestingT, heading string, flags *pflag.FlagSet) {
 	text := section(t, "flags.md", heading)
-	documented, real := map[string]string{}, map[string]string{}
+	documented, defined := map[string]string{}, map[string]string{}
 
 	for _, row := range flagRow.FindAllStringSubmatch(text, -1) {
 		documented[row[1]] = strings.TrimSpace(row[2])
 	}
 
 	flags.VisitAll(func(f *pflag.Flag) {
-		real[f.Name] = strings.Trim(f.DefValue, "[]")
+		defined[f.Name] = strings.Trim(f.DefValue, "[]")
 	})
 
-	require.Equal(t, real, documented, "docs/flags.md, %s", heading)
+	require.Equal(t, defined, documented, "docs/flags.md, %s", heading)
 }
 
 // section returns what stands below a heading of the second level.
