@@ -30,9 +30,6 @@ var shippedRights = []string{
 // accounts have those Roles. Tests that need rights of another kind make accounts of other names.
 var accounts = []string{"machine-controller-manager", "machine-controller", "evacuation"}
 
-// notExercised are rights that no test makes use of, with the reason to grant them all the same.
-var notExercised = map[string]string{}
-
 // deniedOnPurpose are namespaces in which a test takes rights away, with what it says about that.
 type deniedOnPurpose struct {
 	mu      sync.Mutex
@@ -217,7 +214,7 @@ func (r *rights) event(event *auditEvent) {
 // unused returns the rights that nobody made use of.
 func (r *rights) unused() []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(r.granted)), func(right string) bool {
-		return r.used[right] != nil || notExercised[right] != ""
+		return r.used[right] != nil
 	})
 }
 
@@ -241,8 +238,8 @@ func (r *rights) String() string {
 		}
 	}
 
-	fmt.Fprintf(&b, "rights: %d requests; %d rights granted, %d used, %d excused; %d kinds of requests denied, and %d requests on purpose",
-		r.requests, len(r.granted), used, len(notExercised), len(r.denied), r.purposes)
+	fmt.Fprintf(&b, "rights: %d requests; %d rights granted, %d used; %d kinds of requests denied, and %d requests on purpose",
+		r.requests, len(r.granted), used, len(r.denied), r.purposes)
 
 	for _, program := range slices.Sorted(maps.Keys(programs)) {
 		fmt.Fprintf(&b, "\n  %d of them used by %s", programs[program], program)
