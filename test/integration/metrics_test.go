@@ -30,6 +30,8 @@ func TestMetrics(t *testing.T) {
 	t.Parallel()
 
 	s := newShoot(t)
+	_, err := lab.AllowEvacuation(t.Context(), s.Shoot)
+	require.NoError(t, err)
 	s.runControllers(t, "--evacuation")
 	s.applyExample(t)
 	s.scale(t, "example-worker-z2", 0)

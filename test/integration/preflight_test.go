@@ -40,6 +40,7 @@ func TestPreflight(t *testing.T) {
 			s := shared
 			if b.own {
 				s = newShoot(t)
+				s.expectDenials("preflight finds rights that are missing")
 			}
 
 			f := s.flight(t)
@@ -117,6 +118,8 @@ func TestPreflightOfALab(t *testing.T) {
 	require.Empty(t, left, "a dry run leaves nothing")
 
 	// The driver alone sees less, and says so.
+	s.expectDenials("preflight asks what the driver may not")
+
 	f.admin = nil
 	f.spec["rootVolume.source"] = "{pvc: {name: image, namespace: images}}"
 
