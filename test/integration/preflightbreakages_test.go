@@ -131,6 +131,8 @@ func withoutRight(resource string, verbs ...string) func(*testing.T, *shoot, *fl
 	return func(t *testing.T, s *shoot, _ *flight) {
 		t.Helper()
 
+		s.expectDenials("the driver lacks a right that preflight misses")
+
 		roles := s.kube.RbacV1().Roles(s.ProviderNamespace)
 		role, err := roles.Get(t.Context(), "machine-controller", metav1.GetOptions{})
 		require.NoError(t, err)
