@@ -32,9 +32,10 @@ type heard struct {
 	at      time.Time
 }
 
-// presence is since when requests for a cluster have been coming to this process, and when the last one came.
+// presence is when the first request for a cluster came to this process, since when they have been coming without a break, and when the
+// last one came.
 type presence struct {
-	since, last time.Time
+	first, since, last time.Time
 }
 
 func newBook(period time.Duration) book {
@@ -62,9 +63,14 @@ func (b *book) present(cluster string, now time.Time) {
 		return
 	}
 
+	first := now
+	if p != nil {
+		first = p.first
+	}
+
 	delete(b.clusters, cluster)
 	makeRoom(b.clusters)
-	b.clusters[cluster] = &presence{since: now, last: now}
+	b.clusters[cluster] = &presence{first: first, since: now, last: now}
 
 	for name, class := range b.classes {
 		if name.cluster == cluster {
@@ -89,7 +95,7 @@ func makeRoom[K comparable, V any](all map[K]V) {
 // there may be living ones that nobody has asked for yet.
 func (b *book) images(cluster string) (live []spi.Image, dead map[requestClass]spi.Image) {
 	p := b.clusters[cluster]
-	if p == nil || p.last.Sub(p.since) < b.period {
+	if p == nil || !b.enoughKnown(cluster, p) {
 		return nil, nil
 	}
 
@@ -106,6 +112,22 @@ func (b *book) images(cluster string) (live []spi.Image, dead map[requestClass]s
 	}
 
 	return live, dead
+}
+
+// enoughKnown says whether all classes of a cluster were asked for, as they are in each period. A break makes that unknown, since there
+// may be new ones; but not if all those are being deleted that were known before: that is how a hibernated shoot ends.
+func (b *book) enoughKnown(cluster string, p *presence) bool {
+	if p.last.Sub(p.since) >= b.period {
+		return true
+	}
+
+	for name, class := range b.classes {
+		if name.cluster == cluster && !class.deleted {
+			return false
+		}
+	}
+
+	return p.last.Sub(p.first) >= b.period
 }
 
 // gone says whether a class is being deleted, or was passed over while others of its cluster were asked for.

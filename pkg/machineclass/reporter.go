@@ -22,6 +22,9 @@ import (
 // in use, or the driver may not have been up for long enough to delete any.
 var repetitions = []time.Duration{15 * time.Second, time.Minute, 5 * time.Minute}
 
+// maxRetries are how often a report is tried again that does not arrive: for about a day. The provider cluster may be gone for good.
+const maxRetries = 24 * 120
+
 // ReporterOptions are what a Reporter works with. All are required.
 type ReporterOptions struct {
 	ControlCluster
@@ -141,7 +144,7 @@ func (r *Reporter) tend(ctx context.Context, name string) {
 	log := klog.FromContext(ctx).WithValues("machineClass", klog.KObj(class.object))
 
 	err := r.report(ctx, class)
-	if err != nil && codeOf(err) != codes.InvalidArgument {
+	if err != nil && !final(err) && r.keys.NumRequeues(name) < maxRetries {
 		log.Info("Cannot tell the driver that a MachineClass is gone; trying again", "err", err)
 		r.keys.AddRateLimited(name)
 
@@ -150,8 +153,8 @@ func (r *Reporter) tend(ctx context.Context, name string) {
 
 	r.keys.Forget(name)
 
-	if err != nil { // It is the same for every report. A driver that only lacks a kubeconfig has taken note.
-		log.Info("The driver was told that a MachineClass is gone, and cannot look after golden images with its Secret", "err", err)
+	if err != nil {
+		log.Info("Golden images of a MachineClass that is gone may be left behind", "err", err)
 		r.forget(name, class)
 
 		return
@@ -210,10 +213,10 @@ func (r *Reporter) forget(name string, class *lastSeen) {
 	}
 }
 
-func codeOf(err error) codes.Code {
-	if s, ok := status.FromError(err); ok {
-		return s.Code()
-	}
+// final says whether every report of the class would end like this one: its kubeconfig cannot be used, or its credentials have ended. A
+// driver that only lacks a kubeconfig has taken note all the same.
+func final(err error) bool {
+	s, ok := status.FromError(err)
 
-	return codes.Unknown
+	return ok && (s.Code() == codes.InvalidArgument || s.Code() == codes.Unauthenticated)
 }

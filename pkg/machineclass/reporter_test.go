@@ -145,20 +145,28 @@ func TestReportsWithoutALeader(t *testing.T) {
 	})
 }
 
-// TestReportToADriverThatIsDown is sent until it arrives.
+// TestReportToADriverThatIsDown is sent until it arrives, for a day at the most.
 func TestReportToADriverThatIsDown(t *testing.T) {
 	t.Parallel()
 	inReportedWorld(t, func(t *testing.T, w *reported) {
-		secret, one := w.secret("s", "k"), w.class("one", "a", "s")
-		w.lead(secret, one)
+		secret, one, two := w.secret("s", "k"), w.class("one", "a", "s"), w.class("two", "a", "s")
+		w.lead(secret, one, two)
 		w.driver.fail(status.Error(codes.Unavailable, "the driver does not run"))
 		w.remove(one)
-		pass(24 * time.Hour)
-		require.LessOrEqual(t, len(w.driver.calls()), 24*120+6, "it is asked every 30 s at the most")
+		pass(23 * time.Hour)
+		require.LessOrEqual(t, len(w.driver.calls()), 23*120+6, "it is asked every 30 s at the most")
 
 		w.driver.fail(nil)
 		pass(time.Hour)
 		require.Len(t, w.driver.calls(), 4, "it arrives, and is repeated")
+
+		w.driver.fail(status.Error(codes.Unavailable, "the driver does not run"))
+		w.remove(two)
+		pass(25 * time.Hour)
+		w.driver.calls()
+		w.driver.fail(nil)
+		pass(time.Hour)
+		require.Empty(t, w.driver.calls(), "it is given up")
 	})
 }
 

@@ -153,6 +153,22 @@ func TestRequestsAfterABreak(t *testing.T) {
 	a.requireImages("it has gone meanwhile", "k c a")
 }
 
+// TestRequestsOfAHibernatedShoot come when it is deleted, after a long break: all classes that were known before are being deleted.
+func TestRequestsOfAHibernatedShoot(t *testing.T) {
+	t.Parallel()
+
+	a := newAsked(t, "a", "b")
+	one, two := a.class("one", "a", "s"), a.class("two", "b", "s")
+	a.list(one, two)
+	a.pass(2, one, two)
+	a.after(24 * time.Hour)
+	a.list(a.terminated(one))
+	a.requireImages("two may live", "k c a", "k c b")
+
+	a.list(a.terminated(two))
+	a.requireImages("nothing lives any more")
+}
+
 // TestRequestsAfterAStart are for a class that is being deleted while another, that refers to the same image, is not known yet.
 func TestRequestsAfterAStart(t *testing.T) {
 	t.Parallel()
