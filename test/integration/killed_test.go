@@ -2,6 +2,7 @@ package integration
 
 import (
 	"context"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -27,8 +28,8 @@ func TestSidecarKilledMidway(t *testing.T) {
 	failures := s.failures(t)
 
 	s.applyExample(t)
-	s.killSidecarAfter(t, l, "create secrets")
-	s.killSidecarAfter(t, l, "create virtualmachines")
+	s.killSidecarAfter(t, l, "create secrets", 1)
+	s.killSidecarAfter(t, l, "create virtualmachines", 1)
 
 	running := s.startSidecar(t)
 	s.requireOnePerMachine(t, len(s.awaitRunning(t, 3)))
@@ -36,8 +37,8 @@ func TestSidecarKilledMidway(t *testing.T) {
 
 	require.NoError(t, s.mcm.MachineV1alpha1().MachineDeployments(s.Namespace).DeleteCollection(
 		t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
-	s.killSidecarAfter(t, l, "delete virtualmachines")
-	s.killSidecarAfter(t, l, "deletecollection secrets")
+	s.killSidecarAfter(t, l, "delete virtualmachines", 1)
+	s.killSidecarAfter(t, l, "deletecollection secrets", 1)
 
 	s.startSidecar(t)
 	s.awaitEnd(t)
@@ -45,23 +46,26 @@ func TestSidecarKilledMidway(t *testing.T) {
 }
 
 // startSidecar starts a sidecar, which runs until the test ends, if nothing ends it before.
-func (s *shoot) startSidecar(t *testing.T) *process.Process {
+func (s *shoot) startSidecar(t *testing.T, args ...string) *process.Process {
 	t.Helper()
 
-	started, err := lab.StartSidecar(t.Context(), s.Shoot, sidecar)
+	started, err := lab.StartSidecar(t.Context(), s.Shoot, sidecar, args...)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, started.Stop(context.WithoutCancel(t.Context()))) })
 
 	return started
 }
 
-// killSidecarAfter starts a sidecar, and kills it when the provider cluster has carried out such a call, whose answer it has not got yet.
-func (s *shoot) killSidecarAfter(t *testing.T, l *line, call string) {
+// killSidecarAfter starts a sidecar, and kills it when the provider cluster has carried out so many of such calls. The answer to the
+// last one it has not got yet.
+func (s *shoot) killSidecarAfter(t *testing.T, l *line, call string, calls int64) {
 	t.Helper()
+
+	var carriedOut atomic.Int64
 
 	victim := make(chan *process.Process, 1)
 	kill := func(made string) {
-		if made != call {
+		if made != call || carriedOut.Add(1) < calls {
 			return
 		}
 

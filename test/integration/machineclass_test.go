@@ -10,7 +10,6 @@ import (
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -23,7 +22,7 @@ import (
 // goldenImages returns the UIDs of the shoot's golden images by name, and those that are complete.
 func (s *shoot) goldenImages(ctx context.Context) (all, complete map[string]types.UID, err error) {
 	list, err := s.cdi.CdiV1beta1().DataVolumes(s.ProviderNamespace).List(ctx, metav1.ListOptions{
-		LabelSelector: apiv1alpha1.LabelGoldenImage + ",!" + apiv1alpha1.TagRole,
+		LabelSelector: apiv1alpha1.TagCluster + "=" + s.Namespace + "," + apiv1alpha1.LabelGoldenImage + ",!" + apiv1alpha1.TagRole,
 	})
 	if err != nil {
 		return nil, nil, err
@@ -100,77 +99,6 @@ func (s *shoot) copyClass(t *testing.T, from, name string, change func(*v1alpha1
 	require.NoError(t, err)
 
 	return name
-}
-
-// TestSoakRollingUpdateToTheSameImage replaces all machines of a pool, and their class, without an import.
-func TestSoakRollingUpdateToTheSameImage(t *testing.T) {
-	t.Parallel()
-
-	s := newShoot(t)
-	s.startControllers(t)
-	s.applyExample(t)
-	s.scale(t, "example-worker-z2", 0)
-	s.awaitRunning(t, 2)
-
-	images := s.awaitImages(t, 1)
-	old := s.awaitRunning(t, 2)
-
-	s.copyClass(t, "example-worker-z1", "example-worker-z1-new", func(class *v1alpha1.MachineClass) {
-		class.ProviderSpec.Raw = replaced(class.ProviderSpec, `"guest":"4Gi"`, `"guest":"6Gi"`)
-	})
-
-	patch := []byte(`{"spec":{"template":{"spec":{"class":{"name":"example-worker-z1-new"}}}}}`)
-	_, err := s.mcm.MachineV1alpha1().MachineDeployments(s.Namespace).Patch(t.Context(), "example-worker-z1", types.MergePatchType, patch, metav1.PatchOptions{})
-	require.NoError(t, err)
-
-	eventually(t, "all machines are new ones", func(ctx context.Context) (bool, error) {
-		for name := range old {
-			if _, err := s.mcm.MachineV1alpha1().Machines(s.Namespace).Get(ctx, name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-				return false, err
-			}
-		}
-
-		return true, nil
-	})
-	s.awaitRunning(t, 2)
-
-	classes := s.mcm.MachineV1alpha1().MachineClasses(s.Namespace)
-	for _, name := range []string{"example-worker-z1", "example-worker-z2"} {
-		require.NoError(t, classes.Delete(t.Context(), name, metav1.DeleteOptions{}))
-		eventually(t, "the old class is gone", func(ctx context.Context) (bool, error) {
-			_, err := classes.Get(ctx, name, metav1.GetOptions{})
-
-			return apierrors.IsNotFound(err), nil
-		})
-	}
-
-	require.Equal(t, images, s.awaitImages(t, 1), "it is the same image")
-	s.awaitEnd(t)
-}
-
-// TestSoakSidecarOffWithClassesKept hibernates a shoot. Images have no age at which they would be deleted, so that the length of its sleep
-// does not matter.
-func TestSoakSidecarOffWithClassesKept(t *testing.T) {
-	t.Parallel()
-
-	s := newShoot(t)
-	pod := s.startControllers(t)
-	s.applyExample(t)
-	s.scale(t, "example-worker-z2", 0)
-	s.awaitRunning(t, 2)
-	s.scale(t, "example-worker-z1", 0)
-	s.awaitRunning(t, 0)
-
-	images := s.awaitImages(t, 1)
-
-	pod.terminate(t)
-	require.Equal(t, images, s.awaitImages(t, 1), "nobody deletes it")
-
-	s.startControllers(t)
-	s.scale(t, "example-worker-z1", 2)
-	s.awaitRunning(t, 2)
-	require.Equal(t, images, s.awaitImages(t, 1), "nobody imports it again")
-	s.awaitEnd(t)
 }
 
 // TestBrokenProviderClusterDelaysNoOther has one class lead to a server that answers nothing.

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -32,6 +33,8 @@ type line struct {
 	hits atomic.Int64
 	// carriedOut is told of each call that the provider cluster has answered, before the sidecar is.
 	carriedOut atomic.Pointer[func(call string)]
+	// empty makes the control cluster have no Machines, for who lists or watches them.
+	empty atomic.Bool
 
 	mu    sync.Mutex
 	calls []string
@@ -101,6 +104,10 @@ func newLine(t *testing.T, to *rest.Config) (*line, *httptest.Server) {
 			return
 		}
 
+		if l.empty.Load() && strings.HasSuffix(r.URL.Path, "/machines") {
+			r.URL.RawQuery += "&fieldSelector=metadata.name%3Dnobody"
+		}
+
 		forward.ServeHTTP(w, r)
 	}))
 	t.Cleanup(server.Close)
@@ -122,6 +129,8 @@ func forwarding(t *testing.T, to *rest.Config) *httputil.ReverseProxy {
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
 		Transport:     through,
 		FlushInterval: -1, // Watches are streams.
+		// A sidecar that is killed breaks its requests off.
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) },
 	}
 }
 

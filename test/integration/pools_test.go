@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"context"
 	"testing"
 
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -16,7 +17,7 @@ import (
 const poolLabel = "worker.gardener.cloud/pool"
 
 // addPool makes a MachineDeployment, with a class for the given ProviderSpec, whose nodes carry its name as their pool's.
-func (s *shoot) addPool(t *testing.T, name string, replicas int32, spec []byte) {
+func (s *shoot) addPool(t *testing.T, name string, replicas int32, spec []byte, changes ...func(*v1alpha1.MachineDeploymentSpec)) {
 	t.Helper()
 
 	class := &v1alpha1.MachineClass{
@@ -52,6 +53,44 @@ func (s *shoot) addPool(t *testing.T, name string, replicas int32, spec []byte) 
 			},
 		},
 	}
+	for _, change := range changes {
+		change(&deployment.Spec)
+	}
+
 	_, err = s.mcm.MachineV1alpha1().MachineDeployments(s.Namespace).Create(t.Context(), deployment, metav1.CreateOptions{})
 	require.NoError(t, err)
+}
+
+// oneOf waits until a pool consists of one Machine, which runs, and returns it.
+func (s *shoot) oneOf(t *testing.T, pool string) *v1alpha1.Machine {
+	t.Helper()
+
+	var one *v1alpha1.Machine
+
+	eventually(t, "one machine of "+pool+" runs", func(ctx context.Context) (bool, error) {
+		list, err := s.mcm.MachineV1alpha1().Machines(s.Namespace).List(ctx, metav1.ListOptions{LabelSelector: "name=" + pool})
+		if err != nil || len(list.Items) != 1 {
+			return false, err
+		}
+
+		one = &list.Items[0]
+
+		return isAvailable(one), nil
+	})
+
+	return one
+}
+
+// requireReplaced waits until another Machine has taken the place of this one, and requires its machine to be gone.
+func (s *shoot) requireReplaced(t *testing.T, old *v1alpha1.Machine) {
+	t.Helper()
+	eventually(t, old.Name+" is replaced", func(ctx context.Context) (bool, error) {
+		list, err := s.mcm.MachineV1alpha1().Machines(s.Namespace).List(ctx, metav1.ListOptions{LabelSelector: "name=" + old.Labels["name"]})
+		if err != nil || len(list.Items) != 1 {
+			return false, err
+		}
+
+		return list.Items[0].UID != old.UID && isAvailable(&list.Items[0]), nil
+	})
+	s.requireGone(t, old.Name)
 }

@@ -58,6 +58,13 @@ func (c *controllers) terminate(t *testing.T) {
 	require.NoError(t, c.manager.Stop(t.Context()))
 }
 
+// killSidecar ends the sidecar without a word.
+func (c *controllers) killSidecar(t *testing.T) {
+	t.Helper()
+	require.NoError(t, c.sidecar.Signal(syscall.SIGKILL))
+	<-c.sidecar.Exited()
+}
+
 // deleteShoot does what Gardener does to a shoot's workers (extensions/pkg/controller/worker/genericactuator/actuator_delete.go): it
 // deletes the MachineDeployments, the MachineClasses and their Secrets, waits until they are gone and the credentials released, and
 // then removes the pod at once.

@@ -1,0 +1,228 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// shootLife is a shoot that Gardener does everything to, one after the other. Its machines share a provider namespace with those of a
+// quiet shoot.
+type shootLife struct {
+	*shoot
+
+	line  *line // between its sidecars and the provider cluster
+	quiet *quietShoot
+	pod   *controllers
+	// images are its golden images, which no stage but the last may touch.
+	images map[string]types.UID
+	// awake are the UIDs of what its machines are made of since it woke up.
+	awake map[string]types.UID
+}
+
+// TestShootLife lives the life of a shoot, with machine-controller-manager's own controllers and the sidecar's binary in charge. After
+// each stage the other shoot in its provider namespace must be what it was.
+func TestShootLife(t *testing.T) {
+	t.Parallel()
+
+	l := newShootLife(t)
+	l.stage(t, "Creation", l.create)
+	l.together(t, map[string]func(*testing.T){
+		"RollingUpdate":         l.updateRolling,
+		"InPlaceUpdate":         l.updateInPlace,
+		"VirtualMachineDeleted": l.deleteVirtualMachine,
+		"NeverJoins":            l.replaceWhatNeverJoins,
+		"NodeUnhealthy":         l.replaceUnhealthy,
+		"Preservation":          l.preserve,
+	})
+	l.stage(t, "Hibernation", l.hibernate)
+
+	l.pod = l.startControllers(t, lifeArgs()...)
+	l.stage(t, "WakeUp", l.wakeUp)
+	l.stage(t, "ProviderOutage", l.outliveProvider)
+	l.stage(t, "EmptyListsOfMachines", l.restartBesideEmptyLists)
+
+	l.pod.sidecar = l.startSidecar(t, lifeArgs()...)
+	seed := l.newSeed(t)
+	l.stage(t, "ControlPlaneMigration", func(t *testing.T) { t.Helper(); l.migrateTo(t, seed) })
+
+	next := seed.startControllers(t, lifeArgs()...)
+	l.stage(t, "ControlPlaneMigrated", func(t *testing.T) { t.Helper(); l.runOn(t, seed) })
+	l.stage(t, "Deletion", func(t *testing.T) { t.Helper(); l.delete(t, seed, next) })
+}
+
+// lifeArgs have the sidecar look for orphans all the time. What a stage does in less than Gardener's time it does per pool: the nodes
+// of all shoots of the lab are in one cluster, and a sidecar disowns those that are older than its creation timeout.
+func lifeArgs() []string {
+	return []string{"--machine-safety-orphan-vms-period=15s", "--machine-creation-timeout=20m"}
+}
+
+func newShootLife(t *testing.T) *shootLife {
+	t.Helper()
+
+	l := &shootLife{shoot: newShoot(t)}
+	l.quiet = newQuietShoot(t, l.shoot)
+	l.line = l.proxy(t)
+	l.applyCredentials(t)
+	l.pod = l.startControllers(t, lifeArgs()...)
+
+	return l
+}
+
+// stage does something to the shoot.
+func (l *shootLife) stage(t *testing.T, name string, do func(*testing.T)) {
+	t.Helper()
+	require.True(t, l.live(t, name, do), "what follows builds on it")
+}
+
+// together does the stages at the same time. Each has a pool of its own.
+func (l *shootLife) together(t *testing.T, stages map[string]func(*testing.T)) {
+	t.Helper()
+
+	var running sync.WaitGroup
+
+	for name, do := range stages {
+		// With t.Parallel they would wait for all other tests of the package.
+		running.Go(func() { l.live(t, name, do) })
+	}
+
+	running.Wait()
+	require.False(t, t.Failed(), "what follows builds on it")
+}
+
+// live does something to the shoot, says how long that took, and looks whether the other one noticed. It returns whether all was well.
+func (l *shootLife) live(t *testing.T, name string, do func(*testing.T)) bool {
+	t.Helper()
+
+	return t.Run(name, func(t *testing.T) {
+		began := time.Now()
+
+		do(t)
+		t.Logf("%s took %.0f s", name, time.Since(began).Seconds())
+		l.quiet.requireUntouched(t)
+	})
+}
+
+// pool is the name of a worker pool of the shoot, which is unique in the lab.
+func (l *shootLife) pool(name string) string { return l.Name + "-" + name }
+
+// create makes the pools, which are all that the stages need.
+func (l *shootLife) create(t *testing.T) {
+	t.Helper()
+
+	plain := l.spec("zone-a", ephemeralRoot)
+
+	l.addPool(t, l.pool("rolling"), 1, l.spec("zone-a", importedRoot))
+	l.addPool(t, l.pool("inplace"), 1, plain, inPlace)
+	l.addPool(t, l.pool("deleted"), 1, plain, impatientWithSick)
+	l.addPool(t, l.pool("sick"), 1, plain, impatientWithSick)
+	l.addPool(t, l.pool("kept"), 1, plain, impatientWithSick)
+	l.awaitRunning(t, 5)
+	l.images = l.awaitImages(t, 1)
+}
+
+// hibernate scales all pools to nothing, and takes the controllers away.
+func (l *shootLife) hibernate(t *testing.T) {
+	t.Helper()
+
+	for _, pool := range []string{"rolling", "inplace", "deleted", "late", "sick", "kept"} {
+		l.scale(t, l.pool(pool), 0)
+	}
+
+	l.awaitRunning(t, 0)
+	l.pod.terminate(t)
+	require.Equal(t, l.images, l.awaitImages(t, 1), "nobody deletes the image")
+	require.Empty(t, l.identities(t), "no machine is left")
+}
+
+// wakeUp scales pools up again, with controllers that know what is in the clusters and nothing else.
+func (l *shootLife) wakeUp(t *testing.T) {
+	t.Helper()
+	l.scale(t, l.pool("rolling"), 1)
+	l.scale(t, l.pool("inplace"), 2)
+	l.awaitRunning(t, 3)
+	require.Equal(t, l.images, l.awaitImages(t, 1), "nobody imports the image again")
+	l.awake = l.identities(t)
+}
+
+// outliveProvider takes the provider cluster away for longer than machine-controller-manager waits for a machine to come.
+func (l *shootLife) outliveProvider(t *testing.T) {
+	t.Helper()
+	l.outage(t, l.line, l.pool("late"), 0)
+	l.awaitRunning(t, 4)
+
+	now := l.identities(t)
+	require.Subset(t, now, l.awake, "no worker that runs is replaced")
+	l.awake = now
+}
+
+// restartBesideEmptyLists has sidecars begin beside an API server that has, for a moment, no Machines, as one may seem to that comes
+// back after an outage. To each of them all machines are orphans. It leaves the shoot without a sidecar.
+func (l *shootLife) restartBesideEmptyLists(t *testing.T) {
+	t.Helper()
+
+	direct := l.SidecarKubeconfig
+	control := l.controlProxy(t)
+	control.empty.Store(true)
+	l.pod.killSidecar(t)
+
+	for range 2 {
+		seen := l.line.asked("get virtualmachines")
+		flapping := &controllers{sidecar: l.startSidecar(t, lifeArgs()...)}
+
+		eventually(t, "each machine was taken for an orphan", func(context.Context) (bool, error) {
+			return l.line.asked("get virtualmachines") >= seen+len(l.awake), nil
+		})
+		flapping.killSidecar(t)
+	}
+
+	l.SidecarKubeconfig = direct
+	require.Equal(t, l.awake, l.identities(t))
+}
+
+// delete deletes the shoot as Gardener does, and requires that nothing is left but what the quiet shoot has.
+func (l *shootLife) delete(t *testing.T, seed *shoot, pod *controllers) {
+	t.Helper()
+	seed.deleteShoot(t, pod)
+
+	var left []string
+
+	eventually(t, "nothing is left of the shoot", func(ctx context.Context) (bool, error) {
+		var err error
+
+		left, err = l.left(ctx)
+
+		return len(left) <= len(l.quiet.all), err
+	})
+	require.ElementsMatch(t, l.quiet.all, left)
+}
+
+// identities returns the UIDs of the shoot's VirtualMachines and of their instances.
+func (s *shoot) identities(t *testing.T) map[string]types.UID {
+	t.Helper()
+
+	uids := map[string]types.UID{}
+	ours := metav1.ListOptions{LabelSelector: fmt.Sprintf("mcm.gardener.cloud/cluster=%s,mcm.gardener.cloud/role=node", s.Namespace)}
+
+	vms, err := s.kubevirt.KubevirtV1().VirtualMachines(s.ProviderNamespace).List(t.Context(), ours)
+	require.NoError(t, err)
+
+	for i := range vms.Items {
+		uids["VirtualMachine "+vms.Items[i].Name] = vms.Items[i].UID
+	}
+
+	instances, err := s.kubevirt.KubevirtV1().VirtualMachineInstances(s.ProviderNamespace).List(t.Context(), ours)
+	require.NoError(t, err)
+
+	for i := range instances.Items {
+		uids["VirtualMachineInstance "+instances.Items[i].Name] = instances.Items[i].UID
+	}
+
+	return uids
+}

@@ -1,0 +1,226 @@
+package integration
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// impatientWithSick has machine-controller-manager replace a machine when its node has been unhealthy for a moment. After that
+// moment it looks again before the minute in which it looks otherwise.
+func impatientWithSick(d *v1alpha1.MachineDeploymentSpec) {
+	d.Template.Spec.MachineConfiguration = &v1alpha1.MachineConfiguration{MachineHealthTimeout: &metav1.Duration{Duration: 3 * time.Second}}
+}
+
+// impatientWithLate has it replace a machine that has not joined when it looks again after a minute. The successor has time enough.
+func impatientWithLate(d *v1alpha1.MachineDeploymentSpec) {
+	d.Template.Spec.MachineConfiguration = &v1alpha1.MachineConfiguration{MachineCreationTimeout: &metav1.Duration{Duration: 25 * time.Second}}
+}
+
+// inPlace has it update the nodes of a pool where they are.
+func inPlace(d *v1alpha1.MachineDeploymentSpec) {
+	none, one := intstr.FromInt32(0), intstr.FromInt32(1)
+	d.Strategy = v1alpha1.MachineDeploymentStrategy{
+		Type: v1alpha1.InPlaceUpdateMachineDeploymentStrategyType,
+		InPlaceUpdate: &v1alpha1.InPlaceUpdateMachineDeployment{
+			UpdateConfiguration: v1alpha1.UpdateConfiguration{MaxSurge: &none, MaxUnavailable: &one},
+			OrchestrationType:   v1alpha1.OrchestrationTypeAuto,
+		},
+	}
+}
+
+// update gives a pool another class than that of its own name, which differs from it.
+func (l *shootLife) update(t *testing.T, pool string) {
+	t.Helper()
+
+	newer := l.copyClass(t, pool, pool+"-new", func(class *v1alpha1.MachineClass) {
+		class.ProviderSpec.Raw = replaced(class.ProviderSpec, `"guest":"1Gi"`, `"guest":"2Gi"`)
+	})
+	patch := patchOf(t, map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{"class": map[string]any{"name": newer}}}}})
+	_, err := l.mcm.MachineV1alpha1().MachineDeployments(l.Namespace).Patch(t.Context(), pool, types.MergePatchType, patch, metav1.PatchOptions{})
+	require.NoError(t, err)
+}
+
+// updateRolling replaces the machines of a pool by those of a new class. What runs on the old ones is evicted, and the image is not
+// imported again.
+func (l *shootLife) updateRolling(t *testing.T) {
+	t.Helper()
+
+	pool := l.pool("rolling")
+	old := l.oneOf(t, pool)
+	app := application{name: pool, pool: pool, replicas: 2}
+	l.run(t, app)
+
+	events := newTimeline()
+	w := l.watch(t, events, map[string]int32{pool: 1})
+	l.update(t, pool)
+	l.requireReplaced(t, old)
+	events.print(t)
+	w.requireEvicted(t, int(app.replicas))
+	w.requireAtMostAway(t, 0)
+	l.stop(t, app)
+
+	classes := l.mcm.MachineV1alpha1().MachineClasses(l.Namespace)
+	require.NoError(t, classes.Delete(t.Context(), pool, metav1.DeleteOptions{}))
+	eventually(t, "the old class is gone", func(ctx context.Context) (bool, error) {
+		_, err := classes.Get(ctx, pool, metav1.GetOptions{})
+
+		return apierrors.IsNotFound(err), nil
+	})
+	require.Equal(t, l.images, l.awaitImages(t, 1), "it is the same image")
+}
+
+// updateInPlace has machine-controller-manager drain a node, and something on the node, Gardener's node agent, update it. The machine
+// runs on meanwhile, and keeps the class that it was made of.
+func (l *shootLife) updateInPlace(t *testing.T) {
+	t.Helper()
+
+	pool := l.pool("inplace")
+	m := l.oneOf(t, pool)
+	before := l.untouched(t, m.Name)
+	l.update(t, pool)
+
+	l.awaitNode(t, m.Name, "is ready for its update", func(node *corev1.Node) bool {
+		return conditionOf(node, v1alpha1.NodeInPlaceUpdate).Reason == v1alpha1.ReadyForUpdate
+	})
+
+	updated := patchOf(t, map[string]any{"metadata": map[string]any{"labels": map[string]string{
+		v1alpha1.LabelKeyNodeUpdateResult: v1alpha1.LabelValueNodeUpdateSuccessful,
+	}}})
+	_, err := l.target.CoreV1().Nodes().Patch(t.Context(), m.Name, types.MergePatchType, updated, metav1.PatchOptions{})
+	require.NoError(t, err)
+
+	eventually(t, "the pool is updated", func(ctx context.Context) (bool, error) {
+		d, err := l.mcm.MachineV1alpha1().MachineDeployments(l.Namespace).Get(ctx, pool, metav1.GetOptions{})
+
+		return err == nil && d.Status.UpdatedReplicas == 1 && d.Status.AvailableReplicas == 1, err
+	})
+	l.awaitNode(t, m.Name, "takes pods again", func(node *corev1.Node) bool { return !node.Spec.Unschedulable })
+
+	require.Equal(t, m.UID, l.oneOf(t, pool).UID)
+	require.Equal(t, before, l.untouched(t, m.Name))
+}
+
+// deleteVirtualMachine has somebody delete a worker on the provider cluster.
+func (l *shootLife) deleteVirtualMachine(t *testing.T) {
+	t.Helper()
+
+	old := l.oneOf(t, l.pool("deleted"))
+	require.NoError(t, l.kubevirt.KubevirtV1().VirtualMachines(l.ProviderNamespace).Delete(t.Context(), old.Name, metav1.DeleteOptions{}))
+	l.requireReplaced(t, old)
+}
+
+// replaceWhatNeverJoins has a machine whose kubelet never registers. Its successor is made of a class that was repaired meanwhile.
+func (l *shootLife) replaceWhatNeverJoins(t *testing.T) {
+	t.Helper()
+
+	pool := l.pool("late")
+	mute := layOver(t, l.spec("zone-a", ephemeralRoot),
+		`{"virtualMachineTemplate":{"spec":{"template":{"metadata":{"annotations":{"sim.lab/fault":"no-join"}}}}}}`)
+	l.addPool(t, pool, 1, mute, impatientWithLate)
+
+	var old *v1alpha1.Machine
+
+	eventually(t, "a machine is there", func(ctx context.Context) (bool, error) {
+		list, err := l.mcm.MachineV1alpha1().Machines(l.Namespace).List(ctx, metav1.ListOptions{LabelSelector: "name=" + pool})
+		if err != nil || len(list.Items) != 1 {
+			return false, err
+		}
+
+		old = &list.Items[0]
+
+		return old.Spec.ProviderID != "", nil
+	})
+	l.changeClass(t, pool, `{"virtualMachineTemplate":null}`)
+	l.requireReplaced(t, old)
+}
+
+// replaceUnhealthy has what watches a node say that its kernel hangs.
+func (l *shootLife) replaceUnhealthy(t *testing.T) {
+	t.Helper()
+
+	old := l.oneOf(t, l.pool("sick"))
+	l.setKernelDeadlock(t, old.Name, corev1.ConditionTrue)
+	l.requireReplaced(t, old)
+}
+
+// preserve has machine-controller-manager keep a machine that failed, for somebody to look at, until its node has recovered.
+func (l *shootLife) preserve(t *testing.T) {
+	t.Helper()
+
+	m := l.oneOf(t, l.pool("kept"))
+	before := l.untouched(t, m.Name)
+	// That of the node would do, but for the moment in which the Machine fails machine-controller-manager only looks at that of the Machine.
+	preserved := patchOf(t, map[string]any{"metadata": map[string]any{"annotations": map[string]string{
+		machineutils.PreserveMachineAnnotationKey: machineutils.PreserveMachineAnnotationValueWhenFailed,
+	}}})
+	_, err := l.mcm.MachineV1alpha1().Machines(l.Namespace).Patch(t.Context(), m.Name, types.MergePatchType, preserved, metav1.PatchOptions{})
+	require.NoError(t, err)
+
+	l.setKernelDeadlock(t, m.Name, corev1.ConditionTrue)
+	eventually(t, m.Name+" has failed, and is preserved", func(ctx context.Context) (bool, error) {
+		now, err := l.mcm.MachineV1alpha1().Machines(l.Namespace).Get(ctx, m.Name, metav1.GetOptions{})
+
+		return err == nil && machineutils.IsMachineFailed(now) && now.Status.CurrentStatus.PreserveExpiryTime != nil, err
+	})
+	l.awaitNode(t, m.Name, "is preserved", func(node *corev1.Node) bool {
+		return conditionOf(node, v1alpha1.NodePreserved).Status == corev1.ConditionTrue
+	})
+	require.Equal(t, before, l.untouched(t, m.Name))
+
+	l.setKernelDeadlock(t, m.Name, corev1.ConditionFalse)
+	require.Equal(t, m.UID, l.oneOf(t, l.pool("kept")).UID)
+	require.Equal(t, before, l.untouched(t, m.Name))
+}
+
+// untouched returns what changes when anybody writes to a VirtualMachine, or when its guest starts anew.
+func (s *shoot) untouched(t *testing.T, name string) [3]any {
+	t.Helper()
+
+	vm := s.vm(t, name)
+	instance, err := s.kubevirt.KubevirtV1().VirtualMachineInstances(s.ProviderNamespace).Get(t.Context(), name, metav1.GetOptions{})
+	require.NoError(t, err)
+
+	return [3]any{vm.UID, vm.Generation, instance.UID}
+}
+
+func (s *shoot) awaitNode(t *testing.T, name, what string, is func(*corev1.Node) bool) {
+	t.Helper()
+
+	eventually(t, "node "+name+" "+what, func(ctx context.Context) (bool, error) {
+		node, err := s.target.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+
+		return err == nil && is(node), err
+	})
+}
+
+// conditionOf returns a node's condition, an empty one if there is none.
+func conditionOf(node *corev1.Node, kind corev1.NodeConditionType) corev1.NodeCondition {
+	for _, condition := range node.Status.Conditions {
+		if condition.Type == kind {
+			return condition
+		}
+	}
+
+	return corev1.NodeCondition{}
+}
+
+// setKernelDeadlock sets a condition of a node as node-problem-detector does.
+func (s *shoot) setKernelDeadlock(t *testing.T, node string, is corev1.ConditionStatus) {
+	t.Helper()
+
+	patch := patchOf(t, map[string]any{"status": map[string]any{"conditions": []corev1.NodeCondition{{
+		Type: "KernelDeadlock", Status: is, Reason: "Test", LastTransitionTime: metav1.Now(), LastHeartbeatTime: metav1.Now(),
+	}}}})
+	_, err := s.target.CoreV1().Nodes().Patch(t.Context(), node, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	require.NoError(t, err)
+}
