@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -43,6 +44,51 @@ func TestSidecarKilledMidway(t *testing.T) {
 	s.startSidecar(t)
 	s.awaitEnd(t)
 	require.Empty(t, failures(), "the end of a process is nobody's failure")
+}
+
+// TestSoakFiftyCreationsKilled kills the sidecar in the middle of fifty creations. The next one creates what is missing, and nothing twice.
+// There is no room for the machines, which keeps them cheap.
+func TestSoakFiftyCreationsKilled(t *testing.T) {
+	t.Parallel()
+
+	const many = 50
+
+	s := newShoot(t)
+	l := s.proxy(t)
+
+	manager, err := lab.StartMachineControllerManager(t.Context(), s.Shoot)
+	require.NoError(t, err)
+
+	t.Cleanup(func() { require.NoError(t, manager.Stop(context.WithoutCancel(t.Context()))) })
+
+	s.applyCredentials(t)
+	s.addPool(t, s.Name, many, s.spec("zone-x", ephemeralRoot))
+	s.killSidecarAfter(t, l, "create virtualmachines", many/10)
+
+	vms := s.kubevirt.KubevirtV1().VirtualMachines(s.ProviderNamespace)
+	before, err := vms.List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	require.Less(t, len(before.Items), many)
+
+	restarted := time.Now()
+
+	s.startSidecar(t)
+	eventually(t, "all machines are created", func(ctx context.Context) (bool, error) {
+		list, err := vms.List(ctx, metav1.ListOptions{})
+
+		return err == nil && len(list.Items) == many, err
+	})
+	t.Logf("%d of %d machines were there; all were %.1f s after the restart", len(before.Items), many, time.Since(restarted).Seconds())
+
+	machines, err := s.mcm.MachineV1alpha1().Machines(s.Namespace).List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+
+	for _, m := range machines.Items {
+		s.vm(t, m.Name)
+	}
+
+	s.requireOnePerMachine(t, len(machines.Items))
+	s.awaitEnd(t)
 }
 
 // startSidecar starts a sidecar, which runs until the test ends, if nothing ends it before.

@@ -117,6 +117,27 @@ func TestSoakSlowImport(t *testing.T) {
 	s.awaitEnd(t)
 }
 
+// TestSoakProviderAwayForHalfAnHour takes the provider cluster away for longer than Gardener waits for a machine to come.
+func TestSoakProviderAwayForHalfAnHour(t *testing.T) {
+	t.Parallel()
+
+	s := newShoot(t)
+	l := s.proxy(t)
+	s.applyCredentials(t)
+	s.runControllers(t, "--machine-creation-timeout=20m", "--machine-health-timeout=10m")
+
+	spec := s.spec("zone-a", ephemeralRoot)
+	s.addPool(t, s.Name+"-running", 2, spec)
+	s.addPool(t, s.Name+"-late", 0, spec)
+	s.awaitRunning(t, 2)
+
+	before := s.identities(t)
+	s.outage(t, l, s.Name+"-late", 30*time.Minute)
+	s.awaitRunning(t, 3)
+	require.Subset(t, s.identities(t), before, "no worker that runs is replaced")
+	s.awaitEnd(t)
+}
+
 // awaitMachines waits until there is one Machine, for which the condition holds.
 func (s *shoot) awaitMachines(t *testing.T, limit time.Duration, holds func(*v1alpha1.Machine) bool) []v1alpha1.Machine {
 	t.Helper()
