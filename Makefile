@@ -61,7 +61,7 @@ test-unit: ## Run the unit tests.
 .PHONY: test-integration
 test-integration: ## Run the suites against real control planes (builds them the first time).
 	go run ./test/lab build
-	go test -count=1 -timeout=$(TEST_TIMEOUT) -parallel=$(TEST_PARALLEL) -skip='$(LONG)' -v ./test/integration/...
+	go test -count=1 -timeout=$(TEST_TIMEOUT) -parallel=$(TEST_PARALLEL) -skip='$(LONG)' -v ./test/integration
 
 .PHONY: test-provider
 test-provider: ## Run machine-controller-manager's own integration suite for providers (three minutes; make soak has it too).
@@ -71,7 +71,8 @@ test-provider: ## Run machine-controller-manager's own integration suite for pro
 .PHONY: soak
 soak: ## Run what takes long, with the race detector: thousands of machines, slow clones, long drains, every fault (about an hour).
 	go run ./test/lab build
-	go test $(RACE) -tags=soak -count=1 -timeout=120m -parallel=$(TEST_PARALLEL) -run='$(LONG)|^TestCrashMatrix$$|^TestFiftyMachinesAtOnce$$|^TestContract$$' -v ./test/integration/...
+	go test $(RACE) -tags=soak -count=1 -timeout=120m -parallel=$(TEST_PARALLEL) -run='$(LONG)|^TestCrashMatrix$$|^TestFiftyMachinesAtOnce$$|^TestContract$$' -v ./test/integration
+	$(MAKE) test-provider
 
 .PHONY: bench
 bench: ## Measure requests, times and memory against the lab, and what the driver computes per machine (about a quarter of an hour).
