@@ -9,8 +9,12 @@ import (
 const (
 	// maxClasses is how many classes are remembered, and of how many clusters.
 	maxClasses = 2000
-	// silence is for how many orphan periods nobody asks for the machines of a class that is gone: a living one is asked for in each.
-	silence = 2
+	// pause is how many orphan periods may lie between the requests of a machine controller that is there. It waits for one after each
+	// pass, which takes a while itself, and may have a period of twice the one that it is said to have.
+	pause = 3
+	// silence is for how many orphan periods nobody asks for the machines of a class that is gone: a living one is asked for in each
+	// pass, late in one and early in the next or the other way round, hence after a pause and a pass at most.
+	silence = pause + 1
 )
 
 // book is what requests have told of classes. Its owner locks it.
@@ -57,7 +61,7 @@ func (b *book) heard(name requestClass, image *spi.Image, deleted bool, now time
 // replica, all classes count as just heard of: that nothing was heard means nothing.
 func (b *book) present(cluster string, now time.Time) {
 	p := b.clusters[cluster]
-	if p != nil && now.Sub(p.last) <= b.period*silence {
+	if p != nil && now.Sub(p.last) <= b.period*pause {
 		p.last = now
 
 		return

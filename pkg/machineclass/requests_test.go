@@ -118,7 +118,7 @@ func TestRequestsOfARollingUpdate(t *testing.T) {
 	old, same, renewed := a.class("old", "a", "s"), a.class("same", "d", "s"), a.class("new", "b", "s")
 	a.list(old, same)
 	a.pass(1, old, same, renewed)
-	a.pass(2, same, renewed)
+	a.pass(4, same, renewed)
 	a.requireImages("a request may have been lost", "k c a", "k c b", "k c d")
 
 	a.images.inUse["k c a"] = true
@@ -146,7 +146,7 @@ func TestRequestsAfterABreak(t *testing.T) {
 	a.list(one)
 	a.requireImages("nobody has asked for the machines of two yet", "k c a", "k c b")
 
-	a.pass(2, one)
+	a.pass(4, one)
 	a.requireImages("it may still be asked for", "k c a", "k c b")
 
 	a.pass(1, one)
@@ -167,6 +167,36 @@ func TestRequestsOfAHibernatedShoot(t *testing.T) {
 
 	a.list(a.terminated(two))
 	a.requireImages("nothing lives any more")
+}
+
+// TestRequestsOfASlowMachineController come half as often as they should, and its passes take a while: that is no break.
+func TestRequestsOfASlowMachineController(t *testing.T) {
+	t.Parallel()
+
+	const took = 2 * time.Minute
+
+	a := newAsked(t, "a", "b")
+	one, two := a.class("one", "a", "s"), a.class("two", "b", "s")
+
+	round := func(classes ...*v1alpha1.MachineClass) {
+		a.after(2 * orphanPeriod)
+		a.list(classes[:1]...)
+		a.after(took)
+		a.list(classes[1:]...)
+	}
+
+	for range 5 {
+		round(one, two)
+		round(two, one)
+	}
+
+	a.requireImages("they are asked for in each pass", "k c a", "k c b")
+
+	for range 3 {
+		round(one)
+	}
+
+	a.requireImages("nobody asks for the machines of two any more", "k c a")
 }
 
 // TestRequestsAfterAStart are for a class that is being deleted while another, that refers to the same image, is not known yet.
@@ -194,7 +224,7 @@ func TestRequestsForgetClasses(t *testing.T) {
 	}
 
 	last := a.class("last", "b", "s")
-	a.pass(3, last)
+	a.pass(5, last)
 	a.requireImages("")
 	require.Equal(t, 1999, a.images.dead)
 }
