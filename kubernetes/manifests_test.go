@@ -209,3 +209,35 @@ func TestCompleteNodeTemplateAgrees(t *testing.T) {
 	require.Equal(t, spec.Zone, class.NodeTemplate.Zone)
 	require.NotEmpty(t, class.NodeTemplate.InstanceType)
 }
+
+// TestAdmissionPolicyKnowsTheSandbox compares the annotations that the driver refuses with those that the provider cluster does.
+func TestAdmissionPolicyKnowsTheSandbox(t *testing.T) {
+	t.Parallel()
+
+	raw, err := kubernetes.Manifests.ReadFile("provider-cluster/worker-machines.yaml")
+	require.NoError(t, err)
+
+	_, list, found := strings.Cut(string(raw), "variables.template.?metadata.?annotations.orValue({}).all(a, ![")
+	require.True(t, found)
+	list, _, found = strings.Cut(list, "].exists(prefix, a.startsWith(prefix)))")
+	require.True(t, found)
+
+	var prefixes []string
+	for _, prefix := range regexp.MustCompile(`'([^']+)'`).FindAllStringSubmatch(list, -1) {
+		prefixes = append(prefixes, prefix[1])
+	}
+
+	require.Equal(t, validation.SandboxAnnotations, prefixes)
+}
+
+// TestOrphanPeriodsAgree compares the flags of the sidecars with that of the driver over gRPC, which decides by it what a machine controller
+// does not ask for any more.
+func TestOrphanPeriodsAgree(t *testing.T) {
+	t.Parallel()
+
+	for _, path := range []string{"base/deployment.yaml", "gardener-sidecar/container.yaml", "grpc-driver/deployment.yaml"} {
+		raw, err := kubernetes.Manifests.ReadFile(path)
+		require.NoError(t, err)
+		require.Contains(t, string(raw), "- --machine-safety-orphan-vms-period=30m\n", path)
+	}
+}

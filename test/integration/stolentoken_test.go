@@ -2,6 +2,8 @@ package integration
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,9 +17,12 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 	kubevirtv1 "kubevirt.io/api/core/v1"
+	instancetypev1beta1 "kubevirt.io/api/instancetype/v1beta1"
 	"kubevirt.io/client-go/containerizeddataimporter"
 	"kubevirt.io/client-go/kubevirt"
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/render"
 )
 
 // thief holds the token of the driver's account, and uses it without the driver.
@@ -41,8 +46,10 @@ func TestStolenToken(t *testing.T) {
 
 	worker := s.vm(t, m.name())
 	theft := s.steal(t)
+	theft.forbidHostDevices(t, worker)
 
 	t.Run("Workers", func(t *testing.T) { t.Parallel(); theft.requireWorkersOnly(t, worker) })
+	t.Run("Instancetypes", func(t *testing.T) { t.Parallel(); theft.requireNoBorrowedDevices(t, worker) })
 	t.Run("Secrets", func(t *testing.T) { t.Parallel(); theft.requireSecretsOfMachines(t) })
 	t.Run("DataVolumes", func(t *testing.T) { t.Parallel(); theft.requireGoldenImages(t) })
 	t.Run("Foreign", func(t *testing.T) { t.Parallel(); theft.requireForeignUntouched(t, worker) })
@@ -119,41 +126,103 @@ func (h *thief) requireWorkersOnly(t *testing.T, worker *kubevirtv1.VirtualMachi
 		"GPU": {change: func(vm *kubevirtv1.VirtualMachine) {
 			vm.Spec.Template.Spec.Domain.Devices.GPUs = []kubevirtv1.GPU{{Name: "a", DeviceName: "vendor.com/gpu"}}
 		}, says: "host devices"},
+		"no tags in the template": {change: func(vm *kubevirtv1.VirtualMachine) {
+			vm.Spec.Template.ObjectMeta.Labels = nil
+		}, says: "in their template"},
+		"unconfined": {change: func(vm *kubevirtv1.VirtualMachine) {
+			vm.Spec.Template.ObjectMeta.Annotations = map[string]string{"container.apparmor.security.beta.kubernetes.io/compute": "unconfined"}
+		}, says: "confinement"},
+		"a claim of the name": {change: func(vm *kubevirtv1.VirtualMachine) {
+			vm.Spec.DataVolumeTemplates[0].Name = "admins"
+		}, says: "named as the driver does it"},
+		"a claim of the virtual machine's name": {change: func(vm *kubevirtv1.VirtualMachine) {
+			vm.Spec.DataVolumeTemplates[0].Name = "stolen-admins"
+		}, says: "named as the driver does it"},
+		"a long name": {change: func(vm *kubevirtv1.VirtualMachine) {
+			vm.Name = strings.Repeat("m", 63)
+			vm.Spec.DataVolumeTemplates[0].Name = render.DataVolumeName(vm.Name, worker.UID, "root")
+			vm.Spec.Template.Spec.Volumes[0].DataVolume.Name = vm.Spec.DataVolumeTemplates[0].Name
+		}},
 	}
-
-	h.forbidHostDevices(t)
 
 	for name, tc := range tests {
 		vm := &kubevirtv1.VirtualMachine{
 			ObjectMeta: metav1.ObjectMeta{Name: "stolen", Labels: worker.DeepCopy().Labels}, Spec: *worker.Spec.DeepCopy(),
 		}
+		for i := range vm.Spec.DataVolumeTemplates {
+			vm.Spec.DataVolumeTemplates[i].Name = render.DataVolumeName(vm.Name, worker.UID, "root")
+		}
+
+		vm.Spec.Template.Spec.Volumes[0].DataVolume.Name = vm.Spec.DataVolumeTemplates[0].Name
 		tc.change(vm)
 
-		create := func(ctx context.Context) error {
-			_, err := h.kubevirt.KubevirtV1().VirtualMachines(h.ProviderNamespace).Create(ctx, vm, dry)
-
-			return err
-		}
-
+		_, err := h.kubevirt.KubevirtV1().VirtualMachines(h.ProviderNamespace).Create(t.Context(), vm, dry)
 		if tc.says == "" {
-			require.NoError(t, create(t.Context()), name)
-
-			continue
+			require.NoError(t, err, name)
+		} else {
+			requireRefused(t, err, tc.says)
 		}
-
-		// The API server sees the Namespace without its label a little later.
-		eventually(t, name+" is refused", func(ctx context.Context) (bool, error) { return create(ctx) != nil, nil })
-		requireRefused(t, create(t.Context()), tc.says)
 	}
 }
 
+// requireNoBorrowedDevices has an instancetype of the admin bring a GPU, which no VirtualMachine shows.
+func (h *thief) requireNoBorrowedDevices(t *testing.T, worker *kubevirtv1.VirtualMachine) {
+	t.Helper()
+
+	_, err := h.shoot.kubevirt.InstancetypeV1beta1().VirtualMachineInstancetypes(h.ProviderNamespace).Create(t.Context(),
+		&instancetypev1beta1.VirtualMachineInstancetype{
+			ObjectMeta: metav1.ObjectMeta{Name: "gpu"},
+			Spec: instancetypev1beta1.VirtualMachineInstancetypeSpec{
+				CPU:    instancetypev1beta1.CPUInstancetype{Guest: 1},
+				Memory: instancetypev1beta1.MemoryInstancetype{Guest: resource.MustParse("1Gi")},
+				GPUs:   []kubevirtv1.GPU{{Name: "a", DeviceName: "vendor.com/gpu"}},
+			},
+		}, metav1.CreateOptions{})
+	require.NoError(t, err)
+
+	vm := &kubevirtv1.VirtualMachine{
+		ObjectMeta: metav1.ObjectMeta{Name: "borrower", Labels: worker.DeepCopy().Labels}, Spec: *worker.Spec.DeepCopy(),
+	}
+	spec := &vm.Spec.Template.Spec
+	vm.Spec.Instancetype = &kubevirtv1.InstancetypeMatcher{Name: "gpu", Kind: "VirtualMachineInstancetype"}
+	vm.Spec.DataVolumeTemplates, spec.Volumes, spec.Domain.Devices.Disks = nil, nil, nil
+	spec.Domain.CPU, spec.Domain.Memory, spec.Domain.Resources = nil, nil, kubevirtv1.ResourceRequirements{}
+
+	vms := h.kubevirt.KubevirtV1().VirtualMachines(h.ProviderNamespace)
+	_, err = vms.Create(t.Context(), vm, metav1.CreateOptions{})
+	require.NoError(t, err)
+	// The VirtualMachine's condition keeps the first failure, which may be a passing one.
+	eventually(t, "virt-controller is refused the instance", func(ctx context.Context) (bool, error) {
+		events, err := h.shoot.kube.CoreV1().Events(h.ProviderNamespace).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.name=" + vm.Name})
+		if err != nil {
+			return false, err
+		}
+
+		return slices.ContainsFunc(events.Items, func(e corev1.Event) bool {
+			return strings.Contains(e.Message, "workers have host devices and GPUs only if their namespace is labelled")
+		}), nil
+	})
+	require.NoError(t, vms.Delete(t.Context(), vm.Name, metav1.DeleteOptions{}))
+}
+
 // forbidHostDevices leaves the namespace as it is shipped: the lab's allow workers with host devices.
-func (h *thief) forbidHostDevices(t *testing.T) {
+func (h *thief) forbidHostDevices(t *testing.T, worker *kubevirtv1.VirtualMachine) {
 	t.Helper()
 
 	_, err := h.shoot.kube.CoreV1().Namespaces().Patch(t.Context(), h.ProviderNamespace, types.MergePatchType,
 		[]byte(`{"metadata":{"labels":{"kubevirt.machine.gardener.cloud/host-devices":null}}}`), metav1.PatchOptions{})
 	require.NoError(t, err)
+
+	instance := &kubevirtv1.VirtualMachineInstance{
+		ObjectMeta: metav1.ObjectMeta{Name: "stolen", Labels: worker.Labels}, Spec: *worker.Spec.Template.Spec.DeepCopy(),
+	}
+	instance.Spec.Domain.Devices.GPUs = []kubevirtv1.GPU{{Name: "a", DeviceName: "vendor.com/gpu"}}
+
+	eventually(t, "the API server sees the Namespace without its label", func(ctx context.Context) (bool, error) {
+		_, err := h.shoot.kubevirt.KubevirtV1().VirtualMachineInstances(h.ProviderNamespace).Create(ctx, instance, dry)
+
+		return apierrors.IsForbidden(err), nil
+	})
 }
 
 // tags are those of the shoot's workers.
@@ -195,6 +264,11 @@ func (h *thief) requireSecretsOfMachines(t *testing.T) {
 			requireRefused(t, err, tc.says)
 		}
 	}
+
+	// The worker has one, which the answer would show.
+	err := h.kube.CoreV1().Secrets(h.ProviderNamespace).DeleteCollection(t.Context(),
+		metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}, metav1.ListOptions{LabelSelector: "kubevirt.machine.gardener.cloud/machine"})
+	requireRefused(t, err, "tries no deletion of Secrets")
 }
 
 func (h *thief) requireGoldenImages(t *testing.T) {
@@ -221,6 +295,10 @@ func (h *thief) requireGoldenImages(t *testing.T) {
 		} else {
 			requireRefused(t, err, says)
 		}
+
+		volume.Annotations = map[string]string{"cdi.kubevirt.io/allowClaimAdoption": "true"}
+		_, err = h.cdi.CdiV1beta1().DataVolumes(h.ProviderNamespace).Create(t.Context(), volume, dry)
+		require.True(t, apierrors.IsForbidden(err), "%v", err)
 	}
 }
 

@@ -30,9 +30,9 @@ const (
 // TemplatePolicies are all there are.
 var TemplatePolicies = []TemplatePolicy{TemplateNone, TemplateSafe, TemplateAll}
 
-// sandboxAnnotations begin the keys of annotations that change the sandbox of the virtual machine's pod: KubeVirt's hook sidecars
-// add containers (pkg/hooks), the others loosen what confines them.
-var sandboxAnnotations = []string{
+// SandboxAnnotations begin the keys of annotations that change the sandbox of the virtual machine's pod: KubeVirt's hook sidecars
+// add containers (pkg/hooks), the others loosen what confines them. kubernetes/provider-cluster has the same.
+var SandboxAnnotations = []string{
 	"hooks.kubevirt.io/", "container.apparmor.security.beta.kubernetes.io/", "container.seccomp.security.alpha.kubernetes.io/",
 	"seccomp.security.alpha.kubernetes.io/", "io.kubernetes.cri", "io.kubernetes.container", "io.containerd.",
 }
@@ -260,7 +260,7 @@ func unsafe(t *v1alpha1.VirtualMachineInstanceTemplate, path *field.Path) field.
 	var errs field.ErrorList
 
 	for _, key := range slices.Sorted(maps.Keys(t.Metadata.Annotations)) {
-		if slices.ContainsFunc(sandboxAnnotations, func(prefix string) bool { return strings.HasPrefix(key, prefix) }) {
+		if slices.ContainsFunc(SandboxAnnotations, func(prefix string) bool { return strings.HasPrefix(key, prefix) }) {
 			errs = append(errs, field.Forbidden(path.Child("metadata", "annotations").Key(key), remedy))
 		}
 	}
