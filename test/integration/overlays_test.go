@@ -168,8 +168,11 @@ func (s *shoot) requireOwnFlow(t *testing.T, files overlays) {
 	raw, err := os.ReadFile(files.path("provider-cluster/flowschema.yaml"))
 	require.NoError(t, err)
 
+	_, document, found := strings.Cut(string(raw), "\n---\n")
+	require.True(t, found)
+
 	flow := &flowcontrolv1.FlowSchema{}
-	require.NoError(t, yaml.UnmarshalStrict(raw, flow))
+	require.NoError(t, yaml.UnmarshalStrict([]byte(document), flow))
 
 	flow.Name = s.Name // The lab has the shipped one, with another namespace.
 	flow, err = s.kube.FlowcontrolV1().FlowSchemas().Create(t.Context(), flow, metav1.CreateOptions{})
