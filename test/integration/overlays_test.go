@@ -29,12 +29,13 @@ import (
 // overlays are the shipped manifests in a folder, written for a shoot's namespaces.
 type overlays string
 
-// unpack does what the manifests ask of their readers: it sets the namespaces.
+// unpack does what the manifests ask of their readers: it sets the namespaces, that of the control cluster by the command they give.
 func (s *shoot) unpack(t *testing.T) overlays {
 	t.Helper()
 
-	folder := t.TempDir()
-	names := strings.NewReplacer("shoot--lab--demo", s.Namespace, "shoot-machines", s.ProviderNamespace)
+	repository := t.TempDir()
+	folder := filepath.Join(repository, "kubernetes")
+	names := strings.NewReplacer("shoot-machines", s.ProviderNamespace)
 
 	require.NoError(t, fs.WalkDir(manifests.Manifests, ".", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
@@ -50,6 +51,17 @@ func (s *shoot) unpack(t *testing.T) overlays {
 
 		return os.WriteFile(filepath.Join(folder, path), []byte(names.Replace(string(raw))), 0o600)
 	}))
+
+	told, err := manifests.Manifests.ReadFile("standalone/kustomization.yaml")
+	require.NoError(t, err)
+
+	found := regexp.MustCompile(`(?m)^#   (grep .*)$`).FindStringSubmatch(string(told))
+	require.NotNil(t, found)
+
+	command := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", strings.Replace(found[1], "my-namespace", s.Namespace, 1))
+	command.Dir = repository
+	out, err := command.CombinedOutput()
+	require.NoError(t, err, string(out))
 
 	return overlays(folder)
 }

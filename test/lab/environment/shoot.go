@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -112,7 +111,9 @@ func (l *Lab) addControllers(ctx context.Context, s *Shoot) error {
 	w.do("apply rights in the control cluster", func() error {
 		return l.applyShipped(ctx, l.Control, controlOverlay, shippedNamespace, s.Namespace)
 	})
-	w.do("apply rights in the target cluster", func() error { return l.allowTarget(ctx, s) })
+	w.do("apply rights in the target cluster", func() error {
+		return l.applyShipped(ctx, l.Control, targetOverlay, shippedNamespace, s.Namespace)
+	})
 	for _, right := range []authorizationv1.ResourceAttributes{
 		{Verb: "create", Group: "machine.sapcloud.io", Resource: "machines", Namespace: s.Namespace},
 		{Verb: "list", Resource: "nodes"},
@@ -124,20 +125,6 @@ func (l *Lab) addControllers(ctx context.Context, s *Shoot) error {
 	s.MCMKubeconfig = w.write(l.shootDir(s), mcmAccount, kubeconfig)
 	s.SidecarKubeconfig = w.write(l.shootDir(s), "machine-controller", kubeconfig)
 	return w.err
-}
-
-// allowTarget applies the rights in the target cluster. Shoots have one each; here all share one, so their bindings get other names.
-func (l *Lab) allowTarget(ctx context.Context, s *Shoot) error {
-	objects, err := l.manifests.of(ctx, targetOverlay, shippedNamespace, s.Namespace)
-	if err != nil {
-		return err
-	}
-	for i := range objects {
-		if strings.HasSuffix(objects[i].GetKind(), "Binding") {
-			objects[i].SetName(objects[i].GetName() + "-" + s.Name)
-		}
-	}
-	return l.Control.Apply(ctx, objects)
 }
 
 func (l *Lab) shootDir(s *Shoot) string { return filepath.Join(l.folder.data(), "shoots", s.Name) }

@@ -1,0 +1,63 @@
+package integration
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// TestStolenBootstrapRights tries, with the account of machine-controller-manager, what kubernetes/target is to prevent.
+func TestStolenBootstrapRights(t *testing.T) {
+	t.Parallel()
+
+	s := newShoot(t)
+	config, err := clientcmd.BuildConfigFromFlags("", s.MCMKubeconfig)
+	require.NoError(t, err)
+	client, err := kubernetes.NewForConfig(config)
+	require.NoError(t, err)
+
+	eventually(t, "the policy is in force", func(ctx context.Context) (bool, error) {
+		_, err := client.CoreV1().Secrets(metav1.NamespaceSystem).Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "another-name"}}, dry)
+
+		return apierrors.IsForbidden(err), nil
+	})
+
+	for name, tc := range map[string]struct {
+		kind    corev1.SecretType
+		allowed bool
+	}{
+		"bootstrap-token-" + s.Name: {kind: corev1.SecretTypeBootstrapToken, allowed: true},
+		"bootstrap-token-opaque":    {kind: corev1.SecretTypeOpaque},
+		"bootstrap-token-account":   {kind: corev1.SecretTypeServiceAccountToken},
+		"another-name":              {kind: corev1.SecretTypeBootstrapToken},
+	} {
+		secret := &corev1.Secret{Type: tc.kind, ObjectMeta: metav1.ObjectMeta{
+			Name: name, Annotations: map[string]string{corev1.ServiceAccountNameKey: "default"},
+		}}
+
+		_, err := client.CoreV1().Secrets(metav1.NamespaceSystem).Create(t.Context(), secret, dry)
+		if tc.allowed {
+			require.NoError(t, err)
+		} else {
+			requireNoBootstrapToken(t, err)
+		}
+	}
+
+	secrets := s.target.CoreV1().Secrets(metav1.NamespaceSystem)
+	_, err = secrets.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: s.Name}}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, secrets.Delete(context.WithoutCancel(t.Context()), s.Name, metav1.DeleteOptions{})) })
+	requireNoBootstrapToken(t, client.CoreV1().Secrets(metav1.NamespaceSystem).Delete(t.Context(), s.Name, metav1.DeleteOptions{}))
+}
+
+func requireNoBootstrapToken(t *testing.T, err error) {
+	t.Helper()
+	require.True(t, apierrors.IsForbidden(err), "%v", err)
+	require.ErrorContains(t, err, "ValidatingAdmissionPolicy 'machine-controller-manager-bootstrap-tokens'")
+}
