@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/machinecodes/codes"
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -218,7 +219,7 @@ func (s *shoot) requireOwnFlow(t *testing.T, files overlays) {
 	})
 }
 
-// TestWithoutGoldenImages compares the two Roles that an admin may choose from.
+// TestWithoutGoldenImages compares the two Roles that an admin may choose from, and makes a machine under the smaller one.
 func TestWithoutGoldenImages(t *testing.T) {
 	t.Parallel()
 
@@ -243,6 +244,22 @@ func TestWithoutGoldenImages(t *testing.T) {
 	require.NotContains(t, without, rbacv1.PolicyRule{
 		APIGroups: []string{"cdi.kubevirt.io"}, Resources: []string{"datavolumes"}, Verbs: []string{"create", "delete"},
 	})
+
+	s.expectDenials("the driver may not make golden images")
+	files.kubectl(t, lab.Provider, "apply", "--server-side", "--force-conflicts", "-k", files.path("provider-namespace-without-golden-images"))
+
+	d := newDriver(settings{grace: time.Minute})
+	m := s.newMachine("zone-a", importedRoot)
+	_, err := m.create(t.Context(), d)
+	require.Equal(t, codes.PermissionDenied, codeOf(err))
+	require.ErrorContains(t, err, "disablePreAllocatedDataVolumes")
+
+	m.class.ProviderSpec.Raw = layOver(t, m.class.ProviderSpec.Raw, `{"disablePreAllocatedDataVolumes":true}`)
+	_, err = m.create(t.Context(), d)
+	require.NoError(t, err)
+	m.awaitScheduled(t, d)
+	require.NoError(t, m.remove(t.Context(), d))
+	s.requireNothingLeft(t)
 }
 
 // gardenersOwn is, as far as the sidecar is concerned, what gardenlet deploys.
