@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -282,7 +283,7 @@ func (h *thief) requireGoldenImages(t *testing.T) {
 		"":                           {golden: "stolen", "mcm.gardener.cloud/cluster": h.Namespace},
 	} {
 		volume := &cdiv1beta1.DataVolume{
-			ObjectMeta: metav1.ObjectMeta{Name: "stolen", Labels: labels},
+			ObjectMeta: metav1.ObjectMeta{Name: "golden-" + strings.Repeat("0", 20), Labels: labels},
 			Spec: cdiv1beta1.DataVolumeSpec{
 				Source:  &cdiv1beta1.DataVolumeSource{Blank: &cdiv1beta1.DataVolumeBlankImage{}},
 				Storage: &cdiv1beta1.StorageSpec{Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}}},
@@ -297,9 +298,19 @@ func (h *thief) requireGoldenImages(t *testing.T) {
 		}
 
 		volume.Annotations = map[string]string{"cdi.kubevirt.io/allowClaimAdoption": "true"}
-		_, err = h.cdi.CdiV1beta1().DataVolumes(h.ProviderNamespace).Create(t.Context(), volume, dry)
-		require.True(t, apierrors.IsForbidden(err), "%v", err)
+		h.requireNoAdoption(t, volume, says)
+
+		volume.Name, volume.Annotations = "admins", nil
+		h.requireNoAdoption(t, volume, says)
 	}
+}
+
+// requireNoAdoption tries a golden image that might take over a claim, and may be refused for another reason first.
+func (h *thief) requireNoAdoption(t *testing.T, volume *cdiv1beta1.DataVolume, otherwise string) {
+	t.Helper()
+
+	_, err := h.cdi.CdiV1beta1().DataVolumes(h.ProviderNamespace).Create(t.Context(), volume, dry)
+	requireRefused(t, err, cmp.Or(otherwise, "do not take over claims"))
 }
 
 // requireForeignUntouched lets the admin have objects beside the machines. One by one, and as collections, they stay as they are.
