@@ -52,7 +52,9 @@ func TestStolenBootstrapRights(t *testing.T) {
 	secrets := s.target.CoreV1().Secrets(metav1.NamespaceSystem)
 	_, err = secrets.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: s.Name}}, metav1.CreateOptions{})
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, secrets.Delete(context.WithoutCancel(t.Context()), s.Name, metav1.DeleteOptions{})) })
+	t.Cleanup(func() {
+		require.NoError(t, secrets.Delete(context.WithoutCancel(t.Context()), s.Name, metav1.DeleteOptions{}))
+	})
 	requireNoBootstrapToken(t, client.CoreV1().Secrets(metav1.NamespaceSystem).Delete(t.Context(), s.Name, metav1.DeleteOptions{}))
 }
 
