@@ -15,6 +15,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/providercluster"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/statustext"
 )
 
 const (
@@ -145,7 +146,7 @@ func (o *diagnoseOptions) diagnose(ctx context.Context, explainer *providerclust
 
 	found, err := sources.find(ctx, name)
 	if err != nil {
-		return diagnosis{Name: name, Result: resultUnknown, Error: printable(err.Error())}
+		return diagnosis{Name: name, Result: resultUnknown, Error: statustext.Printable(err.Error())}
 	}
 
 	d := newDiagnosis(name, found)

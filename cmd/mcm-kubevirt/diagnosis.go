@@ -1,11 +1,7 @@
 package main
 
 import (
-	"fmt"
-	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
@@ -126,13 +122,13 @@ func stateOf(m *v1alpha1.Machine) *machineState {
 	if last := &m.Status.LastOperation; last.Type != "" {
 		state.LastOperation = &lastOperation{
 			Type: string(last.Type), State: string(last.State), Code: last.ErrorCode,
-			Description: printable(last.Description), Updated: last.LastUpdateTime.Time,
+			Description: statustext.Printable(last.Description), Updated: last.LastUpdateTime.Time,
 		}
 	}
 
 	for i := range m.Status.Conditions {
 		if c := &m.Status.Conditions[i]; c.Type == corev1.NodeReady {
-			state.NodeReady = &nodeReady{Status: string(c.Status), Reason: printable(c.Reason), Since: c.LastTransitionTime.Time}
+			state.NodeReady = &nodeReady{Status: string(c.Status), Reason: statustext.Printable(c.Reason), Since: c.LastTransitionTime.Time}
 		}
 	}
 
@@ -151,7 +147,7 @@ func (d *diagnosis) take(e *kubevirt.Explanation, borrowed bool, now time.Time) 
 		d.Result, d.Error = resultUnknown, "there is no such Machine, and "+d.WaitingFor
 	case cause == nil:
 	case e.Machine == nil && borrowed && !cause.Foreign():
-		d.Result, d.Error = resultUnknown, printable(cause.Reason+": "+cause.Message)
+		d.Result, d.Error = resultUnknown, statustext.Printable(cause.Reason+": "+cause.Message)
 	case cause.Stands(now):
 		d.Result, d.Cause, d.WaitingFor = resultCause, reportOf(cause), ""
 	default:
@@ -160,11 +156,11 @@ func (d *diagnosis) take(e *kubevirt.Explanation, borrowed bool, now time.Time) 
 }
 
 func (d *diagnosis) takeState(m *spi.Explanation) {
-	d.Provider = &providerState{Server: printable(m.Server), Namespace: printable(m.Namespace), Stage: m.Stage, Objects: []spi.Object{}}
-	d.WaitingFor = printable(m.Waiting) + d.node(m.Stage)
+	d.Provider = &providerState{Server: statustext.Printable(m.Server), Namespace: statustext.Printable(m.Namespace), Stage: m.Stage, Objects: []spi.Object{}}
+	d.WaitingFor = statustext.Printable(m.Waiting) + d.node(m.Stage)
 
 	for _, o := range m.Objects {
-		o.ObjectName, o.State = printableName(o.ObjectName), printable(o.State)
+		o.ObjectName, o.State = printableName(o.ObjectName), statustext.Printable(o.State)
 		d.Provider.Objects = append(d.Provider.Objects, o)
 	}
 
@@ -173,7 +169,7 @@ func (d *diagnosis) takeState(m *spi.Explanation) {
 	}
 
 	for _, unread := range m.Unread {
-		d.Provider.Unread = append(d.Provider.Unread, printable(unread))
+		d.Provider.Unread = append(d.Provider.Unread, statustext.Printable(unread))
 	}
 }
 
@@ -193,7 +189,7 @@ func (d *diagnosis) node(stage spi.Stage) string {
 
 func reportOf(c *kubevirt.Cause) *causeReport {
 	r := &causeReport{
-		Reason: c.Reason, Message: printable(c.Message), Code: c.Code.String(), Remedy: c.Remedy, Since: moment(c.Since), Reported: moment(c.Ripe),
+		Reason: c.Reason, Message: statustext.Printable(c.Message), Code: c.Code.String(), Remedy: c.Remedy, Since: moment(c.Since), Reported: moment(c.Ripe),
 	}
 
 	if c.Sign != nil {
@@ -214,34 +210,11 @@ func moment(t time.Time) *time.Time {
 
 func printableSign(s *spi.Sign) spi.Sign {
 	return spi.Sign{
-		Object: printableName(s.Object), Type: printable(s.Type), Status: printable(s.Status), Reason: printable(s.Reason),
-		Message: printable(s.Message), Since: s.Since, Last: s.Last,
+		Object: printableName(s.Object), Type: statustext.Printable(s.Type), Status: statustext.Printable(s.Status), Reason: statustext.Printable(s.Reason),
+		Message: statustext.Printable(s.Message), Since: s.Since, Last: s.Last,
 	}
 }
 
 func printableName(n spi.ObjectName) spi.ObjectName {
-	return spi.ObjectName{Kind: printable(n.Kind), Namespace: printable(n.Namespace), Name: printable(n.Name)}
-}
-
-// printable returns a text of a stranger as a terminal may show it: without what moves its cursor or turns the direction of its letters,
-// and not for ever.
-func printable(text string) string {
-	text = strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-
-		return ' '
-	}, text)
-
-	if len(text) <= statustext.MaxLength {
-		return text
-	}
-
-	end := statustext.MaxLength
-	for end > 0 && !utf8.RuneStart(text[end]) {
-		end--
-	}
-
-	return fmt.Sprintf("%s …", text[:end])
+	return spi.ObjectName{Kind: statustext.Printable(n.Kind), Namespace: statustext.Printable(n.Namespace), Name: statustext.Printable(n.Name)}
 }

@@ -125,7 +125,7 @@ func TestPreflightText(t *testing.T) {
 		"standard input\n  error    line",
 		"  asked as driver  nobody, from Secret ns/s\n",
 		"  error    driver  credentials         Secret ns/s: server 127.0.0.1:1",
-		"remedy: compare the kubeconfig's server",
+		"remedy: compare the server of the kubeconfig",
 		"\nMachineClass c\n  error            class               MachineClass c: ",
 		"0 ok, 0 warnings, 3 errors\n",
 	} {

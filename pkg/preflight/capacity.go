@@ -17,7 +17,7 @@ func (c *classSite) checkCapacity(ctx context.Context) []Result {
 
 	nodes, err := c.hosts()
 	if err != nil {
-		return []Result{v.unseen(checkCapacity, subject, err, "kubectl describe nodes --selector="+selector(c.Machine.Spec))}
+		return []Result{v.unseen(checkCapacity, subject, err, describeNodes(c.Machine.Spec))}
 	}
 
 	nodes = slices.DeleteFunc(slices.Clone(nodes), func(n corev1.Node) bool { return !in(&n, c.Machine.Spec) || c.unfit(&n) != "" })
@@ -32,7 +32,7 @@ func (c *classSite) checkCapacity(ctx context.Context) []Result {
 
 	loads, err := c.loads()
 	if err != nil {
-		return []Result{v.unseen(checkCapacity, subject, err, "kubectl describe nodes --selector="+selector(c.Machine.Spec))}
+		return []Result{v.unseen(checkCapacity, subject, err, describeNodes(c.Machine.Spec))}
 	}
 
 	free, wanted := machinesOn(nodes, loads, requests), max(c.Wanted, 1)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -18,6 +19,9 @@ import (
 
 // anonymous is who nobody in particular is (k8s.io/apiserver/pkg/authentication/user).
 const anonymous = "system:anonymous"
+
+// serviceAccounts begins the names of service accounts as users.
+const serviceAccounts = "system:serviceaccount:"
 
 // login reads the kubeconfig as the driver does, and asks the server who that is.
 func (i *identity) login(ctx context.Context, clients *kubeconfig.Cache, now time.Time) []Result {
@@ -35,7 +39,7 @@ func (i *identity) login(ctx context.Context, clients *kubeconfig.Cache, now tim
 
 	results := []Result{i.authenticate(ctx, v, subject)}
 	for _, e := range expiries {
-		results = append(results, judgeExpiry(v, subject, e, now))
+		results = append(results, judgeExpiry(v, subject, e, now, i.renewal()))
 	}
 
 	return results
@@ -64,17 +68,34 @@ func (i *identity) refused(v view, subject string, err error) Result {
 
 	if errors.Is(err, spi.ErrUnauthenticated) {
 		return v.fail(checkCredentials, subject, fmt.Sprintf("server %s: %s", i.clients.Server, err),
-			"make a new token, kubectl --namespace "+i.clients.Namespace+" create token machine-controller --duration=720h, and put it into "+i.from)
+			i.renewal())
 	}
 
 	return v.fail(checkCredentials, subject, fmt.Sprintf("server %s: %s", i.clients.Server, err),
-		"compare the kubeconfig's server with what `kubectl cluster-info` shows, and try `curl --insecure https://"+i.clients.Server+
-			"/version` from where the machine controller runs")
+		"compare the server of the kubeconfig with what kubectl cluster-info shows, and try from where the machine controller runs: "+
+			"curl --insecure "+quoted("https://"+i.clients.Server+"/version"))
+}
+
+// renewal is how the identity gets new credentials. Who it is, is known once it has logged in.
+func (i *identity) renewal() string {
+	into := "put new credentials into " + quoted(i.from)
+
+	account, ok := strings.CutPrefix(i.user, serviceAccounts)
+	namespace, name, _ := strings.Cut(account, ":")
+
+	switch {
+	case ok:
+		return into + ": " + kubectlIn(namespace, "create token", name) + " --duration=720h"
+	case i.user == "":
+		return into + "; of a service account: " + kubectlIn(i.clients.Namespace, "create token NAME") + " --duration=720h"
+	default:
+		return into + ", a client certificate or a token of " + quoted(i.user)
+	}
 }
 
 // judgeExpiry warns when a fifth of the credentials' time is left, but no earlier than a week before: what somebody rotates every hour
 // is renewed in time.
-func judgeExpiry(v view, from string, e kubeconfig.Expiry, now time.Time) Result {
+func judgeExpiry(v view, from string, e kubeconfig.Expiry, now time.Time, renew string) Result {
 	const week = 7 * 24 * time.Hour
 
 	early := week
@@ -83,7 +104,6 @@ func judgeExpiry(v view, from string, e kubeconfig.Expiry, now time.Time) Result
 	}
 
 	subject, left := e.Kind+" in "+from, e.End.Sub(now)
-	renew := "put new credentials into " + from + ", for example kubectl create token machine-controller --duration=720h"
 
 	switch {
 	case left <= 0:

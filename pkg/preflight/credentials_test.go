@@ -38,7 +38,7 @@ func TestJudgeExpiry(t *testing.T) {
 				e.Begin = now.Add(-tc.age)
 			}
 
-			got := judgeExpiry(view{}, "Secret a/b", e, now)
+			got := judgeExpiry(view{}, "Secret a/b", e, now, "put new ones there")
 			require.Equal(t, tc.want, got.Level, tc.reason)
 			require.Equal(t, tc.want != OK, got.Remedy != "", "what is not ok has a remedy")
 		})

@@ -107,7 +107,7 @@ func (c *classSite) dropped(v view, subject string, sent, answer any, origin fun
 		}
 
 		results = append(results, v.fail(checkDroppedFields, subject, what,
-			"upgrade KubeVirt and CDI to a version that knows the field, or remove "+from))
+			"upgrade KubeVirt and CDI to a version that knows the field, or remove "+quoted(from)))
 	}
 
 	if len(found) == 0 {
@@ -151,9 +151,9 @@ func (c *classSite) remedyFor(explained error) string {
 	case errors.Is(explained, spi.ErrForbidden):
 		return "see the check " + checkPermission + "; if that is ok, a policy of the provider cluster refuses it: kubectl get validatingadmissionpolicies"
 	case errors.Is(explained, spi.ErrExhausted):
-		return fmt.Sprintf("kubectl --namespace %s describe resourcequotas", c.namespace)
+		return kubectlIn(c.namespace, "describe resourcequotas")
 	case errors.Is(explained, spi.ErrPrecondition):
-		return "see the checks " + checkKubeVirt + " and " + checkCDI + "; if they are ok: kubectl create namespace " + c.namespace
+		return "see the checks " + checkKubeVirt + " and " + checkCDI + "; if they are ok: " + kubectl("create namespace", c.namespace)
 	default:
 		return "repeat this; kubectl get --raw='/readyz?verbose' shows what the API server lacks"
 	}

@@ -56,7 +56,7 @@ func (s *site) checkKubeVirt(context.Context) []Result {
 
 	return []Result{installation{
 		version: found.Status.ObservedKubeVirtVersion, phase: string(found.Status.Phase), deployed: string(kubevirtv1.KubeVirtPhaseDeployed), bad: bad,
-		describe: fmt.Sprintf("kubectl --namespace %s describe kubevirt %s", found.Namespace, found.Name),
+		describe: kubectlIn(found.Namespace, "describe kubevirt", found.Name),
 	}.judge(v, checkKubeVirt, subject)}
 }
 
@@ -89,7 +89,7 @@ func (s *site) checkCDI(ctx context.Context) []Result {
 
 	return []Result{installation{
 		version: found.Status.ObservedVersion, phase: string(found.Status.Phase), deployed: "Deployed", bad: bad,
-		describe: "kubectl describe cdi " + found.Name,
+		describe: kubectl("describe cdi", found.Name),
 	}.judge(v, checkCDI, subject)}
 }
 

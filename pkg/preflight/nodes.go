@@ -65,14 +65,14 @@ func (c *classSite) checkZone(context.Context) []Result {
 
 	nodes, err := c.hosts()
 	if err != nil {
-		return []Result{v.unseen(checkZone, subject, err, "kubectl get nodes --selector="+selector(spec))}
+		return []Result{v.unseen(checkZone, subject, err, "kubectl get nodes --selector="+quoted(selector(spec)))}
 	}
 
 	inZone := slices.DeleteFunc(slices.Clone(nodes), func(n corev1.Node) bool { return !in(&n, spec) })
 	if len(inZone) == 0 {
 		return []Result{v.fail(checkZone, subject, "no node is there", fmt.Sprintf(
-			"set providerSpec.region and providerSpec.zone to one of: %s; or kubectl label node NODE %s",
-			strings.Join(places(nodes), ", "), labelling(spec)))}
+			"set providerSpec.region and providerSpec.zone to one of: %s; or kubectl label --overwrite node NODE %s",
+			quotedList(places(nodes)), labelling(spec)))}
 	}
 
 	var obstacles []string
@@ -85,8 +85,7 @@ func (c *classSite) checkZone(context.Context) []Result {
 
 	if len(obstacles) == len(inZone) {
 		return []Result{v.fail(checkZone, subject, "none of its nodes takes the machines: "+shortened(obstacles),
-			"kubectl describe nodes --selector="+selector(spec)+
-				"; machines tolerate what providerSpec.virtualMachineTemplate.spec.template.spec.tolerations names")}
+			describeNodes(spec)+"; machines tolerate what providerSpec.virtualMachineTemplate.spec.template.spec.tolerations names")}
 	}
 
 	return []Result{v.ok(checkZone, subject, fmt.Sprintf("nodes that take the machines: %d of %d", len(inZone)-len(obstacles), len(inZone)))}
@@ -115,6 +114,10 @@ func selector(spec *v1alpha1.ProviderSpec) string {
 	return term(corev1.LabelTopologyRegion, spec.Region) + "," + term(corev1.LabelTopologyZone, spec.Zone)
 }
 
+func describeNodes(spec *v1alpha1.ProviderSpec) string {
+	return "kubectl describe nodes --selector=" + quoted(selector(spec))
+}
+
 // labelling is how kubectl label puts a node into the spec's region and zone: the suffix "-" removes a label.
 func labelling(spec *v1alpha1.ProviderSpec) string {
 	term := func(key, value string) string {
@@ -122,7 +125,7 @@ func labelling(spec *v1alpha1.ProviderSpec) string {
 			return key + "-"
 		}
 
-		return key + "=" + value
+		return key + "=" + quoted(value)
 	}
 
 	return term(corev1.LabelTopologyRegion, spec.Region) + " " + term(corev1.LabelTopologyZone, spec.Zone)
@@ -215,5 +218,5 @@ func shortened(list []string) string {
 }
 
 func sortedNames[T any](set map[string]T) string {
-	return strings.Join(slices.Sorted(maps.Keys(set)), ", ")
+	return quotedList(slices.Sorted(maps.Keys(set)))
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/statustext"
 )
 
 // Level says how bad a result is.
@@ -37,7 +38,7 @@ type Result struct {
 	Subject string `json:"subject"`
 	// Message says what was seen.
 	Message string `json:"message"`
-	// Remedy is the command or the field that changes it. It is there unless the level is OK.
+	// Remedy is the command or the field that changes it. It is there unless the level is OK. What a stranger named is quoted in it.
 	Remedy string `json:"remedy,omitempty"`
 	// Identity is the name of the one of the report's identities that looked; empty if nobody had to.
 	Identity string `json:"identity,omitempty"`
@@ -127,7 +128,7 @@ func Run(ctx context.Context, clients *kubeconfig.Cache, in *Input) *Report {
 		return report
 	}
 
-	report.Server, report.Namespace = s.looker.clients.Server, s.namespace
+	report.Server, report.Namespace = statustext.Printable(s.looker.clients.Server), s.namespace
 	report.Results = append(report.Results, together(ctx, s.checks())...)
 
 	return report

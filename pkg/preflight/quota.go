@@ -87,7 +87,7 @@ func (c *classSite) checkQuota(ctx context.Context) []Result {
 
 	quotas, err := c.quotas()
 	if err != nil {
-		return []Result{v.unseen(checkQuota, subject, err, "kubectl --namespace "+c.namespace+" describe resourcequotas")}
+		return []Result{v.unseen(checkQuota, subject, err, kubectlIn(c.namespace, "describe resourcequotas"))}
 	}
 
 	var (
@@ -95,11 +95,9 @@ func (c *classSite) checkQuota(ctx context.Context) []Result {
 		results []Result
 	)
 
-	for i := range quotas {
-		if scoped(&quotas[i]) {
-			results = append(results, v.warn(checkQuota, "ResourceQuota "+quotas[i].Name, "has scopes: it is not calculated whether machines fit in",
-				fmt.Sprintf("kubectl --namespace %s describe resourcequota %s", c.namespace, quotas[i].Name)))
-		}
+	if names := scopedNames(quotas); len(names) > 0 {
+		results = append(results, v.warn(checkQuota, "ResourceQuotas "+shortened(names), "have scopes: it is not calculated whether machines fit in",
+			kubectlIn(c.namespace, "describe resourcequotas")))
 	}
 
 	if missing := lacks(need.one.and(need.image), quotas); len(missing) > 0 {
@@ -148,8 +146,8 @@ func raise(namespace string, missing []lack) string {
 	for _, l := range missing {
 		hard := plus(l.hard, l.need)
 		hard.Sub(l.left)
-		commands = append(commands, fmt.Sprintf(`kubectl --namespace %s patch resourcequota %s --type=merge --patch='{"spec":{"hard":{"%s":"%s"}}}'`,
-			namespace, l.quota, l.name, hard.String()))
+		commands = append(commands, kubectlIn(namespace, "patch resourcequota", l.quota)+
+			" --type=merge --patch="+quoted(fmt.Sprintf(`{"spec":{"hard":{%q:%q}}}`, l.name, hard.String())))
 	}
 
 	return strings.Join(commands, " && ")
@@ -169,7 +167,7 @@ func (s *site) listLimitRanges(ctx context.Context) ([]corev1.LimitRange, error)
 // checkLimitRanges compares the machine's pod and claims with what a LimitRange allows each.
 func (c *classSite) checkLimitRanges(ctx context.Context) []Result {
 	v, subject := c.view(), "LimitRanges of Namespace "+c.namespace
-	look := fmt.Sprintf("kubectl --namespace %s describe limitranges", c.namespace)
+	look := kubectlIn(c.namespace, "describe limitranges")
 
 	ranges, err := c.limits()
 	if err != nil {
@@ -184,7 +182,7 @@ func (c *classSite) checkLimitRanges(ctx context.Context) []Result {
 	conflicts := conflictsWith(ranges, c.requests(ctx), volumes)
 	if len(conflicts) > 0 {
 		return []Result{v.fail(checkLimitRange, subject, strings.Join(conflicts, "; "),
-			fmt.Sprintf("kubectl --namespace %s edit limitranges, or make the machine smaller", c.namespace))}
+			kubectlIn(c.namespace, "edit limitranges")+", or make the machine smaller")}
 	}
 
 	return []Result{v.ok(checkLimitRange, subject, fmt.Sprintf("the machines keep to them; there are %d", len(ranges)))}

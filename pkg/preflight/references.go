@@ -78,13 +78,13 @@ func (c *classSite) checkPreference(ctx context.Context) []Result {
 // checkMatcher looks for what KubeVirt would find.
 func (c *classSite) checkMatcher(ctx context.Context, m *matcher) Result {
 	v, namespace, resource := c.view(), "", m.ofCluster
-	kubectl := resource + "." + instancetypeapi.GroupName
-	subject, list := kubectl+" "+m.name, "kubectl get "+kubectl
+	kind := resource + "." + instancetypeapi.GroupName
+	subject, list := kind+" "+m.name, kubectl("get "+kind)
 
 	if m.namespaced() {
 		namespace, resource = c.namespace, m.ofNamespace
-		kubectl = resource + "." + instancetypeapi.GroupName
-		subject, list = kubectl+" "+namespace+"/"+m.name, "kubectl --namespace "+namespace+" get "+kubectl
+		kind = resource + "." + instancetypeapi.GroupName
+		subject, list = kind+" "+namespace+"/"+m.name, kubectlIn(namespace, "get "+kind)
 	}
 
 	_, err := ask(ctx, func(ctx context.Context) (*metav1.PartialObjectMetadata, error) {
@@ -99,7 +99,7 @@ func (c *classSite) checkMatcher(ctx context.Context, m *matcher) Result {
 	case absent(err):
 		return v.fail(m.check, subject, "does not exist", "create it, or change "+m.field+"; "+list+" shows what there is")
 	default:
-		return v.unseen(m.check, subject, err, list+" "+m.name)
+		return v.unseen(m.check, subject, err, list+" "+quoted(m.name))
 	}
 }
 

@@ -88,7 +88,7 @@ func (s *site) checkRight(ctx context.Context, r right) Result {
 		})
 		if err != nil {
 			return v.unseen(checkPermission, subject, err,
-				fmt.Sprintf("kubectl --namespace %s auth can-i %s %s --as %s", s.namespace, verb, r.name(), s.driver.user))
+				kubectlIn(s.namespace, "auth can-i", verb, r.name())+" --as="+quoted(s.driver.user))
 		}
 
 		if !allowed {
@@ -141,11 +141,11 @@ func (s *site) grant(r right, verbs []string) string {
 
 // subjectFlag is how kubectl create rolebinding names the identity.
 func (i *identity) subjectFlag() string {
-	if account, ok := strings.CutPrefix(i.user, "system:serviceaccount:"); ok {
-		return "--serviceaccount=" + account
+	if account, ok := strings.CutPrefix(i.user, serviceAccounts); ok {
+		return "--serviceaccount=" + quoted(account)
 	}
 
-	return "--user=" + i.user
+	return "--user=" + quoted(i.user)
 }
 
 // may asks whether the identity has a right.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/render"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/statustext"
 )
 
 // site is the provider cluster and namespace that is checked.
@@ -150,9 +151,9 @@ func (s *site) identities() []Identity {
 	list := make([]Identity, 0, len(s.given))
 
 	for _, i := range s.given {
-		known := Identity{Name: i.name, From: i.from, User: i.user}
+		known := Identity{Name: i.name, From: statustext.Printable(i.from), User: statustext.Printable(i.user)}
 		if i.clients != nil {
-			known.Server = i.clients.Server
+			known.Server = statustext.Printable(i.clients.Server)
 		}
 
 		list = append(list, known)

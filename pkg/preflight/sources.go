@@ -56,7 +56,7 @@ func (c *classSite) checkReference(ctx context.Context, check string, r *referen
 		return c.looker.clients.Metadata.Resource(r.kind.resource).Namespace(r.namespace).Get(ctx, r.name, metav1.GetOptions{})
 	})
 
-	list := fmt.Sprintf("kubectl --namespace %s get %s", r.namespace, r.kind.kubectl())
+	list := kubectlIn(r.namespace, "get "+r.kind.kubectl())
 
 	switch {
 	case err == nil:
@@ -66,7 +66,7 @@ func (c *classSite) checkReference(ctx context.Context, check string, r *referen
 	case absent(err):
 		return v.fail(check, r.subject(), "does not exist", "create it, or change "+r.field+"; "+list+" shows what there is")
 	default:
-		return v.unseen(check, r.subject(), err, list+" "+r.name)
+		return v.unseen(check, r.subject(), err, list+" "+quoted(r.name))
 	}
 }
 
@@ -188,7 +188,7 @@ func keysOf(path string, source *cdiv1beta1.DataVolumeSource, namespace string) 
 // checkDataSource follows a DataSource to what it stands for at present.
 func (c *classSite) checkDataSource(ctx context.Context, r *reference) []Result {
 	v := c.view()
-	describe := fmt.Sprintf("kubectl --namespace %s describe %s %s", r.namespace, r.kind.kubectl(), r.name)
+	describe := kubectlIn(r.namespace, "describe "+r.kind.kubectl(), r.name)
 
 	source, err := c.getDataSource(ctx, r.namespace, r.name)
 	if err != nil {
@@ -202,7 +202,7 @@ func (c *classSite) checkDataSource(ctx context.Context, r *reference) []Result 
 		return []Result{v.fail(checkSource, r.subject(), "stands for nothing that can be cloned", describe)}
 	}
 
-	next[0].field = "spec.source of " + r.subject()
+	next[0].field = "spec.source of " + quoted(r.subject())
 
 	return []Result{v.ok(checkSource, r.subject(), "exists and stands for "+next[0].subject()), c.checkReference(ctx, checkSource, &next[0])}
 }
@@ -236,7 +236,7 @@ func (c *classSite) checkClone(ctx context.Context, of *claim, from *reference) 
 
 	v, subject := c.view(), fmt.Sprintf("ServiceAccount %s/%s, cloning %s", c.namespace, account, from.subject())
 	review := fmt.Sprintf("kubectl auth can-i create %s --subresource=source --namespace=%s --as=system:serviceaccount:%s:%s",
-		"datavolumes.cdi.kubevirt.io", from.namespace, c.namespace, account)
+		"datavolumes.cdi.kubevirt.io", quoted(from.namespace), c.namespace, account)
 
 	volume := &cdiv1beta1.DataVolume{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace}, Spec: *of.spec}
 	answer, err := volume.AuthorizeSA(c.namespace, "", &authorizer{site: c.site, ctx: ctx}, c.namespace, account)
@@ -250,7 +250,7 @@ func (c *classSite) checkClone(ctx context.Context, of *claim, from *reference) 
 		return []Result{v.fail(checkClonePermission, subject, "is not allowed", fmt.Sprintf(
 			"kubectl --namespace %[1]s create role clone-images --verb=create --resource=datavolumes.cdi.kubevirt.io/source && "+
 				"kubectl --namespace %[1]s create rolebinding clone-images-%[2]s --role=clone-images --serviceaccount=%[2]s:%[3]s",
-			answer.Handler.SourceNamespace, c.namespace, account))}
+			quoted(answer.Handler.SourceNamespace), c.namespace, account))}
 	default:
 		return []Result{v.ok(checkClonePermission, subject, "is allowed")}
 	}

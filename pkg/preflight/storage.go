@@ -174,7 +174,7 @@ func (c *classSite) checkStorage(context.Context) []Result {
 func (c *classSite) checkStorageClass(found *storages, of *claim, name string) Result {
 	v, subject, where := c.view(), "StorageClass "+name, of.inField("storageClassName")
 
-	look := "kubectl get storageclass " + name
+	look := kubectl("get storageclass", name)
 	if name == "" {
 		subject, look = "StorageClass by default", "kubectl get storageclasses"
 	}
@@ -198,7 +198,7 @@ func (c *classSite) checkStorageClass(found *storages, of *claim, name string) R
 }
 
 func (c *classSite) checkProfile(found *storages, of *claim, class string) []Result {
-	v, subject, look := c.view(), "StorageProfile "+class+", for "+of.volume, "kubectl describe storageprofile "+class
+	v, subject, look := c.view(), "StorageProfile "+class+", for "+of.volume, kubectl("describe storageprofile", class)
 	profile := found.profiles[class]
 
 	switch {
@@ -216,7 +216,7 @@ func (c *classSite) checkProfile(found *storages, of *claim, class string) []Res
 	results := []Result{c.checkAccessModes(v, subject, of, profile)}
 	if of.cloned && ptr.Deref(profile.Status.CloneStrategy, "") == cdiv1beta1.CloneStrategyHostAssisted {
 		results = append(results, v.warn(checkCloneStrategy, subject, "clones are copied through pods, which takes minutes for each machine",
-			fmt.Sprintf(`if the storage can clone: kubectl patch storageprofile %s --type=merge --patch='{"spec":{"cloneStrategy":"csi-clone"}}'`, class)))
+			"if the storage can clone: "+kubectl("patch storageprofile", class)+` --type=merge --patch='{"spec":{"cloneStrategy":"csi-clone"}}'`))
 	}
 
 	return results
@@ -229,14 +229,15 @@ func (c *classSite) checkAccessModes(v view, subject string, of *claim, profile 
 	switch {
 	case len(modes) == 0 && completed:
 		return v.fail(checkStorageProfile, subject, "has no access modes"+forMode(volumeMode)+", and the class gives none",
-			fmt.Sprintf(`kubectl patch storageprofile %s --type=merge --patch='{"spec":{"claimPropertySets":[{"accessModes":["ReadWriteOnce"],`+
-				`"volumeMode":"%s"}]}}', or set %s`, profile.Name, ptr.Deref(effective, corev1.PersistentVolumeFilesystem), of.inField("accessModes")))
+			kubectl("patch storageprofile", profile.Name)+" --type=merge --patch="+quoted(fmt.Sprintf(
+				`{"spec":{"claimPropertySets":[{"accessModes":["ReadWriteOnce"],"volumeMode":%q}]}}`,
+				ptr.Deref(effective, corev1.PersistentVolumeFilesystem)))+", or set "+of.inField("accessModes"))
 	case slices.Contains(modes, corev1.ReadWriteMany), len(given) > 0, !c.migrates():
 		return v.ok(checkStorageProfile, subject, fmt.Sprintf("access modes %s, clone strategy %s", joined(modes), cloneStrategy(profile)))
 	default:
 		return v.warn(checkStorageProfile, subject, "access modes "+joined(modes)+": machines cannot be live-migrated when a node is drained",
 			fmt.Sprintf("set %s to a class with ReadWriteMany, or %s to [%s] if that is meant",
-				of.inField("storageClassName"), of.inField("accessModes"), joined(modes)))
+				of.inField("storageClassName"), of.inField("accessModes"), quoted(joined(modes))))
 	}
 }
 

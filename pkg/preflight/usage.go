@@ -154,6 +154,18 @@ func scoped(quota *corev1.ResourceQuota) bool {
 	return len(quota.Spec.Scopes) > 0 || quota.Spec.ScopeSelector != nil
 }
 
+func scopedNames(quotas []corev1.ResourceQuota) []string {
+	var names []string
+
+	for i := range quotas {
+		if scoped(&quotas[i]) {
+			names = append(names, quotas[i].Name)
+		}
+	}
+
+	return names
+}
+
 // fitting returns for how many more machines, at most so many, there is quota.
 func fitting(one, once usage, most int, quotas []corev1.ResourceQuota) int {
 	for n := most; n > 0; n-- {

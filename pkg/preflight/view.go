@@ -9,16 +9,21 @@ import (
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/providercluster"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/statustext"
 )
 
-// view is in whose name, and for which class, a check looks. It makes the check's results.
+// view is in whose name, and for which class, a check looks. It makes the check's results, and makes their texts fit to be shown: what
+// a class, a kubeconfig and a provider cluster say is a stranger's.
 type view struct {
 	identity *identity
 	class    string
 }
 
 func (v view) result(check string, level Level, subject, message, remedy string) Result {
-	r := Result{Class: v.class, Check: check, Level: level, Subject: subject, Message: message, Remedy: remedy}
+	r := Result{
+		Class: statustext.Printable(v.class), Check: check, Level: level, Subject: statustext.Printable(subject),
+		Message: statustext.Printable(message), Remedy: statustext.Printable(remedy),
+	}
 	if v.identity != nil {
 		r.Identity = v.identity.name
 	}
@@ -45,7 +50,7 @@ func (v view) unseen(check, subject string, err error, command string) Result {
 
 	if errors.Is(err, spi.ErrForbidden) {
 		return v.warn(check, subject, fmt.Sprintf("not looked at: the %s may not", v.identity.name),
-			"as an admin of the provider cluster run: "+command+"; or give an admin's kubeconfig with --provider-kubeconfig")
+			"as an admin of the provider cluster run: "+command+"; or give the kubeconfig of an admin with --provider-kubeconfig")
 	}
 
 	return v.fail(check, subject, "not looked at: "+err.Error(), "when the provider cluster answers again, repeat this, or run: "+command)

@@ -1,6 +1,6 @@
-// Package statustext makes texts fit to be those of errors that machine-controller-manager reads, compares and shows. pkg/kubevirt
-// uses it for what the driver says, pkg/driverrpc for what a driver at the other end of a connection says. It must not know what
-// the texts are about.
+// Package statustext makes texts fit for those who read them: for machine-controller-manager, which reads, compares and shows those of
+// errors, and for terminals. pkg/kubevirt uses it for what the driver says, pkg/driverrpc for what a driver at the other end of a
+// connection says, and mcm-kubevirt for what a provider cluster says. It must not know what the texts are about.
 package statustext
 
 import (
