@@ -12,7 +12,8 @@ import (
 
 // checkCapacity looks whether the nodes have room for the class's machines: room at all, and room that is free now.
 func (c *classSite) checkCapacity(ctx context.Context) []Result {
-	requests := c.requests(ctx)
+	sizing := c.sizing(ctx)
+	requests, _ := podResources(c.vm, sizing)
 	v, subject := c.view(), "a machine of "+describe(requests, nil)
 
 	nodes, err := c.hosts()
@@ -41,14 +42,18 @@ func (c *classSite) checkCapacity(ctx context.Context) []Result {
 			"add nodes to the zone, or remove what fills them: kubectl describe nodes --selector="+selector(c.Machine.Spec))}
 	}
 
-	return []Result{v.ok(checkCapacity, subject, fmt.Sprintf("the zone has room for %d now", free))}
+	return []Result{c.asCounted(sizing, v.ok(checkCapacity, subject, fmt.Sprintf("the zone has room for %d now", free)))}
 }
 
-// requests is what one machine's pod requests.
-func (c *classSite) requests(ctx context.Context) corev1.ResourceList {
-	requests, _ := podResources(c.vm, c.sizing(ctx))
+// asCounted makes a warning of what is good only as far as the machine's size is calculated.
+func (c *classSite) asCounted(s sizing, r Result) Result {
+	why := notCounted(c.vm, s)
+	if why == "" || r.Level != OK {
+		return r
+	}
 
-	return requests
+	return c.view().warn(r.Check, r.Subject, "not calculated in full, because "+why+"; as far as it is: "+r.Message,
+		"compare with the pod of a machine that runs: "+kubectlIn(c.namespace, "get pods --selector=kubevirt.io=virt-launcher --output=yaml"))
 }
 
 func (c *classSite) sizing(ctx context.Context) sizing {

@@ -2,6 +2,7 @@ package preflight
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -21,11 +22,17 @@ const (
 	launcherOverhead = (25 + 100 + 25 + 40 + 30 + 8 + 32) * mebibyte
 	cpuOverhead      = 8 * mebibyte
 	pageTables       = 512
-	// consoleCPU, in thousandths, and consoleMemory are for the container that logs the serial console.
-	consoleCPU    = 5
-	consoleMemory = 35_000_000
+	// consoleCPU, in thousandths, and consoleMemory are for the container that logs the serial console; beside CPUs of one's own it
+	// requests its limits.
+	consoleCPU, pinnedConsoleCPU       = 5, 15
+	consoleMemory, pinnedConsoleMemory = 35_000_000, 60_000_000
 	// ephemeralStorage is for KubeVirt's own files.
 	ephemeralStorage = 50_000_000
+	// armOverhead is for the firmware of that architecture, deviceOverhead for devices that are passed through, pinnedOverhead for CPUs
+	// of one's own.
+	armOverhead, deviceOverhead, pinnedOverhead = 128 * mebibyte, 1024 * mebibyte, 100 * mebibyte
+	// defaultCPURequest, in thousandths, is that of KubeVirt's configuration.
+	defaultCPURequest = 100
 	// limitRatio is what KubeVirt multiplies the memory request by where a quota asks for limits.
 	limitRatio = 2
 )
@@ -34,6 +41,10 @@ const (
 type sizing struct {
 	// allocation is how many virtual CPUs share one, overcommit the guest's memory in percent of what is requested for it.
 	allocation, overcommit int
+	// cpuRequest is what machines request that say nothing of it; zero if that is calculated.
+	cpuRequest resource.Quantity
+	// overhead is what the overhead of KubeVirt's processes is multiplied by.
+	overhead float64
 	// instancetype gives the size if it is not in the VirtualMachine.
 	instancetype *instancetypev1beta1.VirtualMachineInstancetypeSpec
 }
@@ -42,8 +53,21 @@ type sizing struct {
 func sizingOf(found *kubevirtv1.KubeVirt) sizing {
 	const allocation, overcommit = 10, 100
 
-	s := sizing{allocation: allocation, overcommit: overcommit}
-	if found == nil || found.Spec.Configuration.DeveloperConfiguration == nil {
+	s := sizing{allocation: allocation, overcommit: overcommit, overhead: 1}
+	if found == nil {
+		return s
+	}
+
+	// KubeVirt cannot tell its own default from the same amount that somebody has chosen (pkg/defaults).
+	if given := found.Spec.Configuration.CPURequest; given != nil && given.MilliValue() != defaultCPURequest {
+		s.cpuRequest = *given
+	}
+
+	if ratio, err := strconv.ParseFloat(ptr.Deref(found.Spec.Configuration.AdditionalGuestMemoryOverheadRatio, ""), 64); err == nil && ratio > 0 {
+		s.overhead = ratio
+	}
+
+	if found.Spec.Configuration.DeveloperConfiguration == nil {
 		return s
 	}
 
@@ -66,18 +90,8 @@ func podResources(vm *kubevirtv1.VirtualMachine, s sizing) (requests, limits cor
 		guest  = guestMemory(domain, s.instancetype)
 	)
 
-	cpu := domain.Resources.Requests[corev1.ResourceCPU]
-
-	switch {
-	case !cpu.IsZero():
-	case domain.CPU != nil && domain.CPU.DedicatedCPUPlacement:
-		cpu = *resource.NewQuantity(cpus, resource.DecimalSI)
-	default:
-		cpu = *resource.NewMilliQuantity((cpus*1000+int64(s.allocation)-1)/int64(s.allocation), resource.DecimalSI)
-	}
-
-	memory := domain.Resources.Requests.Memory().Value()
-	overhead := memory/pageTables + launcherOverhead + cpus*cpuOverhead
+	cpu, memory := cpuOf(domain, cpus, s), domain.Resources.Requests.Memory().Value()
+	overhead := overheadOfPod(&vm.Spec.Template.Spec, memory, cpus, s)
 
 	switch most := domain.Resources.Limits.Memory().Value(); {
 	case memory > 0:
@@ -91,9 +105,10 @@ func podResources(vm *kubevirtv1.VirtualMachine, s sizing) (requests, limits cor
 		memory += overhead
 	}
 
+	console := consoleOf(domain)
 	requests = corev1.ResourceList{
-		corev1.ResourceCPU:              plus(cpu, *resource.NewMilliQuantity(consoleCPU, resource.DecimalSI)),
-		corev1.ResourceMemory:           *resource.NewQuantity(memory+consoleMemory, resource.BinarySI),
+		corev1.ResourceCPU:              plus(cpu, console[corev1.ResourceCPU]),
+		corev1.ResourceMemory:           plus(*resource.NewQuantity(memory, resource.BinarySI), console[corev1.ResourceMemory]),
 		corev1.ResourceEphemeralStorage: *resource.NewQuantity(ephemeralStorage, resource.BinarySI),
 	}
 	limits = corev1.ResourceList{
@@ -110,6 +125,96 @@ func podResources(vm *kubevirtv1.VirtualMachine, s sizing) (requests, limits cor
 	}
 
 	return requests, limits
+}
+
+// cpuOf returns what is requested for virtual CPUs (pkg/defaults, and pkg/virt-controller/services).
+func cpuOf(domain *kubevirtv1.DomainSpec, cpus int64, s sizing) resource.Quantity {
+	requested, limit := domain.Resources.Requests[corev1.ResourceCPU], domain.Resources.Limits[corev1.ResourceCPU]
+
+	switch {
+	case pinned(domain):
+		return *resource.NewQuantity(cpus, resource.DecimalSI)
+	case !requested.IsZero():
+		return requested
+	case !limit.IsZero():
+		return limit
+	case !s.cpuRequest.IsZero():
+		return s.cpuRequest
+	default:
+		return *resource.NewMilliQuantity((cpus*1000+int64(s.allocation)-1)/int64(s.allocation), resource.DecimalSI)
+	}
+}
+
+// pinned says whether the guest has CPUs of its own.
+func pinned(domain *kubevirtv1.DomainSpec) bool {
+	return domain.CPU != nil && domain.CPU.DedicatedCPUPlacement
+}
+
+// consoleOf returns what the container requests that logs the serial console.
+func consoleOf(domain *kubevirtv1.DomainSpec) corev1.ResourceList {
+	cpu, memory := int64(consoleCPU), int64(consoleMemory)
+	if pinned(domain) {
+		cpu, memory = pinnedConsoleCPU, pinnedConsoleMemory
+	}
+
+	return corev1.ResourceList{
+		corev1.ResourceCPU:    *resource.NewMilliQuantity(cpu, resource.DecimalSI),
+		corev1.ResourceMemory: *resource.NewQuantity(memory, resource.BinarySI),
+	}
+}
+
+// overheadOfPod returns the memory of KubeVirt's own processes.
+func overheadOfPod(instance *kubevirtv1.VirtualMachineInstanceSpec, requested, cpus int64, s sizing) int64 {
+	overhead := requested/pageTables + launcherOverhead + cpus*cpuOverhead
+
+	if instance.Architecture == "arm64" {
+		overhead += armOverhead
+	}
+
+	if passesDevices(instance) {
+		overhead += deviceOverhead
+	}
+
+	if pinned(&instance.Domain) {
+		overhead += pinnedOverhead
+	}
+
+	return int64(float64(overhead) * s.overhead)
+}
+
+// passesDevices says whether devices of the node are passed through to the guest (pkg/util, IsVFIOVMI).
+func passesDevices(instance *kubevirtv1.VirtualMachineInstanceSpec) bool {
+	devices := &instance.Domain.Devices
+
+	return len(devices.GPUs) > 0 || len(devices.HostDevices) > 0 ||
+		slices.ContainsFunc(devices.Interfaces, func(i kubevirtv1.Interface) bool { return i.SRIOV != nil })
+}
+
+// notCounted says what of a machine's size is not calculated; empty if all of it is. Whether an instancetype that is named was found,
+// the sizing says.
+func notCounted(vm *kubevirtv1.VirtualMachine, s sizing) string {
+	var (
+		instance = &vm.Spec.Template.Spec
+		hugepage = instance.Domain.Memory != nil && instance.Domain.Memory.Hugepages != nil
+		reasons  []string
+	)
+
+	switch of := s.instancetype; {
+	case vm.Spec.Instancetype != nil && of == nil:
+		reasons = append(reasons, "its instancetype cannot be read here, or is inferred from a volume")
+	case of != nil && (of.Memory.OvercommitPercent > 0 || ptr.Deref(of.CPU.DedicatedCPUPlacement, false) || len(of.GPUs) > 0 || len(of.HostDevices) > 0):
+		reasons = append(reasons, "its instancetype has CPUs or devices of its own, or overcommits memory")
+	}
+
+	if hugepage || s.instancetype != nil && s.instancetype.Memory.Hugepages != nil {
+		reasons = append(reasons, "its memory is in huge pages")
+	}
+
+	if passesDevices(instance) {
+		reasons = append(reasons, "it takes devices of its node")
+	}
+
+	return strings.Join(reasons, ", and ")
 }
 
 func plus(a, b resource.Quantity) resource.Quantity {

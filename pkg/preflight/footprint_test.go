@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/utils/ptr"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 	instancetypev1beta1 "kubevirt.io/api/instancetype/v1beta1"
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
@@ -36,17 +37,33 @@ func TestPodResources(t *testing.T) {
 			cpu: "105m", memory: "4130Mi", limit: "8Gi",
 		},
 		"Dedicated": {
-			reason: "whole CPUs", domain: `{"cpu":{"cores":4,"dedicatedCpuPlacement":true},"memory":{"guest":"1Gi"}}`, cpu: "4005m", memory: "1350Mi", limit: "2632Mi",
+			reason: "whole CPUs", domain: `{"cpu":{"cores":4,"dedicatedCpuPlacement":true},"memory":{"guest":"1Gi"}}`, cpu: "4015m", memory: "1474Mi", limit: "2832Mi",
 		},
 		"Ratios": {
-			reason: "the admin's ratios", domain: `{"cpu":{"cores":2},"memory":{"guest":"4Gi"}}`, sizing: sizing{allocation: 1, overcommit: 200},
+			reason: "the admin's ratios", domain: `{"cpu":{"cores":2},"memory":{"guest":"4Gi"}}`, sizing: sizing{allocation: 1, overcommit: 200, overhead: 1},
 			cpu: "2005m", memory: "2358Mi", limit: "4648Mi",
 		},
 		"Limits": {
 			reason: "limits of the class", domain: `{"cpu":{"cores":1},"memory":{"guest":"1Gi"},"resources":{"limits":{"memory":"3Gi"}}}`, cpu: "105m", memory: "3374Mi", limit: "3340Mi",
 		},
+		"LimitedCPU": {
+			reason: "KubeVirt requests the limit", domain: `{"cpu":{"cores":2},"memory":{"guest":"4Gi"},"resources":{"limits":{"cpu":"2"}}}`,
+			cpu: "2005m", memory: "4406Mi", limit: "8744Mi",
+		},
+		"AdminsCPU": {
+			reason: "what the admin has all machines request", domain: `{"cpu":{"cores":2},"memory":{"guest":"4Gi"}}`,
+			sizing: sizing{allocation: 10, overcommit: 100, overhead: 1, cpuRequest: resource.MustParse("300m")}, cpu: "305m", memory: "4406Mi", limit: "8744Mi",
+		},
+		"Overhead": {
+			reason: "and the overhead it has all machines take", domain: `{"cpu":{"cores":2},"memory":{"guest":"4Gi"}}`,
+			sizing: sizing{allocation: 10, overcommit: 100, overhead: 2}, cpu: "205m", memory: "4682Mi", limit: "9296Mi",
+		},
+		"Devices": {
+			reason: "devices are mapped", domain: `{"cpu":{"cores":2},"memory":{"guest":"4Gi"},"devices":{"gpus":[{"name":"g","deviceName":"example.com/g"}]}}`,
+			cpu: "205m", memory: "5430Mi", limit: "10792Mi",
+		},
 		"Instancetype": {
-			reason: "the size is elsewhere", domain: `{}`, sizing: sizing{allocation: 10, overcommit: 100, instancetype: &instancetypev1beta1.VirtualMachineInstancetypeSpec{
+			reason: "the size is elsewhere", domain: `{}`, sizing: sizing{allocation: 10, overcommit: 100, overhead: 1, instancetype: &instancetypev1beta1.VirtualMachineInstancetypeSpec{
 				CPU: instancetypev1beta1.CPUInstancetype{Guest: 2}, Memory: instancetypev1beta1.MemoryInstancetype{Guest: resource.MustParse("4Gi")},
 			}}, cpu: "205m", memory: "4406Mi", limit: "8744Mi",
 		},
@@ -68,14 +85,65 @@ func TestPodResources(t *testing.T) {
 	}
 }
 
+func TestNotCounted(t *testing.T) {
+	t.Parallel()
+
+	instancetype := func(change func(*instancetypev1beta1.VirtualMachineInstancetypeSpec)) sizing {
+		s := sizing{instancetype: &instancetypev1beta1.VirtualMachineInstancetypeSpec{}}
+		change(s.instancetype)
+
+		return s
+	}
+
+	tests := map[string]struct {
+		reason string
+		spec   string
+		sizing sizing
+		want   string
+	}{
+		"All":      {reason: "there is nothing unusual", spec: `{}`},
+		"Found":    {reason: "the instancetype is plain", spec: `{"instancetype":{"name":"i"}}`, sizing: instancetype(func(*instancetypev1beta1.VirtualMachineInstancetypeSpec) {})},
+		"Missing":  {reason: "it cannot be read", spec: `{"instancetype":{"name":"i"}}`, want: "cannot be read"},
+		"Inferred": {reason: "KubeVirt knows it alone", spec: `{"instancetype":{"inferFromVolume":"root"}}`, want: "inferred"},
+		"Overcommit": {
+			reason: "it asks for less than it gives", spec: `{"instancetype":{"name":"i"}}`, want: "overcommits",
+			sizing: instancetype(func(i *instancetypev1beta1.VirtualMachineInstancetypeSpec) { i.Memory.OvercommitPercent = 10 }),
+		},
+		"HugePages": {reason: "which are counted apart", spec: `{"template":{"spec":{"domain":{"memory":{"hugepages":{"pageSize":"2Mi"}}}}}}`, want: "huge pages"},
+		"Device":    {reason: "and so are devices", spec: `{"template":{"spec":{"domain":{"devices":{"interfaces":[{"name":"i","sriov":{}}]}}}}}`, want: "devices of its node"},
+	}
+
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			vm := machine(t, `{"spec":`+tc.spec+`}`)
+			if vm.Spec.Template == nil {
+				vm.Spec.Template = &kubevirtv1.VirtualMachineInstanceTemplateSpec{}
+			}
+
+			got := notCounted(vm, tc.sizing)
+			require.Equal(t, tc.want == "", got == "", tc.reason)
+			require.Contains(t, got, tc.want, tc.reason)
+		})
+	}
+}
+
 func TestSizingOf(t *testing.T) {
 	t.Parallel()
 
 	found := &kubevirtv1.KubeVirt{}
-	require.Equal(t, sizing{allocation: 10, overcommit: 100}, sizingOf(found))
+	require.Equal(t, sizing{allocation: 10, overcommit: 100, overhead: 1}, sizingOf(found))
 
 	found.Spec.Configuration.DeveloperConfiguration = &kubevirtv1.DeveloperConfiguration{CPUAllocationRatio: 2, MemoryOvercommit: 150}
-	require.Equal(t, sizing{allocation: 2, overcommit: 150}, sizingOf(found))
+	require.Equal(t, sizing{allocation: 2, overcommit: 150, overhead: 1}, sizingOf(found))
+
+	found.Spec.Configuration.CPURequest = ptr.To(resource.MustParse("0.1"))
+	require.Equal(t, resource.Quantity{}, sizingOf(found).cpuRequest, "KubeVirt takes its default for none")
+
+	found.Spec.Configuration.CPURequest = ptr.To(resource.MustParse("250m"))
+	found.Spec.Configuration.AdditionalGuestMemoryOverheadRatio = ptr.To("1.5")
+	require.Equal(t, sizing{allocation: 2, overcommit: 150, overhead: 1.5, cpuRequest: resource.MustParse("250m")}, sizingOf(found))
 }
 
 func TestQuotas(t *testing.T) {

@@ -25,7 +25,8 @@ func (s *site) listQuotas(ctx context.Context) ([]corev1.ResourceQuota, error) {
 
 // demand is what a class's machines take from quotas.
 type demand struct {
-	one usage
+	sizing sizing
+	one    usage
 	// image is for the golden image, if it is not there yet.
 	image usage
 	// phases are what is there for a while, with the first machine.
@@ -42,7 +43,8 @@ type phase struct {
 
 func (c *classSite) demand(ctx context.Context) *demand {
 	found := c.storages()
-	requests, limits := podResources(c.vm, c.sizing(ctx))
+	sizing := c.sizing(ctx)
+	requests, limits := podResources(c.vm, sizing)
 	pod := ptr.Deref(found.config.Status.DefaultPodResourceRequirements, corev1.ResourceRequirements{})
 
 	var (
@@ -57,7 +59,7 @@ func (c *classSite) demand(ctx context.Context) *demand {
 	}
 
 	d := &demand{
-		one: machineUsage(requests, limits, volumes, len(c.secrets)), image: usage{}, size: describe(requests, volumes),
+		sizing: sizing, one: machineUsage(requests, limits, volumes, len(c.secrets)), image: usage{}, size: describe(requests, volumes),
 	}
 	if len(volumes) > 0 {
 		d.phases = append(d.phases, phase{"while the disks of a machine are filled", d.one.and(filling)})
@@ -109,10 +111,20 @@ func (c *classSite) checkQuota(ctx context.Context) []Result {
 			fmt.Sprintf("there is enough for %d of %d machines (%s each)", fitting(need.one, need.image, wanted, quotas), wanted, need.size),
 			raise(c.namespace, lacks(need.one.times(int64(wanted)).and(need.image), quotas))))
 	} else {
-		results = append(results, v.ok(checkQuota, subject, fmt.Sprintf("there is enough for %d of %s", wanted, need.size)))
+		results = append(results, c.enough(v, subject, need, wanted, quotas))
 	}
 
 	return append(results, c.checkPeak(v, subject, need, quotas)...)
+}
+
+// enough is good only as far as the machine's size is calculated, if it counts at all.
+func (c *classSite) enough(v view, subject string, need *demand, wanted int, quotas []corev1.ResourceQuota) Result {
+	ok := v.ok(checkQuota, subject, fmt.Sprintf("there is enough for %d of %s", wanted, need.size))
+	if len(quotas) == 0 {
+		return ok
+	}
+
+	return c.asCounted(need.sizing, ok)
 }
 
 // checkPeak looks at the moments in which more is used.
@@ -179,13 +191,20 @@ func (c *classSite) checkLimitRanges(ctx context.Context) []Result {
 		volumes = append(volumes, volumeOf(&claim, c.storages()))
 	}
 
-	conflicts := conflictsWith(ranges, c.requests(ctx), volumes)
+	sizing := c.sizing(ctx)
+	requests, _ := podResources(c.vm, sizing)
+	conflicts := conflictsWith(ranges, requests, volumes)
 	if len(conflicts) > 0 {
 		return []Result{v.fail(checkLimitRange, subject, strings.Join(conflicts, "; "),
 			kubectlIn(c.namespace, "edit limitranges")+", or make the machine smaller")}
 	}
 
-	return []Result{v.ok(checkLimitRange, subject, fmt.Sprintf("the machines keep to them; there are %d", len(ranges)))}
+	if len(ranges) == 0 {
+		return []Result{v.ok(checkLimitRange, subject, "there are none")}
+	}
+
+	return []Result{c.asCounted(sizing, v.ok(checkLimitRange, subject, fmt.Sprintf(
+		"the CPUs and memory of the machines' pods and the sizes of their claims keep to them; there are %d", len(ranges))))}
 }
 
 // conflictsWith returns what LimitRanges would refuse. A default limit counts as a greatest one: no request may exceed it.
