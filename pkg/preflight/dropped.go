@@ -89,6 +89,10 @@ func compare(path string, sent, have any) []difference {
 	}
 }
 
+// inferred is the field of an instancetype or a preference that KubeVirt's webhook replaces by the name of what it has found
+// (pkg/instancetype/infer).
+const inferred = "inferFromVolume"
+
 func compareFields(path string, sent map[string]any, have any) []difference {
 	fields, ok := have.(map[string]any)
 	if !ok {
@@ -98,6 +102,10 @@ func compareFields(path string, sent map[string]any, have any) []difference {
 	var list []difference
 
 	for _, name := range slices.Sorted(maps.Keys(sent)) {
+		if name == inferred && nameOf(fields) != nil {
+			continue
+		}
+
 		other, there := fields[name]
 		if there && other == nil {
 			there = false
@@ -115,7 +123,8 @@ func compareFields(path string, sent map[string]any, have any) []difference {
 	return list
 }
 
-// compareLists finds the entries of a list by their names, if they have such, and else by their places.
+// compareLists finds the entries of a list by their names. Those without are found wherever they are: they may have been put in
+// another order.
 func compareLists(path string, sent []any, have any) []difference {
 	entries, ok := have.([]any)
 	if !ok {
@@ -127,7 +136,7 @@ func compareLists(path string, sent []any, have any) []difference {
 	for i, entry := range sent {
 		at := fmt.Sprintf("%s[%d]", path, i)
 
-		if other := counterpart(entry, i, entries); other != nil {
+		if other := counterpart(at, entry, i, entries); other != nil {
 			list = append(list, compare(at, entry, other)...)
 		} else {
 			list = append(list, difference{path: at, dropped: true})
@@ -137,18 +146,17 @@ func compareLists(path string, sent []any, have any) []difference {
 	return list
 }
 
-func counterpart(entry any, index int, entries []any) any {
-	if name := nameOf(entry); name != nil {
-		for _, other := range entries {
-			if nameOf(other) == name {
-				return other
-			}
-		}
+// counterpart returns the entry of the same name or, of those without, one that has all that was sent; else what is in its place.
+func counterpart(at string, entry any, index int, entries []any) any {
+	name := nameOf(entry)
 
-		return nil
+	for _, other := range entries {
+		if name != nil && nameOf(other) == name || name == nil && len(compare(at, entry, other)) == 0 {
+			return other
+		}
 	}
 
-	if index < len(entries) {
+	if name == nil && index < len(entries) {
 		return entries[index]
 	}
 

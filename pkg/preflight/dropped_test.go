@@ -1,6 +1,7 @@
 package preflight
 
 import (
+	"cmp"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -22,6 +23,7 @@ func TestDifferences(t *testing.T) {
 
 	tests := map[string]struct {
 		reason   string
+		sent     string
 		answered string
 		dropped  []string
 		changed  []string
@@ -50,13 +52,31 @@ func TestDifferences(t *testing.T) {
 		},
 		"Changed": {reason: "another value is named too", answered: strings.NewReplacer(
 			`"cores":2`, `"cores":4`, `"a":"b"`, `"a":"c"`, `"guest":"1Gi"`, `"guest":"2Gi"`).Replace(sent), changed: []string{"metadata.labels.a", "spec.template.spec.domain.cpu.cores", "spec.template.spec.domain.memory.guest"}},
+		"Inferred": {
+			reason: "KubeVirt writes what it has found", sent: `{"spec":{"instancetype":{"inferFromVolume":"root"}}}`,
+			answered: `{"spec":{"instancetype":{"name":"large","kind":"VirtualMachineInstancetype"}}}`,
+		},
+		"NotInferred": {
+			reason: "or forgets it", sent: `{"spec":{"instancetype":{"inferFromVolume":"root"}}}`,
+			answered: `{"spec":{"instancetype":{}}}`, dropped: []string{"spec.instancetype.inferFromVolume"},
+		},
+		"Order": {
+			reason:   "entries without names are a set",
+			sent:     `{"spec":{"template":{"spec":{"tolerations":[{"key":"a"},{"key":"b"}]}}}}`,
+			answered: `{"spec":{"template":{"spec":{"tolerations":[{"key":"more"},{"key":"b","operator":"Exists"},{"key":"a"}]}}}}`,
+		},
+		"Missing": {
+			reason:   "of which none may be missing",
+			sent:     `{"spec":{"template":{"spec":{"tolerations":[{"key":"a"},{"key":"b"}]}}}}`,
+			answered: `{"spec":{"template":{"spec":{"tolerations":[{"key":"a"}]}}}}`, dropped: []string{"spec.template.spec.tolerations[1]"},
+		},
 	}
 
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			found, err := differences(machine(t, sent), machine(t, tc.answered), []string{"spec"}, []string{"metadata", "labels"})
+			found, err := differences(machine(t, cmp.Or(tc.sent, sent)), machine(t, tc.answered), []string{"spec"}, []string{"metadata", "labels"})
 			require.NoError(t, err)
 
 			var dropped, changed []string

@@ -101,13 +101,15 @@ func (c *classSite) dropped(v view, subject string, sent, answer any, origin fun
 	results := make([]Result, 0, len(found))
 
 	for _, d := range found {
-		what, from := "the provider cluster drops "+d.path, origin(d.path)
-		if !d.dropped {
-			what = "the provider cluster changes " + d.path
-		}
+		from := quoted(origin(d.path))
 
-		results = append(results, v.fail(checkDroppedFields, subject, what,
-			"upgrade KubeVirt and CDI to a version that knows the field, or remove "+quoted(from)))
+		if d.dropped {
+			results = append(results, v.fail(checkDroppedFields, subject, "the provider cluster drops "+d.path,
+				"upgrade KubeVirt and CDI to a version that knows the field, or remove "+from))
+		} else {
+			results = append(results, v.warn(checkDroppedFields, subject, "the provider cluster changes "+d.path+": a mutating webhook or policy does",
+				"change "+from+" to what is wanted there; kubectl get mutatingwebhookconfigurations shows who may change it"))
+		}
 	}
 
 	if len(found) == 0 {
