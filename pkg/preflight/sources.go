@@ -195,6 +195,10 @@ func (c *classSite) checkDataSource(ctx context.Context, r *reference) []Result 
 		return []Result{v.unseen(checkSource, r.subject(), err, describe)}
 	}
 
+	if source.Spec.Source.DataSource != nil {
+		source.Spec.Source = source.Status.Source // CDI follows DataSources to what they stand for in the end.
+	}
+
 	next := referencesOf("", &cdiv1beta1.DataVolumeSpec{Source: &cdiv1beta1.DataVolumeSource{
 		PVC: source.Spec.Source.PVC, Snapshot: source.Spec.Source.Snapshot,
 	}}, r.namespace)
