@@ -12,6 +12,8 @@ import (
 	"k8s.io/utils/ptr"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 )
 
 // The annotations of the class that claims get which name none. CDI prefers the former (pkg/controller/common/util.go).
@@ -192,9 +194,27 @@ func (c *classSite) checkStorageClass(found *storages, of *claim, name string) R
 	}
 
 	class := found.classes[name]
+	if zone := c.Machine.Spec.Zone; !reaches(class, zone) {
+		return v.fail(checkStorageClass, subject, fmt.Sprintf("%s makes no volumes in zone %s (allowedTopologies)", name, zone),
+			"set "+where+" to a class that does; kubectl get storageclasses --output=yaml shows where each makes volumes")
+	}
+
 	mode := ptr.Deref(class.VolumeBindingMode, storagev1.VolumeBindingImmediate)
 
 	return v.ok(checkStorageClass, subject, fmt.Sprintf("%s of %s, binding mode %s", name, class.Provisioner, mode))
+}
+
+// reaches says whether a class makes volumes in a zone, as far as it names zones by the label that Kubernetes has for them.
+func reaches(class *storagev1.StorageClass, zone string) bool {
+	if zone == v1alpha1.AnyTopology {
+		return true
+	}
+
+	return len(class.AllowedTopologies) == 0 || slices.ContainsFunc(class.AllowedTopologies, func(term corev1.TopologySelectorTerm) bool {
+		return !slices.ContainsFunc(term.MatchLabelExpressions, func(e corev1.TopologySelectorLabelRequirement) bool {
+			return e.Key == corev1.LabelTopologyZone && !slices.Contains(e.Values, zone)
+		})
+	})
 }
 
 func (c *classSite) checkProfile(found *storages, of *claim, class string) []Result {

@@ -7,6 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 )
 
 func TestEffectiveModes(t *testing.T) {
@@ -44,6 +46,24 @@ func TestEffectiveModes(t *testing.T) {
 			require.Equal(t, tc.volume, volume, tc.reason)
 		})
 	}
+}
+
+func TestReaches(t *testing.T) {
+	t.Parallel()
+
+	of := func(key string, zones ...string) corev1.TopologySelectorTerm {
+		return corev1.TopologySelectorTerm{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{{Key: key, Values: zones}}}
+	}
+	class := func(terms ...corev1.TopologySelectorTerm) *storagev1.StorageClass {
+		return &storagev1.StorageClass{AllowedTopologies: terms}
+	}
+
+	require.True(t, reaches(class(), "z"))
+	require.True(t, reaches(class(of(corev1.LabelTopologyZone, "y", "z")), "z"))
+	require.True(t, reaches(class(of(corev1.LabelTopologyZone, "y"), of(corev1.LabelTopologyZone, "z")), "z"), "one term is enough")
+	require.False(t, reaches(class(of(corev1.LabelTopologyZone, "y")), "z"))
+	require.True(t, reaches(class(of(corev1.LabelTopologyZone, "y")), v1alpha1.AnyTopology))
+	require.True(t, reaches(class(of("topology.example.com/zone", "y")), "z"), "what another label means is not known")
 }
 
 func TestDefaultStorageClass(t *testing.T) {
