@@ -277,7 +277,7 @@ func printCluster(out io.Writer, cluster *preflight.Report) {
 	for _, r := range cluster.Results {
 		if r.Class != class {
 			class = r.Class
-			fmt.Fprintf(out, "\nMachineClass %s\n", class)
+			fmt.Fprintf(out, "\nMachineClass %s\n", cmp.Or(class, "without a name"))
 		}
 
 		fmt.Fprintf(out, "  %-8s %-7s %-19s %s: %s\n", r.Level, r.Identity, r.Check, r.Subject, r.Message)

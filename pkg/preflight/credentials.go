@@ -66,6 +66,11 @@ func (i *identity) authenticate(ctx context.Context, v view, subject string) Res
 func (i *identity) refused(v view, subject string, err error) Result {
 	err = providercluster.Explain(err)
 
+	if errors.Is(err, spi.ErrForbidden) {
+		return v.warn(checkCredentials, subject, fmt.Sprintf("server %s answers, and does not say who the user is", i.clients.Server),
+			"bind the ClusterRole system:basic-user to the Group system:authenticated, as Kubernetes does by default")
+	}
+
 	if errors.Is(err, spi.ErrUnauthenticated) {
 		return v.fail(checkCredentials, subject, fmt.Sprintf("server %s: %s", i.clients.Server, err),
 			i.renewal())

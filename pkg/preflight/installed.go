@@ -16,9 +16,9 @@ import (
 var errNotInstalled = errors.New("not installed")
 
 // getKubeVirt returns the installation. Everybody who can log in may list them (pkg/virt-operator/resource/generate/rbac/cluster.go).
-func (s *site) getKubeVirt(ctx context.Context) (*kubevirtv1.KubeVirt, error) {
+func (i *identity) getKubeVirt(ctx context.Context) (*kubevirtv1.KubeVirt, error) {
 	list, err := ask(ctx, func(ctx context.Context) (*kubevirtv1.KubeVirtList, error) {
-		return s.looker.clients.KubeVirt.KubevirtV1().KubeVirts(metav1.NamespaceAll).List(ctx, metav1.ListOptions{Limit: 2})
+		return i.clients.KubeVirt.KubevirtV1().KubeVirts(metav1.NamespaceAll).List(ctx, metav1.ListOptions{Limit: 2})
 	})
 
 	switch {

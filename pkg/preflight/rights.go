@@ -132,7 +132,7 @@ func (s *site) withoutRight(v view, r right, subject string, missing []string) R
 
 // grant returns the commands that give the driver a right.
 func (s *site) grant(r right, verbs []string) string {
-	name := "machine-controller-" + r.resource
+	name := strings.Join(append([]string{"machine-controller", r.resource}, verbs...), "-")
 
 	return fmt.Sprintf("kubectl --namespace %[1]s create role %[2]s --verb=%[3]s --resource=%[4]s && "+
 		"kubectl --namespace %[1]s create rolebinding %[2]s --role=%[2]s %[5]s",
@@ -145,7 +145,7 @@ func (i *identity) subjectFlag() string {
 		return "--serviceaccount=" + quoted(account)
 	}
 
-	return "--user=" + quoted(i.user)
+	return "--user=" + quoted(i.user) // Which leaves it to be filled in if it is not known.
 }
 
 // may asks whether the identity has a right.

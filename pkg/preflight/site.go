@@ -2,6 +2,7 @@ package preflight
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 
@@ -91,9 +92,35 @@ func enter(ctx context.Context, clients *kubeconfig.Cache, in *Input) (*site, []
 		return s, results
 	}
 
+	results = append(results, s.checkSameCluster(ctx)...)
 	s.remember(ctx)
 
 	return s, append(results, s.render(in.Classes)...)
+}
+
+// checkSameCluster looks whether both identities see the same KubeVirt, as everybody who can log in may. If not, what the admin would
+// see says nothing about the driver's machines.
+func (s *site) checkSameCluster(ctx context.Context) []Result {
+	if s.driver == nil || s.driver == s.looker {
+		return nil
+	}
+
+	here, err := s.driver.getKubeVirt(ctx)
+	if err != nil {
+		return nil // Whether it is installed is said elsewhere.
+	}
+
+	there, err := s.looker.getKubeVirt(ctx)
+	if err != nil || here.UID == there.UID {
+		return nil
+	}
+
+	admin := s.looker
+	s.looker = s.driver
+
+	return []Result{view{identity: admin}.fail(checkCredentials, admin.from, fmt.Sprintf(
+		"server %s is another cluster than %s, where the machines live: the driver looks at what it may instead", admin.clients.Server, s.driver.clients.Server),
+		"give the kubeconfig of an admin of the same cluster with --provider-kubeconfig; classes of several clusters are checked one by one")}
 }
 
 // admit takes in an identity that can log in. The last one looks.
@@ -135,7 +162,7 @@ func Unusable(class, message string) Result {
 }
 
 func (s *site) remember(ctx context.Context) {
-	s.kubeVirt = sync.OnceValues(func() (*kubevirtv1.KubeVirt, error) { return s.getKubeVirt(ctx) })
+	s.kubeVirt = sync.OnceValues(func() (*kubevirtv1.KubeVirt, error) { return s.looker.getKubeVirt(ctx) })
 	s.hosts = sync.OnceValues(func() ([]corev1.Node, error) { return s.listNodes(ctx) })
 	s.loads = sync.OnceValues(func() ([]load, error) { return s.listLoads(ctx) })
 	s.storages = sync.OnceValue(func() *storages { return s.listStorages(ctx) })

@@ -46,6 +46,10 @@ func (v view) fail(check, subject, message, remedy string) Result {
 // unseen is the result of a check whose request failed. That an identity may not look says nothing about what there is: whoever may
 // can run the command.
 func (v view) unseen(check, subject string, err error, command string) Result {
+	if errors.Is(err, spi.ErrUnavailable) { // Says pkg/pages, and nobody else before it is explained: the list is too long.
+		return v.warn(check, subject, "not calculated: "+err.Error(), "as an admin of the provider cluster run: "+command)
+	}
+
 	err = providercluster.Explain(err)
 
 	if errors.Is(err, spi.ErrForbidden) {
