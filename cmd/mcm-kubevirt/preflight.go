@@ -80,7 +80,7 @@ func (o *preflightOptions) run(ctx context.Context, in io.Reader, out io.Writer)
 		return err
 	}
 
-	result := preflightReport{Unreadable: unreadable}
+	result := preflightReport{Assumptions: o.assumptions(), Unreadable: unreadable}
 
 	for _, group := range grouped(subjects) {
 		result.Clusters = append(result.Clusters, o.check(ctx, group, admin))
@@ -97,6 +97,11 @@ func (o *preflightOptions) run(ctx context.Context, in io.Reader, out io.Writer)
 	}
 
 	return nil
+}
+
+// assumptions are what the command line says, or does not, of the machine controller's own: nothing else tells.
+func (o *preflightOptions) assumptions() []string {
+	return []string{fmt.Sprintf("--evacuation=%t", o.evacuation), "--virtual-machine-template=" + o.template.value}
 }
 
 // subject is a class, and what the driver would be given with it.
@@ -219,6 +224,8 @@ func (s *subject) request() *driver.CreateMachineRequest {
 
 // preflightReport is what preflight prints. Scripts read it: fields may be added, and never change.
 type preflightReport struct {
+	// Assumptions are flags of the machine controller that the results depend on, as they were assumed.
+	Assumptions []string `json:"assumptions"`
 	// Unreadable are files, or parts of them, that are no manifests. Each counts as an error.
 	Unreadable []fileFault `json:"unreadable,omitempty"`
 	// Clusters has one report for each provider cluster and namespace.
@@ -249,6 +256,8 @@ func (r *preflightReport) print(out io.Writer, format string) error {
 	if format != outputText {
 		return printObject(out, format, r)
 	}
+
+	fmt.Fprintf(out, "Assuming that the machine controller runs with %s; repeat its flags if it has others\n\n", strings.Join(r.Assumptions, " and "))
 
 	for _, f := range r.Unreadable {
 		fmt.Fprintf(out, "%s\n  error    %s\n\n", f.File, f.Message)

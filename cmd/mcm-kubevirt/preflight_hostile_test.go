@@ -18,6 +18,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 	"sigs.k8s.io/yaml"
@@ -56,9 +57,7 @@ func TestPreflightOfAHostileCluster(t *testing.T) {
 			server := httptest.NewTLSServer(hostileCluster(tc.status, text))
 			t.Cleanup(server.Close)
 
-			authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-			kubeconfig := strings.NewReplacer("https://127.0.0.1:1", server.URL,
-				"{server:", "{certificate-authority-data: "+base64.StdEncoding.EncodeToString(authority)+", server:").Replace(nobody)
+			kubeconfig := kubeconfigOf(server)
 			class := strings.Replace(valid, "containerDisk: {image: example.com/image}", "storage: {storageClassName: gone, resources: {requests: {storage: 1Gi}}}, source: {pvc: {name: i, namespace: other}}", 1)
 
 			for _, format := range []string{outputText, outputJSON, outputYAML} {
@@ -72,6 +71,80 @@ func TestPreflightOfAHostileCluster(t *testing.T) {
 					require.NotContains(t, unquoted(remedy), "rm -rf", remedy)
 				}
 			}
+		})
+	}
+}
+
+// kubeconfigOf leads to a server.
+func kubeconfigOf(server *httptest.Server) string {
+	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+
+	return strings.NewReplacer("https://127.0.0.1:1", server.URL,
+		"{server:", "{certificate-authority-data: "+base64.StdEncoding.EncodeToString(authority)+", server:").Replace(nobody)
+}
+
+// TestPreflightOfTwoClusters shows that nobody looks at one cluster and judges machines of another one, and that it does not take a
+// user's name to look.
+func TestPreflightOfTwoClusters(t *testing.T) {
+	t.Parallel()
+
+	cluster := func(uid string) *httptest.Server {
+		server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+
+			if path.Base(r.URL.Path) == "kubevirts" {
+				list := &kubevirtv1.KubeVirtList{Items: make([]kubevirtv1.KubeVirt, 1)}
+				list.Items[0].UID = types.UID(uid)
+				_ = json.NewEncoder(w).Encode(list)
+
+				return
+			}
+
+			w.WriteHeader(http.StatusForbidden)
+			_ = json.NewEncoder(w).Encode(&metav1.Status{
+				TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure,
+				Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden,
+			})
+		}))
+		t.Cleanup(server.Close)
+
+		return server
+	}
+
+	for name, tc := range map[string]struct {
+		uid  string
+		want string
+	}{"Same": {uid: "one", want: preflight.Admin}, "Another": {uid: "two", want: preflight.Driver}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			admin := write(t, "admin.yaml", kubeconfigOf(cluster(tc.uid)))
+			out, err := run(t, withSecret(valid, kubeconfigOf(cluster("one"))), "preflight", "-f", "-", "-o", "json", "--provider-kubeconfig", admin)
+			require.Equal(t, exitInvalid, exitCode(err))
+
+			var got preflightReport
+
+			require.NoError(t, json.Unmarshal([]byte(out), &got))
+
+			errors, unknown := 0, 0
+
+			for _, r := range got.Clusters[0].Results {
+				switch {
+				case r.Check == "credentials" && r.Level == preflight.Error:
+					errors++
+
+					require.Contains(t, r.Message, "another cluster")
+				case r.Check == "credentials":
+					unknown++
+
+					require.Contains(t, r.Message, "does not say who the user is")
+				case r.Check == "zone":
+					require.Equal(t, tc.want, r.Identity)
+				}
+			}
+
+			require.Equal(t, 2, unknown)
+			require.Equal(t, tc.want == preflight.Driver, errors == 1)
 		})
 	}
 }

@@ -122,6 +122,7 @@ func TestPreflightText(t *testing.T) {
 	require.Equal(t, exitInvalid, exitCode(err))
 
 	for _, line := range []string{
+		"Assuming that the machine controller runs with --evacuation=false and --virtual-machine-template=safe; repeat its flags if it has others\n",
 		"standard input\n  error    line",
 		"  asked as driver  nobody, from Secret ns/s\n",
 		"  error    driver  credentials         Secret ns/s: server 127.0.0.1:1",

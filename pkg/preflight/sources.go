@@ -195,13 +195,7 @@ func (c *classSite) checkDataSource(ctx context.Context, r *reference) []Result 
 		return []Result{v.unseen(checkSource, r.subject(), err, describe)}
 	}
 
-	if source.Spec.Source.DataSource != nil {
-		source.Spec.Source = source.Status.Source // CDI follows DataSources to what they stand for in the end.
-	}
-
-	next := referencesOf("", &cdiv1beta1.DataVolumeSpec{Source: &cdiv1beta1.DataVolumeSource{
-		PVC: source.Spec.Source.PVC, Snapshot: source.Spec.Source.Snapshot,
-	}}, r.namespace)
+	next := standsFor(source, r.namespace)
 	if len(next) == 0 {
 		return []Result{v.fail(checkSource, r.subject(), "stands for nothing that can be cloned", describe)}
 	}
@@ -209,6 +203,17 @@ func (c *classSite) checkDataSource(ctx context.Context, r *reference) []Result 
 	next[0].field = "spec.source of " + quoted(r.subject())
 
 	return []Result{v.ok(checkSource, r.subject(), "exists and stands for "+next[0].subject()), c.checkReference(ctx, checkSource, &next[0])}
+}
+
+// standsFor returns what a DataSource has volumes cloned from; empty if that is nothing. One that stands for another one says in its
+// status what that leads to.
+func standsFor(source *cdiv1beta1.DataSource, namespace string) []reference {
+	of := source.Spec.Source
+	if of.DataSource != nil {
+		of = source.Status.Source
+	}
+
+	return referencesOf("", &cdiv1beta1.DataVolumeSpec{Source: &cdiv1beta1.DataVolumeSource{PVC: of.PVC, Snapshot: of.Snapshot}}, namespace)
 }
 
 func (s *site) getDataSource(ctx context.Context, namespace, name string) (*cdiv1beta1.DataSource, error) {

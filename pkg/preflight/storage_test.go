@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/utils/ptr"
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
@@ -46,6 +47,21 @@ func TestEffectiveModes(t *testing.T) {
 			require.Equal(t, tc.volume, volume, tc.reason)
 		})
 	}
+}
+
+func TestStandsFor(t *testing.T) {
+	t.Parallel()
+
+	claim := cdiv1beta1.DataSourceSource{PVC: &cdiv1beta1.DataVolumeSourcePVC{Name: "image"}}
+	plain := &cdiv1beta1.DataSource{Spec: cdiv1beta1.DataSourceSpec{Source: claim}}
+	require.Equal(t, "PersistentVolumeClaim images/image", ptr.To(standsFor(plain, "images")[0]).subject())
+
+	pointer := &cdiv1beta1.DataSource{}
+	pointer.Spec.Source.DataSource = &cdiv1beta1.DataSourceRefSourceDataSource{Name: "other"}
+	require.Empty(t, standsFor(pointer, "images"), "the other one is not there")
+
+	pointer.Status.Source = claim
+	require.Equal(t, standsFor(plain, "images"), standsFor(pointer, "images"))
 }
 
 func TestReaches(t *testing.T) {

@@ -167,7 +167,7 @@ func brokenRights() map[string]breakage {
 		"MissingPermission": {
 			reason: "a right that every driver needs", own: true, breaks: withoutRight("virtualmachines", "delete"),
 			want: []preflight.Result{bad("permission", preflight.Error, vms, "may not delete",
-				"kubectl --namespace PROVIDER create role machine-controller-virtualmachines --verb=delete --resource="+vms)},
+				"kubectl --namespace PROVIDER create role machine-controller-virtualmachines-delete --verb=delete --resource="+vms)},
 		},
 		"MissingOptionalPermission": {
 			reason: "a right that these classes do not need", own: true,

@@ -105,8 +105,11 @@ func brokenReferences() map[string]breakage {
 			reason: "a size that nobody made", breaks: changes(map[string]string{
 				"cpu": "", "memory": "", "virtualMachineTemplate": inTemplate("instancetype: {name: nosuch},", ""),
 			}),
-			want: []preflight.Result{bad("instancetype", preflight.Error, "virtualmachineclusterinstancetypes.instancetype.kubevirt.io nosuch", "does not exist",
-				"change providerSpec.virtualMachineTemplate.spec.instancetype.name")},
+			want: []preflight.Result{
+				bad("capacity", preflight.Warning, "a machine of", "not calculated in full, because its instancetype cannot be read", "kubectl --namespace PROVIDER get pods"),
+				bad("instancetype", preflight.Error, "virtualmachineclusterinstancetypes.instancetype.kubevirt.io nosuch", "does not exist",
+					"change providerSpec.virtualMachineTemplate.spec.instancetype.name"),
+			},
 		},
 		"PreferenceMissing": {
 			reason: "a preference that nobody made", breaks: changes(map[string]string{
