@@ -152,14 +152,21 @@ func pinned(domain *kubevirtv1.DomainSpec) bool {
 
 // consoleOf returns what the container requests that logs the serial console.
 func consoleOf(domain *kubevirtv1.DomainSpec) corev1.ResourceList {
-	cpu, memory := int64(consoleCPU), int64(consoleMemory)
 	if pinned(domain) {
-		cpu, memory = pinnedConsoleCPU, pinnedConsoleMemory
+		return consoleLimits()
 	}
 
 	return corev1.ResourceList{
-		corev1.ResourceCPU:    *resource.NewMilliQuantity(cpu, resource.DecimalSI),
-		corev1.ResourceMemory: *resource.NewQuantity(memory, resource.BinarySI),
+		corev1.ResourceCPU:    *resource.NewMilliQuantity(consoleCPU, resource.DecimalSI),
+		corev1.ResourceMemory: *resource.NewQuantity(consoleMemory, resource.BinarySI),
+	}
+}
+
+// consoleLimits are its limits.
+func consoleLimits() corev1.ResourceList {
+	return corev1.ResourceList{
+		corev1.ResourceCPU:    *resource.NewMilliQuantity(pinnedConsoleCPU, resource.DecimalSI),
+		corev1.ResourceMemory: *resource.NewQuantity(pinnedConsoleMemory, resource.BinarySI),
 	}
 }
 

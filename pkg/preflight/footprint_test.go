@@ -328,8 +328,24 @@ func TestConflictsWith(t *testing.T) {
 		return []corev1.LimitRange{{Spec: corev1.LimitRangeSpec{Limits: items}}}
 	}
 
-	require.Empty(t, conflictsWith(of(item, claims), amounts(quantities("cpu", "50m", "memory", "4Gi")), []volume{{size: resource.MustParse("10Gi")}}))
-	require.Len(t, conflictsWith(of(item), amounts(quantities("cpu", "51m", "memory", "5Gi")), nil), 2)
-	require.Len(t, conflictsWith(of(item), amounts(quantities("cpu", "1m", "memory", "512Mi")), nil), 1)
+	pod := func(pairs ...string) []container {
+		return []container{{name: "c", requests: amounts(quantities(pairs...))}}
+	}
+
+	require.Empty(t, conflictsWith(of(item, claims), pod("cpu", "50m", "memory", "4Gi"), []volume{{size: resource.MustParse("10Gi")}}))
+	require.Len(t, conflictsWith(of(item), pod("cpu", "51m", "memory", "5Gi"), nil), 2)
+	require.Len(t, conflictsWith(of(item), pod("cpu", "1m", "memory", "512Mi"), nil), 1)
 	require.Len(t, conflictsWith(of(claims), nil, []volume{{size: resource.MustParse("11Gi")}}), 1)
+
+	limited := []container{{name: "c", requests: amounts(quantities("cpu", "60m", "memory", "1Gi")), limits: amounts(quantities("cpu", "1", "memory", "5Gi"))}}
+	require.Equal(t, []string{"memory of c, 5Gi, exceeds the max of 4Gi in LimitRange "}, conflictsWith(of(item), limited, nil),
+		"a default is for what has no limit")
+
+	small := machine(t, `{"spec":{"template":{"spec":{"domain":{"memory":{"guest":"2Gi"}}}}}}`)
+	least := corev1.LimitRangeItem{Type: corev1.LimitTypeContainer, Min: amounts(quantities("memory", "1Gi"))}
+	require.Equal(t, []string{"memory of the container guest-console-log, 35000000, is below the min of 1Gi in LimitRange "},
+		conflictsWith(of(least), containersOf(small, sizingOf(nil)), nil), "each container is judged")
+
+	least.Type = corev1.LimitTypePod
+	require.Empty(t, conflictsWith(of(least), containersOf(small, sizingOf(nil)), nil), "or the pod as a whole")
 }

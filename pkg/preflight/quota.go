@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
@@ -163,94 +162,4 @@ func raise(namespace string, missing []lack) string {
 	}
 
 	return strings.Join(commands, " && ")
-}
-
-func (s *site) listLimitRanges(ctx context.Context) ([]corev1.LimitRange, error) {
-	list, err := ask(ctx, func(ctx context.Context) (*corev1.LimitRangeList, error) {
-		return s.looker.clients.Kubernetes.CoreV1().LimitRanges(s.namespace).List(ctx, metav1.ListOptions{Limit: maxObjects})
-	})
-	if err != nil {
-		return nil, err
-	}
-
-	return list.Items, nil
-}
-
-// checkLimitRanges compares the machine's pod and claims with what a LimitRange allows each.
-func (c *classSite) checkLimitRanges(ctx context.Context) []Result {
-	v, subject := c.view(), "LimitRanges of Namespace "+c.namespace
-	look := kubectlIn(c.namespace, "describe limitranges")
-
-	ranges, err := c.limits()
-	if err != nil {
-		return []Result{v.unseen(checkLimitRange, subject, err, look)}
-	}
-
-	var volumes []volume
-	for _, claim := range c.claims() {
-		volumes = append(volumes, volumeOf(&claim, c.storages()))
-	}
-
-	sizing := c.sizing(ctx)
-	requests, _ := podResources(c.vm, sizing)
-	conflicts := conflictsWith(ranges, requests, volumes)
-	if len(conflicts) > 0 {
-		return []Result{v.fail(checkLimitRange, subject, strings.Join(conflicts, "; "),
-			kubectlIn(c.namespace, "edit limitranges")+", or make the machine smaller")}
-	}
-
-	if len(ranges) == 0 {
-		return []Result{v.ok(checkLimitRange, subject, "there are none")}
-	}
-
-	return []Result{c.asCounted(sizing, v.ok(checkLimitRange, subject, fmt.Sprintf(
-		"the CPUs and memory of the machines' pods and the sizes of their claims keep to them; there are %d", len(ranges))))}
-}
-
-// conflictsWith returns what LimitRanges would refuse. A default limit counts as a greatest one: no request may exceed it.
-func conflictsWith(ranges []corev1.LimitRange, requests corev1.ResourceList, volumes []volume) []string {
-	var list []string
-
-	for i := range ranges {
-		for _, item := range ranges[i].Spec.Limits {
-			switch item.Type {
-			case corev1.LimitTypeContainer, corev1.LimitTypePod:
-				list = append(list, beyond(&ranges[i], item, "the pod's", corev1.ResourceCPU, requests[corev1.ResourceCPU])...)
-				list = append(list, beyond(&ranges[i], item, "the pod's", corev1.ResourceMemory, requests[corev1.ResourceMemory])...)
-			case corev1.LimitTypePersistentVolumeClaim:
-				for _, v := range volumes {
-					if v.size.IsZero() { // That of what it is cloned from.
-						continue
-					}
-
-					list = append(list, beyond(&ranges[i], item, "a claim's", corev1.ResourceStorage, v.size)...)
-				}
-			}
-		}
-	}
-
-	return list
-}
-
-// beyond says which bounds of a LimitRange an amount is not within. Its owner is whatever has it.
-func beyond(of *corev1.LimitRange, item corev1.LimitRangeItem, owner string, name corev1.ResourceName, amount resource.Quantity) []string {
-	var (
-		list []string
-		what = owner + " " + string(name)
-	)
-
-	for _, bound := range []struct {
-		field string
-		list  corev1.ResourceList
-	}{{"max", item.Max}, {"default", item.Default}} {
-		if most, ok := bound.list[name]; ok && amount.Cmp(most) > 0 {
-			list = append(list, fmt.Sprintf("%s, %s, exceeds the %s of %s in LimitRange %s", what, amount.String(), bound.field, most.String(), of.Name))
-		}
-	}
-
-	if least, ok := item.Min[name]; ok && amount.Cmp(least) < 0 {
-		list = append(list, fmt.Sprintf("%s, %s, is below the min of %s in LimitRange %s", what, amount.String(), least.String(), of.Name))
-	}
-
-	return list
 }
