@@ -139,7 +139,7 @@ type check func(context.Context) []Result
 
 // checks returns all of them, in the order of their results.
 func (s *site) checks() []check {
-	all := []check{s.checkNamespace, s.checkKubeVirt, s.checkCDI, s.checkPermissions}
+	all := []check{s.checkNamespace, s.checkKubeVirt, s.checkCDI, s.checkPermissions, s.checkSum}
 
 	for i := range s.classes {
 		c := &s.classes[i]

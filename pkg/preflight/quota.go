@@ -73,6 +73,36 @@ func (c *classSite) demand(ctx context.Context) *demand {
 	return d
 }
 
+// checkSum compares what all classes want together with what quotas leave: each by itself may have enough.
+func (s *site) checkSum(ctx context.Context) []Result {
+	quotas, err := s.quotas()
+	if err != nil || len(quotas) == 0 || len(s.classes) < 2 {
+		return nil // Why there are none to be seen is said of each class.
+	}
+
+	sum, images, machines := usage{}, map[string]bool{}, 0
+
+	for i := range s.classes {
+		c := &s.classes[i]
+		need, wanted := c.demand(ctx), max(c.Wanted, 1)
+		sum, machines = sum.and(need.one.times(int64(wanted))), machines+wanted
+
+		if c.image != nil && !images[c.image.Name] {
+			sum, images[c.image.Name] = sum.and(need.image), true
+		}
+	}
+
+	v, subject := view{identity: s.looker}, "ResourceQuotas of Namespace "+s.namespace
+
+	if missing := lacks(sum, quotas); len(missing) > 0 {
+		return []Result{v.warn(checkQuota, subject, fmt.Sprintf("there is not enough for all %d machines that %d MachineClasses want: %s",
+			machines, len(s.classes), lackedIn(missing)), raise(s.namespace, missing))}
+	}
+
+	return []Result{v.ok(checkQuota, subject, fmt.Sprintf("there is enough for all %d machines that %d MachineClasses want, as far as they are calculated",
+		machines, len(s.classes)))}
+}
+
 // imageMissing says whether the golden image is still to be made. If that cannot be seen, it is said elsewhere.
 func (c *classSite) imageMissing(ctx context.Context) bool {
 	_, err := ask(ctx, func(ctx context.Context) (*cdiv1beta1.DataVolume, error) {
@@ -142,12 +172,16 @@ func (c *classSite) checkPeak(v view, subject string, need *demand, quotas []cor
 }
 
 func (c *classSite) lacking(v view, check, subject, what string, missing []lack) Result {
+	return v.fail(check, subject, "not enough "+what+": "+lackedIn(missing), raise(c.namespace, missing))
+}
+
+func lackedIn(missing []lack) string {
 	texts := make([]string, 0, len(missing))
 	for _, l := range missing {
 		texts = append(texts, l.String())
 	}
 
-	return v.fail(check, subject, "not enough "+what+": "+strings.Join(texts, "; "), raise(c.namespace, missing))
+	return strings.Join(texts, "; ")
 }
 
 // raise returns the commands that give each quota what it lacks.

@@ -239,7 +239,24 @@ func (c *classSite) checkProfile(found *storages, of *claim, class string) []Res
 			"if the storage can clone: "+kubectl("patch storageprofile", class)+` --type=merge --patch='{"spec":{"cloneStrategy":"csi-clone"}}'`))
 	}
 
+	if of.cloned && c.grows(of) && found.classes[class] != nil && !ptr.Deref(found.classes[class].AllowVolumeExpansion, false) {
+		results = append(results, v.warn(checkCloneStrategy, subject, "the StorageClass cannot enlarge volumes (allowVolumeExpansion): clones of a "+
+			"smaller golden image are copied through pods, which takes minutes for each machine",
+			kubectl("patch storageclass", class)+" --patch='{\"allowVolumeExpansion\":true}' if the storage can, or give both the same size"))
+	}
+
 	return results
+}
+
+// grows says whether a claim is larger than the golden image that it is cloned from. The sizes of other sources are not known.
+func (c *classSite) grows(of *claim) bool {
+	if c.image == nil || of.path != rootVolumePath {
+		return false
+	}
+
+	size := sizeOf(of.spec)
+
+	return size.Cmp(sizeOf(&c.image.Spec)) > 0
 }
 
 func (c *classSite) checkAccessModes(v view, subject string, of *claim, profile *cdiv1beta1.StorageProfile) Result {

@@ -64,6 +64,22 @@ func TestStandsFor(t *testing.T) {
 	require.Equal(t, standsFor(plain, "images"), standsFor(pointer, "images"))
 }
 
+func TestGrows(t *testing.T) {
+	t.Parallel()
+
+	of := func(size string) *cdiv1beta1.DataVolumeSpec {
+		spec := &cdiv1beta1.StorageSpec{}
+		spec.Resources.Requests = amounts(quantities("storage", size))
+
+		return &cdiv1beta1.DataVolumeSpec{Storage: spec}
+	}
+	c := &classSite{image: &cdiv1beta1.DataVolume{Spec: *of("10Gi")}}
+
+	require.True(t, c.grows(&claim{path: rootVolumePath, spec: of("11Gi")}))
+	require.False(t, c.grows(&claim{path: rootVolumePath, spec: of("10240Mi")}))
+	require.False(t, c.grows(&claim{path: "providerSpec.dataVolumes[0]", spec: of("11Gi")}), "it is not cloned from the image")
+}
+
 func TestReaches(t *testing.T) {
 	t.Parallel()
 

@@ -198,6 +198,7 @@ func TestPreflightOfAControlCluster(t *testing.T) {
 	require.Contains(t, string(out), "MachineClass example-worker-z2")
 	require.Contains(t, string(out), "kubectl --namespace "+s.ProviderNamespace+" patch resourcequota")
 	require.Contains(t, string(out), "from Secret "+s.Namespace+"/cloudprovider")
+	require.Regexp(t, "warning  admin   quota .*there is not enough for all [0-9]+ machines that 2 MachineClasses want", string(out))
 }
 
 func quota(what corev1.ResourceName, most string) *corev1.ResourceQuota {
