@@ -235,7 +235,6 @@ func hostileCluster(status int, text string) http.Handler {
 		}
 
 		_ = json.NewEncoder(w).Encode(answer) // Whoever asked may have gone.
-
 	})
 }
 
@@ -268,8 +267,8 @@ func hostileObject(name, text string) any {
 		},
 	}
 
-	if make := of[name]; make != nil {
-		return make()
+	if object := of[name]; object != nil {
+		return object()
 	}
 
 	return nil
@@ -290,7 +289,7 @@ func fill(v reflect.Value, text string, depth int) {
 		return
 	}
 
-	switch v.Kind() {
+	switch v.Kind() { //nolint:exhaustive // Other kinds hold no text, or none that is looked at.
 	case reflect.String:
 		v.SetString(text)
 	case reflect.Struct:

@@ -206,14 +206,14 @@ func notCounted(vm *kubevirtv1.VirtualMachine, s sizing) string {
 		reasons  []string
 	)
 
-	switch of := s.instancetype; {
-	case vm.Spec.Instancetype != nil && of == nil:
+	switch {
+	case vm.Spec.Instancetype != nil && s.instancetype == nil:
 		reasons = append(reasons, "its instancetype cannot be read here, or is inferred from a volume")
-	case of != nil && (of.Memory.OvercommitPercent > 0 || ptr.Deref(of.CPU.DedicatedCPUPlacement, false) || len(of.GPUs) > 0 || len(of.HostDevices) > 0):
-		reasons = append(reasons, "its instancetype has CPUs or devices of its own, or overcommits memory")
+	case s.instancetype != nil && unusual(s.instancetype):
+		reasons = append(reasons, "its instancetype has CPUs or devices of its own, huge pages, or overcommits memory")
 	}
 
-	if hugepage || s.instancetype != nil && s.instancetype.Memory.Hugepages != nil {
+	if hugepage {
 		reasons = append(reasons, "its memory is in huge pages")
 	}
 
@@ -222,6 +222,12 @@ func notCounted(vm *kubevirtv1.VirtualMachine, s sizing) string {
 	}
 
 	return strings.Join(reasons, ", and ")
+}
+
+// unusual says whether an instancetype gives more than virtual CPUs and memory.
+func unusual(of *instancetypev1beta1.VirtualMachineInstancetypeSpec) bool {
+	return of.Memory.OvercommitPercent > 0 || of.Memory.Hugepages != nil || ptr.Deref(of.CPU.DedicatedCPUPlacement, false) ||
+		len(of.GPUs) > 0 || len(of.HostDevices) > 0
 }
 
 func plus(a, b resource.Quantity) resource.Quantity {

@@ -233,19 +233,24 @@ func (c *classSite) checkProfile(found *storages, of *claim, class string) []Res
 			"correct "+of.inField("storageClassName")+"; kubectl get storageprofiles lists what CDI knows")}
 	}
 
-	results := []Result{c.checkAccessModes(v, subject, of, profile)}
-	if of.cloned && ptr.Deref(profile.Status.CloneStrategy, "") == cdiv1beta1.CloneStrategyHostAssisted {
-		results = append(results, v.warn(checkCloneStrategy, subject, "clones are copied through pods, which takes minutes for each machine",
-			"if the storage can clone: "+kubectl("patch storageprofile", class)+` --type=merge --patch='{"spec":{"cloneStrategy":"csi-clone"}}'`))
-	}
+	return append([]Result{c.checkAccessModes(v, subject, of, profile)}, c.checkCloning(v, subject, of, profile, found.classes[class])...)
+}
 
-	if of.cloned && c.grows(of) && found.classes[class] != nil && !ptr.Deref(found.classes[class].AllowVolumeExpansion, false) {
-		results = append(results, v.warn(checkCloneStrategy, subject, "the StorageClass cannot enlarge volumes (allowVolumeExpansion): clones of a "+
+// checkCloning looks for what makes CDI copy a volume through pods. The class is nil if it cannot be seen.
+func (c *classSite) checkCloning(v view, subject string, of *claim, profile *cdiv1beta1.StorageProfile, class *storagev1.StorageClass) []Result {
+	switch {
+	case !of.cloned:
+		return nil
+	case ptr.Deref(profile.Status.CloneStrategy, "") == cdiv1beta1.CloneStrategyHostAssisted:
+		return []Result{v.warn(checkCloneStrategy, subject, "clones are copied through pods, which takes minutes for each machine",
+			"if the storage can clone: "+kubectl("patch storageprofile", profile.Name)+` --type=merge --patch='{"spec":{"cloneStrategy":"csi-clone"}}'`)}
+	case c.grows(of) && class != nil && !ptr.Deref(class.AllowVolumeExpansion, false):
+		return []Result{v.warn(checkCloneStrategy, subject, "the StorageClass cannot enlarge volumes (allowVolumeExpansion): clones of a "+
 			"smaller golden image are copied through pods, which takes minutes for each machine",
-			kubectl("patch storageclass", class)+" --patch='{\"allowVolumeExpansion\":true}' if the storage can, or give both the same size"))
+			kubectl("patch storageclass", class.Name)+` --patch='{"allowVolumeExpansion":true}' if the storage can, or give both the same size`)}
+	default:
+		return nil
 	}
-
-	return results
 }
 
 // grows says whether a claim is larger than the golden image that it is cloned from. The sizes of other sources are not known.
