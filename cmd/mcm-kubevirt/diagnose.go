@@ -14,6 +14,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/goldenimage"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/providercluster"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/statustext"
 )
@@ -48,8 +49,8 @@ func diagnoseCommand() *cobra.Command {
 		Short: "Say what is wrong with a machine, and from what that is seen",
 		Long: `Reads a Machine with its MachineClass and Secret, looks at what there is of it on the provider cluster, and judges it as the driver
 does: the cause with its machine code and remedy, whether it has stood for long enough to be reported, and the objects, conditions
-and events from which it was drawn. If nothing is wrong, it says what the machine waits for. A machine without a VirtualMachine is
-created in a dry run. Nothing is changed, and no Secret is printed.
+and events from which it was drawn. If nothing is wrong, it says what the machine waits for. A machine that has had no
+VirtualMachine yet is created in a dry run. Nothing is changed, and no Secret is printed.
 
 In the pod of the machine controller no flag is needed. A VirtualMachine whose Machine is gone is found by its name alone, with the
 MachineClasses of the namespace, or, without any control cluster, with --provider-kubeconfig and --cluster.
@@ -60,7 +61,7 @@ Exit codes:
   1  a cause was found
   2  the command line is wrong, or a machine could not be looked at
 `,
-		Example: `  kubectl exec deploy/machine-controller-manager -c machine-controller -- /mcm-kubevirt diagnose shoot--foo--bar-worker-z1-abc
+		Example: `  kubectl exec deploy/machine-controller-manager -c machine-controller-manager-provider-kubevirt -- /mcm-kubevirt diagnose shoot--foo--bar-worker-z1-abc
   mcm-kubevirt diagnose --control-kubeconfig=seed.yaml --namespace=shoot--foo--bar shoot--foo--bar-worker-z1-abc -o json
   mcm-kubevirt diagnose --provider-kubeconfig=provider.yaml --cluster=shoot--foo--bar shoot--foo--bar-worker-z1-abc`,
 		Args: cobra.MinimumNArgs(1),
@@ -97,11 +98,16 @@ func (o *diagnoseOptions) run(ctx context.Context, names []string, out io.Writer
 		result.Machines = append(result.Machines, o.diagnose(ctx, explainer, sources, name))
 	}
 
-	if err := result.print(out, o.output.value); err != nil {
+	if err := result.print(out, o.output.value, o.settings()); err != nil {
 		return err
 	}
 
 	return result.outcome()
+}
+
+// settings are the flags that decide what counts as a failure.
+func (o *diagnoseOptions) settings() string {
+	return fmt.Sprintf("--unschedulable-grace=%s --virtual-machine-template=%s --evacuation=%t", o.grace, o.template.value, o.evacuation)
 }
 
 // sources returns where Machines are looked for.
@@ -151,16 +157,37 @@ func (o *diagnoseOptions) diagnose(ctx context.Context, explainer *providerclust
 
 	d := newDiagnosis(name, found)
 
-	for i := range found.requests {
-		explanation := kubevirt.Explain(ctx, explainer, &found.requests[i], allowed)
-		if found.certain() || explanation.Found() || i == len(found.requests)-1 {
-			d.take(explanation, sources.provider != nil, time.Now())
+	explanation, unread := search(ctx, explainer, found, allowed)
+	d.take(explanation, sources.provider != nil, time.Now())
+	d.leaveOut(explanation, unread)
 
-			break
+	return d
+}
+
+// search looks at the machine in each place where it may be, until there is something of it, or something in its place. Whatever keeps
+// the driver from looking in one of several places is said of that place only: it is no cause for a machine that may be elsewhere.
+func search(
+	ctx context.Context, explainer spi.Explainer, found *foundMachine, allowed validation.Options,
+) (last *kubevirt.Explanation, unread []string) {
+	unread = found.unread
+	alone := len(found.requests) == 1 && len(unread) == 0
+
+	for i := range found.requests {
+		e := kubevirt.Explain(ctx, explainer, &found.requests[i], allowed)
+
+		switch {
+		case e.Found() || alone:
+			return e, unread
+		case e.Machine == nil:
+			unread = append(unread, fmt.Sprintf("with MachineClass %s: %s: %s", found.requests[i].MachineClass.Name, e.Cause.Reason, e.Cause.Message))
+		}
+
+		if last == nil || e.Machine != nil {
+			last = e
 		}
 	}
 
-	return d
+	return last, unread
 }
 
 // outcome is what the exit code says.

@@ -42,6 +42,10 @@ func (c cluster) provider(t *testing.T) string {
 	server := httptest.NewTLSServer(c)
 	t.Cleanup(server.Close)
 
+	return kubeconfigFor(server)
+}
+
+func kubeconfigFor(server *httptest.Server) string {
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 
 	return `apiVersion: v1
@@ -104,15 +108,42 @@ const shootClass = `{"apiVersion":"machine.sapcloud.io/v1alpha1","kind":"Machine
 	"provider":"kubevirt","secretRef":{"name":"s","namespace":"shoot"},
 	"providerSpec":{"tags":{"mcm.gardener.cloud/cluster":"c","mcm.gardener.cloud/role":"node"}}}`
 
+// withMoreClasses puts two MachineClasses before a shoot's own: one whose credentials are refused, and one without its Secret.
+func withMoreClasses(t *testing.T, shoot cluster) cluster {
+	t.Helper()
+
+	expired := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusUnauthorized)
+		_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Unauthorized","message":"Unauthorized","code":401}`))
+	}))
+	t.Cleanup(expired.Close)
+
+	class := func(name, secret string) string {
+		return strings.NewReplacer(`"name":"c"`, `"name":"`+name+`"`, `"name":"s"`, `"name":"`+secret+`"`).Replace(shootClass)
+	}
+
+	shoot["/api/v1/namespaces/shoot/secrets/expired"] = `{"apiVersion":"v1","kind":"Secret","data":{"kubeconfig":"` +
+		base64.StdEncoding.EncodeToString([]byte(kubeconfigFor(expired))) + `"}}`
+	shoot[mcPath+"machineclasses"] = `{"apiVersion":"machine.sapcloud.io/v1alpha1","kind":"MachineClassList","items":[` +
+		class("a", "expired") + `,` + class("b", "missing") + `,` + shootClass + `]}`
+
+	return shoot
+}
+
 func TestDiagnose(t *testing.T) {
 	t.Parallel()
 
 	const noInstancetype = "FailedFindInstancetype"
 
-	provider := cluster{vmPath + "m": failing(t, "Stopped", noInstancetype, "no worker")}.provider(t)
+	stopped := failing(t, "Stopped", noInstancetype, "no worker")
+	provider := cluster{vmPath + "m": stopped, vmPath + "orphan": strings.Replace(stopped, `"m"`, `"orphan"`, 1)}.provider(t)
 	control := shootWith(provider).control(t)
 	empty := cluster{}.provider(t)
 	borrowed := write(t, "provider.yaml", provider)
+	running := shootWith(empty)
+	running[mcPath+"machines/m"] = strings.Replace(running[mcPath+"machines/m"], `"spec":{`, `"spec":{"providerID":"kubevirt://m",`, 1)
+	several := func(provider string) cluster { return withMoreClasses(t, shootWith(provider)) }
 
 	tests := map[string]struct {
 		reason string
@@ -129,7 +160,24 @@ func TestDiagnose(t *testing.T) {
 		},
 		"Young": {
 			reason: "it is a failure only after its time", args: []string{"--control-kubeconfig", control, "--unschedulable-grace=100000h", "m"},
-			want: []string{"NOT A FAILURE YET InstancetypeNotFound", "which is in"},
+			want: []string{"NOT A FAILURE YET InstancetypeNotFound", "which is in", "--unschedulable-grace=100000h0m0s --virtual-machine-template=safe"},
+		},
+		"Vanished": {
+			reason: "the Machine has had a VirtualMachine", code: exitInvalid, args: []string{"--control-kubeconfig", running.control(t), "m"},
+			want: []string{"CAUSE MachineVanished", "which the driver does not report", "spec.providerID", "nothing of the machine is there"},
+		},
+		"VanishedBorrowed": {
+			reason: "reading is enough to see that", code: exitInvalid, want: []string{"CAUSE MachineVanished"},
+			args: []string{"--control-kubeconfig", running.control(t), "--provider-kubeconfig", write(t, "empty.yaml", empty), "m"},
+		},
+		"Orphan": {
+			reason: "it is not of the class whose credentials have expired", code: exitInvalid,
+			args: []string{"--control-kubeconfig", several(provider).control(t), "orphan"},
+			want: []string{"CAUSE InstancetypeNotFound", "with MachineClass a: CredentialsRefused", "not read", "get Secret shoot/missing"},
+		},
+		"Nowhere": {
+			reason: "it may be where nobody could look", code: exitUsage, args: []string{"--control-kubeconfig", several(provider).control(t), "gone"},
+			want: []string{"COULD NOT LOOK", "with MachineClass a: CredentialsRefused", "get Secret shoot/missing"},
 		},
 		"NoMachine": {
 			reason: "the classes lead to the VirtualMachine, and it is gone too", args: []string{"--control-kubeconfig", control, "gone"}, code: exitUsage,

@@ -155,6 +155,29 @@ func (d *diagnosis) take(e *kubevirt.Explanation, borrowed bool, now time.Time) 
 	}
 }
 
+// leaveOut adds where the machine could not be looked for. Where it was not found, it may be there.
+func (d *diagnosis) leaveOut(e *kubevirt.Explanation, unread []string) {
+	switch {
+	case len(unread) == 0:
+	case !e.Found():
+		d.Result, d.Cause = resultUnknown, nil
+		d.Error = printable("there is no such Machine, and no VirtualMachine was found" + notRead(unread))
+	case d.Provider != nil:
+		for _, text := range unread {
+			d.Provider.Unread = append(d.Provider.Unread, printable(text))
+		}
+	}
+}
+
+// notRead is what ends a sentence about what was not found.
+func notRead(unread []string) string {
+	if len(unread) == 0 {
+		return ""
+	}
+
+	return "; not read: " + strings.Join(unread, "; ")
+}
+
 func (d *diagnosis) takeState(m *spi.Explanation) {
 	d.Provider = &providerState{Server: statustext.Printable(m.Server), Namespace: statustext.Printable(m.Namespace), Stage: m.Stage, Objects: []spi.Object{}}
 	d.WaitingFor = statustext.Printable(m.Waiting) + d.node(m.Stage)

@@ -9,28 +9,35 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
 // textWidth is how many columns a line of text has at most.
 const textWidth = 120
 
-func (d *diagnoses) print(out io.Writer, format string) error {
+// print prints what scripts read, or what people read, with the settings by which it was judged.
+func (d *diagnoses) print(out io.Writer, format, settings string) error {
 	if format != outputText {
 		return printObject(out, format, d)
 	}
 
+	p := &page{out: out, now: time.Now()}
+
 	for i := range d.Machines {
 		if i > 0 {
-			fmt.Fprintln(out)
+			p.write("")
 		}
 
-		p := &page{out: out, now: time.Now()}
 		p.diagnosis(&d.Machines[i])
+	}
 
-		if p.err != nil {
-			return fmt.Errorf("print: %w", p.err)
-		}
+	p.section("JUDGED WITH")
+	p.line("flags", settings)
+	p.line("", "where the machine controller has others, repeat them here")
+
+	if p.err != nil {
+		return fmt.Errorf("print: %w", p.err)
 	}
 
 	return nil
@@ -155,7 +162,7 @@ func (p *page) cause(d *diagnosis) {
 // answer says what the driver makes of a cause.
 func (p *page) answer(d *diagnosis) string {
 	switch {
-	case d.Provider != nil && d.Provider.Stage == spi.StageScheduled:
+	case d.Cause.Reason == kubevirt.TokenVanished, d.Provider != nil && d.Provider.Stage == spi.StageScheduled:
 		return ", which the driver does not report: once a machine has had its place, its Node is judged"
 	case d.Result == resultYoung:
 		return ", which the driver does not report yet"
@@ -186,6 +193,8 @@ func (p *page) evidence(d *diagnosis) {
 	case d.Cause == nil:
 	case d.Cause.Evidence != nil:
 		p.sign("drawn from", d.Cause.Evidence)
+	case d.Cause.Reason == kubevirt.TokenVanished:
+		p.line("drawn from", "the Machine's spec.providerID, which it is given with its place on a provider node")
 	case d.Provider != nil && d.Provider.Stage == spi.StageAbsent:
 		p.line("drawn from", "the dry run of the machine's creation")
 	default:

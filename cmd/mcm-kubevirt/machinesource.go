@@ -32,11 +32,8 @@ type foundMachine struct {
 	machine *v1alpha1.Machine
 	// requests are how the driver would be asked. Without a Machine, there is one for each class that it may have been of.
 	requests []kubevirt.ExplainRequest
-}
-
-// certain says whether the machine's class is known.
-func (f *foundMachine) certain() bool {
-	return f.machine != nil
+	// unread says of which MachineClasses the Secrets could not be read, and why.
+	unread []string
 }
 
 // classOf returns a class of which nothing but its machines' tags is known.
@@ -78,6 +75,7 @@ func (s *machineSource) find(ctx context.Context, name string) (*foundMachine, e
 	asked := machine
 	if s.provider != nil { // What these credentials may not create, the driver's may.
 		asked = nameOnly(name)
+		asked.Spec.ProviderID, asked.DeletionTimestamp = machine.Spec.ProviderID, machine.DeletionTimestamp
 	}
 
 	return &foundMachine{namespace: namespace, machine: machine, requests: []kubevirt.ExplainRequest{s.request(asked, class, data)}}, nil
@@ -97,7 +95,9 @@ func (s *machineSource) findClasses(ctx context.Context, name string) (*foundMac
 
 		data, err := s.secretData(ctx, class)
 		if err != nil {
-			return nil, err
+			found.unread = append(found.unread, err.Error())
+
+			continue
 		}
 
 		if request := s.request(nameOnly(name), class, data); !found.knows(&request) {
@@ -107,7 +107,7 @@ func (s *machineSource) findClasses(ctx context.Context, name string) (*foundMac
 
 	if len(found.requests) == 0 {
 		return nil, fmt.Errorf("there is no Machine %s/%s, nor a MachineClass that says where its VirtualMachine would be; "+
-			"--provider-kubeconfig and --cluster do", s.control.Namespace, name)
+			"--provider-kubeconfig and --cluster do%s", s.control.Namespace, name, notRead(found.unread))
 	}
 
 	return found, nil

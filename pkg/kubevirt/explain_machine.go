@@ -3,6 +3,7 @@ package kubevirt
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -60,6 +61,8 @@ func Explain(ctx context.Context, explainer spi.Explainer, req *ExplainRequest, 
 	switch {
 	case err != nil:
 		return &Explanation{Cause: causeFrom(&spi.Cause{Err: err})}
+	case found.Stage == spi.StageAbsent && madeBefore(req.Machine):
+		return &Explanation{Machine: found, Cause: vanished(found)}
 	case found.Stage == spi.StageAbsent && refused != nil:
 		return &Explanation{Machine: found, Cause: causeFrom(&spi.Cause{Err: refused})}
 	default:
@@ -83,11 +86,34 @@ func decodeExplain(req *ExplainRequest, allowed apivalidation.Options) (in *spi.
 
 	in = &spi.ExplainMachineInput{Kubeconfig: to.kubeconfig, Name: req.Machine.Name, Identity: to.identity}
 
-	if req.Machine.UID != "" && req.Machine.DeletionTimestamp == nil {
+	if req.Machine.UID != "" && req.Machine.DeletionTimestamp == nil && !madeBefore(req.Machine) {
 		in.Create, refused = DecodeCreateMachine(create, allowed)
 	}
 
 	return in, refused, nil
+}
+
+// madeBefore says whether a Machine that is to stay has had a VirtualMachine: machine-controller-manager writes the provider ID once it was
+// given to a provider node, and never creates a machine that has one again (pkg/util/provider/machinecontroller, triggerCreationFlow).
+func madeBefore(machine *v1alpha1.Machine) bool {
+	return machine.Spec.ProviderID != "" && machine.DeletionTimestamp == nil
+}
+
+// TokenVanished is the reason of the cause that no call of the driver returns: machine-controller-manager asks for no machine that has
+// joined.
+const TokenVanished = "MachineVanished"
+
+// errVanished is what the driver would answer, and a failure nevertheless.
+var errVanished = fmt.Errorf("%w, and was there before", spi.ErrNotFound)
+
+// vanished is the cause of a machine that lost its VirtualMachine without anybody deleting its Machine.
+func vanished(found *spi.Explanation) *Cause {
+	m := meaningOf(errVanished)
+
+	return &Cause{
+		Reason: TokenVanished, Message: found.Waiting + ", and the Machine has had one: somebody else has deleted it",
+		Remedy: remedies[TokenVanished], Code: m.code, Err: errVanished,
+	}
 }
 
 // causeFrom puts a cause in machine-controller-manager's terms; nil stays nil.
@@ -112,7 +138,9 @@ func causeFrom(c *spi.Cause) *Cause {
 
 // Stands says whether the cause is a failure, and has stood for long enough to be reported as one.
 func (c *Cause) Stands(now time.Time) bool {
-	return meaningOf(c.Err).failure() && !c.Ripe.After(now)
+	failure := meaningOf(c.Err).failure() || errors.Is(c.Err, errVanished)
+
+	return failure && !c.Ripe.After(now)
 }
 
 // Foreign says whether it is somebody else's object that is in the way.
@@ -120,9 +148,9 @@ func (c *Cause) Foreign() bool {
 	return errors.Is(c.Err, spi.ErrForeign)
 }
 
-// Found says whether there is something of the machine, or something in its place.
+// Found says whether there is something of the machine, or somebody else's VirtualMachine in its place.
 func (e *Explanation) Found() bool {
-	return (e.Machine != nil && len(e.Machine.Objects) > 0) || e.Cause != nil
+	return (e.Machine != nil && len(e.Machine.Objects) > 0) || (e.Cause != nil && e.Cause.Foreign())
 }
 
 // remedies are what to do about the tokens of meanings, in the words of docs/troubleshooting.md. A diagnosis has its own.
@@ -138,5 +166,7 @@ var remedies = map[string]string{ //nolint:gosec // These are words about creden
 	"OperationInProgress": "Nothing; it is tried again within seconds.",
 	"NotScheduledYet":     "Nothing.",
 	"MachineNotFound":     "Nothing.",
-	"Unknown":             "Report it.",
+	TokenVanished: "Find out who has deleted it. MCM replaces the machine once its Node is gone, or has not been ready for the health " +
+		"timeout; to have it sooner, delete the Machine.",
+	"Unknown": "Report it.",
 }

@@ -57,6 +57,17 @@ func TestExplain(t *testing.T) {
 	}{
 		"Fine":   {reason: "nothing is wrong", answer: explainer{explanation: &spi.Explanation{Stage: spi.StageScheduled}}},
 		"Absent": {reason: "it is yet to be made", answer: explainer{explanation: &spi.Explanation{Stage: spi.StageAbsent}}},
+		"Vanished": {
+			reason: "nobody creates it again", change: func(r *request) { r.machine.Spec.ProviderID = "kubevirt://m" },
+			answer: explainer{explanation: &spi.Explanation{Stage: spi.StageAbsent, Waiting: "there is no VirtualMachine m"}},
+			want:   kubevirt.TokenVanished, code: codes.NotFound,
+			remedy: "Find out who has deleted it. MCM replaces the machine once its Node is gone, or has not been ready for the health timeout; " +
+				"to have it sooner, delete the Machine.",
+		},
+		"StillThere": {
+			reason: "it is not gone", change: func(r *request) { r.machine.Spec.ProviderID = "kubevirt://m" },
+			answer: explainer{explanation: &spi.Explanation{Stage: spi.StageScheduled}},
+		},
 		"Diagnosed": {
 			reason: "the diagnosis has its own remedy", answer: explainer{explanation: &spi.Explanation{Stage: spi.StageCreating, Cause: diagnosed}},
 			want: "QuotaExceeded", code: codes.ResourceExhausted, remedy: "add nodes",
@@ -132,7 +143,14 @@ func TestExplainCreates(t *testing.T) {
 	require.Nil(t, explain(t, unknown, made).Cause)
 	require.Nil(t, made.asked.Create, "there is no Machine")
 
+	vanished := validRequest()
+	vanished.machine.Spec.ProviderID = "kubevirt://m"
+	made = &explainer{explanation: absent}
+	require.NotNil(t, explain(t, vanished, made).Cause)
+	require.Nil(t, made.asked.Create, "machine-controller-manager creates it no more")
+
 	deleted := validRequest()
+	deleted.machine.Spec.ProviderID = "kubevirt://m"
 	deleted.machine.DeletionTimestamp = &metav1.Time{Time: time.Now()}
 	made = &explainer{explanation: absent}
 	require.Nil(t, explain(t, deleted, made).Cause)

@@ -65,7 +65,7 @@ func TestTroubleshootingTellsTheRemedies(t *testing.T) {
 		told[row[1]] = strings.ReplaceAll(row[2], "`", "")
 	}
 
-	want := map[string]string{unknown.token: told[unknown.token]}
+	want := map[string]string{unknown.token: told[unknown.token], TokenVanished: told[TokenVanished]}
 	for _, m := range meanings {
 		want[m.token] = told[m.token]
 	}
@@ -83,6 +83,7 @@ func TestTroubleshootingIsComplete(t *testing.T) {
 
 	codes := map[string]string{
 		unknown.token: unknown.code.String(), driverrpc.TokenUnavailable: machinecodes.Unavailable.String(),
+		TokenVanished: machinecodes.NotFound.String(),
 	}
 	for _, m := range meanings {
 		codes[m.token] = m.code.String()

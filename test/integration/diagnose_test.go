@@ -11,9 +11,11 @@ import (
 	"time"
 
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/machinecodes/codes"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane"
@@ -159,6 +161,8 @@ func TestDiagnose(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, left, "nothing was created")
 
+	s.diagnoseVanished(t, m)
+
 	_, err = m.create(t.Context(), d)
 	require.NoError(t, err)
 	eventually(t, "the image is being imported", func(ctx context.Context) (bool, error) {
@@ -186,6 +190,26 @@ func TestDiagnose(t *testing.T) {
 	s.diagnoseWithoutMachine(t, m)
 	require.NoError(t, m.remove(t.Context(), d))
 	s.requireNothingLeft(t)
+}
+
+// diagnoseVanished looks at a Machine that says it has had its place, and has no VirtualMachine.
+func (s *shoot) diagnoseVanished(t *testing.T, m *machine) {
+	t.Helper()
+
+	patch := func(id string) {
+		_, err := s.mcm.MachineV1alpha1().Machines(s.Namespace).Patch(t.Context(), m.name(), types.MergePatchType,
+			[]byte(`{"spec":{"providerID":"`+id+`"}}`), metav1.PatchOptions{})
+		require.NoError(t, err)
+	}
+
+	patch("kubevirt://" + m.name())
+
+	seen, code := s.diagnoseMachine(t.Context(), t, m.name())
+	require.Equal(t, 1, code)
+	require.Equal(t, "MachineVanished", seen.Cause.Reason)
+	require.Equal(t, codes.NotFound.String(), seen.Cause.Code)
+
+	patch("")
 }
 
 // diagnoseWithoutMachine looks at the virtual machine of a Machine that is gone, in all ways, and then at a stranger's.
