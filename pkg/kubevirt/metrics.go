@@ -85,5 +85,17 @@ func countCall(method string, took time.Duration, err error) {
 	metrics.DriverFailedAPIRequests.WithLabelValues(Provider, operation, strconv.Itoa(int(code))).Inc()
 }
 
-// cutOff says whether a call ended because nobody waits for it any more: that is nobody's failure.
-func cutOff(ctx context.Context, err error) bool { return err != nil && ctx.Err() != nil }
+// deadlineSlack is how much earlier than here a call's deadline may be over at its client, which then cancels it.
+const deadlineSlack = time.Second
+
+// cutOff says whether a call ended because nobody waits for it any more, as when a process ends: that is nobody's failure. That a client
+// over gRPC has waited in vain until its deadline is one.
+func cutOff(ctx context.Context, err error) bool {
+	if err == nil || !errors.Is(ctx.Err(), context.Canceled) {
+		return false
+	}
+
+	deadline, limited := ctx.Deadline()
+
+	return !limited || time.Until(deadline) > deadlineSlack
+}

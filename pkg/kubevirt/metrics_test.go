@@ -131,6 +131,27 @@ func TestCallsThatAreCutOffAreNotCounted(t *testing.T) { // As above.
 	cancel()
 
 	require.Empty(t, added(t, p, func() { require.Error(t, calls()["DeleteMachine"](ctx, p, r)) }))
+
+	early, cancel := context.WithTimeout(t.Context(), time.Hour)
+	cancel()
+
+	require.Empty(t, added(t, p, func() { require.Error(t, calls()["DeleteMachine"](early, p, r)) }), "the client went before its deadline")
+}
+
+// TestCallsThatHangAreCounted is the case over gRPC: the client waits until its deadline, and cancels the call then.
+func TestCallsThatHangAreCounted(t *testing.T) { // As above.
+	p, r := newPlugin(&recorder{err: spi.ErrUnavailable}), validRequest()
+	want := map[string]float64{refused + "14 delete_machine kubevirt": 1}
+
+	late, cancel := context.WithTimeout(t.Context(), 0)
+	defer cancel()
+
+	require.Equal(t, want, added(t, p, func() { require.Error(t, calls()["DeleteMachine"](late, p, r)) }))
+
+	byClient, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	cancel()
+	require.ErrorIs(t, byClient.Err(), context.Canceled)
+	require.Equal(t, want, added(t, p, func() { require.Error(t, calls()["DeleteMachine"](byClient, p, r)) }))
 }
 
 func TestRequestsAreCounted(t *testing.T) { // As above.
