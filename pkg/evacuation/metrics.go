@@ -19,6 +19,7 @@ const (
 type metrics struct {
 	ended    *prometheus.CounterVec
 	waiting  prometheus.Gauge
+	longest  prometheus.Gauge
 	duration *prometheus.HistogramVec
 }
 
@@ -31,6 +32,10 @@ func newMetrics() *metrics {
 		waiting: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "mcm_kubevirt_evacuations_waiting",
 			Help: "Machines that are to leave their provider nodes, and about which nothing can be done yet.",
+		}),
+		longest: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "mcm_kubevirt_evacuation_longest_wait_seconds",
+			Help: "For how long the machine that has waited the longest to leave its provider node has waited while nothing moved in its pool.",
 		}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "mcm_kubevirt_evacuation_duration_seconds",
@@ -57,6 +62,7 @@ func (m *metrics) end(o outcome, after time.Duration) {
 func (c *Controller) Describe(descriptions chan<- *prometheus.Desc) {
 	c.metrics.ended.Describe(descriptions)
 	c.metrics.waiting.Describe(descriptions)
+	c.metrics.longest.Describe(descriptions)
 	c.metrics.duration.Describe(descriptions)
 }
 
@@ -64,5 +70,6 @@ func (c *Controller) Describe(descriptions chan<- *prometheus.Desc) {
 func (c *Controller) Collect(samples chan<- prometheus.Metric) {
 	c.metrics.ended.Collect(samples)
 	c.metrics.waiting.Collect(samples)
+	c.metrics.longest.Collect(samples)
 	c.metrics.duration.Collect(samples)
 }

@@ -49,6 +49,12 @@ func (p *pool) progress() time.Time {
 	return last
 }
 
+// waitsSince returns since when an evacuation waits while nothing moves in its pool, live migrations included: in a queue that moves, nobody
+// has waited for long.
+func (p *planner) waitsSince(e *spi.Evacuation, in *pool) time.Time {
+	return later(p.since(e), later(in.progress(), p.migrated[in]))
+}
+
 // mayCutShort says whether what holds an overdue machine may be ended. A step of an update in place has a deadline of its own.
 func (p *planner) mayCutShort(machine *v1alpha1.Machine) bool {
 	return !updatedInPlace(machine) || p.now.Sub(updateStep(machine)) > p.deadlineOf(machine)

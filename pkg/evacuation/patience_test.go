@@ -5,8 +5,11 @@ import (
 	"time"
 
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
 // since gives a Machine a phase, and its age.
@@ -97,6 +100,52 @@ func TestPatience(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			requireSteps(t, tc.want, plan(start, limits, tc.in.fleet(), tc.in.list), tc.reason)
+		})
+	}
+}
+
+// TestWaitsAreCountedFromTheLastMove shows that an alert can tell a queue that moves from one that stands.
+func TestWaitsAreCountedFromTheLastMove(t *testing.T) {
+	t.Parallel()
+
+	const minute = time.Minute
+
+	tests := map[string]struct {
+		reason string
+		in     situation
+		want   map[string]time.Duration
+	}{
+		"Stands": {
+			reason: "nothing has moved since it was to leave", in: running(3).with("a", preserve).leave("a", 50*minute),
+			want: map[string]time.Duration{"a": 50 * minute},
+		},
+		"Replaced": {
+			reason: "another one was drained meanwhile", in: running(3).with("b", deleted(5*minute)).leave("a", 50*minute),
+			want: map[string]time.Duration{"a": 5 * minute},
+		},
+		"Migrates": {
+			reason: "another one is live-migrated", in: running(3).leave("a", 50*minute, migration(spi.MigrationRunning, 2*minute)).leave("b", 49*minute),
+			want: map[string]time.Duration{"b": 2 * minute},
+		},
+		"Leaves":   {reason: "its turn has come", in: running(3).leave("a", 50*minute)},
+		"Orphaned": {reason: "nobody waits", in: running(3).leave("x", 50*minute)},
+	}
+
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			var got map[string]time.Duration
+
+			for _, next := range plan(start, limits, tc.in.fleet(), tc.in.list) {
+				require.Equal(t, next.do == await, !next.waits.IsZero(), tc.reason)
+
+				if next.do == await {
+					got = map[string]time.Duration{next.evacuation.Machine: start.Sub(next.waits)}
+				}
+			}
+
+			require.Equal(t, tc.want, got, tc.reason)
 		})
 	}
 }

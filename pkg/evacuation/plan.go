@@ -44,6 +44,8 @@ type step struct {
 	machine    *v1alpha1.Machine // nil if there is none
 	do         action
 	why        string // for people; empty if there is nothing to say
+	// waits is since when a machine that waits has waited while nothing moved in its pool; zero if it does not wait.
+	waits time.Time
 }
 
 // planner decides, from what is seen at one moment, and keeps nothing.
@@ -53,11 +55,13 @@ type planner struct {
 	fleet  *fleet
 	// away are the Machines that are on their way: deleted, or migrating.
 	away map[*v1alpha1.Machine]bool
+	// migrated is when the last of the migrations that are under way in a pool began.
+	migrated map[*pool]time.Time
 }
 
 // plan returns a step for every evacuation, the oldest first.
 func plan(now time.Time, limits Limits, fleet *fleet, list []spi.Evacuation) []step {
-	p := &planner{now: now, limits: limits, fleet: fleet, away: map[*v1alpha1.Machine]bool{}}
+	p := &planner{now: now, limits: limits, fleet: fleet, away: map[*v1alpha1.Machine]bool{}, migrated: map[*pool]time.Time{}}
 
 	list = slices.Clone(list)
 	slices.SortFunc(list, func(a, b spi.Evacuation) int {
@@ -67,6 +71,8 @@ func plan(now time.Time, limits Limits, fleet *fleet, list []spi.Evacuation) []s
 	for i := range list {
 		if machine := fleet.machines[list[i].Machine]; machine != nil && p.migrating(&list[i]) {
 			p.away[machine] = true
+			in := fleet.pools[machine.Name]
+			p.migrated[in] = later(p.migrated[in], list[i].MigrationSince)
 		}
 	}
 
@@ -99,6 +105,10 @@ func (p *planner) step(e *spi.Evacuation) step {
 		s.do, s.why = moving, "a live migration is "+string(e.Migration)
 	default:
 		s.do, s.why = p.begin(e, s.machine)
+	}
+
+	if s.do == await {
+		s.waits = p.waitsSince(e, p.fleet.pools[e.Machine])
 	}
 
 	return s

@@ -20,8 +20,8 @@ type story struct {
 	since   time.Time
 	reason  string
 	message string
-	end     outcome // what it is if the evacuation ends now
-	waits   bool
+	end     outcome   // what it is if the evacuation ends now
+	waits   time.Time // since when nothing has moved in its pool while it waits; zero if it does not wait
 	refused time.Time // since when its migration has been refused; zero if it has not been
 }
 
@@ -56,7 +56,7 @@ func (c *Controller) report(s *site, next *step) {
 	how := chapters[next.do]
 
 	known := c.tell(s, next, how.reason, how.text+": "+next.why)
-	known.end, known.waits = how.end, next.do == await
+	known.end, known.waits = how.end, next.waits
 
 	if next.do == migrate {
 		known.refused = time.Time{}
@@ -142,17 +142,19 @@ func (c *Controller) conclude(s *site, list []spi.Evacuation) {
 	}
 }
 
-// countWaiting shows how many machines wait, at all sites.
+// countWaiting shows how many machines wait, at all sites, and how long the one that has waited the longest has.
 func (c *Controller) countWaiting() {
-	waiting := 0
+	waiting, longest := 0, time.Duration(0)
 
 	for _, s := range c.sites {
 		for _, known := range s.stories {
-			if known.waits {
+			if !known.waits.IsZero() {
 				waiting++
+				longest = max(longest, c.options.Clock.Since(known.waits))
 			}
 		}
 	}
 
 	c.metrics.waiting.Set(float64(waiting))
+	c.metrics.longest.Set(longest.Seconds())
 }

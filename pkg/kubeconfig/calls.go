@@ -1,8 +1,10 @@
 package kubeconfig
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -18,8 +20,8 @@ type Call struct {
 	Duration time.Duration
 	// Failed says that the server did not do what it was asked, or did not answer. What the driver goes on from is no failure: that a
 	// named object is not there (404 for anything but a create), that one is there already or has changed (409), and that a version
-	// to begin from is too old (410). Nor is a request that the driver itself cancelled. Everything else but success is one, also a
-	// right that is missing or a quota that is used up (403), and too many requests (429).
+	// to begin from is too old (410), and that a quota is used up (403), which is for cluster-autoscaler. Nor is a request that the
+	// driver itself cancelled. Everything else but success is one, also a right that is missing (403), and too many requests (429).
 	Failed bool
 }
 
@@ -49,10 +51,33 @@ func observing(next http.RoundTripper, server string, tell func(Call)) (http.Rou
 func (o *observed) RoundTrip(r *http.Request) (*http.Response, error) {
 	began := time.Now()
 	resp, err := o.next.RoundTrip(r)
-	to := targetOf(r, o.base)
-	o.tell(Call{Service: to.service(), Duration: time.Since(began), Failed: to.failed(resp, err)})
+	took, to := time.Since(began), targetOf(r, o.base)
+	o.tell(Call{Service: to.service(), Duration: took, Failed: to.failed(resp, err) && !exceedsQuota(resp)})
 
 	return resp, err
+}
+
+// maxRefusal bounds what is read of a refusal to see whether it is a quota's, in bytes.
+const maxRefusal = 16 << 10
+
+// exceedsQuota says whether a quota is used up. Only the refusal's text says so
+// (k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go), of which nothing is lost to who reads it next.
+func exceedsQuota(resp *http.Response) bool {
+	if resp == nil || resp.StatusCode != http.StatusForbidden {
+		return false
+	}
+
+	// What keeps it from being read keeps the next one from it too.
+	begin, _ := io.ReadAll(io.LimitReader(resp.Body, maxRefusal))
+	resp.Body = &reread{Reader: io.MultiReader(bytes.NewReader(begin), resp.Body), Closer: resp.Body}
+
+	return bytes.Contains(begin, []byte("exceeded quota"))
+}
+
+// reread is a body of which the beginning was read before.
+type reread struct {
+	io.Reader
+	io.Closer
 }
 
 // WrappedRoundTripper lets Kubernetes' libraries look through.

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -137,7 +138,7 @@ func TestFailedCalls(t *testing.T) {
 		"Conflict":       {"somebody was faster", http.StatusConflict, []string{}},
 		"Gone":           {"a watch or a page begins anew", http.StatusGone, []string{}},
 		"Redirect":       {"it is not followed", http.StatusFound, nil},
-		"Forbidden":      {"a right, or a quota", http.StatusForbidden, nil},
+		"Forbidden":      {"a right", http.StatusForbidden, nil},
 		"Unauthorized":   {"expired credentials", http.StatusUnauthorized, nil},
 		"Invalid":        {"a webhook", http.StatusUnprocessableEntity, nil},
 		"TooManyAsked":   {"the server is overloaded", http.StatusTooManyRequests, nil},
@@ -158,6 +159,38 @@ func TestFailedCalls(t *testing.T) {
 				want := tc.fails == nil || slices.Contains(tc.fails, service)
 				require.Equal(t, want, call.Failed, "%s: %s", service, tc.reason)
 			}
+		})
+	}
+}
+
+// TestQuotaIsNoFailure has a server refuse what a quota does not leave room for, and what is longer than anybody reads.
+func TestQuotaIsNoFailure(t *testing.T) {
+	t.Parallel()
+
+	tests := map[string]struct {
+		reason, message string
+		failed          bool
+	}{
+		"Quota": {"cluster-autoscaler goes on from it", `secrets "m" is forbidden: exceeded quota: q, requested: secrets=1`, false},
+		"Right": {"an admin has to know", `secrets is forbidden: User "u" cannot update`, true},
+		"Long":  {"all of it arrives nevertheless", strings.Repeat("x", 100_000), true},
+	}
+
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				w.WriteHeader(http.StatusForbidden)
+				fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":%q}`, tc.message)
+			}))
+			t.Cleanup(server.Close)
+
+			clients, told := told(t, server, "")
+			_, err := clients.Kubernetes.CoreV1().Secrets("machines").Update(t.Context(), secretNamed("m"), metav1.UpdateOptions{})
+			require.EqualError(t, err, tc.message)
+			require.Equal(t, tc.failed, told().Failed, tc.reason)
 		})
 	}
 }

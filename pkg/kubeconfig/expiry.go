@@ -15,6 +15,11 @@ var expiryMetric = prometheus.NewDesc("mcm_kubevirt_credentials_expiry_timestamp
 	"When the credentials in the kubeconfig of a provider cluster expire, in seconds since 1970. None is shown for those without an end.",
 	[]string{"server", "namespace", "type"}, nil)
 
+// lifetimeMetric tells how long credentials are good in all, so that an alert can tell those that are renewed every hour from those of a year.
+var lifetimeMetric = prometheus.NewDesc("mcm_kubevirt_credentials_lifetime_seconds",
+	"How long the credentials in the kubeconfig of a provider cluster are good from their beginning to their end; 0 if the beginning is not known.",
+	[]string{"server", "namespace", "type"}, nil)
+
 // expiry is when one kind of credentials ends.
 type expiry struct {
 	kind string
@@ -22,18 +27,33 @@ type expiry struct {
 	since, at float64
 }
 
+// lifetime returns how long the credentials are good in all, in seconds; 0 if that is not known.
+func (e expiry) lifetime() float64 {
+	if e.since <= 0 {
+		return 0
+	}
+
+	return max(0, e.at-e.since)
+}
+
 var _ prometheus.Collector = (*Cache)(nil)
 
 // Describe implements prometheus.Collector.
-func (c *Cache) Describe(descriptions chan<- *prometheus.Desc) { descriptions <- expiryMetric }
+func (c *Cache) Describe(descriptions chan<- *prometheus.Desc) {
+	descriptions <- expiryMetric
+
+	descriptions <- lifetimeMetric
+}
 
 // Collect implements prometheus.Collector. Of several kubeconfigs that lead to the same place the one that was used last counts.
 func (c *Cache) Collect(samples chan<- prometheus.Metric) {
 	for to, e := range c.current() {
 		for _, end := range e.expiries {
-			sample, err := prometheus.NewConstMetric(expiryMetric, prometheus.GaugeValue, end.at, to.server, to.namespace, end.kind)
-			if err == nil {
-				samples <- sample
+			for metric, value := range map[*prometheus.Desc]float64{expiryMetric: end.at, lifetimeMetric: end.lifetime()} {
+				sample, err := prometheus.NewConstMetric(metric, prometheus.GaugeValue, value, to.server, to.namespace, end.kind)
+				if err == nil {
+					samples <- sample
+				}
 			}
 		}
 	}

@@ -43,8 +43,15 @@ func certificate(t *testing.T, end time.Time) (cert, key []byte) {
 		pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: encoded})
 }
 
-// samples returns what a scrape shows, one line each.
+// samples returns what a scrape shows of the ends of credentials, one line each.
 func samples(t *testing.T, cache *kubeconfig.Cache) []string {
+	t.Helper()
+
+	return samplesOf(t, cache, "mcm_kubevirt_credentials_expiry_timestamp_seconds")
+}
+
+// samplesOf returns what a scrape shows of a metric, one line each.
+func samplesOf(t *testing.T, cache *kubeconfig.Cache, name string) []string {
 	t.Helper()
 
 	registry := prometheus.NewPedanticRegistry()
@@ -56,6 +63,10 @@ func samples(t *testing.T, cache *kubeconfig.Cache) []string {
 	var lines []string
 
 	for _, family := range families {
+		if family.GetName() != name {
+			continue
+		}
+
 		for _, metric := range family.GetMetric() {
 			var labels []string
 			for _, label := range metric.GetLabel() {
@@ -111,6 +122,29 @@ func TestExpiryMetric(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, tc.want, samples(t, cache), tc.reason)
 		})
+	}
+}
+
+// TestLifetimeMetric has an alert tell tokens that are renewed every hour from those of a year.
+func TestLifetimeMetric(t *testing.T) {
+	t.Parallel()
+
+	const name = "mcm_kubevirt_credentials_lifetime_seconds"
+
+	cert, key := certificate(t, time.Unix(4102444800, 0))
+
+	for claims, want := range map[string]string{
+		`{"iat":4000000000,"exp":4000003600}`: "3600", `{"exp":4000000000}`: "0", `{"iat":4000000000,"exp":1}`: "0",
+	} {
+		cache := kubeconfig.NewCache(kubeconfig.Options{QPS: 1, Burst: 1})
+		_, err := cache.For(config(t, func(_, user, _ object) {
+			user["token"], user["client-certificate-data"], user["client-key-data"] = tokenWith(claims), cert, key
+		}))
+		require.NoError(t, err)
+		require.Equal(t, []string{
+			name + "{namespace=machines,server=127.0.0.1:6443,type=client-certificate} 0", // It has no beginning.
+			name + "{namespace=machines,server=127.0.0.1:6443,type=token} " + want,
+		}, samplesOf(t, cache, name), claims)
 	}
 }
 
