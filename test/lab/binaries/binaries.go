@@ -26,7 +26,7 @@ type Binaries struct {
 	CDIAPIServer          string
 	CDIController         string
 	MCM                   string // machine-controller-manager
-	PromQL                string // judges alerts and dashboards
+	PromQL                string // judges alerts and dashboards, and evaluates alerts
 
 	KubeVirtManifests string // a JSON list of objects
 	CDIManifests      string // a JSON list of objects

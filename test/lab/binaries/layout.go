@@ -98,7 +98,7 @@ func (l layout) steps(a assets) []step {
 			return []string{"machine-controller-manager", "crds"}, both(
 				compile(ldflags, mcmModule+"/cmd/machine-controller-manager"), copied(mcmModule, "kubernetes/crds"))
 		}),
-		s("Prometheus' parser", "prometheus", 60*time.Second, one("promql", ldflags, "./cmd/promql")),
+		s("Prometheus' parser and rules", "prometheus", 70*time.Second, one("promql", ldflags, "./cmd/promql")),
 	}
 	var wanted []step
 	for _, s := range all {

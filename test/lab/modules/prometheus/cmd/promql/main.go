@@ -1,7 +1,7 @@
 // Command promql has Prometheus' own parser judge what is shipped for it. It reads PrometheusRules, ServiceMonitors, and ConfigMaps with
 // Grafana's dashboards from its standard input, refuses what Prometheus or its operator would refuse or ignore, and prints which metrics
-// and labels each expression is about, as JSON. It is a module of its own so that neither the driver nor its tests have Prometheus'
-// dependencies.
+// and labels each expression is about, as JSON. Given a file with cases, it has Prometheus' own rules evaluate the alerts in them, and prints
+// the descriptions of those that fire. It is a module of its own so that neither the driver nor its tests have Prometheus' dependencies.
 package main
 
 import (
@@ -39,12 +39,7 @@ type Selector struct {
 }
 
 func main() {
-	found, err := read(os.Stdin)
-	if err == nil {
-		err = json.NewEncoder(os.Stdout).Encode(found)
-	}
-
-	if err != nil {
+	if err := tell(os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -80,7 +75,7 @@ func judge(document []byte) ([]Selector, error) {
 
 	switch kind.Kind {
 	case monitoringv1.PrometheusRuleKind:
-		return rules(document)
+		return ruleSelectors(document)
 	case monitoringv1.PodMonitorsKind:
 		return nil, yaml.UnmarshalStrict(document, &monitoringv1.PodMonitor{})
 	case monitoringv1.ServiceMonitorsKind:
@@ -94,7 +89,7 @@ func judge(document []byte) ([]Selector, error) {
 	}
 }
 
-func rules(document []byte) ([]Selector, error) {
+func ruleSelectors(document []byte) ([]Selector, error) {
 	var object monitoringv1.PrometheusRule
 	if err := yaml.UnmarshalStrict(document, &object); err != nil {
 		return nil, fmt.Errorf("read PrometheusRule: %w", err)

@@ -1,0 +1,85 @@
+package integration
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
+
+	manifests "github.com/gardener/machine-controller-manager-provider-kubevirt/kubernetes"
+)
+
+// alertCase is what Prometheus has scraped, and what it makes of that.
+type alertCase struct {
+	Alert  string            `json:"alert"`
+	Reason string            `json:"reason"`
+	Series map[string]string `json:"series"`
+	At     string            `json:"at"`
+	// Fires is a part of the alert's description; empty: it does not fire.
+	Fires string `json:"fires"`
+}
+
+// TestAlerts has Prometheus' own rules evaluate every alert, on what makes it fire and on what must not.
+func TestAlerts(t *testing.T) {
+	t.Parallel()
+
+	const file = "testdata/alerts.yaml"
+
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+
+	var cases []alertCase
+
+	require.NoError(t, yaml.UnmarshalStrict(text, &cases))
+
+	shipped, err := manifests.Manifests.ReadFile("monitoring/rules/prometheusrule.yaml")
+	require.NoError(t, err)
+
+	fire, silent := map[string]bool{}, map[string]bool{}
+
+	for i, descriptions := range firing(t, shipped, file) {
+		c := cases[i]
+		if c.Fires == "" {
+			silent[c.Alert] = true
+
+			require.Empty(t, descriptions, "%s: %s", c.Alert, c.Reason)
+
+			continue
+		}
+
+		fire[c.Alert] = true
+
+		require.Len(t, descriptions, 1, "%s: %s", c.Alert, c.Reason)
+		require.Contains(t, descriptions[0], c.Fires, "%s: %s", c.Alert, c.Reason)
+	}
+
+	for _, used := range judge(t, filepath.Join("monitoring", "rules")) {
+		if name, ok := strings.CutPrefix(used.From, "alert "); ok {
+			require.True(t, fire[name] && silent[name], "%s: each alert has a case of both kinds", name)
+		}
+	}
+}
+
+// firing returns, for each case of a file, the descriptions of the alerts that fire.
+func firing(t *testing.T, objects []byte, file string) [][]string {
+	t.Helper()
+
+	var complaint bytes.Buffer
+
+	command := exec.CommandContext(t.Context(), lab.Binaries.PromQL, file)
+	command.Stdin, command.Stderr = bytes.NewReader(objects), &complaint
+	out, err := command.Output()
+	require.NoError(t, err, complaint.String())
+
+	var all [][]string
+
+	require.NoError(t, json.Unmarshal(out, &all))
+
+	return all
+}
