@@ -198,6 +198,31 @@ func TestNewCredentialsAreNotRefused(t *testing.T) {
 	r.await(t, "m Normal EvacuationMigrating: To leave provider node host, the machine is live-migrated: it can be live-migrated")
 }
 
+// TestLongestWaitIsShown has one machine be live-migrated for half an hour while another one waits.
+func TestLongestWaitIsShown(t *testing.T) {
+	t.Parallel()
+
+	r := newRig(t, "m", "n")
+	r.see("z1", "a/1")
+	r.requireWatches(t, "a/1")
+
+	now := r.clock.Now()
+	moving := spi.Evacuation{
+		Machine: "m", UID: "1", Node: "host", Since: now.Add(-time.Hour), Migratable: true, Migration: spi.MigrationRunning, MigrationSince: now,
+	}
+	waiting := spi.Evacuation{Machine: "n", UID: "2", Node: "host", Since: now.Add(-time.Hour), Migratable: true}
+
+	r.set(nil, moving, waiting)
+	r.await(t, "n Normal EvacuationWaiting: To leave provider node host, the machine waits: MachineSet pool has 1 on their way already")
+
+	r.clock.SetTime(now.Add(30 * time.Minute))
+	r.set(nil, moving, waiting)
+	requireLongestWait(t, r, 1800)
+
+	r.set(nil)
+	requireLongestWait(t, r, 0)
+}
+
 // TestControlClusterAway shows that nothing is decided without it, and that it goes on afterwards.
 func TestControlClusterAway(t *testing.T) {
 	t.Parallel()

@@ -222,6 +222,29 @@ func (r *rig) requireWatches(t *testing.T, kubeconfigs ...string) {
 	}, patience, often, "%v should be watched with", kubeconfigs)
 }
 
+// requireLongestWait reads the gauge that Prometheus would, in seconds.
+func requireLongestWait(t *testing.T, r *rig, want float64) {
+	t.Helper()
+
+	registry := prometheus.NewPedanticRegistry()
+	require.NoError(t, registry.Register(r.Controller))
+
+	require.Eventually(t, func() bool {
+		families, err := registry.Gather()
+		if err != nil {
+			return false
+		}
+
+		for _, family := range families {
+			if family.GetName() == "mcm_kubevirt_evacuation_longest_wait_seconds" {
+				return family.GetMetric()[0].GetGauge().GetValue() == want
+			}
+		}
+
+		return false
+	}, patience, often, "%v", want)
+}
+
 // requireOutcomes reads the counter that Prometheus would.
 func requireOutcomes(t *testing.T, r *rig, want map[string]float64) {
 	t.Helper()
