@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 	"sigs.k8s.io/yaml"
@@ -199,13 +200,14 @@ func (s *shoot) pretendRunning(t *testing.T, name string) {
 	_, err = machines.UpdateStatus(t.Context(), m, metav1.UpdateOptions{})
 	require.NoError(t, err)
 
-	node, err := s.target.CoreV1().Nodes().Create(t.Context(), &corev1.Node{
+	nodes := s.target.CoreV1().Nodes()
+	_, err = nodes.Create(t.Context(), &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.NodeSpec{ProviderID: id},
 	}, metav1.CreateOptions{})
 	require.NoError(t, err)
 
-	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: metav1.Now()}}
-	_, err = s.target.CoreV1().Nodes().UpdateStatus(t.Context(), node, metav1.UpdateOptions{})
+	ready := fmt.Appendf(nil, `{"status":{"conditions":[{"type":"Ready","status":"True","lastHeartbeatTime":%q}]}}`, time.Now().UTC().Format(time.RFC3339))
+	_, err = nodes.Patch(t.Context(), name, types.StrategicMergePatchType, ready, metav1.PatchOptions{}, "status")
 	require.NoError(t, err)
 }
 
