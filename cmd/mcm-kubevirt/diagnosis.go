@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strings"
 	"time"
 
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -161,10 +162,10 @@ func (d *diagnosis) leaveOut(e *kubevirt.Explanation, unread []string) {
 	case len(unread) == 0:
 	case !e.Found():
 		d.Result, d.Cause = resultUnknown, nil
-		d.Error = printable("there is no such Machine, and no VirtualMachine was found" + notRead(unread))
+		d.Error = statustext.Printable("there is no such Machine, and no VirtualMachine was found" + notRead(unread))
 	case d.Provider != nil:
 		for _, text := range unread {
-			d.Provider.Unread = append(d.Provider.Unread, printable(text))
+			d.Provider.Unread = append(d.Provider.Unread, statustext.Printable(text))
 		}
 	}
 }

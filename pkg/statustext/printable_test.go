@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
@@ -22,7 +23,7 @@ func FuzzPrintable(f *testing.F) {
 		require.LessOrEqual(t, len(got), statustext.MaxLength)
 		require.Equal(t, -1, strings.IndexFunc(got, func(r rune) bool { return !unicode.IsPrint(r) }))
 
-		if len(text) <= statustext.MaxLength && strings.IndexFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) < 0 {
+		if len(text) <= statustext.MaxLength && utf8.ValidString(text) && strings.IndexFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) < 0 {
 			require.Equal(t, text, got)
 		}
 	})
