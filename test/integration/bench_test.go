@@ -92,7 +92,7 @@ func benchBurst(t *testing.T, b *bench) {
 
 	s.applyCredentials(t)
 
-	machines, vms := s.machineCreations(t), s.vmCreations(t)
+	machines, vms := s.seenMachines(t, made), s.seenVirtualMachines(t)
 	s.addPool(t, s.Name, burst, s.smallSpec(t, "zone-a", fmt.Sprintf(`{"source":{"pvc":{"name":"image","namespace":%q}},
 		"storage":{"storageClassName":"immediate","resources":{"requests":{"storage":"1Gi"}}}}`, s.ProviderNamespace)))
 
@@ -112,10 +112,10 @@ func benchFullZone(t *testing.T, b *bench) {
 	s.runControllers(t)
 	s.applyCredentials(t)
 
-	unschedulable, exhausted := s.unschedulableInstances(t), s.exhaustedMachines(t)
+	refused, told := s.seenInstances(t, unschedulable), s.seenMachines(t, exhausted)
 	s.addPool(t, s.Name, 1, s.spec("zone-x", ephemeralRoot))
 
-	took := exhausted.last(t, 1).Sub(unschedulable.last(t, 1))
+	took := told.last(t, 1).Sub(refused.last(t, 1))
 	b.add("pod unschedulable to ResourceExhausted on the Machine, of that 30 s of grace", seconds(took), "90 s")
 	s.awaitEnd(t)
 }
@@ -127,7 +127,7 @@ func benchKill(t *testing.T, b *bench) {
 	s.runControllers(t)
 	s.applyCredentials(t)
 
-	vms := s.vmCreations(t)
+	vms := s.seenVirtualMachines(t)
 	s.addPool(t, s.Name, fifty, s.spec("zone-x", ephemeralRoot))
 	vms.last(t, fifty/2)
 

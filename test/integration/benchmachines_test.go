@@ -66,7 +66,7 @@ func overheadByHand(t *testing.T) []time.Duration {
 	require.NoError(t, err)
 	require.NoError(t, m.remove(t.Context(), d))
 
-	began, running := map[string]time.Time{}, s.runningInstances(t)
+	began, runs := map[string]time.Time{}, s.seenInstances(t, running)
 
 	var (
 		mu       sync.Mutex
@@ -91,7 +91,7 @@ func overheadByHand(t *testing.T) []time.Duration {
 
 	applying.Wait()
 
-	took := running.since(t, began)
+	took := runs.since(t, began)
 	vms := s.kubevirt.KubevirtV1().VirtualMachines(s.ProviderNamespace)
 	require.NoError(t, vms.DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
 	require.NoError(t, s.kube.CoreV1().Secrets(s.ProviderNamespace).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
@@ -136,10 +136,10 @@ func overheadByDriver(t *testing.T) []time.Duration {
 	s.runControllers(t)
 	s.applyCredentials(t)
 
-	began, running := s.machineCreations(t), s.runningInstances(t)
+	began, runs := s.seenMachines(t, made), s.seenInstances(t, running)
 	s.addPool(t, s.Name, fifty, s.smallSpec(t, "zone-a", ephemeralRoot))
 
-	took := running.since(t, began.waitFor(t, fifty))
+	took := runs.since(t, began.waitFor(t, fifty))
 	s.awaitEnd(t)
 
 	return took
@@ -171,7 +171,7 @@ func benchMemory(t *testing.T, b *bench) {
 	close(names)
 	making.Wait()
 
-	running := s.startSidecar(t)
+	process := s.startSidecar(t)
 
 	eventually(t, "the sidecar has worked on all Machines", func(ctx context.Context) (bool, error) {
 		list, err := s.mcm.MachineV1alpha1().Machines(s.Namespace).List(ctx, metav1.ListOptions{})
@@ -181,7 +181,7 @@ func benchMemory(t *testing.T, b *bench) {
 
 		return !slices.ContainsFunc(list.Items, func(m v1alpha1.Machine) bool { return len(m.Finalizers) == 0 }), nil
 	})
-	b.add(fmt.Sprintf("memory of the sidecar at %d Machines that run", thousand), residentMemory(t, running.PID()), "")
+	b.add(fmt.Sprintf("memory of the sidecar at %d Machines that run", thousand), residentMemory(t, process.PID()), "")
 }
 
 // pretendRunning makes a Machine as it is when it runs, and its Node.
@@ -218,7 +218,7 @@ type seen struct {
 }
 
 // firstSeen notes when objects of a watch first satisfy a condition, until the test ends.
-func firstSeen(t *testing.T, stream watch.Interface, err error, holds func(any) (name string, ok bool)) *seen {
+func firstSeen[T metav1.Object](t *testing.T, stream watch.Interface, err error, holds func(T) bool) *seen {
 	t.Helper()
 	require.NoError(t, err)
 	t.Cleanup(stream.Stop)
@@ -227,20 +227,22 @@ func firstSeen(t *testing.T, stream watch.Interface, err error, holds func(any) 
 
 	go func() {
 		for event := range stream.ResultChan() {
-			name, ok := holds(event.Object)
-			if !ok {
-				continue
+			if object, ok := event.Object.(T); ok && holds(object) {
+				s.note(object.GetName())
 			}
-
-			s.mu.Lock()
-			if _, known := s.at[name]; !known {
-				s.at[name] = time.Now()
-			}
-			s.mu.Unlock()
 		}
 	}()
 
 	return s
+}
+
+func (s *seen) note(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	if _, known := s.at[name]; !known {
+		s.at[name] = time.Now()
+	}
 }
 
 // waitFor waits until so many were seen, and returns when each was.
@@ -284,79 +286,38 @@ func (s *seen) last(t *testing.T, many int) time.Time {
 	return at[many-1]
 }
 
-func (s *shoot) machineCreations(t *testing.T) *seen {
+func (s *shoot) seenMachines(t *testing.T, holds func(*v1alpha1.Machine) bool) *seen {
 	t.Helper()
 
 	stream, err := s.mcm.MachineV1alpha1().Machines(s.Namespace).Watch(t.Context(), metav1.ListOptions{})
 
-	return firstSeen(t, stream, err, func(object any) (string, bool) {
-		m, ok := object.(*v1alpha1.Machine)
-		if !ok {
-			return "", false
-		}
-
-		return m.Name, true
-	})
+	return firstSeen(t, stream, err, holds)
 }
 
-func (s *shoot) exhaustedMachines(t *testing.T) *seen {
-	t.Helper()
-
-	stream, err := s.mcm.MachineV1alpha1().Machines(s.Namespace).Watch(t.Context(), metav1.ListOptions{})
-
-	return firstSeen(t, stream, err, func(object any) (string, bool) {
-		m, ok := object.(*v1alpha1.Machine)
-		if !ok {
-			return "", false
-		}
-
-		return m.Name, exhausted(m)
-	})
-}
-
-func (s *shoot) vmCreations(t *testing.T) *seen {
+func (s *shoot) seenVirtualMachines(t *testing.T) *seen {
 	t.Helper()
 
 	stream, err := s.kubevirt.KubevirtV1().VirtualMachines(s.ProviderNamespace).Watch(t.Context(), metav1.ListOptions{})
 
-	return firstSeen(t, stream, err, func(object any) (string, bool) {
-		vm, ok := object.(*kubevirtv1.VirtualMachine)
-		if !ok {
-			return "", false
-		}
-
-		return vm.Name, true
-	})
+	return firstSeen(t, stream, err, func(*kubevirtv1.VirtualMachine) bool { return true })
 }
 
-func (s *shoot) runningInstances(t *testing.T) *seen {
+func (s *shoot) seenInstances(t *testing.T, holds func(*kubevirtv1.VirtualMachineInstance) bool) *seen {
 	t.Helper()
 
 	stream, err := s.kubevirt.KubevirtV1().VirtualMachineInstances(s.ProviderNamespace).Watch(t.Context(), metav1.ListOptions{})
 
-	return firstSeen(t, stream, err, func(object any) (string, bool) {
-		instance, ok := object.(*kubevirtv1.VirtualMachineInstance)
-		if !ok {
-			return "", false
-		}
-
-		return instance.Name, instance.Status.Phase == kubevirtv1.Running
-	})
+	return firstSeen(t, stream, err, holds)
 }
 
-func (s *shoot) unschedulableInstances(t *testing.T) *seen {
-	t.Helper()
+func made(*v1alpha1.Machine) bool { return true }
 
-	stream, err := s.kubevirt.KubevirtV1().VirtualMachineInstances(s.ProviderNamespace).Watch(t.Context(), metav1.ListOptions{})
+func running(instance *kubevirtv1.VirtualMachineInstance) bool {
+	return instance.Status.Phase == kubevirtv1.Running
+}
 
-	return firstSeen(t, stream, err, func(object any) (string, bool) {
-		instance, ok := object.(*kubevirtv1.VirtualMachineInstance)
-		if !ok {
-			return "", false
-		}
-
-		return instance.Name, slices.ContainsFunc(instance.Status.Conditions, func(c kubevirtv1.VirtualMachineInstanceCondition) bool {
-			return string(c.Type) == string(corev1.PodScheduled) && c.Status == corev1.ConditionFalse
-		})
+func unschedulable(instance *kubevirtv1.VirtualMachineInstance) bool {
+	return slices.ContainsFunc(instance.Status.Conditions, func(c kubevirtv1.VirtualMachineInstanceCondition) bool {
+		return string(c.Type) == string(corev1.PodScheduled) && c.Status == corev1.ConditionFalse
 	})
 }
