@@ -20,8 +20,8 @@ import (
 // unreached are limits that nothing reaches within a test.
 var unreached = evacuation.Limits{MaxPerDeployment: 1, Deadline: time.Hour, MigrationTimeout: time.Hour}
 
-// TestEvacuationTakesOneAtATime has all machines of a pool evicted at once, as an update of KubeVirt does.
-func TestEvacuationTakesOneAtATime(t *testing.T) {
+// TestSoakEvacuationTakesOneAtATime has all machines of a pool evicted at once, as an update of KubeVirt does.
+func TestSoakEvacuationTakesOneAtATime(t *testing.T) {
 	t.Parallel()
 
 	e := newEvacuees(t, unreached)

@@ -69,8 +69,8 @@ func (e *evacuated) requireReplaced(t *testing.T) {
 	e.awaitEnd(t)
 }
 
-// TestEvacuationOutlivesTheSidecar kills the sidecar in the middle.
-func TestEvacuationOutlivesTheSidecar(t *testing.T) {
+// TestSoakEvacuationOutlivesTheSidecar kills the sidecar in the middle.
+func TestSoakEvacuationOutlivesTheSidecar(t *testing.T) {
 	t.Parallel()
 
 	e := newEvacuated(t, newShoot(t), `{}`)
