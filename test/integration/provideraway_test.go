@@ -70,14 +70,15 @@ func TestProviderAwayForHalfAnHour(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Now())
 	s := newShoot(t)
 	d := newDriver(settings{grace: time.Minute, clock: clock, wrap: cut, wait: 50 * time.Millisecond, retry: time.Millisecond})
+	healthy := newDriver(patient) // The other one gives up at once.
 	running, wanted, orphan := s.newMachine("zone-a", ephemeralRoot), s.newMachine("zone-x", ephemeralRoot), s.newMachine("zone-x", ephemeralRoot)
 
 	for _, m := range []*machine{running, orphan} {
-		_, err := m.create(t.Context(), d)
+		_, err := m.create(t.Context(), healthy)
 		require.NoError(t, err)
 	}
 
-	running.awaitScheduled(t, d)
+	running.awaitScheduled(t, healthy)
 
 	orphan.machine.UID = ""
 	before := s.identities(t)
@@ -113,7 +114,7 @@ func TestProviderAwayForHalfAnHour(t *testing.T) {
 
 	orphan.machine.UID = "known"
 	for _, m := range []*machine{running, wanted, orphan} {
-		require.NoError(t, m.remove(t.Context(), d))
+		require.NoError(t, m.remove(t.Context(), healthy))
 	}
 
 	s.requireNothingLeft(t)
