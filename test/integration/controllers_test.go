@@ -183,7 +183,8 @@ func TestMachineDeployments(t *testing.T) {
 		s.requireInZone(t, name, zone)
 		s.requireKnownToCloudController(t, name, zone)
 		s.requireKnownToAutoscaler(t, name)
-		s.requireEvents(t, name, "VirtualMachineCreated", "Scheduled")
+		// "Scheduled" may be missing: machine-controller-manager asks no more when the Node is there first.
+		s.requireEvents(t, name, "VirtualMachineCreated")
 	}
 
 	s.scale(t, "example-worker-z1", 3)
