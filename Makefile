@@ -69,13 +69,13 @@ test-provider: ## Run machine-controller-manager's own integration suite for pro
 	go test -count=1 -timeout=$(TEST_TIMEOUT) -run='^TestSoakProviderSuite$$' -v ./test/integration/provider
 
 .PHONY: soak
-soak: ## Run what takes long, with the race detector: thousands of machines, slow clones, long drains, every fault (about an hour).
+soak: ## Run what takes long, with the race detector: thousands of machines, slow clones, long drains, every fault.
 	go run ./test/lab build
 	go test $(RACE) -tags=soak -count=1 -timeout=120m -parallel=$(TEST_PARALLEL) -run='$(LONG)|^TestCrashMatrix$$|^TestFiftyMachinesAtOnce$$|^TestContract$$' -v ./test/integration
 	$(MAKE) test-provider
 
 .PHONY: bench
-bench: ## Measure requests, times and memory against the lab, and what the driver computes per machine (about a quarter of an hour).
+bench: ## Measure requests, times and memory against the lab, and what the driver computes per machine.
 	go run ./test/lab build
 	go test -tags=bench -count=1 -timeout=60m -run '^TestBench$$' -v ./test/integration
 	go test -run '^$$' -bench . -benchmem ./api/... ./pkg/...

@@ -8,7 +8,6 @@ import (
 	mcmoptions "github.com/gardener/machine-controller-manager/pkg/util/provider/app/options"
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
-	"k8s.io/client-go/rest"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1/validation"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
@@ -39,10 +38,8 @@ func classReporter(server *mcmoptions.MCServer, remote driver.Driver) (*machinec
 func controlCluster(server *mcmoptions.MCServer) (machineclass.ControlCluster, error) {
 	config, err := controlConfig(server)
 	if err != nil {
-		return machineclass.ControlCluster{}, fmt.Errorf("read --control-kubeconfig: %w", err)
+		return machineclass.ControlCluster{}, err
 	}
-
-	config = rest.AddUserAgent(config, component)
 
 	machines, err := mcmclient.NewForConfig(config)
 	if err != nil {

@@ -10,7 +10,6 @@ import (
 	mcmoptions "github.com/gardener/machine-controller-manager/pkg/util/provider/app/options"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/pflag"
-	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
@@ -72,10 +71,9 @@ func (o *evacuationOptions) start(
 
 	config, err := controlConfig(server)
 	if err != nil {
-		return nil, fmt.Errorf("read --control-kubeconfig: %w", err)
+		return nil, err
 	}
 
-	config = rest.AddUserAgent(config, component)
 	config.Timeout = controlTimeout
 
 	client, err := machineclient.NewForConfig(config)

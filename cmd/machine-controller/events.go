@@ -9,8 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/record"
 )
 
@@ -21,10 +19,10 @@ const component = "machine-controller-manager-provider-kubevirt"
 func eventRecorder(server *mcmoptions.MCServer) (record.EventRecorder, error) {
 	config, err := controlConfig(server)
 	if err != nil {
-		return nil, fmt.Errorf("read --control-kubeconfig: %w", err)
+		return nil, err
 	}
 
-	client, err := kubernetes.NewForConfig(rest.AddUserAgent(config, component))
+	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("make client of the control cluster: %w", err)
 	}
@@ -38,16 +36,4 @@ func eventRecorder(server *mcmoptions.MCServer) (record.EventRecorder, error) {
 	broadcaster.StartRecordingToSink(&corev1client.EventSinkImpl{Interface: client.CoreV1().Events("")})
 
 	return broadcaster.NewRecorder(scheme, corev1.EventSource{Component: component}), nil
-}
-
-// controlConfig finds the control cluster as machine-controller-manager does (pkg/util/provider/app).
-func controlConfig(server *mcmoptions.MCServer) (*rest.Config, error) {
-	switch server.ControlKubeconfig {
-	case "inClusterConfig":
-		return rest.InClusterConfig()
-	case "":
-		return clientcmd.BuildConfigFromFlags("", server.TargetKubeconfig)
-	default:
-		return clientcmd.BuildConfigFromFlags("", server.ControlKubeconfig)
-	}
 }

@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 
@@ -35,10 +34,10 @@ type joining struct {
 func measureJoining(server *mcmoptions.MCServer, inner driver.Driver) (driver.Driver, error) {
 	config, err := controlConfig(server)
 	if err != nil {
-		return nil, fmt.Errorf("read --control-kubeconfig: %w", err)
+		return nil, err
 	}
 
-	client, err := mcmclient.NewForConfig(rest.AddUserAgent(config, component))
+	client, err := mcmclient.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("make client of the control cluster's Machines: %w", err)
 	}

@@ -2,7 +2,6 @@ package preflight
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -134,9 +133,8 @@ func (s *site) withoutRight(v view, r right, subject string, missing []string) R
 func (s *site) grant(r right, verbs []string) string {
 	name := strings.Join(append([]string{"machine-controller", r.resource}, verbs...), "-")
 
-	return fmt.Sprintf("kubectl --namespace %[1]s create role %[2]s --verb=%[3]s --resource=%[4]s && "+
-		"kubectl --namespace %[1]s create rolebinding %[2]s --role=%[2]s %[5]s",
-		s.namespace, name, strings.Join(verbs, ","), r.name(), s.driver.subjectFlag())
+	return kubectlIn(s.namespace, "create role", name) + " --verb=" + strings.Join(verbs, ",") + " --resource=" + r.name() + " && " +
+		kubectlIn(s.namespace, "create rolebinding", name) + " --role=" + name + " " + s.driver.subjectFlag()
 }
 
 // subjectFlag is how kubectl create rolebinding names the identity.

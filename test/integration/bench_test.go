@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"runtime"
-	"strings"
 	"testing"
 	"text/tabwriter"
 	"time"
@@ -59,7 +58,7 @@ func TestBench(t *testing.T) {
 	require.NoError(t, b.print(os.Stdout))
 }
 
-// print writes the table as docs/benchmarks.md has it.
+// print writes the table in Markdown.
 func (b *bench) print(to io.Writer) error {
 	table := tabwriter.NewWriter(to, 0, 0, 1, ' ', 0)
 
@@ -88,7 +87,7 @@ func benchBurst(t *testing.T, b *bench) {
 	s.importImage(t, "image")
 	s.annotate(t, "sim.lab/clone-latency", "5m")
 	s.runControllers(t, "--machine-creation-timeout=20m")
-	b.add("memory of the idle sidecar", residentMemory(t, s.controller.PID()), "")
+	b.add("memory of the idle sidecar", memoryOf(s.controller), "")
 
 	s.applyCredentials(t)
 
@@ -97,11 +96,11 @@ func benchBurst(t *testing.T, b *bench) {
 		"storage":{"storageClassName":"immediate","resources":{"requests":{"storage":"1Gi"}}}}`, s.ProviderNamespace)))
 
 	vms.last(t, burst/2)
-	b.add(fmt.Sprintf("memory of the sidecar at %d machines on their way", burst/2), residentMemory(t, s.controller.PID()), "80 MiB")
+	b.add(fmt.Sprintf("memory of the sidecar at %d machines on their way", burst/2), memoryOf(s.controller), "80 MiB")
 
 	took := vms.last(t, burst).Sub(machines.last(t, 1))
 	b.add(fmt.Sprintf("first Machine to last VirtualMachine of %d, clones taking 5 min", burst), seconds(took), "60 s")
-	b.add(fmt.Sprintf("memory of the sidecar at %d machines on their way", burst), residentMemory(t, s.controller.PID()), "")
+	b.add(fmt.Sprintf("memory of the sidecar at %d machines on their way", burst), memoryOf(s.controller), "")
 	s.scale(t, s.Name, 0)
 	s.awaitImageEnd(t)
 }
@@ -155,25 +154,6 @@ func benchList(t *testing.T, b *bench) {
 
 	reads, _, _ := c.take()
 	b.add(fmt.Sprintf("ListMachines of %d", listed), fmt.Sprintf("%d requests, %s", reads, took.Round(time.Millisecond)), fmt.Sprintf("%d requests", listed/500))
-}
-
-// residentMemory returns what a process has in memory.
-func residentMemory(t *testing.T, pid int) string {
-	t.Helper()
-
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	require.NoError(t, err)
-
-	for line := range strings.Lines(string(status)) {
-		var kibibytes int
-		if _, err := fmt.Sscanf(line, "VmRSS: %d kB", &kibibytes); err == nil {
-			return fmt.Sprintf("%d MiB", kibibytes>>10)
-		}
-	}
-
-	require.Fail(t, "no VmRSS in the status of the process")
-
-	return ""
 }
 
 func seconds(d time.Duration) string {

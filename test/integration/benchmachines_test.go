@@ -181,7 +181,7 @@ func benchMemory(t *testing.T, b *bench) {
 
 		return !slices.ContainsFunc(list.Items, func(m v1alpha1.Machine) bool { return len(m.Finalizers) == 0 }), nil
 	})
-	b.add(fmt.Sprintf("memory of the sidecar at %d Machines that run", thousand), residentMemory(t, process.PID()), "")
+	b.add(fmt.Sprintf("memory of the sidecar at %d Machines that run", thousand), memoryOf(process), "")
 }
 
 // pretendRunning makes a Machine as it is when it runs, and its Node.
