@@ -37,8 +37,8 @@ func capacityFailures() []failure {
 				s.limit(t, "pods")
 			}, heal: unlimit, want: "QuotaExceeded", code: codes.ResourceExhausted,
 		},
-		{by: "quota on pods, for CDI", provoke: limited("pods"), heal: unlimit, want: "QuotaExceeded", code: codes.ResourceExhausted},
-		{by: "quota on claims", provoke: limited("persistentvolumeclaims"), heal: unlimit, want: "QuotaExceeded", code: codes.ResourceExhausted},
+		{by: "quota on pods, for CDI", root: importedRoot, provoke: limited("pods"), heal: unlimit, want: "QuotaExceeded", code: codes.ResourceExhausted},
+		{by: "quota on claims", root: importedRoot, provoke: limited("persistentvolumeclaims"), heal: unlimit, want: "QuotaExceeded", code: codes.ResourceExhausted},
 		{
 			by: "quota on virtual machines", provoke: limited("count/virtualmachines.kubevirt.io"), heal: unlimit,
 			want: "QuotaExceeded", code: codes.ResourceExhausted,
@@ -66,7 +66,7 @@ func refusedFailures() []failure {
 			root: `{"sourceRef":{"kind":"DataSource","name":"nosuch"},"storage":{"resources":{"requests":{"storage":"1Gi"}}}}`,
 		},
 		{
-			by: "Pod Security restricted", provoke: restrict("restricted"), heal: func(t *testing.T, s *shoot) { t.Helper(); restrict("privileged")(t, s) },
+			by: "Pod Security restricted", root: importedRoot, provoke: restrict("restricted"), heal: func(t *testing.T, s *shoot) { t.Helper(); restrict("privileged")(t, s) },
 			want: "PodSecurityViolated", code: codes.FailedPrecondition,
 		},
 		{
@@ -165,7 +165,7 @@ func importFails(by, message, want string, code codes.Code) failure {
 	}
 
 	return failure{
-		by: by, want: want, code: code,
+		by: by, root: importedRoot, want: want, code: code,
 		provoke: func(t *testing.T, s *shoot) { t.Helper(); annotate(t, s, message) },
 		heal:    func(t *testing.T, s *shoot) { t.Helper(); annotate(t, s, nil) },
 	}
