@@ -27,6 +27,9 @@ type Selection struct {
 	Cluster string
 	// MayGo decides by an image's name.
 	MayGo func(name string) bool
+	// StaysWithMachines says of an image that may go whether it stays as long as there is a machine that was made of it. Others stay
+	// only as long as something is being cloned from them.
+	StaysWithMachines func(name string) bool
 }
 
 // Result says what became of them.
@@ -49,7 +52,7 @@ func (k *Keeper) Sweep(ctx context.Context, at Place, which Selection) (*Result,
 	claimed, release := k.claim(at, found, result)
 	defer release()
 
-	used, err := uses(ctx, at, claimed)
+	used, err := uses(ctx, at, claimed, which)
 	if err != nil {
 		return result, err
 	}

@@ -91,7 +91,9 @@ func TestSweepEnds(t *testing.T) {
 			at, asked, deleted := placeOf(t, endless, item)
 			k := NewKeeper(clocktesting.NewFakePassiveClock(time.Now()))
 
-			result, err := k.Sweep(t.Context(), at, Selection{Cluster: "c", MayGo: func(string) bool { return true }})
+			result, err := k.Sweep(t.Context(), at, Selection{
+				Cluster: "c", MayGo: func(string) bool { return true }, StaysWithMachines: func(string) bool { return false },
+			})
 			if endless == "" {
 				require.NoError(t, err)
 				require.Equal(t, []string{"golden-1"}, result.Deleted)

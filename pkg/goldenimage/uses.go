@@ -13,8 +13,8 @@ import (
 )
 
 // uses returns which of the images something is being cloned from, or will be: whoever's clones have not ended, and machines whose root
-// volume is not complete. What is being deleted needs nothing any more.
-func uses(ctx context.Context, at Place, images []candidate) (map[string]bool, error) {
+// volume is not complete, or all of its machines if it stays with them. What is being deleted needs nothing any more.
+func uses(ctx context.Context, at Place, images []candidate, which Selection) (map[string]bool, error) {
 	asked := map[string]bool{}
 	for _, image := range images {
 		asked[image.name] = true
@@ -30,10 +30,11 @@ func uses(ctx context.Context, at Place, images []candidate) (map[string]bool, e
 	used, served := map[string]bool{}, map[types.UID]bool{}
 
 	for _, c := range clones {
-		if c.complete {
-			served[c.machine] = true
-		} else {
+		switch {
+		case !c.complete:
 			used[c.source] = true
+		case !which.StaysWithMachines(c.source):
+			served[c.machine] = true
 		}
 	}
 

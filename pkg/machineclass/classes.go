@@ -41,6 +41,8 @@ type store struct {
 	incomplete bool
 	// outdated says that the classes have changed since the last work began.
 	outdated bool
+	// vanished are the images of classes that are gone without having been deleted.
+	vanished []spi.Image
 }
 
 func keyOf(cluster string, kubeconfig []byte) storeKey {
@@ -171,10 +173,25 @@ func (t *Tracker) remove(ctx context.Context, name string) {
 
 	klog.FromContext(ctx).V(2).Info("MachineClass is gone", "machineClass", name, "cluster", old.cluster)
 	delete(t.classes, name)
+
+	if !old.deleted && old.image != nil {
+		t.vanish(old)
+	}
+
 	t.enqueue(old.cluster)
 
 	if len(t.classes) == 0 {
 		t.lead()
+	}
+}
+
+// vanish notes that nobody deleted a class that is gone: it had no finalizer any more, since there is no machine of it, or since its
+// machines have gone from this control cluster while they run on.
+func (t *Tracker) vanish(c *class) {
+	for key, s := range t.stores {
+		if c.cluster == "" || key.cluster == c.cluster {
+			s.vanished = append(s.vanished, *c.image)
+		}
 	}
 }
 

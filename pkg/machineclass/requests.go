@@ -91,6 +91,8 @@ func (r *Requests) Sweep(ctx context.Context, object *v1alpha1.MachineClass, sec
 
 	result, err := r.options.Images.SweepImages(ctx, &spi.SweepImagesInput{
 		Kubeconfig: kubeconfigIn(secret), Cluster: cluster, Live: live, Dead: values(dead),
+		// Requests do not tell how a class went. When it was deleted, its last machine is deleted before it is gone.
+		Vanished: values(dead),
 	})
 	if err != nil {
 		log.Info("Cannot sweep golden images now; one of the next requests tries again", "cluster", cluster, "err", err)

@@ -106,6 +106,11 @@ func TestRequestsOfTheLastClasses(t *testing.T) {
 	a.requireImages("its last machine was just cloned", "k c a")
 
 	delete(a.images.inUse, "k c a")
+	a.images.lived = map[string]bool{"k c a": true}
+	a.list(a.terminated(empty))
+	a.requireImages("a class that vanishes says no more, and its machines live on", "k c a")
+
+	clear(a.images.lived)
 	a.list(a.terminated(empty))
 	a.requireImages("it is said again of any of them")
 }

@@ -3,6 +3,7 @@ package machineclass
 import (
 	"context"
 	"errors"
+	"slices"
 
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/klog/v2"
@@ -17,6 +18,8 @@ type task struct {
 	missing []spi.Image
 	// live are the images of all living classes of the cluster, wherever they are.
 	live []spi.Image
+	// vanished are the images of classes that are gone without having been deleted.
+	vanished []spi.Image
 	// blocked says that there is a living class whose image is unknown, so that nothing can be known to be superfluous.
 	blocked bool
 }
@@ -68,7 +71,7 @@ func (t *Tracker) task(key storeKey) *task {
 		return nil
 	}
 
-	todo := &task{kubeconfig: s.kubeconfig}
+	todo := &task{kubeconfig: s.kubeconfig, vanished: slices.Clone(s.vanished)}
 
 	for _, c := range t.classes {
 		if c.deleted || (c.cluster != key.cluster && c.cluster != "") {
@@ -133,7 +136,9 @@ func (t *Tracker) sweep(ctx context.Context, key storeKey, todo *task) (clean bo
 	ctx, cancel := context.WithTimeout(ctx, workTime)
 	defer cancel()
 
-	result, err := t.options.Images.SweepImages(ctx, &spi.SweepImagesInput{Kubeconfig: todo.kubeconfig, Cluster: key.cluster, Live: todo.live})
+	result, err := t.options.Images.SweepImages(ctx, &spi.SweepImagesInput{
+		Kubeconfig: todo.kubeconfig, Cluster: key.cluster, Live: todo.live, Vanished: todo.vanished,
+	})
 	if err != nil {
 		return false, err
 	}
@@ -146,7 +151,7 @@ func (t *Tracker) sweep(ctx context.Context, key storeKey, todo *task) (clean bo
 // logSwept says what is not deleted. What is, says who deletes it.
 func logSwept(ctx context.Context, result *spi.SweepImagesResult) {
 	if len(result.InUse) > 0 {
-		klog.FromContext(ctx).V(2).Info("Golden images that no MachineClass refers to are still being cloned from", "images", result.InUse)
+		klog.FromContext(ctx).V(2).Info("Golden images that no MachineClass refers to are still in use", "images", result.InUse)
 	}
 }
 
@@ -185,12 +190,20 @@ func (t *Tracker) others(key storeKey) bool {
 	return false
 }
 
-// close forgets a store in which nothing is left, and its credentials, unless its last class has gone while that was found out.
+// close forgets what is not left in a store, and the store and its credentials if nothing is, unless a class has gone while that was
+// found out.
 func (t *Tracker) close(key storeKey) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 
-	if s := t.stores[key]; s != nil && !s.outdated && !t.referred(key) {
+	s := t.stores[key]
+	if s == nil || s.outdated {
+		return
+	}
+
+	s.vanished = nil
+
+	if !t.referred(key) {
 		delete(t.stores, key)
 	}
 }

@@ -175,6 +175,7 @@ type images struct {
 	mu     sync.Mutex
 	there  map[string]bool
 	inUse  map[string]bool
+	lived  map[string]bool          // machines that were made of them exist
 	errors map[string]error         // by kubeconfig
 	hold   map[string]chan struct{} // by kubeconfig, or method and kubeconfig: calls wait until it is closed
 	calls  []string
@@ -244,7 +245,7 @@ func (i *images) SweepImages(ctx context.Context, in *spi.SweepImagesInput) (*sp
 	i.mu.Lock()
 	defer i.mu.Unlock()
 
-	live, dead := namesOf(in.Kubeconfig, in.Live), namesOf(in.Kubeconfig, in.Dead)
+	live, dead, vanished := namesOf(in.Kubeconfig, in.Live), namesOf(in.Kubeconfig, in.Dead), namesOf(in.Kubeconfig, in.Vanished)
 	result := &spi.SweepImagesResult{}
 	i.dead = max(i.dead, len(dead))
 
@@ -253,7 +254,7 @@ func (i *images) SweepImages(ctx context.Context, in *spi.SweepImagesInput) (*sp
 		case !strings.HasPrefix(name, fmt.Sprintf("%s %s ", in.Kubeconfig, in.Cluster)):
 		case slices.Contains(live, name):
 		case in.Dead != nil && !slices.Contains(dead, name):
-		case i.inUse[name]:
+		case i.inUse[name], i.lived[name] && slices.Contains(vanished, name):
 			result.InUse = append(result.InUse, name)
 		default:
 			result.Deleted = append(result.Deleted, name)

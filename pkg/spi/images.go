@@ -46,12 +46,16 @@ type SweepImagesInput struct {
 	// Dead, unless it is nil, are the only images that may go: whoever does not know all classes must not delete what it does
 	// not know.
 	Dead []Image
+	// Vanished are images that no class refers to any more although none of them was seen being deleted: Gardener takes the finalizers
+	// of all objects of a control plane that it moves to another seed, and the machines live on. They stay as long as a machine exists
+	// that was made of them.
+	Vanished []Image
 }
 
 // SweepImagesResult says what became of the images that no class refers to.
 type SweepImagesResult struct {
 	// Deleted are the names of the images that were deleted now.
 	Deleted []string
-	// InUse are the names of those that machines are still being cloned from: sweep again later.
+	// InUse are the names of those that are still needed: sweep again later.
 	InUse []string
 }

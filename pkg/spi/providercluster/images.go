@@ -48,29 +48,36 @@ func (p *Provider) SweepImages(ctx context.Context, in *spi.SweepImagesInput) (*
 		return &spi.SweepImagesResult{}, err
 	}
 
-	mayGo, err := selection(in, s.clients.Namespace)
+	which, err := selection(in, s.clients.Namespace)
 	if err != nil {
 		return &spi.SweepImagesResult{}, err
 	}
 
-	result, err := p.options.Images.Sweep(ctx, s.place(), goldenimage.Selection{Cluster: in.Cluster, MayGo: mayGo})
+	result, err := p.options.Images.Sweep(ctx, s.place(), which)
 
 	return &spi.SweepImagesResult{Deleted: result.Deleted, InUse: result.InUse}, err
 }
 
-func selection(in *spi.SweepImagesInput, namespace string) (mayGo func(name string) bool, err error) {
+func selection(in *spi.SweepImagesInput, namespace string) (goldenimage.Selection, error) {
 	live, err := rendered(in.Live, namespace)
 	if err != nil {
-		return nil, err
+		return goldenimage.Selection{}, err
 	}
 
 	dead, err := rendered(in.Dead, namespace)
 	if err != nil {
-		return nil, err
+		return goldenimage.Selection{}, err
 	}
 
-	return func(name string) bool {
-		return live[name] == nil && (in.Dead == nil || dead[name] != nil)
+	vanished, err := rendered(in.Vanished, namespace)
+	if err != nil {
+		return goldenimage.Selection{}, err
+	}
+
+	return goldenimage.Selection{
+		Cluster:           in.Cluster,
+		MayGo:             func(name string) bool { return live[name] == nil && (in.Dead == nil || dead[name] != nil) },
+		StaysWithMachines: func(name string) bool { return vanished[name] != nil },
 	}, nil
 }
 

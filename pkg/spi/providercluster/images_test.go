@@ -44,7 +44,7 @@ func TestWhichImagesMayGo(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			mayGo, err := selection(&tc.in, "ns")
+			which, err := selection(&tc.in, "ns")
 			require.NoError(t, err)
 
 			var got []spi.Image
@@ -53,12 +53,27 @@ func TestWhichImagesMayGo(t *testing.T) {
 				made, err := render.GoldenImage(image, "ns")
 				require.NoError(t, err)
 
-				if mayGo(made.Name) {
+				if which.MayGo(made.Name) {
 					got = append(got, image)
 				}
 			}
 
 			require.Equal(t, tc.want, got, tc.reason)
 		})
+	}
+}
+
+func TestWhichImagesStayWithMachines(t *testing.T) {
+	t.Parallel()
+
+	vanished, deleted := imageOf(t, "https://h/vanished"), imageOf(t, "https://h/deleted")
+	which, err := selection(&spi.SweepImagesInput{Dead: []spi.Image{vanished, deleted}, Vanished: []spi.Image{vanished}}, "ns")
+	require.NoError(t, err)
+
+	for image, want := range map[*spi.Image]bool{&vanished: true, &deleted: false} {
+		made, err := render.GoldenImage(*image, "ns")
+		require.NoError(t, err)
+		require.True(t, which.MayGo(made.Name), "if no machine needs it")
+		require.Equal(t, want, which.StaysWithMachines(made.Name))
 	}
 }
