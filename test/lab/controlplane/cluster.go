@@ -194,7 +194,7 @@ func (c *Cluster) runKube(ctx context.Context, name, binary, kubeconfig string, 
 func (c *Cluster) start(name, binary string, args ...string) (*process.Process, error) {
 	p, err := c.options.Group.Start(process.Spec{
 		Name: c.Name + "-" + name, Path: binary, Args: args,
-		// A lab has more memory than cores: with Go's default a fifth of the time of the suites goes into collecting garbage.
+		// A lab has more memory than cores: with Go's default the suites take a fifth longer.
 		Env: []string{"GOGC=400"},
 		// An orderly end takes some components seconds, and saves nothing: the data goes with the lab.
 		Kill: true,
