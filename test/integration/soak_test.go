@@ -167,6 +167,9 @@ func (s *shoot) awaitMachines(t *testing.T, limit time.Duration, holds func(*v1a
 // TestSoakGoldenImageIsImportedOnce makes ten machines of each kind.
 func TestSoakGoldenImageIsImportedOnce(t *testing.T) { requireOneImport(t, 10) }
 
+// TestSoakMachinesAtOnceMakeOneImage makes fifty.
+func TestSoakMachinesAtOnceMakeOneImage(t *testing.T) { requireOneImageOfTwoProcesses(t, 50) }
+
 // TestSoakRacesOfSweepAndCreation forces the races between the sweep of images and the creation of machines two hundred times.
 func TestSoakRacesOfSweepAndCreation(t *testing.T) {
 	const rounds, shoots = 200, 8
