@@ -92,8 +92,8 @@ func liveWithImageFailed(t *testing.T, s *shoot, saboteur *saboteur) {
 	r.liveOn(t, s)
 }
 
-// liveWithClassDeleted has the machine's class be deleted. The image goes when machines are listed; and again, since a process that
-// has the class as it was makes another one, when the last machine goes.
+// liveWithClassDeleted has the machine's class be deleted. The image goes with the last machine; and again, since a process that has the
+// class as it was makes another one, when machines are listed.
 func liveWithClassDeleted(t *testing.T, s *shoot, saboteur *saboteur) {
 	t.Helper()
 
@@ -107,18 +107,6 @@ func liveWithClassDeleted(t *testing.T, s *shoot, saboteur *saboteur) {
 	m.class = m.class.DeepCopy()
 	m.class.DeletionTimestamp = new(metav1.Now())
 
-	listed := func(t *testing.T) bool {
-		t.Helper()
-		r.list(t)
-
-		return len(s.images(t)) == 0
-	}
-
-	repeat(t, "the image is gone", listed)
-	require.True(t, saboteur.hasHit("ListMachines: list datavolumes", "ListMachines: list virtualmachines, no. 2",
-		"ListMachines: delete datavolumes", "ListMachines: get datavolumes"))
-
-	s.ensureImage(t, m, cdiv1beta1.Succeeded)
 	repeat(t, "the machine's deletion has dealt with the image", func(t *testing.T) bool {
 		t.Helper()
 		r.remove(t)
@@ -126,7 +114,20 @@ func liveWithClassDeleted(t *testing.T, s *shoot, saboteur *saboteur) {
 		return saboteur.hasHit("DeleteMachine: list datavolumes", "DeleteMachine: list virtualmachines",
 			"DeleteMachine: delete datavolumes", "DeleteMachine: get datavolumes")
 	})
-	repeat(t, "the image is gone", listed) // What it could not do, the listing does that follows each deletion.
+
+	listed := func(t *testing.T) bool {
+		t.Helper()
+		r.list(t)
+
+		return len(s.images(t)) == 0
+	}
+
+	repeat(t, "the image is gone", listed) // What the deletion could not do, the listing does that follows it.
+
+	s.ensureImage(t, m, cdiv1beta1.Succeeded)
+	repeat(t, "the image is gone", listed)
+	require.True(t, saboteur.hasHit("ListMachines: list datavolumes", "ListMachines: list virtualmachines, no. 2",
+		"ListMachines: delete datavolumes", "ListMachines: get datavolumes"))
 	s.requireNothingLeft(t)
 }
 
