@@ -66,10 +66,10 @@ func TestGuestStatus(t *testing.T) {
 	require.Equal(t, []corev1.NodeAddress{
 		{Type: corev1.NodeHostName, Address: "vm"}, {Type: corev1.NodeInternalIP, Address: "10.244.0.9"},
 	}, node.Status.Addresses)
-	require.Equal(t, "cpu4-memory4Gi", instanceType(instance))
+	require.Empty(t, instanceTypeLabel(instance))
 
 	instance.Annotations = map[string]string{kubevirtv1.InstancetypeAnnotation: "u1.medium"}
-	require.Equal(t, "u1.medium", instanceType(instance))
+	require.Equal(t, map[string]string{corev1.LabelInstanceTypeStable: "u1.medium"}, instanceTypeLabel(instance))
 }
 
 func TestHash(t *testing.T) {

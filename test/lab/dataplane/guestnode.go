@@ -3,7 +3,6 @@ package dataplane
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"maps"
 	"regexp"
 
@@ -68,7 +67,7 @@ func (g *guests) identify(node *corev1.Node, instance *kubevirtv1.VirtualMachine
 	if host, err := g.provider.nodes.Get(instance.Status.NodeName); err == nil {
 		maps.Copy(labels, topologyLabels(host.Labels[corev1.LabelTopologyRegion], host.Labels[corev1.LabelTopologyZone]))
 	}
-	labels[corev1.LabelInstanceTypeStable] = instanceType(instance)
+	maps.Copy(labels, instanceTypeLabel(instance))
 	if node.Labels == nil {
 		node.Labels = map[string]string{}
 	}
@@ -85,15 +84,14 @@ func (g *guests) identify(node *corev1.Node, instance *kubevirtv1.VirtualMachine
 	node.Spec.ProviderID = providerIDPrefix + instance.Name
 }
 
-// instanceType names the guest's size: KubeVirt's instance type, or CPUs and memory.
-func instanceType(instance *kubevirtv1.VirtualMachineInstance) string {
-	for _, annotation := range []string{kubevirtv1.InstancetypeAnnotation, kubevirtv1.ClusterInstancetypeAnnotation} {
-		if name := instance.Annotations[annotation]; name != "" {
-			return name
-		}
+// instanceTypeLabel returns the label that KubeVirt's cloud-controller-manager gives Nodes (cloud-provider-kubevirt's
+// pkg/provider/instances_v2.go): none unless the guest has an instancetype of its namespace. Those of the cluster do not count.
+func instanceTypeLabel(instance *kubevirtv1.VirtualMachineInstance) map[string]string {
+	name := instance.Annotations[kubevirtv1.InstancetypeAnnotation]
+	if name == "" {
+		return nil
 	}
-	memory := guestMemory(instance)
-	return fmt.Sprintf("cpu%d-memory%s", guestCPUs(instance), memory.String())
+	return map[string]string{corev1.LabelInstanceTypeStable: name}
 }
 
 // setGuestStatus sets what the guest's kubelet reports besides its conditions.
