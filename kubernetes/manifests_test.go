@@ -205,6 +205,7 @@ func TestCompleteNodeTemplateAgrees(t *testing.T) {
 	require.Equal(t, int64(spec.CPU.Cores*spec.CPU.Sockets*spec.CPU.Threads), class.NodeTemplate.Capacity.Cpu().Value())
 	require.Zero(t, spec.Memory.Guest.Cmp(*class.NodeTemplate.Capacity.Memory()))
 	require.Contains(t, class.NodeTemplate.Capacity, corev1.ResourceName("gpu"), "cluster-autoscaler requires it")
+	require.Equal(t, 1, class.NodeTemplate.Capacity.StorageEphemeral().Sign(), "pods that request it would not fit")
 	require.Equal(t, spec.Region, class.NodeTemplate.Region)
 	require.Equal(t, spec.Zone, class.NodeTemplate.Zone)
 	require.NotEmpty(t, class.NodeTemplate.InstanceType)

@@ -1,8 +1,8 @@
 package integration
 
 import (
-	"errors"
-	"fmt"
+	"context"
+	"maps"
 	"strings"
 	"testing"
 
@@ -10,12 +10,16 @@ import (
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/machinecodes/codes"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/ptr"
 )
 
 // Gardener's cluster-autoscaler decides by the objects that machine-controller-manager and the driver write. Its module cannot be had as
-// a dependency, so that its rules are written down here as they are in cluster-autoscaler/cloudprovider/mcm/mcm_manager.go of
-// github.com/gardener/autoscaler.
+// a dependency, so that its rules are written down here as they are in cluster-autoscaler/cloudprovider/mcm of
+// github.com/gardener/autoscaler: in mcm_manager.go at 04c82f6e2c8f8da0ecb1dfaab1b3977ad8c7b658, and in mcm_cloud_provider.go at
+// 2a3891b48d628b8f0f4834fde54a6f151d9d3559. Deprecated labels are left out.
 
 // exhausted is the rule by which it gives a worker pool up for a while, and tries others (generateInstanceStatus): nothing else than
 // the code counts. It looks only while the Machine has no Node.
@@ -26,8 +30,9 @@ func exhausted(m *v1alpha1.Machine) bool {
 		last.ErrorCode == codes.ResourceExhausted.String()
 }
 
-// belongTogether is the rule by which it finds the Machine of a Node (getMachineInfo): the last segments of their provider IDs are the
-// same, or that of the Node's is the Machine's name. It passes over Nodes without an ID.
+// belongTogether is the rule by which it finds the Machine of a Node: it passes over Nodes without a provider ID (NodeGroupForNode in
+// mcm_cloud_provider.go); of the others, the last segments of the provider IDs are the same, or that of the Node's is the Machine's
+// name (getMachineInfo).
 func belongTogether(m *v1alpha1.Machine, node *corev1.Node) bool {
 	id := lastSegment(node.Spec.ProviderID)
 
@@ -38,43 +43,88 @@ func lastSegment(id string) string {
 	return id[strings.LastIndex(id, "/")+1:]
 }
 
-// zeroNode is the Node that it expects of a pool that has none (GetMachineDeploymentNodeTemplate, buildNodeFromTemplate): without a
-// template, or without one of these values, it cannot scale the pool up from zero.
-func zeroNode(class *v1alpha1.MachineClass) (*corev1.Node, error) {
+// exemplary is the rule by which it takes the capacity of a Node for that of the empty pools of the same name in other zones
+// (filterOutNodes), instead of what the nodeTemplate says.
+func exemplary(class *v1alpha1.MachineClass, node *corev1.Node) bool {
+	return node.Status.Capacity != nil && node.Labels[corev1.LabelInstanceTypeStable] == class.NodeTemplate.InstanceType
+}
+
+// requireComplete is what it requires of a nodeTemplate (validateNodeTemplate). Without one, it cannot scale a pool up from zero.
+func requireComplete(t *testing.T, template *v1alpha1.NodeTemplate) {
+	t.Helper()
+	require.NotNil(t, template)
+
+	for _, resource := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, "gpu"} {
+		require.Contains(t, template.Capacity, resource)
+	}
+
+	require.NotEmpty(t, template.InstanceType)
+	require.NotEmpty(t, template.Region)
+	require.NotEmpty(t, template.Zone)
+}
+
+// zeroNode is the Node that it expects of a pool that has none, and is no other's example (buildNodeFromTemplate, buildGenericLabels).
+func zeroNode(deployment *v1alpha1.MachineDeployment, class *v1alpha1.MachineClass) *corev1.Node {
 	template := class.NodeTemplate
-	if template == nil {
-		return nil, errors.New("no nodeTemplate")
-	}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{}}}
 
-	for _, resource := range []corev1.ResourceName{corev1.ResourceCPU, "gpu", corev1.ResourceMemory} {
-		if _, ok := template.Capacity[resource]; !ok {
-			return nil, fmt.Errorf("nodeTemplate.capacity has no %s", resource)
-		}
-	}
-
-	if template.InstanceType == "" || template.Region == "" || template.Zone == "" {
-		return nil, errors.New("nodeTemplate lacks instanceType, region or zone")
-	}
-
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{
+	maps.Copy(node.Labels, deployment.Spec.Template.Spec.NodeTemplateSpec.Labels)
+	maps.Copy(node.Labels, map[string]string{
+		corev1.LabelArchStable:         ptr.Deref(template.Architecture, "amd64"),
+		corev1.LabelOSStable:           "linux",
 		corev1.LabelInstanceTypeStable: template.InstanceType,
 		corev1.LabelTopologyRegion:     template.Region,
 		corev1.LabelTopologyZone:       template.Zone,
-	}}}
-	if template.Architecture != nil {
-		node.Labels[corev1.LabelArchStable] = *template.Architecture
+	})
+
+	node.Status.Capacity = zeroCapacity(template.Capacity)
+	node.Status.Allocatable = node.Status.Capacity
+
+	return node
+}
+
+// zeroCapacity is what it expects of a Node of which a nodeTemplate says this (GetMachineDeploymentNodeTemplate, buildNodeFromTemplate):
+// its pods do not count, its gpu are NVIDIA's, without ephemeral-storage there is none, and all that cluster-autoscaler does not know is
+// taken over (filterExtendedResources).
+func zeroCapacity(template corev1.ResourceList) corev1.ResourceList {
+	const nvidia corev1.ResourceName = "nvidia.com/gpu"
+
+	capacity := corev1.ResourceList{"hugepages-1Gi": resource.Quantity{}, "hugepages-2Mi": resource.Quantity{}}
+	maps.Copy(capacity, template)
+
+	delete(capacity, "gpu")
+	delete(capacity, nvidia)
+
+	if gpus := template["gpu"]; !gpus.IsZero() {
+		capacity[nvidia] = gpus
 	}
 
-	node.Status.Capacity = corev1.ResourceList{
-		corev1.ResourceCPU: template.Capacity[corev1.ResourceCPU], corev1.ResourceMemory: template.Capacity[corev1.ResourceMemory],
-	}
+	capacity[corev1.ResourcePods] = resource.MustParse("110")
+	capacity[corev1.ResourceEphemeralStorage] = template[corev1.ResourceEphemeralStorage]
 
-	return node, nil
+	return capacity
 }
 
 // requireKnownToAutoscaler requires that cluster-autoscaler finds the Machine of the Node, that it is no reason to give the pool up, and
 // that the pool's Nodes are what it would have expected of an empty pool.
 func (s *shoot) requireKnownToAutoscaler(t *testing.T, name string) {
+	t.Helper()
+
+	owner := s.requireOwner(t, name)
+	require.Equal(t, name, owner.Name)
+	require.False(t, exhausted(owner))
+
+	deployment, err := s.mcm.MachineV1alpha1().MachineDeployments(s.Namespace).Get(t.Context(), owner.Labels["name"], metav1.GetOptions{})
+	require.NoError(t, err)
+	class, err := s.mcm.MachineV1alpha1().MachineClasses(s.Namespace).Get(t.Context(), owner.Spec.Class.Name, metav1.GetOptions{})
+	require.NoError(t, err)
+	requireComplete(t, class.NodeTemplate)
+
+	s.requireExpected(t, name, class, zeroNode(deployment, class))
+}
+
+// requireOwner returns the one Machine that cluster-autoscaler finds for a Node.
+func (s *shoot) requireOwner(t *testing.T, name string) *v1alpha1.Machine {
 	t.Helper()
 
 	node, err := s.target.CoreV1().Nodes().Get(t.Context(), name, metav1.GetOptions{})
@@ -83,32 +133,41 @@ func (s *shoot) requireKnownToAutoscaler(t *testing.T, name string) {
 	machines, err := s.mcm.MachineV1alpha1().Machines(s.Namespace).List(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
 
-	var owner *v1alpha1.Machine
+	var owners []*v1alpha1.Machine
 
 	for i := range machines.Items {
 		if m := &machines.Items[i]; belongTogether(m, node) {
-			require.Nil(t, owner, "two Machines for a Node")
-
-			owner = m
+			owners = append(owners, m)
 		}
 	}
 
-	require.NotNil(t, owner)
-	require.Equal(t, name, owner.Name)
-	require.False(t, exhausted(owner))
+	require.Len(t, owners, 1)
 
-	class, err := s.mcm.MachineV1alpha1().MachineClasses(s.Namespace).Get(t.Context(), owner.Spec.Class.Name, metav1.GetOptions{})
-	require.NoError(t, err)
+	return owners[0]
+}
 
-	expected, err := zeroNode(class)
-	require.NoError(t, err)
+// requireExpected requires that a Node is what cluster-autoscaler expected, as soon as machine-controller-manager has given it the
+// labels of its MachineDeployment, and that empty pools are judged by it then.
+func (s *shoot) requireExpected(t *testing.T, name string, class *v1alpha1.MachineClass, expected *corev1.Node) {
+	t.Helper()
 
-	for _, label := range []string{corev1.LabelTopologyRegion, corev1.LabelTopologyZone, corev1.LabelArchStable} {
-		require.Equal(t, expected.Labels[label], node.Labels[label], label)
+	var node *corev1.Node
+
+	eventually(t, name+" has the labels that cluster-autoscaler expects", func(ctx context.Context) (bool, error) {
+		var err error
+
+		node, err = s.target.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+
+		return err == nil && labels.SelectorFromSet(expected.Labels).Matches(labels.Set(node.Labels)), err
+	})
+	require.True(t, exemplary(class, node))
+
+	want, have := expected.Status.Capacity, node.Status.Capacity
+	for name, quantity := range want {
+		require.GreaterOrEqual(t, have.Name(name, resource.DecimalSI).Cmp(quantity), 0, "%s: expected %s", name, quantity.String())
 	}
 
-	for resource, want := range expected.Status.Capacity {
-		have := node.Status.Capacity[resource]
-		require.Zero(t, want.Cmp(have), "%s: expected %s, the Node has %s", resource, want.String(), have.String())
-	}
+	require.Zero(t, want.Cpu().Cmp(*have.Cpu()))
+	require.Zero(t, want.Memory().Cmp(*have.Memory()))
+	require.False(t, want.StorageEphemeral().IsZero(), "a pod that requests ephemeral storage would never scale the pool up from zero")
 }

@@ -171,6 +171,8 @@ func TestShootsDoNotShareGoldenImages(t *testing.T) {
 	}
 
 	require.Len(t, s.images(t), 2)
+	s.requireBehindLoadBalancers(t, s.Namespace, mine.name())
+	s.requireBehindLoadBalancers(t, s.Namespace+"-b", theirs.name())
 
 	// A stranger's volume, with the labels of an image that it is not.
 	stranger := s.rendered(t, mine)
