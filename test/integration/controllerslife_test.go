@@ -3,6 +3,8 @@ package integration
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -20,10 +22,13 @@ type shootLife struct {
 	line  *line // between its sidecars and the provider cluster
 	quiet *quietShoot
 	pod   *controllers
+	// states are those of its Machines, in whichever seed.
+	states *machineStates
 	// images are its golden images, which no stage but the last may touch.
 	images map[string]types.UID
-	// awake are the UIDs of what its machines are made of since it woke up.
-	awake map[string]types.UID
+	// awake are the UIDs of what its machines are made of since it woke up, and deletions how many its sidecars had asked for by then.
+	awake     map[string]types.UID
+	deletions int
 }
 
 // TestShootLife lives the life of a shoot, with machine-controller-manager's own controllers and the sidecar's binary in charge. After
@@ -66,9 +71,10 @@ func lifeArgs() []string {
 func newShootLife(t *testing.T) *shootLife {
 	t.Helper()
 
-	l := &shootLife{shoot: newShoot(t)}
+	l := &shootLife{shoot: newShoot(t), states: &machineStates{}}
 	l.quiet = newQuietShoot(t, l.shoot)
 	l.line = l.proxy(t)
+	l.states.observe(t, l.shoot)
 	l.applyCredentials(t)
 	l.pod = l.startControllers(t, lifeArgs()...)
 
@@ -96,7 +102,8 @@ func (l *shootLife) together(t *testing.T, stages map[string]func(*testing.T)) {
 	require.False(t, t.Failed(), "what follows builds on it")
 }
 
-// live does something to the shoot, says how long that took, and looks whether the other one noticed. It returns whether all was well.
+// live does something to the shoot, says how long that took, and looks whether the other one noticed, or a pool to which nothing happens
+// that shows as a failure. It returns whether all was well.
 func (l *shootLife) live(t *testing.T, name string, do func(*testing.T)) bool {
 	t.Helper()
 
@@ -105,7 +112,8 @@ func (l *shootLife) live(t *testing.T, name string, do func(*testing.T)) bool {
 
 		do(t)
 		t.Logf("%s took %.0f s", name, time.Since(began).Seconds())
-		l.quiet.requireUntouched(t)
+		l.quiet.requireUntouched(t, l.line)
+		require.Empty(t, l.states.failures(l.pool("late"), l.pool("sick"), l.pool("kept")))
 	})
 }
 
@@ -120,7 +128,7 @@ func (l *shootLife) create(t *testing.T) {
 
 	l.addPool(t, l.pool("rolling"), 1, l.spec("zone-a", importedRoot))
 	l.addPool(t, l.pool("inplace"), 1, plain, inPlace)
-	l.addPool(t, l.pool("deleted"), 1, plain, impatientWithSick)
+	l.addPool(t, l.pool("deleted"), 1, plain)
 	l.addPool(t, l.pool("sick"), 1, plain, impatientWithSick)
 	l.addPool(t, l.pool("kept"), 1, plain, impatientWithSick)
 	l.awaitRunning(t, 5)
@@ -148,18 +156,45 @@ func (l *shootLife) wakeUp(t *testing.T) {
 	l.scale(t, l.pool("inplace"), 2)
 	l.awaitRunning(t, 3)
 	require.Equal(t, l.images, l.awaitImages(t, 1), "nobody imports the image again")
-	l.awake = l.identities(t)
+	l.awake, l.deletions = l.identities(t), l.line.asked("delete virtualmachines")
 }
 
 // outliveProvider takes the provider cluster away for longer than machine-controller-manager waits for a machine to come.
 func (l *shootLife) outliveProvider(t *testing.T) {
 	t.Helper()
+	l.giveUpAfter(t, l.pool("late"), &metav1.Duration{Duration: tooLate})
 	l.outage(t, l.line, l.pool("late"), 0)
 	l.awaitRunning(t, 4)
 
 	now := l.identities(t)
 	require.Subset(t, now, l.awake, "no worker that runs is replaced")
-	l.awake = now
+	l.awake, l.deletions = now, l.line.asked("delete virtualmachines")
+}
+
+// requireAwake requires all machines to be there that woke up, and that nobody asked for the deletion of any: one that is being deleted
+// may seem to run on for a while.
+func (l *shootLife) requireAwake(t *testing.T) {
+	t.Helper()
+	require.Equal(t, l.awake, l.identities(t), "no machine is lost, and none doubled")
+	require.Equal(t, l.deletions, l.line.asked("delete virtualmachines"))
+}
+
+// awaitOrphans waits until each machine that woke up was taken for an orphan, since so many of them were looked at.
+func (l *shootLife) awaitOrphans(t *testing.T, looked int) {
+	t.Helper()
+
+	eventually(t, "each machine was taken for an orphan", func(context.Context) (bool, error) {
+		orphans := l.line.named("get virtualmachines", looked)
+
+		for object := range l.awake {
+			_, name, _ := strings.Cut(object, " ")
+			if !slices.Contains(orphans, name) {
+				return false, nil
+			}
+		}
+
+		return true, nil
+	})
 }
 
 // restartBesideEmptyLists has sidecars begin beside an API server that has, for a moment, no Machines, as one may seem to that comes
@@ -173,17 +208,15 @@ func (l *shootLife) restartBesideEmptyLists(t *testing.T) {
 	l.pod.killSidecar(t)
 
 	for range 2 {
-		seen := l.line.asked("get virtualmachines")
+		looked := l.line.asked("get virtualmachines")
 		flapping := &controllers{sidecar: l.startSidecar(t, lifeArgs()...)}
 
-		eventually(t, "each machine was taken for an orphan", func(context.Context) (bool, error) {
-			return l.line.asked("get virtualmachines") >= seen+len(l.awake), nil
-		})
+		l.awaitOrphans(t, looked)
 		flapping.killSidecar(t)
 	}
 
 	l.SidecarKubeconfig = direct
-	require.Equal(t, l.awake, l.identities(t))
+	l.requireAwake(t)
 }
 
 // delete deletes the shoot as Gardener does, and requires that nothing is left but what the quiet shoot has.
@@ -203,7 +236,7 @@ func (l *shootLife) delete(t *testing.T, seed *shoot, pod *controllers) {
 	require.ElementsMatch(t, l.quiet.all, left)
 }
 
-// identities returns the UIDs of the shoot's VirtualMachines and of their instances.
+// identities returns the UIDs of the shoot's VirtualMachines and of their instances, none of which may be on its way out.
 func (s *shoot) identities(t *testing.T) map[string]types.UID {
 	t.Helper()
 
@@ -214,6 +247,7 @@ func (s *shoot) identities(t *testing.T) map[string]types.UID {
 	require.NoError(t, err)
 
 	for i := range vms.Items {
+		require.Nil(t, vms.Items[i].DeletionTimestamp, vms.Items[i].Name)
 		uids["VirtualMachine "+vms.Items[i].Name] = vms.Items[i].UID
 	}
 
@@ -221,6 +255,7 @@ func (s *shoot) identities(t *testing.T) map[string]types.UID {
 	require.NoError(t, err)
 
 	for i := range instances.Items {
+		require.Nil(t, instances.Items[i].DeletionTimestamp, instances.Items[i].Name)
 		uids["VirtualMachineInstance "+instances.Items[i].Name] = instances.Items[i].UID
 	}
 

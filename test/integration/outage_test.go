@@ -37,23 +37,7 @@ type line struct {
 	empty atomic.Bool
 
 	mu    sync.Mutex
-	calls []string
-}
-
-// asked returns how often a call was made, as callOf names it.
-func (l *line) asked(call string) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-
-	times := 0
-
-	for _, made := range l.calls {
-		if made == call {
-			times++
-		}
-	}
-
-	return times
+	calls []lineCall
 }
 
 // proxy puts a line between the shoot's sidecar and the provider cluster.
@@ -94,7 +78,7 @@ func newLine(t *testing.T, to *rest.Config) (*line, *httptest.Server) {
 	}
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		l.mu.Lock()
-		l.calls = append(l.calls, callOf(r.Method, r.URL))
+		l.calls = append(l.calls, lineCallOf(r))
 		l.mu.Unlock()
 
 		if f := l.down.Load(); f != nil {

@@ -29,6 +29,7 @@ func (s *shoot) outage(t *testing.T, l *line, pool string, atLeast time.Duration
 
 		return err == nil && len(list.Items) > 1, err
 	})
+	s.giveUpAfter(t, pool, nil)
 	<-over.C
 
 	created := make(chan time.Time, 1)

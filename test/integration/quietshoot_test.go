@@ -2,22 +2,25 @@ package integration
 
 import (
 	"context"
-	"maps"
 	"strings"
 	"testing"
 
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	apiv1alpha1 "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 )
 
 // quietShoot has a machine in another shoot's provider namespace, and controllers of its own. Nothing ever happens to it.
 type quietShoot struct {
 	*shoot
 
-	failures func() []string
-	machines map[string]*v1alpha1.Machine
-	// objects are the UIDs of what its machines are made of.
+	states *machineStates
+	// machines are the UIDs of its Machines, by name.
+	machines map[string]types.UID
+	// objects are the UIDs of all that it has on the provider cluster.
 	objects map[string]types.UID
 	// all are the names of all objects of the provider namespace, as long as the other shoot has none.
 	all []string
@@ -27,16 +30,17 @@ type quietShoot struct {
 func newQuietShoot(t *testing.T, beside *shoot) *quietShoot {
 	t.Helper()
 
-	q := &quietShoot{shoot: newShoot(t)}
+	q := &quietShoot{shoot: newShoot(t), states: &machineStates{}}
 	q.ProviderNamespace, q.ProviderKubeconfig = beside.ProviderNamespace, beside.ProviderKubeconfig
 	q.applyCredentials(t)
 	q.runControllers(t, lifeArgs()...)
-	q.failures = q.shoot.failures(t)
+	q.states.observe(t, q.shoot)
 	// It needs the image that the other shoot needs.
 	q.addPool(t, q.Name+"-quiet", 1, q.spec("zone-a", importedRoot))
-	q.machines = q.awaitRunning(t, 1)
-	q.objects = q.uids(t)
+	q.machines = uidsOf(q.awaitRunning(t, 1))
 	q.all = q.everything(t)
+	q.objects = q.uids(t)
+	require.Len(t, q.objects, len(q.all))
 
 	return q
 }
@@ -58,16 +62,27 @@ func (q *quietShoot) everything(t *testing.T) []string {
 	return all
 }
 
-// requireUntouched requires the shoot to be what it was.
-func (q *quietShoot) requireUntouched(t *testing.T) {
+// requireUntouched requires the shoot to be what it was, all the time, and the other one's driver not to have tried to change that.
+func (q *quietShoot) requireUntouched(t *testing.T, other *line) {
 	t.Helper()
-	require.Empty(t, q.failures())
+	require.Empty(t, q.states.failures())
+	require.Empty(t, q.states.lapses())
+	require.Equal(t, q.machines, uidsOf(q.awaitRunning(t, len(q.machines))))
+	require.Equal(t, q.objects, q.uids(t))
 
-	for name, now := range q.awaitRunning(t, len(q.machines)) {
-		require.Equal(t, q.machines[name].UID, now.UID)
+	for object := range q.objects {
+		_, name, _ := strings.Cut(object, " ")
+		require.Empty(t, other.written(name))
+	}
+}
+
+func uidsOf(machines map[string]*v1alpha1.Machine) map[string]types.UID {
+	uids := map[string]types.UID{}
+	for name, m := range machines {
+		uids[name] = m.UID
 	}
 
-	require.Equal(t, q.objects, q.uids(t))
+	return uids
 }
 
 // uids returns the UIDs of what its machines are made of, and of the image they are made from.
@@ -75,7 +90,27 @@ func (q *quietShoot) uids(t *testing.T) map[string]types.UID {
 	t.Helper()
 
 	uids := q.identities(t)
-	maps.Copy(uids, q.awaitImages(t, 1))
+	ours := metav1.ListOptions{LabelSelector: apiv1alpha1.TagCluster + "=" + q.Namespace}
+
+	secrets, err := q.kube.CoreV1().Secrets(q.ProviderNamespace).List(t.Context(), ours)
+	require.NoError(t, err)
+
+	for i := range secrets.Items {
+		uids["Secret "+secrets.Items[i].Name] = secrets.Items[i].UID
+	}
+
+	volumes, err := q.cdi.CdiV1beta1().DataVolumes(q.ProviderNamespace).List(t.Context(), ours)
+	require.NoError(t, err)
+
+	for i := range volumes.Items {
+		name := volumes.Items[i].Name
+		uids["DataVolume "+name] = volumes.Items[i].UID
+
+		claim, err := q.kube.CoreV1().PersistentVolumeClaims(q.ProviderNamespace).Get(t.Context(), name, metav1.GetOptions{})
+		require.NoError(t, err)
+
+		uids["PersistentVolumeClaim "+name] = claim.UID
+	}
 
 	return uids
 }

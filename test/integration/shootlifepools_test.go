@@ -21,9 +21,17 @@ func impatientWithSick(d *v1alpha1.MachineDeploymentSpec) {
 	d.Template.Spec.MachineConfiguration = &v1alpha1.MachineConfiguration{MachineHealthTimeout: &metav1.Duration{Duration: 3 * time.Second}}
 }
 
-// impatientWithLate has it replace a machine that has not joined when it looks again after a minute. The successor has time enough.
-func impatientWithLate(d *v1alpha1.MachineDeploymentSpec) {
-	d.Template.Spec.MachineConfiguration = &v1alpha1.MachineConfiguration{MachineCreationTimeout: &metav1.Duration{Duration: 25 * time.Second}}
+// tooLate is when machine-controller-manager is to give a machine up that has not joined.
+const tooLate = 10 * time.Second
+
+// giveUpAfter says after what time machine-controller-manager gives up machines of a pool that have not joined, those that exist and those
+// to come; nil: when the sidecar's flag says so.
+func (s *shoot) giveUpAfter(t *testing.T, pool string, timeout *metav1.Duration) {
+	t.Helper()
+
+	patch := patchOf(t, map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{"creationTimeout": timeout}}}})
+	_, err := s.mcm.MachineV1alpha1().MachineDeployments(s.Namespace).Patch(t.Context(), pool, types.MergePatchType, patch, metav1.PatchOptions{})
+	require.NoError(t, err)
 }
 
 // inPlace has it update the nodes of a pool where they are.
@@ -110,23 +118,38 @@ func (l *shootLife) updateInPlace(t *testing.T) {
 	require.Equal(t, before, l.untouched(t, m.Name))
 }
 
-// deleteVirtualMachine has somebody delete a worker on the provider cluster.
+// deleteVirtualMachine has somebody delete a worker on the provider cluster. The cloud controller manager deletes a Node that is not ready
+// and has no instance (MonitorNodes in k8s.io/cloud-provider/controllers/nodelifecycle/node_lifecycle_controller.go), and
+// machine-controller-manager the Machine of a deleted Node, long before it would give the node up.
 func (l *shootLife) deleteVirtualMachine(t *testing.T) {
 	t.Helper()
 
 	old := l.oneOf(t, l.pool("deleted"))
 	require.NoError(t, l.kubevirt.KubevirtV1().VirtualMachines(l.ProviderNamespace).Delete(t.Context(), old.Name, metav1.DeleteOptions{}))
+	l.awaitNode(t, old.Name, "is not ready", func(node *corev1.Node) bool {
+		return conditionOf(node, corev1.NodeReady).Status != corev1.ConditionTrue
+	})
+	eventually(t, "the instance is gone", func(ctx context.Context) (bool, error) {
+		_, err := l.kubevirt.KubevirtV1().VirtualMachineInstances(l.ProviderNamespace).Get(ctx, old.Name, metav1.GetOptions{})
+
+		return apierrors.IsNotFound(err), nil
+	})
+	require.NoError(t, l.target.CoreV1().Nodes().Delete(t.Context(), old.Name, metav1.DeleteOptions{}))
 	l.requireReplaced(t, old)
+
+	_, err := l.target.CoreV1().Nodes().Get(t.Context(), old.Name, metav1.GetOptions{})
+	require.True(t, apierrors.IsNotFound(err), "%v", err)
 }
 
-// replaceWhatNeverJoins has a machine whose kubelet never registers. Its successor is made of a class that was repaired meanwhile.
+// replaceWhatNeverJoins has a machine whose kubelet never registers. Its successor is made of a class that was repaired meanwhile, and has
+// all the time. Machine-controller-manager looks again when a timeout has changed, and in a minute otherwise.
 func (l *shootLife) replaceWhatNeverJoins(t *testing.T) {
 	t.Helper()
 
 	pool := l.pool("late")
 	mute := layOver(t, l.spec("zone-a", ephemeralRoot),
 		`{"virtualMachineTemplate":{"spec":{"template":{"metadata":{"annotations":{"sim.lab/fault":"no-join"}}}}}}`)
-	l.addPool(t, pool, 1, mute, impatientWithLate)
+	l.addPool(t, pool, 1, mute)
 
 	var old *v1alpha1.Machine
 
@@ -141,6 +164,12 @@ func (l *shootLife) replaceWhatNeverJoins(t *testing.T) {
 		return old.Spec.ProviderID != "", nil
 	})
 	l.changeClass(t, pool, `{"virtualMachineTemplate":null}`)
+	eventually(t, old.Name+" is late", func(context.Context) (bool, error) {
+		return time.Since(old.CreationTimestamp.Time) > tooLate, nil
+	})
+	l.giveUpAfter(t, pool, &metav1.Duration{Duration: tooLate})
+	l.states.awaitFailed(t, old.Name, "failed to join the cluster in "+tooLate.String())
+	l.giveUpAfter(t, pool, nil)
 	l.requireReplaced(t, old)
 }
 
@@ -150,6 +179,7 @@ func (l *shootLife) replaceUnhealthy(t *testing.T) {
 
 	old := l.oneOf(t, l.pool("sick"))
 	l.setKernelDeadlock(t, old.Name, corev1.ConditionTrue)
+	l.states.awaitFailed(t, old.Name, "health checks failing since")
 	l.requireReplaced(t, old)
 }
 
@@ -182,15 +212,16 @@ func (l *shootLife) preserve(t *testing.T) {
 	require.Equal(t, before, l.untouched(t, m.Name))
 }
 
-// untouched returns what changes when anybody writes to a VirtualMachine, or when its guest starts anew.
-func (s *shoot) untouched(t *testing.T, name string) [3]any {
+// untouched returns what changes when anybody writes to the spec of a VirtualMachine, when its guest starts anew, and when the driver
+// writes to any object of the machine, be it a label.
+func (l *shootLife) untouched(t *testing.T, name string) [4]any {
 	t.Helper()
 
-	vm := s.vm(t, name)
-	instance, err := s.kubevirt.KubevirtV1().VirtualMachineInstances(s.ProviderNamespace).Get(t.Context(), name, metav1.GetOptions{})
+	vm := l.vm(t, name)
+	instance, err := l.kubevirt.KubevirtV1().VirtualMachineInstances(l.ProviderNamespace).Get(t.Context(), name, metav1.GetOptions{})
 	require.NoError(t, err)
 
-	return [3]any{vm.UID, vm.Generation, instance.UID}
+	return [4]any{vm.UID, vm.Generation, instance.UID, l.line.written(name)}
 }
 
 func (s *shoot) awaitNode(t *testing.T, name, what string, is func(*corev1.Node) bool) {

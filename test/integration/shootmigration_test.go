@@ -2,15 +2,19 @@ package integration
 
 import (
 	"context"
+	"fmt"
+	"maps"
 	"syscall"
 	"testing"
 
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"github.com/stretchr/testify/require"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/metadata"
 )
+
+const noFinalizers = `{"metadata":{"finalizers":null}}`
 
 // newSeed returns the shoot as another seed has it: with another namespace in the control cluster, and the same one in the provider
 // cluster.
@@ -18,14 +22,16 @@ func (l *shootLife) newSeed(t *testing.T) *shoot {
 	t.Helper()
 
 	seed := newShoot(t)
-	seed.ProviderNamespace, seed.ProviderKubeconfig = l.ProviderNamespace, l.quiet.ProviderKubeconfig
+	seed.ProviderNamespace, seed.ProviderKubeconfig = l.ProviderNamespace, l.ProviderKubeconfig
+	l.states.observe(t, seed)
 
 	return seed
 }
 
-// migrateTo does what Gardener does when a control plane goes to another seed
-// (extensions/pkg/controller/worker/genericactuator/actuator_migrate.go and actuator_restore.go): what machine-controller-manager has
-// stored is restored there, with other UIDs, and let go here. The sidecar here hangs meanwhile, and goes on when all is over.
+// migrateTo does what Gardener does when a control plane goes to another seed (gardenlet's flow, in
+// pkg/gardenlet/controller/shoot/shoot/reconciler_migrate.go, and actuator_restore.go in
+// extensions/pkg/controller/worker/genericactuator): what machine-controller-manager has stored is restored there, with other UIDs, and
+// let go here. The sidecar here should have ended before. It hangs until the Machines are gone, and goes on.
 func (l *shootLife) migrateTo(t *testing.T, seed *shoot) {
 	t.Helper()
 
@@ -36,15 +42,15 @@ func (l *shootLife) migrateTo(t *testing.T, seed *shoot) {
 
 	seed.applyCredentials(t)
 	l.restoreTo(t, seed)
-	l.letGo(t)
+	l.letGo(t, "machines")
 
-	listed, seen := l.line.asked("list virtualmachines"), l.line.asked("get virtualmachines")
+	looked := l.line.asked("get virtualmachines")
 
 	require.NoError(t, l.pod.sidecar.Signal(syscall.SIGCONT))
-	eventually(t, "the old sidecar took each machine for an orphan", func(context.Context) (bool, error) {
-		return l.line.asked("list virtualmachines") > listed && l.line.asked("get virtualmachines") >= seen+4, nil
-	})
-	require.Equal(t, l.awake, l.identities(t))
+	l.awaitOrphans(t, looked)
+	l.letGo(t, "machinesets", "machinedeployments")
+	l.letClassesGo(t)
+	l.requireAwake(t)
 }
 
 // restoreTo creates what is stored of the workers. The state of one Machine was saved before its machine was created.
@@ -102,31 +108,69 @@ func restored(o metav1.ObjectMeta) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: o.Name, Annotations: o.Annotations, Labels: o.Labels}
 }
 
-// letGo removes what is restored elsewhere. Nobody is to do anything about that: the finalizers go first.
-func (l *shootLife) letGo(t *testing.T) {
+// letGo removes what is restored elsewhere (ShallowDeleteMachineResources in pkg/gardenlet/operation/botanist/migration.go), and returns its
+// names. Nobody is to do anything about that: the finalizers go first.
+func (l *shootLife) letGo(t *testing.T, resources ...string) (names []string) {
 	t.Helper()
 
-	from, ctx := l.mcm.MachineV1alpha1(), t.Context()
-	none, all := []byte(`{"metadata":{"finalizers":null}}`), metav1.ListOptions{}
-
-	machines, err := from.Machines(l.Namespace).List(ctx, all)
+	client, err := metadata.NewForConfig(lab.Control.Config())
 	require.NoError(t, err)
 
-	for _, m := range machines.Items {
-		_, err := from.Machines(l.Namespace).Patch(ctx, m.Name, types.MergePatchType, none, metav1.PatchOptions{})
+	for _, resource := range resources {
+		objects := client.Resource(v1alpha1.SchemeGroupVersion.WithResource(resource)).Namespace(l.Namespace)
+		all, err := objects.List(t.Context(), metav1.ListOptions{})
 		require.NoError(t, err)
-		require.NoError(t, from.Machines(l.Namespace).Delete(ctx, m.Name, metav1.DeleteOptions{}))
 
-		_, err = from.Machines(l.Namespace).Get(ctx, m.Name, metav1.GetOptions{})
-		require.True(t, apierrors.IsNotFound(err), "%v", err)
+		for i := range all.Items {
+			name := all.Items[i].Name
+			names = append(names, name)
+
+			_, err := objects.Patch(t.Context(), name, types.MergePatchType, []byte(noFinalizers), metav1.PatchOptions{})
+			require.NoError(t, err)
+			require.NoError(t, objects.Delete(t.Context(), name, metav1.DeleteOptions{}))
+		}
+
+		left, err := objects.List(t.Context(), metav1.ListOptions{})
+		require.NoError(t, err)
+		require.Empty(t, left.Items)
 	}
+
+	return names
 }
 
-// runOn requires the machines to run on under their new Machines, while the old sidecar is still there.
+// letClassesGo removes the classes and their Secret, and leaves the credentials, before the eyes of the old sidecar. What it does about the
+// golden images of classes that are gone it has done then.
+func (l *shootLife) letClassesGo(t *testing.T) {
+	t.Helper()
+
+	for _, class := range l.letGo(t, "machineclasses") {
+		l.pod.awaitLog(t, fmt.Sprintf(`"MachineClass is gone" machineClass=%q`, class))
+	}
+
+	secrets := l.target.CoreV1().Secrets(l.Namespace)
+	for _, name := range []string{"cloudprovider", "example-worker-userdata"} {
+		_, err := secrets.Patch(t.Context(), name, types.MergePatchType, []byte(noFinalizers), metav1.PatchOptions{})
+		require.NoError(t, err)
+	}
+
+	require.NoError(t, secrets.Delete(t.Context(), "example-worker-userdata", metav1.DeleteOptions{}))
+
+	// It lists them twice each time, and once if it began while a class was left.
+	done := l.line.asked("list datavolumes") + 4
+	eventually(t, "the old sidecar has looked for images without a class, or deleted one", func(ctx context.Context) (bool, error) {
+		images, _, err := l.goldenImages(ctx)
+
+		return !maps.Equal(images, l.images) || l.line.asked("list datavolumes") >= done, err
+	})
+	require.Equal(t, l.images, l.awaitImages(t, 1), "the machines that live on were made of it")
+}
+
+// runOn requires the machines to run on under their new Machines, while the old sidecar is still there, and when it ends.
 func (l *shootLife) runOn(t *testing.T, seed *shoot) {
 	t.Helper()
 
 	seed.awaitRunning(t, 4)
-	require.Equal(t, l.awake, l.identities(t), "no machine is lost, and none doubled")
-	l.pod.killSidecar(t)
+	l.pod.terminate(t)
+	l.requireAwake(t)
+	require.Equal(t, l.images, l.awaitImages(t, 1), "the machines that live on were made of it")
 }
