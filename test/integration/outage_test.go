@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/pem"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -83,7 +85,7 @@ func newLine(t *testing.T, to *rest.Config) (*line, *httptest.Server) {
 
 		if f := l.down.Load(); f != nil {
 			l.hits.Add(1)
-			f.play(w)
+			f.play(w, r)
 
 			return
 		}
@@ -118,8 +120,13 @@ func forwarding(t *testing.T, to *rest.Config) *httputil.ReverseProxy {
 	}
 }
 
-// play answers a request with the fault.
-func (f *fault) play(w http.ResponseWriter) {
+// play answers a request with the fault. Who has to wait until its time is over gets no answer, and gives up first.
+func (f *fault) play(w http.ResponseWriter, r *http.Request) {
+	if errors.Is(f.err, os.ErrDeadlineExceeded) {
+		_, _ = io.Copy(io.Discard, r.Body) // The server notices only then that a client has gone.
+		<-r.Context().Done()
+	}
+
 	if f.answer == nil {
 		panic(http.ErrAbortHandler) // The server closes the connection.
 	}

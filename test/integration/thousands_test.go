@@ -3,42 +3,48 @@
 package integration
 
 import (
+	"context"
 	"fmt"
-	"sync"
 	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kubevirtv1 "kubevirt.io/api/core/v1"
 )
+
+// few is how many of thousands are made at a time.
+const few = 16
+
+// forEach does something for each of so many, some at a time, until all are done or one has failed.
+func forEach(t *testing.T, many, atATime int, do func(ctx context.Context, i int) error) {
+	t.Helper()
+
+	group, ctx := errgroup.WithContext(t.Context())
+	group.SetLimit(atATime)
+
+	for i := range many {
+		group.Go(func() error { return do(ctx, i) })
+	}
+
+	require.NoError(t, group.Wait())
+}
 
 // haltedVMs makes so many VirtualMachines of the shoot that nobody starts, and others of another shoot in the same namespace.
 func (s *shoot) haltedVMs(t *testing.T, many, others int) {
 	t.Helper()
 
-	const atOnce = 16
+	halted := func(ctx context.Context, name, cluster string) error {
+		_, err := s.kubevirt.KubevirtV1().VirtualMachines(s.ProviderNamespace).Create(ctx, &kubevirtv1.VirtualMachine{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"mcm.gardener.cloud/cluster": cluster, "mcm.gardener.cloud/role": "node"}},
+			Spec: kubevirtv1.VirtualMachineSpec{
+				RunStrategy: new(kubevirtv1.RunStrategyHalted), Template: &kubevirtv1.VirtualMachineInstanceTemplateSpec{},
+			},
+		}, metav1.CreateOptions{})
 
-	names := make(chan string)
-
-	var making sync.WaitGroup
-
-	for range atOnce {
-		making.Go(func() {
-			for name := range names {
-				cluster := s.Namespace
-				if name[:1] == "o" {
-					cluster += "-b"
-				}
-
-				s.haltedVM(t, name, map[string]string{"mcm.gardener.cloud/cluster": cluster, "mcm.gardener.cloud/role": "node"})
-			}
-		})
+		return err
 	}
 
-	for i := range many {
-		names <- fmt.Sprintf("m-%d", i)
-	}
-
-	for i := range others {
-		names <- fmt.Sprintf("o-%d", i)
-	}
-
-	close(names)
-	making.Wait()
+	forEach(t, many, few, func(ctx context.Context, i int) error { return halted(ctx, fmt.Sprintf("m-%d", i), s.Namespace) })
+	forEach(t, others, few, func(ctx context.Context, i int) error { return halted(ctx, fmt.Sprintf("o-%d", i), s.Namespace+"-b") })
 }

@@ -1,0 +1,131 @@
+//go:build bench
+
+package integration
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	kubevirtv1 "kubevirt.io/api/core/v1"
+)
+
+// seen are the instants at which objects were first seen to be something, by name.
+type seen struct {
+	mu sync.Mutex
+	at map[string]time.Time
+}
+
+// firstSeen notes when objects of a watch first satisfy a condition, until the test ends.
+func firstSeen[T metav1.Object](t *testing.T, stream watch.Interface, err error, holds func(T) bool) *seen {
+	t.Helper()
+	require.NoError(t, err)
+	t.Cleanup(stream.Stop)
+
+	s := &seen{at: map[string]time.Time{}}
+
+	go func() {
+		for event := range stream.ResultChan() {
+			if object, ok := event.Object.(T); ok && holds(object) {
+				s.note(object.GetName())
+			}
+		}
+	}()
+
+	return s
+}
+
+func (s *seen) note(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	if _, known := s.at[name]; !known {
+		s.at[name] = time.Now()
+	}
+}
+
+// waitFor waits until so many were seen, and returns when each was.
+func (s *seen) waitFor(t *testing.T, many int) map[string]time.Time {
+	t.Helper()
+
+	found := map[string]time.Time{}
+
+	within(t, longest, fmt.Sprintf("%d are seen", many), func(context.Context) (bool, error) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+
+		for name, at := range s.at {
+			found[name] = at
+		}
+
+		return len(found) >= many, nil
+	})
+
+	return found
+}
+
+// since returns how long each took since it began.
+func (s *seen) since(t *testing.T, began map[string]time.Time) []time.Duration {
+	t.Helper()
+
+	var took []time.Duration
+	for name, at := range s.waitFor(t, len(began)) {
+		took = append(took, at.Sub(began[name]))
+	}
+
+	return took
+}
+
+// last returns when the last of so many was seen.
+func (s *seen) last(t *testing.T, many int) time.Time {
+	t.Helper()
+
+	at := slices.SortedFunc(maps.Values(s.waitFor(t, many)), time.Time.Compare)
+
+	return at[many-1]
+}
+
+func (s *shoot) seenMachines(t *testing.T, holds func(*v1alpha1.Machine) bool) *seen {
+	t.Helper()
+
+	stream, err := s.mcm.MachineV1alpha1().Machines(s.Namespace).Watch(t.Context(), metav1.ListOptions{})
+
+	return firstSeen(t, stream, err, holds)
+}
+
+func (s *shoot) seenVirtualMachines(t *testing.T) *seen {
+	t.Helper()
+
+	stream, err := s.kubevirt.KubevirtV1().VirtualMachines(s.ProviderNamespace).Watch(t.Context(), metav1.ListOptions{})
+
+	return firstSeen(t, stream, err, func(*kubevirtv1.VirtualMachine) bool { return true })
+}
+
+func (s *shoot) seenInstances(t *testing.T, holds func(*kubevirtv1.VirtualMachineInstance) bool) *seen {
+	t.Helper()
+
+	stream, err := s.kubevirt.KubevirtV1().VirtualMachineInstances(s.ProviderNamespace).Watch(t.Context(), metav1.ListOptions{})
+
+	return firstSeen(t, stream, err, holds)
+}
+
+func made(*v1alpha1.Machine) bool { return true }
+
+func running(instance *kubevirtv1.VirtualMachineInstance) bool {
+	return instance.Status.Phase == kubevirtv1.Running
+}
+
+func unschedulable(instance *kubevirtv1.VirtualMachineInstance) bool {
+	return slices.ContainsFunc(instance.Status.Conditions, func(c kubevirtv1.VirtualMachineInstanceCondition) bool {
+		return string(c.Type) == string(corev1.PodScheduled) && c.Status == corev1.ConditionFalse
+	})
+}
