@@ -112,7 +112,7 @@ func (m *maintained) drain(t *testing.T) {
 	m.startDrain(t.Context(), t, m.zone.hosts[0], m.timeline).wait(t)
 	// The drain ends with the pods; KubeVirt ends a moment later what ran in them.
 	eventually(t, "nothing is left on "+m.zone.hosts[0], func(context.Context) (bool, error) {
-		return len(m.on(t, m.zone.hosts[0])) == 0, nil
+		return len(m.on(t, m.zone.hosts[0])) == 0, nil //nolint:contextcheck // It ends with the test.
 	})
 	m.awaitRunning(t, m.workers)
 	require.Len(t, m.on(t, m.zone.hosts[1]), m.workers)

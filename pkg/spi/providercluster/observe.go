@@ -17,7 +17,7 @@ import (
 func (s *session) getVirtualMachine(ctx context.Context, name string) (*kubevirtv1.VirtualMachine, error) {
 	var vm *kubevirtv1.VirtualMachine
 
-	err := s.request(ctx, "get VirtualMachine "+s.path(name), func(ctx context.Context) error {
+	err := s.look(ctx, "get VirtualMachine "+s.path(name), func(ctx context.Context) error {
 		var err error
 		vm, err = s.virtualMachines().Get(ctx, name, metav1.GetOptions{})
 
@@ -54,7 +54,7 @@ func (p *Provider) getOurs(ctx context.Context, s *session, in *spi.ObserveMachi
 func (s *session) getInstance(ctx context.Context, name string) (*kubevirtv1.VirtualMachineInstance, error) {
 	var instance *kubevirtv1.VirtualMachineInstance
 
-	err := s.request(ctx, "get VirtualMachineInstance "+s.path(name), func(ctx context.Context) error {
+	err := s.look(ctx, "get VirtualMachineInstance "+s.path(name), func(ctx context.Context) error {
 		var err error
 		instance, err = s.instances().Get(ctx, name, metav1.GetOptions{})
 

@@ -19,6 +19,10 @@ import (
 // requestTimeout bounds one request. An admission webhook may take 10 s, and there are several.
 const requestTimeout = 30 * time.Second
 
+// lookTimeout bounds the reading of one object, which no webhook delays. If the provider cluster keeps requests hanging and then comes
+// back, it is as long as this, and as long as machine-controller-manager's ShortRetry (5 s), until it is asked anew.
+const lookTimeout = 8 * time.Second
+
 // retryBackoff spaces the attempts of one request: after 0, 0.2, 0.6, 1.4, 3, 6 and 13 seconds. The retry window ends them. It has
 // no cap: wait.Backoff would end at it.
 var retryBackoff = wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.1, Steps: 1000}
@@ -48,6 +52,16 @@ func (s *session) request(ctx context.Context, what string, send func(context.Co
 	}
 
 	return fmt.Errorf("%w: %s: %w", sentinelOf(last), what, inPlainTerms(last))
+}
+
+// look is request for the reading of one object.
+func (s *session) look(ctx context.Context, what string, read func(context.Context) error) error {
+	return s.request(ctx, what, func(ctx context.Context) error {
+		attempt, cancel := context.WithTimeout(ctx, lookTimeout)
+		defer cancel()
+
+		return read(attempt)
+	})
 }
 
 // passing says whether a failure may pass by itself within seconds. Everything that is no answer of an API server is one of

@@ -122,6 +122,28 @@ func TestRequestDoesNotRetryAnAnswer(t *testing.T) {
 	require.Equal(t, 1, sent)
 }
 
+// TestLookIsNotHeldUp has a provider cluster keep requests hanging, and answer those that come later.
+func TestLookIsNotHeldUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, begun := &session{retryFor: 15 * time.Second}, time.Now()
+		back := begun.Add(time.Second)
+
+		err := s.look(t.Context(), "get x", func(ctx context.Context) error {
+			if time.Now().After(back) {
+				return nil
+			}
+
+			<-ctx.Done()
+
+			return ctx.Err()
+		})
+
+		require.NoError(t, err)
+		require.Less(t, time.Since(begun), 10*time.Second)
+	})
+}
+
 // TestAbsent tells an object that does not exist from a server that does not know what it is asked for.
 func TestAbsent(t *testing.T) {
 	t.Parallel()
