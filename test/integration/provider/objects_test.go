@@ -107,9 +107,9 @@ func (s *sightings) requireMachines(t *testing.T, want int) {
 	}
 }
 
-// requireNothingLeft requires that there is no object in the provider namespace, with or without a tag, but for the one golden image of
-// the suite's MachineClasses. They have the same root volume, and the suite kills the sidecar right after it has deleted them, before it
-// sweeps. Other tests show that it does.
+// requireNothingLeft requires that there is no object in the provider namespace, with or without a tag, but perhaps the golden image
+// that the suite's MachineClasses share, since they have the same root volume: the suite kills the sidecar in the moment in which it has
+// deleted them, while that sweeps.
 func (s *sightings) requireNothingLeft(t *testing.T) {
 	t.Helper()
 
@@ -133,5 +133,5 @@ func (s *sightings) requireNothingLeft(t *testing.T) {
 		return len(left) == 0, err
 	})
 	require.NoError(t, err, "left: %s", strings.Join(left, ", "))
-	require.Len(t, images, 1)
+	require.LessOrEqual(t, images.Len(), 1, "%v", sets.List(images))
 }
