@@ -78,9 +78,21 @@ func (s *seen) since(t *testing.T, began map[string]time.Time) []time.Duration {
 	t.Helper()
 
 	var took []time.Duration
-	for name, at := range s.waitFor(t, len(began)) {
-		took = append(took, at.Sub(began[name]))
-	}
+
+	within(t, longest, fmt.Sprintf("%d are seen", len(began)), func(context.Context) (bool, error) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+
+		took = nil
+
+		for name, from := range began {
+			if at, known := s.at[name]; known {
+				took = append(took, at.Sub(from))
+			}
+		}
+
+		return len(took) == len(began), nil
+	})
 
 	return took
 }
