@@ -102,8 +102,8 @@ func (l *shootLife) together(t *testing.T, stages map[string]func(*testing.T)) {
 	require.False(t, t.Failed(), "what follows builds on it")
 }
 
-// live does something to the shoot, says how long that took, and looks whether the other one noticed, or a pool to which nothing happens
-// that shows as a failure. It returns whether all was well.
+// live does something to the shoot, says how long that took, and looks whether the other one noticed, and whether a Machine ever failed to
+// which nothing was done for that. It returns whether all was well.
 func (l *shootLife) live(t *testing.T, name string, do func(*testing.T)) bool {
 	t.Helper()
 

@@ -155,14 +155,19 @@ func (l *shootLife) letClassesGo(t *testing.T) {
 
 	require.NoError(t, secrets.Delete(t.Context(), "example-worker-userdata", metav1.DeleteOptions{}))
 
-	// It lists them twice each time, and once if it began while a class was left.
-	done := l.line.asked("list datavolumes") + 4
-	eventually(t, "the old sidecar has looked for images without a class, or deleted one", func(ctx context.Context) (bool, error) {
-		images, _, err := l.goldenImages(ctx)
+	var images map[string]types.UID
 
-		return !maps.Equal(images, l.images) || l.line.asked("list datavolumes") >= done, err
+	// A sweep lists DataVolumes twice, and once if it began while a class was left that refers to the image.
+	swept := l.line.asked("list datavolumes") + 4
+
+	eventually(t, "the old sidecar has swept images, and begins to again", func(ctx context.Context) (bool, error) {
+		var err error
+
+		images, _, err = l.goldenImages(ctx)
+
+		return !maps.Equal(images, l.images) || l.line.asked("list datavolumes") >= swept, err
 	})
-	require.Equal(t, l.images, l.awaitImages(t, 1), "the machines that live on were made of it")
+	require.Equal(t, l.images, images, "the machines that live on were made of it")
 }
 
 // runOn requires the machines to run on under their new Machines, while the old sidecar is still there, and when it ends.
