@@ -1,0 +1,204 @@
+//go:build bench
+
+package integration
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kubevirtv1 "kubevirt.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// benchOverhead compares machines that machine-controller-manager and the driver make with the same VirtualMachines and Secrets made by
+// hand. Each machine is timed from the request for its first object to its instance that runs. They take turns, since the host is not as
+// fast all the time: first one at a time, then fifty at once, which keep all cores busy.
+func benchOverhead(t *testing.T, b *bench) {
+	byHand, byDriver := overheadOfOne(t)
+	b.overhead("one at a time", byHand, byDriver, time.Second)
+
+	byHand, byDriver = nil, nil
+
+	for _, round := range []struct {
+		took *[]time.Duration
+		run  func(*testing.T) []time.Duration
+	}{
+		{&byHand, overheadByHand}, {&byDriver, overheadByDriver}, {&byDriver, overheadByDriver}, {&byHand, overheadByHand},
+	} {
+		*round.took = append(*round.took, round.run(t)...)
+	}
+
+	b.overhead(fmt.Sprintf("2 x %d at once", fifty), byHand, byDriver, 0)
+}
+
+// overhead adds what was compared. A budget of zero is none.
+func (b *bench) overhead(how string, byHand, byDriver []time.Duration, budget time.Duration) {
+	b.note("(a) Secret and VirtualMachine created by hand to instance running, "+how, distribution(byHand))
+	b.note("(b) Machine of a known class created to instance running, "+how, distribution(byDriver))
+
+	median, tail := percentile(byDriver, 50)-percentile(byHand, 50), percentile(byDriver, 95)-percentile(byHand, 95)
+	what, measured := "overhead: (b) minus (a), "+how, fmt.Sprintf("median %s, p95 %s", seconds(median), seconds(tail))
+
+	if budget == 0 {
+		b.note(what, measured)
+	} else {
+		b.judge(what, measured, median.Seconds(), budget.Seconds(), "s (median)")
+	}
+}
+
+func distribution(took []time.Duration) string {
+	return fmt.Sprintf("median %s, p95 %s", seconds(percentile(took, 50)), seconds(percentile(took, 95)))
+}
+
+// percentile returns the smallest of the values that so many percent of them do not exceed: the nearest rank.
+func percentile(took []time.Duration, percent int) time.Duration {
+	sorted := slices.Sorted(slices.Values(took))
+
+	return sorted[(len(sorted)*percent+99)/100-1]
+}
+
+// handmade is a shoot whose VirtualMachines and Secrets are created by hand, as the driver would have made them.
+type handmade struct {
+	*shoot
+
+	vms     []*kubevirtv1.VirtualMachine
+	secrets []*corev1.Secret
+}
+
+// newHandmade lets the driver make one machine, and copies what it has made under other names.
+func newHandmade(t *testing.T, many int) *handmade {
+	t.Helper()
+
+	s, d := newShoot(t), newDriver(settings{grace: time.Minute})
+	m := s.newMachine("zone-a", ephemeralRoot)
+	m.class.ProviderSpec.Raw = s.smallSpec(t, "zone-a", ephemeralRoot)
+	_, err := m.create(t.Context(), d)
+	require.NoError(t, err)
+
+	vm := s.vm(t, m.name())
+	secret, err := s.kube.CoreV1().Secrets(s.ProviderNamespace).Get(t.Context(), m.name()+"-userdata", metav1.GetOptions{})
+	require.NoError(t, err)
+	require.NoError(t, m.remove(t.Context(), d))
+
+	h := &handmade{shoot: s}
+	for i := range many {
+		h.vms = append(h.vms, renamed(t, vm, m.name(), s.nth(i)))
+		h.secrets = append(h.secrets, renamed(t, secret, m.name(), s.nth(i)))
+	}
+
+	return h
+}
+
+// create creates the nth machine.
+func (h *handmade) create(ctx context.Context, n int) error {
+	if _, err := h.kube.CoreV1().Secrets(h.ProviderNamespace).Create(ctx, h.secrets[n], metav1.CreateOptions{}); err != nil {
+		return err
+	}
+
+	_, err := h.kubevirt.KubevirtV1().VirtualMachines(h.ProviderNamespace).Create(ctx, h.vms[n], metav1.CreateOptions{})
+
+	return err
+}
+
+// end deletes them all.
+func (h *handmade) end(t *testing.T) {
+	t.Helper()
+
+	require.NoError(t, h.kubevirt.KubevirtV1().VirtualMachines(h.ProviderNamespace).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
+	require.NoError(t, h.kube.CoreV1().Secrets(h.ProviderNamespace).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
+	h.requireNothingLeft(t)
+}
+
+// overheadOfOne makes one machine after the other, by hand and by the driver in turns.
+func overheadOfOne(t *testing.T) (byHand, byDriver []time.Duration) {
+	t.Helper()
+
+	const rounds = 20
+
+	h, s := newHandmade(t, rounds), newWarm(t)
+	handRuns, driverRuns := h.seenInstances(t, running), s.seenInstances(t, running)
+
+	for i := range rounds {
+		began := time.Now()
+
+		require.NoError(t, h.create(t.Context(), i))
+
+		byHand = append(byHand, handRuns.since(t, map[string]time.Time{h.nth(i): began})...)
+		began = time.Now()
+
+		_, err := s.mcm.MachineV1alpha1().Machines(s.Namespace).Create(t.Context(), s.wanted(s.nth(i)), metav1.CreateOptions{})
+		require.NoError(t, err)
+
+		byDriver = append(byDriver, driverRuns.since(t, map[string]time.Time{s.nth(i): began})...)
+	}
+
+	h.end(t)
+	s.endMachines(t)
+
+	return byHand, byDriver
+}
+
+func overheadByHand(t *testing.T) []time.Duration {
+	t.Helper()
+
+	h := newHandmade(t, fifty)
+	began, runs := &seen{at: map[string]time.Time{}}, h.seenInstances(t, running)
+
+	forEach(t, fifty, fifty, func(ctx context.Context, i int) error {
+		began.note(h.nth(i))
+
+		return h.create(ctx, i)
+	})
+
+	took := runs.since(t, began.at)
+	h.end(t)
+
+	return took
+}
+
+// renamed returns an object as somebody would write it, with another name wherever the old one was.
+func renamed[T any](t *testing.T, object *T, from, to string) *T {
+	t.Helper()
+
+	raw, err := yaml.Marshal(object)
+	require.NoError(t, err)
+
+	var fields map[string]any
+
+	require.NoError(t, yaml.Unmarshal([]byte(strings.ReplaceAll(string(raw), from, to)), &fields))
+	delete(fields, "status")
+
+	metadata, ok := fields["metadata"].(map[string]any)
+	require.True(t, ok)
+
+	for _, set := range []string{"uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "finalizers"} {
+		delete(metadata, set)
+	}
+
+	raw, err = yaml.Marshal(fields)
+	require.NoError(t, err)
+
+	other := new(T)
+	require.NoError(t, yaml.Unmarshal(raw, other))
+
+	return other
+}
+
+// overheadByDriver has machine-controller-manager make the machines.
+func overheadByDriver(t *testing.T) []time.Duration {
+	t.Helper()
+
+	s := newWarm(t)
+	runs := s.seenInstances(t, running)
+	took := runs.since(t, s.createMachines(t, fifty))
+	s.endMachines(t)
+
+	return took
+}
