@@ -202,7 +202,7 @@ func benchKill(t *testing.T, b *bench) {
 
 	s.applyCredentials(t)
 	s.addPool(t, s.Name, fifty, s.spec("zone-x", ephemeralRoot))
-	s.killSidecarAfter(t, l, "create virtualmachines", fifty/2)
+	s.killSidecarAfter(t, l, "create virtualmachines", fifty/10) // Most of the others are on their way by then.
 
 	before, err := s.kubevirt.KubevirtV1().VirtualMachines(s.ProviderNamespace).List(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)

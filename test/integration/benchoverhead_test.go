@@ -44,7 +44,7 @@ func (b *bench) overhead(how string, byHand, byDriver []time.Duration, budget ti
 	b.note("(b) Machine of a known class created to instance running, "+how, distribution(byDriver))
 
 	median, tail := percentile(byDriver, 50)-percentile(byHand, 50), percentile(byDriver, 95)-percentile(byHand, 95)
-	what, measured := "overhead: (b) minus (a), "+how, fmt.Sprintf("median %s, p95 %s", seconds(median), seconds(tail))
+	what, measured := "overhead: (b) minus (a), "+how, fmt.Sprintf("median %s, p95 %s", centiseconds(median), centiseconds(tail))
 
 	if budget == 0 {
 		b.note(what, measured)
@@ -54,8 +54,10 @@ func (b *bench) overhead(how string, byHand, byDriver []time.Duration, budget ti
 }
 
 func distribution(took []time.Duration) string {
-	return fmt.Sprintf("median %s, p95 %s", seconds(percentile(took, 50)), seconds(percentile(took, 95)))
+	return fmt.Sprintf("median %s, p95 %s", centiseconds(percentile(took, 50)), centiseconds(percentile(took, 95)))
 }
+
+func centiseconds(d time.Duration) string { return fmt.Sprintf("%.2f s", d.Seconds()) }
 
 // percentile returns the smallest of the values that so many percent of them do not exceed: the nearest rank.
 func percentile(took []time.Duration, percent int) time.Duration {
