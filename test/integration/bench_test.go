@@ -143,7 +143,6 @@ func fieldOf(file []byte, field string) (float64, error) {
 
 func benchRequests(t *testing.T, b *bench) {
 	says := map[string]string{
-		"DeleteMachine": " (the design has 1 read, 3 writes, 2 watches)",
 		"a machine's life": " (GetMachineStatus, not found; CreateMachine; InitializeMachine, scheduled in its wait; GetMachineStatus; " +
 			"ListMachines; DeleteMachine)",
 	}

@@ -68,7 +68,7 @@ func runningMemory(t *testing.T, many int) (rss, peak float64) {
 	process := s.startSidecar(t)
 
 	within(t, longest, "the sidecar has worked on all Machines", func(ctx context.Context) (bool, error) {
-		forEach(t, many, few, func(ctx context.Context, i int) error { return s.renewLease(ctx, s.nth(i)) })
+		forEach(t, many, few, func(ctx context.Context, i int) error { return s.renewLease(ctx, s.nth(i)) }) //nolint:contextcheck // It ends with the test.
 
 		return s.allRun(ctx, many)
 	})
