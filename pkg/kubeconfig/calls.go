@@ -19,7 +19,7 @@ type Call struct {
 	// Duration is how long it took until the answer began; of a watch, until it was begun.
 	Duration time.Duration
 	// Failed says that the server did not do what it was asked, or did not answer. What the driver goes on from is no failure: that a
-	// named object is not there (404 for anything but a create), that one is there already or has changed (409), and that a version
+	// named object is not there (404 for anything but a create), that one is there already or has changed (409), that a version
 	// to begin from is too old (410), and that a quota is used up (403), which is for cluster-autoscaler. Nor is a request that the
 	// driver itself cancelled. Everything else but success is one, also a right that is missing (403), and too many requests (429).
 	Failed bool

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"iter"
 
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"k8s.io/apimachinery/pkg/types"
@@ -188,19 +189,26 @@ func (t *Tracker) remove(ctx context.Context, name string) {
 // vanish notes that nobody deleted a class that is gone: it had no finalizer any more, since there is no machine of it, or since its
 // machines have gone from this control cluster while they run on.
 func (t *Tracker) vanish(c *class) {
-	for key, s := range t.stores {
-		if c.cluster == "" || key.cluster == c.cluster {
-			s.vanished = append(s.vanished, *c.image)
-		}
+	for _, s := range t.storesOf(c.cluster) {
+		s.vanished = append(s.vanished, *c.image)
 	}
 }
 
-// enqueue has all stores of a cluster looked after: each depends on all classes of the cluster. A class without one may be of any.
+// enqueue has all stores of a cluster looked after: each depends on all classes of the cluster.
 func (t *Tracker) enqueue(cluster string) {
-	for key, s := range t.stores {
-		if cluster == "" || key.cluster == cluster {
-			s.outdated = true
-			t.keys.Add(key)
+	for key, s := range t.storesOf(cluster) {
+		s.outdated = true
+		t.keys.Add(key)
+	}
+}
+
+// storesOf returns the stores of a cluster. A class without one may be of any.
+func (t *Tracker) storesOf(cluster string) iter.Seq2[storeKey, *store] {
+	return func(yield func(storeKey, *store) bool) {
+		for key, s := range t.stores {
+			if (cluster == "" || key.cluster == cluster) && !yield(key, s) {
+				return
+			}
 		}
 	}
 }

@@ -89,10 +89,11 @@ func (r *Requests) Sweep(ctx context.Context, object *v1alpha1.MachineClass, sec
 	ctx, cancel := context.WithTimeout(klog.NewContext(ctx, log), sweepTime)
 	defer cancel()
 
+	gone := slices.Collect(maps.Values(dead))
 	result, err := r.options.Images.SweepImages(ctx, &spi.SweepImagesInput{
-		Kubeconfig: kubeconfigIn(secret), Cluster: cluster, Live: live, Dead: values(dead),
+		Kubeconfig: kubeconfigIn(secret), Cluster: cluster, Live: live, Dead: gone,
 		// Requests do not tell how a class went. When it was deleted, its last machine is deleted before it is gone.
-		Vanished: values(dead),
+		Vanished: gone,
 	})
 	if err != nil {
 		log.Info("Cannot sweep golden images now; one of the next requests tries again", "cluster", cluster, "err", err)
@@ -121,8 +122,4 @@ func (r *Requests) forget(dead map[requestClass]spi.Image) {
 	defer r.mu.Unlock()
 
 	r.known.forget(dead)
-}
-
-func values(dead map[requestClass]spi.Image) []spi.Image {
-	return slices.Collect(maps.Values(dead))
 }

@@ -4,7 +4,6 @@ package integration
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"io"
 	"os"
@@ -14,7 +13,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // How much is measured. The machines are small, so that the lab's hosts have room for them.
@@ -189,30 +187,14 @@ func benchFullZone(t *testing.T, b *bench) {
 	s.endMachines(t)
 }
 
-// benchKill kills the sidecar in the middle of creations, and measures how long the next one takes to complete them. The machines
-// have no place, which keeps them cheap.
+// benchKill measures how long a sidecar takes to complete the creations among which the one before was killed.
 func benchKill(t *testing.T, b *bench) {
 	s := newShoot(t)
-	l := s.proxy(t)
-
-	manager, err := lab.StartMachineControllerManager(t.Context(), s.Shoot)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, manager.Stop(context.WithoutCancel(t.Context()))) })
-
-	s.applyCredentials(t)
-	s.addPool(t, s.Name, fifty, s.spec("zone-x", ephemeralRoot))
-	s.killSidecarAfter(t, l, "create virtualmachines", fifty/10) // Most of the others are on their way by then.
-
-	before, err := s.kubevirt.KubevirtV1().VirtualMachines(s.ProviderNamespace).List(t.Context(), metav1.ListOptions{})
-	require.NoError(t, err)
-	require.Less(t, len(before.Items), fifty, "it is killed among them")
-
-	vms, restarted := s.seenVirtualMachines(t), time.Now()
-
-	s.startSidecar(t)
+	vms := s.seenVirtualMachines(t)
+	there, restarted := s.killAmong(t, fifty)
 
 	took := vms.last(t, fifty).Sub(restarted)
-	b.judgeTime(fmt.Sprintf("restart after SIGKILL, with %d of %d VirtualMachines there, to the last one", len(before.Items), fifty), took, 30*time.Second)
+	b.judgeTime(fmt.Sprintf("restart after SIGKILL, with %d of %d VirtualMachines there, to the last one", there, fifty), took, 30*time.Second)
 	s.requireOnePerMachine(t, fifty)
 	s.endMachines(t)
 }

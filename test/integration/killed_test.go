@@ -47,38 +47,21 @@ func TestSidecarKilledMidway(t *testing.T) {
 }
 
 // TestSoakFiftyCreationsKilled kills the sidecar in the middle of fifty creations. The next one creates what is missing, and nothing twice.
-// There is no room for the machines, which keeps them cheap.
 func TestSoakFiftyCreationsKilled(t *testing.T) {
 	t.Parallel()
 
 	const many = 50
 
 	s := newShoot(t)
-	l := s.proxy(t)
-
-	manager, err := lab.StartMachineControllerManager(t.Context(), s.Shoot)
-	require.NoError(t, err)
-
-	t.Cleanup(func() { require.NoError(t, manager.Stop(context.WithoutCancel(t.Context()))) })
-
-	s.applyCredentials(t)
-	s.addPool(t, s.Name, many, s.spec("zone-x", ephemeralRoot))
-	s.killSidecarAfter(t, l, "create virtualmachines", many/10)
-
+	there, restarted := s.killAmong(t, many)
 	vms := s.kubevirt.KubevirtV1().VirtualMachines(s.ProviderNamespace)
-	before, err := vms.List(t.Context(), metav1.ListOptions{})
-	require.NoError(t, err)
-	require.Less(t, len(before.Items), many)
 
-	restarted := time.Now()
-
-	s.startSidecar(t)
 	eventually(t, "all machines are created", func(ctx context.Context) (bool, error) {
 		list, err := vms.List(ctx, metav1.ListOptions{})
 
 		return err == nil && len(list.Items) == many, err
 	})
-	t.Logf("%d of %d machines were there; all were %.1f s after the restart", len(before.Items), many, time.Since(restarted).Seconds())
+	t.Logf("%d of %d machines were there; all were %.1f s after the restart", there, many, time.Since(restarted).Seconds())
 
 	machines, err := s.mcm.MachineV1alpha1().Machines(s.Namespace).List(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
@@ -89,6 +72,32 @@ func TestSoakFiftyCreationsKilled(t *testing.T) {
 
 	s.requireOnePerMachine(t, len(machines.Items))
 	s.awaitEnd(t)
+}
+
+// killAmong has machine-controller-manager ask for so many machines, kills the sidecar in the middle of their creation, and starts the next
+// one. It returns how many were there, and when that was. There is no room for the machines, which keeps them cheap.
+func (s *shoot) killAmong(t *testing.T, many int32) (there int, restarted time.Time) {
+	t.Helper()
+
+	l := s.proxy(t)
+
+	manager, err := lab.StartMachineControllerManager(t.Context(), s.Shoot)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, manager.Stop(context.WithoutCancel(t.Context()))) })
+
+	s.applyCredentials(t)
+	s.addPool(t, s.Name, many, s.spec("zone-x", ephemeralRoot))
+	s.killSidecarAfter(t, l, "create virtualmachines", int64(many/10)) // Most of the others are on their way by then.
+
+	before, err := s.kubevirt.KubevirtV1().VirtualMachines(s.ProviderNamespace).List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	require.Less(t, len(before.Items), int(many), "it is killed among them")
+
+	restarted = time.Now()
+
+	s.startSidecar(t)
+
+	return len(before.Items), restarted
 }
 
 // startSidecar starts a sidecar, which runs until the test ends, if nothing ends it before.

@@ -20,10 +20,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/yaml"
@@ -163,34 +161,10 @@ func leadTo(t *testing.T, kubeconfig []byte, server *httptest.Server) []byte {
 func (s *shoot) failures(t *testing.T) func() []string {
 	t.Helper()
 
-	var (
-		mu   sync.Mutex
-		seen []string
-	)
+	states := &machineStates{}
+	states.observe(t, s)
 
-	stream, err := s.mcm.MachineV1alpha1().Machines(s.Namespace).Watch(t.Context(), metav1.ListOptions{})
-	require.NoError(t, err)
-
-	go func() {
-		for event := range stream.ResultChan() {
-			m, ok := event.Object.(*v1alpha1.Machine)
-			if !ok || event.Type == watch.Deleted || m.Status.LastOperation.State != v1alpha1.MachineStateFailed {
-				continue
-			}
-
-			mu.Lock()
-			seen = append(seen, m.Name+": "+m.Status.LastOperation.Description)
-			mu.Unlock()
-		}
-	}()
-	t.Cleanup(stream.Stop)
-
-	return func() []string {
-		mu.Lock()
-		defer mu.Unlock()
-
-		return seen
-	}
+	return func() []string { return states.failures() }
 }
 
 // TestBlipsNeverShow takes the provider cluster away for ten seconds at a time, again and again, from the real
