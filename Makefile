@@ -14,6 +14,9 @@ SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
 LDFLAGS := -s -w -X k8s.io/component-base/version.gitVersion=$(VERSION) -X k8s.io/component-base/version.gitCommit=$(COMMIT)
 GOBUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)'
 
+# Every test runs, even if Go has a cached result: Go's cache ignores changes of files outside the module of the test.
+GOTEST := go test -count=1
+
 # The race detector needs a C compiler; without one the tests run all the same.
 RACE := $(if $(shell command -v "$$(go env CC)"),-race)
 
@@ -55,37 +58,37 @@ test: test-unit test-integration ## Run all tests: the unit tests first, then th
 
 .PHONY: test-unit
 test-unit: ## Run the unit tests.
-	go test $(RACE) $$(go list ./... | grep -v /test/integration)
-	cd image && go test ./...
+	$(GOTEST) $(RACE) $$(go list ./... | grep -v /test/integration)
+	cd image && $(GOTEST) ./...
 
 .PHONY: test-integration
 test-integration: ## Run the suites against real control planes (builds them the first time).
 	go run ./test/lab build
-	go test -count=1 -timeout=$(TEST_TIMEOUT) -parallel=$(TEST_PARALLEL) -skip='$(LONG)' -v ./test/integration
+	$(GOTEST) -timeout=$(TEST_TIMEOUT) -parallel=$(TEST_PARALLEL) -skip='$(LONG)' -v ./test/integration
 
 .PHONY: test-provider
 test-provider: ## Run machine-controller-manager's own integration suite for providers (three minutes; make soak has it too).
 	go run ./test/lab build
-	go test -count=1 -timeout=$(TEST_TIMEOUT) -run='^TestSoakProviderSuite$$' -v ./test/integration/provider
+	$(GOTEST) -timeout=$(TEST_TIMEOUT) -run='^TestSoakProviderSuite$$' -v ./test/integration/provider
 
 .PHONY: soak
 soak: ## Run what takes long, with the race detector: thousands of machines, slow clones, long drains, every fault.
 	go run ./test/lab build
-	go test $(RACE) -tags=soak -count=1 -timeout=120m -parallel=$(TEST_PARALLEL) -run='$(LONG)|^TestCrashMatrix$$|^TestFiftyMachinesAtOnce$$|^TestContract$$' -v ./test/integration
+	$(GOTEST) $(RACE) -tags=soak -timeout=120m -parallel=$(TEST_PARALLEL) -run='$(LONG)|^TestCrashMatrix$$|^TestFiftyMachinesAtOnce$$|^TestContract$$' -v ./test/integration
 	$(MAKE) test-provider
 
 .PHONY: bench
 bench: ## Measure requests, times and memory against the lab, and what the driver computes per machine.
 	go run ./test/lab build
-	go test -tags=bench -count=1 -timeout=60m -run '^TestBench$$' -v ./test/integration
-	go test -run '^$$' -bench . -benchmem ./api/... ./pkg/...
+	$(GOTEST) -tags=bench -timeout=60m -run '^TestBench$$' -v ./test/integration
+	$(GOTEST) -run '^$$' -bench . -benchmem ./api/... ./pkg/...
 
 .PHONY: fuzz
 fuzz: ## Fuzz each target for FUZZTIME (default 30s).
 	@for package in $$(go list ./api/... ./pkg/...); do \
 		for target in $$(go test -list '^Fuzz' $$package | grep '^Fuzz' || true); do \
 			echo "== $$package $$target"; \
-			go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x $$package; \
+			$(GOTEST) -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x $$package; \
 		done; \
 	done
 
@@ -115,9 +118,9 @@ tidy: ## Tidy go.mod and go.sum.
 generate: ## Generate code, the ProviderSpec's JSON schema and reference page, and the golden files.
 	$(CONTROLLER_GEN) object paths=./api/v1alpha1/...
 	$(BUF) generate
-	go test ./api/driver/v1 -run '^TestContract$$' -update
+	$(GOTEST) ./api/driver/v1 -run '^TestContract$$' -update
 	go run ./api/v1alpha1/internal/reference
-	go test ./pkg/spi/render -run '^TestGolden$$' -update
+	$(GOTEST) ./pkg/spi/render -run '^TestGolden$$' -update
 
 .PHONY: verify
 verify: ## What CI runs: tidy, generate, format, lint, image and test. Fails if that changed a file.

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestActionsArePinned wants every action of the workflows by its full version, of which only a commit would be more exact.
-// The rest of the workflows is actionlint's, in make lint.
+// TestActionsArePinned requires the workflows to pin every action to a full version. An action may be a folder of its repository, such as
+// actions/cache/restore. Actionlint checks the rest of the workflows, in make lint.
 func TestActionsArePinned(t *testing.T) {
 	t.Parallel()
 
@@ -27,7 +27,7 @@ func TestActionsArePinned(t *testing.T) {
 				continue
 			}
 
-			require.Regexp(t, `^(actions|docker)/[a-z-]+@v\d+\.\d+\.\d+$`, uses[1], workflow)
+			require.Regexp(t, `^(actions|docker)/[a-z-]+(/[a-z-]+)?@v\d+\.\d+\.\d+$`, uses[1], workflow)
 		}
 	}
 }
