@@ -24,8 +24,8 @@ type application struct {
 	node string
 }
 
-// run starts an application, and waits until all its pods are ready. The target's own scheduler, controllers and eviction API are
-// in charge of it.
+// run starts an application, and waits until all its pods are ready and its PodDisruptionBudget lets one of them go. The target's own
+// scheduler, controllers and eviction API are in charge of it.
 func (s *shoot) run(t *testing.T, app application) {
 	t.Helper()
 
@@ -34,7 +34,8 @@ func (s *shoot) run(t *testing.T, app application) {
 		ObjectMeta: metav1.ObjectMeta{Name: app.name},
 		Spec:       policyv1.PodDisruptionBudgetSpec{Selector: selector, MaxUnavailable: new(intstr.FromInt32(1))},
 	}
-	_, err := s.target.PolicyV1().PodDisruptionBudgets(s.Namespace).Create(t.Context(), budget, metav1.CreateOptions{})
+	budgets := s.target.PolicyV1().PodDisruptionBudgets(s.Namespace)
+	_, err := budgets.Create(t.Context(), budget, metav1.CreateOptions{})
 	require.NoError(t, err)
 
 	replicaSets := s.target.AppsV1().ReplicaSets(s.Namespace)
@@ -51,6 +52,13 @@ func (s *shoot) run(t *testing.T, app application) {
 		got, err := replicaSets.Get(ctx, app.name, metav1.GetOptions{})
 
 		return err == nil && got.Status.ReadyReplicas == app.replicas, err
+	})
+	// The API server refuses evictions until the disruption controller has counted the pods.
+	eventually(t, "the budget of "+app.name+" allows an eviction", func(ctx context.Context) (bool, error) {
+		got, err := budgets.Get(ctx, app.name, metav1.GetOptions{})
+
+		return err == nil && got.Status.ObservedGeneration == got.Generation && got.Status.CurrentHealthy == app.replicas &&
+			got.Status.DisruptionsAllowed == 1, err
 	})
 }
 
