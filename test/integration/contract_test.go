@@ -186,11 +186,7 @@ func behaviours() map[string]behaviour {
 
 				m := s.newMachine("zone-x", ephemeralRoot)
 				require.Equal(t, codes.OK, tr.create(t.Context(), d, m))
-				s.setFinalizers(t, m.name(), "test.example.com/hold")
-
-				err := m.remove(t.Context(), d)
-				require.Equal(t, codes.DeadlineExceeded, codeOf(err))
-				require.ErrorContains(t, err, "test.example.com/hold")
+				s.requireBlocked(t, m, d)
 				require.Equal(t, codes.Aborted, tr.create(t.Context(), d, m))
 
 				s.setFinalizers(t, m.name())

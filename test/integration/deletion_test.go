@@ -29,15 +29,39 @@ func TestBlockedDeletionNamesWhatBlocks(t *testing.T) {
 	_, err := m.create(t.Context(), d)
 	require.NoError(t, err)
 
-	s.setFinalizers(t, m.name(), "test.example.com/hold")
-
-	err = m.remove(t.Context(), d)
-	require.Equal(t, codes.DeadlineExceeded, codeOf(err))
-	require.ErrorContains(t, err, "test.example.com/hold")
-
+	s.requireBlocked(t, m, d)
 	s.setFinalizers(t, m.name())
 	require.NoError(t, m.remove(t.Context(), d))
 	s.requireNothingLeft(t)
+}
+
+// requireBlocked holds the VirtualMachine with a finalizer, and requires DeleteMachine to name it. While the instance is still there,
+// DeleteMachine names the instance instead.
+func (s *shoot) requireBlocked(t *testing.T, m *machine, d driver.Driver) {
+	t.Helper()
+
+	const hold = "test.example.com/hold"
+
+	s.setFinalizers(t, m.name(), hold)
+	require.Equal(t, codes.DeadlineExceeded, codeOf(m.remove(t.Context(), d)))
+	s.awaitInstanceGone(t, m.name())
+
+	err := m.remove(t.Context(), d)
+	require.Equal(t, codes.DeadlineExceeded, codeOf(err))
+	require.ErrorContains(t, err, hold)
+}
+
+// awaitInstanceGone waits until a VirtualMachine has no instance.
+func (s *shoot) awaitInstanceGone(t *testing.T, name string) {
+	t.Helper()
+	eventually(t, "the instance of "+name+" is gone", func(ctx context.Context) (bool, error) {
+		_, err := s.kubevirt.KubevirtV1().VirtualMachineInstances(s.ProviderNamespace).Get(ctx, name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return true, nil
+		}
+
+		return false, err
+	})
 }
 
 func (s *shoot) setFinalizers(t *testing.T, name string, finalizers ...string) {
