@@ -127,18 +127,22 @@ func repeat(t *testing.T, what string, pass func(*testing.T) bool) {
 	eventually(t, what, func(context.Context) (bool, error) { return pass(t), nil })
 }
 
-// create repeats the creation pass until the machine is there. It gives up after many passes.
-func (r *replay) create(t *testing.T) {
+// atOnce repeats a pass until it says that it was the last one, without a pause between the passes.
+func (r *replay) atOnce(t *testing.T, what string, pass func(*testing.T) bool) {
 	t.Helper()
 
-	const passes = 100
-	for range passes {
-		if r.creationPass(t) {
-			return
-		}
-	}
+	limited, cancel := context.WithTimeout(t.Context(), settled)
+	defer cancel()
 
-	require.Fail(t, "machine-controller-manager's passes do not end", "codes: %v", r.codes)
+	for !pass(t) {
+		require.NoError(t, limited.Err(), "machine-controller-manager's passes do not end, waiting until %s; codes: %v", what, r.codes)
+	}
+}
+
+// create repeats the creation pass until the machine is there.
+func (r *replay) create(t *testing.T) {
+	t.Helper()
+	r.atOnce(t, "the machine is there", r.creationPass)
 }
 
 // creationPass says whether the machine is there.
@@ -211,15 +215,7 @@ func (r *replay) userData() []byte {
 // remove repeats DeleteMachine until it succeeds, or finds nothing.
 func (r *replay) remove(t *testing.T) {
 	t.Helper()
-
-	const passes = 100
-	for range passes {
-		if r.deletionPass(t) {
-			return
-		}
-	}
-
-	require.Fail(t, "machine-controller-manager's passes do not end", "codes: %v", r.codes)
+	r.atOnce(t, "the machine is gone", r.deletionPass)
 }
 
 // deletionPass says whether the machine is gone.
@@ -239,8 +235,9 @@ func (r *replay) list(t *testing.T) map[string]string {
 
 	var listed map[string]string
 
-	const passes = 20
-	for range passes {
+	r.atOnce(t, "ListMachines succeeds", func(t *testing.T) bool {
+		t.Helper()
+
 		code, died := r.call(t, "ListMachines", func(ctx context.Context) error {
 			var err error
 
@@ -248,12 +245,9 @@ func (r *replay) list(t *testing.T) map[string]string {
 
 			return err
 		})
-		if !died && code == codes.OK {
-			return listed
-		}
-	}
 
-	require.Fail(t, "ListMachines does not succeed", "codes: %v", r.codes)
+		return !died && code == codes.OK
+	})
 
-	return nil
+	return listed
 }
