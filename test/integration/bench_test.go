@@ -73,6 +73,7 @@ func TestBench(t *testing.T) {
 		{"burst", benchBurst},
 		{"full zone", benchFullZone},
 		{"kill", benchKill},
+		{"stop", benchStop},
 		{"outage", benchOutage},
 		{"memory", benchMemory},
 		{"list", benchList}, // The last one: what it makes goes with the lab.
@@ -196,6 +197,26 @@ func benchKill(t *testing.T, b *bench) {
 	took := vms.last(t, fifty).Sub(restarted)
 	b.judgeTime(fmt.Sprintf("restart after SIGKILL, with %d of %d VirtualMachines there, to the last one", there, fifty), took, 30*time.Second)
 	s.requireOnePerMachine(t, fifty)
+	s.endMachines(t)
+}
+
+// benchStop measures how long the sidecar takes to end while it waits for a machine. Gardener grants the pod 5 s.
+func benchStop(t *testing.T, b *bench) {
+	s := newShoot(t)
+	s.importFor(t, time.Hour)
+	s.runControllers(t)
+	s.applyCredentials(t)
+
+	waits := s.seenVirtualMachines(t)
+	s.addPool(t, s.Name, 1, s.spec("zone-a", importedRoot))
+	waits.last(t, 1)
+
+	began := time.Now()
+
+	requireStopsInOrder(t, s.controller)
+	b.judgeTime("SIGTERM to the end of a sidecar that waits for a machine", time.Since(began), 3*time.Second)
+
+	s.controller = s.startSidecar(t)
 	s.endMachines(t)
 }
 

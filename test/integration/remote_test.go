@@ -7,7 +7,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/machinecodes/codes"
 	"github.com/stretchr/testify/require"
@@ -144,17 +143,7 @@ func TestDriverStopsInOrder(t *testing.T) {
 		return strings.Contains(string(metrics), "mcm_kubevirt_driver_calls_running 1\n"), err
 	})
 
-	limited, cancel := context.WithTimeout(t.Context(), 3*time.Second)
-	defer cancel()
-
-	require.NoError(t, first.Signal(syscall.SIGTERM))
-
-	select {
-	case <-first.Exited():
-		require.ErrorContains(t, first.Err(), "exit status 0", "it ends by itself, in order")
-	case <-limited.Done():
-		require.Fail(t, "the driver did not end in time")
-	}
+	requireStopsInOrder(t, first)
 
 	s.startDriver(t, endpoint)
 	require.NoError(t, <-answered, "the call was repeated")

@@ -31,8 +31,9 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/process"
 )
 
-// settled bounds every wait for the control planes to reach a state. It is long, since two cores may be shared with much else.
-const settled = 3 * time.Minute
+// settled bounds every wait for the control planes to reach a state. It only ends tests that fail, so it is long: other processes may use
+// the cores too, and machine-controller-manager repeats some operations only after three minutes.
+const settled = 15 * time.Minute
 
 // shoot is a shoot of its own for one test, and the admin's view on both clusters.
 type shoot struct {
