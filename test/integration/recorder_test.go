@@ -52,6 +52,9 @@ type recording struct {
 // everything is the highest level at which client-go prints more than at the one below.
 const everything = 10
 
+// scrapeEvery is often enough to meet each sidecar, and rare enough that the scrapes cost little of the cores.
+const scrapeEvery = 5 * time.Second
+
 // record begins the recording of all drivers, sidecars and clusters. It ends with finish.
 func record(ctx context.Context, dir string) (*recording, error) {
 	r := &recording{dir: dir, requests: newRequestLog(), machines: map[bool]int{}, objects: map[string]int{}}
@@ -69,7 +72,7 @@ func record(ctx context.Context, dir string) (*recording, error) {
 		return nil, err
 	}
 
-	r.done.Go(func() { wait.UntilWithContext(ctx, r.scrapeAll, time.Second) })
+	r.done.Go(func() { wait.UntilWithContext(ctx, r.scrapeAll, scrapeEvery) })
 
 	return r, nil
 }

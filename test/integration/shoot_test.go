@@ -3,6 +3,7 @@ package integration
 import (
 	"context"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -176,7 +177,12 @@ func eventually(t *testing.T, what string, condition func(ctx context.Context) (
 func within(t *testing.T, limit time.Duration, what string, condition func(ctx context.Context) (bool, error)) {
 	t.Helper()
 
-	err := wait.PollUntilContextTimeout(t.Context(), 250*time.Millisecond, limit, true, condition)
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+
+	// Most waits are long, and dozens of them ask the API servers at the same time: the longer a wait lasts, the rarer it asks.
+	pauses := wait.Backoff{Duration: 200 * time.Millisecond, Factor: 1.3, Cap: time.Second, Steps: math.MaxInt32}.DelayFunc()
+	err := pauses.Until(ctx, true, true, condition)
 	require.NoError(t, err, "waiting until %s; the lab's logs are in %s", what, lab.LogDir)
 }
 

@@ -45,9 +45,10 @@ type Lab struct {
 	simulator *simulator
 }
 
-// On the provider cluster a node counts as lost soon, so that no test waits for it as long as a person would.
+// On the provider cluster a lost node is noticed earlier than by default, to keep tests short. The grace is four heartbeats of the simulated
+// kubelets: on a busy machine a heartbeat may be late.
 const (
-	nodeMonitorGrace = 20 * time.Second
+	nodeMonitorGrace = 40 * time.Second
 	toleration       = 30 * time.Second
 )
 
