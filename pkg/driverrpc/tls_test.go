@@ -54,7 +54,7 @@ func serveTLS(t *testing.T, files driverrpc.Files, clients ...string) string {
 // A client that is refused tries again until its context is over.
 const (
 	patience = time.Minute
-	refusal  = 500 * time.Millisecond
+	refusal  = 5 * time.Second // The error names the cause only if the handshake has failed by then.
 )
 
 // ask makes a call over a connection of its own.

@@ -184,6 +184,7 @@ func TestEvacuationWithoutRights(t *testing.T) {
 
 		m := e.add(t, 1)[0]
 		giveBack := takeRights(t, e.target.RbacV1().RoleBindings(e.Namespace), "machine-controller-evacuation")
+		right{e.target, e.Namespace, "evacuation", "delete", "machine.sapcloud.io", "machines"}.await(t, false)
 
 		e.evict(t, m.name())
 		e.awaitMark(t, m)
@@ -198,6 +199,8 @@ func TestEvacuationWithoutRights(t *testing.T) {
 		e.expectDenials("evacuation has no rights for a while")
 
 		giveBack := takeRights(t, e.kube.RbacV1().RoleBindings(e.ProviderNamespace), "machine-controller-evacuation")
+		e.driverRight("create", "kubevirt.io", "virtualmachineinstancemigrations").await(t, false)
+
 		m := e.add(t, 1)[0]
 
 		e.evict(t, m.name())

@@ -81,7 +81,11 @@ func refusedFailures() []failure {
 		{by: "bad token", provoke: changeKubeconfig("token: ey", "token: no"), want: "CredentialsRefused", code: codes.Unauthenticated, cut: true},
 		{by: "no rights", provoke: removeRights, want: "PermissionDenied", code: codes.PermissionDenied, cut: true},
 		{by: "namespace terminating", provoke: terminate, want: "PreconditionFailed", code: codes.FailedPrecondition, cut: true},
-		{by: "webhook down at create", provoke: breakWebhook(admissionv1.Create, "kubevirt.io", "virtualmachines"), heal: repairWebhook, want: "ProviderUnavailable", code: codes.Unavailable},
+		{by: "webhook down at create", provoke: func(t *testing.T, s *shoot) {
+			t.Helper()
+			breakWebhook(admissionv1.Create, "kubevirt.io", "virtualmachines")(t, s)
+			s.awaitWebhook(t, "failures.example.com")
+		}, heal: repairWebhook, want: "ProviderUnavailable", code: codes.Unavailable},
 		{by: "webhook down for pods", root: cloneRoot, provoke: func(t *testing.T, s *shoot) {
 			t.Helper()
 			s.importImage(t, "image")
@@ -286,6 +290,7 @@ func removeRights(t *testing.T, s *shoot) {
 	t.Helper()
 	s.expectDenials("the driver has no rights")
 	require.NoError(t, s.kube.RbacV1().RoleBindings(s.ProviderNamespace).Delete(t.Context(), "machine-controller", metav1.DeleteOptions{}))
+	s.driverRight("create", "kubevirt.io", "virtualmachines").await(t, false)
 }
 
 // terminate deletes the provider namespace, whose end is held up, and with it the driver's identity and rights.

@@ -264,6 +264,7 @@ func TestRoleOfAnOlderRelease(t *testing.T) {
 
 	_, err = roles.Update(t.Context(), role, metav1.UpdateOptions{})
 	require.NoError(t, err)
+	s.driverRight("create", "cdi.kubevirt.io", "datavolumes").await(t, false)
 
 	broken := s.newMachine("zone-a", `{"source":{"http":{"url":"https://images.example.com/404/a"}},"storage":{"storageClassName":"immediate","resources":{"requests":{"storage":"1Gi"}}}}`)
 	_, err = broken.create(t.Context(), d)

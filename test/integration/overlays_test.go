@@ -247,6 +247,7 @@ func TestWithoutGoldenImages(t *testing.T) {
 
 	s.expectDenials("the driver may not make golden images")
 	files.kubectl(t, lab.Provider, "apply", "--server-side", "--force-conflicts", "-k", files.path("provider-namespace-without-golden-images"))
+	s.driverRight("create", "cdi.kubevirt.io", "datavolumes").await(t, false)
 
 	d := newDriver(settings{grace: time.Minute})
 	m := s.newMachine("zone-a", importedRoot)

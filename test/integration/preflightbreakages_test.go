@@ -157,6 +157,11 @@ func withoutRight(resource string, verbs ...string) func(*testing.T, *shoot, *fl
 		role.Rules = rules
 		_, err = roles.Update(t.Context(), role, metav1.UpdateOptions{})
 		require.NoError(t, err)
+
+		group := map[string]string{"virtualmachines": "kubevirt.io", "datavolumes": "cdi.kubevirt.io"}[resource]
+		for _, verb := range verbs {
+			s.driverRight(verb, group, resource).await(t, false)
+		}
 	}
 }
 
@@ -299,4 +304,5 @@ func withDeadWebhook(t *testing.T, s *shoot, _ *flight) {
 		}},
 	}, createOptions)
 	require.NoError(t, err)
+	s.awaitWebhook(t, "virtualmachines.preflight.kubevirt.io")
 }

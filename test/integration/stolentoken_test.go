@@ -74,6 +74,8 @@ func (s *shoot) steal(t *testing.T) *thief {
 	}, metav1.CreateOptions{})
 	require.NoError(t, err)
 
+	s.driverRight("*", "*", "*").await(t, true)
+
 	config, err := clientcmd.RESTConfigFromKubeConfig(s.ProviderKubeconfig)
 	require.NoError(t, err)
 

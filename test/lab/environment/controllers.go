@@ -19,15 +19,16 @@ func (l *Lab) StartMachineControllerManager(ctx context.Context, s *Shoot, extra
 
 // creationTimeout and orphanPeriod have to be known to a driver over gRPC too.
 const (
-	creationTimeout = "--machine-creation-timeout=5m"
+	creationTimeout = "--machine-creation-timeout=20m"
 	orphanPeriod    = "--machine-safety-orphan-vms-period=1m"
 )
 
-// StartSidecar runs a machine-controller binary, the driver, for a shoot, and returns when it is healthy. Its timeouts are
-// shorter than Gardener's, so that a failure shows within a test. An extra argument wins over the lab's own of the same name.
+// StartSidecar runs a machine-controller binary, the driver, for a shoot, and returns when it is healthy. It gives no machine up early:
+// on a busy machine everything takes longer. A test in which a timeout passes sets it, in the Machine or here: an extra argument wins
+// over the lab's own of the same name.
 func (l *Lab) StartSidecar(ctx context.Context, s *Shoot, binary string, extraArgs ...string) (*process.Process, error) {
 	args := append(sharedArgs(s, s.SidecarKubeconfig),
-		creationTimeout, "--machine-drain-timeout=1m", "--machine-health-timeout=1m",
+		creationTimeout, "--machine-drain-timeout=10m", "--machine-health-timeout=10m",
 		"--machine-pv-detach-timeout=10s", "--machine-pv-reattach-timeout=10s", orphanPeriod, "--resource-exhausted-retry=1m",
 	)
 	args = append(args, l.SidecarArgs...)
