@@ -14,6 +14,9 @@ SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
 LDFLAGS := -s -w -X k8s.io/component-base/version.gitVersion=$(VERSION) -X k8s.io/component-base/version.gitCommit=$(COMMIT)
 GOBUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)'
 
+# The lab can take etcd and kube-apiserver from this folder. Tests run those that the lab builds.
+unexport KUBEBUILDER_ASSETS
+
 # Every test runs, even if Go has a cached result: Go's cache ignores changes of files outside the module of the test.
 GOTEST := go test -count=1
 

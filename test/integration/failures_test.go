@@ -145,16 +145,16 @@ func (s *shoot) awaitFailure(t *testing.T, f *failure, m *machine, d driver.Driv
 
 		_, failed = m.initialize(ctx, d)
 
-		return failed != nil && !importerHasNoPlaceYet(failed), nil
+		return failed != nil && !importerHasNoPlaceYet(failed.Error()), nil
 	})
 
 	return failed
 }
 
-// importerHasNoPlaceYet tells of CDI's importer what every pod goes through, and what is a failure only since the grace is so short.
-// No row is about it.
-func importerHasNoPlaceYet(failed error) bool {
-	return strings.Contains(failed.Error(), "Importer pod cannot be scheduled")
+// importerHasNoPlaceYet tells whether a failure is about CDI's importer, which waits for the scheduler like every pod. Only the short grace of
+// the tests makes that a failure, and no test is about it.
+func importerHasNoPlaceYet(failure string) bool {
+	return strings.Contains(failure, "Importer pod cannot be scheduled")
 }
 
 // awaitRecovery waits until the machine is scheduled. A failure may be seen until then, and not after.

@@ -5,7 +5,6 @@ import (
 	"net"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"github.com/stretchr/testify/require"
@@ -55,7 +54,7 @@ func (s *shoot) awaitImages(t *testing.T, want int) (images map[string]types.UID
 	return images
 }
 
-// TestImageOfAClassWithoutMachines is made before the first Machine, and gone within a minute.
+// TestImageOfAClassWithoutMachines requires the image of a class to be made before the first Machine, and to be deleted with the class.
 func TestImageOfAClassWithoutMachines(t *testing.T) {
 	t.Parallel()
 
@@ -70,7 +69,7 @@ func TestImageOfAClassWithoutMachines(t *testing.T) {
 	s.awaitImages(t, 2)
 
 	require.NoError(t, s.mcm.MachineV1alpha1().MachineClasses(s.Namespace).Delete(t.Context(), newer, metav1.DeleteOptions{}))
-	within(t, time.Minute, "the image is gone", func(ctx context.Context) (bool, error) {
+	eventually(t, "the image is gone", func(ctx context.Context) (bool, error) {
 		all, _, err := s.goldenImages(ctx)
 
 		return len(all) == 1, err
