@@ -115,6 +115,13 @@ func (s *shoot) startSidecar(t *testing.T, args ...string) *process.Process {
 // last one it has not got yet.
 func (s *shoot) killSidecarAfter(t *testing.T, l *line, call string, calls int64) {
 	t.Helper()
+	l.killAfter(t, call, calls, func() *process.Process { return s.startSidecar(t) })
+}
+
+// killAfter starts a process, and kills it when the provider cluster has carried out so many of such calls, before the answer to the last
+// one arrives.
+func (l *line) killAfter(t *testing.T, call string, calls int64, start func() *process.Process) {
+	t.Helper()
 
 	var carriedOut atomic.Int64
 
@@ -135,10 +142,10 @@ func (s *shoot) killSidecarAfter(t *testing.T, l *line, call string, calls int64
 
 	l.carriedOut.Store(&kill)
 
-	p := s.startSidecar(t)
+	p := start()
 	victim <- p
 
-	eventually(t, "the sidecar is killed after "+call, func(context.Context) (bool, error) { return p.Err() != nil, nil })
+	eventually(t, p.Name()+" is killed after "+call, func(context.Context) (bool, error) { return p.Err() != nil, nil })
 	l.carriedOut.Store(nil)
 }
 

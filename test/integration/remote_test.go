@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/machinecodes/codes"
@@ -56,29 +55,25 @@ func TestKilledDriver(t *testing.T) {
 	)
 
 	s, endpoint := newShoot(t), "unix://"+newSocket(t)
-	first := s.startDriver(t, endpoint, "--unschedulable-grace=10m")
+	l, failures := s.proxy(t), s.failures(t)
 
-	s.runControllers(t, "--driver-endpoint="+endpoint)
-	s.applyExampleClasses(t)
-	// There is no room for them, which keeps them cheap.
-	s.changeClass(t, pool, `{"zone":"zone-x","rootVolume":null}`)
-	s.changeClass(t, pool, `{"rootVolume":`+ephemeralRoot+`}`)
+	l.killAfter(t, "create virtualmachines", atLeast, func() *process.Process {
+		first := s.startDriver(t, endpoint, "--unschedulable-grace=10m")
 
-	failures := s.failures(t)
+		s.runControllers(t, "--driver-endpoint="+endpoint)
+		s.applyExampleClasses(t)
+		// There is no room for them, which keeps them cheap.
+		s.changeClass(t, pool, `{"zone":"zone-x","rootVolume":null}`)
+		s.changeClass(t, pool, `{"rootVolume":`+ephemeralRoot+`}`)
+		s.applyExampleDeployments(t)
+		s.scale(t, "example-worker-z2", 0)
+		s.scale(t, pool, many)
 
-	s.applyExampleDeployments(t)
-	s.scale(t, "example-worker-z2", 0)
-	s.scale(t, pool, many)
-
-	var before map[string]types.UID
-
-	eventually(t, "some machines are made", func(ctx context.Context) (done bool, err error) {
-		before, err = s.virtualMachines(ctx, pool)
-
-		return len(before) >= atLeast, err
+		return first
 	})
-	require.NoError(t, first.Signal(syscall.SIGKILL))
-	<-first.Exited()
+
+	before, err := s.virtualMachines(t.Context(), pool)
+	require.NoError(t, err)
 	require.Less(t, len(before), many, "it was in the middle")
 	s.startDriver(t, endpoint, "--unschedulable-grace=10m")
 
