@@ -6,6 +6,8 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"reflect"
+	"regexp"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -14,6 +16,7 @@ import (
 	"unicode/utf16"
 
 	"github.com/stretchr/testify/require"
+	clientcmdapiv1 "k8s.io/client-go/tools/clientcmd/api/v1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
 )
@@ -29,7 +32,9 @@ var hostile = map[string]string{
 	"client-certificate-file": "client-certificate", "client-key-file": "client-key",
 	"certificate-authority-file": "certificate-authority", "certificate-authority-relative": "certificate-authority",
 	"proxy-http": "proxy-url", "proxy-socks5": "proxy-url",
-	"impersonate-user": "act-as", "impersonate-groups": "act-as", "impersonate-extra": "act-as", "impersonate-uid": "act-as",
+	"impersonate-user": "field as of", "impersonate-groups": "field as-groups", "impersonate-extra": "field as-user-extra", "impersonate-uid": "field as-uid",
+	"credentials-none": "no credentials", "credentials-no-user-name": "no credentials",
+	"tls-server-name-control-characters": "field tls-server-name", "tls-server-name-space": "field tls-server-name",
 	"insecure-skip-tls-verify": "insecure-skip-tls-verify", "insecure-with-authority": "insecure-skip-tls-verify",
 	"server-http": "field server", "server-no-scheme": "field server", "server-user-info": "field server", "server-query": "field server",
 	"server-fragment": "field server", "server-unparsable": "field server", "server-control-characters": "field server",
@@ -155,7 +160,28 @@ func TestHostileKubeconfigs(t *testing.T) {
 
 			require.ErrorContains(t, err, names)
 			requireSilent(t, err)
+			requireKubeconfigFields(t, err)
 		})
+	}
+}
+
+// requireKubeconfigFields requires each field that an error refuses to have the name that it has in a kubeconfig.
+func requireKubeconfigFields(t *testing.T, err error) {
+	t.Helper()
+
+	known := map[string]bool{}
+
+	for _, of := range []reflect.Type{
+		reflect.TypeFor[clientcmdapiv1.Cluster](), reflect.TypeFor[clientcmdapiv1.AuthInfo](), reflect.TypeFor[clientcmdapiv1.Context](),
+	} {
+		for i := range of.NumField() {
+			name, _, _ := strings.Cut(of.Field(i).Tag.Get("json"), ",")
+			known[name] = true
+		}
+	}
+
+	for _, match := range regexp.MustCompile(`field (\S+) of the current context`).FindAllStringSubmatch(err.Error(), -1) {
+		require.True(t, known[match[1]], "a kubeconfig has no field %s", match[1])
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -82,7 +83,9 @@ func TestRESTConfigRefuses(t *testing.T) {
 		"CertFile":     {"as above", func(_, u, _ object) { u["client-certificate"] = "/etc/passwd" }, "client-certificate"},
 		"KeyFile":      {"as above", func(_, u, _ object) { u["client-key"] = "/etc/passwd" }, "client-key"},
 		"CAFile":       {"as above", func(c, _, _ object) { c["certificate-authority"] = "/etc/passwd" }, "certificate-authority"},
-		"Impersonate":  {"the identity is the user's own", func(_, u, _ object) { u["as"] = "admin" }, "act-as"},
+		"Impersonate":  {"the identity is the user's own", func(_, u, _ object) { u["as"] = "admin" }, "field as of"},
+		"NoLogin":      {"requests would be anonymous", func(_, u, _ object) { delete(u, "token") }, "no credentials"},
+		"ServerName":   {"it ends up in logs", func(c, _, _ object) { c["tls-server-name"] = "provider\x1b[2J" }, "field tls-server-name"},
 		"Proxy":        {"it would lead the driver elsewhere", func(c, _, _ object) { c["proxy-url"] = "http://127.0.0.1" }, "proxy-url"},
 		"Insecure":     {"the server must be known", func(c, _, _ object) { c["insecure-skip-tls-verify"] = true }, "insecure-skip-tls-verify"},
 		"HTTP":         {"credentials must not travel in clear", func(c, _, _ object) { c["server"] = "http://127.0.0.1" }, "server"},
@@ -164,6 +167,8 @@ func FuzzRESTConfig(f *testing.F) {
 		require.Empty(t, server.RawQuery+server.Fragment)
 		require.Empty(t, validation.IsDNS1123Label(namespace))
 		require.NotContains(t, got.BearerToken, "\n")
+		require.False(t, strings.ContainsFunc(got.ServerName, unicode.IsControl), "%q", got.ServerName)
+		require.True(t, got.BearerToken != "" || got.Username != "" || len(got.CertData) > 0, "no request is anonymous")
 
 		// Whatever else was asked for: nothing but these fields is used.
 		require.Equal(t, &rest.Config{

@@ -20,6 +20,7 @@ func refusedClusterFields(cluster *clientcmdapi.Cluster) error {
 		refuse(cluster.CertificateAuthority != "", "certificate-authority", "use certificate-authority-data"),
 		refuse(cluster.InsecureSkipTLSVerify, "insecure-skip-tls-verify", "use certificate-authority-data"),
 		refuse(cluster.ProxyURL != "", "proxy-url", "remove it"),
+		refuse(strings.ContainsFunc(cluster.TLSServerName, notPrintable), "tls-server-name", "use a DNS name or an IP address"),
 	)
 }
 
@@ -36,6 +37,12 @@ func isServer(text string) bool {
 	return plain && server.User == nil && server.RawQuery == "" && !server.ForceQuery && !strings.Contains(text, "#")
 }
 
+// Remedies of more than one field.
+const (
+	tokenOrPassword = "use either a token or a username and password"
+	noImpersonation = "remove it; the driver does not impersonate other users"
+)
+
 func refusedUserFields(user *clientcmdapi.AuthInfo) error {
 	return errors.Join(
 		refuse(user.Exec != nil, "exec", "use a token or client-certificate-data"),
@@ -45,12 +52,27 @@ func refusedUserFields(user *clientcmdapi.AuthInfo) error {
 		refuse(len(user.ClientKeyData) > maxKeySize, "client-key-data", "use a shorter key"),
 		refuse(len(user.ClientKeyData) == 0 && len(user.ClientCertificateData) > 0, "client-certificate-data", "add client-key-data"),
 		refuse(len(user.ClientKeyData) > 0 && len(user.ClientCertificateData) == 0, "client-key-data", "add client-certificate-data"),
-		refuse(user.Token != "" && (user.Username != "" || user.Password != ""), "username", "use either a token or a username and password"),
+		refuse(user.Token != "" && user.Username != "", "username", tokenOrPassword),
+		refuse(user.Token != "" && user.Password != "", "password", tokenOrPassword),
 		refuse(strings.ContainsFunc(user.Token, notPrintable), "token", "remove spaces, line breaks and what is not ASCII"),
 		refuse(user.TokenFile != "", "tokenFile", "use token"),
-		refuse(user.Impersonate != "" || user.ImpersonateUID != "" || len(user.ImpersonateGroups) > 0 || len(user.ImpersonateUserExtra) > 0,
-			"act-as", "remove the impersonation"),
+		refuse(user.Impersonate != "", "as", noImpersonation),
+		refuse(user.ImpersonateUID != "", "as-uid", noImpersonation),
+		refuse(len(user.ImpersonateGroups) > 0, "as-groups", noImpersonation),
+		refuse(len(user.ImpersonateUserExtra) > 0, "as-user-extra", noImpersonation),
+		missingCredentials(user),
 	)
+}
+
+// missingCredentials refuses a user with whom all requests would be anonymous. A user whose credentials are refused has some.
+func missingCredentials(user *clientcmdapi.AuthInfo) error {
+	given := user.Token != "" || user.TokenFile != "" || user.Username != "" || user.Exec != nil || user.AuthProvider != nil ||
+		user.ClientCertificate != "" || user.ClientKey != "" || len(user.ClientCertificateData) > 0 || len(user.ClientKeyData) > 0
+	if given {
+		return nil
+	}
+
+	return errors.New("users: the user of the current context has no credentials: add a token, or client-certificate-data and client-key-data")
 }
 
 // refusedNamespace keeps a namespace from leading requests to another path.
@@ -60,7 +82,7 @@ func refusedNamespace(current *clientcmdapi.Context) error {
 	return refuse(malformed, "namespace", "use the name of a namespace")
 }
 
-// notPrintable says whether a character cannot be part of a bearer token in an HTTP header.
+// notPrintable says whether a character cannot be part of a host's name, nor of a bearer token in an HTTP header.
 func notPrintable(r rune) bool {
 	return r <= ' ' || r > '~'
 }
