@@ -153,6 +153,25 @@ func TestUnknownFieldsAreGuessed(t *testing.T) {
 	}
 }
 
+// TestScalarsOfMemoryAndCPU is about the form that other platforms have for a machine's size.
+func TestScalarsOfMemoryAndCPU(t *testing.T) {
+	t.Parallel()
+
+	const template = `{"virtualMachineTemplate":{"spec":{"template":{"spec":{"domain":{"cpu":"4"}}}}}}`
+
+	for raw, want := range map[string]string{
+		`{"memory":4096}`:  "providerSpec.memory: Invalid value: must be an object; write memory: {guest: 4Gi}",
+		`{"memory":"4Gi"}`: "providerSpec.memory: Invalid value: must be an object; write memory: {guest: 4Gi}",
+		`{"cpu":4}`:        "providerSpec.cpu: Invalid value: must be an object; write cpu: {cores: 4}",
+		template: "providerSpec.virtualMachineTemplate.spec.template.spec.domain.cpu: Invalid value: must be an object; " +
+			"write cpu: {cores: 4}",
+	} {
+		_, errs := v1alpha1.Decode([]byte(raw), field.NewPath("providerSpec"))
+		require.Len(t, errs, 1)
+		require.Equal(t, want, errs[0].Error(), raw)
+	}
+}
+
 func TestDecodeTagsIsLenient(t *testing.T) {
 	t.Parallel()
 

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	kubevirtv1 "kubevirt.io/api/core/v1"
 )
 
 // pruner compares a tree of JSON with a Go type. It reports, with its path, every field that the type does not have and every
@@ -186,7 +187,7 @@ func (p *pruner) unknown(path *field.Path, key string, object map[string]any, kn
 
 	const few = 8
 
-	switch meant := closest(key, names); {
+	switch meant := Closest(key, names); {
 	case meant != "":
 		p.fault(field.Forbidden(path.Child(key), "there is no such field; did you mean "+meant+"?"))
 
@@ -200,8 +201,9 @@ func (p *pruner) unknown(path *field.Path, key string, object map[string]any, kn
 	}
 }
 
-// closest returns the name that takes the fewest changes of letters, if there is one that takes two at most.
-func closest(name string, names []string) string {
+// Closest returns the name that differs from the given one by the fewest letters, if it differs by two at most, upper and lower case
+// being equal. It is empty if there is none.
+func Closest(name string, names []string) string {
 	meant, fewest := "", 3
 
 	for _, candidate := range names {
@@ -233,6 +235,10 @@ func describe(t reflect.Type) string {
 			return `a quantity, for example "8Gi"`
 		case reflect.TypeFor[intstr.IntOrString]():
 			return "a whole number or a string"
+		case reflect.TypeFor[kubevirtv1.Memory]():
+			return "an object; write memory: {guest: 4Gi}"
+		case reflect.TypeFor[kubevirtv1.CPU]():
+			return "an object; write cpu: {cores: 4}"
 		}
 
 		return "an object"

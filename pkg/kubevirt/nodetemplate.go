@@ -115,41 +115,9 @@ func architectureWarning(path *field.Path, expected *string, spec *apiv1alpha1.P
 }
 
 func cpuWarning(path *field.Path, capacity corev1.ResourceList, spec *apiv1alpha1.ProviderSpec) []apivalidation.Warning {
-	return sizeWarning(path, corev1.ResourceCPU, capacity, *resource.NewQuantity(cpus(spec), resource.DecimalSI), "virtual CPUs")
-}
+	count, _ := apivalidation.VirtualCPUs(spec)
 
-// cpus returns how many virtual CPUs KubeVirt gives the guest: of sockets, cores and threads each, one is the default; without
-// any of them, a limit or request counts, rounded up.
-func cpus(spec *apiv1alpha1.ProviderSpec) int64 {
-	template := instance(spec)
-	sockets, cores, threads := uint32(0), uint32(0), uint32(0)
-
-	if cpu := spec.CPU; cpu != nil {
-		sockets, cores, threads = cpu.Sockets, cpu.Cores, cpu.Threads
-	}
-
-	if cpu := template.Spec.Domain.CPU; cpu != nil {
-		sockets, cores, threads = or(cpu.Sockets, sockets), or(cpu.Cores, cores), or(cpu.Threads, threads)
-	}
-
-	if sockets == 0 && cores == 0 && threads == 0 {
-		over, under := template.Spec.Domain.Resources, spec.Resources
-		for _, list := range []corev1.ResourceList{over.Limits, under.Limits, over.Requests, under.Requests} {
-			if quantity, given := list[corev1.ResourceCPU]; given {
-				return quantity.Value()
-			}
-		}
-	}
-
-	return int64(or(sockets, 1)) * int64(or(cores, 1)) * int64(or(threads, 1))
-}
-
-func or(value, otherwise uint32) uint32 {
-	if value == 0 {
-		return otherwise
-	}
-
-	return value
+	return sizeWarning(path, corev1.ResourceCPU, capacity, *resource.NewQuantity(count, resource.DecimalSI), "virtual CPUs")
 }
 
 func memoryWarning(path *field.Path, capacity corev1.ResourceList, spec *apiv1alpha1.ProviderSpec) []apivalidation.Warning {

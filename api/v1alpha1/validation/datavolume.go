@@ -203,10 +203,17 @@ func vddkSource(s *cdiv1beta1.DataVolumeSourceVDDK, path *field.Path) field.Erro
 	return errs
 }
 
+// twoSchemes matches a URL whose host, as far as the parser is concerned, is another URL's scheme.
+var twoSchemes = regexp.MustCompile(`^([a-z0-9-]+)://[A-Za-z][A-Za-z0-9+.-]*://`)
+
 // sourceURL never repeats the URL: it may hold a password.
 func sourceURL(text string, path *field.Path, schemes ...string) field.ErrorList {
 	if text == "" {
 		return field.ErrorList{field.Required(path, "name the image, with "+strings.Join(schemes, ":// or ")+"://")}
+	}
+
+	if scheme := twoSchemes.FindStringSubmatch(text); scheme != nil && slices.Contains(schemes, scheme[1]) {
+		return field.ErrorList{field.Invalid(path, field.OmitValueType{}, "must have one scheme; remove the second, so that the host follows "+scheme[1]+"://")}
 	}
 
 	parsed, err := url.ParseRequestURI(text)

@@ -101,6 +101,21 @@ func TestRootVolume(t *testing.T) {
 	}
 }
 
+func TestTwoSchemes(t *testing.T) {
+	t.Parallel()
+
+	for root, want := range map[string]string{
+		`{source: {registry: {url: "docker://https://h/i:1"}}, storage: {resources: {requests: {storage: 20Gi}}}}`: "rootVolume.source.registry.url: " +
+			"Invalid value: must have one scheme; remove the second, so that the host follows docker://",
+		`{containerDisk: {image: "docker://h/i:1"}}`: `rootVolume.containerDisk.image: Invalid value: "docker://h/i:1": ` +
+			"must not have a scheme; remove docker://",
+	} {
+		_, errs := validation.Decode(withRoot(t, root), validation.Options{})
+		require.Len(t, errs, 1, root)
+		require.Equal(t, "providerSpec."+want, errs[0].Error())
+	}
+}
+
 func TestDataVolumeSources(t *testing.T) {
 	t.Parallel()
 
@@ -128,6 +143,11 @@ func TestDataVolumeSources(t *testing.T) {
 		"RegistryBoth":        {`{registry: {url: "docker://h/i", imageStream: i, pullMethod: node}}`, []string{".registry.imageStream"}},
 		"RegistryScheme":      {`{registry: {url: "https://h/i"}}`, []string{".registry.url"}},
 		"RegistryNoScheme":    {`{registry: {url: "h/i:1"}}`, []string{".registry.url"}},
+		"RegistryTwoSchemes":  {`{registry: {url: "docker://https://user:password@h/i:1"}}`, []string{".registry.url"}},
+		"RegistrySameTwice":   {`{registry: {url: "docker://docker://h/i:1"}}`, []string{".registry.url"}},
+		"HTTPTwoSchemes":      {`{http: {url: "https://http://h/i"}}`, []string{".http.url"}},
+		"HTTPOtherURLInPath":  {`{http: {url: "https://mirror/https://h//i"}}`, nil},
+		"S3TwoSchemes":        {`{s3: {url: "https://s3://h/b/i"}}`, []string{".s3.url"}},
 		"RegistryMethod":      {`{registry: {url: "docker://h/i", pullMethod: host}}`, []string{".registry.pullMethod"}},
 		"RegistryEmptyStream": {`{registry: {imageStream: "", pullMethod: node}}`, []string{".registry.imageStream"}},
 		"RegistryStreamByPod": {`{registry: {imageStream: i}}`, []string{".registry.pullMethod"}},

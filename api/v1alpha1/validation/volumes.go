@@ -48,6 +48,9 @@ func containerDisk(volume v1alpha1.RootVolume, path *field.Path) field.ErrorList
 		errs = append(errs, field.Required(path.Child("containerDisk", "image"), "name the image of the container disk"))
 	case strings.TrimSpace(image) != image:
 		errs = append(errs, field.Invalid(path.Child("containerDisk", "image"), image, "must not begin or end with a space"))
+	case strings.Contains(image, "://"):
+		scheme, _, _ := strings.Cut(image, "://")
+		errs = append(errs, field.Invalid(path.Child("containerDisk", "image"), image, "must not have a scheme; remove "+scheme+"://"))
 	}
 
 	errs = append(errs, optionalName(volume.ContainerDisk.ImagePullSecret, path.Child("containerDisk", "imagePullSecret"))...)

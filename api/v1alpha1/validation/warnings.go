@@ -22,11 +22,12 @@ type Warning struct {
 	Detail string
 }
 
-// Warnings returns what is worth a second look in a spec: what keeps a machine from being live-migrated, images that may change
-// behind their address, data disks with a file system, networks that the guest does not configure, deprecated fields. Nothing of it keeps a machine from being created.
-// mcm-kubevirt shows them to its users. The spec may have faults.
+// Warnings returns what is worth a second look in a spec: implausible sizes, what keeps a machine from being live-migrated, images
+// that may change behind their address, data disks with a file system, networks that the guest does not configure, deprecated fields.
+// None of it keeps a machine from being created. mcm-kubevirt shows them to its users. The spec may have faults.
 func Warnings(spec *v1alpha1.ProviderSpec) []Warning {
-	warnings := migrationWarnings(spec)
+	warnings := sizeWarnings(spec)
+	warnings = append(warnings, migrationWarnings(spec)...)
 	warnings = append(warnings, movingImageWarnings(spec, root().Child("rootVolume", "source"))...)
 	warnings = append(warnings, dataDiskWarnings(spec.AdditionalVolumes, root().Child("additionalVolumes"))...)
 	warnings = append(warnings, networkDataWarnings(spec, root().Child("cloudInit", "networkData"))...)

@@ -1,6 +1,7 @@
 package validation_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -8,6 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
+	"sigs.k8s.io/yaml"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1/validation"
@@ -105,6 +107,104 @@ func TestWarnings(t *testing.T) {
 			spec := migratableSpec()
 			tc.change(spec)
 			require.Equal(t, tc.want, fieldsOf(validation.Warnings(spec)), tc.reason)
+		})
+	}
+}
+
+// TestSizeWarnings is about sizes that KubeVirt accepts, and that are probably typing errors.
+func TestSizeWarnings(t *testing.T) {
+	t.Parallel()
+
+	tests := map[string]struct {
+		reason string
+		more   string
+		want   []string
+		says   string
+	}{
+		"LeastMemory": {reason: "a small node may be meant", more: "memory: {guest: 512Mi}"},
+		"MostMemory":  {reason: "a large node may be meant", more: "memory: {guest: 2Ti}"},
+		"TinyMemory": {
+			reason: "Mi instead of Gi", more: "memory: {guest: 4Mi}",
+			want: []string{"providerSpec.memory.guest"}, says: "is 4Mi, which is less than 512Mi",
+		},
+		"HugeMemory": {
+			reason: "Ti instead of Gi", more: "memory: {guest: 4Ti}",
+			want: []string{"providerSpec.memory.guest"}, says: "is 4Ti, which is more than 2Ti",
+		},
+		"MemoryByRequest": {
+			reason: "the guest has what is requested", more: "resources: {requests: {memory: 100M}}\nmemory: {}",
+			want: []string{"providerSpec.resources.requests[memory]"}, says: "is 100M, which is less than 512Mi",
+		},
+		"MemoryInTemplate": {
+			reason: "the template wins", more: "virtualMachineTemplate: {spec: {template: {spec: {domain: {memory: {guest: 16Ti}}}}}}",
+			want: []string{"providerSpec.virtualMachineTemplate.spec.template.spec.domain.memory.guest"}, says: "is 16Ti",
+		},
+		"MostCPUs": {reason: "a large node may be meant", more: "cpu: {sockets: 2, cores: 64, threads: 2}"},
+		"ManyCPUs": {
+			reason: "the three are multiplied", more: "cpu: {sockets: 4, cores: 64, threads: 2}",
+			want: []string{"providerSpec.cpu"}, says: "is 512 virtual CPUs, which is more than 256",
+		},
+		"OverflowingCPUs": {
+			reason: "the product fits no number", more: "cpu: {sockets: 4294967295, cores: 4294967295, threads: 4294967295}",
+			want: []string{"providerSpec.cpu"}, says: "which is more than 256",
+		},
+		"CPUsInTemplate": {
+			reason: "the template wins", more: "cpu: {cores: 4}\nvirtualMachineTemplate: {spec: {template: {spec: {domain: {cpu: {cores: 400}}}}}}",
+			want: []string{"providerSpec.virtualMachineTemplate.spec.template.spec.domain.cpu"}, says: "is 400 virtual CPUs",
+		},
+		"CPUsByRequest": {
+			reason: "KubeVirt takes them from the request", more: "resources: {requests: {cpu: 4k}}",
+			want: []string{"providerSpec.resources.requests[cpu]"}, says: "is 4000 virtual CPUs",
+		},
+		"CPULimit": {
+			reason: "m instead of none", more: "resources: {limits: {cpu: 4m}}",
+			want: []string{"providerSpec.resources.limits[cpu]"}, says: "is 4m, which is less than 100m",
+		},
+		"LeastRootDisk": {reason: "there are images of that size", more: "rootVolume: {source: {pvc: {name: i}}, storage: {resources: {requests: {storage: 1Gi}}}}"},
+		"TinyRootDisk": {
+			reason: "Mi instead of Gi", more: "rootVolume: {source: {pvc: {name: i}}, storage: {resources: {requests: {storage: 20Mi}}}}",
+			want: []string{"providerSpec.rootVolume.storage.resources.requests[storage]"}, says: "is 20Mi, which is less than 1Gi",
+		},
+		"TinyRootClaim": {
+			reason: "M instead of Gi", more: "rootVolume: {source: {pvc: {name: i}}, pvc: {accessModes: [ReadWriteMany], resources: {requests: {storage: 20M}}}}",
+			want: []string{"providerSpec.rootVolume.pvc.resources.requests[storage]"}, says: "is 20M, which is less than 1Gi",
+		},
+		"HugeRootDisk": {
+			reason: "Ti instead of Gi", more: "rootVolume: {source: {pvc: {name: i}}, storage: {resources: {requests: {storage: 20Ti}}}}",
+			want: []string{"providerSpec.rootVolume.storage.resources.requests[storage]"}, says: "is 20Ti, which is more than 8Ti",
+		},
+		"TinyGoldenImage": {
+			reason: "the image is imported into it", more: "goldenImage: {size: 20Mi}\nrootVolume: {source: {http: {url: 'https://h/i-1'}}, storage: {resources: {requests: {storage: 20Gi}}}}",
+			want: []string{"providerSpec.goldenImage.size"}, says: "is 20Mi, which is less than 1Gi",
+		},
+	}
+
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			more := "networks: [{pod: {}, masquerade: {}}]\n" + tc.more
+			if !strings.Contains(more, "rootVolume:") {
+				more += "\nrootVolume: {source: {pvc: {name: i}}, storage: {}}"
+			}
+
+			var raw map[string]any
+
+			require.NoError(t, yaml.Unmarshal([]byte(more), &raw))
+
+			if raw["memory"] == nil {
+				more += "\nmemory: {guest: 1Gi}"
+			}
+
+			spec := &v1alpha1.ProviderSpec{}
+			require.NoError(t, yaml.UnmarshalStrict([]byte(more), spec))
+
+			warnings := validation.Warnings(spec)
+			require.Equal(t, tc.want, fieldsOf(warnings), tc.reason)
+
+			if tc.says != "" {
+				require.Contains(t, warnings[0].Detail, tc.says, tc.reason)
+			}
 		})
 	}
 }
