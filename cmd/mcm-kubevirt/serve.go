@@ -13,10 +13,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/spf13/cobra"
 	"k8s.io/component-base/logs"
-	"k8s.io/component-base/version"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/cmd/internal/driverflags"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/driverrpc"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/machineclass"
@@ -108,7 +108,7 @@ func (o *serveOptions) server(registry prometheus.Registerer) (*driverrpc.Server
 	}
 
 	return driverrpc.NewServer(o.withKubeconfigs(plugin), driverrpc.ServerOptions{
-		Info:        driverrpc.Info{Name: kubevirt.Provider, Version: version.Get().GitVersion},
+		Info:        driverrpc.Info{Name: kubevirt.Provider, Version: driverflags.Release()},
 		Credentials: credentials,
 		MaxCalls:    o.maxCalls,
 		Metrics:     registry,
@@ -122,7 +122,7 @@ func serve(ctx context.Context, server *driverrpc.Server, listener net.Listener,
 	go func() { ended <- server.Serve(listener) }()
 	go func() { ended <- metrics.Serve() }()
 
-	klog.InfoS("Serving", "version", version.Get().GitVersion, "address", listener.Addr(), "metrics", metrics.Addr())
+	klog.InfoS("Serving", "version", driverflags.Release(), "address", listener.Addr(), "metrics", metrics.Addr())
 
 	var failed error
 

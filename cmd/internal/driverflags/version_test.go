@@ -1,0 +1,23 @@
+package driverflags_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/cmd/internal/driverflags"
+)
+
+// TestVersion is about a build without the linker's flags of the Makefile, as this test is one.
+func TestVersion(t *testing.T) {
+	t.Parallel()
+
+	file, err := os.ReadFile("../../../VERSION")
+	require.NoError(t, err)
+
+	want := strings.TrimSpace(string(file))
+	require.Equal(t, want, driverflags.Release())
+	require.Regexp(t, "^"+want+"( [0-9a-f]{40}(-dirty)?)?$", driverflags.Version())
+}

@@ -1,0 +1,15 @@
+// Package release knows the version of this repository. The commands print it. It must not know anything else.
+package release
+
+import (
+	_ "embed" // for VERSION
+	"strings"
+)
+
+//go:embed VERSION
+var version string
+
+// Version returns the content of the file VERSION, the only place that the version is written to.
+func Version() string {
+	return strings.TrimSpace(version)
+}
