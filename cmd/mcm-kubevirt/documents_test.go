@@ -7,15 +7,18 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestManners reads what editors, shells and other programs make of manifests.
-func TestManners(t *testing.T) {
-	t.Parallel()
-
-	const asJSON = `{"apiVersion": "machine.sapcloud.io/v1alpha1", "kind": "MachineClass", "metadata": {"name": "c"},
+// classAsJSON is a MachineClass without errors.
+const classAsJSON = `{"apiVersion": "machine.sapcloud.io/v1alpha1", "kind": "MachineClass", "metadata": {"name": "c"},
 	"secretRef": {"name": "s", "namespace": "ns"}, "providerSpec": {"region": "r", "zone": "z", "memory": {"guest": "1Gi"},
 	"tags": {"mcm.gardener.cloud/cluster": "c", "mcm.gardener.cloud/role": "node"},
 	"rootVolume": {"containerDisk": {"image": "example.com/image"}}}}`
 
+// TestManners reads what editors, shells and other programs make of manifests.
+func TestManners(t *testing.T) {
+	t.Parallel()
+
+	other := strings.Replace(valid, "name: c,", "name: d,", 1)
+	otherItem := "  - " + strings.ReplaceAll(strings.TrimSpace(other), "\n", "\n    ") + "\n"
 	item := "  - " + strings.ReplaceAll(strings.TrimSpace(valid), "\n", "\n    ") + "\n"
 	_, behindKind, _ := strings.Cut(valid, "kind: MachineClass\n")
 	untyped := "  - " + strings.ReplaceAll(strings.TrimSpace(behindKind), "\n", "\n    ") + "\n"
@@ -26,13 +29,13 @@ func TestManners(t *testing.T) {
 		want   string
 	}{
 		"YAML":            {reason: "the base of all cases", text: valid, want: "1 MachineClass, 0 errors"},
-		"WindowsLineEnds": {reason: "as Windows writes them", text: strings.ReplaceAll(valid+"---\n"+valid, "\n", "\r\n"), want: "2 MachineClasses, 0 errors"},
+		"WindowsLineEnds": {reason: "as Windows writes them", text: strings.ReplaceAll(valid+"---\n"+other, "\n", "\r\n"), want: "2 MachineClasses, 0 errors"},
 		"BOM":             {reason: "as Windows begins files", text: "\uFEFF" + valid, want: "1 MachineClass, 0 errors"},
-		"BOMAndJSON":      {reason: "as Windows begins files", text: "\uFEFF" + asJSON, want: "1 MachineClass, 0 errors"},
-		"JSON":            {reason: "tabs are allowed there", text: asJSON, want: "1 MachineClass, 0 errors"},
-		"JSONStream":      {reason: "objects may follow each other", text: asJSON + "\n" + asJSON, want: "2 MachineClasses, 0 errors"},
+		"BOMAndJSON":      {reason: "as Windows begins files", text: "\uFEFF" + classAsJSON, want: "1 MachineClass, 0 errors"},
+		"JSON":            {reason: "tabs are allowed there", text: classAsJSON, want: "1 MachineClass, 0 errors"},
+		"JSONStream":      {reason: "objects may follow each other", text: classAsJSON + "\n" + strings.Replace(classAsJSON, `{"name": "c"}`, `{"name": "d"}`, 1), want: "2 MachineClasses, 0 errors"},
 		"Separators":      {reason: "empty documents are nothing", text: "---\n---\n# nothing\n---\n" + valid + "---\n", want: "(standard input:5)"},
-		"List":            {reason: "as kubectl prints several", text: "apiVersion: v1\nkind: List\nitems:\n" + item + item, want: "2 MachineClasses, 0 errors"},
+		"List":            {reason: "as kubectl prints several", text: "apiVersion: v1\nkind: List\nitems:\n" + item + otherItem, want: "2 MachineClasses, 0 errors"},
 		"TypedList": {
 			reason: "the API server's lists have items without a kind",
 			text:   "apiVersion: machine.sapcloud.io/v1alpha1\nkind: MachineClassList\nitems:\n" + untyped, want: "1 MachineClass, 0 errors",

@@ -46,8 +46,8 @@ func newClassReport(class machineClass) classReport {
 		Name: class.Name, Namespace: class.Namespace, File: class.file, Line: class.line, Errors: []finding{}, Warnings: []finding{},
 	}
 
-	for _, duplicate := range class.duplicates {
-		r.Errors = append(r.Errors, finding{Message: duplicate})
+	for _, defect := range class.defects {
+		r.Errors = append(r.Errors, finding{Message: defect})
 	}
 
 	r.addErrors(class.faults)
@@ -100,12 +100,7 @@ func (r report) print(out io.Writer, format string) error {
 }
 
 func (r *classReport) print(out io.Writer) {
-	name := r.Name
-	if r.Namespace != "" {
-		name = r.Namespace + "/" + r.Name
-	}
-
-	fmt.Fprintf(out, "MachineClass %s (%s:%d)\n", name, r.File, r.Line)
+	fmt.Fprintf(out, "MachineClass %s (%s:%d)\n", qualified(r.Namespace, r.Name), r.File, r.Line)
 
 	if len(r.Errors)+len(r.Warnings) == 0 {
 		fmt.Fprintln(out, "  no errors, no warnings")
@@ -114,6 +109,15 @@ func (r *classReport) print(out io.Writer) {
 	printFindings(out, "error", r.Errors)
 	printFindings(out, "warning", r.Warnings)
 	fmt.Fprintln(out)
+}
+
+// qualified returns a name with its namespace, if there is one.
+func qualified(namespace, name string) string {
+	if namespace == "" {
+		return name
+	}
+
+	return namespace + "/" + name
 }
 
 func printFindings(out io.Writer, severity string, findings []finding) {

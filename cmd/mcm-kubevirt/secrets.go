@@ -1,7 +1,9 @@
 package main
 
 import (
+	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -51,7 +53,22 @@ func readSecret(d document) secret {
 		found.data[key] = []byte(value)
 	}
 
+	if size := found.size(); size > corev1.MaxSecretSize {
+		found.faults = append(found.faults, fmt.Sprintf("its values have %d bytes in all, and the API server accepts at most %d (1 MiB); shorten them",
+			size, corev1.MaxSecretSize))
+	}
+
 	return found
+}
+
+// size returns how many bytes the values have, which is what the API server counts.
+func (s *secret) size() int {
+	size := 0
+	for _, value := range s.data {
+		size += len(value)
+	}
+
+	return size
 }
 
 func metadataOf(raw []byte) metav1.ObjectMeta {
@@ -150,8 +167,23 @@ func (d *secretData) check(key string, judge func(origin, []byte)) {
 	case len(value) > 0:
 		judge(d.from[key], value)
 	case d.complete && len(d.known) > 0:
-		d.errors = append(d.errors, finding{d.known[0].field, "there is no key " + key + ", or an empty one, in " + names(d.known)})
+		message := "there is no key " + key + ", or an empty one, in " + names(d.known)
+		if similar := d.similar(key); similar != "" {
+			message += "; rename its key " + similar + " to " + key
+		}
+
+		d.errors = append(d.errors, finding{d.known[0].field, message})
+	case d.similar(key) != "": // The right key may be in the Secret that is not known.
+		from := d.from[d.similar(key)]
+		d.warnings = append(d.warnings, finding{from.field, from.name + ": the key " + d.similar(key) + " is ignored; did you mean " + key + "?"})
 	}
+}
+
+// similar returns the key that is almost the wanted one: since it is, it can be printed.
+func (d *secretData) similar(key string) string {
+	return apiv1alpha1.Closest(key, slices.DeleteFunc(slices.Sorted(maps.Keys(d.values)), func(other string) bool {
+		return other == key
+	}))
 }
 
 func names(list []origin) string {

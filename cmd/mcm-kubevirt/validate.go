@@ -62,9 +62,13 @@ func validate(flags manifestFlags, in io.Reader, out io.Writer) error {
 func judge(m *manifests, allowed validation.Options) report {
 	result := report{Classes: []classReport{}, Unreadable: m.unreadable, PassedOver: m.countPassedOver(), Errors: len(m.unreadable)}
 
+	names := classNames{}
+
 	for _, class := range m.classes {
 		judged := judgeClass(class, m.secrets, allowed)
-		result.Classes = append(result.Classes, judged)
+		judged.addErrors(names.add(class))
+
+		result.Classes = append(result.Classes, judged.sorted())
 		result.Errors += len(judged.Errors)
 		result.Warnings += len(judged.Warnings)
 	}
@@ -89,7 +93,7 @@ func judgeClass(class machineClass, secrets []secret, allowed validation.Options
 		judged.addWarnings(validation.UserDataWarnings(spec, data.values[apiv1alpha1.SecretKeyUserData]))
 	}
 
-	return judged.sorted()
+	return judged
 }
 
 // news leaves out errors in fields of the class of which a part could not be read: that it is missing is no news.

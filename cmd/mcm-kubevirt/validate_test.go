@@ -20,16 +20,30 @@ var update = flag.Bool("update", false, "write the golden files")
 func TestWrong(t *testing.T) {
 	t.Parallel()
 
-	files, err := filepath.Glob("testdata/wrong/*.yaml")
+	const several = 10
+
+	requireGolden(t, "testdata/wrong", several, exitInvalid)
+}
+
+// TestDoubtful validates each manifest of testdata/doubtful, which the API servers would accept: there are warnings and no errors.
+func TestDoubtful(t *testing.T) {
+	t.Parallel()
+	requireGolden(t, "testdata/doubtful", 1, 0)
+}
+
+func requireGolden(t *testing.T, folder string, least, code int) {
+	t.Helper()
+
+	files, err := filepath.Glob(folder + "/*.yaml")
 	require.NoError(t, err)
-	require.GreaterOrEqual(t, len(files), 10)
+	require.GreaterOrEqual(t, len(files), least)
 
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".yaml"), func(t *testing.T) {
 			t.Parallel()
 
 			got, err := run(t, "", "validate", "-f", file)
-			require.Equal(t, exitInvalid, exitCode(err))
+			require.Equal(t, code, exitCode(err))
 			require.NotContains(t, got, "t0p-secret", "what a Secret holds is not printed")
 
 			golden := strings.TrimSuffix(file, ".yaml") + ".golden.txt"
@@ -255,6 +269,110 @@ func TestSecrets(t *testing.T) {
 			require.Equal(t, tc.code, exitCode(err), out)
 			require.Contains(t, out, tc.want, tc.reason)
 			require.NotContains(t, out, "t0p-secret", "what a Secret holds is not printed")
+		})
+	}
+}
+
+// TestMisspeltKeys names keys of a Secret that are almost those that are read.
+func TestMisspeltKeys(t *testing.T) {
+	t.Parallel()
+
+	text := valid + secretManifest(t, "s", map[string]string{"userdata": "u", "kube-config": goodKubeconfig, "unrelated": "t0p-secret"})
+
+	out, err := run(t, text, "validate", "-f", "-")
+	require.Equal(t, exitInvalid, exitCode(err))
+	require.Contains(t, out, "error    secretRef: there is no key userData, or an empty one, in Secret ns/s; rename its key userdata")
+	require.Contains(t, out, "error    secretRef: there is no key kubeconfig, or an empty one, in Secret ns/s; rename its key kube-config")
+	require.NotContains(t, out, "unrelated")
+
+	out, err = run(t, valid+"credentialsSecretRef: {name: p, namespace: ns}\n"+
+		secretManifest(t, "s", map[string]string{"userdata": "u", "kubeconfig": goodKubeconfig}), "validate", "-f", "-")
+	require.NoError(t, err, "the other Secret may have it")
+	require.Contains(t, out, "warning  secretRef: Secret ns/s: the key userdata is ignored; did you mean userData?")
+}
+
+// TestTooLarge is about objects that an API server refuses, or cannot store.
+func TestTooLarge(t *testing.T) {
+	t.Parallel()
+
+	const kib = 1 << 10
+
+	// secretOf has values of that size in all.
+	secretOf := func(size int) string {
+		return secretManifest(t, "s", map[string]string{"userData": strings.Repeat("u", size-len(goodKubeconfig)), "kubeconfig": goodKubeconfig})
+	}
+
+	large := strings.Replace(valid, "  zone: z\n", "  zone: z\n  cloudInit: {networkData: \""+strings.Repeat("n", 1536*kib)+"\"}\n", 1)
+
+	tests := map[string]struct {
+		reason string
+		text   string
+		want   string
+		code   int
+	}{
+		"SecretFits": {reason: "exactly what the API server allows", text: valid + secretOf(1024*kib), want: ", 0 errors,"},
+		"Secret": {
+			reason: "one byte more", text: valid + secretOf(1024*kib+1), code: exitInvalid,
+			want: "error    secretRef: Secret ns/s (standard input): its values have 1048577 bytes in all, and the API server accepts at most 1048576 (1 MiB); " +
+				"shorten them",
+		},
+		"Class": {
+			reason: "etcd takes no such request", text: large, code: exitInvalid,
+			want: "bytes, and etcd accepts at most 1572864 (1.5 MiB); shorten it",
+		},
+		"JSONWithSpaces": {
+			reason: "spaces are not stored", text: strings.Replace(classAsJSON, ":", ":"+strings.Repeat(" ", 1600*kib), 1), want: ", 0 errors,",
+		},
+	}
+
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			out, err := run(t, tc.text, "validate", "-f", "-")
+			require.Equal(t, tc.code, exitCode(err), tc.reason)
+			require.Contains(t, out, tc.want, tc.reason)
+			require.Less(t, len(out), 4*kib, "the value is not repeated")
+		})
+	}
+}
+
+// TestNames is about names of MachineClasses, alone and together.
+func TestNames(t *testing.T) {
+	t.Parallel()
+
+	named := func(metadata string) string {
+		return strings.Replace(valid, "{name: c, namespace: ns}", metadata, 1)
+	}
+
+	tests := map[string]struct {
+		reason string
+		text   string
+		want   string
+		code   int
+	}{
+		"OtherNamespace": {reason: "these are two", text: valid + "---\n" + named("{name: c, namespace: other}"), want: "2 MachineClasses, 0 errors"},
+		"NoNamespace":    {reason: "it is applied to whatever namespace is meant", text: valid + "---\n" + named("{name: c}"), want: "2 MachineClasses, 0 errors"},
+		"Equal": {
+			reason: "one would replace the other", text: valid + "---\n" + valid, code: exitInvalid,
+			want: `error    metadata.name: Duplicate value: "c": MachineClass ns/c is also defined at standard input:1; rename or remove one of them`,
+		},
+		"Generated": {reason: "MachineDeployments refer to a name", text: named("{generateName: c-}"), want: "metadata.name: Required value", code: exitInvalid},
+		"UpperCase": {reason: "an API server refuses it", text: named("{name: Worker}"), want: `error    metadata.name: Invalid value: "Worker": a lowercase RFC 1123 subdomain`, code: exitInvalid},
+		"Long":      {reason: "an API server refuses it", text: named("{name: " + strings.Repeat("w", 254) + "}"), want: "must be no more than 253", code: exitInvalid},
+		"Namespace": {
+			reason: "an API server refuses it", text: named("{name: c, namespace: a.b}"), want: `error    metadata.namespace: Invalid value: "a.b"`, code: exitInvalid,
+		},
+		"Dots": {reason: "Kubernetes allows them", text: named("{name: worker.z1, namespace: ns}"), want: ", 0 errors,"},
+	}
+
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			out, err := run(t, tc.text, "validate", "-f", "-")
+			require.Equal(t, tc.code, exitCode(err), out)
+			require.Contains(t, out, tc.want, tc.reason)
 		})
 	}
 }
