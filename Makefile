@@ -37,11 +37,16 @@ help: ## List the commands.
 
 .PHONY: demo
 demo: ## Show the main job on real control planes on this machine. KEEP=1 leaves it running, DRIVER=grpc has the driver over gRPC.
-	@go build -o bin/demo ./test/demo && KEEP='$(KEEP)' DRIVER='$(DRIVER)' exec bin/demo
+	@mkdir -p bin/.go-build && trap 'rm -rf bin/.go-build' EXIT; \
+	GOTMPDIR='$(CURDIR)/bin/.go-build' go build -o bin/demo ./test/demo && KEEP='$(KEEP)' DRIVER='$(DRIVER)' exec bin/demo
 
 .PHONY: demo-stop
 demo-stop: ## End what `make demo KEEP=1` left running.
 	@go run ./test/lab down --name demo
+
+.PHONY: demo-restart
+demo-restart: ## Build the driver, and restart it in the lab that `make demo KEEP=1` left running.
+	@go build -buildvcs=false -o bin/ ./cmd/... && go run ./test/lab restart --name demo
 
 .PHONY: build
 build: ## Build both commands into bin/.

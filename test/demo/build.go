@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -31,6 +33,17 @@ func (d *demo) render(ctx context.Context) error {
 	return err
 }
 
+// cancellable has a go command work in a folder, and end together with its compilers: an interrupted go command leaves both behind.
+func cancellable(command *exec.Cmd, work string) (string, error) {
+	if err := errors.Join(os.RemoveAll(work), os.MkdirAll(work, 0o700)); err != nil {
+		return "", fmt.Errorf("create the folder that go works in: %w", err)
+	}
+	command.Env = append(os.Environ(), "GOTMPDIR="+work)
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }
+	return work, nil
+}
+
 // build compiles our own programs into bin/, and says how far it is.
 func (d *demo) build(ctx context.Context, packages string) error {
 	args := []string{"build", "-v", "-buildvcs=false", "-o", "bin/", packages}
@@ -38,13 +51,18 @@ func (d *demo) build(ctx context.Context, packages string) error {
 	var count counter
 	command := exec.CommandContext(ctx, "go", args...)
 	command.Dir, command.Stdout, command.Stderr = d.root, &count, &count
+	work, err := cancellable(command, filepath.Join(d.root, "bin", ".go-build"))
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(work) //nolint:errcheck // the next build removes it too
 	if err := command.Start(); err != nil {
 		return fmt.Errorf("run go: %w", err)
 	}
 	begun, done := time.Now(), make(chan error, 1)
 	go func() { done <- command.Wait() }()
 	var failed error
-	err := poll(ctx, func() (bool, error) {
+	err = poll(ctx, func() (bool, error) {
 		select {
 		case failed = <-done:
 			return true, nil
@@ -53,6 +71,9 @@ func (d *demo) build(ctx context.Context, packages string) error {
 			return false, nil
 		}
 	})
+	if err != nil {
+		failed = <-done // The command ends with ctx too.
+	}
 	if err = errors.Join(err, failed); err != nil {
 		return fmt.Errorf("go build %s: %w\n%s", packages, err, indent(count.last()))
 	}

@@ -156,3 +156,32 @@ func TestStepsMakeEveryBinary(t *testing.T) {
 	}
 	require.Len(t, l.steps(assets{"etcd": "/x"}), len(l.steps(assets{}))-1, "what the caller has is not built")
 }
+
+// TestInterruptedStepLeavesNothing interrupts the go command while it compiles the standard library.
+func TestInterruptedStepLeavesNothing(t *testing.T) { //nolint:paralleltest // it sets variables of the environment
+	module, target, temporary := t.TempDir(), t.TempDir(), t.TempDir()
+	t.Setenv("GOCACHE", t.TempDir()) // so that there is something to compile
+	t.Setenv("TMPDIR", temporary)
+	require.NoError(t, os.WriteFile(filepath.Join(module, "go.mod"), []byte("module x\n"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(module, "main.go"), []byte("package main\n\nimport _ \"net/http\"\n\nfunc main() {}\n"), 0o600))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() {
+		ended <- step{module: module, target: target, outputs: []string{"x"}, produce: compile(ldflags, ".")}.run(ctx)
+	}()
+	require.Eventually(t, func() bool {
+		inTarget, err := filepath.Glob(filepath.Join(target, ".building", "go-build*", "*"))
+		require.NoError(t, err)
+		inTemporary, err := filepath.Glob(filepath.Join(temporary, "go-build*", "*"))
+		require.NoError(t, err)
+		return len(inTarget)+len(inTemporary) > 0
+	}, time.Minute, 10*time.Millisecond, "go has a folder for its work")
+	cancel()
+	require.Error(t, <-ended)
+	for _, folder := range []string{target, temporary} {
+		left, err := os.ReadDir(folder)
+		require.NoError(t, err)
+		require.Empty(t, left)
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -120,11 +121,11 @@ func both(first, last producer) producer {
 	}
 }
 
-const interruptDelay = 10 * time.Second
-
 func goBuild(ctx context.Context, module, ldflags, output, pkg string) error {
 	arguments := append([]string{"build"}, buildFlags()...)
-	_, err := runCommand(goCommand(ctx, module, append(arguments, "-ldflags="+ldflags, "-o", output, pkg)...))
+	command := goCommand(ctx, module, append(arguments, "-ldflags="+ldflags, "-o", output, pkg)...)
+	command.Env = append(command.Env, "GOTMPDIR="+filepath.Dir(output)) // which goes with the step
+	_, err := runCommand(command)
 	return err
 }
 
@@ -136,9 +137,9 @@ func goCommand(ctx context.Context, module string, arguments ...string) *exec.Cm
 	command := exec.CommandContext(ctx, "go", arguments...)
 	command.Dir = module
 	command.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=", "CGO_ENABLED=0", "PWD="+module)
-	// On an interrupt, unlike on a kill, it ends its compilers and removes its work folder.
-	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
-	command.WaitDelay = interruptDelay
+	// An interrupted go command leaves its compilers behind.
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }
 	return command
 }
 

@@ -1,0 +1,45 @@
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestInterruptedBuildLeavesNothing interrupts the go command while it compiles the standard library.
+func TestInterruptedBuildLeavesNothing(t *testing.T) { //nolint:paralleltest // it sets variables of the environment
+	root, temporary := t.TempDir(), t.TempDir()
+	work := filepath.Join(root, "bin", ".go-build")
+	t.Setenv("GOCACHE", t.TempDir()) // so that there is something to compile
+	t.Setenv("TMPDIR", temporary)
+	require.NoError(t, os.WriteFile(filepath.Join(root, "go.mod"), []byte("module x\n"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(root, "main.go"), []byte("package main\n\nimport _ \"net/http\"\n\nfunc main() {}\n"), 0o600))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	built := make(chan error, 1)
+	go func() {
+		d := &demo{out: &screen{out: io.Discard, now: time.Now}, root: root}
+		built <- d.build(ctx, ".")
+	}()
+	folders := func() []string {
+		var all []string
+		for _, parent := range []string{temporary, work} {
+			found, err := filepath.Glob(filepath.Join(parent, "go-build*", "*"))
+			require.NoError(t, err)
+			all = append(all, found...)
+		}
+		return all
+	}
+	require.Eventually(t, func() bool { return len(folders()) > 0 }, time.Minute, 10*time.Millisecond, "go has a folder for its work")
+	cancel()
+	require.ErrorIs(t, <-built, context.Canceled)
+	left, err := os.ReadDir(temporary)
+	require.NoError(t, err)
+	require.Empty(t, left)
+	require.NoDirExists(t, work)
+}
