@@ -24,9 +24,8 @@ type options struct {
 
 // demo is the show while it runs.
 type demo struct {
-	out     *screen
-	root    string // of the repository
-	scratch string // a folder for what only the demo needs
+	out  *screen
+	root string // of the repository
 	options
 	begun time.Time
 	spent []duration
@@ -46,11 +45,7 @@ func newDemo(out *screen, o options) (*demo, error) {
 	if err != nil {
 		return nil, err
 	}
-	scratch, err := os.MkdirTemp("", "kubevirt-demo-")
-	if err != nil {
-		return nil, fmt.Errorf("create folder: %w", err)
-	}
-	return &demo{out: out, root: root, scratch: scratch, options: o, begun: time.Now(), seen: newSights()}, nil
+	return &demo{out: out, root: root, options: o, begun: time.Now(), seen: newSights()}, nil
 }
 
 // perform plays one chapter and takes its time.
@@ -67,24 +62,25 @@ func (d *demo) perform(ctx context.Context, number, of int, c chapter) error {
 	return err
 }
 
-// close ends the lab, unless it was to be kept and the show went well, and removes what is left on disk.
+// close ends the lab and removes what is left of it on disk. A lab that was to be kept stays, unless the demo was interrupted.
 func (d *demo) close(ctx context.Context, failed error) error {
-	err := os.RemoveAll(d.scratch)
 	if d.lab == nil {
-		return err
+		return nil
 	}
-	if d.keep {
+	interrupted := errors.Is(failed, context.Canceled)
+	if d.keep && !interrupted {
 		if failed != nil {
-			d.out.line("The lab still runs, for you to look at. End it with `make demo-stop`. Logs: %s", d.lab.LogDir)
+			d.out.line("The lab is still running, so that you can look at it. Logs: %s", d.lab.LogDir)
+			d.out.line("Run `make demo-stop` to stop it.")
 		}
-		return err
+		return nil
 	}
 	d.out.line("")
 	d.out.line("Stopping the lab ...")
-	if err := errors.Join(err, d.lab.stop(context.WithoutCancel(ctx))); err != nil {
+	if err := d.stopLab(context.WithoutCancel(ctx)); err != nil {
 		return err
 	}
-	if failed != nil && !errors.Is(failed, context.Canceled) {
+	if failed != nil && !interrupted {
 		d.out.line("The lab is stopped. Its logs stay for a day: %s", d.lab.LogDir)
 		return nil
 	}

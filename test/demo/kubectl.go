@@ -54,7 +54,9 @@ func (d *demo) kubectlWith(ctx context.Context, c cluster, input []byte, args ..
 }
 
 func (d *demo) kubectlCommand(ctx context.Context, c cluster, args ...string) *exec.Cmd {
-	quiet := []string{"--kubeconfig=" + c.kubeconfig, "--namespace=" + c.namespace, "--cache-dir=" + filepath.Join(d.scratch, "cache")}
+	// The cache goes with the lab's data, however the demo ends.
+	cache := filepath.Join(filepath.Dir(d.lab.LogDir), "data", "kubectl")
+	quiet := []string{"--kubeconfig=" + c.kubeconfig, "--namespace=" + c.namespace, "--cache-dir=" + cache}
 	return exec.CommandContext(ctx, d.lab.Kubectl, append(quiet, args...)...)
 }
 

@@ -31,6 +31,7 @@ type lab struct {
 	ControlKubeconfig  string `json:"controlKubeconfig"`
 	Kubectl            string `json:"kubectl"`
 	LogDir             string `json:"logDir"`
+	Shell              string `json:"shell"`
 	Shoot              struct {
 		Namespace          string `json:"namespace"`
 		ProviderNamespace  string `json:"providerNamespace"`
@@ -75,7 +76,7 @@ func (d *demo) startLab(ctx context.Context) error {
 	}
 	d.lab, err = d.awaitLab(ctx, c)
 	if err != nil {
-		return errors.Join(err, c.stop(context.WithoutCancel(ctx)))
+		return errors.Join(err, d.abandonLab(ctx, c))
 	}
 	output.hush()
 	d.describeLab()
@@ -103,6 +104,17 @@ func (d *demo) awaitLab(ctx context.Context, c *child) (found *lab, err error) {
 		found.child = c
 	}
 	return found, nil
+}
+
+// abandonLab ends a lab that did not become ready. Only if that is because of an interruption, its logs are removed.
+func (d *demo) abandonLab(ctx context.Context, c *child) error {
+	stopping := context.WithoutCancel(ctx)
+	found, err := d.labStatus(stopping) // before the end of the lab, which takes its state along
+	err = errors.Join(err, c.stop(stopping))
+	if found != nil && ctx.Err() != nil {
+		err = errors.Join(err, found.removeLogs())
+	}
+	return err
 }
 
 func (d *demo) describeLab() {
@@ -136,12 +148,15 @@ func (d *demo) labStatus(ctx context.Context) (*lab, error) {
 	return &found, nil
 }
 
-// stop ends the lab if it belongs to the demo.
-func (l *lab) stop(ctx context.Context) error {
-	if l.child == nil {
-		return nil
+// stopLab ends the lab: as a child, or the one that was left running in the background.
+func (d *demo) stopLab(ctx context.Context) error {
+	if d.lab.child != nil {
+		return d.lab.child.stop(ctx)
 	}
-	return l.child.stop(ctx)
+	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
+	defer cancel()
+	_, err := d.execute(exec.CommandContext(ctx, filepath.Join(d.root, labProgram), "down", "--name", labName))
+	return err
 }
 
 // removeLogs removes the lab's folder, in which only its logs are left.

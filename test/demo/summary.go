@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"path/filepath"
 	"time"
 )
 
@@ -42,27 +43,41 @@ func (d *demo) summarize() {
 
 // suggestCommands says how to use the lab that is left running.
 func (d *demo) suggestCommands() {
-	control, provider := d.control(), d.provider()
-	d.out.line("  The lab is left running, with three machines. The last line ends it.")
-	for _, line := range []string{
-		"alias kubectl=" + d.lab.Kubectl,
-		"",
-		"export KUBECONFIG=" + control.kubeconfig + "   # control cluster: Machines; and the shoot: Nodes",
-		"kubectl -n " + control.namespace + " get machines",
-		"kubectl -n " + control.namespace + " scale machinedeployment " + classZ1 + " --replicas=3",
-		"kubectl -n " + control.namespace + " delete machine NAME   # it is drained and replaced",
-		"kubectl get nodes",
-		"",
-		"export KUBECONFIG=" + provider.kubeconfig + "   # provider cluster: VMs",
-		"kubectl -n " + provider.namespace + " get virtualmachines,virtualmachineinstances,datavolumes",
-		"kubectl get nodes -L topology.kubernetes.io/zone",
-		"",
-		"less " + d.lab.LogDir + "/" + labName + "-machine-controller.log   # the driver's log",
-		"make demo-stop",
+	d.out.line("  The lab is still running, with three machines. For its commands in this shell (bash or zsh):")
+	d.out.line("    source %s", atHome(d.lab.Shell))
+	d.out.line("")
+	for _, c := range []struct{ command, effect string }{
+		{"control get machines", "kubectl for the control cluster: Machines, MachineDeployments, MachineClasses"},
+		{"control scale machinedeployment " + classZ1 + " --replicas=3", ""},
+		{"control delete machine NAME", "drains the node, deletes the VM and creates a new one"},
+		{"target get nodes", "kubectl for the shoot"},
+		{"provider get virtualmachines,virtualmachineinstances,datavolumes", "kubectl for the provider cluster"},
+		{"mcm-kubevirt preflight", "checks whether the provider cluster can run the machines of the MachineClasses"},
+		{"mcm-kubevirt diagnose NAME", "explains the state of a Machine"},
 	} {
-		d.out.line("    %s", atHome(line))
+		d.out.line("    %s", describe(c.command, c.effect))
 	}
 	d.out.line("")
+	d.out.line("  less %s   # the log of the driver", atHome(d.driverLog()))
+	d.out.line("  %s", describe("make demo-restart", "builds the driver after a change, and restarts it"))
+	d.out.line("  %s", describe("make demo-stop", "stops the lab and removes its data"))
+	d.out.line("")
+}
+
+// driverLog is the log of the process that has the driver.
+func (d *demo) driverLog() string {
+	if d.overGRPC {
+		return filepath.Join(d.lab.LogDir, labName+"-driver.log")
+	}
+	return filepath.Join(d.lab.LogDir, labName+"-machine-controller.log")
+}
+
+// describe returns a command with a comment behind it.
+func describe(command, effect string) string {
+	if effect == "" {
+		return command
+	}
+	return fmt.Sprintf("%-28s # %s", command, effect)
 }
 
 func seconds(d time.Duration) string {

@@ -43,6 +43,9 @@ func up(ctx context.Context, r request, out io.Writer) error {
 	if err := follow(ctx, s, exited, out); err != nil {
 		_ = child.Process.Signal(syscall.SIGTERM) // gone already, or not: then the next line waits for it
 		<-exited
+		if ctx.Err() != nil { // its log explains nothing then
+			err = errors.Join(err, s.clean())
+		}
 		return err
 	}
 	return nil
@@ -163,6 +166,10 @@ func describe(out io.Writer, st *state) {
 	if st.Shoot != nil {
 		fmt.Fprintf(out, "  %s --kubeconfig %s -n %s get machines\n", st.Kubectl, st.ControlKubeconfig, st.Shoot.Namespace)
 		fmt.Fprintf(out, "  %s --kubeconfig %s -n %s get virtualmachines\n", st.Kubectl, st.ProviderKubeconfig, st.Shoot.ProviderNamespace)
+	}
+	if st.Shell != "" {
+		fmt.Fprintf(out, "  source %s   # control, target, provider, mcm-kubevirt\n", st.Shell)
+		fmt.Fprintf(out, "  go run ./test/lab restart --name %s   # the sidecar, after a build\n", st.Name)
 	}
 	fmt.Fprintf(out, "  go run ./test/lab down --name %s\n", st.Name)
 }

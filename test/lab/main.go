@@ -1,6 +1,6 @@
 // Command lab runs a lab for a person: real control planes with a simulated data plane.
 //
-//	go run ./test/lab up|down|status|run|build [flags]
+//	go run ./test/lab up|down|restart|status|run|build [flags]
 //
 // The demo and developers call it; the tests use the package environment directly. It knows how to keep a lab running in the
 // background and how to describe it, and leaves all else to that package.
@@ -26,6 +26,7 @@ const usage = `usage: go run ./test/lab COMMAND [flags]
 
   up       start a lab in the background and return when it is ready
   down     stop it and remove its data
+  restart  restart the sidecar of a lab that runs, for example after a build
   status   say what runs (-o json for programs); exit code 1 if nothing does
   run      run a lab in the foreground until ctrl-C
   build    build what a lab runs, unless it was built before, and start nothing
@@ -95,6 +96,8 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) error
 		return up(ctx, r, stdout)
 	case "down":
 		return down(ctx, r, stdout)
+	case "restart":
+		return restart(ctx, r, stdout)
 	case "status":
 		return status(r, stdout)
 	case "run":

@@ -26,8 +26,11 @@ type state struct {
 	ControlKubeconfig  string         `json:"controlKubeconfig,omitempty"` // also of the target
 	Kubectl            string         `json:"kubectl,omitempty"`
 	LogDir             string         `json:"logDir,omitempty"`
+	Shell              string         `json:"shell,omitempty"` // a file for a shell to source; only with a sidecar
 	Shoot              *shootState    `json:"shoot,omitempty"`
 	Processes          []processState `json:"processes,omitempty"`
+	Restarts           int            `json:"restarts,omitempty"`     // of the sidecar
+	RestartError       string         `json:"restartError,omitempty"` // of the last one
 }
 
 type shootState struct {
@@ -158,8 +161,10 @@ func (s store) save(st *state) error {
 }
 
 func (s store) remove() error {
-	if err := os.Remove(s.file()); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("remove state: %w", err)
+	for _, file := range []string{s.file(), s.shellFile()} {
+		if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("remove state: %w", err)
+		}
 	}
 	return nil
 }

@@ -22,7 +22,7 @@ import (
 
 // Options says how to start a lab. The zero value is fine.
 type Options struct {
-	Dir      string           // for data and logs; empty: a fresh folder under the user's cache
+	Dir      string           // for data and logs; empty: FreshDir()
 	Progress io.Writer        // takes lines for a person; nil: silent
 	Nodes    []dataplane.Node // of the provider cluster; nil: dataplane.DefaultNodes()
 	KeepLogs bool             // leave the logs behind when the lab stops
@@ -74,7 +74,7 @@ func Start(ctx context.Context, o Options) (*Lab, error) {
 		folder: f, group: process.NewGroup(f.logs()),
 	}
 	if err := l.start(ctx, o); err != nil {
-		l.KeepLogs = l.KeepLogs || ctx.Err() == nil // a start that was given up has nothing to tell
+		l.KeepLogs = ctx.Err() == nil // the logs of an interrupted start explain nothing
 		return nil, errors.Join(fmt.Errorf("start the lab (logs in %s): %w", l.LogDir, err), l.Stop(context.WithoutCancel(ctx)))
 	}
 	fmt.Fprintf(o.Progress, "the lab is up after %.1f s\n", time.Since(begin).Seconds())

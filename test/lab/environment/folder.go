@@ -24,14 +24,14 @@ type folder struct {
 }
 
 func (f *folder) data() string { return filepath.Join(f.path, "data") }
-func (f *folder) logs() string { return filepath.Join(f.path, "logs") }
+func (f *folder) logs() string { return LogDir(f.path) }
 
 const ownerFile = "owner"
 
 // newFolder creates the lab's folder. An empty path stands for a fresh one under the user's cache.
 func newFolder(path string) (_ *folder, err error) {
 	if path == "" {
-		if path, err = freshPath(); err != nil {
+		if path, err = FreshDir(); err != nil {
 			return nil, err
 		}
 	}
@@ -53,8 +53,11 @@ func newFolder(path string) (_ *folder, err error) {
 	return f, nil
 }
 
-// freshPath sweeps what dead labs left, and returns the path of a new folder.
-func freshPath() (string, error) {
+// LogDir returns the folder for logs in the folder of a lab.
+func LogDir(dir string) string { return filepath.Join(dir, "logs") }
+
+// FreshDir removes what dead labs left under the user's cache, and makes a new folder there.
+func FreshDir() (string, error) {
 	cache, err := binaries.CacheDir()
 	if err != nil {
 		return "", fmt.Errorf("find a place for the lab's data: %w", err)

@@ -1,0 +1,184 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/environment"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/process"
+)
+
+// controllers are the processes that the command line adds to the two clusters: machine-controller-manager, the sidecar and, if it is
+// to be a process of its own, the driver.
+type controllers struct {
+	lab     *environment.Lab
+	request request
+	out     io.Writer
+	shoot   *environment.Shoot
+	socket  string // folder of the driver's socket; empty: none
+	// ours are the sidecar and the driver, which a restart replaces.
+	ours []*process.Process
+	// replaced are former ones.
+	replaced []*process.Process
+}
+
+// start adds what the command line asks for.
+func (c *controllers) start(ctx context.Context, st *state) (err error) {
+	if c.request.shoot == "" {
+		return nil
+	}
+	if c.shoot, err = c.lab.AddShoot(ctx, c.request.shoot); err != nil {
+		return err
+	}
+	if err := c.lab.LimitShoot(ctx, c.shoot); err != nil {
+		return err
+	}
+	st.Shoot = &shootState{
+		Name: c.shoot.Name, Namespace: c.shoot.Namespace, ProviderNamespace: c.shoot.ProviderNamespace,
+		ProviderKubeconfig: c.shoot.ProviderKubeconfigFile, MCMKubeconfig: c.shoot.MCMKubeconfig, SidecarKubeconfig: c.shoot.SidecarKubeconfig,
+	}
+	fmt.Fprintln(c.out, "starting machine-controller-manager for shoot", c.request.shoot)
+	if _, err := c.lab.StartMachineControllerManager(ctx, c.shoot); err != nil {
+		return err
+	}
+	if c.request.sidecar == "" {
+		return nil
+	}
+	return c.startOurs(ctx)
+}
+
+// startOurs starts the sidecar, and before it the driver, if that is to be a process of its own.
+func (c *controllers) startOurs(ctx context.Context) error {
+	args := strings.Fields(c.request.sidecarArgs)
+	if c.request.driver != "" {
+		endpoint, err := c.startDriver(ctx)
+		if err != nil {
+			return err
+		}
+		args = append(args, "--driver-endpoint="+endpoint)
+	}
+	fmt.Fprintln(c.out, "starting", c.request.sidecar)
+	p, err := c.lab.StartSidecar(ctx, c.shoot, c.request.sidecar, args...)
+	if err != nil {
+		return err
+	}
+	c.ours = append(c.ours, p)
+	return nil
+}
+
+func (c *controllers) startDriver(ctx context.Context) (endpoint string, err error) {
+	if c.socket == "" { // The lab's own folder may be too deep for the path of a socket.
+		if c.socket, err = os.MkdirTemp("", "driver-"); err != nil {
+			return "", fmt.Errorf("create folder for the driver's socket: %w", err)
+		}
+	}
+	endpoint = "unix://" + filepath.Join(c.socket, "driver.sock")
+	fmt.Fprintln(c.out, "starting", c.request.driver)
+	p, err := c.lab.StartDriver(ctx, c.shoot, c.request.driver, endpoint, strings.Fields(c.request.driverArgs)...)
+	if err != nil {
+		return "", err
+	}
+	c.ours = append(c.ours, p)
+	return endpoint, nil
+}
+
+func (c *controllers) removeSocket() {
+	if c.socket != "" {
+		_ = os.RemoveAll(c.socket) // it holds a socket at most
+	}
+}
+
+// restart ends the sidecar and the driver, and starts their binaries again, which may have been built anew.
+func (c *controllers) restart(ctx context.Context, s store, st *state) error {
+	fmt.Fprintln(c.out, "restarting", c.request.sidecar)
+	c.replaced = append(c.replaced, c.ours...)
+	failed := c.stopOurs(ctx)
+	if failed == nil {
+		starting, cancel := context.WithTimeout(ctx, restartTimeout)
+		defer cancel()
+		failed = c.startOurs(starting)
+	}
+	st.Restarts++
+	st.RestartError = ""
+	if failed != nil {
+		st.RestartError = failed.Error()
+	}
+	return errors.Join(failed, c.publish(s, st))
+}
+
+func (c *controllers) stopOurs(ctx context.Context) error {
+	stopping, cancel := context.WithTimeout(ctx, stopTimeout)
+	defer cancel()
+	var failed error
+	for _, p := range slices.Backward(c.ours) {
+		failed = errors.Join(failed, p.Stop(stopping))
+	}
+	c.ours = nil
+	return failed
+}
+
+// publish describes the lab for others: in its state, and in the file with commands for a shell.
+func (c *controllers) publish(s store, st *state) error {
+	st.Ready, st.Kubectl = true, c.lab.Binaries.Kubectl
+	st.ProviderKubeconfig, st.ControlKubeconfig = c.lab.Provider.AdminKubeconfig, c.lab.Control.AdminKubeconfig
+	st.Processes = nil
+	for _, p := range c.current() {
+		st.Processes = append(st.Processes, processState{Name: p.Name(), PID: p.PID(), Running: true, Log: p.LogFile()})
+	}
+	if c.request.sidecar != "" {
+		if err := s.saveShell(st, filepath.Join(filepath.Dir(c.request.sidecar), "mcm-kubevirt")); err != nil {
+			return err
+		}
+	}
+	return s.save(st)
+}
+
+// current are all processes but those that were replaced.
+func (c *controllers) current() []*process.Process {
+	return slices.DeleteFunc(c.lab.Processes(), func(p *process.Process) bool { return slices.Contains(c.replaced, p) })
+}
+
+// watch says when a process ends by itself, and returns when ctx ends. The rest of the lab goes on: the process that ended is often the
+// sidecar that somebody is working on. It restarts that when it is asked to.
+func (c *controllers) watch(ctx context.Context, restarts <-chan os.Signal, restart func() error) {
+	ended := make(chan *process.Process)
+	watchAll(ctx, c.current(), ended)
+	for {
+		select {
+		case p := <-ended:
+			if !slices.Contains(c.replaced, p) {
+				fmt.Fprintln(c.out, p.Err())
+			}
+		case <-restarts:
+			if err := restart(); err != nil {
+				fmt.Fprintln(c.out, "restart:", err)
+			}
+			watchAll(ctx, c.ours, ended)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// watchAll sends each process that ends before ctx does.
+func watchAll(ctx context.Context, processes []*process.Process, ended chan<- *process.Process) {
+	for _, p := range processes {
+		go func() {
+			select {
+			case <-p.Exited():
+			case <-ctx.Done():
+				return
+			}
+			select {
+			case ended <- p:
+			case <-ctx.Done():
+			}
+		}()
+	}
+}
