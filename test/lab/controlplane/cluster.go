@@ -195,8 +195,8 @@ func (c *Cluster) start(name, binary string, args ...string) (*process.Process, 
 	p, err := c.options.Group.Start(process.Spec{
 		Name: c.Name + "-" + name, Path: binary, Args: args,
 		// Less garbage collection: with Go's default the suites take a fifth longer. The limit keeps kube-apiserver from growing to several
-		// gigabytes; below it, GOGC decides.
-		Env: []string{"GOGC=400", "GOMEMLIMIT=2GiB"},
+		// gigabytes; below it, GOGC decides. Some components leave temporary files behind, which the lab deletes with their data.
+		Env: []string{"GOGC=400", "GOMEMLIMIT=2GiB", "TMPDIR=" + c.dir},
 		// An orderly end takes some components seconds, and saves nothing: the data goes with the lab.
 		Kill: true,
 	})

@@ -74,8 +74,11 @@ func Start(ctx context.Context, o Options) (*Lab, error) {
 		folder: f, group: process.NewGroup(f.logs()),
 	}
 	if err := l.start(ctx, o); err != nil {
-		l.KeepLogs = ctx.Err() == nil // the logs of an interrupted start explain nothing
-		return nil, errors.Join(fmt.Errorf("start the lab (logs in %s): %w", l.LogDir, err), l.Stop(context.WithoutCancel(ctx)))
+		err = fmt.Errorf("start the lab: %w", err)
+		if l.KeepLogs = ctx.Err() == nil; l.KeepLogs { // the logs of an interrupted start explain nothing
+			err = fmt.Errorf("%w (logs in %s)", err, l.LogDir)
+		}
+		return nil, errors.Join(err, l.Stop(context.WithoutCancel(ctx)))
 	}
 	fmt.Fprintf(o.Progress, "the lab is up after %.1f s\n", time.Since(begin).Seconds())
 	return l, nil
