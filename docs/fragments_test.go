@@ -9,38 +9,114 @@ import (
 
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1/validation"
 )
 
 // fragment matches a block of YAML.
-var fragment = regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$")
+var fragment = regexp.MustCompile("(?ms)^ *```yaml\n(.*?)^ *```$")
 
-// TestFragmentsAreValid puts each fragment of a ProviderSpec on the page in the place of what the minimal MachineClass has there.
+// recipes are the pages whose blocks of YAML are fragments of a ProviderSpec, or whole objects.
+var recipes = []string{"golden-images.md", "guest-images.md", "networks.md", "operations.md", "storage.md"}
+
+// unknownKinds are objects of the recipes whose types are in no module of the repository.
+var unknownKinds = []schema.GroupKind{{Group: "k8s.cni.cncf.io", Kind: "NetworkAttachmentDefinition"}}
+
+// TestFragmentsAreValid puts each fragment of a ProviderSpec into the place of what the minimal MachineClass has there, and has it decoded and
+// validated as the driver does. Whole objects are decoded strictly.
 func TestFragmentsAreValid(t *testing.T) {
 	t.Parallel()
 
-	page, err := os.ReadFile("operations.md")
+	for _, page := range recipes {
+		t.Run(page, func(t *testing.T) {
+			t.Parallel()
+
+			text, err := os.ReadFile(page)
+			require.NoError(t, err)
+
+			fragments := fragment.FindAllStringSubmatch(string(text), -1)
+			require.NotEmpty(t, fragments)
+
+			for _, found := range fragments {
+				requireValid(t, found[1])
+			}
+		})
+	}
+}
+
+// TestFragmentsCanFail shows that the check refuses a field that does not exist, in a fragment and in an object.
+func TestFragmentsCanFail(t *testing.T) {
+	t.Parallel()
+
+	require.NotEmpty(t, faults(t, "rootVolum: {}"))
+	require.NotEmpty(t, faults(t, "networks: [{name: vlan, primary: true}]"))
+	require.NotEmpty(t, faults(t, "apiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {name: x}\nprovisioner: y\nbindingMode: Immediate"))
+	require.NotEmpty(t, faults(t, "apiVersion: example.com/v1\nkind: Unknown\nmetadata: {name: x}"))
+	require.Empty(t, faults(t, "networks: [{name: vlan, default: true}]"))
+}
+
+func requireValid(t *testing.T, text string) {
+	t.Helper()
+	require.Empty(t, faults(t, text), text)
+}
+
+// faults returns what is wrong with a block.
+func faults(t *testing.T, text string) []string {
+	t.Helper()
+
+	var fields map[string]any
+
+	if err := yaml.UnmarshalStrict([]byte(text), &fields); err != nil {
+		return []string{err.Error()}
+	}
+
+	if _, whole := fields["kind"]; whole {
+		return objectFaults(t, text)
+	}
+
+	spec := minimalSpec(t)
+	maps.Copy(spec, fields)
+
+	raw, err := json.Marshal(spec)
 	require.NoError(t, err)
 
-	fragments := fragment.FindAllStringSubmatch(string(page), -1)
-	require.NotEmpty(t, fragments)
+	var found []string
 
-	for _, found := range fragments {
-		spec := minimalSpec(t)
-
-		var fields map[string]any
-
-		require.NoError(t, yaml.UnmarshalStrict([]byte(found[1]), &fields), found[1])
-		maps.Copy(spec, fields)
-
-		raw, err := json.Marshal(spec)
-		require.NoError(t, err)
-
-		_, errs := validation.Decode(raw, validation.Options{Template: validation.TemplateSafe})
-		require.Empty(t, errs, found[1])
+	_, errs := validation.Decode(raw, validation.Options{Template: validation.TemplateSafe})
+	for _, err := range errs {
+		found = append(found, err.Error())
 	}
+
+	return found
+}
+
+// objectFaults decodes an object as the API server does with strict field validation.
+func objectFaults(t *testing.T, text string) []string {
+	t.Helper()
+
+	var object metav1.PartialObjectMetadata
+
+	require.NoError(t, yaml.Unmarshal([]byte(text), &object))
+	require.NotEmpty(t, object.Name)
+
+	for _, kind := range unknownKinds {
+		if object.GroupVersionKind().GroupKind() == kind {
+			return nil
+		}
+	}
+
+	strict := serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
+	if _, err := runtime.Decode(strict, []byte(text)); err != nil {
+		return []string{err.Error()}
+	}
+
+	return nil
 }
 
 // minimalSpec returns the ProviderSpec of the shipped minimal MachineClass.

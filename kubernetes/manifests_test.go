@@ -91,7 +91,7 @@ func TestMachineClassesAreValid(t *testing.T) {
 	})
 	require.NoError(t, err)
 
-	for _, name := range []string{"minimal", "complete", "example-worker-z1", "example-worker-z2"} {
+	for _, name := range []string{"minimal", "complete", "production-z1", "example-worker-z1", "example-worker-z2"} {
 		require.True(t, judged[name], name)
 	}
 }
@@ -107,9 +107,8 @@ func TestVersionOfMachineControllerManager(t *testing.T) {
 	require.NotNil(t, version)
 
 	for path, says := range map[string]string{
-		"base/kustomization.yaml":       "gardener/machine-controller-manager\n    newTag: " + version[1] + "\n",
-		"standalone/kustomization.yaml": "gardener/machine-controller-manager/" + version[1] + "/kubernetes/crds/",
-		"control-namespace/rbac.yaml":   version[1] + " of machine-controller-manager",
+		"base/kustomization.yaml":     "gardener/machine-controller-manager\n    newTag: " + version[1] + "\n",
+		"control-namespace/rbac.yaml": version[1] + " of machine-controller-manager",
 	} {
 		raw, err := kubernetes.Manifests.ReadFile(path)
 		require.NoError(t, err)

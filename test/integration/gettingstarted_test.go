@@ -15,9 +15,6 @@ import (
 // runnable matches a block of commands that a page says can be run.
 var runnable = regexp.MustCompile("(?ms)^```sh run\n(.*?)^```$")
 
-// machineControllerManager is where its files are on the web.
-var machineControllerManager = regexp.MustCompile(`https://raw\.githubusercontent\.com/gardener/machine-controller-manager/(v[0-9.]+)`)
-
 // TestGettingStarted does what docs/getting-started.md says, block by block, with the manifests as they are shipped but for the namespaces, which
 // are the shoot's. There is no kubelet that could run the Deployment: when it is applied, what is in its pod is started instead.
 func TestGettingStarted(t *testing.T) {
@@ -28,7 +25,7 @@ func TestGettingStarted(t *testing.T) {
 	require.NoError(t, err)
 
 	blocks := runnable.FindAllStringSubmatch(string(page), -1)
-	require.Greater(t, len(blocks), 7)
+	require.Greater(t, len(blocks), 12)
 
 	reader := s.newReader(t)
 	// The lab has applied much of it to the shoot before. Without that, each step is needed.
@@ -48,23 +45,33 @@ func TestGettingStarted(t *testing.T) {
 	s.requireClean(t)
 }
 
-// reader is somebody who follows a page.
+// reader follows a page in a folder that looks like a checkout of the repository after `make build`.
 type reader struct {
 	folder string
 	names  *strings.Replacer
 	env    []string
 }
 
-// newReader returns a reader with the repository's manifests and both clusters at hand.
+// newReader returns a reader with the repository's manifests, its tools and both clusters at hand.
 func (s *shoot) newReader(t *testing.T) *reader {
 	t.Helper()
 
 	folder := string(s.unpack(t))
 	repository := filepath.Join(folder, "repository")
-	require.NoError(t, os.Mkdir(repository, 0o700))
-	require.NoError(t, os.Symlink(folder, filepath.Join(repository, "kubernetes")))
-	require.NoError(t, os.Symlink(lab.Binaries.Kubectl, filepath.Join(repository, "kubectl")))
-	require.NoError(t, os.Symlink(remoteDriver, filepath.Join(repository, "mcm-kubevirt")))
+	require.NoError(t, os.MkdirAll(filepath.Join(repository, "bin"), 0o700))
+
+	root, err := filepath.Abs("../..")
+	require.NoError(t, err)
+
+	for name, target := range map[string]string{
+		"kubernetes":       folder,
+		"kubectl":          lab.Binaries.Kubectl,
+		"bin/mcm-kubevirt": remoteDriver,
+		"go.mod":           filepath.Join(root, "go.mod"),
+		"go.sum":           filepath.Join(root, "go.sum"),
+	} {
+		require.NoError(t, os.Symlink(target, filepath.Join(repository, name)))
+	}
 
 	admin, err := os.ReadFile(lab.Provider.AdminKubeconfig)
 	require.NoError(t, err)
@@ -74,23 +81,25 @@ func (s *shoot) newReader(t *testing.T) *reader {
 		folder: repository,
 		names:  strings.NewReplacer("shoot--lab--demo", s.Namespace, "shoot-machines", s.ProviderNamespace),
 		env: append(os.Environ(),
-			"PATH="+repository+string(os.PathListSeparator)+os.Getenv("PATH"), "HOME="+repository, "KUBECONFIG="+lab.Control.AdminKubeconfig),
+			"PATH="+repository+string(os.PathListSeparator)+os.Getenv("PATH"), "HOME="+repository, "KUBECONFIG="+lab.Control.AdminKubeconfig,
+			// The module cache and the settings of Go are found through HOME otherwise.
+			"GOENV="+goEnv(t, "GOENV"), "GOMODCACHE="+goEnv(t, "GOMODCACHE")),
 	}
 }
 
-// do runs the commands of a block. What is on the web is in the module cache, in the version that go.mod names.
-func (r *reader) do(t *testing.T, commands string) {
+// goEnv returns a setting of the go command.
+func goEnv(t *testing.T, name string) string {
 	t.Helper()
 
-	for _, found := range machineControllerManager.FindAllStringSubmatch(commands, -1) {
-		out, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Version}} {{.Dir}}", "github.com/gardener/machine-controller-manager").Output()
-		require.NoError(t, err)
+	out, err := exec.CommandContext(t.Context(), "go", "env", name).Output()
+	require.NoError(t, err)
 
-		version, dir, _ := strings.Cut(strings.TrimSpace(string(out)), " ")
-		require.Equal(t, version, found[1], "the page names another version")
+	return strings.TrimSpace(string(out))
+}
 
-		commands = strings.ReplaceAll(commands, found[0], dir)
-	}
+// do runs the commands of a block.
+func (r *reader) do(t *testing.T, commands string) {
+	t.Helper()
 
 	shell := exec.CommandContext(context.WithoutCancel(t.Context()), "bash", "-euo", "pipefail", "-xc", r.names.Replace(commands))
 	shell.Dir, shell.Env = r.folder, r.env

@@ -50,13 +50,13 @@ func TestSharedImage(t *testing.T) {
 func (s *shoot) applySharedImage(t *testing.T, namespace string, allowed ...string) {
 	t.Helper()
 
-	_, err := s.kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
-	require.NoError(t, err)
+	documents := s.manifest(t, "shared-image/namespace.yaml")
+	create(t, []byte(replace(string(documents[0]), "name: machine-images", "name: "+namespace)), s.kube.CoreV1().Namespaces().Create)
 	t.Cleanup(func() {
 		require.NoError(t, s.kube.CoreV1().Namespaces().Delete(context.WithoutCancel(t.Context()), namespace, metav1.DeleteOptions{}))
 	})
 
-	documents := s.manifest(t, "shared-image/image.yaml")
+	documents = s.manifest(t, "shared-image/image.yaml")
 	create(t, documents[0], s.cdi.CdiV1beta1().DataVolumes(namespace).Create)
 	create(t, []byte(replace(string(documents[1]), "namespace: machine-images", "namespace: "+namespace)), s.cdi.CdiV1beta1().DataSources(namespace).Create)
 

@@ -22,7 +22,7 @@ import (
 const (
 	userDataCanary = "c4n4ry+user/data=1f6b8e2d9a&5c"
 	replayedData   = "# bootstrap token "
-	exampleData    = "path: /var/lib/kubelet/bootstrap-token"
+	exampleData    = "path: /etc/kubernetes/bootstrap-kubeconfig"
 )
 
 // credentials are what every shoot's kubeconfig holds beside its token: a certificate that the provider cluster does not know, and
