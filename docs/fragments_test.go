@@ -23,7 +23,7 @@ import (
 var fragment = regexp.MustCompile("(?ms)^ *```yaml\n(.*?)^ *```$")
 
 // recipes are the pages whose blocks of YAML are fragments of a ProviderSpec, or whole objects.
-var recipes = []string{"golden-images.md", "guest-images.md", "networks.md", "operations.md", "storage.md"}
+var recipes = []string{"../README.md", "golden-images.md", "guest-images.md", "networks.md", "operations.md", "storage.md"}
 
 // unknownKinds are objects of the recipes whose types are in no module of the repository.
 var unknownKinds = []schema.GroupKind{{Group: "k8s.cni.cncf.io", Kind: "NetworkAttachmentDefinition"}}

@@ -37,6 +37,10 @@ func TestGettingStarted(t *testing.T) {
 		commands := strings.ReplaceAll(block[1], "apply --server-side -k", "apply --server-side --force-conflicts -k")
 		reader.do(t, commands)
 
+		if strings.Contains(commands, "cloudprovider.yaml") && !strings.Contains(commands, "\nrm ") {
+			reader.do(t, commands) // as for a new token
+		}
+
 		if strings.Contains(commands, "-k kubernetes/standalone") {
 			s.startStandalone(t, "standalone")
 		}
