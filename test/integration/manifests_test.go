@@ -12,15 +12,18 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestShippedMachineClasses applies the minimal and the complete MachineClass, and makes a machine of each.
+// TestShippedMachineClasses applies each shipped MachineClass, and creates a machine of each.
 func TestShippedMachineClasses(t *testing.T) {
 	t.Parallel()
 
 	s, d := newShoot(t), newDriver(settings{grace: time.Minute})
 
-	for _, name := range []string{"minimal", "complete"} {
+	for _, name := range []string{"minimal", "complete", "production"} {
 		class, userData := s.applyMachineClass(t, "machineclass/"+name+".yaml")
-		require.Equal(t, name, class.Name)
+		require.Contains(t, class.Name, name)
+
+		// The lab's StorageClass for shared block volumes, in the place of the example's.
+		class.ProviderSpec.Raw = replaced(class.ProviderSpec, "example-replicated-block", "immediate")
 
 		m := s.newMachine("zone-a", importedRoot)
 		m.class = class
