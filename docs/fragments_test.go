@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"maps"
 	"os"
+	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -48,6 +50,25 @@ func TestFragmentsAreValid(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestFragmentsAreFound requires that each page with YAML is checked. The reference's own test has its minimal MachineClass.
+func TestFragmentsAreFound(t *testing.T) {
+	t.Parallel()
+
+	var with []string
+
+	for _, page := range pages(t) {
+		text, err := os.ReadFile(page)
+		require.NoError(t, err)
+
+		name := strings.TrimPrefix(filepath.ToSlash(page), "../docs/")
+		if name != "provider-spec.md" && fragment.Match(text) {
+			with = append(with, name)
+		}
+	}
+
+	require.ElementsMatch(t, recipes, with)
 }
 
 // TestFragmentsCanFail shows that the check refuses a field that does not exist, in a fragment and in an object.
