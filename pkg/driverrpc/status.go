@@ -85,8 +85,11 @@ func machineStatusOf(fullMethod string, err error) (*driverv1.MachineError, erro
 	return nil, unavailable(fullMethod, fmt.Errorf("%s: %s", carrier.Code(), carrier.Message()))
 }
 
-func unavailable(fullMethod string, err error) error {
-	text := fmt.Sprintf("%s: %s was not answered by the driver: %v; it is tried again", TokenUnavailable, path.Base(fullMethod), err)
+// unavailableRemedy ends the text of an error that is not the driver's.
+const unavailableRemedy = "repair the driver, or the network path to it; MCM retries within seconds"
 
-	return status.Error(codes.Unavailable, statustext.Fit(text))
+func unavailable(fullMethod string, err error) error {
+	text := fmt.Sprintf("%s: %s was not answered by the driver: %v", TokenUnavailable, path.Base(fullMethod), err)
+
+	return status.Error(codes.Unavailable, statustext.FitWithRemedy(text, unavailableRemedy))
 }

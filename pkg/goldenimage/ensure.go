@@ -82,7 +82,7 @@ func (k *Keeper) ensure(ctx context.Context, at Place, want *cdiv1beta1.DataVolu
 	case apierrors.IsAlreadyExists(err):
 		return k.adopt(ctx, at, want)
 	case errors.Is(err, spi.ErrForbidden):
-		return fmt.Errorf("%w; grant create, get and delete on datavolumes (kubernetes/provider-namespace), or set disablePreAllocatedDataVolumes", err)
+		return spi.WithRemedy(err, "run kubectl apply -k kubernetes/provider-namespace to grant create, get and delete on datavolumes, or set disablePreAllocatedDataVolumes")
 	default:
 		return err
 	}
@@ -194,7 +194,7 @@ func (k *Keeper) delete(ctx context.Context, at Place, name string, only metav1.
 
 		return nil
 	case errors.Is(err, spi.ErrForbidden):
-		return fmt.Errorf("%w; grant delete on datavolumes (kubernetes/provider-namespace)", err)
+		return spi.WithRemedy(err, "run kubectl apply -k kubernetes/provider-namespace to grant delete on datavolumes")
 	default:
 		return err
 	}

@@ -18,10 +18,10 @@ func (p *MachinePlugin) CreateMachine(
 	ctx context.Context, req *driver.CreateMachineRequest,
 ) (resp *driver.CreateMachineResponse, err error) {
 	if req == nil {
-		return nil, statusFrom(invalid("the request is empty"))
+		return nil, statusFrom(invalid("the request is empty"), "")
 	}
 
-	ctx, end := p.begin(ctx, "CreateMachine", req.Machine)
+	ctx, end := p.begin(ctx, "CreateMachine", req.Machine, sourceOf(req.MachineClass, req.Secret))
 	defer func() { err = end(err) }()
 
 	in, err := DecodeCreateMachine(req, p.options.Allowed)

@@ -3,6 +3,7 @@ package kubevirt
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -57,7 +58,7 @@ func DecodeCreateMachine(req *driver.CreateMachineRequest, allowed apivalidation
 
 	userData := req.Secret.Data[apiv1alpha1.SecretKeyUserData]
 	if len(userData) == 0 {
-		return nil, invalid("the MachineClass's Secret lacks the key %s", apiv1alpha1.SecretKeyUserData)
+		return nil, missingKey(req.MachineClass, apiv1alpha1.SecretKeyUserData)
 	}
 
 	spec, errs := apivalidation.Decode(req.MachineClass.ProviderSpec.Raw, allowed)
@@ -141,10 +142,21 @@ func decodeClass(class *v1alpha1.MachineClass, secret *corev1.Secret) ([]byte, e
 	}
 
 	if secret == nil || len(secret.Data[apiv1alpha1.SecretKeyKubeconfig]) == 0 {
-		return nil, invalid("the Secret of MachineClass %s lacks the key %s", class.Name, apiv1alpha1.SecretKeyKubeconfig)
+		return nil, missingKey(class, apiv1alpha1.SecretKeyKubeconfig)
 	}
 
 	return secret.Data[apiv1alpha1.SecretKeyKubeconfig], nil
+}
+
+// missingKey is what an absent key and an absent Secret have in common: machine-controller-manager hands over no data for either.
+func missingKey(class *v1alpha1.MachineClass, key string) error {
+	names := SecretNames(class)
+	if len(names) == 0 {
+		return spi.WithRemedy(invalid("MachineClass %s refers to no Secret with the key %s", class.Name, key), "name the Secret in secretRef")
+	}
+
+	return spi.WithRemedy(invalid("MachineClass %s: Secret %s does not exist or has no key %s", class.Name, strings.Join(names, " or "), key),
+		"create the Secret in the namespace of the MachineClass, with this key")
 }
 
 func ours(class *v1alpha1.MachineClass) bool {

@@ -17,10 +17,10 @@ func (p *MachinePlugin) DeleteMachine(
 	ctx context.Context, req *driver.DeleteMachineRequest,
 ) (resp *driver.DeleteMachineResponse, err error) {
 	if req == nil {
-		return nil, statusFrom(invalid("the request is empty"))
+		return nil, statusFrom(invalid("the request is empty"), "")
 	}
 
-	ctx, end := p.begin(ctx, "DeleteMachine", req.Machine)
+	ctx, end := p.begin(ctx, "DeleteMachine", req.Machine, sourceOf(req.MachineClass, req.Secret))
 	defer func() { err = end(err) }()
 
 	in, err := decodeDelete(req)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -14,6 +13,7 @@ import (
 
 	apivalidation "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1/validation"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/statustext"
 )
 
 // ExplainRequest is a machine as machine-controller-manager hands it to a driver. A Machine without a UID is one that nobody knows any
@@ -51,22 +51,24 @@ type Cause struct {
 // Explain looks at a machine for somebody who wants to know what is wrong with it. mcm-kubevirt shows it to its users. Whatever keeps
 // the driver from looking is a cause too: the driver fails in the same way.
 func Explain(ctx context.Context, explainer spi.Explainer, req *ExplainRequest, allowed apivalidation.Options) *Explanation {
+	used := sourceOf(req.MachineClass, req.Secret)
+
 	in, refused, err := decodeExplain(req, allowed)
 	if err != nil {
-		return &Explanation{Cause: causeFrom(&spi.Cause{Err: err})}
+		return &Explanation{Cause: causeFrom(&spi.Cause{Err: err}, used)}
 	}
 
 	found, err := explainer.ExplainMachine(ctx, in)
 
 	switch {
 	case err != nil:
-		return &Explanation{Cause: causeFrom(&spi.Cause{Err: err})}
+		return &Explanation{Cause: causeFrom(&spi.Cause{Err: err}, used)}
 	case found.Stage == spi.StageAbsent && madeBefore(req.Machine):
 		return &Explanation{Machine: found, Cause: vanished(found)}
 	case found.Stage == spi.StageAbsent && refused != nil:
-		return &Explanation{Machine: found, Cause: causeFrom(&spi.Cause{Err: refused})}
+		return &Explanation{Machine: found, Cause: causeFrom(&spi.Cause{Err: refused}, used)}
 	default:
-		return &Explanation{Machine: found, Cause: causeFrom(found.Cause)}
+		return &Explanation{Machine: found, Cause: causeFrom(found.Cause, used)}
 	}
 }
 
@@ -111,27 +113,29 @@ func vanished(found *spi.Explanation) *Cause {
 	m := meaningOf(errVanished)
 
 	return &Cause{
-		Reason: TokenVanished, Message: found.Waiting + ", and the Machine has had one: somebody else has deleted it",
-		Remedy: remedies[TokenVanished], Code: m.code, Err: errVanished,
+		Reason: TokenVanished, Message: found.Waiting + ", but spec.providerID shows that the Machine had one: it was deleted externally",
+		Remedy: clause(remedies[TokenVanished]), Code: m.code, Err: errVanished,
 	}
 }
 
 // causeFrom puts a cause in machine-controller-manager's terms; nil stays nil.
-func causeFrom(c *spi.Cause) *Cause {
+func causeFrom(c *spi.Cause, used kubeconfigSource) *Cause {
 	if c == nil {
 		return nil
 	}
 
 	m := meaningOf(c.Err)
-	reason, message, _ := strings.Cut(m.text(c.Err), ": ")
+	reason, message, remedy := m.parts(c.Err, used)
 
-	remedy := c.Remedy
-	if remedy == "" {
-		remedy = remedies[reason]
+	switch {
+	case c.Remedy != "": // Those who look for people may know more than the driver says.
+		remedy = c.Remedy
+	case remedy == "":
+		remedy = clause(remedies[reason])
 	}
 
 	return &Cause{
-		Reason: reason, Message: strings.TrimSuffix(message, "; "+c.Remedy), Remedy: remedy, Code: m.code,
+		Reason: reason, Message: statustext.Fit(message), Remedy: statustext.Fit(remedy), Code: m.code,
 		Since: c.Since, Ripe: c.Ripe, Sign: c.Sign, Err: c.Err,
 	}
 }
@@ -151,22 +155,4 @@ func (c *Cause) Foreign() bool {
 // Found says whether there is something of the machine, or somebody else's VirtualMachine in its place.
 func (e *Explanation) Found() bool {
 	return (e.Machine != nil && len(e.Machine.Objects) > 0) || (e.Cause != nil && e.Cause.Foreign())
-}
-
-// remedies are what to do about the tokens of meanings, in the words of docs/troubleshooting.md. A diagnosis has its own.
-var remedies = map[string]string{ //nolint:gosec // These are words about credentials.
-	"InvalidInput":        "Correct the fields.",
-	"CredentialsRefused":  "Put new credentials into the Secret of the MachineClass.",
-	"PermissionDenied":    "Apply kubernetes/provider-namespace anew, or ask for an exception from the policy.",
-	"PreconditionFailed":  "Provide what is missing.",
-	"ForeignObject":       "Rename or remove it.",
-	"QuotaExceeded":       "Raise the quota, or remove machines. The machine recovers by itself.",
-	"ProviderUnavailable": "Repair the provider cluster, or the network to it. It is tried again within seconds.",
-	"TimedOut":            "Remove what blocks; a dead node as for NodeDown. It goes on meanwhile.",
-	"OperationInProgress": "Nothing; it is tried again within seconds.",
-	"NotScheduledYet":     "Nothing.",
-	"MachineNotFound":     "Nothing.",
-	TokenVanished: "Find out who has deleted it. MCM replaces the machine once its Node is gone, or has not been ready for the health " +
-		"timeout; to have it sooner, delete the Machine.",
-	"Unknown": "Report it.",
 }

@@ -36,6 +36,12 @@ func explain(t *testing.T, r *request, e *explainer) *kubevirt.Explanation {
 		validation.Options{Template: validation.TemplateSafe})
 }
 
+const (
+	// secretOfClass is what validRequest's class refers to.
+	secretOfClass = "the Secret of the MachineClass, key kubeconfig"
+	correctFields = "correct the named fields; mcm-kubevirt validate names all faults of a MachineClass"
+)
+
 func TestExplain(t *testing.T) {
 	t.Parallel()
 
@@ -61,8 +67,8 @@ func TestExplain(t *testing.T) {
 			reason: "nobody creates it again", change: func(r *request) { r.machine.Spec.ProviderID = "kubevirt://m" },
 			answer: explainer{explanation: &spi.Explanation{Stage: spi.StageAbsent, Waiting: "there is no VirtualMachine m"}},
 			want:   kubevirt.TokenVanished, code: codes.NotFound,
-			remedy: "Find out who has deleted it. MCM replaces the machine once its Node is gone, or has not been ready for the health timeout; " +
-				"to have it sooner, delete the Machine.",
+			remedy: "look for the deletion in the audit log of the provider cluster. MCM replaces the machine when its Node is gone or has not been Ready " +
+				"for the health timeout; to replace it now, delete the Machine",
 		},
 		"StillThere": {
 			reason: "it is not gone", change: func(r *request) { r.machine.Spec.ProviderID = "kubevirt://m" },
@@ -74,16 +80,16 @@ func TestExplain(t *testing.T) {
 		},
 		"Refused": {
 			reason: "what the provider cluster answers", answer: explainer{err: fmt.Errorf("%w: get VirtualMachine m", spi.ErrUnauthenticated)},
-			want: "CredentialsRefused", code: codes.Unauthenticated, remedy: "Put new credentials into the Secret of the MachineClass.",
+			want: "CredentialsRefused", code: codes.Unauthenticated, remedy: "put a kubeconfig with valid credentials into " + secretOfClass + "; for a service account, kubectl create token makes a new one",
 		},
 		"Conflict": {
 			reason: "another operation ends by itself", answer: explainer{err: fmt.Errorf("%w: Secret m is being deleted", spi.ErrConflict)},
-			want: "OperationInProgress", code: codes.Aborted, passing: true, remedy: "Nothing; it is tried again within seconds.",
+			want: "OperationInProgress", code: codes.Aborted, passing: true, remedy: "no action is needed; MCM retries within seconds",
 		},
 		"BadClass": {
 			reason: "the machine cannot be made", change: func(r *request) { r.class.ProviderSpec.Raw = []byte(strings.Replace(validSpec, `"zone":"z",`, "", 1)) },
 			answer: explainer{explanation: &spi.Explanation{Stage: spi.StageAbsent}},
-			want:   "InvalidInput", code: codes.InvalidArgument, remedy: "Correct the fields.",
+			want:   "InvalidInput", code: codes.InvalidArgument, remedy: correctFields,
 		},
 		"BadClassLater": {
 			reason: "the machine was made before", change: func(r *request) { r.class.ProviderSpec.Raw = []byte(strings.Replace(validSpec, `"zone":"z",`, "", 1)) },
@@ -91,11 +97,11 @@ func TestExplain(t *testing.T) {
 		},
 		"NoTags": {
 			reason: "nobody knows which machines are ours", change: func(r *request) { r.class.ProviderSpec.Raw = []byte(`{}`) },
-			want: "InvalidInput", code: codes.InvalidArgument, remedy: "Correct the fields.",
+			want: "InvalidInput", code: codes.InvalidArgument, remedy: correctFields,
 		},
 		"BadName": {
 			reason: "CreateMachine refuses it", change: func(r *request) { r.machine.Name = "a.b" },
-			want: "InvalidInput", code: codes.InvalidArgument, remedy: "Correct the fields.",
+			want: "InvalidInput", code: codes.InvalidArgument, remedy: correctFields,
 		},
 	}
 

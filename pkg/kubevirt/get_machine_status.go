@@ -16,10 +16,10 @@ func (p *MachinePlugin) GetMachineStatus(
 	ctx context.Context, req *driver.GetMachineStatusRequest,
 ) (resp *driver.GetMachineStatusResponse, err error) {
 	if req == nil {
-		return nil, statusFrom(invalid("the request is empty"))
+		return nil, statusFrom(invalid("the request is empty"), "")
 	}
 
-	ctx, end := p.begin(ctx, "GetMachineStatus", req.Machine)
+	ctx, end := p.begin(ctx, "GetMachineStatus", req.Machine, sourceOf(req.MachineClass, req.Secret))
 	defer func() { err = end(err) }()
 
 	in, err := p.decodeObserve(req.Machine, req.MachineClass, req.Secret)

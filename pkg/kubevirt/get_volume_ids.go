@@ -15,7 +15,7 @@ func (p *MachinePlugin) GetVolumeIDs(
 	_ context.Context, req *driver.GetVolumeIDsRequest,
 ) (*driver.GetVolumeIDsResponse, error) {
 	if req == nil {
-		return nil, statusFrom(invalid("the request is empty"))
+		return nil, statusFrom(invalid("the request is empty"), "")
 	}
 
 	started, ids := time.Now(), []string{}

@@ -8,6 +8,7 @@ import (
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	apiv1alpha1 "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
@@ -38,14 +39,14 @@ func (h *heldCredentials) complete(class *v1alpha1.MachineClass, secret *corev1.
 		return secret, nil
 	}
 
-	completed := &corev1.Secret{Data: map[string][]byte{}}
+	completed := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: heldSource}, Data: map[string][]byte{}}
 	if secret != nil {
 		maps.Copy(completed.Data, secret.Data)
 	}
 
 	if len(completed.Data[apiv1alpha1.SecretKeyKubeconfig]) > 0 {
-		return nil, invalid("the Secret of MachineClass %s has the key %s, but this driver holds the kubeconfigs itself; remove the key",
-			class.Name, apiv1alpha1.SecretKeyKubeconfig)
+		return nil, spi.WithRemedy(invalid("MachineClass %s: %s: this driver reads kubeconfigs from its --kubeconfig-dir and refuses those in requests",
+			class.Name, sourceOf(class, secret)), "remove the key "+apiv1alpha1.SecretKeyKubeconfig+" from the Secret")
 	}
 
 	kubeconfig, err := h.kubeconfigs.For(identityOf(class).Cluster)
@@ -66,7 +67,7 @@ func (h *heldCredentials) CreateMachine(ctx context.Context, req *driver.CreateM
 
 	secret, err := h.complete(req.MachineClass, req.Secret)
 	if err != nil {
-		return nil, statusFrom(err)
+		return nil, statusFrom(err, "")
 	}
 
 	return h.Driver.CreateMachine(ctx, &driver.CreateMachineRequest{Machine: req.Machine, MachineClass: req.MachineClass, Secret: secret})
@@ -82,7 +83,7 @@ func (h *heldCredentials) InitializeMachine(
 
 	secret, err := h.complete(req.MachineClass, req.Secret)
 	if err != nil {
-		return nil, statusFrom(err)
+		return nil, statusFrom(err, "")
 	}
 
 	return h.Driver.InitializeMachine(ctx, &driver.InitializeMachineRequest{Machine: req.Machine, MachineClass: req.MachineClass, Secret: secret})
@@ -96,7 +97,7 @@ func (h *heldCredentials) DeleteMachine(ctx context.Context, req *driver.DeleteM
 
 	secret, err := h.complete(req.MachineClass, req.Secret)
 	if err != nil {
-		return nil, statusFrom(err)
+		return nil, statusFrom(err, "")
 	}
 
 	return h.Driver.DeleteMachine(ctx, &driver.DeleteMachineRequest{Machine: req.Machine, MachineClass: req.MachineClass, Secret: secret})
@@ -112,7 +113,7 @@ func (h *heldCredentials) GetMachineStatus(
 
 	secret, err := h.complete(req.MachineClass, req.Secret)
 	if err != nil {
-		return nil, statusFrom(err)
+		return nil, statusFrom(err, "")
 	}
 
 	return h.Driver.GetMachineStatus(ctx, &driver.GetMachineStatusRequest{Machine: req.Machine, MachineClass: req.MachineClass, Secret: secret})
@@ -126,7 +127,7 @@ func (h *heldCredentials) ListMachines(ctx context.Context, req *driver.ListMach
 
 	secret, err := h.complete(req.MachineClass, req.Secret)
 	if err != nil {
-		return nil, statusFrom(err)
+		return nil, statusFrom(err, "")
 	}
 
 	return h.Driver.ListMachines(ctx, &driver.ListMachinesRequest{MachineClass: req.MachineClass, Secret: secret})

@@ -49,9 +49,9 @@ func (j *journal) of(machine *v1alpha1.Machine) spi.Report {
 }
 
 // failed writes the cause of an error that a call on a machine ended with. What is no failure is left out.
-func (j *journal) failed(machine *v1alpha1.Machine, err error) {
+func (j *journal) failed(machine *v1alpha1.Machine, err error, used kubeconfigSource) {
 	if m := meaningOf(err); m.failure() {
-		token, message, _ := strings.Cut(m.text(err), ": ")
+		token, message, _ := strings.Cut(m.text(err, used), ": ")
 		j.write(machine, note{corev1.EventTypeWarning, token, message})
 	}
 }

@@ -77,6 +77,12 @@ func (f *failure) Unwrap() error { return f.kind }
 func TestFailuresBecomeEvents(t *testing.T) {
 	t.Parallel()
 
+	const (
+		grantRole = "run kubectl apply -k kubernetes/provider-namespace to grant the missing right; if a policy denies the object, ask for an exception"
+		// removeBlocker ends even a text that is cut.
+		removeBlocker = "; remove the blocker; deletion continues"
+	)
+
 	long := strings.Repeat("x", 2000)
 
 	tests := map[string]struct {
@@ -84,10 +90,10 @@ func TestFailuresBecomeEvents(t *testing.T) {
 		err    error
 		want   string
 	}{
-		"Sentinel":      {"the token stands for the sentinel's words", fmt.Errorf("%w: get VirtualMachine [a]: no", spi.ErrForbidden), "PermissionDenied get VirtualMachine (a): no"},
+		"Sentinel":      {"the token stands for the sentinel's words", fmt.Errorf("%w: get VirtualMachine [a]: no", spi.ErrForbidden), "PermissionDenied get VirtualMachine (a): no; " + grantRole},
 		"Diagnosis":     {"a diagnosis has its own token", &failure{kind: spi.ErrUnavailable}, "NodeDown of (a) node"},
-		"Fault":         {"a fault of the driver is a failure", errors.New("surprise"), "Unknown surprise"},
-		"Long":          {"Events are bounded as texts are", fmt.Errorf("%w: %s", spi.ErrTimeout, long), "TimedOut " + long[:1000-len("TimedOut: ")-len(" …")] + " …"},
+		"Fault":         {"a fault of the driver is a failure", errors.New("surprise"), "Unknown surprise; report the fault"},
+		"Long":          {"Events are bounded as texts are", fmt.Errorf("%w: %s", spi.ErrTimeout, long), "TimedOut " + long[:1000-len("TimedOut: ")-len(" …")-len(removeBlocker)] + " …" + removeBlocker},
 		"NotFound":      {"machine-controller-manager goes on", spi.ErrNotFound, ""},
 		"Uninitialized": {"machine-controller-manager goes on", spi.ErrUninitialized, ""},
 		"Conflict":      {"another operation ends it", spi.ErrConflict, ""},

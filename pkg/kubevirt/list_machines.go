@@ -17,10 +17,10 @@ func (p *MachinePlugin) ListMachines(
 	ctx context.Context, req *driver.ListMachinesRequest,
 ) (resp *driver.ListMachinesResponse, err error) {
 	if req == nil || req.MachineClass == nil {
-		return nil, statusFrom(invalid("the request has no MachineClass"))
+		return nil, statusFrom(invalid("the request has no MachineClass"), "")
 	}
 
-	ctx, end := p.begin(ctx, "ListMachines", nil)
+	ctx, end := p.begin(ctx, "ListMachines", nil, sourceOf(req.MachineClass, req.Secret))
 	defer func() { err = end(err) }()
 
 	p.seen(req.MachineClass, req.Secret)

@@ -61,7 +61,7 @@ func (p *MachinePlugin) Stop(ctx context.Context) {
 // begin returns the context of a call, and what its end must run: that hands the call's error on in the terms of
 // machine-controller-manager, counts it, and tells it in the log and in the machine's Events. The machine is nil for a call that is about many.
 func (p *MachinePlugin) begin(
-	ctx context.Context, method string, machine *v1alpha1.Machine,
+	ctx context.Context, method string, machine *v1alpha1.Machine, used kubeconfigSource,
 ) (inCall context.Context, end func(error) error) {
 	started := time.Now()
 	ctx, finish := p.calls.begin(ctx)
@@ -71,10 +71,10 @@ func (p *MachinePlugin) begin(
 
 		cut := cutOff(ctx, err)
 		if err != nil && !cut {
-			p.journal.failed(machine, err)
+			p.journal.failed(machine, err, used)
 		}
 
-		err = statusFrom(err)
+		err = statusFrom(err, used)
 		if !cut {
 			countCall(method, time.Since(started), err)
 		}

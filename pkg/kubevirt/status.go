@@ -14,15 +14,15 @@ import (
 )
 
 // statusFrom turns an error into the one that machine-controller-manager understands; nil stays nil. It is the only place in
-// the program that chooses a machine code.
-func statusFrom(err error) error {
+// the program that chooses a machine code. The kubeconfig is the one that the call used.
+func statusFrom(err error, used kubeconfigSource) error {
 	if err == nil {
 		return nil
 	}
 
 	m := meaningOf(err)
 
-	return status.Error(m.code, m.text(err))
+	return status.Error(m.code, m.text(err, used))
 }
 
 // meaning is what a sentinel says to machine-controller-manager, and to people: the token leads the text, unless the error has one
@@ -88,15 +88,30 @@ func (m meaning) failure() bool {
 // ownToken matches a text that leads with a token already: a diagnosis.
 var ownToken = regexp.MustCompile(`^[A-Z][a-z]+([A-Z][a-z]+)*: `)
 
-// text returns what an error says: it leads with a token, and is fit to travel.
-func (m meaning) text(err error) string {
-	return statustext.Fit(m.lead(err.Error()))
+// text returns what an error says, fit to travel: a token leads it and a remedy ends it, however long the rest is.
+func (m meaning) text(err error, used kubeconfigSource) string {
+	token, message, remedy := m.parts(err, used)
+
+	return statustext.FitWithRemedy(token+": "+message, remedy)
+}
+
+// parts returns the token, what is wrong, and what to do about it.
+func (m meaning) parts(err error, used kubeconfigSource) (token, message, remedy string) {
+	token, message, _ = strings.Cut(m.lead(err.Error()), ": ")
+	remedy = m.remedy(err, token, used)
+	message = strings.TrimSuffix(message, "; "+remedy)
+
+	if isKubeconfigFault(err) {
+		message = used.String() + ": " + message
+	}
+
+	return token, message, remedy
 }
 
 // lead makes the text begin with a token, in place of the sentinel's words.
 func (m meaning) lead(message string) string {
-	if rest, ok := strings.CutPrefix(message, m.sentinel.Error()); ok {
-		return m.token + rest
+	if rest, ok := strings.CutPrefix(message, m.sentinel.Error()+": "); ok {
+		return m.token + ": " + rest
 	}
 
 	if ownToken.MatchString(message) {
@@ -104,4 +119,11 @@ func (m meaning) lead(message string) string {
 	}
 
 	return m.token + ": " + message
+}
+
+// isKubeconfigFault says whether an error is to be remedied in the Secret with the kubeconfig.
+func isKubeconfigFault(err error) bool {
+	var fault *spi.KubeconfigError
+
+	return errors.As(err, &fault) || errors.Is(err, spi.ErrUnauthenticated)
 }

@@ -50,15 +50,75 @@ func TestStatusFrom(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			err := statusFrom(fmt.Errorf("%w: vm[ns/x]: %w", tc.err, errors.New("a] [b")))
+			err := statusFrom(fmt.Errorf("%w: vm[ns/x]: %w", tc.err, errors.New("a] [b")), "")
 			got, ok := status.FromError(err)
 			require.True(t, ok, "machine-controller-manager must be able to read the code back")
 			require.Equal(t, tc.want, got.Code())
-			require.Equal(t, tc.token+": vm(ns/x): a) (b", got.Message(), "the token leads, and no brackets are left")
+			require.True(t, strings.HasPrefix(got.Message(), tc.token+": "), "the token leads: %s", got.Message())
+			require.Contains(t, got.Message(), "vm(ns/x): a) (b", "no brackets are left")
 		})
 	}
 
-	require.NoError(t, statusFrom(nil))
+	require.NoError(t, statusFrom(nil, ""))
+}
+
+// TestTextsEndWithTheRemedy goes through everything that a Machine shows, with words that are far longer than the text may be.
+func TestTextsEndWithTheRemedy(t *testing.T) {
+	t.Parallel()
+
+	const used = kubeconfigSource("Secret shoot/cloudprovider, key kubeconfig")
+
+	words := strings.Repeat("the words of the component that refuses ", 50)
+
+	for _, m := range append([]meaning{unknown}, meanings...) {
+		if strings.HasPrefix(remedies[m.token], noAction) {
+			continue
+		}
+
+		text := m.text(fmt.Errorf("%w: %s", m.sentinel, words), used)
+		require.True(t, strings.HasSuffix(text, "; "+m.remedy(m.sentinel, m.token, used)), "%s: %s", m.token, text)
+		require.LessOrEqual(t, len(text), statustext.MaxLength)
+		require.Contains(t, text, "the words of the component")
+	}
+
+	for _, reason := range diagnose.Reasons() {
+		err := spi.WithRemedy(fmt.Errorf("%s: %s%w", reason, words, diagnose.Kind(reason)), "do [this]")
+		text := meaningOf(err).text(err, used)
+		require.True(t, strings.HasSuffix(text, "; do (this)"), text)
+		require.Equal(t, 1, strings.Count(text, "; do "), "once: %s", text)
+	}
+}
+
+// TestKubeconfigFaultsNameTheSecret looks at faults below this package, which know nothing of the Secret.
+func TestKubeconfigFaultsNameTheSecret(t *testing.T) {
+	t.Parallel()
+
+	const used = kubeconfigSource("Secret shoot/cloudprovider, key kubeconfig")
+
+	tests := map[string]struct {
+		reason string
+		err    error
+		want   string
+	}{
+		"Refused": {
+			"a field of the kubeconfig", spi.WithRemedy(fmt.Errorf("%w: %w", spi.ErrInvalid, &spi.KubeconfigError{Err: errors.New("field exec is refused")}), "correct it"),
+			"InvalidInput: Secret shoot/cloudprovider, key kubeconfig: field exec is refused; correct it",
+		},
+		"Expired": {
+			"the server refuses the token", fmt.Errorf("%w: get VirtualMachine ns/m: Unauthorized", spi.ErrUnauthenticated),
+			"CredentialsRefused: Secret shoot/cloudprovider, key kubeconfig: get VirtualMachine ns/m: Unauthorized; put a kubeconfig with valid credentials into " +
+				"Secret shoot/cloudprovider, key kubeconfig; for a service account, kubectl create token makes a new one",
+		},
+		"Other": {"the kubeconfig is not at fault", spi.WithRemedy(fmt.Errorf("%w: no room", spi.ErrExhausted), "add nodes"), "QuotaExceeded: no room; add nodes"},
+	}
+
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			require.Equal(t, tc.want, meaningOf(tc.err).text(tc.err, used), tc.reason)
+		})
+	}
 }
 
 // leading is what every text begins with.
@@ -73,7 +133,7 @@ func TestDiagnosesKeepTheirTokens(t *testing.T) {
 		Reason: "FailedFindInstancetype", Message: "not found",
 	}}
 
-	got, ok := status.FromError(statusFrom(diagnose.Machine(vm, nil)))
+	got, ok := status.FromError(statusFrom(diagnose.Machine(vm, nil), ""))
 	require.True(t, ok)
 	require.Equal(t, codes.FailedPrecondition, got.Code())
 	require.Contains(t, got.Message(), "InstancetypeNotFound: not found; ")
@@ -90,7 +150,7 @@ func TestDiagnosesKeepTheirTokens(t *testing.T) {
 func TestAChangedCodeReachesTheMachine(t *testing.T) {
 	t.Parallel()
 
-	words := strings.Repeat("the words of the component that refuses ", 3)
+	words := strings.Repeat("the words of the component that refuses ", 8)
 	reasons := diagnose.Reasons()
 
 	for i, a := range reasons {
@@ -111,7 +171,7 @@ func TestAChangedCodeReachesTheMachine(t *testing.T) {
 func lastOperation(t *testing.T, reason, words string) v1alpha1.LastOperation {
 	t.Helper()
 
-	err := statusFrom(fmt.Errorf("%s: %s%w", reason, words, diagnose.Kind(reason)))
+	err := statusFrom(fmt.Errorf("%s: %s%w", reason, words, diagnose.Kind(reason)), "")
 	got, ok := status.FromError(err)
 	require.True(t, ok)
 
@@ -154,12 +214,13 @@ func FuzzStatusFrom(f *testing.F) {
 	f.Fuzz(func(t *testing.T, which int, message string) {
 		m := meanings[uint(which)%uint(len(meanings))]
 
-		got, ok := status.FromError(statusFrom(fmt.Errorf("%w: %s", m.sentinel, message)))
+		got, ok := status.FromError(statusFrom(fmt.Errorf("%w: %s", m.sentinel, message), ""))
 		require.True(t, ok)
 		require.Equal(t, m.code, got.Code())
 		require.LessOrEqual(t, len(got.Message()), statustext.MaxLength)
 		require.True(t, utf8.ValidString(got.Message()))
 		require.True(t, strings.HasPrefix(got.Message(), m.token+": "))
+		require.Equal(t, got.Message(), statustext.Fit(got.Message()), "a text may pass through two processes")
 
 		for _, phrase := range phrases {
 			require.NotContains(t, got.Message(), phrase, "it would move the Machine to another step")

@@ -1,6 +1,7 @@
 package kubevirt
 
 import (
+	"cmp"
 	"os"
 	"regexp"
 	"slices"
@@ -87,6 +88,10 @@ func TestTroubleshootingIsComplete(t *testing.T) {
 	}
 	for _, m := range meanings {
 		codes[m.token] = m.code.String()
+	}
+
+	for token, code := range ControlTokens() {
+		codes[token] = cmp.Or(code, "none")
 	}
 
 	for _, reason := range diagnose.Reasons() {

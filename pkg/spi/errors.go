@@ -28,3 +28,49 @@ var (
 	// ErrTimeout means that an operation goes on, but has not ended in its time.
 	ErrTimeout = errors.New("timed out")
 )
+
+// WithRemedy returns an error whose text ends with the remedy: a command, or the field or object to change. RemedyOf returns it.
+func WithRemedy(err error, remedy string) error {
+	return &remediedError{err: err, remedy: remedy}
+}
+
+type remediedError struct {
+	err    error
+	remedy string
+}
+
+func (e *remediedError) Error() string { return e.err.Error() + "; " + e.remedy }
+
+func (e *remediedError) Unwrap() error { return e.err }
+
+// RemedyText implements Remedied.
+func (e *remediedError) RemedyText() string { return e.remedy }
+
+// Remedied is an error whose text ends with a remedy.
+type Remedied interface {
+	error
+	// RemedyText returns the remedy alone.
+	RemedyText() string
+}
+
+// RemedyOf returns the remedy that the text of an error ends with; empty if the error has none.
+func RemedyOf(err error) string {
+	var remedied Remedied
+	if errors.As(err, &remedied) {
+		return remedied.RemedyText()
+	}
+
+	return ""
+}
+
+// KubeconfigError is a fault in the kubeconfig of the provider cluster, or in the credentials in it. Below pkg/kubevirt the Secret that
+// holds the kubeconfig is not known: pkg/kubevirt names it when it finds this error.
+type KubeconfigError struct {
+	Err error
+}
+
+// Error returns the fault.
+func (e *KubeconfigError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the fault.
+func (e *KubeconfigError) Unwrap() error { return e.Err }

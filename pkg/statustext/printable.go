@@ -21,5 +21,5 @@ func Printable(text string) string {
 		}
 
 		return ' '
-	}, text))
+	}, text), MaxLength)
 }

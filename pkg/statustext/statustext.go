@@ -19,6 +19,22 @@ const MaxLength = 1000
 // square brackets (pkg/util/provider/machinecodes/status), so the message must have none of its own. A message that fits already
 // stays as it is.
 func Fit(message string) string {
+	return cut(travelling(message), MaxLength)
+}
+
+// FitWithRemedy is Fit for a message that ends with a remedy. A message that is too long loses its own end, not the remedy.
+func FitWithRemedy(message, remedy string) string {
+	if remedy == "" {
+		return Fit(message)
+	}
+
+	end := "; " + cut(travelling(remedy), MaxLength/2)
+
+	return cut(travelling(message), MaxLength-len(end)) + end
+}
+
+// travelling replaces what machine-controller-manager would read as something else.
+func travelling(message string) string {
 	message = strings.Map(func(r rune) rune {
 		switch {
 		case r == '[':
@@ -32,7 +48,7 @@ func Fit(message string) string {
 		}
 	}, message)
 
-	return cut(withoutPhrases.Replace(message))
+	return withoutPhrases.Replace(message)
 }
 
 // withoutPhrases changes what machine-controller-manager looks for in the text of a Machine's last operation: the names of its steps
@@ -54,15 +70,15 @@ func inLowerCase(phrases ...string) []string {
 	return pairs
 }
 
-// cut shortens a message to MaxLength bytes, between two characters.
-func cut(message string) string {
+// cut shortens a message to so many bytes, between two characters.
+func cut(message string, length int) string {
 	const ellipsis = " …"
 
-	if len(message) <= MaxLength {
+	if len(message) <= length {
 		return message
 	}
 
-	end := MaxLength - len(ellipsis)
+	end := length - len(ellipsis)
 	for end > 0 && !utf8.RuneStart(message[end]) {
 		end--
 	}

@@ -35,3 +35,21 @@ func FuzzFit(f *testing.F) {
 		require.Equal(t, fit, got.Message())
 	})
 }
+
+func TestFitWithRemedy(t *testing.T) {
+	t.Parallel()
+
+	const remedy = "; do [this] with Secret a/b"
+
+	long := statustext.FitWithRemedy(strings.Repeat("ö", statustext.MaxLength), remedy[2:])
+	require.LessOrEqual(t, len(long), statustext.MaxLength)
+	require.True(t, utf8.ValidString(long))
+	require.True(t, strings.HasSuffix(long, " …; do (this) with Secret a/b"), "the message is cut, not the remedy: %s", long)
+	require.Equal(t, long, statustext.Fit(long))
+
+	require.Equal(t, "a; b", statustext.FitWithRemedy("a", "b"))
+	require.Equal(t, "a", statustext.FitWithRemedy("a", ""))
+
+	both := statustext.FitWithRemedy(strings.Repeat("a", 2000), strings.Repeat("b", 2000))
+	require.Len(t, both, statustext.MaxLength)
+}

@@ -37,6 +37,9 @@ func (c *Cause) Error() string { return fmt.Sprintf("%s: %s", c.Reason, c.Messag
 // Unwrap returns the sentinel.
 func (c *Cause) Unwrap() error { return c.kind }
 
+// RemedyText implements spi.Remedied.
+func (c *Cause) RemedyText() string { return c.Remedy }
+
 // Evidence is what is seen of a machine on the provider cluster. Only the VirtualMachine is required: what was not read, or may
 // not be read, is left out.
 type Evidence struct {
@@ -74,10 +77,10 @@ func PatienceOf(grace time.Duration) Patience {
 func (e *Evidence) Cause(now time.Time, patience Patience) *Cause {
 	var first *Cause
 
-	signs := e.signs(now)
+	signs, in := e.signs(now), PlaceOf(e.VirtualMachine)
 
 	for i := range table {
-		cause := table[i].find(signs, now, patience)
+		cause := table[i].find(signs, in, now, patience)
 
 		switch {
 		case cause == nil:

@@ -15,7 +15,7 @@ type symptom struct {
 	kind   error
 	// stands is how long it must have stood.
 	stands func(Patience) time.Duration
-	// remedy says what to do.
+	// remedy says what to do. Where it holds place, it names the region and the zone.
 	remedy string
 
 	// from are the origins whose signs are looked at; all of them if there are none.
@@ -37,9 +37,14 @@ func refusal(p Patience) time.Duration     { return p.Refusal }
 func retry(p Patience) time.Duration       { return p.Retry }
 func obstruction(p Patience) time.Duration { return p.Obstruction }
 
+// place stands for the machine's region and zone in a remedy.
+const place = "{place}"
+
 // find returns the symptom's cause if a sign shows it: of several signs, that which is ripe first.
-func (s *symptom) find(signs []sign, now time.Time, patience Patience) *Cause {
+func (s *symptom) find(signs []sign, in Place, now time.Time, patience Patience) *Cause {
 	var first *Cause
+
+	remedy := strings.ReplaceAll(s.remedy, place, in.String())
 
 	for i := range signs {
 		if !s.matches(&signs[i]) {
@@ -49,7 +54,7 @@ func (s *symptom) find(signs []sign, now time.Time, patience Patience) *Cause {
 		ripe := signs[i].ripe(now, s.stands(patience))
 		if first == nil || ripe.Before(first.Ripe) {
 			first = &Cause{
-				Reason: s.reason, Message: s.message(&signs[i]), Remedy: s.remedy, Sign: signs[i].shown(),
+				Reason: s.reason, Message: s.message(&signs[i], remedy), Remedy: remedy, Sign: signs[i].shown(),
 				Since: signs[i].since, Ripe: ripe, kind: s.kind,
 			}
 		}
@@ -79,7 +84,7 @@ func (s *symptom) matches(seen *sign) bool {
 }
 
 // message puts the component's own words before the remedy.
-func (s *symptom) message(seen *sign) string {
+func (s *symptom) message(seen *sign, remedy string) string {
 	words := shortened(withoutCredentials(seen.message))
 	if words == "" {
 		words = seen.reason
@@ -89,7 +94,7 @@ func (s *symptom) message(seen *sign) string {
 		words = seen.subject + ": " + words
 	}
 
-	return fmt.Sprintf("%s; %s", words, s.remedy)
+	return fmt.Sprintf("%s; %s", words, remedy)
 }
 
 const maxWords = 450

@@ -48,6 +48,9 @@ var (
 	notRoom = slices.Concat(zoneConflict, unbound, lost, inUse, missing)
 )
 
+// Unschedulable is the reason of a machine that no provider node takes.
+const Unschedulable = "Unschedulable"
+
 // capacity are the causes on which cluster-autoscaler backs off.
 var capacity = []symptom{
 	{
@@ -55,12 +58,12 @@ var capacity = []symptom{
 		// and CDI.
 		reason: "QuotaExceeded", kind: spi.ErrExhausted, stands: refusal, from: slices.Concat(creations, volumes),
 		texts:  []string{"forbidden: exceeded quota"},
-		remedy: "raise the ResourceQuota of the provider namespace, or remove machines",
+		remedy: "raise the ResourceQuota, or remove machines",
 	},
 	{
 		// CDI's own reason, where it hides the text (pkg/controller/common/util.go).
 		reason: "QuotaExceeded", kind: spi.ErrExhausted, stands: refusal, from: []origin{volume}, reasons: []string{"ErrExceededQuota"},
-		remedy: "raise the ResourceQuota of the provider namespace, or remove machines",
+		remedy: "raise the ResourceQuota, or remove machines",
 	},
 	{
 		// The gRPC code with which a CSI driver says that the storage is full (kubernetes-csi/external-provisioner).
@@ -75,19 +78,20 @@ var capacity = []symptom{
 	},
 	{
 		reason: "VirtualizationMissing", kind: spi.ErrExhausted, stands: refusal, from: []origin{scheduler}, reasons: scheduled, lacking: isKVM,
-		unless: notRoom, remedy: "check that virt-handler runs on the provider nodes of the zone, and that they have hardware virtualization, or add such nodes",
+		unless: notRoom, remedy: "check that virt-handler runs on the provider nodes of " + place + ", and that they have hardware virtualization, or add such nodes",
 	},
 	{
 		reason: "InsufficientDevices", kind: spi.ErrExhausted, stands: refusal, from: []origin{scheduler}, reasons: scheduled, lacking: isDevice,
-		unless: notRoom, remedy: "add provider nodes with this device to the zone, or ask for another device",
+		unless: notRoom, remedy: "add provider nodes with this device to " + place + ", or request another device",
 	},
 	{
-		reason: "Unschedulable", kind: spi.ErrExhausted, stands: refusal, from: []origin{scheduler}, reasons: scheduled, texts: roomLater,
-		unless: notRoom, remedy: "add provider nodes to the zone, open those that are closed, or ask for less",
+		reason: Unschedulable, kind: spi.ErrExhausted, stands: refusal, from: []origin{scheduler}, reasons: scheduled, texts: roomLater,
+		unless: notRoom, remedy: "add provider nodes to " + place + ", uncordon nodes there, or request less",
 	},
 	{
-		reason: "Unschedulable", kind: spi.ErrExhausted, stands: refusal, from: []origin{scheduler}, reasons: scheduled, unless: notRoom,
-		remedy: "add provider nodes with the region, the zone and the labels asked for, and without taints that the machine does not tolerate",
+		reason: Unschedulable, kind: spi.ErrExhausted, stands: refusal, from: []origin{scheduler}, reasons: scheduled, unless: notRoom,
+		remedy: "no node of " + place + " has the labels that the machine requires and only taints that it tolerates; correct the region or the zone, " +
+			"or add such nodes",
 	},
 }
 
@@ -95,8 +99,8 @@ var capacity = []symptom{
 var refusals = []symptom{
 	{
 		reason: "VolumeZoneConflict", kind: spi.ErrPrecondition, stands: refusal, from: []origin{scheduler}, reasons: scheduled, texts: zoneConflict,
-		remedy: "use a storage class that binds when the machine is scheduled (WaitForFirstConsumer), and images that every zone can read; " +
-			"make room where the volumes are if that is where they belong",
+		remedy: "if the volumes belong to " + place + ", make room there; otherwise use a storage class with binding mode WaitForFirstConsumer, and images that " +
+			"every zone can read",
 	},
 	{
 		// KubeVirt's own check of the right to clone (pkg/virt-controller/watch/vm/vm.go).
@@ -147,7 +151,7 @@ var refusals = []symptom{
 		// (pkg/virt-controller/watch/vmi/lifecycle.go).
 		reason: "InstanceInvalid", kind: spi.ErrInvalid, stands: refusal, from: creations,
 		texts:  []string{`.kubevirt.io" denied the request`, "failed create validation", "\" is invalid: "},
-		remedy: "change the MachineClass accordingly",
+		remedy: "correct the MachineClass",
 	},
 	{
 		// Any other webhook or admission plugin (k8s.io/apiserver/pkg/admission).
@@ -171,7 +175,7 @@ var storage = []symptom{
 		// CSI drivers of zonal storage, through external-provisioner. It is tried again for ever.
 		reason: "CloneZoneConflict", kind: spi.ErrPrecondition, stands: retry, from: []origin{volumeEvent},
 		reasons: []string{"ProvisioningFailed"}, pattern: otherZone,
-		remedy: "clone from a source that every zone can read: see docs/golden-images.md for zonal storage",
+		remedy: "clone from a source that every zone can read: https://github.com/gardener/machine-controller-manager-provider-kubevirt/blob/main/docs/golden-images.md#zonal-storage",
 	},
 	{
 		// CDI (pkg/controller/datavolume/clone-controller-base.go, pkg/controller/clone/planner.go).
@@ -292,7 +296,7 @@ var obstructions = []symptom{
 	{
 		// CDI's words for an importer that finds no node (pkg/controller/datavolume/conditions.go). It says the same as long as the
 		// importer's volume is not made, so that what keeps that from being made comes first.
-		reason: "Unschedulable", kind: spi.ErrExhausted, stands: obstruction, from: []origin{volume}, reasons: scheduled,
+		reason: Unschedulable, kind: spi.ErrExhausted, stands: obstruction, from: []origin{volume}, reasons: scheduled,
 		remedy: "make room for CDI's importer pod on the provider cluster",
 	},
 	{

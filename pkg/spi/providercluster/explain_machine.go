@@ -138,6 +138,7 @@ func (p *Provider) explain(ctx context.Context, s *session, in *spi.ExplainMachi
 		explanation.Cause = causeOf(cause)
 	}
 
+	s.explainPlacement(ctx, explanation.Cause, diagnose.PlaceOf(seen.VirtualMachine))
 	s.readOn(ctx, observe, seen)
 	explanation.Objects = objectsSeen(seen)
 

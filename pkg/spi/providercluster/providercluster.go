@@ -85,7 +85,7 @@ type session struct {
 func (p *Provider) connect(raw []byte) (*session, error) {
 	clients, err := p.options.Clients.For(raw)
 	if err != nil {
-		return nil, fmt.Errorf("%w: kubeconfig of the provider cluster: %w", spi.ErrInvalid, err)
+		return nil, spi.WithRemedy(fmt.Errorf("%w: %w", spi.ErrInvalid, &spi.KubeconfigError{Err: err}), "correct the kubeconfig")
 	}
 
 	return &session{clients: clients, retryFor: p.options.RetryFor}, nil

@@ -1,0 +1,64 @@
+package kubevirt
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
+)
+
+// noAction begins the remedies of expected responses. No text ends with them.
+const noAction = "Nothing"
+
+// theSecret stands, in a remedy, for the Secret that holds the kubeconfig.
+const theSecret = "the Secret of the MachineClass"
+
+// remedies are what to do about the tokens of meanings, as in docs/troubleshooting.md. A diagnosis has its own.
+var remedies = map[string]string{ //nolint:gosec // These are words about credentials.
+	"InvalidInput": "Correct the named fields; mcm-kubevirt validate names all faults of a MachineClass.",
+	"CredentialsRefused": "Put a kubeconfig with valid credentials into the Secret of the MachineClass; for a service account, kubectl " +
+		"create token makes a new one.",
+	"PermissionDenied": "Run kubectl apply -k kubernetes/provider-namespace to grant the missing right; if a policy denies the object, ask " +
+		"for an exception.",
+	"PreconditionFailed":  "Provide what the message names as missing.",
+	"ForeignObject":       "Rename or remove it.",
+	"QuotaExceeded":       "Raise the ResourceQuota, or remove machines.",
+	"ProviderUnavailable": "Repair the provider cluster or the network path to it; MCM retries within seconds.",
+	"TimedOut":            "Remove the blocker; deletion continues.",
+	"OperationInProgress": "No action is needed; MCM retries within seconds.",
+	"NotScheduledYet":     "Nothing.",
+	"MachineNotFound":     "Nothing.",
+	TokenVanished: "Look for the deletion in the audit log of the provider cluster. MCM replaces the machine when its Node is gone or has " +
+		"not been Ready for the health timeout; to replace it now, delete the Machine.",
+	"Unknown": "Report the fault.",
+}
+
+// remedy returns what to do about an error: its own remedy, or that of its token. It is the end of a sentence.
+func (m meaning) remedy(err error, token string, used kubeconfigSource) string {
+	if own := spi.RemedyOf(err); own != "" {
+		return own
+	}
+
+	known := remedies[token]
+	if strings.HasPrefix(known, noAction) {
+		return ""
+	}
+
+	return clause(strings.ReplaceAll(known, theSecret, used.String()))
+}
+
+// clause returns a sentence as the end of another one.
+func clause(sentence string) string {
+	first, size := utf8.DecodeRuneInString(sentence)
+	if size == 0 || isAcronym(sentence) {
+		return strings.TrimSuffix(sentence, ".")
+	}
+
+	return string(unicode.ToLower(first)) + strings.TrimSuffix(sentence[size:], ".")
+}
+
+// isAcronym says whether a sentence begins with two capital letters, as MCM.
+func isAcronym(sentence string) bool {
+	return len(sentence) > 1 && unicode.IsUpper(rune(sentence[0])) && unicode.IsUpper(rune(sentence[1]))
+}

@@ -1,0 +1,109 @@
+package diagnose
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	kubevirtv1 "kubevirt.io/api/core/v1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
+)
+
+// Place is a region and a zone as a ProviderSpec names them. The zero Place is not known.
+type Place struct {
+	Region, Zone string
+}
+
+// PlaceIn returns the place of a node with these labels.
+func PlaceIn(labels map[string]string) Place {
+	p := Place{Region: v1alpha1.AnyTopology, Zone: v1alpha1.AnyTopology}
+
+	if region, ok := labels[corev1.LabelTopologyRegion]; ok {
+		p.Region = region
+	}
+
+	if zone, ok := labels[corev1.LabelTopologyZone]; ok {
+		p.Zone = zone
+	}
+
+	return p
+}
+
+// PlaceOf returns the place that a VirtualMachine requires, from the node affinity that the driver adds to every term.
+func PlaceOf(vm *kubevirtv1.VirtualMachine) Place {
+	if vm.Spec.Template == nil || vm.Spec.Template.Spec.Affinity == nil || vm.Spec.Template.Spec.Affinity.NodeAffinity == nil {
+		return Place{}
+	}
+
+	required := vm.Spec.Template.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+	if required == nil || len(required.NodeSelectorTerms) == 0 {
+		return Place{}
+	}
+
+	labels := map[string]string{}
+
+	for _, r := range required.NodeSelectorTerms[0].MatchExpressions {
+		if r.Operator == corev1.NodeSelectorOpIn && len(r.Values) == 1 {
+			labels[r.Key] = r.Values[0]
+		}
+	}
+
+	return PlaceIn(labels)
+}
+
+// String returns the place as errors name it.
+func (p Place) String() string {
+	if p == (Place{}) {
+		return "the region and zone of the machine"
+	}
+
+	return "region " + shown(p.Region, corev1.LabelTopologyRegion) + ", zone " + shown(p.Zone, corev1.LabelTopologyZone)
+}
+
+func shown(value, label string) string {
+	if value == v1alpha1.AnyTopology {
+		return value + " (nodes without the label " + label + ")"
+	}
+
+	return value
+}
+
+// Vacant returns the remedy for a place without any node, given the places that have nodes; empty if the place is among them, or if
+// either is not known.
+func (p Place) Vacant(occupied []Place) string {
+	if p == (Place{}) || len(occupied) == 0 || slices.Contains(occupied, p) {
+		return ""
+	}
+
+	var zones, regions []string
+
+	for _, o := range occupied {
+		regions = append(regions, o.Region)
+
+		if o.Region == p.Region {
+			zones = append(zones, o.Zone)
+		}
+	}
+
+	if len(zones) == 0 {
+		return fmt.Sprintf("region %s has no nodes; regions: %s; correct the region or add nodes", p.Region, listed(regions))
+	}
+
+	return fmt.Sprintf("zone %s has no nodes; zones: %s; correct the zone or add nodes", p.Zone, listed(zones))
+}
+
+// listed returns the first of the names, sorted.
+func listed(names []string) string {
+	const most = 20
+
+	slices.Sort(names)
+
+	names = slices.Compact(names)
+	if len(names) > most {
+		names = append(names[:most], "…")
+	}
+
+	return strings.Join(names, ", ")
+}
