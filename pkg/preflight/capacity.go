@@ -36,7 +36,7 @@ func (c *classSite) checkCapacity(ctx context.Context) []Result {
 		return []Result{v.unseen(checkCapacity, subject, err, describeNodes(c.Machine.Spec))}
 	}
 
-	free, wanted := machinesOn(nodes, loads, requests), max(c.Wanted, 1)
+	free, wanted := machinesOn(nodes, loads, requests), c.Wanted
 	if free < wanted {
 		return []Result{v.warn(checkCapacity, subject, fmt.Sprintf("the zone has room for %d now, and %d are wanted", free, wanted),
 			"add nodes to the zone, or remove what fills them: kubectl describe nodes --selector="+selector(c.Machine.Spec))}

@@ -255,16 +255,40 @@ func amounts(of map[corev1.ResourceName]string) corev1.ResourceList {
 	return list
 }
 
-func TestRaise(t *testing.T) {
+// TestOneRemedyPerQuota has three results that lack parts of two quotas.
+func TestOneRemedyPerQuota(t *testing.T) {
 	t.Parallel()
 
-	quota := corev1.ResourceQuota{
-		Spec: corev1.ResourceQuotaSpec{Hard: amounts(quantities("pods", "5"))}, Status: corev1.ResourceQuotaStatus{Used: amounts(quantities("pods", "5"))},
-	}
-	quota.Name = "q"
+	quota := func(name string, hard ...string) corev1.ResourceQuota {
+		q := corev1.ResourceQuota{Spec: corev1.ResourceQuotaSpec{Hard: amounts(quantities(hard...))}, Status: corev1.ResourceQuotaStatus{Used: amounts(quantities(hard...))}}
+		q.Name = name
 
-	require.Equal(t, `kubectl --namespace ns patch resourcequota q --type=merge --patch='{"spec":{"hard":{"pods":"7"}}}'`,
-		raise("ns", lacks(usage{"pods": resource.MustParse("2")}, []corev1.ResourceQuota{quota})), "what is used, and what is needed")
+		return q
+	}
+	quotas := []corev1.ResourceQuota{quota("a", "pods", "5", "secrets", "1"), quota("b", "pods", "9")}
+	short := func(pods string) Result {
+		return view{}.short(checkQuota, Error, "s", pods, lacks(usage{"pods": resource.MustParse(pods), "secrets": resource.MustParse("1")}, quotas))
+	}
+
+	got := merged("ns", []Result{short("2"), short("3"), view{}.ok(checkQuota, "s", "fine")})
+
+	want := `kubectl --namespace ns patch resourcequota a --type=merge --patch='{"spec":{"hard":{"pods":"8","secrets":"2"}}}'` +
+		` && kubectl --namespace ns patch resourcequota b --type=merge --patch='{"spec":{"hard":{"pods":"12"}}}'`
+	require.Equal(t, []string{want, want, ""}, []string{got[0].Remedy, got[1].Remedy, got[2].Remedy}, "far enough for both")
+}
+
+// TestTheSameIsSaidOnce has two classes that share a warning.
+func TestTheSameIsSaidOnce(t *testing.T) {
+	t.Parallel()
+
+	warn := func(class, message string) Result { return view{class: class}.warn(checkZone, "zone", message, "r") }
+	fine := func(class string) Result { return view{class: class}.ok(checkCapacity, "s", "m") }
+
+	got := merged("ns", []Result{warn("", "all"), fine("a"), warn("a", "shared"), warn("a", "own"), fine("b"), warn("b", "shared")})
+
+	shared := warn("", "shared")
+	shared.Classes = []string{"a", "b"}
+	require.Equal(t, []Result{warn("", "all"), shared, fine("a"), warn("a", "own"), fine("b")}, got)
 }
 
 func TestVolumeOf(t *testing.T) {

@@ -22,7 +22,7 @@ const nodesPerPage, podsPerPage = 50, 100
 
 func (s *site) listNodes(ctx context.Context) ([]corev1.Node, error) {
 	return pages.Collect(ctx, pages.List{
-		What: "nodes", Request: once,
+		What: "nodes", Request: unrepeated,
 		Page: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
 			opts.Limit = nodesPerPage
 
@@ -42,7 +42,7 @@ type load struct {
 // listLoads returns what the pods take up that run, or will.
 func (s *site) listLoads(ctx context.Context) ([]load, error) {
 	return pages.Collect(ctx, pages.List{
-		What: "pods", Request: once,
+		What: "pods", Request: unrepeated,
 		Page: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
 			opts.Limit, opts.FieldSelector = podsPerPage, "status.phase!=Succeeded,status.phase!=Failed"
 
@@ -55,8 +55,10 @@ func (s *site) listLoads(ctx context.Context) ([]load, error) {
 	})
 }
 
-// once does not try again what failed: whoever runs this can.
-func once(ctx context.Context, _ string, send func(context.Context) error) error { return send(ctx) }
+// unrepeated does not try again what failed: the user can.
+func unrepeated(ctx context.Context, _ string, send func(context.Context) error) error {
+	return send(ctx)
+}
 
 // checkZone looks for nodes in the machine's region and zone.
 func (c *classSite) checkZone(context.Context) []Result {

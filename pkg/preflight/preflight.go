@@ -29,8 +29,10 @@ const (
 
 // Result is what one check has found about one thing.
 type Result struct {
-	// Class is the MachineClass that it is about; empty for what concerns all classes.
+	// Class is the MachineClass that it is about; empty for what concerns several.
 	Class string `json:"class,omitempty"`
+	// Classes are those that it is about if it is the same for several; empty for what concerns the whole cluster.
+	Classes []string `json:"classes,omitempty"`
 	// Check is the name of one of Checks.
 	Check string `json:"check"`
 	Level Level  `json:"level"`
@@ -42,6 +44,9 @@ type Result struct {
 	Remedy string `json:"remedy,omitempty"`
 	// Identity is the name of the one of the report's identities that looked; empty if nobody had to.
 	Identity string `json:"identity,omitempty"`
+
+	// lacking is what the result says that quotas have too little of.
+	lacking []lack
 }
 
 // Report is about one provider cluster and namespace.
@@ -86,7 +91,7 @@ type Class struct {
 	Name string
 	// Machine is one of its machines. No machine of that name may exist, nor may the provider cluster mind its user data.
 	Machine *spi.CreateMachineInput
-	// Wanted is how many more machines the class is to have; at least one is assumed.
+	// Wanted is how many more machines the class is to have.
 	Wanted int
 }
 
@@ -129,7 +134,7 @@ func Run(ctx context.Context, clients *kubeconfig.Cache, in *Input) *Report {
 	}
 
 	report.Server, report.Namespace = statustext.Printable(s.looker.clients.Server), s.namespace
-	report.Results = append(report.Results, together(ctx, s.checks())...)
+	report.Results = merged(s.namespace, append(report.Results, together(ctx, s.checks())...))
 
 	return report
 }

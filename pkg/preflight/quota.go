@@ -3,6 +3,8 @@ package preflight
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -10,6 +12,9 @@ import (
 	"k8s.io/utils/ptr"
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 )
+
+// manyMachines is where counting ends for how many machines there is enough.
+const manyMachines = 100
 
 func (s *site) listQuotas(ctx context.Context) ([]corev1.ResourceQuota, error) {
 	list, err := ask(ctx, func(ctx context.Context) (*corev1.ResourceQuotaList, error) {
@@ -84,7 +89,11 @@ func (s *site) checkSum(ctx context.Context) []Result {
 
 	for i := range s.classes {
 		c := &s.classes[i]
-		need, wanted := c.demand(ctx), max(c.Wanted, 1)
+		if c.Wanted == 0 {
+			continue
+		}
+
+		need, wanted := c.demand(ctx), c.Wanted
 		sum, machines = sum.and(need.one.times(int64(wanted))), machines+wanted
 
 		if c.image != nil && !images[c.image.Name] {
@@ -95,8 +104,8 @@ func (s *site) checkSum(ctx context.Context) []Result {
 	v, subject := view{identity: s.looker}, "ResourceQuotas of Namespace "+s.namespace
 
 	if missing := lacks(sum, quotas); len(missing) > 0 {
-		return []Result{v.warn(checkQuota, subject, fmt.Sprintf("there is not enough for all %d machines that %d MachineClasses want: %s",
-			machines, len(s.classes), lackedIn(missing)), raise(s.namespace, missing))}
+		return []Result{v.short(checkQuota, Warning, subject, fmt.Sprintf("there is not enough for all %d machines that %d MachineClasses want: %s",
+			machines, len(s.classes), lackedIn(missing)), missing)}
 	}
 
 	return []Result{v.ok(checkQuota, subject, fmt.Sprintf("there is enough for all %d machines that %d MachineClasses want, as far as they are calculated",
@@ -131,14 +140,19 @@ func (c *classSite) checkQuota(ctx context.Context) []Result {
 			kubectlIn(c.namespace, "describe resourcequotas")))
 	}
 
+	if c.Wanted == 0 {
+		return append(results, v.ok(checkQuota, subject, fmt.Sprintf("no more machines are wanted; there is enough for %d more of %s",
+			fitting(need.one, need.image, manyMachines, quotas), need.size)))
+	}
+
 	if missing := lacks(need.one.and(need.image), quotas); len(missing) > 0 {
 		return append(results, c.lacking(v, checkQuota, subject, "for one machine ("+need.size+")", missing))
 	}
 
-	if wanted := max(c.Wanted, 1); wanted > 1 && fitting(need.one, need.image, wanted, quotas) < wanted {
-		results = append(results, v.warn(checkQuota, subject,
+	if wanted := c.Wanted; wanted > 1 && fitting(need.one, need.image, wanted, quotas) < wanted {
+		results = append(results, v.short(checkQuota, Warning, subject,
 			fmt.Sprintf("there is enough for %d of %d machines (%s each)", fitting(need.one, need.image, wanted, quotas), wanted, need.size),
-			raise(c.namespace, lacks(need.one.times(int64(wanted)).and(need.image), quotas))))
+			lacks(need.one.times(int64(wanted)).and(need.image), quotas)))
 	} else {
 		results = append(results, c.enough(v, subject, need, wanted, quotas))
 	}
@@ -172,7 +186,7 @@ func (c *classSite) checkPeak(v view, subject string, need *demand, quotas []cor
 }
 
 func (c *classSite) lacking(v view, check, subject, what string, missing []lack) Result {
-	return v.fail(check, subject, "not enough "+what+": "+lackedIn(missing), raise(c.namespace, missing))
+	return v.short(check, Error, subject, "not enough "+what+": "+lackedIn(missing), missing)
 }
 
 func lackedIn(missing []lack) string {
@@ -184,15 +198,20 @@ func lackedIn(missing []lack) string {
 	return strings.Join(texts, "; ")
 }
 
-// raise returns the commands that give each quota what it lacks.
-func raise(namespace string, missing []lack) string {
-	commands := make([]string, 0, len(missing))
+// raise returns the commands that raise quotas, each once, to these bounds.
+func raise(namespace string, quotas []string, bounds map[string]corev1.ResourceList) string {
+	commands := make([]string, 0, len(quotas))
 
-	for _, l := range missing {
-		hard := plus(l.hard, l.need)
-		hard.Sub(l.left)
-		commands = append(commands, kubectlIn(namespace, "patch resourcequota", l.quota)+
-			" --type=merge --patch="+quoted(fmt.Sprintf(`{"spec":{"hard":{%q:%q}}}`, l.name, hard.String())))
+	for _, quota := range quotas {
+		hard := make([]string, 0, len(bounds[quota]))
+
+		for _, name := range slices.Sorted(maps.Keys(bounds[quota])) {
+			bound := bounds[quota][name]
+			hard = append(hard, fmt.Sprintf("%q:%q", name, bound.String()))
+		}
+
+		commands = append(commands, kubectlIn(namespace, "patch resourcequota", quota)+
+			" --type=merge --patch="+quoted(`{"spec":{"hard":{`+strings.Join(hard, ",")+`}}}`))
 	}
 
 	return strings.Join(commands, " && ")

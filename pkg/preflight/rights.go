@@ -63,18 +63,37 @@ func (s *site) checkPermissions(ctx context.Context) []Result {
 		return nil
 	}
 
-	var asked []check
+	var (
+		asked   []check
+		all     = rights()
+		missing = make([][]string, len(all))
+	)
 
-	for _, r := range rights() {
+	for i, r := range all {
 		if r.part != evacuation || s.evacuation {
-			asked = append(asked, func(ctx context.Context) []Result { return []Result{s.checkRight(ctx, r)} })
+			asked = append(asked, func(ctx context.Context) (results []Result) {
+				missing[i], results = s.checkRight(ctx, r)
+
+				return results
+			})
 		}
 	}
 
-	return together(ctx, asked)
+	results := together(ctx, asked)
+
+	var lacking []missingRight
+
+	for i, verbs := range missing {
+		if len(verbs) > 0 {
+			lacking = append(lacking, missingRight{right: all[i], verbs: verbs})
+		}
+	}
+
+	return append(results, s.withoutRights(lacking)...)
 }
 
-func (s *site) checkRight(ctx context.Context, r right) Result {
+// checkRight returns the verbs that the driver lacks, or what there is to say if it lacks none.
+func (s *site) checkRight(ctx context.Context, r right) ([]string, []Result) {
 	var (
 		v       = view{identity: s.driver}
 		subject = r.name() + purposes[r.part]
@@ -86,8 +105,8 @@ func (s *site) checkRight(ctx context.Context, r right) Result {
 			Namespace: s.namespace, Verb: verb, Group: r.group, Resource: r.resource,
 		})
 		if err != nil {
-			return v.unseen(checkPermission, subject, err,
-				kubectlIn(s.namespace, "auth can-i", verb, r.name())+" --as="+quoted(s.driver.user))
+			return nil, []Result{v.unseen(checkPermission, subject, err,
+				kubectlIn(s.namespace, "auth can-i", verb, r.name())+" --as="+quoted(s.driver.user))}
 		}
 
 		if !allowed {
@@ -95,46 +114,16 @@ func (s *site) checkRight(ctx context.Context, r right) Result {
 		}
 	}
 
-	if len(missing) == 0 {
-		return v.ok(checkPermission, subject, "may "+strings.Join(r.verbs, ", "))
+	if len(missing) > 0 {
+		return missing, nil
 	}
 
-	return s.withoutRight(v, r, subject, missing)
+	return nil, []Result{v.ok(checkPermission, subject, "may "+strings.Join(r.verbs, ", "))}
 }
 
 // purposes are added to the subject, since a kind may be there for several.
 var purposes = map[part]string{
 	machines: "", goldenImages: ", for golden images", diagnosis: ", for diagnoses", evacuation: ", for --evacuation",
-}
-
-// withoutRight says what a missing right does.
-func (s *site) withoutRight(v view, r right, subject string, missing []string) Result {
-	message := "may not " + strings.Join(missing, ", ")
-	grant := s.grant(r, missing)
-
-	switch {
-	case r.part == diagnosis:
-		return v.warn(checkPermission, subject, message+": what keeps a machine's pod from starting is not always known without", grant)
-	case r.part == goldenImages && !s.usesGoldenImages():
-		return v.warn(checkPermission, subject, message+": none of these classes imports an image, but one that does could not be used", grant+
-			"; or set providerSpec.disablePreAllocatedDataVolumes in such classes")
-	case r.part == goldenImages:
-		return v.fail(checkPermission, subject, message+": no image can be made for root volumes to be cloned from",
-			grant+"; or set providerSpec.disablePreAllocatedDataVolumes, and each machine imports its own")
-	case r.part == evacuation:
-		return v.fail(checkPermission, subject, message+": drains of provider nodes would wait for ever",
-			grant+"; or run the machine controller without --evacuation")
-	default:
-		return v.fail(checkPermission, subject, message, grant)
-	}
-}
-
-// grant returns the commands that give the driver a right.
-func (s *site) grant(r right, verbs []string) string {
-	name := strings.Join(append([]string{"machine-controller", r.resource}, verbs...), "-")
-
-	return kubectlIn(s.namespace, "create role", name) + " --verb=" + strings.Join(verbs, ",") + " --resource=" + r.name() + " && " +
-		kubectlIn(s.namespace, "create rolebinding", name) + " --role=" + name + " " + s.driver.subjectFlag()
 }
 
 // subjectFlag is how kubectl create rolebinding names the identity.

@@ -85,17 +85,30 @@ func TestSubjectFlag(t *testing.T) {
 	require.Equal(t, "--user=NAME", (&identity{}).subjectFlag(), "the server has not said who it is")
 }
 
-// TestGrantsDoNotCollide runs the remedies of all parts one after the other.
-func TestGrantsDoNotCollide(t *testing.T) {
+// TestMissingRightsAreOneResultPerRole lacks everything, as before the Role was applied.
+func TestMissingRightsAreOneResultPerRole(t *testing.T) {
 	t.Parallel()
 
-	s, names := &site{namespace: "n", driver: &identity{user: "jane"}}, map[string]bool{}
-
+	var missing []missingRight
 	for _, r := range rights() {
-		name := strings.Fields(s.grant(r, r.verbs))[5]
-		require.False(t, names[name], name)
-		names[name] = true
+		missing = append(missing, missingRight{right: r, verbs: r.verbs})
 	}
+
+	s := &site{namespace: "shoot-machines", driver: &identity{name: Driver, user: "system:serviceaccount:shoot-machines:machine-controller"}}
+	got := s.withoutRights(missing)
+	require.Len(t, got, 2)
+	require.Equal(t, Error, got[0].Level)
+	require.True(t, strings.HasPrefix(got[0].Remedy, "kubectl apply -k kubernetes/provider-namespace"), got[0].Remedy)
+	require.Contains(t, got[0].Message, "pods (list)")
+	require.Contains(t, got[1].Remedy, "kubectl apply -k kubernetes/evacuation/provider-namespace")
+	require.NotContains(t, got[0].Remedy+got[1].Remedy, "rolebinding", "the shipped ones fit")
+
+	s.namespace, s.driver.user = "others", "jane"
+	require.Equal(t, "set namespace: others in kubernetes/provider-namespace/kustomization.yaml and run: kubectl apply -k kubernetes/provider-namespace"+
+		" && kubectl --namespace others create rolebinding machine-controller-driver --role=machine-controller --user=jane", s.grant(roles[machines]))
+
+	optional := s.withoutRights([]missingRight{{right: right{part: diagnosis, resource: "pods"}, verbs: []string{"list"}}})
+	require.Equal(t, Warning, optional[0].Level, "machines are made without it")
 }
 
 func TestRenewal(t *testing.T) {

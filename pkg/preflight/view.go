@@ -43,6 +43,14 @@ func (v view) fail(check, subject, message, remedy string) Result {
 	return v.result(check, Error, subject, message, remedy)
 }
 
+// short is the result of a check that finds too little in quotas. The remedy is added once all such results are known.
+func (v view) short(check string, level Level, subject, message string, missing []lack) Result {
+	r := v.result(check, level, subject, message, "")
+	r.lacking = missing
+
+	return r
+}
+
 // unseen is the result of a check whose request failed. That an identity may not look says nothing about what there is: whoever may
 // can run the command.
 func (v view) unseen(check, subject string, err error, command string) Result {
@@ -53,11 +61,11 @@ func (v view) unseen(check, subject string, err error, command string) Result {
 	err = providercluster.Explain(err)
 
 	if errors.Is(err, spi.ErrForbidden) {
-		return v.warn(check, subject, fmt.Sprintf("not looked at: the %s may not", v.identity.name),
+		return v.warn(check, subject, fmt.Sprintf("not checked: the %s may not read it", v.identity.name),
 			"as an admin of the provider cluster run: "+command+"; or give the kubeconfig of an admin with --provider-kubeconfig")
 	}
 
-	return v.fail(check, subject, "not looked at: "+err.Error(), "when the provider cluster answers again, repeat this, or run: "+command)
+	return v.fail(check, subject, "not checked: "+err.Error(), "run this again when the provider cluster answers, or run: "+command)
 }
 
 // absent says whether the API server knows the type and not the object.

@@ -1,0 +1,100 @@
+package preflight
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/statustext"
+)
+
+// merged turns the results of all checks into those of the report: one remedy per quota, and once what is the same for several classes.
+func merged(namespace string, results []Result) []Result {
+	return once(raised(namespace, results))
+}
+
+// raised gives all results that lack something of a quota the same remedy: the quota is raised once, far enough for each of them.
+func raised(namespace string, results []Result) []Result {
+	bounds := map[string]corev1.ResourceList{}
+
+	for i := range results {
+		for _, l := range results[i].lacking {
+			if bounds[l.quota] == nil {
+				bounds[l.quota] = corev1.ResourceList{}
+			}
+
+			if known, ok := bounds[l.quota][l.name]; !ok || known.Cmp(l.enough()) < 0 {
+				bounds[l.quota][l.name] = l.enough()
+			}
+		}
+	}
+
+	for i := range results {
+		if r := &results[i]; len(r.lacking) > 0 {
+			r.Remedy = statustext.Printable(raise(namespace, quotasOf(r.lacking), bounds))
+		}
+	}
+
+	return results
+}
+
+func quotasOf(missing []lack) []string {
+	names := map[string]bool{}
+	for _, l := range missing {
+		names[l.quota] = true
+	}
+
+	return slices.Sorted(maps.Keys(names))
+}
+
+// enough is the bound with which the quota has enough.
+func (l lack) enough() resource.Quantity {
+	hard := plus(l.hard, l.need)
+	hard.Sub(l.left)
+
+	return hard
+}
+
+// alike identifies results that differ in their classes alone.
+type alike struct {
+	check, subject, message, remedy, identity string
+	level                                     Level
+}
+
+// once moves what is wrong with several classes alike to the results that concern the whole cluster, which come first.
+func once(results []Result) []Result {
+	classes := map[alike][]string{}
+	key := func(r *Result) alike { return alike{r.Check, r.Subject, r.Message, r.Remedy, r.Identity, r.Level} }
+
+	for i := range results {
+		if r := &results[i]; r.Level != OK && r.Class != "" {
+			classes[key(r)] = append(classes[key(r)], r.Class)
+		}
+	}
+
+	var (
+		kept []Result
+		said = map[alike]bool{}
+	)
+
+	for i := range results {
+		r := results[i]
+		if of := slices.Compact(classes[key(&r)]); r.Class != "" && r.Level != OK && len(of) > 1 {
+			if said[key(&r)] {
+				continue
+			}
+
+			said[key(&r)] = true
+			r.Class, r.Classes = "", of
+		}
+
+		kept = append(kept, r)
+	}
+
+	slices.SortStableFunc(kept, func(a, b Result) int { return cmp.Compare(min(len(a.Class), 1), min(len(b.Class), 1)) })
+
+	return kept
+}
