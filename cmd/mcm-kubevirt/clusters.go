@@ -2,9 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -16,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/klog/v2"
 )
 
 // controlTimeout bounds one request to the control cluster.
@@ -23,46 +27,81 @@ const controlTimeout = 10 * time.Second
 
 // clusterFlags say how to reach the control and the provider cluster. In a pod of the control cluster, none is needed.
 type clusterFlags struct {
-	controlKubeconfig  string
-	providerKubeconfig string
+	kubeconfig         string
+	context            string
 	namespace          string
+	allNamespaces      bool
+	providerKubeconfig string
 }
 
 func (f *clusterFlags) addTo(flags *pflag.FlagSet) {
-	flags.StringVar(&f.controlKubeconfig, "control-kubeconfig", "",
-		"File with the kubeconfig of the control cluster, which holds MachineClasses and Machines. By default what kubectl takes too: "+
-			"$KUBECONFIG, ~/.kube/config or, in a pod, its service account.")
+	flags.StringVar(&f.kubeconfig, "kubeconfig", "",
+		"Path to the kubeconfig of the control cluster, which holds MachineClasses and Machines. By default $KUBECONFIG, ~/.kube/config or, in a "+
+			"pod, the service account. --control-kubeconfig is the same flag.")
+	flags.StringVar(&f.context, "context", "", "Context of that kubeconfig. By default the current one.")
+	flags.StringVarP(&f.namespace, "namespace", "n", "",
+		"Namespace in the control cluster. By default that of the context or, in a pod, the pod's.")
+	flags.BoolVarP(&f.allNamespaces, "all-namespaces", "A", false, "All namespaces of the control cluster.")
 	flags.StringVar(&f.providerKubeconfig, "provider-kubeconfig", "",
-		"File with a kubeconfig of the provider cluster, which runs KubeVirt, to use instead of that in the MachineClass's Secret. The "+
-			"same is allowed in it: no programs, no paths of other files.")
-	flags.StringVar(&f.namespace, "namespace", "",
-		"Namespace in the control cluster. By default that of the kubeconfig or, in a pod, the pod's.")
+		"Path to a kubeconfig of the provider cluster, which runs KubeVirt, to use instead of the one in the MachineClass's Secret. It is read as "+
+			"the driver reads it: no exec plugins, no paths of other files.")
+	flags.SetNormalizeFunc(asKubectl)
+}
+
+// asKubectl gives the kubeconfig of the control cluster kubectl's name for it, beside that which machine-controller-manager has.
+func asKubectl(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+	if name == "control-kubeconfig" {
+		name = "kubeconfig"
+	}
+
+	return pflag.NormalizedName(name)
 }
 
 // controlCluster is where MachineClasses, Machines and their Secrets are, seen from one namespace.
 type controlCluster struct {
 	Machines   machineclient.Interface
 	Kubernetes kubernetes.Interface
-	Namespace  string
+	// Namespace is empty for all of them.
+	Namespace string
 }
 
-// control returns the control cluster. Its kubeconfig is the user's own, so that it may also run a program that logs in.
-func (f *clusterFlags) control() (*controlCluster, error) {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = f.controlKubeconfig
+// in returns the control cluster seen from another namespace.
+func (c *controlCluster) in(namespace string) *controlCluster {
+	return &controlCluster{Machines: c.Machines, Kubernetes: c.Kubernetes, Namespace: namespace}
+}
 
-	loaded := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{
-		Context: clientcmdapi.Context{Namespace: f.namespace},
-	})
+// where names the namespace in messages.
+func (c *controlCluster) where() string {
+	if c.Namespace == metav1.NamespaceAll {
+		return "any namespace of the control cluster"
+	}
+
+	return "namespace " + c.Namespace + " of the control cluster"
+}
+
+// control returns the control cluster. Its kubeconfig is the user's own, so that it may also run an exec plugin.
+func (f *clusterFlags) control() (*controlCluster, error) {
+	if f.allNamespaces && f.namespace != "" {
+		return nil, errors.New("--namespace (-n) and --all-namespaces (-A) exclude each other")
+	}
+
+	loaded, err := f.load()
+	if err != nil {
+		return nil, err
+	}
 
 	config, err := loaded.ClientConfig()
 	if err != nil {
-		return nil, fmt.Errorf("read the kubeconfig of the control cluster; --control-kubeconfig names it: %w", err)
+		return nil, f.explain(err)
 	}
 
 	namespace, _, err := loaded.Namespace()
 	if err != nil {
-		return nil, fmt.Errorf("find the namespace in the control cluster; --namespace names it: %w", err)
+		return nil, fmt.Errorf("find the namespace in the control cluster; set --namespace (-n): %w", err)
+	}
+
+	if f.allNamespaces {
+		namespace = metav1.NamespaceAll
 	}
 
 	config = rest.AddUserAgent(config, "mcm-kubevirt")
@@ -70,15 +109,48 @@ func (f *clusterFlags) control() (*controlCluster, error) {
 
 	machines, err := machineclient.NewForConfig(config)
 	if err != nil {
-		return nil, fmt.Errorf("make client of the control cluster's Machines: %w", err)
+		return nil, fmt.Errorf("create the client for Machines in the control cluster: %w", err)
 	}
 
 	core, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return nil, fmt.Errorf("make client of the control cluster: %w", err)
+		return nil, fmt.Errorf("create the client for the control cluster: %w", err)
 	}
 
 	return &controlCluster{Machines: machines, Kubernetes: core, Namespace: namespace}, nil
+}
+
+// load prepares to read the kubeconfig as kubectl does.
+func (f *clusterFlags) load() (clientcmd.ClientConfig, error) {
+	if f.kubeconfig != "" {
+		if _, err := os.Stat(f.kubeconfig); err != nil {
+			return nil, fmt.Errorf("read --kubeconfig: %w; name the kubeconfig of the control cluster", err)
+		}
+	}
+
+	rules := f.rules()
+
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{
+		CurrentContext: f.context, Context: clientcmdapi.Context{Namespace: f.namespace},
+	}), nil
+}
+
+func (f *clusterFlags) rules() *clientcmd.ClientConfigLoadingRules {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = f.kubeconfig
+	rules.WarnIfAllMissing = false // explain says it.
+
+	return rules
+}
+
+// explain says which files were looked for if there is no kubeconfig at all; client-go does not.
+func (f *clusterFlags) explain(err error) error {
+	if !clientcmd.IsEmptyConfig(err) {
+		return fmt.Errorf("read the kubeconfig of the control cluster; --kubeconfig and --context choose another: %w", err)
+	}
+
+	return fmt.Errorf("no kubeconfig for the control cluster: none of these files exists or has a cluster: %s; set --kubeconfig or $KUBECONFIG",
+		strings.Join(f.rules().GetLoadingPrecedence(), ", "))
 }
 
 // provider returns the content of --provider-kubeconfig; nil without that flag. It is for pkg/kubeconfig to read.
@@ -89,10 +161,17 @@ func (f *clusterFlags) provider() ([]byte, error) {
 
 	raw, err := os.ReadFile(f.providerKubeconfig)
 	if err != nil {
-		return nil, fmt.Errorf("read --provider-kubeconfig: %w", err)
+		return nil, fmt.Errorf("read --provider-kubeconfig: %w; name a kubeconfig of the provider cluster", err)
 	}
 
 	return raw, nil
+}
+
+// quiet drops the log of the driver's packages, which is meant for a process that runs for long: they announce, for one, each kubeconfig
+// that leads elsewhere than the last one. Errors are still written to standard error.
+func quiet() {
+	klog.LogToStderr(false)
+	klog.SetOutput(io.Discard)
 }
 
 // secretData returns what machine-controller-manager hands to the driver for a class: the data of both Secrets that it refers to, of

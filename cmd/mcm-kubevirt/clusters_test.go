@@ -30,16 +30,16 @@ func TestControl(t *testing.T) {
 
 	file := controlKubeconfig(t, "https://control.example.com")
 
-	found, err := (&clusterFlags{controlKubeconfig: file}).control()
+	found, err := (&clusterFlags{kubeconfig: file}).control()
 	require.NoError(t, err)
 	require.Equal(t, "shoot", found.Namespace, "the kubeconfig's")
 
-	found, err = (&clusterFlags{controlKubeconfig: file, namespace: "other"}).control()
+	found, err = (&clusterFlags{kubeconfig: file, namespace: "other"}).control()
 	require.NoError(t, err)
 	require.Equal(t, "other", found.Namespace, "the flag's")
 
-	_, err = (&clusterFlags{controlKubeconfig: "missing.yaml"}).control()
-	require.ErrorContains(t, err, "--control-kubeconfig")
+	_, err = (&clusterFlags{kubeconfig: "missing.yaml"}).control()
+	require.ErrorContains(t, err, "--kubeconfig")
 }
 
 func TestControlRequestsHaveAName(t *testing.T) {
@@ -54,7 +54,7 @@ func TestControlRequestsHaveAName(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 
-	found, err := (&clusterFlags{controlKubeconfig: controlKubeconfig(t, server.URL)}).control()
+	found, err := (&clusterFlags{kubeconfig: controlKubeconfig(t, server.URL)}).control()
 	require.NoError(t, err)
 
 	_, err = found.Machines.MachineV1alpha1().MachineClasses(found.Namespace).List(t.Context(), metav1.ListOptions{})

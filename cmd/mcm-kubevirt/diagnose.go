@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1/validation"
@@ -30,6 +31,7 @@ const (
 type diagnoseOptions struct {
 	clusterFlags
 
+	all     bool
 	cluster string
 	role    string
 	output  choice
@@ -47,14 +49,15 @@ func diagnoseCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "diagnose MACHINE…",
 		Short: "Say what is wrong with a machine, and from what that is seen",
-		Long: `Reads a Machine with its MachineClass and Secret, looks at what there is of it on the provider cluster, and judges it as the driver
-does: the cause with its machine code and remedy, whether it has stood for long enough to be reported, and the objects, conditions
-and events from which it was drawn. If nothing is wrong, it says what the machine waits for. A machine that has had no
-VirtualMachine yet is created in a dry run. Nothing is changed, and no Secret is printed.
+		Long: `Reads a Machine with its MachineClass and Secrets, the leases of the controllers that act on it, and its objects on the provider
+cluster, and judges them as the driver does. The result names the cause with its machine code and remedy, when
+machine-controller-manager retries and how to retry at once, and the objects, conditions and events from which the cause was
+drawn. If nothing is wrong, it says what the machine waits for. A machine that never had a VirtualMachine is created in a dry
+run. Nothing is changed, and no Secret is printed.
 
 In the pod of the machine controller no flag is needed. A VirtualMachine whose Machine is gone is found by its name alone, with the
 MachineClasses of the namespace, or, without any control cluster, with --provider-kubeconfig and --cluster.
-docs/troubleshooting.md has a row for each cause.
+` + troubleshootingURL + ` has a row for each cause.
 
 Exit codes:
   0  nothing is wrong, or not for long enough to be a failure
@@ -62,16 +65,21 @@ Exit codes:
   2  the command line is wrong, or a machine could not be looked at
 `,
 		Example: `  kubectl exec deploy/machine-controller-manager -c machine-controller-manager-provider-kubevirt -- /mcm-kubevirt diagnose shoot--foo--bar-worker-z1-abc
-  mcm-kubevirt diagnose --control-kubeconfig=seed.yaml --namespace=shoot--foo--bar shoot--foo--bar-worker-z1-abc -o json
+  mcm-kubevirt diagnose --kubeconfig=seed.yaml -n shoot--foo--bar shoot--foo--bar-worker-z1-abc -o json
+  mcm-kubevirt diagnose -n shoot--foo--bar --all
   mcm-kubevirt diagnose --provider-kubeconfig=provider.yaml --cluster=shoot--foo--bar shoot--foo--bar-worker-z1-abc`,
-		Args: cobra.MinimumNArgs(1),
+		Args:              o.arguments,
+		ValidArgsFunction: o.completeMachines,
 		RunE: func(cmd *cobra.Command, names []string) error {
+			quiet()
+
 			return o.run(cmd.Context(), names, cmd.OutOrStdout())
 		},
 	}
 
 	flags := cmd.Flags()
 	o.addTo(flags)
+	flags.BoolVar(&o.all, "all", false, "All Machines of the namespace, or, with --all-namespaces (-A), of the control cluster.")
 	flags.StringVar(&o.cluster, "cluster", "",
 		"Value of the VirtualMachines' label mcm.gardener.cloud/cluster. No control cluster is asked then; --provider-kubeconfig is required.")
 	flags.StringVar(&o.role, "role", "node", "With --cluster: value of the VirtualMachines' label mcm.gardener.cloud/role.")
@@ -81,14 +89,37 @@ Exit codes:
 		"What virtualMachineTemplate of a providerSpec may hold: the same flag of the machine controller.")
 	flags.BoolVar(&o.evacuation, "evacuation", false, "The machine controller runs with --evacuation.")
 	flags.VarP(&o.output, "output", "o", "How to print the result.")
+	o.complete(cmd)
+	completeChoices(cmd, "output", o.output.allowed)
+	completeChoices(cmd, "virtual-machine-template", o.template.allowed)
 
 	return cmd
+}
+
+// arguments says what is missing, or too much.
+func (o *diagnoseOptions) arguments(_ *cobra.Command, names []string) error {
+	every := o.all || o.allNamespaces
+
+	switch {
+	case every && len(names) > 0:
+		return errors.New("give either names of Machines, or --all or --all-namespaces (-A)")
+	case every && o.cluster != "":
+		return errors.New("--cluster asks no control cluster, which lists the Machines; name them")
+	case !every && len(names) == 0:
+		return errors.New("name a Machine: mcm-kubevirt diagnose MACHINE; kubectl get machines lists them, and --all diagnoses all")
+	default:
+		return nil
+	}
 }
 
 func (o *diagnoseOptions) run(ctx context.Context, names []string, out io.Writer) error {
 	sources, err := o.sources()
 	if err != nil {
 		return err
+	}
+
+	if o.all || o.allNamespaces {
+		return o.runAll(ctx, sources, out)
 	}
 
 	result := diagnoses{Machines: []diagnosis{}}
@@ -98,6 +129,34 @@ func (o *diagnoseOptions) run(ctx context.Context, names []string, out io.Writer
 		result.Machines = append(result.Machines, o.diagnose(ctx, explainer, sources, name))
 	}
 
+	return o.finish(&result, out)
+}
+
+// runAll looks at all Machines of the namespace, or of all of them.
+func (o *diagnoseOptions) runAll(ctx context.Context, sources *machineSource, out io.Writer) error {
+	list, err := sources.control.Machines.MachineV1alpha1().Machines(sources.control.Namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("list Machines in %s: %w", sources.control.where(), err)
+	}
+
+	if len(list.Items) == 0 {
+		return fmt.Errorf("there is no Machine in %s; --namespace (-n) names another one", sources.control.where())
+	}
+
+	result := diagnoses{Machines: []diagnosis{}}
+	explainer := o.provider()
+
+	for i := range list.Items {
+		m := &list.Items[i]
+		in := &machineSource{control: sources.control.in(m.Namespace), provider: sources.provider, known: sources.known}
+		result.Machines = append(result.Machines, o.diagnose(ctx, explainer, in, m.Name))
+	}
+
+	return o.finish(&result, out)
+}
+
+// finish prints the result.
+func (o *diagnoseOptions) finish(result *diagnoses, out io.Writer) error {
 	if err := result.print(out, o.output.value, o.settings()); err != nil {
 		return err
 	}
@@ -121,13 +180,13 @@ func (o *diagnoseOptions) sources() (*machineSource, error) {
 		return nil, err
 	}
 
-	sources := &machineSource{provider: provider}
+	sources := &machineSource{provider: provider, known: map[string][]controllerState{}}
 
 	switch {
 	case o.cluster == "":
 		sources.control, err = o.control()
 	case provider == nil:
-		err = errors.New("--cluster needs --provider-kubeconfig; --help says more")
+		err = errors.New("--cluster needs --provider-kubeconfig, a kubeconfig of the provider cluster")
 	default:
 		sources.class, err = classOf(o.cluster, o.role)
 	}
@@ -148,8 +207,6 @@ func (o *diagnoseOptions) provider() *providercluster.Provider {
 
 // diagnose looks at one machine.
 func (o *diagnoseOptions) diagnose(ctx context.Context, explainer *providercluster.Provider, sources *machineSource, name string) diagnosis {
-	allowed := validation.Options{Template: validation.TemplatePolicy(o.template.value), Evacuation: o.evacuation}
-
 	found, err := sources.find(ctx, name)
 	if err != nil {
 		return diagnosis{Name: name, Result: resultUnknown, Error: statustext.Printable(err.Error())}
@@ -157,11 +214,23 @@ func (o *diagnoseOptions) diagnose(ctx context.Context, explainer *providerclust
 
 	d := newDiagnosis(name, found)
 
-	explanation, unread := search(ctx, explainer, found, allowed)
-	d.take(explanation, sources.provider != nil, time.Now())
-	d.leaveOut(explanation, unread)
+	if len(found.requests) > 0 {
+		explanation, unread := search(ctx, explainer, found, o.allowed())
+		d.take(explanation, sources.provider != nil, time.Now())
+		d.addRetry(found, explanation)
+		d.leaveOut(explanation, unread)
+	}
+
+	if found.machine != nil {
+		control := &controlState{Controllers: sources.controllers(ctx), Secrets: found.secrets.shown(), LastSign: lastSign(found.machine)}
+		d.takeControl(control, found.controlCauses(control, time.Now()))
+	}
 
 	return d
+}
+
+func (o *diagnoseOptions) allowed() validation.Options {
+	return validation.Options{Template: validation.TemplatePolicy(o.template.value), Evacuation: o.evacuation}
 }
 
 // search looks at the machine in each place where it may be, until there is something of it, or something in its place. Whatever keeps

@@ -43,8 +43,12 @@ type diagnosis struct {
 	// Provider is nil if the provider cluster could not be asked, or has only a foreign VirtualMachine of that name.
 	Provider *providerState `json:"provider,omitempty"`
 	// WaitingFor is there if nothing is wrong.
-	WaitingFor string       `json:"waitingFor,omitempty"`
-	Cause      *causeReport `json:"cause,omitempty"`
+	WaitingFor string `json:"waitingFor,omitempty"`
+	// Cause is what is to be repaired first, and MoreCauses what else is wrong.
+	Cause      *causeReport   `json:"cause,omitempty"`
+	MoreCauses []*causeReport `json:"moreCauses,omitempty"`
+	// Control is what the Machine depends on in the control cluster; nil without a Machine.
+	Control *controlState `json:"control,omitempty"`
 	// Evidence is all that components say of the machine's objects.
 	Evidence []spi.Sign `json:"evidence"`
 }
@@ -90,7 +94,7 @@ type providerState struct {
 type causeReport struct {
 	Reason  string `json:"reason"`
 	Message string `json:"message"`
-	// Code is the machine code with which the driver answers.
+	// Code is the machine code with which the driver answers; empty if the driver is not asked.
 	Code   string `json:"code"`
 	Remedy string `json:"remedy"`
 	// Since is when it began; nil for the answer to a request. From Reported on it has stood for long enough to be reported.
@@ -98,6 +102,8 @@ type causeReport struct {
 	Reported *time.Time `json:"reported,omitempty"`
 	// Evidence is what the cause was drawn from; nil for the answer to a request.
 	Evidence *spi.Sign `json:"evidence,omitempty"`
+	// Retry is when machine-controller-manager acts again; nil without a Machine.
+	Retry *retryHint `json:"retry,omitempty"`
 }
 
 func newDiagnosis(name string, found *foundMachine) diagnosis {
@@ -154,6 +160,36 @@ func (d *diagnosis) take(e *kubevirt.Explanation, borrowed bool, now time.Time) 
 	default:
 		d.Result, d.Cause = resultYoung, reportOf(cause)
 	}
+}
+
+// addRetry adds when machine-controller-manager calls the driver again.
+func (d *diagnosis) addRetry(found *foundMachine, e *kubevirt.Explanation) {
+	if d.Cause == nil || e.Cause == nil {
+		return
+	}
+
+	var stage spi.Stage
+	if e.Machine != nil {
+		stage = e.Machine.Stage
+	}
+
+	d.Cause.Retry = found.retryOf(e.Cause, stage)
+}
+
+// takeControl adds what was seen in the control cluster. Its faults come first: until they are repaired, nothing else can be.
+func (d *diagnosis) takeControl(control *controlState, causes []*causeReport) {
+	d.Control = control
+
+	if len(causes) == 0 || d.Result == resultUnknown {
+		return
+	}
+
+	if d.Cause != nil && d.Result == resultCause {
+		causes = append(causes, d.Cause)
+	}
+
+	d.Result, d.WaitingFor = resultCause, ""
+	d.Cause, d.MoreCauses = causes[0], causes[1:]
 }
 
 // leaveOut adds where the machine could not be looked for. Where it was not found, it may be there.

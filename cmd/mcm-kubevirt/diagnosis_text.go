@@ -11,6 +11,14 @@ import (
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/statustext"
+)
+
+const (
+	// docsURL is where this version's pages are read.
+	docsURL = "https://github.com/gardener/machine-controller-manager-provider-kubevirt/blob/main/docs/"
+	// troubleshootingURL has a row for each cause.
+	troubleshootingURL = docsURL + "troubleshooting.md"
 )
 
 // textWidth is how many columns a line of text has at most.
@@ -34,7 +42,7 @@ func (d *diagnoses) print(out io.Writer, format, settings string) error {
 
 	p.section("JUDGED WITH")
 	p.line("flags", settings)
-	p.line("", "where the machine controller has others, repeat them here")
+	p.line("", "if the machine controller has other values, give them here too")
 
 	if p.err != nil {
 		return fmt.Errorf("print: %w", p.err)
@@ -51,12 +59,20 @@ type page struct {
 }
 
 func (p *page) diagnosis(d *diagnosis) {
-	p.write(fmt.Sprintf("Machine %s", d.Name))
+	if d.Machine != nil {
+		p.write(fmt.Sprintf("Machine %s in namespace %s", d.Name, d.Machine.Namespace))
+	} else {
+		p.write("Machine " + d.Name)
+	}
 
 	if d.Machine != nil {
 		p.machine(d.Machine)
 	} else if d.Error == "" {
-		p.line("machine", "there is no Machine of this name; the VirtualMachine is looked at by its name alone")
+		p.line("machine", "no Machine has this name; a VirtualMachine of this name is diagnosed")
+	}
+
+	if d.Control != nil {
+		p.control(d.Control, d.Machine.Namespace)
 	}
 
 	if d.Provider != nil {
@@ -68,10 +84,14 @@ func (p *page) diagnosis(d *diagnosis) {
 		p.section("COULD NOT LOOK")
 		p.line("why", d.Error)
 	case d.Cause != nil:
-		p.cause(d)
+		p.cause(d, d.Cause)
 	default:
-		p.section("NOTHING IS WRONG on the provider cluster")
+		p.section("NOTHING IS WRONG")
 		p.line("now", d.WaitingFor)
+	}
+
+	for _, c := range d.MoreCauses {
+		p.cause(d, c)
 	}
 
 	p.evidence(d)
@@ -135,9 +155,39 @@ func (p *page) object(o *spi.Object, namespace string) {
 	p.line(kind, name+": "+text)
 }
 
-func (p *page) cause(d *diagnosis) {
-	c := d.Cause
+// control shows what the Machine depends on in the control cluster.
+func (p *page) control(s *controlState, namespace string) {
+	p.section("CONTROL CLUSTER, namespace " + namespace)
 
+	for i := range s.Controllers {
+		p.line("controller", p.controller(&s.Controllers[i]))
+	}
+
+	for i := range s.Secrets {
+		p.line("Secret", statustext.Printable(s.Secrets[i].text(namespace)))
+	}
+
+	if s.LastSign == nil {
+		p.line("last sign", "none: no controller has written to the Machine's status")
+	} else {
+		p.line("last sign", "a controller wrote to the Machine's status "+p.ago(*s.LastSign))
+	}
+}
+
+func (p *page) controller(s *controllerState) string {
+	switch {
+	case s.State == running:
+		return fmt.Sprintf("%s: running, lease renewed %s ago by %s", s.Name, p.age(*s.Renewed), s.Holder)
+	case s.State == stopped && s.Renewed != nil:
+		return fmt.Sprintf("%s: DOES NOT RUN, lease renewed %s by %s", s.Name, p.ago(*s.Renewed), orNone(s.Holder))
+	case s.State == stopped:
+		return s.Name + ": DOES NOT RUN, its lease has no holder"
+	default:
+		return s.Name + ": not known, " + s.Note
+	}
+}
+
+func (p *page) cause(d *diagnosis, c *causeReport) {
 	if d.Result == resultCause {
 		p.section("CAUSE " + c.Reason)
 	} else {
@@ -146,32 +196,54 @@ func (p *page) cause(d *diagnosis) {
 
 	p.line("message", c.Message)
 	p.line("remedy", c.Remedy)
-	p.line("machine code", c.Code+p.answer(d))
+	p.line("machine code", orNone(c.Code)+p.answer(d, c))
 
 	if c.Since != nil {
 		p.line("since", p.ago(*c.Since)+p.stands(c))
 	}
 
+	p.retry(c.Retry)
+
 	if d.WaitingFor != "" {
 		p.line("now", d.WaitingFor)
 	}
 
-	p.line("see", "docs/troubleshooting.md, row "+c.Reason)
+	p.line("see", troubleshootingURL)
+	p.line("", "row "+c.Reason)
+}
+
+// retry shows when the repair takes effect. The command has a line of its own, to be copied.
+func (p *page) retry(hint *retryHint) {
+	if hint == nil {
+		return
+	}
+
+	p.line("retry", hint.When)
+
+	if hint.Command != "" {
+		p.write(fmt.Sprintf("  %-*s  %s", nameWidth, "", hint.Command))
+	}
 }
 
 // answer says what the driver makes of a cause.
-func (p *page) answer(d *diagnosis) string {
+func (p *page) answer(d *diagnosis, c *causeReport) string {
 	switch {
-	case d.Cause.Reason == kubevirt.TokenVanished, d.Provider != nil && d.Provider.Stage == spi.StageScheduled:
-		return ", which the driver does not report: once a machine has had its place, its Node is judged"
+	case c.Code == "":
+		return ": the driver is not called"
+	case c.Reason == kubevirt.TokenVanished, d.Provider != nil && d.Provider.Stage == spi.StageScheduled:
+		return ", which the driver does not report: the Node of a scheduled machine is judged instead"
 	case d.Result == resultYoung:
 		return ", which the driver does not report yet"
 	default:
-		return ", which is what the driver answers"
+		return ", which the driver reports"
 	}
 }
 
 func (p *page) stands(c *causeReport) string {
+	if c.Reported == nil || !c.Reported.After(*c.Since) {
+		return ""
+	}
+
 	patience := duration.HumanDuration(c.Reported.Sub(*c.Since))
 
 	if c.Reported.After(p.now) {
@@ -193,6 +265,8 @@ func (p *page) evidence(d *diagnosis) {
 	case d.Cause == nil:
 	case d.Cause.Evidence != nil:
 		p.sign("drawn from", d.Cause.Evidence)
+	case isControl(d.Cause.Reason):
+		p.line("drawn from", "the control cluster, see above")
 	case d.Cause.Reason == kubevirt.TokenVanished:
 		p.line("drawn from", "the Machine's spec.providerID, which it is given with its place on a provider node")
 	case d.Provider != nil && d.Provider.Stage == spi.StageAbsent:
@@ -206,6 +280,12 @@ func (p *page) evidence(d *diagnosis) {
 			p.sign("also seen", &d.Evidence[i])
 		}
 	}
+}
+
+func isControl(reason string) bool {
+	_, found := kubevirt.ControlTokens()[reason]
+
+	return found
 }
 
 func same(a, b *spi.Sign) bool {
@@ -272,7 +352,7 @@ func (p *page) write(line string) {
 	}
 }
 
-// wrapped breaks a text into lines of so many characters at most, between words if it can be.
+// wrapped breaks a text into lines of so many characters at most, between words if it can be. A URL stays whole.
 func wrapped(text string, width int) []string {
 	var (
 		lines []string
@@ -290,7 +370,7 @@ func wrapped(text string, width int) []string {
 
 		line += word
 
-		for letters := []rune(line); len(letters) > width; letters = []rune(line) {
+		for letters := []rune(line); len(letters) > width && !strings.HasPrefix(line, "https://"); letters = []rune(line) {
 			lines, line = append(lines, string(letters[:width])), string(letters[width:])
 		}
 	}

@@ -71,6 +71,12 @@ func (f *manifestFlags) addTo(flags *pflag.FlagSet) {
 		"The machine controller runs with --evacuation: machines have evictionStrategy External, unless their class names another one.")
 }
 
+// complete completes the flags.
+func (f *manifestFlags) complete(cmd *cobra.Command) {
+	completeChoices(cmd, "output", f.output.allowed)
+	completeChoices(cmd, "virtual-machine-template", f.template.allowed)
+}
+
 func (f *manifestFlags) allowed() validation.Options {
 	return validation.Options{Template: validation.TemplatePolicy(f.template.value), Evacuation: f.evacuation}
 }

@@ -23,6 +23,20 @@ type machineSource struct {
 	class   *v1alpha1.MachineClass
 	// provider is the kubeconfig to use instead of those in the Secrets; nil: those.
 	provider []byte
+
+	// known are the controllers of the namespaces that were looked at.
+	known map[string][]controllerState
+}
+
+// controllers returns the state of the controllers in the namespace; several machines may be looked at, and they are read once.
+func (s *machineSource) controllers(ctx context.Context) []controllerState {
+	states, known := s.known[s.control.Namespace]
+	if !known {
+		states = s.control.controllers(ctx)
+		s.known[s.control.Namespace] = states
+	}
+
+	return states
 }
 
 // foundMachine is a Machine, or what takes its place.
@@ -34,6 +48,13 @@ type foundMachine struct {
 	requests []kubevirt.ExplainRequest
 	// unread says of which MachineClasses the Secrets could not be read, and why.
 	unread []string
+
+	// class is the Machine's; nil without a Machine, or if classMissing.
+	class        *v1alpha1.MachineClass
+	classMissing bool
+	secrets      classSecrets
+	// borrowed says that another kubeconfig is used than that in the Secrets.
+	borrowed bool
 }
 
 // classOf returns a class of which nothing but its machines' tags is known.
@@ -62,23 +83,43 @@ func (s *machineSource) find(ctx context.Context, name string) (*foundMachine, e
 		return nil, fmt.Errorf("get Machine %s/%s: %w", namespace, name, err)
 	}
 
-	class, err := s.control.Machines.MachineV1alpha1().MachineClasses(namespace).Get(ctx, machine.Spec.Class.Name, metav1.GetOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("get MachineClass %s/%s of the Machine: %w", namespace, machine.Spec.Class.Name, err)
+	return s.findMachine(ctx, machine)
+}
+
+// findMachine reads what a Machine refers to. What does not exist is a cause; what cannot be read keeps the Machine from being judged.
+func (s *machineSource) findMachine(ctx context.Context, machine *v1alpha1.Machine) (*foundMachine, error) {
+	found := &foundMachine{namespace: s.control.Namespace, machine: machine, borrowed: s.provider != nil}
+
+	class, err := s.control.Machines.MachineV1alpha1().MachineClasses(s.control.Namespace).Get(ctx, machine.Spec.Class.Name, metav1.GetOptions{})
+
+	switch {
+	case apierrors.IsNotFound(err):
+		found.classMissing = true
+
+		return found, nil
+	case err != nil:
+		return nil, fmt.Errorf("get MachineClass %s/%s of the Machine: %w", s.control.Namespace, machine.Spec.Class.Name, err)
 	}
 
-	data, err := s.secretData(ctx, class)
-	if err != nil {
+	found.class, found.secrets = class, s.control.secretsOf(ctx, class)
+
+	if err := found.secrets.unread(class.Name); err != nil && !found.borrowed {
 		return nil, err
 	}
 
+	if found.secretCause() != nil && !found.borrowed {
+		return found, nil // The driver could not ask the provider cluster either.
+	}
+
 	asked := machine
-	if s.provider != nil { // What these credentials may not create, the driver's may.
-		asked = nameOnly(name)
+	if found.borrowed { // What these credentials may not create, the driver's may.
+		asked = nameOnly(machine.Name)
 		asked.Spec.ProviderID, asked.DeletionTimestamp = machine.Spec.ProviderID, machine.DeletionTimestamp
 	}
 
-	return &foundMachine{namespace: namespace, machine: machine, requests: []kubevirt.ExplainRequest{s.request(asked, class, data)}}, nil
+	found.requests = []kubevirt.ExplainRequest{s.request(asked, class, found.secrets.data)}
+
+	return found, nil
 }
 
 // findClasses returns the MachineClasses of which a machine may have been whose Machine is gone: one for each cluster tag and kubeconfig.
@@ -106,8 +147,8 @@ func (s *machineSource) findClasses(ctx context.Context, name string) (*foundMac
 	}
 
 	if len(found.requests) == 0 {
-		return nil, fmt.Errorf("there is no Machine %s/%s, nor a MachineClass that says where its VirtualMachine would be; "+
-			"--provider-kubeconfig and --cluster do%s", s.control.Namespace, name, notRead(found.unread))
+		return nil, fmt.Errorf("there is no Machine %s/%s, nor a MachineClass with the address of its VirtualMachine; "+
+			"give it with --provider-kubeconfig and --cluster%s", s.control.Namespace, name, notRead(found.unread))
 	}
 
 	return found, nil

@@ -43,7 +43,10 @@ func rootCommand() *cobra.Command {
 		SilenceErrors: true,
 	}
 	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
-	root.AddCommand(validateCommand(), renderCommand(), preflightCommand(), diagnoseCommand(), serveCommand())
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return fmt.Errorf("%w; %s --help lists the flags", err, cmd.CommandPath())
+	})
+	root.AddCommand(validateCommand(), renderCommand(), preflightCommand(), diagnoseCommand(), serveCommand(), versionCommand())
 
 	return root
 }

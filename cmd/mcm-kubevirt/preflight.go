@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	apiv1alpha1 "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1/validation"
@@ -41,30 +42,34 @@ func preflightCommand() *cobra.Command {
 		Use:   "preflight [-f FILE…]",
 		Short: "Ask the provider cluster whether it can run the machines of MachineClasses",
 		Long: `Asks the provider cluster of each MachineClass whether its machines can be created and run there: credentials, rights, versions,
-storage, sources, zones, capacity, networks, quotas, and what the API server and KubeVirt say to the objects themselves, which are created as a
-dry run. Nothing is changed. Each result says what was seen; each warning and each error also how it is remedied.
+storage, sources, zones, capacity, networks, quotas, and whether the API server and KubeVirt accept the objects, which are created in a dry
+run. Nothing is changed. Each result says what was seen; each warning and each error ends with a remedy.
 
 The MachineClasses are those of the files or, without --filename, all in the namespace of the control cluster. The driver's rights are checked
-with the kubeconfig in the class's Secret, which is looked for in the files and then in the control cluster. The driver need not see
-nodes, storage classes, quotas and the like: with an admin's --provider-kubeconfig these are looked at too, and else it is a warning for
-each that they were not.
+with the kubeconfig in the class's Secret, which is read from the files or, failing that, from the control cluster. The driver has no access
+to nodes, storage classes, quotas and the like: an administrator's --provider-kubeconfig is used for these, and without it each is a
+warning.
 
 Exit codes:
   0  no errors; there may be warnings
   1  machines would not be created, or would not run
-  2  the command line is wrong, a file cannot be read, or the control cluster cannot
+  2  the command line is wrong, or a file or the control cluster cannot be read
 `,
 		Example: `  mcm-kubevirt preflight -f machineclass.yaml -f secret.yaml --provider-kubeconfig admin.yaml
-  mcm-kubevirt preflight --control-kubeconfig seed.yaml --namespace shoot--project--name -o json
+  mcm-kubevirt preflight --kubeconfig seed.yaml -n shoot--project--name -o json
   kubectl exec deploy/machine-controller-manager -c machine-controller-manager-provider-kubevirt -- /mcm-kubevirt preflight`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			quiet()
+
 			return o.run(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout())
 		},
 	}
 
 	o.manifestFlags.addTo(cmd.Flags())
 	o.clusterFlags.addTo(cmd.Flags())
+	o.manifestFlags.complete(cmd)
+	o.clusterFlags.complete(cmd)
 
 	return cmd
 }
@@ -110,10 +115,21 @@ type subject struct {
 	// data are those of its Secrets, as far as they are known, and from says where the kubeconfig is from.
 	data map[string][]byte
 	from string
-	// wanted is how many more machines it is to have.
-	wanted int
+	// wanted is how many more machines it is to have; nil if no control cluster says it.
+	wanted *int
 	// fault says why nothing can be done with it.
 	fault string
+	// anyNamespace says that it is one of the classes of all namespaces.
+	anyNamespace bool
+}
+
+// name is the class's, with its namespace if there are classes of several.
+func (s *subject) name() string {
+	if s.anyNamespace {
+		return s.class.Namespace + "/" + s.class.Name
+	}
+
+	return s.class.Name
 }
 
 // grouped puts classes together whose machines live at the same place, in the order in which they came.
@@ -157,7 +173,7 @@ func (o *preflightOptions) check(ctx context.Context, group []subject, admin []b
 	for _, s := range group {
 		class, fault := s.decode(o.allowed())
 		if fault != "" {
-			unusable = append(unusable, preflight.Unusable(s.class.Name, fault))
+			unusable = append(unusable, preflight.Unusable(s.name(), fault))
 
 			continue
 		}
@@ -200,7 +216,7 @@ func (s *subject) decode(allowed validation.Options) (preflight.Class, string) {
 		return preflight.Class{}, err.Error()
 	}
 
-	return preflight.Class{Name: s.class.Name, Machine: machine, Wanted: s.wanted}, ""
+	return preflight.Class{Name: s.name(), Machine: machine, Wanted: ptr.Deref(s.wanted, 1)}, ""
 }
 
 // request is what machine-controller-manager would send. What is not known of the Secrets does not matter to the provider cluster.
@@ -278,23 +294,46 @@ func printCluster(out io.Writer, cluster *preflight.Report) {
 	}
 
 	for _, i := range cluster.Identities {
-		fmt.Fprintf(out, "  asked as %-7s %s, from %s\n", i.Name, cmp.Or(i.User, "nobody"), i.From)
+		fmt.Fprintf(out, "  asked as %-7s %s, from %s\n", i.Name, cmp.Or(i.User, "an unknown user"), i.From)
 	}
 
-	class := ""
-
-	for _, r := range cluster.Results {
-		if r.Class != class {
-			class = r.Class
-			fmt.Fprintf(out, "\nMachineClass %s\n", cmp.Or(class, "without a name"))
-		}
-
-		fmt.Fprintf(out, "  %-8s %-7s %-19s %s: %s\n", r.Level, r.Identity, r.Check, r.Subject, r.Message)
-
-		if r.Remedy != "" {
-			fmt.Fprintf(out, "  %-8s %-7s %-19s remedy: %s\n", "", "", "", r.Remedy)
-		}
+	p := resultPrinter{out: out, told: map[string]bool{}}
+	for i := range cluster.Results {
+		p.print(&cluster.Results[i])
 	}
 
 	fmt.Fprintln(out)
+}
+
+// resultPrinter prints the results of a cluster, and a remedy that several of them share once.
+type resultPrinter struct {
+	out   io.Writer
+	class string
+	told  map[string]bool
+}
+
+func (p *resultPrinter) print(r *preflight.Result) {
+	if r.Class != p.class {
+		p.class = r.Class
+		fmt.Fprintf(p.out, "\nMachineClass %s\n", cmp.Or(p.class, "without a name"))
+	}
+
+	message := r.Message
+	if len(r.Classes) > 0 {
+		message += " (MachineClasses " + strings.Join(r.Classes, ", ") + ")"
+	}
+
+	fmt.Fprintf(p.out, "  %-8s %-7s %-19s %s: %s\n", r.Level, r.Identity, r.Check, r.Subject, message)
+
+	if r.Remedy == "" {
+		return
+	}
+
+	remedy := r.Remedy
+	if p.told[remedy] {
+		remedy = "the same as above"
+	}
+
+	p.told[r.Remedy] = true
+	fmt.Fprintf(p.out, "  %-8s %-7s %-19s remedy: %s\n", "", "", "", remedy)
 }

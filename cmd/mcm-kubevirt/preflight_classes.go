@@ -7,6 +7,8 @@ import (
 
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	apiv1alpha1 "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
@@ -47,7 +49,7 @@ func (o *preflightOptions) subjectsOfFiles(ctx context.Context, in io.Reader, ad
 		s.data, s.from = data.values, data.from[apiv1alpha1.SecretKeyKubeconfig].name
 
 		// Who has given another kubeconfig may not have the control cluster at hand.
-		if s.from == "" && (!admin || o.controlKubeconfig != "") {
+		if s.from == "" && (!admin || o.kubeconfig != "") {
 			if err := o.complete(ctx, &s); err != nil {
 				return nil, nil, err
 			}
@@ -101,7 +103,7 @@ func (c *controlCluster) subjects(ctx context.Context) ([]subject, error) {
 
 	list, err := client.MachineClasses(c.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return nil, fmt.Errorf("list MachineClasses in namespace %s of the control cluster: %w", c.Namespace, err)
+		return nil, fmt.Errorf("list MachineClasses in %s: %w", c.where(), err)
 	}
 
 	wanted, err := c.wanted(ctx)
@@ -117,7 +119,10 @@ func (c *controlCluster) subjects(ctx context.Context) ([]subject, error) {
 			continue
 		}
 
-		s := subject{class: machineClass{MachineClass: class}, wanted: wanted[class.Name]}
+		s := subject{
+			class: machineClass{MachineClass: class}, anyNamespace: c.Namespace == metav1.NamespaceAll,
+			wanted: ptr.To(max(0, wanted[types.NamespacedName{Namespace: class.Namespace, Name: class.Name}])),
+		}
 		if err := c.complete(ctx, &s); err != nil {
 			s.fault = err.Error()
 		}
@@ -126,34 +131,37 @@ func (c *controlCluster) subjects(ctx context.Context) ([]subject, error) {
 	}
 
 	if len(subjects) == 0 {
-		return nil, fmt.Errorf("namespace %s of the control cluster has no MachineClass of provider %s; --namespace names another one, and "+
-			"--filename (-f) files", c.Namespace, kubevirt.Provider)
+		return nil, fmt.Errorf("there is no MachineClass of provider %s in %s; --namespace (-n) names another one, and "+
+			"--filename (-f) files", kubevirt.Provider, c.where())
 	}
 
 	return subjects, nil
 }
 
 // wanted returns, by class, how many machines there are still to be made.
-func (c *controlCluster) wanted(ctx context.Context) (map[string]int, error) {
+func (c *controlCluster) wanted(ctx context.Context) (map[types.NamespacedName]int, error) {
 	client := c.Machines.MachineV1alpha1()
 
 	deployments, err := client.MachineDeployments(c.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return nil, fmt.Errorf("list MachineDeployments in namespace %s of the control cluster: %w", c.Namespace, err)
+		return nil, fmt.Errorf("list MachineDeployments in %s: %w", c.where(), err)
 	}
 
 	machines, err := client.Machines(c.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return nil, fmt.Errorf("list Machines in namespace %s of the control cluster: %w", c.Namespace, err)
+		return nil, fmt.Errorf("list Machines in %s: %w", c.where(), err)
 	}
 
-	wanted := map[string]int{}
+	wanted := map[types.NamespacedName]int{}
+
 	for i := range deployments.Items {
-		wanted[deployments.Items[i].Spec.Template.Spec.Class.Name] += int(deployments.Items[i].Spec.Replicas)
+		d := &deployments.Items[i]
+		wanted[types.NamespacedName{Namespace: d.Namespace, Name: d.Spec.Template.Spec.Class.Name}] += int(d.Spec.Replicas)
 	}
 
 	for i := range machines.Items {
-		wanted[machines.Items[i].Spec.Class.Name]--
+		m := &machines.Items[i]
+		wanted[types.NamespacedName{Namespace: m.Namespace, Name: m.Spec.Class.Name}]--
 	}
 
 	return wanted, nil

@@ -124,7 +124,7 @@ func TestPreflightText(t *testing.T) {
 	for _, line := range []string{
 		"Assuming that the machine controller runs with --evacuation=false and --virtual-machine-template=safe; repeat its flags if it has others\n",
 		"standard input\n  error    line",
-		"  asked as driver  nobody, from Secret ns/s\n",
+		"  asked as driver  an unknown user, from Secret ns/s\n",
 		"  error    driver  credentials         Secret ns/s: server 127.0.0.1:1",
 		"remedy: compare the server of the kubeconfig",
 		"\nMachineClass c\n  error            class               MachineClass c: ",
@@ -145,10 +145,10 @@ func TestPreflightUsage(t *testing.T) {
 	}{
 		"NoClass":     {reason: "what there is, is named", stdin: "kind: ConfigMap\n", args: []string{"-f", "-"}, want: "ConfigMap"},
 		"NoFile":      {reason: "the file is named", args: []string{"-f", "missing.yaml"}, want: "missing.yaml"},
-		"NoControl":   {reason: "the flag is named", args: []string{"--control-kubeconfig", "missing.yaml"}, want: "--control-kubeconfig"},
+		"NoControl":   {reason: "the flag is named", args: []string{"--control-kubeconfig", "missing.yaml"}, want: "--kubeconfig"},
 		"NoProvider":  {reason: "the flag is named", args: []string{"--provider-kubeconfig", "missing.yaml"}, want: "--provider-kubeconfig"},
 		"NoSecret":    {reason: "all ways out are named", stdin: valid, args: []string{"-f", "-", "--control-kubeconfig", "missing.yaml"}, want: "add the Secret of MachineClass c to the files"},
-		"UnknownFlag": {reason: "a typo is named", args: []string{"--kubeconfig", "x"}, want: "--kubeconfig"},
+		"UnknownFlag": {reason: "a typo is named", args: []string{"--kubeconf", "x"}, want: "--kubeconf"},
 	}
 
 	for name, tc := range tests {
@@ -191,7 +191,8 @@ func TestSubjectsOfControlCluster(t *testing.T) {
 	got, err := cluster.subjects(t.Context())
 	require.NoError(t, err)
 	require.Len(t, got, 2, "that of another provider is nobody's business")
-	require.Equal(t, 3, got[0].wanted, "two of five are there")
+	require.Equal(t, 3, *got[0].wanted, "two of five are there")
+	require.Zero(t, *got[1].wanted, "no MachineDeployment has this class")
 	require.Equal(t, "Secret shoot/there", got[0].from)
 	require.Empty(t, got[0].fault)
 	require.Contains(t, got[1].fault, "Secret shoot/missing")

@@ -62,14 +62,16 @@ need a second look.
 	flags.StringVar(&o.uid, "machine-uid", "00000000-0000-0000-0000-000000000000", "UID of the Machine, of which DataVolumes carry a part.")
 	flags.StringVar(&o.deployment, "machine-deployment", "", "Name of the MachineDeployment, over whose machines hosts are spread.")
 	flags.StringVar(&o.workerPool, "worker-pool", "", "Name of the worker pool, from the Machine's nodeTemplate.")
-	flags.StringVar(&o.namespace, "namespace", metav1.NamespaceDefault, "Namespace on the provider cluster.")
+	flags.StringVar(&o.namespace, "provider-namespace", metav1.NamespaceDefault, "Namespace on the provider cluster, where the machines live.")
+	o.complete(cmd)
+	completeFlag(cmd, "class", o.completeClasses)
 
 	return cmd
 }
 
 func (o *renderOptions) run(in io.Reader, out io.Writer) error {
 	if len(o.files) == 0 || o.machine == "" {
-		return errors.New("--filename (-f) and --machine are required; --help says more")
+		return errors.New("--filename (-f) and --machine are required: mcm-kubevirt render -f machineclass.yaml --machine NAME")
 	}
 
 	m, err := readManifests(o.files, in)

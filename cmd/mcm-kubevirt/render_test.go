@@ -67,7 +67,7 @@ func TestRenderText(t *testing.T) {
   - {name: config, volumeSource: {configMap: {name: settings}}}
 `
 
-	out, err := run(t, spec, "render", "-f", "-", "--machine", "worker-1", "--namespace", "machines", "-o", "text")
+	out, err := run(t, spec, "render", "-f", "-", "--machine", "worker-1", "--provider-namespace", "machines", "-o", "text")
 	require.NoError(t, err)
 
 	for _, line := range []string{

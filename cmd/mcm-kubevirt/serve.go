@@ -37,7 +37,7 @@ func serveCommand() *cobra.Command {
 		Short: "Run the driver over gRPC",
 		Long: `Runs the driver for machine controllers elsewhere: machine-controller --driver-endpoint, or any client of api/driver/v1/driver.proto.
 On a unix socket, only processes of the same user reach it. Over TCP, clients and server show each other certificates, and only clients
-that are named are served; the files may be replaced at any time. docs/grpc.md says when to use it, and how.
+that are named are served; the files may be replaced at any time. ` + docsURL + `grpc.md says when to use it, and how.
 `,
 		Example: `  mcm-kubevirt serve
   mcm-kubevirt serve --listen=tcp://:9443 --tls-cert=tls.crt --tls-key=tls.key --tls-client-ca=ca.crt --tls-client=shoot--foo--bar

@@ -32,6 +32,7 @@ errors.
 		},
 	}
 	flags.addTo(cmd.Flags())
+	flags.complete(cmd)
 
 	return cmd
 }

@@ -41,8 +41,29 @@ type diagnosis struct {
 		Message  string    `json:"message"`
 		Remedy   string    `json:"remedy"`
 		Evidence *spi.Sign `json:"evidence"`
+		Retry    *struct {
+			Period  string `json:"period"`
+			Command string `json:"command"`
+		} `json:"retry"`
 	} `json:"cause"`
+	Control *struct {
+		Controllers []struct {
+			Name  string `json:"name"`
+			State string `json:"state"`
+		} `json:"controllers"`
+	} `json:"control"`
 	Evidence []spi.Sign `json:"evidence"`
+}
+
+// controller returns what the diagnosis says of a controller.
+func (d *diagnosis) controller(name string) string {
+	for _, c := range d.Control.Controllers {
+		if c.Name == name {
+			return c.State
+		}
+	}
+
+	return ""
 }
 
 // diagnose runs the command, as an operator does in the sidecar's pod, and returns what it prints and its exit code.

@@ -32,6 +32,7 @@ func TestFailuresOnTheMachine(t *testing.T) {
 	s.requireEvents(t, imageless.Name, "ImageNotFound")
 	roomless := s.awaitOperation(t, "example-worker-z2", codes.ResourceExhausted, "Unschedulable: 0/")
 	s.requireEvents(t, roomless.Name, "Unschedulable")
+	require.Contains(t, roomless.Status.LastOperation.Description, "zone zone-x", "the place is named")
 	s.awaitEnd(t)
 }
 

@@ -132,7 +132,7 @@ func TestPreflightOfALab(t *testing.T) {
 		unseen[r.Check] = true
 
 		require.Equal(t, preflight.Warning, r.Level, "%v", r)
-		require.Contains(t, r.Message, "the driver may not")
+		require.Contains(t, r.Message, "the driver may not read it")
 		require.Contains(t, r.Remedy, "kubectl ")
 	}
 
@@ -199,6 +199,16 @@ func TestPreflightOfAControlCluster(t *testing.T) {
 	require.Contains(t, string(out), "kubectl --namespace "+s.ProviderNamespace+" patch resourcequota")
 	require.Contains(t, string(out), "from Secret "+s.Namespace+"/cloudprovider")
 	require.Regexp(t, "warning  admin   quota .*there is not enough for all [0-9]+ machines that 2 MachineClasses want", string(out))
+	require.Contains(t, string(out), "remedy: the same as above", "one remedy per quota")
+
+	s.scale(t, "example-worker-z1", 0)
+	s.scale(t, "example-worker-z2", 0)
+
+	command = exec.CommandContext(t.Context(), remoteDriver, "preflight", "--provider-kubeconfig="+write(t, f.admin), "-n", s.Namespace)
+	command.Env = append(command.Environ(), "KUBECONFIG="+s.SidecarKubeconfig)
+	out, err = command.CombinedOutput()
+	require.NoError(t, err, "no machine is wanted: %s", out)
+	require.Contains(t, string(out), "no more machines are wanted")
 }
 
 func quota(what corev1.ResourceName, most string) *corev1.ResourceQuota {

@@ -166,13 +166,16 @@ func withoutRight(resource string, verbs ...string) func(*testing.T, *shoot, *fl
 }
 
 func brokenRights() map[string]breakage {
-	const vms, volumes = "virtualmachines.kubevirt.io", "datavolumes.cdi.kubevirt.io"
+	const (
+		vms, volumes = "virtualmachines.kubevirt.io", "datavolumes.cdi.kubevirt.io"
+		rights       = "rights in Namespace PROVIDER"
+		grant        = "set namespace: PROVIDER in kubernetes/provider-namespace/kustomization.yaml and run: kubectl apply -k kubernetes/provider-namespace"
+	)
 
 	return map[string]breakage{
 		"MissingPermission": {
 			reason: "a right that every driver needs", own: true, breaks: withoutRight("virtualmachines", "delete"),
-			want: []preflight.Result{bad("permission", preflight.Error, vms, "may not delete",
-				"kubectl --namespace PROVIDER create role machine-controller-virtualmachines-delete --verb=delete --resource="+vms)},
+			want: []preflight.Result{bad("permission", preflight.Error, rights, "missing: "+vms+" (delete); machines cannot be", grant)},
 		},
 		"MissingOptionalPermission": {
 			reason: "a right that these classes do not need", own: true,
@@ -182,24 +185,24 @@ func brokenRights() map[string]breakage {
 				withoutRight("datavolumes", "create")(t, s, f)
 				f.spec["rootVolume"] = `{containerDisk: {image: example.com/image}}`
 			},
-			want: []preflight.Result{bad("permission", preflight.Warning, volumes+", for golden images", "may not create", "disablePreAllocatedDataVolumes")},
+			want: []preflight.Result{bad("permission", preflight.Warning, rights, "missing: "+volumes+" (create)", "disablePreAllocatedDataVolumes")},
 		},
 		"MissingGoldenImagePermission": {
 			reason: "the same right, and a class that needs it", own: true, breaks: withoutRight("datavolumes", "create"),
 			want: []preflight.Result{
-				bad("permission", preflight.Error, volumes+", for golden images", "may not create", "disablePreAllocatedDataVolumes"),
+				bad("permission", preflight.Error, rights, "missing: "+volumes+" (create)", "disablePreAllocatedDataVolumes"),
 				bad("dry-run", preflight.Error, "the golden image", "permission denied", "permission"),
 			},
 		},
 		"MissingDiagnosisPermission": {
 			reason: "a right without which less is known", own: true, breaks: withoutRight("pods", "list"),
-			want: []preflight.Result{bad("permission", preflight.Warning, "pods, for diagnoses", "may not list", "--verb=list --resource=pods")},
+			want: []preflight.Result{bad("permission", preflight.Warning, rights, "missing: pods (list)", grant)},
 		},
 		"MissingEvacuationPermission": {
 			reason: "rights of a flag", breaks: func(_ *testing.T, _ *shoot, f *flight) { f.args = []string{"--evacuation"} },
 			want: []preflight.Result{
-				bad("permission", preflight.Error, "virtualmachineinstances.kubevirt.io, for --evacuation", "may not list", "without --evacuation"),
-				bad("permission", preflight.Error, "virtualmachineinstancemigrations.kubevirt.io", "may not list, watch, create, delete", "--serviceaccount=PROVIDER:machine-controller"),
+				bad("permission", preflight.Error, rights, "virtualmachineinstances.kubevirt.io (list), virtualmachineinstancemigrations.kubevirt.io (list, watch, create, delete)",
+					"kubectl apply -k kubernetes/evacuation/provider-namespace; or run the machine controller without --evacuation"),
 			},
 		},
 		"ForbiddenClone": {

@@ -145,6 +145,10 @@ func runPreflight(ctx context.Context, t *testing.T, args ...string) *outcome {
 	require.NoError(t, json.Unmarshal(stdout.Bytes(), &read), stderr.String())
 	require.NotContains(t, stdout.String()+stderr.String(), userDataCanary)
 
+	for line := range strings.Lines(stderr.String()) {
+		require.True(t, strings.HasPrefix(line, "mcm-kubevirt: "), "the log is no business of the user's: %s", line)
+	}
+
 	return &outcome{code: command.ProcessState.ExitCode(), text: stdout.String(), reports: read.Clusters}
 }
 

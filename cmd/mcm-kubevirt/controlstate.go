@@ -1,0 +1,173 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	apiv1alpha1 "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/statustext"
+)
+
+const (
+	// takenUp is the finalizer that the machine controller adds to a Machine before anything else
+	// (pkg/util/provider/machinecontroller/machine.go, reconcileClusterMachineKey).
+	takenUp = "machine.sapcloud.io/machine-controller-manager"
+	// takeUpWithin is how long a Machine may wait for that. The machine controller is told of it at once.
+	takeUpWithin = 2 * time.Minute
+	// sidecarContainer is the driver's container in the Deployment of machine-controller-manager, as the shipped manifests name it.
+	sidecarContainer = "machine-controller-manager-provider-kubevirt"
+)
+
+// controlState is what a Machine depends on in the control cluster.
+type controlState struct {
+	Controllers []controllerState `json:"controllers"`
+	// Secrets are those of the MachineClass.
+	Secrets []secretState `json:"secrets"`
+	// LastSign is when a controller wrote to the Machine last; nil if none ever did.
+	LastSign *time.Time `json:"lastSign,omitempty"`
+}
+
+// lastSign is the newest time that the controllers have written to a Machine.
+func lastSign(m *v1alpha1.Machine) *time.Time {
+	last := m.Status.LastOperation.LastUpdateTime.Time
+
+	if phase := m.Status.CurrentStatus.LastUpdateTime.Time; phase.After(last) {
+		last = phase
+	}
+
+	return moment(last)
+}
+
+// controlCauses are the faults in the control cluster that keep a Machine from being acted on, the first to be repaired first.
+func (f *foundMachine) controlCauses(control *controlState, now time.Time) []*causeReport {
+	var causes []*causeReport
+
+	for i := range control.Controllers {
+		if c := &control.Controllers[i]; c.State == stopped {
+			causes = append(causes, c.cause(f.namespace, now))
+		}
+	}
+
+	if f.classMissing {
+		causes = append(causes, f.classCause())
+	}
+
+	if cause := f.secretCause(); cause != nil {
+		causes = append(causes, cause)
+	}
+
+	if len(causes) == 0 && f.untouched(now) {
+		causes = append(causes, f.untouchedCause(control, now))
+	}
+
+	return causes
+}
+
+// cause is that of a controller that does not run.
+func (s *controllerState) cause(namespace string, now time.Time) *causeReport {
+	container, effect := sidecarContainer, "no Machine is created, deleted or checked"
+	if s.Name == manager {
+		container, effect = manager, "no MachineDeployment or MachineSet is reconciled"
+	}
+
+	message := fmt.Sprintf("%s does not run: its lease %s has no holder", s.Name, s.Lease)
+	if s.Renewed != nil {
+		message = fmt.Sprintf("%s does not run: its lease %s was renewed %s ago", s.Name, s.Lease, duration.HumanDuration(max(0, now.Sub(*s.Renewed))))
+	}
+
+	return &causeReport{
+		Reason: kubevirt.TokenControllerDown, Message: message + "; " + effect,
+		Remedy: fmt.Sprintf("repair container %s of Deployment %s: look at its state, its log and the log of its previous run", container, manager),
+		Since:  s.Renewed, Reported: s.Renewed,
+		Retry: &retryHint{When: "as soon as the controller runs again, for all Machines at once", Command: inNamespace(namespace,
+			"logs deployment/"+manager+" --container="+container+" --previous")},
+	}
+}
+
+func (f *foundMachine) classCause() *causeReport {
+	name := statustext.Printable(f.machine.Spec.Class.Name)
+
+	return &causeReport{
+		Reason:  kubevirt.TokenClassNotFound,
+		Message: fmt.Sprintf("MachineClass %s/%s, which the Machine refers to, does not exist; machine-controller-manager skips the Machine", f.namespace, name),
+		Remedy:  "create the MachineClass, or delete the Machine and correct its MachineDeployment",
+		Retry:   &retryHint{When: "when the MachineClass is created"},
+	}
+}
+
+// needed are the keys that the driver needs for a Machine. User data counts until the machine is created, and a kubeconfig that is
+// given on the command line stands for that of the Secret.
+func (f *foundMachine) needed() []string {
+	var keys []string
+
+	if !f.borrowed {
+		keys = append(keys, apiv1alpha1.SecretKeyKubeconfig)
+	}
+
+	if f.machine != nil && f.machine.Spec.ProviderID == "" && f.machine.DeletionTimestamp == nil {
+		keys = append(keys, apiv1alpha1.SecretKeyUserData)
+	}
+
+	return keys
+}
+
+// secretCause is that of Secrets that machine-controller-manager does not see, if the driver needs what would be in them; else nil.
+func (f *foundMachine) secretCause() *causeReport {
+	unseen, missing := f.secrets.lacking(f.needed())
+	if len(unseen) == 0 {
+		return nil
+	}
+
+	texts := make([]string, 0, len(unseen))
+
+	for i := range unseen {
+		text := "Secret " + unseen[i].path() + " does not exist"
+		if unseen[i].State == secretElsewhere {
+			text = "Secret " + unseen[i].path() + " is in another namespace than the MachineClass, where machine-controller-manager does not see it"
+		}
+
+		texts = append(texts, text)
+	}
+
+	c := kubevirt.SecretNotFound(
+		statustext.Printable("MachineClass "+f.class.Name+": "+strings.Join(texts, "; ")),
+		statustext.Printable(fmt.Sprintf("create the Secret in namespace %s with the keys %s, or correct secretRef and credentialsSecretRef of the MachineClass",
+			f.namespace, strings.Join(missing, " and "))))
+
+	report := reportOf(c)
+	report.Retry = f.retryOf(c, "")
+
+	return report
+}
+
+// untouched says whether the machine controller should have taken the Machine up, and has not.
+func (f *foundMachine) untouched(now time.Time) bool {
+	m := f.machine
+
+	return m != nil && m.DeletionTimestamp == nil && now.Sub(m.CreationTimestamp.Time) > takeUpWithin && lastSign(m) == nil &&
+		!slices.Contains(m.Finalizers, takenUp)
+}
+
+func (f *foundMachine) untouchedCause(control *controlState, now time.Time) *causeReport {
+	created := f.machine.CreationTimestamp.Time
+
+	lease := "and no lease shows that it runs"
+	if slices.ContainsFunc(control.Controllers, func(c controllerState) bool { return c.Name == machineController && c.State == running }) {
+		lease = "although its lease shows that it runs"
+	}
+
+	return &causeReport{
+		Reason: kubevirt.TokenNotReconciled,
+		Message: fmt.Sprintf("the machine controller has not acted on the Machine since it was created %s ago: there is no status and no finalizer, %s",
+			duration.HumanDuration(now.Sub(created)), lease),
+		Remedy: fmt.Sprintf("check that container %s of Deployment %s runs with --namespace=%s, and read its log", sidecarContainer, manager, f.namespace),
+		Since:  &created, Reported: &created,
+		Retry: &retryHint{When: "as soon as the controller runs", Command: inNamespace(f.namespace, "logs deployment/"+manager+" --container="+sidecarContainer)},
+	}
+}

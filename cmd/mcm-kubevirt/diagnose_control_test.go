@@ -1,0 +1,269 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const leasePath = "/apis/coordination.k8s.io/v1/namespaces/shoot/leases/"
+
+// lease is one that was renewed so long ago.
+func lease(name string, age time.Duration) string {
+	return fmt.Sprintf(`{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":%q,"namespace":"shoot"},
+		"spec":{"holderIdentity":"pod-1","leaseDurationSeconds":15,"renewTime":%q}}`, name, time.Now().Add(-age).UTC().Format(metav1.RFC3339Micro))
+}
+
+// leased adds the leases of both controllers, renewed so long ago.
+func (c cluster) leased(managerAge, controllerAge time.Duration) cluster {
+	c[leasePath+manager], c[leasePath+machineController] = lease(manager, managerAge), lease(machineController, controllerAge)
+
+	return c
+}
+
+// fresh is a Machine that no controller has seen, created so long ago.
+func fresh(age time.Duration, more string) string {
+	return fmt.Sprintf(`{"apiVersion":"machine.sapcloud.io/v1alpha1","kind":"Machine","metadata":{"name":"m","namespace":"shoot","uid":"u","creationTimestamp":%q%s},
+		"spec":{"class":{"kind":"MachineClass","name":"c"}}}`, time.Now().Add(-age).UTC().Format(time.RFC3339), more)
+}
+
+// diagnosed runs diagnose for the Machine m of a control cluster.
+func diagnosed(t *testing.T, c cluster, args ...string) (d diagnosis, text string, code int) {
+	t.Helper()
+
+	args = append([]string{"diagnose", "--kubeconfig", c.control(t)}, args...)
+	if !strings.Contains(strings.Join(args, " "), "--all") {
+		args = append(args, "m")
+	}
+
+	text, err := run(t, "", args...)
+	requireFit(t, text)
+
+	out, again := run(t, "", append(args, "-o=json")...)
+	require.Equal(t, exitCode(err), exitCode(again))
+	require.NotContains(t, text+out, "t0p-secret")
+
+	var all diagnoses
+
+	require.NoError(t, json.Unmarshal([]byte(out), &all))
+	require.Len(t, all.Machines, 1)
+
+	return all.Machines[0], text, exitCode(err)
+}
+
+// provided is a provider cluster on which the machine m has its place.
+func provided(t *testing.T) string {
+	t.Helper()
+
+	vm := strings.Replace(failing(t, "Starting", "", ""), `"type":"Failure"`, `"type":"Other"`, 1)
+
+	return cluster{vmPath + "m": vm}.provider(t)
+}
+
+func TestDiagnoseControllers(t *testing.T) {
+	t.Parallel()
+
+	tests := map[string]struct {
+		reason string
+		change func(cluster)
+		// want is the reason of the cause; none: nothing is wrong.
+		want string
+		text []string
+	}{
+		"Running": {
+			reason: "both leases are fresh", change: func(c cluster) { c.leased(time.Second, time.Second) },
+			text: []string{"machine-controller: running, lease renewed", "NOTHING IS WRONG"},
+		},
+		"SidecarDead": {
+			reason: "its lease is old", change: func(c cluster) { c.leased(time.Second, 5*time.Minute) }, want: "ControllerDown",
+			text: []string{
+				"CAUSE ControllerDown", "machine-controller: DOES NOT RUN, lease renewed 5m", "machine-controller does not run: its lease shoot/machine-controller was renewed 5m",
+				"repair container machine-controller-manager-provider-kubevirt of Deployment machine-controller-manager", "as soon as the controller runs again",
+				"kubectl --namespace=shoot logs deployment/machine-controller-manager --container=machine-controller-manager-provider-kubevirt --previous",
+			},
+		},
+		"ManagerDead": {
+			reason: "its lease is old", change: func(c cluster) { c.leased(5*time.Minute, time.Second) }, want: "ControllerDown",
+			text: []string{"machine-controller-manager does not run", "no MachineDeployment or MachineSet is reconciled"},
+		},
+		"SidecarNeverRan": {
+			reason: "it has no lease, and the Machine is not touched", change: func(c cluster) {
+				c.leased(time.Second, time.Second)
+				delete(c, leasePath+machineController)
+				c[mcPath+"machines/m"] = fresh(time.Hour, "")
+			}, want: "MachineNotReconciled", text: []string{"machine-controller: not known, there is no lease", "no lease shows that it runs"},
+		},
+		"NoLeaderElection": {
+			reason: "there are no leases, and the Machine was acted on", change: func(cluster) {},
+			text: []string{"machine-controller: not known, there is no lease", "NOTHING IS WRONG", "a controller wrote to the Machine's status"},
+		},
+		"Untouched": {
+			reason: "nobody has taken the Machine up", change: func(c cluster) { c[mcPath+"machines/m"] = fresh(time.Hour, "") }, want: "MachineNotReconciled",
+			text: []string{"has not acted on the Machine since it was created 60m ago", "none: no controller has written", "--namespace=shoot"},
+		},
+		"JustCreated": {reason: "it may be taken up yet", change: func(c cluster) { c[mcPath+"machines/m"] = fresh(time.Second, "") }},
+		"TakenUp": {
+			reason: "the finalizer is a sign of life", change: func(c cluster) { c[mcPath+"machines/m"] = fresh(time.Hour, `,"finalizers":["`+takenUp+`"]`) },
+		},
+		"NoClass": {
+			reason: "machine-controller-manager skips the Machine", change: func(c cluster) { delete(c, mcPath+"machineclasses/c") }, want: "MachineClassNotFound",
+			text: []string{"MachineClass shoot/c, which the Machine refers to, does not exist", "when the MachineClass is created"},
+		},
+		"NoSecret": {
+			reason: "machine-controller-manager hands over no kubeconfig", change: func(c cluster) { delete(c, "/api/v1/namespaces/shoot/secrets/s") }, want: "ClassSecretNotFound",
+			text: []string{
+				"Secret shoot/s does not exist", "shoot/s: NOT FOUND", "create the Secret in namespace shoot with the keys kubeconfig and userData", "InvalidArgument",
+				"retries 3m after each failure; to retry now", `kubectl --namespace=shoot annotate machineclass c --overwrite kubevirt.machine.gardener.cloud/retry="$(date +%s)"`,
+			},
+		},
+		"SecretElsewhere": {
+			reason: "machine-controller-manager watches one namespace", change: func(c cluster) {
+				c[mcPath+"machineclasses/c"] = strings.Replace(shootClass, `"name":"s","namespace":"shoot"`, `"name":"s","namespace":"other"`, 1)
+				c["/api/v1/namespaces/other/secrets/s"] = c["/api/v1/namespaces/shoot/secrets/s"]
+			}, want: "ClassSecretNotFound", text: []string{"other/s: NOT SEEN by machine-controller-manager", "correct secretRef and credentialsSecretRef"},
+		},
+		"Deleting": {
+			reason: "the class's annotation does not reach it", change: func(c cluster) {
+				delete(c, "/api/v1/namespaces/shoot/secrets/s")
+				c[mcPath+"machines/m"] = fresh(time.Hour, `,"deletionTimestamp":"2026-01-02T03:04:05Z","finalizers":["x"]`)
+			}, want: "ClassSecretNotFound",
+			text: []string{"retries 10m after each failure", "kubectl --namespace=shoot rollout restart deployment/machine-controller-manager"},
+		},
+		"Both": {
+			reason: "what is to be repaired first comes first", change: func(c cluster) {
+				c.leased(time.Second, time.Hour)
+				delete(c, "/api/v1/namespaces/shoot/secrets/s")
+			}, want: "ControllerDown", text: []string{"CAUSE ControllerDown", "CAUSE ClassSecretNotFound"},
+		},
+	}
+
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			shoot := shootWith(provided(t))
+			tc.change(shoot)
+
+			d, text, code := diagnosed(t, shoot, "--unschedulable-grace=1s")
+			for _, want := range tc.text {
+				require.Contains(t, strings.Join(strings.Fields(text), " "), strings.Join(strings.Fields(want), " "), "%s\n%s", tc.reason, text)
+			}
+
+			if tc.want == "" {
+				require.Equal(t, resultFine, d.Result, "%s\n%s", tc.reason, text)
+				require.Zero(t, code)
+
+				return
+			}
+
+			require.Equal(t, exitInvalid, code, "%s\n%s", tc.reason, text)
+			require.Equal(t, resultCause, d.Result)
+			require.Equal(t, tc.want, d.Cause.Reason)
+			require.NotEmpty(t, d.Cause.Remedy)
+		})
+	}
+}
+
+// TestDiagnoseAll looks at every Machine of the namespace, and of all of them.
+func TestDiagnoseAll(t *testing.T) {
+	t.Parallel()
+
+	shoot := shootWith(provided(t)).leased(time.Second, time.Second)
+	list := `{"apiVersion":"machine.sapcloud.io/v1alpha1","kind":"MachineList","items":[` + shoot[mcPath+"machines/m"] + `]}`
+	shoot[mcPath+"machines"], shoot["/apis/machine.sapcloud.io/v1alpha1/machines"] = list, list
+
+	for _, flag := range []string{"--all", "--all-namespaces"} {
+		d, _, code := diagnosed(t, shoot, flag)
+		require.Zero(t, code)
+		require.Equal(t, "m", d.Name)
+		require.Equal(t, "shoot", d.Machine.Namespace)
+	}
+
+	shoot[mcPath+"machines"] = `{"apiVersion":"machine.sapcloud.io/v1alpha1","kind":"MachineList","items":[]}`
+	_, err := run(t, "", "diagnose", "--kubeconfig", shoot.control(t), "--all")
+	require.ErrorContains(t, err, "there is no Machine in namespace shoot")
+}
+
+// TestKubectlsHabits has the flags and completions that a user of kubectl expects.
+func TestKubectlsHabits(t *testing.T) {
+	t.Parallel()
+
+	shoot := shootWith(provided(t)).leased(time.Second, time.Second)
+	shoot[mcPath+"machines"] = `{"apiVersion":"machine.sapcloud.io/v1alpha1","kind":"MachineList","items":[{"metadata":{"name":"m"}},{"metadata":{"name":"n"}}]}`
+	shoot["/api/v1/namespaces"] = `{"apiVersion":"v1","kind":"NamespaceList","items":[{"metadata":{"name":"shoot"}}]}`
+	file := shoot.control(t)
+
+	for name, args := range map[string][]string{
+		"short namespace": {"diagnose", "--kubeconfig", file, "-n", "shoot", "m"}, "context": {"diagnose", "--kubeconfig", file, "--context=c", "m"},
+		"machine-controller-manager's name": {"diagnose", "--control-kubeconfig", file, "--namespace=shoot", "m"},
+	} {
+		out, err := run(t, "", args...)
+		require.NoError(t, err, "%s\n%s", name, out)
+	}
+
+	for name, tc := range map[string]struct {
+		args []string
+		want []string
+	}{
+		"machines":       {[]string{"diagnose", "--kubeconfig", file, ""}, []string{"m", "n"}},
+		"other machines": {[]string{"diagnose", "--kubeconfig", file, "m", ""}, []string{"n"}},
+		"output":         {[]string{"diagnose", "--output", ""}, []string{"text", "yaml", "json"}},
+		"short output":   {[]string{"preflight", "-o", ""}, []string{"text", "yaml", "json"}},
+		"namespace":      {[]string{"preflight", "--kubeconfig", file, "-n", ""}, []string{"shoot"}},
+		"context":        {[]string{"diagnose", "--kubeconfig", file, "--context", ""}, []string{"c"}},
+		"classes":        {[]string{"render", "-f", shipped, "--class", ""}, []string{"example-worker-z1", "example-worker-z2"}},
+		"no cluster":     {[]string{"diagnose", "--kubeconfig", "missing", ""}, nil},
+	} {
+		out, err := run(t, "", append([]string{"__complete"}, tc.args...)...)
+		require.NoError(t, err, name)
+
+		lines := strings.Split(strings.TrimSpace(out), "\n")
+		require.Equal(t, tc.want, append([]string(nil), lines[:len(lines)-1]...), name)
+	}
+
+	out, err := run(t, "", "version")
+	require.NoError(t, err)
+
+	same, err := run(t, "", "--version")
+	require.NoError(t, err)
+	require.Equal(t, same, out)
+}
+
+// TestUsableErrors looks at what a user reads who has forgotten something.
+func TestUsableErrors(t *testing.T) {
+	missing := filepath.Join(t.TempDir(), "missing.yaml")
+	empty := write(t, "empty.yaml", "")
+
+	t.Setenv("KUBECONFIG", missing)
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+
+	for _, tc := range []struct {
+		reason string
+		args   []string
+		want   []string
+	}{
+		{"no name", []string{"diagnose"}, []string{"name a Machine", "kubectl get machines", "--all"}},
+		{"a file that is not there", []string{"diagnose", "--kubeconfig", missing, "m"}, []string{"--kubeconfig", missing, "no such file"}},
+		{"a file that kubectl would take", []string{"preflight"}, []string{missing, "--kubeconfig", "$KUBECONFIG"}},
+		{"an empty file", []string{"preflight", "--kubeconfig", empty}, []string{empty, "--kubeconfig"}},
+		{"no such context", []string{"diagnose", "--kubeconfig", controlKubeconfig(t, "http://127.0.0.1:1"), "--context=x", "m"}, []string{`"x"`, "--context"}},
+		{"the provider's", []string{"preflight", "--provider-kubeconfig", missing}, []string{"--provider-kubeconfig", missing}},
+		{"both", []string{"preflight", "-A", "-n", "x"}, []string{"--all-namespaces (-A)", "--namespace (-n)"}},
+		{"a name too many", []string{"diagnose", "-A", "m"}, []string{"--all-namespaces (-A)"}},
+		{"an unknown flag", []string{"diagnose", "--namspace=x", "m"}, []string{"--namspace", "mcm-kubevirt diagnose --help"}},
+	} {
+		_, err := run(t, "", tc.args...)
+		require.Error(t, err, tc.reason)
+		require.Equal(t, exitUsage, exitCode(err), tc.reason)
+
+		for _, want := range tc.want {
+			require.ErrorContains(t, err, want, tc.reason)
+		}
+	}
+}

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/ptr"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/statustext"
+)
+
+// The controllers that act on Machines, by the names of their leases in the control namespace
+// (cmd/machine-controller-manager/app/controllermanager.go and pkg/util/provider/app/app.go of machine-controller-manager).
+const (
+	manager           = "machine-controller-manager"
+	machineController = "machine-controller"
+)
+
+// liveness is what a lease tells of a controller.
+type liveness string
+
+const (
+	running liveness = "Running"
+	stopped liveness = "Stopped"
+	// unclear is a controller of which nothing is known: without leader election there is no lease.
+	unclear liveness = "Unknown"
+)
+
+const (
+	// confirmPeriod is how long a lease that looks expired is watched. Its holder renews it every 2 s, so that a renewal shows whether the
+	// controller runs, however the clocks of this machine and of the holder differ.
+	confirmPeriod = 6 * time.Second
+	confirmEvery  = time.Second
+	// defaultLease is how long a lease is good for that does not say so.
+	defaultLease = 15 * time.Second
+)
+
+// controllerState is a controller as its lease shows it.
+type controllerState struct {
+	Name  string   `json:"name"`
+	Lease string   `json:"lease"`
+	State liveness `json:"state"`
+	// Holder is the identity in the lease.
+	Holder string `json:"holder,omitempty"`
+	// Renewed is when the lease was renewed last.
+	Renewed *time.Time `json:"renewed,omitempty"`
+	// Note is why the state is not known.
+	Note string `json:"note,omitempty"`
+}
+
+// controllers reads the leases of both controllers in the namespace.
+func (c *controlCluster) controllers(ctx context.Context) []controllerState {
+	return []controllerState{c.controller(ctx, manager), c.controller(ctx, machineController)}
+}
+
+func (c *controlCluster) controller(ctx context.Context, name string) controllerState {
+	s := controllerState{Name: name, Lease: c.Namespace + "/" + name, State: unclear}
+
+	lease, err := c.lease(ctx, name)
+
+	switch {
+	case apierrors.IsNotFound(err):
+		s.Note = "there is no lease; a controller with --leader-elect=false has none"
+
+		return s
+	case err != nil:
+		s.Note = statustext.Printable(fmt.Sprintf("get Lease %s: %s", s.Lease, err))
+
+		return s
+	}
+
+	s.State = running
+
+	if expired(lease, time.Now()) {
+		if again := c.renewed(ctx, lease); again != nil {
+			lease = again
+		} else {
+			s.State = stopped
+		}
+	}
+
+	s.Holder = statustext.Printable(ptr.Deref(lease.Spec.HolderIdentity, ""))
+
+	if lease.Spec.RenewTime != nil {
+		s.Renewed = &lease.Spec.RenewTime.Time
+	}
+
+	return s
+}
+
+func (c *controlCluster) lease(ctx context.Context, name string) (*coordinationv1.Lease, error) {
+	return c.Kubernetes.CoordinationV1().Leases(c.Namespace).Get(ctx, name, metav1.GetOptions{})
+}
+
+// expired says whether a lease seems not to be held any more. A clock that is behind shows a renewal in the future.
+func expired(lease *coordinationv1.Lease, now time.Time) bool {
+	if lease.Spec.RenewTime == nil || ptr.Deref(lease.Spec.HolderIdentity, "") == "" {
+		return true
+	}
+
+	good := defaultLease
+	if seconds := ptr.Deref(lease.Spec.LeaseDurationSeconds, 0); seconds > 0 {
+		good = time.Duration(seconds) * time.Second
+	}
+
+	return now.Sub(lease.Spec.RenewTime.Time).Abs() > good
+}
+
+// renewed watches a lease that seems to have expired. It returns the lease as it is renewed after all, or nil.
+func (c *controlCluster) renewed(ctx context.Context, before *coordinationv1.Lease) *coordinationv1.Lease {
+	var renewed *coordinationv1.Lease
+
+	err := wait.PollUntilContextTimeout(ctx, confirmEvery, confirmPeriod, false, func(ctx context.Context) (bool, error) {
+		now, err := c.lease(ctx, before.Name)
+		if err != nil || now.Spec.RenewTime == nil || now.Spec.RenewTime.Equal(before.Spec.RenewTime) {
+			return false, nil //nolint:nilerr // The API server may answer again.
+		}
+
+		renewed = now
+
+		return ptr.Deref(now.Spec.HolderIdentity, "") != "", nil
+	})
+	if err != nil {
+		return nil
+	}
+
+	return renewed
+}

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
+)
+
+// retryAnnotation triggers machine-controller-manager: it reconciles all Machines of a class whenever the class changes, whatever part of it
+// (pkg/util/provider/machinecontroller/machineclass.go, reconcileClusterMachineClass). A change of a Machine's own metadata triggers nothing.
+const retryAnnotation = "kubevirt.machine.gardener.cloud/retry"
+
+// soonEnough is a retry that nobody needs to trigger.
+const soonEnough = 10 * time.Second
+
+// retryHint says when machine-controller-manager acts on the Machine again once the cause is repaired.
+type retryHint struct {
+	// When is for people.
+	When string `json:"when"`
+	// Period is how long after a failure the driver is called again; empty if it is not a matter of time.
+	Period string `json:"period,omitempty"`
+	// Command makes it happen now, or shows what keeps it from happening; empty if there is no need.
+	Command string `json:"command,omitempty"`
+}
+
+// retryOf returns when machine-controller-manager calls the driver again after a cause; nil if it does not.
+func (f *foundMachine) retryOf(c *kubevirt.Cause, stage spi.Stage) *retryHint {
+	period, called := c.NextCall(f.machine, stage)
+
+	switch {
+	case f.machine == nil:
+		return nil
+	case !called:
+		return &retryHint{When: "machine-controller-manager does not call the driver for this Machine any more: it watches its Node"}
+	}
+
+	hint := &retryHint{When: "machine-controller-manager retries " + duration.HumanDuration(period) + " after each failure", Period: period.String()}
+
+	switch {
+	case period <= soonEnough:
+	case f.machine.DeletionTimestamp != nil:
+		hint.When += "; to retry now, restart its pod:"
+		hint.Command = inNamespace(f.namespace, "rollout restart deployment/"+manager)
+	case f.class != nil:
+		hint.When += "; to retry now, for all Machines of the class:"
+		hint.Command = inNamespace(f.namespace, "annotate machineclass "+f.class.Name+" --overwrite "+retryAnnotation+`="$(date +%s)"`)
+	}
+
+	return hint
+}
+
+func inNamespace(namespace, command string) string {
+	return "kubectl --namespace=" + namespace + " " + command
+}
