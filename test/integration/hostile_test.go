@@ -45,7 +45,7 @@ func TestTokenRotation(t *testing.T) {
 	for method, call := range m.methods(d) {
 		err := call(t.Context())
 		require.Equal(t, codes.Unauthenticated, codeOf(err), method)
-		require.ErrorContains(t, err, "has expired or was revoked; put new credentials into the Secret", method)
+		require.ErrorContains(t, err, "has expired or was revoked; put a kubeconfig with valid credentials into", method)
 	}
 
 	token := s.newToken(t)
