@@ -2,6 +2,7 @@ package providercluster
 
 import (
 	"context"
+	"errors"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -46,9 +47,9 @@ func (s *session) explainPlacement(ctx context.Context, cause *spi.Cause, wanted
 }
 
 func isUnschedulable(cause *spi.Cause) bool {
-	found, ok := cause.Err.(*diagnose.Cause) //nolint:errorlint // A diagnosis is never wrapped here.
+	var found *diagnose.Cause
 
-	return ok && found.Reason == diagnose.Unschedulable
+	return errors.As(cause.Err, &found) && found.Reason == diagnose.Unschedulable
 }
 
 // mayListNodes asks before it looks, so that the audit log of the provider cluster holds no denied request.
