@@ -23,8 +23,8 @@ const (
 	controlTimeout = 30 * time.Second
 	// evacuationPeriod is how often a look is taken at the Machines while some are on their way: two requests.
 	evacuationPeriod = 5 * time.Second
-	// migrationTimeout is how long a live migration may wait for its place: KubeVirt gives up on the target's pod after 15 min, and
-	// may have other migrations to do before.
+	// migrationTimeout is how long a live migration may wait while none from its node advances. It exceeds the 15 min after which
+	// KubeVirt gives up on a target's pod, which lets the next migration have its place.
 	migrationTimeout = 30 * time.Minute
 )
 

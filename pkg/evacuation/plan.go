@@ -16,11 +16,12 @@ type Limits struct {
 	// MaxPerDeployment is how many Machines of a MachineDeployment may be on their way, and how many may be missing.
 	MaxPerDeployment int
 	// Deadline ends patience: a machine that has waited as long as this no longer waits for the health of its MachineDeployment,
-	// nor for what holds it; a migration that has run as long as this counts as failed; and a machine that
+	// nor for what holds it; a migration that has run, or waited to run, as long as this counts as failed; and a machine that
 	// machine-controller-manager has been deleting as long as this is powered off. A Machine whose own drain may take longer than
 	// that has a later one.
 	Deadline time.Duration
-	// MigrationTimeout is how long a migration may wait for its place.
+	// MigrationTimeout is how long a migration may wait while neither it nor another migration from the same node advances. KubeVirt
+	// runs a few migrations at a time, by default two per node and five per cluster, and the others wait in its queue.
 	MigrationTimeout time.Duration
 }
 
@@ -55,7 +56,7 @@ type planner struct {
 	fleet  *fleet
 	// away are the Machines that are on their way: deleted, or migrating.
 	away map[*v1alpha1.Machine]bool
-	// migrated is when the last of the migrations that are under way in a pool began.
+	// migrated is when the last of the migrations that are under way in a pool was created or advanced.
 	migrated map[*pool]time.Time
 }
 
@@ -72,7 +73,7 @@ func plan(now time.Time, limits Limits, fleet *fleet, list []spi.Evacuation) []s
 		if machine := fleet.machines[list[i].Machine]; machine != nil && p.migrating(&list[i]) {
 			p.away[machine] = true
 			in := fleet.pools[machine.Name]
-			p.migrated[in] = later(p.migrated[in], list[i].MigrationSince)
+			p.migrated[in] = later(p.migrated[in], lastMove(&list[i]))
 		}
 	}
 
@@ -128,16 +129,26 @@ func (p *planner) deleting(e *spi.Evacuation, machine *v1alpha1.Machine) (action
 	}
 }
 
-// migrating says whether a migration is under way, and may still be hoped for.
+// migrating says whether a migration is under way and within its time limits.
 func (p *planner) migrating(e *spi.Evacuation) bool {
 	switch e.Migration {
 	case spi.MigrationRunning:
 		return !p.takesTooLong(e, e.MigrationSince, p.limits.Deadline)
 	case spi.MigrationPending:
-		return p.now.Sub(e.MigrationSince) <= p.limits.MigrationTimeout
+		return !p.takesTooLong(e, e.MigrationSince, p.limits.Deadline) && !p.queueStands(e)
 	default:
 		return false
 	}
+}
+
+// queueStands says whether KubeVirt's queue has not moved for the migration's timeout.
+func (p *planner) queueStands(e *spi.Evacuation) bool {
+	return p.now.Sub(lastMove(e)) > p.limits.MigrationTimeout
+}
+
+// lastMove returns when the migration was created, or a migration from the same node advanced, whichever is later.
+func lastMove(e *spi.Evacuation) time.Time {
+	return later(e.MigrationSince, e.MigrationProgress)
 }
 
 // takesTooLong says whether what has begun then has used up a deadline. What was there before the evacuation has time from then.
@@ -157,7 +168,7 @@ func later(a, b time.Time) time.Time {
 func (p *planner) begin(e *spi.Evacuation, machine *v1alpha1.Machine) (action, string) {
 	in := p.fleet.pools[machine.Name]
 	overdue := p.overdue(e, machine, in)
-	do, why := howToLeave(e)
+	do, why := p.howToLeave(e)
 
 	if reason := held(machine, do, p.now); reason != "" && (!overdue || !p.mayCutShort(machine)) {
 		return await, reason
@@ -183,12 +194,14 @@ func (p *planner) begin(e *spi.Evacuation, machine *v1alpha1.Machine) (action, s
 }
 
 // howToLeave prefers what the shoot does not notice.
-func howToLeave(e *spi.Evacuation) (action, string) {
+func (p *planner) howToLeave(e *spi.Evacuation) (action, string) {
 	switch {
 	case e.Migration == spi.MigrationFailed:
 		return replace, "its live migration has failed"
+	case e.Migration == spi.MigrationPending && p.queueStands(e):
+		return replace, fmt.Sprintf("no live migration from its node has advanced for %s", p.limits.MigrationTimeout)
 	case e.Migration == spi.MigrationPending:
-		return replace, "its live migration found no place in time"
+		return replace, fmt.Sprintf("its live migration has not begun for %s", p.limits.Deadline)
 	case e.Migration == spi.MigrationRunning:
 		return replace, "its live migration does not end"
 	case e.Migratable:

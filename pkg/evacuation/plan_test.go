@@ -200,7 +200,7 @@ func TestPlan(t *testing.T) {
 		},
 		"MigrationTooLong": {
 			reason: "there is no place for it", in: running(3).leave("a", minute, migration(spi.MigrationPending, 11*minute)),
-			want: []string{"a Replace no place in time"},
+			want: []string{"a Replace no live migration from its node has advanced for 10m"},
 		},
 		"MigrationEndless": {
 			reason: "virt-handler may be dead", in: running(3).leave("a", 2*time.Hour, migration(spi.MigrationRunning, 61*minute)),

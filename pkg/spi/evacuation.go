@@ -60,8 +60,11 @@ type Evacuation struct {
 	Obstacle string
 	// Migration says how far its migration is.
 	Migration Migration
-	// MigrationSince is when that migration was asked for; zero without one.
+	// MigrationSince is when that migration was created or, if it is running, when it began to move the guest; zero without one.
 	MigrationSince time.Time
+	// MigrationProgress is when the provider cluster last advanced or ended a live migration away from the node, this one or
+	// another one; zero if it has not. Migrations wait in a queue of the provider cluster, which runs only a few at a time.
+	MigrationProgress time.Time
 }
 
 // Migration says how far a live migration is.
@@ -70,7 +73,7 @@ type Migration string
 const (
 	// MigrationNone is one that nobody has asked for.
 	MigrationNone Migration = ""
-	// MigrationPending is one for which a place is looked for and prepared. The guest is untouched.
+	// MigrationPending is one that waits for its turn, or whose target is being prepared. The guest is untouched.
 	MigrationPending Migration = "Pending"
 	// MigrationRunning is one that moves the guest.
 	MigrationRunning Migration = "Running"

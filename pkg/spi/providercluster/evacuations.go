@@ -75,9 +75,14 @@ func (e *evacuations) List() ([]spi.Evacuation, bool) {
 		return nil, false
 	}
 
+	progress := e.progress()
+
 	var list []spi.Evacuation
+
 	for _, instance := range e.leaving() {
-		list = append(list, e.evacuationOf(instance))
+		evacuation := e.evacuationOf(instance)
+		evacuation.MigrationProgress = progress[evacuation.Node]
+		list = append(list, evacuation)
 	}
 
 	return list, true
@@ -146,7 +151,8 @@ func (e *evacuations) migrationOf(instance *kubevirtv1.VirtualMachineInstance) (
 	case migration.Status.Phase == kubevirtv1.MigrationSucceeded:
 		return spi.MigrationNone, time.Time{} // From an earlier evacuation of the same node; Tidy removes it.
 	case migration.TargetIsHandedOff():
-		return spi.MigrationRunning, created
+		// It may have waited in KubeVirt's queue for long before.
+		return spi.MigrationRunning, latest(created, handedOff(migration))
 	default:
 		return spi.MigrationPending, created
 	}
