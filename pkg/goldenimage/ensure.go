@@ -11,7 +11,6 @@ import (
 	"k8s.io/klog/v2"
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
@@ -67,15 +66,18 @@ func (k *Keeper) once(ctx context.Context, at Place, want *cdiv1beta1.DataVolume
 }
 
 func (k *Keeper) ensure(ctx context.Context, at Place, want *cdiv1beta1.DataVolume) error {
+	var made *cdiv1beta1.DataVolume
+
 	err := at.Request(ctx, "create golden image "+at.path(want.Name), func(ctx context.Context) error {
-		_, err := at.dataVolumes().Create(ctx, want, metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict})
+		var err error
+		made, err = at.dataVolumes().Create(ctx, want, metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict})
 
 		return err
 	})
 
 	switch {
 	case err == nil:
-		k.images.set(at.ref(want.Name), importing)
+		k.images.set(at.ref(want.Name), importing, made.UID)
 		klog.FromContext(ctx).Info("Importing a golden image", "dataVolume", klog.KObj(want))
 
 		return nil
@@ -100,49 +102,49 @@ func (k *Keeper) adopt(ctx context.Context, at Place, want *cdiv1beta1.DataVolum
 		return err
 	})
 
-	switch {
-	case apierrors.IsNotFound(err):
+	if apierrors.IsNotFound(err) {
 		return nil
-	case err != nil:
+	}
+
+	if err != nil {
 		return err
-	case !same(have, want):
-		return fmt.Errorf("%w: DataVolume %s is not the golden image that it is named like; rename or remove it", spi.ErrForeign, at.path(want.Name))
-	case have.DeletionTimestamp != nil:
-		return nil
-	default:
-		return k.observe(ctx, at, have)
-	}
-}
-
-// same compares what the name is only a hash of, and whose the image is.
-func same(have, want *cdiv1beta1.DataVolume) bool {
-	for _, label := range []string{v1alpha1.TagCluster, v1alpha1.LabelGoldenImage} {
-		if have.Labels[label] != want.Labels[label] {
-			return false
-		}
 	}
 
-	return have.Annotations[v1alpha1.AnnotationGoldenImageKey] == want.Annotations[v1alpha1.AnnotationGoldenImageKey]
-}
-
-// Observe takes note of what was seen of an image. One that has failed for good is deleted, so that the next call makes it anew.
-// Somebody else's DataVolume, which only has its name, is left alone.
-func (k *Keeper) Observe(ctx context.Context, at Place, have, want *cdiv1beta1.DataVolume) error {
-	if !same(have, want) {
-		return nil
+	if err := k.require(at, have, want); err != nil || have.DeletionTimestamp != nil {
+		return err
 	}
 
 	return k.observe(ctx, at, have)
 }
 
-// observe expects an image that is this shoot's.
+// require forgets what is known of an image if another DataVolume is in its place.
+func (k *Keeper) require(at Place, have, want *cdiv1beta1.DataVolume) error {
+	err := requireOwn(at, have, want)
+	if err != nil {
+		k.images.set(at.ref(want.Name), "", "")
+	}
+
+	return err
+}
+
+// Observe takes note of what was seen of an image. One that has failed for good is deleted, so that the next call makes it anew.
+// A DataVolume that only has its name is left alone, and the error wraps spi.ErrForeign: what is cloned from it is not the image.
+func (k *Keeper) Observe(ctx context.Context, at Place, have, want *cdiv1beta1.DataVolume) error {
+	if err := k.require(at, have, want); err != nil {
+		return err
+	}
+
+	return k.observe(ctx, at, have)
+}
+
+// observe expects an image for which requireOwn found no difference.
 func (k *Keeper) observe(ctx context.Context, at Place, have *cdiv1beta1.DataVolume) error {
 	now := stateOf(have)
-	if now == importing && k.images.state(at.ref(have.Name)) == ready {
+	if now == importing && k.images.state(at.ref(have.Name)) == ready && k.images.is(at.ref(have.Name), have.UID) {
 		return nil // It was seen before what is known by now.
 	}
 
-	before := k.images.set(at.ref(have.Name), now)
+	before := k.images.set(at.ref(have.Name), now, have.UID)
 
 	if before == importing && now == ready {
 		k.metrics.imported(have, k.clock.Now())
@@ -175,7 +177,7 @@ func stateOf(have *cdiv1beta1.DataVolume) state {
 func (k *Keeper) remove(ctx context.Context, at Place, name string, only metav1.Preconditions) error {
 	err := k.delete(ctx, at, name, only)
 	if apierrors.IsConflict(err) {
-		k.images.set(at.ref(name), "")
+		k.images.set(at.ref(name), "", "")
 
 		return nil
 	}
@@ -190,7 +192,7 @@ func (k *Keeper) delete(ctx context.Context, at Place, name string, only metav1.
 
 	switch {
 	case err == nil, apierrors.IsNotFound(err):
-		k.images.set(at.ref(name), "")
+		k.images.set(at.ref(name), "", "")
 
 		return nil
 	case errors.Is(err, spi.ErrForbidden):
@@ -202,7 +204,7 @@ func (k *Keeper) delete(ctx context.Context, at Place, name string, only metav1.
 
 // Missed takes note that an image, which was thought to be there, is not.
 func (k *Keeper) Missed(at Place, name string) {
-	k.images.set(at.ref(name), "")
+	k.images.set(at.ref(name), "", "")
 }
 
 // Cloned takes note that a machine was made that is cloned from an image.
@@ -217,7 +219,13 @@ func (k *Keeper) Arrived(ctx context.Context, at Place, name string) {
 	}
 
 	// Not repeated: without it, a metric is less exact, and that is all.
-	if have, err := at.dataVolumes().Get(ctx, name, metav1.GetOptions{}); err == nil && stateOf(have) == ready {
+	have, err := at.dataVolumes().Get(ctx, name, metav1.GetOptions{})
+
+	switch {
+	case err != nil:
+	case !k.images.is(at.ref(name), have.UID):
+		k.Missed(at, name) // Another DataVolume is in its place. The next machine compares it.
+	case stateOf(have) == ready:
 		_ = k.observe(ctx, at, have) // A complete image needs nothing that could fail.
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
 // TestOnlyOwnImagesAreReplaced shows DataVolumes of an image's name that have failed.
@@ -35,13 +36,30 @@ func TestOnlyOwnImagesAreReplaced(t *testing.T) {
 	own := image(func(*cdiv1beta1.DataVolume) {})
 
 	tests := map[string]struct {
-		have *cdiv1beta1.DataVolume
-		want []string
+		reason  string
+		have    *cdiv1beta1.DataVolume
+		foreign string // what the error names
+		want    []string
 	}{
-		"Own":          {own, []string{"delete golden image ns/golden-1"}},
-		"Unlabelled":   {image(func(dv *cdiv1beta1.DataVolume) { dv.Labels = nil }), nil},
-		"OtherShoot":   {image(func(dv *cdiv1beta1.DataVolume) { dv.Labels[v1alpha1.TagCluster] = "other" }), nil},
-		"OtherContent": {image(func(dv *cdiv1beta1.DataVolume) { dv.Annotations[v1alpha1.AnnotationGoldenImageKey] = "other" }), nil},
+		"Own": {reason: "it failed long ago", have: own, want: []string{"delete golden image ns/golden-1"}},
+		"Unlabelled": {
+			reason: "it is another object", have: image(func(dv *cdiv1beta1.DataVolume) { dv.Labels = nil }), foreign: "label " + v1alpha1.TagCluster,
+		},
+		"OtherShoot": {
+			reason: "another shoot's", have: image(func(dv *cdiv1beta1.DataVolume) { dv.Labels[v1alpha1.TagCluster] = "other" }),
+			foreign: "label " + v1alpha1.TagCluster,
+		},
+		"OtherContent": {
+			reason: "the name is only a hash", have: image(func(dv *cdiv1beta1.DataVolume) { dv.Annotations[v1alpha1.AnnotationGoldenImageKey] = "other" }),
+			foreign: "annotation " + v1alpha1.AnnotationGoldenImageKey,
+		},
+		"Planted": {
+			reason: "labels and annotation can be guessed",
+			have: image(func(dv *cdiv1beta1.DataVolume) {
+				dv.Spec.Source = &cdiv1beta1.DataVolumeSource{HTTP: &cdiv1beta1.DataVolumeSourceHTTP{URL: "https://evil.example.com"}}
+			}),
+			foreign: "spec.source",
+		},
 	}
 
 	for name, tc := range tests {
@@ -59,10 +77,21 @@ func TestOnlyOwnImagesAreReplaced(t *testing.T) {
 					return nil
 				},
 			}
+			k.images.set(at.ref("golden-1"), ready, "another")
 
-			require.NoError(t, k.Observe(t.Context(), at, tc.have, own))
-			require.Equal(t, tc.want, asked)
+			err := k.Observe(t.Context(), at, tc.have, own)
+			require.Equal(t, tc.want, asked, tc.reason)
 			require.Empty(t, k.images.state(at.ref("golden-1")), "nothing is known to be there")
+
+			if tc.foreign == "" {
+				require.NoError(t, err)
+
+				return
+			}
+
+			require.ErrorIs(t, err, spi.ErrForeign)
+			require.ErrorContains(t, err, tc.foreign)
+			require.ErrorContains(t, err, "ns/golden-1")
 		})
 	}
 }

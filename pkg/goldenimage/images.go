@@ -2,6 +2,8 @@ package goldenimage
 
 import (
 	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // ref says which image is meant.
@@ -35,6 +37,8 @@ type image struct {
 	// users are those who hold it, or wait to.
 	users int
 	state state
+	// uid is that of the DataVolume of which the state is known: one that this process created, or has compared with the image.
+	uid types.UID
 }
 
 func newImages() *images {
@@ -106,8 +110,18 @@ func (i *images) state(r ref) state {
 	return ""
 }
 
-// set remembers what was seen, and returns what was seen before.
-func (i *images) set(r ref, now state) (before state) {
+// is says whether what is known of an image is known of this DataVolume.
+func (i *images) is(r ref, uid types.UID) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+
+	found := i.all[r]
+
+	return found != nil && found.uid == uid
+}
+
+// set remembers what was seen of a DataVolume, and returns what was seen before.
+func (i *images) set(r ref, now state, uid types.UID) (before state) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 
@@ -115,7 +129,7 @@ func (i *images) set(r ref, now state) (before state) {
 		i.all[r] = &image{}
 	}
 
-	before, i.all[r].state = i.all[r].state, now
+	before, i.all[r].state, i.all[r].uid = i.all[r].state, now, uid
 	i.drop(r)
 
 	return before

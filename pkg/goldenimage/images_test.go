@@ -51,12 +51,12 @@ func TestWhatIsForgotten(t *testing.T) {
 	i.share(one)()
 	require.Empty(t, i.all, "nobody uses it, and it is not known to be there")
 
-	i.set(one, ready)
+	i.set(one, ready, "1")
 	i.share(one)()
 	require.Equal(t, ready, i.state(one))
 
 	release := i.share(one)
-	require.Equal(t, ready, i.set(one, ""))
+	require.Equal(t, ready, i.set(one, "", ""))
 	require.Len(t, i.all, 1, "the lock of one that is used stays the same")
 	release()
 	require.Empty(t, i.all)

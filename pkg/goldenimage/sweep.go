@@ -27,6 +27,8 @@ type Selection struct {
 	Cluster string
 	// MayGo decides by an image's name.
 	MayGo func(name string) bool
+	// NameOf returns the name of the image that has a key (v1alpha1.AnnotationGoldenImageKey).
+	NameOf func(key string) string
 	// StaysWithMachines says of an image that may go whether it stays as long as there is a machine that was made of it. Others stay
 	// only as long as something is being cloned from them.
 	StaysWithMachines func(name string) bool
@@ -93,11 +95,15 @@ func candidates(ctx context.Context, at Place, which Selection) ([]candidate, er
 	})
 }
 
-// is says whether an object is an image that may go. Somebody else's has no key, and a clone is not named by its own label.
+// is says whether an object is an image that may go. A sweep reads metadata only, so a spec is not compared. What protects other
+// objects is that an image carries this shoot's tag, a label with its own name, and a key of which that name is a hash: a clone has the
+// label, but not the name, and a copy under another name has another hash. What has all three can only be made on purpose, and deleting
+// it takes nothing from a machine. Nor does it go if the key is that of an image that is referred to, or while something is cloned from it.
 func is(image metav1.Object, which Selection) bool {
 	_, role := image.GetLabels()[v1alpha1.TagRole]
+	key := image.GetAnnotations()[v1alpha1.AnnotationGoldenImageKey]
 
-	return !role && image.GetAnnotations()[v1alpha1.AnnotationGoldenImageKey] != "" &&
+	return !role && key != "" && which.NameOf(key) == image.GetName() &&
 		image.GetLabels()[v1alpha1.TagCluster] == which.Cluster &&
 		image.GetLabels()[v1alpha1.LabelGoldenImage] == image.GetName() && which.MayGo(image.GetName())
 }

@@ -60,6 +60,13 @@ func placeOf(t *testing.T, endless, item string) (at Place, asked, deleted *atom
 
 		_, _ = fmt.Fprintf(w, `{"kind":%s,"metadata":{"continue":%q},"items":[%s]}`, kind, next, items)
 	}))
+
+	return placeAt(t, server), asked, deleted
+}
+
+// placeAt returns the place of a server.
+func placeAt(t *testing.T, server *httptest.Server) Place {
+	t.Helper()
 	t.Cleanup(server.Close)
 
 	raw, err := clientcmd.Write(clientcmdapi.Config{
@@ -75,7 +82,7 @@ func placeOf(t *testing.T, endless, item string) (at Place, asked, deleted *atom
 	clients, err := kubeconfig.NewCache(kubeconfig.Options{QPS: 1000, Burst: 1000}).For(raw)
 	require.NoError(t, err)
 
-	return Place{Clients: clients, Request: func(ctx context.Context, _ string, send func(context.Context) error) error { return send(ctx) }}, asked, deleted
+	return Place{Clients: clients, Request: func(ctx context.Context, _ string, send func(context.Context) error) error { return send(ctx) }}
 }
 
 // TestSweepEnds has a server answer one of the lists without end. Nothing is deleted then.
@@ -92,7 +99,8 @@ func TestSweepEnds(t *testing.T) {
 			k := NewKeeper(clocktesting.NewFakePassiveClock(time.Now()))
 
 			result, err := k.Sweep(t.Context(), at, Selection{
-				Cluster: "c", MayGo: func(string) bool { return true }, StaysWithMachines: func(string) bool { return false },
+				Cluster: "c", MayGo: func(string) bool { return true }, NameOf: func(string) string { return "golden-1" },
+				StaysWithMachines: func(string) bool { return false },
 			})
 			if endless == "" {
 				require.NoError(t, err)

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
-	"github.com/gardener/machine-controller-manager/pkg/util/provider/machinecodes/codes"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -193,25 +192,6 @@ func TestShootsDoNotShareGoldenImages(t *testing.T) {
 	require.NoError(t, theirs.remove(t.Context(), d))
 	s.sweepImages(t, s.Namespace+"-b")
 	s.requireNothingLeft(t, "DataVolume stranger", "PersistentVolumeClaim stranger")
-}
-
-// TestForeignObjectInPlaceOfAnImage shows that an object with the image's name is neither used nor touched, unless it is that image.
-func TestForeignObjectInPlaceOfAnImage(t *testing.T) {
-	t.Parallel()
-
-	s, d := newShoot(t), newDriver(settings{grace: settled})
-	m := s.newMachine("zone-a", importedRoot)
-	foreign := s.rendered(t, m)
-	foreign.Annotations[v1alpha1.AnnotationGoldenImageKey] = "{}"
-
-	made, err := s.cdi.CdiV1beta1().DataVolumes(s.ProviderNamespace).Create(t.Context(), foreign, metav1.CreateOptions{})
-	require.NoError(t, err)
-
-	_, err = m.create(t.Context(), d)
-	require.Equal(t, codes.AlreadyExists, codeOf(err))
-	require.ErrorContains(t, err, foreign.Name)
-
-	require.Equal(t, made.UID, s.images(t)[foreign.Name])
 }
 
 // newPoolMachine returns a machine of a pool and zone, with fields laid over its spec.

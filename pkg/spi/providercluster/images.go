@@ -77,6 +77,7 @@ func selection(in *spi.SweepImagesInput, namespace string) (goldenimage.Selectio
 	return goldenimage.Selection{
 		Cluster:           in.Cluster,
 		MayGo:             func(name string) bool { return live[name] == nil && (in.Dead == nil || dead[name] != nil) },
+		NameOf:            render.GoldenImageName,
 		StaysWithMachines: func(name string) bool { return vanished[name] != nil },
 	}, nil
 }

@@ -43,7 +43,7 @@ func GoldenImage(image spi.Image, namespace string) (*cdiv1beta1.DataVolume, err
 		return nil, fmt.Errorf("read rootVolume: %w", err)
 	}
 
-	name := imagePrefix + digest(key)[:imageDigits]
+	name := GoldenImageName(key)
 
 	annotations := map[string]string{}
 	maps.Copy(annotations, image.Spec.RootVolume.Annotations)
@@ -61,6 +61,11 @@ func GoldenImage(image spi.Image, namespace string) (*cdiv1beta1.DataVolume, err
 		},
 		Spec: *imageSpec(image.Spec),
 	}, nil
+}
+
+// GoldenImageName returns the name of the image with a key, as its annotation v1alpha1.AnnotationGoldenImageKey has it.
+func GoldenImageName(key string) string {
+	return imagePrefix + digest(key)[:imageDigits]
 }
 
 func keyOf(image spi.Image) (string, error) {

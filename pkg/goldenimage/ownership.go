@@ -1,0 +1,143 @@
+package goldenimage
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/runtime"
+	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
+)
+
+// otherContent are annotations of a DataVolume with which its claim's content does not come from its source: CDI takes over a claim or
+// a volume that was there before. CDI sets the first one itself when it has done so.
+var otherContent = []string{
+	"cdi.kubevirt.io/storage.prePopulated",
+	"cdi.kubevirt.io/allowClaimAdoption",
+	"cdi.kubevirt.io/storage.checkStaticVolume",
+}
+
+// requireOwn returns an error that wraps spi.ErrForeign, and names every difference, unless a DataVolume is the wanted image. Name,
+// labels and the key's annotation can be guessed, so whoever may create DataVolumes in the namespace could plant an image of another
+// content with them. CDI refuses to change the spec of a DataVolume, so an image that was compared once stays the same until it is deleted.
+func requireOwn(at Place, have, want *cdiv1beta1.DataVolume) error {
+	differences := slices.Concat(differentMetadata(have, want), differentSpec(&have.Spec, &want.Spec))
+	if len(differences) == 0 {
+		return nil
+	}
+
+	return fmt.Errorf("%w: DataVolume %s has the name of a golden image, but not its %s; find out who created it, then delete it: "+
+		"the driver imports the image when it is gone", spi.ErrForeign, at.path(want.Name), strings.Join(differences, ", "))
+}
+
+func differentMetadata(have, want *cdiv1beta1.DataVolume) []string {
+	var list []string
+
+	for _, label := range []string{v1alpha1.TagCluster, v1alpha1.LabelGoldenImage} {
+		if have.Labels[label] != want.Labels[label] {
+			list = append(list, "label "+label)
+		}
+	}
+
+	for _, annotation := range append([]string{v1alpha1.AnnotationGoldenImageKey}, otherContent...) {
+		if have.Annotations[annotation] != want.Annotations[annotation] {
+			list = append(list, "annotation "+annotation)
+		}
+	}
+
+	return list
+}
+
+// differentSpec returns the paths of the fields that differ. CDI stores a spec as it was sent; what another admission webhook may add
+// where the driver leaves the choice to the cluster makes no other image.
+func differentSpec(have, want *cdiv1beta1.DataVolumeSpec) []string {
+	have = withoutDefaults(have, want)
+	if equality.Semantic.DeepEqual(have, want) {
+		return nil
+	}
+
+	theirs, err := runtime.DefaultUnstructuredConverter.ToUnstructured(have)
+	ours, also := runtime.DefaultUnstructuredConverter.ToUnstructured(want)
+
+	if err != nil || also != nil {
+		return []string{"spec"}
+	}
+
+	return differentFields("spec", theirs, ours)
+}
+
+// withoutDefaults returns a spec without the values of those fields that the wanted one leaves to the cluster.
+func withoutDefaults(have, want *cdiv1beta1.DataVolumeSpec) *cdiv1beta1.DataVolumeSpec {
+	have = have.DeepCopy()
+
+	if want.PriorityClassName == "" {
+		have.PriorityClassName = ""
+	}
+
+	if want.Preallocation == nil {
+		have.Preallocation = nil
+	}
+
+	if want.ContentType == "" && have.ContentType == cdiv1beta1.DataVolumeKubeVirt {
+		have.ContentType = ""
+	}
+
+	if have.PVC != nil && want.PVC != nil {
+		unset(&have.PVC.AccessModes, &have.PVC.VolumeMode, &have.PVC.StorageClassName,
+			want.PVC.AccessModes, want.PVC.VolumeMode, want.PVC.StorageClassName)
+	}
+
+	if have.Storage != nil && want.Storage != nil {
+		unset(&have.Storage.AccessModes, &have.Storage.VolumeMode, &have.Storage.StorageClassName,
+			want.Storage.AccessModes, want.Storage.VolumeMode, want.Storage.StorageClassName)
+	}
+
+	return have
+}
+
+// unset removes of a claim what is not wanted to have a certain value.
+func unset(
+	modes *[]corev1.PersistentVolumeAccessMode, mode **corev1.PersistentVolumeMode, class **string,
+	wantModes []corev1.PersistentVolumeAccessMode, wantMode *corev1.PersistentVolumeMode, wantClass *string,
+) {
+	if len(wantModes) == 0 {
+		*modes = nil
+	}
+
+	if wantMode == nil {
+		*mode = nil
+	}
+
+	if wantClass == nil {
+		*class = nil
+	}
+}
+
+func differentFields(path string, have, want any) []string {
+	theirs, ok := have.(map[string]any)
+	ours, also := want.(map[string]any)
+
+	if !ok || !also {
+		if equality.Semantic.DeepEqual(have, want) {
+			return nil
+		}
+
+		return []string{path}
+	}
+
+	names := slices.AppendSeq(slices.Collect(maps.Keys(theirs)), maps.Keys(ours))
+	slices.Sort(names)
+
+	var list []string
+	for _, name := range slices.Compact(names) {
+		list = append(list, differentFields(path+"."+name, theirs[name], ours[name])...)
+	}
+
+	return list
+}

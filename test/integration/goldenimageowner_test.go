@@ -1,0 +1,144 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/machinecodes/codes"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
+)
+
+// claimForms are the two forms of a root volume's claim, with a size.
+var claimForms = map[string]string{
+	"Storage": `"storage":{"storageClassName":"immediate","resources":{"requests":{"storage":"%dGi"}}}`,
+	"PVC":     `"pvc":{"accessModes":["ReadWriteOnce"],"storageClassName":"immediate","resources":{"requests":{"storage":"%dGi"}}}`,
+}
+
+func rootWith(claim string, size int) string {
+	return `{"source":{"registry":{"url":"docker://registry.example.com/worker:1"}},` + fmt.Sprintf(claim, size) + `}`
+}
+
+// TestForeignObjectInPlaceOfAnImage shows that a DataVolume with the image's name is neither used nor touched, unless it is that image,
+// whatever labels and annotations it has.
+func TestForeignObjectInPlaceOfAnImage(t *testing.T) {
+	t.Parallel()
+
+	s, d := newShoot(t), newDriver(settings{grace: settled})
+	volumes := s.cdi.CdiV1beta1().DataVolumes(s.ProviderNamespace)
+
+	for i, tc := range []struct {
+		reason string
+		claim  string
+		change func(*cdiv1beta1.DataVolume)
+		names  string
+	}{
+		{
+			reason: "it is made of something else", claim: "Storage", names: "annotation " + v1alpha1.AnnotationGoldenImageKey,
+			change: func(dv *cdiv1beta1.DataVolume) { dv.Annotations[v1alpha1.AnnotationGoldenImageKey] = "{}" },
+		},
+		{
+			reason: "it holds something else", claim: "Storage", names: "spec.source.registry.url",
+			change: func(dv *cdiv1beta1.DataVolume) {
+				dv.Spec.Source.Registry.URL = ptr.To("docker://evil.example.com/worker:1")
+			},
+		},
+		{
+			reason: "it is somewhere else", claim: "PVC", names: "spec.pvc.storageClassName",
+			change: func(dv *cdiv1beta1.DataVolume) { dv.Spec.PVC.StorageClassName = ptr.To("copy") },
+		},
+		{
+			reason: "no clone could be as small", claim: "PVC", names: "spec.pvc.resources.requests.storage",
+			change: func(dv *cdiv1beta1.DataVolume) {
+				dv.Spec.PVC.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("9Gi")}
+			},
+		},
+		{
+			reason: "CDI would take what the claim held before", claim: "Storage", names: "annotation cdi.kubevirt.io/allowClaimAdoption",
+			change: func(dv *cdiv1beta1.DataVolume) { dv.Annotations["cdi.kubevirt.io/allowClaimAdoption"] = "true" },
+		},
+	} {
+		m := s.newMachine("zone-a", rootWith(claimForms[tc.claim], i+1))
+		planted := s.rendered(t, m)
+		tc.change(planted)
+
+		made, err := volumes.Create(t.Context(), planted, metav1.CreateOptions{})
+		require.NoError(t, err)
+
+		_, err = m.create(t.Context(), d)
+		require.Equal(t, codes.AlreadyExists, codeOf(err), tc.reason)
+		require.ErrorContains(t, err, planted.Name)
+		require.ErrorContains(t, err, tc.names)
+
+		left, err := volumes.Get(t.Context(), planted.Name, metav1.GetOptions{})
+		require.NoError(t, err)
+		require.Equal(t, made.UID, left.UID, tc.reason)
+	}
+}
+
+// TestOwnImageIsRecognised has a process find the complete images of another one, whatever the real CDI has written into them.
+func TestOwnImageIsRecognised(t *testing.T) {
+	t.Parallel()
+
+	s := newShoot(t)
+
+	for form, claim := range claimForms {
+		before, _ := newProcess(settings{})
+		after, _ := newProcess(settings{})
+		m := s.newMachine("zone-a", rootWith(claim, 1))
+		ensure := &spi.EnsureImagesInput{Kubeconfig: s.ProviderKubeconfig, Images: []spi.Image{m.image(t)}}
+
+		require.NoError(t, before.EnsureImages(t.Context(), ensure))
+		s.awaitImage(t, s.rendered(t, m).Name, cdiv1beta1.Succeeded)
+		require.NoError(t, after.EnsureImages(t.Context(), ensure), form)
+	}
+
+	s.sweepImages(t, s.Namespace)
+}
+
+// TestPlantedImageIsReported puts another DataVolume in the place of an image on which a machine waits already.
+func TestPlantedImageIsReported(t *testing.T) {
+	t.Parallel()
+
+	s, d := newShoot(t), newDriver(settings{grace: shortGrace, wait: time.Second})
+	s.importFor(t, time.Hour)
+
+	m := s.newMachine("zone-a", importedRoot)
+	_, err := m.create(t.Context(), d)
+	require.NoError(t, err)
+
+	planted, volumes := s.rendered(t, m), s.cdi.CdiV1beta1().DataVolumes(s.ProviderNamespace)
+	planted.Spec.Source.Registry.URL = ptr.To("docker://evil.example.com/worker:1")
+	require.NoError(t, volumes.Delete(t.Context(), planted.Name, metav1.DeleteOptions{}))
+
+	eventually(t, "the image is replaced", func(ctx context.Context) (bool, error) {
+		_, err := volumes.Create(ctx, planted, metav1.CreateOptions{})
+		if apierrors.IsAlreadyExists(err) {
+			return false, nil
+		}
+
+		return err == nil, err
+	})
+
+	eventually(t, "the machine says so", func(ctx context.Context) (bool, error) {
+		_, err := m.initialize(ctx, d)
+		if codeOf(err) != codes.AlreadyExists {
+			return false, nil
+		}
+
+		require.ErrorContains(t, err, "spec.source.registry.url")
+
+		return true, nil
+	})
+	require.NoError(t, m.remove(t.Context(), d))
+}
