@@ -80,7 +80,7 @@ func (c *Client) CreateMachine(ctx context.Context, req *driver.CreateMachineReq
 		out = failure.GetCreateMachine()
 	}
 
-	return decodeCreated(out), err
+	return whole(method, decodeCreated(out), err, missingInCreated)
 }
 
 // InitializeMachine implements driver.Driver.
@@ -105,7 +105,7 @@ func (c *Client) InitializeMachine(ctx context.Context, req *driver.InitializeMa
 		out = failure.GetInitializeMachine()
 	}
 
-	return decodeInitialized(out), err
+	return whole(method, decodeInitialized(out), err, missingInInitialized)
 }
 
 // DeleteMachine implements driver.Driver.
@@ -128,7 +128,7 @@ func (c *Client) DeleteMachine(ctx context.Context, req *driver.DeleteMachineReq
 		out = failure.GetDeleteMachine()
 	}
 
-	return decodeDeleted(out), err
+	return whole(method, decodeDeleted(out), err, missingInDeleted)
 }
 
 // GetMachineStatus implements driver.Driver.
@@ -153,7 +153,7 @@ func (c *Client) GetMachineStatus(ctx context.Context, req *driver.GetMachineSta
 		out = failure.GetGetMachineStatus()
 	}
 
-	return decodeStatus(out), err
+	return whole(method, decodeStatus(out), err, missingInStatus)
 }
 
 // ListMachines implements driver.Driver.
@@ -176,7 +176,7 @@ func (c *Client) ListMachines(ctx context.Context, req *driver.ListMachinesReque
 		out = failure.GetListMachines()
 	}
 
-	return decodeList(out), err
+	return whole(method, decodeList(out), err, missingInList)
 }
 
 // GetVolumeIDs implements driver.Driver.
@@ -199,5 +199,5 @@ func (c *Client) GetVolumeIDs(ctx context.Context, req *driver.GetVolumeIDsReque
 		out = failure.GetGetVolumeIds()
 	}
 
-	return decodeVolumeIDs(out), err
+	return whole(method, decodeVolumeIDs(out), err, missingInVolumeIDs)
 }

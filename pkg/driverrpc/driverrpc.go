@@ -1,7 +1,7 @@
 // Package driverrpc carries machine-controller-manager's driver interface over gRPC: a Server makes any driver.Driver a MachineDriver
 // of api/driver/v1, a Client makes any MachineDriver a driver.Driver. cmd/mcm-kubevirt runs the one, cmd/machine-controller the
-// other. Requests, responses, codes and texts arrive as they were sent; of its own it says one thing only, that the other end cannot
-// be reached. It must not know what a driver does, nor KubeVirt.
+// other. Requests, responses, codes and texts arrive as they were sent. The client adds two errors of its own: the driver did not
+// answer, or its answer lacks what machine-controller-manager reads of it. The package must not know what a driver does, nor KubeVirt.
 package driverrpc
 
 import (

@@ -161,16 +161,16 @@ func TestRequestsArrive(t *testing.T) {
 	bare := &v1alpha1.MachineClass{ObjectMeta: metav1.ObjectMeta{Name: "class"}}
 	d := &scripted{
 		create: func(context.Context) (*driver.CreateMachineResponse, error) {
-			return &driver.CreateMachineResponse{}, nil
+			return &driver.CreateMachineResponse{ProviderID: "p", NodeName: "n"}, nil
 		},
 		start: func(context.Context) (*driver.InitializeMachineResponse, error) {
-			return &driver.InitializeMachineResponse{}, nil
+			return &driver.InitializeMachineResponse{ProviderID: "p", NodeName: "n"}, nil
 		},
 		remove: func(context.Context) (*driver.DeleteMachineResponse, error) {
 			return nil, nil //nolint:nilnil // machine-controller-manager allows it, for this method only.
 		},
 		look: func(context.Context) (*driver.GetMachineStatusResponse, error) {
-			return &driver.GetMachineStatusResponse{}, nil
+			return &driver.GetMachineStatusResponse{ProviderID: "p", NodeName: "n"}, nil
 		},
 		list: func(context.Context) (*driver.ListMachinesResponse, error) {
 			return &driver.ListMachinesResponse{}, nil

@@ -79,7 +79,7 @@ func TestRequestsThatAreTooLarge(t *testing.T) {
 	t.Parallel()
 
 	client := connect(t, &scripted{create: func(context.Context) (*driver.CreateMachineResponse, error) {
-		return &driver.CreateMachineResponse{ProviderID: "kubevirt://m"}, nil
+		return &driver.CreateMachineResponse{ProviderID: "kubevirt://m", NodeName: "m"}, nil
 	}})
 	create := func(userData int) (*driver.CreateMachineResponse, error) {
 		return client.CreateMachine(t.Context(), &driver.CreateMachineRequest{
@@ -206,7 +206,7 @@ func TestCallsWaitForTheirTurn(t *testing.T) {
 		for before := highest.Load(); now > before && !highest.CompareAndSwap(before, now); before = highest.Load() {
 		}
 
-		return &driver.CreateMachineResponse{}, nil
+		return &driver.CreateMachineResponse{ProviderID: "p", NodeName: "n"}, nil
 	}}
 	registry, socket := prometheus.NewRegistry(), socketOf(t)
 	options := optionsOf(registry)
@@ -246,7 +246,7 @@ func TestHealth(t *testing.T) {
 		close(begun)
 		<-end
 
-		return &driver.CreateMachineResponse{NodeName: "n"}, nil
+		return &driver.CreateMachineResponse{ProviderID: "p", NodeName: "n"}, nil
 	}}, socket, optionsOf(prometheus.NewRegistry()))
 
 	connection, err := grpc.NewClient("unix://"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))

@@ -15,7 +15,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/statustext"
 )
 
-// TokenUnavailable leads the text of every error that is not the driver's. docs/troubleshooting.md has a row for it.
+// TokenUnavailable leads the text of an error that stands for the lack of an answer. docs/troubleshooting.md has a row for it.
 const TokenUnavailable = "DriverUnavailable"
 
 // statusOf returns the status of gRPC for what a driver answered with an error. failure has the response that came along, if any.
@@ -69,7 +69,7 @@ func machineErrorOf(err error) *driverv1.MachineError {
 	return nil
 }
 
-// machineStatusOf returns what machine-controller-manager reads: what the driver said, or that it cannot be reached. Only the driver can
+// machineStatusOf returns what machine-controller-manager reads: what the driver said, or that it gave no answer to work with. Only the driver can
 // say something about a machine. A ResourceExhausted of gRPC's own would make cluster-autoscaler try another zone, and an Unimplemented
 // would make machine-controller-manager create the machine again.
 func machineStatusOf(fullMethod string, err error) (*driverv1.MachineError, error) {
@@ -79,6 +79,10 @@ func machineStatusOf(fullMethod string, err error) (*driverv1.MachineError, erro
 
 	carrier := grpcstatus.Convert(err)
 	if failure := machineErrorOf(err); failure != nil {
+		if err := requireCode(fullMethod, failure.GetMachineCode()); err != nil {
+			return nil, err
+		}
+
 		return failure, status.Error(codes.Code(failure.GetMachineCode()), statustext.Fit(carrier.Message()))
 	}
 

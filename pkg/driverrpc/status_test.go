@@ -76,7 +76,7 @@ func answering(err error, respond bool) *scripted {
 			return when(respond, &driver.GetMachineStatusResponse{ProviderID: "p", NodeName: "n", Addresses: addresses}), err
 		},
 		list: func(context.Context) (*driver.ListMachinesResponse, error) {
-			return when(respond, &driver.ListMachinesResponse{MachineList: map[string]string{"p": "n", "q": ""}}), err
+			return when(respond, &driver.ListMachinesResponse{MachineList: map[string]string{"p": "n", "q": "o"}}), err
 		},
 		volume: func(context.Context) (*driver.GetVolumeIDsResponse, error) {
 			return when(respond, &driver.GetVolumeIDsResponse{VolumeIDs: []string{"a", "", "b"}}), err
@@ -93,7 +93,7 @@ func when[T any](ok bool, value *T) *T {
 }
 
 // TestAnswersArrive compares what a driver answers with what arrives: each method, with each code that machine-controller-manager has,
-// with a response and without.
+// with a response and without. What machine-controller-manager could not work with does not arrive (TestInvalidAnswers).
 func TestAnswersArrive(t *testing.T) {
 	t.Parallel()
 
@@ -103,7 +103,7 @@ func TestAnswersArrive(t *testing.T) {
 	}
 	failures := []error{nil}
 
-	for code := codes.OK; code <= codes.Uninitialized; code++ {
+	for code := codes.Canceled; code <= codes.Uninitialized; code++ {
 		failures = append(failures, status.Error(code, texts[int(code)%len(texts)]))
 	}
 
@@ -117,8 +117,12 @@ func TestAnswersArrive(t *testing.T) {
 			there := connect(t, here)
 
 			for method, ask := range methods(here) {
+				if method == "GetMachineStatus" && !respond && i == int(codes.Uninitialized) {
+					continue // machine-controller-manager reads its response.
+				}
+
 				want, got := ask(t.Context()), methods(there)[method](t.Context())
-				require.Equal(t, want, got, "%s, %d, %v", method, i-1, failure)
+				require.Equal(t, want, got, "%s, %d, %v", method, i, failure)
 			}
 		}
 	}

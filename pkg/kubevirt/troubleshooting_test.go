@@ -84,7 +84,8 @@ func TestTroubleshootingIsComplete(t *testing.T) {
 
 	codes := map[string]string{
 		unknown.token: unknown.code.String(), driverrpc.TokenUnavailable: machinecodes.Unavailable.String(),
-		TokenVanished: machinecodes.NotFound.String(),
+		driverrpc.TokenInvalid: machinecodes.Unavailable.String(),
+		TokenVanished:          machinecodes.NotFound.String(),
 	}
 	for _, m := range meanings {
 		codes[m.token] = m.code.String()
