@@ -33,6 +33,9 @@ type Network struct {
 	// virtual machine restarts. Default: KubeVirt's and the network's choice, which may change with each start, unless
 	// network data is generated.
 	MAC MACPolicy `json:"mac,omitempty"`
+
+	// SHA is a hash of the network's configuration, which the predecessor's Gardener extension wrote. It is ignored. Deprecated.
+	SHA string `json:"sha,omitempty"`
 }
 
 // PodNetwork is the provider's pod network.

@@ -37,6 +37,12 @@ func Warnings(spec *v1alpha1.ProviderSpec) []Warning {
 			"is deprecated; spell it networkInterfaceMultiQueue"))
 	}
 
+	for i := range spec.Networks {
+		if spec.Networks[i].SHA != "" {
+			warnings = append(warnings, warning(root().Child("networks").Index(i).Child("sha"), "is deprecated and ignored; remove it"))
+		}
+	}
+
 	return warnings
 }
 

@@ -98,6 +98,9 @@ func TestWarnings(t *testing.T) {
 		"Multiqueue": {reason: "the predecessor's spelling is deprecated", change: func(s *v1alpha1.ProviderSpec) {
 			s.Devices = &v1alpha1.Devices{NetworkInterfaceMultiqueue: true}
 		}, want: []string{"providerSpec.devices.networkInterfaceMultiqueue"}},
+		"NetworkSHA": {reason: "the predecessor's extension wrote it, and it has no effect", change: func(s *v1alpha1.ProviderSpec) {
+			s.Networks[0].SHA = "b5bb9d80"
+		}, want: []string{"providerSpec.networks[0].sha"}},
 	}
 
 	for name, tc := range tests {
