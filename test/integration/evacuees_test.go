@@ -90,10 +90,18 @@ func (e *evacuees) startEvacuation(t *testing.T, kubeconfig []byte) driver.Drive
 func (e *evacuees) add(t *testing.T, machines int) []*machine {
 	t.Helper()
 
+	return e.addIn(t, "zone-a", machines, `{}`)
+}
+
+// addIn does so in a zone, with fields laid over their spec.
+func (e *evacuees) addIn(t *testing.T, zone string, machines int, fields string) []*machine {
+	t.Helper()
+
 	var made []*machine
 
 	for range machines {
-		m := e.newMachine("zone-a", ephemeralRoot)
+		m := e.newMachine(zone, ephemeralRoot)
+		m.class.ProviderSpec.Raw = layOver(t, m.class.ProviderSpec.Raw, fields)
 		m.machine.UID = ""
 		m.machine.Finalizers = []string{keep}
 		m.machine.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(e.set, v1alpha1.SchemeGroupVersion.WithKind("MachineSet"))}
