@@ -33,7 +33,28 @@ func requireOwn(at Place, have, want *cdiv1beta1.DataVolume) error {
 	}
 
 	return fmt.Errorf("%w: DataVolume %s has the name of a golden image, but not its %s; find out who created it, then delete it: "+
-		"the driver imports the image when it is gone", spi.ErrForeign, at.path(want.Name), strings.Join(differences, ", "))
+		"the driver imports the image when it is gone", spi.ErrForeign, at.path(want.Name), inShort(differences))
+}
+
+// inShort leaves room for the remedy: whoever created the DataVolume decides how many fields differ, and how long their names are.
+func inShort(differences []string) string {
+	const most, longest = 5, 100
+
+	var list []string
+
+	for _, difference := range differences[:min(len(differences), most)] {
+		if len(difference) > longest {
+			difference = strings.ToValidUTF8(difference[:longest], "") + "…"
+		}
+
+		list = append(list, difference)
+	}
+
+	if more := len(differences) - most; more > 0 {
+		list = append(list, fmt.Sprintf("and %d more", more))
+	}
+
+	return strings.Join(list, ", ")
 }
 
 func differentMetadata(have, want *cdiv1beta1.DataVolume) []string {

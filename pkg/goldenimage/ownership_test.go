@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -123,6 +124,15 @@ func TestOwnImage(t *testing.T) {
 			require.ElementsMatch(t, tc.names, append(differentMetadata(have, tc.want), differentSpec(&have.Spec, &tc.want.Spec)...), tc.reason)
 		})
 	}
+}
+
+// TestDifferencesInShort keeps a DataVolume that differs in much from filling the error.
+func TestDifferencesInShort(t *testing.T) {
+	t.Parallel()
+
+	require.Equal(t, "a, b", inShort([]string{"a", "b"}))
+	require.Equal(t, "a, b, c, d, e, and 2 more", inShort([]string{"a", "b", "c", "d", "e", "f", "g"}))
+	require.Len(t, inShort([]string{strings.Repeat("x", 5000)}), 100+len("…"))
 }
 
 // TestReplacedImageIsNotReady has another DataVolume take the place of an image that is being imported, and asks whether it has arrived.
