@@ -23,6 +23,9 @@ var (
 	ErrForbidden = errors.New("permission denied")
 	// ErrPrecondition means that the provider cluster lacks what the machine needs, until somebody provides it.
 	ErrPrecondition = errors.New("precondition failed")
+	// ErrAddressChanged means that a machine was made at another address than the present one, where it cannot be found: it may well
+	// run on. A person has to restore the address, or give the machine up.
+	ErrAddressChanged = errors.New("address changed")
 	// ErrUnavailable means that the provider cluster did not answer properly for longer than a blip.
 	ErrUnavailable = errors.New("provider cluster unavailable")
 	// ErrTimeout means that an operation goes on, but has not ended in its time.

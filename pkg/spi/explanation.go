@@ -8,8 +8,8 @@ import (
 // Explainer says how a machine stands, and from what that is seen, for people. It changes nothing.
 type Explainer interface {
 	// ExplainMachine looks at a machine once, and closely. What is wrong with the machine is in the explanation. The error wraps
-	// ErrForeign if the VirtualMachine of that name is somebody else's, of which nothing is told, and another sentinel if it cannot
-	// be looked at.
+	// ErrForeign if the VirtualMachine of that name is somebody else's, of which nothing is told, ErrAddressChanged if the machine is not
+	// at its recorded address, and another sentinel if it cannot be looked at.
 	ExplainMachine(ctx context.Context, in *ExplainMachineInput) (*Explanation, error)
 }
 
@@ -21,6 +21,10 @@ type ExplainMachineInput struct {
 	Name string
 	// Identity is what the machine's objects must carry.
 	Identity Identity
+	// HasProviderID says that machine-controller-manager has persisted the machine's provider ID.
+	HasProviderID bool
+	// Recorded is what the Machine records of its address; nil: nothing.
+	Recorded *AddressRecord
 	// Create is what the machine is to be made of. If there is no VirtualMachine, the provider cluster is asked whether it would accept
 	// it, in a dry run. Nil: it is not asked.
 	Create *CreateMachineInput

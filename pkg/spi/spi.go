@@ -25,7 +25,8 @@ type PluginSPI interface {
 	InitializeMachine(ctx context.Context, in *ObserveMachineInput) (*Machine, error)
 	// GetMachineStatus looks at the machine once. With ErrUninitialized, and only then, machine and error are both non-nil.
 	GetMachineStatus(ctx context.Context, in *ObserveMachineInput) (*Machine, error)
-	// DeleteMachine removes the machine and returns nil once the VirtualMachine and its VirtualMachineInstance are gone.
+	// DeleteMachine removes the machine and returns nil once the VirtualMachine and its VirtualMachineInstance are gone. It returns a
+	// MovedError, and deletes nothing, until the record of a machine that was moved names its present address.
 	DeleteMachine(ctx context.Context, in *DeleteMachineInput) error
 	// ListMachines returns the machines that carry exactly this identity's tags.
 	ListMachines(ctx context.Context, in *ListMachinesInput) ([]Machine, error)
@@ -56,6 +57,8 @@ type Machine struct {
 	Addresses []corev1.NodeAddress
 	// Reached says how far the machine has come. Only GetMachineStatus tells.
 	Reached Reached
+	// Address is where its VirtualMachine is. Only CreateMachine and ListMachines tell.
+	Address Address
 }
 
 // Reached says when a machine came how far, in whole seconds of the provider cluster's clock. What is zero has not happened, or nobody
@@ -117,6 +120,8 @@ type ObserveMachineInput struct {
 	Deleting bool
 	// HasProviderID says that machine-controller-manager has persisted the machine's provider ID.
 	HasProviderID bool
+	// Recorded is what the Machine records of its address; nil: nothing.
+	Recorded *AddressRecord
 	// CreationTimeout is how long the machine may take until machine-controller-manager replaces it.
 	CreationTimeout time.Duration
 	// Image is what the machine's class says of its golden image, for InitializeMachine to repair; nil if it is not known.
@@ -133,6 +138,10 @@ type DeleteMachineInput struct {
 	Name string
 	// Identity is what the machine's objects must carry.
 	Identity Identity
+	// HasProviderID says that machine-controller-manager has persisted the machine's provider ID.
+	HasProviderID bool
+	// Recorded is what the Machine records of its address; nil: nothing.
+	Recorded *AddressRecord
 	// Orphan says that no Machine object is known for this machine: it was found by ListMachines only.
 	Orphan bool
 }

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/retry"
 	"k8s.io/klog/v2"
 	kubevirtv1 "kubevirt.io/api/core/v1"
@@ -43,7 +44,8 @@ func (p *Provider) CreateMachine(ctx context.Context, in *spi.CreateMachineInput
 		}
 	}
 
-	if err := s.ensureVirtualMachine(ctx, vm, in.Identity()); err != nil {
+	uid, err := s.ensureVirtualMachine(ctx, vm, in.Identity())
+	if err != nil {
 		return nil, inUsersTerms(err, in, vm)
 	}
 
@@ -53,7 +55,10 @@ func (p *Provider) CreateMachine(ctx context.Context, in *spi.CreateMachineInput
 
 	in.Report.Tell(spi.Progress{Reason: "VirtualMachineCreated", Message: "VirtualMachine " + s.path(vm.Name) + " is there"})
 
-	return machineNamed(in.Name), nil
+	machine := machineNamed(in.Name)
+	machine.Address = s.addressOf(in.Identity(), uid)
+
+	return machine, nil
 }
 
 func (s *session) ensureSecret(ctx context.Context, want *corev1.Secret, id spi.Identity) error {
@@ -115,30 +120,38 @@ func (s *session) adoptSecret(ctx context.Context, have, want *corev1.Secret, id
 	})
 }
 
-func (s *session) ensureVirtualMachine(ctx context.Context, want *kubevirtv1.VirtualMachine, id spi.Identity) error {
+// ensureVirtualMachine returns the UID of the machine's VirtualMachine.
+func (s *session) ensureVirtualMachine(ctx context.Context, want *kubevirtv1.VirtualMachine, id spi.Identity) (types.UID, error) {
+	var made *kubevirtv1.VirtualMachine
+
 	err := s.request(ctx, "create VirtualMachine "+s.path(want.Name), func(ctx context.Context) error {
-		_, err := s.virtualMachines().Create(ctx, want, strictly(s.dryRun...))
+		var err error
+		made, err = s.virtualMachines().Create(ctx, want, strictly(s.dryRun...))
 
 		return err
 	})
-	if !apierrors.IsAlreadyExists(err) {
-		return err
+
+	switch {
+	case err == nil:
+		return made.UID, nil
+	case !apierrors.IsAlreadyExists(err):
+		return "", err
 	}
 
 	have, err := s.getVirtualMachine(ctx, want.Name)
 
 	switch {
 	case err != nil:
-		return err
+		return "", err
 	case have == nil:
-		return fmt.Errorf("%w: VirtualMachine %s has just been deleted", spi.ErrConflict, s.path(want.Name))
+		return "", fmt.Errorf("%w: VirtualMachine %s has just been deleted", spi.ErrConflict, s.path(want.Name))
 	case !render.Owns(id, have.Labels):
-		return fmt.Errorf("%w: VirtualMachine %s lacks the tags of this shoot; rename or remove it", spi.ErrForeign, s.path(want.Name))
+		return "", fmt.Errorf("%w: VirtualMachine %s lacks the tags of this shoot; rename or remove it", spi.ErrForeign, s.path(want.Name))
 	case have.DeletionTimestamp != nil:
-		return fmt.Errorf("%w: VirtualMachine %s is being deleted", spi.ErrConflict, s.path(want.Name))
+		return "", fmt.Errorf("%w: VirtualMachine %s is being deleted", spi.ErrConflict, s.path(want.Name))
 	}
 
-	return nil
+	return have.UID, nil
 }
 
 // strictly makes a provider cluster refuse the fields that its KubeVirt does not know, instead of dropping them.

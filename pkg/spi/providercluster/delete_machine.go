@@ -27,12 +27,19 @@ func (p *Provider) DeleteMachine(ctx context.Context, in *spi.DeleteMachineInput
 	}
 
 	vm, err := s.getVirtualMachine(ctx, in.Name)
+	if err != nil {
+		return err
+	}
+
+	ours, err := s.owns(subjectOfDeletion(in), vm)
 
 	switch {
 	case err != nil:
 	case vm == nil:
 		err = p.removeInstance(ctx, s, in)
-	case render.Owns(in.Identity, vm.Labels):
+	case ours && in.Recorded.Elsewhere(s.addressOf(in.Identity, "")):
+		err = &spi.MovedError{To: s.addressOf(in.Identity, vm.UID)}
+	case ours:
 		err = p.removeVirtualMachine(ctx, s, in, vm)
 	}
 
@@ -68,13 +75,21 @@ func (p *Provider) removeVirtualMachine(
 // VirtualMachine without it, or removed its finalizers.
 func (p *Provider) removeInstance(ctx context.Context, s *session, in *spi.DeleteMachineInput) error {
 	instance, err := s.getInstance(ctx, in.Name)
-	if err != nil || instance == nil || !render.Owns(in.Identity, instance.Labels) {
+	if err != nil || instance == nil {
 		return err
 	}
 
-	if in.Orphan {
+	of := subjectOfDeletion(in)
+
+	switch {
+	case render.Owns(in.Identity, instance.Labels) && !in.Orphan:
+	case render.Owns(in.Identity, instance.Labels):
 		return fmt.Errorf("%w: VirtualMachineInstance %s has lost its VirtualMachine, and no Machine is known for it; delete it",
 			spi.ErrConflict, s.path(in.Name))
+	case of.claims(instance) && !of.recorded.GivenUp():
+		return s.wrongTags(of, "VirtualMachineInstance", instance)
+	default:
+		return nil
 	}
 
 	if err := s.deleteInstance(ctx, instance); err != nil {
@@ -125,8 +140,13 @@ func justThis(uid types.UID) metav1.DeleteOptions {
 // sweep removes what a machine leaves behind. The server selects what is deleted: nothing is read, so nothing can change
 // between a look and the deletion.
 func (s *session) sweep(ctx context.Context, in *spi.DeleteMachineInput) error {
+	machine, labelled := leftBy(in)
+	if !labelled {
+		return nil
+	}
+
 	err := s.request(ctx, "delete DataVolumes of "+s.path(in.Name), func(ctx context.Context) error {
-		return s.dataVolumes().DeleteCollection(ctx, metav1.DeleteOptions{}, leftBy(in))
+		return s.dataVolumes().DeleteCollection(ctx, metav1.DeleteOptions{}, machine)
 	})
 	if err != nil && !apierrors.IsNotFound(err) { // without CDI there are no DataVolumes
 		return err
@@ -136,12 +156,20 @@ func (s *session) sweep(ctx context.Context, in *spi.DeleteMachineInput) error {
 }
 
 func (s *session) sweepSecrets(ctx context.Context, in *spi.DeleteMachineInput) error {
+	machine, labelled := leftBy(in)
+	if !labelled {
+		return nil
+	}
+
 	return s.request(ctx, "delete Secrets of "+s.path(in.Name), func(ctx context.Context) error {
-		return s.secrets().DeleteCollection(withoutBodies(ctx), metav1.DeleteOptions{}, leftBy(in))
+		return s.secrets().DeleteCollection(withoutBodies(ctx), metav1.DeleteOptions{}, machine)
 	})
 }
 
-// leftBy selects what belongs to a machine.
-func leftBy(in *spi.DeleteMachineInput) metav1.ListOptions {
-	return metav1.ListOptions{LabelSelector: render.MachineSelector(in.Identity, in.Name)}
+// leftBy selects what belongs to a machine. It returns false if nothing can be selected: this driver has not made the machine, and the
+// predecessor's Secrets and DataVolumes have no label with its name.
+func leftBy(in *spi.DeleteMachineInput) (metav1.ListOptions, bool) {
+	selector, labelled := render.MachineSelector(in.Identity, in.Name)
+
+	return metav1.ListOptions{LabelSelector: selector}, labelled
 }

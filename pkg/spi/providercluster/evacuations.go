@@ -168,7 +168,8 @@ func (e *evacuations) Confirm(ctx context.Context, evacuation *spi.Evacuation) (
 	return instance.UID == evacuation.UID && instance.Status.EvacuationNodeName == evacuation.Node && toLeave(instance), nil
 }
 
-// PowerOff implements spi.Evacuations. The VirtualMachine goes, not the instance alone, which would be started again.
+// PowerOff implements spi.Evacuations. The VirtualMachine goes, not the instance alone, which would be started again. An instance whose
+// VirtualMachine is not managed here stays: ending it is not for this shoot to decide.
 func (e *evacuations) PowerOff(ctx context.Context, evacuation *spi.Evacuation) error {
 	instance, err := e.getInstance(ctx, evacuation.Machine)
 	if err != nil || instance == nil || instance.UID != evacuation.UID {
@@ -180,9 +181,12 @@ func (e *evacuations) PowerOff(ctx context.Context, evacuation *spi.Evacuation) 
 	switch {
 	case err != nil:
 		return err
-	case vm != nil && render.Owns(e.identity, vm.Labels) && metav1.IsControlledBy(instance, vm):
+	case vm == nil:
+		return e.deleteInstance(ctx, instance)
+	case render.Owns(e.identity, vm.Labels) && metav1.IsControlledBy(instance, vm):
 		return e.deleteVirtualMachine(ctx, vm)
 	default:
-		return e.deleteInstance(ctx, instance)
+		return fmt.Errorf("%w: VirtualMachine %s lacks the tags of this shoot, or does not control the VirtualMachineInstance of its name; "+
+			"nothing is powered off: restore its tags, or end the guest by hand", spi.ErrForeign, e.path(evacuation.Machine))
 	}
 }

@@ -226,7 +226,12 @@ func (s *session) podsOf(ctx context.Context, instance *kubevirtv1.VirtualMachin
 }
 
 func (s *session) dataVolumesOf(ctx context.Context, in *spi.ObserveMachineInput) []cdiv1beta1.DataVolume {
-	list, err := s.dataVolumes().List(ctx, metav1.ListOptions{LabelSelector: render.MachineSelector(in.Identity, in.Name)})
+	selector, labelled := render.MachineSelector(in.Identity, in.Name)
+	if !labelled {
+		return nil
+	}
+
+	list, err := s.dataVolumes().List(ctx, metav1.ListOptions{LabelSelector: selector})
 	if err != nil {
 		s.leaveOut("list DataVolumes", err)
 

@@ -29,7 +29,12 @@ func (p *Provider) ExplainMachine(ctx context.Context, in *spi.ExplainMachineInp
 		return nil, err
 	}
 
-	if vm != nil && !render.Owns(in.Identity, vm.Labels) {
+	ours, err := s.owns(subjectOfExplanation(in), vm)
+
+	switch {
+	case err != nil:
+		return nil, err
+	case vm != nil && !ours:
 		return nil, fmt.Errorf("%w: VirtualMachine %s lacks the tags of this shoot; rename or remove it", spi.ErrForeign, s.path(in.Name))
 	}
 
@@ -96,7 +101,9 @@ func (s *session) rehearse(ctx context.Context, in *spi.CreateMachineInput) erro
 		}
 	}
 
-	return inUsersTerms(s.ensureVirtualMachine(ctx, vm, in.Identity()), in, vm)
+	_, err = s.ensureVirtualMachine(ctx, vm, in.Identity())
+
+	return inUsersTerms(err, in, vm)
 }
 
 func (s *session) rehearseImage(ctx context.Context, in *spi.CreateMachineInput) error {

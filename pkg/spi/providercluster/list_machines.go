@@ -42,7 +42,9 @@ func (p *Provider) ListMachines(ctx context.Context, in *spi.ListMachinesInput) 
 	)
 
 	for _, vm := range found {
-		machines = append(machines, *machineNamed(vm.name))
+		machine := machineNamed(vm.name)
+		machine.Address = s.addressOf(in.Identity, vm.uid)
+		machines = append(machines, *machine)
 		uids = append(uids, vm.uid)
 	}
 

@@ -46,15 +46,25 @@ func (e *evacuations) migration(name string) *kubevirtv1.VirtualMachineInstanceM
 	return migration
 }
 
+// migrationLabels leaves out a machine's name that is no label value. Nothing is selected by it.
+func (e *evacuations) migrationLabels(machine string) map[string]string {
+	set := map[string]string{
+		v1alpha1.TagCluster: e.identity.Cluster, v1alpha1.TagRole: e.identity.Role, render.LabelManagedBy: render.ManagedBy,
+	}
+
+	if _, labelled := render.MachineSelector(e.identity, machine); labelled {
+		set[render.LabelMachine] = machine
+	}
+
+	return set
+}
+
 // Migrate implements spi.Evacuations. The instance owns the migration, which goes with it, also when nobody tidies up.
 func (e *evacuations) Migrate(ctx context.Context, evacuation *spi.Evacuation) error {
 	migration := &kubevirtv1.VirtualMachineInstanceMigration{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: migrationName(evacuation.UID, evacuation.Node),
-			Labels: map[string]string{
-				v1alpha1.TagCluster: e.identity.Cluster, v1alpha1.TagRole: e.identity.Role,
-				render.LabelMachine: evacuation.Machine, render.LabelManagedBy: render.ManagedBy,
-			},
+			Labels: e.migrationLabels(evacuation.Machine),
 			OwnerReferences: []metav1.OwnerReference{{
 				APIVersion: kubevirtv1.GroupVersion.String(), Kind: "VirtualMachineInstance", Name: evacuation.Machine, UID: evacuation.UID,
 			}},

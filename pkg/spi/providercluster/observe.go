@@ -34,14 +34,19 @@ func (s *session) getVirtualMachine(ctx context.Context, name string) (*kubevirt
 	return vm, nil
 }
 
-// getOurs returns the VirtualMachine of a Machine, or spi.ErrNotFound if there is none or it is somebody else's.
+// getOurs returns the VirtualMachine of a Machine, or spi.ErrNotFound if there is none or it is not managed for this Machine.
 func (p *Provider) getOurs(ctx context.Context, s *session, in *spi.ObserveMachineInput) (*kubevirtv1.VirtualMachine, error) {
 	vm, err := s.getVirtualMachine(ctx, in.Name)
 	if err != nil {
 		return nil, err
 	}
 
-	if vm == nil || !render.Owns(in.Identity, vm.Labels) {
+	ours, err := s.owns(subjectOfObservation(in), vm)
+
+	switch {
+	case err != nil:
+		return nil, err
+	case !ours:
 		return nil, fmt.Errorf("%w: VirtualMachine %s", spi.ErrNotFound, s.path(in.Name))
 	}
 

@@ -4,6 +4,7 @@ import (
 	"maps"
 
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
@@ -64,7 +65,12 @@ func Selector(id spi.Identity) string {
 	return labels.Set{v1alpha1.TagCluster: id.Cluster, v1alpha1.TagRole: id.Role}.String()
 }
 
-// MachineSelector selects the objects of one machine. The identity must be valid, and the name a label value.
-func MachineSelector(id spi.Identity, machine string) string {
-	return labels.Set{v1alpha1.TagCluster: id.Cluster, v1alpha1.TagRole: id.Role, LabelMachine: machine}.String()
+// MachineSelector selects the objects of one machine by its label. The identity must be valid. It returns false if the name is no label
+// value, as a long one of the predecessor: then no object has the label, and a selector without it would select the whole shoot's.
+func MachineSelector(id spi.Identity, machine string) (string, bool) {
+	if machine == "" || len(validation.IsValidLabelValue(machine)) > 0 {
+		return "", false
+	}
+
+	return labels.Set{v1alpha1.TagCluster: id.Cluster, v1alpha1.TagRole: id.Role, LabelMachine: machine}.String(), true
 }

@@ -1,0 +1,187 @@
+package spi
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+	kjson "sigs.k8s.io/json"
+)
+
+const (
+	// AnnotationAddress is the annotation of a Machine that records the Address of its VirtualMachine, or AddressAbandoned.
+	AnnotationAddress = "kubevirt.machine.gardener.cloud/address"
+	// AddressAbandoned is the value of AnnotationAddress with which an operator gives a machine up: if its VirtualMachine is not found,
+	// it counts as deleted, wherever it was.
+	AddressAbandoned = "abandoned"
+
+	// maxAddressServer and maxAddressUID bound parts of an address, in bytes. A UUID has 36.
+	maxAddressServer, maxAddressUID = 1024, 64
+	// maxAddressRecord bounds the annotation's value. JSON may write six bytes for one.
+	maxAddressRecord = 8192
+)
+
+// Address says where a VirtualMachine is, and which one it is. A VirtualMachine that cannot be found at another address than its own
+// has not been deleted: the driver does not see it.
+type Address struct {
+	// Server identifies the provider cluster's API server.
+	Server string `json:"server"`
+	// Namespace is the VirtualMachine's namespace.
+	Namespace string `json:"namespace"`
+	// Cluster and Role are the tags by which the driver recognises the VirtualMachine.
+	Cluster string `json:"cluster"`
+	Role    string `json:"role"`
+	// UID is the VirtualMachine's UID.
+	UID types.UID `json:"uid"`
+}
+
+// SamePlace says whether two addresses differ at most in the UID.
+func (a Address) SamePlace(b Address) bool {
+	a.UID, b.UID = "", ""
+
+	return a == b
+}
+
+// String names the place, for people.
+func (a Address) String() string {
+	return fmt.Sprintf("namespace %s of %s with the tags %s and %s", a.Namespace, shortened(a.Server), a.Cluster, a.Role)
+}
+
+// shortened keeps a long URL from pushing the remedy out of an error's text.
+func shortened(server string) string {
+	const longest = 120
+	if len(server) <= longest {
+		return server
+	}
+
+	return server[:longest] + "…"
+}
+
+// Encode returns a valid address as DecodeAddress reads it.
+func (a Address) Encode() string {
+	raw, err := json.Marshal(a)
+	if err != nil {
+		panic(err) // A struct of strings can always be encoded.
+	}
+
+	return string(raw)
+}
+
+// DecodeAddress reads what Encode returned. Fields that a later version adds are passed over, so that the version before it can go on.
+// The error does not quote the value.
+func DecodeAddress(value string) (Address, error) {
+	var a Address
+
+	if len(value) > maxAddressRecord {
+		return Address{}, fmt.Errorf("it is longer than %d bytes", maxAddressRecord)
+	}
+
+	if err := kjson.UnmarshalCaseSensitivePreserveInts([]byte(value), &a); err != nil {
+		return Address{}, errors.New("it is not the JSON of an address")
+	}
+
+	if err := a.Validate(); err != nil {
+		return Address{}, err
+	}
+
+	return a, nil
+}
+
+// Validate says why an address cannot be recorded.
+func (a Address) Validate() error {
+	id := Identity{Cluster: a.Cluster, Role: a.Role}
+
+	switch {
+	case len(a.Server) > maxAddressServer || !printable(a.Server):
+		return errors.New("its server is missing, too long or not an address")
+	case len(validation.IsDNS1123Label(a.Namespace)) > 0:
+		return errors.New("its namespace is missing or not a namespace's name")
+	case !id.Valid():
+		return errors.New("its tags are missing or not label values")
+	case len(a.UID) > maxAddressUID || !printable(string(a.UID)):
+		return errors.New("its UID is missing or not a UID")
+	default:
+		return nil
+	}
+}
+
+// printable says whether a text consists of visible ASCII characters, and has at least one.
+func printable(text string) bool {
+	return text != "" && !strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' })
+}
+
+// AddressRecord is the annotation AnnotationAddress of a Machine.
+type AddressRecord struct {
+	// Address is the recorded one; empty if Abandoned or Fault is set.
+	Address
+	// Abandoned says that an operator has given the machine up.
+	Abandoned bool
+	// Fault says why the annotation cannot be read; empty if it can.
+	Fault string
+}
+
+// RecordedAddress returns what a Machine's annotations say of its address, or nil if they say nothing.
+func RecordedAddress(annotations map[string]string) *AddressRecord {
+	value, recorded := annotations[AnnotationAddress]
+
+	switch {
+	case !recorded:
+		return nil
+	case value == AddressAbandoned:
+		return &AddressRecord{Abandoned: true}
+	}
+
+	address, err := DecodeAddress(value)
+	if err != nil {
+		return &AddressRecord{Fault: err.Error()}
+	}
+
+	return &AddressRecord{Address: address}
+}
+
+// Elsewhere says whether the machine was made at another place than this one, or may have been. Without a record nothing is known.
+func (r *AddressRecord) Elsewhere(here Address) bool {
+	return r != nil && !r.Abandoned && !r.SamePlace(here)
+}
+
+// GivenUp says whether an operator has given the machine up.
+func (r *AddressRecord) GivenUp() bool {
+	return r != nil && r.Abandoned
+}
+
+// Names says whether the record names this VirtualMachine.
+func (r *AddressRecord) Names(virtualMachine types.UID) bool {
+	return r != nil && r.UID != "" && r.UID == virtualMachine
+}
+
+// AddressError is the refusal to take a VirtualMachine that is not visible for one that does not exist.
+type AddressError struct {
+	// Problem names the recorded and the present address, and Remedy what to do.
+	Problem, Remedy string
+}
+
+// Error implements error.
+func (e *AddressError) Error() string {
+	return ErrAddressChanged.Error() + ": " + e.Problem + "; " + e.Remedy
+}
+
+// Unwrap returns ErrAddressChanged.
+func (e *AddressError) Unwrap() error { return ErrAddressChanged }
+
+// MovedError keeps DeleteMachine from deleting a VirtualMachine before its new address is recorded: a later call, which no longer finds
+// it there, would have to take it for one that is still at its recorded address.
+type MovedError struct {
+	// To is the address to record.
+	To Address
+}
+
+// Error implements error.
+func (e *MovedError) Error() string {
+	return ErrConflict.Error() + ": the VirtualMachine is deleted from " + e.To.String() + " as soon as the Machine records this new address"
+}
+
+// Unwrap returns ErrConflict.
+func (e *MovedError) Unwrap() error { return ErrConflict }
