@@ -92,16 +92,24 @@ func runLocal(server *mcmoptions.MCServer, own *options) error {
 		return err
 	}
 
+	addresses, err := addressRecorder(server)
+	if err != nil {
+		return err
+	}
+
+	controller.Addresses = addresses
+
 	driver := own.plugin.Plugin(controller, provider, classes)
 	if err := driver.RegisterMetrics(prometheus.DefaultRegisterer); err != nil {
 		return err
 	}
 
-	measured, err := measureJoining(server, driver)
+	measured, err := measureJoining(server, addresses.Driver(driver))
 	if err != nil {
 		return err
 	}
 
+	go addresses.Run(context.Background())
 	go classes.Run(context.Background())
 	go stopOnSignal(func(ctx context.Context) { stopBoth(ctx, driver, classes) })
 
@@ -120,7 +128,12 @@ func runRemote(server *mcmoptions.MCServer, own *options) error {
 		return err
 	}
 
-	measured, err := measureJoining(server, &observed{Driver: driver, observer: classes})
+	addresses, err := addressRecorder(server)
+	if err != nil {
+		return err
+	}
+
+	measured, err := measureJoining(server, addresses.Driver(&observed{Driver: driver, observer: classes}))
 	if err != nil {
 		return err
 	}

@@ -110,14 +110,14 @@ type target struct {
 	identity   spi.Identity
 }
 
-// decodeTarget reads it from a request. The Machine comes from outside too: one whose name no VirtualMachine of ours can have
-// does not exist, so that it can be removed.
+// decodeTarget reads it from a request. The Machine comes from outside too: one whose name no VirtualMachine can have does not exist, so
+// that it can be removed. The predecessor's machines may have names that CreateMachine refuses.
 func decodeTarget(machine *v1alpha1.Machine, class *v1alpha1.MachineClass, secret *corev1.Secret) (target, error) {
 	if machine == nil || machine.Name == "" {
 		return target{}, invalid("the request has no Machine, or one without a name")
 	}
 
-	if len(validation.IsDNS1123Label(machine.Name)) > 0 {
+	if len(validation.IsDNS1123Subdomain(machine.Name)) > 0 {
 		return target{}, fmt.Errorf("%w: no VirtualMachine can be named %q", spi.ErrNotFound, machine.Name)
 	}
 
@@ -235,6 +235,7 @@ func (p *MachinePlugin) decodeObserve(
 		Identity:        to.identity,
 		Deleting:        machine.DeletionTimestamp != nil,
 		HasProviderID:   machine.Spec.ProviderID != "",
+		Recorded:        spi.RecordedAddress(machine.Annotations),
 		CreationTimeout: p.creationTimeout(machine),
 		Report:          p.journal.of(machine),
 	}, nil

@@ -2,6 +2,7 @@ package kubevirt
 
 import (
 	"context"
+	"errors"
 
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
 
@@ -11,8 +12,12 @@ import (
 // DeleteMachine removes the machine and returns when nothing of it runs any more. It needs the machine's name, the tags and
 // the kubeconfig only: a class or user data that were broken later do not keep machines alive.
 //
+// A machine that was found at another address than the recorded one is deleted by the call after the one whose response tells the new
+// address, in LastKnownState.
+//
 // Codes: DeadlineExceeded (still being deleted; the text names what blocks), Aborted (an orphan that was seen for the first
-// time), InvalidArgument, PermissionDenied, Unauthenticated, Unavailable.
+// time, or a new address that is to be recorded), FailedPrecondition (the machine is not at its recorded address), InvalidArgument,
+// PermissionDenied, Unauthenticated, Unavailable.
 func (p *MachinePlugin) DeleteMachine(
 	ctx context.Context, req *driver.DeleteMachineRequest,
 ) (resp *driver.DeleteMachineResponse, err error) {
@@ -32,12 +37,22 @@ func (p *MachinePlugin) DeleteMachine(
 	p.phases.Forget(req.Machine.UID)
 
 	if err := p.spi.DeleteMachine(ctx, in); err != nil {
-		return nil, err
+		return movedResponse(err), err
 	}
 
 	p.sweep(ctx, req.MachineClass, req.Secret, false)
 
 	return &driver.DeleteMachineResponse{}, nil
+}
+
+// movedResponse carries the new address of a machine that was moved; it is nil for any other error.
+func movedResponse(err error) *driver.DeleteMachineResponse {
+	var moved *spi.MovedError
+	if !errors.As(err, &moved) {
+		return nil
+	}
+
+	return &driver.DeleteMachineResponse{LastKnownState: moved.To.Encode()}
 }
 
 func decodeDelete(req *driver.DeleteMachineRequest) (*spi.DeleteMachineInput, error) {
@@ -50,6 +65,9 @@ func decodeDelete(req *driver.DeleteMachineRequest) (*spi.DeleteMachineInput, er
 		Kubeconfig: to.kubeconfig,
 		Name:       req.Machine.Name,
 		Identity:   to.identity,
+		Recorded:   spi.RecordedAddress(req.Machine.Annotations),
+		// It counts only for a Machine that exists.
+		HasProviderID: req.Machine.Spec.ProviderID != "",
 		// The safety controller asks with a Machine that it made up from ListMachines (machine_safety.go): it has no UID.
 		Orphan: req.Machine.UID == "",
 	}, nil

@@ -86,7 +86,10 @@ func decodeExplain(req *ExplainRequest, allowed apivalidation.Options) (in *spi.
 		return nil, nil, err
 	}
 
-	in = &spi.ExplainMachineInput{Kubeconfig: to.kubeconfig, Name: req.Machine.Name, Identity: to.identity}
+	in = &spi.ExplainMachineInput{
+		Kubeconfig: to.kubeconfig, Name: req.Machine.Name, Identity: to.identity,
+		HasProviderID: req.Machine.Spec.ProviderID != "", Recorded: spi.RecordedAddress(req.Machine.Annotations),
+	}
 
 	if req.Machine.UID != "" && req.Machine.DeletionTimestamp == nil && !madeBefore(req.Machine) {
 		in.Create, refused = DecodeCreateMachine(create, allowed)

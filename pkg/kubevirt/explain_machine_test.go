@@ -100,8 +100,22 @@ func TestExplain(t *testing.T) {
 			want: "InvalidInput", code: codes.InvalidArgument, remedy: correctFields,
 		},
 		"BadName": {
-			reason: "CreateMachine refuses it", change: func(r *request) { r.machine.Name = "a.b" },
+			reason: "CreateMachine refuses it", change: func(r *request) { r.machine.Name = "a_b" },
 			want: "InvalidInput", code: codes.InvalidArgument, remedy: correctFields,
+		},
+		"DottedName": {
+			reason: "CreateMachine refuses it", change: func(r *request) { r.machine.Name = "a.b" },
+			answer: explainer{explanation: &spi.Explanation{Stage: spi.StageAbsent}},
+			want:   "InvalidInput", code: codes.InvalidArgument, remedy: correctFields,
+		},
+		"DottedNameOfPredecessor": {
+			reason: "it was made before", change: func(r *request) { r.machine.Name = "a.b" },
+			answer: explainer{explanation: &spi.Explanation{Stage: spi.StageScheduled}},
+		},
+		"Elsewhere": {
+			reason: "it is not gone: the remedy stands apart, and is not said twice",
+			answer: explainer{err: &spi.AddressError{Problem: "it was made in b", Remedy: "restore b"}},
+			want:   "AddressChanged", code: codes.FailedPrecondition, remedy: "restore b",
 		},
 	}
 

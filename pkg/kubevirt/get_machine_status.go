@@ -11,7 +11,7 @@ import (
 // GetMachineStatus says whether the machine exists and was scheduled.
 //
 // Codes: NotFound (no VirtualMachine of this name is ours), Uninitialized (not scheduled yet; the response is given too),
-// Aborted (an earlier machine of this name is being deleted), InvalidArgument, PermissionDenied, Unauthenticated, Unavailable.
+// Aborted (an earlier machine of this name is being deleted), FailedPrecondition (it is not at its recorded address), InvalidArgument, PermissionDenied, Unauthenticated, Unavailable.
 func (p *MachinePlugin) GetMachineStatus(
 	ctx context.Context, req *driver.GetMachineStatusRequest,
 ) (resp *driver.GetMachineStatusResponse, err error) {

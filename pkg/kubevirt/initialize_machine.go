@@ -10,7 +10,7 @@ import (
 // GetMachineStatus says Uninitialized, so that a machine that is merely slow is a success here.
 //
 // Codes: ResourceExhausted (no provider node has room, or a quota is used up, for longer than a grace period), FailedPrecondition
-// (the provider cluster lacks something, or its image cannot be imported), PermissionDenied, DeadlineExceeded and Unavailable for
+// (the provider cluster lacks something, its image cannot be imported, or it is not at its recorded address), PermissionDenied, DeadlineExceeded and Unavailable for
 // other diagnosed causes; NotFound, InvalidArgument, Unauthenticated.
 func (p *MachinePlugin) InitializeMachine(
 	ctx context.Context, req *driver.InitializeMachineRequest,

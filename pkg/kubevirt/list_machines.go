@@ -45,6 +45,10 @@ func (p *MachinePlugin) ListMachines(
 
 	p.sweep(ctx, req.MachineClass, req.Secret, true)
 
+	if p.options.Addresses != nil {
+		p.options.Addresses.Listed(req.MachineClass, machines)
+	}
+
 	list := make(map[string]string, len(machines))
 	for _, machine := range machines {
 		list[machine.ProviderID] = machine.Name

@@ -24,7 +24,7 @@ var operations = map[string]string{
 }
 
 // RegisterMetrics adds what the plugin counts: its calls and the requests to provider clusters in the metrics that
-// machine-controller-manager has for all drivers and fills for none (pkg/util/provider/metrics), and the phases of its machines. In the
+// machine-controller-manager has for all drivers and fills for none (pkg/util/provider/metrics), and its own of machines. In the
 // sidecar, that library has registered its own already.
 func (p *MachinePlugin) RegisterMetrics(r prometheus.Registerer) error {
 	for _, shared := range []prometheus.Collector{
@@ -41,8 +41,8 @@ func (p *MachinePlugin) RegisterMetrics(r prometheus.Registerer) error {
 		metrics.DriverAPIRequestDuration.WithLabelValues(Provider, operation)
 	}
 
-	if err := r.Register(p.phases); err != nil {
-		return fmt.Errorf("register the phases of machines: %w", err)
+	if err := errors.Join(r.Register(p.phases), r.Register(p.missing)); err != nil {
+		return fmt.Errorf("register the metrics of machines: %w", err)
 	}
 
 	return nil

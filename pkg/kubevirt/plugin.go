@@ -17,7 +17,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// Options are the plugin's settings. All are required, but for Classes and Observers.
+// Options are the plugin's settings. All are required, but for Classes, Observers and Addresses.
 type Options struct {
 	// CreationTimeout is machine-controller-manager's, for machines that do not have their own.
 	CreationTimeout time.Duration
@@ -31,6 +31,14 @@ type Options struct {
 	Classes Classes
 	// Observers are told of the classes that requests carry.
 	Observers []Observer
+	// Addresses is told where machines were seen; nil: only the responses of CreateMachine and DeleteMachine tell.
+	Addresses Addresses
+}
+
+// Addresses has Machines record the addresses of their VirtualMachines.
+type Addresses interface {
+	// Listed takes note of what a listing for a class has found, and never changes it. It waits for nothing.
+	Listed(class *v1alpha1.MachineClass, machines []spi.Machine)
 }
 
 // MachinePlugin implements driver.Driver. It is safe for concurrent use, and never mutates a request.
@@ -40,6 +48,7 @@ type MachinePlugin struct {
 	calls   *calls
 	journal *journal
 	phases  *phases.Tracker
+	missing *missing
 }
 
 var _ driver.Driver = (*MachinePlugin)(nil)
@@ -48,7 +57,8 @@ var _ driver.Driver = (*MachinePlugin)(nil)
 func New(s spi.PluginSPI, options Options) *MachinePlugin {
 	return &MachinePlugin{
 		spi: s, options: options, calls: newCalls(), journal: newJournal(options.Events),
-		phases: phases.NewTracker(clock.RealClock{}, phases.Accepted, phases.Image, phases.Scheduled, phases.Running),
+		missing: newMissing(clock.RealClock{}),
+		phases:  phases.NewTracker(clock.RealClock{}, phases.Accepted, phases.Image, phases.Scheduled, phases.Running),
 	}
 }
 
@@ -72,6 +82,10 @@ func (p *MachinePlugin) begin(
 		cut := cutOff(ctx, err)
 		if err != nil && !cut {
 			p.journal.failed(machine, err, used)
+		}
+
+		if !cut {
+			p.missing.answered(machine, err)
 		}
 
 		err = statusFrom(err, used)

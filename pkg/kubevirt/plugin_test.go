@@ -2,6 +2,7 @@ package kubevirt_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -32,7 +33,10 @@ type recorder struct {
 	err     error
 }
 
-var machine = &spi.Machine{Name: "m", ProviderID: "kubevirt://m", Addresses: []corev1.NodeAddress{{Address: "10.0.0.1"}}}
+var machine = &spi.Machine{
+	Name: "m", ProviderID: "kubevirt://m", Addresses: []corev1.NodeAddress{{Address: "10.0.0.1"}},
+	Address: spi.Address{Server: "https://provider.example.com", Namespace: "machines", Cluster: "c", Role: "node", UID: "vm-1"},
+}
 
 func (r *recorder) CreateMachine(_ context.Context, in *spi.CreateMachineInput) (*spi.Machine, error) {
 	r.create = in
@@ -62,6 +66,17 @@ func (r *recorder) ListMachines(_ context.Context, in *spi.ListMachinesInput) ([
 	r.list = in
 
 	return []spi.Machine{*machine}, r.err
+}
+
+// answering is a PluginSPI that creates this machine.
+type answering struct {
+	recorder
+
+	machine *spi.Machine
+}
+
+func (a *answering) CreateMachine(context.Context, *spi.CreateMachineInput) (*spi.Machine, error) {
+	return a.machine, nil
 }
 
 // request is what all requests on a machine are made of.
@@ -150,7 +165,9 @@ func TestRequests(t *testing.T) {
 		"NoMachine":           {"nothing to work on", func(r *request) { r.machine = nil }, bad, bad, bad, ok},
 		"NoName":              {"no name to look for", func(r *request) { r.machine.Name = "" }, bad, bad, bad, ok},
 		"NoUID":               {"an orphan can be deleted, and never created", func(r *request) { r.machine.UID = "" }, bad, ok, ok, ok},
-		"UnfitName":           {"no VM of ours can have it: the Machine can be removed", func(r *request) { r.machine.Name = "a.b" }, bad, none, none, ok},
+		"UnfitName":           {"no VM can have it: the Machine can be removed", func(r *request) { r.machine.Name = "a_b" }, bad, none, none, ok},
+		"DottedName":          {"a machine of the predecessor: only creation needs a DNS label", func(r *request) { r.machine.Name = "a.b" }, bad, ok, ok, ok},
+		"LongName":            {"a machine of the predecessor", func(r *request) { r.machine.Name = strings.Repeat("m", 200) }, bad, ok, ok, ok},
 		"NoClass":             {"no class, no cluster", func(r *request) { r.class = nil }, bad, bad, bad, bad},
 		"NoSecret":            {"no kubeconfig", func(r *request) { r.secret = nil }, bad, bad, bad, bad},
 		"NoKubeconfig":        {"no kubeconfig", func(r *request) { delete(r.secret.Data, "kubeconfig") }, bad, bad, bad, bad},
@@ -214,7 +231,9 @@ func TestCreateMachineTellsWhatTheMachineIs(t *testing.T) {
 
 	resp, err := newPlugin(spied).CreateMachine(t.Context(), &driver.CreateMachineRequest{Machine: r.machine, MachineClass: r.class, Secret: r.secret})
 	require.NoError(t, err)
-	require.Equal(t, &driver.CreateMachineResponse{ProviderID: "kubevirt://m", NodeName: "m", Addresses: machine.Addresses}, resp)
+	require.Equal(t, &driver.CreateMachineResponse{
+		ProviderID: "kubevirt://m", NodeName: "m", Addresses: machine.Addresses, LastKnownState: machine.Address.Encode(),
+	}, resp)
 
 	require.Equal(t, "m", spied.create.Name)
 	require.Equal(t, "md", spied.create.Deployment)

@@ -22,6 +22,8 @@ var remedies = map[string]string{ //nolint:gosec // These are words about creden
 	"PermissionDenied": "Run kubectl apply -k kubernetes/provider-namespace to grant the missing right; if a policy denies the object, ask " +
 		"for an exception.",
 	"PreconditionFailed":  "Provide what the message names as missing.",
+	"AddressChanged": "Restore the server and namespace of the kubeconfig and the tags of the MachineClass. To give the machine up " +
+		"instead, run kubectl annotate --overwrite machine NAME " + spi.AnnotationAddress + "=" + spi.AddressAbandoned + ".",
 	"ForeignObject":       "Rename or remove it.",
 	"QuotaExceeded":       "Raise the ResourceQuota, or remove machines.",
 	"ProviderUnavailable": "Repair the provider cluster or the network path to it; MCM retries within seconds.",

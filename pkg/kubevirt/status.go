@@ -62,6 +62,7 @@ var meanings = []meaning{
 	{spi.ErrUnauthenticated, codes.Unauthenticated, "CredentialsRefused", later},
 	{spi.ErrForbidden, codes.PermissionDenied, "PermissionDenied", later},
 	{spi.ErrPrecondition, codes.FailedPrecondition, "PreconditionFailed", later},
+	{spi.ErrAddressChanged, codes.FailedPrecondition, "AddressChanged", later},
 	{spi.ErrUnavailable, codes.Unavailable, "ProviderUnavailable", soon},
 	{spi.ErrTimeout, codes.DeadlineExceeded, "TimedOut", soon},
 }

@@ -168,6 +168,9 @@ func (e *AddressError) Error() string {
 	return ErrAddressChanged.Error() + ": " + e.Problem + "; " + e.Remedy
 }
 
+// RemedyText implements Remedied.
+func (e *AddressError) RemedyText() string { return e.Remedy }
+
 // Unwrap returns ErrAddressChanged.
 func (e *AddressError) Unwrap() error { return ErrAddressChanged }
 

@@ -46,6 +46,8 @@ type Controller struct {
 	Observers []kubevirt.Observer
 	// Events takes the machines' progress; nil: nobody is told.
 	Events kubevirt.EventRecorder
+	// Addresses is told where machines were seen; nil: only responses tell.
+	Addresses kubevirt.Addresses
 }
 
 // Options are the driver's own flags.
@@ -129,6 +131,7 @@ func (o *Options) Plugin(controller Controller, provider spi.PluginSPI, classes 
 		Allowed:         o.Allowed(controller),
 		Events:          controller.Events,
 		Observers:       controller.Observers,
+		Addresses:       controller.Addresses,
 		Classes:         classes,
 	})
 }

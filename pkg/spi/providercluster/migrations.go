@@ -63,7 +63,7 @@ func (e *evacuations) migrationLabels(machine string) map[string]string {
 func (e *evacuations) Migrate(ctx context.Context, evacuation *spi.Evacuation) error {
 	migration := &kubevirtv1.VirtualMachineInstanceMigration{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: migrationName(evacuation.UID, evacuation.Node),
+			Name:   migrationName(evacuation.UID, evacuation.Node),
 			Labels: e.migrationLabels(evacuation.Machine),
 			OwnerReferences: []metav1.OwnerReference{{
 				APIVersion: kubevirtv1.GroupVersion.String(), Kind: "VirtualMachineInstance", Name: evacuation.Machine, UID: evacuation.UID,

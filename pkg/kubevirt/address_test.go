@@ -1,0 +1,95 @@
+package kubevirt_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/machinecodes/codes"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
+)
+
+// TestRequestsCarryTheRecord has every method on an existing machine compare addresses.
+func TestRequestsCarryTheRecord(t *testing.T) {
+	t.Parallel()
+
+	r, spied := validRequest(), &recorder{}
+	r.machine.Spec.ProviderID = "kubevirt://m"
+	r.machine.Annotations = map[string]string{spi.AnnotationAddress: machine.Address.Encode()}
+	want := &spi.AddressRecord{Address: machine.Address}
+
+	for _, method := range []string{"GetMachineStatus", "InitializeMachine"} {
+		spied.observe = nil
+		require.NoError(t, calls()[method](t.Context(), newPlugin(spied), r))
+		require.Equal(t, want, spied.observe.Recorded, method)
+	}
+
+	require.NoError(t, calls()["DeleteMachine"](t.Context(), newPlugin(spied), r))
+	require.Equal(t, want, spied.remove.Recorded)
+	require.True(t, spied.remove.HasProviderID)
+}
+
+// TestMovedMachineTellsItsAddress has the caller record it before the VirtualMachine is deleted.
+func TestMovedMachineTellsItsAddress(t *testing.T) {
+	t.Parallel()
+
+	r := validRequest()
+	resp, err := newPlugin(&recorder{err: &spi.MovedError{To: machine.Address}}).DeleteMachine(t.Context(),
+		&driver.DeleteMachineRequest{Machine: r.machine, MachineClass: r.class, Secret: r.secret})
+	require.Equal(t, codes.Aborted, codeOf(t, err), "it is asked again in seconds")
+	require.Equal(t, &driver.DeleteMachineResponse{LastKnownState: machine.Address.Encode()}, resp)
+}
+
+// TestLongServerIsNotRecorded does without a record that could not be read later.
+func TestLongServerIsNotRecorded(t *testing.T) {
+	t.Parallel()
+
+	long := *machine
+	long.Address.Server += strings.Repeat("/x", 1000)
+
+	r := validRequest()
+	resp, err := newPlugin(&answering{machine: &long}).CreateMachine(t.Context(),
+		&driver.CreateMachineRequest{Machine: r.machine, MachineClass: r.class, Secret: r.secret})
+	require.NoError(t, err)
+	require.Empty(t, resp.LastKnownState)
+}
+
+// TestMissingMachinesAreCounted follows the gauge from a refusal to the next answer.
+func TestMissingMachinesAreCounted(t *testing.T) {
+	t.Parallel()
+
+	r, spied := validRequest(), &recorder{err: &spi.AddressError{Problem: "p", Remedy: "r"}}
+	p, registry := newPlugin(spied), prometheus.NewPedanticRegistry()
+	require.NoError(t, p.RegisterMetrics(registry))
+
+	missing := func() float64 {
+		t.Helper()
+
+		families, err := registry.Gather()
+		require.NoError(t, err)
+
+		for _, family := range families {
+			if family.GetName() == "mcm_kubevirt_machines_missing_at_address" {
+				return family.GetMetric()[0].GetGauge().GetValue()
+			}
+		}
+
+		t.Fatal("the gauge is there from the start")
+
+		return 0
+	}
+
+	require.Zero(t, missing())
+
+	for range 2 {
+		require.Equal(t, codes.FailedPrecondition, codeOf(t, calls()["DeleteMachine"](t.Context(), p, r)))
+		require.InDelta(t, 1, missing(), 0, "machines are counted, not calls")
+	}
+
+	spied.err = nil
+	require.NoError(t, calls()["DeleteMachine"](t.Context(), p, r))
+	require.Zero(t, missing())
+}

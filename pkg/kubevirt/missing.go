@@ -1,0 +1,77 @@
+package kubevirt
+
+import (
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
+)
+
+const (
+	// missingMemory is how long a machine counts as missing after the last refusal. machine-controller-manager asks again within 10 min.
+	missingMemory = 25 * time.Minute
+	// maxMissing bounds how many machines are remembered.
+	maxMissing = 10_000
+)
+
+var missingDesc = prometheus.NewDesc("mcm_kubevirt_machines_missing_at_address",
+	"Machines that the driver refuses to take for deleted: they are not at their present address, and were made at another one.", nil, nil)
+
+// missing counts the machines for which the last answer was spi.ErrAddressChanged. A person has to act on them.
+type missing struct {
+	clock clock.PassiveClock
+
+	mu      sync.Mutex
+	refused map[types.UID]time.Time
+}
+
+var _ prometheus.Collector = (*missing)(nil)
+
+func newMissing(c clock.PassiveClock) *missing {
+	return &missing{clock: c, refused: map[types.UID]time.Time{}}
+}
+
+// answered takes note of the answer to a call on a machine.
+func (m *missing) answered(machine *v1alpha1.Machine, err error) {
+	if machine == nil || machine.UID == "" {
+		return
+	}
+
+	m.mu.Lock()
+	defer m.mu.Unlock()
+
+	switch {
+	case !errors.Is(err, spi.ErrAddressChanged):
+		delete(m.refused, machine.UID)
+	case len(m.refused) < maxMissing:
+		m.refused[machine.UID] = m.clock.Now()
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (m *missing) Describe(to chan<- *prometheus.Desc) { to <- missingDesc }
+
+// Collect implements prometheus.Collector.
+func (m *missing) Collect(to chan<- prometheus.Metric) {
+	to <- prometheus.MustNewConstMetric(missingDesc, prometheus.GaugeValue, float64(m.count()))
+}
+
+// count forgets machines for which no call comes any more: their Machines are gone, or another process leads.
+func (m *missing) count() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+
+	for uid, at := range m.refused {
+		if m.clock.Since(at) > missingMemory {
+			delete(m.refused, uid)
+		}
+	}
+
+	return len(m.refused)
+}

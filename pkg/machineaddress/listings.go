@@ -1,0 +1,153 @@
+package machineaddress
+
+import (
+	"context"
+	"time"
+
+	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
+)
+
+// pageSize is how many Machines are read at a time.
+const pageSize = 200
+
+// Listed takes note of where the machines of a class were seen. Run compares Machines with it: those that an earlier version has made, or a
+// process that died before it recorded an address, and those that were moved. It waits for nothing.
+func (r *Recorder) Listed(class *v1alpha1.MachineClass, machines []spi.Machine) {
+	if len(machines) == 0 {
+		return
+	}
+
+	place := machines[0].Address
+	place.UID = ""
+
+	seen := make(map[string]types.UID, len(machines))
+	for i := range machines {
+		seen[machines[i].Name] = machines[i].Address.UID
+	}
+
+	r.mu.Lock()
+	r.seen[place], r.places[class.Name] = seen, place
+	r.mu.Unlock()
+
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Run compares Machines with what was listed, until ctx is over. It sends no request before the first listing, which proves that this
+// process leads, nor without a listing since the last one.
+func (r *Recorder) Run(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-r.wake:
+		}
+
+		if !pause(ctx, r.options.Delay) {
+			return
+		}
+
+		if err := r.compare(ctx); err != nil {
+			klog.FromContext(ctx).Error(err, "Not all Machines record their address; they are compared again after the next listing")
+		}
+
+		if !pause(ctx, r.options.Period) {
+			return
+		}
+	}
+}
+
+// pause returns false if ctx is over.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// compare reads the Machines page by page, and records what is missing or has changed.
+func (r *Recorder) compare(ctx context.Context) error {
+	seen, places := r.flush()
+	options := metav1.ListOptions{Limit: pageSize}
+
+	for {
+		list, err := r.page(ctx, options)
+		if err != nil {
+			return err
+		}
+
+		for i := range list.Items {
+			machine := &list.Items[i]
+			address := places[machine.Spec.Class.Name]
+			address.UID = seen[address][machine.Name]
+
+			if err := r.follow(ctx, machine, address); err != nil {
+				return err
+			}
+		}
+
+		if list.Continue == "" {
+			return nil
+		}
+
+		options.Continue = list.Continue
+	}
+}
+
+func (r *Recorder) page(ctx context.Context, options metav1.ListOptions) (*v1alpha1.MachineList, error) {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+
+	return r.options.Machines.Machines(r.options.Namespace).List(ctx, options)
+}
+
+// flush returns what was listed, and forgets it.
+func (r *Recorder) flush() (seen map[spi.Address]map[string]types.UID, places map[string]spi.Address) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	seen, places = r.seen, r.places
+	r.seen, r.places = map[spi.Address]map[string]types.UID{}, map[string]spi.Address{}
+
+	return seen, places
+}
+
+// follow has a Machine record the address at which its VirtualMachine was seen. A Machine without a provider ID is about to be updated by
+// machine-controller-manager, and its address waits for InitializeMachine.
+func (r *Recorder) follow(ctx context.Context, machine *v1alpha1.Machine, address spi.Address) error {
+	if address.Validate() != nil || !outdated(spi.RecordedAddress(machine.Annotations), address) {
+		return nil
+	}
+
+	if machine.Spec.ProviderID == "" {
+		r.pending.Add(machine.UID, address)
+
+		return nil
+	}
+
+	return r.record(ctx, machine, address)
+}
+
+// outdated says whether a record is to become this address. Another VirtualMachine at another place is not the machine's.
+func outdated(recorded *spi.AddressRecord, address spi.Address) bool {
+	switch {
+	case recorded == nil || recorded.Fault != "":
+		return true
+	case recorded.Abandoned:
+		return false
+	default:
+		return recorded.Address != address && (recorded.SamePlace(address) || recorded.Names(address.UID))
+	}
+}

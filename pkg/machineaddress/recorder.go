@@ -1,0 +1,94 @@
+// Package machineaddress records on Machines, in the control cluster, where their VirtualMachines are: in the annotation
+// spi.AnnotationAddress, which the driver reads from its requests. cmd/machine-controller puts its Driver in front of any driver, in its
+// process or over gRPC, and has a driver in its process tell of its listings too. It must not know a provider cluster, nor what follows
+// from a record.
+package machineaddress
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	machineclient "github.com/gardener/machine-controller-manager/pkg/client/clientset/versioned/typed/machine/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/lru"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
+)
+
+const (
+	// writeTimeout bounds one request to the control cluster. Machines are created meanwhile.
+	writeTimeout = 5 * time.Second
+	// maxPending is for how many machines an address may wait to be recorded. It waits for milliseconds as a rule.
+	maxPending = 1000
+)
+
+// Options are the recorder's dependencies. All are required.
+type Options struct {
+	// Machines is a client of the control cluster with the right to list and patch Machines in Namespace.
+	Machines machineclient.MachinesGetter
+	// Namespace is the only one whose Machines count.
+	Namespace string
+	// Delay is how long listings are gathered before Machines are compared with them, and Period how long after that until they are
+	// compared again.
+	Delay, Period time.Duration
+}
+
+// Recorder records addresses. It is safe for concurrent use.
+type Recorder struct {
+	options Options
+	// pending are addresses to be recorded in the next call of InitializeMachine, by the Machine's UID.
+	pending *lru.Cache
+	wake    chan struct{}
+
+	mu sync.Mutex
+	// seen are the VirtualMachines that were listed since Machines were compared with them: by where, and by name.
+	seen map[spi.Address]map[string]types.UID
+	// places are where the machines of a class are, by its name.
+	places map[string]spi.Address
+}
+
+// New returns a recorder.
+func New(options Options) *Recorder {
+	return &Recorder{
+		options: options, pending: lru.New(maxPending), wake: make(chan struct{}, 1),
+		seen: map[spi.Address]map[string]types.UID{}, places: map[string]spi.Address{},
+	}
+}
+
+// record writes an address to a Machine. One that is gone, or was replaced by another of its name, needs none.
+func (r *Recorder) record(ctx context.Context, machine *v1alpha1.Machine, address spi.Address) error {
+	value := address.Encode()
+	if machine.Annotations[spi.AnnotationAddress] == value {
+		return nil
+	}
+
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": machine.UID, "annotations": map[string]string{spi.AnnotationAddress: value},
+	}})
+	if err != nil {
+		return err
+	}
+
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+
+	_, err = r.options.Machines.Machines(machine.Namespace).Patch(ctx, machine.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) || apierrors.IsInvalid(err) {
+		klog.FromContext(ctx).V(3).Info("Not recording the address of a Machine that is gone", "machine", klog.KObj(machine), "reason", err.Error())
+
+		return nil
+	}
+
+	if err != nil {
+		return fmt.Errorf("record the address of Machine %s: %w", klog.KObj(machine), err)
+	}
+
+	return nil
+}
