@@ -4,6 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -12,6 +15,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
 // TestMovedNamespaceKeepsMachines changes the kubeconfig's namespace below a Machine, deletes the Machine, and then restores the
@@ -26,6 +31,7 @@ func TestMovedNamespaceKeepsMachines(t *testing.T) {
 
 	name := theOnly(s.awaitRunning(t, 1))
 
+	s.requireRecorded(t, name)
 	s.replaceKubeconfig(t, elsewhere.ProviderKubeconfig)
 	s.scale(t, s.Name, 0)
 	s.awaitEvent(t, name, "AddressChanged")
@@ -105,4 +111,120 @@ func (s *shoot) awaitNoMachines(t *testing.T) {
 
 		return len(list.Items) == 0, err
 	})
+}
+
+// TestEditedTagsKeepMachines edits the cluster tag of a class below its Machine, deletes the Machine, and gives it up.
+func TestEditedTagsKeepMachines(t *testing.T) {
+	t.Parallel()
+
+	s := newShoot(t)
+	s.runControllers(t)
+	s.applyCredentials(t)
+	s.addPool(t, s.Name, 1, s.spec("zone-a", ephemeralRoot))
+
+	name := theOnly(s.awaitRunning(t, 1))
+	s.requireRecorded(t, name)
+
+	patch := []byte(`{"providerSpec":{"tags":{"mcm.gardener.cloud/cluster":"edited"}}}`)
+	_, err := s.mcm.MachineV1alpha1().MachineClasses(s.Namespace).Patch(t.Context(), s.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	require.NoError(t, err)
+	s.scale(t, s.Name, 0)
+
+	event := s.awaitEvent(t, name, "AddressChanged")
+	require.Contains(t, event.Message, "restore the tags of the MachineClass")
+	require.NotNil(t, s.machineObject(t, name).DeletionTimestamp)
+
+	diagnosed, code := s.diagnoseMachine(t.Context(), t, name)
+	require.Equal(t, 1, code)
+	require.Equal(t, "AddressChanged", diagnosed.Cause.Reason)
+	require.Contains(t, diagnosed.Cause.Remedy, "kubectl annotate --overwrite machine "+name)
+
+	s.annotateMachine(t, name, spi.AddressAbandoned)
+	s.killSidecar(t)
+	s.awaitNoMachines(t)
+	require.Nil(t, s.vm(t, name).DeletionTimestamp, "a machine that was given up is not touched")
+}
+
+// TestRecordFollowsAMove reaches the same cluster under another name: every machine goes on, and records the new address.
+func TestRecordFollowsAMove(t *testing.T) {
+	t.Parallel()
+
+	s := newShoot(t)
+	s.runControllers(t)
+	s.applyCredentials(t)
+	s.addPool(t, s.Name, 2, s.spec("zone-a", ephemeralRoot))
+
+	names := slices.Sorted(maps.Keys(s.awaitRunning(t, 2)))
+	for _, name := range names {
+		s.requireRecorded(t, name)
+	}
+
+	moved := []byte(replace(string(s.ProviderKubeconfig), "https://127.0.0.1:", "https://localhost:"))
+	s.replaceKubeconfig(t, moved)
+
+	// The first is deleted before any listing tells where it is. Its deletion makes machine-controller-manager list the machines, which
+	// shows the second at its new address.
+	patch := []byte(`{"metadata":{"annotations":{"machinepriority.machine.sapcloud.io":"1"}}}`)
+	_, err := s.mcm.MachineV1alpha1().Machines(s.Namespace).Patch(t.Context(), names[0], types.MergePatchType, patch, metav1.PatchOptions{})
+	require.NoError(t, err)
+	s.scale(t, s.Name, 1)
+	s.awaitRunning(t, 1)
+
+	eventually(t, "the record follows", func(ctx context.Context) (bool, error) {
+		found, err := s.mcm.MachineV1alpha1().Machines(s.Namespace).Get(ctx, names[1], metav1.GetOptions{})
+		if err != nil {
+			return false, err
+		}
+
+		return strings.Contains(spi.RecordedAddress(found.Annotations).Server, "localhost"), nil
+	})
+
+	s.awaitEnd(t)
+}
+
+// TestRecordsAreCompleted gives a Machine of an earlier version its record, once the machines were listed.
+func TestRecordsAreCompleted(t *testing.T) {
+	t.Parallel()
+
+	s := newShoot(t)
+	s.runControllers(t)
+	s.applyCredentials(t)
+	s.addPool(t, s.Name, 1, s.spec("zone-a", ephemeralRoot))
+
+	name := theOnly(s.awaitRunning(t, 1))
+	s.requireRecorded(t, name)
+
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:null}}}`, spi.AnnotationAddress)
+	_, err := s.mcm.MachineV1alpha1().Machines(s.Namespace).Patch(t.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{})
+	require.NoError(t, err)
+
+	s.killSidecar(t) // The next process lists the machines at once.
+	eventually(t, "the record is complete", func(ctx context.Context) (bool, error) {
+		found, err := s.mcm.MachineV1alpha1().Machines(s.Namespace).Get(ctx, name, metav1.GetOptions{})
+
+		return err == nil && found.Annotations[spi.AnnotationAddress] != "", err
+	})
+	s.requireRecorded(t, name)
+	s.awaitEnd(t)
+}
+
+// requireRecorded requires that a Machine records where its VirtualMachine is.
+func (s *shoot) requireRecorded(t *testing.T, name string) {
+	t.Helper()
+
+	recorded := spi.RecordedAddress(s.machineObject(t, name).Annotations)
+	require.NotNil(t, recorded)
+	require.Empty(t, recorded.Fault)
+	require.Equal(t, s.vm(t, name).UID, recorded.UID)
+	require.Equal(t, s.ProviderNamespace, recorded.Namespace)
+	require.Equal(t, s.Namespace, recorded.Cluster)
+	require.Equal(t, "node", recorded.Role)
+}
+
+func (s *shoot) annotateMachine(t *testing.T, name, value string) {
+	t.Helper()
+
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, spi.AnnotationAddress, value)
+	_, err := s.mcm.MachineV1alpha1().Machines(s.Namespace).Patch(t.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{})
+	require.NoError(t, err)
 }
