@@ -29,6 +29,14 @@ func TestRequestsCarryTheRecord(t *testing.T) {
 
 	require.NoError(t, calls()["DeleteMachine"](t.Context(), newPlugin(spied), r))
 	require.Equal(t, want, spied.remove.Recorded)
+
+	r.machine.Annotations, r.machine.Status.LastKnownState = nil, machine.Address.Encode()
+	require.NoError(t, calls()["DeleteMachine"](t.Context(), newPlugin(spied), r))
+	require.Equal(t, want, spied.remove.Recorded, "other machine controllers keep it in the status")
+
+	r.machine.Status.LastKnownState = "another driver's"
+	require.NoError(t, calls()["DeleteMachine"](t.Context(), newPlugin(spied), r))
+	require.Nil(t, spied.remove.Recorded)
 	require.True(t, spied.remove.HasProviderID)
 }
 

@@ -235,10 +235,25 @@ func (p *MachinePlugin) decodeObserve(
 		Identity:        to.identity,
 		Deleting:        machine.DeletionTimestamp != nil,
 		HasProviderID:   machine.Spec.ProviderID != "",
-		Recorded:        spi.RecordedAddress(machine.Annotations),
+		Recorded:        recordedAddress(machine),
 		CreationTimeout: p.creationTimeout(machine),
 		Report:          p.journal.of(machine),
 	}, nil
+}
+
+// recordedAddress returns what a Machine records of its address. A client of the driver over gRPC may be another machine controller, which
+// keeps LastKnownState as driver.proto has it, and knows no annotation.
+func recordedAddress(machine *v1alpha1.Machine) *spi.AddressRecord {
+	if recorded := spi.RecordedAddress(machine.Annotations); recorded != nil {
+		return recorded
+	}
+
+	address, err := spi.DecodeAddress(machine.Status.LastKnownState)
+	if err != nil {
+		return nil
+	}
+
+	return &spi.AddressRecord{Address: address}
 }
 
 // decodeImage reads what decides over the class's golden image; nil if the class has become invalid: then nothing can be repaired, and

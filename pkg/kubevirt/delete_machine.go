@@ -65,7 +65,7 @@ func decodeDelete(req *driver.DeleteMachineRequest) (*spi.DeleteMachineInput, er
 		Kubeconfig: to.kubeconfig,
 		Name:       req.Machine.Name,
 		Identity:   to.identity,
-		Recorded:   spi.RecordedAddress(req.Machine.Annotations),
+		Recorded:   recordedAddress(req.Machine),
 		// It counts only for a Machine that exists.
 		HasProviderID: req.Machine.Spec.ProviderID != "",
 		// The safety controller asks with a Machine that it made up from ListMachines (machine_safety.go): it has no UID.

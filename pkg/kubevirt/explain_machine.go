@@ -88,7 +88,7 @@ func decodeExplain(req *ExplainRequest, allowed apivalidation.Options) (in *spi.
 
 	in = &spi.ExplainMachineInput{
 		Kubeconfig: to.kubeconfig, Name: req.Machine.Name, Identity: to.identity,
-		HasProviderID: req.Machine.Spec.ProviderID != "", Recorded: spi.RecordedAddress(req.Machine.Annotations),
+		HasProviderID: req.Machine.Spec.ProviderID != "", Recorded: recordedAddress(req.Machine),
 	}
 
 	if req.Machine.UID != "" && req.Machine.DeletionTimestamp == nil && !madeBefore(req.Machine) {

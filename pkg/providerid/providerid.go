@@ -12,7 +12,8 @@ import (
 
 const prefix = "kubevirt://"
 
-var pattern = regexp.MustCompile(`^kubevirt://([0-9A-Za-z_-]+)$`)
+// pattern also has the dots of the predecessor's machines, which the cloud-controller-manager refuses on Nodes.
+var pattern = regexp.MustCompile(`^kubevirt://([0-9A-Za-z._-]+)$`)
 
 // Format returns the provider ID of the machine whose VirtualMachine has the given name.
 func Format(name string) string {

@@ -27,7 +27,7 @@ func TestParse(t *testing.T) {
 		"Empty":      {reason: "a Machine without a VM has no provider ID", id: "", fails: true},
 		"NoName":     {reason: "a name is required", id: "kubevirt://", fails: true},
 		"Namespaced": {reason: "the cloud-controller-manager knows no namespaces", id: "kubevirt://ns/a", fails: true},
-		"Dotted":     {reason: "the cloud-controller-manager refuses dots", id: "kubevirt://a.b", fails: true},
+		"Dotted":     {reason: "the predecessor's machines may have dots in their names", id: "kubevirt://a.b", want: "a.b"},
 		"Foreign":    {reason: "other providers' IDs are not ours", id: "aws:///eu/i-1", fails: true},
 	}
 

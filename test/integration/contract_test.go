@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -27,6 +28,9 @@ type transcript struct {
 	lines []string
 }
 
+// anyUUID matches the UIDs of VirtualMachines, which addresses hold.
+var anyUUID = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
+
 // note writes down what a call returned, both the response and the error.
 func (tr *transcript) note(m *machine, answer any, err error) {
 	if !slices.Contains(tr.names, m.name()) {
@@ -43,6 +47,7 @@ func (tr *transcript) note(m *machine, answer any, err error) {
 		line = strings.ReplaceAll(line, name, fmt.Sprintf("MACHINE%d", i))
 	}
 
+	line = anyUUID.ReplaceAllString(line, "UID")
 	line = strings.ReplaceAll(line, tr.shoot.ProviderNamespace, "PROVIDER")
 	tr.lines = append(tr.lines, strings.ReplaceAll(line, tr.shoot.Namespace, "CLUSTER"))
 }
@@ -178,6 +183,16 @@ func behaviours() map[string]behaviour {
 				require.Equal(t, codes.OK, tr.remove(t.Context(), d, m))
 				require.Nil(t, s.vm(t, m.name()).DeletionTimestamp)
 			},
+		},
+		"Elsewhere": {
+			reason: "what is not visible is not deleted", settings: settings{grace: time.Minute}, show: showElsewhere,
+		},
+		"Moved": {
+			reason: "the record of a machine that was moved comes before its deletion", settings: settings{grace: time.Minute}, show: showMoved,
+		},
+		"LongNames": {
+			reason: "the predecessor's machines are observed and deleted; only creation needs a DNS label", settings: settings{grace: time.Minute},
+			show: showLongNames,
 		},
 		"Blocked": {
 			reason: "the text names what blocks a deletion", settings: settings{grace: time.Minute, deleteWait: 2 * time.Second},
