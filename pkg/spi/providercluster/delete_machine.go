@@ -37,10 +37,8 @@ func (p *Provider) DeleteMachine(ctx context.Context, in *spi.DeleteMachineInput
 	case err != nil:
 	case vm == nil:
 		err = p.removeInstance(ctx, s, in)
-	case ours && in.Recorded.Elsewhere(s.addressOf(in.Identity, "")):
-		err = &spi.MovedError{To: s.addressOf(in.Identity, vm.UID)}
 	case ours:
-		err = p.removeVirtualMachine(ctx, s, in, vm)
+		err = p.removeWhereFound(ctx, s, in, vm)
 	}
 
 	if err != nil {
@@ -48,6 +46,18 @@ func (p *Provider) DeleteMachine(ctx context.Context, in *spi.DeleteMachineInput
 	}
 
 	return s.sweep(ctx, in)
+}
+
+// removeWhereFound removes a VirtualMachine once its address is recorded. An address that cannot be recorded is not waited for.
+func (p *Provider) removeWhereFound(
+	ctx context.Context, s *session, in *spi.DeleteMachineInput, vm *kubevirtv1.VirtualMachine,
+) error {
+	to := s.addressOf(in.Identity, vm.UID)
+	if in.Recorded.Elsewhere(to) && to.Validate() == nil {
+		return &spi.MovedError{To: to}
+	}
+
+	return p.removeVirtualMachine(ctx, s, in, vm)
 }
 
 func (p *Provider) removeVirtualMachine(
