@@ -15,7 +15,7 @@ import (
 )
 
 // applyTimeout bounds the wait for a type to be served after its CustomResourceDefinition was created.
-const applyTimeout = time.Minute
+const applyTimeout = 5 * time.Minute
 
 // Apply creates objects, several at a time, and updates those that exist. It waits for namespaces and types that are not there yet.
 func (c *Cluster) Apply(ctx context.Context, objects []unstructured.Unstructured) error {

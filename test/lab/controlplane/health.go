@@ -17,7 +17,7 @@ import (
 
 const (
 	pollEvery    = 100 * time.Millisecond
-	startTimeout = 3 * time.Minute // generous: the machine may be busy with something else
+	startTimeout = 10 * time.Minute // It only ends a start that hangs: the machine may be busy.
 )
 
 func newWebClient(pool *x509.CertPool) *http.Client {

@@ -109,7 +109,7 @@ func awaitRight(ctx context.Context, cluster *controlplane.Cluster, namespace, a
 		return fmt.Errorf("create client: %w", err)
 	}
 	user := "system:serviceaccount:" + namespace + ":" + account
-	const every, atMost = 20 * time.Millisecond, time.Minute
+	const every, atMost = 20 * time.Millisecond, 5 * time.Minute
 	err = wait.PollUntilContextTimeout(ctx, every, atMost, true, func(ctx context.Context) (bool, error) {
 		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: user, ResourceAttributes: &right}}
 		reviewed, err := client.SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})

@@ -157,7 +157,7 @@ func (w *writer) do(what string, f func() error) {
 // awaitDefaultAccount waits for the namespace's default service account: no pod starts before.
 func (w *writer) awaitDefaultAccount(ctx context.Context) {
 	w.do("await the default account of "+w.namespace, func() error {
-		const every, atMost = 50 * time.Millisecond, time.Minute
+		const every, atMost = 50 * time.Millisecond, 5 * time.Minute
 		return wait.PollUntilContextTimeout(ctx, every, atMost, true, func(ctx context.Context) (bool, error) {
 			_, err := w.client.CoreV1().ServiceAccounts(w.namespace).Get(ctx, "default", metav1.GetOptions{})
 			if apierrors.IsNotFound(err) {
