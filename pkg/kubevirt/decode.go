@@ -150,7 +150,7 @@ func decodeClass(class *v1alpha1.MachineClass, secret *corev1.Secret) ([]byte, e
 
 // missingKey is what an absent key and an absent Secret have in common: machine-controller-manager hands over no data for either.
 func missingKey(class *v1alpha1.MachineClass, key string) error {
-	names := SecretNames(class)
+	names := secretNames(class)
 	if len(names) == 0 {
 		return spi.WithRemedy(invalid("MachineClass %s refers to no Secret with the key %s", class.Name, key), "name the Secret in secretRef")
 	}

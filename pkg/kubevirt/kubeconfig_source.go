@@ -1,8 +1,6 @@
 package kubevirt
 
 import (
-	"strings"
-
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 
@@ -10,7 +8,8 @@ import (
 )
 
 // kubeconfigSource says where the kubeconfig of a call is from, so that its faults can be found. Machine-controller-manager hands over
-// the data of Secrets without their names, which are those that the MachineClass refers to.
+// the data of Secrets without their names, which are those that the MachineClass refers to: of two, the credentials' Secret is taken to
+// have the kubeconfig, since its data win.
 type kubeconfigSource string
 
 // heldSource is the name of the Secret in which a driver passes on a kubeconfig that it holds itself.
@@ -22,8 +21,8 @@ func sourceOf(class *v1alpha1.MachineClass, secret *corev1.Secret) kubeconfigSou
 		return kubeconfigSource("the file of cluster " + identityOf(class).Cluster + " in --kubeconfig-dir")
 	}
 
-	if names := SecretNames(class); len(names) > 0 {
-		return kubeconfigSource("Secret " + strings.Join(names, " or ") + ", key " + apiv1alpha1.SecretKeyKubeconfig)
+	if names := secretNames(class); len(names) > 0 {
+		return kubeconfigSource("Secret " + names[len(names)-1] + ", key " + apiv1alpha1.SecretKeyKubeconfig)
 	}
 
 	return ""
@@ -38,8 +37,8 @@ func (s kubeconfigSource) String() string {
 	return string(s)
 }
 
-// SecretNames returns the Secrets that a class refers to, as namespace/name. The data of the last one wins.
-func SecretNames(class *v1alpha1.MachineClass) []string {
+// secretNames returns the Secrets that a class refers to, as namespace/name. The data of the last one win.
+func secretNames(class *v1alpha1.MachineClass) []string {
 	if class == nil {
 		return nil
 	}
