@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -14,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	kubevirtv1 "kubevirt.io/api/core/v1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/quantity"
 )
 
 // pruner compares a tree of JSON with a Go type. It reports, with its path, every field that the type does not have and every
@@ -118,7 +119,8 @@ func (p *pruner) list(path *field.Path, value any, t reflect.Type) any {
 
 // leaf has the type itself judge a value.
 func (p *pruner) leaf(path *field.Path, value any, t reflect.Type) any {
-	if t == quantityType && !quantity.MatchString(fmt.Sprint(value)) {
+	// The type would trim spaces.
+	if text := fmt.Sprint(value); t == quantityType && (quantity.Excessive(text) || strings.TrimSpace(text) != text) {
 		return p.wrongType(path, t)
 	}
 
@@ -146,9 +148,6 @@ func keep(object map[string]any, key string, value any) {
 var (
 	quantityType    = reflect.TypeFor[resource.Quantity]()
 	unmarshalerType = reflect.TypeFor[json.Unmarshaler]()
-
-	// quantity matches what is tried as a quantity. With a longer number or exponent, resource.ParseQuantity would take hours.
-	quantity = regexp.MustCompile(`^[+-]?[0-9.]{1,40}([eE][+-]?[0-9]{1,3}|[numkKMGTPE]i?)?$`)
 )
 
 // opaque says whether a type alone knows its JSON. KubeVirt's types that decode themselves are ordinary objects: they only

@@ -13,8 +13,8 @@ import (
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1/validation"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/goldenimage"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/providercluster"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/statustext"
@@ -196,10 +196,9 @@ func (o *diagnoseOptions) sources() (*machineSource, error) {
 
 func (o *diagnoseOptions) provider() *providercluster.Provider {
 	return providercluster.New(providercluster.Options{
-		Clients:            kubeconfig.NewCache(kubeconfig.Options{QPS: diagnoseQPS, Burst: diagnoseBurst}),
+		Clients:            providerapi.NewCache(providerapi.Options{QPS: diagnoseQPS, Burst: diagnoseBurst, RetryFor: diagnoseRetryFor}),
 		Images:             goldenimage.NewKeeper(clock.RealClock{}),
 		Clock:              clock.RealClock{},
-		RetryFor:           diagnoseRetryFor,
 		UnschedulableGrace: o.grace,
 		MaxDeleteWait:      validation.MaxTerminationGracePeriod + providercluster.DeleteSlack,
 	})

@@ -24,7 +24,7 @@ var deadlines = map[string]time.Duration{
 
 const (
 	// maxRequest bounds a request, in bytes. A Secret has up to 1 MiB, and a class may refer to two; that leaves 1 MiB for the Machine and
-	// the class, which have kilobytes. It is no larger since a request is read before it waits for its turn.
+	// the class, which have kilobytes.
 	maxRequest = 3 << 20
 	// maxResponse bounds a response, in bytes: the list of a hundred thousand machines.
 	maxResponse = 16 << 20

@@ -63,19 +63,18 @@ func NewServer(d driver.Driver, o ServerOptions) (*Server, error) {
 	}
 
 	s := &Server{
-		grpc: grpc.NewServer(
+		grpc: grpc.NewServer(append(newArrivals().options(),
 			grpc.Creds(o.Credentials),
 			grpc.ChainUnaryInterceptor(observed.intercept, recoverPanics, nameCaller, setDeadline, newTurns(o.MaxCalls).intercept),
 			grpc.ConnectionTimeout(handshakeTimeout),
 			grpc.MaxRecvMsgSize(maxRequest),
 			grpc.MaxSendMsgSize(maxResponse),
-			// Of each connection, what is above that waits at the client. Below it, requests wait in this process's memory, of up to
-			// maxRequest each, and a client may have several connections.
+			// Of each connection, what is above that waits at the client.
 			grpc.MaxConcurrentStreams(uint32(o.MaxCalls)), //nolint:gosec // A flag's value, which is small.
 			grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingEvery, Timeout: pingTimeout, MaxConnectionAge: connectionAge}),
 			grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingsAtMost, PermitWithoutStream: true}),
 			grpc.WaitForHandlers(true),
-		),
+		)...),
 		health: health.NewServer(),
 	}
 

@@ -11,6 +11,7 @@ import (
 	"k8s.io/klog/v2"
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
@@ -219,7 +220,9 @@ func (k *Keeper) Arrived(ctx context.Context, at Place, name string) {
 	}
 
 	// Not repeated: without it, a metric is less exact, and that is all.
-	have, err := at.dataVolumes().Get(ctx, name, metav1.GetOptions{})
+	have, err := providerapi.Once(ctx, arrivalTimeout, func(ctx context.Context) (*cdiv1beta1.DataVolume, error) {
+		return at.dataVolumes().Get(ctx, name, metav1.GetOptions{})
+	})
 
 	switch {
 	case err != nil:

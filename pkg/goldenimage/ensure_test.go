@@ -1,17 +1,18 @@
 package goldenimage
 
 import (
-	"context"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clienttesting "k8s.io/client-go/testing"
 	clocktesting "k8s.io/utils/clock/testing"
+	"kubevirt.io/client-go/containerizeddataimporter/fake"
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
@@ -66,20 +67,22 @@ func TestOnlyOwnImagesAreReplaced(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			var asked []string
-
+			cdi := fake.NewSimpleClientset()
 			k := NewKeeper(clocktesting.NewFakePassiveClock(began.Add(time.Hour)))
-			at := Place{
-				Clients: &kubeconfig.Clients{Server: "s", Namespace: "ns"},
-				Request: func(_ context.Context, what string, _ func(context.Context) error) error {
-					asked = append(asked, what)
-
-					return nil
-				},
-			}
+			at := Place{Clients: &providerapi.Clients{Server: "s", Namespace: "ns", CDI: cdi}}
 			k.images.set(at.ref("golden-1"), ready, "another")
 
 			err := k.Observe(t.Context(), at, tc.have, own)
+
+			var asked []string
+
+			for _, action := range cdi.Actions() {
+				deleted, ok := action.(clienttesting.DeleteAction)
+				require.True(t, ok)
+
+				asked = append(asked, "delete golden image "+deleted.GetNamespace()+"/"+deleted.GetName())
+			}
+
 			require.Equal(t, tc.want, asked, tc.reason)
 			require.Empty(t, k.images.state(at.ref("golden-1")), "nothing is known to be there")
 

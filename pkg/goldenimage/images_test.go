@@ -11,7 +11,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
 )
 
 var one = ref{server: "s", namespace: "ns", name: "golden-1"}
@@ -69,7 +69,7 @@ func TestMetrics(t *testing.T) {
 
 	began := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	k := NewKeeper(clocktesting.NewFakePassiveClock(began.Add(time.Hour)))
-	at := Place{Clients: &kubeconfig.Clients{Server: "s", Namespace: "ns"}}
+	at := Place{Clients: &providerapi.Clients{Server: "s", Namespace: "ns"}}
 
 	image := func(phase cdiv1beta1.DataVolumePhase) *cdiv1beta1.DataVolume {
 		return &cdiv1beta1.DataVolume{

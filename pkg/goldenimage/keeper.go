@@ -17,20 +17,25 @@ import (
 	cdiclient "kubevirt.io/client-go/containerizeddataimporter/typed/core/v1beta1"
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
 )
 
 // replaceAfter is how old an image must be that has failed before it is replaced: an import that fails at once must not be begun
 // again and again.
 const replaceAfter = 5 * time.Minute
 
+// arrivalTimeout bounds the look at an image that a machine was cloned from. The call that has seen the machine waits for it.
+const arrivalTimeout = 5 * time.Second
+
 // Place is a namespace of a provider cluster.
 type Place struct {
 	// Clients lead there.
-	Clients *kubeconfig.Clients
-	// Request sends a request, and again while the provider cluster fails in a way that may pass. The error that is left wraps a
-	// sentinel of pkg/spi, and names what was tried.
-	Request func(ctx context.Context, what string, send func(context.Context) error) error
+	Clients *providerapi.Clients
+}
+
+// Request sends a request, as providerapi.Clients.Request does.
+func (p Place) Request(ctx context.Context, what string, send func(context.Context) error) error {
+	return p.Clients.Request(ctx, what, send)
 }
 
 func (p Place) dataVolumes() cdiclient.DataVolumeInterface {

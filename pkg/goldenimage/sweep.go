@@ -8,13 +8,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/pages"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
 )
 
 // attempts bounds how often an image that changes meanwhile, as one that is being imported does, is looked at again before it is left
@@ -87,10 +85,12 @@ func candidateOf(image metav1.Object) candidate {
 
 // candidates lists the images that may go. Those that are going already do not count.
 func candidates(ctx context.Context, at Place, which Selection) ([]candidate, error) {
-	list := at.metadataList("golden images", dataVolumes)
-	list.Selector = labels.Set{v1alpha1.TagCluster: which.Cluster}.String() + "," + v1alpha1.LabelGoldenImage + ",!" + v1alpha1.TagRole
+	list := providerapi.List{
+		What:   "golden images in " + at.Clients.Namespace,
+		Labels: labels.Set{v1alpha1.TagCluster: which.Cluster}.String() + "," + v1alpha1.LabelGoldenImage + ",!" + v1alpha1.TagRole,
+	}
 
-	return pages.Collect(ctx, list, func(image metav1.Object) (candidate, bool) {
+	return providerapi.Collect(ctx, at.Clients, at.metadata(dataVolumes), list, func(image metav1.Object) (candidate, bool) {
 		return candidateOf(image), is(image, which) && image.GetDeletionTimestamp() == nil
 	})
 }
@@ -175,14 +175,4 @@ func look(ctx context.Context, at Place, name string) (metav1.Object, error) {
 	}
 
 	return found, err
-}
-
-// metadataList lists objects without their contents.
-func (p Place) metadataList(kind string, resource schema.GroupVersionResource) pages.List {
-	return pages.List{
-		What: kind + " in " + p.Clients.Namespace, Request: p.Request,
-		Page: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
-			return p.metadata(resource).List(ctx, opts)
-		},
-	}
 }

@@ -1,7 +1,6 @@
 package goldenimage
 
 import (
-	"context"
 	"encoding/pem"
 	"fmt"
 	"io"
@@ -20,8 +19,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/pages"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
@@ -79,10 +77,10 @@ func placeAt(t *testing.T, server *httptest.Server) Place {
 	})
 	require.NoError(t, err)
 
-	clients, err := kubeconfig.NewCache(kubeconfig.Options{QPS: 1000, Burst: 1000}).For(raw)
+	clients, err := providerapi.NewCache(providerapi.Options{QPS: 1000, Burst: 1000}).For(raw)
 	require.NoError(t, err)
 
-	return Place{Clients: clients, Request: func(ctx context.Context, _ string, send func(context.Context) error) error { return send(ctx) }}
+	return Place{Clients: clients}
 }
 
 // TestSweepEnds has a server answer one of the lists without end. Nothing is deleted then.
@@ -110,7 +108,7 @@ func TestSweepEnds(t *testing.T) {
 			}
 
 			require.ErrorIs(t, err, spi.ErrUnavailable)
-			require.EqualValues(t, pages.MaxPages, asked.Load())
+			require.EqualValues(t, providerapi.MaxPages, asked.Load())
 			require.Zero(t, deleted.Load(), "a part of a list is never used")
 		})
 	}

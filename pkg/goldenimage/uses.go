@@ -4,12 +4,11 @@ import (
 	"context"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/pages"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
 )
 
 // uses returns which of the images something is being cloned from, or will be: whoever's clones have not ended, and machines whose root
@@ -20,7 +19,9 @@ func uses(ctx context.Context, at Place, images []candidate, which Selection) (m
 		asked[image.name] = true
 	}
 
-	clones, err := pages.Collect(ctx, at.dataVolumeList(), func(dv *cdiv1beta1.DataVolume) (clone, bool) {
+	all := providerapi.List{What: "DataVolumes in " + at.Clients.Namespace}
+
+	clones, err := providerapi.Collect(ctx, at.Clients, at.dataVolumes(), all, func(dv *cdiv1beta1.DataVolume) (clone, bool) {
 		return cloneOf(dv), asked[sourceIn(dv)] && dv.DeletionTimestamp == nil
 	})
 	if err != nil {
@@ -44,10 +45,9 @@ func uses(ctx context.Context, at Place, images []candidate, which Selection) (m
 // usedByMachines adds the images of machines that are not served yet. It looks at them after the DataVolumes: a machine that came in
 // between is in use, since its disk was not seen.
 func usedByMachines(ctx context.Context, at Place, asked map[string]bool, served map[types.UID]bool, used map[string]bool) error {
-	list := at.metadataList("VirtualMachines", virtualMachines)
-	list.Selector = v1alpha1.LabelGoldenImage
+	list := providerapi.List{What: "VirtualMachines in " + at.Clients.Namespace, Labels: v1alpha1.LabelGoldenImage}
 
-	waiting, err := pages.Collect(ctx, list, func(vm metav1.Object) (image string, ok bool) {
+	waiting, err := providerapi.Collect(ctx, at.Clients, at.metadata(virtualMachines), list, func(vm metav1.Object) (image string, ok bool) {
 		image = vm.GetLabels()[v1alpha1.LabelGoldenImage]
 
 		return image, asked[image] && vm.GetDeletionTimestamp() == nil && !served[vm.GetUID()]
@@ -89,13 +89,4 @@ func sourceIn(clone *cdiv1beta1.DataVolume) string {
 	}
 
 	return clone.Spec.Source.PVC.Name
-}
-
-func (p Place) dataVolumeList() pages.List {
-	return pages.List{
-		What: "DataVolumes in " + p.Clients.Namespace, Request: p.Request,
-		Page: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
-			return p.dataVolumes().List(ctx, opts)
-		},
-	}
 }

@@ -1,8 +1,14 @@
 package kubeconfig_test
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
 	"encoding/base64"
+	"encoding/pem"
 	"fmt"
+	"math/big"
 	"testing"
 	"time"
 
@@ -10,6 +16,29 @@ import (
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
 )
+
+func tokenWith(claims string) string {
+	encode := base64.RawURLEncoding.EncodeToString
+
+	return encode([]byte(`{"alg":"none"}`)) + "." + encode([]byte(claims)) + "." + encode([]byte("signature"))
+}
+
+// certificate returns a client certificate that ends then, and its key.
+func certificate(t *testing.T, end time.Time) (cert, key []byte) {
+	t.Helper()
+
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: end}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
+	require.NoError(t, err)
+	encoded, err := x509.MarshalECPrivateKey(private)
+	require.NoError(t, err)
+
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: encoded})
+}
 
 func TestExpiries(t *testing.T) {
 	t.Parallel()

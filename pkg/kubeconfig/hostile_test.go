@@ -19,6 +19,7 @@ import (
 	clientcmdapiv1 "k8s.io/client-go/tools/clientcmd/api/v1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
 )
 
 // canary stands in every text of the hostile kubeconfigs, as it is or in base64. No error may repeat it.
@@ -121,7 +122,7 @@ func (tr *trap) requireUntouched(t *testing.T) {
 func newClients(t *testing.T, raw []byte) error {
 	t.Helper()
 
-	_, err := kubeconfig.NewCache(kubeconfig.Options{QPS: 1, Burst: 1}).For(raw)
+	_, err := providerapi.NewCache(providerapi.Options{QPS: 1, Burst: 1}).For(raw)
 
 	return err
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
 )
 
 const secretToken = "s3cr3t-t0k3n"
@@ -116,7 +117,7 @@ func TestErrorsNeverQuoteTheKubeconfig(t *testing.T) {
 			user["client-key-data"], user["client-certificate-data"] = []byte(secretToken), []byte(secretToken)
 		})),
 	} {
-		_, err := kubeconfig.NewCache(kubeconfig.Options{QPS: 1, Burst: 1}).For([]byte(raw))
+		_, err := providerapi.NewCache(providerapi.Options{QPS: 1, Burst: 1}).For([]byte(raw))
 		require.Error(t, err, strings.ReplaceAll(raw, secretToken, "TOKEN"))
 		require.NotContains(t, err.Error(), secretToken)
 	}
@@ -125,7 +126,7 @@ func TestErrorsNeverQuoteTheKubeconfig(t *testing.T) {
 func TestCacheKeepsClientsByContent(t *testing.T) {
 	t.Parallel()
 
-	cache := kubeconfig.NewCache(kubeconfig.Options{QPS: 1, Burst: 1})
+	cache := providerapi.NewCache(providerapi.Options{QPS: 1, Burst: 1})
 	raw := config(t, func(_, _, _ object) {})
 
 	first, err := cache.For(raw)

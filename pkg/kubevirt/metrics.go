@@ -50,7 +50,7 @@ func (p *MachinePlugin) RegisterMetrics(r prometheus.Registerer) error {
 
 // CountRequest counts a request to the API server of a provider cluster, under a service such as virtualmachines_get. Each counts once,
 // failed or not; durations are those of requests that did not fail, as everywhere in these metrics. Which requests have failed is
-// kubeconfig.Call's to say.
+// providerapi.Call's to say.
 func CountRequest(service string, took time.Duration, failed bool) {
 	metrics.APIRequestCount.WithLabelValues(Provider, service).Inc()
 

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/providercluster"
 )
@@ -24,7 +25,7 @@ const anonymous = "system:anonymous"
 const serviceAccounts = "system:serviceaccount:"
 
 // login reads the kubeconfig as the driver does, and asks the server who that is.
-func (i *identity) login(ctx context.Context, clients *kubeconfig.Cache, now time.Time) []Result {
+func (i *identity) login(ctx context.Context, clients *providerapi.Cache, now time.Time) []Result {
 	v, subject := view{identity: i}, i.from
 
 	expiries, err := kubeconfig.Expiries(i.raw)
@@ -78,7 +79,7 @@ func (i *identity) refused(v view, subject string, err error) Result {
 
 	return v.fail(checkCredentials, subject, fmt.Sprintf("server %s: %s", i.clients.Server, err),
 		"compare the server of the kubeconfig with what kubectl cluster-info shows, and try from where the machine controller runs: "+
-			"curl --insecure "+quoted("https://"+i.clients.Server+"/version"))
+			"curl --insecure "+quoted(i.clients.Server+"/version"))
 }
 
 // renewal is how the identity gets new credentials. Who it is, is known once it has logged in.

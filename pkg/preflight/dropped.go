@@ -8,6 +8,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/quantity"
 )
 
 // difference is a field that came back otherwise than it was sent.
@@ -178,14 +180,26 @@ func same(a, b any) bool {
 		return true
 	}
 
-	first, err := resource.ParseQuantity(fmt.Sprint(a))
-	if err != nil {
+	first, ok := quantityOf(a)
+	if !ok {
 		return false
 	}
 
-	second, err := resource.ParseQuantity(fmt.Sprint(b))
+	second, ok := quantityOf(b)
 
-	return err == nil && first.Cmp(second) == 0
+	return ok && first.Cmp(second) == 0
+}
+
+// quantityOf parses what is one. Labels, which the gate to the provider cluster takes for texts, may look like one that takes hours.
+func quantityOf(value any) (resource.Quantity, bool) {
+	text := fmt.Sprint(value)
+	if quantity.Excessive(text) {
+		return resource.Quantity{}, false
+	}
+
+	parsed, err := resource.ParseQuantity(text)
+
+	return parsed, err == nil
 }
 
 func isZero(value any) bool {

@@ -17,17 +17,15 @@ var errNotInstalled = errors.New("not installed")
 
 // getKubeVirt returns the installation. Everybody who can log in may list them (pkg/virt-operator/resource/generate/rbac/cluster.go).
 func (i *identity) getKubeVirt(ctx context.Context) (*kubevirtv1.KubeVirt, error) {
-	list, err := ask(ctx, func(ctx context.Context) (*kubevirtv1.KubeVirtList, error) {
-		return i.clients.KubeVirt.KubevirtV1().KubeVirts(metav1.NamespaceAll).List(ctx, metav1.ListOptions{Limit: 2})
-	})
+	found, err := some[kubevirtv1.KubeVirt](ctx, i.clients.KubeVirt.KubevirtV1().KubeVirts(metav1.NamespaceAll), 2)
 
 	switch {
 	case err != nil:
 		return nil, err
-	case len(list.Items) == 0:
+	case len(found) == 0:
 		return nil, errNotInstalled
 	default:
-		return &list.Items[0], nil
+		return &found[0], nil
 	}
 }
 
@@ -65,11 +63,8 @@ func (s *site) checkCDI(ctx context.Context) []Result {
 
 	v, subject := view{identity: s.looker}, "CDI"
 
-	list, err := ask(ctx, func(ctx context.Context) (*cdiv1beta1.CDIList, error) {
-		return s.looker.clients.CDI.CdiV1beta1().CDIs().List(ctx, metav1.ListOptions{Limit: 2})
-	})
-
-	if err == nil && len(list.Items) == 0 {
+	list, err := some[cdiv1beta1.CDI](ctx, s.looker.clients.CDI.CdiV1beta1().CDIs(), 2)
+	if err == nil && len(list) == 0 {
 		err = errNotInstalled
 	}
 
@@ -77,7 +72,7 @@ func (s *site) checkCDI(ctx context.Context) []Result {
 		return []Result{s.withoutCDI(ctx, v, subject, err, look)}
 	}
 
-	found := &list.Items[0]
+	found := &list[0]
 
 	var bad []string
 

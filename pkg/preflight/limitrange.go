@@ -8,19 +8,11 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 )
 
 func (s *site) listLimitRanges(ctx context.Context) ([]corev1.LimitRange, error) {
-	list, err := ask(ctx, func(ctx context.Context) (*corev1.LimitRangeList, error) {
-		return s.looker.clients.Kubernetes.CoreV1().LimitRanges(s.namespace).List(ctx, metav1.ListOptions{Limit: maxObjects})
-	})
-	if err != nil {
-		return nil, err
-	}
-
-	return list.Items, nil
+	return some[corev1.LimitRange](ctx, s.looker.clients.Kubernetes.CoreV1().LimitRanges(s.namespace), maxObjects)
 }
 
 // checkLimitRanges compares the machine's pod and claims with what a LimitRange allows each.

@@ -10,27 +10,30 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/pages"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
 )
 
-// nodesPerPage and podsPerPage keep one answer within what pkg/kubeconfig accepts: nodes list their images.
-const nodesPerPage, podsPerPage = 50, 100
+const (
+	// nodesPerPage and podsPerPage keep one answer within the bounds of pkg/providerapi: nodes list their images.
+	nodesPerPage, podsPerPage = 50, 100
+	// maxPodBytes bounds the list of all pods, of which little is kept.
+	maxPodBytes = 512 << 20
+	// maxRequested bounds the resources that a pod is thought to ask for.
+	maxRequested = 32
+)
 
 func (s *site) listNodes(ctx context.Context) ([]corev1.Node, error) {
-	return pages.Collect(ctx, pages.List{
-		What: "nodes", Request: unrepeated,
-		Page: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
-			opts.Limit = nodesPerPage
+	return providerapi.Collect(ctx, s.looker.clients, s.looker.clients.Kubernetes.CoreV1().Nodes(), providerapi.List{
+		What: "nodes", PerPage: nodesPerPage,
+	}, func(n *corev1.Node) (corev1.Node, bool) {
+		n.ManagedFields, n.Annotations, n.Status.Images = nil, nil, nil
 
-			return ask(ctx, func(ctx context.Context) (*corev1.NodeList, error) {
-				return s.looker.clients.Kubernetes.CoreV1().Nodes().List(ctx, opts)
-			})
-		},
-	}, func(n *corev1.Node) (corev1.Node, bool) { return *n, true })
+		return *n, true
+	})
 }
 
 // load is what a pod takes up.
@@ -41,23 +44,13 @@ type load struct {
 
 // listLoads returns what the pods take up that run, or will.
 func (s *site) listLoads(ctx context.Context) ([]load, error) {
-	return pages.Collect(ctx, pages.List{
-		What: "pods", Request: unrepeated,
-		Page: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
-			opts.Limit, opts.FieldSelector = podsPerPage, "status.phase!=Succeeded,status.phase!=Failed"
-
-			return ask(ctx, func(ctx context.Context) (*corev1.PodList, error) {
-				return s.looker.clients.Kubernetes.CoreV1().Pods(metav1.NamespaceAll).List(ctx, opts)
-			})
-		},
+	return providerapi.Collect(ctx, s.looker.clients, s.looker.clients.Kubernetes.CoreV1().Pods(metav1.NamespaceAll), providerapi.List{
+		What: "pods", Fields: "status.phase!=Succeeded,status.phase!=Failed", PerPage: podsPerPage, MaxBytes: maxPodBytes,
 	}, func(p *corev1.Pod) (load, bool) {
-		return load{node: p.Spec.NodeName, requests: podRequests(p)}, p.Spec.NodeName != ""
-	})
-}
+		l := load{node: p.Spec.NodeName, requests: podRequests(p)}
 
-// unrepeated does not try again what failed: the user can.
-func unrepeated(ctx context.Context, _ string, send func(context.Context) error) error {
-	return send(ctx)
+		return l, l.node != "" && len(l.node) <= validation.DNS1123SubdomainMaxLength && len(l.requests) <= maxRequested
+	})
 }
 
 // checkZone looks for nodes in the machine's region and zone.

@@ -10,7 +10,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/statustext"
 )
@@ -111,21 +113,26 @@ type Input struct {
 const (
 	// requestTimeout bounds one request, and dryRunTimeout one that webhooks take part in: each may take 10 s.
 	requestTimeout, dryRunTimeout = 10 * time.Second, 30 * time.Second
+	// runTimeout bounds all of them, however slowly the provider cluster answers each.
+	runTimeout = 2 * time.Minute
 	// parallel is how many checks run at a time.
 	parallel = 8
 )
 
 // NewClients returns what Run needs to reach provider clusters.
-func NewClients() *kubeconfig.Cache {
+func NewClients() *providerapi.Cache {
 	const perSecond, burst = 100, 200
 
-	return kubeconfig.NewCache(kubeconfig.Options{QPS: perSecond, Burst: burst})
+	return providerapi.NewCache(providerapi.Options{QPS: perSecond, Burst: burst})
 }
 
 // Run makes all checks. Their results come in a stable order: what concerns all classes first, then class by class. What goes wrong in
 // one check is a result of it and does not keep the others; only a provider cluster that cannot be reached, or refuses the
 // credentials, ends the matter.
-func Run(ctx context.Context, clients *kubeconfig.Cache, in *Input) *Report {
+func Run(ctx context.Context, clients *providerapi.Cache, in *Input) *Report {
+	ctx, cancel := context.WithTimeout(ctx, runTimeout)
+	defer cancel()
+
 	s, results := enter(ctx, clients, in)
 	report := &Report{Identities: s.identities(), Results: results}
 
@@ -183,14 +190,18 @@ func together(ctx context.Context, checks []check) []Result {
 	return all
 }
 
+// some returns the objects of a kind of which there are few, at most so many.
+func some[O any, L runtime.Object](ctx context.Context, from providerapi.Lister[L], most int64) ([]O, error) {
+	return ask(ctx, func(ctx context.Context) ([]O, error) {
+		return providerapi.Some[O](ctx, from, providerapi.List{}, most)
+	})
+}
+
 // ask sends one request, in its time.
 func ask[T any](ctx context.Context, send func(context.Context) (T, error)) (T, error) {
 	return within(ctx, requestTimeout, send)
 }
 
 func within[T any](ctx context.Context, timeout time.Duration, send func(context.Context) (T, error)) (T, error) {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-
-	return send(ctx)
+	return providerapi.Once(ctx, timeout, send)
 }

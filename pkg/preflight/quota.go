@@ -17,14 +17,7 @@ import (
 const manyMachines = 100
 
 func (s *site) listQuotas(ctx context.Context) ([]corev1.ResourceQuota, error) {
-	list, err := ask(ctx, func(ctx context.Context) (*corev1.ResourceQuotaList, error) {
-		return s.looker.clients.Kubernetes.CoreV1().ResourceQuotas(s.namespace).List(ctx, metav1.ListOptions{Limit: maxObjects})
-	})
-	if err != nil {
-		return nil, err
-	}
-
-	return list.Items, nil
+	return some[corev1.ResourceQuota](ctx, s.looker.clients.Kubernetes.CoreV1().ResourceQuotas(s.namespace), maxObjects)
 }
 
 // demand is what a class's machines take from quotas.

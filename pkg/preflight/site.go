@@ -10,7 +10,7 @@ import (
 	kubevirtv1 "kubevirt.io/api/core/v1"
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/render"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/statustext"
 )
@@ -40,7 +40,7 @@ type identity struct {
 	name    string
 	from    string
 	raw     []byte
-	clients *kubeconfig.Clients
+	clients *providerapi.Clients
 	user    string
 }
 
@@ -57,7 +57,7 @@ type classSite struct {
 }
 
 // enter finds out who can log in, and prepares the rest.
-func enter(ctx context.Context, clients *kubeconfig.Cache, in *Input) (*site, []Result) {
+func enter(ctx context.Context, clients *providerapi.Cache, in *Input) (*site, []Result) {
 	s := &site{evacuation: in.Evacuation}
 
 	var results []Result

@@ -38,24 +38,20 @@ type storages struct {
 func (s *site) listStorages(ctx context.Context) *storages {
 	found := &storages{classes: map[string]*storagev1.StorageClass{}, profiles: map[string]*cdiv1beta1.StorageProfile{}}
 
-	classes, err := ask(ctx, func(ctx context.Context) (*storagev1.StorageClassList, error) {
-		return s.looker.clients.Kubernetes.StorageV1().StorageClasses().List(ctx, metav1.ListOptions{Limit: maxObjects})
-	})
-	if found.classesErr = err; err == nil {
-		for i := range classes.Items {
-			found.classes[classes.Items[i].Name] = &classes.Items[i]
-		}
+	classes, err := some[storagev1.StorageClass](ctx, s.looker.clients.Kubernetes.StorageV1().StorageClasses(), maxObjects)
+	found.classesErr = err
+
+	for i := range classes {
+		found.classes[classes[i].Name] = &classes[i]
 	}
 
 	cdi := s.looker.clients.CDI.CdiV1beta1()
 
-	profiles, err := ask(ctx, func(ctx context.Context) (*cdiv1beta1.StorageProfileList, error) {
-		return cdi.StorageProfiles().List(ctx, metav1.ListOptions{Limit: maxObjects})
-	})
-	if found.profileErr = err; err == nil {
-		for i := range profiles.Items {
-			found.profiles[profiles.Items[i].Name] = &profiles.Items[i]
-		}
+	profiles, err := some[cdiv1beta1.StorageProfile](ctx, cdi.StorageProfiles(), maxObjects)
+	found.profileErr = err
+
+	for i := range profiles {
+		found.profiles[profiles[i].Name] = &profiles[i]
 	}
 
 	found.config, err = ask(ctx, func(ctx context.Context) (*cdiv1beta1.CDIConfig, error) {

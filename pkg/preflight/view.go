@@ -7,6 +7,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/providercluster"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/statustext"
@@ -54,7 +55,7 @@ func (v view) short(check string, level Level, subject, message string, missing 
 // unseen is the result of a check whose request failed. That an identity may not look says nothing about what there is: whoever may
 // can run the command.
 func (v view) unseen(check, subject string, err error, command string) Result {
-	if errors.Is(err, spi.ErrUnavailable) { // Says pkg/pages, and nobody else before it is explained: the list is too long.
+	if errors.Is(err, providerapi.ErrEndless) {
 		return v.warn(check, subject, "not calculated: "+err.Error(), "as an admin of the provider cluster run: "+command)
 	}
 
@@ -70,7 +71,7 @@ func (v view) unseen(check, subject string, err error, command string) Result {
 
 // absent says whether the API server knows the type and not the object.
 func absent(err error) bool {
-	return apierrors.IsNotFound(err) && !unknownType(err)
+	return providerapi.Absent(err)
 }
 
 // unknownType says whether the API server does not know the type: what defines it is not installed.

@@ -11,9 +11,9 @@ import (
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1/validation"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/goldenimage"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
 	plugin "github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/machineclass"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/providercluster"
 )
@@ -64,10 +64,11 @@ func newProvider(o settings) *providercluster.Provider {
 	}
 
 	return providercluster.New(providercluster.Options{
-		Clients:            kubeconfig.NewCache(kubeconfig.Options{QPS: 100, Burst: 200, WrapTransport: clienttransport.Wrappers(o.wrap, recorder.requests.wrap)}),
+		Clients: providerapi.NewCache(providerapi.Options{
+			QPS: 100, Burst: 200, RetryFor: cmp.Or(o.retry, 15*time.Second), WrapTransport: clienttransport.Wrappers(o.wrap, recorder.requests.wrap),
+		}),
 		Images:             goldenimage.NewKeeper(o.imageClock),
 		Clock:              o.clock,
-		RetryFor:           cmp.Or(o.retry, 15*time.Second),
 		InitializeWait:     cmp.Or(o.wait, 15*time.Second),
 		UnschedulableGrace: o.grace,
 		OrphanGracePeriod:  10 * time.Minute,

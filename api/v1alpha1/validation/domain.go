@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 	kubevirtv1 "kubevirt.io/api/core/v1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/quantity"
 )
 
 // domain judges what of the template's domain KubeVirt accepts in a VirtualMachine, and refuses when it starts it.
@@ -113,7 +115,12 @@ func isHugePages(name corev1.ResourceName) bool {
 
 // hugePages judges an amount of pages by their size, which is in the resource's name.
 func hugePages(name corev1.ResourceName, amount resource.Quantity, path *field.Path) field.ErrorList {
-	size, err := resource.ParseQuantity(strings.TrimPrefix(string(name), corev1.ResourceHugePagesPrefix))
+	text := strings.TrimPrefix(string(name), corev1.ResourceHugePagesPrefix)
+	if quantity.Excessive(text) { // Parsing it would take hours.
+		return field.ErrorList{field.Invalid(path, amount.String(), "has a page size that no host has; use hugepages-2Mi or hugepages-1Gi")}
+	}
+
+	size, err := resource.ParseQuantity(text)
 	if err != nil || size.Value() <= 0 || amount.Value()%size.Value() != 0 {
 		return field.ErrorList{field.Invalid(path, amount.String(),
 			"must be a multiple of the size of a page, which is the end of the resource's name, as in hugepages-2Mi")}

@@ -14,8 +14,8 @@ import (
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1/validation"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/goldenimage"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/providercluster"
 )
@@ -111,7 +111,7 @@ func require(ok bool, message string) error {
 
 // Provider returns the provider cluster's layer. It exports the metrics of its clients and golden images.
 func (o *Options) Provider(controller Controller, metrics prometheus.Registerer) (*providercluster.Provider, error) {
-	clients := kubeconfig.NewCache(kubeconfig.Options{QPS: o.providerQPS, Burst: o.providerBurst, Called: counted})
+	clients := providerapi.NewCache(providerapi.Options{QPS: o.providerQPS, Burst: o.providerBurst, RetryFor: retryFor, Called: counted})
 	images := goldenimage.NewKeeper(clock.RealClock{})
 
 	if err := errors.Join(metrics.Register(clients), metrics.Register(images)); err != nil {
@@ -121,7 +121,7 @@ func (o *Options) Provider(controller Controller, metrics prometheus.Registerer)
 	return providercluster.New(o.provider(controller, clients, images)), nil
 }
 
-func counted(c kubeconfig.Call) { kubevirt.CountRequest(c.Service, c.Duration, c.Failed) }
+func counted(c providerapi.Call) { kubevirt.CountRequest(c.Service, c.Duration, c.Failed) }
 
 // Plugin returns the driver in front of the provider cluster's layer. The classes are told of those in its requests.
 func (o *Options) Plugin(controller Controller, provider spi.PluginSPI, classes kubevirt.Classes) *kubevirt.MachinePlugin {
@@ -142,12 +142,11 @@ func (o *Options) Allowed(controller Controller) validation.Options {
 }
 
 // provider returns the options of the provider cluster's layer.
-func (o *Options) provider(controller Controller, clients *kubeconfig.Cache, images *goldenimage.Keeper) providercluster.Options {
+func (o *Options) provider(controller Controller, clients *providerapi.Cache, images *goldenimage.Keeper) providercluster.Options {
 	return providercluster.Options{
 		Clients:            clients,
 		Images:             images,
 		Clock:              clock.RealClock{},
-		RetryFor:           retryFor,
 		InitializeWait:     initializeWait,
 		UnschedulableGrace: o.unschedulableGrace,
 		OrphanGracePeriod:  o.orphanGracePeriod,

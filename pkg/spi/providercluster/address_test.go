@@ -9,7 +9,7 @@ import (
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/render"
 )
@@ -83,7 +83,7 @@ func TestOwns(t *testing.T) {
 		"GivenUpOurs":    {reason: "what is there is deleted nevertheless", recorded: abandoned, found: foundVM("u", ours, "m"), want: yes},
 	}
 
-	s := &session{clients: &kubeconfig.Clients{Server: "s", Namespace: "here"}}
+	s := &session{clients: &providerapi.Clients{Server: "s", Namespace: "here"}}
 
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -109,7 +109,7 @@ func TestOwns(t *testing.T) {
 func TestRefusalNamesBothAddresses(t *testing.T) {
 	t.Parallel()
 
-	s := &session{clients: &kubeconfig.Clients{Server: "https://new.example.com/k8s/c-2", Namespace: "here"}}
+	s := &session{clients: &providerapi.Clients{Server: "https://new.example.com/k8s/c-2", Namespace: "here"}}
 	recorded := recordedIn("there")
 	recorded.Server = "https://old.example.com/k8s/c-1"
 

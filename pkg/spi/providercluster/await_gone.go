@@ -7,14 +7,11 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/tools/cache"
-	watchtools "k8s.io/client-go/tools/watch"
 	"k8s.io/utils/ptr"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/diagnose"
 )
@@ -79,17 +76,15 @@ type watched struct {
 	what string
 	// version is one at which the object existed.
 	version string
-	watch   cache.WatchFuncWithContext
+	name    string
+	watch   providerapi.Watcher
 	// reread returns the version of the object, or nothing if it is gone.
 	reread func(context.Context) (string, error)
 }
 
 func (s *session) watchedVirtualMachine(vm *kubevirtv1.VirtualMachine) watched {
 	return watched{
-		what: "VirtualMachine " + s.path(vm.Name), version: vm.ResourceVersion,
-		watch: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			return s.virtualMachines().Watch(ctx, named(vm.Name, o))
-		},
+		what: "VirtualMachine " + s.path(vm.Name), version: vm.ResourceVersion, name: vm.Name, watch: s.virtualMachines(),
 		reread: func(ctx context.Context) (string, error) {
 			now, err := s.getVirtualMachine(ctx, vm.Name)
 			if err != nil || now == nil || now.UID != vm.UID {
@@ -103,10 +98,7 @@ func (s *session) watchedVirtualMachine(vm *kubevirtv1.VirtualMachine) watched {
 
 func (s *session) watchedInstance(instance *kubevirtv1.VirtualMachineInstance) watched {
 	return watched{
-		what: "VirtualMachineInstance " + s.path(instance.Name), version: instance.ResourceVersion,
-		watch: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			return s.instances().Watch(ctx, named(instance.Name, o))
-		},
+		what: "VirtualMachineInstance " + s.path(instance.Name), version: instance.ResourceVersion, name: instance.Name, watch: s.instances(),
 		reread: func(ctx context.Context) (string, error) {
 			now, err := s.getInstance(ctx, instance.Name)
 			if err != nil || now == nil || now.UID != instance.UID {
@@ -118,16 +110,10 @@ func (s *session) watchedInstance(instance *kubevirtv1.VirtualMachineInstance) w
 	}
 }
 
-func named(name string, o metav1.ListOptions) metav1.ListOptions {
-	o.FieldSelector = metav1.SingleObject(metav1.ObjectMeta{Name: name}).FieldSelector
-
-	return o
-}
-
 // untilGone waits for the end of an object. A server that no longer knows the version, as after its restart, is asked anew.
 func untilGone(ctx context.Context, object watched) error {
 	return wait.PollUntilContextCancel(ctx, rewatchEvery, true, func(ctx context.Context) (bool, error) {
-		err := untilDeleted(ctx, object)
+		err := providerapi.UntilDeleted(ctx, object.watch, object.what, object.name, object.version)
 		if !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {
 			return err == nil, err
 		}
@@ -136,23 +122,6 @@ func untilGone(ctx context.Context, object watched) error {
 
 		return object.version == "", err
 	})
-}
-
-func untilDeleted(ctx context.Context, object watched) error {
-	lw := &cache.ListWatch{WatchFuncWithContext: object.watch}
-
-	_, err := watchtools.Until(ctx, object.version, lw, func(event watch.Event) (bool, error) {
-		if event.Type == watch.Error {
-			return false, apierrors.FromObject(event.Object)
-		}
-
-		return event.Type == watch.Deleted, nil
-	})
-	if err == nil || wait.Interrupted(err) {
-		return err
-	}
-
-	return fmt.Errorf("%w: watch %s: %w", sentinelOf(err), object.what, err)
 }
 
 // undeleted turns the end of a wait's time into an error that names what blocks the deletion. Other errors, and nil, stay.

@@ -15,6 +15,7 @@ import (
 	"k8s.io/klog/v2"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/render"
 )
@@ -77,7 +78,7 @@ func (s *session) ensureSecret(ctx context.Context, want *corev1.Secret, id spi.
 	err = retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		return s.refreshSecret(ctx, want, id)
 	})
-	if absent(err) {
+	if providerapi.Absent(err) {
 		return fmt.Errorf("%w: Secret %s has just been deleted", spi.ErrConflict, s.path(want.Name))
 	}
 

@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/utils/clock"
 
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
 )
 
 const (
@@ -23,7 +23,7 @@ type loopPlace struct {
 	server, namespace string
 }
 
-func loopPlaceOf(clients *kubeconfig.Clients) loopPlace {
+func loopPlaceOf(clients *providerapi.Clients) loopPlace {
 	return loopPlace{server: clients.Server, namespace: clients.Namespace}
 }
 

@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/render"
 )
@@ -117,7 +118,7 @@ func (s *session) deleteVirtualMachine(ctx context.Context, vm *kubevirtv1.Virtu
 	err := s.request(ctx, "delete VirtualMachine "+s.path(vm.Name), func(ctx context.Context) error {
 		return s.virtualMachines().Delete(ctx, vm.Name, justThis(vm.UID))
 	})
-	if absent(err) {
+	if providerapi.Absent(err) {
 		return nil
 	}
 
@@ -132,7 +133,7 @@ func (s *session) deleteInstance(ctx context.Context, instance *kubevirtv1.Virtu
 	err := s.request(ctx, "delete VirtualMachineInstance "+s.path(instance.Name), func(ctx context.Context) error {
 		return s.instances().Delete(ctx, instance.Name, justThis(instance.UID))
 	})
-	if absent(err) {
+	if providerapi.Absent(err) {
 		return nil
 	}
 

@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/render"
 )
@@ -55,11 +56,19 @@ func (p *Provider) WatchEvacuations(ctx context.Context, in *spi.WatchEvacuation
 	selector := render.Selector(in.Identity)
 	e := &evacuations{session: s, identity: in.Identity, asked: map[string]time.Time{}}
 
-	if e.seenInstances, err = s.follow(s.instancesWith(selector), &kubevirtv1.VirtualMachineInstance{}, changed); err != nil {
+	e.seenInstances, err = providerapi.Follow(s.instances(), &kubevirtv1.VirtualMachineInstance{}, providerapi.Following{
+		What: "VirtualMachineInstances in " + s.clients.Namespace, Labels: selector, Keep: withoutBallast, Matters: matters, Changed: changed,
+		Blind: s.logBlindness,
+	})
+	if err != nil {
 		return nil, err
 	}
 
-	if e.seenMigrations, err = s.follow(s.migrationsWith(selector), &kubevirtv1.VirtualMachineInstanceMigration{}, changed); err != nil {
+	e.seenMigrations, err = providerapi.Follow(s.migrations(), &kubevirtv1.VirtualMachineInstanceMigration{}, providerapi.Following{
+		What: "VirtualMachineInstanceMigrations in " + s.clients.Namespace, Labels: selector, Keep: withoutBallast, Matters: matters,
+		Changed: changed, Blind: s.logBlindness,
+	})
+	if err != nil {
 		return nil, err
 	}
 

@@ -19,6 +19,7 @@ import (
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/diagnose"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/render"
@@ -28,6 +29,8 @@ const (
 	// evidenceTimeout bounds all that is read of one machine at a time: a worker waits for it that others may need. Nothing of it is
 	// repeated: without it the diagnosis is less exact, and that is all.
 	evidenceTimeout = 5 * time.Second
+	// maxEvidence bounds each list that is read of one machine, in objects.
+	maxEvidence = 500
 	// closeAfter drops the files of machines that are no longer asked about.
 	closeAfter = 10 * time.Minute
 )
@@ -209,16 +212,16 @@ func nodeOf(instance *kubevirtv1.VirtualMachineInstance) string {
 // podsOf returns the pods that the instance is known to have, as far as they are there still. Before the launcher pod there may be one
 // that only makes volumes bind.
 func (s *session) podsOf(ctx context.Context, instance *kubevirtv1.VirtualMachineInstance) []corev1.Pod {
-	list, err := s.pods().List(ctx, metav1.ListOptions{
-		LabelSelector: labels.Set{kubevirtv1.CreatedByLabel: string(instance.UID)}.String(),
-	})
+	pods, err := providerapi.Some[corev1.Pod](ctx, s.pods(), providerapi.List{
+		Labels: labels.Set{kubevirtv1.CreatedByLabel: string(instance.UID)}.String(),
+	}, maxEvidence)
 	if err != nil {
 		s.leaveOut("list pods", err)
 
 		return nil
 	}
 
-	return slices.DeleteFunc(list.Items, func(p corev1.Pod) bool {
+	return slices.DeleteFunc(pods, func(p corev1.Pod) bool {
 		_, known := instance.Status.ActivePods[p.UID]
 
 		return !known
@@ -231,14 +234,12 @@ func (s *session) dataVolumesOf(ctx context.Context, in *spi.ObserveMachineInput
 		return nil
 	}
 
-	list, err := s.dataVolumes().List(ctx, metav1.ListOptions{LabelSelector: selector})
+	volumes, err := providerapi.Some[cdiv1beta1.DataVolume](ctx, s.dataVolumes(), providerapi.List{Labels: selector}, maxEvidence)
 	if err != nil {
 		s.leaveOut("list DataVolumes", err)
-
-		return nil
 	}
 
-	return list.Items
+	return volumes
 }
 
 // imageOf returns the DataVolume that fills what a DataVolume is cloned from. A claim may have come about in another way: then
@@ -252,7 +253,7 @@ func (s *session) imageOf(ctx context.Context, dv *cdiv1beta1.DataVolume) (image
 	image, err := s.dataVolumesIn(namespace).Get(ctx, name, metav1.GetOptions{})
 
 	switch {
-	case absent(err) && namespace == s.clients.Namespace:
+	case providerapi.Absent(err) && namespace == s.clients.Namespace:
 		return nil, name
 	case err != nil:
 		s.leaveOut("get DataVolume "+namespace+"/"+name, err)
@@ -264,21 +265,17 @@ func (s *session) imageOf(ctx context.Context, dv *cdiv1beta1.DataVolume) (image
 }
 
 func (s *session) eventsOf(ctx context.Context, selector fields.Set) []corev1.Event {
-	list, err := s.events().List(ctx, metav1.ListOptions{
-		FieldSelector: selector.String(),
-	})
+	events, err := providerapi.Some[corev1.Event](ctx, s.events(), providerapi.List{Fields: selector.String()}, maxEvidence)
 	if err != nil {
 		s.leaveOut("list events", err)
-
-		return nil
 	}
 
-	return list.Items
+	return events
 }
 
 // leaveOut takes note of what could not be read.
 func (s *session) leaveOut(what string, err error) {
-	if text := fmt.Sprintf("%s: %s", what, inPlainTerms(err)); !slices.Contains(s.unread, text) {
+	if text := fmt.Sprintf("%s: %s", what, providerapi.PlainTerms(err)); !slices.Contains(s.unread, text) {
 		s.unread = append(s.unread, text)
 	}
 }

@@ -19,7 +19,7 @@ import (
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/diagnose"
 )
@@ -85,7 +85,7 @@ func TestEvidenceIsReadWithinOneLimit(t *testing.T) {
 
 	for reason, instance := range map[string]*kubevirtv1.VirtualMachineInstance{"the volumes are being made": nil, "the pod starts": starting} {
 		synctest.Test(t, func(t *testing.T) {
-			p := New(Options{Clock: clock.RealClock{}, Clients: kubeconfig.NewCache(kubeconfig.Options{
+			p := New(Options{Clock: clock.RealClock{}, Clients: providerapi.NewCache(providerapi.Options{
 				QPS: 100, Burst: 200, WrapTransport: func(http.RoundTripper) http.RoundTripper { return silent{} },
 			})})
 			s, err := p.connect(kubeconfigOf(t, &clientcmdapi.Cluster{Server: "https://provider.example.com"}))
@@ -147,7 +147,7 @@ func TestGoldenImageIsFollowedFirst(t *testing.T) {
 			"the image is gone":    {"datavolumes": cloneBeside(phase), "events": none},
 		} {
 			cluster := &answers{bodies: bodies}
-			p := New(Options{Clock: clock.RealClock{}, Clients: kubeconfig.NewCache(kubeconfig.Options{
+			p := New(Options{Clock: clock.RealClock{}, Clients: providerapi.NewCache(providerapi.Options{
 				QPS: 100, Burst: 200, WrapTransport: func(http.RoundTripper) http.RoundTripper { return cluster },
 			})})
 			s, err := p.connect(kubeconfigOf(t, &clientcmdapi.Cluster{Server: "https://provider.example.com"}))

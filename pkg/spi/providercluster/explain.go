@@ -1,21 +1,16 @@
 package providercluster
 
 import (
-	"fmt"
-
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
 // Explain returns an error of a request to a provider cluster, or nil, as the driver would report it: it wraps a sentinel of the
 // package spi, and its text quotes nothing but what an API server says.
 func Explain(err error) error {
-	if err == nil {
-		return nil
-	}
-
-	return fmt.Errorf("%w: %w", sentinelOf(err), inPlainTerms(err))
+	return providerapi.Explain(err)
 }
 
 // ExplainRefusal does so for the creation of a machine's VirtualMachine, with the fields of the ProviderSpec in place of the

@@ -11,6 +11,7 @@ import (
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/diagnose"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/render"
@@ -82,7 +83,7 @@ func (p *Provider) explainAbsence(
 
 // rehearse asks the provider cluster for everything that CreateMachine asks for, and has it judge, but not carry out, what it is asked.
 func (s *session) rehearse(ctx context.Context, in *spi.CreateMachineInput) error {
-	s = &session{clients: s.clients, retryFor: s.retryFor, dryRun: []string{metav1.DryRunAll}}
+	s = &session{clients: s.clients, dryRun: []string{metav1.DryRunAll}}
 
 	vm, err := render.VirtualMachine(in, s.clients.Namespace)
 	if err != nil {
@@ -216,7 +217,7 @@ func (s *session) readOn(ctx context.Context, in *spi.ObserveMachineInput, seen 
 
 	if have, err := s.dataVolumes().Get(ctx, image, metav1.GetOptions{}); err == nil {
 		seen.Images = []cdiv1beta1.DataVolume{*have}
-	} else if !absent(err) {
+	} else if !providerapi.Absent(err) {
 		s.leaveOut("get DataVolume "+s.path(image), err)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/utils/clock"
 
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
@@ -43,8 +43,8 @@ func explained(t *testing.T, cluster *answers, forbidden ...string) (*spi.Explan
 	t.Helper()
 
 	p := New(Options{
-		Clock: clock.RealClock{}, RetryFor: time.Second, UnschedulableGrace: 30 * time.Second, MaxDeleteWait: 5 * time.Minute,
-		Clients: kubeconfig.NewCache(kubeconfig.Options{
+		Clock: clock.RealClock{}, UnschedulableGrace: 30 * time.Second, MaxDeleteWait: 5 * time.Minute,
+		Clients: providerapi.NewCache(providerapi.Options{
 			QPS: 100, Burst: 200, WrapTransport: func(http.RoundTripper) http.RoundTripper { return readOnly{cluster, t, forbidden} },
 		}),
 	})

@@ -17,7 +17,7 @@ import (
 	"k8s.io/utils/ptr"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
@@ -84,7 +84,7 @@ func pageOfInstances(r *http.Request, all []kubevirtv1.VirtualMachineInstance) a
 func watchInstances(t *testing.T, all ...kubevirtv1.VirtualMachineInstance) spi.Evacuations {
 	t.Helper()
 
-	p := New(Options{Clients: kubeconfig.NewCache(kubeconfig.Options{QPS: 100, Burst: 100}), RetryFor: 15 * time.Second})
+	p := New(Options{Clients: providerapi.NewCache(providerapi.Options{QPS: 100, Burst: 100, RetryFor: 15 * time.Second})})
 
 	seen, err := p.WatchEvacuations(t.Context(), &spi.WatchEvacuationsInput{
 		Kubeconfig: serveInstances(t, all...), Identity: spi.Identity{Cluster: "shoot", Role: "node"},

@@ -103,7 +103,7 @@ func rendered(images []spi.Image, namespace string) (map[string]*cdiv1beta1.Data
 }
 
 func (s *session) place() goldenimage.Place {
-	return goldenimage.Place{Clients: s.clients, Request: s.request}
+	return goldenimage.Place{Clients: s.clients}
 }
 
 // holdImage makes sure that what the machine is cloned from is there, and stays until release is called.

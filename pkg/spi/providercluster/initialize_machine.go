@@ -13,6 +13,7 @@ import (
 	kubevirtv1 "kubevirt.io/api/core/v1"
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/diagnose"
 )
@@ -267,7 +268,7 @@ func (s *session) unwatchable(err error) error {
 		return nil
 	}
 
-	return fmt.Errorf("%w: watch machines in %s: %w", sentinelOf(err), s.clients.Namespace, err)
+	return fmt.Errorf("watch machines in %s: %w", s.clients.Namespace, providerapi.Explain(err))
 }
 
 // follower watches the one object of a machine that can change next: the VirtualMachine until KubeVirt has made an instance of it,
@@ -294,9 +295,9 @@ func (f *follower) follow(ctx context.Context) error {
 
 	var err error
 	if instance {
-		f.watch, err = f.session.instances().Watch(ctx, metav1.SingleObject(instanceMeta(f.seen)))
+		f.watch, err = providerapi.Watch(ctx, f.session.instances(), instanceMeta(f.seen))
 	} else {
-		f.watch, err = f.session.virtualMachines().Watch(ctx, metav1.SingleObject(f.seen.VirtualMachine.ObjectMeta))
+		f.watch, err = providerapi.Watch(ctx, f.session.virtualMachines(), f.seen.VirtualMachine.ObjectMeta)
 	}
 
 	return err

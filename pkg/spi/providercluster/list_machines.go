@@ -5,12 +5,11 @@ import (
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/caller"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/pages"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/render"
 )
@@ -29,7 +28,12 @@ func (p *Provider) ListMachines(ctx context.Context, in *spi.ListMachinesInput) 
 
 	selector := render.Selector(in.Identity)
 
-	found, err := pages.Collect(ctx, s.virtualMachineList(selector), func(vm metav1.Object) (listed, bool) {
+	// It is read without the objects' contents.
+	metadata := s.clients.Metadata.Resource(kubevirtv1.GroupVersion.WithResource("virtualmachines")).Namespace(s.clients.Namespace)
+
+	found, err := providerapi.Collect(ctx, s.clients, metadata, providerapi.List{
+		What: "VirtualMachines in " + s.clients.Namespace, Labels: selector,
+	}, func(vm metav1.Object) (listed, bool) {
 		return listed{name: vm.GetName(), uid: vm.GetUID()}, true
 	})
 	if err != nil {
@@ -57,16 +61,4 @@ func (p *Provider) ListMachines(ctx context.Context, in *spi.ListMachinesInput) 
 type listed struct {
 	name string
 	uid  types.UID
-}
-
-// virtualMachineList is read without the objects' contents.
-func (s *session) virtualMachineList(selector string) pages.List {
-	resource := s.clients.Metadata.Resource(kubevirtv1.GroupVersion.WithResource("virtualmachines")).Namespace(s.clients.Namespace)
-
-	return pages.List{
-		What: "VirtualMachines in " + s.clients.Namespace, Selector: selector, Request: s.request,
-		Page: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
-			return resource.List(ctx, opts)
-		},
-	}
 }

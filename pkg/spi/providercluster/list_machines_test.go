@@ -17,8 +17,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/utils/clock"
 
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/pages"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
@@ -111,18 +110,18 @@ func TestListsEnd(t *testing.T) {
 		asked int32
 	}{
 		"Empty":         {"no machines", numbered(1, 0), 0, nil, 1},
-		"Full":          {"as many as there may be", numbered(40, 500), pages.MaxObjects, nil, 40},
-		"Sparse":        {"a server need not fill its pages", numbered(pages.MaxPages, 1), pages.MaxPages, nil, pages.MaxPages},
+		"Full":          {"as many as there may be", numbered(40, 500), providerapi.MaxObjects, nil, 40},
+		"Sparse":        {"a server need not fill its pages", numbered(providerapi.MaxPages, 1), providerapi.MaxPages, nil, providerapi.MaxPages},
 		"OneTooMany":    {"the bound is one", numbered(41, 500), 0, spi.ErrUnavailable, 41},
 		"Endless":       {"full pages without end", numbered(forever, 500), 0, spi.ErrUnavailable, 41},
-		"EndlessSparse": {"empty pages without end", numbered(forever, 0), 0, spi.ErrUnavailable, pages.MaxPages},
-		"LargePages":    {"a server that does not know limits", numbered(forever, pages.MaxObjects/2+1), 0, spi.ErrUnavailable, 2},
+		"EndlessSparse": {"empty pages without end", numbered(forever, 0), 0, spi.ErrUnavailable, providerapi.MaxPages},
+		"LargePages":    {"a server that does not know limits", numbered(forever, providerapi.MaxObjects/2+1), 0, spi.ErrUnavailable, 2},
 		"Circle": {"a page that leads back to itself", func(string) page {
 			return page{size: 1, next: "x"}
 		}, 0, spi.ErrUnavailable, 2},
 		"WideCircle": {"pages that lead back to each other", func(token string) page {
 			return page{size: 1, next: map[string]string{"": "x", "x": "y", "y": "x"}[token]}
-		}, 0, spi.ErrUnavailable, pages.MaxPages},
+		}, 0, spi.ErrUnavailable, providerapi.MaxPages},
 		"Broken": {"an error in the middle", func(token string) page {
 			return map[string]page{"": {size: 500, next: "x"}, "x": {size: -1}}[token]
 		}, 0, spi.ErrForbidden, 2},
@@ -134,7 +133,7 @@ func TestListsEnd(t *testing.T) {
 
 			raw, asked := serveList(t, tc.pageOf)
 			p := New(Options{
-				Clients: kubeconfig.NewCache(kubeconfig.Options{QPS: 1000, Burst: 1000}), Clock: clock.RealClock{}, RetryFor: 15 * time.Second,
+				Clients: providerapi.NewCache(providerapi.Options{QPS: 1000, Burst: 1000, RetryFor: 15 * time.Second}), Clock: clock.RealClock{},
 			})
 
 			machines, err := p.ListMachines(t.Context(), &spi.ListMachinesInput{Kubeconfig: raw, Identity: spi.Identity{Cluster: "c", Role: "node"}})

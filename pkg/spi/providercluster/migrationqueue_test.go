@@ -11,7 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
@@ -25,7 +25,7 @@ func seen(t *testing.T, instances []*kubevirtv1.VirtualMachineInstance, migratio
 	t.Helper()
 
 	e := &evacuations{
-		session:        &session{clients: &kubeconfig.Clients{Namespace: "machines"}},
+		session:        &session{clients: &providerapi.Clients{Namespace: "machines"}},
 		seenInstances:  cache.NewSharedIndexInformer(&cache.ListWatch{}, &kubevirtv1.VirtualMachineInstance{}, 0, cache.Indexers{}),
 		seenMigrations: cache.NewSharedIndexInformer(&cache.ListWatch{}, &kubevirtv1.VirtualMachineInstanceMigration{}, 0, cache.Indexers{}),
 	}

@@ -14,6 +14,7 @@ import (
 	kubevirtclient "kubevirt.io/client-go/kubevirt/typed/core/v1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/render"
 )
@@ -158,7 +159,7 @@ func (e *evacuations) deleteMigration(ctx context.Context, migration *kubevirtv1
 	err := e.request(ctx, "delete VirtualMachineInstanceMigration "+e.path(migration.Name), func(ctx context.Context) error {
 		return e.migrations().Delete(ctx, migration.Name, justThis(migration.UID))
 	})
-	if absent(err) {
+	if providerapi.Absent(err) {
 		return nil
 	}
 

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/render"
 )
@@ -23,7 +24,7 @@ func (s *session) getVirtualMachine(ctx context.Context, name string) (*kubevirt
 
 		return err
 	})
-	if absent(err) {
+	if providerapi.Absent(err) {
 		return nil, nil //nolint:nilnil // The absence of the object is one of its states here, and each caller handles it.
 	}
 
@@ -65,7 +66,7 @@ func (s *session) getInstance(ctx context.Context, name string) (*kubevirtv1.Vir
 
 		return err
 	})
-	if absent(err) {
+	if providerapi.Absent(err) {
 		return nil, nil //nolint:nilnil // The absence of the object is one of its states here, and each caller handles it.
 	}
 

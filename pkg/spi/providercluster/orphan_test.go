@@ -12,7 +12,7 @@ import (
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/caller"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
@@ -61,7 +61,7 @@ func TestRowsEndWithTheirCaller(t *testing.T) {
 
 	clock := clocktesting.NewFakeClock(time.Now())
 	p := New(Options{Clock: clock, OrphanGracePeriod: 10 * time.Minute, OrphanMemory: time.Hour})
-	s := &session{clients: &kubeconfig.Clients{Namespace: "ns"}}
+	s := &session{clients: &providerapi.Clients{Namespace: "ns"}}
 	vm := &kubevirtv1.VirtualMachine{ObjectMeta: metav1.ObjectMeta{Name: "m", UID: "u"}}
 
 	asked := func(by caller.ID) error { return p.sightOrphan(caller.With(t.Context(), by), s, vm) }

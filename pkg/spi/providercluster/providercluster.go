@@ -5,6 +5,7 @@
 package providercluster
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -14,7 +15,7 @@ import (
 	kubevirtclient "kubevirt.io/client-go/kubevirt/typed/core/v1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/goldenimage"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerid"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
@@ -22,13 +23,11 @@ import (
 // Options are the provider's dependencies and limits. All are required.
 type Options struct {
 	// Clients makes clients from kubeconfigs.
-	Clients *kubeconfig.Cache
+	Clients *providerapi.Cache
 	// Images keeps the golden images.
 	Images *goldenimage.Keeper
 	// Clock is the time by which grace periods are judged.
 	Clock clock.Clock
-	// RetryFor is how long passing failures of the provider cluster are retried inside a call.
-	RetryFor time.Duration
 	// InitializeWait is how long InitializeMachine waits for the machine to be scheduled.
 	InitializeWait time.Duration
 	// UnschedulableGrace is how long a failure must have stood before it is reported: one of capacity as long as this, one that
@@ -74,8 +73,7 @@ func New(options Options) *Provider {
 
 // session is the provider cluster and namespace that one call works on.
 type session struct {
-	clients  *kubeconfig.Clients
-	retryFor time.Duration
+	clients *providerapi.Clients
 	// dryRun, if it is set, has what is created and updated judged, and not carried out.
 	dryRun []string
 	// unread says what of the evidence could not be read, and why.
@@ -88,7 +86,17 @@ func (p *Provider) connect(raw []byte) (*session, error) {
 		return nil, spi.WithRemedy(fmt.Errorf("%w: %w", spi.ErrInvalid, &spi.KubeconfigError{Err: err}), "correct the kubeconfig")
 	}
 
-	return &session{clients: clients, retryFor: p.options.RetryFor}, nil
+	return &session{clients: clients}, nil
+}
+
+// request sends one request, as providerapi.Clients.Request does.
+func (s *session) request(ctx context.Context, what string, send func(context.Context) error) error {
+	return s.clients.Request(ctx, what, send)
+}
+
+// look reads one object, as providerapi.Clients.Look does.
+func (s *session) look(ctx context.Context, what string, read func(context.Context) error) error {
+	return s.clients.Look(ctx, what, read)
 }
 
 func (s *session) virtualMachines() kubevirtclient.VirtualMachineInterface {

@@ -1,57 +1,41 @@
-package kubeconfig
+package providerapi
 
 import (
 	"crypto/sha256"
 	"errors"
 	"net/http"
-	"net/url"
 	"sync"
 	"time"
 
+	"golang.org/x/sync/singleflight"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/metadata"
-	"k8s.io/client-go/rest"
+	utilcache "k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/klog/v2"
-	"kubevirt.io/client-go/containerizeddataimporter"
-	"kubevirt.io/client-go/kubevirt"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
 )
 
 const (
-	// maxClients is how many provider clusters' clients are kept. A sidecar serves one shoot, usually with one kubeconfig, of
-	// which an old and a new version live side by side during a rotation.
-	maxClients = 32
+	// maxClients is how many kubeconfigs' clients are kept. A sidecar serves one shoot, usually with one kubeconfig, of which an old and a
+	// new version live side by side during a rotation; a driver over gRPC serves as many shoots as its clients have. Those of one kubeconfig
+	// take less than 100 KiB beside their open connections, of which each has 50 KiB more.
+	maxClients = 512
 	// keepUnused is how long clients are kept that nobody asks for. machine-controller-manager looks for orphans, with every
 	// kubeconfig in use, at least every half hour.
 	keepUnused = time.Hour
+	// maxRefused is how many kubeconfigs are remembered that cannot be used, and keepRefused how long: parsing one takes up to a second, and
+	// machine-controller-manager asks again every few seconds. Their hashes and errors are kept, not their contents.
+	maxRefused, keepRefused = 1024, 10 * time.Minute
 )
-
-// userAgent is how the driver presents itself to provider clusters.
-const userAgent = "machine-controller-manager-provider-kubevirt"
-
-// Clients are the typed clients of one provider cluster. They share connections and a rate limit, and do no discovery.
-type Clients struct {
-	// Server is the host, and the port, if the kubeconfig names one, of the API server. Together with the namespace it says where a
-	// kubeconfig leads to.
-	Server string
-	// Namespace is that of the kubeconfig's current context.
-	Namespace string
-	// Kubernetes is for Secrets.
-	Kubernetes kubernetes.Interface
-	// KubeVirt is for VirtualMachines and VirtualMachineInstances.
-	KubeVirt kubevirt.Interface
-	// CDI is for DataVolumes.
-	CDI containerizeddataimporter.Interface
-	// Metadata lists objects without their contents.
-	Metadata metadata.Interface
-}
 
 // Options bound what the driver asks of one provider cluster.
 type Options struct {
 	// QPS and Burst limit the requests per second.
 	QPS   float32
 	Burst int
+	// RetryFor is how long passing failures of the provider cluster are retried inside a call. Without it, requests are sent once.
+	RetryFor time.Duration
 	// Called, if set, is told of every request when its answer begins. It is called from many goroutines.
 	Called func(Call)
 	// WrapTransport, if set, sees every request; tests use it.
@@ -63,17 +47,25 @@ type Options struct {
 // idle; the clients go when nobody asked for them for an hour, or when there are too many. It is safe for concurrent use.
 type Cache struct {
 	options Options
+	// large are the places of large answers, of all provider clusters together.
+	large chan struct{}
+	// parsing has each kubeconfig parsed once, however many ask for it, and keeps nobody else waiting.
+	parsing singleflight.Group
+	refused *utilcache.LRUExpireCache
 
 	mu      sync.Mutex
-	entries map[[sha256.Size]byte]*entry
+	entries map[hash]*entry
 }
+
+// hash is that of a kubeconfig's content.
+type hash [sha256.Size]byte
 
 // entry is the clients of one kubeconfig.
 type entry struct {
 	clients     *Clients
 	place       place
 	connections *http.Transport
-	expiries    []expiry
+	expiries    []kubeconfig.Expiry
 	used        time.Time
 }
 
@@ -84,33 +76,78 @@ type place struct {
 
 // NewCache returns an empty cache.
 func NewCache(options Options) *Cache {
-	return &Cache{options: options, entries: map[[sha256.Size]byte]*entry{}}
+	return &Cache{
+		options: options, large: make(chan struct{}, largeAtATime), refused: utilcache.NewLRUExpireCache(maxRefused), entries: map[hash]*entry{},
+	}
 }
 
 // For returns the clients for a kubeconfig. Its errors do not quote the kubeconfig.
 func (c *Cache) For(raw []byte) (*Clients, error) {
-	key := sha256.Sum256(raw)
+	key := hash(sha256.Sum256(raw))
+	if found := c.find(key); found != nil {
+		return found, nil
+	}
 
+	made, err, _ := c.parsing.Do(string(key[:]), func() (any, error) { return c.make(key, raw) })
+	if err != nil {
+		return nil, err
+	}
+
+	clients, _ := made.(*Clients)
+
+	return clients, nil
+}
+
+// find returns the clients for a kubeconfig, or nil if it has none yet.
+func (c *Cache) find(key hash) *Clients {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	found, ok := c.entries[key]
-	if !ok {
-		made, err := c.build(raw)
-		if err != nil {
-			return nil, err
-		}
-
-		c.announce(made.place)
-		c.retire(made.place)
-		c.entries[key] = made
-		found = made
+	found := c.entries[key]
+	if found == nil {
+		return nil
 	}
 
 	found.used = time.Now()
 	c.shrink()
 
-	return found.clients, nil
+	return found.clients
+}
+
+// make makes the clients for a kubeconfig, unless that was done in the meantime, or was tried before.
+func (c *Cache) make(key hash, raw []byte) (*Clients, error) {
+	if found := c.find(key); found != nil {
+		return found, nil
+	}
+
+	if refused, ok := c.refused.Get(key); ok {
+		err, _ := refused.(error)
+
+		return nil, err
+	}
+
+	made, err := c.build(raw)
+	if err != nil {
+		c.refused.Add(key, err, keepRefused)
+
+		return nil, err
+	}
+
+	c.keep(key, made)
+
+	return made.clients, nil
+}
+
+func (c *Cache) keep(key hash, made *entry) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	c.announce(made.place)
+	c.retire(made.place)
+
+	made.used = time.Now()
+	c.entries[key] = made
+	c.shrink()
 }
 
 // announce logs what an operator should know about the place of a new kubeconfig.
@@ -145,7 +182,7 @@ func (c *Cache) retire(to place) {
 // shrink drops the clients that were not used for long, and the least recently used one if there are too many.
 func (c *Cache) shrink() {
 	var (
-		oldest [sha256.Size]byte
+		oldest hash
 		since  = time.Now()
 	)
 
@@ -162,13 +199,18 @@ func (c *Cache) shrink() {
 	}
 }
 
-func (c *Cache) drop(key [sha256.Size]byte) {
+func (c *Cache) drop(key hash) {
 	c.entries[key].connections.CloseIdleConnections()
 	delete(c.entries, key)
 }
 
 func (c *Cache) build(raw []byte) (*entry, error) {
-	config, namespace, err := RESTConfig(raw)
+	config, namespace, err := kubeconfig.RESTConfig(raw)
+	if err != nil {
+		return nil, err
+	}
+
+	server, err := identityOf(config.Host)
 	if err != nil {
 		return nil, err
 	}
@@ -177,7 +219,9 @@ func (c *Cache) build(raw []byte) (*entry, error) {
 	config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(c.options.QPS, c.options.Burst)
 	config.WrapTransport = c.options.WrapTransport
 
-	client, transport, err := connections(config)
+	large := places{ofProcess: c.large, ofCluster: make(chan struct{}, largeOfOne)}
+
+	client, transport, err := connections(config, large)
 	if err != nil {
 		return nil, err
 	}
@@ -192,42 +236,10 @@ func (c *Cache) build(raw []byte) (*entry, error) {
 		return nil, errors.New("the server of the current context cannot be used")
 	}
 
-	clients.Server, clients.Namespace = hostOf(config.Host), namespace
+	clients.Server, clients.Namespace, clients.RetryFor = server, namespace, c.options.RetryFor
 
 	return &entry{
-		clients: clients, place: place{server: clients.Server, namespace: namespace},
-		connections: transport, expiries: expiriesOf(config),
+		clients: clients, place: place{server: server, namespace: namespace},
+		connections: transport, expiries: kubeconfig.ExpiriesOf(config),
 	}, nil
-}
-
-func clientsFor(config *rest.Config, client *http.Client) (clients *Clients, err error) {
-	clients = &Clients{}
-
-	if clients.Kubernetes, err = kubernetes.NewForConfigAndClient(config, client); err != nil {
-		return nil, err
-	}
-
-	if clients.KubeVirt, err = kubevirt.NewForConfigAndClient(config, client); err != nil {
-		return nil, err
-	}
-
-	if clients.CDI, err = containerizeddataimporter.NewForConfigAndClient(config, client); err != nil {
-		return nil, err
-	}
-
-	if clients.Metadata, err = metadata.NewForConfigAndClient(metadata.ConfigFor(config), client); err != nil {
-		return nil, err
-	}
-
-	return clients, nil
-}
-
-// hostOf returns the host and port of a URL that was judged before.
-func hostOf(server string) string {
-	parsed, err := url.Parse(server)
-	if err != nil {
-		return ""
-	}
-
-	return parsed.Host
 }

@@ -1,4 +1,4 @@
-package providercluster
+package providerapi
 
 import (
 	"context"
@@ -17,18 +17,20 @@ import (
 // expired is what is behind a 401. Gardener classifies errors by words such as the first one.
 const expired = "Unauthorized: the token or client certificate in the kubeconfig has expired or was revoked"
 
-// inPlainTerms returns an error whose text is fit for the shoot's status. What an API server says in a metav1.Status stays. The text
+// PlainTerms returns an error whose text is fit for the shoot's status. What an API server says in a metav1.Status stays. The text
 // of any other failure may quote bytes of an answer, which are those of a stranger or of a Secret; its kind is named instead.
-func inPlainTerms(err error) error {
+func PlainTerms(err error) error {
 	switch _, answered := statusCode(err); {
 	case apierrors.IsUnauthorized(err):
-		return &refusal{text: expired, cause: err}
+		return &plainError{text: expired, cause: err}
 	case answered:
-		return err
+		return shortStatus(err)
+	case tooLarge(err) || errors.Is(err, ErrEndless):
+		return spi.WithRemedy(&plainError{text: kindOf(err), cause: err}, "check what answers in place of the API server")
 	case kubeconfigFaultOf(err) != "":
-		return spi.WithRemedy(&spi.KubeconfigError{Err: &refusal{text: kindOf(err), cause: err}}, kubeconfigFaultOf(err))
+		return spi.WithRemedy(&spi.KubeconfigError{Err: &plainError{text: kindOf(err), cause: err}}, kubeconfigFaultOf(err))
 	default:
-		return &refusal{text: kindOf(err), cause: err}
+		return &plainError{text: kindOf(err), cause: err}
 	}
 }
 
@@ -53,6 +55,38 @@ func kubeconfigFaultOf(err error) string {
 	}
 }
 
+// plainError is an error in other words.
+type plainError struct {
+	text  string
+	cause error
+}
+
+func (e *plainError) Error() string { return e.text }
+
+func (e *plainError) Unwrap() error { return e.cause }
+
+// shortStatus shortens what an API server says, if it is as long as none says it: a metav1.Status may also be the answer to a request that
+// succeeded, which may be long.
+func shortStatus(err error) error {
+	text := err.Error()
+	if len(text) <= maxMessage {
+		return err
+	}
+
+	shorten(&text)
+
+	return &plainError{text: text, cause: err}
+}
+
+// tooLarge says whether an answer, or a list, exceeds a bound.
+func tooLarge(err error) bool {
+	var size *http.MaxBytesError
+
+	_, excess := exceedsBounds(err)
+
+	return excess || errors.As(err, &size)
+}
+
 // kindOf names the kind of a failure that is no answer of an API server.
 func kindOf(err error) string {
 	var (
@@ -64,7 +98,17 @@ func kindOf(err error) string {
 		network     net.Error
 	)
 
+	if excess, ok := exceedsBounds(err); ok {
+		return excess.Error()
+	}
+
+	if errors.Is(err, ErrEndless) {
+		return err.Error()
+	}
+
 	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return "no answer in time"
 	case errors.Is(err, context.Canceled):
 		return "the call was cancelled"
 	case errors.As(err, &number):
@@ -77,7 +121,7 @@ func kindOf(err error) string {
 		return "the server refuses the TLS connection"
 	case errors.As(err, &size):
 		return "the answer is too large"
-	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &network) && network.Timeout():
+	case errors.As(err, &network) && network.Timeout():
 		return "no answer in time"
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return "the connection was closed"

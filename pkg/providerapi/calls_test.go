@@ -1,4 +1,4 @@
-package kubeconfig_test
+package providerapi_test
 
 import (
 	"context"
@@ -18,11 +18,11 @@ import (
 	kubevirtv1 "kubevirt.io/api/core/v1"
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
 )
 
 // observe returns the clients of a server that answers everything with a code, and what they tell. An answer of 200 is an empty object.
-func observe(t *testing.T, base string, code int) (*kubeconfig.Clients, func() kubeconfig.Call) {
+func observe(t *testing.T, base string, code int) (*providerapi.Clients, func() providerapi.Call) {
 	t.Helper()
 
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -36,19 +36,19 @@ func observe(t *testing.T, base string, code int) (*kubeconfig.Clients, func() k
 }
 
 // told returns the clients of a server behind a path, and what they told since it was asked last, which is one call.
-func told(t *testing.T, server *httptest.Server, base string) (*kubeconfig.Clients, func() kubeconfig.Call) {
+func told(t *testing.T, server *httptest.Server, base string) (*providerapi.Clients, func() providerapi.Call) {
 	t.Helper()
 
-	told := make(chan kubeconfig.Call, 10)
-	options := kubeconfig.Options{QPS: 1000, Burst: 1000, Called: func(c kubeconfig.Call) { told <- c }}
-	clients, err := kubeconfig.NewCache(options).For(config(t, func(cluster, user, _ object) {
+	told := make(chan providerapi.Call, 10)
+	options := providerapi.Options{QPS: 1000, Burst: 1000, Called: func(c providerapi.Call) { told <- c }}
+	clients, err := providerapi.NewCache(options).For(config(t, func(cluster, user, _ object) {
 		cluster["server"] = server.URL + base
 		cluster["certificate-authority-data"] = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 		user["token"] = secretToken
 	}))
 	require.NoError(t, err)
 
-	return clients, func() kubeconfig.Call {
+	return clients, func() providerapi.Call {
 		require.Len(t, told, 1, "a request is told once")
 
 		return <-told
@@ -56,7 +56,7 @@ func told(t *testing.T, server *httptest.Server, base string) (*kubeconfig.Clien
 }
 
 // requests are of each kind that a client makes, by how they are told.
-func requests(ctx context.Context, c *kubeconfig.Clients) map[string]func() error {
+func requests(ctx context.Context, c *providerapi.Clients) map[string]func() error {
 	vms, secrets := c.KubeVirt.KubevirtV1().VirtualMachines("machines"), c.Kubernetes.CoreV1().Secrets("machines")
 	images := c.CDI.CdiV1beta1().DataVolumes("machines")
 	listed := c.Metadata.Resource(kubevirtv1.SchemeGroupVersion.WithResource("virtualmachines")).Namespace("machines")

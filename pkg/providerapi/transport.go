@@ -1,12 +1,9 @@
-package kubeconfig
+package providerapi
 
 import (
-	"bytes"
+	"context"
 	"crypto/tls"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"mime"
 	"net"
 	"net/http"
@@ -14,28 +11,24 @@ import (
 	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 )
 
 const (
-	// maxAnswer bounds the body of an answer, in bytes, after decompression. 500 VirtualMachines' metadata have a tenth. It bounds
-	// a whole watch too: most of the driver's follow one object, for minutes; those of all instances break off there now and then,
-	// and are begun again where they were.
-	maxAnswer = 16 << 20
-	// maxStatus bounds the body of an error.
-	maxStatus = 256 << 10
 	// maxHeader bounds the headers of an answer.
 	maxHeader = 256 << 10
-	// notAStatus stands for the body of an error that is no metav1.Status: a proxy's page, or whatever the server likes to be
-	// repeated in the shoot's status.
-	notAStatus = "the answer is not one of a Kubernetes API server"
+	// watchBegins is how long a watch may take to begin. An API server sends the headers of its answer at once.
+	watchBegins = 15 * time.Second
+	// watchLasts bounds a watch that its server does not end. API servers end those that name a time after ten minutes at most.
+	watchLasts = 11 * time.Minute
+	// requestTimeout bounds one request. An admission webhook may take 10 s, and there are several.
+	requestTimeout = 30 * time.Second
 )
 
 // connections returns the client that speaks to one provider cluster, and what holds its connections. client-go's own transports
 // are shared and kept for ever, one for each certificate that a kubeconfig ever held.
-func connections(config *rest.Config) (*http.Client, *http.Transport, error) {
+func connections(config *rest.Config, large places) (*http.Client, *http.Transport, error) {
 	settings, err := rest.TLSConfigFor(config)
 	if err != nil {
 		// The cause may quote certificates and keys.
@@ -55,7 +48,7 @@ func connections(config *rest.Config) (*http.Client, *http.Transport, error) {
 		MaxResponseHeaderBytes: maxHeader,
 	})
 
-	trip, err := rest.HTTPWrappersForConfig(config, &contained{next: base})
+	trip, err := rest.HTTPWrappersForConfig(config, &contained{next: base, places: large})
 	if err != nil {
 		return nil, nil, errors.New("the credentials of the current context cannot be used")
 	}
@@ -66,45 +59,73 @@ func connections(config *rest.Config) (*http.Client, *http.Transport, error) {
 // refuseRedirect keeps the credentials from a host that nobody named.
 func refuseRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// contained keeps what an untrusted server answers within bounds.
+// contained keeps what an untrusted server answers within bounds, and the time that it takes.
 type contained struct {
-	next http.RoundTripper
+	next   http.RoundTripper
+	places places
 }
 
 // RoundTrip implements http.RoundTripper.
 func (c *contained) RoundTrip(r *http.Request) (*http.Response, error) {
-	resp, err := c.next.RoundTrip(forJSON(r))
-	if err != nil {
-		return nil, err
+	watch := isWatch(r)
+	ctx, timer := timed(r.Context(), watch)
+
+	resp, err := c.next.RoundTrip(forJSON(ctx, r))
+	if err == nil {
+		timer.begun()
+
+		err = c.contain(ctx, resp, watch, timer)
 	}
 
+	if err != nil {
+		timer.end()
+
+		return nil, timer.explain(ctx, err)
+	}
+
+	return resp, nil
+}
+
+// contain puts bounds around an answer. The timer ends when its body is closed.
+func (c *contained) contain(ctx context.Context, resp *http.Response, watch bool, timer *timer) error {
 	// client-go prints both at -v=8, whatever the server put into them.
 	resp.Header, resp.Status = plainHeader(resp.Header), http.StatusText(resp.StatusCode)
 
 	if resp.StatusCode < http.StatusOK || resp.StatusCode > http.StatusPartialContent {
-		return onlyStatus(resp)
+		defer timer.end()
+
+		return keepStatus(resp)
 	}
 
 	if kind, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type")); err != nil || kind != jsonType {
-		return nil, errors.Join(errors.New("the answer is not JSON"), resp.Body.Close())
+		return errors.Join(errors.New("the answer is not JSON"), resp.Body.Close())
+	}
+
+	limit := int64(maxAnswer)
+	if watch {
+		limit = maxWatch
 	}
 
 	// MaxBytesReader was made for requests, and does for answers what is needed.
-	resp.Body = &elements{ReadCloser: http.MaxBytesReader(nil, resp.Body, maxAnswer)}
+	resp.Body = &answer{
+		ReadCloser: http.MaxBytesReader(nil, resp.Body, limit), watch: watch, turn: c.places.turnOf(ctx), ctx: ctx, timer: timer,
+	}
 
-	return resp, nil
+	return nil
 }
+
+func isWatch(r *http.Request) bool { return r.URL.Query().Has("watch") }
 
 // jsonType is the one language in which answers are read: how much memory one takes can be told while it is read.
 const jsonType = "application/json"
 
 // forJSON returns a request that asks for nothing else. client-go prefers protobuf for what Kubernetes itself defines, and for metadata.
-func forJSON(r *http.Request) *http.Request {
+func forJSON(ctx context.Context, r *http.Request) *http.Request {
 	accepted := slices.DeleteFunc(strings.Split(r.Header.Get("Accept"), ","), func(kind string) bool {
 		return !strings.HasPrefix(strings.TrimSpace(kind), jsonType)
 	})
 
-	r = r.Clone(r.Context())
+	r = r.Clone(ctx)
 	r.Header.Set("Accept", strings.Join(accepted, ","))
 
 	return r
@@ -113,52 +134,15 @@ func forJSON(r *http.Request) *http.Request {
 // WrappedRoundTripper lets Kubernetes' libraries look through.
 func (c *contained) WrappedRoundTripper() http.RoundTripper { return c.next }
 
-// plainHeader returns what the driver's clients need of an answer's header. Without Location nobody follows, or quotes, a redirect;
-// without Warning nobody repeats texts of the server's choice.
+// plainHeader returns what the driver's clients need of an answer's header. Without Location no client follows, or quotes, a redirect;
+// without Warning none repeats texts of the server's choice; without Retry-After none sleeps for as long as a server likes: how requests are
+// repeated is decided in request.go, and by the reflectors of follow.go.
 func plainHeader(all http.Header) http.Header {
 	header := http.Header{}
 
-	for _, key := range []string{"Content-Type", "Retry-After"} {
-		if value := all.Get(key); value != "" {
-			header.Set(key, value)
-		}
+	if kind := all.Get("Content-Type"); kind != "" {
+		header.Set("Content-Type", kind)
 	}
 
 	return header
-}
-
-// onlyStatus returns an error's answer with its metav1.Status alone. Any other text would be repeated in error messages.
-func onlyStatus(resp *http.Response) (*http.Response, error) {
-	defer resp.Body.Close() //nolint:errcheck // Nothing is written.
-
-	// What switches protocols has no end.
-	if resp.StatusCode < http.StatusOK {
-		return nil, fmt.Errorf("unexpected answer %d", resp.StatusCode)
-	}
-
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxStatus+1))
-	if err != nil {
-		return nil, err
-	}
-
-	body, kind := statusIn(body)
-	resp.Body, resp.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
-	resp.Header.Set("Content-Type", kind)
-
-	return resp, nil
-}
-
-// statusIn returns the metav1.Status of a body as JSON, or a text of our own, with its content type.
-func statusIn(body []byte) (text []byte, contentType string) {
-	status := &metav1.Status{}
-	if len(body) > maxStatus || json.Unmarshal(body, status) != nil || status.Kind != "Status" || status.APIVersion != "v1" {
-		return []byte(notAStatus), "text/plain"
-	}
-
-	text, err := json.Marshal(status)
-	if err != nil {
-		return []byte(notAStatus), "text/plain"
-	}
-
-	return text, jsonType
 }

@@ -1,4 +1,4 @@
-package kubeconfig_test
+package providerapi_test
 
 import (
 	"crypto/ecdsa"
@@ -17,7 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
 )
 
 func tokenWith(claims string) string {
@@ -44,14 +44,14 @@ func certificate(t *testing.T, end time.Time) (cert, key []byte) {
 }
 
 // samples returns what a scrape shows of the ends of credentials, one line each.
-func samples(t *testing.T, cache *kubeconfig.Cache) []string {
+func samples(t *testing.T, cache *providerapi.Cache) []string {
 	t.Helper()
 
 	return samplesOf(t, cache, "mcm_kubevirt_credentials_expiry_timestamp_seconds")
 }
 
 // samplesOf returns what a scrape shows of a metric, one line each.
-func samplesOf(t *testing.T, cache *kubeconfig.Cache, name string) []string {
+func samplesOf(t *testing.T, cache *providerapi.Cache, name string) []string {
 	t.Helper()
 
 	registry := prometheus.NewPedanticRegistry()
@@ -83,7 +83,7 @@ func samplesOf(t *testing.T, cache *kubeconfig.Cache, name string) []string {
 func TestExpiryMetric(t *testing.T) {
 	t.Parallel()
 
-	const name = "mcm_kubevirt_credentials_expiry_timestamp_seconds{namespace=machines,server=127.0.0.1:6443,type="
+	const name = "mcm_kubevirt_credentials_expiry_timestamp_seconds{namespace=machines,server=https://127.0.0.1:6443,type="
 
 	cert, key := certificate(t, time.Unix(4102444800, 0))
 
@@ -111,7 +111,7 @@ func TestExpiryMetric(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			cache := kubeconfig.NewCache(kubeconfig.Options{QPS: 1, Burst: 1})
+			cache := providerapi.NewCache(providerapi.Options{QPS: 1, Burst: 1})
 			_, err := cache.For(config(t, func(_, user, _ object) {
 				delete(user, "token")
 
@@ -136,14 +136,14 @@ func TestLifetimeMetric(t *testing.T) {
 	for claims, want := range map[string]string{
 		`{"iat":4000000000,"exp":4000003600}`: "3600", `{"exp":4000000000}`: "0", `{"iat":4000000000,"exp":1}`: "0",
 	} {
-		cache := kubeconfig.NewCache(kubeconfig.Options{QPS: 1, Burst: 1})
+		cache := providerapi.NewCache(providerapi.Options{QPS: 1, Burst: 1})
 		_, err := cache.For(config(t, func(_, user, _ object) {
 			user["token"], user["client-certificate-data"], user["client-key-data"] = tokenWith(claims), cert, key
 		}))
 		require.NoError(t, err)
 		require.Equal(t, []string{
-			name + "{namespace=machines,server=127.0.0.1:6443,type=client-certificate} 0", // It has no beginning.
-			name + "{namespace=machines,server=127.0.0.1:6443,type=token} " + want,
+			name + "{namespace=machines,server=https://127.0.0.1:6443,type=client-certificate} 0", // It has no beginning.
+			name + "{namespace=machines,server=https://127.0.0.1:6443,type=token} " + want,
 		}, samplesOf(t, cache, name), claims)
 	}
 }
@@ -152,7 +152,7 @@ func TestLifetimeMetric(t *testing.T) {
 func TestExpiryFollowsRotation(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		cache := kubeconfig.NewCache(kubeconfig.Options{QPS: 1, Burst: 1})
+		cache := providerapi.NewCache(providerapi.Options{QPS: 1, Burst: 1})
 		use := func(namespace, claims string) {
 			_, err := cache.For(config(t, func(_, user, context object) {
 				user["token"], context["namespace"] = tokenWith(claims), namespace
@@ -180,9 +180,9 @@ func TestExpiryFollowsRotation(t *testing.T) {
 func TestCacheIsBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		cache := kubeconfig.NewCache(kubeconfig.Options{QPS: 1, Burst: 1})
+		cache := providerapi.NewCache(providerapi.Options{QPS: 1, Burst: 1})
 
-		for i := range 100 {
+		for i := range 600 {
 			_, err := cache.For(config(t, func(_, user, context object) {
 				user["token"], context["namespace"] = tokenWith(`{"exp":1}`), fmt.Sprintf("n%d", i)
 			}))
@@ -191,8 +191,8 @@ func TestCacheIsBounded(t *testing.T) {
 		}
 
 		lines := samples(t, cache)
-		require.Len(t, lines, 32)
-		require.NotContains(t, strings.Join(lines, "\n"), "namespace=n67,", "the least recently used ones go first")
-		require.Contains(t, strings.Join(lines, "\n"), "namespace=n68,")
+		require.Len(t, lines, 512)
+		require.NotContains(t, strings.Join(lines, "\n"), "namespace=n87,", "the least recently used ones go first")
+		require.Contains(t, strings.Join(lines, "\n"), "namespace=n88,")
 	})
 }

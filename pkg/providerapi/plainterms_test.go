@@ -1,4 +1,4 @@
-package providercluster
+package providerapi
 
 import (
 	"context"
@@ -51,7 +51,7 @@ func TestRequestSpeaksInPlainTerms(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			err := (&session{retryFor: 10 * time.Millisecond}).request(t.Context(), "get x", func(context.Context) error { return tc.err })
+			err := (&Clients{RetryFor: 10 * time.Millisecond}).Request(t.Context(), "get x", func(context.Context) error { return tc.err })
 			require.ErrorContains(t, err, tc.want, tc.reason)
 			require.ErrorIs(t, err, tc.err, "callers ask for the kind")
 			require.NotContains(t, err.Error(), bytes)
@@ -59,14 +59,14 @@ func TestRequestSpeaksInPlainTerms(t *testing.T) {
 		})
 	}
 
-	require.ErrorIs(t, (&session{retryFor: 10 * time.Millisecond}).request(t.Context(), "get x", func(context.Context) error { return apierrors.NewUnauthorized("") }), spi.ErrUnauthenticated)
+	require.ErrorIs(t, (&Clients{RetryFor: 10 * time.Millisecond}).Request(t.Context(), "get x", func(context.Context) error { return apierrors.NewUnauthorized("") }), spi.ErrUnauthenticated)
 }
 
 // TestRequestsEnd shows that no request lasts, whatever the server does: the body of an answer is read under the same deadline.
 func TestRequestsEnd(t *testing.T) {
 	t.Parallel()
 
-	err := (&session{retryFor: time.Second}).request(t.Context(), "get x", func(ctx context.Context) error {
+	err := (&Clients{RetryFor: time.Second}).Request(t.Context(), "get x", func(ctx context.Context) error {
 		deadline, ok := ctx.Deadline()
 		require.True(t, ok)
 		require.LessOrEqual(t, time.Until(deadline), requestTimeout)

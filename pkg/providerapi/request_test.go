@@ -1,4 +1,4 @@
-package providercluster
+package providerapi
 
 import (
 	"context"
@@ -81,9 +81,9 @@ func TestRequestRetries(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				s, begun, last := &session{retryFor: 15 * time.Second}, time.Now(), time.Duration(0)
+				s, begun, last := &Clients{RetryFor: 15 * time.Second}, time.Now(), time.Duration(0)
 
-				err := s.request(t.Context(), "get x", func(context.Context) error {
+				err := s.Request(t.Context(), "get x", func(context.Context) error {
 					if last = time.Since(begun); last >= tc.passes {
 						return nil
 					}
@@ -108,9 +108,9 @@ func quotaRace() error {
 func TestRequestDoesNotRetryAnAnswer(t *testing.T) {
 	t.Parallel()
 
-	s, sent := &session{retryFor: time.Minute}, 0
+	s, sent := &Clients{RetryFor: time.Minute}, 0
 	cause := answered(http.StatusUnprocessableEntity, "spec.x is wrong")
-	err := s.request(t.Context(), "create x", func(context.Context) error {
+	err := s.Request(t.Context(), "create x", func(context.Context) error {
 		sent++
 
 		return cause
@@ -126,10 +126,10 @@ func TestRequestDoesNotRetryAnAnswer(t *testing.T) {
 func TestLookIsNotHeldUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s, begun := &session{retryFor: 15 * time.Second}, time.Now()
+		s, begun := &Clients{RetryFor: 15 * time.Second}, time.Now()
 		back := begun.Add(time.Second)
 
-		err := s.look(t.Context(), "get x", func(ctx context.Context) error {
+		err := s.Look(t.Context(), "get x", func(ctx context.Context) error {
 			if time.Now().After(back) {
 				return nil
 			}
@@ -149,8 +149,8 @@ func TestAbsent(t *testing.T) {
 	t.Parallel()
 
 	vms := schema.GroupResource{Group: "kubevirt.io", Resource: "virtualmachines"}
-	require.True(t, absent(apierrors.NewNotFound(vms, "m")))
-	require.False(t, absent(apierrors.NewGenericServerResponse(http.StatusNotFound, "GET", vms, "m", "404 page not found", 0, true)))
-	require.False(t, absent(errRefused))
-	require.False(t, absent(nil))
+	require.True(t, Absent(apierrors.NewNotFound(vms, "m")))
+	require.False(t, Absent(apierrors.NewGenericServerResponse(http.StatusNotFound, "GET", vms, "m", "404 page not found", 0, true)))
+	require.False(t, Absent(errRefused))
+	require.False(t, Absent(nil))
 }

@@ -1,4 +1,4 @@
-package kubeconfig_test
+package providerapi_test
 
 import (
 	"compress/gzip"
@@ -22,7 +22,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
 )
 
 // serve returns the kubeconfig of an API server that answers as it is told.
@@ -47,16 +47,16 @@ func kubeconfigOf(t *testing.T, server *httptest.Server, token string) []byte {
 	})
 }
 
-func clientsOf(t *testing.T, raw []byte) *kubeconfig.Clients {
+func clientsOf(t *testing.T, raw []byte) *providerapi.Clients {
 	t.Helper()
 
-	clients, err := kubeconfig.NewCache(kubeconfig.Options{QPS: 1000, Burst: 1000}).For(raw)
+	clients, err := providerapi.NewCache(providerapi.Options{QPS: 1000, Burst: 1000}).For(raw)
 	require.NoError(t, err)
 
 	return clients
 }
 
-func get(ctx context.Context, clients *kubeconfig.Clients) error {
+func get(ctx context.Context, clients *providerapi.Clients) error {
 	_, err := clients.KubeVirt.KubevirtV1().VirtualMachines(clients.Namespace).Get(ctx, "m", metav1.GetOptions{})
 
 	return err
@@ -140,7 +140,7 @@ func TestAnswersAreBounded(t *testing.T) { //nolint:paralleltest // The memory t
 		"LongWait": {"a request to come back in a year", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Retry-After", "31536000")
 			w.WriteHeader(http.StatusTooManyRequests)
-		}, "deadline", time.Second},
+		}, "not one of a Kubernetes API server", 0},
 	}
 
 	for name, tc := range tests {
@@ -307,7 +307,7 @@ func TestRotationClosesConnections(t *testing.T) {
 	server.StartTLS()
 	t.Cleanup(server.Close)
 
-	cache := kubeconfig.NewCache(kubeconfig.Options{QPS: 1000, Burst: 1000})
+	cache := providerapi.NewCache(providerapi.Options{QPS: 1000, Burst: 1000})
 	use := func(token string) {
 		clients, err := cache.For(kubeconfigOf(t, server, token))
 		require.NoError(t, err)

@@ -1,0 +1,167 @@
+package providerapi
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"sync/atomic"
+)
+
+const (
+	// maxAnswer bounds the body of an answer, in bytes, after decompression. 500 VirtualMachines' metadata have a fifth.
+	maxAnswer = 8 << 20
+	// maxWatch bounds all events of a watch together. A watch that breaks off there is begun again where it was.
+	maxWatch = 16 << 20
+	// maxEvent bounds one event of a watch. An object that etcd takes has a third.
+	maxEvent = 4 << 20
+	// smallAnswer is what an answer may cost in memory before it has to wait for its turn: see turn. A VirtualMachine costs a fifth, and
+	// the metadata of a hundred cost as much.
+	smallAnswer = 1 << 20
+)
+
+// answer is the body of an answer. It ends where a bound is exceeded.
+type answer struct {
+	io.ReadCloser
+
+	scanner scanner
+	watch   bool
+	turn    *turn
+	// ctx is the request's: whoever waits for a turn gives up with it.
+	ctx   context.Context //nolint:containedctx // A body is read by io.Reader's methods, which have no context.
+	timer *timer
+}
+
+// Read implements io.Reader.
+func (a *answer) Read(p []byte) (int, error) {
+	// Whoever wants the next event has decoded the last one.
+	if a.watch && a.scanner.between() {
+		a.turn.leave()
+	}
+
+	n, err := a.ReadCloser.Read(p)
+	a.turn.bytes.Add(int64(n))
+
+	if excess := a.scanner.scan(p[:n]); excess != nil {
+		return 0, excess
+	}
+
+	if a.watch && a.scanner.bytes > maxEvent {
+		return 0, fmt.Errorf("an event: %w", &http.MaxBytesError{Limit: maxEvent})
+	}
+
+	if a.scanner.cost() > smallAnswer {
+		if err := a.turn.take(a.ctx); err != nil {
+			return 0, err
+		}
+	}
+
+	if err != nil {
+		err = a.timer.explain(a.ctx, err)
+	}
+
+	return n, err
+}
+
+// Close implements io.Closer.
+func (a *answer) Close() error {
+	defer a.timer.end()
+
+	// What decodes the answer holds the turn longer, if it has asked for that.
+	if !a.turn.shared {
+		a.turn.leave()
+	}
+
+	return a.ReadCloser.Close()
+}
+
+const (
+	// largeAtATime is how many large answers the process reads and decodes at a time, of all provider clusters.
+	largeAtATime = 2
+	// largeOfOne is how many of these are one cluster's: a server that answers everything at length, and slowly, must not keep the others
+	// from being read.
+	largeOfOne = 1
+)
+
+// places are the places of large answers. Fifty workers that each read an answer of the largest size would take gigabytes.
+type places struct{ ofProcess, ofCluster chan struct{} }
+
+// turn is what a large answer waits for. It is given back when the answer has been decoded.
+type turn struct {
+	places places
+	// shared says that a call holds the turn, not the body of an answer.
+	shared bool
+	// bytes is how much has been read of the answers that share the turn.
+	bytes atomic.Int64
+
+	mu   sync.Mutex
+	held bool
+}
+
+// take waits for the turn, unless it is held already.
+func (t *turn) take(ctx context.Context) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+
+	if t.held {
+		return nil
+	}
+
+	// A cluster's own answers wait first, so that those in front of all others are few.
+	for i, place := range []chan struct{}{t.places.ofCluster, t.places.ofProcess} {
+		select {
+		case place <- struct{}{}:
+		case <-ctx.Done():
+			if i > 0 {
+				<-t.places.ofCluster
+			}
+
+			return fmt.Errorf("wait until other large answers have been read: %w", ctx.Err())
+		}
+	}
+
+	t.held = true
+
+	return nil
+}
+
+// leave gives the turn back, if it is held.
+func (t *turn) leave() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+
+	if t.held {
+		t.held = false
+		<-t.places.ofProcess
+		<-t.places.ofCluster
+	}
+}
+
+// turnKey is the key of a turn in a context.
+type turnKey struct{}
+
+// withTurn returns a context whose requests, which go to one provider cluster, share one turn. The caller gives it back when their answers
+// have been decoded.
+func withTurn(ctx context.Context) (context.Context, *turn) {
+	shared := &turn{shared: true}
+
+	return context.WithValue(ctx, turnKey{}, shared), shared
+}
+
+// turnOf returns the turn of a request's call, or one of its own.
+func (p places) turnOf(ctx context.Context) *turn {
+	t, ok := ctx.Value(turnKey{}).(*turn)
+	if !ok {
+		return &turn{places: p}
+	}
+
+	t.mu.Lock()
+	defer t.mu.Unlock()
+
+	if !t.held {
+		t.places = p
+	}
+
+	return t
+}

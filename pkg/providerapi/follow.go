@@ -1,0 +1,250 @@
+package providerapi
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
+)
+
+const (
+	// maxFollowed bounds what an informer keeps, in objects and in bytes of their JSON. What evacuation keeps of an instance has 2 KiB.
+	maxFollowed, maxFollowedBytes = 10_000, 32 << 20
+	// followedPerPage bounds a page of whole objects. An instance may list a hundred interfaces of its guest, one for every pod of the shoot
+	// with its addresses.
+	followedPerPage = 25
+	// listTimeout bounds the reading of a list that is followed.
+	listTimeout = time.Minute
+)
+
+// Source lists and watches objects of one kind.
+type Source[L runtime.Object] interface {
+	Lister[L]
+	Watcher
+}
+
+// Following says what to follow.
+type Following struct {
+	// What names the objects in errors.
+	What string
+	// Labels selects them.
+	Labels string
+	// Keep returns what is kept of an object.
+	Keep cache.TransformFunc
+	// Matters says of an object before and after a change whether anybody has to look.
+	Matters func(before, now any) bool
+	// Changed is called after every change that matters. It must not keep its caller waiting.
+	Changed func()
+	// Blind is told why objects are not seen at the moment. The error is fit to be shown.
+	Blind func(ctx context.Context, err error)
+}
+
+// Follow returns an informer of all objects of one kind with these labels. It lists, watches and begins again by itself, with a back-off of
+// half a minute at most. What it keeps is bounded: a server that has more is not followed, and Blind is told so.
+func Follow[L runtime.Object](from Source[L], example runtime.Object, f Following) (cache.SharedIndexInformer, error) {
+	following := &following[L]{Following: f, from: from}
+	source := &cache.ListWatch{ListWithContextFunc: following.list, WatchFuncWithContext: following.watch}
+	informer := cache.NewSharedIndexInformer(source, example, 0, cache.Indexers{})
+
+	err := informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, _ *cache.Reflector, err error) { f.Blind(ctx, Explain(err)) })
+	if err == nil {
+		_, err = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+			AddFunc: func(any) { f.Changed() },
+			UpdateFunc: func(before, now any) {
+				if f.Matters(before, now) {
+					f.Changed()
+				}
+			},
+			DeleteFunc: func(any) { f.Changed() },
+		})
+	}
+
+	if err != nil {
+		return nil, fmt.Errorf("%w: prepare a watch: %w", spi.ErrUnavailable, err)
+	}
+
+	return informer, nil
+}
+
+// following is the source of an informer. It gives no more to it than the informer may keep.
+type following[L runtime.Object] struct {
+	Following
+
+	from Source[L]
+
+	mu   sync.Mutex
+	kept ledger
+}
+
+// list implements cache.ListWithContextFunc. It lists in pages, of which it keeps what is to be kept.
+func (f *following[L]) list(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
+	ctx, cancel := context.WithTimeout(ctx, listTimeout)
+	defer cancel()
+
+	kept, all := ledger{}, &metav1.List{}
+	source := &versioned[L]{Lister: f.from}
+
+	err := each(ctx, source, List{Labels: f.Labels, PerPage: followedPerPage, MaxBytes: MaxPages * maxAnswer},
+		func(object runtime.Object) error {
+			less, err := f.keep(object, &kept)
+			all.Items = append(all.Items, runtime.RawExtension{Object: less})
+
+			if err == nil && len(kept.objects) < len(all.Items) {
+				err = fmt.Errorf("%w: an object is listed twice", ErrEndless)
+			}
+
+			return err
+		})
+	if err != nil {
+		return nil, explained("list "+f.What, err)
+	}
+
+	f.mu.Lock()
+	defer f.mu.Unlock()
+
+	f.kept, all.ResourceVersion = kept, source.version
+
+	return all, nil
+}
+
+// watch implements cache.WatchFuncWithContext. A watch that would begin with a list is refused as an API server does that does not know of
+// such watches: then the informer lists, page by page.
+func (f *following[L]) watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+	if opts.SendInitialEvents != nil {
+		return nil, apierrors.NewInvalid(schema.GroupKind{Kind: "ListOptions"}, "", field.ErrorList{
+			field.Forbidden(field.NewPath("sendInitialEvents"), "lists are read page by page"),
+		})
+	}
+
+	opts.LabelSelector = f.Labels
+
+	begun, err := f.from.Watch(ctx, opts)
+	if err != nil {
+		err = explained("watch "+f.What, err)
+		// The informer tries again, and tells only of what does not pass.
+		if passing(err) {
+			f.Blind(ctx, err)
+		}
+
+		return nil, err
+	}
+
+	return filtered(begun, f.take), nil
+}
+
+// take keeps of an event what is to be kept. One that is too much ends the watch, after which the informer lists.
+func (f *following[L]) take(event watch.Event) watch.Event {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+
+	switch event.Type {
+	case watch.Added, watch.Modified:
+		less, err := f.keep(event.Object, &f.kept)
+		if err != nil {
+			return watch.Event{Type: watch.Error, Object: &metav1.Status{
+				Status: metav1.StatusFailure, Code: http.StatusRequestEntityTooLarge, Reason: metav1.StatusReasonRequestEntityTooLarge,
+				Message: err.Error(),
+			}}
+		}
+
+		event.Object = less
+	case watch.Deleted:
+		f.kept.remove(event.Object)
+	case watch.Error:
+		return withoutDelay(event)
+	case watch.Bookmark:
+	}
+
+	return event
+}
+
+// keep returns what is kept of an object, and adds it to the ledger.
+func (f *following[L]) keep(object runtime.Object, to *ledger) (runtime.Object, error) {
+	less, err := f.Keep(object)
+	if err != nil {
+		return nil, err
+	}
+
+	kept, ok := less.(runtime.Object)
+	if !ok {
+		return nil, fmt.Errorf("read %s: unexpected type %T", f.What, less)
+	}
+
+	return kept, to.add(kept)
+}
+
+// ledger is how much an informer keeps of each object, in bytes.
+type ledger struct {
+	objects map[string]int
+	bytes   int
+}
+
+// add takes an object in, or in its place a newer state of it.
+func (l *ledger) add(object runtime.Object) error {
+	key, err := cache.MetaNamespaceKeyFunc(object)
+	if err != nil {
+		return err
+	}
+
+	text, err := json.Marshal(object)
+	if err != nil {
+		return err
+	}
+
+	if l.objects == nil {
+		l.objects = map[string]int{}
+	}
+
+	l.bytes += len(key) + len(text) - l.objects[key]
+	l.objects[key] = len(key) + len(text)
+
+	if len(l.objects) > maxFollowed || l.bytes > maxFollowedBytes {
+		return fmt.Errorf("%w: there are more than %d objects, or more than %d MiB of them", ErrEndless, maxFollowed, maxFollowedBytes>>20)
+	}
+
+	return nil
+}
+
+func (l *ledger) remove(object runtime.Object) {
+	key, err := cache.MetaNamespaceKeyFunc(object)
+	if err != nil {
+		return
+	}
+
+	l.bytes -= l.objects[key]
+	delete(l.objects, key)
+}
+
+// versioned takes note of the version of the first page of a list: from there it is watched.
+type versioned[L runtime.Object] struct {
+	Lister[L]
+
+	version string
+}
+
+// List implements Lister.
+func (v *versioned[L]) List(ctx context.Context, opts metav1.ListOptions) (L, error) {
+	page, err := v.Lister.List(ctx, opts)
+	if err != nil {
+		return page, err
+	}
+
+	if list, err := meta.ListAccessor(page); err == nil && opts.Continue == "" {
+		v.version = list.GetResourceVersion()
+	}
+
+	return page, nil
+}

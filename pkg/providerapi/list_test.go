@@ -1,0 +1,168 @@
+package providerapi_test
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
+)
+
+var errBroken = errors.New("the connection broke")
+
+// book is a list, of which each page has so many objects, and the last one leads nowhere. Objects are named by page and number.
+type book []int
+
+func (b book) page(_ context.Context, opts metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+	number, _ := strconv.Atoi(opts.Continue) // The first page has none.
+	list := &metav1.PartialObjectMetadataList{}
+
+	for i := range b[number] {
+		name := strconv.Itoa(number) + "/" + strconv.Itoa(i)
+		list.Items = append(list.Items, metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	}
+
+	if number+1 < len(b) {
+		list.Continue = strconv.Itoa(number + 1)
+	}
+
+	return list, nil
+}
+
+// names keeps the names of all objects.
+func names(object metav1.Object) (string, bool) {
+	return object.GetName(), true
+}
+
+// pages is a typed client that answers as it is told.
+type pages func(ctx context.Context, opts metav1.ListOptions) (*metav1.PartialObjectMetadataList, error)
+
+// List implements providerapi.Lister.
+func (p pages) List(ctx context.Context, opts metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+	return p(ctx, opts)
+}
+
+// retrying sends a request again for a while.
+var retrying = &providerapi.Clients{RetryFor: 300 * time.Millisecond}
+
+// TestCollect reads three pages, one of them empty.
+func TestCollect(t *testing.T) {
+	t.Parallel()
+
+	var asked []metav1.ListOptions
+
+	list := providerapi.List{What: "books", Labels: "a=b", Fields: "c=d"}
+	from := pages(func(ctx context.Context, opts metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+		asked = append(asked, opts)
+
+		return book{2, 0, 2}.page(ctx, opts)
+	})
+
+	all, err := providerapi.Collect(t.Context(), retrying, from, list, names)
+	require.NoError(t, err)
+	require.Equal(t, []string{"0/0", "0/1", "2/0", "2/1"}, all)
+	require.Len(t, asked, 3, "nobody asks for a page twice")
+
+	for _, opts := range asked {
+		require.Equal(t, "a=b", opts.LabelSelector)
+		require.Equal(t, "c=d", opts.FieldSelector)
+		require.Positive(t, opts.Limit, "the server is asked for pages")
+	}
+
+	some, err := providerapi.Collect(t.Context(), retrying, from, list, func(object metav1.Object) (int, bool) {
+		return len(object.GetName()), object.GetName() == "2/1"
+	})
+	require.NoError(t, err)
+	require.Equal(t, []int{3}, some)
+}
+
+// TestCollectAgain has the list break in its middle.
+func TestCollectAgain(t *testing.T) {
+	t.Parallel()
+
+	broken := false
+	from := pages(func(ctx context.Context, opts metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+		if opts.Continue != "" && !broken {
+			broken = true
+
+			return nil, errBroken
+		}
+
+		return book{1, 1}.page(ctx, opts)
+	})
+
+	all, err := providerapi.Collect(t.Context(), retrying, from, providerapi.List{What: "books"}, names)
+	require.NoError(t, err)
+	require.Equal(t, []string{"0/0", "1/0"}, all, "what was read before counts once")
+}
+
+// TestCollectNoPart of a list that cannot be read, and no list that is not one.
+func TestCollectNoPart(t *testing.T) {
+	t.Parallel()
+
+	tests := map[string]struct {
+		page  pages
+		says  string
+		wraps error
+		asked int
+	}{
+		"Broken": {func(ctx context.Context, opts metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+			if opts.Continue != "" {
+				return nil, errBroken
+			}
+
+			return book{1, 1}.page(ctx, opts)
+		}, "list books: the answer cannot be read", errBroken, 4},
+		"Endless":    {make(book, providerapi.MaxPages+1).page, "list books: the list does not end", providerapi.ErrEndless, providerapi.MaxPages},
+		"TooLong":    {book{providerapi.MaxObjects + 1}.page, "list books: the list does not end", providerapi.ErrEndless, 1},
+		"SmallPages": {make(book, 1000).page, "list books: the list does not end", providerapi.ErrEndless, 400},
+	}
+
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			asked, perPage := 0, int64(0)
+			from := pages(func(ctx context.Context, opts metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+				asked++
+
+				return tc.page(ctx, opts)
+			})
+
+			if name == "SmallPages" {
+				perPage = 50
+			}
+
+			all, err := providerapi.Collect(t.Context(), retrying, from, providerapi.List{What: "books", PerPage: perPage}, names)
+			require.ErrorContains(t, err, tc.says)
+			require.ErrorIs(t, err, tc.wraps)
+			require.ErrorIs(t, err, spi.ErrUnavailable)
+			require.Empty(t, all)
+			require.LessOrEqual(t, asked, tc.asked, "what does not end is not read again")
+		})
+	}
+}
+
+// TestCollectOtherObjects reads what it did not ask for.
+func TestCollectOtherObjects(t *testing.T) {
+	t.Parallel()
+
+	_, err := providerapi.Collect(t.Context(), &providerapi.Clients{}, pages(book{1}.page), providerapi.List{What: "books"},
+		func(status *metav1.Status) (*metav1.Status, bool) { return status, true })
+	require.ErrorContains(t, err, "list books: the answer cannot be read")
+}
+
+// TestSome reads one page, however many there are.
+func TestSome(t *testing.T) {
+	t.Parallel()
+
+	some, err := providerapi.Some[metav1.PartialObjectMetadata](t.Context(), pages(book{5, 5}.page), providerapi.List{}, 3)
+	require.NoError(t, err)
+	require.Len(t, some, 3, "a server need not keep to the limit")
+}

@@ -1,0 +1,92 @@
+package providerapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const (
+	// maxStatus bounds the body of an error, in bytes.
+	maxStatus = 256 << 10
+	// maxMessage bounds each text of a metav1.Status, in bytes, and maxCauses the causes in it. KubeVirt names one for each wrong field.
+	maxMessage, maxCauses = 8 << 10, 100
+	// notAStatus stands for the body of an error that is no metav1.Status: a proxy's page, or whatever the server likes to be
+	// repeated in the shoot's status.
+	notAStatus = "the answer is not one of a Kubernetes API server"
+)
+
+// keepStatus leaves of an error's answer its metav1.Status alone. Any other text would be repeated in error messages.
+func keepStatus(resp *http.Response) error {
+	defer resp.Body.Close() //nolint:errcheck // Nothing is written.
+
+	// What switches protocols has no end.
+	if resp.StatusCode < http.StatusOK {
+		return fmt.Errorf("unexpected answer %d", resp.StatusCode)
+	}
+
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxStatus+1))
+	if err != nil {
+		return err
+	}
+
+	body, kind := statusIn(body)
+	resp.Body, resp.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	resp.Header.Set("Content-Type", kind)
+
+	return nil
+}
+
+// statusIn returns the metav1.Status of a body as JSON, or a text of our own, with its content type.
+func statusIn(body []byte) (text []byte, contentType string) {
+	status := &metav1.Status{}
+	if len(body) > maxStatus || json.Unmarshal(body, status) != nil || status.Kind != "Status" || status.APIVersion != "v1" {
+		return []byte(notAStatus), "text/plain"
+	}
+
+	text, err := json.Marshal(shortened(status))
+	if err != nil {
+		return []byte(notAStatus), "text/plain"
+	}
+
+	return text, jsonType
+}
+
+// shortened returns a Status of which no part is longer than an API server's, and that asks for no delay.
+func shortened(status *metav1.Status) *metav1.Status {
+	status = status.DeepCopy()
+	status.ListMeta = metav1.ListMeta{}
+	shorten(&status.Message)
+	shorten((*string)(&status.Reason))
+
+	if status.Details == nil {
+		return status
+	}
+
+	status.Details.RetryAfterSeconds = 0
+	status.Details.Causes = status.Details.Causes[:min(len(status.Details.Causes), maxCauses)]
+
+	for _, text := range []*string{&status.Details.Name, &status.Details.Group, &status.Details.Kind, (*string)(&status.Details.UID)} {
+		shorten(text)
+	}
+
+	for i := range status.Details.Causes {
+		cause := &status.Details.Causes[i]
+		shorten((*string)(&cause.Type))
+		shorten(&cause.Message)
+		shorten(&cause.Field)
+	}
+
+	return status
+}
+
+func shorten(text *string) {
+	if len(*text) > maxMessage {
+		*text = strings.ToValidUTF8((*text)[:maxMessage], "") + " …"
+	}
+}

@@ -1,0 +1,240 @@
+// Package hostile has the answers of servers that mean ill: what the owner of a shoot may put behind the server of a kubeconfig. Tests of the
+// gate (pkg/providerapi), of the driver's methods and of the operator's commands let them answer every request. Most are plausible: whoever
+// asks is led on until the bad part is decoded.
+package hostile
+
+import (
+	"compress/gzip"
+	"fmt"
+	"io"
+	"net/http"
+	"path"
+	"strconv"
+	"strings"
+)
+
+// Quantity takes hours to parse.
+const Quantity = "1234567890123456789012e2000000000"
+
+// Answer is a way of answering every request.
+type Answer struct {
+	// Reason says what it does to a program that is not careful.
+	Reason string
+	Serve  http.HandlerFunc
+}
+
+// Answers returns all of them, by name. The objects carry the tags of a shoot called c, and the role node.
+func Answers() map[string]Answer {
+	answers := map[string]Answer{
+		"Issue":        {"quantities in every object, lists without end, watches that ask to come back in an hour", issue},
+		"Quantity":     {"parsing takes hours", objects(Quantity, "")},
+		"SmallNumber":  {"comparing takes hours", objects("1e2000000000", "")},
+		"Negative":     {"rounding takes hours", objects("1e-2000000000", "")},
+		"Escaped":      {"the same in other letters", objects(`1\u00652000000000`, "")},
+		"Spaced":       {"the same behind white space", objects(`\u2003 `+Quantity, "")},
+		"Digits":       {"a number with a million digits", objects(strings.Repeat("9", 1<<20), "")},
+		"Members":      {"an object with a million members", objects("1Gi", members(1_000_000))},
+		"Elements":     {"arrays that are large when they have been read", objects("1Gi", `,"finalizers":[`+strings.Repeat(`"",`, 2_000_000)+`""]`)},
+		"Owners":       {"structures that are", objects("1Gi", `,"ownerReferences":[`+strings.Repeat("{},", 2_000_000)+`{}]`)},
+		"Depth":        {"nesting without end", objects("1Gi", `,"x":`+strings.Repeat("[", 1<<20))},
+		"LongName":     {"a name of megabytes", objects("1Gi", `,"generateName":"`+strings.Repeat("x", 7<<20)+`"`)},
+		"EndlessLists": {"lists without end", endlessLists},
+		"Circle":       {"a page that leads back to itself", listsWith(func(string) string { return "x" })},
+		"RetryAfter":   {"a request to come back in an hour", retryAfter(http.StatusTooManyRequests)},
+		"Unavailable":  {"the same, with another code", retryAfter(http.StatusServiceUnavailable)},
+		"DelayInBody":  {"the same, in the body", status(http.StatusTooManyRequests, `"details":{"retryAfterSeconds":3600}`)},
+		"Causes":       {"an error with causes without end", status(http.StatusUnprocessableEntity, `"details":{"causes":[`+strings.Repeat(`{"message":"x"},`, 10_000)+`{}]}`)},
+		"LongMessage":  {"an error that is long", status(http.StatusForbidden, `"message":"`+strings.Repeat("x", 200<<10)+`"`)},
+		"ErrorQuantity": {
+			"an error with a number", status(http.StatusForbidden, `"details":{"retryAfterSeconds":`+Quantity+`}`),
+		},
+		"FailureAsSuccess": {"an error that is none, without a bound", status(http.StatusOK, `"status":"Failure","message":"`+strings.Repeat("x", 4<<20)+`"`)},
+		"EndlessBody":      {"a body without end", endless(`{"a":"`, strings.Repeat("x", 1<<16))},
+		"EndlessSpace":     {"white space without end", endless("", strings.Repeat(" ", 1<<16))},
+		"EndlessError":     {"an error without end", endlessError},
+		"Bomb":             {"a small body that is large when it is unpacked", bomb},
+		"Headers":          {"headers without end", headers},
+		"Redirect":         {"another place", redirect},
+		"Page":             {"no JSON", page},
+		"Truncated":        {"half an answer", truncated},
+		"Switches":         {"another protocol", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusSwitchingProtocols) }},
+		"EventsOfOthers":   {"events of more objects than there are", events(1_000_000)},
+	}
+
+	return answers
+}
+
+// Silent answers nothing until the client goes away.
+func Silent(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+
+func members(n int) string {
+	var text strings.Builder
+
+	text.WriteString(`,"annotations":{"a":""`)
+
+	for i := range n {
+		fmt.Fprintf(&text, `,"%06x":""`, i)
+	}
+
+	text.WriteString("}")
+
+	return text.String()
+}
+
+func begin(w http.ResponseWriter, code int) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+}
+
+// issue does everything at once, and is plausible as long as possible.
+func issue(w http.ResponseWriter, r *http.Request) {
+	switch {
+	case r.URL.Query().Has("watch"):
+		retryAfter(http.StatusTooManyRequests)(w, r)
+	case isList(r):
+		endlessLists(w, r)
+	default:
+		objects(Quantity, "")(w, r)
+	}
+}
+
+// objects answers with objects that have this quantity wherever they may have one, and more metadata.
+func objects(quantity, metadata string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		begin(w, codeOf(r))
+
+		one := objectOf(r, quantity, metadata)
+
+		switch {
+		case r.URL.Query().Has("watch"):
+			_, _ = fmt.Fprintf(w, `{"type":"MODIFIED","object":%s}`, one) // The client may hang up, here and below.
+		case isList(r):
+			_, _ = fmt.Fprintf(w, `{%s,"metadata":{"resourceVersion":"1"},"items":[%s]}`, kindOf(r, "List"), one)
+		default:
+			_, _ = io.WriteString(w, one)
+		}
+	}
+}
+
+// endlessLists answers with lists that always go on, and with ordinary objects.
+func endlessLists(w http.ResponseWriter, r *http.Request) {
+	listsWith(func(here string) string {
+		number, _ := strconv.Atoi(here)
+
+		return strconv.Itoa(number + 1)
+	})(w, r)
+}
+
+func listsWith(next func(here string) string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if !isList(r) || r.URL.Query().Has("watch") {
+			objects("1Gi", "")(w, r)
+
+			return
+		}
+
+		here := r.URL.Query().Get("continue")
+		items := strings.Repeat(objectOf(r, "1Gi", "")+",", 9) + objectOf(r, "1Gi", "")
+
+		begin(w, http.StatusOK)
+		_, _ = fmt.Fprintf(w, `{%s,"metadata":{"resourceVersion":"1","continue":%q},"items":[%s]}`, kindOf(r, "List"), next(here), items)
+	}
+}
+
+// events answers watches with the events of many objects, and all else with ordinary ones.
+func events(many int) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if !r.URL.Query().Has("watch") {
+			objects("1Gi", "")(w, r)
+
+			return
+		}
+
+		begin(w, http.StatusOK)
+
+		for i := range many {
+			text := strings.Replace(objectOf(r, "1Gi", ""), `"name":"m"`, fmt.Sprintf(`"name":"m%d"`, i), 1)
+			if _, err := fmt.Fprintf(w, `{"type":"ADDED","object":%s}`+"\n", text); err != nil {
+				return
+			}
+		}
+	}
+}
+
+func retryAfter(code int) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Retry-After", "3600")
+		status(code, `"message":"later"`)(w, r)
+	}
+}
+
+// status answers with a metav1.Status that has this part too.
+func status(code int, part string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		begin(w, code)
+		_, _ = fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","code":%d,%s}`, code, part)
+	}
+}
+
+func endless(start, more string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		begin(w, codeOf(r))
+		repeat(w, start, more)
+	}
+}
+
+func endlessError(w http.ResponseWriter, _ *http.Request) {
+	begin(w, http.StatusInternalServerError)
+	repeat(w, `{"kind":"Status","apiVersion":"v1","message":"`, strings.Repeat("x", 1<<16))
+}
+
+// repeat writes until nobody listens any more.
+func repeat(w io.Writer, start, more string) {
+	_, err := io.WriteString(w, start)
+	for err == nil {
+		_, err = io.WriteString(w, more)
+	}
+}
+
+func bomb(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Encoding", "gzip")
+	begin(w, codeOf(r))
+	repeat(gzip.NewWriter(w), "", strings.Repeat(" ", 1<<20))
+}
+
+func headers(w http.ResponseWriter, _ *http.Request) {
+	for i := range 1000 {
+		w.Header().Set("Warning-"+strconv.Itoa(i), strings.Repeat("x", 1<<10))
+	}
+
+	begin(w, http.StatusOK)
+}
+
+func redirect(w http.ResponseWriter, r *http.Request) {
+	http.Redirect(w, r, "https://127.0.0.1:1/", http.StatusTemporaryRedirect)
+}
+
+func page(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/html")
+	_, _ = io.WriteString(w, "<html>")
+}
+
+func truncated(w http.ResponseWriter, r *http.Request) {
+	begin(w, codeOf(r))
+	_, _ = io.WriteString(w, objectOf(r, "1Gi", "")[:30])
+}
+
+func codeOf(r *http.Request) int {
+	if r.Method == http.MethodPost {
+		return http.StatusCreated
+	}
+
+	return http.StatusOK
+}
+
+// isList says whether a request is for a list: the last part of its path is a resource.
+func isList(r *http.Request) bool {
+	_, known := kinds[path.Base(r.URL.Path)]
+
+	return known && r.Method == http.MethodGet
+}
