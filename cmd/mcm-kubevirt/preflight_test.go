@@ -125,7 +125,7 @@ func TestPreflightText(t *testing.T) {
 		"Assuming that the machine controller runs with --evacuation=false and --virtual-machine-template=safe; repeat its flags if it has others\n",
 		"standard input\n  error    line",
 		"  asked as driver  an unknown user, from Secret ns/s\n",
-		"  error    driver  credentials         Secret ns/s: server 127.0.0.1:1",
+		"  error    driver  credentials         Secret ns/s: server https://127.0.0.1:1: ",
 		"remedy: compare the server of the kubeconfig",
 		"\nMachineClass c\n  error            class               MachineClass c: ",
 		"0 ok, 0 warnings, 3 errors\n",

@@ -78,7 +78,7 @@ func (a *answer) Close() error {
 
 const (
 	// largeAtATime is how many large answers the process reads and decodes at a time, of all provider clusters.
-	largeAtATime = 2
+	largeAtATime = 4
 	// largeOfOne is how many of these are one cluster's: a server that answers everything at length, and slowly, must not keep the others
 	// from being read.
 	largeOfOne = 1

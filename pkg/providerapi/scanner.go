@@ -29,13 +29,14 @@ const (
 // excessError says which bound an answer exceeds. Its text holds no byte of the answer.
 type excessError struct{ what string }
 
-func (e *excessError) Error() string { return "the answer has " + e.what }
+func (e *excessError) Error() string { return "the answer " + e.what }
 
 var (
-	errDepth    = &excessError{fmt.Sprintf("more than %d levels of nesting", maxDepth)}
-	errElements = &excessError{fmt.Sprintf("more than %d elements in arrays", maxElements)}
-	errMembers  = &excessError{fmt.Sprintf("more than %d members in objects", maxMembers)}
-	errNumber   = &excessError{fmt.Sprintf("a number with more than %d digits, or more than %d in its exponent", quantity.MaxDigits, quantity.MaxExponentDigits)}
+	errDepth    = &excessError{fmt.Sprintf("is too large: it has more than %d levels of nesting", maxDepth)}
+	errElements = &excessError{fmt.Sprintf("is too large: it has more than %d elements in arrays", maxElements)}
+	errMembers  = &excessError{fmt.Sprintf("is too large: it has more than %d members in objects", maxMembers)}
+	errNumber   = &excessError{fmt.Sprintf("has a number with more than %d digits, or more than %d in its exponent",
+		quantity.MaxDigits, quantity.MaxExponentDigits)}
 )
 
 // exceedsBounds returns the bound that an answer exceeds, if that is what an error says.

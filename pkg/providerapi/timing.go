@@ -56,7 +56,7 @@ func (t *timer) end() {
 // explain says that a request took too long, if that is why it failed: not its caller has cancelled it.
 func (t *timer) explain(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); errors.Is(cause, errSilent) || errors.Is(cause, context.DeadlineExceeded) {
-		return fmt.Errorf("%w: %w", context.DeadlineExceeded, err)
+		return fmt.Errorf("the answer took too long: %w", context.DeadlineExceeded)
 	}
 
 	return err

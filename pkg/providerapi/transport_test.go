@@ -140,7 +140,7 @@ func TestAnswersAreBounded(t *testing.T) { //nolint:paralleltest // The memory t
 		"LongWait": {"a request to come back in a year", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Retry-After", "31536000")
 			w.WriteHeader(http.StatusTooManyRequests)
-		}, "not one of a Kubernetes API server", 0},
+		}, "too many requests", 0},
 	}
 
 	for name, tc := range tests {

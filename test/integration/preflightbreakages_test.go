@@ -60,7 +60,7 @@ func inTemplate(spec, instance string) string {
 func brokenCredentials() map[string]breakage {
 	return map[string]breakage{
 		"Unreachable": {
-			reason: "nobody listens", want: []preflight.Result{bad("credentials", preflight.Error, "Secret", "server 127.0.0.1:1", "curl")},
+			reason: "nobody listens", want: []preflight.Result{bad("credentials", preflight.Error, "Secret", "server https://127.0.0.1:1", "curl")},
 			breaks: func(t *testing.T, _ *shoot, f *flight) {
 				t.Helper()
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/clock"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 
@@ -31,8 +29,6 @@ const (
 	evidenceTimeout = 5 * time.Second
 	// maxEvidence bounds each list that is read of one machine, in objects.
 	maxEvidence = 500
-	// closeAfter drops the files of machines that are no longer asked about.
-	closeAfter = 10 * time.Minute
 )
 
 // investigate reads what the VirtualMachine and its instance do not tell: the DataVolumes, what they are cloned from, and events. It
@@ -278,95 +274,4 @@ func (s *session) leaveOut(what string, err error) {
 	if text := fmt.Sprintf("%s: %s", what, providerapi.PlainTerms(err)); !slices.Contains(s.unread, text) {
 		s.unread = append(s.unread, text)
 	}
-}
-
-// files remember, of each machine that takes long, what was found of it and what was reported. Losing them, on a restart, is
-// harmless.
-type files struct {
-	clock clock.PassiveClock
-
-	mu       sync.Mutex
-	machines map[types.UID]*file
-}
-
-type file struct {
-	// found is what was read at a step, when it was asked for last.
-	found finding
-	step  step
-	asked time.Time
-	// reported is the reason of the failure that was reported last.
-	reported string
-	touched  time.Time
-}
-
-func newFiles(c clock.PassiveClock) *files {
-	return &files{clock: c, machines: map[types.UID]*file{}}
-}
-
-// of returns a machine's file. The caller holds the lock.
-func (f *files) of(machine types.UID) *file {
-	now := f.clock.Now()
-	for other, file := range f.machines {
-		if now.Sub(file.touched) > closeAfter {
-			delete(f.machines, other)
-		}
-	}
-
-	if f.machines[machine] == nil {
-		f.machines[machine] = &file{}
-	}
-
-	f.machines[machine].touched = now
-
-	return f.machines[machine]
-}
-
-// due says whether evidence may be read, and takes note that it is.
-func (f *files) due(machine types.UID, every time.Duration) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-
-	file, now := f.of(machine), f.clock.Now()
-	if now.Sub(file.asked) < every {
-		return false
-	}
-
-	file.asked = now
-
-	return true
-}
-
-func (f *files) keep(machine types.UID, at step, found finding) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-
-	file := f.of(machine)
-	file.found, file.step = found, at
-}
-
-// found returns what was read at this step, and when.
-func (f *files) found(machine types.UID, at step) (finding, time.Time) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-
-	file := f.of(machine)
-	if file.step != at {
-		return finding{}, time.Time{}
-	}
-
-	return file.found, file.asked
-}
-
-func (f *files) report(machine types.UID, reason string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-
-	f.of(machine).reported = reason
-}
-
-func (f *files) reported(machine types.UID) string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-
-	return f.of(machine).reported
 }

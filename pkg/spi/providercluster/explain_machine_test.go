@@ -72,7 +72,7 @@ func TestExplainOnlyReads(t *testing.T) {
 	got, err := explained(t, cluster)
 	require.NoError(t, err)
 	require.Equal(t, "machines", got.Namespace)
-	require.Equal(t, "provider.example.com", got.Server)
+	require.Equal(t, "https://provider.example.com:443", got.Server)
 	require.LessOrEqual(t, len(cluster.asked), 8)
 	require.Empty(t, got.Unread)
 }

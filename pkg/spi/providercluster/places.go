@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/diagnose"
 )
@@ -25,20 +26,22 @@ func (s *session) explainPlacement(ctx context.Context, cause *spi.Cause, wanted
 	ctx, cancel := context.WithTimeout(ctx, evidenceTimeout)
 	defer cancel()
 
-	nodes, err := s.clients.Metadata.Resource(corev1.SchemeGroupVersion.WithResource("nodes")).List(ctx, metav1.ListOptions{Limit: maxNodes})
+	from := s.clients.Metadata.Resource(corev1.SchemeGroupVersion.WithResource("nodes"))
+
+	nodes, err := providerapi.Some[metav1.PartialObjectMetadata](ctx, from, providerapi.List{}, maxNodes+1)
 	if err != nil {
 		s.leaveOut("list nodes", err)
 
 		return
 	}
 
-	if nodes.Continue != "" { // Zones of the nodes that were not read would be missing.
+	if len(nodes) > maxNodes { // Zones of the nodes that were not read would be missing.
 		return
 	}
 
-	occupied := make([]diagnose.Place, 0, len(nodes.Items))
-	for i := range nodes.Items {
-		occupied = append(occupied, diagnose.PlaceIn(nodes.Items[i].Labels))
+	occupied := make([]diagnose.Place, 0, len(nodes))
+	for i := range nodes {
+		occupied = append(occupied, diagnose.PlaceIn(nodes[i].Labels))
 	}
 
 	if remedy := wanted.Vacant(occupied); remedy != "" {
@@ -54,12 +57,13 @@ func isUnschedulable(cause *spi.Cause) bool {
 
 // mayListNodes asks before it looks, so that the audit log of the provider cluster holds no denied request.
 func (s *session) mayListNodes(ctx context.Context) bool {
-	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
-	defer cancel()
-
-	review, err := s.clients.Kubernetes.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
+	nodes := &authorizationv1.SelfSubjectAccessReview{
 		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "list", Resource: "nodes"}},
-	}, metav1.CreateOptions{})
+	}
+
+	review, err := providerapi.Once(ctx, evidenceTimeout, func(ctx context.Context) (*authorizationv1.SelfSubjectAccessReview, error) {
+		return s.clients.Kubernetes.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, nodes, metav1.CreateOptions{})
+	})
 
 	return err == nil && review.Status.Allowed
 }

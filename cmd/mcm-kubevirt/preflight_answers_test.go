@@ -1,0 +1,118 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/hostile"
+)
+
+// asProgram makes the test's binary the program, which writes the peak of its memory to a file of that name.
+const asProgram = "MCM_KUBEVIRT_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if file := os.Getenv(asProgram); file != "" {
+		err := rootCommand().ExecuteContext(context.Background())
+		if failed := os.WriteFile(file, []byte(strconv.Itoa(hostile.PeakMemory())), 0o600); failed != nil {
+			panic(failed)
+		}
+
+		os.Exit(exitCode(err))
+	}
+
+	os.Exit(m.Run())
+}
+
+// TestPreflightOfHostileAnswers has servers that mean ill answer every request of preflight.
+func TestPreflightOfHostileAnswers(t *testing.T) {
+	t.Parallel()
+
+	const (
+		longest    = 30 * time.Second
+		mostMemory = 150 << 10 // in KiB
+	)
+
+	var (
+		mu             sync.Mutex
+		slowest        time.Duration
+		slow           string
+		largest, count int
+	)
+
+	t.Run("Answers", func(t *testing.T) {
+		for name, answer := range hostile.Answers() {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+
+				took, memory := preflightOf(t, answer)
+				require.Less(t, took, longest, answer.Reason)
+				require.Less(t, memory, mostMemory, answer.Reason)
+
+				mu.Lock()
+				defer mu.Unlock()
+
+				count++
+
+				largest = max(largest, memory)
+				if took > slowest {
+					slowest, slow = took, name
+				}
+			})
+		}
+	})
+
+	t.Logf("%d answers: the longest run took %s (%s), the largest process had %d MiB", count, slowest.Round(time.Millisecond), slow, largest>>10)
+}
+
+// preflightOf runs the program, and returns how long that took and its peak of memory, in KiB.
+func preflightOf(t *testing.T, answer hostile.Answer) (took time.Duration, memory int) {
+	t.Helper()
+
+	server := httptest.NewTLSServer(answer.Serve)
+	t.Cleanup(server.Close)
+	t.Cleanup(server.CloseClientConnections)
+
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+
+	class := strings.Replace(valid, "containerDisk: {image: example.com/image}",
+		"storage: {resources: {requests: {storage: 1Gi}}}, source: {http: {url: \"https://example.com/image\"}}", 1)
+
+	var out bytes.Buffer
+
+	program := exec.CommandContext(ctx, os.Args[0], "preflight", "-f", "-")
+	peak := filepath.Join(t.TempDir(), "peak")
+	program.Env = append(os.Environ(), asProgram+"="+peak)
+	program.Stdin = strings.NewReader(withSecret(class, kubeconfigOf(server)))
+	program.Stdout, program.Stderr = &out, &out
+
+	began := time.Now()
+	err := program.Run()
+	took = time.Since(began)
+
+	var exit *exec.ExitError
+	if err != nil {
+		require.True(t, errors.As(err, &exit), "%s", err)
+		require.True(t, exit.Exited(), "it ends by itself: %s", out.String())
+	}
+
+	text, err := os.ReadFile(peak)
+	require.NoError(t, err)
+
+	memory, err = strconv.Atoi(string(text))
+	require.NoError(t, err)
+
+	return took, memory
+}

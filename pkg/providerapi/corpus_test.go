@@ -1,0 +1,168 @@
+package providerapi_test
+
+import (
+	"context"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/tools/cache"
+	kubevirtv1 "kubevirt.io/api/core/v1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/hostile"
+)
+
+const (
+	// longestAnswer is when whoever asks has an answer, or enough, at the latest.
+	longestAnswer = 20 * time.Second
+	// longestText is how long an error may be, in bytes, before pkg/statustext shortens it for the shoot's status.
+	longestText = 20 << 10
+)
+
+// TestCorpus asks servers that mean ill in every way that there is. It ends each time, and no error repeats at length what they say.
+func TestCorpus(t *testing.T) {
+	t.Parallel()
+
+	for name, answer := range hostile.Answers() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			server := httptest.NewTLSServer(answer.Serve)
+			t.Cleanup(server.Close)
+			t.Cleanup(server.CloseClientConnections)
+
+			clients := clientsOf(t, kubeconfigOf(t, server, secretToken))
+
+			for way, ask := range ways(clients) {
+				began := time.Now()
+				err := ask(t.Context())
+				require.Less(t, time.Since(began), longestAnswer, "%s: %s", way, answer.Reason)
+
+				if err != nil {
+					require.Less(t, len(err.Error()), longestText, "%s: what a stranger says is not repeated at length", way)
+				}
+			}
+		})
+	}
+}
+
+// ways are the ways in which a provider cluster is asked.
+func ways(c *providerapi.Clients) map[string]func(context.Context) error {
+	vms, instances := c.KubeVirt.KubevirtV1().VirtualMachines("machines"), c.KubeVirt.KubevirtV1().VirtualMachineInstances("machines")
+	pods := c.Kubernetes.CoreV1().Pods("machines")
+
+	return map[string]func(context.Context) error{
+		"get": func(ctx context.Context) error {
+			return c.Look(ctx, "get", func(ctx context.Context) error {
+				_, err := vms.Get(ctx, "m", metav1.GetOptions{})
+
+				return err
+			})
+		},
+		"create": func(ctx context.Context) error {
+			return c.Request(ctx, "create", func(ctx context.Context) error {
+				_, err := vms.Create(ctx, &kubevirtv1.VirtualMachine{}, metav1.CreateOptions{})
+
+				return err
+			})
+		},
+		"delete": func(ctx context.Context) error {
+			return c.Request(ctx, "delete", func(ctx context.Context) error {
+				return vms.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
+			})
+		},
+		"list": func(ctx context.Context) error {
+			_, err := providerapi.Collect(ctx, c, vms, providerapi.List{What: "all"}, func(*kubevirtv1.VirtualMachine) (int, bool) { return 0, false })
+
+			return err
+		},
+		"metadata": func(ctx context.Context) error {
+			from := c.Metadata.Resource(kubevirtv1.GroupVersion.WithResource("virtualmachines")).Namespace("machines")
+			_, err := providerapi.Collect(ctx, c, from, providerapi.List{What: "all"}, func(o metav1.Object) (string, bool) { return o.GetName(), true })
+
+			return err
+		},
+		"some": func(ctx context.Context) error {
+			_, err := providerapi.Some[kubevirtv1.VirtualMachineInstance](ctx, instances, providerapi.List{}, 10)
+
+			return providerapi.Explain(err)
+		},
+		"pods":   func(ctx context.Context) error { return readPods(ctx, pods) },
+		"watch":  func(ctx context.Context) error { return watchOne(ctx, vms) },
+		"until":  func(ctx context.Context) error { return waitForEnd(ctx, vms) },
+		"follow": func(ctx context.Context) error { return followAll(ctx, instances) },
+	}
+}
+
+func readPods(ctx context.Context, pods corev1client.PodInterface) error {
+	_, err := providerapi.Once(ctx, longestAnswer, func(ctx context.Context) (*corev1.Pod, error) { return pods.Get(ctx, "m", metav1.GetOptions{}) })
+
+	return providerapi.Explain(err)
+}
+
+// watchOne takes events until the watch ends, for a while.
+func watchOne(ctx context.Context, from providerapi.Watcher) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+
+	events, err := providerapi.Watch(ctx, from, metav1.ObjectMeta{Name: "m"})
+	if err != nil {
+		return providerapi.Explain(err)
+	}
+
+	defer events.Stop()
+
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case _, more := <-events.ResultChan():
+			if !more {
+				return nil
+			}
+		}
+	}
+}
+
+func waitForEnd(ctx context.Context, from providerapi.Watcher) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+
+	return providerapi.UntilDeleted(ctx, from, "all", "m", "1")
+}
+
+// followAll follows objects for a while, and returns why it sees none.
+func followAll(ctx context.Context, from providerapi.Source[*kubevirtv1.VirtualMachineInstanceList]) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+
+	blind := make(chan error, 1)
+
+	informer, err := providerapi.Follow(from, &kubevirtv1.VirtualMachineInstance{}, providerapi.Following{
+		What: "all", Keep: cache.TransformFunc(func(object any) (any, error) { return object, nil }),
+		Matters: func(any, any) bool { return true }, Changed: func() {},
+		Blind: func(_ context.Context, err error) {
+			select {
+			case blind <- err:
+			default:
+			}
+		},
+	})
+	if err != nil {
+		return err
+	}
+
+	informer.RunWithContext(ctx)
+
+	select {
+	case err := <-blind:
+		return err
+	default:
+		return nil
+	}
+}

@@ -1,0 +1,248 @@
+package providercluster
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/goldenimage"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/hostile"
+)
+
+// hostileKubeconfig names the file with the kubeconfig of a server that means ill. With it, the test's binary is a process that calls every
+// method, whose memory can be measured.
+const hostileKubeconfig = "HOSTILE_KUBECONFIG"
+
+func TestMain(m *testing.M) {
+	if file := os.Getenv(hostileKubeconfig); file != "" {
+		os.Exit(callEverything(file))
+	}
+
+	os.Exit(m.Run())
+}
+
+const (
+	// longestCall bounds each method, and mostMemory the process that calls them all, in KiB.
+	longestCall = 30 * time.Second
+	mostMemory  = 150 << 10
+)
+
+// TestHostileAnswers has servers that mean ill answer every request of every method.
+func TestHostileAnswers(t *testing.T) {
+	t.Parallel()
+
+	var (
+		mu      sync.Mutex
+		slowest time.Duration
+		largest int
+		where   string
+	)
+
+	answers := hostile.Answers()
+
+	t.Run("Answers", func(t *testing.T) {
+		for name, answer := range answers {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+
+				took, method, memory := callsOf(t, answer)
+
+				mu.Lock()
+				defer mu.Unlock()
+
+				largest = max(largest, memory)
+				if took > slowest {
+					slowest, where = took, method+" of "+name
+				}
+			})
+		}
+	})
+
+	t.Logf("%d answers: the longest call took %s (%s), the largest process had %d MiB", len(answers), slowest.Round(time.Millisecond), where, largest>>10)
+}
+
+// callsOf has a process call every method, and returns the longest call and the process's peak of memory, in KiB.
+func callsOf(t *testing.T, answer hostile.Answer) (longest time.Duration, method string, memory int) {
+	t.Helper()
+
+	server := httptest.NewTLSServer(answer.Serve)
+	t.Cleanup(server.Close)
+	t.Cleanup(server.CloseClientConnections)
+
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	require.NoError(t, os.WriteFile(file, kubeconfigOf(t, clusterOf(server)), 0o600))
+
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+
+	var out bytes.Buffer
+
+	process := exec.CommandContext(ctx, os.Args[0])
+	process.Env = append(os.Environ(), hostileKubeconfig+"="+file)
+	process.Stdout = &out
+	require.NoError(t, process.Run(), "%s: it ends by itself: %s", answer.Reason, out.String())
+
+	calls := strings.Split(strings.TrimSpace(out.String()), "\n")
+	require.Len(t, calls, len(methods(nil, nil))+1)
+
+	memory, err := strconv.Atoi(calls[len(calls)-1])
+	require.NoError(t, err)
+	require.Less(t, memory, mostMemory, "%s, in KiB", answer.Reason)
+
+	for _, line := range calls[:len(calls)-1] {
+		name, duration, _ := strings.Cut(line, " ")
+		took, err := time.ParseDuration(duration)
+		require.NoError(t, err, line)
+		require.Less(t, took, longestCall, "%s: %s", name, answer.Reason)
+
+		if took > longest {
+			longest, method = took, name
+		}
+	}
+
+	return longest, method, memory
+}
+
+// callEverything calls every method, and prints how long each took, and the peak of its memory in the end.
+func callEverything(file string) int {
+	kubeconfig, err := os.ReadFile(file)
+	if err != nil {
+		return 1
+	}
+
+	p := New(Options{
+		Clients: providerapi.NewCache(providerapi.Options{QPS: 1000, Burst: 1000, RetryFor: 500 * time.Millisecond}),
+		Images:  goldenimage.NewKeeper(clock.RealClock{}), Clock: clock.RealClock{}, InitializeWait: time.Second,
+		UnschedulableGrace: time.Second, OrphanGracePeriod: time.Minute, OrphanMemory: time.Hour, MaxDeleteWait: time.Second, MaxWaiting: 1,
+	})
+
+	for name, call := range methods(p, kubeconfig) {
+		began := time.Now()
+		_ = call(context.Background()) // What it says depends on the answer.
+
+		fmt.Println(name, time.Since(began)) //nolint:forbidigo // It is a process of its own, which is read from.
+	}
+
+	fmt.Println(hostile.PeakMemory()) //nolint:forbidigo // see above
+
+	return 0
+}
+
+// methods are those of a provider that ask the provider cluster.
+func methods(p *Provider, kubeconfig []byte) map[string]func(context.Context) error {
+	id := spi.Identity{Cluster: "c", Role: "node"}
+	create := hostileMachine(kubeconfig)
+	observe := &spi.ObserveMachineInput{Kubeconfig: kubeconfig, Name: "m", Identity: id, CreationTimeout: time.Hour, Image: ptr.To(create.Image())}
+	keep := func(_ any, err error) error { return err }
+
+	return map[string]func(context.Context) error{
+		"CreateMachine":     func(ctx context.Context) error { return keep(p.CreateMachine(ctx, create)) },
+		"GetMachineStatus":  func(ctx context.Context) error { return keep(p.GetMachineStatus(ctx, observe)) },
+		"InitializeMachine": func(ctx context.Context) error { return keep(p.InitializeMachine(ctx, observe)) },
+		"ListMachines": func(ctx context.Context) error {
+			return keep(p.ListMachines(ctx, &spi.ListMachinesInput{Kubeconfig: kubeconfig, Identity: id}))
+		},
+		"DeleteMachine": func(ctx context.Context) error {
+			return p.DeleteMachine(ctx, &spi.DeleteMachineInput{Kubeconfig: kubeconfig, Name: "m", Identity: id})
+		},
+		"ExplainMachine": func(ctx context.Context) error {
+			return keep(p.ExplainMachine(ctx, &spi.ExplainMachineInput{Kubeconfig: kubeconfig, Name: "m", Identity: id, Create: create}))
+		},
+		"EnsureImages": func(ctx context.Context) error {
+			return p.EnsureImages(ctx, &spi.EnsureImagesInput{Kubeconfig: kubeconfig, Images: []spi.Image{create.Image()}})
+		},
+		"SweepImages": func(ctx context.Context) error {
+			return keep(p.SweepImages(ctx, &spi.SweepImagesInput{Kubeconfig: kubeconfig, Cluster: id.Cluster}))
+		},
+		"Evacuations": func(ctx context.Context) error { return evacuate(ctx, p, kubeconfig, id) },
+	}
+}
+
+// evacuate watches for a while.
+func evacuate(ctx context.Context, p *Provider, kubeconfig []byte, id spi.Identity) error {
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+
+	seen, err := p.WatchEvacuations(ctx, &spi.WatchEvacuationsInput{Kubeconfig: kubeconfig, Identity: id}, func() {})
+	if err != nil {
+		return err
+	}
+
+	<-ctx.Done()
+
+	_, complete := seen.List()
+	_, err = seen.Confirm(context.WithoutCancel(ctx), &spi.Evacuation{Machine: "m", UID: "u", Node: "n"})
+
+	return errors.Join(err, fmt.Errorf("complete: %t", complete))
+}
+
+// hostileMachine is one that is cloned from a golden image.
+func hostileMachine(kubeconfig []byte) *spi.CreateMachineInput {
+	spec, faults := v1alpha1.Decode([]byte(`{"region":"r","zone":"z","memory":{"guest":"1Gi"},
+		"tags":{"mcm.gardener.cloud/cluster":"c","mcm.gardener.cloud/role":"node"},
+		"rootVolume":{"storage":{"resources":{"requests":{"storage":"1Gi"}}},"source":{"http":{"url":"https://example.com/image"}}}}`), nil)
+	if len(faults) > 0 {
+		panic(faults.ToAggregate())
+	}
+
+	return &spi.CreateMachineInput{Kubeconfig: kubeconfig, Name: "m", UserData: []byte("#cloud-config"), Spec: spec}
+}
+
+// TestBlindnessEnds has an evacuation watch a server that asks it to come back in an hour, and to list pages that lead back
+// to themselves.
+func TestBlindnessEnds(t *testing.T) {
+	t.Parallel()
+
+	var (
+		mu    sync.Mutex
+		asked int
+	)
+
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Has("watch") || strings.HasSuffix(r.URL.Path, "migrations") {
+			mu.Lock()
+			asked++
+			mu.Unlock()
+			hostile.Answers()["RetryAfter"].Serve(w, r)
+
+			return
+		}
+
+		hostile.Answers()["Circle"].Serve(w, r)
+	}))
+	t.Cleanup(server.Close)
+
+	p := New(Options{Clients: providerapi.NewCache(providerapi.Options{QPS: 100, Burst: 100}), Clock: clock.RealClock{}})
+	seen, err := p.WatchEvacuations(t.Context(), &spi.WatchEvacuationsInput{
+		Kubeconfig: kubeconfigOf(t, clusterOf(server)), Identity: spi.Identity{Cluster: "c", Role: "node"},
+	}, func() {})
+	require.NoError(t, err)
+
+	require.Eventually(t, func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+
+		return asked > 2
+	}, time.Minute, 10*time.Millisecond, "it asks again within a minute")
+
+	_, complete := seen.List()
+	require.False(t, complete, "a part of a list is never used")
+}
