@@ -21,7 +21,7 @@ var remedies = map[string]string{ //nolint:gosec // These are words about creden
 		"create token makes a new one.",
 	"PermissionDenied": "Run kubectl apply -k kubernetes/provider-namespace to grant the missing right; if a policy denies the object, ask " +
 		"for an exception.",
-	"PreconditionFailed":  "Provide what the message names as missing.",
+	"PreconditionFailed": "Provide what the message names as missing.",
 	"AddressChanged": "Restore the server and namespace of the kubeconfig and the tags of the MachineClass. To give the machine up " +
 		"instead, run kubectl annotate --overwrite machine NAME " + spi.AnnotationAddress + "=" + spi.AddressAbandoned + ".",
 	"ForeignObject":       "Rename or remove it.",
