@@ -157,6 +157,12 @@ func (r *AddressRecord) Names(virtualMachine types.UID) bool {
 	return r != nil && r.UID != "" && r.UID == virtualMachine
 }
 
+// Admits says whether a VirtualMachine of ours at another place may be the recorded one. Nothing can be said against it if the record
+// cannot be read.
+func (r *AddressRecord) Admits(virtualMachine types.UID) bool {
+	return r.Names(virtualMachine) || r != nil && r.Fault != ""
+}
+
 // AddressError is the refusal to take a VirtualMachine that is not visible for one that does not exist.
 type AddressError struct {
 	// Problem names the recorded and the present address, and Remedy what to do.

@@ -47,27 +47,25 @@ func (s *session) addressOf(id spi.Identity, uid types.UID) spi.Address {
 func (s *session) owns(of subject, vm *kubevirtv1.VirtualMachine) (bool, error) {
 	elsewhere := of.recorded.Elsewhere(s.addressOf(of.identity, ""))
 	ours := vm != nil && render.Owns(of.identity, vm.Labels)
-	// Nothing can be said against a VirtualMachine of ours if the record cannot be read.
-	known := vm != nil && (of.recorded.Names(vm.UID) || of.recorded != nil && of.recorded.Fault != "")
 
 	switch {
-	case ours && (!elsewhere || known):
+	case ours && (!elsewhere || of.recorded.Admits(vm.UID)):
 		return true, nil
 	case of.recorded.GivenUp():
 		return false, nil
 	case elsewhere:
 		return false, s.notHere(of, vm)
-	case vm != nil && !ours && (of.recorded.Names(vm.UID) || of.claims(vm)):
+	case vm != nil && of.claims(vm):
 		return false, s.wrongTags(of, "VirtualMachine", vm)
 	default:
 		return false, nil
 	}
 }
 
-// claims says whether an object of the machine's name, but not of its tags, is the machine's by its label. A Machine that never had a
-// VirtualMachine has no claim: another shoot's may have the name.
+// claims says whether an object of the machine's name, but not of its tags, is the machine's by its UID or by its label. A Machine that
+// never had a VirtualMachine has no claim: another shoot's may have the name.
 func (of subject) claims(object metav1.Object) bool {
-	return of.made && object.GetLabels()[render.LabelMachine] == of.name
+	return of.recorded.Names(object.GetUID()) || of.made && object.GetLabels()[render.LabelMachine] == of.name
 }
 
 // notHere is the refusal for a machine that was made elsewhere.
