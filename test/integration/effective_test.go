@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -42,6 +43,13 @@ func (r right) await(t *testing.T, granted bool) {
 
 		return err == nil && review.Status.Allowed == granted, err
 	})
+}
+
+// breakCreation breaks the webhook for new VirtualMachines of the shoot.
+func breakCreation(t *testing.T, s *shoot) {
+	t.Helper()
+	breakWebhook(admissionv1.Create, "kubevirt.io", "virtualmachines")(t, s)
+	s.awaitWebhook(t, "failures.example.com")
 }
 
 // awaitWebhook waits until the webhook is asked about new VirtualMachines of the shoot.

@@ -81,11 +81,7 @@ func refusedFailures() []failure {
 		{by: "bad token", provoke: changeKubeconfig("token: ey", "token: no"), want: "CredentialsRefused", code: codes.Unauthenticated, cut: true},
 		{by: "no rights", provoke: removeRights, want: "PermissionDenied", code: codes.PermissionDenied, cut: true},
 		{by: "namespace terminating", provoke: terminate, want: "PreconditionFailed", code: codes.FailedPrecondition, cut: true},
-		{by: "webhook down at create", provoke: func(t *testing.T, s *shoot) {
-			t.Helper()
-			breakWebhook(admissionv1.Create, "kubevirt.io", "virtualmachines")(t, s)
-			s.awaitWebhook(t, "failures.example.com")
-		}, heal: repairWebhook, want: "ProviderUnavailable", code: codes.Unavailable},
+		{by: "webhook down at create", provoke: breakCreation, heal: repairWebhook, want: "ProviderUnavailable", code: codes.Unavailable},
 		{by: "webhook down for pods", root: cloneRoot, provoke: func(t *testing.T, s *shoot) {
 			t.Helper()
 			s.importImage(t, "image")
