@@ -157,7 +157,7 @@ func TestDriverHoldsKubeconfigs(t *testing.T) {
 
 	_, err := m.create(t.Context(), d)
 	require.Equal(t, codes.InvalidArgument, codeOf(err), "a request must not bring one")
-	require.ErrorContains(t, err, "holds the kubeconfigs itself")
+	require.ErrorContains(t, err, "refuses those in requests; remove the key kubeconfig from the Secret")
 
 	delete(m.secret.Data, "kubeconfig")
 

@@ -43,7 +43,7 @@ var networkFeatures = []feature{
 	{name: "primary/pod-cidr", yaml: `networks: [{pod: {vmNetworkCIDR: 10.1.2.0/24, vmIPv6NetworkCIDR: "fd10:1:2::/120"}, masquerade: {}}]`},
 	{name: "primary/multus", yaml: `networks: [{name: <primary|other/primary>, default: true}]`},
 	{name: "secondary-bridge", yaml: `networks: [{name: storage, mac: Stable, model: <virtio|igb>}]`},
-	{name: "secondary-bridge-explicit", yaml: `networks: [{name: other/lan, bridge: {}}]`},
+	{name: "secondary-bridge-explicit", yaml: `networks: [{name: other/lan, bridge: {}, sha: 4e1243bd22c66e76c2ba9eddc1f91394e57f9f83}]`},
 	{name: "secondary-sriov", yaml: `networks: [{name: fast, sriov: {}}]`},
 	{name: "dns/none", yaml: `{dnsPolicy: None, dnsConfig: {nameservers: [192.0.2.53], searches: [example.com], options: [{name: ndots, value: "2"}]}}`},
 	{name: "dns/policy", yaml: `dnsPolicy: <Default|ClusterFirst|ClusterFirstWithHostNet>`},
