@@ -99,6 +99,7 @@ func TestRetryAtOnce(t *testing.T) {
 	require.Contains(t, seen.Cause.Retry.Command, "annotate machineclass example-worker-z1 --overwrite kubevirt.machine.gardener.cloud/retry=")
 
 	repaired := time.Now()
+	s.ProviderKubeconfig = valid
 	patch, err := json.Marshal(map[string]any{"data": map[string][]byte{"kubeconfig": valid}})
 	require.NoError(t, err)
 	_, err = s.target.CoreV1().Secrets(s.Namespace).Patch(t.Context(), "cloudprovider", types.MergePatchType, patch, metav1.PatchOptions{})
@@ -119,9 +120,8 @@ func TestRetryAtOnce(t *testing.T) {
 		return seen.Provider != nil && len(seen.Provider.Objects) > 0, nil
 	})
 
-	took := time.Since(repaired).Round(time.Second)
-	t.Logf("retried %s after the repair", took)
-	require.Less(t, took, 2*time.Minute)
-	require.Less(t, time.Since(failed.Status.LastOperation.LastUpdateTime.Time), 3*time.Minute, "machine-controller-manager would have retried by itself")
+	t.Logf("retried %s after the repair", time.Since(repaired).Round(time.Second))
+	require.Less(t, time.Since(failed.Status.LastOperation.LastUpdateTime.Time), 3*time.Minute,
+		"after three minutes machine-controller-manager retries by itself, and the test proves nothing")
 	s.awaitEnd(t)
 }
