@@ -14,7 +14,9 @@ import (
 
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
@@ -22,6 +24,7 @@ import (
 	apiv1alpha1 "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1/validation"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/kubernetes"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/hostile"
 )
 
 // manifest is what a file holds of the kinds that these tests judge.
@@ -239,5 +242,33 @@ func TestOrphanPeriodsAgree(t *testing.T) {
 		raw, err := kubernetes.Manifests.ReadFile(path)
 		require.NoError(t, err)
 		require.Contains(t, string(raw), "- --machine-safety-orphan-vms-period=30m\n", path)
+	}
+}
+
+// TestMemoryIsLimited requires the containers of the driver to have a memory limit, and Go's limit below it. The hostile provider clusters
+// of the unit tests meet processes with the sidecar's.
+func TestMemoryIsLimited(t *testing.T) {
+	t.Parallel()
+
+	for path, limit := range map[string]string{
+		"base/deployment.yaml": hostile.MemoryLimit, "gardener-sidecar/container.yaml": hostile.MemoryLimit, "grpc-driver/deployment.yaml": "GOMEMLIMIT=384MiB",
+	} {
+		var deployment appsv1.Deployment
+
+		raw, err := kubernetes.Manifests.ReadFile(path)
+		require.NoError(t, err)
+		require.NoError(t, yaml.Unmarshal(raw, &deployment))
+
+		for _, container := range deployment.Spec.Template.Spec.Containers {
+			if container.Name == "machine-controller-manager" {
+				continue // It is not the driver's.
+			}
+
+			name, value, _ := strings.Cut(limit, "=")
+			require.Contains(t, container.Env, corev1.EnvVar{Name: name, Value: value}, path)
+
+			soft := resource.MustParse(strings.TrimSuffix(value, "B"))
+			require.Negative(t, soft.Cmp(*container.Resources.Limits.Memory()), path)
+		}
 	}
 }
