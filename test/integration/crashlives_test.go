@@ -43,8 +43,9 @@ func lives() []life {
 var impatient = settings{grace: time.Second, wait: time.Second}
 
 // whileImporting are the failures that an impatient process may see while an image is replaced: that there is none, if a fault hides that it
-// is the image that is missing; that its importer is slow to start; and that the last one has failed, which CDI says before it says why.
-var whileImporting = []string{"CloneSourceNotFound", "Unschedulable", "ImageCorrupt", "DataVolumeFailed"}
+// is the image that is missing; that its importer is slow to start, or that CDI creates it a second time after an error of its own; and that
+// the last one has failed, which CDI says before it says why.
+var whileImporting = []string{"CloneSourceNotFound", "Unschedulable", "ImportFailed", "ImageCorrupt", "DataVolumeFailed"}
 
 // liveHealthy has nothing happen but the fault.
 func liveHealthy(t *testing.T, s *shoot, saboteur *saboteur) {
