@@ -64,7 +64,7 @@ func TestImageOfAClassWithoutMachines(t *testing.T) {
 	s.awaitImages(t, 1)
 
 	newer := s.copyClass(t, "example-worker-z1", "newer", func(class *v1alpha1.MachineClass) {
-		class.ProviderSpec.Raw = replaced(class.ProviderSpec, "worker:1.0.0", "worker:2.0.0")
+		class.ProviderSpec.Raw = replaced(t, class.ProviderSpec, "debian:12", "debian:13")
 	})
 	s.awaitImages(t, 2)
 
@@ -79,7 +79,10 @@ func TestImageOfAClassWithoutMachines(t *testing.T) {
 	s.requireClean(t)
 }
 
-func replaced(spec runtime.RawExtension, old, with string) []byte {
+func replaced(t *testing.T, spec runtime.RawExtension, old, with string) []byte {
+	t.Helper()
+	require.Contains(t, string(spec.Raw), old)
+
 	return []byte(strings.ReplaceAll(string(spec.Raw), old, with))
 }
 
@@ -116,7 +119,7 @@ func TestBrokenProviderClusterDelaysNoOther(t *testing.T) {
 
 	broken := s.copyClass(t, "example-worker-z1", "a-broken-class", func(class *v1alpha1.MachineClass) {
 		class.CredentialsSecretRef.Name = credentials.Name
-		class.ProviderSpec.Raw = replaced(class.ProviderSpec, "worker:1.0.0", "worker:3.0.0")
+		class.ProviderSpec.Raw = replaced(t, class.ProviderSpec, "debian:12", "debian:14")
 	})
 
 	s.startControllers(t)

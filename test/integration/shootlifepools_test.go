@@ -51,7 +51,7 @@ func (l *shootLife) update(t *testing.T, pool string) {
 	t.Helper()
 
 	newer := l.copyClass(t, pool, pool+"-new", func(class *v1alpha1.MachineClass) {
-		class.ProviderSpec.Raw = replaced(class.ProviderSpec, `"guest":"1Gi"`, `"guest":"2Gi"`)
+		class.ProviderSpec.Raw = replaced(t, class.ProviderSpec, `"guest":"1Gi"`, `"guest":"2Gi"`)
 	})
 	patch := patchOf(t, map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{"class": map[string]any{"name": newer}}}}})
 	_, err := l.mcm.MachineV1alpha1().MachineDeployments(l.Namespace).Patch(t.Context(), pool, types.MergePatchType, patch, metav1.PatchOptions{})
