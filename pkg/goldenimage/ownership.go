@@ -15,26 +15,44 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// otherContent are annotations of a DataVolume with which its claim's content does not come from its source: CDI takes over a claim or
-// a volume that was there before. CDI sets the first one itself when it has done so.
+// otherContent are the prefixes of annotations of a DataVolume with which its claim's content does not come from its source. CDI copies them
+// to the claim (pkg/controller/datavolume/controller-base.go): it takes over a claim or volume that was there before, accepts an upload,
+// clones, believes an import that never ran, or imports with the trust and the credentials that they name. CDI sets the first one itself
+// when it has taken over a claim; backup tools set it on the DataVolumes that they restore.
 var otherContent = []string{
-	"cdi.kubevirt.io/storage.prePopulated",
+	prePopulated,
 	"cdi.kubevirt.io/allowClaimAdoption",
 	"cdi.kubevirt.io/storage.checkStaticVolume",
+	"cdi.kubevirt.io/storage.upload.",
+	"cdi.kubevirt.io/storage.clone.",
+	"cdi.kubevirt.io/storage.import.",
+	"cdi.kubevirt.io/storage.pod.",
+	"k8s.io/CloneRequest",
+	"k8s.io/CloneOf",
 }
+
+const prePopulated = "cdi.kubevirt.io/storage.prePopulated"
 
 // requireOwn returns an error that wraps spi.ErrForeign, and names every difference, unless a DataVolume is the wanted image. Name,
 // labels and the key's annotation can be guessed, so whoever may create DataVolumes in the namespace could plant an image of another
 // content with them. CDI refuses to change the spec of a DataVolume, so an image that was compared once stays the same until it is deleted.
+// An account that may also delete DataVolumes can replace an image between two looks: the next look reports it.
 func requireOwn(at Place, have, want *cdiv1beta1.DataVolume) error {
 	differences := slices.Concat(differentMetadata(have, want), differentSpec(&have.Spec, &want.Spec))
 	if len(differences) == 0 {
 		return nil
 	}
 
-	return fmt.Errorf("%w: DataVolume %s has the name of a golden image, but not its %s; find out who created it, then delete it: "+
-		"the driver imports the image when it is gone", spi.ErrForeign, at.path(want.Name), inShort(differences))
+	origin := "find out who created it"
+	if len(differences) == 1 && differences[0] == annotated(prePopulated) {
+		origin = "if a backup tool restored it, its content is not known to be that of the source; check where it comes from"
+	}
+
+	return fmt.Errorf("%w: DataVolume %s has the name of a golden image, but not its %s; %s, then delete it: "+
+		"the driver imports the image when it is gone", spi.ErrForeign, at.path(want.Name), inShort(differences), origin)
 }
+
+func annotated(annotation string) string { return "annotation " + annotation }
 
 // inShort leaves room for the remedy: whoever created the DataVolume decides how many fields differ, and how long their names are.
 func inShort(differences []string) string {
@@ -66,13 +84,21 @@ func differentMetadata(have, want *cdiv1beta1.DataVolume) []string {
 		}
 	}
 
-	for _, annotation := range append([]string{v1alpha1.AnnotationGoldenImageKey}, otherContent...) {
-		if have.Annotations[annotation] != want.Annotations[annotation] {
-			list = append(list, "annotation "+annotation)
+	if key := v1alpha1.AnnotationGoldenImageKey; have.Annotations[key] != want.Annotations[key] {
+		list = append(list, annotated(key))
+	}
+
+	for _, annotation := range slices.Sorted(maps.Keys(have.Annotations)) {
+		if bringsOtherContent(annotation) && have.Annotations[annotation] != want.Annotations[annotation] {
+			list = append(list, annotated(annotation))
 		}
 	}
 
 	return list
+}
+
+func bringsOtherContent(annotation string) bool {
+	return slices.ContainsFunc(otherContent, func(prefix string) bool { return strings.HasPrefix(annotation, prefix) })
 }
 
 // differentSpec returns the paths of the fields that differ. CDI stores a spec as it was sent; what another admission webhook may add

@@ -2,6 +2,7 @@ package machineaddress
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -77,15 +78,18 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// compare reads the Machines page by page, and records what is missing or has changed.
+// compare reads the Machines page by page, and records what is missing or has changed. A Machine that cannot be written does not keep the
+// others from their records.
 func (r *Recorder) compare(ctx context.Context) error {
+	var errs []error
+
 	seen, places := r.flush()
 	options := metav1.ListOptions{Limit: pageSize}
 
 	for {
 		list, err := r.page(ctx, options)
 		if err != nil {
-			return err
+			return errors.Join(append(errs, err)...)
 		}
 
 		for i := range list.Items {
@@ -93,13 +97,11 @@ func (r *Recorder) compare(ctx context.Context) error {
 			address := places[machine.Spec.Class.Name]
 			address.UID = seen[address][machine.Name]
 
-			if err := r.follow(ctx, machine, address); err != nil {
-				return err
-			}
+			errs = append(errs, r.follow(ctx, machine, address))
 		}
 
-		if list.Continue == "" {
-			return nil
+		if list.Continue == "" || ctx.Err() != nil {
+			return errors.Join(errs...)
 		}
 
 		options.Continue = list.Continue

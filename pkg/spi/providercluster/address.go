@@ -1,7 +1,9 @@
 package providercluster
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -62,10 +64,23 @@ func (s *session) owns(of subject, vm *kubevirtv1.VirtualMachine) (bool, error) 
 	}
 }
 
-// claims says whether an object of the machine's name, but not of its tags, is the machine's by its UID or by its label. A Machine that
-// never had a VirtualMachine has no claim: another shoot's may have the name.
+// claims says whether an object of the machine's name, but not of its tags, is the machine's: by its UID, or, if the UID is not known, by its
+// label. A Machine that never had a VirtualMachine has no claim: another shoot's may have the name.
 func (of subject) claims(object metav1.Object) bool {
-	return of.recorded.Names(object.GetUID()) || of.made && object.GetLabels()[render.LabelMachine] == of.name
+	if of.recorded != nil && of.recorded.UID != "" {
+		return of.recorded.Names(object.GetUID())
+	}
+
+	return of.made && object.GetLabels()[render.LabelMachine] == of.name
+}
+
+// lost says whether an error is that of a provider cluster which no longer shows a machine that an operator has given up: the cluster may be
+// gone, or may no longer accept the credentials.
+func (of subject) lost(err error) bool {
+	return of.recorded.GivenUp() && slices.ContainsFunc(
+		[]error{spi.ErrUnavailable, spi.ErrUnauthenticated, spi.ErrForbidden, spi.ErrPrecondition},
+		func(sentinel error) bool { return errors.Is(err, sentinel) },
+	)
 }
 
 // notHere is the refusal for a machine that was made elsewhere.
@@ -87,9 +102,14 @@ func (s *session) notHere(of subject, vm *kubevirtv1.VirtualMachine) error {
 		}
 	}
 
+	restore := "restore " + changed(of.recorded.Address, here)
+	if vm != nil && of.recorded.Names(vm.UID) {
+		restore = "label the VirtualMachine with the tags of the MachineClass, " + restore
+	}
+
 	return &spi.AddressError{
-		Problem: fmt.Sprintf("%s; the Machine was made in %s", found, of.recorded),
-		Remedy:  fmt.Sprintf("restore %s, or %s", changed(of.recorded.Address, here), giveUp(of.name)),
+		Problem: fmt.Sprintf("the Machine was made in %s; %s", of.recorded, found),
+		Remedy:  fmt.Sprintf("%s, or %s", restore, giveUp(of.name)),
 	}
 }
 

@@ -68,7 +68,7 @@ func TestOwns(t *testing.T) {
 		"HereAbsent":     {reason: "it is gone", recorded: here, want: no},
 		"HereForeign":    {reason: "it is gone, and its name was taken", recorded: here, found: foundVM("v", theirs, ""), want: no},
 		"HereLostTags":   {reason: "somebody edited the VirtualMachine", recorded: here, found: foundVM("u", theirs, ""), refused: "restore the tags"},
-		"HereLostTags2":  {reason: "by its label, too", recorded: here, found: foundVM("v", theirs, "m"), refused: "restore the tags"},
+		"HereNamesake":   {reason: "it is gone, and another shoot has a machine of its name", recorded: here, found: foundVM("v", theirs, "m"), want: no},
 		"ThereMoved":     {reason: "a move that worked", recorded: there, found: foundVM("u", ours, "m"), want: yes},
 		"ThereAbsent":    {reason: "it is not visible, and may run", recorded: there, refused: "restore the namespace of the kubeconfig, or give"},
 		"ThereOther":     {reason: "a copy is not the machine", recorded: there, found: foundVM("v", ours, "m"), refused: "is not the one of the Machine"},
@@ -114,8 +114,8 @@ func TestRefusalNamesBothAddresses(t *testing.T) {
 	recorded.Server = "https://old.example.com/k8s/c-1"
 
 	_, err := s.owns(subject{name: "m", identity: ours, recorded: recorded, made: true}, nil)
-	require.EqualError(t, err, "address changed: VirtualMachine m is not found in namespace here of https://new.example.com/k8s/c-2 with the tags "+
-		"shoot--x and node; the Machine was made in namespace there of https://old.example.com/k8s/c-1 with the tags shoot--x and node; restore the "+
+	require.EqualError(t, err, "address changed: the Machine was made in namespace there of https://old.example.com/k8s/c-1 with the tags shoot--x "+
+		"and node; VirtualMachine m is not found in namespace here of https://new.example.com/k8s/c-2 with the tags shoot--x and node; restore the "+
 		"server of the kubeconfig and the namespace of the kubeconfig, or give the machine up: kubectl annotate --overwrite machine m "+
 		"kubevirt.machine.gardener.cloud/address=abandoned")
 }

@@ -7,6 +7,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
@@ -27,12 +28,20 @@ func (p *Provider) DeleteMachine(ctx context.Context, in *spi.DeleteMachineInput
 		return err
 	}
 
+	of := subjectOfDeletion(in)
+
 	vm, err := s.getVirtualMachine(ctx, in.Name)
-	if err != nil {
+
+	switch {
+	case of.lost(err):
+		klog.FromContext(ctx).Info("Leaving a machine that was given up: its provider cluster does not show it", "machine", in.Name, "reason", err.Error())
+
+		return nil
+	case err != nil:
 		return err
 	}
 
-	ours, err := s.owns(subjectOfDeletion(in), vm)
+	ours, err := s.owns(of, vm)
 
 	switch {
 	case err != nil:
@@ -40,6 +49,8 @@ func (p *Provider) DeleteMachine(ctx context.Context, in *spi.DeleteMachineInput
 		err = p.removeInstance(ctx, s, in)
 	case ours:
 		err = p.removeWhereFound(ctx, s, in, vm)
+	case of.recorded.GivenUp() && of.claims(vm):
+		return nil // The VirtualMachine stays, and with it its disks and Secrets.
 	}
 
 	if err != nil {

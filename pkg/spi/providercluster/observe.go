@@ -37,12 +37,18 @@ func (s *session) getVirtualMachine(ctx context.Context, name string) (*kubevirt
 
 // getOurs returns the VirtualMachine of a Machine, or spi.ErrNotFound if there is none or it is not managed for this Machine.
 func (p *Provider) getOurs(ctx context.Context, s *session, in *spi.ObserveMachineInput) (*kubevirtv1.VirtualMachine, error) {
+	of := subjectOfObservation(in)
+
 	vm, err := s.getVirtualMachine(ctx, in.Name)
-	if err != nil {
+
+	switch {
+	case of.lost(err):
+		return nil, fmt.Errorf("%w: VirtualMachine %s was given up", spi.ErrNotFound, s.path(in.Name))
+	case err != nil:
 		return nil, err
 	}
 
-	ours, err := s.owns(subjectOfObservation(in), vm)
+	ours, err := s.owns(of, vm)
 
 	switch {
 	case err != nil:
