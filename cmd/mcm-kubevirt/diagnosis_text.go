@@ -261,8 +261,20 @@ func (p *page) evidence(d *diagnosis) {
 
 	p.section("EVIDENCE")
 
+	if d.Cause != nil {
+		p.origin(d)
+	}
+
+	for i := range d.Evidence {
+		if d.Cause == nil || !same(d.Cause.Evidence, &d.Evidence[i]) {
+			p.sign("also seen", &d.Evidence[i])
+		}
+	}
+}
+
+// origin prints what the cause was drawn from.
+func (p *page) origin(d *diagnosis) {
 	switch {
-	case d.Cause == nil:
 	case d.Cause.Evidence != nil:
 		p.sign("drawn from", d.Cause.Evidence)
 	case isControl(d.Cause.Reason):
@@ -273,12 +285,6 @@ func (p *page) evidence(d *diagnosis) {
 		p.line("drawn from", "the dry run of the machine's creation")
 	default:
 		p.line("drawn from", "the answer to a request")
-	}
-
-	for i := range d.Evidence {
-		if d.Cause == nil || !same(d.Cause.Evidence, &d.Evidence[i]) {
-			p.sign("also seen", &d.Evidence[i])
-		}
 	}
 }
 

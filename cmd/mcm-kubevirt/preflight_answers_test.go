@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"net/http/httptest"
 	"os"
 	"os/exec"
@@ -24,7 +23,7 @@ const asProgram = "MCM_KUBEVIRT_PROGRAM"
 
 func TestMain(m *testing.M) {
 	if file := os.Getenv(asProgram); file != "" {
-		err := rootCommand().ExecuteContext(context.Background())
+		err := rootCommand().ExecuteContext(context.Background()) //nolint:forbidigo // This process is the program, whose context begins here.
 		if failed := os.WriteFile(file, []byte(strconv.Itoa(hostile.PeakMemory())), 0o600); failed != nil {
 			panic(failed)
 		}
@@ -48,7 +47,7 @@ func TestHostileAnswers(t *testing.T) {
 		largest, count int
 	)
 
-	t.Run("Answers", func(t *testing.T) {
+	t.Run("Answers", func(t *testing.T) { //nolint:tparallel // The test prints the figures of its subtests when they have ended.
 		for name, answer := range hostile.Answers() {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
@@ -101,7 +100,7 @@ func preflightOf(t *testing.T, answer hostile.Answer) (took time.Duration, memor
 
 	var exit *exec.ExitError
 	if err != nil {
-		require.True(t, errors.As(err, &exit), "%s", err)
+		require.ErrorAs(t, err, &exit)
 		require.True(t, exit.Exited(), "it ends by itself: %s", out.String())
 	}
 

@@ -15,7 +15,7 @@ const noAction = "Nothing"
 const theSecret = "the Secret of the MachineClass"
 
 // remedies are what to do about the tokens of meanings, as in docs/troubleshooting.md. A diagnosis has its own.
-var remedies = map[string]string{ //nolint:gosec // These are words about credentials.
+var remedies = map[string]string{
 	"InvalidInput": "Correct the named fields; mcm-kubevirt validate names all faults of a MachineClass.",
 	"CredentialsRefused": "Put a kubeconfig with valid credentials into the Secret of the MachineClass; for a service account, kubectl " +
 		"create token makes a new one.",

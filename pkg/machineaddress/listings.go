@@ -129,7 +129,8 @@ func (r *Recorder) flush() (seen map[spi.Address]map[string]types.UID, places ma
 // follow has a Machine record the address at which its VirtualMachine was seen. A Machine without a provider ID is about to be updated by
 // machine-controller-manager, and its address waits for InitializeMachine.
 func (r *Recorder) follow(ctx context.Context, machine *v1alpha1.Machine, address spi.Address) error {
-	if address.Validate() != nil || !outdated(spi.RecordedAddress(machine.Annotations), address) {
+	valid := address.Validate() == nil
+	if !valid || !outdated(spi.RecordedAddress(machine.Annotations), address) {
 		return nil
 	}
 

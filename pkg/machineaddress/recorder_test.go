@@ -48,7 +48,7 @@ func (s *scripted) InitializeMachine(context.Context, *driver.InitializeMachineR
 
 func (s *scripted) DeleteMachine(context.Context, *driver.DeleteMachineRequest) (*driver.DeleteMachineResponse, error) {
 	if s.state == "" {
-		return nil, s.err //nolint:nilnil // A driver may answer nothing.
+		return nil, s.err
 	}
 
 	return &driver.DeleteMachineResponse{LastKnownState: s.state}, s.err

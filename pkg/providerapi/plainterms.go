@@ -79,12 +79,24 @@ func shortStatus(err error) error {
 }
 
 // tooLarge says whether an answer, or a list, exceeds a bound.
-func tooLarge(err error) bool {
+func tooLarge(err error) bool { return excessOf(err) != "" }
+
+// excessOf names the bound that an answer, or a list, exceeds; empty if it exceeds none.
+func excessOf(err error) string {
 	var size *http.MaxBytesError
 
-	_, excess := exceedsBounds(err)
+	excess, exceeded := exceedsBounds(err)
 
-	return excess || errors.As(err, &size)
+	switch {
+	case exceeded:
+		return excess.Error()
+	case errors.Is(err, ErrEndless):
+		return err.Error()
+	case errors.As(err, &size):
+		return "the answer is too large"
+	default:
+		return ""
+	}
 }
 
 // kindOf names the kind of a failure that is no answer of an API server.
@@ -94,19 +106,12 @@ func kindOf(err error) string {
 		lookup      *net.DNSError
 		certificate *tls.CertificateVerificationError
 		operation   *net.OpError
-		size        *http.MaxBytesError
 		network     net.Error
 	)
 
-	if excess, ok := exceedsBounds(err); ok {
-		return excess.Error()
-	}
-
-	if errors.Is(err, ErrEndless) {
-		return err.Error()
-	}
-
 	switch {
+	case tooLarge(err):
+		return excessOf(err)
 	case errors.Is(err, context.DeadlineExceeded):
 		return "no answer in time"
 	case errors.Is(err, context.Canceled):
@@ -119,8 +124,6 @@ func kindOf(err error) string {
 		return "the server's certificate cannot be verified"
 	case errors.As(err, &operation) && operation.Op == "remote error": // crypto/tls's name for the other side's alerts.
 		return "the server refuses the TLS connection"
-	case errors.As(err, &size):
-		return "the answer is too large"
 	case errors.As(err, &network) && network.Timeout():
 		return "no answer in time"
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):

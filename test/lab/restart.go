@@ -20,18 +20,9 @@ const (
 
 // restart has a running lab restart the sidecar and the driver, and returns when they are healthy.
 func restart(ctx context.Context, r request, out io.Writer) error {
-	s, err := newStore(r.name)
+	s, before, err := restartable(r)
 	if err != nil {
 		return err
-	}
-	before, err := s.load()
-	switch {
-	case err != nil:
-		return err
-	case !before.Ready:
-		return fmt.Errorf("lab %q is still starting; try again when it is ready", before.Name)
-	case before.Shell == "":
-		return fmt.Errorf("lab %q has no sidecar; start it with --shoot and --sidecar", before.Name)
 	}
 	if err := syscall.Kill(before.PID, restartSignal); err != nil {
 		return fmt.Errorf("ask lab %q (pid %d) for a restart: %w", before.Name, before.PID, err)
@@ -47,10 +38,32 @@ func restart(ctx context.Context, r request, out io.Writer) error {
 	case after.RestartError != "":
 		return errors.New("restart the sidecar: " + after.RestartError)
 	}
+	listRestarted(out, after)
+	return nil
+}
+
+// restartable returns a lab with a sidecar that is ready.
+func restartable(r request) (s store, before *state, err error) {
+	if s, err = newStore(r.name); err != nil {
+		return s, nil, err
+	}
+	before, err = s.load()
+	switch {
+	case err != nil:
+		return s, nil, err
+	case !before.Ready:
+		return s, nil, fmt.Errorf("lab %q is still starting; try again when it is ready", before.Name)
+	case before.Shell == "":
+		return s, nil, fmt.Errorf("lab %q has no sidecar; start it with --shoot and --sidecar", before.Name)
+	default:
+		return s, before, nil
+	}
+}
+
+func listRestarted(out io.Writer, after *state) {
 	for _, p := range after.Processes {
 		if strings.HasSuffix(p.Name, "-driver") || strings.HasSuffix(p.Name, "-machine-controller") {
 			fmt.Fprintf(out, "restarted %s (pid %d); its log is %s\n", p.Name, p.PID, p.Log)
 		}
 	}
-	return nil
 }

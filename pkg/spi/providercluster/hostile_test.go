@@ -59,7 +59,7 @@ func TestHostileAnswers(t *testing.T) {
 
 	answers := hostile.Answers()
 
-	t.Run("Answers", func(t *testing.T) {
+	t.Run("Answers", func(t *testing.T) { //nolint:tparallel // The test prints the figures of its subtests when they have ended.
 		for name, answer := range answers {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
@@ -136,7 +136,7 @@ func callEverything(file string) int {
 
 	for name, call := range methods(p, kubeconfig) {
 		began := time.Now()
-		_ = call(context.Background()) // What it says depends on the answer.
+		_ = call(context.Background()) //nolint:forbidigo // This process is the program. The result depends on the answer.
 
 		fmt.Println(name, time.Since(began)) //nolint:forbidigo // It is a process of its own, which is read from.
 	}

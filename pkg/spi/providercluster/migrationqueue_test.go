@@ -67,10 +67,10 @@ type transition struct {
 	at    int
 }
 
-// migrationOff is the driver's migration of an instance, created with the beginning of the drain.
-func migrationOff(instance, node string, phases ...transition) *kubevirtv1.VirtualMachineInstanceMigration {
+// migrationOff is the driver's migration of an instance off the node "host", created with the beginning of the drain.
+func migrationOff(instance string, phases ...transition) *kubevirtv1.VirtualMachineInstanceMigration {
 	migration := &kubevirtv1.VirtualMachineInstanceMigration{ObjectMeta: metav1.ObjectMeta{
-		Name: migrationName(types.UID(instance), node), Namespace: "machines", CreationTimestamp: metav1.NewTime(drained),
+		Name: migrationName(types.UID(instance), "host"), Namespace: "machines", CreationTimestamp: metav1.NewTime(drained),
 	}}
 
 	for _, next := range phases {
@@ -98,32 +98,32 @@ func TestMigrationProgress(t *testing.T) {
 	}{
 		"NotAccepted": {
 			reason: "virt-controller has not seen it", want: map[string]time.Time{"host": {}},
-			in: seen(t, instances{leavingInstance("a", "host")}, migrationOff("a", "host")),
+			in: seen(t, instances{leavingInstance("a", "host")}, migrationOff("a")),
 		},
 		"Queued": {
 			reason: "accepted is not yet worked on", want: map[string]time.Time{"host": {}},
-			in: seen(t, instances{leavingInstance("a", "host")}, migrationOff("a", "host", transition{kubevirtv1.MigrationPending, 1})),
+			in: seen(t, instances{leavingInstance("a", "host")}, migrationOff("a", transition{kubevirtv1.MigrationPending, 1})),
 		},
 		"TargetCreated": {
 			reason: "its turn has come", want: map[string]time.Time{"host": minutes(40)},
-			in: seen(t, instances{leavingInstance("a", "host")}, migrationOff("a", "host",
+			in: seen(t, instances{leavingInstance("a", "host")}, migrationOff("a",
 				transition{kubevirtv1.MigrationPending, 1}, transition{kubevirtv1.MigrationScheduling, 40})),
 		},
 		"AnotherFailed": {
 			reason: "the place is free again", want: map[string]time.Time{"host": minutes(50)},
 			in: seen(t, instances{leavingInstance("a", "host"), leavingInstance("b", "host")},
-				migrationOff("a", "host", transition{kubevirtv1.MigrationPending, 1}),
-				migrationOff("b", "host", transition{kubevirtv1.MigrationScheduling, 45}, transition{kubevirtv1.MigrationFailed, 50})),
+				migrationOff("a", transition{kubevirtv1.MigrationPending, 1}),
+				migrationOff("b", transition{kubevirtv1.MigrationScheduling, 45}, transition{kubevirtv1.MigrationFailed, 50})),
 		},
 		"AnotherArrived": {
 			reason: "its migration is deleted, the instance remembers it", want: map[string]time.Time{"host": minutes(33)},
 			in: seen(t, instances{leavingInstance("a", "host"), migratedInstance("b", "host", 30, 33)},
-				migrationOff("a", "host", transition{kubevirtv1.MigrationPending, 1})),
+				migrationOff("a", transition{kubevirtv1.MigrationPending, 1})),
 		},
 		"AnotherNode": {
 			reason: "its queue is another one", want: map[string]time.Time{"host": {}, "other": minutes(33)},
 			in: seen(t, instances{leavingInstance("a", "host"), migratedInstance("b", "other", 30, 33)},
-				migrationOff("a", "host", transition{kubevirtv1.MigrationPending, 1})),
+				migrationOff("a", transition{kubevirtv1.MigrationPending, 1})),
 		},
 	}
 
@@ -139,7 +139,7 @@ func TestMigrationProgress(t *testing.T) {
 func TestMigrationRunsSinceItsHandOver(t *testing.T) {
 	t.Parallel()
 
-	handed := migrationOff("a", "host", transition{kubevirtv1.MigrationPending, 0}, transition{kubevirtv1.MigrationScheduling, 60},
+	handed := migrationOff("a", transition{kubevirtv1.MigrationPending, 0}, transition{kubevirtv1.MigrationScheduling, 60},
 		transition{kubevirtv1.MigrationPreparingTarget, 61}, transition{kubevirtv1.MigrationTargetReady, 62})
 	untimed := handed.DeepCopy()
 	untimed.Status.PhaseTransitionTimestamps = nil
