@@ -20,15 +20,15 @@ import (
 const (
 	// nodesPerPage and podsPerPage keep one answer within the bounds of pkg/providerapi: nodes list their images.
 	nodesPerPage, podsPerPage = 50, 100
-	// maxPodBytes bounds the list of all pods, of which little is kept.
-	maxPodBytes = 512 << 20
+	// maxClusterBytes bounds the lists of all nodes and all pods, of which little is kept. 5,000 nodes with their images have a third.
+	maxClusterBytes = 512 << 20
 	// maxRequested bounds the resources that a pod is thought to ask for.
 	maxRequested = 32
 )
 
 func (s *site) listNodes(ctx context.Context) ([]corev1.Node, error) {
 	return providerapi.Collect(ctx, s.looker.clients, s.looker.clients.Kubernetes.CoreV1().Nodes(), providerapi.List{
-		What: "nodes", PerPage: nodesPerPage,
+		What: "nodes", PerPage: nodesPerPage, MaxBytes: maxClusterBytes,
 	}, func(n *corev1.Node) (corev1.Node, bool) {
 		n.ManagedFields, n.Annotations, n.Status.Images = nil, nil, nil
 
@@ -45,7 +45,7 @@ type load struct {
 // listLoads returns what the pods take up that run, or will.
 func (s *site) listLoads(ctx context.Context) ([]load, error) {
 	return providerapi.Collect(ctx, s.looker.clients, s.looker.clients.Kubernetes.CoreV1().Pods(metav1.NamespaceAll), providerapi.List{
-		What: "pods", Fields: "status.phase!=Succeeded,status.phase!=Failed", PerPage: podsPerPage, MaxBytes: maxPodBytes,
+		What: "pods", Fields: "status.phase!=Succeeded,status.phase!=Failed", PerPage: podsPerPage, MaxBytes: maxClusterBytes,
 	}, func(p *corev1.Pod) (load, bool) {
 		l := load{node: p.Spec.NodeName, requests: podRequests(p)}
 

@@ -7,18 +7,22 @@ import (
 	"net/http"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 const (
 	// maxAnswer bounds the body of an answer, in bytes, after decompression. 500 VirtualMachines' metadata have a fifth.
 	maxAnswer = 8 << 20
-	// maxWatch bounds all events of a watch together. A watch that breaks off there is begun again where it was.
-	maxWatch = 16 << 20
+	// maxWatch bounds all events of a watch together: a server that sends events as fast as it can is listened to after a pause. Two thousand
+	// instances that change every minute have a third until an API server ends the watch.
+	maxWatch = 1 << 30
 	// maxEvent bounds one event of a watch. An object that etcd takes has a third.
 	maxEvent = 4 << 20
 	// smallAnswer is what an answer may cost in memory before it has to wait for its turn: see turn. A VirtualMachine costs a fifth, and
 	// the metadata of a hundred cost as much.
 	smallAnswer = 1 << 20
+	// largeLasts bounds how long the rest of a large answer, or event, may take while it keeps others waiting.
+	largeLasts = 10 * time.Second
 )
 
 // answer is the body of an answer. It ends where a bound is exceeded.
@@ -31,13 +35,15 @@ type answer struct {
 	// ctx is the request's: whoever waits for a turn gives up with it.
 	ctx   context.Context //nolint:containedctx // A body is read by io.Reader's methods, which have no context.
 	timer *timer
+	// slow ends the answer if it holds its turn for too long.
+	slow *time.Timer
 }
 
 // Read implements io.Reader.
 func (a *answer) Read(p []byte) (int, error) {
 	// Whoever wants the next event has decoded the last one.
 	if a.watch && a.scanner.between() {
-		a.turn.leave()
+		a.leave()
 	}
 
 	n, err := a.ReadCloser.Read(p)
@@ -52,7 +58,7 @@ func (a *answer) Read(p []byte) (int, error) {
 	}
 
 	if a.scanner.cost() > smallAnswer {
-		if err := a.turn.take(a.ctx); err != nil {
+		if err := a.take(); err != nil {
 			return 0, err
 		}
 	}
@@ -64,13 +70,42 @@ func (a *answer) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// take waits for the turn, from which on the answer has little time left.
+func (a *answer) take() error {
+	if err := a.turn.take(a.ctx); err != nil {
+		return err
+	}
+
+	if a.slow == nil {
+		a.slow = time.AfterFunc(largeLasts, func() { a.timer.cancel(context.DeadlineExceeded) })
+	}
+
+	return nil
+}
+
+// leave gives the turn back.
+func (a *answer) leave() {
+	a.arrived()
+	a.turn.leave()
+}
+
+// arrived takes note that nothing more is to come of a large answer or event.
+func (a *answer) arrived() {
+	if a.slow != nil {
+		a.slow.Stop()
+		a.slow = nil
+	}
+}
+
 // Close implements io.Closer.
 func (a *answer) Close() error {
 	defer a.timer.end()
 
 	// What decodes the answer holds the turn longer, if it has asked for that.
-	if !a.turn.shared {
-		a.turn.leave()
+	if a.turn.shared {
+		a.arrived()
+	} else {
+		a.leave()
 	}
 
 	return a.ReadCloser.Close()

@@ -4,6 +4,8 @@ import (
 	"crypto/sha256"
 	"errors"
 	"net/http"
+	"net/url"
+	"strings"
 	"sync"
 	"time"
 
@@ -11,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilcache "k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/client-go/util/flowcontrol"
+	"k8s.io/utils/lru"
 	"k8s.io/klog/v2"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
@@ -55,6 +58,8 @@ type Cache struct {
 
 	mu      sync.Mutex
 	entries map[hash]*entry
+	// hosts are the places of large answers of each host.
+	hosts *lru.Cache
 }
 
 // hash is that of a kubeconfig's content.
@@ -78,6 +83,7 @@ type place struct {
 func NewCache(options Options) *Cache {
 	return &Cache{
 		options: options, large: make(chan struct{}, largeAtATime), refused: utilcache.NewLRUExpireCache(maxRefused), entries: map[hash]*entry{},
+		hosts: lru.New(maxClients),
 	}
 }
 
@@ -219,9 +225,7 @@ func (c *Cache) build(raw []byte) (*entry, error) {
 	config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(c.options.QPS, c.options.Burst)
 	config.WrapTransport = c.options.WrapTransport
 
-	large := places{ofProcess: c.large, ofCluster: make(chan struct{}, largeOfOne)}
-
-	client, transport, err := connections(config, large)
+	client, transport, err := connections(config, c.placesOf(config.Host))
 	if err != nil {
 		return nil, err
 	}
@@ -242,4 +246,25 @@ func (c *Cache) build(raw []byte) (*entry, error) {
 		clients: clients, place: place{server: server, namespace: namespace},
 		connections: transport, expiries: kubeconfig.ExpiriesOf(config),
 	}, nil
+}
+
+// placesOf returns the places of large answers from a host. Every kubeconfig that leads to the host shares them, whatever else it says.
+func (c *Cache) placesOf(server string) places {
+	host := server
+	if parsed, err := url.Parse(server); err == nil {
+		host = strings.ToLower(parsed.Host)
+	}
+
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	found, ok := c.hosts.Get(host)
+	if !ok {
+		found = make(chan struct{}, largeOfOne)
+		c.hosts.Add(host, found)
+	}
+
+	ofCluster, _ := found.(chan struct{})
+
+	return places{ofProcess: c.large, ofCluster: ofCluster}
 }

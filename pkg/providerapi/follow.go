@@ -150,6 +150,8 @@ func (f *following[L]) take(event watch.Event) watch.Event {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 
+	event = plainEvent(event)
+
 	switch event.Type {
 	case watch.Added, watch.Modified:
 		less, err := f.keep(event.Object, &f.kept)
@@ -163,9 +165,7 @@ func (f *following[L]) take(event watch.Event) watch.Event {
 		event.Object = less
 	case watch.Deleted:
 		f.kept.remove(event.Object)
-	case watch.Error:
-		return withoutDelay(event)
-	case watch.Bookmark:
+	case watch.Error, watch.Bookmark:
 	}
 
 	return event

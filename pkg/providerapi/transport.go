@@ -39,14 +39,17 @@ func connections(config *rest.Config, large places) (*http.Client, *http.Transpo
 		settings = &tls.Config{MinVersion: tls.VersionTLS12}
 	}
 
-	base := utilnet.SetTransportDefaults(&http.Transport{
-		Proxy:                  http.ProxyFromEnvironment, // Of the process, not of the kubeconfig.
+	// HTTP/1 only: over HTTP/2 the transport reads megabytes of each answer ahead, also of those that wait for their turn.
+	base := &http.Transport{
+		Proxy:                  utilnet.NewProxierWithNoProxyCIDR(http.ProxyFromEnvironment), // Of the process, not of the kubeconfig.
 		DialContext:            (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
 		TLSHandshakeTimeout:    10 * time.Second,
 		TLSClientConfig:        settings,
 		MaxIdleConnsPerHost:    25,
+		IdleConnTimeout:        90 * time.Second,
 		MaxResponseHeaderBytes: maxHeader,
-	})
+		TLSNextProto:           map[string]func(string, *tls.Conn) http.RoundTripper{},
+	}
 
 	trip, err := rest.HTTPWrappersForConfig(config, &contained{next: base, places: large})
 	if err != nil {
@@ -72,8 +75,6 @@ func (c *contained) RoundTrip(r *http.Request) (*http.Response, error) {
 
 	resp, err := c.next.RoundTrip(forJSON(ctx, r))
 	if err == nil {
-		timer.begun()
-
 		err = c.contain(ctx, resp, watch, timer)
 	}
 
@@ -82,6 +83,8 @@ func (c *contained) RoundTrip(r *http.Request) (*http.Response, error) {
 
 		return nil, timer.explain(ctx, err)
 	}
+
+	timer.begun()
 
 	return resp, nil
 }

@@ -2,9 +2,11 @@ package providerapi
 
 import (
 	"context"
+	"net/http"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -36,7 +38,7 @@ func UntilDeleted(ctx context.Context, from Watcher, what, name, version string)
 			return nil, err
 		}
 
-		return filtered(begun, withoutDelay), nil
+		return filtered(begun, plainEvent), nil
 	}}
 
 	_, err := watchtools.Until(ctx, version, source, func(event watch.Event) (bool, error) {
@@ -53,14 +55,35 @@ func UntilDeleted(ctx context.Context, from Watcher, what, name, version string)
 	return explained("watch "+what, err)
 }
 
-// withoutDelay shortens the error that a watch ends with, and removes the delay that it asks for: client-go sleeps as long.
-func withoutDelay(event watch.Event) watch.Event {
-	if status, ok := event.Object.(*metav1.Status); ok && event.Type == watch.Error {
+// plainEvent returns an event as client-go may see it. It shortens the error that a watch ends with, and removes the delay that it asks for:
+// client-go sleeps as long. It replaces an error that is no metav1.Status, and an object without a version: client-go would log them whole.
+func plainEvent(event watch.Event) watch.Event {
+	if event.Type == watch.Error {
+		status, ok := event.Object.(*metav1.Status)
+		if !ok {
+			return unreadable()
+		}
+
 		event.Object = plainStatus(status)
+
+		return event
+	}
+
+	if object, err := meta.Accessor(event.Object); err != nil || object.GetResourceVersion() == "" {
+		return unreadable()
 	}
 
 	return event
 }
+
+// unreadable is the end of a watch whose events make no sense.
+func unreadable() watch.Event {
+	return watch.Event{Type: watch.Error, Object: &metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Reason: metav1.StatusReasonInternalError, Message: unreadableEvent,
+	}}
+}
+
+const unreadableEvent = "an event of the watch cannot be read"
 
 // plainStatus also hides what client-go's own errors quote of an answer that cannot be decoded.
 func plainStatus(status *metav1.Status) runtime.Object {
@@ -68,7 +91,7 @@ func plainStatus(status *metav1.Status) runtime.Object {
 
 	if apierrors.HasStatusCause(&apierrors.StatusError{ErrStatus: *status}, metav1.CauseTypeUnexpectedServerResponse) ||
 		apierrors.HasStatusCause(&apierrors.StatusError{ErrStatus: *status}, clientDecoding) {
-		status.Message, status.Details = "an event of the watch cannot be read", nil
+		status.Message, status.Details = unreadableEvent, nil
 	}
 
 	return status

@@ -2,6 +2,7 @@ package providercluster
 
 import (
 	"context"
+	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,22 +24,50 @@ func matters(before, now any) bool {
 	return !ok || !also || !equality.Semantic.DeepEqual(was.Status, is.Status) || !is.DeletionTimestamp.Equal(was.DeletionTimestamp)
 }
 
-// withoutBallast keeps of an instance what evacuation reads.
+// withoutBallast keeps of an instance, or a migration, what evacuation reads: fields of a fixed size, and lists. A map takes many times the
+// memory of its JSON, by which what is kept is bounded.
 func withoutBallast(object any) (any, error) {
-	instance, ok := object.(*kubevirtv1.VirtualMachineInstance)
-	if !ok {
-		return object, nil
+	switch object := object.(type) {
+	case *kubevirtv1.VirtualMachineInstance:
+		return lightInstance(object), nil
+	case *kubevirtv1.VirtualMachineInstanceMigration:
+		return lightMigration(object), nil
+	default:
+		return nil, fmt.Errorf("unexpected type %T", object)
 	}
+}
 
-	return &kubevirtv1.VirtualMachineInstance{
-		ObjectMeta: metav1.ObjectMeta{
-			Name: instance.Name, Namespace: instance.Namespace, UID: instance.UID, ResourceVersion: instance.ResourceVersion,
-			DeletionTimestamp: instance.DeletionTimestamp,
-		},
-		Spec: kubevirtv1.VirtualMachineInstanceSpec{EvictionStrategy: instance.Spec.EvictionStrategy},
+func lightInstance(instance *kubevirtv1.VirtualMachineInstance) *kubevirtv1.VirtualMachineInstance {
+	light := &kubevirtv1.VirtualMachineInstance{
+		ObjectMeta: lightMeta(&instance.ObjectMeta),
+		Spec:       kubevirtv1.VirtualMachineInstanceSpec{EvictionStrategy: instance.Spec.EvictionStrategy},
 		Status: kubevirtv1.VirtualMachineInstanceStatus{
 			Phase: instance.Status.Phase, NodeName: instance.Status.NodeName, EvacuationNodeName: instance.Status.EvacuationNodeName,
-			Conditions: instance.Status.Conditions, MigrationState: instance.Status.MigrationState,
+			Conditions: instance.Status.Conditions,
 		},
-	}, nil
+	}
+
+	if state := instance.Status.MigrationState; state != nil {
+		light.Status.MigrationState = &kubevirtv1.VirtualMachineInstanceMigrationState{
+			StartTimestamp: state.StartTimestamp, EndTimestamp: state.EndTimestamp, SourceNode: state.SourceNode,
+		}
+	}
+
+	return light
+}
+
+func lightMigration(migration *kubevirtv1.VirtualMachineInstanceMigration) *kubevirtv1.VirtualMachineInstanceMigration {
+	return &kubevirtv1.VirtualMachineInstanceMigration{
+		ObjectMeta: lightMeta(&migration.ObjectMeta),
+		Status: kubevirtv1.VirtualMachineInstanceMigrationStatus{
+			Phase: migration.Status.Phase, PhaseTransitionTimestamps: migration.Status.PhaseTransitionTimestamps,
+		},
+	}
+}
+
+func lightMeta(meta *metav1.ObjectMeta) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Name: meta.Name, Namespace: meta.Namespace, UID: meta.UID, ResourceVersion: meta.ResourceVersion,
+		CreationTimestamp: meta.CreationTimestamp, DeletionTimestamp: meta.DeletionTimestamp,
+	}
 }
