@@ -11,13 +11,15 @@ import (
 )
 
 const (
-	// maxAnswer bounds the body of an answer, in bytes, after decompression. 500 VirtualMachines' metadata have a fifth.
-	maxAnswer = 8 << 20
+	// maxAnswer bounds the body of an answer, in bytes, after decompression. An object that etcd takes has half.
+	maxAnswer = 3 << 20
+	// maxPage bounds a page of a list that is read page by page. 500 VirtualMachines' metadata have a fifth.
+	maxPage = 8 << 20
 	// maxWatch bounds all events of a watch together: a server that sends events as fast as it can is listened to after a pause. Two thousand
 	// instances that change every minute have a third until an API server ends the watch.
 	maxWatch = 1 << 30
-	// maxEvent bounds one event of a watch. An object that etcd takes has a third.
-	maxEvent = 4 << 20
+	// maxEvent bounds one event of a watch.
+	maxEvent = maxAnswer
 	// smallAnswer is what an answer may cost in memory before it has to wait for its turn: see turn. A VirtualMachine costs a fifth, and
 	// the metadata of a hundred cost as much.
 	smallAnswer = 1 << 20
@@ -127,6 +129,8 @@ type turn struct {
 	places places
 	// shared says that a call holds the turn, not the body of an answer.
 	shared bool
+	// limit bounds an answer, in bytes; zero for maxAnswer.
+	limit int64
 	// bytes is how much has been read of the answers that share the turn.
 	bytes atomic.Int64
 

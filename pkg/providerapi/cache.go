@@ -13,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilcache "k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/client-go/util/flowcontrol"
-	"k8s.io/utils/lru"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/lru"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
 )

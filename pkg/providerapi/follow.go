@@ -97,7 +97,7 @@ func (f *following[L]) list(ctx context.Context, _ metav1.ListOptions) (runtime.
 	kept, all := ledger{}, &metav1.List{}
 	source := &versioned[L]{Lister: f.from}
 
-	err := each(ctx, source, List{Labels: f.Labels, PerPage: followedPerPage, MaxBytes: MaxPages * maxAnswer},
+	err := each(ctx, source, List{Labels: f.Labels, PerPage: followedPerPage, MaxBytes: MaxPages * maxPage},
 		func(object runtime.Object) error {
 			less, err := f.keep(object, &kept)
 			all.Items = append(all.Items, runtime.RawExtension{Object: less})

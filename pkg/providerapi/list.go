@@ -95,6 +95,8 @@ func readPage[L runtime.Object](ctx context.Context, from Lister[L], read *bound
 	ctx, turn := withTurn(ctx)
 	defer turn.leave()
 
+	turn.limit = maxPage
+
 	page, err := from.List(ctx, opts)
 	if err != nil {
 		return nil, err

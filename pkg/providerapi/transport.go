@@ -1,6 +1,7 @@
 package providerapi
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -104,14 +105,16 @@ func (c *contained) contain(ctx context.Context, resp *http.Response, watch bool
 		return errors.Join(errors.New("the answer is not JSON"), resp.Body.Close())
 	}
 
-	limit := int64(maxAnswer)
+	turn := c.places.turnOf(ctx)
+
+	limit := cmp.Or(turn.limit, maxAnswer)
 	if watch {
 		limit = maxWatch
 	}
 
 	// MaxBytesReader was made for requests, and does for answers what is needed.
 	resp.Body = &answer{
-		ReadCloser: http.MaxBytesReader(nil, resp.Body, limit), watch: watch, turn: c.places.turnOf(ctx), ctx: ctx, timer: timer,
+		ReadCloser: http.MaxBytesReader(nil, resp.Body, limit), watch: watch, turn: turn, ctx: ctx, timer: timer,
 	}
 
 	return nil

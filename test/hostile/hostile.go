@@ -38,6 +38,7 @@ func Answers() map[string]Answer {
 		"Owners":       {"structures that are", objects("1Gi", `,"ownerReferences":[`+strings.Repeat("{},", 2_000_000)+`{}]`)},
 		"Depth":        {"nesting without end", objects("1Gi", `,"x":`+strings.Repeat("[", 1<<20))},
 		"LongName":     {"a name of megabytes", objects("1Gi", `,"generateName":"`+strings.Repeat("x", 7<<20)+`"`)},
+		"LargestName":  {"a name that just fits", objects("1Gi", `,"generateName":"`+strings.Repeat("x", 2900<<10)+`"`)},
 		"EndlessLists": {"lists without end", endlessLists},
 		"Circle":       {"a page that leads back to itself", listsWith(func(string) string { return "x" })},
 		"RetryAfter":   {"a request to come back in an hour", retryAfter(http.StatusTooManyRequests)},
