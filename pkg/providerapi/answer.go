@@ -16,8 +16,8 @@ const (
 	// maxPage bounds a page of a list that is read page by page. 500 VirtualMachines' metadata have a fifth.
 	maxPage = 8 << 20
 	// maxWatch bounds all events of a watch together: a server that sends events as fast as it can is listened to after a pause. Two thousand
-	// instances that change every minute have a third until an API server ends the watch.
-	maxWatch = 1 << 30
+	// instances that change every minute take a minute and a half.
+	maxWatch = 64 << 20
 	// maxEvent bounds one event of a watch.
 	maxEvent = maxAnswer
 	// smallAnswer is what an answer may cost in memory before it has to wait for its turn: see turn. A VirtualMachine costs a fifth, and
@@ -59,10 +59,10 @@ func (a *answer) Read(p []byte) (int, error) {
 		return 0, fmt.Errorf("an event: %w", &http.MaxBytesError{Limit: maxEvent})
 	}
 
-	if a.scanner.cost() > smallAnswer {
-		if err := a.take(); err != nil {
-			return 0, err
-		}
+	if a.scanner.cost() <= smallAnswer {
+		a.arrived() // It is the next event, if a large one was read before.
+	} else if err := a.take(); err != nil {
+		return 0, err
 	}
 
 	if err != nil {

@@ -272,7 +272,7 @@ func TestWatchesGoOn(t *testing.T) {
 		}
 	}))
 
-	for selector, want := range map[string]int{"": 100, "metadata.name=m": 15} {
+	for selector, want := range map[string]int{"": 100, "metadata.name=m": 63} {
 		events, err := clients.KubeVirt.KubevirtV1().VirtualMachines("machines").Watch(t.Context(), metav1.ListOptions{FieldSelector: selector})
 		require.NoError(t, err)
 
@@ -284,7 +284,7 @@ func TestWatchesGoOn(t *testing.T) {
 			}
 		}
 
-		require.Equal(t, want, count, "10 MiB pass, 16 MiB end it")
+		require.Equal(t, want, count, "10 MiB pass, 64 MiB end it")
 	}
 }
 
