@@ -107,6 +107,25 @@ func TestOwnImage(t *testing.T) {
 				dv.Annotations = map[string]string{"cdi.kubevirt.io/allowClaimAdoption": "true"}
 			},
 		},
+		"Uploaded": {
+			reason: "CDI accepts an upload", want: withStorage, names: []string{"annotation cdi.kubevirt.io/storage.upload.target"},
+			change: func(dv *cdiv1beta1.DataVolume) {
+				dv.Annotations = map[string]string{"cdi.kubevirt.io/storage.upload.target": ""}
+			},
+		},
+		"NeverImported": {
+			reason: "CDI believes an import that never ran", want: withStorage, names: []string{"annotation cdi.kubevirt.io/storage.pod.phase"},
+			change: func(dv *cdiv1beta1.DataVolume) {
+				dv.Annotations = map[string]string{"cdi.kubevirt.io/storage.pod.phase": "Succeeded"}
+			},
+		},
+		"TrustOfImport": {
+			reason: "CDI imports with the certificate authority of the annotation", want: withStorage,
+			names: []string{"annotation cdi.kubevirt.io/storage.import.certConfigMap"},
+			change: func(dv *cdiv1beta1.DataVolume) {
+				dv.Annotations = map[string]string{"cdi.kubevirt.io/storage.import.certConfigMap": "ca"}
+			},
+		},
 		"PrePopulated": {
 			reason: "CDI has taken what the claim had before", want: withStorage, names: []string{"annotation cdi.kubevirt.io/storage.prePopulated"},
 			change: func(dv *cdiv1beta1.DataVolume) {

@@ -267,6 +267,29 @@ func (r *rig) runOn(t *testing.T, ofClass string, seen spi.Address) {
 	<-done
 }
 
+// TestOneMachineKeepsNoOthers has the control cluster refuse to write one of two Machines.
+func TestOneMachineKeepsNoOthers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, "")
+		first := r.machine.DeepCopy()
+		first.Name, first.UID = "a", "machine-0"
+		require.NoError(t, r.control.Tracker().Add(first))
+		r.control.PrependReactor("patch", "machines", func(action clienttesting.Action) (bool, runtime.Object, error) {
+			patch, ok := action.(clienttesting.PatchAction)
+
+			return ok && patch.GetName() == "a", nil, errors.New("refused")
+		})
+
+		ofFirst := here
+		ofFirst.UID = "w"
+
+		r.recorder.Listed(class, []spi.Machine{{Name: "a", Address: ofFirst}})
+		r.runOn(t, class.Name, here)
+		require.Equal(t, here.Encode(), r.recorded(t))
+	})
+}
+
 // TestNothingIsReadWithoutAListing keeps a process that does not lead quiet, and one that leads from reading all Machines all the time.
 func TestNothingIsReadWithoutAListing(t *testing.T) {
 	t.Parallel()

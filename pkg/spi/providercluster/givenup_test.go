@@ -1,0 +1,107 @@
+package providercluster
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	kubevirtv1 "kubevirt.io/api/core/v1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/goldenimage"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
+)
+
+// TestGivenUpMachineOfALostCluster deletes machines of a provider cluster that refuses every request. Only those that an operator has given
+// up count as deleted.
+func TestGivenUpMachineOfALostCluster(t *testing.T) {
+	t.Parallel()
+
+	for code, refused := range map[int]error{
+		http.StatusUnauthorized:       spi.ErrUnauthenticated,
+		http.StatusForbidden:          spi.ErrForbidden,
+		http.StatusServiceUnavailable: spi.ErrUnavailable,
+	} {
+		t.Run(http.StatusText(code), func(t *testing.T) {
+			t.Parallel()
+
+			p, kubeconfig := providerAt(t, func(w http.ResponseWriter, _ *http.Request) {
+				answerWith(t, w, code, &metav1.Status{
+					TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Code: int32(code), //nolint:gosec // An HTTP status.
+					Reason: metav1.StatusReason(http.StatusText(code)),
+				})
+			})
+			given := &spi.AddressRecord{Abandoned: true}
+
+			in := &spi.DeleteMachineInput{Kubeconfig: kubeconfig, Name: "m", Identity: ours, HasProviderID: true}
+			require.ErrorIs(t, p.DeleteMachine(t.Context(), in), refused)
+
+			in.Recorded = given
+			require.NoError(t, p.DeleteMachine(t.Context(), in))
+
+			_, err := p.GetMachineStatus(t.Context(), &spi.ObserveMachineInput{
+				Kubeconfig: kubeconfig, Name: "m", Identity: ours, HasProviderID: true, Deleting: true, Recorded: given,
+			})
+			require.ErrorIs(t, err, spi.ErrNotFound)
+		})
+	}
+}
+
+// TestGivenUpMachineKeepsItsDisks has the VirtualMachine of a machine that was given up run on with other tags. Its disks and Secrets carry
+// the tags of the class.
+func TestGivenUpMachineKeepsItsDisks(t *testing.T) {
+	t.Parallel()
+
+	var (
+		mu   sync.Mutex
+		sent []string
+	)
+
+	vm := foundVM("u", theirs, "m")
+	vm.TypeMeta = metav1.TypeMeta{APIVersion: kubevirtv1.GroupVersion.String(), Kind: "VirtualMachine"}
+
+	p, kubeconfig := providerAt(t, func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+
+		sent = append(sent, r.Method)
+
+		answerWith(t, w, http.StatusOK, vm)
+	})
+
+	require.NoError(t, p.DeleteMachine(t.Context(), &spi.DeleteMachineInput{
+		Kubeconfig: kubeconfig, Name: "m", Identity: ours, HasProviderID: true, Recorded: &spi.AddressRecord{Abandoned: true},
+	}))
+	require.False(t, slices.Contains(sent, http.MethodDelete), "%v", sent)
+}
+
+// providerAt returns a provider, and the kubeconfig of a server.
+func providerAt(t *testing.T, serve http.HandlerFunc) (*Provider, []byte) {
+	t.Helper()
+
+	server := httptest.NewTLSServer(serve)
+	t.Cleanup(server.Close)
+
+	return New(Options{
+		Clients: providerapi.NewCache(providerapi.Options{QPS: 1000, Burst: 1000}), Images: goldenimage.NewKeeper(clock.RealClock{}),
+		Clock: clock.RealClock{}, OrphanMemory: time.Hour, MaxDeleteWait: time.Second, MaxWaiting: 1,
+	}), kubeconfigOf(t, clusterOf(server))
+}
+
+func answerWith(t *testing.T, w http.ResponseWriter, code int, object any) {
+	t.Helper()
+
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+
+	if err := json.NewEncoder(w).Encode(object); err != nil {
+		t.Errorf("answer: %v", err)
+	}
+}
