@@ -170,8 +170,8 @@ func (c *Cache) announce(to place) {
 	}
 
 	if len(c.entries) > 0 {
-		klog.InfoS("A kubeconfig leads to a server or namespace that none in use does; if it replaces another one, machines made before "+
-			"are no longer found", "server", to.server, "namespace", to.namespace)
+		klog.InfoS("New kubeconfig points to a different server or namespace; Machines keep the address at which they were made",
+			"server", to.server, "namespace", to.namespace)
 	}
 }
 
