@@ -37,6 +37,10 @@ type answer struct {
 	// ctx is the request's: whoever waits for a turn gives up with it.
 	ctx   context.Context //nolint:containedctx // A body is read by io.Reader's methods, which have no context.
 	timer *timer
+
+	// A watch is closed while it is read.
+	mu     sync.Mutex
+	closed bool
 	// slow ends the answer if it holds its turn for too long.
 	slow *time.Timer
 }
@@ -78,6 +82,15 @@ func (a *answer) take() error {
 		return err
 	}
 
+	a.mu.Lock()
+	defer a.mu.Unlock()
+
+	if a.closed {
+		a.giveBack()
+
+		return http.ErrBodyReadAfterClose
+	}
+
 	if a.slow == nil {
 		a.slow = time.AfterFunc(largeLasts, func() { a.timer.cancel(context.DeadlineExceeded) })
 	}
@@ -93,6 +106,9 @@ func (a *answer) leave() {
 
 // arrived takes note that nothing more is to come of a large answer or event.
 func (a *answer) arrived() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+
 	if a.slow != nil {
 		a.slow.Stop()
 		a.slow = nil
@@ -103,14 +119,22 @@ func (a *answer) arrived() {
 func (a *answer) Close() error {
 	defer a.timer.end()
 
-	// What decodes the answer holds the turn longer, if it has asked for that.
-	if a.turn.shared {
-		a.arrived()
-	} else {
-		a.leave()
-	}
+	a.arrived()
+
+	a.mu.Lock()
+	defer a.mu.Unlock()
+
+	a.closed = true
+	a.giveBack()
 
 	return a.ReadCloser.Close()
+}
+
+// giveBack gives the turn back, unless what decodes the answer holds it longer, and has asked for that.
+func (a *answer) giveBack() {
+	if !a.turn.shared {
+		a.turn.leave()
+	}
 }
 
 const (
