@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 }
 
 // TestHostileAnswers has servers that mean ill answer every request of preflight.
-func TestHostileAnswers(t *testing.T) {
+func TestHostileAnswers(t *testing.T) { //nolint:tparallel // It prints the figures of its subtests when they have ended.
 	t.Parallel()
 
 	const mostMemory = 150 << 10 // in KiB
@@ -47,7 +47,7 @@ func TestHostileAnswers(t *testing.T) {
 		largest, count int
 	)
 
-	t.Run("Answers", func(t *testing.T) { //nolint:tparallel // The test prints the figures of its subtests when they have ended.
+	t.Run("Answers", func(t *testing.T) {
 		for name, answer := range hostile.Answers() {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()

@@ -90,7 +90,7 @@ func differentMetadata(have, want *cdiv1beta1.DataVolume) []string {
 
 	for _, annotation := range slices.Sorted(maps.Keys(have.Annotations)) {
 		wanted, ours := want.Annotations[annotation]
-		if bringsOtherContent(annotation) && !(ours && wanted == have.Annotations[annotation]) {
+		if bringsOtherContent(annotation) && (!ours || wanted != have.Annotations[annotation]) {
 			list = append(list, annotated(annotation))
 		}
 	}

@@ -101,6 +101,14 @@ func excessOf(err error) string {
 
 // kindOf names the kind of a failure that is no answer of an API server.
 func kindOf(err error) string {
+	if tooLarge(err) {
+		return excessOf(err)
+	}
+
+	return transportFailure(err)
+}
+
+func transportFailure(err error) string {
 	var (
 		number      syscall.Errno
 		lookup      *net.DNSError
@@ -110,8 +118,6 @@ func kindOf(err error) string {
 	)
 
 	switch {
-	case tooLarge(err):
-		return excessOf(err)
 	case errors.Is(err, context.DeadlineExceeded):
 		return "no answer in time"
 	case errors.Is(err, context.Canceled):

@@ -34,7 +34,7 @@ func TestGivenUpMachineOfALostCluster(t *testing.T) {
 
 			p, kubeconfig := providerAt(t, func(w http.ResponseWriter, _ *http.Request) {
 				answerWith(t, w, code, &metav1.Status{
-					TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Code: int32(code), //nolint:gosec // An HTTP status.
+					TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Code: int32(code),
 					Reason: metav1.StatusReason(http.StatusText(code)),
 				})
 			})

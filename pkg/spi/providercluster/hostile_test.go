@@ -47,7 +47,7 @@ const (
 )
 
 // TestHostileAnswers has servers that mean ill answer every request of every method.
-func TestHostileAnswers(t *testing.T) {
+func TestHostileAnswers(t *testing.T) { //nolint:tparallel // It prints the figures of its subtests when they have ended.
 	t.Parallel()
 
 	var (
@@ -59,7 +59,7 @@ func TestHostileAnswers(t *testing.T) {
 
 	answers := hostile.Answers()
 
-	t.Run("Answers", func(t *testing.T) { //nolint:tparallel // The test prints the figures of its subtests when they have ended.
+	t.Run("Answers", func(t *testing.T) {
 		for name, answer := range answers {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
