@@ -46,7 +46,7 @@ func TestEveryModuleIsTested(t *testing.T) {
 	makefile := read(t, "../Makefile")
 	for module := range tested {
 		command := "\n\tcd " + module + " && $(GOTEST) ./...\n"
-		require.True(t, strings.Contains(makefile, command), "make test-unit lacks the command:%s", command)
+		require.Contains(t, makefile, command, "make test-unit runs the tests of every module")
 	}
 }
 
