@@ -13,7 +13,7 @@ import (
 // (pkg/util/provider/machinecontroller/machineclass.go, reconcileClusterMachineClass). A change of a Machine's own metadata triggers nothing.
 const retryAnnotation = "kubevirt.machine.gardener.cloud/retry"
 
-// soonEnough is a retry that nobody needs to trigger.
+// soonEnough is a retry period that is too short to be worth a command.
 const soonEnough = 10 * time.Second
 
 // retryHint says when machine-controller-manager acts on the Machine again once the cause is repaired.

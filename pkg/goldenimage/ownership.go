@@ -34,8 +34,8 @@ var otherContent = []string{
 const prePopulated = "cdi.kubevirt.io/storage.prePopulated"
 
 // requireOwn returns an error that wraps spi.ErrForeign, and names every difference, unless a DataVolume is the wanted image. Name,
-// labels and the key's annotation can be guessed, so whoever may create DataVolumes in the namespace could plant an image of another
-// content with them. CDI refuses to change the spec of a DataVolume, so an image that was compared once stays the same until it is deleted.
+// labels and the key's annotation can be guessed, so an account that may create DataVolumes in the namespace could plant an image of
+// other content with them. CDI refuses to change the spec of a DataVolume, so an image that was compared once stays the same until it is deleted.
 // An account that may also delete DataVolumes can replace an image between two looks: the next look reports it.
 func requireOwn(at Place, have, want *cdiv1beta1.DataVolume) error {
 	differences := slices.Concat(differentMetadata(have, want), differentSpec(&have.Spec, &want.Spec))
@@ -54,7 +54,7 @@ func requireOwn(at Place, have, want *cdiv1beta1.DataVolume) error {
 
 func annotated(annotation string) string { return "annotation " + annotation }
 
-// inShort leaves room for the remedy: whoever created the DataVolume decides how many fields differ, and how long their names are.
+// inShort leaves room for the remedy: the creator of the DataVolume decides how many fields differ, and how long their names are.
 func inShort(differences []string) string {
 	const most, longest = 5, 100
 

@@ -39,7 +39,7 @@ func Expiries(raw []byte) ([]Expiry, error) {
 	return ExpiriesOf(config), nil
 }
 
-// ExpiriesOf returns what the credentials of a configuration say about their end, unverified: whom they can fool is whoever made them.
+// ExpiriesOf returns what the credentials of a configuration say about their end, unverified: false claims can mislead their author only.
 func ExpiriesOf(config *rest.Config) []Expiry {
 	var list []Expiry
 

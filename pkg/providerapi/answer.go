@@ -34,7 +34,7 @@ type answer struct {
 	scanner scanner
 	watch   bool
 	turn    *turn
-	// ctx is the request's: whoever waits for a turn gives up with it.
+	// ctx is the request's: a read that waits for a turn ends with it.
 	ctx   context.Context //nolint:containedctx // A body is read by io.Reader's methods, which have no context.
 	timer *timer
 

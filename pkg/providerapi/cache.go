@@ -24,7 +24,7 @@ const (
 	// new version live side by side during a rotation; a driver over gRPC serves as many shoots as its clients have. Those of one kubeconfig
 	// take less than 100 KiB beside their open connections, of which each has 50 KiB more.
 	maxClients = 512
-	// keepUnused is how long clients are kept that nobody asks for. machine-controller-manager looks for orphans, with every
+	// keepUnused is how long unused clients are kept. machine-controller-manager looks for orphans, with every
 	// kubeconfig in use, at least every half hour.
 	keepUnused = time.Hour
 	// maxRefused is how many kubeconfigs are remembered that cannot be used, and keepRefused how long: parsing one takes up to a second, and
@@ -47,7 +47,7 @@ type Options struct {
 
 // Cache makes clients from kubeconfigs, and keeps them by the hash of the kubeconfig's content: a rotated kubeconfig gets
 // clients of its own at its first call. The connections of older ones to the same place are closed then, as soon as they are
-// idle; the clients go when nobody asked for them for an hour, or when there are too many. It is safe for concurrent use.
+// idle; clients that were not used for an hour are dropped, and the oldest ones when there are too many. It is safe for concurrent use.
 type Cache struct {
 	options Options
 	// large are the places of large answers, of all provider clusters together.
