@@ -23,7 +23,7 @@ const (
 	window = 64 << 10
 )
 
-// arrivals bound the memory of requests that wait for their turn, and how much of it is one client's: half. gRPC reads a request before any
+// arrivals bound the memory of requests that wait for their turn, and how much of it is one client's: a quarter. gRPC reads a request before any
 // interceptor sees it, and tells only a stats.Handler before that.
 type arrivals struct {
 	reading, arrived *semaphore.Weighted
@@ -164,7 +164,7 @@ func (a *arrivals) enter(name string) (own *clientArrivals, leave func()) {
 
 	own = a.clients[name]
 	if own == nil {
-		share := int64(2)
+		share := int64(4)
 		if name == "" {
 			share = 1
 		}

@@ -20,6 +20,8 @@ const (
 	// maxList bounds a list in bytes, all pages together: names and what else is kept of objects may be long. The metadata of 10,000
 	// VirtualMachines have as much.
 	maxList = 32 << 20
+	// perPage is how many objects a page has.
+	perPage = 500
 )
 
 // ErrEndless says that a list exceeds the bounds of objects, pages or bytes. Errors that wrap it also wrap spi.ErrUnavailable.
@@ -36,8 +38,8 @@ type List struct {
 	What string
 	// Labels and Fields select the objects; empty for all.
 	Labels, Fields string
-	// PerPage is how many objects a page has; zero for 500. Whole objects with many arrays take less, so that a page stays within the
-	// bounds of an answer.
+	// PerPage is how many objects a page has at first; zero for 500. Whole objects with many arrays take less, so that a page stays within
+	// the bounds of an answer; a page beyond them is read again with fewer.
 	PerPage int64
 	// MaxBytes bounds the bytes of all pages together; zero for 32 MiB. A list of which nothing long is kept may have more.
 	MaxBytes int64
@@ -75,19 +77,31 @@ func Collect[L runtime.Object, O, T any](
 
 // each visits the objects, and returns an error that wraps ErrEndless when it has read as much as there may be.
 func each[L runtime.Object](ctx context.Context, from Lister[L], list List, visit func(runtime.Object) error) error {
-	read := bounds{maxBytes: cmp.Or(list.MaxBytes, maxList), maxPages: MaxPages}
-	if list.PerPage > 0 {
-		read.maxPages = max(MaxPages, MaxObjects/int(list.PerPage))
-	}
+	read := bounds{maxBytes: cmp.Or(list.MaxBytes, maxList), perPage: cmp.Or(list.PerPage, perPage)}
 
 	pages := pager.New(func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
-		return readPage(ctx, from, &read, opts)
+		return readSmaller(ctx, from, &read, opts)
 	})
-	pages.PageSize = cmp.Or(list.PerPage, pages.PageSize)
+	pages.PageSize = read.perPage
 	// Pages that are read ahead would be in memory together.
 	pages.PageBufferSize = 0
 
 	return pages.EachListItem(ctx, metav1.ListOptions{LabelSelector: list.Labels, FieldSelector: list.Fields}, visit)
+}
+
+// readSmaller reads one page. If it has too many elements in arrays, this page and all that follow have a quarter of its objects: one object
+// with many must not hide the others.
+func readSmaller[L runtime.Object](ctx context.Context, from Lister[L], read *bounds, opts metav1.ListOptions) (runtime.Object, error) {
+	for {
+		opts.Limit = read.perPage
+
+		page, err := readPage(ctx, from, read, opts)
+		if !errors.Is(err, errElements) || read.perPage == 1 {
+			return page, err
+		}
+
+		read.perPage = max(1, read.perPage/4)
+	}
 }
 
 // readPage reads one page. If it is a large answer, the next one may be read when it has been decoded.
@@ -110,19 +124,23 @@ func readPage[L runtime.Object](ctx context.Context, from Lister[L], read *bound
 	return page, read.add(meta.LenList(page), turn.bytes.Load(), opts.Continue, accessor.GetContinue())
 }
 
-// bounds are what has been read of a list, and how many pages and bytes it may have.
+// bounds are what has been read of a list, how many bytes it may have, and how many objects a page has.
 type bounds struct {
-	objects, pages, maxPages int
-	bytes, maxBytes          int64
+	objects, pages  int
+	bytes, maxBytes int64
+	perPage         int64
 }
+
+// maxPages returns how many pages the list may have.
+func (b *bounds) maxPages() int { return max(MaxPages, MaxObjects/int(b.perPage)) }
 
 // add counts a page. It returns an error if that, or the next one, is too much.
 func (b *bounds) add(objects int, bytes int64, here, next string) error {
 	b.objects, b.pages, b.bytes = b.objects+objects, b.pages+1, b.bytes+bytes
 
-	if b.objects > MaxObjects || b.bytes > b.maxBytes || (next != "" && (b.pages == b.maxPages || next == here)) {
+	if b.objects > MaxObjects || b.bytes > b.maxBytes || (next != "" && (b.pages >= b.maxPages() || next == here)) {
 		return fmt.Errorf("%w: it has more than %d objects, %d pages or %d MiB, or a page that leads back to itself",
-			ErrEndless, MaxObjects, b.maxPages, b.maxBytes>>20)
+			ErrEndless, MaxObjects, b.maxPages(), b.maxBytes>>20)
 	}
 
 	return nil

@@ -3,12 +3,16 @@ package providerapi_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net/http"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kubevirtv1 "kubevirt.io/api/core/v1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
@@ -145,6 +149,65 @@ func TestCollectNoPart(t *testing.T) {
 			require.ErrorIs(t, err, spi.ErrUnavailable)
 			require.Empty(t, all)
 			require.LessOrEqual(t, asked, tc.asked, "what does not end is not read again")
+		})
+	}
+}
+
+// TestCollectSmallerPages has objects of which 21 exceed the bounds of an answer, and then of which one does.
+func TestCollectSmallerPages(t *testing.T) {
+	t.Parallel()
+
+	const objects = 30
+
+	tests := map[string]struct {
+		// elements is how many each object has, and limits the pages that are asked for.
+		elements int
+		limits   []int
+	}{
+		"Fewer": {1_000, []int{500, 125, 31, 7, 7, 7, 7, 7}},
+		"One":   {30_000, []int{500, 125, 31, 7, 1}},
+	}
+
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			var asked []int
+
+			finalizers := strings.Repeat(`"",`, tc.elements-1) + `""`
+			clients := clientsOf(t, serve(t, func(w http.ResponseWriter, r *http.Request) {
+				limit, _ := strconv.Atoi(r.URL.Query().Get("limit"))
+				first, _ := strconv.Atoi(r.URL.Query().Get("continue")) // The first page has none.
+				asked = append(asked, limit)
+
+				var (
+					next  string
+					items []string
+				)
+				for i := first; i < min(first+limit, objects); i++ {
+					items = append(items, fmt.Sprintf(`{"metadata":{"name":"%d","finalizers":[%s]}}`, i, finalizers))
+				}
+
+				if first+limit < objects {
+					next = strconv.Itoa(first + limit)
+				}
+
+				w.Header().Set("Content-Type", "application/json")
+				fmt.Fprintf(w, `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":{"continue":%q},"items":[%s]}`,
+					next, strings.Join(items, ","))
+			}))
+
+			from := clients.Metadata.Resource(kubevirtv1.GroupVersion.WithResource("virtualmachines")).Namespace("machines")
+			all, err := providerapi.Collect(t.Context(), clients, from, providerapi.List{What: "books"}, names)
+			require.Equal(t, tc.limits, asked)
+
+			if name == "One" {
+				require.ErrorContains(t, err, "elements in arrays")
+			} else {
+				require.NoError(t, err)
+				require.Len(t, all, objects)
+				require.Equal(t, "29", all[objects-1])
+			}
 		})
 	}
 }

@@ -46,8 +46,12 @@ func Once[T any](ctx context.Context, limit time.Duration, send func(context.Con
 	return send(ctx)
 }
 
-// repeat sends a request until it is answered for good, or the retry window is over. Each attempt has a time limit.
+// repeat sends a request until it is answered for good, or the retry window is over. Each attempt has a time limit. An attempt that begins
+// late in the window has less: all together last requestTimeout at most.
 func (c *Clients) repeat(ctx context.Context, what string, limit time.Duration, send func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+
 	began, backoff := time.Now(), retryBackoff
 
 	for {

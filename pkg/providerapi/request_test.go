@@ -144,6 +144,27 @@ func TestLookIsNotHeldUp(t *testing.T) {
 	})
 }
 
+// TestRequestsEndTogether has a provider cluster refuse requests until the retry window is nearly over, and keep the last one hanging.
+func TestRequestsEndTogether(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, begun := &Clients{RetryFor: 15 * time.Second}, time.Now()
+
+		err := s.Request(t.Context(), "create x", func(ctx context.Context) error {
+			if time.Since(begun) < 10*time.Second {
+				return errRefused
+			}
+
+			<-ctx.Done()
+
+			return ctx.Err()
+		})
+
+		require.ErrorIs(t, err, spi.ErrUnavailable)
+		require.Equal(t, requestTimeout, time.Since(begun))
+	})
+}
+
 // TestAbsent tells an object that does not exist from a server that does not know what it is asked for.
 func TestAbsent(t *testing.T) {
 	t.Parallel()
