@@ -2,10 +2,13 @@ package providerapi_test
 
 import (
 	"context"
+	"net/http"
 	"net/http/httptest"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,7 +27,8 @@ const (
 	longestText = 20 << 10
 )
 
-// TestCorpus asks servers that mean ill in every way that there is. It ends each time, and no error repeats at length what they say.
+// TestCorpus asks servers that mean ill in every way that there is. It ends each time, each answer is refused by the bound that it exceeds,
+// and no error repeats at length what they say.
 func TestCorpus(t *testing.T) {
 	t.Parallel()
 
@@ -32,23 +36,79 @@ func TestCorpus(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			server := httptest.NewTLSServer(answer.Serve)
-			t.Cleanup(server.Close)
-			t.Cleanup(server.CloseClientConnections)
-
-			clients := clientsOf(t, kubeconfigOf(t, server, secretToken))
-
-			for way, ask := range ways(clients) {
-				began := time.Now()
-				err := ask(t.Context())
-				require.Less(t, time.Since(began), hangs, "%s: %s", way, answer.Reason)
-
+			for way, err := range askAll(t, answer.Serve) {
 				if err != nil {
 					require.Less(t, len(err.Error()), longestText, "%s: what a stranger says is not repeated at length", way)
+				}
+
+				if want, bounded := map[string]string{"get": answer.Get, "list": answer.List}[way]; bounded {
+					requireRefused(t, err, want, way+": "+answer.Reason)
 				}
 			}
 		})
 	}
+}
+
+// requireRefused requires an error that says this, or none.
+func requireRefused(t *testing.T, err error, says, reason string) {
+	t.Helper()
+
+	if says == "" {
+		require.NoError(t, err, reason)
+	} else {
+		require.ErrorContains(t, err, says, reason)
+	}
+}
+
+// TestStalls asks servers that begin an answer, and do not go on.
+func TestStalls(t *testing.T) {
+	t.Parallel()
+
+	for name, serve := range hostile.Stalls() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			for way, err := range askAll(t, serve) {
+				if way != "watch" && way != "follow" { // They end by themselves.
+					require.Error(t, err, way)
+				}
+			}
+		})
+	}
+}
+
+// askAll asks a server in every way, in all of them at once, and returns the errors.
+func askAll(t *testing.T, serve http.HandlerFunc) map[string]error {
+	t.Helper()
+
+	server := httptest.NewTLSServer(serve)
+	t.Cleanup(server.Close)
+	t.Cleanup(server.CloseClientConnections)
+
+	var (
+		mu     sync.Mutex
+		asking sync.WaitGroup
+	)
+
+	errs := map[string]error{}
+
+	for way, ask := range ways(clientsOf(t, kubeconfigOf(t, server, secretToken))) {
+		asking.Go(func() {
+			began := time.Now()
+			err := ask(t.Context())
+
+			mu.Lock()
+			defer mu.Unlock()
+
+			errs[way] = err
+
+			assert.Less(t, time.Since(began), hangs, way)
+		})
+	}
+
+	asking.Wait()
+
+	return errs
 }
 
 // ways are the ways in which a provider cluster is asked.

@@ -21,52 +21,103 @@ type Answer struct {
 	// Reason says what it does to a program that is not careful.
 	Reason string
 	Serve  http.HandlerFunc
+	// Get and List are in the errors of a get and of a list: they tell by which bound the answer is refused. Empty: it is not refused.
+	Get, List string
 }
+
+// What errors say of the bounds.
+const (
+	bytes, elements, levels = "the answer is too large", "elements in arrays", "levels of nesting"
+	number, membership      = "has a number with more than", "members in objects"
+	noEnd                   = "the list does not end"
+	noJSON, noStatus        = "the answer cannot be read", "the answer is not one of a Kubernetes API server"
+	tooMany, unavailable    = "the server has received too many requests", "the server is currently unable to handle the request"
+	forbidden, rejected     = "permission denied", "invalid input"
+)
 
 // Answers returns all of them, by name. The objects carry the tags of a shoot called c, and the role node.
 func Answers() map[string]Answer {
 	answers := map[string]Answer{
-		"Issue":        {"quantities in every object, lists without end, watches that ask to come back in an hour", issue},
-		"Quantity":     {"parsing takes hours", objects(Quantity, "")},
-		"SmallNumber":  {"comparing takes hours", objects("1e2000000000", "")},
-		"Negative":     {"rounding takes hours", objects("1e-2000000000", "")},
-		"Escaped":      {"the same in other letters", objects(`1\u00652000000000`, "")},
-		"Spaced":       {"the same behind white space", objects(`\u2003 `+Quantity, "")},
-		"Digits":       {"a number with a million digits", objects(strings.Repeat("9", 1<<20), "")},
-		"Members":      {"an object with a million members", objects("1Gi", members(1_000_000))},
-		"Elements":     {"arrays that are large when they have been read", objects("1Gi", `,"finalizers":[`+strings.Repeat(`"",`, 2_000_000)+`""]`)},
-		"Owners":       {"structures that are", objects("1Gi", `,"ownerReferences":[`+strings.Repeat("{},", 2_000_000)+`{}]`)},
-		"Depth":        {"nesting without end", objects("1Gi", `,"x":`+strings.Repeat("[", 1<<20))},
-		"LongName":     {"a name of megabytes", objects("1Gi", `,"generateName":"`+strings.Repeat("x", 7<<20)+`"`)},
-		"LargestName":  {"a name that just fits", objects("1Gi", `,"generateName":"`+strings.Repeat("x", 2900<<10)+`"`)},
-		"EndlessLists": {"lists without end", endlessLists},
-		"Circle":       {"a page that leads back to itself", listsWith(func(string) string { return "x" })},
-		"RetryAfter":   {"a request to come back in an hour", retryAfter(http.StatusTooManyRequests)},
-		"Unavailable":  {"the same, with another code", retryAfter(http.StatusServiceUnavailable)},
-		"DelayInBody":  {"the same, in the body", status(http.StatusTooManyRequests, `"details":{"retryAfterSeconds":3600}`)},
-		"Causes":       {"an error with causes without end", status(http.StatusUnprocessableEntity, `"details":{"causes":[`+strings.Repeat(`{"message":"x"},`, 10_000)+`{}]}`)},
-		"LongMessage":  {"an error that is long", status(http.StatusForbidden, `"message":"`+strings.Repeat("x", 200<<10)+`"`)},
+		"Issue":        {"quantities in every object, lists without end, watches that ask to come back in an hour", issue, number, noEnd},
+		"Quantity":     {"parsing takes hours", objects(Quantity, ""), number, number},
+		"SmallNumber":  {"comparing takes hours", objects("1e2000000000", ""), number, number},
+		"Negative":     {"rounding takes hours", objects("1e-2000000000", ""), number, number},
+		"Escaped":      {"the same in other letters", objects(`1\u00652000000000`, ""), number, number},
+		"Spaced":       {"the same behind white space", objects(`\u2003 `+Quantity, ""), number, number},
+		"Digits":       {"a number with a million digits", objects(strings.Repeat("9", 1<<20), ""), number, number},
+		"Members":      {"an object with a million members", objects("1Gi", members(1_000_000)), membership, membership},
+		"Elements":     {"arrays that are large when they have been read", objects("1Gi", `,"finalizers":[`+strings.Repeat(`"",`, 2_000_000)+`""]`), elements, elements},
+		"Owners":       {"structures that are", objects("1Gi", `,"ownerReferences":[`+strings.Repeat("{},", 2_000_000)+`{}]`), elements, elements},
+		"Depth":        {"nesting without end", objects("1Gi", `,"x":`+strings.Repeat("[", 1<<20)), levels, levels},
+		"LongName":     {"a name of megabytes", objects("1Gi", `,"generateName":"`+strings.Repeat("x", 7<<20)+`"`), bytes, ""},
+		"LargestName":  {"a name that just fits", objects("1Gi", `,"generateName":"`+strings.Repeat("x", 2900<<10)+`"`), "", ""},
+		"EndlessLists": {"lists without end", endlessLists, "", noEnd},
+		"Circle":       {"a page that leads back to itself", listsWith(func(string) string { return "x" }), "", noEnd},
+		"RetryAfter":   {"a request to come back in an hour", retryAfter(http.StatusTooManyRequests), tooMany, tooMany},
+		"Unavailable":  {"the same, with another code", retryAfter(http.StatusServiceUnavailable), unavailable, unavailable},
+		"DelayInBody":  {"the same, in the body", status(http.StatusTooManyRequests, `"details":{"retryAfterSeconds":3600}`), tooMany, tooMany},
+		"Causes":       {"an error with causes without end", status(http.StatusUnprocessableEntity, `"details":{"causes":[`+strings.Repeat(`{"message":"x"},`, 10_000)+`{}]}`), rejected, rejected},
+		"LongMessage":  {"an error that is long", status(http.StatusForbidden, `"message":"`+strings.Repeat("x", 200<<10)+`"`), forbidden, forbidden},
 		"ErrorQuantity": {
 			"an error with a number", status(http.StatusForbidden, `"details":{"retryAfterSeconds":`+Quantity+`}`),
+			noStatus, noStatus,
 		},
-		"FailureAsSuccess": {"an error that is none, without a bound", status(http.StatusOK, `"status":"Failure","message":"`+strings.Repeat("x", 4<<20)+`"`)},
-		"EndlessBody":      {"a body without end", endless(`{"a":"`, strings.Repeat("x", 1<<16))},
-		"EndlessSpace":     {"white space without end", endless("", strings.Repeat(" ", 1<<16))},
-		"EndlessError":     {"an error without end", endlessError},
-		"Bomb":             {"a small body that is large when it is unpacked", bomb},
-		"Headers":          {"headers without end", headers},
-		"Redirect":         {"another place", redirect},
-		"Page":             {"no JSON", page},
-		"Truncated":        {"half an answer", truncated},
-		"Switches":         {"another protocol", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusSwitchingProtocols) }},
-		"EventsOfOthers":   {"events of more objects than there are", events(1_000_000)},
+		"FailureAsSuccess": {"an error that is none, without a bound", status(http.StatusOK, `"status":"Failure","message":"`+strings.Repeat("x", 4<<20)+`"`), bytes, "list all: xxx"},
+		"EndlessBody":      {"a body without end", endless(`{"a":"`, strings.Repeat("x", 1<<16)), bytes, bytes},
+		"EndlessSpace":     {"white space without end", endless("", strings.Repeat(" ", 1<<16)), bytes, bytes},
+		"EndlessError":     {"an error without end", endlessError, noStatus, noStatus},
+		"Bomb":             {"a small body that is large when it is unpacked", bomb, bytes, bytes},
+		"Headers":          {"headers without end", headers, noJSON, noJSON},
+		"Redirect":         {"another place", redirect, "status code 307", "status code 307"},
+		"Page":             {"no JSON", page, noJSON, noJSON},
+		"Truncated":        {"half an answer", truncated, noJSON, noJSON},
+		"Switches":         {"another protocol", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusSwitchingProtocols) }, noJSON, noJSON},
+		"EventsOfOthers":   {"events of more objects than there are", events(1_000_000), "", ""},
+		"ErrorEvents":      {"watches whose errors are none", errorEvents, "", ""},
 	}
 
 	return answers
 }
 
+// Stalls returns the ways of beginning an answer that never ends, by name: each costs the time limit of its request.
+func Stalls() map[string]http.HandlerFunc {
+	return map[string]http.HandlerFunc{
+		"Silent": Silent,
+		"Half": func(w http.ResponseWriter, r *http.Request) {
+			begin(w, codeOf(r))
+			flush(w, objectOf(r, "1Gi", "")[:30])
+			Silent(w, r)
+		},
+		"HalfLarge": func(w http.ResponseWriter, r *http.Request) {
+			begin(w, codeOf(r))
+			flush(w, `{"kind":"`+strings.Repeat("x", 2<<20))
+			Silent(w, r)
+		},
+		"HalfEvent": func(w http.ResponseWriter, r *http.Request) {
+			begin(w, codeOf(r))
+			flush(w, `{"type":"MODIFIED","object":`+objectOf(r, "1Gi", "")+`}`+"\n"+`{"type":"MODIFIED","object":{"kind":"`)
+			Silent(w, r)
+		},
+		"HalfError": func(w http.ResponseWriter, r *http.Request) {
+			begin(w, http.StatusInternalServerError)
+			flush(w, `{"kind":"Status","apiVersion":"v1","message":"`)
+			Silent(w, r)
+		},
+	}
+}
+
+// flush sends a text at once.
+func flush(w http.ResponseWriter, text string) {
+	_, _ = io.WriteString(w, text) // The client may hang up.
+	_ = http.NewResponseController(w).Flush()
+}
+
 // Silent answers nothing until the client goes away.
-func Silent(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+func Silent(_ http.ResponseWriter, r *http.Request) {
+	// A server notices that a client has gone when it has read the request.
+	_, _ = io.Copy(io.Discard, r.Body)
+	<-r.Context().Done()
+}
 
 func members(n int) string {
 	var text strings.Builder
@@ -160,6 +211,18 @@ func events(many int) http.HandlerFunc {
 			}
 		}
 	}
+}
+
+// errorEvents answers watches with errors whose objects are no metav1.Status, and all else with ordinary ones.
+func errorEvents(w http.ResponseWriter, r *http.Request) {
+	if !r.URL.Query().Has("watch") {
+		objects("1Gi", "")(w, r)
+
+		return
+	}
+
+	begin(w, http.StatusOK)
+	_, _ = fmt.Fprintf(w, `{"type":"ERROR","object":%s}`, objectOf(r, "1Gi", "")) // The client may hang up.
 }
 
 func retryAfter(code int) http.HandlerFunc {
