@@ -28,13 +28,13 @@ func TestCrashMatrix(t *testing.T) {
 	var running sync.WaitGroup
 
 	for _, l := range lives() {
-		for _, f := range matrixFaults() {
+		for _, faults := range matrixFaults() {
 			places <- struct{}{}
 
 			running.Go(func() {
 				defer func() { <-places }()
 
-				t.Run(l.name+"/"+f.name, func(t *testing.T) { matrix.add(f, l.under(t, f)) })
+				t.Run(l.name+"/"+namesOf(faults), func(t *testing.T) { matrix.add(faults, l.under(t, faults)) })
 			})
 		}
 	}
@@ -48,11 +48,11 @@ func TestCrashMatrix(t *testing.T) {
 	}
 }
 
-// under lives through the life, and returns the calls that the fault happened to.
-func (l *life) under(t *testing.T, f fault) map[string]bool {
+// under lives through the life, and returns the calls that faults happened to, and how many of them did.
+func (l *life) under(t *testing.T, faults []fault) map[string]int {
 	t.Helper()
 
-	s, saboteur := newShoot(t), newSaboteur(f)
+	s, saboteur := newShoot(t), newSaboteur(faults)
 	l.live(t, s, saboteur)
 
 	return saboteur.calls()

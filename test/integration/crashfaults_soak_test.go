@@ -2,7 +2,12 @@
 
 package integration
 
-// matrixFaults are all there are.
-func matrixFaults() []fault {
-	return faults()
+// matrixFaults are all there are, each in a life of its own.
+func matrixFaults() [][]fault {
+	var each [][]fault
+	for _, f := range faults() {
+		each = append(each, []fault{f})
+	}
+
+	return each
 }

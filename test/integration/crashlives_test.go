@@ -80,6 +80,13 @@ func liveWithLeftOvers(t *testing.T, s *shoot, saboteur *saboteur) {
 	_, err := earlier.create(t.Context(), newDriver(settings{grace: time.Minute, wrap: refuse(creation)}))
 	require.Equal(t, codes.Aborted, codeOf(err))
 
+	// machine-controller-manager creates a machine again if it does not see yet what became of the last creation.
+	repeat(t, "CreateMachine has met its own VirtualMachine", func(t *testing.T) bool {
+		t.Helper()
+		r.createPass(t)
+
+		return saboteur.hasHit("CreateMachine: get virtualmachines")
+	})
 	r.create(t)
 	r.requireWhole(t, s)
 	require.True(t, saboteur.hasHit("CreateMachine: get datavolumes", "CreateMachine: get secrets, no. 2", "CreateMachine: update secrets, no. 2"))
@@ -147,7 +154,7 @@ func liveWithInstanceLeft(t *testing.T, s *shoot, saboteur *saboteur) {
 
 	r.until(t, report{"TimedOut", `on provider node "provider-a-`}, []string{
 		"DeleteMachine: delete virtualmachineinstances", "DeleteMachine: watch virtualmachineinstances",
-		"DeleteMachine: get virtualmachineinstances, no. 2",
+		"DeleteMachine: get virtualmachineinstances, no. 2", "DeleteMachine: list pods",
 	}, func(t *testing.T) { t.Helper(); require.False(t, r.deletionPass(t)) })
 
 	s.holdInstance(t, r.name())

@@ -23,18 +23,20 @@ func newMatrix() *matrix {
 	return &matrix{rows: map[string]map[string]bool{}}
 }
 
-func (m *matrix) add(f fault, calls map[string]bool) {
+func (m *matrix) add(faults []fault, calls map[string]int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 
 	m.lived++
 
-	for call := range calls {
+	for call, met := range calls {
 		if m.rows[call] == nil {
 			m.rows[call] = map[string]bool{}
 		}
 
-		m.rows[call][f.name] = true
+		for _, f := range faults[:met] {
+			m.rows[call][f.name] = true
+		}
 	}
 }
 
@@ -57,7 +59,7 @@ func (m *matrix) requireComplete(t *testing.T) {
 	t.Helper()
 
 	for call, met := range m.rows {
-		for _, f := range matrixFaults() {
+		for _, f := range slices.Concat(matrixFaults()...) {
 			require.True(t, met[f.name] || strings.Contains(call, ", no. "), "%q did not happen to %q: it needs a life that makes it for certain", f.name, call)
 		}
 	}

@@ -55,10 +55,19 @@ func faults() []fault {
 	}
 }
 
-// saboteur lets a fault happen to every call that the driver makes, once each. What is a call it finds out by itself: a method of
-// the driver, and what that asks of the API server.
+func namesOf(faults []fault) string {
+	names := make([]string, 0, len(faults))
+	for _, f := range faults {
+		names = append(names, f.name)
+	}
+
+	return strings.Join(names, ", ")
+}
+
+// saboteur lets faults happen to every call that the driver makes, each of them once, one after the other. What is a call it finds out by
+// itself: a method of the driver, and what that asks of the API server.
 type saboteur struct {
-	fault fault
+	faults []fault
 	// spares is a call to which nothing happens.
 	spares string
 
@@ -66,12 +75,15 @@ type saboteur struct {
 	kill context.CancelFunc
 	// passed counts the requests to which nothing happened since the method began, by call.
 	passed map[string]int
-	hit    map[string]bool
-	dead   bool
+	// met counts the faults that have happened, by call.
+	met map[string]int
+	// conflicted says that the server has answered the method that runs with a conflict.
+	conflicted bool
+	dead       bool
 }
 
-func newSaboteur(f fault) *saboteur {
-	return &saboteur{fault: f, passed: map[string]int{}, hit: map[string]bool{}}
+func newSaboteur(faults []fault) *saboteur {
+	return &saboteur{faults: faults, passed: map[string]int{}, met: map[string]int{}}
 }
 
 // during says how to end the method that begins.
@@ -79,7 +91,7 @@ func (s *saboteur) during(kill context.CancelFunc) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	s.kill, s.passed = kill, map[string]int{}
+	s.kill, s.passed, s.conflicted = kill, map[string]int{}, false
 }
 
 // revive starts the next process, and says whether the last one has died.
@@ -93,18 +105,26 @@ func (s *saboteur) revive() bool {
 	return died
 }
 
+// sawConflict says whether the server has answered the last method with a conflict.
+func (s *saboteur) sawConflict() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	return s.conflicted
+}
+
 func (s *saboteur) wrap(next http.RoundTripper) http.RoundTripper {
 	return transport(func(r *http.Request) (*http.Response, error) {
-		strike, dead := s.strikes(r)
+		fault, dead := s.strike(r)
 
 		switch {
 		case dead:
 			return nil, context.Canceled
-		case !strike:
+		case fault == nil:
 			return next.RoundTrip(r)
 		}
 
-		if s.fault.committed {
+		if fault.committed {
 			resp, err := next.RoundTrip(r)
 			if err != nil {
 				return nil, err
@@ -115,25 +135,25 @@ func (s *saboteur) wrap(next http.RoundTripper) http.RoundTripper {
 			}
 		}
 
-		if s.fault.fatal {
+		if fault.fatal {
 			s.kill()
 		}
 
-		if s.fault.err != nil {
-			return nil, s.fault.err
+		if fault.err != nil {
+			return nil, fault.err
 		}
 
-		return respond(r, s.fault.answer)
+		return respond(r, fault.answer)
 	})
 }
 
-// strikes says whether the fault happens to this request, and whether the process is dead already.
-func (s *saboteur) strikes(r *http.Request) (strike, dead bool) {
+// strike returns what happens to this request, and whether the process is dead already.
+func (s *saboteur) strike(r *http.Request) (happens *fault, dead bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
 	if s.dead {
-		return false, true
+		return nil, true
 	}
 
 	call := madeBy(r)
@@ -144,32 +164,34 @@ func (s *saboteur) strikes(r *http.Request) (strike, dead bool) {
 		nth = fmt.Sprintf("%s, no. %d", call, passed+1)
 	}
 
-	if call == s.spares || s.hit[nth] {
+	if call == s.spares || s.met[nth] == len(s.faults) {
 		s.passed[call]++
 
-		return false, false
+		return nil, false
 	}
 
-	s.hit[nth] = true
-	s.dead = s.fault.fatal
+	happens = &s.faults[s.met[nth]]
+	s.met[nth]++
+	s.dead = happens.fatal
+	s.conflicted = s.conflicted || happens.answer == conflict
 
-	return true, false
+	return happens, false
 }
 
-// hasHit says whether the fault has happened to all of these calls.
+// hasHit says whether all faults have happened to all of these calls.
 func (s *saboteur) hasHit(calls ...string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	return !slices.ContainsFunc(calls, func(call string) bool { return !s.hit[call] })
+	return !slices.ContainsFunc(calls, func(call string) bool { return s.met[call] < len(s.faults) })
 }
 
-// calls returns every call that was hit.
-func (s *saboteur) calls() map[string]bool {
+// calls returns every call to which something happened, and how many of the faults did.
+func (s *saboteur) calls() map[string]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	return maps.Clone(s.hit)
+	return maps.Clone(s.met)
 }
 
 // madeBy names a request of the driver: the method that runs, and what is asked of the API server.
