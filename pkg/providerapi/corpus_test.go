@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -25,18 +26,20 @@ const (
 	hangs = 2 * time.Minute
 	// longestText is how long an error may be, in bytes, before pkg/statustext shortens it for the shoot's status.
 	longestText = 20 << 10
+	// listens is how long watches are listened to.
+	listens = 300 * time.Millisecond
 )
 
-// TestCorpus asks servers that mean ill in every way that there is. It ends each time, each answer is refused by the bound that it exceeds,
+// TestHostileAnswers asks servers that mean ill in every way that there is. It ends each time, each answer is refused by the bound that it exceeds,
 // and no error repeats at length what they say.
-func TestCorpus(t *testing.T) {
+func TestHostileAnswers(t *testing.T) {
 	t.Parallel()
 
 	for name, answer := range hostile.Answers() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			for way, err := range askAll(t, answer.Serve) {
+			for way, err := range askAll(t, answer.Serve, 1) {
 				if err != nil {
 					require.Less(t, len(err.Error()), longestText, "%s: what a stranger says is not repeated at length", way)
 				}
@@ -60,25 +63,27 @@ func requireRefused(t *testing.T, err error, says, reason string) {
 	}
 }
 
-// TestStalls asks servers that begin an answer, and do not go on.
-func TestStalls(t *testing.T) {
+// TestHostileStalls asks servers that begin an answer, and do not go on. It asks all of them at once: each costs the time limit of a request.
+func TestHostileStalls(t *testing.T) {
 	t.Parallel()
 
-	for name, serve := range hostile.Stalls() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+	var asking sync.WaitGroup
 
-			for way, err := range askAll(t, serve) {
+	for name, serve := range hostile.Stalls() {
+		asking.Go(func() {
+			for way, err := range askAll(t, serve, -1) {
 				if way != "watch" && way != "follow" { // They end by themselves.
-					require.Error(t, err, way)
+					assert.Error(t, err, "%s: %s", name, way)
 				}
 			}
 		})
 	}
+
+	asking.Wait()
 }
 
-// askAll asks a server in every way, in all of them at once, and returns the errors.
-func askAll(t *testing.T, serve http.HandlerFunc) map[string]error {
+// askAll asks a server in every way, in so many at a time or in all of them, and returns the errors.
+func askAll(t *testing.T, serve http.HandlerFunc, atOnce int) map[string]error {
 	t.Helper()
 
 	server := httptest.NewTLSServer(serve)
@@ -87,13 +92,15 @@ func askAll(t *testing.T, serve http.HandlerFunc) map[string]error {
 
 	var (
 		mu     sync.Mutex
-		asking sync.WaitGroup
+		asking errgroup.Group
 	)
 
 	errs := map[string]error{}
 
+	asking.SetLimit(atOnce)
+
 	for way, ask := range ways(clientsOf(t, kubeconfigOf(t, server, secretToken))) {
-		asking.Go(func() {
+		asking.Go(func() error {
 			began := time.Now()
 			err := ask(t.Context())
 
@@ -103,10 +110,12 @@ func askAll(t *testing.T, serve http.HandlerFunc) map[string]error {
 			errs[way] = err
 
 			assert.Less(t, time.Since(began), hangs, way)
+
+			return nil
 		})
 	}
 
-	asking.Wait()
+	_ = asking.Wait() // No goroutine returns an error.
 
 	return errs
 }
@@ -167,7 +176,7 @@ func readPods(ctx context.Context, pods corev1client.PodInterface) error {
 
 // watchOne takes events until the watch ends, for a while.
 func watchOne(ctx context.Context, from providerapi.Watcher) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	ctx, cancel := context.WithTimeout(ctx, listens)
 	defer cancel()
 
 	events, err := providerapi.Watch(ctx, from, metav1.ObjectMeta{Name: "m"})
@@ -190,7 +199,7 @@ func watchOne(ctx context.Context, from providerapi.Watcher) error {
 }
 
 func waitForEnd(ctx context.Context, from providerapi.Watcher) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	ctx, cancel := context.WithTimeout(ctx, listens)
 	defer cancel()
 
 	return providerapi.UntilDeleted(ctx, from, "all", "m", "1")
@@ -198,7 +207,7 @@ func waitForEnd(ctx context.Context, from providerapi.Watcher) error {
 
 // followAll follows objects for a while, and returns why it sees none.
 func followAll(ctx context.Context, from providerapi.Source[*kubevirtv1.VirtualMachineInstanceList]) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	ctx, cancel := context.WithTimeout(ctx, listens)
 	defer cancel()
 
 	blind := make(chan error, 1)

@@ -250,8 +250,8 @@ func TestOnlyStatusesAreRepeated(t *testing.T) {
 	}
 }
 
-// TestWatchesGoOn shows that a watch ends with its time, and that one without measure ends before.
-func TestWatchesGoOn(t *testing.T) {
+// TestHostileWatches shows that a watch ends with its time, and that one without measure ends before.
+func TestHostileWatches(t *testing.T) {
 	t.Parallel()
 
 	event := func(size int) string {

@@ -4,6 +4,7 @@
 package hostile
 
 import (
+	"bytes"
 	"compress/gzip"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"path"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // Quantity takes hours to parse.
@@ -27,12 +29,12 @@ type Answer struct {
 
 // What errors say of the bounds.
 const (
-	bytes, elements, levels = "the answer is too large", "elements in arrays", "levels of nesting"
-	number, membership      = "has a number with more than", "members in objects"
-	noEnd                   = "the list does not end"
-	noJSON, noStatus        = "the answer cannot be read", "the answer is not one of a Kubernetes API server"
-	tooMany, unavailable    = "the server has received too many requests", "the server is currently unable to handle the request"
-	forbidden, rejected     = "permission denied", "invalid input"
+	size, elements, levels = "the answer is too large", "elements in arrays", "levels of nesting"
+	number, membership     = "has a number with more than", "members in objects"
+	noEnd                  = "the list does not end"
+	noJSON, noStatus       = "the answer cannot be read", "the answer is not one of a Kubernetes API server"
+	tooMany, unavailable   = "the server has received too many requests", "the server is currently unable to handle the request"
+	forbidden, rejected    = "permission denied", "invalid input"
 )
 
 // Answers returns all of them, by name. The objects carry the tags of a shoot called c, and the role node.
@@ -49,7 +51,7 @@ func Answers() map[string]Answer {
 		"Elements":     {"arrays that are large when they have been read", objects("1Gi", `,"finalizers":[`+strings.Repeat(`"",`, 2_000_000)+`""]`), elements, elements},
 		"Owners":       {"structures that are", objects("1Gi", `,"ownerReferences":[`+strings.Repeat("{},", 2_000_000)+`{}]`), elements, elements},
 		"Depth":        {"nesting without end", objects("1Gi", `,"x":`+strings.Repeat("[", 1<<20)), levels, levels},
-		"LongName":     {"a name of megabytes", objects("1Gi", `,"generateName":"`+strings.Repeat("x", 7<<20)+`"`), bytes, ""},
+		"LongName":     {"a name of megabytes", objects("1Gi", `,"generateName":"`+strings.Repeat("x", 7<<20)+`"`), size, ""},
 		"LargestName":  {"a name that just fits", objects("1Gi", `,"generateName":"`+strings.Repeat("x", 2900<<10)+`"`), "", ""},
 		"EndlessLists": {"lists without end", endlessLists, "", noEnd},
 		"Circle":       {"a page that leads back to itself", listsWith(func(string) string { return "x" }), "", noEnd},
@@ -62,11 +64,11 @@ func Answers() map[string]Answer {
 			"an error with a number", status(http.StatusForbidden, `"details":{"retryAfterSeconds":`+Quantity+`}`),
 			noStatus, noStatus,
 		},
-		"FailureAsSuccess": {"an error that is none, without a bound", status(http.StatusOK, `"status":"Failure","message":"`+strings.Repeat("x", 4<<20)+`"`), bytes, "list all: xxx"},
-		"EndlessBody":      {"a body without end", endless(`{"a":"`, strings.Repeat("x", 1<<16)), bytes, bytes},
-		"EndlessSpace":     {"white space without end", endless("", strings.Repeat(" ", 1<<16)), bytes, bytes},
+		"FailureAsSuccess": {"an error that is none, without a bound", status(http.StatusOK, `"status":"Failure","message":"`+strings.Repeat("x", 4<<20)+`"`), size, "list all: xxx"},
+		"EndlessBody":      {"a body without end", endless(`{"a":"`, strings.Repeat("x", 1<<16)), size, size},
+		"EndlessSpace":     {"white space without end", endless("", strings.Repeat(" ", 1<<16)), size, size},
 		"EndlessError":     {"an error without end", endlessError, noStatus, noStatus},
-		"Bomb":             {"a small body that is large when it is unpacked", bomb, bytes, bytes},
+		"Bomb":             {"a small body that is large when it is unpacked", bomb, size, size},
 		"Headers":          {"headers without end", headers, noJSON, noJSON},
 		"Redirect":         {"another place", redirect, "status code 307", "status code 307"},
 		"Page":             {"no JSON", page, noJSON, noJSON},
@@ -263,8 +265,22 @@ func repeat(w io.Writer, start, more string) {
 func bomb(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Encoding", "gzip")
 	begin(w, codeOf(r))
-	repeat(gzip.NewWriter(w), "", strings.Repeat(" ", 1<<20))
+	_, _ = w.Write(packed()) // The client may hang up.
 }
+
+// packed has 128 MiB when it is unpacked, twice as many as a watch may have.
+var packed = sync.OnceValue(func() []byte {
+	var all bytes.Buffer
+
+	space := gzip.NewWriter(&all)
+	for range 128 {
+		_, _ = io.WriteString(space, strings.Repeat(" ", 1<<20)) // It is written to memory.
+	}
+
+	_ = space.Close()
+
+	return all.Bytes()
+})
 
 func headers(w http.ResponseWriter, _ *http.Request) {
 	for i := range 1000 {
