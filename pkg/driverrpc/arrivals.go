@@ -16,6 +16,8 @@ const (
 	readAtATime = 16
 	// maxArrived bounds the requests that were read and not answered yet, in bytes. An ordinary one has 30 KiB.
 	maxArrived = 32 << 20
+	// partOfClient is the divisor of both bounds for one client.
+	partOfClient = 4
 	// readTimeout bounds the reading of one request.
 	readTimeout = 30 * time.Second
 	// window is how much gRPC takes of a request, and of all requests of a connection, before the request is read. Without it, gRPC lets a

@@ -46,7 +46,7 @@ func TestRequestsAreReadInTurns(t *testing.T) {
 
 		var reading []context.Context
 
-		for range readAtATime / 2 {
+		for range readAtATime / partOfClient {
 			ctx, begun := arrive(t, a, "greedy")
 			require.True(t, isClosed(begun))
 
@@ -54,7 +54,7 @@ func TestRequestsAreReadInTurns(t *testing.T) {
 		}
 
 		last, waits := arrive(t, a, "greedy")
-		require.False(t, isClosed(waits), "half of the places are a client's")
+		require.False(t, isClosed(waits), "a client has a part of the places")
 
 		other, begun := arrive(t, a, "modest")
 		require.True(t, isClosed(begun))
@@ -82,7 +82,7 @@ func TestBytesOfRequestsAreBounded(t *testing.T) {
 
 		var waiting []context.Context
 
-		for range maxArrived / 2 / maxRequest {
+		for range maxArrived / partOfClient / maxRequest {
 			ctx, _ := arrive(t, a, "greedy")
 			a.HandleRPC(ctx, large)
 
@@ -98,7 +98,7 @@ func TestBytesOfRequestsAreBounded(t *testing.T) {
 		}()
 
 		synctest.Wait()
-		require.False(t, isClosed(taken), "half of the bytes are a client's")
+		require.False(t, isClosed(taken), "a client has a part of the bytes")
 
 		other, _ := arrive(t, a, "modest")
 		a.HandleRPC(other, large)

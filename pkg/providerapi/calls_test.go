@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -195,39 +194,55 @@ func TestQuotaIsNoFailure(t *testing.T) {
 	}
 }
 
+// ending is a context that ends with an error when it is told to.
+type ending struct {
+	context.Context //nolint:containedctx // It is a context.
+
+	done chan struct{}
+	err  error
+}
+
+// Done implements context.Context.
+func (e *ending) Done() <-chan struct{} { return e.done }
+
+// Err implements context.Context.
+func (e *ending) Err() error {
+	select {
+	case <-e.done:
+		return e.err
+	default:
+		return nil
+	}
+}
+
+// TestCallsWithoutAnAnswer has a call end while the server has its request.
 func TestCallsWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]struct {
 		reason string
-		ctx    func(context.Context) (context.Context, context.CancelFunc)
-		// during is what happens while the server has the request.
-		during func(context.CancelFunc)
-		want   error
+		ends   error
 		failed bool
 	}{
-		"Cancelled": {"the driver wants no answer any more", context.WithCancel, func(cancel context.CancelFunc) { cancel() }, context.Canceled, false},
-		"TooLate": {"the server did not answer in time", func(ctx context.Context) (context.Context, context.CancelFunc) {
-			return context.WithTimeout(ctx, 100*time.Millisecond)
-		}, func(context.CancelFunc) {}, context.DeadlineExceeded, true},
+		"Cancelled": {"the driver wants no answer any more", context.Canceled, false},
+		"TooLate":   {"the server did not answer in time", context.DeadlineExceeded, true},
 	}
 
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			ctx, cancel := tc.ctx(t.Context())
-			defer cancel()
+			ctx := &ending{Context: t.Context(), done: make(chan struct{}), err: tc.ends}
 
 			server := httptest.NewTLSServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-				tc.during(cancel)
+				close(ctx.done)
 				<-r.Context().Done()
 			}))
 			t.Cleanup(server.Close)
 			t.Cleanup(server.CloseClientConnections)
 
 			clients, told := told(t, server, "")
-			require.ErrorIs(t, get(ctx, clients), tc.want)
+			require.ErrorIs(t, get(ctx, clients), tc.ends)
 			require.Equal(t, tc.failed, told().Failed, tc.reason)
 		})
 	}

@@ -38,8 +38,11 @@ const (
 )
 
 // Answers returns all of them, by name. The objects carry the tags of a shoot called c, and the role node.
-func Answers() map[string]Answer {
-	answers := map[string]Answer{
+func Answers() map[string]Answer { return answers() }
+
+// answers are made once: they hold many megabytes.
+var answers = sync.OnceValue(func() map[string]Answer {
+	return map[string]Answer{
 		"Issue":        {"quantities in every object, lists without end, watches that ask to come back in an hour", issue, number, noEnd},
 		"Quantity":     {"parsing takes hours", objects(Quantity, ""), number, number},
 		"SmallNumber":  {"comparing takes hours", objects("1e2000000000", ""), number, number},
@@ -77,9 +80,7 @@ func Answers() map[string]Answer {
 		"EventsOfOthers":   {"events of more objects than there are", events(1_000_000), "", ""},
 		"ErrorEvents":      {"watches whose errors are none", errorEvents, "", ""},
 	}
-
-	return answers
-}
+})
 
 // Stalls returns the ways of beginning an answer that never ends, by name: each costs the time limit of its request.
 func Stalls() map[string]http.HandlerFunc {
