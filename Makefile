@@ -7,30 +7,34 @@ SHELL       := bash
 .DEFAULT_GOAL := help
 
 VERSION := $(shell cat VERSION)
-# In full, since how much of it is unique depends on the clone.
+# The full hash, since the length of a unique abbreviation depends on the clone.
 COMMIT  := $(shell git describe --always --abbrev=40 --exclude='*' --dirty 2>/dev/null || echo unknown)
-# When the commit was made, in the way of https://reproducible-builds.org/docs/source-date-epoch/.
+# The commit time, as in https://reproducible-builds.org/docs/source-date-epoch/.
 SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
 LDFLAGS := -s -w -X k8s.io/component-base/version.gitVersion=$(VERSION) -X k8s.io/component-base/version.gitCommit=$(COMMIT)
 GOBUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)'
 
-# The lab can take etcd and kube-apiserver from this folder. Tests run those that the lab builds.
+# The lab can take etcd and kube-apiserver from this folder.
+# Tests run the binaries that the lab builds.
 unexport KUBEBUILDER_ASSETS
 
-# Every test runs, even if Go has a cached result: Go's cache ignores changes of files outside the module of the test.
+# Run every test, even if Go has a cached result: Go's cache
+# ignores changes of files outside the module of the test.
 GOTEST := go test -count=1
 
-# The race detector needs a C compiler; without one the tests run all the same.
+# The race detector needs a C compiler; without one, the tests run without the race detector.
 RACE := $(if $(shell command -v "$$(go env CC)"),-race)
 
-# Ends a run that hangs. The suites take ten minutes on two idle cores, and several times as long beside other work.
+# The timeout of a run that hangs. The suites take ten minutes on
+# two idle cores, and several times as long beside other work.
 TEST_TIMEOUT  ?= 90m
-# More tests at once would only wait longer for the same cores.
+# More parallel tests would only compete for the same cores.
 TEST_PARALLEL ?= 8
 FUZZTIME     ?= 30s
-# What takes too long for every change.
+# Tests that take too long for every change.
 LONG         := ^TestSoak
-# What reads hostile texts of megabytes: the race detector multiplies time and memory, which these tests measure.
+# Tests that parse megabytes of hostile input: the race detector
+# multiplies time and memory, which these tests measure.
 HOSTILE      := TestHostile(Answers|Watches|Addresses)
 
 .PHONY: help
@@ -38,12 +42,12 @@ help: ## List the commands.
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: ## Show the main job on real control planes on this machine. KEEP=1 leaves it running, DRIVER=grpc has the driver over gRPC.
+demo: ## Show the main job on real control planes on this machine. KEEP=1 leaves it running, DRIVER=grpc runs the driver over gRPC.
 	@mkdir -p bin/.go-build && trap 'rm -rf bin/.go-build' EXIT; \
 	GOTMPDIR='$(CURDIR)/bin/.go-build' go build -o bin/demo ./test/demo && KEEP='$(KEEP)' DRIVER='$(DRIVER)' exec bin/demo
 
 .PHONY: demo-stop
-demo-stop: ## End what `make demo KEEP=1` left running.
+demo-stop: ## Stop the lab that `make demo KEEP=1` left running.
 	@go run ./test/lab down --name demo
 
 .PHONY: demo-restart
@@ -78,18 +82,18 @@ test-integration: ## Run the suites against real control planes (builds them the
 	$(GOTEST) -timeout=$(TEST_TIMEOUT) -parallel=$(TEST_PARALLEL) -skip='$(LONG)' -v ./test/integration
 
 .PHONY: test-provider
-test-provider: ## Run machine-controller-manager's own integration suite for providers (three minutes; make soak has it too).
+test-provider: ## Run machine-controller-manager's own integration suite for providers (three minutes; part of make soak).
 	go run ./test/lab build
 	$(GOTEST) -timeout=$(TEST_TIMEOUT) -run='^TestSoakProviderSuite$$' -v ./test/integration/provider
 
 .PHONY: soak
-soak: ## Run what takes long, with the race detector: thousands of machines, slow clones, long drains, every fault.
+soak: ## Run the long tests, with the race detector: thousands of machines, slow clones, long drains, every fault.
 	go run ./test/lab build
 	$(GOTEST) $(RACE) -tags=soak -timeout=120m -parallel=$(TEST_PARALLEL) -run='$(LONG)|^TestCrashMatrix$$|^TestFiftyMachinesAtOnce$$|^TestContract$$' -v ./test/integration
 	$(MAKE) test-provider
 
 .PHONY: bench
-bench: ## Measure requests, times and memory against the lab, and what the driver computes per machine.
+bench: ## Measure requests, times and memory against the lab, and the driver's computation per machine.
 	go run ./test/lab build
 	$(GOTEST) -tags=bench -timeout=60m -run '^TestBench$$' -v ./test/integration
 	$(GOTEST) -run '^$$' -bench . -benchmem ./api/... ./pkg/...
@@ -111,7 +115,7 @@ lint: ## Lint the code, the layout, the API over gRPC and the workflows.
 	$(ACTIONLINT) -shellcheck= -pyflakes=
 
 .PHONY: vulncheck
-vulncheck: ## Look for known vulnerabilities in what the programs call. Needs https://vuln.go.dev.
+vulncheck: ## Check the code that the programs call for known vulnerabilities. Needs https://vuln.go.dev.
 	$(GOVULNCHECK) ./cmd/...
 
 .PHONY: format
@@ -134,7 +138,7 @@ generate: ## Generate code, the ProviderSpec's JSON schema and reference page, a
 	$(GOTEST) ./pkg/spi/render -run '^TestGolden$$' -update
 
 .PHONY: verify
-verify: ## What CI runs: tidy, generate, format, lint, image and test. Fails if that changed a file.
+verify: ## Run the checks of CI: tidy, generate, format, lint, image and test. Fails if that changed a file.
 	@before=$$(git status --porcelain --untracked-files=all; git diff HEAD | git hash-object --stdin); \
 	$(MAKE) tidy generate format lint image test; \
 	after=$$(git status --porcelain --untracked-files=all; git diff HEAD | git hash-object --stdin); \

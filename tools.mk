@@ -1,5 +1,5 @@
-# The only place where tool versions are pinned, beside buf.gen.yaml for buf's plugins. Each tool is built by Go, through the Go module
-# proxy, when it is first used.
+# The only place where tool versions are pinned, except buf.gen.yaml for buf's plugins. Go builds
+# each tool, through the Go module proxy, when it is first used.
 
 GOLANGCI_LINT  := go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.11.0
 CONTROLLER_GEN := go run sigs.k8s.io/controller-tools/cmd/controller-gen@v0.19.0
