@@ -11,43 +11,48 @@ import (
 )
 
 const (
-	// maxAnswer bounds the body of an answer, in bytes, after decompression. An object that etcd takes has half.
+	// maxAnswer bounds the body of a response, in bytes, after decompression. The largest object
+	// that etcd accepts has half this size.
 	maxAnswer = 3 << 20
-	// maxPage bounds a page of a list that is read page by page. 500 VirtualMachines' metadata have a fifth.
+	// maxPage bounds a page of a list that is read page by page. The metadata of 500
+	// VirtualMachines take a fifth of it.
 	maxPage = 8 << 20
-	// maxWatch bounds all events of a watch together: a server that sends events as fast as it can is listened to after a pause. Two thousand
-	// instances that change every minute take a minute and a half.
+	// maxWatch bounds all events of a watch together: if a server sends events as fast as it can,
+	// the driver pauses before the next watch. Two thousand instances that change every minute
+	// reach the bound in a minute and a half.
 	maxWatch = 64 << 20
 	// maxEvent bounds one event of a watch.
 	maxEvent = maxAnswer
-	// smallAnswer is what an answer may cost in memory before it has to wait for its turn: see turn. A VirtualMachine costs a fifth, and
-	// the metadata of a hundred cost as much.
+	// smallAnswer is the memory, in bytes, that a response may take before it has to
+	// wait for its turn; see turn. A VirtualMachine takes a fifth of it, and the
+	// metadata of a hundred take all of it.
 	smallAnswer = 1 << 20
-	// largeLasts bounds how long the rest of a large answer, or event, may take while it keeps others waiting.
+	// largeLasts bounds the time for reading the rest of a large response or event while others
+	// wait for their turn.
 	largeLasts = 10 * time.Second
 )
 
-// answer is the body of an answer. It ends where a bound is exceeded.
+// answer is the body of a response. Reading fails when a bound is exceeded.
 type answer struct {
 	io.ReadCloser
 
 	scanner scanner
 	watch   bool
 	turn    *turn
-	// ctx is the request's: a read that waits for a turn ends with it.
-	ctx   context.Context //nolint:containedctx // A body is read by io.Reader's methods, which have no context.
+	// ctx is the request's context; it ends a read that waits for its turn.
+	ctx   context.Context //nolint:containedctx // The methods of io.Reader take no context.
 	timer *timer
 
-	// A watch is closed while it is read.
+	// A watch may be closed while it is being read.
 	mu     sync.Mutex
 	closed bool
-	// slow ends the answer if it holds its turn for too long.
+	// slow cancels the request if the response holds its turn for too long.
 	slow *time.Timer
 }
 
 // Read implements io.Reader.
 func (a *answer) Read(p []byte) (int, error) {
-	// Whoever wants the next event has decoded the last one.
+	// The caller has decoded the previous event before it reads the next one.
 	if a.watch && a.scanner.between() {
 		a.leave()
 	}
@@ -64,7 +69,7 @@ func (a *answer) Read(p []byte) (int, error) {
 	}
 
 	if a.scanner.cost() <= smallAnswer {
-		a.arrived() // It is the next event, if a large one was read before.
+		a.arrived() // A large event before this one is complete.
 	} else if err := a.take(); err != nil {
 		return 0, err
 	}
@@ -76,7 +81,7 @@ func (a *answer) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// take waits for the turn, from which on the answer has little time left.
+// take waits for the turn and then limits the time for the rest of the response.
 func (a *answer) take() error {
 	if err := a.turn.take(a.ctx); err != nil {
 		return err
@@ -98,13 +103,13 @@ func (a *answer) take() error {
 	return nil
 }
 
-// leave gives the turn back.
+// leave releases the turn.
 func (a *answer) leave() {
 	a.arrived()
 	a.turn.leave()
 }
 
-// arrived takes note that nothing more is to come of a large answer or event.
+// arrived stops the time limit once a large response or event is complete.
 func (a *answer) arrived() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -130,7 +135,8 @@ func (a *answer) Close() error {
 	return a.ReadCloser.Close()
 }
 
-// giveBack gives the turn back, unless what decodes the answer holds it longer, and has asked for that.
+// giveBack releases the turn, unless it is shared: then the caller holds it
+// until the response is decoded.
 func (a *answer) giveBack() {
 	if !a.turn.shared {
 		a.turn.leave()
@@ -138,31 +144,33 @@ func (a *answer) giveBack() {
 }
 
 const (
-	// largeAtATime is how many large answers the process reads and decodes at a time, of all provider clusters.
+	// largeAtATime is the number of large responses that the process reads and decodes at a time,
+	// across all provider clusters.
 	largeAtATime = 4
-	// largeOfOne is how many of these are one cluster's: a server that answers everything at length, and slowly, must not keep the others
-	// from being read.
+	// largeOfOne is the number of these per cluster: a server that sends only large responses, and
+	// slowly, must not block reading from the others.
 	largeOfOne = 1
 )
 
-// places are the places of large answers. Fifty workers that each read an answer of the largest size would take gigabytes.
+// places are the semaphores for large responses. Without them, fifty workers that each read a
+// response of maximum size would take gigabytes of memory.
 type places struct{ ofProcess, ofCluster chan struct{} }
 
-// turn is what a large answer waits for. It is given back when the answer has been decoded.
+// turn is a slot for reading a large response. It is released when the response has been decoded.
 type turn struct {
 	places places
-	// shared says that a call holds the turn, not the body of an answer.
+	// shared is set if a call holds the turn, rather than a response body.
 	shared bool
-	// limit bounds an answer, in bytes; zero for maxAnswer.
+	// limit bounds a response, in bytes; zero means maxAnswer.
 	limit int64
-	// bytes is how much has been read of the answers that share the turn.
+	// bytes counts the bytes read of the responses that share the turn.
 	bytes atomic.Int64
 
 	mu   sync.Mutex
 	held bool
 }
 
-// take waits for the turn, unless it is held already.
+// take waits for the turn, unless it is already held.
 func (t *turn) take(ctx context.Context) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -171,7 +179,8 @@ func (t *turn) take(ctx context.Context) error {
 		return nil
 	}
 
-	// A cluster's own answers wait first, so that those in front of all others are few.
+	// Responses first wait for their own cluster's semaphore, so that few of
+	// them compete with other clusters.
 	for i, place := range []chan struct{}{t.places.ofCluster, t.places.ofProcess} {
 		select {
 		case place <- struct{}{}:
@@ -189,7 +198,7 @@ func (t *turn) take(ctx context.Context) error {
 	return nil
 }
 
-// leave gives the turn back, if it is held.
+// leave releases the turn, if it is held.
 func (t *turn) leave() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -201,18 +210,18 @@ func (t *turn) leave() {
 	}
 }
 
-// turnKey is the key of a turn in a context.
+// turnKey is the context key of a turn.
 type turnKey struct{}
 
-// withTurn returns a context whose requests, which go to one provider cluster, share one turn. The caller gives it back when their answers
-// have been decoded.
+// withTurn returns a context whose requests share one turn; all of them must go to one provider
+// cluster. The caller releases the turn when the responses have been decoded.
 func withTurn(ctx context.Context) (context.Context, *turn) {
 	shared := &turn{shared: true}
 
 	return context.WithValue(ctx, turnKey{}, shared), shared
 }
 
-// turnOf returns the turn of a request's call, or one of its own.
+// turnOf returns the turn shared by the request's call, or a new one.
 func (p places) turnOf(ctx context.Context) *turn {
 	t, ok := ctx.Value(turnKey{}).(*turn)
 	if !ok {

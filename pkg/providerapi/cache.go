@@ -20,52 +20,58 @@ import (
 )
 
 const (
-	// maxClients is how many kubeconfigs' clients are kept. A sidecar serves one shoot, usually with one kubeconfig, of which an old and a
-	// new version live side by side during a rotation; a driver over gRPC serves as many shoots as its clients have. Those of one kubeconfig
-	// take less than 100 KiB beside their open connections, of which each has 50 KiB more.
+	// maxClients is the maximum number of kubeconfigs whose clients are cached. A sidecar serves
+	// one shoot, usually with one kubeconfig, whose old and new versions coexist during a rotation;
+	// a driver over gRPC serves as many shoots as its clients have. The clients of one kubeconfig
+	// take less than 100 KiB, plus 50 KiB per open connection.
 	maxClients = 512
-	// keepUnused is how long unused clients are kept. machine-controller-manager looks for orphans, with every
-	// kubeconfig in use, at least every half hour.
+	// keepUnused is how long unused clients are kept. machine-controller-manager checks for
+	// orphans, with every kubeconfig in use, at least every half hour.
 	keepUnused = time.Hour
-	// maxRefused is how many kubeconfigs are remembered that cannot be used, and keepRefused how long: parsing one takes up to a second, and
-	// machine-controller-manager asks again every few seconds. Their hashes and errors are kept, not their contents.
+	// maxRefused is the maximum number of unusable kubeconfigs that are remembered, and keepRefused
+	// for how long: parsing one takes up to a second, and machine-controller-manager retries every
+	// few seconds. Their hashes and errors are kept, not their contents.
 	maxRefused, keepRefused = 1024, 10 * time.Minute
 )
 
-// Options bound what the driver asks of one provider cluster.
+// Options configures the requests to a provider cluster.
 type Options struct {
 	// QPS and Burst limit the requests per second.
 	QPS   float32
 	Burst int
-	// RetryFor is how long passing failures of the provider cluster are retried inside a call. Without it, requests are sent once.
+	// RetryFor is how long transient failures of the provider cluster are retried within a call. If
+	// it is zero, requests are sent once.
 	RetryFor time.Duration
-	// Called, if set, is told of every request when its answer begins. It is called from many goroutines.
+	// Called, if set, is called for every request when its response begins. It
+	// must be safe for concurrent use.
 	Called func(Call)
-	// WrapTransport, if set, sees every request; tests use it.
+	// WrapTransport, if set, wraps the transport of all requests; it is used by tests.
 	WrapTransport func(http.RoundTripper) http.RoundTripper
 }
 
-// Cache makes clients from kubeconfigs, and keeps them by the hash of the kubeconfig's content: a rotated kubeconfig gets
-// clients of its own at its first call. The connections of older ones to the same place are closed then, as soon as they are
-// idle; clients that were not used for an hour are dropped, and the oldest ones when there are too many. It is safe for concurrent use.
+// Cache creates clients from kubeconfigs and caches them by the hash of the kubeconfig's content: a
+// rotated kubeconfig gets new clients on its first call. The idle connections of older clients for
+// the same server and namespace are then closed. Clients that were unused for an hour are dropped,
+// and the least recently used ones if there are too many. It is safe for concurrent use.
 type Cache struct {
 	options Options
-	// large are the places of large answers, of all provider clusters together.
+	// large is the semaphore for large responses of all provider clusters together.
 	large chan struct{}
-	// parsing has each kubeconfig parsed once, however many ask for it, and keeps nobody else waiting.
+	// parsing deduplicates the parsing of a kubeconfig without
+	// blocking calls for other kubeconfigs.
 	parsing singleflight.Group
 	refused *utilcache.LRUExpireCache
 
 	mu      sync.Mutex
 	entries map[hash]*entry
-	// hosts are the places of large answers of each host.
+	// hosts holds the semaphore for large responses of each host.
 	hosts *lru.Cache
 }
 
-// hash is that of a kubeconfig's content.
+// hash is the hash of a kubeconfig's content.
 type hash [sha256.Size]byte
 
-// entry is the clients of one kubeconfig.
+// entry holds the clients of one kubeconfig.
 type entry struct {
 	clients     *Clients
 	place       place
@@ -74,7 +80,7 @@ type entry struct {
 	used        time.Time
 }
 
-// place is where a kubeconfig leads to.
+// place is the server and namespace that a kubeconfig points to.
 type place struct {
 	server, namespace string
 }
@@ -104,7 +110,7 @@ func (c *Cache) For(raw []byte) (*Clients, error) {
 	return clients, nil
 }
 
-// find returns the clients for a kubeconfig, or nil if it has none yet.
+// find returns the cached clients for a kubeconfig, or nil if there are none.
 func (c *Cache) find(key hash) *Clients {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -120,7 +126,8 @@ func (c *Cache) find(key hash) *Clients {
 	return found.clients
 }
 
-// make makes the clients for a kubeconfig, unless that was done in the meantime, or was tried before.
+// make creates the clients for a kubeconfig, unless they were created in the meantime or the
+// kubeconfig was refused before.
 func (c *Cache) make(key hash, raw []byte) (*Clients, error) {
 	if found := c.find(key); found != nil {
 		return found, nil
@@ -156,7 +163,7 @@ func (c *Cache) keep(key hash, made *entry) {
 	c.shrink()
 }
 
-// announce logs what an operator should know about the place of a new kubeconfig.
+// announce logs facts about a new kubeconfig that an operator should know.
 func (c *Cache) announce(to place) {
 	if to.namespace == metav1.NamespaceDefault {
 		klog.InfoS("Machines live in the namespace \"default\" of the provider cluster; name another one in the kubeconfig's context",
@@ -175,8 +182,8 @@ func (c *Cache) announce(to place) {
 	}
 }
 
-// retire closes what is idle of the connections to a place. Clients that are still in use, as those of another user may be, open
-// them again.
+// retire closes the idle connections to a server and namespace. Clients that are still in use, such
+// as those of another user, open new ones.
 func (c *Cache) retire(to place) {
 	for _, e := range c.entries {
 		if e.place == to {
@@ -185,7 +192,8 @@ func (c *Cache) retire(to place) {
 	}
 }
 
-// shrink drops the clients that were not used for long, and the least recently used one if there are too many.
+// shrink drops clients that were unused for too long, and the least recently
+// used one if there are too many.
 func (c *Cache) shrink() {
 	var (
 		oldest hash
@@ -248,7 +256,8 @@ func (c *Cache) build(raw []byte) (*entry, error) {
 	}, nil
 }
 
-// placesOf returns the places of large answers from a host. Every kubeconfig that leads to the host shares them, whatever else it says.
+// placesOf returns the semaphores for large responses from a host. All kubeconfigs that point to
+// the host share them, whatever else they contain.
 func (c *Cache) placesOf(server string) places {
 	host := server
 	if parsed, err := url.Parse(server); err == nil {

@@ -40,14 +40,15 @@ func TestIdentityOf(t *testing.T) {
 	require.ErrorContains(t, err, "use a shorter URL")
 }
 
-// slowly returns a kubeconfig that takes long to be refused.
+// slowly returns a kubeconfig that takes long to parse and is refused.
 func slowly(i int) []byte {
 	const size = 250 << 10
 
 	return fmt.Appendf(nil, "a%d: [%s]", i, strings.Repeat("{a: b},", size/len("{a: b},")))
 }
 
-// TestRefusalsAreRemembered asks for clients again and again, as machine-controller-manager does every few seconds.
+// TestRefusalsAreRemembered requests clients repeatedly, as
+// machine-controller-manager does every few seconds.
 func TestRefusalsAreRemembered(t *testing.T) {
 	t.Parallel()
 
@@ -71,7 +72,7 @@ func TestRefusalsAreRemembered(t *testing.T) {
 	require.Less(t, time.Since(began), took, "%d refusals take less than the first", times)
 }
 
-// TestParsingKeepsNobodyWaiting has several kubeconfigs parsed while another one is asked for.
+// TestParsingKeepsNobodyWaiting requests clients for a kubeconfig while several others are parsed.
 func TestParsingKeepsNobodyWaiting(t *testing.T) {
 	t.Parallel()
 

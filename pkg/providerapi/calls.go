@@ -11,21 +11,25 @@ import (
 	"time"
 )
 
-// Call is one request to the API server of a provider cluster. A request that is sent again is another one.
+// Call is one request to the API server of a provider cluster. A retry is a call of its own.
 type Call struct {
-	// Service is what was asked for, as in "virtualmachines_create": the resource and the verb of the rights that it takes. It never
-	// holds a name. What is no resource is "other".
+	// Service is the requested operation, such as "virtualmachines_create": the resource and the
+	// verb of the permission that it requires. It never contains an object's name. The resource is
+	// "other" for a path that is not a resource.
 	Service string
-	// Duration is how long it took until the answer began; of a watch, until it was begun.
+	// Duration is the time until the response began; for a watch, until the watch was established.
 	Duration time.Duration
-	// Failed says that the server did not do what it was asked, or did not answer. What the driver goes on from is no failure: that a
-	// named object is not there (404 for anything but a create), that one is there already or has changed (409), that a version
-	// to begin from is too old (410), and that a quota is used up (403), which is for cluster-autoscaler. Nor is a request that the
-	// driver itself cancelled. Everything else but success is one, also a right that is missing (403), and too many requests (429).
+	// Failed reports whether the server did not fulfill the request or did not respond. Expected
+	// responses are not failures: a named object that does not exist (404 for anything but a
+	// create), an object that already exists or has changed (409), an expired resource version
+	// (410), and an exhausted quota (403), which concerns cluster-autoscaler. Nor is a request that
+	// the driver itself cancelled. Any other unsuccessful response is a failure, including a
+	// missing permission (403) and too many requests (429).
 	Failed bool
 }
 
-// observed tells of every request. It is the outermost layer: what is wrong with an answer in the others' eyes is a failure too.
+// observed reports every request. It is the outermost layer: a response that another
+// layer rejects is a failure, too.
 type observed struct {
 	next http.RoundTripper
 	// base is the path of the kubeconfig's server.
@@ -33,7 +37,7 @@ type observed struct {
 	tell func(Call)
 }
 
-// observing returns a transport that tells of its requests, if anybody listens.
+// observing returns a transport that reports its requests to tell, if tell is set.
 func observing(next http.RoundTripper, server string, tell func(Call)) (http.RoundTripper, error) {
 	if tell == nil {
 		return next, nil
@@ -57,40 +61,43 @@ func (o *observed) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// maxRefusal bounds what is read of a refusal to see whether it is a quota's, in bytes.
+// maxRefusal bounds the bytes of a refusal that are read to find out whether a quota caused it.
 const maxRefusal = 16 << 10
 
-// exceedsQuota says whether a quota is used up. Only the refusal's text says so
-// (k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go), of which nothing is lost to who reads it next.
+// exceedsQuota reports whether a quota is exhausted. Only the text of the refusal shows
+// that (k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go). The next
+// reader still gets the whole text.
 func exceedsQuota(resp *http.Response) bool {
 	if resp == nil || resp.StatusCode != http.StatusForbidden {
 		return false
 	}
 
-	// What keeps it from being read keeps the next one from it too.
+	// The next reader gets the read error, too.
 	begin, _ := io.ReadAll(io.LimitReader(resp.Body, maxRefusal))
 	resp.Body = &reread{Reader: io.MultiReader(bytes.NewReader(begin), resp.Body), Closer: resp.Body}
 
 	return bytes.Contains(begin, []byte("exceeded quota"))
 }
 
-// reread is a body of which the beginning was read before.
+// reread is a body whose beginning has been read before.
 type reread struct {
 	io.Reader
 	io.Closer
 }
 
-// WrappedRoundTripper lets Kubernetes' libraries look through.
+// WrappedRoundTripper lets Kubernetes' libraries unwrap the transport.
 func (o *observed) WrappedRoundTripper() http.RoundTripper { return o.next }
 
-// target is what a request is about. named says that it is one object.
+// target is the resource and verb of a request. named is set if it is for one object.
 type target struct {
 	resource, verb string
 	named          bool
 }
 
-// targetOf reads a path as the API server does (k8s.io/apiserver/pkg/endpoints/request/requestinfo.go), as far as the driver's clients
-// make them: /api/v1 or /apis/GROUP/VERSION, then namespaces/NAMESPACE for what is namespaced, then RESOURCE/NAME/SUBRESOURCE.
+// targetOf parses a path as the API server does
+// (k8s.io/apiserver/pkg/endpoints/request/requestinfo.go), as far as the driver's clients use it:
+// /api/v1 or /apis/GROUP/VERSION, then namespaces/NAMESPACE for namespaced resources, then
+// RESOURCE/NAME/SUBRESOURCE.
 func targetOf(r *http.Request, base string) target {
 	rest := strings.Split(strings.Trim(strings.TrimPrefix(r.URL.Path, strings.TrimSuffix(base, "/")), "/"), "/")
 
@@ -117,7 +124,7 @@ func targetOf(r *http.Request, base string) target {
 	return to
 }
 
-// verbOf returns the verb of the right that a request takes.
+// verbOf returns the verb of the permission that a request requires.
 func verbOf(r *http.Request, named bool) string {
 	switch r.Method {
 	case http.MethodGet:
@@ -146,7 +153,7 @@ func verbOf(r *http.Request, named bool) string {
 
 func (t target) service() string { return t.resource + "_" + t.verb }
 
-// failed says what the Call documents.
+// failed implements the definition of Call.Failed, except for quotas.
 func (t target) failed(resp *http.Response, err error) bool {
 	if err != nil {
 		return !errors.Is(err, context.Canceled)

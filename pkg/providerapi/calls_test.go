@@ -20,7 +20,8 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
 )
 
-// observe returns the clients of a server that answers everything with a code, and what they tell. An answer of 200 is an empty object.
+// observe returns clients for a server that sends a status code in every response, and a function
+// that returns the reported call. A response of 200 is an empty object.
 func observe(t *testing.T, base string, code int) (*providerapi.Clients, func() providerapi.Call) {
 	t.Helper()
 
@@ -34,7 +35,8 @@ func observe(t *testing.T, base string, code int) (*providerapi.Clients, func() 
 	return told(t, server, base)
 }
 
-// told returns the clients of a server behind a path, and what they told since it was asked last, which is one call.
+// told returns clients for a server behind a path, and a function that returns the one call that
+// was reported since it was last called.
 func told(t *testing.T, server *httptest.Server, base string) (*providerapi.Clients, func() providerapi.Call) {
 	t.Helper()
 
@@ -54,7 +56,7 @@ func told(t *testing.T, server *httptest.Server, base string) (*providerapi.Clie
 	}
 }
 
-// requests are of each kind that a client makes, by how they are told.
+// requests returns one request of each kind that a client sends, by the service that is reported.
 func requests(ctx context.Context, c *providerapi.Clients) map[string]func() error {
 	vms, secrets := c.KubeVirt.KubevirtV1().VirtualMachines("machines"), c.Kubernetes.CoreV1().Secrets("machines")
 	images := c.CDI.CdiV1beta1().DataVolumes("machines")
@@ -111,7 +113,7 @@ func TestCallsAreNamed(t *testing.T) {
 		clients, told := observe(t, base, http.StatusOK)
 
 		for service, request := range requests(t.Context(), clients) {
-			_ = request() // What it makes of an empty object is its own.
+			_ = request() // How an empty object is decoded does not matter.
 
 			call := told()
 			require.Equal(t, service, call.Service)
@@ -127,7 +129,7 @@ func TestFailedCalls(t *testing.T) {
 	tests := map[string]struct {
 		reason string
 		code   int
-		// fails are the services of which an answer with the code is a failure; nil: all.
+		// fails lists the services for which a response with the code is a failure; nil means all.
 		fails []string
 	}{
 		"Absent": {
@@ -152,7 +154,7 @@ func TestFailedCalls(t *testing.T) {
 			clients, told := observe(t, "", tc.code)
 
 			for service, request := range requests(t.Context(), clients) {
-				_ = request() // What becomes of it is the caller's.
+				_ = request() // The error does not matter here.
 
 				call := told()
 				want := tc.fails == nil || slices.Contains(tc.fails, service)
@@ -162,7 +164,8 @@ func TestFailedCalls(t *testing.T) {
 	}
 }
 
-// TestQuotaIsNoFailure has a server refuse what a quota does not leave room for, and for another reason, at length.
+// TestQuotaIsNoFailure has a server refuse requests because of a quota, for another reason, and
+// with a long message.
 func TestQuotaIsNoFailure(t *testing.T) {
 	t.Parallel()
 

@@ -1,8 +1,10 @@
-// Package providerapi is the one gate to a provider cluster: every request, list and watch passes it. What a server answers is kept within
-// bounds of bytes, nesting, elements, members, numbers and time, requests that fail in a way that may pass are repeated, and errors are told
-// in plain terms. pkg/spi/providercluster, pkg/goldenimage and pkg/preflight call it. It must not know what is asked for, nor why.
+// Package providerapi is the only gateway to a provider cluster: every request, list and watch
+// passes through it. It bounds responses in bytes, nesting, elements, members, numbers and time,
+// retries transient failures, and makes errors safe to show. pkg/spi/providercluster,
+// pkg/goldenimage and pkg/preflight call it. It must not know what is requested, nor why.
 //
-// The kubeconfig comes from the shoot's owner, and so may the server behind it: no answer is believed to be one of an API server.
+// The kubeconfig comes from the shoot's owner, and so may the server behind it: no response is
+// trusted to be that of an API server.
 package providerapi
 
 import (
@@ -20,17 +22,19 @@ import (
 	"kubevirt.io/client-go/kubevirt"
 )
 
-// userAgent is how the driver presents itself to provider clusters.
+// userAgent is the User-Agent header of requests to provider clusters.
 const userAgent = "machine-controller-manager-provider-kubevirt"
 
-// Clients are the typed clients of one provider cluster. They share connections and a rate limit, and do no discovery. Requests are sent
-// through Request, Look or Once, lists are read by Collect or Some, and watches are begun by Watch or Follow.
+// Clients are the typed clients of one provider cluster. They share connections and a rate limit,
+// and do no discovery. Send requests with Request, Look or Once, read lists with Collect or Some,
+// and start watches with Watch or Follow.
 type Clients struct {
-	// Server identifies the provider cluster: the URL of its API server, with its port and path, as in
-	// "https://gateway.example.com:443/k8s/clusters/c-1". Equal clusters have equal texts, unless they have several names. Together with the
-	// namespace it says where a kubeconfig leads to.
+	// Server identifies the provider cluster: the URL of its API server, with its port
+	// and path, such as "https://gateway.example.com:443/k8s/clusters/c-1". It is unique
+	// per cluster, unless a cluster has several names. Together with Namespace, it
+	// identifies the target of a kubeconfig.
 	Server string
-	// Namespace is that of the kubeconfig's current context.
+	// Namespace is the namespace of the kubeconfig's current context.
 	Namespace string
 	// Kubernetes is for Secrets.
 	Kubernetes kubernetes.Interface
@@ -40,7 +44,7 @@ type Clients struct {
 	CDI containerizeddataimporter.Interface
 	// Metadata lists objects without their contents.
 	Metadata metadata.Interface
-	// RetryFor is for how long passing failures are retried. Without it, a request is sent once.
+	// RetryFor is how long transient failures are retried. If it is zero, a request is sent once.
 	RetryFor time.Duration
 }
 
@@ -66,11 +70,12 @@ func clientsFor(config *rest.Config, client *http.Client) (clients *Clients, err
 	return clients, nil
 }
 
-// maxServer bounds the identity of a provider cluster, in bytes: logs, metrics and reports show it.
+// maxServer bounds the identity of a provider cluster, in bytes: it
+// appears in logs, metrics and reports.
 const maxServer = 1 << 10
 
-// identityOf returns the identity of a provider cluster: its URL in the one form that it has here. The path counts, since gateways put many
-// clusters behind one host.
+// identityOf returns the identity of a provider cluster: its normalized URL. The path is part of
+// it, because gateways put many clusters behind one host.
 func identityOf(server string) (string, error) {
 	parsed, err := url.Parse(server)
 	if err != nil {

@@ -22,16 +22,18 @@ import (
 )
 
 const (
-	// hangs is when a request is taken for one that hangs.
+	// hangs is the duration after which a request counts as hanging.
 	hangs = 2 * time.Minute
-	// longestText is how long an error may be, in bytes, before pkg/statustext shortens it for the shoot's status.
+	// longestText is the maximum length of an error, in bytes, before pkg/statustext shortens it
+	// for the shoot's status.
 	longestText = 20 << 10
-	// listens is how long watches are listened to.
+	// listens is how long watches are read.
 	listens = 300 * time.Millisecond
 )
 
-// TestHostileAnswers asks servers that mean ill in every way that there is. It ends each time, each answer is refused by the bound that it exceeds,
-// and no error repeats at length what they say.
+// TestHostileAnswers sends requests to servers that are malicious in every known way.
+// Every request ends, each response is refused by the bound that it exceeds, and no error
+// repeats the server's text at length.
 func TestHostileAnswers(t *testing.T) {
 	t.Parallel()
 
@@ -52,7 +54,7 @@ func TestHostileAnswers(t *testing.T) {
 	}
 }
 
-// requireRefused requires an error that says this, or none.
+// requireRefused requires an error that contains says, or no error if says is empty.
 func requireRefused(t *testing.T, err error, says, reason string) {
 	t.Helper()
 
@@ -63,7 +65,8 @@ func requireRefused(t *testing.T, err error, says, reason string) {
 	}
 }
 
-// TestHostileStalls asks servers that begin an answer, and do not go on. It asks all of them at once: each costs the time limit of a request.
+// TestHostileStalls sends requests to servers that begin a response and then stall. All requests
+// run concurrently, because each takes the full time limit.
 func TestHostileStalls(t *testing.T) {
 	t.Parallel()
 
@@ -72,7 +75,7 @@ func TestHostileStalls(t *testing.T) {
 	for name, serve := range hostile.Stalls() {
 		asking.Go(func() {
 			for way, err := range askAll(t, serve, -1) {
-				if way != "watch" && way != "follow" { // They end by themselves.
+				if way != "watch" && way != "follow" { // These end at their own timeout.
 					assert.Error(t, err, "%s: %s", name, way)
 				}
 			}
@@ -82,7 +85,8 @@ func TestHostileStalls(t *testing.T) {
 	asking.Wait()
 }
 
-// askAll asks a server in every way, in so many at a time or in all of them, and returns the errors.
+// askAll sends every kind of request to a server, at most atOnce at a time or all at once if it is
+// negative, and returns the errors.
 func askAll(t *testing.T, serve http.HandlerFunc, atOnce int) map[string]error {
 	t.Helper()
 
@@ -120,7 +124,7 @@ func askAll(t *testing.T, serve http.HandlerFunc, atOnce int) map[string]error {
 	return errs
 }
 
-// ways are the ways in which a provider cluster is asked.
+// ways returns the kinds of requests that are sent to a provider cluster.
 func ways(c *providerapi.Clients) map[string]func(context.Context) error {
 	vms, instances := c.KubeVirt.KubevirtV1().VirtualMachines("machines"), c.KubeVirt.KubevirtV1().VirtualMachineInstances("machines")
 	pods := c.Kubernetes.CoreV1().Pods("machines")
@@ -174,7 +178,7 @@ func readPods(ctx context.Context, pods corev1client.PodInterface) error {
 	return providerapi.Explain(err)
 }
 
-// watchOne takes events until the watch ends, for a while.
+// watchOne reads events until the watch or its time ends.
 func watchOne(ctx context.Context, from providerapi.Watcher) error {
 	ctx, cancel := context.WithTimeout(ctx, listens)
 	defer cancel()
@@ -205,7 +209,7 @@ func waitForEnd(ctx context.Context, from providerapi.Watcher) error {
 	return providerapi.UntilDeleted(ctx, from, "all", "m", "1")
 }
 
-// followAll follows objects for a while, and returns why it sees none.
+// followAll follows objects for a while, and returns the error if it cannot observe them.
 func followAll(ctx context.Context, from providerapi.Source[*kubevirtv1.VirtualMachineInstanceList]) error {
 	ctx, cancel := context.WithTimeout(ctx, listens)
 	defer cancel()

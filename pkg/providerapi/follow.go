@@ -21,39 +21,42 @@ import (
 )
 
 const (
-	// maxFollowed bounds what an informer keeps, in objects and in bytes of their JSON. What evacuation keeps of an instance has 2 KiB.
+	// maxFollowed bounds the objects in an informer's cache, and maxFollowedBytes the bytes of
+	// their JSON. Evacuation keeps 2 KiB of an instance.
 	maxFollowed, maxFollowedBytes = 10_000, 32 << 20
-	// followedPerPage bounds a page of whole objects. An instance may list a hundred interfaces of its guest, one for every pod of the shoot
-	// with its addresses.
+	// followedPerPage is the page size for whole objects. An instance may list a hundred interfaces
+	// of its guest, one for every pod of the shoot, with their addresses.
 	followedPerPage = 25
-	// listTimeout bounds the reading of a list that is followed.
+	// listTimeout bounds the time for reading an informer's list.
 	listTimeout = time.Minute
 )
 
-// Source lists and watches objects of one kind.
+// Source lists and watches one kind of object.
 type Source[L runtime.Object] interface {
 	Lister[L]
 	Watcher
 }
 
-// Following says what to follow.
+// Following describes the objects to follow.
 type Following struct {
 	// What names the objects in errors.
 	What string
-	// Labels selects them.
+	// Labels is their label selector.
 	Labels string
-	// Keep returns what is kept of an object.
+	// Keep returns the part of an object that is cached.
 	Keep cache.TransformFunc
-	// Matters says of an object before and after a change whether anybody has to look.
+	// Matters reports whether the change of an object from before to now is relevant.
 	Matters func(before, now any) bool
-	// Changed is called after every change that matters. It must not keep its caller waiting.
+	// Changed is called after every relevant change. It must not block.
 	Changed func()
-	// Blind is told why objects are not seen at the moment. The error is fit to be shown.
+	// Blind is called with the reason whenever objects cannot be
+	// observed. The error is safe to show.
 	Blind func(ctx context.Context, err error)
 }
 
-// Follow returns an informer of all objects of one kind with these labels. It lists, watches and begins again by itself, with a back-off of
-// half a minute at most. What it keeps is bounded: a server that has more is not followed, and Blind is told so.
+// Follow returns an informer for all objects of one kind with the given labels. It lists, watches
+// and retries by itself, with a backoff of at most half a minute. Its cache is bounded: the objects
+// of a server that has more are not followed, and Blind is called.
 func Follow[L runtime.Object](from Source[L], example runtime.Object, f Following) (cache.SharedIndexInformer, error) {
 	following := &following[L]{Following: f, from: from}
 	source := &cache.ListWatch{ListWithContextFunc: following.list, WatchFuncWithContext: following.watch}
@@ -79,7 +82,8 @@ func Follow[L runtime.Object](from Source[L], example runtime.Object, f Followin
 	return informer, nil
 }
 
-// following is the source of an informer. It gives no more to it than the informer may keep.
+// following is the source of an informer. It passes no more to the
+// informer than the cache may hold.
 type following[L runtime.Object] struct {
 	Following
 
@@ -89,7 +93,8 @@ type following[L runtime.Object] struct {
 	kept ledger
 }
 
-// list implements cache.ListWithContextFunc. It lists in pages, of which it keeps what is to be kept.
+// list implements cache.ListWithContextFunc. It reads page by page and retains only the part of
+// each object that Keep returns.
 func (f *following[L]) list(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
@@ -120,8 +125,8 @@ func (f *following[L]) list(ctx context.Context, _ metav1.ListOptions) (runtime.
 	return all, nil
 }
 
-// watch implements cache.WatchFuncWithContext. A watch that would begin with a list is refused as an API server does that does not know of
-// such watches: then the informer lists, page by page.
+// watch implements cache.WatchFuncWithContext. It refuses a watch that begins with a list, as an
+// API server without support for such watches does, so that the informer lists page by page.
 func (f *following[L]) watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
 	if opts.SendInitialEvents != nil {
 		return nil, apierrors.NewInvalid(schema.GroupKind{Kind: "ListOptions"}, "", field.ErrorList{
@@ -134,7 +139,7 @@ func (f *following[L]) watch(ctx context.Context, opts metav1.ListOptions) (watc
 	begun, err := f.from.Watch(ctx, opts)
 	if err != nil {
 		err = explained("watch "+f.What, err)
-		// The informer tries again, and tells only of what does not pass.
+		// The informer retries by itself and reports only failures that are not transient.
 		if passing(err) {
 			f.Blind(ctx, err)
 		}
@@ -145,7 +150,8 @@ func (f *following[L]) watch(ctx context.Context, opts metav1.ListOptions) (watc
 	return filtered(begun, f.take), nil
 }
 
-// take keeps of an event what is to be kept. One that is too much ends the watch, after which the informer lists.
+// take reduces the object of an event to the part that is cached. An event that exceeds the bounds
+// ends the watch, after which the informer lists again.
 func (f *following[L]) take(event watch.Event) watch.Event {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -171,7 +177,7 @@ func (f *following[L]) take(event watch.Event) watch.Event {
 	return event
 }
 
-// keep returns what is kept of an object, and adds it to the ledger.
+// keep returns the part of an object that is cached, and adds it to the ledger.
 func (f *following[L]) keep(object runtime.Object, to *ledger) (runtime.Object, error) {
 	less, err := f.Keep(object)
 	if err != nil {
@@ -186,13 +192,13 @@ func (f *following[L]) keep(object runtime.Object, to *ledger) (runtime.Object, 
 	return kept, to.add(kept)
 }
 
-// ledger is how much an informer keeps of each object, in bytes.
+// ledger tracks the size of each object in an informer's cache, in bytes.
 type ledger struct {
 	objects map[string]int
 	bytes   int
 }
 
-// add takes an object in, or in its place a newer state of it.
+// add records an object or its new state.
 func (l *ledger) add(object runtime.Object) error {
 	key, err := cache.MetaNamespaceKeyFunc(object)
 	if err != nil {
@@ -228,7 +234,7 @@ func (l *ledger) remove(object runtime.Object) {
 	delete(l.objects, key)
 }
 
-// versioned takes note of the version of the first page of a list: from there it is watched.
+// versioned records the resource version of the first page of a list; the watch starts there.
 type versioned[L runtime.Object] struct {
 	Lister[L]
 

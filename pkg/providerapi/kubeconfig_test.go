@@ -10,7 +10,7 @@ import (
 
 const secretToken = "s3cr3t-t0k3n"
 
-// canary stands in what servers say. No error may repeat it.
+// canary is text in servers' responses that no error may repeat.
 const canary = "canary-7f3a9c51"
 
 type object = map[string]any

@@ -13,40 +13,46 @@ import (
 )
 
 const (
-	// MaxObjects bounds a list, in objects: no shoot has as many machines. A part of it is never used.
+	// MaxObjects bounds the objects in a list; no shoot has as many
+	// machines. A partial list is never used.
 	MaxObjects = 20_000
-	// MaxPages bounds a list whose pages are not full, as they need not be. One of smaller pages may have as many as MaxObjects fill.
+	// MaxPages bounds the pages of a list, which need not be full. A list with a smaller page size
+	// may have as many pages as MaxObjects fill.
 	MaxPages = 200
-	// maxList bounds a list in bytes, all pages together: names and what else is kept of objects may be long. The metadata of 10,000
-	// VirtualMachines have as much.
+	// maxList bounds the bytes of all pages of a list, because the kept names and fields may be
+	// long. The metadata of 10,000 VirtualMachines reach this size.
 	maxList = 32 << 20
-	// perPage is how many objects a page has.
+	// perPage is the default number of objects per page.
 	perPage = 500
 )
 
-// ErrEndless says that a list exceeds the bounds of objects, pages or bytes. Errors that wrap it also wrap spi.ErrUnavailable.
+// ErrEndless is the error for a list that exceeds the bounds on objects, pages or bytes. Errors
+// that wrap it also wrap spi.ErrUnavailable.
 var ErrEndless = errors.New("the list does not end")
 
-// Lister is a typed client of one kind of objects.
+// Lister is a typed client that lists one kind of object.
 type Lister[L runtime.Object] interface {
 	List(ctx context.Context, opts metav1.ListOptions) (L, error)
 }
 
-// List says what to list.
+// List describes the objects to list.
 type List struct {
 	// What names the objects and their namespace in errors.
 	What string
 	// Labels and Fields select the objects; empty for all.
 	Labels, Fields string
-	// PerPage is how many objects a page has at first; zero for 500. Whole objects with many arrays take less, so that a page stays within
-	// the bounds of an answer; a page beyond them is read again with fewer.
+	// PerPage is the initial number of objects per page; zero means 500. Whole objects with many
+	// arrays need smaller pages to stay within the bounds on a response. A page with too many
+	// elements is read again with fewer objects.
 	PerPage int64
-	// MaxBytes bounds the bytes of all pages together; zero for 32 MiB. A list of which nothing long is kept may have more.
+	// MaxBytes bounds the bytes of all pages together; zero means 32 MiB. The bound may be larger
+	// if only short parts of the objects are kept.
 	MaxBytes int64
 }
 
-// Collect reads a list to its end, page by page, and returns what keep takes of its objects, which are of type O. Nothing else of an object
-// stays in memory. A list is read like a Request; one beyond the bounds is not read again.
+// Collect reads all pages of a list and returns the values that keep selects from its objects,
+// which are of type O. Nothing else of an object stays in memory. Failures are retried as in
+// Request, except for a list that exceeds the bounds.
 func Collect[L runtime.Object, O, T any](
 	ctx context.Context, c *Clients, from Lister[L], list List, keep func(O) (kept T, ok bool),
 ) ([]T, error) {
@@ -75,7 +81,8 @@ func Collect[L runtime.Object, O, T any](
 	return all, nil
 }
 
-// each visits the objects, and returns an error that wraps ErrEndless when it has read as much as there may be.
+// each visits all objects of a list. It returns an error that wraps ErrEndless
+// if the list exceeds its bounds.
 func each[L runtime.Object](ctx context.Context, from Lister[L], list List, visit func(runtime.Object) error) error {
 	read := bounds{maxBytes: cmp.Or(list.MaxBytes, maxList), perPage: cmp.Or(list.PerPage, perPage)}
 
@@ -83,14 +90,15 @@ func each[L runtime.Object](ctx context.Context, from Lister[L], list List, visi
 		return readSmaller(ctx, from, &read, opts)
 	})
 	pages.PageSize = read.perPage
-	// Pages that are read ahead would be in memory together.
+	// Prefetched pages would be in memory at the same time.
 	pages.PageBufferSize = 0
 
 	return pages.EachListItem(ctx, metav1.ListOptions{LabelSelector: list.Labels, FieldSelector: list.Fields}, visit)
 }
 
-// readSmaller reads one page. If it has too many elements in arrays, this page and all that follow have a quarter of its objects: one object
-// with many must not hide the others.
+// readSmaller reads one page. If the page has too many elements in arrays, it reads this
+// page and all following ones with a quarter of the objects: one object with many
+// elements must not hide the others.
 func readSmaller[L runtime.Object](ctx context.Context, from Lister[L], read *bounds, opts metav1.ListOptions) (runtime.Object, error) {
 	for {
 		opts.Limit = read.perPage
@@ -104,7 +112,7 @@ func readSmaller[L runtime.Object](ctx context.Context, from Lister[L], read *bo
 	}
 }
 
-// readPage reads one page. If it is a large answer, the next one may be read when it has been decoded.
+// readPage reads and decodes one page. A large page holds its turn until it has been decoded.
 func readPage[L runtime.Object](ctx context.Context, from Lister[L], read *bounds, opts metav1.ListOptions) (runtime.Object, error) {
 	ctx, turn := withTurn(ctx)
 	defer turn.leave()
@@ -124,17 +132,19 @@ func readPage[L runtime.Object](ctx context.Context, from Lister[L], read *bound
 	return page, read.add(meta.LenList(page), turn.bytes.Load(), opts.Continue, accessor.GetContinue())
 }
 
-// bounds are what has been read of a list, how many bytes it may have, and how many objects a page has.
+// bounds counts the objects, pages and bytes read of a list, and
+// holds its byte limit and page size.
 type bounds struct {
 	objects, pages  int
 	bytes, maxBytes int64
 	perPage         int64
 }
 
-// maxPages returns how many pages the list may have.
+// maxPages returns the maximum number of pages of the list.
 func (b *bounds) maxPages() int { return max(MaxPages, MaxObjects/int(b.perPage)) }
 
-// add counts a page. It returns an error if that, or the next one, is too much.
+// add counts a page. It returns an error if the list exceeds its bounds
+// with this page or the next one.
 func (b *bounds) add(objects int, bytes int64, here, next string) error {
 	b.objects, b.pages, b.bytes = b.objects+objects, b.pages+1, b.bytes+bytes
 
@@ -146,8 +156,9 @@ func (b *bounds) add(objects int, bytes int64, here, next string) error {
 	return nil
 }
 
-// Some reads the first page of a list, and returns at most so many of its objects. It is for kinds of which there are few. It sends one
-// request, whose time its caller limits; its errors are those of Once.
+// Some reads the first page of a list and returns at most the given number of objects. It
+// is meant for kinds with few objects. It sends one request, whose duration the caller
+// limits; its errors are those of Once.
 func Some[O any, L runtime.Object](ctx context.Context, from Lister[L], list List, most int64) ([]O, error) {
 	ctx, turn := withTurn(ctx)
 	defer turn.leave()

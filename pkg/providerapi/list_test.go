@@ -20,11 +20,12 @@ import (
 
 var errBroken = errors.New("the connection broke")
 
-// book is a list, of which each page has so many objects, and the last one leads nowhere. Objects are named by page and number.
+// book is a list: each element is the number of objects of a page, and the last page has no
+// continuation. Objects are named by page and number.
 type book []int
 
 func (b book) page(_ context.Context, opts metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
-	number, _ := strconv.Atoi(opts.Continue) // The first page has none.
+	number, _ := strconv.Atoi(opts.Continue) // The first page has no token.
 	list := &metav1.PartialObjectMetadataList{}
 
 	for i := range b[number] {
@@ -39,12 +40,12 @@ func (b book) page(_ context.Context, opts metav1.ListOptions) (*metav1.PartialO
 	return list, nil
 }
 
-// names keeps the names of all objects.
+// names keeps the name of every object.
 func names(object metav1.Object) (string, bool) {
 	return object.GetName(), true
 }
 
-// pages is a typed client that answers as it is told.
+// pages is a typed client that responds as the function does.
 type pages func(ctx context.Context, opts metav1.ListOptions) (*metav1.PartialObjectMetadataList, error)
 
 // List implements providerapi.Lister.
@@ -52,7 +53,7 @@ func (p pages) List(ctx context.Context, opts metav1.ListOptions) (*metav1.Parti
 	return p(ctx, opts)
 }
 
-// retrying sends a request again for a while.
+// retrying are clients that retry requests for a short time.
 var retrying = &providerapi.Clients{RetryFor: 300 * time.Millisecond}
 
 // TestCollect reads three pages, one of them empty.
@@ -86,7 +87,7 @@ func TestCollect(t *testing.T) {
 	require.Equal(t, []int{3}, some)
 }
 
-// TestCollectAgain has the list break in its middle.
+// TestCollectAgain has a list fail in the middle.
 func TestCollectAgain(t *testing.T) {
 	t.Parallel()
 
@@ -106,7 +107,7 @@ func TestCollectAgain(t *testing.T) {
 	require.Equal(t, []string{"0/0", "1/0"}, all, "what was read before counts once")
 }
 
-// TestCollectNoPart of a list that cannot be read, and no list that is not one.
+// TestCollectNoPart verifies that no part is returned of a list that fails or exceeds the bounds.
 func TestCollectNoPart(t *testing.T) {
 	t.Parallel()
 
@@ -153,14 +154,15 @@ func TestCollectNoPart(t *testing.T) {
 	}
 }
 
-// TestCollectSmallerPages has objects of which 21 exceed the bounds of an answer, and then of which one does.
+// TestCollectSmallerPages lists objects of which 21 exceed the bounds of a response, and then
+// objects of which a single one does.
 func TestCollectSmallerPages(t *testing.T) {
 	t.Parallel()
 
 	const objects = 30
 
 	tests := map[string]struct {
-		// elements is how many each object has, and limits the pages that are asked for.
+		// elements is the number of array elements per object, and limits the requested page sizes.
 		elements int
 		limits   []int
 	}{
@@ -177,7 +179,7 @@ func TestCollectSmallerPages(t *testing.T) {
 			finalizers := strings.Repeat(`"",`, tc.elements-1) + `""`
 			clients := clientsOf(t, serve(t, func(w http.ResponseWriter, r *http.Request) {
 				limit, _ := strconv.Atoi(r.URL.Query().Get("limit"))
-				first, _ := strconv.Atoi(r.URL.Query().Get("continue")) // The first page has none.
+				first, _ := strconv.Atoi(r.URL.Query().Get("continue")) // The first page has no token.
 				asked = append(asked, limit)
 
 				var (
@@ -212,7 +214,7 @@ func TestCollectSmallerPages(t *testing.T) {
 	}
 }
 
-// TestCollectOtherObjects reads what it did not ask for.
+// TestCollectOtherObjects reads objects of another type than requested.
 func TestCollectOtherObjects(t *testing.T) {
 	t.Parallel()
 
@@ -221,7 +223,7 @@ func TestCollectOtherObjects(t *testing.T) {
 	require.ErrorContains(t, err, "list books: the answer cannot be read")
 }
 
-// TestSome reads one page, however many there are.
+// TestSome verifies that only one page is read, however many there are.
 func TestSome(t *testing.T) {
 	t.Parallel()
 

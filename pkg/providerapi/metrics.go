@@ -4,12 +4,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// expiryMetric tells when credentials end. Nobody asks the server for it: an alert has to come before the server refuses them.
+// expiryMetric reports when credentials expire. It is read from the kubeconfig, not from the
+// server: an alert has to fire before the server refuses the credentials.
 var expiryMetric = prometheus.NewDesc("mcm_kubevirt_credentials_expiry_timestamp_seconds",
 	"When the credentials in the kubeconfig of a provider cluster expire, in seconds since 1970. None is shown for those without an end.",
 	[]string{"server", "namespace", "type"}, nil)
 
-// lifetimeMetric tells how long credentials are good in all, so that an alert can tell those that are renewed every hour from those of a year.
+// lifetimeMetric reports the total lifetime of credentials, so that alerts can distinguish
+// credentials that are renewed every hour from those valid for a year.
 var lifetimeMetric = prometheus.NewDesc("mcm_kubevirt_credentials_lifetime_seconds",
 	"How long the credentials in the kubeconfig of a provider cluster are good from their beginning to their end; 0 if the beginning is not known.",
 	[]string{"server", "namespace", "type"}, nil)
@@ -23,7 +25,8 @@ func (c *Cache) Describe(descriptions chan<- *prometheus.Desc) {
 	descriptions <- lifetimeMetric
 }
 
-// Collect implements prometheus.Collector. Of several kubeconfigs that lead to the same place the one that was used last counts.
+// Collect implements prometheus.Collector. Of several kubeconfigs with the same server and
+// namespace, it reports the most recently used one.
 func (c *Cache) Collect(samples chan<- prometheus.Metric) {
 	for to, e := range c.current() {
 		for _, expiry := range e.expiries {

@@ -26,7 +26,7 @@ func tokenWith(claims string) string {
 	return encode([]byte(`{"alg":"none"}`)) + "." + encode([]byte(claims)) + "." + encode([]byte("signature"))
 }
 
-// certificate returns a client certificate that ends then, and its key.
+// certificate returns a client certificate that expires at end, and its key.
 func certificate(t *testing.T, end time.Time) (cert, key []byte) {
 	t.Helper()
 
@@ -43,14 +43,14 @@ func certificate(t *testing.T, end time.Time) (cert, key []byte) {
 		pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: encoded})
 }
 
-// samples returns what a scrape shows of the ends of credentials, one line each.
+// samples returns the samples of the expiry metric, one line each.
 func samples(t *testing.T, cache *providerapi.Cache) []string {
 	t.Helper()
 
 	return samplesOf(t, cache, "mcm_kubevirt_credentials_expiry_timestamp_seconds")
 }
 
-// samplesOf returns what a scrape shows of a metric, one line each.
+// samplesOf returns the samples of a metric, one line each.
 func samplesOf(t *testing.T, cache *providerapi.Cache, name string) []string {
 	t.Helper()
 
@@ -125,7 +125,8 @@ func TestExpiryMetric(t *testing.T) {
 	}
 }
 
-// TestLifetimeMetric has an alert tell tokens that are renewed every hour from those of a year.
+// TestLifetimeMetric verifies that an alert can distinguish tokens that are renewed every hour from
+// those valid for a year.
 func TestLifetimeMetric(t *testing.T) {
 	t.Parallel()
 
@@ -142,13 +143,13 @@ func TestLifetimeMetric(t *testing.T) {
 		}))
 		require.NoError(t, err)
 		require.Equal(t, []string{
-			name + "{namespace=machines,server=https://127.0.0.1:6443,type=client-certificate} 0", // It has no beginning.
+			name + "{namespace=machines,server=https://127.0.0.1:6443,type=client-certificate} 0", // The certificate has no beginning.
 			name + "{namespace=machines,server=https://127.0.0.1:6443,type=token} " + want,
 		}, samplesOf(t, cache, name), claims)
 	}
 }
 
-// TestExpiryFollowsRotation runs in a bubble with a clock of its own.
+// TestExpiryFollowsRotation replaces a token. It runs in a synctest bubble with a fake clock.
 func TestExpiryFollowsRotation(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -176,7 +177,7 @@ func TestExpiryFollowsRotation(t *testing.T) {
 	})
 }
 
-// TestCacheIsBounded lets a stranger change the kubeconfig all the time.
+// TestCacheIsBounded changes the kubeconfig constantly, as a malicious user may.
 func TestCacheIsBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

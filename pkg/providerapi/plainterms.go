@@ -14,11 +14,12 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// expired is what is behind a 401. Gardener classifies errors by words such as the first one.
+// expired explains a 401. Gardener classifies errors by words such as the first one.
 const expired = "Unauthorized: the token or client certificate in the kubeconfig has expired or was revoked"
 
-// PlainTerms returns an error whose text is fit for the shoot's status. What an API server says in a metav1.Status stays. The text
-// of any other failure may quote bytes of an answer, which are those of a stranger or of a Secret; its kind is named instead.
+// PlainTerms returns an error whose text is safe for the shoot's status. The message of a
+// metav1.Status is kept. The text of any other failure may quote bytes of an untrusted response or
+// of a Secret, so it is replaced with the kind of failure.
 func PlainTerms(err error) error {
 	switch _, answered := statusCode(err); {
 	case apierrors.IsUnauthorized(err):
@@ -34,8 +35,8 @@ func PlainTerms(err error) error {
 	}
 }
 
-// kubeconfigFaultOf returns which fields of the kubeconfig are to be corrected for a request to reach the server; empty if the kubeconfig
-// is not known to be at fault.
+// kubeconfigFaultOf names the kubeconfig fields to correct so that requests reach the server; empty
+// if the kubeconfig is not known to be at fault.
 func kubeconfigFaultOf(err error) string {
 	var (
 		lookup      *net.DNSError
@@ -48,14 +49,14 @@ func kubeconfigFaultOf(err error) string {
 		return "correct the server in the kubeconfig, or repair name resolution"
 	case errors.As(err, &certificate):
 		return "correct server, certificate-authority-data and tls-server-name in the kubeconfig"
-	case errors.As(err, &operation) && operation.Op == "remote error": // crypto/tls's name for the other side's alerts.
+	case errors.As(err, &operation) && operation.Op == "remote error": // crypto/tls's name for alerts of the peer.
 		return "correct the client certificate in the kubeconfig"
 	default:
 		return ""
 	}
 }
 
-// plainError is an error in other words.
+// plainError replaces the text of its cause.
 type plainError struct {
 	text  string
 	cause error
@@ -65,8 +66,8 @@ func (e *plainError) Error() string { return e.text }
 
 func (e *plainError) Unwrap() error { return e.cause }
 
-// shortStatus shortens what an API server says, if it is as long as none says it: a metav1.Status may also be the answer to a request that
-// succeeded, which may be long.
+// shortStatus shortens an API server's message if it is longer than any real one: a metav1.Status
+// may also come from a successful response, which may be long.
 func shortStatus(err error) error {
 	text := err.Error()
 	if len(text) <= maxMessage {
@@ -78,10 +79,10 @@ func shortStatus(err error) error {
 	return &plainError{text: text, cause: err}
 }
 
-// tooLarge says whether an answer, or a list, exceeds a bound.
+// tooLarge reports whether a response or a list exceeds a bound.
 func tooLarge(err error) bool { return excessOf(err) != "" }
 
-// excessOf names the bound that an answer, or a list, exceeds; empty if it exceeds none.
+// excessOf names the bound that a response or a list exceeds; empty if it exceeds none.
 func excessOf(err error) string {
 	var size *http.MaxBytesError
 
@@ -99,7 +100,7 @@ func excessOf(err error) string {
 	}
 }
 
-// kindOf names the kind of a failure that is no answer of an API server.
+// kindOf names the kind of a failure that is not a response of an API server.
 func kindOf(err error) string {
 	if tooLarge(err) {
 		return excessOf(err)
@@ -128,7 +129,7 @@ func transportFailure(err error) string {
 		return "the server's name cannot be resolved"
 	case errors.As(err, &certificate):
 		return "the server's certificate cannot be verified"
-	case errors.As(err, &operation) && operation.Op == "remote error": // crypto/tls's name for the other side's alerts.
+	case errors.As(err, &operation) && operation.Op == "remote error": // crypto/tls's name for alerts of the peer.
 		return "the server refuses the TLS connection"
 	case errors.As(err, &network) && network.Timeout():
 		return "no answer in time"

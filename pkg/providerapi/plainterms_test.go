@@ -20,7 +20,8 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// TestRequestSpeaksInPlainTerms looks at the texts of failures, which may quote what a stranger's server answered.
+// TestRequestSpeaksInPlainTerms checks the texts of failures, whose causes may quote
+// an untrusted server's response.
 func TestRequestSpeaksInPlainTerms(t *testing.T) {
 	t.Parallel()
 
@@ -62,7 +63,8 @@ func TestRequestSpeaksInPlainTerms(t *testing.T) {
 	require.ErrorIs(t, (&Clients{RetryFor: 10 * time.Millisecond}).Request(t.Context(), "get x", func(context.Context) error { return apierrors.NewUnauthorized("") }), spi.ErrUnauthenticated)
 }
 
-// TestRequestsEnd shows that no request lasts, whatever the server does: the body of an answer is read under the same deadline.
+// TestRequestsEnd verifies that every request has a deadline, whatever the server does: the body of
+// a response is read under the same deadline.
 func TestRequestsEnd(t *testing.T) {
 	t.Parallel()
 

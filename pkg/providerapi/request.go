@@ -16,26 +16,28 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// lookTimeout bounds the reading of one object, which no webhook delays. If the provider cluster keeps requests hanging and then comes
-// back, it is as long as this, and as long as machine-controller-manager's ShortRetry (5 s), until it is asked anew.
+// lookTimeout bounds reading one object, which no webhook delays. If the provider cluster leaves
+// requests hanging and then recovers, the next attempt comes after at most this time plus
+// machine-controller-manager's ShortRetry (5 s).
 const lookTimeout = 8 * time.Second
 
-// retryBackoff spaces the attempts of one request: after 0, 0.2, 0.6, 1.4, 3, 6 and 13 seconds. The retry window ends them. It has
-// no cap: wait.Backoff would end at it.
+// retryBackoff spaces the attempts of one request: after 0, 0.2, 0.6, 1.4, 3, 6 and 13 seconds,
+// until the retry window ends. It has no cap, because wait.Backoff would stop there.
 var retryBackoff = wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.1, Steps: 1000}
 
-// Request sends one request, and again for as long as the retry window lasts while the provider cluster fails in a way that may pass. The
-// error that is left wraps a sentinel of the package spi, and names what was tried.
+// Request sends one request and retries transient failures of the provider cluster within the retry
+// window. The final error wraps a sentinel of package spi and names the operation.
 func (c *Clients) Request(ctx context.Context, what string, send func(context.Context) error) error {
 	return c.repeat(ctx, what, requestTimeout, send)
 }
 
-// Look is Request for the reading of one object.
+// Look is like Request, for reading one object.
 func (c *Clients) Look(ctx context.Context, what string, read func(context.Context) error) error {
 	return c.repeat(ctx, what, lookTimeout, read)
 }
 
-// Once sends one request, and not again, within a time limit. Its errors are those of the request: Explain makes them fit to be shown.
+// Once sends one request within a time limit and does not retry. Its errors are those of the
+// request: Explain makes them safe to show.
 func Once[T any](ctx context.Context, limit time.Duration, send func(context.Context) (T, error)) (T, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -46,8 +48,9 @@ func Once[T any](ctx context.Context, limit time.Duration, send func(context.Con
 	return send(ctx)
 }
 
-// repeat sends a request until it is answered for good, or the retry window is over. Each attempt has a time limit. An attempt that begins
-// late in the window has less: all together last requestTimeout at most.
+// repeat sends a request until it gets a final response or the retry window ends. Each attempt has
+// a time limit. An attempt that begins late in the window has less time: all attempts together take
+// at most requestTimeout.
 func (c *Clients) repeat(ctx context.Context, what string, limit time.Duration, send func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -77,7 +80,7 @@ func attempt(ctx context.Context, limit time.Duration, send func(context.Context
 	return send(ctx)
 }
 
-// sleep waits, and returns false if the context is over before.
+// sleep waits, and returns false if the context ends first.
 func sleep(ctx context.Context, pause time.Duration) bool {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
@@ -90,8 +93,9 @@ func sleep(ctx context.Context, pause time.Duration) bool {
 	}
 }
 
-// passing says whether a failure may pass by itself within seconds. Everything that is no answer of an API server is one of the network,
-// but for an answer beyond the bounds: another one would be too.
+// passing reports whether a failure is transient and may pass within seconds. Any failure that is
+// not a response of an API server is a network failure, except a response that exceeds the bounds:
+// the next one would exceed them too.
 func passing(err error) bool {
 	if err == nil || tooLarge(err) || errors.Is(err, ErrEndless) {
 		return false
@@ -102,8 +106,8 @@ func passing(err error) bool {
 	return !answered || quotaConflict(err) || code == http.StatusTooManyRequests || code >= http.StatusInternalServerError
 }
 
-// quotaConflict says whether the server lost a race with itself: parallel creations charge the same quota
-// (k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go).
+// quotaConflict reports whether the server lost a race with itself: parallel creations charge the
+// same quota (k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go).
 func quotaConflict(err error) bool {
 	var status apierrors.APIStatus
 
@@ -111,14 +115,16 @@ func quotaConflict(err error) bool {
 		status.Status().Details != nil && status.Status().Details.Kind == "resourcequotas"
 }
 
-// Absent says whether the API server knows the type and not the object. Another 404, from a server that does not know the type
-// or is none, must not be taken for it: what cannot be seen may well be running.
+// Absent reports whether the API server knows the type but not the object. Any other 404, from a
+// server that does not know the type or is not an API server, must not be treated as absence: a
+// machine that cannot be seen may well be running.
 func Absent(err error) bool {
 	return apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
-// Explain returns an error of a request, or nil, in a form that is fit to be shown: it wraps a sentinel of the package spi, and its text
-// quotes nothing but what an API server says. One that has this form already stays as it is.
+// Explain returns an error of a request, or nil, in a form that is safe to show: it wraps a
+// sentinel of package spi, and its text quotes nothing but an API server's message. An error that
+// already has this form is returned unchanged.
 func Explain(err error) error {
 	var already *explainedError
 	if err == nil || errors.As(err, &already) {
@@ -128,7 +134,7 @@ func Explain(err error) error {
 	return &explainedError{fmt.Errorf("%w: %w", sentinelOf(err), PlainTerms(err))}
 }
 
-// explained is Explain with what was tried.
+// explained is like Explain, and also names the operation.
 func explained(what string, err error) error {
 	if err == nil {
 		return nil
@@ -137,19 +143,21 @@ func explained(what string, err error) error {
 	return &explainedError{fmt.Errorf("%w: %s: %w", sentinelOf(err), what, PlainTerms(err))}
 }
 
-// explainedError is an error that Explain has made.
+// explainedError is an error returned by Explain.
 type explainedError struct{ error }
 
 func (e *explainedError) Unwrap() error { return e.error }
 
-// sentinelOf says what an error of the API server means. What is compared as text is admission plugins' wording, which has no
-// reason of its own: "exceeded quota" (k8s.io/kubernetes/plugin/pkg/admission/resourcequota/controller.go).
+// sentinelOf maps an error of the API server to a sentinel. It compares text only for an admission
+// plugin that sets no reason of its own: "exceeded quota"
+// (k8s.io/kubernetes/plugin/pkg/admission/resourcequota/controller.go).
 func sentinelOf(err error) error {
 	switch code, _ := statusCode(err); {
 	case passing(err):
 		return spi.ErrUnavailable
 	case apierrors.IsNotFound(err):
-		// Single objects that may be missing are handled where they are read: what is missing here is a namespace or a type.
+		// Callers that read single objects handle their absence; here a
+		// namespace or a type is missing.
 		return spi.ErrPrecondition
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
 		return spi.ErrConflict

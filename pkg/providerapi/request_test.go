@@ -21,7 +21,7 @@ import (
 
 var errRefused = &url.Error{Op: "Post", URL: "https://127.0.0.1", Err: syscall.ECONNREFUSED}
 
-// answered returns the error of an API server's answer without a reason, as admission webhooks give it.
+// answered returns the error for a response without a reason, as admission webhooks send it.
 func answered(code int32, message string) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: code, Message: message}}
 }
@@ -62,7 +62,7 @@ func TestSentinelOf(t *testing.T) {
 	}
 }
 
-// TestRequestRetries runs in a bubble with a clock of its own.
+// TestRequestRetries runs in a synctest bubble with a fake clock.
 func TestRequestRetries(t *testing.T) {
 	t.Parallel()
 
@@ -122,7 +122,7 @@ func TestRequestDoesNotRetryAnAnswer(t *testing.T) {
 	require.Equal(t, 1, sent)
 }
 
-// TestLookIsNotHeldUp has a provider cluster keep requests hanging, and answer those that come later.
+// TestLookIsNotHeldUp has a provider cluster leave requests hanging and answer later ones.
 func TestLookIsNotHeldUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -144,7 +144,8 @@ func TestLookIsNotHeldUp(t *testing.T) {
 	})
 }
 
-// TestRequestsEndTogether has a provider cluster refuse requests until the retry window is nearly over, and keep the last one hanging.
+// TestRequestsEndTogether has a provider cluster refuse requests until the retry window is nearly
+// over, and leave the last one hanging.
 func TestRequestsEndTogether(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -165,7 +166,8 @@ func TestRequestsEndTogether(t *testing.T) {
 	})
 }
 
-// TestAbsent tells an object that does not exist from a server that does not know what it is asked for.
+// TestAbsent distinguishes an object that does not exist from a server
+// that does not know the resource.
 func TestAbsent(t *testing.T) {
 	t.Parallel()
 

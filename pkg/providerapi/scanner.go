@@ -7,26 +7,28 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/quantity"
 )
 
-// The bounds of one answer, or of one event of a watch. What they are compared with was counted on objects of real control planes, with
-// their managedFields.
+// Bounds of one response, or of one event of a watch. The fractions given were measured on objects
+// of real control planes, including their managedFields.
 const (
-	// maxDepth bounds how deep objects and arrays are nested. A list of VirtualMachines with managedFields has 17 levels.
+	// maxDepth bounds the nesting of objects and arrays. A list of VirtualMachines with
+	// managedFields has 17 levels.
 	maxDepth = 64
-	// maxElements bounds the elements of all arrays together. An empty object in an array has three bytes in an answer and up to a
-	// thousand in memory. 500 VirtualMachines' metadata have a fifth, and 50 nodes with their images two thirds.
+	// maxElements bounds the elements of all arrays together. An empty object in an array takes
+	// three bytes in a response and up to a thousand in memory. The metadata of 500 VirtualMachines
+	// have a fifth of this number, and 50 nodes with their images two thirds.
 	maxElements = 20_000
-	// maxMembers bounds the members of all objects together: a member of two bytes takes a hundred in a map. 500 VirtualMachines'
-	// metadata have half.
+	// maxMembers bounds the members of all objects together: a member of two bytes takes a hundred
+	// bytes in a map. The metadata of 500 VirtualMachines have half of this number.
 	maxMembers = 200_000
 )
 
-// What the elements and members of an answer take in memory at most, in bytes, beside their texts.
+// Maximum memory of an element and a member of a response, in bytes, excluding their strings.
 const (
 	costOfElement = 1 << 10
 	costOfMember  = 128
 )
 
-// excessError says which bound an answer exceeds. Its text holds no byte of the answer.
+// excessError names the bound that a response exceeds. Its text contains no byte of the response.
 type excessError struct{ what string }
 
 func (e *excessError) Error() string { return "the answer " + e.what }
@@ -39,38 +41,40 @@ var (
 		quantity.MaxDigits, quantity.MaxExponentDigits)}
 )
 
-// exceedsBounds returns the bound that an answer exceeds, if that is what an error says.
+// exceedsBounds returns the bound that a response exceeds, if err reports one.
 func exceedsBounds(err error) (*excessError, bool) {
 	var excess *excessError
 
 	return excess, errors.As(err, &excess)
 }
 
-// mode is what the scanner reads.
+// mode is the token type that the scanner is reading.
 type mode uint8
 
 const (
-	// inStructure is between texts and numbers.
+	// inStructure is outside of strings and numbers.
 	inStructure mode = iota
-	// inText is in a text, or in the name of a member, that is no number.
+	// inText is inside a string or member name that is not a number.
 	inText
-	// inTextNumber is in a text, or in a name, that may be a number.
+	// inTextNumber is inside a string or member name that may be a number.
 	inTextNumber
-	// inNumber is in a number.
+	// inNumber is inside a number.
 	inNumber
 )
 
-// level is an object or array that is open.
+// level is an open object or array.
 type level struct {
 	array bool
-	// entry says that it is an element of an array.
+	// entry is set for an element of an array.
 	entry bool
-	// texts says that its members are texts, whatever they look like: it is an object called labels or annotations.
+	// texts is set if all members are plain strings, even if they look like numbers: the object is
+	// called labels or annotations.
 	texts bool
 }
 
-// scanner reads JSON as it arrives, in one pass and without memory of its own, and counts what makes its decoding expensive. It does not
-// judge whether it is JSON: the decoder does. Documents may follow each other, as the events of a watch do; each counts for itself.
+// scanner reads JSON as it arrives, in one pass and in constant memory, and counts what makes
+// decoding expensive. It does not validate the JSON: the decoder does. Documents may follow each
+// other, such as the events of a watch; each is counted separately.
 type scanner struct {
 	bytes, elements, members int
 
@@ -78,24 +82,24 @@ type scanner struct {
 	levels [maxDepth]level
 	depth  int
 
-	// name is the beginning of the name of the member that is read.
+	// name is the beginning of the current member's name.
 	name  [len("annotations")]byte
 	named int
-	// naming says whether the next text is a name, and isName whether the text that is read is one.
+	// naming is set if the next string is a member name, and isName if the current string is one.
 	naming, isName bool
 	escape         escape
 	candidate      quantity.Reader
 }
 
-// cost estimates the memory that the present document takes when it has been decoded, in bytes.
+// cost estimates the memory that the current document takes after decoding, in bytes.
 func (s *scanner) cost() int {
 	return s.bytes + s.elements*costOfElement + s.members*costOfMember
 }
 
-// between says that no document is open.
+// between reports whether no document is open.
 func (s *scanner) between() bool { return s.depth == 0 && s.mode == inStructure }
 
-// scan reads on. It returns which bound is exceeded.
+// scan reads the next bytes. It returns an error if a bound is exceeded.
 func (s *scanner) scan(p []byte) error {
 	for len(p) > 0 {
 		n, err := s.step(p)
@@ -110,7 +114,7 @@ func (s *scanner) scan(p []byte) error {
 	return nil
 }
 
-// step reads some bytes, or changes the mode, and returns how many it has read.
+// step reads some bytes, or changes the mode, and returns the number of bytes read.
 func (s *scanner) step(p []byte) (int, error) {
 	switch s.mode {
 	case inText:
@@ -124,7 +128,7 @@ func (s *scanner) step(p []byte) (int, error) {
 	}
 }
 
-// structure reads what is neither in a text nor in a number.
+// structure reads a byte outside of strings and numbers.
 func (s *scanner) structure(b byte) error {
 	switch b {
 	case '"':
@@ -189,7 +193,7 @@ func (s *scanner) comma() error {
 	return nil
 }
 
-// element counts an element: one for each array, which may be empty, and one for each comma.
+// element counts an element: one for each array, even if it is empty, and one for each comma.
 func (s *scanner) element() error {
 	if s.elements++; s.elements > maxElements {
 		return errElements
@@ -198,7 +202,7 @@ func (s *scanner) element() error {
 	return nil
 }
 
-// called says whether the present member has one of these names.
+// called reports whether the current member has one of these names.
 func (s *scanner) called(names ...string) bool {
 	for _, name := range names {
 		if s.named == len(name) && string(s.name[:s.named]) == name {

@@ -12,7 +12,8 @@ import (
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 )
 
-// FuzzScanner reads answers whole and in pieces. What passes is decoded in no time, into whatever an answer is decoded into.
+// FuzzScanner scans responses whole and in pieces. A response that passes must be decoded quickly
+// into every type that responses are decoded into.
 func FuzzScanner(f *testing.F) {
 	for _, seed := range []string{
 		`{"spec":{"template":{"spec":{"domain":{"memory":{"guest":"` + hang + `"}}}}}}`,
@@ -42,7 +43,7 @@ func FuzzScanner(f *testing.F) {
 			&kubevirtv1.VirtualMachine{}, &kubevirtv1.VirtualMachineInstance{}, &cdiv1beta1.DataVolume{}, &corev1.Pod{}, &corev1.Node{},
 			&corev1.ResourceQuota{}, &metav1.Status{},
 		} {
-			_ = json.Unmarshal(body, into) // It need not be one.
+			_ = json.Unmarshal(body, into) // The body need not be of this type.
 		}
 
 		require.Less(t, time.Since(began), 5*time.Second, "it passed")

@@ -82,7 +82,7 @@ func TestScanner(t *testing.T) {
 	}
 }
 
-// scanIn reads a body in pieces.
+// scanIn scans a body in pieces of the given size.
 func scanIn(body string, size int) error {
 	var s scanner
 
@@ -95,8 +95,9 @@ func scanIn(body string, size int) error {
 	return nil
 }
 
-// TestNoQuantityIsTakenForText walks the types that answers are decoded into: where the scanner takes texts for texts, no type may have a
-// quantity, neither by the name of a field nor in a map whose names a server chooses.
+// TestNoQuantityIsTakenForText walks the types that responses are decoded into: where the scanner
+// treats strings as plain text, no type may have a quantity, neither by the name of a field nor in
+// a map whose keys a server chooses.
 func TestNoQuantityIsTakenForText(t *testing.T) {
 	t.Parallel()
 
@@ -127,7 +128,7 @@ func TestNoQuantityIsTakenForText(t *testing.T) {
 	require.Greater(t, len(seen), 300, "KubeVirt's types are among them")
 }
 
-// requireTexts walks a type. entry says that it is an element of an array.
+// requireTexts walks a type. entry is set for an element of an array.
 func requireTexts(t *testing.T, of reflect.Type, entry bool, seen map[reflect.Type]bool) {
 	t.Helper()
 
@@ -177,7 +178,7 @@ func isQuantity(of reflect.Type) bool {
 	return of == reflect.TypeFor[resource.Quantity]()
 }
 
-// holdsQuantities says whether a member of the type is a quantity.
+// holdsQuantities reports whether a member of the type is a quantity.
 func holdsQuantities(of reflect.Type) bool {
 	for of.Kind() == reflect.Pointer {
 		of = of.Elem()
@@ -198,7 +199,7 @@ func holdsQuantities(of reflect.Type) bool {
 	return false
 }
 
-// BenchmarkScanner reads the VirtualMachines of a page.
+// BenchmarkScanner scans a page of VirtualMachines.
 func BenchmarkScanner(b *testing.B) {
 	vm := &kubevirtv1.VirtualMachine{}
 	vm.Name, vm.Namespace, vm.UID = "shoot--project--name-worker-z1-5d8f7-abcde", "machines", "9b2b4ea6-8f3a-4b1c-9d5e-0f1a2b3c4d5e"

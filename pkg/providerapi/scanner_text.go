@@ -2,7 +2,7 @@ package providerapi
 
 import "github.com/gardener/machine-controller-manager-provider-kubevirt/api/quantity"
 
-// number reads a number, and what ends it not.
+// number reads a number up to the byte that ends it, exclusively.
 func (s *scanner) number(p []byte) (int, error) {
 	for i, b := range p {
 		if !isPartOfNumber(b) {
@@ -21,7 +21,7 @@ func isPartOfNumber(b byte) bool {
 	return b >= '0' && b <= '9' || b == '.' || b == 'e' || b == 'E' || b == '+' || b == '-'
 }
 
-// judge looks at a number that has ended.
+// judge checks a complete number.
 func (s *scanner) judge() error {
 	if s.candidate.Excessive() {
 		return errNumber
@@ -50,9 +50,9 @@ func (s *scanner) beginText() error {
 	return nil
 }
 
-// isText says whether the text that begins is none that anything parses as a number, although it may look like one: a short commit hash as
-// 12e45678 in a label, an annotation or the value of an environment variable. TestNoQuantityIsTakenForText proves it of all types that are
-// decoded.
+// isText reports whether the string that begins is never parsed as a number, although it may look
+// like one, such as the short commit hash 12e45678 in a label, an annotation or the value of an
+// environment variable. TestNoQuantityIsTakenForText proves this for all types that are decoded.
 func (s *scanner) isText() bool {
 	if s.depth == 0 {
 		return false
@@ -63,7 +63,7 @@ func (s *scanner) isText() bool {
 	return inside.texts || inside.entry && !inside.array && !s.isName && s.called("value")
 }
 
-// text reads a text that is no number.
+// text reads a string that is not a number.
 func (s *scanner) text(p []byte) int {
 	if s.escape.reading() {
 		s.escape = escape{}
@@ -90,7 +90,7 @@ func (s *scanner) text(p []byte) int {
 	return end + 1
 }
 
-// textNumber reads the next byte of a text that may be a number.
+// textNumber reads the next byte of a string that may be a number.
 func (s *scanner) textNumber(b byte) error {
 	switch {
 	case s.escape.reading():
@@ -115,13 +115,14 @@ func (s *scanner) textNumber(b byte) error {
 	return nil
 }
 
-// beginEscape makes a name with an escape match none: then its members are judged more strictly.
+// beginEscape makes a member name with an escape sequence match no known name, so that the member
+// is checked more strictly.
 func (s *scanner) beginEscape() {
 	s.escape.begin()
 	s.named = len(s.name) + 1
 }
 
-// keepName keeps as much of a name as is compared.
+// keepName stores as much of a member name as is compared.
 func (s *scanner) keepName(p []byte) {
 	if !s.isName {
 		return
@@ -134,9 +135,10 @@ func (s *scanner) keepName(p []byte) {
 	s.named += len(p)
 }
 
-// escape is the escape sequence that is read.
+// escape is the current escape sequence.
 type escape struct {
-	// left is how many bytes are missing, if begun says that there is one. Of the first byte behind the backslash depends how many follow.
+	// left is the number of missing hex digits if begun is set; zero before the first byte after
+	// the backslash, on which their number depends.
 	left  int
 	begun bool
 	value rune
@@ -146,7 +148,8 @@ func (e *escape) reading() bool { return e.begun }
 
 func (e *escape) begin() { *e = escape{begun: true} }
 
-// take reads the next byte, and returns what the sequence stands for when it is complete. Everything beyond ASCII is one for all.
+// take reads the next byte. When the sequence is complete, it returns the byte that the sequence
+// stands for; all characters beyond ASCII share one value.
 func (e *escape) take(b byte) (meant byte, complete bool) {
 	const (
 		hexDigits   = 4
@@ -170,7 +173,7 @@ func (e *escape) take(b byte) (meant byte, complete bool) {
 		return 0, false
 	}
 
-	meant = byte(min(e.value, beyondASCII)) //nolint:gosec // It is between 0 and 128.
+	meant = byte(min(e.value, beyondASCII)) //nolint:gosec // The value is between 0 and 128.
 	*e = escape{}
 
 	return meant, true
@@ -181,11 +184,11 @@ func unescaped(b byte) byte {
 	case 'n', 'r', 't', 'f':
 		return ' '
 	default:
-		return b // Of these none is a part of a number: b, the quote and the two slashes.
+		return b // None of b, the quote and the two slashes is part of a number.
 	}
 }
 
-// hexValue returns something for what is no digit too: the decoder refuses that.
+// hexValue returns the value of a hex digit, and 0 for any other byte: the decoder refuses that.
 func hexValue(b byte) rune {
 	switch {
 	case b >= '0' && b <= '9':

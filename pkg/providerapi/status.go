@@ -12,20 +12,22 @@ import (
 )
 
 const (
-	// maxStatus bounds the body of an error, in bytes.
+	// maxStatus bounds the body of an error response, in bytes.
 	maxStatus = 256 << 10
-	// maxMessage bounds each text of a metav1.Status, in bytes, and maxCauses the causes in it. KubeVirt names one for each wrong field.
+	// maxMessage bounds each string of a metav1.Status, in bytes, and maxCauses the number of its
+	// causes. KubeVirt adds one cause per invalid field.
 	maxMessage, maxCauses = 8 << 10, 100
-	// notAStatus stands for the body of an error that is no metav1.Status: a proxy's page, or whatever the server likes to be
-	// repeated in the shoot's status.
+	// notAStatus replaces the body of an error response that is not a metav1.Status. Such a body
+	// may be a proxy's page, or any text that the server wants to see in the shoot's status.
 	notAStatus = "the answer is not one of a Kubernetes API server"
 )
 
-// keepStatus leaves of an error's answer its metav1.Status alone. Any other text would be repeated in error messages.
+// keepStatus reduces an error response to its metav1.Status. Any other text would
+// be repeated in error messages.
 func keepStatus(resp *http.Response) error {
-	defer resp.Body.Close() //nolint:errcheck // Nothing is written.
+	defer resp.Body.Close() //nolint:errcheck // The body is only read.
 
-	// What switches protocols has no end.
+	// The body after a protocol switch does not end.
 	if resp.StatusCode < http.StatusOK {
 		return fmt.Errorf("unexpected answer %d", resp.StatusCode)
 	}
@@ -42,7 +44,7 @@ func keepStatus(resp *http.Response) error {
 	return nil
 }
 
-// statusIn returns the metav1.Status of a body as JSON, or a text of our own, with its content type.
+// statusIn returns the metav1.Status in a body as JSON, or notAStatus, with its content type.
 func statusIn(body []byte) (text []byte, contentType string) {
 	status := &metav1.Status{}
 	if len(body) > maxStatus || json.Unmarshal(body, status) != nil || status.Kind != "Status" || status.APIVersion != "v1" {
@@ -57,7 +59,8 @@ func statusIn(body []byte) (text []byte, contentType string) {
 	return text, jsonType
 }
 
-// shortened returns a Status of which no part is longer than an API server's, and that asks for no delay.
+// shortened returns a copy of a Status that has no part longer than an API
+// server's and requests no retry delay.
 func shortened(status *metav1.Status) *metav1.Status {
 	status = status.DeepCopy()
 	status.ListMeta = metav1.ListMeta{}

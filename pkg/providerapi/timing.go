@@ -7,18 +7,19 @@ import (
 	"time"
 )
 
-// errSilent is why a watch ends that does not begin.
+// errSilent is the cancellation cause of a watch that does not begin in time.
 var errSilent = errors.New("the watch did not begin in time")
 
-// timer bounds how long a request lasts: requestTimeout if its caller sets no deadline, or what a watch may take.
+// timer bounds the duration of a request: requestTimeout if its caller sets no deadline, or
+// watchBegins and watchLasts for a watch.
 type timer struct {
 	cancel context.CancelCauseFunc
-	// beginning runs until the answer begins; nil if that is not bounded.
+	// beginning fires if the response does not begin in time; nil if that is not bounded.
 	beginning *time.Timer
 	lasting   *time.Timer
 }
 
-// timed returns the context for a request, and its timer.
+// timed returns the context and the timer of a request.
 func timed(ctx context.Context, watch bool) (context.Context, *timer) {
 	_, bounded := ctx.Deadline()
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -35,14 +36,14 @@ func timed(ctx context.Context, watch bool) (context.Context, *timer) {
 	return ctx, t
 }
 
-// begun takes note that the answer begins.
+// begun records that the response has begun.
 func (t *timer) begun() {
 	if t.beginning != nil {
 		t.beginning.Stop()
 	}
 }
 
-// end releases what the request holds.
+// end stops the timer and releases the request's context.
 func (t *timer) end() {
 	t.begun()
 
@@ -53,7 +54,8 @@ func (t *timer) end() {
 	t.cancel(nil)
 }
 
-// explain says that a request took too long, if that is why it failed: not its caller has cancelled it.
+// explain replaces err with a timeout error if the request took too long. Cancellation by the
+// caller is not a timeout.
 func (t *timer) explain(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); errors.Is(cause, errSilent) || errors.Is(cause, context.DeadlineExceeded) {
 		return fmt.Errorf("the answer took too long: %w", context.DeadlineExceeded)

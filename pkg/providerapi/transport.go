@@ -17,18 +17,21 @@ import (
 )
 
 const (
-	// maxHeader bounds the headers of an answer.
+	// maxHeader bounds the headers of a response, in bytes.
 	maxHeader = 256 << 10
-	// watchBegins is how long a watch may take to begin. An API server sends the headers of its answer at once.
+	// watchBegins bounds the time until a watch begins. An API server sends the
+	// headers of its response at once.
 	watchBegins = 15 * time.Second
-	// watchLasts bounds a watch that its server does not end. API servers end those that name a time after ten minutes at most.
+	// watchLasts bounds a watch that its server does not end. API servers end a watch that requests
+	// a timeout after ten minutes at most.
 	watchLasts = 11 * time.Minute
 	// requestTimeout bounds one request. An admission webhook may take 10 s, and there are several.
 	requestTimeout = 30 * time.Second
 )
 
-// connections returns the client that speaks to one provider cluster, and what holds its connections. client-go's own transports
-// are shared and kept for ever, one for each certificate that a kubeconfig ever held.
+// connections returns the HTTP client for one provider cluster, and its transport.
+// client-go's own transports are shared and never dropped, one for each certificate
+// that a kubeconfig ever contained.
 func connections(config *rest.Config, large places) (*http.Client, *http.Transport, error) {
 	settings, err := rest.TLSConfigFor(config)
 	if err != nil {
@@ -40,9 +43,10 @@ func connections(config *rest.Config, large places) (*http.Client, *http.Transpo
 		settings = &tls.Config{MinVersion: tls.VersionTLS12}
 	}
 
-	// HTTP/1 only: over HTTP/2 the transport reads megabytes of each answer ahead, also of those that wait for their turn.
+	// HTTP/1 only: over HTTP/2 the transport reads megabytes of each response ahead, even of those
+	// that wait for their turn.
 	base := &http.Transport{
-		Proxy:                  utilnet.NewProxierWithNoProxyCIDR(http.ProxyFromEnvironment), // Of the process, not of the kubeconfig.
+		Proxy:                  utilnet.NewProxierWithNoProxyCIDR(http.ProxyFromEnvironment), // The proxy of the process, not of the kubeconfig.
 		DialContext:            (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
 		TLSHandshakeTimeout:    10 * time.Second,
 		TLSClientConfig:        settings,
@@ -60,10 +64,10 @@ func connections(config *rest.Config, large places) (*http.Client, *http.Transpo
 	return &http.Client{Transport: trip, CheckRedirect: refuseRedirect}, base, nil
 }
 
-// refuseRedirect keeps the credentials from a host that nobody named.
+// refuseRedirect keeps the credentials from being sent to a host that the kubeconfig does not name.
 func refuseRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// contained keeps what an untrusted server answers within bounds, and the time that it takes.
+// contained bounds the size and the duration of responses from an untrusted server.
 type contained struct {
 	next   http.RoundTripper
 	places places
@@ -90,9 +94,9 @@ func (c *contained) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// contain puts bounds around an answer. The timer ends when its body is closed.
+// contain bounds a response. The timer ends when the response body is closed.
 func (c *contained) contain(ctx context.Context, resp *http.Response, watch bool, timer *timer) error {
-	// client-go prints both at -v=8, whatever the server put into them.
+	// client-go logs both at -v=8, whatever the server put into them.
 	resp.Header, resp.Status = plainHeader(resp.Header), http.StatusText(resp.StatusCode)
 
 	if resp.StatusCode < http.StatusOK || resp.StatusCode > http.StatusPartialContent {
@@ -112,7 +116,7 @@ func (c *contained) contain(ctx context.Context, resp *http.Response, watch bool
 		limit = maxWatch
 	}
 
-	// MaxBytesReader was made for requests, and does for answers what is needed.
+	// MaxBytesReader is meant for requests, but also works for responses.
 	resp.Body = &answer{
 		ReadCloser: http.MaxBytesReader(nil, resp.Body, limit), watch: watch, turn: turn, ctx: ctx, timer: timer,
 	}
@@ -122,10 +126,12 @@ func (c *contained) contain(ctx context.Context, resp *http.Response, watch bool
 
 func isWatch(r *http.Request) bool { return r.URL.Query().Has("watch") }
 
-// jsonType is the one language in which answers are read: how much memory one takes can be told while it is read.
+// jsonType is the only accepted content type: the memory that JSON takes can
+// be estimated while it is read.
 const jsonType = "application/json"
 
-// forJSON returns a request that asks for nothing else. client-go prefers protobuf for what Kubernetes itself defines, and for metadata.
+// forJSON returns a request that accepts only JSON. client-go prefers protobuf for Kubernetes' own
+// types and for metadata.
 func forJSON(ctx context.Context, r *http.Request) *http.Request {
 	accepted := slices.DeleteFunc(strings.Split(r.Header.Get("Accept"), ","), func(kind string) bool {
 		return !strings.HasPrefix(strings.TrimSpace(kind), jsonType)
@@ -137,12 +143,13 @@ func forJSON(ctx context.Context, r *http.Request) *http.Request {
 	return r
 }
 
-// WrappedRoundTripper lets Kubernetes' libraries look through.
+// WrappedRoundTripper lets Kubernetes' libraries unwrap the transport.
 func (c *contained) WrappedRoundTripper() http.RoundTripper { return c.next }
 
-// plainHeader returns what the driver's clients need of an answer's header. Without Location no client follows, or quotes, a redirect;
-// without Warning none repeats texts of the server's choice; without Retry-After none sleeps for as long as a server likes: how requests are
-// repeated is decided in request.go, and by the reflectors of follow.go.
+// plainHeader returns the headers that the driver's clients need. Without Location, clients cannot
+// follow or quote a redirect; without Warning, they cannot repeat text chosen by the server;
+// without Retry-After, they cannot sleep for as long as a server wants. Retries are decided in
+// request.go and by the reflectors of follow.go.
 func plainHeader(all http.Header) http.Header {
 	header := http.Header{}
 

@@ -25,13 +25,13 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
 )
 
-// serve returns the kubeconfig of an API server that answers as it is told.
+// serve returns the kubeconfig of an API server with the given handler.
 func serve(t *testing.T, answer http.HandlerFunc) []byte {
 	t.Helper()
 
 	server := httptest.NewTLSServer(answer)
 	t.Cleanup(server.Close)
-	// A handler without an end ends when its client is gone.
+	// An endless handler ends when its client disconnects.
 	t.Cleanup(server.CloseClientConnections)
 
 	return kubeconfigOf(t, server, secretToken)
@@ -62,7 +62,7 @@ func get(ctx context.Context, clients *providerapi.Clients) error {
 	return err
 }
 
-// endless writes until nobody listens any more.
+// endless writes until the client disconnects.
 func endless(w io.Writer, text string) {
 	for {
 		if _, err := io.WriteString(w, text); err != nil {
@@ -97,14 +97,15 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	require.Zero(t, asked.Load(), "credentials go to nobody else")
 }
 
-// TestAnswersAreBounded lets a server talk without end: the client has enough of it, or its caller's deadline is over, and hangs up.
-func TestAnswersAreBounded(t *testing.T) { //nolint:paralleltest // The memory that others use would count.
+// TestAnswersAreBounded has a server send endless responses: the client stops at a bound or at its
+// caller's deadline, and disconnects.
+func TestAnswersAreBounded(t *testing.T) { //nolint:paralleltest // The memory of parallel tests would count.
 	tests := map[string]struct {
 		reason string
 		answer http.HandlerFunc
 		says   string
-		// deadline is that of the caller; without one, the client must have enough of the answer by itself. However early it is, what is
-		// tested holds.
+		// deadline is the caller's deadline; without one, the client must stop by itself. The test
+		// passes however early the deadline is.
 		deadline time.Duration
 	}{
 		"Endless": {"a body without end", func(w http.ResponseWriter, _ *http.Request) {
@@ -120,7 +121,7 @@ func TestAnswersAreBounded(t *testing.T) { //nolint:paralleltest // The memory t
 		}, "too large", 0},
 		"Elements": {"an array that is large when it has been read", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
-			_, _ = io.WriteString(w, `{"spec":{"dataVolumeTemplates":[{}`+strings.Repeat(",{}", 15<<20/3)+`]}}`) // The client may hang up.
+			_, _ = io.WriteString(w, `{"spec":{"dataVolumeTemplates":[{}`+strings.Repeat(",{}", 15<<20/3)+`]}}`) // The client may disconnect.
 		}, "too large", 0},
 		"Error": {"an error without end", func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusInternalServerError)
@@ -132,7 +133,7 @@ func TestAnswersAreBounded(t *testing.T) { //nolint:paralleltest // The memory t
 		"Slow": {"one byte at a time", func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			drip(w, r)
-		}, "", time.Second}, // The deadline, or the server's end of the body, whichever arrives first.
+		}, "", time.Second}, // The deadline or the end of the body, whichever comes first.
 		"SlowError": {"an error, one byte at a time", func(w http.ResponseWriter, r *http.Request) {
 			w.WriteHeader(http.StatusBadGateway)
 			drip(w, r)
@@ -164,10 +165,10 @@ func TestAnswersAreBounded(t *testing.T) { //nolint:paralleltest // The memory t
 
 			require.ErrorContains(t, err, tc.says, tc.reason)
 			requireSilent(t, err)
-			// The server's own garbage is in it, and slices that grow are copied.
+			// This includes the server's own garbage and the copies of growing slices.
 			require.Less(t, after.Sys-before.Sys, uint64(200<<20), "memory is bounded")
 
-			server.Close() // It returns when nobody listens any more.
+			server.Close() // Close returns when no request is active.
 		})
 	}
 }
@@ -181,7 +182,7 @@ func drip(w http.ResponseWriter, r *http.Request) {
 		case <-r.Context().Done():
 			return
 		case <-tick.C:
-			_, _ = io.WriteString(w, " ") // The client goes away in the end.
+			_, _ = io.WriteString(w, " ") // The client disconnects eventually.
 
 			if f, ok := w.(http.Flusher); ok {
 				f.Flush()
@@ -190,7 +191,7 @@ func drip(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// TestOnlyStatusesAreRepeated answers with texts that no error may hold.
+// TestOnlyStatusesAreRepeated sends responses with texts that no error may contain.
 func TestOnlyStatusesAreRepeated(t *testing.T) {
 	t.Parallel()
 
@@ -232,7 +233,7 @@ func TestOnlyStatusesAreRepeated(t *testing.T) {
 			err := get(t.Context(), clientsOf(t, serve(t, func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Content-Type", tc.kind)
 				w.WriteHeader(tc.code)
-				_, _ = io.WriteString(w, tc.body) // A 101 has none.
+				_, _ = io.WriteString(w, tc.body) // A 101 response has no body.
 			})))
 			require.ErrorContains(t, err, tc.says, tc.reason)
 
@@ -250,7 +251,8 @@ func TestOnlyStatusesAreRepeated(t *testing.T) {
 	}
 }
 
-// TestHostileWatches shows that a watch ends with its time, and that one without measure ends before.
+// TestHostileWatches verifies that a watch delivers the events of a reasonable server, and that one
+// with endless events ends at the bound.
 func TestHostileWatches(t *testing.T) {
 	t.Parallel()
 
@@ -268,7 +270,7 @@ func TestHostileWatches(t *testing.T) {
 		}
 
 		for range 100 {
-			_, _ = io.WriteString(w, event(100<<10)) // The client reads on.
+			_, _ = io.WriteString(w, event(100<<10)) // The client keeps reading.
 		}
 	}))
 
@@ -288,7 +290,8 @@ func TestHostileWatches(t *testing.T) {
 	}
 }
 
-// TestRotationClosesConnections replaces a token. The old client's connection ends, the new one sends the new token.
+// TestRotationClosesConnections replaces a token. The old client's connection is closed, and the
+// new client sends the new token.
 func TestRotationClosesConnections(t *testing.T) {
 	t.Parallel()
 
@@ -319,7 +322,7 @@ func TestRotationClosesConnections(t *testing.T) {
 	use("old")
 	require.Empty(t, closed, "a connection is used again")
 	use("new")
-	<-closed // The old connection's.
+	<-closed // The old connection is closed.
 	use("old")
 	use("new")
 	require.Empty(t, closed, "two users of one place do not disturb each other")

@@ -15,20 +15,21 @@ import (
 	watchtools "k8s.io/client-go/tools/watch"
 )
 
-// Watcher is a typed client of one kind of objects.
+// Watcher is a typed client that watches one kind of object.
 type Watcher interface {
 	Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error)
 }
 
-// Watch begins to watch one object, from the version at which it was seen; without one, from whatever is there now. Its errors are those
-// of Once.
+// Watch starts to watch one object from its resource version, or from its current state if it has
+// none. Its errors are those of Once.
 func Watch(ctx context.Context, from Watcher, object metav1.ObjectMeta) (watch.Interface, error) {
 	return from.Watch(ctx, metav1.SingleObject(object))
 }
 
-// UntilDeleted waits for the end of one object, from a version at which it was there. A watch that ends is begun again where it was, for as
-// long as the context lasts, whose end is returned as it is. Any other error says what was watched, and wraps a sentinel of the package spi.
-// Whether a server no longer knows the version, it still says.
+// UntilDeleted waits until one object is deleted, from a resource version at which it existed. A
+// watch that ends is resumed until the context ends; that interruption is returned unchanged. Any
+// other error names the watched object and wraps a sentinel of package spi. It still shows whether
+// the resource version has expired.
 func UntilDeleted(ctx context.Context, from Watcher, what, name, version string) error {
 	source := &cache.ListWatch{WatchFuncWithContext: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
 		opts.FieldSelector = metav1.SingleObject(metav1.ObjectMeta{Name: name}).FieldSelector
@@ -55,8 +56,9 @@ func UntilDeleted(ctx context.Context, from Watcher, what, name, version string)
 	return explained("watch "+what, err)
 }
 
-// plainEvent returns an event as client-go may see it. It shortens the error that a watch ends with, and removes the delay that it asks for:
-// client-go sleeps as long. It replaces an error that is no metav1.Status, and an object without a version: client-go would log them whole.
+// plainEvent returns an event that is safe to pass to client-go. It shortens the error that ends a
+// watch and removes its retry delay, for which client-go would sleep. It replaces an error that is
+// not a metav1.Status and an object without a resource version: client-go would log them in full.
 func plainEvent(event watch.Event) watch.Event {
 	if event.Type == watch.Error {
 		status, ok := event.Object.(*metav1.Status)
@@ -76,7 +78,7 @@ func plainEvent(event watch.Event) watch.Event {
 	return event
 }
 
-// unreadable is the end of a watch whose events make no sense.
+// unreadable returns the event that ends a watch whose events cannot be read.
 func unreadable() watch.Event {
 	return watch.Event{Type: watch.Error, Object: &metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Reason: metav1.StatusReasonInternalError, Message: unreadableEvent,
@@ -85,7 +87,8 @@ func unreadable() watch.Event {
 
 const unreadableEvent = "an event of the watch cannot be read"
 
-// plainStatus also hides what client-go's own errors quote of an answer that cannot be decoded.
+// plainStatus shortens a Status. It also hides the parts of an undecodable response that
+// client-go's own errors quote.
 func plainStatus(status *metav1.Status) runtime.Object {
 	status = shortened(status)
 
@@ -97,10 +100,11 @@ func plainStatus(status *metav1.Status) runtime.Object {
 	return status
 }
 
-// clientDecoding is the cause of errors that client-go makes of events that cannot be decoded (rest.Request.Watch).
+// clientDecoding is the cause that client-go sets for events that cannot be decoded
+// (rest.Request.Watch).
 const clientDecoding metav1.CauseType = "ClientWatchDecoding"
 
-// filtered changes the events of a watch.
+// filtered returns a watch that applies change to the events of source.
 func filtered(source watch.Interface, change func(watch.Event) watch.Event) watch.Interface {
 	f := &filter{source: source, events: make(chan watch.Event), stopped: make(chan struct{})}
 
@@ -109,7 +113,8 @@ func filtered(source watch.Interface, change func(watch.Event) watch.Event) watc
 	return f
 }
 
-// filter is a watch whose events are changed. Unlike that of apimachinery it ends when it is stopped, also if nobody takes its last event.
+// filter is a watch whose events are changed. Unlike apimachinery's filter, it ends when it is
+// stopped, even if its last event is never received.
 type filter struct {
 	source  watch.Interface
 	events  chan watch.Event

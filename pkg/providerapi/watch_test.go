@@ -10,7 +10,7 @@ import (
 	kubevirtv1 "kubevirt.io/api/core/v1"
 )
 
-// TestPlainEvent requires client-go to see no event that it would log whole.
+// TestPlainEvent requires that client-go receives no event that it would log in full.
 func TestPlainEvent(t *testing.T) {
 	t.Parallel()
 
