@@ -13,9 +13,10 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/statustext"
 )
 
-// TokenInvalid leads the text of an error that stands for an answer with which machine-controller-manager could not work. It trusts its
-// drivers: it reads the response beside Uninitialized without looking whether there is one, writes an empty provider ID to the Machine,
-// and takes a code that it does not know for a failure that lasts. docs/troubleshooting.md has a row for it.
+// TokenInvalid is the prefix of the error for a response that machine-controller-manager cannot
+// handle. It trusts its drivers: it dereferences the response beside Uninitialized without a nil
+// check, writes an empty provider ID to the Machine, and treats an unknown code as a permanent
+// failure. docs/troubleshooting.md has a row for it.
 const TokenInvalid = "DriverAnswerInvalid"
 
 func invalid(fullMethod, what string) error {
@@ -37,7 +38,8 @@ func requireCode(fullMethod string, code uint32) error {
 	}
 }
 
-// whole returns an answer as it is, unless machine-controller-manager reads of it what is missing.
+// whole returns a response unchanged, unless it lacks a field that
+// machine-controller-manager reads.
 func whole[R any](fullMethod string, answer *R, err error, missing func(*R) string) (*R, error) {
 	switch {
 	case err == nil:
@@ -81,10 +83,10 @@ func missingInStatus(r *driver.GetMachineStatusResponse) string {
 	return missingIdentity(r.ProviderID, r.NodeName)
 }
 
-// missingInDeleted requires nothing: that the machine is gone is the whole answer.
+// missingInDeleted requires nothing: success alone means that the machine is gone.
 func missingInDeleted(*driver.DeleteMachineResponse) string { return "" }
 
-// missingInList judges what may be a list of machines to delete.
+// missingInList checks a list by which machine-controller-manager may delete machines.
 func missingInList(r *driver.ListMachinesResponse) string {
 	if r == nil {
 		return noResponse

@@ -18,7 +18,8 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/driverrpc"
 )
 
-// wireAnswers is a MachineDriver in another program: it answers what no driver of this repository would.
+// wireAnswers is a MachineDriver of another program: it sends responses that no driver of this
+// repository would send.
 type wireAnswers struct {
 	driverv1.UnimplementedMachineDriverServer
 
@@ -26,7 +27,8 @@ type wireAnswers struct {
 	failure *driverv1.MachineError
 }
 
-// answer returns the scripted error, or the scripted response if it is one of this method, or else an empty one.
+// answer returns the scripted error, or the scripted response if it is one of
+// this method, or else an empty one.
 func answer[R any](w *wireAnswers) (*R, error) {
 	if w.failure != nil {
 		carrier, err := grpcstatus.New(grpccodes.FailedPrecondition, "NotScheduledYet: wait").WithDetails(w.failure)
@@ -68,7 +70,7 @@ func (w *wireAnswers) GetVolumeIDs(context.Context, *driverv1.GetVolumeIDsReques
 	return answer[driverv1.GetVolumeIDsResponse](w)
 }
 
-// askWire returns what a client makes of another program's answer.
+// askWire returns a client's result for the response of another program.
 func askWire(t *testing.T, method string, w *wireAnswers) outcome {
 	t.Helper()
 
@@ -90,8 +92,8 @@ func askWire(t *testing.T, method string, w *wireAnswers) outcome {
 	return methods(dial(t, socket))[method](t.Context())
 }
 
-// TestInvalidAnswers has a driver answer, over a connection, with what machine-controller-manager would dereference, write to a Machine, or
-// take for a failure that lasts.
+// TestInvalidAnswers has a driver send responses that machine-controller-manager would dereference,
+// write to a Machine, or treat as a permanent failure.
 func TestInvalidAnswers(t *testing.T) {
 	t.Parallel()
 
@@ -105,7 +107,7 @@ func TestInvalidAnswers(t *testing.T) {
 		method  string
 		success proto.Message
 		failure *driverv1.MachineError
-		names   string // what the error says is missing; empty if the answer is valid
+		names   string // the missing part that the error names; empty if the response is valid
 	}{
 		"StatusUninitialized": {
 			reason: "machine-controller-manager dereferences the response", method: "GetMachineStatus",

@@ -12,21 +12,24 @@ import (
 )
 
 const (
-	// readAtATime is how many requests are read at a time. How large one is shows when it has been read.
+	// readAtATime is the number of requests that are read at a time. The size of a request is known
+	// only after it has been read.
 	readAtATime = 16
-	// maxArrived bounds the requests that were read and not answered yet, in bytes. An ordinary one has 30 KiB.
+	// maxArrived bounds the requests that have been read but not yet answered, in bytes. An
+	// ordinary request has 30 KiB.
 	maxArrived = 32 << 20
 	// partOfClient is the divisor of both bounds for one client.
 	partOfClient = 4
-	// readTimeout bounds the reading of one request.
+	// readTimeout bounds the time for reading one request.
 	readTimeout = 30 * time.Second
-	// window is how much gRPC takes of a request, and of all requests of a connection, before the request is read. Without it, gRPC lets a
-	// fast client send megabytes.
+	// window is the number of bytes that gRPC accepts of a request, and of all requests of a
+	// connection, before the request is read. Without it, gRPC lets a fast client send megabytes.
 	window = 64 << 10
 )
 
-// arrivals bound the memory of requests that wait for their turn, and how much of it is one client's: a quarter. gRPC reads a request before any
-// interceptor sees it, and tells only a stats.Handler before that.
+// arrivals bounds the memory of requests that wait for their turn; one client may use a
+// quarter of it. gRPC reads a request before any interceptor sees it, and only a
+// stats.Handler is called before that.
 type arrivals struct {
 	reading, arrived *semaphore.Weighted
 
@@ -34,10 +37,10 @@ type arrivals struct {
 	clients map[string]*clientArrivals
 }
 
-// clientArrivals are those of one client.
+// clientArrivals is the share of one client.
 type clientArrivals struct {
 	reading, arrived *semaphore.Weighted
-	// calls is how many of its calls there are.
+	// calls counts the uses of the share.
 	calls int
 }
 
@@ -47,28 +50,29 @@ func newArrivals() *arrivals {
 	}
 }
 
-// options make a server keep to the bounds.
+// options returns the server options that enforce the bounds.
 func (a *arrivals) options() []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.InTapHandle(a.tap), grpc.StatsHandler(a), grpc.InitialWindowSize(window), grpc.InitialConnWindowSize(window),
 	}
 }
 
-// arrival is a request.
+// arrival is an incoming request.
 type arrival struct {
-	// cancel ends its call, and slow does so if the request is not read in time.
+	// cancel ends the call, and slow does so if the request is not read in time.
 	cancel context.CancelFunc
 	slow   *time.Timer
 
 	mu sync.Mutex
-	// reading and arrived give back what the request holds; nil if it holds nothing.
+	// reading and arrived release the bounds that the request counts against; nil if there is none.
 	reading, arrived func()
 }
 
-// arrivalKey is the key of an arrival in a context.
+// arrivalKey is the context key of an arrival.
 type arrivalKey struct{}
 
-// tap makes it possible to end the call of a client that sends its request too slowly. It is called before anything is read.
+// tap makes the call of a client that sends its request too slowly cancellable. It is
+// called before anything is read.
 func (a *arrivals) tap(ctx context.Context, _ *tap.Info) (context.Context, error) {
 	ctx, cancel := context.WithCancel(ctx)
 
@@ -84,7 +88,7 @@ func (*arrivals) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Cont
 // HandleConn implements stats.Handler.
 func (*arrivals) HandleConn(context.Context, stats.ConnStats) {}
 
-// HandleRPC implements stats.Handler. gRPC calls it in the goroutine of the call, which may wait here.
+// HandleRPC implements stats.Handler. gRPC calls it in the goroutine of the call, so it may block.
 func (a *arrivals) HandleRPC(ctx context.Context, event stats.RPCStats) {
 	request, ok := ctx.Value(arrivalKey{}).(*arrival)
 	if !ok {
@@ -101,7 +105,7 @@ func (a *arrivals) HandleRPC(ctx context.Context, event stats.RPCStats) {
 	}
 }
 
-// begin waits until the request may be read. A call that is over by then fails when it is read.
+// begin waits until the request may be read. If the call ends before that, reading it fails.
 func (a *arrivals) begin(ctx context.Context, request *arrival) {
 	own, leave := a.enter(clientOf(ctx))
 
@@ -120,7 +124,8 @@ func (a *arrivals) begin(ctx context.Context, request *arrival) {
 	})
 }
 
-// weigh waits until the request that was read may wait with the others, and lets the next one be read.
+// weigh waits until there is memory for a request that has been read,
+// and lets the next one be read.
 func (a *arrivals) weigh(ctx context.Context, request *arrival, size int64) {
 	if request.slow != nil {
 		request.slow.Stop()
@@ -141,7 +146,8 @@ func (a *arrivals) weigh(ctx context.Context, request *arrival, size int64) {
 	request.release(&request.reading)
 }
 
-// takeBoth takes from a client's share first: those of its requests that wait for all others are few.
+// takeBoth acquires from a client's share first, so that few of its requests
+// wait for those of all clients.
 func takeBoth(ctx context.Context, own, all *semaphore.Weighted, size int64) (release func(), err error) {
 	if err := own.Acquire(ctx, size); err != nil {
 		return nil, err
@@ -159,7 +165,8 @@ func takeBoth(ctx context.Context, own, all *semaphore.Weighted, size int64) (re
 	}, nil
 }
 
-// enter returns a client's share, which is kept until leave is called. On a socket, all clients are its owner, who may have everything.
+// enter returns a client's share, which is kept until leave is called. On a socket, all clients are
+// its owner, who may use everything.
 func (a *arrivals) enter(name string) (own *clientArrivals, leave func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -190,7 +197,7 @@ func (a *arrivals) leave(name string) {
 	}
 }
 
-// hold takes note of what is to be given back. A stream may bring several messages: the last one counts with those before.
+// hold adds a function to call on release. A stream may carry several messages, all of which count.
 func (r *arrival) hold(what *func(), release func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -215,7 +222,7 @@ func (r *arrival) release(what *func()) {
 	}
 }
 
-// end gives back what the request holds.
+// end releases everything that the request holds, and its context.
 func (r *arrival) end() {
 	r.release(&r.reading)
 	r.release(&r.arrived)

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/stats"
 )
 
-// arrive begins a call of a client. What it returns is closed when its request may be read.
+// arrive begins a call of a client. The returned channel is closed when its request may be read.
 func arrive(t *testing.T, a *arrivals, client string) (ctx context.Context, begun chan struct{}) {
 	t.Helper()
 
@@ -38,7 +38,7 @@ func isClosed(done chan struct{}) bool {
 	}
 }
 
-// TestRequestsAreReadInTurns has a client begin more requests than are read at a time.
+// TestRequestsAreReadInTurns has a client begin more requests than may be read at a time.
 func TestRequestsAreReadInTurns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -74,7 +74,7 @@ func TestRequestsAreReadInTurns(t *testing.T) {
 	})
 }
 
-// TestBytesOfRequestsAreBounded has a client leave large requests waiting.
+// TestBytesOfRequestsAreBounded has a client keep large requests waiting.
 func TestBytesOfRequestsAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

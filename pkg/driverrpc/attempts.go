@@ -11,14 +11,16 @@ import (
 )
 
 const (
-	// maxAttempts bounds how often a call is sent: one that ends its driver each time is not sent for ever.
+	// maxAttempts bounds how often a call is sent: a call that crashes its driver each time must
+	// not be repeated forever.
 	maxAttempts = 5
-	// awaitConnection is how long a call waits for the driver to come back. It is as long as the driver itself waits for its provider
-	// cluster: for machine-controller-manager every error is a failed machine, and the end of a process is none.
+	// awaitConnection is how long a call waits for the driver to come back. It is as long as the
+	// driver itself waits for its provider cluster: for machine-controller-manager every error is a
+	// failed machine, and the end of a process is not.
 	awaitConnection = 15 * time.Second
 )
 
-// withDeadline bounds a call. machine-controller-manager's contexts never end.
+// withDeadline bounds a call. machine-controller-manager's contexts have no deadline.
 func withDeadline(
 	ctx context.Context, method string, req, reply any, connection *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
 ) error {
@@ -28,8 +30,8 @@ func withDeadline(
 	return invoke(ctx, method, req, reply, connection, opts...)
 }
 
-// repeatLost sends a call again whose connection was lost, once there is another one. Every method may be repeated: what the last
-// process has done, the next one finds.
+// repeatLost resends a call whose connection was lost, once there is a new one. Every method may be
+// repeated: a process finds the results of the previous one.
 func repeatLost(
 	ctx context.Context, method string, req, reply any, connection *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
 ) error {
@@ -41,12 +43,13 @@ func repeatLost(
 	}
 }
 
-// lost says whether a call ended without anybody's answer.
+// lost reports whether a call ended without a response from a driver.
 func lost(err error) bool {
 	return grpcstatus.Code(err) == grpccodes.Unavailable && machineErrorOf(err) == nil
 }
 
-// connected waits, for a bounded time, until there is a connection.
+// connected waits, for a bounded time, until there is a connection,
+// and reports whether there is one.
 func connected(ctx context.Context, connection *grpc.ClientConn) bool {
 	ctx, cancel := context.WithTimeout(ctx, awaitConnection)
 	defer cancel()
@@ -57,7 +60,7 @@ func connected(ctx context.Context, connection *grpc.ClientConn) bool {
 			return true
 		}
 
-		connection.Connect() // From idle; otherwise it is on its way.
+		connection.Connect() // Leaves the idle state; in any other state it connects already.
 
 		if !connection.WaitForStateChange(ctx, state) {
 			return false

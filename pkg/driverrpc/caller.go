@@ -11,13 +11,16 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/caller"
 )
 
-// ProcessKey is the key of the metadata with which a client says which process it is. api/driver/v1/driver.proto documents it.
+// ProcessKey is the metadata key with which a client identifies its process.
+// api/driver/v1/driver.proto documents it.
 const ProcessKey = "machine-driver-client-process"
 
-// processID is what such a value looks like. It is long enough that no two processes have the same, and none is caller.Unknown.
+// processID matches the values of ProcessKey. They are long enough to be
+// unique, and none is caller.Unknown.
 var processID = regexp.MustCompile(`^[A-Za-z0-9-]{16,64}$`)
 
-// identify says in every call of a client which process it is: random, so that the next process is another one.
+// identify identifies the client's process in every call, by a random value, so that the next
+// process has another one.
 func identify() grpc.UnaryClientInterceptor {
 	id := rand.Text()
 
@@ -28,8 +31,8 @@ func identify() grpc.UnaryClientInterceptor {
 	}
 }
 
-// nameCaller tells the driver which process a call comes from. Whoever says nothing, or nothing that is one ID, is unknown, and never
-// this process.
+// nameCaller tells the driver which process sent a call. A client that does not send exactly one
+// valid ID is unknown, and is never taken for this process.
 func nameCaller(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 	id := caller.Unknown
 	if said := metadata.ValueFromIncomingContext(ctx, ProcessKey); len(said) == 1 && processID.MatchString(said[0]) {

@@ -17,8 +17,8 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/driverrpc"
 )
 
-// TestDriversKnowTheirCallers shows what the driver is told of the process that calls: a client is the same in every call, and
-// another one than the client before.
+// TestDriversKnowTheirCallers checks the ID of the calling process that a driver sees: it is the
+// same in every call of a client, and differs between clients.
 func TestDriversKnowTheirCallers(t *testing.T) {
 	t.Parallel()
 

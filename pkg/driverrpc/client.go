@@ -14,13 +14,15 @@ import (
 	driverv1 "github.com/gardener/machine-controller-manager-provider-kubevirt/api/driver/v1"
 )
 
-// reconnect spaces the attempts to connect: a driver that restarts is back within a second or two.
+// reconnect is the backoff between connection attempts: a driver that restarts
+// is back within a second or two.
 var reconnect = grpc.ConnectParams{
 	Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 2 * time.Second},
 	MinConnectTimeout: 5 * time.Second,
 }
 
-// Client is a driver that runs somewhere else. It is safe for concurrent use. A process makes one: to the driver, each is another process.
+// Client is a driver that runs in another process. It is safe for concurrent use. A process creates
+// only one: to the driver, each client is another process.
 type Client struct {
 	connection *grpc.ClientConn
 	remote     driverv1.MachineDriverClient
@@ -28,14 +30,15 @@ type Client struct {
 
 var _ driver.Driver = (*Client)(nil)
 
-// NewClient returns a client for an endpoint, in gRPC's terms: unix:///path or dns:///host:port. It connects with the first call.
+// NewClient returns a client for an endpoint in gRPC's syntax: unix:///path or dns:///host:port. It
+// connects on the first call.
 func NewClient(endpoint string, creds credentials.TransportCredentials) (*Client, error) {
 	connection, err := grpc.NewClient(endpoint,
 		grpc.WithTransportCredentials(creds),
 		grpc.WithConnectParams(reconnect),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: pingEvery, Timeout: pingTimeout, PermitWithoutStream: true}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxResponse), grpc.MaxCallSendMsgSize(maxRequest)),
-		grpc.WithDisableServiceConfig(), // DNS has no say in how calls are made.
+		grpc.WithDisableServiceConfig(), // DNS must not configure calls.
 		grpc.WithChainUnaryInterceptor(withDeadline, identify(), repeatLost),
 	)
 	if err != nil {
@@ -45,12 +48,12 @@ func NewClient(endpoint string, creds credentials.TransportCredentials) (*Client
 	return &Client{connection: connection, remote: driverv1.NewMachineDriverClient(connection)}, nil
 }
 
-// Close ends the connection, and the calls under way.
+// Close closes the connection and cancels the calls in progress.
 func (c *Client) Close() error {
 	return c.connection.Close()
 }
 
-// Info asks the driver who it is.
+// Info returns the driver's name and version.
 func (c *Client) Info(ctx context.Context) (Info, error) {
 	answer, err := c.remote.GetInfo(ctx, &driverv1.GetInfoRequest{})
 	if err != nil {

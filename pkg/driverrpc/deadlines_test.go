@@ -18,7 +18,8 @@ import (
 	driverv1 "github.com/gardener/machine-controller-manager-provider-kubevirt/api/driver/v1"
 )
 
-// TestClientsSetDeadlines looks at what arrives of contexts that never end, as machine-controller-manager's do.
+// TestClientsSetDeadlines checks the deadlines that arrive if the caller's contexts have none, as
+// machine-controller-manager's.
 func TestClientsSetDeadlines(t *testing.T) {
 	t.Parallel()
 
@@ -46,7 +47,7 @@ func TestClientsSetDeadlines(t *testing.T) {
 	}
 }
 
-// TestServersSetDeadlines calls with a client of somebody else's, which sets none.
+// TestServersSetDeadlines calls with a third-party client that sets no deadline.
 func TestServersSetDeadlines(t *testing.T) {
 	t.Parallel()
 

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestDocsShowTheExample compares the client of docs/grpc.md with the one that is compiled.
+// TestDocsShowTheExample compares the client in docs/grpc.md with the compiled one.
 func TestDocsShowTheExample(t *testing.T) {
 	t.Parallel()
 

@@ -18,7 +18,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/driverrpc"
 )
 
-// scripted is a driver that does what a test says, and remembers the last request.
+// scripted is a driver that responds as a test specifies, and records the last request.
 type scripted struct {
 	driver.Driver
 
@@ -121,7 +121,7 @@ func dial(t *testing.T, socket string) *driverrpc.Client {
 	return client
 }
 
-// connect returns a client of a server of the driver.
+// connect serves the driver and returns a client.
 func connect(t *testing.T, d driver.Driver) *driverrpc.Client {
 	t.Helper()
 
@@ -131,8 +131,8 @@ func connect(t *testing.T, d driver.Driver) *driverrpc.Client {
 	return dial(t, socket)
 }
 
-// TestRequestsArrive compares requests as they are sent with those that arrive: objects as an API server gives them, and as the safety
-// controller makes them up.
+// TestRequestsArrive compares requests as sent and as received, with objects as an API server
+// returns them, and as the safety controller constructs them.
 func TestRequestsArrive(t *testing.T) {
 	t.Parallel()
 
@@ -167,7 +167,7 @@ func TestRequestsArrive(t *testing.T) {
 			return &driver.InitializeMachineResponse{ProviderID: "p", NodeName: "n"}, nil
 		},
 		remove: func(context.Context) (*driver.DeleteMachineResponse, error) {
-			return nil, nil //nolint:nilnil // machine-controller-manager allows it, for this method only.
+			return nil, nil //nolint:nilnil // machine-controller-manager allows this for this method only.
 		},
 		look: func(context.Context) (*driver.GetMachineStatusResponse, error) {
 			return &driver.GetMachineStatusResponse{ProviderID: "p", NodeName: "n"}, nil

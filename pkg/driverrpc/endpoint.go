@@ -13,12 +13,12 @@ import (
 	"syscall"
 )
 
-// Endpoint is where a server listens: unix:///path/of/socket or tcp://address:port.
+// Endpoint is the address of a server: unix:///path/of/socket or tcp://address:port.
 type Endpoint struct {
 	network, address string
 }
 
-// ParseEndpoint reads where a server is to listen.
+// ParseEndpoint parses the address of a server.
 func ParseEndpoint(text string) (Endpoint, error) {
 	parsed, err := url.Parse(text)
 	if err != nil {
@@ -35,12 +35,13 @@ func ParseEndpoint(text string) (Endpoint, error) {
 	}
 }
 
-// Local says whether only programs of this machine reach the endpoint, and of these only those of the same user.
+// Local reports whether only programs of the same user on this machine can reach the endpoint.
 func (e Endpoint) Local() bool {
 	return e.network == "unix"
 }
 
-// Listen begins to listen. A socket that a dead process has left behind is replaced; one on which somebody listens is not.
+// Listen starts listening. It replaces a socket that a dead process has left behind, but not one on
+// which a process listens.
 func (e Endpoint) Listen(ctx context.Context) (net.Listener, error) {
 	if !e.Local() {
 		return listen(ctx, e.network, e.address)
@@ -64,7 +65,7 @@ func listen(ctx context.Context, network, address string) (net.Listener, error) 
 	return listener, nil
 }
 
-// socket is a listener that takes its file away when it closes.
+// socket is a listener that removes its file when it is closed.
 type socket struct {
 	net.Listener
 
@@ -72,12 +73,13 @@ type socket struct {
 	once sync.Once
 }
 
-// Addr implements net.Listener. The listener itself knows the first path only.
+// Addr implements net.Listener. The embedded listener knows only the first path.
 func (s *socket) Addr() net.Addr {
 	return &net.UnixAddr{Net: "unix", Name: s.path}
 }
 
-// Close implements net.Listener. The file goes first, and only once: afterwards it may be the next process's.
+// Close implements net.Listener. It removes the file first, and only once: afterwards the file may
+// belong to the next process.
 func (s *socket) Close() (err error) {
 	s.once.Do(func() { err = ignoreMissing(os.Remove(s.path)) })
 
@@ -92,8 +94,8 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-// listenPrivately makes the socket where nobody else can see it, and puts it into place when it is the owner's alone: what connects
-// before that is served too.
+// listenPrivately creates the socket in a private folder and moves it into place once only its
+// owner may use it. Connections made before that are served, too.
 func (e Endpoint) listenPrivately(ctx context.Context) (net.Listener, error) {
 	folder, err := os.MkdirTemp(filepath.Dir(e.address), ".")
 	if err != nil {
@@ -138,10 +140,10 @@ func (e Endpoint) removeStale(ctx context.Context) error {
 
 	connection, err := dialer.DialContext(ctx, e.network, e.address)
 	if err == nil {
-		_ = connection.Close() // Nothing was said.
+		_ = connection.Close() // Nothing was sent.
 	}
 
-	// Any other failure is one of a process that lives, and is merely too busy.
+	// Any other failure means a live process that is merely too busy.
 	if !errors.Is(err, syscall.ECONNREFUSED) {
 		return fmt.Errorf("another process listens on %s", e.address)
 	}

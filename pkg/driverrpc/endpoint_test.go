@@ -27,7 +27,7 @@ func TestParseEndpoint(t *testing.T) {
 	}
 }
 
-// abandon makes a socket as a process leaves it behind that was killed.
+// abandon creates a socket like one left behind by a killed process.
 func abandon(t *testing.T, path string) {
 	t.Helper()
 
@@ -55,7 +55,7 @@ func TestSockets(t *testing.T) {
 
 			listener, err := new(net.ListenConfig).Listen(t.Context(), "unix", path)
 			require.NoError(t, err)
-			t.Cleanup(func() { _ = listener.Close() }) // The test's folder goes too.
+			t.Cleanup(func() { _ = listener.Close() }) // The test's folder is removed, too.
 		}, "another process listens on"},
 		"file": {"it may be of value", func(t *testing.T, path string) {
 			t.Helper()
@@ -73,7 +73,7 @@ func TestSockets(t *testing.T) {
 
 			folder, err := os.MkdirTemp("", "s") // The test's own would be too long for a socket's path.
 			require.NoError(t, err)
-			t.Cleanup(func() { _ = os.RemoveAll(folder) }) // It is in the system's folder for that.
+			t.Cleanup(func() { _ = os.RemoveAll(folder) }) // It is in the system's folder for temporary files.
 
 			path := filepath.Join(folder, "driver.sock")
 			tc.before(t, path)

@@ -14,7 +14,8 @@ import (
 	driverv1 "github.com/gardener/machine-controller-manager-provider-kubevirt/api/driver/v1"
 )
 
-// listMachines is the client of docs/grpc.md: it needs the generated code only, and nothing of machine-controller-manager's.
+// listMachines is the client in docs/grpc.md: it needs only the generated code, and nothing of
+// machine-controller-manager.
 func listMachines(ctx context.Context, endpoint, classFile, kubeconfigFile string) error {
 	connection, err := grpc.NewClient(endpoint, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {

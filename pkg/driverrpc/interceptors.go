@@ -13,8 +13,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// recoverPanics keeps the server alive for other machines. Neither the answer nor the log holds the panic's value, which may be
-// anything, unless the runtime has made it.
+// recoverPanics keeps the server alive for other machines. Neither the response nor the log
+// contains the panic's value, which may be anything, unless it is a runtime error.
 func recoverPanics(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (resp any, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -36,7 +36,7 @@ func causeOf(panicked any) error {
 	return fmt.Errorf("a value of type %T", panicked)
 }
 
-// setDeadline bounds the calls of clients that set no deadline, or one that is too far away.
+// setDeadline bounds calls of clients that set no deadline, or one too far in the future.
 func setDeadline(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 	limit, ok := deadlines[info.FullMethod]
 	if !ok {

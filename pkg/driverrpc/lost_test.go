@@ -22,7 +22,8 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/driverrpc"
 )
 
-// requireUnavailable requires what machine-controller-manager retries within seconds, and says whose fault it is.
+// requireUnavailable requires an error that machine-controller-manager retries within seconds, and
+// that names its origin.
 func requireUnavailable(t *testing.T, method string, got outcome) {
 	t.Helper()
 
@@ -34,7 +35,7 @@ func requireUnavailable(t *testing.T, method string, got outcome) {
 	require.True(t, strings.HasPrefix(read.Message(), driverrpc.TokenUnavailable+": "+method+" "), read.Message())
 }
 
-// TestNothingListens asks a driver that is not there, for as long as the test has patience.
+// TestNothingListens calls a driver that does not exist, until a timeout.
 func TestNothingListens(t *testing.T) {
 	t.Parallel()
 
@@ -50,8 +51,8 @@ func TestNothingListens(t *testing.T) {
 	}
 }
 
-// TestAnotherServerListens asks a server of gRPC that knows no driver: its Unimplemented is not the driver's, after which
-// machine-controller-manager would create every machine anew.
+// TestAnotherServerListens calls a gRPC server without a driver: its Unimplemented does not come
+// from a driver; machine-controller-manager would create every machine again.
 func TestAnotherServerListens(t *testing.T) {
 	t.Parallel()
 
@@ -74,7 +75,9 @@ func TestAnotherServerListens(t *testing.T) {
 	}
 }
 
-// TestRequestsThatAreTooLarge are no lack of room in a zone, which gRPC's ResourceExhausted would mean. The driver would answer each of them.
+// TestRequestsThatAreTooLarge verifies that a request that is too large does not
+// look like a zone without capacity, which gRPC's ResourceExhausted would mean. The
+// driver would answer each request.
 func TestRequestsThatAreTooLarge(t *testing.T) {
 	t.Parallel()
 
@@ -97,7 +100,7 @@ func TestRequestsThatAreTooLarge(t *testing.T) {
 	require.ErrorContains(t, err, "3145728", "the limit is named")
 }
 
-// TestPanics shows that a panic ends no other call, and what is said about it.
+// TestPanics verifies that a panic ends no other call, and checks its error.
 func TestPanics(t *testing.T) {
 	t.Parallel()
 
@@ -115,7 +118,7 @@ func TestPanics(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestRestartIsNotSeen ends a server in the middle of a call, and starts the next one.
+// TestRestartIsNotSeen stops a server during a call, and starts the next one.
 func TestRestartIsNotSeen(t *testing.T) {
 	t.Parallel()
 
@@ -145,7 +148,7 @@ func TestRestartIsNotSeen(t *testing.T) {
 	require.Equal(t, "p", got.answer.(*driver.CreateMachineResponse).ProviderID)
 }
 
-// TestRestartsHaveAnEnd sends a call to a driver that closes the connection whenever it gets one.
+// TestRestartsHaveAnEnd sends a call to a driver that closes the connection on every call.
 func TestRestartsHaveAnEnd(t *testing.T) {
 	t.Parallel()
 
@@ -175,7 +178,7 @@ func TestRestartsHaveAnEnd(t *testing.T) {
 	require.Equal(t, int32(5), calls.Load())
 }
 
-// remembering is a listener that remembers its last connection.
+// remembering is a listener that records its last connection.
 type remembering struct {
 	net.Listener
 
@@ -191,7 +194,7 @@ func (r *remembering) Accept() (net.Conn, error) {
 	return accepted, err
 }
 
-// TestCallsWaitForTheirTurn runs more calls than may run at once.
+// TestCallsWaitForTheirTurn sends more calls than may run at once.
 func TestCallsWaitForTheirTurn(t *testing.T) {
 	t.Parallel()
 
@@ -213,7 +216,7 @@ func TestCallsWaitForTheirTurn(t *testing.T) {
 	options.MaxCalls = most
 	serve(t, d, socket, options)
 
-	// Each client has a connection of its own, so that it is the server that makes them wait.
+	// Each client has a connection of its own, so that calls wait at the server.
 	errs := make(chan error)
 
 	for range many {
@@ -236,7 +239,7 @@ func TestCallsWaitForTheirTurn(t *testing.T) {
 	require.Len(t, families, 2)
 }
 
-// TestHealth asks as kubelet and load balancers do, also while the server stops.
+// TestHealth checks the health as kubelet and load balancers do, including while the server stops.
 func TestHealth(t *testing.T) {
 	t.Parallel()
 

@@ -10,7 +10,8 @@ import (
 	driverv1 "github.com/gardener/machine-controller-manager-provider-kubevirt/api/driver/v1"
 )
 
-// methods are those of a driver, as gRPC calls them. Each translates the request, asks the driver and translates its answer.
+// methods implements the gRPC service for a driver. Each method decodes the request, calls the
+// driver and encodes its response.
 type methods struct {
 	driverv1.UnimplementedMachineDriverServer
 
@@ -18,7 +19,8 @@ type methods struct {
 	info   Info
 }
 
-// reply returns what a driver answered. With an error, gRPC has no room for the response, which attach puts into the error.
+// reply returns a driver's response. gRPC sends no response with an error, so
+// attach puts it into the error.
 func reply[O any](out *O, err error, attach func(*driverv1.MachineError)) (*O, error) {
 	if err == nil {
 		return out, nil
@@ -32,8 +34,8 @@ func reply[O any](out *O, err error, attach func(*driverv1.MachineError)) (*O, e
 	return nil, statusOf(err, failure)
 }
 
-// malformed is the answer to a request that is no JSON of what it says to be. It is a fault of the client's program, and no driver has
-// judged the machine.
+// malformed returns the error for a request whose JSON cannot be decoded. It is a bug in the
+// client, and no driver has judged the machine.
 func malformed(err error) error {
 	return grpcstatus.Error(grpccodes.InvalidArgument, err.Error())
 }
@@ -84,7 +86,7 @@ func (m *methods) DeleteMachine(ctx context.Context, in *driverv1.DeleteMachineR
 	answer, err := m.driver.DeleteMachine(ctx, &driver.DeleteMachineRequest{
 		Machine: about.machine, MachineClass: about.class, Secret: about.secret,
 	})
-	if err == nil && answer == nil { // The only method that may answer nothing.
+	if err == nil && answer == nil { // The only method that may return no response.
 		answer = &driver.DeleteMachineResponse{}
 	}
 

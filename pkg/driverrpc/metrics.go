@@ -11,7 +11,8 @@ import (
 	grpcstatus "google.golang.org/grpc/status"
 )
 
-// metrics are a server's. They are one collector, so that they are registered together.
+// metrics holds the metrics of a server. They are one collector, so
+// that they are registered together.
 type metrics struct {
 	calls   *prometheus.HistogramVec
 	running prometheus.Gauge
@@ -59,7 +60,7 @@ func (m *metrics) intercept(ctx context.Context, req any, info *grpc.UnaryServer
 	return resp, err
 }
 
-// codeLabel names the code of an answer.
+// codeLabel returns the label for the code of a response.
 func codeLabel(err error) string {
 	if err == nil {
 		return codes.OK.String()

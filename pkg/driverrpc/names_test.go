@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestNamesInCertificates looks at the names that may stand in the list of clients.
+// TestNamesInCertificates checks the names that may be in the list of clients.
 func TestNamesInCertificates(t *testing.T) {
 	t.Parallel()
 

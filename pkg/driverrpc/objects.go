@@ -12,8 +12,8 @@ import (
 	driverv1 "github.com/gardener/machine-controller-manager-provider-kubevirt/api/driver/v1"
 )
 
-// encode returns an object's JSON, and nothing for nil. Characters that are special in HTML stay as they are, so that a providerSpec
-// arrives as its author wrote it.
+// encode returns an object's JSON, and nothing for nil. It does not escape HTML characters, so that
+// a providerSpec arrives as its author wrote it.
 func encode[T any](object *T) ([]byte, error) {
 	if object == nil {
 		return nil, nil
@@ -31,7 +31,7 @@ func encode[T any](object *T) ([]byte, error) {
 	return raw.Bytes(), nil
 }
 
-// decode is the reverse of encode. It reads names of fields as an API server does.
+// decode is the reverse of encode. It reads field names as an API server does.
 func decode[T any](raw []byte) (object *T, err error) {
 	if len(raw) == 0 {
 		return object, nil
@@ -45,14 +45,14 @@ func decode[T any](raw []byte) (object *T, err error) {
 	return object, nil
 }
 
-// subject is what a request is about.
+// subject holds the objects of a request.
 type subject struct {
 	machine *v1alpha1.Machine
 	class   *v1alpha1.MachineClass
 	secret  *corev1.Secret
 }
 
-// wireSubject is a subject as it travels.
+// wireSubject is a subject in its wire format.
 type wireSubject struct {
 	machine *driverv1.Machine
 	class   *driverv1.MachineClass

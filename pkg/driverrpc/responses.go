@@ -7,7 +7,8 @@ import (
 	driverv1 "github.com/gardener/machine-controller-manager-provider-kubevirt/api/driver/v1"
 )
 
-// Each pair of functions below translates one response, and nil to nil: an error comes without a response as a rule.
+// Each pair of functions below converts one response, and nil to nil: an error
+// usually comes without a response.
 
 func encodeCreated(r *driver.CreateMachineResponse) *driverv1.CreateMachineResponse {
 	if r == nil {
@@ -94,7 +95,7 @@ func encodeList(r *driver.ListMachinesResponse) *driverv1.ListMachinesResponse {
 	return &driverv1.ListMachinesResponse{MachineList: r.MachineList}
 }
 
-// decodeList returns an empty map, as drivers do, where none travels.
+// decodeList returns an empty map if none was sent, as drivers do.
 func decodeList(r *driverv1.ListMachinesResponse) *driver.ListMachinesResponse {
 	if r == nil {
 		return nil
@@ -116,7 +117,7 @@ func encodeVolumeIDs(r *driver.GetVolumeIDsResponse) *driverv1.GetVolumeIDsRespo
 	return &driverv1.GetVolumeIDsResponse{VolumeIds: r.VolumeIDs}
 }
 
-// decodeVolumeIDs returns an empty list, as drivers do, where none travels.
+// decodeVolumeIDs returns an empty list if none was sent, as drivers do.
 func decodeVolumeIDs(r *driverv1.GetVolumeIDsResponse) *driver.GetVolumeIDsResponse {
 	if r == nil {
 		return nil

@@ -19,37 +19,37 @@ import (
 )
 
 const (
-	// handshakeTimeout bounds the time in which a client must have said who it is.
+	// handshakeTimeout bounds the time for a client to authenticate.
 	handshakeTimeout = 10 * time.Second
-	// connectionAge is after how long a client connects anew, so that certificates that were replaced or refused come into effect. Calls
-	// under way end before.
+	// connectionAge is the age at which a client has to reconnect, so that replaced or refused
+	// certificates take effect. Calls in progress finish first.
 	connectionAge = time.Hour
-	// pingsAtMost is how often clients may ask whether the server is there.
+	// pingsAtMost is the minimum interval between the pings of a client.
 	pingsAtMost = 10 * time.Second
 )
 
-// Info says who a driver is.
+// Info identifies a driver.
 type Info struct {
-	// Name is what a MachineClass names as its provider.
+	// Name is the provider that a MachineClass names.
 	Name string
-	// Version is that of the binary.
+	// Version is the version of the binary.
 	Version string
 }
 
-// ServerOptions are a server's settings. All are required.
+// ServerOptions configures a server. All fields are required.
 type ServerOptions struct {
-	// Info is what GetInfo answers.
+	// Info is the response of GetInfo.
 	Info Info
-	// Credentials judge the clients of every connection.
+	// Credentials authenticates the clients of every connection.
 	Credentials credentials.TransportCredentials
-	// MaxCalls is how many calls run at a time, half of them for a client with a certificate. Others wait for their turn, as long as
-	// their clients do.
+	// MaxCalls is the number of calls that run at a time; a client with a certificate may use half
+	// of them. Other calls wait for their turn as long as their clients do.
 	MaxCalls int
-	// Metrics takes the server's metrics.
+	// Metrics registers the server's metrics.
 	Metrics prometheus.Registerer
 }
 
-// Server serves a driver over gRPC, with the health service of gRPC beside it. It has no reflection.
+// Server serves a driver over gRPC, together with gRPC's health service. It has no reflection.
 type Server struct {
 	grpc   *grpc.Server
 	health *health.Server
@@ -69,8 +69,8 @@ func NewServer(d driver.Driver, o ServerOptions) (*Server, error) {
 			grpc.ConnectionTimeout(handshakeTimeout),
 			grpc.MaxRecvMsgSize(maxRequest),
 			grpc.MaxSendMsgSize(maxResponse),
-			// Of each connection, what is above that waits at the client.
-			grpc.MaxConcurrentStreams(uint32(o.MaxCalls)), //nolint:gosec // A flag's value, which is small.
+			// Further calls of a connection wait at the client.
+			grpc.MaxConcurrentStreams(uint32(o.MaxCalls)), //nolint:gosec // The value of a flag, which is small.
 			grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingEvery, Timeout: pingTimeout, MaxConnectionAge: connectionAge}),
 			grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingsAtMost, PermitWithoutStream: true}),
 			grpc.WaitForHandlers(true),
@@ -85,7 +85,7 @@ func NewServer(d driver.Driver, o ServerOptions) (*Server, error) {
 	return s, nil
 }
 
-// Serve takes connections until Stop is called, and closes the listener.
+// Serve accepts connections until Stop is called, and closes the listener.
 func (s *Server) Serve(listener net.Listener) error {
 	if err := s.grpc.Serve(listener); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
 		return fmt.Errorf("serve: %w", err)
@@ -94,8 +94,8 @@ func (s *Server) Serve(listener net.Listener) error {
 	return nil
 }
 
-// Stop refuses new calls, and waits for those under way until ctx is over. What is left then is cancelled: its clients see that the
-// connection is lost, and ask the next process, which can repeat every call.
+// Stop refuses new calls and waits for those in progress until ctx ends. It then cancels the rest:
+// their clients see a lost connection and call the next process, which can repeat every call.
 func (s *Server) Stop(ctx context.Context) {
 	s.health.Shutdown()
 

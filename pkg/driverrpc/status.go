@@ -15,10 +15,12 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/statustext"
 )
 
-// TokenUnavailable leads the text of an error that stands for the lack of an answer. docs/troubleshooting.md has a row for it.
+// TokenUnavailable is the prefix of the error for a call that the driver did not answer.
+// docs/troubleshooting.md has a row for it.
 const TokenUnavailable = "DriverUnavailable"
 
-// statusOf returns the status of gRPC for what a driver answered with an error. failure has the response that came along, if any.
+// statusOf returns the gRPC status for an error of a driver. failure contains the response that the
+// driver returned with it, if any.
 func statusOf(err error, failure *driverv1.MachineError) error {
 	answer := readMachineStatus(err)
 	failure.MachineCode = uint32(answer.Code())
@@ -33,8 +35,8 @@ func statusOf(err error, failure *driverv1.MachineError) error {
 	return detailed.Err()
 }
 
-// readMachineStatus takes code and message from the error itself if it can: reading them back from its text, as
-// machine-controller-manager does, would lose what stands behind a bracket.
+// readMachineStatus takes the code and message from the error itself if possible: parsing them from
+// its text, as machine-controller-manager does, would lose the text after a bracket.
 func readMachineStatus(err error) *status.Status {
 	var own *status.Status
 	if errors.As(err, &own) {
@@ -46,7 +48,8 @@ func readMachineStatus(err error) *status.Status {
 	return read
 }
 
-// carrierCode returns the code of gRPC that comes closest: gRPC has no Uninitialized, and no error with the code OK.
+// carrierCode returns the closest gRPC code: gRPC has no Uninitialized,
+// and no error with the code OK.
 func carrierCode(code codes.Code) grpccodes.Code {
 	switch {
 	case code == codes.OK:
@@ -58,7 +61,8 @@ func carrierCode(code codes.Code) grpccodes.Code {
 	}
 }
 
-// machineErrorOf returns the driver's own answer in an error of gRPC; nil if the error is not the driver's.
+// machineErrorOf returns the driver's own error from a gRPC error; nil if
+// the error is not the driver's.
 func machineErrorOf(err error) *driverv1.MachineError {
 	for _, detail := range grpcstatus.Convert(err).Details() {
 		if failure, ok := detail.(*driverv1.MachineError); ok {
@@ -69,12 +73,13 @@ func machineErrorOf(err error) *driverv1.MachineError {
 	return nil
 }
 
-// machineStatusOf returns what machine-controller-manager reads: what the driver said, or that it gave no answer to work with. Only the driver can
-// say something about a machine. A ResourceExhausted of gRPC's own would make cluster-autoscaler try another zone, and an Unimplemented
-// would make machine-controller-manager create the machine again.
+// machineStatusOf returns the error for machine-controller-manager: the driver's own, or that the
+// driver gave no usable response. Only the driver can judge a machine. gRPC's own ResourceExhausted
+// would make cluster-autoscaler try another zone, and its Unimplemented would make
+// machine-controller-manager create the machine again.
 func machineStatusOf(fullMethod string, err error) (*driverv1.MachineError, error) {
 	if err == nil {
-		return nil, nil //nolint:nilnil // No failure is no error.
+		return nil, nil //nolint:nilnil // Success has neither.
 	}
 
 	carrier := grpcstatus.Convert(err)

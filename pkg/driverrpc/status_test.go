@@ -16,13 +16,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// outcome is what a call of any method ends with.
+// outcome is the result of a call.
 type outcome struct {
 	answer any
 	err    error
 }
 
-// methods call each method of a driver, and make a scripted driver answer all of them with a response, or without, and an error.
+// methods returns a function for each method of a driver that calls it.
 func methods(d driver.Driver) map[string]func(context.Context) outcome {
 	return map[string]func(context.Context) outcome{
 		"CreateMachine": func(ctx context.Context) outcome {
@@ -58,7 +58,7 @@ func methods(d driver.Driver) map[string]func(context.Context) outcome {
 	}
 }
 
-// answering is a driver all of whose methods answer with an error; also with a response, if there is to be one.
+// answering returns a driver whose methods all return an error, and a response if respond is set.
 func answering(err error, respond bool) *scripted {
 	addresses := []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.0.1"}, {Type: corev1.NodeHostName, Address: "ü"}}
 
@@ -92,8 +92,9 @@ func when[T any](ok bool, value *T) *T {
 	return value
 }
 
-// TestAnswersArrive compares what a driver answers with what arrives: each method, with each code that machine-controller-manager has,
-// with a response and without. What machine-controller-manager could not work with does not arrive (TestInvalidAnswers).
+// TestAnswersArrive compares a driver's results with those that arrive: for each method and each
+// code of machine-controller-manager, with and without a response. Results that
+// machine-controller-manager cannot handle do not arrive (TestInvalidAnswers).
 func TestAnswersArrive(t *testing.T) {
 	t.Parallel()
 
@@ -128,7 +129,8 @@ func TestAnswersArrive(t *testing.T) {
 	}
 }
 
-// TestErrorsThatAreNoMachineErrors has drivers answer with what machine-controller-manager could not read.
+// TestErrorsThatAreNoMachineErrors has drivers return errors that
+// machine-controller-manager cannot parse.
 func TestErrorsThatAreNoMachineErrors(t *testing.T) {
 	t.Parallel()
 

@@ -15,18 +15,21 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Files name the PEM files of one end of a connection. They may be replaced at any time: each connection uses them as they are then.
+// Files names the PEM files of one end of a connection. They may be replaced at any time: each
+// connection uses their contents at that time.
 type Files struct {
-	// Certificate is that of this end, with the intermediate ones that lead to its authority.
+	// Certificate is the certificate of this end, with the intermediate
+	// certificates up to its authority.
 	Certificate string
 	// Key is the private key of Certificate.
 	Key string
-	// Authorities are the certificates of those whom the other end may have its certificate from. The system's are not trusted.
+	// Authorities are the certificates of the authorities that may issue the other end's
+	// certificate. The system's authorities are not trusted.
 	Authorities string
 }
 
-// ServerCredentials require a certificate of every client, in which one of the names stands: as the subject's common name, or as a DNS
-// name or URI among the alternative names.
+// ServerCredentials requires a certificate of every client that contains one of the names: as the
+// subject's common name, or as a DNS name or URI among the alternative names.
 func ServerCredentials(files Files, clients []string) (credentials.TransportCredentials, error) {
 	if len(clients) == 0 {
 		return nil, errors.New("no client is allowed: name at least one")
@@ -49,7 +52,8 @@ func ServerCredentials(files Files, clients []string) (credentials.TransportCred
 	})
 }
 
-// ClientCredentials show a certificate to the server, and require the server's to be for serverName; empty: for the endpoint's host.
+// ClientCredentials presents a certificate to the server, and requires the server's certificate to
+// be valid for serverName, or for the endpoint's host if serverName is empty.
 func ClientCredentials(files Files, serverName string) (credentials.TransportCredentials, error) {
 	return newCredentials(files, func(m *material) *tls.Config {
 		return &tls.Config{
@@ -72,7 +76,8 @@ func allow(clients []string, leaf *x509.Certificate) error {
 	return fmt.Errorf("no client with the names %q is allowed", names)
 }
 
-// namesIn returns whom a certificate is for. Most that have alternative names have no common name, which is nobody's.
+// namesIn returns the names in a certificate. Most certificates with alternative names have no
+// common name; an empty name identifies no client.
 func namesIn(leaf *x509.Certificate) []string {
 	names := append([]string{leaf.Subject.CommonName}, leaf.DNSNames...)
 	for _, uri := range leaf.URIs {
@@ -82,13 +87,14 @@ func namesIn(leaf *x509.Certificate) []string {
 	return slices.DeleteFunc(names, func(name string) bool { return name == "" })
 }
 
-// material is what the files hold.
+// material is the content of the files.
 type material struct {
 	certificate tls.Certificate
 	authorities *x509.CertPool
 }
 
-// rotating are credentials that read their files for every handshake. There are few: connections last.
+// rotating are credentials that read their files for every handshake. Handshakes are
+// rare, because connections last.
 type rotating struct {
 	files  Files
 	config func(*material) *tls.Config
@@ -112,7 +118,8 @@ func newCredentials(files Files, config func(*material) *tls.Config) (credential
 	return made, nil
 }
 
-// current returns the credentials as they are now. While the files are being replaced, they may not fit together.
+// current returns the credentials in the current files. It keeps the previous ones if the files
+// cannot be used, since they may not match while they are being replaced.
 func (r *rotating) current() credentials.TransportCredentials {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -147,7 +154,7 @@ func (r *rotating) Info() credentials.ProtocolInfo {
 	return r.current().Info()
 }
 
-// Clone implements credentials.TransportCredentials. Nothing of them changes but what the files say.
+// Clone implements credentials.TransportCredentials. Only the contents of the files change.
 func (r *rotating) Clone() credentials.TransportCredentials {
 	return r
 }
@@ -157,7 +164,7 @@ func (r *rotating) OverrideServerName(string) error {
 	return errors.New("the server's name is set when the credentials are made")
 }
 
-// read reads the files. Its errors name them, and hold nothing of the key.
+// read reads the files. Its errors contain their names, but nothing of the key.
 func (f Files) read() (*material, error) {
 	certificate, err := tls.LoadX509KeyPair(f.Certificate, f.Key)
 	if err != nil {

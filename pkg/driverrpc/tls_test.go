@@ -18,7 +18,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/certificates"
 )
 
-// serveTLS serves on a port of this machine, and returns the endpoint for clients.
+// serveTLS serves on a local port, and returns the endpoint for clients.
 func serveTLS(t *testing.T, files driverrpc.Files, clients ...string) string {
 	t.Helper()
 
@@ -51,13 +51,13 @@ func serveTLS(t *testing.T, files driverrpc.Files, clients ...string) string {
 	return "dns:///127.0.0.1:" + port
 }
 
-// A client that is refused tries again until its context is over.
+// A refused client retries until its context ends.
 const (
 	patience = time.Minute
 	refusal  = 5 * time.Second // The error names the cause only if the handshake has failed by then.
 )
 
-// ask makes a call over a connection of its own.
+// ask makes a call over a new connection.
 func ask(t *testing.T, endpoint string, files driverrpc.Files, serverName string, limit time.Duration) error {
 	t.Helper()
 
@@ -76,7 +76,8 @@ func ask(t *testing.T, endpoint string, files driverrpc.Files, serverName string
 	return err
 }
 
-// TestWhoIsServed shows whom a server over TCP answers, and whom a client believes.
+// TestWhoIsServed verifies which clients a server over TCP accepts, and
+// which servers a client accepts.
 func TestWhoIsServed(t *testing.T) {
 	t.Parallel()
 
@@ -135,7 +136,8 @@ func TestWhoIsServed(t *testing.T) {
 	require.ErrorContains(t, err, "empty name", "it would stand for every certificate without a common name")
 }
 
-// TestCertificatesRotate replaces all certificates, and the authority, under a running server and a running client.
+// TestCertificatesRotate replaces all certificates and the authority of a
+// running server and a running client.
 func TestCertificatesRotate(t *testing.T) {
 	t.Parallel()
 
@@ -163,7 +165,7 @@ func TestCertificatesRotate(t *testing.T) {
 	}
 	require.NoError(t, call())
 
-	// In the middle of a rotation key and certificate do not fit together.
+	// During a rotation, the key and the certificate do not match.
 	require.NoError(t, os.WriteFile(filepath.Join(serverFolder, "tls.key"), nil, 0o600))
 	require.NoError(t, os.WriteFile(files.Certificate, nil, 0o600))
 	require.NoError(t, call(), "what was read last is used on")

@@ -13,20 +13,21 @@ import (
 	driverv1 "github.com/gardener/machine-controller-manager-provider-kubevirt/api/driver/v1"
 )
 
-// turns bound how many calls run at once, and how many of them are one client's: half, so that no client keeps all others waiting.
+// turns limits the calls that run at once, and those of one client to half of them, so that no
+// client blocks all others.
 type turns struct {
 	all   chan struct{}
 	share int
 
 	mu sync.Mutex
-	// clients are those with calls, by name.
+	// clients holds the clients that have calls, by name.
 	clients map[string]*clientTurns
 }
 
-// clientTurns are those of one client.
+// clientTurns limits the calls of one client.
 type clientTurns struct {
 	running chan struct{}
-	// calls is how many run or wait.
+	// calls is the number of running and waiting calls.
 	calls int
 }
 
@@ -34,18 +35,20 @@ func newTurns(many int) *turns {
 	return &turns{all: make(chan struct{}, many), share: (many + 1) / 2, clients: map[string]*clientTurns{}}
 }
 
-// intercept makes a driver's call wait for its turn. It is not refused: machine-controller-manager would show the machine as failed.
+// intercept makes a call to the driver wait for its turn. Rejecting it would make
+// machine-controller-manager show the machine as failed.
 func (t *turns) intercept(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 	if _, ok := deadlines[info.FullMethod]; !ok || info.FullMethod == driverv1.MachineDriver_GetInfo_FullMethodName {
 		return handle(ctx, req)
 	}
 
-	// On a socket, all clients are its owner, who has all turns.
+	// On a socket, all clients are its owner, who may use all turns.
 	if name := clientOf(ctx); name != "" {
 		client := t.enter(name)
 		defer t.leave(name)
 
-		// A client waits for its own calls first: those that wait for all calls are few, and get their turns in the order they came.
+		// A call first waits for other calls of its client, so that few wait for the calls of all
+		// clients; those run in the order in which they came.
 		if err := take(ctx, client.running); err != nil {
 			return nil, err
 		}
@@ -96,7 +99,7 @@ func (t *turns) leave(name string) {
 	}
 }
 
-// clientOf returns the first name in the client's certificate; empty without one.
+// clientOf returns the first name in the client's certificate; empty without a certificate.
 func clientOf(ctx context.Context) string {
 	from, ok := peer.FromContext(ctx)
 	if !ok {
@@ -108,5 +111,5 @@ func clientOf(ctx context.Context) string {
 		return ""
 	}
 
-	return namesIn(secured.State.PeerCertificates[0])[0] // There is one: a client without a name is refused.
+	return namesIn(secured.State.PeerCertificates[0])[0] // There is one: clients without a name are refused.
 }

@@ -25,7 +25,8 @@ func as(ctx context.Context, client string) context.Context {
 	return peer.NewContext(ctx, &peer.Peer{AuthInfo: info})
 }
 
-// TestTurnsAreShared has one client take all turns that it gets, and holds them while others call.
+// TestTurnsAreShared has one client take all turns that it may use,
+// and hold them while others call.
 func TestTurnsAreShared(t *testing.T) {
 	t.Parallel()
 

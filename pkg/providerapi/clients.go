@@ -1,7 +1,8 @@
-// Package providerapi is the only gateway to a provider cluster: every request, list and watch
-// passes through it. It bounds responses in bytes, nesting, elements, members, numbers and time,
-// retries transient failures, and makes errors safe to show. pkg/spi/providercluster,
-// pkg/goldenimage and pkg/preflight call it. It must not know what is requested, nor why.
+// Package providerapi is the only gateway to a provider cluster: every request, list and
+// watch passes through it. It bounds responses in bytes, nesting, elements, members, numbers
+// and time, retries transient failures, and makes errors safe to show.
+// pkg/spi/providercluster, pkg/goldenimage and pkg/preflight call it. It must not depend on
+// the content or the purpose of a request.
 //
 // The kubeconfig comes from the shoot's owner, and so may the server behind it: no response is
 // trusted to be that of an API server.
