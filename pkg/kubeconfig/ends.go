@@ -10,16 +10,16 @@ import (
 	"k8s.io/client-go/util/cert"
 )
 
-// Expiry says when credentials in a kubeconfig end.
+// Expiry is the validity period of credentials in a kubeconfig.
 type Expiry struct {
 	// Kind is "client-certificate" or "token".
 	Kind string
-	// Begin is since when they are good; zero if they do not say so.
+	// Begin is the start of the validity period; zero if it is not known.
 	Begin time.Time
 	End   time.Time
 }
 
-// Lifetime returns how long the credentials are good in all; 0 if that is not known.
+// Lifetime returns the total validity of the credentials; 0 if it is not known.
 func (e Expiry) Lifetime() time.Duration {
 	if e.Begin.IsZero() {
 		return 0
@@ -28,8 +28,8 @@ func (e Expiry) Lifetime() time.Duration {
 	return max(0, e.End.Sub(e.Begin))
 }
 
-// Expiries returns when the credentials of a kubeconfig's current context end, as they say themselves; nothing for those without an
-// end. Its errors are RESTConfig's.
+// Expiries returns when the credentials of a kubeconfig's current context expire, as claimed by
+// themselves; it omits credentials that do not expire. Its errors are those of RESTConfig.
 func Expiries(raw []byte) ([]Expiry, error) {
 	config, _, err := RESTConfig(raw)
 	if err != nil {
@@ -39,7 +39,8 @@ func Expiries(raw []byte) ([]Expiry, error) {
 	return ExpiriesOf(config), nil
 }
 
-// ExpiriesOf returns what the credentials of a configuration say about their end, unverified: false claims can mislead their author only.
+// ExpiriesOf returns when the credentials of a configuration claim to expire. The claims are not
+// verified: false ones mislead only their author.
 func ExpiriesOf(config *rest.Config) []Expiry {
 	var list []Expiry
 
@@ -56,7 +57,7 @@ func ExpiriesOf(config *rest.Config) []Expiry {
 	return list
 }
 
-// since returns a time at which something began; zero if it is not known.
+// since returns the time at which the validity began; zero if it is not known.
 func since(seconds float64) time.Time {
 	if seconds <= 0 {
 		return time.Time{}
@@ -65,20 +66,20 @@ func since(seconds float64) time.Time {
 	return at(seconds)
 }
 
-// at returns a time, in seconds since 1970. Those beyond the year 9999 are taken for its end.
+// at converts seconds since 1970 to a time. Times after the year 9999 become its end.
 func at(seconds float64) time.Time {
 	const lastSecond = 253402300799
 
 	return time.Unix(int64(min(seconds, lastSecond)), 0)
 }
 
-// claims are those of a JSON Web Token that say when it is good, in seconds since 1970.
+// claims are the claims of a JSON Web Token about its validity, in seconds since 1970.
 type claims struct {
 	Iat float64 `json:"iat"`
 	Exp float64 `json:"exp"`
 }
 
-// claimsOf returns a token's claims; none if it has none, or is no JSON Web Token.
+// claimsOf returns a token's claims; none if it has none, or is not a JSON Web Token.
 func claimsOf(token string) claims {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {

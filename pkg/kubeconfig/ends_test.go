@@ -23,7 +23,7 @@ func tokenWith(claims string) string {
 	return encode([]byte(`{"alg":"none"}`)) + "." + encode([]byte(claims)) + "." + encode([]byte("signature"))
 }
 
-// certificate returns a client certificate that ends then, and its key.
+// certificate returns a client certificate that expires at end, and its key.
 func certificate(t *testing.T, end time.Time) (cert, key []byte) {
 	t.Helper()
 

@@ -8,11 +8,12 @@ import (
 	"os"
 )
 
-// Folder holds a kubeconfig per cluster, in a file with the cluster's name. It may be a mounted Secret. It is read for every call, so
-// that what is replaced, added or removed counts from then on.
+// Folder contains a kubeconfig per cluster, in a file with the cluster's name. It may be a mounted
+// Secret. It is read on every call, so that changes take effect at once.
 type Folder string
 
-// For returns the kubeconfig for a cluster. The name may come from anybody: nothing outside the folder is read.
+// For returns the kubeconfig for a cluster. The name is untrusted input:
+// nothing outside the folder is read.
 func (f Folder) For(cluster string) (raw []byte, err error) {
 	folder, err := os.OpenRoot(string(f))
 	if err != nil {
@@ -30,7 +31,7 @@ func (f Folder) For(cluster string) (raw []byte, err error) {
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
 
-	// One byte more than is accepted, so that what is too large is refused as that.
+	// Read one byte more than is accepted, so that a larger file is refused for its size.
 	raw, err = io.ReadAll(io.LimitReader(file, maxSize+1))
 	if err != nil {
 		return nil, fmt.Errorf("read the kubeconfig for cluster %q: %w", cluster, err)

@@ -20,7 +20,7 @@ func TestFolder(t *testing.T) {
 	_, err := folder.For("a")
 	require.ErrorContains(t, err, "open the folder of kubeconfigs")
 
-	// As kubelet mounts a Secret, and replaces it.
+	// Like a Secret that kubelet mounts and updates.
 	for _, version := range []string{"1", "2"} {
 		require.NoError(t, os.MkdirAll(filepath.Join(mounted, version), 0o700))
 		require.NoError(t, os.WriteFile(filepath.Join(mounted, version, "shoot--a"), []byte(version), 0o600))

@@ -22,10 +22,11 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
 )
 
-// canary stands in every text of the hostile kubeconfigs, as it is or in base64. No error may repeat it.
+// canary is in every text of the hostile kubeconfigs, plain or in base64. No error may repeat it.
 const canary = "canary-7f3a9c51"
 
-// hostile says what the error names for each file of testdata/hostile. Empty: it is accepted, since what is bad of it is not used.
+// hostile maps each file of testdata/hostile to the text that its error must contain. Empty means
+// that the kubeconfig is accepted, because its harmful parts are not used.
 var hostile = map[string]string{
 	"exec": "exec", "exec-beside-token": "exec",
 	"auth-provider": "auth-provider", "auth-provider-cmd": "auth-provider",
@@ -53,16 +54,17 @@ var hostile = map[string]string{
 	"empty": "kind Config", "null": "kind Config", "scalar": "kind Config", "truncated": "YAML or JSON", "binary": "YAML or JSON",
 }
 
-// trap is what hostile kubeconfigs point at.
+// trap is the target of hostile kubeconfigs.
 type trap struct {
 	dir         string
 	listener    net.Listener
 	connections atomic.Int32
-	// dialled has a place for the first connection.
+	// dialled buffers the first connection.
 	dialled chan struct{}
 }
 
-// newTrap makes a folder with a pipe, whose reader would hang, and a program, which would leave a file behind; and a listener.
+// newTrap creates a folder with a pipe, on which a reader would hang, and a program, which would
+// leave a file behind; and a listener.
 func newTrap(t *testing.T) *trap {
 	t.Helper()
 
@@ -88,7 +90,7 @@ func newTrap(t *testing.T) *trap {
 
 			tr.connections.Add(1)
 
-			_ = connection.Close() // What counts is that it came.
+			_ = connection.Close() // Only the attempt counts.
 
 			select {
 			case tr.dialled <- struct{}{}:
@@ -102,12 +104,12 @@ func newTrap(t *testing.T) *trap {
 
 func (tr *trap) path(name string) string { return filepath.Join(tr.dir, name) }
 
-// bait puts the trap into a kubeconfig.
+// bait inserts the trap into a kubeconfig.
 func (tr *trap) bait(raw []byte) []byte {
 	return []byte(strings.NewReplacer("LISTENER", tr.listener.Addr().String(), "DIR", tr.dir).Replace(string(raw)))
 }
 
-// requireUntouched checks that nobody ran, read or dialled anything.
+// requireUntouched requires that nothing was run, read or dialled.
 func (tr *trap) requireUntouched(t *testing.T) {
 	t.Helper()
 
@@ -118,7 +120,7 @@ func (tr *trap) requireUntouched(t *testing.T) {
 	require.ErrorIs(t, err, syscall.ENXIO, "nobody reads the pipe")
 }
 
-// newClients asks for clients. One that hangs, as on the trap's pipe, hangs for as long as tests may take.
+// newClients requests clients. If it hangs, such as on the trap's pipe, the test times out.
 func newClients(t *testing.T, raw []byte) error {
 	t.Helper()
 
@@ -166,7 +168,8 @@ func TestHostileKubeconfigs(t *testing.T) {
 	}
 }
 
-// requireKubeconfigFields requires each field that an error refuses to have the name that it has in a kubeconfig.
+// requireKubeconfigFields requires that each field refused by an
+// error has its name in a kubeconfig.
 func requireKubeconfigFields(t *testing.T, err error) {
 	t.Helper()
 
@@ -186,7 +189,7 @@ func requireKubeconfigFields(t *testing.T, err error) {
 	}
 }
 
-// TestTraps shows that the traps would notice.
+// TestTraps verifies that the traps work.
 func TestTraps(t *testing.T) {
 	t.Parallel()
 
@@ -209,7 +212,7 @@ func TestTraps(t *testing.T) {
 	require.NoError(t, errors.Join(reader.Close(), writer.Close()))
 }
 
-// TestHugeKubeconfigs takes what is too large to be kept as a file.
+// TestHugeKubeconfigs tests kubeconfigs that are too large to be kept as files.
 func TestHugeKubeconfigs(t *testing.T) {
 	t.Parallel()
 
@@ -249,7 +252,8 @@ func TestHugeKubeconfigs(t *testing.T) {
 	}
 }
 
-// TestBombsDoNotExpand measures what reading them costs. It runs alone: others' memory would count.
+// TestBombsDoNotExpand measures the memory for reading them. It runs alone, because the memory of
+// other tests would count.
 func TestBombsDoNotExpand(t *testing.T) { //nolint:paralleltest // see above
 	const mebibytes = 1 << 20
 
@@ -267,8 +271,8 @@ func TestBombsDoNotExpand(t *testing.T) { //nolint:paralleltest // see above
 	}
 }
 
-// TestHugeKubeconfigsAreNotRead measures what refusing them costs, which does not depend on their size. It runs alone: others' memory would
-// count.
+// TestHugeKubeconfigsAreNotRead measures the memory for refusing them, which does not depend on
+// their size. It runs alone, because the memory of other tests would count.
 func TestHugeKubeconfigsAreNotRead(t *testing.T) { //nolint:paralleltest // see above
 	const mebibytes = 1 << 20
 
@@ -285,7 +289,7 @@ func TestHugeKubeconfigsAreNotRead(t *testing.T) { //nolint:paralleltest // see 
 	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(mebibytes), "it is not even copied")
 }
 
-// TestAmpersandsInWords are no anchors.
+// TestAmpersandsInWords verifies that they are not taken for anchors.
 func TestAmpersandsInWords(t *testing.T) {
 	t.Parallel()
 
@@ -296,7 +300,7 @@ func TestAmpersandsInWords(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// wide returns a text in UTF-16, which YAML may be written in too.
+// wide returns a text in UTF-16, which YAML may also use.
 func wide(text string) []byte {
 	raw := []byte{0xff, 0xfe}
 	for _, unit := range utf16.Encode([]rune(text)) {

@@ -1,8 +1,10 @@
-// Package kubeconfig turns the kubeconfig of a MachineClass's Secret into clients of the provider cluster. The kubeconfig
-// comes from the shoot's owner and is parsed next to other shoots' secrets, so only an allow-list of its fields is used and
-// everything that could run a program, read a file or lead the driver elsewhere is refused. The server behind it is not trusted
-// either: what it answers is kept within bounds. pkg/spi/providercluster calls it. It must not know what the clients are used
-// for. No error of it quotes what the kubeconfig holds.
+// Package kubeconfig turns the kubeconfig of a MachineClass's Secret into a client configuration
+// for the provider cluster. The kubeconfig comes from the shoot's owner and is parsed next to
+// other shoots' secrets, so only an allow-list of its fields is used, and every field that could
+// run a program, read a file or redirect the driver is refused. The server behind it is not
+// trusted either: pkg/providerapi bounds its responses. pkg/providerapi, pkg/preflight and
+// cmd/mcm-kubevirt call this package. It must not depend on the use of the configuration. Its
+// errors never quote the kubeconfig.
 package kubeconfig
 
 import (
@@ -17,12 +19,14 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// maxSize bounds what is parsed at all, in bytes. A kubeconfig with a certificate, a key and a bundle of authorities has a tenth.
+// maxSize bounds a kubeconfig, in bytes. One with a certificate, a key and
+// a CA bundle has a tenth of it.
 const maxSize = 256 << 10
 
-// RESTConfig reads an untrusted kubeconfig and returns the configuration and the namespace of its current context; without a
-// namespace, that is "default". An error names every field that is missing or refused. Entries that the current context does not
-// use are read, but not judged: nothing of them is used, and people keep all their clusters in one file.
+// RESTConfig parses an untrusted kubeconfig and returns the configuration and the namespace of its
+// current context; the namespace defaults to "default". An error names every field that is missing
+// or refused. Entries that the current context does not use are parsed, but not checked: they have
+// no effect, and many users keep all their clusters in one file.
 func RESTConfig(raw []byte) (*rest.Config, string, error) {
 	config, err := load(raw)
 	if err != nil {
@@ -51,7 +55,8 @@ func RESTConfig(raw []byte) (*rest.Config, string, error) {
 	return restConfig(cluster, user), namespaceOf(current), nil
 }
 
-// load decodes a kubeconfig. The causes of failures are dropped: decoders quote the bytes they stumble over.
+// load decodes a kubeconfig. It drops the causes of failures, because decoders quote
+// the bytes that they cannot parse.
 func load(raw []byte) (*clientcmdapi.Config, error) {
 	if len(raw) > maxSize {
 		return nil, fmt.Errorf("not a kubeconfig: it is larger than %d KiB; remove what the current context does not need", maxSize>>10)
@@ -61,7 +66,7 @@ func load(raw []byte) (*clientcmdapi.Config, error) {
 		return nil, errors.New("not a kubeconfig: YAML anchors (&name) are refused; write out what they stand for")
 	}
 
-	// Strictly, since of two equal keys another reader may use the other one.
+	// Strict, because another parser may use the other one of two equal keys.
 	document, err := yaml.YAMLToJSONStrict(raw)
 	if err != nil {
 		return nil, errors.New("not a kubeconfig: it must be YAML or JSON, without a key that is there twice")
@@ -80,14 +85,17 @@ func load(raw []byte) (*clientcmdapi.Config, error) {
 	return config, nil
 }
 
-// isConfig says whether a document is a kubeconfig. kubectl does not ask for the two fields either.
+// isConfig reports whether a document is a kubeconfig. Like kubectl, it
+// does not require the two fields.
 func isConfig(kind metav1.TypeMeta) bool {
 	return (kind.APIVersion == "" || kind.APIVersion == "v1") && (kind.Kind == "" || kind.Kind == "Config")
 }
 
-// hasAnchor says whether YAML may hold an anchor, without which there are no aliases. Aliases let a small file stand for gigabytes:
-// a long string is repeated, which the YAML library's own limit on aliases does not count. An anchor stands where a value begins,
-// so an ampersand inside a word is none. Inside quotes or a comment it is taken for one, which costs nothing but a rewrite.
+// hasAnchor reports whether YAML may contain an anchor, without which there are no aliases. With
+// aliases, a small file can expand to gigabytes: the YAML library's own limit on aliases does not
+// count the repetition of a long string. An anchor is at the beginning of a value, so an ampersand
+// inside a word is not one. An ampersand in quotes or in a comment may be mistaken for one, which
+// only requires a rewrite.
 func hasAnchor(raw []byte) bool {
 	for i, b := range raw {
 		if b != '&' {

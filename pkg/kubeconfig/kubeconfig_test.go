@@ -140,7 +140,8 @@ func TestCacheKeepsClientsByContent(t *testing.T) {
 	require.NotSame(t, first, rotated)
 }
 
-// FuzzRESTConfig looks for a kubeconfig that is accepted with what is refused in it, or whose secrets an error repeats.
+// FuzzRESTConfig looks for a kubeconfig that is accepted with a refused field, or
+// whose secrets an error repeats.
 func FuzzRESTConfig(f *testing.F) {
 	files, err := filepath.Glob("testdata/hostile/*.yaml")
 	require.NoError(f, err)
@@ -171,7 +172,7 @@ func FuzzRESTConfig(f *testing.F) {
 		require.False(t, strings.ContainsFunc(got.ServerName, unicode.IsControl), "%q", got.ServerName)
 		require.True(t, got.BearerToken != "" || got.Username != "" || len(got.CertData) > 0, "no request is anonymous")
 
-		// Whatever else was asked for: nothing but these fields is used.
+		// Only these fields are used, whatever else the kubeconfig contains.
 		require.Equal(t, &rest.Config{
 			Host: got.Host, BearerToken: got.BearerToken, Username: got.Username, Password: got.Password,
 			TLSClientConfig: rest.TLSClientConfig{ServerName: got.ServerName, CAData: got.CAData, CertData: got.CertData, KeyData: got.KeyData},

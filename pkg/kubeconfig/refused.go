@@ -10,8 +10,8 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// maxKeySize bounds a client key, in bytes: the time to check an RSA key grows with the cube of its length. RSA of 16384 bits has
-// 13 KiB.
+// maxKeySize bounds a client key, in bytes: the time to check an RSA key grows with the cube of its
+// length. An RSA key of 16384 bits has 13 KiB.
 const maxKeySize = 16 << 10
 
 func refusedClusterFields(cluster *clientcmdapi.Cluster) error {
@@ -24,7 +24,8 @@ func refusedClusterFields(cluster *clientcmdapi.Cluster) error {
 	)
 }
 
-// isServer says whether a URL leads to a host that it names, and nowhere else. Paths are common: API servers behind a gateway.
+// isServer reports whether a URL points to the host that it names, and nowhere else. Paths are
+// allowed, since API servers behind a gateway have them.
 func isServer(text string) bool {
 	server, err := url.Parse(text)
 	if err != nil || server.Scheme != "https" || server.Hostname() == "" {
@@ -37,7 +38,7 @@ func isServer(text string) bool {
 	return plain && server.User == nil && server.RawQuery == "" && !server.ForceQuery && !strings.Contains(text, "#")
 }
 
-// Remedies of more than one field.
+// Remedies shared by several fields.
 const (
 	tokenOrPassword = "use either a token or a username and password"
 	noImpersonation = "remove it; the driver does not impersonate other users"
@@ -64,7 +65,8 @@ func refusedUserFields(user *clientcmdapi.AuthInfo) error {
 	)
 }
 
-// missingCredentials refuses a user with whom all requests would be anonymous. A user whose credentials are refused has some.
+// missingCredentials refuses a user whose requests would all be anonymous. Refused credentials
+// count as credentials.
 func missingCredentials(user *clientcmdapi.AuthInfo) error {
 	given := user.Token != "" || user.TokenFile != "" || user.Username != "" || user.Exec != nil || user.AuthProvider != nil ||
 		user.ClientCertificate != "" || user.ClientKey != "" || len(user.ClientCertificateData) > 0 || len(user.ClientKeyData) > 0
@@ -75,14 +77,15 @@ func missingCredentials(user *clientcmdapi.AuthInfo) error {
 	return errors.New("users: the user of the current context has no credentials: add a token, or client-certificate-data and client-key-data")
 }
 
-// refusedNamespace keeps a namespace from leading requests to another path.
+// refusedNamespace refuses a namespace that would change the path of requests.
 func refusedNamespace(current *clientcmdapi.Context) error {
 	malformed := current.Namespace != "" && len(validation.IsDNS1123Label(current.Namespace)) > 0
 
 	return refuse(malformed, "namespace", "use the name of a namespace")
 }
 
-// notPrintable says whether a character cannot be part of a host's name, nor of a bearer token in an HTTP header.
+// notPrintable reports whether a character cannot be part of a host name, nor of a
+// bearer token in an HTTP header.
 func notPrintable(r rune) bool {
 	return r <= ' ' || r > '~'
 }
