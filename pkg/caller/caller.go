@@ -1,16 +1,18 @@
-// Package caller carries, in a context, which process a request comes from. pkg/driverrpc says it of those that arrive over gRPC;
-// pkg/spi/providercluster asks, before it believes that somebody has known something for long. It must know neither of them.
+// Package caller carries the ID of the calling process in a context. pkg/driverrpc sets it for
+// requests that arrive over gRPC; pkg/spi/providercluster reads it before it relies on what a
+// caller has observed for a long time. It must not depend on either of them.
 package caller
 
 import "context"
 
-// ID is that of a process. It is a name, and gives nobody a right.
+// ID identifies a process. It is a name, and grants no permissions.
 type ID string
 
 const (
-	// ThisProcess is who calls if nobody says otherwise: the driver and its caller live and end together.
+	// ThisProcess is the default: the driver and its caller are one process, and end together.
 	ThisProcess ID = ""
-	// Unknown is a caller that has not said which process it is. Two of its requests may come from two processes.
+	// Unknown is a caller that has not identified its process. Two of its
+	// requests may come from two processes.
 	Unknown ID = "unknown"
 )
 
@@ -21,7 +23,7 @@ func With(ctx context.Context, id ID) context.Context {
 	return context.WithValue(ctx, key{}, id)
 }
 
-// Of returns the process that With has named.
+// Of returns the process set by With.
 func Of(ctx context.Context) ID {
 	id, _ := ctx.Value(key{}).(ID)
 
