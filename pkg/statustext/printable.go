@@ -6,10 +6,12 @@ import (
 	"unicode/utf8"
 )
 
-// Printable returns a stranger's text as a terminal may show it: in one line, without what moves the cursor or turns the direction of
-// letters, and of at most MaxLength bytes.
+// Printable returns an untrusted text in a form that is safe for terminals: on one
+// line, without characters that move the cursor or change the direction of text,
+// and with at most MaxLength bytes.
 func Printable(text string) string {
-	// The end of what is far too long need not be looked at: a character of at most four bytes becomes one of at least one.
+	// The end of a far too long text does not matter: a character has at most four bytes, and its
+	// replacement at least one.
 	const longest = utf8.UTFMax * (MaxLength + 1)
 	if len(text) > longest {
 		text = text[:longest]

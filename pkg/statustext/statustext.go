@@ -1,6 +1,7 @@
-// Package statustext makes texts fit for those who read them: for machine-controller-manager, which reads, compares and shows those of
-// errors, and for terminals. pkg/kubevirt uses it for what the driver says, pkg/driverrpc for what a driver at the other end of a
-// connection says, and mcm-kubevirt for what a provider cluster says. It must not know what the texts are about.
+// Package statustext makes texts safe for their consumers: for machine-controller-manager, which
+// parses, compares and shows the texts of errors, and for terminals. pkg/kubevirt uses it for the
+// driver's errors, pkg/driverrpc for the errors of a remote driver, and mcm-kubevirt for texts from
+// a provider cluster. It must not depend on the content of the texts.
 package statustext
 
 import (
@@ -12,17 +13,19 @@ import (
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
 )
 
-// MaxLength bounds a text, in bytes: machine-controller-manager compares old and new texts letter by letter.
+// MaxLength bounds a text, in bytes: machine-controller-manager compares old and new texts
+// character by character.
 const MaxLength = 1000
 
-// Fit makes a message fit to travel: machine-controller-manager reads code and message back from the error's text, between
-// square brackets (pkg/util/provider/machinecodes/status), so the message must have none of its own. A message that fits already
-// stays as it is.
+// Fit makes a message fit for machine-controller-manager, which parses the code and the message
+// from the error's text, between square brackets (pkg/util/provider/machinecodes/status), so the
+// message must not contain any. A message that already fits is returned unchanged.
 func Fit(message string) string {
 	return cut(travelling(message), MaxLength)
 }
 
-// FitWithRemedy is Fit for a message that ends with a remedy. A message that is too long loses its own end, not the remedy.
+// FitWithRemedy is like Fit, for a message that ends with a remedy. If the message is too long, it
+// is cut before the remedy.
 func FitWithRemedy(message, remedy string) string {
 	if remedy == "" {
 		return Fit(message)
@@ -33,7 +36,7 @@ func FitWithRemedy(message, remedy string) string {
 	return cut(travelling(message), MaxLength-len(end)) + end
 }
 
-// travelling replaces what machine-controller-manager would read as something else.
+// travelling replaces characters and phrases that machine-controller-manager would misread.
 func travelling(message string) string {
 	message = strings.Map(func(r rune) rune {
 		switch {
@@ -51,9 +54,10 @@ func travelling(message string) string {
 	return withoutPhrases.Replace(message)
 }
 
-// withoutPhrases changes what machine-controller-manager looks for in the text of a Machine's last operation: the names of its steps
-// (pkg/util/provider/machineutils/utils.go), and the code that starts its search for orphans. A provider that writes one of them
-// would move a Machine to another step.
+// withoutPhrases changes the phrases that machine-controller-manager searches for in the text of a
+// Machine's last operation: the names of its steps (pkg/util/provider/machineutils/utils.go), and
+// the code that starts its search for orphans. A provider that writes one of them would move a
+// Machine to another step.
 var withoutPhrases = strings.NewReplacer(inLowerCase(
 	machineutils.GetVMStatus, machineutils.InstanceInitialization, machineutils.InitiateDrain, machineutils.NodeReadyForUpdate,
 	machineutils.DelVolumesAttachments, machineutils.InitiateVMDeletion, machineutils.InitiateNodeDeletion,
@@ -70,7 +74,7 @@ func inLowerCase(phrases ...string) []string {
 	return pairs
 }
 
-// cut shortens a message to so many bytes, between two characters.
+// cut shortens a message to the given number of bytes, at a character boundary.
 func cut(message string, length int) string {
 	const ellipsis = " …"
 

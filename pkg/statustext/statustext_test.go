@@ -12,8 +12,8 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/statustext"
 )
 
-// FuzzFit requires that machine-controller-manager reads back what was made fit, and that making it fit again changes nothing: a text
-// may pass through two processes.
+// FuzzFit requires that machine-controller-manager can parse a fitted message, and that fitting it
+// again changes nothing: a text may pass through two processes.
 func FuzzFit(f *testing.F) {
 	for _, message := range []string{
 		"", "x [ y", "a ] [ b", "\xff\x00\n", "Token: Initiate\nnode drain", "OutOfOutOfRangeRange",
