@@ -11,21 +11,23 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// recording is a driver whose responses' addresses are recorded. machine-controller-manager does not keep LastKnownState when a machine
-// was created, and drops it after some errors, so that an annotation has to.
+// recording is a driver whose responses' addresses are recorded. They need an annotation,
+// because machine-controller-manager does not keep LastKnownState when a machine was created,
+// and drops it after some errors.
 type recording struct {
 	driver.Driver
 
 	recorder *Recorder
 }
 
-// Driver returns a driver that records the addresses that another one tells.
+// Driver returns a driver that records the addresses that inner reports.
 func (r *Recorder) Driver(inner driver.Driver) driver.Driver {
 	return &recording{Driver: inner, recorder: r}
 }
 
-// CreateMachine implements driver.Driver. The address is not recorded yet: right after this call machine-controller-manager updates the
-// Machine as it knew it before, and a Machine that has changed meanwhile would cost another pass.
+// CreateMachine implements driver.Driver. It does not record the address yet: right after this call
+// machine-controller-manager updates the Machine as it knew it before, and a Machine that has
+// changed since would cost another reconciliation.
 func (d *recording) CreateMachine(ctx context.Context, req *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
 	resp, err := d.Driver.CreateMachine(ctx, req)
 	if resp == nil || req.Machine == nil {
@@ -41,8 +43,10 @@ func (d *recording) CreateMachine(ctx context.Context, req *driver.CreateMachine
 	return resp, err
 }
 
-// InitializeMachine implements driver.Driver. machine-controller-manager calls it in the same pass as CreateMachine, after its update, and
-// writes no more in this pass unless the call fails: then that write meets a conflict, and the next pass begins 200 ms later.
+// InitializeMachine implements driver.Driver. machine-controller-manager calls it in the same
+// reconciliation as CreateMachine, after its update, and does not write again in this
+// reconciliation unless the call fails: then that write meets a conflict, and the next
+// reconciliation begins 200 ms later.
 func (d *recording) InitializeMachine(ctx context.Context, req *driver.InitializeMachineRequest) (*driver.InitializeMachineResponse, error) {
 	if req.Machine != nil {
 		d.recorder.settle(ctx, req.Machine)
@@ -51,8 +55,9 @@ func (d *recording) InitializeMachine(ctx context.Context, req *driver.Initializ
 	return d.Driver.InitializeMachine(ctx, req)
 }
 
-// DeleteMachine implements driver.Driver. The driver tells the address of a machine that was moved beside an error, and deletes the machine
-// when it is asked again, with the address in the Machine.
+// DeleteMachine implements driver.Driver. The driver reports the address of a machine
+// that was moved together with an error, and deletes the machine on the next call,
+// with the address in the Machine.
 func (d *recording) DeleteMachine(ctx context.Context, req *driver.DeleteMachineRequest) (*driver.DeleteMachineResponse, error) {
 	resp, err := d.Driver.DeleteMachine(ctx, req)
 	if resp == nil || req.Machine == nil || req.Machine.UID == "" {
@@ -73,15 +78,16 @@ func (d *recording) DeleteMachine(ctx context.Context, req *driver.DeleteMachine
 	return resp, err
 }
 
-// addressIn returns the address that a driver tells. A driver of another kind may tell something else, which is left to
-// machine-controller-manager.
+// addressIn returns the address that a driver reports. A driver of another kind may report
+// something else, which is left to machine-controller-manager.
 func addressIn(lastKnownState string) (spi.Address, bool) {
 	address, err := spi.DecodeAddress(lastKnownState)
 
 	return address, err == nil
 }
 
-// settle records what is pending for a Machine. What cannot be recorded stays pending: the machine goes on, and the next call tries again.
+// settle records the pending address of a Machine. If that fails, the address stays pending: the
+// machine's creation continues, and the next call tries again.
 func (r *Recorder) settle(ctx context.Context, machine *v1alpha1.Machine) {
 	address, pending := r.take(machine.UID)
 	if !pending {

@@ -13,11 +13,12 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// pageSize is how many Machines are read at a time.
+// pageSize is the number of Machines per page.
 const pageSize = 200
 
-// Listed takes note of where the machines of a class were seen. Run compares Machines with it: those that an earlier version has made, or a
-// process that died before it recorded an address, and those that were moved. It waits for nothing.
+// Listed records where the machines of a class were found. Run compares Machines with that, because
+// they may have been created by an earlier version, or by a process that died before it recorded an
+// address, or may have been moved. It does not block.
 func (r *Recorder) Listed(class *v1alpha1.MachineClass, machines []spi.Machine) {
 	if len(machines) == 0 {
 		return
@@ -41,8 +42,8 @@ func (r *Recorder) Listed(class *v1alpha1.MachineClass, machines []spi.Machine) 
 	}
 }
 
-// Run compares Machines with what was listed, until ctx is over. It sends no request before the first listing, which proves that this
-// process leads, nor without a listing since the last one.
+// Run compares Machines with what was listed, until ctx is over. It sends no request before the
+// first listing, which proves that this process leads, nor without a listing since the last one.
 func (r *Recorder) Run(ctx context.Context) {
 	for {
 		select {
@@ -65,7 +66,7 @@ func (r *Recorder) Run(ctx context.Context) {
 	}
 }
 
-// pause returns false if ctx is over.
+// pause returns false if ctx ends first.
 func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -78,8 +79,8 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// compare reads the Machines page by page, and records what is missing or has changed. A Machine that cannot be written does not keep the
-// others from their records.
+// compare reads the Machines page by page, and records missing and changed addresses. A Machine
+// that cannot be written does not affect the others.
 func (r *Recorder) compare(ctx context.Context) error {
 	var errs []error
 
@@ -115,7 +116,7 @@ func (r *Recorder) page(ctx context.Context, options metav1.ListOptions) (*v1alp
 	return r.options.Machines.Machines(r.options.Namespace).List(ctx, options)
 }
 
-// flush returns what was listed, and forgets it.
+// flush returns the listings and removes them.
 func (r *Recorder) flush() (seen map[spi.Address]map[string]types.UID, places map[string]spi.Address) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -126,8 +127,9 @@ func (r *Recorder) flush() (seen map[spi.Address]map[string]types.UID, places ma
 	return seen, places
 }
 
-// follow has a Machine record the address at which its VirtualMachine was seen. A Machine without a provider ID is about to be updated by
-// machine-controller-manager, and its address waits for InitializeMachine.
+// follow records the address at which a Machine's VirtualMachine was found. A Machine
+// without a provider ID is about to be updated by machine-controller-manager, so its
+// address waits for InitializeMachine.
 func (r *Recorder) follow(ctx context.Context, machine *v1alpha1.Machine, address spi.Address) error {
 	valid := address.Validate() == nil
 	if !valid || !outdated(spi.RecordedAddress(machine.Annotations), address) {
@@ -143,7 +145,8 @@ func (r *Recorder) follow(ctx context.Context, machine *v1alpha1.Machine, addres
 	return r.record(ctx, machine, address)
 }
 
-// outdated says whether a record is to become this address. Another VirtualMachine at another place is not the machine's.
+// outdated reports whether a record is to be replaced with this address. Another VirtualMachine at
+// another place does not belong to the machine.
 func outdated(recorded *spi.AddressRecord, address spi.Address) bool {
 	switch {
 	case recorded == nil || recorded.Fault != "":

@@ -1,7 +1,8 @@
-// Package machineaddress records on Machines, in the control cluster, where their VirtualMachines are: in the annotation
-// spi.AnnotationAddress, which the driver reads from its requests. cmd/machine-controller puts its Driver in front of any driver, in its
-// process or over gRPC, and has a driver in its process tell of its listings too. It must not know a provider cluster, nor what follows
-// from a record.
+// Package machineaddress records the addresses of VirtualMachines on their Machines, in the control
+// cluster: in the annotation spi.AnnotationAddress, which the driver reads from its requests.
+// cmd/machine-controller puts its Driver in front of any driver, in its process or over gRPC, and
+// has a driver in its process report its listings, too. It must not depend on a provider cluster,
+// nor on the use of a record.
 package machineaddress
 
 import (
@@ -23,34 +24,38 @@ import (
 )
 
 const (
-	// writeTimeout bounds one request to the control cluster. Machines are created meanwhile.
+	// writeTimeout bounds one request to the control cluster. The
+	// creation of a machine may wait for it.
 	writeTimeout = 5 * time.Second
-	// maxPending is for how many machines an address may wait to be recorded. It waits for milliseconds as a rule.
+	// maxPending is the number of machines whose address may wait to be recorded. It
+	// usually waits for milliseconds.
 	maxPending = 1000
 )
 
 // Options are the recorder's dependencies. All are required.
 type Options struct {
-	// Machines is a client of the control cluster with the right to list and patch Machines in Namespace.
+	// Machines is a client of the control cluster that may list and patch Machines in Namespace.
 	Machines machineclient.MachinesGetter
-	// Namespace is the only one whose Machines count.
+	// Namespace is the only namespace whose Machines are considered.
 	Namespace string
-	// Delay is how long listings are gathered before Machines are compared with them, and Period how long after that until they are
-	// compared again.
+	// Delay is how long listings are collected before Machines are compared with them, and Period
+	// the pause until the next comparison.
 	Delay, Period time.Duration
 }
 
 // Recorder records addresses. It is safe for concurrent use.
 type Recorder struct {
 	options Options
-	// pending are addresses to be recorded in the next call of InitializeMachine, by the Machine's UID.
+	// pending holds addresses to be recorded in the next call of
+	// InitializeMachine, by the Machine's UID.
 	pending *lru.Cache
 	wake    chan struct{}
 
 	mu sync.Mutex
-	// seen are the VirtualMachines that were listed since Machines were compared with them: by where, and by name.
+	// seen holds the VirtualMachines listed since the last comparison: by
+	// address without UID, and by name.
 	seen map[spi.Address]map[string]types.UID
-	// places are where the machines of a class are, by its name.
+	// places holds the address of the machines of a class, without UID, by the class's name.
 	places map[string]spi.Address
 }
 
@@ -62,7 +67,8 @@ func New(options Options) *Recorder {
 	}
 }
 
-// record writes an address to a Machine. One that is gone, or was replaced by another of its name, needs none.
+// record writes an address to a Machine. It skips a Machine that is gone, or was replaced by
+// another one of the same name.
 func (r *Recorder) record(ctx context.Context, machine *v1alpha1.Machine, address spi.Address) error {
 	value := address.Encode()
 	if machine.Annotations[spi.AnnotationAddress] == value {

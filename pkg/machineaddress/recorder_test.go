@@ -27,7 +27,7 @@ var (
 	class = &v1alpha1.MachineClass{ObjectMeta: metav1.ObjectMeta{Name: "class"}}
 )
 
-// scripted is a driver that answers as it is told. The calls that it notes are those of InitializeMachine.
+// scripted is a driver with scripted responses. It counts the calls of InitializeMachine.
 type scripted struct {
 	driver.Driver
 
@@ -93,7 +93,7 @@ func (r *rig) recorded(t *testing.T) string {
 	return found.Annotations[spi.AnnotationAddress]
 }
 
-// fail has the control cluster refuse patches until it is told to stop.
+// fail makes the control cluster refuse patches until stop is called.
 func (r *rig) fail() (stop func()) {
 	failing := true
 
@@ -122,7 +122,8 @@ func (r *rig) initialize(t *testing.T) {
 	require.Equal(t, before, r.machine, "requests are never changed")
 }
 
-// TestCreationIsRecorded writes after machine-controller-manager has updated the Machine, not before.
+// TestCreationIsRecorded verifies that the address is written after machine-controller-manager has
+// updated the Machine, not before.
 func TestCreationIsRecorded(t *testing.T) {
 	t.Parallel()
 
@@ -142,7 +143,7 @@ func TestCreationIsRecorded(t *testing.T) {
 	require.Equal(t, 2, r.initialized)
 }
 
-// TestRecordingFails lets the machine go on, and tries again.
+// TestRecordingFails verifies that a failed write does not stop the machine, and is retried.
 func TestRecordingFails(t *testing.T) {
 	t.Parallel()
 
@@ -160,7 +161,7 @@ func TestRecordingFails(t *testing.T) {
 	require.Equal(t, here.Encode(), r.recorded(t))
 }
 
-// TestMachineIsGone has nothing to record, and no failure.
+// TestMachineIsGone verifies that a Machine that is gone is not a failure.
 func TestMachineIsGone(t *testing.T) {
 	t.Parallel()
 
@@ -175,7 +176,7 @@ func TestMachineIsGone(t *testing.T) {
 	require.Len(t, r.control.Actions(), writes, "it is not tried again")
 }
 
-// TestForeignStateIsLeft passes on what a driver of another kind tells.
+// TestForeignStateIsLeft verifies that the state of another kind of driver is passed on.
 func TestForeignStateIsLeft(t *testing.T) {
 	t.Parallel()
 
@@ -191,7 +192,8 @@ func TestForeignStateIsLeft(t *testing.T) {
 	require.Empty(t, r.recorded(t))
 }
 
-// TestMoveIsRecordedBeforeDeletion leaves the error to machine-controller-manager, which asks again.
+// TestMoveIsRecordedBeforeDeletion verifies that the error reaches
+// machine-controller-manager, which tries again.
 func TestMoveIsRecordedBeforeDeletion(t *testing.T) {
 	t.Parallel()
 
@@ -209,7 +211,7 @@ func TestMoveIsRecordedBeforeDeletion(t *testing.T) {
 	require.Nil(t, resp)
 }
 
-// TestListingsAreRecorded compares every kind of record with what was seen.
+// TestListingsAreRecorded compares every kind of record with a listing.
 func TestListingsAreRecorded(t *testing.T) {
 	t.Parallel()
 
@@ -247,7 +249,7 @@ func TestListingsAreRecorded(t *testing.T) {
 	}
 }
 
-// runOn has the recorder told of one listing, and waits until it has nothing left to do.
+// runOn passes one listing to the recorder, and waits until it is idle.
 func (r *rig) runOn(t *testing.T, ofClass string, seen spi.Address) {
 	t.Helper()
 
@@ -261,7 +263,7 @@ func (r *rig) runOn(t *testing.T, ofClass string, seen spi.Address) {
 
 	r.recorder.Listed(&v1alpha1.MachineClass{ObjectMeta: metav1.ObjectMeta{Name: ofClass}}, []spi.Machine{{Name: "m", Address: seen}})
 	r.recorder.Listed(class, nil)
-	time.Sleep(time.Second) //nolint:forbidigo // It is the bubble's time that passes.
+	time.Sleep(time.Second) //nolint:forbidigo // The bubble's clock.
 	synctest.Wait()
 	cancel()
 	<-done
@@ -290,7 +292,8 @@ func TestOneMachineKeepsNoOthers(t *testing.T) {
 	})
 }
 
-// TestNothingIsReadWithoutAListing keeps a process that does not lead quiet, and one that leads from reading all Machines all the time.
+// TestNothingIsReadWithoutAListing verifies that a process that is not the leader sends no
+// requests, and that the leader does not list all Machines constantly.
 func TestNothingIsReadWithoutAListing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -298,13 +301,13 @@ func TestNothingIsReadWithoutAListing(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		go r.recorder.Run(ctx)
 
-		time.Sleep(time.Hour) //nolint:forbidigo // It is the bubble's time that passes.
+		time.Sleep(time.Hour) //nolint:forbidigo // The bubble's clock.
 		synctest.Wait()
 		require.Empty(t, r.control.Actions())
 
 		for range 100 {
 			r.recorder.Listed(class, []spi.Machine{{Name: "m", Address: here}})
-			time.Sleep(time.Second) //nolint:forbidigo // It is the bubble's time that passes.
+			time.Sleep(time.Second) //nolint:forbidigo // The bubble's clock.
 		}
 
 		cancel()
@@ -322,7 +325,8 @@ func TestNothingIsReadWithoutAListing(t *testing.T) {
 	})
 }
 
-// TestUncreatedMachineIsRecordedLater leaves a Machine that machine-controller-manager is about to update to InitializeMachine.
+// TestUncreatedMachineIsRecordedLater verifies that InitializeMachine records the address of a
+// Machine that machine-controller-manager is about to update.
 func TestUncreatedMachineIsRecordedLater(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
