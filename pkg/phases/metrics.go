@@ -4,7 +4,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// phaseMetrics are those of one phase. The phase is part of their identity, so that several trackers share their names.
+// phaseMetrics holds the metrics of one phase. The phase is part of their identity, so that several
+// trackers share their names.
 type phaseMetrics struct {
 	duration         prometheus.Histogram
 	waiting, longest *prometheus.Desc
@@ -18,7 +19,7 @@ func newPhaseMetrics(phase Phase) *phaseMetrics {
 			Name:        "mcm_kubevirt_machine_phase_duration_seconds",
 			Help:        "How long machines took for each step between the Machine and its ready Node, counted once per machine.",
 			ConstLabels: label,
-			// Creation timeouts are 20 minutes by default. Most of what is measured is in whole seconds.
+			// Creation timeouts are 20 minutes by default. Most measurements are in whole seconds.
 			Buckets: []float64{1, 2, 5, 10, 20, 30, 60, 120, 180, 300, 600, 900, 1200, 1800, 3600},
 		}),
 		waiting: prometheus.NewDesc("mcm_kubevirt_machines_in_phase",

@@ -1,6 +1,7 @@
-// Package phases measures where the time goes between a Machine and its Node: how long machines took for each step, and which wait for
-// one now. pkg/kubevirt tells it of the steps on the provider cluster, cmd/machine-controller of the last one, on the target cluster. It
-// must not know where they know it from. No label of its metrics is made of a name.
+// Package phases measures the time between a Machine and its Node: how long machines took for each
+// phase, and which machines are in one now. pkg/kubevirt reports the phases on the provider
+// cluster, cmd/machine-controller the last one, on the target cluster. It must not depend on either
+// of them. No metric label is made from a name.
 package phases
 
 import (
@@ -13,32 +14,36 @@ import (
 	"k8s.io/utils/lru"
 )
 
-// Phase is one step of a machine, named after what it leads to.
+// Phase is one phase of a machine's creation, named after its result.
 type Phase string
 
 const (
-	// Accepted is from the Machine until its VirtualMachine is there.
+	// Accepted begins with the Machine and ends when its VirtualMachine exists.
 	Accepted Phase = "accepted"
-	// Image is from there until the machine's disks are there, and with them its pod: imports, clones and quota of pods.
+	// Image follows Accepted and ends when the machine's disks exist, and with them its pod:
+	// imports, clones and quota for pods.
 	Image Phase = "image"
-	// Scheduled is from there until a provider node has the machine.
+	// Scheduled follows Image and ends when a provider node has the machine.
 	Scheduled Phase = "scheduled"
-	// Running is from there until the guest runs.
+	// Running follows Scheduled and ends when the guest runs.
 	Running Phase = "running"
-	// Joined is from when machine-controller-manager knows that the machine was scheduled until its Node is ready.
+	// Joined begins when machine-controller-manager knows that the machine was scheduled, and ends
+	// when its Node is ready.
 	Joined Phase = "joined"
 )
 
 const (
-	// forgetAfter drops a machine that nobody tells of any more, as after another process took it over. machine-controller-manager asks
-	// for those that are not there yet every ten minutes at least.
+	// forgetAfter drops a machine that is no longer reported, for example because another process
+	// took it over. machine-controller-manager checks pending machines at least every ten minutes.
 	forgetAfter = 15 * time.Minute
-	// maxWaiting bounds how many machines are remembered that wait, and maxCounted how many that were counted.
+	// maxWaiting bounds the waiting machines that are tracked, and
+	// maxCounted those that were counted.
 	maxWaiting, maxCounted = 10_000, 10_000
 )
 
-// Tracker keeps the phases of machines, by the Machines' UIDs. It is a collector, and safe for concurrent use. Losing it, on a restart,
-// costs what was counted, as with every counter; no machine is counted again that machine-controller-manager asks for no more.
+// Tracker tracks the phases of machines, by the Machines' UIDs. It is a collector, and safe for
+// concurrent use. A restart loses the counts, as with every counter; a machine that
+// machine-controller-manager no longer asks for is not counted again.
 type Tracker struct {
 	clock   clock.PassiveClock
 	metrics map[Phase]*phaseMetrics
@@ -48,15 +53,15 @@ type Tracker struct {
 	counted *lru.Cache
 }
 
-// wait is what a machine waits for.
+// wait is the phase that a machine is in.
 type wait struct {
 	phase Phase
 	since time.Time
-	// told is when somebody said so last.
+	// told is the time of the last report.
 	told time.Time
 }
 
-// NewTracker returns a tracker of some phases. Those of all trackers in one registry must differ.
+// NewTracker returns a tracker of some phases. Trackers in one registry must have different phases.
 func NewTracker(c clock.PassiveClock, list ...Phase) *Tracker {
 	t := &Tracker{
 		clock: c, metrics: map[Phase]*phaseMetrics{},
@@ -69,7 +74,8 @@ func NewTracker(c clock.PassiveClock, list ...Phase) *Tracker {
 	return t
 }
 
-// Waits says that a machine is in a phase since then. It has to be said again now and then.
+// Waits reports that a machine has been in a phase since then. It must be
+// called again from time to time.
 func (t *Tracker) Waits(machine types.UID, in Phase, since time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -79,7 +85,8 @@ func (t *Tracker) Waits(machine types.UID, in Phase, since time.Time) {
 	}
 }
 
-// Done says that a machine is through, and how long it took for the phases of which that is known. Saying it again changes nothing.
+// Done reports that a machine has completed its phases, with the durations that are known. Further
+// calls change nothing.
 func (t *Tracker) Done(machine types.UID, took map[Phase]time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -93,12 +100,12 @@ func (t *Tracker) Done(machine types.UID, took map[Phase]time.Duration) {
 	t.counted.Add(machine, nil)
 
 	for phase, duration := range took {
-		// The two ends may have been written down by different clocks.
+		// The two timestamps may come from different clocks.
 		t.metrics[phase].duration.Observe(max(0, duration.Seconds()))
 	}
 }
 
-// Forget says that a machine does not wait any more, for another reason than that it is through.
+// Forget reports that a machine no longer waits, although it has not completed its phases.
 func (t *Tracker) Forget(machine types.UID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -106,7 +113,7 @@ func (t *Tracker) Forget(machine types.UID) {
 	delete(t.waiting, machine)
 }
 
-// standing is how many machines are in a phase, and for how long the first of them has been.
+// standing is the number of machines in a phase, and how long the first of them has been in it.
 type standing struct {
 	count   int
 	longest time.Duration

@@ -19,7 +19,8 @@ const (
 	longest   = "mcm_kubevirt_machine_longest_in_phase_seconds"
 )
 
-// samples returns what a scrape shows of a metric, by phase: a gauge's value, or a histogram's count and sum.
+// samples returns the samples of a metric, by phase: a gauge's value,
+// or a histogram's count and sum.
 func samples(t *testing.T, metric string, trackers ...*phases.Tracker) map[string]string {
 	t.Helper()
 
@@ -101,7 +102,8 @@ func TestWaiting(t *testing.T) {
 	require.Equal(t, map[string]string{"accepted": "0", "image": "0"}, both(waiting), "nobody tells of it any more")
 }
 
-// TestWaitingIsBounded has more machines than a provider cluster, and asks whether others are told of still.
+// TestWaitingIsBounded reports more machines than a provider cluster has, and verifies that tracked
+// machines are still updated.
 func TestWaitingIsBounded(t *testing.T) {
 	t.Parallel()
 
@@ -116,7 +118,8 @@ func TestWaitingIsBounded(t *testing.T) {
 	require.Equal(t, map[string]string{"image": "9999", "scheduled": "1"}, samples(t, waiting, tracker))
 }
 
-// TestTrackersShareARegistry is what the sidecar has: the plugin's, and its own for the last phase.
+// TestTrackersShareARegistry registers the trackers of a sidecar: the plugin's,
+// and its own for the last phase.
 func TestTrackersShareARegistry(t *testing.T) {
 	t.Parallel()
 
