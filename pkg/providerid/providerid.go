@@ -1,8 +1,9 @@
-// Package providerid formats and parses the provider ID of a machine. It knows nothing else.
+// Package providerid formats and parses the provider ID of a machine. It does nothing else.
 //
-// The format is frozen for ever: machine-controller-manager deletes the virtual machine of every Machine whose provider ID it
-// no longer recognises. The predecessor of this driver used it, and KubeVirt's cloud-controller-manager
-// (kubevirt/cloud-provider-kubevirt, pkg/provider/instances_v2.go) writes and requires it on Nodes.
+// The format is frozen forever: machine-controller-manager deletes the virtual machine of every
+// Machine whose provider ID it no longer recognizes. The predecessor of this driver used it, and
+// KubeVirt's cloud-controller-manager (kubevirt/cloud-provider-kubevirt,
+// pkg/provider/instances_v2.go) writes and requires it on Nodes.
 package providerid
 
 import (
@@ -12,7 +13,8 @@ import (
 
 const prefix = "kubevirt://"
 
-// pattern also has the dots of the predecessor's machines, which the cloud-controller-manager refuses on Nodes.
+// pattern also allows dots, for the predecessor's machines; the
+// cloud-controller-manager refuses dots on Nodes.
 var pattern = regexp.MustCompile(`^kubevirt://([0-9A-Za-z._-]+)$`)
 
 // Format returns the provider ID of the machine whose VirtualMachine has the given name.
@@ -20,7 +22,8 @@ func Format(name string) string {
 	return prefix + name
 }
 
-// Parse returns the name of the VirtualMachine that a provider ID names, or an error if it is not one of this driver's.
+// Parse returns the name of the VirtualMachine in a provider ID, or an error if the provider ID is
+// not one of this driver's.
 func Parse(id string) (string, error) {
 	match := pattern.FindStringSubmatch(id)
 	if match == nil {
