@@ -1,19 +1,20 @@
-// Package quantity tells which texts are cheap to parse as a resource.Quantity. The time that apimachinery takes grows with the value of
-// the exponent, not with the length of the text: 1234567890123456789012e2000000000 takes hours, and no context ends it. The strict decoder
-// of the ProviderSpec (api/v1alpha1) and the gate to provider clusters (pkg/providerapi) ask here. It knows neither of them, and parses
-// nothing itself.
+// Package quantity recognizes texts that are expensive to parse as a resource.Quantity. The time
+// that apimachinery takes grows with the value of the exponent, not with the length of the text:
+// 1234567890123456789012e2000000000 takes hours, and no context ends it. The strict decoder of the
+// ProviderSpec (api/v1alpha1) and the gateway to provider clusters (pkg/providerapi) call it. It
+// must not depend on either of them, and parses nothing itself.
 package quantity
 
 const (
-	// MaxDigits bounds the digits of a number. The largest number of 64 bits has 20.
+	// MaxDigits bounds the digits of a number. The largest 64-bit number has 20.
 	MaxDigits = 40
-	// MaxExponentDigits bounds the digits of an exponent. With three, parsing, adding and printing a quantity take half a millisecond; with
-	// five they take seconds.
+	// MaxExponentDigits bounds the digits of an exponent. With three digits, parsing, adding and
+	// printing a quantity take half a millisecond; with five, they take seconds.
 	MaxExponentDigits = 3
 )
 
-// Excessive says whether a text has the form of a quantity, and too many digits to be parsed. Every other text is parsed, or refused, in no
-// time.
+// Excessive reports whether a text has the form of a quantity with too many digits to be parsed.
+// Any other text is parsed or refused quickly.
 func Excessive(text string) bool {
 	var r Reader
 
@@ -26,7 +27,7 @@ func Excessive(text string) bool {
 	return r.Excessive()
 }
 
-// Reader reads a text byte by byte. The zero Reader is at the beginning of a text.
+// Reader reads a text byte by byte. The zero value is at the beginning of a text.
 type Reader struct {
 	part             part
 	digits, exponent int
@@ -44,16 +45,17 @@ const (
 	suffix
 	// exponent is the exponent with its sign.
 	exponent
-	// trailing is the white space behind the number.
+	// trailing is the white space after the number.
 	trailing
-	// other is a text that is no quantity.
+	// other is a text that is not a quantity.
 	other
 )
 
-// Number says whether what was read so far may be the beginning of a quantity. Once it is false, it stays false.
+// Number reports whether the bytes read so far may be the beginning of a quantity. Once it is
+// false, it stays false.
 func (r *Reader) Number() bool { return r.part != other }
 
-// Excessive says whether the text that was read is a quantity with too many digits.
+// Excessive reports whether the text read so far is a quantity with too many digits.
 func (r *Reader) Excessive() bool {
 	return r.Number() && (r.digits > MaxDigits || r.exponent > MaxExponentDigits)
 }
@@ -77,7 +79,7 @@ func (r *Reader) takeSpace() {
 	}
 }
 
-// takeDigit never forgets a digit: the counters of a text of any length stay small enough.
+// takeDigit counts every digit: the counters stay small enough for a text of any length.
 func (r *Reader) takeDigit() {
 	switch r.part {
 	case leading, mantissa:
@@ -104,12 +106,14 @@ func (r *Reader) takeOther(b byte) {
 	}
 }
 
-// isSpace takes all bytes beyond ASCII for white space, of which Unicode has many characters. At worst a text is read on.
+// isSpace treats all bytes beyond ASCII as white space, because Unicode has many such characters.
+// At worst, reading continues.
 func isSpace(b byte) bool { return b == ' ' || b >= '\t' && b <= '\r' || b >= 0x80 }
 
 func isSign(b byte) bool { return b == '+' || b == '-' }
 
-// isSuffix knows the letters that apimachinery accepts in a unit, in any order (resource.ParseQuantity).
+// isSuffix reports whether apimachinery accepts a letter in a unit, in any order
+// (resource.ParseQuantity).
 func isSuffix(b byte) bool {
 	switch b {
 	case 'e', 'E', 'i', 'n', 'u', 'm', 'k', 'K', 'M', 'G', 'T', 'P':

@@ -51,7 +51,7 @@ func TestExcessive(t *testing.T) {
 	}
 }
 
-// FuzzExcessive parses, adds and prints what is not excessive: that must be cheap.
+// FuzzExcessive parses, adds and prints texts that are not excessive: that must be cheap.
 func FuzzExcessive(f *testing.F) {
 	for _, seed := range []string{"4Gi", "1e999", " 1e999\u2003", "-.5E-12", "1kKe9", "0x1", "1e+", "9999999999999999999999999999999999999999Ei"} {
 		f.Add(seed)
