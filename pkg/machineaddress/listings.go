@@ -42,8 +42,9 @@ func (r *Recorder) Listed(class *v1alpha1.MachineClass, machines []spi.Machine) 
 	}
 }
 
-// Run compares Machines with what was listed, until ctx is over. It sends no request before the
-// first listing, which proves that this process leads, nor without a listing since the last one.
+// Run compares Machines with the listings until ctx ends. It sends no request before
+// the first listing, which proves that this process is the leader, nor without a
+// listing since the last comparison.
 func (r *Recorder) Run(ctx context.Context) {
 	for {
 		select {
