@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// schemeEnd is what makes a text an address.
+// schemeEnd is the part of a text that makes it an address (URL).
 const schemeEnd = "://"
 
-// replaceAddresses replaces every address, given as its scheme and the rest. It looks at each byte a bounded number of times: what it
-// reads was written by strangers.
+// replaceAddresses replaces every address, passed as its scheme and the rest. It reads each byte a
+// bounded number of times, because its input is untrusted.
 func replaceAddresses(words string, replace func(scheme, rest string) string) string {
 	var b strings.Builder
 
@@ -44,12 +44,13 @@ func isAlphanumeric(c byte) bool {
 	return '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 }
 
-// addressLength returns how far an address goes: as far as the quotation mark that closes the one before it, which is how Go quotes an
-// address whatever is in it, or else as far as the next space.
+// addressLength returns the length of an address: up to the quotation mark that closes the one
+// before it, because Go quotes an address whatever is in it, or else up to the next space.
 func addressLength(before, rest string) int {
 	unquoted, quoted := strings.CutSuffix(before, `"`)
 	if quoted {
-		// In a quotation that is quoted itself, the quotation marks have backslashes too: those with more are of the address.
+		// In a nested quotation, the quotation marks have backslashes, too: those
+		// with more belong to the address.
 		return quotationLength(rest, len(unquoted)-len(strings.TrimRight(unquoted, `\`)))
 	}
 
@@ -60,7 +61,8 @@ func addressLength(before, rest string) int {
 	return len(rest)
 }
 
-// quotationLength returns where a quotation ends whose mark has so many backslashes. One that nobody closes has no end.
+// quotationLength returns the end of a quotation whose mark has depth backslashes. An unclosed
+// quotation ends with the text.
 func quotationLength(rest string, depth int) int {
 	backslashes := 0
 
@@ -78,31 +80,31 @@ func quotationLength(rest string, depth int) int {
 	return len(rest)
 }
 
-// withoutAddresses leaves what the components say themselves: a server's name may be any word.
+// withoutAddresses keeps the components' own words: a server's name may be any word.
 func withoutAddresses(words string) string {
 	return replaceAddresses(words, func(string, string) string { return "" })
 }
 
-// parts are what net/url quotes of an address that it cannot parse: of a password, if that has a character that does not belong into
-// an address.
+// parts matches the parts that net/url quotes of an address that it cannot parse: they may belong
+// to a password, if it has a character that is not allowed in an address.
 var parts = regexp.MustCompile(`(?s)(invalid port) \\*".*?\\*" (after host)|(invalid URL escape) \\*".{1,9}?\\*"`)
 
-// withoutCredentials removes from all addresses that in which credentials and signatures travel: the user with the password, and the
-// query.
+// withoutCredentials removes the parts of all addresses that contain credentials and signatures:
+// the user with the password, and the query.
 func withoutCredentials(words string) string {
 	words = replaceAddresses(words, func(scheme, rest string) string { return scheme + public(rest) })
 
 	return parts.ReplaceAllString(words, "$1$3 $2")
 }
 
-// hidden stands for what may be credentials, or not.
+// hidden replaces a text that may contain credentials.
 const hidden = "…"
 
-// digest matches the end of an image reference, whose at sign has no user before it.
+// digest matches the end of an image reference, whose at sign does not follow a user.
 var digest = regexp.MustCompile(`@sha(256|384|512):[0-9a-fA-F]+$`)
 
-// public returns what may be shown of an address, without its scheme. Passwords may have been written as they are, with a slash,
-// question mark or at sign: when in doubt, more is removed.
+// public returns the part of an address that may be shown, without its scheme. Passwords may be
+// unescaped, with a slash, question mark or at sign: when in doubt, more is removed.
 func public(rest string) string {
 	path, query := rest, ""
 	if i := strings.IndexAny(rest, "?#"); i >= 0 {

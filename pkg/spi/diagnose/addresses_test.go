@@ -9,7 +9,7 @@ import (
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 )
 
-// TestCredentialsInAddresses has addresses as people write them and as components quote them.
+// TestCredentialsInAddresses tests addresses as users write them and as components quote them.
 func TestCredentialsInAddresses(t *testing.T) {
 	t.Parallel()
 
@@ -61,7 +61,7 @@ func TestCredentialsInAddresses(t *testing.T) {
 	}
 }
 
-// TestHostileAddresses would take minutes if the time grew with the square of the length.
+// TestHostileAddresses would take minutes if the time were quadratic in the length.
 func TestHostileAddresses(t *testing.T) {
 	t.Parallel()
 
@@ -77,7 +77,8 @@ func TestHostileAddresses(t *testing.T) {
 	}
 }
 
-// TestNamesAreNoWords has addresses and names that hold the words by which causes are told apart.
+// TestNamesAreNoWords tests addresses and names that contain the words
+// by which causes are identified.
 func TestNamesAreNoWords(t *testing.T) {
 	t.Parallel()
 

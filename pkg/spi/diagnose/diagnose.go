@@ -1,5 +1,6 @@
-// Package diagnose names the one cause that keeps a machine from being scheduled, from what is seen on the provider cluster.
-// pkg/spi/providercluster calls it. It is pure: it must not see a context, clock, client, environment or log.
+// Package diagnose determines the one cause that keeps a machine from being scheduled, from its
+// state on the provider cluster. pkg/spi/providercluster calls it. It is pure: it must not use a
+// context, clock, client, environment or log.
 package diagnose
 
 import (
@@ -13,19 +14,21 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// Cause says why a machine is not scheduled. It is an error, and wraps the sentinel that says what kind of failure it is.
+// Cause is why a machine is not scheduled. It is an error, and wraps the
+// sentinel for its kind of failure.
 type Cause struct {
-	// Reason is a stable token, fit for matching. docs/troubleshooting.md has a row for each.
+	// Reason is a stable token, suitable for matching. docs/troubleshooting.md has a row for each.
 	Reason string
-	// Message is what the component that refused said, and then what to do.
+	// Message is the message of the component that refused, followed by the remedy.
 	Message string
-	// Remedy is what to do.
+	// Remedy is the action to take.
 	Remedy string
-	// Sign is what the cause was drawn from.
+	// Sign is the report from which the cause was derived.
 	Sign spi.Sign
 	// Since is when it began, by the clock of the provider cluster.
 	Since time.Time
-	// Ripe is when it has stood for long enough to be more than a blip: earlier it must not be reported.
+	// Ripe is when it has lasted long enough to be more than a transient failure:
+	// it must not be reported earlier.
 	Ripe time.Time
 
 	kind error
@@ -40,40 +43,43 @@ func (c *Cause) Unwrap() error { return c.kind }
 // RemedyText implements spi.Remedied.
 func (c *Cause) RemedyText() string { return c.Remedy }
 
-// Evidence is what is seen of a machine on the provider cluster. Only the VirtualMachine is required: what was not read, or may
-// not be read, is left out.
+// Evidence is the observed state of a machine on the provider cluster. Only the VirtualMachine is
+// required: objects that were not read, or may not be read, are omitted.
 type Evidence struct {
 	VirtualMachine *kubevirtv1.VirtualMachine
-	// Instance is nil while there is none.
+	// Instance is nil if there is none.
 	Instance *kubevirtv1.VirtualMachineInstance
-	// DataVolumes are the machine's.
+	// DataVolumes are the machine's DataVolumes.
 	DataVolumes []cdiv1beta1.DataVolume
-	// Images are those DataVolumes that the machine's are cloned from.
+	// Images are the DataVolumes that the machine's are cloned from.
 	Images []cdiv1beta1.DataVolume
-	// Pods are the instance's.
+	// Pods are the instance's pods.
 	Pods []corev1.Pod
-	// Events are those of the machine's launcher pod, and of its DataVolumes and their claims.
+	// Events are the events of the machine's launcher pod, and of its DataVolumes and their claims.
 	Events []corev1.Event
 }
 
-// Patience says how long a failure must have stood before it counts: what passes by itself within that time is slowness, or a
-// blip.
+// Patience holds the grace periods: a failure that passes by itself within its grace period is
+// slowness, or transient.
 type Patience struct {
-	// Refusal is for what stands as long as nobody acts: no room, no quota, no right.
+	// Refusal is for failures that last until an operator acts: no
+	// capacity, no quota, no permission.
 	Refusal time.Duration
-	// Retry is for what the provider cluster itself tries again soon, and often with success.
+	// Retry is for operations that the provider cluster itself
+	// retries soon, and often successfully.
 	Retry time.Duration
-	// Obstruction is for what usually goes away when something else ends.
+	// Obstruction is for obstacles that usually disappear when another operation ends.
 	Obstruction time.Duration
 }
 
-// PatienceOf returns the patience of an operator who gives capacity problems this grace.
+// PatienceOf returns the grace periods for an operator's grace period for capacity problems.
 func PatienceOf(grace time.Duration) Patience {
 	return Patience{Refusal: grace, Retry: 2 * grace, Obstruction: 10 * grace}
 }
 
-// Cause returns the one cause that keeps the machine from being scheduled, or nil if nothing is known to be wrong. Of several
-// that are ripe, the first one of the table counts. If none is ripe, it is the one that will be so first.
+// Cause returns the one cause that keeps the machine from being scheduled, or nil if no problem is
+// known. Of several causes that can be reported, it returns the first one of the table. If none can
+// be reported yet, it returns the one that can be reported first.
 func (e *Evidence) Cause(now time.Time, patience Patience) *Cause {
 	var first *Cause
 
@@ -94,7 +100,8 @@ func (e *Evidence) Cause(now time.Time, patience Patience) *Cause {
 	return first
 }
 
-// Machine returns what seems to be wrong with a machine, however young it is, from the two objects alone.
+// Machine returns the apparent problem of a machine, however young it
+// is, from the two objects alone.
 func Machine(vm *kubevirtv1.VirtualMachine, instance *kubevirtv1.VirtualMachineInstance) *Cause {
 	e := Evidence{VirtualMachine: vm, Instance: instance}
 

@@ -16,7 +16,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/diagnose"
 )
 
-// The scene of the tests: a machine that was made at born, a minute and a half ago. Its patience is the default.
+// The tests' machine was created at born, a minute and a half ago, with the default grace periods.
 var (
 	now      = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	born     = now.Add(-90 * time.Second)
@@ -34,7 +34,7 @@ func newVM(status string, conditions ...kubevirtv1.VirtualMachineCondition) *kub
 	}
 }
 
-// failure is a VirtualMachine whose condition Failure stands since then.
+// failure returns a VirtualMachine whose condition Failure is true since then.
 func failure(reason, message string, since metav1.Time) *diagnose.Evidence {
 	return &diagnose.Evidence{VirtualMachine: newVM("Stopped", kubevirtv1.VirtualMachineCondition{
 		Type: kubevirtv1.VirtualMachineFailure, Status: corev1.ConditionTrue, Reason: reason, Message: message, LastTransitionTime: since,
@@ -62,7 +62,7 @@ func condition(kind, reason, message string, since metav1.Time) kubevirtv1.Virtu
 	}
 }
 
-// out of a machine whose instance has one condition.
+// instanceSays returns a machine whose instance has one condition.
 func instanceSays(kind, reason, message string, since metav1.Time) *diagnose.Evidence {
 	return &diagnose.Evidence{VirtualMachine: newVM("Starting"), Instance: newInstance(kubevirtv1.Scheduling, condition(kind, reason, message, since))}
 }
@@ -92,7 +92,7 @@ func volumes(list ...cdiv1beta1.DataVolume) *diagnose.Evidence {
 	return &diagnose.Evidence{VirtualMachine: newVM("Provisioning"), DataVolumes: list}
 }
 
-// volumeSays is a machine whose DataVolume has one condition that does not hold.
+// volumeSays returns a machine whose DataVolume has one condition that is false.
 func volumeSays(kind cdiv1beta1.DataVolumeConditionType, reason, message string, since metav1.Time) *diagnose.Evidence {
 	return volumes(newVolume("disk", cdiv1beta1.ImportInProgress, says(kind, corev1.ConditionFalse, reason, message, since)))
 }
@@ -108,7 +108,7 @@ func warning(kind, reason, message string, first, last metav1.Time, count int32)
 	}
 }
 
-// podSays is a machine whose launcher pod has had a warning since then, and again and again.
+// podSays returns a machine whose launcher pod has had a warning repeatedly since then.
 func podSays(reason, message string, since time.Duration) *diagnose.Evidence {
 	e := &diagnose.Evidence{VirtualMachine: newVM("Starting"), Instance: newInstance(kubevirtv1.Scheduling)}
 	e.Events = []corev1.Event{warning("Pod", reason, message, ago(since), ago(time.Second), 9)}
@@ -131,7 +131,7 @@ func with(e *diagnose.Evidence, change func(*diagnose.Evidence)) *diagnose.Evide
 
 const quota = `pods "x" is forbidden: exceeded quota: q, requested: pods=1, used: pods=0, limited: pods=0`
 
-// TestCauses has a row for each cause, with what the components were seen to say.
+// TestCauses has a row for each cause, with observed messages of the components.
 func TestCauses(t *testing.T) {
 	t.Parallel()
 
@@ -315,7 +315,8 @@ func copied(since metav1.Time) kubevirtv1.VirtualMachineCondition {
 	}
 }
 
-// TestHealthyTimelines goes through the states that healthy machines were seen to show. However long each lasts, it is no failure.
+// TestHealthyTimelines goes through the observed states of healthy machines. None is a failure,
+// however long it lasts.
 func TestHealthyTimelines(t *testing.T) {
 	t.Parallel()
 
@@ -350,7 +351,7 @@ func TestHealthyTimelines(t *testing.T) {
 	}
 }
 
-// TestPrecedence shows that one cause comes out, and which.
+// TestPrecedence verifies which one of several causes is returned.
 func TestPrecedence(t *testing.T) {
 	t.Parallel()
 

@@ -8,19 +8,20 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// eventsAge is how old the last occurrence of an event may be. Kubelet tries a mount again after two minutes at the latest, an image
-// after five.
+// eventsAge is the maximum age of an event's last occurrence. Kubelet retries a mount after two
+// minutes at most, and an image pull after five.
 const eventsAge = 6 * time.Minute
 
-// occurrences are the events of one object and reason, whatever each says: kubelet puts a new identifier into every attempt.
+// occurrences are the events of one object and reason, whatever their messages: kubelet puts a new
+// identifier into every attempt.
 type occurrences struct {
 	sign
 
 	count int32
 }
 
-// ofEvents takes the warnings that have occurred more than once, the last time not long ago. An event, unlike a condition, stays when
-// what it tells of is over.
+// ofEvents selects the warnings that have occurred more than once, and recently. Unlike a
+// condition, an event remains when its problem is over.
 func ofEvents(events []corev1.Event, now time.Time) []sign {
 	var signs []sign
 
@@ -74,7 +75,7 @@ func signOf(event *corev1.Event) sign {
 	return s
 }
 
-// add keeps the first time, and the latest words.
+// add keeps the first time and the latest message.
 func (o *occurrences) add(event *corev1.Event) {
 	first, last := times(event)
 
@@ -96,7 +97,8 @@ func (o *occurrences) add(event *corev1.Event) {
 	}
 }
 
-// times returns when an event occurred first and last. The two generations of the events API use different fields.
+// times returns when an event occurred first and last. The two generations of the
+// events API use different fields.
 func times(event *corev1.Event) (first, last time.Time) {
 	for _, t := range []time.Time{event.FirstTimestamp.Time, event.EventTime.Time, event.CreationTimestamp.Time} {
 		if !t.IsZero() {

@@ -11,8 +11,8 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// TestImporterWithoutVolume looks at importers without a node. CDI says so too of those whose volume cannot be made, which is no lack of
-// room.
+// TestImporterWithoutVolume tests importers without a node. CDI reports the same for importers
+// whose volume cannot be created, which is not a lack of capacity.
 func TestImporterWithoutVolume(t *testing.T) {
 	t.Parallel()
 

@@ -11,7 +11,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 )
 
-// Place is a region and a zone as a ProviderSpec names them. The zero Place is not known.
+// Place is a region and a zone as in a ProviderSpec. The zero Place is unknown.
 type Place struct {
 	Region, Zone string
 }
@@ -31,7 +31,8 @@ func PlaceIn(labels map[string]string) Place {
 	return p
 }
 
-// PlaceOf returns the place that a VirtualMachine requires, from the node affinity that the driver adds to every term.
+// PlaceOf returns the place that a VirtualMachine requires, from the node affinity that
+// the driver adds to every term.
 func PlaceOf(vm *kubevirtv1.VirtualMachine) Place {
 	if vm.Spec.Template == nil || vm.Spec.Template.Spec.Affinity == nil || vm.Spec.Template.Spec.Affinity.NodeAffinity == nil {
 		return Place{}
@@ -53,7 +54,7 @@ func PlaceOf(vm *kubevirtv1.VirtualMachine) Place {
 	return PlaceIn(labels)
 }
 
-// String returns the place as errors name it.
+// String returns the place as shown in errors.
 func (p Place) String() string {
 	if p == (Place{}) {
 		return "the region and zone of the machine"
@@ -70,8 +71,8 @@ func shown(value, label string) string {
 	return value
 }
 
-// Vacant returns the remedy for a place without any node, given the places that have nodes; empty if the place is among them, or if
-// either is not known.
+// Vacant returns the remedy for a place without any node, given the places that have nodes; empty
+// if the place is one of them, or if either is unknown.
 func (p Place) Vacant(occupied []Place) string {
 	if p == (Place{}) || len(occupied) == 0 || slices.Contains(occupied, p) {
 		return ""
@@ -94,7 +95,7 @@ func (p Place) Vacant(occupied []Place) string {
 	return fmt.Sprintf("zone %s has no nodes; zones: %s; correct the zone or add nodes", p.Zone, listed(zones))
 }
 
-// listed returns the first of the names, sorted.
+// listed returns the first names in sorted order.
 func listed(names []string) string {
 	const most = 20
 

@@ -28,7 +28,7 @@ func in(key, value string) corev1.NodeSelectorRequirement {
 	return corev1.NodeSelectorRequirement{Key: key, Operator: corev1.NodeSelectorOpIn, Values: []string{value}}
 }
 
-// TestPlacementFaultsNameThePlace has all nodes turn the machine down for their labels, and for their room.
+// TestPlacementFaultsNameThePlace has all nodes rejected for their labels, capacity or volumes.
 func TestPlacementFaultsNameThePlace(t *testing.T) {
 	t.Parallel()
 

@@ -8,16 +8,17 @@ import (
 )
 
 const (
-	// silent is the reason of signs that a provider node does not answer.
+	// silent is the reason of signs that a provider node does not respond.
 	silent = "NodeSilent"
-	// nodeRemedy gives a node up as Kubernetes can: it removes a pod that nobody ends only when the node is gone, or known to be off
+	// nodeRemedy gives up a node in the way that Kubernetes supports: it removes a pod that no
+	// kubelet ends only when the node is gone, or known to be off
 	// (k8s.io/kubernetes/pkg/controller/podgc).
 	nodeRemedy = "repair the provider node; if it is off for good, remove its Node object or taint it " +
 		"node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
 )
 
-// DeadNode returns what these pods, which are a machine's, show of a provider node that does not answer, and what to do; empty if they
-// show nothing of the kind.
+// DeadNode returns the evidence in a machine's pods that a provider node does not respond, and the
+// remedy; empty if there is none.
 func DeadNode(pods []corev1.Pod, now time.Time) string {
 	for i := range pods {
 		if words, since := silence(&pods[i]); words != "" && now.After(since) {
@@ -43,8 +44,9 @@ func ofPods(pods []corev1.Pod) []sign {
 	return signs
 }
 
-// silence returns what shows that the node of a pod does not answer, and since when. It is the pod's state, not an event, that shows it:
-// the Node itself may not be read. A kubelet that lives takes a pod up within seconds, and ends it in its time.
+// silence returns the evidence that a pod's node does not respond, and since when. It reads the
+// pod's state rather than events, and the Node itself may not be read. A live kubelet picks up a
+// pod within seconds, and ends it within its grace period.
 func silence(pod *corev1.Pod) (words string, since time.Time) {
 	node := pod.Spec.NodeName
 	if node == "" {
@@ -57,7 +59,7 @@ func silence(pod *corev1.Pod) (words string, since time.Time) {
 	case pod.Status.Phase == corev1.PodPending && pod.Status.StartTime == nil && scheduled != nil:
 		return fmt.Sprintf("kubelet on provider node %s has not taken up pod %s", node, pod.Name), scheduled.LastTransitionTime.Time
 	case pod.DeletionTimestamp != nil && len(pod.Finalizers) == 0:
-		// This is the end of the time that the pod has to end.
+		// The deletion timestamp is the end of the pod's grace period.
 		return fmt.Sprintf("kubelet on provider node %s has not ended pod %s in its time", node, pod.Name), pod.DeletionTimestamp.Time
 	case marked != nil:
 		return fmt.Sprintf("provider node %s, on which pod %s runs, is not ready", node, pod.Name), marked.LastTransitionTime.Time
@@ -66,9 +68,9 @@ func silence(pod *corev1.Pod) (words string, since time.Time) {
 	}
 }
 
-// markedNotReady returns the condition by which the node lifecycle controller marks the pods of a node that does not answer
-// (k8s.io/kubernetes/pkg/controller/util/node/controller_utils.go). Kubelet never says without a reason that a pod is not ready though its
-// containers are.
+// markedNotReady returns the condition by which the node lifecycle controller marks the pods of a
+// node that does not respond (k8s.io/kubernetes/pkg/controller/util/node/controller_utils.go).
+// Kubelet always sets a reason if a pod is not ready although its containers are.
 func markedNotReady(pod *corev1.Pod) *corev1.PodCondition {
 	ready, containers := podCondition(pod, corev1.PodReady), podCondition(pod, corev1.ContainersReady)
 	if ready == nil || containers == nil || ready.Reason != "" {

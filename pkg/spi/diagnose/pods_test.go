@@ -12,12 +12,12 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/diagnose"
 )
 
-// starting is a machine whose launcher pod is this.
+// starting returns a machine with this launcher pod.
 func starting(pod *corev1.Pod) *diagnose.Evidence {
 	return &diagnose.Evidence{VirtualMachine: newVM("Starting"), Instance: newInstance(kubevirtv1.Scheduling), Pods: []corev1.Pod{*pod}}
 }
 
-// boundPod is a launcher pod that was given to a node then, and of which nobody has said anything since.
+// boundPod returns a launcher pod that was assigned to a node then, and has not been updated since.
 func boundPod(since metav1.Time) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "launcher"},
@@ -28,7 +28,7 @@ func boundPod(since metav1.Time) *corev1.Pod {
 	}
 }
 
-// takenUp is a launcher pod that its kubelet has taken up.
+// takenUp returns a launcher pod that its kubelet has taken up.
 func takenUp(phase corev1.PodPhase, conditions ...corev1.PodCondition) *corev1.Pod {
 	pod := boundPod(ago(time.Hour))
 	pod.Status.Phase, pod.Status.StartTime = phase, new(ago(time.Hour))
@@ -47,7 +47,8 @@ func podIs(kind corev1.PodConditionType, status corev1.ConditionStatus, reason s
 	return corev1.PodCondition{Type: kind, Status: status, Reason: reason, LastTransitionTime: ago(61 * time.Second)}
 }
 
-// TestDeadNode has the states of a launcher pod that show that its node does not answer, and those that look alike.
+// TestDeadNode tests states of a launcher pod that show that its node does
+// not respond, and similar ones.
 func TestDeadNode(t *testing.T) {
 	t.Parallel()
 
@@ -55,7 +56,7 @@ func TestDeadNode(t *testing.T) {
 
 	tests := map[string]struct {
 		pod *corev1.Pod
-		// says is what shows it; empty: nothing does.
+		// says is the expected evidence; empty if there is none.
 		says string
 	}{
 		"NotTakenUp":        {boundPod(ago(61 * time.Second)), "kubelet on provider node host has not taken up pod launcher"},
@@ -102,7 +103,8 @@ func held(pod *corev1.Pod) *corev1.Pod {
 	return pod
 }
 
-// TestDeadNodeOutlivesTheInstance is what the taint manager leaves: KubeVirt replaces the instance, and waits for its pod for ever.
+// TestDeadNodeOutlivesTheInstance tests the state after the taint manager: KubeVirt replaces the
+// instance, and waits for its pod forever.
 func TestDeadNodeOutlivesTheInstance(t *testing.T) {
 	t.Parallel()
 
@@ -113,7 +115,8 @@ func TestDeadNodeOutlivesTheInstance(t *testing.T) {
 	require.Equal(t, "NodeDown", e.Cause(now, patience).Reason)
 }
 
-// TestDeadNodeIsNoEvent shows an event that a node controller records once, of a node that may have come back.
+// TestDeadNodeIsNoEvent tests an event that a node controller records once, for
+// a node that may have recovered.
 func TestDeadNodeIsNoEvent(t *testing.T) {
 	t.Parallel()
 

@@ -9,10 +9,12 @@ import (
 	kubevirtv1 "kubevirt.io/api/core/v1"
 )
 
-// placement is the scheduler's account of a pod that fits nowhere (FitError in k8s.io/kubernetes/pkg/scheduler/framework/types.go):
-// of how many provider nodes it knows, and how many of them it turned down for which reason. It tries a node's closure and taints
-// first, then labels, then room and devices, then volumes, then the spread, and ends with the first that does not suit
-// (k8s.io/kubernetes/pkg/scheduler/apis/config/v1/default_plugins.go). So a node that is turned down for its volumes has room.
+// placement is the scheduler's account of a pod that fits nowhere (FitError in
+// k8s.io/kubernetes/pkg/scheduler/framework/types.go): the number of provider nodes that it knows,
+// and how many of them it rejected for each reason. For each node, it checks cordon and taints
+// first, then labels, then capacity and devices, then volumes, then the spread, and stops at the
+// first failure (k8s.io/kubernetes/pkg/scheduler/apis/config/v1/default_plugins.go). So a node that
+// is rejected for its volumes has capacity.
 type placement struct {
 	nodes    int
 	turnDown map[string]int
@@ -20,11 +22,11 @@ type placement struct {
 
 var (
 	account = regexp.MustCompile(`^0/(\d{1,6}) nodes are available: (.*)$`)
-	// item is a reason, after the number of nodes that it is given for.
+	// item is a reason, after the number of nodes that it applies to.
 	item = regexp.MustCompile(`^(\d{1,6}) (.+)$`)
 )
 
-// placementOf reads the scheduler's words. What is no account has no nodes.
+// placementOf parses the scheduler's message. Any other text results in no nodes.
 func placementOf(words string) placement {
 	p := placement{turnDown: map[string]int{}}
 
@@ -33,7 +35,7 @@ func placementOf(words string) placement {
 		return p
 	}
 
-	p.nodes, _ = strconv.Atoi(found[1]) // These are a few digits.
+	p.nodes, _ = strconv.Atoi(found[1]) // The pattern allows few digits.
 
 	for _, reason := range strings.Split(strings.TrimSuffix(found[2], "."), ", ") {
 		if counted := item.FindStringSubmatch(reason); counted != nil {
@@ -46,7 +48,7 @@ func placementOf(words string) placement {
 
 const insufficient = "Insufficient "
 
-// full returns how many nodes lack room or devices. Each may lack several.
+// full returns the number of nodes that lack capacity or devices. Each may lack several.
 func (p placement) full() int {
 	left := p.nodes
 
@@ -59,7 +61,8 @@ func (p placement) full() int {
 	return left
 }
 
-// lacks says whether all nodes lack a resource that would do otherwise: that some have no room either changes nothing then.
+// lacks reports whether all otherwise suitable nodes lack a resource: it then does not matter that
+// some lack capacity, too.
 func (p placement) lacks(wanted func(resource string) bool) bool {
 	full := p.full()
 
@@ -79,13 +82,15 @@ func isDevice(resource string) bool {
 	return found && strings.Contains(domain, ".")
 }
 
-// isKVM matches what virt-handler offers on every node with hardware virtualization, and more of it than the node takes pods
-// (kubevirt.io/kubevirt/cmd/virt-handler): it is missing, not used up.
+// isKVM matches the resource that virt-handler offers on every node with hardware virtualization,
+// in a larger number than the node accepts pods (kubevirt.io/kubevirt/cmd/virt-handler): it is
+// missing, not used up.
 func isKVM(resource string) bool { return resource == "devices.kubevirt.io/kvm" }
 
-// schedulerSays returns the scheduler's latest words of an instance's pod, if it is known that it says them still. KubeVirt copies only
-// the first ones (pkg/controller/conditions.go), which are often those of a scheduler that has not seen a claim yet, and lets
-// them stand when the pod is gone: it writes down which pods there are at the same time.
+// schedulerSays returns the scheduler's latest message about an instance's pod, if it is known to
+// be current. KubeVirt copies only the first message (pkg/controller/conditions.go), which often
+// comes from a scheduler that has not seen a claim yet, and keeps it when the pod is gone. It
+// updates the instance's list of pods at the same time.
 func schedulerSays(instance *kubevirtv1.VirtualMachineInstance, first string, pods []corev1.Pod) (words string, still bool) {
 	if len(instance.Status.ActivePods) == 0 {
 		return "", false
@@ -106,8 +111,8 @@ func schedulerSays(instance *kubevirtv1.VirtualMachineInstance, first string, po
 	return withoutPreemption(words), true
 }
 
-// withoutPreemption drops what the scheduler says of pods that it might evict, and of claims that it might deallocate: it says that of
-// the nodes that it has turned down, in the same words.
+// withoutPreemption drops the scheduler's text about pods that it might evict, and claims that it
+// might deallocate: that text is about the rejected nodes, in the same words.
 func withoutPreemption(words string) string {
 	words, _, _ = strings.Cut(words, " preemption: ")
 	words = strings.TrimRight(words, " ,")

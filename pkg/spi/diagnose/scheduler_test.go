@@ -11,7 +11,8 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/diagnose"
 )
 
-// TestSchedulersWords has what kube-scheduler 1.34 says of pods that fit nowhere, and what older ones did, word by word
+// TestSchedulersWords has the messages of kube-scheduler 1.34 and of older ones for
+// pods that fit nowhere, verbatim
 // (k8s.io/kubernetes/pkg/scheduler/framework/plugins), with the one cause of each.
 func TestSchedulersWords(t *testing.T) {
 	t.Parallel()
@@ -89,7 +90,8 @@ func TestSchedulersWords(t *testing.T) {
 	}
 }
 
-// TestSchedulersWordsOfThePast shows words that stand on the instance though nobody says them any more.
+// TestSchedulersWordsOfThePast tests messages that remain on the
+// instance although they are outdated.
 func TestSchedulersWordsOfThePast(t *testing.T) {
 	t.Parallel()
 

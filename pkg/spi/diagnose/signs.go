@@ -14,7 +14,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// origin says who shows a sign.
+// origin is the source of a sign.
 type origin string
 
 const (
@@ -29,37 +29,39 @@ const (
 	volumeEvent    origin = "DataVolume's or claim's event"
 )
 
-// sign is something that a component says of a machine.
+// sign is a component's report about a machine.
 type sign struct {
 	from    origin
 	reason  string
 	message string
-	// words are the message's own, in lower case: without addresses, which may hold any word.
+	// words is the message in lower case, without addresses, which may contain any word.
 	words string
 	// subject names the object, unless it is the machine itself.
 	subject string
-	// object is what the sign is seen on, kind the condition's type or the part of its status, status what that is.
+	// object is the object with the sign, kind the condition's type or the part of its status, and
+	// status the value of that.
 	object       spi.ObjectName
 	kind, status string
 	since        time.Time
-	// last is when it was said last; zero if it is said now.
+	// last is when it was last reported; zero if it is still reported.
 	last time.Time
 }
 
 const (
-	// crashes is how often an importer must have crashed before that is more than a blip. Its back-off has then taken a minute.
+	// crashes is the number of crashes of an importer that is more than a transient failure. Its
+	// backoff has then taken a minute.
 	crashes = 3
-	// failedStarts is how often an instance must have failed while it started.
+	// failedStarts is the number of consecutive failed starts of an instance that counts.
 	failedStarts = 2
 
-	// sizeMissing is what CDI says of a clone whose source is not there yet (pkg/controller/clone/planner.go). That may take as
-	// long as an import takes: it is no failure.
+	// sizeMissing is CDI's message for a clone whose source does not exist yet
+	// (pkg/controller/clone/planner.go). That may take as long as an import: it is not a failure.
 	sizeMissing = "source/target size info missing"
 )
 
-// signs lists what the components say, without any weight. What has no time is left out: it is not the words of the component
-// that knows. KubeVirt, for one, says "unschedulable", for a moment, of a claim that it does not see yet
-// (pkg/virt-controller/watch/vmi/lifecycle.go).
+// signs lists the components' reports, unweighted. It omits reports without a time: they do not
+// come from the component that knows. KubeVirt, for example, briefly reports "unschedulable" for a
+// claim that it does not see yet (pkg/virt-controller/watch/vmi/lifecycle.go).
 func (e *Evidence) signs(now time.Time) []sign {
 	var all []sign
 
@@ -80,7 +82,7 @@ func (e *Evidence) signs(now time.Time) []sign {
 	return slices.DeleteFunc(all, func(s sign) bool { return s.since.IsZero() })
 }
 
-// instance returns the instance if it is this VirtualMachine's, and stays.
+// instance returns the instance if it belongs to this VirtualMachine and is not being deleted.
 func (e *Evidence) instance() *kubevirtv1.VirtualMachineInstance {
 	if e.Instance == nil || e.Instance.DeletionTimestamp != nil {
 		return nil
@@ -93,9 +95,10 @@ func (e *Evidence) instance() *kubevirtv1.VirtualMachineInstance {
 	return e.Instance
 }
 
-// ofVirtualMachine looks at the virtual machine's own failure, which KubeVirt removes at the first success. While it stands, its
-// message is that of the first failure of its kind (pkg/controller/conditions.go), so a later one can hide behind it. The
-// conditions that KubeVirt copies from an instance are not read: they may be a previous instance's.
+// ofVirtualMachine returns the virtual machine's own failures, which KubeVirt removes on the first
+// success. Until then, the message is that of the first failure of its kind
+// (pkg/controller/conditions.go), so it can hide a later one. The conditions that KubeVirt copies
+// from an instance are not read: they may be a previous instance's.
 func ofVirtualMachine(vm *kubevirtv1.VirtualMachine) []sign {
 	var signs []sign
 
@@ -175,7 +178,8 @@ func phaseTime(instance *kubevirtv1.VirtualMachineInstance, phase kubevirtv1.Vir
 	return time.Time{}
 }
 
-// ofVolumes looks at the images first: as long as one is not complete, it is to blame for what is wrong with its clones.
+// ofVolumes reads the images first: an image that is not complete is the
+// cause of problems with its clones.
 func (e *Evidence) ofVolumes() []sign {
 	var signs []sign
 
@@ -200,8 +204,9 @@ func (e *Evidence) ofVolumes() []sign {
 	return signs
 }
 
-// SourceOf returns the namespace and name of the claim that a DataVolume is cloned from, with a slash in between; empty if it is
-// not cloned. A DataVolume of that name, if there is one, is what fills the claim.
+// SourceOf returns the namespace and name of the claim that a DataVolume is cloned
+// from, separated by a slash; empty if it is not cloned. A DataVolume of that name, if
+// there is one, fills the claim.
 func SourceOf(dv *cdiv1beta1.DataVolume) string {
 	if dv.Spec.Source == nil || dv.Spec.Source.PVC == nil {
 		return ""
@@ -215,8 +220,8 @@ func SourceOf(dv *cdiv1beta1.DataVolume) string {
 	return namespace + "/" + dv.Spec.Source.PVC.Name
 }
 
-// ofDataVolume lists the conditions that do not hold. That is so on every DataVolume's way: the table knows which reasons are
-// failures.
+// ofDataVolume lists the conditions that are not true. Every DataVolume has some on its way: the
+// table contains the reasons that are failures.
 func ofDataVolume(dv *cdiv1beta1.DataVolume, kind string) []sign {
 	if dv.Status.Phase == cdiv1beta1.Succeeded || dv.DeletionTimestamp != nil {
 		return nil
@@ -245,7 +250,8 @@ func ofDataVolume(dv *cdiv1beta1.DataVolume, kind string) []sign {
 	return signs
 }
 
-// failedVolume is the sign of a DataVolume that CDI has given up, with the words of the importer if there are any.
+// failedVolume returns the sign of a DataVolume that CDI has given up, with the
+// importer's message if there is one.
 func failedVolume(signs []sign, dv *cdiv1beta1.DataVolume, subject string) sign {
 	failed := sign{
 		from: volume, reason: string(cdiv1beta1.Failed), message: "has failed", subject: subject, since: dv.CreationTimestamp.Time,
@@ -263,9 +269,10 @@ func failedVolume(signs []sign, dv *cdiv1beta1.DataVolume, subject string) sign 
 	return failed
 }
 
-// conditionTime returns since when a condition says what it says. CDI moves its transition time with the status alone, and the
-// heartbeat with reason and message (pkg/controller/datavolume/conditions.go). An importer that has crashed again and again
-// has not succeeded since the beginning: that it runs for a second at each attempt changes nothing.
+// conditionTime returns since when a condition has its present content. CDI updates its transition
+// time only with the status, and the heartbeat with reason and message
+// (pkg/controller/datavolume/conditions.go). An importer that crashes repeatedly has not succeeded
+// since the beginning, even if it runs for a second in each attempt.
 func conditionTime(dv *cdiv1beta1.DataVolume, c *cdiv1beta1.DataVolumeCondition) time.Time {
 	if c.Type == cdiv1beta1.DataVolumeRunning && dv.Status.RestartCount >= crashes {
 		return dv.CreationTimestamp.Time
@@ -282,14 +289,14 @@ func latest(a, b time.Time) time.Time {
 	return a
 }
 
-// statusPhase is the kind of signs that are an object's phase.
+// statusPhase is the kind of a sign that is an object's phase.
 const statusPhase = "Phase"
 
 func named(kind string, object metav1.Object) spi.ObjectName {
 	return spi.ObjectName{Kind: kind, Namespace: object.GetNamespace(), Name: object.GetName()}
 }
 
-// shown is what people are shown of a sign.
+// shown returns the sign as it is shown to people.
 func (s *sign) shown() spi.Sign {
 	shown := spi.Sign{
 		Object: s.object, Type: s.kind, Status: s.status, Reason: s.reason, Message: shortened(withoutCredentials(s.message)), Since: s.since,
@@ -302,7 +309,8 @@ func (s *sign) shown() spi.Sign {
 	return shown
 }
 
-// Signs returns what the components say of a machine that is not as it should be in the end, whether it is a cause or not.
+// Signs returns the components' reports that differ from a machine's final state,
+// whether they are a cause or not.
 func (e *Evidence) Signs(now time.Time) []spi.Sign {
 	var shown []spi.Sign
 
@@ -315,7 +323,7 @@ func (e *Evidence) Signs(now time.Time) []spi.Sign {
 	return shown
 }
 
-// says reports whether the sign's words hold one of the texts.
+// says reports whether the sign's message contains one of the texts.
 func (s *sign) says(texts []string) bool {
 	return slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(s.words, text) })
 }

@@ -9,27 +9,28 @@ import (
 	"unicode/utf8"
 )
 
-// symptom is one row of the table: which signs mean which cause.
+// symptom is one row of the table: it maps signs to a cause.
 type symptom struct {
 	reason string
 	kind   error
-	// stands is how long it must have stood.
+	// stands is how long the sign must have lasted.
 	stands func(Patience) time.Duration
-	// remedy says what to do. Where it holds place, it names the region and the zone.
+	// remedy is the action to take. The placeholder place is replaced with the region and the zone.
 	remedy string
 
-	// from are the origins whose signs are looked at; all of them if there are none.
+	// from are the origins of the signs that are considered; empty means all.
 	from []origin
-	// reasons are the sign's possible reasons; any if there are none.
+	// reasons are the sign's possible reasons; empty means any.
 	reasons []string
-	// texts, in lower case, are what the sign's message says; one of them is enough, and any message will do if there are none. They
-	// are whole phrases: a single word may be the name of something.
+	// texts are phrases in lower case, one of which the sign's message must contain; empty means
+	// any message. They are whole phrases: a single word may be the name of an object.
 	texts []string
-	// pattern, if there is one, matches what the sign's message says.
+	// pattern, if set, must match the sign's message.
 	pattern *regexp.Regexp
-	// lacking, if there is one, is the resource that all nodes lack, in the scheduler's words.
+	// lacking, if set, selects the resource that all nodes must lack,
+	// by the scheduler's name for it.
 	lacking func(resource string) bool
-	// unless are texts with which a sign means something else.
+	// unless are phrases with which a sign has another meaning.
 	unless []string
 }
 
@@ -37,10 +38,11 @@ func refusal(p Patience) time.Duration     { return p.Refusal }
 func retry(p Patience) time.Duration       { return p.Retry }
 func obstruction(p Patience) time.Duration { return p.Obstruction }
 
-// place stands for the machine's region and zone in a remedy.
+// place is the placeholder for the machine's region and zone in a remedy.
 const place = "{place}"
 
-// find returns the symptom's cause if a sign shows it: of several signs, that which is ripe first.
+// find returns the symptom's cause if a sign matches: of several signs, the
+// one that can be reported first.
 func (s *symptom) find(signs []sign, in Place, now time.Time, patience Patience) *Cause {
 	var first *Cause
 
@@ -63,8 +65,8 @@ func (s *symptom) find(signs []sign, in Place, now time.Time, patience Patience)
 	return first
 }
 
-// ripe returns when a sign will have stood for long enough. What is not said any more must have been said for that long: the time
-// since then does not count.
+// ripe returns when a sign will have lasted long enough. A sign that is no longer reported must
+// have been reported for that long: the time since then does not count.
 func (s *sign) ripe(now time.Time, stands time.Duration) time.Time {
 	ripe := s.since.Add(stands)
 	if s.last.IsZero() || !ripe.After(s.last) {
@@ -83,7 +85,7 @@ func (s *symptom) matches(seen *sign) bool {
 		!seen.says(s.unless)
 }
 
-// message puts the component's own words before the remedy.
+// message puts the component's own message before the remedy.
 func (s *symptom) message(seen *sign, remedy string) string {
 	words := shortened(withoutCredentials(seen.message))
 	if words == "" {
@@ -99,7 +101,7 @@ func (s *symptom) message(seen *sign, remedy string) string {
 
 const maxWords = 450
 
-// shortened drops the end of what is long.
+// shortened truncates a long message.
 func shortened(words string) string {
 	words = strings.TrimRight(words, " .")
 

@@ -9,69 +9,72 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// table lists all causes. Of those that apply, the first one is named: quota before room, room before what cannot be made, what
-// cannot be made before what does not start, and what only lasts at the end. Where a text is compared, the comment says who
-// writes it. Texts are in lower case.
+// table lists all causes. The first one that applies is returned: quota before capacity, capacity
+// before objects that cannot be created, these before machines that do not start, and obstructions
+// last. Where a text is compared, the comment names its author. Texts are in lower case.
 var table = slices.Concat(capacity, refusals, storage, imports, starts, obstructions)
 
 var (
 	creations = []origin{machineFailure, instanceSync}
 	volumes   = []origin{volume, volumeEvent}
 	scheduled = []string{corev1.PodReasonUnschedulable}
-	// failing are the reasons with which CDI says that a pod of its own has failed, of sender and receiver alike
+	// failing are CDI's reasons for the failure of one of its own pods, sender or receiver
 	// (pkg/controller/datavolume/conditions.go, pkg/controller/import-controller.go).
 	failing = []string{"Error", "Error and Error", "ImagePullFailed", "ChecksumError", "Failed"}
 )
 
-// The scheduler's words (k8s.io/kubernetes/pkg/scheduler/framework/plugins): noderesources, nodeunschedulable and nodevolumelimits, then
-// volumebinding, volumezone and volumerestrictions.
+// The scheduler's messages (k8s.io/kubernetes/pkg/scheduler/framework/plugins): noderesources,
+// nodeunschedulable and nodevolumelimits, then volumebinding, volumezone and volumerestrictions.
 var (
-	// roomLater is said of nodes that would do, were they not full or closed.
+	// roomLater is reported for nodes that would be suitable if they were not full or cordoned.
 	roomLater = []string{"insufficient ", "too many pods", "node(s) were unschedulable", "node(s) exceed max volume count"}
-	// zoneConflict is said of volumes that are elsewhere than the nodes that would do.
+	// zoneConflict is reported for volumes that are elsewhere than the suitable nodes.
 	zoneConflict = []string{"volume node affinity conflict", "didn't match persistentvolume's node affinity", "no available volume zone"}
-	// unbound is said of claims without a volume.
+	// unbound is reported for claims without a volume.
 	unbound = []string{
 		"unbound immediate persistentvolumeclaims", "didn't find available persistent volumes to bind", "had no pv name",
 		"volumebindingmode not set",
 	}
-	// otherZone is said of a clone that is to be made in another zone than its source, which each driver says in its own words, such as
-	// "CreateVolume disk zone a does not match source volume zone b" (gcp-compute-persistent-disk-csi-driver).
+	// otherZone is reported for a clone into another zone than that of its source. Each driver has
+	// its own message, such as "CreateVolume disk zone a does not match source volume zone b"
+	// (gcp-compute-persistent-disk-csi-driver).
 	otherZone = regexp.MustCompile(`(?i)\b(source|clon\w*)\b.*\b(zones?|topolog\w*)\b|\b(zones?|topolog\w*)\b.*\b(source|clon\w*)\b`)
-	// lost is said of claims whose volume is gone, or goes.
+	// lost is reported for claims whose volume is gone, or is being deleted.
 	lost = []string{`" bound to non-existent persistentvolume "`, "bound to non-existent pv(s)", `" is being deleted`, `persistentvolume "`}
-	// inUse is said of claims that only one pod may use.
+	// inUse is reported for claims that only one pod may use.
 	inUse = []string{"readwriteoncepod access mode already in-use", "node(s) had no available disk"}
-	// missing is said of claims and storage classes.
+	// missing is reported for claims and storage classes.
 	missing = []string{`persistentvolumeclaim "`, `storageclass.storage.k8s.io "`}
-	// notRoom is said of volumes, hence by nodes that have room.
+	// notRoom is reported for volumes, hence by nodes that have capacity.
 	notRoom = slices.Concat(zoneConflict, unbound, lost, inUse, missing)
 )
 
-// Unschedulable is the reason of a machine that no provider node takes.
+// Unschedulable is the reason of a machine that fits on no provider node.
 const Unschedulable = "Unschedulable"
 
-// capacity are the causes on which cluster-autoscaler backs off.
+// capacity are the causes that make cluster-autoscaler back off.
 var capacity = []symptom{
 	{
-		// Kubernetes' quota admission (k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go), handed on by KubeVirt
-		// and CDI.
+		// Kubernetes' quota admission
+		// (k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go),
+		// passed on by KubeVirt and CDI.
 		reason: "QuotaExceeded", kind: spi.ErrExhausted, stands: refusal, from: slices.Concat(creations, volumes),
 		texts:  []string{"forbidden: exceeded quota"},
 		remedy: "raise the ResourceQuota, or remove machines",
 	},
 	{
-		// CDI's own reason, where it hides the text (pkg/controller/common/util.go).
+		// CDI's own reason, used where it hides the text (pkg/controller/common/util.go).
 		reason: "QuotaExceeded", kind: spi.ErrExhausted, stands: refusal, from: []origin{volume}, reasons: []string{"ErrExceededQuota"},
 		remedy: "raise the ResourceQuota, or remove machines",
 	},
 	{
-		// The gRPC code with which a CSI driver says that the storage is full (kubernetes-csi/external-provisioner).
+		// A CSI driver's gRPC code for full storage (kubernetes-csi/external-provisioner).
 		reason: "StorageExhausted", kind: spi.ErrExhausted, stands: retry, from: volumes, texts: []string{"code = resourceexhausted"},
 		remedy: "add storage to the provider cluster, or use another storage class",
 	},
 	{
-		// The scheduler, from what CSI drivers publish. Such a node suits otherwise.
+		// The scheduler, from the capacity that CSI drivers publish.
+		// Such a node is otherwise suitable.
 		reason: "StorageExhausted", kind: spi.ErrExhausted, stands: refusal, from: []origin{scheduler}, reasons: scheduled,
 		texts:  []string{"not have enough free storage"},
 		remedy: "add storage to the provider cluster, or use another storage class",
@@ -95,7 +98,7 @@ var capacity = []symptom{
 	},
 }
 
-// refusals are what KubeVirt could not make, or was not allowed to.
+// refusals are objects that KubeVirt could not create, or was not allowed to.
 var refusals = []symptom{
 	{
 		reason: "VolumeZoneConflict", kind: spi.ErrPrecondition, stands: refusal, from: []origin{scheduler}, reasons: scheduled, texts: zoneConflict,
@@ -103,7 +106,7 @@ var refusals = []symptom{
 			"every zone can read",
 	},
 	{
-		// KubeVirt's own check of the right to clone (pkg/virt-controller/watch/vm/vm.go).
+		// KubeVirt's own check of the permission to clone (pkg/virt-controller/watch/vm/vm.go).
 		reason: "CloneForbidden", kind: spi.ErrForbidden, stands: refusal, from: []origin{machineFailure},
 		texts:  []string{"not authorized to create datavolume"},
 		remedy: "in the source's namespace grant create on datavolumes/source to the service account named here",
@@ -142,13 +145,14 @@ var refusals = []symptom{
 		remedy: "create the NetworkAttachmentDefinition on the provider cluster, or name another network",
 	},
 	{
-		// The API server, of a webhook that does not answer (k8s.io/apiserver/pkg/util/webhook).
+		// The API server, about a webhook that does not respond
+		// (k8s.io/apiserver/pkg/util/webhook).
 		reason: "WebhookUnavailable", kind: spi.ErrUnavailable, stands: retry, texts: []string{"failed calling webhook"},
 		remedy: "repair the webhook named here, or the component behind it",
 	},
 	{
-		// The webhooks of KubeVirt and CDI, as the API server names them, and KubeVirt's own check of networks
-		// (pkg/virt-controller/watch/vmi/lifecycle.go).
+		// The webhooks of KubeVirt and CDI, as the API server names them, and KubeVirt's own check
+		// of networks (pkg/virt-controller/watch/vmi/lifecycle.go).
 		reason: "InstanceInvalid", kind: spi.ErrInvalid, stands: refusal, from: creations,
 		texts:  []string{`.kubevirt.io" denied the request`, "failed create validation", "\" is invalid: "},
 		remedy: "correct the MachineClass",
@@ -160,7 +164,7 @@ var refusals = []symptom{
 	},
 }
 
-// storage are volumes that cannot be made.
+// storage are volumes that cannot be created.
 var storage = []symptom{
 	{
 		// KubeVirt (pkg/virt-controller/watch/vmi), and the scheduler.
@@ -172,18 +176,20 @@ var storage = []symptom{
 		unless: lost, remedy: "create the PersistentVolumeClaim on the provider cluster, or name another one",
 	},
 	{
-		// CSI drivers of zonal storage, through external-provisioner. It is tried again for ever.
+		// CSI drivers of zonal storage, through external-provisioner. It is retried forever.
 		reason: "CloneZoneConflict", kind: spi.ErrPrecondition, stands: retry, from: []origin{volumeEvent},
 		reasons: []string{"ProvisioningFailed"}, pattern: otherZone,
 		remedy: "clone from a source that every zone can read: https://github.com/gardener/machine-controller-manager-provider-kubevirt/blob/main/docs/golden-images.md#zonal-storage",
 	},
 	{
-		// CDI (pkg/controller/datavolume/clone-controller-base.go, pkg/controller/clone/planner.go).
+		// CDI (pkg/controller/datavolume/clone-controller-base.go,
+		// pkg/controller/clone/planner.go).
 		reason: "CloneSourceNotFound", kind: spi.ErrPrecondition, stands: retry, from: volumes, reasons: []string{"CloneWithoutSource"},
 		remedy: "create the source on the provider cluster, or name another one",
 	},
 	{
-		// CDI's validation of clones, and its summary of what an importer says of a full disk (pkg/controller/util.go).
+		// CDI's validation of clones, and its summary of an importer's message about a full disk
+		// (pkg/controller/util.go).
 		reason: "VolumeTooSmall", kind: spi.ErrInvalid, stands: retry, from: volumes,
 		texts:  []string{"smaller than the source", "datavolume too small", "no space left on device", "is larger than the reported available"},
 		remedy: "ask for a larger volume",
@@ -193,7 +199,8 @@ var storage = []symptom{
 		reasons: []string{"CloneValidationFailed", "ErrUnableToClone", "ErrIncompatiblePVC"}, remedy: "use a source and a volume that fit",
 	},
 	{
-		// CDI (pkg/controller/datavolume/util.go), Kubernetes' volume controller in its events, and the scheduler.
+		// CDI (pkg/controller/datavolume/util.go), Kubernetes' volume controller in
+		// its events, and the scheduler.
 		reason: "StorageClassNotFound", kind: spi.ErrPrecondition, stands: retry, from: append([]origin{scheduler}, volumes...),
 		texts:  []string{"no storageclass to choose profile", `storageclass.storage.k8s.io "`},
 		remedy: "create the storage class on the provider cluster, or name another one",
@@ -204,7 +211,8 @@ var storage = []symptom{
 	},
 }
 
-// imports are images that do not arrive. The texts are the importer's, and those of the servers that it asks (CDI, pkg/importer).
+// imports are images that cannot be imported. The texts come from the importer, and from the
+// servers that it contacts (CDI, pkg/importer).
 var imports = []symptom{
 	{
 		reason: "ImageNotFound", kind: spi.ErrPrecondition, stands: retry, from: []origin{volume}, reasons: failing,
@@ -233,7 +241,8 @@ var imports = []symptom{
 		remedy: "check that the provider cluster's pods reach the image's source",
 	},
 	{
-		// CDI, of its importer's own image or of a source that the nodes pull (pkg/controller/util.go).
+		// CDI, about its importer's own image or a source that the nodes pull
+		// (pkg/controller/util.go).
 		reason: "ImagePullFailed", kind: spi.ErrPrecondition, stands: retry, from: []origin{volume}, reasons: []string{"ImagePullFailed"},
 		remedy: "check that the provider nodes can pull this image",
 	},
@@ -256,7 +265,7 @@ var imports = []symptom{
 	},
 }
 
-// starts are machines whose pod exists, and does not get going.
+// starts are machines whose pod exists, but does not start.
 var starts = []symptom{
 	{
 		// virt-controller (pkg/virt-controller/watch/node), and the state of the launcher pod.
@@ -285,7 +294,7 @@ var starts = []symptom{
 	},
 }
 
-// obstructions are what usually passes: they count only when they last.
+// obstructions usually pass: they count only when they last.
 var obstructions = []symptom{
 	{
 		// Kubernetes (k8s.io/kubernetes/pkg/controller/volume/events) and external-provisioner.
@@ -294,8 +303,9 @@ var obstructions = []symptom{
 		remedy: "look at the storage driver of the provider cluster",
 	},
 	{
-		// CDI's words for an importer that finds no node (pkg/controller/datavolume/conditions.go). It says the same as long as the
-		// importer's volume is not made, so that what keeps that from being made comes first.
+		// CDI's message for an importer without a node (pkg/controller/datavolume/conditions.go).
+		// It is the same while the importer's volume does not exist, so the causes that prevent its
+		// creation come first.
 		reason: Unschedulable, kind: spi.ErrExhausted, stands: obstruction, from: []origin{volume}, reasons: scheduled,
 		remedy: "make room for CDI's importer pod on the provider cluster",
 	},
@@ -324,7 +334,8 @@ var obstructions = []symptom{
 		remedy: "look at the network plugin on the provider node",
 	},
 	{
-		// What is left of KubeVirt's failures (pkg/controller/controller.go). Most are retried with success.
+		// All other failures of KubeVirt (pkg/controller/controller.go).
+		// Most are retried successfully.
 		reason: "CreationFailed", kind: spi.ErrPrecondition, stands: obstruction, from: creations,
 		unless: []string{"pvc pending", "active migration exists"},
 		remedy: "look at the VirtualMachine and its events on the provider cluster",
