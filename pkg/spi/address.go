@@ -12,45 +12,46 @@ import (
 )
 
 const (
-	// AnnotationAddress is the annotation of a Machine that records the Address of its VirtualMachine, or AddressAbandoned.
+	// AnnotationAddress is the annotation of a Machine that records the Address of its
+	// VirtualMachine, or AddressAbandoned.
 	AnnotationAddress = "kubevirt.machine.gardener.cloud/address"
-	// AddressAbandoned is the value of AnnotationAddress with which an operator gives a machine up: if its VirtualMachine is not found,
-	// it counts as deleted, wherever it was.
+	// AddressAbandoned is the value of AnnotationAddress with which an operator gives up a machine:
+	// if its VirtualMachine is not found, it counts as deleted, wherever it was.
 	AddressAbandoned = "abandoned"
 
 	// maxAddressServer and maxAddressUID bound parts of an address, in bytes. A UUID has 36.
 	maxAddressServer, maxAddressUID = 1024, 64
-	// maxAddressRecord bounds the annotation's value. JSON may write six bytes for one.
+	// maxAddressRecord bounds the annotation's value, in bytes. JSON may encode one byte as six.
 	maxAddressRecord = 8192
 )
 
-// Address says where a VirtualMachine is, and which one it is. A VirtualMachine that cannot be found at another address than its own
-// has not been deleted: the driver does not see it.
+// Address locates and identifies a VirtualMachine. A VirtualMachine that is not found at an address
+// other than its own has not been deleted: the driver cannot see it.
 type Address struct {
 	// Server identifies the provider cluster's API server.
 	Server string `json:"server"`
 	// Namespace is the VirtualMachine's namespace.
 	Namespace string `json:"namespace"`
-	// Cluster and Role are the tags by which the driver recognises the VirtualMachine.
+	// Cluster and Role are the tags by which the driver recognizes the VirtualMachine.
 	Cluster string `json:"cluster"`
 	Role    string `json:"role"`
 	// UID is the VirtualMachine's UID.
 	UID types.UID `json:"uid"`
 }
 
-// SamePlace says whether two addresses differ at most in the UID.
+// SamePlace reports whether two addresses differ at most in the UID.
 func (a Address) SamePlace(b Address) bool {
 	a.UID, b.UID = "", ""
 
 	return a == b
 }
 
-// String names the place, for people.
+// String describes the address without the UID, for people.
 func (a Address) String() string {
 	return fmt.Sprintf("namespace %s of %s with the tags %s and %s", a.Namespace, shortened(a.Server), a.Cluster, a.Role)
 }
 
-// shortened keeps a long URL from pushing the remedy out of an error's text.
+// shortened truncates a long URL, so that an error's text has room for the remedy.
 func shortened(server string) string {
 	const longest = 120
 	if len(server) <= longest {
@@ -60,7 +61,7 @@ func shortened(server string) string {
 	return server[:longest] + "…"
 }
 
-// Encode returns a valid address as DecodeAddress reads it.
+// Encode returns a valid address in the format that DecodeAddress reads.
 func (a Address) Encode() string {
 	raw, err := json.Marshal(a)
 	if err != nil {
@@ -70,8 +71,8 @@ func (a Address) Encode() string {
 	return string(raw)
 }
 
-// DecodeAddress reads what Encode returned. Fields that a later version adds are passed over, so that the version before it can go on.
-// The error does not quote the value.
+// DecodeAddress decodes the result of Encode. It ignores fields that a later version adds, so that
+// an earlier version can go on. The error does not quote the value.
 func DecodeAddress(value string) (Address, error) {
 	var a Address
 
@@ -90,7 +91,7 @@ func DecodeAddress(value string) (Address, error) {
 	return a, nil
 }
 
-// Validate says why an address cannot be recorded.
+// Validate returns why an address cannot be recorded, or nil.
 func (a Address) Validate() error {
 	id := Identity{Cluster: a.Cluster, Role: a.Role}
 
@@ -108,22 +109,22 @@ func (a Address) Validate() error {
 	}
 }
 
-// printable says whether a text consists of visible ASCII characters, and has at least one.
+// printable reports whether a text has only visible ASCII characters, and at least one.
 func printable(text string) bool {
 	return text != "" && !strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' })
 }
 
 // AddressRecord is the annotation AnnotationAddress of a Machine.
 type AddressRecord struct {
-	// Address is the recorded one; empty if Abandoned or Fault is set.
+	// Address is the recorded address; empty if Abandoned or Fault is set.
 	Address
-	// Abandoned says that an operator has given the machine up.
+	// Abandoned is set if an operator has given up the machine.
 	Abandoned bool
-	// Fault says why the annotation cannot be read; empty if it can.
+	// Fault is why the annotation cannot be read; empty if it can be.
 	Fault string
 }
 
-// RecordedAddress returns what a Machine's annotations say of its address, or nil if they say nothing.
+// RecordedAddress returns the address record in a Machine's annotations, or nil if there is none.
 func RecordedAddress(annotations map[string]string) *AddressRecord {
 	value, recorded := annotations[AnnotationAddress]
 
@@ -142,30 +143,32 @@ func RecordedAddress(annotations map[string]string) *AddressRecord {
 	return &AddressRecord{Address: address}
 }
 
-// Elsewhere says whether the machine was made at another place than this one, or may have been. Without a record nothing is known.
+// Elsewhere reports whether the machine was created at another place than this one, or may have
+// been. Without a record, that is not known, and Elsewhere returns false.
 func (r *AddressRecord) Elsewhere(here Address) bool {
 	return r != nil && !r.Abandoned && !r.SamePlace(here)
 }
 
-// GivenUp says whether an operator has given the machine up.
+// GivenUp reports whether an operator has given up the machine.
 func (r *AddressRecord) GivenUp() bool {
 	return r != nil && r.Abandoned
 }
 
-// Names says whether the record names this VirtualMachine.
+// Names reports whether the record names this VirtualMachine.
 func (r *AddressRecord) Names(virtualMachine types.UID) bool {
 	return r != nil && r.UID != "" && r.UID == virtualMachine
 }
 
-// Admits says whether a VirtualMachine of ours at another place may be the recorded one. Nothing can be said against it if the record
-// cannot be read.
+// Admits reports whether one of the driver's VirtualMachines at another place may be the recorded
+// one. A record that cannot be read excludes none.
 func (r *AddressRecord) Admits(virtualMachine types.UID) bool {
 	return r.Names(virtualMachine) || r != nil && r.Fault != ""
 }
 
-// AddressError is the refusal to take a VirtualMachine that is not visible for one that does not exist.
+// AddressError is the refusal to treat a VirtualMachine that is not
+// visible as one that does not exist.
 type AddressError struct {
-	// Problem names the recorded and the present address, and Remedy what to do.
+	// Problem names the recorded and the present address, and Remedy is the action to take.
 	Problem, Remedy string
 }
 
@@ -180,8 +183,9 @@ func (e *AddressError) RemedyText() string { return e.Remedy }
 // Unwrap returns ErrAddressChanged.
 func (e *AddressError) Unwrap() error { return ErrAddressChanged }
 
-// MovedError keeps DeleteMachine from deleting a VirtualMachine before its new address is recorded: a later call, which no longer finds
-// it there, would have to take it for one that is still at its recorded address.
+// MovedError keeps DeleteMachine from deleting a VirtualMachine before its new address is
+// recorded: a later call would no longer find it there, and would have to assume that it is
+// still at its recorded address.
 type MovedError struct {
 	// To is the address to record.
 	To Address

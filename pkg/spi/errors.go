@@ -2,37 +2,42 @@ package spi
 
 import "errors"
 
-// The sentinels say what an error means to machine-controller-manager; pkg/kubevirt maps each to one machine code. An error
-// wraps exactly one of them, and begins with its text.
+// The sentinels classify errors for machine-controller-manager; pkg/kubevirt maps each to one
+// machine code. An error wraps exactly one of them, and begins with its text.
 var (
 	// ErrInvalid means that the input can never work: the user has to change it.
 	ErrInvalid = errors.New("invalid input")
-	// ErrNotFound means that the machine does not exist, or is not ours.
+	// ErrNotFound means that the machine does not exist, or is not managed by this driver.
 	ErrNotFound = errors.New("machine not found")
-	// ErrForeign means that an object of the machine's name exists and is not ours. It is never touched.
+	// ErrForeign means that an object with the machine's name exists but is not managed by this
+	// driver. It is never touched.
 	ErrForeign = errors.New("object belongs to somebody else")
-	// ErrUninitialized means that the machine exists but was not scheduled yet.
+	// ErrUninitialized means that the machine exists but has not been scheduled yet.
 	ErrUninitialized = errors.New("machine not scheduled yet")
-	// ErrConflict means that another operation on the machine is under way: ask again soon.
+	// ErrConflict means that another operation on the machine is in progress: try again soon.
 	ErrConflict = errors.New("operation in progress")
-	// ErrExhausted means that the provider cluster has no room, or no quota, for the machine.
+	// ErrExhausted means that the provider cluster lacks capacity or quota for the machine.
 	ErrExhausted = errors.New("resources exhausted")
 	// ErrUnauthenticated means that the provider cluster refuses the credentials.
 	ErrUnauthenticated = errors.New("credentials refused")
-	// ErrForbidden means that the credentials lack a right.
+	// ErrForbidden means that the credentials lack a permission.
 	ErrForbidden = errors.New("permission denied")
-	// ErrPrecondition means that the provider cluster lacks what the machine needs, until somebody provides it.
+	// ErrPrecondition means that the provider cluster lacks a prerequisite of the
+	// machine, until it is provided.
 	ErrPrecondition = errors.New("precondition failed")
-	// ErrAddressChanged means that a machine was made at another address than the present one, where it cannot be found: it may well
-	// run on. A person has to restore the address, or give the machine up.
+	// ErrAddressChanged means that a machine was created at another address than the present one,
+	// where it cannot be found: it may still be running. An operator has to restore the address, or
+	// give up the machine.
 	ErrAddressChanged = errors.New("address changed")
-	// ErrUnavailable means that the provider cluster did not answer properly for longer than a blip.
+	// ErrUnavailable means that the provider cluster did not respond properly, for longer than a
+	// transient failure lasts.
 	ErrUnavailable = errors.New("provider cluster unavailable")
-	// ErrTimeout means that an operation goes on, but has not ended in its time.
+	// ErrTimeout means that an operation continues, but has not ended in time.
 	ErrTimeout = errors.New("timed out")
 )
 
-// WithRemedy returns an error whose text ends with the remedy: a command, or the field or object to change. RemedyOf returns it.
+// WithRemedy returns an error whose text ends with the remedy: a command, or the field or object to
+// change. RemedyOf returns it.
 func WithRemedy(err error, remedy string) error {
 	return &remediedError{err: err, remedy: remedy}
 }
@@ -66,8 +71,9 @@ func RemedyOf(err error) string {
 	return ""
 }
 
-// KubeconfigError is a fault in the kubeconfig of the provider cluster, or in the credentials in it. Below pkg/kubevirt the Secret that
-// holds the kubeconfig is not known: pkg/kubevirt names it when it finds this error.
+// KubeconfigError is a fault in the kubeconfig of the provider cluster, or in its credentials. The
+// layers below pkg/kubevirt do not know the Secret that contains the kubeconfig: pkg/kubevirt adds
+// its name to this error.
 type KubeconfigError struct {
 	Err error
 }

@@ -5,58 +5,62 @@ import (
 	"time"
 )
 
-// Explainer says how a machine stands, and from what that is seen, for people. It changes nothing.
+// Explainer reports the state of a machine for people, and the evidence for it. It changes nothing.
 type Explainer interface {
-	// ExplainMachine looks at a machine once, and closely. What is wrong with the machine is in the explanation. The error wraps
-	// ErrForeign if the VirtualMachine of that name is somebody else's, of which nothing is told, ErrAddressChanged if the machine is not
-	// at its recorded address, and another sentinel if it cannot be looked at.
+	// ExplainMachine examines a machine once, in detail. Problems of the machine are in the
+	// explanation. The error wraps ErrForeign if the VirtualMachine of that name is not managed by
+	// this driver, in which case nothing is reported about it, ErrAddressChanged if the machine is
+	// not at its recorded address, and another sentinel if it cannot be examined.
 	ExplainMachine(ctx context.Context, in *ExplainMachineInput) (*Explanation, error)
 }
 
-// ExplainMachineInput says which machine to look at.
+// ExplainMachineInput identifies the machine to examine.
 type ExplainMachineInput struct {
 	// Kubeconfig is the untrusted kubeconfig of the provider cluster.
 	Kubeconfig []byte
 	// Name is the Machine's name.
 	Name string
-	// Identity is what the machine's objects must carry.
+	// Identity is the identity that the machine's objects must have.
 	Identity Identity
-	// HasProviderID says that machine-controller-manager has persisted the machine's provider ID.
+	// HasProviderID is set if machine-controller-manager has persisted the machine's provider ID.
 	HasProviderID bool
-	// Recorded is what the Machine records of its address; nil: nothing.
+	// Recorded is the address that the Machine records; nil if there is none.
 	Recorded *AddressRecord
-	// Create is what the machine is to be made of. If there is no VirtualMachine, the provider cluster is asked whether it would accept
-	// it, in a dry run. Nil: it is not asked.
+	// Create is the specification of the machine. If there is no VirtualMachine, a dry run checks
+	// whether the provider cluster would accept it. There is no dry run if it is nil.
 	Create *CreateMachineInput
 }
 
-// Explanation is how a machine stands on the provider cluster.
+// Explanation is the state of a machine on the provider cluster.
 type Explanation struct {
-	// Server and Namespace say where the machine is looked for. The server is a host, with a port if the kubeconfig names one.
+	// Server and Namespace are where the machine is searched. Server is a host, with a port if the
+	// kubeconfig names one.
 	Server, Namespace string
-	// Stage is how far the machine has come.
+	// Stage is the machine's stage.
 	Stage Stage
-	// Objects are those that the machine is made of, the VirtualMachine first. Without any, there is nothing of the machine.
+	// Objects are the machine's objects, the VirtualMachine first; empty if it has none.
 	Objects []Object
-	// Signs are all that components say of them, in the order in which they are judged.
+	// Signs are all reports of components about the objects, in the order in which they are judged.
 	Signs []Sign
-	// Cause is what keeps the machine from its next stage; nil if nothing is known to be wrong.
+	// Cause is the problem that keeps the machine from its next stage; nil if none is known.
 	Cause *Cause
-	// Waiting says what the machine waits for if nothing is wrong with it.
+	// Waiting describes what the machine waits for if it has no problem.
 	Waiting string
-	// Unread says what could not be read, and why. The explanation may lack something then.
+	// Unread lists the objects that could not be read, and why. The
+	// explanation may then be incomplete.
 	Unread []string
 }
 
-// Stage is how far a machine has come.
+// Stage is the progress of a machine.
 type Stage string
 
 const (
 	// StageAbsent is a machine without a VirtualMachine.
 	StageAbsent Stage = "Absent"
-	// StageCreating is a machine that was given to no provider node yet.
+	// StageCreating is a machine that has not been assigned to a provider node yet.
 	StageCreating Stage = "Creating"
-	// StageScheduled is a machine that has, or had, its place: it is its Node that is judged from then on.
+	// StageScheduled is a machine that has, or had, a provider node:
+	// from then on its Node is judged.
 	StageScheduled Stage = "Scheduled"
 	// StageDeleting is a machine whose VirtualMachine is being deleted.
 	StageDeleting Stage = "Deleting"
@@ -69,21 +73,21 @@ type ObjectName struct {
 	Name      string `json:"name"`
 }
 
-// Object is an object of the provider cluster that was looked at.
+// Object is an object of the provider cluster that was examined.
 type Object struct {
 	ObjectName `json:",inline"`
 
-	// Role says what the object is to the machine, if its kind does not.
+	// Role is the object's role for the machine, if its kind does not show it.
 	Role string `json:"role,omitempty"`
-	// State is its status or phase, and what belongs to that, in a few words.
+	// State is its status or phase with related details, in a few words.
 	State string `json:"state"`
 	// Created is when it was created.
 	Created time.Time `json:"created"`
-	// Deleted is when its deletion began; nil if it stays.
+	// Deleted is when its deletion began; nil if it is not being deleted.
 	Deleted *time.Time `json:"deleted,omitempty"`
 }
 
-// Sign is something that a component says of an object of a machine.
+// Sign is a component's report about an object of a machine.
 type Sign struct {
 	Object ObjectName `json:"object"`
 	// Type is a condition's type, "Event", or the part of the object's status that shows it.
@@ -92,22 +96,23 @@ type Sign struct {
 	Status string `json:"status,omitempty"`
 	// Reason is the component's own token.
 	Reason string `json:"reason,omitempty"`
-	// Message is what the component says, without credentials.
+	// Message is the component's message, without credentials.
 	Message string `json:"message,omitempty"`
 	// Since is when it began, by the clock of the provider cluster.
 	Since time.Time `json:"since"`
-	// Last is when it was said last; nil if it is said now.
+	// Last is when it was last reported; nil if it is still reported.
 	Last *time.Time `json:"last,omitempty"`
 }
 
-// Cause is what is wrong with a machine.
+// Cause is the problem of a machine.
 type Cause struct {
-	// Err is what the driver says of it. It wraps one of the package's sentinels.
+	// Err is the driver's error for it. It wraps one of the package's sentinels.
 	Err error
-	// Remedy says what to do; empty if the error says all.
+	// Remedy is the action to take; empty if the error is sufficient.
 	Remedy string
-	// Since is when it began, and Ripe when it has stood for long enough to be reported; zero if it is reported at once.
+	// Since is when the problem began, and Ripe when it has lasted long enough to be reported; zero
+	// if it is reported at once.
 	Since, Ripe time.Time
-	// Sign is what it was drawn from; nil if it is the answer to a request.
+	// Sign is the report from which the cause was derived; nil if it was the response to a request.
 	Sign *Sign
 }

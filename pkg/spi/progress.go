@@ -1,14 +1,16 @@
 package spi
 
-// Progress is a step of a machine that somebody who follows it wants to see. What is wrong with a machine is an error instead.
+// Progress is a step of a machine that is reported to its observers. A problem of
+// a machine is an error instead.
 type Progress struct {
-	// Reason is a stable token, fit for matching.
+	// Reason is a stable token, suitable for matching.
 	Reason string
-	// Message says it in a sentence.
+	// Message describes the step in a sentence.
 	Message string
 }
 
-// Report takes the progress of a machine. It may be told the same more than once. The nil Report takes nothing.
+// Report receives the progress of a machine. It may receive the same step more than
+// once. The nil Report ignores it.
 type Report func(Progress)
 
 // Tell reports a step.
