@@ -254,7 +254,7 @@ func TestHealth(t *testing.T) {
 
 	connection, err := grpc.NewClient("unix://"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = connection.Close() }) // It was read from.
+	t.Cleanup(func() { _ = connection.Close() }) // The error does not matter.
 
 	watch, err := grpc_health_v1.NewHealthClient(connection).Watch(t.Context(), &grpc_health_v1.HealthCheckRequest{Service: "gardener.machine.driver.v1.MachineDriver"})
 	require.NoError(t, err)

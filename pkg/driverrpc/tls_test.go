@@ -66,7 +66,7 @@ func ask(t *testing.T, endpoint string, files driverrpc.Files, serverName string
 
 	client, err := driverrpc.NewClient(endpoint, creds)
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = client.Close() }) // It was read from.
+	t.Cleanup(func() { _ = client.Close() }) // The error does not matter.
 
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
@@ -154,7 +154,7 @@ func TestCertificatesRotate(t *testing.T) {
 		client, err := driverrpc.NewClient(endpoint, creds)
 		require.NoError(t, err)
 
-		defer func() { _ = client.Close() }() // It was read from.
+		defer func() { _ = client.Close() }() // The error does not matter.
 
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
