@@ -45,8 +45,8 @@ func ofPods(pods []corev1.Pod) []sign {
 }
 
 // silence returns the evidence that a pod's node does not respond, and since when. It reads the
-// pod's state rather than events, and the Node itself may not be read. A live kubelet picks up a
-// pod within seconds, and ends it within its grace period.
+// pod's state, not events; the Node itself may not be readable. A live kubelet picks up a pod
+// within seconds, and ends it within its grace period.
 func silence(pod *corev1.Pod) (words string, since time.Time) {
 	node := pod.Spec.NodeName
 	if node == "" {
