@@ -25,8 +25,8 @@ const (
 	maxAddressRecord = 8192
 )
 
-// Address locates and identifies a VirtualMachine. A VirtualMachine that is not found at an address
-// other than its own has not been deleted: the driver cannot see it.
+// Address locates and identifies a VirtualMachine. If a VirtualMachine is not found at an address
+// other than its own, it has not been deleted: the driver cannot see it.
 type Address struct {
 	// Server identifies the provider cluster's API server.
 	Server string `json:"server"`
