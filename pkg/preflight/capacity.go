@@ -10,7 +10,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// checkCapacity looks whether the nodes have room for the class's machines: room at all, and room that is free now.
+// checkCapacity checks whether the nodes are large enough for the class's machines, and whether
+// they have enough free room now.
 func (c *classSite) checkCapacity(ctx context.Context) []Result {
 	sizing := c.sizing(ctx)
 	requests, _ := podResources(c.vm, sizing)
@@ -23,7 +24,7 @@ func (c *classSite) checkCapacity(ctx context.Context) []Result {
 
 	nodes = slices.DeleteFunc(slices.Clone(nodes), func(n corev1.Node) bool { return !in(&n, c.Machine.Spec) || c.unfit(&n) != "" })
 	if len(nodes) == 0 {
-		return nil // That is said of the zone.
+		return nil // checkZone reports this.
 	}
 
 	if most := machinesOn(nodes, nil, requests); most == 0 {
@@ -45,7 +46,7 @@ func (c *classSite) checkCapacity(ctx context.Context) []Result {
 	return []Result{c.asCounted(sizing, v.ok(checkCapacity, subject, fmt.Sprintf("the zone has room for %d now", free)))}
 }
 
-// asCounted makes a warning of what is good only as far as the machine's size is calculated.
+// asCounted turns an ok result into a warning if the machine's size is only partly calculated.
 func (c *classSite) asCounted(s sizing, r Result) Result {
 	why := notCounted(c.vm, s)
 	if why == "" || r.Level != OK {
@@ -59,7 +60,7 @@ func (c *classSite) asCounted(s sizing, r Result) Result {
 func (c *classSite) sizing(ctx context.Context) sizing {
 	found, err := c.kubeVirt()
 	if err != nil {
-		found = nil // Then KubeVirt's defaults are assumed; what is wrong is said elsewhere.
+		found = nil // Assume KubeVirt's defaults; checkKubeVirt reports the error.
 	}
 
 	s := sizingOf(found)
@@ -68,7 +69,7 @@ func (c *classSite) sizing(ctx context.Context) sizing {
 	return s
 }
 
-// machinesOn returns how many pods of such a size fit on nodes beside others.
+// machinesOn returns how many pods with these requests fit on the nodes beside other pods.
 func machinesOn(nodes []corev1.Node, others []load, requests corev1.ResourceList) int {
 	total := 0
 
@@ -87,7 +88,8 @@ func machinesOn(nodes []corev1.Node, others []load, requests corev1.ResourceList
 	return total
 }
 
-// podRequests are what the scheduler counts, but for init containers that end: they rarely ask for more than the others.
+// podRequests returns the requests that the scheduler counts, except those of init containers that
+// terminate: they rarely request more than the other containers.
 func podRequests(pod *corev1.Pod) corev1.ResourceList {
 	sum := corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(1, resource.DecimalSI)}
 	put(sum, pod.Spec.Overhead)
@@ -120,7 +122,7 @@ func take(from, what corev1.ResourceList) {
 	}
 }
 
-// times returns how often a pod fits into what is free.
+// times returns how many pods with these requests fit into the free resources.
 func times(free, requests corev1.ResourceList) int {
 	most := free.Pods().Value()
 

@@ -1,6 +1,6 @@
 package preflight
 
-// The names of the checks. Scripts read them.
+// The names of the checks. Scripts depend on them.
 const (
 	checkCredentials     = "credentials"
 	checkExpiry          = "credentials-expiry"
@@ -27,8 +27,8 @@ const (
 	checkWebhook         = "webhook"
 )
 
-// Checks returns the names of all checks, in the order of their results. What each looks at, and the rights it needs, is in
-// docs/preflight.md.
+// Checks returns the names of all checks, in the order of their results. docs/preflight.md
+// describes each check and the permissions that it needs.
 func Checks() []string {
 	return []string{
 		checkCredentials, checkExpiry, checkClass, checkNamespace, checkKubeVirt, checkCDI, checkPermission,

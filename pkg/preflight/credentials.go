@@ -18,13 +18,14 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/providercluster"
 )
 
-// anonymous is who nobody in particular is (k8s.io/apiserver/pkg/authentication/user).
+// anonymous is the user name of unauthenticated requests
+// (k8s.io/apiserver/pkg/authentication/user).
 const anonymous = "system:anonymous"
 
-// serviceAccounts begins the names of service accounts as users.
+// serviceAccounts is the prefix of the user names of service accounts.
 const serviceAccounts = "system:serviceaccount:"
 
-// login reads the kubeconfig as the driver does, and asks the server who that is.
+// login parses the kubeconfig as the driver does, and asks the server for the user name.
 func (i *identity) login(ctx context.Context, clients *providerapi.Cache, now time.Time) []Result {
 	v, subject := view{identity: i}, i.from
 
@@ -82,7 +83,8 @@ func (i *identity) refused(v view, subject string, err error) Result {
 			"curl --insecure "+quoted(i.clients.Server+"/version"))
 }
 
-// renewal is how the identity gets new credentials. Who it is, is known once it has logged in.
+// renewal returns how the identity gets new credentials. Its user
+// name is known only after it has logged in.
 func (i *identity) renewal() string {
 	into := "put new credentials into " + quoted(i.from)
 
@@ -99,8 +101,8 @@ func (i *identity) renewal() string {
 	}
 }
 
-// judgeExpiry warns when a fifth of the credentials' time is left, but no earlier than a week before: what somebody rotates every hour
-// is renewed in time.
+// judgeExpiry warns when a fifth of the credentials' lifetime is left, but no earlier than a week
+// before they expire: credentials that are rotated every hour are renewed in time.
 func judgeExpiry(v view, from string, e kubeconfig.Expiry, now time.Time, renew string) Result {
 	const week = 7 * 24 * time.Hour
 
@@ -125,7 +127,7 @@ func at(t time.Time) string {
 	return t.UTC().Format(time.RFC3339)
 }
 
-// checkNamespace looks at the name alone: whether the namespace is there shows in the dry run.
+// checkNamespace checks only the name of the namespace: the dry run shows whether it exists.
 func (s *site) checkNamespace(context.Context) []Result {
 	v, subject := view{identity: s.looker}, "Namespace "+s.namespace
 

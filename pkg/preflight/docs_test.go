@@ -10,7 +10,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/preflight"
 )
 
-// TestDocsListTheChecks compares the table of docs/preflight.md with the checks, and their order.
+// TestDocsListTheChecks compares the table in docs/preflight.md with the checks and their order.
 func TestDocsListTheChecks(t *testing.T) {
 	t.Parallel()
 

@@ -12,16 +12,16 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/quantity"
 )
 
-// difference is a field that came back otherwise than it was sent.
+// difference is a field that the API server returned with another value than was sent.
 type difference struct {
 	path string
-	// dropped says that it did not come back at all.
+	// dropped reports whether the field is missing from the answer.
 	dropped bool
 }
 
-// differences returns the fields of an object that an API server has not taken as they were sent, in a stable order. What was added,
-// by defaults and by webhooks, is none. Both are Go objects of the same type: what one cannot hold was not sent. Only the named
-// parts are compared.
+// differences returns the fields that an API server has dropped or changed, in a stable order.
+// Fields added by defaulting and by webhooks are not differences. Both objects are of the same Go
+// type, so fields that the type lacks were never sent. Only the named parts are compared.
 func differences(sent, answered any, parts ...[]string) ([]difference, error) {
 	a, err := runtime.DefaultUnstructuredConverter.ToUnstructured(sent)
 	if err != nil {
@@ -68,7 +68,7 @@ func join(path, step string) string {
 
 func compare(path string, sent, have any) []difference {
 	if isZero(sent) && have == nil {
-		return nil // It says nothing, or is what Go writes for a field that is not set.
+		return nil // Unset, or the zero value that Go marshals for an unset field.
 	}
 
 	if have == nil {
@@ -91,8 +91,8 @@ func compare(path string, sent, have any) []difference {
 	}
 }
 
-// inferred is the field of an instancetype or a preference that KubeVirt's webhook replaces by the name of what it has found
-// (pkg/instancetype/infer).
+// inferred is the field of an instancetype or preference matcher that KubeVirt's webhook replaces
+// with the name that it has found (pkg/instancetype/infer).
 const inferred = "inferFromVolume"
 
 func compareFields(path string, sent map[string]any, have any) []difference {
@@ -114,7 +114,8 @@ func compareFields(path string, sent map[string]any, have any) []difference {
 		}
 
 		if empty, isMap := sent[name].(map[string]any); isMap && len(empty) == 0 && !there {
-			list = append(list, difference{path: join(path, name), dropped: true}) // An empty object may say a lot: bridge: {}.
+			// An empty object can have a meaning, such as bridge: {}.
+			list = append(list, difference{path: join(path, name), dropped: true})
 
 			continue
 		}
@@ -125,8 +126,8 @@ func compareFields(path string, sent map[string]any, have any) []difference {
 	return list
 }
 
-// compareLists finds the entries of a list by their names. Those without are found wherever they are: they may have been put in
-// another order.
+// compareLists matches the entries of a list by their names. Entries without a name match at any
+// index, since they may have been reordered.
 func compareLists(path string, sent []any, have any) []difference {
 	entries, ok := have.([]any)
 	if !ok {
@@ -148,7 +149,8 @@ func compareLists(path string, sent []any, have any) []difference {
 	return list
 }
 
-// counterpart returns the entry of the same name or, of those without, one that has all that was sent; else what is in its place.
+// counterpart returns the entry of the same name. For an entry without a name it returns an entry
+// with all the fields that were sent, or else the entry at the same index.
 func counterpart(at string, entry any, index int, entries []any) any {
 	name := nameOf(entry)
 
@@ -165,7 +167,8 @@ func counterpart(at string, entry any, index int, entries []any) any {
 	return nil
 }
 
-// nameOf returns what tells an entry of a list from others. DataVolume templates have theirs in their metadata.
+// nameOf returns the name that identifies an entry of a list.
+// DataVolume templates have it in their metadata.
 func nameOf(entry any) any {
 	if name := field(entry, "name"); name != nil {
 		return name
@@ -174,7 +177,7 @@ func nameOf(entry any) any {
 	return field(field(entry, "metadata"), "name")
 }
 
-// same says whether two values mean the same: quantities have many forms.
+// same reports whether two values are equal; a quantity can be written in several forms.
 func same(a, b any) bool {
 	if reflect.DeepEqual(a, b) || fmt.Sprint(a) == fmt.Sprint(b) {
 		return true
@@ -190,7 +193,8 @@ func same(a, b any) bool {
 	return ok && first.Cmp(second) == 0
 }
 
-// quantityOf parses what is one. Labels, which the gate to the provider cluster takes for texts, may look like one that takes hours.
+// quantityOf parses a quantity. Labels, which the gate to the provider cluster treats as text, may
+// look like a quantity that takes hours to parse.
 func quantityOf(value any) (resource.Quantity, bool) {
 	text := fmt.Sprint(value)
 	if quantity.Excessive(text) {

@@ -19,14 +19,16 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/providercluster"
 )
 
-// dryRun makes the server judge an object as strictly as the driver asks it to, and not keep it.
+// dryRun makes the server validate an object as strictly as the
+// driver's requests do, without persisting it.
 func dryRun() metav1.CreateOptions {
 	return metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict}
 }
 
-// checkDryRun has the server judge what the driver would create, in the driver's name and order.
+// checkDryRun sends a dry-run create for each object that the driver would create, with the
+// driver's identity and in the driver's order.
 func (c *classSite) checkDryRun(ctx context.Context) []Result {
-	if c.driver == nil { // Whose rights it would be judged by.
+	if c.driver == nil { // The dry run must use the driver's permissions.
 		return nil
 	}
 
@@ -62,7 +64,7 @@ func (c *classSite) tryImage(ctx context.Context) []Result {
 		})...)
 }
 
-// trySecret keeps client-go from logging what is sent.
+// trySecret keeps client-go from logging the request.
 func (c *classSite) trySecret(ctx context.Context, secret *corev1.Secret) Result {
 	v, subject := c.asDriver(), fmt.Sprintf("Secret %s/%s", c.namespace, secret.Name)
 
@@ -91,7 +93,8 @@ func (c *classSite) tryVirtualMachine(ctx context.Context) []Result {
 	return append(results, v.ok(checkWebhook, "webhooks for VirtualMachines", "answer"))
 }
 
-// dropped compares the answer with what was sent, and names each field of the class that got lost.
+// dropped compares the answer with the object that was sent, and returns a result for each field of
+// the class that was dropped or changed.
 func (c *classSite) dropped(v view, subject string, sent, answer any, origin func(string) string) []Result {
 	found, err := differences(sent, answer, []string{"spec"}, []string{"metadata", "labels"}, []string{"metadata", "annotations"})
 	if err != nil {
@@ -123,7 +126,7 @@ func (c *classSite) dropped(v view, subject string, sent, answer any, origin fun
 // (k8s.io/apiserver/pkg/admission/plugin/webhook/errors).
 var webhookName = regexp.MustCompile(`failed calling webhook "([^"]+)"`)
 
-// refused says why an object would not be created.
+// refused returns the reason why an object would not be created.
 func (c *classSite) refused(v view, subject string, err, explained error) Result {
 	message := explained.Error()
 
@@ -134,7 +137,7 @@ func (c *classSite) refused(v view, subject string, err, explained error) Result
 	return v.fail(checkDryRun, subject, message, c.remedyFor(explained))
 }
 
-// podsOf returns how to look at what serves a webhook.
+// podsOf returns the command that shows the pods that serve a webhook.
 func podsOf(webhook string) string {
 	switch {
 	case strings.Contains(webhook, "cdi.kubevirt.io"):

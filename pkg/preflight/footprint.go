@@ -16,40 +16,44 @@ import (
 
 const (
 	mebibyte = 1 << 20
-	// launcherOverhead is what KubeVirt adds to each guest's memory for its own processes, an I/O thread and the video memory; each
-	// virtual CPU takes cpuOverhead more, and page tables the memory that is requested, if any is, divided by pageTables
-	// (pkg/virt-controller/services, GetMemoryOverhead). Rare devices take more, which is not counted.
+	// launcherOverhead is the memory that KubeVirt adds to each guest for its own processes, an I/O
+	// thread and the video memory. Each virtual CPU takes cpuOverhead more, and page tables take
+	// the requested memory, if any, divided by pageTables (pkg/virt-controller/services,
+	// GetMemoryOverhead). Rare devices take more, which is not counted.
 	launcherOverhead = (25 + 100 + 25 + 40 + 30 + 8 + 32) * mebibyte
 	cpuOverhead      = 8 * mebibyte
 	pageTables       = 512
-	// consoleCPU, in thousandths, and consoleMemory are for the container that logs the serial console; beside CPUs of one's own it
-	// requests its limits.
+	// consoleCPU, in thousandths, and consoleMemory are the requests of the container that
+	// logs the serial console. With dedicated CPUs, it requests its limits:
+	// pinnedConsoleCPU and pinnedConsoleMemory.
 	consoleCPU, pinnedConsoleCPU       = 5, 15
 	consoleMemory, pinnedConsoleMemory = 35_000_000, 60_000_000
-	// ephemeralStorage is for KubeVirt's own files.
+	// ephemeralStorage is the request for KubeVirt's own files.
 	ephemeralStorage = 50_000_000
-	// armOverhead is for the firmware of that architecture, deviceOverhead for devices that are passed through, pinnedOverhead for CPUs
-	// of one's own.
+	// armOverhead is for the firmware on arm64, deviceOverhead for passed-through devices,
+	// pinnedOverhead for dedicated CPUs.
 	armOverhead, deviceOverhead, pinnedOverhead = 128 * mebibyte, 1024 * mebibyte, 100 * mebibyte
-	// defaultCPURequest, in thousandths, is that of KubeVirt's configuration.
+	// defaultCPURequest, in thousandths, is the default in KubeVirt's configuration.
 	defaultCPURequest = 100
-	// limitRatio is what KubeVirt multiplies the memory request by where a quota asks for limits.
+	// limitRatio is the factor from memory request to memory limit that
+	// KubeVirt uses where a quota requires limits.
 	limitRatio = 2
 )
 
-// sizing is what decides over the size of a machine's pod beside the VirtualMachine.
+// sizing holds the inputs, beside the VirtualMachine, that determine the size of a machine's pod.
 type sizing struct {
-	// allocation is how many virtual CPUs share one, overcommit the guest's memory in percent of what is requested for it.
+	// allocation is the number of virtual CPUs that share one CPU, overcommit the guest's memory in
+	// percent of the requested memory.
 	allocation, overcommit int
-	// cpuRequest is what machines request that say nothing of it; zero if that is calculated.
+	// cpuRequest is the request of machines that specify none; zero if it is calculated.
 	cpuRequest resource.Quantity
-	// overhead is what the overhead of KubeVirt's processes is multiplied by.
+	// overhead is the factor for the overhead of KubeVirt's processes.
 	overhead float64
-	// instancetype gives the size if it is not in the VirtualMachine.
+	// instancetype specifies the size if the VirtualMachine does not.
 	instancetype *instancetypev1beta1.VirtualMachineInstancetypeSpec
 }
 
-// sizingOf reads what the admin has configured. KubeVirt's defaults are in pkg/virt-config.
+// sizingOf reads the admin's configuration. KubeVirt's defaults are in pkg/virt-config.
 func sizingOf(found *kubevirtv1.KubeVirt) sizing {
 	const allocation, overcommit = 10, 100
 
@@ -58,7 +62,7 @@ func sizingOf(found *kubevirtv1.KubeVirt) sizing {
 		return s
 	}
 
-	// KubeVirt cannot tell its own default from the same amount that somebody has chosen (pkg/defaults).
+	// KubeVirt cannot distinguish its default from the same value set explicitly (pkg/defaults).
 	if given := found.Spec.Configuration.CPURequest; given != nil && given.MilliValue() != defaultCPURequest {
 		s.cpuRequest = *given
 	}
@@ -82,7 +86,7 @@ func sizingOf(found *kubevirtv1.KubeVirt) sizing {
 	return s
 }
 
-// podResources returns, about, what a machine's pod requests and is limited to.
+// podResources returns the approximate requests and limits of a machine's pod.
 func podResources(vm *kubevirtv1.VirtualMachine, s sizing) (requests, limits corev1.ResourceList) {
 	var (
 		domain = &vm.Spec.Template.Spec.Domain
@@ -127,7 +131,8 @@ func podResources(vm *kubevirtv1.VirtualMachine, s sizing) (requests, limits cor
 	return requests, limits
 }
 
-// cpuOf returns what is requested for virtual CPUs (pkg/defaults, and pkg/virt-controller/services).
+// cpuOf returns the CPU request for the virtual CPUs (pkg/defaults, and
+// pkg/virt-controller/services).
 func cpuOf(domain *kubevirtv1.DomainSpec, cpus int64, s sizing) resource.Quantity {
 	requested, limit := domain.Resources.Requests[corev1.ResourceCPU], domain.Resources.Limits[corev1.ResourceCPU]
 
@@ -145,12 +150,12 @@ func cpuOf(domain *kubevirtv1.DomainSpec, cpus int64, s sizing) resource.Quantit
 	}
 }
 
-// pinned says whether the guest has CPUs of its own.
+// pinned reports whether the guest has dedicated CPUs.
 func pinned(domain *kubevirtv1.DomainSpec) bool {
 	return domain.CPU != nil && domain.CPU.DedicatedCPUPlacement
 }
 
-// consoleOf returns what the container requests that logs the serial console.
+// consoleOf returns the requests of the container that logs the serial console.
 func consoleOf(domain *kubevirtv1.DomainSpec) corev1.ResourceList {
 	if pinned(domain) {
 		return consoleLimits()
@@ -162,7 +167,7 @@ func consoleOf(domain *kubevirtv1.DomainSpec) corev1.ResourceList {
 	}
 }
 
-// consoleLimits are its limits.
+// consoleLimits returns the limits of that container.
 func consoleLimits() corev1.ResourceList {
 	return corev1.ResourceList{
 		corev1.ResourceCPU:    *resource.NewMilliQuantity(pinnedConsoleCPU, resource.DecimalSI),
@@ -189,7 +194,8 @@ func overheadOfPod(instance *kubevirtv1.VirtualMachineInstanceSpec, requested, c
 	return int64(float64(overhead) * s.overhead)
 }
 
-// passesDevices says whether devices of the node are passed through to the guest (pkg/util, IsVFIOVMI).
+// passesDevices reports whether devices of the node are passed
+// through to the guest (pkg/util, IsVFIOVMI).
 func passesDevices(instance *kubevirtv1.VirtualMachineInstanceSpec) bool {
 	devices := &instance.Domain.Devices
 
@@ -197,8 +203,8 @@ func passesDevices(instance *kubevirtv1.VirtualMachineInstanceSpec) bool {
 		slices.ContainsFunc(devices.Interfaces, func(i kubevirtv1.Interface) bool { return i.SRIOV != nil })
 }
 
-// notCounted says what of a machine's size is not calculated; empty if all of it is. Whether an instancetype that is named was found,
-// the sizing says.
+// notCounted returns the parts of a machine's size that are not calculated; empty if all are. A
+// named instancetype that was not found is nil in the sizing.
 func notCounted(vm *kubevirtv1.VirtualMachine, s sizing) string {
 	var (
 		instance = &vm.Spec.Template.Spec
@@ -224,7 +230,7 @@ func notCounted(vm *kubevirtv1.VirtualMachine, s sizing) string {
 	return strings.Join(reasons, ", and ")
 }
 
-// unusual says whether an instancetype gives more than virtual CPUs and memory.
+// unusual reports whether an instancetype specifies more than virtual CPUs and memory.
 func unusual(of *instancetypev1beta1.VirtualMachineInstancetypeSpec) bool {
 	return of.Memory.OvercommitPercent > 0 || of.Memory.Hugepages != nil || ptr.Deref(of.CPU.DedicatedCPUPlacement, false) ||
 		len(of.GPUs) > 0 || len(of.HostDevices) > 0
@@ -259,17 +265,18 @@ func guestMemory(domain *kubevirtv1.DomainSpec, instancetype *instancetypev1beta
 	}
 }
 
-// volume is a claim in its final size.
+// volume is a claim with its final size.
 type volume struct {
 	class  string
 	size   resource.Quantity
 	cloned bool
-	// copied says that its clone goes through two pods.
+	// copied reports whether it is cloned through two pods.
 	copied bool
 	blank  bool
 }
 
-// volumeOf returns what a claim becomes. A file system takes a part of the volume, which CDI adds (pkg/util, GetRequiredSpace).
+// volumeOf returns the volume of a claim. CDI adds the space that a file
+// system needs (pkg/util, GetRequiredSpace).
 func volumeOf(of *claim, found *storages) volume {
 	class, v := of.storageClass(found), volume{cloned: of.cloned, blank: of.blank}
 	v.class = class
@@ -324,7 +331,7 @@ func overheadOf(class string, config *cdiv1beta1.CDIConfig) float64 {
 	return overhead
 }
 
-// describe names the amounts that people think in.
+// describe formats CPU, memory and storage for people.
 func describe(requests corev1.ResourceList, volumes []volume) string {
 	var storage resource.Quantity
 	for _, v := range volumes {
@@ -339,7 +346,7 @@ func describe(requests corev1.ResourceList, volumes []volume) string {
 	return strings.Join(parts, ", ")
 }
 
-// inMebibytes rounds up to what is easily read.
+// inMebibytes rounds up to whole MiB for readability.
 func inMebibytes(q *resource.Quantity) string {
 	rounded := (q.Value() + mebibyte - 1) / mebibyte * mebibyte
 

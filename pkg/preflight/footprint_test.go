@@ -15,7 +15,8 @@ import (
 func TestPodResources(t *testing.T) {
 	t.Parallel()
 
-	// 260 MiB for the launcher, 8 MiB for each virtual CPU, a 512th of what is requested for page tables, and 35 MB for the console's log.
+	// 260 MiB for the launcher, 8 MiB for each virtual CPU, a 512th of the requested memory for
+	// page tables, and 35 MB for the log of the console.
 	tests := map[string]struct {
 		reason      string
 		domain      string

@@ -5,19 +5,19 @@ import (
 	"strings"
 )
 
-// shippedRole is a Role that this repository ships, and the ServiceAccount that it is bound to.
+// shippedRole is a Role in this repository, and the ServiceAccount that it is bound to.
 type shippedRole struct {
 	// folder is applied with kubectl apply -k.
 	folder, role string
 }
 
 const (
-	// shippedNamespace is the namespace that the kustomizations name.
+	// shippedNamespace is the namespace in the kustomizations.
 	shippedNamespace = "shoot-machines"
 	shippedAccount   = "machine-controller"
 )
 
-// roles are the shipped Roles, by the part of the driver's work that their rights are for.
+// roles maps each part of the driver's work to the shipped Role that grants its permissions.
 var roles = map[part]shippedRole{
 	machines:     {"kubernetes/provider-namespace", "machine-controller"},
 	goldenImages: {"kubernetes/provider-namespace", "machine-controller"},
@@ -25,14 +25,15 @@ var roles = map[part]shippedRole{
 	evacuation:   {"kubernetes/evacuation/provider-namespace", "machine-controller-evacuation"},
 }
 
-// missingRight is a right of which the driver lacks some verbs.
+// missingRight is a permission of which the driver lacks some verbs.
 type missingRight struct {
 	right
 
 	verbs []string
 }
 
-// withoutRights returns one result for each shipped Role of which rights are missing: applying it grants all of them.
+// withoutRights returns one result for each shipped Role with missing
+// permissions: applying the Role grants all of them.
 func (s *site) withoutRights(missing []missingRight) []Result {
 	var results []Result
 
@@ -84,8 +85,8 @@ func (s *site) withoutRole(role shippedRole, missing []missingRight) Result {
 		"missing: "+strings.Join(texts, ", ")+"; "+strings.Join(effects, "; "), strings.Join(append([]string{s.grant(role)}, ways...), "; or "))
 }
 
-// withoutPart returns what does not work without the rights of a part, what to do instead of granting them, and whether machines are not
-// created, or do not run, without them.
+// withoutPart returns the effect of lacking the permissions of a part, an alternative to granting
+// them, and whether machines cannot be created or run without them.
 func (s *site) withoutPart(p part) (effect, instead string, severe bool) {
 	switch {
 	case p == diagnosis:
@@ -103,7 +104,7 @@ func (s *site) withoutPart(p part) (effect, instead string, severe bool) {
 	}
 }
 
-// grant returns the commands that give the driver a shipped Role in its namespace.
+// grant returns the commands that grant the driver a shipped Role in its namespace.
 func (s *site) grant(role shippedRole) string {
 	command := "kubectl apply -k " + role.folder
 	if s.namespace != shippedNamespace {

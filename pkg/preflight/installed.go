@@ -12,10 +12,12 @@ import (
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 )
 
-// errNotInstalled says that a type is known, and the one object of it that stands for the installation is not there.
+// errNotInstalled means that the type is known, but the one object that
+// represents the installation does not exist.
 var errNotInstalled = errors.New("not installed")
 
-// getKubeVirt returns the installation. Everybody who can log in may list them (pkg/virt-operator/resource/generate/rbac/cluster.go).
+// getKubeVirt returns the KubeVirt object. Every authenticated user may list them
+// (pkg/virt-operator/resource/generate/rbac/cluster.go).
 func (i *identity) getKubeVirt(ctx context.Context) (*kubevirtv1.KubeVirt, error) {
 	found, err := some[kubevirtv1.KubeVirt](ctx, i.clients.KubeVirt.KubevirtV1().KubeVirts(metav1.NamespaceAll), 2)
 
@@ -88,7 +90,8 @@ func (s *site) checkCDI(ctx context.Context) []Result {
 	}.judge(v, checkCDI, subject)}
 }
 
-// withoutCDI says what it means that there is no CDI to be seen. Who may not see it may see its configuration, as everybody may
+// withoutCDI returns the result if the CDI object cannot be read. An identity that may not read it
+// can still read CDI's configuration, as every authenticated user can
 // (pkg/operator/resources/cluster/rbac.go of CDI).
 func (s *site) withoutCDI(ctx context.Context, v view, subject string, err error, look string) Result {
 	_, config := ask(ctx, func(ctx context.Context) (*cdiv1beta1.CDIConfig, error) {
@@ -111,7 +114,7 @@ func (s *site) withoutCDI(ctx context.Context, v view, subject string, err error
 	return v.warn(checkCDI, subject, "is not installed; these classes do without", remedy)
 }
 
-// installation is what an operator reports of what it has installed.
+// installation is an operator's report on its installation.
 type installation struct {
 	version, phase, deployed string
 	bad                      []string

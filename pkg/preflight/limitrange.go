@@ -15,7 +15,7 @@ func (s *site) listLimitRanges(ctx context.Context) ([]corev1.LimitRange, error)
 	return some[corev1.LimitRange](ctx, s.looker.clients.Kubernetes.CoreV1().LimitRanges(s.namespace), maxObjects)
 }
 
-// checkLimitRanges compares the machine's pod and claims with what a LimitRange allows each.
+// checkLimitRanges compares the machine's pod and claims with the bounds in LimitRanges.
 func (c *classSite) checkLimitRanges(ctx context.Context) []Result {
 	v, subject := c.view(), "LimitRanges of Namespace "+c.namespace
 	look := kubectlIn(c.namespace, "describe limitranges")
@@ -46,7 +46,8 @@ func (c *classSite) checkLimitRanges(ctx context.Context) []Result {
 		"the CPUs and memory of the machines' pods and the sizes of their claims keep to them; there are %d", len(ranges))))}
 }
 
-// fillingConflicts returns what LimitRanges would refuse of the pods that fill disks, as far as CDI's configuration says how large they are.
+// fillingConflicts returns the violations of LimitRanges by the pods that fill disks, if CDI's
+// configuration specifies their size.
 func (c *classSite) fillingConflicts(ranges []corev1.LimitRange, volumes []volume) []string {
 	pod := c.storages().config.Status.DefaultPodResourceRequirements
 	if pod == nil || len(volumes) == 0 {
@@ -56,13 +57,15 @@ func (c *classSite) fillingConflicts(ranges []corev1.LimitRange, volumes []volum
 	return conflictsWith(ranges, []container{{name: "a pod of CDI", requests: pod.Requests, limits: pod.Limits}}, nil)
 }
 
-// container is one of a pod that a LimitRange may refuse. A resource without a limit gets the LimitRange's own.
+// container is a container of a pod that a LimitRange may reject. A resource without a limit gets
+// the default limit of the LimitRange.
 type container struct {
 	name             string
 	requests, limits corev1.ResourceList
 }
 
-// containersOf are those of a machine's pod: the one with the guest, and the one that logs its serial console.
+// containersOf returns the containers of a machine's pod: the one with the guest,
+// and the one that logs its serial console.
 func containersOf(vm *kubevirtv1.VirtualMachine, s sizing) []container {
 	domain := &vm.Spec.Template.Spec.Domain
 	requests, limits := podResources(vm, s)
@@ -77,7 +80,7 @@ func containersOf(vm *kubevirtv1.VirtualMachine, s sizing) []container {
 	return []container{guest, {name: "the container guest-console-log", requests: console, limits: consoleLimits()}}
 }
 
-// conflictsWith returns what LimitRanges would refuse of a machine's pod and claims.
+// conflictsWith returns the violations of LimitRanges by a machine's pod and claims.
 func conflictsWith(ranges []corev1.LimitRange, containers []container, volumes []volume) []string {
 	pod := container{name: "the pod", requests: corev1.ResourceList{}}
 	for _, c := range containers {
@@ -115,7 +118,7 @@ func claimsBeyond(of *corev1.LimitRange, item corev1.LimitRangeItem, volumes []v
 	var list []string
 
 	for _, v := range volumes {
-		if !v.size.IsZero() { // Else it is that of what it is cloned from.
+		if !v.size.IsZero() { // Otherwise the size is that of the source.
 			size := corev1.ResourceList{corev1.ResourceStorage: v.size}
 			list = append(list, container{name: "a claim", requests: size, limits: size}.beyond(of, item)...)
 		}
@@ -124,8 +127,8 @@ func claimsBeyond(of *corev1.LimitRange, item corev1.LimitRangeItem, volumes []v
 	return list
 }
 
-// beyond says which bounds of a LimitRange an owner of resources is not within. A default limit counts as a greatest one for whatever has
-// no limit: no request may exceed it.
+// beyond returns the bounds of a LimitRange that the container violates. For a resource without a
+// limit, the default limit is also a maximum: a request must not exceed it.
 func (c container) beyond(of *corev1.LimitRange, item corev1.LimitRangeItem) []string {
 	var list []string
 

@@ -11,12 +11,14 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/statustext"
 )
 
-// merged turns the results of all checks into those of the report: one remedy per quota, and once what is the same for several classes.
+// merged turns the results of all checks into those of the report: one remedy per quota, and one
+// result for the same problem in several classes.
 func merged(namespace string, results []Result) []Result {
 	return once(raised(namespace, results))
 }
 
-// raised gives all results that lack something of a quota the same remedy: the quota is raised once, far enough for each of them.
+// raised gives all results that lack resources of a quota the same remedy: the quota is raised
+// once, far enough for each of them.
 func raised(namespace string, results []Result) []Result {
 	bounds := map[string]corev1.ResourceList{}
 
@@ -50,7 +52,7 @@ func quotasOf(missing []lack) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// enough is the bound with which the quota has enough.
+// enough returns the bound at which the quota suffices.
 func (l lack) enough() resource.Quantity {
 	hard := plus(l.hard, l.need)
 	hard.Sub(l.left)
@@ -58,13 +60,14 @@ func (l lack) enough() resource.Quantity {
 	return hard
 }
 
-// alike identifies results that differ in their classes alone.
+// alike identifies results that differ only in their classes.
 type alike struct {
 	check, subject, message, remedy, identity string
 	level                                     Level
 }
 
-// once moves what is wrong with several classes alike to the results that concern the whole cluster, which come first.
+// once moves a problem that several classes share to the results
+// for the whole cluster, which come first.
 func once(results []Result) []Result {
 	classes := map[alike][]string{}
 	key := func(r *Result) alike { return alike{r.Check, r.Subject, r.Message, r.Remedy, r.Identity, r.Level} }

@@ -18,11 +18,13 @@ import (
 )
 
 const (
-	// nodesPerPage and podsPerPage keep one answer within the bounds of pkg/providerapi: nodes list their images.
+	// nodesPerPage and podsPerPage keep one answer within the bounds of
+	// pkg/providerapi: nodes list their images.
 	nodesPerPage, podsPerPage = 50, 100
-	// maxClusterBytes bounds the lists of all nodes and all pods, of which little is kept. 5,000 nodes with their images have a third.
+	// maxClusterBytes bounds the list of all nodes and that of all pods, of which little is kept.
+	// 5,000 nodes with their images take a third of it.
 	maxClusterBytes = 512 << 20
-	// maxRequested bounds the resources that a pod is thought to ask for.
+	// maxRequested is the maximum number of resources that a counted pod requests.
 	maxRequested = 32
 )
 
@@ -36,13 +38,13 @@ func (s *site) listNodes(ctx context.Context) ([]corev1.Node, error) {
 	})
 }
 
-// load is what a pod takes up.
+// load is the node of a pod and its requests.
 type load struct {
 	node     string
 	requests corev1.ResourceList
 }
 
-// listLoads returns what the pods take up that run, or will.
+// listLoads returns the loads of pods that are assigned to a node and have not terminated.
 func (s *site) listLoads(ctx context.Context) ([]load, error) {
 	return providerapi.Collect(ctx, s.looker.clients, s.looker.clients.Kubernetes.CoreV1().Pods(metav1.NamespaceAll), providerapi.List{
 		What: "pods", Fields: "status.phase!=Succeeded,status.phase!=Failed", PerPage: podsPerPage, MaxBytes: maxClusterBytes,
@@ -53,7 +55,7 @@ func (s *site) listLoads(ctx context.Context) ([]load, error) {
 	})
 }
 
-// checkZone looks for nodes in the machine's region and zone.
+// checkZone checks that the machine's region and zone have nodes that take the machine.
 func (c *classSite) checkZone(context.Context) []Result {
 	spec := c.Machine.Spec
 	v, subject := c.view(), fmt.Sprintf("region %s, zone %s", spec.Region, spec.Zone)
@@ -86,7 +88,7 @@ func (c *classSite) checkZone(context.Context) []Result {
 	return []Result{v.ok(checkZone, subject, fmt.Sprintf("nodes that take the machines: %d of %d", len(inZone)-len(obstacles), len(inZone)))}
 }
 
-// in says whether a node is in the spec's region and zone.
+// in reports whether a node is in the spec's region and zone.
 func in(node *corev1.Node, spec *v1alpha1.ProviderSpec) bool {
 	is := func(key, want string) bool {
 		value, there := node.Labels[key]
@@ -113,7 +115,8 @@ func describeNodes(spec *v1alpha1.ProviderSpec) string {
 	return "kubectl describe nodes --selector=" + quoted(selector(spec))
 }
 
-// labelling is how kubectl label puts a node into the spec's region and zone: the suffix "-" removes a label.
+// labelling returns the arguments of kubectl label that put a node into the spec's region and zone.
+// The suffix "-" removes a label.
 func labelling(spec *v1alpha1.ProviderSpec) string {
 	term := func(key, value string) string {
 		if value == v1alpha1.AnyTopology {
@@ -126,7 +129,7 @@ func labelling(spec *v1alpha1.ProviderSpec) string {
 	return term(corev1.LabelTopologyRegion, spec.Region) + " " + term(corev1.LabelTopologyZone, spec.Zone)
 }
 
-// places are the regions and zones that there are.
+// places returns the regions and zones of the nodes.
 func places(nodes []corev1.Node) []string {
 	seen := map[string]bool{}
 
@@ -144,7 +147,8 @@ func places(nodes []corev1.Node) []string {
 	return slices.Sorted(maps.Keys(seen))
 }
 
-// unfit says why a node does not take the machine, whatever room it has; empty if it does. Affinity of the class's own is not looked at.
+// unfit returns why a node does not take the machine, regardless of its free resources; empty if it
+// does. The class's own affinity is not checked.
 func (c *classSite) unfit(node *corev1.Node) string {
 	instance := &c.vm.Spec.Template.Spec
 
@@ -164,7 +168,7 @@ func (c *classSite) unfit(node *corev1.Node) string {
 	return refuses(node, instance)
 }
 
-// refuses says which label or taint of a node keeps an instance off; empty if none does.
+// refuses returns the label or taint of a node that keeps an instance off; empty if there is none.
 func refuses(node *corev1.Node, instance *kubevirtv1.VirtualMachineInstanceSpec) string {
 	for _, key := range slices.Sorted(maps.Keys(instance.NodeSelector)) {
 		if node.Labels[key] != instance.NodeSelector[key] {
@@ -182,10 +186,11 @@ func refuses(node *corev1.Node, instance *kubevirtv1.VirtualMachineInstanceSpec)
 	return ""
 }
 
-// kvmDevice is what virt-handler makes of a node's hardware virtualization (pkg/virt-controller/services).
+// kvmDevice is the resource under which virt-handler advertises a node's hardware virtualization
+// (pkg/virt-controller/services).
 const kvmDevice = "devices.kubevirt.io/kvm"
 
-// emulated says whether guests may run without.
+// emulated reports whether guests may run without hardware virtualization.
 func (c *classSite) emulated() bool {
 	found, err := c.kubeVirt()
 
@@ -202,7 +207,7 @@ func tolerated(taint *corev1.Taint, tolerations []corev1.Toleration) bool {
 	return slices.ContainsFunc(tolerations, func(t corev1.Toleration) bool { return t.ToleratesTaint(taint) })
 }
 
-// shortened returns the first of a list.
+// shortened joins the first entries of a list.
 func shortened(list []string) string {
 	const shown = 5
 	if len(list) > shown {

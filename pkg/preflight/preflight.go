@@ -1,8 +1,9 @@
-// Package preflight asks a provider cluster whether it can run the machines of MachineClasses, before there is one: who the driver is
-// there and what it may do, what is installed, whether all that a class refers to is there and large enough, and what the API server
-// and KubeVirt make of the objects that the driver would create. mcm-kubevirt preflight prints what it finds. It changes nothing: all
-// requests are reads, reviews of rights, and creations as a dry run. It must not know machine-controller-manager, nor a control
-// cluster.
+// Package preflight checks whether a provider cluster can run the machines of MachineClasses before
+// any is created: the driver's user and its permissions, the installed components, whether all
+// objects that a class refers to exist and are large enough, and how the API server and KubeVirt
+// respond to the objects that the driver would create. mcm-kubevirt preflight prints the results.
+// The package changes nothing: all requests are reads, access reviews and dry-run creates. It must
+// not depend on machine-controller-manager or a control cluster.
 package preflight
 
 import (
@@ -17,118 +18,125 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/statustext"
 )
 
-// Level says how bad a result is.
+// Level is the severity of a result.
 type Level string
 
 const (
-	// OK is what is as it has to be.
+	// OK means that the subject is as required.
 	OK Level = "ok"
-	// Warning is what may be meant, what makes some machines slower or fewer, and what could not be looked at.
+	// Warning means that the subject may be intended, makes some machines
+	// slower or fewer, or could not be checked.
 	Warning Level = "warning"
-	// Error is what keeps machines from being created, or from running.
+	// Error means that machines cannot be created or cannot run.
 	Error Level = "error"
 )
 
-// Result is what one check has found about one thing.
+// Result is the outcome of one check of one subject.
 type Result struct {
-	// Class is the MachineClass that it is about; empty for what concerns several.
+	// Class is the MachineClass that the result is about; empty if it is about several.
 	Class string `json:"class,omitempty"`
-	// Classes are those that it is about if it is the same for several; empty for what concerns the whole cluster.
+	// Classes are the MachineClasses that share the result; empty if it is about the whole cluster.
 	Classes []string `json:"classes,omitempty"`
-	// Check is the name of one of Checks.
+	// Check is one of the names that Checks returns.
 	Check string `json:"check"`
 	Level Level  `json:"level"`
-	// Subject is what was checked: usually a kind and a name.
+	// Subject is the checked item: usually a kind and a name.
 	Subject string `json:"subject"`
-	// Message says what was seen.
+	// Message describes the outcome.
 	Message string `json:"message"`
-	// Remedy is the command or the field that changes it. It is there unless the level is OK. What a stranger named is quoted in it.
+	// Remedy is the command to run or the field to change. It is set unless the level is OK. Names
+	// from untrusted input are quoted in it.
 	Remedy string `json:"remedy,omitempty"`
-	// Identity is the name of the one of the report's identities that looked; empty if nobody had to.
+	// Identity is the name of the report's identity that sent
+	// the requests; empty if none were needed.
 	Identity string `json:"identity,omitempty"`
 
-	// lacking is what the result says that quotas have too little of.
+	// lacking holds the quota shortages that the result reports.
 	lacking []lack
 }
 
 // Report is about one provider cluster and namespace.
 type Report struct {
-	// Server is the host, and the port if one is given, of the API server; empty if no kubeconfig can be read.
+	// Server is the host, and the port if given, of the API
+	// server; empty if no kubeconfig can be parsed.
 	Server string `json:"server"`
-	// Namespace is where the machines live.
+	// Namespace is the namespace of the machines.
 	Namespace  string     `json:"namespace"`
 	Identities []Identity `json:"identities"`
 	Results    []Result   `json:"results"`
 }
 
-// Identity is one in whose name the provider cluster was asked.
+// Identity is a user of the provider cluster on whose behalf requests are sent.
 type Identity struct {
 	// Name is Driver or Admin.
 	Name string `json:"name"`
-	// From is where its kubeconfig is from.
+	// From is the origin of its kubeconfig.
 	From string `json:"from"`
-	// Server is where that leads to. The same server may have several names.
+	// Server is the API server in the kubeconfig. The same server may have several names.
 	Server string `json:"server,omitempty"`
-	// User is who that is to the provider cluster; empty if it does not say.
+	// User is its user name in the provider cluster; empty if the server does not return it.
 	User string `json:"user,omitempty"`
 }
 
 const (
-	// Driver is the identity whose rights are checked, and in whose name machines are created.
+	// Driver is the identity whose permissions are checked, and which creates machines.
 	Driver = "driver"
-	// Admin is the identity of whoever looks at what the driver need not see.
+	// Admin is the identity that reads objects which the driver does not need to see.
 	Admin = "admin"
 )
 
-// Credentials are a kubeconfig.
+// Credentials is a kubeconfig and its origin.
 type Credentials struct {
 	// Kubeconfig is untrusted.
 	Kubeconfig []byte
-	// From says where it is from.
+	// From is the origin of the kubeconfig.
 	From string
 }
 
 // Class is a MachineClass whose machines are to run on the provider cluster.
 type Class struct {
 	Name string
-	// Machine is one of its machines. No machine of that name may exist, nor may the provider cluster mind its user data.
+	// Machine is a sample machine of the class. No machine of that name may exist, and the provider
+	// cluster must accept its user data.
 	Machine *spi.CreateMachineInput
-	// Wanted is how many more machines the class is to have.
+	// Wanted is the number of additional machines that the class needs.
 	Wanted int
 }
 
-// Input says what is to be checked. At least one of the credentials is required.
+// Input specifies what to check. At least one of the credentials is required.
 type Input struct {
-	// Driver are the driver's own credentials. Without them, whoever Admin is stands for the driver.
+	// Driver holds the driver's own credentials. Without them, Admin stands in for the driver.
 	Driver *Credentials
-	// Admin are credentials that may see more than the driver's. Without them the driver's are used.
+	// Admin holds credentials with more permissions than the
+	// driver's. Without them, the driver's are used.
 	Admin   *Credentials
 	Classes []Class
-	// Evacuation says that the driver runs with --evacuation.
+	// Evacuation reports whether the driver runs with --evacuation.
 	Evacuation bool
-	// Now is the time.
+	// Now is the current time.
 	Now time.Time
 }
 
 const (
-	// requestTimeout bounds one request, and dryRunTimeout one that webhooks take part in: each may take 10 s.
+	// requestTimeout bounds one request, and dryRunTimeout one that
+	// webhooks take part in: each may take 10 s.
 	requestTimeout, dryRunTimeout = 10 * time.Second, 30 * time.Second
-	// runTimeout bounds all of them, however slowly the provider cluster answers each.
+	// runTimeout bounds all requests together, however slowly the provider cluster answers each.
 	runTimeout = 2 * time.Minute
-	// parallel is how many checks run at a time.
+	// parallel is the maximum number of concurrent checks.
 	parallel = 8
 )
 
-// NewClients returns what Run needs to reach provider clusters.
+// NewClients returns the client cache that Run needs to reach provider clusters.
 func NewClients() *providerapi.Cache {
 	const perSecond, burst = 100, 200
 
 	return providerapi.NewCache(providerapi.Options{QPS: perSecond, Burst: burst})
 }
 
-// Run makes all checks. Their results come in a stable order: what concerns all classes first, then class by class. What goes wrong in
-// one check is a result of it and does not keep the others; only a provider cluster that cannot be reached, or refuses the
-// credentials, ends the matter.
+// Run makes all checks and returns their results in a stable order: first those for all classes,
+// then class by class. An error in one check becomes a result and does not stop the others. Run
+// stops early only if the provider cluster cannot be reached or rejects the credentials.
 func Run(ctx context.Context, clients *providerapi.Cache, in *Input) *Report {
 	ctx, cancel := context.WithTimeout(ctx, runTimeout)
 	defer cancel()
@@ -146,10 +154,10 @@ func Run(ctx context.Context, clients *providerapi.Cache, in *Input) *Report {
 	return report
 }
 
-// check is a part of the work that stands for itself.
+// check is an independent part of the work.
 type check func(context.Context) []Result
 
-// checks returns all of them, in the order of their results.
+// checks returns all checks, in the order of their results.
 func (s *site) checks() []check {
 	all := []check{s.checkNamespace, s.checkKubeVirt, s.checkCDI, s.checkPermissions, s.checkSum}
 
@@ -162,7 +170,7 @@ func (s *site) checks() []check {
 	return all
 }
 
-// together runs checks at the same time, and returns their results in the order of the checks.
+// together runs checks concurrently, and returns their results in the order of the checks.
 func together(ctx context.Context, checks []check) []Result {
 	var (
 		running sync.WaitGroup
@@ -190,14 +198,14 @@ func together(ctx context.Context, checks []check) []Result {
 	return all
 }
 
-// some returns the objects of a kind of which there are few, at most so many.
+// some lists the objects of a kind that has few of them, up to the given maximum.
 func some[O any, L runtime.Object](ctx context.Context, from providerapi.Lister[L], most int64) ([]O, error) {
 	return ask(ctx, func(ctx context.Context) ([]O, error) {
 		return providerapi.Some[O](ctx, from, providerapi.List{}, most)
 	})
 }
 
-// ask sends one request, in its time.
+// ask sends one request with requestTimeout.
 func ask[T any](ctx context.Context, send func(context.Context) (T, error)) (T, error) {
 	return within(ctx, requestTimeout, send)
 }

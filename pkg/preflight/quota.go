@@ -13,26 +13,26 @@ import (
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 )
 
-// manyMachines is where counting ends for how many machines there is enough.
+// manyMachines is the upper bound when counting how many machines fit into the quotas.
 const manyMachines = 100
 
 func (s *site) listQuotas(ctx context.Context) ([]corev1.ResourceQuota, error) {
 	return some[corev1.ResourceQuota](ctx, s.looker.clients.Kubernetes.CoreV1().ResourceQuotas(s.namespace), maxObjects)
 }
 
-// demand is what a class's machines take from quotas.
+// demand is the quota usage of a class's machines.
 type demand struct {
 	sizing sizing
 	one    usage
-	// image is for the golden image, if it is not there yet.
+	// image is the usage of the golden image, if it does not exist yet.
 	image usage
-	// phases are what is there for a while, with the first machine.
+	// phases are the temporary peaks while the first machine is created.
 	phases []phase
-	// size says how large a machine is, for people.
+	// size is the size of a machine, for people.
 	size string
 }
 
-// phase is a time at which more is used than later.
+// phase is a period with more usage than later.
 type phase struct {
 	name  string
 	extra usage
@@ -71,11 +71,12 @@ func (c *classSite) demand(ctx context.Context) *demand {
 	return d
 }
 
-// checkSum compares what all classes want together with what quotas leave: each by itself may have enough.
+// checkSum compares the demand of all classes together with the free
+// quota: it may be enough for each class alone.
 func (s *site) checkSum(ctx context.Context) []Result {
 	quotas, err := s.quotas()
 	if err != nil || len(quotas) == 0 || len(s.classes) < 2 {
-		return nil // Why there are none to be seen is said of each class.
+		return nil // checkQuota reports an error for each class.
 	}
 
 	sum, images, machines := usage{}, map[string]bool{}, 0
@@ -105,7 +106,8 @@ func (s *site) checkSum(ctx context.Context) []Result {
 		machines, len(s.classes)))}
 }
 
-// imageMissing says whether the golden image is still to be made. If that cannot be seen, it is said elsewhere.
+// imageMissing reports whether the golden image does not exist
+// yet. Other errors are reported elsewhere.
 func (c *classSite) imageMissing(ctx context.Context) bool {
 	_, err := ask(ctx, func(ctx context.Context) (*cdiv1beta1.DataVolume, error) {
 		return c.looker.clients.CDI.CdiV1beta1().DataVolumes(c.namespace).Get(ctx, c.image.Name, metav1.GetOptions{})
@@ -114,7 +116,8 @@ func (c *classSite) imageMissing(ctx context.Context) bool {
 	return absent(err)
 }
 
-// checkQuota compares what machines need, as long as they live and for the moment in which their disks are made, with what quotas leave.
+// checkQuota compares the free quota with the usage of machines during their
+// lifetime and while their disks are created.
 func (c *classSite) checkQuota(ctx context.Context) []Result {
 	v, subject := c.view(), "ResourceQuotas of Namespace "+c.namespace
 
@@ -153,7 +156,8 @@ func (c *classSite) checkQuota(ctx context.Context) []Result {
 	return append(results, c.checkPeak(v, subject, need, quotas)...)
 }
 
-// enough is good only as far as the machine's size is calculated, if it counts at all.
+// enough returns the ok result, or a warning if quotas exist and the
+// machine's size is only partly calculated.
 func (c *classSite) enough(v view, subject string, need *demand, wanted int, quotas []corev1.ResourceQuota) Result {
 	ok := v.ok(checkQuota, subject, fmt.Sprintf("there is enough for %d of %s", wanted, need.size))
 	if len(quotas) == 0 {
@@ -163,7 +167,7 @@ func (c *classSite) enough(v view, subject string, need *demand, wanted int, quo
 	return c.asCounted(need.sizing, ok)
 }
 
-// checkPeak looks at the moments in which more is used.
+// checkPeak checks the phases with more usage.
 func (c *classSite) checkPeak(v view, subject string, need *demand, quotas []corev1.ResourceQuota) []Result {
 	if len(need.phases) == 0 {
 		return nil
@@ -191,7 +195,7 @@ func lackedIn(missing []lack) string {
 	return strings.Join(texts, "; ")
 }
 
-// raise returns the commands that raise quotas, each once, to these bounds.
+// raise returns the commands that raise each quota once to the given bounds.
 func raise(namespace string, quotas []string, bounds map[string]corev1.ResourceList) string {
 	commands := make([]string, 0, len(quotas))
 

@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// plainWord matches words that mean nothing to a shell but themselves.
+// plainWord matches words without characters that are special to a shell.
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./:@%+,=\[\]-]+$`)
 
-// quoted returns a word for a remedy, which somebody may copy into a shell. Words of a kubeconfig, a class or a provider cluster are a
-// stranger's, however they ought to look: all of them go through it. A word that a program would take for one of its flags is left to
-// the reader to fill in.
+// quoted returns a word for a remedy, which may be copied into a shell. Words from a kubeconfig, a
+// class or a provider cluster are untrusted, whatever format they should have, so all of them pass
+// through quoted. A word that a program would parse as a flag is replaced with a placeholder.
 func quoted(word string) string {
 	switch {
 	case word == "", strings.HasPrefix(word, "-"):
@@ -23,7 +23,7 @@ func quoted(word string) string {
 	}
 }
 
-// quotedList returns the first of a list of words.
+// quotedList returns the first words of a list.
 func quotedList(words []string) string {
 	const shown = 20
 
@@ -39,7 +39,7 @@ func quotedList(words []string) string {
 	return strings.Join(list, ", ")
 }
 
-// kubectl returns a command whose words after the first few are a stranger's.
+// kubectl returns a command followed by untrusted words.
 func kubectl(command string, words ...string) string {
 	text := "kubectl " + command
 	for _, word := range words {
@@ -49,7 +49,7 @@ func kubectl(command string, words ...string) string {
 	return text
 }
 
-// kubectlIn does so for a command in a namespace.
+// kubectlIn returns such a command for a namespace.
 func kubectlIn(namespace, command string, words ...string) string {
 	return kubectl(fmt.Sprintf("--namespace %s %s", quoted(namespace), command), words...)
 }

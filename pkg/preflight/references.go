@@ -10,7 +10,7 @@ import (
 	instancetypev1beta1 "kubevirt.io/api/instancetype/v1beta1"
 )
 
-// checkNetworks looks for the definitions of the machine's Multus networks.
+// checkNetworks checks that the definitions of the machine's Multus networks exist.
 func (c *classSite) checkNetworks(ctx context.Context) []Result {
 	var results []Result
 
@@ -19,7 +19,7 @@ func (c *classSite) checkNetworks(ctx context.Context) []Result {
 			continue
 		}
 
-		// As KubeVirt reads it (pkg/network/vmispec).
+		// Parsed as in KubeVirt (pkg/network/vmispec).
 		namespace, name, named := strings.Cut(network.Multus.NetworkName, "/")
 		if !named {
 			namespace, name = c.namespace, network.Multus.NetworkName
@@ -35,24 +35,25 @@ func (c *classSite) checkNetworks(ctx context.Context) []Result {
 
 const virtualMachineField = "providerSpec.virtualMachineTemplate.spec."
 
-// matcher is how a class names an instancetype or a preference.
+// matcher is a class's reference to an instancetype or a preference.
 type matcher struct {
 	check, field string
 	name, kind   string
-	// ofCluster and ofNamespace are the plurals of the two kinds that it may mean.
+	// ofCluster and ofNamespace are the plurals of the cluster-wide and the namespaced kind.
 	ofCluster, ofNamespace string
 }
 
-// namespaced says whether the matcher means the kind of the namespace. KubeVirt takes singular and plural, in any case, and without
-// a kind that of the cluster (pkg/instancetype/find).
+// namespaced reports whether the matcher refers to the namespaced kind. KubeVirt accepts singular
+// and plural, ignoring case, and defaults to the cluster-wide kind (pkg/instancetype/find).
 func (m *matcher) namespaced() bool {
 	return strings.EqualFold(m.kind, m.ofNamespace) || strings.EqualFold(m.kind, strings.TrimSuffix(m.ofNamespace, "s"))
 }
 
-// checkInstancetype looks for the machine's instancetype. Without one, its size is in the class.
+// checkInstancetype checks that the machine's instancetype exists.
+// Without one, the class contains the size.
 func (c *classSite) checkInstancetype(ctx context.Context) []Result {
 	m := c.vm.Spec.Instancetype
-	if m == nil || m.Name == "" { // Or inferred from a volume, which is for KubeVirt to do.
+	if m == nil || m.Name == "" { // An empty name is inferred from a volume by KubeVirt.
 		return nil
 	}
 
@@ -62,7 +63,7 @@ func (c *classSite) checkInstancetype(ctx context.Context) []Result {
 	})}
 }
 
-// checkPreference looks for the machine's preference.
+// checkPreference checks that the machine's preference exists.
 func (c *classSite) checkPreference(ctx context.Context) []Result {
 	m := c.vm.Spec.Preference
 	if m == nil || m.Name == "" {
@@ -75,7 +76,7 @@ func (c *classSite) checkPreference(ctx context.Context) []Result {
 	})}
 }
 
-// checkMatcher looks for what KubeVirt would find.
+// checkMatcher checks that the object which KubeVirt would look up exists.
 func (c *classSite) checkMatcher(ctx context.Context, m *matcher) Result {
 	v, namespace, resource := c.view(), "", m.ofCluster
 	kind := resource + "." + instancetypeapi.GroupName
@@ -103,7 +104,8 @@ func (c *classSite) checkMatcher(ctx context.Context, m *matcher) Result {
 	}
 }
 
-// instancetype returns what an instancetype gives to the machine; nil if it has none, or it cannot be read, which was said.
+// instancetype returns the spec of the machine's instancetype; nil if there is none or it cannot be
+// read, which checkInstancetype reports.
 func (c *classSite) instancetype(ctx context.Context) *instancetypev1beta1.VirtualMachineInstancetypeSpec {
 	m := c.vm.Spec.Instancetype
 	if m == nil || m.Name == "" {

@@ -8,21 +8,22 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// part is a part of the driver's work that needs rights of its own.
+// part is a part of the driver's work that needs its own permissions.
 type part int
 
 const (
-	// machines is what no driver can do without.
+	// machines covers the management of machines, which every driver needs.
 	machines part = iota
-	// goldenImages is making and removing the images that root volumes are cloned from.
+	// goldenImages covers creating and deleting the images that root volumes are cloned from.
 	goldenImages
-	// diagnosis is saying more exactly what is wrong.
+	// diagnosis covers finding the exact cause of a machine's failure.
 	diagnosis
-	// evacuation is acting when provider nodes are drained.
+	// evacuation covers evacuating machines when provider nodes are drained.
 	evacuation
 )
 
-// right is what the driver may have to do to the objects of one kind, in the namespace of the machines.
+// right is a set of verbs on one kind of object that the
+// driver needs in the namespace of the machines.
 type right struct {
 	part     part
 	group    string
@@ -30,8 +31,8 @@ type right struct {
 	verbs    []string
 }
 
-// rights are all that the driver uses on the provider cluster. kubernetes/provider-namespace and kubernetes/evacuation grant exactly
-// these.
+// rights returns all permissions that the driver uses on the provider cluster.
+// kubernetes/provider-namespace and kubernetes/evacuation grant exactly these.
 func rights() []right {
 	const kubevirt, cdi = "kubevirt.io", "cdi.kubevirt.io"
 
@@ -43,12 +44,12 @@ func rights() []right {
 		{goldenImages, cdi, "datavolumes", []string{"create", "delete"}},
 		{diagnosis, "", "pods", []string{"list"}},
 		{diagnosis, "", "events", []string{"list"}},
-		{evacuation, kubevirt, "virtualmachineinstances", []string{"list"}}, // Beside what machines need.
+		{evacuation, kubevirt, "virtualmachineinstances", []string{"list"}}, // Added to machines.
 		{evacuation, kubevirt, "virtualmachineinstancemigrations", []string{"list", "watch", "create", "delete"}},
 	}
 }
 
-// name is what kubectl calls the resource.
+// name returns the name of the resource in kubectl.
 func (r *right) name() string {
 	if r.group == "" {
 		return r.resource
@@ -57,9 +58,10 @@ func (r *right) name() string {
 	return r.resource + "." + r.group
 }
 
-// checkPermissions asks for each verb by itself: a review of all rules at once is incomplete where others than RBAC decide too.
+// checkPermissions reviews each verb separately: a review of all rules at once is incomplete if
+// authorizers other than RBAC are configured.
 func (s *site) checkPermissions(ctx context.Context) []Result {
-	if s.driver == nil { // It could not log in, which was said.
+	if s.driver == nil { // The login failed, which was reported.
 		return nil
 	}
 
@@ -92,7 +94,7 @@ func (s *site) checkPermissions(ctx context.Context) []Result {
 	return append(results, s.withoutRights(lacking)...)
 }
 
-// checkRight returns the verbs that the driver lacks, or what there is to say if it lacks none.
+// checkRight returns the verbs that the driver lacks, or the results if it lacks none.
 func (s *site) checkRight(ctx context.Context, r right) ([]string, []Result) {
 	var (
 		v       = view{identity: s.driver}
@@ -121,21 +123,21 @@ func (s *site) checkRight(ctx context.Context, r right) ([]string, []Result) {
 	return nil, []Result{v.ok(checkPermission, subject, "may "+strings.Join(r.verbs, ", "))}
 }
 
-// purposes are added to the subject, since a kind may be there for several.
+// purposes are suffixes of the subject, since several parts may need the same kind.
 var purposes = map[part]string{
 	machines: "", goldenImages: ", for golden images", diagnosis: ", for diagnoses", evacuation: ", for --evacuation",
 }
 
-// subjectFlag is how kubectl create rolebinding names the identity.
+// subjectFlag returns the flag for the identity in kubectl create rolebinding.
 func (i *identity) subjectFlag() string {
 	if account, ok := strings.CutPrefix(i.user, serviceAccounts); ok {
 		return "--serviceaccount=" + quoted(account)
 	}
 
-	return "--user=" + quoted(i.user) // Which leaves it to be filled in if it is not known.
+	return "--user=" + quoted(i.user) // Contains a placeholder if the user is unknown.
 }
 
-// may asks whether the identity has a right.
+// may reports whether the identity has a permission.
 func (i *identity) may(ctx context.Context, attributes *authorizationv1.ResourceAttributes) (bool, error) {
 	review, err := ask(ctx, func(ctx context.Context) (*authorizationv1.SelfSubjectAccessReview, error) {
 		return i.clients.Kubernetes.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{

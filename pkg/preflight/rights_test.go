@@ -13,7 +13,7 @@ import (
 	manifests "github.com/gardener/machine-controller-manager-provider-kubevirt/kubernetes"
 )
 
-// TestRightsAreTheShippedOnes compares what is asked for with what is granted, part by part.
+// TestRightsAreTheShippedOnes compares the checked permissions with the granted ones, part by part.
 func TestRightsAreTheShippedOnes(t *testing.T) {
 	t.Parallel()
 
@@ -85,7 +85,7 @@ func TestSubjectFlag(t *testing.T) {
 	require.Equal(t, "--user=NAME", (&identity{}).subjectFlag(), "the server has not said who it is")
 }
 
-// TestMissingRightsAreOneResultPerRole lacks everything, as before the Role was applied.
+// TestMissingRightsAreOneResultPerRole lacks all permissions, as before the Role is applied.
 func TestMissingRightsAreOneResultPerRole(t *testing.T) {
 	t.Parallel()
 

@@ -15,18 +15,18 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/statustext"
 )
 
-// site is the provider cluster and namespace that is checked.
+// site is the provider cluster and namespace under check.
 type site struct {
 	// given are the identities whose kubeconfigs were given.
 	given []*identity
-	// driver is in whose name machines are created, and looker in whose name everything else is looked at; nil for those who cannot log
-	// in. They may be the same.
+	// driver is the identity that creates machines, looker the one that sends all other requests;
+	// nil if the identity cannot log in. They may be the same.
 	driver, looker *identity
 	namespace      string
 	evacuation     bool
 	classes        []classSite
 
-	// What many checks look at is read once.
+	// Objects that many checks need are read once.
 	kubeVirt func() (*kubevirtv1.KubeVirt, error)
 	hosts    func() ([]corev1.Node, error)
 	loads    func() ([]load, error)
@@ -35,7 +35,7 @@ type site struct {
 	limits   func() ([]corev1.LimitRange, error)
 }
 
-// identity is one in whose name the provider cluster is asked.
+// identity is a user of the provider cluster on whose behalf requests are sent.
 type identity struct {
 	name    string
 	from    string
@@ -50,13 +50,14 @@ type classSite struct {
 
 	Class
 
-	// secrets, image and vm are what the driver would create for the machine; image is nil for a machine that needs none.
+	// secrets, image and vm are the objects that the driver would create for the machine; image is
+	// nil for a machine without a golden image.
 	secrets []*corev1.Secret
 	image   *cdiv1beta1.DataVolume
 	vm      *kubevirtv1.VirtualMachine
 }
 
-// enter finds out who can log in, and prepares the rest.
+// enter logs in the identities, and prepares the checks.
 func enter(ctx context.Context, clients *providerapi.Cache, in *Input) (*site, []Result) {
 	s := &site{evacuation: in.Evacuation}
 
@@ -76,7 +77,7 @@ func enter(ctx context.Context, clients *providerapi.Cache, in *Input) (*site, [
 		login := i.login(ctx, clients, in.Now)
 		results = append(results, login...)
 
-		// The machines live where the driver's kubeconfig says, even if that does not get anywhere from here.
+		// The driver's kubeconfig names the namespace of the machines, even if the login fails.
 		if s.namespace == "" && i.clients != nil {
 			s.namespace = i.clients.Namespace
 		}
@@ -98,8 +99,8 @@ func enter(ctx context.Context, clients *providerapi.Cache, in *Input) (*site, [
 	return s, append(results, s.render(in.Classes)...)
 }
 
-// checkSameCluster looks whether both identities see the same KubeVirt, as everybody who can log in may. If not, what the admin would
-// see says nothing about the driver's machines.
+// checkSameCluster checks that both identities see the same KubeVirt object, which every
+// authenticated user may read. If not, the admin's view does not apply to the driver's machines.
 func (s *site) checkSameCluster(ctx context.Context) []Result {
 	if s.driver == nil || s.driver == s.looker {
 		return nil
@@ -107,7 +108,7 @@ func (s *site) checkSameCluster(ctx context.Context) []Result {
 
 	here, err := s.driver.getKubeVirt(ctx)
 	if err != nil {
-		return nil // Whether it is installed is said elsewhere.
+		return nil // checkKubeVirt reports this.
 	}
 
 	there, err := s.looker.getKubeVirt(ctx)
@@ -123,7 +124,7 @@ func (s *site) checkSameCluster(ctx context.Context) []Result {
 		"give the kubeconfig of an admin of the same cluster with --provider-kubeconfig; classes of several clusters are checked one by one")}
 }
 
-// admit takes in an identity that can log in. The last one looks.
+// admit adds an identity that can log in. The last one becomes the looker.
 func (s *site) admit(i *identity, alone bool) {
 	s.looker = i
 
@@ -132,7 +133,8 @@ func (s *site) admit(i *identity, alone bool) {
 	}
 }
 
-// render makes the objects of the classes' machines. A class of which that cannot be done is not checked further.
+// render creates the objects of the classes' machines. A class for
+// which this fails is not checked further.
 func (s *site) render(classes []Class) []Result {
 	var results []Result
 
@@ -156,7 +158,7 @@ func (s *site) render(classes []Class) []Result {
 	return results
 }
 
-// Unusable is the result for a class of which no machine can be made, whatever the provider cluster is like.
+// Unusable is the result for a class that no machine can be created from, on any provider cluster.
 func Unusable(class, message string) Result {
 	return view{class: class}.fail(checkClass, "MachineClass "+class, message, "mcm-kubevirt validate says which fields to change")
 }
@@ -189,12 +191,12 @@ func (s *site) identities() []Identity {
 	return list
 }
 
-// view returns how the class is looked at.
+// view returns the class's view with the identity of the looker.
 func (c *classSite) view() view {
 	return view{identity: c.looker, class: c.Name}
 }
 
-// asDriver returns how the class is looked at in the driver's name.
+// asDriver returns the class's view with the identity of the driver.
 func (c *classSite) asDriver() view {
 	return view{identity: c.driver, class: c.Name}
 }

@@ -13,13 +13,13 @@ import (
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 )
 
-// kind is a kind of objects that a class refers to.
+// kind is a kind of object that a class refers to.
 type kind struct {
 	name     string
 	resource schema.GroupVersionResource
 }
 
-// kubectl is what kubectl calls the kind.
+// kubectl returns the name of the kind in kubectl.
 func (k kind) kubectl() string {
 	return k.resource.GroupResource().String()
 }
@@ -37,7 +37,7 @@ var (
 	}}
 )
 
-// reference is an object that a class refers to, and the field that does.
+// reference is an object that a class refers to, and the field with the reference.
 type reference struct {
 	kind            kind
 	namespace, name string
@@ -48,7 +48,7 @@ func (r *reference) subject() string {
 	return fmt.Sprintf("%s %s/%s", r.kind.name, r.namespace, r.name)
 }
 
-// checkReference looks whether an object is there. Only its metadata is read, of Secrets too.
+// checkReference checks whether an object exists. It reads only the metadata, also of Secrets.
 func (c *classSite) checkReference(ctx context.Context, check string, r *reference) Result {
 	v := c.view()
 
@@ -70,7 +70,8 @@ func (c *classSite) checkReference(ctx context.Context, check string, r *referen
 	}
 }
 
-// checkSources looks for what disks are made from, unless it is the driver that makes it.
+// checkSources checks that the sources of disks exist, except for
+// the golden image, which the driver creates.
 func (c *classSite) checkSources(ctx context.Context) []Result {
 	var results []Result
 
@@ -88,7 +89,7 @@ func (c *classSite) checkSources(ctx context.Context) []Result {
 	return results
 }
 
-// sources are the references of a machine's disks.
+// sources returns the references of a machine's disks.
 func (c *classSite) sources() []reference {
 	var list []reference
 
@@ -107,7 +108,7 @@ func (c *classSite) sources() []reference {
 
 const rootVolumePath = "providerSpec.rootVolume"
 
-// existing are the references of the volumes that are there before the machine.
+// existing returns the references of the volumes that must exist before the machine.
 func (c *classSite) existing() []reference {
 	var list []reference
 
@@ -132,7 +133,8 @@ func (c *classSite) existing() []reference {
 	return list
 }
 
-// referencesOf returns what a DataVolume is filled from, if that is in the provider cluster, or how its source is logged in to.
+// referencesOf returns the object in the provider cluster that a DataVolume is filled from, or the
+// Secret and ConfigMap for access to an external source.
 func referencesOf(path string, spec *cdiv1beta1.DataVolumeSpec, namespace string) []reference {
 	if ref := spec.SourceRef; ref != nil {
 		return []reference{{kindSource, ptr.Deref(ref.Namespace, namespace), ref.Name, path + ".sourceRef.name"}}
@@ -185,7 +187,7 @@ func keysOf(path string, source *cdiv1beta1.DataVolumeSource, namespace string) 
 	return list
 }
 
-// checkDataSource follows a DataSource to what it stands for at present.
+// checkDataSource follows a DataSource to the object that it refers to at present.
 func (c *classSite) checkDataSource(ctx context.Context, r *reference) []Result {
 	v := c.view()
 	describe := kubectlIn(r.namespace, "describe "+r.kind.kubectl(), r.name)
@@ -205,8 +207,8 @@ func (c *classSite) checkDataSource(ctx context.Context, r *reference) []Result 
 	return []Result{v.ok(checkSource, r.subject(), "exists and stands for "+next[0].subject()), c.checkReference(ctx, checkSource, &next[0])}
 }
 
-// standsFor returns what a DataSource has volumes cloned from; empty if that is nothing. One that stands for another one says in its
-// status what that leads to.
+// standsFor returns the object that volumes are cloned from for a DataSource; empty if there is
+// none. A DataSource that refers to another one has the resolved source in its status.
 func standsFor(source *cdiv1beta1.DataSource, namespace string) []reference {
 	of := source.Spec.Source
 	if of.DataSource != nil {
@@ -222,8 +224,9 @@ func (s *site) getDataSource(ctx context.Context, namespace, name string) (*cdiv
 	})
 }
 
-// checkClonePermission asks, for each disk that is cloned from another namespace, what KubeVirt asks when it makes the disk: whether
-// the service account "default" of the machine's namespace may do that (pkg/virt-controller/watch/vm).
+// checkClonePermission reviews, for each disk that is cloned from another namespace, the permission
+// that KubeVirt reviews when it creates the disk: whether the service account "default" of the
+// machine's namespace may clone it (pkg/virt-controller/watch/vm).
 func (c *classSite) checkClonePermission(ctx context.Context) []Result {
 	var results []Result
 
@@ -252,7 +255,7 @@ func (c *classSite) checkClone(ctx context.Context, of *claim, from *reference) 
 
 	switch {
 	case absent(err):
-		return nil // The source is not there, which is said elsewhere.
+		return nil // checkSources reports the missing source.
 	case err != nil:
 		return []Result{v.unseen(checkClonePermission, subject, err, review)}
 	case !answer.Allowed:
@@ -265,7 +268,7 @@ func (c *classSite) checkClone(ctx context.Context, of *claim, from *reference) 
 	}
 }
 
-// authorizer is how CDI's code asks.
+// authorizer sends the reviews for CDI's code.
 type authorizer struct {
 	*site
 
@@ -281,7 +284,8 @@ func (a *authorizer) CreateSar(review *authorizationv1.SubjectAccessReview) (*au
 	})
 }
 
-// GetNamespace implements cdiv1beta1.AuthorizationHelperProxy. That the namespace is there shows when the source is looked for.
+// GetNamespace implements cdiv1beta1.AuthorizationHelperProxy.
+// checkSources shows whether the namespace exists.
 func (a *authorizer) GetNamespace(name string) (*corev1.Namespace, error) {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, nil
 }

@@ -16,16 +16,17 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 )
 
-// The annotations of the class that claims get which name none. CDI prefers the former (pkg/controller/common/util.go).
+// The annotations of the StorageClass for claims that name none. CDI prefers the former
+// (pkg/controller/common/util.go).
 const (
 	annotationDefaultVirtClass = "storageclass.kubevirt.io/is-default-virt-class"
 	annotationDefaultClass     = "storageclass.kubernetes.io/is-default-class"
 )
 
-// maxObjects bounds what is read of kinds of which there are few.
+// maxObjects bounds lists of kinds that have few objects.
 const maxObjects = 500
 
-// storages are what claims can be made of. Either part may not be visible.
+// storages are the StorageClasses and CDI's StorageProfiles. Either may be unreadable.
 type storages struct {
 	classes    map[string]*storagev1.StorageClass
 	classesErr error
@@ -34,7 +35,8 @@ type storages struct {
 	config     *cdiv1beta1.CDIConfig
 }
 
-// listStorages never fails as a whole: the driver may see CDI's part, as everybody may, and not Kubernetes'.
+// listStorages never fails as a whole: the driver may read CDI's objects, as
+// every user may, but not those of Kubernetes.
 func (s *site) listStorages(ctx context.Context) *storages {
 	found := &storages{classes: map[string]*storagev1.StorageClass{}, profiles: map[string]*cdiv1beta1.StorageProfile{}}
 
@@ -58,13 +60,13 @@ func (s *site) listStorages(ctx context.Context) *storages {
 		return cdi.CDIConfigs().Get(ctx, "config", metav1.GetOptions{})
 	})
 	if err != nil {
-		found.config = &cdiv1beta1.CDIConfig{} // Its defaults are known.
+		found.config = &cdiv1beta1.CDIConfig{} // CDI's defaults are known.
 	}
 
 	return found
 }
 
-// byDefault returns the class of claims that name none; empty if there is none.
+// byDefault returns the StorageClass of claims that name none; empty if there is none.
 func (s *storages) byDefault() string {
 	for _, annotation := range []string{annotationDefaultVirtClass, annotationDefaultClass} {
 		var names []string
@@ -75,7 +77,7 @@ func (s *storages) byDefault() string {
 			}
 		}
 
-		if len(names) > 0 { // Of several, it is the youngest; that is for the admin to tidy.
+		if len(names) > 0 { // Of several, the youngest applies; the admin has to clean up.
 			return slices.MaxFunc(names, func(a, b string) int {
 				return s.classes[a].CreationTimestamp.Compare(s.classes[b].CreationTimestamp.Time)
 			})
@@ -87,16 +89,16 @@ func (s *storages) byDefault() string {
 
 // claim is a DataVolume that a machine needs.
 type claim struct {
-	// path is that of its specification in the class, volume the name of its volume.
+	// path is the path of its spec in the class, volume the name of its volume.
 	path, volume string
 	spec         *cdiv1beta1.DataVolumeSpec
-	// cloned says that it is filled from another volume of the provider cluster.
+	// cloned reports whether it is filled from another volume of the provider cluster.
 	cloned bool
-	// blank says that there is nothing to be filled in.
+	// blank reports whether it stays empty.
 	blank bool
 }
 
-// claims are those of one machine.
+// claims returns the claims of one machine.
 func (c *classSite) claims() []claim {
 	templates := c.vm.Spec.DataVolumeTemplates
 	list := make([]claim, 0, len(templates))
@@ -114,7 +116,7 @@ func (c *classSite) claims() []claim {
 	return list
 }
 
-// wants returns what a claim says of its storage, and whether CDI completes it.
+// wants returns the storage properties that a claim specifies, and whether CDI completes them.
 func (c *claim) wants() (class string, modes []corev1.PersistentVolumeAccessMode, volumeMode *corev1.PersistentVolumeMode, completed bool) {
 	if c.spec.Storage != nil {
 		return ptr.Deref(c.spec.Storage.StorageClassName, ""), c.spec.Storage.AccessModes, c.spec.Storage.VolumeMode, true
@@ -127,7 +129,7 @@ func (c *claim) wants() (class string, modes []corev1.PersistentVolumeAccessMode
 	return "", nil, nil, true
 }
 
-// inField returns the field of the claim's storage in the class.
+// inField returns the path of a field of the claim's storage in the class.
 func (c *claim) inField(name string) string {
 	if c.spec.PVC != nil {
 		return c.path + ".pvc." + name
@@ -136,7 +138,7 @@ func (c *claim) inField(name string) string {
 	return c.path + ".storage." + name
 }
 
-// storageClass returns the name of the class that a claim gets; empty if that is not known.
+// storageClass returns the name of the StorageClass that a claim gets; empty if it is unknown.
 func (c *claim) storageClass(found *storages) string {
 	if name, _, _, _ := c.wants(); name != "" {
 		return name
@@ -145,7 +147,7 @@ func (c *claim) storageClass(found *storages) string {
 	return found.byDefault()
 }
 
-// checkStorage looks at the storage classes of a machine's claims, and at what CDI knows of each.
+// checkStorage checks the StorageClasses of a machine's claims and their StorageProfiles.
 func (c *classSite) checkStorage(context.Context) []Result {
 	found := c.storages()
 
@@ -200,7 +202,8 @@ func (c *classSite) checkStorageClass(found *storages, of *claim, name string) R
 	return v.ok(checkStorageClass, subject, fmt.Sprintf("%s of %s, binding mode %s", name, class.Provisioner, mode))
 }
 
-// reaches says whether a class makes volumes in a zone, as far as it names zones by the label that Kubernetes has for them.
+// reaches reports whether a StorageClass creates volumes in a zone, if it restricts zones by the
+// standard label of Kubernetes.
 func reaches(class *storagev1.StorageClass, zone string) bool {
 	if zone == v1alpha1.AnyTopology {
 		return true
@@ -219,11 +222,11 @@ func (c *classSite) checkProfile(found *storages, of *claim, class string) []Res
 
 	switch {
 	case unknownType(found.profileErr):
-		return nil // There is no CDI, which was said.
+		return nil // CDI is missing, which was reported.
 	case found.profileErr != nil:
 		return []Result{v.unseen(checkStorageProfile, subject, found.profileErr, look)}
 	case profile == nil && found.classesErr == nil && found.classes[class] == nil:
-		return nil // There is no such class, which was said.
+		return nil // The StorageClass is missing, which was reported.
 	case profile == nil:
 		return []Result{v.fail(checkStorageProfile, subject, "does not exist, as it does for each StorageClass that CDI knows",
 			"correct "+of.inField("storageClassName")+"; kubectl get storageprofiles lists what CDI knows")}
@@ -232,7 +235,8 @@ func (c *classSite) checkProfile(found *storages, of *claim, class string) []Res
 	return append([]Result{c.checkAccessModes(v, subject, of, profile)}, c.checkCloning(v, subject, of, profile, found.classes[class])...)
 }
 
-// checkCloning looks for what makes CDI copy a volume through pods. The class is nil if it cannot be seen.
+// checkCloning checks for causes that make CDI copy a volume through pods. The
+// StorageClass is nil if it cannot be read.
 func (c *classSite) checkCloning(v view, subject string, of *claim, profile *cdiv1beta1.StorageProfile, class *storagev1.StorageClass) []Result {
 	switch {
 	case !of.cloned:
@@ -249,7 +253,8 @@ func (c *classSite) checkCloning(v view, subject string, of *claim, profile *cdi
 	}
 }
 
-// grows says whether a claim is larger than the golden image that it is cloned from. The sizes of other sources are not known.
+// grows reports whether a claim is larger than the golden image that it is cloned from. The sizes
+// of other sources are unknown.
 func (c *classSite) grows(of *claim) bool {
 	if c.image == nil || of.path != rootVolumePath {
 		return false
@@ -279,8 +284,8 @@ func (c *classSite) checkAccessModes(v view, subject string, of *claim, profile 
 	}
 }
 
-// effectiveModes returns what CDI makes of what is given: the first of the profile's sets that fits
-// (pkg/controller/datavolume/pvc-utils.go).
+// effectiveModes returns the modes that CDI derives from the given ones: it uses the first matching
+// set of the profile (pkg/controller/datavolume/pvc-utils.go).
 func effectiveModes(
 	given []corev1.PersistentVolumeAccessMode, volumeMode *corev1.PersistentVolumeMode, sets []cdiv1beta1.ClaimPropertySet,
 ) ([]corev1.PersistentVolumeAccessMode, *corev1.PersistentVolumeMode) {
@@ -301,7 +306,7 @@ func effectiveModes(
 	return given, volumeMode
 }
 
-// migrates says whether the machine is to be live-migrated when its node is drained.
+// migrates reports whether the machine is live-migrated when its node is drained.
 func (c *classSite) migrates() bool {
 	return ptr.Deref(c.vm.Spec.Template.Spec.EvictionStrategy, kubevirtv1.EvictionStrategyNone) != kubevirtv1.EvictionStrategyNone
 }

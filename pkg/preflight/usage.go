@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// usage is what counts against quotas, by the names that ResourceQuotas use.
+// usage is an amount that counts against quotas, by the resource names of ResourceQuotas.
 type usage corev1.ResourceList
 
 func (u usage) add(name corev1.ResourceName, amount resource.Quantity) {
@@ -21,7 +21,7 @@ func (u usage) count(kind corev1.ResourceName, n int64) {
 	u.add("count/"+kind, *resource.NewQuantity(n, resource.DecimalSI))
 }
 
-// times returns as much for several.
+// times returns the usage multiplied by n.
 func (u usage) times(n int64) usage {
 	product := usage{}
 
@@ -68,7 +68,7 @@ func (u usage) addClaim(v volume) {
 
 const countDataVolumes = corev1.ResourceName("count/datavolumes.cdi.kubevirt.io")
 
-// machineUsage returns what one machine counts as long as it lives.
+// machineUsage returns the usage of one machine during its lifetime.
 func machineUsage(requests, limits corev1.ResourceList, volumes []volume, secrets int) usage {
 	u := usage{}
 	u.addPod(requests, limits)
@@ -86,7 +86,7 @@ func machineUsage(requests, limits corev1.ResourceList, volumes []volume, secret
 	return u
 }
 
-// imageUsage returns what a golden image counts as long as it is there.
+// imageUsage returns the usage of a golden image during its lifetime.
 func imageUsage(image volume) usage {
 	u := usage{}
 	u.addClaim(image)
@@ -95,8 +95,9 @@ func imageUsage(image volume) usage {
 	return u
 }
 
-// fillingUsage returns what is there beside a volume while it is filled: a claim that the volume is made of in the end, and, for an
-// import that has to be unpacked, one for scratch space; a pod that does it, or two if it is a copy.
+// fillingUsage returns the additional usage while a volume is filled: a claim that becomes the
+// volume in the end; for an import, which may have to be unpacked, a claim for scratch space; and
+// one pod that fills the volume, or two for a copy.
 func fillingUsage(v volume, pod corev1.ResourceRequirements) usage {
 	u := usage{}
 	u.addClaim(v)
@@ -124,7 +125,7 @@ func (l lack) String() string {
 	return fmt.Sprintf("ResourceQuota %s has %s of %s left, and %s is needed", l.quota, l.left.String(), l.name, l.need.String())
 }
 
-// lacks returns what quotas have too little of, in a stable order. It passes over quotas with scopes.
+// lacks returns the shortages in quotas, in a stable order. It ignores quotas with scopes.
 func lacks(need usage, quotas []corev1.ResourceQuota) []lack {
 	var list []lack
 
@@ -149,7 +150,7 @@ func lacks(need usage, quotas []corev1.ResourceQuota) []lack {
 	return list
 }
 
-// scoped says whether a quota is for some objects only.
+// scoped reports whether a quota applies only to some objects.
 func scoped(quota *corev1.ResourceQuota) bool {
 	return len(quota.Spec.Scopes) > 0 || quota.Spec.ScopeSelector != nil
 }
@@ -166,7 +167,7 @@ func scopedNames(quotas []corev1.ResourceQuota) []string {
 	return names
 }
 
-// fitting returns for how many more machines, at most so many, there is quota.
+// fitting returns the number of additional machines, up to a maximum, that the quotas allow.
 func fitting(one, once usage, most int, quotas []corev1.ResourceQuota) int {
 	for n := most; n > 0; n-- {
 		if len(lacks(one.times(int64(n)).and(once), quotas)) == 0 {

@@ -13,8 +13,8 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/statustext"
 )
 
-// view is in whose name, and for which class, a check looks. It makes the check's results, and makes their texts fit to be shown: what
-// a class, a kubeconfig and a provider cluster say is a stranger's.
+// view is the identity and the class of a check. It creates the check's results and sanitizes their
+// texts, since those of classes, kubeconfigs and provider clusters are untrusted.
 type view struct {
 	identity *identity
 	class    string
@@ -44,7 +44,8 @@ func (v view) fail(check, subject, message, remedy string) Result {
 	return v.result(check, Error, subject, message, remedy)
 }
 
-// short is the result of a check that finds too little in quotas. The remedy is added once all such results are known.
+// short is the result of a check that finds too little quota. The remedy
+// is added once all such results are known.
 func (v view) short(check string, level Level, subject, message string, missing []lack) Result {
 	r := v.result(check, level, subject, message, "")
 	r.lacking = missing
@@ -52,8 +53,8 @@ func (v view) short(check string, level Level, subject, message string, missing 
 	return r
 }
 
-// unseen is the result of a check whose request failed. That an identity may not look says nothing about what there is: whoever may
-// can run the command.
+// unseen is the result of a check whose request failed. That an identity may not read an object
+// does not mean that it is missing: an admin can run the command.
 func (v view) unseen(check, subject string, err error, command string) Result {
 	if errors.Is(err, providerapi.ErrEndless) {
 		return v.warn(check, subject, "not calculated: "+err.Error(), "as an admin of the provider cluster run: "+command)
@@ -69,12 +70,13 @@ func (v view) unseen(check, subject string, err error, command string) Result {
 	return v.fail(check, subject, "not checked: "+err.Error(), "run this again when the provider cluster answers, or run: "+command)
 }
 
-// absent says whether the API server knows the type and not the object.
+// absent reports whether the API server knows the type but not the object.
 func absent(err error) bool {
 	return providerapi.Absent(err)
 }
 
-// unknownType says whether the API server does not know the type: what defines it is not installed.
+// unknownType reports whether the API server does not know
+// the type: its CRD or API is not installed.
 func unknownType(err error) bool {
 	return apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
