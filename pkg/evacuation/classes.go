@@ -10,13 +10,14 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// siteName names machines that are watched together.
+// siteName is the key of a site: the machines that are watched together.
 type siteName struct {
 	place    string
 	identity spi.Identity
 }
 
-// classes are the MachineClasses that requests were made for, and where their credentials lead to.
+// classes tracks the MachineClasses that requests were made for, and
+// the sites that their credentials lead to.
 type classes struct {
 	clock  clock.PassiveClock
 	memory time.Duration
@@ -30,9 +31,9 @@ type classNote struct {
 	kubeconfig []byte
 	identity   spi.Identity
 	site       siteName
-	// number grows with each kubeconfig that a class comes with.
+	// number increases with each new kubeconfig of any class.
 	number int
-	// last is when the class last came.
+	// last is the time of the last request for the class.
 	last time.Time
 }
 
@@ -40,7 +41,7 @@ func newClasses(c clock.PassiveClock, memory time.Duration) *classes {
 	return &classes{clock: c, memory: memory, known: map[string]*classNote{}}
 }
 
-// note returns whether the class is new, or has changed.
+// note records a request for a class, and reports whether the class is new or has changed.
 func (c *classes) note(name string, kubeconfig []byte, id spi.Identity) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -66,7 +67,7 @@ func (c *classes) note(name string, kubeconfig []byte, id spi.Identity) bool {
 	return true
 }
 
-// locate takes note of where a class's credentials lead to, and returns where they led to before.
+// locate records the site that a class's credentials lead to, and returns the previous one.
 func (c *classes) locate(name string, site siteName) siteName {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -82,8 +83,8 @@ func (c *classes) locate(name string, site siteName) siteName {
 	return before
 }
 
-// kubeconfig returns the one to watch a site with: the one that appeared last, since classes come with a rotated one at different
-// times. It returns nil for a site that no class leads to any more.
+// kubeconfig returns the newest kubeconfig for a site, since the classes of a site receive a
+// rotated one at different times. It returns nil if no class leads to the site any more.
 func (c *classes) kubeconfig(site siteName) []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// evacuate takes the next steps at a site.
+// evacuate performs the next steps at a site.
 func (c *Controller) evacuate(ctx context.Context, s *site, list []spi.Evacuation) error {
 	c.conclude(s, list)
 	defer c.countWaiting()
@@ -40,8 +40,8 @@ func (c *Controller) evacuate(ctx context.Context, s *site, list []spi.Evacuatio
 	return errors.Join(errs...)
 }
 
-// realistic returns the evacuations without the hope for migrations that the provider cluster has refused for too long. Nothing there
-// shows that they were.
+// realistic returns the evacuations, and marks those as not migratable whose migrations the
+// provider cluster has rejected for too long. The objects there do not show the rejections.
 func (c *Controller) realistic(s *site, list []spi.Evacuation) []spi.Evacuation {
 	list = slices.Clone(list)
 
@@ -55,7 +55,7 @@ func (c *Controller) realistic(s *site, list []spi.Evacuation) []spi.Evacuation 
 	return list
 }
 
-// take takes a step, and tells of it once it is taken.
+// take performs a step, and reports it afterwards.
 func (c *Controller) take(ctx context.Context, s *site, next *step) error {
 	send := c.request(s, next)
 	if send == nil {
@@ -72,7 +72,7 @@ func (c *Controller) take(ctx context.Context, s *site, next *step) error {
 	case next.do == migrate && refuses(err):
 		return refusedError{err}
 	case apierrors.IsConflict(err):
-		return nil // It is no longer as it was judged, and is judged anew.
+		return nil // The object has changed and will be evaluated again.
 	case err != nil:
 		return err
 	}
@@ -82,17 +82,18 @@ func (c *Controller) take(ctx context.Context, s *site, next *step) error {
 	return nil
 }
 
-// refusedError is the refusal of a migration.
+// refusedError is the rejection of a migration.
 type refusedError struct{ error }
 
 func (e refusedError) Unwrap() error { return e.error }
 
-// refuses says whether an error is the provider cluster's answer to what was asked of it. Any other may be gone at the next attempt.
+// refuses reports whether the provider cluster has rejected the request
+// itself. Any other error may be transient.
 func refuses(err error) bool {
 	return errors.Is(err, spi.ErrInvalid) || errors.Is(err, spi.ErrForbidden) || errors.Is(err, spi.ErrConflict)
 }
 
-// request returns what a step asks of a cluster, or nil.
+// request returns the function that sends a step's request to a cluster, or nil.
 func (c *Controller) request(s *site, next *step) func(context.Context) error {
 	about := func(send func(context.Context, *spi.Evacuation) error) func(context.Context) error {
 		return func(ctx context.Context) error { return send(ctx, next.evacuation) }
@@ -112,7 +113,8 @@ func (c *Controller) request(s *site, next *step) func(context.Context) error {
 	}
 }
 
-// deleteMachine has machine-controller-manager replace the Machine, if it still is as it was judged.
+// deleteMachine deletes the Machine, which machine-controller-manager then replaces, unless the
+// Machine has changed since it was evaluated.
 func (c *Controller) deleteMachine(ctx context.Context, next *step) error {
 	err := c.options.Machines.Machines(c.options.Namespace).Delete(ctx, next.machine.Name, metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{UID: ptr.To(next.machine.UID), ResourceVersion: ptr.To(next.machine.ResourceVersion)},

@@ -1,8 +1,11 @@
-// Package evacuation lets the admin of a provider cluster drain its nodes without knowing of shoots: it has the machines that are
-// to leave a node live-migrated, or replaced by machine-controller-manager, which drains the shoot's node first. cmd/machine-controller
-// runs it beside the driver. It knows Machines and the contract in pkg/spi, and must not see a client of the provider cluster.
+// Package evacuation lets the admin of a provider cluster drain its nodes without knowing about
+// shoots: machines that must leave a node are live-migrated, or replaced by
+// machine-controller-manager, which drains the shoot's node first. cmd/machine-controller runs it
+// beside the driver. The package knows Machines and the contract in pkg/spi, and must not import a
+// client of the provider cluster.
 //
-// It keeps nothing that a restart would lose: what is to be done, and what is under way, is read from both clusters each time.
+// The controller has no state that a restart would lose: pending and ongoing evacuations are read
+// from both clusters each time.
 package evacuation
 
 import (
@@ -22,45 +25,47 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// EventRecorder records Events, as those of client-go do. It must not change the object.
+// EventRecorder records Events, like client-go's recorders. It must not change the object.
 type EventRecorder interface {
 	Event(object runtime.Object, eventType, reason, message string)
 }
 
 // Options are the controller's dependencies and limits. All are required.
 type Options struct {
-	// Evacuator is the provider cluster's side.
+	// Evacuator accesses the provider cluster.
 	Evacuator spi.Evacuator
-	// Machines is the control cluster's, whose requests must be bounded in time.
+	// Machines is a client for the control cluster. Its requests must have a timeout.
 	Machines machineclient.MachineV1alpha1Interface
-	// Namespace is that of the Machines.
+	// Namespace is the namespace of the Machines.
 	Namespace string
-	// Events takes what happens to machines, as Events on the Machines.
+	// Events records Events on the Machines.
 	Events EventRecorder
-	// Clock is the time by which deadlines are judged.
+	// Clock is the clock for deadlines.
 	Clock clock.PassiveClock
-	// Limits say how fast machines may leave.
+	// Limits bound the speed of evacuations.
 	Limits Limits
-	// Period is how often a look is taken at machines that are on their way.
+	// Period is the interval at which ongoing evacuations are checked.
 	Period time.Duration
-	// ClassMemory is how long a MachineClass counts that no request was made for. It exceeds the period of
-	// machine-controller-manager's search for orphans, which asks for every class.
+	// ClassMemory is how long a MachineClass is remembered after its last
+	// request. It must exceed the period of machine-controller-manager's orphan
+	// collection, which sends a request for every class.
 	ClassMemory time.Duration
 }
 
-// What has failed is tried again after these times: an admin waits, and the next machine may fare better.
+// The bounds of the retry backoff. They are short: an admin is
+// waiting, and the next machine may succeed.
 const (
 	minRetry = 100 * time.Millisecond
 	maxRetry = 30 * time.Second
 )
 
-// Controller is safe for concurrent use.
+// Controller evacuates machines from provider nodes. It is safe for concurrent use.
 type Controller struct {
 	options Options
 	queue   workqueue.TypedRateLimitingInterface[siteName]
 	classes *classes
 	metrics *metrics
-	// sites are those that are watched. They belong to Run.
+	// sites are the watched sites. Only Run uses them.
 	sites map[siteName]*site
 }
 
@@ -80,11 +85,12 @@ func New(options Options) *Controller {
 	}
 }
 
-// Seen implements kubevirt.Observer. It tells the controller what to watch, and that this process leads.
+// Seen implements kubevirt.Observer. It tells the controller which site to watch. A request also
+// shows that this process is the leader.
 func (c *Controller) Seen(class *v1alpha1.MachineClass, secret *corev1.Secret) {
 	kubeconfig, id, err := kubevirt.Access(class, secret)
 	if err != nil || !c.classes.note(class.Name, kubeconfig, id) {
-		return // The request itself says what is wrong with the class, and what has been noted is watched.
+		return // The request reports an invalid class, and an unchanged one is watched already.
 	}
 
 	place, err := c.options.Evacuator.Place(kubeconfig)
@@ -96,10 +102,11 @@ func (c *Controller) Seen(class *v1alpha1.MachineClass, secret *corev1.Secret) {
 	before := c.classes.locate(class.Name, now)
 
 	c.queue.Add(now)
-	c.queue.Add(before) // Perhaps nobody needs it any more.
+	c.queue.Add(before) // It may have no class any more.
 }
 
-// Run works until ctx is over. One worker decides: two could each give the last permitted machine away.
+// Run processes sites until ctx is done. It has only one worker: two could each evacuate the last
+// machine that the limits permit.
 func (c *Controller) Run(ctx context.Context) {
 	stop := context.AfterFunc(ctx, c.queue.ShutDown)
 	defer stop()

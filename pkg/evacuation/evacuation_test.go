@@ -83,7 +83,8 @@ func TestStepsAreTaken(t *testing.T) {
 	requireOutcomes(t, r, map[string]float64{"migrated": 1, "replaced": 1, "powered-off": 0, "cancelled": 0})
 }
 
-// TestFailuresAreTold has the provider cluster refuse a migration, and shows that what is stale is not acted upon.
+// TestFailuresAreTold lets the provider cluster reject a migration, and
+// shows that stale evacuations are ignored.
 func TestFailuresAreTold(t *testing.T) {
 	t.Parallel()
 
@@ -104,7 +105,7 @@ func TestFailuresAreTold(t *testing.T) {
 	require.NoError(t, err, "its evacuation does not stand any more")
 }
 
-// TestMessagesAreBounded has a provider cluster say more than fits into an Event.
+// TestMessagesAreBounded lets a provider cluster return a message that does not fit into an Event.
 func TestMessagesAreBounded(t *testing.T) {
 	t.Parallel()
 
@@ -117,7 +118,8 @@ func TestMessagesAreBounded(t *testing.T) {
 	r.await(t, "m Normal EvacuationReplacing: "+begin+strings.Repeat("é", (1000-len(begin))/2)+" …")
 }
 
-// TestRefusedMigrationIsAReplacement has a provider cluster refuse for hours: one that never migrates must not hold up its own drain.
+// TestRefusedMigrationIsAReplacement lets a provider cluster reject migrations for hours: a
+// provider cluster that never migrates must not block its own drain.
 func TestRefusedMigrationIsAReplacement(t *testing.T) {
 	t.Parallel()
 
@@ -158,7 +160,7 @@ func TestRefusedMigrationIsAReplacement(t *testing.T) {
 	}
 }
 
-// TestOnlyMigrationsAreRefused has a provider cluster refuse something else for hours.
+// TestOnlyMigrationsAreRefused lets a provider cluster reject another request for hours.
 func TestOnlyMigrationsAreRefused(t *testing.T) {
 	t.Parallel()
 
@@ -174,7 +176,7 @@ func TestOnlyMigrationsAreRefused(t *testing.T) {
 	r.await(t, "m Normal EvacuationMigrating: To leave provider node host, the machine is live-migrated: it can be live-migrated")
 }
 
-// TestNewCredentialsAreNotRefused rotates credentials that lacked a right.
+// TestNewCredentialsAreNotRefused rotates credentials that lacked a permission.
 func TestNewCredentialsAreNotRefused(t *testing.T) {
 	t.Parallel()
 
@@ -198,7 +200,7 @@ func TestNewCredentialsAreNotRefused(t *testing.T) {
 	r.await(t, "m Normal EvacuationMigrating: To leave provider node host, the machine is live-migrated: it can be live-migrated")
 }
 
-// TestLongestWaitIsShown has one machine be live-migrated for half an hour while another one waits.
+// TestLongestWaitIsShown live-migrates one machine for half an hour while another one waits.
 func TestLongestWaitIsShown(t *testing.T) {
 	t.Parallel()
 
@@ -223,7 +225,8 @@ func TestLongestWaitIsShown(t *testing.T) {
 	requireLongestWait(t, r, 0)
 }
 
-// TestControlClusterAway shows that nothing is decided without it, and that it goes on afterwards.
+// TestControlClusterAway shows that evacuations stop while the control cluster
+// is unavailable, and continue afterwards.
 func TestControlClusterAway(t *testing.T) {
 	t.Parallel()
 

@@ -9,7 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// held says what machine-controller-manager itself is doing with a machine that must not be cut short.
+// held returns the operation of machine-controller-manager on a machine that must not be
+// interrupted; empty if there is none.
 func held(machine *v1alpha1.Machine, do action, now time.Time) string {
 	switch {
 	case updatedInPlace(machine):
@@ -22,8 +23,9 @@ func held(machine *v1alpha1.Machine, do action, now time.Time) string {
 	}
 }
 
-// updatedInPlace says whether an update is under way (machine-controller-manager, pkg/util/provider/machinecontroller). A node that
-// is only a candidate still does its work. A failed update is left to whoever looks after it.
+// updatedInPlace reports whether an update is in progress (machine-controller-manager,
+// pkg/util/provider/machinecontroller). A node that is only a candidate is still in use. A failed
+// update counts too: an operator must resolve it.
 func updatedInPlace(machine *v1alpha1.Machine) bool {
 	return slices.Contains(inPlacePhases, machine.Status.CurrentStatus.Phase) ||
 		slices.ContainsFunc(machine.Status.Conditions, func(condition corev1.NodeCondition) bool {
@@ -31,7 +33,8 @@ func updatedInPlace(machine *v1alpha1.Machine) bool {
 		})
 }
 
-// updateStep returns when the present step of an update in place began. machine-controller-manager notes it with each reason and phase.
+// updateStep returns when the current step of an update in place began. machine-controller-manager
+// sets the time with each reason and phase.
 func updateStep(machine *v1alpha1.Machine) time.Time {
 	var begun time.Time
 
@@ -55,8 +58,8 @@ var (
 	inPlaceReasons = []string{v1alpha1.SelectedForUpdate, v1alpha1.DrainSuccessful, v1alpha1.ReadyForUpdate}
 )
 
-// preserved says whether a machine is to be kept for somebody to look at: it is already, or machine-controller-manager has only not
-// come to it yet.
+// preserved reports whether a machine is kept for debugging, or will be once
+// machine-controller-manager has processed its annotation.
 func preserved(machine *v1alpha1.Machine, now time.Time) bool {
 	if expiry := machine.Status.CurrentStatus.PreserveExpiryTime; expiry != nil {
 		return expiry.After(now)

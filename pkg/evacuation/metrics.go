@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// outcome is how an evacuation has ended.
+// outcome is the result of an evacuation.
 type outcome string
 
 const (
@@ -40,7 +40,7 @@ func newMetrics() *metrics {
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "mcm_kubevirt_evacuation_duration_seconds",
 			Help: "How long it took machines to leave their provider nodes, from when KubeVirt was asked to evict them.",
-			// From a live migration to several drains of shoot nodes, one after the other.
+			// From one live migration to several consecutive drains of shoot nodes.
 			Buckets: []float64{30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 10800, 21600, 43200},
 		}, []string{"outcome"}),
 	}

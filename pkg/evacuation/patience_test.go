@@ -12,14 +12,14 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// since gives a Machine a phase, and its age.
+// since sets the phase and the age of a Machine.
 func since(ago time.Duration, phase v1alpha1.MachinePhase) func(*v1alpha1.Machine) {
 	return func(m *v1alpha1.Machine) {
 		m.CreationTimestamp, m.Status.CurrentStatus.Phase = metav1.NewTime(start.Add(-ago)), phase
 	}
 }
 
-// updating has a Machine be in a step of an update in place for so long.
+// updating puts a Machine into a step of an update in place that began the given time ago.
 func updating(ago time.Duration, phase v1alpha1.MachinePhase) func(*v1alpha1.Machine) {
 	return func(m *v1alpha1.Machine) {
 		m.Status.CurrentStatus = v1alpha1.CurrentStatus{Phase: phase, LastUpdateTime: metav1.NewTime(start.Add(-ago))}
@@ -104,7 +104,8 @@ func TestPatience(t *testing.T) {
 	}
 }
 
-// TestWaitsAreCountedFromTheLastMove shows that an alert can tell a queue that moves from one that stands.
+// TestWaitsAreCountedFromTheLastMove shows that an alert can distinguish a
+// queue that advances from one that is stuck.
 func TestWaitsAreCountedFromTheLastMove(t *testing.T) {
 	t.Parallel()
 
@@ -150,7 +151,8 @@ func TestWaitsAreCountedFromTheLastMove(t *testing.T) {
 	}
 }
 
-// TestIllPoolIsLeftOneByOne shows that what overrides the health of a pool does so for one machine, however many may be on their way.
+// TestIllPoolIsLeftOneByOne shows that an overdue machine overrides the health of a pool only
+// alone, however many machines may be evacuated at once.
 func TestIllPoolIsLeftOneByOne(t *testing.T) {
 	t.Parallel()
 

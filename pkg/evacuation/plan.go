@@ -11,52 +11,56 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// Limits say how fast machines may leave.
+// Limits bound the speed of evacuations.
 type Limits struct {
-	// MaxPerDeployment is how many Machines of a MachineDeployment may be on their way, and how many may be missing.
+	// MaxPerDeployment is how many Machines of a MachineDeployment may be
+	// evacuated at once, and how many may be missing.
 	MaxPerDeployment int
-	// Deadline ends patience: a machine that has waited as long as this no longer waits for the health of its MachineDeployment,
-	// nor for what holds it; a migration that has run, or waited to run, as long as this counts as failed; and a machine that
-	// machine-controller-manager has been deleting as long as this is powered off. A Machine whose own drain may take longer than
-	// that has a later one.
+	// Deadline bounds waiting: a machine that has waited this long no longer waits for the health
+	// of its MachineDeployment, nor for an operation that holds it; a migration that has been
+	// running or pending this long counts as failed; and a machine that
+	// machine-controller-manager has been deleting this long is powered off. A Machine with a
+	// longer drain timeout of its own has a later deadline.
 	Deadline time.Duration
-	// MigrationTimeout is how long a migration may wait while neither it nor another migration from the same node advances. KubeVirt
-	// runs a few migrations at a time, by default two per node and five per cluster, and the others wait in its queue.
+	// MigrationTimeout is how long a migration may wait while neither it nor another migration from
+	// the same node advances. KubeVirt runs a few migrations at a time, by default two per node and
+	// five per cluster, and queues the others.
 	MigrationTimeout time.Duration
 }
 
-// action is what to do about an evacuation now.
+// action is the next action for an evacuation.
 type action string
 
 const (
-	passOver     action = "PassOver"     // Nobody's Machine: machine-controller-manager deletes orphans by itself.
-	await        action = "Wait"         // Something is in the way, but not for ever.
-	migrate      action = "Migrate"      // Begin a live migration.
-	moving       action = "Moving"       // A live migration is under way.
-	replace      action = "Replace"      // Delete the Machine: its node is drained, and another one made.
+	passOver     action = "PassOver"     // An orphan: machine-controller-manager deletes it itself.
+	await        action = "Wait"         // The evacuation is blocked for now.
+	migrate      action = "Migrate"      // Start a live migration.
+	moving       action = "Moving"       // A live migration is in progress.
+	replace      action = "Replace"      // Delete the Machine: its node is drained and replaced.
 	leaving      action = "Leaving"      // The Machine is being deleted.
-	endMigration action = "EndMigration" // The Machine is being deleted: its migration must not begin.
+	endMigration action = "EndMigration" // The Machine is being deleted: end its migration.
 	powerOff     action = "PowerOff"     // The deletion has taken too long.
 )
 
-// step is an evacuation, and what to do about it.
+// step is an evacuation and its next action.
 type step struct {
 	evacuation *spi.Evacuation
 	machine    *v1alpha1.Machine // nil if there is none
 	do         action
-	why        string // for people; empty if there is nothing to say
-	// waits is since when a machine that waits has waited while nothing moved in its pool; zero if it does not wait.
+	why        string // for people; empty if there is nothing to report
+	// waits is since when a waiting machine has waited without
+	// progress in its pool; zero if it does not wait.
 	waits time.Time
 }
 
-// planner decides, from what is seen at one moment, and keeps nothing.
+// planner decides on a snapshot of both clusters, and keeps no state.
 type planner struct {
 	now    time.Time
 	limits Limits
 	fleet  *fleet
-	// away are the Machines that are on their way: deleted, or migrating.
+	// away are the Machines that this plan migrates or deletes, or that are already migrating.
 	away map[*v1alpha1.Machine]bool
-	// migrated is when the last of the migrations that are under way in a pool was created or advanced.
+	// migrated is when the last of a pool's ongoing migrations was created or advanced.
 	migrated map[*pool]time.Time
 }
 
@@ -85,7 +89,7 @@ func plan(now time.Time, limits Limits, fleet *fleet, list []spi.Evacuation) []s
 	return steps
 }
 
-// since returns when an evacuation was asked for. What has no time yet is new.
+// since returns when an evacuation was requested. An evacuation without a time is new.
 func (p *planner) since(e *spi.Evacuation) time.Time {
 	if e.Since.IsZero() {
 		return p.now
@@ -115,7 +119,8 @@ func (p *planner) step(e *spi.Evacuation) step {
 	return s
 }
 
-// deleting is what to do about a Machine that machine-controller-manager deletes, whoever asked for that.
+// deleting returns the action for a Machine that
+// machine-controller-manager deletes, for whatever reason.
 func (p *planner) deleting(e *spi.Evacuation, machine *v1alpha1.Machine) (action, string) {
 	deadline := p.deadlineOf(machine)
 
@@ -129,7 +134,7 @@ func (p *planner) deleting(e *spi.Evacuation, machine *v1alpha1.Machine) (action
 	}
 }
 
-// migrating says whether a migration is under way and within its time limits.
+// migrating reports whether a migration is in progress and within its time limits.
 func (p *planner) migrating(e *spi.Evacuation) bool {
 	switch e.Migration {
 	case spi.MigrationRunning:
@@ -141,17 +146,19 @@ func (p *planner) migrating(e *spi.Evacuation) bool {
 	}
 }
 
-// queueStands says whether KubeVirt's queue has not moved for the migration's timeout.
+// queueStands reports whether KubeVirt's queue has not advanced for the migration's timeout.
 func (p *planner) queueStands(e *spi.Evacuation) bool {
 	return p.now.Sub(lastMove(e)) > p.limits.MigrationTimeout
 }
 
-// lastMove returns when the migration was created, or a migration from the same node advanced, whichever is later.
+// lastMove returns when the migration was created, or a migration from
+// the same node advanced, whichever is later.
 func lastMove(e *spi.Evacuation) time.Time {
 	return later(e.MigrationSince, e.MigrationProgress)
 }
 
-// takesTooLong says whether what has begun then has used up a deadline. What was there before the evacuation has time from then.
+// takesTooLong reports whether an operation that began at the given time has exceeded a deadline.
+// Time before the evacuation does not count.
 func (p *planner) takesTooLong(e *spi.Evacuation, begun time.Time, deadline time.Duration) bool {
 	return p.now.Sub(later(begun, p.since(e))) > deadline
 }
@@ -164,7 +171,7 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// begin is what to do about a machine that nothing has been done about.
+// begin returns the action for a machine that is neither being deleted nor migrating.
 func (p *planner) begin(e *spi.Evacuation, machine *v1alpha1.Machine) (action, string) {
 	in := p.fleet.pools[machine.Name]
 	overdue := p.overdue(e, machine, in)
@@ -179,7 +186,7 @@ func (p *planner) begin(e *spi.Evacuation, machine *v1alpha1.Machine) (action, s
 		return await, fmt.Sprintf("%s has %d on their way already", in.title(), underway)
 	}
 
-	// Whoever is overdue leaves a pool that cannot spare it, but not together with others.
+	// An overdue machine leaves a pool that cannot spare it, but not together with others.
 	if reason := p.unfit(in, machine, do); reason != "" && (!overdue || underway > 0) {
 		return await, reason
 	}
@@ -193,7 +200,7 @@ func (p *planner) begin(e *spi.Evacuation, machine *v1alpha1.Machine) (action, s
 	return do, why
 }
 
-// howToLeave prefers what the shoot does not notice.
+// howToLeave prefers a live migration, which the shoot does not notice.
 func (p *planner) howToLeave(e *spi.Evacuation) (action, string) {
 	switch {
 	case e.Migration == spi.MigrationFailed:
@@ -213,8 +220,8 @@ func (p *planner) howToLeave(e *spi.Evacuation) (action, string) {
 	}
 }
 
-// underway is how many of a pool's machines are on their way. A deletion that has hung for longer than its deadline does not hold up
-// machines that are overdue.
+// underway returns how many of a pool's machines are being deleted or migrated. A deletion that has
+// exceeded its deadline does not block overdue machines.
 func (p *planner) underway(in *pool, overdue bool) int {
 	underway := 0
 
@@ -230,7 +237,8 @@ func (p *planner) underway(in *pool, overdue bool) int {
 	return underway
 }
 
-// unfit says whether the pool cannot spare the machine: others are missing, or nothing would come in its place.
+// unfit returns why the pool cannot spare the machine: others are missing, or no replacement would
+// be created. It returns an empty string if the pool can.
 func (p *planner) unfit(in *pool, candidate *v1alpha1.Machine, do action) string {
 	missing := p.missing(in, candidate)
 
@@ -246,8 +254,8 @@ func (p *planner) unfit(in *pool, candidate *v1alpha1.Machine, do action) string
 	}
 }
 
-// missing is how many of a pool's machines do not carry their share, without the candidate, which takes a place among them whatever
-// its state.
+// missing returns how many of a pool's desired machines are not available. The candidate counts as
+// missing, whatever its state.
 func (p *planner) missing(in *pool, candidate *v1alpha1.Machine) int {
 	missing := in.desired
 

@@ -15,7 +15,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// The moments of these tests.
+// The start time and the limits of these tests.
 var (
 	start  = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	limits = Limits{MaxPerDeployment: 1, Deadline: time.Hour, MigrationTimeout: 10 * time.Minute}
@@ -30,7 +30,7 @@ type situation struct {
 	list     []spi.Evacuation
 }
 
-// running returns so many Machines that run: a, b, c, …
+// running returns n running Machines: a, b, c, …
 func running(n int32) situation {
 	s := situation{desired: n}
 	for i := range n {
@@ -47,7 +47,7 @@ func machineNamed(name string, phase v1alpha1.MachinePhase) v1alpha1.Machine {
 	}
 }
 
-// leave has a machine leave since so long ago.
+// leave adds an evacuation that was requested the given time ago.
 func (s situation) leave(name string, ago time.Duration, changes ...func(*spi.Evacuation)) situation {
 	e := spi.Evacuation{Machine: name, Since: start.Add(-ago)}
 	for _, change := range changes {
@@ -59,7 +59,7 @@ func (s situation) leave(name string, ago time.Duration, changes ...func(*spi.Ev
 	return s
 }
 
-// with changes the Machine of that name.
+// with changes the named Machine.
 func (s situation) with(name string, change func(*v1alpha1.Machine)) situation {
 	for i := range s.machines {
 		if s.machines[i].Name == name {
@@ -84,7 +84,7 @@ func deleted(ago time.Duration) func(*v1alpha1.Machine) {
 	return func(m *v1alpha1.Machine) { m.DeletionTimestamp = ptr.To(metav1.NewTime(start.Add(-ago))) }
 }
 
-// drainable gives a Machine a drain timeout of its own, and changes it otherwise.
+// drainable gives a Machine its own drain timeout, and applies another change.
 func drainable(timeout time.Duration, change func(*v1alpha1.Machine)) func(*v1alpha1.Machine) {
 	return func(m *v1alpha1.Machine) {
 		m.Spec.MachineConfiguration = &v1alpha1.MachineConfiguration{MachineDrainTimeout: &metav1.Duration{Duration: timeout}}
@@ -319,7 +319,8 @@ func TestPlanTakesAsManyAsAllowed(t *testing.T) {
 	requireSteps(t, []string{"a Replace", "b Wait 1 of 3 others"}, plan(start, two, in.fleet(), in.list), "one is missing already")
 }
 
-// TestPoolsAreApart shows that MachineSets of one MachineDeployment are one pool, and others are not.
+// TestPoolsAreApart shows that MachineSets of one MachineDeployment
+// form one pool, and other MachineSets do not.
 func TestPoolsAreApart(t *testing.T) {
 	t.Parallel()
 

@@ -10,24 +10,25 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// pool is a MachineDeployment's machines, in all its MachineSets.
+// pool holds the machines of a MachineDeployment, in all its MachineSets.
 type pool struct {
-	// kind and name are the MachineDeployment's, or the MachineSet's that has none; empty for a Machine that stands alone.
+	// kind and name are those of the MachineDeployment, or of a MachineSet without one; empty for a
+	// Machine without an owner.
 	kind, name string
-	// desired is how many Machines machine-controller-manager keeps.
+	// desired is how many Machines machine-controller-manager maintains.
 	desired int
-	// frozen says that machine-controller-manager makes no Machines at the moment.
+	// frozen reports whether machine-controller-manager currently creates no Machines.
 	frozen   bool
 	machines []*v1alpha1.Machine
 }
 
-// fleet is what the control cluster says of all machines.
+// fleet is the state of all machines in the control cluster.
 type fleet struct {
 	machines map[string]*v1alpha1.Machine
 	pools    map[string]*pool // by the name of a Machine in it
 }
 
-// fleetNow reads the fleet from the API server: what was decided a moment ago must be in it.
+// fleetNow reads the fleet from the API server, since it must include the most recent changes.
 func (c *Controller) fleetNow(ctx context.Context) (*fleet, error) {
 	machines, err := c.options.Machines.Machines(c.options.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -61,7 +62,8 @@ func newFleet(machines []v1alpha1.Machine, sets []v1alpha1.MachineSet) *fleet {
 	return f
 }
 
-// poolsOf returns the pool of each MachineSet, by its UID. MachineSets of one MachineDeployment share theirs.
+// poolsOf returns the pool of each MachineSet, by its UID.
+// MachineSets of one MachineDeployment share a pool.
 func poolsOf(sets []v1alpha1.MachineSet) map[types.UID]*pool {
 	bySet, byOwner := map[types.UID]*pool{}, map[types.UID]*pool{}
 
@@ -100,10 +102,11 @@ func controllerOf(machine *v1alpha1.Machine) types.UID {
 	return ptr.Deref(metav1.GetControllerOf(machine), metav1.OwnerReference{}).UID
 }
 
-// available says whether a machine carries its share of the shoot's load.
+// available reports whether a machine serves the shoot.
 func available(machine *v1alpha1.Machine) bool {
 	phase := machine.Status.CurrentStatus.Phase
 
-	// Without a target cluster machine-controller-manager knows no nodes, and machines are Available.
+	// Without a target cluster, machine-controller-manager
+	// knows no nodes, and machines are Available.
 	return machine.DeletionTimestamp == nil && (phase == v1alpha1.MachineRunning || phase == v1alpha1.MachineAvailable)
 }

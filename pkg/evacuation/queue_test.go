@@ -11,7 +11,8 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// migrationQueue is KubeVirt's queue of live migrations off one node: it runs a few at a time, in the order of their creation.
+// migrationQueue simulates KubeVirt's queue of live migrations off one node: it runs a few at a
+// time, in the order of their creation.
 type migrationQueue struct {
 	places   int
 	takes    time.Duration
@@ -22,7 +23,7 @@ type migrationQueue struct {
 	progress time.Time
 }
 
-// advance ends what has run long enough, and starts what has a place then.
+// advance ends the migrations that have run long enough, and starts pending ones in their places.
 func (q *migrationQueue) advance(now time.Time) {
 	running := 0
 
@@ -52,7 +53,7 @@ func (q *migrationQueue) advance(now time.Time) {
 	}
 }
 
-// evacuations returns what has not left the node yet.
+// evacuations returns the evacuations of machines that have not left the node yet.
 func (q *migrationQueue) evacuations() []spi.Evacuation {
 	var list []spi.Evacuation
 
@@ -93,7 +94,8 @@ func newMigrationQueue(machines, places int) (*migrationQueue, *fleet) {
 	return q, in.fleet()
 }
 
-// TestMigrationsMayQueue drains a node of 60 machines. KubeVirt migrates two at a time, so that the last one waits for 87 minutes.
+// TestMigrationsMayQueue drains a node of 60 machines. KubeVirt migrates two at a time, so that the
+// last one waits for 87 minutes.
 func TestMigrationsMayQueue(t *testing.T) {
 	t.Parallel()
 
@@ -116,7 +118,8 @@ func TestMigrationsMayQueue(t *testing.T) {
 	}
 }
 
-// TestStandingQueueIsLeft drains a node while KubeVirt's queue stands, from the beginning or after a while.
+// TestStandingQueueIsLeft drains a node while KubeVirt's queue is
+// stuck, from the beginning or after a while.
 func TestStandingQueueIsLeft(t *testing.T) {
 	t.Parallel()
 

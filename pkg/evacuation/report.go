@@ -13,19 +13,20 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// story is what has been told of an evacuation. A restart begins it anew, at the cost of an Event that comes twice.
+// story is what has been reported about an evacuation. A restart
+// loses it, at the cost of a repeated Event.
 type story struct {
 	machine *v1alpha1.Machine // nil if there is none
 	node    string
 	since   time.Time
 	reason  string
 	message string
-	end     outcome   // what it is if the evacuation ends now
-	waits   time.Time // since when nothing has moved in its pool while it waits; zero if it does not wait
-	refused time.Time // since when its migration has been refused; zero if it has not been
+	end     outcome   // the outcome if the evacuation ends now
+	waits   time.Time // since when it waits without progress in its pool; zero if it does not wait
+	refused time.Time // since when its migration has been rejected; zero if it has not been
 }
 
-// chapter is how a step is told.
+// chapter is the report of a step.
 type chapter struct {
 	reason  string
 	text    string
@@ -44,13 +45,13 @@ var chapters = map[action]chapter{
 	powerOff:     {reason: "EvacuationDeadline", text: "is powered off, whatever still runs on it", warning: true, end: poweredOff},
 }
 
-// evacuationFailed is the reason when a step could not be taken. It is tried again.
+// evacuationFailed is the reason if a step failed. It is retried.
 const evacuationFailed = "EvacuationFailed"
 
-// report tells of a step that was taken.
+// report reports a step that was performed.
 func (c *Controller) report(s *site, next *step) {
 	if known := s.stories[next.evacuation.UID]; next.do == passOver && known != nil {
-		return // Its Machine has just gone: the end of the story is near.
+		return // Its Machine has just gone, and the evacuation is about to end.
 	}
 
 	how := chapters[next.do]
@@ -63,7 +64,7 @@ func (c *Controller) report(s *site, next *step) {
 	}
 }
 
-// reportFailure tells of a step that could not be taken.
+// reportFailure reports a step that failed.
 func (c *Controller) reportFailure(s *site, next *step, err error) {
 	known := c.tell(s, next, evacuationFailed, "cannot be helped: "+err.Error())
 
@@ -72,8 +73,8 @@ func (c *Controller) reportFailure(s *site, next *step, err error) {
 	}
 }
 
-// tell records an Event and writes to the log, unless the last of this evacuation said the same. What is under way is told once, by
-// its reason.
+// tell records an Event and writes to the log, unless the last report of this evacuation was the
+// same. An ongoing step is reported once per reason.
 func (c *Controller) tell(s *site, next *step, reason, message string) *story {
 	known := s.stories[next.evacuation.UID]
 	if known == nil {
@@ -97,7 +98,8 @@ func (c *Controller) tell(s *site, next *step, reason, message string) *story {
 	return known
 }
 
-// maxMessage bounds an Event's message, in bytes: an API server refuses more than 1024, and a part of it is the provider cluster's.
+// maxMessage bounds an Event's message, in bytes: an API server rejects more than 1024, and part of
+// the message comes from the provider cluster.
 const maxMessage = 1000
 
 func (c *Controller) record(machine *v1alpha1.Machine, name string, warning bool, reason, message string) {
@@ -117,7 +119,7 @@ func (c *Controller) record(machine *v1alpha1.Machine, name string, warning bool
 	}
 }
 
-// conclude ends the stories of machines that are no longer to leave.
+// conclude ends the stories of machines whose evacuation is over.
 func (c *Controller) conclude(s *site, list []spi.Evacuation) {
 	open := map[types.UID]bool{}
 	for i := range list {
@@ -142,7 +144,8 @@ func (c *Controller) conclude(s *site, list []spi.Evacuation) {
 	}
 }
 
-// countWaiting shows how many machines wait, at all sites, and how long the one that has waited the longest has.
+// countWaiting sets the metrics for the number of waiting
+// machines at all sites and for the longest wait.
 func (c *Controller) countWaiting() {
 	waiting, longest := 0, time.Duration(0)
 

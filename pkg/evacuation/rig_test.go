@@ -28,7 +28,7 @@ const (
 	often    = time.Millisecond
 )
 
-// provider is a provider cluster that does what a test says.
+// provider is a provider cluster controlled by a test.
 type provider struct {
 	mu      sync.Mutex
 	watches []*watch
@@ -41,12 +41,12 @@ type provider struct {
 type watch struct {
 	*provider
 
-	ctx        context.Context //nolint:containedctx // Whether it has ended is what a test asks.
+	ctx        context.Context //nolint:containedctx // Tests check whether it has ended.
 	kubeconfig string
 	changed    func()
 }
 
-// Place implements spi.Evacuator: what comes before the slash.
+// Place implements spi.Evacuator. The place is the part of the kubeconfig before the slash.
 func (p *provider) Place(kubeconfig []byte) (string, error) { return string(kubeconfig[:1]), nil }
 
 // WatchEvacuations implements spi.Evacuator.
@@ -60,7 +60,7 @@ func (p *provider) WatchEvacuations(ctx context.Context, in *spi.WatchEvacuation
 	return w, nil
 }
 
-// open returns the kubeconfigs of the watches that go on.
+// open returns the kubeconfigs of the active watches.
 func (p *provider) open() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -76,7 +76,7 @@ func (p *provider) open() []string {
 	return list
 }
 
-// set makes machines be the ones that are to leave.
+// set replaces the evacuations.
 func (p *provider) set(refuse error, list ...spi.Evacuation) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -112,7 +112,8 @@ func (p *provider) List() ([]spi.Evacuation, bool) {
 	return p.list, true
 }
 
-// Confirm implements spi.Evacuations: what is named stale has ended, and what is named hidden may not be read.
+// Confirm implements spi.Evacuations: an evacuation from node "stale" has ended, and one from node
+// "hidden" may not be read.
 func (p *provider) Confirm(_ context.Context, e *spi.Evacuation) (bool, error) {
 	if e.Node == "hidden" {
 		return false, spi.ErrForbidden
@@ -139,7 +140,7 @@ func (p *provider) PowerOff(_ context.Context, e *spi.Evacuation) error {
 // Tidy implements spi.Evacuations.
 func (p *provider) Tidy(context.Context) error { return nil }
 
-// rig is a controller between two clusters that do what a test says.
+// rig is a controller between two clusters that are controlled by a test.
 type rig struct {
 	*provider
 	*evacuation.Controller
@@ -207,7 +208,7 @@ func newRig(t *testing.T, machines ...string) *rig {
 	return r
 }
 
-// see tells the controller of a request for a class.
+// see tells the controller about a request for a class.
 func (r *rig) see(class, kubeconfig string) {
 	r.Seen(&v1alpha1.MachineClass{
 		ObjectMeta:   metav1.ObjectMeta{Name: class},
@@ -222,7 +223,7 @@ func (r *rig) requireWatches(t *testing.T, kubeconfigs ...string) {
 	}, patience, often, "%v should be watched with", kubeconfigs)
 }
 
-// requireLongestWait reads the gauge that Prometheus would, in seconds.
+// requireLongestWait reads the gauge as Prometheus does, in seconds.
 func requireLongestWait(t *testing.T, r *rig, want float64) {
 	t.Helper()
 
@@ -245,7 +246,7 @@ func requireLongestWait(t *testing.T, r *rig, want float64) {
 	}, patience, often, "%v", want)
 }
 
-// requireOutcomes reads the counter that Prometheus would.
+// requireOutcomes reads the counter as Prometheus does.
 func requireOutcomes(t *testing.T, r *rig, want map[string]float64) {
 	t.Helper()
 

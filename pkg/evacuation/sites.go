@@ -14,23 +14,24 @@ import (
 )
 
 const (
-	// unsyncedPeriod is how soon a site is looked at again whose machines are not all known yet.
+	// unsyncedPeriod is the requeue delay for a site whose list of machines is not complete yet.
 	unsyncedPeriod = time.Second
-	// idlePeriod is how often it is asked whether any class still leads to a site.
+	// idlePeriod is the interval at which the controller checks
+	// whether any class still leads to a site.
 	idlePeriod = 10 * time.Minute
 )
 
-// site is where machines are watched.
+// site is a set of machines that is watched with one kubeconfig.
 type site struct {
 	kubeconfig  []byte
 	stop        context.CancelFunc
 	evacuations spi.Evacuations
-	// stories are what has been told of evacuations that are under way, by the instance's UID.
+	// stories holds the reports of ongoing evacuations, by the UID of the instance.
 	stories map[types.UID]*story
 }
 
-// look sees to it that a site is watched with its present credentials, or no longer, and takes the next steps there. It returns
-// when to look again, unless something changes before.
+// look ensures that a site is watched with its current credentials, or stops the watch, and
+// performs the next steps there. It returns the requeue delay in case nothing changes before.
 func (c *Controller) look(ctx context.Context, name siteName) (time.Duration, error) {
 	s, err := c.watched(ctx, name)
 	if err != nil || s == nil {
@@ -63,7 +64,7 @@ func (c *Controller) watched(ctx context.Context, name siteName) (*site, error) 
 	case kubeconfig == nil:
 		c.leave(ctx, name)
 
-		return nil, nil //nolint:nilnil // A site that nobody needs is no failure.
+		return nil, nil //nolint:nilnil // A site without a class is not an error.
 	}
 
 	watching, stop := context.WithCancel(ctx)
@@ -78,12 +79,12 @@ func (c *Controller) watched(ctx context.Context, name siteName) (*site, error) 
 
 	stories := map[types.UID]*story{}
 
-	if have != nil { // Credentials were replaced: what is under way goes on.
+	if have != nil { // Credentials were replaced: ongoing evacuations continue.
 		have.stop()
 
 		stories = have.stories
 		for _, known := range stories {
-			known.refused = time.Time{} // The new ones may have the right.
+			known.refused = time.Time{} // The new ones may have the permission.
 		}
 	}
 
