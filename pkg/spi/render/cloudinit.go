@@ -12,8 +12,8 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// cloudInitVolume returns the volume that cloud-init, or Ignition, reads. It refers to the machine's Secret: KubeVirt allows
-// 2048 bytes inline.
+// cloudInitVolume returns the volume that cloud-init or Ignition reads. It refers to the machine's
+// Secret: KubeVirt allows 2048 bytes inline.
 func cloudInitVolume(in *spi.CreateMachineInput) kubevirtv1.Volume {
 	userData := &corev1.LocalObjectReference{Name: SecretName(in.Name)}
 
@@ -40,7 +40,8 @@ func cloudInit(spec *v1alpha1.ProviderSpec) v1alpha1.CloudInit {
 	return ptr.Deref(spec.CloudInit, v1alpha1.CloudInit{})
 }
 
-// accessCredentials have KubeVirt put the SSH keys into the metadata beside the user data, whose format does not matter then.
+// accessCredentials makes KubeVirt put the SSH keys into the metadata beside the user data, whose
+// format then does not matter.
 func accessCredentials(in *spi.CreateMachineInput) []kubevirtv1.AccessCredential {
 	if len(in.Spec.SSHKeys) == 0 {
 		return nil
@@ -61,7 +62,8 @@ func accessCredentials(in *spi.CreateMachineInput) []kubevirtv1.AccessCredential
 	}}}
 }
 
-// networkData returns the guest's network configuration; empty: the image's own, which is DHCP on the first interface.
+// networkData returns the guest's network configuration. If empty, the image's own applies, which
+// is DHCP on the first interface.
 func networkData(in *spi.CreateMachineInput) string {
 	if given := cloudInit(in.Spec).NetworkData; given != "" {
 		return given
@@ -74,8 +76,9 @@ func networkData(in *spi.CreateMachineInput) string {
 	return generatedNetworkData(in)
 }
 
-// matchesByMAC says whether the driver generates network data, in which secondary interfaces are known by their MAC addresses.
-// A config drive's format would need the primary's too, which is the provider network's to choose.
+// matchesByMAC reports whether the driver generates network data that identifies secondary
+// interfaces by their MAC addresses. The format of a config drive would also need the MAC address
+// of the primary interface, which the provider network chooses.
 func matchesByMAC(spec *v1alpha1.ProviderSpec) bool {
 	if cloudInit(spec).NetworkData != "" || isConfigDrive(spec) {
 		return false
@@ -90,10 +93,12 @@ func matchesByMAC(spec *v1alpha1.ProviderSpec) bool {
 	return false
 }
 
-// generatedNetworkData configures all interfaces by DHCP. The primary one's MAC address is not known here, so it is what the
-// others are not. Where cloud-init hands the data to netplan or systemd-networkd as it is, the first entry that matches an
-// interface counts, in the order of their names. Everywhere else the name of an entry without a MAC address is taken for the
-// interface's: the primary one is the first on KubeVirt's PCI bus. Its metric makes its default route win.
+// generatedNetworkData configures all interfaces by DHCP. The MAC address of the primary interface
+// is not known here, so its entry matches all remaining interfaces. Where cloud-init passes the
+// data to netplan or systemd-networkd unchanged, the first matching entry in the order of names
+// applies to an interface. Elsewhere, the name of an entry without a MAC address is used as the
+// interface name: the primary interface is the first on KubeVirt's PCI bus. Its metric gives its
+// default route precedence.
 func generatedNetworkData(in *spi.CreateMachineInput) string {
 	var b strings.Builder
 
@@ -123,8 +128,8 @@ const (
     dhcp6-overrides:
       route-metric: %d
 `
-	// primaryName is what guests with predictable names call the first interface of the machine type q35. It sorts behind the
-	// names of additional interfaces.
+	// primaryName is the predictable name of the first interface of machine type q35. It sorts
+	// after the names of additional interfaces.
 	primaryName     = "enp1s0"
 	primaryMetric   = 100
 	secondaryMetric = 200

@@ -17,16 +17,17 @@ import (
 )
 
 const (
-	// annotationBindImmediately makes CDI fill a volume that no pod has asked for, where the storage class would wait for one. Nobody
-	// ever starts from an image itself. On a machine's disk it would choose the zone before the scheduler does.
+	// annotationBindImmediately makes CDI fill a volume before a pod uses it, even if the storage
+	// class waits for the first consumer. No pod ever uses an image itself. On a machine's disk,
+	// the annotation would fix the zone before the scheduler does.
 	annotationBindImmediately = "cdi.kubevirt.io/storage.bind.immediate.requested"
 
 	imagePrefix = "golden-"
 	imageDigits = 20
 )
 
-// imageKey is everything that makes an image another one. Its JSON, with sorted fields, is hashed, so none may change its name or
-// form: every image there is would be imported again.
+// imageKey holds all properties that distinguish images. Its JSON with sorted fields is hashed, so
+// no field may change its name or encoding: all existing images would be imported again.
 type imageKey struct {
 	Cluster      string                    `json:"cluster"`
 	Architecture string                    `json:"architecture,omitempty"`
@@ -34,9 +35,10 @@ type imageKey struct {
 	Spec         cdiv1beta1.DataVolumeSpec `json:"spec"`
 }
 
-// GoldenImage returns the DataVolume that machines' root volumes are cloned from, for a valid spec that uses one. Its name is a hash
-// of all that it is made of, so that whoever needs the same image finds it, and it carries neither the role tag nor a machine's
-// label, so that nobody takes it for a part of a machine. The zone and the MachineClass are no part of it.
+// GoldenImage returns the DataVolume that machines' root volumes are cloned from, for a valid spec
+// that uses a golden image. Its name is a hash of all its inputs, so that every machine with the
+// same inputs finds it. It has neither the role tag nor a machine's label, so that it is never
+// treated as part of a machine. The zone and the MachineClass are not among the inputs.
 func GoldenImage(image spi.Image, namespace string) (*cdiv1beta1.DataVolume, error) {
 	key, err := keyOf(image)
 	if err != nil {
@@ -63,7 +65,8 @@ func GoldenImage(image spi.Image, namespace string) (*cdiv1beta1.DataVolume, err
 	}, nil
 }
 
-// GoldenImageName returns the name of the image with a key, as its annotation v1alpha1.AnnotationGoldenImageKey has it.
+// GoldenImageName returns the name of the image with the given key, which is the value of its
+// annotation v1alpha1.AnnotationGoldenImageKey.
 func GoldenImageName(key string) string {
 	return imagePrefix + digest(key)[:imageDigits]
 }
@@ -84,7 +87,8 @@ func keyOf(image spi.Image) (string, error) {
 	return string(sorted), err
 }
 
-// imageSpec returns the root volume in the image's size. A size has one form only: 10Gi and 10240Mi are the same image.
+// imageSpec returns the root volume with the image's size. Sizes are
+// normalized: 10Gi and 10240Mi are the same image.
 func imageSpec(spec *v1alpha1.ProviderSpec) *cdiv1beta1.DataVolumeSpec {
 	image := spec.RootVolume.DataVolumeSpec.DeepCopy()
 
@@ -109,7 +113,7 @@ func imageSpec(spec *v1alpha1.ProviderSpec) *cdiv1beta1.DataVolumeSpec {
 	return image
 }
 
-// cloneImage makes the machine's root volume a clone of a golden image, in its own size.
+// cloneImage makes the machine's root volume a clone of a golden image, with its own size.
 func cloneImage(vm *kubevirtv1.VirtualMachine, image string) {
 	root := &vm.Spec.DataVolumeTemplates[0]
 	root.Spec.Source = &cdiv1beta1.DataVolumeSource{PVC: &cdiv1beta1.DataVolumeSourcePVC{Namespace: vm.Namespace, Name: image}}
@@ -118,7 +122,8 @@ func cloneImage(vm *kubevirtv1.VirtualMachine, image string) {
 	vm.Labels[v1alpha1.LabelGoldenImage] = image
 }
 
-// ImageInTermsOfProviderSpec returns a message of CDI's about a golden image with its fields replaced by those of the ProviderSpec.
+// ImageInTermsOfProviderSpec returns CDI's message about a golden image with its fields replaced by
+// those of the ProviderSpec.
 func ImageInTermsOfProviderSpec(message string) string {
 	return fieldPath.ReplaceAllStringFunc(message, func(match string) string {
 		at := strings.Index(match, "spec.")

@@ -24,11 +24,11 @@ func goldenImage(t *testing.T, image spi.Image) *cdiv1beta1.DataVolume {
 	return made
 }
 
-// imageNames are frozen. With another name, every image there is would be imported again, and the machines that wait for it would
-// be cloned from something that nobody keeps.
+// imageNames are frozen. With other names, all existing images would be imported again, and
+// machines that wait for an image would be cloned from one that is no longer retained.
 var imageNames = []struct {
 	reason string
-	// tags, architecture and spec are what decides over the image.
+	// cluster, architecture and rest determine the image.
 	cluster, architecture, rest string
 	name                        string
 }{
@@ -170,7 +170,8 @@ func TestGoldenImageNamesNeverChange(t *testing.T) {
 	}
 }
 
-// TestGoldenImageIsNoPartOfAMachine shows that what selects a machine, or a shoot's machines, never selects an image.
+// TestGoldenImageIsNoPartOfAMachine shows that selectors for a machine, or for a
+// shoot's machines, never select an image.
 func TestGoldenImageIsNoPartOfAMachine(t *testing.T) {
 	t.Parallel()
 

@@ -11,23 +11,26 @@ import (
 )
 
 const (
-	// LabelMachine names, on every object of a machine, the Machine.
+	// LabelMachine is the name of the Machine, on every object of a machine.
 	LabelMachine = "kubevirt.machine.gardener.cloud/machine"
-	// LabelMachineDeployment names, on every object of a machine, the MachineDeployment; machines of one are spread.
+	// LabelMachineDeployment is the name of the MachineDeployment, on every object of a machine.
+	// The machines of a MachineDeployment are spread.
 	LabelMachineDeployment = "kubevirt.machine.gardener.cloud/machine-deployment"
 	// LabelManagedBy is the recommended Kubernetes label for the tool that manages an object.
 	LabelManagedBy = "app.kubernetes.io/managed-by"
 	// ManagedBy is the driver's value of LabelManagedBy.
 	ManagedBy = "machine-controller-manager-provider-kubevirt"
 
-	// labelCCMCluster and labelCCMRole select a shoot's launcher pods for the load balancers of KubeVirt's
-	// cloud-controller-manager (kubevirt/cloud-provider-kubevirt, pkg/provider/loadbalancer.go).
+	// labelCCMCluster and labelCCMRole select a shoot's launcher pods for the load balancers of
+	// KubeVirt's cloud-controller-manager (kubevirt/cloud-provider-kubevirt,
+	// pkg/provider/loadbalancer.go).
 	labelCCMCluster = "cluster.x-k8s.io/cluster-name"
 	labelCCMRole    = "cluster.x-k8s.io/role"
 	ccmRoleWorker   = "worker"
 )
 
-// Labels returns the labels of every object of a machine: the tags, and who and what it is.
+// Labels returns the labels of every object of a machine: the tags,
+// and the labels that identify the machine.
 func Labels(in *spi.CreateMachineInput) map[string]string {
 	set := maps.Clone(in.Spec.Tags)
 	set[LabelMachine] = in.Name
@@ -53,8 +56,8 @@ func templateLabels(in *spi.CreateMachineInput) map[string]string {
 	return set
 }
 
-// Owns says whether labels are those of an object with this identity. Both tags decide, nothing else: the predecessor's
-// objects carry no more.
+// Owns reports whether an object with these labels has this identity. Only the two tags are
+// compared: the predecessor's objects have no other labels.
 func Owns(id spi.Identity, have map[string]string) bool {
 	return id.Valid() &&
 		have[v1alpha1.TagCluster] == id.Cluster && have[v1alpha1.TagRole] == id.Role
@@ -65,8 +68,9 @@ func Selector(id spi.Identity) string {
 	return labels.Set{v1alpha1.TagCluster: id.Cluster, v1alpha1.TagRole: id.Role}.String()
 }
 
-// MachineSelector selects the objects of one machine by its label. The identity must be valid. It returns false if the name is no label
-// value, as a long one of the predecessor: then no object has the label, and a selector without it would select the whole shoot's.
+// MachineSelector selects the objects of one machine by its label. The identity must be valid. It
+// returns false if the name is not a valid label value, such as a long name from the predecessor:
+// then no object has the label, and a selector without it would select all machines of the shoot.
 func MachineSelector(id spi.Identity, machine string) (string, bool) {
 	if machine == "" || len(validation.IsValidLabelValue(machine)) > 0 {
 		return "", false

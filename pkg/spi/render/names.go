@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// uidDigits is how much of the Machine's UID a DataVolume's name carries.
+// uidDigits is the number of digits of the Machine's UID in a DataVolume's name.
 const uidDigits = 5
 
 var uidPrefix = regexp.MustCompile(`^[0-9a-f]{5}`)
@@ -19,20 +19,22 @@ func SecretName(machine string) string {
 	return objectName(machine, "userdata")
 }
 
-// SSHKeysSecretName returns the name of the Secret with a machine's SSH keys. KubeVirt appends "-access-cred" to it and makes that
-// a volume's name in the pod (pkg/virt-controller/services/rendervolumes.go), hence its length.
+// SSHKeysSecretName returns the name of the Secret with a machine's SSH keys. It is short because
+// KubeVirt appends "-access-cred" to it for the name of a volume in the pod
+// (pkg/virt-controller/services/rendervolumes.go).
 func SSHKeysSecretName(machine string) string {
 	return "ssh-" + digest(machine)[:16]
 }
 
-// DataVolumeName returns the name of a machine's DataVolume for one of its volumes. It carries a part of the Machine's UID, since
-// KubeVirt lets CDI adopt a left-over claim of the same name, with its old content.
+// DataVolumeName returns the name of a machine's DataVolume for one of its volumes. It
+// contains a part of the Machine's UID, since KubeVirt lets CDI adopt a left-over
+// claim of the same name, with its old content.
 func DataVolumeName(machine string, uid types.UID, volume string) string {
 	return objectName(machine, shortUID(uid)+"-"+volume)
 }
 
-// objectName joins a machine's name and a suffix to a DNS label. A name that would be too long is cut, and ends in a hash of the
-// whole in place of what was cut.
+// objectName joins a machine's name and a suffix to a DNS label. In a name that would be too long,
+// a hash of the whole replaces the end.
 func objectName(machine, suffix string) string {
 	name := machine + "-" + suffix
 	if len(name) <= validation.DNS1123LabelMaxLength {

@@ -11,12 +11,12 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// PrimaryInterface is the name of a machine's primary interface. KubeVirt's cloud-controller-manager reads the addresses of
-// the interface with this name only.
+// PrimaryInterface is the name of a machine's primary interface. KubeVirt's
+// cloud-controller-manager reads only the addresses of the interface with this name.
 const PrimaryInterface = "default"
 
-// networking returns a machine's interfaces and networks: the primary one first, which is the default Multus network if there
-// is one, else the pod network.
+// networking returns a machine's interfaces and networks, the primary one first: the default Multus
+// network if there is one, otherwise the pod network.
 func networking(in *spi.CreateMachineInput) ([]kubevirtv1.Interface, []kubevirtv1.Network) {
 	interfaces := []kubevirtv1.Interface{networkInterface(PrimaryInterface, primary(in.Spec.Networks))}
 	networks := []kubevirtv1.Network{network(PrimaryInterface, primary(in.Spec.Networks))}
@@ -55,7 +55,8 @@ func isPrimary(n v1alpha1.Network) bool {
 	return n.Default || n.Pod != nil
 }
 
-// secondaryName returns the name of the network at index i of the ProviderSpec, and of its interface.
+// secondaryName returns the name of the network at index i
+// of the ProviderSpec, and of its interface.
 func secondaryName(i int) string {
 	return "net" + strconv.Itoa(i)
 }
@@ -83,17 +84,19 @@ func networkInterface(name string, n v1alpha1.Network) kubevirtv1.Interface {
 	case n.SRIOV != nil:
 		rendered.SRIOV = &kubevirtv1.InterfaceSRIOV{}
 	default:
-		// Explicit, since what KubeVirt does with an interface without a binding is the provider admin's setting.
+		// Explicit, since KubeVirt's default binding is configured by the provider admin.
 		rendered.Bridge = &kubevirtv1.InterfaceBridge{}
 	}
 
 	return rendered
 }
 
-// stableMAC returns a locally administered unicast address that differs for each machine and network.
+// stableMAC returns a locally administered unicast address
+// that differs for each machine and network.
 func stableMAC(in *spi.CreateMachineInput, network string) string {
 	sum := sha256.Sum256([]byte(string(in.UID) + "/" + in.Name + "/" + network))
 
-	// The second byte keeps clear of 02:00:00:00:00:00, which KubeVirt reserves for the pod's side of a bridge.
+	// The second byte avoids 02:00:00:00:00:00, which KubeVirt
+	// reserves for the pod's side of a bridge.
 	return fmt.Sprintf("02:%02x:%02x:%02x:%02x:%02x", sum[0]|1, sum[1], sum[2], sum[3], sum[4])
 }

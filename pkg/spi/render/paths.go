@@ -12,12 +12,14 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// fieldPath matches the path of a VirtualMachine's field in a message: not a part of a host name, a URL or another path.
+// fieldPath matches the path of a VirtualMachine's field in a message, but not a part of a host
+// name, a URL or another path.
 var fieldPath = regexp.MustCompile(`(^|[\s"'(,;:=])(spec|metadata)((?:\.[A-Za-z0-9]+(?:\[[0-9]+\])*)+)`)
 
-// InTermsOfProviderSpec returns a message of KubeVirt's about a machine's VirtualMachine with the fields of the VirtualMachine
-// replaced by those of the ProviderSpec that they come from: the user does not know the former. Fields that come from nowhere in
-// the spec stay. vm is what VirtualMachine returned for the input.
+// InTermsOfProviderSpec returns KubeVirt's message about a machine's VirtualMachine with
+// the fields of the VirtualMachine replaced by the fields of the ProviderSpec that they
+// come from, since users do not know the former. Fields without such an origin stay. vm is
+// the result of VirtualMachine for the input.
 func InTermsOfProviderSpec(message string, in *spi.CreateMachineInput, vm *kubevirtv1.VirtualMachine) string {
 	o := newOrigins(in, vm)
 
@@ -35,18 +37,19 @@ func InTermsOfProviderSpec(message string, in *spi.CreateMachineInput, vm *kubev
 	})
 }
 
-// origins knows where the fields of a VirtualMachine come from.
+// origins maps the fields of a VirtualMachine to their origins.
 type origins struct {
 	in *spi.CreateMachineInput
 	vm *kubevirtv1.VirtualMachine
-	// rendered, template and spec are the VirtualMachine, the virtualMachineTemplate and the ProviderSpec as JSON decodes them.
+	// rendered, template and spec are the VirtualMachine, the virtualMachineTemplate and the
+	// ProviderSpec as decoded JSON.
 	rendered, template, spec any
 }
 
 func newOrigins(in *spi.CreateMachineInput, vm *kubevirtv1.VirtualMachine) origins {
 	o := origins{in: in, vm: vm}
 
-	// Without one of them, less is translated.
+	// If one of them is missing, fewer fields are translated.
 	o.rendered, _ = asObject(vm)
 	o.spec, _ = asObject(in.Spec)
 
@@ -57,7 +60,8 @@ func newOrigins(in *spi.CreateMachineInput, vm *kubevirtv1.VirtualMachine) origi
 	return o
 }
 
-// lists are those of the VirtualMachine that the driver makes, and where an entry comes from. rest is the path below the entry.
+// lists are the lists of the VirtualMachine that the driver generates, and the origin of an entry.
+// rest is the path below the entry.
 var lists = []struct {
 	path   string
 	origin func(o origins, index int, rest string) string
@@ -70,7 +74,7 @@ var lists = []struct {
 	{"spec.template.spec.accessCredentials", func(origins, int, string) string { return "providerSpec.sshKeys" }},
 }
 
-// fields are the other fields of the VirtualMachine that come from the ProviderSpec, or the class.
+// fields are the other fields of the VirtualMachine that come from the ProviderSpec or the class.
 var fields = []struct{ path, origin string }{
 	{"spec.template.spec.domain.cpu", "providerSpec.cpu"},
 	{"spec.template.spec.domain.memory", "providerSpec.memory"},
@@ -83,7 +87,7 @@ var fields = []struct{ path, origin string }{
 	{"spec.template.spec.architecture", "nodeTemplate.architecture"},
 }
 
-// of returns where a field comes from; empty if from nowhere in particular.
+// of returns the origin of a field; empty if it has none.
 func (o origins) of(path string) string {
 	if found := o.inTemplate(path); found != "" {
 		return "providerSpec.virtualMachineTemplate." + found
@@ -107,7 +111,7 @@ func (o origins) of(path string) string {
 	return ""
 }
 
-// inTemplate returns the path of a field in the template, if that gives it.
+// inTemplate returns the path of a field in the template, if the template sets it.
 func (o origins) inTemplate(path string) string {
 	steps, ok := walk(o.rendered, o.template, stepsOf(path))
 	if !ok {
@@ -117,8 +121,8 @@ func (o origins) inTemplate(path string) string {
 	return strings.TrimPrefix(join(steps), ".")
 }
 
-// relocate returns the path below a field of the VirtualMachine as it is below the field of the spec that it comes from: a list that
-// was merged by name has other places there.
+// relocate converts the path below a field of the VirtualMachine to the path below its origin in
+// the spec: a list that was merged by name has other indexes there.
 func (o origins) relocate(from, to, rest string) string {
 	steps, ok := walk(at(o.rendered, stepsOf(from)), at(o.spec, stepsOf(to)), stepsOf(rest))
 	if !ok {
@@ -128,7 +132,7 @@ func (o origins) relocate(from, to, rest string) string {
 	return join(steps)
 }
 
-// step is one of a path: into an object's field, or to a place in a list.
+// step is a step of a path: a field of an object, or an index of a list.
 type step struct {
 	name  string
 	index int
@@ -183,8 +187,8 @@ func (s step) of(value any) any {
 	return nil
 }
 
-// walk follows a path of one tree in another, where the entries of lists with names may have other places. It returns the path there,
-// and whether the other tree has it.
+// walk follows a path of one tree in another, where the entries of named lists may have other
+// indexes. It returns the path there, and whether the other tree has it.
 func walk(here, there any, path []step) ([]step, bool) {
 	steps := make([]step, 0, len(path))
 
@@ -236,7 +240,8 @@ func (o origins) volume(index int, rest string) string {
 	return o.volumeNamed(volumes[index].Name, rest)
 }
 
-// volumeNamed returns where a volume comes from. What is below it has another form there, save for what exists already.
+// volumeNamed returns the origin of a volume. The fields below it differ there, except for existing
+// volumes and container disks.
 func (o origins) volumeNamed(name, rest string) string {
 	switch i := o.additionalIndex(name); {
 	case i >= 0 && o.in.Spec.AdditionalVolumes[i].VolumeSource != nil:

@@ -54,7 +54,7 @@ func TestInTermsOfProviderSpec(t *testing.T) {
 		"spec.template.spec.architecture":                                  "nodeTemplate.architecture",
 		"spec.template.spec.volumes[99]":                                   "providerSpec.additionalVolumes",
 		`unknown field "spec.template.spec.domain.rebootPolicy", and more`: `unknown field "providerSpec.virtualMachineTemplate.spec.template.spec.domain.rebootPolicy", and more`,
-		// What comes from nowhere in the spec stays.
+		// Fields without an origin in the spec stay.
 		"metadata.labels": "metadata.labels",
 		"spec.template.spec.domain.devices.disks[99999999999999999999].bus": "spec.template.spec.domain.devices.disks[99999999999999999999].bus",
 		"nothing to translate: inspect the aspect":                          "nothing to translate: inspect the aspect",

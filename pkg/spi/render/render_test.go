@@ -24,8 +24,9 @@ var update = flag.Bool("update", false, "write the golden files")
 
 const uid = types.UID("0a1b2c3d-0000-4000-8000-000000000000")
 
-// TestGolden renders each spec of testdata/*.spec.yaml, and compares with testdata/*.golden.yaml. The integration suite has
-// the real virt-api accept the golden files.
+// TestGolden renders each spec of testdata/*.spec.yaml, and compares the
+// result with testdata/*.golden.yaml. The integration suite checks that
+// the real virt-api accepts the golden files.
 func TestGolden(t *testing.T) {
 	t.Parallel()
 
@@ -79,7 +80,7 @@ func input(t *testing.T, raw []byte) *spi.CreateMachineInput {
 	}
 }
 
-// readable shows a Secret's data as text.
+// readable converts a Secret's data to text.
 func readable(secret *corev1.Secret) *corev1.Secret {
 	secret = secret.DeepCopy()
 	secret.StringData = map[string]string{}
@@ -128,7 +129,8 @@ func TestRenderSharesNothingWithItsInput(t *testing.T) {
 	require.Equal(t, "a", in.Spec.RootVolume.Source.HTTP.URL)
 }
 
-// TestEveryDataVolumeHasItsOwnName names an additional volume as one might take the root volume to be named.
+// TestEveryDataVolumeHasItsOwnName gives additional volumes names
+// that could collide with the root volume.
 func TestEveryDataVolumeHasItsOwnName(t *testing.T) {
 	t.Parallel()
 

@@ -9,8 +9,9 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// requireTopology keeps a machine in its region and zone, whatever affinity the template has. It is required, not preferred: the
-// labels that the shoot's node gets from its provider node are not updated when the machine moves.
+// requireTopology keeps a machine in its region and zone, whatever affinity the template has. It is
+// required, not preferred: the labels that the shoot's node gets from its provider node are not
+// updated when the machine moves.
 func requireTopology(instance *kubevirtv1.VirtualMachineInstanceSpec, region, zone string) {
 	if instance.Affinity == nil {
 		instance.Affinity = &corev1.Affinity{}
@@ -32,7 +33,7 @@ func requireTopology(instance *kubevirtv1.VirtualMachineInstanceSpec, region, zo
 		return
 	}
 
-	// One of the terms suffices, so each of them must keep the machine in its place.
+	// The terms are ORed, so each of them must keep the machine in its region and zone.
 	for i := range required.NodeSelectorTerms {
 		term := &required.NodeSelectorTerms[i]
 		term.MatchExpressions = append(term.MatchExpressions, topologyRequirements(region, zone)...)
@@ -54,7 +55,8 @@ func topologyRequirement(key, value string) corev1.NodeSelectorRequirement {
 	return corev1.NodeSelectorRequirement{Key: key, Operator: corev1.NodeSelectorOpIn, Values: []string{value}}
 }
 
-// spread asks the scheduler to put the machines of a MachineDeployment on different hosts, if there is room.
+// spread asks the scheduler to put the machines of a
+// MachineDeployment on different hosts, if there is room.
 func spread(in *spi.CreateMachineInput) []corev1.TopologySpreadConstraint {
 	if in.Deployment == "" {
 		return nil

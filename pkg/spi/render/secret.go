@@ -10,14 +10,16 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// secretKeyUserData and secretKeyNetworkData are the keys KubeVirt reads (pkg/cloud-init/cloud-init.go).
+// secretKeyUserData and secretKeyNetworkData are the keys that KubeVirt reads
+// (pkg/cloud-init/cloud-init.go).
 const (
 	secretKeyUserData    = "userdata"
 	secretKeyNetworkData = "networkdata"
 )
 
-// Secrets returns the machine's Secrets: the user data's, and the SSH keys' if there are any. KubeVirt reads them at each start
-// of the virtual machine, so they live as long as that.
+// Secrets returns the machine's Secrets: the one with the user data, and one with the
+// SSH keys if there are any. KubeVirt reads them at each start of the virtual
+// machine, so they must exist as long as it does.
 func Secrets(in *spi.CreateMachineInput, namespace string) []*corev1.Secret {
 	secrets := []*corev1.Secret{userDataSecret(in, namespace)}
 	if len(in.Spec.SSHKeys) > 0 {
@@ -36,7 +38,8 @@ func userDataSecret(in *spi.CreateMachineInput, namespace string) *corev1.Secret
 	return secret(in, SecretName(in.Name), namespace, data)
 }
 
-// sshKeysSecret holds one key per entry: KubeVirt takes each for a key of its own, whatever its name.
+// sshKeysSecret stores each SSH key in its own entry: KubeVirt treats
+// every entry as a key, whatever its name.
 func sshKeysSecret(in *spi.CreateMachineInput, namespace string) *corev1.Secret {
 	data := make(map[string][]byte, len(in.Spec.SSHKeys))
 	for i, key := range in.Spec.SSHKeys {

@@ -10,8 +10,8 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 )
 
-// mergeTemplate returns the VirtualMachine with the template merged over it. Validation has made sure that the template holds
-// nothing that the driver owns.
+// mergeTemplate returns the VirtualMachine with the template merged over it. Validation ensures
+// that the template sets no field that the driver owns.
 func mergeTemplate(vm *kubevirtv1.VirtualMachine, template *v1alpha1.VirtualMachineTemplate) (*kubevirtv1.VirtualMachine, error) {
 	if template == nil {
 		return vm, nil
@@ -40,7 +40,8 @@ func mergeTemplate(vm *kubevirtv1.VirtualMachine, template *v1alpha1.VirtualMach
 	return merged, nil
 }
 
-// given returns the template as an object, with what is zero or empty in it: that replaces too.
+// given returns the template as an object, including its zero
+// and empty values, since these replace too.
 func given(template *v1alpha1.VirtualMachineTemplate) (map[string]any, error) {
 	raw, err := template.Given()
 	if err != nil {
@@ -63,8 +64,8 @@ func asObject(value any) (map[string]any, error) {
 	return object, kjson.UnmarshalCaseSensitivePreserveInts(raw, &object)
 }
 
-// merge returns over merged over under: objects merge, lists whose entries have a name merge by name, everything else of over
-// replaces what under has. Null is nothing.
+// merge merges over into under: objects merge, lists whose entries have names merge by name, and
+// every other value of over replaces the one of under. A null in over is ignored.
 func merge(under, over any) any {
 	switch over := over.(type) {
 	case nil:
@@ -92,7 +93,7 @@ func mergeObjects(under, over map[string]any) map[string]any {
 	return under
 }
 
-// mergeByName keeps the order of under, and appends what it does not have.
+// mergeByName keeps the order of under, and appends new entries.
 func mergeByName(under, over []any) []any {
 	places := make(map[string]int, len(under))
 	for i, entry := range under {
@@ -111,7 +112,8 @@ func mergeByName(under, over []any) []any {
 	return under
 }
 
-// named says whether a list is one of entries with names. An empty one is not: it replaces.
+// named reports whether all entries of a list have names.
+// An empty list does not count: it replaces.
 func named(list []any) bool {
 	for _, entry := range list {
 		if nameOf(entry) == "" {

@@ -13,7 +13,8 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/render"
 )
 
-// withTemplate renders a machine with this virtualMachineTemplate, and returns its template's spec.
+// withTemplate renders a machine with this virtualMachineTemplate, and returns the spec of the
+// VirtualMachine's template.
 func withTemplate(t *testing.T, template string) kubevirtv1.VirtualMachineInstanceSpec {
 	t.Helper()
 

@@ -1,6 +1,7 @@
-// Package render makes the objects of a machine: from a ProviderSpec, a machine's name and user data to the Secrets and the
-// VirtualMachine with its DataVolume templates. pkg/spi/providercluster creates what it returns, mcm-kubevirt prints it. Its
-// functions are pure: they must not see a context, clock, client, environment or log.
+// Package render creates the objects of a machine from a ProviderSpec, a machine's name and user
+// data: the Secrets and the VirtualMachine with its DataVolume templates. pkg/spi/providercluster
+// sends them to the provider cluster, mcm-kubevirt prints them. Its functions are pure: they must
+// not use a context, clock, client, environment or log.
 package render
 
 import (
@@ -13,13 +14,15 @@ import (
 )
 
 const (
-	// terminationGracePeriodSeconds is how long the guest may take to shut down. machine-controller-manager has drained the
-	// node by then, so a minute is ample; KubeVirt's default of 30 s is short for a guest that unmounts volumes.
+	// terminationGracePeriodSeconds is how long the guest may take to shut down.
+	// machine-controller-manager has drained the node by then, so a minute is ample; KubeVirt's
+	// default of 30 s is short for a guest that unmounts volumes.
 	terminationGracePeriodSeconds = 60
 )
 
-// VirtualMachine returns the VirtualMachine of a machine: the driver's defaults and the ProviderSpec's fields, over them the
-// virtualMachineTemplate, and over that what the driver owns. The spec must be valid. An error means that it is not.
+// VirtualMachine returns the VirtualMachine of a machine. The virtualMachineTemplate overrides the
+// driver's defaults and the ProviderSpec's fields, and the fields that the driver owns override the
+// template. The spec must be valid. An error means that it is not.
 func VirtualMachine(in *spi.CreateMachineInput, namespace string) (*kubevirtv1.VirtualMachine, error) {
 	vm, err := base(in, namespace)
 	if err != nil {
@@ -36,7 +39,7 @@ func VirtualMachine(in *spi.CreateMachineInput, namespace string) (*kubevirtv1.V
 	return vm, nil
 }
 
-// base returns the VirtualMachine before the template.
+// base returns the VirtualMachine without the template.
 func base(in *spi.CreateMachineInput, namespace string) (*kubevirtv1.VirtualMachine, error) {
 	vm := &kubevirtv1.VirtualMachine{
 		TypeMeta:   metav1.TypeMeta{APIVersion: kubevirtv1.GroupVersion.String(), Kind: kubevirtv1.VirtualMachineGroupVersionKind.Kind},
@@ -65,9 +68,9 @@ func base(in *spi.CreateMachineInput, namespace string) (*kubevirtv1.VirtualMach
 	return vm, nil
 }
 
-// runStrategy returns Always: a worker comes back after the loss of its host, with its disk, hence with its kubelet's
-// certificate. On a container disk it would come back empty, and with a bootstrap token that has expired, so it runs once and is
-// replaced.
+// runStrategy returns Always for a persistent root disk: after the loss of its host, a worker
+// restarts with its disk and hence with its kubelet's certificate. On a container disk it would
+// restart empty, and with an expired bootstrap token, so it runs once and is replaced.
 func runStrategy(spec *v1alpha1.ProviderSpec) kubevirtv1.VirtualMachineRunStrategy {
 	if spec.RootVolume.ContainerDisk != nil {
 		return kubevirtv1.RunStrategyOnce
@@ -98,8 +101,9 @@ func instanceSpec(in *spi.CreateMachineInput) kubevirtv1.VirtualMachineInstanceS
 	}
 }
 
-// evictionStrategy returns what happens on a drain of the machine's host. KubeVirt's own default is to kill the guest, or, on some
-// platforms, to block that drain. External leaves it to the driver, and blocks the drain if the driver does nothing.
+// evictionStrategy returns the reaction to a drain of the machine's host. KubeVirt's own default is
+// to kill the guest, or, on some platforms, to block the drain. External leaves it to the driver,
+// and blocks the drain if the driver does nothing.
 func evictionStrategy(in *spi.CreateMachineInput) kubevirtv1.EvictionStrategy {
 	if in.Evacuation {
 		return kubevirtv1.EvictionStrategyExternal
