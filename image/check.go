@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 )
 
-// contents are what was found in a layout.
+// contents are the contents of a layout.
 type contents struct {
 	digest v1.Hash // of the image index
 	images []platform
@@ -33,14 +33,14 @@ type file struct {
 	data   []byte
 }
 
-// check reads a layout as a registry's client does, and names everything about it that is not as it was to be made.
+// check reads a layout as a registry client does, and reports all its deviations from the release.
 func check(ctx context.Context, folder string, want release) (contents, error) {
 	index, digest, err := theIndex(folder, want.version)
 	if err != nil {
 		return contents{}, err
 	}
 
-	// Every digest and size is computed anew.
+	// This recomputes every digest and size.
 	if err := validate.Index(index); err != nil {
 		return contents{}, fmt.Errorf("the layout is broken: %w", err)
 	}
@@ -152,10 +152,10 @@ func checkConfig(image v1.Image, architecture string, want release) error {
 	)
 }
 
-// readFiles returns everything that a container would see, whatever layer it is from.
+// readFiles returns all files that a container would see, from all layers.
 func readFiles(image v1.Image) ([]file, error) {
 	extracted := mutate.Extract(image)
-	defer extracted.Close() //nolint:errcheck // Nothing is lost: it was read to its end, or that failed.
+	defer extracted.Close() //nolint:errcheck // It was already read to its end, or failed.
 
 	var files []file
 

@@ -19,7 +19,7 @@ import (
 
 var machines = map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}
 
-// checkFiles wants the programs and nothing else.
+// checkFiles requires the programs and no other files.
 func checkFiles(ctx context.Context, found platform, want release) error {
 	var (
 		names []string
@@ -64,7 +64,8 @@ func checkHeader(header *tar.Header, want release) error {
 	)
 }
 
-// checkLinkage wants a program of the architecture that needs no file beside it: the base has no loader and no library.
+// checkLinkage requires a program for the architecture that needs no other files:
+// the base has no loader and no libraries.
 func checkLinkage(program []byte, architecture string) error {
 	read, err := elf.NewFile(bytes.NewReader(program))
 	if err != nil {
@@ -82,7 +83,7 @@ func checkLinkage(program []byte, architecture string) error {
 	return errors.Join(errs...)
 }
 
-// checkBuild reads what the go command wrote into the program.
+// checkBuild checks the build information that the go command embedded in the program.
 func checkBuild(f file, architecture string) error {
 	info, err := buildinfo.Read(bytes.NewReader(f.data))
 	if err != nil {
@@ -110,7 +111,8 @@ func checkBuild(f file, architecture string) error {
 	return errors.Join(errs...)
 }
 
-// checkVersion looks for what the linker was told, since a program of another architecture cannot be asked.
+// checkVersion searches the program for the values set by the linker, since a program for another
+// architecture cannot be run.
 func checkVersion(program []byte, want release) error {
 	for _, text := range []string{want.version, want.revision} {
 		if !bytes.Contains(program, []byte(text)) {
@@ -125,7 +127,7 @@ func runsHere(architecture string) bool {
 	return runtime.GOOS == "linux" && runtime.GOARCH == architecture
 }
 
-// checkRun runs the program as the image has it, in an empty folder and without an environment.
+// checkRun runs the program from the image, in an empty folder and without an environment.
 func checkRun(ctx context.Context, f file, want release) (err error) {
 	folder, err := os.MkdirTemp("", "image-")
 	if err != nil {
@@ -139,7 +141,7 @@ func checkRun(ctx context.Context, f file, want release) (err error) {
 		return fmt.Errorf("extract it: %w", err)
 	}
 
-	command := exec.CommandContext(ctx, program, "--version") //nolint:gosec // It is the program that was just built.
+	command := exec.CommandContext(ctx, program, "--version") //nolint:gosec // The program was just built.
 	command.Dir, command.Env = folder, []string{}
 
 	output, err := command.CombinedOutput()

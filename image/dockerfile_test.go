@@ -13,12 +13,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// instruction is one of the Dockerfile: FROM, COPY, …
+// instruction is an instruction of the Dockerfile: FROM, COPY, …
 type instruction struct {
 	name, arguments string
 }
 
-// stages returns the instructions of the Dockerfile from each FROM to the next.
+// stages returns the instructions of the Dockerfile, grouped by FROM.
 func stages(t *testing.T) [][]instruction {
 	t.Helper()
 
@@ -47,7 +47,7 @@ func stages(t *testing.T) [][]instruction {
 	return found
 }
 
-// of returns the arguments of the instructions of a name.
+// of returns the arguments of the instructions with the given name.
 func of(stage []instruction, name string) []string {
 	var found []string
 
@@ -60,7 +60,8 @@ func of(stage []instruction, name string) []string {
 	return found
 }
 
-// TestDockerfile holds the Dockerfile to what `make image` makes, and checks: nobody can run it where there is no container engine.
+// TestDockerfile compares the Dockerfile with the results and checks of `make image`, since it
+// cannot be built without a container engine.
 func TestDockerfile(t *testing.T) {
 	t.Parallel()
 
@@ -115,7 +116,7 @@ func TestDockerfile(t *testing.T) {
 	})
 }
 
-// TestBuildFlags reads the one place where the flags are.
+// TestBuildFlags checks the only place that defines the build flags.
 func TestBuildFlags(t *testing.T) {
 	t.Parallel()
 
@@ -125,7 +126,7 @@ func TestBuildFlags(t *testing.T) {
 	require.Contains(t, makefile, "$(GOBUILD) -o bin/linux-$$architecture/ ./cmd/...;", "make image")
 }
 
-// TestBuildContext wants .dockerignore to let everything through that the programs are built of.
+// TestBuildContext checks that .dockerignore includes all sources of the programs.
 func TestBuildContext(t *testing.T) {
 	t.Parallel()
 
@@ -152,7 +153,8 @@ func TestBuildContext(t *testing.T) {
 	}
 }
 
-// TestCompilerIsNewEnough compares the Dockerfile's compiler with the one that go.mod asks for: the image of golang fetches no other.
+// TestCompilerIsNewEnough compares the Dockerfile's compiler with the version in go.mod: the golang
+// image does not download another one.
 func TestCompilerIsNewEnough(t *testing.T) {
 	t.Parallel()
 

@@ -18,7 +18,8 @@ import (
 
 var made = release{version: "v1.2.3", revision: "0123456789abcdef", created: time.Unix(1_700_000_000, 0).UTC()}
 
-// built holds the programs of testdata for all tests, since compiling takes longer than all else.
+// built is the folder with the programs of testdata. All tests share it, since compiling takes
+// longer than everything else.
 var built string
 
 func TestMain(m *testing.M) {
@@ -54,14 +55,14 @@ func buildAll(into string) error {
 	return nil
 }
 
-// compile builds one of the programs of testdata, as the Makefile builds the driver's.
+// compile builds a program of testdata as the Makefile builds the driver's.
 func compile(into, name, architecture string, flags ...string) error {
 	args := []string{
 		"build", "-trimpath", "-buildvcs=false",
 		"-ldflags=-s -w -X main.version=" + made.version + " -X main.revision=" + made.revision,
 		"-o", filepath.Join(into, "linux-"+architecture, name),
 	}
-	command := exec.Command("go", append(append(args, flags...), "./testdata/cmd/"+name)...) //nolint:noctx // It ends by itself.
+	command := exec.Command("go", append(append(args, flags...), "./testdata/cmd/"+name)...) //nolint:noctx // It terminates by itself.
 	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+architecture, "GOFLAGS=")
 
 	if output, err := command.CombinedOutput(); err != nil {
@@ -98,7 +99,7 @@ func TestImage(t *testing.T) {
 	}
 }
 
-// TestSameDigest builds the programs and the image twice, in other folders.
+// TestSameDigest builds the programs and the image twice, in different folders.
 func TestSameDigest(t *testing.T) {
 	t.Parallel()
 
@@ -120,7 +121,7 @@ func TestSameDigest(t *testing.T) {
 	require.Equal(t, digests[0], digests[1])
 }
 
-// TestWrongPrograms changes what the image is made of: nothing is left where the image would be.
+// TestWrongPrograms changes the inputs of the image, and requires that no output is left.
 func TestWrongPrograms(t *testing.T) {
 	t.Parallel()
 
@@ -177,7 +178,7 @@ func TestWrongPrograms(t *testing.T) {
 	}
 }
 
-// TestWrongImages changes the image that would be written.
+// TestWrongImages changes the image before it is written.
 func TestWrongImages(t *testing.T) {
 	t.Parallel()
 
@@ -215,7 +216,7 @@ func TestWrongImages(t *testing.T) {
 	}
 }
 
-// TestOtherFiles adds a layer, as a base that is not empty would.
+// TestOtherFiles adds a layer, like a base that is not empty.
 func TestOtherFiles(t *testing.T) {
 	t.Parallel()
 
@@ -228,7 +229,7 @@ func TestOtherFiles(t *testing.T) {
 
 	header := *found[0].header
 	header.Name = "etc/passwd"
-	more := append(found, file{header: &header}) //nolint:gocritic // Both are looked at.
+	more := append(found, file{header: &header}) //nolint:gocritic // Both slices are checked.
 	require.ErrorContains(t, checkFiles(t.Context(), platform{architecture: "amd64", files: more}, made), "files: got [machine-controller mcm-kubevirt etc/passwd]")
 
 	found[1].header.Mode = 0o755
@@ -238,7 +239,7 @@ func TestOtherFiles(t *testing.T) {
 	require.ErrorContains(t, err, "owner: got 1000:0")
 }
 
-// TestBrokenLayouts are refused with what is wrong.
+// TestBrokenLayouts requires an error that describes the defect.
 func TestBrokenLayouts(t *testing.T) {
 	t.Parallel()
 

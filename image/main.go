@@ -1,6 +1,7 @@
-// Command image writes the driver's container image as an OCI layout, and reads it again to see whether it is right. It takes the
-// programs as they were built; `make image` builds them and calls it. It needs no container engine and no registry, hence the base
-// is empty. It is a Go module of its own, so that the driver does not depend on what makes images.
+// Command image writes the driver's container image as an OCI layout, and reads it again to verify
+// it. It takes built programs; `make image` builds them and calls it. It needs no container engine
+// and no registry, so the base is empty. It is a separate Go module, so that the driver does not
+// depend on the libraries for images.
 package main
 
 import (
@@ -58,7 +59,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 
-	// What is at the output is right, or is not there.
+	// The output is either a verified layout or missing.
 	next := o.output + ".new"
 	if err := os.RemoveAll(next); err != nil {
 		return fmt.Errorf("remove what was left: %w", err)

@@ -10,8 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestResultsAreNotCached requires every command that runs tests to bypass Go's cache of test results. The cache ignores files outside the
-// module of a test, such as the workflows and the Makefile that the tests of this module read.
+// TestResultsAreNotCached requires every command that runs tests to bypass Go's cache of test
+// results. The cache ignores files outside the module of a test, such as the workflows and the
+// Makefile that the tests of this module read.
 func TestResultsAreNotCached(t *testing.T) {
 	t.Parallel()
 
@@ -21,14 +22,15 @@ func TestResultsAreNotCached(t *testing.T) {
 
 	for _, command := range commands {
 		if strings.HasPrefix(command, "go test -list ") {
-			continue // It runs no test.
+			continue // It runs no tests.
 		}
 
 		require.Regexp(t, `-count=1\b`, command)
 	}
 }
 
-// TestEveryModuleIsTested requires make test-unit to run the tests of every Go module of the repository that has any.
+// TestEveryModuleIsTested requires make test-unit to run the tests of every
+// Go module of the repository that has any.
 func TestEveryModuleIsTested(t *testing.T) {
 	t.Parallel()
 
@@ -41,7 +43,7 @@ func TestEveryModuleIsTested(t *testing.T) {
 
 	require.Contains(t, tested, ".")
 	require.Contains(t, tested, "image")
-	delete(tested, ".") // make test-unit names its packages.
+	delete(tested, ".") // make test-unit lists its packages.
 
 	makefile := read(t, "../Makefile")
 	for module := range tested {
@@ -50,7 +52,8 @@ func TestEveryModuleIsTested(t *testing.T) {
 	}
 }
 
-// filesOfModules returns the folders with a go.mod, and the test files, relative to the root of the repository.
+// filesOfModules returns the folders with a go.mod, and the test
+// files, relative to the root of the repository.
 func filesOfModules(t *testing.T) (modules, tests []string) {
 	t.Helper()
 
@@ -81,7 +84,7 @@ func filesOfModules(t *testing.T) (modules, tests []string) {
 	return modules, tests
 }
 
-// moduleOf returns the innermost module that a file is in.
+// moduleOf returns the innermost module that contains a file.
 func moduleOf(modules []string, file string) string {
 	innermost := "."
 

@@ -5,7 +5,7 @@ import (
 	"io"
 )
 
-// report says what was made, and how to push it.
+// report prints a summary of the image, and the commands to push it.
 func report(out io.Writer, o options, found contents) {
 	fmt.Fprintf(out, "%s holds %s of %s\n", o.output, o.version, o.revision)
 	fmt.Fprintf(out, "  index        %s\n", found.digest)

@@ -9,8 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestActionsArePinned requires the workflows to pin every action to a full version. An action may be a folder of its repository, such as
-// actions/cache/restore. Actionlint checks the rest of the workflows, in make lint.
+// TestActionsArePinned requires the workflows to pin every action to a full version. An
+// action may be a folder of its repository, such as actions/cache/restore. Actionlint checks
+// the rest of the workflows, in make lint.
 func TestActionsArePinned(t *testing.T) {
 	t.Parallel()
 
@@ -32,7 +33,8 @@ func TestActionsArePinned(t *testing.T) {
 	}
 }
 
-// TestReleaseUsesTheDockerfile holds the release workflow to the Dockerfile: the arguments of the build, and how its compiler is read.
+// TestReleaseUsesTheDockerfile checks that the release workflow matches the Dockerfile: the build
+// arguments, and how it reads the compiler version.
 func TestReleaseUsesTheDockerfile(t *testing.T) {
 	t.Parallel()
 

@@ -16,11 +16,11 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// refName is the annotation by which skopeo and others find an image in a layout.
+// refName is the annotation by which tools such as skopeo find an image in a layout.
 const refName = "org.opencontainers.image.ref.name"
 
-// write makes an OCI layout of the programs in binaries/linux-ARCHITECTURE. It holds one image index, so that a tool that copies
-// "the image" of the layout copies both platforms.
+// write creates an OCI layout from the programs in binaries/linux-ARCHITECTURE. It contains one
+// image index, so that a tool that copies "the image" of the layout copies both platforms.
 func write(folder, binaries string, r release) error {
 	index, err := imageIndex(binaries, r)
 	if err != nil {
@@ -62,7 +62,7 @@ func imageIndex(binaries string, r release) (v1.ImageIndex, error) {
 	return index, nil
 }
 
-// platformImage has one layer on an empty base.
+// platformImage returns an image with one layer on an empty base.
 func platformImage(folder, architecture string, r release) (v1.Image, error) {
 	files, err := archive(folder, r)
 	if err != nil {
@@ -107,14 +107,15 @@ func configured(image v1.Image, architecture string, r release) (v1.Image, error
 	return image, nil
 }
 
-// archive holds nothing of the machine that makes it: no time of building, no owner, no folder.
+// archive returns a tar archive of the programs. It contains nothing specific to the build machine:
+// no build time, no owner, no folder.
 func archive(folder string, r release) ([]byte, error) {
 	var files bytes.Buffer
 
 	to := tar.NewWriter(&files)
 
 	for _, name := range programs {
-		program, err := os.ReadFile(filepath.Join(folder, name)) //nolint:gosec // The folder is named on the command line.
+		program, err := os.ReadFile(filepath.Join(folder, name)) //nolint:gosec // The folder is given on the command line.
 		if err != nil {
 			return nil, fmt.Errorf("read program: %w", err)
 		}

@@ -1,4 +1,5 @@
-// Command machine-controller stands for the program of that name: it is small, and built in the same way.
+// Command machine-controller is a small stand-in for the
+// program of that name, built in the same way.
 package main
 
 import (

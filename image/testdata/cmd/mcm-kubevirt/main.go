@@ -1,4 +1,4 @@
-// Command mcm-kubevirt stands for the program of that name: it is small, and built in the same way.
+// Command mcm-kubevirt is a small stand-in for the program of that name, built in the same way.
 package main
 
 import (
