@@ -14,13 +14,14 @@ import (
 var (
 	// execInto matches a kubectl exec that names a container.
 	execInto = regexp.MustCompile(`kubectl .*\bexec .*?-c ([a-z0-9-]+).* -- `)
-	// continued is where a command goes on in the next line.
+	// continued matches the continuation of a command on the next line.
 	continued = regexp.MustCompile(`\\\n *`)
 	// container matches the name of a container in a manifest.
 	container = regexp.MustCompile(`(?m)^ +- name: ([a-z0-9-]+)\n +image: `)
 )
 
-// TestContainersAreThere compares the containers that the pages and the commands' own help lead into with those of the manifests.
+// TestContainersAreThere compares the containers that the pages and the commands' help texts exec
+// into with the containers of the manifests.
 func TestContainersAreThere(t *testing.T) {
 	t.Parallel()
 
@@ -44,7 +45,7 @@ func TestContainersAreThere(t *testing.T) {
 	require.Greater(t, found, 4)
 }
 
-// containers returns the names of those that the shipped Deployments have.
+// containers returns the names of the containers in the shipped Deployments.
 func containers(t *testing.T) []string {
 	t.Helper()
 
@@ -62,7 +63,7 @@ func containers(t *testing.T) []string {
 	return names
 }
 
-// commands returns the paths of the programs' sources, which hold their help.
+// commands returns the paths of the programs' sources, which contain their help texts.
 func commands(t *testing.T) []string {
 	t.Helper()
 

@@ -1,4 +1,5 @@
-// Package docs tests the documentation: that every link of the repository's pages leads somewhere.
+// Package docs tests the documentation: all links between
+// the repository's pages must have a target.
 package docs
 
 import (
@@ -19,7 +20,7 @@ var (
 	link    = regexp.MustCompile(`\]\(([^()\s]+)\)`)
 	heading = regexp.MustCompile(`(?m)^#{1,6} +(.+?) *$`)
 	fence   = regexp.MustCompile("(?ms)^ *```.*?^ *```$")
-	// inline is code within a line, in which brackets mean nothing.
+	// inline matches inline code, in which brackets have no meaning.
 	inline = regexp.MustCompile("`[^`\n]*`")
 )
 
@@ -42,7 +43,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// pages returns the paths of all pages, but for what tests and tools have written.
+// pages returns the paths of all pages, except those that tests and tools generate.
 func pages(t *testing.T) []string {
 	t.Helper()
 
@@ -64,7 +65,7 @@ func pages(t *testing.T) []string {
 	return found
 }
 
-// prose returns a page without its blocks of code.
+// prose returns a page without its code blocks.
 func prose(t *testing.T, page string) string {
 	t.Helper()
 
@@ -96,7 +97,7 @@ func requireTarget(t *testing.T, page, target string) {
 	}
 }
 
-// anchors returns the names that the headings of a page have, as code hosts make them.
+// anchors returns the anchors of a page's headings, as code hosts generate them.
 func anchors(t *testing.T, page string) []string {
 	t.Helper()
 

@@ -21,17 +21,18 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1/validation"
 )
 
-// fragment matches a block of YAML.
+// fragment matches a YAML block.
 var fragment = regexp.MustCompile("(?ms)^ *```yaml\n(.*?)^ *```$")
 
-// recipes are the pages whose blocks of YAML are fragments of a ProviderSpec, or whole objects.
+// recipes are the pages whose YAML blocks are fragments of a ProviderSpec, or whole objects.
 var recipes = []string{"../README.md", "golden-images.md", "guest-images.md", "networks.md", "operations.md", "storage.md"}
 
-// unknownKinds are objects of the recipes whose types are in no module of the repository.
+// unknownKinds are the kinds in the recipes whose types are in no module of the repository.
 var unknownKinds = []schema.GroupKind{{Group: "k8s.cni.cncf.io", Kind: "NetworkAttachmentDefinition"}}
 
-// TestFragmentsAreValid puts each fragment of a ProviderSpec into the place of what the minimal MachineClass has there, and has it decoded and
-// validated as the driver does. Whole objects are decoded strictly.
+// TestFragmentsAreValid replaces parts of the minimal MachineClass with each
+// fragment of a ProviderSpec, and decodes and validates the result as the driver
+// does. Whole objects are decoded strictly.
 func TestFragmentsAreValid(t *testing.T) {
 	t.Parallel()
 
@@ -52,7 +53,8 @@ func TestFragmentsAreValid(t *testing.T) {
 	}
 }
 
-// TestFragmentsAreFound requires that each page with YAML is checked. The reference's own test has its minimal MachineClass.
+// TestFragmentsAreFound requires that each page with YAML is checked. The reference, whose YAML is
+// its minimal MachineClass, has its own test.
 func TestFragmentsAreFound(t *testing.T) {
 	t.Parallel()
 
@@ -71,7 +73,8 @@ func TestFragmentsAreFound(t *testing.T) {
 	require.ElementsMatch(t, recipes, with)
 }
 
-// TestFragmentsCanFail shows that the check refuses a field that does not exist, in a fragment and in an object.
+// TestFragmentsCanFail shows that the check rejects an
+// unknown field, in a fragment and in an object.
 func TestFragmentsCanFail(t *testing.T) {
 	t.Parallel()
 
@@ -87,7 +90,7 @@ func requireValid(t *testing.T, text string) {
 	require.Empty(t, faults(t, text), text)
 }
 
-// faults returns what is wrong with a block.
+// faults returns the errors in a YAML block.
 func faults(t *testing.T, text string) []string {
 	t.Helper()
 
