@@ -16,7 +16,8 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/statustext"
 )
 
-// visibility is whether machine-controller-manager sees a Secret. It watches the namespace of the MachineClass only.
+// visibility is whether machine-controller-manager sees a Secret. It
+// watches only the namespace of the MachineClass.
 type visibility string
 
 const (
@@ -26,12 +27,13 @@ const (
 	secretUnread    visibility = "NotRead"
 )
 
-// secretState is a Secret that a MachineClass refers to. Nothing of its content is told but which of the driver's keys it has.
+// secretState is a Secret that a MachineClass refers to. Of its content, only
+// the names of the driver's keys are shown.
 type secretState struct {
 	Namespace string     `json:"namespace"`
 	Name      string     `json:"name"`
 	State     visibility `json:"state"`
-	// Keys are those of the driver's keys that it has.
+	// Keys are the driver's keys in the Secret.
 	Keys []string `json:"keys,omitempty"`
 
 	err error
@@ -39,7 +41,7 @@ type secretState struct {
 
 func (s *secretState) path() string { return s.Namespace + "/" + s.Name }
 
-// text is what people read of the Secret.
+// text describes the Secret for people.
 func (s *secretState) text(namespace string) string {
 	switch s.State {
 	case secretFound:
@@ -57,13 +59,15 @@ func (s *secretState) text(namespace string) string {
 	}
 }
 
-// classSecrets are the Secrets of a class, and what machine-controller-manager hands to the driver of them.
+// classSecrets are the Secrets of a class, and the data that
+// machine-controller-manager passes to the driver.
 type classSecrets struct {
 	states []secretState
 	data   map[string][]byte
 }
 
-// secretsOf looks at the Secrets of a class as machine-controller-manager does: one that it does not see has no data.
+// secretsOf reads the Secrets of a class as machine-controller-manager does: a
+// Secret that it does not see has no data.
 func (c *controlCluster) secretsOf(ctx context.Context, class *v1alpha1.MachineClass) classSecrets {
 	found := classSecrets{data: map[string][]byte{}}
 
@@ -129,7 +133,8 @@ func (s *classSecrets) shown() []secretState {
 	return append([]secretState{}, s.states...)
 }
 
-// lacking returns the Secrets that machine-controller-manager does not see, if that keeps one of the keys from the driver.
+// lacking returns the Secrets that machine-controller-manager does not see, and the keys that the
+// driver lacks. It returns nothing if no key is missing.
 func (s *classSecrets) lacking(keys []string) (unseen []secretState, missing []string) {
 	for _, key := range keys {
 		if len(s.data[key]) == 0 {

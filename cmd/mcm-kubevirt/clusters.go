@@ -25,7 +25,8 @@ import (
 // controlTimeout bounds one request to the control cluster.
 const controlTimeout = 10 * time.Second
 
-// clusterFlags say how to reach the control and the provider cluster. In a pod of the control cluster, none is needed.
+// clusterFlags specify how to reach the control and the provider cluster. In a
+// pod of the control cluster, none is needed.
 type clusterFlags struct {
 	kubeconfig         string
 	context            string
@@ -48,7 +49,8 @@ func (f *clusterFlags) addTo(flags *pflag.FlagSet) {
 	flags.SetNormalizeFunc(asKubectl)
 }
 
-// asKubectl gives the kubeconfig of the control cluster kubectl's name for it, beside that which machine-controller-manager has.
+// asKubectl accepts machine-controller-manager's name for the flag with the kubeconfig of the
+// control cluster, beside kubectl's.
 func asKubectl(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 	if name == "control-kubeconfig" {
 		name = "kubeconfig"
@@ -57,20 +59,20 @@ func asKubectl(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 	return pflag.NormalizedName(name)
 }
 
-// controlCluster is where MachineClasses, Machines and their Secrets are, seen from one namespace.
+// controlCluster gives access to MachineClasses, Machines and their Secrets in one namespace.
 type controlCluster struct {
 	Machines   machineclient.Interface
 	Kubernetes kubernetes.Interface
-	// Namespace is empty for all of them.
+	// Namespace is empty for all namespaces.
 	Namespace string
 }
 
-// in returns the control cluster seen from another namespace.
+// in returns the control cluster with another namespace.
 func (c *controlCluster) in(namespace string) *controlCluster {
 	return &controlCluster{Machines: c.Machines, Kubernetes: c.Kubernetes, Namespace: namespace}
 }
 
-// where names the namespace in messages.
+// where describes the namespace in messages.
 func (c *controlCluster) where() string {
 	if c.Namespace == metav1.NamespaceAll {
 		return "any namespace of the control cluster"
@@ -79,7 +81,8 @@ func (c *controlCluster) where() string {
 	return "namespace " + c.Namespace + " of the control cluster"
 }
 
-// control returns the control cluster. Its kubeconfig is the user's own, so that it may also run an exec plugin.
+// control returns the control cluster. Its kubeconfig is the
+// user's own, so it may run an exec plugin.
 func (f *clusterFlags) control() (*controlCluster, error) {
 	if f.allNamespaces && f.namespace != "" {
 		return nil, errors.New("--namespace (-n) and --all-namespaces (-A) exclude each other")
@@ -120,7 +123,7 @@ func (f *clusterFlags) control() (*controlCluster, error) {
 	return &controlCluster{Machines: machines, Kubernetes: core, Namespace: namespace}, nil
 }
 
-// load prepares to read the kubeconfig as kubectl does.
+// load reads the kubeconfig lazily, with kubectl's rules.
 func (f *clusterFlags) load() (clientcmd.ClientConfig, error) {
 	if f.kubeconfig != "" {
 		if _, err := os.Stat(f.kubeconfig); err != nil {
@@ -138,12 +141,12 @@ func (f *clusterFlags) load() (clientcmd.ClientConfig, error) {
 func (f *clusterFlags) rules() *clientcmd.ClientConfigLoadingRules {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = f.kubeconfig
-	rules.WarnIfAllMissing = false // explain says it.
+	rules.WarnIfAllMissing = false // explain reports it.
 
 	return rules
 }
 
-// explain says which files were looked for if there is no kubeconfig at all; client-go does not.
+// explain lists the files that were tried if there is no kubeconfig at all; client-go does not.
 func (f *clusterFlags) explain(err error) error {
 	if !clientcmd.IsEmptyConfig(err) {
 		return fmt.Errorf("read the kubeconfig of the control cluster; --kubeconfig and --context choose another: %w", err)
@@ -153,7 +156,8 @@ func (f *clusterFlags) explain(err error) error {
 		strings.Join(f.rules().GetLoadingPrecedence(), ", "))
 }
 
-// provider returns the content of --provider-kubeconfig; nil without that flag. It is for pkg/kubeconfig to read.
+// provider returns the content of --provider-kubeconfig; nil
+// without that flag. pkg/kubeconfig parses it.
 func (f *clusterFlags) provider() ([]byte, error) {
 	if f.providerKubeconfig == "" {
 		return nil, nil
@@ -167,15 +171,17 @@ func (f *clusterFlags) provider() ([]byte, error) {
 	return raw, nil
 }
 
-// quiet drops the log of the driver's packages, which is meant for a process that runs for long: they announce, for one, each kubeconfig
-// that leads elsewhere than the last one. Errors are still written to standard error.
+// quiet discards the log of the driver's packages, which is intended for a long-running process:
+// for example, they log each kubeconfig that leads elsewhere than the previous one. Errors are
+// still written to standard error.
 func quiet() {
 	klog.LogToStderr(false)
 	klog.SetOutput(io.Discard)
 }
 
-// secretData returns what machine-controller-manager hands to the driver for a class: the data of both Secrets that it refers to, of
-// which the credentials' wins. The provider cluster's kubeconfig is among it, with the key v1alpha1.SecretKeyKubeconfig.
+// secretData returns the data that machine-controller-manager passes to the driver for a class:
+// that of both referenced Secrets, where credentialsSecretRef takes precedence. It includes the
+// kubeconfig of the provider cluster, with the key v1alpha1.SecretKeyKubeconfig.
 func (c *controlCluster) secretData(ctx context.Context, class *v1alpha1.MachineClass) (map[string][]byte, error) {
 	data := map[string][]byte{}
 

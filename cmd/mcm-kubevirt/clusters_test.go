@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 )
 
-// controlKubeconfig leads to the server of a test, in the namespace shoot.
+// controlKubeconfig returns a kubeconfig file for a test server, with the namespace shoot.
 func controlKubeconfig(t *testing.T, server string) string {
 	t.Helper()
 

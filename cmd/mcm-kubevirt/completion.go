@@ -9,25 +9,25 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// completionTimeout bounds what a shell waits for when a key is pressed.
+// completionTimeout bounds how long a shell waits after the completion key is pressed.
 const completionTimeout = 3 * time.Second
 
-// completion is what cobra asks for when a shell completes a word.
+// completion is cobra's function that completes a word in a shell.
 type completion = func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective)
 
-// completeFlag registers the completion of a flag that the command has.
+// completeFlag registers the completion of a flag, which the command must have.
 func completeFlag(cmd *cobra.Command, flag string, complete completion) {
 	if err := cmd.RegisterFlagCompletionFunc(flag, complete); err != nil {
-		panic(err) // A flag of that name is missing: the program is wrong.
+		panic(err) // The flag does not exist, which is a programming error.
 	}
 }
 
-// completeChoices completes a flag whose value is one of a few words.
+// completeChoices completes a flag that accepts only the given words.
 func completeChoices(cmd *cobra.Command, flag string, words []string) {
 	completeFlag(cmd, flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// complete completes the flags for the control cluster.
+// complete registers the completions of the flags for the control cluster.
 func (f *clusterFlags) complete(cmd *cobra.Command) {
 	completeFlag(cmd, "context", func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		return f.contexts(), cobra.ShellCompDirectiveNoFileComp
@@ -51,14 +51,15 @@ func (f *clusterFlags) contexts() []string {
 	return names
 }
 
-// completeMachines completes names of Machines that were not given yet.
+// completeMachines completes names of Machines that are not among the arguments yet.
 func (o *diagnoseOptions) completeMachines(cmd *cobra.Command, given []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	names, directive := o.completing((*controlCluster).machineNames)(cmd, given, "")
 
 	return slices.DeleteFunc(names, func(name string) bool { return slices.Contains(given, name) }), directive
 }
 
-// completing returns a completion by names in the control cluster. A cluster that cannot be asked completes nothing.
+// completing returns a completion with names from the control cluster. It
+// completes nothing if the cluster cannot be read.
 func (f *clusterFlags) completing(list func(*controlCluster, context.Context) []string) completion {
 	return func(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		quiet()
@@ -105,7 +106,7 @@ func (c *controlCluster) namespaces(ctx context.Context) []string {
 
 // completeClasses completes names of MachineClasses in the given files.
 func (o *renderOptions) completeClasses(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	if slices.Contains(o.files, "-") { // Standard input is the terminal's.
+	if slices.Contains(o.files, "-") { // Standard input is the terminal.
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 

@@ -18,22 +18,24 @@ const (
 	// takenUp is the finalizer that the machine controller adds to a Machine before anything else
 	// (pkg/util/provider/machinecontroller/machine.go, reconcileClusterMachineKey).
 	takenUp = "machine.sapcloud.io/machine-controller-manager"
-	// takeUpWithin is how long a Machine may wait for that. The machine controller is told of it at once.
+	// takeUpWithin is how long the machine controller may take to add the
+	// finalizer. It is notified of a Machine at once.
 	takeUpWithin = 2 * time.Minute
-	// sidecarContainer is the driver's container in the Deployment of machine-controller-manager, as the shipped manifests name it.
+	// sidecarContainer is the driver's container in the Deployment of
+	// machine-controller-manager in the shipped manifests.
 	sidecarContainer = "machine-controller-manager-provider-kubevirt"
 )
 
-// controlState is what a Machine depends on in the control cluster.
+// controlState is the state in the control cluster that a Machine depends on.
 type controlState struct {
 	Controllers []controllerState `json:"controllers"`
-	// Secrets are those of the MachineClass.
+	// Secrets are the Secrets of the MachineClass.
 	Secrets []secretState `json:"secrets"`
-	// LastSign is when a controller wrote to the Machine last; nil if none ever did.
+	// LastSign is when a controller last wrote to the Machine; nil if none ever did.
 	LastSign *time.Time `json:"lastSign,omitempty"`
 }
 
-// lastSign is the newest time that the controllers have written to a Machine.
+// lastSign returns the last time at which the controllers wrote to a Machine.
 func lastSign(m *v1alpha1.Machine) *time.Time {
 	last := m.Status.LastOperation.LastUpdateTime.Time
 
@@ -44,7 +46,8 @@ func lastSign(m *v1alpha1.Machine) *time.Time {
 	return moment(last)
 }
 
-// controlCauses are the faults in the control cluster that keep a Machine from being acted on, the first to be repaired first.
+// controlCauses returns the faults in the control cluster that prevent actions on a Machine. The
+// first is to be repaired first.
 func (f *foundMachine) controlCauses(control *controlState, now time.Time) []*causeReport {
 	var causes []*causeReport
 
@@ -69,7 +72,7 @@ func (f *foundMachine) controlCauses(control *controlState, now time.Time) []*ca
 	return causes
 }
 
-// cause is that of a controller that does not run.
+// cause returns the cause for a controller that does not run.
 func (s *controllerState) cause(namespace string, now time.Time) *causeReport {
 	container, effect := sidecarContainer, "no Machine is created, deleted or checked"
 	if s.Name == manager {
@@ -101,8 +104,8 @@ func (f *foundMachine) classCause() *causeReport {
 	}
 }
 
-// needed are the keys that the driver needs for a Machine. User data counts until the machine is created, and a kubeconfig that is
-// given on the command line stands for that of the Secret.
+// needed returns the keys that the driver needs for a Machine. User data is needed until the
+// machine is created, and a kubeconfig from the command line replaces the one in the Secret.
 func (f *foundMachine) needed() []string {
 	var keys []string
 
@@ -117,7 +120,8 @@ func (f *foundMachine) needed() []string {
 	return keys
 }
 
-// secretCause is that of Secrets that machine-controller-manager does not see, if the driver needs what would be in them; else nil.
+// secretCause returns the cause for Secrets that machine-controller-manager does not see, if the
+// driver needs their keys; otherwise nil.
 func (f *foundMachine) secretCause() *causeReport {
 	unseen, missing := f.secrets.lacking(f.needed())
 	if len(unseen) == 0 {
@@ -146,7 +150,8 @@ func (f *foundMachine) secretCause() *causeReport {
 	return report
 }
 
-// untouched says whether the machine controller should have taken the Machine up, and has not.
+// untouched reports whether the machine controller should have
+// started to reconcile the Machine, and has not.
 func (f *foundMachine) untouched(now time.Time) bool {
 	m := f.machine
 

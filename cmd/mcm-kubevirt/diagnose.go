@@ -21,13 +21,14 @@ import (
 )
 
 const (
-	// diagnoseRetryFor is how long passing failures of the provider cluster are retried. Somebody waits for the answer, and may ask again.
+	// diagnoseRetryFor is how long transient errors of the provider cluster are retried. The user
+	// is waiting, and can repeat the command.
 	diagnoseRetryFor = 5 * time.Second
-	// diagnoseQPS and diagnoseBurst bound what is asked of a provider cluster that others need too.
+	// diagnoseQPS and diagnoseBurst limit the load on a provider cluster that others need too.
 	diagnoseQPS, diagnoseBurst = 20, 40
 )
 
-// diagnoseOptions say where to look, and how to judge.
+// diagnoseOptions specify the clusters to read, and the settings of the diagnosis.
 type diagnoseOptions struct {
 	clusterFlags
 
@@ -96,7 +97,7 @@ Exit codes:
 	return cmd
 }
 
-// arguments says what is missing, or too much.
+// arguments rejects missing and superfluous arguments.
 func (o *diagnoseOptions) arguments(_ *cobra.Command, names []string) error {
 	every := o.all || o.allNamespaces
 
@@ -132,7 +133,7 @@ func (o *diagnoseOptions) run(ctx context.Context, names []string, out io.Writer
 	return o.finish(&result, out)
 }
 
-// runAll looks at all Machines of the namespace, or of all of them.
+// runAll diagnoses all Machines of one namespace, or of all namespaces.
 func (o *diagnoseOptions) runAll(ctx context.Context, sources *machineSource, out io.Writer) error {
 	list, err := sources.control.Machines.MachineV1alpha1().Machines(sources.control.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -155,7 +156,7 @@ func (o *diagnoseOptions) runAll(ctx context.Context, sources *machineSource, ou
 	return o.finish(&result, out)
 }
 
-// finish prints the result.
+// finish prints the result, and returns the error for the exit code.
 func (o *diagnoseOptions) finish(result *diagnoses, out io.Writer) error {
 	if err := result.print(out, o.output.value, o.settings()); err != nil {
 		return err
@@ -164,12 +165,12 @@ func (o *diagnoseOptions) finish(result *diagnoses, out io.Writer) error {
 	return result.outcome()
 }
 
-// settings are the flags that decide what counts as a failure.
+// settings returns the flags that determine whether a cause counts as a failure.
 func (o *diagnoseOptions) settings() string {
 	return fmt.Sprintf("--unschedulable-grace=%s --virtual-machine-template=%s --evacuation=%t", o.grace, o.template.value, o.evacuation)
 }
 
-// sources returns where Machines are looked for.
+// sources returns the source of Machines.
 func (o *diagnoseOptions) sources() (*machineSource, error) {
 	if o.grace < 0 {
 		return nil, errors.New("--unschedulable-grace must not be negative")
@@ -204,7 +205,7 @@ func (o *diagnoseOptions) provider() *providercluster.Provider {
 	})
 }
 
-// diagnose looks at one machine.
+// diagnose diagnoses one machine.
 func (o *diagnoseOptions) diagnose(ctx context.Context, explainer *providercluster.Provider, sources *machineSource, name string) diagnosis {
 	found, err := sources.find(ctx, name)
 	if err != nil {
@@ -232,8 +233,9 @@ func (o *diagnoseOptions) allowed() validation.Options {
 	return validation.Options{Template: validation.TemplatePolicy(o.template.value), Evacuation: o.evacuation}
 }
 
-// search looks at the machine in each place where it may be, until there is something of it, or something in its place. Whatever keeps
-// the driver from looking in one of several places is said of that place only: it is no cause for a machine that may be elsewhere.
+// search looks for the machine at each place where it may be, until it finds one of its objects, or
+// a foreign object with its name. If there are several places, an error at one of them is only
+// listed as unread: it is no cause for a machine that may be elsewhere.
 func search(
 	ctx context.Context, explainer spi.Explainer, found *foundMachine, allowed validation.Options,
 ) (last *kubevirt.Explanation, unread []string) {
@@ -258,7 +260,7 @@ func search(
 	return last, unread
 }
 
-// outcome is what the exit code says.
+// outcome returns the error for the exit code.
 func (d *diagnoses) outcome() error {
 	var wrong, unknown int
 

@@ -14,20 +14,20 @@ import (
 
 const leasePath = "/apis/coordination.k8s.io/v1/namespaces/shoot/leases/"
 
-// lease is one that was renewed so long ago.
+// lease returns a Lease that was renewed the given time ago.
 func lease(name string, age time.Duration) string {
 	return fmt.Sprintf(`{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":%q,"namespace":"shoot"},
 		"spec":{"holderIdentity":"pod-1","leaseDurationSeconds":15,"renewTime":%q}}`, name, time.Now().Add(-age).UTC().Format(metav1.RFC3339Micro))
 }
 
-// leased adds the leases of both controllers, renewed so long ago.
+// leased adds the leases of both controllers, renewed the given times ago.
 func (c cluster) leased(managerAge, controllerAge time.Duration) cluster {
 	c[leasePath+manager], c[leasePath+machineController] = lease(manager, managerAge), lease(machineController, controllerAge)
 
 	return c
 }
 
-// fresh is a Machine that no controller has seen, created so long ago.
+// fresh returns a Machine without any trace of a controller, created the given time ago.
 func fresh(age time.Duration, more string) string {
 	return fmt.Sprintf(`{"apiVersion":"machine.sapcloud.io/v1alpha1","kind":"Machine","metadata":{"name":"m","namespace":"shoot","uid":"u","creationTimestamp":%q%s},
 		"spec":{"class":{"kind":"MachineClass","name":"c"}}}`, time.Now().Add(-age).UTC().Format(time.RFC3339), more)
@@ -57,7 +57,7 @@ func diagnosed(t *testing.T, c cluster, args ...string) (d diagnosis, text strin
 	return all.Machines[0], text, exitCode(err)
 }
 
-// provided is a provider cluster on which the machine m has its place.
+// provided returns the kubeconfig of a provider cluster on which the machine m is scheduled.
 func provided(t *testing.T) string {
 	t.Helper()
 
@@ -72,7 +72,7 @@ func TestDiagnoseControllers(t *testing.T) {
 	tests := map[string]struct {
 		reason string
 		change func(cluster)
-		// want is the reason of the cause; none: nothing is wrong.
+		// want is the reason of the cause; empty if nothing is wrong.
 		want string
 		text []string
 	}{
@@ -170,7 +170,7 @@ func TestDiagnoseControllers(t *testing.T) {
 	}
 }
 
-// TestDiagnoseAll looks at every Machine of the namespace, and of all of them.
+// TestDiagnoseAll diagnoses all Machines of one namespace, and of all namespaces.
 func TestDiagnoseAll(t *testing.T) {
 	t.Parallel()
 
@@ -190,7 +190,7 @@ func TestDiagnoseAll(t *testing.T) {
 	require.ErrorContains(t, err, "there is no Machine in namespace shoot")
 }
 
-// TestKubectlsHabits has the flags and completions that a user of kubectl expects.
+// TestKubectlsHabits checks the flags and completions that users know from kubectl.
 func TestKubectlsHabits(t *testing.T) {
 	t.Parallel()
 
@@ -235,7 +235,7 @@ func TestKubectlsHabits(t *testing.T) {
 	require.Equal(t, same, out)
 }
 
-// TestUsableErrors looks at what a user reads who has forgotten something.
+// TestUsableErrors checks the errors for missing or wrong input.
 func TestUsableErrors(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "missing.yaml")
 	empty := write(t, "empty.yaml", "")

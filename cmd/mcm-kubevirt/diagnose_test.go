@@ -19,7 +19,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// cluster is an API server that answers reads of these paths, and knows nothing else.
+// cluster is an API server that returns these bodies by path, and 404 for everything else.
 type cluster map[string]string
 
 func (c cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -32,7 +32,7 @@ func (c cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		body = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","message":"not found","code":404}`
 	}
 
-	_, _ = w.Write([]byte(body)) // The client sees whether it was all.
+	_, _ = w.Write([]byte(body)) // The client detects truncation.
 }
 
 // provider serves the cluster as a provider cluster, and returns its kubeconfig.
@@ -57,7 +57,7 @@ users: [{name: u, user: {token: t0p-secret}}]
 `
 }
 
-// control serves the cluster as a control cluster, and returns the file with its kubeconfig.
+// control serves the cluster as a control cluster, and returns the path of its kubeconfig.
 func (c cluster) control(t *testing.T) string {
 	t.Helper()
 
@@ -72,7 +72,8 @@ const (
 	mcPath = "/apis/machine.sapcloud.io/v1alpha1/namespaces/shoot/"
 )
 
-// failing is a VirtualMachine m that KubeVirt has refused for long, in these words.
+// failing returns a VirtualMachine m that KubeVirt has
+// rejected for a long time, with the given texts.
 func failing(t *testing.T, status, reason, message string) string {
 	t.Helper()
 
@@ -91,7 +92,8 @@ func failing(t *testing.T, status, reason, message string) string {
 	return string(vm)
 }
 
-// shootWith is a control cluster with the Machine m, whose class and Secret lead to a provider cluster.
+// shootWith returns a control cluster with the Machine m, whose
+// class and Secret refer to a provider cluster.
 func shootWith(provider string) cluster {
 	return cluster{
 		mcPath + "machines/m": `{"apiVersion":"machine.sapcloud.io/v1alpha1","kind":"Machine","metadata":{"name":"m","namespace":"shoot","uid":"u"},
@@ -108,7 +110,8 @@ const shootClass = `{"apiVersion":"machine.sapcloud.io/v1alpha1","kind":"Machine
 	"provider":"kubevirt","secretRef":{"name":"s","namespace":"shoot"},
 	"providerSpec":{"tags":{"mcm.gardener.cloud/cluster":"c","mcm.gardener.cloud/role":"node"}}}`
 
-// withMoreClasses puts two MachineClasses before a shoot's own: one whose credentials are refused, and one without its Secret.
+// withMoreClasses adds two MachineClasses before a shoot's own: one with rejected
+// credentials, and one without its Secret.
 func withMoreClasses(t *testing.T, shoot cluster) cluster {
 	t.Helper()
 
@@ -226,13 +229,14 @@ func TestDiagnose(t *testing.T) {
 	}
 }
 
-// requireFit requires what a terminal shows as it is meant.
+// requireFit requires lines that a terminal shows unchanged.
 func requireFit(t *testing.T, out string) {
 	t.Helper()
 
 	for line := range strings.Lines(out) {
 		line = strings.TrimSuffix(line, "\n")
-		if whole := strings.TrimSpace(line); !strings.HasPrefix(whole, "kubectl ") && !strings.Contains(whole, "https://") { // To be copied.
+		// Commands and URLs are meant to be copied, so they stay whole.
+		if whole := strings.TrimSpace(line); !strings.HasPrefix(whole, "kubectl ") && !strings.Contains(whole, "https://") {
 			require.LessOrEqual(t, utf8.RuneCountInString(line), textWidth, line)
 		}
 
@@ -240,7 +244,8 @@ func requireFit(t *testing.T, out string) {
 	}
 }
 
-// TestDiagnoseHostileProvider has a provider cluster write what moves a terminal's cursor, and lines that look like the program's own.
+// TestDiagnoseHostileProvider lets a provider cluster return control sequences for terminals, and
+// lines that imitate the program's output.
 func TestDiagnoseHostileProvider(t *testing.T) {
 	t.Parallel()
 
@@ -264,7 +269,8 @@ func TestDiagnoseHostileProvider(t *testing.T) {
 	}
 }
 
-// TestWhatAMachineWithItsPlaceWaitsFor asks what machine-controller-manager waits for.
+// TestWhatAMachineWithItsPlaceWaitsFor checks the description of
+// what machine-controller-manager waits for.
 func TestWhatAMachineWithItsPlaceWaitsFor(t *testing.T) {
 	t.Parallel()
 
@@ -293,7 +299,7 @@ func TestWhatAMachineWithItsPlaceWaitsFor(t *testing.T) {
 	}
 }
 
-// TestDiagnosisText holds what people read, at the third minute of a machine that is not scheduled.
+// TestDiagnosisText pins the text output for a machine that has been unscheduled for three minutes.
 func TestDiagnosisText(t *testing.T) {
 	t.Parallel()
 

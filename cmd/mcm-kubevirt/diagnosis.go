@@ -13,47 +13,48 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/statustext"
 )
 
-// diagnoses is what diagnose prints. Scripts read it: fields may be added, and never change.
+// diagnoses is the output of diagnose. Scripts depend on it: fields may be added, but never change.
 type diagnoses struct {
 	Machines []diagnosis `json:"machines"`
 }
 
-// result is the gist of a diagnosis.
+// result is the summary of a diagnosis.
 type result string
 
 const (
-	// resultFine is a machine of which nothing is known to be wrong.
+	// resultFine means that no fault is known.
 	resultFine result = "NothingWrong"
-	// resultYoung is one with a cause that has not stood for long enough to be a failure.
+	// resultYoung means that there is a cause, but not for long enough to be a failure.
 	resultYoung result = "Suspected"
-	// resultCause is one with a cause.
+	// resultCause means that there is a cause.
 	resultCause result = "CauseFound"
-	// resultUnknown is one that could not be looked at.
+	// resultUnknown means that the machine could not be diagnosed.
 	resultUnknown result = "Unknown"
 )
 
-// diagnosis is about one machine.
+// diagnosis is the diagnosis of one machine.
 type diagnosis struct {
 	Name   string `json:"name"`
 	Result result `json:"result"`
-	// Error is why the machine could not be looked at.
+	// Error is why the machine could not be diagnosed.
 	Error string `json:"error,omitempty"`
-	// Machine is nil without a Machine.
+	// Machine is nil if there is no Machine.
 	Machine *machineState `json:"machine,omitempty"`
-	// Provider is nil if the provider cluster could not be asked, or has only a foreign VirtualMachine of that name.
+	// Provider is nil if the provider cluster could not be read, or has only a foreign
+	// VirtualMachine of that name.
 	Provider *providerState `json:"provider,omitempty"`
-	// WaitingFor is there if nothing is wrong.
+	// WaitingFor is set if nothing is wrong.
 	WaitingFor string `json:"waitingFor,omitempty"`
-	// Cause is what is to be repaired first, and MoreCauses what else is wrong.
+	// Cause is the cause to repair first, and MoreCauses are the others.
 	Cause      *causeReport   `json:"cause,omitempty"`
 	MoreCauses []*causeReport `json:"moreCauses,omitempty"`
-	// Control is what the Machine depends on in the control cluster; nil without a Machine.
+	// Control is the state in the control cluster; nil if there is no Machine.
 	Control *controlState `json:"control,omitempty"`
-	// Evidence is all that components say of the machine's objects.
+	// Evidence is everything that components report about the machine's objects.
 	Evidence []spi.Sign `json:"evidence"`
 }
 
-// machineState is a Machine as machine-controller-manager has it.
+// machineState is the state of a Machine according to machine-controller-manager.
 type machineState struct {
 	Namespace     string         `json:"namespace"`
 	Class         string         `json:"class"`
@@ -62,7 +63,7 @@ type machineState struct {
 	Created       time.Time      `json:"created"`
 	Deleted       *time.Time     `json:"deleted,omitempty"`
 	LastOperation *lastOperation `json:"lastOperation,omitempty"`
-	// NodeReady is the condition Ready of the Machine's Node, as far as it has one.
+	// NodeReady is the condition Ready of the Machine's Node, if it has one.
 	NodeReady *nodeReady `json:"nodeReady,omitempty"`
 }
 
@@ -80,29 +81,30 @@ type nodeReady struct {
 	Since  time.Time `json:"since"`
 }
 
-// providerState is what there is of the machine on the provider cluster.
+// providerState is the state of the machine on the provider cluster.
 type providerState struct {
 	Server    string       `json:"server"`
 	Namespace string       `json:"namespace"`
 	Stage     spi.Stage    `json:"stage"`
 	Objects   []spi.Object `json:"objects"`
-	// Unread is what could not be read, and why.
+	// Unread lists the objects that could not be read, and why.
 	Unread []string `json:"unread,omitempty"`
 }
 
-// causeReport is what is wrong.
+// causeReport describes a cause.
 type causeReport struct {
 	Reason  string `json:"reason"`
 	Message string `json:"message"`
-	// Code is the machine code with which the driver answers; empty if the driver is not asked.
+	// Code is the machine code that the driver returns; empty if the driver is not called.
 	Code   string `json:"code"`
 	Remedy string `json:"remedy"`
-	// Since is when it began; nil for the answer to a request. From Reported on it has stood for long enough to be reported.
+	// Since is when the cause began, and Reported when it has lasted long enough to be reported.
+	// Since is nil for an error returned by a request.
 	Since    *time.Time `json:"since,omitempty"`
 	Reported *time.Time `json:"reported,omitempty"`
-	// Evidence is what the cause was drawn from; nil for the answer to a request.
+	// Evidence is the evidence for the cause; nil for an error returned by a request.
 	Evidence *spi.Sign `json:"evidence,omitempty"`
-	// Retry is when machine-controller-manager acts again; nil without a Machine.
+	// Retry is when machine-controller-manager acts again; nil if there is no Machine.
 	Retry *retryHint `json:"retry,omitempty"`
 }
 
@@ -142,8 +144,8 @@ func stateOf(m *v1alpha1.Machine) *machineState {
 	return state
 }
 
-// take adds what was seen on the provider cluster. With credentials that are not the driver's, what keeps them from looking says nothing
-// of the machine.
+// take adds the state on the provider cluster. If borrowed credentials, which are not the driver's,
+// cannot read it, that is no cause.
 func (d *diagnosis) take(e *kubevirt.Explanation, borrowed bool, now time.Time) {
 	if e.Machine != nil {
 		d.takeState(e.Machine)
@@ -176,7 +178,8 @@ func (d *diagnosis) addRetry(found *foundMachine, e *kubevirt.Explanation) {
 	d.Cause.Retry = found.retryOf(e.Cause, stage)
 }
 
-// takeControl adds what was seen in the control cluster. Its faults come first: until they are repaired, nothing else can be.
+// takeControl adds the state in the control cluster. Its faults come first:
+// nothing else can be repaired before them.
 func (d *diagnosis) takeControl(control *controlState, causes []*causeReport) {
 	d.Control = control
 
@@ -192,7 +195,8 @@ func (d *diagnosis) takeControl(control *controlState, causes []*causeReport) {
 	d.Cause, d.MoreCauses = causes[0], causes[1:]
 }
 
-// leaveOut adds where the machine could not be looked for. Where it was not found, it may be there.
+// leaveOut adds the places that could not be searched. If the machine was not
+// found elsewhere, it may be in one of them.
 func (d *diagnosis) leaveOut(e *kubevirt.Explanation, unread []string) {
 	switch {
 	case len(unread) == 0:
@@ -206,7 +210,7 @@ func (d *diagnosis) leaveOut(e *kubevirt.Explanation, unread []string) {
 	}
 }
 
-// notRead is what ends a sentence about what was not found.
+// notRead returns the end of a sentence about a search without result.
 func notRead(unread []string) string {
 	if len(unread) == 0 {
 		return ""
@@ -233,7 +237,7 @@ func (d *diagnosis) takeState(m *spi.Explanation) {
 	}
 }
 
-// node says what a machine that has its place still lacks, in machine-controller-manager's eyes.
+// node describes what machine-controller-manager waits for after a machine is scheduled.
 func (d *diagnosis) node(stage spi.Stage) string {
 	switch {
 	case stage != spi.StageScheduled || d.Machine == nil:
@@ -259,7 +263,7 @@ func reportOf(c *kubevirt.Cause) *causeReport {
 	return r
 }
 
-// moment returns nil for no time.
+// moment returns nil for the zero time.
 func moment(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil

@@ -15,16 +15,17 @@ import (
 )
 
 const (
-	// docsURL is where this version's pages are read.
+	// docsURL is the address of the documentation.
 	docsURL = "https://github.com/gardener/machine-controller-manager-provider-kubevirt/blob/main/docs/"
 	// troubleshootingURL has a row for each cause.
 	troubleshootingURL = docsURL + "troubleshooting.md"
 )
 
-// textWidth is how many columns a line of text has at most.
+// textWidth is the maximum number of columns of a line of text.
 const textWidth = 120
 
-// print prints what scripts read, or what people read, with the settings by which it was judged.
+// print prints the diagnoses in the given format. As text, they
+// include the settings that they are based on.
 func (d *diagnoses) print(out io.Writer, format, settings string) error {
 	if format != outputText {
 		return printObject(out, format, d)
@@ -51,7 +52,7 @@ func (d *diagnoses) print(out io.Writer, format, settings string) error {
 	return nil
 }
 
-// page is what people read: sections of lines, each with a name and a text that goes on below itself if it is long.
+// page prints text: sections of lines, each with a name and a text that is wrapped if it is long.
 type page struct {
 	out io.Writer
 	now time.Time
@@ -155,7 +156,7 @@ func (p *page) object(o *spi.Object, namespace string) {
 	p.line(kind, name+": "+text)
 }
 
-// control shows what the Machine depends on in the control cluster.
+// control prints the state in the control cluster.
 func (p *page) control(s *controlState, namespace string) {
 	p.section("CONTROL CLUSTER, namespace " + namespace)
 
@@ -212,7 +213,8 @@ func (p *page) cause(d *diagnosis, c *causeReport) {
 	p.line("", "row "+c.Reason)
 }
 
-// retry shows when the repair takes effect. The command has a line of its own, to be copied.
+// retry prints when the repair takes effect. The command
+// has its own line, so that it can be copied.
 func (p *page) retry(hint *retryHint) {
 	if hint == nil {
 		return
@@ -225,7 +227,7 @@ func (p *page) retry(hint *retryHint) {
 	}
 }
 
-// answer says what the driver makes of a cause.
+// answer describes how the driver reports a cause.
 func (p *page) answer(d *diagnosis, c *causeReport) string {
 	switch {
 	case c.Code == "":
@@ -253,7 +255,7 @@ func (p *page) stands(c *causeReport) string {
 	return fmt.Sprintf("; such a failure is reported after %s", patience)
 }
 
-// evidence lists what components say, that from which the cause was drawn first.
+// evidence prints the reports of components, starting with the evidence for the cause.
 func (p *page) evidence(d *diagnosis) {
 	if d.Cause == nil && len(d.Evidence) == 0 {
 		return
@@ -272,7 +274,7 @@ func (p *page) evidence(d *diagnosis) {
 	}
 }
 
-// origin prints what the cause was drawn from.
+// origin prints the evidence for the cause.
 func (p *page) origin(d *diagnosis) {
 	switch {
 	case d.Cause.Evidence != nil:
@@ -321,7 +323,7 @@ func stamp(t time.Time) string {
 	return t.UTC().Format(time.RFC3339)
 }
 
-// age is as kubectl shows it.
+// age formats an age like kubectl.
 func (p *page) age(t time.Time) string {
 	return duration.HumanDuration(max(0, p.now.Sub(t)))
 }
@@ -339,7 +341,7 @@ func (p *page) section(title string) {
 	p.write(title)
 }
 
-// nameWidth is that of the longest name, VirtualMachineInstance.
+// nameWidth is the length of the longest name, VirtualMachineInstance.
 const nameWidth = 22
 
 func (p *page) line(name, text string) {
@@ -358,7 +360,8 @@ func (p *page) write(line string) {
 	}
 }
 
-// wrapped breaks a text into lines of so many characters at most, between words if it can be. A URL stays whole.
+// wrapped breaks a text into lines of at most width characters,
+// between words if possible. A URL stays whole.
 func wrapped(text string, width int) []string {
 	var (
 		lines []string

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// source is a file, as it was read.
+// source is the content of a file.
 type source struct {
 	name string
 	text []byte
@@ -77,11 +77,12 @@ type document struct {
 	file string
 	line int
 	raw  []byte
-	// duplicates say which keys its YAML has twice. Of those, the last one is in raw.
+	// duplicates describe the duplicate keys in its YAML. raw contains the last value of each.
 	duplicates []string
 }
 
-// A syntaxError says where a file is not what it should be. It quotes nothing: the file may hold secrets.
+// A syntaxError is the position and the reason of a syntax error. It
+// quotes nothing: the file may contain secrets.
 type syntaxError struct {
 	line   int
 	reason string
@@ -95,9 +96,9 @@ func (e *syntaxError) Error() string {
 	return fmt.Sprintf("line %d: %s", e.line, e.reason)
 }
 
-// documents returns the objects of a file, and why parts of it cannot be read.
+// documents returns the objects of a file, and the errors for parts that cannot be parsed.
 func (s source) documents() ([]document, []error) {
-	text := bytes.TrimPrefix(s.text, []byte("\uFEFF")) // which some Windows editors begin files with
+	text := bytes.TrimPrefix(s.text, []byte("\uFEFF")) // the BOM of some Windows editors
 	if !utf8.Valid(text) {
 		return nil, []error{&syntaxError{reason: "the file is not UTF-8 text; save it as that"}}
 	}
@@ -122,7 +123,7 @@ func (s source) documents() ([]document, []error) {
 	return found, errs
 }
 
-// part is what stands between two separators, and the number of lines before it.
+// part is the text between two separators, and the number of lines before it.
 type part struct {
 	before int
 	text   []byte
@@ -143,13 +144,15 @@ func split(text []byte) []part {
 	return parts
 }
 
-// documents returns the objects of a part: several JSON objects may follow each other, and of YAML there is one, or none.
+// documents returns the objects of a part: any number of
+// consecutive JSON objects, or at most one in YAML.
 func (p part) documents() ([]document, error) {
 	if found, ok := p.jsonStream(); ok {
 		return found, nil
 	}
 
-	// With as many empty lines before it as in the file, messages have the file's line numbers.
+	// Empty lines in place of the preceding ones make error
+	// messages contain the file's line numbers.
 	text := append(bytes.Repeat([]byte("\n"), p.before), p.text...)
 	d := document{line: p.before + 1 + leadingLines(p.text)}
 
@@ -171,7 +174,7 @@ func (p part) documents() ([]document, error) {
 	return []document{d}, nil
 }
 
-// jsonStream keeps the bytes as they are, so that keys that an object has twice can still be found.
+// jsonStream keeps the original bytes, so that duplicate keys can still be detected.
 func (p part) jsonStream() ([]document, bool) {
 	var (
 		found   []document
@@ -197,7 +200,7 @@ func (p part) jsonStream() ([]document, bool) {
 	}
 }
 
-// leadingLines counts empty lines and comments.
+// leadingLines counts the empty lines and comments at the beginning.
 func leadingLines(text []byte) int {
 	count := 0
 
@@ -226,7 +229,7 @@ func duplicates(err error) []string {
 // yamlSyntax matches the parser's messages that quote nothing.
 var yamlSyntax = regexp.MustCompile(`line \d+: (?:did not find|could not find|found|mapping values are not allowed) .*`)
 
-// explain says why a part of a file cannot be read.
+// explain returns the reason why a part of a file cannot be parsed.
 func (p part) explain(err error) error {
 	const remedy = "look at the indentation (spaces, never tabs), the quotes and the colons"
 

@@ -13,7 +13,7 @@ const classAsJSON = `{"apiVersion": "machine.sapcloud.io/v1alpha1", "kind": "Mac
 	"tags": {"mcm.gardener.cloud/cluster": "c", "mcm.gardener.cloud/role": "node"},
 	"rootVolume": {"containerDisk": {"image": "example.com/image"}}}}`
 
-// TestManners reads what editors, shells and other programs make of manifests.
+// TestManners reads manifests as editors, shells and other programs write them.
 func TestManners(t *testing.T) {
 	t.Parallel()
 

@@ -11,7 +11,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1/validation"
 )
 
-// choice is a flag whose value is one of a few words.
+// choice is a flag that accepts only certain words.
 type choice struct {
 	value   string
 	allowed []string
@@ -24,7 +24,7 @@ func (c *choice) String() string {
 	return c.value
 }
 
-// Set refuses what is not allowed.
+// Set rejects a value that is not allowed.
 func (c *choice) Set(value string) error {
 	if !slices.Contains(c.allowed, value) {
 		return fmt.Errorf("must be one of %s", strings.Join(c.allowed, ", "))
@@ -35,12 +35,12 @@ func (c *choice) Set(value string) error {
 	return nil
 }
 
-// Type is what the help shows for the value.
+// Type returns the placeholder for the value in the help.
 func (c *choice) Type() string {
 	return strings.Join(c.allowed, "|")
 }
 
-// manifestFlags say what to read, how to judge it and how to print the result.
+// manifestFlags specify the files to read, the rules for their validation and the output format.
 type manifestFlags struct {
 	files      []string
 	output     choice
@@ -71,7 +71,7 @@ func (f *manifestFlags) addTo(flags *pflag.FlagSet) {
 		"The machine controller runs with --evacuation: machines have evictionStrategy External, unless their class names another one.")
 }
 
-// complete completes the flags.
+// complete registers the completions of the flags.
 func (f *manifestFlags) complete(cmd *cobra.Command) {
 	completeChoices(cmd, "output", f.output.allowed)
 	completeChoices(cmd, "virtual-machine-template", f.template.allowed)
@@ -81,7 +81,8 @@ func (f *manifestFlags) allowed() validation.Options {
 	return validation.Options{Template: validation.TemplatePolicy(f.template.value), Evacuation: f.evacuation}
 }
 
-// noArguments explains what a shell makes of "-f *.yaml".
+// noArguments rejects arguments and explains them: a shell passes all files
+// of "-f *.yaml" but the first as arguments.
 func noArguments(_ *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil

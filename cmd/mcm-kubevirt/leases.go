@@ -15,41 +15,44 @@ import (
 )
 
 // The controllers that act on Machines, by the names of their leases in the control namespace
-// (cmd/machine-controller-manager/app/controllermanager.go and pkg/util/provider/app/app.go of machine-controller-manager).
+// (cmd/machine-controller-manager/app/controllermanager.go and pkg/util/provider/app/app.go of
+// machine-controller-manager).
 const (
 	manager           = "machine-controller-manager"
 	machineController = "machine-controller"
 )
 
-// liveness is what a lease tells of a controller.
+// liveness is the state of a controller according to its lease.
 type liveness string
 
 const (
 	running liveness = "Running"
 	stopped liveness = "Stopped"
-	// unclear is a controller of which nothing is known: without leader election there is no lease.
+	// unclear is the state of a controller without a lease, as without leader
+	// election, or whose lease cannot be read.
 	unclear liveness = "Unknown"
 )
 
 const (
-	// confirmPeriod is how long a lease that looks expired is watched. Its holder renews it every 2 s, so that a renewal shows whether the
-	// controller runs, however the clocks of this machine and of the holder differ.
+	// confirmPeriod is how long a lease that seems to have expired is polled. Its holder renews it
+	// every 2 s, so a renewal shows that the controller runs, even if the clocks of this machine
+	// and of the holder differ.
 	confirmPeriod = 6 * time.Second
 	confirmEvery  = time.Second
-	// defaultLease is how long a lease is good for that does not say so.
+	// defaultLease is the duration of a lease that does not specify one.
 	defaultLease = 15 * time.Second
 )
 
-// controllerState is a controller as its lease shows it.
+// controllerState is the state of a controller according to its lease.
 type controllerState struct {
 	Name  string   `json:"name"`
 	Lease string   `json:"lease"`
 	State liveness `json:"state"`
 	// Holder is the identity in the lease.
 	Holder string `json:"holder,omitempty"`
-	// Renewed is when the lease was renewed last.
+	// Renewed is when the lease was last renewed.
 	Renewed *time.Time `json:"renewed,omitempty"`
-	// Note is why the state is not known.
+	// Note is why the state is unknown.
 	Note string `json:"note,omitempty"`
 }
 
@@ -97,7 +100,8 @@ func (c *controlCluster) lease(ctx context.Context, name string) (*coordinationv
 	return c.Kubernetes.CoordinationV1().Leases(c.Namespace).Get(ctx, name, metav1.GetOptions{})
 }
 
-// expired says whether a lease seems not to be held any more. A clock that is behind shows a renewal in the future.
+// expired reports whether a lease seems to have no holder any more. A renewal far in the future
+// counts too: this machine's clock may be behind.
 func expired(lease *coordinationv1.Lease, now time.Time) bool {
 	if lease.Spec.RenewTime == nil || ptr.Deref(lease.Spec.HolderIdentity, "") == "" {
 		return true
@@ -111,7 +115,8 @@ func expired(lease *coordinationv1.Lease, now time.Time) bool {
 	return now.Sub(lease.Spec.RenewTime.Time).Abs() > good
 }
 
-// renewed watches a lease that seems to have expired. It returns the lease as it is renewed after all, or nil.
+// renewed polls a lease that seems to have expired. It returns
+// the lease if it is renewed, otherwise nil.
 func (c *controlCluster) renewed(ctx context.Context, before *coordinationv1.Lease) *coordinationv1.Lease {
 	var renewed *coordinationv1.Lease
 

@@ -20,9 +20,9 @@ type machineClass struct {
 
 	file string
 	line int
-	// defects are what is wrong with its text as a whole: keys that its YAML has twice, too many bytes.
+	// defects are the errors in its text as a whole: duplicate keys in its YAML, excessive size.
 	defects []string
-	// faults are what is wrong with it as a manifest. The providerSpec is not looked into.
+	// faults are the errors in it as a manifest, except those in the providerSpec.
 	faults field.ErrorList
 }
 
@@ -39,7 +39,8 @@ func readClass(d document, is metav1.TypeMeta) machineClass {
 	return machineClass{MachineClass: object, file: d.file, line: d.line, defects: append(d.duplicates, tooLarge(d.raw)...), faults: faults}
 }
 
-// metadataErrors returns what the API server does not accept as the name and namespace of a custom resource.
+// metadataErrors returns the errors of the API server for the
+// name and namespace of a custom resource.
 func metadataErrors(meta metav1.ObjectMeta) field.ErrorList {
 	var (
 		errs field.ErrorList
@@ -66,7 +67,8 @@ func metadataErrors(meta metav1.ObjectMeta) field.ErrorList {
 // maxRequest is etcd's default limit for a request, and so for an object, in bytes.
 const maxRequest = 3 << 19
 
-// tooLarge says that an object has more bytes than etcd accepts, as the API server stores it: without spaces between its fields.
+// tooLarge returns an error if an object exceeds etcd's limit as the API server stores it: without
+// spaces between its fields.
 func tooLarge(raw []byte) []string {
 	if len(raw) <= maxRequest {
 		return nil
@@ -74,16 +76,16 @@ func tooLarge(raw []byte) []string {
 
 	var stored bytes.Buffer
 	if err := json.Compact(&stored, raw); err != nil || stored.Len() <= maxRequest {
-		return nil // That it is not JSON is an error of its own.
+		return nil // Invalid JSON is reported separately.
 	}
 
 	return []string{fmt.Sprintf("the object has %d bytes, and etcd accepts at most %d (1.5 MiB); shorten it", stored.Len(), maxRequest)}
 }
 
-// classNames are the names of MachineClasses in their namespaces, with the first class of each.
+// classNames maps the names and namespaces of MachineClasses to the first class with each.
 type classNames map[types.NamespacedName]machineClass
 
-// add returns an error if there is a class of that name and namespace already.
+// add returns an error if there already is a class with that name and namespace.
 func (n classNames) add(class machineClass) field.ErrorList {
 	key := types.NamespacedName{Namespace: class.Namespace, Name: class.Name}
 
@@ -103,7 +105,7 @@ func (n classNames) add(class machineClass) field.ErrorList {
 	return field.ErrorList{err}
 }
 
-// sound says whether everything in it was read as it is meant.
+// sound reports whether the class was parsed without any defects or faults.
 func (c machineClass) sound() bool {
 	return len(c.defects) == 0 && len(c.faults) == 0
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestNames is about names of MachineClasses, alone and together.
+// TestNames tests names of MachineClasses, alone and together.
 func TestNames(t *testing.T) {
 	t.Parallel()
 

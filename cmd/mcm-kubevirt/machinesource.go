@@ -16,19 +16,20 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
 )
 
-// machineSource is where Machines, their MachineClasses and Secrets come from.
+// machineSource is the source of Machines, their MachineClasses and Secrets.
 type machineSource struct {
-	// control is nil if no control cluster is asked; class is what all machines are taken to be of then.
+	// control is nil if no control cluster is used; then class is the class of all machines.
 	control *controlCluster
 	class   *v1alpha1.MachineClass
-	// provider is the kubeconfig to use instead of those in the Secrets; nil: those.
+	// provider is a kubeconfig that replaces those in the Secrets; nil to use those.
 	provider []byte
 
-	// known are the controllers of the namespaces that were looked at.
+	// known holds the states of the controllers, by namespace.
 	known map[string][]controllerState
 }
 
-// controllers returns the state of the controllers in the namespace; several machines may be looked at, and they are read once.
+// controllers returns the state of the controllers in the namespace. It
+// is read once, also for several machines.
 func (s *machineSource) controllers(ctx context.Context) []controllerState {
 	states, known := s.known[s.control.Namespace]
 	if !known {
@@ -39,25 +40,26 @@ func (s *machineSource) controllers(ctx context.Context) []controllerState {
 	return states
 }
 
-// foundMachine is a Machine, or what takes its place.
+// foundMachine is a Machine, or a substitute for a missing one.
 type foundMachine struct {
 	namespace string
-	// machine is nil if there is none in the control cluster, or no control cluster.
+	// machine is nil if there is none in the control cluster, or no control cluster is used.
 	machine *v1alpha1.Machine
-	// requests are how the driver would be asked. Without a Machine, there is one for each class that it may have been of.
+	// requests are the requests that would be sent to the driver. Without a Machine, there is one
+	// for each class that it may have had.
 	requests []kubevirt.ExplainRequest
-	// unread says of which MachineClasses the Secrets could not be read, and why.
+	// unread lists the MachineClasses whose Secrets could not be read, and why.
 	unread []string
 
-	// class is the Machine's; nil without a Machine, or if classMissing.
+	// class is the class of the Machine; nil without a Machine, or if classMissing.
 	class        *v1alpha1.MachineClass
 	classMissing bool
 	secrets      classSecrets
-	// borrowed says that another kubeconfig is used than that in the Secrets.
+	// borrowed reports whether a kubeconfig other than the one in the Secrets is used.
 	borrowed bool
 }
 
-// classOf returns a class of which nothing but its machines' tags is known.
+// classOf returns a class that contains only the tags of its machines.
 func classOf(cluster, role string) (*v1alpha1.MachineClass, error) {
 	spec, err := json.Marshal(map[string]map[string]string{"tags": {apiv1alpha1.TagCluster: cluster, apiv1alpha1.TagRole: role}})
 	if err != nil {
@@ -86,7 +88,8 @@ func (s *machineSource) find(ctx context.Context, name string) (*foundMachine, e
 	return s.findMachine(ctx, machine)
 }
 
-// findMachine reads what a Machine refers to. What does not exist is a cause; what cannot be read keeps the Machine from being judged.
+// findMachine reads the objects that a Machine refers to. A missing object is a cause; an
+// unreadable one is an error.
 func (s *machineSource) findMachine(ctx context.Context, machine *v1alpha1.Machine) (*foundMachine, error) {
 	found := &foundMachine{namespace: s.control.Namespace, machine: machine, borrowed: s.provider != nil}
 
@@ -108,11 +111,11 @@ func (s *machineSource) findMachine(ctx context.Context, machine *v1alpha1.Machi
 	}
 
 	if found.secretCause() != nil && !found.borrowed {
-		return found, nil // The driver could not ask the provider cluster either.
+		return found, nil // The driver could not read the provider cluster either.
 	}
 
 	asked := machine
-	if found.borrowed { // What these credentials may not create, the driver's may.
+	if found.borrowed { // The driver may be allowed more than these credentials.
 		asked = nameOnly(machine.Name)
 		asked.Spec.ProviderID, asked.DeletionTimestamp = machine.Spec.ProviderID, machine.DeletionTimestamp
 	}
@@ -122,7 +125,8 @@ func (s *machineSource) findMachine(ctx context.Context, machine *v1alpha1.Machi
 	return found, nil
 }
 
-// findClasses returns the MachineClasses of which a machine may have been whose Machine is gone: one for each cluster tag and kubeconfig.
+// findClasses returns the MachineClasses that a deleted Machine may have had: one for each
+// combination of tags and kubeconfig.
 func (s *machineSource) findClasses(ctx context.Context, name string) (*foundMachine, error) {
 	list, err := s.control.Machines.MachineV1alpha1().MachineClasses(s.control.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -171,7 +175,7 @@ func sameTarget(a, b *kubevirt.ExplainRequest) bool {
 		bytes.Equal(a.Secret.Data[apiv1alpha1.SecretKeyKubeconfig], b.Secret.Data[apiv1alpha1.SecretKeyKubeconfig])
 }
 
-// secretData reads a class's Secrets, unless they are not needed.
+// secretData reads the Secrets of a class, unless they are not needed.
 func (s *machineSource) secretData(ctx context.Context, class *v1alpha1.MachineClass) (map[string][]byte, error) {
 	if s.provider != nil {
 		return map[string][]byte{}, nil
@@ -188,7 +192,7 @@ func (s *machineSource) request(machine *v1alpha1.Machine, class *v1alpha1.Machi
 	return kubevirt.ExplainRequest{Machine: machine, MachineClass: class, Secret: &corev1.Secret{Data: data}}
 }
 
-// nameOnly is a Machine of which only the name is known.
+// nameOnly returns a Machine of which only the name is known.
 func nameOnly(name string) *v1alpha1.Machine {
 	return &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: name}}
 }

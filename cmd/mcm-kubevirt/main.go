@@ -1,6 +1,7 @@
-// Command mcm-kubevirt runs the KubeVirt driver of machine-controller-manager over gRPC, and holds the operator's tools for it. It only
-// wires: each subcommand is a file, and calls the driver's own packages. It needs no terminal and no home directory, so that it runs
-// in the sidecar's image too.
+// Command mcm-kubevirt runs the KubeVirt driver of machine-controller-manager over
+// gRPC, and contains the tools for operators. It only wires: each subcommand is a
+// file that calls the driver's packages. It needs no terminal and no home
+// directory, so it also runs in the sidecar's image.
 package main
 
 import (
@@ -51,7 +52,7 @@ func rootCommand() *cobra.Command {
 	return root
 }
 
-// An invalidError says that the command was understood, and what it was given is wrong.
+// An invalidError means that the command line is valid, but its input is not.
 type invalidError struct {
 	reason string
 }
@@ -60,7 +61,7 @@ func (e *invalidError) Error() string {
 	return e.reason
 }
 
-// exitCode tells scripts a wrong manifest from a wrong command line.
+// exitCode distinguishes invalid manifests from an invalid command line for scripts.
 func exitCode(err error) int {
 	var invalid *invalidError
 

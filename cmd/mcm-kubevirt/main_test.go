@@ -10,10 +10,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// shipped are manifests that users begin with.
+// shipped is a file with manifests for new users.
 const shipped = "../../kubernetes/example/machineclasses.yaml"
 
-// head begins a MachineClass, of which the providerSpec is missing.
+// head is the beginning of a MachineClass, without its providerSpec.
 const head = `apiVersion: machine.sapcloud.io/v1alpha1
 kind: MachineClass
 metadata: {name: c, namespace: ns}
@@ -29,7 +29,7 @@ const valid = head + `providerSpec:
   rootVolume: {containerDisk: {image: example.com/image}}
 `
 
-// run runs the program as a user does, and returns what it prints.
+// run runs the program as a user does, and returns its output.
 func run(t *testing.T, stdin string, args ...string) (string, error) {
 	t.Helper()
 

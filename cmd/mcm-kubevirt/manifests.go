@@ -17,13 +17,13 @@ import (
 type manifests struct {
 	classes []machineClass
 	secrets []secret
-	// unreadable are files, or parts of them, without objects.
+	// unreadable are the errors for files, or parts of them, that are no objects.
 	unreadable []fileFault
 	// passedOver counts the objects of other kinds.
 	passedOver map[string]int
 }
 
-// fileFault says what is wrong with a file.
+// fileFault is an error in a file.
 type fileFault struct {
 	File    string `json:"file"`
 	Message string `json:"message"`
@@ -62,7 +62,7 @@ func (m *manifests) addSource(s source) {
 	}
 }
 
-// add takes an object up. What its own text does not say of its type, its list does.
+// add adds an object. Type fields that the object lacks are taken from its list.
 func (m *manifests) add(d document, ofList metav1.TypeMeta) {
 	var object struct {
 		metav1.TypeMeta `json:",inline"`
@@ -92,7 +92,7 @@ func (m *manifests) add(d document, ofList metav1.TypeMeta) {
 
 func (m *manifests) addList(d document, items []json.RawMessage, of metav1.TypeMeta) {
 	if of.Kind == "" {
-		of.APIVersion = "" // a List of any kinds
+		of.APIVersion = "" // a List of arbitrary kinds
 	}
 
 	for _, duplicate := range d.duplicates {
@@ -118,7 +118,7 @@ func (m *manifests) countPassedOver() int {
 	return count
 }
 
-// noClass says what there is instead of a MachineClass.
+// noClass returns an error that describes the contents of files without a MachineClass.
 func (m *manifests) noClass() error {
 	if len(m.unreadable) > 0 {
 		return &invalidError{reason: m.unreadable[0].File + ": " + m.unreadable[0].Message}

@@ -39,7 +39,8 @@ func printObject(out io.Writer, format string, object any) error {
 	return nil
 }
 
-// printObjects prints objects that kubectl can apply: as a stream of YAML documents, or as one List in JSON.
+// printObjects prints objects for kubectl apply: as a stream
+// of YAML documents, or as one List in JSON.
 func printObjects(out io.Writer, format string, objects []any) error {
 	if format == outputJSON {
 		return printObject(out, format, map[string]any{"apiVersion": "v1", "kind": "List", "items": objects})

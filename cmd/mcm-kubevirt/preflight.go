@@ -22,14 +22,14 @@ import (
 )
 
 const (
-	// preflightMachine is a name that machine-controller-manager gives to no Machine: its random suffixes have no zeros
-	// (k8s.io/apimachinery/pkg/util/rand).
+	// preflightMachine is a name that machine-controller-manager never gives to a Machine: its
+	// random suffixes have no zeros (k8s.io/apimachinery/pkg/util/rand).
 	preflightMachine = "mcm-kubevirt-preflight-00000"
-	// preflightUID is that of no Machine.
+	// preflightUID is a UID that no Machine has.
 	preflightUID = "00000000-0000-0000-0000-000000000000"
 )
 
-// preflightOptions say which classes to check, and in whose name.
+// preflightOptions specify the classes to check, and the credentials.
 type preflightOptions struct {
 	manifestFlags
 	clusterFlags
@@ -104,26 +104,28 @@ func (o *preflightOptions) run(ctx context.Context, in io.Reader, out io.Writer)
 	return nil
 }
 
-// assumptions are what the command line says, or does not, of the machine controller's own: nothing else tells.
+// assumptions are the assumed flags of the machine controller:
+// they are known only from the command line.
 func (o *preflightOptions) assumptions() []string {
 	return []string{fmt.Sprintf("--evacuation=%t", o.evacuation), "--virtual-machine-template=" + o.template.value}
 }
 
-// subject is a class, and what the driver would be given with it.
+// subject is a class, and the data that the driver would receive with it.
 type subject struct {
 	class machineClass
-	// data are those of its Secrets, as far as they are known, and from says where the kubeconfig is from.
+	// data is the known data of its Secrets, and from is the origin of the kubeconfig.
 	data map[string][]byte
 	from string
-	// wanted is how many more machines it is to have; nil if no control cluster says it.
+	// wanted is the number of additional machines that it
+	// needs; nil if no control cluster provides it.
 	wanted *int
-	// fault says why nothing can be done with it.
+	// fault is why the class cannot be checked.
 	fault string
-	// anyNamespace says that it is one of the classes of all namespaces.
+	// anyNamespace reports whether classes of all namespaces are checked.
 	anyNamespace bool
 }
 
-// name is the class's, with its namespace if there are classes of several.
+// name returns the name of the class, with its namespace if the classes are from several.
 func (s *subject) name() string {
 	if s.anyNamespace {
 		return s.class.Namespace + "/" + s.class.Name
@@ -132,7 +134,8 @@ func (s *subject) name() string {
 	return s.class.Name
 }
 
-// grouped puts classes together whose machines live at the same place, in the order in which they came.
+// grouped groups classes by kubeconfig, in the order of their first
+// appearance: their machines live at the same place.
 func grouped(subjects []subject) [][]subject {
 	var (
 		groups [][]subject
@@ -156,7 +159,7 @@ func grouped(subjects []subject) [][]subject {
 	return groups
 }
 
-// check checks classes of one place.
+// check checks the classes of one place.
 func (o *preflightOptions) check(ctx context.Context, group []subject, admin []byte) *preflight.Report {
 	input := &preflight.Input{Evacuation: o.evacuation, Now: time.Now()}
 
@@ -195,7 +198,8 @@ func (o *preflightOptions) check(ctx context.Context, group []subject, admin []b
 	return report
 }
 
-// decode returns one of the class's machines as the driver would read it, or what is wrong with the class.
+// decode returns the class with a sample machine as the driver
+// would decode it, or the errors of the class.
 func (s *subject) decode(allowed validation.Options) (preflight.Class, string) {
 	if s.fault != "" {
 		return preflight.Class{}, s.fault
@@ -219,7 +223,8 @@ func (s *subject) decode(allowed validation.Options) (preflight.Class, string) {
 	return preflight.Class{Name: s.name(), Machine: machine, Wanted: ptr.Deref(s.wanted, 1)}, ""
 }
 
-// request is what machine-controller-manager would send. What is not known of the Secrets does not matter to the provider cluster.
+// request returns the request that machine-controller-manager would send. Unknown data of the
+// Secrets gets placeholders: the provider cluster does not depend on it.
 func (s *subject) request() *driver.CreateMachineRequest {
 	data := map[string][]byte{apiv1alpha1.SecretKeyKubeconfig: []byte("not known"), apiv1alpha1.SecretKeyUserData: []byte("#cloud-config\n")}
 
@@ -238,11 +243,13 @@ func (s *subject) request() *driver.CreateMachineRequest {
 	}
 }
 
-// preflightReport is what preflight prints. Scripts read it: fields may be added, and never change.
+// preflightReport is the output of preflight. Scripts depend on
+// it: fields may be added, but never change.
 type preflightReport struct {
-	// Assumptions are flags of the machine controller that the results depend on, as they were assumed.
+	// Assumptions are the assumed flags of the machine controller that the results depend on.
 	Assumptions []string `json:"assumptions"`
-	// Unreadable are files, or parts of them, that are no manifests. Each counts as an error.
+	// Unreadable are the errors for files, or parts of them, that
+	// are no manifests. Each counts as an error.
 	Unreadable []fileFault `json:"unreadable,omitempty"`
 	// Clusters has one report for each provider cluster and namespace.
 	Clusters []*preflight.Report `json:"providerClusters"`
@@ -305,7 +312,8 @@ func printCluster(out io.Writer, cluster *preflight.Report) {
 	fmt.Fprintln(out)
 }
 
-// resultPrinter prints the results of a cluster, and a remedy that several of them share once.
+// resultPrinter prints the results of a cluster. It prints a
+// remedy that several results share only once.
 type resultPrinter struct {
 	out   io.Writer
 	class string

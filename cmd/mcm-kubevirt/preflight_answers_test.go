@@ -18,7 +18,8 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/hostile"
 )
 
-// asProgram makes the test's binary the program, which writes the peak of its memory to a file of that name.
+// asProgram makes the test binary run as the program, and write
+// its peak memory to the file with that name.
 const asProgram = "MCM_KUBEVIRT_PROGRAM"
 
 func TestMain(m *testing.M) {
@@ -34,8 +35,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestHostileAnswers has servers that mean ill answer every request of preflight.
-func TestHostileAnswers(t *testing.T) { //nolint:tparallel // It prints the figures of its subtests when they have ended.
+// TestHostileAnswers lets hostile servers answer every request of preflight.
+func TestHostileAnswers(t *testing.T) { //nolint:tparallel // It logs the figures of its subtests after they have ended.
 	t.Parallel()
 
 	const mostMemory = 150 << 10 // in KiB
@@ -71,7 +72,7 @@ func TestHostileAnswers(t *testing.T) { //nolint:tparallel // It prints the figu
 	t.Logf("%d answers: the longest run took %s (%s), the largest process had %d MiB", count, slowest.Round(time.Millisecond), slow, largest>>10)
 }
 
-// preflightOf runs the program, and returns how long that took and its peak of memory, in KiB.
+// preflightOf runs the program, and returns its duration and its peak memory, in KiB.
 func preflightOf(t *testing.T, answer hostile.Answer) (took time.Duration, memory int) {
 	t.Helper()
 
@@ -79,7 +80,7 @@ func preflightOf(t *testing.T, answer hostile.Answer) (took time.Duration, memor
 	t.Cleanup(server.Close)
 	t.Cleanup(server.CloseClientConnections)
 
-	// A process that hangs is killed. The others end within seconds, which the test prints.
+	// A process that hangs is killed. The others end within seconds, which the test logs.
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 

@@ -14,7 +14,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
 )
 
-// subjects are the classes of the files, or of the control cluster.
+// subjects returns the classes of the files, or of the control cluster.
 func (o *preflightOptions) subjects(ctx context.Context, in io.Reader, admin bool) ([]subject, []fileFault, error) {
 	if len(o.files) > 0 {
 		return o.subjectsOfFiles(ctx, in, admin)
@@ -48,7 +48,7 @@ func (o *preflightOptions) subjectsOfFiles(ctx context.Context, in io.Reader, ad
 		data := secretsOf(class, m.secrets)
 		s.data, s.from = data.values, data.from[apiv1alpha1.SecretKeyKubeconfig].name
 
-		// Who has given another kubeconfig may not have the control cluster at hand.
+		// A user with another kubeconfig may have no access to the control cluster.
 		if s.from == "" && (!admin || o.kubeconfig != "") {
 			if err := o.complete(ctx, &s); err != nil {
 				return nil, nil, err
@@ -61,7 +61,7 @@ func (o *preflightOptions) subjectsOfFiles(ctx context.Context, in io.Reader, ad
 	return subjects, m.unreadable, nil
 }
 
-// complete takes a class's Secrets from the control cluster.
+// complete reads the Secrets of a class from the control cluster.
 func (o *preflightOptions) complete(ctx context.Context, s *subject) error {
 	control, err := o.control()
 	if err == nil {
@@ -83,7 +83,7 @@ func (c *controlCluster) complete(ctx context.Context, s *subject) (err error) {
 	return err
 }
 
-// kubeconfigSecret names the Secret that usually has the kubeconfig.
+// kubeconfigSecret returns the Secret that usually contains the kubeconfig.
 func kubeconfigSecret(class *v1alpha1.MachineClass) string {
 	ref := class.CredentialsSecretRef
 	if ref == nil {
@@ -97,7 +97,8 @@ func kubeconfigSecret(class *v1alpha1.MachineClass) string {
 	return "Secret " + ref.Namespace + "/" + ref.Name
 }
 
-// subjects are the driver's classes in the namespace. A class whose Secrets cannot be read is one with a fault.
+// subjects returns the driver's classes in the namespace. A class
+// whose Secrets cannot be read has a fault.
 func (c *controlCluster) subjects(ctx context.Context) ([]subject, error) {
 	client := c.Machines.MachineV1alpha1()
 
@@ -138,7 +139,7 @@ func (c *controlCluster) subjects(ctx context.Context) ([]subject, error) {
 	return subjects, nil
 }
 
-// wanted returns, by class, how many machines there are still to be made.
+// wanted returns the number of machines that are still to be created, by class.
 func (c *controlCluster) wanted(ctx context.Context) (map[types.NamespacedName]int, error) {
 	client := c.Machines.MachineV1alpha1()
 

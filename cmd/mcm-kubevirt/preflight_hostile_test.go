@@ -26,18 +26,19 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/preflight"
 )
 
-// evil is every text of a hostile provider cluster. It would do something to a terminal, and to a shell that it is pasted into.
+// evil is the content of every text from a hostile provider cluster. It contains control sequences
+// for terminals, and commands for a shell that it is pasted into.
 const evil = "x\x1b[2J\r\n\u202ea'; rm -rf ~ #`rm -rf ~`$(rm -rf ~)|\"rm -rf ~"
 
-// TestPreflightOfAHostileCluster shows that what a provider cluster says neither moves a terminal's cursor, nor runs where a remedy is
-// copied to, nor fills the screen.
+// TestPreflightOfAHostileCluster shows that texts from a provider cluster do not move a terminal's
+// cursor, do not run as commands when a remedy is pasted into a shell, and do not flood the screen.
 func TestPreflightOfAHostileCluster(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]struct {
 		reason string
 		status int
-		// length is how long the texts are, at least.
+		// length is the minimum length of the texts.
 		length int
 	}{
 		"Objects":     {reason: "it answers", status: http.StatusOK},
@@ -75,7 +76,7 @@ func TestPreflightOfAHostileCluster(t *testing.T) {
 	}
 }
 
-// kubeconfigOf leads to a server.
+// kubeconfigOf returns a kubeconfig for a server.
 func kubeconfigOf(server *httptest.Server) string {
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 
@@ -83,8 +84,8 @@ func kubeconfigOf(server *httptest.Server) string {
 		"{server:", "{certificate-authority-data: "+base64.StdEncoding.EncodeToString(authority)+", server:").Replace(nobody)
 }
 
-// TestPreflightOfTwoClusters shows that nobody looks at one cluster and judges machines of another one, and that it does not take a
-// user's name to look.
+// TestPreflightOfTwoClusters shows that machines are never judged by the state of another cluster,
+// and that the checks do not need the name of the user.
 func TestPreflightOfTwoClusters(t *testing.T) {
 	t.Parallel()
 
@@ -149,7 +150,7 @@ func TestPreflightOfTwoClusters(t *testing.T) {
 	}
 }
 
-// remediesOf reads the output as a user or a script does.
+// remediesOf extracts the remedies from the output as a user or a script does.
 func remediesOf(t *testing.T, format, out string) []string {
 	t.Helper()
 
@@ -184,7 +185,7 @@ func remediesOf(t *testing.T, format, out string) []string {
 	return remedies
 }
 
-// unquoted returns what a shell would read of a text outside of quotes.
+// unquoted returns the parts of a text that a shell would read outside of quotes.
 func unquoted(text string) string {
 	var (
 		out    strings.Builder
@@ -205,7 +206,7 @@ func unquoted(text string) string {
 	return out.String()
 }
 
-// hostileCluster lets everybody log in, and answers everything else with a status and a text.
+// hostileCluster accepts all logins, and answers every other request with a status and a text.
 func hostileCluster(status int, text string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var answer any
@@ -234,11 +235,11 @@ func hostileCluster(status int, text string) http.Handler {
 			}
 		}
 
-		_ = json.NewEncoder(w).Encode(answer) // Whoever asked may have gone.
+		_ = json.NewEncoder(w).Encode(answer) // The client may have disconnected.
 	})
 }
 
-// hostileObject is an object of which every text is the same; nil for kinds of which there is none.
+// hostileObject returns a list whose texts are all the same; nil for other kinds.
 func hostileObject(name, text string) any {
 	of := map[string]func() any{
 		"kubevirts": func() any { return filled(&kubevirtv1.KubeVirtList{}, text) },
@@ -274,7 +275,8 @@ func hostileObject(name, text string) any {
 	return nil
 }
 
-// filled writes a text into every field of an object that takes one. Each list has one entry, and types do not nest for ever.
+// filled sets every string field of an object to a text. Each list
+// has one entry, and the depth is limited.
 func filled[T any](object T, text string) T {
 	fill(reflect.ValueOf(object).Elem(), text, 0)
 
@@ -289,7 +291,7 @@ func fill(v reflect.Value, text string, depth int) {
 		return
 	}
 
-	switch v.Kind() { //nolint:exhaustive // Other kinds hold no text, or none that is looked at.
+	switch v.Kind() { //nolint:exhaustive // Other kinds contain no texts, or none that are read.
 	case reflect.String:
 		v.SetString(text)
 	case reflect.Struct:

@@ -16,7 +16,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/preflight"
 )
 
-// nobody is a kubeconfig of a provider cluster that is not there.
+// nobody is a kubeconfig for a provider cluster that does not exist.
 const nobody = `apiVersion: v1
 kind: Config
 current-context: c
@@ -100,7 +100,7 @@ func TestPreflightReports(t *testing.T) {
 	}
 }
 
-// TestPreflightWithoutKubeconfig shows that what cannot be checked is not passed over.
+// TestPreflightWithoutKubeconfig shows that a class that cannot be checked is reported.
 func TestPreflightWithoutKubeconfig(t *testing.T) {
 	t.Parallel()
 

@@ -22,10 +22,12 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/render"
 )
 
-// redacted stands for the user data. What else is in a machine's Secrets comes from the MachineClass, and is shown.
+// redacted replaces the user data. Everything else in a machine's Secrets comes from the
+// MachineClass, and is shown.
 const redacted = "REDACTED"
 
-// renderOptions say what to render. There is no cluster: what the Secrets hold does not matter, and is not read.
+// renderOptions specify the objects to render. No cluster is involved: the content of the Secrets
+// does not matter, and is not read.
 type renderOptions struct {
 	manifestFlags
 
@@ -109,11 +111,11 @@ func (o *renderOptions) run(in io.Reader, out io.Writer) error {
 	return printObjects(out, o.output.value, made.objects())
 }
 
-// rendered is what the driver would create for a machine.
+// rendered holds the objects that the driver would create for a machine.
 type rendered struct {
 	input   *spi.CreateMachineInput
 	secrets []*corev1.Secret
-	// image is nil for a machine that needs none.
+	// image is nil for a machine without a golden image.
 	image *cdiv1beta1.DataVolume
 	vm    *kubevirtv1.VirtualMachine
 }
@@ -131,7 +133,7 @@ func (r *rendered) objects() []any {
 	return append(objects, r.vm)
 }
 
-// input returns what the driver would render. An error lists everything that is wrong with the class.
+// input returns the input for the driver's renderer. The error lists all errors of the class.
 func (o *renderOptions) input(class machineClass) (*spi.CreateMachineInput, error) {
 	judged := newClassReport(class)
 
@@ -155,7 +157,7 @@ func (o *renderOptions) input(class machineClass) (*spi.CreateMachineInput, erro
 	return input, nil
 }
 
-// request is what machine-controller-manager would send.
+// request returns the request that machine-controller-manager would send.
 func (o *renderOptions) request(class *v1alpha1.MachineClass) *driver.CreateMachineRequest {
 	machine := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: o.machine, UID: types.UID(o.uid)}}
 	if o.deployment != "" {
@@ -176,7 +178,7 @@ func (o *renderOptions) request(class *v1alpha1.MachineClass) *driver.CreateMach
 	}
 }
 
-// class returns the MachineClass of that name, or the only one.
+// class returns the MachineClass with that name, or the only one.
 func (m *manifests) class(name string) (machineClass, error) {
 	var found []machineClass
 

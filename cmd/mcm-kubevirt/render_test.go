@@ -19,7 +19,8 @@ func TestRenderShippedClass(t *testing.T) {
 	require.Contains(t, out, "- zone-b")
 }
 
-// severalNetworks has network data generated, and a key in a Secret.
+// severalNetworks makes the driver generate network data, and has
+// an SSH key, which is stored in a Secret.
 const severalNetworks = valid + `  networks: [{name: tenant/vlan-10}]
   sshKeys: ["ssh-ed25519 AAAA someone"]
 `

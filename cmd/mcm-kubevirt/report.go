@@ -12,11 +12,12 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1/validation"
 )
 
-// report is what validate prints. Scripts read it: fields may be added, and never change.
+// report is the output of validate. Scripts depend on it: fields may be added, but never change.
 type report struct {
-	// Classes are all MachineClasses, also those without errors.
+	// Classes are all MachineClasses, including those without errors.
 	Classes []classReport `json:"classes"`
-	// Unreadable are files, or parts of them, that are no manifests. Each counts as an error.
+	// Unreadable are the errors for files, or parts of them, that
+	// are no manifests. Each counts as an error.
 	Unreadable []fileFault `json:"unreadable,omitempty"`
 	// PassedOver counts the objects of other kinds.
 	PassedOver int `json:"passedOver"`
@@ -24,7 +25,7 @@ type report struct {
 	Warnings   int `json:"warnings"`
 }
 
-// classReport is about one MachineClass.
+// classReport is the report on one MachineClass.
 type classReport struct {
 	Name      string    `json:"name"`
 	Namespace string    `json:"namespace"`
@@ -40,7 +41,7 @@ type finding struct {
 	Message string `json:"message"`
 }
 
-// newClassReport begins a report with what is wrong with the manifest itself.
+// newClassReport returns a report with the errors of the manifest itself.
 func newClassReport(class machineClass) classReport {
 	r := classReport{
 		Name: class.Name, Namespace: class.Namespace, File: class.file, Line: class.line, Errors: []finding{}, Warnings: []finding{},
@@ -67,7 +68,8 @@ func (r *classReport) addWarnings(warnings []validation.Warning) {
 	}
 }
 
-// sorted puts equal findings together, and what is about the manifest as a whole first; some come in any order.
+// sorted sorts the findings and removes duplicates. Those about the whole manifest come first.
+// Without sorting, the order of some is random.
 func (r *classReport) sorted() classReport {
 	for _, list := range []*[]finding{&r.Errors, &r.Warnings} {
 		slices.SortStableFunc(*list, func(a, b finding) int {

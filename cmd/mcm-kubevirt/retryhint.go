@@ -9,24 +9,28 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// retryAnnotation triggers machine-controller-manager: it reconciles all Machines of a class whenever the class changes, whatever part of it
-// (pkg/util/provider/machinecontroller/machineclass.go, reconcileClusterMachineClass). A change of a Machine's own metadata triggers nothing.
+// retryAnnotation triggers machine-controller-manager: it reconciles all Machines of a class
+// whenever any part of the class changes (pkg/util/provider/machinecontroller/machineclass.go,
+// reconcileClusterMachineClass). A change of a Machine's own metadata triggers nothing.
 const retryAnnotation = "kubevirt.machine.gardener.cloud/retry"
 
-// soonEnough is a retry period that is too short to be worth a command.
+// soonEnough is the longest retry period that needs no command.
 const soonEnough = 10 * time.Second
 
-// retryHint says when machine-controller-manager acts on the Machine again once the cause is repaired.
+// retryHint is when machine-controller-manager acts on the
+// Machine again once the cause is repaired.
 type retryHint struct {
 	// When is for people.
 	When string `json:"when"`
-	// Period is how long after a failure the driver is called again; empty if it is not a matter of time.
+	// Period is how long after a failure the driver is called
+	// again; empty if it does not depend on time.
 	Period string `json:"period,omitempty"`
-	// Command makes it happen now, or shows what keeps it from happening; empty if there is no need.
+	// Command triggers the retry now, or shows the obstacle to it; empty if neither is needed.
 	Command string `json:"command,omitempty"`
 }
 
-// retryOf returns when machine-controller-manager calls the driver again after a cause; nil if it does not.
+// retryOf returns when machine-controller-manager calls the driver again after a
+// cause. It returns nil without a Machine.
 func (f *foundMachine) retryOf(c *kubevirt.Cause, stage spi.Stage) *retryHint {
 	period, called := c.NextCall(f.machine, stage)
 

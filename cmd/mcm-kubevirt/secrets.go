@@ -15,13 +15,13 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
 )
 
-// secret is a Secret of a file. No message quotes what it holds.
+// secret is a Secret of a file. No message quotes its content.
 type secret struct {
 	file      string
 	namespace string
 	name      string
 	data      map[string][]byte
-	// readable is false if data is not known.
+	// readable is false if data is unknown.
 	readable bool
 	faults   []string
 }
@@ -32,7 +32,7 @@ func readSecret(d document) secret {
 		found  = secret{file: d.file, readable: true}
 	)
 
-	// What decoders say quotes the bytes they stumble over.
+	// The decoders' messages quote the invalid bytes, so they are not shown.
 	strictErrs, err := kjson.UnmarshalStrict(d.raw, &object)
 
 	switch {
@@ -61,7 +61,7 @@ func readSecret(d document) secret {
 	return found
 }
 
-// size returns how many bytes the values have, which is what the API server counts.
+// size returns the total size of the values in bytes, which the API server limits.
 func (s *secret) size() int {
 	size := 0
 	for _, value := range s.data {
@@ -83,7 +83,8 @@ func metadataOf(raw []byte) metav1.ObjectMeta {
 	return object.Metadata
 }
 
-// find returns the Secret that a reference means. One without a namespace is meant for whatever namespace it is applied to.
+// find returns the Secret that a reference refers to. A Secret without a namespace matches every
+// namespace, since it can be applied to any.
 func find(secrets []secret, ref corev1.SecretReference) *secret {
 	for i := range secrets {
 		if s := &secrets[i]; s.name == ref.Name && (s.namespace == ref.Namespace || s.namespace == "") {
@@ -94,21 +95,22 @@ func find(secrets []secret, ref corev1.SecretReference) *secret {
 	return nil
 }
 
-// secretData is what machine-controller-manager hands to the driver: the data of both Secrets, of which the credentials' wins.
+// secretData is the data that machine-controller-manager passes to the driver: that of both
+// Secrets, where credentialsSecretRef takes precedence.
 type secretData struct {
 	values map[string][]byte
-	// from is where each value comes from.
+	// from is the origin of each value.
 	from map[string]origin
-	// known are the Secrets that a missing key is missing in.
+	// known are the Secrets found in the files. A missing key is missing in all of them.
 	known []origin
-	// complete is false if one of the Secrets is not known.
+	// complete is false if one of the Secrets is unknown.
 	complete bool
 
 	errors   []finding
 	warnings []finding
 }
 
-// origin is a reference to a Secret that is known.
+// origin is a reference to a known Secret.
 type origin struct {
 	field string
 	name  string
@@ -131,7 +133,7 @@ func (d *secretData) add(fieldName string, ref *corev1.SecretReference, secrets 
 		return
 	}
 
-	if ref.Name == "" || ref.Namespace == "" { // which is an error of the class
+	if ref.Name == "" || ref.Namespace == "" { // an error of the class
 		d.complete = false
 
 		return
@@ -159,7 +161,7 @@ func (d *secretData) add(fieldName string, ref *corev1.SecretReference, secrets 
 	}
 }
 
-// check judges a value if it is there, and says if it is missing.
+// check passes an existing value to judge, and reports a missing one.
 func (d *secretData) check(key string, judge func(origin, []byte)) {
 	value := d.values[key]
 
@@ -173,13 +175,14 @@ func (d *secretData) check(key string, judge func(origin, []byte)) {
 		}
 
 		d.errors = append(d.errors, finding{d.known[0].field, message})
-	case d.similar(key) != "": // The right key may be in the Secret that is not known.
+	case d.similar(key) != "": // An unknown Secret may have the right key.
 		from := d.from[d.similar(key)]
 		d.warnings = append(d.warnings, finding{from.field, from.name + ": the key " + d.similar(key) + " is ignored; did you mean " + key + "?"})
 	}
 }
 
-// similar returns the key that is almost the wanted one: since it is, it can be printed.
+// similar returns a key that is almost the wanted one. It is
+// safe to print because of the similarity.
 func (d *secretData) similar(key string) string {
 	return apiv1alpha1.Closest(key, slices.DeleteFunc(slices.Sorted(maps.Keys(d.values)), func(other string) bool {
 		return other == key
@@ -205,7 +208,8 @@ func (d *secretData) checkKubeconfig(from origin, value []byte) {
 		return
 	}
 
-	if _, err := rest.TLSConfigFor(config); err != nil { // The cause is dropped: it is about bytes of the kubeconfig.
+	// The cause is dropped: it refers to bytes of the kubeconfig.
+	if _, err := rest.TLSConfigFor(config); err != nil {
 		d.errors = append(d.errors, finding{from.field, from.name + ", key kubeconfig: the certificates or the key in it cannot be used; " +
 			"they must be PEM in base64, and client certificate and key belong together"})
 	}

@@ -23,8 +23,8 @@ import (
 )
 
 const (
-	// finishTime is how long calls under way may take to end by themselves once the process is asked to end, and stopTime how long all
-	// of the end may take. Those that are cut off are repeated by their clients.
+	// finishTime is how long active calls may take to end after the process is asked to stop, and
+	// stopTime bounds the whole shutdown. Clients repeat the calls that are cut off.
 	finishTime = time.Second
 	stopTime   = 2500 * time.Millisecond
 )
@@ -45,7 +45,8 @@ that are named are served; the files may be replaced at any time. ` + docsURL + 
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			logs.InitLogs()
-			// InitLogs turns it off, and with it what keeps the Secrets' contents out of client-go's logs at -v=8.
+			// InitLogs disables contextual logging, which keeps the contents of Secrets out of
+			// client-go's logs at -v=8.
 			klog.EnableContextualLogging(true)
 
 			defer logs.FlushLogs()
@@ -61,7 +62,7 @@ that are named are served; the files may be replaced at any time. ` + docsURL + 
 	return cmd
 }
 
-// run serves until ctx is over.
+// run serves until ctx is done.
 func (o *serveOptions) run(ctx context.Context) error {
 	if err := o.validate(); err != nil {
 		return err
@@ -115,7 +116,7 @@ func (o *serveOptions) server(registry prometheus.Registerer) (*driverrpc.Server
 	})
 }
 
-// serve runs both servers until one of them fails, or ctx is over.
+// serve runs both servers until one of them fails, or ctx is done.
 func serve(ctx context.Context, server *driverrpc.Server, listener net.Listener, metrics *metricsServer) error {
 	ended := make(chan error, 2)
 
@@ -135,7 +136,8 @@ func serve(ctx context.Context, server *driverrpc.Server, listener net.Listener,
 	return errors.Join(failed, stopServer(context.WithoutCancel(ctx), server), metrics.Close())
 }
 
-// stopServer ends the server in order, within a time after which the process ends anyhow.
+// stopServer shuts the server down gracefully, but no longer
+// than stopTime, since the process ends then.
 func stopServer(ctx context.Context, server *driverrpc.Server) error {
 	finish, cancel := context.WithTimeout(ctx, finishTime)
 	defer cancel()

@@ -12,7 +12,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// metricsServer serves the metrics, and /healthz for kubelets, which do not reach a socket or show certificates.
+// metricsServer serves the metrics, and /healthz for kubelets, which cannot use a unix socket or
+// present client certificates.
 type metricsServer struct {
 	net.Listener
 
@@ -46,7 +47,7 @@ func (m *metricsServer) Serve() error {
 	return nil
 }
 
-// Close ends it.
+// Close stops the server.
 func (m *metricsServer) Close() error {
 	return errors.Join(m.http.Close(), ignoreClosed(m.Listener.Close()))
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
 )
 
-// serveOptions say where to serve, for whom, and which driver.
+// serveOptions specify the address, the clients and the driver.
 type serveOptions struct {
 	listen         string
 	endpoint       driverrpc.Endpoint
@@ -35,7 +35,8 @@ type serveOptions struct {
 	driver          *driverflags.Options
 }
 
-// newServeOptions returns the defaults. What machine-controller-manager has a flag for has its default here too.
+// newServeOptions returns the defaults. Flags that
+// machine-controller-manager has too have its defaults.
 func newServeOptions() *serveOptions {
 	return &serveOptions{
 		listen:          "unix:///run/mcm-kubevirt/driver.sock",
@@ -97,7 +98,7 @@ func (o *serveOptions) validateTLS() error {
 }
 
 func (o *serveOptions) validateLimits() error {
-	// Above that, no number of threads helps.
+	// More concurrent calls have no benefit.
 	const mostCalls = 10000
 
 	var errs []error

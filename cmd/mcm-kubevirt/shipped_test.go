@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestShippedClasses pins the warnings about every shipped MachineClass: the one for production has none.
+// TestShippedClasses pins the warnings about every shipped
+// MachineClass: the one for production has none.
 func TestShippedClasses(t *testing.T) {
 	t.Parallel()
 

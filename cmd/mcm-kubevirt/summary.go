@@ -17,7 +17,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 )
 
-// summarize prints what a person wants to know of a machine.
+// summarize prints a summary of a machine for people.
 func summarize(out io.Writer, class machineClass, made rendered) error {
 	in, vm := made.input, made.vm
 	fmt.Fprintf(out, "VirtualMachine %s/%s of MachineClass %s\n", vm.Namespace, vm.Name, class.Name)
@@ -56,7 +56,7 @@ func summarizeGuest(table io.Writer, vm *kubevirtv1.VirtualMachine) {
 	rows(table, "eviction strategy", string(ptr.Deref(vmi.EvictionStrategy, "")))
 }
 
-// rows prints values under each other, and nothing without any.
+// rows prints values below each other; nothing if there are none.
 func rows(table io.Writer, name string, values ...string) {
 	for _, value := range values {
 		if value != "" {
@@ -162,7 +162,7 @@ func resources(list corev1.ResourceList) string {
 	return strings.Join(parts, ", ")
 }
 
-// volume says what a volume is made of.
+// volume describes the source of a volume.
 func volume(v *kubevirtv1.Volume, templates []kubevirtv1.DataVolumeTemplateSpec) string {
 	if v.DataVolume == nil {
 		return only(v.VolumeSource)
@@ -179,7 +179,7 @@ func volume(v *kubevirtv1.Volume, templates []kubevirtv1.DataVolumeTemplateSpec)
 	return "DataVolume " + v.DataVolume.Name
 }
 
-// goldenImage says what the root disk is cloned from, if the driver makes that.
+// goldenImage describes the golden image that the root disk is cloned from, if there is one.
 func goldenImage(image *cdiv1beta1.DataVolume) string {
 	if image == nil {
 		return ""
@@ -205,7 +205,7 @@ func dataSource(spec *cdiv1beta1.DataVolumeSpec) string {
 	return "from " + only(spec.Source)
 }
 
-// network says what a network is, and how its interface is bound to it.
+// network describes a network, and the binding of its interface.
 func network(n kubevirtv1.Network, interfaces []kubevirtv1.Interface) string {
 	parts := []string{only(n.NetworkSource)}
 
@@ -228,8 +228,8 @@ func network(n kubevirtv1.Network, interfaces []kubevirtv1.Interface) string {
 	return strings.Join(parts, ", ")
 }
 
-// only describes an object of which one field is set, as it is in Kubernetes' unions: by the field's name, and by what
-// identifies the thing in it.
+// only describes an object with one field set, like the unions of the Kubernetes API: by the
+// field's name, and by the values that identify its content.
 func only(union any) string {
 	raw, err := json.Marshal(union)
 	if err != nil {

@@ -59,7 +59,7 @@ func validate(flags manifestFlags, in io.Reader, out io.Writer) error {
 	return nil
 }
 
-// judge looks at everything that was read.
+// judge validates all manifests.
 func judge(m *manifests, allowed validation.Options) report {
 	result := report{Classes: []classReport{}, Unreadable: m.unreadable, PassedOver: m.countPassedOver(), Errors: len(m.unreadable)}
 
@@ -89,7 +89,8 @@ func judgeClass(class machineClass, secrets []secret, allowed validation.Options
 	judged.Errors = append(judged.Errors, data.errors...)
 	judged.Warnings = append(judged.Warnings, data.warnings...)
 
-	if len(errs) == 0 && class.sound() { // Else they would be about something that is not meant.
+	// Otherwise the warnings would be about unintended values.
+	if len(errs) == 0 && class.sound() {
 		judged.addSpecWarnings(class, spec)
 		judged.addWarnings(validation.UserDataWarnings(spec, data.values[apiv1alpha1.SecretKeyUserData]))
 	}
@@ -97,7 +98,8 @@ func judgeClass(class machineClass, secrets []secret, allowed validation.Options
 	return judged
 }
 
-// news leaves out errors in fields of the class of which a part could not be read: that it is missing is no news.
+// news drops errors in fields of the class that could not be fully
+// parsed: the missing parts have been reported.
 func news(errs, faults field.ErrorList) field.ErrorList {
 	var left field.ErrorList
 
@@ -118,7 +120,7 @@ func outermost(path string) string {
 	return path
 }
 
-// addSpecWarnings adds what is worth a second look in a class whose spec has no errors.
+// addSpecWarnings adds the warnings for a class whose spec has no errors.
 func (r *classReport) addSpecWarnings(class machineClass, spec *apiv1alpha1.ProviderSpec) {
 	r.addWarnings(kubevirt.ClassWarnings(class.MachineClass))
 	r.addWarnings(kubevirt.NodeTemplateWarnings(class.MachineClass, spec))

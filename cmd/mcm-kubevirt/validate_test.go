@@ -15,8 +15,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// TestWrong validates each manifest of testdata/wrong. Each is a mistake that people make, and the golden file beside it is what
-// they read then: it must be understandable without the source.
+// TestWrong validates each manifest of testdata/wrong. Each contains a typical mistake, and the
+// golden file beside it is the output for it, which must be understandable without the source code.
 func TestWrong(t *testing.T) {
 	t.Parallel()
 
@@ -25,7 +25,8 @@ func TestWrong(t *testing.T) {
 	requireGolden(t, "testdata/wrong", several, exitInvalid)
 }
 
-// TestDoubtful validates each manifest of testdata/doubtful, which the API servers would accept: there are warnings and no errors.
+// TestDoubtful validates each manifest of testdata/doubtful, which API servers would accept: there
+// are warnings and no errors.
 func TestDoubtful(t *testing.T) {
 	t.Parallel()
 	requireGolden(t, "testdata/doubtful", 1, 0)
@@ -58,7 +59,7 @@ func requireGolden(t *testing.T, folder string, least, code int) {
 	}
 }
 
-// TestShipped finds all MachineClasses that are shipped, wherever they are.
+// TestShipped validates all shipped MachineClasses, wherever they are.
 func TestShipped(t *testing.T) {
 	t.Parallel()
 
@@ -151,7 +152,7 @@ func TestDuplicateKeyInJSON(t *testing.T) {
 	require.Contains(t, out, "providerSpec.zone: Forbidden: the field is given twice")
 }
 
-// TestFaultsAreNamedOnce is about a class of which a part cannot be read.
+// TestFaultsAreNamedOnce validates a class with parts that cannot be parsed.
 func TestFaultsAreNamedOnce(t *testing.T) {
 	t.Parallel()
 
@@ -173,7 +174,8 @@ clusters: [{name: c, cluster: {server: "https://kubevirt.example.com"}}]
 users: [{name: c, user: {token: t0p-secret}}]
 `
 
-// secretManifest returns a Secret. Odd keys go to stringData, even ones to data.
+// secretManifest returns a Secret. Keys of odd length go to
+// stringData, those of even length to data.
 func secretManifest(t *testing.T, name string, data map[string]string) string {
 	t.Helper()
 
@@ -273,7 +275,7 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
-// TestMisspeltKeys names keys of a Secret that are almost those that are read.
+// TestMisspeltKeys checks the messages for keys of a Secret that are almost those of the driver.
 func TestMisspeltKeys(t *testing.T) {
 	t.Parallel()
 
@@ -291,13 +293,13 @@ func TestMisspeltKeys(t *testing.T) {
 	require.Contains(t, out, "warning  secretRef: Secret ns/s: the key userdata is ignored; did you mean userData?")
 }
 
-// TestTooLarge is about objects that an API server refuses, or cannot store.
+// TestTooLarge validates objects that an API server rejects, or cannot store.
 func TestTooLarge(t *testing.T) {
 	t.Parallel()
 
 	const kib = 1 << 10
 
-	// secretOf has values of that size in all.
+	// secretOf returns a Secret whose values have that total size.
 	secretOf := func(size int) string {
 		return secretManifest(t, "s", map[string]string{"userData": strings.Repeat("u", size-len(goodKubeconfig)), "kubeconfig": goodKubeconfig})
 	}
