@@ -172,7 +172,7 @@ func (f *clusterFlags) provider() ([]byte, error) {
 }
 
 // quiet discards the log of the driver's packages, which is intended for a long-running process:
-// for example, they log each kubeconfig that leads elsewhere than the previous one. Errors are
+// for example, they log each kubeconfig that points to a different server or namespace. Errors are
 // still written to standard error.
 func quiet() {
 	klog.LogToStderr(false)

@@ -18,8 +18,8 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/hostile"
 )
 
-// asProgram makes the test binary run as the program, and write
-// its peak memory to the file with that name.
+// asProgram is the environment variable that makes the test binary run as the program. Its value is
+// the file for the peak memory.
 const asProgram = "MCM_KUBEVIRT_PROGRAM"
 
 func TestMain(m *testing.M) {

@@ -17,7 +17,7 @@ type siteName struct {
 }
 
 // classes tracks the MachineClasses that requests were made for, and
-// the sites that their credentials lead to.
+// the sites that their credentials point to.
 type classes struct {
 	clock  clock.PassiveClock
 	memory time.Duration
@@ -67,7 +67,7 @@ func (c *classes) note(name string, kubeconfig []byte, id spi.Identity) bool {
 	return true
 }
 
-// locate records the site that a class's credentials lead to, and returns the previous one.
+// locate records the site that a class's credentials point to, and returns the previous one.
 func (c *classes) locate(name string, site siteName) siteName {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -84,7 +84,7 @@ func (c *classes) locate(name string, site siteName) siteName {
 }
 
 // kubeconfig returns the newest kubeconfig for a site, since the classes of a site receive a
-// rotated one at different times. It returns nil if no class leads to the site any more.
+// rotated one at different times. It returns nil if no class points to the site any more.
 func (c *classes) kubeconfig(site siteName) []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -17,7 +17,7 @@ const (
 	// unsyncedPeriod is the requeue delay for a site whose list of machines is not complete yet.
 	unsyncedPeriod = time.Second
 	// idlePeriod is the interval at which the controller checks
-	// whether any class still leads to a site.
+	// whether any class still points to a site.
 	idlePeriod = 10 * time.Minute
 )
 
@@ -54,7 +54,7 @@ func (c *Controller) look(ctx context.Context, name siteName) (time.Duration, er
 	return c.options.Period, nil
 }
 
-// watched returns the site, or nil if no class leads to it any more.
+// watched returns the site, or nil if no class points to it any more.
 func (c *Controller) watched(ctx context.Context, name siteName) (*site, error) {
 	kubeconfig, have := c.classes.kubeconfig(name), c.sites[name]
 

@@ -193,8 +193,8 @@ func same(a, b any) bool {
 	return ok && first.Cmp(second) == 0
 }
 
-// quantityOf parses a quantity. Labels, which the gate to the provider cluster treats as text, may
-// look like a quantity that takes hours to parse.
+// quantityOf parses a quantity. Labels, which pkg/providerapi treats as text, may look like a
+// quantity that takes hours to parse.
 func quantityOf(value any) (resource.Quantity, bool) {
 	text := fmt.Sprint(value)
 	if quantity.Excessive(text) {

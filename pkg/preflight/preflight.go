@@ -66,7 +66,7 @@ type Report struct {
 	Results    []Result   `json:"results"`
 }
 
-// Identity is a user of the provider cluster on whose behalf requests are sent.
+// Identity is a user of the provider cluster that sends requests.
 type Identity struct {
 	// Name is Driver or Admin.
 	Name string `json:"name"`
@@ -103,7 +103,7 @@ type Class struct {
 	Wanted int
 }
 
-// Input specifies what to check. At least one of the credentials is required.
+// Input specifies the scope of the checks. At least one of the credentials is required.
 type Input struct {
 	// Driver holds the driver's own credentials. Without them, Admin stands in for the driver.
 	Driver *Credentials

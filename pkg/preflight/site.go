@@ -35,7 +35,7 @@ type site struct {
 	limits   func() ([]corev1.LimitRange, error)
 }
 
-// identity is a user of the provider cluster on whose behalf requests are sent.
+// identity is a user of the provider cluster that sends requests.
 type identity struct {
 	name    string
 	from    string
