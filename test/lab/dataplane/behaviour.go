@@ -7,28 +7,32 @@ import (
 	corelisters "k8s.io/client-go/listers/core/v1"
 )
 
-// Annotations of a provider Namespace. Each holds a Go duration ("0s", "1.5s", "3m") and applies to everything in the
-// namespace. API timestamps have whole seconds, so that a latency may end up to a second early: use at least 2s where a
-// test must see the state in between. A changed annotation applies to what is under way.
+// Annotations of a provider Namespace. Each holds a Go duration ("0s", "1.5s", "3m") and applies to
+// all objects in the namespace. API timestamps have a resolution of one second, so a latency may
+// end up to a second early: use at least 2s where a test must observe the intermediate state. A
+// changed annotation also applies to operations in progress.
 const (
-	// ImportLatencyAnnotation delays the end of importer pods (http and registry sources).
+	// ImportLatencyAnnotation delays the completion of importer pods (http and registry sources).
 	ImportLatencyAnnotation = "sim.lab/import-latency"
-	// CloneLatencyAnnotation delays host-assisted copy pods and the provisioning of volumes cloned by the CSI driver.
+	// CloneLatencyAnnotation delays host-assisted copy pods and the provisioning of CSI clones.
 	CloneLatencyAnnotation = "sim.lab/clone-latency"
 	// ProvisionLatencyAnnotation delays the provisioning of empty volumes.
 	ProvisionLatencyAnnotation = "sim.lab/provision-latency"
 	// BootLatencyAnnotation delays a VirtualMachineInstance between Scheduled and Running.
 	BootLatencyAnnotation = "sim.lab/boot-latency"
-	// JoinLatencyAnnotation delays AgentConnected, and the guest's Node in the target cluster, after Running.
+	// JoinLatencyAnnotation delays AgentConnected, and the guest's Node in the target
+	// cluster, after Running.
 	JoinLatencyAnnotation = "sim.lab/join-latency"
-	// ShutdownLatencyAnnotation delays Succeeded after the deletion of a VirtualMachineInstance or its launcher pod.
-	// A shutdown that outlasts the VirtualMachineInstance's termination grace period ends with Failed.
+	// ShutdownLatencyAnnotation delays Succeeded after the deletion of a VirtualMachineInstance or
+	// its launcher pod. A shutdown that exceeds the VirtualMachineInstance's termination grace
+	// period ends with Failed.
 	ShutdownLatencyAnnotation = "sim.lab/shutdown-latency"
-	// MigrationLatencyAnnotation delays the end of a live migration after its start.
+	// MigrationLatencyAnnotation sets the duration of a live migration.
 	MigrationLatencyAnnotation = "sim.lab/migration-latency"
 )
 
-// ImportFaultAnnotation of a provider Namespace makes its importer pods fail with this termination message.
+// ImportFaultAnnotation makes the importer pods of a provider Namespace fail with
+// this termination message.
 const ImportFaultAnnotation = "sim.lab/import-fault"
 
 // Latencies of namespaces without (valid) annotations.
@@ -49,24 +53,26 @@ const (
 	DefaultMigrationLatency = 500 * time.Millisecond
 )
 
-// FaultAnnotation of a VirtualMachineInstance (or of the template of its VirtualMachine) holds a Fault.
+// FaultAnnotation holds a Fault on a VirtualMachineInstance (or on the
+// template of its VirtualMachine).
 const FaultAnnotation = "sim.lab/fault"
 
 // Fault is a value of FaultAnnotation.
 type Fault string
 
 const (
-	// FaultCrash fails the VirtualMachineInstance instead of booting it.
+	// FaultCrash makes the VirtualMachineInstance fail instead of booting.
 	FaultCrash Fault = "crash"
 	// FaultImagePull keeps the launcher pod in ErrImagePull and ImagePullBackOff.
 	FaultImagePull Fault = "image-pull"
-	// FaultNoBoot keeps the VirtualMachineInstance Scheduled.
+	// FaultNoBoot keeps the VirtualMachineInstance in phase Scheduled.
 	FaultNoBoot Fault = "no-boot"
 	// FaultNoAgent boots the guest without a guest agent: AgentConnected never appears.
 	FaultNoAgent Fault = "no-agent"
-	// FaultNoJoin boots the guest, whose kubelet never registers.
+	// FaultNoJoin boots the guest, but its kubelet never registers.
 	FaultNoJoin Fault = "no-join"
-	// FaultStuckShutdown ignores the shutdown request until the termination grace period is over; then it is Failed.
+	// FaultStuckShutdown ignores the shutdown request until the termination grace period expires;
+	// then the VirtualMachineInstance is Failed.
 	FaultStuckShutdown Fault = "stuck-shutdown"
 	// FaultMigrationFails fails every live migration of the guest, after the migration latency.
 	FaultMigrationFails Fault = "migration-fails"
@@ -75,18 +81,20 @@ const (
 )
 
 const (
-	// StuckKey is a label or annotation of a pod. With the value "true" its kubelet neither starts nor ends it.
+	// StuckKey is a label or annotation of a pod. With the value "true" the kubelet neither
+	// starts nor stops the pod.
 	StuckKey = "sim.lab/stuck"
-	// DownLabel is a label of a provider Node. With the value "true" the node is dead: its heartbeats, pods,
-	// VirtualMachineInstances and guests stand still until the label goes.
+	// DownLabel is a label of a provider Node. With the value "true" the node is
+	// dead: its heartbeats, pods, VirtualMachineInstances and guests make no progress
+	// until the label is removed.
 	DownLabel = "sim.lab/down"
 )
 
-// Fixed paces of the simulated parts.
+// Fixed intervals and delays of the simulation.
 const (
 	heartbeatInterval  = 10 * time.Second // kubelet's lease renewal, virt-handler's heartbeat
-	registrationDelay  = 10 * time.Second // a running guest registers its deleted Node again
-	pollInterval       = time.Second      // waiting for an object of which no event is seen
+	registrationDelay  = 10 * time.Second // until a running guest registers its deleted Node again
+	pollInterval       = time.Second      // for waiting on an object without events
 	podLatency         = 300 * time.Millisecond
 	imagePullBackOff   = 10 * time.Second
 	crashLoopBackOff   = 10 * time.Second
@@ -94,7 +102,7 @@ const (
 	defaultGracePeriod = 30 * time.Second // KubeVirt's terminationGracePeriodSeconds
 )
 
-// usualLatency returns the latency that an annotation stands for where it is absent.
+// usualLatency returns the default of a latency annotation.
 func usualLatency(annotation string) time.Duration {
 	switch annotation {
 	case ImportLatencyAnnotation:
@@ -116,7 +124,8 @@ func usualLatency(annotation string) time.Duration {
 	}
 }
 
-// latencyFrom reads one latency of a namespace. Anything but a duration of zero or more counts as absent.
+// latencyFrom reads one latency of a namespace. Anything but a non-negative
+// duration counts as absent.
 func latencyFrom(annotations map[string]string, annotation string) time.Duration {
 	d, err := time.ParseDuration(annotations[annotation])
 	if err != nil || d < 0 {
@@ -125,12 +134,12 @@ func latencyFrom(annotations map[string]string, annotation string) time.Duration
 	return d
 }
 
-// remaining returns how much of a latency that began at since is left, and zero when it is over.
+// remaining returns the remainder of a latency that began at since; zero when it has elapsed.
 func remaining(now, since time.Time, latency time.Duration) time.Duration {
 	return max(0, since.Add(latency).Sub(now))
 }
 
-// behaviour answers how things go in a namespace.
+// behaviour looks up the latencies and faults of namespaces.
 type behaviour struct {
 	namespaces corelisters.NamespaceLister
 }
@@ -153,17 +162,17 @@ func (b behaviour) importFault(namespace string) string {
 	return ns.Annotations[ImportFaultAnnotation]
 }
 
-// hasFault tells whether an object carries a fault.
+// hasFault reports whether an object has a fault.
 func hasFault(object metav1.Object, fault Fault) bool {
 	return Fault(object.GetAnnotations()[FaultAnnotation]) == fault
 }
 
-// isStuck tells whether a pod is marked with StuckKey.
+// isStuck reports whether a pod is marked with StuckKey.
 func isStuck(pod metav1.Object) bool {
 	return pod.GetLabels()[StuckKey] == "true" || pod.GetAnnotations()[StuckKey] == "true"
 }
 
-// isDown tells whether a provider Node is marked with DownLabel.
+// isDown reports whether a provider Node is marked with DownLabel.
 func isDown(node metav1.Object) bool {
 	return node.GetLabels()[DownLabel] == "true"
 }

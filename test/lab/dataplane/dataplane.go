@@ -14,42 +14,44 @@ import (
 	"kubevirt.io/client-go/kubevirt"
 )
 
-// workersPerPart is how many objects of a kind are worked on at once: enough to keep an API server busy.
+// workersPerPart is the number of workers per controller: enough to keep an API server busy.
 const workersPerPart = 4
 
-// Config says which clusters the data plane serves, and as whom.
+// Config holds the clusters that the data plane simulates, and the identities it uses.
 type Config struct {
-	// Provider is an administrator of the provider cluster: Nodes, Leases, pods, volumes, claims, Secrets.
+	// Provider has administrator rights in the provider cluster: Nodes, Leases, pods,
+	// volumes, claims, Secrets.
 	Provider *rest.Config
-	// VirtHandler is system:serviceaccount:kubevirt:kubevirt-handler in the provider cluster; only
-	// VirtualMachineInstances are read and written with it.
+	// VirtHandler is system:serviceaccount:kubevirt:kubevirt-handler in the provider cluster; it is
+	// used only to read and write VirtualMachineInstances.
 	VirtHandler *rest.Config
-	// Target is an administrator of the target cluster, where the guests join.
+	// Target has administrator rights in the target cluster, which the guests join.
 	Target *rest.Config
 	// Nodes are the provider cluster's nodes.
 	Nodes []Node
-	// Log takes one line per event; nil discards them.
+	// Log receives one line per event; nil discards them.
 	Log io.Writer
 }
 
-// DataPlane is the running simulation.
+// DataPlane is a running simulation.
 type DataPlane struct {
 	wg    sync.WaitGroup
 	agent *nodeAgent
 }
 
-// AddNode adds a host to the provider cluster. A later simulation of the same cluster does not know it.
+// AddNode adds a host to the provider cluster. A restarted simulation of the same
+// cluster does not know it.
 func (d *DataPlane) AddNode(ctx context.Context, node Node) error {
 	return d.agent.add(ctx, node)
 }
 
-// Wait returns when everything that Start started has ended, which the end of its context brings about.
+// Wait returns when everything started by Start has ended after its context is done.
 func (d *DataPlane) Wait() {
 	d.wg.Wait()
 }
 
-// Start registers the nodes and returns when the caches are filled and all parts work. KubeVirt's CRDs must exist.
-// Everything ends with the context.
+// Start registers the nodes and returns when the caches are synced and all parts run. KubeVirt's
+// CRDs must exist. The simulation runs until the context is done.
 func Start(ctx context.Context, c Config) (*DataPlane, error) {
 	provider, target, err := connect(c)
 	if err != nil {
@@ -81,7 +83,7 @@ func Start(ctx context.Context, c Config) (*DataPlane, error) {
 	return d, nil
 }
 
-// connect returns the two clusters with empty caches.
+// connect returns the two clusters with unsynced caches.
 func connect(c Config) (*providerCluster, *targetCluster, error) {
 	admin, err := kubernetes.NewForConfig(unlimited(c.Provider))
 	if err != nil {
@@ -98,14 +100,15 @@ func connect(c Config) (*providerCluster, *targetCluster, error) {
 	return newProviderCluster(admin, handler), newTargetCluster(guest), nil
 }
 
-// unlimited returns a copy without client-side rate limit: one client stands for a whole data plane.
+// unlimited returns a copy without client-side rate limit, since one client
+// acts for a whole data plane.
 func unlimited(config *rest.Config) *rest.Config {
 	c := rest.CopyConfig(config)
 	c.QPS = -1
 	return c
 }
 
-// parts are the controllers of the data plane and what they share.
+// parts are the controllers of the data plane and their shared state.
 type parts struct {
 	provider  *providerCluster
 	target    *targetCluster
@@ -123,7 +126,7 @@ type parts struct {
 	guestWork  *guestWorkloads
 }
 
-// newParts wires the parts; nothing runs yet.
+// newParts wires the parts without starting them.
 func newParts(c Config, provider *providerCluster, target *targetCluster) *parts {
 	out := c.Log
 	if out == nil {
@@ -165,7 +168,7 @@ func (p *parts) all() []*controller {
 	return []*controller{p.nodes, p.pods, p.handler, p.claims, p.volumes, p.guestNodes, p.guestPods}
 }
 
-// prepare registers the nodes and continues where a former run ended.
+// prepare registers the nodes and reserves the pod IPs assigned by earlier runs.
 func (p *parts) prepare(ctx context.Context) error {
 	for _, node := range p.agent.nodes {
 		if err := p.agent.register(ctx, node); err != nil {
@@ -190,13 +193,13 @@ func (p *parts) prepare(ctx context.Context) error {
 	return nil
 }
 
-// runsProviderPods tells whether one of the simulated nodes lives.
+// runsProviderPods reports whether a node is simulated and up.
 func (p *parts) runsProviderPods(node string) bool {
 	_, ours := p.agent.node(node)
 	return ours && p.provider.nodeUp(node)
 }
 
-// runsGuestPods tells whether a target Node is a guest's, and that guest runs.
+// runsGuestPods reports whether a target Node belongs to a running guest.
 func (p *parts) runsGuestPods(name string) bool {
 	node, err := p.target.nodes.Get(name)
 	if err != nil {
@@ -206,7 +209,7 @@ func (p *parts) runsGuestPods(name string) bool {
 	return err == nil && instance.IsRunning() && p.provider.nodeUp(instance.Status.NodeName)
 }
 
-// nodesByName indexes nodes.
+// nodesByName indexes nodes by their names.
 func nodesByName(nodes []Node) map[string]Node {
 	byName := make(map[string]Node, len(nodes))
 	for _, node := range nodes {

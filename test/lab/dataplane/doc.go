@@ -1,10 +1,11 @@
-// Package dataplane simulates what a lab without containers and without hypervisors cannot have: the provider cluster's
-// kubelets, KubeVirt's virt-handler, a CSI driver (provisioner, resizer, deleter), and the guests, whose kubelets join
-// the target cluster.
+// Package dataplane simulates the components that need containers or hypervisors, which the lab
+// does not have: the provider cluster's kubelets, KubeVirt's virt-handler, a CSI driver
+// (provisioner, resizer, deleter), and the guests, whose kubelets join the target cluster.
 //
-// It is called by the lab (test/lab/environment), which runs the real control planes around it, and it speaks to them
-// through the Kubernetes API only. Each part is a level-triggered controller that derives what is due from the
-// timestamps of the API objects, so that a restart of the simulator forgets nothing. Latencies and faults are declared
-// by annotations and labels on the provider cluster's objects (see behaviour.go). It must know neither the driver nor
-// machine-controller-manager: what it does for a VirtualMachineInstance it does for anybody's.
+// It is called by the lab (test/lab/environment), which runs the real control planes around it, and
+// communicates with them only through the Kubernetes API. Each part is a level-triggered controller
+// that derives its actions from the timestamps of the API objects, so that a restart of the
+// simulator loses no state. Latencies and faults are declared by annotations and labels on the
+// provider cluster's objects (see behaviour.go). The package must know neither the driver nor
+// machine-controller-manager: it treats all VirtualMachineInstances alike.
 package dataplane

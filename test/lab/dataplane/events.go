@@ -11,7 +11,7 @@ import (
 	kubevirtv1 "kubevirt.io/api/core/v1"
 )
 
-// watch connects the informers' events with the work queues.
+// watch connects the informers' events to the work queues.
 func (p *parts) watch() error {
 	core, target := p.provider.factory.Core().V1(), p.target.factory.Core().V1()
 	handlers := []struct {
@@ -36,7 +36,7 @@ func (p *parts) watch() error {
 	return nil
 }
 
-// everyEvent calls a function with the object of every event.
+// everyEvent returns a handler that calls changed with the object of every event.
 func everyEvent(changed func(object any)) cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc:    changed,
@@ -45,7 +45,7 @@ func everyEvent(changed func(object any)) cache.ResourceEventHandler {
 	}
 }
 
-// podChanged wakes the pod's kubelet, and virt-handler for a launcher.
+// podChanged enqueues the pod and, for a launcher, its VirtualMachineInstance.
 func (p *parts) podChanged(object any) {
 	p.pods.enqueue(object)
 	pod, ok := existing(object).(*corev1.Pod)
@@ -57,7 +57,7 @@ func (p *parts) podChanged(object any) {
 	}
 }
 
-// instanceChanged wakes virt-handler, the guest and the launchers' kubelets.
+// instanceChanged enqueues the instance for virt-handler and the guest, and its launcher pods.
 func (p *parts) instanceChanged(object any) {
 	p.handler.enqueue(object)
 	p.guestNodes.enqueue(object)
@@ -70,7 +70,7 @@ func (p *parts) instanceChanged(object any) {
 	}
 }
 
-// nodeEvents wakes a node, and everything on it when it dies or revives.
+// nodeEvents enqueues a node and, when it goes down or comes back, everything on it.
 func (p *parts) nodeEvents() cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc: p.nodes.enqueue,
@@ -86,7 +86,7 @@ func (p *parts) nodeEvents() cache.ResourceEventHandler {
 	}
 }
 
-// namespaceEvents wakes everything in a namespace whose latencies change.
+// namespaceEvents enqueues everything in a namespace whose annotations change.
 func (p *parts) namespaceEvents() cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
 		UpdateFunc: func(former, object any) {
@@ -99,7 +99,8 @@ func (p *parts) namespaceEvents() cache.ResourceEventHandler {
 	}
 }
 
-// wake looks again at the pods, instances and claims of a namespace on certain nodes.
+// wake enqueues the pods and instances of a namespace that are on certain nodes, and all its
+// claims. An empty namespace means all namespaces.
 func (p *parts) wake(node func(name string) bool, namespace string) {
 	pods, err := p.provider.pods.Pods(namespace).List(labels.Everything())
 	if err != nil {
@@ -125,7 +126,8 @@ func (p *parts) wake(node func(name string) bool, namespace string) {
 	}
 }
 
-// targetNodeEvents wakes the guest of a target Node and its pods. Its deletion is noted.
+// targetNodeEvents enqueues the guest of a target Node and its pods, and
+// records the Node's deletion.
 func (p *parts) targetNodeEvents() cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc:    p.targetNodeChanged,
@@ -139,7 +141,7 @@ func (p *parts) targetNodeEvents() cache.ResourceEventHandler {
 	}
 }
 
-// targetNodeChanged wakes the guest of a target Node and the pods bound to it.
+// targetNodeChanged enqueues the guest of a target Node and the pods bound to it.
 func (p *parts) targetNodeChanged(object any) {
 	node, ok := existing(object).(*corev1.Node)
 	if !ok || node.Annotations[InstanceAnnotation] == "" {

@@ -16,21 +16,23 @@ import (
 )
 
 const (
-	// UserDataHashAnnotation of a target Node holds the SHA-256 (hex) of the user data that its guest read.
+	// UserDataHashAnnotation of a target Node holds the SHA-256 (hex) of the user
+	// data read by its guest.
 	UserDataHashAnnotation = "sim.lab/user-data-sha256"
-	// InstanceAnnotation of a target Node holds namespace/name of the VirtualMachineInstance that runs it.
+	// InstanceAnnotation of a target Node holds namespace/name of its VirtualMachineInstance.
 	InstanceAnnotation = "sim.lab/instance"
 
 	hostAnnotation       = "sim.lab/provider-node"
-	diskAnnotation       = "sim.lab/disk" // on it the guest's kubelet keeps its credentials
+	diskAnnotation       = "sim.lab/disk" // stores the guest kubelet's credentials
 	bootstrapTokenPrefix = "bootstrap-token-"
 	bootstrapTokenKey    = "token-secret"
 	providerIDPrefix     = "kubevirt://"
-	defaultInterface     = "default" // the one whose IP the cloud controller manager reads
+	defaultInterface     = "default" // its IP is read by the cloud controller manager
 )
 
-// guests plays the operating systems of all running VirtualMachineInstances: each reads its user data, joins the target
-// cluster with the bootstrap token found there, and keeps its Node alive. It never deletes a Node.
+// guests simulates the operating systems of all running VirtualMachineInstances. Each guest reads
+// its user data, joins the target cluster with the bootstrap token found there, and keeps its Node
+// alive. It never deletes a Node.
 type guests struct {
 	provider  *providerCluster
 	target    *targetCluster
@@ -40,10 +42,10 @@ type guests struct {
 	tokens    *regexp.Regexp
 
 	mu      sync.Mutex
-	removed map[string]removal // by the Node's name
+	removed map[string]removal // by Node name
 }
 
-// removal is the deletion of a target Node, which its kubelet does not notice at once.
+// removal is the deletion of a target Node, which its kubelet notices only after a delay.
 type removal struct {
 	at   time.Time
 	disk string
@@ -62,7 +64,8 @@ func newGuests(p *providerCluster, t *targetCluster, b behaviour, now func() tim
 	}
 }
 
-// reconcile joins the guest of one VirtualMachineInstance, keeps it alive, or reports its shutdown.
+// reconcile joins the guest of a VirtualMachineInstance, keeps its Node alive,
+// or reports its shutdown.
 func (g *guests) reconcile(ctx context.Context, key string) (time.Duration, error) {
 	instance, err := g.provider.instance(key)
 	if apierrors.IsNotFound(err) || (err == nil && instance.Status.Phase == kubevirtv1.Succeeded) {
@@ -89,12 +92,13 @@ func (g *guests) reconcile(ctx context.Context, key string) (time.Duration, erro
 	}
 }
 
-// hasKubelet tells whether a guest runs, on a living node, and its kubelet works.
+// hasKubelet reports whether a guest runs on a live node and has a working kubelet.
 func (g *guests) hasKubelet(instance *kubevirtv1.VirtualMachineInstance) bool {
 	return instance.IsRunning() && !hasFault(instance, FaultNoJoin) && g.provider.nodeUp(instance.Status.NodeName)
 }
 
-// join registers the Node of a guest that has a valid bootstrap token, or had one when it wrote its disk.
+// join registers the Node of a guest that has a valid bootstrap token, or had
+// one when it wrote its disk.
 func (g *guests) join(ctx context.Context, instance *kubevirtv1.VirtualMachineInstance) (time.Duration, error) {
 	name, before := hostname(instance), g.removalOf(hostname(instance))
 	if left := remaining(g.now(), before.at, registrationDelay); left > 0 {
@@ -114,13 +118,13 @@ func (g *guests) join(ctx context.Context, instance *kubevirtv1.VirtualMachineIn
 	setGuestStatus(node, instance)
 	_, err = g.target.client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
-		return pollInterval, nil // the cache does not have it yet
+		return pollInterval, nil // not in the cache yet
 	}
 	if err != nil {
 		return 0, fmt.Errorf("register target Node %s: %w", name, err)
 	}
 	g.log.Info("joined", "instance", instanceKey(instance), "node", name)
-	return 0, nil // the event of the new Node brings its first status and lease
+	return 0, nil // the event of the new Node triggers its first status and lease
 }
 
 // keepAlive renews the lease and reports the status of a guest's Node.
@@ -147,8 +151,8 @@ func (g *guests) keepAlive(
 	return heartbeatInterval, renewLease(ctx, g.target.client, node, g.now())
 }
 
-// rejoin takes over the Node that the same host name had before a boot on another node or from another disk. A new disk
-// needs a bootstrap token again.
+// rejoin takes over the Node that a guest with the same host name had before it booted on another
+// node or from another disk. A new disk needs a bootstrap token again.
 func (g *guests) rejoin(
 	ctx context.Context, instance *kubevirtv1.VirtualMachineInstance, node *corev1.Node,
 ) (time.Duration, error) {
@@ -170,7 +174,7 @@ func (g *guests) rejoin(
 	return 0, nil
 }
 
-// follow notes where a guest went. The guest itself has not noticed its live migration.
+// follow records a guest's new provider node. The guest itself does not notice a live migration.
 func (g *guests) follow(ctx context.Context, instance *kubevirtv1.VirtualMachineInstance, node *corev1.Node) error {
 	moved := node.DeepCopy()
 	moved.Annotations[hostAnnotation] = instance.Status.NodeName
@@ -181,7 +185,7 @@ func (g *guests) follow(ctx context.Context, instance *kubevirtv1.VirtualMachine
 	return nil
 }
 
-// isForeign tells whether a Node is kept by another guest with the same host name.
+// isForeign reports whether a Node belongs to another guest with the same host name.
 func (g *guests) isForeign(node *corev1.Node, instance *kubevirtv1.VirtualMachineInstance) bool {
 	owner := node.Annotations[InstanceAnnotation]
 	if owner == instanceKey(instance) {
@@ -191,7 +195,8 @@ func (g *guests) isForeign(node *corev1.Node, instance *kubevirtv1.VirtualMachin
 	return err == nil
 }
 
-// disk identifies the disk that a guest boots from: that of its first claim, or one that lives as long as the instance.
+// disk identifies the boot disk of a guest: the first existing claim, or else an ephemeral disk
+// with the instance's UID.
 func (g *guests) disk(instance *kubevirtv1.VirtualMachineInstance) string {
 	for _, volume := range instance.Spec.Volumes {
 		name := claimName(volume)
@@ -206,8 +211,8 @@ func (g *guests) disk(instance *kubevirtv1.VirtualMachineInstance) string {
 	return string(instance.UID)
 }
 
-// leave reports the shutdown of a guest whose VirtualMachineInstance has ended or is gone, as kubelet does on a graceful
-// shutdown. A guest on a dead node cannot.
+// leave reports the shutdown of a guest whose VirtualMachineInstance has ended or is gone, as
+// kubelet does on a graceful shutdown. A guest on a dead node cannot report it.
 func (g *guests) leave(ctx context.Context, key string) error {
 	node := g.nodeOf(key)
 	if node == nil || !isReady(node) || !g.provider.nodeUp(node.Annotations[hostAnnotation]) {
@@ -238,21 +243,22 @@ func (g *guests) nodeOf(key string) *corev1.Node {
 	return nil
 }
 
-// noteRemoval remembers that a target Node was deleted.
+// noteRemoval records the deletion of a target Node.
 func (g *guests) noteRemoval(node *corev1.Node) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.removed[node.Name] = removal{at: g.now(), disk: node.Annotations[diskAnnotation]}
 }
 
-// removalOf returns the last deletion of a target Node that this simulator has seen.
+// removalOf returns the last deletion of a target Node seen by this simulator.
 func (g *guests) removalOf(name string) removal {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.removed[name]
 }
 
-// userData reads what cloud-init finds; nothing if the instance has no such volume or its Secret is gone.
+// userData returns the user data that cloud-init finds, or nil if the instance has no such
+// volume or its Secret is gone.
 func (g *guests) userData(ctx context.Context, instance *kubevirtv1.VirtualMachineInstance) ([]byte, error) {
 	name := userDataSecret(instance)
 	if name == "" {
@@ -273,7 +279,7 @@ func (g *guests) userData(ctx context.Context, instance *kubevirtv1.VirtualMachi
 	return nil, nil
 }
 
-// mayJoin tells whether the target cluster knows one of the bootstrap tokens in the user data.
+// mayJoin reports whether the target cluster accepts one of the bootstrap tokens in the user data.
 func (g *guests) mayJoin(ctx context.Context, data []byte) (bool, error) {
 	secrets := g.target.client.CoreV1().Secrets(metav1.NamespaceSystem)
 	for _, token := range findTokens(g.tokens, data) {

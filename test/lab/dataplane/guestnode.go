@@ -11,7 +11,7 @@ import (
 	kubevirtv1 "kubevirt.io/api/core/v1"
 )
 
-// userDataSecret names the Secret of the first cloud-init volume, or "".
+// userDataSecret returns the Secret name of the first cloud-init volume, or "".
 func userDataSecret(instance *kubevirtv1.VirtualMachineInstance) string {
 	for _, volume := range instance.Spec.Volumes {
 		var reference *corev1.LocalObjectReference
@@ -28,12 +28,12 @@ func userDataSecret(instance *kubevirtv1.VirtualMachineInstance) string {
 	return ""
 }
 
-// bootstrapToken is what kubeadm and gardener call <id>.<secret>.
+// bootstrapToken is a token that kubeadm and gardener write as <id>.<secret>.
 type bootstrapToken struct {
 	id, secret string
 }
 
-// findTokens returns everything in the user data that looks like a bootstrap token.
+// findTokens returns all matches of the bootstrap token pattern in the user data.
 func findTokens(pattern *regexp.Regexp, data []byte) []bootstrapToken {
 	var tokens []bootstrapToken
 	for _, match := range pattern.FindAllSubmatch(data, -1) {
@@ -48,7 +48,7 @@ func hash(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// hostname returns the guest's host name, which is its Node's name.
+// hostname returns the guest's host name, which is also the name of its Node.
 func hostname(instance *kubevirtv1.VirtualMachineInstance) string {
 	if instance.Spec.Hostname != "" {
 		return instance.Spec.Hostname
@@ -61,7 +61,7 @@ func instanceKey(instance *kubevirtv1.VirtualMachineInstance) string {
 	return instance.Namespace + "/" + instance.Name
 }
 
-// identify gives a target Node what says whose it is and where it runs.
+// identify labels and annotates a target Node with its instance and provider node.
 func (g *guests) identify(node *corev1.Node, instance *kubevirtv1.VirtualMachineInstance, userData []byte) {
 	labels := osLabels(node.Name)
 	if host, err := g.provider.nodes.Get(instance.Status.NodeName); err == nil {
@@ -84,8 +84,9 @@ func (g *guests) identify(node *corev1.Node, instance *kubevirtv1.VirtualMachine
 	node.Spec.ProviderID = providerIDPrefix + instance.Name
 }
 
-// instanceTypeLabel returns the label that KubeVirt's cloud-controller-manager gives Nodes (cloud-provider-kubevirt's
-// pkg/provider/instances_v2.go): none unless the guest has an instancetype of its namespace. Those of the cluster do not count.
+// instanceTypeLabel returns the label that KubeVirt's cloud-controller-manager sets on Nodes
+// (cloud-provider-kubevirt's pkg/provider/instances_v2.go): none unless the guest has a namespaced
+// instancetype. Cluster instancetypes do not count.
 func instanceTypeLabel(instance *kubevirtv1.VirtualMachineInstance) map[string]string {
 	name := instance.Annotations[kubevirtv1.InstancetypeAnnotation]
 	if name == "" {
@@ -94,7 +95,7 @@ func instanceTypeLabel(instance *kubevirtv1.VirtualMachineInstance) map[string]s
 	return map[string]string{corev1.LabelInstanceTypeStable: name}
 }
 
-// setGuestStatus sets what the guest's kubelet reports besides its conditions.
+// setGuestStatus sets the status fields that the guest's kubelet reports besides its conditions.
 func setGuestStatus(node *corev1.Node, instance *kubevirtv1.VirtualMachineInstance) {
 	capacity := corev1.ResourceList{
 		corev1.ResourceCPU:              *resource.NewQuantity(guestCPUs(instance), resource.DecimalSI),
@@ -128,7 +129,7 @@ func guestCPUs(instance *kubevirtv1.VirtualMachineInstance) int64 {
 	return max(requested.Value(), 1)
 }
 
-// guestMemory returns the memory that the guest sees.
+// guestMemory returns the memory visible to the guest.
 func guestMemory(instance *kubevirtv1.VirtualMachineInstance) resource.Quantity {
 	if memory := instance.Spec.Domain.Memory; memory != nil && memory.Guest != nil {
 		return *memory.Guest
@@ -136,7 +137,7 @@ func guestMemory(instance *kubevirtv1.VirtualMachineInstance) resource.Quantity 
 	return instance.Spec.Domain.Resources.Requests[corev1.ResourceMemory]
 }
 
-// isReady reads a Node's Ready condition.
+// isReady reports whether a Node's Ready condition is true.
 func isReady(node *corev1.Node) bool {
 	for _, condition := range node.Status.Conditions {
 		if condition.Type == corev1.NodeReady {

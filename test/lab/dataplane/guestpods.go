@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// guestWorkloads are the pods of the guests: they start at once, run on, and stop at once.
+// guestWorkloads are the pods of the guests: they start at once, never exit, and stop at once.
 type guestWorkloads struct {
 	addresses *addressPool
 }

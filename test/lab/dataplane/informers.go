@@ -37,7 +37,7 @@ type providerCluster struct {
 	namespaces corelisters.NamespaceLister
 }
 
-// newProviderCluster returns a provider cluster whose caches are still empty.
+// newProviderCluster returns a provider cluster with unsynced caches.
 func newProviderCluster(client kubernetes.Interface, kv kubevirt.Interface) *providerCluster {
 	factory := informers.NewSharedInformerFactory(client, 0)
 	core := factory.Core().V1()
@@ -70,7 +70,7 @@ func newInstanceInformer(kv kubevirt.Interface) cache.SharedIndexInformer {
 	return cache.NewSharedIndexInformer(source, &kubevirtv1.VirtualMachineInstance{}, 0, indexers)
 }
 
-// sync fills the caches.
+// sync waits for the caches to sync.
 func (p *providerCluster) sync(ctx context.Context) error {
 	p.factory.Start(ctx.Done())
 	for kind, synced := range p.factory.WaitForCacheSync(ctx.Done()) {
@@ -84,7 +84,8 @@ func (p *providerCluster) sync(ctx context.Context) error {
 	return nil
 }
 
-// instance returns a cached VirtualMachineInstance by its "namespace/name" key. Callers copy before they write.
+// instance returns a cached VirtualMachineInstance by its "namespace/name" key. Callers must copy
+// it before they modify it.
 func (p *providerCluster) instance(key string) (*kubevirtv1.VirtualMachineInstance, error) {
 	object, exists, err := p.instances.GetIndexer().GetByKey(key)
 	if err != nil {
@@ -97,8 +98,8 @@ func (p *providerCluster) instance(key string) (*kubevirtv1.VirtualMachineInstan
 	return instance, nil
 }
 
-// launcherPod returns the pod of a VirtualMachineInstance on its node, or nil. Where a migration has brought it back to a
-// former node, it is the newest there.
+// launcherPod returns the pod of a VirtualMachineInstance on its node, or nil. If a migration has
+// returned the instance to an earlier node, it is the newest pod there.
 func (p *providerCluster) launcherPod(instance *kubevirtv1.VirtualMachineInstance) *corev1.Pod {
 	var newest *corev1.Pod
 	for _, pod := range p.launcherPods(instance) {
@@ -110,7 +111,8 @@ func (p *providerCluster) launcherPod(instance *kubevirtv1.VirtualMachineInstanc
 	return newest
 }
 
-// launcherPods returns all launchers of a VirtualMachineInstance: one, and those that migrations use or have left behind.
+// launcherPods returns all launchers of a VirtualMachineInstance, including those that migrations
+// use or have left behind.
 func (p *providerCluster) launcherPods(instance *kubevirtv1.VirtualMachineInstance) []*corev1.Pod {
 	selector := labels.SelectorFromSet(labels.Set{kubevirtv1.CreatedByLabel: string(instance.UID)})
 	pods, err := p.pods.Pods(instance.Namespace).List(selector)
@@ -120,7 +122,7 @@ func (p *providerCluster) launcherPods(instance *kubevirtv1.VirtualMachineInstan
 	return slices.DeleteFunc(pods, func(pod *corev1.Pod) bool { return !isLauncher(pod) })
 }
 
-// targetPod returns the launcher that a migration goes to, or nil.
+// targetPod returns the target launcher of a migration, or nil.
 func (p *providerCluster) targetPod(instance *kubevirtv1.VirtualMachineInstance) *corev1.Pod {
 	pod, err := p.pods.Pods(instance.Namespace).Get(instance.Status.MigrationState.TargetPod)
 	if err != nil {
@@ -129,13 +131,14 @@ func (p *providerCluster) targetPod(instance *kubevirtv1.VirtualMachineInstance)
 	return pod
 }
 
-// nodeUp tells whether a provider Node exists and lives.
+// nodeUp reports whether a provider Node exists and is up.
 func (p *providerCluster) nodeUp(name string) bool {
 	node, err := p.nodes.Get(name)
 	return err == nil && !isDown(node)
 }
 
-// targetCluster reads the Nodes and pods of the target cluster from informer caches and writes through its client.
+// targetCluster reads the Nodes and pods of the target cluster from informer caches and
+// writes through its client.
 type targetCluster struct {
 	client  kubernetes.Interface
 	factory informers.SharedInformerFactory
@@ -143,7 +146,7 @@ type targetCluster struct {
 	pods    corelisters.PodLister
 }
 
-// newTargetCluster returns a target cluster whose caches are still empty.
+// newTargetCluster returns a target cluster with unsynced caches.
 func newTargetCluster(client kubernetes.Interface) *targetCluster {
 	factory := informers.NewSharedInformerFactory(client, 0)
 	return &targetCluster{
@@ -154,7 +157,7 @@ func newTargetCluster(client kubernetes.Interface) *targetCluster {
 	}
 }
 
-// sync fills the caches.
+// sync waits for the caches to sync.
 func (t *targetCluster) sync(ctx context.Context) error {
 	t.factory.Start(ctx.Done())
 	for kind, synced := range t.factory.WaitForCacheSync(ctx.Done()) {

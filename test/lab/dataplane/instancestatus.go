@@ -13,15 +13,15 @@ import (
 	kubevirtv1 "kubevirt.io/api/core/v1"
 )
 
-// Sources of what a VirtualMachineInstance's status says about an interface.
+// Info sources of an interface in a VirtualMachineInstance's status.
 const (
 	infoSourceDomain     = "domain"
 	infoSourceGuestAgent = "guest-agent"
 	infoSourceMultus     = "multus-status"
 )
 
-// interfaceStatuses reports one interface per interface of the spec. The one on the pod network has the launcher pod's
-// IP; what virt-controller noted about an interface stays.
+// interfaceStatuses returns one status per interface of the spec. The interface on the pod network
+// gets the launcher pod's IP; fields set by virt-controller are kept.
 func interfaceStatuses(
 	instance *kubevirtv1.VirtualMachineInstance, podIP string, agent bool,
 ) []kubevirtv1.VirtualMachineInstanceNetworkInterface {
@@ -61,7 +61,8 @@ func interfaceStatus(
 	return kubevirtv1.VirtualMachineInstanceNetworkInterface{}
 }
 
-// hardwareAddress returns an interface's MAC: as specified, else one that depends on the boot, as KubeVirt's random one.
+// hardwareAddress returns an interface's MAC: the specified one, or else one that depends on the
+// boot, like KubeVirt's random one.
 func hardwareAddress(instance *kubevirtv1.VirtualMachineInstance, spec kubevirtv1.Interface) string {
 	if spec.MacAddress != "" {
 		return spec.MacAddress
@@ -70,7 +71,7 @@ func hardwareAddress(instance *kubevirtv1.VirtualMachineInstance, spec kubevirtv
 	return net.HardwareAddr{0x02, sum[0], sum[1], sum[2], sum[3], sum[4]}.String()
 }
 
-// isPodNetwork tells whether an interface is connected to the pod network.
+// isPodNetwork reports whether an interface is connected to the pod network.
 func isPodNetwork(instance *kubevirtv1.VirtualMachineInstance, name string) bool {
 	for _, network := range instance.Spec.Networks {
 		if network.Name == name {
@@ -80,7 +81,8 @@ func isPodNetwork(instance *kubevirtv1.VirtualMachineInstance, name string) bool
 	return false
 }
 
-// migrationConditions judges, in virt-handler's order, whether an instance can migrate, with its storage or without.
+// migrationConditions determines, in virt-handler's order, whether an instance can migrate,
+// with its storage or without.
 func migrationConditions(instance *kubevirtv1.VirtualMachineInstance) []kubevirtv1.VirtualMachineInstanceCondition {
 	live := kubevirtv1.VirtualMachineInstanceCondition{
 		Type: kubevirtv1.VirtualMachineInstanceIsMigratable, Status: corev1.ConditionTrue,
@@ -100,7 +102,8 @@ func migrationConditions(instance *kubevirtv1.VirtualMachineInstance) []kubevirt
 	return []kubevirtv1.VirtualMachineInstanceCondition{live, storage}
 }
 
-// hostObstacle gives the reason and the message of what ties an instance to its host besides its disks, or "".
+// hostObstacle returns the reason and message of anything besides its disks that ties an
+// instance to its host, or "".
 func hostObstacle(instance *kubevirtv1.VirtualMachineInstance) (reason, message string) {
 	if message := networkObstacle(instance); message != "" {
 		return kubevirtv1.VirtualMachineInstanceReasonInterfaceNotMigratable, message
@@ -111,7 +114,7 @@ func hostObstacle(instance *kubevirtv1.VirtualMachineInstance) (reason, message 
 	return "", ""
 }
 
-// migrationMethod tells whether a migration would have to copy disks.
+// migrationMethod returns whether a migration would have to copy disks.
 func migrationMethod(instance *kubevirtv1.VirtualMachineInstance) kubevirtv1.VirtualMachineInstanceMigrationMethod {
 	for _, volume := range instance.Spec.Volumes {
 		if claimName(volume) == "" {
@@ -121,7 +124,7 @@ func migrationMethod(instance *kubevirtv1.VirtualMachineInstance) kubevirtv1.Vir
 	return kubevirtv1.LiveMigration
 }
 
-// networkObstacle says why the interface on the pod network keeps an instance from migrating, or "".
+// networkObstacle returns why the interface on the pod network prevents migration, or "".
 func networkObstacle(instance *kubevirtv1.VirtualMachineInstance) string {
 	_, bridgeAllowed := instance.Annotations[kubevirtv1.AllowPodBridgeNetworkLiveMigrationAnnotation]
 	for _, spec := range instance.Spec.Domain.Devices.Interfaces {
@@ -134,7 +137,7 @@ func networkObstacle(instance *kubevirtv1.VirtualMachineInstance) string {
 	return ""
 }
 
-// diskObstacle says which volume keeps an instance from migrating, or "".
+// diskObstacle returns which volume prevents migration, or "".
 func diskObstacle(instance *kubevirtv1.VirtualMachineInstance) string {
 	shared := map[string]bool{}
 	for _, status := range instance.Status.VolumeStatus {
@@ -162,7 +165,7 @@ func claimName(volume kubevirtv1.Volume) string {
 	}
 }
 
-// setInstanceCondition stores a condition; its times change with its status only.
+// setInstanceCondition stores a condition; its times change only with its status.
 func setInstanceCondition(
 	instance *kubevirtv1.VirtualMachineInstance, condition kubevirtv1.VirtualMachineInstanceCondition, now time.Time,
 ) {
@@ -181,7 +184,7 @@ func setInstanceCondition(
 	instance.Status.Conditions = append(instance.Status.Conditions, condition)
 }
 
-// guestOSInfo is what the simulated guest agent says.
+// guestOSInfo returns the report of the simulated guest agent.
 func guestOSInfo() kubevirtv1.VirtualMachineInstanceGuestOSInfo {
 	return kubevirtv1.VirtualMachineInstanceGuestOSInfo{
 		Name:          "Simulated Linux",

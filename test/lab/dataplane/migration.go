@@ -8,7 +8,7 @@ import (
 	kubevirtv1 "kubevirt.io/api/core/v1"
 )
 
-// What a migration's target publishes, and why a source gives up.
+// The ports that a migration's target publishes, and the failure reasons of a source.
 const (
 	listeningPort    = "35001" // of the target's virt-handler, which forwards to
 	migrationPort    = 49152   // the first port of its QEMU
@@ -17,9 +17,10 @@ const (
 	targetLost       = "Live migration failed: the target launcher is gone"
 )
 
-// migrate moves a live migration on that virt-controller has handed over, by one step of either host's virt-handler: the
-// target publishes where it listens, the source copies the guest, the target takes the instance over and cleans up. It
-// returns when to look again. See KubeVirt's pkg/virt-handler/migration-source.go and migration-target.go.
+// migrate advances a live migration that virt-controller has handed over, by one step of the
+// source's or target's virt-handler: the target publishes its ports, the source copies the guest,
+// the target takes the instance over and cleans up. It returns when to reconcile again. See
+// KubeVirt's pkg/virt-handler/migration-source.go and migration-target.go.
 func (h *virtHandler) migrate(instance *kubevirtv1.VirtualMachineInstance, now time.Time) time.Duration {
 	state := instance.Status.MigrationState
 	switch {
@@ -45,17 +46,18 @@ func (h *virtHandler) migrate(instance *kubevirtv1.VirtualMachineInstance, now t
 	}
 }
 
-// isMigrationOver tells whether a migration has succeeded or failed, and virt-handler has said so.
+// isMigrationOver reports whether virt-handler has reported a migration as succeeded or failed.
 func isMigrationOver(state *kubevirtv1.VirtualMachineInstanceMigrationState) bool {
 	return state.EndTimestamp != nil && (state.Completed || state.Failed)
 }
 
-// isReachable tells whether the launcher that is to take a guest runs on.
+// isReachable reports whether the target launcher of a migration still runs.
 func isReachable(pod *corev1.Pod) bool {
 	return pod != nil && pod.DeletionTimestamp == nil && !isFinished(pod)
 }
 
-// abandon ends a migration whose target launcher is gone. Before the target has published its ports, virt-controller does.
+// abandon ends a migration whose target launcher is gone. Before the target has published its
+// ports, this is virt-controller's task.
 func abandon(state *kubevirtv1.VirtualMachineInstanceMigrationState, now time.Time) time.Duration {
 	if len(state.TargetDirectMigrationNodePorts) > 0 {
 		failMigration(state, targetLost, now)
@@ -63,7 +65,7 @@ func abandon(state *kubevirtv1.VirtualMachineInstanceMigrationState, now time.Ti
 	return 0
 }
 
-// listen publishes where the target's virt-handler waits for the guest.
+// listen publishes the address and ports on which the target's virt-handler waits for the guest.
 func (h *virtHandler) listen(instance *kubevirtv1.VirtualMachineInstance) time.Duration {
 	state := instance.Status.MigrationState
 	pod := h.provider.targetPod(instance)
@@ -75,7 +77,7 @@ func (h *virtHandler) listen(instance *kubevirtv1.VirtualMachineInstance) time.D
 	return 0
 }
 
-// copyGuest is the time between a migration's start and its end: the latency, or whatever the instance's fault makes of it.
+// copyGuest ends a migration after the migration latency, or as the instance's fault requires.
 func (h *virtHandler) copyGuest(instance *kubevirtv1.VirtualMachineInstance, now time.Time) time.Duration {
 	state := instance.Status.MigrationState
 	if state.AbortRequested {
@@ -98,7 +100,7 @@ func (h *virtHandler) copyGuest(instance *kubevirtv1.VirtualMachineInstance, now
 	return 0
 }
 
-// failMigration says that the guest stays where it is.
+// failMigration ends a migration as failed; the guest stays on its node.
 func failMigration(state *kubevirtv1.VirtualMachineInstanceMigrationState, reason string, now time.Time) {
 	if state.StartTimestamp == nil {
 		state.StartTimestamp = timestamp(now)
@@ -106,8 +108,8 @@ func failMigration(state *kubevirtv1.VirtualMachineInstanceMigrationState, reaso
 	state.EndTimestamp, state.Failed, state.FailureReason = timestamp(now), true, reason
 }
 
-// takeOver makes the target's virt-handler the owner of the instance, as its ackMigrationCompletion does. The evacuation is
-// over; virt-controller fills the image's version in anew.
+// takeOver makes the target's virt-handler the owner of the instance, as its ackMigrationCompletion
+// does. The evacuation is over; virt-controller sets the image's version again.
 func takeOver(instance *kubevirtv1.VirtualMachineInstance, now time.Time) {
 	state := instance.Status.MigrationState
 	state.TargetNodeDomainDetected = true
@@ -124,8 +126,8 @@ func takeOver(instance *kubevirtv1.VirtualMachineInstance, now time.Time) {
 	instance.Status.MigrationTransport = kubevirtv1.MigrationTransportUnix
 }
 
-// isLeft tells whether a launcher has nothing to do any more: its guest has migrated away, or a failed migration did not bring
-// one.
+// isLeft reports whether a migration has left a launcher without a guest: the source of a completed
+// migration or the target of a failed one.
 func isLeft(pod *corev1.Pod, instance *kubevirtv1.VirtualMachineInstance) bool {
 	state := instance.Status.MigrationState
 	switch {
@@ -138,14 +140,14 @@ func isLeft(pod *corev1.Pod, instance *kubevirtv1.VirtualMachineInstance) bool {
 	}
 }
 
-// cameLive tells whether an instance's last migration brought it from a node to where it is.
+// cameLive reports whether an instance's last migration moved it from a node to its current one.
 func cameLive(instance *kubevirtv1.VirtualMachineInstance, from string) bool {
 	state := instance.Status.MigrationState
 	return state != nil && isMigrationOver(state) && !state.Failed &&
 		state.SourceNode == from && state.TargetNode == instance.Status.NodeName
 }
 
-// timestamp returns a time as the API holds it.
+// timestamp returns a time as an API timestamp.
 func timestamp(now time.Time) *metav1.Time {
 	at := metav1.NewTime(now)
 	return &at

@@ -12,8 +12,8 @@ import (
 	kubevirtv1 "kubevirt.io/api/core/v1"
 )
 
-// migrating is an instance that virt-controller has handed over to the target's virt-handler, and what the handlers see of the
-// cluster.
+// migrating is an instance that virt-controller has handed over to the target's virt-handler, with
+// the cluster state visible to the handlers.
 type migrating struct {
 	*virtHandler
 
@@ -57,7 +57,7 @@ func newMigrating(t *testing.T) *migrating {
 
 func (m *migrating) step() time.Duration { return m.migrate(m.instance, m.clock.now()) }
 
-// start brings the migration to where the guest is being copied.
+// start advances the migration until the guest is being copied.
 func (m *migrating) start(t *testing.T) *kubevirtv1.VirtualMachineInstanceMigrationState {
 	t.Helper()
 	m.step()

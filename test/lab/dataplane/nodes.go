@@ -25,30 +25,31 @@ type Node struct {
 	Name string
 	// Region and Zone become topology labels; empty means a Node without that label.
 	Region, Zone string
-	// CPU and Memory are quantities such as "16" and "64Gi". They count: the real scheduler places by them.
+	// CPU and Memory are quantities such as "16" and "64Gi". The real scheduler
+	// uses them for placement.
 	CPU, Memory string
-	// Pods is the number of pods the node takes; zero means 110.
+	// Pods is the node's pod capacity; zero means 110.
 	Pods int
-	// Taint is the key of a taint that keeps off what does not tolerate it; empty means none.
+	// Taint is the key of a taint that repels pods without a matching toleration; empty means none.
 	Taint string
-	// WithoutKVM makes a node without hardware virtualization.
+	// WithoutKVM removes hardware virtualization from the node.
 	WithoutKVM bool
 }
 
 const (
 	defaultPods    = 110
-	devices        = "1000" // of each kind: never the reason why a VM does not fit
+	devices        = "1000" // of each kind: never the reason that a VM does not fit
 	kvmDevice      = "devices.kubevirt.io/kvm"
 	leaseSeconds   = 40
 	kubeletVersion = "v1.34.2"
 	statusPeriod   = 5 * time.Minute // kubelet reports an unchanged status this often
 	leaseNamespace = corev1.NamespaceNodeLease
-	q35NodeLabel   = "machine-type.node.kubevirt.io/q35" // virt-controller 1.7 selects nodes by it
-	cpuModel       = "Simulated"                         // of all hosts: guests with KubeVirt's default, host-model, can migrate
+	q35NodeLabel   = "machine-type.node.kubevirt.io/q35" // used as a node selector by virt-controller 1.7
+	cpuModel       = "Simulated"                         // same on all hosts: guests with KubeVirt's default, host-model, can migrate
 )
 
-// DefaultNodes returns the provider nodes of a lab: two zones of two nodes each in region "local", and one node
-// without topology labels.
+// DefaultNodes returns the provider nodes of a lab: two zones of two nodes each in region "local",
+// and one node without topology labels.
 func DefaultNodes() []Node {
 	return []Node{
 		{Name: "provider-a-0", Region: "local", Zone: "zone-a", CPU: "16", Memory: "64Gi"},
@@ -59,7 +60,8 @@ func DefaultNodes() []Node {
 	}
 }
 
-// nodeAgent is the node side of the provider kubelets and virt-handlers: registration, status and heartbeats.
+// nodeAgent simulates the node side of the provider kubelets and virt-handlers:
+// registration, status and heartbeats.
 type nodeAgent struct {
 	provider *providerCluster
 	now      func() time.Time
@@ -68,7 +70,7 @@ type nodeAgent struct {
 	nodes map[string]Node // by name
 }
 
-// add takes a host into the simulation, and registers it.
+// add adds a host to the simulation and registers it.
 func (a *nodeAgent) add(ctx context.Context, node Node) error {
 	a.mu.Lock()
 	a.nodes[node.Name] = node
@@ -84,7 +86,7 @@ func (a *nodeAgent) node(name string) (Node, bool) {
 	return node, ours
 }
 
-// register creates the Node, or labels the one that a former run left behind.
+// register creates the Node, or labels a Node that already exists from an earlier run.
 func (a *nodeAgent) register(ctx context.Context, spec Node) error {
 	node, err := renderNode(spec)
 	if err != nil {
@@ -104,7 +106,7 @@ func (a *nodeAgent) register(ctx context.Context, spec Node) error {
 	return nil
 }
 
-// reconcile reports the status of a living node and sends its heartbeats.
+// reconcile reports the status of a live node and sends its heartbeats.
 func (a *nodeAgent) reconcile(ctx context.Context, name string) (time.Duration, error) {
 	spec, ours := a.node(name)
 	if !ours {
@@ -129,7 +131,7 @@ func (a *nodeAgent) reconcile(ctx context.Context, name string) (time.Duration, 
 	return heartbeatInterval, a.heartbeat(ctx, node)
 }
 
-// reportStatus writes capacity and conditions where they are missing, wrong or old.
+// reportStatus writes capacity and conditions if they are missing, wrong or old.
 func (a *nodeAgent) reportStatus(ctx context.Context, node *corev1.Node, spec Node) error {
 	desired := node.DeepCopy()
 	capacity, err := spec.capacity()
@@ -142,7 +144,8 @@ func (a *nodeAgent) reportStatus(ctx context.Context, node *corev1.Node, spec No
 	return updateNodeStatus(ctx, a.provider.client, node, desired, a.now())
 }
 
-// heartbeat renews the kubelet's Lease and virt-handler's annotation, and says that VMs may be scheduled here.
+// heartbeat renews the kubelet's Lease and virt-handler's annotation, and marks the
+// node as schedulable for VMs.
 func (a *nodeAgent) heartbeat(ctx context.Context, node *corev1.Node) error {
 	if err := renewLease(ctx, a.provider.client, node, a.now()); err != nil {
 		return err
@@ -161,7 +164,7 @@ func (a *nodeAgent) heartbeat(ctx context.Context, node *corev1.Node) error {
 	return nil
 }
 
-// lastHeartbeat reads virt-handler's annotation; the zero time means never.
+// lastHeartbeat returns the time in virt-handler's annotation; the zero time means never.
 func lastHeartbeat(node *corev1.Node) time.Time {
 	last, err := time.Parse(time.RFC3339, node.Annotations[kubevirtv1.VirtHandlerHeartbeat])
 	if err != nil {
@@ -170,12 +173,12 @@ func lastHeartbeat(node *corev1.Node) time.Time {
 	return last
 }
 
-// schedulable tells whether virt-controller lets VMs run here.
+// schedulable reports whether virt-controller schedules VMs to a node.
 func schedulable(node *corev1.Node) bool {
 	return node.Labels[kubevirtv1.NodeSchedulable] == "true"
 }
 
-// capacity returns what the node offers.
+// capacity returns the resources of the node.
 func (n Node) capacity() (corev1.ResourceList, error) {
 	pods := n.Pods
 	if pods == 0 {
@@ -244,7 +247,7 @@ func osLabels(hostname string) map[string]string {
 	}
 }
 
-// topologyLabels returns the labels of a region and a zone, none for an empty one.
+// topologyLabels returns the labels of a region and a zone, omitting empty ones.
 func topologyLabels(region, zone string) map[string]string {
 	labels := map[string]string{}
 	if region != "" {
@@ -256,7 +259,7 @@ func topologyLabels(region, zone string) map[string]string {
 	return labels
 }
 
-// nodeInfo returns what kubelets say about their machine.
+// nodeInfo returns the system info that kubelets report.
 func nodeInfo() corev1.NodeSystemInfo {
 	return corev1.NodeSystemInfo{
 		OperatingSystem:         "linux",
@@ -268,8 +271,8 @@ func nodeInfo() corev1.NodeSystemInfo {
 	}
 }
 
-// updateNodeStatus writes desired with the conditions of a healthy kubelet, if anything changed or the last report is
-// old.
+// updateNodeStatus writes desired with the conditions of a healthy kubelet, if the status changed
+// or the last report is old.
 func updateNodeStatus(ctx context.Context, client kubernetes.Interface, node, desired *corev1.Node, now time.Time) error {
 	healthy := []corev1.NodeCondition{
 		nodeCondition(corev1.NodeMemoryPressure, corev1.ConditionFalse, "KubeletHasSufficientMemory"),
@@ -294,7 +297,7 @@ func nodeCondition(kind corev1.NodeConditionType, status corev1.ConditionStatus,
 	return corev1.NodeCondition{Type: kind, Status: status, Reason: reason, Message: "reported by the simulated kubelet"}
 }
 
-// setNodeCondition stores a condition. An equal one only gets a new heartbeat time, and only when that is old.
+// setNodeCondition stores a condition. If it is unchanged, only an old heartbeat time is updated.
 func setNodeCondition(status *corev1.NodeStatus, condition corev1.NodeCondition, now time.Time) {
 	condition.LastHeartbeatTime = metav1.NewTime(now)
 	condition.LastTransitionTime = metav1.NewTime(now)
@@ -312,7 +315,8 @@ func setNodeCondition(status *corev1.NodeStatus, condition corev1.NodeCondition,
 	status.Conditions = append(status.Conditions, condition)
 }
 
-// renewLease renews, or creates, the Lease by which the node-lifecycle controller sees a kubelet alive.
+// renewLease creates or renews the Lease that the node-lifecycle controller uses
+// as a kubelet's heartbeat.
 func renewLease(ctx context.Context, client kubernetes.Interface, node *corev1.Node, now time.Time) error {
 	leases := client.CoordinationV1().Leases(leaseNamespace)
 	lease := renderLease(node, now)
@@ -333,7 +337,8 @@ func renewLease(ctx context.Context, client kubernetes.Interface, node *corev1.N
 	return nil
 }
 
-// renderLease returns a node's Lease, owned by the Node so that it goes with it.
+// renderLease returns a node's Lease, with an owner reference to the Node so that
+// both are deleted together.
 func renderLease(node *corev1.Node, now time.Time) *coordinationv1.Lease {
 	holder, seconds, renewed := node.Name, int32(leaseSeconds), metav1.NewMicroTime(now)
 	return &coordinationv1.Lease{

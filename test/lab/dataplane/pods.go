@@ -16,37 +16,38 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// workloads knows what runs in a cluster's pods. It is what differs between the kubelets of provider and target.
+// workloads simulates the programs in a cluster's pods. It is the only difference between the
+// kubelets of the provider and the target cluster.
 type workloads interface {
-	// startable returns the reason why the containers cannot start yet: a waiting reason and message, both empty when
-	// they can.
+	// startable returns why the containers cannot start yet: a waiting reason and message,
+	// both empty if they can.
 	startable(ctx context.Context, pod *corev1.Pod) (reason, message string, err error)
-	// outcome tells what running containers have come to.
+	// outcome returns the outcome of running containers.
 	outcome(pod *corev1.Pod) outcome
-	// stoppable tells how long a terminating pod still needs.
+	// stoppable returns how long a terminating pod still needs.
 	stoppable(pod *corev1.Pod) time.Duration
 	// address assigns a pod its IP.
 	address(pod *corev1.Pod) string
 }
 
-// outcome is what a pod's containers have come to.
+// outcome is the result of a pod's containers.
 type outcome struct {
 	exited  bool
 	code    int32
 	message string        // termination message
-	after   time.Duration // not exited: when to look again
+	after   time.Duration // not exited: when to reconcile again
 }
 
-// kubelet is the pod side of the kubelets of one cluster.
+// kubelet simulates the pod side of the kubelets of one cluster.
 type kubelet struct {
 	client    kubernetes.Interface
 	pods      corelisters.PodLister
-	runs      func(node string) bool // a node of ours that lives
+	runs      func(node string) bool // reports whether a node is simulated and up
 	workloads workloads
 	now       func() time.Time
 }
 
-// reconcile moves one pod of a living node on.
+// reconcile advances one pod of a live node.
 func (k *kubelet) reconcile(ctx context.Context, key string) (time.Duration, error) {
 	namespace, name, err := cache.SplitMetaNamespaceKey(key)
 	if err != nil {
@@ -76,7 +77,7 @@ func (k *kubelet) reconcile(ctx context.Context, key string) (time.Duration, err
 	return after, nil
 }
 
-// advance changes the status of a pod that is not terminating to what is due, and returns when to look again.
+// advance updates the status of a pod that is not terminating, and returns when to reconcile again.
 func (k *kubelet) advance(ctx context.Context, pod *corev1.Pod) (time.Duration, error) {
 	now := k.now()
 	switch {
@@ -101,7 +102,7 @@ func (k *kubelet) advance(ctx context.Context, pod *corev1.Pod) (time.Duration, 
 	}
 }
 
-// start runs the containers, or says what they wait for.
+// start runs the containers, or reports why they cannot start yet.
 func (k *kubelet) start(ctx context.Context, pod *corev1.Pod, now time.Time) (time.Duration, error) {
 	reason, message, err := k.workloads.startable(ctx, pod)
 	if err != nil {
@@ -119,7 +120,7 @@ func (k *kubelet) start(ctx context.Context, pod *corev1.Pod, now time.Time) (ti
 	return k.workloads.outcome(pod).after, nil
 }
 
-// observe ends containers that have exited and keeps the readiness of the others.
+// observe ends containers that have exited and keeps the other containers ready.
 func (k *kubelet) observe(pod *corev1.Pod, now time.Time) time.Duration {
 	result := k.workloads.outcome(pod)
 	if !result.exited {
@@ -130,7 +131,8 @@ func (k *kubelet) observe(pod *corev1.Pod, now time.Time) time.Duration {
 	return pollInterval
 }
 
-// terminate removes a pod whose containers have stopped, as kubelet does with a last delete without grace.
+// terminate removes a pod whose containers have stopped, as kubelet does with a final
+// delete without grace period.
 func (k *kubelet) terminate(ctx context.Context, pod *corev1.Pod) (time.Duration, error) {
 	if pod.Status.Phase == corev1.PodRunning {
 		if left := k.workloads.stoppable(pod); left > 0 {
@@ -146,14 +148,14 @@ func (k *kubelet) terminate(ctx context.Context, pod *corev1.Pod) (time.Duration
 	return 0, nil
 }
 
-// addressPool hands out the IPs of a /16.
+// addressPool assigns the IPs of a /16.
 type addressPool struct {
 	mu     sync.Mutex
 	prefix [2]byte
 	last   uint16
 }
 
-// hostsPerOctet leaves .0 and .255 out.
+// hostsPerOctet excludes .0 and .255.
 const hostsPerOctet = 254
 
 // newAddressPool returns a pool of the addresses a.b.0.1 and up.
@@ -161,7 +163,7 @@ func newAddressPool(a, b byte) *addressPool {
 	return &addressPool{prefix: [2]byte{a, b}}
 }
 
-// next returns an address that was not handed out before, unless all have been.
+// next returns an unassigned address, unless all have been assigned.
 func (p *addressPool) next() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -172,7 +174,7 @@ func (p *addressPool) next() string {
 	return ip.String()
 }
 
-// reserve continues after an address that a former run handed out.
+// reserve advances the pool past an address assigned by an earlier run.
 func (p *addressPool) reserve(address string) {
 	ip, err := netip.ParseAddr(address)
 	if err != nil || !ip.Is4() {

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// scriptedWorkloads answers as told.
+// scriptedWorkloads returns scripted answers.
 type scriptedWorkloads struct {
 	waiting string
 	result  outcome
@@ -189,7 +189,7 @@ func TestAddressPool(t *testing.T) {
 	pool.reserve("10.244.0.254")
 	pool.reserve("10.244.0.9")  // older
 	pool.reserve("127.244.3.3") // another pool's
-	pool.reserve("fd00::1")     // not ours
-	pool.reserve("no address")  // nobody's
+	pool.reserve("fd00::1")     // not IPv4
+	pool.reserve("no address")  // invalid
 	require.Equal(t, "10.244.1.1", pool.next(), "continues where a former run ended")
 }

@@ -17,12 +17,12 @@ const (
 	reasonCrashLoopBackOff  = "CrashLoopBackOff"
 )
 
-// isFinished tells whether a pod has come to its end.
+// isFinished reports whether a pod has succeeded or failed.
 func isFinished(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// containerState returns the state of the containers, which all share one.
+// containerState returns the state of the containers, which all share the same state.
 func containerState(pod *corev1.Pod) corev1.ContainerState {
 	if len(pod.Status.ContainerStatuses) == 0 {
 		return corev1.ContainerState{}
@@ -30,7 +30,7 @@ func containerState(pod *corev1.Pod) corev1.ContainerState {
 	return pod.Status.ContainerStatuses[0].State
 }
 
-// lastExit returns when the containers exited last.
+// lastExit returns when the containers last exited.
 func lastExit(pod *corev1.Pod) time.Time {
 	for _, status := range pod.Status.ContainerStatuses {
 		if exit := status.LastTerminationState.Terminated; exit != nil {
@@ -49,7 +49,7 @@ func crashBackOff(pod *corev1.Pod) time.Duration {
 	return delay
 }
 
-// restarts returns how often the containers were started again.
+// restarts returns how often the containers were restarted.
 func restarts(pod *corev1.Pod) int32 {
 	if len(pod.Status.ContainerStatuses) == 0 {
 		return 0
@@ -69,7 +69,7 @@ func setWaiting(pod *corev1.Pod, reason, message string, now time.Time) {
 	setReadiness(pod, false, now)
 }
 
-// setRunning reports (again) started containers.
+// setRunning reports containers that were started or restarted.
 func setRunning(pod *corev1.Pod, ip string, now time.Time) {
 	acknowledge(pod, now)
 	if containerState(pod).Waiting != nil && lastExit(pod) != (time.Time{}) {
@@ -89,7 +89,8 @@ func setRunning(pod *corev1.Pod, ip string, now time.Time) {
 	setReadiness(pod, true, now)
 }
 
-// setExited reports exited containers. The pod is finished, unless its restart policy wants another start.
+// setExited reports exited containers. The pod is finished unless its restart
+// policy requires a restart.
 func setExited(pod *corev1.Pod, code int32, message string, now time.Time) {
 	exit := &corev1.ContainerStateTerminated{
 		ExitCode:   code,
@@ -133,7 +134,8 @@ func acknowledge(pod *corev1.Pod, now time.Time) {
 	}
 }
 
-// setContainers gives every container the same state and keeps what counts over restarts.
+// setContainers sets the same state on every container and keeps the values
+// that persist over restarts.
 func setContainers(pod *corev1.Pod, up bool, state corev1.ContainerState) {
 	former := map[string]corev1.ContainerStatus{}
 	for _, status := range pod.Status.ContainerStatuses {
@@ -154,7 +156,8 @@ func setContainers(pod *corev1.Pod, up bool, state corev1.ContainerState) {
 	pod.Status.ContainerStatuses = statuses
 }
 
-// imageID returns a reference by digest, as container runtimes report it: a migration's target boots from exactly that image.
+// imageID returns a reference by digest, as container runtimes report it. The target of a migration
+// boots from exactly that image.
 func imageID(image string) string {
 	if strings.Contains(image, "@") {
 		return image
@@ -162,7 +165,7 @@ func imageID(image string) string {
 	return image + "@sha256:" + hash([]byte(image))
 }
 
-// setInitContainers reports init containers as done, and sidecars as running.
+// setInitContainers reports init containers as completed, and sidecars as running.
 func setInitContainers(pod *corev1.Pod, now time.Time) {
 	statuses := make([]corev1.ContainerStatus, 0, len(pod.Spec.InitContainers))
 	at, up := metav1.NewTime(now), true
@@ -181,7 +184,7 @@ func setInitContainers(pod *corev1.Pod, now time.Time) {
 	pod.Status.InitContainerStatuses = statuses
 }
 
-// setReadiness sets ContainersReady, and Ready by the pod's readiness gates.
+// setReadiness sets ContainersReady, and sets Ready according to the pod's readiness gates.
 func setReadiness(pod *corev1.Pod, containersReady bool, now time.Time) {
 	reason := ""
 	switch {
@@ -200,7 +203,7 @@ func setReadiness(pod *corev1.Pod, containersReady bool, now time.Time) {
 	setPodCondition(pod, corev1.PodReady, ready, reason, now)
 }
 
-// gatesOpen tells whether all readiness gates have a True condition.
+// gatesOpen reports whether the conditions of all readiness gates are True.
 func gatesOpen(pod *corev1.Pod) bool {
 	for _, gate := range pod.Spec.ReadinessGates {
 		open := false
@@ -214,7 +217,7 @@ func gatesOpen(pod *corev1.Pod) bool {
 	return true
 }
 
-// setPodCondition stores a condition; its transition time changes with its status only.
+// setPodCondition stores a condition; its transition time changes only with its status.
 func setPodCondition(pod *corev1.Pod, kind corev1.PodConditionType, holds bool, reason string, now time.Time) {
 	condition := corev1.PodCondition{
 		Type: kind, Status: corev1.ConditionFalse, Reason: reason, LastTransitionTime: metav1.NewTime(now),

@@ -16,7 +16,8 @@ const (
 	maxRetryDelay = 10 * time.Second
 )
 
-// reconcileFunc brings one object closer to what is due. It returns when to look again (zero: at the next event).
+// reconcileFunc reconciles one object. It returns when to reconcile again
+// (zero: at the next event).
 type reconcileFunc func(ctx context.Context, key string) (time.Duration, error)
 
 // controller feeds the keys of one kind of object to a reconcileFunc.
@@ -27,7 +28,7 @@ type controller struct {
 	log       *slog.Logger
 }
 
-// newController returns a controller that does not run yet.
+// newController returns a controller that is not running yet.
 func newController(name string, log *slog.Logger, reconcile reconcileFunc) *controller {
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[string](minRetryDelay, maxRetryDelay)
 	return &controller{
@@ -38,7 +39,7 @@ func newController(name string, log *slog.Logger, reconcile reconcileFunc) *cont
 	}
 }
 
-// enqueue adds an object, or the tombstone of one.
+// enqueue adds an object or its tombstone.
 func (c *controller) enqueue(object any) {
 	key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(object)
 	if err != nil {
@@ -48,7 +49,7 @@ func (c *controller) enqueue(object any) {
 	c.queue.Add(key)
 }
 
-// run works until the context ends.
+// run runs the workers until the context is done.
 func (c *controller) run(ctx context.Context, workers int) {
 	stop := context.AfterFunc(ctx, c.queue.ShutDown)
 	defer stop()
@@ -63,7 +64,7 @@ func (c *controller) run(ctx context.Context, workers int) {
 	wg.Wait()
 }
 
-// next reconciles one key and returns false when the queue has ended.
+// next reconciles one key. It returns false when the queue is shut down.
 func (c *controller) next(ctx context.Context) bool {
 	key, ended := c.queue.Get()
 	if ended {
@@ -74,7 +75,8 @@ func (c *controller) next(ctx context.Context) bool {
 	after, err := c.reconcile(ctx, key)
 	switch {
 	case err != nil:
-		// Conflicts and lost races are part of a level-triggered life: the next attempt reads again.
+		// Conflicts and lost races are normal in a level-triggered controller: the
+		// next attempt reads again.
 		if ctx.Err() == nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 			c.log.Warn("reconcile", "key", key, "error", err)
 		}

@@ -13,13 +13,14 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Provisioner is the StorageClass.provisioner (and CSIDriver name) that the simulated driver serves, with either volume
-// binding mode. It clones between zones, like a replicated backend: a volume of an Immediate class has no topology
-// unless the class has allowedTopologies, one of a WaitForFirstConsumer class is bound to its first node's zone.
+// Provisioner is the StorageClass.provisioner (and CSIDriver name) of the simulated driver, which
+// supports both volume binding modes. It clones between zones, like a replicated backend: a volume
+// of an Immediate class has no topology unless the class has allowedTopologies; a volume of a
+// WaitForFirstConsumer class is bound to the zone of its first node.
 const Provisioner = "csi.lab.local"
 
-// ZonalParameter is a parameter of a StorageClass. With the value "true" its volumes are like a cloud's zonal disks: a clone
-// in another zone than its source is refused, again and again.
+// ZonalParameter is a parameter of a StorageClass. With the value "true" its volumes behave like a
+// cloud's zonal disks: a clone into another zone than its source's always fails.
 const ZonalParameter = "sim.lab/zonal"
 
 const (
@@ -29,7 +30,7 @@ const (
 	claimKind               = "PersistentVolumeClaim"
 )
 
-// storageDriver plays a CSI driver's provisioner and resizer (claims) and deleter (volumes).
+// storageDriver simulates a CSI driver's provisioner and resizer (claims) and deleter (volumes).
 type storageDriver struct {
 	provider  *providerCluster
 	behaviour behaviour
@@ -37,7 +38,7 @@ type storageDriver struct {
 	log       *slog.Logger
 }
 
-// reconcileClaim provisions the volume of a waiting claim and resizes that of a bound one.
+// reconcileClaim provisions the volume of a waiting claim and resizes the volume of a bound one.
 func (d *storageDriver) reconcileClaim(ctx context.Context, key string) (time.Duration, error) {
 	namespace, name, err := cache.SplitMetaNamespaceKey(key)
 	if err != nil {
@@ -63,7 +64,7 @@ func (d *storageDriver) reconcileClaim(ctx context.Context, key string) (time.Du
 	}
 }
 
-// classOf returns the claim's StorageClass if it is one of the simulated driver's, else nil.
+// classOf returns the claim's StorageClass if it uses the simulated driver, else nil.
 func (d *storageDriver) classOf(claim *corev1.PersistentVolumeClaim) *storagev1.StorageClass {
 	if claim.Spec.StorageClassName == nil {
 		return nil
@@ -75,7 +76,8 @@ func (d *storageDriver) classOf(claim *corev1.PersistentVolumeClaim) *storagev1.
 	return class
 }
 
-// isWaiting tells whether the binder has handed a claim to the provisioner, and no volume populator fills it.
+// isWaiting reports whether the binder has handed a claim to the provisioner, and no
+// volume populator fills it.
 func isWaiting(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) bool {
 	if claim.Annotations[provisionerAnnotation] != Provisioner {
 		return false
@@ -86,12 +88,12 @@ func isWaiting(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClas
 	return !waitsForConsumer(class) || claim.Annotations[selectedNodeAnnotation] != ""
 }
 
-// waitsForConsumer tells the binding mode of a class.
+// waitsForConsumer reports whether a class has binding mode WaitForFirstConsumer.
 func waitsForConsumer(class *storagev1.StorageClass) bool {
 	return class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer
 }
 
-// provision creates the claim's volume when its latency is over.
+// provision creates the claim's volume after the latency.
 func (d *storageDriver) provision(
 	ctx context.Context, claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass,
 ) (time.Duration, error) {
@@ -100,7 +102,7 @@ func (d *storageDriver) provision(
 		latency = d.behaviour.latency(claim.Namespace, CloneLatencyAnnotation)
 		original, err := d.provider.claims.PersistentVolumeClaims(claim.Namespace).Get(source)
 		if err != nil || original.Status.Phase != corev1.ClaimBound {
-			return pollInterval, nil //nolint:nilerr // As the real provisioner: it tries again until the source is there.
+			return pollInterval, nil //nolint:nilerr // Like the real provisioner, retry until the source exists.
 		}
 		if refused := d.zoneConflict(claim, class, original); refused != "" {
 			return pollInterval, d.refuse(ctx, claim, class, refused)
@@ -121,7 +123,8 @@ func (d *storageDriver) provision(
 	return 0, nil
 }
 
-// zoneConflict tells why a clone cannot be made where it is to be, in the words of a cloud's driver; "" if it can.
+// zoneConflict returns why a clone cannot be created in the claim's zone, in the words of a cloud's
+// driver, or "" if it can.
 func (d *storageDriver) zoneConflict(
 	claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass, original *corev1.PersistentVolumeClaim,
 ) string {
@@ -136,7 +139,7 @@ func (d *storageDriver) zoneConflict(
 	return fmt.Sprintf("CreateVolume disk zone %s does not match source volume zone %s", to, from)
 }
 
-// zoneOf returns the zone that a volume is bound to, "" for none.
+// zoneOf returns the zone that a volume is bound to, or "".
 func zoneOf(affinity *corev1.VolumeNodeAffinity) string {
 	if affinity == nil || affinity.Required == nil {
 		return ""
@@ -151,7 +154,7 @@ func zoneOf(affinity *corev1.VolumeNodeAffinity) string {
 	return ""
 }
 
-// refuse records a failure as the external provisioner does.
+// refuse records a provisioning failure as the external provisioner does.
 func (d *storageDriver) refuse(
 	ctx context.Context, claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass, cause string,
 ) error {
@@ -166,7 +169,8 @@ func (d *storageDriver) refuse(
 	})
 }
 
-// cloneSource returns the claim in the same namespace that a claim is cloned from, or "".
+// cloneSource returns the name of the claim in the same namespace from which
+// a claim is cloned, or "".
 func cloneSource(claim *corev1.PersistentVolumeClaim) string {
 	if source := claim.Spec.DataSource; source != nil && source.Kind == claimKind {
 		return source.Name
@@ -174,7 +178,7 @@ func cloneSource(claim *corev1.PersistentVolumeClaim) string {
 	return ""
 }
 
-// accessibleFrom returns the topology of a claim's volume, nil for everywhere.
+// accessibleFrom returns the topology of a claim's volume; nil means all nodes.
 func (d *storageDriver) accessibleFrom(
 	claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass,
 ) *corev1.VolumeNodeAffinity {
@@ -193,7 +197,7 @@ func (d *storageDriver) accessibleFrom(
 	return nil
 }
 
-// nodeAffinity returns the affinity of a volume to nodes with one of a label's values.
+// nodeAffinity returns a volume's affinity to nodes with one of the values of a label.
 func nodeAffinity(label string, values ...string) *corev1.VolumeNodeAffinity {
 	return &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
 		MatchExpressions: []corev1.NodeSelectorRequirement{
@@ -234,7 +238,7 @@ func renderVolume(
 	}
 }
 
-// resize grows a bound claim's volume, then the claim, to what the claim requests.
+// resize expands a bound claim's volume, and then the claim's capacity, to the requested size.
 func (d *storageDriver) resize(
 	ctx context.Context, claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass,
 ) error {
@@ -284,7 +288,7 @@ func (d *storageDriver) reconcileVolume(ctx context.Context, name string) (time.
 	return 0, nil
 }
 
-// isReleased tells whether a volume of the simulated driver has lost its claim for good.
+// isReleased reports whether a volume of the simulated driver has been released by its claim.
 func isReleased(volume *corev1.PersistentVolume) bool {
 	return volume.Status.Phase == corev1.VolumeReleased &&
 		volume.DeletionTimestamp == nil &&

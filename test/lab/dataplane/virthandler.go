@@ -13,11 +13,13 @@ import (
 	kubevirtv1 "kubevirt.io/api/core/v1"
 )
 
-// noSELinux is what virt-handler reports of a host without SELinux. virt-controller makes no migration's target pod without.
+// noSELinux is virt-handler's report for a host without SELinux. Without such a report
+// virt-controller creates no target pod for a migration.
 const noSELinux = "none"
 
-// virtHandler plays the virt-handlers of all provider nodes: it owns a VirtualMachineInstance from phase Scheduled on.
-// Like the real one it may list, watch and update VirtualMachineInstances, which have no status subresource.
+// virtHandler simulates the virt-handlers of all provider nodes. It owns a VirtualMachineInstance
+// from phase Scheduled on. Like the real one it may list, watch and update VirtualMachineInstances,
+// which have no status subresource.
 type virtHandler struct {
 	provider  *providerCluster
 	behaviour behaviour
@@ -25,7 +27,8 @@ type virtHandler struct {
 	log       *slog.Logger
 }
 
-// reconcile moves one VirtualMachineInstance on. An update of an outdated copy conflicts and is tried again.
+// reconcile advances one VirtualMachineInstance. An update of an outdated copy
+// conflicts and is retried.
 func (h *virtHandler) reconcile(ctx context.Context, key string) (time.Duration, error) {
 	instance, err := h.provider.instance(key)
 	if apierrors.IsNotFound(err) {
@@ -55,12 +58,12 @@ func (h *virtHandler) reconcile(ctx context.Context, key string) (time.Duration,
 	return after, nil
 }
 
-// isHandlers tells whether virt-handler is responsible, and not virt-controller.
+// isHandlers reports whether virt-handler, rather than virt-controller, owns the instance.
 func isHandlers(instance *kubevirtv1.VirtualMachineInstance) bool {
 	return (instance.IsScheduled() || instance.IsRunning()) && instance.Status.NodeName != ""
 }
 
-// advance changes the instance to what is due, and returns when to look again.
+// advance updates the instance's status, and returns when to reconcile again.
 func (h *virtHandler) advance(instance *kubevirtv1.VirtualMachineInstance) time.Duration {
 	now, pod := h.now(), h.provider.launcherPod(instance)
 	if since, asked := shutdownRequest(instance, pod); asked {
@@ -77,7 +80,7 @@ func (h *virtHandler) advance(instance *kubevirtv1.VirtualMachineInstance) time.
 	return sooner(h.observe(instance, pod, now), h.migrate(instance, now))
 }
 
-// sooner returns the earlier of two delays, of which zero means never.
+// sooner returns the shorter of two delays, where zero means never.
 func sooner(a, b time.Duration) time.Duration {
 	if a == 0 || (b > 0 && b < a) {
 		return b
@@ -85,8 +88,8 @@ func sooner(a, b time.Duration) time.Duration {
 	return a
 }
 
-// shutdownRequest returns since when the guest is asked to shut down: by the deletion of its VirtualMachineInstance, or
-// of its launcher pod (an eviction).
+// shutdownRequest returns when the guest was asked to shut down, by the deletion of its
+// VirtualMachineInstance or of its launcher pod (an eviction).
 func shutdownRequest(instance *kubevirtv1.VirtualMachineInstance, pod *corev1.Pod) (time.Time, bool) {
 	switch {
 	case instance.DeletionTimestamp != nil:
@@ -96,20 +99,21 @@ func shutdownRequest(instance *kubevirtv1.VirtualMachineInstance, pod *corev1.Po
 		if seconds := pod.DeletionGracePeriodSeconds; seconds != nil {
 			grace = time.Duration(*seconds) * time.Second
 		}
-		return pod.DeletionTimestamp.Add(-grace), true // a pod's deletion timestamp is the end of its grace
+		return pod.DeletionTimestamp.Add(-grace), true // a pod's deletion timestamp is the end of its grace period
 	default:
 		return time.Time{}, false
 	}
 }
 
-// shutDown ends the guest after the shutdown latency, or kills it when its grace period is over first.
+// shutDown ends the guest after the shutdown latency, or kills it if its
+// grace period expires first.
 func (h *virtHandler) shutDown(instance *kubevirtv1.VirtualMachineInstance, now, since time.Time) time.Duration {
 	latency, grace := h.behaviour.latency(instance.Namespace, ShutdownLatencyAnnotation), gracePeriod(instance)
 	end := kubevirtv1.Succeeded
 	if hasFault(instance, FaultStuckShutdown) || latency > grace {
 		latency, end = grace, kubevirtv1.Failed
 	}
-	if grace == 0 { // killed without being asked: not a failure
+	if grace == 0 { // killed without a shutdown request: not a failure
 		end = kubevirtv1.Succeeded
 	}
 	if left := remaining(now, since, latency); left > 0 {
@@ -144,7 +148,8 @@ func (h *virtHandler) boot(instance *kubevirtv1.VirtualMachineInstance, now time
 	return 0
 }
 
-// observe reports a running guest: its interfaces, whether it can migrate, and after the join latency its agent.
+// observe reports the interfaces of a running guest, whether it can migrate, and, after the
+// join latency, its agent.
 func (h *virtHandler) observe(instance *kubevirtv1.VirtualMachineInstance, pod *corev1.Pod, now time.Time) time.Duration {
 	latency := h.behaviour.latency(instance.Namespace, JoinLatencyAnnotation)
 	left := remaining(now, phaseSince(instance, kubevirtv1.Running), latency)
@@ -164,7 +169,8 @@ func (h *virtHandler) observe(instance *kubevirtv1.VirtualMachineInstance, pod *
 	return left
 }
 
-// phaseSince returns when a phase was reached last, or the creation time where KubeVirt has not noted it.
+// phaseSince returns when a phase was last reached, or the creation time if
+// KubeVirt has not recorded it.
 func phaseSince(instance *kubevirtv1.VirtualMachineInstance, phase kubevirtv1.VirtualMachineInstancePhase) time.Time {
 	since := instance.CreationTimestamp.Time
 	for _, transition := range instance.Status.PhaseTransitionTimestamps {
@@ -175,7 +181,7 @@ func phaseSince(instance *kubevirtv1.VirtualMachineInstance, phase kubevirtv1.Vi
 	return since
 }
 
-// setPhase moves to a phase and notes when.
+// setPhase sets a phase and records its time.
 func setPhase(instance *kubevirtv1.VirtualMachineInstance, phase kubevirtv1.VirtualMachineInstancePhase, now time.Time) {
 	instance.Status.Phase = phase
 	instance.Status.PhaseTransitionTimestamps = append(instance.Status.PhaseTransitionTimestamps,

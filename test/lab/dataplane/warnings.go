@@ -11,10 +11,11 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// warningInterval is how often a warning is repeated at most.
+// warningInterval is the minimum time between repetitions of a warning.
 const warningInterval = 2 * time.Second
 
-// warn records why a pod's containers do not start, as kubelets do: one Event per reason, which counts.
+// warn records why a pod's containers do not start, as kubelets do: one Event
+// per reason, with a count.
 func (k *kubelet) warn(ctx context.Context, pod *corev1.Pod, waiting, message string, now time.Time) error {
 	reason := eventReason(waiting)
 	if k.client == nil || message == "" || reason == "" {
@@ -29,7 +30,7 @@ func (k *kubelet) warn(ctx context.Context, pod *corev1.Pod, waiting, message st
 	})
 }
 
-// recordWarning records that something went wrong with an object: one Event per object and reason, which counts.
+// recordWarning records a warning about an object: one Event per object and reason, with a count.
 func recordWarning(ctx context.Context, client kubernetes.Interface, now time.Time, said *corev1.Event) error {
 	object := said.InvolvedObject
 	said.Namespace, said.Name, said.Type = object.Namespace, object.Name+"."+said.Reason, corev1.EventTypeWarning
@@ -53,7 +54,7 @@ func recordWarning(ctx context.Context, client kubernetes.Interface, now time.Ti
 	return nil
 }
 
-// eventReason translates why a container waits into the reason of kubelet's event.
+// eventReason maps a container's waiting reason to the reason of kubelet's event.
 func eventReason(waiting string) string {
 	switch waiting {
 	case reasonContainerCreating:

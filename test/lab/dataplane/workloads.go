@@ -14,7 +14,7 @@ import (
 	kubevirtv1 "kubevirt.io/api/core/v1"
 )
 
-// Names by which CDI 1.65 and KubeVirt 1.7 mark their pods.
+// Labels and names of the pods of CDI 1.65 and KubeVirt 1.7.
 const (
 	cdiComponentLabel   = "cdi.kubevirt.io"
 	cdiImporter         = "importer"
@@ -31,12 +31,13 @@ const (
 		"reading manifest: manifest unknown: manifest unknown"
 )
 
-// providerWorkloads are the pods of the provider cluster: launchers, CDI's workers, jobs and plain pods.
+// providerWorkloads are the pods of the provider cluster: launchers, CDI's
+// workers, jobs and plain pods.
 type providerWorkloads struct {
 	provider  *providerCluster
 	behaviour behaviour
 	addresses *addressPool
-	loopback  *addressPool // CDI's pods: cdi-controller dials them and must be refused at once
+	loopback  *addressPool // CDI's pods: cdi-controller dials them, and the connection must be refused at once
 	now       func() time.Time
 }
 
@@ -60,7 +61,8 @@ func (w *providerWorkloads) startable(ctx context.Context, pod *corev1.Pod) (str
 	return reasonErrImagePull, message, nil
 }
 
-// missingVolume names what a pod's volumes refer to and what is not there, or is not bound.
+// missingVolume describes the first volume whose object is missing or whose claim
+// is unbound, or returns "".
 func (w *providerWorkloads) missingVolume(ctx context.Context, pod *corev1.Pod) (string, error) {
 	core := w.provider.client.CoreV1()
 	for _, volume := range pod.Spec.Volumes {
@@ -105,7 +107,7 @@ func (w *providerWorkloads) outcome(pod *corev1.Pod) outcome {
 	}
 }
 
-// after delays an outcome until the containers have run for a latency.
+// after delays an outcome until the containers have run for the given latency.
 func (w *providerWorkloads) after(pod *corev1.Pod, latency time.Duration, then outcome) outcome {
 	since := w.now()
 	if running := containerState(pod).Running; running != nil {
@@ -117,11 +119,12 @@ func (w *providerWorkloads) after(pod *corev1.Pod, latency time.Duration, then o
 	return then
 }
 
-// launcherOutcome ends a launcher with its VirtualMachineInstance, or with the migration that emptied it.
+// launcherOutcome ends a launcher with its VirtualMachineInstance, or when a
+// migration leaves it without one.
 func (w *providerWorkloads) launcherOutcome(pod *corev1.Pod) outcome {
 	instance := w.instanceOf(pod)
 	switch {
-	case instance == nil: // not in the cache yet, or gone: then the garbage collector deletes the pod
+	case instance == nil: // not in the cache yet, or gone, in which case the garbage collector deletes the pod
 		return outcome{}
 	case instance.Status.Phase == kubevirtv1.Succeeded:
 		return succeeded("")
@@ -134,8 +137,8 @@ func (w *providerWorkloads) launcherOutcome(pod *corev1.Pod) outcome {
 	}
 }
 
-// uploadOutcome ends the receiving pod of a host-assisted copy after its sender. A pod that waits for a user's upload
-// runs on.
+// uploadOutcome ends the receiving pod of a host-assisted copy after its sender. A pod that waits
+// for a user's upload keeps running.
 func (w *providerWorkloads) uploadOutcome(pod *corev1.Pod) outcome {
 	claim := metav1.GetControllerOf(pod)
 	selector := labels.SelectorFromSet(labels.Set{cdiComponentLabel: cdiCloneSource})
@@ -157,7 +160,7 @@ func (w *providerWorkloads) stoppable(pod *corev1.Pod) time.Duration {
 	}
 	instance := w.instanceOf(pod)
 	if instance == nil || instance.IsFinal() || (instance.IsRunning() && instance.Status.NodeName != pod.Spec.NodeName) {
-		return 0 // no guest, or one that runs elsewhere
+		return 0 // no guest, or a guest on another node
 	}
 	return pod.DeletionTimestamp.Sub(w.now())
 }
@@ -169,7 +172,7 @@ func (w *providerWorkloads) address(pod *corev1.Pod) string {
 	return w.addresses.next()
 }
 
-// instanceOf returns the VirtualMachineInstance that a launcher pod runs, or nil when it is gone.
+// instanceOf returns the VirtualMachineInstance of a launcher pod, or nil if it is gone.
 func (w *providerWorkloads) instanceOf(pod *corev1.Pod) *kubevirtv1.VirtualMachineInstance {
 	owner := metav1.GetControllerOf(pod)
 	if owner == nil {
@@ -182,22 +185,24 @@ func (w *providerWorkloads) instanceOf(pod *corev1.Pod) *kubevirtv1.VirtualMachi
 	return instance
 }
 
-// succeeded is the outcome of containers that did their work.
+// succeeded is the outcome of containers that completed successfully.
 func succeeded(message string) outcome {
 	return outcome{exited: true, message: message}
 }
 
-// failed is the outcome of containers that gave up.
+// failed is the outcome of containers that failed.
 func failed(message string) outcome {
 	return outcome{exited: true, code: 1, message: message}
 }
 
-// importOutcome tells what an importer comes to: by the namespace's fault, else by its source.
+// importOutcome returns the outcome of an importer: the namespace's fault, or else
+// according to its source.
 func (w *providerWorkloads) importOutcome(pod *corev1.Pod) outcome {
 	switch message := w.behaviour.importFault(pod.Namespace); {
 	case message == "":
 	case strings.Contains(message, "checksum mismatch"):
-		// The importer ends well then, so that it is not started again, and CDI gives the import up for good.
+		// The importer exits successfully, so that it is not restarted and CDI gives up
+		// the import permanently.
 		return succeeded(fmt.Sprintf(`{"message":%q}`, message))
 	default:
 		return failed(message)
@@ -205,7 +210,7 @@ func (w *providerWorkloads) importOutcome(pod *corev1.Pod) outcome {
 	return importOutcome(pod)
 }
 
-// importOutcome tells what an importer comes to, by its source.
+// importOutcome returns the outcome of an importer according to its source.
 func importOutcome(pod *corev1.Pod) outcome {
 	container := pod.Spec.Containers[0]
 	if container.Name == cdiSizeDetection {
@@ -222,7 +227,7 @@ func importOutcome(pod *corev1.Pod) outcome {
 	}
 }
 
-// environment returns the value of a container's variable.
+// environment returns the value of a container's environment variable.
 func environment(container corev1.Container, name string) string {
 	for _, variable := range container.Env {
 		if variable.Name == name {
@@ -232,20 +237,21 @@ func environment(container corev1.Container, name string) string {
 	return ""
 }
 
-// isLauncher tells whether a pod runs a VirtualMachineInstance. Temporary pods that only make a volume bind do not.
+// isLauncher reports whether a pod runs a VirtualMachineInstance, unlike temporary pods that only
+// trigger the binding of a volume.
 func isLauncher(pod *corev1.Pod) bool {
 	_, temporary := pod.Annotations[kubevirtv1.EphemeralProvisioningObject]
 	return pod.Labels[kubevirtv1.AppLabel] == launcherLabelValue && !temporary
 }
 
-// isJob tells whether a pod's containers end by themselves.
+// isJob reports whether a pod's containers exit by themselves.
 func isJob(pod *corev1.Pod) bool {
 	owner := metav1.GetControllerOf(pod)
 	_, temporary := pod.Annotations[kubevirtv1.EphemeralProvisioningObject]
 	return temporary || pod.Labels[cdiComponentLabel] != "" || (owner != nil && owner.Kind == "Job")
 }
 
-// unpullableImage returns an image of the pod that no registry has, or "".
+// unpullableImage returns an image of the pod that cannot be pulled, or "".
 func unpullableImage(pod *corev1.Pod) string {
 	for _, container := range pod.Spec.Containers {
 		if isMissingImage(container.Image) || hasFault(pod, FaultImagePull) {
@@ -255,7 +261,8 @@ func unpullableImage(pod *corev1.Pod) string {
 	return ""
 }
 
-// isMissingImage tells whether an image reference, with or without a scheme, is named ".../missing".
+// isMissingImage reports whether an image reference, with or without a
+// scheme, is named ".../missing".
 func isMissingImage(reference string) bool {
 	base := path.Base(reference)
 	name, _, _ := strings.Cut(base, "@")
@@ -263,7 +270,7 @@ func isMissingImage(reference string) bool {
 	return strings.Contains(reference, "/") && name == "missing"
 }
 
-// isTrue reads an optional flag.
+// isTrue returns the value of an optional flag; nil means false.
 func isTrue(flag *bool) bool {
 	return flag != nil && *flag
 }
