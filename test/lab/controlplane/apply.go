@@ -14,10 +14,10 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// applyTimeout bounds the wait for a type to be served after its CustomResourceDefinition was created.
+// applyTimeout bounds the wait until the type of a new CustomResourceDefinition is served.
 const applyTimeout = 5 * time.Minute
 
-// Apply creates objects, several at a time, and updates those that exist. It waits for namespaces and types that are not there yet.
+// Apply creates or updates objects, several at a time. It waits for missing namespaces and types.
 func (c *Cluster) Apply(ctx context.Context, objects []unstructured.Unstructured) error {
 	return c.apply(ctx, objects)
 }
@@ -37,8 +37,8 @@ func (c *Cluster) apply(ctx context.Context, objects []unstructured.Unstructured
 	})
 }
 
-// resource returns the client of an object's type. Plurals follow the usual rule for every kind the lab uses, so no discovery
-// is needed.
+// resource returns the client of an object's type. The plurals of all kinds used by the lab are
+// regular, so no discovery is needed.
 func resource(client dynamic.Interface, o *unstructured.Unstructured) dynamic.ResourceInterface {
 	plural, _ := meta.UnsafeGuessKindToResource(o.GroupVersionKind())
 	if namespace := o.GetNamespace(); namespace != "" {
@@ -65,7 +65,8 @@ func applyOne(ctx context.Context, client dynamic.ResourceInterface, o *unstruct
 	return err
 }
 
-// notYet tells whether an error goes away by itself: the type is not served yet, or somebody wrote in between.
+// notYet reports whether an error is transient: the type is not served yet,
+// or an update conflicted.
 func notYet(err error) bool {
 	return apierrors.IsNotFound(err) || apierrors.IsConflict(err) || apierrors.IsServiceUnavailable(err) ||
 		apierrors.IsTooManyRequests(err)
@@ -82,7 +83,7 @@ func update(ctx context.Context, client dynamic.ResourceInterface, o *unstructur
 	return err
 }
 
-// patch merges data into an object that somebody else creates, and waits for it to appear.
+// patch merges data into an object created by another component, and waits for it to appear.
 func (c *Cluster) patch(ctx context.Context, o *unstructured.Unstructured, data string, subresources ...string) error {
 	client, err := dynamic.NewForConfig(c.Config())
 	if err != nil {

@@ -2,8 +2,9 @@ package controlplane
 
 import "path/filepath"
 
-// auditPolicy has the API server write down who asked what, and whether that was allowed and by which Role: of service accounts, but
-// those of Kubernetes' own controllers and of KubeVirt and CDI, which ask much. No bodies.
+// auditPolicy makes the API server log the requests of service accounts: the requester, whether the
+// request was allowed, and by which Role. It omits the frequent requests of Kubernetes' own
+// controllers, KubeVirt and CDI, and all bodies.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -14,6 +15,7 @@ rules:
     userGroups: ["system:serviceaccounts"]
 `
 
-// AuditLog returns the path of the log of all that service accounts asked of the API server: JSON lines of audit.k8s.io/v1 Events.
-// Beside it are older parts of it, if it is large. It ends with the cluster.
+// AuditLog returns the path of the log of the service accounts' requests: JSON lines of
+// audit.k8s.io/v1 Events. Older parts of a large log are in the same folder. The log is
+// removed with the cluster.
 func (c *Cluster) AuditLog() string { return filepath.Join(c.dir, "audit.log") }

@@ -1,6 +1,7 @@
 package controlplane
 
-// cdiKeys is what CDI's operator would generate: the key pair of the clone tokens, and the authorities of the upload servers.
+// cdiKeys are the keys that CDI's operator would generate: the key pair of the clone tokens, and
+// the certificate authorities of the upload servers.
 type cdiKeys struct {
 	private, public    []byte
 	serverCA, clientCA []byte

@@ -1,9 +1,9 @@
 // Package controlplane runs the two real Kubernetes control planes of the lab as processes.
 //
-// The environment starts one "provider" cluster, with KubeVirt and CDI, and one "control" cluster, with
-// machine-controller-manager's resources, which also plays the shoot ("target"). Each has its own etcd, certificates and
-// identities; every component runs as its own user with its real RBAC objects. The package knows nothing of the driver, of
-// machines, or of the simulated data plane.
+// The environment starts one "provider" cluster, with KubeVirt and CDI, and one "control" cluster,
+// with machine-controller-manager's resources, which also serves as the shoot ("target"). Each has
+// its own etcd, certificates and identities; every component runs as its own user with its real
+// RBAC objects. The package does not know the driver, machines, or the simulated data plane.
 package controlplane
 
 import (
@@ -20,14 +20,16 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/process"
 )
 
-// Options says how to start a cluster.
+// Options configures a cluster.
 type Options struct {
 	Dir      string             // for this cluster's data, certificates and kubeconfigs; created
 	Group    *process.Group     // owns the cluster's processes
 	Binaries *binaries.Binaries // what to run
-	// NodeMonitorGrace is how long a node may be silent before it is not ready; zero leaves the Kubernetes default.
+	// NodeMonitorGrace is how long a node may send no heartbeat before it becomes not ready; zero
+	// keeps the Kubernetes default.
 	NodeMonitorGrace time.Duration
-	// Toleration is how long pods stay on a node that is not ready; zero leaves the Kubernetes default.
+	// Toleration is how long pods stay on a node that is not ready; zero keeps
+	// the Kubernetes default.
 	Toleration time.Duration
 }
 
@@ -47,11 +49,12 @@ type Cluster struct {
 // Config returns a client configuration with all rights and high request limits.
 func (c *Cluster) Config() *rest.Config { return c.config(admin) }
 
-// VirtHandlerConfig returns a client configuration for KubeVirt's node agent. KubeVirt's webhooks accept changes of running
-// VirtualMachineInstances from it, and not from an administrator.
+// VirtHandlerConfig returns a client configuration for KubeVirt's node agent. KubeVirt's webhooks
+// accept changes of running VirtualMachineInstances only from it, not from an administrator.
 func (c *Cluster) VirtHandlerConfig() *rest.Config { return c.config(virtHandler) }
 
-// newCluster creates folders, certificates, identities and kubeconfigs, and starts nothing.
+// newCluster creates folders, certificates, identities and kubeconfigs. It
+// does not start processes.
 func newCluster(name string, o Options, users ...string) (*Cluster, error) {
 	c := &Cluster{Name: name, options: o, dir: o.Dir, identities: map[string]identity{}}
 	var err error
@@ -107,7 +110,7 @@ func (c *Cluster) etcdArgs(client, peer string) []string {
 		"--data-dir=" + filepath.Join(c.dir, "etcd"),
 		"--listen-client-urls=" + client, "--advertise-client-urls=" + client,
 		"--listen-peer-urls=" + peer, "--initial-advertise-peer-urls=" + peer, "--initial-cluster=lab=" + peer,
-		"--unsafe-no-fsync", // the data ends with the lab
+		"--unsafe-no-fsync", // the data is removed with the lab
 		"--log-level=warn",
 	}
 }
@@ -143,8 +146,9 @@ func (c *Cluster) apiServerArgs(etcd string, port int) []string {
 	return args
 }
 
-// runControllerManager starts kube-controller-manager and waits for it. It must come after the CustomResourceDefinitions: the
-// garbage collector looks for new types every 30 s only.
+// runControllerManager starts kube-controller-manager and waits for it. The
+// CustomResourceDefinitions must exist before, because the garbage collector discovers
+// new types only every 30 s.
 func (c *Cluster) runControllerManager(ctx context.Context, controllers string) error {
 	file, err := c.writeKubeconfig(controllerManager, "kube-controller-manager")
 	if err != nil {
@@ -155,7 +159,7 @@ func (c *Cluster) runControllerManager(ctx context.Context, controllers string) 
 		"--use-service-account-credentials",
 		"--service-account-private-key-file=" + c.pki.file("service-account.key"),
 		"--root-ca-file=" + c.pki.file("ca.crt"),
-		"--pvclaimbinder-sync-period=2s", // a lost update between the binder and CDI is retried at this period
+		"--pvclaimbinder-sync-period=2s", // retry period for a lost update between the binder and CDI
 		"--kube-api-qps=200", "--kube-api-burst=400",
 	}
 	if c.options.NodeMonitorGrace > 0 {
@@ -173,7 +177,8 @@ func (c *Cluster) runScheduler(ctx context.Context) error {
 	return c.runKube(ctx, "kube-scheduler", c.options.Binaries.KubeScheduler, file)
 }
 
-// runKube starts a component with the flags common to kube-controller-manager and kube-scheduler, and waits for it.
+// runKube starts a component with the flags common to kube-controller-manager and
+// kube-scheduler, and waits for it.
 func (c *Cluster) runKube(ctx context.Context, name, binary, kubeconfig string, args ...string) error {
 	ports, err := FreePorts(ctx, 1)
 	if err != nil {
@@ -194,10 +199,13 @@ func (c *Cluster) runKube(ctx context.Context, name, binary, kubeconfig string, 
 func (c *Cluster) start(name, binary string, args ...string) (*process.Process, error) {
 	p, err := c.options.Group.Start(process.Spec{
 		Name: c.Name + "-" + name, Path: binary, Args: args,
-		// Less garbage collection: with Go's default the suites take a fifth longer. The limit keeps kube-apiserver from growing to several
-		// gigabytes; below it, GOGC decides. Some components leave temporary files behind, which the lab deletes with their data.
+		// GOGC reduces garbage collection: with Go's default the suites take a fifth longer.
+		// GOMEMLIMIT keeps kube-apiserver from growing to several gigabytes; below the
+		// limit, GOGC applies. Some components leave temporary files behind, which the lab
+		// deletes with their data.
 		Env: []string{"GOGC=400", "GOMEMLIMIT=2GiB", "TMPDIR=" + c.dir},
-		// An orderly end takes some components seconds, and saves nothing: the data goes with the lab.
+		// An orderly shutdown of some components takes seconds and saves nothing: the data
+		// is removed with the lab.
 		Kill: true,
 	})
 	if err != nil {

@@ -5,14 +5,15 @@ import (
 	"fmt"
 )
 
-// targetControllers are those that a cluster with Nodes, Pods and Machines needs when its guests are a simulation: what keeps
-// Nodes and pods in order, and what a shoot's owner runs pods with.
+// targetControllers are the controllers needed in a cluster with Nodes, Pods and Machines and
+// simulated guests: those that maintain Nodes and pods, and those for the shoot owner's workloads.
 const targetControllers = "namespace-controller,serviceaccount-controller,serviceaccount-token-controller," +
 	"root-ca-certificate-publisher-controller,garbage-collector-controller,node-lifecycle-controller," +
 	"taint-eviction-controller,pod-garbage-collector-controller,disruption-controller," +
 	"replicaset-controller"
 
-// StartControl starts the cluster that holds Machines and also plays the target, which holds Nodes.
+// StartControl starts the cluster that holds Machines and also serves as the
+// target, which holds Nodes.
 func StartControl(ctx context.Context, o Options) (*Cluster, error) {
 	c, err := newCluster("control", o, scheduler)
 	if err != nil {

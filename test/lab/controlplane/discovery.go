@@ -11,8 +11,9 @@ import (
 	"k8s.io/client-go/discovery"
 )
 
-// awaitDiscovery waits until the API server tells of every type that the manifests define. It serves a type a moment before that,
-// and components that start in between find it missing, and end.
+// awaitDiscovery waits until the API server's discovery lists every type that the manifests
+// define. A type is served a moment before it is listed; components that start in between
+// do not find it and exit.
 func (p *provider) awaitDiscovery(ctx context.Context) error {
 	objects, err := p.manifests()
 	if err != nil {

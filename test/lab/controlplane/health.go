@@ -17,7 +17,7 @@ import (
 
 const (
 	pollEvery    = 100 * time.Millisecond
-	startTimeout = 10 * time.Minute // It only ends a start that hangs: the machine may be busy.
+	startTimeout = 10 * time.Minute // Only ends a hung start: the machine may be busy.
 )
 
 func newWebClient(pool *x509.CertPool) *http.Client {
@@ -30,17 +30,19 @@ func newWebClient(pool *x509.CertPool) *http.Client {
 	}
 }
 
-// awaitHealthy waits until url answers 200. It fails at once when the process ends.
+// awaitHealthy waits until url answers 200. It fails at once when the process exits.
 func (c *Cluster) awaitHealthy(ctx context.Context, p *process.Process, url string) error {
 	return Await(ctx, p, func(ctx context.Context) error { return get(ctx, c.web, url) })
 }
 
-// AwaitHTTP waits until a plain URL of a process answers 200. It fails at once when the process ends.
+// AwaitHTTP waits until a plain HTTP URL of a process answers 200. It fails at
+// once when the process exits.
 func AwaitHTTP(ctx context.Context, p *process.Process, url string) error {
 	return Await(ctx, p, func(ctx context.Context) error { return get(ctx, http.DefaultClient, url) })
 }
 
-// Await polls check until it returns nil. It fails at once when the process ends, with its last words.
+// Await polls check until it returns nil. It fails at once when the process exits,
+// with the end of its output.
 func Await(ctx context.Context, p *process.Process, check func(context.Context) error) error {
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, pollEvery, startTimeout, true, func(ctx context.Context) (bool, error) {
@@ -65,10 +67,10 @@ func get(ctx context.Context, client *http.Client, url string) error {
 	if err != nil {
 		return fmt.Errorf("ask for health: %w", err)
 	}
-	defer response.Body.Close() //nolint:errcheck // opened for reading
+	defer response.Body.Close() //nolint:errcheck // read-only
 	if response.StatusCode != http.StatusOK {
 		const enough = 1000
-		body, _ := io.ReadAll(io.LimitReader(response.Body, enough)) // only quoted
+		body, _ := io.ReadAll(io.LimitReader(response.Body, enough)) // only quoted in the error
 		return fmt.Errorf("%s answers %s: %s", url, response.Status, body)
 	}
 	return nil

@@ -13,14 +13,15 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// identity is a user that the API server knows by a static token.
+// identity is a user that authenticates to the API server with a static token.
 type identity struct {
 	name   string
 	groups []string
 	token  string
 }
 
-// The identities of a cluster. The service accounts carry KubeVirt's and CDI's own names: virt-api trusts exactly those.
+// The identities of a cluster. The service accounts have KubeVirt's and CDI's own names, since
+// virt-api trusts only those.
 const (
 	admin             = "lab-admin"
 	controllerManager = "system:kube-controller-manager"
@@ -48,7 +49,7 @@ func newIdentity(name string) (identity, error) {
 	return i, nil
 }
 
-// tokenFile is the content of the API server's --token-auth-file.
+// tokenFile returns the content of the API server's --token-auth-file.
 func tokenFile(identities []identity) []byte {
 	var b strings.Builder
 	for _, i := range identities {
@@ -57,7 +58,7 @@ func tokenFile(identities []identity) []byte {
 	return []byte(b.String())
 }
 
-// kubeconfig returns a kubeconfig file for a token, with an optional default namespace.
+// kubeconfig returns the content of a kubeconfig for a token, with an optional default namespace.
 func kubeconfig(cluster, server string, ca []byte, token, namespace string) ([]byte, error) {
 	c := clientcmdapi.NewConfig()
 	c.Clusters[cluster] = &clientcmdapi.Cluster{Server: server, CertificateAuthorityData: ca}
@@ -76,7 +77,8 @@ func (c *Cluster) Kubeconfig(token, namespace string) ([]byte, error) {
 	return kubeconfig(c.Name, c.ServerURL, c.pki.ca.pem, token, namespace)
 }
 
-// config returns a client configuration for one of the cluster's identities, fast enough for a simulator.
+// config returns a client configuration for an identity, with request limits
+// high enough for a simulator.
 func (c *Cluster) config(name string) *rest.Config {
 	const qps, burst = 500, 1000
 	return &rest.Config{

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// readList returns the objects of a JSON list, without what only a server may set.
+// readList returns the objects of a JSON list, without the fields that only a server may set.
 func readList(file string) ([]unstructured.Unstructured, error) {
 	data, err := os.ReadFile(filepath.Clean(file))
 	if err != nil {
@@ -53,7 +53,7 @@ func readFolder(folder string) ([]unstructured.Unstructured, error) {
 	return objects, nil
 }
 
-// decode returns the object of one YAML text.
+// decode returns the object of a YAML document.
 func decode(text string) (unstructured.Unstructured, error) {
 	o := unstructured.Unstructured{}
 	if err := yaml.Unmarshal([]byte(text), &o.Object); err != nil {
@@ -62,13 +62,14 @@ func decode(text string) (unstructured.Unstructured, error) {
 	return o, nil
 }
 
-// endpoint is where a component that the API server calls really listens.
+// endpoint is the actual address of a component that the API server calls.
 type endpoint struct {
 	port int
 	ca   []byte
 }
 
-// registrations are objects that make the API server call a component; they are applied when it listens.
+// isRegistration reports whether an object makes the API server call a component. Such objects are
+// applied when the component listens.
 func isRegistration(o unstructured.Unstructured) bool {
 	switch o.GetKind() {
 	case "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", "APIService":
@@ -77,8 +78,9 @@ func isRegistration(o unstructured.Unstructured) bool {
 	return false
 }
 
-// point makes a registration call the endpoint instead of the Service it names. There is no kube-proxy: webhooks get a plain
-// URL; APIServices cannot, and get the port (their Service is an ExternalName, see externalService).
+// point redirects a registration from its Service to the endpoint, since there is no kube-proxy.
+// Webhooks get a plain URL. APIServices do not support URLs and get only the port (their Service is
+// an ExternalName, see externalService).
 func point(o unstructured.Unstructured, e endpoint) error {
 	ca := base64.StdEncoding.EncodeToString(e.ca)
 	if o.GetKind() == "APIService" {
@@ -110,7 +112,8 @@ func point(o unstructured.Unstructured, e endpoint) error {
 	return unstructured.SetNestedSlice(o.Object, webhooks, "webhooks")
 }
 
-// externalService is the Service of an aggregated API. A ClusterIP would need endpoints, and those may not be loopback.
+// externalService returns the Service of an aggregated API. A ClusterIP would need endpoints, which
+// may not be loopback addresses.
 func externalService(namespace, name string) (unstructured.Unstructured, error) {
 	return decode(fmt.Sprintf(`{apiVersion: v1, kind: Service, metadata: {namespace: %s, name: %s}, `+
 		`spec: {type: ExternalName, externalName: %s}}`, namespace, name, loopback))

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// forEach runs f for every item, at most n at a time, and stops starting more after the first error.
+// forEach runs f for every item, at most n at a time, and starts no more after the first error.
 func forEach[T any](ctx context.Context, n int, items []T, f func(context.Context, *T) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -31,7 +31,8 @@ func forEach[T any](ctx context.Context, n int, items []T, f func(context.Contex
 	return context.Cause(ctx)
 }
 
-// Together runs functions at the same time, cancels the others when one fails, and returns the first failure.
+// Together runs functions concurrently, cancels the others when one fails, and
+// returns the first error.
 func Together(ctx context.Context, functions ...func(context.Context) error) error {
 	return forEach(ctx, len(functions), functions, func(ctx context.Context, f *func(context.Context) error) error {
 		return (*f)(ctx)

@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// authority signs certificates. Each cluster has its own, so that nothing of one cluster is trusted by the other.
+// authority signs certificates. Each cluster has its own, so that neither cluster trusts the other.
 type authority struct {
 	certificate *x509.Certificate
 	key         crypto.Signer
@@ -100,7 +100,7 @@ func encodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
 	return pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), nil
 }
 
-// encodeRSAKey uses PKCS#1, which is all that CDI reads.
+// encodeRSAKey uses PKCS#1, the only format that CDI reads.
 func encodeRSAKey(key *rsa.PrivateKey) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)})
 }
@@ -120,7 +120,8 @@ type pki struct {
 	frontProxy *authority
 }
 
-// newPKI creates everything that any API server needs: serving certificate, front proxy, service account key.
+// newPKI creates the keys needed by every API server: serving certificate, front
+// proxy, service account key.
 func newPKI(dir, cluster string) (*pki, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("create folder for certificates: %w", err)

@@ -9,24 +9,25 @@ import (
 	"strconv"
 )
 
-// loopback is the address every listener of the lab uses.
+// loopback is the address of all listeners of the lab.
 const loopback = "127.0.0.1"
 
-// The ports are chosen below the kernel's range for outgoing connections (32768 and up on Linux): a port that the kernel
-// picks for us could be taken by somebody's outgoing connection between our check and the component's start.
+// The ports are below the kernel's range for outgoing connections (32768 and up on Linux).
+// A port picked by the kernel could be taken by an outgoing connection between the check
+// and the component's start.
 const (
 	firstPort = 20000
 	lastPort  = 32000
 )
 
-// FreePorts returns n different ports on which nobody listens now.
+// FreePorts returns n different ports that are currently free.
 func FreePorts(ctx context.Context, n int) ([]int, error) {
 	var listen net.ListenConfig
 	var ports []int
 	var held []net.Listener // so that no port is found twice
 	defer func() {
 		for _, l := range held {
-			_ = l.Close() // nothing was sent or received on it
+			_ = l.Close() // no data was sent or received on it
 		}
 	}()
 	const attempts = 1000

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// provider is a cluster with KubeVirt and CDI while it starts.
+// provider is a cluster with KubeVirt and CDI during its start.
 type provider struct {
 	*Cluster
 	keys          cdiKeys
@@ -17,8 +17,9 @@ type provider struct {
 	registrations []unstructured.Unstructured
 }
 
-// StartProvider starts the cluster that runs virtual machines. It returns when all components are healthy, and their webhooks
-// and aggregated APIs are in force. Nodes, volumes and pods are somebody else's work.
+// StartProvider starts the cluster that runs virtual machines. It returns when all
+// components are healthy and their webhooks and aggregated APIs are in effect. It does not
+// provide nodes, volumes or pods.
 func StartProvider(ctx context.Context, o Options) (*Cluster, error) {
 	c, err := newCluster("provider", o, scheduler, virtAPI, virtController, virtHandler, cdiAPIServer, cdiController)
 	if err != nil {
@@ -44,7 +45,8 @@ func (p *provider) prepareKeys(context.Context) (err error) {
 	return err
 }
 
-// applyManifests brings in everything but the registrations, which would make every write fail until somebody answers them.
+// applyManifests applies all objects except the registrations, which would make every write fail
+// until the components answer.
 func (p *provider) applyManifests(ctx context.Context) error {
 	ports, err := FreePorts(ctx, 2)
 	if err != nil {
@@ -98,8 +100,8 @@ func same(a, b unstructured.Unstructured) bool {
 	return a.GetKind() == b.GetKind() && a.GetName() == b.GetName() && a.GetNamespace() == b.GetNamespace()
 }
 
-// startComponents starts all components at once and waits for each. It must come after the CustomResourceDefinitions:
-// virt-controller restarts itself when CDI's appear later.
+// startComponents starts all components at once and waits for each. The CustomResourceDefinitions
+// must exist before, because virt-controller restarts itself when CDI's appear later.
 func (p *provider) startComponents(ctx context.Context) error {
 	return Together(ctx, p.runVirtAPI, func(ctx context.Context) error { return p.runControllerManager(ctx, "*") },
 		p.runScheduler, p.runVirtController, p.runCDIAPIServer, p.runCDIController)

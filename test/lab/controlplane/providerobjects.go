@@ -10,11 +10,11 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane"
 )
 
-// object is a short form for unstructured content.
+// object is a short name for unstructured content.
 type object = map[string]any
 
-// ownObjects are those that an installation of KubeVirt, CDI and a storage driver has beside their operators' manifests. They
-// replace manifests of the same name.
+// ownObjects returns the objects that an installation of KubeVirt, CDI and a storage driver has in
+// addition to their operators' manifests. They replace manifests of the same name.
 func (p *provider) ownObjects() ([]unstructured.Unstructured, error) {
 	ca, keys := string(p.pki.ca.pem), p.keys
 	contents := []object{
@@ -76,7 +76,7 @@ func configMap(namespace, name, key, value string) object {
 	return with(within(namespace, named("v1", "ConfigMap", name)), "data", object{key: value})
 }
 
-// markDeployed sets what KubeVirt's and CDI's operators report when they are done.
+// markDeployed sets the status that KubeVirt's and CDI's operators report when they are done.
 func (p *provider) markDeployed(ctx context.Context) error {
 	const version = "v1.7.0"
 	condition := func(name string) object {
@@ -94,7 +94,7 @@ func (p *provider) markDeployed(ctx context.Context) error {
 	if err := p.patch(ctx, &kubeVirt, string(status), "status"); err != nil {
 		return err
 	}
-	// The definition of CDI has no status subresource.
+	// The CustomResourceDefinition of CDI has no status subresource.
 	cdi := unstructured.Unstructured{Object: named("cdi.kubevirt.io/v1beta1", "CDI", "cdi")}
 	return p.patch(ctx, &cdi, `{"status":{"phase":"Deployed"}}`)
 }

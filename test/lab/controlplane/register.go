@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// register puts the webhooks and aggregated APIs in force, and waits until the API server uses them.
+// register enables the webhooks and aggregated APIs, and waits until the API server uses them.
 func (p *provider) register(ctx context.Context) error {
 	if err := p.apply(ctx, p.registrations); err != nil {
 		return err
@@ -44,7 +44,8 @@ func await(ctx context.Context, what string, check func(context.Context) error) 
 	return nil
 }
 
-// refusesBadMachine checks that a VirtualMachine that only KubeVirt's webhook can know to be wrong is refused.
+// refusesBadMachine checks that the API server refuses a VirtualMachine that only KubeVirt's
+// webhook can recognize as invalid.
 func refusesBadMachine(client dynamic.Interface) func(context.Context) error {
 	o := &unstructured.Unstructured{Object: with(within("default", named("kubevirt.io/v1", "VirtualMachine", "probe")),
 		"spec", object{"runStrategy": "Sometimes", "template": object{"spec": object{"domain": object{"devices": object{}}}}})}
@@ -53,7 +54,7 @@ func refusesBadMachine(client dynamic.Interface) func(context.Context) error {
 		if err == nil {
 			return errors.New("a bad VirtualMachine is accepted")
 		}
-		if !strings.Contains(err.Error(), "denied the request") { // the webhook's answer has no type of its own
+		if !strings.Contains(err.Error(), "denied the request") { // the webhook's answer has no error type
 			return fmt.Errorf("try a bad VirtualMachine: %w", err)
 		}
 		return nil

@@ -48,8 +48,8 @@ func (s storageClass) object() object {
 	return o
 }
 
-// configureStorage tells CDI what the lab's storage can do, as an administrator does for a driver CDI does not know.
-// cdi-controller creates the StorageProfiles.
+// configureStorage tells CDI the capabilities of the lab's storage, as an administrator does for a
+// driver that CDI does not know. cdi-controller creates the StorageProfiles.
 func (p *provider) configureStorage(ctx context.Context) error {
 	classes := storageClasses()
 	return forEach(ctx, len(classes), classes, func(ctx context.Context, s *storageClass) error {
