@@ -10,13 +10,13 @@ import (
 	"strconv"
 )
 
-// assets are binaries the caller already has, by name.
+// assets maps names to paths of binaries the caller already has.
 type assets map[string]string
 
 func (a assets) path(name string) string { return a[name] }
 
-// findAssets returns what can be used of a folder such as $KUBEBUILDER_ASSETS. A binary that cannot is named in progress, and
-// built instead.
+// findAssets returns the usable binaries of a folder such as $KUBEBUILDER_ASSETS. Unusable binaries
+// are reported to progress and built instead.
 func findAssets(ctx context.Context, folder string, progress io.Writer) assets {
 	found := assets{}
 	if folder == "" {
@@ -41,7 +41,8 @@ func usableEtcd(output string) bool {
 	return regexp.MustCompile(`(?m)^etcd Version: 3\.[5-9]\.`).MatchString(output)
 }
 
-// usableAPIServer accepts the version of the lab's controllers or a newer one; they may not be newer than their API server.
+// usableAPIServer accepts the version of the lab's controllers or newer; controllers may not be
+// newer than their API server.
 func usableAPIServer(output string) bool {
 	const minMinor = 34
 	match := regexp.MustCompile(`^Kubernetes v1\.(\d+)\.\d+`).FindStringSubmatch(output)

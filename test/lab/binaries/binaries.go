@@ -1,8 +1,9 @@
 // Package binaries builds the lab's real components from their pinned Go modules, once per machine.
 //
-// The environment calls Ensure before it starts anything. Each version set is a Go module of its own under
-// test/lab/modules; what is built from it is kept in the user's cache folder under a hash of that module's files, so that a
-// fresh clone reuses it. The package knows how to build, not how the binaries are run.
+// The environment calls Ensure before it starts anything. Each version set is a Go module
+// under test/lab/modules; its build output is kept in the user's cache folder under a hash of
+// that module's files, so that a fresh clone reuses it. The package builds the binaries; it
+// does not know how they are run.
 package binaries
 
 import (
@@ -26,14 +27,14 @@ type Binaries struct {
 	CDIAPIServer          string
 	CDIController         string
 	MCM                   string // machine-controller-manager
-	PromQL                string // judges alerts and dashboards, and evaluates alerts
+	PromQL                string // validates alerts and dashboards, and evaluates alerts
 
 	KubeVirtManifests string // a JSON list of objects
 	CDIManifests      string // a JSON list of objects
 	MCMCRDs           string // a folder of YAML files, one CustomResourceDefinition each
 }
 
-// CacheDir returns the folder under the user's cache that belongs to the lab.
+// CacheDir returns the lab's folder under the user's cache.
 func CacheDir() (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -42,8 +43,8 @@ func CacheDir() (string, error) {
 	return filepath.Join(cache, "machine-controller-manager-provider-kubevirt", "lab"), nil
 }
 
-// Ensure returns the binaries, and builds those that are missing first. It reports to progress about every ten seconds while
-// it builds, and says nothing when there is nothing to do. Several callers at once build only once.
+// Ensure returns the binaries and first builds missing ones. While building it reports to progress
+// about every ten seconds; otherwise it prints nothing. Concurrent callers build only once.
 func Ensure(ctx context.Context, progress io.Writer) (*Binaries, error) {
 	modules, err := modulesDir()
 	if err != nil {
@@ -70,14 +71,14 @@ func Ensure(ctx context.Context, progress io.Writer) (*Binaries, error) {
 	return l.binaries(assets), nil
 }
 
-// build runs the missing steps under a lock that is shared by all labs of this user.
+// build runs the missing steps under a lock shared by all labs of this user.
 func build(ctx context.Context, cache string, steps []step, progress io.Writer) error {
 	unlock, err := lock(ctx, filepath.Join(cache, "build.lock"), progress)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	todo := missing(steps) // again: another lab may have built them meanwhile
+	todo := missing(steps) // check again: another lab may have built them meanwhile
 	r := reporter{out: progress, todo: todo, total: len(steps), started: time.Now()}
 	for i := range todo {
 		stop := r.begin(i)

@@ -109,7 +109,7 @@ func TestFindAssets(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		reason     string
-		etcd, kube string // what they print; empty: not there
+		etcd, kube string // output of --version; empty: binary missing
 		want       []string
 	}{
 		"usable":    {reason: "both are taken", etcd: "etcd Version: 3.6.4", kube: "Kubernetes v1.34.1", want: []string{"etcd", "kube-apiserver"}},
@@ -157,10 +157,11 @@ func TestStepsMakeEveryBinary(t *testing.T) {
 	require.Len(t, l.steps(assets{"etcd": "/x"}), len(l.steps(assets{}))-1, "what the caller has is not built")
 }
 
-// TestInterruptedStepLeavesNothing interrupts the go command while it compiles the standard library.
-func TestInterruptedStepLeavesNothing(t *testing.T) { //nolint:paralleltest // it sets variables of the environment
+// TestInterruptedStepLeavesNothing interrupts the go command while it
+// compiles the standard library.
+func TestInterruptedStepLeavesNothing(t *testing.T) { //nolint:paralleltest // sets environment variables
 	module, target, temporary := t.TempDir(), t.TempDir(), t.TempDir()
-	t.Setenv("GOCACHE", t.TempDir()) // so that there is something to compile
+	t.Setenv("GOCACHE", t.TempDir()) // forces a compilation
 	t.Setenv("TMPDIR", temporary)
 	require.NoError(t, os.WriteFile(filepath.Join(module, "go.mod"), []byte("module x\n"), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(module, "main.go"), []byte("package main\n\nimport _ \"net/http\"\n\nfunc main() {}\n"), 0o600))

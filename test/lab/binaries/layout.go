@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// kubernetesVersion is the one in modules/kubernetes/go.mod. A binary built from modules does not know its version, and
-// machine-controller-manager refuses an API server without one.
+// kubernetesVersion is the version in modules/kubernetes/go.mod. Binaries built from modules do not
+// know their version, and machine-controller-manager rejects an API server that reports none.
 const (
 	kubernetesVersion = "v1.34.2"
 	ldflags           = "-s -w"
@@ -25,7 +25,7 @@ const (
 		" -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=34"
 )
 
-// layout knows where each set's module and its finished files are.
+// layout holds the folders of each set's module and build output.
 type layout struct {
 	modules string
 	targets map[string]string
@@ -43,7 +43,8 @@ func newLayout(modules, cache string) (layout, error) {
 	return l, nil
 }
 
-// hashModule returns a short hash over the module's files, the Go version and platform, and the build flags.
+// hashModule returns a short hash over the module's files, the Go version and
+// platform, and the build flags.
 func hashModule(module fs.FS) (string, error) {
 	h := sha256.New()
 	fmt.Fprintln(h, runtime.Version(), runtime.GOOS, runtime.GOARCH, buildFlags(), kubernetesLdflags)
@@ -55,7 +56,7 @@ func hashModule(module fs.FS) (string, error) {
 		if err != nil {
 			return fmt.Errorf("open: %w", err)
 		}
-		defer f.Close() //nolint:errcheck // opened for reading
+		defer f.Close() //nolint:errcheck // read-only
 		content := sha256.New()
 		if _, err := io.Copy(content, f); err != nil {
 			return fmt.Errorf("read %s: %w", path, err)
@@ -69,7 +70,7 @@ func hashModule(module fs.FS) (string, error) {
 	return hex.EncodeToString(h.Sum(nil))[:12], nil
 }
 
-// steps is the table of everything there is to build, in order, with the durations measured on two cores with empty caches.
+// steps returns all build steps in order, with durations measured on two cores with empty caches.
 func (l layout) steps(a assets) []step {
 	s := func(name, set string, estimate time.Duration, produce func() ([]string, producer)) step {
 		outputs, p := produce()
@@ -112,7 +113,7 @@ func (l layout) steps(a assets) []step {
 
 type producer = func(ctx context.Context, s step, into string) error
 
-// one describes a step that builds a single binary.
+// one returns the outputs and producer of a step that builds a single binary.
 func one(name, flags, pkg string) func() ([]string, producer) {
 	return func() ([]string, producer) { return []string{name}, compile(flags, pkg) }
 }
@@ -144,7 +145,8 @@ func (l layout) binaries(a assets) *Binaries {
 	}
 }
 
-// modulesDir finds test/lab/modules from the working folder upwards (go test, go run), or from where this file was compiled.
+// modulesDir finds test/lab/modules upwards from the working folder (go test, go run), or from the
+// location where this file was compiled.
 func modulesDir() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {

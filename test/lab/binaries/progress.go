@@ -13,7 +13,7 @@ import (
 
 const reportEvery = 10 * time.Second
 
-// reporter prints how far a build is.
+// reporter prints the progress of a build.
 type reporter struct {
 	out     io.Writer
 	todo    []step
@@ -21,7 +21,7 @@ type reporter struct {
 	started time.Time
 }
 
-// begin prints a line now and every ten seconds, until the returned function is called.
+// begin prints a line at once and every ten seconds until stop is called.
 func (r reporter) begin(index int) (stop func()) {
 	begun, done, ended := time.Now(), make(chan struct{}), make(chan struct{})
 	fmt.Fprintln(r.out, r.line(index, 0))
@@ -66,7 +66,7 @@ func roughly(d time.Duration) string {
 	return fmt.Sprintf("%d min", int(d.Round(time.Minute).Minutes()))
 }
 
-// lock waits for the file lock that only one building lab holds. The kernel releases it when its holder dies.
+// lock waits for the file lock that serializes builds. The kernel releases it when its holder dies.
 func lock(ctx context.Context, file string, progress io.Writer) (unlock func(), err error) {
 	if err := os.MkdirAll(filepath.Dir(file), 0o750); err != nil {
 		return nil, fmt.Errorf("create cache folder: %w", err)
@@ -80,7 +80,7 @@ func lock(ctx context.Context, file string, progress io.Writer) (unlock func(), 
 	for told := false; ; told = true {
 		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		if err == nil {
-			return func() { _ = f.Close() }, nil // closing releases the lock
+			return func() { _ = f.Close() }, nil // Close releases the lock
 		}
 		if !errors.Is(err, syscall.EWOULDBLOCK) {
 			return nil, errors.Join(fmt.Errorf("take build lock: %w", err), f.Close())

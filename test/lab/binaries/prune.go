@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// keepFor is how long a set of binaries stays after another version was built: a checkout may still use it, and would only
-// have to build it again.
+// keepFor is how long a set of binaries is kept after another version was built. Another checkout
+// may still use it and would otherwise have to rebuild it.
 const keepFor = 30 * 24 * time.Hour
 
-// prune removes the finished folders of other versions that are old. Without it every change of a version would leave hundreds
-// of megabytes behind.
+// prune removes old build output of other versions. Without it every version change would leave
+// hundreds of megabytes behind.
 func (l layout) prune(now time.Time) error {
 	for set, target := range l.targets {
 		folders, err := filepath.Glob(filepath.Join(filepath.Dir(target), set+"-*"))

@@ -16,7 +16,7 @@ import (
 
 // step produces one or more files of a set.
 type step struct {
-	number   int // in the whole table, for the reader of progress lines
+	number   int // position in the full list, for progress lines
 	name     string
 	module   string // folder of the Go module
 	target   string // folder of the finished files
@@ -32,11 +32,11 @@ func (s step) done() bool {
 	})
 }
 
-// run produces the files in a temporary folder next to their target, and then renames them into place: a file that is there
-// is complete.
+// run produces the files in a temporary folder next to their target and then renames them into
+// place, so that existing files are always complete.
 func (s step) run(ctx context.Context) (err error) {
 	temporary := filepath.Join(s.target, ".building") // one is enough: the caller holds the build lock
-	if err := os.RemoveAll(temporary); err != nil {   // of a build that was killed
+	if err := os.RemoveAll(temporary); err != nil {   // left by a killed build
 		return fmt.Errorf("remove old folder: %w", err)
 	}
 	if err := os.MkdirAll(temporary, 0o750); err != nil {
@@ -55,7 +55,7 @@ func (s step) run(ctx context.Context) (err error) {
 }
 
 func replace(from, to string) error {
-	if err := os.RemoveAll(to); err != nil { // a folder cannot be renamed over
+	if err := os.RemoveAll(to); err != nil { // rename does not replace a folder
 		return fmt.Errorf("remove old file: %w", err)
 	}
 	if err := os.Rename(from, to); err != nil {
@@ -64,7 +64,7 @@ func replace(from, to string) error {
 	return nil
 }
 
-// compile builds packages under the names of the step's outputs.
+// compile builds one package for each of the step's outputs.
 func compile(ldflags string, packages ...string) producer {
 	return func(ctx context.Context, s step, into string) error {
 		for i, name := range s.outputs {
@@ -76,7 +76,7 @@ func compile(ldflags string, packages ...string) producer {
 	}
 }
 
-// printed builds a package, runs it once, and keeps what it prints.
+// printed builds a package, runs it once and stores its output.
 func printed(pkg string) producer {
 	return func(ctx context.Context, s step, into string) error {
 		program := filepath.Join(into, "printer")
@@ -109,7 +109,7 @@ func copied(module, folder string) producer {
 	}
 }
 
-// both runs two producers of one step; the second makes its last output.
+// both combines two producers into one step; the second produces the last output.
 func both(first, last producer) producer {
 	return func(ctx context.Context, s step, into string) error {
 		head, tail := s, s
@@ -124,20 +124,21 @@ func both(first, last producer) producer {
 func goBuild(ctx context.Context, module, ldflags, output, pkg string) error {
 	arguments := append([]string{"build"}, buildFlags()...)
 	command := goCommand(ctx, module, append(arguments, "-ldflags="+ldflags, "-o", output, pkg)...)
-	command.Env = append(command.Env, "GOTMPDIR="+filepath.Dir(output)) // which goes with the step
+	command.Env = append(command.Env, "GOTMPDIR="+filepath.Dir(output)) // removed with the step
 	_, err := runCommand(command)
 	return err
 }
 
-// buildFlags are part of the hash, and equal for all sets.
+// buildFlags are part of the hash and the same for all sets.
 func buildFlags() []string { return []string{"-mod=readonly", "-trimpath", "-buildvcs=false"} }
 
-// goCommand keeps the caller's Go environment (proxy, caches, toolchain) except for what would change the result.
+// goCommand keeps the caller's Go environment (proxy, caches, toolchain) except for settings that
+// would change the result.
 func goCommand(ctx context.Context, module string, arguments ...string) *exec.Cmd {
 	command := exec.CommandContext(ctx, "go", arguments...)
 	command.Dir = module
 	command.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=", "CGO_ENABLED=0", "PWD="+module)
-	// An interrupted go command leaves its compilers behind.
+	// An interrupted go command leaves its compiler processes behind.
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }
 	return command

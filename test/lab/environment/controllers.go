@@ -8,8 +8,8 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/process"
 )
 
-// StartMachineControllerManager runs the real machine-controller-manager for a shoot, and returns when it is healthy. An
-// extra argument wins over the lab's own of the same name.
+// StartMachineControllerManager runs the real machine-controller-manager for a shoot and returns
+// when it is healthy. Extra arguments override the lab's own.
 func (l *Lab) StartMachineControllerManager(ctx context.Context, s *Shoot, extraArgs ...string) (*process.Process, error) {
 	args := append(sharedArgs(s, s.MCMKubeconfig), extraArgs...)
 	return l.startController(ctx, process.Spec{
@@ -17,15 +17,15 @@ func (l *Lab) StartMachineControllerManager(ctx context.Context, s *Shoot, extra
 	})
 }
 
-// creationTimeout and orphanPeriod have to be known to a driver over gRPC too.
+// creationTimeout and orphanPeriod must also be passed to a driver over gRPC.
 const (
 	creationTimeout = "--machine-creation-timeout=20m"
 	orphanPeriod    = "--machine-safety-orphan-vms-period=1m"
 )
 
-// StartSidecar runs a machine-controller binary, the driver, for a shoot, and returns when it is healthy. It gives no machine up early:
-// on a busy machine everything takes longer. A test in which a timeout passes sets it, in the Machine or here: an extra argument wins
-// over the lab's own of the same name.
+// StartSidecar runs a machine-controller binary, the driver, for a shoot and returns when it is
+// healthy. Its timeouts are long, because everything takes longer on a busy machine. A test that
+// needs a timeout to expire sets it in the Machine or here: extra arguments override the lab's own.
 func (l *Lab) StartSidecar(ctx context.Context, s *Shoot, binary string, extraArgs ...string) (*process.Process, error) {
 	args := append(sharedArgs(s, s.SidecarKubeconfig),
 		creationTimeout, "--machine-drain-timeout=10m", "--machine-health-timeout=10m",
@@ -37,7 +37,8 @@ func (l *Lab) StartSidecar(ctx context.Context, s *Shoot, binary string, extraAr
 	})
 }
 
-// StartDriver runs a mcm-kubevirt binary as the driver over gRPC for a shoot, and returns when it is healthy. listen is its endpoint.
+// StartDriver runs an mcm-kubevirt binary as the driver over gRPC for a shoot, listening on the
+// endpoint listen, and returns when it is healthy.
 func (l *Lab) StartDriver(ctx context.Context, s *Shoot, binary, listen string, extraArgs ...string) (*process.Process, error) {
 	ports, err := controlplane.FreePorts(ctx, 1)
 	if err != nil {
@@ -62,12 +63,12 @@ func (l *Lab) startController(ctx context.Context, spec process.Spec) (*process.
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", spec.Name, err)
 	}
-	// In front: a later --port of the caller's would win, but nobody could then ask for health.
+	// Prepended: a --port passed by the caller would win if appended, and break the health check.
 	spec.Args = append([]string{"--address=127.0.0.1"}, append(spec.Args, fmt.Sprintf("--port=%d", ports[0]))...)
 	return l.startHealthy(ctx, spec, fmt.Sprintf("127.0.0.1:%d", ports[0]))
 }
 
-// startHealthy starts a process, and returns when it says at the address that it is healthy.
+// startHealthy starts a process and returns when it reports healthy at the address.
 func (l *Lab) startHealthy(ctx context.Context, spec process.Spec, address string) (*process.Process, error) {
 	p, err := l.group.Start(spec)
 	if err != nil {

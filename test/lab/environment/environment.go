@@ -1,8 +1,10 @@
-// Package environment is the lab: two real control planes and a simulated data plane, started and stopped together.
+// Package environment is the lab: two real control planes and a simulated data plane,
+// started and stopped together.
 //
-// The tests, the demo and the lab command use it. It joins the packages binaries, process, controlplane and dataplane, and
-// adds shoots: the namespaces, identities and controllers that one shoot's machines need. It knows the driver only as a binary
-// to run and as an identity with rights; it imports none of the driver's code.
+// The tests, the demo and the lab command use it. It combines the packages binaries, process,
+// controlplane and dataplane, and adds shoots: the namespaces, identities and controllers needed
+// for one shoot's machines. It treats the driver only as a binary to run and an identity with
+// rights, and imports none of its code.
 package environment
 
 import (
@@ -20,23 +22,24 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/process"
 )
 
-// Options says how to start a lab. The zero value is fine.
+// Options configures a lab. The zero value is valid.
 type Options struct {
-	Dir      string           // for data and logs; empty: FreshDir()
-	Progress io.Writer        // takes lines for a person; nil: silent
+	Dir      string           // for data and logs; default: FreshDir()
+	Progress io.Writer        // receives human-readable lines; nil: silent
 	Nodes    []dataplane.Node // of the provider cluster; nil: dataplane.DefaultNodes()
-	KeepLogs bool             // leave the logs behind when the lab stops
+	KeepLogs bool             // keep the logs when the lab stops
 }
 
 // Lab is a running lab.
 type Lab struct {
-	Dir      string // of everything on disk
+	Dir      string // contains all files of the lab
 	LogDir   string // one file per process
 	Provider *controlplane.Cluster
-	Control  *controlplane.Cluster // holds the Machines, and plays the target cluster, which holds the Nodes
+	Control  *controlplane.Cluster // holds the Machines; also serves as the target cluster, which holds the Nodes
 	Binaries *binaries.Binaries
-	KeepLogs bool // may be set until Stop
-	// SidecarArgs are added to the arguments of every sidecar and every driver over gRPC, before those of its own.
+	KeepLogs bool // may be set until Stop is called
+	// SidecarArgs are passed to every sidecar and every driver over gRPC, before
+	// their own extra arguments.
 	SidecarArgs []string
 
 	folder    *folder
@@ -45,16 +48,17 @@ type Lab struct {
 	simulator *simulator
 }
 
-// On the provider cluster a lost node is noticed earlier than by default, to keep tests short. The grace is four heartbeats of the simulated
-// kubelets: on a busy machine a heartbeat may be late.
+// The provider cluster detects a lost node earlier than by default, to keep tests
+// short. The grace period is four heartbeats of the simulated kubelets, since
+// heartbeats may be late on a busy machine.
 const (
 	nodeMonitorGrace = 40 * time.Second
 	toleration       = 30 * time.Second
 )
 
-// Start brings up both clusters and the simulated data plane, and returns when all is healthy. ctx bounds the start only; a
-// lab ends with Stop, or with the process that owns it. When Start fails nothing is left but the logs, which the error names;
-// when ctx ends, nothing at all.
+// Start starts both clusters and the simulated data plane, and returns when all components are
+// healthy. ctx bounds only the start; a lab ends with Stop or with its process. If Start fails, it
+// leaves only the logs, which the error names; if ctx is done, it leaves nothing.
 func Start(ctx context.Context, o Options) (*Lab, error) {
 	if o.Progress == nil {
 		o.Progress = io.Discard
@@ -75,7 +79,7 @@ func Start(ctx context.Context, o Options) (*Lab, error) {
 	}
 	if err := l.start(ctx, o); err != nil {
 		err = fmt.Errorf("start the lab: %w", err)
-		if l.KeepLogs = ctx.Err() == nil; l.KeepLogs { // the logs of an interrupted start explain nothing
+		if l.KeepLogs = ctx.Err() == nil; l.KeepLogs { // the logs would not explain an interrupted start
 			err = fmt.Errorf("%w (logs in %s)", err, l.LogDir)
 		}
 		return nil, errors.Join(err, l.Stop(context.WithoutCancel(ctx)))
@@ -109,7 +113,8 @@ func (l *Lab) start(ctx context.Context, o Options) (err error) {
 	return err
 }
 
-// Stop ends every process and removes the data, and the logs unless KeepLogs is set. It may be called more than once.
+// Stop ends every process and removes the data, and also the logs unless KeepLogs is set. It may
+// be called more than once.
 func (l *Lab) Stop(ctx context.Context) error {
 	if l.simulator != nil {
 		l.simulator.stop()
@@ -123,10 +128,10 @@ func (l *Lab) AddNode(ctx context.Context, node dataplane.Node) error {
 	return l.simulator.plane.AddNode(ctx, node)
 }
 
-// Processes returns all processes that were started, oldest first.
+// Processes returns all processes started so far, oldest first.
 func (l *Lab) Processes() []*process.Process { return l.group.Processes() }
 
-// Health returns nil, or which of the lab's processes ended by itself and why.
+// Health returns nil, or an error for each of the lab's processes that exited by itself.
 func (l *Lab) Health() error {
 	var failed error
 	for _, p := range l.Processes() {
@@ -135,7 +140,7 @@ func (l *Lab) Health() error {
 	return failed
 }
 
-// simulator is the data plane and what ends it.
+// simulator is the data plane with the means to stop it.
 type simulator struct {
 	plane  *dataplane.DataPlane
 	cancel context.CancelFunc
@@ -152,7 +157,7 @@ func (l *Lab) startSimulator(ctx context.Context, o Options) (*simulator, error)
 		nodes = dataplane.DefaultNodes()
 	}
 	lifetime, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	// A start that is given up must not hang in the data plane.
+	// A cancelled start must not hang in the data plane.
 	release := context.AfterFunc(ctx, cancel)
 	plane, err := dataplane.Start(lifetime, dataplane.Config{
 		Provider: l.Provider.Config(), VirtHandler: l.Provider.VirtHandlerConfig(), Target: l.Control.Config(),
@@ -171,5 +176,5 @@ func (l *Lab) startSimulator(ctx context.Context, o Options) (*simulator, error)
 func (s *simulator) stop() {
 	s.cancel()
 	s.plane.Wait()
-	_ = s.log.Close() // a second Stop closes it again
+	_ = s.log.Close() // harmless if Stop is called twice
 }

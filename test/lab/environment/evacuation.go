@@ -7,11 +7,13 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 )
 
-// evacuationAccount may do in the control cluster what evacuation needs, and nothing else. The sidecar does it as itself.
+// evacuationAccount has only evacuation's rights in the control cluster. The real
+// sidecar uses its own account.
 const evacuationAccount = "evacuation"
 
-// AllowEvacuation gives the shoot's driver the rights that evacuation needs on the provider cluster. It returns the kubeconfig of an
-// identity that has, in the control cluster, no other rights than evacuation's.
+// AllowEvacuation gives the shoot's driver the rights that evacuation needs on the
+// provider cluster. It returns the kubeconfig of an identity that has only evacuation's
+// rights in the control cluster.
 func (l *Lab) AllowEvacuation(ctx context.Context, s *Shoot) ([]byte, error) {
 	if err := l.allowMigrations(ctx, s); err != nil {
 		return nil, fmt.Errorf("allow evacuation of shoot %s in the provider cluster: %w", s.Name, err)
@@ -22,7 +24,8 @@ func (l *Lab) AllowEvacuation(ctx context.Context, s *Shoot) ([]byte, error) {
 	}
 	w.account(ctx, evacuationAccount)
 	w.do("apply rights", func() error {
-		// The name of the account, which stands at the end of a line. Other names begin with it.
+		// The trailing newline restricts the match to the account's name, which is a
+		// prefix of other names.
 		return l.applyShipped(ctx, l.Control, evacuationControlOverlay,
 			"name: "+mcmAccount+"\n", "name: "+evacuationAccount+"\n", shippedNamespace, s.Namespace)
 	})

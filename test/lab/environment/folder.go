@@ -12,13 +12,14 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/binaries"
 )
 
-// folder is what a lab has on disk: <path>/data, which ends with the lab in any case, and <path>/logs.
+// folder holds a lab's files: <path>/data, which is always removed with the lab, and <path>/logs.
 //
-// Two things see to it that nothing is left when the lab is killed: a reaper process that removes the data when its standard
-// input, a pipe that only the lab holds open, ends; and the next lab, which sweeps folders whose owner file is not locked.
+// Two mechanisms clean up after a killed lab: a reaper process, which removes the data at the end
+// of its standard input, a pipe that only the lab holds open; and the next lab, which sweeps
+// folders whose owner file is not locked.
 type folder struct {
 	path   string
-	owner  *os.File // locked as long as the lab lives
+	owner  *os.File // locked while the lab lives
 	reaper *exec.Cmd
 	pipe   *os.File
 }
@@ -28,7 +29,7 @@ func (f *folder) logs() string { return LogDir(f.path) }
 
 const ownerFile = "owner"
 
-// newFolder creates the lab's folder. An empty path stands for a fresh one under the user's cache.
+// newFolder creates the lab's folder. An empty path selects a fresh folder under the user's cache.
 func newFolder(path string) (_ *folder, err error) {
 	if path == "" {
 		if path, err = FreshDir(); err != nil {
@@ -53,10 +54,10 @@ func newFolder(path string) (_ *folder, err error) {
 	return f, nil
 }
 
-// LogDir returns the folder for logs in the folder of a lab.
+// LogDir returns the log folder of a lab's folder.
 func LogDir(dir string) string { return filepath.Join(dir, "logs") }
 
-// FreshDir removes what dead labs left under the user's cache, and makes a new folder there.
+// FreshDir sweeps the folders of dead labs under the user's cache and creates a new one.
 func FreshDir() (string, error) {
 	cache, err := binaries.CacheDir()
 	if err != nil {
@@ -76,10 +77,10 @@ func FreshDir() (string, error) {
 	return path, nil
 }
 
-// keepLogsFor is how long the logs of a killed lab stay.
+// keepLogsFor is how long the logs of a killed lab are kept.
 const keepLogsFor = 24 * time.Hour
 
-// sweep removes the data of labs that were killed, and everything of those that were killed long ago.
+// sweep removes the data of killed labs, and all files of labs killed more than keepLogsFor ago.
 func sweep(parent string, now time.Time) error {
 	entries, err := os.ReadDir(parent)
 	if err != nil {
@@ -96,23 +97,23 @@ func sweep(parent string, now time.Time) error {
 func sweepOne(path string, now time.Time) error {
 	info, err := os.Stat(path)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil // another lab sweeps as well
+		return nil // another lab sweeps concurrently
 	}
 	if err != nil {
 		return fmt.Errorf("look at %s: %w", path, err)
 	}
 	owner, err := os.Open(filepath.Join(path, ownerFile))
 	switch {
-	case errors.Is(err, os.ErrNotExist): // it is just being created, or was left half made
+	case errors.Is(err, os.ErrNotExist): // the lab is just being created, or was killed during creation
 		if now.Sub(info.ModTime()) < time.Minute {
 			return nil
 		}
 	case err != nil:
 		return fmt.Errorf("open owner file: %w", err)
 	default:
-		defer owner.Close() //nolint:errcheck // opened for its lock
+		defer owner.Close() //nolint:errcheck // opened only for its lock
 		if tryLock(owner) != nil {
-			return nil // its lab lives
+			return nil // the lab is alive
 		}
 	}
 	stale := filepath.Join(path, "data")
@@ -129,8 +130,8 @@ func tryLock(f *os.File) error {
 	return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 }
 
-// reap waits for the end of its input and removes a folder. It tries a few times: etcd, killed at the same moment, may still be
-// writing.
+// reap waits for the end of its input and removes a folder. It retries because etcd, killed at the
+// same moment, may still be writing.
 const reap = `read -r _; for _ in 1 2 3 4 5 6 7 8 9 10; do rm -rf -- "$1" && exit 0; sleep 0.2; done; exit 1`
 
 func (f *folder) startReaper() error {
@@ -139,7 +140,7 @@ func (f *folder) startReaper() error {
 		return fmt.Errorf("create pipe: %w", err)
 	}
 	defer input.Close() //nolint:errcheck // the reaper has its own copy
-	// Not CommandContext: its purpose is to outlive the lab.
+	// Not CommandContext: the reaper must outlive the lab.
 	f.reaper = exec.Command("/bin/sh", "-c", reap, "lab-reaper", f.data()) //nolint:noctx // see above; our own path
 	f.reaper.Stdin = input
 	f.reaper.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -150,10 +151,10 @@ func (f *folder) startReaper() error {
 	return nil
 }
 
-// remove has the reaper remove the data, and removes the rest.
+// remove makes the reaper remove the data, and removes the rest itself.
 func (f *folder) remove(keepLogs bool) error {
 	if f.pipe == nil {
-		return nil // done before
+		return nil // already removed
 	}
 	err := f.pipe.Close()
 	f.pipe = nil
@@ -164,7 +165,7 @@ func (f *folder) remove(keepLogs bool) error {
 		return errors.Join(err, f.owner.Close())
 	}
 	err = errors.Join(err, os.RemoveAll(f.logs()), os.Remove(filepath.Join(f.path, ownerFile)), f.owner.Close())
-	if removed := os.Remove(f.path); removed != nil && !errors.Is(removed, syscall.ENOTEMPTY) { // the caller's folder may hold more
+	if removed := os.Remove(f.path); removed != nil && !errors.Is(removed, syscall.ENOTEMPTY) { // the caller's folder may contain other files
 		err = errors.Join(err, removed)
 	}
 	return err

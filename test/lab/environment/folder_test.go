@@ -64,8 +64,8 @@ func TestSweep(t *testing.T) {
 		reason     string
 		ownerFile  bool
 		locked     bool
-		at         time.Time // when the sweep runs
-		data, logs bool      // what is left
+		at         time.Time // time of the sweep
+		data, logs bool      // expected to remain
 	}{
 		"alive":     {reason: "a living lab keeps everything", ownerFile: true, locked: true, at: now.Add(48 * time.Hour), data: true, logs: true},
 		"killed":    {reason: "the data of a killed lab goes, its logs stay to be read", ownerFile: true, at: now, logs: true},
@@ -82,7 +82,7 @@ func TestSweep(t *testing.T) {
 			if test.ownerFile {
 				owner, err := os.Create(filepath.Join(f.path, ownerFile))
 				require.NoError(t, err)
-				defer owner.Close() //nolint:errcheck // opened for its lock
+				defer owner.Close() //nolint:errcheck // opened only for its lock
 				if test.locked {
 					require.NoError(t, tryLock(owner))
 				}

@@ -24,7 +24,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/controlplane"
 )
 
-// The overlays of the folder kubernetes that the lab's provider cluster and a shoot consist of.
+// The overlays of the folder kubernetes that make up the lab's provider cluster and a shoot.
 const (
 	providerClusterOverlay    = "provider-cluster"
 	controlOverlay            = "control-namespace"
@@ -34,13 +34,13 @@ const (
 	evacuationProviderOverlay = "evacuation/provider-namespace"
 )
 
-// The namespaces that the shipped manifests are written for. A shoot of the lab has others.
+// The namespaces in the shipped manifests. The lab's shoots replace them.
 const (
 	shippedNamespace         = "shoot--lab--demo"
 	shippedProviderNamespace = "shoot-machines"
 )
 
-// manifests are the shipped overlays, as kustomize makes them. Each is made once.
+// manifests renders the shipped overlays with kustomize, each of them once.
 type manifests struct {
 	folder  string
 	kubectl string
@@ -56,7 +56,7 @@ func newManifests(folder, kubectl string) (*manifests, error) {
 	return &manifests{folder: folder, kubectl: kubectl, made: map[string]string{}}, nil
 }
 
-// of returns the objects of an overlay. replace is a list of pairs, old and new, for names in it.
+// of returns the objects of an overlay. replace holds old, new pairs of strings to replace in it.
 func (m *manifests) of(ctx context.Context, overlay string, replace ...string) ([]unstructured.Unstructured, error) {
 	text, err := m.text(ctx, overlay)
 	if err != nil {
@@ -102,7 +102,8 @@ func (l *Lab) applyShipped(ctx context.Context, cluster *controlplane.Cluster, o
 	return cluster.Apply(ctx, objects)
 }
 
-// awaitRight waits until the API server knows that an account of a namespace has a right. A binding counts a little later than it exists.
+// awaitRight waits until the API server's authorizer allows an account of a namespace a right. A
+// new binding takes effect with a small delay.
 func awaitRight(ctx context.Context, cluster *controlplane.Cluster, namespace, account string, right authorizationv1.ResourceAttributes) error {
 	client, err := authorizationclient.NewForConfig(cluster.Config())
 	if err != nil {

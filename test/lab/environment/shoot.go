@@ -22,29 +22,34 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/controlplane"
 )
 
-// Shoot is what one shoot has in the lab: a namespace and identities in both clusters.
+// Shoot holds one shoot's namespaces and identities in both clusters.
 type Shoot struct {
 	Name              string
 	Namespace         string // of its Machines in the control cluster
 	ProviderNamespace string // of its virtual machines in the provider cluster
-	// ProviderKubeconfig goes into the MachineClass's credentials Secret under the key "kubeconfig".
+	// ProviderKubeconfig is the value of the key "kubeconfig" in the
+	// MachineClass's credentials Secret.
 	ProviderKubeconfig []byte
-	// ProviderKubeconfigFile is a file with the same content, for a person to look around with the driver's rights.
+	// ProviderKubeconfigFile is a file with the same content, for interactive use
+	// with the driver's rights.
 	ProviderKubeconfigFile string
-	// MCMKubeconfig and SidecarKubeconfig are files; each serves for the control and the target cluster.
+	// MCMKubeconfig and SidecarKubeconfig are files; each is valid for the control
+	// and the target cluster.
 	MCMKubeconfig, SidecarKubeconfig string
 }
 
-// The accounts, as the shipped manifests name them. Machine-controller-manager and its sidecar are containers of one pod, and share one.
+// The accounts as named in the shipped manifests. Machine-controller-manager and its sidecar are
+// containers of one pod and share an account.
 const (
 	driverAccount = "machine-controller" // in the provider cluster
 	mcmAccount    = "machine-controller-manager"
 )
 
-// hostDevices is the label with which the admin allows workers with host devices (kubernetes/provider-cluster).
+// hostDevices is the label with which the administrator allows workers with host devices
+// (kubernetes/provider-cluster).
 const hostDevices = "kubevirt.machine.gardener.cloud/host-devices"
 
-// AddShoot creates the namespaces, identities and rights of one more shoot.
+// AddShoot creates the namespaces, identities and rights of a shoot.
 func (l *Lab) AddShoot(ctx context.Context, name string) (*Shoot, error) {
 	s := &Shoot{Name: name, Namespace: "shoot--lab--" + name, ProviderNamespace: name}
 	if err := l.addDriver(ctx, s); err != nil {
@@ -71,8 +76,8 @@ func (l *Lab) addDriver(ctx context.Context, s *Shoot) error {
 	return w.err
 }
 
-// LimitShoot gives the shoot the quota of the shipped manifests. It is enough for the example, and AddShoot leaves it out: most tests
-// have numbers of their own.
+// LimitShoot applies the quota of the shipped manifests to the shoot. It suffices for the example;
+// AddShoot omits it because most tests use other numbers of machines.
 func (l *Lab) LimitShoot(ctx context.Context, s *Shoot) error {
 	if err := l.applyProvider(ctx, s, true); err != nil {
 		return fmt.Errorf("limit shoot %s: %w", s.Name, err)
@@ -80,7 +85,8 @@ func (l *Lab) LimitShoot(ctx context.Context, s *Shoot) error {
 	return nil
 }
 
-// applyProvider applies the shipped quota, or all else that the shipped manifests have for the namespace of the shoot's machines.
+// applyProvider applies either the shipped quota, or all other shipped objects for the namespace
+// of the shoot's machines.
 func (l *Lab) applyProvider(ctx context.Context, s *Shoot, quota bool) error {
 	objects, err := l.manifests.of(ctx, providerOverlay, shippedProviderNamespace, s.ProviderNamespace)
 	if err != nil {
@@ -129,7 +135,8 @@ func (l *Lab) addControllers(ctx context.Context, s *Shoot) error {
 
 func (l *Lab) shootDir(s *Shoot) string { return filepath.Join(l.folder.data(), "shoots", s.Name) }
 
-// writer creates the objects of a shoot in one cluster. It does nothing after the first error, which it keeps in err.
+// writer creates the objects of a shoot in one cluster. After the first error, which it keeps
+// in err, it does nothing.
 type writer struct {
 	cluster   *controlplane.Cluster
 	client    kubernetes.Interface
@@ -154,7 +161,8 @@ func (w *writer) do(what string, f func() error) {
 	}
 }
 
-// awaitDefaultAccount waits for the namespace's default service account: no pod starts before.
+// awaitDefaultAccount waits for the namespace's default service account,
+// without which no pod starts.
 func (w *writer) awaitDefaultAccount(ctx context.Context) {
 	w.do("await the default account of "+w.namespace, func() error {
 		const every, atMost = 50 * time.Millisecond, 5 * time.Minute
@@ -168,7 +176,7 @@ func (w *writer) awaitDefaultAccount(ctx context.Context) {
 	})
 }
 
-// awaitRight waits until an account of the namespace has a right of one of the bindings that were made for it.
+// awaitRight waits until the bindings of an account of the namespace give it a right.
 func (w *writer) awaitRight(ctx context.Context, account string, right authorizationv1.ResourceAttributes) {
 	w.do("await the rights of "+account, func() error { return awaitRight(ctx, w.cluster, w.namespace, account, right) })
 }
@@ -181,7 +189,8 @@ func (w *writer) account(ctx context.Context, name string) {
 	})
 }
 
-// kubeconfig returns one with a fresh token of a service account, and its namespace as the default.
+// kubeconfig returns a kubeconfig with a fresh token of a service account and with its
+// namespace as the default.
 func (w *writer) kubeconfig(ctx context.Context, account string) (data []byte) {
 	w.do("make kubeconfig of "+account, func() error {
 		const week = int64(7 * 24 * 60 * 60)

@@ -4,7 +4,8 @@ package process
 
 import "syscall"
 
-// boundToParent puts a child into a process group of its own. Only Linux can also bind its life to the lab's.
+// boundToParent puts a child into its own process group. Only Linux can also
+// kill it when the lab dies.
 func boundToParent() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}
 }

@@ -12,7 +12,7 @@ import (
 	"sync"
 )
 
-// Group starts processes and ends all of them together.
+// Group starts processes and stops them together.
 type Group struct {
 	logDir string
 	forks  chan func()
@@ -20,19 +20,19 @@ type Group struct {
 
 	mu        sync.Mutex
 	processes []*Process
-	used      map[string]int // log names given out
+	used      map[string]int // number of uses of each log name
 }
 
-// NewGroup returns a Group whose processes log into the folder logDir. Stop must be called in the end.
+// NewGroup returns a Group whose processes log into the folder logDir. Callers must call Stop.
 func NewGroup(logDir string) *Group {
 	g := &Group{logDir: logDir, forks: make(chan func()), used: map[string]int{}}
 	go g.fork()
 	return g
 }
 
-// fork runs every start on one operating system thread: the kernel's parent-death signal is sent when the thread that
-// forked ends, not the process, so that thread must live as long as the group. It is never unlocked: it ends with the
-// goroutine, and takes with it whatever child Stop has left.
+// fork runs every start on one operating system thread. The kernel sends the parent-death signal
+// when the forking thread exits, not the process, so that thread must live as long as the group. It
+// is never unlocked: it exits with the goroutine, which kills any child that Stop has left.
 func (g *Group) fork() {
 	runtime.LockOSThread()
 	for start := range g.forks {
@@ -40,7 +40,8 @@ func (g *Group) fork() {
 	}
 }
 
-// Start runs a process. Its output goes to <logDir>/<name>.log, with a number added when the name was used before.
+// Start runs a process. Its output goes to <logDir>/<name>.log, with a number added if
+// the name is already in use.
 func (g *Group) Start(s Spec) (*Process, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -49,7 +50,7 @@ func (g *Group) Start(s Spec) (*Process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create log of %s: %w", s.Name, err)
 	}
-	// Not CommandContext: a process ends through Stop, in the order its owner chooses.
+	// Not CommandContext: Stop ends the processes, in the order the owner chooses.
 	p.command = exec.Command(s.Path, s.Args...) //nolint:noctx // see above; the lab built the executable
 	p.command.Env = append(os.Environ(), s.Env...)
 	p.command.Stdout, p.command.Stderr = output, output
@@ -79,8 +80,8 @@ func (g *Group) Processes() []*Process {
 	return slices.Clone(g.processes)
 }
 
-// Stop ends all processes, youngest first, and waits for them. Each that is still there when ctx ends is killed. The group
-// cannot be used afterwards.
+// Stop ends all processes, youngest first, and waits for them. It kills the remaining ones when ctx
+// is done. The group cannot be used afterwards.
 func (g *Group) Stop(ctx context.Context) error {
 	var failed error
 	for _, p := range slices.Backward(g.Processes()) {

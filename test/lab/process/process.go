@@ -1,7 +1,8 @@
 // Package process runs the lab's child processes so that none of them outlives the lab.
 //
-// The control planes and the environment start every real component through a Group. On Linux the kernel kills each child
-// when the lab's own process dies, however it dies. The package knows nothing of Kubernetes.
+// The control planes and the environment start every real component through a Group. On Linux the
+// kernel kills each child when the lab's own process dies for any reason. The package has no
+// knowledge of Kubernetes.
 package process
 
 import (
@@ -15,18 +16,18 @@ import (
 	"syscall"
 )
 
-// Spec says what to run.
+// Spec describes a process to run.
 type Spec struct {
 	Name string   // also the name of the log file
 	Path string   // the executable
 	Args []string // without the executable
 	Env  []string // added to the lab's own environment
-	// Kill ends the process with SIGKILL instead of SIGTERM: for programs that need seconds for an orderly end that
-	// nobody waits for.
+	// Kill ends the process with SIGKILL instead of SIGTERM, for programs that take seconds for an
+	// orderly shutdown that is not needed.
 	Kill bool
 }
 
-// Process is one running, or ended, child.
+// Process is a child process, running or exited.
 type Process struct {
 	spec    Spec
 	logFile string
@@ -41,13 +42,14 @@ func (p *Process) Name() string { return p.spec.Name }
 // PID returns the child's process ID.
 func (p *Process) PID() int { return p.command.Process.Pid }
 
-// LogFile returns the path of the file that takes the child's output.
+// LogFile returns the path of the file with the child's output.
 func (p *Process) LogFile() string { return p.logFile }
 
-// Exited is closed when the child has ended.
+// Exited returns a channel that is closed when the child has exited.
 func (p *Process) Exited() <-chan struct{} { return p.exited }
 
-// Err says how the child ended, with its last words and the name of its log. It is nil as long as the child runs.
+// Err describes how the child ended, with the end of its output and the name of its log. It is
+// nil while the child runs.
 func (p *Process) Err() error {
 	select {
 	case <-p.exited:
@@ -61,7 +63,7 @@ func (p *Process) Err() error {
 	return fmt.Errorf("%s ended: %w; log %s ends with:\n%s", p.spec.Name, cause, p.logFile, Tail(p.logFile, lastLines))
 }
 
-// Stop ends the child and waits for it. When ctx ends first, the child is killed.
+// Stop ends the child and waits for it. If ctx is done first, it kills the child.
 func (p *Process) Stop(ctx context.Context) error {
 	signal := syscall.SIGTERM
 	if p.spec.Kill {
@@ -94,7 +96,7 @@ func (p *Process) signal(signal os.Signal) error {
 
 func (p *Process) wait(output *os.File) {
 	p.err = p.command.Wait()
-	_ = output.Close() // the child wrote it; nothing of ours is lost
+	_ = output.Close() // only the child writes to it
 	close(p.exited)
 }
 
@@ -103,7 +105,7 @@ const (
 	tailBytes = 16 << 10
 )
 
-// Tail returns the last lines of a file, or what went wrong reading it.
+// Tail returns the last lines of a file, or the error of reading it.
 func Tail(file string, lines int) string {
 	data, err := readEnd(file)
 	if err != nil {
@@ -121,7 +123,7 @@ func readEnd(file string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open log: %w", err)
 	}
-	defer f.Close() //nolint:errcheck // opened for reading
+	defer f.Close() //nolint:errcheck // read-only
 	info, err := f.Stat()
 	if err != nil {
 		return nil, fmt.Errorf("stat log: %w", err)

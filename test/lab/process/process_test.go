@@ -75,8 +75,8 @@ func TestSecondProcessOfTheSameNameHasItsOwnLog(t *testing.T) {
 	require.NotEqual(t, first.LogFile(), second.LogFile())
 }
 
-// TestChildrenDieWithTheirOwner re-runs this test binary as an owner of two children, kills it with SIGKILL, and waits for
-// the children to be gone.
+// TestChildrenDieWithTheirOwner re-runs this test binary as the owner of two children, kills it
+// with SIGKILL, and waits until the children are gone.
 func TestChildrenDieWithTheirOwner(t *testing.T) {
 	t.Parallel()
 	const owner = "LAB_TEST_OWNER_LOG_DIR"
@@ -111,7 +111,7 @@ func ownTwoChildren(t *testing.T, dir string) {
 	select {}
 }
 
-// gone is also true for a zombie: in a container nobody may reap an orphan.
+// gone also returns true for a zombie: in a container orphans may not be reaped.
 func gone(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	return err != nil || strings.Contains(string(stat), ") Z ")
