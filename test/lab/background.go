@@ -18,7 +18,8 @@ import (
 
 const pollEvery = 200 * time.Millisecond
 
-// up starts `run` in the background, shows its progress until the lab is ready, and leaves it running.
+// up starts `run` in the background, shows its progress until the lab is
+// ready, and leaves it running.
 func up(ctx context.Context, r request, out io.Writer) error {
 	s, err := newStore(r.name)
 	if err != nil {
@@ -33,7 +34,7 @@ func up(ctx context.Context, r request, out io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("create log: %w", err)
 	}
-	defer log.Close() //nolint:errcheck // the child writes it
+	defer log.Close() //nolint:errcheck // written by the child process
 	child, err := detach(r, log)
 	if err != nil {
 		return err
@@ -41,9 +42,9 @@ func up(ctx context.Context, r request, out io.Writer) error {
 	exited := make(chan error, 1)
 	go func() { exited <- child.Wait() }()
 	if err := follow(ctx, s, exited, out); err != nil {
-		_ = child.Process.Signal(syscall.SIGTERM) // gone already, or not: then the next line waits for it
+		_ = child.Process.Signal(syscall.SIGTERM) // if it has already ended, the next line returns at once
 		<-exited
-		if ctx.Err() != nil { // its log explains nothing then
+		if ctx.Err() != nil { // the log would not explain an interrupted start
 			err = errors.Join(err, s.clean())
 		}
 		return err
@@ -51,13 +52,13 @@ func up(ctx context.Context, r request, out io.Writer) error {
 	return nil
 }
 
-// detach starts `run` in a session of its own, where a ctrl-C in this terminal does not reach it.
+// detach starts `run` in its own session, so that a ctrl-C in this terminal does not reach it.
 func detach(r request, log *os.File) (*exec.Cmd, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("find the lab's own program: %w", err)
 	}
-	child := exec.Command(self, r.arguments()...) //nolint:noctx // it outlives this command; our own program
+	child := exec.Command(self, r.arguments()...) //nolint:noctx // must outlive this command; runs our own program
 	child.Stdout, child.Stderr = log, log
 	child.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := child.Start(); err != nil {
@@ -66,14 +67,14 @@ func detach(r request, log *os.File) (*exec.Cmd, error) {
 	return child, nil
 }
 
-// follow copies the lab's progress until it is ready, or has ended, or ctx ends. What it returns it also puts back into exited
-// as the end of the child, so that the caller can wait for it.
+// follow copies the lab's progress to out until the lab is ready, the child exits, or ctx is done.
+// It puts the child's exit error back into exited so that the caller can still receive it.
 func follow(ctx context.Context, s store, exited chan error, out io.Writer) error {
 	log, err := os.Open(s.logFile())
 	if err != nil {
 		return fmt.Errorf("open log: %w", err)
 	}
-	defer log.Close() //nolint:errcheck // opened for reading
+	defer log.Close() //nolint:errcheck // read-only
 	ticker := time.NewTicker(pollEvery)
 	defer ticker.Stop()
 	for {
@@ -95,7 +96,7 @@ func follow(ctx context.Context, s store, exited chan error, out io.Writer) erro
 	}
 }
 
-// down stops a lab and waits until everything of it is gone.
+// down stops a lab and waits until all its processes and files are gone.
 func down(ctx context.Context, r request, out io.Writer) error {
 	s, err := newStore(r.name)
 	if err != nil {
@@ -123,7 +124,7 @@ func down(ctx context.Context, r request, out io.Writer) error {
 	return s.clean()
 }
 
-// status prints what runs.
+// status prints the state of the lab and its processes.
 func status(r request, out io.Writer) error {
 	s, err := newStore(r.name)
 	if err != nil {
@@ -152,7 +153,7 @@ func status(r request, out io.Writer) error {
 	return nil
 }
 
-// describe prints what a person needs to use a lab.
+// describe prints the kubeconfigs, logs and commands needed to use a lab.
 func describe(out io.Writer, st *state) {
 	if !st.Ready {
 		fmt.Fprintf(out, "lab %q is starting (pid %d)\n", st.Name, st.PID)

@@ -14,21 +14,21 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/process"
 )
 
-// controllers are the processes that the command line adds to the two clusters: machine-controller-manager, the sidecar and, if it is
-// to be a process of its own, the driver.
+// controllers are the processes that the command line adds to the two clusters:
+// machine-controller-manager, the sidecar, and the driver if it runs as a separate process.
 type controllers struct {
 	lab     *environment.Lab
 	request request
 	out     io.Writer
 	shoot   *environment.Shoot
-	socket  string // folder of the driver's socket; empty: none
-	// ours are the sidecar and the driver, which a restart replaces.
+	socket  string // folder of the driver's socket; empty if there is none
+	// ours are the sidecar and the driver, which restart replaces.
 	ours []*process.Process
-	// replaced are former ones.
+	// replaced are the processes that earlier restarts stopped.
 	replaced []*process.Process
 }
 
-// start adds what the command line asks for.
+// start adds the shoot and the processes requested on the command line.
 func (c *controllers) start(ctx context.Context, st *state) (err error) {
 	if c.request.shoot == "" {
 		return nil
@@ -53,7 +53,7 @@ func (c *controllers) start(ctx context.Context, st *state) (err error) {
 	return c.startOurs(ctx)
 }
 
-// startOurs starts the sidecar, and before it the driver, if that is to be a process of its own.
+// startOurs starts the sidecar, after the driver if that runs as a separate process.
 func (c *controllers) startOurs(ctx context.Context) error {
 	args := strings.Fields(c.request.sidecarArgs)
 	if c.request.driver != "" {
@@ -73,7 +73,7 @@ func (c *controllers) startOurs(ctx context.Context) error {
 }
 
 func (c *controllers) startDriver(ctx context.Context) (endpoint string, err error) {
-	if c.socket == "" { // The lab's own folder may be too deep for the path of a socket.
+	if c.socket == "" { // The lab's own folder may be too deep for a socket path.
 		if c.socket, err = os.MkdirTemp("", "driver-"); err != nil {
 			return "", fmt.Errorf("create folder for the driver's socket: %w", err)
 		}
@@ -90,11 +90,11 @@ func (c *controllers) startDriver(ctx context.Context) (endpoint string, err err
 
 func (c *controllers) removeSocket() {
 	if c.socket != "" {
-		_ = os.RemoveAll(c.socket) // it holds a socket at most
+		_ = os.RemoveAll(c.socket) // contains at most the socket
 	}
 }
 
-// restart ends the sidecar and the driver, and starts their binaries again, which may have been built anew.
+// restart stops the sidecar and the driver and starts their binaries, possibly rebuilt, again.
 func (c *controllers) restart(ctx context.Context, s store, st *state) error {
 	fmt.Fprintln(c.out, "restarting", c.request.sidecar)
 	c.replaced = append(c.replaced, c.ours...)
@@ -123,7 +123,7 @@ func (c *controllers) stopOurs(ctx context.Context) error {
 	return failed
 }
 
-// publish describes the lab for others: in its state, and in the file with commands for a shell.
+// publish describes the lab in its state file and in the file with shell commands.
 func (c *controllers) publish(s store, st *state) error {
 	st.Ready, st.Kubectl = true, c.lab.Binaries.Kubectl
 	st.ProviderKubeconfig, st.ControlKubeconfig = c.lab.Provider.AdminKubeconfig, c.lab.Control.AdminKubeconfig
@@ -139,13 +139,14 @@ func (c *controllers) publish(s store, st *state) error {
 	return s.save(st)
 }
 
-// current are all processes but those that were replaced.
+// current returns all processes except those that were replaced.
 func (c *controllers) current() []*process.Process {
 	return slices.DeleteFunc(c.lab.Processes(), func(p *process.Process) bool { return slices.Contains(c.replaced, p) })
 }
 
-// watch says when a process ends by itself, and returns when ctx ends. The rest of the lab goes on: the process that ended is often the
-// sidecar that somebody is working on. It restarts that when it is asked to.
+// watch reports processes that exit by themselves, and returns when ctx is done. The rest of the
+// lab keeps running, because the process that exited is often the sidecar under development. A
+// restart signal makes watch call restart.
 func (c *controllers) watch(ctx context.Context, restarts <-chan os.Signal, restart func() error) {
 	ended := make(chan *process.Process)
 	watchAll(ctx, c.current(), ended)
@@ -166,7 +167,7 @@ func (c *controllers) watch(ctx context.Context, restarts <-chan os.Signal, rest
 	}
 }
 
-// watchAll sends each process that ends before ctx does.
+// watchAll sends each process that exits before ctx is done.
 func watchAll(ctx context.Context, processes []*process.Process, ended chan<- *process.Process) {
 	for _, p := range processes {
 		go func() {

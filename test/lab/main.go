@@ -1,9 +1,9 @@
-// Command lab runs a lab for a person: real control planes with a simulated data plane.
+// Command lab runs an interactive lab: real control planes with a simulated data plane.
 //
 //	go run ./test/lab up|down|restart|status|run|build [flags]
 //
-// The demo and developers call it; the tests use the package environment directly. It knows how to keep a lab running in the
-// background and how to describe it, and leaves all else to that package.
+// The demo and developers call it; the tests use package environment directly. It keeps a lab
+// running in the background and describes it; everything else is in package environment.
 package main
 
 import (
@@ -35,10 +35,10 @@ flags:
 `
 
 func main() {
-	// After the first ctrl-C a second one ends the program at once; the kernel and the reaper then clean up.
+	// A second ctrl-C ends the program at once; the kernel and the reaper then clean up.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
-	// Whoever read the output may be gone, which must not keep a lab from stopping in order.
+	// The reader of the output may be gone; that must not prevent an orderly stop of the lab.
 	signal.Ignore(syscall.SIGPIPE)
 	err := command(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
@@ -52,7 +52,7 @@ func main() {
 	}
 }
 
-// request is what the command line asks for.
+// request holds the command line options.
 type request struct {
 	name        string
 	shoot       string
@@ -130,7 +130,7 @@ func (r *request) check(rest []string) (err error) {
 	return nil
 }
 
-// program returns the absolute path of a program; empty for none.
+// program returns the absolute path of a program, or "" if path is empty.
 func program(path string) (string, error) {
 	if path == "" {
 		return "", nil
@@ -143,7 +143,7 @@ func program(path string) (string, error) {
 	return found, err
 }
 
-// arguments is the command line that makes `run` do what was asked of `up`.
+// arguments returns the command line that makes `run` do what was requested from `up`.
 func (r *request) arguments() []string {
 	args := []string{"run", "--name=" + r.name, "--shoot=" + r.shoot, "--sidecar=" + r.sidecar, "--sidecar-args=" + r.sidecarArgs}
 	args = append(args, "--driver="+r.driver, "--driver-args="+r.driverArgs)

@@ -18,7 +18,8 @@ const (
 	restartTimeout = time.Minute
 )
 
-// restart has a running lab restart the sidecar and the driver, and returns when they are healthy.
+// restart makes a running lab restart the sidecar and the driver, and
+// returns when they are healthy.
 func restart(ctx context.Context, r request, out io.Writer) error {
 	s, before, err := restartable(r)
 	if err != nil {
@@ -42,7 +43,7 @@ func restart(ctx context.Context, r request, out io.Writer) error {
 	return nil
 }
 
-// restartable returns a lab with a sidecar that is ready.
+// restartable returns the store and state of a lab that is ready and has a sidecar.
 func restartable(r request) (s store, before *state, err error) {
 	if s, err = newStore(r.name); err != nil {
 		return s, nil, err

@@ -14,7 +14,7 @@ import (
 
 const stopTimeout = 30 * time.Second
 
-// run is a lab from start to ctrl-C.
+// run starts a lab and stops it on ctrl-C.
 func run(ctx context.Context, r request, out io.Writer) (err error) {
 	restarts := make(chan os.Signal, 1)
 	signal.Notify(restarts, restartSignal)
@@ -39,7 +39,7 @@ func run(ctx context.Context, r request, out io.Writer) (err error) {
 	defer func() { err = errors.Join(err, s.remove()) }()
 	lab, err := environment.Start(ctx, environment.Options{Dir: dir, Progress: out, KeepLogs: r.keepLogs})
 	if err != nil {
-		_ = os.Remove(dir) // it stays if it holds logs
+		_ = os.Remove(dir) // fails if dir contains logs, which stay
 		return err
 	}
 	defer func() {

@@ -11,7 +11,8 @@ import (
 
 func (s store) shellFile() string { return filepath.Join(s.folder, s.name+".sh") }
 
-// saveShell writes a file for a shell to source, with commands for both clusters. tool is the path of mcm-kubevirt.
+// saveShell writes a shell file to be sourced, with commands for both clusters. tool is
+// the path of mcm-kubevirt.
 func (s store) saveShell(st *state, tool string) error {
 	folder := filepath.Dir(st.Shoot.SidecarKubeconfig)
 	control, provider := filepath.Join(folder, "admin-control.kubeconfig"), filepath.Join(folder, "admin-provider.kubeconfig")
@@ -39,17 +40,17 @@ func (s store) saveShell(st *state, tool string) error {
 	return nil
 }
 
-// shellFunction defines a command that runs a program with a kubeconfig.
+// shellFunction defines a shell function that runs program with a kubeconfig.
 func shellFunction(name, kubeconfig, program string) string {
 	return fmt.Sprintf(`%s() { KUBECONFIG=%s %s "$@"; }`, name, quoted(kubeconfig), quoted(program))
 }
 
-// quoted returns text as one word of a shell.
+// quoted returns text as a single shell word.
 func quoted(text string) string {
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }
 
-// withNamespace copies a kubeconfig, and sets the namespace of its contexts.
+// withNamespace copies a kubeconfig and sets the namespace of its contexts.
 func withNamespace(from, to, namespace string) error {
 	config, err := clientcmd.LoadFromFile(from)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// TestShell sources the file in a real shell. Its paths hold what a shell could stumble over.
+// TestShell sources the file in a real shell. The paths contain characters that need quoting.
 func TestShell(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "it's a $HOME")

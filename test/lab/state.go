@@ -16,21 +16,21 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/binaries"
 )
 
-// state is what a running lab tells about itself, in a file under the user's cache.
+// state is the description that a running lab writes to a file under the user's cache.
 type state struct {
 	Name               string         `json:"name"`
 	PID                int            `json:"pid"`
 	Ready              bool           `json:"ready"`
 	StartedAt          time.Time      `json:"startedAt"`
 	ProviderKubeconfig string         `json:"providerKubeconfig,omitempty"`
-	ControlKubeconfig  string         `json:"controlKubeconfig,omitempty"` // also of the target
+	ControlKubeconfig  string         `json:"controlKubeconfig,omitempty"` // same as the target's
 	Kubectl            string         `json:"kubectl,omitempty"`
 	LogDir             string         `json:"logDir,omitempty"`
-	Shell              string         `json:"shell,omitempty"` // a file for a shell to source; only with a sidecar
+	Shell              string         `json:"shell,omitempty"` // shell file to source; only with a sidecar
 	Shoot              *shootState    `json:"shoot,omitempty"`
 	Processes          []processState `json:"processes,omitempty"`
 	Restarts           int            `json:"restarts,omitempty"`     // of the sidecar
-	RestartError       string         `json:"restartError,omitempty"` // of the last one
+	RestartError       string         `json:"restartError,omitempty"` // of the last restart
 }
 
 type shootState struct {
@@ -54,8 +54,9 @@ var (
 	errRunning    = errors.New("already running")
 )
 
-// store is the place of one lab's state. The running lab holds a lock on a file next to it, which the kernel takes away when
-// the lab dies: a state without its lock is stale, whatever process has the same ID now.
+// store is the location of one lab's state. The running lab holds a lock on a file next to it,
+// which the kernel releases when the lab dies. A state without a lock is stale, even if another
+// process now has the same PID.
 type store struct{ folder, name string }
 
 func newStore(name string) (store, error) {
@@ -73,8 +74,8 @@ func newStore(name string) (store, error) {
 func (s store) file() string    { return filepath.Join(s.folder, s.name+".json") }
 func (s store) logFile() string { return filepath.Join(s.folder, s.name+".log") }
 
-// claim makes this process the lab of that name until release is called. It tries for a moment: somebody who only looks at the
-// state holds the lock as well, for an instant.
+// claim makes this process the lab of that name until release is called. It retries briefly,
+// because readers of the state also hold the lock for an instant.
 func (s store) claim(ctx context.Context) (release func(), err error) {
 	const every, atMost = 20 * time.Millisecond, time.Second
 	polled := wait.PollUntilContextTimeout(ctx, every, atMost, true, func(context.Context) (bool, error) {
@@ -84,7 +85,8 @@ func (s store) claim(ctx context.Context) (release func(), err error) {
 	return release, cmp.Or(err, polled)
 }
 
-// lock takes the lock if nobody has it. Giving it back removes its file: a lab that has ended leaves nothing behind.
+// lock takes the lock if it is free. Releasing it removes the file, so that a finished
+// lab leaves nothing behind.
 func (s store) lock() (release func(), err error) {
 	path := filepath.Join(s.folder, s.name+".lock")
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
@@ -98,13 +100,13 @@ func (s store) lock() (release func(), err error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("take lock: %w", err), f.Close())
 	}
-	if !isStill(f, path) { // somebody has just given it back: this is the lock of a file that nobody finds any more
+	if !isStill(f, path) { // just released by its holder: this locks a file that is no longer at path
 		return nil, errors.Join(fmt.Errorf("lab %q: %w", s.name, errRunning), f.Close())
 	}
-	return func() { _ = errors.Join(os.Remove(path), f.Close()) }, nil // closing gives the lock back
+	return func() { _ = errors.Join(os.Remove(path), f.Close()) }, nil // Close releases the lock
 }
 
-// isStill says whether an open file is the one at a path.
+// isStill reports whether an open file is still the file at path.
 func isStill(f *os.File, path string) bool {
 	opened, err := f.Stat()
 	if err != nil {
@@ -135,7 +137,7 @@ func (s store) load() (*state, error) {
 	if err := json.Unmarshal(data, &st); err != nil {
 		return nil, fmt.Errorf("decode state: %w", err)
 	}
-	if !runs(st.PID) { // a new lab has just taken the lock of one that was killed, and has not written its state yet
+	if !runs(st.PID) { // a new lab has taken over the lock of a killed one, but has not written its state yet
 		return nil, fmt.Errorf("lab %q: %w", s.name, errNotRunning)
 	}
 	for i := range st.Processes {
@@ -144,7 +146,7 @@ func (s store) load() (*state, error) {
 	return &st, nil
 }
 
-// save replaces the state in one step, so that no reader sees half of it.
+// save replaces the state atomically, so that readers never see a partial state.
 func (s store) save(st *state) error {
 	data, err := json.MarshalIndent(st, "", "  ")
 	if err != nil {
@@ -169,7 +171,7 @@ func (s store) remove() error {
 	return nil
 }
 
-// clean removes what a lab that does not run any more has left: the state of one that was killed, and the log.
+// clean removes the files of a lab that no longer runs: its log, and its state if it was killed.
 func (s store) clean() error {
 	if err := os.Remove(s.logFile()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("remove log: %w", err)
