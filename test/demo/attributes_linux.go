@@ -2,8 +2,9 @@ package main
 
 import "syscall"
 
-// boundToParent puts a child into a process group of its own, so that ctrl-C in a terminal reaches the demo only, which then
-// ends the child in order. Should the demo be killed, the kernel asks the child to end.
+// boundToParent puts a child into its own process group, so that ctrl-C in a terminal reaches
+// only the demo, which then stops the child in an orderly way. If the demo is killed, the kernel
+// sends the child SIGTERM.
 func boundToParent() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 }

@@ -4,7 +4,7 @@ package main
 
 import "syscall"
 
-// boundToParent puts a child into a process group of its own. Only Linux can also bind its life to the demo's.
+// boundToParent puts a child into its own process group. Only Linux can also end it with the demo.
 func boundToParent() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}
 }

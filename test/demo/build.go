@@ -19,7 +19,7 @@ func (d *demo) buildDriver(ctx context.Context) error {
 	return d.build(ctx, "./cmd/...")
 }
 
-// render shows what the driver would create for a machine; no cluster is needed.
+// render shows the objects that the driver would create for a machine; it needs no cluster.
 func (d *demo) render(ctx context.Context) error {
 	args := []string{"render", "-f", "kubernetes/example/machineclasses.yaml", "--class", classZ1, "--machine", classZ1 + "-demo"}
 	d.out.line("A machine of the demo's first MachineClass becomes this Secret and VirtualMachine on the provider cluster:")
@@ -33,7 +33,8 @@ func (d *demo) render(ctx context.Context) error {
 	return err
 }
 
-// cancellable has a go command work in a folder, and end together with its compilers: an interrupted go command leaves both behind.
+// cancellable makes a go command use the folder work for temporary files, and makes its
+// cancellation kill its compiler processes too. An interrupted go command leaves both behind.
 func cancellable(command *exec.Cmd, work string) (string, error) {
 	if err := errors.Join(os.RemoveAll(work), os.MkdirAll(work, 0o700)); err != nil {
 		return "", fmt.Errorf("create the folder that go works in: %w", err)
@@ -44,7 +45,7 @@ func cancellable(command *exec.Cmd, work string) (string, error) {
 	return work, nil
 }
 
-// build compiles our own programs into bin/, and says how far it is.
+// build compiles our own programs into bin/ and reports its progress.
 func (d *demo) build(ctx context.Context, packages string) error {
 	args := []string{"build", "-v", "-buildvcs=false", "-o", "bin/", packages}
 	d.out.line("$ go build -o bin/ %s", packages)
@@ -72,7 +73,7 @@ func (d *demo) build(ctx context.Context, packages string) error {
 		}
 	})
 	if err != nil {
-		failed = <-done // The command ends with ctx too.
+		failed = <-done // ctx also ends the command.
 	}
 	if err = errors.Join(err, failed); err != nil {
 		return fmt.Errorf("go build %s: %w\n%s", packages, err, indent(count.last()))
@@ -82,7 +83,7 @@ func (d *demo) build(ctx context.Context, packages string) error {
 	return nil
 }
 
-// counter counts the lines that the go command prints: modules that it downloads, and packages that it compiles.
+// counter counts the output lines of the go command: modules downloaded and packages compiled.
 type counter struct {
 	downloaded, compiled atomic.Int64
 	tail                 tail
@@ -105,7 +106,7 @@ func (c *counter) describe(elapsed time.Duration) string {
 	return fmt.Sprintf("%s, %d modules downloaded, %d packages compiled", clock(elapsed), c.downloaded.Load(), c.compiled.Load())
 }
 
-// execute runs a program in the repository. What it prints to standard error is part of the error.
+// execute runs a program in the repository. Its error includes the program's standard error.
 func (d *demo) execute(command *exec.Cmd) ([]byte, error) {
 	var stderr bytes.Buffer
 	command.Dir, command.Stderr = d.root, io.Writer(&stderr)
@@ -116,7 +117,7 @@ func (d *demo) execute(command *exec.Cmd) ([]byte, error) {
 	return output, nil
 }
 
-// indent sets text off from what the demo says.
+// indent sets program output off from the demo's own lines.
 func indent(text string) string {
 	text = strings.TrimRight(text, "\n")
 	return "    " + strings.ReplaceAll(text, "\n", "\n    ")

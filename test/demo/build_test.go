@@ -11,11 +11,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestInterruptedBuildLeavesNothing interrupts the go command while it compiles the standard library.
-func TestInterruptedBuildLeavesNothing(t *testing.T) { //nolint:paralleltest // it sets variables of the environment
+// TestInterruptedBuildLeavesNothing interrupts the go command while it
+// compiles the standard library.
+func TestInterruptedBuildLeavesNothing(t *testing.T) { //nolint:paralleltest // sets environment variables
 	root, temporary := t.TempDir(), t.TempDir()
 	work := filepath.Join(root, "bin", ".go-build")
-	t.Setenv("GOCACHE", t.TempDir()) // so that there is something to compile
+	t.Setenv("GOCACHE", t.TempDir()) // forces a compilation
 	t.Setenv("TMPDIR", temporary)
 	require.NoError(t, os.WriteFile(filepath.Join(root, "go.mod"), []byte("module x\n"), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(root, "main.go"), []byte("package main\n\nimport _ \"net/http\"\n\nfunc main() {}\n"), 0o600))

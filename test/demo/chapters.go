@@ -5,11 +5,11 @@ import (
 	"fmt"
 )
 
-// The MachineClasses and MachineDeployments of kubernetes/example have the same names.
+// The MachineClasses of kubernetes/example and their MachineDeployments have the same names.
 const (
 	classZ1     = "example-worker-z1"
 	classZ2     = "example-worker-z2"
-	classZX     = "example-worker-zx" // made on the way
+	classZX     = "example-worker-zx" // created by the demo
 	emptyZone   = "zone-x"
 	manifests   = "kubernetes/example"
 	credentials = "cloudprovider"
@@ -55,7 +55,7 @@ func (d *demo) scale(ctx context.Context, z1, z2 int) error {
 	return d.awaitWorkers(ctx, workers{classZ1: z1, classZ2: z2})
 }
 
-// useEmptyZone asks for a machine where there is no node.
+// useEmptyZone requests a machine in a zone without nodes.
 func (d *demo) useEmptyZone(ctx context.Context) error {
 	d.out.line("%s is a copy of %s that asks for %s, where there is no node.", classZX, classZ1, emptyZone)
 	d.out.line("Its VM cannot be scheduled, and the Machine says %s: cluster-autoscaler then tries another zone.", resourceExhausted)
@@ -85,7 +85,8 @@ func (d *demo) useEmptyZone(ctx context.Context) error {
 	return d.awaitWorkers(ctx, workers{classZ1: 1})
 }
 
-// unschedulable returns what is missing until the machine in the empty zone reports why it cannot run.
+// unschedulable returns the unmet condition until the machine in the empty zone
+// reports why it cannot run.
 func unschedulable(s snapshot) string {
 	for _, r := range s.rows() {
 		if r.class != classZX {
@@ -99,7 +100,8 @@ func unschedulable(s snapshot) string {
 	return "no machine of " + classZX
 }
 
-// copyForEmptyZone returns the first MachineClass and its MachineDeployment, adapted.
+// copyForEmptyZone returns copies of the first MachineClass and its MachineDeployment,
+// adapted to the empty zone.
 func (d *demo) copyForEmptyZone(ctx context.Context) ([]byte, error) {
 	output, err := d.execute(d.kubectlCommand(ctx, d.control(), "get", "machineclass/"+classZ1, "machinedeployment/"+classZ1, "--output=json"))
 	if err != nil {

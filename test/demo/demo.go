@@ -10,19 +10,19 @@ import (
 	"time"
 )
 
-// chapter is one part of the show.
+// chapter is one part of the demo.
 type chapter struct {
 	title string
 	play  func(*demo, context.Context) error
 }
 
-// options say which show it is.
+// options are the command line options.
 type options struct {
 	keep     bool // leave the lab running
-	overGRPC bool // have the driver in a process of its own
+	overGRPC bool // run the driver in a separate process
 }
 
-// demo is the show while it runs.
+// demo is the running demo.
 type demo struct {
 	out  *screen
 	root string // of the repository
@@ -34,7 +34,7 @@ type demo struct {
 	looks int
 }
 
-// duration is the time that a chapter took.
+// duration is the time taken by a chapter.
 type duration struct {
 	title string
 	took  time.Duration
@@ -48,7 +48,7 @@ func newDemo(out *screen, o options) (*demo, error) {
 	return &demo{out: out, root: root, options: o, begun: time.Now(), seen: newSights()}, nil
 }
 
-// perform plays one chapter and takes its time.
+// perform plays one chapter and measures its duration.
 func (d *demo) perform(ctx context.Context, number, of int, c chapter) error {
 	d.out.line("")
 	d.out.line("=== %d/%d  %s", number, of, c.title)
@@ -57,12 +57,13 @@ func (d *demo) perform(ctx context.Context, number, of int, c chapter) error {
 	d.out.settle()
 	d.spent = append(d.spent, duration{c.title, time.Since(begun)})
 	if err != nil && ctx.Err() != nil {
-		return ctx.Err() // whatever failed, failed because of the interruption
+		return ctx.Err() // the interruption caused the failure
 	}
 	return err
 }
 
-// close ends the lab and removes what is left of it on disk. A lab that was to be kept stays, unless the demo was interrupted.
+// close stops the lab and removes its files. If keep is set, the lab stays, unless the demo was
+// interrupted.
 func (d *demo) close(ctx context.Context, failed error) error {
 	if d.lab == nil {
 		return nil
@@ -88,10 +89,10 @@ func (d *demo) close(ctx context.Context, failed error) error {
 	return d.lab.removeLogs()
 }
 
-// module is how the repository is known to be ours.
+// module is the line in go.mod that identifies the repository.
 const module = "module github.com/gardener/machine-controller-manager-provider-kubevirt\n"
 
-// findRoot looks for the repository from the working folder upwards.
+// findRoot searches for the repository upwards from the working folder.
 func findRoot() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {

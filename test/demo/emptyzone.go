@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// inZone turns a list with a MachineClass and its MachineDeployment into one under another name, in another zone, with one
-// machine.
+// inZone renames a MachineClass and its MachineDeployment in a list, moves them to another
+// zone, and sets one replica.
 func inZone(list []byte, name, newName, zone string) ([]byte, error) {
 	var found struct {
 		APIVersion string           `json:"apiVersion"`

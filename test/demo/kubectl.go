@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// cluster is one of the lab's, with the namespace in which the demo works.
+// cluster is one of the lab's clusters, with the namespace used by the demo.
 type cluster struct {
 	name       string
 	kubeconfig string
@@ -27,12 +27,12 @@ func (d *demo) provider() cluster {
 	return cluster{"provider", d.lab.ProviderKubeconfig, d.lab.Shoot.ProviderNamespace}
 }
 
-// kubectl runs a command that a person could type, and shows it with its answer.
+// kubectl runs a command that a user could type, and shows it with its output.
 func (d *demo) kubectl(ctx context.Context, c cluster, args ...string) error {
 	return d.kubectlWith(ctx, c, nil, args...)
 }
 
-// atHome shortens paths for a reader, and for a shell.
+// atHome shortens paths for readers and shells.
 func atHome(text string) string {
 	home, err := os.UserHomeDir()
 	if err != nil || len(home) < len("/x") {
@@ -54,13 +54,13 @@ func (d *demo) kubectlWith(ctx context.Context, c cluster, input []byte, args ..
 }
 
 func (d *demo) kubectlCommand(ctx context.Context, c cluster, args ...string) *exec.Cmd {
-	// The cache goes with the lab's data, however the demo ends.
+	// The cache is removed with the lab's data, however the demo ends.
 	cache := filepath.Join(filepath.Dir(d.lab.LogDir), "data", "kubectl")
 	quiet := []string{"--kubeconfig=" + c.kubeconfig, "--namespace=" + c.namespace, "--cache-dir=" + cache}
 	return exec.CommandContext(ctx, d.lab.Kubectl, append(quiet, args...)...)
 }
 
-// object is what the demo reads of any Kubernetes object.
+// object holds the fields that the demo reads of any Kubernetes object.
 type object struct {
 	Kind     string `json:"kind"`
 	Metadata struct {
@@ -95,7 +95,7 @@ type object struct {
 	} `json:"status"`
 }
 
-// ready tells whether a Node is.
+// ready reports whether a Node is ready.
 func (o *object) ready() bool {
 	for _, c := range o.Status.Conditions {
 		if c.Type == "Ready" {

@@ -19,11 +19,12 @@ const (
 	labProgram  = "bin/lab"
 	sidecar     = "bin/machine-controller"
 	driver      = "bin/mcm-kubevirt"
-	driverArgs  = "--unschedulable-grace=5s" // instead of 30 s: nobody wants to wait in a show
-	stopTimeout = 90 * time.Second           // more than the lab gives itself
+	driverArgs  = "--unschedulable-grace=5s" // instead of 30 s: nobody wants to wait in a demo
+	stopTimeout = 90 * time.Second           // longer than the lab's own timeout
 )
 
-// lab is what `lab status -o json` says about the running lab, and its process if the demo owns it.
+// lab is the output of `lab status -o json` for the running lab, and its
+// process if the demo owns it.
 type lab struct {
 	PID                int    `json:"pid"`
 	Ready              bool   `json:"ready"`
@@ -57,7 +58,7 @@ func (d *demo) startLab(ctx context.Context) error {
 	if running != nil {
 		return fmt.Errorf("a lab named %s runs already (pid %d). End it first: make demo-stop", labName, running.PID)
 	}
-	args := []string{"run", "--keep-logs"} // in the foreground: it ends with the demo, which removes the logs if all went well
+	args := []string{"run", "--keep-logs"} // in the foreground: it ends with the demo, which removes the logs on success
 	if d.keep {
 		args = []string{"up"}
 	}
@@ -94,7 +95,8 @@ func (d *demo) awaitLab(ctx context.Context, c *child) (found *lab, err error) {
 		if err != nil || found == nil || !found.Ready {
 			return false, err
 		}
-		// `up` ends when the lab is ready. What `run` says counts only when it is ours: a killed lab leaves its state behind.
+		// `up` exits when the lab is ready. The state of a `run` counts only if it is our own,
+		// because a killed lab leaves its state behind.
 		return ended || found.PID == c.command.Process.Pid, nil
 	})
 	if err != nil {
@@ -106,10 +108,11 @@ func (d *demo) awaitLab(ctx context.Context, c *child) (found *lab, err error) {
 	return found, nil
 }
 
-// abandonLab ends a lab that did not become ready. Only if that is because of an interruption, its logs are removed.
+// abandonLab stops a lab that did not become ready. It removes the lab's logs
+// only after an interruption.
 func (d *demo) abandonLab(ctx context.Context, c *child) error {
 	stopping := context.WithoutCancel(ctx)
-	found, err := d.labStatus(stopping) // before the end of the lab, which takes its state along
+	found, err := d.labStatus(stopping) // before the lab stops and removes its state
 	err = errors.Join(err, c.stop(stopping))
 	if found != nil && ctx.Err() != nil {
 		err = errors.Join(err, found.removeLogs())
@@ -136,7 +139,7 @@ func (d *demo) labStatus(ctx context.Context) (*lab, error) {
 	output, err := d.execute(command)
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && exit.ExitCode() == 1 && strings.TrimSpace(string(output)) == "" {
-		return nil, nil //nolint:nilnil // "none" is an answer
+		return nil, nil //nolint:nilnil // "none" is a valid answer
 	}
 	if err != nil {
 		return nil, err
@@ -148,7 +151,7 @@ func (d *demo) labStatus(ctx context.Context) (*lab, error) {
 	return &found, nil
 }
 
-// stopLab ends the lab: as a child, or the one that was left running in the background.
+// stopLab stops the lab, whether it is a child or was left running in the background.
 func (d *demo) stopLab(ctx context.Context) error {
 	if d.lab.child != nil {
 		return d.lab.child.stop(ctx)
@@ -159,7 +162,7 @@ func (d *demo) stopLab(ctx context.Context) error {
 	return err
 }
 
-// removeLogs removes the lab's folder, in which only its logs are left.
+// removeLogs removes the lab's folder, which contains only its logs at this point.
 func (l *lab) removeLogs() error {
 	if err := os.RemoveAll(filepath.Dir(l.LogDir)); err != nil {
 		return fmt.Errorf("remove logs: %w", err)
@@ -167,7 +170,7 @@ func (l *lab) removeLogs() error {
 	return nil
 }
 
-// ended names the components that do not run any more.
+// ended returns an error that names the components that no longer run.
 func (l *lab) ended() error {
 	var all error
 	for _, p := range l.Processes {
@@ -178,7 +181,7 @@ func (l *lab) ended() error {
 	return all
 }
 
-// child is a program that ends with the demo.
+// child is a program that is stopped with the demo.
 type child struct {
 	command *exec.Cmd
 	last    *tail
@@ -189,12 +192,13 @@ type child struct {
 // startChild runs a program of the repository.
 func startChild(root string, output *lines, program string, args ...string) (*child, error) {
 	c := &child{last: &output.last, exited: make(chan struct{})}
-	c.command = exec.Command(filepath.Join(root, program), args...) //nolint:noctx // it ends in order, through stop
+	c.command = exec.Command(filepath.Join(root, program), args...) //nolint:noctx // stop ends it in an orderly way
 	c.command.Dir, c.command.Stdout, c.command.Stderr = root, output, output
 	c.command.SysProcAttr = boundToParent()
 	started := make(chan error)
 	go func() {
-		// The kernel ends a child when the thread that started it ends: this one stays until the child is gone.
+		// The kernel kills a child when the thread that started it exits, so this thread stays
+		// until the child is gone.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := c.command.Start()
@@ -219,7 +223,7 @@ func (c *child) ended() bool {
 	}
 }
 
-// reason says how the child ended.
+// reason returns why the child ended.
 func (c *child) reason() error {
 	if c.err != nil {
 		return c.err
@@ -227,11 +231,11 @@ func (c *child) reason() error {
 	return errors.New("exit status 0")
 }
 
-// stop asks the child to end, and kills it if it does not.
+// stop sends SIGTERM to the child, and kills it if it does not exit.
 func (c *child) stop(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
 	defer cancel()
-	_ = c.command.Process.Signal(syscall.SIGTERM) // if it has ended already, the next line sees that
+	_ = c.command.Process.Signal(syscall.SIGTERM) // if it has already exited, the next line notices
 	select {
 	case <-c.exited:
 		return nil

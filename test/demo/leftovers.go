@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// inventory is one place in which nothing may be left.
+// inventory is a query that must find nothing at the end.
 type inventory struct {
 	cluster cluster
 	args    []string
@@ -26,7 +26,8 @@ func (d *demo) inventories() []inventory {
 	}
 }
 
-// checkLeftovers waits until every trace of the machines is gone: claims and pods end a moment after their owners.
+// checkLeftovers waits until every trace of the machines is gone; claims and pods are removed
+// shortly after their owners.
 func (d *demo) checkLeftovers(ctx context.Context) error {
 	for _, i := range d.inventories() {
 		d.out.line("%s $ kubectl get %s", i.cluster.name, strings.Join(i.args, " "))

@@ -6,13 +6,13 @@ import (
 	"sync"
 )
 
-// lines shows what a child prints, line by line, until it is hushed.
+// lines shows a child's output line by line until hush is called.
 type lines struct {
 	screen *screen
 	last   tail
 
 	mu     sync.Mutex
-	rest   []byte // a line that is not complete yet
+	rest   []byte // an incomplete line
 	hushed bool
 }
 
@@ -33,10 +33,11 @@ func (l *lines) Write(data []byte) (int, error) {
 	return l.last.Write(data)
 }
 
-// show draws progress such as "step 3/9 kube-apiserver, 2:10, about 14 min left" in place, and prints the rest.
+// show draws progress such as "step 3/9 kube-apiserver, 2:10, about 14 min left" in place,
+// and prints all other lines.
 func (l *lines) show(line string) {
 	if strings.HasPrefix(line, "lab ") && strings.Contains(line, " is ready ") {
-		l.hushed = true // what follows is for somebody who runs the lab alone
+		l.hushed = true // the following lines are for users who run the lab alone
 		return
 	}
 	if step, _, isStep := strings.Cut(line, ","); isStep && strings.HasPrefix(line, "step ") {
@@ -46,7 +47,7 @@ func (l *lines) show(line string) {
 	l.screen.line("  %s", line)
 }
 
-// hush has nothing shown any more.
+// hush stops all output.
 func (l *lines) hush() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -1,9 +1,10 @@
-// Command demo shows the driver at work, from nothing to worker machines and back: it builds the driver and the lab, has
-// machine-controller-manager and the driver turn MachineDeployments into virtual machines, scales them, deletes them, and
-// checks that nothing is left. `make demo` runs it; it succeeds only if everything it announces was seen.
+// Command demo shows the driver at work, from nothing to worker machines and back: it builds the
+// driver and the lab, lets machine-controller-manager and the driver turn MachineDeployments into
+// virtual machines, scales them, deletes them, and checks that nothing is left. `make demo` runs
+// it; it succeeds only if it has observed everything that it announces.
 //
-// Everything is done and seen with kubectl, as a person would, and nothing but the standard library is needed to get going:
-// the first words appear before any dependency is downloaded.
+// It uses only kubectl, as a user would, and depends only on the standard library, so that the
+// first output appears before any dependency is downloaded.
 package main
 
 import (
@@ -15,7 +16,7 @@ import (
 	"syscall"
 )
 
-// contents is the show, in order.
+// contents returns the chapters in order.
 func contents(keep bool) []chapter {
 	all := []chapter{
 		{title: "What the demo needs", play: (*demo).checkRequirements},
@@ -37,7 +38,7 @@ func contents(keep bool) []chapter {
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second ctrl-C ends the demo at once, and the kernel the lab
+	context.AfterFunc(ctx, stop) // a second ctrl-C ends the demo at once, and the kernel then ends the lab
 	o, err := readOptions(os.Getenv("KEEP"), os.Getenv("DRIVER"))
 	if err == nil {
 		err = run(ctx, o)

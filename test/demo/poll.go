@@ -7,7 +7,7 @@ import (
 
 const pollEvery = time.Second
 
-// poll calls done now and then every second until it returns true or an error, or ctx ends.
+// poll calls done at once and then every second until it returns true or an error, or ctx is done.
 func poll(ctx context.Context, done func() (bool, error)) error {
 	ticker := time.NewTicker(pollEvery)
 	defer ticker.Stop()

@@ -19,18 +19,18 @@ import (
 
 const gib = 1 << 30
 
-// facts are what the demo finds on the machine. Zero bytes stand for unknown.
+// facts are the properties of the host. Zero bytes mean unknown.
 type facts struct {
 	os     string
 	cpus   int
-	goTool string // the version of the go command; empty: none found
+	goTool string // version of the go command; empty: not found
 	cached bool   // the lab was built before
-	folder string // where the least disk is free
+	folder string // the relevant folder with the least free disk space
 	disk   uint64
 	memory uint64
 }
 
-// The needs of a first run, and of one whose binaries are built.
+// Requirements of a first run, and of a run with cached binaries.
 const (
 	firstDisk   = 12 * gib
 	laterDisk   = 2 * gib
@@ -74,7 +74,7 @@ func (f facts) describe() []string {
 	return lines
 }
 
-// problems returns what is missing, each with the remedy.
+// problems returns the unmet requirements, each with a remedy.
 func (f facts) problems() []string {
 	var all []string
 	if f.os != "linux" && f.os != "darwin" {
@@ -100,7 +100,7 @@ func (f facts) diskNeed() uint64 {
 	return firstDisk
 }
 
-// outlook says how long it will take.
+// outlook returns an estimate of the demo's duration.
 func (f facts) outlook() string {
 	if f.cached {
 		return "The lab was built here before: the demo takes 2 to 3 minutes."
@@ -134,7 +134,7 @@ func gatherFacts(ctx context.Context) (facts, error) {
 	return f, nil
 }
 
-// wasBuilt tells whether the cache holds a build of everything, maybe of another version.
+// wasBuilt reports whether the cache holds a complete build, possibly of another version.
 func wasBuilt(cache string) bool {
 	for _, pattern := range []string{
 		"kubernetes-*/kube-scheduler", "kubevirt-*/virt-controller", "cdi-*/cdi-controller", "mcm-*/machine-controller-manager",
@@ -146,7 +146,7 @@ func wasBuilt(cache string) bool {
 	return true
 }
 
-// freeDisk asks about a folder that may not exist yet.
+// freeDisk returns the free disk space at a folder that may not exist yet.
 func freeDisk(folder string) (uint64, error) {
 	for {
 		var stat syscall.Statfs_t
@@ -161,13 +161,13 @@ func freeDisk(folder string) (uint64, error) {
 	}
 }
 
-// availableMemory returns zero where it cannot be known.
+// availableMemory returns the available memory, or zero if it is unknown.
 func availableMemory() uint64 {
 	file, err := os.Open("/proc/meminfo")
 	if err != nil {
 		return 0
 	}
-	defer file.Close() //nolint:errcheck // opened for reading
+	defer file.Close() //nolint:errcheck // read-only
 	return parseMemory(file)
 }
 

@@ -15,7 +15,7 @@ func TestProblems(t *testing.T) {
 	for name, test := range map[string]struct {
 		reason string
 		change func(*facts)
-		want   []string // a part of each problem
+		want   []string // substring of each problem
 	}{
 		"nothing":      {reason: "exactly what is needed is enough", change: func(*facts) {}},
 		"unknown":      {reason: "what cannot be known is no reason to refuse", change: func(f *facts) { f.disk, f.memory = 0, 0 }},

@@ -12,21 +12,21 @@ import (
 )
 
 const (
-	tableEvery    = 2 * time.Second  // at most, where the output is not a terminal
-	progressEvery = 30 * time.Second // likewise, for progress that says nothing new
+	tableEvery    = 2 * time.Second  // minimum interval if the output is not a terminal
+	progressEvery = 30 * time.Second // likewise, for progress with an unchanged key
 )
 
-// screen is where the show is seen. On a terminal the last lines are redrawn in place. Anywhere else, for example in the log of
-// a CI job, they are printed again when something has changed.
+// screen is the output of the demo. On a terminal it redraws the last lines in place. On any other
+// output, such as the log of a CI job, it prints them again when they have changed.
 type screen struct {
 	mu      sync.Mutex
 	out     io.Writer
 	width   func() int // nil: not a terminal
 	now     func() time.Time
-	live    int // lines that the next drawing replaces
+	live    int // number of lines that the next drawing replaces
 	key     string
 	printed time.Time
-	pending string // what is new, but was not printed yet
+	pending string // changed, but not printed yet
 }
 
 func newScreen(f *os.File) *screen {
@@ -42,7 +42,7 @@ func newScreen(f *os.File) *screen {
 	return s
 }
 
-// line prints text that stays.
+// line prints a permanent line.
 func (s *screen) line(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -50,7 +50,7 @@ func (s *screen) line(format string, args ...any) {
 	s.write(fmt.Sprintf(format, args...))
 }
 
-// settle makes what is drawn stay.
+// settle makes the drawn lines permanent.
 func (s *screen) settle() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -64,7 +64,8 @@ func (s *screen) settleLocked() {
 	s.live, s.key, s.pending, s.printed = 0, "", "", time.Time{}
 }
 
-// table draws a block of lines. The key is what matters of it: a block with the key of the last one is not printed again.
+// table draws a block of lines. The key is its relevant part: a block with an unchanged
+// key is not printed again.
 func (s *screen) table(block, key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,7 +82,7 @@ func (s *screen) table(block, key string) {
 	}
 }
 
-// progress draws a line about something that takes long. The key is what it is about.
+// progress draws a line about a long operation. The key identifies the operation.
 func (s *screen) progress(line, key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -100,7 +101,8 @@ func (s *screen) print(key string) {
 	s.key, s.pending, s.printed = key, "", s.now()
 }
 
-// draw replaces the live lines of a terminal. Each is cut to its width: a wrapped one would not be replaced.
+// draw replaces the live lines of a terminal. It cuts each line to the terminal's width, because a
+// wrapped line would not be replaced.
 func (s *screen) draw(block string) {
 	var b strings.Builder
 	if s.live > 0 {
@@ -115,15 +117,16 @@ func (s *screen) draw(block string) {
 	s.write(b.String())
 }
 
-// write adds the end of the line. When nobody can read it any more, the show goes on all the same: it has to clean up.
+// write prints a line. It ignores errors, because the demo must clean up
+// even if its reader is gone.
 func (s *screen) write(text string) {
 	_, _ = io.WriteString(s.out, text+"\n")
 }
 
-// tableWidth is what the table usually takes.
+// tableWidth is the usual width of the table.
 const tableWidth = 110
 
-// narrow tells whether the table will be cut.
+// narrow reports whether the table will be cut.
 func (s *screen) narrow() bool {
 	return s.width != nil && s.width() < tableWidth
 }
@@ -138,7 +141,7 @@ func cut(text string, width int) string {
 	return string(runes[:max(0, width-len(dots))]) + dots
 }
 
-// clock formats a duration for a reader.
+// clock formats a duration for display.
 func clock(d time.Duration) string {
 	seconds := int(d.Round(time.Second).Seconds())
 	return fmt.Sprintf("%d:%02d", seconds/60, seconds%60)

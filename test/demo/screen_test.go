@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// testScreen is a screen whose clock and width a test sets.
+// testScreen returns a screen with a settable clock and width.
 func testScreen(width int) (s *screen, out *strings.Builder, now *time.Time) {
 	out, now = &strings.Builder{}, new(time.Time)
 	*now = time.Unix(1000, 0)

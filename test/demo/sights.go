@@ -5,21 +5,21 @@ import (
 	"time"
 )
 
-// sights is what was seen in the course of the show.
+// sights are the observations made during the demo.
 type sights struct {
 	machines map[string]bool          // every Machine
 	vms      map[string]bool          // every VirtualMachine
-	hosts    map[string]bool          // provider nodes that ran one
+	hosts    map[string]bool          // provider nodes that ran a VirtualMachine
 	ready    map[string]time.Duration // from the Machine's creation until it was seen Running with a Ready node
 	exhaust  time.Duration            // from the Machine's creation until ResourceExhausted was seen
-	most     int                      // machines at one time
+	most     int                      // maximum number of machines at one time
 }
 
 func newSights() sights {
 	return sights{machines: map[string]bool{}, vms: map[string]bool{}, hosts: map[string]bool{}, ready: map[string]time.Duration{}}
 }
 
-// note takes in one snapshot.
+// note records one snapshot.
 func (s *sights) note(now time.Time, seen snapshot) {
 	s.most = max(s.most, len(seen.machines))
 	for name := range seen.machines {
@@ -41,7 +41,7 @@ func (s *sights) note(now time.Time, seen snapshot) {
 	}
 }
 
-// readiness returns the median and the longest time that a machine took.
+// readiness returns the median and maximum time until a machine was ready.
 func (s *sights) readiness() (median, longest time.Duration) {
 	if len(s.ready) == 0 {
 		return 0, 0

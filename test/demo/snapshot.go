@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// snapshot is what both clusters hold at one moment, by name.
+// snapshot holds the objects of both clusters at one moment, by name.
 type snapshot struct {
 	machines      map[string]object
 	classes       map[string]object
@@ -27,7 +27,7 @@ const (
 	providerKinds = "virtualmachines,virtualmachineinstances,nodes"
 )
 
-// look takes a snapshot. It asks both clusters at once.
+// look takes a snapshot. It queries both clusters concurrently.
 func (d *demo) look(ctx context.Context) (snapshot, error) {
 	var control, provider []object
 	var failed [2]error
@@ -55,7 +55,7 @@ func byName(all []object, kind string) map[string]object {
 	return found
 }
 
-// row is one machine with everything that belongs to it. A machine and its VM have the same name.
+// row is one machine with all its objects. A machine and its VM have the same name.
 type row struct {
 	name         string
 	class        string
@@ -64,7 +64,7 @@ type row struct {
 	vm           string
 	providerNode string
 	zone         string // of the provider node
-	asked        string // the zone in the MachineClass
+	asked        string // zone in the MachineClass
 	shootNode    string
 	created      time.Time
 	errorCode    string
@@ -75,13 +75,13 @@ const (
 	none         = "-"
 	noZone       = "(none)"
 	zoneLabel    = "topology.kubernetes.io/zone"
-	nodeLabel    = "node" // machine-controller-manager writes the Node's name here
+	nodeLabel    = "node" // machine-controller-manager stores the Node's name in this label
 	runningPhase = "Running"
 	runningVM    = "Running"
 	readyNode    = "Ready"
 )
 
-// rows returns the machines, and VMs without one, ordered by class and age.
+// rows returns the machines, and VMs without a machine, ordered by class and age.
 func (s snapshot) rows() []row {
 	names := map[string]bool{}
 	for name := range s.machines {
@@ -124,12 +124,12 @@ func (s snapshot) row(name string) row {
 	return r
 }
 
-// settled tells whether a machine works and nobody wants it gone.
+// settled reports whether a machine is running and not being deleted.
 func (r row) settled() bool {
 	return r.phase == runningPhase && r.vm == runningVM && r.shootNode == readyNode && !r.deleted
 }
 
-// workers says how many machines of each class there should be. Classes that are not named should have none.
+// workers maps classes to their wanted number of machines. Missing classes should have none.
 type workers map[string]int
 
 func (w workers) total() int {
@@ -151,7 +151,7 @@ func (w workers) String() string {
 	return strings.Join(parts, " and ") + ", Running, with Ready shoot nodes and nothing beside them"
 }
 
-// reached returns what differs from the wanted workers, or "".
+// reached returns the difference from the wanted workers, or "".
 func (s snapshot) reached(want workers) string {
 	settled, others := workers{}, 0
 	for _, r := range s.rows() {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// summarize ends a show in which everything that was announced was seen.
+// summarize prints the results of a successful demo.
 func (d *demo) summarize() {
 	d.out.line("")
 	d.out.line("=== What was seen")
@@ -41,7 +41,7 @@ func (d *demo) summarize() {
 	d.out.line("  bin/mcm-kubevirt render -f kubernetes/example/machineclasses.yaml --class %s --machine NAME", classZ2)
 }
 
-// suggestCommands says how to use the lab that is left running.
+// suggestCommands prints commands for the lab that is left running.
 func (d *demo) suggestCommands() {
 	d.out.line("  The lab is still running, with three machines. For its commands in this shell (bash or zsh):")
 	d.out.line("    source %s", atHome(d.lab.Shell))
@@ -64,7 +64,7 @@ func (d *demo) suggestCommands() {
 	d.out.line("")
 }
 
-// driverLog is the log of the process that has the driver.
+// driverLog returns the path of the log of the driver's process.
 func (d *demo) driverLog() string {
 	if d.overGRPC {
 		return filepath.Join(d.lab.LogDir, labName+"-driver.log")
@@ -72,7 +72,7 @@ func (d *demo) driverLog() string {
 	return filepath.Join(d.lab.LogDir, labName+"-machine-controller.log")
 }
 
-// describe returns a command with a comment behind it.
+// describe returns a command followed by a comment.
 func describe(command, effect string) string {
 	if effect == "" {
 		return command

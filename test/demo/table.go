@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// formatTable returns the machines as a table, with the errors that they report below it. Without a time it has no ages: such
-// tables are equal as long as nothing has happened.
+// formatTable returns the machines as a table, followed by the errors that they report. With a zero
+// time it omits the ages: such tables are equal if nothing has changed.
 func formatTable(rows []row, now time.Time) string {
 	if len(rows) == 0 {
 		return "  (no machines)"
@@ -24,7 +24,7 @@ func formatTable(rows []row, now time.Time) string {
 	}
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
-	_, _ = w.Write([]byte(cells.String())) // a strings.Builder takes everything
+	_, _ = w.Write([]byte(cells.String())) // a strings.Builder never fails
 	_ = w.Flush()
 	for _, r := range rows {
 		if r.errorCode != "" {
@@ -34,7 +34,8 @@ func formatTable(rows []row, now time.Time) string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
-// reason is the part of a last operation that the driver wrote. machine-controller-manager puts it between other words.
+// reason returns the driver's part of a last operation, which
+// machine-controller-manager embeds in its own text.
 func reason(description string) string {
 	if _, rest, ok := strings.Cut(description, "message = ["); ok {
 		description, _, _ = strings.Cut(rest, "]")
@@ -42,7 +43,7 @@ func reason(description string) string {
 	return oneLine(description)
 }
 
-// oneLine keeps a table a table.
+// oneLine removes line breaks, which would break the table.
 func oneLine(text string) string {
 	return strings.Join(strings.Fields(text), " ")
 }

@@ -10,7 +10,7 @@ import (
 
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// decode returns objects as kubectl prints them.
+// decode returns objects from kubectl's JSON output.
 func decode(t *testing.T, objects ...string) []object {
 	t.Helper()
 	all := make([]object, len(objects))
@@ -20,7 +20,7 @@ func decode(t *testing.T, objects ...string) []object {
 	return all
 }
 
-// oneWorker has machine "one" at work, and "two" that cannot be placed.
+// oneWorker returns a snapshot in which machine "one" runs and "two" cannot be scheduled.
 func oneWorker(t *testing.T) snapshot {
 	t.Helper()
 	return newSnapshot(decode(t,

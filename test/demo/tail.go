@@ -2,7 +2,7 @@ package main
 
 import "sync"
 
-// tail keeps the end of what is written to it.
+// tail keeps the end of the written data.
 type tail struct {
 	mu   sync.Mutex
 	data []byte

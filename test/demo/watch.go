@@ -9,10 +9,10 @@ import (
 
 const (
 	checkEvery  = 5               // looks
-	stepTimeout = 3 * time.Minute // of everything that the show waits for
+	stepTimeout = 3 * time.Minute // for everything that the demo waits for
 )
 
-// await shows the table until a condition is reached. missing returns what is still to come, or "".
+// await shows the table until a condition is met. missing returns the unmet condition, or "".
 func (d *demo) await(ctx context.Context, expected string, missing func(snapshot) string) (snapshot, error) {
 	waiting, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
@@ -23,7 +23,7 @@ func (d *demo) await(ctx context.Context, expected string, missing func(snapshot
 		seen, err := d.look(waiting)
 		if err != nil {
 			if waiting.Err() == nil {
-				failed = err // an answer may fail; only in the end it matters
+				failed = err // single failures are tolerated; only the last one is reported
 			}
 			return false, d.checkLab(waiting)
 		}
@@ -43,7 +43,7 @@ func (d *demo) await(ctx context.Context, expected string, missing func(snapshot
 	return last, d.disappointed(ctx, expected, rest, failed)
 }
 
-// show draws the table and remembers what it has.
+// show draws the table and records its content.
 func (d *demo) show(seen snapshot) {
 	now := time.Now()
 	d.seen.note(now, seen)
@@ -51,13 +51,15 @@ func (d *demo) show(seen snapshot) {
 	d.out.table(formatTable(rows, now), formatTable(rows, time.Time{}))
 }
 
-// disappointed says what was expected, what was seen instead, and where to look.
+// disappointed returns an error with the expected and the actual state and
+// the location of the logs.
 func (d *demo) disappointed(ctx context.Context, expected, seen string, failed error) error {
 	err := fmt.Errorf("expected within %s: %s. Seen: %s. Logs: %s", stepTimeout, expected, seen, d.lab.LogDir)
 	return errors.Join(err, failed, d.checkProcesses(ctx))
 }
 
-// checkLab ends a wait early when it is in vain. It looks at all processes only now and then.
+// checkLab returns an error if waiting is futile. To save time it checks the processes
+// only on every fifth call.
 func (d *demo) checkLab(ctx context.Context) error {
 	d.looks++
 	if d.looks%checkEvery != 0 {
@@ -84,7 +86,8 @@ func (d *demo) checkProcesses(ctx context.Context) error {
 	}
 }
 
-// awaitWorkers waits until exactly the wanted machines run, and checks that each is in the zone that was asked for.
+// awaitWorkers waits until exactly the wanted machines run, and checks that each
+// is in its requested zone.
 func (d *demo) awaitWorkers(ctx context.Context, want workers) error {
 	begun := time.Now()
 	seen, err := d.await(ctx, want.String(), func(s snapshot) string { return s.reached(want) })
