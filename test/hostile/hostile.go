@@ -1,6 +1,7 @@
-// Package hostile has the answers of servers that mean ill: what the owner of a shoot may put behind the server of a kubeconfig. Tests of the
-// gate (pkg/providerapi), of the driver's methods and of the operator's commands let them answer every request. Most are plausible: whoever
-// asks is led on until the bad part is decoded.
+// Package hostile provides the answers of malicious servers. The owner of a shoot can put such a
+// server behind a kubeconfig. Tests of the gate (pkg/providerapi), of the driver's methods and of
+// the operator's commands use them to answer every request. Most are plausible, so that the client
+// proceeds until it decodes the bad part.
 package hostile
 
 import (
@@ -18,16 +19,17 @@ import (
 // Quantity takes hours to parse.
 const Quantity = "1234567890123456789012e2000000000"
 
-// Answer is a way of answering every request.
+// Answer is one way to answer every request.
 type Answer struct {
-	// Reason says what it does to a program that is not careful.
+	// Reason describes its effect on a careless program.
 	Reason string
 	Serve  http.HandlerFunc
-	// Get and List are in the errors of a get and of a list: they tell by which bound the answer is refused. Empty: it is not refused.
+	// Get and List are substrings of the errors of a get and of a list. They identify the bound
+	// that refuses the answer. Empty means that the answer is not refused.
 	Get, List string
 }
 
-// What errors say of the bounds.
+// Parts of the error messages of the bounds.
 const (
 	size, elements, levels = "the answer is too large", "elements in arrays", "levels of nesting"
 	number, membership     = "has a number with more than", "members in objects"
@@ -37,10 +39,11 @@ const (
 	forbidden, rejected    = "permission denied", "invalid input"
 )
 
-// Answers returns all of them, by name. The objects carry the tags of a shoot called c, and the role node.
+// Answers returns all answers by name. The objects carry the tags of a shoot
+// called c, and the role node.
 func Answers() map[string]Answer { return answers() }
 
-// answers are made once: they hold many megabytes.
+// answers are created once, because they hold many megabytes.
 var answers = sync.OnceValue(func() map[string]Answer {
 	return map[string]Answer{
 		"Issue":        {"quantities in every object, lists without end, watches that ask to come back in an hour", issue, number, noEnd},
@@ -82,7 +85,8 @@ var answers = sync.OnceValue(func() map[string]Answer {
 	}
 })
 
-// Stalls returns the ways of beginning an answer that never ends, by name: each costs the time limit of its request.
+// Stalls returns the ways to begin an answer that never ends, by name. Each costs the
+// time limit of its request.
 func Stalls() map[string]http.HandlerFunc {
 	return map[string]http.HandlerFunc{
 		"Silent": Silent,
@@ -109,15 +113,15 @@ func Stalls() map[string]http.HandlerFunc {
 	}
 }
 
-// flush sends a text at once.
+// flush sends a text immediately.
 func flush(w http.ResponseWriter, text string) {
 	_, _ = io.WriteString(w, text) // The client may hang up.
 	_ = http.NewResponseController(w).Flush()
 }
 
-// Silent answers nothing until the client goes away.
+// Silent does not answer until the client disconnects.
 func Silent(_ http.ResponseWriter, r *http.Request) {
-	// A server notices that a client has gone when it has read the request.
+	// A server detects a client's disconnect only after it has read the request.
 	_, _ = io.Copy(io.Discard, r.Body)
 	<-r.Context().Done()
 }
@@ -141,7 +145,7 @@ func begin(w http.ResponseWriter, code int) {
 	w.WriteHeader(code)
 }
 
-// issue does everything at once, and is plausible as long as possible.
+// issue combines all attacks, and stays plausible as long as possible.
 func issue(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.URL.Query().Has("watch"):
@@ -153,7 +157,8 @@ func issue(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// objects answers with objects that have this quantity wherever they may have one, and more metadata.
+// objects answers with objects that contain this quantity in every possible field,
+// and additional metadata.
 func objects(quantity, metadata string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		begin(w, codeOf(r))
@@ -171,7 +176,7 @@ func objects(quantity, metadata string) http.HandlerFunc {
 	}
 }
 
-// endlessLists answers with lists that always go on, and with ordinary objects.
+// endlessLists answers lists with endless pagination, and other requests with ordinary objects.
 func endlessLists(w http.ResponseWriter, r *http.Request) {
 	listsWith(func(here string) string {
 		number, _ := strconv.Atoi(here)
@@ -196,7 +201,7 @@ func listsWith(next func(here string) string) http.HandlerFunc {
 	}
 }
 
-// events answers watches with the events of many objects, and all else with ordinary ones.
+// events answers watches with the events of many objects, and other requests with ordinary objects.
 func events(many int) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if !r.URL.Query().Has("watch") {
@@ -216,7 +221,8 @@ func events(many int) http.HandlerFunc {
 	}
 }
 
-// errorEvents answers watches with errors whose objects are no metav1.Status, and all else with ordinary ones.
+// errorEvents answers watches with ERROR events whose objects are not metav1.Status, and other
+// requests with ordinary objects.
 func errorEvents(w http.ResponseWriter, r *http.Request) {
 	if !r.URL.Query().Has("watch") {
 		objects("1Gi", "")(w, r)
@@ -235,7 +241,7 @@ func retryAfter(code int) http.HandlerFunc {
 	}
 }
 
-// status answers with a metav1.Status that has this part too.
+// status answers with a metav1.Status that includes this part.
 func status(code int, part string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		begin(w, code)
@@ -255,7 +261,7 @@ func endlessError(w http.ResponseWriter, _ *http.Request) {
 	repeat(w, `{"kind":"Status","apiVersion":"v1","message":"`, strings.Repeat("x", 1<<16))
 }
 
-// repeat writes until nobody listens any more.
+// repeat writes until the client disconnects.
 func repeat(w io.Writer, start, more string) {
 	_, err := io.WriteString(w, start)
 	for err == nil {
@@ -269,13 +275,13 @@ func bomb(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(packed()) // The client may hang up.
 }
 
-// packed has 128 MiB when it is unpacked, twice as many as a watch may have.
+// packed is 128 MiB when decompressed, twice the limit of a watch.
 var packed = sync.OnceValue(func() []byte {
 	var all bytes.Buffer
 
 	space := gzip.NewWriter(&all)
 	for range 128 {
-		_, _ = io.WriteString(space, strings.Repeat(" ", 1<<20)) // It is written to memory.
+		_, _ = io.WriteString(space, strings.Repeat(" ", 1<<20)) // In memory.
 	}
 
 	_ = space.Close()
@@ -313,7 +319,7 @@ func codeOf(r *http.Request) int {
 	return http.StatusOK
 }
 
-// isList says whether a request is for a list: the last part of its path is a resource.
+// isList reports whether a request is for a list: the last part of its path is a resource.
 func isList(r *http.Request) bool {
 	_, known := kinds[path.Base(r.URL.Path)]
 

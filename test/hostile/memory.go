@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// MemoryLimit is the environment variable with which the shipped manifests limit the sidecar's memory. Go's runtime collects garbage more
-// often near the limit.
+// MemoryLimit is the environment variable with which the shipped manifests limit the sidecar's
+// memory. Near the limit, Go's runtime collects garbage more often.
 const MemoryLimit = "GOMEMLIMIT=128MiB"
 
-// PeakMemory returns the most memory that this process has had, in KiB; 0 where the kernel does not say so. What wait(2) tells of a child
-// begins with its parent's.
+// PeakMemory returns the peak memory of this process in KiB, or 0 if the kernel does not report it.
+// wait(2) is unsuitable: its value for a child starts at the parent's.
 func PeakMemory() int {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// kind is what objects of a resource are made of.
+// kind describes the objects of a resource.
 type kind struct {
 	version, name string
-	// rest is what an object has beside its metadata. It has one place for a quantity.
+	// rest is an object's content besides its metadata. It has one placeholder for a quantity.
 	rest string
 }
 
@@ -49,7 +49,8 @@ var kinds = map[string]kind{
 	"selfsubjectaccessreviews":         {"authorization.k8s.io/v1", "SelfSubjectAccessReview", `"spec":{},"status":{"allowed":true,"reason":"%.4s"}`},
 }
 
-// kindOf returns the kind of what a request is for, as JSON writes it, with a suffix.
+// kindOf returns the JSON of the kind and API version of a request's objects; suffix
+// is appended to the kind.
 func kindOf(r *http.Request, suffix string) string {
 	if strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadata") {
 		return `"kind":"PartialObjectMetadata` + suffix + `","apiVersion":"meta.k8s.io/v1"`
@@ -60,7 +61,7 @@ func kindOf(r *http.Request, suffix string) string {
 	return fmt.Sprintf(`"kind":"%s%s","apiVersion":%q`, k.name, suffix, k.version)
 }
 
-// resourceOf returns the last part of a path that is a resource.
+// resourceOf returns the last resource in the request's path.
 func resourceOf(r *http.Request) string {
 	found := ""
 
@@ -73,7 +74,7 @@ func resourceOf(r *http.Request) string {
 	return found
 }
 
-// objectOf returns the object that a request is for, as JSON.
+// objectOf returns the JSON of the requested object.
 func objectOf(r *http.Request, quantity, metadata string) string {
 	rest := `"spec":{"x":"%s"}`
 	if k, known := kinds[resourceOf(r)]; known {
