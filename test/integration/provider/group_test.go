@@ -12,20 +12,21 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// group is a process group that ends with the test, or with the process of the test, however that ends. The suite starts processes
-// that start others, and leaves some of them behind when it fails.
+// group is a process group that ends with the test, or with the test's process for any reason. The
+// suite starts processes that start others, and leaves some of them behind when it fails.
 type group struct {
 	leader *exec.Cmd
 	pipe   io.Closer
 }
 
-// endGroup waits for the end of its input, a pipe that only the test holds open, and kills its process group and itself.
+// endGroup waits for the end of its input, a pipe that only the test holds open, and kills its
+// process group, including itself.
 const endGroup = `read -r _; kill -KILL 0`
 
 func startGroup(t *testing.T) *group {
 	t.Helper()
 
-	// The test's context ends before its cleanup: the leader would die without ending the others.
+	// The test's context ends before its cleanup: the leader would die without killing the others.
 	leader := exec.CommandContext(context.WithoutCancel(t.Context()), "/bin/sh", "-c", endGroup)
 	leader.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	pipe, err := leader.StdinPipe()
@@ -39,7 +40,7 @@ func startGroup(t *testing.T) *group {
 }
 
 func (g *group) end() {
-	_ = g.pipe.Close()  // It has no other end to report to.
+	_ = g.pipe.Close()  // The other end reports no errors.
 	_ = g.leader.Wait() // It kills itself too.
 }
 
@@ -51,13 +52,15 @@ func (g *group) run(t *testing.T, command *exec.Cmd) {
 	require.NoError(t, command.Run())
 }
 
-// listGroup stands for `ps -e -o pid,args`. The suite kills processes by their names: with this, it sees none but its own.
+// listGroup replaces `ps -e -o pid,args`. The suite kills processes by name; with
+// this it sees only its own.
 const listGroup = `#!/bin/sh
 group=$(%[1]s -o pgid= -p $$)
 exec %[1]s -e -o pgid= -o pid= -o args= | awk -v group="$group" '$1 == group { $1 = ""; print }'
 `
 
-// writeProcessList puts the program that lists the processes of its own group where the suite finds it.
+// writeProcessList writes a ps that lists only the processes of its own group, and
+// that the suite finds first.
 func (w *workspace) writeProcessList(t *testing.T) {
 	t.Helper()
 
@@ -66,7 +69,8 @@ func (w *workspace) writeProcessList(t *testing.T) {
 	w.write(t, binDir+"/ps", fmt.Sprintf(listGroup, ps))
 }
 
-// command returns the suite: this program, started in the workspace with the variables that the suite reads.
+// command returns the suite: this program, started in the workspace with the
+// suite's environment variables.
 func (w *workspace) command(t *testing.T) *exec.Cmd {
 	t.Helper()
 
@@ -78,7 +82,7 @@ func (w *workspace) command(t *testing.T) *exec.Cmd {
 	suite.Stdout, suite.Stderr = os.Stdout, os.Stderr
 	suite.Env = append(os.Environ(),
 		"PATH="+w.path(binDir)+string(os.PathListSeparator)+os.Getenv("PATH"),
-		"MAKEFLAGS=", // those of a `make` that runs the tests are not for the suite's
+		"MAKEFLAGS=", // the settings of the tests' own `make` are not for the suite
 		"CONTROL_KUBECONFIG="+w.lab.Control.AdminKubeconfig,
 		"TARGET_KUBECONFIG="+w.lab.Control.AdminKubeconfig,
 		"CONTROL_CLUSTER_NAMESPACE="+w.shoot.Namespace,
@@ -91,8 +95,8 @@ func (w *workspace) command(t *testing.T) *exec.Cmd {
 	return suite
 }
 
-// startBystander starts what the suite would kill if it saw it: a process of another run of the suite. It ends with the test. The
-// channel is closed if it ends before.
+// startBystander starts a process that the suite would kill if it saw it: a process of another run
+// of the suite. It ends with the test. The channel is closed if it exits earlier.
 func startBystander(t *testing.T) <-chan struct{} {
 	t.Helper()
 
@@ -107,7 +111,7 @@ func startBystander(t *testing.T) <-chan struct{} {
 	go func() {
 		defer close(ended)
 
-		_ = bystander.Wait() // Why it ended does not matter.
+		_ = bystander.Wait() // The exit reason is irrelevant.
 	}()
 
 	t.Cleanup(func() {

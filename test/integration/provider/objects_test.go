@@ -25,7 +25,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 )
 
-// kinds are those of all objects that a machine is made of on the provider cluster.
+// kinds returns the resources of a machine's objects on the provider cluster.
 func kinds() []schema.GroupVersionResource {
 	return []schema.GroupVersionResource{
 		kubevirtv1.GroupVersion.WithResource("virtualmachines"),
@@ -36,7 +36,7 @@ func kinds() []schema.GroupVersionResource {
 	}
 }
 
-// list returns the objects of all kinds in a namespace that a selector selects.
+// list returns the selected objects of all kinds in a namespace.
 func list(ctx context.Context, client metadata.Interface, namespace, selector string) ([]metav1.PartialObjectMetadata, error) {
 	var all []metav1.PartialObjectMetadata
 
@@ -52,7 +52,7 @@ func list(ctx context.Context, client metadata.Interface, namespace, selector st
 	return all, nil
 }
 
-// sightings are the objects that were ever seen in the provider namespace.
+// sightings are all objects ever seen in the provider namespace.
 type sightings struct {
 	client    metadata.Interface
 	namespace string
@@ -61,7 +61,7 @@ type sightings struct {
 	seen map[string]sets.Set[string] // names, by kind
 }
 
-// watchObjects watches what carries the suite's role tag, until the test ends.
+// watchObjects watches objects with the suite's role tag until the test ends.
 func watchObjects(t *testing.T, config *rest.Config, namespace string) *sightings {
 	t.Helper()
 
@@ -94,8 +94,9 @@ func (s *sightings) add(kind, name string) {
 	s.seen[kind].Insert(name)
 }
 
-// requireMachines requires that at least so many machines were made, each of objects of all kinds with the suite's role tag: what
-// the ResourcesTracker did not find later was there before.
+// requireMachines requires that at least the wanted number of machines were created, each with
+// objects of all kinds with the suite's role tag. This proves that objects missing in the
+// ResourcesTracker existed before.
 func (s *sightings) requireMachines(t *testing.T, want int) {
 	t.Helper()
 	s.mu.Lock()
@@ -107,9 +108,9 @@ func (s *sightings) requireMachines(t *testing.T, want int) {
 	}
 }
 
-// requireNothingLeft requires that there is no object in the provider namespace, with or without a tag, but perhaps the golden image
-// that the suite's MachineClasses share, since they have the same root volume: the suite kills the sidecar in the moment in which it has
-// deleted them, while that sweeps.
+// requireNothingLeft requires that the provider namespace is empty, with or without tags. Only the
+// golden image may remain that the suite's MachineClasses share, since they have the same root
+// volume: the suite kills the sidecar just after deleting them, during the sweep.
 func (s *sightings) requireNothingLeft(t *testing.T) {
 	t.Helper()
 

@@ -15,18 +15,21 @@ import (
 	providerspec "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 )
 
-// suiteRole is the role tag of the suite's machines: a machine-controller-manager of the same shoot does not take them for its own.
+// suiteRole is the role tag of the suite's machines. It separates them from those of a
+// machine-controller-manager of the same shoot.
 const suiteRole = "integration-test"
 
-// resourcesTracker tells the suite whether anything is left of its machines. It implements helpers.ResourcesTrackerInterface.
+// resourcesTracker tells the suite whether objects of its machines are left. It implements
+// helpers.ResourcesTrackerInterface.
 type resourcesTracker struct {
 	client    metadata.Interface
 	namespace string
 	selector  string
 }
 
-// InitializeResourcesTracker takes the namespace from the credentials, as the driver does, and the tags from the MachineClass. The
-// driver's identity may not list all kinds: an administrator's does.
+// InitializeResourcesTracker takes the namespace from the credentials, as the driver does,
+// and the tags from the MachineClass. It uses an administrator's identity, because the
+// driver's may not list all kinds.
 func (r *resourcesTracker) InitializeResourcesTracker(class *v1alpha1.MachineClass, secret map[string][]byte, _ string) error {
 	var spec providerspec.ProviderSpec
 	if err := json.Unmarshal(class.ProviderSpec.Raw, &spec); err != nil {
@@ -66,8 +69,8 @@ func (r *resourcesTracker) InitializeResourcesTracker(class *v1alpha1.MachineCla
 	return nil
 }
 
-// IsOrphanedResourcesAvailable says whether any object of a machine of the suite is there. It logs them. What cannot be listed may
-// be there.
+// IsOrphanedResourcesAvailable reports whether any object of the suite's machines exists, and logs
+// these objects. An error counts as existing objects.
 func (r *resourcesTracker) IsOrphanedResourcesAvailable() bool {
 	ctx := context.Background() //nolint:forbidigo // the interface has none
 

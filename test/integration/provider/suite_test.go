@@ -1,7 +1,9 @@
-// Package provider runs the integration suite that machine-controller-manager has for its providers (pkg/test/integration/common of
-// its module), wired as Gardener's providers wire it: real processes of machine-controller-manager and of the sidecar, which `make
-// start` starts, and a ResourcesTracker that looks for orphans. It has a lab of its own, since the suite counts all Nodes of the
-// target cluster and deletes machine-controller-manager's CustomResourceDefinitions in the end. It knows the driver as a binary only.
+// Package provider runs machine-controller-manager's integration suite for its providers
+// (pkg/test/integration/common of its module), wired as Gardener's providers wire it: real
+// processes of machine-controller-manager and of the sidecar, started by `make start`, and a
+// ResourcesTracker that looks for orphans. It has its own lab, since the suite counts all Nodes of
+// the target cluster and finally deletes machine-controller-manager's CustomResourceDefinitions. It
+// knows the driver only as a binary.
 package provider
 
 import (
@@ -17,17 +19,18 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/environment"
 )
 
-// The suite bounds every wait by timeoutSeconds, and looks every intervalSeconds.
+// The suite bounds every wait by timeoutSeconds and polls every intervalSeconds.
 const (
 	timeoutSeconds  = 600
 	intervalSeconds = 1
 )
 
-// machines is how many the suite makes at least: one by itself, six of one MachineDeployment, and four of its next version.
+// machines is the minimum number of machines created by the suite: one standalone, six of a
+// MachineDeployment, and four of its next version.
 const machines = 1 + 6 + 4
 
-// TestSoakProviderSuite runs the suite in a process of its own, since it reads the environment when its process starts, and files
-// relative to the working folder.
+// TestSoakProviderSuite runs the suite in a separate process, since the suite reads the environment
+// at process start, and reads files relative to the working folder.
 func TestSoakProviderSuite(t *testing.T) {
 	if os.Getenv(providerKubeconfig) != "" {
 		runSpecs(t)
@@ -75,7 +78,7 @@ func startLab(t *testing.T) *environment.Lab {
 	return lab
 }
 
-// runSpecs is what Gardener's providers have in test/integration/controller.
+// runSpecs runs the specs as Gardener's providers do in test/integration/controller.
 func runSpecs(t *testing.T) {
 	gomega.RegisterFailHandler(ginkgo.Fail)
 

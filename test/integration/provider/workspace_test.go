@@ -21,17 +21,19 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/environment"
 )
 
-// providerKubeconfig names the variable with an administrator's kubeconfig of the provider cluster. It is only set for the suite.
+// providerKubeconfig is the variable with an administrator's kubeconfig of the provider cluster. It
+// is set only for the suite.
 const providerKubeconfig = "PROVIDER_SUITE_KUBECONFIG"
 
-// workspace is the folder that the suite takes for a provider's repository: what it reads there, writes and runs.
+// workspace is the folder that the suite uses as a provider's repository.
 type workspace struct {
 	dir   string
 	lab   *environment.Lab
 	shoot *environment.Shoot
 }
 
-// newWorkspace makes the folder, and in the control cluster what the suite wants to be there: the Secret of its MachineClasses.
+// newWorkspace creates the folder and, in the control cluster, the Secret of
+// the suite's MachineClasses.
 func newWorkspace(t *testing.T, lab *environment.Lab, shoot *environment.Shoot) *workspace {
 	t.Helper()
 
@@ -45,8 +47,8 @@ func newWorkspace(t *testing.T, lab *environment.Lab, shoot *environment.Shoot) 
 }
 
 const (
-	workingDir = "test/integration/controller" // from where the suite finds the others
-	mcmDir     = "dev/mcm"                     // stands for a clone of machine-controller-manager
+	workingDir = "test/integration/controller" // the suite's paths are relative to it
+	mcmDir     = "dev/mcm"                     // replaces a clone of machine-controller-manager
 	suiteDir   = ".ci/controllers-test"
 	binDir     = "bin"
 )
@@ -58,7 +60,7 @@ func (w *workspace) write(t *testing.T, name, content string) {
 	require.NoError(t, os.WriteFile(w.path(name), []byte(content), 0o700))
 }
 
-// makeFolders makes all folders. The processes' logs are the lab's.
+// makeFolders creates all folders. The processes' logs are in the lab's folder.
 func (w *workspace) makeFolders(t *testing.T) {
 	t.Helper()
 
@@ -70,9 +72,10 @@ func (w *workspace) makeFolders(t *testing.T) {
 	require.NoError(t, os.Symlink(w.lab.LogDir, w.path(suiteDir+"/logs")))
 }
 
-// The suite's variables are CONTROL_NAMESPACE and LEADER_ELECT. Each process has the kubeconfig of its own identity instead of the
-// suite's, and the suite finds it by its first argument. The period of the check for too many Machines is longer than the suite's:
-// with its 300 ms, the check writes to a MachineDeployment while machine-controller-manager scales it, and if it loses that race
+// CONTROL_NAMESPACE and LEADER_ELECT are the suite's variables. Each process has the kubeconfig of
+// its own identity instead of the suite's, and the suite finds it by its first argument. The period
+// of the check for too many Machines is longer than the suite's 300 ms. With 300 ms, the check
+// writes to a MachineDeployment while machine-controller-manager scales it; if it loses that race
 // between its label and its Event, the Event that the suite waits for is never sent.
 const (
 	startMCM = `.PHONY: start
@@ -102,7 +105,8 @@ func (w *workspace) writeMakefiles(t *testing.T) {
 	w.write(t, "Makefile", fmt.Sprintf(startSidecar, sidecar, w.shoot.SidecarKubeconfig, ports[1]))
 }
 
-// writeMachineClasses makes the shipped minimal MachineClass, and one with more memory that the suite updates to.
+// writeMachineClasses writes the shipped minimal MachineClass, and one with more
+// memory for the suite's update.
 func (w *workspace) writeMachineClasses(t *testing.T) {
 	t.Helper()
 
