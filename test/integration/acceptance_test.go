@@ -30,9 +30,10 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/render"
 )
 
-// TestAcceptance shows that what the driver accepts, KubeVirt and CDI accept too: also what they judge only after KubeVirt has
-// accepted the VirtualMachine, when their refusal reaches nobody. ACCEPTANCE_SPECS and ACCEPTANCE_SEED choose how many random
-// specs there are, and which.
+// TestAcceptance checks that KubeVirt and CDI accept every spec that the driver accepts.
+// This includes checks made only after KubeVirt has accepted the VirtualMachine, whose
+// errors are not returned to the driver. ACCEPTANCE_SPECS and ACCEPTANCE_SEED set the number
+// and the seed of random specs.
 func TestAcceptance(t *testing.T) {
 	t.Parallel()
 
@@ -44,7 +45,7 @@ func TestAcceptance(t *testing.T) {
 	covered := map[string]bool{}
 
 	for i := range specs {
-		// Each feature is the first one in turn, so that none is left to chance.
+		// Each feature is the first one in turn, so that all features are covered.
 		spec, used := generate(t, rand.New(rand.NewPCG(seed, uint64(i))), features[i%len(features)])
 		specs[i] = encode(t, spec)
 
@@ -61,8 +62,8 @@ func TestAcceptance(t *testing.T) {
 	t.Logf("seed %d: %d of %d specs accepted, with %d of %d features", seed, len(specs)-len(refused), len(specs), len(covered), len(features))
 }
 
-// TestNewerFieldsAreRefused shows that a KubeVirt that does not know a field refuses the machine, and names the field. Dropped in
-// silence, the machine would be another than asked for.
+// TestNewerFieldsAreRefused checks that a KubeVirt that does not know a field refuses the machine
+// and names the field. If the field were dropped silently, the machine would differ from its spec.
 func TestNewerFieldsAreRefused(t *testing.T) {
 	t.Parallel()
 
@@ -115,7 +116,7 @@ func asYAML(t *testing.T, raw []byte) string {
 	return string(text)
 }
 
-// judgeAll returns why specs are refused, by their index.
+// judgeAll returns the errors of refused specs, by index.
 func (s *shoot) judgeAll(t *testing.T, specs [][]byte) map[int]error {
 	t.Helper()
 
@@ -139,7 +140,8 @@ func (s *shoot) judgeAll(t *testing.T, specs [][]byte) map[int]error {
 	return refused
 }
 
-// judge asks everybody who has a say about a machine, in the order in which they have it.
+// judge submits a spec to every component that validates it, in order: driver, API
+// server, KubeVirt and CDI.
 func (s *shoot) judge(ctx context.Context, raw []byte) error {
 	in := s.input("pool-z1-5f4d8-abcde", raw)
 	if err := in.faults.ToAggregate(); err != nil {
@@ -159,7 +161,7 @@ func (s *shoot) judge(ctx context.Context, raw []byte) error {
 	return s.judgeLater(ctx, in)
 }
 
-// judged is a spec on its way to KubeVirt.
+// judged is a spec prepared for validation by KubeVirt.
 type judged struct {
 	faults  field.ErrorList
 	machine *spi.CreateMachineInput
@@ -167,11 +169,12 @@ type judged struct {
 	vm      *kubevirtv1.VirtualMachine
 }
 
-// input does what the driver does before it sends anything. A spec that cannot be rendered has that as a fault.
+// input prepares a spec as the driver does before it sends requests. A rendering
+// error is added to the faults.
 func (s *shoot) input(name string, raw []byte) judged {
 	_, faults := validation.Decode(raw, validation.Options{Template: validation.TemplateSafe})
 
-	// The negative cases are rendered in spite of their faults.
+	// The negative cases are rendered despite their faults.
 	spec, _ := v1alpha1.Decode(raw, field.NewPath("providerSpec"))
 	in := judged{faults: faults, machine: &spi.CreateMachineInput{
 		Name: name, UID: types.UID("0a1b2c3d-0000-4000-8000-000000000000"), Deployment: "pool-z1", WorkerPool: "pool",
@@ -212,7 +215,8 @@ func (s *shoot) createVM(ctx context.Context, in judged) error {
 	return err
 }
 
-// judgeLater creates what virt-controller creates when KubeVirt has accepted the VirtualMachine.
+// judgeLater creates the objects that virt-controller creates after KubeVirt has
+// accepted the VirtualMachine.
 func (s *shoot) judgeLater(ctx context.Context, in judged) error {
 	for i := range in.vm.Spec.DataVolumeTemplates {
 		volume := s.dataVolumeOf(&in.vm.Spec.DataVolumeTemplates[i])
@@ -236,8 +240,8 @@ func (s *shoot) judgeLater(ctx context.Context, in judged) error {
 	return nil
 }
 
-// dataVolumeOf does what virt-controller does: it fills in the namespace of what is cloned, and puts what a DataSource stands for
-// in its place.
+// dataVolumeOf converts a template as virt-controller does: it sets the namespace of the clone
+// source, and replaces a DataSource by the source that it refers to.
 func (s *shoot) dataVolumeOf(template *kubevirtv1.DataVolumeTemplateSpec) *cdiv1beta1.DataVolume {
 	volume := &cdiv1beta1.DataVolume{ObjectMeta: *template.ObjectMeta.DeepCopy(), Spec: *template.Spec.DeepCopy()}
 
@@ -259,8 +263,8 @@ func (s *shoot) dataVolumeOf(template *kubevirtv1.DataVolumeTemplateSpec) *cdiv1
 	return volume
 }
 
-// TestAsynchronousFailuresAreRefused shows, for rules of the driver's own, that they are needed: KubeVirt accepts the VirtualMachine,
-// and then fails on it for ever.
+// TestAsynchronousFailuresAreRefused checks that the driver's own rules are needed: KubeVirt
+// accepts the VirtualMachine, which then fails permanently.
 func TestAsynchronousFailuresAreRefused(t *testing.T) {
 	t.Parallel()
 
@@ -274,9 +278,10 @@ func TestAsynchronousFailuresAreRefused(t *testing.T) {
 	tests := map[string]struct {
 		root string
 		yaml string
-		// path is the field that the driver names.
+		// path is the field named in the driver's error.
 		path string
-		// says is a part of what the provider says about it later. Empty: it says nothing, the machine just never runs.
+		// says is part of the provider's later error. Empty: there is none, but
+		// the machine never runs.
 		says string
 	}{
 		"no memory":            {container, `memory: null`, "memory.guest", "no memory requested"},
@@ -343,7 +348,7 @@ func TestAsynchronousFailuresAreRefused(t *testing.T) {
 			t.Parallel()
 
 			spec := tree{}
-			// Of a golden image, CDI's refusal reaches the driver at once.
+			// CDI's refusal of a golden image reaches the driver at once.
 			for _, part := range []string{baseSpec, `{memory: {guest: 1Gi}, disablePreAllocatedDataVolumes: true}`, tc.root, tc.yaml} {
 				merge(spec, read(t, rand.New(rand.NewPCG(1, 1)), part))
 			}
@@ -362,7 +367,7 @@ func TestAsynchronousFailuresAreRefused(t *testing.T) {
 	}
 }
 
-// awaitComplaint waits until a VirtualMachine's status says why it does not start.
+// awaitComplaint waits until a VirtualMachine's status reports why it does not start.
 func (s *shoot) awaitComplaint(t *testing.T, name, says string) {
 	t.Helper()
 

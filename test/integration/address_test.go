@@ -19,8 +19,9 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// TestMovedNamespaceKeepsMachines changes the kubeconfig's namespace below a Machine, deletes the Machine, and then restores the
-// kubeconfig. machine-controller-manager must keep the Machine and its Node until the VirtualMachine is gone.
+// TestMovedNamespaceKeepsMachines changes the kubeconfig's namespace while a Machine exists,
+// deletes the Machine, and then restores the kubeconfig. machine-controller-manager must keep the
+// Machine and its Node until the VirtualMachine is gone.
 func TestMovedNamespaceKeepsMachines(t *testing.T) {
 	t.Parallel()
 
@@ -42,7 +43,7 @@ func TestMovedNamespaceKeepsMachines(t *testing.T) {
 	require.NoError(t, err, "a Node without a Machine would go on to take pods")
 
 	s.replaceKubeconfig(t, s.ProviderKubeconfig)
-	s.killSidecar(t) // The next process asks at once, this one in ten minutes.
+	s.killSidecar(t) // A new process retries at once, this one only after ten minutes.
 	s.awaitNoMachines(t)
 	s.requireNothingLeft(t)
 }
@@ -65,7 +66,7 @@ func (s *shoot) replaceKubeconfig(t *testing.T, kubeconfig []byte) {
 	require.NoError(t, err)
 }
 
-// awaitEvent waits for an Event on a Machine, which must be there for as long.
+// awaitEvent waits for an Event on a Machine, and fails if the Machine disappears meanwhile.
 func (s *shoot) awaitEvent(t *testing.T, machine, reason string) *corev1.Event {
 	t.Helper()
 
@@ -113,7 +114,8 @@ func (s *shoot) awaitNoMachines(t *testing.T) {
 	})
 }
 
-// TestEditedTagsKeepMachines edits the cluster tag of a class below its Machine, deletes the Machine, and gives it up.
+// TestEditedTagsKeepMachines edits the cluster tag of a class that has a Machine, deletes the
+// Machine, and then gives it up.
 func TestEditedTagsKeepMachines(t *testing.T) {
 	t.Parallel()
 
@@ -145,7 +147,8 @@ func TestEditedTagsKeepMachines(t *testing.T) {
 	require.Nil(t, s.vm(t, name).DeletionTimestamp, "a machine that was given up is not touched")
 }
 
-// TestRecordFollowsAMove reaches the same cluster under another name: every machine goes on, and records the new address.
+// TestRecordFollowsAMove makes the cluster reachable under another name: machines are unaffected,
+// and their records are updated to the new address.
 func TestRecordFollowsAMove(t *testing.T) {
 	t.Parallel()
 
@@ -162,8 +165,9 @@ func TestRecordFollowsAMove(t *testing.T) {
 	moved := []byte(replace(string(s.ProviderKubeconfig), "https://127.0.0.1:", "https://localhost:"))
 	s.replaceKubeconfig(t, moved)
 
-	// The first is deleted before any listing tells where it is. Its deletion makes machine-controller-manager list the machines, which
-	// shows the second at its new address.
+	// The first Machine is deleted before any listing reports its address. Its
+	// deletion makes machine-controller-manager list the machines, which reports the
+	// second one at its new address.
 	patch := []byte(`{"metadata":{"annotations":{"machinepriority.machine.sapcloud.io":"1"}}}`)
 	_, err := s.mcm.MachineV1alpha1().Machines(s.Namespace).Patch(t.Context(), names[0], types.MergePatchType, patch, metav1.PatchOptions{})
 	require.NoError(t, err)
@@ -182,7 +186,8 @@ func TestRecordFollowsAMove(t *testing.T) {
 	s.awaitEnd(t)
 }
 
-// TestRecordsAreCompleted gives a Machine of an earlier version its record, once the machines were listed.
+// TestRecordsAreCompleted checks that a Machine of an earlier version gets its record once
+// the machines are listed.
 func TestRecordsAreCompleted(t *testing.T) {
 	t.Parallel()
 
@@ -208,7 +213,7 @@ func TestRecordsAreCompleted(t *testing.T) {
 	s.awaitEnd(t)
 }
 
-// requireRecorded requires that a Machine records where its VirtualMachine is.
+// requireRecorded requires that a Machine records the address of its VirtualMachine.
 func (s *shoot) requireRecorded(t *testing.T, name string) {
 	t.Helper()
 

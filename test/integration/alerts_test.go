@@ -15,17 +15,18 @@ import (
 	manifests "github.com/gardener/machine-controller-manager-provider-kubevirt/kubernetes"
 )
 
-// alertCase is what Prometheus has scraped, and what it makes of that.
+// alertCase holds scraped series and the expected alert.
 type alertCase struct {
 	Alert  string            `json:"alert"`
 	Reason string            `json:"reason"`
 	Series map[string]string `json:"series"`
 	At     string            `json:"at"`
-	// Fires is a part of the alert's description; empty: it does not fire.
+	// Fires is part of the alert's description; empty: it must not fire.
 	Fires string `json:"fires"`
 }
 
-// TestAlerts has Prometheus' own rules evaluate every alert, on what makes it fire and on what must not.
+// TestAlerts evaluates every alert with Prometheus' own rules, for firing
+// and for non-firing series.
 func TestAlerts(t *testing.T) {
 	t.Parallel()
 
@@ -66,7 +67,7 @@ func TestAlerts(t *testing.T) {
 	}
 }
 
-// firing returns, for each case of a file, the descriptions of the alerts that fire.
+// firing returns, for each case of a file, the descriptions of the firing alerts.
 func firing(t *testing.T, objects []byte, file string) [][]string {
 	t.Helper()
 

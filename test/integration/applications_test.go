@@ -12,20 +12,21 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// appLabel names the application of a shoot's pod.
+// appLabel is the label with the application of a shoot's pod.
 const appLabel = "app"
 
-// application is what a shoot's owner runs on the nodes of a pool, with a PodDisruptionBudget that lets one pod go at a time.
+// application is a workload of the shoot's owner on the nodes of a pool, with a PodDisruptionBudget
+// that allows one disruption at a time.
 type application struct {
 	name     string
 	pool     string
 	replicas int32
-	// node is where its pods prefer to run; without it they spread.
+	// node is the preferred node of its pods; if empty they spread.
 	node string
 }
 
-// run starts an application, and waits until all its pods are ready and its PodDisruptionBudget lets one of them go. The target's own
-// scheduler, controllers and eviction API are in charge of it.
+// run starts an application, and waits until all its pods are ready and its PodDisruptionBudget
+// allows a disruption. The target's own scheduler, controllers and eviction API manage it.
 func (s *shoot) run(t *testing.T, app application) {
 	t.Helper()
 
@@ -90,7 +91,7 @@ func (app application) pod(selector *metav1.LabelSelector) corev1.PodSpec {
 	return pod
 }
 
-// stop ends an application, wherever its pods are: some may be on nodes that are no more.
+// stop deletes an application, even if some of its pods are on nodes that no longer exist.
 func (s *shoot) stop(t *testing.T, app application) {
 	t.Helper()
 

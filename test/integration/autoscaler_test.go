@@ -16,13 +16,14 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Gardener's cluster-autoscaler decides by the objects that machine-controller-manager and the driver write. Its module cannot be had as
-// a dependency, so that its rules are written down here as they are in cluster-autoscaler/cloudprovider/mcm of
-// github.com/gardener/autoscaler: in mcm_manager.go at 04c82f6e2c8f8da0ecb1dfaab1b3977ad8c7b658, and in mcm_cloud_provider.go at
-// 2a3891b48d628b8f0f4834fde54a6f151d9d3559. Deprecated labels are left out.
+// Gardener's cluster-autoscaler decides by the objects that machine-controller-manager and the
+// driver write. Its module is not usable as a dependency, so this file copies its rules from
+// cluster-autoscaler/cloudprovider/mcm of github.com/gardener/autoscaler: from mcm_manager.go at
+// 04c82f6e2c8f8da0ecb1dfaab1b3977ad8c7b658, and from mcm_cloud_provider.go at
+// 2a3891b48d628b8f0f4834fde54a6f151d9d3559. Deprecated labels are omitted.
 
-// exhausted is the rule by which it gives a worker pool up for a while, and tries others (generateInstanceStatus): nothing else than
-// the code counts. It looks only while the Machine has no Node.
+// exhausted is cluster-autoscaler's rule to back off from a worker pool and try others
+// (generateInstanceStatus). Only the code counts, and only while the Machine has no Node.
 func exhausted(m *v1alpha1.Machine) bool {
 	last := m.Status.LastOperation
 
@@ -30,9 +31,10 @@ func exhausted(m *v1alpha1.Machine) bool {
 		last.ErrorCode == codes.ResourceExhausted.String()
 }
 
-// belongTogether is the rule by which it finds the Machine of a Node: it passes over Nodes without a provider ID (NodeGroupForNode in
-// mcm_cloud_provider.go); of the others, the last segments of the provider IDs are the same, or that of the Node's is the Machine's
-// name (getMachineInfo).
+// belongTogether is cluster-autoscaler's rule to find the Machine of a Node. It skips Nodes
+// without a provider ID (NodeGroupForNode in mcm_cloud_provider.go). For the others, the last
+// segments of both provider IDs must be equal, or the last segment of the Node's must equal the
+// Machine's name (getMachineInfo).
 func belongTogether(m *v1alpha1.Machine, node *corev1.Node) bool {
 	id := lastSegment(node.Spec.ProviderID)
 
@@ -43,13 +45,14 @@ func lastSegment(id string) string {
 	return id[strings.LastIndex(id, "/")+1:]
 }
 
-// exemplary is the rule by which it takes the capacity of a Node for that of the empty pools of the same name in other zones
-// (filterOutNodes), instead of what the nodeTemplate says.
+// exemplary is cluster-autoscaler's rule to use the capacity of a Node for empty pools of the same
+// name in other zones (filterOutNodes), instead of the nodeTemplate.
 func exemplary(class *v1alpha1.MachineClass, node *corev1.Node) bool {
 	return node.Status.Capacity != nil && node.Labels[corev1.LabelInstanceTypeStable] == class.NodeTemplate.InstanceType
 }
 
-// requireComplete is what it requires of a nodeTemplate (validateNodeTemplate). Without one, it cannot scale a pool up from zero.
+// requireComplete checks cluster-autoscaler's requirements on a nodeTemplate
+// (validateNodeTemplate). Without a nodeTemplate it cannot scale a pool up from zero.
 func requireComplete(t *testing.T, template *v1alpha1.NodeTemplate) {
 	t.Helper()
 	require.NotNil(t, template)
@@ -63,7 +66,8 @@ func requireComplete(t *testing.T, template *v1alpha1.NodeTemplate) {
 	require.NotEmpty(t, template.Zone)
 }
 
-// zeroNode is the Node that it expects of a pool that has none, and is no other's example (buildNodeFromTemplate, buildGenericLabels).
+// zeroNode is the Node that cluster-autoscaler expects for an empty pool for which there is no
+// exemplary Node (buildNodeFromTemplate, buildGenericLabels).
 func zeroNode(deployment *v1alpha1.MachineDeployment, class *v1alpha1.MachineClass) *corev1.Node {
 	template := class.NodeTemplate
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{}}}
@@ -83,9 +87,10 @@ func zeroNode(deployment *v1alpha1.MachineDeployment, class *v1alpha1.MachineCla
 	return node
 }
 
-// zeroCapacity is what it expects of a Node of which a nodeTemplate says this (GetMachineDeploymentNodeTemplate, buildNodeFromTemplate):
-// its pods do not count, its gpu are NVIDIA's, without ephemeral-storage there is none, and all that cluster-autoscaler does not know is
-// taken over (filterExtendedResources).
+// zeroCapacity is the capacity that cluster-autoscaler derives from a nodeTemplate
+// (GetMachineDeploymentNodeTemplate, buildNodeFromTemplate): pods are ignored, gpu means NVIDIA
+// GPUs, missing ephemeral-storage means none, and resources unknown to cluster-autoscaler are
+// copied (filterExtendedResources).
 func zeroCapacity(template corev1.ResourceList) corev1.ResourceList {
 	const nvidia corev1.ResourceName = "nvidia.com/gpu"
 
@@ -105,8 +110,9 @@ func zeroCapacity(template corev1.ResourceList) corev1.ResourceList {
 	return capacity
 }
 
-// requireKnownToAutoscaler requires that cluster-autoscaler finds the Machine of the Node, that it is no reason to give the pool up, and
-// that the pool's Nodes are what it would have expected of an empty pool.
+// requireKnownToAutoscaler requires that cluster-autoscaler finds the Machine of the Node, does
+// not back off from the pool because of it, and would have expected the pool's Nodes as they
+// are if the pool were empty.
 func (s *shoot) requireKnownToAutoscaler(t *testing.T, name string) {
 	t.Helper()
 
@@ -123,7 +129,7 @@ func (s *shoot) requireKnownToAutoscaler(t *testing.T, name string) {
 	s.requireExpected(t, name, class, zeroNode(deployment, class))
 }
 
-// requireOwner returns the one Machine that cluster-autoscaler finds for a Node.
+// requireOwner returns the single Machine that cluster-autoscaler finds for a Node.
 func (s *shoot) requireOwner(t *testing.T, name string) *v1alpha1.Machine {
 	t.Helper()
 
@@ -146,8 +152,9 @@ func (s *shoot) requireOwner(t *testing.T, name string) *v1alpha1.Machine {
 	return owners[0]
 }
 
-// requireExpected requires that a Node is what cluster-autoscaler expected, as soon as machine-controller-manager has given it the
-// labels of its MachineDeployment, and that empty pools are judged by it then.
+// requireExpected requires that a Node matches cluster-autoscaler's expectation once
+// machine-controller-manager has added the labels of its MachineDeployment, and that the Node is
+// then exemplary for empty pools.
 func (s *shoot) requireExpected(t *testing.T, name string, class *v1alpha1.MachineClass, expected *corev1.Node) {
 	t.Helper()
 

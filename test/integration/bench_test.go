@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// How much is measured. The machines are small, so that the lab's hosts have room for them.
+// Numbers of objects. The machines are small, so that the lab's hosts have room for them.
 const (
 	fifty    = 50
 	hundred  = 100
@@ -29,22 +29,23 @@ type bench struct {
 	rows []benchRow
 }
 
-// benchRow is something that was measured, what it may be at most, and whether it is.
+// benchRow is one measurement with its budget and verdict.
 type benchRow struct {
 	what, measured, budget, verdict string
 }
 
-// String returns the row in Markdown, its cells apart for tabwriter.
+// String returns the row in Markdown, with its cells separated for tabwriter.
 func (r benchRow) String() string {
 	return fmt.Sprintf("| %s\t| %s\t| %s\t| %s\t|", r.what, r.measured, r.budget, r.verdict)
 }
 
-// note adds what has no budget.
+// note adds a measurement without a budget.
 func (b *bench) note(what, measured string) {
 	b.rows = append(b.rows, benchRow{what: what, measured: measured})
 }
 
-// judge adds what may be at most so much of a unit. A budget that is missed fails nothing: the table says so.
+// judge adds a measurement with a budget. Exceeding the budget does not fail the
+// test; the table shows it.
 func (b *bench) judge(what, measured string, value, atMost float64, unit string) {
 	verdict := "ok"
 	if value > atMost {
@@ -54,11 +55,11 @@ func (b *bench) judge(what, measured string, value, atMost float64, unit string)
 	b.rows = append(b.rows, benchRow{what: what, measured: measured, budget: fmt.Sprintf("%g %s", atMost, unit), verdict: verdict})
 }
 
-// TestBench prints how many requests the driver makes, how long machines take, and what the sidecar needs, one measurement after the other.
-// Each can be had alone.
+// TestBench measures the number of the driver's requests, the time to create machines, and the
+// sidecar's resource usage, one after the other. Each measurement can also be run alone.
 func TestBench(t *testing.T) {
 	searched := lab.SidecarArgs
-	lab.SidecarArgs = nil // As much is logged as by default: everything takes time and memory.
+	lab.SidecarArgs = nil // Log at the default level, because logging takes time and memory.
 
 	t.Cleanup(func() { lab.SidecarArgs = searched })
 
@@ -76,7 +77,7 @@ func TestBench(t *testing.T) {
 		{"stop", benchStop},
 		{"outage", benchOutage},
 		{"memory", benchMemory},
-		{"list", benchList}, // The last one: what it makes goes with the lab.
+		{"list", benchList}, // Last, because its objects remain until the lab ends.
 	} {
 		t.Run(measure.name, func(t *testing.T) {
 			known := len(b.rows)
@@ -113,7 +114,7 @@ func (b *bench) print(to io.Writer) error {
 	return table.Flush()
 }
 
-// installedMemory returns how much memory the host has.
+// installedMemory returns the memory size of the host.
 func installedMemory() (string, error) {
 	info, err := os.ReadFile("/proc/meminfo")
 	if err != nil {
@@ -125,7 +126,7 @@ func installedMemory() (string, error) {
 	return fmt.Sprintf("%.0f GiB", size/1024), err
 }
 
-// fieldOf returns a size of a file that the kernel writes, as /proc/meminfo, in MiB.
+// fieldOf returns a size in MiB from a kernel file such as /proc/meminfo.
 func fieldOf(file []byte, field string) (float64, error) {
 	_, after, found := bytes.Cut(file, []byte(field))
 	if !found {
@@ -153,8 +154,9 @@ func benchRequests(t *testing.T, b *bench) {
 	}
 }
 
-// benchBurst has the real machine-controller-manager make two hundred machines whose disks take five minutes to clone, and looks when the
-// last VirtualMachine is there, and what the sidecar needed at most.
+// benchBurst lets the real machine-controller-manager create two hundred machines whose disks
+// take five minutes to clone. It measures the time until the last VirtualMachine exists, and
+// the sidecar's peak usage.
 func benchBurst(t *testing.T, b *bench) {
 	s := newShoot(t)
 	s.importImage(t, "image")
@@ -174,7 +176,8 @@ func benchBurst(t *testing.T, b *bench) {
 	s.endMachines(t, "DataVolume image", "PersistentVolumeClaim image")
 }
 
-// benchFullZone measures how long after the scheduler's word a Machine says ResourceExhausted, with the grace that Gardener has.
+// benchFullZone measures the time from the scheduler's decision until a Machine reports
+// ResourceExhausted, with Gardener's grace period.
 func benchFullZone(t *testing.T, b *bench) {
 	s := newShoot(t)
 	s.runControllers(t)
@@ -188,7 +191,8 @@ func benchFullZone(t *testing.T, b *bench) {
 	s.endMachines(t)
 }
 
-// benchKill measures how long a sidecar takes to complete the creations among which the one before was killed.
+// benchKill measures how long a sidecar takes to complete the creations during which
+// its predecessor was killed.
 func benchKill(t *testing.T, b *bench) {
 	s := newShoot(t)
 	vms := s.seenVirtualMachines(t)
@@ -200,7 +204,8 @@ func benchKill(t *testing.T, b *bench) {
 	s.endMachines(t)
 }
 
-// benchStop measures how long the sidecar takes to end while it waits for a machine. Gardener grants the pod 5 s.
+// benchStop measures how long the sidecar takes to stop while it waits for a machine.
+// Gardener grants the pod 5 s.
 func benchStop(t *testing.T, b *bench) {
 	s := newShoot(t)
 	s.importFor(t, time.Hour)
@@ -220,7 +225,7 @@ func benchStop(t *testing.T, b *bench) {
 	s.endMachines(t)
 }
 
-// benchList measures a kill list of thousands.
+// benchList measures a kill list of thousands of machines.
 func benchList(t *testing.T, b *bench) {
 	s, c := newShoot(t), &counter{}
 	s.haltedVMs(t, listed, 0)
@@ -237,7 +242,7 @@ func benchList(t *testing.T, b *bench) {
 		float64(reads), listed/500, "requests")
 }
 
-// judgeTime is judge for what takes time.
+// judgeTime is judge for durations.
 func (b *bench) judgeTime(what string, took, atMost time.Duration) {
 	b.judge(what, seconds(took), took.Seconds(), atMost.Seconds(), "s")
 }

@@ -14,18 +14,19 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// longest bounds what is waited for. It is longer than elsewhere: a measurement of something slow is worth having.
+// longest bounds all waits. It is longer than elsewhere, because slow results
+// are worth measuring too.
 const longest = 10 * time.Minute
 
-// smallSpec is spec with so little memory that a zone has room for many.
+// smallSpec is spec with little memory, so that a zone has room for many machines.
 func (s *shoot) smallSpec(t *testing.T, zone, rootVolume string) []byte {
 	t.Helper()
 
 	return layOver(t, s.spec(zone, rootVolume), `{"memory":{"guest":"64Mi"}}`)
 }
 
-// newWarm returns a shoot that has a Machine: machine-controller-manager puts a finalizer on a class for its first one, and comes back to
-// that one after five seconds.
+// newWarm returns a shoot that already has a Machine. machine-controller-manager adds a finalizer
+// to a class for its first Machine, and requeues that Machine after five seconds.
 func newWarm(t *testing.T) *shoot {
 	t.Helper()
 
@@ -41,7 +42,8 @@ func newWarm(t *testing.T) *shoot {
 	return s
 }
 
-// addClass makes a MachineClass with the name of the shoot, for Machines that no MachineDeployment makes.
+// addClass creates a MachineClass with the name of the shoot, for Machines
+// without a MachineDeployment.
 func (s *shoot) addClass(t *testing.T, spec []byte) {
 	t.Helper()
 
@@ -55,7 +57,7 @@ func (s *shoot) addClass(t *testing.T, spec []byte) {
 	require.NoError(t, err)
 }
 
-// wanted returns a Machine of the shoot's class, as it is created.
+// wanted returns a new Machine of the shoot's class.
 func (s *shoot) wanted(name string) *v1alpha1.Machine {
 	return &v1alpha1.Machine{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"name": s.Name}},
@@ -63,8 +65,8 @@ func (s *shoot) wanted(name string) *v1alpha1.Machine {
 	}
 }
 
-// createMachines creates so many Machines at once, of no MachineSet: it would create them one batch after the other. It returns when each
-// was asked for.
+// createMachines creates many Machines at once, without a MachineSet, which would create them in
+// batches. It returns when each was requested.
 func (s *shoot) createMachines(t *testing.T, many int) map[string]time.Time {
 	t.Helper()
 
@@ -81,7 +83,8 @@ func (s *shoot) createMachines(t *testing.T, many int) map[string]time.Time {
 	return began.at
 }
 
-// endMachines deletes all MachineDeployments and Machines, and waits until nothing is left but what is named.
+// endMachines deletes all MachineDeployments and Machines, and waits until only
+// the named objects are left.
 func (s *shoot) endMachines(t *testing.T, but ...string) {
 	t.Helper()
 

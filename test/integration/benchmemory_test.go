@@ -21,7 +21,8 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/process"
 )
 
-// benchMemory measures the sidecar of a shoot without machines, and of shoots with many that run.
+// benchMemory measures the sidecar of a shoot without machines, and of shoots
+// with many running machines.
 func benchMemory(t *testing.T, b *bench) {
 	rss, peak := idleMemory(t)
 	b.note("memory of the idle sidecar", distinct(rss, peak))
@@ -33,7 +34,7 @@ func benchMemory(t *testing.T, b *bench) {
 	b.note(fmt.Sprintf("memory of the sidecar beside %d Machines that run, and their Nodes (pretended: no VirtualMachines)", thousand), distinct(rss, peak))
 }
 
-// idleMemory returns what a sidecar has in memory that knows a class and has nothing to do.
+// idleMemory returns the memory of an idle sidecar that knows one class.
 func idleMemory(t *testing.T) (rss, peak float64) {
 	t.Helper()
 
@@ -51,8 +52,8 @@ func idleMemory(t *testing.T) (rss, peak float64) {
 	return settledMemory(t, process)
 }
 
-// runningMemory returns what a sidecar has in memory beside so many Machines that run, and their Nodes: what its caches hold. The driver
-// itself keeps nothing of a machine that runs, so that there are no VirtualMachines.
+// runningMemory returns the memory of a sidecar with many running Machines and their Nodes, which
+// its caches hold. The driver keeps no state for running machines, so there are no VirtualMachines.
 func runningMemory(t *testing.T, many int) (rss, peak float64) {
 	t.Helper()
 
@@ -82,7 +83,8 @@ func runningMemory(t *testing.T, many int) (rss, peak float64) {
 	return rss, peak
 }
 
-// allRun says whether there are so many Machines, which the sidecar knows, and all of them run.
+// allRun reports whether the expected number of Machines exist, the sidecar knows them, and all of
+// them run.
 func (s *shoot) allRun(ctx context.Context, many int) (bool, error) {
 	list, err := s.mcm.MachineV1alpha1().Machines(s.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -94,10 +96,10 @@ func (s *shoot) allRun(ctx context.Context, many int) (bool, error) {
 	}), nil
 }
 
-// nth names the shoot's machines.
+// nth returns the name of the shoot's ith machine.
 func (s *shoot) nth(i int) string { return fmt.Sprintf("%s-%d", s.Name, i) }
 
-// pretendRunning makes a Machine as it is when it runs.
+// pretendRunning creates a Machine with the status of a running one.
 func (s *shoot) pretendRunning(ctx context.Context, name string) error {
 	machines := s.mcm.MachineV1alpha1().Machines(s.Namespace)
 	m := s.wanted(name)
@@ -114,7 +116,7 @@ func (s *shoot) pretendRunning(ctx context.Context, name string) error {
 	return err
 }
 
-// pretendJoined makes the Node of a Machine, which is ready.
+// pretendJoined creates the ready Node of a Machine.
 func (s *shoot) pretendJoined(ctx context.Context, name string) error {
 	nodes := s.target.CoreV1().Nodes()
 
@@ -135,7 +137,7 @@ func (s *shoot) pretendJoined(ctx context.Context, name string) error {
 	return err
 }
 
-// createLease makes the Lease that a kubelet renews. It goes with the Node.
+// createLease creates the Lease that a kubelet would renew. It is owned by the Node.
 func (s *shoot) createLease(ctx context.Context, node *corev1.Node) error {
 	_, err := s.target.CoordinationV1().Leases(corev1.NamespaceNodeLease).Create(ctx, &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Name: node.Name, OwnerReferences: []metav1.OwnerReference{
@@ -147,7 +149,7 @@ func (s *shoot) createLease(ctx context.Context, node *corev1.Node) error {
 	return err
 }
 
-// renewLease keeps the node-lifecycle controller from taking a Node for dead.
+// renewLease prevents the node-lifecycle controller from marking a Node as not ready.
 func (s *shoot) renewLease(ctx context.Context, name string) error {
 	renewed := fmt.Appendf(nil, `{"spec":{"renewTime":%q}}`, time.Now().UTC().Format(metav1.RFC3339Micro))
 	_, err := s.target.CoordinationV1().Leases(corev1.NamespaceNodeLease).Patch(ctx, name, types.MergePatchType, renewed, metav1.PatchOptions{})
@@ -155,7 +157,8 @@ func (s *shoot) renewLease(ctx context.Context, name string) error {
 	return err
 }
 
-// forgetPretended deletes what pretendRunning and pretendJoined have made, without the help of a sidecar.
+// forgetPretended deletes the objects created by pretendRunning and
+// pretendJoined, without a sidecar.
 func (s *shoot) forgetPretended(t *testing.T, many int) {
 	t.Helper()
 
@@ -178,7 +181,7 @@ func (s *shoot) forgetPretended(t *testing.T, many int) {
 	})
 }
 
-// memoryAtMost returns what a process has in memory, and what it had at most, in MiB.
+// memoryAtMost returns the current and the peak memory of a process in MiB.
 func memoryAtMost(t *testing.T, p *process.Process) (rss, peak float64) {
 	t.Helper()
 
@@ -192,7 +195,7 @@ func memoryAtMost(t *testing.T, p *process.Process) (rss, peak float64) {
 	return rss, peak
 }
 
-// settledMemory is memoryAtMost when that has not changed by more than a MiB for a while.
+// settledMemory is memoryAtMost once the memory has stayed within a MiB for a while.
 func settledMemory(t *testing.T, p *process.Process) (rss, peak float64) {
 	t.Helper()
 

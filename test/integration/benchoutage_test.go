@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// benchOutage measures how soon the first machine is created when the provider cluster was away, in both ways: nobody listens, or somebody
-// takes every request and answers none.
+// benchOutage measures how soon the first machine is created after an outage of the
+// provider cluster, for both kinds of outages: connections are reset, or requests are
+// accepted but never answered.
 func benchOutage(t *testing.T, b *bench) {
 	for _, away := range []struct{ fault, how string }{
 		{"reset before", "connections were reset"},
@@ -21,8 +22,9 @@ func benchOutage(t *testing.T, b *bench) {
 	}
 }
 
-// firstAfterOutage takes the provider cluster away for a minute, and asks for a machine meanwhile. It comes back when the driver has just
-// asked in vain, the worst moment for an answer that never comes.
+// firstAfterOutage makes the provider cluster unavailable for a minute and requests a machine
+// meanwhile. The cluster comes back just after a failed request of the driver, the worst moment if
+// requests are never answered.
 func firstAfterOutage(t *testing.T, f fault) time.Duration {
 	t.Helper()
 

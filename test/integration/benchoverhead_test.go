@@ -17,9 +17,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// benchOverhead compares machines that machine-controller-manager and the driver make with the same VirtualMachines and Secrets made by
-// hand. Each machine is timed from the request for its first object to its instance that runs. They take turns, since the host is not as
-// fast all the time: first one at a time, then fifty at once, which keep all cores busy.
+// benchOverhead compares machines created by machine-controller-manager and the driver with
+// identical VirtualMachines and Secrets created by hand. Each machine is timed from the request for
+// its first object to its running instance. Both kinds alternate, since the host's speed varies:
+// first one machine at a time, then fifty at once, which keep all cores busy.
 func benchOverhead(t *testing.T, b *bench) {
 	byHand, byDriver := overheadOfOne(t)
 	b.overhead("one at a time", byHand, byDriver, time.Second)
@@ -38,7 +39,7 @@ func benchOverhead(t *testing.T, b *bench) {
 	b.overhead(fmt.Sprintf("2 x %d at once", fifty), byHand, byDriver, 0)
 }
 
-// overhead adds what was compared. A budget of zero is none.
+// overhead adds the results of a comparison. A budget of zero means none.
 func (b *bench) overhead(how string, byHand, byDriver []time.Duration, budget time.Duration) {
 	b.note("(a) Secret and VirtualMachine created by hand to instance running, "+how, distribution(byHand))
 	b.note("(b) Machine of a known class created to instance running, "+how, distribution(byDriver))
@@ -59,14 +60,15 @@ func distribution(took []time.Duration) string {
 
 func centiseconds(d time.Duration) string { return fmt.Sprintf("%.2f s", d.Seconds()) }
 
-// percentile returns the smallest of the values that so many percent of them do not exceed: the nearest rank.
+// percentile returns the nearest-rank percentile of the values.
 func percentile(took []time.Duration, percent int) time.Duration {
 	sorted := slices.Sorted(slices.Values(took))
 
 	return sorted[(len(sorted)*percent+99)/100-1]
 }
 
-// handmade is a shoot whose VirtualMachines and Secrets are created by hand, as the driver would have made them.
+// handmade is a shoot whose VirtualMachines and Secrets are created by hand,
+// identical to the driver's.
 type handmade struct {
 	*shoot
 
@@ -74,7 +76,7 @@ type handmade struct {
 	secrets []*corev1.Secret
 }
 
-// newHandmade lets the driver make one machine, and copies what it has made under other names.
+// newHandmade lets the driver create one machine, and copies its objects under other names.
 func newHandmade(t *testing.T, many int) *handmade {
 	t.Helper()
 
@@ -109,7 +111,7 @@ func (h *handmade) create(ctx context.Context, n int) error {
 	return err
 }
 
-// end deletes them all.
+// end deletes all machines.
 func (h *handmade) end(t *testing.T) {
 	t.Helper()
 
@@ -118,7 +120,7 @@ func (h *handmade) end(t *testing.T) {
 	h.requireNothingLeft(t)
 }
 
-// overheadOfOne makes one machine after the other, by hand and by the driver in turns.
+// overheadOfOne creates one machine at a time, alternating between hand and driver.
 func overheadOfOne(t *testing.T) (byHand, byDriver []time.Duration) {
 	t.Helper()
 
@@ -165,7 +167,8 @@ func overheadByHand(t *testing.T) []time.Duration {
 	return took
 }
 
-// renamed returns an object as somebody would write it, with another name wherever the old one was.
+// renamed returns a copy of an object as a client would create it, with every occurrence
+// of the old name replaced.
 func renamed[T any](t *testing.T, object *T, from, to string) *T {
 	t.Helper()
 
@@ -193,7 +196,7 @@ func renamed[T any](t *testing.T, object *T, from, to string) *T {
 	return other
 }
 
-// overheadByDriver has machine-controller-manager make the machines.
+// overheadByDriver lets machine-controller-manager create the machines.
 func overheadByDriver(t *testing.T) []time.Duration {
 	t.Helper()
 

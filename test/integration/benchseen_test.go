@@ -19,13 +19,13 @@ import (
 	kubevirtv1 "kubevirt.io/api/core/v1"
 )
 
-// seen are the instants at which objects were first seen to be something, by name.
+// seen holds when objects first satisfied a condition, by name.
 type seen struct {
 	mu sync.Mutex
 	at map[string]time.Time
 }
 
-// firstSeen notes when objects of a watch first satisfy a condition, until the test ends.
+// firstSeen records when objects of a watch first satisfy a condition, until the test ends.
 func firstSeen[T metav1.Object](t *testing.T, stream watch.Interface, err error, holds func(T) bool) *seen {
 	t.Helper()
 	require.NoError(t, err)
@@ -53,7 +53,7 @@ func (s *seen) note(name string) {
 	}
 }
 
-// waitFor waits until so many were seen, and returns when each was.
+// waitFor waits until the given number of objects were seen, and returns the time of each.
 func (s *seen) waitFor(t *testing.T, many int) map[string]time.Time {
 	t.Helper()
 
@@ -73,7 +73,7 @@ func (s *seen) waitFor(t *testing.T, many int) map[string]time.Time {
 	return found
 }
 
-// since returns how long each took since it began.
+// since returns the duration from began to the sighting of each object.
 func (s *seen) since(t *testing.T, began map[string]time.Time) []time.Duration {
 	t.Helper()
 
@@ -97,7 +97,7 @@ func (s *seen) since(t *testing.T, began map[string]time.Time) []time.Duration {
 	return took
 }
 
-// last returns when the last of so many was seen.
+// last waits for the given number of objects and returns when the last of them was seen.
 func (s *seen) last(t *testing.T, many int) time.Time {
 	t.Helper()
 

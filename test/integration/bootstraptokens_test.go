@@ -12,7 +12,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// TestStolenBootstrapRights tries, with the account of machine-controller-manager, what kubernetes/target is to prevent.
+// TestStolenBootstrapRights uses machine-controller-manager's account to try the actions that
+// kubernetes/target must prevent.
 func TestStolenBootstrapRights(t *testing.T) {
 	t.Parallel()
 

@@ -17,14 +17,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// needle is one way in which a secret may be written.
+// needle is one encoding of a secret.
 type needle struct {
 	name string
 	text string
 }
 
-// needlesOf returns the ways to write a secret that are searched for. Text around it changes base64, so there are three of it, and
-// the digits at both ends are left out.
+// needlesOf returns the searched encodings of a secret. Base64 depends on the surrounding text, so
+// there are three variants of it, without the digits at both ends.
 func needlesOf(name, secret string) []needle {
 	quoted, _ := json.Marshal(secret) //nolint:errchkjson // Strings can always be encoded.
 
@@ -41,7 +41,7 @@ func needlesOf(name, secret string) []needle {
 	}
 	needles = append(needles, inBase64(name, secret)...)
 
-	// Data of a Secret that holds a kubeconfig, whose data are in base64 already.
+	// Data of a Secret that holds a kubeconfig, whose own data are already in base64.
 	for _, once := range inBase64(name, secret) {
 		needles = append(needles, inBase64(once.name+", and again", once.text)...)
 	}
@@ -63,16 +63,19 @@ func inBase64(name, secret string) []needle {
 	return needles
 }
 
-// known says whether machine-controller-manager itself, and not the driver, printed this body of a request or an answer. Its clients
-// of the control cluster are client-go's with nothing around them, which print all bodies from -v=8 on: those of the Secrets that
-// it reads and gives finalizers, too. The driver's Secrets are in other namespaces. Gardener runs both with -v=3. Nothing else is
-// excused: from -v=4 on machine-controller-manager also prints the bootstrap tokens that it makes (userdata.go), but no user data.
+// known reports whether machine-controller-manager itself, not the driver, logged this request or
+// response body. Its control cluster clients are plain client-go clients, which log all bodies at
+// -v=8 and above, including the Secrets that it reads and adds finalizers to. The driver's Secrets
+// are in other namespaces. Gardener runs both with -v=3. There are no other exceptions: at -v=4
+// and above machine-controller-manager also logs the bootstrap tokens that it creates
+// (userdata.go), but no user data.
 func known(body []byte) bool { return controlSecret.Match(body) }
 
-// controlSecret is a Secret, or a list of them, with the namespace of a shoot in the control cluster (field 3 of its metadata).
+// controlSecret matches a Secret, or a list of Secrets, in a shoot's namespace in the control
+// cluster (field 3 of its metadata).
 var controlSecret = regexp.MustCompile("(?s)^k8s\x00.{2,4}\x02v1\x12.Secret(List)?\x12.*\x1a.shoot--lab--")
 
-// dump is a body that client-go prints in hex, 16 bytes a line, since it is no text.
+// dump is a non-text body that client-go logs in hex, 16 bytes a line.
 type dump struct {
 	line int
 	body []byte
@@ -116,14 +119,14 @@ func dumpsIn(content []byte) []dump {
 	return dumps
 }
 
-// finding is where a secret was found. The secret itself is not shown again.
+// finding is the location of a leaked secret. It does not include the secret.
 type finding struct {
 	file   string
 	line   int
 	needle string
 }
 
-// search is what was searched.
+// search counts the searched input.
 type search struct {
 	needles             []needle
 	files, lines, dumps int
@@ -138,7 +141,7 @@ func newSearch(needles []needle) *search {
 	return &search{needles: slices.CompactFunc(needles, func(a, b needle) bool { return a.text == b.text })}
 }
 
-// in searches all files of a pattern.
+// in searches all files that match a pattern.
 func (s *search) in(pattern string) error {
 	files, err := filepath.Glob(pattern)
 	if err != nil {
@@ -208,7 +211,7 @@ func (s *search) String() string {
 	return b.String()
 }
 
-// TestCanarySearchFinds plants a secret in every way that it is searched for, with any text around it.
+// TestCanarySearchFinds plants a secret in every searched encoding, with arbitrary text around it.
 func TestCanarySearchFinds(t *testing.T) {
 	t.Parallel()
 
@@ -247,7 +250,7 @@ func TestCanarySearchFinds(t *testing.T) {
 	}
 }
 
-// TestCanarySearchExcusesLittle holds what is known to be narrow.
+// TestCanarySearchExcusesLittle checks that known is narrow.
 func TestCanarySearchExcusesLittle(t *testing.T) {
 	t.Parallel()
 

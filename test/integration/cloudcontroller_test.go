@@ -13,28 +13,30 @@ import (
 	kubevirtv1 "kubevirt.io/api/core/v1"
 )
 
-// KubeVirt's cloud-controller-manager runs beside the driver in a shoot's control plane, and looks at the same virtual machines. Its
-// module cannot be had as a dependency, so that its rules are written down here as they are in pkg/provider of
-// github.com/kubevirt/cloud-provider-kubevirt, with its defaults: in instances_v2.go at 6e1385307e17cd63c620e805657f0fe1234dce89, and
-// in loadbalancer.go at 1366ee336272fa68efee7d9e6ffdb0090bd9aaa0.
+// KubeVirt's cloud-controller-manager runs beside the driver in a shoot's control plane and uses
+// the same virtual machines. Its module is not usable as a dependency, so this file copies its
+// rules, with its defaults, from pkg/provider of github.com/kubevirt/cloud-provider-kubevirt: from
+// instances_v2.go at 6e1385307e17cd63c620e805657f0fe1234dce89, and from loadbalancer.go at
+// 1366ee336272fa68efee7d9e6ffdb0090bd9aaa0.
 //
-// Two rules are left out, since a machine must not depend on them: an instance that has not the Node's name is looked for by its host
-// name, by a field that the API server does not select by; and a Node keeps its addresses while its instance reports none.
+// Two rules are omitted, since a machine must not depend on them: an instance whose name differs
+// from the Node's is looked up by its host name, with a field selector that the API server does not
+// support; and a Node keeps its addresses while its instance reports none.
 
-// cloudProviderID is what it reads the name of an instance from.
+// cloudProviderID matches a provider ID and captures the name of its instance.
 var cloudProviderID = regexp.MustCompile(`^kubevirt://([0-9A-Za-z_-]+)$`)
 
-// instanceMetadata is what it writes to a Node.
+// instanceMetadata is the metadata that cloud-controller-manager writes to a Node.
 type instanceMetadata struct {
 	providerID   string
 	address      string
 	region, zone string
-	instanceType string // empty: it writes none
+	instanceType string // empty: not written
 }
 
-// metadataOf finds the instance of a Node by a label of the Node, or by its name, and describes it (InstanceMetadata). Of its interfaces,
-// only that which is named "default" has an address; region and zone are those of the host that it runs on; of the two kinds of
-// instancetypes, only that of the namespace counts.
+// metadataOf finds the instance of a Node by a label of the Node, or by its name, and describes it
+// (InstanceMetadata). Only the interface named "default" provides an address; region and zone are
+// those of the instance's host; cluster instancetypes are ignored.
 func (s *shoot) metadataOf(t *testing.T, node *corev1.Node) (*kubevirtv1.VirtualMachineInstance, instanceMetadata) {
 	t.Helper()
 
@@ -66,9 +68,9 @@ func (s *shoot) metadataOf(t *testing.T, node *corev1.Node) (*kubevirtv1.Virtual
 	return instance, found
 }
 
-// requireKnownToCloudController requires that KubeVirt's cloud-controller-manager accepts the machine's provider ID, finds its instance by
-// it and by the Node, reads its address, region and zone, and that a load balancer for the cluster selects the pods of the cluster's
-// machines.
+// requireKnownToCloudController requires that KubeVirt's cloud-controller-manager accepts the
+// machine's provider ID, finds its instance by that ID and by the Node, reads its address, region
+// and zone, and that a load balancer of the cluster selects the pods of the cluster's machines.
 func (s *shoot) requireKnownToCloudController(t *testing.T, name, zone string) {
 	t.Helper()
 
@@ -100,8 +102,9 @@ func (s *shoot) requireKnownToCloudController(t *testing.T, name, zone string) {
 	s.requireBehindLoadBalancers(t, s.Namespace, slices.Collect(maps.Keys(ids))...)
 }
 
-// requireBehindLoadBalancers requires that the pods of these machines, and no others, are selected as EnsureLoadBalancer selects pods: by
-// the role, and by the cluster's name, which is what --cluster-name says. Shoots have their cluster tag there.
+// requireBehindLoadBalancers requires that EnsureLoadBalancer's selector selects the pods of
+// exactly these machines. It selects by role and by the cluster's name (--cluster-name), for which
+// shoots use their cluster tag.
 func (s *shoot) requireBehindLoadBalancers(t *testing.T, cluster string, names ...string) {
 	t.Helper()
 

@@ -20,18 +20,18 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// transcript is what a driver answered to the calls of one behaviour, in order: responses, codes and texts, with the names of the
-// machines and namespaces, which are random, replaced.
+// transcript holds a driver's answers to the calls of one behaviour, in order: responses, codes and
+// texts. The random names of machines and namespaces are replaced.
 type transcript struct {
 	shoot *shoot
 	names []string
 	lines []string
 }
 
-// anyUUID matches the UIDs of VirtualMachines, which addresses hold.
+// anyUUID matches the UIDs of VirtualMachines in addresses.
 var anyUUID = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 
-// note writes down what a call returned, both the response and the error.
+// note records the response and the error of a call.
 func (tr *transcript) note(m *machine, answer any, err error) {
 	if !slices.Contains(tr.names, m.name()) {
 		tr.names = append(tr.names, m.name())
@@ -52,7 +52,8 @@ func (tr *transcript) note(m *machine, answer any, err error) {
 	tr.lines = append(tr.lines, strings.ReplaceAll(line, tr.shoot.Namespace, "CLUSTER"))
 }
 
-// The following make one call each, and note what it returned, but for addresses, which come when they come.
+// The following methods make one call each and record its result, except for addresses, which
+// arrive at unpredictable times.
 
 func (tr *transcript) create(ctx context.Context, d driver.Driver, m *machine) codes.Code {
 	answer, err := m.create(ctx, d)
@@ -97,14 +98,15 @@ func (tr *transcript) remove(ctx context.Context, d driver.Driver, m *machine) c
 	return codeOf(err)
 }
 
-// behaviour is something that machine controllers rely on.
+// behaviour is a property that machine controllers rely on.
 type behaviour struct {
 	reason   string
 	settings settings
 	show     func(t *testing.T, s *shoot, d driver.Driver, tr *transcript)
 }
 
-// TestContract shows every behaviour in every way in which the driver is reached, and requires the same answers, to the letter.
+// TestContract runs every behaviour over every way to reach the driver, and
+// requires identical answers.
 func TestContract(t *testing.T) {
 	t.Parallel()
 
@@ -271,7 +273,7 @@ func showLife(t *testing.T, s *shoot, d driver.Driver, tr *transcript) {
 	require.Equal(t, codes.NotFound, tr.status(t.Context(), d, m))
 }
 
-// showUnschedulable leaves the texts out that count the nodes: other tests add some.
+// showUnschedulable omits texts with a count of nodes, because other tests add nodes.
 func showUnschedulable(t *testing.T, s *shoot, d driver.Driver, tr *transcript) {
 	t.Helper()
 
@@ -308,7 +310,7 @@ func showRefusals(t *testing.T, s *shoot, d driver.Driver, tr *transcript) {
 		m := s.newMachine("zone-a", ephemeralRoot)
 		m.class.ProviderSpec.Raw = layOver(t, m.class.ProviderSpec.Raw, spec)
 		require.Equal(t, codes.InvalidArgument, tr.create(t.Context(), d, m), spec)
-		tr.remove(t.Context(), d, m) // What KubeVirt refuses has left a Secret.
+		tr.remove(t.Context(), d, m) // The machine refused by KubeVirt has left a Secret.
 	}
 
 	for _, incomplete := range []func(*machine){

@@ -14,7 +14,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// recorded makes a machine whose Machine records its address.
+// recorded creates a machine whose Machine records its address.
 func (tr *transcript) recorded(t *testing.T, s *shoot, d driver.Driver) *machine {
 	t.Helper()
 
@@ -29,7 +29,8 @@ func (tr *transcript) recorded(t *testing.T, s *shoot, d driver.Driver) *machine
 	return m
 }
 
-// showElsewhere has the kubeconfig lead to another namespace, in which the driver has the same rights, and then edits the tags.
+// showElsewhere points the kubeconfig to another namespace, in which the driver has the same
+// rights, and then edits the tags.
 func showElsewhere(t *testing.T, s *shoot, d driver.Driver, tr *transcript) {
 	t.Helper()
 
@@ -37,7 +38,7 @@ func showElsewhere(t *testing.T, s *shoot, d driver.Driver, tr *transcript) {
 	missed := func() {
 		t.Helper()
 
-		// The text names the other namespace, which is random.
+		// The text contains the random name of the other namespace.
 		_, err := m.status(t.Context(), d)
 		require.Equal(t, codes.FailedPrecondition, codeOf(err), "NotFound would have another VirtualMachine created, or skip the drain")
 		_, err = m.initialize(t.Context(), d)
@@ -75,7 +76,7 @@ func showElsewhere(t *testing.T, s *shoot, d driver.Driver, tr *transcript) {
 	s.requireGone(t, m.name())
 }
 
-// showMoved reaches the same server under another name.
+// showMoved makes the same server reachable under another name.
 func showMoved(t *testing.T, s *shoot, d driver.Driver, tr *transcript) {
 	t.Helper()
 
@@ -98,7 +99,7 @@ func showMoved(t *testing.T, s *shoot, d driver.Driver, tr *transcript) {
 	require.Equal(t, codes.OK, tr.remove(t.Context(), d, m), "it is gone from its recorded address")
 }
 
-// showLongNames gives machines of the predecessor names that are no DNS labels.
+// showLongNames gives machines of the predecessor names that are not DNS labels.
 func showLongNames(t *testing.T, s *shoot, d driver.Driver, tr *transcript) {
 	t.Helper()
 
@@ -132,7 +133,7 @@ func showLongNames(t *testing.T, s *shoot, d driver.Driver, tr *transcript) {
 
 func second[T any](_ T, err error) error { return err }
 
-// TestRecordIsOfOneMachine writes to no other Machine of the same name.
+// TestRecordIsOfOneMachine checks that no other Machine of the same name gets the record.
 func TestRecordIsOfOneMachine(t *testing.T) {
 	t.Parallel()
 

@@ -18,7 +18,7 @@ import (
 	manifests "github.com/gardener/machine-controller-manager-provider-kubevirt/kubernetes"
 )
 
-// runControllers starts machine-controller-manager and the sidecar for the shoot, until the test ends.
+// runControllers runs machine-controller-manager and the sidecar for the shoot until the test ends.
 func (s *shoot) runControllers(t *testing.T, sidecarArgs ...string) {
 	t.Helper()
 
@@ -34,7 +34,7 @@ func (s *shoot) runControllers(t *testing.T, sidecarArgs ...string) {
 	})
 }
 
-// killSidecar ends the sidecar without a word, and starts another.
+// killSidecar kills the sidecar and starts another.
 func (s *shoot) killSidecar(t *testing.T, sidecarArgs ...string) {
 	t.Helper()
 
@@ -47,7 +47,7 @@ func (s *shoot) killSidecar(t *testing.T, sidecarArgs ...string) {
 	require.NoError(t, err)
 }
 
-// applyExample creates what kubernetes/example holds, for this shoot.
+// applyExample creates the objects of kubernetes/example for this shoot.
 func (s *shoot) applyExample(t *testing.T) {
 	t.Helper()
 
@@ -64,7 +64,7 @@ func (s *shoot) applyExampleClasses(t *testing.T) {
 	}
 }
 
-// applyCredentials creates the Secrets that MachineClasses refer to.
+// applyCredentials creates the Secrets referenced by the MachineClasses.
 func (s *shoot) applyCredentials(t *testing.T) {
 	t.Helper()
 
@@ -88,7 +88,7 @@ func (s *shoot) applyExampleDeployments(t *testing.T) {
 	}
 }
 
-// manifest returns the documents of a shipped file, with this shoot's name in them.
+// manifest returns the documents of a shipped file, with this shoot's names.
 func (s *shoot) manifest(t *testing.T, file string) [][]byte {
 	t.Helper()
 
@@ -116,14 +116,15 @@ func (s *shoot) scale(t *testing.T, deployment string, replicas int) {
 	require.NoError(t, err)
 }
 
-// awaitRunning waits until exactly so many Machines are there, all Running on Ready nodes, and returns them by name.
+// awaitRunning waits until exactly the wanted number of Machines exist, all Running on Ready nodes,
+// and returns them by name.
 func (s *shoot) awaitRunning(t *testing.T, want int) map[string]*v1alpha1.Machine {
 	t.Helper()
 
 	return s.awaitRunningWithin(t, settled, want)
 }
 
-// awaitRunningWithin is awaitRunning with a limit of its own.
+// awaitRunningWithin is awaitRunning with a custom limit.
 func (s *shoot) awaitRunningWithin(t *testing.T, limit time.Duration, want int) map[string]*v1alpha1.Machine {
 	t.Helper()
 
@@ -154,7 +155,7 @@ func (s *shoot) awaitRunningWithin(t *testing.T, limit time.Duration, want int) 
 	return running
 }
 
-// awaitEnd deletes all MachineDeployments and waits until nothing is left, in either cluster.
+// awaitEnd deletes all MachineDeployments and waits until nothing is left in either cluster.
 func (s *shoot) awaitEnd(t *testing.T) {
 	t.Helper()
 
@@ -169,7 +170,7 @@ func (s *shoot) awaitEnd(t *testing.T) {
 	s.requireNothingLeft(t)
 }
 
-// TestMachineDeployments is the main job, with machine-controller-manager's own controllers in charge.
+// TestMachineDeployments tests the main use case with machine-controller-manager's own controllers.
 func TestMachineDeployments(t *testing.T) {
 	t.Parallel()
 
@@ -183,7 +184,8 @@ func TestMachineDeployments(t *testing.T) {
 		s.requireInZone(t, name, zone)
 		s.requireKnownToCloudController(t, name, zone)
 		s.requireKnownToAutoscaler(t, name)
-		// "Scheduled" may be missing: machine-controller-manager asks no more when the Node is there first.
+		// "Scheduled" may be missing: machine-controller-manager stops asking if
+		// the Node appears first.
 		s.requireEvents(t, name, "VirtualMachineCreated")
 	}
 
@@ -224,8 +226,7 @@ func (s *shoot) requireEvents(t *testing.T, machine string, reasons ...string) {
 	}
 }
 
-// requireNode checks the Node that the machine's guest registered with the bootstrap token of its user data.
-// TestZoneWithoutRoom shows what cluster-autoscaler sees when a zone is full.
+// TestZoneWithoutRoom tests the status that cluster-autoscaler sees when a zone is full.
 func TestZoneWithoutRoom(t *testing.T) {
 	t.Parallel()
 

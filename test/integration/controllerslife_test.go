@@ -14,25 +14,27 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// shootLife is a shoot that Gardener does everything to, one after the other. Its machines share a provider namespace with those of a
-// quiet shoot.
+// shootLife is a shoot that goes through all of Gardener's operations in sequence. Its machines
+// share a provider namespace with those of a quiet shoot.
 type shootLife struct {
 	*shoot
 
 	line  *line // between its sidecars and the provider cluster
 	quiet *quietShoot
 	pod   *controllers
-	// states are those of its Machines, in whichever seed.
+	// states are the states of its Machines, in all seeds.
 	states *machineStates
-	// images are its golden images, which no stage but the last may touch.
+	// images are its golden images, which only the last stage may delete.
 	images map[string]types.UID
-	// awake are the UIDs of what its machines are made of since it woke up, and deletions how many its sidecars had asked for by then.
+	// awake are the UIDs of its machines' objects after the wake-up, and deletions is the number of
+	// deletions requested by its sidecars until then.
 	awake     map[string]types.UID
 	deletions int
 }
 
-// TestShootLife lives the life of a shoot, with machine-controller-manager's own controllers and the sidecar's binary in charge. After
-// each stage the other shoot in its provider namespace must be what it was.
+// TestShootLife runs a shoot through its whole life with machine-controller-manager's own
+// controllers and the sidecar's binary. After each stage the other shoot in its provider
+// namespace must be unchanged.
 func TestShootLife(t *testing.T) {
 	t.Parallel()
 
@@ -62,8 +64,9 @@ func TestShootLife(t *testing.T) {
 	l.stage(t, "Deletion", func(t *testing.T) { t.Helper(); l.delete(t, seed, next) })
 }
 
-// lifeArgs have the sidecar look for orphans all the time. What a stage does in less than Gardener's time it does per pool: the nodes
-// of all shoots of the lab are in one cluster, and a sidecar disowns those that are older than its creation timeout.
+// lifeArgs make the sidecar check for orphans frequently. Timeouts shorter than Gardener's are set
+// per pool: the nodes of all shoots of the lab are in one cluster, and a sidecar disowns nodes that
+// are older than its creation timeout.
 func lifeArgs() []string {
 	return []string{"--machine-safety-orphan-vms-period=15s", "--machine-creation-timeout=20m"}
 }
@@ -81,13 +84,13 @@ func newShootLife(t *testing.T) *shootLife {
 	return l
 }
 
-// stage does something to the shoot.
+// stage runs one stage and stops the test if it fails.
 func (l *shootLife) stage(t *testing.T, name string, do func(*testing.T)) {
 	t.Helper()
 	require.True(t, l.live(t, name, do), "what follows builds on it")
 }
 
-// together does the stages at the same time. Each has a pool of its own.
+// together runs the stages concurrently. Each has its own pool.
 func (l *shootLife) together(t *testing.T, stages map[string]func(*testing.T)) {
 	t.Helper()
 
@@ -102,8 +105,9 @@ func (l *shootLife) together(t *testing.T, stages map[string]func(*testing.T)) {
 	require.False(t, t.Failed(), "what follows builds on it")
 }
 
-// live does something to the shoot, says how long that took, and looks whether the other one noticed, and whether a Machine ever failed to
-// which nothing was done for that. It returns whether all was well.
+// live runs a stage and logs its duration. It then checks that the other shoot is
+// unaffected and that Machines failed only in pools where this is expected. It reports
+// whether the stage succeeded.
 func (l *shootLife) live(t *testing.T, name string, do func(*testing.T)) bool {
 	t.Helper()
 
@@ -117,10 +121,10 @@ func (l *shootLife) live(t *testing.T, name string, do func(*testing.T)) bool {
 	})
 }
 
-// pool is the name of a worker pool of the shoot, which is unique in the lab.
+// pool returns the name of a worker pool of the shoot, which is unique in the lab.
 func (l *shootLife) pool(name string) string { return l.Name + "-" + name }
 
-// create makes the pools, which are all that the stages need.
+// create creates the pools for all stages.
 func (l *shootLife) create(t *testing.T) {
 	t.Helper()
 
@@ -135,7 +139,7 @@ func (l *shootLife) create(t *testing.T) {
 	l.images = l.awaitImages(t, 1)
 }
 
-// hibernate scales all pools to nothing, and takes the controllers away.
+// hibernate scales all pools to zero and stops the controllers.
 func (l *shootLife) hibernate(t *testing.T) {
 	t.Helper()
 
@@ -149,7 +153,7 @@ func (l *shootLife) hibernate(t *testing.T) {
 	require.Empty(t, l.identities(t), "no machine is left")
 }
 
-// wakeUp scales pools up again, with controllers that know what is in the clusters and nothing else.
+// wakeUp scales pools up again, with fresh controllers that know only the state of the clusters.
 func (l *shootLife) wakeUp(t *testing.T) {
 	t.Helper()
 	l.scale(t, l.pool("rolling"), 1)
@@ -159,7 +163,8 @@ func (l *shootLife) wakeUp(t *testing.T) {
 	l.awake, l.deletions = l.identities(t), l.line.asked("delete virtualmachines")
 }
 
-// outliveProvider takes the provider cluster away for longer than machine-controller-manager waits for a machine to come.
+// outliveProvider makes the provider cluster unavailable for longer than
+// machine-controller-manager's creation timeout.
 func (l *shootLife) outliveProvider(t *testing.T) {
 	t.Helper()
 	l.giveUpAfter(t, l.pool("late"), &metav1.Duration{Duration: tooLate})
@@ -171,15 +176,16 @@ func (l *shootLife) outliveProvider(t *testing.T) {
 	l.awake, l.deletions = now, l.line.asked("delete virtualmachines")
 }
 
-// requireAwake requires all machines to be there that woke up, and that nobody asked for the deletion of any: one that is being deleted
-// may seem to run on for a while.
+// requireAwake requires that all machines of the wake-up exist and that none was asked to be
+// deleted, since a machine in deletion may appear to be running for a while.
 func (l *shootLife) requireAwake(t *testing.T) {
 	t.Helper()
 	require.Equal(t, l.awake, l.identities(t), "no machine is lost, and none doubled")
 	require.Equal(t, l.deletions, l.line.asked("delete virtualmachines"))
 }
 
-// awaitOrphans waits until each machine that woke up was taken for an orphan, since so many of them were looked at.
+// awaitOrphans waits until each machine of the wake-up was treated as an orphan; it ignores
+// the first looked requests.
 func (l *shootLife) awaitOrphans(t *testing.T, looked int) {
 	t.Helper()
 
@@ -197,8 +203,9 @@ func (l *shootLife) awaitOrphans(t *testing.T, looked int) {
 	})
 }
 
-// restartBesideEmptyLists has sidecars begin beside an API server that has, for a moment, no Machines, as one may seem to that comes
-// back after an outage. To each of them all machines are orphans. It leaves the shoot without a sidecar.
+// restartBesideEmptyLists starts sidecars while the control cluster returns no Machines, as an API
+// server may briefly do after an outage. All machines appear as orphans to them. It leaves the
+// shoot without a sidecar.
 func (l *shootLife) restartBesideEmptyLists(t *testing.T) {
 	t.Helper()
 
@@ -219,7 +226,8 @@ func (l *shootLife) restartBesideEmptyLists(t *testing.T) {
 	l.requireAwake(t)
 }
 
-// delete deletes the shoot as Gardener does, and requires that nothing is left but what the quiet shoot has.
+// delete deletes the shoot as Gardener does, and requires that only the quiet
+// shoot's objects are left.
 func (l *shootLife) delete(t *testing.T, seed *shoot, pod *controllers) {
 	t.Helper()
 	seed.deleteShoot(t, pod)
@@ -236,7 +244,8 @@ func (l *shootLife) delete(t *testing.T, seed *shoot, pod *controllers) {
 	require.ElementsMatch(t, l.quiet.all, left)
 }
 
-// identities returns the UIDs of the shoot's VirtualMachines and of their instances, none of which may be on its way out.
+// identities returns the UIDs of the shoot's VirtualMachines and their instances, none of
+// which may be in deletion.
 func (s *shoot) identities(t *testing.T) map[string]types.UID {
 	t.Helper()
 

@@ -21,17 +21,18 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane"
 )
 
-// hostLabel is what the machine of the failure table wants of its node.
+// hostLabel is the node label selected by the machine of the failure table.
 const hostLabel = "mortal.example.com/host"
 
-// onMortal is laid over the spec of a machine that wants a mortal node with this label, and has this fault, if any. Its launcher pod has
-// half a minute to end.
+// onMortal is overlaid on the spec of a machine that selects a mortal node with this label, with an
+// optional fault. Its launcher pod has a grace period of half a minute.
 func onMortal(label, value string, f dataplane.Fault) string {
 	return fmt.Sprintf(`{"virtualMachineTemplate":{"spec":{"template":{"metadata":{"annotations":{%q:%q}},"spec":{
 		"terminationGracePeriodSeconds":0,"nodeSelector":{%q:%q},%s}}}}}`, dataplane.FaultAnnotation, f, label, value, tolerating())
 }
 
-// deadNodeFailure is the row of a node that dies just when a machine gets it. No kubelet takes up the launcher pod.
+// deadNodeFailure is the row of a node that dies just when a machine is assigned to it. The
+// launcher pod has no live kubelet.
 func deadNodeFailure() failure {
 	return failure{
 		by: "dead node", spec: onMortal(hostLabel, "yes", ""), want: "NodeDown", code: codes.Unavailable,
@@ -47,8 +48,9 @@ func deadNodeFailure() failure {
 	}
 }
 
-// TestNodeDiesUnderAMachine lets the real controllers go all the way: the taint manager evicts a launcher pod that was starting, KubeVirt
-// gives the instance up and waits for its pod, and so does DeleteMachine, until somebody does what the errors say.
+// TestNodeDiesUnderAMachine uses the real controllers: the taint manager evicts a starting launcher
+// pod, KubeVirt gives up the instance and waits for its pod, and DeleteMachine waits as well, until
+// the remedy named in the errors is applied.
 func TestNodeDiesUnderAMachine(t *testing.T) {
 	t.Parallel()
 
@@ -88,7 +90,8 @@ func TestNodeDiesUnderAMachine(t *testing.T) {
 	s.requireNothingLeft(t)
 }
 
-// awaitToken does what machine-controller-manager does until a failure is reported with this token, and returns its text.
+// awaitToken calls the driver as machine-controller-manager does until it reports a failure with
+// this token, and returns its text.
 func (m *machine) awaitToken(t *testing.T, d driver.Driver, token string, code codes.Code) string {
 	t.Helper()
 
@@ -112,7 +115,8 @@ func (m *machine) awaitToken(t *testing.T, d driver.Driver, token string, code c
 	return text
 }
 
-// kill ends the kubelet and virt-handler of a node until the end of the test at the latest. The node gets these labels in the same breath.
+// kill stops the kubelet and virt-handler of a node until revive or the end of the test. It sets
+// these labels on the node in the same patch.
 func (s *shoot) kill(t *testing.T, node string, labels map[string]any) {
 	t.Helper()
 
@@ -126,7 +130,7 @@ func (s *shoot) kill(t *testing.T, node string, labels map[string]any) {
 	})
 }
 
-// revive starts what kill ended.
+// revive restarts the components stopped by kill.
 func (s *shoot) revive(t *testing.T, node string) {
 	t.Helper()
 	s.labelNode(context.WithoutCancel(t.Context()), t, node, map[string]any{dataplane.DownLabel: nil, hostLabel: nil})
@@ -140,7 +144,7 @@ func (s *shoot) labelNode(ctx context.Context, t *testing.T, node string, labels
 	require.NoError(t, err)
 }
 
-// setTaint gives a mortal node these taints that an administrator sets, beside those of Kubernetes.
+// setTaint sets administrator taints on a mortal node, in addition to those of Kubernetes.
 func (s *shoot) setTaint(t *testing.T, name string, taints ...corev1.Taint) {
 	t.Helper()
 

@@ -35,8 +35,9 @@ func TestBlockedDeletionNamesWhatBlocks(t *testing.T) {
 	s.requireNothingLeft(t)
 }
 
-// requireBlocked holds the VirtualMachine with a finalizer, and requires DeleteMachine to name it. While the instance is still there,
-// DeleteMachine names the instance instead.
+// requireBlocked blocks the deletion of the VirtualMachine with a finalizer, and
+// requires that DeleteMachine names it. While the instance still exists, DeleteMachine
+// names the instance instead.
 func (s *shoot) requireBlocked(t *testing.T, m *machine, d driver.Driver) {
 	t.Helper()
 
@@ -73,6 +74,8 @@ func (s *shoot) setFinalizers(t *testing.T, name string, finalizers ...string) {
 	require.NoError(t, err)
 }
 
+// TestOrphansAreSeenTwice deletes a machine as machine-controller-manager's safety controller does:
+// without a Machine's UID.
 func TestOrphansAreSeenTwice(t *testing.T) {
 	t.Parallel()
 
@@ -147,7 +150,8 @@ func machineOfAnEarlierLifeIsInTheWay(t *testing.T, newDriver func(settings) dri
 	s.requireNothingLeft(t)
 }
 
-// TestInstanceWithoutVirtualMachine is what `kubectl delete vm --cascade=orphan` leaves: a guest that runs on.
+// TestInstanceWithoutVirtualMachine tests the result of `kubectl delete vm --cascade=orphan`: a
+// guest that keeps running.
 func TestInstanceWithoutVirtualMachine(t *testing.T) {
 	t.Parallel()
 
@@ -181,7 +185,8 @@ func (s *shoot) deleteWithoutInstance(t *testing.T, name string) {
 	require.NoError(t, err, "the guest runs on")
 }
 
-// TestTagsThatLookLikeAnotherShoots puts into a tag what a selector's parser would read as the other shoot's.
+// TestTagsThatLookLikeAnotherShoots uses a tag that a selector's parser would
+// read as the other shoot's.
 func TestTagsThatLookLikeAnotherShoots(t *testing.T) {
 	t.Parallel()
 
@@ -208,7 +213,8 @@ func TestTagsThatLookLikeAnotherShoots(t *testing.T) {
 	s.requireNothingLeft(t)
 }
 
-// TestDeletionOutlivesARestartOfTheServer answers a watch as a server does that knows no version older than its start.
+// TestDeletionOutlivesARestartOfTheServer answers a watch like a server that knows no resource
+// version older than its start.
 func TestDeletionOutlivesARestartOfTheServer(t *testing.T) {
 	t.Parallel()
 

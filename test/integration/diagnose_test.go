@@ -21,7 +21,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane"
 )
 
-// diagnosis is what mcm-kubevirt diagnose prints of one machine for scripts.
+// diagnosis is the machine-readable output of mcm-kubevirt diagnose for one machine.
 type diagnosis struct {
 	Name       string `json:"name"`
 	Result     string `json:"result"`
@@ -55,7 +55,7 @@ type diagnosis struct {
 	Evidence []spi.Sign `json:"evidence"`
 }
 
-// controller returns what the diagnosis says of a controller.
+// controller returns the diagnosis of a controller.
 func (d *diagnosis) controller(name string) string {
 	for _, c := range d.Control.Controllers {
 		if c.Name == name {
@@ -66,13 +66,14 @@ func (d *diagnosis) controller(name string) string {
 	return ""
 }
 
-// diagnose runs the command, as an operator does in the sidecar's pod, and returns what it prints and its exit code.
+// diagnose runs the command as an operator does in the sidecar's pod, and returns
+// its output and exit code.
 func (s *shoot) diagnose(ctx context.Context, t *testing.T, args ...string) (text string, code int) {
 	t.Helper()
 
 	args = append([]string{"diagnose", "--control-kubeconfig=" + s.SidecarKubeconfig, "--unschedulable-grace=" + shortGrace.String()}, args...)
 	out, err := exec.CommandContext(ctx, remoteDriver, args...).Output()
-	recorder.said.line(string(out)) // Which is searched for secrets, too.
+	recorder.said.line(string(out)) // The output is also searched for secrets.
 
 	var failed *exec.ExitError
 	if errors.As(err, &failed) {
@@ -87,7 +88,7 @@ func (s *shoot) diagnose(ctx context.Context, t *testing.T, args ...string) (tex
 	return string(out), 0
 }
 
-// diagnoseMachine is diagnose of one machine, read as scripts do.
+// diagnoseMachine is diagnose of one machine, with machine-readable output.
 func (s *shoot) diagnoseMachine(ctx context.Context, t *testing.T, name string, args ...string) (d diagnosis, code int) {
 	t.Helper()
 
@@ -102,7 +103,8 @@ func (s *shoot) diagnoseMachine(ctx context.Context, t *testing.T, name string, 
 	return all.Machines[0], code
 }
 
-// register creates, in the control cluster, what machine-controller-manager hands to drivers. Nobody acts on it there.
+// register creates, in the control cluster, the objects that machine-controller-manager passes to
+// drivers. No controller acts on them there.
 func (s *shoot) register(t *testing.T, m *machine) {
 	t.Helper()
 
@@ -122,7 +124,8 @@ func (s *shoot) register(t *testing.T, m *machine) {
 	require.NoError(t, err)
 }
 
-// requireDiagnosed has the command say the same of a row of the failure table as the driver, and show from what.
+// requireDiagnosed requires that the command reports the same as the driver for a row of the
+// failure table, with evidence.
 func (s *shoot) requireDiagnosed(t *testing.T, f *failure, m *machine) {
 	t.Helper()
 	s.register(t, m)
@@ -132,7 +135,7 @@ func (s *shoot) requireDiagnosed(t *testing.T, f *failure, m *machine) {
 		code int
 	)
 
-	// CDI's and kubelet's conditions change while they try again.
+	// CDI's and kubelet's conditions change during their retries.
 	eventually(t, "diagnose finds "+f.want, func(ctx context.Context) (bool, error) {
 		d, code = s.diagnoseMachine(ctx, t, m.name())
 
@@ -151,19 +154,20 @@ func (s *shoot) requireDiagnosed(t *testing.T, f *failure, m *machine) {
 	require.NotEmpty(t, d.Cause.Evidence.Type)
 	require.False(t, d.Cause.Evidence.Since.IsZero())
 	require.True(t, slices.ContainsFunc(d.Provider.Objects, func(o spi.Object) bool {
-		// The claim behind a DataVolume has its name, or that of CDI's own.
+		// The claim of a DataVolume has the same name, or is one of CDI's own.
 		return o.ObjectName == d.Cause.Evidence.Object || d.Cause.Evidence.Object.Kind == "PersistentVolumeClaim"
 	}), "the evidence is one of the objects: %+v", d.Cause.Evidence)
 	require.Empty(t, d.Provider.Unread, "the shipped Role is enough")
 }
 
-// answeredAtOnce says whether what is wrong keeps the machine from being created, or from being looked at: then the answer to a request
-// says it, and nothing on the provider cluster shows it.
+// answeredAtOnce reports whether the failure prevents the machine's creation or observation. The
+// error then appears in the response to a request, and not in the state of the provider cluster.
 func (s *shoot) answeredAtOnce(d diagnosis) bool {
 	return d.Provider == nil || d.Provider.Stage == spi.StageAbsent
 }
 
-// TestDiagnose looks at machines of which nothing is wrong, at what is not a machine of ours, and at what is not there.
+// TestDiagnose diagnoses healthy machines, machines not managed by the
+// driver, and missing machines.
 func TestDiagnose(t *testing.T) {
 	t.Parallel()
 
@@ -213,7 +217,8 @@ func TestDiagnose(t *testing.T) {
 	s.requireNothingLeft(t)
 }
 
-// diagnoseVanished looks at a Machine that says it has had its place, and has no VirtualMachine.
+// diagnoseVanished diagnoses a Machine that reports that it was scheduled,
+// but has no VirtualMachine.
 func (s *shoot) diagnoseVanished(t *testing.T, m *machine) {
 	t.Helper()
 
@@ -233,7 +238,8 @@ func (s *shoot) diagnoseVanished(t *testing.T, m *machine) {
 	patch("")
 }
 
-// diagnoseWithoutMachine looks at the virtual machine of a Machine that is gone, in all ways, and then at a stranger's.
+// diagnoseWithoutMachine diagnoses the virtual machine of a deleted Machine, in all
+// ways, and then a foreign one.
 func (s *shoot) diagnoseWithoutMachine(t *testing.T, m *machine) {
 	t.Helper()
 

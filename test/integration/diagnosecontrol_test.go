@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// TestDiagnoseDeadController kills the sidecar of a shoot whose machines are well.
+// TestDiagnoseDeadController kills the sidecar of a shoot with healthy machines.
 func TestDiagnoseDeadController(t *testing.T) {
 	t.Parallel()
 
@@ -55,7 +55,8 @@ func TestDiagnoseDeadController(t *testing.T) {
 	s.awaitEnd(t)
 }
 
-// TestDiagnoseMissingSecret removes what machine-controller-manager would hand to the driver.
+// TestDiagnoseMissingSecret removes a Secret that machine-controller-manager
+// would pass to the driver.
 func TestDiagnoseMissingSecret(t *testing.T) {
 	t.Parallel()
 
@@ -77,8 +78,8 @@ func TestDiagnoseMissingSecret(t *testing.T) {
 	require.Contains(t, seen.Cause.Retry.Command, "annotate machineclass")
 }
 
-// TestRetryAtOnce repairs a kubeconfig, with machine-controller-manager's own controllers in charge: the command that diagnose prints has
-// them retry long before the three minutes that they wait.
+// TestRetryAtOnce repairs a kubeconfig under machine-controller-manager's own controllers: the
+// command printed by diagnose makes them retry long before their three minutes are over.
 func TestRetryAtOnce(t *testing.T) {
 	t.Parallel()
 

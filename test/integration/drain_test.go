@@ -10,7 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// maintained is a shoot whose workers, of two MachineDeployments, all run on the first host of a zone with two, and run pods.
+// maintained is a shoot whose workers, in two MachineDeployments, all run pods on the
+// first of a zone's two hosts.
 type maintained struct {
 	*shoot
 	*witness
@@ -20,7 +21,8 @@ type maintained struct {
 	apps    []application
 }
 
-// newMaintained makes a shoot with so many workers in each MachineDeployment. Their ProviderSpecs have these fields beside the usual.
+// newMaintained creates a shoot with perPool workers in each MachineDeployment. fields are
+// overlaid on their ProviderSpecs.
 func newMaintained(t *testing.T, perPool int32, fields string, sidecarArgs ...string) *maintained {
 	t.Helper()
 
@@ -30,7 +32,7 @@ func newMaintained(t *testing.T, perPool int32, fields string, sidecarArgs ...st
 	_, err := lab.AllowEvacuation(t.Context(), m.Shoot)
 	require.NoError(t, err)
 
-	// So that no drain of a shoot's node ends by force.
+	// Long enough that no drain of a shoot's node is forced.
 	m.runControllers(t, append([]string{"--machine-drain-timeout=10m"}, sidecarArgs...)...)
 	m.applyCredentials(t)
 
@@ -48,8 +50,8 @@ func newMaintained(t *testing.T, perPool int32, fields string, sidecarArgs ...st
 	return m
 }
 
-// runApplications runs one application on all nodes of each pool, and one whose pods are all on one node, which keeps that node's
-// drain waiting until the first of them runs elsewhere.
+// runApplications runs one application on all nodes of each pool, and one whose pods are all on one
+// node. The latter blocks that node's drain until the first of its pods runs elsewhere.
 func (m *maintained) runApplications(t *testing.T, pools map[string]int32) {
 	t.Helper()
 
@@ -65,7 +67,8 @@ func (m *maintained) runApplications(t *testing.T, pools map[string]int32) {
 	}
 }
 
-// awaitNodes waits until machine-controller-manager has labelled the nodes of a pool, and returns their names.
+// awaitNodes waits until machine-controller-manager has labelled the nodes of a pool,
+// and returns their names.
 func (m *maintained) awaitNodes(t *testing.T, pool string, want int) []string {
 	t.Helper()
 
@@ -106,11 +109,12 @@ func (m *maintained) on(t *testing.T, host string) []string {
 	return names
 }
 
-// drain has the admin drain the first host, and requires that this ends by itself and that all machines then run on the second.
+// drain drains the first host as its administrator does, and requires that the drain completes and
+// that all machines then run on the second.
 func (m *maintained) drain(t *testing.T) {
 	t.Helper()
 	m.startDrain(t.Context(), t, m.zone.hosts[0], m.timeline).wait(t)
-	// The drain ends with the pods; KubeVirt ends a moment later what ran in them.
+	// The drain ends with the pods; KubeVirt ends their instances a moment later.
 	eventually(t, "nothing is left on "+m.zone.hosts[0], func(context.Context) (bool, error) {
 		return len(m.on(t, m.zone.hosts[0])) == 0, nil //nolint:contextcheck // It ends with the test.
 	})
@@ -122,7 +126,7 @@ func (m *maintained) drain(t *testing.T) {
 	m.requireNoWarnings(t)
 }
 
-// end ends the applications and the machines.
+// end deletes the applications and the machines.
 func (m *maintained) end(t *testing.T) {
 	t.Helper()
 
@@ -133,8 +137,9 @@ func (m *maintained) end(t *testing.T) {
 	m.awaitEnd(t)
 }
 
-// TestDrainOfAProviderNode is the maintenance of a provider's host: its admin runs `kubectl drain` and knows nothing of shoots, whose
-// owner has PodDisruptionBudgets and knows nothing of hosts.
+// TestDrainOfAProviderNode tests the maintenance of a provider's host: its administrator runs
+// `kubectl drain` without knowing the shoots, and the shoot's owner has PodDisruptionBudgets
+// without knowing the hosts.
 func TestDrainOfAProviderNode(t *testing.T) {
 	t.Parallel()
 
@@ -176,7 +181,7 @@ func TestDrainOfAProviderNode(t *testing.T) {
 		m.end(t)
 	})
 
-	// What the others are compared with.
+	// The baseline for comparison.
 	t.Run("WithoutEvacuation", func(t *testing.T) {
 		t.Parallel()
 

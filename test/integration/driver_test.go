@@ -14,14 +14,15 @@ import (
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 )
 
-// TestLifeOfAMachine takes a machine of each kind of root volume from nothing to nothing.
+// TestLifeOfAMachine creates and deletes a machine with each kind of root volume.
 func TestLifeOfAMachine(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]struct {
 		reason string
 		root   string
-		// prepare makes what the root volume refers to, and names what that leaves in the namespace.
+		// prepare creates the objects that the root volume refers to, and returns the names of
+		// those that stay in the namespace.
 		prepare func(*testing.T, *shoot) []string
 	}{
 		"RegistryImport": {reason: "an image from a registry, imported per machine", root: importedRoot},
@@ -165,7 +166,7 @@ func createMachineAdoptsItsOwn(t *testing.T, newDriver func(settings) driver.Dri
 	s.requireNothingLeft(t)
 }
 
-// TestForeignObjectsAreNeverTouched puts other people's objects where the driver's would be.
+// TestUnschedulableMachineIsReported creates a machine in a full zone.
 func TestUnschedulableMachineIsReported(t *testing.T) {
 	t.Parallel()
 
@@ -195,7 +196,8 @@ func TestUnschedulableMachineIsReported(t *testing.T) {
 	s.requireNothingLeft(t)
 }
 
-// TestAddressesWithoutTargetCluster shows that nothing else asks for them later.
+// TestAddressesWithoutTargetCluster checks that GetMachineStatus returns the addresses, since no
+// later call requests them.
 func TestAddressesWithoutTargetCluster(t *testing.T) {
 	t.Parallel()
 
@@ -233,5 +235,3 @@ func TestMachineCreationTimeoutEndsTheLoop(t *testing.T) {
 	require.NoError(t, m.remove(t.Context(), d))
 	s.requireNothingLeft(t)
 }
-
-// TestOrphansAreSeenTwice asks as machine-controller-manager's safety controller does: without a Machine's UID.

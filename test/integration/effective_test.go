@@ -12,10 +12,10 @@ import (
 	kubevirtv1 "kubevirt.io/api/core/v1"
 )
 
-// An API server reads Roles, bindings and webhooks from caches: what a test changes is in force a moment later. The functions of this file
-// wait for that.
+// An API server reads Roles, bindings and webhooks from caches, so changes take effect with a small
+// delay. The functions of this file wait for that.
 
-// right is one that an account has, or not, in a namespace of a cluster.
+// right is a right that an account has, or lacks, in a namespace of a cluster.
 type right struct {
 	cluster            kubernetes.Interface
 	namespace, account string
@@ -28,7 +28,7 @@ func (s *shoot) driverRight(verb, group, resource string) right {
 	return right{s.kube, s.ProviderNamespace, "machine-controller", verb, group, resource}
 }
 
-// await waits until the API server grants the right, or denies it.
+// await waits until the API server grants or denies the right.
 func (r right) await(t *testing.T, granted bool) {
 	t.Helper()
 
@@ -45,14 +45,14 @@ func (r right) await(t *testing.T, granted bool) {
 	})
 }
 
-// breakCreation breaks the webhook for new VirtualMachines of the shoot.
+// breakCreation breaks the webhook for the shoot's new VirtualMachines.
 func breakCreation(t *testing.T, s *shoot) {
 	t.Helper()
 	breakWebhook(admissionv1.Create, "kubevirt.io", "virtualmachines")(t, s)
 	s.awaitWebhook(t, "failures.example.com")
 }
 
-// awaitWebhook waits until the webhook is asked about new VirtualMachines of the shoot.
+// awaitWebhook waits until the webhook is called for the shoot's new VirtualMachines.
 func (s *shoot) awaitWebhook(t *testing.T, name string) {
 	t.Helper()
 

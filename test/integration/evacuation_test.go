@@ -17,10 +17,11 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/evacuation"
 )
 
-// unreached are limits that nothing reaches within a test.
+// unreached are limits that are never reached within a test.
 var unreached = evacuation.Limits{MaxPerDeployment: 1, Deadline: time.Hour, MigrationTimeout: time.Hour}
 
-// TestSoakEvacuationTakesOneAtATime has all machines of a pool evicted at once, as an update of KubeVirt does.
+// TestSoakEvacuationTakesOneAtATime evicts all machines of a pool at once, as an
+// update of KubeVirt does.
 func TestSoakEvacuationTakesOneAtATime(t *testing.T) {
 	t.Parallel()
 
@@ -58,7 +59,8 @@ func TestSoakEvacuationTakesOneAtATime(t *testing.T) {
 	}
 }
 
-// TestEvacuationSparesUnhealthyPools has a machine evicted whose sister does not run, and takes the eviction back.
+// TestEvacuationSparesUnhealthyPools evicts a machine while another one of its pool does not run,
+// and then cancels the eviction.
 func TestEvacuationSparesUnhealthyPools(t *testing.T) {
 	t.Parallel()
 
@@ -80,7 +82,7 @@ func TestEvacuationSparesUnhealthyPools(t *testing.T) {
 	e.requireKept(t, well)
 }
 
-// TestEvacuationLeavesMachinesAlone has machines evicted that something else is being done with.
+// TestEvacuationLeavesMachinesAlone evicts machines that are busy with another operation.
 func TestEvacuationLeavesMachinesAlone(t *testing.T) {
 	t.Parallel()
 
@@ -124,7 +126,7 @@ func TestEvacuationLeavesMachinesAlone(t *testing.T) {
 	}
 }
 
-// TestEvacuationPassesOverOrphans has a machine evicted that no Machine stands for.
+// TestEvacuationPassesOverOrphans evicts a machine without a Machine.
 func TestEvacuationPassesOverOrphans(t *testing.T) {
 	t.Parallel()
 
@@ -144,8 +146,9 @@ func TestEvacuationPassesOverOrphans(t *testing.T) {
 	require.Nil(t, e.vm(t, orphan.name()).DeletionTimestamp)
 }
 
-// TestEvacuationDeadline shows that the admin of the provider cluster wins in the end: against an unhealthy pool first, and then
-// against a deletion that does not end.
+// TestEvacuationDeadline checks that evictions by the provider cluster's
+// administrator succeed after the deadline: first for an unhealthy pool, and then
+// during a deletion that does not complete.
 func TestEvacuationDeadline(t *testing.T) {
 	t.Parallel()
 
@@ -172,7 +175,8 @@ func TestEvacuationDeadline(t *testing.T) {
 	e.requireKept(t, ill)
 }
 
-// TestEvacuationWithoutRights takes the rights away that evacuation needs in one of the clusters, and gives them back.
+// TestEvacuationWithoutRights removes the rights that evacuation needs in one of the
+// clusters, and restores them.
 func TestEvacuationWithoutRights(t *testing.T) {
 	t.Parallel()
 
@@ -211,7 +215,7 @@ func TestEvacuationWithoutRights(t *testing.T) {
 	})
 }
 
-// takeRights deletes a RoleBinding. What it returns makes it anew.
+// takeRights deletes a RoleBinding. It returns a function that recreates it.
 func takeRights(t *testing.T, bindings rbacclient.RoleBindingInterface, name string) func() {
 	t.Helper()
 
@@ -226,7 +230,7 @@ func takeRights(t *testing.T, bindings rbacclient.RoleBindingInterface, name str
 	}
 }
 
-// awaitMark waits until KubeVirt itself says that a machine is to leave.
+// awaitMark waits until KubeVirt marks a machine for evacuation.
 func (e *evacuees) awaitMark(t *testing.T, m *machine) {
 	t.Helper()
 	eventually(t, m.name()+" is to leave", func(ctx context.Context) (bool, error) {

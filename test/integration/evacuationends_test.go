@@ -8,7 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// evacuated is a shoot with a pool of machines under the real machine-controller-manager, which all are to leave their hosts.
+// evacuated is a shoot under the real machine-controller-manager, with a pool of machines
+// that must all be evacuated.
 type evacuated struct {
 	*shoot
 	*witness
@@ -16,10 +17,10 @@ type evacuated struct {
 	machines map[string]bool
 }
 
-// evacuationArgs make the sidecar act on drains.
+// evacuationArgs make the sidecar react to drains.
 var evacuationArgs = []string{"--evacuation", "--machine-drain-timeout=10m"}
 
-// newEvacuated runs a pool of three machines, and then has all of them evicted.
+// newEvacuated runs a pool of three machines, and then evicts all of them.
 func newEvacuated(t *testing.T, s *shoot, fields string) *evacuated {
 	t.Helper()
 
@@ -53,7 +54,8 @@ func (e *evacuated) awaitBegin(t *testing.T) {
 	eventually(t, "a Machine is deleted", func(context.Context) (bool, error) { return len(e.deletions()) > 0, nil })
 }
 
-// requireReplaced requires that all machines are replaced in the end, once each and one after the other.
+// requireReplaced requires that all machines are eventually replaced, each once
+// and one after the other.
 func (e *evacuated) requireReplaced(t *testing.T) {
 	t.Helper()
 
@@ -69,7 +71,7 @@ func (e *evacuated) requireReplaced(t *testing.T) {
 	e.awaitEnd(t)
 }
 
-// TestSoakEvacuationOutlivesTheSidecar kills the sidecar in the middle.
+// TestSoakEvacuationOutlivesTheSidecar kills the sidecar during an evacuation.
 func TestSoakEvacuationOutlivesTheSidecar(t *testing.T) {
 	t.Parallel()
 
@@ -80,7 +82,8 @@ func TestSoakEvacuationOutlivesTheSidecar(t *testing.T) {
 	e.requireReplaced(t)
 }
 
-// TestSoakEvacuationOutlivesTheControlCluster takes the control cluster away from the sidecar in the middle.
+// TestSoakEvacuationOutlivesTheControlCluster cuts the sidecar off from the control
+// cluster during an evacuation.
 func TestSoakEvacuationOutlivesTheControlCluster(t *testing.T) {
 	t.Parallel()
 
@@ -96,7 +99,8 @@ func TestSoakEvacuationOutlivesTheControlCluster(t *testing.T) {
 	e.requireReplaced(t)
 }
 
-// TestSoakFailedMigrationIsAReplacement has machines evicted that KubeVirt takes for migratable, in vain.
+// TestSoakFailedMigrationIsAReplacement evicts machines that KubeVirt considers migratable,
+// but whose migrations fail.
 func TestSoakFailedMigrationIsAReplacement(t *testing.T) {
 	t.Parallel()
 
@@ -144,7 +148,7 @@ func TestSoakTwoDrainsAtOnce(t *testing.T) {
 	s.awaitEnd(t)
 }
 
-// TestCancelledDrain gives a drain up once its first machine is on its way. The others stay.
+// TestCancelledDrain cancels a drain when its first machine is being evacuated. The others stay.
 func TestCancelledDrain(t *testing.T) {
 	t.Parallel()
 

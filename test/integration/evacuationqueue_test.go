@@ -12,8 +12,9 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane"
 )
 
-// TestSoakMigrationsMayQueue empties a node of eight machines. The real virt-controller migrates two of them at a time, so that the last
-// ones wait in its queue for longer than the time in which a queue must move.
+// TestSoakMigrationsMayQueue drains a node with eight machines. The real virt-controller
+// migrates two at a time, so that the last ones are queued for longer than the time in
+// which a queue must progress.
 func TestSoakMigrationsMayQueue(t *testing.T) {
 	t.Parallel()
 
@@ -61,7 +62,7 @@ func TestSoakMigrationsMayQueue(t *testing.T) {
 	require.Greater(t, last.Sub(first), timeout, "the last one waited for longer than a queue may stand")
 }
 
-// awaitMigratable waits until so many guests run and may migrate.
+// awaitMigratable waits until the expected number of guests run and can migrate.
 func (s *shoot) awaitMigratable(t *testing.T, count int) {
 	t.Helper()
 

@@ -29,7 +29,8 @@ import (
 	plugin "github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
 )
 
-// evacuees are machines of one MachineSet, whose Machines nobody but the test changes: machine-controller-manager does not run.
+// evacuees are machines of one MachineSet. Only the test changes their Machines, since
+// machine-controller-manager does not run.
 type evacuees struct {
 	*shoot
 
@@ -39,10 +40,11 @@ type evacuees struct {
 	limits evacuation.Limits
 }
 
-// keep is a finalizer that lets a Machine stay, as machine-controller-manager's own does.
+// keep is a finalizer that keeps a Machine, like machine-controller-manager's own.
 const keep = "test.example.com/keep"
 
-// newEvacuees starts the evacuation controller, with the rights that are shipped, and a driver that tells it of requests.
+// newEvacuees starts the evacuation controller with the shipped rights, and a driver that
+// notifies it of requests.
 func newEvacuees(t *testing.T, limits evacuation.Limits) *evacuees {
 	t.Helper()
 
@@ -86,14 +88,14 @@ func (e *evacuees) startEvacuation(t *testing.T, kubeconfig []byte) driver.Drive
 	return driverOn(provider, settings{observers: []plugin.Observer{controller}})
 }
 
-// add makes so many machines that run, with Machines that are Running.
+// add creates running machines with Running Machines.
 func (e *evacuees) add(t *testing.T, machines int) []*machine {
 	t.Helper()
 
 	return e.addIn(t, "zone-a", machines, `{}`)
 }
 
-// addIn does so in a zone, with fields laid over their spec.
+// addIn does the same in a zone, with fields overlaid on their spec.
 func (e *evacuees) addIn(t *testing.T, zone string, machines int, fields string) []*machine {
 	t.Helper()
 
@@ -150,7 +152,7 @@ func (e *evacuees) scaleSet(t *testing.T, replicas int32) {
 	require.NoError(t, err)
 }
 
-// setPhase makes a Machine be in a phase.
+// setPhase sets the phase of a Machine.
 func (e *evacuees) setPhase(t *testing.T, m *machine, phase v1alpha1.MachinePhase) {
 	t.Helper()
 
@@ -160,7 +162,7 @@ func (e *evacuees) setPhase(t *testing.T, m *machine, phase v1alpha1.MachinePhas
 	require.NoError(t, err)
 }
 
-// isDeleted says whether somebody has deleted the Machine.
+// isDeleted reports whether the Machine has been deleted.
 func (e *evacuees) isDeleted(ctx context.Context, m *machine) (bool, error) {
 	got, err := e.mcm.MachineV1alpha1().Machines(e.Namespace).Get(ctx, m.name(), metav1.GetOptions{})
 
@@ -180,7 +182,8 @@ func (e *evacuees) requireKept(t *testing.T, m *machine) {
 	require.False(t, deleted, "%s: %s", m.name(), e.told)
 }
 
-// finish does what machine-controller-manager does with a deleted Machine, once its node is drained, and makes another.
+// finish acts like machine-controller-manager on a deleted Machine whose node is
+// drained, and creates another.
 func (e *evacuees) finish(t *testing.T, m *machine) {
 	t.Helper()
 
@@ -201,7 +204,8 @@ func (e *evacuees) unfinalize(t *testing.T, m *machine) {
 	require.NoError(t, err)
 }
 
-// evict asks for the eviction of a machine's pod, as kubectl drain does, and requires KubeVirt to refuse it.
+// evict requests the eviction of a machine's pod, as kubectl drain does, and requires
+// that KubeVirt refuses it.
 func (s *shoot) evict(t *testing.T, name string) {
 	t.Helper()
 
@@ -216,8 +220,8 @@ func (s *shoot) evict(t *testing.T, name string) {
 	require.True(t, apierrors.IsTooManyRequests(err), "%v", err)
 }
 
-// cancelEviction takes the mark away again, as virt-api does for `virtctl evacuate-cancel`. Nobody but KubeVirt may change an
-// instance's status.
+// cancelEviction removes the mark, as virt-api does for `virtctl evacuate-cancel`. Only KubeVirt
+// may change an instance's status.
 func (s *shoot) cancelEviction(t *testing.T, name string) {
 	t.Helper()
 
@@ -233,7 +237,7 @@ func (s *shoot) cancelEviction(t *testing.T, name string) {
 	require.Empty(t, instance.Status.EvacuationNodeName)
 }
 
-// diary is what the evacuation controller has told.
+// diary records the Events of the evacuation controller.
 type diary struct {
 	mu      sync.Mutex
 	entries []string
@@ -249,7 +253,7 @@ func (d *diary) Event(object runtime.Object, _, reason, message string) {
 	}
 }
 
-// has says whether something was told of a machine.
+// has reports whether an Event with this reason and text was recorded for a machine.
 func (d *diary) has(m *machine, reason, text string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -259,7 +263,7 @@ func (d *diary) has(m *machine, reason, text string) bool {
 	})
 }
 
-// await waits until something is told of a machine.
+// await waits for an Event of a machine.
 func (d *diary) await(t *testing.T, m *machine, reason, text string) {
 	t.Helper()
 
@@ -269,7 +273,7 @@ func (d *diary) await(t *testing.T, m *machine, reason, text string) {
 	require.NoError(t, err, "%s should be told to be %s %s; told was %s", m.name(), reason, text, d)
 }
 
-// String returns everything.
+// String returns all Events.
 func (d *diary) String() string {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -16,8 +16,8 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane"
 )
 
-// TestFailuresOnTheMachine shows what people and cluster-autoscaler see of failures, with machine-controller-manager's own
-// controllers in charge.
+// TestFailuresOnTheMachine checks how failures are shown to users and cluster-autoscaler under
+// machine-controller-manager's own controllers.
 func TestFailuresOnTheMachine(t *testing.T) {
 	t.Parallel()
 
@@ -36,7 +36,8 @@ func TestFailuresOnTheMachine(t *testing.T) {
 	s.awaitEnd(t)
 }
 
-// TestQuotaOnTheMachine shows a failure that stays until it is resolved, and a machine that then runs without help.
+// TestQuotaOnTheMachine checks that a failure stays until it is resolved, and that the machine then
+// runs without intervention.
 func TestQuotaOnTheMachine(t *testing.T) {
 	t.Parallel()
 
@@ -55,8 +56,8 @@ func TestQuotaOnTheMachine(t *testing.T) {
 	s.awaitEnd(t)
 }
 
-// TestRefusalsOnTheMachine shows, in its Events too, what is wrong with a machine that cannot be created, and with one that cannot be
-// deleted.
+// TestRefusalsOnTheMachine checks that the Machine and its Events show why a machine
+// cannot be created or deleted.
 func TestRefusalsOnTheMachine(t *testing.T) {
 	t.Parallel()
 
@@ -79,8 +80,8 @@ func TestRefusalsOnTheMachine(t *testing.T) {
 	s.awaitEnd(t)
 }
 
-// TestAnotherCauseOnTheMachine has one failure follow another, in almost the same words. machine-controller-manager does not write
-// texts that are alike: the code has to make the difference.
+// TestAnotherCauseOnTheMachine replaces one failure by another with almost the same text.
+// machine-controller-manager does not write similar texts: the code has to differ.
 func TestAnotherCauseOnTheMachine(t *testing.T) {
 	t.Parallel()
 
@@ -117,8 +118,8 @@ func TestAnotherCauseOnTheMachine(t *testing.T) {
 	s.awaitEnd(t)
 }
 
-// TestSlowImportIsNoFailure has images arrive only after the time at which a failure would be reported: one that a machine imports
-// itself, and one that a machine waits for to be cloned.
+// TestSlowImportIsNoFailure delays images beyond the time at which a failure would be reported: one
+// that a machine imports itself, and one that a machine clones.
 func TestSlowImportIsNoFailure(t *testing.T) {
 	t.Parallel()
 
@@ -128,7 +129,7 @@ func TestSlowImportIsNoFailure(t *testing.T) {
 	s.applyExample(t)
 	s.changeClass(t, "example-worker-z2", `{"rootVolume":{"source":{"registry":null,"pvc":{"name":"image"}}}}`)
 	s.scale(t, "example-worker-z1", 1)
-	s.runControllers(t, "--unschedulable-grace=15s") // Of an import, a failure counts after twice that.
+	s.runControllers(t, "--unschedulable-grace=15s") // A failed import is reported after twice that.
 
 	seen := map[string]bool{}
 	began := time.Now()
@@ -160,7 +161,7 @@ func TestSlowImportIsNoFailure(t *testing.T) {
 	s.awaitImageEnd(t)
 }
 
-// awaitImageEnd ends the test's machines, and then the image.
+// awaitImageEnd deletes the test's machines, and then the image.
 func (s *shoot) awaitImageEnd(t *testing.T) {
 	t.Helper()
 
@@ -178,7 +179,8 @@ func (s *shoot) changeClass(t *testing.T, class, spec string) {
 	require.NoError(t, err)
 }
 
-// awaitOperation waits until the last operation of a Machine of this MachineDeployment says this, and returns the Machine.
+// awaitOperation waits until the last operation of a Machine of this MachineDeployment has this
+// code and text, and returns the Machine.
 func (s *shoot) awaitOperation(t *testing.T, deployment string, code codes.Code, says string) *v1alpha1.Machine {
 	t.Helper()
 

@@ -157,7 +157,7 @@ func faulty(f dataplane.Fault) string {
 	return fmt.Sprintf(`{"virtualMachineTemplate":{"spec":{"template":{"metadata":{"annotations":{%q:%q}}}}}}`, dataplane.FaultAnnotation, f)
 }
 
-// importFails is a row whose importer says this, until it does not.
+// importFails is a row whose importer fails with this message until it is healed.
 func importFails(by, message, want string, code codes.Code) failure {
 	annotate := func(t *testing.T, s *shoot, value any) {
 		t.Helper()
@@ -180,7 +180,7 @@ func limited(what corev1.ResourceName) func(*testing.T, *shoot) {
 	return func(t *testing.T, s *shoot) { t.Helper(); s.limit(t, what) }
 }
 
-// limit sets a quota of none, and waits until it is enforced.
+// limit sets a quota of zero, and waits until it is enforced.
 func (s *shoot) limit(t *testing.T, what corev1.ResourceName) {
 	t.Helper()
 
@@ -238,7 +238,7 @@ func makeStorageClass(t *testing.T, s *shoot) {
 	s.makeStorageClass(t, "failures")
 }
 
-// elsewhere makes a storage class whose volumes are in another zone than the machines.
+// elsewhere creates a storage class whose volumes are in another zone than the machines.
 func elsewhere(t *testing.T, s *shoot) {
 	t.Helper()
 	s.makeStorageClass(t, "elsewhere", corev1.TopologySelectorTerm{
@@ -273,7 +273,7 @@ func makeClaim(t *testing.T, s *shoot) {
 	require.NoError(t, err)
 }
 
-// changeKubeconfig changes the shoot's kubeconfig for machines that are made after that.
+// changeKubeconfig changes the shoot's kubeconfig for machines created later.
 func changeKubeconfig(old, with string) func(*testing.T, *shoot) {
 	return func(t *testing.T, s *shoot) {
 		t.Helper()
@@ -289,7 +289,8 @@ func removeRights(t *testing.T, s *shoot) {
 	s.driverRight("create", "kubevirt.io", "virtualmachines").await(t, false)
 }
 
-// terminate deletes the provider namespace, whose end is held up, and with it the driver's identity and rights.
+// terminate deletes the provider namespace, whose finalization is blocked, with the
+// driver's identity and rights.
 func terminate(t *testing.T, s *shoot) {
 	t.Helper()
 
@@ -311,7 +312,7 @@ func terminate(t *testing.T, s *shoot) {
 	require.NoError(t, s.kube.CoreV1().Namespaces().Delete(t.Context(), s.ProviderNamespace, metav1.DeleteOptions{}))
 }
 
-// breakWebhook puts a webhook in the way that nobody answers, for this shoot alone.
+// breakWebhook registers an unreachable webhook for this shoot only.
 func breakWebhook(operation admissionv1.OperationType, group, resources string) func(*testing.T, *shoot) {
 	return func(t *testing.T, s *shoot) {
 		t.Helper()
@@ -332,7 +333,7 @@ func breakWebhook(operation admissionv1.OperationType, group, resources string) 
 		}, metav1.CreateOptions{})
 		require.NoError(t, err)
 		t.Cleanup(func() {
-			_ = webhooks.Delete(context.WithoutCancel(t.Context()), s.ProviderNamespace, metav1.DeleteOptions{}) // The row has repaired it, if all went well.
+			_ = webhooks.Delete(context.WithoutCancel(t.Context()), s.ProviderNamespace, metav1.DeleteOptions{}) // If all went well, the row has already repaired it.
 		})
 	}
 }
@@ -356,7 +357,7 @@ func patchOf(t *testing.T, fields map[string]any) []byte {
 	return patch
 }
 
-// brokenImage makes the DataVolume that cloneRoot is cloned from, of an address where nothing is.
+// brokenImage creates the source DataVolume of cloneRoot, with a URL that does not exist.
 func brokenImage(t *testing.T, s *shoot) {
 	t.Helper()
 	s.makeImage(t, "https://images.example.com/404/worker.qcow2")
@@ -364,7 +365,7 @@ func brokenImage(t *testing.T, s *shoot) {
 
 const zonalRoot = `{"source":{"pvc":{"name":"image"}},"storage":{"storageClassName":"zonal","resources":{"requests":{"storage":"1Gi"}}}}`
 
-// zonalImage makes an image in zone-a that no other zone can clone.
+// zonalImage creates an image in zone-a that cannot be cloned in other zones.
 func zonalImage(t *testing.T, s *shoot) {
 	t.Helper()
 

@@ -20,32 +20,34 @@ import (
 
 // failure is one row of the failure table.
 type failure struct {
-	// by says how it is provoked.
+	// by describes how it is provoked.
 	by string
-	// root is the machine's root volume, spec what is laid over its ProviderSpec; both may be empty. Rows that are not about images
-	// and volumes need none, and do not wait for one.
+	// root is the machine's root volume, spec is overlaid on its ProviderSpec; both may be empty.
+	// Rows that do not concern images and volumes need no root volume, and do not wait for one.
 	root, spec string
 	zone       string
-	// provoke makes the failure happen before the machine is created, spoil after that.
+	// provoke causes the failure before the machine is created, spoil afterwards.
 	provoke func(*testing.T, *shoot)
 	spoil   func(*testing.T, *shoot, *machine)
-	// heal ends it; nil: nobody can.
+	// heal ends the failure; nil: not possible.
 	heal func(*testing.T, *shoot)
-	// want is the token, code the code with which it is reported.
+	// want is the token of the report, code its code.
 	want string
 	code codes.Code
-	// cut says that the driver cannot reach its objects any more.
+	// cut means that the driver can no longer reach its objects.
 	cut bool
 }
 
 const (
 	cloneRoot = `{"source":{"pvc":{"name":"image"}},"storage":{"storageClassName":"immediate","resources":{"requests":{"storage":"1Gi"}}}}`
-	// shortGrace makes failures ripe soon: those of capacity after this, others after twice as long.
+	// shortGrace makes failures reportable soon: capacity failures after this,
+	// others after twice as long.
 	shortGrace = 2 * time.Second
 )
 
-// TestFailureTable provokes what can go wrong, with the real components as far as they are there, and shows what of it reaches
-// machine-controller-manager, and that it is gone when its cause is. It prints a line per row.
+// TestFailureTable provokes failures, with the real components where available, and checks
+// which report reaches machine-controller-manager and that it disappears with its cause.
+// It prints a line per row.
 func TestFailureTable(t *testing.T) {
 	t.Parallel()
 
@@ -54,7 +56,8 @@ func TestFailureTable(t *testing.T) {
 	t.Cleanup(func() { t.Logf("provoked by, token, code, seconds until it is reported:\n%s", table) })
 
 	rows := slices.Concat(capacityFailures(), refusedFailures(), storageFailures(), startFailures())
-	// More at once would take as long together, and each of them longer: the control planes have no idle time left.
+	// More at once would take as long in total, and longer for each: the
+	// control planes are saturated.
 	places := make(chan struct{}, 6)
 
 	var running sync.WaitGroup
@@ -70,7 +73,7 @@ func TestFailureTable(t *testing.T) {
 	}
 }
 
-// run lives through the row, and returns its line.
+// run runs the row and returns its line.
 func (f *failure) run(t *testing.T) string {
 	t.Helper()
 
@@ -123,8 +126,8 @@ func (s *shoot) newFailing(t *testing.T, f *failure) *machine {
 	return m
 }
 
-// awaitFailure does what machine-controller-manager does until a call fails, and returns the error. GetMachineStatus must not be
-// that call.
+// awaitFailure calls the driver as machine-controller-manager does until a call fails, and returns
+// the error. GetMachineStatus must not be that call.
 func (s *shoot) awaitFailure(t *testing.T, f *failure, m *machine, d driver.Driver) error {
 	t.Helper()
 
@@ -151,13 +154,15 @@ func (s *shoot) awaitFailure(t *testing.T, f *failure, m *machine, d driver.Driv
 	return failed
 }
 
-// importerHasNoPlaceYet tells whether a failure is about CDI's importer, which waits for the scheduler like every pod. Only the short grace of
-// the tests makes that a failure, and no test is about it.
+// importerHasNoPlaceYet reports whether a failure concerns CDI's importer, which waits for
+// the scheduler like every pod. This is a failure only because of the tests' short grace
+// period, and no test expects it.
 func importerHasNoPlaceYet(failure string) bool {
 	return strings.Contains(failure, "Importer pod cannot be scheduled")
 }
 
-// awaitRecovery waits until the machine is scheduled. A failure may be seen until then, and not after.
+// awaitRecovery waits until the machine is scheduled. A failure may be seen until
+// then, but not afterwards.
 func (m *machine) awaitRecovery(t *testing.T, d driver.Driver) {
 	t.Helper()
 
@@ -168,7 +173,7 @@ func (m *machine) awaitRecovery(t *testing.T, d driver.Driver) {
 		case codes.OK:
 			return true, nil
 		case codes.NotFound:
-			_, _ = m.create(ctx, d) // What it says, the next pass says too.
+			_, _ = m.create(ctx, d) // The next pass returns the same.
 		case codes.Uninitialized:
 			_, _ = m.initialize(ctx, d)
 		default:
@@ -182,8 +187,8 @@ func (m *machine) awaitRecovery(t *testing.T, d driver.Driver) {
 	require.NoError(t, err)
 }
 
-// TestRequestsOfAWaitingMachine holds a machine that cannot be scheduled for long, healthy or not, to the requests per minute that it
-// may cost. A minute lasts ten seconds here.
+// TestRequestsOfAWaitingMachine checks the budget of requests per minute of a machine that cannot
+// be scheduled for a long time, healthy or not. A minute lasts ten seconds here.
 func TestRequestsOfAWaitingMachine(t *testing.T) {
 	t.Parallel()
 
@@ -226,7 +231,8 @@ func TestRequestsOfAWaitingMachine(t *testing.T) {
 	}
 }
 
-// pass does what machine-controller-manager does, so many times and with these pauses.
+// pass calls the driver as machine-controller-manager does, the given number of times
+// and with the given pause.
 func (m *machine) pass(t *testing.T, d driver.Driver, times int, pause time.Duration) {
 	t.Helper()
 
@@ -234,13 +240,14 @@ func (m *machine) pass(t *testing.T, d driver.Driver, times int, pause time.Dura
 		_, err := m.status(t.Context(), d)
 		require.Equal(t, codes.Uninitialized, codeOf(err))
 
-		_, _ = m.initialize(t.Context(), d) // Failure or not, machine-controller-manager asks again.
+		_, _ = m.initialize(t.Context(), d) // machine-controller-manager retries in either case.
 
 		<-time.After(pause)
 	}
 }
 
-// TestRoleOfAnOlderRelease lacks the rights to look closer. Nothing breaks, and what the VirtualMachine itself shows is reported.
+// TestRoleOfAnOlderRelease lacks the rights for a detailed diagnosis. Nothing breaks, and the state
+// of the VirtualMachine itself is reported.
 func TestRoleOfAnOlderRelease(t *testing.T) {
 	t.Parallel()
 

@@ -22,16 +22,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// fault is something that happens to one request to the provider cluster.
+// fault happens to one request to the provider cluster.
 type fault struct {
 	name string
-	// committed says that the server carries the request out, and only the answer is lost.
+	// committed means that the server carries out the request, and only the answer is lost.
 	committed bool
-	// fatal says that the process ends with it.
+	// fatal means that the process dies with the request.
 	fatal bool
-	// err is what the transport returns; nil: answer.
+	// err is the error returned by the transport; nil: answer.
 	err error
-	// answer is what the server says instead.
+	// answer is the error response sent instead.
 	answer *apierrors.StatusError
 }
 
@@ -64,20 +64,20 @@ func namesOf(faults []fault) string {
 	return strings.Join(names, ", ")
 }
 
-// saboteur lets faults happen to every call that the driver makes, each of them once, one after the other. What is a call it finds out by
-// itself: a method of the driver, and what that asks of the API server.
+// saboteur injects each fault into every call of the driver, one after the other. It discovers the
+// calls by itself: a call is a method of the driver together with its request to the API server.
 type saboteur struct {
 	faults []fault
-	// spares is a call to which nothing happens.
+	// spares is a call without faults.
 	spares string
 
 	mu   sync.Mutex
 	kill context.CancelFunc
-	// passed counts the requests to which nothing happened since the method began, by call.
+	// passed counts the undisturbed requests since the method began, by call.
 	passed map[string]int
-	// met counts the faults that have happened, by call.
+	// met counts the injected faults, by call.
 	met map[string]int
-	// conflicted says that the server has answered the method that runs with a conflict.
+	// conflicted means that the server has answered the current method with a conflict.
 	conflicted bool
 	dead       bool
 }
@@ -86,7 +86,7 @@ func newSaboteur(faults []fault) *saboteur {
 	return &saboteur{faults: faults, passed: map[string]int{}, met: map[string]int{}}
 }
 
-// during says how to end the method that begins.
+// during starts a method, which kill aborts.
 func (s *saboteur) during(kill context.CancelFunc) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,7 +94,7 @@ func (s *saboteur) during(kill context.CancelFunc) {
 	s.kill, s.passed, s.conflicted = kill, map[string]int{}, false
 }
 
-// revive starts the next process, and says whether the last one has died.
+// revive starts the next process, and reports whether the last one has died.
 func (s *saboteur) revive() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,7 +105,7 @@ func (s *saboteur) revive() bool {
 	return died
 }
 
-// sawConflict says whether the server has answered the last method with a conflict.
+// sawConflict reports whether the server has answered the last method with a conflict.
 func (s *saboteur) sawConflict() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -147,7 +147,7 @@ func (s *saboteur) wrap(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// strike returns what happens to this request, and whether the process is dead already.
+// strike returns the fault of this request, and whether the process is already dead.
 func (s *saboteur) strike(r *http.Request) (happens *fault, dead bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -159,7 +159,8 @@ func (s *saboteur) strike(r *http.Request) (happens *fault, dead bool) {
 	call := madeBy(r)
 	nth := call
 
-	// What a method asks again after it was answered is another call: of two Secrets, for the second one.
+	// A repeated request within a method is another call: for two Secrets, the
+	// call for the second one.
 	if passed := s.passed[call]; passed > 0 {
 		nth = fmt.Sprintf("%s, no. %d", call, passed+1)
 	}
@@ -178,7 +179,7 @@ func (s *saboteur) strike(r *http.Request) (happens *fault, dead bool) {
 	return happens, false
 }
 
-// hasHit says whether all faults have happened to all of these calls.
+// hasHit reports whether all faults were injected into all of these calls.
 func (s *saboteur) hasHit(calls ...string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -186,7 +187,7 @@ func (s *saboteur) hasHit(calls ...string) bool {
 	return !slices.ContainsFunc(calls, func(call string) bool { return s.met[call] < len(s.faults) })
 }
 
-// calls returns every call to which something happened, and how many of the faults did.
+// calls returns every disturbed call with its number of faults.
 func (s *saboteur) calls() map[string]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -194,12 +195,13 @@ func (s *saboteur) calls() map[string]int {
 	return maps.Clone(s.met)
 }
 
-// madeBy names a request of the driver: the method that runs, and what is asked of the API server.
+// madeBy names a request of the driver: the current method and its request to the API server.
 func madeBy(r *http.Request) string {
 	return methodOf(r.Context()) + ": " + callOf(r.Method, r.URL)
 }
 
-// callOf names what is asked of the API server: the verb, the type of the objects, and the field by which they are selected.
+// callOf names a request to the API server: the verb, the type of the objects, and the field by
+// which they are selected.
 func callOf(method string, u *url.URL) string {
 	_, rest, _ := strings.Cut(u.Path, "/namespaces/")
 	parts := strings.Split(rest, "/")
@@ -233,7 +235,7 @@ func byField(selector string) string {
 	return " by " + field
 }
 
-// respond is an answer of an API server.
+// respond returns an API server's error response.
 func respond(r *http.Request, status *apierrors.StatusError) (*http.Response, error) {
 	s := status.Status()
 	s.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
@@ -249,7 +251,7 @@ func respond(r *http.Request, status *apierrors.StatusError) (*http.Response, er
 	}, nil
 }
 
-// loseAnswer has the server carry out the first such call, and its answer get lost.
+// loseAnswer lets the server carry out the first such call, but loses its answer.
 func loseAnswer(call string) func(http.RoundTripper) http.RoundTripper {
 	var lost atomic.Bool
 
@@ -269,7 +271,7 @@ func loseAnswer(call string) func(http.RoundTripper) http.RoundTripper {
 	}
 }
 
-// refuse has all such calls end with a conflict.
+// refuse answers all such calls with a conflict.
 func refuse(call string) func(http.RoundTripper) http.RoundTripper {
 	return func(next http.RoundTripper) http.RoundTripper {
 		return transport(func(r *http.Request) (*http.Response, error) {

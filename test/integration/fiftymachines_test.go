@@ -13,8 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestFiftyMachinesAtOnce runs all methods for fifty machines at a time, in `make soak` under the race detector, and requires that no
-// request is changed: they are objects of machine-controller-manager's cache. There is no room for the machines, which keeps them cheap.
+// TestFiftyMachinesAtOnce runs all methods for fifty machines concurrently, in `make soak` under
+// the race detector. It requires that requests are not modified, because they are objects of
+// machine-controller-manager's cache. The machines cannot be scheduled, which keeps them cheap.
 func TestFiftyMachinesAtOnce(t *testing.T) {
 	t.Parallel()
 	everyWay(t, fiftyMachinesAtOnce)
@@ -78,7 +79,7 @@ func fiftyMachinesAtOnce(t *testing.T, newDriver func(settings) driver.Driver) {
 	s.requireNothingLeft(t)
 }
 
-// unchanged fails if the request is another one afterwards.
+// unchanged fails if a call modifies its request.
 func unchanged(m *machine, call func() error) error {
 	machineBefore, classBefore, secretBefore := m.machine.DeepCopy(), m.class.DeepCopy(), m.secret.DeepCopy()
 

@@ -13,9 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// TestFullZoneUntilThereIsRoom has the real machine-controller-manager create a machine for which no host has room, with late and
-// with immediate binding of its disk. ResourceExhausted shows, and stays, so that cluster-autoscaler tries other pools; when there
-// is room, the machine runs without help.
+// TestFullZoneUntilThereIsRoom lets the real machine-controller-manager create a machine that
+// fits on no host, with late and with immediate binding of its disk. ResourceExhausted is
+// reported and stays, so that cluster-autoscaler tries other pools; when there is room, the
+// machine runs without intervention.
 func TestFullZoneUntilThereIsRoom(t *testing.T) {
 	t.Parallel()
 
@@ -31,7 +32,8 @@ func TestFullZoneUntilThereIsRoom(t *testing.T) {
 	}
 }
 
-// requireExhaustedUntilThereIsRoom runs machines with this root volume, which may take so long to make.
+// requireExhaustedUntilThereIsRoom runs machines with this root volume, whose
+// creation takes up to limit.
 func (s *shoot) requireExhaustedUntilThereIsRoom(t *testing.T, rootVolume string, limit time.Duration) {
 	t.Helper()
 
@@ -66,7 +68,7 @@ func (s *shoot) awaitExhausted(t *testing.T, limit time.Duration) {
 	s.logDelay(t)
 }
 
-// logDelay prints how long after the scheduler's word the Machines told it.
+// logDelay logs the delay between the scheduler's decision and the Machines' report.
 func (s *shoot) logDelay(t *testing.T) {
 	t.Helper()
 
@@ -82,7 +84,7 @@ func (s *shoot) logDelay(t *testing.T) {
 	}
 }
 
-// requireStaysExhausted looks for as long as machine-controller-manager takes for two passes.
+// requireStaysExhausted checks the report during two passes of machine-controller-manager.
 func (s *shoot) requireStaysExhausted(t *testing.T) {
 	t.Helper()
 
@@ -108,7 +110,7 @@ func (s *shoot) requireStaysExhausted(t *testing.T) {
 	}
 }
 
-// makeRoom labels a host as the machines want it.
+// makeRoom labels a host so that it matches the machines' node selector.
 func (s *shoot) makeRoom(t *testing.T, label string) {
 	t.Helper()
 

@@ -12,11 +12,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// runnable matches a block of commands that a page says can be run.
+// runnable matches a code block that is marked as runnable.
 var runnable = regexp.MustCompile("(?ms)^```sh run\n(.*?)^```$")
 
-// TestGettingStarted does what docs/getting-started.md says, block by block, with the manifests as they are shipped but for the namespaces, which
-// are the shoot's. There is no kubelet that could run the Deployment: when it is applied, what is in its pod is started instead.
+// TestGettingStarted runs docs/getting-started.md block by block, with the shipped manifests in
+// which only the namespaces are replaced by the shoot's. Since no kubelet can run the Deployment,
+// the programs of its pod are started when it is applied.
 func TestGettingStarted(t *testing.T) {
 	t.Parallel()
 
@@ -28,12 +29,13 @@ func TestGettingStarted(t *testing.T) {
 	require.Greater(t, len(blocks), 12)
 
 	reader := s.newReader(t)
-	// The lab has applied much of it to the shoot before. Without that, each step is needed.
+	// The lab has already applied many of these objects to the shoot. Deleting them
+	// makes each step necessary.
 	reader.do(t, "kubectl --kubeconfig provider.kubeconfig delete --ignore-not-found -k kubernetes/provider-namespace\n"+
 		"kubectl --namespace shoot--lab--demo delete roles,rolebindings --all")
 
 	for _, block := range blocks {
-		// What is left is shared with other shoots, or their accounts.
+		// The remaining objects are shared with other shoots, or belong to their accounts.
 		commands := strings.ReplaceAll(block[1], "apply --server-side -k", "apply --server-side --force-conflicts -k")
 		reader.do(t, commands)
 
@@ -49,14 +51,15 @@ func TestGettingStarted(t *testing.T) {
 	s.requireClean(t)
 }
 
-// reader follows a page in a folder that looks like a checkout of the repository after `make build`.
+// reader follows a page in a folder that looks like a checkout of the
+// repository after `make build`.
 type reader struct {
 	folder string
 	names  *strings.Replacer
 	env    []string
 }
 
-// newReader returns a reader with the repository's manifests, its tools and both clusters at hand.
+// newReader returns a reader with the repository's manifests, its tools and both clusters.
 func (s *shoot) newReader(t *testing.T) *reader {
 	t.Helper()
 
@@ -86,7 +89,7 @@ func (s *shoot) newReader(t *testing.T) *reader {
 		names:  strings.NewReplacer("shoot--lab--demo", s.Namespace, "shoot-machines", s.ProviderNamespace),
 		env: append(os.Environ(),
 			"PATH="+repository+string(os.PathListSeparator)+os.Getenv("PATH"), "HOME="+repository, "KUBECONFIG="+lab.Control.AdminKubeconfig,
-			// The module cache and the settings of Go are found through HOME otherwise.
+			// Without these, Go finds its module cache and settings through HOME.
 			"GOENV="+goEnv(t, "GOENV"), "GOMODCACHE="+goEnv(t, "GOMODCACHE")),
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestGoldenFilesAreValid has the real virt-api, with its webhooks, judge what render's golden files hold.
+// TestGoldenFilesAreValid validates render's golden files with the real virt-api and its webhooks.
 func TestGoldenFilesAreValid(t *testing.T) {
 	t.Parallel()
 
@@ -46,7 +46,7 @@ func TestGoldenFilesAreValid(t *testing.T) {
 	}
 }
 
-// requireValidImage has the real cdi-apiserver judge a document, if it is a golden image.
+// requireValidImage validates a document with the real cdi-apiserver if it is a golden image.
 func (s *shoot) requireValidImage(t *testing.T, document []byte) {
 	t.Helper()
 

@@ -11,6 +11,8 @@ import (
 	kubevirtv1 "kubevirt.io/api/core/v1"
 )
 
+// TestForeignObjectsAreNeverTouched creates another shoot's objects under the names of the driver's
+// objects.
 func TestForeignObjectsAreNeverTouched(t *testing.T) {
 	t.Parallel()
 
