@@ -184,8 +184,8 @@ func (l *shootLife) requireAwake(t *testing.T) {
 	require.Equal(t, l.deletions, l.line.asked("delete virtualmachines"))
 }
 
-// awaitOrphans waits until each machine of the wake-up was treated as an orphan; it ignores
-// the first looked requests.
+// awaitOrphans waits until each machine of the wake-up was treated as an orphan. It skips the given
+// number of earlier requests.
 func (l *shootLife) awaitOrphans(t *testing.T, looked int) {
 	t.Helper()
 

@@ -18,8 +18,9 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/controlplane"
 )
 
-// TestShippedGRPCDriver applies the overlay of the driver over gRPC, and starts the driver with the arguments that the API server has
-// then. The real machine-controller-manager makes machines through it: its side has a certificate, and no kubeconfig.
+// TestShippedGRPCDriver applies the overlay of the driver over gRPC, and starts the driver with the
+// resulting arguments. The real machine-controller-manager creates machines through it, with a
+// client certificate and without a kubeconfig.
 func TestShippedGRPCDriver(t *testing.T) {
 	t.Parallel()
 
@@ -50,12 +51,12 @@ func TestShippedGRPCDriver(t *testing.T) {
 	s.awaitRunning(t, 3)
 	s.requireNothingTwice(t)
 
-	s.ProviderKubeconfig = kubeconfig // For the sweep of golden images in the end, which is the test's.
+	s.ProviderKubeconfig = kubeconfig // For the test's own sweep of golden images at the end.
 	s.awaitEnd(t)
 }
 
-// applyGRPCDriver applies the overlay with kubectl, in a namespace of its own, and waits until its pods are there: those that the
-// namespace's Pod Security refused would not be.
+// applyGRPCDriver applies the overlay with kubectl, in its own namespace, and waits until its pods
+// exist. This fails if the namespace's Pod Security refuses them.
 func (s *shoot) applyGRPCDriver(t *testing.T) *appsv1.Deployment {
 	t.Helper()
 
@@ -90,8 +91,8 @@ func (s *shoot) applyGRPCDriver(t *testing.T) *appsv1.Deployment {
 	return deployment
 }
 
-// argumentsOf returns the arguments of the shipped container, with its files in a folder of the test, and without what must be the
-// test's own: its ports.
+// argumentsOf returns the arguments of the shipped container, with its files in a test folder, and
+// without the ports, which are chosen by the test.
 func argumentsOf(t *testing.T, deployment *appsv1.Deployment, folder string) []string {
 	t.Helper()
 

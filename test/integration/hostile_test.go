@@ -20,7 +20,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// TestTokenRotation revokes a token, and puts a new one into the Secret.
+// TestTokenRotation revokes a token, and stores a new one in the Secret.
 func TestTokenRotation(t *testing.T) {
 	t.Parallel()
 
@@ -59,7 +59,7 @@ func TestTokenRotation(t *testing.T) {
 	s.requireNothingLeft(t)
 }
 
-// methods returns all methods that ask the provider cluster.
+// methods returns all methods that send requests to the provider cluster.
 func (m *machine) methods(d driver.Driver) map[string]func(ctx context.Context) error {
 	return map[string]func(ctx context.Context) error{
 		"CreateMachine":     func(ctx context.Context) error { _, err := m.create(ctx, d); return err },
@@ -98,7 +98,8 @@ func withToken(t *testing.T, kubeconfig []byte, change func(token string) string
 	return raw
 }
 
-// hostileKubeconfig returns the kubeconfig of an API server that answers as it is told. Its token is the canary.
+// hostileKubeconfig returns the kubeconfig of an API server with the given answer.
+// Its token is the canary.
 func hostileKubeconfig(t *testing.T, answer http.HandlerFunc) []byte {
 	t.Helper()
 
@@ -119,8 +120,8 @@ func hostileKubeconfig(t *testing.T, answer http.HandlerFunc) []byte {
 	return raw
 }
 
-// TestHostileServers calls the driver's methods with a server that means ill. The canary stands for what no error may repeat; the
-// search in the end looks for it in the logs too.
+// TestHostileServers calls the driver's methods against malicious servers. No error may contain the
+// canary; the final search also looks for it in the logs.
 func TestHostileServers(t *testing.T) {
 	t.Parallel()
 
@@ -186,7 +187,7 @@ func TestHostileServers(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 
-			if name == "Silence" { // In place of the 30 s that each request of the driver may take.
+			if name == "Silence" { // Instead of the 30 s limit of the driver's requests.
 				ctx, cancel = context.WithTimeout(ctx, 5*time.Second)
 				defer cancel()
 			}
@@ -202,7 +203,8 @@ func TestHostileServers(t *testing.T) {
 	t.Cleanup(func() { require.Zero(t, followed.Load(), "redirects are not followed") })
 }
 
-// hold waits, until the driver has gone at the latest, which a server notices when it has read all.
+// hold waits, at most until the driver disconnects, which a server detects only after
+// reading the whole request.
 func hold(r *http.Request, how time.Duration) {
 	_, _ = io.Copy(io.Discard, r.Body) // The driver may hang up.
 

@@ -15,13 +15,15 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane"
 )
 
-// zone is a zone of the provider cluster that one test has for itself, so that it may drain hosts.
+// zone is a zone of the provider cluster for the exclusive use of one test, so
+// that it can drain hosts.
 type zone struct {
 	name  string
 	hosts []string
 }
 
-// addZone adds a zone with so many hosts. They stay until the lab ends: pods of other tests may run there too.
+// addZone adds a zone with the given number of hosts. They stay until the lab ends: pods of other
+// tests may run there too.
 func addZone(t *testing.T, hosts int) zone {
 	t.Helper()
 
@@ -36,7 +38,7 @@ func addZone(t *testing.T, hosts int) zone {
 	return z
 }
 
-// kubectl runs a command of the provider cluster's administrator.
+// kubectl runs a command as the provider cluster's administrator.
 func kubectl(t *testing.T, args ...string) {
 	t.Helper()
 
@@ -51,10 +53,11 @@ func kubectlCommand(ctx context.Context, t *testing.T, args ...string) *exec.Cmd
 		append([]string{"--kubeconfig=" + lab.Provider.AdminKubeconfig, "--cache-dir=" + t.TempDir()}, args...)...)
 }
 
-// maintenance is how long an admin's drain may take. machine-controller-manager takes half a minute for each machine.
+// maintenance bounds an administrator's drain. machine-controller-manager takes half a
+// minute for each machine.
 const maintenance = 10 * time.Minute
 
-// drain is a `kubectl drain` under way.
+// drain is a running `kubectl drain`.
 type drain struct {
 	host string
 	done chan struct{}
@@ -64,8 +67,8 @@ type drain struct {
 	err    error
 }
 
-// startDrain drains a host as its administrator does, but only of the shoot's pods: other tests use the host too. It is given up
-// when ctx ends.
+// startDrain drains a host as its administrator does, but only the shoot's pods, because other
+// tests use the host too. The drain is cancelled when ctx is done.
 func (s *shoot) startDrain(ctx context.Context, t *testing.T, host string, events *timeline) *drain {
 	t.Helper()
 
@@ -113,7 +116,7 @@ func (d *drain) last() string {
 	return d.output[len(d.output)-1]
 }
 
-// wait requires the drain to end by itself, with success.
+// wait requires that the drain completes successfully.
 func (d *drain) wait(t *testing.T) {
 	t.Helper()
 

@@ -13,8 +13,9 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/process"
 )
 
-// TestSidecarKilledMidway has rows of the crash matrix under the real machine-controller-manager. The sidecar is killed when the
-// provider cluster has carried out a call, and before it knows: in the middle of creations, and of deletions. The next one goes on.
+// TestSidecarKilledMidway runs rows of the crash matrix under the real machine-controller-manager.
+// The sidecar is killed after the provider cluster has carried out a call and before the sidecar
+// gets the answer, during creations and deletions. The next sidecar continues.
 func TestSidecarKilledMidway(t *testing.T) {
 	t.Parallel()
 
@@ -46,7 +47,8 @@ func TestSidecarKilledMidway(t *testing.T) {
 	require.Empty(t, failures(), "the end of a process is nobody's failure")
 }
 
-// TestSoakFiftyCreationsKilled kills the sidecar in the middle of fifty creations. The next one creates what is missing, and nothing twice.
+// TestSoakFiftyCreationsKilled kills the sidecar during fifty creations. The next one creates the
+// missing machines, and no duplicates.
 func TestSoakFiftyCreationsKilled(t *testing.T) {
 	t.Parallel()
 
@@ -74,8 +76,9 @@ func TestSoakFiftyCreationsKilled(t *testing.T) {
 	s.awaitEnd(t)
 }
 
-// killAmong has machine-controller-manager ask for so many machines, kills the sidecar in the middle of their creation, and starts the next
-// one. It returns how many were there, and when that was. There is no room for the machines, which keeps them cheap.
+// killAmong makes machine-controller-manager create many machines, kills the sidecar during their
+// creation, and starts the next one. It returns the number of existing machines and the time of the
+// restart. The machines cannot be scheduled, which keeps them cheap.
 func (s *shoot) killAmong(t *testing.T, many int32) (there int, restarted time.Time) {
 	t.Helper()
 
@@ -87,7 +90,7 @@ func (s *shoot) killAmong(t *testing.T, many int32) (there int, restarted time.T
 
 	s.applyCredentials(t)
 	s.addPool(t, s.Name, many, s.spec("zone-x", ephemeralRoot))
-	s.killSidecarAfter(t, l, "create virtualmachines", int64(many/10)) // Most of the others are on their way by then.
+	s.killSidecarAfter(t, l, "create virtualmachines", int64(many/10)) // Most of the other creations are in progress by then.
 
 	before, err := s.kubevirt.KubevirtV1().VirtualMachines(s.ProviderNamespace).List(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
@@ -100,7 +103,7 @@ func (s *shoot) killAmong(t *testing.T, many int32) (there int, restarted time.T
 	return len(before.Items), restarted
 }
 
-// startSidecar starts a sidecar, which runs until the test ends, if nothing ends it before.
+// startSidecar starts a sidecar that runs until the test ends, unless it is stopped before.
 func (s *shoot) startSidecar(t *testing.T, args ...string) *process.Process {
 	t.Helper()
 
@@ -111,15 +114,15 @@ func (s *shoot) startSidecar(t *testing.T, args ...string) *process.Process {
 	return started
 }
 
-// killSidecarAfter starts a sidecar, and kills it when the provider cluster has carried out so many of such calls. The answer to the
-// last one it has not got yet.
+// killSidecarAfter starts a sidecar, and kills it when the provider cluster has carried out the
+// given number of such calls, before the answer to the last one arrives.
 func (s *shoot) killSidecarAfter(t *testing.T, l *line, call string, calls int64) {
 	t.Helper()
 	l.killAfter(t, call, calls, func() *process.Process { return s.startSidecar(t) })
 }
 
-// killAfter starts a process, and kills it when the provider cluster has carried out so many of such calls, before the answer to the last
-// one arrives.
+// killAfter starts a process, and kills it when the provider cluster has carried out the given
+// number of such calls, before the answer to the last one arrives.
 func (l *line) killAfter(t *testing.T, call string, calls int64, start func() *process.Process) {
 	t.Helper()
 
@@ -133,7 +136,7 @@ func (l *line) killAfter(t *testing.T, call string, calls int64, start func() *p
 
 		select {
 		case p := <-victim:
-			_ = p.Signal(syscall.SIGKILL) // Another answer may have been its end already.
+			_ = p.Signal(syscall.SIGKILL) // A later answer may already have killed it.
 			<-p.Exited()
 			victim <- p
 		case <-t.Context().Done():
@@ -149,7 +152,7 @@ func (l *line) killAfter(t *testing.T, call string, calls int64, start func() *p
 	l.carriedOut.Store(nil)
 }
 
-// requireOnePerMachine requires as many VirtualMachines, and as many Secrets, as there are Machines.
+// requireOnePerMachine requires exactly one VirtualMachine and one Secret per Machine.
 func (s *shoot) requireOnePerMachine(t *testing.T, machines int) {
 	t.Helper()
 

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 )
 
-// labState is what the lab command tells programs.
+// labState is the lab command's JSON output.
 type labState struct {
 	PID       int    `json:"pid"`
 	Ready     bool   `json:"ready"`
@@ -27,8 +27,8 @@ type labState struct {
 	} `json:"processes"`
 }
 
-// TestLabLeavesNothingBehind starts a second lab with the command that people use, beside the one of this package, and ends it
-// in both ways: as asked, and by the death of its owner.
+// TestLabLeavesNothingBehind starts a second lab with the lab command, in addition to the one of
+// this package, and ends it in both ways: on request, and by the death of its owner.
 func TestLabLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
 
@@ -55,7 +55,7 @@ func TestLabLeavesNothingBehind(t *testing.T) {
 
 			name := "test-" + rand.String(5)
 			t.Cleanup(func() {
-				_ = exec.CommandContext(context.WithoutCancel(t.Context()), command, "down", "--name="+name).Run() // It has ended, if all went well.
+				_ = exec.CommandContext(context.WithoutCancel(t.Context()), command, "down", "--name="+name).Run() // If all went well, it has already ended.
 			})
 
 			out, err := exec.CommandContext(t.Context(), command, "up", "--name="+name).CombinedOutput()
@@ -98,7 +98,7 @@ func readLabState(t *testing.T, command, name string) labState {
 	return state
 }
 
-// ended says whether a process is gone, or only waits for its parent to notice.
+// ended reports whether a process is gone or a zombie.
 func ended(pid int) bool {
 	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	if err != nil {

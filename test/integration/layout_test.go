@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestNoSimulatorInTheDriver looks at what the shipped commands are made of.
+// TestNoSimulatorInTheDriver checks the dependencies of the shipped commands.
 func TestNoSimulatorInTheDriver(t *testing.T) {
 	t.Parallel()
 

@@ -23,7 +23,7 @@ import (
 // ephemeralRoot needs no storage, so that a machine costs little.
 const ephemeralRoot = `{"containerDisk":{"image":"registry.example.com/worker:1"}}`
 
-// annotate sets an annotation of the provider namespace: how long things take there.
+// annotate sets an annotation of the provider namespace, such as a latency.
 func (s *shoot) annotate(t *testing.T, key, value string) {
 	t.Helper()
 
@@ -32,7 +32,8 @@ func (s *shoot) annotate(t *testing.T, key, value string) {
 	require.NoError(t, err)
 }
 
-// TestMachineCreatedAndDeletedAtOnce has one worker create what another deletes. The next orphan pass ends it, if nothing did.
+// TestMachineCreatedAndDeletedAtOnce creates and deletes a machine concurrently. If its objects
+// remain, the next orphan pass deletes them.
 func TestMachineCreatedAndDeletedAtOnce(t *testing.T) {
 	t.Parallel()
 
@@ -43,7 +44,7 @@ func TestMachineCreatedAndDeletedAtOnce(t *testing.T) {
 
 		var wg sync.WaitGroup
 
-		wg.Go(func() { _, _ = m.create(t.Context(), d) }) // Whether it succeeds is up to the order of events.
+		wg.Go(func() { _, _ = m.create(t.Context(), d) }) // It may fail, depending on the order of events.
 		wg.Go(func() { _ = m.remove(t.Context(), d) })
 		wg.Wait()
 
@@ -53,7 +54,7 @@ func TestMachineCreatedAndDeletedAtOnce(t *testing.T) {
 	s.requireNothingLeft(t)
 }
 
-// TestListIsComplete makes the server give pages of ten, and lays other people's machines among the shoot's.
+// TestListIsComplete makes the server return pages of ten, with foreign machines among the shoot's.
 func TestListIsComplete(t *testing.T) {
 	t.Parallel()
 
@@ -98,7 +99,7 @@ func TestListIsComplete(t *testing.T) {
 	require.Equal(t, 3, pages)
 }
 
-// haltedVM makes a VirtualMachine that nobody starts.
+// haltedVM creates a VirtualMachine that is never started.
 func (s *shoot) haltedVM(t *testing.T, name string, labels map[string]string) {
 	t.Helper()
 
@@ -112,7 +113,7 @@ func (s *shoot) haltedVM(t *testing.T, name string, labels map[string]string) {
 	require.NoError(t, err)
 }
 
-// TestSidecarStopsInOrder ends the sidecar while it waits for a machine, and starts the next one.
+// TestSidecarStopsInOrder stops the sidecar while it waits for a machine, and starts the next one.
 func TestSidecarStopsInOrder(t *testing.T) {
 	t.Parallel()
 
@@ -150,8 +151,8 @@ func TestSidecarStopsInOrder(t *testing.T) {
 	s.awaitEnd(t)
 }
 
-// requireStopsInOrder tells a process to end, and requires it to do so by itself, without an error. The benchmark measures how long that
-// takes.
+// requireStopsInOrder tells a process to stop, and requires that it exits by itself, without an
+// error. The benchmark measures how long that takes.
 func requireStopsInOrder(t *testing.T, p *process.Process) {
 	t.Helper()
 
@@ -160,7 +161,8 @@ func requireStopsInOrder(t *testing.T, p *process.Process) {
 	require.ErrorContains(t, p.Err(), "exit status 0", "it ends by itself, in order")
 }
 
-// TestDeletionOfAnyMachine deletes machines in every state, with as little as there may be left of their classes and Secrets.
+// TestDeletionOfAnyMachine deletes machines in every state, with as much as possible of their
+// classes and Secrets missing.
 func TestDeletionOfAnyMachine(t *testing.T) {
 	t.Parallel()
 
@@ -169,9 +171,9 @@ func TestDeletionOfAnyMachine(t *testing.T) {
 	tests := map[string]struct {
 		reason string
 		root   string
-		// template is that of the VirtualMachineInstance.
+		// template is the template of the VirtualMachineInstance.
 		template string
-		// left are objects that are not the machine's, and must stay.
+		// left are objects that do not belong to the machine, and must stay.
 		left []string
 		// before changes the machine between its creation and its deletion.
 		before func(t *testing.T, s *shoot, m *machine)
@@ -274,7 +276,8 @@ func TestDeletionOfAnyMachine(t *testing.T) {
 	}
 }
 
-// plug attaches a claim to a running machine, as KubeVirt's CSI driver does. What virt-handler does then is not simulated.
+// plug attaches a claim to a running machine, as KubeVirt's CSI driver does. virt-handler's
+// reaction is not simulated.
 func (s *shoot) plug(t *testing.T, name, claim string) {
 	t.Helper()
 
@@ -284,7 +287,7 @@ func (s *shoot) plug(t *testing.T, name, claim string) {
 			`{"name":%q,"disk":{"disk":{"bus":"scsi"}},"volumeSource":{"persistentVolumeClaim":{"claimName":%q,"hotpluggable":true}}}`, claim, claim)).
 			Do(ctx).Error()
 
-		return err == nil, nil // Before the guest runs, virt-api refuses.
+		return err == nil, nil // virt-api refuses it until the guest runs.
 	})
 	eventually(t, "the volume is the instance's", func(ctx context.Context) (bool, error) {
 		instance, err := s.kubevirt.KubevirtV1().VirtualMachineInstances(s.ProviderNamespace).Get(ctx, name, metav1.GetOptions{})
@@ -296,7 +299,7 @@ func (s *shoot) plug(t *testing.T, name, claim string) {
 	})
 }
 
-// requireDeleted requires one call to suffice: any error would show the Machine as failed.
+// requireDeleted requires that one call suffices: any error would mark the Machine as failed.
 func requireDeleted(t *testing.T, m *machine, d driver.Driver) {
 	t.Helper()
 
@@ -306,7 +309,8 @@ func requireDeleted(t *testing.T, m *machine, d driver.Driver) {
 	require.Equal(t, codes.NotFound, codeOf(err))
 }
 
-// TestPredecessorsMachine lists and deletes a VirtualMachine of the driver's predecessor, with its Secret.
+// TestPredecessorsMachine lists and deletes a VirtualMachine of the driver's
+// predecessor, with its Secret.
 func TestPredecessorsMachine(t *testing.T) {
 	t.Parallel()
 

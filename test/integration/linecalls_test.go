@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// lineCall is what was asked over a line.
+// lineCall is a request sent over a line.
 type lineCall struct {
-	what        string // as callOf names it
+	what        string // as returned by callOf
 	method, uri string
 }
 
@@ -17,12 +17,12 @@ func lineCallOf(r *http.Request) lineCall {
 	return lineCall{what: callOf(r.Method, r.URL), method: r.Method, uri: r.URL.RequestURI()}
 }
 
-// asked returns how often a call was made, as callOf names it.
+// asked returns how often a call, as named by callOf, was made.
 func (l *line) asked(call string) int {
 	return len(l.callsOf(func(made lineCall) bool { return made.what == call }))
 }
 
-// named returns the objects that such calls have named, but the first so many of these calls.
+// named returns the objects named in such calls, skipping the given number of first calls.
 func (l *line) named(call string, but int) []string {
 	made := l.callsOf(func(made lineCall) bool { return made.what == call })
 
@@ -36,7 +36,7 @@ func (l *line) named(call string, but int) []string {
 	return slices.Compact(names)
 }
 
-// written returns the calls that write, and have this in the names or the selector of what they write to.
+// written returns the writing calls whose URI contains this name.
 func (l *line) written(name string) []string {
 	var calls []string
 	for _, c := range l.callsOf(func(made lineCall) bool { return made.method != http.MethodGet && strings.Contains(made.uri, name) }) {

@@ -11,13 +11,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// machineStates are the states in which Machines were seen.
+// machineStates are the observed states of Machines.
 type machineStates struct {
 	mu   sync.Mutex
 	seen []*v1alpha1.Machine
 }
 
-// observe adds the Machines of a shoot, until the test ends.
+// observe records the states of a shoot's Machines until the test ends.
 func (m *machineStates) observe(t *testing.T, s *shoot) {
 	t.Helper()
 
@@ -33,7 +33,7 @@ func (m *machineStates) observe(t *testing.T, s *shoot) {
 	})
 }
 
-// those describes the states for which this is so.
+// those describes the states that satisfy the condition.
 func (m *machineStates) those(so func(*v1alpha1.Machine) bool) []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -49,14 +49,15 @@ func (m *machineStates) those(so func(*v1alpha1.Machine) bool) []string {
 	return states
 }
 
-// failures are of Machines of other pools than these.
+// failures describes failed states, except of Machines of these pools.
 func (m *machineStates) failures(but ...string) []string {
 	return m.those(func(seen *v1alpha1.Machine) bool {
 		return seen.Status.LastOperation.State == v1alpha1.MachineStateFailed && !slices.Contains(but, seen.Labels["name"])
 	})
 }
 
-// lapses are of Machines that ran before. A node whose kubelet is silent does not count: those of the lab may be late.
+// lapses describes states in which Machines that ran before no longer run. A node whose kubelet
+// sends no heartbeat does not count: the lab's heartbeats may be late.
 func (m *machineStates) lapses() []string {
 	ran := map[string]bool{}
 
@@ -74,7 +75,8 @@ func isSilent(m *v1alpha1.Machine) bool {
 	})
 }
 
-// awaitFailed waits until a Machine has been seen in the phase Failed, whatever has become of it, and requires that it said why.
+// awaitFailed waits until a Machine has been seen in the phase Failed, even if it is gone now, and
+// requires its reported reason.
 func (m *machineStates) awaitFailed(t *testing.T, name, why string) {
 	t.Helper()
 

@@ -1,5 +1,6 @@
-// Package integration drives the driver against real control planes: kube-apiserver, KubeVirt's and CDI's own controllers and
-// machine-controller-manager's. Only the data plane is simulated, in test/lab.
+// Package integration tests the driver against real control planes: kube-apiserver,
+// KubeVirt's and CDI's own controllers and machine-controller-manager's. Only the data plane
+// is simulated, in test/lab.
 package integration
 
 import (
@@ -17,13 +18,14 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/environment"
 )
 
-// lab is shared by all tests of the package: each makes shoots of its own.
+// lab is shared by all tests of the package; each creates its own shoots.
 var lab *environment.Lab
 
-// sidecar and remoteDriver are the binaries under test: machine-controller, and mcm-kubevirt.
+// sidecar and remoteDriver are the paths of the binaries under test:
+// machine-controller and mcm-kubevirt.
 var sidecar, remoteDriver string
 
-// recorder records what the driver says, for the search for secrets in the end.
+// recorder records the driver's output for the final search for secrets.
 var recorder *recording
 
 func TestMain(m *testing.M) {
@@ -60,7 +62,7 @@ func run(ctx context.Context, m *testing.M) (code int, err error) {
 	}
 
 	release := context.AfterFunc(ctx, func() {
-		_ = lab.Stop(context.WithoutCancel(ctx)) // The run is given up; what remains is to leave nothing behind.
+		_ = lab.Stop(context.WithoutCancel(ctx)) // The run is aborted; only clean up.
 
 		os.Exit(1)
 	})
@@ -77,10 +79,11 @@ func run(ctx context.Context, m *testing.M) (code int, err error) {
 	return code, errors.Join(err, lab.Stop(context.WithoutCancel(ctx)))
 }
 
-// runRecorded runs the tests, and fails them all if a secret is found in what the driver said meanwhile, if it made a call that
-// the crash matrix does not know, or if the shipped rights are not those that are needed.
+// runRecorded runs the tests. It fails the run if the driver's output contains a secret, if the
+// driver made a call that the crash matrix does not cover, or if the shipped rights are not
+// exactly the required ones.
 func runRecorded(ctx context.Context, m *testing.M) (code int, err error) {
-	// What client-go prints at the highest levels is searched too.
+	// client-go's output at the highest levels is searched too.
 	lab.SidecarArgs = []string{"--v=" + strconv.Itoa(everything)}
 
 	recorder, err = record(ctx, lab.LogDir)

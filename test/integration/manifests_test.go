@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestShippedMachineClasses applies each shipped MachineClass, and creates a machine of each.
+// TestShippedMachineClasses applies each shipped MachineClass and creates a machine from it.
 func TestShippedMachineClasses(t *testing.T) {
 	t.Parallel()
 
@@ -22,7 +22,7 @@ func TestShippedMachineClasses(t *testing.T) {
 		class, userData := s.applyMachineClass(t, "machineclass/"+name+".yaml")
 		require.Contains(t, class.Name, name)
 
-		if name == "production" { // The lab's StorageClass for shared block volumes takes the place of the example's.
+		if name == "production" { // Replace the example's StorageClass by the lab's for shared block volumes.
 			class.ProviderSpec.Raw = replaced(t, class.ProviderSpec, "example-replicated-block", "immediate")
 		}
 
@@ -45,8 +45,8 @@ func TestShippedMachineClasses(t *testing.T) {
 	s.requireNothingLeft(t)
 }
 
-// applyMachineClass creates what the file holds in the shoot's control-plane namespace. It returns the class as the API server
-// has it, and the file's user data, if it has any.
+// applyMachineClass creates the file's objects in the shoot's control-plane namespace. It returns
+// the class as stored by the API server, and the file's user data, if any.
 func (s *shoot) applyMachineClass(t *testing.T, file string) (*v1alpha1.MachineClass, []byte) {
 	t.Helper()
 
@@ -75,7 +75,7 @@ func (s *shoot) applyMachineClass(t *testing.T, file string) (*v1alpha1.MachineC
 	return class, userData
 }
 
-// create creates the object of a document, which must hold nothing that its type does not know.
+// create creates the object of a document, which must not contain unknown fields.
 func create[T any, P interface {
 	*T
 	runtime.Object

@@ -24,8 +24,9 @@ import (
 	manifests "github.com/gardener/machine-controller-manager-provider-kubevirt/kubernetes"
 )
 
-// TestMetrics scrapes the real sidecar after machines have lived and a token was rotated, and the real mcm-kubevirt serve after a call.
-// What both export is what docs/metrics.md, the alerts and the dashboard are about.
+// TestMetrics scrapes the real sidecar after machines were created and deleted and a token was
+// rotated, and the real mcm-kubevirt serve after a call. It compares their metrics with
+// docs/metrics.md, the alerts and the dashboard.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 
@@ -49,7 +50,7 @@ func TestMetrics(t *testing.T) {
 	requireKnown(t, append(inProcess, overGRPC...))
 }
 
-// requireRotationIsExported rotates the token of the kubeconfig for one that ends earlier.
+// requireRotationIsExported replaces the kubeconfig's token by one that expires earlier.
 func (s *shoot) requireRotationIsExported(t *testing.T) {
 	t.Helper()
 
@@ -68,7 +69,8 @@ func (s *shoot) requireRotationIsExported(t *testing.T) {
 	require.Less(t, s.awaitExpiry(t, before), float64(time.Now().Add(2*time.Hour).Unix()), "the new token lasts for an hour")
 }
 
-// awaitExpiry waits until the sidecar exports that the token ends at another time than given, and returns it.
+// awaitExpiry waits until the sidecar exports another expiry time of the token than the
+// given one, and returns it.
 func (s *shoot) awaitExpiry(t *testing.T, other float64) float64 {
 	t.Helper()
 
@@ -92,7 +94,7 @@ func (s *shoot) awaitExpiry(t *testing.T, other float64) float64 {
 	return at
 }
 
-// awaitScrape waits until a process exports that something was counted, and returns all that it exports.
+// awaitScrape waits until a process exports a counter, and returns all its metrics.
 func (s *shoot) awaitScrape(t *testing.T, pid int, counted string) samples {
 	t.Helper()
 
@@ -112,7 +114,7 @@ func (s *shoot) awaitScrape(t *testing.T, pid int, counted string) samples {
 	return found
 }
 
-// serveOneCall makes, looks at and removes a machine over gRPC, and returns what the driver exports then.
+// serveOneCall creates, gets and deletes a machine over gRPC, and returns the driver's metrics.
 func (s *shoot) serveOneCall(t *testing.T) samples {
 	t.Helper()
 
@@ -130,7 +132,8 @@ func (s *shoot) serveOneCall(t *testing.T) samples {
 	return s.awaitScrape(t, server.PID(), `mcm_cloud_api_driver_requests_failed_total{error_code="5",operation="get_machine_status",provider="kubevirt"}`)
 }
 
-// requireNothingTwice looks at the sidecar of a driver over gRPC: but for the machines that joined, everything is the driver's.
+// requireNothingTwice checks the metrics of a sidecar with a driver over gRPC: except for machines
+// that joined, only the driver exports the driver's metrics.
 func (s *shoot) requireNothingTwice(t *testing.T) {
 	t.Helper()
 
@@ -139,9 +142,9 @@ func (s *shoot) requireNothingTwice(t *testing.T) {
 	}
 }
 
-// sample is one of a scrape.
+// sample is one sample of a scrape.
 type sample struct {
-	// text is its identity as it stands there: the metric's name and its labels.
+	// text is its identity as scraped: the metric's name and its labels.
 	text   string
 	metric string
 	// family is the name without a histogram's suffix, and kind its type.
@@ -158,7 +161,8 @@ var (
 	labelPair  = regexp.MustCompile(`(\w+)="((?:[^"\\]|\\.)*)"`)
 )
 
-// samplesIn reads a scrape in Prometheus' text format, in which a metric's samples follow its type.
+// samplesIn parses a scrape in Prometheus' text format, in which a metric's
+// samples follow its type.
 func samplesIn(t *testing.T, scrape []byte) samples {
 	t.Helper()
 
@@ -196,12 +200,13 @@ func samplesIn(t *testing.T, scrape []byte) samples {
 	return all
 }
 
-// own says whether a sample is of the driver, and not of machine-controller-manager or Go.
+// own reports whether a sample belongs to the driver, rather than to
+// machine-controller-manager or Go.
 func (x sample) own() bool {
 	return strings.HasPrefix(x.family, "mcm_kubevirt_") || strings.HasPrefix(x.family, "mcm_cloud_api_")
 }
 
-// requireNoNames looks for what would make as many series as there ever were machines.
+// requireNoNames checks for labels whose number of series would grow with the number of machines.
 func (all samples) requireNoNames(t *testing.T, machines []string) {
 	t.Helper()
 
@@ -223,7 +228,7 @@ func (all samples) requireNoNames(t *testing.T, machines []string) {
 	}
 }
 
-// requirePhases looks for the life of a machine in what was counted.
+// requirePhases checks that the phases of a machine's life were counted.
 func (all samples) requirePhases(t *testing.T) {
 	t.Helper()
 
@@ -243,7 +248,8 @@ func (all samples) requirePhases(t *testing.T) {
 	}
 }
 
-// requireDocumented compares what is exported with docs/metrics.md: names, types, labels, and which process has them.
+// requireDocumented compares the metrics with docs/metrics.md: names, types, labels,
+// and the exporting process.
 func requireDocumented(t *testing.T, inProcess, overGRPC samples) {
 	t.Helper()
 
@@ -290,18 +296,20 @@ func (all samples) described() map[string]bool {
 	return found
 }
 
-// selector is what test/lab/modules/prometheus/cmd/promql says of an expression.
+// selector is the output of test/lab/modules/prometheus/cmd/promql for an expression.
 type selector struct {
 	From, Metric string
 	Labels       []string
 	Values       map[string]string
 }
 
-// requireKnown has Prometheus' own parser read what is shipped for it, and looks for each metric, label and value in a scrape.
+// requireKnown parses the shipped monitoring manifests with Prometheus' own parser, and looks for
+// each metric, label and value in a scrape.
 func requireKnown(t *testing.T, all samples) {
 	t.Helper()
 
-	// Prometheus makes these itself, and "up", which says of each of them whether it could be scraped.
+	// Prometheus adds these labels itself, and the metric "up", which reports whether a
+	// target could be scraped.
 	targets := []string{"namespace", "pod", "job", "instance"}
 
 	for _, overlay := range []string{"monitoring", "monitoring/gardener", "monitoring/grpc-driver"} {
@@ -341,7 +349,7 @@ func (x sample) has(labels []string, values map[string]string) bool {
 	return true
 }
 
-// judge builds an overlay and returns what its expressions select.
+// judge builds an overlay and returns the selectors of its expressions.
 func judge(t *testing.T, overlay string) []selector {
 	t.Helper()
 

@@ -13,15 +13,16 @@ import (
 // Fields of a ProviderSpec.
 const (
 	masquerade = `"networks":[{"pod":{},"masquerade":{}}]`
-	// migratable are those of a guest that may migrate. Without them it may not, since the address that it has on a bridge would not.
+	// migratable are the fields of a guest that can be live-migrated. Without them it cannot, since
+	// its address on a bridge cannot migrate.
 	migratable = `{` + masquerade + `}`
-	// failing are those of a guest that may, and whose migrations fail.
+	// failing are the fields of a guest that can be live-migrated, but whose migrations fail.
 	failing = `{` + masquerade + `,
 		"virtualMachineTemplate":{"spec":{"template":{"metadata":{"annotations":{"sim.lab/fault":"migration-fails"}}}}}}`
 )
 
-// TestLiveMigration has the real virt-controller migrate a machine, as whoever wants it to move does, and the simulated
-// virt-handlers do their part. The machine stays the same for the driver.
+// TestLiveMigration lets the real virt-controller migrate a machine, and the simulated
+// virt-handlers do their part. For the driver the machine stays the same.
 func TestLiveMigration(t *testing.T) {
 	t.Parallel()
 
@@ -67,7 +68,7 @@ func TestLiveMigration(t *testing.T) {
 	}
 }
 
-// runMachine creates a machine and waits until its guest runs and may migrate.
+// runMachine creates a machine and waits until its guest runs and can migrate.
 func (s *shoot) runMachine(t *testing.T, m *machine, d driver.Driver) {
 	t.Helper()
 
@@ -81,7 +82,7 @@ func (s *shoot) runMachine(t *testing.T, m *machine, d driver.Driver) {
 	})
 }
 
-// migrate creates a migration and returns all phases that it goes through.
+// migrate creates a migration and returns all its phases.
 func (s *shoot) migrate(t *testing.T, instance string) []kubevirtv1.VirtualMachineInstanceMigrationPhase {
 	t.Helper()
 
@@ -106,7 +107,8 @@ func (s *shoot) migrate(t *testing.T, instance string) []kubevirtv1.VirtualMachi
 	return phases
 }
 
-// requireMigrated requires the guest to run on where it was migrated to, or from, and no other launcher to be left running.
+// requireMigrated requires that the guest runs on its target node, or on its source node if it was
+// not moved, and that no other launcher is left running.
 func (s *shoot) requireMigrated(t *testing.T, m *machine, moved bool) {
 	t.Helper()
 

@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	// reserved is the key of the taint of nodes that only the tests that need them get.
+	// reserved is the taint key of nodes reserved for tests that need them.
 	reserved = "reserved.example.com/node"
 
 	mortalOfTheTable, mortalOfTheDeletion = "provider-mortal-0", "provider-mortal-1"
@@ -15,12 +15,12 @@ const (
 	// emulatedZone has no hardware virtualization.
 	emulatedZone = "zone-emulated"
 
-	// idleZone is one in which nothing runs, since nothing tolerates idleTaint.
+	// idleZone is a zone in which no pod runs, since no pod tolerates idleTaint.
 	idleZone, idleTaint = "zone-idle", "reserved.example.com/idle"
 )
 
-// nodes are the provider nodes: those that every lab has, two that tests kill, one for each, one with much room, one without KVM, and
-// one that stays empty.
+// nodes are the provider nodes: the default ones, two that are killed by one test each, one with a
+// lot of memory, one without KVM, and one that stays empty.
 func nodes() []dataplane.Node {
 	return append(dataplane.DefaultNodes(),
 		dataplane.Node{Name: mortalOfTheTable, Region: "local", Zone: "zone-a", CPU: "16", Memory: "64Gi", Taint: reserved},
@@ -31,7 +31,7 @@ func nodes() []dataplane.Node {
 	)
 }
 
-// tolerating is the part of a machine's template that lets it onto reserved nodes.
+// tolerating returns the part of a machine's template that tolerates reserved nodes.
 func tolerating() string {
 	return fmt.Sprintf(`"tolerations":[{"key":%q,"operator":"Exists"}]`, reserved)
 }

@@ -28,20 +28,22 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// line is the connection between the sidecar and the provider cluster. While it is down, its fault happens to every request.
+// line is the connection between the sidecar and a cluster. While it is down, its fault is
+// applied to every request.
 type line struct {
 	down atomic.Pointer[fault]
 	hits atomic.Int64
-	// carriedOut is told of each call that the provider cluster has answered, before the sidecar is.
+	// carriedOut is called for each call answered by the cluster, before the
+	// sidecar gets the answer.
 	carriedOut atomic.Pointer[func(call string)]
-	// empty makes the control cluster have no Machines, for who lists or watches them.
+	// empty makes the control cluster return no Machines to lists and watches.
 	empty atomic.Bool
 
 	mu    sync.Mutex
 	calls []lineCall
 }
 
-// proxy puts a line between the shoot's sidecar and the provider cluster.
+// proxy inserts a line between the shoot's sidecar and the provider cluster.
 func (s *shoot) proxy(t *testing.T) *line {
 	t.Helper()
 
@@ -51,7 +53,7 @@ func (s *shoot) proxy(t *testing.T) *line {
 	return l
 }
 
-// controlProxy puts a line between the shoot's sidecar and the control cluster.
+// controlProxy inserts a line between the shoot's sidecar and the control cluster.
 func (s *shoot) controlProxy(t *testing.T) *line {
 	t.Helper()
 
@@ -100,7 +102,8 @@ func newLine(t *testing.T, to *rest.Config) (*line, *httptest.Server) {
 	return l, server
 }
 
-// forwarding returns what hands requests on to a cluster, with the credentials that they carry.
+// forwarding returns a proxy that forwards requests to a cluster, with the
+// credentials of the requests.
 func forwarding(t *testing.T, to *rest.Config) *httputil.ReverseProxy {
 	t.Helper()
 
@@ -114,15 +117,16 @@ func forwarding(t *testing.T, to *rest.Config) *httputil.ReverseProxy {
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
 		Transport:     through,
 		FlushInterval: -1, // Watches are streams.
-		// A sidecar that is killed breaks its requests off.
+		// A killed sidecar aborts its requests.
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) },
 	}
 }
 
-// play answers a request with the fault. Who has to wait until its time is over gets no answer, and gives up first.
+// play answers a request with the fault. A timeout fault sends no answer;
+// the client gives up first.
 func (f *fault) play(w http.ResponseWriter, r *http.Request) {
 	if errors.Is(f.err, os.ErrDeadlineExceeded) {
-		_, _ = io.Copy(io.Discard, r.Body) // The server notices only then that a client has gone.
+		_, _ = io.Copy(io.Discard, r.Body) // Only then does the server detect a client's disconnect.
 		<-r.Context().Done()
 	}
 
@@ -140,7 +144,7 @@ func (f *fault) play(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(body)
 }
 
-// leadTo returns the kubeconfig with another server in it.
+// leadTo returns the kubeconfig with its server replaced.
 func leadTo(t *testing.T, kubeconfig []byte, server *httptest.Server) []byte {
 	t.Helper()
 
@@ -158,7 +162,7 @@ func leadTo(t *testing.T, kubeconfig []byte, server *httptest.Server) []byte {
 	return raw
 }
 
-// failures collects what the shoot's Machines ever showed as failed, until the test ends.
+// failures collects all failed states shown by the shoot's Machines until the test ends.
 func (s *shoot) failures(t *testing.T) func() []string {
 	t.Helper()
 
@@ -168,8 +172,9 @@ func (s *shoot) failures(t *testing.T) func() []string {
 	return func() []string { return states.failures() }
 }
 
-// TestBlipsNeverShow takes the provider cluster away for ten seconds at a time, again and again, from the real
-// machine-controller-manager. No Machine may ever be seen failed: Gardener would abort its reconciliation.
+// TestBlipsNeverShow repeatedly makes the provider cluster unavailable for ten seconds, under
+// the real machine-controller-manager. No Machine may ever be seen failed: Gardener would
+// abort its reconciliation.
 func TestBlipsNeverShow(t *testing.T) {
 	t.Parallel()
 
@@ -201,7 +206,8 @@ func TestBlipsNeverShow(t *testing.T) {
 	}
 }
 
-// bringBack ends a fault ten seconds after the driver has met it. The driver hides a fault for fifteen seconds, so the ten begin at once.
+// bringBack ends a fault ten seconds after the driver's first disturbed request. Since the driver
+// hides faults for fifteen seconds, the ten seconds start at once.
 func (l *line) bringBack(t *testing.T) {
 	t.Helper()
 
@@ -215,8 +221,9 @@ func (l *line) bringBack(t *testing.T) {
 	l.down.Store(nil)
 }
 
-// TestOutageAndKill takes the provider cluster away for longer than the driver hides, and kills the sidecar meanwhile. The
-// Machines say what is wrong, and run without help when it is over.
+// TestOutageAndKill makes the provider cluster unavailable for longer than the driver hides
+// faults, and kills the sidecar meanwhile. The Machines report the failure, and run without
+// intervention afterwards.
 func TestOutageAndKill(t *testing.T) {
 	t.Parallel()
 
@@ -268,8 +275,9 @@ func faultNamed(t *testing.T, name string) fault {
 	return fault{}
 }
 
-// TestEmptyListOfMachines starts the sidecar beside a control cluster that has no Machines, as one may seem to have whose API server
-// comes back after an outage. machine-controller-manager takes every machine for an orphan then; none may be deleted.
+// TestEmptyListOfMachines starts the sidecar while the control cluster returns no Machines, as an
+// API server may do after an outage. machine-controller-manager then treats every machine as an
+// orphan; none may be deleted.
 func TestEmptyListOfMachines(t *testing.T) {
 	t.Parallel()
 

@@ -27,10 +27,11 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/controlplane"
 )
 
-// overlays are the shipped manifests in a folder, written for a shoot's namespaces.
+// overlays is a folder with the shipped manifests, adapted to a shoot's namespaces.
 type overlays string
 
-// unpack does what the manifests ask of their readers: it sets the namespaces, that of the control cluster by the command they give.
+// unpack adapts the manifests as their documentation requires: it sets the namespaces, that of the
+// control cluster with the documented command.
 func (s *shoot) unpack(t *testing.T) overlays {
 	t.Helper()
 
@@ -69,7 +70,7 @@ func (s *shoot) unpack(t *testing.T) overlays {
 
 func (o overlays) path(overlay string) string { return filepath.Join(string(o), overlay) }
 
-// kubectl runs a command as a cluster's admin, and returns what it prints.
+// kubectl runs a command as a cluster's administrator, and returns its output.
 func (o overlays) kubectl(t *testing.T, cluster *controlplane.Cluster, args ...string) string {
 	t.Helper()
 
@@ -81,14 +82,15 @@ func (o overlays) kubectl(t *testing.T, cluster *controlplane.Cluster, args ...s
 	return string(out)
 }
 
-// TestOverlaysAreAccepted has the API servers judge each overlay strictly. Others tests apply those that do something.
+// TestOverlaysAreAccepted validates each overlay strictly with the API servers. Other tests apply
+// the overlays that have an effect.
 func TestOverlaysAreAccepted(t *testing.T) {
 	t.Parallel()
 
 	s := newShoot(t)
 	files := s.unpack(t)
 
-	// A dry run creates no namespace for the objects in it.
+	// A dry run does not create the namespaces of its objects.
 	for _, name := range []string{"machine-images", "mcm-kubevirt"} {
 		_, err := s.kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 		require.NoError(t, err)
@@ -110,11 +112,11 @@ func TestOverlaysAreAccepted(t *testing.T) {
 		}
 	}
 
-	// Parts of others.
+	// Parts of other overlays.
 	judged["base"], judged["gardener-sidecar"] = true, true
 
 	require.NoError(t, fs.WalkDir(manifests.Manifests, ".", func(path string, _ fs.DirEntry, err error) error {
-		// The lab has no prometheus-operator. What is for that is judged by tests of its own.
+		// The lab has no prometheus-operator. Separate tests validate its manifests.
 		if filepath.Base(path) == "kustomization.yaml" && !strings.HasPrefix(path, "monitoring/") {
 			require.True(t, judged[filepath.Dir(path)], path)
 		}
@@ -123,7 +125,8 @@ func TestOverlaysAreAccepted(t *testing.T) {
 	}))
 }
 
-// TestShippedProviderNamespace makes a machine under all that an admin is to apply, the quota included.
+// TestShippedProviderNamespace creates a machine under all manifests for the
+// administrator, including the quota.
 func TestShippedProviderNamespace(t *testing.T) {
 	t.Parallel()
 
@@ -146,7 +149,7 @@ func TestShippedProviderNamespace(t *testing.T) {
 	s.requireNothingLeft(t)
 }
 
-// requireOwnFlow requires that the API server tells the driver's requests from others.
+// requireOwnFlow requires that the API server distinguishes the driver's requests from others.
 func (s *shoot) requireOwnFlow(t *testing.T, files overlays) {
 	t.Helper()
 
@@ -159,7 +162,7 @@ func (s *shoot) requireOwnFlow(t *testing.T, files overlays) {
 	flow := &flowcontrolv1.FlowSchema{}
 	require.NoError(t, yaml.UnmarshalStrict([]byte(document), flow))
 
-	flow.Name = s.Name // The lab has the shipped one, with another namespace.
+	flow.Name = s.Name // The lab already has the shipped one, for another namespace.
 	flow, err = s.kube.FlowcontrolV1().FlowSchemas().Create(t.Context(), flow, metav1.CreateOptions{})
 	require.NoError(t, err)
 	t.Cleanup(func() {
@@ -191,7 +194,8 @@ func (s *shoot) requireOwnFlow(t *testing.T, files overlays) {
 	})
 }
 
-// TestWithoutGoldenImages compares the two Roles that an admin may choose from, and makes a machine under the smaller one.
+// TestWithoutGoldenImages compares the two Roles available to an administrator, and creates a
+// machine under the smaller one.
 func TestWithoutGoldenImages(t *testing.T) {
 	t.Parallel()
 
@@ -235,7 +239,7 @@ func TestWithoutGoldenImages(t *testing.T) {
 	s.requireNothingLeft(t)
 }
 
-// gardenersOwn is, as far as the sidecar is concerned, what gardenlet deploys.
+// gardenersOwn is the part of gardenlet's Deployment that is relevant for the sidecar.
 const gardenersOwn = `apiVersion: apps/v1
 kind: Deployment
 metadata: {name: machine-controller-manager}
@@ -261,7 +265,8 @@ spec:
   resourcePolicy: {containerPolicies: [{containerName: machine-controller-manager}]}
 `
 
-// TestShippedGardenerSidecar adds the sidecar to a Deployment like gardenlet's, and runs it with its arguments.
+// TestShippedGardenerSidecar adds the sidecar to a Deployment like gardenlet's, and runs it with
+// the resulting arguments.
 func TestShippedGardenerSidecar(t *testing.T) {
 	t.Parallel()
 

@@ -12,11 +12,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// poolLabel is Gardener's label of a worker pool's nodes. All shoots of the lab share one target cluster, so that a pool's name must
-// be unique there.
+// poolLabel is Gardener's label of a worker pool's nodes. All shoots of the lab share one target
+// cluster, so a pool's name must be unique there.
 const poolLabel = "worker.gardener.cloud/pool"
 
-// addPool makes a MachineDeployment, with a class for the given ProviderSpec, whose nodes carry its name as their pool's.
+// addPool creates a MachineDeployment and a class with the given ProviderSpec. Its nodes carry the
+// MachineDeployment's name as their pool label.
 func (s *shoot) addPool(t *testing.T, name string, replicas int32, spec []byte, changes ...func(*v1alpha1.MachineDeploymentSpec)) {
 	t.Helper()
 
@@ -61,7 +62,7 @@ func (s *shoot) addPool(t *testing.T, name string, replicas int32, spec []byte, 
 	require.NoError(t, err)
 }
 
-// oneOf waits until a pool consists of one Machine, which runs, and returns it.
+// oneOf waits until a pool consists of one running Machine, and returns it.
 func (s *shoot) oneOf(t *testing.T, pool string) *v1alpha1.Machine {
 	t.Helper()
 
@@ -81,7 +82,8 @@ func (s *shoot) oneOf(t *testing.T, pool string) *v1alpha1.Machine {
 	return one
 }
 
-// requireReplaced waits until another Machine has taken the place of this one, and requires its machine to be gone.
+// requireReplaced waits until another Machine has replaced this one, and requires
+// that its machine is gone.
 func (s *shoot) requireReplaced(t *testing.T, old *v1alpha1.Machine) {
 	t.Helper()
 	eventually(t, old.Name+" is replaced", func(ctx context.Context) (bool, error) {

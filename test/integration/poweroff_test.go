@@ -11,8 +11,8 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// TestPowerOffLeavesForeignVirtualMachines asks to power off an instance whose VirtualMachine has lost the tags of the shoot, and then one
-// without a VirtualMachine.
+// TestPowerOffLeavesForeignVirtualMachines requests the power-off of an instance whose
+// VirtualMachine has lost the shoot's tags, and then of one without a VirtualMachine.
 func TestPowerOffLeavesForeignVirtualMachines(t *testing.T) {
 	t.Parallel()
 

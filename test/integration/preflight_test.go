@@ -17,17 +17,18 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/preflight"
 )
 
-// breakage is something that is wrong with a provider cluster or a class.
+// breakage is a defect of a provider cluster or a class.
 type breakage struct {
 	reason string
-	// own gives it a shoot of its own. What is changed there takes effect some time later.
+	// own runs it with a separate shoot, because its changes take effect with a delay.
 	own    bool
 	breaks func(t *testing.T, s *shoot, f *flight)
-	// want is all that is not ok then.
+	// want are all results that are not OK.
 	want []preflight.Result
 }
 
-// TestPreflight breaks one thing after the other that a machine needs. Each must be found, named with its remedy, and nothing else.
+// TestPreflight breaks the requirements of a machine one at a time. Preflight must report exactly
+// that defect, with its remedy.
 func TestPreflight(t *testing.T) {
 	t.Parallel()
 
@@ -71,7 +72,7 @@ func TestPreflight(t *testing.T) {
 	}
 }
 
-// requireResult compares names, and looks for texts. PROVIDER stands for the namespace.
+// requireResult compares names, and requires the expected texts. PROVIDER stands for the namespace.
 func requireResult(t *testing.T, want, got preflight.Result, s *shoot) {
 	t.Helper()
 
@@ -85,7 +86,7 @@ func requireResult(t *testing.T, want, got preflight.Result, s *shoot) {
 	require.NotEmpty(t, got.Remedy)
 }
 
-// TestPreflightOfALab shows that nothing is wrong with what is shipped.
+// TestPreflightOfALab checks that preflight finds no defect in the shipped manifests.
 func TestPreflightOfALab(t *testing.T) {
 	t.Parallel()
 
@@ -105,7 +106,7 @@ func TestPreflightOfALab(t *testing.T) {
 		require.True(t, made[check], check)
 	}
 
-	// A class with every field comes back as it was sent, too.
+	// A class with all fields is also returned unchanged.
 	all := s.flight(t)
 	all.file, all.spec = "machineclass/complete.yaml", nil
 
@@ -117,7 +118,7 @@ func TestPreflightOfALab(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, left, "a dry run leaves nothing")
 
-	// The driver alone sees less, and says so.
+	// The driver's account alone may read less, and preflight reports that.
 	s.expectDenials("preflight asks what the driver may not")
 
 	f.admin = nil
@@ -141,7 +142,8 @@ func TestPreflightOfALab(t *testing.T) {
 	}, unseen)
 }
 
-// TestPreflightKnowsTheSizeOfAMachine compares what is calculated with the pod that KubeVirt makes.
+// TestPreflightKnowsTheSizeOfAMachine compares the calculated size with the
+// pod created by KubeVirt.
 func TestPreflightKnowsTheSizeOfAMachine(t *testing.T) {
 	t.Parallel()
 
@@ -172,12 +174,14 @@ func TestPreflightKnowsTheSizeOfAMachine(t *testing.T) {
 	require.True(t, slices.ContainsFunc(f.run(t.Context(), t, s).results(), func(r preflight.Result) bool { return r.Check == "capacity" && r.Subject == size }), size)
 }
 
-// sidecarsOf are the init containers that run as long as the pod: they count as the others do.
+// sidecarsOf returns the init containers that run as long as the pod. Their requests count like
+// those of other containers.
 func sidecarsOf(pod *corev1.Pod) []corev1.Container {
 	return slices.DeleteFunc(slices.Clone(pod.Spec.InitContainers), func(c corev1.Container) bool { return c.RestartPolicy == nil })
 }
 
-// TestPreflightOfAControlCluster finds classes, Secrets and how many machines are wanted without any flag.
+// TestPreflightOfAControlCluster checks that classes, Secrets and the wanted number of machines
+// are found without flags.
 func TestPreflightOfAControlCluster(t *testing.T) {
 	t.Parallel()
 

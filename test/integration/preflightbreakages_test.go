@@ -24,7 +24,7 @@ import (
 
 var createOptions metav1.CreateOptions
 
-// breakages are what is broken one by one.
+// breakages returns the defects to test one at a time.
 func breakages() map[string]breakage {
 	all := map[string]breakage{}
 
@@ -43,7 +43,7 @@ func bad(check string, level preflight.Level, subject, message, remedy string) p
 	return preflight.Result{Check: check, Level: level, Subject: subject, Message: message, Remedy: remedy}
 }
 
-// changes breaks fields of the class.
+// changes returns a defect that sets fields of the class.
 func changes(fields map[string]string) func(*testing.T, *shoot, *flight) {
 	return func(_ *testing.T, s *shoot, f *flight) {
 		for path, text := range fields {
@@ -52,7 +52,7 @@ func changes(fields map[string]string) func(*testing.T, *shoot, *flight) {
 	}
 }
 
-// inTemplate is a virtualMachineTemplate that also has what the idle zone needs.
+// inTemplate returns a virtualMachineTemplate that also tolerates the idle zone.
 func inTemplate(spec, instance string) string {
 	return fmt.Sprintf(`{spec: {%s template: {spec: {%s tolerations: [{key: %s, operator: Exists}]}}}}`, spec, instance, idleTaint)
 }
@@ -109,7 +109,7 @@ func brokenCredentials() map[string]breakage {
 	}
 }
 
-// withClaims returns the kubeconfig with a token that nobody has signed.
+// withClaims returns the kubeconfig with an unsigned token.
 func withClaims(t *testing.T, kubeconfig []byte, left time.Duration) []byte {
 	t.Helper()
 
@@ -126,7 +126,7 @@ func withClaims(t *testing.T, kubeconfig []byte, left time.Duration) []byte {
 	return raw
 }
 
-// withoutRight removes a verb from the driver's Role, and with it from the rule with those verbs only.
+// withoutRight removes verbs for a resource from the driver's Role, and rules left without verbs.
 func withoutRight(resource string, verbs ...string) func(*testing.T, *shoot, *flight) {
 	return func(t *testing.T, s *shoot, _ *flight) {
 		t.Helper()
@@ -220,7 +220,7 @@ func brokenRights() map[string]breakage {
 	}
 }
 
-// makeUnboundImage makes a claim that stays unbound.
+// makeUnboundImage creates a claim that stays unbound.
 func (s *shoot) makeUnboundImage(t *testing.T) {
 	t.Helper()
 
@@ -272,7 +272,7 @@ func brokenInstallations() map[string]breakage {
 	}
 }
 
-// withoutGroup has the API server not know a group.
+// withoutGroup hides an API group of the API server.
 func withoutGroup(group string) func(*testing.T, *shoot, *flight) {
 	return func(t *testing.T, _ *shoot, f *flight) {
 		t.Helper()
@@ -281,14 +281,14 @@ func withoutGroup(group string) func(*testing.T, *shoot, *flight) {
 				return false
 			}
 
-			http.Error(w, "404 page not found", http.StatusNotFound) // As it says of what it does not know.
+			http.Error(w, "404 page not found", http.StatusNotFound) // The API server's answer for unknown paths.
 
 			return true
 		}, asAnswered)
 	}
 }
 
-// withDeadWebhook registers a webhook for the namespace that nobody serves.
+// withDeadWebhook registers an unreachable webhook for the namespace.
 func withDeadWebhook(t *testing.T, s *shoot, _ *flight) {
 	t.Helper()
 

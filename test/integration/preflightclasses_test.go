@@ -54,7 +54,7 @@ func brokenStorage() map[string]breakage {
 	}
 }
 
-// onBareStorage makes a storage class that CDI has no advice for.
+// onBareStorage creates a storage class for which CDI has no recommendations.
 func onBareStorage(t *testing.T, s *shoot, f *flight) {
 	t.Helper()
 
@@ -213,7 +213,7 @@ func brokenObjects() map[string]breakage {
 	}
 }
 
-// dropFields does to a VirtualMachine what an old KubeVirt does.
+// dropFields drops fields of a VirtualMachine as an old KubeVirt does.
 func dropFields(resp *http.Response) {
 	if !madeVirtualMachine(resp) {
 		return

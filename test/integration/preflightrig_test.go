@@ -25,25 +25,27 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/preflight"
 )
 
-// flight is a run of mcm-kubevirt preflight for the shipped class in the idle zone, with an admin beside the driver.
+// flight is a run of mcm-kubevirt preflight for the shipped class in the idle zone, with an
+// administrator's kubeconfig in addition to the driver's.
 type flight struct {
 	// file is the manifest with the class.
 	file string
-	// spec changes fields of the providerSpec, given by their paths, to values in YAML; an empty one removes the field.
+	// spec sets fields of the providerSpec, by path, to YAML values; an empty
+	// value removes the field.
 	spec map[string]string
-	// driver and admin are kubeconfigs. Without an admin, the driver looks by itself.
+	// driver and admin are kubeconfigs. Without admin, only the driver's is used.
 	driver, admin []byte
 	args          []string
 }
 
-// outcome is what a run says.
+// outcome is the result of a run.
 type outcome struct {
 	code    int
 	text    string
 	reports []preflight.Report
 }
 
-// results are those of all provider clusters.
+// results returns the results of all provider clusters.
 func (o *outcome) results() []preflight.Result {
 	var all []preflight.Result
 	for _, r := range o.reports {
@@ -53,12 +55,12 @@ func (o *outcome) results() []preflight.Result {
 	return all
 }
 
-// bad are those that are not ok.
+// bad returns the results that are not OK.
 func (o *outcome) bad() []preflight.Result {
 	return slices.DeleteFunc(o.results(), func(r preflight.Result) bool { return r.Level == preflight.OK })
 }
 
-// flight returns one in which nothing is wrong.
+// flight returns a run without defects.
 func (s *shoot) flight(t *testing.T) *flight {
 	t.Helper()
 
@@ -161,7 +163,8 @@ func write(t *testing.T, content []byte) string {
 	return file
 }
 
-// between leads the flight through a proxy in front of the real API server. It may answer a request by itself, or change the answer.
+// between inserts a proxy in front of the real API server. It can answer requests
+// itself, or change answers.
 func (f *flight) between(t *testing.T, answer func(http.ResponseWriter, *http.Request) bool, change func(*http.Response)) {
 	t.Helper()
 
@@ -172,7 +175,7 @@ func (f *flight) between(t *testing.T, answer func(http.ResponseWriter, *http.Re
 		return nil
 	}
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		r.Header.Del("Accept-Encoding") // So that an answer can be changed.
+		r.Header.Del("Accept-Encoding") // Keeps answers uncompressed, so that they can be changed.
 
 		if !answer(w, r) {
 			forward.ServeHTTP(w, r)
@@ -212,7 +215,8 @@ func edit(resp *http.Response, change func(object map[string]any)) {
 	resp.Header.Set("Content-Length", strconv.Itoa(len(raw)))
 }
 
-// madeVirtualMachine says whether an answer holds a VirtualMachine that would have been created.
+// madeVirtualMachine reports whether a response contains a VirtualMachine
+// whose creation was accepted.
 func madeVirtualMachine(resp *http.Response) bool {
 	return resp.StatusCode == http.StatusCreated && callOf(resp.Request.Method, resp.Request.URL) == "create virtualmachines"
 }

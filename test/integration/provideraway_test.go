@@ -14,9 +14,9 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// outage takes the provider cluster away for so long at least, asks for a machine of a pool that has none, and brings the provider
-// cluster back when machine-controller-manager has given that machine up. It returns when its successor runs, and says how soon that was
-// created.
+// outage makes the provider cluster unavailable for at least this long, requests a machine of an
+// empty pool, and restores the provider cluster after machine-controller-manager has given up that
+// machine. It returns when the machine's successor runs, and logs how soon that was created.
 func (s *shoot) outage(t *testing.T, l *line, pool string, atLeast time.Duration) {
 	t.Helper()
 
@@ -51,8 +51,9 @@ func (s *shoot) outage(t *testing.T, l *line, pool string, atLeast time.Duration
 	t.Logf("the first machine was created %.1f s after the provider cluster came back", (<-created).Sub(back).Seconds())
 }
 
-// TestProviderAwayForHalfAnHour asks every method again and again while the provider cluster is away. None takes that for a machine that is
-// gone, or for a sign that it is an orphan, and when it is over the first attempt creates what is missing.
+// TestProviderAwayForHalfAnHour calls every method repeatedly while the provider cluster is
+// unavailable. None reports a machine as gone or treats it as an orphan. Afterwards the first
+// attempt creates the missing objects.
 func TestProviderAwayForHalfAnHour(t *testing.T) {
 	t.Parallel()
 

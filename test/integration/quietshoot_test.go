@@ -13,20 +13,21 @@ import (
 	apiv1alpha1 "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 )
 
-// quietShoot has a machine in another shoot's provider namespace, and controllers of its own. Nothing ever happens to it.
+// quietShoot has a machine in another shoot's provider namespace, and its own
+// controllers. No test changes it.
 type quietShoot struct {
 	*shoot
 
 	states *machineStates
 	// machines are the UIDs of its Machines, by name.
 	machines map[string]types.UID
-	// objects are the UIDs of all that it has on the provider cluster.
+	// objects are the UIDs of all its objects on the provider cluster.
 	objects map[string]types.UID
-	// all are the names of all objects of the provider namespace, as long as the other shoot has none.
+	// all are the names of all objects of the provider namespace while the other shoot has none.
 	all []string
 }
 
-// newQuietShoot makes a quiet shoot beside one that has no machines yet.
+// newQuietShoot creates a quiet shoot beside a shoot that has no machines yet.
 func newQuietShoot(t *testing.T, beside *shoot) *quietShoot {
 	t.Helper()
 
@@ -35,7 +36,7 @@ func newQuietShoot(t *testing.T, beside *shoot) *quietShoot {
 	q.applyCredentials(t)
 	q.runControllers(t, lifeArgs()...)
 	q.states.observe(t, q.shoot)
-	// It needs the image that the other shoot needs.
+	// It uses the same image as the other shoot.
 	q.addPool(t, q.Name+"-quiet", 1, q.spec("zone-a", importedRoot))
 	q.machines = uidsOf(q.awaitRunning(t, 1))
 	q.all = q.everything(t)
@@ -45,7 +46,8 @@ func newQuietShoot(t *testing.T, beside *shoot) *quietShoot {
 	return q
 }
 
-// everything returns the names of all objects of the provider namespace, when CDI has removed those that it needs while it clones.
+// everything returns the names of all objects of the provider namespace, after CDI has removed its
+// temporary objects for clones.
 func (q *quietShoot) everything(t *testing.T) []string {
 	t.Helper()
 
@@ -62,7 +64,8 @@ func (q *quietShoot) everything(t *testing.T) []string {
 	return all
 }
 
-// requireUntouched requires the shoot to be what it was, all the time, and the other one's driver not to have tried to change that.
+// requireUntouched requires that the shoot has not changed at any time, and that the other shoot's
+// driver has not tried to change it.
 func (q *quietShoot) requireUntouched(t *testing.T, other *line) {
 	t.Helper()
 	require.Empty(t, q.states.failures())
@@ -85,7 +88,7 @@ func uidsOf(machines map[string]*v1alpha1.Machine) map[string]types.UID {
 	return uids
 }
 
-// uids returns the UIDs of what its machines are made of, and of the image they are made from.
+// uids returns the UIDs of its machines' objects, and of their image.
 func (q *quietShoot) uids(t *testing.T) map[string]types.UID {
 	t.Helper()
 

@@ -29,12 +29,13 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// recording is all that the driver says while the tests run, in files: what it logs and returns in this process, what the sidecars
-// export as metrics, and the objects in which people see it. What the sidecars log is in the lab's folder.
+// recording holds, in files, all output of the driver during the tests: its logs and results
+// in this process, the sidecars' metrics, and the user-visible objects. The sidecars' logs
+// are in the lab's folder.
 type recording struct {
 	dir  string
-	log  *lockedFile // of the driver in this process, at the highest level
-	said *lockedFile // what its methods return
+	log  *lockedFile // of the driver in this process, at the highest verbosity
+	said *lockedFile // results of its methods
 	seen *lockedFile // objects
 
 	requests *requestLog
@@ -44,18 +45,18 @@ type recording struct {
 
 	mu       sync.Mutex
 	errors   int
-	machines map[bool]int // that were created, by whether their user data held the canary
+	machines map[bool]int // number created, by whether their user data held the canary
 	objects  map[string]int
 	scrapes  int
 }
 
-// everything is the highest level at which client-go prints more than at the one below.
+// everything is the highest verbosity at which client-go logs more than at the next lower one.
 const everything = 10
 
-// scrapeEvery is often enough to meet each sidecar, and rare enough that the scrapes cost little of the cores.
+// scrapeEvery is short enough to scrape each sidecar, and long enough to use little CPU time.
 const scrapeEvery = 5 * time.Second
 
-// record begins the recording of all drivers, sidecars and clusters. It ends with finish.
+// record starts to record all drivers, sidecars and clusters. finish ends the recording.
 func record(ctx context.Context, dir string) (*recording, error) {
 	r := &recording{dir: dir, requests: newRequestLog(), machines: map[bool]int{}, objects: map[string]int{}}
 
@@ -77,8 +78,9 @@ func record(ctx context.Context, dir string) (*recording, error) {
 	return r, nil
 }
 
-// logToFile turns klog up as far as it concerns the driver: from 6 on its clients may print requests. What they print of one request
-// depends on its own logger, so the tests' other clients, which create Secrets, stay silent.
+// logToFile raises klog's verbosity for the driver: at 6 and above its clients may log
+// requests. The logging of a request depends on its own logger, so the tests' other clients,
+// which create Secrets, log nothing.
 func logToFile(path string) error {
 	file, err := os.Create(path)
 	if err != nil {
@@ -110,7 +112,7 @@ var (
 	}
 )
 
-// follow writes down every state of some types' objects.
+// follow records every state of the objects of some types.
 func (r *recording) follow(ctx context.Context, config *rest.Config, types []schema.GroupVersionResource) error {
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
@@ -159,7 +161,7 @@ func (r *recording) object(resource string, object any) {
 	r.seen.line(string(line))
 }
 
-// scrapeAll keeps the newest metrics of each sidecar that runs, and of each driver over gRPC.
+// scrapeAll keeps the latest metrics of each running sidecar and each driver over gRPC.
 func (r *recording) scrapeAll(ctx context.Context) {
 	for _, p := range lab.Processes() {
 		port := portOf(p.PID())
@@ -172,14 +174,14 @@ func (r *recording) scrapeAll(ctx context.Context) {
 			r.scrapes++
 			r.mu.Unlock()
 
-			_ = os.WriteFile(filepath.Join(r.dir, "recorded-metrics-"+filepath.Base(p.LogFile())), metrics, 0o600) // The next one follows.
+			_ = os.WriteFile(filepath.Join(r.dir, "recorded-metrics-"+filepath.Base(p.LogFile())), metrics, 0o600) // On failure the next scrape follows.
 		}
 	}
 }
 
-// portOf returns the port of a running controller; empty if it has none, or has ended.
+// portOf returns the port of a running controller, or "" if it has none or has exited.
 func portOf(pid int) string {
-	line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)) // It may just have ended.
+	line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)) // It may just have exited.
 
 	for arg := range bytes.SplitSeq(line, []byte{0}) {
 		if port, ok := strings.CutPrefix(string(arg), "--port="); ok {
@@ -207,12 +209,12 @@ func scrape(ctx context.Context, port string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = resp.Body.Close() }() // It was read.
+	defer func() { _ = resp.Body.Close() }() // Fully read.
 
 	return io.ReadAll(resp.Body)
 }
 
-// finish ends the recording, and searches what was recorded for secrets.
+// finish ends the recording, and searches it for secrets.
 func (r *recording) finish() (*search, error) {
 	r.stop()
 	r.done.Wait()
@@ -240,7 +242,7 @@ func (r *recording) String() string {
 		r.errors, r.scrapes, r.objects, r.machines[true], r.machines[false])
 }
 
-// lockedFile is a file for many writers.
+// lockedFile is a file for concurrent writers.
 type lockedFile struct {
 	mu   sync.Mutex
 	file *os.File
@@ -255,10 +257,10 @@ func (f *lockedFile) Write(text []byte) (int, error) {
 }
 
 func (f *lockedFile) line(text string) {
-	_, _ = io.WriteString(f, text+"\n") // The search says how much there was.
+	_, _ = io.WriteString(f, text+"\n") // The search reports how much was written.
 }
 
-// recorded is a driver that is recorded.
+// recorded is a driver with recorded calls.
 type recorded struct {
 	driver.Driver
 
@@ -267,12 +269,14 @@ type recorded struct {
 
 func (r *recording) driver(d driver.Driver) driver.Driver { return &recorded{Driver: d, to: r} }
 
-// begin gives a call a logger that is on at all levels, and its requests the method's name.
+// begin adds a logger with the highest verbosity to a call's context, and the
+// method's name for its requests.
 func (r *recording) begin(ctx context.Context, method string) context.Context {
 	return klog.NewContext(withMethod(ctx, method), textlogger.NewLogger(textlogger.NewConfig(textlogger.Verbosity(everything), textlogger.Output(r.log))))
 }
 
-// end writes down what a call returns. Machine-controller-manager logs both, and puts them into the status.
+// end records the result of a call. machine-controller-manager logs both response and error, and
+// stores them in the status.
 func (r *recording) end(method string, answer any, err error) {
 	if err != nil {
 		r.mu.Lock()
@@ -337,8 +341,8 @@ func (d *recorded) GetVolumeIDs(ctx context.Context, req *driver.GetVolumeIDsReq
 	return resp, err
 }
 
-// recordedImages is what is done with golden images outside of the driver's methods, when MachineClasses change: recorded, under names
-// of its own.
+// recordedImages records golden image operations outside of the driver's methods, triggered by
+// changes of MachineClasses, under their own method names.
 type recordedImages struct {
 	spi.GoldenImages
 

@@ -27,7 +27,7 @@ func (s *shoot) startDriver(t *testing.T, endpoint string, args ...string) *proc
 	return p
 }
 
-// virtualMachines returns the UIDs of a MachineDeployment's VirtualMachines by their names.
+// virtualMachines returns the UIDs of a MachineDeployment's VirtualMachines by name.
 func (s *shoot) virtualMachines(ctx context.Context, deployment string) (map[string]types.UID, error) {
 	list, err := s.kubevirt.KubevirtV1().VirtualMachines(s.ProviderNamespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -44,8 +44,9 @@ func (s *shoot) virtualMachines(ctx context.Context, deployment string) (map[str
 	return found, nil
 }
 
-// TestKilledDriver kills the driver while the real machine-controller-manager makes fifty machines through it. All are there afterwards,
-// none was made twice, and nobody has seen any of it on the Machines.
+// TestKilledDriver kills the driver while the real machine-controller-manager creates
+// fifty machines through it. Afterwards all exist, none was created twice, and the
+// Machines never showed a failure.
 func TestKilledDriver(t *testing.T) {
 	t.Parallel()
 
@@ -62,7 +63,7 @@ func TestKilledDriver(t *testing.T) {
 
 		s.runControllers(t, "--driver-endpoint="+endpoint)
 		s.applyExampleClasses(t)
-		// There is no room for them, which keeps them cheap.
+		// They cannot be scheduled, which keeps them cheap.
 		s.changeClass(t, pool, `{"zone":"zone-x","rootVolume":null}`)
 		s.changeClass(t, pool, `{"rootVolume":`+ephemeralRoot+`}`)
 		s.applyExampleDeployments(t)
@@ -100,7 +101,7 @@ func TestKilledDriver(t *testing.T) {
 	require.Len(t, after, many, "none is there twice")
 
 	for name, uid := range before {
-		if again, still := after[name]; still { // MachineSets make some too many, and delete them.
+		if again, still := after[name]; still { // MachineSets create surplus Machines, and delete them.
 			require.Equal(t, uid, again, "%s was made before, and once", name)
 		}
 	}
@@ -111,7 +112,8 @@ func TestKilledDriver(t *testing.T) {
 	s.awaitEnd(t)
 }
 
-// TestDriverStopsInOrder ends the driver while a call waits for a machine, which the next one answers.
+// TestDriverStopsInOrder stops the driver while a call waits for a machine. The next driver
+// answers the repeated call.
 func TestDriverStopsInOrder(t *testing.T) {
 	t.Parallel()
 
@@ -146,7 +148,8 @@ func TestDriverStopsInOrder(t *testing.T) {
 	s.requireNothingLeft(t)
 }
 
-// TestDriverHoldsKubeconfigs leaves the kubeconfig with the driver: no Secret in the control cluster has it.
+// TestDriverHoldsKubeconfigs keeps the kubeconfig with the driver: no Secret in the
+// control cluster contains it.
 func TestDriverHoldsKubeconfigs(t *testing.T) {
 	t.Parallel()
 

@@ -13,9 +13,10 @@ import (
 	clienttransport "k8s.io/client-go/transport"
 )
 
-// replay does with one machine what machine-controller-manager does, in its order and with its rules for codes, but without its
-// waits of 3 and 10 minutes (pkg/util/provider/machinecontroller/machine.go and machine_util.go). A process that died is followed
-// by the next one, which knows what was persisted and nothing else.
+// replay calls the driver for one machine as machine-controller-manager does, in its order and with
+// its rules for codes, but without its waits of 3 and 10 minutes
+// (pkg/util/provider/machinecontroller/machine.go and machine_util.go). A process that died is
+// replaced by a new one, which knows only persisted state.
 type replay struct {
 	*machine
 
@@ -23,22 +24,24 @@ type replay struct {
 	settings settings
 	driver   driver.Driver
 
-	// created counts the calls of CreateMachine. Each has user data of its own, as bootstrap tokens are replaced.
+	// created counts the calls of CreateMachine. Each has different user data, as
+	// bootstrap tokens are replaced.
 	created int
-	// expected is a failure that is no fault's work, and told whether this process has reported it.
+	// expected is a failure that no fault causes, and told records whether this
+	// process has reported it.
 	expected report
 	told     bool
-	// passing are the tokens of failures that may be seen too, for a moment.
+	// passing are the tokens of failures that may also be seen temporarily.
 	passing []string
-	// codes are those that machine-controller-manager would have seen, and how often.
+	// codes counts the codes that machine-controller-manager would have seen.
 	codes map[string]int
 }
 
 // report is an error of the driver.
 type report struct {
-	// token leads its text.
+	// token is the prefix of its text.
 	token string
-	// names is what the text says if the driver could read all that it looks at.
+	// names is part of the text if the driver could read all the objects it needs.
 	names string
 }
 
@@ -52,19 +55,19 @@ func newReplay(t *testing.T, m *machine, s *saboteur, settings settings) *replay
 	return r
 }
 
-// restart has the next process begin, with settings of its own.
+// restart starts the next process with new settings.
 func (r *replay) restart(settings settings) {
 	settings.wrap = clienttransport.Wrappers(settings.wrap, r.saboteur.wrap)
 	r.settings = settings
 	r.next()
 }
 
-// next has the next process begin, with the settings of the last one.
+// next starts the next process with the current settings.
 func (r *replay) next() {
 	r.driver, r.told = newDriver(r.settings), false
 }
 
-// call runs one method of the driver. A process that dies in it leaves no result behind.
+// call runs one method of the driver. If the process dies during the call, there is no result.
 func (r *replay) call(t *testing.T, method string, do func(context.Context) error) (code codes.Code, died bool) {
 	t.Helper()
 
@@ -89,8 +92,8 @@ func (r *replay) call(t *testing.T, method string, do func(context.Context) erro
 	return codeOf(err), false
 }
 
-// requireSoon requires an error after which machine-controller-manager asks again within seconds. A fault that passes at once is not
-// to be seen at all, and none may turn the expected failure into another one.
+// requireSoon requires an error after which machine-controller-manager retries within seconds. A
+// fault that passes at once must not be visible, and no fault may change the expected failure.
 func (r *replay) requireSoon(t *testing.T, method string, err error) {
 	t.Helper()
 
@@ -107,7 +110,8 @@ func (r *replay) requireSoon(t *testing.T, method string, err error) {
 	}
 }
 
-// until repeats a pass until the failure was reported, and the fault has happened to these calls.
+// until repeats a pass until the failure was reported and the faults were
+// injected into these calls.
 func (r *replay) until(t *testing.T, expected report, hit []string, pass func(*testing.T)) {
 	t.Helper()
 
@@ -121,13 +125,13 @@ func (r *replay) until(t *testing.T, expected report, hit []string, pass func(*t
 	})
 }
 
-// repeat repeats a pass until it says that it was the last one.
+// repeat repeats a pass until it returns true.
 func repeat(t *testing.T, what string, pass func(*testing.T) bool) {
 	t.Helper()
 	eventually(t, what, func(context.Context) (bool, error) { return pass(t), nil })
 }
 
-// atOnce repeats a pass until it says that it was the last one, without a pause between the passes.
+// atOnce repeats a pass until it returns true, without pauses between the passes.
 func (r *replay) atOnce(t *testing.T, what string, pass func(*testing.T) bool) {
 	t.Helper()
 
@@ -139,13 +143,13 @@ func (r *replay) atOnce(t *testing.T, what string, pass func(*testing.T) bool) {
 	}
 }
 
-// create repeats the creation pass until the machine is there.
+// create repeats the creation pass until the machine exists.
 func (r *replay) create(t *testing.T) {
 	t.Helper()
 	r.atOnce(t, "the machine is there", r.creationPass)
 }
 
-// creationPass says whether the machine is there.
+// creationPass reports whether the machine exists.
 func (r *replay) creationPass(t *testing.T) bool {
 	t.Helper()
 
@@ -164,7 +168,7 @@ func (r *replay) creationPass(t *testing.T) bool {
 
 	switch code {
 	case codes.OK:
-		// A machine whose creation has failed in the end is adopted.
+		// A machine whose creation failed at the end is adopted.
 		require.Equal(t, "kubevirt://"+r.name(), found.ProviderID)
 		r.persist()
 
@@ -173,7 +177,8 @@ func (r *replay) creationPass(t *testing.T) bool {
 		require.Empty(t, r.machine.machine.Spec.ProviderID, "machine-controller-manager would never create the machine again")
 		r.createPass(t)
 	case codes.Uninitialized:
-		// With the response that comes along, machine-controller-manager persists the provider ID.
+		// machine-controller-manager persists the provider ID from the response
+		// returned with the error.
 		r.persist()
 		r.initializePass(t)
 	default:
@@ -212,7 +217,7 @@ func (r *replay) initializePass(t *testing.T) {
 }
 
 func (r *replay) persist() {
-	changed := r.machine.machine.DeepCopy() // The old one may still be in the driver's hands.
+	changed := r.machine.machine.DeepCopy() // The driver may still use the old one.
 	changed.Spec.ProviderID = "kubevirt://" + changed.Name
 	r.machine.machine = changed
 }
@@ -221,13 +226,13 @@ func (r *replay) userData() []byte {
 	return fmt.Appendf(nil, "#cloud-config\n# bootstrap token %d\n", r.created)
 }
 
-// remove repeats DeleteMachine until it succeeds, or finds nothing.
+// remove repeats DeleteMachine until it succeeds or finds no machine.
 func (r *replay) remove(t *testing.T) {
 	t.Helper()
 	r.atOnce(t, "the machine is gone", r.deletionPass)
 }
 
-// deletionPass says whether the machine is gone.
+// deletionPass reports whether the machine is gone.
 func (r *replay) deletionPass(t *testing.T) bool {
 	t.Helper()
 
@@ -238,7 +243,7 @@ func (r *replay) deletionPass(t *testing.T) bool {
 	return !died && (code == codes.OK || code == codes.NotFound)
 }
 
-// list asks for the machines until there is an answer.
+// list repeats ListMachines until it succeeds.
 func (r *replay) list(t *testing.T) map[string]string {
 	t.Helper()
 

@@ -10,15 +10,16 @@ import (
 	"sync"
 )
 
-// methodKey is where a call keeps its method's name in the context: the driver's, or that of spi.GoldenImages if it is called outside of
-// the driver.
+// methodKey is the context key of a call's method name: the driver's method, or that of
+// spi.GoldenImages for calls outside of the driver.
 type methodKey struct{}
 
 func withMethod(ctx context.Context, method string) context.Context {
 	return context.WithValue(ctx, methodKey{}, method)
 }
 
-// outside is what evacuation asks by itself. It is no step of a machine's life: its own tests take away what it needs.
+// outside names the requests made by evacuation itself. They are no step of a machine's life;
+// evacuation's own tests remove the rights for them.
 const outside = "outside of methods"
 
 // methodOf returns the method in which a request is made.
@@ -31,18 +32,19 @@ func methodOf(ctx context.Context) string {
 	return method
 }
 
-// requestLog is what the driver asks of provider clusters in any test of this process. The crash matrix must have met all of it: a
-// call that only another test provokes is one that the matrix forgot.
+// requestLog records the driver's requests to provider clusters in all tests of this process. The
+// crash matrix must cover all of them: a call made only in another test is missing in the matrix.
 type requestLog struct {
 	mu   sync.Mutex
 	made map[string]bool
-	// met is what the crash matrix has met; nil if the run does not have all of it.
+	// met are the calls covered by the crash matrix; nil if the run does not
+	// include the whole matrix.
 	met map[string]bool
 }
 
 func newRequestLog() *requestLog { return &requestLog{made: map[string]bool{}} }
 
-// wrap takes note of what is asked through a transport.
+// wrap records the requests sent through a transport.
 func (l *requestLog) wrap(next http.RoundTripper) http.RoundTripper {
 	return transport(func(r *http.Request) (*http.Response, error) {
 		l.mu.Lock()
@@ -53,7 +55,7 @@ func (l *requestLog) wrap(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// compareWith tells what the crash matrix has met.
+// compareWith sets the calls covered by the crash matrix.
 func (l *requestLog) compareWith(met map[string]bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -61,7 +63,7 @@ func (l *requestLog) compareWith(met map[string]bool) {
 	l.met = met
 }
 
-// unmet returns the calls that the crash matrix has not met.
+// unmet returns the calls that the crash matrix does not cover.
 func (l *requestLog) unmet() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// counter counts what the driver asks of the provider cluster.
+// counter counts the driver's requests to the provider cluster.
 type counter struct {
 	mu       sync.Mutex
 	requests []string
@@ -32,7 +32,7 @@ func (c *counter) wrap(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// wrapDataVolumes counts only what is asked of DataVolumes.
+// wrapDataVolumes counts only requests for DataVolumes.
 func (c *counter) wrapDataVolumes(next http.RoundTripper) http.RoundTripper {
 	counted := c.wrap(next)
 
@@ -53,7 +53,7 @@ func verb(method string, u *url.URL) string {
 	return method
 }
 
-// take returns what was counted since it was last called.
+// take returns the requests counted since its last call.
 func (c *counter) take() (reads, writes, watches int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -74,18 +74,18 @@ func (c *counter) take() (reads, writes, watches int) {
 	return reads, writes, watches
 }
 
-// requestCount is how many requests a method made of the provider cluster, and how many it may make.
+// requestCount holds the number of a method's requests to the provider cluster, and their budget.
 type requestCount struct {
 	method                 string
 	reads, writes, watches int
 	budget                 [3]int
-	// total is how many it may make of all kinds together.
+	// total is the budget for requests of all kinds.
 	total int
 }
 
 func (c *requestCount) sum() int { return c.reads + c.writes + c.watches }
 
-// TestRequestsPerMethod holds every method to the number of provider API requests that it may make.
+// TestRequestsPerMethod compares every method's number of provider API requests with its budget.
 func TestRequestsPerMethod(t *testing.T) {
 	t.Parallel()
 
@@ -98,7 +98,7 @@ func TestRequestsPerMethod(t *testing.T) {
 	}
 }
 
-// countRequests lets a machine live, and counts.
+// countRequests runs a machine through its life and counts the requests.
 func countRequests(t *testing.T) []requestCount {
 	t.Helper()
 
@@ -149,16 +149,17 @@ func countRequests(t *testing.T) []requestCount {
 	count("ListMachines", 1, 0, 0)
 
 	require.NoError(t, m.remove(t.Context(), d))
-	// The design's budget is one read and two watches. A second read in place of the second watch costs the same and can
-	// tell an instance that is gone from one that was not delivered yet.
+	// The design's budget is one read and two watches. A second read instead of the
+	// second watch costs the same, and distinguishes an instance that is gone from one
+	// that was not delivered yet.
 	count("DeleteMachine", 2, 3, 1)
 	s.requireNothingLeft(t)
 
 	return append(counts, lifeOf(counts[begun:]))
 }
 
-// lifeOf adds up what a machine's methods made, each asked once, and so their budgets by kind. Of all kinds together a machine's life
-// has a budget of its own.
+// lifeOf adds up the requests and budgets of a machine's methods, each called once. The total of
+// all kinds has a separate budget.
 func lifeOf(counts []requestCount) requestCount {
 	const budget = 18
 

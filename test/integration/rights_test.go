@@ -21,21 +21,23 @@ import (
 	manifests "github.com/gardener/machine-controller-manager-provider-kubevirt/kubernetes"
 )
 
-// shippedRights are the manifests whose Roles the lab's identities have, and no others.
+// shippedRights are the manifests with the only Roles of the lab's identities.
 var shippedRights = []string{
 	"control-namespace/rbac.yaml", "target/rbac.yaml", "provider-namespace/rbac.yaml",
 	"evacuation/control-namespace/rbac.yaml", "evacuation/provider-namespace/rbac.yaml",
 }
 
-// accounts have those Roles. Tests that need rights of another kind make accounts of other names.
+// accounts are the accounts with those Roles. Tests that need other rights create
+// accounts with other names.
 var accounts = []string{"machine-controller-manager", "machine-controller", "evacuation"}
 
-// programs are those whose requests make use of a right, by their user agents: what a test does itself with their accounts does not count.
+// programs are the user agents whose requests count as use of a right. A test's own requests with
+// these accounts do not count.
 var programs = []string{
 	"machine-controller-manager-provider-kubevirt", "machine-controller-manager", "machine-controller", "mcm-kubevirt",
 }
 
-// deniedOnPurpose are namespaces in which a test takes rights away, with what it says about that.
+// deniedOnPurpose holds the namespaces in which a test removes rights, with the reason.
 type deniedOnPurpose struct {
 	mu      sync.Mutex
 	reasons map[string]string
@@ -43,7 +45,7 @@ type deniedOnPurpose struct {
 
 var purposes = deniedOnPurpose{reasons: map[string]string{}}
 
-// expectDenials tells that the shoot's accounts will ask what they may not, and why that is so.
+// expectDenials declares that requests of the shoot's accounts will be denied, and why.
 func (s *shoot) expectDenials(reason string) {
 	purposes.mu.Lock()
 	defer purposes.mu.Unlock()
@@ -58,12 +60,12 @@ func (d *deniedOnPurpose) in(namespace string) bool {
 	return d.reasons[namespace] != ""
 }
 
-// rights are what the API servers' audit logs say about the shipped Roles when all tests have run.
+// rights is the evaluation of the shipped Roles by the API servers' audit logs after all tests.
 type rights struct {
 	granted  map[string]bool // rights, such as: machine-controller: delete virtualmachines
 	used     map[string]map[string]bool
 	denied   map[string]int
-	purposes int // how many requests were denied on purpose
+	purposes int // number of requests denied on purpose
 	requests int
 	whole    bool // whether all tests were run, so that each right must have been used
 }
@@ -78,7 +80,7 @@ func auditRights() (*rights, error) {
 	r := &rights{granted: granted, used: map[string]map[string]bool{}, denied: map[string]int{}, whole: allTestsRun()}
 
 	for _, path := range []string{lab.Control.AuditLog(), lab.Provider.AuditLog()} {
-		// A large log has parts with the time in their names.
+		// A large log is split into parts with the time in their names.
 		files, err := filepath.Glob(strings.TrimSuffix(path, ".log") + "*.log")
 		if err != nil || len(files) == 0 {
 			return nil, fmt.Errorf("find the audit log %s: none, %w", path, err)
@@ -94,7 +96,8 @@ func auditRights() (*rights, error) {
 	return r, nil
 }
 
-// allTestsRun tells whether neither -run nor -skip leaves tests out, but those that `make test` leaves to `make soak`.
+// allTestsRun reports whether -run and -skip exclude no tests, except those that
+// `make test` leaves to `make soak`.
 func allTestsRun() bool {
 	skipped := flag.Lookup("test.skip").Value.String()
 
@@ -132,7 +135,7 @@ func grantedRights() (map[string]bool, error) {
 
 func rightOf(role, verb, resource string) string { return role + ": " + verb + " " + resource }
 
-// auditEvent is what is read of an Event of audit.k8s.io/v1.
+// auditEvent holds the fields read from an Event of audit.k8s.io/v1.
 type auditEvent struct {
 	Verb string `json:"verb"`
 	User struct {
@@ -148,7 +151,7 @@ type auditEvent struct {
 	Annotations map[string]string `json:"annotations"`
 }
 
-// allowedBy finds the Role in what RBAC says about a request.
+// allowedBy extracts the Role from RBAC's reason for a decision.
 var allowedBy = regexp.MustCompile(`of (?:Cluster)?Role "([^"]+)"`)
 
 func (r *rights) read(path string) error {
@@ -156,7 +159,7 @@ func (r *rights) read(path string) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = file.Close() }() // It was opened for reading.
+	defer func() { _ = file.Close() }() // read-only
 
 	decoder := json.NewDecoder(file)
 
@@ -164,7 +167,7 @@ func (r *rights) read(path string) error {
 		var event auditEvent
 
 		err := decoder.Decode(&event)
-		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) { // The last line may just be written.
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) { // The last line may be incomplete.
 			return nil
 		}
 
@@ -199,10 +202,10 @@ func (r *rights) event(event *auditEvent) {
 			return
 		}
 
-		// Where it was asked, but not for which object.
+		// The resource or URI, without the object's name.
 		r.denied[fmt.Sprintf("%s (%s): %s %s", event.User.Username, program, event.Verb, cmp.Or(resource, event.URI))]++
 	case "allow":
-		// Evacuation runs in the tests' own process, under an account that nobody else uses.
+		// Evacuation runs in the tests' own process, under an account with no other user.
 		if !slices.Contains(programs, program) && account != "evacuation" {
 			return
 		}
@@ -221,14 +224,14 @@ func (r *rights) event(event *auditEvent) {
 	}
 }
 
-// unused returns the rights that nobody made use of.
+// unused returns the rights that were never used.
 func (r *rights) unused() []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(r.granted)), func(right string) bool {
 		return r.used[right] != nil
 	})
 }
 
-// wrong tells whether the rights are too few, or too many.
+// wrong reports whether rights are missing or superfluous.
 func (r *rights) wrong() bool {
 	return len(r.denied) > 0 || r.whole && len(r.unused()) > 0
 }

@@ -17,16 +17,16 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// The secrets of all tests' machines, by which they would be recognised. The user data of newMachine hold the first. The others are
-// phrases of user data that tests and the example write themselves.
+// The canaries in the secrets of all tests' machines. The user data of newMachine contain the
+// first. The others are phrases of user data written by the tests and the example.
 const (
 	userDataCanary = "c4n4ry+user/data=1f6b8e2d9a&5c"
 	replayedData   = "# bootstrap token "
 	exampleData    = "path: /etc/kubernetes/bootstrap-kubeconfig"
 )
 
-// credentials are what every shoot's kubeconfig holds beside its token: a certificate that the provider cluster does not know, and
-// so ignores, and its key.
+// credentials are part of every shoot's kubeconfig in addition to its token: a client certificate,
+// which the provider cluster does not know and ignores, and its key.
 var credentials = sync.OnceValues(newCredentials)
 
 type clientCertificate struct {
@@ -52,10 +52,11 @@ func newCredentials() (*clientCertificate, error) {
 	}, errors.Join(failed, err, wrong)
 }
 
-// tokens are the beginnings of service accounts' tokens: those of one cluster share them, with the name of its key.
+// tokens are the prefixes of service account tokens. The tokens of a cluster share a prefix, which
+// contains the name of its key.
 var tokens sync.Map
 
-// withCanaries adds the client certificate to a kubeconfig, and remembers its token.
+// withCanaries adds the client certificate to a kubeconfig, and records its token.
 func withCanaries(kubeconfig []byte) ([]byte, error) {
 	config, err := clientcmd.Load(kubeconfig)
 	if err != nil {
@@ -76,7 +77,7 @@ func withCanaries(kubeconfig []byte) ([]byte, error) {
 	return clientcmd.Write(*config)
 }
 
-// canaries returns what is searched for.
+// canaries returns the needles of the search.
 func canaries() []needle {
 	needles := needlesOf("user data", userDataCanary)
 	needles = append(needles, needlesOf("replayed user data", replayedData)...)

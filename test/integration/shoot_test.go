@@ -32,11 +32,12 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/process"
 )
 
-// settled bounds every wait for the control planes to reach a state. It only ends tests that fail, so it is long: other processes may use
-// the cores too, and machine-controller-manager repeats some operations only after three minutes.
+// settled bounds every wait for the control planes to reach a state. It only ends failing tests, so
+// it is long: other processes may use the cores too, and machine-controller-manager retries some
+// operations only after three minutes.
 const settled = 15 * time.Minute
 
-// shoot is a shoot of its own for one test, and the admin's view on both clusters.
+// shoot is a shoot for a single test, with administrator clients for both clusters.
 type shoot struct {
 	*environment.Shoot
 
@@ -46,7 +47,7 @@ type shoot struct {
 	target   kubernetes.Interface
 	mcm      mcmclient.Interface
 
-	controller *process.Process // the sidecar, once runControllers has started it
+	controller *process.Process // the sidecar, after runControllers has started it
 }
 
 func newShoot(t *testing.T) *shoot {
@@ -73,14 +74,15 @@ func newShoot(t *testing.T) *shoot {
 	return s
 }
 
-// machine is one Machine, its class and its Secret, as machine-controller-manager hands them to a driver.
+// machine is a Machine with its class and its Secret, as passed by
+// machine-controller-manager to a driver.
 type machine struct {
 	machine *v1alpha1.Machine
 	class   *v1alpha1.MachineClass
 	secret  *corev1.Secret
 }
 
-// spec returns the shoot's ProviderSpec, as JSON, with the given root volume.
+// spec returns the shoot's ProviderSpec as JSON, with the given root volume.
 func (s *shoot) spec(zone, rootVolume string) []byte {
 	return fmt.Appendf(nil, `{"region":"local","zone":%q,"cpu":{"cores":1},"memory":{"guest":"1Gi"},
 		"tags":{"mcm.gardener.cloud/cluster":%q,"mcm.gardener.cloud/role":"node"},"rootVolume":%s}`, zone, s.Namespace, rootVolume)
@@ -133,7 +135,8 @@ func (m *machine) list(ctx context.Context, d driver.Driver) (map[string]string,
 	return resp.MachineList, nil
 }
 
-// awaitScheduled does what machine-controller-manager does until GetMachineStatus says OK.
+// awaitScheduled calls the driver as machine-controller-manager does until
+// GetMachineStatus returns OK.
 func (m *machine) awaitScheduled(t *testing.T, d driver.Driver) {
 	t.Helper()
 
@@ -167,20 +170,21 @@ func codeOf(err error) codes.Code {
 	return got.Code()
 }
 
-// eventually waits until the condition holds, and fails with what is said then.
+// eventually waits until the condition holds, and fails with its last error.
 func eventually(t *testing.T, what string, condition func(ctx context.Context) (bool, error)) {
 	t.Helper()
 	within(t, settled, what, condition)
 }
 
-// within is eventually with a limit of its own.
+// within is eventually with a custom limit.
 func within(t *testing.T, limit time.Duration, what string, condition func(ctx context.Context) (bool, error)) {
 	t.Helper()
 
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 
-	// Most waits are long, and dozens of them ask the API servers at the same time: the longer a wait lasts, the rarer it asks.
+	// Most waits are long, and dozens of them query the API servers concurrently, so the pauses
+	// grow with the duration of a wait.
 	pauses := wait.Backoff{Duration: 200 * time.Millisecond, Factor: 1.3, Cap: time.Second, Steps: math.MaxInt32}.DelayFunc()
 	err := pauses.Until(ctx, true, true, condition)
 	require.NoError(t, err, "waiting until %s; the lab's logs are in %s", what, lab.LogDir)
@@ -195,7 +199,7 @@ func (s *shoot) vm(t *testing.T, name string) *kubevirtv1.VirtualMachine {
 	return vm
 }
 
-// left returns the names of all objects in the shoot's provider namespace that machines are made of.
+// left returns the names of all objects in the shoot's provider namespace that belong to machines.
 func (s *shoot) left(ctx context.Context) ([]string, error) {
 	var names []string
 
@@ -255,8 +259,9 @@ func (s *shoot) leftStorage(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// requireNothingLeft waits until the provider namespace holds nothing but what is named. Golden images outlive machines: they are
-// swept first, as when the shoot's last MachineClass is gone.
+// requireNothingLeft waits until the provider namespace holds only the named objects.
+// Golden images outlive machines, so they are swept first, as after the deletion of the
+// shoot's last MachineClass.
 func (s *shoot) requireNothingLeft(t *testing.T, but ...string) {
 	t.Helper()
 
@@ -289,7 +294,8 @@ func (s *shoot) requireNothingLeft(t *testing.T, but ...string) {
 	require.Empty(t, left)
 }
 
-// importImage makes a DataVolume, hence a claim of the same name, that machines can be cloned from.
+// importImage creates a DataVolume, hence a claim of the same name, from
+// which machines can be cloned.
 func (s *shoot) importImage(t *testing.T, name string) {
 	t.Helper()
 

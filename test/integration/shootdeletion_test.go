@@ -15,7 +15,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/process"
 )
 
-// controllers are machine-controller-manager and the sidecar of one shoot, as they live in one pod.
+// controllers are machine-controller-manager and the sidecar of one shoot, which share a pod.
 type controllers struct {
 	manager, sidecar *process.Process
 }
@@ -38,7 +38,8 @@ func (s *shoot) startControllers(t *testing.T, sidecarArgs ...string) *controlle
 	return started
 }
 
-// terminate ends the pod as a kubelet does: SIGTERM, and SIGKILL after the 5 s that Gardener grants.
+// terminate stops the pod as a kubelet does: SIGTERM, and SIGKILL after the
+// 5 s granted by Gardener.
 func (c *controllers) terminate(t *testing.T) {
 	t.Helper()
 
@@ -58,16 +59,17 @@ func (c *controllers) terminate(t *testing.T) {
 	require.NoError(t, c.manager.Stop(t.Context()))
 }
 
-// killSidecar ends the sidecar without a word.
+// killSidecar kills the sidecar with SIGKILL.
 func (c *controllers) killSidecar(t *testing.T) {
 	t.Helper()
 	require.NoError(t, c.sidecar.Signal(syscall.SIGKILL))
 	<-c.sidecar.Exited()
 }
 
-// deleteShoot does what Gardener does to a shoot's workers (extensions/pkg/controller/worker/genericactuator/actuator_delete.go): it
-// deletes the MachineDeployments, the MachineClasses and their Secrets, waits until they are gone and the credentials released, and
-// then removes the pod at once.
+// deleteShoot deletes a shoot's workers as Gardener does
+// (extensions/pkg/controller/worker/genericactuator/actuator_delete.go): it deletes the
+// MachineDeployments, the MachineClasses and their Secrets, waits until they are gone and the
+// credentials are released, and then removes the pod at once.
 func (s *shoot) deleteShoot(t *testing.T, pod *controllers) {
 	t.Helper()
 
@@ -107,7 +109,8 @@ func (s *shoot) awaitWorkersGone(t *testing.T) {
 	})
 }
 
-// requireClean waits until nothing at all is left on the provider cluster. Nobody is there any more who could help.
+// requireClean waits until the provider cluster is empty. No controller is
+// left that could clean up.
 func (s *shoot) requireClean(t *testing.T) {
 	t.Helper()
 
@@ -118,7 +121,7 @@ func (s *shoot) requireClean(t *testing.T) {
 	})
 }
 
-// TestGardenerDeletesTheShoot leaves nothing behind, in whatever state the shoot is.
+// TestGardenerDeletesTheShoot checks that nothing is left behind, in any state of the shoot.
 func TestGardenerDeletesTheShoot(t *testing.T) {
 	t.Parallel()
 
@@ -165,12 +168,14 @@ func TestGardenerDeletesTheShoot(t *testing.T) {
 		s.requireClean(t)
 	})
 
-	// The driver over gRPC watches no classes. No request is about the class of a pool that was scaled to zero before.
+	// The driver over gRPC does not watch classes. No request concerns the class of a pool that
+	// was scaled to zero before.
 	t.Run("OverGRPC", func(t *testing.T) {
 		t.Parallel()
 
-		// Before one such period has passed the driver deletes no image, and after two without a request for a class it would find out by
-		// itself that the class is gone. The shoot lives longer than one, and its deletion takes less than two.
+		// The driver deletes no image before one such period has passed. After two periods without
+		// a request for a class it would detect by itself that the class is gone. The shoot lives
+		// longer than one period, and its deletion takes less than two.
 		const often = "--machine-safety-orphan-vms-period=30s"
 
 		s, endpoint := newShoot(t), "unix://"+newSocket(t)
@@ -185,8 +190,9 @@ func TestGardenerDeletesTheShoot(t *testing.T) {
 		s.requireClean(t)
 	})
 
-	// The sidecar is woken up for the deletion alone. It is not elected before the lease of the pod that was put to sleep has run out,
-	// and by then the classes are gone, which no finalizer keeps: there are no machines.
+	// The sidecar is started only for the deletion. It is not elected before the lease of the
+	// hibernated pod has expired. By then the classes are gone, because no finalizer keeps
+	// them: there are no machines.
 	t.Run("Hibernated", func(t *testing.T) {
 		t.Parallel()
 
@@ -205,7 +211,7 @@ func TestGardenerDeletesTheShoot(t *testing.T) {
 	})
 }
 
-// leaseToOldPod leaves the lease as a sidecar does that was killed.
+// leaseToOldPod creates the lease that a killed sidecar leaves behind.
 func (s *shoot) leaseToOldPod(t *testing.T) {
 	t.Helper()
 
@@ -219,7 +225,7 @@ func (s *shoot) leaseToOldPod(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// awaitLog waits until the sidecar has said something.
+// awaitLog waits until the sidecar has logged a text.
 func (c *controllers) awaitLog(t *testing.T, text string) {
 	t.Helper()
 

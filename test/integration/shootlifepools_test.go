@@ -15,17 +15,19 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// impatientWithSick has machine-controller-manager replace a machine when its node has been unhealthy for a moment. After that
-// moment it looks again before the minute in which it looks otherwise.
+// impatientWithSick makes machine-controller-manager replace a machine whose node has
+// been unhealthy for a short time. After that time it checks again, earlier than with its
+// usual period of a minute.
 func impatientWithSick(d *v1alpha1.MachineDeploymentSpec) {
 	d.Template.Spec.MachineConfiguration = &v1alpha1.MachineConfiguration{MachineHealthTimeout: &metav1.Duration{Duration: 3 * time.Second}}
 }
 
-// tooLate is when machine-controller-manager is to give a machine up that has not joined.
+// tooLate is the creation timeout after which machine-controller-manager must give up a
+// machine that has not joined.
 const tooLate = 10 * time.Second
 
-// giveUpAfter says after what time machine-controller-manager gives up machines of a pool that have not joined, those that exist and those
-// to come; nil: when the sidecar's flag says so.
+// giveUpAfter sets the creation timeout of a pool's existing and future machines; nil:
+// the sidecar's flag applies.
 func (s *shoot) giveUpAfter(t *testing.T, pool string, timeout *metav1.Duration) {
 	t.Helper()
 
@@ -34,7 +36,7 @@ func (s *shoot) giveUpAfter(t *testing.T, pool string, timeout *metav1.Duration)
 	require.NoError(t, err)
 }
 
-// inPlace has it update the nodes of a pool where they are.
+// inPlace makes machine-controller-manager update the nodes of a pool in place.
 func inPlace(d *v1alpha1.MachineDeploymentSpec) {
 	none, one := intstr.FromInt32(0), intstr.FromInt32(1)
 	d.Strategy = v1alpha1.MachineDeploymentStrategy{
@@ -46,7 +48,7 @@ func inPlace(d *v1alpha1.MachineDeploymentSpec) {
 	}
 }
 
-// update gives a pool another class than that of its own name, which differs from it.
+// update assigns a pool a new class that differs from its original one.
 func (l *shootLife) update(t *testing.T, pool string) {
 	t.Helper()
 
@@ -58,16 +60,18 @@ func (l *shootLife) update(t *testing.T, pool string) {
 	require.NoError(t, err)
 }
 
-// updateRolling replaces the machines of a pool by those of a new class. What runs on the old ones is evicted, and the image is not
-// imported again.
+// updateRolling replaces the machines of a pool by machines of a new class. The pods on the old
+// ones are evicted, and the image is not imported again.
 func (l *shootLife) updateRolling(t *testing.T) {
 	t.Helper()
 
 	pool := l.pool("rolling")
 	old := l.oneOf(t, pool)
-	// One pod: machine-controller-manager evicts all pods of a node at once. After the first eviction the API server has decremented the
-	// budget, but only the disruption controller updates the number of healthy pods. A second eviction in between is refused, and
-	// machine-controller-manager takes the budget for a misconfigured one: the Machine fails until the next try.
+	// One pod: machine-controller-manager evicts all pods of a node at once. After the
+	// first eviction the API server has decremented the budget, but only the disruption
+	// controller updates the number of healthy pods. A second eviction in between is
+	// refused, and machine-controller-manager treats the budget as misconfigured: the
+	// Machine fails until the next retry.
 	app := application{name: pool, pool: pool, replicas: 1}
 	l.run(t, app)
 
@@ -90,8 +94,8 @@ func (l *shootLife) updateRolling(t *testing.T) {
 	require.Equal(t, l.images, l.awaitImages(t, 1), "it is the same image")
 }
 
-// updateInPlace has machine-controller-manager drain a node, and something on the node, Gardener's node agent, update it. The machine
-// runs on meanwhile, and keeps the class that it was made of.
+// updateInPlace makes machine-controller-manager drain a node, and simulates its update by
+// Gardener's node agent. The machine keeps running, and keeps the class that it was created from.
 func (l *shootLife) updateInPlace(t *testing.T) {
 	t.Helper()
 
@@ -121,9 +125,11 @@ func (l *shootLife) updateInPlace(t *testing.T) {
 	require.Equal(t, before, l.untouched(t, m.Name))
 }
 
-// deleteVirtualMachine has somebody delete a worker on the provider cluster. The cloud controller manager deletes a Node that is not ready
-// and has no instance (MonitorNodes in k8s.io/cloud-provider/controllers/nodelifecycle/node_lifecycle_controller.go), and
-// machine-controller-manager the Machine of a deleted Node, long before it would give the node up.
+// deleteVirtualMachine deletes a worker on the provider cluster externally. The cloud
+// controller manager deletes a Node that is not ready and has no instance (MonitorNodes
+// in k8s.io/cloud-provider/controllers/nodelifecycle/node_lifecycle_controller.go), and
+// machine-controller-manager deletes the Machine of a deleted Node, long before it
+// would give up the node.
 func (l *shootLife) deleteVirtualMachine(t *testing.T) {
 	t.Helper()
 
@@ -144,8 +150,9 @@ func (l *shootLife) deleteVirtualMachine(t *testing.T) {
 	require.True(t, apierrors.IsNotFound(err), "%v", err)
 }
 
-// replaceWhatNeverJoins has a machine whose kubelet never registers. Its successor is made of a class that was repaired meanwhile, and has
-// all the time. Machine-controller-manager looks again when a timeout has changed, and in a minute otherwise.
+// replaceWhatNeverJoins creates a machine whose kubelet never registers. Its successor is created
+// from a class that was repaired meanwhile, with the default timeout. machine-controller-manager
+// checks again when a timeout has changed, and otherwise after a minute.
 func (l *shootLife) replaceWhatNeverJoins(t *testing.T) {
 	t.Helper()
 
@@ -176,7 +183,7 @@ func (l *shootLife) replaceWhatNeverJoins(t *testing.T) {
 	l.requireReplaced(t, old)
 }
 
-// replaceUnhealthy has what watches a node say that its kernel hangs.
+// replaceUnhealthy reports a kernel deadlock of a node as a node monitor does.
 func (l *shootLife) replaceUnhealthy(t *testing.T) {
 	t.Helper()
 
@@ -186,13 +193,15 @@ func (l *shootLife) replaceUnhealthy(t *testing.T) {
 	l.requireReplaced(t, old)
 }
 
-// preserve has machine-controller-manager keep a machine that failed, for somebody to look at, until its node has recovered.
+// preserve makes machine-controller-manager preserve a failed machine for inspection
+// until its node has recovered.
 func (l *shootLife) preserve(t *testing.T) {
 	t.Helper()
 
 	m := l.oneOf(t, l.pool("kept"))
 	before := l.untouched(t, m.Name)
-	// That of the node would do, but for the moment in which the Machine fails machine-controller-manager only looks at that of the Machine.
+	// The annotation on the node would suffice, but at the moment of the Machine's failure
+	// machine-controller-manager reads only that of the Machine.
 	preserved := patchOf(t, map[string]any{"metadata": map[string]any{"annotations": map[string]string{
 		machineutils.PreserveMachineAnnotationKey: machineutils.PreserveMachineAnnotationValueWhenFailed,
 	}}})
@@ -215,8 +224,8 @@ func (l *shootLife) preserve(t *testing.T) {
 	require.Equal(t, before, l.untouched(t, m.Name))
 }
 
-// untouched returns what changes when anybody writes to the spec of a VirtualMachine, when its guest starts anew, and when the driver
-// writes to any object of the machine, be it a label.
+// untouched returns values that change when the spec of the VirtualMachine is written, when its
+// guest restarts, and when the driver writes to any object of the machine, even only a label.
 func (l *shootLife) untouched(t *testing.T, name string) [4]any {
 	t.Helper()
 
@@ -237,7 +246,7 @@ func (s *shoot) awaitNode(t *testing.T, name, what string, is func(*corev1.Node)
 	})
 }
 
-// conditionOf returns a node's condition, an empty one if there is none.
+// conditionOf returns a node's condition, or an empty condition if there is none.
 func conditionOf(node *corev1.Node, kind corev1.NodeConditionType) corev1.NodeCondition {
 	for _, condition := range node.Status.Conditions {
 		if condition.Type == kind {

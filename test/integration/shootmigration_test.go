@@ -16,8 +16,8 @@ import (
 
 const noFinalizers = `{"metadata":{"finalizers":null}}`
 
-// newSeed returns the shoot as another seed has it: with another namespace in the control cluster, and the same one in the provider
-// cluster.
+// newSeed returns the shoot in another seed: with another namespace in the control cluster, and the
+// same one in the provider cluster.
 func (l *shootLife) newSeed(t *testing.T) *shoot {
 	t.Helper()
 
@@ -28,10 +28,11 @@ func (l *shootLife) newSeed(t *testing.T) *shoot {
 	return seed
 }
 
-// migrateTo does what Gardener does when a control plane goes to another seed (gardenlet's flow, in
+// migrateTo migrates the control plane to another seed as Gardener does (gardenlet's flow, in
 // pkg/gardenlet/controller/shoot/shoot/reconciler_migrate.go, and actuator_restore.go in
-// extensions/pkg/controller/worker/genericactuator): what machine-controller-manager has stored is restored there, with other UIDs, and
-// let go here. The sidecar here should have ended before. It hangs until the Machines are gone, and goes on.
+// extensions/pkg/controller/worker/genericactuator): machine-controller-manager's objects are
+// restored there, with other UIDs, and shallowly deleted here. The old sidecar should have stopped
+// before. It hangs until the Machines are gone, and then continues.
 func (l *shootLife) migrateTo(t *testing.T, seed *shoot) {
 	t.Helper()
 
@@ -53,7 +54,8 @@ func (l *shootLife) migrateTo(t *testing.T, seed *shoot) {
 	l.requireAwake(t)
 }
 
-// restoreTo creates what is stored of the workers. The state of one Machine was saved before its machine was created.
+// restoreTo restores the workers' objects. The state of one Machine was saved before
+// its machine was created.
 func (l *shootLife) restoreTo(t *testing.T, seed *shoot) {
 	t.Helper()
 
@@ -103,13 +105,15 @@ func (l *shootLife) restoreTo(t *testing.T, seed *shoot) {
 	}
 }
 
-// restored is what Gardener keeps of an object's metadata (pkg/utils/gardener/shootstate/machines.go).
+// restored returns the part of an object's metadata that Gardener keeps
+// (pkg/utils/gardener/shootstate/machines.go).
 func restored(o metav1.ObjectMeta) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: o.Name, Annotations: o.Annotations, Labels: o.Labels}
 }
 
-// letGo removes what is restored elsewhere (ShallowDeleteMachineResources in pkg/gardenlet/operation/botanist/migration.go), and returns its
-// names. Nobody is to do anything about that: the finalizers go first.
+// letGo deletes objects that are restored elsewhere (ShallowDeleteMachineResources in
+// pkg/gardenlet/operation/botanist/migration.go), and returns their names. It removes the
+// finalizers first, so that no controller reacts.
 func (l *shootLife) letGo(t *testing.T, resources ...string) (names []string) {
 	t.Helper()
 
@@ -138,8 +142,9 @@ func (l *shootLife) letGo(t *testing.T, resources ...string) (names []string) {
 	return names
 }
 
-// letClassesGo removes the classes and their Secret, and leaves the credentials, before the eyes of the old sidecar. What it does about the
-// golden images of classes that are gone it has done then.
+// letClassesGo deletes the classes and their Secret while the old sidecar runs, and
+// keeps the credentials. It returns after the old sidecar has processed the golden
+// images of the deleted classes.
 func (l *shootLife) letClassesGo(t *testing.T) {
 	t.Helper()
 
@@ -157,7 +162,8 @@ func (l *shootLife) letClassesGo(t *testing.T) {
 
 	var images map[string]types.UID
 
-	// A sweep lists DataVolumes twice, and once if it began while a class was left that refers to the image.
+	// A sweep lists DataVolumes twice, or once if it began while a class
+	// still referred to the image.
 	swept := l.line.asked("list datavolumes") + 4
 
 	eventually(t, "the old sidecar has swept images, and begins to again", func(ctx context.Context) (bool, error) {
@@ -170,7 +176,8 @@ func (l *shootLife) letClassesGo(t *testing.T) {
 	require.Equal(t, l.images, images, "the machines that live on were made of it")
 }
 
-// runOn requires the machines to run on under their new Machines, while the old sidecar is still there, and when it ends.
+// runOn requires that the machines keep running under their new Machines, while the old sidecar
+// runs and after it has stopped.
 func (l *shootLife) runOn(t *testing.T, seed *shoot) {
 	t.Helper()
 

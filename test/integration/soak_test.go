@@ -15,7 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestSoakListOfThousands makes a kill list of two thousand machines, of which it must name each, and none of two hundred others.
+// TestSoakListOfThousands lists two thousand machines. The list must contain each, and
+// none of two hundred others.
 func TestSoakListOfThousands(t *testing.T) {
 	const many, others = 2000, 200
 
@@ -31,8 +32,9 @@ func TestSoakListOfThousands(t *testing.T) {
 	}
 }
 
-// TestSoakSlowClones has the real machine-controller-manager make two hundred machines whose disks take five minutes to clone. Those
-// that are on their way must not keep the others from being created, and all of them run in the end. None is seen failed.
+// TestSoakSlowClones lets the real machine-controller-manager create two hundred machines whose
+// disks take five minutes to clone. Pending machines must not block the creation of the others, and
+// all machines must run in the end. None may be seen failed.
 func TestSoakSlowClones(t *testing.T) {
 	s := newShoot(t)
 	s.importImage(t, "image")
@@ -40,7 +42,7 @@ func TestSoakSlowClones(t *testing.T) {
 	s.runControllers(t, "--machine-creation-timeout=20m")
 	s.applyExampleClasses(t)
 	s.changeClass(t, "example-worker-z1", `{"rootVolume":null}`)
-	// So small that the zone has room for all.
+	// Small enough that the zone has room for all.
 	s.changeClass(t, "example-worker-z1", fmt.Sprintf(`{"cpu":{"cores":1},"memory":{"guest":"64Mi"},
 		"rootVolume":{"source":{"pvc":{"name":"image","namespace":%q}},
 		"storage":{"storageClassName":"immediate","resources":{"requests":{"storage":"1Gi"}}}}}`, s.ProviderNamespace))
@@ -87,7 +89,8 @@ func TestSoakSlowClones(t *testing.T) {
 	s.awaitImageEnd(t)
 }
 
-// TestSoakFullZoneAfterSlowClones has machines find out that there is no room for them only after five minutes of cloning.
+// TestSoakFullZoneAfterSlowClones creates machines that cannot be scheduled, which is known only
+// after five minutes of cloning.
 func TestSoakFullZoneAfterSlowClones(t *testing.T) {
 	s := newShoot(t)
 	s.importImage(t, "image")
@@ -96,7 +99,8 @@ func TestSoakFullZoneAfterSlowClones(t *testing.T) {
 		"storage":{"storageClassName":"immediate","resources":{"requests":{"storage":"1Gi"}}}}`, s.ProviderNamespace), 10*time.Minute)
 }
 
-// TestSoakSlowImport has one machine import for a quarter of an hour. It is never seen failed, and not replaced.
+// TestSoakSlowImport imports a machine's disk for a quarter of an hour. The machine must never be
+// seen failed, and must not be replaced.
 func TestSoakSlowImport(t *testing.T) {
 	s := newShoot(t)
 	s.annotate(t, "sim.lab/import-latency", "15m")
@@ -117,7 +121,8 @@ func TestSoakSlowImport(t *testing.T) {
 	s.awaitEnd(t)
 }
 
-// TestSoakProviderAwayForHalfAnHour takes the provider cluster away for longer than Gardener waits for a machine to come.
+// TestSoakProviderAwayForHalfAnHour makes the provider cluster unavailable for longer than
+// Gardener's creation timeout.
 func TestSoakProviderAwayForHalfAnHour(t *testing.T) {
 	t.Parallel()
 
@@ -138,7 +143,7 @@ func TestSoakProviderAwayForHalfAnHour(t *testing.T) {
 	s.awaitEnd(t)
 }
 
-// awaitMachines waits until there is one Machine, for which the condition holds.
+// awaitMachines waits until there is one Machine that satisfies the condition.
 func (s *shoot) awaitMachines(t *testing.T, limit time.Duration, holds func(*v1alpha1.Machine) bool) []v1alpha1.Machine {
 	t.Helper()
 
@@ -164,13 +169,14 @@ func (s *shoot) awaitMachines(t *testing.T, limit time.Duration, holds func(*v1a
 	}
 }
 
-// TestSoakGoldenImageIsImportedOnce makes ten machines of each kind.
+// TestSoakGoldenImageIsImportedOnce creates ten machines of each kind.
 func TestSoakGoldenImageIsImportedOnce(t *testing.T) { requireOneImport(t, 10) }
 
-// TestSoakMachinesAtOnceMakeOneImage makes fifty.
+// TestSoakMachinesAtOnceMakeOneImage creates fifty machines.
 func TestSoakMachinesAtOnceMakeOneImage(t *testing.T) { requireOneImageOfTwoProcesses(t, 50) }
 
-// TestSoakRacesOfSweepAndCreation forces the races between the sweep of images and the creation of machines two hundred times.
+// TestSoakRacesOfSweepAndCreation forces the races between the sweep of images and the creation of
+// machines two hundred times.
 func TestSoakRacesOfSweepAndCreation(t *testing.T) {
 	const rounds, shoots = 200, 8
 

@@ -95,8 +95,8 @@ var templateFeatures = []feature{
 	{name: "volume-strategy", yaml: `virtualMachineTemplate: {spec: {updateVolumesStrategy: <Replacement|Migration>}}`},
 }
 
-// newerFeatures are known to the driver, and not to the KubeVirt of the lab, 1.7, or its CDI, 1.65. The last part of each name is the
-// field.
+// newerFeatures are known to the driver, but not to the lab's KubeVirt 1.7 or CDI 1.65. The last
+// part of each name is the field.
 var newerFeatures = []feature{
 	{name: "newer/rebootPolicy", yaml: instance(`domain: {rebootPolicy: Terminate}`)},
 	{name: "newer/reservedOverhead", yaml: `memory: {guest: 2Gi, reservedOverhead: {memLock: Required}}`, without: []string{"memory"}},
@@ -114,7 +114,8 @@ var newerFeatures = []feature{
 	{name: "newer/certConfigMap", yaml: `rootVolume: {source: {vddk: {url: "https://vcenter.example.com", uuid: u, backingFile: f, thumbprint: t, secretRef: keys, certConfigMap: ca}}, ` + claims + `}`, without: []string{"root"}},
 }
 
-// makeInstancetype makes what some specs refer to. Others refer to what is missing, which KubeVirt accepts too.
+// makeInstancetype creates objects that some specs refer to. Other specs refer to missing objects,
+// which KubeVirt accepts too.
 func (s *shoot) makeInstancetype(t *testing.T) {
 	t.Helper()
 

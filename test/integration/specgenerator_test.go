@@ -14,19 +14,21 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 )
 
-// feature is something that a ProviderSpec may ask for, in YAML. Where it says <a|b>, one of the alternatives is taken.
+// feature is an optional part of a ProviderSpec, in YAML. For <a|b>, one of
+// the alternatives is chosen.
 type feature struct {
 	// name is unique. Features with the same text before a slash exclude each other.
 	name string
 	yaml string
-	// without are beginnings of names of features that contradict this one.
+	// without are prefixes of the names of features that contradict this one.
 	without []string
 }
 
-// tree is a ProviderSpec before it is JSON.
+// tree is a ProviderSpec before its conversion to JSON.
 type tree map[string]any
 
-// generate returns a valid ProviderSpec with the first feature, a few others chosen at random, and what every spec needs.
+// generate returns a valid ProviderSpec with the first feature, a few random ones,
+// and the required fields.
 func generate(t *testing.T, r *rand.Rand, first feature) (spec tree, used []string) {
 	t.Helper()
 
@@ -56,7 +58,7 @@ func generate(t *testing.T, r *rand.Rand, first feature) (spec tree, used []stri
 
 const baseSpec = `{region: local, zone: <zone-a|zone-b|default>, tags: {mcm.gardener.cloud/cluster: shoot--p--s, mcm.gardener.cloud/role: node}}`
 
-// add adds a feature, unless it contradicts one of those that are chosen already.
+// add adds a feature, unless it contradicts a chosen one.
 func add(chosen []feature, f feature) []feature {
 	for _, other := range chosen {
 		if group(f) == group(other) || excludes(f, other) || excludes(other, f) {
@@ -115,7 +117,8 @@ func merge(into, from map[string]any) {
 	}
 }
 
-// features are what a spec may have beside a root volume and memory; those are here too, so that each is the first once.
+// features are all possible parts of a spec. They include root volumes and memory, so that each of
+// these is the first feature once.
 var features = slices.Concat(rootVolumes(), memories, volumes(), deviceFeatures, networkFeatures, guestFeatures, placementFeatures, templateFeatures)
 
 const (
@@ -138,7 +141,7 @@ var imports = map[string]string{
 	"vddk":         `vddk: {url: "https://vcenter.example.com", uuid: u, backingFile: f, thumbprint: t, secretRef: keys, initImageURL: registry.example.com/vddk, extraArgs: args}`,
 }
 
-// clones are sources in the provider cluster. Their size need not be given.
+// clones are sources in the provider cluster. Their size is optional.
 var clones = map[string]string{
 	"pvc":        `source: {pvc: {name: image}}`,
 	"pvc-other":  `source: {pvc: {namespace: default, name: image}}`,
@@ -158,7 +161,7 @@ func rootVolumes() []feature {
 		},
 	}
 	list = append(list, feature{
-		name: "root/import-checksum", without: []string{"golden/none"}, // KubeVirt does not know the field, CDI does.
+		name: "root/import-checksum", without: []string{"golden/none"}, // CDI knows the field, KubeVirt does not.
 		yaml: `rootVolume: {source: {http: {url: "https://h/i", checksum: "md5:0123456789abcdef0123456789abcdef"}}, ` + claims + `}`,
 	})
 
@@ -175,7 +178,7 @@ func rootVolumes() []feature {
 	return sorted(list)
 }
 
-// sorted makes the order of features that come from maps the same each time: the seed decides, nothing else.
+// sorted makes the order of features from maps deterministic, so that only the seed decides.
 func sorted(list []feature) []feature {
 	slices.SortFunc(list, func(a, b feature) int { return strings.Compare(a.name, b.name) })
 
@@ -211,7 +214,7 @@ var memories = []feature{
 	},
 }
 
-// volumes are additional ones, each with another name and a disk for some.
+// volumes returns additional volumes, each with another name, and some with a disk.
 func volumes() []feature {
 	var list []feature
 
@@ -250,7 +253,7 @@ func withDisk(name, disk string) string {
 	return `{additionalVolumes: [{name: ` + name + `, dataVolume: {source: {blank: {}}, ` + claims + `}}], devices: {disks: [{name: ` + name + `, ` + disk + `}]}}`
 }
 
-// instance is a part of the spec of the template's VirtualMachineInstance.
+// instance returns a part of the spec of the template's VirtualMachineInstance.
 func instance(spec string) string {
 	return `virtualMachineTemplate: {spec: {template: {spec: {` + spec + `}}}}`
 }
@@ -261,7 +264,7 @@ func TestGeneratorKnowsEveryField(t *testing.T) {
 
 	all := tree{}
 
-	const tries = 20 // Each of the few alternatives comes up in one of them.
+	const tries = 20 // Enough to generate each of the few alternatives.
 	for i := range tries {
 		for _, f := range features {
 			merge(all, read(t, rand.New(rand.NewPCG(uint64(i), 1)), f.yaml))
@@ -282,12 +285,13 @@ func TestGeneratorKnowsEveryField(t *testing.T) {
 		// The driver refuses these.
 		"virtualMachineTemplate.spec.running", "virtualMachineTemplate.spec.dataVolumeTemplates",
 		"rootVolume.checkpoints", "rootVolume.finalCheckpoint", "additionalVolumes.dataVolume.checkpoints", "additionalVolumes.dataVolume.finalCheckpoint",
-		// These are newer than the lab's KubeVirt, or need a plugin that is registered with it.
+		// These are newer than the lab's KubeVirt, or need a plugin registered with it.
 		"rootVolume.serviceAccountName", "additionalVolumes.dataVolume.serviceAccountName", "networks.binding",
 	}, missing)
 }
 
-// fieldsOf returns the paths of a type's fields, and of those of its own package's types and of what they embed.
+// fieldsOf returns the paths of a type's fields, including those of types of its own
+// package and of embedded types.
 func fieldsOf(t reflect.Type) []string {
 	var paths []string
 
@@ -322,7 +326,7 @@ func fieldsOf(t reflect.Type) []string {
 	return paths
 }
 
-// has says whether there is something at a path, in any entry of the lists on the way.
+// has reports whether a path exists, in any entry of the lists on the way.
 func has(value any, path []string) bool {
 	if len(path) == 0 {
 		return true

@@ -21,9 +21,11 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/process"
 )
 
-// TestShippedStandalone applies the Deployment for those without Gardener, and starts both of its containers with their arguments, leader
-// election included. What an operator does at worst then works under its rights: Machine and MachineSet lose their owners, as when they are
-// restored from a backup, and a Machine whose drain does not end is deleted by force.
+// TestShippedStandalone applies the Deployment for use without Gardener, and starts both of
+// its containers with their arguments, including leader election. It then checks that the
+// most demanding operations of an operator work with its rights: Machine and MachineSet
+// lose their owner references, as after a restore from a backup, and a Machine with a stuck
+// drain is deleted by force.
 func TestShippedStandalone(t *testing.T) {
 	t.Parallel()
 
@@ -35,7 +37,8 @@ func TestShippedStandalone(t *testing.T) {
 	victim := slices.Collect(maps.Keys(s.awaitRunning(t, 1)))[0]
 	s.requireAdoption(t, victim)
 
-	// The shoot's pods share the namespace with the controllers here, and are less strict.
+	// Here the shoot's pods share the namespace with the controllers, and do
+	// not meet its Pod Security.
 	_, err := s.target.CoreV1().Namespaces().Patch(t.Context(), s.Namespace, types.MergePatchType,
 		[]byte(`{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":null}}}`), metav1.PatchOptions{})
 	require.NoError(t, err)
@@ -59,7 +62,7 @@ func TestShippedStandalone(t *testing.T) {
 	s.awaitEnd(t)
 }
 
-// TestShippedStandaloneWithSeparateTarget applies the other overlay, and starts what it says.
+// TestShippedStandaloneWithSeparateTarget applies the other overlay, and starts its containers.
 func TestShippedStandaloneWithSeparateTarget(t *testing.T) {
 	t.Parallel()
 
@@ -75,8 +78,8 @@ func TestShippedStandaloneWithSeparateTarget(t *testing.T) {
 	s.startStandalone(t, "standalone-separate-target")
 }
 
-// startStandalone applies an overlay with kubectl, lets the API server judge its pod, and runs what is in the pod until the test ends. There
-// is no kubelet that could.
+// startStandalone applies an overlay with kubectl, lets the API server validate its pod, and runs
+// the pod's programs until the test ends, since there is no kubelet.
 func (s *shoot) startStandalone(t *testing.T, overlay string) {
 	t.Helper()
 
@@ -116,7 +119,8 @@ func (s *shoot) startStandalone(t *testing.T, overlay string) {
 	}
 }
 
-// requireAdmitted has the API server judge a Deployment's pod under the Pod Security that its namespace enforces.
+// requireAdmitted validates a Deployment's pod with the API server under the Pod
+// Security of its namespace.
 func (s *shoot) requireAdmitted(t *testing.T, deployment *appsv1.Deployment) {
 	t.Helper()
 
@@ -133,13 +137,13 @@ func (s *shoot) requireAdmitted(t *testing.T, deployment *appsv1.Deployment) {
 	}
 }
 
-// shippedArgs returns the arguments of a shipped container, with the lab's files for those that a pod has, and without its port, which is
-// the lab's: all processes share one machine.
+// shippedArgs returns the arguments of a shipped container, with the pod's files replaced by the
+// lab's, and without its port, which the lab chooses because all processes share one host.
 func (s *shoot) shippedArgs(t *testing.T, container *corev1.Container, kubeconfig string) []string {
 	t.Helper()
 	require.Equal(t, "metadata.namespace", container.Env[0].ValueFrom.FieldRef.FieldPath)
 
-	args := []string{"--leader-elect=true"} // As it is by default, but not in the lab.
+	args := []string{"--leader-elect=true"} // The default, but not in the lab.
 
 	for _, arg := range container.Args {
 		flag, value, _ := strings.Cut(arg, "=")
@@ -165,7 +169,7 @@ func (s *shoot) shippedArgs(t *testing.T, container *corev1.Container, kubeconfi
 	return args
 }
 
-// requireProbed asks a process what the kubelet would ask its container.
+// requireProbed probes a process as the kubelet would probe its container.
 func requireProbed(t *testing.T, container *corev1.Container, p *process.Process) {
 	t.Helper()
 
@@ -189,16 +193,17 @@ func requireProbed(t *testing.T, container *corev1.Container, p *process.Process
 	}
 }
 
-// memoryOf returns what a process has in memory.
+// memoryOf returns the memory usage of a process.
 func memoryOf(p *process.Process) string {
-	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID())) // For the log of the test.
+	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID())) // For the test's log.
 	_, after, _ := strings.Cut(string(status), "VmRSS:")
 	size, _, _ := strings.Cut(after, "\n")
 
 	return strings.TrimSpace(size)
 }
 
-// requireAdoption takes the owners of a Machine and of its MachineSet away, and waits until they have them again.
+// requireAdoption removes the owner references of a Machine and of its MachineSet, and waits
+// until they are restored.
 func (s *shoot) requireAdoption(t *testing.T, machine string) {
 	t.Helper()
 
@@ -233,7 +238,7 @@ func (s *shoot) patchMachine(t *testing.T, name, patch string) {
 	require.NoError(t, err)
 }
 
-// attachVolume makes the Node of a machine look as if it had a volume, under the machine's name.
+// attachVolume adds an attached volume, with the machine's name, to the status of a machine's Node.
 func (s *shoot) attachVolume(t *testing.T, machine string) {
 	t.Helper()
 

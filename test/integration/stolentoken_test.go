@@ -26,7 +26,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/render"
 )
 
-// thief holds the token of the driver's account, and uses it without the driver.
+// thief has the token of the driver's account, and uses it without the driver.
 type thief struct {
 	*shoot
 
@@ -35,8 +35,9 @@ type thief struct {
 	cdi      containerizeddataimporter.Interface
 }
 
-// TestStolenToken tries what kubernetes/provider-cluster is to prevent, on the real API server. All other tests run under the same
-// policy: it does not hinder the driver.
+// TestStolenToken tries the actions that kubernetes/provider-cluster must prevent, on
+// the real API server. All other tests run under the same policy, which shows that it
+// does not hinder the driver.
 func TestStolenToken(t *testing.T) {
 	t.Parallel()
 
@@ -57,7 +58,8 @@ func TestStolenToken(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, m.remove(context.WithoutCancel(t.Context()), d)) })
 }
 
-// steal gives the account more rights than the shipped Role does, so that it is the policy that refuses.
+// steal gives the account more rights than the shipped Role, so that only the
+// policy can refuse requests.
 func (s *shoot) steal(t *testing.T) *thief {
 	t.Helper()
 
@@ -90,7 +92,7 @@ func (s *shoot) steal(t *testing.T) *thief {
 	return stolen
 }
 
-// dry has the API server judge a request, and not carry it out.
+// dry makes the API server validate a request without executing it.
 var dry = metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
 
 func requireRefused(t *testing.T, err error, says string) {
@@ -168,7 +170,8 @@ func (h *thief) requireWorkersOnly(t *testing.T, worker *kubevirtv1.VirtualMachi
 	}
 }
 
-// requireNoBorrowedDevices has an instancetype of the admin bring a GPU, which no VirtualMachine shows.
+// requireNoBorrowedDevices uses an instancetype of the administrator with a GPU, which does not
+// appear in the VirtualMachine.
 func (h *thief) requireNoBorrowedDevices(t *testing.T, worker *kubevirtv1.VirtualMachine) {
 	t.Helper()
 
@@ -194,7 +197,7 @@ func (h *thief) requireNoBorrowedDevices(t *testing.T, worker *kubevirtv1.Virtua
 	vms := h.kubevirt.KubevirtV1().VirtualMachines(h.ProviderNamespace)
 	_, err = vms.Create(t.Context(), vm, metav1.CreateOptions{})
 	require.NoError(t, err)
-	// The VirtualMachine's condition keeps the first failure, which may be a passing one.
+	// The VirtualMachine's condition keeps the first failure, which may be a transient one.
 	eventually(t, "virt-controller is refused the instance", func(ctx context.Context) (bool, error) {
 		events, err := h.shoot.kube.CoreV1().Events(h.ProviderNamespace).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.name=" + vm.Name})
 		if err != nil {
@@ -208,7 +211,8 @@ func (h *thief) requireNoBorrowedDevices(t *testing.T, worker *kubevirtv1.Virtua
 	require.NoError(t, vms.Delete(t.Context(), vm.Name, metav1.DeleteOptions{}))
 }
 
-// forbidHostDevices leaves the namespace as it is shipped: the lab's allow workers with host devices.
+// forbidHostDevices restores the namespace's shipped state: the lab's namespaces allow
+// workers with host devices.
 func (h *thief) forbidHostDevices(t *testing.T, worker *kubevirtv1.VirtualMachine) {
 	t.Helper()
 
@@ -228,7 +232,7 @@ func (h *thief) forbidHostDevices(t *testing.T, worker *kubevirtv1.VirtualMachin
 	})
 }
 
-// tags are those of the shoot's workers.
+// tags returns the tags of the shoot's workers.
 func (h *thief) tags(more map[string]string) map[string]string {
 	set := map[string]string{"mcm.gardener.cloud/cluster": h.Namespace, "mcm.gardener.cloud/role": "node"}
 	for key, value := range more {
@@ -268,7 +272,7 @@ func (h *thief) requireSecretsOfMachines(t *testing.T) {
 		}
 	}
 
-	// The worker has one, which the answer would show.
+	// The worker has one, which the answer would contain.
 	err := h.kube.CoreV1().Secrets(h.ProviderNamespace).DeleteCollection(t.Context(),
 		metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}, metav1.ListOptions{LabelSelector: "kubevirt.machine.gardener.cloud/machine"})
 	requireRefused(t, err, "tries no deletion of Secrets")
@@ -307,7 +311,8 @@ func (h *thief) requireGoldenImages(t *testing.T) {
 	}
 }
 
-// requireNoAdoption tries a golden image that might take over a claim, and may be refused for another reason first.
+// requireNoAdoption tries to create a golden image that could take over a claim. It may be refused
+// for another reason first.
 func (h *thief) requireNoAdoption(t *testing.T, volume *cdiv1beta1.DataVolume, otherwise string) {
 	t.Helper()
 
@@ -315,7 +320,8 @@ func (h *thief) requireNoAdoption(t *testing.T, volume *cdiv1beta1.DataVolume, o
 	requireRefused(t, err, cmp.Or(otherwise, "do not take over claims"))
 }
 
-// requireForeignUntouched lets the admin have objects beside the machines. One by one, and as collections, they stay as they are.
+// requireForeignUntouched creates the administrator's objects beside the machines. Requests for
+// single objects and for collections must leave them unchanged.
 func (h *thief) requireForeignUntouched(t *testing.T, worker *kubevirtv1.VirtualMachine) {
 	t.Helper()
 

@@ -29,9 +29,10 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/render"
 )
 
-// The folders testdata/v* hold what each release has left on provider clusters: per MachineClass a file with the class, and the
-// Secrets, the golden image and the VirtualMachine of one machine, as the API server had them. Every later release must work on
-// with them. A release adds its own folder, named by VERSION, and never changes another one:
+// The folders testdata/v* hold the objects that each release left on provider clusters: per
+// MachineClass a file with the class, and the Secrets, the golden image and the VirtualMachine of
+// one machine, as the API server stored them. Every later release must work with them. A release
+// adds its own folder, named by VERSION, and never changes another one:
 //
 //	go test ./test/integration -run '^TestStoredObjects$' -update
 var update = flag.Bool("update", false, "write the objects that this version stores")
@@ -43,8 +44,9 @@ const (
 	storedUID       = types.UID("0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9")
 )
 
-// TestStoredObjects has this version take over the machines of every release, with Machines that were restored with other UIDs. What
-// this version stores itself must be what its own folder says, so that the next release takes over what was there.
+// TestStoredObjects lets this version take over the machines of every release, with Machines that
+// were restored with other UIDs. This version's own objects must match its own folder, so that the
+// next release is tested with the actual objects.
 func TestStoredObjects(t *testing.T) {
 	t.Parallel()
 
@@ -83,13 +85,14 @@ func TestStoredObjects(t *testing.T) {
 	}
 }
 
-// firmwareIDs are what KubeVirt makes up for each VirtualMachine.
+// firmwareIDs matches the IDs that KubeVirt generates for each VirtualMachine.
 var firmwareIDs = regexp.MustCompile(`(?m)^( +(?:serial|uuid): )[0-9a-f-]{36}$`)
 
-// withoutRandom returns stored objects without what is different each time.
+// withoutRandom replaces the random parts of stored objects.
 func withoutRandom(objects string) string { return firmwareIDs.ReplaceAllString(objects, "${1}random") }
 
-// requireTakenOver applies stored objects, and requires that the driver knows them for its own all their life.
+// requireTakenOver applies stored objects, and requires that the driver recognizes them as its
+// own throughout their life.
 func requireTakenOver(t *testing.T, file string) {
 	t.Helper()
 
@@ -118,7 +121,7 @@ func requireTakenOver(t *testing.T, file string) {
 	s.requireNothingLeft(t)
 }
 
-// storedKinds are those of the objects on the provider cluster.
+// storedKinds returns the resources of the objects on the provider cluster.
 func storedKinds() map[string]schema.GroupVersionResource {
 	return map[string]schema.GroupVersionResource{
 		"Secret":         corev1.SchemeGroupVersion.WithResource("secrets"),
@@ -127,7 +130,8 @@ func storedKinds() map[string]schema.GroupVersionResource {
 	}
 }
 
-// applyStoredObjects creates what a file holds. It returns the Machine, and what machine-controller-manager would send with it.
+// applyStoredObjects creates a file's objects. It returns the Machine with its class and Secret, as
+// machine-controller-manager would pass them.
 func (s *shoot) applyStoredObjects(t *testing.T, file string) *machine {
 	t.Helper()
 
@@ -161,7 +165,8 @@ func strictCreation() metav1.CreateOptions {
 	return metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict}
 }
 
-// storeObjects makes a machine of a shipped MachineClass, and returns what is stored of it once it runs, in the form of the files.
+// storeObjects creates a machine of a shipped MachineClass, and returns its stored objects once it
+// runs, in the format of the files.
 func storeObjects(t *testing.T, class string) string {
 	t.Helper()
 
@@ -197,7 +202,7 @@ func storeObjects(t *testing.T, class string) string {
 	return replace(string(bytes.Join(documents, []byte("---\n"))), s.ProviderNamespace, storedNamespace)
 }
 
-// shippedMachineClass returns the class in a shipped file as it is.
+// shippedMachineClass returns the unchanged class of a shipped file.
 func shippedMachineClass(t *testing.T, name string) *v1alpha1.MachineClass {
 	t.Helper()
 
@@ -211,8 +216,8 @@ func shippedMachineClass(t *testing.T, name string) *v1alpha1.MachineClass {
 	return class
 }
 
-// storedObjects returns what the driver has made for a machine, in the order in which it makes it, without what an API server sets in
-// every object by itself.
+// storedObjects returns the objects that the driver has created for a machine, in order of
+// creation, without the fields that an API server sets in every object.
 func (s *shoot) storedObjects(t *testing.T, m *machine) []map[string]any {
 	t.Helper()
 

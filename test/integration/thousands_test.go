@@ -13,10 +13,11 @@ import (
 	kubevirtv1 "kubevirt.io/api/core/v1"
 )
 
-// few is how many of thousands are made at a time.
+// few is the number of concurrent creations when there are thousands.
 const few = 16
 
-// forEach does something for each of so many, some at a time, until all are done or one has failed.
+// forEach calls do for each index, with limited concurrency, until all calls have
+// succeeded or one has failed.
 func forEach(t *testing.T, many, atATime int, do func(ctx context.Context, i int) error) {
 	t.Helper()
 
@@ -30,7 +31,8 @@ func forEach(t *testing.T, many, atATime int, do func(ctx context.Context, i int
 	require.NoError(t, group.Wait())
 }
 
-// haltedVMs makes so many VirtualMachines of the shoot that nobody starts, and others of another shoot in the same namespace.
+// haltedVMs creates VirtualMachines of the shoot that are never started, and others of another
+// shoot in the same namespace.
 func (s *shoot) haltedVMs(t *testing.T, many, others int) {
 	t.Helper()
 

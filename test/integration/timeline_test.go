@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// timeline records who did what, and when, in the eyes of a test that watches all clusters.
+// timeline records all actors' actions and their times, as seen by a test
+// that watches all clusters.
 type timeline struct {
 	start time.Time
 
@@ -32,7 +33,7 @@ func (l *timeline) add(who, format string, args ...any) {
 	l.events = append(l.events, timelineEvent{at: time.Since(l.start), who: who, what: fmt.Sprintf(format, args...)})
 }
 
-// print prints what happened, in order.
+// print logs the events in order.
 func (l *timeline) print(t *testing.T) {
 	t.Helper()
 

@@ -12,7 +12,8 @@ import (
 	instancetypev1beta1 "kubevirt.io/api/instancetype/v1beta1"
 )
 
-// TestRefusalsNameFieldsOfTheProviderSpec provokes KubeVirt's own refusals. Users know the ProviderSpec, not the VirtualMachine.
+// TestRefusalsNameFieldsOfTheProviderSpec provokes KubeVirt's own refusals. Users know the
+// ProviderSpec, not the VirtualMachine.
 func TestRefusalsNameFieldsOfTheProviderSpec(t *testing.T) {
 	t.Parallel()
 
@@ -25,8 +26,8 @@ func TestRefusalsNameFieldsOfTheProviderSpec(t *testing.T) {
 
 	tests := map[string]struct {
 		reason string
-		spec   string // laid over the shoot's spec
-		want   string // a field that the error names, in its own spelling of indexes
+		spec   string // overlaid on the shoot's spec
+		want   string // a field named in the error, with the error's spelling of indexes
 	}{
 		"CPU": {
 			reason: "KubeVirt knows how placement and requests belong together",

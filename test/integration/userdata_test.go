@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestUserDataArrivesUntouched creates machines with user data of every format, and SSH keys beside it, which other drivers
-// write into the text.
+// TestUserDataArrivesUntouched creates machines with user data of every format, and with SSH keys,
+// which other drivers insert into the user data.
 func TestUserDataArrivesUntouched(t *testing.T) {
 	t.Parallel()
 
@@ -46,7 +46,7 @@ func TestUserDataArrivesUntouched(t *testing.T) {
 	s.requireNothingLeft(t)
 }
 
-// requireUntouched creates a machine, looks at its Secrets, and removes it.
+// requireUntouched creates a machine, checks its Secrets, and deletes it.
 func requireUntouched(t *testing.T, s *shoot, d driver.Driver, userData []byte) {
 	t.Helper()
 
@@ -76,7 +76,7 @@ func requireUntouched(t *testing.T, s *shoot, d driver.Driver, userData []byte) 
 	require.NoError(t, m.remove(t.Context(), d))
 }
 
-// incompressible returns bytes that look random and are the same each time.
+// incompressible returns deterministic bytes that look random.
 func incompressible(size int) []byte {
 	var data []byte
 

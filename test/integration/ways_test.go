@@ -17,7 +17,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/certificates"
 )
 
-// way is one in which a machine controller reaches the driver.
+// way is one way for a machine controller to reach the driver.
 type way struct {
 	name  string
 	reach func(*testing.T, driver.Driver) driver.Driver
@@ -31,7 +31,7 @@ func ways() []way {
 	}
 }
 
-// everyWay runs a test once per way. Each has the same expectations: how the driver is reached makes no difference.
+// everyWay runs a test once per way, with the same expectations for each.
 func everyWay(t *testing.T, test func(t *testing.T, newDriver func(settings) driver.Driver)) {
 	t.Helper()
 
@@ -80,7 +80,7 @@ func overTLS(t *testing.T, d driver.Driver) driver.Driver {
 	return dial(t, "dns:///127.0.0.1:"+port, clientCredentials)
 }
 
-// serve serves a driver until the test ends, and returns where.
+// serve serves a driver until the test ends, and returns its address.
 func serve(t *testing.T, d driver.Driver, at string, creds grpccredentials.TransportCredentials) net.Addr {
 	t.Helper()
 
@@ -90,7 +90,7 @@ func serve(t *testing.T, d driver.Driver, at string, creds grpccredentials.Trans
 	listener, err := endpoint.Listen(t.Context())
 	require.NoError(t, err)
 
-	const most = 200 // As mcm-kubevirt serve has it.
+	const most = 200 // As in mcm-kubevirt serve.
 
 	server, err := driverrpc.NewServer(d, driverrpc.ServerOptions{Credentials: creds, MaxCalls: most, Metrics: prometheus.NewRegistry()})
 	require.NoError(t, err)

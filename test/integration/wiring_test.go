@@ -18,10 +18,10 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/providercluster"
 )
 
-// settings are what tests change about the driver.
+// settings are the driver settings that tests change.
 type settings struct {
 	clock clock.Clock
-	// imageClock is the clock by which golden images are old enough to be replaced; nil: clock.
+	// imageClock determines whether golden images are old enough to be replaced; nil: clock.
 	imageClock clock.PassiveClock
 	wrap       func(http.RoundTripper) http.RoundTripper
 	grace      time.Duration
@@ -31,29 +31,31 @@ type settings struct {
 	deleteWait time.Duration
 	// retry is how long a call retries; zero: as long as in the sidecar.
 	retry time.Duration
-	// events takes what the driver tells of machines; nil: nobody does.
+	// events receives the driver's Events of machines; nil: discarded.
 	events plugin.EventRecorder
-	// bootstrap is the mode without a target cluster.
+	// bootstrap selects the mode without a target cluster.
 	bootstrap bool
-	// observers are told of the classes of requests; with one, drains are acted upon.
+	// observers are notified of the classes of requests; with at least one,
+	// drains trigger evacuation.
 	observers []plugin.Observer
 }
 
-// newDriver returns the driver, wired as mcm-kubevirt serve wires it. The sidecar differs only in that it watches MachineClasses.
+// newDriver returns the driver, wired as in mcm-kubevirt serve. The sidecar differs only in that
+// it watches MachineClasses.
 func newDriver(o settings) driver.Driver {
 	_, d := newProcess(o)
 
 	return d
 }
 
-// newProcess returns a driver, and what it does with golden images when it is told of MachineClasses.
+// newProcess returns a driver, and its handler of golden images for changes of MachineClasses.
 func newProcess(o settings) (spi.GoldenImages, driver.Driver) {
 	provider := newProvider(o)
 
 	return recorder.images(provider), driverOn(provider, o)
 }
 
-// newProvider returns what the driver is wired with.
+// newProvider returns the PluginSPI implementation of the driver.
 func newProvider(o settings) *providercluster.Provider {
 	if o.clock == nil {
 		o.clock = clock.RealClock{}
@@ -79,7 +81,7 @@ func newProvider(o settings) *providercluster.Provider {
 	})
 }
 
-// allowed is what ProviderSpecs may hold by default.
+// allowed are the validation options of ProviderSpecs, as by default.
 var allowed = validation.Options{Template: validation.TemplateSafe}
 
 func driverOn(provider *providercluster.Provider, o settings) driver.Driver {

@@ -17,34 +17,34 @@ import (
 	kubevirtv1 "kubevirt.io/api/core/v1"
 )
 
-// witness watches a shoot's machines and pods in all clusters, and tells what happens to them.
+// witness watches a shoot's machines and pods in all clusters, and records their changes.
 type witness struct {
 	*timeline
 
 	shoot *shoot
-	pools map[string]int32 // how many Machines each is to have
+	pools map[string]int32 // wanted number of Machines of each pool
 
 	mu       sync.Mutex
-	telling  bool // not before what was there at the start has been seen
+	telling  bool // false until the initial state has been seen
 	machines map[string]*v1alpha1.Machine
 	deleted  []string       // Machines whose deletion began
 	warnings []string       // of the driver
-	away     map[string]int // the most Machines of a pool that were not available at a time
+	away     map[string]int // maximum number of a pool's Machines that were unavailable at a time
 	pods     map[string]*corev1.Pod
-	ready    map[string]int // the fewest pods of an application that were ready at a time
+	ready    map[string]int // minimum number of an application's pods that were ready at a time
 	ends     []podEnd
 }
 
-// podEnd is how a shoot's pod ended.
+// podEnd describes how a shoot's pod ended.
 type podEnd struct {
 	pod, node string
-	// evicted is said by the target's API server: it let the eviction pass.
+	// evicted means that the target's API server allowed its eviction.
 	evicted bool
-	// killed is a pod that was still there when its guest was told to shut down.
+	// killed means that the pod still existed when its guest was told to shut down.
 	killed bool
 }
 
-// watch begins when the shoot is as it should be.
+// watch starts when the shoot is in its wanted state.
 func (s *shoot) watch(t *testing.T, events *timeline, pools map[string]int32) *witness {
 	t.Helper()
 
@@ -74,8 +74,9 @@ type observable[L runtime.Object] interface {
 	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
 }
 
-// observe calls back for each change of each object, one at a time, until the test ends. There is no state before a creation, and
-// none after a deletion. It returns when all that exists has been seen.
+// observe calls changed for each change of each object, one at a time, until the test ends.
+// The state before a creation and the state after a deletion are nil. It returns after all
+// existing objects have been seen.
 func observe[T any, L runtime.Object](t *testing.T, api observable[L], example *T, changed func(before, now *T)) {
 	t.Helper()
 
@@ -113,7 +114,7 @@ func observe[T any, L runtime.Object](t *testing.T, api observable[L], example *
 	require.True(t, cache.WaitForCacheSync(t.Context().Done(), handler.HasSynced))
 }
 
-// tell adds to the timeline, but what was so at the start. The caller holds the lock.
+// tell adds an event to the timeline, except for the initial state. The caller holds the lock.
 func (w *witness) tell(who, format string, args ...any) {
 	if w.telling {
 		w.add(who, format, args...)
@@ -224,7 +225,8 @@ func (w *witness) moved(before, now *kubevirtv1.VirtualMachineInstance) {
 	}
 }
 
-// stopped asks the target's API server itself which pods the guest takes with it: a watch might be late.
+// stopped queries the target's API server for the pods that stop with the guest,
+// since a watch might be late.
 func (w *witness) stopped(t *testing.T, instance *kubevirtv1.VirtualMachineInstance) {
 	t.Helper()
 
@@ -312,8 +314,8 @@ func (w *witness) countPods() {
 	}
 }
 
-// requireEvicted requires that so many pods ended at least, and each by an eviction that the target's API server let pass, before its
-// guest was told to shut down.
+// requireEvicted requires that at least this many pods ended, each by an eviction that the target's
+// API server allowed before the pod's guest was told to shut down.
 func (w *witness) requireEvicted(t *testing.T, least int) {
 	t.Helper()
 
@@ -327,7 +329,7 @@ func (w *witness) requireEvicted(t *testing.T, least int) {
 	}
 }
 
-// killed returns the pods that went down with their guests.
+// killed returns the pods that were stopped with their guests.
 func (w *witness) killed() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -355,7 +357,8 @@ func (w *witness) requireAtMostAway(t *testing.T, most int) {
 	}
 }
 
-// requireBudgetsKept requires that no application ever lacked more than the one pod that its PodDisruptionBudget lets go.
+// requireBudgetsKept requires that no application ever lacked more than the one pod that its
+// PodDisruptionBudget allows.
 func (m *maintained) requireBudgetsKept(t *testing.T) {
 	t.Helper()
 
@@ -367,7 +370,7 @@ func (m *maintained) requireBudgetsKept(t *testing.T) {
 	}
 }
 
-// requireNoWarnings requires that the driver was not in trouble.
+// requireNoWarnings requires that the driver recorded no warnings.
 func (w *witness) requireNoWarnings(t *testing.T) {
 	t.Helper()
 
