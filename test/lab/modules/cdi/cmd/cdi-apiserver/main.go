@@ -1,7 +1,8 @@
-// Command cdi-apiserver runs CDI's webhook and upload API server on an address of the caller's choice.
+// Command cdi-apiserver runs CDI's webhook and upload API server on a configurable address.
 //
-// The lab's control plane starts it. CDI's own main listens on the constants 0.0.0.0:8443, so that two labs on one machine
-// would collide; this one is assembled from CDI's exported API and takes everything from flags. It knows nothing of the lab.
+// The lab's control plane starts it. CDI's own main listens on the constant address 0.0.0.0:8443,
+// so two labs on one machine would collide. This one is assembled from CDI's exported API and
+// configured by flags. It knows nothing of the lab.
 package main
 
 import (
@@ -128,7 +129,8 @@ func newServer(ctx context.Context, config *rest.Config, o options, reader clien
 	return server, nil
 }
 
-// reader serves the three storage kinds, which the webhooks read on every request, from a cache, and the rest from the API.
+// reader serves the three storage kinds, which the webhooks read on every request, from a cache,
+// and all other kinds from the API.
 type reader struct {
 	cache  cache.Cache
 	client client.Client

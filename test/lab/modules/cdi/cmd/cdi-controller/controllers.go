@@ -35,14 +35,15 @@ import (
 )
 
 const (
-	namespace = "cdi" // a constant in CDI's code as well
+	namespace = "cdi" // also a constant in CDI's code
 	// The images are never pulled: the lab's kubelet is simulated.
 	image      = "lab.local/cdi:v1.65.0"
 	pullPolicy = "IfNotPresent"
 	verbosity  = "1"
 )
 
-// newManager returns a manager with metrics and leader election off: a lab has one controller, and waits for none to expire.
+// newManager returns a manager without metrics and leader election: a lab has only one controller,
+// and should not wait for a lease to expire.
 func newManager(config *rest.Config, health string) (manager.Manager, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
@@ -58,7 +59,7 @@ func newManager(config *rest.Config, health string) (manager.Manager, error) {
 		Scheme:                 scheme,
 		Metrics:                server.Options{BindAddress: "0"},
 		HealthProbeBindAddress: health,
-		// CDI's role lets it list these kinds in its own namespace only.
+		// CDI's Role allows it to list these kinds only in its own namespace.
 		Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{
 			&networkingv1.Ingress{}: own, &batchv1.CronJob{}: own, &batchv1.Job{}: own,
 			&corev1.ConfigMap{}: own, &corev1.Secret{}: own,
@@ -73,7 +74,7 @@ func newManager(config *rest.Config, health string) (manager.Manager, error) {
 	return m, nil
 }
 
-// setup carries what the constructors of CDI's controllers share.
+// setup holds the common arguments of the constructors of CDI's controllers.
 type setup struct {
 	manager    manager.Manager
 	tokens     tokens
@@ -109,7 +110,7 @@ func newSetup(config *rest.Config, m manager.Manager, keys string) (*setup, erro
 	}, nil
 }
 
-// addAll adds the controllers in the order their shared indexes need.
+// addAll adds the controllers in the order required by their shared indexes.
 func (s *setup) addAll(ctx context.Context) error {
 	for _, add := range []func(context.Context) error{
 		s.addConfiguration, s.addDataVolumes, s.addClaims, s.addImages, s.addPopulators,

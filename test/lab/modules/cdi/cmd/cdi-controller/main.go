@@ -1,8 +1,8 @@
 // Command cdi-controller runs CDI's controllers without their metrics server.
 //
-// The lab's control plane starts it. CDI's own main binds the constant port 8443 and reads keys from constant paths, so that
-// two labs on one machine would collide; this one is assembled from CDI's exported constructors and takes its files from a
-// flag. It knows nothing of the lab.
+// The lab's control plane starts it. CDI's own main binds the constant port 8443 and reads keys
+// from constant paths, so two labs on one machine would collide. This one is assembled from CDI's
+// exported constructors and gets its files from a flag. It knows nothing of the lab.
 package main
 
 import (
@@ -63,7 +63,7 @@ func run(ctx context.Context, kubeconfig, keys, health string) error {
 	return nil
 }
 
-// tokens is the key pair that signs and checks CDI's clone tokens.
+// tokens is the key pair that signs and verifies CDI's clone tokens.
 type tokens struct {
 	public  *rsa.PublicKey
 	private *rsa.PrivateKey

@@ -1,7 +1,8 @@
 // Command cdi-manifests prints the objects CDI's operator would create, as one JSON list.
 //
-// The lab's build runs it once and keeps the output; the lab's control plane adapts it (addresses, certificates) and applies
-// it. It only prints what CDI's own packages return, and knows nothing of the lab.
+// The lab's build runs it once and stores the output; the lab's control plane adapts it (addresses,
+// certificates) and applies it. It prints only the objects returned by CDI's own packages, and
+// knows nothing of the lab.
 package main
 
 import (
@@ -76,7 +77,7 @@ func factoryObjects() ([]client.Object, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list webhooks: %w", err)
 	}
-	const image = "lab.local/cdi:v1.65.0" // the factories ask for one; the Deployments that would use it are left out
+	const image = "lab.local/cdi:v1.65.0" // required by the factories; the Deployments that would use it are omitted
 	own, err := namespaced.CreateAllResources(&namespaced.FactoryArgs{
 		Namespace: namespace, Verbosity: "1", PullPolicy: "IfNotPresent", OperatorVersion: "v1.65.0",
 		DeployClusterResources: "true", ControllerImage: image, ImporterImage: image, ClonerImage: image,
@@ -88,8 +89,8 @@ func factoryObjects() ([]client.Object, error) {
 	return append(append(static, dynamic...), own...), nil
 }
 
-// claimWebhook is the one registration that CDI's operator builds in unexported code: it applies StorageProfiles to labelled
-// PersistentVolumeClaims.
+// claimWebhook is the only registration that CDI's operator builds in unexported code: it applies
+// StorageProfiles to labelled PersistentVolumeClaims.
 func claimWebhook() *admissionv1.MutatingWebhookConfiguration {
 	return &admissionv1.MutatingWebhookConfiguration{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "admissionregistration.k8s.io/v1", Kind: "MutatingWebhookConfiguration"},

@@ -1,7 +1,8 @@
 // Command kubevirt-manifests prints the objects KubeVirt's operator would create, as one JSON list.
 //
-// The lab's build runs it once and keeps the output; the lab's control plane adapts it (addresses, certificates) and applies
-// it. It only prints what KubeVirt's own packages return, and knows nothing of the lab.
+// The lab's build runs it once and stores the output; the lab's control plane adapts it (addresses,
+// certificates) and applies it. It prints only the objects returned by KubeVirt's own packages, and
+// knows nothing of the lab.
 package main
 
 import (
@@ -53,7 +54,8 @@ func run() error {
 	return nil
 }
 
-// admissionVersion replaces the version in the policies' type metadata, which KubeVirt sets to a bare "v1".
+// admissionVersion replaces the version in the policies' type metadata, which
+// KubeVirt sets to a bare "v1".
 const admissionVersion = "admissionregistration.k8s.io/v1"
 
 func policy() any {

@@ -22,19 +22,21 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// interval is that of the scrapes, and of the evaluations of the alerts.
+// interval is the interval of the scrapes and of the alert evaluations.
 const interval = time.Minute
 
-// Case is what Prometheus has scraped, and the alert about it.
+// Case holds scraped series and the alert to evaluate on them.
 type Case struct {
 	Alert string `json:"alert"`
-	// Series are the values of each series since the beginning of time, one a minute, in the notation of Prometheus' unit tests.
+	// Series are the values of each series since the start, one per minute, in the notation of
+	// Prometheus' unit tests.
 	Series map[string]string `json:"series"`
-	// At is how long after the beginning of time it is asked whether the alert fires.
+	// At is the evaluation time, relative to the start.
 	At metav1.Duration `json:"at"`
 }
 
-// fired evaluates the alert of each case as Prometheus does, and returns the descriptions of the alerts that fire.
+// fired evaluates the alert of each case as Prometheus does, and returns the
+// descriptions of the firing alerts.
 func fired(objects io.Reader, file string) ([][]string, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -70,7 +72,7 @@ func fired(objects io.Reader, file string) ([][]string, error) {
 	return all, nil
 }
 
-// alertsIn returns the alerts of all PrometheusRules, by their names.
+// alertsIn returns the alerts of all PrometheusRules by name.
 func alertsIn(from io.Reader) (map[string]monitoringv1.Rule, error) {
 	documents, all := utilyaml.NewYAMLOrJSONDecoder(from, 4096), map[string]monitoringv1.Rule{}
 
@@ -133,7 +135,7 @@ func (c *Case) evaluate(from monitoringv1.Rule) (descriptions []string, err erro
 	return descriptions, nil
 }
 
-// alerting returns a rule as Prometheus has it.
+// alerting converts a rule to Prometheus' own type.
 func alerting(from monitoringv1.Rule) (*rules.AlertingRule, error) {
 	expr, err := parser.ParseExpr(from.Expr.String())
 	if err != nil {
@@ -152,7 +154,8 @@ func alerting(from monitoringv1.Rule) (*rules.AlertingRule, error) {
 		labels.EmptyLabels(), "", true, slog.New(slog.DiscardHandler)), nil
 }
 
-// tell prints what was asked for: of the cases in a file which alerts fire, or without one what the expressions are about.
+// tell prints the requested result: with a file of cases the firing alerts, and otherwise the
+// selectors of the expressions.
 func tell(arguments []string) error {
 	var (
 		found any

@@ -1,7 +1,9 @@
-// Command promql has Prometheus' own parser judge what is shipped for it. It reads PrometheusRules, ServiceMonitors, and ConfigMaps with
-// Grafana's dashboards from its standard input, refuses what Prometheus or its operator would refuse or ignore, and prints which metrics
-// and labels each expression is about, as JSON. Given a file with cases, it has Prometheus' own rules evaluate the alerts in them, and prints
-// the descriptions of those that fire. It is a module of its own so that neither the driver nor its tests have Prometheus' dependencies.
+// Command promql validates the shipped monitoring manifests with Prometheus' own parser. It reads
+// PrometheusRules, ServiceMonitors, and ConfigMaps with Grafana's dashboards from its standard
+// input, rejects anything that Prometheus or its operator would reject or ignore, and prints the
+// metrics and labels used by each expression, as JSON. Given a file with cases, it evaluates their
+// alerts with Prometheus' own rules, and prints the descriptions of the firing alerts. It is a
+// separate module so that neither the driver nor its tests have Prometheus' dependencies.
 package main
 
 import (
@@ -28,13 +30,13 @@ import (
 
 // Selector is one use of a metric.
 type Selector struct {
-	// From names the alert or the dashboard's panel.
+	// From is the name of the alert or of the dashboard's panel.
 	From string `json:"from"`
 	// Metric is the metric's name, with a histogram's suffix.
 	Metric string `json:"metric"`
-	// Labels are those that it is selected or grouped by.
+	// Labels are the labels by which it is selected or grouped.
 	Labels []string `json:"labels"`
-	// Values are those of the labels that must have one value.
+	// Values are the values of labels that must have one value.
 	Values map[string]string `json:"values"`
 }
 
@@ -95,7 +97,7 @@ func ruleSelectors(document []byte) ([]Selector, error) {
 		return nil, fmt.Errorf("read PrometheusRule: %w", err)
 	}
 
-	// What Prometheus reads is this part of it, with an expression that is a string.
+	// Prometheus reads only this part of the object, with a string as the expression.
 	text, err := json.Marshal(object.Spec)
 	if err != nil {
 		return nil, fmt.Errorf("write rules: %w", err)
@@ -122,7 +124,7 @@ func ruleSelectors(document []byte) ([]Selector, error) {
 	return all, nil
 }
 
-// dashboard is what is judged of a dashboard of Grafana.
+// dashboard holds the validated fields of a Grafana dashboard.
 type dashboard struct {
 	Title      string `json:"title"`
 	Templating struct {
@@ -169,7 +171,8 @@ func dashboards(document []byte) ([]Selector, error) {
 	return all, nil
 }
 
-// labelValues is what Grafana itself reads of a variable's query; the rest is PromQL.
+// labelValues matches the part of a variable's query that Grafana itself
+// parses; the rest is PromQL.
 var labelValues = regexp.MustCompile(`^label_values\((.+), *(\w+)\)$`)
 
 func (d *dashboard) selectors() ([]Selector, error) {
@@ -233,7 +236,8 @@ func panels(of string, list []panel) ([]Selector, error) {
 	return all, nil
 }
 
-// selectors parses an expression. One that is about no metric by name is refused: nobody could say whether it is exported.
+// selectors parses an expression. It rejects selectors without a metric name, because their
+// metrics cannot be checked.
 func selectors(from, expr string) ([]Selector, error) {
 	parsed, err := parser.ParseExpr(expr)
 	if err != nil {
@@ -264,7 +268,7 @@ func selectors(from, expr string) ([]Selector, error) {
 	return all, nil
 }
 
-// labelsOf returns the labels that a selector is matched, grouped or joined by.
+// labelsOf returns the labels by which a selector is matched, grouped or joined.
 func labelsOf(vector *parser.VectorSelector, path []parser.Node) []string {
 	var names []string
 
@@ -290,7 +294,7 @@ func labelsOf(vector *parser.VectorSelector, path []parser.Node) []string {
 	return slices.Compact(names)
 }
 
-// valuesOf returns the values that a selector asks for.
+// valuesOf returns the label values required by a selector.
 func valuesOf(vector *parser.VectorSelector) map[string]string {
 	values := map[string]string{}
 
