@@ -19,7 +19,7 @@ const (
 	labProgram  = "bin/lab"
 	sidecar     = "bin/machine-controller"
 	driver      = "bin/mcm-kubevirt"
-	driverArgs  = "--unschedulable-grace=5s" // instead of 30 s: nobody wants to wait in a demo
+	driverArgs  = "--unschedulable-grace=5s" // instead of 30 s, to keep the demo short
 	stopTimeout = 90 * time.Second           // longer than the lab's own timeout
 )
 
