@@ -11,6 +11,10 @@ const (
 	LabelGoldenImage = "kubevirt.machine.gardener.cloud/golden-image"
 	// AnnotationGoldenImageKey holds, on a golden image alone, everything that its name is the hash of.
 	AnnotationGoldenImageKey = "kubevirt.machine.gardener.cloud/golden-image-key"
+	// LabelManagedBy is the recommended Kubernetes label for the tool that manages an object.
+	LabelManagedBy = "app.kubernetes.io/managed-by"
+	// ManagedBy is the driver's value of LabelManagedBy.
+	ManagedBy = "machine-controller-manager-provider-kubevirt"
 )
 
 // UsesGoldenImage says whether the machines' root volumes are cloned from an image that is imported once: whether their source is

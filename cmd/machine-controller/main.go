@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"sync"
 	"syscall"
 	"time"
 
@@ -25,8 +24,6 @@ import (
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/cmd/internal/driverflags"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/driverrpc"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/machineclass"
 )
 
 func main() {
@@ -82,11 +79,6 @@ func runLocal(server *mcmoptions.MCServer, own *options) error {
 		return err
 	}
 
-	classes, err := classTracker(server, provider, own.plugin.Allowed(controller))
-	if err != nil {
-		return err
-	}
-
 	controller.Observers, err = own.evacuation.start(context.Background(), server, provider, events)
 	if err != nil {
 		return err
@@ -99,7 +91,7 @@ func runLocal(server *mcmoptions.MCServer, own *options) error {
 
 	controller.Addresses = addresses
 
-	driver := own.plugin.Plugin(controller, provider, classes)
+	driver := own.plugin.Plugin(controller, provider)
 	if err := driver.RegisterMetrics(prometheus.DefaultRegisterer); err != nil {
 		return err
 	}
@@ -110,20 +102,14 @@ func runLocal(server *mcmoptions.MCServer, own *options) error {
 	}
 
 	go addresses.Run(context.Background())
-	go classes.Run(context.Background())
-	go stopOnSignal(func(ctx context.Context) { stopBoth(ctx, driver, classes) })
+	go stopOnSignal(driver.Stop)
 
 	return app.Run(server, measured)
 }
 
-// runRemote uses a driver over gRPC, which cancels the calls of a process that ends, and tells it which classes are gone.
+// runRemote uses a driver over gRPC, which cancels the calls of a process that ends.
 func runRemote(server *mcmoptions.MCServer, own *options) error {
 	driver, err := own.remote.driver()
-	if err != nil {
-		return err
-	}
-
-	classes, err := classReporter(server, driver)
 	if err != nil {
 		return err
 	}
@@ -133,14 +119,13 @@ func runRemote(server *mcmoptions.MCServer, own *options) error {
 		return err
 	}
 
-	measured, err := measureJoining(server, addresses.Driver(&observed{Driver: driver, observer: classes}))
+	measured, err := measureJoining(server, addresses.Driver(driver))
 	if err != nil {
 		return err
 	}
 
 	go announce(context.Background(), driver, own.remote.endpoint)
-	go classes.Run(context.Background())
-	go stopOnSignal(classes.Stop)
+	go stopOnSignal(func(context.Context) {})
 
 	return app.Run(server, measured)
 }
@@ -178,13 +163,4 @@ func stop(ctx context.Context, end func(context.Context)) {
 	defer cancel()
 
 	end(ctx)
-}
-
-// stopBoth gives calls and the sweeps of golden images the same time to end.
-func stopBoth(ctx context.Context, driver *kubevirt.MachinePlugin, classes *machineclass.Tracker) {
-	var sweeping sync.WaitGroup
-	defer sweeping.Wait()
-
-	sweeping.Go(func() { classes.Stop(ctx) })
-	driver.Stop(ctx)
 }

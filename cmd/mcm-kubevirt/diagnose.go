@@ -12,7 +12,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1/validation"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/goldenimage"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/images"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
@@ -198,7 +198,7 @@ func (o *diagnoseOptions) sources() (*machineSource, error) {
 func (o *diagnoseOptions) provider() *providercluster.Provider {
 	return providercluster.New(providercluster.Options{
 		Clients:            providerapi.NewCache(providerapi.Options{QPS: diagnoseQPS, Burst: diagnoseBurst, RetryFor: diagnoseRetryFor}),
-		Images:             goldenimage.NewKeeper(clock.RealClock{}),
+		Images:             images.NewManager(clock.RealClock{}, 0),
 		Clock:              clock.RealClock{},
 		UnschedulableGrace: o.grace,
 		MaxDeleteWait:      validation.MaxTerminationGracePeriod + providercluster.DeleteSlack,

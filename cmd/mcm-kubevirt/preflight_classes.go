@@ -116,7 +116,7 @@ func (c *controlCluster) subjects(ctx context.Context) ([]subject, error) {
 
 	for i := range list.Items {
 		class := &list.Items[i]
-		if _, own := kubevirt.ClusterOf(class); !own || class.DeletionTimestamp != nil {
+		if !kubevirt.Ours(class) || class.DeletionTimestamp != nil {
 			continue
 		}
 

@@ -99,7 +99,7 @@ func (o *renderOptions) run(in io.Reader, out io.Writer) error {
 	made := rendered{input: input, secrets: render.Secrets(input, o.namespace), vm: vm}
 
 	if input.Spec.UsesGoldenImage() {
-		if made.image, err = render.GoldenImage(input.Image(), o.namespace); err != nil {
+		if made.image, err = input.Image().DataVolume(o.namespace); err != nil {
 			return &invalidError{reason: fmt.Sprintf("%s: MachineClass %s: %s", class.file, class.Name, err)}
 		}
 	}

@@ -14,12 +14,10 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/component-base/logs"
 	"k8s.io/klog/v2"
-	"k8s.io/utils/clock"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/cmd/internal/driverflags"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/driverrpc"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/machineclass"
 )
 
 const (
@@ -95,9 +93,7 @@ func (o *serveOptions) server(registry prometheus.Registerer) (*driverrpc.Server
 		return nil, err
 	}
 
-	plugin := o.driver.Plugin(o.controller(), provider, machineclass.NewRequests(machineclass.RequestsOptions{
-		Images: provider, Allowed: o.driver.Allowed(o.controller()), OrphanPeriod: o.controller().OrphanPeriod, Clock: clock.RealClock{},
-	}))
+	plugin := o.driver.Plugin(o.controller(), provider)
 
 	if err := plugin.RegisterMetrics(registry); err != nil {
 		return nil, err

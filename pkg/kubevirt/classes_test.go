@@ -5,112 +5,79 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"github.com/stretchr/testify/require"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1/validation"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/goldenimage"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// bookkeeper notes what the plugin tells of classes, and when.
-type bookkeeper struct {
+// classRecorder records the MachineClass of the last call.
+type classRecorder struct {
 	recorder
 
-	notes []string
+	class spi.Class
+	image *goldenimage.Source
 }
 
-func (b *bookkeeper) DeleteMachine(ctx context.Context, in *spi.DeleteMachineInput) error {
-	b.notes = append(b.notes, "delete")
+func (r *classRecorder) CreateMachine(ctx context.Context, in *spi.CreateMachineInput) (*spi.Machine, error) {
+	r.class, r.image = in.Class, ptr.To(in.Image())
 
-	return b.recorder.DeleteMachine(ctx, in)
+	return r.recorder.CreateMachine(ctx, in)
 }
 
-func (b *bookkeeper) ListMachines(ctx context.Context, in *spi.ListMachinesInput) ([]spi.Machine, error) {
-	b.notes = append(b.notes, "list")
+func (r *classRecorder) DeleteMachine(ctx context.Context, in *spi.DeleteMachineInput) error {
+	r.class, r.image = in.Class, in.Image
 
-	return b.recorder.ListMachines(ctx, in)
+	return r.recorder.DeleteMachine(ctx, in)
 }
 
-func (b *bookkeeper) CreateMachine(ctx context.Context, in *spi.CreateMachineInput) (*spi.Machine, error) {
-	b.notes = append(b.notes, "create")
+func (r *classRecorder) ListMachines(ctx context.Context, in *spi.ListMachinesInput) ([]spi.Machine, error) {
+	r.class, r.image = in.Class, in.Image
 
-	return b.recorder.CreateMachine(ctx, in)
+	return r.recorder.ListMachines(ctx, in)
 }
 
-func (b *bookkeeper) Seen(class *v1alpha1.MachineClass, secret *corev1.Secret) {
-	b.notes = append(b.notes, "seen "+class.Name+" "+string(secret.Data["kubeconfig"]))
-}
-
-func (b *bookkeeper) Sweep(_ context.Context, class *v1alpha1.MachineClass, secret *corev1.Secret) {
-	b.notes = append(b.notes, "sweep "+class.Name+" "+string(secret.Data["kubeconfig"]))
-}
-
-// TestClassesAreKeptBookOf requires the golden images to be swept after a listing, and after a deletion for a class that
-// is being deleted.
-func TestClassesAreKeptBookOf(t *testing.T) {
+// TestClassOfARequest requires the calls on which golden images depend to carry the MachineClass.
+func TestClassOfARequest(t *testing.T) {
 	t.Parallel()
 
-	tests := map[string]struct {
-		reason, method string
-		deleted        bool
-		err            error
-		want           []string
-	}{
-		"Create":       {"", "CreateMachine", false, nil, []string{"seen class k", "create"}},
-		"CreateOfDead": {"nothing is deleted where something is made", "CreateMachine", true, nil, []string{"seen class k", "create"}},
-		"Delete":       {"the class lives", "DeleteMachine", false, nil, []string{"seen class k", "delete"}},
-		"DeleteOfDead": {"its clone is gone", "DeleteMachine", true, nil, []string{"seen class k", "delete", "sweep class k"}},
-		"DeleteFailed": {"its clone is there", "DeleteMachine", true, spi.ErrTimeout, []string{"seen class k", "delete"}},
-		"List":         {"another class may have gone", "ListMachines", false, nil, []string{"seen class k", "list", "sweep class k"}},
-		"ListOfDead":   {"it may be the last call", "ListMachines", true, nil, []string{"seen class k", "list", "sweep class k"}},
-		"ListFailed":   {"the provider cluster is out of reach", "ListMachines", true, spi.ErrUnavailable, []string{"seen class k", "list"}},
-	}
+	for _, method := range []string{"CreateMachine", "DeleteMachine", "ListMachines"} {
+		for _, deleted := range []bool{false, true} {
+			t.Run(method, func(t *testing.T) {
+				t.Parallel()
 
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+				req, recorded := validRequest(), &classRecorder{}
+				if deleted {
+					req.class.DeletionTimestamp = ptr.To(metav1.Now())
+				}
 
-			r, b := validRequest(), &bookkeeper{recorder: recorder{err: tc.err}}
-			if tc.deleted {
-				r.class.DeletionTimestamp = ptr.To(metav1.Now())
-			}
-
-			p := kubevirt.New(b, kubevirt.Options{CreationTimeout: 20 * time.Minute, CSIDriverName: "csi.kubevirt.io", Classes: b})
-			require.Equal(t, tc.err != nil, calls()[tc.method](t.Context(), p, r) != nil, tc.reason)
-			require.Equal(t, tc.want, b.notes, tc.reason)
-		})
+				p := kubevirt.New(recorded, kubevirt.Options{CreationTimeout: 20 * time.Minute, CSIDriverName: "csi.kubevirt.io"})
+				require.NoError(t, calls()[method](t.Context(), p, req))
+				require.Equal(t, spi.Class{Name: types.NamespacedName{Namespace: req.class.Namespace, Name: "class"}, Deleted: deleted}, recorded.class)
+				require.Equal(t, "arm64", recorded.image.Architecture)
+				require.Equal(t, "image", recorded.image.Spec.RootVolume.Source.PVC.Name)
+			})
+		}
 	}
 }
 
-// TestImagesOfClasses reads what decides over golden images from classes, good and bad.
-func TestImagesOfClasses(t *testing.T) {
+// TestClassWithoutAnImage deletes and lists machines of a MachineClass that cannot be decoded any more.
+func TestClassWithoutAnImage(t *testing.T) {
 	t.Parallel()
 
-	class := validRequest().class
+	req, recorded := validRequest(), &classRecorder{image: &goldenimage.Source{}}
+	req.class.NodeTemplate.Architecture = ptr.To("vax")
 
-	cluster, own := kubevirt.ClusterOf(class)
-	require.True(t, own)
-	require.Equal(t, "c", cluster)
+	p := kubevirt.New(recorded, kubevirt.Options{CreationTimeout: 20 * time.Minute, CSIDriverName: "csi.kubevirt.io"})
+	require.NoError(t, calls()["DeleteMachine"](t.Context(), p, req))
+	require.Nil(t, recorded.image)
 
-	image, err := kubevirt.DecodeImage(class, validation.Options{})
-	require.NoError(t, err)
-	require.Equal(t, "arm64", image.Architecture)
-	require.Equal(t, "image", image.Spec.RootVolume.Source.PVC.Name)
-
-	class.NodeTemplate.Architecture = ptr.To("vax")
-	_, err = kubevirt.DecodeImage(class, validation.Options{})
-	require.ErrorIs(t, err, spi.ErrInvalid)
-	require.ErrorContains(t, err, "vax")
-
-	class.NodeTemplate, class.Provider, class.ProviderSpec.Raw = nil, "aws", []byte(`{"region":7}`)
-	_, err = kubevirt.DecodeImage(class, validation.Options{})
-	require.ErrorIs(t, err, spi.ErrInvalid)
-
-	cluster, own = kubevirt.ClusterOf(class)
-	require.False(t, own)
-	require.Empty(t, cluster)
+	recorded.image = &goldenimage.Source{}
+	req.class.NodeTemplate, req.class.ProviderSpec.Raw = nil, []byte(`{"region":7,"tags":{"mcm.gardener.cloud/cluster":"c","mcm.gardener.cloud/role":"node"}}`)
+	require.NoError(t, calls()["ListMachines"](t.Context(), p, req))
+	require.Nil(t, recorded.image)
 }

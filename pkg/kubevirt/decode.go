@@ -75,6 +75,7 @@ func DecodeCreateMachine(req *driver.CreateMachineRequest, allowed apivalidation
 		Architecture: architecture(req.MachineClass),
 		UserData:     userData,
 		Spec:         spec,
+		Class:        classOf(req.MachineClass),
 		Evacuation:   allowed.Evacuation,
 	}, nil
 }
@@ -137,7 +138,7 @@ func decodeClass(class *v1alpha1.MachineClass, secret *corev1.Secret) ([]byte, e
 		return nil, invalid("the request has no MachineClass")
 	}
 
-	if !ours(class) {
+	if !Ours(class) {
 		return nil, invalid("MachineClass %s is of provider %q; set it to %q", class.Name, class.Provider, Provider)
 	}
 
@@ -159,7 +160,8 @@ func missingKey(class *v1alpha1.MachineClass, key string) error {
 		"create the Secret in the namespace of the MachineClass, with this key")
 }
 
-func ours(class *v1alpha1.MachineClass) bool {
+// Ours reports whether a MachineClass is of this provider.
+func Ours(class *v1alpha1.MachineClass) bool {
 	return class.Provider == "" || class.Provider == Provider || class.Provider == predecessorProvider
 }
 
@@ -168,7 +170,7 @@ func ours(class *v1alpha1.MachineClass) bool {
 func ClassErrors(class *v1alpha1.MachineClass) field.ErrorList {
 	var errs field.ErrorList
 
-	if !ours(class) {
+	if !Ours(class) {
 		errs = append(errs, field.NotSupported(field.NewPath("provider"), class.Provider, []string{Provider}))
 	}
 
@@ -254,17 +256,6 @@ func recordedAddress(machine *v1alpha1.Machine) *spi.AddressRecord {
 	}
 
 	return &spi.AddressRecord{Address: address}
-}
-
-// decodeImage reads what decides over the class's golden image; nil if the class has become invalid: then nothing can be repaired, and
-// the machine is looked after all the same.
-func (p *MachinePlugin) decodeImage(class *v1alpha1.MachineClass) *spi.Image {
-	image, err := DecodeImage(class, p.options.Allowed)
-	if err != nil {
-		return nil
-	}
-
-	return image
 }
 
 func (p *MachinePlugin) creationTimeout(machine *v1alpha1.Machine) time.Duration {

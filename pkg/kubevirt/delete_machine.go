@@ -28,7 +28,7 @@ func (p *MachinePlugin) DeleteMachine(
 	ctx, end := p.begin(ctx, "DeleteMachine", req.Machine, sourceOf(req.MachineClass, req.Secret))
 	defer func() { err = end(err) }()
 
-	in, err := decodeDelete(req)
+	in, err := p.decodeDelete(req)
 	if err != nil {
 		return nil, err
 	}
@@ -39,8 +39,6 @@ func (p *MachinePlugin) DeleteMachine(
 	if err := p.spi.DeleteMachine(ctx, in); err != nil {
 		return movedResponse(err), err
 	}
-
-	p.sweep(ctx, req.MachineClass, req.Secret, false)
 
 	return &driver.DeleteMachineResponse{}, nil
 }
@@ -55,7 +53,7 @@ func movedResponse(err error) *driver.DeleteMachineResponse {
 	return &driver.DeleteMachineResponse{LastKnownState: moved.To.Encode()}
 }
 
-func decodeDelete(req *driver.DeleteMachineRequest) (*spi.DeleteMachineInput, error) {
+func (p *MachinePlugin) decodeDelete(req *driver.DeleteMachineRequest) (*spi.DeleteMachineInput, error) {
 	to, err := decodeTarget(req.Machine, req.MachineClass, req.Secret)
 	if err != nil {
 		return nil, err
@@ -70,5 +68,7 @@ func decodeDelete(req *driver.DeleteMachineRequest) (*spi.DeleteMachineInput, er
 		HasProviderID: req.Machine.Spec.ProviderID != "",
 		// The safety controller asks with a Machine that it made up from ListMachines (machine_safety.go): it has no UID.
 		Orphan: req.Machine.UID == "",
+		Class:  classOf(req.MachineClass),
+		Image:  p.decodeImage(req.MachineClass),
 	}, nil
 }

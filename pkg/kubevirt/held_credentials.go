@@ -35,7 +35,7 @@ func WithKubeconfigs(d driver.Driver, kubeconfigs Kubeconfigs) driver.Driver {
 
 // complete returns a Secret with the kubeconfig in it. A class that the driver refuses, or whose machines it does not list, needs none.
 func (h *heldCredentials) complete(class *v1alpha1.MachineClass, secret *corev1.Secret) (*corev1.Secret, error) {
-	if class == nil || !ours(class) || !identityOf(class).Valid() {
+	if class == nil || !Ours(class) || !identityOf(class).Valid() {
 		return secret, nil
 	}
 

@@ -26,7 +26,7 @@ func (p *MachinePlugin) ListMachines(
 	p.seen(req.MachineClass, req.Secret)
 
 	id := identityOf(req.MachineClass)
-	if !ours(req.MachineClass) || !id.Valid() {
+	if !Ours(req.MachineClass) || !id.Valid() {
 		klog.FromContext(ctx).Info("Listing no machines for a MachineClass of another provider or without the cluster and role tags",
 			"machineClass", klog.KObj(req.MachineClass), "provider", req.MachineClass.Provider)
 
@@ -38,12 +38,12 @@ func (p *MachinePlugin) ListMachines(
 		return nil, err
 	}
 
-	machines, err := p.spi.ListMachines(ctx, &spi.ListMachinesInput{Kubeconfig: kubeconfig, Identity: id})
+	machines, err := p.spi.ListMachines(ctx, &spi.ListMachinesInput{
+		Kubeconfig: kubeconfig, Identity: id, Class: classOf(req.MachineClass), Image: p.decodeImage(req.MachineClass),
+	})
 	if err != nil {
 		return nil, err
 	}
-
-	p.sweep(ctx, req.MachineClass, req.Secret, true)
 
 	if p.options.Addresses != nil {
 		p.options.Addresses.Listed(req.MachineClass, machines)

@@ -20,10 +20,6 @@ func (p *MachinePlugin) seen(class *v1alpha1.MachineClass, secret *corev1.Secret
 		return
 	}
 
-	if p.options.Classes != nil {
-		p.options.Classes.Seen(class, secret)
-	}
-
 	for _, observer := range p.options.Observers {
 		observer.Seen(class, secret)
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// Options are the plugin's settings. All are required, but for Classes, Observers and Addresses.
+// Options are the plugin's settings. All are required, but for Observers and Addresses.
 type Options struct {
 	// CreationTimeout is machine-controller-manager's, for machines that do not have their own.
 	CreationTimeout time.Duration
@@ -27,8 +27,6 @@ type Options struct {
 	Allowed validation.Options
 	// Events takes the progress of machines and what is wrong with them, as Events on the Machines.
 	Events EventRecorder
-	// Classes keeps the golden images' references. Without it nobody deletes golden images.
-	Classes Classes
 	// Observers are told of the classes that requests carry.
 	Observers []Observer
 	// Addresses is told where machines were seen; nil: only the responses of CreateMachine and DeleteMachine tell.

@@ -143,7 +143,7 @@ func (s *site) render(classes []Class) []Result {
 
 		var err error
 		if c.vm, err = render.VirtualMachine(class.Machine, s.namespace); err == nil && class.Machine.Spec.UsesGoldenImage() {
-			c.image, err = render.GoldenImage(class.Machine.Image(), s.namespace)
+			c.image, err = class.Machine.Image().DataVolume(s.namespace)
 		}
 
 		if err != nil {

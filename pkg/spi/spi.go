@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/goldenimage"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 )
 
@@ -102,6 +103,8 @@ type CreateMachineInput struct {
 	UserData []byte
 	// Spec is a valid ProviderSpec.
 	Spec *v1alpha1.ProviderSpec
+	// Class is the machine's MachineClass.
+	Class Class
 	// Evacuation is set if the user of an Evacuator acts when the
 	// machine must leave its provider node.
 	Evacuation bool
@@ -114,10 +117,10 @@ func (in *CreateMachineInput) Identity() Identity {
 	return Identity{Cluster: in.Spec.Tags[v1alpha1.TagCluster], Role: in.Spec.Tags[v1alpha1.TagRole]}
 }
 
-// Image returns the Image of the golden image that the machine is
+// Image returns the source of the golden image that the machine is
 // cloned from, if its spec uses one.
-func (in *CreateMachineInput) Image() Image {
-	return Image{Spec: in.Spec, Architecture: in.Architecture}
+func (in *CreateMachineInput) Image() goldenimage.Source {
+	return goldenimage.Source{Spec: in.Spec, Architecture: in.Architecture}
 }
 
 // ObserveMachineInput identifies the machine to observe, with the state that is already known.
@@ -137,9 +140,9 @@ type ObserveMachineInput struct {
 	// CreationTimeout is how long the machine may take before
 	// machine-controller-manager replaces it.
 	CreationTimeout time.Duration
-	// Image is the golden image of the machine's class, for InitializeMachine to
-	// repair; nil if it is not known.
-	Image *Image
+	// Image determines the golden image of the MachineClass, for InitializeMachine to repair; nil if
+	// it is not known.
+	Image *goldenimage.Source
 	// Report receives the machine's progress.
 	Report Report
 }
@@ -159,6 +162,11 @@ type DeleteMachineInput struct {
 	Recorded *AddressRecord
 	// Orphan is set if no Machine object is known for this machine: only ListMachines found it.
 	Orphan bool
+	// Class is the machine's MachineClass. If it is being deleted, golden images that are not needed
+	// any more are deleted too.
+	Class Class
+	// Image determines the golden image of the MachineClass; nil if the MachineClass cannot be decoded.
+	Image *goldenimage.Source
 }
 
 // ListMachinesInput selects the machines to list.
@@ -167,4 +175,9 @@ type ListMachinesInput struct {
 	Kubeconfig []byte
 	// Identity selects the machines. Both parts are required.
 	Identity Identity
+	// Class is the MachineClass for which machine-controller-manager lists. Golden images that are
+	// not needed any more are deleted.
+	Class Class
+	// Image determines the golden image of the MachineClass; nil if the MachineClass cannot be decoded.
+	Image *goldenimage.Source
 }

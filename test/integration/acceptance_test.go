@@ -192,7 +192,7 @@ func (s *shoot) input(name string, raw []byte) judged {
 		return in
 	}
 
-	if in.image, err = render.GoldenImage(in.machine.Image(), s.ProviderNamespace); err != nil {
+	if in.image, err = in.machine.Image().DataVolume(s.ProviderNamespace); err != nil {
 		in.faults = append(in.faults, field.InternalError(field.NewPath("providerSpec"), err))
 	}
 

@@ -136,7 +136,7 @@ func (l *shootLife) create(t *testing.T) {
 	l.addPool(t, l.pool("sick"), 1, plain, impatientWithSick)
 	l.addPool(t, l.pool("kept"), 1, plain, impatientWithSick)
 	l.awaitRunning(t, 5)
-	l.images = l.awaitImages(t, 1)
+	l.images = l.awaitOneImage(t)
 }
 
 // hibernate scales all pools to zero and stops the controllers.
@@ -149,7 +149,7 @@ func (l *shootLife) hibernate(t *testing.T) {
 
 	l.awaitRunning(t, 0)
 	l.pod.terminate(t)
-	require.Equal(t, l.images, l.awaitImages(t, 1), "nobody deletes the image")
+	require.Equal(t, l.images, l.awaitOneImage(t), "nobody deletes the image")
 	require.Empty(t, l.identities(t), "no machine is left")
 }
 
@@ -159,7 +159,7 @@ func (l *shootLife) wakeUp(t *testing.T) {
 	l.scale(t, l.pool("rolling"), 1)
 	l.scale(t, l.pool("inplace"), 2)
 	l.awaitRunning(t, 3)
-	require.Equal(t, l.images, l.awaitImages(t, 1), "nobody imports the image again")
+	require.Equal(t, l.images, l.awaitOneImage(t), "nobody imports the image again")
 	l.awake, l.deletions = l.identities(t), l.line.asked("delete virtualmachines")
 }
 

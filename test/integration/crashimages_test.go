@@ -13,8 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/rand"
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
-
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
 // wrongChecksum is how an import ends for good.
@@ -66,7 +64,7 @@ func liveWithImageFailed(t *testing.T, s *shoot, saboteur *saboteur) {
 	m := s.newMachine("zone-a", importedRoot)
 
 	s.failImports(t, wrongChecksum)
-	image := s.ensureImage(t, m, cdiv1beta1.Failed)
+	image := s.createImage(t, m, cdiv1beta1.Failed)
 
 	late := impatient
 	late.imageClock = ahead{by: 6 * time.Minute}
@@ -104,8 +102,7 @@ func liveWithClassDeleted(t *testing.T, s *shoot, saboteur *saboteur) {
 	require.NoError(t, err)
 	m.awaitScheduled(t, healthy)
 
-	m.class = m.class.DeepCopy()
-	m.class.DeletionTimestamp = new(metav1.Now())
+	m.deleteClass()
 
 	repeat(t, "the machine's deletion has dealt with the image", func(t *testing.T) bool {
 		t.Helper()
@@ -124,7 +121,7 @@ func liveWithClassDeleted(t *testing.T, s *shoot, saboteur *saboteur) {
 
 	repeat(t, "the image is gone", listed) // What the deletion could not do, the listing does that follows it.
 
-	s.ensureImage(t, m, cdiv1beta1.Succeeded)
+	s.createImage(t, m, cdiv1beta1.Succeeded)
 	repeat(t, "the image is gone", listed)
 	require.True(t, saboteur.hasHit("ListMachines: list datavolumes", "ListMachines: list virtualmachines, no. 2",
 		"ListMachines: delete datavolumes", "ListMachines: get datavolumes"))
@@ -144,17 +141,16 @@ func (r *replay) liveOn(t *testing.T, s *shoot) {
 	s.requireNothingLeft(t)
 }
 
-// ensureImage has a process of its own make the golden image of a machine's class, and returns its name when its import has come to this.
-func (s *shoot) ensureImage(t *testing.T, m *machine, phase cdiv1beta1.DataVolumePhase) string {
+// createImage creates the golden image of a machine, as another process does, and returns its name
+// when the import has reached a phase.
+func (s *shoot) createImage(t *testing.T, m *machine, phase cdiv1beta1.DataVolumePhase) string {
 	t.Helper()
 
-	images, _ := newProcess(settings{})
-	require.NoError(t, images.EnsureImages(t.Context(), &spi.EnsureImagesInput{Kubeconfig: s.ProviderKubeconfig, Images: []spi.Image{m.image(t)}}))
+	image, err := s.cdi.CdiV1beta1().DataVolumes(s.ProviderNamespace).Create(t.Context(), s.rendered(t, m), metav1.CreateOptions{})
+	require.NoError(t, err)
+	s.awaitImage(t, image.Name, phase)
 
-	name := s.rendered(t, m).Name
-	s.awaitImage(t, name, phase)
-
-	return name
+	return image.Name
 }
 
 // awaitImportEnd waits until an image has succeeded or failed, or is not there.

@@ -29,7 +29,6 @@ func lives() []life {
 		{"no room", liveWithoutRoom},
 		{"image failed", liveWithImageFailed},
 		{"image lost", liveWithImageLost},
-		{"class", liveOfClass},
 		{"class deleted", liveWithClassDeleted},
 		{"healthy", liveHealthy},
 		{"left-overs", liveWithLeftOvers},

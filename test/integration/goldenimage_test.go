@@ -16,8 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/goldenimage"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/render"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane"
 )
@@ -159,7 +159,7 @@ func TestShootsDoNotShareGoldenImages(t *testing.T) {
 	t.Parallel()
 
 	s := newShoot(t)
-	images, d := newProcess(settings{grace: settled})
+	d := newDriver(settings{grace: settled})
 	mine, theirs := s.newMachine("zone-a", importedRoot), s.newMachine("zone-a", importedRoot)
 	theirs.class.ProviderSpec.Raw = []byte(replace(string(theirs.class.ProviderSpec.Raw), s.Namespace, s.Namespace+"-b"))
 
@@ -179,18 +179,16 @@ func TestShootsDoNotShareGoldenImages(t *testing.T) {
 	_, err := s.cdi.CdiV1beta1().DataVolumes(s.ProviderNamespace).Create(t.Context(), stranger, metav1.CreateOptions{})
 	require.NoError(t, err)
 
-	swept, err := images.SweepImages(t.Context(), &spi.SweepImagesInput{Kubeconfig: s.ProviderKubeconfig, Cluster: s.Namespace})
-	require.NoError(t, err)
-	require.Equal(t, []string{s.rendered(t, mine).Name}, swept.Deleted, "the machine's disk is complete, and needs its image no more")
-	require.Empty(t, swept.InUse)
+	mine.deleteClass()
+	require.NoError(t, mine.remove(t.Context(), d))
 
 	left := s.images(t)
+	require.NotContains(t, left, s.rendered(t, mine).Name)
 	require.Contains(t, left, s.rendered(t, theirs).Name)
 	require.Contains(t, left, "stranger")
 
-	require.NoError(t, mine.remove(t.Context(), d))
 	require.NoError(t, theirs.remove(t.Context(), d))
-	s.sweepImages(t, s.Namespace+"-b")
+	s.deleteImages(t, s.Namespace+"-b")
 	s.requireNothingLeft(t, "DataVolume stranger", "PersistentVolumeClaim stranger")
 }
 
@@ -339,20 +337,26 @@ func (s *shoot) findImages(ctx context.Context) (map[string]types.UID, error) {
 func (s *shoot) rendered(t *testing.T, m *machine) *cdiv1beta1.DataVolume {
 	t.Helper()
 
-	image, err := render.GoldenImage(m.image(t), s.ProviderNamespace)
+	image, err := m.image(t).DataVolume(s.ProviderNamespace)
 	require.NoError(t, err)
 
 	return image
 }
 
-// image is what a machine's class says of its golden image.
-func (m *machine) image(t *testing.T) spi.Image {
+// deleteClass has the machine's MachineClass be deleted, as the next requests tell.
+func (m *machine) deleteClass() {
+	m.class = m.class.DeepCopy()
+	m.class.DeletionTimestamp = new(metav1.Now())
+}
+
+// image is the source of a machine's golden image.
+func (m *machine) image(t *testing.T) goldenimage.Source {
 	t.Helper()
 
 	spec, errs := v1alpha1.Decode(m.class.ProviderSpec.Raw, field.NewPath("providerSpec"))
 	require.Empty(t, errs)
 
-	return spi.Image{Spec: spec}
+	return goldenimage.Source{Spec: spec}
 }
 
 // importFor sets how long imports take.

@@ -16,7 +16,6 @@ import (
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
 // claimForms are the two forms of a root volume's claim, with a size.
@@ -93,17 +92,15 @@ func TestOwnImageIsRecognised(t *testing.T) {
 	s := newShoot(t)
 
 	for form, claim := range claimForms {
-		before, _ := newProcess(settings{})
-		after, _ := newProcess(settings{})
-		m := s.newMachine("zone-a", rootWith(claim, 1))
-		ensure := &spi.EnsureImagesInput{Kubeconfig: s.ProviderKubeconfig, Images: []spi.Image{m.image(t)}}
+		m, d := s.newMachine("zone-a", rootWith(claim, 1)), newDriver(settings{grace: settled})
+		s.createImage(t, m, cdiv1beta1.Succeeded)
 
-		require.NoError(t, before.EnsureImages(t.Context(), ensure))
-		s.awaitImage(t, s.rendered(t, m).Name, cdiv1beta1.Succeeded)
-		require.NoError(t, after.EnsureImages(t.Context(), ensure), form)
+		_, err := m.create(t.Context(), d)
+		require.NoError(t, err, form)
+		require.NoError(t, m.remove(t.Context(), d))
 	}
 
-	s.sweepImages(t, s.Namespace)
+	s.requireNothingLeft(t)
 }
 
 // TestPlantedImageIsReported puts another DataVolume in the place of an image on which a machine waits already.

@@ -1,7 +1,6 @@
 package integration
 
 import (
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -11,10 +10,9 @@ import (
 
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
-
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
 // race is the sweep of a dead class's image against the creation of a machine that is cloned from it.
@@ -64,34 +62,37 @@ func (r *race) run(t *testing.T, s *shoot) {
 	s.requireNothingLeft(t)
 }
 
-// racers are the two sides.
+// racers are the two sides: creator creates the machine m, and sweeper deletes the last machine of a
+// MachineClass with the same image.
 type racers struct {
 	*shoot
 
-	m       *machine
-	creator driver.Driver
-	sweeper spi.GoldenImages
-	gate    *gate
+	m, last          *machine
+	creator, sweeper driver.Driver
+	gate             *gate
 }
 
-// newRacers returns them when the image is there, and the creator knows it.
+// newRacers returns the two sides when the image is complete, and both processes know it.
 func newRacers(t *testing.T, s *shoot, r *race) *racers {
 	t.Helper()
 
-	c := &racers{shoot: s, m: s.newMachine("zone-a", importedRoot), gate: newGate(r.held)}
+	c := &racers{shoot: s, m: s.newMachine("zone-a", importedRoot), last: s.newMachine("zone-a", importedRoot), gate: newGate()}
+	c.last.class.Name = "deleted"
 	options := settings{grace: time.Second, wait: time.Second, wrap: c.gate.wrap}
 
-	images, creator := newProcess(options)
-	c.creator, c.sweeper = creator, images
+	c.creator = newDriver(options)
+	c.sweeper = c.creator
 
 	if r.processes == 2 {
-		c.sweeper, _ = newProcess(options)
+		c.sweeper = newDriver(options)
 	}
 
-	require.NoError(t, images.EnsureImages(t.Context(), &spi.EnsureImagesInput{
-		Kubeconfig: s.ProviderKubeconfig, Images: []spi.Image{c.m.image(t)},
-	}))
+	_, err := c.last.create(t.Context(), c.creator)
+	require.NoError(t, err)
 	s.awaitImage(t, s.rendered(t, c.m).Name, cdiv1beta1.Succeeded)
+	require.NoError(t, c.last.remove(t.Context(), c.creator))
+	c.last.deleteClass()
+	c.gate.hold(r.held)
 
 	return c
 }
@@ -104,57 +105,53 @@ func (c *racers) create(t *testing.T) error {
 	return err
 }
 
-func (c *racers) sweep(t *testing.T) (*spi.SweepImagesResult, error) {
+// sweep deletes the last machine again, which deletes the image if it is not in use.
+func (c *racers) sweep(t *testing.T) error {
 	t.Helper()
 
-	return c.sweeper.SweepImages(t.Context(), &spi.SweepImagesInput{
-		Kubeconfig: c.ProviderKubeconfig, Cluster: c.Namespace, Dead: []spi.Image{c.m.image(t)},
-	})
+	return c.last.remove(t.Context(), c.sweeper)
 }
 
-// deletionAfterMachine deletes the image under a machine that the sweep has not seen. InitializeMachine makes it again.
+// image returns the UID of the image; empty if it does not exist.
+func (c *racers) image(t *testing.T) types.UID {
+	t.Helper()
+
+	return c.images(t)[c.rendered(t, c.m).Name]
+}
+
+// deletionAfterMachine deletes the image of a machine that the sweep has not seen. InitializeMachine creates it again.
 func (c *racers) deletionAfterMachine(t *testing.T) {
 	t.Helper()
 
-	ended := c.background(func() error {
-		swept, err := c.sweep(t)
-		if err == nil && len(swept.Deleted) != 1 {
-			err = fmt.Errorf("swept: %+v", swept)
-		}
-
-		return err
-	})
+	before := c.image(t)
+	ended := c.background(func() error { return c.sweep(t) })
 
 	<-c.gate.reached
 	require.NoError(t, c.create(t))
 	c.gate.open()
 	require.NoError(t, <-ended)
+	require.NotEqual(t, before, c.image(t))
 }
 
-// machineAfterDeletion makes the machine when the image, which was there a moment ago, is gone.
+// machineAfterDeletion creates the VirtualMachine after the image was deleted.
 func (c *racers) machineAfterDeletion(t *testing.T) {
 	t.Helper()
 
 	ended := c.background(func() error { return c.create(t) })
 
 	<-c.gate.reached
-
-	swept, err := c.sweep(t)
-	require.NoError(t, err)
-	require.Len(t, swept.Deleted, 1)
+	require.NoError(t, c.sweep(t))
+	require.Empty(t, c.image(t))
 	c.gate.open()
 	require.NoError(t, <-ended)
 }
 
-// machineWaitsForDeletion shows that a process lets no machine be made of an image that it is deleting: it makes the image again first.
+// machineWaitsForDeletion requires a process not to create a machine from an image that it is deleting: it creates the image again
+// first.
 func (c *racers) machineWaitsForDeletion(t *testing.T) {
 	t.Helper()
 
-	swept := c.background(func() error {
-		_, err := c.sweep(t)
-
-		return err
-	})
+	swept := c.background(func() error { return c.sweep(t) })
 
 	<-c.gate.reached
 
@@ -170,18 +167,16 @@ func (c *racers) machineWaitsForDeletion(t *testing.T) {
 	require.Contains(t, calls[deleted:slices.Index(calls, "create virtualmachines")], "create datavolumes", "%v", calls)
 }
 
-// sweepKeepsAway shows that a process does not delete an image from which it is making a machine.
+// sweepKeepsAway requires a process not to delete an image from which it is creating a machine.
 func (c *racers) sweepKeepsAway(t *testing.T) {
 	t.Helper()
 
+	before := c.image(t)
 	created := c.background(func() error { return c.create(t) })
 
 	<-c.gate.reached
-
-	swept, err := c.sweep(t)
-	require.NoError(t, err)
-	require.Empty(t, swept.Deleted)
-	require.Len(t, swept.InUse, 1)
+	require.NoError(t, c.sweep(t))
+	require.Equal(t, before, c.image(t))
 	c.gate.open()
 	require.NoError(t, <-created)
 }
@@ -193,19 +188,34 @@ func (*racers) background(do func() error) <-chan error {
 	return ended
 }
 
-// gate holds the first request of a kind until it is opened, and takes note of the order in which requests were answered.
+// gate holds the first request of a kind until it is opened, and records the order in which requests were answered meanwhile.
 type gate struct {
-	held    string
 	reached chan struct{}
 	through chan struct{}
 	once    sync.Once
 
-	mu    sync.Mutex
+	mu sync.Mutex
+	// held is the kind, as callOf names it; empty: none.
+	held  string
 	calls []string
 }
 
-func newGate(held string) *gate {
-	return &gate{held: held, reached: make(chan struct{}), through: make(chan struct{})}
+func newGate() *gate {
+	return &gate{reached: make(chan struct{}), through: make(chan struct{})}
+}
+
+func (g *gate) hold(call string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+
+	g.held, g.calls = call, nil
+}
+
+func (g *gate) holds(call string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+
+	return g.held == call
 }
 
 func (g *gate) open() { close(g.through) }
@@ -213,7 +223,7 @@ func (g *gate) open() { close(g.through) }
 func (g *gate) wrap(next http.RoundTripper) http.RoundTripper {
 	return transport(func(r *http.Request) (*http.Response, error) {
 		call := callOf(r.Method, r.URL)
-		if call == g.held {
+		if g.holds(call) {
 			g.once.Do(func() { close(g.reached) })
 
 			select {

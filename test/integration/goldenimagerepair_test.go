@@ -14,8 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
-
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
 // ahead is a clock that is ahead of the provider cluster's.
@@ -36,7 +34,7 @@ func TestFailedGoldenImageIsReplaced(t *testing.T) {
 	s := newShoot(t)
 	s.failImports(t, "checksum mismatch: expected a, got b")
 
-	images, d := newProcess(settings{grace: shortGrace, wait: time.Second})
+	d := newDriver(settings{grace: shortGrace, wait: time.Second})
 	m := s.newMachine("zone-a", importedRoot)
 	f := &failure{want: "ImageCorrupt"}
 	err := s.awaitFailure(t, f, m, d)
@@ -45,9 +43,9 @@ func TestFailedGoldenImageIsReplaced(t *testing.T) {
 
 	name := s.rendered(t, m).Name
 	first := s.images(t)[name]
-	ensure := &spi.EnsureImagesInput{Kubeconfig: s.ProviderKubeconfig, Images: []spi.Image{m.image(t), m.image(t)}}
 
-	require.NoError(t, images.EnsureImages(t.Context(), ensure))
+	_, err = m.initialize(t.Context(), d)
+	require.ErrorContains(t, err, "ImageCorrupt")
 	require.Equal(t, first, s.images(t)[name], "it is too young: an import that always fails is not begun again and again")
 
 	s.failImports(t, "")
@@ -56,38 +54,6 @@ func TestFailedGoldenImageIsReplaced(t *testing.T) {
 	m.awaitRecovery(t, later)
 	require.NotEqual(t, first, s.images(t)[name])
 	require.NoError(t, m.remove(t.Context(), later))
-	s.requireNothingLeft(t)
-}
-
-// TestFailedGoldenImageIsReplacedBeforeTheFirstMachine does so for a MachineClass alone.
-func TestFailedGoldenImageIsReplacedBeforeTheFirstMachine(t *testing.T) {
-	t.Parallel()
-
-	s := newShoot(t)
-	s.failImports(t, "checksum mismatch: expected a, got b")
-
-	images, _ := newProcess(settings{clock: ahead{by: 6 * time.Minute}})
-	m := s.newMachine("zone-a", importedRoot)
-	name := s.rendered(t, m).Name
-	ensure := &spi.EnsureImagesInput{Kubeconfig: s.ProviderKubeconfig, Images: []spi.Image{m.image(t)}}
-
-	require.NoError(t, images.EnsureImages(t.Context(), ensure))
-	s.awaitImage(t, name, cdiv1beta1.Failed)
-	s.failImports(t, "")
-
-	next, _ := newProcess(settings{clock: ahead{by: 6 * time.Minute}}) // Whoever makes an image believes in it.
-
-	eventually(t, "the image is imported anew", func(ctx context.Context) (bool, error) {
-		if err := next.EnsureImages(ctx, ensure); err != nil {
-			require.ErrorIs(t, err, spi.ErrConflict, "it is on its way out: call again")
-
-			return false, nil
-		}
-
-		image, err := s.cdi.CdiV1beta1().DataVolumes(s.ProviderNamespace).Get(ctx, name, metav1.GetOptions{})
-
-		return err == nil && image.Status.Phase == cdiv1beta1.Succeeded, nil
-	})
 	s.requireNothingLeft(t)
 }
 

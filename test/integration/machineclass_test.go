@@ -2,17 +2,14 @@ package integration
 
 import (
 	"context"
-	"net"
 	"strings"
 	"testing"
 
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"github.com/stretchr/testify/require"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/clientcmd"
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 
 	apiv1alpha1 "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
@@ -40,43 +37,39 @@ func (s *shoot) goldenImages(ctx context.Context) (all, complete map[string]type
 	return all, complete, nil
 }
 
-// awaitImages waits until there are exactly so many golden images, all complete.
-func (s *shoot) awaitImages(t *testing.T, want int) (images map[string]types.UID) {
+// awaitOneImage waits until there is exactly one golden image, and it is complete.
+func (s *shoot) awaitOneImage(t *testing.T) (images map[string]types.UID) {
 	t.Helper()
 
-	eventually(t, "the golden images are imported", func(ctx context.Context) (bool, error) {
+	eventually(t, "the golden image is imported", func(ctx context.Context) (bool, error) {
 		all, complete, err := s.goldenImages(ctx)
 		images = complete
 
-		return len(all) == want && len(complete) == want, err
+		return len(all) == 1 && len(complete) == 1, err
 	})
 
 	return images
 }
 
-// TestImageOfAClassWithoutMachines requires the image of a class to be made before the first Machine, and to be deleted with the class.
-func TestImageOfAClassWithoutMachines(t *testing.T) {
+// TestImageWithoutAClass requires an image to which no MachineClass refers to be deleted, and the others to stay.
+func TestImageWithoutAClass(t *testing.T) {
 	t.Parallel()
 
 	s := newShoot(t)
-	s.applyExampleClasses(t)
-	s.startControllers(t)
-	s.awaitImages(t, 1)
+	s.applyExample(t)
+	s.startControllers(t, "--machine-safety-orphan-vms-period=10s")
+	s.awaitRunning(t, 3)
 
-	newer := s.copyClass(t, "example-worker-z1", "newer", func(class *v1alpha1.MachineClass) {
-		class.ProviderSpec.Raw = replaced(t, class.ProviderSpec, "debian:12", "debian:13")
-	})
-	s.awaitImages(t, 2)
+	used := s.awaitOneImage(t)
+	m := s.newMachine("zone-a", importedRoot)
+	stale := s.createImage(t, m, cdiv1beta1.Succeeded)
 
-	require.NoError(t, s.mcm.MachineV1alpha1().MachineClasses(s.Namespace).Delete(t.Context(), newer, metav1.DeleteOptions{}))
 	eventually(t, "the image is gone", func(ctx context.Context) (bool, error) {
 		all, _, err := s.goldenImages(ctx)
 
-		return len(all) == 1, err
+		return all[stale] == "", err
 	})
-
-	s.deleteWorkers(t)
-	s.requireClean(t)
+	require.Equal(t, used, s.awaitOneImage(t))
 }
 
 func replaced(t *testing.T, spec runtime.RawExtension, old, with string) []byte {
@@ -101,56 +94,4 @@ func (s *shoot) copyClass(t *testing.T, from, name string, change func(*v1alpha1
 	require.NoError(t, err)
 
 	return name
-}
-
-// TestBrokenProviderClusterDelaysNoOther has one class lead to a server that answers nothing.
-func TestBrokenProviderClusterDelaysNoOther(t *testing.T) {
-	t.Parallel()
-
-	s := newShoot(t)
-	s.applyExampleClasses(t)
-
-	credentials := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Name: "silent"},
-		Data:       map[string][]byte{"kubeconfig": silentServer(t, s.ProviderKubeconfig)},
-	}
-	_, err := s.target.CoreV1().Secrets(s.Namespace).Create(t.Context(), credentials, metav1.CreateOptions{})
-	require.NoError(t, err)
-
-	broken := s.copyClass(t, "example-worker-z1", "a-broken-class", func(class *v1alpha1.MachineClass) {
-		class.CredentialsSecretRef.Name = credentials.Name
-		class.ProviderSpec.Raw = replaced(t, class.ProviderSpec, "debian:12", "debian:14")
-	})
-
-	s.startControllers(t)
-	s.awaitImages(t, 1)
-
-	classes := s.mcm.MachineV1alpha1().MachineClasses(s.Namespace)
-	require.NoError(t, classes.Delete(t.Context(), "example-worker-z1", metav1.DeleteOptions{}))
-	require.NoError(t, classes.Delete(t.Context(), "example-worker-z2", metav1.DeleteOptions{}))
-	s.requireClean(t)
-
-	_, err = classes.Get(t.Context(), broken, metav1.GetOptions{})
-	require.NoError(t, err, "the broken class was there all the time")
-}
-
-// silentServer returns a kubeconfig that leads to a server that takes connections and says nothing.
-func silentServer(t *testing.T, kubeconfig []byte) []byte {
-	t.Helper()
-
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, listener.Close()) })
-
-	config, err := clientcmd.Load(kubeconfig)
-	require.NoError(t, err)
-
-	for _, cluster := range config.Clusters {
-		cluster.Server = "https://" + listener.Addr().String()
-	}
-
-	raw, err := clientcmd.Write(*config)
-	require.NoError(t, err)
-
-	return raw
 }

@@ -25,8 +25,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/textlogger"
-
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
 // recording holds, in files, all output of the driver during the tests: its logs and results
@@ -339,32 +337,4 @@ func (d *recorded) GetVolumeIDs(ctx context.Context, req *driver.GetVolumeIDsReq
 	d.to.end("GetVolumeIDs", resp, err)
 
 	return resp, err
-}
-
-// recordedImages records golden image operations outside of the driver's methods, triggered by
-// changes of MachineClasses, under their own method names.
-type recordedImages struct {
-	spi.GoldenImages
-
-	to *recording
-}
-
-func (r *recording) images(i spi.GoldenImages) spi.GoldenImages {
-	return &recordedImages{GoldenImages: i, to: r}
-}
-
-// EnsureImages implements spi.GoldenImages.
-func (i *recordedImages) EnsureImages(ctx context.Context, in *spi.EnsureImagesInput) error {
-	err := i.GoldenImages.EnsureImages(i.to.begin(ctx, "EnsureImages"), in)
-	i.to.end("EnsureImages", nil, err)
-
-	return err
-}
-
-// SweepImages implements spi.GoldenImages.
-func (i *recordedImages) SweepImages(ctx context.Context, in *spi.SweepImagesInput) (*spi.SweepImagesResult, error) {
-	result, err := i.GoldenImages.SweepImages(i.to.begin(ctx, "SweepImages"), in)
-	i.to.end("SweepImages", result, err)
-
-	return result, err
 }

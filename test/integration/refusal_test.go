@@ -78,7 +78,7 @@ func TestTwoShootsInOneNamespaceDoNotNoticeEachOther(t *testing.T) {
 
 	require.NoError(t, theirs.remove(t.Context(), d))
 	require.NoError(t, mine.remove(t.Context(), d))
-	s.sweepImages(t, s.Namespace+"-b")
+	s.deleteImages(t, s.Namespace+"-b")
 	s.requireNothingLeft(t)
 }
 

@@ -27,7 +27,7 @@ import (
 	"kubevirt.io/client-go/kubevirt"
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
+	apiv1alpha1 "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/environment"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/process"
 )
@@ -265,7 +265,7 @@ func (s *shoot) leftStorage(ctx context.Context) ([]string, error) {
 func (s *shoot) requireNothingLeft(t *testing.T, but ...string) {
 	t.Helper()
 
-	s.sweepImages(t, s.Namespace)
+	s.deleteImages(t, s.Namespace)
 
 	var left []string
 
@@ -325,13 +325,10 @@ func (s *shoot) importImage(t *testing.T, name string) {
 	})
 }
 
-// sweepImages deletes the golden images of a shoot whose MachineClasses are all gone.
-func (s *shoot) sweepImages(t *testing.T, cluster string) {
+// deleteImages deletes the golden images of a shoot by their labels, as the docs tell operators to.
+func (s *shoot) deleteImages(t *testing.T, cluster string) {
 	t.Helper()
 
-	eventually(t, "no golden image is in use", func(ctx context.Context) (bool, error) {
-		swept, err := recorder.images(newProvider(settings{})).SweepImages(ctx, &spi.SweepImagesInput{Kubeconfig: s.ProviderKubeconfig, Cluster: cluster})
-
-		return err == nil && len(swept.InUse) == 0, err
-	})
+	images := metav1.ListOptions{LabelSelector: apiv1alpha1.TagCluster + "=" + cluster + "," + apiv1alpha1.LabelGoldenImage + ",!" + apiv1alpha1.TagRole}
+	require.NoError(t, s.cdi.CdiV1beta1().DataVolumes(s.ProviderNamespace).DeleteCollection(t.Context(), metav1.DeleteOptions{}, images))
 }

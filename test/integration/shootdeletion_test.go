@@ -2,14 +2,11 @@ package integration
 
 import (
 	"context"
-	"os"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/process"
@@ -132,7 +129,7 @@ func TestGardenerDeletesTheShoot(t *testing.T) {
 		pod := s.startControllers(t)
 		s.applyExample(t)
 		s.awaitRunning(t, 3)
-		s.awaitImages(t, 1)
+		s.awaitOneImage(t)
 		s.deleteShoot(t, pod)
 		s.requireClean(t)
 	})
@@ -153,6 +150,20 @@ func TestGardenerDeletesTheShoot(t *testing.T) {
 		s.requireClean(t)
 	})
 
+	t.Run("OverGRPC", func(t *testing.T) {
+		t.Parallel()
+
+		s, endpoint := newShoot(t), "unix://"+newSocket(t)
+		s.startDriver(t, endpoint)
+		pod := s.startControllers(t, "--driver-endpoint="+endpoint)
+		s.applyExample(t)
+		s.awaitRunning(t, 3)
+		s.awaitOneImage(t)
+		s.deleteShoot(t, pod)
+		s.requireClean(t)
+	})
+
+	// No request tells that the MachineClasses are deleted. Gardener's extension deletes images itself.
 	t.Run("ScaledToZero", func(t *testing.T) {
 		t.Parallel()
 
@@ -163,75 +174,9 @@ func TestGardenerDeletesTheShoot(t *testing.T) {
 		s.scale(t, "example-worker-z1", 0)
 		s.scale(t, "example-worker-z2", 0)
 		s.awaitRunning(t, 0)
-		s.awaitImages(t, 1)
 		s.deleteShoot(t, pod)
+		s.awaitOneImage(t)
+		s.deleteImages(t, s.Namespace)
 		s.requireClean(t)
-	})
-
-	// The driver over gRPC does not watch classes. No request concerns the class of a pool that
-	// was scaled to zero before.
-	t.Run("OverGRPC", func(t *testing.T) {
-		t.Parallel()
-
-		// The driver deletes no image before one such period has passed. After two periods without
-		// a request for a class it would detect by itself that the class is gone. The shoot lives
-		// longer than one period, and its deletion takes less than two.
-		const often = "--machine-safety-orphan-vms-period=30s"
-
-		s, endpoint := newShoot(t), "unix://"+newSocket(t)
-		s.startDriver(t, endpoint, often)
-		pod := s.startControllers(t, "--driver-endpoint="+endpoint, often)
-		s.applyExample(t)
-		s.awaitRunning(t, 3)
-		s.scale(t, "example-worker-z2", 0)
-		s.awaitRunning(t, 2)
-		s.awaitImages(t, 1)
-		s.deleteShoot(t, pod)
-		s.requireClean(t)
-	})
-
-	// The sidecar is started only for the deletion. It is not elected before the lease of the
-	// hibernated pod has expired. By then the classes are gone, because no finalizer keeps
-	// them: there are no machines.
-	t.Run("Hibernated", func(t *testing.T) {
-		t.Parallel()
-
-		s := newShoot(t)
-		s.applyExampleClasses(t)
-
-		pod := s.startControllers(t)
-		s.awaitImages(t, 1)
-		pod.terminate(t)
-		s.leaseToOldPod(t)
-
-		pod = s.startControllers(t, "--leader-elect=true")
-		pod.awaitLog(t, "Knows all MachineClasses")
-		s.deleteShoot(t, pod)
-		s.requireClean(t)
-	})
-}
-
-// leaseToOldPod creates the lease that a killed sidecar leaves behind.
-func (s *shoot) leaseToOldPod(t *testing.T) {
-	t.Helper()
-
-	lease := &coordinationv1.Lease{
-		ObjectMeta: metav1.ObjectMeta{Name: "machine-controller"},
-		Spec: coordinationv1.LeaseSpec{
-			HolderIdentity: new("old-pod"), LeaseDurationSeconds: new(int32(15)), RenewTime: new(metav1.NowMicro()),
-		},
-	}
-	_, err := s.target.CoordinationV1().Leases(s.Namespace).Create(t.Context(), lease, metav1.CreateOptions{})
-	require.NoError(t, err)
-}
-
-// awaitLog waits until the sidecar has logged a text.
-func (c *controllers) awaitLog(t *testing.T, text string) {
-	t.Helper()
-
-	eventually(t, "the sidecar says "+text, func(context.Context) (bool, error) {
-		log, err := os.ReadFile(c.sidecar.LogFile())
-
-		return strings.Contains(string(log), text), err
 	})
 }

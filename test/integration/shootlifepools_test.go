@@ -91,7 +91,7 @@ func (l *shootLife) updateRolling(t *testing.T) {
 
 		return apierrors.IsNotFound(err), nil
 	})
-	require.Equal(t, l.images, l.awaitImages(t, 1), "it is the same image")
+	require.Equal(t, l.images, l.awaitOneImage(t), "it is the same image")
 }
 
 // updateInPlace makes machine-controller-manager drain a node, and simulates its update by

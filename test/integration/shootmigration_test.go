@@ -1,9 +1,6 @@
 package integration
 
 import (
-	"context"
-	"fmt"
-	"maps"
 	"syscall"
 	"testing"
 
@@ -112,9 +109,9 @@ func restored(o metav1.ObjectMeta) metav1.ObjectMeta {
 }
 
 // letGo deletes objects that are restored elsewhere (ShallowDeleteMachineResources in
-// pkg/gardenlet/operation/botanist/migration.go), and returns their names. It removes the
-// finalizers first, so that no controller reacts.
-func (l *shootLife) letGo(t *testing.T, resources ...string) (names []string) {
+// pkg/gardenlet/operation/botanist/migration.go). It removes the finalizers first, so that no
+// controller reacts.
+func (l *shootLife) letGo(t *testing.T, resources ...string) {
 	t.Helper()
 
 	client, err := metadata.NewForConfig(lab.Control.Config())
@@ -127,7 +124,6 @@ func (l *shootLife) letGo(t *testing.T, resources ...string) (names []string) {
 
 		for i := range all.Items {
 			name := all.Items[i].Name
-			names = append(names, name)
 
 			_, err := objects.Patch(t.Context(), name, types.MergePatchType, []byte(noFinalizers), metav1.PatchOptions{})
 			require.NoError(t, err)
@@ -138,19 +134,12 @@ func (l *shootLife) letGo(t *testing.T, resources ...string) (names []string) {
 		require.NoError(t, err)
 		require.Empty(t, left.Items)
 	}
-
-	return names
 }
 
-// letClassesGo deletes the classes and their Secret while the old sidecar runs, and
-// keeps the credentials. It returns after the old sidecar has processed the golden
-// images of the deleted classes.
+// letClassesGo removes the classes and their Secret, and leaves the credentials, while the old sidecar runs.
 func (l *shootLife) letClassesGo(t *testing.T) {
 	t.Helper()
-
-	for _, class := range l.letGo(t, "machineclasses") {
-		l.pod.awaitLog(t, fmt.Sprintf(`"MachineClass is gone" machineClass=%q`, class))
-	}
+	l.letGo(t, "machineclasses")
 
 	secrets := l.target.CoreV1().Secrets(l.Namespace)
 	for _, name := range []string{"cloudprovider", "example-worker-userdata"} {
@@ -159,21 +148,6 @@ func (l *shootLife) letClassesGo(t *testing.T) {
 	}
 
 	require.NoError(t, secrets.Delete(t.Context(), "example-worker-userdata", metav1.DeleteOptions{}))
-
-	var images map[string]types.UID
-
-	// A sweep lists DataVolumes twice, or once if it began while a class
-	// still referred to the image.
-	swept := l.line.asked("list datavolumes") + 4
-
-	eventually(t, "the old sidecar has swept images, and begins to again", func(ctx context.Context) (bool, error) {
-		var err error
-
-		images, _, err = l.goldenImages(ctx)
-
-		return !maps.Equal(images, l.images) || l.line.asked("list datavolumes") >= swept, err
-	})
-	require.Equal(t, l.images, images, "the machines that live on were made of it")
 }
 
 // runOn requires that the machines keep running under their new Machines, while the old sidecar
@@ -184,5 +158,5 @@ func (l *shootLife) runOn(t *testing.T, seed *shoot) {
 	seed.awaitRunning(t, 4)
 	l.pod.terminate(t)
 	l.requireAwake(t)
-	require.Equal(t, l.images, l.awaitImages(t, 1), "the machines that live on were made of it")
+	require.Equal(t, l.images, l.awaitOneImage(t), "the machines that live on were made of it")
 }

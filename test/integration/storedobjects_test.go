@@ -117,7 +117,7 @@ func requireTakenOver(t *testing.T, file string) {
 
 	require.NoError(t, m.remove(t.Context(), d))
 	s.requireGone(t, m.name())
-	s.sweepImages(t, storedCluster)
+	s.deleteImages(t, storedCluster)
 	s.requireNothingLeft(t)
 }
 

@@ -10,11 +10,9 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1/validation"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/goldenimage"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/images"
 	plugin "github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/machineclass"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/providercluster"
 )
 
@@ -40,19 +38,9 @@ type settings struct {
 	observers []plugin.Observer
 }
 
-// newDriver returns the driver, wired as in mcm-kubevirt serve. The sidecar differs only in that
-// it watches MachineClasses.
+// newDriver returns the driver, wired as the sidecar and mcm-kubevirt serve wire it.
 func newDriver(o settings) driver.Driver {
-	_, d := newProcess(o)
-
-	return d
-}
-
-// newProcess returns a driver, and its handler of golden images for changes of MachineClasses.
-func newProcess(o settings) (spi.GoldenImages, driver.Driver) {
-	provider := newProvider(o)
-
-	return recorder.images(provider), driverOn(provider, o)
+	return driverOn(newProvider(o), o)
 }
 
 // newProvider returns the PluginSPI implementation of the driver.
@@ -69,7 +57,7 @@ func newProvider(o settings) *providercluster.Provider {
 		Clients: providerapi.NewCache(providerapi.Options{
 			QPS: 100, Burst: 200, RetryFor: cmp.Or(o.retry, 15*time.Second), WrapTransport: clienttransport.Wrappers(o.wrap, recorder.requests.wrap),
 		}),
-		Images:             goldenimage.NewKeeper(o.imageClock),
+		Images:             images.NewManager(o.imageClock, 30*time.Minute),
 		Clock:              o.clock,
 		InitializeWait:     cmp.Or(o.wait, 15*time.Second),
 		UnschedulableGrace: o.grace,
@@ -93,7 +81,6 @@ func driverOn(provider *providercluster.Provider, o settings) driver.Driver {
 		CSIDriverName:   "csi.kubevirt.io",
 		Allowed:         may,
 		Events:          o.events,
-		Classes:         machineclass.NewRequests(machineclass.RequestsOptions{Images: provider, Allowed: may, Clock: clock.RealClock{}}),
 		Observers:       o.observers,
 	}))
 }

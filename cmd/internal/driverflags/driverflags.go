@@ -13,7 +13,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1/validation"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/goldenimage"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/images"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
@@ -112,19 +112,19 @@ func require(ok bool, message string) error {
 // Provider returns the provider cluster's layer. It exports the metrics of its clients and golden images.
 func (o *Options) Provider(controller Controller, metrics prometheus.Registerer) (*providercluster.Provider, error) {
 	clients := providerapi.NewCache(providerapi.Options{QPS: o.providerQPS, Burst: o.providerBurst, RetryFor: retryFor, Called: counted})
-	images := goldenimage.NewKeeper(clock.RealClock{})
+	manager := images.NewManager(clock.RealClock{}, controller.OrphanPeriod)
 
-	if err := errors.Join(metrics.Register(clients), metrics.Register(images)); err != nil {
+	if err := errors.Join(metrics.Register(clients), metrics.Register(manager)); err != nil {
 		return nil, fmt.Errorf("register metrics: %w", err)
 	}
 
-	return providercluster.New(o.provider(controller, clients, images)), nil
+	return providercluster.New(o.provider(controller, clients, manager)), nil
 }
 
 func counted(c providerapi.Call) { kubevirt.CountRequest(c.Service, c.Duration, c.Failed) }
 
-// Plugin returns the driver in front of the provider cluster's layer. The classes are told of those in its requests.
-func (o *Options) Plugin(controller Controller, provider spi.PluginSPI, classes kubevirt.Classes) *kubevirt.MachinePlugin {
+// Plugin returns the driver in front of the provider cluster's layer.
+func (o *Options) Plugin(controller Controller, provider spi.PluginSPI) *kubevirt.MachinePlugin {
 	return kubevirt.New(provider, kubevirt.Options{
 		CreationTimeout: controller.CreationTimeout,
 		CSIDriverName:   o.csiDriverName,
@@ -132,7 +132,6 @@ func (o *Options) Plugin(controller Controller, provider spi.PluginSPI, classes 
 		Events:          controller.Events,
 		Observers:       controller.Observers,
 		Addresses:       controller.Addresses,
-		Classes:         classes,
 	})
 }
 
@@ -142,10 +141,10 @@ func (o *Options) Allowed(controller Controller) validation.Options {
 }
 
 // provider returns the options of the provider cluster's layer.
-func (o *Options) provider(controller Controller, clients *providerapi.Cache, images *goldenimage.Keeper) providercluster.Options {
+func (o *Options) provider(controller Controller, clients *providerapi.Cache, manager *images.Manager) providercluster.Options {
 	return providercluster.Options{
 		Clients:            clients,
-		Images:             images,
+		Images:             manager,
 		Clock:              clock.RealClock{},
 		InitializeWait:     initializeWait,
 		UnschedulableGrace: o.unschedulableGrace,

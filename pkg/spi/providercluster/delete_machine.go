@@ -28,6 +28,19 @@ func (p *Provider) DeleteMachine(ctx context.Context, in *spi.DeleteMachineInput
 		return err
 	}
 
+	class := classOf(in.Identity, in.Class, in.Image)
+	p.options.Images.Heard(class)
+
+	if err := p.deleteMachine(ctx, s, in); err != nil {
+		return err
+	}
+
+	p.options.Images.MachineDeleted(ctx, s.clients, class)
+
+	return nil
+}
+
+func (p *Provider) deleteMachine(ctx context.Context, s *session, in *spi.DeleteMachineInput) error {
 	of := subjectOfDeletion(in)
 
 	vm, err := s.getVirtualMachine(ctx, in.Name)

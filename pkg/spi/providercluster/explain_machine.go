@@ -108,7 +108,7 @@ func (s *session) rehearse(ctx context.Context, in *spi.CreateMachineInput) erro
 }
 
 func (s *session) rehearseImage(ctx context.Context, in *spi.CreateMachineInput) error {
-	image, err := render.GoldenImage(in.Image(), s.clients.Namespace)
+	image, err := in.Image().DataVolume(s.clients.Namespace)
 	if err != nil {
 		return fmt.Errorf("%w: %w", spi.ErrInvalid, err)
 	}

@@ -14,7 +14,7 @@ import (
 	"k8s.io/utils/clock"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/goldenimage"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/images"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
@@ -90,7 +90,7 @@ func providerAt(t *testing.T, serve http.HandlerFunc) (*Provider, []byte) {
 	t.Cleanup(server.Close)
 
 	return New(Options{
-		Clients: providerapi.NewCache(providerapi.Options{QPS: 1000, Burst: 1000}), Images: goldenimage.NewKeeper(clock.RealClock{}),
+		Clients: providerapi.NewCache(providerapi.Options{QPS: 1000, Burst: 1000}), Images: images.NewManager(clock.RealClock{}, time.Hour),
 		Clock: clock.RealClock{}, OrphanMemory: time.Hour, MaxDeleteWait: time.Second, MaxWaiting: 1,
 	}), kubeconfigOf(t, clusterOf(server))
 }

@@ -21,7 +21,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/goldenimage"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/images"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/hostile"
@@ -130,7 +130,7 @@ func callEverything(file string) int {
 
 	p := New(Options{
 		Clients: providerapi.NewCache(providerapi.Options{QPS: 1000, Burst: 1000, RetryFor: 500 * time.Millisecond}),
-		Images:  goldenimage.NewKeeper(clock.RealClock{}), Clock: clock.RealClock{}, InitializeWait: time.Second,
+		Images:  images.NewManager(clock.RealClock{}, time.Hour), Clock: clock.RealClock{}, InitializeWait: time.Second,
 		UnschedulableGrace: time.Second, OrphanGracePeriod: time.Minute, OrphanMemory: time.Hour, MaxDeleteWait: time.Second, MaxWaiting: 1,
 	})
 
@@ -151,6 +151,7 @@ func methods(p *Provider, kubeconfig []byte) map[string]func(context.Context) er
 	id := spi.Identity{Cluster: "c", Role: "node"}
 	create := hostileMachine(kubeconfig)
 	observe := &spi.ObserveMachineInput{Kubeconfig: kubeconfig, Name: "m", Identity: id, CreationTimeout: time.Hour, Image: ptr.To(create.Image())}
+	deleted := spi.Class{Deleted: true} // Then golden images are swept.
 	keep := func(_ any, err error) error { return err }
 
 	return map[string]func(context.Context) error{
@@ -158,19 +159,13 @@ func methods(p *Provider, kubeconfig []byte) map[string]func(context.Context) er
 		"GetMachineStatus":  func(ctx context.Context) error { return keep(p.GetMachineStatus(ctx, observe)) },
 		"InitializeMachine": func(ctx context.Context) error { return keep(p.InitializeMachine(ctx, observe)) },
 		"ListMachines": func(ctx context.Context) error {
-			return keep(p.ListMachines(ctx, &spi.ListMachinesInput{Kubeconfig: kubeconfig, Identity: id}))
+			return keep(p.ListMachines(ctx, &spi.ListMachinesInput{Kubeconfig: kubeconfig, Identity: id, Class: deleted, Image: observe.Image}))
 		},
 		"DeleteMachine": func(ctx context.Context) error {
-			return p.DeleteMachine(ctx, &spi.DeleteMachineInput{Kubeconfig: kubeconfig, Name: "m", Identity: id})
+			return p.DeleteMachine(ctx, &spi.DeleteMachineInput{Kubeconfig: kubeconfig, Name: "m", Identity: id, Class: deleted, Image: observe.Image})
 		},
 		"ExplainMachine": func(ctx context.Context) error {
 			return keep(p.ExplainMachine(ctx, &spi.ExplainMachineInput{Kubeconfig: kubeconfig, Name: "m", Identity: id, Create: create}))
-		},
-		"EnsureImages": func(ctx context.Context) error {
-			return p.EnsureImages(ctx, &spi.EnsureImagesInput{Kubeconfig: kubeconfig, Images: []spi.Image{create.Image()}})
-		},
-		"SweepImages": func(ctx context.Context) error {
-			return keep(p.SweepImages(ctx, &spi.SweepImagesInput{Kubeconfig: kubeconfig, Cluster: id.Cluster}))
 		},
 		"Evacuations": func(ctx context.Context) error { return evacuate(ctx, p, kubeconfig, id) },
 	}

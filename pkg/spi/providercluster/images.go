@@ -2,122 +2,48 @@ package providercluster
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
+	"k8s.io/utils/ptr"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/goldenimage"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/goldenimage"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/images"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/render"
 )
 
-var _ spi.GoldenImages = (*Provider)(nil)
+// classOf returns a MachineClass for the registry of golden images.
+func classOf(id spi.Identity, class spi.Class, image *goldenimage.Source) images.Class {
+	heard := images.Class{Cluster: id.Cluster, Name: class.Name, Deleted: class.Deleted}
 
-// EnsureImages implements spi.GoldenImages. What keeps one image from being made does not keep the others.
-func (p *Provider) EnsureImages(ctx context.Context, in *spi.EnsureImagesInput) error {
-	s, err := p.connect(in.Kubeconfig)
-	if err != nil {
-		return err
+	if image == nil || !image.Spec.UsesGoldenImage() {
+		return heard
 	}
 
-	images, err := rendered(in.Images, s.clients.Namespace)
-	if err != nil {
-		return err
+	if name, err := image.Name(); err == nil {
+		heard.Image = name
 	}
 
-	var errs []error
-	for _, image := range images {
-		errs = append(errs, imageInUsersTerms(p.options.Images.Ensure(ctx, s.place(), image)))
-	}
-
-	return errors.Join(errs...)
+	return heard
 }
 
-// SweepImages implements spi.GoldenImages.
-func (p *Provider) SweepImages(ctx context.Context, in *spi.SweepImagesInput) (*spi.SweepImagesResult, error) {
-	// Images have no role; the tag is judged as an identity with any.
-	if !(spi.Identity{Cluster: in.Cluster, Role: in.Cluster}).Valid() {
-		return &spi.SweepImagesResult{}, fmt.Errorf("%w: sweeping golden images needs the cluster tag", spi.ErrInvalid)
-	}
-
-	s, err := p.connect(in.Kubeconfig)
-	if err != nil {
-		return &spi.SweepImagesResult{}, err
-	}
-
-	which, err := selection(in, s.clients.Namespace)
-	if err != nil {
-		return &spi.SweepImagesResult{}, err
-	}
-
-	result, err := p.options.Images.Sweep(ctx, s.place(), which)
-
-	return &spi.SweepImagesResult{Deleted: result.Deleted, InUse: result.InUse}, err
-}
-
-func selection(in *spi.SweepImagesInput, namespace string) (goldenimage.Selection, error) {
-	live, err := rendered(in.Live, namespace)
-	if err != nil {
-		return goldenimage.Selection{}, err
-	}
-
-	dead, err := rendered(in.Dead, namespace)
-	if err != nil {
-		return goldenimage.Selection{}, err
-	}
-
-	vanished, err := rendered(in.Vanished, namespace)
-	if err != nil {
-		return goldenimage.Selection{}, err
-	}
-
-	return goldenimage.Selection{
-		Cluster:           in.Cluster,
-		MayGo:             func(name string) bool { return live[name] == nil && (in.Dead == nil || dead[name] != nil) },
-		NameOf:            render.GoldenImageName,
-		StaysWithMachines: func(name string) bool { return vanished[name] != nil },
-	}, nil
-}
-
-// rendered returns the images that the specs need, by their names.
-func rendered(images []spi.Image, namespace string) (map[string]*cdiv1beta1.DataVolume, error) {
-	byName := map[string]*cdiv1beta1.DataVolume{}
-
-	for _, image := range images {
-		if !image.Spec.UsesGoldenImage() {
-			continue
-		}
-
-		made, err := render.GoldenImage(image, namespace)
-		if err != nil {
-			return nil, fmt.Errorf("%w: %w", spi.ErrInvalid, err)
-		}
-
-		byName[made.Name] = made
-	}
-
-	return byName, nil
-}
-
-func (s *session) place() goldenimage.Place {
-	return goldenimage.Place{Clients: s.clients}
-}
-
-// holdImage makes sure that what the machine is cloned from is there, and stays until release is called.
+// holdImage creates the golden image of a machine unless it exists. The image is not deleted until
+// release is called.
 func (p *Provider) holdImage(ctx context.Context, s *session, in *spi.CreateMachineInput) (release func(), err error) {
 	if !in.Spec.UsesGoldenImage() {
 		return func() {}, nil
 	}
 
-	image, err := render.GoldenImage(in.Image(), s.clients.Namespace)
+	image, err := in.Image().DataVolume(s.clients.Namespace)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", spi.ErrInvalid, err)
 	}
 
-	release, err = p.options.Images.Hold(ctx, s.place(), image)
+	p.options.Images.Heard(classOf(in.Identity(), in.Class, ptr.To(in.Image())))
+
+	release, err = p.options.Images.Hold(ctx, s.clients, image)
 	if err != nil {
 		return nil, imageInUsersTerms(err)
 	}
@@ -129,8 +55,8 @@ func (p *Provider) holdImage(ctx context.Context, s *session, in *spi.CreateMach
 	return release, nil
 }
 
-// repairImage makes sure that what the machine waits for is there, and makes it again if somebody has deleted it: another process
-// whose sweep did not see this machine, or a person. An image that has failed is replaced.
+// repairImage creates the golden image that a machine waits for again, if it was deleted externally or
+// by a sweep of another process that did not see this machine. An image that has failed is replaced.
 func (p *Provider) repairImage(ctx context.Context, s *session, in *spi.ObserveMachineInput, seen *sighting) error {
 	image, err := p.awaitedImage(s, in, seen)
 	if err != nil || image == nil {
@@ -143,7 +69,7 @@ func (p *Provider) repairImage(ctx context.Context, s *session, in *spi.ObserveM
 		}
 	}
 
-	release, err := p.options.Images.Hold(ctx, s.place(), image)
+	release, err := p.options.Images.Hold(ctx, s.clients, image)
 	if err != nil {
 		return imageInUsersTerms(err)
 	}
@@ -153,38 +79,38 @@ func (p *Provider) repairImage(ctx context.Context, s *session, in *spi.ObserveM
 	return nil
 }
 
-// observeImage tells the keeper what was just seen of an image.
+// observeImage updates the state of an image from the evidence.
 func (p *Provider) observeImage(ctx context.Context, s *session, seen *sighting, image *cdiv1beta1.DataVolume) error {
 	if seen.missing == image.Name {
-		p.options.Images.Missed(s.place(), image.Name)
-		// What was said of its absence is over.
+		p.options.Images.Missed(s.clients, image.Name)
+		// The diagnosis of its absence is outdated.
 		p.files.keep(seen.VirtualMachine.UID, stepOf(seen.Instance), finding{})
 		seen.forget()
 	}
 
 	for i := range seen.Images {
 		if have := &seen.Images[i]; have.Name == image.Name && have.Namespace == image.Namespace {
-			return p.options.Images.Observe(ctx, s.place(), have, image)
+			return p.options.Images.Observe(ctx, s.clients, have, image)
 		}
 	}
 
 	return nil
 }
 
-// awaitedImage returns the golden image that the machine's root volume still has to be cloned from, or nil. A class that says another
-// one now is not the one that the machine was made of.
+// awaitedImage returns the golden image that the root volume of a machine is still to be cloned from,
+// or nil. If the MachineClass was changed to another image, the machine does not wait for that one.
 func (p *Provider) awaitedImage(s *session, in *spi.ObserveMachineInput, seen *sighting) (*cdiv1beta1.DataVolume, error) {
 	if in.Image == nil || !in.Image.Spec.UsesGoldenImage() || p.initialized(seen.Instance) || stepOf(seen.Instance) != "" {
-		return nil, nil //nolint:nilnil // Most machines wait for no image, and the caller handles it.
+		return nil, nil //nolint:nilnil // Most machines wait for no image; the caller handles nil.
 	}
 
-	image, err := render.GoldenImage(*in.Image, s.clients.Namespace)
+	image, err := in.Image.DataVolume(s.clients.Namespace)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", spi.ErrInvalid, err)
 	}
 
 	if !clonedFrom(seen.VirtualMachine, image.Name) {
-		return nil, nil //nolint:nilnil // Most machines wait for no image, and the caller handles it.
+		return nil, nil //nolint:nilnil // Most machines wait for no image; the caller handles nil.
 	}
 
 	return image, nil
@@ -201,9 +127,9 @@ func clonedFrom(vm *kubevirtv1.VirtualMachine, image string) bool {
 	return false
 }
 
-// arrived takes note that the machine's image is complete, if it is cloned from one.
+// arrived records that the golden image of a machine is complete, if the machine has one.
 func (p *Provider) arrived(ctx context.Context, s *session, vm *kubevirtv1.VirtualMachine) {
 	if image := vm.Labels[v1alpha1.LabelGoldenImage]; image != "" {
-		p.options.Images.Arrived(ctx, s.place(), image)
+		p.options.Images.Arrived(ctx, s.clients, image)
 	}
 }

@@ -26,6 +26,9 @@ func (p *Provider) ListMachines(ctx context.Context, in *spi.ListMachinesInput) 
 		return nil, err
 	}
 
+	class := classOf(in.Identity, in.Class, in.Image)
+	p.options.Images.Heard(class)
+
 	selector := render.Selector(in.Identity)
 
 	// It is read without the objects' contents.
@@ -52,6 +55,7 @@ func (p *Provider) ListMachines(ctx context.Context, in *spi.ListMachinesInput) 
 		uids = append(uids, vm.uid)
 	}
 
+	p.options.Images.MachinesListed(ctx, s.clients, class)
 	p.orphans.listed(caller.Of(ctx), s.clients.Server+"/"+s.path(selector), uids)
 
 	return machines, nil

@@ -17,6 +17,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/utils/clock"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/images"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
@@ -134,6 +135,7 @@ func TestListsEnd(t *testing.T) {
 			raw, asked := serveList(t, tc.pageOf)
 			p := New(Options{
 				Clients: providerapi.NewCache(providerapi.Options{QPS: 1000, Burst: 1000, RetryFor: 15 * time.Second}), Clock: clock.RealClock{},
+				Images: images.NewManager(clock.RealClock{}, time.Hour),
 			})
 
 			machines, err := p.ListMachines(t.Context(), &spi.ListMachinesInput{Kubeconfig: raw, Identity: spi.Identity{Cluster: "c", Role: "node"}})

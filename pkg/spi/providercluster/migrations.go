@@ -50,7 +50,7 @@ func (e *evacuations) migration(name string) *kubevirtv1.VirtualMachineInstanceM
 // migrationLabels leaves out a machine's name that is no label value. Nothing is selected by it.
 func (e *evacuations) migrationLabels(machine string) map[string]string {
 	set := map[string]string{
-		v1alpha1.TagCluster: e.identity.Cluster, v1alpha1.TagRole: e.identity.Role, render.LabelManagedBy: render.ManagedBy,
+		v1alpha1.TagCluster: e.identity.Cluster, v1alpha1.TagRole: e.identity.Role, v1alpha1.LabelManagedBy: v1alpha1.ManagedBy,
 	}
 
 	if _, labelled := render.MachineSelector(e.identity, machine); labelled {

@@ -14,7 +14,7 @@ import (
 	cdiclient "kubevirt.io/client-go/containerizeddataimporter/typed/core/v1beta1"
 	kubevirtclient "kubevirt.io/client-go/kubevirt/typed/core/v1"
 
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/goldenimage"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/images"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerid"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
@@ -24,8 +24,8 @@ import (
 type Options struct {
 	// Clients makes clients from kubeconfigs.
 	Clients *providerapi.Cache
-	// Images keeps the golden images.
-	Images *goldenimage.Keeper
+	// Images manages the golden images.
+	Images *images.Manager
 	// Clock is the time by which grace periods are judged.
 	Clock clock.Clock
 	// InitializeWait is how long InitializeMachine waits for the machine to be scheduled.
@@ -46,7 +46,7 @@ type Options struct {
 	NeedAddress bool
 }
 
-// Provider implements spi.PluginSPI, spi.GoldenImages and spi.Explainer.
+// Provider implements spi.PluginSPI and spi.Explainer.
 type Provider struct {
 	options Options
 	waiters chan struct{}

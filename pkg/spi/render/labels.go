@@ -16,10 +16,6 @@ const (
 	// LabelMachineDeployment is the name of the MachineDeployment, on every object of a machine.
 	// The machines of a MachineDeployment are spread.
 	LabelMachineDeployment = "kubevirt.machine.gardener.cloud/machine-deployment"
-	// LabelManagedBy is the recommended Kubernetes label for the tool that manages an object.
-	LabelManagedBy = "app.kubernetes.io/managed-by"
-	// ManagedBy is the driver's value of LabelManagedBy.
-	ManagedBy = "machine-controller-manager-provider-kubevirt"
 
 	// labelCCMCluster and labelCCMRole select a shoot's launcher pods for the load balancers of
 	// KubeVirt's cloud-controller-manager (kubevirt/cloud-provider-kubevirt,
@@ -34,7 +30,7 @@ const (
 func Labels(in *spi.CreateMachineInput) map[string]string {
 	set := maps.Clone(in.Spec.Tags)
 	set[LabelMachine] = in.Name
-	set[LabelManagedBy] = ManagedBy
+	set[v1alpha1.LabelManagedBy] = v1alpha1.ManagedBy
 
 	if in.Deployment != "" {
 		set[LabelMachineDeployment] = in.Deployment

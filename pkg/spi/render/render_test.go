@@ -51,7 +51,10 @@ func TestGolden(t *testing.T) {
 			}
 
 			if in.Spec.UsesGoldenImage() {
-				got += marshal(t, goldenImage(t, in.Image())) + "---\n"
+				image, err := in.Image().DataVolume("machines")
+				require.NoError(t, err)
+
+				got += marshal(t, image) + "---\n"
 			}
 
 			got += marshal(t, virtualMachine(t, in))
@@ -120,7 +123,9 @@ func TestRenderSharesNothingWithItsInput(t *testing.T) {
 	vm.Labels["x"], vm.Spec.Template.ObjectMeta.Labels["y"] = "x", "y"
 	vm.Spec.Template.Spec.Domain.CPU.Cores = 7
 
-	image := goldenImage(t, in.Image())
+	image, err := in.Image().DataVolume("machines")
+	require.NoError(t, err)
+
 	image.Spec.Source.HTTP.URL = "b"
 
 	require.Equal(t, map[string]string{v1alpha1.TagCluster: "c"}, in.Spec.Tags)

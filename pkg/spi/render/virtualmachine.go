@@ -58,7 +58,7 @@ func base(in *spi.CreateMachineInput, namespace string) (*kubevirtv1.VirtualMach
 		return vm, nil
 	}
 
-	image, err := GoldenImage(in.Image(), namespace)
+	image, err := in.Image().DataVolume(namespace)
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package goldenimage
+package images
 
 import (
 	"io"
@@ -162,16 +162,16 @@ func TestReplacedImageIsNotReady(t *testing.T) {
 		t.Run(uid, func(t *testing.T) {
 			t.Parallel()
 
-			at := placeAt(t, httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			at := clientsOf(t, httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Content-Type", "application/json")
 				_, _ = io.WriteString(w, `{"kind":"DataVolume","apiVersion":"cdi.kubevirt.io/v1beta1",
 					"metadata":{"name":"golden-1","namespace":"ns","uid":"`+uid+`"},"status":{"phase":"Succeeded"}}`)
 			})))
-			k := NewKeeper(clocktesting.NewFakePassiveClock(time.Now()))
-			k.images.set(at.ref("golden-1"), importing, "created")
+			k := NewManager(clocktesting.NewFakePassiveClock(time.Now()), period)
+			k.states.set(refOf(at, "golden-1"), importing, "created")
 
 			k.Arrived(t.Context(), at, "golden-1")
-			require.Equal(t, want, k.images.state(at.ref("golden-1")))
+			require.Equal(t, want, k.states.state(refOf(at, "golden-1")))
 		})
 	}
 }

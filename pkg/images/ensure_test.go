@@ -1,4 +1,4 @@
-package goldenimage
+package images
 
 import (
 	"testing"
@@ -68,9 +68,9 @@ func TestOnlyOwnImagesAreReplaced(t *testing.T) {
 			t.Parallel()
 
 			cdi := fake.NewSimpleClientset()
-			k := NewKeeper(clocktesting.NewFakePassiveClock(began.Add(time.Hour)))
-			at := Place{Clients: &providerapi.Clients{Server: "s", Namespace: "ns", CDI: cdi}}
-			k.images.set(at.ref("golden-1"), ready, "another")
+			k := NewManager(clocktesting.NewFakePassiveClock(began.Add(time.Hour)), period)
+			at := &providerapi.Clients{Server: "s", Namespace: "ns", CDI: cdi}
+			k.states.set(refOf(at, "golden-1"), ready, "another")
 
 			err := k.Observe(t.Context(), at, tc.have, own)
 
@@ -84,7 +84,7 @@ func TestOnlyOwnImagesAreReplaced(t *testing.T) {
 			}
 
 			require.Equal(t, tc.want, asked, tc.reason)
-			require.Empty(t, k.images.state(at.ref("golden-1")), "nothing is known to be there")
+			require.Empty(t, k.states.state(refOf(at, "golden-1")), "nothing is known to be there")
 
 			if tc.foreign == "" {
 				require.NoError(t, err)

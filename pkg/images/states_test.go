@@ -1,4 +1,4 @@
-package goldenimage
+package images
 
 import (
 	"testing"
@@ -19,27 +19,27 @@ var one = ref{server: "s", namespace: "ns", name: "golden-1"}
 func TestWhoHoldsAnImage(t *testing.T) {
 	t.Parallel()
 
-	i := newImages()
+	i := newStates()
 	first, second := i.share(one), i.share(one)
 
-	_, ok := i.claim(one)
+	_, ok := i.tryLock(one)
 	require.False(t, ok, "two machines are being made of it")
 
-	other, ok := i.claim(ref{server: "s", namespace: "ns", name: "golden-2"})
+	other, ok := i.tryLock(ref{server: "s", namespace: "ns", name: "golden-2"})
 	require.True(t, ok, "another image is not concerned")
 	other()
 
 	first()
 
-	_, ok = i.claim(one)
+	_, ok = i.tryLock(one)
 	require.False(t, ok, "one machine is being made of it")
 
 	second()
 
-	alone, ok := i.claim(one)
+	alone, ok := i.tryLock(one)
 	require.True(t, ok)
 
-	_, ok = i.claim(one)
+	_, ok = i.tryLock(one)
 	require.False(t, ok, "it is being deleted already")
 	alone()
 }
@@ -47,7 +47,7 @@ func TestWhoHoldsAnImage(t *testing.T) {
 func TestWhatIsForgotten(t *testing.T) {
 	t.Parallel()
 
-	i := newImages()
+	i := newStates()
 	i.share(one)()
 	require.Empty(t, i.all, "nobody uses it, and it is not known to be there")
 
@@ -68,8 +68,8 @@ func TestMetrics(t *testing.T) {
 	t.Parallel()
 
 	began := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	k := NewKeeper(clocktesting.NewFakePassiveClock(began.Add(time.Hour)))
-	at := Place{Clients: &providerapi.Clients{Server: "s", Namespace: "ns"}}
+	k := NewManager(clocktesting.NewFakePassiveClock(began.Add(time.Hour)), period)
+	at := &providerapi.Clients{Server: "s", Namespace: "ns"}
 
 	image := func(phase cdiv1beta1.DataVolumePhase) *cdiv1beta1.DataVolume {
 		return &cdiv1beta1.DataVolume{
@@ -97,10 +97,10 @@ func TestMetrics(t *testing.T) {
 
 	_, clones := gathered(t, k)
 	require.InDelta(t, 1, clones, 0)
-	require.Equal(t, map[state]int{importing: 0, ready: 1, failed: 0}, k.images.count())
+	require.Equal(t, map[state]int{importing: 0, ready: 1, failed: 0}, k.states.count())
 }
 
-func samples(t *testing.T, k *Keeper) uint64 {
+func samples(t *testing.T, k *Manager) uint64 {
 	t.Helper()
 
 	imports, _ := gathered(t, k)
@@ -109,7 +109,7 @@ func samples(t *testing.T, k *Keeper) uint64 {
 }
 
 // gathered returns how many imports were measured, and how many clones were counted.
-func gathered(t *testing.T, k *Keeper) (imports uint64, clones float64) {
+func gathered(t *testing.T, k *Manager) (imports uint64, clones float64) {
 	t.Helper()
 
 	registry := prometheus.NewRegistry()

@@ -1,4 +1,4 @@
-package goldenimage
+package images
 
 import (
 	"fmt"
@@ -12,13 +12,15 @@ import (
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// otherContent are the prefixes of annotations of a DataVolume with which its claim's content does not come from its source. CDI copies them
-// to the claim (pkg/controller/datavolume/controller-base.go): it takes over a claim or volume that was there before, accepts an upload,
-// clones, believes an import that never ran, or imports with the trust and the credentials that they name. CDI sets the first one itself
-// when it has taken over a claim; backup tools set it on the DataVolumes that they restore.
+// otherContent are prefixes of annotations with which the content of a DataVolume does not come from
+// its source. CDI copies them to the claim (pkg/controller/datavolume/controller-base.go): it adopts
+// an existing claim or volume, accepts an upload, clones, takes an import for complete that never
+// ran, or imports with other credentials and certificates. CDI sets the first annotation itself when
+// it has adopted a claim; backup tools set it on restored DataVolumes.
 var otherContent = []string{
 	prePopulated,
 	"cdi.kubevirt.io/allowClaimAdoption",
@@ -33,11 +35,12 @@ var otherContent = []string{
 
 const prePopulated = "cdi.kubevirt.io/storage.prePopulated"
 
-// requireOwn returns an error that wraps spi.ErrForeign, and names every difference, unless a DataVolume is the wanted image. Name,
-// labels and the key's annotation can be guessed, so an account that may create DataVolumes in the namespace could plant an image of
-// other content with them. CDI refuses to change the spec of a DataVolume, so an image that was compared once stays the same until it is deleted.
-// An account that may also delete DataVolumes can replace an image between two looks: the next look reports it.
-func requireOwn(at Place, have, want *cdiv1beta1.DataVolume) error {
+// requireOwn returns an error that wraps spi.ErrForeign, and names every difference, unless a
+// DataVolume is the wanted image. Name, labels and key annotation are predictable, so that an account
+// with the right to create DataVolumes could plant an image with other content. The spec of a
+// DataVolume is immutable, so that one comparison holds until the DataVolume is deleted. If an
+// account deletes and replaces it between two reads, the next read reports it.
+func requireOwn(c *providerapi.Clients, have, want *cdiv1beta1.DataVolume) error {
 	differences := slices.Concat(differentMetadata(have, want), differentSpec(&have.Spec, &want.Spec))
 	if len(differences) == 0 {
 		return nil
@@ -49,12 +52,13 @@ func requireOwn(at Place, have, want *cdiv1beta1.DataVolume) error {
 	}
 
 	return fmt.Errorf("%w: DataVolume %s has the name of a golden image, but not its %s; %s, then delete it: "+
-		"the driver imports the image when it is gone", spi.ErrForeign, at.path(want.Name), inShort(differences), origin)
+		"the driver imports the image when it is gone", spi.ErrForeign, pathOf(c, want.Name), inShort(differences), origin)
 }
 
 func annotated(annotation string) string { return "annotation " + annotation }
 
-// inShort leaves room for the remedy: the creator of the DataVolume decides how many fields differ, and how long their names are.
+// inShort shortens the list, to leave room for the remedy: the creator of the DataVolume controls how
+// many fields differ, and the length of their names.
 func inShort(differences []string) string {
 	const most, longest = 5, 100
 
@@ -102,8 +106,8 @@ func bringsOtherContent(annotation string) bool {
 	return slices.ContainsFunc(otherContent, func(prefix string) bool { return strings.HasPrefix(annotation, prefix) })
 }
 
-// differentSpec returns the paths of the fields that differ. CDI stores a spec as it was sent; what another admission webhook may add
-// where the driver leaves the choice to the cluster makes no other image.
+// differentSpec returns the paths of fields that differ. CDI stores a spec unchanged. Other admission
+// webhooks may set fields that the driver leaves to the cluster: these are ignored.
 func differentSpec(have, want *cdiv1beta1.DataVolumeSpec) []string {
 	have = withoutDefaults(have, want)
 	if equality.Semantic.DeepEqual(have, want) {
@@ -120,7 +124,8 @@ func differentSpec(have, want *cdiv1beta1.DataVolumeSpec) []string {
 	return differentFields("spec", theirs, ours)
 }
 
-// withoutDefaults returns a spec without the values of those fields that the wanted one leaves to the cluster.
+// withoutDefaults returns a copy of a spec without the fields that the wanted spec leaves to the
+// cluster.
 func withoutDefaults(have, want *cdiv1beta1.DataVolumeSpec) *cdiv1beta1.DataVolumeSpec {
 	have = have.DeepCopy()
 
@@ -149,7 +154,7 @@ func withoutDefaults(have, want *cdiv1beta1.DataVolumeSpec) *cdiv1beta1.DataVolu
 	return have
 }
 
-// unset removes of a claim what is not wanted to have a certain value.
+// unset clears the fields of a claim that the wanted claim does not set.
 func unset(
 	modes *[]corev1.PersistentVolumeAccessMode, mode **corev1.PersistentVolumeMode, class **string,
 	wantModes []corev1.PersistentVolumeAccessMode, wantMode *corev1.PersistentVolumeMode, wantClass *string,

@@ -1,4 +1,4 @@
-package goldenimage
+package images
 
 import (
 	"time"
@@ -44,22 +44,22 @@ func (m *metrics) imported(image *cdiv1beta1.DataVolume, now time.Time) {
 	m.duration.Observe(now.Sub(image.CreationTimestamp.Time).Seconds())
 }
 
-var _ prometheus.Collector = (*Keeper)(nil)
+var _ prometheus.Collector = (*Manager)(nil)
 
 // Describe implements prometheus.Collector.
-func (k *Keeper) Describe(descriptions chan<- *prometheus.Desc) {
+func (m *Manager) Describe(descriptions chan<- *prometheus.Desc) {
 	descriptions <- imagesMetric
 
-	k.metrics.duration.Describe(descriptions)
-	k.metrics.clones.Describe(descriptions)
+	m.metrics.duration.Describe(descriptions)
+	m.metrics.clones.Describe(descriptions)
 }
 
 // Collect implements prometheus.Collector.
-func (k *Keeper) Collect(samples chan<- prometheus.Metric) {
-	for state, count := range k.images.count() {
+func (m *Manager) Collect(samples chan<- prometheus.Metric) {
+	for state, count := range m.states.count() {
 		samples <- prometheus.MustNewConstMetric(imagesMetric, prometheus.GaugeValue, float64(count), string(state))
 	}
 
-	k.metrics.duration.Collect(samples)
-	k.metrics.clones.Collect(samples)
+	m.metrics.duration.Collect(samples)
+	m.metrics.clones.Collect(samples)
 }

@@ -1,0 +1,168 @@
+package goldenimage_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/goldenimage"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
+)
+
+// imageNames are frozen. With another name, every image there is would be imported again, and the machines that wait for it would
+// be cloned from something that nobody keeps.
+var imageNames = []struct {
+	reason string
+	// tags, architecture and spec are what decides over the image.
+	cluster, architecture, rest string
+	name                        string
+}{
+	{
+		reason: "a registry, and nothing else", cluster: "shoot--a--b", architecture: "amd64",
+		rest: `"rootVolume":{"source":{"registry":{"url":"docker://registry.example.com/worker:1.0.0"}},"storage":{"resources":{"requests":{"storage":"20Gi"}}}}`,
+		name: "golden-e138a3790ec39ec38b60",
+	},
+	{
+		reason: "as above: a size has one meaning, however it is written", cluster: "shoot--a--b", architecture: "amd64",
+		rest: `"rootVolume":{"source":{"registry":{"url":"docker://registry.example.com/worker:1.0.0"}},"storage":{"resources":{"requests":{"storage":"20480Mi"}}}}`,
+		name: "golden-e138a3790ec39ec38b60",
+	},
+	{
+		reason: "as above: zone, region and machine do not matter", cluster: "shoot--a--b", architecture: "amd64",
+		rest: `"region":"r","zone":"z","cpu":{"cores":4},"rootVolume":{"source":{"registry":{"url":"docker://registry.example.com/worker:1.0.0"}},"storage":{"resources":{"requests":{"storage":"20Gi"}}}}`,
+		name: "golden-e138a3790ec39ec38b60",
+	},
+	{
+		reason: "as above: the size of the image counts, not the root volume's", cluster: "shoot--a--b", architecture: "amd64",
+		rest: `"goldenImage":{"size":"20Gi"},"rootVolume":{"source":{"registry":{"url":"docker://registry.example.com/worker:1.0.0"}},"storage":{"resources":{"requests":{"storage":"50Gi"}}}}`,
+		name: "golden-e138a3790ec39ec38b60",
+	},
+	{
+		reason: "another shoot", cluster: "shoot--a--c", architecture: "amd64",
+		rest: `"rootVolume":{"source":{"registry":{"url":"docker://registry.example.com/worker:1.0.0"}},"storage":{"resources":{"requests":{"storage":"20Gi"}}}}`,
+		name: "golden-8a70f80421cb9f3038cf",
+	},
+	{
+		reason: "another architecture", cluster: "shoot--a--b", architecture: "arm64",
+		rest: `"rootVolume":{"source":{"registry":{"url":"docker://registry.example.com/worker:1.0.0"}},"storage":{"resources":{"requests":{"storage":"20Gi"}}}}`,
+		name: "golden-d15132dd40908903f37d",
+	},
+	{
+		reason: "no architecture", cluster: "shoot--a--b", architecture: "",
+		rest: `"rootVolume":{"source":{"registry":{"url":"docker://registry.example.com/worker:1.0.0"}},"storage":{"resources":{"requests":{"storage":"20Gi"}}}}`,
+		name: "golden-b1b4561682129ea74eec",
+	},
+	{
+		reason: "another size", cluster: "shoot--a--b", architecture: "amd64",
+		rest: `"rootVolume":{"source":{"registry":{"url":"docker://registry.example.com/worker:1.0.0"}},"storage":{"resources":{"requests":{"storage":"30Gi"}}}}`,
+		name: "golden-057e3204b48e1a580c61",
+	},
+	{
+		reason: "a decimal size", cluster: "shoot--a--b", architecture: "amd64",
+		rest: `"rootVolume":{"source":{"registry":{"url":"docker://registry.example.com/worker:1.0.0"}},"storage":{"resources":{"requests":{"storage":"20G"}}}}`,
+		name: "golden-78fe49fa5664a13c8ebf",
+	},
+	{
+		reason: "another version", cluster: "shoot--a--b", architecture: "amd64",
+		rest: `"rootVolume":{"source":{"registry":{"url":"docker://registry.example.com/worker:1.0.1"}},"storage":{"resources":{"requests":{"storage":"20Gi"}}}}`,
+		name: "golden-c299599a69cdc5df05ba",
+	},
+	{
+		reason: "a digest, pulled by the node, with credentials", cluster: "shoot--a--b", architecture: "amd64",
+		rest: `"rootVolume":{"source":{"registry":{"url":"docker://registry.example.com/worker@sha256:0000000000000000000000000000000000000000000000000000000000000000","pullMethod":"node","secretRef":"keys","certConfigMap":"ca"}},"storage":{"resources":{"requests":{"storage":"20Gi"}}}}`,
+		name: "golden-725b117a8df6802e3bef",
+	},
+	{
+		reason: "a storage class", cluster: "shoot--a--b", architecture: "amd64",
+		rest: `"rootVolume":{"source":{"registry":{"url":"docker://registry.example.com/worker:1.0.0"}},"storage":{"storageClassName":"fast","resources":{"requests":{"storage":"20Gi"}}}}`,
+		name: "golden-6195c35fb7136eba9cb8",
+	},
+	{
+		reason: "modes", cluster: "shoot--a--b", architecture: "amd64",
+		rest: `"rootVolume":{"source":{"registry":{"url":"docker://registry.example.com/worker:1.0.0"}},"storage":{"accessModes":["ReadWriteMany"],"volumeMode":"Block","resources":{"requests":{"storage":"20Gi"}}}}`,
+		name: "golden-cab63178cf43e3abbb61",
+	},
+	{
+		reason: "a claim as it is", cluster: "shoot--a--b", architecture: "amd64",
+		rest: `"rootVolume":{"source":{"registry":{"url":"docker://registry.example.com/worker:1.0.0"}},"pvc":{"accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":"20Gi"}}}}`,
+		name: "golden-584a90b91c13755bacab",
+	},
+	{
+		reason: "annotations", cluster: "shoot--a--b", architecture: "amd64",
+		rest: `"rootVolume":{"source":{"registry":{"url":"docker://registry.example.com/worker:1.0.0"}},"storage":{"resources":{"requests":{"storage":"20Gi"}}},"annotations":{"example.com/b":"2","example.com/a":"1"}}`,
+		name: "golden-59536fd65ae1b776395a",
+	},
+	{
+		reason: "content type and preallocation", cluster: "shoot--a--b", architecture: "amd64",
+		rest: `"rootVolume":{"source":{"registry":{"url":"docker://registry.example.com/worker:1.0.0"}},"storage":{"resources":{"requests":{"storage":"20Gi"}}},"contentType":"kubevirt","preallocation":true}`,
+		name: "golden-a717ecb48e26825e4a4c",
+	},
+	{
+		reason: "what CDI's pods are run with", cluster: "shoot--a--b", architecture: "amd64",
+		rest: `"rootVolume":{"source":{"registry":{"url":"docker://registry.example.com/worker:1.0.0"}},"storage":{"resources":{"requests":{"storage":"20Gi"}}},"priorityClassName":"high","serviceAccountName":"importer"}`,
+		name: "golden-d0fc8f62c980e4660999",
+	},
+	{
+		reason: "a web server", cluster: "shoot--a--b", architecture: "amd64",
+		rest: `"rootVolume":{"source":{"http":{"url":"https://images.example.com/worker.qcow2?a=1&b=2"}},"storage":{"resources":{"requests":{"storage":"20Gi"}}}}`,
+		name: "golden-48ad08ab7d25e865349b",
+	},
+	{
+		reason: "a web server, with all that can be said of it", cluster: "shoot--a--b", architecture: "amd64",
+		rest: `"rootVolume":{"source":{"http":{"url":"https://images.example.com/worker.qcow2","checksum":"sha256:0000000000000000000000000000000000000000000000000000000000000000","insecureSkipVerify":true,"secretRef":"keys","certConfigMap":"ca","extraHeaders":["X-A: b"],"secretExtraHeaders":["headers"]}},"storage":{"resources":{"requests":{"storage":"20Gi"}}}}`,
+		name: "golden-192d73909e55a0d3eeea",
+	},
+	{
+		reason: "S3", cluster: "shoot--a--b", architecture: "amd64",
+		rest: `"rootVolume":{"source":{"s3":{"url":"https://s3.example.com/bucket/worker.qcow2","secretRef":"keys","certConfigMap":"ca"}},"storage":{"resources":{"requests":{"storage":"20Gi"}}}}`,
+		name: "golden-1ceaa1fa1997b1eabcac",
+	},
+	{
+		reason: "GCS", cluster: "shoot--a--b", architecture: "amd64",
+		rest: `"rootVolume":{"source":{"gcs":{"url":"gs://bucket/worker.qcow2","secretRef":"keys"}},"storage":{"resources":{"requests":{"storage":"20Gi"}}}}`,
+		name: "golden-01d2916819a399b4ce51",
+	},
+	{
+		reason: "oVirt", cluster: "shoot--a--b", architecture: "amd64",
+		rest: `"rootVolume":{"source":{"imageio":{"url":"https://ovirt.example.com/api","diskId":"1","secretRef":"keys","certConfigMap":"ca"}},"storage":{"resources":{"requests":{"storage":"20Gi"}}}}`,
+		name: "golden-b425a59ea57e005e31da",
+	},
+	{
+		reason: "vSphere", cluster: "shoot--a--b", architecture: "amd64",
+		rest: `"rootVolume":{"source":{"vddk":{"url":"https://vcenter.example.com","uuid":"u","backingFile":"f","thumbprint":"t","secretRef":"keys","initImageURL":"registry.example.com/vddk"}},"storage":{"resources":{"requests":{"storage":"20Gi"}}}}`,
+		name: "golden-647eefe5ab98d6237fe2",
+	},
+}
+
+// TestNamesNeverChange must not be adapted: a failure means that the change is wrong.
+func TestNamesNeverChange(t *testing.T) {
+	t.Parallel()
+
+	reasons := map[string]string{}
+
+	for _, tc := range imageNames {
+		spec, errs := v1alpha1.Decode([]byte(`{"tags":{"mcm.gardener.cloud/cluster":"`+tc.cluster+`","mcm.gardener.cloud/role":"node"},`+tc.rest+`}`), nil)
+		require.Empty(t, errs)
+		require.True(t, spec.UsesGoldenImage())
+
+		source := goldenimage.Source{Spec: spec, Architecture: tc.architecture}
+		image, err := source.DataVolume("machines")
+		require.NoError(t, err)
+
+		name, err := source.Name()
+		require.NoError(t, err)
+		require.Equal(t, tc.name, name, tc.reason)
+		require.Equal(t, tc.name, image.Name)
+		require.Equal(t, tc.name, image.Labels[v1alpha1.LabelGoldenImage])
+		require.Equal(t, tc.name, goldenimage.NameOf(image.Annotations[v1alpha1.AnnotationGoldenImageKey]))
+		require.Empty(t, validation.IsDNS1123Label(image.Name))
+
+		if same, known := reasons[image.Name]; known {
+			require.Truef(t, strings.HasPrefix(tc.reason, "as above: "), "%s is the image of %s", tc.reason, same)
+		}
+
+		reasons[image.Name] = tc.reason
+	}
+}

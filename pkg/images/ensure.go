@@ -1,0 +1,219 @@
+package images
+
+import (
+	"context"
+	"errors"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
+)
+
+// Hold creates an image unless it exists, and keeps Sweep from deleting it until release is called.
+// It does not wait for the import. An image that is known to exist costs no request.
+func (m *Manager) Hold(ctx context.Context, c *providerapi.Clients, want *cdiv1beta1.DataVolume) (release func(), err error) {
+	release = m.states.share(refOf(c, want.Name))
+
+	if m.states.state(refOf(c, want.Name)) != "" {
+		return release, nil
+	}
+
+	if err := m.once(ctx, c, want); err != nil {
+		release()
+
+		return nil, err
+	}
+
+	return release, nil
+}
+
+// once merges concurrent calls for the same image. A cancelled caller does not cancel the others.
+func (m *Manager) once(ctx context.Context, c *providerapi.Clients, want *cdiv1beta1.DataVolume) error {
+	key := c.Server + " " + pathOf(c, want.Name)
+
+	for {
+		_, err, shared := m.pending.Do(key, func() (any, error) { return nil, m.ensure(ctx, c, want) })
+		if !shared || ctx.Err() != nil || !errors.Is(err, context.Canceled) {
+			return err
+		}
+	}
+}
+
+func (m *Manager) ensure(ctx context.Context, c *providerapi.Clients, want *cdiv1beta1.DataVolume) error {
+	var made *cdiv1beta1.DataVolume
+
+	err := c.Request(ctx, "create golden image "+pathOf(c, want.Name), func(ctx context.Context) error {
+		var err error
+		made, err = dataVolumes(c).Create(ctx, want, metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict})
+
+		return err
+	})
+
+	switch {
+	case err == nil:
+		m.states.set(refOf(c, want.Name), importing, made.UID)
+		klog.FromContext(ctx).Info("Importing a golden image", "dataVolume", klog.KObj(want))
+
+		return nil
+	case apierrors.IsAlreadyExists(err):
+		return m.adopt(ctx, c, want)
+	case errors.Is(err, spi.ErrForbidden):
+		return spi.WithRemedy(err, "run kubectl apply -k kubernetes/provider-namespace to grant create, get and delete on datavolumes, or set disablePreAllocatedDataVolumes")
+	default:
+		return err
+	}
+}
+
+// adopt compares an existing DataVolume with the wanted image. An image that is being deleted is
+// created again by a later call: InitializeMachine is repeated until the machine runs.
+func (m *Manager) adopt(ctx context.Context, c *providerapi.Clients, want *cdiv1beta1.DataVolume) error {
+	var have *cdiv1beta1.DataVolume
+
+	err := c.Request(ctx, "get golden image "+pathOf(c, want.Name), func(ctx context.Context) error {
+		var err error
+		have, err = dataVolumes(c).Get(ctx, want.Name, metav1.GetOptions{})
+
+		return err
+	})
+
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+
+	if err != nil {
+		return err
+	}
+
+	if err := m.require(c, have, want); err != nil || have.DeletionTimestamp != nil {
+		return err
+	}
+
+	return m.observe(ctx, c, have)
+}
+
+// require returns an error if a DataVolume is not the wanted image, and drops its state.
+func (m *Manager) require(c *providerapi.Clients, have, want *cdiv1beta1.DataVolume) error {
+	err := requireOwn(c, have, want)
+	if err != nil {
+		m.states.set(refOf(c, want.Name), "", "")
+	}
+
+	return err
+}
+
+// Observe updates the state of an image from a DataVolume that was read. It deletes an image whose
+// import has failed, so that the next call creates it again. A DataVolume that only shares the name
+// is kept, and the error wraps spi.ErrForeign: its clones would have other content.
+func (m *Manager) Observe(ctx context.Context, c *providerapi.Clients, have, want *cdiv1beta1.DataVolume) error {
+	if err := m.require(c, have, want); err != nil {
+		return err
+	}
+
+	return m.observe(ctx, c, have)
+}
+
+// observe is Observe for a DataVolume that requireOwn has accepted.
+func (m *Manager) observe(ctx context.Context, c *providerapi.Clients, have *cdiv1beta1.DataVolume) error {
+	now := stateOf(have)
+	if now == importing && m.states.state(refOf(c, have.Name)) == ready && m.states.is(refOf(c, have.Name), have.UID) {
+		return nil // The DataVolume was read before the known state.
+	}
+
+	before := m.states.set(refOf(c, have.Name), now, have.UID)
+
+	if before == importing && now == ready {
+		m.metrics.imported(have, m.clock.Now())
+	}
+
+	if now != failed || m.clock.Since(have.CreationTimestamp.Time) < replaceAfter {
+		return nil
+	}
+
+	klog.FromContext(ctx).Info("Replacing a golden image that has failed", "dataVolume", klog.KObj(have))
+
+	return m.remove(ctx, c, have.Name, preconditionsOf(have.UID, have.ResourceVersion))
+}
+
+func stateOf(have *cdiv1beta1.DataVolume) state {
+	switch {
+	case have.DeletionTimestamp != nil:
+		return ""
+	case have.Status.Phase == cdiv1beta1.Failed:
+		return failed
+	case have.Status.Phase == cdiv1beta1.Succeeded:
+		return ready
+	default:
+		return importing
+	}
+}
+
+// remove deletes an image unless it has changed since it was read. A conflict is no failure: the next
+// call reads the image again.
+func (m *Manager) remove(ctx context.Context, c *providerapi.Clients, name string, only metav1.Preconditions) error {
+	err := m.delete(ctx, c, name, only)
+	if apierrors.IsConflict(err) {
+		m.states.set(refOf(c, name), "", "")
+
+		return nil
+	}
+
+	return err
+}
+
+func (m *Manager) delete(ctx context.Context, c *providerapi.Clients, name string, only metav1.Preconditions) error {
+	err := c.Request(ctx, "delete golden image "+pathOf(c, name), func(ctx context.Context) error {
+		return dataVolumes(c).Delete(ctx, name, metav1.DeleteOptions{Preconditions: &only})
+	})
+
+	switch {
+	case err == nil, apierrors.IsNotFound(err):
+		m.states.set(refOf(c, name), "", "")
+
+		return nil
+	case errors.Is(err, spi.ErrForbidden):
+		return spi.WithRemedy(err, "run kubectl apply -k kubernetes/provider-namespace to grant delete on datavolumes")
+	default:
+		return err
+	}
+}
+
+// Missed drops the state of an image that does not exist.
+func (m *Manager) Missed(c *providerapi.Clients, name string) {
+	m.states.set(refOf(c, name), "", "")
+}
+
+// Cloned counts a machine that is cloned from an image.
+func (m *Manager) Cloned() {
+	m.metrics.clones.Inc()
+}
+
+// Arrived reads an image from which a machine was cloned completely, unless the image is known to be
+// ready.
+func (m *Manager) Arrived(ctx context.Context, c *providerapi.Clients, name string) {
+	if m.states.state(refOf(c, name)) != importing {
+		return
+	}
+
+	// The request is not retried: only a metric depends on it.
+	have, err := providerapi.Once(ctx, arrivalTimeout, func(ctx context.Context) (*cdiv1beta1.DataVolume, error) {
+		return dataVolumes(c).Get(ctx, name, metav1.GetOptions{})
+	})
+
+	switch {
+	case err != nil:
+	case !m.states.is(refOf(c, name), have.UID):
+		m.Missed(c, name) // The DataVolume was replaced. The next machine compares it.
+	case stateOf(have) == ready:
+		_ = m.observe(ctx, c, have) // It cannot fail for an image that is ready.
+	}
+}
+
+// preconditionsOf protects other objects of the same name, and an object that has changed.
+func preconditionsOf(uid types.UID, version string) metav1.Preconditions {
+	return metav1.Preconditions{UID: &uid, ResourceVersion: &version}
+}

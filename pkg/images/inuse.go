@@ -1,0 +1,66 @@
+package images
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
+)
+
+// inUse returns which of the images are needed by an object: by a VirtualMachine that was created from
+// the image, or by another DataVolume whose clone is in progress. Objects that are being deleted do
+// not need an image. VirtualMachines are listed last: one that is created in between is seen.
+func inUse(ctx context.Context, c *providerapi.Clients, images []candidate) (map[string]bool, error) {
+	asked := map[string]bool{}
+	for _, image := range images {
+		asked[image.name] = true
+	}
+
+	clones, err := providerapi.Collect(ctx, c, dataVolumes(c), providerapi.List{What: "DataVolumes in " + c.Namespace},
+		func(dv *cdiv1beta1.DataVolume) (string, bool) {
+			return sourceOf(dv), asked[sourceOf(dv)] && clonesForOthers(dv)
+		})
+	if err != nil {
+		return nil, err
+	}
+
+	machines, err := providerapi.Collect(ctx, c, metadataOf(c, virtualMachineResource),
+		providerapi.List{What: "VirtualMachines in " + c.Namespace, Labels: v1alpha1.LabelGoldenImage},
+		func(vm metav1.Object) (string, bool) {
+			image := vm.GetLabels()[v1alpha1.LabelGoldenImage]
+
+			return image, asked[image] && vm.GetDeletionTimestamp() == nil
+		})
+
+	used := map[string]bool{}
+	for _, image := range append(clones, machines...) {
+		used[image] = true
+	}
+
+	return used, err
+}
+
+// clonesForOthers reports whether a DataVolume is being cloned, and is not the disk of a machine: such
+// a disk may outlive its VirtualMachine for a moment, until the garbage collector deletes it.
+func clonesForOthers(dv *cdiv1beta1.DataVolume) bool {
+	ofMachine := metav1.GetControllerOf(dv) != nil && dv.Labels[v1alpha1.LabelGoldenImage] == sourceOf(dv)
+
+	return dv.DeletionTimestamp == nil && dv.Status.Phase != cdiv1beta1.Succeeded && !ofMachine
+}
+
+// sourceOf returns the name of the claim in its own namespace that a DataVolume is cloned from; empty
+// if there is none.
+func sourceOf(clone *cdiv1beta1.DataVolume) string {
+	if clone.Spec.Source == nil || clone.Spec.Source.PVC == nil {
+		return ""
+	}
+
+	if from := clone.Spec.Source.PVC.Namespace; from != "" && from != clone.Namespace {
+		return ""
+	}
+
+	return clone.Spec.Source.PVC.Name
+}

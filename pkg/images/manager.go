@@ -1,0 +1,66 @@
+// Package images manages the golden images of shoots on provider clusters: the DataVolumes that root
+// volumes are cloned from. It creates an image once, replaces an image whose import has failed, and
+// deletes images that are no longer needed. pkg/spi/providercluster calls it from the methods of the
+// PluginSPI and passes DataVolumes that api/goldenimage renders. It must not know
+// machine-controller-manager, nor how an image is named.
+//
+// Processes do not coordinate: names are fixed, deletions have preconditions, and a process that
+// finds an image missing creates it again.
+package images
+
+import (
+	"time"
+
+	"golang.org/x/sync/singleflight"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/metadata"
+	"k8s.io/utils/clock"
+	kubevirtv1 "kubevirt.io/api/core/v1"
+	cdiclient "kubevirt.io/client-go/containerizeddataimporter/typed/core/v1beta1"
+	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
+)
+
+const (
+	// replaceAfter is the minimum age of a failed image before it is replaced, so that an import that
+	// fails at once is not restarted in a loop.
+	replaceAfter = 5 * time.Minute
+	// arrivalTimeout bounds the read of an image after a machine was cloned from it. The call that
+	// observed the machine waits for it.
+	arrivalTimeout = 5 * time.Second
+)
+
+var (
+	dataVolumeResource     = cdiv1beta1.SchemeGroupVersion.WithResource("datavolumes")
+	virtualMachineResource = kubevirtv1.GroupVersion.WithResource("virtualmachines")
+)
+
+// Manager manages the images of all provider clusters. It is safe for concurrent use.
+type Manager struct {
+	clock    clock.PassiveClock
+	states   *states
+	registry *registry
+	pending  singleflight.Group
+	metrics  *metrics
+}
+
+// NewManager returns a Manager that knows no image and no MachineClass. The orphan period is the
+// interval at which machine-controller-manager lists the machines of each MachineClass
+// (--machine-safety-orphan-vms-period).
+func NewManager(c clock.PassiveClock, orphanPeriod time.Duration) *Manager {
+	return &Manager{clock: c, states: newStates(), registry: newRegistry(c, orphanPeriod), metrics: newMetrics()}
+}
+
+func dataVolumes(c *providerapi.Clients) cdiclient.DataVolumeInterface {
+	return c.CDI.CdiV1beta1().DataVolumes(c.Namespace)
+}
+
+func metadataOf(c *providerapi.Clients, resource schema.GroupVersionResource) metadata.ResourceInterface {
+	return c.Metadata.Resource(resource).Namespace(c.Namespace)
+}
+
+// pathOf returns the name of an image with its namespace, as messages show it.
+func pathOf(c *providerapi.Clients, name string) string {
+	return c.Namespace + "/" + name
+}

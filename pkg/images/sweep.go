@@ -1,0 +1,193 @@
+package images
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/goldenimage"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
+)
+
+const (
+	// sweepTimeout bounds how long a call waits for unneeded images to be deleted.
+	sweepTimeout = 20 * time.Second
+	// attempts bounds how often an image is read again that changes before it is deleted, as one does
+	// that is being imported. The next sweep continues.
+	attempts = 5
+)
+
+// Heard registers the MachineClass of a request: its image is needed as long as requests name it.
+func (m *Manager) Heard(class Class) {
+	m.registry.heard(class)
+}
+
+// MachineDeleted deletes the images that are not needed any more, if the MachineClass of the deleted
+// machine is being deleted too. It returns within sweepTimeout, and only logs failures: an unneeded
+// image must not fail the deletion of a machine.
+func (m *Manager) MachineDeleted(ctx context.Context, c *providerapi.Clients, class Class) {
+	if class.Deleted {
+		m.sweep(ctx, c, class.Cluster, m.registry.references(class.Cluster))
+	}
+}
+
+// MachinesListed deletes the images that are not needed any more, at most once per orphan period
+// unless the MachineClass is being deleted. It returns within sweepTimeout, and only logs failures.
+func (m *Manager) MachinesListed(ctx context.Context, c *providerapi.Clients, class Class) {
+	m.registry.listed(class.Cluster)
+
+	refs := m.registry.references(class.Cluster)
+	if class.Deleted || refs.complete && m.registry.sweepDue(c.Server+"/"+c.Namespace, class.Cluster) {
+		m.sweep(ctx, c, class.Cluster, refs)
+	}
+}
+
+// sweep deletes the images of a cluster that no MachineClass, no VirtualMachine and no clone needs.
+func (m *Manager) sweep(ctx context.Context, c *providerapi.Clients, cluster string, refs references) {
+	ctx, cancel := context.WithTimeout(ctx, sweepTimeout)
+	defer cancel()
+
+	if err := m.deleteUnneeded(ctx, c, selection{cluster: cluster, unneeded: refs.unneeded}); err != nil {
+		klog.FromContext(ctx).Info("Cannot delete unneeded golden images; a later call tries again", "cluster", cluster, "err", err)
+	}
+}
+
+// selection are the images of a cluster that may be deleted.
+type selection struct {
+	cluster  string
+	unneeded func(image string) bool
+}
+
+// deleteUnneeded deletes images that are not in use. A failure for one image does not keep the
+// others.
+func (m *Manager) deleteUnneeded(ctx context.Context, c *providerapi.Clients, which selection) error {
+	found, err := list(ctx, c, which)
+	if err != nil || len(found) == 0 {
+		return err
+	}
+
+	// Until the deletion, no call of this process creates a machine from one of them.
+	locked, release := m.lock(c, found)
+	defer release()
+
+	used, err := inUse(ctx, c, locked)
+	if err != nil {
+		return err
+	}
+
+	var errs []error
+
+	for _, image := range locked {
+		if !used[image.name] {
+			errs = append(errs, m.deleteImage(ctx, c, image, which))
+		}
+	}
+
+	return errors.Join(errs...)
+}
+
+// candidate is an image that may be deleted.
+type candidate struct {
+	name, version string
+	uid           types.UID
+}
+
+func candidateOf(image metav1.Object) candidate {
+	return candidate{name: image.GetName(), version: image.GetResourceVersion(), uid: image.GetUID()}
+}
+
+// list lists the images that may be deleted, without those that are being deleted already.
+func list(ctx context.Context, c *providerapi.Clients, which selection) ([]candidate, error) {
+	images := providerapi.List{
+		What:   "golden images in " + c.Namespace,
+		Labels: labels.Set{v1alpha1.TagCluster: which.cluster}.String() + "," + v1alpha1.LabelGoldenImage + ",!" + v1alpha1.TagRole,
+	}
+
+	return providerapi.Collect(ctx, c, metadataOf(c, dataVolumeResource), images, func(image metav1.Object) (candidate, bool) {
+		return candidateOf(image), which.matches(image) && image.GetDeletionTimestamp() == nil
+	})
+}
+
+// matches reports whether an object is an image that may be deleted. A sweep reads metadata only, so
+// that specs are not compared. Other objects are protected by the tag of the shoot, a label with the
+// object's own name, and a key that hashes to this name: a clone has the label but another name, and
+// a copy with another name has another hash. An object that has all three was created on purpose, and
+// deleting it does not affect a machine.
+func (s selection) matches(image metav1.Object) bool {
+	_, role := image.GetLabels()[v1alpha1.TagRole]
+	key := image.GetAnnotations()[v1alpha1.AnnotationGoldenImageKey]
+
+	return !role && key != "" && goldenimage.NameOf(key) == image.GetName() &&
+		image.GetLabels()[v1alpha1.TagCluster] == s.cluster &&
+		image.GetLabels()[v1alpha1.LabelGoldenImage] == image.GetName() && s.unneeded(image.GetName())
+}
+
+// lock locks the images from which no call of this process is creating a machine, and returns them.
+func (m *Manager) lock(c *providerapi.Clients, found []candidate) (locked []candidate, release func()) {
+	var releases []func()
+
+	for _, image := range found {
+		if unlock, ok := m.states.tryLock(refOf(c, image.name)); ok {
+			locked, releases = append(locked, image), append(releases, unlock)
+		}
+	}
+
+	return locked, func() {
+		for _, unlock := range releases {
+			unlock()
+		}
+	}
+}
+
+// deleteImage deletes one image. If it changes all the time, a later sweep deletes it.
+func (m *Manager) deleteImage(ctx context.Context, c *providerapi.Clients, image candidate, which selection) error {
+	for range attempts {
+		err := m.delete(ctx, c, image.name, preconditionsOf(image.uid, image.version))
+		if err == nil {
+			klog.FromContext(ctx).Info("Deleted a golden image that nothing refers to", "dataVolume", pathOf(c, image.name))
+
+			return nil
+		}
+
+		if !apierrors.IsConflict(err) {
+			return err
+		}
+
+		changed, err := reread(ctx, c, image.name)
+		if err != nil {
+			return err
+		}
+
+		if changed == nil || changed.GetUID() != image.uid || !which.matches(changed) {
+			return nil
+		}
+
+		image = candidateOf(changed)
+	}
+
+	return nil
+}
+
+// reread returns the metadata of an image, or nil if it does not exist.
+func reread(ctx context.Context, c *providerapi.Clients, name string) (metav1.Object, error) {
+	var found *metav1.PartialObjectMetadata
+
+	err := c.Request(ctx, "get golden image "+pathOf(c, name), func(ctx context.Context) error {
+		var err error
+		found, err = metadataOf(c, dataVolumeResource).Get(ctx, name, metav1.GetOptions{})
+
+		return err
+	})
+	if apierrors.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // The absence of the object is a state that the caller handles.
+	}
+
+	return found, err
+}
