@@ -25,6 +25,7 @@ const (
 	checkDryRun          = "dry-run"
 	checkDroppedFields   = "dropped-fields"
 	checkWebhook         = "webhook"
+	checkUnusedImage     = "unused-image"
 )
 
 // Checks returns the names of all checks, in the order of their results. docs/preflight.md
@@ -34,6 +35,6 @@ func Checks() []string {
 		checkCredentials, checkExpiry, checkClass, checkNamespace, checkKubeVirt, checkCDI, checkPermission,
 		checkStorageClass, checkStorageProfile, checkCloneStrategy, checkSource, checkClonePermission, checkZone, checkCapacity,
 		checkNetwork, checkInstancetype, checkPreference, checkQuota, checkQuotaPeak, checkLimitRange, checkDryRun, checkDroppedFields,
-		checkWebhook,
+		checkWebhook, checkUnusedImage,
 	}
 }

@@ -167,6 +167,10 @@ func (s *site) checks() []check {
 			c.checkInstancetype, c.checkPreference, c.checkQuota, c.checkLimitRanges, c.checkDryRun)
 	}
 
+	if len(s.classes) > 0 {
+		all = append(all, s.checkUnusedImages)
+	}
+
 	return all
 }
 
