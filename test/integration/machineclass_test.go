@@ -61,13 +61,15 @@ func TestImageWithoutAClass(t *testing.T) {
 	s.awaitRunning(t, 3)
 
 	used := s.awaitOneImage(t)
-	m := s.newMachine("zone-a", importedRoot)
-	stale := s.createImage(t, m, cdiv1beta1.Succeeded)
+	image := s.rendered(t, s.newMachine("zone-a", importedRoot))
+
+	_, err := s.cdi.CdiV1beta1().DataVolumes(s.ProviderNamespace).Create(t.Context(), image, metav1.CreateOptions{})
+	require.NoError(t, err)
 
 	eventually(t, "the image is gone", func(ctx context.Context) (bool, error) {
 		all, _, err := s.goldenImages(ctx)
 
-		return all[stale] == "", err
+		return all[image.Name] == "", err
 	})
 	require.Equal(t, used, s.awaitOneImage(t))
 }
