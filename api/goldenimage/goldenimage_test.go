@@ -11,11 +11,11 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 )
 
-// imageNames are frozen. With another name, every image there is would be imported again, and the machines that wait for it would
-// be cloned from something that nobody keeps.
+// imageNames are frozen. With other names, all existing images would be imported again, and machines
+// that wait for an image would be cloned from one that is no longer retained.
 var imageNames = []struct {
 	reason string
-	// tags, architecture and spec are what decides over the image.
+	// cluster, architecture and rest determine the image.
 	cluster, architecture, rest string
 	name                        string
 }{

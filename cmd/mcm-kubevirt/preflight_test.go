@@ -16,7 +16,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/preflight"
 )
 
-// nobody is a kubeconfig for a provider cluster that does not exist.
+// nobody is the kubeconfig of a nonexistent provider cluster.
 const nobody = `apiVersion: v1
 kind: Config
 current-context: c

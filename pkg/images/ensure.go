@@ -14,7 +14,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// Hold creates an image unless it exists, and keeps Sweep from deleting it until release is called.
+// Hold creates an image unless it exists, and keeps a sweep from deleting it until release is called.
 // It does not wait for the import. An image that is known to exist costs no request.
 func (m *Manager) Hold(ctx context.Context, c *providerapi.Clients, want *cdiv1beta1.DataVolume) (release func(), err error) {
 	release = m.states.share(refOf(c, want.Name))
