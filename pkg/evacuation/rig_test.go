@@ -2,6 +2,7 @@ package evacuation_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -88,11 +89,18 @@ func (p *provider) set(refuse error, list ...spi.Evacuation) {
 	}
 }
 
-func (p *provider) send(what string) error {
+// errGone refuses a step for an evacuation that has ended between the list and the step.
+var errGone = errors.New("the instance is gone")
+
+func (p *provider) send(what string, e *spi.Evacuation) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
-	p.sent = append(p.sent, what)
+	if !slices.ContainsFunc(p.list, func(have spi.Evacuation) bool { return have.UID == e.UID }) {
+		return errGone
+	}
+
+	p.sent = append(p.sent, what+" "+e.Machine)
 
 	return p.refuse
 }
@@ -124,17 +132,17 @@ func (p *provider) Confirm(_ context.Context, e *spi.Evacuation) (bool, error) {
 
 // Migrate implements spi.Evacuations.
 func (p *provider) Migrate(_ context.Context, e *spi.Evacuation) error {
-	return p.send("migrate " + e.Machine)
+	return p.send("migrate", e)
 }
 
 // EndMigration implements spi.Evacuations.
 func (p *provider) EndMigration(_ context.Context, e *spi.Evacuation) error {
-	return p.send("end " + e.Machine)
+	return p.send("end", e)
 }
 
 // PowerOff implements spi.Evacuations.
 func (p *provider) PowerOff(_ context.Context, e *spi.Evacuation) error {
-	return p.send("power off " + e.Machine)
+	return p.send("power off", e)
 }
 
 // Tidy implements spi.Evacuations.
