@@ -3,6 +3,7 @@ package driverrpc_test
 import (
 	"context"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,7 +23,7 @@ import (
 type scripted struct {
 	driver.Driver
 
-	asked  any
+	asked  atomic.Pointer[any]
 	create func(context.Context) (*driver.CreateMachineResponse, error)
 	start  func(context.Context) (*driver.InitializeMachineResponse, error)
 	remove func(context.Context) (*driver.DeleteMachineResponse, error)
@@ -31,38 +32,40 @@ type scripted struct {
 	volume func(context.Context) (*driver.GetVolumeIDsResponse, error)
 }
 
+func (s *scripted) record(req any) { s.asked.Store(&req) }
+
 func (s *scripted) CreateMachine(ctx context.Context, req *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
-	s.asked = req
+	s.record(req)
 
 	return s.create(ctx)
 }
 
 func (s *scripted) InitializeMachine(ctx context.Context, req *driver.InitializeMachineRequest) (*driver.InitializeMachineResponse, error) {
-	s.asked = req
+	s.record(req)
 
 	return s.start(ctx)
 }
 
 func (s *scripted) DeleteMachine(ctx context.Context, req *driver.DeleteMachineRequest) (*driver.DeleteMachineResponse, error) {
-	s.asked = req
+	s.record(req)
 
 	return s.remove(ctx)
 }
 
 func (s *scripted) GetMachineStatus(ctx context.Context, req *driver.GetMachineStatusRequest) (*driver.GetMachineStatusResponse, error) {
-	s.asked = req
+	s.record(req)
 
 	return s.look(ctx)
 }
 
 func (s *scripted) ListMachines(ctx context.Context, req *driver.ListMachinesRequest) (*driver.ListMachinesResponse, error) {
-	s.asked = req
+	s.record(req)
 
 	return s.list(ctx)
 }
 
 func (s *scripted) GetVolumeIDs(ctx context.Context, req *driver.GetVolumeIDsRequest) (*driver.GetVolumeIDsResponse, error) {
-	s.asked = req
+	s.record(req)
 
 	return s.volume(ctx)
 }
@@ -195,28 +198,28 @@ func TestRequestsArrive(t *testing.T) {
 		create := &driver.CreateMachineRequest{Machine: about.machine, MachineClass: about.class, Secret: about.secret}
 		_, err := c.CreateMachine(t.Context(), create)
 		require.NoError(t, err, name)
-		require.Equal(t, create, d.asked, name)
+		require.Equal(t, create, *d.asked.Load(), name)
 
 		start := &driver.InitializeMachineRequest{Machine: about.machine, MachineClass: about.class, Secret: about.secret}
 		_, err = c.InitializeMachine(t.Context(), start)
 		require.NoError(t, err, name)
-		require.Equal(t, start, d.asked, name)
+		require.Equal(t, start, *d.asked.Load(), name)
 
 		remove := &driver.DeleteMachineRequest{Machine: about.machine, MachineClass: about.class, Secret: about.secret}
 		answer, err := c.DeleteMachine(t.Context(), remove)
 		require.NoError(t, err, name)
 		require.NotNil(t, answer, name)
-		require.Equal(t, remove, d.asked, name)
+		require.Equal(t, remove, *d.asked.Load(), name)
 
 		look := &driver.GetMachineStatusRequest{Machine: about.machine, MachineClass: about.class, Secret: about.secret}
 		_, err = c.GetMachineStatus(t.Context(), look)
 		require.NoError(t, err, name)
-		require.Equal(t, look, d.asked, name)
+		require.Equal(t, look, *d.asked.Load(), name)
 
 		list := &driver.ListMachinesRequest{MachineClass: about.class, Secret: about.secret}
 		_, err = c.ListMachines(t.Context(), list)
 		require.NoError(t, err, name)
-		require.Equal(t, list, d.asked, name)
+		require.Equal(t, list, *d.asked.Load(), name)
 	}
 
 	volumes := &driver.GetVolumeIDsRequest{PVSpecs: []*corev1.PersistentVolumeSpec{
@@ -226,7 +229,7 @@ func TestRequestsArrive(t *testing.T) {
 	}}
 	_, err := c.GetVolumeIDs(t.Context(), volumes)
 	require.NoError(t, err)
-	require.Equal(t, volumes, d.asked)
+	require.Equal(t, volumes, *d.asked.Load())
 }
 
 func TestInfo(t *testing.T) {
