@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"time"
@@ -46,6 +47,8 @@ type Lab struct {
 	manifests *manifests
 	group     *process.Group
 	simulator *simulator
+	shared    *http.Server // for the processes that attach; nil if the lab is not shared
+	owner     *owner       // nil in the process that owns the lab
 }
 
 // The provider cluster detects a lost node earlier than by default, to keep tests
@@ -114,8 +117,14 @@ func (l *Lab) start(ctx context.Context, o Options) (err error) {
 }
 
 // Stop ends every process and removes the data, and also the logs unless KeepLogs is set. It may
-// be called more than once.
+// be called more than once. An attached process ends only the processes that it started.
 func (l *Lab) Stop(ctx context.Context) error {
+	if l.owner != nil {
+		return errors.Join(l.group.Stop(ctx), l.owner.leave())
+	}
+	if l.shared != nil {
+		_ = l.shared.Close() // tells the attached processes
+	}
 	if l.simulator != nil {
 		l.simulator.stop()
 	}
@@ -125,10 +134,13 @@ func (l *Lab) Stop(ctx context.Context) error {
 
 // AddNode adds a host to the provider cluster, for a test that needs hosts of its own.
 func (l *Lab) AddNode(ctx context.Context, node dataplane.Node) error {
+	if l.owner != nil {
+		return l.owner.addNode(ctx, node)
+	}
 	return l.simulator.plane.AddNode(ctx, node)
 }
 
-// Processes returns all processes started so far, oldest first.
+// Processes returns all processes that this process has started so far, oldest first.
 func (l *Lab) Processes() []*process.Process { return l.group.Processes() }
 
 // Health returns nil, or an error for each of the lab's processes that exited by itself.
