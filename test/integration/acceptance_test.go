@@ -28,6 +28,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1/validation"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/render"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 )
 
 // TestAcceptance checks that KubeVirt and CDI accept every spec that the driver accepts.
@@ -37,8 +38,8 @@ import (
 func TestAcceptance(t *testing.T) {
 	t.Parallel()
 
-	s := newShoot(t)
-	s.makeInstancetype(t)
+	s := harness.NewShoot(t)
+	s.MakeInstancetype(t)
 
 	count, seed := setting(t, "ACCEPTANCE_SPECS", 400), setting(t, "ACCEPTANCE_SEED", 1)
 	specs := make([][]byte, count)
@@ -54,7 +55,7 @@ func TestAcceptance(t *testing.T) {
 		}
 	}
 
-	refused := s.judgeAll(t, specs)
+	refused := judgeAll(t, s, specs)
 	for _, i := range slices.Sorted(maps.Keys(refused)) {
 		t.Errorf("seed %d, spec %d: %v\n%s", seed, i, refused[i], asYAML(t, specs[i]))
 	}
@@ -67,17 +68,17 @@ func TestAcceptance(t *testing.T) {
 func TestNewerFieldsAreRefused(t *testing.T) {
 	t.Parallel()
 
-	s := newShoot(t)
+	s := harness.NewShoot(t)
 
 	for i, newer := range newerFeatures {
 		t.Run(path.Base(newer.name), func(t *testing.T) {
 			t.Parallel()
 
 			spec, _ := generate(t, rand.New(rand.NewPCG(1, uint64(i))), newer)
-			in := s.input("pool-z1-5f4d8-abcde", encode(t, spec))
+			in := inputOf(s, "pool-z1-5f4d8-abcde", encode(t, spec))
 			require.Empty(t, in.faults, "the driver knows the field")
 
-			err := s.createVM(t.Context(), in)
+			err := createVM(t.Context(), s, in)
 			require.ErrorContains(t, err, "unknown field")
 			require.ErrorContains(t, err, path.Base(newer.name))
 		})
@@ -117,7 +118,7 @@ func asYAML(t *testing.T, raw []byte) string {
 }
 
 // judgeAll returns the errors of refused specs, by index.
-func (s *shoot) judgeAll(t *testing.T, specs [][]byte) map[int]error {
+func judgeAll(t *testing.T, s *harness.Shoot, specs [][]byte) map[int]error {
 	t.Helper()
 
 	var (
@@ -128,7 +129,7 @@ func (s *shoot) judgeAll(t *testing.T, specs [][]byte) map[int]error {
 	const workers = 8
 
 	workqueue.ParallelizeUntil(t.Context(), workers, len(specs), func(i int) {
-		if err := s.judge(t.Context(), specs[i]); err != nil {
+		if err := judgeSpec(t.Context(), s, specs[i]); err != nil {
 			mutex.Lock()
 			defer mutex.Unlock()
 
@@ -140,25 +141,25 @@ func (s *shoot) judgeAll(t *testing.T, specs [][]byte) map[int]error {
 	return refused
 }
 
-// judge submits a spec to every component that validates it, in order: driver, API
+// judgeSpec submits a spec to every component that validates it, in order: driver, API
 // server, KubeVirt and CDI.
-func (s *shoot) judge(ctx context.Context, raw []byte) error {
-	in := s.input("pool-z1-5f4d8-abcde", raw)
+func judgeSpec(ctx context.Context, s *harness.Shoot, raw []byte) error {
+	in := inputOf(s, "pool-z1-5f4d8-abcde", raw)
 	if err := in.faults.ToAggregate(); err != nil {
 		return fmt.Errorf("the driver refuses it: %w", err)
 	}
 
 	for _, secret := range render.Secrets(in.machine, s.ProviderNamespace) {
-		if _, err := s.kube.CoreV1().Secrets(s.ProviderNamespace).Create(ctx, secret, dryRun()); err != nil {
+		if _, err := s.Kube.CoreV1().Secrets(s.ProviderNamespace).Create(ctx, secret, dryRun()); err != nil {
 			return fmt.Errorf("the Secret is refused: %w", err)
 		}
 	}
 
-	if err := s.createVM(ctx, in); err != nil {
+	if err := createVM(ctx, s, in); err != nil {
 		return fmt.Errorf("KubeVirt, or CDI, refuses it: %w", err)
 	}
 
-	return s.judgeLater(ctx, in)
+	return judgeLater(ctx, s, in)
 }
 
 // judged is a spec prepared for validation by KubeVirt.
@@ -169,9 +170,9 @@ type judged struct {
 	vm      *kubevirtv1.VirtualMachine
 }
 
-// input prepares a spec as the driver does before it sends requests. A rendering
+// inputOf prepares a spec as the driver does before it sends requests. A rendering
 // error is added to the faults.
-func (s *shoot) input(name string, raw []byte) judged {
+func inputOf(s *harness.Shoot, name string, raw []byte) judged {
 	_, faults := validation.Decode(raw, validation.Options{Template: validation.TemplateSafe})
 
 	// The negative cases are rendered despite their faults.
@@ -203,24 +204,24 @@ func dryRun() metav1.CreateOptions {
 	return metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict}
 }
 
-func (s *shoot) createVM(ctx context.Context, in judged) error {
+func createVM(ctx context.Context, s *harness.Shoot, in judged) error {
 	if in.image != nil {
-		if _, err := s.cdi.CdiV1beta1().DataVolumes(s.ProviderNamespace).Create(ctx, in.image, dryRun()); err != nil {
+		if _, err := s.CDI.CdiV1beta1().DataVolumes(s.ProviderNamespace).Create(ctx, in.image, dryRun()); err != nil {
 			return err
 		}
 	}
 
-	_, err := s.kubevirt.KubevirtV1().VirtualMachines(s.ProviderNamespace).Create(ctx, in.vm, dryRun())
+	_, err := s.KubeVirt.KubevirtV1().VirtualMachines(s.ProviderNamespace).Create(ctx, in.vm, dryRun())
 
 	return err
 }
 
 // judgeLater creates the objects that virt-controller creates after KubeVirt has
 // accepted the VirtualMachine.
-func (s *shoot) judgeLater(ctx context.Context, in judged) error {
+func judgeLater(ctx context.Context, s *harness.Shoot, in judged) error {
 	for i := range in.vm.Spec.DataVolumeTemplates {
-		volume := s.dataVolumeOf(&in.vm.Spec.DataVolumeTemplates[i])
-		if _, err := s.cdi.CdiV1beta1().DataVolumes(s.ProviderNamespace).Create(ctx, volume, dryRun()); err != nil {
+		volume := dataVolumeOf(s, &in.vm.Spec.DataVolumeTemplates[i])
+		if _, err := s.CDI.CdiV1beta1().DataVolumes(s.ProviderNamespace).Create(ctx, volume, dryRun()); err != nil {
 			return fmt.Errorf("CDI refuses it: %w", err)
 		}
 	}
@@ -233,7 +234,7 @@ func (s *shoot) judgeLater(ctx context.Context, in judged) error {
 	instance := &kubevirtv1.VirtualMachineInstance{ObjectMeta: *in.vm.Spec.Template.ObjectMeta.DeepCopy(), Spec: in.vm.Spec.Template.Spec}
 	instance.Name = in.vm.Name
 
-	if _, err := s.kubevirt.KubevirtV1().VirtualMachineInstances(s.ProviderNamespace).Create(ctx, instance, dryRun()); err != nil {
+	if _, err := s.KubeVirt.KubevirtV1().VirtualMachineInstances(s.ProviderNamespace).Create(ctx, instance, dryRun()); err != nil {
 		return fmt.Errorf("KubeVirt refuses the instance: %w", err)
 	}
 
@@ -242,7 +243,7 @@ func (s *shoot) judgeLater(ctx context.Context, in judged) error {
 
 // dataVolumeOf converts a template as virt-controller does: it sets the namespace of the clone
 // source, and replaces a DataSource by the source that it refers to.
-func (s *shoot) dataVolumeOf(template *kubevirtv1.DataVolumeTemplateSpec) *cdiv1beta1.DataVolume {
+func dataVolumeOf(s *harness.Shoot, template *kubevirtv1.DataVolumeTemplateSpec) *cdiv1beta1.DataVolume {
 	volume := &cdiv1beta1.DataVolume{ObjectMeta: *template.ObjectMeta.DeepCopy(), Spec: *template.Spec.DeepCopy()}
 
 	if ref := volume.Spec.SourceRef; ref != nil && ref.Kind == cdiv1beta1.DataVolumeDataSource && ref.Name != "" {
@@ -339,8 +340,8 @@ func TestAsynchronousFailuresAreRefused(t *testing.T) {
 		},
 	}
 
-	s := newShoot(t)
-	s.makeInstancetype(t)
+	s := harness.NewShoot(t)
+	s.MakeInstancetype(t)
 
 	names := slices.Sorted(maps.Keys(tests))
 	for name, tc := range tests {
@@ -353,26 +354,26 @@ func TestAsynchronousFailuresAreRefused(t *testing.T) {
 				merge(spec, read(t, rand.New(rand.NewPCG(1, 1)), part))
 			}
 
-			in := s.input(fmt.Sprintf("pool-%d", slices.Index(names, name)), encode(t, spec))
+			in := inputOf(s, fmt.Sprintf("pool-%d", slices.Index(names, name)), encode(t, spec))
 			require.Len(t, in.faults, 1)
 			require.Equal(t, "providerSpec."+tc.path, in.faults[0].Field)
 
-			_, err := s.kubevirt.KubevirtV1().VirtualMachines(s.ProviderNamespace).Create(t.Context(), in.vm, metav1.CreateOptions{})
+			_, err := s.KubeVirt.KubevirtV1().VirtualMachines(s.ProviderNamespace).Create(t.Context(), in.vm, metav1.CreateOptions{})
 			require.NoError(t, err, "what KubeVirt refuses at once needs no rule of ours")
 
 			if tc.says != "" {
-				s.awaitComplaint(t, in.vm.Name, tc.says)
+				awaitComplaint(t, s, in.vm.Name, tc.says)
 			}
 		})
 	}
 }
 
 // awaitComplaint waits until a VirtualMachine's status reports why it does not start.
-func (s *shoot) awaitComplaint(t *testing.T, name, says string) {
+func awaitComplaint(t *testing.T, s *harness.Shoot, name, says string) {
 	t.Helper()
 
-	eventually(t, fmt.Sprintf("%s says %q", name, says), func(ctx context.Context) (bool, error) {
-		vm, err := s.kubevirt.KubevirtV1().VirtualMachines(s.ProviderNamespace).Get(ctx, name, metav1.GetOptions{})
+	harness.Eventually(t, fmt.Sprintf("%s says %q", name, says), func(ctx context.Context) (bool, error) {
+		vm, err := s.KubeVirt.KubevirtV1().VirtualMachines(s.ProviderNamespace).Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return false, err
 		}

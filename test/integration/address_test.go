@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 )
 
 // TestMovedNamespaceKeepsMachines changes the kubeconfig's namespace while a Machine exists,
@@ -25,27 +26,27 @@ import (
 func TestMovedNamespaceKeepsMachines(t *testing.T) {
 	t.Parallel()
 
-	s, elsewhere := newShoot(t), newShoot(t)
-	s.runControllers(t)
-	s.applyCredentials(t)
-	s.addPool(t, s.Name, 1, s.spec("zone-a", ephemeralRoot))
+	s, elsewhere := harness.NewShoot(t), harness.NewShoot(t)
+	s.RunControllers(t)
+	s.ApplyCredentials(t)
+	s.AddPool(t, s.Name, 1, s.Spec("zone-a", harness.EphemeralRoot))
 
-	name := theOnly(s.awaitRunning(t, 1))
+	name := theOnly(s.AwaitRunning(t, 1))
 
-	s.requireRecorded(t, name)
-	s.replaceKubeconfig(t, elsewhere.ProviderKubeconfig)
-	s.scale(t, s.Name, 0)
-	s.awaitEvent(t, name, "AddressChanged")
+	requireRecorded(t, s, name)
+	replaceKubeconfig(t, s, elsewhere.ProviderKubeconfig)
+	s.Scale(t, s.Name, 0)
+	awaitEvent(t, s, name, "AddressChanged")
 
-	require.NotNil(t, s.machineObject(t, name).DeletionTimestamp)
-	require.Nil(t, s.vm(t, name).DeletionTimestamp)
-	_, err := s.target.CoreV1().Nodes().Get(t.Context(), name, metav1.GetOptions{})
+	require.NotNil(t, machineObject(t, s, name).DeletionTimestamp)
+	require.Nil(t, s.VM(t, name).DeletionTimestamp)
+	_, err := s.Target.CoreV1().Nodes().Get(t.Context(), name, metav1.GetOptions{})
 	require.NoError(t, err, "a Node without a Machine would go on to take pods")
 
-	s.replaceKubeconfig(t, s.ProviderKubeconfig)
-	s.killSidecar(t) // A new process retries at once, this one only after ten minutes.
-	s.awaitNoMachines(t)
-	s.requireNothingLeft(t)
+	replaceKubeconfig(t, s, s.ProviderKubeconfig)
+	s.KillSidecar(t) // A new process retries at once, this one only after ten minutes.
+	awaitNoMachines(t, s)
+	s.RequireNothingLeft(t)
 }
 
 func theOnly[V any](of map[string]V) (name string) {
@@ -57,27 +58,27 @@ func theOnly[V any](of map[string]V) (name string) {
 }
 
 // replaceKubeconfig stores another kubeconfig in the Secret of the MachineClasses.
-func (s *shoot) replaceKubeconfig(t *testing.T, kubeconfig []byte) {
+func replaceKubeconfig(t *testing.T, s *harness.Shoot, kubeconfig []byte) {
 	t.Helper()
 
 	patch, err := json.Marshal(map[string]any{"data": map[string][]byte{"kubeconfig": kubeconfig}})
 	require.NoError(t, err)
-	_, err = s.target.CoreV1().Secrets(s.Namespace).Patch(t.Context(), "cloudprovider", types.MergePatchType, patch, metav1.PatchOptions{})
+	_, err = s.Target.CoreV1().Secrets(s.Namespace).Patch(t.Context(), "cloudprovider", types.MergePatchType, patch, metav1.PatchOptions{})
 	require.NoError(t, err)
 }
 
 // awaitEvent waits for an Event on a Machine, and fails if the Machine disappears meanwhile.
-func (s *shoot) awaitEvent(t *testing.T, machine, reason string) *corev1.Event {
+func awaitEvent(t *testing.T, s *harness.Shoot, machine, reason string) *corev1.Event {
 	t.Helper()
 
 	var found *corev1.Event
 
-	eventually(t, machine+" has the Event "+reason, func(ctx context.Context) (bool, error) {
-		if _, err := s.mcm.MachineV1alpha1().Machines(s.Namespace).Get(ctx, machine, metav1.GetOptions{}); err != nil {
+	harness.Eventually(t, machine+" has the Event "+reason, func(ctx context.Context) (bool, error) {
+		if _, err := s.MCM.MachineV1alpha1().Machines(s.Namespace).Get(ctx, machine, metav1.GetOptions{}); err != nil {
 			return false, fmt.Errorf("Machine %s: %w", machine, err)
 		}
 
-		events, err := s.target.CoreV1().Events(s.Namespace).List(ctx, metav1.ListOptions{
+		events, err := s.Target.CoreV1().Events(s.Namespace).List(ctx, metav1.ListOptions{
 			FieldSelector: "involvedObject.kind=Machine,involvedObject.name=" + machine + ",reason=" + reason,
 		})
 		if err != nil || len(events.Items) == 0 {
@@ -92,20 +93,20 @@ func (s *shoot) awaitEvent(t *testing.T, machine, reason string) *corev1.Event {
 	return found
 }
 
-func (s *shoot) machineObject(t *testing.T, name string) *v1alpha1.Machine {
+func machineObject(t *testing.T, s *harness.Shoot, name string) *v1alpha1.Machine {
 	t.Helper()
 
-	found, err := s.mcm.MachineV1alpha1().Machines(s.Namespace).Get(t.Context(), name, metav1.GetOptions{})
+	found, err := s.MCM.MachineV1alpha1().Machines(s.Namespace).Get(t.Context(), name, metav1.GetOptions{})
 	require.NoError(t, err)
 
 	return found
 }
 
-func (s *shoot) awaitNoMachines(t *testing.T) {
+func awaitNoMachines(t *testing.T, s *harness.Shoot) {
 	t.Helper()
 
-	eventually(t, "all Machines are gone", func(ctx context.Context) (bool, error) {
-		list, err := s.mcm.MachineV1alpha1().Machines(s.Namespace).List(ctx, metav1.ListOptions{})
+	harness.Eventually(t, "all Machines are gone", func(ctx context.Context) (bool, error) {
+		list, err := s.MCM.MachineV1alpha1().Machines(s.Namespace).List(ctx, metav1.ListOptions{})
 		if err != nil && !apierrors.IsNotFound(err) {
 			return false, err
 		}
@@ -119,32 +120,32 @@ func (s *shoot) awaitNoMachines(t *testing.T) {
 func TestEditedTagsKeepMachines(t *testing.T) {
 	t.Parallel()
 
-	s := newShoot(t)
-	s.runControllers(t)
-	s.applyCredentials(t)
-	s.addPool(t, s.Name, 1, s.spec("zone-a", ephemeralRoot))
+	s := harness.NewShoot(t)
+	s.RunControllers(t)
+	s.ApplyCredentials(t)
+	s.AddPool(t, s.Name, 1, s.Spec("zone-a", harness.EphemeralRoot))
 
-	name := theOnly(s.awaitRunning(t, 1))
-	s.requireRecorded(t, name)
+	name := theOnly(s.AwaitRunning(t, 1))
+	requireRecorded(t, s, name)
 
 	patch := []byte(`{"providerSpec":{"tags":{"mcm.gardener.cloud/cluster":"edited"}}}`)
-	_, err := s.mcm.MachineV1alpha1().MachineClasses(s.Namespace).Patch(t.Context(), s.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	_, err := s.MCM.MachineV1alpha1().MachineClasses(s.Namespace).Patch(t.Context(), s.Name, types.MergePatchType, patch, metav1.PatchOptions{})
 	require.NoError(t, err)
-	s.scale(t, s.Name, 0)
+	s.Scale(t, s.Name, 0)
 
-	event := s.awaitEvent(t, name, "AddressChanged")
+	event := awaitEvent(t, s, name, "AddressChanged")
 	require.Contains(t, event.Message, "restore the tags of the MachineClass")
-	require.NotNil(t, s.machineObject(t, name).DeletionTimestamp)
+	require.NotNil(t, machineObject(t, s, name).DeletionTimestamp)
 
-	diagnosed, code := s.diagnoseMachine(t.Context(), t, name)
+	diagnosed, code := s.DiagnoseMachine(t.Context(), t, name)
 	require.Equal(t, 1, code)
 	require.Equal(t, "AddressChanged", diagnosed.Cause.Reason)
 	require.Contains(t, diagnosed.Cause.Remedy, "kubectl annotate --overwrite machine "+name)
 
-	s.annotateMachine(t, name, spi.AddressAbandoned)
-	s.killSidecar(t)
-	s.awaitNoMachines(t)
-	require.Nil(t, s.vm(t, name).DeletionTimestamp, "a machine that was given up is not touched")
+	annotateMachine(t, s, name, spi.AddressAbandoned)
+	s.KillSidecar(t)
+	awaitNoMachines(t, s)
+	require.Nil(t, s.VM(t, name).DeletionTimestamp, "a machine that was given up is not touched")
 }
 
 // TestRecordFollowsAMove makes the cluster reachable under another name: machines are unaffected,
@@ -152,30 +153,30 @@ func TestEditedTagsKeepMachines(t *testing.T) {
 func TestRecordFollowsAMove(t *testing.T) {
 	t.Parallel()
 
-	s := newShoot(t)
-	s.runControllers(t)
-	s.applyCredentials(t)
-	s.addPool(t, s.Name, 2, s.spec("zone-a", ephemeralRoot))
+	s := harness.NewShoot(t)
+	s.RunControllers(t)
+	s.ApplyCredentials(t)
+	s.AddPool(t, s.Name, 2, s.Spec("zone-a", harness.EphemeralRoot))
 
-	names := slices.Sorted(maps.Keys(s.awaitRunning(t, 2)))
+	names := slices.Sorted(maps.Keys(s.AwaitRunning(t, 2)))
 	for _, name := range names {
-		s.requireRecorded(t, name)
+		requireRecorded(t, s, name)
 	}
 
-	moved := []byte(replace(string(s.ProviderKubeconfig), "https://127.0.0.1:", "https://localhost:"))
-	s.replaceKubeconfig(t, moved)
+	moved := []byte(harness.MustReplace(string(s.ProviderKubeconfig), "https://127.0.0.1:", "https://localhost:"))
+	replaceKubeconfig(t, s, moved)
 
 	// The first Machine is deleted before any listing reports its address. Its
 	// deletion makes machine-controller-manager list the machines, which reports the
 	// second one at its new address.
 	patch := []byte(`{"metadata":{"annotations":{"machinepriority.machine.sapcloud.io":"1"}}}`)
-	_, err := s.mcm.MachineV1alpha1().Machines(s.Namespace).Patch(t.Context(), names[0], types.MergePatchType, patch, metav1.PatchOptions{})
+	_, err := s.MCM.MachineV1alpha1().Machines(s.Namespace).Patch(t.Context(), names[0], types.MergePatchType, patch, metav1.PatchOptions{})
 	require.NoError(t, err)
-	s.scale(t, s.Name, 1)
-	s.awaitRunning(t, 1)
+	s.Scale(t, s.Name, 1)
+	s.AwaitRunning(t, 1)
 
-	eventually(t, "the record follows", func(ctx context.Context) (bool, error) {
-		found, err := s.mcm.MachineV1alpha1().Machines(s.Namespace).Get(ctx, names[1], metav1.GetOptions{})
+	harness.Eventually(t, "the record follows", func(ctx context.Context) (bool, error) {
+		found, err := s.MCM.MachineV1alpha1().Machines(s.Namespace).Get(ctx, names[1], metav1.GetOptions{})
 		if err != nil {
 			return false, err
 		}
@@ -183,7 +184,7 @@ func TestRecordFollowsAMove(t *testing.T) {
 		return strings.Contains(spi.RecordedAddress(found.Annotations).Server, "localhost"), nil
 	})
 
-	s.awaitEnd(t)
+	s.AwaitEnd(t)
 }
 
 // TestRecordsAreCompleted checks that a Machine of an earlier version gets its record once
@@ -191,45 +192,45 @@ func TestRecordFollowsAMove(t *testing.T) {
 func TestRecordsAreCompleted(t *testing.T) {
 	t.Parallel()
 
-	s := newShoot(t)
-	s.runControllers(t)
-	s.applyCredentials(t)
-	s.addPool(t, s.Name, 1, s.spec("zone-a", ephemeralRoot))
+	s := harness.NewShoot(t)
+	s.RunControllers(t)
+	s.ApplyCredentials(t)
+	s.AddPool(t, s.Name, 1, s.Spec("zone-a", harness.EphemeralRoot))
 
-	name := theOnly(s.awaitRunning(t, 1))
-	s.requireRecorded(t, name)
+	name := theOnly(s.AwaitRunning(t, 1))
+	requireRecorded(t, s, name)
 
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:null}}}`, spi.AnnotationAddress)
-	_, err := s.mcm.MachineV1alpha1().Machines(s.Namespace).Patch(t.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{})
+	_, err := s.MCM.MachineV1alpha1().Machines(s.Namespace).Patch(t.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{})
 	require.NoError(t, err)
 
-	s.killSidecar(t) // The next process lists the machines at once.
-	eventually(t, "the record is complete", func(ctx context.Context) (bool, error) {
-		found, err := s.mcm.MachineV1alpha1().Machines(s.Namespace).Get(ctx, name, metav1.GetOptions{})
+	s.KillSidecar(t) // The next process lists the machines at once.
+	harness.Eventually(t, "the record is complete", func(ctx context.Context) (bool, error) {
+		found, err := s.MCM.MachineV1alpha1().Machines(s.Namespace).Get(ctx, name, metav1.GetOptions{})
 
 		return err == nil && found.Annotations[spi.AnnotationAddress] != "", err
 	})
-	s.requireRecorded(t, name)
-	s.awaitEnd(t)
+	requireRecorded(t, s, name)
+	s.AwaitEnd(t)
 }
 
 // requireRecorded requires that a Machine records the address of its VirtualMachine.
-func (s *shoot) requireRecorded(t *testing.T, name string) {
+func requireRecorded(t *testing.T, s *harness.Shoot, name string) {
 	t.Helper()
 
-	recorded := spi.RecordedAddress(s.machineObject(t, name).Annotations)
+	recorded := spi.RecordedAddress(machineObject(t, s, name).Annotations)
 	require.NotNil(t, recorded)
 	require.Empty(t, recorded.Fault)
-	require.Equal(t, s.vm(t, name).UID, recorded.UID)
+	require.Equal(t, s.VM(t, name).UID, recorded.UID)
 	require.Equal(t, s.ProviderNamespace, recorded.Namespace)
 	require.Equal(t, s.Namespace, recorded.Cluster)
 	require.Equal(t, "node", recorded.Role)
 }
 
-func (s *shoot) annotateMachine(t *testing.T, name, value string) {
+func annotateMachine(t *testing.T, s *harness.Shoot, name, value string) {
 	t.Helper()
 
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, spi.AnnotationAddress, value)
-	_, err := s.mcm.MachineV1alpha1().Machines(s.Namespace).Patch(t.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{})
+	_, err := s.MCM.MachineV1alpha1().Machines(s.Namespace).Patch(t.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{})
 	require.NoError(t, err)
 }

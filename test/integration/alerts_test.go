@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	manifests "github.com/gardener/machine-controller-manager-provider-kubevirt/kubernetes"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 )
 
 // alertCase holds scraped series and the expected alert.
@@ -60,7 +61,7 @@ func TestAlerts(t *testing.T) {
 		require.Contains(t, descriptions[0], c.Fires, "%s: %s", c.Alert, c.Reason)
 	}
 
-	for _, used := range judge(t, filepath.Join("monitoring", "rules")) {
+	for _, used := range harness.EvaluateMonitoring(t, filepath.Join("monitoring", "rules")) {
 		if name, ok := strings.CutPrefix(used.From, "alert "); ok {
 			require.True(t, fire[name] && silent[name], "%s: each alert has a case of both kinds", name)
 		}
@@ -73,7 +74,7 @@ func firing(t *testing.T, objects []byte, file string) [][]string {
 
 	var complaint bytes.Buffer
 
-	command := exec.CommandContext(t.Context(), lab.Binaries.PromQL, file)
+	command := exec.CommandContext(t.Context(), harness.Lab().Binaries.PromQL, file)
 	command.Stdin, command.Stderr = bytes.NewReader(objects), &complaint
 	out, err := command.Output()
 	require.NoError(t, err, complaint.String())

@@ -7,29 +7,15 @@ import (
 	"testing"
 
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
-	"github.com/gardener/machine-controller-manager/pkg/util/provider/machinecodes/codes"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/utils/ptr"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 )
-
-// Gardener's cluster-autoscaler decides by the objects that machine-controller-manager and the
-// driver write. Its module is not usable as a dependency, so this file copies its rules from
-// cluster-autoscaler/cloudprovider/mcm of github.com/gardener/autoscaler: from mcm_manager.go at
-// 04c82f6e2c8f8da0ecb1dfaab1b3977ad8c7b658, and from mcm_cloud_provider.go at
-// 2a3891b48d628b8f0f4834fde54a6f151d9d3559. Deprecated labels are omitted.
-
-// exhausted is cluster-autoscaler's rule to back off from a worker pool and try others
-// (generateInstanceStatus). Only the code counts, and only while the Machine has no Node.
-func exhausted(m *v1alpha1.Machine) bool {
-	last := m.Status.LastOperation
-
-	return last.Type == v1alpha1.MachineOperationCreate && last.State == v1alpha1.MachineStateFailed &&
-		last.ErrorCode == codes.ResourceExhausted.String()
-}
 
 // belongTogether is cluster-autoscaler's rule to find the Machine of a Node. It skips Nodes
 // without a provider ID (NodeGroupForNode in mcm_cloud_provider.go). For the others, the last
@@ -113,30 +99,30 @@ func zeroCapacity(template corev1.ResourceList) corev1.ResourceList {
 // requireKnownToAutoscaler requires that cluster-autoscaler finds the Machine of the Node, does
 // not back off from the pool because of it, and would have expected the pool's Nodes as they
 // are if the pool were empty.
-func (s *shoot) requireKnownToAutoscaler(t *testing.T, name string) {
+func requireKnownToAutoscaler(t *testing.T, s *harness.Shoot, name string) {
 	t.Helper()
 
-	owner := s.requireOwner(t, name)
+	owner := requireOwner(t, s, name)
 	require.Equal(t, name, owner.Name)
-	require.False(t, exhausted(owner))
+	require.False(t, harness.Exhausted(owner))
 
-	deployment, err := s.mcm.MachineV1alpha1().MachineDeployments(s.Namespace).Get(t.Context(), owner.Labels["name"], metav1.GetOptions{})
+	deployment, err := s.MCM.MachineV1alpha1().MachineDeployments(s.Namespace).Get(t.Context(), owner.Labels["name"], metav1.GetOptions{})
 	require.NoError(t, err)
-	class, err := s.mcm.MachineV1alpha1().MachineClasses(s.Namespace).Get(t.Context(), owner.Spec.Class.Name, metav1.GetOptions{})
+	class, err := s.MCM.MachineV1alpha1().MachineClasses(s.Namespace).Get(t.Context(), owner.Spec.Class.Name, metav1.GetOptions{})
 	require.NoError(t, err)
 	requireComplete(t, class.NodeTemplate)
 
-	s.requireExpected(t, name, class, zeroNode(deployment, class))
+	requireExpected(t, s, name, class, zeroNode(deployment, class))
 }
 
 // requireOwner returns the single Machine that cluster-autoscaler finds for a Node.
-func (s *shoot) requireOwner(t *testing.T, name string) *v1alpha1.Machine {
+func requireOwner(t *testing.T, s *harness.Shoot, name string) *v1alpha1.Machine {
 	t.Helper()
 
-	node, err := s.target.CoreV1().Nodes().Get(t.Context(), name, metav1.GetOptions{})
+	node, err := s.Target.CoreV1().Nodes().Get(t.Context(), name, metav1.GetOptions{})
 	require.NoError(t, err)
 
-	machines, err := s.mcm.MachineV1alpha1().Machines(s.Namespace).List(t.Context(), metav1.ListOptions{})
+	machines, err := s.MCM.MachineV1alpha1().Machines(s.Namespace).List(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
 
 	var owners []*v1alpha1.Machine
@@ -155,15 +141,15 @@ func (s *shoot) requireOwner(t *testing.T, name string) *v1alpha1.Machine {
 // requireExpected requires that a Node matches cluster-autoscaler's expectation once
 // machine-controller-manager has added the labels of its MachineDeployment, and that the Node is
 // then exemplary for empty pools.
-func (s *shoot) requireExpected(t *testing.T, name string, class *v1alpha1.MachineClass, expected *corev1.Node) {
+func requireExpected(t *testing.T, s *harness.Shoot, name string, class *v1alpha1.MachineClass, expected *corev1.Node) {
 	t.Helper()
 
 	var node *corev1.Node
 
-	eventually(t, name+" has the labels that cluster-autoscaler expects", func(ctx context.Context) (bool, error) {
+	harness.Eventually(t, name+" has the labels that cluster-autoscaler expects", func(ctx context.Context) (bool, error) {
 		var err error
 
-		node, err = s.target.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+		node, err = s.Target.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 
 		return err == nil && labels.SelectorFromSet(expected.Labels).Matches(labels.Set(node.Labels)), err
 	})

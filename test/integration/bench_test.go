@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 )
 
 // Numbers of objects. The machines are small, so that the lab's hosts have room for them.
@@ -58,10 +60,10 @@ func (b *bench) judge(what, measured string, value, atMost float64, unit string)
 // TestBench measures the number of the driver's requests, the time to create machines, and the
 // sidecar's resource usage, one after the other. Each measurement can also be run alone.
 func TestBench(t *testing.T) {
-	searched := lab.SidecarArgs
-	lab.SidecarArgs = nil // Log at the default level, because logging takes time and memory.
+	searched := harness.Lab().SidecarArgs
+	harness.Lab().SidecarArgs = nil // Log at the default level, because logging takes time and memory.
 
-	t.Cleanup(func() { lab.SidecarArgs = searched })
+	t.Cleanup(func() { harness.Lab().SidecarArgs = searched })
 
 	b := &bench{}
 
@@ -147,10 +149,10 @@ func benchRequests(t *testing.T, b *bench) {
 			"ListMachines; DeleteMachine)",
 	}
 
-	for _, count := range countRequests(t) {
-		b.judge("requests of "+count.method+says[count.method],
-			fmt.Sprintf("%d: %d reads, %d writes, %d watches", count.sum(), count.reads, count.writes, count.watches),
-			float64(count.sum()), float64(count.total), "requests")
+	for _, count := range harness.CountRequests(t) {
+		b.judge("requests of "+count.Method+says[count.Method],
+			fmt.Sprintf("%d: %d reads, %d writes, %d watches", count.Sum(), count.Reads, count.Writes, count.Watches),
+			float64(count.Sum()), float64(count.Total), "requests")
 	}
 }
 
@@ -158,86 +160,86 @@ func benchRequests(t *testing.T, b *bench) {
 // take five minutes to clone. It measures the time until the last VirtualMachine exists, and
 // the sidecar's peak usage.
 func benchBurst(t *testing.T, b *bench) {
-	s := newShoot(t)
-	s.importImage(t, "image")
-	s.annotate(t, "sim.lab/clone-latency", "5m")
-	s.runControllers(t, "--machine-creation-timeout=20m")
-	s.applyCredentials(t)
+	s := harness.NewShoot(t)
+	s.ImportImage(t, "image")
+	s.Annotate(t, "sim.lab/clone-latency", "5m")
+	s.RunControllers(t, "--machine-creation-timeout=20m")
+	s.ApplyCredentials(t)
 
-	machines, vms := s.seenMachines(t, made), s.seenVirtualMachines(t)
-	s.addPool(t, s.Name, burst, s.smallSpec(t, "zone-a", fmt.Sprintf(`{"source":{"pvc":{"name":"image","namespace":%q}},
+	machines, vms := seenMachines(t, s, made), seenVirtualMachines(t, s)
+	s.AddPool(t, s.Name, burst, smallSpec(t, s, "zone-a", fmt.Sprintf(`{"source":{"pvc":{"name":"image","namespace":%q}},
 		"storage":{"storageClassName":"immediate","resources":{"requests":{"storage":"1Gi"}}}}`, s.ProviderNamespace)))
 
 	took := vms.last(t, burst).Sub(machines.last(t, 1))
 	b.judgeTime(fmt.Sprintf("first Machine to last VirtualMachine of %d, clones taking 5 min", burst), took, time.Minute)
 
-	_, peak := memoryAtMost(t, s.controller)
+	_, peak := memoryAtMost(t, s.Controller)
 	b.note(fmt.Sprintf("memory of the sidecar until then, with %d machines on their way", burst), "peak "+mebibytes(peak))
-	s.endMachines(t, "DataVolume image", "PersistentVolumeClaim image")
+	endMachines(t, s, "DataVolume image", "PersistentVolumeClaim image")
 }
 
 // benchFullZone measures the time from the scheduler's decision until a Machine reports
 // ResourceExhausted, with Gardener's grace period.
 func benchFullZone(t *testing.T, b *bench) {
-	s := newShoot(t)
-	s.runControllers(t)
-	s.applyCredentials(t)
+	s := harness.NewShoot(t)
+	s.RunControllers(t)
+	s.ApplyCredentials(t)
 
-	refused, told := s.seenInstances(t, unschedulable), s.seenMachines(t, exhausted)
-	s.addPool(t, s.Name, 1, s.spec("zone-x", ephemeralRoot))
+	refused, told := seenInstances(t, s, unschedulable), seenMachines(t, s, harness.Exhausted)
+	s.AddPool(t, s.Name, 1, s.Spec("zone-x", harness.EphemeralRoot))
 
 	took := told.last(t, 1).Sub(refused.last(t, 1))
 	b.judgeTime("pod unschedulable to ResourceExhausted on the Machine, of that 30 s of grace", took, 90*time.Second)
-	s.endMachines(t)
+	endMachines(t, s)
 }
 
 // benchKill measures how long a sidecar takes to complete the creations during which
 // its predecessor was killed.
 func benchKill(t *testing.T, b *bench) {
-	s := newShoot(t)
-	vms := s.seenVirtualMachines(t)
-	there, restarted := s.killAmong(t, fifty)
+	s := harness.NewShoot(t)
+	vms := seenVirtualMachines(t, s)
+	there, restarted := s.KillAmong(t, fifty)
 
 	took := vms.last(t, fifty).Sub(restarted)
 	b.judgeTime(fmt.Sprintf("restart after SIGKILL, with %d of %d VirtualMachines there, to the last one", there, fifty), took, 30*time.Second)
-	s.requireOnePerMachine(t, fifty)
-	s.endMachines(t)
+	s.RequireOnePerMachine(t, fifty)
+	endMachines(t, s)
 }
 
 // benchStop measures how long the sidecar takes to stop while it waits for a machine.
 // Gardener grants the pod 5 s.
 func benchStop(t *testing.T, b *bench) {
-	s := newShoot(t)
-	s.importFor(t, time.Hour)
-	s.runControllers(t)
-	s.applyCredentials(t)
+	s := harness.NewShoot(t)
+	s.ImportFor(t, time.Hour)
+	s.RunControllers(t)
+	s.ApplyCredentials(t)
 
-	waits := s.seenVirtualMachines(t)
-	s.addPool(t, s.Name, 1, s.spec("zone-a", importedRoot))
+	waits := seenVirtualMachines(t, s)
+	s.AddPool(t, s.Name, 1, s.Spec("zone-a", harness.ImportedRoot))
 	waits.last(t, 1)
 
 	began := time.Now()
 
-	requireStopsInOrder(t, s.controller)
+	harness.RequireStopsInOrder(t, s.Controller)
 	b.judgeTime("SIGTERM to the end of a sidecar that waits for a machine", time.Since(began), 3*time.Second)
 
-	s.controller = s.startSidecar(t)
-	s.endMachines(t)
+	s.Controller = s.StartSidecar(t)
+	endMachines(t, s)
 }
 
 // benchList measures a kill list of thousands of machines.
 func benchList(t *testing.T, b *bench) {
-	s, c := newShoot(t), &counter{}
-	s.haltedVMs(t, listed, 0)
+	s, c := harness.NewShoot(t), &harness.Counter{}
+	s.CreateHaltedVMs(t, listed, 0)
 
 	began := time.Now()
-	all, err := s.newMachine("zone-a", ephemeralRoot).list(t.Context(), newDriver(settings{grace: time.Minute, wrap: c.wrap}))
+	all, err := s.NewMachine("zone-a", harness.EphemeralRoot).List(t.Context(), harness.NewDriver(harness.Settings{Grace: time.Minute, Wrap: c.Wrap}))
 	took := time.Since(began)
 
 	require.NoError(t, err)
 	require.Len(t, all, listed)
 
-	reads, _, _ := c.take()
+	reads, _, _ := c.Take()
 	b.judge(fmt.Sprintf("ListMachines of %d", listed), fmt.Sprintf("%d requests, %s", reads, took.Round(time.Millisecond)),
 		float64(reads), listed/500, "requests")
 }

@@ -12,6 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 )
 
 // longest bounds all waits. It is longer than elsewhere, because slow results
@@ -19,35 +21,35 @@ import (
 const longest = 10 * time.Minute
 
 // smallSpec is spec with little memory, so that a zone has room for many machines.
-func (s *shoot) smallSpec(t *testing.T, zone, rootVolume string) []byte {
+func smallSpec(t *testing.T, s *harness.Shoot, zone, rootVolume string) []byte {
 	t.Helper()
 
-	return layOver(t, s.spec(zone, rootVolume), `{"memory":{"guest":"64Mi"}}`)
+	return harness.MergeFields(t, s.Spec(zone, rootVolume), `{"memory":{"guest":"64Mi"}}`)
 }
 
 // newWarm returns a shoot that already has a Machine. machine-controller-manager adds a finalizer
 // to a class for its first Machine, and requeues that Machine after five seconds.
-func newWarm(t *testing.T) *shoot {
+func newWarm(t *testing.T) *harness.Shoot {
 	t.Helper()
 
-	s := newShoot(t)
-	s.applyCredentials(t)
-	s.addClass(t, s.smallSpec(t, "zone-a", ephemeralRoot))
-	s.runControllers(t)
+	s := harness.NewShoot(t)
+	s.ApplyCredentials(t)
+	addClass(t, s, smallSpec(t, s, "zone-a", harness.EphemeralRoot))
+	s.RunControllers(t)
 
-	_, err := s.mcm.MachineV1alpha1().Machines(s.Namespace).Create(t.Context(), s.wanted(s.Name+"-first"), metav1.CreateOptions{})
+	_, err := s.MCM.MachineV1alpha1().Machines(s.Namespace).Create(t.Context(), wantedMachines(s, s.Name+"-first"), metav1.CreateOptions{})
 	require.NoError(t, err)
-	s.awaitRunning(t, 1)
+	s.AwaitRunning(t, 1)
 
 	return s
 }
 
 // addClass creates a MachineClass with the name of the shoot, for Machines
 // without a MachineDeployment.
-func (s *shoot) addClass(t *testing.T, spec []byte) {
+func addClass(t *testing.T, s *harness.Shoot, spec []byte) {
 	t.Helper()
 
-	_, err := s.mcm.MachineV1alpha1().MachineClasses(s.Namespace).Create(t.Context(), &v1alpha1.MachineClass{
+	_, err := s.MCM.MachineV1alpha1().MachineClasses(s.Namespace).Create(t.Context(), &v1alpha1.MachineClass{
 		ObjectMeta:           metav1.ObjectMeta{Name: s.Name},
 		Provider:             "kubevirt",
 		ProviderSpec:         runtime.RawExtension{Raw: spec},
@@ -57,8 +59,8 @@ func (s *shoot) addClass(t *testing.T, spec []byte) {
 	require.NoError(t, err)
 }
 
-// wanted returns a new Machine of the shoot's class.
-func (s *shoot) wanted(name string) *v1alpha1.Machine {
+// wantedMachines returns a new Machine of the shoot's class.
+func wantedMachines(s *harness.Shoot, name string) *v1alpha1.Machine {
 	return &v1alpha1.Machine{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"name": s.Name}},
 		Spec:       v1alpha1.MachineSpec{Class: v1alpha1.ClassSpec{Kind: "MachineClass", Name: s.Name}},
@@ -67,15 +69,15 @@ func (s *shoot) wanted(name string) *v1alpha1.Machine {
 
 // createMachines creates many Machines at once, without a MachineSet, which would create them in
 // batches. It returns when each was requested.
-func (s *shoot) createMachines(t *testing.T, many int) map[string]time.Time {
+func createMachines(t *testing.T, s *harness.Shoot, many int) map[string]time.Time {
 	t.Helper()
 
 	began := &seen{at: map[string]time.Time{}}
 
-	forEach(t, many, many, func(ctx context.Context, i int) error {
-		began.note(s.nth(i))
+	harness.ForEach(t, many, many, func(ctx context.Context, i int) error {
+		began.note(nthMachine(s, i))
 
-		_, err := s.mcm.MachineV1alpha1().Machines(s.Namespace).Create(ctx, s.wanted(s.nth(i)), metav1.CreateOptions{})
+		_, err := s.MCM.MachineV1alpha1().Machines(s.Namespace).Create(ctx, wantedMachines(s, nthMachine(s, i)), metav1.CreateOptions{})
 
 		return err
 	})
@@ -85,17 +87,17 @@ func (s *shoot) createMachines(t *testing.T, many int) map[string]time.Time {
 
 // endMachines deletes all MachineDeployments and Machines, and waits until only
 // the named objects are left.
-func (s *shoot) endMachines(t *testing.T, but ...string) {
+func endMachines(t *testing.T, s *harness.Shoot, but ...string) {
 	t.Helper()
 
-	machines := s.mcm.MachineV1alpha1().Machines(s.Namespace)
+	machines := s.MCM.MachineV1alpha1().Machines(s.Namespace)
 
-	require.NoError(t, s.mcm.MachineV1alpha1().MachineDeployments(s.Namespace).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
+	require.NoError(t, s.MCM.MachineV1alpha1().MachineDeployments(s.Namespace).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
 	require.NoError(t, machines.DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
-	within(t, longest, "all Machines are gone", func(ctx context.Context) (bool, error) {
+	harness.Within(t, longest, "all Machines are gone", func(ctx context.Context) (bool, error) {
 		list, err := machines.List(ctx, metav1.ListOptions{})
 
 		return err == nil && len(list.Items) == 0, err
 	})
-	s.requireNothingLeft(t, but...)
+	s.RequireNothingLeft(t, but...)
 }

@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/process"
 )
 
@@ -38,15 +39,15 @@ func benchMemory(t *testing.T, b *bench) {
 func idleMemory(t *testing.T) (rss, peak float64) {
 	t.Helper()
 
-	s := newShoot(t)
-	l := s.proxy(t)
-	s.applyCredentials(t)
-	s.addClass(t, s.spec("zone-a", ephemeralRoot))
+	s := harness.NewShoot(t)
+	l := s.ProxyProvider(t)
+	s.ApplyCredentials(t)
+	addClass(t, s, s.Spec("zone-a", harness.EphemeralRoot))
 
-	process := s.startSidecar(t)
+	process := s.StartSidecar(t)
 
-	eventually(t, "the sidecar has its caches and looks for orphans", func(context.Context) (bool, error) {
-		return l.asked("list virtualmachines") > 0, nil
+	harness.Eventually(t, "the sidecar has its caches and looks for orphans", func(context.Context) (bool, error) {
+		return l.Asked("list virtualmachines") > 0, nil
 	})
 
 	return settledMemory(t, process)
@@ -57,25 +58,25 @@ func idleMemory(t *testing.T) (rss, peak float64) {
 func runningMemory(t *testing.T, many int) (rss, peak float64) {
 	t.Helper()
 
-	s := newShoot(t)
-	s.applyCredentials(t)
-	s.addClass(t, s.spec("zone-a", ephemeralRoot))
+	s := harness.NewShoot(t)
+	s.ApplyCredentials(t)
+	addClass(t, s, s.Spec("zone-a", harness.EphemeralRoot))
 
-	defer s.forgetPretended(t, many)
+	defer forgetPretended(t, s, many)
 
-	forEach(t, many, few, func(ctx context.Context, i int) error { return s.pretendRunning(ctx, s.nth(i)) })
-	forEach(t, many, few, func(ctx context.Context, i int) error { return s.pretendJoined(ctx, s.nth(i)) })
+	harness.ForEach(t, many, harness.FewAtATime, func(ctx context.Context, i int) error { return pretendRunning(ctx, s, nthMachine(s, i)) })
+	harness.ForEach(t, many, harness.FewAtATime, func(ctx context.Context, i int) error { return pretendJoined(ctx, s, nthMachine(s, i)) })
 
-	process := s.startSidecar(t)
+	process := s.StartSidecar(t)
 
-	within(t, longest, "the sidecar has worked on all Machines", func(ctx context.Context) (bool, error) {
-		forEach(t, many, few, func(ctx context.Context, i int) error { return s.renewLease(ctx, s.nth(i)) }) //nolint:contextcheck // It ends with the test.
+	harness.Within(t, longest, "the sidecar has worked on all Machines", func(ctx context.Context) (bool, error) {
+		harness.ForEach(t, many, harness.FewAtATime, func(ctx context.Context, i int) error { return renewLease(ctx, s, nthMachine(s, i)) }) //nolint:contextcheck // It ends with the test.
 
-		return s.allRun(ctx, many)
+		return allRun(ctx, s, many)
 	})
 
 	rss, peak = settledMemory(t, process)
-	still, err := s.allRun(t.Context(), many)
+	still, err := allRun(t.Context(), s, many)
 	require.NoError(t, err)
 	require.True(t, still, "all Machines run")
 	require.NoError(t, process.Stop(t.Context()))
@@ -85,8 +86,8 @@ func runningMemory(t *testing.T, many int) (rss, peak float64) {
 
 // allRun reports whether the expected number of Machines exist, the sidecar knows them, and all of
 // them run.
-func (s *shoot) allRun(ctx context.Context, many int) (bool, error) {
-	list, err := s.mcm.MachineV1alpha1().Machines(s.Namespace).List(ctx, metav1.ListOptions{})
+func allRun(ctx context.Context, s *harness.Shoot, many int) (bool, error) {
+	list, err := s.MCM.MachineV1alpha1().Machines(s.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return false, err
 	}
@@ -96,13 +97,13 @@ func (s *shoot) allRun(ctx context.Context, many int) (bool, error) {
 	}), nil
 }
 
-// nth returns the name of the shoot's ith machine.
-func (s *shoot) nth(i int) string { return fmt.Sprintf("%s-%d", s.Name, i) }
+// nthMachine returns the name of the shoot's ith machine.
+func nthMachine(s *harness.Shoot, i int) string { return fmt.Sprintf("%s-%d", s.Name, i) }
 
 // pretendRunning creates a Machine with the status of a running one.
-func (s *shoot) pretendRunning(ctx context.Context, name string) error {
-	machines := s.mcm.MachineV1alpha1().Machines(s.Namespace)
-	m := s.wanted(name)
+func pretendRunning(ctx context.Context, s *harness.Shoot, name string) error {
+	machines := s.MCM.MachineV1alpha1().Machines(s.Namespace)
+	m := wantedMachines(s, name)
 	m.Labels[v1alpha1.NodeLabelKey], m.Spec.ProviderID = name, "kubevirt://"+name
 
 	m, err := machines.Create(ctx, m, metav1.CreateOptions{})
@@ -117,8 +118,8 @@ func (s *shoot) pretendRunning(ctx context.Context, name string) error {
 }
 
 // pretendJoined creates the ready Node of a Machine.
-func (s *shoot) pretendJoined(ctx context.Context, name string) error {
-	nodes := s.target.CoreV1().Nodes()
+func pretendJoined(ctx context.Context, s *harness.Shoot, name string) error {
+	nodes := s.Target.CoreV1().Nodes()
 
 	node, err := nodes.Create(ctx, &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.NodeSpec{ProviderID: "kubevirt://" + name},
@@ -127,7 +128,7 @@ func (s *shoot) pretendJoined(ctx context.Context, name string) error {
 		return err
 	}
 
-	if err = s.createLease(ctx, node); err != nil {
+	if err = createLease(ctx, s, node); err != nil {
 		return err
 	}
 
@@ -138,8 +139,8 @@ func (s *shoot) pretendJoined(ctx context.Context, name string) error {
 }
 
 // createLease creates the Lease that a kubelet would renew. It is owned by the Node.
-func (s *shoot) createLease(ctx context.Context, node *corev1.Node) error {
-	_, err := s.target.CoordinationV1().Leases(corev1.NamespaceNodeLease).Create(ctx, &coordinationv1.Lease{
+func createLease(ctx context.Context, s *harness.Shoot, node *corev1.Node) error {
+	_, err := s.Target.CoordinationV1().Leases(corev1.NamespaceNodeLease).Create(ctx, &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Name: node.Name, OwnerReferences: []metav1.OwnerReference{
 			{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID},
 		}},
@@ -150,27 +151,27 @@ func (s *shoot) createLease(ctx context.Context, node *corev1.Node) error {
 }
 
 // renewLease prevents the node-lifecycle controller from marking a Node as not ready.
-func (s *shoot) renewLease(ctx context.Context, name string) error {
+func renewLease(ctx context.Context, s *harness.Shoot, name string) error {
 	renewed := fmt.Appendf(nil, `{"spec":{"renewTime":%q}}`, time.Now().UTC().Format(metav1.RFC3339Micro))
-	_, err := s.target.CoordinationV1().Leases(corev1.NamespaceNodeLease).Patch(ctx, name, types.MergePatchType, renewed, metav1.PatchOptions{})
+	_, err := s.Target.CoordinationV1().Leases(corev1.NamespaceNodeLease).Patch(ctx, name, types.MergePatchType, renewed, metav1.PatchOptions{})
 
 	return err
 }
 
 // forgetPretended deletes the objects created by pretendRunning and
 // pretendJoined, without a sidecar.
-func (s *shoot) forgetPretended(t *testing.T, many int) {
+func forgetPretended(t *testing.T, s *harness.Shoot, many int) {
 	t.Helper()
 
-	machines, nodes := s.mcm.MachineV1alpha1().Machines(s.Namespace), s.target.CoreV1().Nodes()
+	machines, nodes := s.MCM.MachineV1alpha1().Machines(s.Namespace), s.Target.CoreV1().Nodes()
 	release := []byte(`{"metadata":{"finalizers":null}}`)
 
-	forEach(t, many, few, func(ctx context.Context, i int) error {
-		_, err := machines.Patch(ctx, s.nth(i), types.MergePatchType, release, metav1.PatchOptions{})
-		_, nodeErr := nodes.Patch(ctx, s.nth(i), types.MergePatchType, release, metav1.PatchOptions{})
+	harness.ForEach(t, many, harness.FewAtATime, func(ctx context.Context, i int) error {
+		_, err := machines.Patch(ctx, nthMachine(s, i), types.MergePatchType, release, metav1.PatchOptions{})
+		_, nodeErr := nodes.Patch(ctx, nthMachine(s, i), types.MergePatchType, release, metav1.PatchOptions{})
 
 		for _, err := range []error{
-			err, nodeErr, machines.Delete(ctx, s.nth(i), metav1.DeleteOptions{}), nodes.Delete(ctx, s.nth(i), metav1.DeleteOptions{}),
+			err, nodeErr, machines.Delete(ctx, nthMachine(s, i), metav1.DeleteOptions{}), nodes.Delete(ctx, nthMachine(s, i), metav1.DeleteOptions{}),
 		} {
 			if err != nil && !apierrors.IsNotFound(err) {
 				return err
@@ -203,7 +204,7 @@ func settledMemory(t *testing.T, p *process.Process) (rss, peak float64) {
 
 	var seen []float64
 
-	eventually(t, "the memory of the sidecar settles", func(context.Context) (bool, error) {
+	harness.Eventually(t, "the memory of the sidecar settles", func(context.Context) (bool, error) {
 		rss, peak = memoryAtMost(t, p)
 		seen = append(seen, rss)
 

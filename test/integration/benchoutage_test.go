@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 )
 
 // benchOutage measures how soon the first machine is created after an outage of the
@@ -17,7 +19,7 @@ func benchOutage(t *testing.T, b *bench) {
 		{"reset before", "connections were reset"},
 		{"timeout before", "requests were taken and never answered"},
 	} {
-		took := firstAfterOutage(t, faultNamed(t, away.fault))
+		took := firstAfterOutage(t, harness.FaultNamed(t, away.fault))
 		b.judgeTime(fmt.Sprintf("provider cluster back after a minute in which %s to the first VirtualMachine", away.how), took, 15*time.Second)
 	}
 }
@@ -25,33 +27,33 @@ func benchOutage(t *testing.T, b *bench) {
 // firstAfterOutage makes the provider cluster unavailable for a minute and requests a machine
 // meanwhile. The cluster comes back just after a failed request of the driver, the worst moment if
 // requests are never answered.
-func firstAfterOutage(t *testing.T, f fault) time.Duration {
+func firstAfterOutage(t *testing.T, f harness.Fault) time.Duration {
 	t.Helper()
 
 	const atLeast = time.Minute
 
-	s := newShoot(t)
-	l := s.proxy(t)
-	s.applyCredentials(t)
-	s.addClass(t, s.spec("zone-x", ephemeralRoot))
-	s.runControllers(t, "--machine-creation-timeout=20m")
+	s := harness.NewShoot(t)
+	l := s.ProxyProvider(t)
+	s.ApplyCredentials(t)
+	addClass(t, s, s.Spec("zone-x", harness.EphemeralRoot))
+	s.RunControllers(t, "--machine-creation-timeout=20m")
 
-	vms := s.seenVirtualMachines(t)
+	vms := seenVirtualMachines(t, s)
 	over := time.NewTimer(atLeast)
 
-	l.down.Store(&f)
-	s.createMachines(t, 1)
+	l.Down.Store(&f)
+	createMachines(t, s, 1)
 	<-over.C
 
-	before := l.asked("get virtualmachines")
-	eventually(t, "the driver asks in vain", func(context.Context) (bool, error) { return l.asked("get virtualmachines") > before, nil })
+	before := l.Asked("get virtualmachines")
+	harness.Eventually(t, "the driver asks in vain", func(context.Context) (bool, error) { return l.Asked("get virtualmachines") > before, nil })
 
 	back := time.Now()
 
-	l.down.Store(nil)
+	l.Down.Store(nil)
 
 	took := vms.last(t, 1).Sub(back)
-	s.endMachines(t)
+	endMachines(t, s)
 
 	return took
 }

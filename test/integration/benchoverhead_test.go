@@ -15,6 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 	"sigs.k8s.io/yaml"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 )
 
 // benchOverhead compares machines created by machine-controller-manager and the driver with
@@ -70,7 +72,7 @@ func percentile(took []time.Duration, percent int) time.Duration {
 // handmade is a shoot whose VirtualMachines and Secrets are created by hand,
 // identical to the driver's.
 type handmade struct {
-	*shoot
+	*harness.Shoot
 
 	vms     []*kubevirtv1.VirtualMachine
 	secrets []*corev1.Secret
@@ -80,21 +82,21 @@ type handmade struct {
 func newHandmade(t *testing.T, many int) *handmade {
 	t.Helper()
 
-	s, d := newShoot(t), newDriver(settings{grace: time.Minute})
-	m := s.newMachine("zone-a", ephemeralRoot)
-	m.class.ProviderSpec.Raw = s.smallSpec(t, "zone-a", ephemeralRoot)
-	_, err := m.create(t.Context(), d)
+	s, d := harness.NewShoot(t), harness.NewDriver(harness.Settings{Grace: time.Minute})
+	m := s.NewMachine("zone-a", harness.EphemeralRoot)
+	m.Class.ProviderSpec.Raw = smallSpec(t, s, "zone-a", harness.EphemeralRoot)
+	_, err := m.Create(t.Context(), d)
 	require.NoError(t, err)
 
-	vm := s.vm(t, m.name())
-	secret, err := s.kube.CoreV1().Secrets(s.ProviderNamespace).Get(t.Context(), m.name()+"-userdata", metav1.GetOptions{})
+	vm := s.VM(t, m.Name())
+	secret, err := s.Kube.CoreV1().Secrets(s.ProviderNamespace).Get(t.Context(), m.Name()+"-userdata", metav1.GetOptions{})
 	require.NoError(t, err)
-	require.NoError(t, m.remove(t.Context(), d))
+	require.NoError(t, m.Remove(t.Context(), d))
 
-	h := &handmade{shoot: s}
+	h := &handmade{Shoot: s}
 	for i := range many {
-		h.vms = append(h.vms, renamed(t, vm, m.name(), s.nth(i)))
-		h.secrets = append(h.secrets, renamed(t, secret, m.name(), s.nth(i)))
+		h.vms = append(h.vms, renamed(t, vm, m.Name(), nthMachine(s, i)))
+		h.secrets = append(h.secrets, renamed(t, secret, m.Name(), nthMachine(s, i)))
 	}
 
 	return h
@@ -102,11 +104,11 @@ func newHandmade(t *testing.T, many int) *handmade {
 
 // create creates the nth machine.
 func (h *handmade) create(ctx context.Context, n int) error {
-	if _, err := h.kube.CoreV1().Secrets(h.ProviderNamespace).Create(ctx, h.secrets[n], metav1.CreateOptions{}); err != nil {
+	if _, err := h.Kube.CoreV1().Secrets(h.ProviderNamespace).Create(ctx, h.secrets[n], metav1.CreateOptions{}); err != nil {
 		return err
 	}
 
-	_, err := h.kubevirt.KubevirtV1().VirtualMachines(h.ProviderNamespace).Create(ctx, h.vms[n], metav1.CreateOptions{})
+	_, err := h.KubeVirt.KubevirtV1().VirtualMachines(h.ProviderNamespace).Create(ctx, h.vms[n], metav1.CreateOptions{})
 
 	return err
 }
@@ -115,9 +117,9 @@ func (h *handmade) create(ctx context.Context, n int) error {
 func (h *handmade) end(t *testing.T) {
 	t.Helper()
 
-	require.NoError(t, h.kubevirt.KubevirtV1().VirtualMachines(h.ProviderNamespace).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
-	require.NoError(t, h.kube.CoreV1().Secrets(h.ProviderNamespace).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
-	h.requireNothingLeft(t)
+	require.NoError(t, h.KubeVirt.KubevirtV1().VirtualMachines(h.ProviderNamespace).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
+	require.NoError(t, h.Kube.CoreV1().Secrets(h.ProviderNamespace).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
+	h.RequireNothingLeft(t)
 }
 
 // overheadOfOne creates one machine at a time, alternating between hand and driver.
@@ -127,24 +129,24 @@ func overheadOfOne(t *testing.T) (byHand, byDriver []time.Duration) {
 	const rounds = 20
 
 	h, s := newHandmade(t, rounds), newWarm(t)
-	handRuns, driverRuns := h.seenInstances(t, running), s.seenInstances(t, running)
+	handRuns, driverRuns := seenInstances(t, h.Shoot, running), seenInstances(t, s, running)
 
 	for i := range rounds {
 		began := time.Now()
 
 		require.NoError(t, h.create(t.Context(), i))
 
-		byHand = append(byHand, handRuns.since(t, map[string]time.Time{h.nth(i): began})...)
+		byHand = append(byHand, handRuns.since(t, map[string]time.Time{nthMachine(h.Shoot, i): began})...)
 		began = time.Now()
 
-		_, err := s.mcm.MachineV1alpha1().Machines(s.Namespace).Create(t.Context(), s.wanted(s.nth(i)), metav1.CreateOptions{})
+		_, err := s.MCM.MachineV1alpha1().Machines(s.Namespace).Create(t.Context(), wantedMachines(s, nthMachine(s, i)), metav1.CreateOptions{})
 		require.NoError(t, err)
 
-		byDriver = append(byDriver, driverRuns.since(t, map[string]time.Time{s.nth(i): began})...)
+		byDriver = append(byDriver, driverRuns.since(t, map[string]time.Time{nthMachine(s, i): began})...)
 	}
 
 	h.end(t)
-	s.endMachines(t)
+	endMachines(t, s)
 
 	return byHand, byDriver
 }
@@ -153,10 +155,10 @@ func overheadByHand(t *testing.T) []time.Duration {
 	t.Helper()
 
 	h := newHandmade(t, fifty)
-	began, runs := &seen{at: map[string]time.Time{}}, h.seenInstances(t, running)
+	began, runs := &seen{at: map[string]time.Time{}}, seenInstances(t, h.Shoot, running)
 
-	forEach(t, fifty, fifty, func(ctx context.Context, i int) error {
-		began.note(h.nth(i))
+	harness.ForEach(t, fifty, fifty, func(ctx context.Context, i int) error {
+		began.note(nthMachine(h.Shoot, i))
 
 		return h.create(ctx, i)
 	})
@@ -201,9 +203,9 @@ func overheadByDriver(t *testing.T) []time.Duration {
 	t.Helper()
 
 	s := newWarm(t)
-	runs := s.seenInstances(t, running)
-	took := runs.since(t, s.createMachines(t, fifty))
-	s.endMachines(t)
+	runs := seenInstances(t, s, running)
+	took := runs.since(t, createMachines(t, s, fifty))
+	endMachines(t, s)
 
 	return took
 }

@@ -17,6 +17,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	kubevirtv1 "kubevirt.io/api/core/v1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 )
 
 // seen holds when objects first satisfied a condition, by name.
@@ -59,7 +61,7 @@ func (s *seen) waitFor(t *testing.T, many int) map[string]time.Time {
 
 	found := map[string]time.Time{}
 
-	within(t, longest, fmt.Sprintf("%d are seen", many), func(context.Context) (bool, error) {
+	harness.Within(t, longest, fmt.Sprintf("%d are seen", many), func(context.Context) (bool, error) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 
@@ -79,7 +81,7 @@ func (s *seen) since(t *testing.T, began map[string]time.Time) []time.Duration {
 
 	var took []time.Duration
 
-	within(t, longest, fmt.Sprintf("%d are seen", len(began)), func(context.Context) (bool, error) {
+	harness.Within(t, longest, fmt.Sprintf("%d are seen", len(began)), func(context.Context) (bool, error) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 
@@ -106,26 +108,26 @@ func (s *seen) last(t *testing.T, many int) time.Time {
 	return at[many-1]
 }
 
-func (s *shoot) seenMachines(t *testing.T, holds func(*v1alpha1.Machine) bool) *seen {
+func seenMachines(t *testing.T, s *harness.Shoot, holds func(*v1alpha1.Machine) bool) *seen {
 	t.Helper()
 
-	stream, err := s.mcm.MachineV1alpha1().Machines(s.Namespace).Watch(t.Context(), metav1.ListOptions{})
+	stream, err := s.MCM.MachineV1alpha1().Machines(s.Namespace).Watch(t.Context(), metav1.ListOptions{})
 
 	return firstSeen(t, stream, err, holds)
 }
 
-func (s *shoot) seenVirtualMachines(t *testing.T) *seen {
+func seenVirtualMachines(t *testing.T, s *harness.Shoot) *seen {
 	t.Helper()
 
-	stream, err := s.kubevirt.KubevirtV1().VirtualMachines(s.ProviderNamespace).Watch(t.Context(), metav1.ListOptions{})
+	stream, err := s.KubeVirt.KubevirtV1().VirtualMachines(s.ProviderNamespace).Watch(t.Context(), metav1.ListOptions{})
 
 	return firstSeen(t, stream, err, func(*kubevirtv1.VirtualMachine) bool { return true })
 }
 
-func (s *shoot) seenInstances(t *testing.T, holds func(*kubevirtv1.VirtualMachineInstance) bool) *seen {
+func seenInstances(t *testing.T, s *harness.Shoot, holds func(*kubevirtv1.VirtualMachineInstance) bool) *seen {
 	t.Helper()
 
-	stream, err := s.kubevirt.KubevirtV1().VirtualMachineInstances(s.ProviderNamespace).Watch(t.Context(), metav1.ListOptions{})
+	stream, err := s.KubeVirt.KubevirtV1().VirtualMachineInstances(s.ProviderNamespace).Watch(t.Context(), metav1.ListOptions{})
 
 	return firstSeen(t, stream, err, holds)
 }

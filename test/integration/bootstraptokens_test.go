@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 )
 
 // TestStolenBootstrapRights uses machine-controller-manager's account to try the actions that
@@ -17,14 +19,14 @@ import (
 func TestStolenBootstrapRights(t *testing.T) {
 	t.Parallel()
 
-	s := newShoot(t)
+	s := harness.NewShoot(t)
 	config, err := clientcmd.BuildConfigFromFlags("", s.MCMKubeconfig)
 	require.NoError(t, err)
 	client, err := kubernetes.NewForConfig(config)
 	require.NoError(t, err)
 
-	eventually(t, "the policy is in force", func(ctx context.Context) (bool, error) {
-		_, err := client.CoreV1().Secrets(metav1.NamespaceSystem).Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "another-name"}}, dry)
+	harness.Eventually(t, "the policy is in force", func(ctx context.Context) (bool, error) {
+		_, err := client.CoreV1().Secrets(metav1.NamespaceSystem).Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "another-name"}}, harness.DryRun)
 
 		return apierrors.IsForbidden(err), nil
 	})
@@ -42,7 +44,7 @@ func TestStolenBootstrapRights(t *testing.T) {
 			Name: name, Annotations: map[string]string{corev1.ServiceAccountNameKey: "default"},
 		}}
 
-		_, err := client.CoreV1().Secrets(metav1.NamespaceSystem).Create(t.Context(), secret, dry)
+		_, err := client.CoreV1().Secrets(metav1.NamespaceSystem).Create(t.Context(), secret, harness.DryRun)
 		if tc.allowed {
 			require.NoError(t, err)
 		} else {
@@ -50,7 +52,7 @@ func TestStolenBootstrapRights(t *testing.T) {
 		}
 	}
 
-	secrets := s.target.CoreV1().Secrets(metav1.NamespaceSystem)
+	secrets := s.Target.CoreV1().Secrets(metav1.NamespaceSystem)
 	_, err = secrets.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: s.Name}}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	t.Cleanup(func() {

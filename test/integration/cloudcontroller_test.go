@@ -9,8 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	kubevirtv1 "kubevirt.io/api/core/v1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 )
 
 // KubeVirt's cloud-controller-manager runs beside the driver in a shoot's control plane and uses
@@ -37,7 +38,7 @@ type instanceMetadata struct {
 // metadataOf finds the instance of a Node by a label of the Node, or by its name, and describes it
 // (InstanceMetadata). Only the interface named "default" provides an address; region and zone are
 // those of the instance's host; cluster instancetypes are ignored.
-func (s *shoot) metadataOf(t *testing.T, node *corev1.Node) (*kubevirtv1.VirtualMachineInstance, instanceMetadata) {
+func metadataOf(t *testing.T, s *harness.Shoot, node *corev1.Node) (*kubevirtv1.VirtualMachineInstance, instanceMetadata) {
 	t.Helper()
 
 	name, labelled := node.Labels["node.kubernetes.io/instance-id"]
@@ -45,7 +46,7 @@ func (s *shoot) metadataOf(t *testing.T, node *corev1.Node) (*kubevirtv1.Virtual
 		name = node.Name
 	}
 
-	instance, err := s.kubevirt.KubevirtV1().VirtualMachineInstances(s.ProviderNamespace).Get(t.Context(), name, metav1.GetOptions{})
+	instance, err := s.KubeVirt.KubevirtV1().VirtualMachineInstances(s.ProviderNamespace).Get(t.Context(), name, metav1.GetOptions{})
 	require.NoError(t, err, "it would take the Node's instance for gone, and delete the Node")
 
 	found := instanceMetadata{
@@ -60,7 +61,7 @@ func (s *shoot) metadataOf(t *testing.T, node *corev1.Node) (*kubevirtv1.Virtual
 		}
 	}
 
-	host, err := s.kube.CoreV1().Nodes().Get(t.Context(), instance.Status.NodeName, metav1.GetOptions{})
+	host, err := s.Kube.CoreV1().Nodes().Get(t.Context(), instance.Status.NodeName, metav1.GetOptions{})
 	require.NoError(t, err)
 
 	found.region, found.zone = host.Labels[corev1.LabelTopologyRegion], host.Labels[corev1.LabelTopologyZone]
@@ -71,13 +72,13 @@ func (s *shoot) metadataOf(t *testing.T, node *corev1.Node) (*kubevirtv1.Virtual
 // requireKnownToCloudController requires that KubeVirt's cloud-controller-manager accepts the
 // machine's provider ID, finds its instance by that ID and by the Node, reads its address, region
 // and zone, and that a load balancer of the cluster selects the pods of the cluster's machines.
-func (s *shoot) requireKnownToCloudController(t *testing.T, name, zone string) {
+func requireKnownToCloudController(t *testing.T, s *harness.Shoot, name, zone string) {
 	t.Helper()
 
-	node, err := s.target.CoreV1().Nodes().Get(t.Context(), name, metav1.GetOptions{})
+	node, err := s.Target.CoreV1().Nodes().Get(t.Context(), name, metav1.GetOptions{})
 	require.NoError(t, err)
 
-	machines, err := s.mcm.MachineV1alpha1().Machines(s.Namespace).List(t.Context(), metav1.ListOptions{})
+	machines, err := s.MCM.MachineV1alpha1().Machines(s.Namespace).List(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
 
 	ids := map[string]string{}
@@ -91,7 +92,7 @@ func (s *shoot) requireKnownToCloudController(t *testing.T, name, zone string) {
 		require.Equal(t, name, parts[1])
 	}
 
-	instance, found := s.metadataOf(t, node)
+	instance, found := metadataOf(t, s, node)
 	require.Equal(t, ids[name], found.providerID, "machine-controller-manager deletes a machine whose ID changes")
 	require.Equal(t, zone, found.zone)
 	require.Equal(t, "local", found.region)
@@ -99,27 +100,5 @@ func (s *shoot) requireKnownToCloudController(t *testing.T, name, zone string) {
 	require.Empty(t, found.instanceType, "the class has no instancetype")
 	require.Equal(t, kubevirtv1.Running, instance.Status.Phase, "Succeeded, Failed and Unknown are a Node that is shut down")
 
-	s.requireBehindLoadBalancers(t, s.Namespace, slices.Collect(maps.Keys(ids))...)
-}
-
-// requireBehindLoadBalancers requires that EnsureLoadBalancer's selector selects the pods of
-// exactly these machines. It selects by role and by the cluster's name (--cluster-name), for which
-// shoots use their cluster tag.
-func (s *shoot) requireBehindLoadBalancers(t *testing.T, cluster string, names ...string) {
-	t.Helper()
-
-	selector := labels.SelectorFromSet(labels.Set{
-		"cluster.x-k8s.io/role": "worker", "cluster.x-k8s.io/cluster-name": cluster,
-	})
-
-	pods, err := s.kube.CoreV1().Pods(s.ProviderNamespace).List(t.Context(), metav1.ListOptions{LabelSelector: selector.String()})
-	require.NoError(t, err)
-
-	var selected []string
-
-	for i := range pods.Items {
-		selected = append(selected, pods.Items[i].Labels["vm.kubevirt.io/name"])
-	}
-
-	require.ElementsMatch(t, names, selected)
+	s.RequireBehindLoadBalancers(t, s.Namespace, slices.Collect(maps.Keys(ids))...)
 }

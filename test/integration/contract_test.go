@@ -18,12 +18,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 )
 
 // transcript holds a driver's answers to the calls of one behaviour, in order: responses, codes and
 // texts. The random names of machines and namespaces are replaced.
 type transcript struct {
-	shoot *shoot
+	shoot *harness.Shoot
 	names []string
 	lines []string
 }
@@ -32,9 +34,9 @@ type transcript struct {
 var anyUUID = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 
 // note records the response and the error of a call.
-func (tr *transcript) note(m *machine, answer any, err error) {
-	if !slices.Contains(tr.names, m.name()) {
-		tr.names = append(tr.names, m.name())
+func (tr *transcript) note(m *harness.Machine, answer any, err error) {
+	if !slices.Contains(tr.names, m.Name()) {
+		tr.names = append(tr.names, m.Name())
 	}
 
 	text := "nothing"
@@ -55,54 +57,54 @@ func (tr *transcript) note(m *machine, answer any, err error) {
 // The following methods make one call each and record its result, except for addresses, which
 // arrive at unpredictable times.
 
-func (tr *transcript) create(ctx context.Context, d driver.Driver, m *machine) codes.Code {
-	answer, err := m.create(ctx, d)
+func (tr *transcript) create(ctx context.Context, d driver.Driver, m *harness.Machine) codes.Code {
+	answer, err := m.Create(ctx, d)
 	tr.note(m, answer, err)
 
-	return codeOf(err)
+	return harness.CodeOf(err)
 }
 
-func (tr *transcript) initialize(ctx context.Context, d driver.Driver, m *machine) codes.Code {
-	answer, err := m.initialize(ctx, d)
+func (tr *transcript) initialize(ctx context.Context, d driver.Driver, m *harness.Machine) codes.Code {
+	answer, err := m.Initialize(ctx, d)
 	if answer != nil {
 		answer.Addresses = nil
 	}
 
 	tr.note(m, answer, err)
 
-	return codeOf(err)
+	return harness.CodeOf(err)
 }
 
-func (tr *transcript) status(ctx context.Context, d driver.Driver, m *machine) codes.Code {
-	answer, err := m.status(ctx, d)
+func (tr *transcript) status(ctx context.Context, d driver.Driver, m *harness.Machine) codes.Code {
+	answer, err := m.Status(ctx, d)
 	if answer != nil {
 		answer.Addresses = nil
 	}
 
 	tr.note(m, answer, err)
 
-	return codeOf(err)
+	return harness.CodeOf(err)
 }
 
-func (tr *transcript) list(ctx context.Context, d driver.Driver, m *machine) codes.Code {
-	answer, err := m.list(ctx, d)
+func (tr *transcript) list(ctx context.Context, d driver.Driver, m *harness.Machine) codes.Code {
+	answer, err := m.List(ctx, d)
 	tr.note(m, answer, err)
 
-	return codeOf(err)
+	return harness.CodeOf(err)
 }
 
-func (tr *transcript) remove(ctx context.Context, d driver.Driver, m *machine) codes.Code {
-	answer, err := d.DeleteMachine(ctx, &driver.DeleteMachineRequest{Machine: m.machine, MachineClass: m.class, Secret: m.secret})
+func (tr *transcript) remove(ctx context.Context, d driver.Driver, m *harness.Machine) codes.Code {
+	answer, err := d.DeleteMachine(ctx, &driver.DeleteMachineRequest{Machine: m.Machine, MachineClass: m.Class, Secret: m.Secret})
 	tr.note(m, answer, err)
 
-	return codeOf(err)
+	return harness.CodeOf(err)
 }
 
 // behaviour is a property that machine controllers rely on.
 type behaviour struct {
 	reason   string
-	settings settings
-	show     func(t *testing.T, s *shoot, d driver.Driver, tr *transcript)
+	settings harness.Settings
+	show     func(t *testing.T, s *harness.Shoot, d driver.Driver, tr *transcript)
 }
 
 // TestContract runs every behaviour over every way to reach the driver, and
@@ -120,13 +122,13 @@ func TestContract(t *testing.T) {
 			)
 
 			t.Run("Ways", func(t *testing.T) {
-				everyWay(t, func(t *testing.T, newDriver func(settings) driver.Driver) {
+				harness.EveryWay(t, func(t *testing.T, newDriver func(harness.Settings) driver.Driver) {
 					t.Helper()
 
-					s := newShoot(t)
+					s := harness.NewShoot(t)
 					tr := &transcript{shoot: s}
 					b.show(t, s, newDriver(b.settings), tr)
-					s.requireNothingLeft(t, "VirtualMachine foreign")
+					s.RequireNothingLeft(t, "VirtualMachine foreign")
 
 					mu.Lock()
 					defer mu.Unlock()
@@ -135,7 +137,7 @@ func TestContract(t *testing.T) {
 				})
 			})
 
-			want := transcripts[ways()[0].name]
+			want := transcripts[harness.Ways()[0].Name]
 			require.NotEmpty(t, want)
 
 			for way, lines := range transcripts {
@@ -148,150 +150,150 @@ func TestContract(t *testing.T) {
 func behaviours() map[string]behaviour {
 	return map[string]behaviour{
 		"Life": {
-			reason: "a machine comes and goes; what was created is adopted, what is gone is deleted", settings: settings{grace: time.Minute},
+			reason: "a machine comes and goes; what was created is adopted, what is gone is deleted", settings: harness.Settings{Grace: time.Minute},
 			show: showLife,
 		},
 		"Addresses": {
-			reason: "without a target cluster they tell where the machine is", settings: settings{grace: time.Minute, bootstrap: true},
-			show: func(t *testing.T, s *shoot, d driver.Driver, tr *transcript) {
+			reason: "without a target cluster they tell where the machine is", settings: harness.Settings{Grace: time.Minute, Bootstrap: true},
+			show: func(t *testing.T, s *harness.Shoot, d driver.Driver, tr *transcript) {
 				t.Helper()
 
-				m := s.newMachine("zone-a", ephemeralRoot)
+				m := s.NewMachine("zone-a", harness.EphemeralRoot)
 				require.Equal(t, codes.OK, tr.create(t.Context(), d, m))
-				m.awaitScheduled(t, d)
+				m.AwaitScheduled(t, d)
 
-				resp, err := m.status(t.Context(), d)
+				resp, err := m.Status(t.Context(), d)
 				require.NoError(t, err)
 				require.Equal(t, corev1.NodeInternalIP, resp.Addresses[0].Type)
 				require.Equal(t, codes.OK, tr.remove(t.Context(), d, m))
 			},
 		},
 		"Unschedulable": {
-			reason: "cluster-autoscaler backs off, and only for the driver's own ResourceExhausted", settings: settings{grace: time.Second},
+			reason: "cluster-autoscaler backs off, and only for the driver's own ResourceExhausted", settings: harness.Settings{Grace: time.Second},
 			show: showUnschedulable,
 		},
 		"Foreign": {
-			reason: "what is not ours is not touched", settings: settings{grace: time.Minute},
-			show: func(t *testing.T, s *shoot, d driver.Driver, tr *transcript) {
+			reason: "what is not ours is not touched", settings: harness.Settings{Grace: time.Minute},
+			show: func(t *testing.T, s *harness.Shoot, d driver.Driver, tr *transcript) {
 				t.Helper()
 
-				m := s.newMachine("zone-a", ephemeralRoot)
-				m.machine.Name = "foreign"
-				s.haltedVM(t, m.name(), map[string]string{"mcm.gardener.cloud/cluster": "another", "mcm.gardener.cloud/role": "node"})
+				m := s.NewMachine("zone-a", harness.EphemeralRoot)
+				m.Machine.Name = "foreign"
+				s.CreateHaltedVM(t, m.Name(), map[string]string{"mcm.gardener.cloud/cluster": "another", "mcm.gardener.cloud/role": "node"})
 
 				require.Equal(t, codes.NotFound, tr.status(t.Context(), d, m))
 				require.Equal(t, codes.AlreadyExists, tr.create(t.Context(), d, m))
 				require.Equal(t, codes.OK, tr.list(t.Context(), d, m))
 				require.Equal(t, codes.OK, tr.remove(t.Context(), d, m))
-				require.Nil(t, s.vm(t, m.name()).DeletionTimestamp)
+				require.Nil(t, s.VM(t, m.Name()).DeletionTimestamp)
 			},
 		},
 		"Elsewhere": {
-			reason: "what is not visible is not deleted", settings: settings{grace: time.Minute}, show: showElsewhere,
+			reason: "what is not visible is not deleted", settings: harness.Settings{Grace: time.Minute}, show: showElsewhere,
 		},
 		"Moved": {
-			reason: "the record of a machine that was moved comes before its deletion", settings: settings{grace: time.Minute}, show: showMoved,
+			reason: "the record of a machine that was moved comes before its deletion", settings: harness.Settings{Grace: time.Minute}, show: showMoved,
 		},
 		"LongNames": {
-			reason: "the predecessor's machines are observed and deleted; only creation needs a DNS label", settings: settings{grace: time.Minute},
+			reason: "the predecessor's machines are observed and deleted; only creation needs a DNS label", settings: harness.Settings{Grace: time.Minute},
 			show: showLongNames,
 		},
 		"Blocked": {
-			reason: "the text names what blocks a deletion", settings: settings{grace: time.Minute, deleteWait: 2 * time.Second},
-			show: func(t *testing.T, s *shoot, d driver.Driver, tr *transcript) {
+			reason: "the text names what blocks a deletion", settings: harness.Settings{Grace: time.Minute, DeleteWait: 2 * time.Second},
+			show: func(t *testing.T, s *harness.Shoot, d driver.Driver, tr *transcript) {
 				t.Helper()
 
-				m := s.newMachine("zone-x", ephemeralRoot)
+				m := s.NewMachine("zone-x", harness.EphemeralRoot)
 				require.Equal(t, codes.OK, tr.create(t.Context(), d, m))
-				s.requireBlocked(t, m, d)
+				requireBlocked(t, s, m, d)
 				require.Equal(t, codes.Aborted, tr.create(t.Context(), d, m))
 
-				s.setFinalizers(t, m.name())
+				s.SetFinalizers(t, m.Name())
 				require.Equal(t, codes.OK, tr.remove(t.Context(), d, m))
 			},
 		},
 		"Orphans": {
 			reason:   "one sighting does not suffice",
-			settings: settings{grace: time.Minute, clock: clocktesting.NewFakeClock(time.Now())},
-			show: func(t *testing.T, s *shoot, d driver.Driver, tr *transcript) {
+			settings: harness.Settings{Grace: time.Minute, Clock: clocktesting.NewFakeClock(time.Now())},
+			show: func(t *testing.T, s *harness.Shoot, d driver.Driver, tr *transcript) {
 				t.Helper()
 
-				m := s.newMachine("zone-x", ephemeralRoot)
+				m := s.NewMachine("zone-x", harness.EphemeralRoot)
 				require.Equal(t, codes.OK, tr.create(t.Context(), d, m))
 
-				uid := m.machine.UID
-				m.machine.UID = ""
-				require.Equal(t, codes.Aborted, codeOf(m.remove(t.Context(), d)))
-				require.Nil(t, s.vm(t, m.name()).DeletionTimestamp)
+				uid := m.Machine.UID
+				m.Machine.UID = ""
+				require.Equal(t, codes.Aborted, harness.CodeOf(m.Remove(t.Context(), d)))
+				require.Nil(t, s.VM(t, m.Name()).DeletionTimestamp)
 
-				m.machine.UID = uid
+				m.Machine.UID = uid
 				require.Equal(t, codes.OK, tr.remove(t.Context(), d, m))
 			},
 		},
-		"Refused":     {reason: "all that is wrong is said at once, in the users' terms", settings: settings{grace: time.Minute}, show: showRefusals},
-		"Credentials": {reason: "the provider cluster decides", settings: settings{grace: time.Minute}, show: showCredentials},
+		"Refused":     {reason: "all that is wrong is said at once, in the users' terms", settings: harness.Settings{Grace: time.Minute}, show: showRefusals},
+		"Credentials": {reason: "the provider cluster decides", settings: harness.Settings{Grace: time.Minute}, show: showCredentials},
 		"UserData": {
-			reason: "it arrives as it is, and is not small", settings: settings{grace: time.Minute},
-			show: func(t *testing.T, s *shoot, d driver.Driver, tr *transcript) {
+			reason: "it arrives as it is, and is not small", settings: harness.Settings{Grace: time.Minute},
+			show: func(t *testing.T, s *harness.Shoot, d driver.Driver, tr *transcript) {
 				t.Helper()
 
-				m := s.newMachine("zone-x", ephemeralRoot)
-				m.secret.Data["userData"] = incompressible(700 << 10)
+				m := s.NewMachine("zone-x", harness.EphemeralRoot)
+				m.Secret.Data["userData"] = harness.Incompressible(700 << 10)
 				require.Equal(t, codes.OK, tr.create(t.Context(), d, m))
 
-				got, err := s.kube.CoreV1().Secrets(s.ProviderNamespace).Get(t.Context(), m.name()+"-userdata", metav1.GetOptions{})
+				got, err := s.Kube.CoreV1().Secrets(s.ProviderNamespace).Get(t.Context(), m.Name()+"-userdata", metav1.GetOptions{})
 				require.NoError(t, err)
-				require.Equal(t, m.secret.Data["userData"], got.Data["userdata"])
+				require.Equal(t, m.Secret.Data["userData"], got.Data["userdata"])
 				require.Equal(t, codes.OK, tr.remove(t.Context(), d, m))
 			},
 		},
-		"Volumes": {reason: "a drain waits for them", settings: settings{grace: time.Minute}, show: showVolumes},
+		"Volumes": {reason: "a drain waits for them", settings: harness.Settings{Grace: time.Minute}, show: showVolumes},
 	}
 }
 
-func showLife(t *testing.T, s *shoot, d driver.Driver, tr *transcript) {
+func showLife(t *testing.T, s *harness.Shoot, d driver.Driver, tr *transcript) {
 	t.Helper()
 
-	m := s.newMachine("zone-a", ephemeralRoot)
+	m := s.NewMachine("zone-a", harness.EphemeralRoot)
 	require.Equal(t, codes.NotFound, tr.status(t.Context(), d, m))
 	require.Equal(t, codes.OK, tr.create(t.Context(), d, m))
 
-	first := s.vm(t, m.name())
+	first := s.VM(t, m.Name())
 
 	require.Equal(t, codes.OK, tr.create(t.Context(), d, m))
-	require.Equal(t, first.UID, s.vm(t, m.name()).UID, "one machine, one VM")
+	require.Equal(t, first.UID, s.VM(t, m.Name()).UID, "one machine, one VM")
 
-	m.machine.Spec.ProviderID = "kubevirt://" + m.name()
-	m.awaitScheduled(t, d)
+	m.Machine.Spec.ProviderID = "kubevirt://" + m.Name()
+	m.AwaitScheduled(t, d)
 	require.Equal(t, codes.OK, tr.initialize(t.Context(), d, m))
 	require.Equal(t, codes.OK, tr.status(t.Context(), d, m))
 	require.Equal(t, codes.OK, tr.list(t.Context(), d, m))
 	require.Equal(t, codes.OK, tr.remove(t.Context(), d, m))
-	s.requireGone(t, m.name())
+	s.RequireGone(t, m.Name())
 	require.Equal(t, codes.OK, tr.remove(t.Context(), d, m))
 	require.Equal(t, codes.OK, tr.list(t.Context(), d, m))
 	require.Equal(t, codes.NotFound, tr.status(t.Context(), d, m))
 }
 
 // showUnschedulable omits texts with a count of nodes, because other tests add nodes.
-func showUnschedulable(t *testing.T, s *shoot, d driver.Driver, tr *transcript) {
+func showUnschedulable(t *testing.T, s *harness.Shoot, d driver.Driver, tr *transcript) {
 	t.Helper()
 
-	m := s.newMachine("zone-x", ephemeralRoot)
+	m := s.NewMachine("zone-x", harness.EphemeralRoot)
 	require.Equal(t, codes.OK, tr.create(t.Context(), d, m))
 
-	eventually(t, "the zone without nodes is reported", func(ctx context.Context) (bool, error) {
-		resp, err := m.status(ctx, d)
-		require.Equal(t, codes.Uninitialized, codeOf(err), "only InitializeMachine reports what is wrong")
+	harness.Eventually(t, "the zone without nodes is reported", func(ctx context.Context) (bool, error) {
+		resp, err := m.Status(ctx, d)
+		require.Equal(t, codes.Uninitialized, harness.CodeOf(err), "only InitializeMachine reports what is wrong")
 		require.NotNil(t, resp, "machine-controller-manager dereferences it")
-		require.Equal(t, "kubevirt://"+m.name(), resp.ProviderID)
+		require.Equal(t, "kubevirt://"+m.Name(), resp.ProviderID)
 
-		_, err = m.initialize(ctx, d)
-		if codeOf(err) == codes.OK {
+		_, err = m.Initialize(ctx, d)
+		if harness.CodeOf(err) == codes.OK {
 			return false, nil
 		}
 
-		require.Equal(t, codes.ResourceExhausted, codeOf(err))
+		require.Equal(t, codes.ResourceExhausted, harness.CodeOf(err))
 		require.ErrorContains(t, err, "Unschedulable: 0/")
 
 		return true, nil
@@ -299,7 +301,7 @@ func showUnschedulable(t *testing.T, s *shoot, d driver.Driver, tr *transcript) 
 	require.Equal(t, codes.OK, tr.remove(t.Context(), d, m))
 }
 
-func showRefusals(t *testing.T, s *shoot, d driver.Driver, tr *transcript) {
+func showRefusals(t *testing.T, s *harness.Shoot, d driver.Driver, tr *transcript) {
 	t.Helper()
 
 	for _, spec := range []string{
@@ -307,35 +309,35 @@ func showRefusals(t *testing.T, s *shoot, d driver.Driver, tr *transcript) {
 		`{"virtualMachineTemplate":{"spec":{"template":{"spec":{"evictionStrategy":"Sometimes"}}}}}`,
 		`{"tags":{"mcm.gardener.cloud/cluster":"ü [a] ]["}}`,
 	} {
-		m := s.newMachine("zone-a", ephemeralRoot)
-		m.class.ProviderSpec.Raw = layOver(t, m.class.ProviderSpec.Raw, spec)
+		m := s.NewMachine("zone-a", harness.EphemeralRoot)
+		m.Class.ProviderSpec.Raw = harness.MergeFields(t, m.Class.ProviderSpec.Raw, spec)
 		require.Equal(t, codes.InvalidArgument, tr.create(t.Context(), d, m), spec)
 		tr.remove(t.Context(), d, m) // The machine refused by KubeVirt has left a Secret.
 	}
 
-	for _, incomplete := range []func(*machine){
-		func(m *machine) { m.machine.UID = "" },
-		func(m *machine) { m.machine.Name = "not.a.label" },
-		func(m *machine) { m.class.Provider = "aws" },
-		func(m *machine) { m.class.ProviderSpec.Raw = nil },
-		func(m *machine) { m.secret.Data = nil },
-		func(m *machine) { m.secret = nil },
-		func(m *machine) { m.class = nil },
+	for _, incomplete := range []func(*harness.Machine){
+		func(m *harness.Machine) { m.Machine.UID = "" },
+		func(m *harness.Machine) { m.Machine.Name = "not.a.label" },
+		func(m *harness.Machine) { m.Class.Provider = "aws" },
+		func(m *harness.Machine) { m.Class.ProviderSpec.Raw = nil },
+		func(m *harness.Machine) { m.Secret.Data = nil },
+		func(m *harness.Machine) { m.Secret = nil },
+		func(m *harness.Machine) { m.Class = nil },
 	} {
-		m := s.newMachine("zone-a", ephemeralRoot)
+		m := s.NewMachine("zone-a", harness.EphemeralRoot)
 		incomplete(m)
 		require.Equal(t, codes.InvalidArgument, tr.create(t.Context(), d, m))
 
-		for _, call := range []func(context.Context, driver.Driver, *machine) codes.Code{tr.initialize, tr.status, tr.list, tr.remove} {
+		for _, call := range []func(context.Context, driver.Driver, *harness.Machine) codes.Code{tr.initialize, tr.status, tr.list, tr.remove} {
 			call(t.Context(), d, m)
 		}
 	}
 }
 
-func showCredentials(t *testing.T, s *shoot, d driver.Driver, tr *transcript) {
+func showCredentials(t *testing.T, s *harness.Shoot, d driver.Driver, tr *transcript) {
 	t.Helper()
 
-	m := s.newMachine("zone-a", ephemeralRoot)
+	m := s.NewMachine("zone-a", harness.EphemeralRoot)
 
 	config, err := clientcmd.Load(s.ProviderKubeconfig)
 	require.NoError(t, err)
@@ -344,7 +346,7 @@ func showCredentials(t *testing.T, s *shoot, d driver.Driver, tr *transcript) {
 		user.Token = "revoked"
 	}
 
-	m.secret.Data["kubeconfig"], err = clientcmd.Write(*config)
+	m.Secret.Data["kubeconfig"], err = clientcmd.Write(*config)
 	require.NoError(t, err)
 	require.Equal(t, codes.Unauthenticated, tr.create(t.Context(), d, m))
 	require.Equal(t, codes.Unauthenticated, tr.status(t.Context(), d, m))
@@ -354,16 +356,16 @@ func showCredentials(t *testing.T, s *shoot, d driver.Driver, tr *transcript) {
 	config, err = clientcmd.Load(s.ProviderKubeconfig)
 	require.NoError(t, err)
 
-	s.expectDenials("the driver has no rights in other namespaces")
+	s.ExpectDenials("the driver has no rights in other namespaces")
 
 	config.Contexts[config.CurrentContext].Namespace = "kube-system"
-	m.secret.Data["kubeconfig"], err = clientcmd.Write(*config)
+	m.Secret.Data["kubeconfig"], err = clientcmd.Write(*config)
 	require.NoError(t, err)
 	require.Equal(t, codes.PermissionDenied, tr.create(t.Context(), d, m))
 	require.Equal(t, codes.PermissionDenied, tr.list(t.Context(), d, m))
 }
 
-func showVolumes(t *testing.T, s *shoot, d driver.Driver, tr *transcript) {
+func showVolumes(t *testing.T, s *harness.Shoot, d driver.Driver, tr *transcript) {
 	t.Helper()
 
 	csi := func(name, handle string) *corev1.PersistentVolumeSpec {
@@ -379,6 +381,6 @@ func showVolumes(t *testing.T, s *shoot, d driver.Driver, tr *transcript) {
 	} {
 		answer, err := d.GetVolumeIDs(t.Context(), &driver.GetVolumeIDsRequest{PVSpecs: specs})
 		require.NoError(t, err)
-		tr.note(s.newMachine("zone-a", ephemeralRoot), answer, err)
+		tr.note(s.NewMachine("zone-a", harness.EphemeralRoot), answer, err)
 	}
 }

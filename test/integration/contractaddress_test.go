@@ -12,121 +12,122 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 )
 
 // recorded creates a machine whose Machine records its address.
-func (tr *transcript) recorded(t *testing.T, s *shoot, d driver.Driver) *machine {
+func (tr *transcript) recorded(t *testing.T, s *harness.Shoot, d driver.Driver) *harness.Machine {
 	t.Helper()
 
-	m := s.newMachine("zone-x", ephemeralRoot)
-	resp, err := m.create(t.Context(), d)
+	m := s.NewMachine("zone-x", harness.EphemeralRoot)
+	resp, err := m.Create(t.Context(), d)
 	require.NoError(t, err)
 	tr.note(m, resp, err)
 
-	m.machine.Annotations = map[string]string{spi.AnnotationAddress: resp.LastKnownState}
-	m.machine.Spec.ProviderID = resp.ProviderID
+	m.Machine.Annotations = map[string]string{spi.AnnotationAddress: resp.LastKnownState}
+	m.Machine.Spec.ProviderID = resp.ProviderID
 
 	return m
 }
 
 // showElsewhere points the kubeconfig to another namespace, in which the driver has the same
 // rights, and then edits the tags.
-func showElsewhere(t *testing.T, s *shoot, d driver.Driver, tr *transcript) {
+func showElsewhere(t *testing.T, s *harness.Shoot, d driver.Driver, tr *transcript) {
 	t.Helper()
 
-	m, elsewhere := tr.recorded(t, s, d), newShoot(t)
+	m, elsewhere := tr.recorded(t, s, d), harness.NewShoot(t)
 	missed := func() {
 		t.Helper()
 
 		// The text contains the random name of the other namespace.
-		_, err := m.status(t.Context(), d)
-		require.Equal(t, codes.FailedPrecondition, codeOf(err), "NotFound would have another VirtualMachine created, or skip the drain")
-		_, err = m.initialize(t.Context(), d)
-		require.Equal(t, codes.FailedPrecondition, codeOf(err))
+		_, err := m.Status(t.Context(), d)
+		require.Equal(t, codes.FailedPrecondition, harness.CodeOf(err), "NotFound would have another VirtualMachine created, or skip the drain")
+		_, err = m.Initialize(t.Context(), d)
+		require.Equal(t, codes.FailedPrecondition, harness.CodeOf(err))
 
-		err = m.remove(t.Context(), d)
-		require.Equal(t, codes.FailedPrecondition, codeOf(err), "success would remove the Machine and its Node")
+		err = m.Remove(t.Context(), d)
+		require.Equal(t, codes.FailedPrecondition, harness.CodeOf(err), "success would remove the Machine and its Node")
 		require.ErrorContains(t, err, "AddressChanged: ")
-		require.ErrorContains(t, err, "machine "+m.name()+" kubevirt.machine.gardener.cloud/address=abandoned")
-		require.Nil(t, s.vm(t, m.name()).DeletionTimestamp)
+		require.ErrorContains(t, err, "machine "+m.Name()+" kubevirt.machine.gardener.cloud/address=abandoned")
+		require.Nil(t, s.VM(t, m.Name()).DeletionTimestamp)
 	}
 
-	m.secret = &corev1.Secret{Data: map[string][]byte{"kubeconfig": elsewhere.ProviderKubeconfig, "userData": []byte("x")}}
+	m.Secret = &corev1.Secret{Data: map[string][]byte{"kubeconfig": elsewhere.ProviderKubeconfig, "userData": []byte("x")}}
 	missed()
 
-	m.secret.Data["kubeconfig"] = s.ProviderKubeconfig
-	spec := m.class.ProviderSpec.Raw
-	m.class.ProviderSpec.Raw = []byte(strings.ReplaceAll(string(spec), `"node"`, `"worker"`))
+	m.Secret.Data["kubeconfig"] = s.ProviderKubeconfig
+	spec := m.Class.ProviderSpec.Raw
+	m.Class.ProviderSpec.Raw = []byte(strings.ReplaceAll(string(spec), `"node"`, `"worker"`))
 	missed()
 
-	record := m.machine.Annotations
-	m.machine.Annotations = nil
+	record := m.Machine.Annotations
+	m.Machine.Annotations = nil
 	require.Equal(t, codes.FailedPrecondition, tr.remove(t.Context(), d, m), "the label says whose it is")
 
-	m.machine.Spec.ProviderID = ""
+	m.Machine.Spec.ProviderID = ""
 	require.Equal(t, codes.OK, tr.remove(t.Context(), d, m), "a Machine that never had a VirtualMachine has no claim")
-	require.Nil(t, s.vm(t, m.name()).DeletionTimestamp)
+	require.Nil(t, s.VM(t, m.Name()).DeletionTimestamp)
 
-	m.machine.Annotations = map[string]string{spi.AnnotationAddress: spi.AddressAbandoned}
+	m.Machine.Annotations = map[string]string{spi.AnnotationAddress: spi.AddressAbandoned}
 	require.Equal(t, codes.OK, tr.remove(t.Context(), d, m), "it was given up")
-	require.Nil(t, s.vm(t, m.name()).DeletionTimestamp)
+	require.Nil(t, s.VM(t, m.Name()).DeletionTimestamp)
 
-	m.machine.Annotations, m.class.ProviderSpec.Raw = record, spec
+	m.Machine.Annotations, m.Class.ProviderSpec.Raw = record, spec
 	require.Equal(t, codes.OK, tr.remove(t.Context(), d, m))
-	s.requireGone(t, m.name())
+	s.RequireGone(t, m.Name())
 }
 
 // showMoved makes the same server reachable under another name.
-func showMoved(t *testing.T, s *shoot, d driver.Driver, tr *transcript) {
+func showMoved(t *testing.T, s *harness.Shoot, d driver.Driver, tr *transcript) {
 	t.Helper()
 
 	m := tr.recorded(t, s, d)
-	before := m.machine.Annotations[spi.AnnotationAddress]
-	m.secret.Data["kubeconfig"] = []byte(replace(string(s.ProviderKubeconfig), "https://127.0.0.1:", "https://localhost:"))
+	before := m.Machine.Annotations[spi.AnnotationAddress]
+	m.Secret.Data["kubeconfig"] = []byte(harness.MustReplace(string(s.ProviderKubeconfig), "https://127.0.0.1:", "https://localhost:"))
 
-	require.Equal(t, codes.Uninitialized, codeOf(second(m.status(t.Context(), d))), "it is there")
+	require.Equal(t, codes.Uninitialized, harness.CodeOf(second(m.Status(t.Context(), d))), "it is there")
 
-	resp, err := d.DeleteMachine(t.Context(), &driver.DeleteMachineRequest{Machine: m.machine, MachineClass: m.class, Secret: m.secret})
-	require.Equal(t, codes.Aborted, codeOf(err))
+	resp, err := d.DeleteMachine(t.Context(), &driver.DeleteMachineRequest{Machine: m.Machine, MachineClass: m.Class, Secret: m.Secret})
+	require.Equal(t, codes.Aborted, harness.CodeOf(err))
 	require.NotNil(t, resp)
 	tr.note(m, resp, err)
-	require.Equal(t, replace(before, "127.0.0.1", "localhost"), resp.LastKnownState)
-	require.Nil(t, s.vm(t, m.name()).DeletionTimestamp, "a later call could not tell where it was")
+	require.Equal(t, harness.MustReplace(before, "127.0.0.1", "localhost"), resp.LastKnownState)
+	require.Nil(t, s.VM(t, m.Name()).DeletionTimestamp, "a later call could not tell where it was")
 
-	m.machine.Annotations = map[string]string{spi.AnnotationAddress: resp.LastKnownState}
+	m.Machine.Annotations = map[string]string{spi.AnnotationAddress: resp.LastKnownState}
 	require.Equal(t, codes.OK, tr.remove(t.Context(), d, m))
-	s.requireGone(t, m.name())
+	s.RequireGone(t, m.Name())
 	require.Equal(t, codes.OK, tr.remove(t.Context(), d, m), "it is gone from its recorded address")
 }
 
 // showLongNames gives machines of the predecessor names that are not DNS labels.
-func showLongNames(t *testing.T, s *shoot, d driver.Driver, tr *transcript) {
+func showLongNames(t *testing.T, s *harness.Shoot, d driver.Driver, tr *transcript) {
 	t.Helper()
 
 	tags := map[string]string{"mcm.gardener.cloud/cluster": s.Namespace, "mcm.gardener.cloud/role": "node"}
-	neighbour := s.newMachine("zone-x", ephemeralRoot)
+	neighbour := s.NewMachine("zone-x", harness.EphemeralRoot)
 	require.Equal(t, codes.OK, tr.create(t.Context(), d, neighbour))
 
 	for _, name := range []string{s.Name + ".dotted", s.Name + "-" + strings.Repeat("l", 70)} {
-		m := s.newMachine("zone-x", ephemeralRoot)
-		m.machine.Name, m.machine.Spec.ProviderID = name, "kubevirt://"+name
-		s.haltedVM(t, name, tags)
+		m := s.NewMachine("zone-x", harness.EphemeralRoot)
+		m.Machine.Name, m.Machine.Spec.ProviderID = name, "kubevirt://"+name
+		s.CreateHaltedVM(t, name, tags)
 
 		require.Equal(t, codes.InvalidArgument, tr.create(t.Context(), d, m))
-		require.Equal(t, codes.Uninitialized, codeOf(second(m.status(t.Context(), d))), "it is there")
+		require.Equal(t, codes.Uninitialized, harness.CodeOf(second(m.Status(t.Context(), d))), "it is there")
 		require.Equal(t, codes.OK, tr.initialize(t.Context(), d, m))
 
-		listed, err := m.list(t.Context(), d)
+		listed, err := m.List(t.Context(), d)
 		require.NoError(t, err)
 		require.Equal(t, name, listed["kubevirt://"+name])
 
 		require.Equal(t, codes.OK, tr.remove(t.Context(), d, m))
-		s.requireGone(t, name)
+		s.RequireGone(t, name)
 		require.Equal(t, codes.NotFound, tr.status(t.Context(), d, m))
 		require.Equal(t, codes.OK, tr.remove(t.Context(), d, m))
 	}
 
-	_, err := s.kube.CoreV1().Secrets(s.ProviderNamespace).Get(t.Context(), neighbour.name()+"-userdata", metav1.GetOptions{})
+	_, err := s.Kube.CoreV1().Secrets(s.ProviderNamespace).Get(t.Context(), neighbour.Name()+"-userdata", metav1.GetOptions{})
 	require.NoError(t, err, "no selector without a name")
 	require.Equal(t, codes.OK, tr.remove(t.Context(), d, neighbour))
 }
@@ -137,13 +138,13 @@ func second[T any](_ T, err error) error { return err }
 func TestRecordIsOfOneMachine(t *testing.T) {
 	t.Parallel()
 
-	s := newShoot(t)
-	m := s.newMachine("zone-a", ephemeralRoot)
-	s.register(t, m)
+	s := harness.NewShoot(t)
+	m := s.NewMachine("zone-a", harness.EphemeralRoot)
+	s.RegisterMachine(t, m)
 
-	machines := s.mcm.MachineV1alpha1().Machines(s.Namespace)
-	patch := []byte(`{"metadata":{"uid":"` + string(m.machine.UID) + `","annotations":{"a":"b"}}}`)
-	_, err := machines.Patch(t.Context(), m.name(), types.MergePatchType, patch, metav1.PatchOptions{})
+	machines := s.MCM.MachineV1alpha1().Machines(s.Namespace)
+	patch := []byte(`{"metadata":{"uid":"` + string(m.Machine.UID) + `","annotations":{"a":"b"}}}`)
+	_, err := machines.Patch(t.Context(), m.Name(), types.MergePatchType, patch, metav1.PatchOptions{})
 	require.Error(t, err, "the server gave the Machine another UID")
 	t.Log(err)
 }

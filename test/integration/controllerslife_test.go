@@ -12,18 +12,20 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 )
 
 // shootLife is a shoot that goes through all of Gardener's operations in sequence. Its machines
 // share a provider namespace with those of a quiet shoot.
 type shootLife struct {
-	*shoot
+	*harness.Shoot
 
-	line  *line // between its sidecars and the provider cluster
+	line  *harness.Line // between its sidecars and the provider cluster
 	quiet *quietShoot
-	pod   *controllers
+	pod   *harness.Controllers
 	// states are the states of its Machines, in all seeds.
-	states *machineStates
+	states *harness.MachineStates
 	// images are its golden images, which only the last stage may delete.
 	images map[string]types.UID
 	// awake are the UIDs of its machines' objects after the wake-up, and deletions is the number of
@@ -50,16 +52,16 @@ func TestShootLife(t *testing.T) {
 	})
 	l.stage(t, "Hibernation", l.hibernate)
 
-	l.pod = l.startControllers(t, lifeArgs()...)
+	l.pod = l.StartControllers(t, lifeArgs()...)
 	l.stage(t, "WakeUp", l.wakeUp)
 	l.stage(t, "ProviderOutage", l.outliveProvider)
 	l.stage(t, "EmptyListsOfMachines", l.restartBesideEmptyLists)
 
-	l.pod.sidecar = l.startSidecar(t, lifeArgs()...)
+	l.pod.Sidecar = l.StartSidecar(t, lifeArgs()...)
 	seed := l.newSeed(t)
 	l.stage(t, "ControlPlaneMigration", func(t *testing.T) { t.Helper(); l.migrateTo(t, seed) })
 
-	next := seed.startControllers(t, lifeArgs()...)
+	next := seed.StartControllers(t, lifeArgs()...)
 	l.stage(t, "ControlPlaneMigrated", func(t *testing.T) { t.Helper(); l.runOn(t, seed) })
 	l.stage(t, "Deletion", func(t *testing.T) { t.Helper(); l.delete(t, seed, next) })
 }
@@ -74,12 +76,12 @@ func lifeArgs() []string {
 func newShootLife(t *testing.T) *shootLife {
 	t.Helper()
 
-	l := &shootLife{shoot: newShoot(t), states: &machineStates{}}
-	l.quiet = newQuietShoot(t, l.shoot)
-	l.line = l.proxy(t)
-	l.states.observe(t, l.shoot)
-	l.applyCredentials(t)
-	l.pod = l.startControllers(t, lifeArgs()...)
+	l := &shootLife{Shoot: harness.NewShoot(t), states: &harness.MachineStates{}}
+	l.quiet = newQuietShoot(t, l.Shoot)
+	l.line = l.ProxyProvider(t)
+	l.states.Observe(t, l.Shoot)
+	l.ApplyCredentials(t)
+	l.pod = l.StartControllers(t, lifeArgs()...)
 
 	return l
 }
@@ -117,7 +119,7 @@ func (l *shootLife) live(t *testing.T, name string, do func(*testing.T)) bool {
 		do(t)
 		t.Logf("%s took %.0f s", name, time.Since(began).Seconds())
 		l.quiet.requireUntouched(t, l.line)
-		require.Empty(t, l.states.failures(l.pool("late"), l.pool("sick"), l.pool("kept")))
+		require.Empty(t, l.states.Failures(l.pool("late"), l.pool("sick"), l.pool("kept")))
 	})
 }
 
@@ -128,15 +130,15 @@ func (l *shootLife) pool(name string) string { return l.Name + "-" + name }
 func (l *shootLife) create(t *testing.T) {
 	t.Helper()
 
-	plain := l.spec("zone-a", ephemeralRoot)
+	plain := l.Spec("zone-a", harness.EphemeralRoot)
 
-	l.addPool(t, l.pool("rolling"), 1, l.spec("zone-a", importedRoot))
-	l.addPool(t, l.pool("inplace"), 1, plain, inPlace)
-	l.addPool(t, l.pool("deleted"), 1, plain)
-	l.addPool(t, l.pool("sick"), 1, plain, impatientWithSick)
-	l.addPool(t, l.pool("kept"), 1, plain, impatientWithSick)
-	l.awaitRunning(t, 5)
-	l.images = l.awaitOneImage(t)
+	l.AddPool(t, l.pool("rolling"), 1, l.Spec("zone-a", harness.ImportedRoot))
+	l.AddPool(t, l.pool("inplace"), 1, plain, inPlace)
+	l.AddPool(t, l.pool("deleted"), 1, plain)
+	l.AddPool(t, l.pool("sick"), 1, plain, impatientWithSick)
+	l.AddPool(t, l.pool("kept"), 1, plain, impatientWithSick)
+	l.AwaitRunning(t, 5)
+	l.images = l.AwaitOneImage(t)
 }
 
 // hibernate scales all pools to zero and stops the controllers.
@@ -144,44 +146,44 @@ func (l *shootLife) hibernate(t *testing.T) {
 	t.Helper()
 
 	for _, pool := range []string{"rolling", "inplace", "deleted", "late", "sick", "kept"} {
-		l.scale(t, l.pool(pool), 0)
+		l.Scale(t, l.pool(pool), 0)
 	}
 
-	l.awaitRunning(t, 0)
-	l.pod.terminate(t)
-	require.Equal(t, l.images, l.awaitOneImage(t), "nobody deletes the image")
-	require.Empty(t, l.identities(t), "no machine is left")
+	l.AwaitRunning(t, 0)
+	l.pod.Terminate(t)
+	require.Equal(t, l.images, l.AwaitOneImage(t), "nobody deletes the image")
+	require.Empty(t, identities(t, l.Shoot), "no machine is left")
 }
 
 // wakeUp scales pools up again, with fresh controllers that know only the state of the clusters.
 func (l *shootLife) wakeUp(t *testing.T) {
 	t.Helper()
-	l.scale(t, l.pool("rolling"), 1)
-	l.scale(t, l.pool("inplace"), 2)
-	l.awaitRunning(t, 3)
-	require.Equal(t, l.images, l.awaitOneImage(t), "nobody imports the image again")
-	l.awake, l.deletions = l.identities(t), l.line.asked("delete virtualmachines")
+	l.Scale(t, l.pool("rolling"), 1)
+	l.Scale(t, l.pool("inplace"), 2)
+	l.AwaitRunning(t, 3)
+	require.Equal(t, l.images, l.AwaitOneImage(t), "nobody imports the image again")
+	l.awake, l.deletions = identities(t, l.Shoot), l.line.Asked("delete virtualmachines")
 }
 
 // outliveProvider makes the provider cluster unavailable for longer than
 // machine-controller-manager's creation timeout.
 func (l *shootLife) outliveProvider(t *testing.T) {
 	t.Helper()
-	l.giveUpAfter(t, l.pool("late"), &metav1.Duration{Duration: tooLate})
-	l.outage(t, l.line, l.pool("late"), 0)
-	l.awaitRunning(t, 4)
+	giveUpAfter(t, l.Shoot, l.pool("late"), &metav1.Duration{Duration: tooLate})
+	outage(t, l.Shoot, l.line, l.pool("late"), 0)
+	l.AwaitRunning(t, 4)
 
-	now := l.identities(t)
+	now := identities(t, l.Shoot)
 	require.Subset(t, now, l.awake, "no worker that runs is replaced")
-	l.awake, l.deletions = now, l.line.asked("delete virtualmachines")
+	l.awake, l.deletions = now, l.line.Asked("delete virtualmachines")
 }
 
 // requireAwake requires that all machines of the wake-up exist and that none was asked to be
 // deleted, since a machine in deletion may appear to be running for a while.
 func (l *shootLife) requireAwake(t *testing.T) {
 	t.Helper()
-	require.Equal(t, l.awake, l.identities(t), "no machine is lost, and none doubled")
-	require.Equal(t, l.deletions, l.line.asked("delete virtualmachines"))
+	require.Equal(t, l.awake, identities(t, l.Shoot), "no machine is lost, and none doubled")
+	require.Equal(t, l.deletions, l.line.Asked("delete virtualmachines"))
 }
 
 // awaitOrphans waits until each machine of the wake-up was treated as an orphan. It skips the given
@@ -189,8 +191,8 @@ func (l *shootLife) requireAwake(t *testing.T) {
 func (l *shootLife) awaitOrphans(t *testing.T, looked int) {
 	t.Helper()
 
-	eventually(t, "each machine was taken for an orphan", func(context.Context) (bool, error) {
-		orphans := l.line.named("get virtualmachines", looked)
+	harness.Eventually(t, "each machine was taken for an orphan", func(context.Context) (bool, error) {
+		orphans := l.line.Named("get virtualmachines", looked)
 
 		for object := range l.awake {
 			_, name, _ := strings.Cut(object, " ")
@@ -210,16 +212,16 @@ func (l *shootLife) restartBesideEmptyLists(t *testing.T) {
 	t.Helper()
 
 	direct := l.SidecarKubeconfig
-	control := l.controlProxy(t)
-	control.empty.Store(true)
-	l.pod.killSidecar(t)
+	control := l.ProxyControl(t)
+	control.Empty.Store(true)
+	l.pod.KillSidecar(t)
 
 	for range 2 {
-		looked := l.line.asked("get virtualmachines")
-		flapping := &controllers{sidecar: l.startSidecar(t, lifeArgs()...)}
+		looked := l.line.Asked("get virtualmachines")
+		flapping := &harness.Controllers{Sidecar: l.StartSidecar(t, lifeArgs()...)}
 
 		l.awaitOrphans(t, looked)
-		flapping.killSidecar(t)
+		flapping.KillSidecar(t)
 	}
 
 	l.SidecarKubeconfig = direct
@@ -228,16 +230,16 @@ func (l *shootLife) restartBesideEmptyLists(t *testing.T) {
 
 // delete deletes the shoot as Gardener does, and requires that only the quiet
 // shoot's objects are left.
-func (l *shootLife) delete(t *testing.T, seed *shoot, pod *controllers) {
+func (l *shootLife) delete(t *testing.T, seed *harness.Shoot, pod *harness.Controllers) {
 	t.Helper()
-	seed.deleteShoot(t, pod)
+	deleteShoot(t, seed, pod)
 
 	var left []string
 
-	eventually(t, "nothing is left of the shoot", func(ctx context.Context) (bool, error) {
+	harness.Eventually(t, "nothing is left of the shoot", func(ctx context.Context) (bool, error) {
 		var err error
 
-		left, err = l.left(ctx)
+		left, err = l.Leftovers(ctx)
 
 		return len(left) <= len(l.quiet.all), err
 	})
@@ -246,13 +248,13 @@ func (l *shootLife) delete(t *testing.T, seed *shoot, pod *controllers) {
 
 // identities returns the UIDs of the shoot's VirtualMachines and their instances, none of
 // which may be in deletion.
-func (s *shoot) identities(t *testing.T) map[string]types.UID {
+func identities(t *testing.T, s *harness.Shoot) map[string]types.UID {
 	t.Helper()
 
 	uids := map[string]types.UID{}
 	ours := metav1.ListOptions{LabelSelector: fmt.Sprintf("mcm.gardener.cloud/cluster=%s,mcm.gardener.cloud/role=node", s.Namespace)}
 
-	vms, err := s.kubevirt.KubevirtV1().VirtualMachines(s.ProviderNamespace).List(t.Context(), ours)
+	vms, err := s.KubeVirt.KubevirtV1().VirtualMachines(s.ProviderNamespace).List(t.Context(), ours)
 	require.NoError(t, err)
 
 	for i := range vms.Items {
@@ -260,7 +262,7 @@ func (s *shoot) identities(t *testing.T) map[string]types.UID {
 		uids["VirtualMachine "+vms.Items[i].Name] = vms.Items[i].UID
 	}
 
-	instances, err := s.kubevirt.KubevirtV1().VirtualMachineInstances(s.ProviderNamespace).List(t.Context(), ours)
+	instances, err := s.KubeVirt.KubevirtV1().VirtualMachineInstances(s.ProviderNamespace).List(t.Context(), ours)
 	require.NoError(t, err)
 
 	for i := range instances.Items {

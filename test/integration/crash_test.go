@@ -10,6 +10,7 @@ import (
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/render"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 )
 
 // TestCrashMatrix lets every one of matrixFaults happen to every call that the driver makes, and requires that machine-controller-manager's
@@ -44,29 +45,29 @@ func TestCrashMatrix(t *testing.T) {
 	if matrix.lived == len(lives())*len(matrixFaults()) { // A run of some of them proves nothing of the others.
 		matrix.requireComplete(t)
 		matrix.requireRights(t)
-		recorder.requests.compareWith(matrix.calls())
+		harness.CoverCalls(matrix.calls())
 	}
 }
 
 // under lives through the life, and returns the calls that faults happened to, and how many of them did.
-func (l *life) under(t *testing.T, faults []fault) map[string]int {
+func (l *life) under(t *testing.T, faults []harness.Fault) map[string]int {
 	t.Helper()
 
-	s, saboteur := newShoot(t), newSaboteur(faults)
+	s, saboteur := harness.NewShoot(t), newSaboteur(faults)
 	l.live(t, s, saboteur)
 
 	return saboteur.calls()
 }
 
 // requireWhole checks that all of the machine is there, once, and nothing besides but what is named.
-func (r *replay) requireWhole(t *testing.T, s *shoot, besides ...string) {
+func (r *replay) requireWhole(t *testing.T, s *harness.Shoot, besides ...string) {
 	t.Helper()
 
 	want := append([]string{
-		"VirtualMachine " + r.name(), "VirtualMachineInstance " + r.name(), "Secret " + r.name() + "-userdata",
+		"VirtualMachine " + r.Name(), "VirtualMachineInstance " + r.Name(), "Secret " + r.Name() + "-userdata",
 	}, besides...)
 
-	vm := s.vm(t, r.name())
+	vm := s.VM(t, r.Name())
 	for _, disk := range vm.Spec.DataVolumeTemplates {
 		want = append(want, "DataVolume "+disk.Name, "PersistentVolumeClaim "+disk.Name)
 	}
@@ -76,26 +77,26 @@ func (r *replay) requireWhole(t *testing.T, s *shoot, besides ...string) {
 	}
 
 	for range vm.Spec.Template.Spec.AccessCredentials {
-		want = append(want, "Secret "+render.SSHKeysSecretName(r.name()))
+		want = append(want, "Secret "+render.SSHKeysSecretName(r.Name()))
 	}
 
 	var have []string
 
-	eventually(t, "CDI's own volumes are gone", func(ctx context.Context) (bool, error) {
+	harness.Eventually(t, "CDI's own volumes are gone", func(ctx context.Context) (bool, error) {
 		var err error
 
-		have, err = s.left(ctx)
+		have, err = s.Leftovers(ctx)
 
 		return len(have) <= len(want), err
 	})
 	require.ElementsMatch(t, want, have)
-	require.Equal(t, string(r.userData()), s.secretData(t, r.name()+"-userdata")["userdata"], "the user data of the last CreateMachine call")
+	require.Equal(t, string(r.userData()), secretData(t, s, r.Name()+"-userdata")["userdata"], "the user data of the last CreateMachine call")
 }
 
-func (s *shoot) secretData(t *testing.T, name string) map[string]string {
+func secretData(t *testing.T, s *harness.Shoot, name string) map[string]string {
 	t.Helper()
 
-	secret, err := s.kube.CoreV1().Secrets(s.ProviderNamespace).Get(t.Context(), name, metav1.GetOptions{})
+	secret, err := s.Kube.CoreV1().Secrets(s.ProviderNamespace).Get(t.Context(), name, metav1.GetOptions{})
 	require.NoError(t, err)
 
 	data := map[string]string{}

@@ -2,11 +2,15 @@
 
 package integration
 
+import (
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
+)
+
 // matrixFaults are all there are, each in a life of its own.
-func matrixFaults() [][]fault {
-	var each [][]fault
-	for _, f := range faults() {
-		each = append(each, []fault{f})
+func matrixFaults() [][]harness.Fault {
+	var each [][]harness.Fault
+	for _, f := range harness.Faults() {
+		each = append(each, []harness.Fault{f})
 	}
 
 	return each

@@ -13,33 +13,32 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/rand"
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 )
 
 // wrongChecksum is how an import ends for good.
 const wrongChecksum = "checksum mismatch: expected a, got b"
 
-// patient reports no failure: what is wrong for a moment while an image is replaced is not the subject.
-var patient = settings{grace: time.Minute}
-
 // liveWithImageLost has somebody delete the golden image that the machine waits for.
-func liveWithImageLost(t *testing.T, s *shoot, saboteur *saboteur) {
+func liveWithImageLost(t *testing.T, s *harness.Shoot, saboteur *saboteur) {
 	t.Helper()
 
-	s.importFor(t, time.Hour)
+	s.ImportFor(t, time.Hour)
 
-	r := newReplay(t, s.newMachine("zone-a", importedRoot), saboteur, impatient)
+	r := newReplay(t, s.NewMachine("zone-a", harness.ImportedRoot), saboteur, impatient)
 
 	repeat(t, "the machine waits for its image", func(t *testing.T) bool {
 		t.Helper()
 		require.False(t, r.creationPass(t))
 
-		return r.machine.machine.Spec.ProviderID != ""
+		return r.Machine.Machine.Spec.ProviderID != ""
 	})
 
-	first := s.images(t)
-	image := s.rendered(t, r.machine).Name
+	first := s.Images(t)
+	image := s.Rendered(t, r.Machine).Name
 	require.Contains(t, first, image)
-	require.NoError(t, s.cdi.CdiV1beta1().DataVolumes(s.ProviderNamespace).Delete(t.Context(), image, metav1.DeleteOptions{}))
+	require.NoError(t, s.CDI.CdiV1beta1().DataVolumes(s.ProviderNamespace).Delete(t.Context(), image, metav1.DeleteOptions{}))
 
 	r.passing = whileImporting
 
@@ -47,44 +46,44 @@ func liveWithImageLost(t *testing.T, s *shoot, saboteur *saboteur) {
 		t.Helper()
 		require.False(t, r.creationPass(t))
 
-		now := s.images(t)[image]
+		now := s.Images(t)[image]
 
 		return now != "" && now != first[image] && saboteur.hasHit("InitializeMachine: get datavolumes", "InitializeMachine: create datavolumes")
 	})
 
-	s.importFor(t, 0)
+	s.ImportFor(t, 0)
 	r.liveOn(t, s)
 }
 
 // liveWithImageFailed begins with an image that has failed for good, in an earlier process. It is replaced, and the next one fails too,
 // until somebody repairs what is imported.
-func liveWithImageFailed(t *testing.T, s *shoot, saboteur *saboteur) {
+func liveWithImageFailed(t *testing.T, s *harness.Shoot, saboteur *saboteur) {
 	t.Helper()
 
-	m := s.newMachine("zone-a", importedRoot)
+	m := s.NewMachine("zone-a", harness.ImportedRoot)
 
-	s.failImports(t, wrongChecksum)
-	image := s.createImage(t, m, cdiv1beta1.Failed)
+	s.FailImports(t, wrongChecksum)
+	image := s.CreateImage(t, m, cdiv1beta1.Failed)
 
 	late := impatient
-	late.imageClock = ahead{by: 6 * time.Minute}
+	late.ImageClock = harness.ClockAhead{By: 6 * time.Minute}
 	r := newReplay(t, m, saboteur, late)
 	r.passing = whileImporting
 
 	repeat(t, "both methods have replaced the image", func(t *testing.T) bool {
 		t.Helper()
 		require.False(t, r.creationPass(t))
-		s.awaitImportEnd(t, image)
+		awaitImportEnd(t, s, image)
 
 		return saboteur.hasHit("CreateMachine: get datavolumes", "CreateMachine: delete datavolumes", "InitializeMachine: delete datavolumes")
 	})
 
-	s.failImports(t, "")
+	s.FailImports(t, "")
 	repeat(t, "the image is replaced by one that is complete", func(t *testing.T) bool {
 		t.Helper()
 		require.False(t, r.creationPass(t))
 
-		return s.awaitImportEnd(t, image) == cdiv1beta1.Succeeded
+		return awaitImportEnd(t, s, image) == cdiv1beta1.Succeeded
 	})
 
 	r.liveOn(t, s)
@@ -92,17 +91,17 @@ func liveWithImageFailed(t *testing.T, s *shoot, saboteur *saboteur) {
 
 // liveWithClassDeleted has the machine's class be deleted. The image goes with the last machine; and again, since a process that has the
 // class as it was makes another one, when machines are listed.
-func liveWithClassDeleted(t *testing.T, s *shoot, saboteur *saboteur) {
+func liveWithClassDeleted(t *testing.T, s *harness.Shoot, saboteur *saboteur) {
 	t.Helper()
 
-	m, healthy := s.newMachine("zone-a", importedRoot), newDriver(patient)
-	r := newReplay(t, m, saboteur, settings{grace: time.Minute, wrap: s.changeImages(saboteur)})
+	m, healthy := s.NewMachine("zone-a", harness.ImportedRoot), harness.NewDriver(harness.PatientSettings)
+	r := newReplay(t, m, saboteur, harness.Settings{Grace: time.Minute, Wrap: changeImages(s, saboteur)})
 
-	_, err := m.create(t.Context(), healthy)
+	_, err := m.Create(t.Context(), healthy)
 	require.NoError(t, err)
-	m.awaitScheduled(t, healthy)
+	m.AwaitScheduled(t, healthy)
 
-	m.deleteClass()
+	m.DeleteClass()
 
 	repeat(t, "the machine's deletion has dealt with the image", func(t *testing.T) bool {
 		t.Helper()
@@ -116,49 +115,37 @@ func liveWithClassDeleted(t *testing.T, s *shoot, saboteur *saboteur) {
 		t.Helper()
 		r.list(t)
 
-		return len(s.images(t)) == 0
+		return len(s.Images(t)) == 0
 	}
 
 	repeat(t, "the image is gone", listed) // What the deletion could not do, the listing does that follows it.
 
-	s.createImage(t, m, cdiv1beta1.Succeeded)
+	s.CreateImage(t, m, cdiv1beta1.Succeeded)
 	repeat(t, "the image is gone", listed)
 	require.True(t, saboteur.hasHit("ListMachines: list datavolumes", "ListMachines: list virtualmachines, no. 2",
 		"ListMachines: delete datavolumes", "ListMachines: get datavolumes"))
-	s.requireNothingLeft(t)
+	s.RequireNothingLeft(t)
 }
 
 // liveOn has the machine become whole in the hands of a patient process, and end.
-func (r *replay) liveOn(t *testing.T, s *shoot) {
+func (r *replay) liveOn(t *testing.T, s *harness.Shoot) {
 	t.Helper()
 
-	r.restart(patient)
+	r.restart(harness.PatientSettings)
 	r.passing = nil
 
 	r.create(t)
 	r.requireWhole(t, s)
 	r.remove(t)
-	s.requireNothingLeft(t)
-}
-
-// createImage creates the golden image of a machine, as another process does, and returns its name
-// when the import has reached a phase.
-func (s *shoot) createImage(t *testing.T, m *machine, phase cdiv1beta1.DataVolumePhase) string {
-	t.Helper()
-
-	image, err := s.cdi.CdiV1beta1().DataVolumes(s.ProviderNamespace).Create(t.Context(), s.rendered(t, m), metav1.CreateOptions{})
-	require.NoError(t, err)
-	s.awaitImage(t, image.Name, phase)
-
-	return image.Name
+	s.RequireNothingLeft(t)
 }
 
 // awaitImportEnd waits until an image has succeeded or failed, or is not there.
-func (s *shoot) awaitImportEnd(t *testing.T, image string) (end cdiv1beta1.DataVolumePhase) {
+func awaitImportEnd(t *testing.T, s *harness.Shoot, image string) (end cdiv1beta1.DataVolumePhase) {
 	t.Helper()
 
-	eventually(t, "the import has ended", func(ctx context.Context) (bool, error) {
-		found, err := s.cdi.CdiV1beta1().DataVolumes(s.ProviderNamespace).Get(ctx, image, metav1.GetOptions{})
+	harness.Eventually(t, "the import has ended", func(ctx context.Context) (bool, error) {
+		found, err := s.CDI.CdiV1beta1().DataVolumes(s.ProviderNamespace).Get(ctx, image, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return true, nil
 		}
@@ -177,11 +164,11 @@ func (s *shoot) awaitImportEnd(t *testing.T, image string) (end cdiv1beta1.DataV
 
 // changeImages has images change before each deletion, as those do that are being imported, until the method that deletes has had to look
 // again, under the fault.
-func (s *shoot) changeImages(saboteur *saboteur) func(http.RoundTripper) http.RoundTripper {
+func changeImages(s *harness.Shoot, saboteur *saboteur) func(http.RoundTripper) http.RoundTripper {
 	return func(next http.RoundTripper) http.RoundTripper {
-		return transport(func(r *http.Request) (*http.Response, error) {
-			if callOf(r.Method, r.URL) == "delete datavolumes" && !saboteur.hasHit(methodOf(r.Context())+": get datavolumes") {
-				if err := s.changeImage(r.Context(), path.Base(r.URL.Path)); err != nil {
+		return harness.Transport(func(r *http.Request) (*http.Response, error) {
+			if harness.CallOf(r.Method, r.URL) == "delete datavolumes" && !saboteur.hasHit(harness.MethodOf(r.Context())+": get datavolumes") {
+				if err := changeImage(r.Context(), s, path.Base(r.URL.Path)); err != nil {
 					return nil, err
 				}
 			}
@@ -191,9 +178,9 @@ func (s *shoot) changeImages(saboteur *saboteur) func(http.RoundTripper) http.Ro
 	}
 }
 
-func (s *shoot) changeImage(ctx context.Context, name string) error {
+func changeImage(ctx context.Context, s *harness.Shoot, name string) error {
 	patch := []byte(`{"metadata":{"annotations":{"test.example.com/changed":"` + rand.String(8) + `"}}}`)
-	_, err := s.cdi.CdiV1beta1().DataVolumes(s.ProviderNamespace).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
+	_, err := s.CDI.CdiV1beta1().DataVolumes(s.ProviderNamespace).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
 
 	return err
 }

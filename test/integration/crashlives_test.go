@@ -14,12 +14,13 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/render"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 )
 
 // life is what may become of a machine, from its creation to its end. Each is there for the calls that only it makes.
 type life struct {
 	name string
-	live func(*testing.T, *shoot, *saboteur)
+	live func(*testing.T, *harness.Shoot, *saboteur)
 }
 
 // lives are all of them. Those that wait longest come first.
@@ -39,7 +40,7 @@ func lives() []life {
 }
 
 // impatient makes failures ripe, and waits end, within seconds.
-var impatient = settings{grace: time.Second, wait: time.Second}
+var impatient = harness.Settings{Grace: time.Second, Wait: time.Second}
 
 // whileImporting are the failures that an impatient process may see while an image is replaced: that there is none, if a fault hides that it
 // is the image that is missing; that its importer is slow to start, or that CDI creates it a second time after an error of its own; and that
@@ -47,37 +48,37 @@ var impatient = settings{grace: time.Second, wait: time.Second}
 var whileImporting = []string{"CloneSourceNotFound", "Unschedulable", "ImportFailed", "ImageCorrupt", "DataVolumeFailed"}
 
 // liveHealthy has nothing happen but the fault.
-func liveHealthy(t *testing.T, s *shoot, saboteur *saboteur) {
+func liveHealthy(t *testing.T, s *harness.Shoot, saboteur *saboteur) {
 	t.Helper()
 
-	r := newReplay(t, s.newMachine("zone-a", importedRoot).withKeys(t, "ssh-ed25519 AAAA one"), saboteur, settings{grace: time.Minute})
+	r := newReplay(t, withKeys(t, s.NewMachine("zone-a", harness.ImportedRoot), "ssh-ed25519 AAAA one"), saboteur, harness.Settings{Grace: time.Minute})
 
 	r.create(t)
 	r.requireWhole(t, s)
 	require.True(t, saboteur.hasHit("CreateMachine: create secrets, no. 2"))
-	require.Equal(t, map[string]string{"kubevirt://" + r.name(): r.name()}, r.list(t))
+	require.Equal(t, map[string]string{"kubevirt://" + r.Name(): r.Name()}, r.list(t))
 	r.remove(t)
-	s.requireNothingLeft(t)
+	s.RequireNothingLeft(t)
 }
 
 // liveWithLeftOvers begins where an earlier process has died: its golden image is there, and its Secrets hold other data. Later the
 // answer to the creation of the VirtualMachine gets lost, so that the driver meets one of its own. What can happen to that creation, the
 // healthy life shows.
-func liveWithLeftOvers(t *testing.T, s *shoot, saboteur *saboteur) {
+func liveWithLeftOvers(t *testing.T, s *harness.Shoot, saboteur *saboteur) {
 	t.Helper()
 
 	const creation = "create virtualmachines"
 
 	saboteur.spares = "CreateMachine: " + creation
-	m := s.newMachine("zone-a", importedRoot).withKeys(t, "ssh-ed25519 AAAA one")
-	r := newReplay(t, m, saboteur, settings{grace: time.Minute, wrap: loseAnswer(creation)})
+	m := withKeys(t, s.NewMachine("zone-a", harness.ImportedRoot), "ssh-ed25519 AAAA one")
+	r := newReplay(t, m, saboteur, harness.Settings{Grace: time.Minute, Wrap: loseAnswer(creation)})
 
 	earlier := *m
-	earlier.class = m.class.DeepCopy()
-	earlier.withKeys(t, "ssh-ed25519 AAAA other")
+	earlier.Class = m.Class.DeepCopy()
+	withKeys(t, &earlier, "ssh-ed25519 AAAA other")
 
-	_, err := earlier.create(t.Context(), newDriver(settings{grace: time.Minute, wrap: refuse(creation)}))
-	require.Equal(t, codes.Aborted, codeOf(err))
+	_, err := earlier.Create(t.Context(), harness.NewDriver(harness.Settings{Grace: time.Minute, Wrap: refuse(creation)}))
+	require.Equal(t, codes.Aborted, harness.CodeOf(err))
 
 	// machine-controller-manager creates a machine again if it does not see yet what became of the last creation.
 	repeat(t, "CreateMachine has met its own VirtualMachine", func(t *testing.T) bool {
@@ -89,19 +90,19 @@ func liveWithLeftOvers(t *testing.T, s *shoot, saboteur *saboteur) {
 	r.create(t)
 	r.requireWhole(t, s)
 	require.True(t, saboteur.hasHit("CreateMachine: get datavolumes", "CreateMachine: get secrets, no. 2", "CreateMachine: update secrets, no. 2"))
-	require.Equal(t, "ssh-ed25519 AAAA one", s.secretData(t, render.SSHKeysSecretName(r.name()))["key0"])
+	require.Equal(t, "ssh-ed25519 AAAA one", secretData(t, s, render.SSHKeysSecretName(r.Name()))["key0"])
 	r.remove(t)
-	s.requireNothingLeft(t)
+	s.RequireNothingLeft(t)
 }
 
 // liveWithoutVolumes has the image fail that the machine's disk is cloned from, until there is another one.
-func liveWithoutVolumes(t *testing.T, s *shoot, saboteur *saboteur) {
+func liveWithoutVolumes(t *testing.T, s *harness.Shoot, saboteur *saboteur) {
 	t.Helper()
 
-	brokenImage(t, s)
+	harness.CreateBrokenImage(t, s)
 
 	image := []string{"DataVolume image", "PersistentVolumeClaim image"}
-	r := newReplay(t, s.newMachine("zone-a", cloneRoot), saboteur, impatient)
+	r := newReplay(t, s.NewMachine("zone-a", harness.CloneRoot), saboteur, impatient)
 	r.passing = whileImporting
 
 	r.until(t, report{"ImageNotFound", "404"}, []string{
@@ -109,20 +110,20 @@ func liveWithoutVolumes(t *testing.T, s *shoot, saboteur *saboteur) {
 		"InitializeMachine: watch virtualmachines",
 	}, func(t *testing.T) { t.Helper(); require.False(t, r.creationPass(t)) })
 
-	s.replaceImage(t)
+	replaceImage(t, s)
 	r.create(t)
 	r.requireWhole(t, s, image...)
 	r.remove(t)
-	s.requireNothingLeft(t, image...)
+	s.RequireNothingLeft(t, image...)
 }
 
 // liveWithoutRoom has no host for the machine, until there is one.
-func liveWithoutRoom(t *testing.T, s *shoot, saboteur *saboteur) {
+func liveWithoutRoom(t *testing.T, s *harness.Shoot, saboteur *saboteur) {
 	t.Helper()
 
 	room := "room.example.com/" + s.Name
-	m := s.newMachine("zone-a", ephemeralRoot)
-	m.class.ProviderSpec.Raw = layOver(t, m.class.ProviderSpec.Raw,
+	m := s.NewMachine("zone-a", harness.EphemeralRoot)
+	m.Class.ProviderSpec.Raw = harness.MergeFields(t, m.Class.ProviderSpec.Raw,
 		fmt.Sprintf(`{"virtualMachineTemplate":{"spec":{"template":{"spec":{"nodeSelector":{%q:"yes"}}}}}}`, room))
 
 	r := newReplay(t, m, saboteur, impatient)
@@ -131,66 +132,66 @@ func liveWithoutRoom(t *testing.T, s *shoot, saboteur *saboteur) {
 		"InitializeMachine: list pods", "InitializeMachine: list events by involvedObject.uid", "InitializeMachine: watch virtualmachineinstances",
 	}, func(t *testing.T) { t.Helper(); require.False(t, r.creationPass(t)) })
 
-	s.makeRoom(t, room)
+	s.MakeRoom(t, room)
 	r.create(t)
 	r.requireWhole(t, s)
 	r.remove(t)
-	s.requireNothingLeft(t)
+	s.RequireNothingLeft(t)
 }
 
 // liveWithInstanceLeft has somebody delete the VirtualMachine without its instance, which then does not go for a while.
-func liveWithInstanceLeft(t *testing.T, s *shoot, saboteur *saboteur) {
+func liveWithInstanceLeft(t *testing.T, s *harness.Shoot, saboteur *saboteur) {
 	t.Helper()
 
-	r := newReplay(t, s.newMachine("zone-a", ephemeralRoot), saboteur, settings{grace: time.Minute, deleteWait: time.Second})
-	healthy := newDriver(settings{grace: time.Minute})
+	r := newReplay(t, s.NewMachine("zone-a", harness.EphemeralRoot), saboteur, harness.Settings{Grace: time.Minute, DeleteWait: time.Second})
+	healthy := harness.NewDriver(harness.Settings{Grace: time.Minute})
 
-	_, err := r.machine.create(t.Context(), healthy)
+	_, err := r.Machine.Create(t.Context(), healthy)
 	require.NoError(t, err)
-	r.awaitScheduled(t, healthy)
-	s.deleteWithoutInstance(t, r.name())
-	s.holdInstance(t, r.name(), "test.example.com/hold")
+	r.AwaitScheduled(t, healthy)
+	s.DeleteWithoutInstance(t, r.Name())
+	holdInstance(t, s, r.Name(), "test.example.com/hold")
 
 	r.until(t, report{"TimedOut", `on provider node "provider-a-`}, []string{
 		"DeleteMachine: delete virtualmachineinstances", "DeleteMachine: watch virtualmachineinstances",
 		"DeleteMachine: get virtualmachineinstances, no. 2", "DeleteMachine: list pods",
 	}, func(t *testing.T) { t.Helper(); require.False(t, r.deletionPass(t)) })
 
-	s.holdInstance(t, r.name())
+	holdInstance(t, s, r.Name())
 	r.remove(t)
-	s.requireNothingLeft(t)
+	s.RequireNothingLeft(t)
 }
 
 // liveBlocked has a finalizer keep the VirtualMachine for a while.
-func liveBlocked(t *testing.T, s *shoot, saboteur *saboteur) {
+func liveBlocked(t *testing.T, s *harness.Shoot, saboteur *saboteur) {
 	t.Helper()
 
-	r := newReplay(t, s.newMachine("zone-x", ephemeralRoot), saboteur, settings{grace: time.Minute, deleteWait: time.Second})
+	r := newReplay(t, s.NewMachine("zone-x", harness.EphemeralRoot), saboteur, harness.Settings{Grace: time.Minute, DeleteWait: time.Second})
 
-	_, err := r.machine.create(t.Context(), newDriver(settings{grace: time.Minute}))
+	_, err := r.Machine.Create(t.Context(), harness.NewDriver(harness.Settings{Grace: time.Minute}))
 	require.NoError(t, err)
-	s.setFinalizers(t, r.name(), "test.example.com/hold")
+	s.SetFinalizers(t, r.Name(), "test.example.com/hold")
 
 	r.until(t, report{"TimedOut", "test.example.com/hold"}, []string{
 		"DeleteMachine: watch virtualmachines", "DeleteMachine: get virtualmachineinstances", "DeleteMachine: get virtualmachines, no. 2",
 	}, func(t *testing.T) { t.Helper(); require.False(t, r.deletionPass(t)) })
 
-	s.setFinalizers(t, r.name())
+	s.SetFinalizers(t, r.Name())
 	r.remove(t)
-	s.requireNothingLeft(t)
+	s.RequireNothingLeft(t)
 }
 
 // liveAsOrphan has the Machine vanish. A process that has not seen the machine as an orphan before must not delete it.
-func liveAsOrphan(t *testing.T, s *shoot, saboteur *saboteur) {
+func liveAsOrphan(t *testing.T, s *harness.Shoot, saboteur *saboteur) {
 	t.Helper()
 
 	clock := clocktesting.NewFakeClock(time.Now())
-	r := newReplay(t, s.newMachine("zone-x", ephemeralRoot).withKeys(t, "ssh-ed25519 AAAA one"), saboteur, settings{grace: time.Minute, clock: clock})
+	r := newReplay(t, withKeys(t, s.NewMachine("zone-x", harness.EphemeralRoot), "ssh-ed25519 AAAA one"), saboteur, harness.Settings{Grace: time.Minute, Clock: clock})
 
-	_, err := r.machine.create(t.Context(), newDriver(settings{grace: time.Minute}))
+	_, err := r.Machine.Create(t.Context(), harness.NewDriver(harness.Settings{Grace: time.Minute}))
 	require.NoError(t, err)
 
-	r.machine.machine.UID = ""
+	r.Machine.Machine.UID = ""
 	r.expected = report{"OperationInProgress", "no Machine is known"}
 
 	repeat(t, "the orphan is gone", func(t *testing.T) bool {
@@ -200,21 +201,21 @@ func liveAsOrphan(t *testing.T, s *shoot, saboteur *saboteur) {
 			return true
 		}
 
-		known, doomed := r.told, s.ends(t, r.name())
+		known, doomed := r.told, isTerminatingOrGone(t, s, r.Name())
 		r.deletionPass(t)
-		require.True(t, known || doomed == s.ends(t, r.name()), "it is deleted at first sight")
+		require.True(t, known || doomed == isTerminatingOrGone(t, s, r.Name()), "it is deleted at first sight")
 		clock.Step(15 * time.Minute)
 
 		return false
 	})
-	s.requireNothingLeft(t)
+	s.RequireNothingLeft(t)
 }
 
-// ends says whether a VirtualMachine is being deleted, or gone.
-func (s *shoot) ends(t *testing.T, name string) bool {
+// isTerminatingOrGone says whether a VirtualMachine is being deleted, or gone.
+func isTerminatingOrGone(t *testing.T, s *harness.Shoot, name string) bool {
 	t.Helper()
 
-	vm, err := s.kubevirt.KubevirtV1().VirtualMachines(s.ProviderNamespace).Get(t.Context(), name, metav1.GetOptions{})
+	vm, err := s.KubeVirt.KubevirtV1().VirtualMachines(s.ProviderNamespace).Get(t.Context(), name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return true
 	}
@@ -225,34 +226,34 @@ func (s *shoot) ends(t *testing.T, name string) bool {
 }
 
 // withKeys gives the machine SSH keys, which have a Secret of their own.
-func (m *machine) withKeys(t *testing.T, key string) *machine {
+func withKeys(t *testing.T, m *harness.Machine, key string) *harness.Machine {
 	t.Helper()
 
-	m.class.ProviderSpec.Raw = layOver(t, m.class.ProviderSpec.Raw, fmt.Sprintf(`{"sshKeys":[%q]}`, key))
+	m.Class.ProviderSpec.Raw = harness.MergeFields(t, m.Class.ProviderSpec.Raw, fmt.Sprintf(`{"sshKeys":[%q]}`, key))
 
 	return m
 }
 
 // replaceImage puts an image that can be imported in the place of the one that cannot.
-func (s *shoot) replaceImage(t *testing.T) {
+func replaceImage(t *testing.T, s *harness.Shoot) {
 	t.Helper()
 
-	require.NoError(t, s.cdi.CdiV1beta1().DataVolumes(s.ProviderNamespace).Delete(t.Context(), "image", metav1.DeleteOptions{}))
-	eventually(t, "the image's claim is gone", func(ctx context.Context) (bool, error) {
-		_, err := s.kube.CoreV1().PersistentVolumeClaims(s.ProviderNamespace).Get(ctx, "image", metav1.GetOptions{})
+	require.NoError(t, s.CDI.CdiV1beta1().DataVolumes(s.ProviderNamespace).Delete(t.Context(), "image", metav1.DeleteOptions{}))
+	harness.Eventually(t, "the image's claim is gone", func(ctx context.Context) (bool, error) {
+		_, err := s.Kube.CoreV1().PersistentVolumeClaims(s.ProviderNamespace).Get(ctx, "image", metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return true, nil
 		}
 
 		return false, err
 	})
-	s.importImage(t, "image")
+	s.ImportImage(t, "image")
 }
 
-func (s *shoot) holdInstance(t *testing.T, name string, finalizers ...string) {
+func holdInstance(t *testing.T, s *harness.Shoot, name string, finalizers ...string) {
 	t.Helper()
 
-	patch := patchOf(t, map[string]any{"metadata": map[string]any{"finalizers": finalizers}})
-	_, err := s.kubevirt.KubevirtV1().VirtualMachineInstances(s.ProviderNamespace).Patch(t.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{})
+	patch := harness.MarshalPatch(t, map[string]any{"metadata": map[string]any{"finalizers": finalizers}})
+	_, err := s.KubeVirt.KubevirtV1().VirtualMachineInstances(s.ProviderNamespace).Patch(t.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{})
 	require.NoError(t, err)
 }

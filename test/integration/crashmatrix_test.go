@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 )
 
 // matrix collects which calls met which faults.
@@ -23,7 +25,7 @@ func newMatrix() *matrix {
 	return &matrix{rows: map[string]map[string]bool{}}
 }
 
-func (m *matrix) add(faults []fault, calls map[string]int) {
+func (m *matrix) add(faults []harness.Fault, calls map[string]int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 
@@ -35,7 +37,7 @@ func (m *matrix) add(faults []fault, calls map[string]int) {
 		}
 
 		for _, f := range faults[:met] {
-			m.rows[call][f.name] = true
+			m.rows[call][f.Name] = true
 		}
 	}
 }
@@ -60,7 +62,7 @@ func (m *matrix) requireComplete(t *testing.T) {
 
 	for call, met := range m.rows {
 		for _, f := range slices.Concat(matrixFaults()...) {
-			require.True(t, met[f.name] || strings.Contains(call, ", no. "), "%q did not happen to %q: it needs a life that makes it for certain", f.name, call)
+			require.True(t, met[f.Name] || strings.Contains(call, ", no. "), "%q did not happen to %q: it needs a life that makes it for certain", f.Name, call)
 		}
 	}
 }
@@ -69,7 +71,7 @@ func (m *matrix) requireComplete(t *testing.T) {
 func (m *matrix) requireRights(t *testing.T) {
 	t.Helper()
 
-	s, used := newShoot(t), map[string]bool{}
+	s, used := harness.NewShoot(t), map[string]bool{}
 
 	for call := range m.rows {
 		_, asked, _ := strings.Cut(call, ": ")
@@ -77,7 +79,7 @@ func (m *matrix) requireRights(t *testing.T) {
 		used[verb+" "+strings.FieldsFunc(objects, func(r rune) bool { return r == ' ' || r == ',' })[0]] = true
 	}
 
-	role, err := s.kube.RbacV1().Roles(s.ProviderNamespace).Get(t.Context(), "machine-controller", metav1.GetOptions{})
+	role, err := s.Kube.RbacV1().Roles(s.ProviderNamespace).Get(t.Context(), "machine-controller", metav1.GetOptions{})
 	require.NoError(t, err)
 
 	for _, rule := range role.Rules {

@@ -18,6 +18,8 @@ import (
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/suite"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane"
 )
 
@@ -28,23 +30,23 @@ const hostLabel = "mortal.example.com/host"
 // optional fault. Its launcher pod has a grace period of half a minute.
 func onMortal(label, value string, f dataplane.Fault) string {
 	return fmt.Sprintf(`{"virtualMachineTemplate":{"spec":{"template":{"metadata":{"annotations":{%q:%q}},"spec":{
-		"terminationGracePeriodSeconds":0,"nodeSelector":{%q:%q},%s}}}}}`, dataplane.FaultAnnotation, f, label, value, tolerating())
+		"terminationGracePeriodSeconds":0,"nodeSelector":{%q:%q},%s}}}}}`, dataplane.FaultAnnotation, f, label, value, harness.TolerateReserved())
 }
 
 // deadNodeFailure is the row of a node that dies just when a machine is assigned to it. The
 // launcher pod has no live kubelet.
-func deadNodeFailure() failure {
-	return failure{
-		by: "dead node", spec: onMortal(hostLabel, "yes", ""), want: "NodeDown", code: codes.Unavailable,
-		spoil: func(t *testing.T, s *shoot, m *machine) {
+func deadNodeFailure() harness.Failure {
+	return harness.Failure{
+		By: "dead node", Spec: onMortal(hostLabel, "yes", ""), Want: "NodeDown", Code: codes.Unavailable,
+		Spoil: func(t *testing.T, s *harness.Shoot, m *harness.Machine) {
 			t.Helper()
-			s.awaitInstance(t, m, "it waits for a node", waitsForNode)
-			s.kill(t, mortalOfTheTable, map[string]any{hostLabel: "yes"})
-			s.awaitInstance(t, m, "it has its node", func(i *kubevirtv1.VirtualMachineInstance) bool {
-				return !waitsForNode(i) && slices.Contains(hostsOf(i), mortalOfTheTable)
+			awaitInstance(t, s, m, "it waits for a node", waitsForNode)
+			killNode(t, s, suite.MortalNodeOfTheTable, map[string]any{hostLabel: "yes"})
+			awaitInstance(t, s, m, "it has its node", func(i *kubevirtv1.VirtualMachineInstance) bool {
+				return !waitsForNode(i) && slices.Contains(hostsOf(i), suite.MortalNodeOfTheTable)
 			})
 		},
-		heal: func(t *testing.T, s *shoot) { t.Helper(); s.revive(t, mortalOfTheTable) },
+		Heal: func(t *testing.T, s *harness.Shoot) { t.Helper(); reviveNode(t, s, suite.MortalNodeOfTheTable) },
 	}
 }
 
@@ -54,55 +56,55 @@ func deadNodeFailure() failure {
 func TestNodeDiesUnderAMachine(t *testing.T) {
 	t.Parallel()
 
-	s, d := newShoot(t), newDriver(settings{grace: shortGrace, wait: 2 * time.Second, deleteWait: 3 * time.Second})
-	m := s.newMachine("zone-a", importedRoot)
-	m.class.ProviderSpec.Raw = layOver(t, m.class.ProviderSpec.Raw, onMortal(corev1.LabelHostname, mortalOfTheDeletion, dataplane.FaultImagePull))
-	_, err := m.create(t.Context(), d)
+	s, d := harness.NewShoot(t), harness.NewDriver(harness.Settings{Grace: harness.ShortGrace, Wait: 2 * time.Second, DeleteWait: 3 * time.Second})
+	m := s.NewMachine("zone-a", harness.ImportedRoot)
+	m.Class.ProviderSpec.Raw = harness.MergeFields(t, m.Class.ProviderSpec.Raw, onMortal(corev1.LabelHostname, suite.MortalNodeOfTheDeletion, dataplane.FaultImagePull))
+	_, err := m.Create(t.Context(), d)
 	require.NoError(t, err)
 
-	m.awaitToken(t, d, "ImagePullFailed", codes.FailedPrecondition)
-	s.kill(t, mortalOfTheDeletion, nil)
+	awaitToken(t, m, d, "ImagePullFailed", codes.FailedPrecondition)
+	killNode(t, s, suite.MortalNodeOfTheDeletion, nil)
 
 	began := time.Now()
-	text := m.awaitToken(t, d, "NodeDown", codes.Unavailable)
+	text := awaitToken(t, m, d, "NodeDown", codes.Unavailable)
 	t.Logf("after %.0f s: %s", time.Since(began).Seconds(), text)
-	require.Contains(t, text, mortalOfTheDeletion)
-	s.awaitInstance(t, m, "KubeVirt has given it up", func(i *kubevirtv1.VirtualMachineInstance) bool {
+	require.Contains(t, text, suite.MortalNodeOfTheDeletion)
+	awaitInstance(t, s, m, "KubeVirt has given it up", func(i *kubevirtv1.VirtualMachineInstance) bool {
 		return i.Status.Phase == kubevirtv1.Failed && i.DeletionTimestamp != nil
 	})
 
-	err = m.remove(t.Context(), d)
-	require.Equal(t, codes.DeadlineExceeded, codeOf(err))
-	require.ErrorContains(t, err, mortalOfTheDeletion)
+	err = m.Remove(t.Context(), d)
+	require.Equal(t, codes.DeadlineExceeded, harness.CodeOf(err))
+	require.ErrorContains(t, err, suite.MortalNodeOfTheDeletion)
 	require.ErrorContains(t, err, corev1.TaintNodeOutOfService)
 	t.Log(err)
 
-	seen, _ := s.diagnoseMachine(t.Context(), t, m.name(), "--provider-kubeconfig="+s.ProviderKubeconfigFile, "--cluster="+s.Namespace)
+	seen, _ := s.DiagnoseMachine(t.Context(), t, m.Name(), "--provider-kubeconfig="+s.ProviderKubeconfigFile, "--cluster="+s.Namespace)
 	require.Equal(t, spi.StageDeleting, seen.Provider.Stage)
 	require.Contains(t, fmt.Sprint(seen.WaitingFor, seen.Cause), corev1.TaintNodeOutOfService, "it says what blocks, too")
 
-	s.setTaint(t, mortalOfTheDeletion, corev1.Taint{Key: corev1.TaintNodeOutOfService, Value: "nodeshutdown", Effect: corev1.TaintEffectNoExecute})
-	eventually(t, "the machine is deleted, though its node is dead", func(ctx context.Context) (bool, error) {
-		err := m.remove(ctx, d)
+	setTaint(t, s, suite.MortalNodeOfTheDeletion, corev1.Taint{Key: corev1.TaintNodeOutOfService, Value: "nodeshutdown", Effect: corev1.TaintEffectNoExecute})
+	harness.Eventually(t, "the machine is deleted, though its node is dead", func(ctx context.Context) (bool, error) {
+		err := m.Remove(ctx, d)
 
 		return err == nil, nil
 	})
-	s.requireNothingLeft(t)
+	s.RequireNothingLeft(t)
 }
 
 // awaitToken calls the driver as machine-controller-manager does until it reports a failure with
 // this token, and returns its text.
-func (m *machine) awaitToken(t *testing.T, d driver.Driver, token string, code codes.Code) string {
+func awaitToken(t *testing.T, m *harness.Machine, d driver.Driver, token string, code codes.Code) string {
 	t.Helper()
 
 	var text string
 
-	eventually(t, token+" is reported", func(ctx context.Context) (bool, error) {
-		_, err := m.status(ctx, d)
-		require.Equal(t, codes.Uninitialized, codeOf(err))
+	harness.Eventually(t, token+" is reported", func(ctx context.Context) (bool, error) {
+		_, err := m.Status(ctx, d)
+		require.Equal(t, codes.Uninitialized, harness.CodeOf(err))
 
-		_, err = m.initialize(ctx, d)
-		if codeOf(err) != code {
+		_, err = m.Initialize(ctx, d)
+		if harness.CodeOf(err) != code {
 			return false, nil
 		}
 
@@ -115,40 +117,40 @@ func (m *machine) awaitToken(t *testing.T, d driver.Driver, token string, code c
 	return text
 }
 
-// kill stops the kubelet and virt-handler of a node until revive or the end of the test. It sets
+// killNode stops the kubelet and virt-handler of a node until revive or the end of the test. It sets
 // these labels on the node in the same patch.
-func (s *shoot) kill(t *testing.T, node string, labels map[string]any) {
+func killNode(t *testing.T, s *harness.Shoot, node string, labels map[string]any) {
 	t.Helper()
 
 	all := map[string]any{dataplane.DownLabel: "true"}
 	maps.Copy(all, labels)
 
-	s.labelNode(t.Context(), t, node, all)
+	labelNode(t.Context(), t, s, node, all)
 	t.Cleanup(func() {
-		s.revive(t, node)
-		s.setTaint(t, node)
+		reviveNode(t, s, node)
+		setTaint(t, s, node)
 	})
 }
 
-// revive restarts the components stopped by kill.
-func (s *shoot) revive(t *testing.T, node string) {
+// reviveNode restarts the components stopped by kill.
+func reviveNode(t *testing.T, s *harness.Shoot, node string) {
 	t.Helper()
-	s.labelNode(context.WithoutCancel(t.Context()), t, node, map[string]any{dataplane.DownLabel: nil, hostLabel: nil})
+	labelNode(context.WithoutCancel(t.Context()), t, s, node, map[string]any{dataplane.DownLabel: nil, hostLabel: nil})
 }
 
-func (s *shoot) labelNode(ctx context.Context, t *testing.T, node string, labels map[string]any) {
+func labelNode(ctx context.Context, t *testing.T, s *harness.Shoot, node string, labels map[string]any) {
 	t.Helper()
 
-	patch := patchOf(t, map[string]any{"metadata": map[string]any{"labels": labels}})
-	_, err := s.kube.CoreV1().Nodes().Patch(ctx, node, types.MergePatchType, patch, metav1.PatchOptions{})
+	patch := harness.MarshalPatch(t, map[string]any{"metadata": map[string]any{"labels": labels}})
+	_, err := s.Kube.CoreV1().Nodes().Patch(ctx, node, types.MergePatchType, patch, metav1.PatchOptions{})
 	require.NoError(t, err)
 }
 
 // setTaint sets administrator taints on a mortal node, in addition to those of Kubernetes.
-func (s *shoot) setTaint(t *testing.T, name string, taints ...corev1.Taint) {
+func setTaint(t *testing.T, s *harness.Shoot, name string, taints ...corev1.Taint) {
 	t.Helper()
 
-	ctx, nodes := context.WithoutCancel(t.Context()), s.kube.CoreV1().Nodes()
+	ctx, nodes := context.WithoutCancel(t.Context()), s.Kube.CoreV1().Nodes()
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		node, err := nodes.Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
@@ -164,11 +166,11 @@ func (s *shoot) setTaint(t *testing.T, name string, taints ...corev1.Taint) {
 	require.NoError(t, err)
 }
 
-func (s *shoot) awaitInstance(t *testing.T, m *machine, what string, is func(*kubevirtv1.VirtualMachineInstance) bool) {
+func awaitInstance(t *testing.T, s *harness.Shoot, m *harness.Machine, what string, is func(*kubevirtv1.VirtualMachineInstance) bool) {
 	t.Helper()
 
-	eventually(t, what, func(ctx context.Context) (bool, error) {
-		list, err := s.kubevirt.KubevirtV1().VirtualMachineInstances(s.ProviderNamespace).List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + m.name()})
+	harness.Eventually(t, what, func(ctx context.Context) (bool, error) {
+		list, err := s.KubeVirt.KubevirtV1().VirtualMachineInstances(s.ProviderNamespace).List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + m.Name()})
 		if err != nil || len(list.Items) == 0 {
 			return false, err
 		}

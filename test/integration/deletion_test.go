@@ -2,7 +2,6 @@ package integration
 
 import (
 	"context"
-	"encoding/json"
 	"io"
 	"net/http"
 	"strconv"
@@ -16,62 +15,54 @@ import (
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 )
 
 func TestBlockedDeletionNamesWhatBlocks(t *testing.T) {
 	t.Parallel()
 
-	s, d := newShoot(t), newDriver(settings{grace: time.Minute, deleteWait: 3 * time.Second})
-	m := s.newMachine("zone-x", importedRoot)
-	_, err := m.create(t.Context(), d)
+	s, d := harness.NewShoot(t), harness.NewDriver(harness.Settings{Grace: time.Minute, DeleteWait: 3 * time.Second})
+	m := s.NewMachine("zone-x", harness.ImportedRoot)
+	_, err := m.Create(t.Context(), d)
 	require.NoError(t, err)
 
-	s.requireBlocked(t, m, d)
-	s.setFinalizers(t, m.name())
-	require.NoError(t, m.remove(t.Context(), d))
-	s.requireNothingLeft(t)
+	requireBlocked(t, s, m, d)
+	s.SetFinalizers(t, m.Name())
+	require.NoError(t, m.Remove(t.Context(), d))
+	s.RequireNothingLeft(t)
 }
 
 // requireBlocked blocks the deletion of the VirtualMachine with a finalizer, and
 // requires that DeleteMachine names it. While the instance still exists, DeleteMachine
 // names the instance instead.
-func (s *shoot) requireBlocked(t *testing.T, m *machine, d driver.Driver) {
+func requireBlocked(t *testing.T, s *harness.Shoot, m *harness.Machine, d driver.Driver) {
 	t.Helper()
 
 	const hold = "test.example.com/hold"
 
-	s.setFinalizers(t, m.name(), hold)
-	require.Equal(t, codes.DeadlineExceeded, codeOf(m.remove(t.Context(), d)))
-	s.awaitInstanceGone(t, m.name())
+	s.SetFinalizers(t, m.Name(), hold)
+	require.Equal(t, codes.DeadlineExceeded, harness.CodeOf(m.Remove(t.Context(), d)))
+	awaitInstanceGone(t, s, m.Name())
 
-	err := m.remove(t.Context(), d)
-	require.Equal(t, codes.DeadlineExceeded, codeOf(err))
+	err := m.Remove(t.Context(), d)
+	require.Equal(t, codes.DeadlineExceeded, harness.CodeOf(err))
 	require.ErrorContains(t, err, hold)
 }
 
 // awaitInstanceGone waits until a VirtualMachine has no instance.
-func (s *shoot) awaitInstanceGone(t *testing.T, name string) {
+func awaitInstanceGone(t *testing.T, s *harness.Shoot, name string) {
 	t.Helper()
-	eventually(t, "the instance of "+name+" is gone", func(ctx context.Context) (bool, error) {
-		_, err := s.kubevirt.KubevirtV1().VirtualMachineInstances(s.ProviderNamespace).Get(ctx, name, metav1.GetOptions{})
+	harness.Eventually(t, "the instance of "+name+" is gone", func(ctx context.Context) (bool, error) {
+		_, err := s.KubeVirt.KubevirtV1().VirtualMachineInstances(s.ProviderNamespace).Get(ctx, name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return true, nil
 		}
 
 		return false, err
 	})
-}
-
-func (s *shoot) setFinalizers(t *testing.T, name string, finalizers ...string) {
-	t.Helper()
-
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"finalizers": finalizers}})
-	require.NoError(t, err)
-	_, err = s.kubevirt.KubevirtV1().VirtualMachines(s.ProviderNamespace).Patch(t.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{})
-	require.NoError(t, err)
 }
 
 // TestOrphansAreSeenTwice deletes a machine as machine-controller-manager's safety controller does:
@@ -80,74 +71,74 @@ func TestOrphansAreSeenTwice(t *testing.T) {
 	t.Parallel()
 
 	clock := clocktesting.NewFakeClock(time.Now())
-	s, d := newShoot(t), newDriver(settings{grace: time.Minute, clock: clock})
-	m := s.newMachine("zone-a", importedRoot)
+	s, d := harness.NewShoot(t), harness.NewDriver(harness.Settings{Grace: time.Minute, Clock: clock})
+	m := s.NewMachine("zone-a", harness.ImportedRoot)
 
-	_, err := m.create(t.Context(), d)
+	_, err := m.Create(t.Context(), d)
 	require.NoError(t, err)
 
-	uid := m.machine.UID
-	m.machine.UID = ""
+	uid := m.Machine.UID
+	m.Machine.UID = ""
 
 	for range 3 {
-		require.Equal(t, codes.Aborted, codeOf(m.remove(t.Context(), d)), "the first sighting, and those soon after, only mark")
-		require.Nil(t, s.vm(t, m.name()).DeletionTimestamp)
+		require.Equal(t, codes.Aborted, harness.CodeOf(m.Remove(t.Context(), d)), "the first sighting, and those soon after, only mark")
+		require.Nil(t, s.VM(t, m.Name()).DeletionTimestamp)
 		clock.Step(3 * time.Minute)
 	}
 
 	clock.Step(25 * time.Hour)
-	require.Equal(t, codes.Aborted, codeOf(m.remove(t.Context(), d)), "sightings that far apart are no pair")
+	require.Equal(t, codes.Aborted, harness.CodeOf(m.Remove(t.Context(), d)), "sightings that far apart are no pair")
 	clock.Step(11 * time.Minute)
 
-	m.machine.UID = uid
-	_, err = m.status(t.Context(), d)
-	require.NotEqual(t, codes.NotFound, codeOf(err))
+	m.Machine.UID = uid
+	_, err = m.Status(t.Context(), d)
+	require.NotEqual(t, codes.NotFound, harness.CodeOf(err))
 
-	m.machine.UID = ""
-	require.Equal(t, codes.Aborted, codeOf(m.remove(t.Context(), d)), "a Machine was known in between")
+	m.Machine.UID = ""
+	require.Equal(t, codes.Aborted, harness.CodeOf(m.Remove(t.Context(), d)), "a Machine was known in between")
 	clock.Step(11 * time.Minute)
 
-	restarted := newDriver(settings{grace: time.Minute, clock: clock})
-	require.Equal(t, codes.Aborted, codeOf(m.remove(t.Context(), restarted)), "every restart counts anew")
-	require.NoError(t, m.remove(t.Context(), d))
-	s.requireNothingLeft(t)
+	restarted := harness.NewDriver(harness.Settings{Grace: time.Minute, Clock: clock})
+	require.Equal(t, codes.Aborted, harness.CodeOf(m.Remove(t.Context(), restarted)), "every restart counts anew")
+	require.NoError(t, m.Remove(t.Context(), d))
+	s.RequireNothingLeft(t)
 }
 
 func TestMachineOfAnEarlierLifeIsInTheWay(t *testing.T) {
 	t.Parallel()
-	everyWay(t, machineOfAnEarlierLifeIsInTheWay)
+	harness.EveryWay(t, machineOfAnEarlierLifeIsInTheWay)
 }
 
-func machineOfAnEarlierLifeIsInTheWay(t *testing.T, newDriver func(settings) driver.Driver) {
+func machineOfAnEarlierLifeIsInTheWay(t *testing.T, newDriver func(harness.Settings) driver.Driver) {
 	t.Helper()
 
-	s, d := newShoot(t), newDriver(settings{grace: time.Minute})
-	m := s.newMachine("zone-a", importedRoot)
-	_, err := m.create(t.Context(), d)
+	s, d := harness.NewShoot(t), newDriver(harness.Settings{Grace: time.Minute})
+	m := s.NewMachine("zone-a", harness.ImportedRoot)
+	_, err := m.Create(t.Context(), d)
 	require.NoError(t, err)
 
-	vms := s.kubevirt.KubevirtV1().VirtualMachines(s.ProviderNamespace)
-	s.setFinalizers(t, m.name(), "test.example.com/hold")
-	require.NoError(t, vms.Delete(t.Context(), m.name(), metav1.DeleteOptions{}))
+	vms := s.KubeVirt.KubevirtV1().VirtualMachines(s.ProviderNamespace)
+	s.SetFinalizers(t, m.Name(), "test.example.com/hold")
+	require.NoError(t, vms.Delete(t.Context(), m.Name(), metav1.DeleteOptions{}))
 
-	m.machine.UID = uuid.NewUUID()
-	_, err = m.status(t.Context(), d)
-	require.Equal(t, codes.Aborted, codeOf(err))
-	_, err = m.create(t.Context(), d)
-	require.Equal(t, codes.Aborted, codeOf(err))
+	m.Machine.UID = uuid.NewUUID()
+	_, err = m.Status(t.Context(), d)
+	require.Equal(t, codes.Aborted, harness.CodeOf(err))
+	_, err = m.Create(t.Context(), d)
+	require.Equal(t, codes.Aborted, harness.CodeOf(err))
 
-	s.setFinalizers(t, m.name())
-	eventually(t, "the earlier machine is gone", func(ctx context.Context) (bool, error) {
-		_, err := m.status(ctx, d)
+	s.SetFinalizers(t, m.Name())
+	harness.Eventually(t, "the earlier machine is gone", func(ctx context.Context) (bool, error) {
+		_, err := m.Status(ctx, d)
 
-		return codeOf(err) == codes.NotFound, nil
+		return harness.CodeOf(err) == codes.NotFound, nil
 	})
 
-	_, err = m.create(t.Context(), d)
+	_, err = m.Create(t.Context(), d)
 	require.NoError(t, err)
-	m.awaitScheduled(t, d)
-	require.NoError(t, m.remove(t.Context(), d))
-	s.requireNothingLeft(t)
+	m.AwaitScheduled(t, d)
+	require.NoError(t, m.Remove(t.Context(), d))
+	s.RequireNothingLeft(t)
 }
 
 // TestInstanceWithoutVirtualMachine tests the result of `kubectl delete vm --cascade=orphan`: a
@@ -155,34 +146,16 @@ func machineOfAnEarlierLifeIsInTheWay(t *testing.T, newDriver func(settings) dri
 func TestInstanceWithoutVirtualMachine(t *testing.T) {
 	t.Parallel()
 
-	s, d := newShoot(t), newDriver(settings{grace: time.Minute})
-	m := s.newMachine("zone-a", importedRoot)
-	_, err := m.create(t.Context(), d)
+	s, d := harness.NewShoot(t), harness.NewDriver(harness.Settings{Grace: time.Minute})
+	m := s.NewMachine("zone-a", harness.ImportedRoot)
+	_, err := m.Create(t.Context(), d)
 	require.NoError(t, err)
-	m.awaitScheduled(t, d)
+	m.AwaitScheduled(t, d)
 
-	s.deleteWithoutInstance(t, m.name())
-	require.NoError(t, m.remove(t.Context(), d))
-	s.requireGone(t, m.name())
-	s.requireNothingLeft(t)
-}
-
-func (s *shoot) deleteWithoutInstance(t *testing.T, name string) {
-	t.Helper()
-
-	vms := s.kubevirt.KubevirtV1().VirtualMachines(s.ProviderNamespace)
-	require.NoError(t, vms.Delete(t.Context(), name, metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationOrphan)}))
-	eventually(t, "the VirtualMachine is gone", func(ctx context.Context) (bool, error) {
-		_, err := vms.Get(ctx, name, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			return true, nil
-		}
-
-		return false, err
-	})
-
-	_, err := s.kubevirt.KubevirtV1().VirtualMachineInstances(s.ProviderNamespace).Get(t.Context(), name, metav1.GetOptions{})
-	require.NoError(t, err, "the guest runs on")
+	s.DeleteWithoutInstance(t, m.Name())
+	require.NoError(t, m.Remove(t.Context(), d))
+	s.RequireGone(t, m.Name())
+	s.RequireNothingLeft(t)
 }
 
 // TestTagsThatLookLikeAnotherShoots uses a tag that a selector's parser would
@@ -190,27 +163,27 @@ func (s *shoot) deleteWithoutInstance(t *testing.T, name string) {
 func TestTagsThatLookLikeAnotherShoots(t *testing.T) {
 	t.Parallel()
 
-	s, d := newShoot(t), newDriver(settings{grace: time.Minute})
-	victim := s.newMachine("zone-a", importedRoot)
-	_, err := victim.create(t.Context(), d)
+	s, d := harness.NewShoot(t), harness.NewDriver(harness.Settings{Grace: time.Minute})
+	victim := s.NewMachine("zone-a", harness.ImportedRoot)
+	_, err := victim.Create(t.Context(), d)
 	require.NoError(t, err)
-	victim.awaitScheduled(t, d)
+	victim.AwaitScheduled(t, d)
 
 	for _, tag := range []string{s.Namespace + " ", "=" + s.Namespace, "other,x!=y"} {
 		intruder := *victim
-		intruder.class = victim.class.DeepCopy()
-		intruder.class.ProviderSpec.Raw = []byte(replace(string(intruder.class.ProviderSpec.Raw), strconv.Quote(s.Namespace), strconv.Quote(tag)))
+		intruder.Class = victim.Class.DeepCopy()
+		intruder.Class.ProviderSpec.Raw = []byte(harness.MustReplace(string(intruder.Class.ProviderSpec.Raw), strconv.Quote(s.Namespace), strconv.Quote(tag)))
 
-		listed, err := intruder.list(t.Context(), d)
+		listed, err := intruder.List(t.Context(), d)
 		require.NoError(t, err)
 		require.Empty(t, listed)
-		require.Equal(t, codes.InvalidArgument, codeOf(intruder.remove(t.Context(), d)))
+		require.Equal(t, codes.InvalidArgument, harness.CodeOf(intruder.Remove(t.Context(), d)))
 	}
 
-	_, err = s.kube.CoreV1().Secrets(s.ProviderNamespace).Get(t.Context(), victim.name()+"-userdata", metav1.GetOptions{})
+	_, err = s.Kube.CoreV1().Secrets(s.ProviderNamespace).Get(t.Context(), victim.Name()+"-userdata", metav1.GetOptions{})
 	require.NoError(t, err)
-	require.NoError(t, victim.remove(t.Context(), d))
-	s.requireNothingLeft(t)
+	require.NoError(t, victim.Remove(t.Context(), d))
+	s.RequireNothingLeft(t)
 }
 
 // TestDeletionOutlivesARestartOfTheServer answers a watch like a server that knows no resource
@@ -221,7 +194,7 @@ func TestDeletionOutlivesARestartOfTheServer(t *testing.T) {
 	var refused atomic.Bool
 
 	expire := func(next http.RoundTripper) http.RoundTripper {
-		return transport(func(r *http.Request) (*http.Response, error) {
+		return harness.Transport(func(r *http.Request) (*http.Response, error) {
 			if r.URL.Query().Get("watch") == "" || refused.Swap(true) {
 				return next.RoundTrip(r)
 			}
@@ -235,13 +208,13 @@ func TestDeletionOutlivesARestartOfTheServer(t *testing.T) {
 		})
 	}
 
-	s, d := newShoot(t), newDriver(settings{grace: time.Minute, wrap: expire})
-	m := s.newMachine("zone-a", importedRoot)
-	_, err := m.create(t.Context(), d)
+	s, d := harness.NewShoot(t), harness.NewDriver(harness.Settings{Grace: time.Minute, Wrap: expire})
+	m := s.NewMachine("zone-a", harness.ImportedRoot)
+	_, err := m.Create(t.Context(), d)
 	require.NoError(t, err)
 
-	require.NoError(t, m.remove(t.Context(), d))
+	require.NoError(t, m.Remove(t.Context(), d))
 	require.True(t, refused.Load(), "the watch was refused once")
-	s.requireGone(t, m.name())
-	s.requireNothingLeft(t)
+	s.RequireGone(t, m.Name())
+	s.RequireNothingLeft(t)
 }

@@ -13,46 +13,48 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 )
 
 // TestDiagnoseDeadController kills the sidecar of a shoot with healthy machines.
 func TestDiagnoseDeadController(t *testing.T) {
 	t.Parallel()
 
-	s := newShoot(t)
-	pod := s.startControllers(t, "--leader-elect=true")
-	s.applyExample(t)
+	s := harness.NewShoot(t)
+	pod := s.StartControllers(t, "--leader-elect=true")
+	s.ApplyExample(t)
 
 	var name string
-	for running := range s.awaitRunning(t, 3) {
+	for running := range s.AwaitRunning(t, 3) {
 		name = running
 	}
 
-	seen, code := s.diagnoseMachine(t.Context(), t, name)
+	seen, code := s.DiagnoseMachine(t.Context(), t, name)
 	require.Zero(t, code)
-	require.Equal(t, "Running", seen.controller("machine-controller"))
-	require.Equal(t, "Unknown", seen.controller("machine-controller-manager"), "the lab runs it without leader election")
+	require.Equal(t, "Running", seen.Controller("machine-controller"))
+	require.Equal(t, "Unknown", seen.Controller("machine-controller-manager"), "the lab runs it without leader election")
 
-	require.NoError(t, pod.sidecar.Signal(syscall.SIGKILL))
-	<-pod.sidecar.Exited()
+	require.NoError(t, pod.Sidecar.Signal(syscall.SIGKILL))
+	<-pod.Sidecar.Exited()
 
-	eventually(t, "diagnose finds that the controller is dead", func(ctx context.Context) (bool, error) {
-		seen, code = s.diagnoseMachine(ctx, t, name)
+	harness.Eventually(t, "diagnose finds that the controller is dead", func(ctx context.Context) (bool, error) {
+		seen, code = s.DiagnoseMachine(ctx, t, name)
 
 		return code == 1, nil
 	})
 	require.Equal(t, "ControllerDown", seen.Cause.Reason)
-	require.Equal(t, "Stopped", seen.controller("machine-controller"))
+	require.Equal(t, "Stopped", seen.Controller("machine-controller"))
 	require.Contains(t, seen.Cause.Remedy, "machine-controller-manager-provider-kubevirt")
 
-	text, code := s.diagnose(t.Context(), t, name)
+	text, code := s.Diagnose(t.Context(), t, name)
 	require.Equal(t, 1, code)
 	require.Regexp(t, `machine-controller does not run: its lease `+s.Namespace+`/machine-controller was renewed [0-9a-z]+ ago`, strings.Join(strings.Fields(text), " "))
 
-	again, err := lab.StartSidecar(t.Context(), s.Shoot, sidecar)
+	again, err := harness.Lab().StartSidecar(t.Context(), s.Shoot, harness.Sidecar())
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, again.Stop(context.WithoutCancel(t.Context()))) })
-	s.awaitEnd(t)
+	s.AwaitEnd(t)
 }
 
 // TestDiagnoseMissingSecret removes a Secret that machine-controller-manager
@@ -60,16 +62,16 @@ func TestDiagnoseDeadController(t *testing.T) {
 func TestDiagnoseMissingSecret(t *testing.T) {
 	t.Parallel()
 
-	s := newShoot(t)
-	m := s.newMachine("zone-a", importedRoot)
-	s.register(t, m)
+	s := harness.NewShoot(t)
+	m := s.NewMachine("zone-a", harness.ImportedRoot)
+	s.RegisterMachine(t, m)
 
-	seen, code := s.diagnoseMachine(t.Context(), t, m.name())
+	seen, code := s.DiagnoseMachine(t.Context(), t, m.Name())
 	require.Zero(t, code, "%+v", seen.Cause)
 
-	require.NoError(t, s.target.CoreV1().Secrets(s.Namespace).Delete(t.Context(), "class", metav1.DeleteOptions{}))
+	require.NoError(t, s.Target.CoreV1().Secrets(s.Namespace).Delete(t.Context(), "class", metav1.DeleteOptions{}))
 
-	seen, code = s.diagnoseMachine(t.Context(), t, m.name())
+	seen, code = s.DiagnoseMachine(t.Context(), t, m.Name())
 	require.Equal(t, 1, code)
 	require.Equal(t, "ClassSecretNotFound", seen.Cause.Reason)
 	require.Equal(t, codes.InvalidArgument.String(), seen.Cause.Code)
@@ -83,17 +85,17 @@ func TestDiagnoseMissingSecret(t *testing.T) {
 func TestRetryAtOnce(t *testing.T) {
 	t.Parallel()
 
-	s := newShoot(t)
+	s := harness.NewShoot(t)
 	valid := s.ProviderKubeconfig
 	changeKubeconfig("token: ey", "token: no")(t, s)
-	s.runControllers(t)
-	s.applyExample(t)
-	s.scale(t, "example-worker-z2", 0)
+	s.RunControllers(t)
+	s.ApplyExample(t)
+	s.Scale(t, "example-worker-z2", 0)
 
 	where := "CredentialsRefused: Secret " + s.Namespace + "/cloudprovider"
-	failed := s.awaitOperation(t, "example-worker-z1", codes.Unauthenticated, where)
+	failed := awaitOperation(t, s, "example-worker-z1", codes.Unauthenticated, where)
 
-	seen, code := s.diagnoseMachine(t.Context(), t, failed.Name)
+	seen, code := s.DiagnoseMachine(t.Context(), t, failed.Name)
 	require.Equal(t, 1, code)
 	require.Equal(t, "CredentialsRefused", seen.Cause.Reason)
 	require.Equal(t, "3m0s", seen.Cause.Retry.Period)
@@ -103,20 +105,20 @@ func TestRetryAtOnce(t *testing.T) {
 	s.ProviderKubeconfig = valid
 	patch, err := json.Marshal(map[string]any{"data": map[string][]byte{"kubeconfig": valid}})
 	require.NoError(t, err)
-	_, err = s.target.CoreV1().Secrets(s.Namespace).Patch(t.Context(), "cloudprovider", types.MergePatchType, patch, metav1.PatchOptions{})
+	_, err = s.Target.CoreV1().Secrets(s.Namespace).Patch(t.Context(), "cloudprovider", types.MergePatchType, patch, metav1.PatchOptions{})
 	require.NoError(t, err)
-	eventually(t, "diagnose finds nothing wrong any more", func(ctx context.Context) (bool, error) {
-		_, code = s.diagnoseMachine(ctx, t, failed.Name)
+	harness.Eventually(t, "diagnose finds nothing wrong any more", func(ctx context.Context) (bool, error) {
+		_, code = s.DiagnoseMachine(ctx, t, failed.Name)
 
 		return code == 0, nil
 	})
 
 	annotation := fmt.Appendf(nil, `{"metadata":{"annotations":{"kubevirt.machine.gardener.cloud/retry":"%d"}}}`, repaired.Unix())
-	_, err = s.mcm.MachineV1alpha1().MachineClasses(s.Namespace).Patch(t.Context(), "example-worker-z1", types.MergePatchType, annotation, metav1.PatchOptions{})
+	_, err = s.MCM.MachineV1alpha1().MachineClasses(s.Namespace).Patch(t.Context(), "example-worker-z1", types.MergePatchType, annotation, metav1.PatchOptions{})
 	require.NoError(t, err)
 
-	eventually(t, "the machine has a VirtualMachine", func(ctx context.Context) (bool, error) {
-		seen, _ = s.diagnoseMachine(ctx, t, failed.Name)
+	harness.Eventually(t, "the machine has a VirtualMachine", func(ctx context.Context) (bool, error) {
+		seen, _ = s.DiagnoseMachine(ctx, t, failed.Name)
 
 		return seen.Provider != nil && len(seen.Provider.Objects) > 0, nil
 	})
@@ -124,5 +126,5 @@ func TestRetryAtOnce(t *testing.T) {
 	t.Logf("retried %s after the repair", time.Since(repaired).Round(time.Second))
 	require.Less(t, time.Since(failed.Status.LastOperation.LastUpdateTime.Time), 3*time.Minute,
 		"after three minutes machine-controller-manager retries by itself, and the test proves nothing")
-	s.awaitEnd(t)
+	s.AwaitEnd(t)
 }

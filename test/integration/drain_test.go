@@ -8,17 +8,19 @@ import (
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 )
 
 // maintained is a shoot whose workers, in two MachineDeployments, all run pods on the
 // first of a zone's two hosts.
 type maintained struct {
-	*shoot
-	*witness
+	*harness.Shoot
+	*harness.Witness
 
 	zone    zone
 	workers int
-	apps    []application
+	apps    []harness.Application
 }
 
 // newMaintained creates a shoot with perPool workers in each MachineDeployment. fields are
@@ -26,26 +28,26 @@ type maintained struct {
 func newMaintained(t *testing.T, perPool int32, fields string, sidecarArgs ...string) *maintained {
 	t.Helper()
 
-	m := &maintained{shoot: newShoot(t), zone: addZone(t, 2), workers: 2 * int(perPool)}
+	m := &maintained{Shoot: harness.NewShoot(t), zone: addZone(t, 2), workers: 2 * int(perPool)}
 	kubectl(t, "cordon", m.zone.hosts[1])
 
-	_, err := lab.AllowEvacuation(t.Context(), m.Shoot)
+	_, err := harness.Lab().AllowEvacuation(t.Context(), m.Shoot.Shoot)
 	require.NoError(t, err)
 
 	// Long enough that no drain of a shoot's node is forced.
-	m.runControllers(t, append([]string{"--machine-drain-timeout=10m"}, sidecarArgs...)...)
-	m.applyCredentials(t)
+	m.RunControllers(t, append([]string{"--machine-drain-timeout=10m"}, sidecarArgs...)...)
+	m.ApplyCredentials(t)
 
 	pools := map[string]int32{m.Name + "-a": perPool, m.Name + "-b": perPool}
 	for pool, machines := range pools {
-		m.addPool(t, pool, machines, layOver(t, m.spec(m.zone.name, ephemeralRoot), fields))
+		m.AddPool(t, pool, machines, harness.MergeFields(t, m.Spec(m.zone.name, harness.EphemeralRoot), fields))
 	}
 
-	m.awaitRunning(t, m.workers)
+	m.AwaitRunning(t, m.workers)
 	require.Len(t, m.on(t, m.zone.hosts[0]), m.workers, "all are on one host")
 	kubectl(t, "uncordon", m.zone.hosts[1])
 	m.runApplications(t, pools)
-	m.witness = m.watch(t, newTimeline(), pools)
+	m.Witness = m.Watch(t, harness.NewTimeline(), pools)
 
 	return m
 }
@@ -58,12 +60,12 @@ func (m *maintained) runApplications(t *testing.T, pools map[string]int32) {
 	for _, pool := range slices.Sorted(maps.Keys(pools)) {
 		nodes := m.awaitNodes(t, pool, int(pools[pool]))
 		m.apps = append(m.apps,
-			application{name: pool, pool: pool, replicas: pools[pool]},
-			application{name: pool + "-together", pool: pool, replicas: 2, node: nodes[0]})
+			harness.Application{Name: pool, Pool: pool, Replicas: pools[pool]},
+			harness.Application{Name: pool + "-together", Pool: pool, Replicas: 2, Node: nodes[0]})
 	}
 
 	for _, app := range m.apps {
-		m.run(t, app)
+		m.RunApplication(t, app)
 	}
 }
 
@@ -74,8 +76,8 @@ func (m *maintained) awaitNodes(t *testing.T, pool string, want int) []string {
 
 	var names []string
 
-	eventually(t, "the nodes of "+pool+" are labelled", func(ctx context.Context) (bool, error) {
-		list, err := m.target.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: poolLabel + "=" + pool})
+	harness.Eventually(t, "the nodes of "+pool+" are labelled", func(ctx context.Context) (bool, error) {
+		list, err := m.Target.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: harness.PoolLabel + "=" + pool})
 		if err != nil {
 			return false, err
 		}
@@ -95,7 +97,7 @@ func (m *maintained) awaitNodes(t *testing.T, pool string, want int) []string {
 func (m *maintained) on(t *testing.T, host string) []string {
 	t.Helper()
 
-	list, err := m.kubevirt.KubevirtV1().VirtualMachineInstances(m.ProviderNamespace).List(t.Context(), metav1.ListOptions{})
+	list, err := m.KubeVirt.KubevirtV1().VirtualMachineInstances(m.ProviderNamespace).List(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
 
 	var names []string
@@ -113,17 +115,17 @@ func (m *maintained) on(t *testing.T, host string) []string {
 // that all machines then run on the second.
 func (m *maintained) drain(t *testing.T) {
 	t.Helper()
-	m.startDrain(t.Context(), t, m.zone.hosts[0], m.timeline).wait(t)
+	startDrain(t.Context(), t, m.Shoot, m.zone.hosts[0], m.Timeline).wait(t)
 	// The drain ends with the pods; KubeVirt ends their instances a moment later.
-	eventually(t, "nothing is left on "+m.zone.hosts[0], func(context.Context) (bool, error) {
+	harness.Eventually(t, "nothing is left on "+m.zone.hosts[0], func(context.Context) (bool, error) {
 		return len(m.on(t, m.zone.hosts[0])) == 0, nil //nolint:contextcheck // It ends with the test.
 	})
-	m.awaitRunning(t, m.workers)
+	m.AwaitRunning(t, m.workers)
 	require.Len(t, m.on(t, m.zone.hosts[1]), m.workers)
 	kubectl(t, "uncordon", m.zone.hosts[0])
-	m.add("admin", "kubectl uncordon %s", m.zone.hosts[0])
-	m.print(t)
-	m.requireNoWarnings(t)
+	m.Add("admin", "kubectl uncordon %s", m.zone.hosts[0])
+	m.Print(t)
+	m.RequireNoWarnings(t)
 }
 
 // end deletes the applications and the machines.
@@ -131,10 +133,10 @@ func (m *maintained) end(t *testing.T) {
 	t.Helper()
 
 	for _, app := range m.apps {
-		m.stop(t, app)
+		m.StopApplication(t, app)
 	}
 
-	m.awaitEnd(t)
+	m.AwaitEnd(t)
 }
 
 // TestDrainOfAProviderNode tests the maintenance of a provider's host: its administrator runs
@@ -150,9 +152,9 @@ func TestDrainOfAProviderNode(t *testing.T) {
 		m := newMaintained(t, 5, `{}`, "--evacuation", "--evacuation-max-per-deployment=2")
 		m.drain(t)
 
-		require.Len(t, m.deletions(), m.workers, "machines on a bridge cannot migrate")
-		m.requireAtMostAway(t, 2)
-		m.requireEvicted(t, m.workers)
+		require.Len(t, m.Deletions(), m.workers, "machines on a bridge cannot migrate")
+		m.RequireAtMostAway(t, 2)
+		m.RequireEvicted(t, m.workers)
 		m.requireBudgetsKept(t)
 		m.end(t)
 	})
@@ -163,9 +165,9 @@ func TestDrainOfAProviderNode(t *testing.T) {
 		m := newMaintained(t, 5, migratable, "--evacuation")
 		m.drain(t)
 
-		require.Empty(t, m.deletions(), "the shoot does not notice")
-		m.requireAtMostAway(t, 0)
-		m.requireEvicted(t, 0)
+		require.Empty(t, m.Deletions(), "the shoot does not notice")
+		m.RequireAtMostAway(t, 0)
+		m.RequireEvicted(t, 0)
 		m.end(t)
 	})
 
@@ -175,8 +177,8 @@ func TestDrainOfAProviderNode(t *testing.T) {
 		m := newMaintained(t, 1, failing, "--evacuation")
 		m.drain(t)
 
-		require.Len(t, m.deletions(), m.workers, "a machine that cannot be moved is replaced")
-		m.requireEvicted(t, m.workers)
+		require.Len(t, m.Deletions(), m.workers, "a machine that cannot be moved is replaced")
+		m.RequireEvicted(t, m.workers)
 		m.requireBudgetsKept(t)
 		m.end(t)
 	})
@@ -186,11 +188,11 @@ func TestDrainOfAProviderNode(t *testing.T) {
 		t.Parallel()
 
 		m := newMaintained(t, 1, `{}`)
-		m.startDrain(t.Context(), t, m.zone.hosts[0], m.timeline).wait(t)
-		eventually(t, "the guests went down, and all their pods with them", func(context.Context) (bool, error) {
-			return len(m.killed()) == 3*m.workers, nil
+		startDrain(t.Context(), t, m.Shoot, m.zone.hosts[0], m.Timeline).wait(t)
+		harness.Eventually(t, "the guests went down, and all their pods with them", func(context.Context) (bool, error) {
+			return len(m.Killed()) == 3*m.workers, nil
 		})
-		m.print(t)
+		m.Print(t)
 		m.end(t)
 	})
 }

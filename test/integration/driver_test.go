@@ -12,6 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 )
 
 // TestLifeOfAMachine creates and deletes a machine with each kind of root volume.
@@ -23,9 +25,9 @@ func TestLifeOfAMachine(t *testing.T) {
 		root   string
 		// prepare creates the objects that the root volume refers to, and returns the names of
 		// those that stay in the namespace.
-		prepare func(*testing.T, *shoot) []string
+		prepare func(*testing.T, *harness.Shoot) []string
 	}{
-		"RegistryImport": {reason: "an image from a registry, imported per machine", root: importedRoot},
+		"RegistryImport": {reason: "an image from a registry, imported per machine", root: harness.ImportedRoot},
 		"HTTPImport": {
 			reason: "an image from a web server, on a class that binds late",
 			root: `{"source":{"http":{"url":"https://images.example.com/worker.qcow2"}},
@@ -47,47 +49,47 @@ func TestLifeOfAMachine(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			s, d := newShoot(t), newDriver(settings{grace: time.Minute})
+			s, d := harness.NewShoot(t), harness.NewDriver(harness.Settings{Grace: time.Minute})
 
 			var prepared []string
 			if tc.prepare != nil {
 				prepared = tc.prepare(t, s)
 			}
 
-			m := s.newMachine("zone-b", tc.root)
+			m := s.NewMachine("zone-b", tc.root)
 
-			_, err := m.status(t.Context(), d)
-			require.Equal(t, codes.NotFound, codeOf(err), tc.reason)
+			_, err := m.Status(t.Context(), d)
+			require.Equal(t, codes.NotFound, harness.CodeOf(err), tc.reason)
 
-			created, err := m.create(t.Context(), d)
+			created, err := m.Create(t.Context(), d)
 			require.NoError(t, err, tc.reason)
-			require.Equal(t, "kubevirt://"+m.name(), created.ProviderID)
-			require.Equal(t, m.name(), created.NodeName)
+			require.Equal(t, "kubevirt://"+m.Name(), created.ProviderID)
+			require.Equal(t, m.Name(), created.NodeName)
 
-			m.machine.Spec.ProviderID = created.ProviderID
-			m.awaitScheduled(t, d)
-			s.requireInZone(t, m.name(), "zone-b")
+			m.Machine.Spec.ProviderID = created.ProviderID
+			m.AwaitScheduled(t, d)
+			s.RequireInZone(t, m.Name(), "zone-b")
 
-			listed, err := m.list(t.Context(), d)
+			listed, err := m.List(t.Context(), d)
 			require.NoError(t, err)
-			require.Equal(t, map[string]string{created.ProviderID: m.name()}, listed)
+			require.Equal(t, map[string]string{created.ProviderID: m.Name()}, listed)
 
-			require.NoError(t, m.remove(t.Context(), d), tc.reason)
-			s.requireGone(t, m.name())
-			require.NoError(t, m.remove(t.Context(), d), "deleting what is gone is a success")
-			s.requireNothingLeft(t, prepared...)
+			require.NoError(t, m.Remove(t.Context(), d), tc.reason)
+			s.RequireGone(t, m.Name())
+			require.NoError(t, m.Remove(t.Context(), d), "deleting what is gone is a success")
+			s.RequireNothingLeft(t, prepared...)
 		})
 	}
 }
 
-func withImage(t *testing.T, s *shoot) []string {
+func withImage(t *testing.T, s *harness.Shoot) []string {
 	t.Helper()
-	s.importImage(t, "image")
+	s.ImportImage(t, "image")
 
 	return []string{"DataVolume image", "PersistentVolumeClaim image"}
 }
 
-func withDataSource(t *testing.T, s *shoot) []string {
+func withDataSource(t *testing.T, s *harness.Shoot) []string {
 	t.Helper()
 
 	left := withImage(t, s)
@@ -98,91 +100,71 @@ func withDataSource(t *testing.T, s *shoot) []string {
 		}},
 	}
 
-	_, err := s.cdi.CdiV1beta1().DataSources(s.ProviderNamespace).Create(t.Context(), source, metav1.CreateOptions{})
+	_, err := s.CDI.CdiV1beta1().DataSources(s.ProviderNamespace).Create(t.Context(), source, metav1.CreateOptions{})
 	require.NoError(t, err)
 
 	return left
 }
 
-func (s *shoot) requireInZone(t *testing.T, name, zone string) {
-	t.Helper()
-
-	instance, err := s.kubevirt.KubevirtV1().VirtualMachineInstances(s.ProviderNamespace).Get(t.Context(), name, metav1.GetOptions{})
-	require.NoError(t, err)
-
-	node, err := s.kube.CoreV1().Nodes().Get(t.Context(), instance.Status.NodeName, metav1.GetOptions{})
-	require.NoError(t, err)
-	require.Equal(t, zone, node.Labels[corev1.LabelTopologyZone])
-}
-
-func (s *shoot) requireGone(t *testing.T, name string) {
-	t.Helper()
-
-	left, err := s.left(t.Context())
-	require.NoError(t, err)
-	require.NotContains(t, left, "VirtualMachine "+name, "success means that nothing can run any more")
-	require.NotContains(t, left, "VirtualMachineInstance "+name, "success means that nothing can run any more")
-}
-
 func TestDefaultTopologyMeansNodesWithoutLabels(t *testing.T) {
 	t.Parallel()
 
-	s, d := newShoot(t), newDriver(settings{grace: time.Minute})
-	m := s.newMachine("default", importedRoot)
-	m.class.ProviderSpec.Raw = []byte(replace(string(m.class.ProviderSpec.Raw), `"region":"local"`, `"region":"default"`))
+	s, d := harness.NewShoot(t), harness.NewDriver(harness.Settings{Grace: time.Minute})
+	m := s.NewMachine("default", harness.ImportedRoot)
+	m.Class.ProviderSpec.Raw = []byte(harness.MustReplace(string(m.Class.ProviderSpec.Raw), `"region":"local"`, `"region":"default"`))
 
-	_, err := m.create(t.Context(), d)
+	_, err := m.Create(t.Context(), d)
 	require.NoError(t, err)
-	m.awaitScheduled(t, d)
-	s.requireInZone(t, m.name(), "")
-	require.NoError(t, m.remove(t.Context(), d))
+	m.AwaitScheduled(t, d)
+	s.RequireInZone(t, m.Name(), "")
+	require.NoError(t, m.Remove(t.Context(), d))
 }
 
 func TestCreateMachineAdoptsItsOwn(t *testing.T) {
 	t.Parallel()
-	everyWay(t, createMachineAdoptsItsOwn)
+	harness.EveryWay(t, createMachineAdoptsItsOwn)
 }
 
-func createMachineAdoptsItsOwn(t *testing.T, newDriver func(settings) driver.Driver) {
+func createMachineAdoptsItsOwn(t *testing.T, newDriver func(harness.Settings) driver.Driver) {
 	t.Helper()
 
-	s, d := newShoot(t), newDriver(settings{grace: time.Minute})
-	m := s.newMachine("zone-a", importedRoot)
+	s, d := harness.NewShoot(t), newDriver(harness.Settings{Grace: time.Minute})
+	m := s.NewMachine("zone-a", harness.ImportedRoot)
 
-	_, err := m.create(t.Context(), d)
+	_, err := m.Create(t.Context(), d)
 	require.NoError(t, err)
-	first := s.vm(t, m.name())
+	first := s.VM(t, m.Name())
 
-	m.secret.Data["userData"] = []byte("#cloud-config\n# another token\n")
-	_, err = m.create(t.Context(), d)
+	m.Secret.Data["userData"] = []byte("#cloud-config\n# another token\n")
+	_, err = m.Create(t.Context(), d)
 	require.NoError(t, err, "a call that was cut off is repeated")
-	require.Equal(t, first.UID, s.vm(t, m.name()).UID, "one machine, one VM")
+	require.Equal(t, first.UID, s.VM(t, m.Name()).UID, "one machine, one VM")
 
-	secret, err := s.kube.CoreV1().Secrets(s.ProviderNamespace).Get(t.Context(), m.name()+"-userdata", metav1.GetOptions{})
+	secret, err := s.Kube.CoreV1().Secrets(s.ProviderNamespace).Get(t.Context(), m.Name()+"-userdata", metav1.GetOptions{})
 	require.NoError(t, err)
-	require.Equal(t, m.secret.Data["userData"], secret.Data["userdata"], "the last call's user data counts")
+	require.Equal(t, m.Secret.Data["userData"], secret.Data["userdata"], "the last call's user data counts")
 
-	require.NoError(t, m.remove(t.Context(), d))
-	s.requireNothingLeft(t)
+	require.NoError(t, m.Remove(t.Context(), d))
+	s.RequireNothingLeft(t)
 }
 
 // TestUnschedulableMachineIsReported creates a machine in a full zone.
 func TestUnschedulableMachineIsReported(t *testing.T) {
 	t.Parallel()
 
-	s, d := newShoot(t), newDriver(settings{grace: 2 * time.Second})
-	m := s.newMachine("zone-x", importedRoot)
+	s, d := harness.NewShoot(t), harness.NewDriver(harness.Settings{Grace: 2 * time.Second})
+	m := s.NewMachine("zone-x", harness.ImportedRoot)
 
-	_, err := m.create(t.Context(), d)
+	_, err := m.Create(t.Context(), d)
 	require.NoError(t, err)
 
-	eventually(t, "the full zone is reported", func(ctx context.Context) (bool, error) {
-		resp, err := m.status(ctx, d)
-		require.Equal(t, codes.Uninitialized, codeOf(err), "only InitializeMachine reports what is wrong")
+	harness.Eventually(t, "the full zone is reported", func(ctx context.Context) (bool, error) {
+		resp, err := m.Status(ctx, d)
+		require.Equal(t, codes.Uninitialized, harness.CodeOf(err), "only InitializeMachine reports what is wrong")
 		require.NotNil(t, resp)
 
-		_, err = m.initialize(ctx, d)
-		if code := codeOf(err); code != codes.OK {
+		_, err = m.Initialize(ctx, d)
+		if code := harness.CodeOf(err); code != codes.OK {
 			require.Equal(t, codes.ResourceExhausted, code, "cluster-autoscaler must back off: %v", err)
 			require.ErrorContains(t, err, "Unschedulable: 0/")
 
@@ -192,8 +174,8 @@ func TestUnschedulableMachineIsReported(t *testing.T) {
 		return false, nil
 	})
 
-	require.NoError(t, m.remove(t.Context(), d), "a machine that never ran is deleted like any other")
-	s.requireNothingLeft(t)
+	require.NoError(t, m.Remove(t.Context(), d), "a machine that never ran is deleted like any other")
+	s.RequireNothingLeft(t)
 }
 
 // TestAddressesWithoutTargetCluster checks that GetMachineStatus returns the addresses, since no
@@ -201,37 +183,37 @@ func TestUnschedulableMachineIsReported(t *testing.T) {
 func TestAddressesWithoutTargetCluster(t *testing.T) {
 	t.Parallel()
 
-	s, d := newShoot(t), newDriver(settings{grace: time.Minute, bootstrap: true})
-	m := s.newMachine("zone-a", importedRoot)
+	s, d := harness.NewShoot(t), harness.NewDriver(harness.Settings{Grace: time.Minute, Bootstrap: true})
+	m := s.NewMachine("zone-a", harness.ImportedRoot)
 
-	_, err := m.create(t.Context(), d)
+	_, err := m.Create(t.Context(), d)
 	require.NoError(t, err)
-	m.awaitScheduled(t, d)
+	m.AwaitScheduled(t, d)
 
-	resp, err := m.status(t.Context(), d)
+	resp, err := m.Status(t.Context(), d)
 	require.NoError(t, err)
 	require.NotEmpty(t, resp.Addresses)
 	require.Equal(t, corev1.NodeInternalIP, resp.Addresses[0].Type)
-	require.NoError(t, m.remove(t.Context(), d))
+	require.NoError(t, m.Remove(t.Context(), d))
 }
 
 func TestMachineCreationTimeoutEndsTheLoop(t *testing.T) {
 	t.Parallel()
 
-	s, d := newShoot(t), newDriver(settings{grace: time.Minute})
-	m := s.newMachine("zone-x", importedRoot)
-	_, err := m.create(t.Context(), d)
+	s, d := harness.NewShoot(t), harness.NewDriver(harness.Settings{Grace: time.Minute})
+	m := s.NewMachine("zone-x", harness.ImportedRoot)
+	_, err := m.Create(t.Context(), d)
 	require.NoError(t, err)
 
-	_, err = m.status(t.Context(), d)
-	require.Equal(t, codes.Uninitialized, codeOf(err))
+	_, err = m.Status(t.Context(), d)
+	require.Equal(t, codes.Uninitialized, harness.CodeOf(err))
 
-	m.machine.Spec.MachineConfiguration = &v1alpha1.MachineConfiguration{MachineCreationTimeout: &metav1.Duration{Duration: time.Nanosecond}}
-	eventually(t, "machine-controller-manager takes over", func(ctx context.Context) (bool, error) {
-		_, err := m.status(ctx, d)
+	m.Machine.Spec.MachineConfiguration = &v1alpha1.MachineConfiguration{MachineCreationTimeout: &metav1.Duration{Duration: time.Nanosecond}}
+	harness.Eventually(t, "machine-controller-manager takes over", func(ctx context.Context) (bool, error) {
+		_, err := m.Status(ctx, d)
 
 		return err == nil, nil
 	})
-	require.NoError(t, m.remove(t.Context(), d))
-	s.requireNothingLeft(t)
+	require.NoError(t, m.Remove(t.Context(), d))
+	s.RequireNothingLeft(t)
 }

@@ -15,6 +15,7 @@ import (
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/evacuation"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 )
 
 // unreached are limits that are never reached within a test.
@@ -29,13 +30,13 @@ func TestSoakEvacuationTakesOneAtATime(t *testing.T) {
 	left := e.add(t, 3)
 
 	for _, m := range left {
-		e.evict(t, m.name())
+		evict(t, e.Shoot, m.Name())
 	}
 
 	for len(left) > 0 {
-		var next *machine
+		var next *harness.Machine
 
-		eventually(t, "a Machine is deleted", func(ctx context.Context) (bool, error) {
+		harness.Eventually(t, "a Machine is deleted", func(ctx context.Context) (bool, error) {
 			for i, m := range left {
 				deleted, err := e.isDeleted(ctx, m)
 				if err != nil || deleted {
@@ -69,15 +70,15 @@ func TestEvacuationSparesUnhealthyPools(t *testing.T) {
 	ill, well := machines[0], machines[1]
 
 	e.setPhase(t, ill, v1alpha1.MachineUnknown)
-	e.evict(t, well.name())
+	evict(t, e.Shoot, well.Name())
 	e.told.await(t, well, "EvacuationWaiting", "MachineSet pool has 0 of 1 others Running")
 	e.requireKept(t, well)
 
-	e.cancelEviction(t, well.name())
+	cancelEviction(t, e.Shoot, well.Name())
 	e.told.await(t, well, "EvacuationEnded", "cancelled")
 
 	e.setPhase(t, ill, v1alpha1.MachineRunning)
-	e.evict(t, ill.name())
+	evict(t, e.Shoot, ill.Name())
 	e.awaitDeleted(t, ill)
 	e.requireKept(t, well)
 }
@@ -88,23 +89,23 @@ func TestEvacuationLeavesMachinesAlone(t *testing.T) {
 
 	tests := map[string]struct {
 		reason  string
-		prepare func(*testing.T, *evacuees, *machine)
+		prepare func(*testing.T, *evacuees, *harness.Machine)
 		why     string
 	}{
 		"Preserved": {
 			reason: "somebody wants to look at it",
-			prepare: func(t *testing.T, e *evacuees, m *machine) {
+			prepare: func(t *testing.T, e *evacuees, m *harness.Machine) {
 				t.Helper()
 
-				m.machine.Annotations = map[string]string{"node.machine.sapcloud.io/preserve": "now"}
-				_, err := e.mcm.MachineV1alpha1().Machines(e.Namespace).Update(t.Context(), m.machine, metav1.UpdateOptions{})
+				m.Machine.Annotations = map[string]string{"node.machine.sapcloud.io/preserve": "now"}
+				_, err := e.MCM.MachineV1alpha1().Machines(e.Namespace).Update(t.Context(), m.Machine, metav1.UpdateOptions{})
 				require.NoError(t, err)
 			},
 			why: "it is preserved",
 		},
 		"InPlaceUpdate": {
 			reason: "its update would be lost",
-			prepare: func(t *testing.T, e *evacuees, m *machine) {
+			prepare: func(t *testing.T, e *evacuees, m *harness.Machine) {
 				t.Helper()
 				e.setPhase(t, m, v1alpha1.MachineInPlaceUpdating)
 			},
@@ -119,7 +120,7 @@ func TestEvacuationLeavesMachinesAlone(t *testing.T) {
 			e := newEvacuees(t, unreached)
 			m := e.add(t, 1)[0]
 			tc.prepare(t, e, m)
-			e.evict(t, m.name())
+			evict(t, e.Shoot, m.Name())
 			e.told.await(t, m, "EvacuationWaiting", tc.why)
 			e.requireKept(t, m)
 		})
@@ -134,16 +135,16 @@ func TestEvacuationPassesOverOrphans(t *testing.T) {
 	machines := e.add(t, 2)
 	orphan, other := machines[0], machines[1]
 
-	require.NoError(t, e.mcm.MachineV1alpha1().Machines(e.Namespace).DeleteCollection(t.Context(), metav1.DeleteOptions{},
-		metav1.ListOptions{FieldSelector: "metadata.name=" + orphan.name()}))
+	require.NoError(t, e.MCM.MachineV1alpha1().Machines(e.Namespace).DeleteCollection(t.Context(), metav1.DeleteOptions{},
+		metav1.ListOptions{FieldSelector: "metadata.name=" + orphan.Name()}))
 	e.unfinalize(t, orphan)
 	e.scaleSet(t, 1)
 
-	e.evict(t, orphan.name())
-	e.evict(t, other.name())
+	evict(t, e.Shoot, orphan.Name())
+	evict(t, e.Shoot, other.Name())
 	e.awaitDeleted(t, other)
-	require.Equal(t, orphan.name(), e.vm(t, orphan.name()).Name)
-	require.Nil(t, e.vm(t, orphan.name()).DeletionTimestamp)
+	require.Equal(t, orphan.Name(), e.VM(t, orphan.Name()).Name)
+	require.Nil(t, e.VM(t, orphan.Name()).DeletionTimestamp)
 }
 
 // TestEvacuationDeadline checks that evictions by the provider cluster's
@@ -157,14 +158,14 @@ func TestEvacuationDeadline(t *testing.T) {
 	ill, well := machines[0], machines[1]
 
 	e.setPhase(t, ill, v1alpha1.MachineUnknown)
-	e.evict(t, well.name())
+	evict(t, e.Shoot, well.Name())
 	e.told.await(t, well, "EvacuationWaiting", "others Running")
 	e.told.await(t, well, "EvacuationReplacing", "it has waited longer than 5s")
 	e.awaitDeleted(t, well)
 
 	e.told.await(t, well, "EvacuationDeadline", "its deletion has taken longer than 5s")
-	eventually(t, "the machine is powered off", func(ctx context.Context) (bool, error) {
-		_, err := e.kubevirt.KubevirtV1().VirtualMachineInstances(e.ProviderNamespace).Get(ctx, well.name(), metav1.GetOptions{})
+	harness.Eventually(t, "the machine is powered off", func(ctx context.Context) (bool, error) {
+		_, err := e.KubeVirt.KubevirtV1().VirtualMachineInstances(e.ProviderNamespace).Get(ctx, well.Name(), metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return true, nil
 		}
@@ -184,13 +185,13 @@ func TestEvacuationWithoutRights(t *testing.T) {
 		t.Parallel()
 
 		e := newEvacuees(t, unreached)
-		e.expectDenials("evacuation has no rights for a while")
+		e.ExpectDenials("evacuation has no rights for a while")
 
 		m := e.add(t, 1)[0]
-		giveBack := takeRights(t, e.target.RbacV1().RoleBindings(e.Namespace), "machine-controller-evacuation")
-		right{e.target, e.Namespace, "evacuation", "delete", "machine.sapcloud.io", "machines"}.await(t, false)
+		giveBack := takeRights(t, e.Target.RbacV1().RoleBindings(e.Namespace), "machine-controller-evacuation")
+		harness.Right{e.Target, e.Namespace, "evacuation", "delete", "machine.sapcloud.io", "machines"}.Await(t, false)
 
-		e.evict(t, m.name())
+		evict(t, e.Shoot, m.Name())
 		e.awaitMark(t, m)
 		giveBack()
 		e.awaitDeleted(t, m)
@@ -200,14 +201,14 @@ func TestEvacuationWithoutRights(t *testing.T) {
 		t.Parallel()
 
 		e := newEvacuees(t, unreached)
-		e.expectDenials("evacuation has no rights for a while")
+		e.ExpectDenials("evacuation has no rights for a while")
 
-		giveBack := takeRights(t, e.kube.RbacV1().RoleBindings(e.ProviderNamespace), "machine-controller-evacuation")
-		e.driverRight("create", "kubevirt.io", "virtualmachineinstancemigrations").await(t, false)
+		giveBack := takeRights(t, e.Kube.RbacV1().RoleBindings(e.ProviderNamespace), "machine-controller-evacuation")
+		e.DriverRight("create", "kubevirt.io", "virtualmachineinstancemigrations").Await(t, false)
 
 		m := e.add(t, 1)[0]
 
-		e.evict(t, m.name())
+		evict(t, e.Shoot, m.Name())
 		e.awaitMark(t, m)
 		require.Equal(t, "[]", e.told.String(), "nothing is seen")
 		giveBack()
@@ -231,10 +232,10 @@ func takeRights(t *testing.T, bindings rbacclient.RoleBindingInterface, name str
 }
 
 // awaitMark waits until KubeVirt marks a machine for evacuation.
-func (e *evacuees) awaitMark(t *testing.T, m *machine) {
+func (e *evacuees) awaitMark(t *testing.T, m *harness.Machine) {
 	t.Helper()
-	eventually(t, m.name()+" is to leave", func(ctx context.Context) (bool, error) {
-		instance, err := e.kubevirt.KubevirtV1().VirtualMachineInstances(e.ProviderNamespace).Get(ctx, m.name(), metav1.GetOptions{})
+	harness.Eventually(t, m.Name()+" is to leave", func(ctx context.Context) (bool, error) {
+		instance, err := e.KubeVirt.KubevirtV1().VirtualMachineInstances(e.ProviderNamespace).Get(ctx, m.Name(), metav1.GetOptions{})
 		if err != nil {
 			return false, err
 		}

@@ -6,13 +6,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 )
 
 // evacuated is a shoot under the real machine-controller-manager, with a pool of machines
 // that must all be evacuated.
 type evacuated struct {
-	*shoot
-	*witness
+	*harness.Shoot
+	*harness.Witness
 
 	machines map[string]bool
 }
@@ -21,28 +23,28 @@ type evacuated struct {
 var evacuationArgs = []string{"--evacuation", "--machine-drain-timeout=10m"}
 
 // newEvacuated runs a pool of three machines, and then evicts all of them.
-func newEvacuated(t *testing.T, s *shoot, fields string) *evacuated {
+func newEvacuated(t *testing.T, s *harness.Shoot, fields string) *evacuated {
 	t.Helper()
 
-	_, err := lab.AllowEvacuation(t.Context(), s.Shoot)
+	_, err := harness.Lab().AllowEvacuation(t.Context(), s.Shoot)
 	require.NoError(t, err)
 
-	s.runControllers(t, evacuationArgs...)
-	s.applyCredentials(t)
+	s.RunControllers(t, evacuationArgs...)
+	s.ApplyCredentials(t)
 
 	const many = 3
 
-	s.addPool(t, s.Name, many, layOver(t, s.spec("zone-a", ephemeralRoot), fields))
+	s.AddPool(t, s.Name, many, harness.MergeFields(t, s.Spec("zone-a", harness.EphemeralRoot), fields))
 
-	e := &evacuated{shoot: s, machines: map[string]bool{}}
-	for name := range s.awaitRunning(t, many) {
+	e := &evacuated{Shoot: s, machines: map[string]bool{}}
+	for name := range s.AwaitRunning(t, many) {
 		e.machines[name] = true
 	}
 
-	e.witness = s.watch(t, newTimeline(), map[string]int32{s.Name: many})
+	e.Witness = s.Watch(t, harness.NewTimeline(), map[string]int32{s.Name: many})
 
 	for name := range e.machines {
-		s.evict(t, name)
+		evict(t, s, name)
 	}
 
 	return e
@@ -51,7 +53,7 @@ func newEvacuated(t *testing.T, s *shoot, fields string) *evacuated {
 // awaitBegin waits until the first Machine is being deleted.
 func (e *evacuated) awaitBegin(t *testing.T) {
 	t.Helper()
-	eventually(t, "a Machine is deleted", func(context.Context) (bool, error) { return len(e.deletions()) > 0, nil })
+	harness.Eventually(t, "a Machine is deleted", func(context.Context) (bool, error) { return len(e.Deletions()) > 0, nil })
 }
 
 // requireReplaced requires that all machines are eventually replaced, each once
@@ -59,26 +61,26 @@ func (e *evacuated) awaitBegin(t *testing.T) {
 func (e *evacuated) requireReplaced(t *testing.T) {
 	t.Helper()
 
-	eventually(t, "all Machines are replaced", func(context.Context) (bool, error) { return len(e.deletions()) == len(e.machines), nil })
+	harness.Eventually(t, "all Machines are replaced", func(context.Context) (bool, error) { return len(e.Deletions()) == len(e.machines), nil })
 
-	for name := range e.awaitRunning(t, len(e.machines)) {
+	for name := range e.AwaitRunning(t, len(e.machines)) {
 		require.NotContains(t, e.machines, name)
 	}
 
-	require.Len(t, e.deletions(), len(e.machines), "no Machine is replaced twice")
-	e.requireAtMostAway(t, 1)
-	e.print(t)
-	e.awaitEnd(t)
+	require.Len(t, e.Deletions(), len(e.machines), "no Machine is replaced twice")
+	e.RequireAtMostAway(t, 1)
+	e.Print(t)
+	e.AwaitEnd(t)
 }
 
 // TestSoakEvacuationOutlivesTheSidecar kills the sidecar during an evacuation.
 func TestSoakEvacuationOutlivesTheSidecar(t *testing.T) {
 	t.Parallel()
 
-	e := newEvacuated(t, newShoot(t), `{}`)
+	e := newEvacuated(t, harness.NewShoot(t), `{}`)
 	e.awaitBegin(t)
-	e.killSidecar(t, evacuationArgs...)
-	e.add("test", "the sidecar was killed, and another runs")
+	e.KillSidecar(t, evacuationArgs...)
+	e.Add("test", "the sidecar was killed, and another runs")
 	e.requireReplaced(t)
 }
 
@@ -87,15 +89,15 @@ func TestSoakEvacuationOutlivesTheSidecar(t *testing.T) {
 func TestSoakEvacuationOutlivesTheControlCluster(t *testing.T) {
 	t.Parallel()
 
-	s := newShoot(t)
-	l := s.controlProxy(t)
+	s := harness.NewShoot(t)
+	l := s.ProxyControl(t)
 	e := newEvacuated(t, s, `{}`)
-	reset := faultNamed(t, "reset before")
+	reset := harness.FaultNamed(t, "reset before")
 
 	e.awaitBegin(t)
-	l.down.Store(&reset)
-	l.bringBack(t)
-	e.add("test", "the control cluster was away")
+	l.Down.Store(&reset)
+	l.BringBack(t)
+	e.Add("test", "the control cluster was away")
 	e.requireReplaced(t)
 }
 
@@ -104,11 +106,11 @@ func TestSoakEvacuationOutlivesTheControlCluster(t *testing.T) {
 func TestSoakFailedMigrationIsAReplacement(t *testing.T) {
 	t.Parallel()
 
-	e := newEvacuated(t, newShoot(t), `{"networks":[{"pod":{},"masquerade":{}}],
+	e := newEvacuated(t, harness.NewShoot(t), `{"networks":[{"pod":{},"masquerade":{}}],
 		"virtualMachineTemplate":{"spec":{"template":{"metadata":{"annotations":{"sim.lab/fault":"migration-fails"}}}}}}`)
 	e.requireReplaced(t)
 
-	left, err := e.kubevirt.KubevirtV1().VirtualMachineInstanceMigrations(e.ProviderNamespace).List(t.Context(), metav1.ListOptions{})
+	left, err := e.KubeVirt.KubevirtV1().VirtualMachineInstanceMigrations(e.ProviderNamespace).List(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
 	require.Empty(t, left.Items, "a migration goes with its machine")
 }
@@ -117,57 +119,57 @@ func TestSoakFailedMigrationIsAReplacement(t *testing.T) {
 func TestSoakTwoDrainsAtOnce(t *testing.T) {
 	t.Parallel()
 
-	s, z := newShoot(t), addZone(t, 3)
+	s, z := harness.NewShoot(t), addZone(t, 3)
 	kubectl(t, "cordon", z.hosts[2])
 
-	_, err := lab.AllowEvacuation(t.Context(), s.Shoot)
+	_, err := harness.Lab().AllowEvacuation(t.Context(), s.Shoot)
 	require.NoError(t, err)
-	s.runControllers(t, evacuationArgs...)
-	s.applyCredentials(t)
+	s.RunControllers(t, evacuationArgs...)
+	s.ApplyCredentials(t)
 
 	const many = 4
 
-	s.addPool(t, s.Name, many, s.spec(z.name, ephemeralRoot))
-	before := s.awaitRunning(t, many)
+	s.AddPool(t, s.Name, many, s.Spec(z.name, harness.EphemeralRoot))
+	before := s.AwaitRunning(t, many)
 	kubectl(t, "uncordon", z.hosts[2])
 
-	seen := s.watch(t, newTimeline(), map[string]int32{s.Name: many})
-	first := s.startDrain(t.Context(), t, z.hosts[0], seen.timeline)
-	s.startDrain(t.Context(), t, z.hosts[1], seen.timeline).wait(t)
+	seen := s.Watch(t, harness.NewTimeline(), map[string]int32{s.Name: many})
+	first := startDrain(t.Context(), t, s, z.hosts[0], seen.Timeline)
+	startDrain(t.Context(), t, s, z.hosts[1], seen.Timeline).wait(t)
 	first.wait(t)
 
-	for name := range s.awaitRunning(t, many) {
+	for name := range s.AwaitRunning(t, many) {
 		require.NotContains(t, before, name)
 	}
 
-	require.Len(t, seen.deletions(), many, "none was replaced twice")
-	seen.requireAtMostAway(t, 1)
-	seen.print(t)
+	require.Len(t, seen.Deletions(), many, "none was replaced twice")
+	seen.RequireAtMostAway(t, 1)
+	seen.Print(t)
 	kubectl(t, "uncordon", z.hosts[0])
 	kubectl(t, "uncordon", z.hosts[1])
-	s.awaitEnd(t)
+	s.AwaitEnd(t)
 }
 
 // TestCancelledDrain cancels a drain when its first machine is being evacuated. The others stay.
 func TestCancelledDrain(t *testing.T) {
 	t.Parallel()
 
-	e := newEvacuated(t, newShoot(t), `{}`)
+	e := newEvacuated(t, harness.NewShoot(t), `{}`)
 	e.awaitBegin(t)
 
-	first := e.deletions()[0]
+	first := e.Deletions()[0]
 	for name := range e.machines {
 		if name != first {
-			e.cancelEviction(t, name)
-			e.requireEvents(t, name, "EvacuationWaiting", "EvacuationEnded")
+			cancelEviction(t, e.Shoot, name)
+			e.RequireEvents(t, name, "EvacuationWaiting", "EvacuationEnded")
 		}
 	}
 
-	e.add("test", "the other evictions were cancelled")
+	e.Add("test", "the other evictions were cancelled")
 
-	after := e.awaitRunning(t, len(e.machines))
+	after := e.AwaitRunning(t, len(e.machines))
 	require.NotContains(t, after, first)
-	require.Equal(t, []string{first}, e.deletions())
-	e.print(t)
-	e.awaitEnd(t)
+	require.Equal(t, []string{first}, e.Deletions())
+	e.Print(t)
+	e.AwaitEnd(t)
 }

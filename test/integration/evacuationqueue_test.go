@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/evacuation"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane"
 )
 
@@ -28,14 +29,14 @@ func TestSoakMigrationsMayQueue(t *testing.T) {
 	z := addZone(t, 2)
 
 	kubectl(t, "cordon", z.hosts[1])
-	e.patchNamespace(t, map[string]any{"annotations": map[string]any{dataplane.MigrationLatencyAnnotation: takes.String()}})
+	e.PatchNamespace(t, map[string]any{"annotations": map[string]any{dataplane.MigrationLatencyAnnotation: takes.String()}})
 
 	all := e.addIn(t, z.name, machines, migratable)
-	e.awaitMigratable(t, machines)
+	awaitMigratable(t, e.Shoot, machines)
 	kubectl(t, "uncordon", z.hosts[1])
 
 	for _, m := range all {
-		e.evict(t, m.name())
+		evict(t, e.Shoot, m.Name())
 	}
 
 	var first, last time.Time
@@ -44,7 +45,7 @@ func TestSoakMigrationsMayQueue(t *testing.T) {
 		e.told.await(t, m, "EvacuationEnded", "migrated")
 		e.requireKept(t, m)
 
-		instance, err := e.kubevirt.KubevirtV1().VirtualMachineInstances(e.ProviderNamespace).Get(t.Context(), m.name(), metav1.GetOptions{})
+		instance, err := e.KubeVirt.KubevirtV1().VirtualMachineInstances(e.ProviderNamespace).Get(t.Context(), m.Name(), metav1.GetOptions{})
 		require.NoError(t, err)
 		require.Equal(t, z.hosts[1], instance.Status.NodeName)
 
@@ -63,11 +64,11 @@ func TestSoakMigrationsMayQueue(t *testing.T) {
 }
 
 // awaitMigratable waits until the expected number of guests run and can migrate.
-func (s *shoot) awaitMigratable(t *testing.T, count int) {
+func awaitMigratable(t *testing.T, s *harness.Shoot, count int) {
 	t.Helper()
 
-	eventually(t, "all guests can migrate", func(ctx context.Context) (bool, error) {
-		list, err := s.kubevirt.KubevirtV1().VirtualMachineInstances(s.ProviderNamespace).List(ctx, metav1.ListOptions{})
+	harness.Eventually(t, "all guests can migrate", func(ctx context.Context) (bool, error) {
+		list, err := s.KubeVirt.KubevirtV1().VirtualMachineInstances(s.ProviderNamespace).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return false, err
 		}

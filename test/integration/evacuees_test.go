@@ -27,12 +27,13 @@ import (
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/evacuation"
 	plugin "github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 )
 
 // evacuees are machines of one MachineSet. Only the test changes their Machines, since
 // machine-controller-manager does not run.
 type evacuees struct {
-	*shoot
+	*harness.Shoot
 
 	driver driver.Driver
 	told   *diary
@@ -48,9 +49,9 @@ const keep = "test.example.com/keep"
 func newEvacuees(t *testing.T, limits evacuation.Limits) *evacuees {
 	t.Helper()
 
-	e := &evacuees{shoot: newShoot(t), told: &diary{}, limits: limits}
+	e := &evacuees{Shoot: harness.NewShoot(t), told: &diary{}, limits: limits}
 
-	kubeconfig, err := lab.AllowEvacuation(t.Context(), e.Shoot)
+	kubeconfig, err := harness.Lab().AllowEvacuation(t.Context(), e.Shoot.Shoot)
 	require.NoError(t, err)
 
 	e.driver = e.startEvacuation(t, kubeconfig)
@@ -59,7 +60,7 @@ func newEvacuees(t *testing.T, limits evacuation.Limits) *evacuees {
 		ObjectMeta: metav1.ObjectMeta{Name: "pool"},
 		Spec:       v1alpha1.MachineSetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"name": "pool"}}},
 	}
-	e.set, err = e.mcm.MachineV1alpha1().MachineSets(e.Namespace).Create(t.Context(), set, metav1.CreateOptions{})
+	e.set, err = e.MCM.MachineV1alpha1().MachineSets(e.Namespace).Create(t.Context(), set, metav1.CreateOptions{})
 	require.NoError(t, err)
 
 	return e
@@ -74,7 +75,7 @@ func (e *evacuees) startEvacuation(t *testing.T, kubeconfig []byte) driver.Drive
 	client, err := mcmclient.NewForConfig(config)
 	require.NoError(t, err)
 
-	provider := newProvider(settings{grace: time.Minute})
+	provider := harness.NewProvider(harness.Settings{Grace: time.Minute})
 	controller := evacuation.New(evacuation.Options{
 		Evacuator: provider, Machines: client.MachineV1alpha1(), Namespace: e.Namespace, Events: e.told, Clock: clock.RealClock{},
 		Limits: e.limits, Period: 200 * time.Millisecond, ClassMemory: time.Hour,
@@ -85,31 +86,31 @@ func (e *evacuees) startEvacuation(t *testing.T, kubeconfig []byte) driver.Drive
 	run.Go(func() { controller.Run(t.Context()) })
 	t.Cleanup(run.Wait)
 
-	return driverOn(provider, settings{observers: []plugin.Observer{controller}})
+	return harness.DriverOn(provider, harness.Settings{Observers: []plugin.Observer{controller}})
 }
 
 // add creates running machines with Running Machines.
-func (e *evacuees) add(t *testing.T, machines int) []*machine {
+func (e *evacuees) add(t *testing.T, machines int) []*harness.Machine {
 	t.Helper()
 
 	return e.addIn(t, "zone-a", machines, `{}`)
 }
 
 // addIn does the same in a zone, with fields overlaid on their spec.
-func (e *evacuees) addIn(t *testing.T, zone string, machines int, fields string) []*machine {
+func (e *evacuees) addIn(t *testing.T, zone string, machines int, fields string) []*harness.Machine {
 	t.Helper()
 
-	var made []*machine
+	var made []*harness.Machine
 
 	for range machines {
-		m := e.newMachine(zone, ephemeralRoot)
-		m.class.ProviderSpec.Raw = layOver(t, m.class.ProviderSpec.Raw, fields)
-		m.machine.UID = ""
-		m.machine.Finalizers = []string{keep}
-		m.machine.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(e.set, v1alpha1.SchemeGroupVersion.WithKind("MachineSet"))}
-		m.machine = e.createMachine(t, m.machine)
+		m := e.NewMachine(zone, harness.EphemeralRoot)
+		m.Class.ProviderSpec.Raw = harness.MergeFields(t, m.Class.ProviderSpec.Raw, fields)
+		m.Machine.UID = ""
+		m.Machine.Finalizers = []string{keep}
+		m.Machine.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(e.set, v1alpha1.SchemeGroupVersion.WithKind("MachineSet"))}
+		m.Machine = e.createMachine(t, m.Machine)
 
-		_, err := m.create(t.Context(), e.driver)
+		_, err := m.Create(t.Context(), e.driver)
 		require.NoError(t, err)
 
 		made = append(made, m)
@@ -118,8 +119,8 @@ func (e *evacuees) addIn(t *testing.T, zone string, machines int, fields string)
 	e.scaleSet(t, int32(machines))
 
 	for _, m := range made {
-		eventually(t, m.name()+" runs", func(ctx context.Context) (bool, error) {
-			instance, err := e.kubevirt.KubevirtV1().VirtualMachineInstances(e.ProviderNamespace).Get(ctx, m.name(), metav1.GetOptions{})
+		harness.Eventually(t, m.Name()+" runs", func(ctx context.Context) (bool, error) {
+			instance, err := e.KubeVirt.KubevirtV1().VirtualMachineInstances(e.ProviderNamespace).Get(ctx, m.Name(), metav1.GetOptions{})
 			if apierrors.IsNotFound(err) {
 				return false, nil
 			}
@@ -134,11 +135,11 @@ func (e *evacuees) addIn(t *testing.T, zone string, machines int, fields string)
 func (e *evacuees) createMachine(t *testing.T, machine *v1alpha1.Machine) *v1alpha1.Machine {
 	t.Helper()
 
-	made, err := e.mcm.MachineV1alpha1().Machines(e.Namespace).Create(t.Context(), machine, metav1.CreateOptions{})
+	made, err := e.MCM.MachineV1alpha1().Machines(e.Namespace).Create(t.Context(), machine, metav1.CreateOptions{})
 	require.NoError(t, err)
 
 	made.Status.CurrentStatus.Phase = v1alpha1.MachineRunning
-	made, err = e.mcm.MachineV1alpha1().Machines(e.Namespace).UpdateStatus(t.Context(), made, metav1.UpdateOptions{})
+	made, err = e.MCM.MachineV1alpha1().Machines(e.Namespace).UpdateStatus(t.Context(), made, metav1.UpdateOptions{})
 	require.NoError(t, err)
 
 	return made
@@ -148,84 +149,84 @@ func (e *evacuees) scaleSet(t *testing.T, replicas int32) {
 	t.Helper()
 
 	patch := fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas)
-	_, err := e.mcm.MachineV1alpha1().MachineSets(e.Namespace).Patch(t.Context(), e.set.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	_, err := e.MCM.MachineV1alpha1().MachineSets(e.Namespace).Patch(t.Context(), e.set.Name, types.MergePatchType, patch, metav1.PatchOptions{})
 	require.NoError(t, err)
 }
 
 // setPhase sets the phase of a Machine.
-func (e *evacuees) setPhase(t *testing.T, m *machine, phase v1alpha1.MachinePhase) {
+func (e *evacuees) setPhase(t *testing.T, m *harness.Machine, phase v1alpha1.MachinePhase) {
 	t.Helper()
 
 	patch := fmt.Appendf(nil, `{"status":{"currentStatus":{"phase":%q}}}`, phase)
-	_, err := e.mcm.MachineV1alpha1().Machines(e.Namespace).Patch(
-		t.Context(), m.name(), types.MergePatchType, patch, metav1.PatchOptions{}, "status")
+	_, err := e.MCM.MachineV1alpha1().Machines(e.Namespace).Patch(
+		t.Context(), m.Name(), types.MergePatchType, patch, metav1.PatchOptions{}, "status")
 	require.NoError(t, err)
 }
 
 // isDeleted reports whether the Machine has been deleted.
-func (e *evacuees) isDeleted(ctx context.Context, m *machine) (bool, error) {
-	got, err := e.mcm.MachineV1alpha1().Machines(e.Namespace).Get(ctx, m.name(), metav1.GetOptions{})
+func (e *evacuees) isDeleted(ctx context.Context, m *harness.Machine) (bool, error) {
+	got, err := e.MCM.MachineV1alpha1().Machines(e.Namespace).Get(ctx, m.Name(), metav1.GetOptions{})
 
 	return err == nil && got.DeletionTimestamp != nil, err
 }
 
-func (e *evacuees) awaitDeleted(t *testing.T, m *machine) {
+func (e *evacuees) awaitDeleted(t *testing.T, m *harness.Machine) {
 	t.Helper()
-	eventually(t, m.name()+" is deleted", func(ctx context.Context) (bool, error) { return e.isDeleted(ctx, m) })
+	harness.Eventually(t, m.Name()+" is deleted", func(ctx context.Context) (bool, error) { return e.isDeleted(ctx, m) })
 }
 
-func (e *evacuees) requireKept(t *testing.T, m *machine) {
+func (e *evacuees) requireKept(t *testing.T, m *harness.Machine) {
 	t.Helper()
 
 	deleted, err := e.isDeleted(t.Context(), m)
 	require.NoError(t, err)
-	require.False(t, deleted, "%s: %s", m.name(), e.told)
+	require.False(t, deleted, "%s: %s", m.Name(), e.told)
 }
 
 // finish acts like machine-controller-manager on a deleted Machine whose node is
 // drained, and creates another.
-func (e *evacuees) finish(t *testing.T, m *machine) {
+func (e *evacuees) finish(t *testing.T, m *harness.Machine) {
 	t.Helper()
 
-	require.NoError(t, m.remove(t.Context(), e.driver))
+	require.NoError(t, m.Remove(t.Context(), e.driver))
 	e.unfinalize(t, m)
 
-	successor := e.newMachine("zone-a", ephemeralRoot)
-	successor.machine.UID = ""
-	successor.machine.OwnerReferences = m.machine.OwnerReferences
-	e.createMachine(t, successor.machine)
+	successor := e.NewMachine("zone-a", harness.EphemeralRoot)
+	successor.Machine.UID = ""
+	successor.Machine.OwnerReferences = m.Machine.OwnerReferences
+	e.createMachine(t, successor.Machine)
 }
 
-func (e *evacuees) unfinalize(t *testing.T, m *machine) {
+func (e *evacuees) unfinalize(t *testing.T, m *harness.Machine) {
 	t.Helper()
 
-	_, err := e.mcm.MachineV1alpha1().Machines(e.Namespace).Patch(
-		t.Context(), m.name(), types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+	_, err := e.MCM.MachineV1alpha1().Machines(e.Namespace).Patch(
+		t.Context(), m.Name(), types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
 	require.NoError(t, err)
 }
 
 // evict requests the eviction of a machine's pod, as kubectl drain does, and requires
 // that KubeVirt refuses it.
-func (s *shoot) evict(t *testing.T, name string) {
+func evict(t *testing.T, s *harness.Shoot, name string) {
 	t.Helper()
 
-	pods, err := s.kube.CoreV1().Pods(s.ProviderNamespace).List(t.Context(), metav1.ListOptions{
+	pods, err := s.Kube.CoreV1().Pods(s.ProviderNamespace).List(t.Context(), metav1.ListOptions{
 		LabelSelector: "kubevirt.io=virt-launcher,kubevirt.machine.gardener.cloud/machine=" + name,
 	})
 	require.NoError(t, err)
 	require.Len(t, pods.Items, 1)
 
-	err = s.kube.PolicyV1().Evictions(s.ProviderNamespace).Evict(t.Context(),
+	err = s.Kube.PolicyV1().Evictions(s.ProviderNamespace).Evict(t.Context(),
 		&policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: pods.Items[0].Name, Namespace: s.ProviderNamespace}})
 	require.True(t, apierrors.IsTooManyRequests(err), "%v", err)
 }
 
 // cancelEviction removes the mark, as virt-api does for `virtctl evacuate-cancel`. Only KubeVirt
 // may change an instance's status.
-func (s *shoot) cancelEviction(t *testing.T, name string) {
+func cancelEviction(t *testing.T, s *harness.Shoot, name string) {
 	t.Helper()
 
-	config := rest.CopyConfig(lab.Provider.Config())
+	config := rest.CopyConfig(harness.Lab().Provider.Config())
 	config.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:kubevirt:kubevirt-apiserver", Groups: []string{"system:masters"}}
 
 	client, err := kubevirt.NewForConfig(config)
@@ -254,23 +255,23 @@ func (d *diary) Event(object runtime.Object, _, reason, message string) {
 }
 
 // has reports whether an Event with this reason and text was recorded for a machine.
-func (d *diary) has(m *machine, reason, text string) bool {
+func (d *diary) has(m *harness.Machine, reason, text string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 
 	return slices.ContainsFunc(d.entries, func(entry string) bool {
-		return strings.HasPrefix(entry, m.name()+" "+reason+": ") && strings.Contains(entry, text)
+		return strings.HasPrefix(entry, m.Name()+" "+reason+": ") && strings.Contains(entry, text)
 	})
 }
 
 // await waits for an Event of a machine.
-func (d *diary) await(t *testing.T, m *machine, reason, text string) {
+func (d *diary) await(t *testing.T, m *harness.Machine, reason, text string) {
 	t.Helper()
 
-	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, settled, true, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, harness.Settled, true, func(context.Context) (bool, error) {
 		return d.has(m, reason, text), nil
 	})
-	require.NoError(t, err, "%s should be told to be %s %s; told was %s", m.name(), reason, text, d)
+	require.NoError(t, err, "%s should be told to be %s %s; told was %s", m.Name(), reason, text, d)
 }
 
 // String returns all Events.

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane"
 )
 
@@ -21,19 +21,19 @@ import (
 func TestFailuresOnTheMachine(t *testing.T) {
 	t.Parallel()
 
-	s := newShoot(t)
-	s.applyExample(t)
-	s.changeClass(t, "example-worker-z1", `{"rootVolume":{"source":{"registry":{"url":"docker://registry.example.com/missing:1"}}}}`)
-	s.changeClass(t, "example-worker-z2", `{"zone":"zone-x"}`)
-	s.scale(t, "example-worker-z1", 1)
-	s.runControllers(t, "--unschedulable-grace=2s")
+	s := harness.NewShoot(t)
+	s.ApplyExample(t)
+	s.ChangeClass(t, "example-worker-z1", `{"rootVolume":{"source":{"registry":{"url":"docker://registry.example.com/missing:1"}}}}`)
+	s.ChangeClass(t, "example-worker-z2", `{"zone":"zone-x"}`)
+	s.Scale(t, "example-worker-z1", 1)
+	s.RunControllers(t, "--unschedulable-grace=2s")
 
-	imageless := s.awaitOperation(t, "example-worker-z1", codes.FailedPrecondition, "ImageNotFound: ")
-	s.requireEvents(t, imageless.Name, "ImageNotFound")
-	roomless := s.awaitOperation(t, "example-worker-z2", codes.ResourceExhausted, "Unschedulable: 0/")
-	s.requireEvents(t, roomless.Name, "Unschedulable")
+	imageless := awaitOperation(t, s, "example-worker-z1", codes.FailedPrecondition, "ImageNotFound: ")
+	s.RequireEvents(t, imageless.Name, "ImageNotFound")
+	roomless := awaitOperation(t, s, "example-worker-z2", codes.ResourceExhausted, "Unschedulable: 0/")
+	s.RequireEvents(t, roomless.Name, "Unschedulable")
 	require.Contains(t, roomless.Status.LastOperation.Description, "zone zone-x", "the place is named")
-	s.awaitEnd(t)
+	s.AwaitEnd(t)
 }
 
 // TestQuotaOnTheMachine checks that a failure stays until it is resolved, and that the machine then
@@ -41,19 +41,19 @@ func TestFailuresOnTheMachine(t *testing.T) {
 func TestQuotaOnTheMachine(t *testing.T) {
 	t.Parallel()
 
-	s := newShoot(t)
-	s.applyExample(t)
-	s.limit(t, "persistentvolumeclaims")
-	s.scale(t, "example-worker-z1", 1)
-	s.scale(t, "example-worker-z2", 0)
-	s.runControllers(t, "--unschedulable-grace=2s")
+	s := harness.NewShoot(t)
+	s.ApplyExample(t)
+	limitResource(t, s, "persistentvolumeclaims")
+	s.Scale(t, "example-worker-z1", 1)
+	s.Scale(t, "example-worker-z2", 0)
+	s.RunControllers(t, "--unschedulable-grace=2s")
 
-	failed := s.awaitOperation(t, "example-worker-z1", codes.ResourceExhausted, "QuotaExceeded: ")
+	failed := awaitOperation(t, s, "example-worker-z1", codes.ResourceExhausted, "QuotaExceeded: ")
 	unlimit(t, s)
 
-	running := s.awaitRunning(t, 1)
+	running := s.AwaitRunning(t, 1)
 	require.Contains(t, running, failed.Name, "the machine itself recovers")
-	s.awaitEnd(t)
+	s.AwaitEnd(t)
 }
 
 // TestRefusalsOnTheMachine checks that the Machine and its Events show why a machine
@@ -61,23 +61,23 @@ func TestQuotaOnTheMachine(t *testing.T) {
 func TestRefusalsOnTheMachine(t *testing.T) {
 	t.Parallel()
 
-	s := newShoot(t)
-	s.applyExample(t)
-	s.limit(t, "count/virtualmachines.kubevirt.io")
-	s.scale(t, "example-worker-z1", 1)
-	s.scale(t, "example-worker-z2", 0)
-	s.runControllers(t, "--resource-exhausted-retry=5s")
+	s := harness.NewShoot(t)
+	s.ApplyExample(t)
+	limitResource(t, s, "count/virtualmachines.kubevirt.io")
+	s.Scale(t, "example-worker-z1", 1)
+	s.Scale(t, "example-worker-z2", 0)
+	s.RunControllers(t, "--resource-exhausted-retry=5s")
 
-	failed := s.awaitOperation(t, "example-worker-z1", codes.ResourceExhausted, "QuotaExceeded: ")
-	s.requireEvents(t, failed.Name, "QuotaExceeded")
+	failed := awaitOperation(t, s, "example-worker-z1", codes.ResourceExhausted, "QuotaExceeded: ")
+	s.RequireEvents(t, failed.Name, "QuotaExceeded")
 	unlimit(t, s)
-	require.Contains(t, s.awaitRunning(t, 1), failed.Name, "the machine itself recovers")
+	require.Contains(t, s.AwaitRunning(t, 1), failed.Name, "the machine itself recovers")
 
-	breakWebhook(admissionv1.Delete, "kubevirt.io", "virtualmachines")(t, s)
-	s.scale(t, "example-worker-z1", 0)
-	s.requireEvents(t, failed.Name, "ProviderUnavailable")
+	harness.BreakWebhook(admissionv1.Delete, "kubevirt.io", "virtualmachines")(t, s)
+	s.Scale(t, "example-worker-z1", 0)
+	s.RequireEvents(t, failed.Name, "ProviderUnavailable")
 	repairWebhook(t, s)
-	s.awaitEnd(t)
+	s.AwaitEnd(t)
 }
 
 // TestAnotherCauseOnTheMachine replaces one failure by another with almost the same text.
@@ -89,22 +89,22 @@ func TestAnotherCauseOnTheMachine(t *testing.T) {
 		"disk, into the volume that was made for it has ended after 512 of 1024 MiB, since the server or the volume refused the rest; this was the fifth of five attempts, each of " +
 		"which began anew, a minute after the one before had ended in the same way: "
 
-	importsFail := func(s *shoot, message string) {
-		s.patchNamespace(t, map[string]any{"annotations": map[string]any{dataplane.ImportFaultAnnotation: words + message}})
+	importsFail := func(s *harness.Shoot, message string) {
+		s.PatchNamespace(t, map[string]any{"annotations": map[string]any{dataplane.ImportFaultAnnotation: words + message}})
 	}
 
-	s := newShoot(t)
+	s := harness.NewShoot(t)
 	importsFail(s, "got 401")
-	s.applyExample(t)
-	s.scale(t, "example-worker-z1", 1)
-	s.scale(t, "example-worker-z2", 0)
-	s.runControllers(t, "--unschedulable-grace=2s")
+	s.ApplyExample(t)
+	s.Scale(t, "example-worker-z1", 1)
+	s.Scale(t, "example-worker-z2", 0)
+	s.RunControllers(t, "--unschedulable-grace=2s")
 
-	first := s.awaitOperation(t, "example-worker-z1", codes.FailedPrecondition, "ImageUnauthorized: ")
+	first := awaitOperation(t, s, "example-worker-z1", codes.FailedPrecondition, "ImageUnauthorized: ")
 	importsFail(s, "code = ResourceExhausted")
 
-	eventually(t, "the other failure is there", func(ctx context.Context) (bool, error) {
-		m, err := s.mcm.MachineV1alpha1().Machines(s.Namespace).Get(ctx, first.Name, metav1.GetOptions{})
+	harness.Eventually(t, "the other failure is there", func(ctx context.Context) (bool, error) {
+		m, err := s.MCM.MachineV1alpha1().Machines(s.Namespace).Get(ctx, first.Name, metav1.GetOptions{})
 		if err != nil || m.Status.LastOperation.ErrorCode != codes.ResourceExhausted.String() {
 			return false, err
 		}
@@ -115,7 +115,7 @@ func TestAnotherCauseOnTheMachine(t *testing.T) {
 
 		return true, nil
 	})
-	s.awaitEnd(t)
+	s.AwaitEnd(t)
 }
 
 // TestSlowImportIsNoFailure delays images beyond the time at which a failure would be reported: one
@@ -123,19 +123,19 @@ func TestAnotherCauseOnTheMachine(t *testing.T) {
 func TestSlowImportIsNoFailure(t *testing.T) {
 	t.Parallel()
 
-	s := newShoot(t)
-	s.patchNamespace(t, map[string]any{"annotations": map[string]any{dataplane.ImportLatencyAnnotation: "45s"}})
-	s.makeImage(t, "https://images.example.com/worker.qcow2")
-	s.applyExample(t)
-	s.changeClass(t, "example-worker-z2", `{"rootVolume":{"source":{"registry":null,"pvc":{"name":"image"}}}}`)
-	s.scale(t, "example-worker-z1", 1)
-	s.runControllers(t, "--unschedulable-grace=15s") // A failed import is reported after twice that.
+	s := harness.NewShoot(t)
+	s.PatchNamespace(t, map[string]any{"annotations": map[string]any{dataplane.ImportLatencyAnnotation: "45s"}})
+	s.MakeImage(t, "https://images.example.com/worker.qcow2")
+	s.ApplyExample(t)
+	s.ChangeClass(t, "example-worker-z2", `{"rootVolume":{"source":{"registry":null,"pvc":{"name":"image"}}}}`)
+	s.Scale(t, "example-worker-z1", 1)
+	s.RunControllers(t, "--unschedulable-grace=15s") // A failed import is reported after twice that.
 
 	seen := map[string]bool{}
 	began := time.Now()
 
-	eventually(t, "two machines run", func(ctx context.Context) (bool, error) {
-		list, err := s.mcm.MachineV1alpha1().Machines(s.Namespace).List(ctx, metav1.ListOptions{})
+	harness.Eventually(t, "two machines run", func(ctx context.Context) (bool, error) {
+		list, err := s.MCM.MachineV1alpha1().Machines(s.Namespace).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return false, err
 		}
@@ -147,7 +147,7 @@ func TestSlowImportIsNoFailure(t *testing.T) {
 			seen[m.Name] = true
 
 			require.NotEqual(t, v1alpha1.MachineStateFailed, m.Status.LastOperation.State, m.Status.LastOperation.Description)
-			require.False(t, exhausted(m), "cluster-autoscaler would give the pool up")
+			require.False(t, harness.Exhausted(m), "cluster-autoscaler would give the pool up")
 
 			if m.Status.CurrentStatus.Phase == v1alpha1.MachineRunning {
 				running++
@@ -158,42 +158,24 @@ func TestSlowImportIsNoFailure(t *testing.T) {
 	})
 	require.Greater(t, time.Since(began), 40*time.Second, "the imports were slow")
 	require.Len(t, seen, 2, "no machine was replaced")
-	s.awaitImageEnd(t)
-}
-
-// awaitImageEnd deletes the test's machines, and then the image.
-func (s *shoot) awaitImageEnd(t *testing.T) {
-	t.Helper()
-
-	deployments := s.mcm.MachineV1alpha1().MachineDeployments(s.Namespace)
-	require.NoError(t, deployments.DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
-	s.requireNothingLeft(t, "DataVolume image", "PersistentVolumeClaim image")
-}
-
-// changeClass changes the ProviderSpec of a MachineClass.
-func (s *shoot) changeClass(t *testing.T, class, spec string) {
-	t.Helper()
-
-	patch := []byte(`{"providerSpec":` + spec + `}`)
-	_, err := s.mcm.MachineV1alpha1().MachineClasses(s.Namespace).Patch(t.Context(), class, types.MergePatchType, patch, metav1.PatchOptions{})
-	require.NoError(t, err)
+	s.AwaitImageEnd(t)
 }
 
 // awaitOperation waits until the last operation of a Machine of this MachineDeployment has this
 // code and text, and returns the Machine.
-func (s *shoot) awaitOperation(t *testing.T, deployment string, code codes.Code, says string) *v1alpha1.Machine {
+func awaitOperation(t *testing.T, s *harness.Shoot, deployment string, code codes.Code, says string) *v1alpha1.Machine {
 	t.Helper()
 
 	var found *v1alpha1.Machine
 
-	eventually(t, "a Machine of "+deployment+" says "+says, func(ctx context.Context) (bool, error) {
-		list, err := s.mcm.MachineV1alpha1().Machines(s.Namespace).List(ctx, metav1.ListOptions{LabelSelector: "name=" + deployment})
+	harness.Eventually(t, "a Machine of "+deployment+" says "+says, func(ctx context.Context) (bool, error) {
+		list, err := s.MCM.MachineV1alpha1().Machines(s.Namespace).List(ctx, metav1.ListOptions{LabelSelector: "name=" + deployment})
 		if err != nil {
 			return false, err
 		}
 
 		for i := range list.Items {
-			if last := list.Items[i].Status.LastOperation; last.State == v1alpha1.MachineStateFailed && !importerHasNoPlaceYet(last.Description) {
+			if last := list.Items[i].Status.LastOperation; last.State == v1alpha1.MachineStateFailed && !harness.IsImporterUnschedulable(last.Description) {
 				require.Equal(t, code.String(), last.ErrorCode, last.Description)
 				require.Equal(t, v1alpha1.MachineOperationCreate, last.Type)
 				require.Contains(t, last.Description, says)

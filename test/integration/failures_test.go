@@ -1,7 +1,6 @@
 package integration
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,36 +12,9 @@ import (
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/machinecodes/codes"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane"
-)
-
-// failure is one row of the failure table.
-type failure struct {
-	// by describes how it is provoked.
-	by string
-	// root is the machine's root volume, spec is overlaid on its ProviderSpec; both may be empty.
-	// Rows that do not concern images and volumes need no root volume, and do not wait for one.
-	root, spec string
-	zone       string
-	// provoke causes the failure before the machine is created, spoil afterwards.
-	provoke func(*testing.T, *shoot)
-	spoil   func(*testing.T, *shoot, *machine)
-	// heal ends the failure; nil: not possible.
-	heal func(*testing.T, *shoot)
-	// want is the token of the report, code its code.
-	want string
-	code codes.Code
-	// cut means that the driver can no longer reach its objects.
-	cut bool
-}
-
-const (
-	cloneRoot = `{"source":{"pvc":{"name":"image"}},"storage":{"storageClassName":"immediate","resources":{"requests":{"storage":"1Gi"}}}}`
-	// shortGrace makes failures reportable soon: capacity failures after this,
-	// others after twice as long.
-	shortGrace = 2 * time.Second
 )
 
 // TestFailureTable provokes failures, with the real components where available, and checks
@@ -68,123 +40,62 @@ func TestFailureTable(t *testing.T) {
 			places <- struct{}{}
 			defer func() { <-places }()
 
-			t.Run(f.by, func(t *testing.T) { table.add(f.run(t)) })
+			t.Run(f.By, func(t *testing.T) { table.add(run(t, &f)) })
 		})
 	}
 }
 
 // run runs the row and returns its line.
-func (f *failure) run(t *testing.T) string {
+func run(t *testing.T, f *harness.Failure) string {
 	t.Helper()
 
-	s, d := newShoot(t), newDriver(settings{grace: shortGrace, wait: 2 * time.Second})
-	m := s.newFailing(t, f)
+	s, d := harness.NewShoot(t), harness.NewDriver(harness.Settings{Grace: harness.ShortGrace, Wait: 2 * time.Second})
+	m := newFailing(t, s, f)
 	began := time.Now()
 
-	err := s.awaitFailure(t, f, m, d)
+	err := s.AwaitFailure(t, f, m, d)
 	took := time.Since(began)
 
-	require.Equal(t, f.code, codeOf(err), "%v", err)
-	require.Contains(t, err.Error(), "["+f.want+": ", "the token leads")
+	require.Equal(t, f.Code, harness.CodeOf(err), "%v", err)
+	require.Contains(t, err.Error(), "["+f.Want+": ", "the token leads")
 	t.Log(err)
-	s.requireDiagnosed(t, f, m)
+	requireDiagnosed(t, s, f, m)
 
-	if f.heal != nil {
-		f.heal(t, s)
-		m.awaitRecovery(t, d)
+	if f.Heal != nil {
+		f.Heal(t, s)
+		m.AwaitRecovery(t, d)
 	}
 
-	if !f.cut {
-		require.NoError(t, m.remove(t.Context(), d), "a machine that never ran is deleted like any other")
+	if !f.Cut {
+		require.NoError(t, m.Remove(t.Context(), d), "a machine that never ran is deleted like any other")
 	}
 
-	return fmt.Sprintf("%-42s %-26s %-20s %4.1f", f.by, f.want, f.code, took.Seconds())
+	return fmt.Sprintf("%-42s %-26s %-20s %4.1f", f.By, f.Want, f.Code, took.Seconds())
 }
 
 // newFailing returns the row's machine.
-func (s *shoot) newFailing(t *testing.T, f *failure) *machine {
+func newFailing(t *testing.T, s *harness.Shoot, f *harness.Failure) *harness.Machine {
 	t.Helper()
 
-	root, zone := f.root, f.zone
+	root, zone := f.Root, f.Zone
 	if root == "" {
-		root = ephemeralRoot
+		root = harness.EphemeralRoot
 	}
 
 	if zone == "" {
 		zone = "zone-a"
 	}
 
-	if f.provoke != nil {
-		f.provoke(t, s)
+	if f.Provoke != nil {
+		f.Provoke(t, s)
 	}
 
-	m := s.newMachine(zone, root)
-	if f.spec != "" {
-		m.class.ProviderSpec.Raw = layOver(t, m.class.ProviderSpec.Raw, f.spec)
+	m := s.NewMachine(zone, root)
+	if f.Spec != "" {
+		m.Class.ProviderSpec.Raw = harness.MergeFields(t, m.Class.ProviderSpec.Raw, f.Spec)
 	}
 
 	return m
-}
-
-// awaitFailure calls the driver as machine-controller-manager does until a call fails, and returns
-// the error. GetMachineStatus must not be that call.
-func (s *shoot) awaitFailure(t *testing.T, f *failure, m *machine, d driver.Driver) error {
-	t.Helper()
-
-	if _, err := m.create(t.Context(), d); err != nil {
-		return err
-	}
-
-	if f.spoil != nil {
-		f.spoil(t, s, m)
-	}
-
-	var failed error
-
-	eventually(t, f.want+" is reported", func(ctx context.Context) (bool, error) {
-		resp, err := m.status(ctx, d)
-		require.Equal(t, codes.Uninitialized, codeOf(err), "only InitializeMachine reports what is wrong, and after OK nobody asks it")
-		require.NotNil(t, resp)
-
-		_, failed = m.initialize(ctx, d)
-
-		return failed != nil && !importerHasNoPlaceYet(failed.Error()), nil
-	})
-
-	return failed
-}
-
-// importerHasNoPlaceYet reports whether a failure concerns CDI's importer, which waits for
-// the scheduler like every pod. This is a failure only because of the tests' short grace
-// period, and no test expects it.
-func importerHasNoPlaceYet(failure string) bool {
-	return strings.Contains(failure, "Importer pod cannot be scheduled")
-}
-
-// awaitRecovery waits until the machine is scheduled. A failure may be seen until
-// then, but not afterwards.
-func (m *machine) awaitRecovery(t *testing.T, d driver.Driver) {
-	t.Helper()
-
-	err := wait.PollUntilContextTimeout(t.Context(), 200*time.Millisecond, settled, true, func(ctx context.Context) (bool, error) {
-		_, err := m.status(ctx, d)
-
-		switch codeOf(err) {
-		case codes.OK:
-			return true, nil
-		case codes.NotFound:
-			_, _ = m.create(ctx, d) // The next pass returns the same.
-		case codes.Uninitialized:
-			_, _ = m.initialize(ctx, d)
-		default:
-		}
-
-		return false, nil
-	})
-	require.NoError(t, err, "the cause is gone")
-
-	_, err = m.initialize(t.Context(), d)
-	require.NoError(t, err)
 }
 
 // TestRequestsOfAWaitingMachine checks the budget of requests per minute of a machine that cannot
@@ -194,53 +105,56 @@ func TestRequestsOfAWaitingMachine(t *testing.T) {
 
 	const minute, rounds, perMinute = 10 * time.Second, 3, 18
 
-	waiting := map[string]func(*testing.T, *shoot) *machine{
-		"for an image": func(t *testing.T, s *shoot) *machine {
+	waiting := map[string]func(*testing.T, *harness.Shoot) *harness.Machine{
+		"for an image": func(t *testing.T, s *harness.Shoot) *harness.Machine {
 			t.Helper()
-			s.patchNamespace(t, map[string]any{"annotations": map[string]any{dataplane.ImportLatencyAnnotation: "10m"}})
-			s.makeImage(t, "https://images.example.com/worker.qcow2")
+			s.PatchNamespace(t, map[string]any{"annotations": map[string]any{dataplane.ImportLatencyAnnotation: "10m"}})
+			s.MakeImage(t, "https://images.example.com/worker.qcow2")
 
-			return s.newMachine("zone-a", cloneRoot)
+			return s.NewMachine("zone-a", harness.CloneRoot)
 		},
-		"for room": func(t *testing.T, s *shoot) *machine { t.Helper(); return s.newMachine("zone-x", importedRoot) },
+		"for room": func(t *testing.T, s *harness.Shoot) *harness.Machine {
+			t.Helper()
+			return s.NewMachine("zone-x", harness.ImportedRoot)
+		},
 	}
 
 	for name, prepare := range waiting {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			c := &counter{}
-			s, d := newShoot(t), newDriver(settings{grace: minute / 2, wait: minute / 4, wrap: c.wrap})
+			c := &harness.Counter{}
+			s, d := harness.NewShoot(t), harness.NewDriver(harness.Settings{Grace: minute / 2, Wait: minute / 4, Wrap: c.Wrap})
 			m := prepare(t, s)
-			_, err := m.create(t.Context(), d)
+			_, err := m.Create(t.Context(), d)
 			require.NoError(t, err)
 
-			m.pass(t, d, rounds, minute/12)
-			c.take()
+			pass(t, m, d, rounds, minute/12)
+			c.Take()
 
 			began := time.Now()
-			m.pass(t, d, 2*rounds, minute/12)
+			pass(t, m, d, 2*rounds, minute/12)
 			took := time.Since(began)
 
-			reads, writes, watches := c.take()
+			reads, writes, watches := c.Take()
 			t.Logf("in %.1f minutes: %d reads, %d watches (budget: %d per minute)", took.Seconds()/minute.Seconds(), reads, watches, perMinute)
 			require.Zero(t, writes)
 			require.LessOrEqual(t, float64(reads+watches), perMinute*took.Seconds()/minute.Seconds())
-			require.NoError(t, m.remove(t.Context(), d))
+			require.NoError(t, m.Remove(t.Context(), d))
 		})
 	}
 }
 
 // pass calls the driver as machine-controller-manager does, the given number of times
 // and with the given pause.
-func (m *machine) pass(t *testing.T, d driver.Driver, times int, pause time.Duration) {
+func pass(t *testing.T, m *harness.Machine, d driver.Driver, times int, pause time.Duration) {
 	t.Helper()
 
 	for range times {
-		_, err := m.status(t.Context(), d)
-		require.Equal(t, codes.Uninitialized, codeOf(err))
+		_, err := m.Status(t.Context(), d)
+		require.Equal(t, codes.Uninitialized, harness.CodeOf(err))
 
-		_, _ = m.initialize(t.Context(), d) // machine-controller-manager retries in either case.
+		_, _ = m.Initialize(t.Context(), d) // machine-controller-manager retries in either case.
 
 		<-time.After(pause)
 	}
@@ -251,11 +165,11 @@ func (m *machine) pass(t *testing.T, d driver.Driver, times int, pause time.Dura
 func TestRoleOfAnOlderRelease(t *testing.T) {
 	t.Parallel()
 
-	s, d := newShoot(t), newDriver(settings{grace: shortGrace, wait: 2 * time.Second})
+	s, d := harness.NewShoot(t), harness.NewDriver(harness.Settings{Grace: harness.ShortGrace, Wait: 2 * time.Second})
 
-	s.expectDenials("the driver has an older Role")
+	s.ExpectDenials("the driver has an older Role")
 
-	roles := s.kube.RbacV1().Roles(s.ProviderNamespace)
+	roles := s.Kube.RbacV1().Roles(s.ProviderNamespace)
 	role, err := roles.Get(t.Context(), "machine-controller", metav1.GetOptions{})
 	require.NoError(t, err)
 
@@ -271,32 +185,32 @@ func TestRoleOfAnOlderRelease(t *testing.T) {
 
 	_, err = roles.Update(t.Context(), role, metav1.UpdateOptions{})
 	require.NoError(t, err)
-	s.driverRight("create", "cdi.kubevirt.io", "datavolumes").await(t, false)
+	s.DriverRight("create", "cdi.kubevirt.io", "datavolumes").Await(t, false)
 
-	broken := s.newMachine("zone-a", `{"source":{"http":{"url":"https://images.example.com/404/a"}},"storage":{"storageClassName":"immediate","resources":{"requests":{"storage":"1Gi"}}}}`)
-	_, err = broken.create(t.Context(), d)
-	require.Equal(t, codes.PermissionDenied, codeOf(err), "golden images need rights of their own")
+	broken := s.NewMachine("zone-a", `{"source":{"http":{"url":"https://images.example.com/404/a"}},"storage":{"storageClassName":"immediate","resources":{"requests":{"storage":"1Gi"}}}}`)
+	_, err = broken.Create(t.Context(), d)
+	require.Equal(t, codes.PermissionDenied, harness.CodeOf(err), "golden images need rights of their own")
 	require.ErrorContains(t, err, "disablePreAllocatedDataVolumes")
 
 	const importing = `{"disablePreAllocatedDataVolumes":true}`
 
-	broken.class.ProviderSpec.Raw = layOver(t, broken.class.ProviderSpec.Raw, importing)
-	_, err = broken.create(t.Context(), d)
+	broken.Class.ProviderSpec.Raw = harness.MergeFields(t, broken.Class.ProviderSpec.Raw, importing)
+	_, err = broken.Create(t.Context(), d)
 	require.NoError(t, err)
 
 	for range 5 { // Longer than it takes with the rights.
-		_, err = broken.initialize(t.Context(), d)
+		_, err = broken.Initialize(t.Context(), d)
 		require.NoError(t, err)
 	}
 
-	require.NoError(t, broken.remove(t.Context(), d))
-	s.limit(t, "persistentvolumeclaims")
+	require.NoError(t, broken.Remove(t.Context(), d))
+	limitResource(t, s, "persistentvolumeclaims")
 
-	f := &failure{want: "QuotaExceeded"}
-	m := s.newMachine("zone-a", importedRoot)
-	m.class.ProviderSpec.Raw = layOver(t, m.class.ProviderSpec.Raw, importing)
-	require.Equal(t, codes.ResourceExhausted, codeOf(s.awaitFailure(t, f, m, d)))
-	require.NoError(t, m.remove(t.Context(), d))
+	f := &harness.Failure{Want: "QuotaExceeded"}
+	m := s.NewMachine("zone-a", harness.ImportedRoot)
+	m.Class.ProviderSpec.Raw = harness.MergeFields(t, m.Class.ProviderSpec.Raw, importing)
+	require.Equal(t, codes.ResourceExhausted, harness.CodeOf(s.AwaitFailure(t, f, m, d)))
+	require.NoError(t, m.Remove(t.Context(), d))
 }
 
 // lines collects the rows of a table.

@@ -4,13 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"net/http"
-	"net/url"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -19,46 +16,14 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 )
 
-// fault happens to one request to the provider cluster.
-type fault struct {
-	name string
-	// committed means that the server carries out the request, and only the answer is lost.
-	committed bool
-	// fatal means that the process dies with the request.
-	fatal bool
-	// err is the error returned by the transport; nil: answer.
-	err error
-	// answer is the error response sent instead.
-	answer *apierrors.StatusError
-}
-
-var conflict = apierrors.NewConflict(schema.GroupResource{Resource: "anything"}, "x", errors.New("injected"))
-
-func faults() []fault {
-	return []fault{
-		{name: "dies before", fatal: true, err: context.Canceled},
-		{name: "dies after", fatal: true, committed: true, err: context.Canceled},
-		{name: "timeout before", err: os.ErrDeadlineExceeded},
-		{name: "timeout after", committed: true, err: os.ErrDeadlineExceeded},
-		{name: "reset before", err: syscall.ECONNRESET},
-		{name: "reset after", committed: true, err: syscall.ECONNRESET},
-		{name: "EOF after", committed: true, err: io.ErrUnexpectedEOF},
-		{name: "409", answer: conflict},
-		{name: "429", answer: apierrors.NewTooManyRequests("injected", 0)},
-		{name: "500", answer: apierrors.NewInternalError(errors.New("injected"))},
-		{name: "503", answer: apierrors.NewServiceUnavailable("injected")},
-		{name: "webhook", answer: apierrors.NewInternalError(errors.New(
-			`failed calling webhook "virtualmachines-mutator.kubevirt.io": context deadline exceeded`))},
-	}
-}
-
-func namesOf(faults []fault) string {
+func namesOf(faults []harness.Fault) string {
 	names := make([]string, 0, len(faults))
 	for _, f := range faults {
-		names = append(names, f.name)
+		names = append(names, f.Name)
 	}
 
 	return strings.Join(names, ", ")
@@ -67,7 +32,7 @@ func namesOf(faults []fault) string {
 // saboteur injects each fault into every call of the driver, one after the other. It discovers the
 // calls by itself: a call is a method of the driver together with its request to the API server.
 type saboteur struct {
-	faults []fault
+	faults []harness.Fault
 	// spares is a call without faults.
 	spares string
 
@@ -82,7 +47,7 @@ type saboteur struct {
 	dead       bool
 }
 
-func newSaboteur(faults []fault) *saboteur {
+func newSaboteur(faults []harness.Fault) *saboteur {
 	return &saboteur{faults: faults, passed: map[string]int{}, met: map[string]int{}}
 }
 
@@ -114,7 +79,7 @@ func (s *saboteur) sawConflict() bool {
 }
 
 func (s *saboteur) wrap(next http.RoundTripper) http.RoundTripper {
-	return transport(func(r *http.Request) (*http.Response, error) {
+	return harness.Transport(func(r *http.Request) (*http.Response, error) {
 		fault, dead := s.strike(r)
 
 		switch {
@@ -124,7 +89,7 @@ func (s *saboteur) wrap(next http.RoundTripper) http.RoundTripper {
 			return next.RoundTrip(r)
 		}
 
-		if fault.committed {
+		if fault.Committed {
 			resp, err := next.RoundTrip(r)
 			if err != nil {
 				return nil, err
@@ -135,20 +100,20 @@ func (s *saboteur) wrap(next http.RoundTripper) http.RoundTripper {
 			}
 		}
 
-		if fault.fatal {
+		if fault.Fatal {
 			s.kill()
 		}
 
-		if fault.err != nil {
-			return nil, fault.err
+		if fault.Err != nil {
+			return nil, fault.Err
 		}
 
-		return respond(r, fault.answer)
+		return respond(r, fault.Answer)
 	})
 }
 
 // strike returns the fault of this request, and whether the process is already dead.
-func (s *saboteur) strike(r *http.Request) (happens *fault, dead bool) {
+func (s *saboteur) strike(r *http.Request) (happens *harness.Fault, dead bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
@@ -156,7 +121,7 @@ func (s *saboteur) strike(r *http.Request) (happens *fault, dead bool) {
 		return nil, true
 	}
 
-	call := madeBy(r)
+	call := harness.MadeBy(r)
 	nth := call
 
 	// A repeated request within a method is another call: for two Secrets, the
@@ -173,8 +138,8 @@ func (s *saboteur) strike(r *http.Request) (happens *fault, dead bool) {
 
 	happens = &s.faults[s.met[nth]]
 	s.met[nth]++
-	s.dead = happens.fatal
-	s.conflicted = s.conflicted || happens.answer == conflict
+	s.dead = happens.Fatal
+	s.conflicted = s.conflicted || happens.Answer == harness.ErrConflict
 
 	return happens, false
 }
@@ -193,46 +158,6 @@ func (s *saboteur) calls() map[string]int {
 	defer s.mu.Unlock()
 
 	return maps.Clone(s.met)
-}
-
-// madeBy names a request of the driver: the current method and its request to the API server.
-func madeBy(r *http.Request) string {
-	return methodOf(r.Context()) + ": " + callOf(r.Method, r.URL)
-}
-
-// callOf names a request to the API server: the verb, the type of the objects, and the field by
-// which they are selected.
-func callOf(method string, u *url.URL) string {
-	_, rest, _ := strings.Cut(u.Path, "/namespaces/")
-	parts := strings.Split(rest, "/")
-
-	if len(parts) < 2 {
-		return method + " " + u.Path
-	}
-
-	resource, collection := parts[1], len(parts) == 2
-
-	switch {
-	case u.Query().Get("watch") != "":
-		return "watch " + resource
-	case method == http.MethodGet && collection:
-		return "list " + resource + byField(u.Query().Get("fieldSelector"))
-	case method == http.MethodDelete && collection:
-		return "deletecollection " + resource
-	default:
-		return map[string]string{
-			http.MethodGet: "get", http.MethodPost: "create", http.MethodPut: "update", http.MethodPatch: "patch", http.MethodDelete: "delete",
-		}[method] + " " + resource
-	}
-}
-
-func byField(selector string) string {
-	field, _, selected := strings.Cut(selector, "=")
-	if !selected {
-		return ""
-	}
-
-	return " by " + field
 }
 
 // respond returns an API server's error response.
@@ -256,9 +181,9 @@ func loseAnswer(call string) func(http.RoundTripper) http.RoundTripper {
 	var lost atomic.Bool
 
 	return func(next http.RoundTripper) http.RoundTripper {
-		return transport(func(r *http.Request) (*http.Response, error) {
+		return harness.Transport(func(r *http.Request) (*http.Response, error) {
 			resp, err := next.RoundTrip(r)
-			if err != nil || callOf(r.Method, r.URL) != call || lost.Swap(true) {
+			if err != nil || harness.CallOf(r.Method, r.URL) != call || lost.Swap(true) {
 				return resp, err
 			}
 
@@ -274,9 +199,9 @@ func loseAnswer(call string) func(http.RoundTripper) http.RoundTripper {
 // refuse answers all such calls with a conflict.
 func refuse(call string) func(http.RoundTripper) http.RoundTripper {
 	return func(next http.RoundTripper) http.RoundTripper {
-		return transport(func(r *http.Request) (*http.Response, error) {
-			if callOf(r.Method, r.URL) == call {
-				return respond(r, conflict)
+		return harness.Transport(func(r *http.Request) (*http.Response, error) {
+			if harness.CallOf(r.Method, r.URL) == call {
+				return respond(r, harness.ErrConflict)
 			}
 
 			return next.RoundTrip(r)

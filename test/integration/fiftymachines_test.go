@@ -11,6 +11,8 @@ import (
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/machinecodes/codes"
 	"github.com/stretchr/testify/require"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 )
 
 // TestFiftyMachinesAtOnce runs all methods for fifty machines concurrently, in `make soak` under
@@ -18,22 +20,22 @@ import (
 // machine-controller-manager's cache. The machines cannot be scheduled, which keeps them cheap.
 func TestFiftyMachinesAtOnce(t *testing.T) {
 	t.Parallel()
-	everyWay(t, fiftyMachinesAtOnce)
+	harness.EveryWay(t, fiftyMachinesAtOnce)
 }
 
-func fiftyMachinesAtOnce(t *testing.T, newDriver func(settings) driver.Driver) {
+func fiftyMachinesAtOnce(t *testing.T, newDriver func(harness.Settings) driver.Driver) {
 	t.Helper()
 
-	s, d := newShoot(t), newDriver(settings{grace: time.Minute, wait: time.Second})
+	s, d := harness.NewShoot(t), newDriver(harness.Settings{Grace: time.Minute, Wait: time.Second})
 
 	const many = 50
 
-	machines := make([]*machine, many)
+	machines := make([]*harness.Machine, many)
 	for i := range machines {
-		machines[i] = s.newMachine("zone-x", ephemeralRoot)
+		machines[i] = s.NewMachine("zone-x", harness.EphemeralRoot)
 	}
 
-	each := func(what string, do func(ctx context.Context, m *machine) error) {
+	each := func(what string, do func(ctx context.Context, m *harness.Machine) error) {
 		var wg sync.WaitGroup
 
 		errs := make([]error, many)
@@ -48,47 +50,47 @@ func fiftyMachinesAtOnce(t *testing.T, newDriver func(settings) driver.Driver) {
 		}
 	}
 
-	each("create", func(ctx context.Context, m *machine) error {
+	each("create", func(ctx context.Context, m *harness.Machine) error {
 		return unchanged(m, func() error {
-			_, err := m.create(ctx, d)
+			_, err := m.Create(ctx, d)
 
 			return err
 		})
 	})
-	each("initialize", func(ctx context.Context, m *machine) error {
+	each("initialize", func(ctx context.Context, m *harness.Machine) error {
 		return unchanged(m, func() error {
-			_, err := m.initialize(ctx, d)
+			_, err := m.Initialize(ctx, d)
 
 			return err
 		})
 	})
 
-	listed, err := machines[0].list(t.Context(), d)
+	listed, err := machines[0].List(t.Context(), d)
 	require.NoError(t, err)
 	require.Len(t, listed, many)
 
-	each("status and delete", func(ctx context.Context, m *machine) error {
+	each("status and delete", func(ctx context.Context, m *harness.Machine) error {
 		return unchanged(m, func() error {
-			if _, err := m.status(ctx, d); codeOf(err) != codes.Uninitialized {
+			if _, err := m.Status(ctx, d); harness.CodeOf(err) != codes.Uninitialized {
 				return fmt.Errorf("the status of a machine without a place is %w", err)
 			}
 
-			return m.remove(ctx, d)
+			return m.Remove(ctx, d)
 		})
 	})
-	s.requireNothingLeft(t)
+	s.RequireNothingLeft(t)
 }
 
 // unchanged fails if a call modifies its request.
-func unchanged(m *machine, call func() error) error {
-	machineBefore, classBefore, secretBefore := m.machine.DeepCopy(), m.class.DeepCopy(), m.secret.DeepCopy()
+func unchanged(m *harness.Machine, call func() error) error {
+	machineBefore, classBefore, secretBefore := m.Machine.DeepCopy(), m.Class.DeepCopy(), m.Secret.DeepCopy()
 
 	if err := call(); err != nil {
 		return err
 	}
 
-	if !reflect.DeepEqual(machineBefore, m.machine) || !reflect.DeepEqual(classBefore, m.class) || !reflect.DeepEqual(secretBefore, m.secret) {
-		return fmt.Errorf("the request for %s was changed", m.name())
+	if !reflect.DeepEqual(machineBefore, m.Machine) || !reflect.DeepEqual(classBefore, m.Class) || !reflect.DeepEqual(secretBefore, m.Secret) {
+		return fmt.Errorf("the request for %s was changed", m.Name())
 	}
 
 	return nil

@@ -10,7 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 )
 
 // TestFullZoneUntilThereIsRoom lets the real machine-controller-manager create a machine that
@@ -24,55 +25,55 @@ func TestFullZoneUntilThereIsRoom(t *testing.T) {
 		t.Run(class, func(t *testing.T) {
 			t.Parallel()
 
-			s := newShoot(t)
-			s.importImage(t, "image")
-			s.requireExhaustedUntilThereIsRoom(t, fmt.Sprintf(`{"source":{"pvc":{"name":"image","namespace":%q}},
-				"storage":{"storageClassName":%q,"resources":{"requests":{"storage":"1Gi"}}}}`, s.ProviderNamespace, class), settled)
+			s := harness.NewShoot(t)
+			s.ImportImage(t, "image")
+			requireExhaustedUntilThereIsRoom(t, s, fmt.Sprintf(`{"source":{"pvc":{"name":"image","namespace":%q}},
+				"storage":{"storageClassName":%q,"resources":{"requests":{"storage":"1Gi"}}}}`, s.ProviderNamespace, class), harness.Settled)
 		})
 	}
 }
 
 // requireExhaustedUntilThereIsRoom runs machines with this root volume, whose
 // creation takes up to limit.
-func (s *shoot) requireExhaustedUntilThereIsRoom(t *testing.T, rootVolume string, limit time.Duration) {
+func requireExhaustedUntilThereIsRoom(t *testing.T, s *harness.Shoot, rootVolume string, limit time.Duration) {
 	t.Helper()
 
 	room := "room.example.com/" + s.Name
 
-	s.runControllers(t, "--unschedulable-grace=2s", "--machine-creation-timeout=20m")
-	s.applyExampleClasses(t)
-	s.changeClass(t, "example-worker-z1", `{"rootVolume":null}`)
-	s.changeClass(t, "example-worker-z1", fmt.Sprintf(
+	s.RunControllers(t, "--unschedulable-grace=2s", "--machine-creation-timeout=20m")
+	s.ApplyExampleClasses(t)
+	s.ChangeClass(t, "example-worker-z1", `{"rootVolume":null}`)
+	s.ChangeClass(t, "example-worker-z1", fmt.Sprintf(
 		`{"rootVolume":%s,"virtualMachineTemplate":{"spec":{"template":{"spec":{"nodeSelector":{%q:"yes"}}}}}}`, rootVolume, room))
-	s.applyExampleDeployments(t)
-	s.scale(t, "example-worker-z2", 0)
+	s.ApplyExampleDeployments(t)
+	s.Scale(t, "example-worker-z2", 0)
 
-	s.awaitExhausted(t, limit)
-	s.requireStaysExhausted(t)
-	s.makeRoom(t, room)
-	s.awaitRunning(t, 2)
-	s.awaitImageEnd(t)
+	awaitExhausted(t, s, limit)
+	requireStaysExhausted(t, s)
+	s.MakeRoom(t, room)
+	s.AwaitRunning(t, 2)
+	s.AwaitImageEnd(t)
 }
 
-func (s *shoot) awaitExhausted(t *testing.T, limit time.Duration) {
+func awaitExhausted(t *testing.T, s *harness.Shoot, limit time.Duration) {
 	t.Helper()
 
-	within(t, limit, "the Machines report that there is no room", func(ctx context.Context) (bool, error) {
-		list, err := s.mcm.MachineV1alpha1().Machines(s.Namespace).List(ctx, metav1.ListOptions{})
+	harness.Within(t, limit, "the Machines report that there is no room", func(ctx context.Context) (bool, error) {
+		list, err := s.MCM.MachineV1alpha1().Machines(s.Namespace).List(ctx, metav1.ListOptions{})
 		if err != nil || len(list.Items) != 2 {
 			return false, err
 		}
 
-		return exhausted(&list.Items[0]) && exhausted(&list.Items[1]), nil
+		return harness.Exhausted(&list.Items[0]) && harness.Exhausted(&list.Items[1]), nil
 	})
-	s.logDelay(t)
+	logDelay(t, s)
 }
 
 // logDelay logs the delay between the scheduler's decision and the Machines' report.
-func (s *shoot) logDelay(t *testing.T) {
+func logDelay(t *testing.T, s *harness.Shoot) {
 	t.Helper()
 
-	instances, err := s.kubevirt.KubevirtV1().VirtualMachineInstances(s.ProviderNamespace).List(t.Context(), metav1.ListOptions{})
+	instances, err := s.KubeVirt.KubevirtV1().VirtualMachineInstances(s.ProviderNamespace).List(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
 
 	for i := range instances.Items {
@@ -85,10 +86,10 @@ func (s *shoot) logDelay(t *testing.T) {
 }
 
 // requireStaysExhausted checks the report during two passes of machine-controller-manager.
-func (s *shoot) requireStaysExhausted(t *testing.T) {
+func requireStaysExhausted(t *testing.T, s *harness.Shoot) {
 	t.Helper()
 
-	stream, err := s.mcm.MachineV1alpha1().Machines(s.Namespace).Watch(t.Context(), metav1.ListOptions{})
+	stream, err := s.MCM.MachineV1alpha1().Machines(s.Namespace).Watch(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
 
 	defer stream.Stop()
@@ -104,17 +105,8 @@ func (s *shoot) requireStaysExhausted(t *testing.T) {
 			return
 		case event := <-stream.ResultChan():
 			if m, ok := event.Object.(*v1alpha1.Machine); ok {
-				require.True(t, exhausted(m), "%s: %s", m.Name, m.Status.LastOperation.Description)
+				require.True(t, harness.Exhausted(m), "%s: %s", m.Name, m.Status.LastOperation.Description)
 			}
 		}
 	}
-}
-
-// makeRoom labels a host so that it matches the machines' node selector.
-func (s *shoot) makeRoom(t *testing.T, label string) {
-	t.Helper()
-
-	patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:"yes"}}}`, label)
-	_, err := s.kube.CoreV1().Nodes().Patch(t.Context(), "provider-a-0", types.MergePatchType, patch, metav1.PatchOptions{})
-	require.NoError(t, err)
 }

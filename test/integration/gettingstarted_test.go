@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 )
 
 // runnable matches a code block that is marked as runnable.
@@ -21,14 +23,14 @@ var runnable = regexp.MustCompile("(?ms)^```sh run\n(.*?)^```$")
 func TestGettingStarted(t *testing.T) {
 	t.Parallel()
 
-	s := newShoot(t)
+	s := harness.NewShoot(t)
 	page, err := os.ReadFile("../../docs/getting-started.md")
 	require.NoError(t, err)
 
 	blocks := runnable.FindAllStringSubmatch(string(page), -1)
 	require.Greater(t, len(blocks), 12)
 
-	reader := s.newReader(t)
+	reader := newReader(t, s)
 	// The lab has already applied many of these objects to the shoot. Deleting them
 	// makes each step necessary.
 	reader.do(t, "kubectl --kubeconfig provider.kubeconfig delete --ignore-not-found -k kubernetes/provider-namespace\n"+
@@ -44,11 +46,11 @@ func TestGettingStarted(t *testing.T) {
 		}
 
 		if strings.Contains(commands, "-k kubernetes/standalone") {
-			s.startStandalone(t, "standalone")
+			startStandalone(t, s, "standalone")
 		}
 	}
 
-	s.requireClean(t)
+	s.RequireClean(t)
 }
 
 // reader follows a page in a folder that looks like a checkout of the
@@ -60,10 +62,10 @@ type reader struct {
 }
 
 // newReader returns a reader with the repository's manifests, its tools and both clusters.
-func (s *shoot) newReader(t *testing.T) *reader {
+func newReader(t *testing.T, s *harness.Shoot) *reader {
 	t.Helper()
 
-	folder := string(s.unpack(t))
+	folder := string(unpack(t, s))
 	repository := filepath.Join(folder, "repository")
 	require.NoError(t, os.MkdirAll(filepath.Join(repository, "bin"), 0o700))
 
@@ -72,15 +74,15 @@ func (s *shoot) newReader(t *testing.T) *reader {
 
 	for name, target := range map[string]string{
 		"kubernetes":       folder,
-		"kubectl":          lab.Binaries.Kubectl,
-		"bin/mcm-kubevirt": remoteDriver,
+		"kubectl":          harness.Lab().Binaries.Kubectl,
+		"bin/mcm-kubevirt": harness.RemoteDriver(),
 		"go.mod":           filepath.Join(root, "go.mod"),
 		"go.sum":           filepath.Join(root, "go.sum"),
 	} {
 		require.NoError(t, os.Symlink(target, filepath.Join(repository, name)))
 	}
 
-	admin, err := os.ReadFile(lab.Provider.AdminKubeconfig)
+	admin, err := os.ReadFile(harness.Lab().Provider.AdminKubeconfig)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(repository, "provider.kubeconfig"), admin, 0o600))
 
@@ -88,7 +90,7 @@ func (s *shoot) newReader(t *testing.T) *reader {
 		folder: repository,
 		names:  strings.NewReplacer("shoot--lab--demo", s.Namespace, "shoot-machines", s.ProviderNamespace),
 		env: append(os.Environ(),
-			"PATH="+repository+string(os.PathListSeparator)+os.Getenv("PATH"), "HOME="+repository, "KUBECONFIG="+lab.Control.AdminKubeconfig,
+			"PATH="+repository+string(os.PathListSeparator)+os.Getenv("PATH"), "HOME="+repository, "KUBECONFIG="+harness.Lab().Control.AdminKubeconfig,
 			// Without these, Go finds its module cache and settings through HOME.
 			"GOENV="+goEnv(t, "GOENV"), "GOMODCACHE="+goEnv(t, "GOMODCACHE")),
 	}

@@ -12,13 +12,15 @@ import (
 	kubevirtv1 "kubevirt.io/api/core/v1"
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 	"sigs.k8s.io/yaml"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 )
 
 // TestGoldenFilesAreValid validates render's golden files with the real virt-api and its webhooks.
 func TestGoldenFilesAreValid(t *testing.T) {
 	t.Parallel()
 
-	s := newShoot(t)
+	s := harness.NewShoot(t)
 	files, err := filepath.Glob("../../pkg/spi/render/testdata/*.golden.yaml")
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
@@ -32,13 +34,13 @@ func TestGoldenFilesAreValid(t *testing.T) {
 
 			documents := bytes.Split(raw, []byte("\n---\n"))
 			require.GreaterOrEqual(t, len(documents), 2, "a golden file is one or two Secrets, perhaps a golden image, and a VirtualMachine")
-			s.requireValidImage(t, documents[len(documents)-2])
+			requireValidImage(t, s, documents[len(documents)-2])
 
 			vm := &kubevirtv1.VirtualMachine{}
 			require.NoError(t, yaml.UnmarshalStrict(documents[len(documents)-1], vm))
 			vm.Namespace = s.ProviderNamespace
 
-			_, err = s.kubevirt.KubevirtV1().VirtualMachines(s.ProviderNamespace).Create(t.Context(), vm, metav1.CreateOptions{
+			_, err = s.KubeVirt.KubevirtV1().VirtualMachines(s.ProviderNamespace).Create(t.Context(), vm, metav1.CreateOptions{
 				DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict,
 			})
 			require.NoError(t, err)
@@ -47,7 +49,7 @@ func TestGoldenFilesAreValid(t *testing.T) {
 }
 
 // requireValidImage validates a document with the real cdi-apiserver if it is a golden image.
-func (s *shoot) requireValidImage(t *testing.T, document []byte) {
+func requireValidImage(t *testing.T, s *harness.Shoot, document []byte) {
 	t.Helper()
 
 	image := &cdiv1beta1.DataVolume{}
@@ -59,6 +61,6 @@ func (s *shoot) requireValidImage(t *testing.T, document []byte) {
 
 	image.Namespace = s.ProviderNamespace
 
-	_, err := s.cdi.CdiV1beta1().DataVolumes(s.ProviderNamespace).Create(t.Context(), image, dryRun())
+	_, err := s.CDI.CdiV1beta1().DataVolumes(s.ProviderNamespace).Create(t.Context(), image, dryRun())
 	require.NoError(t, err)
 }

@@ -16,6 +16,7 @@ import (
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 )
 
 // claimForms are the two forms of a root volume's claim, with a size.
@@ -33,8 +34,8 @@ func rootWith(claim string, size int) string {
 func TestForeignObjectInPlaceOfAnImage(t *testing.T) {
 	t.Parallel()
 
-	s, d := newShoot(t), newDriver(settings{grace: settled})
-	volumes := s.cdi.CdiV1beta1().DataVolumes(s.ProviderNamespace)
+	s, d := harness.NewShoot(t), harness.NewDriver(harness.Settings{Grace: harness.Settled})
+	volumes := s.CDI.CdiV1beta1().DataVolumes(s.ProviderNamespace)
 
 	for i, tc := range []struct {
 		reason string
@@ -67,15 +68,15 @@ func TestForeignObjectInPlaceOfAnImage(t *testing.T) {
 			change: func(dv *cdiv1beta1.DataVolume) { dv.Annotations["cdi.kubevirt.io/allowClaimAdoption"] = "true" },
 		},
 	} {
-		m := s.newMachine("zone-a", rootWith(claimForms[tc.claim], i+1))
-		planted := s.rendered(t, m)
+		m := s.NewMachine("zone-a", rootWith(claimForms[tc.claim], i+1))
+		planted := s.Rendered(t, m)
 		tc.change(planted)
 
 		made, err := volumes.Create(t.Context(), planted, metav1.CreateOptions{})
 		require.NoError(t, err)
 
-		_, err = m.create(t.Context(), d)
-		require.Equal(t, codes.AlreadyExists, codeOf(err), tc.reason)
+		_, err = m.Create(t.Context(), d)
+		require.Equal(t, codes.AlreadyExists, harness.CodeOf(err), tc.reason)
 		require.ErrorContains(t, err, planted.Name)
 		require.ErrorContains(t, err, tc.names)
 
@@ -89,36 +90,36 @@ func TestForeignObjectInPlaceOfAnImage(t *testing.T) {
 func TestOwnImageIsRecognised(t *testing.T) {
 	t.Parallel()
 
-	s := newShoot(t)
+	s := harness.NewShoot(t)
 
 	for form, claim := range claimForms {
-		m, d := s.newMachine("zone-a", rootWith(claim, 1)), newDriver(settings{grace: settled})
-		s.createImage(t, m, cdiv1beta1.Succeeded)
+		m, d := s.NewMachine("zone-a", rootWith(claim, 1)), harness.NewDriver(harness.Settings{Grace: harness.Settled})
+		s.CreateImage(t, m, cdiv1beta1.Succeeded)
 
-		_, err := m.create(t.Context(), d)
+		_, err := m.Create(t.Context(), d)
 		require.NoError(t, err, form)
-		require.NoError(t, m.remove(t.Context(), d))
+		require.NoError(t, m.Remove(t.Context(), d))
 	}
 
-	s.requireNothingLeft(t)
+	s.RequireNothingLeft(t)
 }
 
 // TestPlantedImageIsReported puts another DataVolume in the place of an image on which a machine waits already.
 func TestPlantedImageIsReported(t *testing.T) {
 	t.Parallel()
 
-	s, d := newShoot(t), newDriver(settings{grace: shortGrace, wait: time.Second})
-	s.importFor(t, time.Hour)
+	s, d := harness.NewShoot(t), harness.NewDriver(harness.Settings{Grace: harness.ShortGrace, Wait: time.Second})
+	s.ImportFor(t, time.Hour)
 
-	m := s.newMachine("zone-a", importedRoot)
-	_, err := m.create(t.Context(), d)
+	m := s.NewMachine("zone-a", harness.ImportedRoot)
+	_, err := m.Create(t.Context(), d)
 	require.NoError(t, err)
 
-	planted, volumes := s.rendered(t, m), s.cdi.CdiV1beta1().DataVolumes(s.ProviderNamespace)
+	planted, volumes := s.Rendered(t, m), s.CDI.CdiV1beta1().DataVolumes(s.ProviderNamespace)
 	planted.Spec.Source.Registry.URL = ptr.To("docker://evil.example.com/worker:1")
 	require.NoError(t, volumes.Delete(t.Context(), planted.Name, metav1.DeleteOptions{}))
 
-	eventually(t, "the image is replaced", func(ctx context.Context) (bool, error) {
+	harness.Eventually(t, "the image is replaced", func(ctx context.Context) (bool, error) {
 		_, err := volumes.Create(ctx, planted, metav1.CreateOptions{})
 		if apierrors.IsAlreadyExists(err) {
 			return false, nil
@@ -127,9 +128,9 @@ func TestPlantedImageIsReported(t *testing.T) {
 		return err == nil, err
 	})
 
-	eventually(t, "the machine says so", func(ctx context.Context) (bool, error) {
-		_, err := m.initialize(ctx, d)
-		if codeOf(err) != codes.AlreadyExists {
+	harness.Eventually(t, "the machine says so", func(ctx context.Context) (bool, error) {
+		_, err := m.Initialize(ctx, d)
+		if harness.CodeOf(err) != codes.AlreadyExists {
 			return false, nil
 		}
 
@@ -137,5 +138,5 @@ func TestPlantedImageIsReported(t *testing.T) {
 
 		return true, nil
 	})
-	require.NoError(t, m.remove(t.Context(), d))
+	require.NoError(t, m.Remove(t.Context(), d))
 }

@@ -13,12 +13,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 )
 
 // race is the sweep of a dead class's image against the creation of a machine that is cloned from it.
 type race struct {
 	name string
-	// held is the request that waits, as callOf names it, until the other side is through.
+	// held is the request that waits, as harness.CallOf names it, until the other side is through.
 	held string
 	// processes says whether the two are one process or two.
 	processes int
@@ -44,54 +46,54 @@ func TestRaceOfSweepAndCreation(t *testing.T) {
 	for _, r := range races() {
 		t.Run(r.name, func(t *testing.T) {
 			t.Parallel()
-			r.run(t, newShoot(t))
+			r.run(t, harness.NewShoot(t))
 		})
 	}
 }
 
 // run forces the race, and requires that the machine gets its image, and that none is left in the end.
-func (r *race) run(t *testing.T, s *shoot) {
+func (r *race) run(t *testing.T, s *harness.Shoot) {
 	t.Helper()
 
 	contest := newRacers(t, s, r)
 	r.worst(contest, t)
 
 	// The grace is far shorter than in the sidecar, so that a repair comes soon; what else is reported on a busy lab is not the subject.
-	contest.m.awaitRecovery(t, contest.creator)
-	require.NoError(t, contest.m.remove(t.Context(), contest.creator))
-	s.requireNothingLeft(t)
+	contest.m.AwaitRecovery(t, contest.creator)
+	require.NoError(t, contest.m.Remove(t.Context(), contest.creator))
+	s.RequireNothingLeft(t)
 }
 
 // racers are the two sides: creator creates the machine m, and sweeper deletes the last machine of a
 // MachineClass with the same image.
 type racers struct {
-	*shoot
+	*harness.Shoot
 
-	m, last          *machine
+	m, last          *harness.Machine
 	creator, sweeper driver.Driver
 	gate             *gate
 }
 
 // newRacers returns the two sides when the image is complete, and both processes know it.
-func newRacers(t *testing.T, s *shoot, r *race) *racers {
+func newRacers(t *testing.T, s *harness.Shoot, r *race) *racers {
 	t.Helper()
 
-	c := &racers{shoot: s, m: s.newMachine("zone-a", importedRoot), last: s.newMachine("zone-a", importedRoot), gate: newGate()}
-	c.last.class.Name = "deleted"
-	options := settings{grace: time.Second, wait: time.Second, wrap: c.gate.wrap}
+	c := &racers{Shoot: s, m: s.NewMachine("zone-a", harness.ImportedRoot), last: s.NewMachine("zone-a", harness.ImportedRoot), gate: newGate()}
+	c.last.Class.Name = "deleted"
+	options := harness.Settings{Grace: time.Second, Wait: time.Second, Wrap: c.gate.wrap}
 
-	c.creator = newDriver(options)
+	c.creator = harness.NewDriver(options)
 	c.sweeper = c.creator
 
 	if r.processes == 2 {
-		c.sweeper = newDriver(options)
+		c.sweeper = harness.NewDriver(options)
 	}
 
-	_, err := c.last.create(t.Context(), c.creator)
+	_, err := c.last.Create(t.Context(), c.creator)
 	require.NoError(t, err)
-	s.awaitImage(t, s.rendered(t, c.m).Name, cdiv1beta1.Succeeded)
-	require.NoError(t, c.last.remove(t.Context(), c.creator))
-	c.last.deleteClass()
+	s.AwaitImage(t, s.Rendered(t, c.m).Name, cdiv1beta1.Succeeded)
+	require.NoError(t, c.last.Remove(t.Context(), c.creator))
+	c.last.DeleteClass()
 	c.gate.hold(r.held)
 
 	return c
@@ -100,7 +102,7 @@ func newRacers(t *testing.T, s *shoot, r *race) *racers {
 func (c *racers) create(t *testing.T) error {
 	t.Helper()
 
-	_, err := c.m.create(t.Context(), c.creator)
+	_, err := c.m.Create(t.Context(), c.creator)
 
 	return err
 }
@@ -109,14 +111,14 @@ func (c *racers) create(t *testing.T) error {
 func (c *racers) sweep(t *testing.T) error {
 	t.Helper()
 
-	return c.last.remove(t.Context(), c.sweeper)
+	return c.last.Remove(t.Context(), c.sweeper)
 }
 
 // image returns the UID of the image; empty if it does not exist.
 func (c *racers) image(t *testing.T) types.UID {
 	t.Helper()
 
-	return c.images(t)[c.rendered(t, c.m).Name]
+	return c.Images(t)[c.Rendered(t, c.m).Name]
 }
 
 // deletionAfterMachine deletes the image of a machine that the sweep has not seen. InitializeMachine creates it again.
@@ -195,7 +197,7 @@ type gate struct {
 	once    sync.Once
 
 	mu sync.Mutex
-	// held is the kind, as callOf names it; empty: none.
+	// held is the kind, as harness.CallOf names it; empty: none.
 	held  string
 	calls []string
 }
@@ -221,8 +223,8 @@ func (g *gate) holds(call string) bool {
 func (g *gate) open() { close(g.through) }
 
 func (g *gate) wrap(next http.RoundTripper) http.RoundTripper {
-	return transport(func(r *http.Request) (*http.Response, error) {
-		call := callOf(r.Method, r.URL)
+	return harness.Transport(func(r *http.Request) (*http.Response, error) {
+		call := harness.CallOf(r.Method, r.URL)
 		if g.holds(call) {
 			g.once.Do(func() { close(g.reached) })
 

@@ -15,6 +15,7 @@ import (
 
 	manifests "github.com/gardener/machine-controller-manager-provider-kubevirt/kubernetes"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/certificates"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/controlplane"
 )
 
@@ -24,8 +25,8 @@ import (
 func TestShippedGRPCDriver(t *testing.T) {
 	t.Parallel()
 
-	s := newShoot(t)
-	deployment := s.applyGRPCDriver(t)
+	s := harness.NewShoot(t)
+	deployment := applyGRPCDriver(t, s)
 	folder := t.TempDir()
 
 	const server, client = "mcm-kubevirt", "machine-controller"
@@ -40,24 +41,24 @@ func TestShippedGRPCDriver(t *testing.T) {
 	ports, err := controlplane.FreePorts(t.Context(), 1)
 	require.NoError(t, err)
 
-	s.startDriver(t, fmt.Sprintf("tcp://127.0.0.1:%d", ports[0]), argumentsOf(t, deployment, folder)...)
+	s.StartDriver(t, fmt.Sprintf("tcp://127.0.0.1:%d", ports[0]), argumentsOf(t, deployment, folder)...)
 
 	kubeconfig := s.ProviderKubeconfig
 	s.ProviderKubeconfig = nil
 	files := authority.Issue(t, t.TempDir(), certificates.Client(client))
-	s.runControllers(t, fmt.Sprintf("--driver-endpoint=dns:///127.0.0.1:%d", ports[0]), "--driver-tls-server-name="+server,
+	s.RunControllers(t, fmt.Sprintf("--driver-endpoint=dns:///127.0.0.1:%d", ports[0]), "--driver-tls-server-name="+server,
 		"--driver-tls-cert="+files.Certificate, "--driver-tls-key="+files.Key, "--driver-tls-ca="+files.Authorities)
-	s.applyExample(t)
-	s.awaitRunning(t, 3)
-	s.requireNothingTwice(t)
+	s.ApplyExample(t)
+	s.AwaitRunning(t, 3)
+	s.RequireNothingTwice(t)
 
 	s.ProviderKubeconfig = kubeconfig // For the test's own sweep of golden images at the end.
-	s.awaitEnd(t)
+	s.AwaitEnd(t)
 }
 
 // applyGRPCDriver applies the overlay with kubectl, in its own namespace, and waits until its pods
 // exist. This fails if the namespace's Pod Security refuses them.
-func (s *shoot) applyGRPCDriver(t *testing.T) *appsv1.Deployment {
+func applyGRPCDriver(t *testing.T, s *harness.Shoot) *appsv1.Deployment {
 	t.Helper()
 
 	const overlay = "grpc-driver"
@@ -68,24 +69,24 @@ func (s *shoot) applyGRPCDriver(t *testing.T) *appsv1.Deployment {
 
 	raw, err := os.ReadFile(kustomization)
 	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(kustomization, []byte(replace(string(raw), "namespace: mcm-kubevirt", "namespace: "+namespace)), 0o600))
+	require.NoError(t, os.WriteFile(kustomization, []byte(harness.MustReplace(string(raw), "namespace: mcm-kubevirt", "namespace: "+namespace)), 0o600))
 
 	kubectl := func(ctx context.Context, args ...string) {
-		command := exec.CommandContext(ctx, lab.Binaries.Kubectl, append(args, "-k", filepath.Join(folder, overlay))...)
-		command.Env = append(os.Environ(), "KUBECONFIG="+lab.Provider.AdminKubeconfig)
+		command := exec.CommandContext(ctx, harness.Lab().Binaries.Kubectl, append(args, "-k", filepath.Join(folder, overlay))...)
+		command.Env = append(os.Environ(), "KUBECONFIG="+harness.Lab().Provider.AdminKubeconfig)
 		out, err := command.CombinedOutput()
 		require.NoError(t, err, string(out))
 	}
 	kubectl(t.Context(), "apply", "--validate=strict")
 	t.Cleanup(func() { kubectl(context.WithoutCancel(t.Context()), "delete", "--wait=false") })
 
-	eventually(t, "both pods are there", func(ctx context.Context) (bool, error) {
-		pods, err := s.kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=mcm-kubevirt"})
+	harness.Eventually(t, "both pods are there", func(ctx context.Context) (bool, error) {
+		pods, err := s.Kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=mcm-kubevirt"})
 
 		return err == nil && len(pods.Items) == 2, err
 	})
 
-	deployment, err := s.kube.AppsV1().Deployments(namespace).Get(t.Context(), "mcm-kubevirt", metav1.GetOptions{})
+	deployment, err := s.Kube.AppsV1().Deployments(namespace).Get(t.Context(), "mcm-kubevirt", metav1.GetOptions{})
 	require.NoError(t, err)
 
 	return deployment

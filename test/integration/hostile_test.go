@@ -14,10 +14,11 @@ import (
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/machinecodes/codes"
 	"github.com/stretchr/testify/require"
-	authenticationv1 "k8s.io/api/authentication/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/suite"
 )
 
 // TestTokenRotation revokes a token, and stores a new one in the Secret.
@@ -27,75 +28,47 @@ func TestTokenRotation(t *testing.T) {
 	var sent atomic.Value
 
 	watch := func(next http.RoundTripper) http.RoundTripper {
-		return transport(func(r *http.Request) (*http.Response, error) {
+		return harness.Transport(func(r *http.Request) (*http.Response, error) {
 			sent.Store(r.Header.Get("Authorization"))
 
 			return next.RoundTrip(r)
 		})
 	}
 
-	s, d := newShoot(t), newDriver(settings{grace: time.Minute, wrap: watch})
-	m := s.newMachine("zone-x", ephemeralRoot)
-	_, err := m.create(t.Context(), d)
+	s, d := harness.NewShoot(t), harness.NewDriver(harness.Settings{Grace: time.Minute, Wrap: watch})
+	m := s.NewMachine("zone-x", harness.EphemeralRoot)
+	_, err := m.Create(t.Context(), d)
 	require.NoError(t, err)
 
-	valid := m.secret.Data["kubeconfig"]
-	m.secret.Data["kubeconfig"] = withToken(t, valid, func(token string) string { return token[:len(token)-20] + strings.Repeat("A", 20) })
+	valid := m.Secret.Data["kubeconfig"]
+	m.Secret.Data["kubeconfig"] = harness.WithToken(t, valid, func(token string) string { return token[:len(token)-20] + strings.Repeat("A", 20) })
 
-	for method, call := range m.methods(d) {
+	for method, call := range methods(m, d) {
 		err := call(t.Context())
-		require.Equal(t, codes.Unauthenticated, codeOf(err), method)
+		require.Equal(t, codes.Unauthenticated, harness.CodeOf(err), method)
 		require.ErrorContains(t, err, "has expired or was revoked; put a kubeconfig with valid credentials into", method)
 	}
 
-	token := s.newToken(t)
-	m.secret.Data["kubeconfig"] = withToken(t, valid, func(string) string { return token })
+	token := s.NewToken(t)
+	m.Secret.Data["kubeconfig"] = harness.WithToken(t, valid, func(string) string { return token })
 
-	listed, err := m.list(t.Context(), d)
+	listed, err := m.List(t.Context(), d)
 	require.NoError(t, err)
 	require.Len(t, listed, 1)
 	require.Equal(t, "Bearer "+token, sent.Load(), "the next call uses it")
-	require.NoError(t, m.remove(t.Context(), d))
-	s.requireNothingLeft(t)
+	require.NoError(t, m.Remove(t.Context(), d))
+	s.RequireNothingLeft(t)
 }
 
 // methods returns all methods that send requests to the provider cluster.
-func (m *machine) methods(d driver.Driver) map[string]func(ctx context.Context) error {
+func methods(m *harness.Machine, d driver.Driver) map[string]func(ctx context.Context) error {
 	return map[string]func(ctx context.Context) error{
-		"CreateMachine":     func(ctx context.Context) error { _, err := m.create(ctx, d); return err },
-		"InitializeMachine": func(ctx context.Context) error { _, err := m.initialize(ctx, d); return err },
-		"GetMachineStatus":  func(ctx context.Context) error { _, err := m.status(ctx, d); return err },
-		"DeleteMachine":     func(ctx context.Context) error { return m.remove(ctx, d) },
-		"ListMachines":      func(ctx context.Context) error { _, err := m.list(ctx, d); return err },
+		"CreateMachine":     func(ctx context.Context) error { _, err := m.Create(ctx, d); return err },
+		"InitializeMachine": func(ctx context.Context) error { _, err := m.Initialize(ctx, d); return err },
+		"GetMachineStatus":  func(ctx context.Context) error { _, err := m.Status(ctx, d); return err },
+		"DeleteMachine":     func(ctx context.Context) error { return m.Remove(ctx, d) },
+		"ListMachines":      func(ctx context.Context) error { _, err := m.List(ctx, d); return err },
 	}
-}
-
-// newToken returns another token of the shoot's account in the provider cluster.
-func (s *shoot) newToken(t *testing.T) string {
-	t.Helper()
-
-	made, err := s.kube.CoreV1().ServiceAccounts(s.ProviderNamespace).CreateToken(t.Context(), "machine-controller", &authenticationv1.TokenRequest{
-		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(3600))},
-	}, metav1.CreateOptions{})
-	require.NoError(t, err)
-
-	return made.Status.Token
-}
-
-func withToken(t *testing.T, kubeconfig []byte, change func(token string) string) []byte {
-	t.Helper()
-
-	config, err := clientcmd.Load(kubeconfig)
-	require.NoError(t, err)
-
-	for _, user := range config.AuthInfos {
-		user.Token = change(user.Token)
-	}
-
-	raw, err := clientcmd.Write(*config)
-	require.NoError(t, err)
-
-	return raw
 }
 
 // hostileKubeconfig returns the kubeconfig of an API server with the given answer.
@@ -110,7 +83,7 @@ func hostileKubeconfig(t *testing.T, answer http.HandlerFunc) []byte {
 	raw, err := clientcmd.Write(clientcmdapi.Config{
 		CurrentContext: "x",
 		Contexts:       map[string]*clientcmdapi.Context{"x": {Cluster: "c", AuthInfo: "u", Namespace: "machines"}},
-		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"u": {Token: userDataCanary}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"u": {Token: suite.UserDataCanary}},
 		Clusters: map[string]*clientcmdapi.Cluster{"c": {
 			Server: server.URL, CertificateAuthorityData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
 		}},
@@ -133,7 +106,7 @@ func TestHostileServers(t *testing.T) {
 	answer := func(code int, kind, body string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", kind)
-			w.Header().Set("Warning", `299 - "`+userDataCanary+`"`)
+			w.Header().Set("Warning", `299 - "`+suite.UserDataCanary+`"`)
 			w.WriteHeader(code)
 			_, _ = io.WriteString(w, body) // The driver may hang up.
 		}
@@ -150,12 +123,12 @@ func TestHostileServers(t *testing.T) {
 			_, _ = io.Copy(w, r.Body) // The driver may hang up.
 			_, _ = io.WriteString(w, " ")
 		}, codes.Unavailable, "cannot be read"},
-		"NoKind":   {"an object without a type", answer(200, "application/json", `{"data":{"userdata":"`+userDataCanary+`"}}`), codes.Unavailable, "cannot be read"},
-		"Page":     {"a page", answer(200, "text/html", "<html>"+userDataCanary), codes.Unavailable, "cannot be read"},
-		"Gateway":  {"a proxy's page", answer(502, "text/html", "<html>"+userDataCanary), codes.Unavailable, "not one of a Kubernetes API server"},
-		"NotFound": {"a page that is no absence", answer(404, "text/html", "<html>"+userDataCanary), codes.FailedPrecondition, "could not find"},
+		"NoKind":   {"an object without a type", answer(200, "application/json", `{"data":{"userdata":"`+suite.UserDataCanary+`"}}`), codes.Unavailable, "cannot be read"},
+		"Page":     {"a page", answer(200, "text/html", "<html>"+suite.UserDataCanary), codes.Unavailable, "cannot be read"},
+		"Gateway":  {"a proxy's page", answer(502, "text/html", "<html>"+suite.UserDataCanary), codes.Unavailable, "not one of a Kubernetes API server"},
+		"NotFound": {"a page that is no absence", answer(404, "text/html", "<html>"+suite.UserDataCanary), codes.FailedPrecondition, "could not find"},
 		"Redirect": {"another host", func(w http.ResponseWriter, r *http.Request) {
-			http.Redirect(w, r, other.URL+"/"+userDataCanary, http.StatusTemporaryRedirect)
+			http.Redirect(w, r, other.URL+"/"+suite.UserDataCanary, http.StatusTemporaryRedirect)
 		}, codes.Unavailable, "307"},
 		"Message": {
 			"line breaks, colours and brackets, without measure", answer(403, "application/json",
@@ -166,7 +139,7 @@ func TestHostileServers(t *testing.T) {
 			w.Header().Set("Content-Type", "application/json")
 
 			for err := error(nil); err == nil; {
-				_, err = io.WriteString(w, strings.Repeat(userDataCanary, 10_000))
+				_, err = io.WriteString(w, strings.Repeat(suite.UserDataCanary, 10_000))
 			}
 		}, codes.Unavailable, "too large"},
 		"Pages": {"a list without end", answer(200, "application/json",
@@ -174,15 +147,15 @@ func TestHostileServers(t *testing.T) {
 		"Silence": {"no answer", func(_ http.ResponseWriter, r *http.Request) { hold(r, time.Hour) }, codes.Unavailable, "no answer in time"},
 	}
 
-	s := newShoot(t)
+	s := harness.NewShoot(t)
 
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			m := s.newMachine("zone-a", ephemeralRoot)
-			m.secret.Data["kubeconfig"] = hostileKubeconfig(t, tc.answer)
-			d := newDriver(settings{grace: time.Minute, retry: time.Second})
+			m := s.NewMachine("zone-a", harness.EphemeralRoot)
+			m.Secret.Data["kubeconfig"] = hostileKubeconfig(t, tc.answer)
+			d := harness.NewDriver(harness.Settings{Grace: time.Minute, Retry: time.Second})
 
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
@@ -192,10 +165,10 @@ func TestHostileServers(t *testing.T) {
 				defer cancel()
 			}
 
-			err := m.methods(d)[map[bool]string{true: "ListMachines", false: "CreateMachine"}[name == "Pages"]](ctx)
-			require.Equal(t, tc.code, codeOf(err), "%s: %v", tc.reason, err)
+			err := methods(m, d)[map[bool]string{true: "ListMachines", false: "CreateMachine"}[name == "Pages"]](ctx)
+			require.Equal(t, tc.code, harness.CodeOf(err), "%s: %v", tc.reason, err)
 			require.ErrorContains(t, err, tc.says)
-			require.NotContains(t, err.Error(), userDataCanary)
+			require.NotContains(t, err.Error(), suite.UserDataCanary)
 			require.Less(t, len(err.Error()), 1200)
 		})
 	}

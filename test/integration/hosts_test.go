@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/util/rand"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane"
 )
 
@@ -31,7 +32,7 @@ func addZone(t *testing.T, hosts int) zone {
 
 	for i := range hosts {
 		host := fmt.Sprintf("%s-host-%d", z.name, i)
-		require.NoError(t, lab.AddNode(t.Context(), dataplane.Node{Name: host, Region: "local", Zone: z.name, CPU: "32", Memory: "128Gi"}))
+		require.NoError(t, harness.Lab().AddNode(t.Context(), dataplane.Node{Name: host, Region: "local", Zone: z.name, CPU: "32", Memory: "128Gi"}))
 		z.hosts = append(z.hosts, host)
 	}
 
@@ -49,8 +50,8 @@ func kubectl(t *testing.T, args ...string) {
 func kubectlCommand(ctx context.Context, t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 
-	return exec.CommandContext(ctx, lab.Binaries.Kubectl,
-		append([]string{"--kubeconfig=" + lab.Provider.AdminKubeconfig, "--cache-dir=" + t.TempDir()}, args...)...)
+	return exec.CommandContext(ctx, harness.Lab().Binaries.Kubectl,
+		append([]string{"--kubeconfig=" + harness.Lab().Provider.AdminKubeconfig, "--cache-dir=" + t.TempDir()}, args...)...)
 }
 
 // maintenance bounds an administrator's drain. machine-controller-manager takes half a
@@ -69,7 +70,7 @@ type drain struct {
 
 // startDrain drains a host as its administrator does, but only the shoot's pods, because other
 // tests use the host too. The drain is cancelled when ctx is done.
-func (s *shoot) startDrain(ctx context.Context, t *testing.T, host string, events *timeline) *drain {
+func startDrain(ctx context.Context, t *testing.T, s *harness.Shoot, host string, events *harness.Timeline) *drain {
 	t.Helper()
 
 	command := kubectlCommand(ctx, t, "drain", host, "--ignore-daemonsets", "--delete-emptydir-data",
@@ -79,7 +80,7 @@ func (s *shoot) startDrain(ctx context.Context, t *testing.T, host string, event
 
 	command.Stderr = command.Stdout
 	require.NoError(t, command.Start())
-	events.add("admin", "kubectl drain %s", host)
+	events.Add("admin", "kubectl drain %s", host)
 
 	d := &drain{host: host, done: make(chan struct{})}
 	t.Cleanup(func() { <-d.done })
@@ -92,7 +93,7 @@ func (s *shoot) startDrain(ctx context.Context, t *testing.T, host string, event
 		}
 
 		d.err = command.Wait()
-		events.add("admin", "kubectl drain %s ends: %s", host, d.last())
+		events.Add("admin", "kubectl drain %s ends: %s", host, d.last())
 	}()
 
 	return d

@@ -13,6 +13,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/util/rand"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 )
 
 // labState is the lab command's JSON output.
@@ -69,13 +71,13 @@ func TestLabLeavesNothingBehind(t *testing.T) {
 
 			for _, process := range state.Processes {
 				require.True(t, process.Running, process.Name)
-				eventually(t, process.Name+" has ended", func(context.Context) (bool, error) {
+				harness.Eventually(t, process.Name+" has ended", func(context.Context) (bool, error) {
 					return ended(process.PID), nil
 				})
 			}
 
 			data := filepath.Join(filepath.Dir(state.LogDir), "data")
-			eventually(t, "the lab's data are gone", func(context.Context) (bool, error) {
+			harness.Eventually(t, "the lab's data are gone", func(context.Context) (bool, error) {
 				_, err := os.Stat(data)
 
 				return os.IsNotExist(err), nil

@@ -6,52 +6,37 @@ import (
 	"net/http"
 	"slices"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
-	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
-	"github.com/gardener/machine-controller-manager/pkg/util/provider/machinecodes/codes"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/process"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 )
-
-// ephemeralRoot needs no storage, so that a machine costs little.
-const ephemeralRoot = `{"containerDisk":{"image":"registry.example.com/worker:1"}}`
-
-// annotate sets an annotation of the provider namespace, such as a latency.
-func (s *shoot) annotate(t *testing.T, key, value string) {
-	t.Helper()
-
-	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, key, value)
-	_, err := s.kube.CoreV1().Namespaces().Patch(t.Context(), s.ProviderNamespace, types.MergePatchType, patch, metav1.PatchOptions{})
-	require.NoError(t, err)
-}
 
 // TestMachineCreatedAndDeletedAtOnce creates and deletes a machine concurrently. If its objects
 // remain, the next orphan pass deletes them.
 func TestMachineCreatedAndDeletedAtOnce(t *testing.T) {
 	t.Parallel()
 
-	s, d := newShoot(t), newDriver(settings{grace: time.Minute, wait: time.Second})
+	s, d := harness.NewShoot(t), harness.NewDriver(harness.Settings{Grace: time.Minute, Wait: time.Second})
 
 	for range 10 {
-		m := s.newMachine("zone-x", ephemeralRoot)
+		m := s.NewMachine("zone-x", harness.EphemeralRoot)
 
 		var wg sync.WaitGroup
 
-		wg.Go(func() { _, _ = m.create(t.Context(), d) }) // It may fail, depending on the order of events.
-		wg.Go(func() { _ = m.remove(t.Context(), d) })
+		wg.Go(func() { _, _ = m.Create(t.Context(), d) }) // It may fail, depending on the order of events.
+		wg.Go(func() { _ = m.Remove(t.Context(), d) })
 		wg.Wait()
 
-		require.NoError(t, m.remove(t.Context(), d))
+		require.NoError(t, m.Remove(t.Context(), d))
 	}
 
-	s.requireNothingLeft(t)
+	s.RequireNothingLeft(t)
 }
 
 // TestListIsComplete makes the server return pages of ten, with foreign machines among the shoot's.
@@ -60,7 +45,7 @@ func TestListIsComplete(t *testing.T) {
 
 	pages := 0
 	small := func(next http.RoundTripper) http.RoundTripper {
-		return transport(func(r *http.Request) (*http.Response, error) {
+		return harness.Transport(func(r *http.Request) (*http.Response, error) {
 			if q := r.URL.Query(); q.Get("limit") != "" {
 				pages++
 
@@ -73,14 +58,14 @@ func TestListIsComplete(t *testing.T) {
 		})
 	}
 
-	s, d := newShoot(t), newDriver(settings{grace: time.Minute, wrap: small})
-	m := s.newMachine("zone-a", ephemeralRoot)
+	s, d := harness.NewShoot(t), harness.NewDriver(harness.Settings{Grace: time.Minute, Wrap: small})
+	m := s.NewMachine("zone-a", harness.EphemeralRoot)
 	want := map[string]string{}
 
 	const many = 25
 	for i := range many {
 		name := fmt.Sprintf("%s-%d", s.Name, i)
-		s.haltedVM(t, name, map[string]string{"mcm.gardener.cloud/cluster": s.Namespace, "mcm.gardener.cloud/role": "node"})
+		s.CreateHaltedVM(t, name, map[string]string{"mcm.gardener.cloud/cluster": s.Namespace, "mcm.gardener.cloud/role": "node"})
 		want["kubevirt://"+name] = name
 	}
 
@@ -90,75 +75,51 @@ func TestListIsComplete(t *testing.T) {
 		"other-role":  {"mcm.gardener.cloud/cluster": s.Namespace, "mcm.gardener.cloud/role": "bastion"},
 		"no-role":     {"mcm.gardener.cloud/cluster": s.Namespace},
 	} {
-		s.haltedVM(t, name, labels)
+		s.CreateHaltedVM(t, name, labels)
 	}
 
-	listed, err := m.list(t.Context(), d)
+	listed, err := m.List(t.Context(), d)
 	require.NoError(t, err)
 	require.Equal(t, want, listed)
 	require.Equal(t, 3, pages)
-}
-
-// haltedVM creates a VirtualMachine that is never started.
-func (s *shoot) haltedVM(t *testing.T, name string, labels map[string]string) {
-	t.Helper()
-
-	_, err := s.kubevirt.KubevirtV1().VirtualMachines(s.ProviderNamespace).Create(t.Context(), &kubevirtv1.VirtualMachine{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
-		Spec: kubevirtv1.VirtualMachineSpec{
-			RunStrategy: new(kubevirtv1.RunStrategyHalted),
-			Template:    &kubevirtv1.VirtualMachineInstanceTemplateSpec{},
-		},
-	}, metav1.CreateOptions{})
-	require.NoError(t, err)
 }
 
 // TestSidecarStopsInOrder stops the sidecar while it waits for a machine, and starts the next one.
 func TestSidecarStopsInOrder(t *testing.T) {
 	t.Parallel()
 
-	s := newShoot(t)
-	s.annotate(t, "sim.lab/import-latency", "10s")
+	s := harness.NewShoot(t)
+	s.Annotate(t, "sim.lab/import-latency", "10s")
 
-	manager, err := lab.StartMachineControllerManager(t.Context(), s.Shoot)
+	manager, err := harness.Lab().StartMachineControllerManager(t.Context(), s.Shoot)
 	require.NoError(t, err)
 
-	first, err := lab.StartSidecar(t.Context(), s.Shoot, sidecar)
+	first, err := harness.Lab().StartSidecar(t.Context(), s.Shoot, harness.Sidecar())
 	require.NoError(t, err)
 
-	failures := s.failures(t)
+	failures := s.Failures(t)
 
-	s.applyExample(t)
-	s.scale(t, "example-worker-z2", 0)
+	s.ApplyExample(t)
+	s.Scale(t, "example-worker-z2", 0)
 
-	eventually(t, "a VirtualMachine is there", func(ctx context.Context) (bool, error) {
-		list, err := s.kubevirt.KubevirtV1().VirtualMachines(s.ProviderNamespace).List(ctx, metav1.ListOptions{})
+	harness.Eventually(t, "a VirtualMachine is there", func(ctx context.Context) (bool, error) {
+		list, err := s.KubeVirt.KubevirtV1().VirtualMachines(s.ProviderNamespace).List(ctx, metav1.ListOptions{})
 
 		return err == nil && len(list.Items) > 0, err
 	})
 
-	requireStopsInOrder(t, first)
+	harness.RequireStopsInOrder(t, first)
 
-	second, err := lab.StartSidecar(t.Context(), s.Shoot, sidecar)
+	second, err := harness.Lab().StartSidecar(t.Context(), s.Shoot, harness.Sidecar())
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		require.NoError(t, second.Stop(context.WithoutCancel(t.Context())))
 		require.NoError(t, manager.Stop(context.WithoutCancel(t.Context())))
 	})
 
-	s.awaitRunning(t, 2)
+	s.AwaitRunning(t, 2)
 	require.Empty(t, failures(), "an end in order is nobody's failure")
-	s.awaitEnd(t)
-}
-
-// requireStopsInOrder tells a process to stop, and requires that it exits by itself, without an
-// error. The benchmark measures how long that takes.
-func requireStopsInOrder(t *testing.T, p *process.Process) {
-	t.Helper()
-
-	require.NoError(t, p.Signal(syscall.SIGTERM))
-	eventually(t, p.Name()+" has ended", func(context.Context) (bool, error) { return p.Err() != nil, nil })
-	require.ErrorContains(t, p.Err(), "exit status 0", "it ends by itself, in order")
+	s.AwaitEnd(t)
 }
 
 // TestDeletionOfAnyMachine deletes machines in every state, with as much as possible of their
@@ -166,7 +127,7 @@ func requireStopsInOrder(t *testing.T, p *process.Process) {
 func TestDeletionOfAnyMachine(t *testing.T) {
 	t.Parallel()
 
-	d := newDriver(settings{grace: time.Minute})
+	d := harness.NewDriver(harness.Settings{Grace: time.Minute})
 
 	tests := map[string]struct {
 		reason string
@@ -176,75 +137,75 @@ func TestDeletionOfAnyMachine(t *testing.T) {
 		// left are objects that do not belong to the machine, and must stay.
 		left []string
 		// before changes the machine between its creation and its deletion.
-		before func(t *testing.T, s *shoot, m *machine)
+		before func(t *testing.T, s *harness.Shoot, m *harness.Machine)
 	}{
 		"BrokenSpec": {
-			reason: "only the tags count", root: ephemeralRoot,
-			before: func(_ *testing.T, s *shoot, m *machine) {
-				m.class.ProviderSpec.Raw = fmt.Appendf(nil,
+			reason: "only the tags count", root: harness.EphemeralRoot,
+			before: func(_ *testing.T, s *harness.Shoot, m *harness.Machine) {
+				m.Class.ProviderSpec.Raw = fmt.Appendf(nil,
 					`{"tags":{"mcm.gardener.cloud/cluster":%q,"mcm.gardener.cloud/role":"node"},"region":7,"rootVolume":[],"x":null}`, s.Namespace)
 			},
 		},
 		"NoUserData": {
-			reason: "nobody reads it", root: ephemeralRoot,
-			before: func(_ *testing.T, _ *shoot, m *machine) { delete(m.secret.Data, "userData") },
+			reason: "nobody reads it", root: harness.EphemeralRoot,
+			before: func(_ *testing.T, _ *harness.Shoot, m *harness.Machine) { delete(m.Secret.Data, "userData") },
 		},
 		"Importing": {
-			reason: "nothing waits for the end of the import", root: importedRoot,
-			before: func(*testing.T, *shoot, *machine) {},
+			reason: "nothing waits for the end of the import", root: harness.ImportedRoot,
+			before: func(*testing.T, *harness.Shoot, *harness.Machine) {},
 		},
 		"Running": {
-			reason: "the guest shuts down", root: ephemeralRoot,
-			before: func(t *testing.T, _ *shoot, m *machine) {
+			reason: "the guest shuts down", root: harness.EphemeralRoot,
+			before: func(t *testing.T, _ *harness.Shoot, m *harness.Machine) {
 				t.Helper()
-				m.awaitScheduled(t, d)
+				m.AwaitScheduled(t, d)
 			},
 		},
 		"NeedsItsGracePeriod": {
-			reason: "the wait is longer than the grace period", root: ephemeralRoot,
+			reason: "the wait is longer than the grace period", root: harness.EphemeralRoot,
 			template: `{"metadata":{"annotations":{"sim.lab/fault":"stuck-shutdown"}},"spec":{"terminationGracePeriodSeconds":10}}`,
-			before: func(t *testing.T, _ *shoot, m *machine) {
+			before: func(t *testing.T, _ *harness.Shoot, m *harness.Machine) {
 				t.Helper()
-				m.awaitScheduled(t, d)
+				m.AwaitScheduled(t, d)
 			},
 		},
 		"DeletedBySomebodyElse": {
-			reason: "it is waited for", root: ephemeralRoot,
-			before: func(t *testing.T, s *shoot, m *machine) {
+			reason: "it is waited for", root: harness.EphemeralRoot,
+			before: func(t *testing.T, s *harness.Shoot, m *harness.Machine) {
 				t.Helper()
-				m.awaitScheduled(t, d)
-				require.NoError(t, s.kubevirt.KubevirtV1().VirtualMachines(s.ProviderNamespace).Delete(t.Context(), m.name(), metav1.DeleteOptions{}))
+				m.AwaitScheduled(t, d)
+				require.NoError(t, s.KubeVirt.KubevirtV1().VirtualMachines(s.ProviderNamespace).Delete(t.Context(), m.Name(), metav1.DeleteOptions{}))
 			},
 		},
 		"GoneAlready": {
-			reason: "its Secrets are left", root: ephemeralRoot,
-			before: func(t *testing.T, s *shoot, m *machine) {
+			reason: "its Secrets are left", root: harness.EphemeralRoot,
+			before: func(t *testing.T, s *harness.Shoot, m *harness.Machine) {
 				t.Helper()
-				require.NoError(t, s.kubevirt.KubevirtV1().VirtualMachines(s.ProviderNamespace).Delete(t.Context(), m.name(), metav1.DeleteOptions{}))
-				eventually(t, "the VirtualMachine is gone", func(ctx context.Context) (bool, error) {
-					vms, err := s.kubevirt.KubevirtV1().VirtualMachines(s.ProviderNamespace).List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + m.name()})
+				require.NoError(t, s.KubeVirt.KubevirtV1().VirtualMachines(s.ProviderNamespace).Delete(t.Context(), m.Name(), metav1.DeleteOptions{}))
+				harness.Eventually(t, "the VirtualMachine is gone", func(ctx context.Context) (bool, error) {
+					vms, err := s.KubeVirt.KubevirtV1().VirtualMachines(s.ProviderNamespace).List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + m.Name()})
 
 					return err == nil && len(vms.Items) == 0, err
 				})
 			},
 		},
 		"HotPlugged": {
-			reason: "a volume of the shoot's is attached to the running machine", root: ephemeralRoot,
-			before: func(t *testing.T, s *shoot, m *machine) {
+			reason: "a volume of the shoot's is attached to the running machine", root: harness.EphemeralRoot,
+			before: func(t *testing.T, s *harness.Shoot, m *harness.Machine) {
 				t.Helper()
-				s.importImage(t, "pvc-1")
-				m.awaitScheduled(t, d)
-				s.plug(t, m.name(), "pvc-1")
+				s.ImportImage(t, "pvc-1")
+				m.AwaitScheduled(t, d)
+				plug(t, s, m.Name(), "pvc-1")
 			},
 			left: []string{"DataVolume pvc-1", "PersistentVolumeClaim pvc-1"},
 		},
 		"Evicting": {
-			reason: "a drain of its host is under way", root: ephemeralRoot,
-			before: func(t *testing.T, s *shoot, m *machine) {
+			reason: "a drain of its host is under way", root: harness.EphemeralRoot,
+			before: func(t *testing.T, s *harness.Shoot, m *harness.Machine) {
 				t.Helper()
-				m.awaitScheduled(t, d)
+				m.AwaitScheduled(t, d)
 				patch := []byte(`{"status":{"evacuationNodeName":"provider-a-0"}}`)
-				_, err := s.kubevirt.KubevirtV1().VirtualMachineInstances(s.ProviderNamespace).Patch(t.Context(), m.name(), types.MergePatchType, patch, metav1.PatchOptions{})
+				_, err := s.KubeVirt.KubevirtV1().VirtualMachineInstances(s.ProviderNamespace).Patch(t.Context(), m.Name(), types.MergePatchType, patch, metav1.PatchOptions{})
 				require.NoError(t, err)
 			},
 		},
@@ -254,21 +215,21 @@ func TestDeletionOfAnyMachine(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			s := newShoot(t)
+			s := harness.NewShoot(t)
 
-			m := s.newMachine("zone-a", tc.root)
+			m := s.NewMachine("zone-a", tc.root)
 			if tc.template != "" {
-				m.class.ProviderSpec.Raw = layOver(t, m.class.ProviderSpec.Raw, `{"virtualMachineTemplate":{"spec":{"template":`+tc.template+`}}}`)
+				m.Class.ProviderSpec.Raw = harness.MergeFields(t, m.Class.ProviderSpec.Raw, `{"virtualMachineTemplate":{"spec":{"template":`+tc.template+`}}}`)
 			}
 
-			_, err := m.create(t.Context(), d)
+			_, err := m.Create(t.Context(), d)
 			require.NoError(t, err)
 			tc.before(t, s, m)
-			requireDeleted(t, m, d)
-			s.requireNothingLeft(t, tc.left...)
+			harness.RequireDeleted(t, m, d)
+			s.RequireNothingLeft(t, tc.left...)
 
 			for _, name := range tc.left {
-				left, err := s.left(t.Context())
+				left, err := s.Leftovers(t.Context())
 				require.NoError(t, err)
 				require.Contains(t, left, name)
 			}
@@ -278,19 +239,19 @@ func TestDeletionOfAnyMachine(t *testing.T) {
 
 // plug attaches a claim to a running machine, as KubeVirt's CSI driver does. virt-handler's
 // reaction is not simulated.
-func (s *shoot) plug(t *testing.T, name, claim string) {
+func plug(t *testing.T, s *harness.Shoot, name, claim string) {
 	t.Helper()
 
 	path := fmt.Sprintf("/apis/subresources.kubevirt.io/v1/namespaces/%s/virtualmachineinstances/%s/addvolume", s.ProviderNamespace, name)
-	eventually(t, "the volume is accepted", func(ctx context.Context) (bool, error) {
-		err := s.kube.CoreV1().RESTClient().Put().AbsPath(path).Body(fmt.Appendf(nil,
+	harness.Eventually(t, "the volume is accepted", func(ctx context.Context) (bool, error) {
+		err := s.Kube.CoreV1().RESTClient().Put().AbsPath(path).Body(fmt.Appendf(nil,
 			`{"name":%q,"disk":{"disk":{"bus":"scsi"}},"volumeSource":{"persistentVolumeClaim":{"claimName":%q,"hotpluggable":true}}}`, claim, claim)).
 			Do(ctx).Error()
 
 		return err == nil, nil // virt-api refuses it until the guest runs.
 	})
-	eventually(t, "the volume is the instance's", func(ctx context.Context) (bool, error) {
-		instance, err := s.kubevirt.KubevirtV1().VirtualMachineInstances(s.ProviderNamespace).Get(ctx, name, metav1.GetOptions{})
+	harness.Eventually(t, "the volume is the instance's", func(ctx context.Context) (bool, error) {
+		instance, err := s.KubeVirt.KubevirtV1().VirtualMachineInstances(s.ProviderNamespace).Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return false, err
 		}
@@ -299,31 +260,21 @@ func (s *shoot) plug(t *testing.T, name, claim string) {
 	})
 }
 
-// requireDeleted requires that one call suffices: any error would mark the Machine as failed.
-func requireDeleted(t *testing.T, m *machine, d driver.Driver) {
-	t.Helper()
-
-	require.NoError(t, m.remove(t.Context(), d))
-
-	_, err := m.status(t.Context(), d)
-	require.Equal(t, codes.NotFound, codeOf(err))
-}
-
 // TestPredecessorsMachine lists and deletes a VirtualMachine of the driver's
 // predecessor, with its Secret.
 func TestPredecessorsMachine(t *testing.T) {
 	t.Parallel()
 
-	s, d := newShoot(t), newDriver(settings{grace: time.Minute})
-	m := s.newMachine("zone-a", ephemeralRoot)
-	s.haltedVM(t, m.name(), map[string]string{
+	s, d := harness.NewShoot(t), harness.NewDriver(harness.Settings{Grace: time.Minute})
+	m := s.NewMachine("zone-a", harness.EphemeralRoot)
+	s.CreateHaltedVM(t, m.Name(), map[string]string{
 		"mcm.gardener.cloud/cluster": s.Namespace, "mcm.gardener.cloud/role": "node", "mcm.gardener.cloud/machineclass": "old",
-		"kubevirt.io/vm": m.name(),
+		"kubevirt.io/vm": m.Name(),
 	})
 
-	listed, err := m.list(t.Context(), d)
+	listed, err := m.List(t.Context(), d)
 	require.NoError(t, err)
-	require.Equal(t, map[string]string{"kubevirt://" + m.name(): m.name()}, listed)
-	requireDeleted(t, m, d)
-	s.requireNothingLeft(t)
+	require.Equal(t, map[string]string{"kubevirt://" + m.Name(): m.Name()}, listed)
+	harness.RequireDeleted(t, m, d)
+	s.RequireNothingLeft(t)
 }

@@ -8,6 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubevirtv1 "kubevirt.io/api/core/v1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 )
 
 // Fields of a ProviderSpec.
@@ -54,46 +56,46 @@ func TestLiveMigration(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			s, d := newShoot(t), newDriver(settings{})
+			s, d := harness.NewShoot(t), harness.NewDriver(harness.Settings{})
 
-			m := s.newMachine("zone-a", ephemeralRoot)
-			m.class.ProviderSpec.Raw = layOver(t, m.class.ProviderSpec.Raw, tc.fields)
+			m := s.NewMachine("zone-a", harness.EphemeralRoot)
+			m.Class.ProviderSpec.Raw = harness.MergeFields(t, m.Class.ProviderSpec.Raw, tc.fields)
 
-			s.runMachine(t, m, d)
-			require.Equal(t, tc.phases, s.migrate(t, m.name()), tc.reason)
-			s.requireMigrated(t, m, tc.moved)
-			requireDeleted(t, m, d)
-			s.requireNothingLeft(t)
+			runMachine(t, s, m, d)
+			require.Equal(t, tc.phases, migrate(t, s, m.Name()), tc.reason)
+			requireMigrated(t, s, m, tc.moved)
+			harness.RequireDeleted(t, m, d)
+			s.RequireNothingLeft(t)
 		})
 	}
 }
 
 // runMachine creates a machine and waits until its guest runs and can migrate.
-func (s *shoot) runMachine(t *testing.T, m *machine, d driver.Driver) {
+func runMachine(t *testing.T, s *harness.Shoot, m *harness.Machine, d driver.Driver) {
 	t.Helper()
 
-	_, err := m.create(t.Context(), d)
+	_, err := m.Create(t.Context(), d)
 	require.NoError(t, err)
 
-	eventually(t, m.name()+" can migrate", func(ctx context.Context) (bool, error) {
-		list, err := s.kubevirt.KubevirtV1().VirtualMachineInstances(s.ProviderNamespace).List(ctx, metav1.ListOptions{})
+	harness.Eventually(t, m.Name()+" can migrate", func(ctx context.Context) (bool, error) {
+		list, err := s.KubeVirt.KubevirtV1().VirtualMachineInstances(s.ProviderNamespace).List(ctx, metav1.ListOptions{})
 
 		return err == nil && len(list.Items) == 1 && list.Items[0].IsMigratable(), err
 	})
 }
 
 // migrate creates a migration and returns all its phases.
-func (s *shoot) migrate(t *testing.T, instance string) []kubevirtv1.VirtualMachineInstanceMigrationPhase {
+func migrate(t *testing.T, s *harness.Shoot, instance string) []kubevirtv1.VirtualMachineInstanceMigrationPhase {
 	t.Helper()
 
-	migrations := s.kubevirt.KubevirtV1().VirtualMachineInstanceMigrations(s.ProviderNamespace)
+	migrations := s.KubeVirt.KubevirtV1().VirtualMachineInstanceMigrations(s.ProviderNamespace)
 	made, err := migrations.Create(t.Context(), &kubevirtv1.VirtualMachineInstanceMigration{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"},
 		Spec:       kubevirtv1.VirtualMachineInstanceMigrationSpec{VMIName: instance},
 	}, metav1.CreateOptions{})
 	require.NoError(t, err)
 
-	eventually(t, made.Name+" ends", func(ctx context.Context) (bool, error) {
+	harness.Eventually(t, made.Name+" ends", func(ctx context.Context) (bool, error) {
 		made, err = migrations.Get(ctx, made.Name, metav1.GetOptions{})
 
 		return err == nil && made.IsFinal(), err
@@ -109,10 +111,10 @@ func (s *shoot) migrate(t *testing.T, instance string) []kubevirtv1.VirtualMachi
 
 // requireMigrated requires that the guest runs on its target node, or on its source node if it was
 // not moved, and that no other launcher is left running.
-func (s *shoot) requireMigrated(t *testing.T, m *machine, moved bool) {
+func requireMigrated(t *testing.T, s *harness.Shoot, m *harness.Machine, moved bool) {
 	t.Helper()
 
-	instance, err := s.kubevirt.KubevirtV1().VirtualMachineInstances(s.ProviderNamespace).Get(t.Context(), m.name(), metav1.GetOptions{})
+	instance, err := s.KubeVirt.KubevirtV1().VirtualMachineInstances(s.ProviderNamespace).Get(t.Context(), m.Name(), metav1.GetOptions{})
 	require.NoError(t, err)
 
 	state := instance.Status.MigrationState
@@ -120,8 +122,8 @@ func (s *shoot) requireMigrated(t *testing.T, m *machine, moved bool) {
 	require.NotEqual(t, state.SourceNode, state.TargetNode)
 	require.Equal(t, map[bool]string{true: state.TargetNode, false: state.SourceNode}[moved], instance.Status.NodeName)
 
-	eventually(t, "one launcher runs on", func(ctx context.Context) (bool, error) {
-		pods, err := s.kube.CoreV1().Pods(s.ProviderNamespace).List(ctx, metav1.ListOptions{FieldSelector: "status.phase=Running"})
+	harness.Eventually(t, "one launcher runs on", func(ctx context.Context) (bool, error) {
+		pods, err := s.Kube.CoreV1().Pods(s.ProviderNamespace).List(ctx, metav1.ListOptions{FieldSelector: "status.phase=Running"})
 
 		return err == nil && len(pods.Items) == 1 && pods.Items[0].Spec.NodeName == instance.Status.NodeName, err
 	})

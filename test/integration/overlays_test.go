@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	manifests "github.com/gardener/machine-controller-manager-provider-kubevirt/kubernetes"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/controlplane"
 )
 
@@ -32,7 +33,7 @@ type overlays string
 
 // unpack adapts the manifests as their documentation requires: it sets the namespaces, that of the
 // control cluster with the documented command.
-func (s *shoot) unpack(t *testing.T) overlays {
+func unpack(t *testing.T, s *harness.Shoot) overlays {
 	t.Helper()
 
 	repository := t.TempDir()
@@ -74,7 +75,7 @@ func (o overlays) path(overlay string) string { return filepath.Join(string(o), 
 func (o overlays) kubectl(t *testing.T, cluster *controlplane.Cluster, args ...string) string {
 	t.Helper()
 
-	command := exec.CommandContext(context.WithoutCancel(t.Context()), lab.Binaries.Kubectl, append(args, "--cache-dir="+o.path("cache"))...)
+	command := exec.CommandContext(context.WithoutCancel(t.Context()), harness.Lab().Binaries.Kubectl, append(args, "--cache-dir="+o.path("cache"))...)
 	command.Env = append(os.Environ(), "KUBECONFIG="+cluster.AdminKubeconfig)
 	out, err := command.CombinedOutput()
 	require.NoError(t, err, string(out))
@@ -87,20 +88,20 @@ func (o overlays) kubectl(t *testing.T, cluster *controlplane.Cluster, args ...s
 func TestOverlaysAreAccepted(t *testing.T) {
 	t.Parallel()
 
-	s := newShoot(t)
-	files := s.unpack(t)
+	s := harness.NewShoot(t)
+	files := unpack(t, s)
 
 	// A dry run does not create the namespaces of its objects.
 	for _, name := range []string{"machine-images", "mcm-kubevirt"} {
-		_, err := s.kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+		_, err := s.Kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 		require.NoError(t, err)
 	}
 
 	judged := map[string]bool{}
 
 	for cluster, names := range map[*controlplane.Cluster][]string{
-		lab.Control: {"control-namespace", "target", "standalone", "standalone-separate-target", "evacuation/control-namespace"},
-		lab.Provider: {
+		harness.Lab().Control: {"control-namespace", "target", "standalone", "standalone-separate-target", "evacuation/control-namespace"},
+		harness.Lab().Provider: {
 			"provider-cluster", "provider-namespace", "provider-namespace-without-golden-images", "evacuation/provider-namespace",
 			"shared-image", "grpc-driver",
 		},
@@ -130,27 +131,27 @@ func TestOverlaysAreAccepted(t *testing.T) {
 func TestShippedProviderNamespace(t *testing.T) {
 	t.Parallel()
 
-	s, d := newShoot(t), newDriver(settings{grace: time.Minute})
-	files := s.unpack(t)
-	files.kubectl(t, lab.Provider, "apply", "--server-side", "--force-conflicts", "--validate=strict", "-k", files.path("provider-namespace"))
-	s.requireOwnFlow(t, files)
+	s, d := harness.NewShoot(t), harness.NewDriver(harness.Settings{Grace: time.Minute})
+	files := unpack(t, s)
+	files.kubectl(t, harness.Lab().Provider, "apply", "--server-side", "--force-conflicts", "--validate=strict", "-k", files.path("provider-namespace"))
+	requireOwnFlow(t, s, files)
 
-	eventually(t, "the quota is in force", func(ctx context.Context) (bool, error) {
-		quota, err := s.kube.CoreV1().ResourceQuotas(s.ProviderNamespace).Get(ctx, "machines", metav1.GetOptions{})
+	harness.Eventually(t, "the quota is in force", func(ctx context.Context) (bool, error) {
+		quota, err := s.Kube.CoreV1().ResourceQuotas(s.ProviderNamespace).Get(ctx, "machines", metav1.GetOptions{})
 
 		return err == nil && len(quota.Status.Hard) == len(quota.Spec.Hard), err
 	})
 
-	m := s.newMachine("zone-a", importedRoot)
-	_, err := m.create(t.Context(), d)
+	m := s.NewMachine("zone-a", harness.ImportedRoot)
+	_, err := m.Create(t.Context(), d)
 	require.NoError(t, err)
-	m.awaitScheduled(t, d)
-	require.NoError(t, m.remove(t.Context(), d))
-	s.requireNothingLeft(t)
+	m.AwaitScheduled(t, d)
+	require.NoError(t, m.Remove(t.Context(), d))
+	s.RequireNothingLeft(t)
 }
 
 // requireOwnFlow requires that the API server distinguishes the driver's requests from others.
-func (s *shoot) requireOwnFlow(t *testing.T, files overlays) {
+func requireOwnFlow(t *testing.T, s *harness.Shoot, files overlays) {
 	t.Helper()
 
 	raw, err := os.ReadFile(files.path("provider-cluster/flowschema.yaml"))
@@ -163,10 +164,10 @@ func (s *shoot) requireOwnFlow(t *testing.T, files overlays) {
 	require.NoError(t, yaml.UnmarshalStrict([]byte(document), flow))
 
 	flow.Name = s.Name // The lab already has the shipped one, for another namespace.
-	flow, err = s.kube.FlowcontrolV1().FlowSchemas().Create(t.Context(), flow, metav1.CreateOptions{})
+	flow, err = s.Kube.FlowcontrolV1().FlowSchemas().Create(t.Context(), flow, metav1.CreateOptions{})
 	require.NoError(t, err)
 	t.Cleanup(func() {
-		require.NoError(t, s.kube.FlowcontrolV1().FlowSchemas().Delete(context.WithoutCancel(t.Context()), s.Name, metav1.DeleteOptions{}))
+		require.NoError(t, s.Kube.FlowcontrolV1().FlowSchemas().Delete(context.WithoutCancel(t.Context()), s.Name, metav1.DeleteOptions{}))
 	})
 
 	config, err := clientcmd.RESTConfigFromKubeConfig(s.ProviderKubeconfig)
@@ -175,7 +176,7 @@ func (s *shoot) requireOwnFlow(t *testing.T, files overlays) {
 	var served string
 
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return transport(func(r *http.Request) (*http.Response, error) {
+		return harness.Transport(func(r *http.Request) (*http.Response, error) {
 			resp, err := next.RoundTrip(r)
 			if err == nil {
 				served = resp.Header.Get(flowcontrolv1.ResponseHeaderMatchedFlowSchemaUID)
@@ -187,7 +188,7 @@ func (s *shoot) requireOwnFlow(t *testing.T, files overlays) {
 
 	client, err := kubernetes.NewForConfig(config)
 	require.NoError(t, err)
-	eventually(t, "the driver's requests have a FlowSchema of their own", func(ctx context.Context) (bool, error) {
+	harness.Eventually(t, "the driver's requests have a FlowSchema of their own", func(ctx context.Context) (bool, error) {
 		_, err := client.CoreV1().Pods(s.ProviderNamespace).List(ctx, metav1.ListOptions{Limit: 1})
 
 		return served == string(flow.UID), err
@@ -199,13 +200,13 @@ func (s *shoot) requireOwnFlow(t *testing.T, files overlays) {
 func TestWithoutGoldenImages(t *testing.T) {
 	t.Parallel()
 
-	s := newShoot(t)
-	files := s.unpack(t)
+	s := harness.NewShoot(t)
+	files := unpack(t, s)
 
 	roleOf := func(overlay string) []rbacv1.PolicyRule {
 		var role rbacv1.Role
 
-		for document := range strings.SplitSeq(files.kubectl(t, lab.Provider, "kustomize", files.path(overlay)), "\n---\n") {
+		for document := range strings.SplitSeq(files.kubectl(t, harness.Lab().Provider, "kustomize", files.path(overlay)), "\n---\n") {
 			if strings.Contains(document, "kind: Role\n") && !strings.Contains(document, "kind: RoleBinding") {
 				require.NoError(t, yaml.UnmarshalStrict([]byte(document), &role))
 			}
@@ -221,22 +222,22 @@ func TestWithoutGoldenImages(t *testing.T) {
 		APIGroups: []string{"cdi.kubevirt.io"}, Resources: []string{"datavolumes"}, Verbs: []string{"create", "delete"},
 	})
 
-	s.expectDenials("the driver may not make golden images")
-	files.kubectl(t, lab.Provider, "apply", "--server-side", "--force-conflicts", "-k", files.path("provider-namespace-without-golden-images"))
-	s.driverRight("create", "cdi.kubevirt.io", "datavolumes").await(t, false)
+	s.ExpectDenials("the driver may not make golden images")
+	files.kubectl(t, harness.Lab().Provider, "apply", "--server-side", "--force-conflicts", "-k", files.path("provider-namespace-without-golden-images"))
+	s.DriverRight("create", "cdi.kubevirt.io", "datavolumes").Await(t, false)
 
-	d := newDriver(settings{grace: time.Minute})
-	m := s.newMachine("zone-a", importedRoot)
-	_, err := m.create(t.Context(), d)
-	require.Equal(t, codes.PermissionDenied, codeOf(err))
+	d := harness.NewDriver(harness.Settings{Grace: time.Minute})
+	m := s.NewMachine("zone-a", harness.ImportedRoot)
+	_, err := m.Create(t.Context(), d)
+	require.Equal(t, codes.PermissionDenied, harness.CodeOf(err))
 	require.ErrorContains(t, err, "disablePreAllocatedDataVolumes")
 
-	m.class.ProviderSpec.Raw = layOver(t, m.class.ProviderSpec.Raw, `{"disablePreAllocatedDataVolumes":true}`)
-	_, err = m.create(t.Context(), d)
+	m.Class.ProviderSpec.Raw = harness.MergeFields(t, m.Class.ProviderSpec.Raw, `{"disablePreAllocatedDataVolumes":true}`)
+	_, err = m.Create(t.Context(), d)
 	require.NoError(t, err)
-	m.awaitScheduled(t, d)
-	require.NoError(t, m.remove(t.Context(), d))
-	s.requireNothingLeft(t)
+	m.AwaitScheduled(t, d)
+	require.NoError(t, m.Remove(t.Context(), d))
+	s.RequireNothingLeft(t)
 }
 
 // gardenersOwn is the part of gardenlet's Deployment that is relevant for the sidecar.
@@ -270,8 +271,8 @@ spec:
 func TestShippedGardenerSidecar(t *testing.T) {
 	t.Parallel()
 
-	s := newShoot(t)
-	files := s.unpack(t)
+	s := harness.NewShoot(t)
+	files := unpack(t, s)
 	require.NoError(t, os.Mkdir(files.path("gardener"), 0o700))
 	require.NoError(t, os.WriteFile(files.path("gardener/own.yaml"), []byte(gardenersOwn), 0o600))
 	require.NoError(t, os.WriteFile(files.path("gardener/kustomization.yaml"),
@@ -279,15 +280,15 @@ func TestShippedGardenerSidecar(t *testing.T) {
 
 	made := map[string]string{}
 
-	for document := range strings.SplitSeq(files.kubectl(t, lab.Control, "kustomize", files.path("gardener")), "\n---\n") {
+	for document := range strings.SplitSeq(files.kubectl(t, harness.Lab().Control, "kustomize", files.path("gardener")), "\n---\n") {
 		var kind metav1.TypeMeta
 
 		require.NoError(t, yaml.Unmarshal([]byte(document), &kind))
 		made[kind.Kind] = document
 	}
 
-	deployment := create(t, []byte(made["Deployment"]), func(ctx context.Context, d *appsv1.Deployment, o metav1.CreateOptions) (*appsv1.Deployment, error) {
-		return s.target.AppsV1().Deployments(s.Namespace).Create(ctx, d, o)
+	deployment := harness.CreateManifest(t, []byte(made["Deployment"]), func(ctx context.Context, d *appsv1.Deployment, o metav1.CreateOptions) (*appsv1.Deployment, error) {
+		return s.Target.AppsV1().Deployments(s.Namespace).Create(ctx, d, o)
 	})
 
 	containers := deployment.Spec.Template.Spec.Containers
@@ -304,7 +305,7 @@ func TestShippedGardenerSidecar(t *testing.T) {
 	require.Equal(t, []corev1.ContainerPort{{Name: "providermetrics", ContainerPort: 10259, Protocol: corev1.ProtocolTCP}}, added.Ports)
 	require.Contains(t, made["VerticalPodAutoscaler"], "- containerName: "+name+"\n      controlledValues: RequestsOnly")
 
-	p, err := lab.StartSidecar(t.Context(), s.Shoot, sidecar, s.shippedArgs(t, &added, s.SidecarKubeconfig)...)
+	p, err := harness.Lab().StartSidecar(t.Context(), s.Shoot, harness.Sidecar(), shippedArgs(t, s, &added, s.SidecarKubeconfig)...)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, p.Stop(context.WithoutCancel(t.Context()))) })
 	requireProbed(t, &added, p)

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 )
 
 // TestPowerOffLeavesForeignVirtualMachines requests the power-off of an instance whose
@@ -16,13 +17,13 @@ import (
 func TestPowerOffLeavesForeignVirtualMachines(t *testing.T) {
 	t.Parallel()
 
-	s, provider := newShoot(t), newProvider(settings{grace: time.Minute})
-	m, d := s.newMachine("zone-a", ephemeralRoot), driverOn(provider, settings{})
-	_, err := m.create(t.Context(), d)
+	s, provider := harness.NewShoot(t), harness.NewProvider(harness.Settings{Grace: time.Minute})
+	m, d := s.NewMachine("zone-a", harness.EphemeralRoot), harness.DriverOn(provider, harness.Settings{})
+	_, err := m.Create(t.Context(), d)
 	require.NoError(t, err)
-	m.awaitScheduled(t, d)
+	m.AwaitScheduled(t, d)
 
-	kubeconfig, err := lab.AllowEvacuation(t.Context(), s.Shoot)
+	kubeconfig, err := harness.Lab().AllowEvacuation(t.Context(), s.Shoot)
 	require.NoError(t, err)
 	require.NotEmpty(t, kubeconfig)
 
@@ -31,30 +32,30 @@ func TestPowerOffLeavesForeignVirtualMachines(t *testing.T) {
 	}, func() {})
 	require.NoError(t, err)
 
-	instances := s.kubevirt.KubevirtV1().VirtualMachineInstances(s.ProviderNamespace)
-	instance, err := instances.Get(t.Context(), m.name(), metav1.GetOptions{})
+	instances := s.KubeVirt.KubevirtV1().VirtualMachineInstances(s.ProviderNamespace)
+	instance, err := instances.Get(t.Context(), m.Name(), metav1.GetOptions{})
 	require.NoError(t, err)
 
-	asked := &spi.Evacuation{Machine: m.name(), UID: instance.UID}
+	asked := &spi.Evacuation{Machine: m.Name(), UID: instance.UID}
 
-	s.labelVM(t, m.name(), `{"mcm.gardener.cloud/cluster":"another"}`)
+	labelVM(t, s, m.Name(), `{"mcm.gardener.cloud/cluster":"another"}`)
 	require.ErrorIs(t, evacuations.PowerOff(t.Context(), asked), spi.ErrForeign)
 
-	instance, err = instances.Get(t.Context(), m.name(), metav1.GetOptions{})
+	instance, err = instances.Get(t.Context(), m.Name(), metav1.GetOptions{})
 	require.NoError(t, err)
 	require.Nil(t, instance.DeletionTimestamp, "it belongs to another's VirtualMachine, which would start it again")
 
-	s.labelVM(t, m.name(), `{"mcm.gardener.cloud/cluster":"`+s.Namespace+`"}`)
-	s.deleteWithoutInstance(t, m.name())
+	labelVM(t, s, m.Name(), `{"mcm.gardener.cloud/cluster":"`+s.Namespace+`"}`)
+	s.DeleteWithoutInstance(t, m.Name())
 	require.NoError(t, evacuations.PowerOff(t.Context(), asked))
-	require.NoError(t, m.remove(t.Context(), d))
-	s.requireNothingLeft(t)
+	require.NoError(t, m.Remove(t.Context(), d))
+	s.RequireNothingLeft(t)
 }
 
-func (s *shoot) labelVM(t *testing.T, name, labels string) {
+func labelVM(t *testing.T, s *harness.Shoot, name, labels string) {
 	t.Helper()
 
-	_, err := s.kubevirt.KubevirtV1().VirtualMachines(s.ProviderNamespace).Patch(t.Context(), name, types.MergePatchType,
+	_, err := s.KubeVirt.KubevirtV1().VirtualMachines(s.ProviderNamespace).Patch(t.Context(), name, types.MergePatchType,
 		[]byte(`{"metadata":{"labels":`+labels+`}}`), metav1.PatchOptions{})
 	require.NoError(t, err)
 }

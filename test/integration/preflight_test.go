@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/preflight"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 )
 
 // breakage is a defect of a provider cluster or a class.
@@ -22,7 +23,7 @@ type breakage struct {
 	reason string
 	// own runs it with a separate shoot, because its changes take effect with a delay.
 	own    bool
-	breaks func(t *testing.T, s *shoot, f *flight)
+	breaks func(t *testing.T, s *harness.Shoot, f *flight)
 	// want are all results that are not OK.
 	want []preflight.Result
 }
@@ -32,7 +33,7 @@ type breakage struct {
 func TestPreflight(t *testing.T) {
 	t.Parallel()
 
-	shared := newShoot(t)
+	shared := harness.NewShoot(t)
 
 	for name, b := range breakages() {
 		t.Run(name, func(t *testing.T) {
@@ -40,16 +41,16 @@ func TestPreflight(t *testing.T) {
 
 			s := shared
 			if b.own {
-				s = newShoot(t)
-				s.expectDenials("preflight finds rights that are missing")
+				s = harness.NewShoot(t)
+				s.ExpectDenials("preflight finds rights that are missing")
 			}
 
-			f := s.flight(t)
+			f := newFlight(t, s)
 			b.breaks(t, s, f)
 
 			var got *outcome
 
-			eventually(t, b.reason+" is found", func(ctx context.Context) (bool, error) {
+			harness.Eventually(t, b.reason+" is found", func(ctx context.Context) (bool, error) {
 				got = f.run(ctx, t, s)
 
 				return !b.own || len(got.bad()) >= len(b.want), nil
@@ -73,7 +74,7 @@ func TestPreflight(t *testing.T) {
 }
 
 // requireResult compares names, and requires the expected texts. PROVIDER stands for the namespace.
-func requireResult(t *testing.T, want, got preflight.Result, s *shoot) {
+func requireResult(t *testing.T, want, got preflight.Result, s *harness.Shoot) {
 	t.Helper()
 
 	in := func(text string) string { return strings.ReplaceAll(text, "PROVIDER", s.ProviderNamespace) }
@@ -90,8 +91,8 @@ func requireResult(t *testing.T, want, got preflight.Result, s *shoot) {
 func TestPreflightOfALab(t *testing.T) {
 	t.Parallel()
 
-	s := newShoot(t)
-	f := s.flight(t)
+	s := harness.NewShoot(t)
+	f := newFlight(t, s)
 
 	got := f.run(t.Context(), t, s)
 	require.Empty(t, got.bad())
@@ -107,19 +108,19 @@ func TestPreflightOfALab(t *testing.T) {
 	}
 
 	// A class with all fields is also returned unchanged.
-	all := s.flight(t)
+	all := newFlight(t, s)
 	all.file, all.spec = "machineclass/complete.yaml", nil
 
 	for _, r := range all.run(t.Context(), t, s).results() {
 		require.NotEqual(t, preflight.Error, r.Level, "%v", r)
 	}
 
-	left, err := s.left(t.Context())
+	left, err := s.Leftovers(t.Context())
 	require.NoError(t, err)
 	require.Empty(t, left, "a dry run leaves nothing")
 
 	// The driver's account alone may read less, and preflight reports that.
-	s.expectDenials("preflight asks what the driver may not")
+	s.ExpectDenials("preflight asks what the driver may not")
 
 	f.admin = nil
 	f.spec["rootVolume.source"] = "{pvc: {name: image, namespace: images}}"
@@ -147,14 +148,14 @@ func TestPreflightOfALab(t *testing.T) {
 func TestPreflightKnowsTheSizeOfAMachine(t *testing.T) {
 	t.Parallel()
 
-	s, d := newShoot(t), newDriver(settings{grace: time.Minute})
-	m := s.newMachine("zone-a", importedRoot)
+	s, d := harness.NewShoot(t), harness.NewDriver(harness.Settings{Grace: time.Minute})
+	m := s.NewMachine("zone-a", harness.ImportedRoot)
 
-	_, err := m.create(t.Context(), d)
+	_, err := m.Create(t.Context(), d)
 	require.NoError(t, err)
-	m.awaitScheduled(t, d)
+	m.AwaitScheduled(t, d)
 
-	pods, err := s.kube.CoreV1().Pods(s.ProviderNamespace).List(t.Context(), metav1.ListOptions{LabelSelector: "vm.kubevirt.io/name=" + m.name()})
+	pods, err := s.Kube.CoreV1().Pods(s.ProviderNamespace).List(t.Context(), metav1.ListOptions{LabelSelector: "vm.kubevirt.io/name=" + m.Name()})
 	require.NoError(t, err)
 	require.Len(t, pods.Items, 1)
 
@@ -165,7 +166,7 @@ func TestPreflightKnowsTheSizeOfAMachine(t *testing.T) {
 		memory.Add(*c.Resources.Requests.Memory())
 	}
 
-	f := s.flight(t)
+	f := newFlight(t, s)
 	f.spec["cpu"], f.spec["memory"] = "{cores: 1}", "{guest: 1Gi}"
 
 	const mebibyte = 1 << 20
@@ -185,15 +186,15 @@ func sidecarsOf(pod *corev1.Pod) []corev1.Container {
 func TestPreflightOfAControlCluster(t *testing.T) {
 	t.Parallel()
 
-	s := newShoot(t)
-	f := s.flight(t)
+	s := harness.NewShoot(t)
+	f := newFlight(t, s)
 	s.ProviderKubeconfig = f.driver
-	s.applyExample(t)
+	s.ApplyExample(t)
 
-	_, err := s.kube.CoreV1().ResourceQuotas(s.ProviderNamespace).Create(t.Context(), quota("pods", "1"), createOptions)
+	_, err := s.Kube.CoreV1().ResourceQuotas(s.ProviderNamespace).Create(t.Context(), quota("pods", "1"), createOptions)
 	require.NoError(t, err)
 
-	command := exec.CommandContext(t.Context(), remoteDriver, "preflight", "--provider-kubeconfig="+write(t, f.admin))
+	command := exec.CommandContext(t.Context(), harness.RemoteDriver(), "preflight", "--provider-kubeconfig="+write(t, f.admin))
 	command.Env = append(command.Environ(), "KUBECONFIG="+s.SidecarKubeconfig)
 	out, err := command.CombinedOutput()
 	require.ErrorContains(t, err, "exit status 1", "a clone takes more pods than there may be")
@@ -205,10 +206,10 @@ func TestPreflightOfAControlCluster(t *testing.T) {
 	require.Regexp(t, "warning  admin   quota .*there is not enough for all [0-9]+ machines that 2 MachineClasses want", string(out))
 	require.Contains(t, string(out), "remedy: the same as above", "one remedy per quota")
 
-	s.scale(t, "example-worker-z1", 0)
-	s.scale(t, "example-worker-z2", 0)
+	s.Scale(t, "example-worker-z1", 0)
+	s.Scale(t, "example-worker-z2", 0)
 
-	command = exec.CommandContext(t.Context(), remoteDriver, "preflight", "--provider-kubeconfig="+write(t, f.admin), "-n", s.Namespace)
+	command = exec.CommandContext(t.Context(), harness.RemoteDriver(), "preflight", "--provider-kubeconfig="+write(t, f.admin), "-n", s.Namespace)
 	command.Env = append(command.Environ(), "KUBECONFIG="+s.SidecarKubeconfig)
 	out, err = command.CombinedOutput()
 	require.NoError(t, err, "no machine is wanted: %s", out)

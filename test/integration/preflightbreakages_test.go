@@ -20,6 +20,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/preflight"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/suite"
 )
 
 var createOptions metav1.CreateOptions
@@ -44,8 +46,8 @@ func bad(check string, level preflight.Level, subject, message, remedy string) p
 }
 
 // changes returns a defect that sets fields of the class.
-func changes(fields map[string]string) func(*testing.T, *shoot, *flight) {
-	return func(_ *testing.T, s *shoot, f *flight) {
+func changes(fields map[string]string) func(*testing.T, *harness.Shoot, *flight) {
+	return func(_ *testing.T, s *harness.Shoot, f *flight) {
 		for path, text := range fields {
 			f.spec[path] = strings.ReplaceAll(text, "PROVIDER", s.ProviderNamespace)
 		}
@@ -54,14 +56,14 @@ func changes(fields map[string]string) func(*testing.T, *shoot, *flight) {
 
 // inTemplate returns a virtualMachineTemplate that also tolerates the idle zone.
 func inTemplate(spec, instance string) string {
-	return fmt.Sprintf(`{spec: {%s template: {spec: {%s tolerations: [{key: %s, operator: Exists}]}}}}`, spec, instance, idleTaint)
+	return fmt.Sprintf(`{spec: {%s template: {spec: {%s tolerations: [{key: %s, operator: Exists}]}}}}`, spec, instance, suite.IdleTaint)
 }
 
 func brokenCredentials() map[string]breakage {
 	return map[string]breakage{
 		"Unreachable": {
 			reason: "nobody listens", want: []preflight.Result{bad("credentials", preflight.Error, "Secret", "server https://127.0.0.1:1", "curl")},
-			breaks: func(t *testing.T, _ *shoot, f *flight) {
+			breaks: func(t *testing.T, _ *harness.Shoot, f *flight) {
 				t.Helper()
 
 				config, err := clientcmd.Load(f.driver)
@@ -79,7 +81,7 @@ func brokenCredentials() map[string]breakage {
 				bad("credentials", preflight.Error, "Secret", "Unauthorized", "create token"),
 				bad("credentials-expiry", preflight.Error, "token in Secret", "has expired", "create token"),
 			},
-			breaks: func(t *testing.T, _ *shoot, f *flight) {
+			breaks: func(t *testing.T, _ *harness.Shoot, f *flight) {
 				t.Helper()
 
 				f.driver, f.admin = withClaims(t, f.driver, -time.Hour), nil
@@ -89,7 +91,7 @@ func brokenCredentials() map[string]breakage {
 			reason: "the token's time is over soon", want: []preflight.Result{
 				bad("credentials-expiry", preflight.Warning, "token in Secret", "expires in 59m", "put new credentials"),
 			},
-			breaks: func(t *testing.T, _ *shoot, f *flight) {
+			breaks: func(t *testing.T, _ *harness.Shoot, f *flight) {
 				t.Helper()
 
 				config, err := clientcmd.Load(f.driver)
@@ -127,13 +129,13 @@ func withClaims(t *testing.T, kubeconfig []byte, left time.Duration) []byte {
 }
 
 // withoutRight removes verbs for a resource from the driver's Role, and rules left without verbs.
-func withoutRight(resource string, verbs ...string) func(*testing.T, *shoot, *flight) {
-	return func(t *testing.T, s *shoot, _ *flight) {
+func withoutRight(resource string, verbs ...string) func(*testing.T, *harness.Shoot, *flight) {
+	return func(t *testing.T, s *harness.Shoot, _ *flight) {
 		t.Helper()
 
-		s.expectDenials("the driver lacks a right that preflight misses")
+		s.ExpectDenials("the driver lacks a right that preflight misses")
 
-		roles := s.kube.RbacV1().Roles(s.ProviderNamespace)
+		roles := s.Kube.RbacV1().Roles(s.ProviderNamespace)
 		role, err := roles.Get(t.Context(), "machine-controller", metav1.GetOptions{})
 		require.NoError(t, err)
 
@@ -160,7 +162,7 @@ func withoutRight(resource string, verbs ...string) func(*testing.T, *shoot, *fl
 
 		group := map[string]string{"virtualmachines": "kubevirt.io", "datavolumes": "cdi.kubevirt.io"}[resource]
 		for _, verb := range verbs {
-			s.driverRight(verb, group, resource).await(t, false)
+			s.DriverRight(verb, group, resource).Await(t, false)
 		}
 	}
 }
@@ -179,7 +181,7 @@ func brokenRights() map[string]breakage {
 		},
 		"MissingOptionalPermission": {
 			reason: "a right that these classes do not need", own: true,
-			breaks: func(t *testing.T, s *shoot, f *flight) {
+			breaks: func(t *testing.T, s *harness.Shoot, f *flight) {
 				t.Helper()
 
 				withoutRight("datavolumes", "create")(t, s, f)
@@ -199,7 +201,7 @@ func brokenRights() map[string]breakage {
 			want: []preflight.Result{bad("permission", preflight.Warning, rights, "missing: pods (list)", grant)},
 		},
 		"MissingEvacuationPermission": {
-			reason: "rights of a flag", breaks: func(_ *testing.T, _ *shoot, f *flight) { f.args = []string{"--evacuation"} },
+			reason: "rights of a flag", breaks: func(_ *testing.T, _ *harness.Shoot, f *flight) { f.args = []string{"--evacuation"} },
 			want: []preflight.Result{
 				bad("permission", preflight.Error, rights, "virtualmachineinstances.kubevirt.io (list), virtualmachineinstancemigrations.kubevirt.io (list, watch, create, delete)",
 					"kubectl apply -k kubernetes/evacuation/provider-namespace; or run the machine controller without --evacuation"),
@@ -207,11 +209,11 @@ func brokenRights() map[string]breakage {
 		},
 		"ForbiddenClone": {
 			reason: "an image of another namespace",
-			breaks: func(t *testing.T, _ *shoot, f *flight) {
+			breaks: func(t *testing.T, _ *harness.Shoot, f *flight) {
 				t.Helper()
 
-				other := newShoot(t)
-				other.makeUnboundImage(t)
+				other := harness.NewShoot(t)
+				makeUnboundImage(t, other)
 				f.spec["rootVolume.source"] = `{pvc: {name: image, namespace: ` + other.ProviderNamespace + `}}`
 			},
 			want: []preflight.Result{bad("clone-permission", preflight.Error, "ServiceAccount PROVIDER/default", "is not allowed",
@@ -221,10 +223,10 @@ func brokenRights() map[string]breakage {
 }
 
 // makeUnboundImage creates a claim that stays unbound.
-func (s *shoot) makeUnboundImage(t *testing.T) {
+func makeUnboundImage(t *testing.T, s *harness.Shoot) {
 	t.Helper()
 
-	_, err := s.kube.CoreV1().PersistentVolumeClaims(s.ProviderNamespace).Create(t.Context(), &corev1.PersistentVolumeClaim{
+	_, err := s.Kube.CoreV1().PersistentVolumeClaims(s.ProviderNamespace).Create(t.Context(), &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Name: "image"},
 		Spec: corev1.PersistentVolumeClaimSpec{
 			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, StorageClassName: ptr.To("wait"),
@@ -238,7 +240,7 @@ func brokenInstallations() map[string]breakage {
 	return map[string]breakage{
 		"KubeVirtNotReady": {
 			reason: "KubeVirt says so", want: []preflight.Result{bad("kubevirt", preflight.Error, "KubeVirt", "Available is False: broken", "describe kubevirt kubevirt")},
-			breaks: func(t *testing.T, _ *shoot, f *flight) {
+			breaks: func(t *testing.T, _ *harness.Shoot, f *flight) {
 				t.Helper()
 				f.between(t, unanswered, func(resp *http.Response) {
 					if strings.HasSuffix(resp.Request.URL.Path, "/kubevirts") {
@@ -273,8 +275,8 @@ func brokenInstallations() map[string]breakage {
 }
 
 // withoutGroup hides an API group of the API server.
-func withoutGroup(group string) func(*testing.T, *shoot, *flight) {
-	return func(t *testing.T, _ *shoot, f *flight) {
+func withoutGroup(group string) func(*testing.T, *harness.Shoot, *flight) {
+	return func(t *testing.T, _ *harness.Shoot, f *flight) {
 		t.Helper()
 		f.between(t, func(w http.ResponseWriter, r *http.Request) bool {
 			if !strings.HasPrefix(r.URL.Path, "/apis/"+group+"/") {
@@ -289,10 +291,10 @@ func withoutGroup(group string) func(*testing.T, *shoot, *flight) {
 }
 
 // withDeadWebhook registers an unreachable webhook for the namespace.
-func withDeadWebhook(t *testing.T, s *shoot, _ *flight) {
+func withDeadWebhook(t *testing.T, s *harness.Shoot, _ *flight) {
 	t.Helper()
 
-	webhooks := s.kube.AdmissionregistrationV1().ValidatingWebhookConfigurations()
+	webhooks := s.Kube.AdmissionregistrationV1().ValidatingWebhookConfigurations()
 	_, err := webhooks.Create(t.Context(), &admissionregistrationv1.ValidatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: s.ProviderNamespace},
 		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
@@ -307,5 +309,5 @@ func withDeadWebhook(t *testing.T, s *shoot, _ *flight) {
 		}},
 	}, createOptions)
 	require.NoError(t, err)
-	s.awaitWebhook(t, "virtualmachines.preflight.kubevirt.io")
+	s.AwaitWebhook(t, "virtualmachines.preflight.kubevirt.io")
 }

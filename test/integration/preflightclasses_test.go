@@ -17,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/preflight"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/suite"
 )
 
 func brokenStorage() map[string]breakage {
@@ -55,16 +57,16 @@ func brokenStorage() map[string]breakage {
 }
 
 // onBareStorage creates a storage class for which CDI has no recommendations.
-func onBareStorage(t *testing.T, s *shoot, f *flight) {
+func onBareStorage(t *testing.T, s *harness.Shoot, f *flight) {
 	t.Helper()
 
 	name := "bare-" + s.ProviderNamespace
-	_, err := s.kube.StorageV1().StorageClasses().Create(t.Context(), &storagev1.StorageClass{
+	_, err := s.Kube.StorageV1().StorageClasses().Create(t.Context(), &storagev1.StorageClass{
 		ObjectMeta: metav1.ObjectMeta{Name: name}, Provisioner: "example.com/unknown",
 	}, createOptions)
 	require.NoError(t, err)
 
-	s.awaitProfile(t, name)
+	awaitProfile(t, s, name)
 
 	f.spec["rootVolume.storage.storageClassName"], f.spec["rootVolume.storage.accessModes"] = name, ""
 }
@@ -80,7 +82,7 @@ func brokenReferences() map[string]breakage {
 		},
 		"NetworkMissing": {
 			reason: "a network that nobody made",
-			breaks: func(t *testing.T, _ *shoot, f *flight) {
+			breaks: func(t *testing.T, _ *harness.Shoot, f *flight) {
 				t.Helper()
 
 				f.spec["networks"] = "[{name: tenants/nosuch}]"
@@ -129,11 +131,11 @@ func brokenRoom() map[string]breakage {
 		},
 		"ZoneOfOthers": {
 			reason: "nodes that keep the machines off", breaks: changes(map[string]string{"virtualMachineTemplate": ""}),
-			want: []preflight.Result{bad("zone", preflight.Error, "zone zone-idle", "provider-idle has the taint "+idleTaint, "tolerations")},
+			want: []preflight.Result{bad("zone", preflight.Error, "zone zone-idle", "provider-idle has the taint "+suite.IdleTaint, "tolerations")},
 		},
 		"ZoneWithoutVirtualization": {
-			reason: "nodes on which no guest starts", breaks: changes(map[string]string{"zone": emulatedZone}),
-			want: []preflight.Result{bad("zone", preflight.Error, "zone "+emulatedZone, "has no hardware virtualization", "kubectl describe nodes")},
+			reason: "nodes on which no guest starts", breaks: changes(map[string]string{"zone": suite.EmulatedZone}),
+			want: []preflight.Result{bad("zone", preflight.Error, "zone "+suite.EmulatedZone, "has no hardware virtualization", "kubectl describe nodes")},
 		},
 		"NodesTooSmall": {
 			reason: "a machine larger than any node", breaks: changes(map[string]string{"memory.guest": "512Gi"}),
@@ -151,10 +153,10 @@ func brokenRoom() map[string]breakage {
 		},
 		"LimitRange": {
 			reason: "a bound for each pod", own: true,
-			breaks: func(t *testing.T, s *shoot, _ *flight) {
+			breaks: func(t *testing.T, s *harness.Shoot, _ *flight) {
 				t.Helper()
 
-				_, err := s.kube.CoreV1().LimitRanges(s.ProviderNamespace).Create(t.Context(), &corev1.LimitRange{
+				_, err := s.Kube.CoreV1().LimitRanges(s.ProviderNamespace).Create(t.Context(), &corev1.LimitRange{
 					ObjectMeta: metav1.ObjectMeta{Name: "small"},
 					Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{
 						Type: corev1.LimitTypePod, Max: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")},
@@ -167,11 +169,11 @@ func brokenRoom() map[string]breakage {
 	}
 }
 
-func withQuota(what corev1.ResourceName, most string) func(*testing.T, *shoot, *flight) {
-	return func(t *testing.T, s *shoot, _ *flight) {
+func withQuota(what corev1.ResourceName, most string) func(*testing.T, *harness.Shoot, *flight) {
+	return func(t *testing.T, s *harness.Shoot, _ *flight) {
 		t.Helper()
 
-		_, err := s.kube.CoreV1().ResourceQuotas(s.ProviderNamespace).Create(t.Context(), quota(what, most), createOptions)
+		_, err := s.Kube.CoreV1().ResourceQuotas(s.ProviderNamespace).Create(t.Context(), quota(what, most), createOptions)
 		require.NoError(t, err)
 	}
 }
@@ -196,7 +198,7 @@ func brokenObjects() map[string]breakage {
 		},
 		"DroppedFields": {
 			reason: "fields that come back no more",
-			breaks: func(t *testing.T, _ *shoot, f *flight) {
+			breaks: func(t *testing.T, _ *harness.Shoot, f *flight) {
 				t.Helper()
 
 				f.spec["devices"], f.spec["dnsPolicy"] = "{rng: {}}", "Default"

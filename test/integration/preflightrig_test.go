@@ -23,6 +23,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/preflight"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/suite"
 )
 
 // flight is a run of mcm-kubevirt preflight for the shipped class in the idle zone, with an
@@ -60,11 +62,11 @@ func (o *outcome) bad() []preflight.Result {
 	return slices.DeleteFunc(o.results(), func(r preflight.Result) bool { return r.Level == preflight.OK })
 }
 
-// flight returns a run without defects.
-func (s *shoot) flight(t *testing.T) *flight {
+// newFlight returns a run without defects.
+func newFlight(t *testing.T, s *harness.Shoot) *flight {
 	t.Helper()
 
-	admin, err := lab.Provider.Kubeconfig(lab.Provider.Config().BearerToken, s.ProviderNamespace)
+	admin, err := harness.Lab().Provider.Kubeconfig(harness.Lab().Provider.Config().BearerToken, s.ProviderNamespace)
 	require.NoError(t, err)
 
 	driver, err := os.ReadFile(s.ProviderKubeconfigFile) // Without canaries, one of which expires soon.
@@ -73,19 +75,19 @@ func (s *shoot) flight(t *testing.T) *flight {
 	return &flight{
 		file: "example/machineclasses.yaml", driver: driver, admin: admin,
 		spec: map[string]string{
-			"zone":                   idleZone,
-			"virtualMachineTemplate": `{spec: {template: {spec: {tolerations: [{key: ` + idleTaint + `, operator: Exists}]}}}}`,
+			"zone":                   suite.IdleZone,
+			"virtualMachineTemplate": `{spec: {template: {spec: {tolerations: [{key: ` + suite.IdleTaint + `, operator: Exists}]}}}}`,
 		},
 	}
 }
 
 // class returns the shipped class with the changes.
-func (f *flight) class(t *testing.T, s *shoot) []byte {
+func (f *flight) class(t *testing.T, s *harness.Shoot) []byte {
 	t.Helper()
 
 	var class map[string]any
 
-	require.NoError(t, yaml.UnmarshalStrict(s.manifest(t, f.file)[0], &class))
+	require.NoError(t, yaml.UnmarshalStrict(s.Manifest(t, f.file)[0], &class))
 
 	for path, text := range f.spec {
 		fields := append([]string{"providerSpec"}, strings.Split(path, ".")...)
@@ -109,12 +111,12 @@ func (f *flight) class(t *testing.T, s *shoot) []byte {
 }
 
 // run runs the command, as a user does.
-func (f *flight) run(ctx context.Context, t *testing.T, s *shoot) *outcome {
+func (f *flight) run(ctx context.Context, t *testing.T, s *harness.Shoot) *outcome {
 	t.Helper()
 
 	secret, err := json.Marshal(map[string]any{
 		"kind": "Secret", "metadata": map[string]any{"name": "cloudprovider", "namespace": s.Namespace},
-		"data": map[string][]byte{"kubeconfig": f.driver, "userData": []byte("# " + userDataCanary)},
+		"data": map[string][]byte{"kubeconfig": f.driver, "userData": []byte("# " + suite.UserDataCanary)},
 	})
 	require.NoError(t, err)
 
@@ -131,7 +133,7 @@ func runPreflight(ctx context.Context, t *testing.T, args ...string) *outcome {
 
 	var stdout, stderr bytes.Buffer
 
-	command := exec.CommandContext(ctx, remoteDriver, append(args, "--output=json")...)
+	command := exec.CommandContext(ctx, harness.RemoteDriver(), append(args, "--output=json")...)
 	command.Stdout, command.Stderr = &stdout, &stderr
 	ended := command.Run()
 
@@ -145,7 +147,7 @@ func runPreflight(ctx context.Context, t *testing.T, args ...string) *outcome {
 	}
 
 	require.NoError(t, json.Unmarshal(stdout.Bytes(), &read), stderr.String())
-	require.NotContains(t, stdout.String()+stderr.String(), userDataCanary)
+	require.NotContains(t, stdout.String()+stderr.String(), suite.UserDataCanary)
 
 	for line := range strings.Lines(stderr.String()) {
 		require.True(t, strings.HasPrefix(line, "mcm-kubevirt: "), "the log is no business of the user's: %s", line)
@@ -168,7 +170,7 @@ func write(t *testing.T, content []byte) string {
 func (f *flight) between(t *testing.T, answer func(http.ResponseWriter, *http.Request) bool, change func(*http.Response)) {
 	t.Helper()
 
-	forward := forwarding(t, lab.Provider.Config())
+	forward := harness.NewForwarder(t, harness.Lab().Provider.Config())
 	forward.ModifyResponse = func(resp *http.Response) error {
 		change(resp)
 
@@ -183,9 +185,9 @@ func (f *flight) between(t *testing.T, answer func(http.ResponseWriter, *http.Re
 	}))
 	t.Cleanup(server.Close)
 
-	f.driver = leadTo(t, f.driver, server)
+	f.driver = harness.RedirectKubeconfig(t, f.driver, server)
 	if f.admin != nil {
-		f.admin = leadTo(t, f.admin, server)
+		f.admin = harness.RedirectKubeconfig(t, f.admin, server)
 	}
 }
 
@@ -218,14 +220,14 @@ func edit(resp *http.Response, change func(object map[string]any)) {
 // madeVirtualMachine reports whether a response contains a VirtualMachine
 // whose creation was accepted.
 func madeVirtualMachine(resp *http.Response) bool {
-	return resp.StatusCode == http.StatusCreated && callOf(resp.Request.Method, resp.Request.URL) == "create virtualmachines"
+	return resp.StatusCode == http.StatusCreated && harness.CallOf(resp.Request.Method, resp.Request.URL) == "create virtualmachines"
 }
 
 // awaitProfile waits until CDI knows a storage class.
-func (s *shoot) awaitProfile(t *testing.T, name string) {
+func awaitProfile(t *testing.T, s *harness.Shoot, name string) {
 	t.Helper()
-	eventually(t, "CDI knows StorageClass "+name, func(ctx context.Context) (bool, error) {
-		profile, err := s.cdi.CdiV1beta1().StorageProfiles().Get(ctx, name, metav1.GetOptions{})
+	harness.Eventually(t, "CDI knows StorageClass "+name, func(ctx context.Context) (bool, error) {
+		profile, err := s.CDI.CdiV1beta1().StorageProfiles().Get(ctx, name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return false, nil
 		}

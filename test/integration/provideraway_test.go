@@ -12,24 +12,26 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 )
 
 // outage makes the provider cluster unavailable for at least this long, requests a machine of an
 // empty pool, and restores the provider cluster after machine-controller-manager has given up that
 // machine. It returns when the machine's successor runs, and logs how soon that was created.
-func (s *shoot) outage(t *testing.T, l *line, pool string, atLeast time.Duration) {
+func outage(t *testing.T, s *harness.Shoot, l *harness.Line, pool string, atLeast time.Duration) {
 	t.Helper()
 
 	over := time.NewTimer(atLeast)
-	reset := faultNamed(t, "reset before")
-	l.down.Store(&reset)
-	s.scale(t, pool, 1)
-	within(t, atLeast+settled, "a machine of "+pool+" is given up", func(ctx context.Context) (bool, error) {
-		list, err := s.mcm.MachineV1alpha1().Machines(s.Namespace).List(ctx, metav1.ListOptions{LabelSelector: "name=" + pool})
+	reset := harness.FaultNamed(t, "reset before")
+	l.Down.Store(&reset)
+	s.Scale(t, pool, 1)
+	harness.Within(t, atLeast+harness.Settled, "a machine of "+pool+" is given up", func(ctx context.Context) (bool, error) {
+		list, err := s.MCM.MachineV1alpha1().Machines(s.Namespace).List(ctx, metav1.ListOptions{LabelSelector: "name=" + pool})
 
 		return err == nil && len(list.Items) > 1, err
 	})
-	s.giveUpAfter(t, pool, nil)
+	giveUpAfter(t, s, pool, nil)
 	<-over.C
 
 	created := make(chan time.Time, 1)
@@ -41,13 +43,13 @@ func (s *shoot) outage(t *testing.T, l *line, pool string, atLeast time.Duration
 			}
 		}
 	}
-	l.carriedOut.Store(&tell)
+	l.CarriedOut.Store(&tell)
 
 	back := time.Now()
 
-	l.down.Store(nil)
-	s.oneOf(t, pool)
-	l.carriedOut.Store(nil)
+	l.Down.Store(nil)
+	s.OneOf(t, pool)
+	l.CarriedOut.Store(nil)
 	t.Logf("the first machine was created %.1f s after the provider cluster came back", (<-created).Sub(back).Seconds())
 }
 
@@ -60,7 +62,7 @@ func TestProviderAwayForHalfAnHour(t *testing.T) {
 	var away atomic.Bool
 
 	cut := func(next http.RoundTripper) http.RoundTripper {
-		return transport(func(r *http.Request) (*http.Response, error) {
+		return harness.Transport(func(r *http.Request) (*http.Response, error) {
 			if away.Load() {
 				return nil, syscall.ECONNREFUSED
 			}
@@ -70,54 +72,54 @@ func TestProviderAwayForHalfAnHour(t *testing.T) {
 	}
 
 	clock := clocktesting.NewFakeClock(time.Now())
-	s := newShoot(t)
-	d := newDriver(settings{grace: time.Minute, clock: clock, wrap: cut, wait: 50 * time.Millisecond, retry: time.Millisecond})
-	healthy := newDriver(patient) // The other one gives up at once.
-	running, wanted, orphan := s.newMachine("zone-a", ephemeralRoot), s.newMachine("zone-x", ephemeralRoot), s.newMachine("zone-x", ephemeralRoot)
+	s := harness.NewShoot(t)
+	d := harness.NewDriver(harness.Settings{Grace: time.Minute, Clock: clock, Wrap: cut, Wait: 50 * time.Millisecond, Retry: time.Millisecond})
+	healthy := harness.NewDriver(harness.PatientSettings) // The other one gives up at once.
+	running, wanted, orphan := s.NewMachine("zone-a", harness.EphemeralRoot), s.NewMachine("zone-x", harness.EphemeralRoot), s.NewMachine("zone-x", harness.EphemeralRoot)
 
-	for _, m := range []*machine{running, orphan} {
-		_, err := m.create(t.Context(), healthy)
+	for _, m := range []*harness.Machine{running, orphan} {
+		_, err := m.Create(t.Context(), healthy)
 		require.NoError(t, err)
 	}
 
-	running.awaitScheduled(t, healthy)
+	running.AwaitScheduled(t, healthy)
 
-	orphan.machine.UID = ""
-	before := s.identities(t)
+	orphan.Machine.UID = ""
+	before := identities(t, s)
 
 	away.Store(true)
 
 	for range 6 {
-		for _, m := range []*machine{running, wanted} {
-			_, err := m.status(t.Context(), d)
-			require.Equal(t, codes.Unavailable, codeOf(err))
-			_, err = m.create(t.Context(), d)
-			require.Equal(t, codes.Unavailable, codeOf(err))
-			_, err = m.initialize(t.Context(), d)
-			require.Equal(t, codes.Unavailable, codeOf(err))
+		for _, m := range []*harness.Machine{running, wanted} {
+			_, err := m.Status(t.Context(), d)
+			require.Equal(t, codes.Unavailable, harness.CodeOf(err))
+			_, err = m.Create(t.Context(), d)
+			require.Equal(t, codes.Unavailable, harness.CodeOf(err))
+			_, err = m.Initialize(t.Context(), d)
+			require.Equal(t, codes.Unavailable, harness.CodeOf(err))
 		}
 
-		_, err := running.list(t.Context(), d)
-		require.Equal(t, codes.Unavailable, codeOf(err))
-		require.Equal(t, codes.Unavailable, codeOf(orphan.remove(t.Context(), d)))
+		_, err := running.List(t.Context(), d)
+		require.Equal(t, codes.Unavailable, harness.CodeOf(err))
+		require.Equal(t, codes.Unavailable, harness.CodeOf(orphan.Remove(t.Context(), d)))
 		clock.Step(5 * time.Minute)
 	}
 
 	away.Store(false)
 
-	_, err := wanted.status(t.Context(), d)
-	require.Equal(t, codes.NotFound, codeOf(err))
-	_, err = wanted.create(t.Context(), d)
+	_, err := wanted.Status(t.Context(), d)
+	require.Equal(t, codes.NotFound, harness.CodeOf(err))
+	_, err = wanted.Create(t.Context(), d)
 	require.NoError(t, err)
-	require.Equal(t, codes.Aborted, codeOf(orphan.remove(t.Context(), d)), "nobody saw it before")
-	_, err = running.status(t.Context(), d)
+	require.Equal(t, codes.Aborted, harness.CodeOf(orphan.Remove(t.Context(), d)), "nobody saw it before")
+	_, err = running.Status(t.Context(), d)
 	require.NoError(t, err)
-	require.Subset(t, s.identities(t), before)
+	require.Subset(t, identities(t, s), before)
 
-	orphan.machine.UID = "known"
-	for _, m := range []*machine{running, wanted, orphan} {
-		require.NoError(t, m.remove(t.Context(), healthy))
+	orphan.Machine.UID = "known"
+	for _, m := range []*harness.Machine{running, wanted, orphan} {
+		require.NoError(t, m.Remove(t.Context(), healthy))
 	}
 
-	s.requireNothingLeft(t)
+	s.RequireNothingLeft(t)
 }

@@ -11,14 +11,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	apiv1alpha1 "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 )
 
 // quietShoot has a machine in another shoot's provider namespace, and its own
 // controllers. No test changes it.
 type quietShoot struct {
-	*shoot
+	*harness.Shoot
 
-	states *machineStates
+	states *harness.MachineStates
 	// machines are the UIDs of its Machines, by name.
 	machines map[string]types.UID
 	// objects are the UIDs of all its objects on the provider cluster.
@@ -28,17 +29,17 @@ type quietShoot struct {
 }
 
 // newQuietShoot creates a quiet shoot beside a shoot that has no machines yet.
-func newQuietShoot(t *testing.T, beside *shoot) *quietShoot {
+func newQuietShoot(t *testing.T, beside *harness.Shoot) *quietShoot {
 	t.Helper()
 
-	q := &quietShoot{shoot: newShoot(t), states: &machineStates{}}
+	q := &quietShoot{Shoot: harness.NewShoot(t), states: &harness.MachineStates{}}
 	q.ProviderNamespace, q.ProviderKubeconfig = beside.ProviderNamespace, beside.ProviderKubeconfig
-	q.applyCredentials(t)
-	q.runControllers(t, lifeArgs()...)
-	q.states.observe(t, q.shoot)
+	q.ApplyCredentials(t)
+	q.RunControllers(t, lifeArgs()...)
+	q.states.Observe(t, q.Shoot)
 	// It uses the same image as the other shoot.
-	q.addPool(t, q.Name+"-quiet", 1, q.spec("zone-a", importedRoot))
-	q.machines = uidsOf(q.awaitRunning(t, 1))
+	q.AddPool(t, q.Name+"-quiet", 1, q.Spec("zone-a", harness.ImportedRoot))
+	q.machines = uidsOf(q.AwaitRunning(t, 1))
 	q.all = q.everything(t)
 	q.objects = q.uids(t)
 	require.Len(t, q.objects, len(q.all))
@@ -53,10 +54,10 @@ func (q *quietShoot) everything(t *testing.T) []string {
 
 	var all []string
 
-	eventually(t, "CDI's own volumes are gone", func(ctx context.Context) (bool, error) {
+	harness.Eventually(t, "CDI's own volumes are gone", func(ctx context.Context) (bool, error) {
 		var err error
 
-		all, err = q.left(ctx)
+		all, err = q.Leftovers(ctx)
 
 		return !strings.Contains(strings.Join(all, "\n"), "prime-"), err
 	})
@@ -66,16 +67,16 @@ func (q *quietShoot) everything(t *testing.T) []string {
 
 // requireUntouched requires that the shoot has not changed at any time, and that the other shoot's
 // driver has not tried to change it.
-func (q *quietShoot) requireUntouched(t *testing.T, other *line) {
+func (q *quietShoot) requireUntouched(t *testing.T, other *harness.Line) {
 	t.Helper()
-	require.Empty(t, q.states.failures())
-	require.Empty(t, q.states.lapses())
-	require.Equal(t, q.machines, uidsOf(q.awaitRunning(t, len(q.machines))))
+	require.Empty(t, q.states.Failures())
+	require.Empty(t, q.states.Lapses())
+	require.Equal(t, q.machines, uidsOf(q.AwaitRunning(t, len(q.machines))))
 	require.Equal(t, q.objects, q.uids(t))
 
 	for object := range q.objects {
 		_, name, _ := strings.Cut(object, " ")
-		require.Empty(t, other.written(name))
+		require.Empty(t, other.Written(name))
 	}
 }
 
@@ -92,24 +93,24 @@ func uidsOf(machines map[string]*v1alpha1.Machine) map[string]types.UID {
 func (q *quietShoot) uids(t *testing.T) map[string]types.UID {
 	t.Helper()
 
-	uids := q.identities(t)
+	uids := identities(t, q.Shoot)
 	ours := metav1.ListOptions{LabelSelector: apiv1alpha1.TagCluster + "=" + q.Namespace}
 
-	secrets, err := q.kube.CoreV1().Secrets(q.ProviderNamespace).List(t.Context(), ours)
+	secrets, err := q.Kube.CoreV1().Secrets(q.ProviderNamespace).List(t.Context(), ours)
 	require.NoError(t, err)
 
 	for i := range secrets.Items {
 		uids["Secret "+secrets.Items[i].Name] = secrets.Items[i].UID
 	}
 
-	volumes, err := q.cdi.CdiV1beta1().DataVolumes(q.ProviderNamespace).List(t.Context(), ours)
+	volumes, err := q.CDI.CdiV1beta1().DataVolumes(q.ProviderNamespace).List(t.Context(), ours)
 	require.NoError(t, err)
 
 	for i := range volumes.Items {
 		name := volumes.Items[i].Name
 		uids["DataVolume "+name] = volumes.Items[i].UID
 
-		claim, err := q.kube.CoreV1().PersistentVolumeClaims(q.ProviderNamespace).Get(t.Context(), name, metav1.GetOptions{})
+		claim, err := q.Kube.CoreV1().PersistentVolumeClaims(q.ProviderNamespace).Get(t.Context(), name, metav1.GetOptions{})
 		require.NoError(t, err)
 
 		uids["PersistentVolumeClaim "+name] = claim.UID

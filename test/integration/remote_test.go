@@ -13,23 +13,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/process"
 )
 
-// startDriver runs the real mcm-kubevirt serve.
-func (s *shoot) startDriver(t *testing.T, endpoint string, args ...string) *process.Process {
-	t.Helper()
-
-	p, err := lab.StartDriver(t.Context(), s.Shoot, remoteDriver, endpoint, args...)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, p.Stop(context.WithoutCancel(t.Context()))) })
-
-	return p
-}
-
 // virtualMachines returns the UIDs of a MachineDeployment's VirtualMachines by name.
-func (s *shoot) virtualMachines(ctx context.Context, deployment string) (map[string]types.UID, error) {
-	list, err := s.kubevirt.KubevirtV1().VirtualMachines(s.ProviderNamespace).List(ctx, metav1.ListOptions{})
+func virtualMachines(ctx context.Context, s *harness.Shoot, deployment string) (map[string]types.UID, error) {
+	list, err := s.KubeVirt.KubevirtV1().VirtualMachines(s.ProviderNamespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -55,33 +45,33 @@ func TestKilledDriver(t *testing.T) {
 		many, atLeast = 50, 10
 	)
 
-	s, endpoint := newShoot(t), "unix://"+newSocket(t)
-	l, failures := s.proxy(t), s.failures(t)
+	s, endpoint := harness.NewShoot(t), "unix://"+harness.NewSocket(t)
+	l, failures := s.ProxyProvider(t), s.Failures(t)
 
-	l.killAfter(t, "create virtualmachines", atLeast, func() *process.Process {
-		first := s.startDriver(t, endpoint, "--unschedulable-grace=10m")
+	l.KillAfter(t, "create virtualmachines", atLeast, func() *process.Process {
+		first := s.StartDriver(t, endpoint, "--unschedulable-grace=10m")
 
-		s.runControllers(t, "--driver-endpoint="+endpoint)
-		s.applyExampleClasses(t)
+		s.RunControllers(t, "--driver-endpoint="+endpoint)
+		s.ApplyExampleClasses(t)
 		// They cannot be scheduled, which keeps them cheap.
-		s.changeClass(t, pool, `{"zone":"zone-x","rootVolume":null}`)
-		s.changeClass(t, pool, `{"rootVolume":`+ephemeralRoot+`}`)
-		s.applyExampleDeployments(t)
-		s.scale(t, "example-worker-z2", 0)
-		s.scale(t, pool, many)
+		s.ChangeClass(t, pool, `{"zone":"zone-x","rootVolume":null}`)
+		s.ChangeClass(t, pool, `{"rootVolume":`+harness.EphemeralRoot+`}`)
+		s.ApplyExampleDeployments(t)
+		s.Scale(t, "example-worker-z2", 0)
+		s.Scale(t, pool, many)
 
 		return first
 	})
 
-	before, err := s.virtualMachines(t.Context(), pool)
+	before, err := virtualMachines(t.Context(), s, pool)
 	require.NoError(t, err)
 	require.Less(t, len(before), many, "it was in the middle")
-	s.startDriver(t, endpoint, "--unschedulable-grace=10m")
+	s.StartDriver(t, endpoint, "--unschedulable-grace=10m")
 
 	var after map[string]types.UID
 
-	eventually(t, "all machines are made", func(ctx context.Context) (bool, error) {
-		list, err := s.mcm.MachineV1alpha1().Machines(s.Namespace).List(ctx, metav1.ListOptions{})
+	harness.Eventually(t, "all machines are made", func(ctx context.Context) (bool, error) {
+		list, err := s.MCM.MachineV1alpha1().Machines(s.Namespace).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return false, err
 		}
@@ -94,7 +84,7 @@ func TestKilledDriver(t *testing.T) {
 			}
 		}
 
-		after, err = s.virtualMachines(ctx, pool)
+		after, err = virtualMachines(ctx, s, pool)
 
 		return len(after) >= many && named == many && len(list.Items) == many, err
 	})
@@ -108,8 +98,8 @@ func TestKilledDriver(t *testing.T) {
 
 	require.Empty(t, failures(), "a driver that restarts is nobody's failure")
 
-	s.scale(t, pool, 0)
-	s.awaitEnd(t)
+	s.Scale(t, pool, 0)
+	s.AwaitEnd(t)
 }
 
 // TestDriverStopsInOrder stops the driver while a call waits for a machine. The next driver
@@ -117,35 +107,35 @@ func TestKilledDriver(t *testing.T) {
 func TestDriverStopsInOrder(t *testing.T) {
 	t.Parallel()
 
-	s, endpoint := newShoot(t), "unix://"+newSocket(t)
-	s.annotate(t, "sim.lab/import-latency", "20s")
+	s, endpoint := harness.NewShoot(t), "unix://"+harness.NewSocket(t)
+	s.Annotate(t, "sim.lab/import-latency", "20s")
 
-	first := s.startDriver(t, endpoint)
-	d := dial(t, endpoint, insecure.NewCredentials())
-	m := s.newMachine("zone-a", importedRoot)
+	first := s.StartDriver(t, endpoint)
+	d := harness.Dial(t, endpoint, insecure.NewCredentials())
+	m := s.NewMachine("zone-a", harness.ImportedRoot)
 
-	_, err := m.create(t.Context(), d)
+	_, err := m.Create(t.Context(), d)
 	require.NoError(t, err)
 
 	answered := make(chan error, 1)
 
 	go func() {
-		_, err := m.initialize(t.Context(), d)
+		_, err := m.Initialize(t.Context(), d)
 		answered <- err
 	}()
 
-	eventually(t, "the call is under way", func(ctx context.Context) (bool, error) {
-		metrics, err := scrape(ctx, portOf(first.PID()))
+	harness.Eventually(t, "the call is under way", func(ctx context.Context) (bool, error) {
+		metrics, err := harness.Scrape(ctx, harness.PortOf(first.PID()))
 
 		return strings.Contains(string(metrics), "mcm_kubevirt_driver_calls_running 1\n"), err
 	})
 
-	requireStopsInOrder(t, first)
+	harness.RequireStopsInOrder(t, first)
 
-	s.startDriver(t, endpoint)
+	s.StartDriver(t, endpoint)
 	require.NoError(t, <-answered, "the call was repeated")
-	require.NoError(t, m.remove(t.Context(), d))
-	s.requireNothingLeft(t)
+	require.NoError(t, m.Remove(t.Context(), d))
+	s.RequireNothingLeft(t)
 }
 
 // TestDriverHoldsKubeconfigs keeps the kubeconfig with the driver: no Secret in the
@@ -153,29 +143,29 @@ func TestDriverStopsInOrder(t *testing.T) {
 func TestDriverHoldsKubeconfigs(t *testing.T) {
 	t.Parallel()
 
-	s, endpoint, folder := newShoot(t), "unix://"+newSocket(t), t.TempDir()
-	s.startDriver(t, endpoint, "--kubeconfig-dir="+folder)
-	d := dial(t, endpoint, insecure.NewCredentials())
-	m := s.newMachine("zone-x", ephemeralRoot)
+	s, endpoint, folder := harness.NewShoot(t), "unix://"+harness.NewSocket(t), t.TempDir()
+	s.StartDriver(t, endpoint, "--kubeconfig-dir="+folder)
+	d := harness.Dial(t, endpoint, insecure.NewCredentials())
+	m := s.NewMachine("zone-x", harness.EphemeralRoot)
 
-	_, err := m.create(t.Context(), d)
-	require.Equal(t, codes.InvalidArgument, codeOf(err), "a request must not bring one")
+	_, err := m.Create(t.Context(), d)
+	require.Equal(t, codes.InvalidArgument, harness.CodeOf(err), "a request must not bring one")
 	require.ErrorContains(t, err, "refuses those in requests; remove the key kubeconfig from the Secret")
 
-	delete(m.secret.Data, "kubeconfig")
+	delete(m.Secret.Data, "kubeconfig")
 
-	_, err = m.create(t.Context(), d)
-	require.Equal(t, codes.FailedPrecondition, codeOf(err))
+	_, err = m.Create(t.Context(), d)
+	require.Equal(t, codes.FailedPrecondition, harness.CodeOf(err))
 	require.ErrorContains(t, err, "no kubeconfig for cluster")
 
 	require.NoError(t, os.WriteFile(filepath.Join(folder, s.Namespace), s.ProviderKubeconfig, 0o600))
 
-	_, err = m.create(t.Context(), d)
+	_, err = m.Create(t.Context(), d)
 	require.NoError(t, err, "what is added counts at once")
 
-	listed, err := m.list(t.Context(), d)
+	listed, err := m.List(t.Context(), d)
 	require.NoError(t, err)
-	require.Equal(t, map[string]string{"kubevirt://" + m.name(): m.name()}, listed)
-	require.NoError(t, m.remove(t.Context(), d))
-	s.requireNothingLeft(t)
+	require.Equal(t, map[string]string{"kubevirt://" + m.Name(): m.Name()}, listed)
+	require.NoError(t, m.Remove(t.Context(), d))
+	s.RequireNothingLeft(t)
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/machinecodes/codes"
 	"github.com/stretchr/testify/require"
 	clienttransport "k8s.io/client-go/transport"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 )
 
 // replay calls the driver for one machine as machine-controller-manager does, in its order and with
@@ -18,10 +20,10 @@ import (
 // (pkg/util/provider/machinecontroller/machine.go and machine_util.go). A process that died is
 // replaced by a new one, which knows only persisted state.
 type replay struct {
-	*machine
+	*harness.Machine
 
 	saboteur *saboteur
-	settings settings
+	settings harness.Settings
 	driver   driver.Driver
 
 	// created counts the calls of CreateMachine. Each has different user data, as
@@ -45,10 +47,10 @@ type report struct {
 	names string
 }
 
-func newReplay(t *testing.T, m *machine, s *saboteur, settings settings) *replay {
+func newReplay(t *testing.T, m *harness.Machine, s *saboteur, settings harness.Settings) *replay {
 	t.Helper()
 
-	r := &replay{machine: m, saboteur: s, codes: map[string]int{}}
+	r := &replay{Machine: m, saboteur: s, codes: map[string]int{}}
 	r.restart(settings)
 	t.Cleanup(func() { t.Logf("%d CreateMachine calls; %v", r.created, r.codes) })
 
@@ -56,15 +58,15 @@ func newReplay(t *testing.T, m *machine, s *saboteur, settings settings) *replay
 }
 
 // restart starts the next process with new settings.
-func (r *replay) restart(settings settings) {
-	settings.wrap = clienttransport.Wrappers(settings.wrap, r.saboteur.wrap)
+func (r *replay) restart(settings harness.Settings) {
+	settings.Wrap = clienttransport.Wrappers(settings.Wrap, r.saboteur.wrap)
 	r.settings = settings
 	r.next()
 }
 
 // next starts the next process with the current settings.
 func (r *replay) next() {
-	r.driver, r.told = newDriver(r.settings), false
+	r.driver, r.told = harness.NewDriver(r.settings), false
 }
 
 // call runs one method of the driver. If the process dies during the call, there is no result.
@@ -84,12 +86,12 @@ func (r *replay) call(t *testing.T, method string, do func(context.Context) erro
 		return codes.Unknown, true
 	}
 
-	if code := codeOf(err); code != codes.OK {
+	if code := harness.CodeOf(err); code != codes.OK {
 		r.codes[method+": "+code.String()]++
 		r.requireSoon(t, method, err)
 	}
 
-	return codeOf(err), false
+	return harness.CodeOf(err), false
 }
 
 // requireSoon requires an error after which machine-controller-manager retries within seconds. A
@@ -97,7 +99,7 @@ func (r *replay) call(t *testing.T, method string, do func(context.Context) erro
 func (r *replay) requireSoon(t *testing.T, method string, err error) {
 	t.Helper()
 
-	code := codeOf(err)
+	code := harness.CodeOf(err)
 
 	switch {
 	case method == "GetMachineStatus" && (code == codes.NotFound || code == codes.Uninitialized):
@@ -128,14 +130,14 @@ func (r *replay) until(t *testing.T, expected report, hit []string, pass func(*t
 // repeat repeats a pass until it returns true.
 func repeat(t *testing.T, what string, pass func(*testing.T) bool) {
 	t.Helper()
-	eventually(t, what, func(context.Context) (bool, error) { return pass(t), nil })
+	harness.Eventually(t, what, func(context.Context) (bool, error) { return pass(t), nil })
 }
 
 // atOnce repeats a pass until it returns true, without pauses between the passes.
 func (r *replay) atOnce(t *testing.T, what string, pass func(*testing.T) bool) {
 	t.Helper()
 
-	limited, cancel := context.WithTimeout(t.Context(), settled)
+	limited, cancel := context.WithTimeout(t.Context(), harness.Settled)
 	defer cancel()
 
 	for !pass(t) {
@@ -158,7 +160,7 @@ func (r *replay) creationPass(t *testing.T) bool {
 	code, died := r.call(t, "GetMachineStatus", func(ctx context.Context) error {
 		var err error
 
-		found, err = r.status(ctx, r.driver)
+		found, err = r.Status(ctx, r.driver)
 
 		return err
 	})
@@ -169,12 +171,12 @@ func (r *replay) creationPass(t *testing.T) bool {
 	switch code {
 	case codes.OK:
 		// A machine whose creation failed at the end is adopted.
-		require.Equal(t, "kubevirt://"+r.name(), found.ProviderID)
+		require.Equal(t, "kubevirt://"+r.Name(), found.ProviderID)
 		r.persist()
 
 		return true
 	case codes.NotFound:
-		require.Empty(t, r.machine.machine.Spec.ProviderID, "machine-controller-manager would never create the machine again")
+		require.Empty(t, r.Machine.Machine.Spec.ProviderID, "machine-controller-manager would never create the machine again")
 		r.createPass(t)
 	case codes.Uninitialized:
 		// machine-controller-manager persists the provider ID from the response
@@ -191,10 +193,10 @@ func (r *replay) createPass(t *testing.T) {
 	t.Helper()
 
 	r.created++
-	r.secret.Data["userData"] = r.userData()
+	r.Secret.Data["userData"] = r.userData()
 
 	code, died := r.call(t, "CreateMachine", func(ctx context.Context) error {
-		_, err := r.machine.create(ctx, r.driver)
+		_, err := r.Machine.Create(ctx, r.driver)
 
 		return err
 	})
@@ -210,16 +212,16 @@ func (r *replay) initializePass(t *testing.T) {
 	t.Helper()
 
 	r.call(t, "InitializeMachine", func(ctx context.Context) error {
-		_, err := r.initialize(ctx, r.driver)
+		_, err := r.Initialize(ctx, r.driver)
 
 		return err
 	})
 }
 
 func (r *replay) persist() {
-	changed := r.machine.machine.DeepCopy() // The driver may still use the old one.
+	changed := r.Machine.Machine.DeepCopy() // The driver may still use the old one.
 	changed.Spec.ProviderID = "kubevirt://" + changed.Name
-	r.machine.machine = changed
+	r.Machine.Machine = changed
 }
 
 func (r *replay) userData() []byte {
@@ -237,7 +239,7 @@ func (r *replay) deletionPass(t *testing.T) bool {
 	t.Helper()
 
 	code, died := r.call(t, "DeleteMachine", func(ctx context.Context) error {
-		return r.machine.remove(ctx, r.driver)
+		return r.Machine.Remove(ctx, r.driver)
 	})
 
 	return !died && (code == codes.OK || code == codes.NotFound)
@@ -255,7 +257,7 @@ func (r *replay) list(t *testing.T) map[string]string {
 		code, died := r.call(t, "ListMachines", func(ctx context.Context) error {
 			var err error
 
-			listed, err = r.machine.list(ctx, r.driver)
+			listed, err = r.Machine.List(ctx, r.driver)
 
 			return err
 		})

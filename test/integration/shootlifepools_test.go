@@ -13,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 )
 
 // impatientWithSick makes machine-controller-manager replace a machine whose node has
@@ -28,11 +30,11 @@ const tooLate = 10 * time.Second
 
 // giveUpAfter sets the creation timeout of a pool's existing and future machines; nil:
 // the sidecar's flag applies.
-func (s *shoot) giveUpAfter(t *testing.T, pool string, timeout *metav1.Duration) {
+func giveUpAfter(t *testing.T, s *harness.Shoot, pool string, timeout *metav1.Duration) {
 	t.Helper()
 
-	patch := patchOf(t, map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{"creationTimeout": timeout}}}})
-	_, err := s.mcm.MachineV1alpha1().MachineDeployments(s.Namespace).Patch(t.Context(), pool, types.MergePatchType, patch, metav1.PatchOptions{})
+	patch := harness.MarshalPatch(t, map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{"creationTimeout": timeout}}}})
+	_, err := s.MCM.MachineV1alpha1().MachineDeployments(s.Namespace).Patch(t.Context(), pool, types.MergePatchType, patch, metav1.PatchOptions{})
 	require.NoError(t, err)
 }
 
@@ -52,11 +54,11 @@ func inPlace(d *v1alpha1.MachineDeploymentSpec) {
 func (l *shootLife) update(t *testing.T, pool string) {
 	t.Helper()
 
-	newer := l.copyClass(t, pool, pool+"-new", func(class *v1alpha1.MachineClass) {
-		class.ProviderSpec.Raw = replaced(t, class.ProviderSpec, `"guest":"1Gi"`, `"guest":"2Gi"`)
+	newer := l.CopyClass(t, pool, pool+"-new", func(class *v1alpha1.MachineClass) {
+		class.ProviderSpec.Raw = harness.ReplaceInSpec(t, class.ProviderSpec, `"guest":"1Gi"`, `"guest":"2Gi"`)
 	})
-	patch := patchOf(t, map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{"class": map[string]any{"name": newer}}}}})
-	_, err := l.mcm.MachineV1alpha1().MachineDeployments(l.Namespace).Patch(t.Context(), pool, types.MergePatchType, patch, metav1.PatchOptions{})
+	patch := harness.MarshalPatch(t, map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{"class": map[string]any{"name": newer}}}}})
+	_, err := l.MCM.MachineV1alpha1().MachineDeployments(l.Namespace).Patch(t.Context(), pool, types.MergePatchType, patch, metav1.PatchOptions{})
 	require.NoError(t, err)
 }
 
@@ -66,32 +68,32 @@ func (l *shootLife) updateRolling(t *testing.T) {
 	t.Helper()
 
 	pool := l.pool("rolling")
-	old := l.oneOf(t, pool)
+	old := l.OneOf(t, pool)
 	// One pod: machine-controller-manager evicts all pods of a node at once. After the
 	// first eviction the API server has decremented the budget, but only the disruption
 	// controller updates the number of healthy pods. A second eviction in between is
 	// refused, and machine-controller-manager treats the budget as misconfigured: the
 	// Machine fails until the next retry.
-	app := application{name: pool, pool: pool, replicas: 1}
-	l.run(t, app)
+	app := harness.Application{Name: pool, Pool: pool, Replicas: 1}
+	l.RunApplication(t, app)
 
-	events := newTimeline()
-	w := l.watch(t, events, map[string]int32{pool: 1})
+	events := harness.NewTimeline()
+	w := l.Watch(t, events, map[string]int32{pool: 1})
 	l.update(t, pool)
-	l.requireReplaced(t, old)
-	events.print(t)
-	w.requireEvicted(t, int(app.replicas))
-	w.requireAtMostAway(t, 0)
-	l.stop(t, app)
+	l.RequireReplaced(t, old)
+	events.Print(t)
+	w.RequireEvicted(t, int(app.Replicas))
+	w.RequireAtMostAway(t, 0)
+	l.StopApplication(t, app)
 
-	classes := l.mcm.MachineV1alpha1().MachineClasses(l.Namespace)
+	classes := l.MCM.MachineV1alpha1().MachineClasses(l.Namespace)
 	require.NoError(t, classes.Delete(t.Context(), pool, metav1.DeleteOptions{}))
-	eventually(t, "the old class is gone", func(ctx context.Context) (bool, error) {
+	harness.Eventually(t, "the old class is gone", func(ctx context.Context) (bool, error) {
 		_, err := classes.Get(ctx, pool, metav1.GetOptions{})
 
 		return apierrors.IsNotFound(err), nil
 	})
-	require.Equal(t, l.images, l.awaitOneImage(t), "it is the same image")
+	require.Equal(t, l.images, l.AwaitOneImage(t), "it is the same image")
 }
 
 // updateInPlace makes machine-controller-manager drain a node, and simulates its update by
@@ -100,28 +102,28 @@ func (l *shootLife) updateInPlace(t *testing.T) {
 	t.Helper()
 
 	pool := l.pool("inplace")
-	m := l.oneOf(t, pool)
+	m := l.OneOf(t, pool)
 	before := l.untouched(t, m.Name)
 	l.update(t, pool)
 
-	l.awaitNode(t, m.Name, "is ready for its update", func(node *corev1.Node) bool {
+	awaitNode(t, l.Shoot, m.Name, "is ready for its update", func(node *corev1.Node) bool {
 		return conditionOf(node, v1alpha1.NodeInPlaceUpdate).Reason == v1alpha1.ReadyForUpdate
 	})
 
-	updated := patchOf(t, map[string]any{"metadata": map[string]any{"labels": map[string]string{
+	updated := harness.MarshalPatch(t, map[string]any{"metadata": map[string]any{"labels": map[string]string{
 		v1alpha1.LabelKeyNodeUpdateResult: v1alpha1.LabelValueNodeUpdateSuccessful,
 	}}})
-	_, err := l.target.CoreV1().Nodes().Patch(t.Context(), m.Name, types.MergePatchType, updated, metav1.PatchOptions{})
+	_, err := l.Target.CoreV1().Nodes().Patch(t.Context(), m.Name, types.MergePatchType, updated, metav1.PatchOptions{})
 	require.NoError(t, err)
 
-	eventually(t, "the pool is updated", func(ctx context.Context) (bool, error) {
-		d, err := l.mcm.MachineV1alpha1().MachineDeployments(l.Namespace).Get(ctx, pool, metav1.GetOptions{})
+	harness.Eventually(t, "the pool is updated", func(ctx context.Context) (bool, error) {
+		d, err := l.MCM.MachineV1alpha1().MachineDeployments(l.Namespace).Get(ctx, pool, metav1.GetOptions{})
 
 		return err == nil && d.Status.UpdatedReplicas == 1 && d.Status.AvailableReplicas == 1, err
 	})
-	l.awaitNode(t, m.Name, "takes pods again", func(node *corev1.Node) bool { return !node.Spec.Unschedulable })
+	awaitNode(t, l.Shoot, m.Name, "takes pods again", func(node *corev1.Node) bool { return !node.Spec.Unschedulable })
 
-	require.Equal(t, m.UID, l.oneOf(t, pool).UID)
+	require.Equal(t, m.UID, l.OneOf(t, pool).UID)
 	require.Equal(t, before, l.untouched(t, m.Name))
 }
 
@@ -133,20 +135,20 @@ func (l *shootLife) updateInPlace(t *testing.T) {
 func (l *shootLife) deleteVirtualMachine(t *testing.T) {
 	t.Helper()
 
-	old := l.oneOf(t, l.pool("deleted"))
-	require.NoError(t, l.kubevirt.KubevirtV1().VirtualMachines(l.ProviderNamespace).Delete(t.Context(), old.Name, metav1.DeleteOptions{}))
-	l.awaitNode(t, old.Name, "is not ready", func(node *corev1.Node) bool {
+	old := l.OneOf(t, l.pool("deleted"))
+	require.NoError(t, l.KubeVirt.KubevirtV1().VirtualMachines(l.ProviderNamespace).Delete(t.Context(), old.Name, metav1.DeleteOptions{}))
+	awaitNode(t, l.Shoot, old.Name, "is not ready", func(node *corev1.Node) bool {
 		return conditionOf(node, corev1.NodeReady).Status != corev1.ConditionTrue
 	})
-	eventually(t, "the instance is gone", func(ctx context.Context) (bool, error) {
-		_, err := l.kubevirt.KubevirtV1().VirtualMachineInstances(l.ProviderNamespace).Get(ctx, old.Name, metav1.GetOptions{})
+	harness.Eventually(t, "the instance is gone", func(ctx context.Context) (bool, error) {
+		_, err := l.KubeVirt.KubevirtV1().VirtualMachineInstances(l.ProviderNamespace).Get(ctx, old.Name, metav1.GetOptions{})
 
 		return apierrors.IsNotFound(err), nil
 	})
-	require.NoError(t, l.target.CoreV1().Nodes().Delete(t.Context(), old.Name, metav1.DeleteOptions{}))
-	l.requireReplaced(t, old)
+	require.NoError(t, l.Target.CoreV1().Nodes().Delete(t.Context(), old.Name, metav1.DeleteOptions{}))
+	l.RequireReplaced(t, old)
 
-	_, err := l.target.CoreV1().Nodes().Get(t.Context(), old.Name, metav1.GetOptions{})
+	_, err := l.Target.CoreV1().Nodes().Get(t.Context(), old.Name, metav1.GetOptions{})
 	require.True(t, apierrors.IsNotFound(err), "%v", err)
 }
 
@@ -157,14 +159,14 @@ func (l *shootLife) replaceWhatNeverJoins(t *testing.T) {
 	t.Helper()
 
 	pool := l.pool("late")
-	mute := layOver(t, l.spec("zone-a", ephemeralRoot),
+	mute := harness.MergeFields(t, l.Spec("zone-a", harness.EphemeralRoot),
 		`{"virtualMachineTemplate":{"spec":{"template":{"metadata":{"annotations":{"sim.lab/fault":"no-join"}}}}}}`)
-	l.addPool(t, pool, 1, mute)
+	l.AddPool(t, pool, 1, mute)
 
 	var old *v1alpha1.Machine
 
-	eventually(t, "a machine is there", func(ctx context.Context) (bool, error) {
-		list, err := l.mcm.MachineV1alpha1().Machines(l.Namespace).List(ctx, metav1.ListOptions{LabelSelector: "name=" + pool})
+	harness.Eventually(t, "a machine is there", func(ctx context.Context) (bool, error) {
+		list, err := l.MCM.MachineV1alpha1().Machines(l.Namespace).List(ctx, metav1.ListOptions{LabelSelector: "name=" + pool})
 		if err != nil || len(list.Items) != 1 {
 			return false, err
 		}
@@ -173,24 +175,24 @@ func (l *shootLife) replaceWhatNeverJoins(t *testing.T) {
 
 		return old.Spec.ProviderID != "", nil
 	})
-	l.changeClass(t, pool, `{"virtualMachineTemplate":null}`)
-	eventually(t, old.Name+" is late", func(context.Context) (bool, error) {
+	l.ChangeClass(t, pool, `{"virtualMachineTemplate":null}`)
+	harness.Eventually(t, old.Name+" is late", func(context.Context) (bool, error) {
 		return time.Since(old.CreationTimestamp.Time) > tooLate, nil
 	})
-	l.giveUpAfter(t, pool, &metav1.Duration{Duration: tooLate})
-	l.states.awaitFailed(t, old.Name, "failed to join the cluster in "+tooLate.String())
-	l.giveUpAfter(t, pool, nil)
-	l.requireReplaced(t, old)
+	giveUpAfter(t, l.Shoot, pool, &metav1.Duration{Duration: tooLate})
+	l.states.AwaitFailed(t, old.Name, "failed to join the cluster in "+tooLate.String())
+	giveUpAfter(t, l.Shoot, pool, nil)
+	l.RequireReplaced(t, old)
 }
 
 // replaceUnhealthy reports a kernel deadlock of a node as a node monitor does.
 func (l *shootLife) replaceUnhealthy(t *testing.T) {
 	t.Helper()
 
-	old := l.oneOf(t, l.pool("sick"))
-	l.setKernelDeadlock(t, old.Name, corev1.ConditionTrue)
-	l.states.awaitFailed(t, old.Name, "health checks failing since")
-	l.requireReplaced(t, old)
+	old := l.OneOf(t, l.pool("sick"))
+	setKernelDeadlock(t, l.Shoot, old.Name, corev1.ConditionTrue)
+	l.states.AwaitFailed(t, old.Name, "health checks failing since")
+	l.RequireReplaced(t, old)
 }
 
 // preserve makes machine-controller-manager preserve a failed machine for inspection
@@ -198,29 +200,29 @@ func (l *shootLife) replaceUnhealthy(t *testing.T) {
 func (l *shootLife) preserve(t *testing.T) {
 	t.Helper()
 
-	m := l.oneOf(t, l.pool("kept"))
+	m := l.OneOf(t, l.pool("kept"))
 	before := l.untouched(t, m.Name)
 	// The annotation on the node would suffice, but at the moment of the Machine's failure
 	// machine-controller-manager reads only that of the Machine.
-	preserved := patchOf(t, map[string]any{"metadata": map[string]any{"annotations": map[string]string{
+	preserved := harness.MarshalPatch(t, map[string]any{"metadata": map[string]any{"annotations": map[string]string{
 		machineutils.PreserveMachineAnnotationKey: machineutils.PreserveMachineAnnotationValueWhenFailed,
 	}}})
-	_, err := l.mcm.MachineV1alpha1().Machines(l.Namespace).Patch(t.Context(), m.Name, types.MergePatchType, preserved, metav1.PatchOptions{})
+	_, err := l.MCM.MachineV1alpha1().Machines(l.Namespace).Patch(t.Context(), m.Name, types.MergePatchType, preserved, metav1.PatchOptions{})
 	require.NoError(t, err)
 
-	l.setKernelDeadlock(t, m.Name, corev1.ConditionTrue)
-	eventually(t, m.Name+" has failed, and is preserved", func(ctx context.Context) (bool, error) {
-		now, err := l.mcm.MachineV1alpha1().Machines(l.Namespace).Get(ctx, m.Name, metav1.GetOptions{})
+	setKernelDeadlock(t, l.Shoot, m.Name, corev1.ConditionTrue)
+	harness.Eventually(t, m.Name+" has failed, and is preserved", func(ctx context.Context) (bool, error) {
+		now, err := l.MCM.MachineV1alpha1().Machines(l.Namespace).Get(ctx, m.Name, metav1.GetOptions{})
 
 		return err == nil && machineutils.IsMachineFailed(now) && now.Status.CurrentStatus.PreserveExpiryTime != nil, err
 	})
-	l.awaitNode(t, m.Name, "is preserved", func(node *corev1.Node) bool {
+	awaitNode(t, l.Shoot, m.Name, "is preserved", func(node *corev1.Node) bool {
 		return conditionOf(node, v1alpha1.NodePreserved).Status == corev1.ConditionTrue
 	})
 	require.Equal(t, before, l.untouched(t, m.Name))
 
-	l.setKernelDeadlock(t, m.Name, corev1.ConditionFalse)
-	require.Equal(t, m.UID, l.oneOf(t, l.pool("kept")).UID)
+	setKernelDeadlock(t, l.Shoot, m.Name, corev1.ConditionFalse)
+	require.Equal(t, m.UID, l.OneOf(t, l.pool("kept")).UID)
 	require.Equal(t, before, l.untouched(t, m.Name))
 }
 
@@ -229,18 +231,18 @@ func (l *shootLife) preserve(t *testing.T) {
 func (l *shootLife) untouched(t *testing.T, name string) [4]any {
 	t.Helper()
 
-	vm := l.vm(t, name)
-	instance, err := l.kubevirt.KubevirtV1().VirtualMachineInstances(l.ProviderNamespace).Get(t.Context(), name, metav1.GetOptions{})
+	vm := l.VM(t, name)
+	instance, err := l.KubeVirt.KubevirtV1().VirtualMachineInstances(l.ProviderNamespace).Get(t.Context(), name, metav1.GetOptions{})
 	require.NoError(t, err)
 
-	return [4]any{vm.UID, vm.Generation, instance.UID, l.line.written(name)}
+	return [4]any{vm.UID, vm.Generation, instance.UID, l.line.Written(name)}
 }
 
-func (s *shoot) awaitNode(t *testing.T, name, what string, is func(*corev1.Node) bool) {
+func awaitNode(t *testing.T, s *harness.Shoot, name, what string, is func(*corev1.Node) bool) {
 	t.Helper()
 
-	eventually(t, "node "+name+" "+what, func(ctx context.Context) (bool, error) {
-		node, err := s.target.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+	harness.Eventually(t, "node "+name+" "+what, func(ctx context.Context) (bool, error) {
+		node, err := s.Target.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 
 		return err == nil && is(node), err
 	})
@@ -258,12 +260,12 @@ func conditionOf(node *corev1.Node, kind corev1.NodeConditionType) corev1.NodeCo
 }
 
 // setKernelDeadlock sets a condition of a node as node-problem-detector does.
-func (s *shoot) setKernelDeadlock(t *testing.T, node string, is corev1.ConditionStatus) {
+func setKernelDeadlock(t *testing.T, s *harness.Shoot, node string, is corev1.ConditionStatus) {
 	t.Helper()
 
-	patch := patchOf(t, map[string]any{"status": map[string]any{"conditions": []corev1.NodeCondition{{
+	patch := harness.MarshalPatch(t, map[string]any{"status": map[string]any{"conditions": []corev1.NodeCondition{{
 		Type: "KernelDeadlock", Status: is, Reason: "Test", LastTransitionTime: metav1.Now(), LastHeartbeatTime: metav1.Now(),
 	}}}})
-	_, err := s.target.CoreV1().Nodes().Patch(t.Context(), node, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	_, err := s.Target.CoreV1().Nodes().Patch(t.Context(), node, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
 	require.NoError(t, err)
 }

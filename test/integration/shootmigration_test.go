@@ -9,18 +9,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 )
 
 const noFinalizers = `{"metadata":{"finalizers":null}}`
 
 // newSeed returns the shoot in another seed: with another namespace in the control cluster, and the
 // same one in the provider cluster.
-func (l *shootLife) newSeed(t *testing.T) *shoot {
+func (l *shootLife) newSeed(t *testing.T) *harness.Shoot {
 	t.Helper()
 
-	seed := newShoot(t)
+	seed := harness.NewShoot(t)
 	seed.ProviderNamespace, seed.ProviderKubeconfig = l.ProviderNamespace, l.ProviderKubeconfig
-	l.states.observe(t, seed)
+	l.states.Observe(t, seed)
 
 	return seed
 }
@@ -30,21 +32,21 @@ func (l *shootLife) newSeed(t *testing.T) *shoot {
 // extensions/pkg/controller/worker/genericactuator): machine-controller-manager's objects are
 // restored there, with other UIDs, and shallowly deleted here. The old sidecar should have stopped
 // before. It hangs until the Machines are gone, and then continues.
-func (l *shootLife) migrateTo(t *testing.T, seed *shoot) {
+func (l *shootLife) migrateTo(t *testing.T, seed *harness.Shoot) {
 	t.Helper()
 
-	l.awaitRunning(t, 4)
-	require.NoError(t, l.pod.manager.Stop(t.Context()))
-	require.NoError(t, l.pod.sidecar.Signal(syscall.SIGSTOP))
-	t.Cleanup(func() { require.NoError(t, l.pod.sidecar.Signal(syscall.SIGCONT)) })
+	l.AwaitRunning(t, 4)
+	require.NoError(t, l.pod.Manager.Stop(t.Context()))
+	require.NoError(t, l.pod.Sidecar.Signal(syscall.SIGSTOP))
+	t.Cleanup(func() { require.NoError(t, l.pod.Sidecar.Signal(syscall.SIGCONT)) })
 
-	seed.applyCredentials(t)
+	seed.ApplyCredentials(t)
 	l.restoreTo(t, seed)
 	l.letGo(t, "machines")
 
-	looked := l.line.asked("get virtualmachines")
+	looked := l.line.Asked("get virtualmachines")
 
-	require.NoError(t, l.pod.sidecar.Signal(syscall.SIGCONT))
+	require.NoError(t, l.pod.Sidecar.Signal(syscall.SIGCONT))
 	l.awaitOrphans(t, looked)
 	l.letGo(t, "machinesets", "machinedeployments")
 	l.letClassesGo(t)
@@ -53,10 +55,10 @@ func (l *shootLife) migrateTo(t *testing.T, seed *shoot) {
 
 // restoreTo restores the workers' objects. The state of one Machine was saved before
 // its machine was created.
-func (l *shootLife) restoreTo(t *testing.T, seed *shoot) {
+func (l *shootLife) restoreTo(t *testing.T, seed *harness.Shoot) {
 	t.Helper()
 
-	from, to := l.mcm.MachineV1alpha1(), seed.mcm.MachineV1alpha1()
+	from, to := l.MCM.MachineV1alpha1(), seed.MCM.MachineV1alpha1()
 	all := metav1.ListOptions{}
 
 	classes, err := from.MachineClasses(l.Namespace).List(t.Context(), all)
@@ -114,7 +116,7 @@ func restored(o metav1.ObjectMeta) metav1.ObjectMeta {
 func (l *shootLife) letGo(t *testing.T, resources ...string) {
 	t.Helper()
 
-	client, err := metadata.NewForConfig(lab.Control.Config())
+	client, err := metadata.NewForConfig(harness.Lab().Control.Config())
 	require.NoError(t, err)
 
 	for _, resource := range resources {
@@ -141,7 +143,7 @@ func (l *shootLife) letClassesGo(t *testing.T) {
 	t.Helper()
 	l.letGo(t, "machineclasses")
 
-	secrets := l.target.CoreV1().Secrets(l.Namespace)
+	secrets := l.Target.CoreV1().Secrets(l.Namespace)
 	for _, name := range []string{"cloudprovider", "example-worker-userdata"} {
 		_, err := secrets.Patch(t.Context(), name, types.MergePatchType, []byte(noFinalizers), metav1.PatchOptions{})
 		require.NoError(t, err)
@@ -152,11 +154,11 @@ func (l *shootLife) letClassesGo(t *testing.T) {
 
 // runOn requires that the machines keep running under their new Machines, while the old sidecar
 // runs and after it has stopped.
-func (l *shootLife) runOn(t *testing.T, seed *shoot) {
+func (l *shootLife) runOn(t *testing.T, seed *harness.Shoot) {
 	t.Helper()
 
-	seed.awaitRunning(t, 4)
-	l.pod.terminate(t)
+	seed.AwaitRunning(t, 4)
+	l.pod.Terminate(t)
 	l.requireAwake(t)
-	require.Equal(t, l.images, l.awaitOneImage(t), "the machines that live on were made of it")
+	require.Equal(t, l.images, l.AwaitOneImage(t), "the machines that live on were made of it")
 }

@@ -13,6 +13,8 @@ import (
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 )
 
 // TestSoakListOfThousands lists two thousand machines. The list must contain each, and
@@ -20,10 +22,10 @@ import (
 func TestSoakListOfThousands(t *testing.T) {
 	const many, others = 2000, 200
 
-	s := newShoot(t)
-	s.haltedVMs(t, many, others)
+	s := harness.NewShoot(t)
+	s.CreateHaltedVMs(t, many, others)
 
-	listed, err := s.newMachine("zone-a", ephemeralRoot).list(t.Context(), newDriver(settings{grace: time.Minute}))
+	listed, err := s.NewMachine("zone-a", harness.EphemeralRoot).List(t.Context(), harness.NewDriver(harness.Settings{Grace: time.Minute}))
 	require.NoError(t, err)
 	require.Len(t, listed, many)
 
@@ -36,27 +38,27 @@ func TestSoakListOfThousands(t *testing.T) {
 // disks take five minutes to clone. Pending machines must not block the creation of the others, and
 // all machines must run in the end. None may be seen failed.
 func TestSoakSlowClones(t *testing.T) {
-	s := newShoot(t)
-	s.importImage(t, "image")
-	s.annotate(t, "sim.lab/clone-latency", "5m")
-	s.runControllers(t, "--machine-creation-timeout=20m")
-	s.applyExampleClasses(t)
-	s.changeClass(t, "example-worker-z1", `{"rootVolume":null}`)
+	s := harness.NewShoot(t)
+	s.ImportImage(t, "image")
+	s.Annotate(t, "sim.lab/clone-latency", "5m")
+	s.RunControllers(t, "--machine-creation-timeout=20m")
+	s.ApplyExampleClasses(t)
+	s.ChangeClass(t, "example-worker-z1", `{"rootVolume":null}`)
 	// Small enough that the zone has room for all.
-	s.changeClass(t, "example-worker-z1", fmt.Sprintf(`{"cpu":{"cores":1},"memory":{"guest":"64Mi"},
+	s.ChangeClass(t, "example-worker-z1", fmt.Sprintf(`{"cpu":{"cores":1},"memory":{"guest":"64Mi"},
 		"rootVolume":{"source":{"pvc":{"name":"image","namespace":%q}},
 		"storage":{"storageClassName":"immediate","resources":{"requests":{"storage":"1Gi"}}}}}`, s.ProviderNamespace))
 
-	failures := s.failures(t)
+	failures := s.Failures(t)
 
-	s.applyExampleDeployments(t)
-	s.scale(t, "example-worker-z2", 0)
-	s.scale(t, "example-worker-z1", 200)
+	s.ApplyExampleDeployments(t)
+	s.Scale(t, "example-worker-z2", 0)
+	s.Scale(t, "example-worker-z1", 200)
 
 	var machines, vms []time.Time
 
-	eventually(t, "all VirtualMachines are created", func(ctx context.Context) (bool, error) {
-		list, err := s.kubevirt.KubevirtV1().VirtualMachines(s.ProviderNamespace).List(ctx, metav1.ListOptions{})
+	harness.Eventually(t, "all VirtualMachines are created", func(ctx context.Context) (bool, error) {
+		list, err := s.KubeVirt.KubevirtV1().VirtualMachines(s.ProviderNamespace).List(ctx, metav1.ListOptions{})
 		if err != nil || len(list.Items) < 200 {
 			return false, err
 		}
@@ -68,7 +70,7 @@ func TestSoakSlowClones(t *testing.T) {
 		return true, nil
 	})
 
-	all, err := s.mcm.MachineV1alpha1().Machines(s.Namespace).List(t.Context(), metav1.ListOptions{})
+	all, err := s.MCM.MachineV1alpha1().Machines(s.Namespace).List(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
 
 	for i := range all.Items {
@@ -78,47 +80,47 @@ func TestSoakSlowClones(t *testing.T) {
 	first, last := slices.MinFunc(machines, time.Time.Compare), slices.MaxFunc(vms, time.Time.Compare)
 	t.Logf("the last of 200 VirtualMachines was created %s after the first Machine", last.Sub(first))
 
-	running := s.awaitRunningWithin(t, 20*time.Minute, 200)
+	running := s.AwaitRunningWithin(t, 20*time.Minute, 200)
 	for i := range all.Items {
 		require.Contains(t, running, all.Items[i].Name, "no machine is replaced")
 	}
 
 	require.Empty(t, failures(), "no machine is seen failed, neither while it is cloned nor later")
 
-	s.scale(t, "example-worker-z1", 0)
-	s.awaitImageEnd(t)
+	s.Scale(t, "example-worker-z1", 0)
+	s.AwaitImageEnd(t)
 }
 
 // TestSoakFullZoneAfterSlowClones creates machines that cannot be scheduled, which is known only
 // after five minutes of cloning.
 func TestSoakFullZoneAfterSlowClones(t *testing.T) {
-	s := newShoot(t)
-	s.importImage(t, "image")
-	s.annotate(t, "sim.lab/clone-latency", "5m")
-	s.requireExhaustedUntilThereIsRoom(t, fmt.Sprintf(`{"source":{"pvc":{"name":"image","namespace":%q}},
+	s := harness.NewShoot(t)
+	s.ImportImage(t, "image")
+	s.Annotate(t, "sim.lab/clone-latency", "5m")
+	requireExhaustedUntilThereIsRoom(t, s, fmt.Sprintf(`{"source":{"pvc":{"name":"image","namespace":%q}},
 		"storage":{"storageClassName":"immediate","resources":{"requests":{"storage":"1Gi"}}}}`, s.ProviderNamespace), 10*time.Minute)
 }
 
 // TestSoakSlowImport imports a machine's disk for a quarter of an hour. The machine must never be
 // seen failed, and must not be replaced.
 func TestSoakSlowImport(t *testing.T) {
-	s := newShoot(t)
-	s.annotate(t, "sim.lab/import-latency", "15m")
-	s.runControllers(t, "--machine-creation-timeout=20m")
+	s := harness.NewShoot(t)
+	s.Annotate(t, "sim.lab/import-latency", "15m")
+	s.RunControllers(t, "--machine-creation-timeout=20m")
 
-	failures := s.failures(t)
+	failures := s.Failures(t)
 
-	s.applyExample(t)
-	s.scale(t, "example-worker-z1", 1)
-	s.scale(t, "example-worker-z2", 0)
+	s.ApplyExample(t)
+	s.Scale(t, "example-worker-z1", 1)
+	s.Scale(t, "example-worker-z2", 0)
 
 	var before, after []v1alpha1.Machine
 
-	before = s.awaitMachines(t, settled, func(m *v1alpha1.Machine) bool { return m.Spec.ProviderID != "" })
-	after = s.awaitMachines(t, 20*time.Minute, func(m *v1alpha1.Machine) bool { return m.Status.CurrentStatus.Phase == v1alpha1.MachineRunning })
+	before = awaitMachines(t, s, harness.Settled, func(m *v1alpha1.Machine) bool { return m.Spec.ProviderID != "" })
+	after = awaitMachines(t, s, 20*time.Minute, func(m *v1alpha1.Machine) bool { return m.Status.CurrentStatus.Phase == v1alpha1.MachineRunning })
 	require.Equal(t, before[0].Name, after[0].Name, "it is not replaced")
 	require.Empty(t, failures())
-	s.awaitEnd(t)
+	s.AwaitEnd(t)
 }
 
 // TestSoakProviderAwayForHalfAnHour makes the provider cluster unavailable for longer than
@@ -126,25 +128,25 @@ func TestSoakSlowImport(t *testing.T) {
 func TestSoakProviderAwayForHalfAnHour(t *testing.T) {
 	t.Parallel()
 
-	s := newShoot(t)
-	l := s.proxy(t)
-	s.applyCredentials(t)
-	s.runControllers(t, "--machine-creation-timeout=20m", "--machine-health-timeout=10m")
+	s := harness.NewShoot(t)
+	l := s.ProxyProvider(t)
+	s.ApplyCredentials(t)
+	s.RunControllers(t, "--machine-creation-timeout=20m", "--machine-health-timeout=10m")
 
-	spec := s.spec("zone-a", ephemeralRoot)
-	s.addPool(t, s.Name+"-running", 2, spec)
-	s.addPool(t, s.Name+"-late", 0, spec)
-	s.awaitRunning(t, 2)
+	spec := s.Spec("zone-a", harness.EphemeralRoot)
+	s.AddPool(t, s.Name+"-running", 2, spec)
+	s.AddPool(t, s.Name+"-late", 0, spec)
+	s.AwaitRunning(t, 2)
 
-	before := s.identities(t)
-	s.outage(t, l, s.Name+"-late", 30*time.Minute)
-	s.awaitRunning(t, 3)
-	require.Subset(t, s.identities(t), before, "no worker that runs is replaced")
-	s.awaitEnd(t)
+	before := identities(t, s)
+	outage(t, s, l, s.Name+"-late", 30*time.Minute)
+	s.AwaitRunning(t, 3)
+	require.Subset(t, identities(t, s), before, "no worker that runs is replaced")
+	s.AwaitEnd(t)
 }
 
 // awaitMachines waits until there is one Machine that satisfies the condition.
-func (s *shoot) awaitMachines(t *testing.T, limit time.Duration, holds func(*v1alpha1.Machine) bool) []v1alpha1.Machine {
+func awaitMachines(t *testing.T, s *harness.Shoot, limit time.Duration, holds func(*v1alpha1.Machine) bool) []v1alpha1.Machine {
 	t.Helper()
 
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
@@ -154,7 +156,7 @@ func (s *shoot) awaitMachines(t *testing.T, limit time.Duration, holds func(*v1a
 	defer ticker.Stop()
 
 	for {
-		list, err := s.mcm.MachineV1alpha1().Machines(s.Namespace).List(ctx, metav1.ListOptions{})
+		list, err := s.MCM.MachineV1alpha1().Machines(s.Namespace).List(ctx, metav1.ListOptions{})
 		require.NoError(t, err)
 
 		if len(list.Items) == 1 && holds(&list.Items[0]) {
@@ -186,7 +188,7 @@ func TestSoakRacesOfSweepAndCreation(t *testing.T) {
 	var running sync.WaitGroup
 
 	for range shoots {
-		s := newShoot(t)
+		s := harness.NewShoot(t)
 
 		running.Go(func() {
 			for i := range next {

@@ -1,14 +1,5 @@
 package integration
 
-import (
-	"testing"
-
-	"github.com/stretchr/testify/require"
-	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	instancetypev1beta1 "kubevirt.io/api/instancetype/v1beta1"
-)
-
 var deviceFeatures = []feature{
 	{name: "root-disk", yaml: `devices: {disks: [{name: root-disk, bootOrder: <1|2>, cache: <none|writethrough|writeback>, disk: {bus: <virtio|scsi|sata>}}]}`},
 	{name: "root-disk/io-thread", yaml: `devices: {disks: [{name: root-disk, dedicatedIOThread: true, io: threads, disk: {bus: virtio, pciAddress: "0000:81:01.0"}}]}`},
@@ -112,26 +103,4 @@ var newerFeatures = []feature{
 		yaml: `{disablePreAllocatedDataVolumes: true, rootVolume: {source: {imageio: {url: "https://ovirt.example.com/api", diskId: "1", secretRef: keys, insecureSkipVerify: true}}, ` + claims + `}}`,
 	},
 	{name: "newer/certConfigMap", yaml: `rootVolume: {source: {vddk: {url: "https://vcenter.example.com", uuid: u, backingFile: f, thumbprint: t, secretRef: keys, certConfigMap: ca}}, ` + claims + `}`, without: []string{"root"}},
-}
-
-// makeInstancetype creates objects that some specs refer to. Other specs refer to missing objects,
-// which KubeVirt accepts too.
-func (s *shoot) makeInstancetype(t *testing.T) {
-	t.Helper()
-
-	instancetypes := s.kubevirt.InstancetypeV1beta1()
-
-	_, err := instancetypes.VirtualMachineInstancetypes(s.ProviderNamespace).Create(t.Context(), &instancetypev1beta1.VirtualMachineInstancetype{
-		ObjectMeta: metav1.ObjectMeta{Name: "worker"},
-		Spec: instancetypev1beta1.VirtualMachineInstancetypeSpec{
-			CPU:    instancetypev1beta1.CPUInstancetype{Guest: 2},
-			Memory: instancetypev1beta1.MemoryInstancetype{Guest: resource.MustParse("4Gi")},
-		},
-	}, metav1.CreateOptions{})
-	require.NoError(t, err)
-
-	_, err = instancetypes.VirtualMachinePreferences(s.ProviderNamespace).Create(t.Context(), &instancetypev1beta1.VirtualMachinePreference{
-		ObjectMeta: metav1.ObjectMeta{Name: "worker"},
-	}, metav1.CreateOptions{})
-	require.NoError(t, err)
 }

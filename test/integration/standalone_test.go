@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/process"
 )
 
@@ -29,90 +30,90 @@ import (
 func TestShippedStandalone(t *testing.T) {
 	t.Parallel()
 
-	s := newShoot(t)
-	s.startStandalone(t, "standalone")
-	s.applyCredentials(t)
-	s.addPool(t, s.Name, 1, s.spec("zone-a", ephemeralRoot))
+	s := harness.NewShoot(t)
+	startStandalone(t, s, "standalone")
+	s.ApplyCredentials(t)
+	s.AddPool(t, s.Name, 1, s.Spec("zone-a", harness.EphemeralRoot))
 
-	victim := slices.Collect(maps.Keys(s.awaitRunning(t, 1)))[0]
-	s.requireAdoption(t, victim)
+	victim := slices.Collect(maps.Keys(s.AwaitRunning(t, 1)))[0]
+	requireAdoption(t, s, victim)
 
 	// Here the shoot's pods share the namespace with the controllers, and do
 	// not meet its Pod Security.
-	_, err := s.target.CoreV1().Namespaces().Patch(t.Context(), s.Namespace, types.MergePatchType,
+	_, err := s.Target.CoreV1().Namespaces().Patch(t.Context(), s.Namespace, types.MergePatchType,
 		[]byte(`{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":null}}}`), metav1.PatchOptions{})
 	require.NoError(t, err)
 
-	app := application{name: s.Name, pool: s.Name, replicas: 1}
-	s.run(t, app)
-	s.attachVolume(t, victim)
+	app := harness.Application{Name: s.Name, Pool: s.Name, Replicas: 1}
+	s.RunApplication(t, app)
+	attachVolume(t, s, victim)
 
-	s.patchMachine(t, victim, `{"metadata":{"labels":{"force-deletion":"True"}}}`)
-	require.NoError(t, s.mcm.MachineV1alpha1().Machines(s.Namespace).Delete(t.Context(), victim, metav1.DeleteOptions{}))
-	eventually(t, "the Machine is gone", func(ctx context.Context) (bool, error) {
-		_, err := s.mcm.MachineV1alpha1().Machines(s.Namespace).Get(ctx, victim, metav1.GetOptions{})
+	patchMachine(t, s, victim, `{"metadata":{"labels":{"force-deletion":"True"}}}`)
+	require.NoError(t, s.MCM.MachineV1alpha1().Machines(s.Namespace).Delete(t.Context(), victim, metav1.DeleteOptions{}))
+	harness.Eventually(t, "the Machine is gone", func(ctx context.Context) (bool, error) {
+		_, err := s.MCM.MachineV1alpha1().Machines(s.Namespace).Get(ctx, victim, metav1.GetOptions{})
 
 		return apierrors.IsNotFound(err), nil
 	})
 
-	_, err = s.target.StorageV1().VolumeAttachments().Get(t.Context(), victim, metav1.GetOptions{})
+	_, err = s.Target.StorageV1().VolumeAttachments().Get(t.Context(), victim, metav1.GetOptions{})
 	require.True(t, apierrors.IsNotFound(err), "its volume is detached")
 
-	s.stop(t, app)
-	s.awaitEnd(t)
+	s.StopApplication(t, app)
+	s.AwaitEnd(t)
 }
 
 // TestShippedStandaloneWithSeparateTarget applies the other overlay, and starts its containers.
 func TestShippedStandaloneWithSeparateTarget(t *testing.T) {
 	t.Parallel()
 
-	s := newShoot(t)
+	s := harness.NewShoot(t)
 
 	kubeconfig, err := os.ReadFile(s.MCMKubeconfig)
 	require.NoError(t, err)
-	_, err = s.target.CoreV1().Secrets(s.Namespace).Create(t.Context(), &corev1.Secret{
+	_, err = s.Target.CoreV1().Secrets(s.Namespace).Create(t.Context(), &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: "target-kubeconfig"}, Data: map[string][]byte{"kubeconfig": kubeconfig},
 	}, metav1.CreateOptions{})
 	require.NoError(t, err)
 
-	s.startStandalone(t, "standalone-separate-target")
+	startStandalone(t, s, "standalone-separate-target")
 }
 
 // startStandalone applies an overlay with kubectl, lets the API server validate its pod, and runs
 // the pod's programs until the test ends, since there is no kubelet.
-func (s *shoot) startStandalone(t *testing.T, overlay string) {
+func startStandalone(t *testing.T, s *harness.Shoot, overlay string) {
 	t.Helper()
 
-	files := s.unpack(t)
-	files.kubectl(t, lab.Control, "apply", "--server-side", "--force-conflicts", "--validate=strict", "-k", files.path(overlay))
+	files := unpack(t, s)
+	files.kubectl(t, harness.Lab().Control, "apply", "--server-side", "--force-conflicts", "--validate=strict", "-k", files.path(overlay))
 
 	const name = "machine-controller-manager"
 
-	deployment, err := s.target.AppsV1().Deployments(s.Namespace).Get(t.Context(), name, metav1.GetOptions{})
+	deployment, err := s.Target.AppsV1().Deployments(s.Namespace).Get(t.Context(), name, metav1.GetOptions{})
 	require.NoError(t, err)
-	s.requireAdmitted(t, deployment)
+	requireAdmitted(t, s, deployment)
 
 	containers := deployment.Spec.Template.Spec.Containers
 	require.Len(t, containers, 2)
 
-	manager, err := lab.StartMachineControllerManager(t.Context(), s.Shoot, s.shippedArgs(t, &containers[0], s.MCMKubeconfig)...)
+	manager, err := harness.Lab().StartMachineControllerManager(t.Context(), s.Shoot, shippedArgs(t, s, &containers[0], s.MCMKubeconfig)...)
 	require.NoError(t, err)
 
-	s.controller, err = lab.StartSidecar(t.Context(), s.Shoot, sidecar, s.shippedArgs(t, &containers[1], s.SidecarKubeconfig)...)
+	s.Controller, err = harness.Lab().StartSidecar(t.Context(), s.Shoot, harness.Sidecar(), shippedArgs(t, s, &containers[1], s.SidecarKubeconfig)...)
 	require.NoError(t, err)
 	t.Cleanup(func() {
-		t.Logf("memory: %s %s, %s %s", containers[0].Name, memoryOf(manager), containers[1].Name, memoryOf(s.controller))
-		require.NoError(t, s.controller.Stop(context.WithoutCancel(t.Context())))
+		t.Logf("memory: %s %s, %s %s", containers[0].Name, memoryOf(manager), containers[1].Name, memoryOf(s.Controller))
+		require.NoError(t, s.Controller.Stop(context.WithoutCancel(t.Context())))
 		require.NoError(t, manager.Stop(context.WithoutCancel(t.Context())))
 	})
 
-	for i, p := range []*process.Process{manager, s.controller} {
+	for i, p := range []*process.Process{manager, s.Controller} {
 		requireProbed(t, &containers[i], p)
 	}
 
 	for _, lease := range []string{name, "machine-controller"} {
-		eventually(t, lease+" leads", func(ctx context.Context) (bool, error) {
-			_, err := s.target.CoordinationV1().Leases(s.Namespace).Get(ctx, lease, metav1.GetOptions{})
+		harness.Eventually(t, lease+" leads", func(ctx context.Context) (bool, error) {
+			_, err := s.Target.CoordinationV1().Leases(s.Namespace).Get(ctx, lease, metav1.GetOptions{})
 
 			return err == nil, nil
 		})
@@ -121,15 +122,15 @@ func (s *shoot) startStandalone(t *testing.T, overlay string) {
 
 // requireAdmitted validates a Deployment's pod with the API server under the Pod
 // Security of its namespace.
-func (s *shoot) requireAdmitted(t *testing.T, deployment *appsv1.Deployment) {
+func requireAdmitted(t *testing.T, s *harness.Shoot, deployment *appsv1.Deployment) {
 	t.Helper()
 
-	namespace, err := s.target.CoreV1().Namespaces().Get(t.Context(), s.Namespace, metav1.GetOptions{})
+	namespace, err := s.Target.CoreV1().Namespaces().Get(t.Context(), s.Namespace, metav1.GetOptions{})
 	require.NoError(t, err)
 	require.Equal(t, "restricted", namespace.Labels["pod-security.kubernetes.io/enforce"])
 
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: deployment.Name}, Spec: deployment.Spec.Template.Spec}
-	_, err = s.target.CoreV1().Pods(s.Namespace).Create(t.Context(), pod, dry)
+	_, err = s.Target.CoreV1().Pods(s.Namespace).Create(t.Context(), pod, harness.DryRun)
 	require.NoError(t, err)
 
 	for _, c := range deployment.Spec.Template.Spec.Containers {
@@ -139,7 +140,7 @@ func (s *shoot) requireAdmitted(t *testing.T, deployment *appsv1.Deployment) {
 
 // shippedArgs returns the arguments of a shipped container, with the pod's files replaced by the
 // lab's, and without its port, which the lab chooses because all processes share one host.
-func (s *shoot) shippedArgs(t *testing.T, container *corev1.Container, kubeconfig string) []string {
+func shippedArgs(t *testing.T, s *harness.Shoot, container *corev1.Container, kubeconfig string) []string {
 	t.Helper()
 	require.Equal(t, "metadata.namespace", container.Env[0].ValueFrom.FieldRef.FieldPath)
 
@@ -184,7 +185,7 @@ func requireProbed(t *testing.T, container *corev1.Container, p *process.Process
 			require.Equal(t, container.Ports[0].ContainerPort, port.IntVal)
 		}
 
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1:"+portOf(p.PID())+probe.HTTPGet.Path, http.NoBody)
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1:"+harness.PortOf(p.PID())+probe.HTTPGet.Path, http.NoBody)
 		require.NoError(t, err)
 		resp, err := http.DefaultClient.Do(request)
 		require.NoError(t, err)
@@ -204,23 +205,23 @@ func memoryOf(p *process.Process) string {
 
 // requireAdoption removes the owner references of a Machine and of its MachineSet, and waits
 // until they are restored.
-func (s *shoot) requireAdoption(t *testing.T, machine string) {
+func requireAdoption(t *testing.T, s *harness.Shoot, machine string) {
 	t.Helper()
 
 	const orphaned = `{"metadata":{"ownerReferences":null}}`
 
-	sets := s.mcm.MachineV1alpha1().MachineSets(s.Namespace)
+	sets := s.MCM.MachineV1alpha1().MachineSets(s.Namespace)
 	list, err := sets.List(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
 	require.Len(t, list.Items, 1)
 
 	set := list.Items[0].Name
-	s.patchMachine(t, machine, orphaned)
+	patchMachine(t, s, machine, orphaned)
 	_, err = sets.Patch(t.Context(), set, types.MergePatchType, []byte(orphaned), metav1.PatchOptions{})
 	require.NoError(t, err)
 
-	eventually(t, "both have owners again", func(ctx context.Context) (bool, error) {
-		m, err := s.mcm.MachineV1alpha1().Machines(s.Namespace).Get(ctx, machine, metav1.GetOptions{})
+	harness.Eventually(t, "both have owners again", func(ctx context.Context) (bool, error) {
+		m, err := s.MCM.MachineV1alpha1().Machines(s.Namespace).Get(ctx, machine, metav1.GetOptions{})
 		if err != nil {
 			return false, err
 		}
@@ -231,18 +232,18 @@ func (s *shoot) requireAdoption(t *testing.T, machine string) {
 	})
 }
 
-func (s *shoot) patchMachine(t *testing.T, name, patch string) {
+func patchMachine(t *testing.T, s *harness.Shoot, name, patch string) {
 	t.Helper()
 
-	_, err := s.mcm.MachineV1alpha1().Machines(s.Namespace).Patch(t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+	_, err := s.MCM.MachineV1alpha1().Machines(s.Namespace).Patch(t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 	require.NoError(t, err)
 }
 
 // attachVolume adds an attached volume, with the machine's name, to the status of a machine's Node.
-func (s *shoot) attachVolume(t *testing.T, machine string) {
+func attachVolume(t *testing.T, s *harness.Shoot, machine string) {
 	t.Helper()
 
-	_, err := s.target.StorageV1().VolumeAttachments().Create(t.Context(), &storagev1.VolumeAttachment{
+	_, err := s.Target.StorageV1().VolumeAttachments().Create(t.Context(), &storagev1.VolumeAttachment{
 		ObjectMeta: metav1.ObjectMeta{Name: machine},
 		Spec: storagev1.VolumeAttachmentSpec{
 			Attacher: "csi.kubevirt.io", NodeName: machine, Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: new("volume")},
@@ -251,6 +252,6 @@ func (s *shoot) attachVolume(t *testing.T, machine string) {
 	require.NoError(t, err)
 
 	attached := []byte(`{"status":{"volumesAttached":[{"name":"kubernetes.io/csi/csi.kubevirt.io^volume","devicePath":""}]}}`)
-	_, err = s.target.CoreV1().Nodes().Patch(t.Context(), machine, types.MergePatchType, attached, metav1.PatchOptions{}, "status")
+	_, err = s.Target.CoreV1().Nodes().Patch(t.Context(), machine, types.MergePatchType, attached, metav1.PatchOptions{}, "status")
 	require.NoError(t, err)
 }

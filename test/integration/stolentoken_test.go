@@ -24,11 +24,12 @@ import (
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/render"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 )
 
 // thief has the token of the driver's account, and uses it without the driver.
 type thief struct {
-	*shoot
+	*harness.Shoot
 
 	kube     kubernetes.Interface
 	kubevirt kubevirt.Interface
@@ -41,13 +42,13 @@ type thief struct {
 func TestStolenToken(t *testing.T) {
 	t.Parallel()
 
-	s, d := newShoot(t), newDriver(settings{grace: time.Minute})
-	m := s.newMachine("zone-a", importedRoot)
-	_, err := m.create(t.Context(), d)
+	s, d := harness.NewShoot(t), harness.NewDriver(harness.Settings{Grace: time.Minute})
+	m := s.NewMachine("zone-a", harness.ImportedRoot)
+	_, err := m.Create(t.Context(), d)
 	require.NoError(t, err)
 
-	worker := s.vm(t, m.name())
-	theft := s.steal(t)
+	worker := s.VM(t, m.Name())
+	theft := steal(t, s)
 	theft.forbidHostDevices(t, worker)
 
 	t.Run("Workers", func(t *testing.T) { t.Parallel(); theft.requireWorkersOnly(t, worker) })
@@ -55,15 +56,15 @@ func TestStolenToken(t *testing.T) {
 	t.Run("Secrets", func(t *testing.T) { t.Parallel(); theft.requireSecretsOfMachines(t) })
 	t.Run("DataVolumes", func(t *testing.T) { t.Parallel(); theft.requireGoldenImages(t) })
 	t.Run("Foreign", func(t *testing.T) { t.Parallel(); theft.requireForeignUntouched(t, worker) })
-	t.Cleanup(func() { require.NoError(t, m.remove(context.WithoutCancel(t.Context()), d)) })
+	t.Cleanup(func() { require.NoError(t, m.Remove(context.WithoutCancel(t.Context()), d)) })
 }
 
 // steal gives the account more rights than the shipped Role, so that only the
 // policy can refuse requests.
-func (s *shoot) steal(t *testing.T) *thief {
+func steal(t *testing.T, s *harness.Shoot) *thief {
 	t.Helper()
 
-	roles, bindings := s.kube.RbacV1().Roles(s.ProviderNamespace), s.kube.RbacV1().RoleBindings(s.ProviderNamespace)
+	roles, bindings := s.Kube.RbacV1().Roles(s.ProviderNamespace), s.Kube.RbacV1().RoleBindings(s.ProviderNamespace)
 	_, err := roles.Create(t.Context(), &rbacv1.Role{
 		ObjectMeta: metav1.ObjectMeta{Name: "everything"},
 		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}}},
@@ -76,12 +77,12 @@ func (s *shoot) steal(t *testing.T) *thief {
 	}, metav1.CreateOptions{})
 	require.NoError(t, err)
 
-	s.driverRight("*", "*", "*").await(t, true)
+	s.DriverRight("*", "*", "*").Await(t, true)
 
 	config, err := clientcmd.RESTConfigFromKubeConfig(s.ProviderKubeconfig)
 	require.NoError(t, err)
 
-	stolen := &thief{shoot: s}
+	stolen := &thief{Shoot: s}
 	stolen.kube, err = kubernetes.NewForConfig(config)
 	require.NoError(t, err)
 	stolen.kubevirt, err = kubevirt.NewForConfig(config)
@@ -91,9 +92,6 @@ func (s *shoot) steal(t *testing.T) *thief {
 
 	return stolen
 }
-
-// dry makes the API server validate a request without executing it.
-var dry = metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
 
 func requireRefused(t *testing.T, err error, says string) {
 	t.Helper()
@@ -161,7 +159,7 @@ func (h *thief) requireWorkersOnly(t *testing.T, worker *kubevirtv1.VirtualMachi
 		vm.Spec.Template.Spec.Volumes[0].DataVolume.Name = vm.Spec.DataVolumeTemplates[0].Name
 		tc.change(vm)
 
-		_, err := h.kubevirt.KubevirtV1().VirtualMachines(h.ProviderNamespace).Create(t.Context(), vm, dry)
+		_, err := h.kubevirt.KubevirtV1().VirtualMachines(h.ProviderNamespace).Create(t.Context(), vm, harness.DryRun)
 		if tc.says == "" {
 			require.NoError(t, err, name)
 		} else {
@@ -175,7 +173,7 @@ func (h *thief) requireWorkersOnly(t *testing.T, worker *kubevirtv1.VirtualMachi
 func (h *thief) requireNoBorrowedDevices(t *testing.T, worker *kubevirtv1.VirtualMachine) {
 	t.Helper()
 
-	_, err := h.shoot.kubevirt.InstancetypeV1beta1().VirtualMachineInstancetypes(h.ProviderNamespace).Create(t.Context(),
+	_, err := h.Shoot.KubeVirt.InstancetypeV1beta1().VirtualMachineInstancetypes(h.ProviderNamespace).Create(t.Context(),
 		&instancetypev1beta1.VirtualMachineInstancetype{
 			ObjectMeta: metav1.ObjectMeta{Name: "gpu"},
 			Spec: instancetypev1beta1.VirtualMachineInstancetypeSpec{
@@ -198,8 +196,8 @@ func (h *thief) requireNoBorrowedDevices(t *testing.T, worker *kubevirtv1.Virtua
 	_, err = vms.Create(t.Context(), vm, metav1.CreateOptions{})
 	require.NoError(t, err)
 	// The VirtualMachine's condition keeps the first failure, which may be a transient one.
-	eventually(t, "virt-controller is refused the instance", func(ctx context.Context) (bool, error) {
-		events, err := h.shoot.kube.CoreV1().Events(h.ProviderNamespace).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.name=" + vm.Name})
+	harness.Eventually(t, "virt-controller is refused the instance", func(ctx context.Context) (bool, error) {
+		events, err := h.Shoot.Kube.CoreV1().Events(h.ProviderNamespace).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.name=" + vm.Name})
 		if err != nil {
 			return false, err
 		}
@@ -216,7 +214,7 @@ func (h *thief) requireNoBorrowedDevices(t *testing.T, worker *kubevirtv1.Virtua
 func (h *thief) forbidHostDevices(t *testing.T, worker *kubevirtv1.VirtualMachine) {
 	t.Helper()
 
-	_, err := h.shoot.kube.CoreV1().Namespaces().Patch(t.Context(), h.ProviderNamespace, types.MergePatchType,
+	_, err := h.Shoot.Kube.CoreV1().Namespaces().Patch(t.Context(), h.ProviderNamespace, types.MergePatchType,
 		[]byte(`{"metadata":{"labels":{"kubevirt.machine.gardener.cloud/host-devices":null}}}`), metav1.PatchOptions{})
 	require.NoError(t, err)
 
@@ -225,8 +223,8 @@ func (h *thief) forbidHostDevices(t *testing.T, worker *kubevirtv1.VirtualMachin
 	}
 	instance.Spec.Domain.Devices.GPUs = []kubevirtv1.GPU{{Name: "a", DeviceName: "vendor.com/gpu"}}
 
-	eventually(t, "the API server sees the Namespace without its label", func(ctx context.Context) (bool, error) {
-		_, err := h.shoot.kubevirt.KubevirtV1().VirtualMachineInstances(h.ProviderNamespace).Create(ctx, instance, dry)
+	harness.Eventually(t, "the API server sees the Namespace without its label", func(ctx context.Context) (bool, error) {
+		_, err := h.Shoot.KubeVirt.KubevirtV1().VirtualMachineInstances(h.ProviderNamespace).Create(ctx, instance, harness.DryRun)
 
 		return apierrors.IsForbidden(err), nil
 	})
@@ -264,7 +262,7 @@ func (h *thief) requireSecretsOfMachines(t *testing.T) {
 	} {
 		tc.secret.Name = "stolen"
 
-		_, err := h.kube.CoreV1().Secrets(h.ProviderNamespace).Create(t.Context(), &tc.secret, dry)
+		_, err := h.kube.CoreV1().Secrets(h.ProviderNamespace).Create(t.Context(), &tc.secret, harness.DryRun)
 		if tc.says == "" {
 			require.NoError(t, err, name)
 		} else {
@@ -296,7 +294,7 @@ func (h *thief) requireGoldenImages(t *testing.T) {
 			},
 		}
 
-		_, err := h.cdi.CdiV1beta1().DataVolumes(h.ProviderNamespace).Create(t.Context(), volume, dry)
+		_, err := h.cdi.CdiV1beta1().DataVolumes(h.ProviderNamespace).Create(t.Context(), volume, harness.DryRun)
 		if says == "" {
 			require.NoError(t, err)
 		} else {
@@ -316,7 +314,7 @@ func (h *thief) requireGoldenImages(t *testing.T) {
 func (h *thief) requireNoAdoption(t *testing.T, volume *cdiv1beta1.DataVolume, otherwise string) {
 	t.Helper()
 
-	_, err := h.cdi.CdiV1beta1().DataVolumes(h.ProviderNamespace).Create(t.Context(), volume, dry)
+	_, err := h.cdi.CdiV1beta1().DataVolumes(h.ProviderNamespace).Create(t.Context(), volume, harness.DryRun)
 	requireRefused(t, err, cmp.Or(otherwise, "do not take over claims"))
 }
 
@@ -332,18 +330,18 @@ func (h *thief) requireForeignUntouched(t *testing.T, worker *kubevirtv1.Virtual
 
 	vm := &kubevirtv1.VirtualMachine{ObjectMeta: named, Spec: *worker.Spec.DeepCopy()}
 	vm.Spec.DataVolumeTemplates, vm.Spec.Template.Spec.Volumes, vm.Spec.Template.Spec.Domain.Devices.Disks = nil, nil, nil
-	_, err := h.shoot.kubevirt.KubevirtV1().VirtualMachines(namespace).Create(ctx, vm, metav1.CreateOptions{})
+	_, err := h.Shoot.KubeVirt.KubevirtV1().VirtualMachines(namespace).Create(ctx, vm, metav1.CreateOptions{})
 	require.NoError(t, err)
-	_, err = h.shoot.kube.CoreV1().Secrets(namespace).Create(ctx, &corev1.Secret{ObjectMeta: named}, metav1.CreateOptions{})
+	_, err = h.Shoot.Kube.CoreV1().Secrets(namespace).Create(ctx, &corev1.Secret{ObjectMeta: named}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		ctx := context.WithoutCancel(ctx)
-		require.NoError(t, h.shoot.kubevirt.KubevirtV1().VirtualMachines(namespace).Delete(ctx, name, metav1.DeleteOptions{}))
-		require.NoError(t, h.shoot.kube.CoreV1().Secrets(namespace).Delete(ctx, name, metav1.DeleteOptions{}))
+		require.NoError(t, h.Shoot.KubeVirt.KubevirtV1().VirtualMachines(namespace).Delete(ctx, name, metav1.DeleteOptions{}))
+		require.NoError(t, h.Shoot.Kube.CoreV1().Secrets(namespace).Delete(ctx, name, metav1.DeleteOptions{}))
 	})
 
 	vms, secrets := h.kubevirt.KubevirtV1().VirtualMachines(namespace), h.kube.CoreV1().Secrets(namespace)
-	relabelled := patchOf(t, map[string]any{"metadata": map[string]any{
+	relabelled := harness.MarshalPatch(t, map[string]any{"metadata": map[string]any{
 		"labels": h.tags(map[string]string{"kubevirt.machine.gardener.cloud/machine": name}),
 	}})
 

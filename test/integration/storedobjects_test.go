@@ -27,6 +27,7 @@ import (
 	providerspec "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 	manifests "github.com/gardener/machine-controller-manager-provider-kubevirt/kubernetes"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/render"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 )
 
 // The folders testdata/v* hold the objects that each release left on provider clusters: per
@@ -96,29 +97,29 @@ func withoutRandom(objects string) string { return firmwareIDs.ReplaceAllString(
 func requireTakenOver(t *testing.T, file string) {
 	t.Helper()
 
-	s, d := newShoot(t), newDriver(settings{grace: time.Minute})
-	m := s.applyStoredObjects(t, file)
-	stored, images := s.vm(t, m.name()), s.images(t)
+	s, d := harness.NewShoot(t), harness.NewDriver(harness.Settings{Grace: time.Minute})
+	m := applyStoredObjects(t, s, file)
+	stored, images := s.VM(t, m.Name()), s.Images(t)
 	require.Len(t, images, 1)
 
-	listed, err := m.list(t.Context(), d)
+	listed, err := m.List(t.Context(), d)
 	require.NoError(t, err)
-	require.Equal(t, map[string]string{"kubevirt://" + m.name(): m.name()}, listed)
+	require.Equal(t, map[string]string{"kubevirt://" + m.Name(): m.Name()}, listed)
 
-	created, err := m.create(t.Context(), d)
+	created, err := m.Create(t.Context(), d)
 	require.NoError(t, err)
-	require.Equal(t, "kubevirt://"+m.name(), created.ProviderID)
-	require.Equal(t, m.name(), created.NodeName)
+	require.Equal(t, "kubevirt://"+m.Name(), created.ProviderID)
+	require.Equal(t, m.Name(), created.NodeName)
 
-	m.machine.Spec.ProviderID = created.ProviderID
-	m.awaitScheduled(t, d)
-	require.Equal(t, stored.UID, s.vm(t, m.name()).UID, "the machine is the one that was there")
-	require.Equal(t, images, s.images(t), "it needs no other golden image")
+	m.Machine.Spec.ProviderID = created.ProviderID
+	m.AwaitScheduled(t, d)
+	require.Equal(t, stored.UID, s.VM(t, m.Name()).UID, "the machine is the one that was there")
+	require.Equal(t, images, s.Images(t), "it needs no other golden image")
 
-	require.NoError(t, m.remove(t.Context(), d))
-	s.requireGone(t, m.name())
-	s.deleteImages(t, storedCluster)
-	s.requireNothingLeft(t)
+	require.NoError(t, m.Remove(t.Context(), d))
+	s.RequireGone(t, m.Name())
+	s.DeleteImages(t, storedCluster)
+	s.RequireNothingLeft(t)
 }
 
 // storedKinds returns the resources of the objects on the provider cluster.
@@ -132,20 +133,20 @@ func storedKinds() map[string]schema.GroupVersionResource {
 
 // applyStoredObjects creates a file's objects. It returns the Machine with its class and Secret, as
 // machine-controller-manager would pass them.
-func (s *shoot) applyStoredObjects(t *testing.T, file string) *machine {
+func applyStoredObjects(t *testing.T, s *harness.Shoot, file string) *harness.Machine {
 	t.Helper()
 
 	raw, err := os.ReadFile(file)
 	require.NoError(t, err)
 
-	client, err := dynamic.NewForConfig(lab.Provider.Config())
+	client, err := dynamic.NewForConfig(harness.Lab().Provider.Config())
 	require.NoError(t, err)
 
-	m := s.newMachine("zone-a", importedRoot)
-	m.machine.Name = storedMachine
+	m := s.NewMachine("zone-a", harness.ImportedRoot)
+	m.Machine.Name = storedMachine
 
-	documents := strings.Split(replace(string(raw), storedNamespace, s.ProviderNamespace), "\n---\n")
-	require.NoError(t, yaml.UnmarshalStrict([]byte(documents[0]), m.class))
+	documents := strings.Split(harness.MustReplace(string(raw), storedNamespace, s.ProviderNamespace), "\n---\n")
+	require.NoError(t, yaml.UnmarshalStrict([]byte(documents[0]), m.Class))
 
 	for _, document := range documents[1:] {
 		object := &unstructured.Unstructured{}
@@ -170,36 +171,36 @@ func strictCreation() metav1.CreateOptions {
 func storeObjects(t *testing.T, class string) string {
 	t.Helper()
 
-	s, d := newShoot(t), newDriver(settings{grace: time.Minute})
-	m := s.newMachine("zone-a", importedRoot)
-	m.machine.Name, m.machine.UID = storedMachine, storedUID
-	m.machine.Labels = map[string]string{"name": "worker-z1"}
-	m.secret.Data["userData"] = []byte("#cloud-config\nhostname: " + storedMachine + "\n")
-	m.class = shippedMachineClass(t, class)
+	s, d := harness.NewShoot(t), harness.NewDriver(harness.Settings{Grace: time.Minute})
+	m := s.NewMachine("zone-a", harness.ImportedRoot)
+	m.Machine.Name, m.Machine.UID = storedMachine, storedUID
+	m.Machine.Labels = map[string]string{"name": "worker-z1"}
+	m.Secret.Data["userData"] = []byte("#cloud-config\nhostname: " + storedMachine + "\n")
+	m.Class = shippedMachineClass(t, class)
 
-	_, err := m.create(t.Context(), d)
+	_, err := m.Create(t.Context(), d)
 	require.NoError(t, err)
-	m.awaitScheduled(t, d)
-	eventually(t, m.name()+" runs", func(ctx context.Context) (bool, error) {
-		vm, err := s.kubevirt.KubevirtV1().VirtualMachines(s.ProviderNamespace).Get(ctx, m.name(), metav1.GetOptions{})
+	m.AwaitScheduled(t, d)
+	harness.Eventually(t, m.Name()+" runs", func(ctx context.Context) (bool, error) {
+		vm, err := s.KubeVirt.KubevirtV1().VirtualMachines(s.ProviderNamespace).Get(ctx, m.Name(), metav1.GetOptions{})
 
 		return err == nil && vm.Status.Ready, err
 	})
 
-	stored, err := yaml.Marshal(m.class)
+	stored, err := yaml.Marshal(m.Class)
 	require.NoError(t, err)
 
 	documents := [][]byte{stored}
-	for _, object := range s.storedObjects(t, m) {
+	for _, object := range storedObjects(t, s, m) {
 		stored, err := yaml.Marshal(object)
 		require.NoError(t, err)
 
 		documents = append(documents, stored)
 	}
 
-	require.NoError(t, m.remove(t.Context(), d))
+	require.NoError(t, m.Remove(t.Context(), d))
 
-	return replace(string(bytes.Join(documents, []byte("---\n"))), s.ProviderNamespace, storedNamespace)
+	return harness.MustReplace(string(bytes.Join(documents, []byte("---\n"))), s.ProviderNamespace, storedNamespace)
 }
 
 // shippedMachineClass returns the unchanged class of a shipped file.
@@ -218,13 +219,13 @@ func shippedMachineClass(t *testing.T, name string) *v1alpha1.MachineClass {
 
 // storedObjects returns the objects that the driver has created for a machine, in order of
 // creation, without the fields that an API server sets in every object.
-func (s *shoot) storedObjects(t *testing.T, m *machine) []map[string]any {
+func storedObjects(t *testing.T, s *harness.Shoot, m *harness.Machine) []map[string]any {
 	t.Helper()
 
-	client, err := dynamic.NewForConfig(lab.Provider.Config())
+	client, err := dynamic.NewForConfig(harness.Lab().Provider.Config())
 	require.NoError(t, err)
 
-	ofMachine := labels.Set{render.LabelMachine: m.name()}.String()
+	ofMachine := labels.Set{render.LabelMachine: m.Name()}.String()
 
 	var stored []map[string]any
 

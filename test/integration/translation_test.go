@@ -1,7 +1,6 @@
 package integration
 
 import (
-	"encoding/json"
 	"testing"
 	"time"
 
@@ -10,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	instancetypev1beta1 "kubevirt.io/api/instancetype/v1beta1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 )
 
 // TestRefusalsNameFieldsOfTheProviderSpec provokes KubeVirt's own refusals. Users know the
@@ -17,11 +18,11 @@ import (
 func TestRefusalsNameFieldsOfTheProviderSpec(t *testing.T) {
 	t.Parallel()
 
-	s, d := newShoot(t), newDriver(settings{grace: time.Minute})
+	s, d := harness.NewShoot(t), harness.NewDriver(harness.Settings{Grace: time.Minute})
 	instancetype := &instancetypev1beta1.VirtualMachineInstancetype{ObjectMeta: metav1.ObjectMeta{Name: "lab"}}
 	instancetype.Spec.CPU.Guest = 1
 	instancetype.Spec.Memory.Guest = resource.MustParse("1Gi")
-	_, err := s.kubevirt.InstancetypeV1beta1().VirtualMachineInstancetypes(s.ProviderNamespace).Create(t.Context(), instancetype, metav1.CreateOptions{})
+	_, err := s.KubeVirt.InstancetypeV1beta1().VirtualMachineInstancetypes(s.ProviderNamespace).Create(t.Context(), instancetype, metav1.CreateOptions{})
 	require.NoError(t, err)
 
 	tests := map[string]struct {
@@ -77,32 +78,13 @@ func TestRefusalsNameFieldsOfTheProviderSpec(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			m := s.newMachine("zone-a", importedRoot)
-			m.class.ProviderSpec.Raw = layOver(t, m.class.ProviderSpec.Raw, tc.spec)
+			m := s.NewMachine("zone-a", harness.ImportedRoot)
+			m.Class.ProviderSpec.Raw = harness.MergeFields(t, m.Class.ProviderSpec.Raw, tc.spec)
 
-			_, err := m.create(t.Context(), d)
-			require.Equal(t, codes.InvalidArgument, codeOf(err), "%s: %v", tc.reason, err)
+			_, err := m.Create(t.Context(), d)
+			require.Equal(t, codes.InvalidArgument, harness.CodeOf(err), "%s: %v", tc.reason, err)
 			require.ErrorContains(t, err, tc.want, tc.reason)
 			t.Log(err)
 		})
 	}
-}
-
-// layOver replaces top-level fields of a spec.
-func layOver(t *testing.T, spec []byte, fields string) []byte {
-	t.Helper()
-
-	var under, over map[string]json.RawMessage
-
-	require.NoError(t, json.Unmarshal(spec, &under))
-	require.NoError(t, json.Unmarshal([]byte(fields), &over))
-
-	for key, value := range over {
-		under[key] = value
-	}
-
-	merged, err := json.Marshal(under)
-	require.NoError(t, err)
-
-	return merged
 }

@@ -3,13 +3,14 @@ package integration
 import (
 	"bytes"
 	"compress/gzip"
-	"crypto/sha256"
 	"testing"
 	"time"
 
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 )
 
 // TestUserDataArrivesUntouched creates machines with user data of every format, and with SSH keys,
@@ -17,7 +18,7 @@ import (
 func TestUserDataArrivesUntouched(t *testing.T) {
 	t.Parallel()
 
-	s, d := newShoot(t), newDriver(settings{grace: time.Minute})
+	s, d := harness.NewShoot(t), harness.NewDriver(harness.Settings{Grace: time.Minute})
 
 	var zipped bytes.Buffer
 
@@ -34,8 +35,8 @@ func TestUserDataArrivesUntouched(t *testing.T) {
 		"Ignition":             []byte(`{"ignition":{"version":"3.4.0"},"passwd":{"users":[{"name":"core","sshAuthorizedKeys":["a"]}]}}`),
 		"gzip":                 zipped.Bytes(),
 		"without a line end":   []byte("#cloud-config"),
-		"64 KiB":               incompressible(64 << 10),
-		"700 KiB":              incompressible(700 << 10),
+		"64 KiB":               harness.Incompressible(64 << 10),
+		"700 KiB":              harness.Incompressible(700 << 10),
 	}
 
 	for name, userData := range formats {
@@ -43,48 +44,35 @@ func TestUserDataArrivesUntouched(t *testing.T) {
 		requireUntouched(t, s, d, userData)
 	}
 
-	s.requireNothingLeft(t)
+	s.RequireNothingLeft(t)
 }
 
 // requireUntouched creates a machine, checks its Secrets, and deletes it.
-func requireUntouched(t *testing.T, s *shoot, d driver.Driver, userData []byte) {
+func requireUntouched(t *testing.T, s *harness.Shoot, d driver.Driver, userData []byte) {
 	t.Helper()
 
-	m := s.newMachine("zone-a", importedRoot)
-	m.class.ProviderSpec.Raw = []byte(replace(string(m.class.ProviderSpec.Raw), `"cpu":`, `"sshKeys":["ssh-ed25519 AAAA one"],"cpu":`))
-	m.secret.Data["userData"] = userData
+	m := s.NewMachine("zone-a", harness.ImportedRoot)
+	m.Class.ProviderSpec.Raw = []byte(harness.MustReplace(string(m.Class.ProviderSpec.Raw), `"cpu":`, `"sshKeys":["ssh-ed25519 AAAA one"],"cpu":`))
+	m.Secret.Data["userData"] = userData
 
-	_, err := m.create(t.Context(), d)
+	_, err := m.Create(t.Context(), d)
 	require.NoError(t, err)
 
-	volumes := s.vm(t, m.name()).Spec.Template.Spec.Volumes
+	volumes := s.VM(t, m.Name()).Spec.Template.Spec.Volumes
 	source := volumes[len(volumes)-1].CloudInitNoCloud
 	require.NotNil(t, source)
 
-	secret, err := s.kube.CoreV1().Secrets(s.ProviderNamespace).Get(t.Context(), source.UserDataSecretRef.Name, metav1.GetOptions{})
+	secret, err := s.Kube.CoreV1().Secrets(s.ProviderNamespace).Get(t.Context(), source.UserDataSecretRef.Name, metav1.GetOptions{})
 	require.NoError(t, err)
 	require.True(t, bytes.Equal(userData, secret.Data["userdata"]), "byte for byte")
 
-	credentials := s.vm(t, m.name()).Spec.Template.Spec.AccessCredentials
+	credentials := s.VM(t, m.Name()).Spec.Template.Spec.AccessCredentials
 	require.Len(t, credentials, 1)
 
-	keys, err := s.kube.CoreV1().Secrets(s.ProviderNamespace).Get(
+	keys, err := s.Kube.CoreV1().Secrets(s.ProviderNamespace).Get(
 		t.Context(), credentials[0].SSHPublicKey.Source.Secret.SecretName, metav1.GetOptions{})
 	require.NoError(t, err)
 	require.Equal(t, map[string][]byte{"key0": []byte("ssh-ed25519 AAAA one")}, keys.Data)
 
-	require.NoError(t, m.remove(t.Context(), d))
-}
-
-// incompressible returns deterministic bytes that look random.
-func incompressible(size int) []byte {
-	var data []byte
-
-	sum := sha256.Sum256([]byte("user data"))
-	for len(data) < size {
-		data = append(data, sum[:]...)
-		sum = sha256.Sum256(sum[:])
-	}
-
-	return data[:size]
+	require.NoError(t, m.Remove(t.Context(), d))
 }

@@ -1,14 +1,12 @@
-package integration
+package harness
 
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,25 +14,21 @@ import (
 	"time"
 
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/dynamic/dynamicinformer"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/textlogger"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/suite"
 )
 
-// recording holds, in files, all output of the driver during the tests: its logs and results
-// in this process, the sidecars' metrics, and the user-visible objects. The sidecars' logs
-// are in the lab's folder.
+// recording holds, in files of the lab's folder for logs, all output of the driver in this process:
+// its logs and results, and the metrics of the sidecars that this process started. The sidecars'
+// logs are in the same folder, and the suite records the user-visible objects.
 type recording struct {
 	dir  string
+	name string      // of the topic package, and part of the files' names
 	log  *lockedFile // of the driver in this process, at the highest verbosity
 	said *lockedFile // results of its methods
-	seen *lockedFile // objects
 
 	requests *requestLog
 
@@ -44,7 +38,6 @@ type recording struct {
 	mu       sync.Mutex
 	errors   int
 	machines map[bool]int // number created, by whether their user data held the canary
-	objects  map[string]int
 	scrapes  int
 }
 
@@ -54,26 +47,29 @@ const everything = 10
 // scrapeEvery is short enough to scrape each sidecar, and long enough to use little CPU time.
 const scrapeEvery = 5 * time.Second
 
-// record starts to record all drivers, sidecars and clusters. finish ends the recording.
+// record starts to record all drivers and sidecars of this process. finish ends the recording.
 func record(ctx context.Context, dir string) (*recording, error) {
-	r := &recording{dir: dir, requests: newRequestLog(), machines: map[bool]int{}, objects: map[string]int{}}
+	name := strings.TrimSuffix(filepath.Base(os.Args[0]), ".test")
+	r := &recording{dir: dir, name: name, requests: newRequestLog(), machines: map[bool]int{}}
 
 	var failed error
-	for name, file := range map[string]**lockedFile{"driver": &r.log, "results": &r.said, "objects": &r.seen} {
-		opened, err := os.Create(filepath.Join(dir, "recorded-"+name+".log"))
+	for kind, file := range map[string]**lockedFile{"driver": &r.log, "results": &r.said} {
+		opened, err := os.Create(r.path(kind))
 		*file, failed = &lockedFile{file: opened}, errors.Join(failed, err)
 	}
 
-	ctx, r.stop = context.WithCancel(ctx)
-	failed = errors.Join(failed, logToFile(filepath.Join(dir, "recorded-klog.log")))
-
-	if err := errors.Join(failed, r.follow(ctx, lab.Control.Config(), controlObjects), r.follow(ctx, lab.Provider.Config(), providerObjects)); err != nil {
-		return nil, err
+	if err := errors.Join(failed, logToFile(r.path("klog"))); err != nil {
+		return nil, fmt.Errorf("record the driver: %w", err)
 	}
 
+	ctx, r.stop = context.WithCancel(ctx)
 	r.done.Go(func() { wait.UntilWithContext(ctx, r.scrapeAll, scrapeEvery) })
 
 	return r, nil
+}
+
+func (r *recording) path(kind string) string {
+	return filepath.Join(r.dir, "recorded-"+r.name+"-"+kind+".log")
 }
 
 // logToFile raises klog's verbosity for the driver: at 6 and above its clients may log
@@ -99,75 +95,15 @@ func logToFile(path string) error {
 	return err
 }
 
-var (
-	machineObjects = schema.GroupVersion{Group: "machine.sapcloud.io", Version: "v1alpha1"}
-	events         = schema.GroupVersionResource{Version: "v1", Resource: "events"}
-	controlObjects = []schema.GroupVersionResource{
-		events, machineObjects.WithResource("machines"), machineObjects.WithResource("machinesets"), machineObjects.WithResource("machinedeployments"),
-	}
-	providerObjects = []schema.GroupVersionResource{
-		events, {Group: "kubevirt.io", Version: "v1", Resource: "virtualmachines"},
-	}
-)
-
-// follow records every state of the objects of some types.
-func (r *recording) follow(ctx context.Context, config *rest.Config, types []schema.GroupVersionResource) error {
-	client, err := dynamic.NewForConfig(config)
-	if err != nil {
-		return err
-	}
-
-	informers := dynamicinformer.NewDynamicSharedInformerFactory(client, 0)
-
-	for _, resource := range types {
-		write := func(object any) { r.object(resource.Resource, object) }
-
-		if _, err := informers.ForResource(resource).Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
-			AddFunc: write, UpdateFunc: func(_, now any) { write(now) },
-		}); err != nil {
-			return err
-		}
-	}
-
-	informers.Start(ctx.Done())
-
-	for resource, synced := range informers.WaitForCacheSync(ctx.Done()) {
-		if !synced {
-			return fmt.Errorf("follow %s: %w", resource.Resource, ctx.Err())
-		}
-	}
-
-	r.done.Go(informers.Shutdown)
-
-	return nil
-}
-
-func (r *recording) object(resource string, object any) {
-	o, ok := object.(*unstructured.Unstructured)
-	if !ok {
-		return
-	}
-
-	line, err := json.Marshal(o)
-	if err != nil {
-		line = []byte(err.Error())
-	}
-
-	r.mu.Lock()
-	r.objects[resource]++
-	r.mu.Unlock()
-	r.seen.line(string(line))
-}
-
 // scrapeAll keeps the latest metrics of each running sidecar and each driver over gRPC.
 func (r *recording) scrapeAll(ctx context.Context) {
 	for _, p := range lab.Processes() {
-		port := portOf(p.PID())
+		port := PortOf(p.PID())
 		if p.Err() != nil || port == "" || !strings.HasSuffix(p.Name(), "-machine-controller") && !strings.HasSuffix(p.Name(), "-driver") {
 			continue
 		}
 
-		if metrics, err := scrape(ctx, port); err == nil {
+		if metrics, err := Scrape(ctx, port); err == nil {
 			r.mu.Lock()
 			r.scrapes++
 			r.mu.Unlock()
@@ -177,67 +113,25 @@ func (r *recording) scrapeAll(ctx context.Context) {
 	}
 }
 
-// portOf returns the port of a running controller, or "" if it has none or has exited.
-func portOf(pid int) string {
-	line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)) // It may just have exited.
-
-	for arg := range bytes.SplitSeq(line, []byte{0}) {
-		if port, ok := strings.CutPrefix(string(arg), "--port="); ok {
-			return port
-		}
-
-		if port, ok := strings.CutPrefix(string(arg), "--metrics-address=127.0.0.1:"); ok {
-			return port
-		}
-	}
-
-	return ""
-}
-
-func scrape(ctx context.Context, port string) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://127.0.0.1:"+port+"/metrics", http.NoBody)
-	if err != nil {
-		return nil, err
-	}
-
-	resp, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = resp.Body.Close() }() // Fully read.
-
-	return io.ReadAll(resp.Body)
-}
-
-// finish ends the recording, and searches it for secrets.
-func (r *recording) finish() (*search, error) {
+// finish ends the recording, and returns the record of this process.
+func (r *recording) finish() (*suite.Record, error) {
 	r.stop()
 	r.done.Wait()
 	klog.Flush()
 
-	s := newSearch(canaries())
-
-	for _, pattern := range []string{
-		filepath.Join(r.dir, "recorded-*.log"), filepath.Join(lab.LogDir, "*-machine-controller*.log"),
-		filepath.Join(lab.LogDir, "*-driver*.log"),
-	} {
-		if err := s.in(pattern); err != nil {
-			return nil, fmt.Errorf("search for secrets: %w", err)
-		}
+	secrets, err := usedSecrets()
+	if err != nil {
+		return nil, err
 	}
 
-	return s, nil
-}
+	report := &suite.Record{
+		Package: r.name, Run: flag.Lookup("test.run").Value.String(), Skip: flag.Lookup("test.skip").Value.String(),
+		Denials: expectedDenials(), Secrets: secrets,
+		Errors: r.errors, Scrapes: r.scrapes, WithCanary: r.machines[true], WithoutCanary: r.machines[false],
+	}
+	r.requests.report(report)
 
-func (r *recording) String() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-
-	return fmt.Sprintf("recorded: %d errors of the driver, %d scrapes of sidecars, states of %v; %d machines' user data held the canary, %d did not",
-		r.errors, r.scrapes, r.objects, r.machines[true], r.machines[false])
+	return report, nil
 }
 
 // lockedFile is a file for concurrent writers.
@@ -289,7 +183,7 @@ func (r *recording) end(method string, answer any, err error) {
 func (d *recorded) CreateMachine(ctx context.Context, req *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
 	if req.Secret != nil {
 		d.to.mu.Lock()
-		d.to.machines[bytes.Contains(req.Secret.Data["userData"], []byte(userDataCanary))]++
+		d.to.machines[bytes.Contains(req.Secret.Data["userData"], []byte(suite.UserDataCanary))]++
 		d.to.mu.Unlock()
 	}
 

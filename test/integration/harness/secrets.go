@@ -1,4 +1,4 @@
-package integration
+package harness
 
 import (
 	"bytes"
@@ -15,14 +15,8 @@ import (
 	"time"
 
 	"k8s.io/client-go/tools/clientcmd"
-)
 
-// The canaries in the secrets of all tests' machines. The user data of newMachine contain the
-// first. The others are phrases of user data written by the tests and the example.
-const (
-	userDataCanary = "c4n4ry+user/data=1f6b8e2d9a&5c"
-	replayedData   = "# bootstrap token "
-	exampleData    = "path: /etc/kubernetes/bootstrap-kubeconfig"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/suite"
 )
 
 // credentials are part of every shoot's kubeconfig in addition to its token: a client certificate,
@@ -77,23 +71,21 @@ func withCanaries(kubeconfig []byte) ([]byte, error) {
 	return clientcmd.Write(*config)
 }
 
-// canaries returns the needles of the search.
-func canaries() []needle {
-	needles := needlesOf("user data", userDataCanary)
-	needles = append(needles, needlesOf("replayed user data", replayedData)...)
-	needles = append(needles, needlesOf("the example's user data", exampleData)...)
+// usedSecrets returns the secrets of this process, for the search of the suite.
+func usedSecrets() ([]suite.Secret, error) {
+	own, err := credentials()
+	if err != nil {
+		return nil, fmt.Errorf("make a client certificate: %w", err)
+	}
+
+	lines := bytes.Split(own.key, []byte("\n"))
+	used := []suite.Secret{{Name: "client key", Text: lines[1]}, {Name: "number of the client key", Text: own.number}}
 
 	tokens.Range(func(header, _ any) bool {
-		needles = append(needles, needlesOf("token", fmt.Sprint(header))...)
+		used = append(used, suite.Secret{Name: "token", Text: fmt.Append(nil, header)})
 
 		return true
 	})
 
-	if own, err := credentials(); err == nil {
-		lines := bytes.Split(own.key, []byte("\n"))
-		needles = append(needles, needlesOf("client key", string(lines[1]))...)
-		needles = append(needles, needlesOf("number of the client key", string(own.number))...)
-	}
-
-	return needles
+	return used, nil
 }

@@ -1,4 +1,4 @@
-package integration
+package harness
 
 import (
 	"fmt"
@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// timeline records all actors' actions and their times, as seen by a test
+// Timeline records all actors' actions and their times, as seen by a test
 // that watches all clusters.
-type timeline struct {
+type Timeline struct {
 	start time.Time
 
 	mu     sync.Mutex
@@ -22,19 +22,21 @@ type timelineEvent struct {
 	who, what string
 }
 
-func newTimeline() *timeline {
-	return &timeline{start: time.Now()}
+// NewTimeline returns a timeline that starts now.
+func NewTimeline() *Timeline {
+	return &Timeline{start: time.Now()}
 }
 
-func (l *timeline) add(who, format string, args ...any) {
+// Add adds an event: who did what.
+func (l *Timeline) Add(who, format string, args ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 
 	l.events = append(l.events, timelineEvent{at: time.Since(l.start), who: who, what: fmt.Sprintf(format, args...)})
 }
 
-// print logs the events in order.
-func (l *timeline) print(t *testing.T) {
+// Print logs the events in order.
+func (l *Timeline) Print(t *testing.T) {
 	t.Helper()
 
 	l.mu.Lock()

@@ -1,4 +1,4 @@
-package integration
+package harness
 
 import (
 	"cmp"
@@ -16,71 +16,72 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/providercluster"
 )
 
-// settings are the driver settings that tests change.
-type settings struct {
-	clock clock.Clock
+// Settings are the driver settings that tests change.
+type Settings struct {
+	Clock clock.Clock
 	// imageClock determines whether golden images are old enough to be replaced; nil: clock.
-	imageClock clock.PassiveClock
-	wrap       func(http.RoundTripper) http.RoundTripper
-	grace      time.Duration
+	ImageClock clock.PassiveClock
+	Wrap       func(http.RoundTripper) http.RoundTripper
+	Grace      time.Duration
 	// wait is how long InitializeMachine waits; zero: as long as in the sidecar.
-	wait time.Duration
+	Wait time.Duration
 	// deleteWait bounds how long DeleteMachine waits; zero: as long as in the sidecar.
-	deleteWait time.Duration
+	DeleteWait time.Duration
 	// retry is how long a call retries; zero: as long as in the sidecar.
-	retry time.Duration
+	Retry time.Duration
 	// events receives the driver's Events of machines; nil: discarded.
-	events plugin.EventRecorder
+	Events plugin.EventRecorder
 	// bootstrap selects the mode without a target cluster.
-	bootstrap bool
+	Bootstrap bool
 	// observers are notified of the classes of requests; with at least one,
 	// drains trigger evacuation.
-	observers []plugin.Observer
+	Observers []plugin.Observer
 }
 
-// newDriver returns the driver, wired as the sidecar and mcm-kubevirt serve wire it.
-func newDriver(o settings) driver.Driver {
-	return driverOn(newProvider(o), o)
+// NewDriver returns the driver, wired as the sidecar and mcm-kubevirt serve wire it.
+func NewDriver(o Settings) driver.Driver {
+	return DriverOn(NewProvider(o), o)
 }
 
-// newProvider returns the PluginSPI implementation of the driver.
-func newProvider(o settings) *providercluster.Provider {
-	if o.clock == nil {
-		o.clock = clock.RealClock{}
+// NewProvider returns the PluginSPI implementation of the driver.
+func NewProvider(o Settings) *providercluster.Provider {
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
 	}
 
-	if o.imageClock == nil {
-		o.imageClock = o.clock
+	if o.ImageClock == nil {
+		o.ImageClock = o.Clock
 	}
 
 	return providercluster.New(providercluster.Options{
 		Clients: providerapi.NewCache(providerapi.Options{
-			QPS: 100, Burst: 200, RetryFor: cmp.Or(o.retry, 15*time.Second), WrapTransport: clienttransport.Wrappers(o.wrap, recorder.requests.wrap),
+			QPS: 100, Burst: 200, RetryFor: cmp.Or(o.Retry, 15*time.Second), WrapTransport: clienttransport.Wrappers(o.Wrap, recorder.requests.wrap),
 		}),
-		Images:             images.NewManager(o.imageClock, 30*time.Minute),
-		Clock:              o.clock,
-		InitializeWait:     cmp.Or(o.wait, 15*time.Second),
-		UnschedulableGrace: o.grace,
+		Images:             images.NewManager(o.ImageClock, 30*time.Minute),
+		Clock:              o.Clock,
+		InitializeWait:     cmp.Or(o.Wait, 15*time.Second),
+		UnschedulableGrace: o.Grace,
 		OrphanGracePeriod:  10 * time.Minute,
 		OrphanMemory:       40 * time.Minute,
-		MaxDeleteWait:      cmp.Or(o.deleteWait, validation.MaxTerminationGracePeriod+providercluster.DeleteSlack),
+		MaxDeleteWait:      cmp.Or(o.DeleteWait, validation.MaxTerminationGracePeriod+providercluster.DeleteSlack),
 		MaxWaiting:         25,
-		NeedAddress:        o.bootstrap,
+		NeedAddress:        o.Bootstrap,
 	})
 }
 
 // allowed are the validation options of ProviderSpecs, as by default.
 var allowed = validation.Options{Template: validation.TemplateSafe}
 
-func driverOn(provider *providercluster.Provider, o settings) driver.Driver {
+// DriverOn returns the driver on an implementation of the PluginSPI, with recorded calls.
+func DriverOn(provider *providercluster.Provider, o Settings) driver.Driver {
 	may := allowed
-	may.Evacuation = len(o.observers) > 0
+	may.Evacuation = len(o.Observers) > 0
 
 	return recorder.driver(plugin.New(provider, plugin.Options{
 		CreationTimeout: 20 * time.Minute,
 		CSIDriverName:   "csi.kubevirt.io",
 		Allowed:         may,
-		Events:          o.events,
-		Observers:       o.observers,
+		Events:          o.Events,
+		Observers:       o.Observers,
 	}))
 }

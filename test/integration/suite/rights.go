@@ -1,10 +1,9 @@
-package integration
+package suite
 
 import (
 	"cmp"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"maps"
@@ -13,12 +12,12 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/yaml"
 
 	manifests "github.com/gardener/machine-controller-manager-provider-kubevirt/kubernetes"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/environment"
 )
 
 // shippedRights are the manifests with the only Roles of the lab's identities.
@@ -37,29 +36,6 @@ var programs = []string{
 	"machine-controller-manager-provider-kubevirt", "machine-controller-manager", "machine-controller", "mcm-kubevirt",
 }
 
-// deniedOnPurpose holds the namespaces in which a test removes rights, with the reason.
-type deniedOnPurpose struct {
-	mu      sync.Mutex
-	reasons map[string]string
-}
-
-var purposes = deniedOnPurpose{reasons: map[string]string{}}
-
-// expectDenials declares that requests of the shoot's accounts will be denied, and why.
-func (s *shoot) expectDenials(reason string) {
-	purposes.mu.Lock()
-	defer purposes.mu.Unlock()
-
-	purposes.reasons[s.Namespace], purposes.reasons[s.ProviderNamespace] = reason, reason
-}
-
-func (d *deniedOnPurpose) in(namespace string) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-
-	return d.reasons[namespace] != ""
-}
-
 // rights is the evaluation of the shipped Roles by the API servers' audit logs after all tests.
 type rights struct {
 	granted  map[string]bool // rights, such as: machine-controller: delete virtualmachines
@@ -68,16 +44,21 @@ type rights struct {
 	purposes int // number of requests denied on purpose
 	requests int
 	whole    bool // whether all tests were run, so that each right must have been used
+
+	denials map[string]string // namespaces in which tests removed rights, with their reasons
 }
 
 // auditRights reads the audit logs of both clusters.
-func auditRights() (*rights, error) {
+func auditRights(lab *environment.Lab, records []*Record, whole bool) (*rights, error) {
 	granted, err := grantedRights()
 	if err != nil {
 		return nil, err
 	}
 
-	r := &rights{granted: granted, used: map[string]map[string]bool{}, denied: map[string]int{}, whole: allTestsRun()}
+	r := &rights{granted: granted, used: map[string]map[string]bool{}, denied: map[string]int{}, whole: whole, denials: map[string]string{}}
+	for _, record := range records {
+		maps.Copy(r.denials, record.Denials)
+	}
 
 	for _, path := range []string{lab.Control.AuditLog(), lab.Provider.AuditLog()} {
 		// A large log is split into parts with the time in their names.
@@ -94,14 +75,6 @@ func auditRights() (*rights, error) {
 	}
 
 	return r, nil
-}
-
-// allTestsRun reports whether -run and -skip exclude no tests, except those that
-// `make test` leaves to `make soak`.
-func allTestsRun() bool {
-	skipped := flag.Lookup("test.skip").Value.String()
-
-	return flag.Lookup("test.run").Value.String() == "" && (skipped == "" || skipped == "^TestSoak")
 }
 
 // grantedRights returns each verb of each rule of the shipped Roles.
@@ -196,7 +169,7 @@ func (r *rights) event(event *auditEvent) {
 
 	switch event.Annotations["authorization.k8s.io/decision"] {
 	case "forbid":
-		if purposes.in(namespace) {
+		if r.denials[namespace] != "" {
 			r.purposes++
 
 			return
@@ -236,6 +209,7 @@ func (r *rights) wrong() bool {
 	return len(r.denied) > 0 || r.whole && len(r.unused()) > 0
 }
 
+// String implements fmt.Stringer.
 func (r *rights) String() string {
 	var b strings.Builder
 

@@ -1,4 +1,4 @@
-package integration
+package harness
 
 import (
 	"context"
@@ -17,28 +17,29 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/certificates"
 )
 
-// way is one way for a machine controller to reach the driver.
-type way struct {
-	name  string
+// Way is one way for a machine controller to reach the driver.
+type Way struct {
+	Name  string
 	reach func(*testing.T, driver.Driver) driver.Driver
 }
 
-func ways() []way {
-	return []way{
+// Ways returns all ways to reach the driver.
+func Ways() []Way {
+	return []Way{
 		{"InProcess", func(_ *testing.T, d driver.Driver) driver.Driver { return d }},
 		{"UnixSocket", overSocket},
 		{"MutualTLS", overTLS},
 	}
 }
 
-// everyWay runs a test once per way, with the same expectations for each.
-func everyWay(t *testing.T, test func(t *testing.T, newDriver func(settings) driver.Driver)) {
+// EveryWay runs a test once per way, with the same expectations for each.
+func EveryWay(t *testing.T, test func(t *testing.T, newDriver func(Settings) driver.Driver)) {
 	t.Helper()
 
-	for _, w := range ways() {
-		t.Run(w.name, func(t *testing.T) {
+	for _, w := range Ways() {
+		t.Run(w.Name, func(t *testing.T) {
 			t.Parallel()
-			test(t, func(o settings) driver.Driver { return w.reach(t, newDriver(o)) })
+			test(t, func(o Settings) driver.Driver { return w.reach(t, NewDriver(o)) })
 		})
 	}
 }
@@ -46,14 +47,14 @@ func everyWay(t *testing.T, test func(t *testing.T, newDriver func(settings) dri
 func overSocket(t *testing.T, d driver.Driver) driver.Driver {
 	t.Helper()
 
-	path := newSocket(t)
+	path := NewSocket(t)
 	serve(t, d, "unix://"+path, insecure.NewCredentials())
 
-	return dial(t, "unix://"+path, insecure.NewCredentials())
+	return Dial(t, "unix://"+path, insecure.NewCredentials())
 }
 
-// newSocket returns a path that is short enough for a socket.
-func newSocket(t *testing.T) string {
+// NewSocket returns a path that is short enough for a socket.
+func NewSocket(t *testing.T) string {
 	t.Helper()
 
 	folder, err := os.MkdirTemp("", "driver-")
@@ -77,7 +78,7 @@ func overTLS(t *testing.T, d driver.Driver) driver.Driver {
 	_, port, err := net.SplitHostPort(serve(t, d, "tcp://127.0.0.1:0", serverCredentials).String())
 	require.NoError(t, err)
 
-	return dial(t, "dns:///127.0.0.1:"+port, clientCredentials)
+	return Dial(t, "dns:///127.0.0.1:"+port, clientCredentials)
 }
 
 // serve serves a driver until the test ends, and returns its address.
@@ -109,7 +110,8 @@ func serve(t *testing.T, d driver.Driver, at string, creds grpccredentials.Trans
 	return listener.Addr()
 }
 
-func dial(t *testing.T, endpoint string, creds grpccredentials.TransportCredentials) driver.Driver {
+// Dial returns a client of a driver that is served over gRPC, until the test ends.
+func Dial(t *testing.T, endpoint string, creds grpccredentials.TransportCredentials) driver.Driver {
 	t.Helper()
 
 	client, err := driverrpc.NewClient(endpoint, creds)

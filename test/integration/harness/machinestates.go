@@ -1,4 +1,4 @@
-package integration
+package harness
 
 import (
 	"context"
@@ -11,17 +11,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// machineStates are the observed states of Machines.
-type machineStates struct {
+// MachineStates are the observed states of Machines.
+type MachineStates struct {
 	mu   sync.Mutex
 	seen []*v1alpha1.Machine
 }
 
-// observe records the states of a shoot's Machines until the test ends.
-func (m *machineStates) observe(t *testing.T, s *shoot) {
+// Observe records the states of a shoot's Machines until the test ends.
+func (m *MachineStates) Observe(t *testing.T, s *Shoot) {
 	t.Helper()
 
-	observe(t, s.mcm.MachineV1alpha1().Machines(s.Namespace), &v1alpha1.Machine{}, func(_, now *v1alpha1.Machine) {
+	observe(t, s.MCM.MachineV1alpha1().Machines(s.Namespace), &v1alpha1.Machine{}, func(_, now *v1alpha1.Machine) {
 		if now == nil {
 			return
 		}
@@ -34,7 +34,7 @@ func (m *machineStates) observe(t *testing.T, s *shoot) {
 }
 
 // those describes the states that satisfy the condition.
-func (m *machineStates) those(so func(*v1alpha1.Machine) bool) []string {
+func (m *MachineStates) those(so func(*v1alpha1.Machine) bool) []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 
@@ -49,16 +49,16 @@ func (m *machineStates) those(so func(*v1alpha1.Machine) bool) []string {
 	return states
 }
 
-// failures describes failed states, except of Machines of these pools.
-func (m *machineStates) failures(but ...string) []string {
+// Failures describes failed states, except of Machines of these pools.
+func (m *MachineStates) Failures(but ...string) []string {
 	return m.those(func(seen *v1alpha1.Machine) bool {
 		return seen.Status.LastOperation.State == v1alpha1.MachineStateFailed && !slices.Contains(but, seen.Labels["name"])
 	})
 }
 
-// lapses describes states in which Machines that ran before no longer run. A node whose kubelet
+// Lapses describes states in which Machines that ran before no longer run. A node whose kubelet
 // sends no heartbeat does not count: the lab's heartbeats may be late.
-func (m *machineStates) lapses() []string {
+func (m *MachineStates) Lapses() []string {
 	ran := map[string]bool{}
 
 	return m.those(func(seen *v1alpha1.Machine) bool {
@@ -75,14 +75,14 @@ func isSilent(m *v1alpha1.Machine) bool {
 	})
 }
 
-// awaitFailed waits until a Machine has been seen in the phase Failed, even if it is gone now, and
+// AwaitFailed waits until a Machine has been seen in the phase Failed, even if it is gone now, and
 // requires its reported reason.
-func (m *machineStates) awaitFailed(t *testing.T, name, why string) {
+func (m *MachineStates) AwaitFailed(t *testing.T, name, why string) {
 	t.Helper()
 
 	var failed []string
 
-	eventually(t, name+" has failed", func(context.Context) (bool, error) {
+	Eventually(t, name+" has failed", func(context.Context) (bool, error) {
 		failed = m.those(func(seen *v1alpha1.Machine) bool {
 			return seen.Name == name && seen.Status.CurrentStatus.Phase == v1alpha1.MachineFailed
 		})

@@ -1,0 +1,66 @@
+package harness
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/machinecodes/codes"
+	"github.com/stretchr/testify/require"
+)
+
+// Failure is one row of the failure table.
+type Failure struct {
+	// by describes how it is provoked.
+	By string
+	// root is the machine's root volume, spec is overlaid on its ProviderSpec; both may be empty.
+	// Rows that do not concern images and volumes need no root volume, and do not wait for one.
+	Root, Spec string
+	Zone       string
+	// provoke causes the failure before the machine is created, spoil afterwards.
+	Provoke func(*testing.T, *Shoot)
+	Spoil   func(*testing.T, *Shoot, *Machine)
+	// heal ends the failure; nil: not possible.
+	Heal func(*testing.T, *Shoot)
+	// want is the token of the report, code its code.
+	Want string
+	Code codes.Code
+	// cut means that the driver can no longer reach its objects.
+	Cut bool
+}
+
+// AwaitFailure calls the driver as machine-controller-manager does until a call fails, and returns
+// the error. GetMachineStatus must not be that call.
+func (s *Shoot) AwaitFailure(t *testing.T, f *Failure, m *Machine, d driver.Driver) error {
+	t.Helper()
+
+	if _, err := m.Create(t.Context(), d); err != nil {
+		return err
+	}
+
+	if f.Spoil != nil {
+		f.Spoil(t, s, m)
+	}
+
+	var failed error
+
+	Eventually(t, f.Want+" is reported", func(ctx context.Context) (bool, error) {
+		resp, err := m.Status(ctx, d)
+		require.Equal(t, codes.Uninitialized, CodeOf(err), "only InitializeMachine reports what is wrong, and after OK nobody asks it")
+		require.NotNil(t, resp)
+
+		_, failed = m.Initialize(ctx, d)
+
+		return failed != nil && !IsImporterUnschedulable(failed.Error()), nil
+	})
+
+	return failed
+}
+
+// IsImporterUnschedulable reports whether a failure concerns CDI's importer, which waits for
+// the scheduler like every pod. This is a failure only because of the tests' short grace
+// period, and no test expects it.
+func IsImporterUnschedulable(failure string) bool {
+	return strings.Contains(failure, "Importer pod cannot be scheduled")
+}

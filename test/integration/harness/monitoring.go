@@ -1,0 +1,45 @@
+package harness
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	manifests "github.com/gardener/machine-controller-manager-provider-kubevirt/kubernetes"
+)
+
+// Selector is the output of test/lab/modules/prometheus/cmd/promql for an expression.
+type Selector struct {
+	From, Metric string
+	Labels       []string
+	Values       map[string]string
+}
+
+// EvaluateMonitoring builds an overlay and returns the selectors of its expressions.
+func EvaluateMonitoring(t *testing.T, overlay string) []Selector {
+	t.Helper()
+
+	folder := t.TempDir()
+	require.NoError(t, os.CopyFS(folder, manifests.Manifests))
+
+	objects, err := exec.CommandContext(t.Context(), lab.Binaries.Kubectl, "kustomize", filepath.Join(folder, overlay)).Output()
+	require.NoError(t, err)
+
+	var complaint bytes.Buffer
+
+	command := exec.CommandContext(t.Context(), lab.Binaries.PromQL)
+	command.Stdin, command.Stderr = bytes.NewReader(objects), &complaint
+	out, err := command.Output()
+	require.NoError(t, err, "%s: %s", overlay, complaint.String())
+
+	var selectors []Selector
+
+	require.NoError(t, json.Unmarshal(out, &selectors))
+
+	return selectors
+}

@@ -1,0 +1,60 @@
+package harness
+
+import (
+	"fmt"
+	"testing"
+
+	mcmclient "github.com/gardener/machine-controller-manager/pkg/client/clientset/versioned"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/client-go/kubernetes"
+	"kubevirt.io/client-go/containerizeddataimporter"
+	"kubevirt.io/client-go/kubevirt"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/suite"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/environment"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/process"
+)
+
+// TolerateReserved returns the part of a machine's template that tolerates reserved nodes.
+func TolerateReserved() string {
+	return fmt.Sprintf(`"tolerations":[{"key":%q,"operator":"Exists"}]`, suite.Reserved)
+}
+
+// Shoot is a shoot for a single test, with administrator clients for both clusters.
+type Shoot struct {
+	*environment.Shoot
+
+	Kube     kubernetes.Interface // of the provider cluster
+	KubeVirt kubevirt.Interface
+	CDI      containerizeddataimporter.Interface
+	Target   kubernetes.Interface
+	MCM      mcmclient.Interface
+
+	Controller *process.Process // the sidecar, after RunControllers has started it
+}
+
+// NewShoot adds a shoot to the lab, with its own namespaces, identities and rights.
+func NewShoot(t *testing.T) *Shoot {
+	t.Helper()
+
+	made, err := lab.AddShoot(t.Context(), "t"+rand.String(6))
+	require.NoError(t, err)
+
+	made.ProviderKubeconfig, err = withCanaries(made.ProviderKubeconfig)
+	require.NoError(t, err)
+
+	s := &Shoot{Shoot: made}
+	s.Kube, err = kubernetes.NewForConfig(lab.Provider.Config())
+	require.NoError(t, err)
+	s.KubeVirt, err = kubevirt.NewForConfig(lab.Provider.Config())
+	require.NoError(t, err)
+	s.CDI, err = containerizeddataimporter.NewForConfig(lab.Provider.Config())
+	require.NoError(t, err)
+	s.Target, err = kubernetes.NewForConfig(lab.Control.Config())
+	require.NoError(t, err)
+	s.MCM, err = mcmclient.NewForConfig(lab.Control.Config())
+	require.NoError(t, err)
+
+	return s
+}

@@ -1,0 +1,36 @@
+package harness
+
+import (
+	"context"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+// Settled bounds every wait for the control planes to reach a state. It only ends failing tests, so
+// it is long: other processes may use the cores too, and machine-controller-manager retries some
+// operations only after three minutes.
+const Settled = 15 * time.Minute
+
+// Eventually waits until the condition holds, and fails with its last error.
+func Eventually(t *testing.T, what string, condition func(ctx context.Context) (bool, error)) {
+	t.Helper()
+	Within(t, Settled, what, condition)
+}
+
+// Within is eventually with a custom limit.
+func Within(t *testing.T, limit time.Duration, what string, condition func(ctx context.Context) (bool, error)) {
+	t.Helper()
+
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+
+	// Most waits are long, and dozens of them query the API servers concurrently, so the pauses
+	// grow with the duration of a wait.
+	pauses := wait.Backoff{Duration: 200 * time.Millisecond, Factor: 1.3, Cap: time.Second, Steps: math.MaxInt32}.DelayFunc()
+	err := pauses.Until(ctx, true, true, condition)
+	require.NoError(t, err, "waiting until %s; the lab's logs are in %s", what, lab.LogDir)
+}

@@ -1,0 +1,29 @@
+package suite
+
+import "github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane"
+
+const (
+	// Reserved is the taint key of nodes reserved for tests that need them.
+	Reserved = "reserved.example.com/node"
+
+	// MortalNodeOfTheTable and MortalNodeOfTheDeletion are killed by one test each.
+	MortalNodeOfTheTable, MortalNodeOfTheDeletion = "provider-mortal-0", "provider-mortal-1"
+
+	// EmulatedZone has no hardware virtualization.
+	EmulatedZone = "zone-emulated"
+
+	// IdleZone is a zone in which no pod runs, since no pod tolerates IdleTaint.
+	IdleZone, IdleTaint = "zone-idle", "reserved.example.com/idle"
+)
+
+// nodes are the provider nodes: the default ones, two that are killed by one test each, one with a
+// lot of memory, one without KVM, and one that stays empty.
+func nodes() []dataplane.Node {
+	return append(dataplane.DefaultNodes(),
+		dataplane.Node{Name: MortalNodeOfTheTable, Region: "local", Zone: "zone-a", CPU: "16", Memory: "64Gi", Taint: Reserved},
+		dataplane.Node{Name: MortalNodeOfTheDeletion, Region: "local", Zone: "zone-a", CPU: "16", Memory: "64Gi", Taint: Reserved},
+		dataplane.Node{Name: "provider-large", Region: "local", Zone: "zone-a", CPU: "16", Memory: "256Gi", Taint: Reserved},
+		dataplane.Node{Name: "provider-emulated", Region: "local", Zone: EmulatedZone, CPU: "16", Memory: "64Gi", WithoutKVM: true},
+		dataplane.Node{Name: "provider-idle", Region: "local", Zone: IdleZone, CPU: "16", Memory: "64Gi", Taint: IdleTaint},
+	)
+}
