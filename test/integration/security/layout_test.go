@@ -1,4 +1,4 @@
-package integration
+package security
 
 import (
 	"os/exec"
@@ -11,7 +11,7 @@ import (
 func TestNoSimulatorInTheDriver(t *testing.T) {
 	t.Parallel()
 
-	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "../../cmd/...").CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "../../../cmd/...").CombinedOutput()
 	require.NoError(t, err, string(out))
 	require.Contains(t, string(out), "machine-controller-manager-provider-kubevirt/pkg/spi/providercluster")
 	require.NotContains(t, string(out), "machine-controller-manager-provider-kubevirt/test/")

@@ -1,0 +1,13 @@
+// Package security tests what an attacker with parts of the system gains: hostile servers, stolen tokens, and bootstrap
+// tokens.
+package security
+
+import (
+	"context"
+	"os"
+	"testing"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
+)
+
+func TestMain(m *testing.M) { os.Exit(harness.Main(context.Background(), m)) }
