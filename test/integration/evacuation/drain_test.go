@@ -1,4 +1,4 @@
-package integration
+package evacuation
 
 import (
 	"context"
@@ -195,4 +195,17 @@ func TestDrainOfAProviderNode(t *testing.T) {
 		m.Print(t)
 		m.end(t)
 	})
+}
+
+// requireBudgetsKept requires that no application ever lacked more than the one pod that its
+// PodDisruptionBudget allows.
+func (m *maintained) requireBudgetsKept(t *testing.T) {
+	t.Helper()
+
+	m.Mu.Lock()
+	defer m.Mu.Unlock()
+
+	for _, app := range m.apps {
+		require.GreaterOrEqual(t, m.Ready[app.Name], int(app.Replicas)-1, "%s: so few pods were ready at a time", app.Name)
+	}
 }
