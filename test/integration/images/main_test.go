@@ -1,0 +1,12 @@
+// Package images tests golden images: who imports, shares, repairs, replaces and deletes them.
+package images
+
+import (
+	"context"
+	"os"
+	"testing"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
+)
+
+func TestMain(m *testing.M) { os.Exit(harness.Main(context.Background(), m)) }
