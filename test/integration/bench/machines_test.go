@@ -1,6 +1,6 @@
 //go:build bench
 
-package integration
+package bench
 
 import (
 	"context"
