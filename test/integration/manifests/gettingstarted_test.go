@@ -1,4 +1,4 @@
-package integration
+package manifests
 
 import (
 	"context"
@@ -24,7 +24,7 @@ func TestGettingStarted(t *testing.T) {
 	t.Parallel()
 
 	s := harness.NewShoot(t)
-	page, err := os.ReadFile("../../docs/getting-started.md")
+	page, err := os.ReadFile("../../../docs/getting-started.md")
 	require.NoError(t, err)
 
 	blocks := runnable.FindAllStringSubmatch(string(page), -1)
@@ -69,7 +69,7 @@ func newReader(t *testing.T, s *harness.Shoot) *reader {
 	repository := filepath.Join(folder, "repository")
 	require.NoError(t, os.MkdirAll(filepath.Join(repository, "bin"), 0o700))
 
-	root, err := filepath.Abs("../..")
+	root, err := filepath.Abs("../../..")
 	require.NoError(t, err)
 
 	for name, target := range map[string]string{
