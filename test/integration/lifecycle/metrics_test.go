@@ -1,4 +1,4 @@
-package integration
+package lifecycle
 
 import (
 	"context"
@@ -112,7 +112,7 @@ func serveOneCall(t *testing.T, s *harness.Shoot) harness.Samples {
 func requireDocumented(t *testing.T, inProcess, overGRPC harness.Samples) {
 	t.Helper()
 
-	page, err := os.ReadFile("../../docs/metrics.md")
+	page, err := os.ReadFile("../../../docs/metrics.md")
 	require.NoError(t, err)
 
 	documented, exported := map[string]bool{}, map[string]bool{}

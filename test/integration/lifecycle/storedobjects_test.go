@@ -1,4 +1,4 @@
-package integration
+package lifecycle
 
 import (
 	"bytes"
@@ -51,7 +51,7 @@ const (
 func TestStoredObjects(t *testing.T) {
 	t.Parallel()
 
-	version, err := os.ReadFile("../../VERSION")
+	version, err := os.ReadFile("../../../VERSION")
 	require.NoError(t, err)
 
 	release, _, _ := strings.Cut(strings.TrimSpace(string(version)), "-")

@@ -1,4 +1,4 @@
-package integration
+package lifecycle
 
 var deviceFeatures = []feature{
 	{name: "root-disk", yaml: `devices: {disks: [{name: root-disk, bootOrder: <1|2>, cache: <none|writethrough|writeback>, disk: {bus: <virtio|scsi|sata>}}]}`},

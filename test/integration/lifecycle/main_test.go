@@ -1,0 +1,13 @@
+// Package lifecycle tests what becomes of one machine's data: the ProviderSpec and its features, user data, classes,
+// addresses, objects stored by earlier releases, and metrics.
+package lifecycle
+
+import (
+	"context"
+	"os"
+	"testing"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
+)
+
+func TestMain(m *testing.M) { os.Exit(harness.Main(context.Background(), m)) }
