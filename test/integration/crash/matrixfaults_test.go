@@ -1,6 +1,6 @@
 //go:build !soak
 
-package integration
+package crash
 
 import (
 	"slices"

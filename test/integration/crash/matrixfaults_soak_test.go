@@ -1,6 +1,6 @@
 //go:build soak
 
-package integration
+package crash
 
 import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"

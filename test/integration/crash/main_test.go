@@ -1,0 +1,13 @@
+// Package crash tests that no crash and no fault at any request loses or duplicates anything: the crash matrix, killed
+// processes, and outages of the provider cluster.
+package crash
+
+import (
+	"context"
+	"os"
+	"testing"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
+)
+
+func TestMain(m *testing.M) { os.Exit(harness.Main(context.Background(), m)) }
