@@ -1,6 +1,6 @@
 //go:build soak
 
-package integration
+package shoot
 
 import (
 	"context"

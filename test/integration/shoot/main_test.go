@@ -1,0 +1,13 @@
+// Package shoot tests shoots under the real machine-controller-manager: their whole life, rolling updates, hibernation,
+// migration, deletion, full zones, outages, and what cluster-autoscaler and cloud-controller-manager see.
+package shoot
+
+import (
+	"context"
+	"os"
+	"testing"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
+)
+
+func TestMain(m *testing.M) { os.Exit(harness.Main(context.Background(), m)) }
