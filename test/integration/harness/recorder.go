@@ -58,7 +58,7 @@ func record(ctx context.Context, dir string) (*recording, error) {
 		*file, failed = &lockedFile{file: opened}, errors.Join(failed, err)
 	}
 
-	if err := errors.Join(failed, logToFile(r.path("klog"))); err != nil {
+	if err := errors.Join(failed, suite.LogToFile(r.path("klog"), clientVerbosity)); err != nil {
 		return nil, fmt.Errorf("record the driver: %w", err)
 	}
 
@@ -72,28 +72,9 @@ func (r *recording) path(kind string) string {
 	return filepath.Join(r.dir, "recorded-"+r.name+"-"+kind+".log")
 }
 
-// logToFile raises klog's verbosity for the driver: at 6 and above its clients may log
-// requests. The logging of a request depends on its own logger, so the tests' other clients,
-// which create Secrets, log nothing.
-func logToFile(path string) error {
-	file, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-
-	flags := flag.NewFlagSet("klog", flag.ContinueOnError)
-	klog.InitFlags(flags)
-
-	for name, value := range map[string]string{
-		"v": "6", "logtostderr": "false", "alsologtostderr": "false", "stderrthreshold": "FATAL", "one_output": "true",
-	} {
-		err = errors.Join(err, flags.Set(name, value))
-	}
-
-	klog.SetOutput(&lockedFile{file: file})
-
-	return err
-}
+// clientVerbosity is the verbosity at which client-go may log requests. The logging of a request
+// depends on its own logger, so the tests' other clients, which create Secrets, log nothing.
+const clientVerbosity = 6
 
 // scrapeAll keeps the latest metrics of each running sidecar and each driver over gRPC.
 func (r *recording) scrapeAll(ctx context.Context) {

@@ -70,6 +70,11 @@ func (s *Suite) start(ctx context.Context, progress io.Writer) (err error) {
 		return err
 	}
 
+	// A process that also runs tests sends it elsewhere later.
+	if err := LogToFile(filepath.Join(s.Lab.LogDir, "suite.log"), 0); err != nil {
+		return err
+	}
+
 	s.objects, err = recordObjects(ctx, s.Lab)
 
 	return err

@@ -1,0 +1,129 @@
+// Command integration runs the integration tests: it starts a lab, runs the topic packages below
+// this folder against it, several at a time, and judges what all of them have left.
+//
+//	go run ./test/integration [flags of go test]
+//
+// -p is the number of packages that run at a time, and -parallel that of the tests in each. The
+// exit code is 1 if a test or a check of the whole run failed; the logs of all components are kept
+// then. Ctrl-C ends the tests and the lab.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/suite"
+)
+
+const (
+	folder  = "github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration"
+	harness = folder + "/harness"
+	// all are the topic packages, and the unit tests of what they share.
+	all = folder + "/..."
+)
+
+func main() {
+	// A second ctrl-C ends the program at once; the kernel and the lab's reaper then clean up.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+
+	passed, err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+
+	stop()
+
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "integration:", err)
+	}
+
+	if err != nil || !passed {
+		os.Exit(1)
+	}
+}
+
+// run reports whether all tests and the checks of the whole run passed.
+func run(ctx context.Context, flags []string, stdout, stderr io.Writer) (passed bool, err error) {
+	topics, err := topicPackages(ctx)
+	if err != nil {
+		return false, err
+	}
+
+	s, err := suite.Start(ctx, stderr)
+	if err != nil {
+		return false, err
+	}
+
+	defer func() {
+		if s.Lab.KeepLogs = ctx.Err() == nil && (err != nil || !passed); s.Lab.KeepLogs {
+			fmt.Fprintln(stderr, "integration: the lab's logs are in", s.Lab.LogDir)
+		}
+
+		err = errors.Join(err, s.Stop(context.WithoutCancel(ctx)))
+	}()
+
+	variable, err := s.Share(ctx)
+	if err != nil {
+		return false, err
+	}
+
+	tests := goTest(ctx, flags)
+	tests.Env = append(os.Environ(), variable)
+	tests.Stdout, tests.Stderr = stdout, stderr
+
+	failed := tests.Run()
+	if ctx.Err() != nil {
+		return false, errors.New("interrupted")
+	}
+
+	verdict, err := s.Judge(topics)
+	if err != nil {
+		return false, errors.Join(failed, err)
+	}
+
+	fmt.Fprintln(stderr, verdict)
+
+	return failed == nil && verdict.Passed(), nil
+}
+
+// topicPackages returns the names of the packages that join the suite.
+func topicPackages(ctx context.Context) ([]string, error) {
+	list := exec.CommandContext(ctx, "go", "list", "-f", `{{range .TestImports}}{{if eq . "`+harness+`"}}{{$.ImportPath}}{{"\n"}}{{end}}{{end}}`, all)
+	list.Stderr = os.Stderr
+
+	out, err := list.Output()
+	if err != nil {
+		return nil, fmt.Errorf("list the topic packages: %w", err)
+	}
+
+	var names []string
+	for importPath := range strings.FieldsSeq(string(out)) {
+		names = append(names, path.Base(importPath))
+	}
+
+	return names, nil
+}
+
+// patience is how long interrupted tests may take to stop their processes. Those that take longer
+// end with the suite.
+const patience = time.Minute
+
+// goTest returns the command that runs the tests, never from Go's cache of test results.
+//
+// It has its own process group, so that ctrl-C reaches only this program, which then interrupts the
+// group: `go test` starts no further package, and the tests stop their processes.
+func goTest(ctx context.Context, flags []string) *exec.Cmd {
+	tests := exec.CommandContext(ctx, "go", append(append([]string{"test", "-count=1"}, flags...), all)...)
+	tests.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	tests.Cancel = func() error { return syscall.Kill(-tests.Process.Pid, syscall.SIGINT) }
+	tests.WaitDelay = patience
+
+	return tests
+}
