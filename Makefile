@@ -28,8 +28,12 @@ RACE := $(if $(shell command -v "$$(go env CC)"),-race)
 # The timeout of a run that hangs. The suites take ten minutes on
 # two idle cores, and several times as long beside other work.
 TEST_TIMEOUT  ?= 90m
-# More parallel tests would only compete for the same cores.
-TEST_PARALLEL ?= 8
+# How many packages of the integration tests run at a time, and how many tests in each. More would
+# only compete for the same cores.
+TEST_PACKAGES ?= 3
+TEST_PARALLEL ?= 3
+# Runs the packages against one lab, never from Go's cache. It takes the flags of go test.
+INTEGRATION  := go run ./test/integration -p=$(TEST_PACKAGES) -parallel=$(TEST_PARALLEL)
 FUZZTIME     ?= 30s
 # Tests that take too long for every change.
 LONG         := ^TestSoak
@@ -79,23 +83,23 @@ test-unit: ## Run the unit tests.
 .PHONY: test-integration
 test-integration: ## Run the suites against real control planes (builds them the first time).
 	go run ./test/lab build
-	$(GOTEST) -timeout=$(TEST_TIMEOUT) -parallel=$(TEST_PARALLEL) -skip='$(LONG)' -v ./test/integration
+	$(INTEGRATION) -timeout=$(TEST_TIMEOUT) -skip='$(LONG)' -v
 
 .PHONY: test-provider
 test-provider: ## Run machine-controller-manager's own integration suite for providers (three minutes; part of make soak).
 	go run ./test/lab build
-	$(GOTEST) -timeout=$(TEST_TIMEOUT) -run='^TestSoakProviderSuite$$' -v ./test/integration/provider
+	cd test/integration/provider && $(GOTEST) -timeout=$(TEST_TIMEOUT) -v ./...
 
 .PHONY: soak
 soak: ## Run the long tests, with the race detector: thousands of machines, slow clones, long drains, every fault.
 	go run ./test/lab build
-	$(GOTEST) $(RACE) -tags=soak -timeout=120m -parallel=$(TEST_PARALLEL) -run='$(LONG)|^TestCrashMatrix$$|^TestFiftyMachinesAtOnce$$|^TestContract$$' -v ./test/integration
+	$(INTEGRATION) $(RACE) -tags=soak -timeout=120m -run='$(LONG)|^TestCrashMatrix$$|^TestFiftyMachinesAtOnce$$|^TestContract$$' -v
 	$(MAKE) test-provider
 
 .PHONY: bench
 bench: ## Measure requests, times and memory against the lab, and the driver's computation per machine.
 	go run ./test/lab build
-	$(GOTEST) -tags=bench -timeout=60m -run '^TestBench$$' -v ./test/integration
+	$(GOTEST) -tags=bench -timeout=60m -v ./test/integration/bench
 	$(GOTEST) -run '^$$' -bench . -benchmem ./api/... ./pkg/...
 
 .PHONY: fuzz
@@ -111,6 +115,7 @@ fuzz: ## Fuzz each target for FUZZTIME (default 30s).
 lint: ## Lint the code, the layout, the API over gRPC and the workflows.
 	$(GOLANGCI_LINT) run ./...
 	cd image && $(GOLANGCI_LINT) run --config=../.golangci.yml ./...
+	cd test/integration/provider && $(GOLANGCI_LINT) run --config=../../../.golangci.yml ./...
 	$(BUF) lint
 	$(ACTIONLINT) -shellcheck= -pyflakes=
 
@@ -122,12 +127,14 @@ vulncheck: ## Check the code that the programs call for known vulnerabilities. N
 format: ## Format the code.
 	$(GOLANGCI_LINT) fmt ./...
 	cd image && $(GOLANGCI_LINT) fmt --config=../.golangci.yml ./...
+	cd test/integration/provider && $(GOLANGCI_LINT) fmt --config=../../../.golangci.yml ./...
 	$(BUF) format -w
 
 .PHONY: tidy
 tidy: ## Tidy go.mod and go.sum.
 	go mod tidy
 	cd image && go mod tidy
+	cd test/integration/provider && go mod tidy
 
 .PHONY: generate
 generate: ## Generate code, the ProviderSpec's JSON schema and reference page, and the golden files.

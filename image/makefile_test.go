@@ -27,10 +27,12 @@ func TestResultsAreNotCached(t *testing.T) {
 
 		require.Regexp(t, `-count=1\b`, command)
 	}
+
+	require.Contains(t, read(t, "../test/integration/main.go"), `"test", "-count=1"`, "the command that runs the integration tests")
 }
 
-// TestEveryModuleIsTested requires make test-unit to run the tests of every
-// Go module of the repository that has any.
+// TestEveryModuleIsTested requires the Makefile to test, tidy, lint and format every Go module of
+// the repository that has tests.
 func TestEveryModuleIsTested(t *testing.T) {
 	t.Parallel()
 
@@ -43,12 +45,16 @@ func TestEveryModuleIsTested(t *testing.T) {
 
 	require.Contains(t, tested, ".")
 	require.Contains(t, tested, "image")
-	delete(tested, ".") // make test-unit lists its packages.
+	require.Contains(t, tested, "test/integration/provider")
+	delete(tested, ".") // The Makefile's commands without a folder.
 
 	makefile := read(t, "../Makefile")
 	for module := range tested {
-		command := "\n\tcd " + module + " && $(GOTEST) ./...\n"
-		require.Contains(t, makefile, command, "make test-unit runs the tests of every module")
+		for _, command := range []string{
+			"$(GOTEST)[^\n]* ./...", "go mod tidy", "$(GOLANGCI_LINT) run[^\n]* ./...", "$(GOLANGCI_LINT) fmt[^\n]* ./...",
+		} {
+			require.Regexp(t, "\n\tcd "+module+" && "+strings.NewReplacer("$", `\$`, "(", `\(`, ")", `\)`, ".", `\.`).Replace(command)+"\n", makefile)
+		}
 	}
 }
 

@@ -97,7 +97,7 @@ func (w *workspace) writeMakefiles(t *testing.T) {
 	require.NoError(t, err)
 
 	sidecar := w.path(binDir + "/machine-controller")
-	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", sidecar, "../../../cmd/machine-controller")
+	build := exec.CommandContext(t.Context(), "go", "build", "-C", "../../..", "-buildvcs=false", "-o", sidecar, "./cmd/machine-controller")
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, string(out))
 
