@@ -28,12 +28,12 @@ RACE := $(if $(shell command -v "$$(go env CC)"),-race)
 # The timeout of a run that hangs. The suites take ten minutes on
 # two idle cores, and several times as long beside other work.
 TEST_TIMEOUT  ?= 90m
-# How many packages of the integration tests run at a time, and how many tests in each. More would
-# only compete for the same cores.
+# Runs the packages of the integration tests against one lab, never from Go's cache of results. It
+# takes the flags of go test.
+INTEGRATION  := go run ./test/integration
+# How many packages run at a time, and how many tests in each. More would only compete for the same cores.
 TEST_PACKAGES ?= 3
 TEST_PARALLEL ?= 3
-# Runs the packages against one lab, never from Go's cache. It takes the flags of go test.
-INTEGRATION  := go run ./test/integration -p=$(TEST_PACKAGES) -parallel=$(TEST_PARALLEL)
 FUZZTIME     ?= 30s
 # Tests that take too long for every change.
 LONG         := ^TestSoak
@@ -83,7 +83,7 @@ test-unit: ## Run the unit tests.
 .PHONY: test-integration
 test-integration: ## Run the suites against real control planes (builds them the first time).
 	go run ./test/lab build
-	$(INTEGRATION) -timeout=$(TEST_TIMEOUT) -skip='$(LONG)' -v
+	$(INTEGRATION) -p=$(TEST_PACKAGES) -parallel=$(TEST_PARALLEL) -timeout=$(TEST_TIMEOUT) -skip='$(LONG)' -v
 
 .PHONY: test-provider
 test-provider: ## Run machine-controller-manager's own integration suite for providers (three minutes; part of make soak).
@@ -93,7 +93,8 @@ test-provider: ## Run machine-controller-manager's own integration suite for pro
 .PHONY: soak
 soak: ## Run the long tests, with the race detector: thousands of machines, slow clones, long drains, every fault.
 	go run ./test/lab build
-	$(INTEGRATION) $(RACE) -tags=soak -timeout=120m -run='$(LONG)|^TestCrashMatrix$$|^TestFiftyMachinesAtOnce$$|^TestContract$$' -v
+	@# One package at a time, since the tests with hundreds of machines need all the room of a zone.
+	$(INTEGRATION) $(RACE) -tags=soak -p=1 -parallel=8 -timeout=120m -run='$(LONG)|^TestCrashMatrix$$|^TestFiftyMachinesAtOnce$$|^TestContract$$' -v
 	$(MAKE) test-provider
 
 .PHONY: bench

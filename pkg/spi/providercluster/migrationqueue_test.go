@@ -85,7 +85,7 @@ func migrationOff(instance string, phases ...transition) *kubevirtv1.VirtualMach
 }
 
 // TestMigrationProgress shows which times of KubeVirt's count as progress of a node's queue. The phases are those that virt-controller
-// notes (TestLiveMigration in test/integration).
+// notes (TestLiveMigration in test/integration/evacuation).
 func TestMigrationProgress(t *testing.T) {
 	t.Parallel()
 
