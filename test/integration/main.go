@@ -78,14 +78,14 @@ func run(ctx context.Context, flags []string, stdout, stderr io.Writer) (passed 
 	tests.Env = append(os.Environ(), variable)
 	tests.Stdout, tests.Stderr = stdout, stderr
 
-	failed := tests.Run()
+	failed := tests.Run() // The tests have said why.
 	if ctx.Err() != nil {
 		return false, errors.New("interrupted")
 	}
 
 	verdict, err := s.Judge(topics)
 	if err != nil {
-		return false, errors.Join(failed, err)
+		return false, err
 	}
 
 	fmt.Fprintln(stderr, verdict)

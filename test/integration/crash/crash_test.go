@@ -64,10 +64,10 @@ func (r *replay) requireWhole(t *testing.T, s *harness.Shoot, besides ...string)
 	t.Helper()
 
 	want := append([]string{
-		"VirtualMachine " + r.Name(), "VirtualMachineInstance " + r.Name(), "Secret " + r.Name() + "-userdata",
+		"VirtualMachine " + r.machine.Name(), "VirtualMachineInstance " + r.machine.Name(), "Secret " + r.machine.Name() + "-userdata",
 	}, besides...)
 
-	vm := s.VM(t, r.Name())
+	vm := s.VM(t, r.machine.Name())
 	for _, disk := range vm.Spec.DataVolumeTemplates {
 		want = append(want, "DataVolume "+disk.Name, "PersistentVolumeClaim "+disk.Name)
 	}
@@ -77,7 +77,7 @@ func (r *replay) requireWhole(t *testing.T, s *harness.Shoot, besides ...string)
 	}
 
 	for range vm.Spec.Template.Spec.AccessCredentials {
-		want = append(want, "Secret "+render.SSHKeysSecretName(r.Name()))
+		want = append(want, "Secret "+render.SSHKeysSecretName(r.machine.Name()))
 	}
 
 	var have []string
@@ -90,7 +90,7 @@ func (r *replay) requireWhole(t *testing.T, s *harness.Shoot, besides ...string)
 		return len(have) <= len(want), err
 	})
 	require.ElementsMatch(t, want, have)
-	require.Equal(t, string(r.userData()), secretData(t, s, r.Name()+"-userdata")["userdata"], "the user data of the last CreateMachine call")
+	require.Equal(t, string(r.userData()), secretData(t, s, r.machine.Name()+"-userdata")["userdata"], "the user data of the last CreateMachine call")
 }
 
 func secretData(t *testing.T, s *harness.Shoot, name string) map[string]string {

@@ -32,11 +32,11 @@ func liveWithImageLost(t *testing.T, s *harness.Shoot, saboteur *saboteur) {
 		t.Helper()
 		require.False(t, r.creationPass(t))
 
-		return r.Machine.Machine.Spec.ProviderID != ""
+		return r.machine.Machine.Spec.ProviderID != ""
 	})
 
 	first := s.Images(t)
-	image := s.Rendered(t, r.Machine).Name
+	image := s.Rendered(t, r.machine).Name
 	require.Contains(t, first, image)
 	require.NoError(t, s.CDI.CdiV1beta1().DataVolumes(s.ProviderNamespace).Delete(t.Context(), image, metav1.DeleteOptions{}))
 

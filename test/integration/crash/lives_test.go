@@ -56,7 +56,7 @@ func liveHealthy(t *testing.T, s *harness.Shoot, saboteur *saboteur) {
 	r.create(t)
 	r.requireWhole(t, s)
 	require.True(t, saboteur.hasHit("CreateMachine: create secrets, no. 2"))
-	require.Equal(t, map[string]string{"kubevirt://" + r.Name(): r.Name()}, r.list(t))
+	require.Equal(t, map[string]string{"kubevirt://" + r.machine.Name(): r.machine.Name()}, r.list(t))
 	r.remove(t)
 	s.RequireNothingLeft(t)
 }
@@ -90,7 +90,7 @@ func liveWithLeftOvers(t *testing.T, s *harness.Shoot, saboteur *saboteur) {
 	r.create(t)
 	r.requireWhole(t, s)
 	require.True(t, saboteur.hasHit("CreateMachine: get datavolumes", "CreateMachine: get secrets, no. 2", "CreateMachine: update secrets, no. 2"))
-	require.Equal(t, "ssh-ed25519 AAAA one", secretData(t, s, render.SSHKeysSecretName(r.Name()))["key0"])
+	require.Equal(t, "ssh-ed25519 AAAA one", secretData(t, s, render.SSHKeysSecretName(r.machine.Name()))["key0"])
 	r.remove(t)
 	s.RequireNothingLeft(t)
 }
@@ -146,18 +146,18 @@ func liveWithInstanceLeft(t *testing.T, s *harness.Shoot, saboteur *saboteur) {
 	r := newReplay(t, s.NewMachine("zone-a", harness.EphemeralRoot), saboteur, harness.Settings{Grace: time.Minute, DeleteWait: time.Second})
 	healthy := harness.NewDriver(harness.Settings{Grace: time.Minute})
 
-	_, err := r.Machine.Create(t.Context(), healthy)
+	_, err := r.machine.Create(t.Context(), healthy)
 	require.NoError(t, err)
-	r.AwaitScheduled(t, healthy)
-	s.DeleteWithoutInstance(t, r.Name())
-	holdInstance(t, s, r.Name(), "test.example.com/hold")
+	r.machine.AwaitScheduled(t, healthy)
+	s.DeleteWithoutInstance(t, r.machine.Name())
+	holdInstance(t, s, r.machine.Name(), "test.example.com/hold")
 
 	r.until(t, report{"TimedOut", `on provider node "provider-a-`}, []string{
 		"DeleteMachine: delete virtualmachineinstances", "DeleteMachine: watch virtualmachineinstances",
 		"DeleteMachine: get virtualmachineinstances, no. 2", "DeleteMachine: list pods",
 	}, func(t *testing.T) { t.Helper(); require.False(t, r.deletionPass(t)) })
 
-	holdInstance(t, s, r.Name())
+	holdInstance(t, s, r.machine.Name())
 	r.remove(t)
 	s.RequireNothingLeft(t)
 }
@@ -168,15 +168,15 @@ func liveBlocked(t *testing.T, s *harness.Shoot, saboteur *saboteur) {
 
 	r := newReplay(t, s.NewMachine("zone-x", harness.EphemeralRoot), saboteur, harness.Settings{Grace: time.Minute, DeleteWait: time.Second})
 
-	_, err := r.Machine.Create(t.Context(), harness.NewDriver(harness.Settings{Grace: time.Minute}))
+	_, err := r.machine.Create(t.Context(), harness.NewDriver(harness.Settings{Grace: time.Minute}))
 	require.NoError(t, err)
-	s.SetFinalizers(t, r.Name(), "test.example.com/hold")
+	s.SetFinalizers(t, r.machine.Name(), "test.example.com/hold")
 
 	r.until(t, report{"TimedOut", "test.example.com/hold"}, []string{
 		"DeleteMachine: watch virtualmachines", "DeleteMachine: get virtualmachineinstances", "DeleteMachine: get virtualmachines, no. 2",
 	}, func(t *testing.T) { t.Helper(); require.False(t, r.deletionPass(t)) })
 
-	s.SetFinalizers(t, r.Name())
+	s.SetFinalizers(t, r.machine.Name())
 	r.remove(t)
 	s.RequireNothingLeft(t)
 }
@@ -188,10 +188,10 @@ func liveAsOrphan(t *testing.T, s *harness.Shoot, saboteur *saboteur) {
 	clock := clocktesting.NewFakeClock(time.Now())
 	r := newReplay(t, withKeys(t, s.NewMachine("zone-x", harness.EphemeralRoot), "ssh-ed25519 AAAA one"), saboteur, harness.Settings{Grace: time.Minute, Clock: clock})
 
-	_, err := r.Machine.Create(t.Context(), harness.NewDriver(harness.Settings{Grace: time.Minute}))
+	_, err := r.machine.Create(t.Context(), harness.NewDriver(harness.Settings{Grace: time.Minute}))
 	require.NoError(t, err)
 
-	r.Machine.Machine.UID = ""
+	r.machine.Machine.UID = ""
 	r.expected = report{"OperationInProgress", "no Machine is known"}
 
 	repeat(t, "the orphan is gone", func(t *testing.T) bool {
@@ -201,9 +201,9 @@ func liveAsOrphan(t *testing.T, s *harness.Shoot, saboteur *saboteur) {
 			return true
 		}
 
-		known, doomed := r.told, isTerminatingOrGone(t, s, r.Name())
+		known, doomed := r.told, isTerminatingOrGone(t, s, r.machine.Name())
 		r.deletionPass(t)
-		require.True(t, known || doomed == isTerminatingOrGone(t, s, r.Name()), "it is deleted at first sight")
+		require.True(t, known || doomed == isTerminatingOrGone(t, s, r.machine.Name()), "it is deleted at first sight")
 		clock.Step(15 * time.Minute)
 
 		return false

@@ -20,7 +20,7 @@ import (
 // (pkg/util/provider/machinecontroller/machine.go and machine_util.go). A process that died is
 // replaced by a new one, which knows only persisted state.
 type replay struct {
-	*harness.Machine
+	machine *harness.Machine
 
 	saboteur *saboteur
 	settings harness.Settings
@@ -50,7 +50,7 @@ type report struct {
 func newReplay(t *testing.T, m *harness.Machine, s *saboteur, settings harness.Settings) *replay {
 	t.Helper()
 
-	r := &replay{Machine: m, saboteur: s, codes: map[string]int{}}
+	r := &replay{machine: m, saboteur: s, codes: map[string]int{}}
 	r.restart(settings)
 	t.Cleanup(func() { t.Logf("%d CreateMachine calls; %v", r.created, r.codes) })
 
@@ -160,7 +160,7 @@ func (r *replay) creationPass(t *testing.T) bool {
 	code, died := r.call(t, "GetMachineStatus", func(ctx context.Context) error {
 		var err error
 
-		found, err = r.Status(ctx, r.driver)
+		found, err = r.machine.Status(ctx, r.driver)
 
 		return err
 	})
@@ -171,12 +171,12 @@ func (r *replay) creationPass(t *testing.T) bool {
 	switch code {
 	case codes.OK:
 		// A machine whose creation failed at the end is adopted.
-		require.Equal(t, "kubevirt://"+r.Name(), found.ProviderID)
+		require.Equal(t, "kubevirt://"+r.machine.Name(), found.ProviderID)
 		r.persist()
 
 		return true
 	case codes.NotFound:
-		require.Empty(t, r.Machine.Machine.Spec.ProviderID, "machine-controller-manager would never create the machine again")
+		require.Empty(t, r.machine.Machine.Spec.ProviderID, "machine-controller-manager would never create the machine again")
 		r.createPass(t)
 	case codes.Uninitialized:
 		// machine-controller-manager persists the provider ID from the response
@@ -193,10 +193,10 @@ func (r *replay) createPass(t *testing.T) {
 	t.Helper()
 
 	r.created++
-	r.Secret.Data["userData"] = r.userData()
+	r.machine.Secret.Data["userData"] = r.userData()
 
 	code, died := r.call(t, "CreateMachine", func(ctx context.Context) error {
-		_, err := r.Machine.Create(ctx, r.driver)
+		_, err := r.machine.Create(ctx, r.driver)
 
 		return err
 	})
@@ -212,16 +212,16 @@ func (r *replay) initializePass(t *testing.T) {
 	t.Helper()
 
 	r.call(t, "InitializeMachine", func(ctx context.Context) error {
-		_, err := r.Initialize(ctx, r.driver)
+		_, err := r.machine.Initialize(ctx, r.driver)
 
 		return err
 	})
 }
 
 func (r *replay) persist() {
-	changed := r.Machine.Machine.DeepCopy() // The driver may still use the old one.
+	changed := r.machine.Machine.DeepCopy() // The driver may still use the old one.
 	changed.Spec.ProviderID = "kubevirt://" + changed.Name
-	r.Machine.Machine = changed
+	r.machine.Machine = changed
 }
 
 func (r *replay) userData() []byte {
@@ -239,7 +239,7 @@ func (r *replay) deletionPass(t *testing.T) bool {
 	t.Helper()
 
 	code, died := r.call(t, "DeleteMachine", func(ctx context.Context) error {
-		return r.Machine.Remove(ctx, r.driver)
+		return r.machine.Remove(ctx, r.driver)
 	})
 
 	return !died && (code == codes.OK || code == codes.NotFound)
@@ -257,7 +257,7 @@ func (r *replay) list(t *testing.T) map[string]string {
 		code, died := r.call(t, "ListMachines", func(ctx context.Context) error {
 			var err error
 
-			listed, err = r.Machine.List(ctx, r.driver)
+			listed, err = r.machine.List(ctx, r.driver)
 
 			return err
 		})

@@ -189,7 +189,11 @@ func TestEvacuationWithoutRights(t *testing.T) {
 
 		m := e.add(t, 1)[0]
 		giveBack := takeRights(t, e.Target.RbacV1().RoleBindings(e.Namespace), "machine-controller-evacuation")
-		harness.Right{e.Target, e.Namespace, "evacuation", "delete", "machine.sapcloud.io", "machines"}.Await(t, false)
+		right := harness.Right{
+			Cluster: e.Target, Namespace: e.Namespace, Account: "evacuation",
+			Verb: "delete", Group: "machine.sapcloud.io", Resource: "machines",
+		}
+		right.Await(t, false)
 
 		evict(t, e.Shoot, m.Name())
 		e.awaitMark(t, m)

@@ -24,7 +24,10 @@ type Right struct {
 
 // DriverRight is a right of the driver's account in the provider cluster.
 func (s *Shoot) DriverRight(verb, group, resource string) Right {
-	return Right{s.Kube, s.ProviderNamespace, "machine-controller", verb, group, resource}
+	return Right{
+		Cluster: s.Kube, Namespace: s.ProviderNamespace, Account: "machine-controller",
+		Verb: verb, Group: group, Resource: resource,
+	}
 }
 
 // Await waits until the API server grants or denies the right.

@@ -4,11 +4,15 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/machinecodes/codes"
 	"github.com/stretchr/testify/require"
 )
+
+// ShortGrace makes failures reportable soon: capacity failures after this, others after twice as long.
+const ShortGrace = 2 * time.Second
 
 // Failure is one row of the failure table.
 type Failure struct {

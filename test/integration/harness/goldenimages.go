@@ -15,7 +15,6 @@ import (
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/goldenimage"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
-	apiv1alpha1 "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/render"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane"
 )
@@ -128,6 +127,6 @@ func (s *Shoot) AwaitImage(t *testing.T, name string, phase cdiv1beta1.DataVolum
 func (s *Shoot) DeleteImages(t *testing.T, cluster string) {
 	t.Helper()
 
-	images := metav1.ListOptions{LabelSelector: apiv1alpha1.TagCluster + "=" + cluster + "," + apiv1alpha1.LabelGoldenImage + ",!" + apiv1alpha1.TagRole}
+	images := metav1.ListOptions{LabelSelector: v1alpha1.TagCluster + "=" + cluster + "," + v1alpha1.LabelGoldenImage + ",!" + v1alpha1.TagRole}
 	require.NoError(t, s.CDI.CdiV1beta1().DataVolumes(s.ProviderNamespace).DeleteCollection(t.Context(), metav1.DeleteOptions{}, images))
 }

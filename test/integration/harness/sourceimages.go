@@ -3,7 +3,6 @@ package harness
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -12,7 +11,7 @@ import (
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 )
 
-// CreateBrokenImage creates the source DataVolume of cloneRoot, with a URL that does not exist.
+// CreateBrokenImage creates the source DataVolume of CloneRoot, with a URL that does not exist.
 func CreateBrokenImage(t *testing.T, s *Shoot) {
 	t.Helper()
 	s.MakeImage(t, "https://images.example.com/404/worker.qcow2")
@@ -42,12 +41,8 @@ func (s *Shoot) MakeImageOf(t *testing.T, url, storageClass string, annotations 
 	require.NoError(t, err)
 }
 
-const (
-	CloneRoot = `{"source":{"pvc":{"name":"image"}},"storage":{"storageClassName":"immediate","resources":{"requests":{"storage":"1Gi"}}}}`
-	// shortGrace makes failures reportable soon: capacity failures after this,
-	// others after twice as long.
-	ShortGrace = 2 * time.Second
-)
+// CloneRoot is a root volume that is cloned from the claim "image".
+const CloneRoot = `{"source":{"pvc":{"name":"image"}},"storage":{"storageClassName":"immediate","resources":{"requests":{"storage":"1Gi"}}}}`
 
 // ImportImage creates a DataVolume, hence a claim of the same name, from
 // which machines can be cloned.

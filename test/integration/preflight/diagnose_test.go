@@ -39,7 +39,7 @@ func requireDiagnosed(t *testing.T, s *harness.Shoot, f *harness.Failure, m *har
 	require.NotEmpty(t, d.Cause.Message)
 	require.NotEmpty(t, d.Cause.Remedy)
 
-	if answeredAtOnce(s, d) {
+	if answeredAtOnce(d) {
 		return
 	}
 
@@ -55,7 +55,7 @@ func requireDiagnosed(t *testing.T, s *harness.Shoot, f *harness.Failure, m *har
 
 // answeredAtOnce reports whether the failure prevents the machine's creation or observation. The
 // error then appears in the response to a request, and not in the state of the provider cluster.
-func answeredAtOnce(s *harness.Shoot, d harness.Diagnosis) bool {
+func answeredAtOnce(d harness.Diagnosis) bool {
 	return d.Provider == nil || d.Provider.Stage == spi.StageAbsent
 }
 

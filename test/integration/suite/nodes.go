@@ -6,14 +6,18 @@ const (
 	// Reserved is the taint key of nodes reserved for tests that need them.
 	Reserved = "reserved.example.com/node"
 
-	// MortalNodeOfTheTable and MortalNodeOfTheDeletion are killed by one test each.
-	MortalNodeOfTheTable, MortalNodeOfTheDeletion = "provider-mortal-0", "provider-mortal-1"
+	// MortalNodeOfTheTable is killed by the table of failures.
+	MortalNodeOfTheTable = "provider-mortal-0"
+	// MortalNodeOfTheDeletion is killed under a machine that is then deleted.
+	MortalNodeOfTheDeletion = "provider-mortal-1"
 
 	// EmulatedZone has no hardware virtualization.
 	EmulatedZone = "zone-emulated"
 
 	// IdleZone is a zone in which no pod runs, since no pod tolerates IdleTaint.
-	IdleZone, IdleTaint = "zone-idle", "reserved.example.com/idle"
+	IdleZone = "zone-idle"
+	// IdleTaint is the taint key of the nodes in IdleZone.
+	IdleTaint = "reserved.example.com/idle"
 )
 
 // nodes are the provider nodes: the default ones, two that are killed by one test each, one with a
