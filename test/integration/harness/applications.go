@@ -21,7 +21,7 @@ type Application struct {
 	Name     string
 	Pool     string
 	Replicas int32
-	// node is the preferred node of its pods; if empty they spread.
+	// Node is the preferred node of its pods; if empty they spread.
 	Node string
 }
 

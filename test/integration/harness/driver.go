@@ -19,21 +19,21 @@ import (
 // Settings are the driver settings that tests change.
 type Settings struct {
 	Clock clock.Clock
-	// imageClock determines whether golden images are old enough to be replaced; nil: clock.
+	// ImageClock determines whether golden images are old enough to be replaced; nil: Clock.
 	ImageClock clock.PassiveClock
 	Wrap       func(http.RoundTripper) http.RoundTripper
 	Grace      time.Duration
-	// wait is how long InitializeMachine waits; zero: as long as in the sidecar.
+	// Wait is how long InitializeMachine waits; zero: as long as in the sidecar.
 	Wait time.Duration
-	// deleteWait bounds how long DeleteMachine waits; zero: as long as in the sidecar.
+	// DeleteWait bounds how long DeleteMachine waits; zero: as long as in the sidecar.
 	DeleteWait time.Duration
-	// retry is how long a call retries; zero: as long as in the sidecar.
+	// Retry is how long a call retries; zero: as long as in the sidecar.
 	Retry time.Duration
-	// events receives the driver's Events of machines; nil: discarded.
+	// Events receives the driver's Events of machines; nil: discarded.
 	Events plugin.EventRecorder
-	// bootstrap selects the mode without a target cluster.
+	// Bootstrap selects the mode without a target cluster.
 	Bootstrap bool
-	// observers are notified of the classes of requests; with at least one,
+	// Observers are notified of the classes of requests; with at least one,
 	// drains trigger evacuation.
 	Observers []plugin.Observer
 }

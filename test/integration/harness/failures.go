@@ -16,21 +16,21 @@ const ShortGrace = 2 * time.Second
 
 // Failure is one row of the failure table.
 type Failure struct {
-	// by describes how it is provoked.
+	// By describes how it is provoked.
 	By string
-	// root is the machine's root volume, spec is overlaid on its ProviderSpec; both may be empty.
+	// Root is the machine's root volume, Spec is overlaid on its ProviderSpec; both may be empty.
 	// Rows that do not concern images and volumes need no root volume, and do not wait for one.
 	Root, Spec string
 	Zone       string
-	// provoke causes the failure before the machine is created, spoil afterwards.
+	// Provoke causes the failure before the machine is created, Spoil afterwards.
 	Provoke func(*testing.T, *Shoot)
 	Spoil   func(*testing.T, *Shoot, *Machine)
-	// heal ends the failure; nil: not possible.
+	// Heal ends the failure; nil: not possible.
 	Heal func(*testing.T, *Shoot)
-	// want is the token of the report, code its code.
+	// Want is the token of the report, Code its code.
 	Want string
 	Code codes.Code
-	// cut means that the driver can no longer reach its objects.
+	// Cut means that the driver can no longer reach its objects.
 	Cut bool
 }
 

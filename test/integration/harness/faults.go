@@ -18,13 +18,13 @@ import (
 // Fault happens to one request to the provider cluster.
 type Fault struct {
 	Name string
-	// committed means that the server carries out the request, and only the answer is lost.
+	// Committed means that the server carries out the request, and only the answer is lost.
 	Committed bool
-	// fatal means that the process dies with the request.
+	// Fatal means that the process dies with the request.
 	Fatal bool
-	// err is the error returned by the transport; nil: answer.
+	// Err is the error returned by the transport; nil: answer.
 	Err error
-	// answer is the error response sent instead.
+	// Answer is the error response sent instead.
 	Answer *apierrors.StatusError
 }
 

@@ -83,10 +83,10 @@ func (l *Line) callsOf(which func(lineCall) bool) []lineCall {
 type Line struct {
 	Down atomic.Pointer[Fault]
 	Hits atomic.Int64
-	// carriedOut is called for each call answered by the cluster, before the
+	// CarriedOut is called for each call answered by the cluster, before the
 	// sidecar gets the answer.
 	CarriedOut atomic.Pointer[func(call string)]
-	// empty makes the control cluster return no Machines to lists and watches.
+	// Empty makes the control cluster return no Machines to lists and watches.
 	Empty atomic.Bool
 
 	mu    sync.Mutex

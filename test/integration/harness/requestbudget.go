@@ -13,7 +13,7 @@ type RequestCount struct {
 	Method                 string
 	Reads, Writes, Watches int
 	Budget                 [3]int
-	// total is the budget for requests of all kinds.
+	// Total is the budget for requests of all kinds.
 	Total int
 }
 
