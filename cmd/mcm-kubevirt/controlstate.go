@@ -11,6 +11,7 @@ import (
 
 	apiv1alpha1 "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/statustext"
 )
 
@@ -139,13 +140,15 @@ func (f *foundMachine) secretCause() *causeReport {
 		texts = append(texts, text)
 	}
 
-	c := kubevirt.SecretNotFound(
-		statustext.Printable("MachineClass "+f.class.Name+": "+strings.Join(texts, "; ")),
-		statustext.Printable(fmt.Sprintf("create the Secret in namespace %s with the keys %s, or correct secretRef and credentialsSecretRef of the MachineClass",
-			f.namespace, strings.Join(missing, " and "))))
+	failure := &spi.Error{
+		Kind: spi.ErrInvalid, Reason: kubevirt.TokenSecretNotFound,
+		Message: statustext.Printable("MachineClass " + f.class.Name + ": " + strings.Join(texts, "; ")),
+		Remedy: statustext.Printable(fmt.Sprintf("create the Secret in namespace %s with the keys %s, or correct secretRef and credentialsSecretRef of the MachineClass",
+			f.namespace, strings.Join(missing, " and "))),
+	}
 
-	report := reportOf(c)
-	report.Retry = f.retryOf(c, "")
+	report := reportOf(&spi.Cause{Err: failure})
+	report.Retry = f.retryOf(failure, "")
 
 	return report
 }

@@ -249,7 +249,7 @@ func search(
 		case e.Found() || alone:
 			return e, unread
 		case e.Machine == nil:
-			unread = append(unread, fmt.Sprintf("with MachineClass %s: %s: %s", found.requests[i].MachineClass.Name, e.Cause.Reason, e.Cause.Message))
+			unread = append(unread, fmt.Sprintf("with MachineClass %s: %s: %s", found.requests[i].MachineClass.Name, e.Cause.Err.Reason, e.Cause.Err.Message))
 		}
 
 		if last == nil || e.Machine != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"strings"
 	"time"
 
@@ -155,9 +156,9 @@ func (d *diagnosis) take(e *kubevirt.Explanation, borrowed bool, now time.Time) 
 	case cause == nil && e.Machine.Stage == spi.StageAbsent && d.Machine == nil && !e.Found():
 		d.Result, d.Error = resultUnknown, "there is no such Machine, and "+d.WaitingFor
 	case cause == nil:
-	case e.Machine == nil && borrowed && !cause.Foreign():
-		d.Result, d.Error = resultUnknown, statustext.Printable(cause.Reason+": "+cause.Message)
-	case cause.Stands(now):
+	case e.Machine == nil && borrowed && !errors.Is(cause.Err, spi.ErrForeign):
+		d.Result, d.Error = resultUnknown, statustext.Printable(cause.Err.Reason+": "+cause.Err.Message)
+	case kubevirt.Reportable(cause, now):
 		d.Result, d.Cause, d.WaitingFor = resultCause, reportOf(cause), ""
 	default:
 		d.Result, d.Cause = resultYoung, reportOf(cause)
@@ -175,7 +176,7 @@ func (d *diagnosis) addRetry(found *foundMachine, e *kubevirt.Explanation) {
 		stage = e.Machine.Stage
 	}
 
-	d.Cause.Retry = found.retryOf(e.Cause, stage)
+	d.Cause.Retry = found.retryOf(e.Cause.Err, stage)
 }
 
 // takeControl adds the state in the control cluster. Its faults come first:
@@ -251,9 +252,10 @@ func (d *diagnosis) node(stage spi.Stage) string {
 	}
 }
 
-func reportOf(c *kubevirt.Cause) *causeReport {
+func reportOf(c *spi.Cause) *causeReport {
 	r := &causeReport{
-		Reason: c.Reason, Message: statustext.Printable(c.Message), Code: c.Code.String(), Remedy: c.Remedy, Since: moment(c.Since), Reported: moment(c.Ripe),
+		Reason: c.Err.Reason, Message: statustext.Printable(c.Err.Message), Code: kubevirt.CodeOf(c.Err).String(), Remedy: c.Err.Remedy,
+		Since: moment(c.Since), Reported: moment(c.ReportableAt),
 	}
 
 	if c.Sign != nil {

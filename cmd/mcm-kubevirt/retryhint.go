@@ -31,8 +31,8 @@ type retryHint struct {
 
 // retryOf returns when machine-controller-manager calls the driver again after a
 // cause. It returns nil without a Machine.
-func (f *foundMachine) retryOf(c *kubevirt.Cause, stage spi.Stage) *retryHint {
-	period, called := c.NextCall(f.machine, stage)
+func (f *foundMachine) retryOf(failure error, stage spi.Stage) *retryHint {
+	period, called := kubevirt.NextCall(failure, f.machine, stage)
 
 	switch {
 	case f.machine == nil:

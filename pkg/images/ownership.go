@@ -51,8 +51,9 @@ func requireOwn(c *providerapi.Clients, have, want *cdiv1beta1.DataVolume) error
 		origin = "if a backup tool restored it, its content is not known to be that of the source; check where it comes from"
 	}
 
-	return fmt.Errorf("%w: DataVolume %s has the name of a golden image, but not its %s; %s, then delete it: "+
-		"the driver imports the image when it is gone", spi.ErrForeign, pathOf(c, want.Name), inShort(differences), origin)
+	return spi.WithRemedy(
+		spi.Errorf(spi.ErrForeign, "DataVolume %s has the name of a golden image, but not its %s", pathOf(c, want.Name), inShort(differences)),
+		origin+", then delete it: the driver imports the image when it is gone")
 }
 
 func annotated(annotation string) string { return "annotation " + annotation }

@@ -2,7 +2,6 @@ package providercluster
 
 import (
 	"context"
-	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,7 +19,7 @@ import (
 // Node is removed, and a living kubelet would register it again.
 func (p *Provider) DeleteMachine(ctx context.Context, in *spi.DeleteMachineInput) error {
 	if !in.Identity.Valid() {
-		return fmt.Errorf("%w: deleting a machine needs both the cluster and the role tag", spi.ErrInvalid)
+		return spi.Errorf(spi.ErrInvalid, "deleting a machine needs both the cluster and the role tag")
 	}
 
 	s, err := p.connect(in.Kubeconfig)
@@ -79,7 +78,7 @@ func (p *Provider) removeWhereFound(
 ) error {
 	to := s.addressOf(in.Identity, vm.UID)
 	if in.Recorded.Elsewhere(to) && to.Validate() == nil {
-		return &spi.MovedError{To: to}
+		return spi.Moved(to)
 	}
 
 	return p.removeVirtualMachine(ctx, s, in, vm)
@@ -119,8 +118,8 @@ func (p *Provider) removeInstance(ctx context.Context, s *session, in *spi.Delet
 	switch {
 	case render.Owns(in.Identity, instance.Labels) && !in.Orphan:
 	case render.Owns(in.Identity, instance.Labels):
-		return fmt.Errorf("%w: VirtualMachineInstance %s has lost its VirtualMachine, and no Machine is known for it; delete it",
-			spi.ErrConflict, s.path(in.Name))
+		return spi.WithRemedy(spi.Errorf(spi.ErrConflict, "VirtualMachineInstance %s has lost its VirtualMachine, and no Machine is known for it",
+			s.path(in.Name)), "delete it")
 	case of.claims(instance) && !of.recorded.GivenUp():
 		return s.wrongTags(of, "VirtualMachineInstance", instance)
 	default:

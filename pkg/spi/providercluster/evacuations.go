@@ -2,7 +2,6 @@ package providercluster
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
@@ -45,7 +44,7 @@ type evacuations struct {
 // WatchEvacuations implements spi.Evacuator.
 func (p *Provider) WatchEvacuations(ctx context.Context, in *spi.WatchEvacuationsInput, changed func()) (spi.Evacuations, error) {
 	if !in.Identity.Valid() {
-		return nil, fmt.Errorf("%w: watching machines needs both the cluster and the role tag", spi.ErrInvalid)
+		return nil, spi.Errorf(spi.ErrInvalid, "watching machines needs both the cluster and the role tag")
 	}
 
 	s, err := p.connect(in.Kubeconfig)
@@ -195,7 +194,8 @@ func (e *evacuations) PowerOff(ctx context.Context, evacuation *spi.Evacuation) 
 	case render.Owns(e.identity, vm.Labels) && metav1.IsControlledBy(instance, vm):
 		return e.deleteVirtualMachine(ctx, vm)
 	default:
-		return fmt.Errorf("%w: VirtualMachine %s lacks the tags of this shoot, or does not control the VirtualMachineInstance of its name; "+
-			"nothing is powered off: restore its tags, or end the guest by hand", spi.ErrForeign, e.path(evacuation.Machine))
+		return spi.WithRemedy(spi.Errorf(spi.ErrForeign, "VirtualMachine %s lacks the tags of this shoot, or does not control the "+
+			"VirtualMachineInstance of its name; nothing is powered off", e.path(evacuation.Machine)),
+			"restore its tags, or end the guest by hand")
 	}
 }
