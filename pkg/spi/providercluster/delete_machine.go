@@ -6,6 +6,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 	kubevirtv1 "kubevirt.io/api/core/v1"
@@ -133,19 +134,48 @@ func (p *Provider) removeInstance(ctx context.Context, s *session, in *spi.Delet
 	return p.awaitInstanceGone(ctx, s, instance)
 }
 
+// deleteVirtualMachine requests the deletion of a VirtualMachine. If virt-controller adds its
+// finalizer at the same time, the VirtualMachine is read and deleted again.
 func (s *session) deleteVirtualMachine(ctx context.Context, vm *kubevirtv1.VirtualMachine) error {
-	if vm.DeletionTimestamp != nil {
-		return nil
-	}
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		if vm.DeletionTimestamp != nil {
+			return nil
+		}
 
-	err := s.request(ctx, "delete VirtualMachine "+s.path(vm.Name), func(ctx context.Context) error {
-		return s.virtualMachines().Delete(ctx, vm.Name, justThis(vm.UID))
+		deletion := s.request(ctx, "delete VirtualMachine "+s.path(vm.Name), func(ctx context.Context) error {
+			return s.virtualMachines().Delete(ctx, vm.Name, justAsSeen(vm))
+		})
+		if deletion == nil || providerapi.Absent(deletion) {
+			return nil
+		}
+
+		if !apierrors.IsConflict(deletion) {
+			return deletion
+		}
+
+		now, err := s.getVirtualMachine(ctx, vm.Name)
+		if err != nil || now == nil || now.UID != vm.UID {
+			return err
+		}
+
+		vm = now
+
+		return deletion
 	})
-	if providerapi.Absent(err) {
-		return nil
+}
+
+// justAsSeen keeps the API server from deleting a VirtualMachine immediately if virt-controller adds
+// its finalizer after the server has checked for finalizers
+// (k8s.io/apiserver/pkg/registry/generic/registry/store.go, Delete). virt-controller would then
+// create a VirtualMachineInstance after DeleteMachine has succeeded. It creates none if it cannot
+// add the finalizer (kubevirt.io/kubevirt/pkg/virt-controller/watch/vm/vm.go, sync).
+func justAsSeen(vm *kubevirtv1.VirtualMachine) metav1.DeleteOptions {
+	options := justThis(vm.UID)
+	if len(vm.Finalizers) == 0 {
+		options.Preconditions.ResourceVersion = ptr.To(vm.ResourceVersion)
 	}
 
-	return err
+	return options
 }
 
 func (s *session) deleteInstance(ctx context.Context, instance *kubevirtv1.VirtualMachineInstance) error {
