@@ -55,152 +55,40 @@ func (c *Client) Close() error {
 
 // Info returns the driver's name and version.
 func (c *Client) Info(ctx context.Context) (Info, error) {
-	answer, err := c.remote.GetInfo(ctx, &driverv1.GetInfoRequest{})
+	resp, err := c.remote.GetInfo(ctx, &driverv1.GetInfoRequest{})
 	if err != nil {
 		return Info{}, unavailable(driverv1.MachineDriver_GetInfo_FullMethodName, err)
 	}
 
-	return Info{Name: answer.GetName(), Version: answer.GetVersion()}, nil
+	return Info{Name: resp.GetName(), Version: resp.GetVersion()}, nil
 }
 
 // CreateMachine implements driver.Driver.
 func (c *Client) CreateMachine(ctx context.Context, req *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
-	const method = driverv1.MachineDriver_CreateMachine_FullMethodName
-
-	if req == nil {
-		req = &driver.CreateMachineRequest{}
-	}
-
-	wire, err := encodeSubject(subject{req.Machine, req.MachineClass, req.Secret})
-	if err != nil {
-		return nil, unavailable(method, err)
-	}
-
-	out, err := c.remote.CreateMachine(ctx, &driverv1.CreateMachineRequest{Machine: wire.machine, MachineClass: wire.class, Secret: wire.secret})
-
-	failure, err := machineStatusOf(method, err)
-	if err != nil {
-		out = failure.GetCreateMachine()
-	}
-
-	return whole(method, decodeCreated(out), err, missingInCreated)
+	return createMachine.call(ctx, req, c.remote.CreateMachine)
 }
 
 // InitializeMachine implements driver.Driver.
 func (c *Client) InitializeMachine(ctx context.Context, req *driver.InitializeMachineRequest) (*driver.InitializeMachineResponse, error) {
-	const method = driverv1.MachineDriver_InitializeMachine_FullMethodName
-
-	if req == nil {
-		req = &driver.InitializeMachineRequest{}
-	}
-
-	wire, err := encodeSubject(subject{req.Machine, req.MachineClass, req.Secret})
-	if err != nil {
-		return nil, unavailable(method, err)
-	}
-
-	out, err := c.remote.InitializeMachine(ctx, &driverv1.InitializeMachineRequest{
-		Machine: wire.machine, MachineClass: wire.class, Secret: wire.secret,
-	})
-
-	failure, err := machineStatusOf(method, err)
-	if err != nil {
-		out = failure.GetInitializeMachine()
-	}
-
-	return whole(method, decodeInitialized(out), err, missingInInitialized)
+	return initializeMachine.call(ctx, req, c.remote.InitializeMachine)
 }
 
 // DeleteMachine implements driver.Driver.
 func (c *Client) DeleteMachine(ctx context.Context, req *driver.DeleteMachineRequest) (*driver.DeleteMachineResponse, error) {
-	const method = driverv1.MachineDriver_DeleteMachine_FullMethodName
-
-	if req == nil {
-		req = &driver.DeleteMachineRequest{}
-	}
-
-	wire, err := encodeSubject(subject{req.Machine, req.MachineClass, req.Secret})
-	if err != nil {
-		return nil, unavailable(method, err)
-	}
-
-	out, err := c.remote.DeleteMachine(ctx, &driverv1.DeleteMachineRequest{Machine: wire.machine, MachineClass: wire.class, Secret: wire.secret})
-
-	failure, err := machineStatusOf(method, err)
-	if err != nil {
-		out = failure.GetDeleteMachine()
-	}
-
-	return whole(method, decodeDeleted(out), err, missingInDeleted)
+	return deleteMachine.call(ctx, req, c.remote.DeleteMachine)
 }
 
 // GetMachineStatus implements driver.Driver.
 func (c *Client) GetMachineStatus(ctx context.Context, req *driver.GetMachineStatusRequest) (*driver.GetMachineStatusResponse, error) {
-	const method = driverv1.MachineDriver_GetMachineStatus_FullMethodName
-
-	if req == nil {
-		req = &driver.GetMachineStatusRequest{}
-	}
-
-	wire, err := encodeSubject(subject{req.Machine, req.MachineClass, req.Secret})
-	if err != nil {
-		return nil, unavailable(method, err)
-	}
-
-	out, err := c.remote.GetMachineStatus(ctx, &driverv1.GetMachineStatusRequest{
-		Machine: wire.machine, MachineClass: wire.class, Secret: wire.secret,
-	})
-
-	failure, err := machineStatusOf(method, err)
-	if err != nil {
-		out = failure.GetGetMachineStatus()
-	}
-
-	return whole(method, decodeStatus(out), err, missingInStatus)
+	return getMachineStatus.call(ctx, req, c.remote.GetMachineStatus)
 }
 
 // ListMachines implements driver.Driver.
 func (c *Client) ListMachines(ctx context.Context, req *driver.ListMachinesRequest) (*driver.ListMachinesResponse, error) {
-	const method = driverv1.MachineDriver_ListMachines_FullMethodName
-
-	if req == nil {
-		req = &driver.ListMachinesRequest{}
-	}
-
-	wire, err := encodeSubject(subject{class: req.MachineClass, secret: req.Secret})
-	if err != nil {
-		return nil, unavailable(method, err)
-	}
-
-	out, err := c.remote.ListMachines(ctx, &driverv1.ListMachinesRequest{MachineClass: wire.class, Secret: wire.secret})
-
-	failure, err := machineStatusOf(method, err)
-	if err != nil {
-		out = failure.GetListMachines()
-	}
-
-	return whole(method, decodeList(out), err, missingInList)
+	return listMachines.call(ctx, req, c.remote.ListMachines)
 }
 
 // GetVolumeIDs implements driver.Driver.
 func (c *Client) GetVolumeIDs(ctx context.Context, req *driver.GetVolumeIDsRequest) (*driver.GetVolumeIDsResponse, error) {
-	const method = driverv1.MachineDriver_GetVolumeIDs_FullMethodName
-
-	if req == nil {
-		req = &driver.GetVolumeIDsRequest{}
-	}
-
-	specs, err := encodeVolumes(req.PVSpecs)
-	if err != nil {
-		return nil, unavailable(method, err)
-	}
-
-	out, err := c.remote.GetVolumeIDs(ctx, &driverv1.GetVolumeIDsRequest{PvSpecs: specs})
-
-	failure, err := machineStatusOf(method, err)
-	if err != nil {
-		out = failure.GetGetVolumeIds()
-	}
-
-	return whole(method, decodeVolumeIDs(out), err, missingInVolumeIDs)
+	return getVolumeIDs.call(ctx, req, c.remote.GetVolumeIDs)
 }

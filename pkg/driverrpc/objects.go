@@ -12,9 +12,104 @@ import (
 	driverv1 "github.com/gardener/machine-controller-manager-provider-kubevirt/api/driver/v1"
 )
 
-// encode returns an object's JSON, and nothing for nil. It does not escape HTML characters, so that
-// a providerSpec arrives as its author wrote it.
-func encode[T any](object *T) ([]byte, error) {
+// objects holds the objects of a request. It has the same fields as the requests for one machine,
+// so that they convert to each other.
+type objects struct {
+	Machine      *v1alpha1.Machine
+	MachineClass *v1alpha1.MachineClass
+	Secret       *corev1.Secret
+}
+
+// wireObjects holds the objects of a request in their wire format.
+type wireObjects struct {
+	machine *driverv1.Machine
+	class   *driverv1.MachineClass
+	secret  *driverv1.Secret
+}
+
+func (o *objects) encode() (wireObjects, error) {
+	machine, err := encodeJSON(o.Machine)
+	if err != nil {
+		return wireObjects{}, err
+	}
+
+	class, err := encodeJSON(o.MachineClass)
+	if err != nil {
+		return wireObjects{}, err
+	}
+
+	wire := wireObjects{machine: &driverv1.Machine{Json: machine}, class: &driverv1.MachineClass{Json: class}}
+	if o.Secret != nil {
+		wire.secret = &driverv1.Secret{Data: o.Secret.Data}
+	}
+
+	return wire, nil
+}
+
+func (w wireObjects) decode() (*objects, error) {
+	o := &objects{}
+	if w.secret != nil {
+		o.Secret = &corev1.Secret{Data: w.secret.GetData()}
+	}
+
+	var err error
+	if o.Machine, err = decodeJSON[v1alpha1.Machine](w.machine.GetJson()); err != nil {
+		return o, err
+	}
+
+	o.MachineClass, err = decodeJSON[v1alpha1.MachineClass](w.class.GetJson())
+
+	return o, err
+}
+
+func encodeVolumes(specs []*corev1.PersistentVolumeSpec) ([]*driverv1.PersistentVolumeSpec, error) {
+	wire := make([]*driverv1.PersistentVolumeSpec, len(specs))
+
+	for i, spec := range specs {
+		raw, err := encodeJSON(spec)
+		if err != nil {
+			return nil, err
+		}
+
+		wire[i] = &driverv1.PersistentVolumeSpec{Json: raw}
+	}
+
+	return wire, nil
+}
+
+func decodeVolumes(wire []*driverv1.PersistentVolumeSpec) (specs []*corev1.PersistentVolumeSpec, err error) {
+	specs = make([]*corev1.PersistentVolumeSpec, len(wire))
+
+	for i, w := range wire {
+		if specs[i], err = decodeJSON[corev1.PersistentVolumeSpec](w.GetJson()); err != nil {
+			return nil, err
+		}
+	}
+
+	return specs, nil
+}
+
+func encodeAddresses(addresses []corev1.NodeAddress) []*driverv1.NodeAddress {
+	var wire []*driverv1.NodeAddress
+	for _, a := range addresses {
+		wire = append(wire, &driverv1.NodeAddress{Type: string(a.Type), Address: a.Address})
+	}
+
+	return wire
+}
+
+func decodeAddresses(wire []*driverv1.NodeAddress) []corev1.NodeAddress {
+	var addresses []corev1.NodeAddress
+	for _, a := range wire {
+		addresses = append(addresses, corev1.NodeAddress{Type: corev1.NodeAddressType(a.GetType()), Address: a.GetAddress()})
+	}
+
+	return addresses
+}
+
+// encodeJSON returns an object's JSON, and nothing for nil. It does not escape HTML characters, so
+// that a providerSpec arrives as its author wrote it.
+func encodeJSON[T any](object *T) ([]byte, error) {
 	if object == nil {
 		return nil, nil
 	}
@@ -31,95 +126,17 @@ func encode[T any](object *T) ([]byte, error) {
 	return raw.Bytes(), nil
 }
 
-// decode is the reverse of encode. It reads field names as an API server does.
-func decode[T any](raw []byte) (object *T, err error) {
+// decodeJSON is the reverse of encodeJSON. It matches field names case-sensitively, as an API
+// server does.
+func decodeJSON[T any](raw []byte) (*T, error) {
 	if len(raw) == 0 {
-		return object, nil
+		return nil, nil //nolint:nilnil // An absent object is no error.
 	}
 
-	object = new(T)
+	object := new(T)
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, object); err != nil {
 		return nil, fmt.Errorf("decode %T: %w", object, err)
 	}
 
 	return object, nil
-}
-
-// subject holds the objects of a request.
-type subject struct {
-	machine *v1alpha1.Machine
-	class   *v1alpha1.MachineClass
-	secret  *corev1.Secret
-}
-
-// wireSubject is a subject in its wire format.
-type wireSubject struct {
-	machine *driverv1.Machine
-	class   *driverv1.MachineClass
-	secret  *driverv1.Secret
-}
-
-func encodeSubject(s subject) (wireSubject, error) {
-	machine, err := encode(s.machine)
-	if err != nil {
-		return wireSubject{}, err
-	}
-
-	class, err := encode(s.class)
-	if err != nil {
-		return wireSubject{}, err
-	}
-
-	wire := wireSubject{machine: &driverv1.Machine{Json: machine}, class: &driverv1.MachineClass{Json: class}}
-	if s.secret != nil {
-		wire.secret = &driverv1.Secret{Data: s.secret.Data}
-	}
-
-	return wire, nil
-}
-
-func decodeSubject(wire wireSubject) (s subject, err error) {
-	if s.machine, err = decode[v1alpha1.Machine](wire.machine.GetJson()); err != nil {
-		return s, err
-	}
-
-	if s.class, err = decode[v1alpha1.MachineClass](wire.class.GetJson()); err != nil {
-		return s, err
-	}
-
-	if wire.secret != nil {
-		s.secret = &corev1.Secret{Data: wire.secret.GetData()}
-	}
-
-	return s, nil
-}
-
-func encodeVolumes(specs []*corev1.PersistentVolumeSpec) ([]*driverv1.PersistentVolumeSpec, error) {
-	wire := make([]*driverv1.PersistentVolumeSpec, 0, len(specs))
-
-	for _, spec := range specs {
-		raw, err := encode(spec)
-		if err != nil {
-			return nil, err
-		}
-
-		wire = append(wire, &driverv1.PersistentVolumeSpec{Json: raw})
-	}
-
-	return wire, nil
-}
-
-func decodeVolumes(wire []*driverv1.PersistentVolumeSpec) ([]*corev1.PersistentVolumeSpec, error) {
-	specs := make([]*corev1.PersistentVolumeSpec, 0, len(wire))
-
-	for _, w := range wire {
-		spec, err := decode[corev1.PersistentVolumeSpec](w.GetJson())
-		if err != nil {
-			return nil, err
-		}
-
-		specs = append(specs, spec)
-	}
-
-	return specs, nil
 }

@@ -78,7 +78,7 @@ func NewServer(d driver.Driver, o ServerOptions) (*Server, error) {
 		health: health.NewServer(),
 	}
 
-	driverv1.RegisterMachineDriverServer(s.grpc, &methods{driver: d, info: o.Info})
+	driverv1.RegisterMachineDriverServer(s.grpc, &service{driver: d, info: o.Info})
 	grpc_health_v1.RegisterHealthServer(s.grpc, s.health)
 	s.health.SetServingStatus(driverv1.MachineDriver_ServiceDesc.ServiceName, grpc_health_v1.HealthCheckResponse_SERVING)
 

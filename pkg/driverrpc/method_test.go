@@ -177,7 +177,7 @@ func TestInvalidAnswers(t *testing.T) {
 			read, ok := status.FromError(got.err)
 			require.True(t, ok, tc.reason)
 			require.Equal(t, codes.Unavailable, read.Code(), tc.reason)
-			require.Contains(t, read.Message(), driverrpc.TokenInvalid+": "+tc.method+" was answered with ")
+			require.Contains(t, read.Message(), driverrpc.TokenInvalid+": "+tc.method+" returned ")
 			require.Contains(t, read.Message(), tc.names, tc.reason)
 		})
 	}
