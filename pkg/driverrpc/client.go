@@ -14,15 +14,15 @@ import (
 	driverv1 "github.com/gardener/machine-controller-manager-provider-kubevirt/api/driver/v1"
 )
 
-// reconnect is the backoff between connection attempts: a driver that restarts
-// is back within a second or two.
-var reconnect = grpc.ConnectParams{
+// connectParams has short delays between connection attempts: a driver restarts within a second or
+// two.
+var connectParams = grpc.ConnectParams{
 	Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 2 * time.Second},
 	MinConnectTimeout: 5 * time.Second,
 }
 
 // Client is a driver that runs in another process. It is safe for concurrent use. A process creates
-// only one: to the driver, each client is another process.
+// only one: the driver takes each client for another process.
 type Client struct {
 	connection *grpc.ClientConn
 	remote     driverv1.MachineDriverClient
@@ -35,11 +35,11 @@ var _ driver.Driver = (*Client)(nil)
 func NewClient(endpoint string, creds credentials.TransportCredentials) (*Client, error) {
 	connection, err := grpc.NewClient(endpoint,
 		grpc.WithTransportCredentials(creds),
-		grpc.WithConnectParams(reconnect),
-		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: pingEvery, Timeout: pingTimeout, PermitWithoutStream: true}),
+		grpc.WithConnectParams(connectParams),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: pingInterval, Timeout: pingTimeout, PermitWithoutStream: true}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxResponse), grpc.MaxCallSendMsgSize(maxRequest)),
-		grpc.WithDisableServiceConfig(), // DNS must not configure calls.
-		grpc.WithChainUnaryInterceptor(withDeadline, identify(), repeatLost),
+		grpc.WithDisableServiceConfig(), // DNS records must not configure calls.
+		grpc.WithChainUnaryInterceptor(withTimeout, sendProcessID(), retryLost),
 	)
 	if err != nil {
 		return nil, fmt.Errorf("endpoint of the driver: %w", err)

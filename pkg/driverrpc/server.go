@@ -21,11 +21,11 @@ import (
 const (
 	// handshakeTimeout bounds the time for a client to authenticate.
 	handshakeTimeout = 10 * time.Second
-	// connectionAge is the age at which a client has to reconnect, so that replaced or refused
-	// certificates take effect. Calls in progress finish first.
+	// connectionAge is the age at which a client has to reconnect, so that rotated certificates and
+	// authorities take effect. Calls in progress finish first.
 	connectionAge = time.Hour
-	// pingsAtMost is the minimum interval between the pings of a client.
-	pingsAtMost = 10 * time.Second
+	// minPingInterval is the minimum interval between the pings of a client.
+	minPingInterval = 10 * time.Second
 )
 
 // Info identifies a driver.
@@ -43,7 +43,7 @@ type ServerOptions struct {
 	// Credentials authenticates the clients of every connection.
 	Credentials credentials.TransportCredentials
 	// MaxCalls is the number of calls that run at a time; a client with a certificate may use half
-	// of them. Other calls wait for their turn as long as their clients do.
+	// of them. Other calls wait until their deadlines.
 	MaxCalls int
 	// Metrics registers the server's metrics.
 	Metrics prometheus.Registerer
@@ -57,22 +57,22 @@ type Server struct {
 
 // NewServer returns a server for a driver.
 func NewServer(d driver.Driver, o ServerOptions) (*Server, error) {
-	observed := newMetrics()
-	if err := o.Metrics.Register(observed); err != nil {
+	metrics := newMetrics()
+	if err := errors.Join(o.Metrics.Register(metrics.duration), o.Metrics.Register(metrics.running)); err != nil {
 		return nil, fmt.Errorf("register the server's metrics: %w", err)
 	}
 
 	s := &Server{
-		grpc: grpc.NewServer(append(newArrivals().options(),
+		grpc: grpc.NewServer(append(newInFlightLimiter().options(),
 			grpc.Creds(o.Credentials),
-			grpc.ChainUnaryInterceptor(observed.intercept, recoverPanics, nameCaller, setDeadline, newTurns(o.MaxCalls).intercept),
+			grpc.ChainUnaryInterceptor(metrics.observe, recoverPanics, receiveProcessID, limitDuration, limitConcurrency(o.MaxCalls)),
 			grpc.ConnectionTimeout(handshakeTimeout),
 			grpc.MaxRecvMsgSize(maxRequest),
 			grpc.MaxSendMsgSize(maxResponse),
 			// Further calls of a connection wait at the client.
 			grpc.MaxConcurrentStreams(uint32(o.MaxCalls)), //nolint:gosec // The value of a flag, which is small.
-			grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingEvery, Timeout: pingTimeout, MaxConnectionAge: connectionAge}),
-			grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingsAtMost, PermitWithoutStream: true}),
+			grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingInterval, Timeout: pingTimeout, MaxConnectionAge: connectionAge}),
+			grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPingInterval, PermitWithoutStream: true}),
 			grpc.WaitForHandlers(true),
 		)...),
 		health: health.NewServer(),
@@ -94,13 +94,13 @@ func (s *Server) Serve(listener net.Listener) error {
 	return nil
 }
 
-// Stop refuses new calls and waits for those in progress until ctx ends. It then cancels the rest:
-// their clients see a lost connection and call the next process, which can repeat every call.
+// Stop rejects new calls and waits for calls in progress until ctx ends. It then cancels the rest:
+// their clients lose the connection and retry the calls with the next process.
 func (s *Server) Stop(ctx context.Context) {
 	s.health.Shutdown()
 
-	release := context.AfterFunc(ctx, s.grpc.Stop)
-	defer release()
+	cancel := context.AfterFunc(ctx, s.grpc.Stop)
+	defer cancel()
 
 	s.grpc.GracefulStop()
 }
