@@ -5,7 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/stats"
 	"google.golang.org/grpc/tap"
 )
@@ -39,13 +38,6 @@ func newInFlightLimiter() *inFlightLimiter {
 	}
 }
 
-// options returns the server options that enforce the bounds.
-func (l *inFlightLimiter) options() []grpc.ServerOption {
-	return []grpc.ServerOption{
-		grpc.InTapHandle(l.tap), grpc.StatsHandler(l), grpc.InitialWindowSize(window), grpc.InitialConnWindowSize(window),
-	}
-}
-
 // inFlightRequest is a request that is read, or has no response yet.
 type inFlightRequest struct {
 	cancel context.CancelFunc
@@ -71,7 +63,9 @@ func (*inFlightLimiter) tap(ctx context.Context, _ *tap.Info) (context.Context, 
 func (*inFlightLimiter) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
 
 // TagConn implements stats.Handler.
-func (*inFlightLimiter) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+func (*inFlightLimiter) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context {
+	return ctx
+}
 
 // HandleConn implements stats.Handler.
 func (*inFlightLimiter) HandleConn(context.Context, stats.ConnStats) {}

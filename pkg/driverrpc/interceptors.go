@@ -2,7 +2,6 @@ package driverrpc
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -30,9 +29,8 @@ func recoverPanics(ctx context.Context, req any, info *grpc.UnaryServerInfo, han
 }
 
 func causeOf(panicked any) error {
-	var runtimeError runtime.Error
-	if err, ok := panicked.(error); ok && errors.As(err, &runtimeError) {
-		return runtimeError
+	if err, ok := panicked.(runtime.Error); ok {
+		return err
 	}
 
 	return fmt.Errorf("a value of type %T", panicked)

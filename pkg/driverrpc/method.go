@@ -18,8 +18,8 @@ type method[Req, Resp, WireReq, WireResp any] struct {
 	// name is the full name of the gRPC method.
 	name string
 
-	encodeRequest  func(*Req) (*WireReq, error)
-	decodeRequest  func(*WireReq) (*Req, error)
+	encodeRequest  func(*codec, *Req) *WireReq
+	decodeRequest  func(*codec, *WireReq) *Req
 	encodeResponse func(*Resp) *WireResp
 	decodeResponse func(*WireResp) *Resp
 
@@ -42,9 +42,11 @@ func (m *method[Req, Resp, WireReq, WireResp]) call(
 		req = new(Req)
 	}
 
-	wireReq, err := m.encodeRequest(req)
-	if err != nil {
-		return nil, unavailable(m.name, err)
+	encoder := &codec{}
+
+	wireReq := m.encodeRequest(encoder, req)
+	if encoder.err != nil {
+		return nil, unavailable(m.name, encoder.err)
 	}
 
 	wireResp, err := invoke(ctx, wireReq)
@@ -67,9 +69,11 @@ func (m *method[Req, Resp, WireReq, WireResp]) call(
 func (m *method[Req, Resp, WireReq, WireResp]) serve(
 	ctx context.Context, wireReq *WireReq, call func(context.Context, *Req) (*Resp, error),
 ) (*WireResp, error) {
-	req, err := m.decodeRequest(wireReq)
-	if err != nil { // A bug in the client. The error is not the driver's: it has no MachineError.
-		return nil, grpcstatus.Error(grpccodes.InvalidArgument, err.Error())
+	decoder := &codec{}
+
+	req := m.decodeRequest(decoder, wireReq)
+	if decoder.err != nil { // A bug in the client. The error is not the driver's: it has no MachineError.
+		return nil, grpcstatus.Error(grpccodes.InvalidArgument, decoder.err.Error())
 	}
 
 	resp, err := call(ctx, req)
@@ -113,11 +117,11 @@ func (m *method[Req, Resp, WireReq, WireResp]) requireComplete(resp *Resp, code 
 	}
 }
 
-// convert converts a response, and nil to nil: most errors come without a response.
-func convert[From, To any](response *From, to func(*From) *To) *To {
-	if response == nil {
+// convert converts nil to nil, and every other value with a function.
+func convert[From, To any](from *From, to func(*From) *To) *To {
+	if from == nil {
 		return nil
 	}
 
-	return to(response)
+	return to(from)
 }

@@ -1,7 +1,7 @@
 package driverrpc
 
 import (
-	"strings"
+	"maps"
 
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/machinecodes/codes"
@@ -13,15 +13,15 @@ var createMachine = method[
 	driver.CreateMachineRequest, driver.CreateMachineResponse, driverv1.CreateMachineRequest, driverv1.CreateMachineResponse,
 ]{
 	name: driverv1.MachineDriver_CreateMachine_FullMethodName,
-	encodeRequest: func(r *driver.CreateMachineRequest) (*driverv1.CreateMachineRequest, error) {
-		o, err := (*objects)(r).encode()
-
-		return &driverv1.CreateMachineRequest{Machine: o.machine, MachineClass: o.class, Secret: o.secret}, err
+	encodeRequest: func(c *codec, r *driver.CreateMachineRequest) *driverv1.CreateMachineRequest {
+		return &driverv1.CreateMachineRequest{
+			Machine: c.encodeMachine(r.Machine), MachineClass: c.encodeClass(r.MachineClass), Secret: encodeSecret(r.Secret),
+		}
 	},
-	decodeRequest: func(r *driverv1.CreateMachineRequest) (*driver.CreateMachineRequest, error) {
-		o, err := wireObjects{r.GetMachine(), r.GetMachineClass(), r.GetSecret()}.decode()
-
-		return (*driver.CreateMachineRequest)(o), err
+	decodeRequest: func(c *codec, r *driverv1.CreateMachineRequest) *driver.CreateMachineRequest {
+		return &driver.CreateMachineRequest{
+			Machine: c.decodeMachine(r.GetMachine()), MachineClass: c.decodeClass(r.GetMachineClass()), Secret: decodeSecret(r.GetSecret()),
+		}
 	},
 	encodeResponse: func(r *driver.CreateMachineResponse) *driverv1.CreateMachineResponse {
 		return &driverv1.CreateMachineResponse{
@@ -46,25 +46,21 @@ var initializeMachine = method[
 	driverv1.InitializeMachineRequest, driverv1.InitializeMachineResponse,
 ]{
 	name: driverv1.MachineDriver_InitializeMachine_FullMethodName,
-	encodeRequest: func(r *driver.InitializeMachineRequest) (*driverv1.InitializeMachineRequest, error) {
-		o, err := (*objects)(r).encode()
-
-		return &driverv1.InitializeMachineRequest{Machine: o.machine, MachineClass: o.class, Secret: o.secret}, err
+	encodeRequest: func(c *codec, r *driver.InitializeMachineRequest) *driverv1.InitializeMachineRequest {
+		return &driverv1.InitializeMachineRequest{
+			Machine: c.encodeMachine(r.Machine), MachineClass: c.encodeClass(r.MachineClass), Secret: encodeSecret(r.Secret),
+		}
 	},
-	decodeRequest: func(r *driverv1.InitializeMachineRequest) (*driver.InitializeMachineRequest, error) {
-		o, err := wireObjects{r.GetMachine(), r.GetMachineClass(), r.GetSecret()}.decode()
-
-		return (*driver.InitializeMachineRequest)(o), err
+	decodeRequest: func(c *codec, r *driverv1.InitializeMachineRequest) *driver.InitializeMachineRequest {
+		return &driver.InitializeMachineRequest{
+			Machine: c.decodeMachine(r.GetMachine()), MachineClass: c.decodeClass(r.GetMachineClass()), Secret: decodeSecret(r.GetSecret()),
+		}
 	},
 	encodeResponse: func(r *driver.InitializeMachineResponse) *driverv1.InitializeMachineResponse {
-		return &driverv1.InitializeMachineResponse{
-			ProviderId: r.ProviderID, NodeName: r.NodeName, Addresses: encodeAddresses(r.Addresses),
-		}
+		return &driverv1.InitializeMachineResponse{ProviderId: r.ProviderID, NodeName: r.NodeName, Addresses: encodeAddresses(r.Addresses)}
 	},
 	decodeResponse: func(r *driverv1.InitializeMachineResponse) *driver.InitializeMachineResponse {
-		return &driver.InitializeMachineResponse{
-			ProviderID: r.GetProviderId(), NodeName: r.GetNodeName(), Addresses: decodeAddresses(r.GetAddresses()),
-		}
+		return &driver.InitializeMachineResponse{ProviderID: r.GetProviderId(), NodeName: r.GetNodeName(), Addresses: decodeAddresses(r.GetAddresses())}
 	},
 	attach: func(e *driverv1.MachineError, r *driverv1.InitializeMachineResponse) {
 		e.Response = &driverv1.MachineError_InitializeMachine{InitializeMachine: r}
@@ -78,15 +74,15 @@ var deleteMachine = method[
 	driver.DeleteMachineRequest, driver.DeleteMachineResponse, driverv1.DeleteMachineRequest, driverv1.DeleteMachineResponse,
 ]{
 	name: driverv1.MachineDriver_DeleteMachine_FullMethodName,
-	encodeRequest: func(r *driver.DeleteMachineRequest) (*driverv1.DeleteMachineRequest, error) {
-		o, err := (*objects)(r).encode()
-
-		return &driverv1.DeleteMachineRequest{Machine: o.machine, MachineClass: o.class, Secret: o.secret}, err
+	encodeRequest: func(c *codec, r *driver.DeleteMachineRequest) *driverv1.DeleteMachineRequest {
+		return &driverv1.DeleteMachineRequest{
+			Machine: c.encodeMachine(r.Machine), MachineClass: c.encodeClass(r.MachineClass), Secret: encodeSecret(r.Secret),
+		}
 	},
-	decodeRequest: func(r *driverv1.DeleteMachineRequest) (*driver.DeleteMachineRequest, error) {
-		o, err := wireObjects{r.GetMachine(), r.GetMachineClass(), r.GetSecret()}.decode()
-
-		return (*driver.DeleteMachineRequest)(o), err
+	decodeRequest: func(c *codec, r *driverv1.DeleteMachineRequest) *driver.DeleteMachineRequest {
+		return &driver.DeleteMachineRequest{
+			Machine: c.decodeMachine(r.GetMachine()), MachineClass: c.decodeClass(r.GetMachineClass()), Secret: decodeSecret(r.GetSecret()),
+		}
 	},
 	encodeResponse: func(r *driver.DeleteMachineResponse) *driverv1.DeleteMachineResponse {
 		return &driverv1.DeleteMachineResponse{LastKnownState: r.LastKnownState}
@@ -105,25 +101,21 @@ var getMachineStatus = method[
 	driver.GetMachineStatusRequest, driver.GetMachineStatusResponse, driverv1.GetMachineStatusRequest, driverv1.GetMachineStatusResponse,
 ]{
 	name: driverv1.MachineDriver_GetMachineStatus_FullMethodName,
-	encodeRequest: func(r *driver.GetMachineStatusRequest) (*driverv1.GetMachineStatusRequest, error) {
-		o, err := (*objects)(r).encode()
-
-		return &driverv1.GetMachineStatusRequest{Machine: o.machine, MachineClass: o.class, Secret: o.secret}, err
+	encodeRequest: func(c *codec, r *driver.GetMachineStatusRequest) *driverv1.GetMachineStatusRequest {
+		return &driverv1.GetMachineStatusRequest{
+			Machine: c.encodeMachine(r.Machine), MachineClass: c.encodeClass(r.MachineClass), Secret: encodeSecret(r.Secret),
+		}
 	},
-	decodeRequest: func(r *driverv1.GetMachineStatusRequest) (*driver.GetMachineStatusRequest, error) {
-		o, err := wireObjects{r.GetMachine(), r.GetMachineClass(), r.GetSecret()}.decode()
-
-		return (*driver.GetMachineStatusRequest)(o), err
+	decodeRequest: func(c *codec, r *driverv1.GetMachineStatusRequest) *driver.GetMachineStatusRequest {
+		return &driver.GetMachineStatusRequest{
+			Machine: c.decodeMachine(r.GetMachine()), MachineClass: c.decodeClass(r.GetMachineClass()), Secret: decodeSecret(r.GetSecret()),
+		}
 	},
 	encodeResponse: func(r *driver.GetMachineStatusResponse) *driverv1.GetMachineStatusResponse {
-		return &driverv1.GetMachineStatusResponse{
-			ProviderId: r.ProviderID, NodeName: r.NodeName, Addresses: encodeAddresses(r.Addresses),
-		}
+		return &driverv1.GetMachineStatusResponse{ProviderId: r.ProviderID, NodeName: r.NodeName, Addresses: encodeAddresses(r.Addresses)}
 	},
 	decodeResponse: func(r *driverv1.GetMachineStatusResponse) *driver.GetMachineStatusResponse {
-		return &driver.GetMachineStatusResponse{
-			ProviderID: r.GetProviderId(), NodeName: r.GetNodeName(), Addresses: decodeAddresses(r.GetAddresses()),
-		}
+		return &driver.GetMachineStatusResponse{ProviderID: r.GetProviderId(), NodeName: r.GetNodeName(), Addresses: decodeAddresses(r.GetAddresses())}
 	},
 	attach: func(e *driverv1.MachineError, r *driverv1.GetMachineStatusResponse) {
 		e.Response = &driverv1.MachineError_GetMachineStatus{GetMachineStatus: r}
@@ -138,26 +130,17 @@ var listMachines = method[
 	driver.ListMachinesRequest, driver.ListMachinesResponse, driverv1.ListMachinesRequest, driverv1.ListMachinesResponse,
 ]{
 	name: driverv1.MachineDriver_ListMachines_FullMethodName,
-	encodeRequest: func(r *driver.ListMachinesRequest) (*driverv1.ListMachinesRequest, error) {
-		o, err := (&objects{MachineClass: r.MachineClass, Secret: r.Secret}).encode()
-
-		return &driverv1.ListMachinesRequest{MachineClass: o.class, Secret: o.secret}, err
+	encodeRequest: func(c *codec, r *driver.ListMachinesRequest) *driverv1.ListMachinesRequest {
+		return &driverv1.ListMachinesRequest{MachineClass: c.encodeClass(r.MachineClass), Secret: encodeSecret(r.Secret)}
 	},
-	decodeRequest: func(r *driverv1.ListMachinesRequest) (*driver.ListMachinesRequest, error) {
-		o, err := wireObjects{class: r.GetMachineClass(), secret: r.GetSecret()}.decode()
-
-		return &driver.ListMachinesRequest{MachineClass: o.MachineClass, Secret: o.Secret}, err
+	decodeRequest: func(c *codec, r *driverv1.ListMachinesRequest) *driver.ListMachinesRequest {
+		return &driver.ListMachinesRequest{MachineClass: c.decodeClass(r.GetMachineClass()), Secret: decodeSecret(r.GetSecret())}
 	},
 	encodeResponse: func(r *driver.ListMachinesResponse) *driverv1.ListMachinesResponse {
 		return &driverv1.ListMachinesResponse{MachineList: r.MachineList}
 	},
 	decodeResponse: func(r *driverv1.ListMachinesResponse) *driver.ListMachinesResponse {
-		machines := r.GetMachineList()
-		if machines == nil {
-			machines = map[string]string{}
-		}
-
-		return &driver.ListMachinesResponse{MachineList: machines}
+		return &driver.ListMachinesResponse{MachineList: maps.Collect(maps.All(r.GetMachineList()))}
 	},
 	attach: func(e *driverv1.MachineError, r *driverv1.ListMachinesResponse) {
 		e.Response = &driverv1.MachineError_ListMachines{ListMachines: r}
@@ -171,15 +154,11 @@ var getVolumeIDs = method[
 	driver.GetVolumeIDsRequest, driver.GetVolumeIDsResponse, driverv1.GetVolumeIDsRequest, driverv1.GetVolumeIDsResponse,
 ]{
 	name: driverv1.MachineDriver_GetVolumeIDs_FullMethodName,
-	encodeRequest: func(r *driver.GetVolumeIDsRequest) (*driverv1.GetVolumeIDsRequest, error) {
-		specs, err := encodeVolumes(r.PVSpecs)
-
-		return &driverv1.GetVolumeIDsRequest{PvSpecs: specs}, err
+	encodeRequest: func(c *codec, r *driver.GetVolumeIDsRequest) *driverv1.GetVolumeIDsRequest {
+		return &driverv1.GetVolumeIDsRequest{PvSpecs: c.encodeVolumes(r.PVSpecs)}
 	},
-	decodeRequest: func(r *driverv1.GetVolumeIDsRequest) (*driver.GetVolumeIDsRequest, error) {
-		specs, err := decodeVolumes(r.GetPvSpecs())
-
-		return &driver.GetVolumeIDsRequest{PVSpecs: specs}, err
+	decodeRequest: func(c *codec, r *driverv1.GetVolumeIDsRequest) *driver.GetVolumeIDsRequest {
+		return &driver.GetVolumeIDsRequest{PVSpecs: c.decodeVolumes(r.GetPvSpecs())}
 	},
 	encodeResponse: func(r *driver.GetVolumeIDsResponse) *driverv1.GetVolumeIDsResponse {
 		return &driverv1.GetVolumeIDsResponse{VolumeIds: r.VolumeIDs}
@@ -205,15 +184,14 @@ func missingInList(r *driver.ListMachinesResponse) string {
 }
 
 func missingIdentity(providerID, nodeName string) string {
-	var missing []string
-
-	if providerID == "" {
-		missing = append(missing, "a provider ID")
+	switch {
+	case providerID == "" && nodeName == "":
+		return "a provider ID and a node name"
+	case providerID == "":
+		return "a provider ID"
+	case nodeName == "":
+		return "a node name"
+	default:
+		return ""
 	}
-
-	if nodeName == "" {
-		missing = append(missing, "a node name")
-	}
-
-	return strings.Join(missing, " and ")
 }

@@ -12,81 +12,52 @@ import (
 	driverv1 "github.com/gardener/machine-controller-manager-provider-kubevirt/api/driver/v1"
 )
 
-// objects holds the objects of a request. It has the same fields as the requests for one machine,
-// so that they convert to each other.
-type objects struct {
-	Machine      *v1alpha1.Machine
-	MachineClass *v1alpha1.MachineClass
-	Secret       *corev1.Secret
+// codec converts the parts of requests between machine-controller-manager's types and the wire
+// format, and keeps the first error. Kubernetes objects are JSON in the wire format.
+type codec struct {
+	err error
 }
 
-// wireObjects holds the objects of a request in their wire format.
-type wireObjects struct {
-	machine *driverv1.Machine
-	class   *driverv1.MachineClass
-	secret  *driverv1.Secret
+func (c *codec) encodeMachine(machine *v1alpha1.Machine) *driverv1.Machine {
+	return &driverv1.Machine{Json: encodeJSON(c, machine)}
 }
 
-func (o *objects) encode() (wireObjects, error) {
-	machine, err := encodeJSON(o.Machine)
-	if err != nil {
-		return wireObjects{}, err
-	}
-
-	class, err := encodeJSON(o.MachineClass)
-	if err != nil {
-		return wireObjects{}, err
-	}
-
-	wire := wireObjects{machine: &driverv1.Machine{Json: machine}, class: &driverv1.MachineClass{Json: class}}
-	if o.Secret != nil {
-		wire.secret = &driverv1.Secret{Data: o.Secret.Data}
-	}
-
-	return wire, nil
+func (c *codec) decodeMachine(wire *driverv1.Machine) *v1alpha1.Machine {
+	return decodeJSON[v1alpha1.Machine](c, wire.GetJson())
 }
 
-func (w wireObjects) decode() (*objects, error) {
-	o := &objects{}
-	if w.secret != nil {
-		o.Secret = &corev1.Secret{Data: w.secret.GetData()}
-	}
-
-	var err error
-	if o.Machine, err = decodeJSON[v1alpha1.Machine](w.machine.GetJson()); err != nil {
-		return o, err
-	}
-
-	o.MachineClass, err = decodeJSON[v1alpha1.MachineClass](w.class.GetJson())
-
-	return o, err
+func (c *codec) encodeClass(class *v1alpha1.MachineClass) *driverv1.MachineClass {
+	return &driverv1.MachineClass{Json: encodeJSON(c, class)}
 }
 
-func encodeVolumes(specs []*corev1.PersistentVolumeSpec) ([]*driverv1.PersistentVolumeSpec, error) {
+func (c *codec) decodeClass(wire *driverv1.MachineClass) *v1alpha1.MachineClass {
+	return decodeJSON[v1alpha1.MachineClass](c, wire.GetJson())
+}
+
+func (c *codec) encodeVolumes(specs []*corev1.PersistentVolumeSpec) []*driverv1.PersistentVolumeSpec {
 	wire := make([]*driverv1.PersistentVolumeSpec, len(specs))
-
 	for i, spec := range specs {
-		raw, err := encodeJSON(spec)
-		if err != nil {
-			return nil, err
-		}
-
-		wire[i] = &driverv1.PersistentVolumeSpec{Json: raw}
+		wire[i] = &driverv1.PersistentVolumeSpec{Json: encodeJSON(c, spec)}
 	}
 
-	return wire, nil
+	return wire
 }
 
-func decodeVolumes(wire []*driverv1.PersistentVolumeSpec) (specs []*corev1.PersistentVolumeSpec, err error) {
-	specs = make([]*corev1.PersistentVolumeSpec, len(wire))
-
-	for i, w := range wire {
-		if specs[i], err = decodeJSON[corev1.PersistentVolumeSpec](w.GetJson()); err != nil {
-			return nil, err
-		}
+func (c *codec) decodeVolumes(wire []*driverv1.PersistentVolumeSpec) []*corev1.PersistentVolumeSpec {
+	specs := make([]*corev1.PersistentVolumeSpec, len(wire))
+	for i, spec := range wire {
+		specs[i] = decodeJSON[corev1.PersistentVolumeSpec](c, spec.GetJson())
 	}
 
-	return specs, nil
+	return specs
+}
+
+func encodeSecret(secret *corev1.Secret) *driverv1.Secret {
+	return convert(secret, func(s *corev1.Secret) *driverv1.Secret { return &driverv1.Secret{Data: s.Data} })
+}
+
+func decodeSecret(wire *driverv1.Secret) *corev1.Secret {
+	return convert(wire, func(s *driverv1.Secret) *corev1.Secret { return &corev1.Secret{Data: s.GetData()} })
 }
 
 func encodeAddresses(addresses []corev1.NodeAddress) []*driverv1.NodeAddress {
@@ -109,9 +80,9 @@ func decodeAddresses(wire []*driverv1.NodeAddress) []corev1.NodeAddress {
 
 // encodeJSON returns an object's JSON, and nothing for nil. It does not escape HTML characters, so
 // that a providerSpec arrives as its author wrote it.
-func encodeJSON[T any](object *T) ([]byte, error) {
-	if object == nil {
-		return nil, nil
+func encodeJSON[T any](c *codec, object *T) []byte {
+	if object == nil || c.err != nil {
+		return nil
 	}
 
 	var raw bytes.Buffer
@@ -120,23 +91,23 @@ func encodeJSON[T any](object *T) ([]byte, error) {
 	encoder.SetEscapeHTML(false)
 
 	if err := encoder.Encode(object); err != nil {
-		return nil, fmt.Errorf("encode %T: %w", object, err)
+		c.err = fmt.Errorf("encode %T: %w", object, err)
 	}
 
-	return raw.Bytes(), nil
+	return raw.Bytes()
 }
 
 // decodeJSON is the reverse of encodeJSON. It matches field names case-sensitively, as an API
 // server does.
-func decodeJSON[T any](raw []byte) (*T, error) {
-	if len(raw) == 0 {
-		return nil, nil //nolint:nilnil // An absent object is no error.
+func decodeJSON[T any](c *codec, raw []byte) *T {
+	if len(raw) == 0 || c.err != nil {
+		return nil
 	}
 
 	object := new(T)
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, object); err != nil {
-		return nil, fmt.Errorf("decode %T: %w", object, err)
+		c.err = fmt.Errorf("decode %T: %w", object, err)
 	}
 
-	return object, nil
+	return object
 }

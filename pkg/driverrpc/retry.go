@@ -52,16 +52,13 @@ func reconnect(ctx context.Context, connection *grpc.ClientConn) bool {
 	ctx, cancel := context.WithTimeout(ctx, reconnectTimeout)
 	defer cancel()
 
-	for {
-		state := connection.GetState()
-		if state == connectivity.Ready {
-			return true
-		}
-
+	for state := connection.GetState(); state != connectivity.Ready; state = connection.GetState() {
 		connection.Connect() // It has an effect only in the idle state.
 
 		if !connection.WaitForStateChange(ctx, state) {
 			return false
 		}
 	}
+
+	return true
 }

@@ -62,8 +62,11 @@ func NewServer(d driver.Driver, o ServerOptions) (*Server, error) {
 		return nil, fmt.Errorf("register the server's metrics: %w", err)
 	}
 
+	inFlight := newInFlightLimiter()
 	s := &Server{
-		grpc: grpc.NewServer(append(newInFlightLimiter().options(),
+		grpc: grpc.NewServer(
+			grpc.InTapHandle(inFlight.tap), grpc.StatsHandler(inFlight),
+			grpc.InitialWindowSize(window), grpc.InitialConnWindowSize(window),
 			grpc.Creds(o.Credentials),
 			grpc.ChainUnaryInterceptor(metrics.observe, recoverPanics, receiveProcessID, limitDuration, limitConcurrency(o.MaxCalls)),
 			grpc.ConnectionTimeout(handshakeTimeout),
@@ -74,7 +77,7 @@ func NewServer(d driver.Driver, o ServerOptions) (*Server, error) {
 			grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingInterval, Timeout: pingTimeout, MaxConnectionAge: connectionAge}),
 			grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPingInterval, PermitWithoutStream: true}),
 			grpc.WaitForHandlers(true),
-		)...),
+		),
 		health: health.NewServer(),
 	}
 

@@ -101,20 +101,16 @@ func fromGRPC(fullMethod string, err error) (*driverv1.MachineError, error) {
 	}
 }
 
-// unavailableRemedy ends the text of an error that does not come from the driver.
-const unavailableRemedy = "repair the driver, or the network path to it; MCM retries within seconds"
-
 func unavailable(fullMethod string, err error) error {
 	text := fmt.Sprintf("%s: %s got no response from the driver: %v", TokenUnavailable, path.Base(fullMethod), err)
+	remedy := "repair the driver, or the network path to it; MCM retries within seconds"
 
-	return status.Error(codes.Unavailable, statustext.FitWithRemedy(text, unavailableRemedy))
+	return status.Error(codes.Unavailable, statustext.FitWithRemedy(text, remedy))
 }
-
-// invalidRemedy ends the text of an error for an invalid response.
-const invalidRemedy = "run a driver of the same version as the machine controller; MCM retries within seconds"
 
 func invalidResponse(fullMethod, response string) error {
 	text := fmt.Sprintf("%s: %s returned %s", TokenInvalid, path.Base(fullMethod), response)
+	remedy := "run a driver of the same version as the machine controller; MCM retries within seconds"
 
-	return status.Error(codes.Unavailable, statustext.FitWithRemedy(text, invalidRemedy))
+	return status.Error(codes.Unavailable, statustext.FitWithRemedy(text, remedy))
 }
