@@ -1,9 +1,10 @@
 // Package driverrpc provides machine-controller-manager's driver interface over gRPC: a Server
-// serves any driver.Driver as a MachineDriver of api/driver/v1, and a Client is a driver.Driver that
-// calls any MachineDriver. cmd/mcm-kubevirt runs the server, cmd/machine-controller the client.
-// Requests, responses, machine codes and messages arrive unchanged. The client adds two errors of
-// its own: there is no response from the driver, or machine-controller-manager cannot handle the
-// response. The package must not depend on the implementation of a driver, nor on KubeVirt.
+// serves any driver.Driver as a MachineDriver of api/driver/v1, and a Client is a driver.Driver
+// that calls any MachineDriver. cmd/mcm-kubevirt runs the server, and cmd/machine-controller the
+// client. Requests, responses, machine codes and messages arrive unchanged. The client adds two
+// errors of its own: there is no response from the driver, or machine-controller-manager cannot
+// handle the response. The package must not depend on the implementation of a driver, nor on
+// KubeVirt.
 package driverrpc
 
 import (

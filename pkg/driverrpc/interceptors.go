@@ -50,7 +50,7 @@ func limitDuration(ctx context.Context, req any, info *grpc.UnaryServerInfo, han
 }
 
 // limitConcurrency bounds the calls that run at a time, and those of one client to half of them.
-// Other calls wait: machine-controller-manager would show a machine whose call is rejected as failed.
+// Other calls wait: machine-controller-manager would show the machine of a rejected call as failed.
 func limitConcurrency(maxCalls int) grpc.UnaryServerInterceptor {
 	calls := newLimiter(int64(maxCalls), int64(maxCalls+1)/2)
 

@@ -33,7 +33,7 @@ func newLimiter(size, share int64) *limiter {
 }
 
 // acquire waits until a call may use n units of the resource, and returns a function that releases
-// them. A call waits for its client's share first, so that few calls of a client wait for the total.
+// them. A call waits for its client's share first: few calls of one client wait for the total.
 func (l *limiter) acquire(ctx context.Context, n int64) (release func(), err error) {
 	client := clientOf(ctx)
 	share := l.enter(client)

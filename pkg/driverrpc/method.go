@@ -29,7 +29,7 @@ type method[Req, Resp, WireReq, WireResp any] struct {
 
 	// missing returns the required fields that a response lacks. It is nil if no field is required.
 	missing func(*Resp) string
-	// responseCode is the machine code of the error that requires a response, too; OK if there is none.
+	// responseCode is the machine code of the error that requires a response, too; OK if none does.
 	responseCode codes.Code
 }
 
@@ -43,7 +43,6 @@ func (m *method[Req, Resp, WireReq, WireResp]) call(
 	}
 
 	encoder := &codec{}
-
 	wireReq := m.encodeRequest(encoder, req)
 	if encoder.err != nil {
 		return nil, unavailable(m.name, encoder.err)
@@ -70,7 +69,6 @@ func (m *method[Req, Resp, WireReq, WireResp]) serve(
 	ctx context.Context, wireReq *WireReq, call func(context.Context, *Req) (*Resp, error),
 ) (*WireResp, error) {
 	decoder := &codec{}
-
 	req := m.decodeRequest(decoder, wireReq)
 	if decoder.err != nil { // A bug in the client. The error is not the driver's: it has no MachineError.
 		return nil, grpcstatus.Error(grpccodes.InvalidArgument, decoder.err.Error())
@@ -95,8 +93,7 @@ func (m *method[Req, Resp, WireReq, WireResp]) serve(
 	return wireResp, nil
 }
 
-// requireComplete returns an error if a response lacks a field that machine-controller-manager
-// reads.
+// requireComplete returns an error if a response lacks what machine-controller-manager reads.
 func (m *method[Req, Resp, WireReq, WireResp]) requireComplete(resp *Resp, code codes.Code) error {
 	if m.missing == nil || code != codes.OK && code != m.responseCode {
 		return nil

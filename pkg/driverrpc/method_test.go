@@ -27,8 +27,8 @@ type wireDriver struct {
 	machineError *driverv1.MachineError
 }
 
-// respond returns the scripted error, or the scripted response if it has the type of this method, or
-// else an empty response.
+// respond returns the scripted error, or the scripted response if it has the type of this method,
+// or else an empty response.
 func respond[R any](w *wireDriver) (*R, error) {
 	if w.machineError != nil {
 		grpcError, err := grpcstatus.New(grpccodes.FailedPrecondition, "NotScheduledYet: wait").WithDetails(w.machineError)
@@ -92,8 +92,8 @@ func callWire(t *testing.T, method string, w *wireDriver) outcome {
 	return methods(dial(t, socket))[method](t.Context())
 }
 
-// TestInvalidResponses has a driver send responses that machine-controller-manager would dereference,
-// write to a Machine, or treat as a permanent failure.
+// TestInvalidResponses has a driver send responses that machine-controller-manager would
+// dereference, write to a Machine, or treat as a permanent failure.
 func TestInvalidResponses(t *testing.T) {
 	t.Parallel()
 

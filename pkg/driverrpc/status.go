@@ -65,8 +65,8 @@ func grpcCode(code codes.Code) grpccodes.Code {
 	}
 }
 
-// machineErrorOf returns the driver's own error from a gRPC error, or nil if the error does not come
-// from the driver.
+// machineErrorOf returns the driver's own error from a gRPC error, or nil if the error does not
+// come from the driver.
 func machineErrorOf(err error) *driverv1.MachineError {
 	for _, detail := range grpcstatus.Convert(err).Details() {
 		if machineError, ok := detail.(*driverv1.MachineError); ok {
@@ -80,7 +80,7 @@ func machineErrorOf(err error) *driverv1.MachineError {
 // fromGRPC returns the error for machine-controller-manager, and the driver's own error if there is
 // one. A driver's code and message stay the same. Every other gRPC error becomes Unavailable, since
 // it says nothing about the machine: a ResourceExhausted of gRPC would make cluster-autoscaler try
-// another zone, and an Unimplemented would make machine-controller-manager create the machine again.
+// another zone, and an Unimplemented would make machine-controller-manager recreate the machine.
 func fromGRPC(fullMethod string, err error) (*driverv1.MachineError, error) {
 	if err == nil {
 		return nil, nil //nolint:nilnil // Success has neither.

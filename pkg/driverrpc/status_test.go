@@ -77,9 +77,9 @@ func when[T any](ok bool, value *T) *T {
 	return value
 }
 
-// TestResponsesArrive compares the results of a driver with those of its client: for each method and
-// each machine code, with and without a response. Results that machine-controller-manager cannot
-// handle do not arrive (TestInvalidResponses).
+// TestResponsesArrive compares the results of a driver with those of its client: for each method
+// and each machine code, with and without a response. Results that machine-controller-manager
+// cannot handle do not arrive (TestInvalidResponses).
 func TestResponsesArrive(t *testing.T) {
 	t.Parallel()
 
@@ -114,7 +114,8 @@ func TestResponsesArrive(t *testing.T) {
 	}
 }
 
-// TestErrorsWithoutMachineCode has drivers return errors that machine-controller-manager cannot parse.
+// TestErrorsWithoutMachineCode has drivers return errors that machine-controller-manager cannot
+// parse.
 func TestErrorsWithoutMachineCode(t *testing.T) {
 	t.Parallel()
 

@@ -18,8 +18,8 @@ import (
 	driverv1 "github.com/gardener/machine-controller-manager-provider-kubevirt/api/driver/v1"
 )
 
-// TestClientsSetDeadlines checks the deadlines that arrive if the contexts of the caller have none, as
-// those of machine-controller-manager.
+// TestClientsSetDeadlines checks the deadlines that arrive if the contexts of the caller have none,
+// as those of machine-controller-manager.
 func TestClientsSetDeadlines(t *testing.T) {
 	t.Parallel()
 
