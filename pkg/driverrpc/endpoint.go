@@ -64,7 +64,7 @@ func (e Endpoint) Listen(ctx context.Context) (net.Listener, error) {
 func ownerOnly(_, _ string, socket syscall.RawConn) error {
 	var err error
 
-	controlErr := socket.Control(func(fd uintptr) { err = syscall.Fchmod(int(fd), 0o600) })
+	controlErr := socket.Control(func(fd uintptr) { err = syscall.Fchmod(int(fd), 0o600) }) //nolint:gosec // The descriptor is an int.
 
 	return errors.Join(controlErr, err)
 }
