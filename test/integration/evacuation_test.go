@@ -50,7 +50,7 @@ func TestSoakEvacuationTakesOneAtATime(t *testing.T) {
 		e.told.await(t, next, "EvacuationReplacing", "cannot be live-migrated")
 
 		for _, other := range left {
-			e.told.await(t, other, "EvacuationWaiting", "has 1 on their way already")
+			e.told.await(t, other, "EvacuationWaiting", "already has 1 Machine(s) being deleted or migrated")
 			e.requireKept(t, other)
 		}
 
@@ -70,7 +70,7 @@ func TestEvacuationSparesUnhealthyPools(t *testing.T) {
 
 	e.setPhase(t, ill, v1alpha1.MachineUnknown)
 	e.evict(t, well.name())
-	e.told.await(t, well, "EvacuationWaiting", "MachineSet pool has 0 of 1 others Running")
+	e.told.await(t, well, "EvacuationWaiting", "0 of 1 other Machines of MachineSet pool are Running")
 	e.requireKept(t, well)
 
 	e.cancelEviction(t, well.name())
@@ -126,8 +126,8 @@ func TestEvacuationLeavesMachinesAlone(t *testing.T) {
 	}
 }
 
-// TestEvacuationPassesOverOrphans evicts a machine without a Machine.
-func TestEvacuationPassesOverOrphans(t *testing.T) {
+// TestEvacuationSkipsOrphans evicts a machine without a Machine.
+func TestEvacuationSkipsOrphans(t *testing.T) {
 	t.Parallel()
 
 	e := newEvacuees(t, unreached)
@@ -158,7 +158,7 @@ func TestEvacuationDeadline(t *testing.T) {
 
 	e.setPhase(t, ill, v1alpha1.MachineUnknown)
 	e.evict(t, well.name())
-	e.told.await(t, well, "EvacuationWaiting", "others Running")
+	e.told.await(t, well, "EvacuationWaiting", "other Machines of MachineSet pool are Running")
 	e.told.await(t, well, "EvacuationReplacing", "it has waited longer than 5s")
 	e.awaitDeleted(t, well)
 
