@@ -134,11 +134,11 @@ func TestPreflightOfTwoClusters(t *testing.T) {
 				case r.Check == "credentials" && r.Level == preflight.Error:
 					errors++
 
-					require.Contains(t, r.Message, "another cluster")
+					require.Contains(t, r.Message, "is not the cluster of the machines")
 				case r.Check == "credentials":
 					unknown++
 
-					require.Contains(t, r.Message, "does not say who the user is")
+					require.Contains(t, r.Message, "does not return the user name")
 				case r.Check == "zone":
 					require.Equal(t, tc.want, r.Identity)
 				}

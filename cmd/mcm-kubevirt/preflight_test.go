@@ -126,7 +126,7 @@ func TestPreflightText(t *testing.T) {
 		"standard input\n  error    line",
 		"  asked as driver  an unknown user, from Secret ns/s\n",
 		"  error    driver  credentials         Secret ns/s: server https://127.0.0.1:1: ",
-		"remedy: compare the server of the kubeconfig",
+		"remedy: compare the server in the kubeconfig",
 		"\nMachineClass c\n  error            class               MachineClass c: ",
 		"0 ok, 0 warnings, 3 errors\n",
 	} {
