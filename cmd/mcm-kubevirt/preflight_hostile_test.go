@@ -81,10 +81,10 @@ func kubeconfigOf(server *httptest.Server) string {
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 
 	return strings.NewReplacer("https://127.0.0.1:1", server.URL,
-		"{server:", "{certificate-authority-data: "+base64.StdEncoding.EncodeToString(authority)+", server:").Replace(nobody)
+		"{server:", "{certificate-authority-data: "+base64.StdEncoding.EncodeToString(authority)+", server:").Replace(unreachable)
 }
 
-// TestPreflightOfTwoClusters shows that machines are never judged by the state of another cluster,
+// TestPreflightOfTwoClusters shows that machines are never checked against the state of another cluster,
 // and that the checks do not need the name of the user.
 func TestPreflightOfTwoClusters(t *testing.T) {
 	t.Parallel()

@@ -38,7 +38,7 @@ func (f *foundMachine) retryOf(failure error, stage spi.Stage) *retryHint {
 	case f.machine == nil:
 		return nil
 	case !called:
-		return &retryHint{When: "machine-controller-manager does not call the driver for this Machine any more: it watches its Node"}
+		return &retryHint{When: "machine-controller-manager no longer calls the driver for this Machine: it monitors its Node"}
 	}
 
 	hint := &retryHint{When: "machine-controller-manager retries " + duration.HumanDuration(period) + " after each failure", Period: period.String()}

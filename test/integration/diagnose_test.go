@@ -266,7 +266,7 @@ func (s *shoot) diagnoseWithoutMachine(t *testing.T, m *machine) {
 
 		seen, code = s.diagnoseMachine(t.Context(), t, "nosuch", args...)
 		require.Equal(t, 2, code, way)
-		require.Contains(t, seen.Error, "there is no such Machine", way)
+		require.Contains(t, seen.Error, "the Machine does not exist", way)
 	}
 
 	seen, code := s.diagnoseMachine(t.Context(), t, m.name(), borrowed, "--cluster=shoot--other")

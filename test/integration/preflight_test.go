@@ -203,7 +203,7 @@ func TestPreflightOfAControlCluster(t *testing.T) {
 	require.Contains(t, string(out), "kubectl --namespace "+s.ProviderNamespace+" patch resourcequota")
 	require.Contains(t, string(out), "from Secret "+s.Namespace+"/cloudprovider")
 	require.Regexp(t, "warning  admin   quota .*there is not enough for all [0-9]+ machines that 2 MachineClasses need", string(out))
-	require.Contains(t, string(out), "remedy: the same as above", "one remedy per quota")
+	require.Contains(t, string(out), "remedy: same as above", "one remedy per quota")
 
 	s.scale(t, "example-worker-z1", 0)
 	s.scale(t, "example-worker-z2", 0)
