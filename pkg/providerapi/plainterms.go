@@ -33,7 +33,7 @@ func sanitized(err error) *spi.Error {
 		e.Message = err.Error()
 		shorten(&e.Message) // A metav1.Status in a successful response may be long.
 	case tooLarge(err) || errors.Is(err, ErrEndless):
-		e.Message, e.Remedy = failureOf(err), "check what answers in place of the API server"
+		e.Message, e.Remedy = failureOf(err), "check which server responds in place of the API server"
 	default:
 		e.Message, e.Remedy = failureOf(err), kubeconfigFaultOf(err)
 		e.Kubeconfig = e.Remedy != ""
@@ -78,7 +78,7 @@ func excessOf(err error) string {
 	case errors.Is(err, ErrEndless):
 		return err.Error()
 	case errors.As(err, &size):
-		return "the answer is too large"
+		return "the response is too large"
 	default:
 		return ""
 	}
@@ -104,7 +104,7 @@ func transportFailure(err error) string {
 
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		return "no answer in time"
+		return "no response in time"
 	case errors.Is(err, context.Canceled):
 		return "the call was cancelled"
 	case errors.As(err, &number):
@@ -116,10 +116,10 @@ func transportFailure(err error) string {
 	case errors.As(err, &operation) && operation.Op == "remote error": // crypto/tls's name for alerts of the peer.
 		return "the server refuses the TLS connection"
 	case errors.As(err, &network) && network.Timeout():
-		return "no answer in time"
+		return "no response in time"
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return "the connection was closed"
 	default:
-		return "the answer cannot be read; check that the server in the kubeconfig is a Kubernetes API server"
+		return "the response cannot be read; check that the server in the kubeconfig is a Kubernetes API server"
 	}
 }

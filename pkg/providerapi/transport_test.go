@@ -221,7 +221,7 @@ func TestOnlyStatusesAreRepeated(t *testing.T) {
 		"TextStatus":   {"a Status, called text", 403, "text/plain", status("Status", "namespaces is forbidden"), "namespaces is forbidden", true},
 		"Status":       {"what an API server says is repeated", 403, "application/json", status("Status", "a right is missing"), "a right is missing", false},
 		"Protobuf":     {"nobody asked for it", 403, "application/vnd.kubernetes.protobuf", "k8s\x00" + canary, "not one of a Kubernetes API server", true},
-		"OtherAnswer":  {"nobody asked for it, either", 200, "application/yaml", canary, "the answer is not JSON", true},
+		"OtherAnswer":  {"nobody asked for it, either", 200, "application/yaml", canary, "the response is not JSON", true},
 		"LongStatus":   {"up to a point", 403, "application/json", status("Status", strings.Repeat("x", 1<<20)), "not one of a Kubernetes API server", true},
 		"SwitchesOver": {"nobody asked for it", 101, "", "", "", true},
 	}

@@ -171,7 +171,7 @@ func TestHostileServers(t *testing.T) {
 		}, codes.Unavailable, "too large"},
 		"Pages": {"a list without end", answer(200, "application/json",
 			`{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":{"continue":"x"},"items":[]}`), codes.Unavailable, "does not end"},
-		"Silence": {"no answer", func(_ http.ResponseWriter, r *http.Request) { hold(r, time.Hour) }, codes.Unavailable, "no answer in time"},
+		"Silence": {"no answer", func(_ http.ResponseWriter, r *http.Request) { hold(r, time.Hour) }, codes.Unavailable, "no response in time"},
 	}
 
 	s := newShoot(t)
