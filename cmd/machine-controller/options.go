@@ -15,8 +15,8 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
 )
 
-// options are the flags in addition to machine-controller-manager's: the address of a remote driver,
-// and the options of a driver in this process.
+// options are the flags in addition to machine-controller-manager's: the address of a remote
+// driver, and the options of a driver in this process.
 type options struct {
 	version    bool
 	remote     remoteOptions

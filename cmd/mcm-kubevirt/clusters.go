@@ -171,9 +171,9 @@ func (f *clusterFlags) provider() ([]byte, error) {
 	return raw, nil
 }
 
-// discardLogs discards the log of the driver's packages, which is intended for a long-running process:
-// for example, they log each kubeconfig that points to a different server or namespace. Errors are
-// still written to standard error.
+// discardLogs discards the log of the driver's packages, which is intended for a long-running
+// process: for example, they log each kubeconfig that points to a different server or namespace.
+// Errors are still written to standard error.
 func discardLogs() {
 	klog.LogToStderr(false)
 	klog.SetOutput(io.Discard)

@@ -234,8 +234,8 @@ func (o *diagnoseOptions) allowed() validation.Options {
 }
 
 // search looks for the machine on each provider cluster where it may be, until it finds one of its
-// objects, or a foreign object with its name. If there are several clusters, an error of one of them
-// is only listed as unread: it is no cause for a machine that may be on another one.
+// objects, or a foreign object with its name. If there are several clusters, an error of one of
+// them is only listed as unread: it is no cause for a machine that may be on another one.
 func search(
 	ctx context.Context, explainer spi.Explainer, found *foundMachine, allowed validation.Options,
 ) (last *kubevirt.Explanation, unread []string) {

@@ -145,8 +145,8 @@ func stateOf(m *v1alpha1.Machine) *machineState {
 	return state
 }
 
-// addExplanation adds the state on the provider cluster. If overridden credentials, which are not the driver's,
-// cannot read it, that is not a cause.
+// addExplanation adds the state on the provider cluster. If overridden credentials, which are not
+// the driver's, cannot read it, that is not a cause.
 func (d *diagnosis) addExplanation(e *kubevirt.Explanation, overridden bool, now time.Time) {
 	if e.Machine != nil {
 		d.addState(e.Machine)

@@ -84,8 +84,8 @@ func kubeconfigOf(server *httptest.Server) string {
 		"{server:", "{certificate-authority-data: "+base64.StdEncoding.EncodeToString(authority)+", server:").Replace(unreachable)
 }
 
-// TestPreflightOfTwoClusters shows that machines are never checked against the state of another cluster,
-// and that the checks do not need the name of the user.
+// TestPreflightOfTwoClusters shows that machines are never checked against the state of another
+// cluster, and that the checks do not need the name of the user.
 func TestPreflightOfTwoClusters(t *testing.T) {
 	t.Parallel()
 

@@ -93,8 +93,8 @@ func (c *classChecker) tryVirtualMachine(ctx context.Context) []Result {
 	return append(results, v.ok(checkWebhook, "webhooks for VirtualMachines", "respond"))
 }
 
-// dropped compares the response with the object that was sent, and returns a result for each field of
-// the class that was dropped or changed.
+// dropped compares the response with the object that was sent, and returns a result for each field
+// of the class that was dropped or changed.
 func (c *classChecker) dropped(v view, subject string, sent, response any, origin func(string) string) []Result {
 	found, err := differences(sent, response, []string{"spec"}, []string{"metadata", "labels"}, []string{"metadata", "annotations"})
 	if err != nil {

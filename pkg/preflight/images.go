@@ -14,7 +14,8 @@ import (
 )
 
 // checkUnusedImages warns of golden images of the classes' shoots that no checked class and no
-// VirtualMachine refers to. They are left behind if a MachineClass is deleted after its last machine.
+// VirtualMachine refers to. They are left behind if a MachineClass is deleted after its last
+// machine.
 func (c *checker) checkUnusedImages(ctx context.Context) []Result {
 	images, err := c.listImages(ctx)
 	if err != nil {
@@ -67,7 +68,8 @@ func (c *checker) listImages(ctx context.Context) ([]string, error) {
 		})
 }
 
-// listImagesOfMachines returns the names of the golden images that VirtualMachines were created from.
+// listImagesOfMachines returns the names of the golden images that VirtualMachines were created
+// from.
 func (c *checker) listImagesOfMachines(ctx context.Context) ([]string, error) {
 	return c.collect(ctx, kubevirtv1.GroupVersion.WithResource("virtualmachines"), "",
 		func(vm metav1.Object) (string, bool) { return vm.GetLabels()[v1alpha1.LabelGoldenImage], true })

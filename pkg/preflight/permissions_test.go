@@ -13,7 +13,8 @@ import (
 	manifests "github.com/gardener/machine-controller-manager-provider-kubevirt/kubernetes"
 )
 
-// TestPermissionsAreTheShippedOnes compares the checked permissions with the granted ones, part by part.
+// TestPermissionsAreTheShippedOnes compares the checked permissions with the granted ones, part by
+// part.
 func TestPermissionsAreTheShippedOnes(t *testing.T) {
 	t.Parallel()
 

@@ -207,8 +207,8 @@ func (c *classChecker) checkDataSource(ctx context.Context, r *reference) []Resu
 	return []Result{v.ok(checkSource, r.subject(), "exists and refers to "+next[0].subject()), c.checkReference(ctx, checkSource, &next[0])}
 }
 
-// resolvedSource returns the object that volumes are cloned from for a DataSource; empty if there is
-// none. A DataSource that refers to another one has the resolved source in its status.
+// resolvedSource returns the object that volumes are cloned from for a DataSource; empty if there
+// is none. A DataSource that refers to another one has the resolved source in its status.
 func resolvedSource(source *cdiv1beta1.DataSource, namespace string) []reference {
 	of := source.Spec.Source
 	if of.DataSource != nil {

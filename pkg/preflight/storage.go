@@ -202,8 +202,8 @@ func (c *classChecker) checkStorageClass(found *storages, of *claim, name string
 	return v.ok(checkStorageClass, subject, fmt.Sprintf("%s, provisioner %s, binding mode %s", name, class.Provisioner, mode))
 }
 
-// provisionsIn reports whether a StorageClass creates volumes in a zone, if it restricts zones by the
-// standard label of Kubernetes.
+// provisionsIn reports whether a StorageClass creates volumes in a zone, if it restricts zones by
+// the standard label of Kubernetes.
 func provisionsIn(class *storagev1.StorageClass, zone string) bool {
 	if zone == v1alpha1.AnyTopology {
 		return true

@@ -1,6 +1,6 @@
-// Package driverflags defines the driver's own flags, and creates the driver from them. Both commands
-// that run a driver use it: machine-controller in its process, mcm-kubevirt serve over gRPC. It must
-// not know how the driver is called.
+// Package driverflags defines the driver's own flags, and creates the driver from them. Both
+// commands that run a driver use it: machine-controller in its process, mcm-kubevirt serve over
+// gRPC. It must not know how the driver is called.
 package driverflags
 
 import (
@@ -28,8 +28,8 @@ const (
 	// initializeWait is how long a worker waits for a machine to be scheduled before it reconciles
 	// other machines.
 	initializeWait = 15 * time.Second
-	// maxDeleteWait is how long a worker waits for a guest to shut down: the longest grace period that
-	// a ProviderSpec can set.
+	// maxDeleteWait is how long a worker waits for a guest to shut down: the longest grace period
+	// that a ProviderSpec can set.
 	maxDeleteWait = validation.MaxTerminationGracePeriod + providercluster.DeleteSlack
 )
 
