@@ -152,7 +152,7 @@ func TestHostileServers(t *testing.T) {
 		}, codes.Unavailable, "cannot be read"},
 		"NoKind":   {"an object without a type", answer(200, "application/json", `{"data":{"userdata":"`+userDataCanary+`"}}`), codes.Unavailable, "cannot be read"},
 		"Page":     {"a page", answer(200, "text/html", "<html>"+userDataCanary), codes.Unavailable, "cannot be read"},
-		"Gateway":  {"a proxy's page", answer(502, "text/html", "<html>"+userDataCanary), codes.Unavailable, "not one of a Kubernetes API server"},
+		"Gateway":  {"a proxy's page", answer(502, "text/html", "<html>"+userDataCanary), codes.Unavailable, "not from a Kubernetes API server"},
 		"NotFound": {"a page that is no absence", answer(404, "text/html", "<html>"+userDataCanary), codes.FailedPrecondition, "could not find"},
 		"Redirect": {"another host", func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, other.URL+"/"+userDataCanary, http.StatusTemporaryRedirect)
