@@ -18,8 +18,8 @@ import (
 
 // The tests' machine was created at born, a minute and a half ago, with the default grace periods.
 var (
-	now      = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	born     = now.Add(-90 * time.Second)
+	now   = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	born  = now.Add(-90 * time.Second)
 	grace = diagnose.GracePeriodsOf(30 * time.Second)
 )
 

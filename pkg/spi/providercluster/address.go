@@ -139,10 +139,10 @@ func (s *session) wrongTags(of subject, kind string, object metav1.Object) error
 	has := object.GetLabels()
 
 	return &spi.Error{
-		Kind:    spi.ErrAddressChanged,
+		Kind: spi.ErrAddressChanged,
 		Message: fmt.Sprintf("%s %s is the Machine's, and has the tags %q and %q instead of %s and %s of the MachineClass",
 			kind, s.path(of.name), has[v1alpha1.TagCluster], has[v1alpha1.TagRole], of.identity.Cluster, of.identity.Role),
-		Remedy:  fmt.Sprintf("restore the tags of the MachineClass or of the %s, or %s", kind, giveUp(of.name)),
+		Remedy: fmt.Sprintf("restore the tags of the MachineClass or of the %s, or %s", kind, giveUp(of.name)),
 	}
 }
 
