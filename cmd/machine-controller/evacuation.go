@@ -21,14 +21,15 @@ import (
 const (
 	// controlTimeout bounds one request of an evacuation to the control cluster.
 	controlTimeout = 30 * time.Second
-	// evacuationPeriod is how often a look is taken at the Machines while some are on their way: two requests.
+	// evacuationPeriod is the interval at which ongoing evacuations are checked, with two requests to
+	// the control cluster.
 	evacuationPeriod = 5 * time.Second
-	// migrationTimeout is how long a live migration may wait while none from its node advances. It exceeds the 15 min after which
-	// KubeVirt gives up on a target's pod, which lets the next migration have its place.
+	// migrationTimeout is how long a live migration may wait while none from its node advances. It
+	// exceeds the 15 min after which KubeVirt gives up on a target pod and starts the next migration.
 	migrationTimeout = 30 * time.Minute
 )
 
-// evacuationOptions are the flags of evacuation.
+// evacuationOptions are the flags of pkg/evacuation.
 type evacuationOptions struct {
 	enabled          bool
 	maxPerDeployment int
@@ -42,11 +43,11 @@ func newEvacuationOptions() evacuationOptions {
 func (o *evacuationOptions) addFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.enabled, "evacuation", o.enabled,
 		"Act when a provider node is drained: live-migrate machines, or have them drained and replaced. Machines get evictionStrategy "+
-			"External, unless their class names another one. It needs the rights in kubernetes/evacuation.")
+			"External, unless their class sets another one. Requires the permissions in kubernetes/evacuation.")
 	fs.IntVar(&o.maxPerDeployment, "evacuation-max-per-deployment", o.maxPerDeployment,
-		"How many Machines of a MachineDeployment may leave their provider nodes at a time, and how many may be missing meanwhile.")
+		"How many Machines of a MachineDeployment may be evacuated from provider nodes at the same time, and how many may be missing.")
 	fs.DurationVar(&o.deadline, "evacuation-deadline", o.deadline,
-		"How long a machine may wait for others to be healthy before it leaves its provider node all the same, and how long the "+
+		"How long a machine waits for its MachineDeployment to be healthy before it is evacuated regardless, and how long the "+
 			"deletion of its Machine may then take before it is powered off. It should exceed --machine-drain-timeout.")
 }
 
@@ -61,7 +62,8 @@ func (o *evacuationOptions) validate() error {
 	}
 }
 
-// start begins to wait for the driver's first call, which begins the rest. It returns who has to be told of the calls.
+// start runs the evacuation controller in the background, which does nothing before the driver's
+// first request. It returns the observers of the driver's requests.
 func (o *evacuationOptions) start(
 	ctx context.Context, server *mcmoptions.MCServer, evacuator spi.Evacuator, events evacuation.EventRecorder,
 ) ([]kubevirt.Observer, error) {
@@ -78,7 +80,7 @@ func (o *evacuationOptions) start(
 
 	client, err := machineclient.NewForConfig(config)
 	if err != nil {
-		return nil, fmt.Errorf("make client of the control cluster: %w", err)
+		return nil, fmt.Errorf("create client for the control cluster: %w", err)
 	}
 
 	if drain := server.SafetyOptions.MachineDrainTimeout.Duration; o.deadline <= drain {
@@ -95,8 +97,8 @@ func (o *evacuationOptions) start(
 		Limits: evacuation.Limits{
 			MaxPerDeployment: o.maxPerDeployment, Deadline: o.deadline, MigrationTimeout: migrationTimeout,
 		},
-		Period:      evacuationPeriod,
-		ClassMemory: 2*server.SafetyOptions.MachineSafetyOrphanVMsPeriod.Duration + time.Hour,
+		Period:         evacuationPeriod,
+		ClassRetention: 2*server.SafetyOptions.MachineSafetyOrphanVMsPeriod.Duration + time.Hour,
 	})
 	prometheus.MustRegister(controller)
 

@@ -130,22 +130,22 @@ func runRemote(server *mcmoptions.MCServer, own *options) error {
 	return app.Run(server, measured)
 }
 
-// announce logs who the driver is. Nothing depends on it: the driver may come later.
+// announce logs the driver's name and version. Nothing depends on it: the driver may start later.
 func announce(ctx context.Context, driver *driverrpc.Client, endpoint string) {
 	info, err := driver.Info(ctx)
 	if err != nil {
-		klog.ErrorS(err, "The driver does not answer yet", "endpoint", endpoint)
+		klog.ErrorS(err, "The driver does not respond yet", "endpoint", endpoint)
 
 		return
 	}
 
-	klog.InfoS("The driver runs elsewhere", "endpoint", endpoint, "name", info.Name, "version", info.Version)
+	klog.InfoS("Using a driver over gRPC", "endpoint", endpoint, "name", info.Name, "version", info.Version)
 }
 
 // stopTime is how long calls in flight may take to end. Gardener gives the pod 5 s.
 const stopTime = 2500 * time.Millisecond
 
-// stopOnSignal ends the process in order. machine-controller-manager handles no signals.
+// stopOnSignal shuts the process down gracefully. machine-controller-manager handles no signals.
 func stopOnSignal(end func(context.Context)) {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM, os.Interrupt)
@@ -153,7 +153,7 @@ func stopOnSignal(end func(context.Context)) {
 	got := <-signals
 
 	stop(context.Background(), end)
-	klog.InfoS("Stopped; the next process continues", "signal", got)
+	klog.InfoS("Stopped on signal", "signal", got)
 	logs.FlushLogs()
 	os.Exit(0)
 }

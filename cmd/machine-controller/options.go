@@ -15,7 +15,8 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
 )
 
-// options are the flags beside machine-controller-manager's: where the driver is, and what it is like if it is in this process.
+// options are the flags in addition to machine-controller-manager's: the address of a remote
+// driver, and the options of a driver in this process.
 type options struct {
 	version    bool
 	remote     remoteOptions
@@ -33,7 +34,7 @@ func newOptions() *options {
 }
 
 func (o *options) addFlags(fs *pflag.FlagSet) {
-	fs.BoolVar(&o.version, "version", false, "Print the version and the commit, and end.")
+	fs.BoolVar(&o.version, "version", false, "Print the version and the commit, and exit.")
 	o.plugin.AddFlags(o.pluginFlags)
 	fs.AddFlagSet(o.pluginFlags)
 	o.evacuation.addFlags(o.evacuationFlags)
@@ -47,24 +48,24 @@ func (o *options) validate() error {
 	}
 
 	return errors.Join(o.remote.validate(),
-		requireNone(o.pluginFlags, "has no effect with --driver-endpoint: set it on mcm-kubevirt serve"),
-		requireNone(o.evacuationFlags, "needs the driver in this process: remove it or --driver-endpoint"))
+		requireNone(o.pluginFlags, "has no effect with --driver-endpoint; set it on mcm-kubevirt serve"),
+		requireNone(o.evacuationFlags, "requires the driver in this process; remove it or --driver-endpoint"))
 }
 
-// requireNone refuses flags that are set, and says why.
-func requireNone(flags *pflag.FlagSet, why string) error {
+// requireNone returns an error with the reason for each flag that is set.
+func requireNone(flags *pflag.FlagSet, reason string) error {
 	var errs []error
 
 	flags.VisitAll(func(f *pflag.Flag) {
 		if f.Changed {
-			errs = append(errs, fmt.Errorf("--%s %s", f.Name, why))
+			errs = append(errs, fmt.Errorf("--%s %s", f.Name, reason))
 		}
 	})
 
 	return errors.Join(errs...)
 }
 
-// controllerOf says what the plugin has to know about the machine controller.
+// controllerOf describes the machine controller to the plugin.
 func controllerOf(server *mcmoptions.MCServer, own *options, events kubevirt.EventRecorder) driverflags.Controller {
 	return driverflags.Controller{
 		CreationTimeout: server.SafetyOptions.MachineCreationTimeout.Duration,
@@ -76,7 +77,7 @@ func controllerOf(server *mcmoptions.MCServer, own *options, events kubevirt.Eve
 	}
 }
 
-// remoteOptions say where a driver over gRPC is, and how to reach it.
+// remoteOptions are the address and the credentials of a driver over gRPC.
 type remoteOptions struct {
 	endpoint   string
 	serverName string
@@ -85,15 +86,17 @@ type remoteOptions struct {
 
 func (o *remoteOptions) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.endpoint, "driver-endpoint", "",
-		"Where a driver over gRPC is, mcm-kubevirt serve: unix:///path/of/socket or dns:///host:port. Empty: the driver is in this process.")
-	fs.StringVar(&o.files.Certificate, "driver-tls-cert", "", "File with the certificate that is shown to the driver, in PEM.")
-	fs.StringVar(&o.files.Key, "driver-tls-key", "", "File with the private key of --driver-tls-cert, in PEM.")
-	fs.StringVar(&o.files.Authorities, "driver-tls-ca", "", "File with the certificates of who may have issued the driver's, in PEM.")
+		"Address of a driver over gRPC (mcm-kubevirt serve), unix:///path/of/socket or dns:///host:port; set it if this process cannot connect to "+
+			"the provider cluster, or must not have its credentials. Empty: the driver runs in this process.")
+	fs.StringVar(&o.files.Certificate, "driver-tls-cert", "", "File with the client certificate for the driver, in PEM; required with a dns:/// endpoint, and only allowed there.")
+	fs.StringVar(&o.files.Key, "driver-tls-key", "", "File with the private key of --driver-tls-cert, in PEM; required with a dns:/// endpoint, and only allowed there.")
+	fs.StringVar(&o.files.Authorities, "driver-tls-ca", "", "File with the CA certificates that the driver's certificate is verified against, in PEM; required with a dns:/// endpoint, and only "+
+		"allowed there.")
 	fs.StringVar(&o.serverName, "driver-tls-server-name", "",
-		"The name that the driver's certificate must have. Empty: the host of --driver-endpoint.")
+		"Name in the driver's certificate; set it if that differs from the host of --driver-endpoint.")
 }
 
-// local says whether the driver is reached over a socket, to which nobody else has access.
+// local reports whether the driver listens on a socket, which only its owner can connect to.
 func (o *remoteOptions) local() bool {
 	return strings.HasPrefix(o.endpoint, "unix:///")
 }
@@ -105,16 +108,16 @@ func (o *remoteOptions) validate() error {
 	case !strings.HasPrefix(o.endpoint, "dns:///"):
 		return fmt.Errorf("--driver-endpoint %q must begin with unix:/// or dns:///", o.endpoint)
 	case o.files.Certificate == "" || o.files.Key == "" || o.files.Authorities == "":
-		return errors.New("--driver-endpoint with dns:/// needs --driver-tls-cert, --driver-tls-key and --driver-tls-ca")
+		return errors.New("--driver-endpoint with dns:/// requires --driver-tls-cert, --driver-tls-key and --driver-tls-ca")
 	default:
 		return nil
 	}
 }
 
-// requireNone refuses certificates that nobody would be shown.
+// requireNone returns an error if certificates are set that would not be used.
 func (o *remoteOptions) requireNone() error {
 	if o.files != (driverrpc.Files{}) || o.serverName != "" {
-		return errors.New("--driver-tls-* are for a --driver-endpoint with dns:/// only")
+		return errors.New("--driver-tls-* are only allowed with a dns:/// endpoint; remove them")
 	}
 
 	return nil

@@ -16,7 +16,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/statustext"
 )
 
-// visibility is whether machine-controller-manager sees a Secret. It
+// visibility is whether machine-controller-manager can read a Secret. It
 // watches only the namespace of the MachineClass.
 type visibility string
 
@@ -24,7 +24,7 @@ const (
 	secretFound     visibility = "Found"
 	secretMissing   visibility = "Missing"
 	secretElsewhere visibility = "OtherNamespace"
-	secretUnread    visibility = "NotRead"
+	secretNotRead   visibility = "NotRead"
 )
 
 // secretState is a Secret that a MachineClass refers to. Of its content, only
@@ -46,13 +46,13 @@ func (s *secretState) text(namespace string) string {
 	switch s.State {
 	case secretFound:
 		if len(s.Keys) == 0 {
-			return s.path() + ": found, without a key of the driver"
+			return s.path() + ": found, but none of the driver's keys is in it"
 		}
 
 		return s.path() + ": found, keys " + strings.Join(s.Keys, ", ")
 	case secretElsewhere:
-		return s.path() + ": NOT SEEN by machine-controller-manager, which reads Secrets in namespace " + namespace + " only"
-	case secretUnread:
+		return s.path() + ": NOT VISIBLE to machine-controller-manager, which reads Secrets only in namespace " + namespace
+	case secretNotRead:
 		return s.path() + ": not read: " + statustext.Printable(s.err.Error())
 	default:
 		return s.path() + ": NOT FOUND"
@@ -67,7 +67,7 @@ type classSecrets struct {
 }
 
 // secretsOf reads the Secrets of a class as machine-controller-manager does: a
-// Secret that it does not see has no data.
+// Secret that it cannot read has no data.
 func (c *controlCluster) secretsOf(ctx context.Context, class *v1alpha1.MachineClass) classSecrets {
 	found := classSecrets{data: map[string][]byte{}}
 
@@ -101,7 +101,7 @@ func (c *controlCluster) secretOf(ctx context.Context, ref *corev1.SecretReferen
 
 		return s, nil
 	case err != nil:
-		s.State, s.err = secretUnread, err
+		s.State, s.err = secretNotRead, err
 
 		return s, nil
 	}
@@ -133,9 +133,9 @@ func (s *classSecrets) shown() []secretState {
 	return append([]secretState{}, s.states...)
 }
 
-// lacking returns the Secrets that machine-controller-manager does not see, and the keys that the
-// driver lacks. It returns nothing if no key is missing.
-func (s *classSecrets) lacking(keys []string) (unseen []secretState, missing []string) {
+// lacking returns the keys that the driver lacks, and the Secrets that machine-controller-manager
+// cannot read. It returns nothing if no key is missing.
+func (s *classSecrets) lacking(keys []string) (invisible []secretState, missing []string) {
 	for _, key := range keys {
 		if len(s.data[key]) == 0 {
 			missing = append(missing, key)

@@ -37,21 +37,21 @@ type clusterFlags struct {
 
 func (f *clusterFlags) addTo(flags *pflag.FlagSet) {
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "",
-		"Path to the kubeconfig of the control cluster, which holds MachineClasses and Machines. By default $KUBECONFIG, ~/.kube/config or, in a "+
-			"pod, the service account. --control-kubeconfig is the same flag.")
-	flags.StringVar(&f.context, "context", "", "Context of that kubeconfig. By default the current one.")
+		"Path to the kubeconfig of the control cluster, which contains the MachineClasses and Machines; set it to use another file than "+
+			"$KUBECONFIG and ~/.kube/config or, in a pod, the service account. Alias: --control-kubeconfig.")
+	flags.StringVar(&f.context, "context", "", "Context in the kubeconfig of the control cluster; set it to use another context than the current one.")
 	flags.StringVarP(&f.namespace, "namespace", "n", "",
-		"Namespace in the control cluster. By default that of the context or, in a pod, the pod's.")
-	flags.BoolVarP(&f.allNamespaces, "all-namespaces", "A", false, "All namespaces of the control cluster.")
+		"Namespace in the control cluster; set it to use another namespace than that of the context or, in a pod, of the pod.")
+	flags.BoolVarP(&f.allNamespaces, "all-namespaces", "A", false, "Use all namespaces of the control cluster instead of one.")
 	flags.StringVar(&f.providerKubeconfig, "provider-kubeconfig", "",
-		"Path to a kubeconfig of the provider cluster, which runs KubeVirt, to use instead of the one in the MachineClass's Secret. It is read as "+
-			"the driver reads it: no exec plugins, no paths of other files.")
-	flags.SetNormalizeFunc(asKubectl)
+		"Path to a kubeconfig of the provider cluster, which runs KubeVirt; set it if the MachineClass's Secret contains none, or to use an "+
+			"admin's. Exec plugins and paths of other files in it are refused, as by the driver.")
+	flags.SetNormalizeFunc(normalizeFlag)
 }
 
-// asKubectl accepts machine-controller-manager's name for the flag with the kubeconfig of the
+// normalizeFlag accepts machine-controller-manager's name for the flag with the kubeconfig of the
 // control cluster, beside kubectl's.
-func asKubectl(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+func normalizeFlag(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 	if name == "control-kubeconfig" {
 		name = "kubeconfig"
 	}
@@ -85,7 +85,7 @@ func (c *controlCluster) where() string {
 // user's own, so it may run an exec plugin.
 func (f *clusterFlags) control() (*controlCluster, error) {
 	if f.allNamespaces && f.namespace != "" {
-		return nil, errors.New("--namespace (-n) and --all-namespaces (-A) exclude each other")
+		return nil, errors.New("--namespace (-n) and --all-namespaces (-A) are mutually exclusive; remove one")
 	}
 
 	loaded, err := f.load()
@@ -100,7 +100,7 @@ func (f *clusterFlags) control() (*controlCluster, error) {
 
 	namespace, _, err := loaded.Namespace()
 	if err != nil {
-		return nil, fmt.Errorf("find the namespace in the control cluster; set --namespace (-n): %w", err)
+		return nil, fmt.Errorf("determine the namespace in the control cluster: %w; set --namespace (-n)", err)
 	}
 
 	if f.allNamespaces {
@@ -127,7 +127,7 @@ func (f *clusterFlags) control() (*controlCluster, error) {
 func (f *clusterFlags) load() (clientcmd.ClientConfig, error) {
 	if f.kubeconfig != "" {
 		if _, err := os.Stat(f.kubeconfig); err != nil {
-			return nil, fmt.Errorf("read --kubeconfig: %w; name the kubeconfig of the control cluster", err)
+			return nil, fmt.Errorf("read --kubeconfig: %w; set it to the kubeconfig of the control cluster", err)
 		}
 	}
 
@@ -149,10 +149,10 @@ func (f *clusterFlags) rules() *clientcmd.ClientConfigLoadingRules {
 // explain lists the files that were tried if there is no kubeconfig at all; client-go does not.
 func (f *clusterFlags) explain(err error) error {
 	if !clientcmd.IsEmptyConfig(err) {
-		return fmt.Errorf("read the kubeconfig of the control cluster; --kubeconfig and --context choose another: %w", err)
+		return fmt.Errorf("read the kubeconfig of the control cluster: %w; select another one with --kubeconfig or --context", err)
 	}
 
-	return fmt.Errorf("no kubeconfig for the control cluster: none of these files exists or has a cluster: %s; set --kubeconfig or $KUBECONFIG",
+	return fmt.Errorf("no kubeconfig for the control cluster: none of these files exists and contains a cluster: %s; set --kubeconfig or $KUBECONFIG",
 		strings.Join(f.rules().GetLoadingPrecedence(), ", "))
 }
 
@@ -165,16 +165,16 @@ func (f *clusterFlags) provider() ([]byte, error) {
 
 	raw, err := os.ReadFile(f.providerKubeconfig)
 	if err != nil {
-		return nil, fmt.Errorf("read --provider-kubeconfig: %w; name a kubeconfig of the provider cluster", err)
+		return nil, fmt.Errorf("read --provider-kubeconfig: %w; set it to a kubeconfig of the provider cluster", err)
 	}
 
 	return raw, nil
 }
 
-// quiet discards the log of the driver's packages, which is intended for a long-running process:
-// for example, they log each kubeconfig that points to a different server or namespace. Errors are
-// still written to standard error.
-func quiet() {
+// discardLogs discards the log of the driver's packages, which is intended for a long-running
+// process: for example, they log each kubeconfig that points to a different server or namespace.
+// Errors are still written to standard error.
+func discardLogs() {
 	klog.LogToStderr(false)
 	klog.SetOutput(io.Discard)
 }

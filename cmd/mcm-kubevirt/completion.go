@@ -62,7 +62,7 @@ func (o *diagnoseOptions) completeMachines(cmd *cobra.Command, given []string, _
 // completes nothing if the cluster cannot be read.
 func (f *clusterFlags) completing(list func(*controlCluster, context.Context) []string) completion {
 	return func(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		quiet()
+		discardLogs()
 
 		control, err := f.control()
 		if err != nil {

@@ -49,21 +49,21 @@ func diagnoseCommand() *cobra.Command {
 
 	cmd := &cobra.Command{
 		Use:   "diagnose MACHINE…",
-		Short: "Say what is wrong with a machine, and from what that is seen",
-		Long: `Reads a Machine with its MachineClass and Secrets, the leases of the controllers that act on it, and its objects on the provider
-cluster, and judges them as the driver does. The result names the cause with its machine code and remedy, when
-machine-controller-manager retries and how to retry at once, and the objects, conditions and events from which the cause was
-drawn. If nothing is wrong, it says what the machine waits for. A machine that never had a VirtualMachine is created in a dry
-run. Nothing is changed, and no Secret is printed.
+		Short: "Report the cause of a machine's failure, with the evidence for it",
+		Long: `Reads a Machine with its MachineClass and Secrets, the leases of its controllers, and its objects on the provider cluster, and
+diagnoses them as the driver does. The result contains the cause with its machine code and remedy, the time of
+machine-controller-manager's next retry and the command to retry immediately, and the objects, conditions and events that the
+cause is based on. If there is no cause, the result contains the step that the machine waits for. A machine that never had a
+VirtualMachine is created as a dry run. Nothing is changed, and the content of Secrets is not printed.
 
-In the pod of the machine controller no flag is needed. A VirtualMachine whose Machine is gone is found by its name alone, with the
-MachineClasses of the namespace, or, without any control cluster, with --provider-kubeconfig and --cluster.
+In the pod of the machine controller, no flag is needed. A VirtualMachine without a Machine is found by its name, with the
+MachineClasses of the namespace, or, without a control cluster, with --provider-kubeconfig and --cluster.
 ` + troubleshootingURL + ` has a row for each cause.
 
 Exit codes:
-  0  nothing is wrong, or not for long enough to be a failure
+  0  no cause was found, or it has not lasted long enough to be a failure
   1  a cause was found
-  2  the command line is wrong, or a machine could not be looked at
+  2  the command line is invalid, or a machine could not be diagnosed
 `,
 		Example: `  kubectl exec deploy/machine-controller-manager -c machine-controller-manager-provider-kubevirt -- /mcm-kubevirt diagnose shoot--foo--bar-worker-z1-abc
   mcm-kubevirt diagnose --kubeconfig=seed.yaml -n shoot--foo--bar shoot--foo--bar-worker-z1-abc -o json
@@ -72,7 +72,7 @@ Exit codes:
 		Args:              o.arguments,
 		ValidArgsFunction: o.completeMachines,
 		RunE: func(cmd *cobra.Command, names []string) error {
-			quiet()
+			discardLogs()
 
 			return o.run(cmd.Context(), names, cmd.OutOrStdout())
 		},
@@ -80,16 +80,16 @@ Exit codes:
 
 	flags := cmd.Flags()
 	o.addTo(flags)
-	flags.BoolVar(&o.all, "all", false, "All Machines of the namespace, or, with --all-namespaces (-A), of the control cluster.")
+	flags.BoolVar(&o.all, "all", false, "Diagnose all Machines of the namespace or, with --all-namespaces (-A), of the control cluster.")
 	flags.StringVar(&o.cluster, "cluster", "",
-		"Value of the VirtualMachines' label mcm.gardener.cloud/cluster. No control cluster is asked then; --provider-kubeconfig is required.")
-	flags.StringVar(&o.role, "role", "node", "With --cluster: value of the VirtualMachines' label mcm.gardener.cloud/role.")
+		"Value of the VirtualMachines' label mcm.gardener.cloud/cluster; set it, with --provider-kubeconfig, to diagnose without a control cluster.")
+	flags.StringVar(&o.role, "role", "node", "Value of the VirtualMachines' label mcm.gardener.cloud/role; set it with --cluster if the class has another role.")
 	flags.DurationVar(&o.grace, "unschedulable-grace", 30*time.Second,
-		"How long a machine must have been refused before that is a failure: the same flag of the machine controller.")
+		"Time after which an unschedulable machine counts as failed; set it to the value of the machine controller's flag.")
 	flags.Var(&o.template, "virtual-machine-template",
-		"What virtualMachineTemplate of a providerSpec may hold: the same flag of the machine controller.")
-	flags.BoolVar(&o.evacuation, "evacuation", false, "The machine controller runs with --evacuation.")
-	flags.VarP(&o.output, "output", "o", "How to print the result.")
+		"Allowed content of virtualMachineTemplate in a providerSpec; set it to the value of the machine controller's flag.")
+	flags.BoolVar(&o.evacuation, "evacuation", false, "Set it if the machine controller runs with --evacuation.")
+	flags.VarP(&o.output, "output", "o", "Output format; use yaml or json in scripts.")
 	o.complete(cmd)
 	completeChoices(cmd, "output", o.output.allowed)
 	completeChoices(cmd, "virtual-machine-template", o.template.allowed)
@@ -103,11 +103,11 @@ func (o *diagnoseOptions) arguments(_ *cobra.Command, names []string) error {
 
 	switch {
 	case every && len(names) > 0:
-		return errors.New("give either names of Machines, or --all or --all-namespaces (-A)")
+		return errors.New("names of Machines cannot be combined with --all or --all-namespaces (-A); remove one")
 	case every && o.cluster != "":
-		return errors.New("--cluster asks no control cluster, which lists the Machines; name them")
+		return errors.New("--cluster uses no control cluster, so Machines cannot be listed; specify their names")
 	case !every && len(names) == 0:
-		return errors.New("name a Machine: mcm-kubevirt diagnose MACHINE; kubectl get machines lists them, and --all diagnoses all")
+		return errors.New("no Machine specified; specify a name that kubectl get machines lists, or --all for all Machines")
 	default:
 		return nil
 	}
@@ -141,7 +141,7 @@ func (o *diagnoseOptions) runAll(ctx context.Context, sources *machineSource, ou
 	}
 
 	if len(list.Items) == 0 {
-		return fmt.Errorf("there is no Machine in %s; --namespace (-n) names another one", sources.control.where())
+		return fmt.Errorf("no Machine in %s; select another namespace with --namespace (-n)", sources.control.where())
 	}
 
 	result := diagnoses{Machines: []diagnosis{}}
@@ -187,7 +187,7 @@ func (o *diagnoseOptions) sources() (*machineSource, error) {
 	case o.cluster == "":
 		sources.control, err = o.control()
 	case provider == nil:
-		err = errors.New("--cluster needs --provider-kubeconfig, a kubeconfig of the provider cluster")
+		err = errors.New("--cluster requires a kubeconfig of the provider cluster; set --provider-kubeconfig")
 	default:
 		sources.class, err = classOf(o.cluster, o.role)
 	}
@@ -216,14 +216,14 @@ func (o *diagnoseOptions) diagnose(ctx context.Context, explainer *providerclust
 
 	if len(found.requests) > 0 {
 		explanation, unread := search(ctx, explainer, found, o.allowed())
-		d.take(explanation, sources.provider != nil, time.Now())
+		d.addExplanation(explanation, sources.provider != nil, time.Now())
 		d.addRetry(found, explanation)
-		d.leaveOut(explanation, unread)
+		d.addUnread(explanation, unread)
 	}
 
 	if found.machine != nil {
-		control := &controlState{Controllers: sources.controllers(ctx), Secrets: found.secrets.shown(), LastSign: lastSign(found.machine)}
-		d.takeControl(control, found.controlCauses(control, time.Now()))
+		control := &controlState{Controllers: sources.controllers(ctx), Secrets: found.secrets.shown(), LastUpdate: lastUpdate(found.machine)}
+		d.addControl(control, found.controlCauses(control, time.Now()))
 	}
 
 	return d
@@ -233,9 +233,9 @@ func (o *diagnoseOptions) allowed() validation.Options {
 	return validation.Options{Template: validation.TemplatePolicy(o.template.value), Evacuation: o.evacuation}
 }
 
-// search looks for the machine at each place where it may be, until it finds one of its objects, or
-// a foreign object with its name. If there are several places, an error at one of them is only
-// listed as unread: it is no cause for a machine that may be elsewhere.
+// search looks for the machine on each provider cluster where it may be, until it finds one of its
+// objects, or a foreign object with its name. If there are several clusters, an error of one of
+// them is only listed as unread: it is no cause for a machine that may be on another one.
 func search(
 	ctx context.Context, explainer spi.Explainer, found *foundMachine, allowed validation.Options,
 ) (last *kubevirt.Explanation, unread []string) {
@@ -249,7 +249,7 @@ func search(
 		case e.Found() || alone:
 			return e, unread
 		case e.Machine == nil:
-			unread = append(unread, fmt.Sprintf("with MachineClass %s: %s: %s", found.requests[i].MachineClass.Name, e.Cause.Reason, e.Cause.Message))
+			unread = append(unread, fmt.Sprintf("with MachineClass %s: %s: %s", found.requests[i].MachineClass.Name, e.Cause.Err.Reason, e.Cause.Err.Message))
 		}
 
 		if last == nil || e.Machine != nil {
@@ -262,23 +262,23 @@ func search(
 
 // outcome returns the error for the exit code.
 func (d *diagnoses) outcome() error {
-	var wrong, unknown int
+	var failed, undiagnosed int
 
 	for i := range d.Machines {
 		switch d.Machines[i].Result {
-		case resultCause:
-			wrong++
+		case resultCauseFound:
+			failed++
 		case resultUnknown:
-			unknown++
+			undiagnosed++
 		default:
 		}
 	}
 
 	switch {
-	case unknown > 0:
-		return fmt.Errorf("%d of %s could not be looked at", unknown, count(len(d.Machines), "machine"))
-	case wrong > 0:
-		return &invalidError{reason: fmt.Sprintf("%d of %s: a cause was found", wrong, count(len(d.Machines), "machine"))}
+	case undiagnosed > 0:
+		return fmt.Errorf("%d of %s could not be diagnosed", undiagnosed, count(len(d.Machines), "machine"))
+	case failed > 0:
+		return &invalidError{reason: fmt.Sprintf("%d of %s: a cause was found", failed, count(len(d.Machines), "machine"))}
 	default:
 		return nil
 	}

@@ -78,38 +78,40 @@ func TestDiagnoseControllers(t *testing.T) {
 	}{
 		"Running": {
 			reason: "both leases are fresh", change: func(c cluster) { c.leased(time.Second, time.Second) },
-			text: []string{"machine-controller: running, lease renewed", "NOTHING IS WRONG"},
+			text: []string{"machine-controller: running, lease renewed", "NO CAUSE FOUND"},
 		},
 		"SidecarDead": {
 			reason: "its lease is old", change: func(c cluster) { c.leased(time.Second, 5*time.Minute) }, want: "ControllerDown",
 			text: []string{
-				"CAUSE ControllerDown", "machine-controller: DOES NOT RUN, lease renewed 5m", "machine-controller does not run: its lease shoot/machine-controller was renewed 5m",
-				"repair container machine-controller-manager-provider-kubevirt of Deployment machine-controller-manager", "as soon as the controller runs again",
+				"CAUSE ControllerDown", "machine-controller: NOT RUNNING, lease renewed 5m", "machine-controller is not running: its lease shoot/machine-controller was renewed 5m",
+				"repair container machine-controller-manager-provider-kubevirt of Deployment machine-controller-manager", "as soon as the controller is running again",
 				"kubectl --namespace=shoot logs deployment/machine-controller-manager --container=machine-controller-manager-provider-kubevirt --previous",
 			},
 		},
 		"ManagerDead": {
 			reason: "its lease is old", change: func(c cluster) { c.leased(5*time.Minute, time.Second) }, want: "ControllerDown",
-			text: []string{"machine-controller-manager does not run", "no MachineDeployment or MachineSet is reconciled"},
+			text: []string{"machine-controller-manager is not running", "no MachineDeployment or MachineSet is reconciled"},
 		},
 		"SidecarNeverRan": {
-			reason: "it has no lease, and the Machine is not touched", change: func(c cluster) {
+			reason: "it has no lease, and the Machine is not reconciled", change: func(c cluster) {
 				c.leased(time.Second, time.Second)
 				delete(c, leasePath+machineController)
 				c[mcPath+"machines/m"] = fresh(time.Hour, "")
-			}, want: "MachineNotReconciled", text: []string{"machine-controller: not known, there is no lease", "no lease shows that it runs"},
+			}, want: "MachineNotReconciled", text: []string{"machine-controller: unknown, no lease found", "no lease shows that it is running"},
 		},
 		"NoLeaderElection": {
-			reason: "there are no leases, and the Machine was acted on", change: func(cluster) {},
-			text: []string{"machine-controller: not known, there is no lease", "NOTHING IS WRONG", "a controller wrote to the Machine's status"},
+			reason: "there are no leases, and the Machine was reconciled", change: func(cluster) {},
+			text: []string{"machine-controller: unknown, no lease found", "NO CAUSE FOUND", "a controller updated the Machine's status"},
 		},
-		"Untouched": {
-			reason: "nobody has taken the Machine up", change: func(c cluster) { c[mcPath+"machines/m"] = fresh(time.Hour, "") }, want: "MachineNotReconciled",
-			text: []string{"has not acted on the Machine since it was created 60m ago", "none: no controller has written", "--namespace=shoot"},
+		"NotReconciled": {
+			reason: "no controller has reconciled the Machine", change: func(c cluster) { c[mcPath+"machines/m"] = fresh(time.Hour, "") }, want: "MachineNotReconciled",
+			text: []string{"has not reconciled the Machine since its creation 60m ago", "none: no controller has updated", "--namespace=shoot"},
 		},
 		"JustCreated": {reason: "it may be taken up yet", change: func(c cluster) { c[mcPath+"machines/m"] = fresh(time.Second, "") }},
 		"TakenUp": {
-			reason: "the finalizer is a sign of life", change: func(c cluster) { c[mcPath+"machines/m"] = fresh(time.Hour, `,"finalizers":["`+takenUp+`"]`) },
+			reason: "the finalizer is a sign of life", change: func(c cluster) {
+				c[mcPath+"machines/m"] = fresh(time.Hour, `,"finalizers":["`+controllerFinalizer+`"]`)
+			},
 		},
 		"NoClass": {
 			reason: "machine-controller-manager skips the Machine", change: func(c cluster) { delete(c, mcPath+"machineclasses/c") }, want: "MachineClassNotFound",
@@ -126,7 +128,7 @@ func TestDiagnoseControllers(t *testing.T) {
 			reason: "machine-controller-manager watches one namespace", change: func(c cluster) {
 				c[mcPath+"machineclasses/c"] = strings.Replace(shootClass, `"name":"s","namespace":"shoot"`, `"name":"s","namespace":"other"`, 1)
 				c["/api/v1/namespaces/other/secrets/s"] = c["/api/v1/namespaces/shoot/secrets/s"]
-			}, want: "ClassSecretNotFound", text: []string{"other/s: NOT SEEN by machine-controller-manager", "correct secretRef and credentialsSecretRef"},
+			}, want: "ClassSecretNotFound", text: []string{"other/s: NOT VISIBLE to machine-controller-manager", "correct secretRef and credentialsSecretRef"},
 		},
 		"Deleting": {
 			reason: "the class's annotation does not reach it", change: func(c cluster) {
@@ -156,14 +158,14 @@ func TestDiagnoseControllers(t *testing.T) {
 			}
 
 			if tc.want == "" {
-				require.Equal(t, resultFine, d.Result, "%s\n%s", tc.reason, text)
+				require.Equal(t, resultNothingWrong, d.Result, "%s\n%s", tc.reason, text)
 				require.Zero(t, code)
 
 				return
 			}
 
 			require.Equal(t, exitInvalid, code, "%s\n%s", tc.reason, text)
-			require.Equal(t, resultCause, d.Result)
+			require.Equal(t, resultCauseFound, d.Result)
 			require.Equal(t, tc.want, d.Cause.Reason)
 			require.NotEmpty(t, d.Cause.Remedy)
 		})
@@ -187,7 +189,7 @@ func TestDiagnoseAll(t *testing.T) {
 
 	shoot[mcPath+"machines"] = `{"apiVersion":"machine.sapcloud.io/v1alpha1","kind":"MachineList","items":[]}`
 	_, err := run(t, "", "diagnose", "--kubeconfig", shoot.control(t), "--all")
-	require.ErrorContains(t, err, "there is no Machine in namespace shoot")
+	require.ErrorContains(t, err, "no Machine in namespace shoot")
 }
 
 // TestKubectlsHabits checks the flags and completions that users know from kubectl.
@@ -248,7 +250,7 @@ func TestUsableErrors(t *testing.T) {
 		args   []string
 		want   []string
 	}{
-		{"no name", []string{"diagnose"}, []string{"name a Machine", "kubectl get machines", "--all"}},
+		{"no name", []string{"diagnose"}, []string{"no Machine specified", "kubectl get machines", "--all"}},
 		{"a file that is not there", []string{"diagnose", "--kubeconfig", missing, "m"}, []string{"--kubeconfig", missing, "no such file"}},
 		{"a file that kubectl would take", []string{"preflight"}, []string{missing, "--kubeconfig", "$KUBECONFIG"}},
 		{"an empty file", []string{"preflight", "--kubeconfig", empty}, []string{empty, "--kubeconfig"}},

@@ -143,7 +143,7 @@ func TestDiagnose(t *testing.T) {
 	provider := cluster{vmPath + "m": stopped, vmPath + "orphan": strings.Replace(stopped, `"m"`, `"orphan"`, 1)}.provider(t)
 	control := shootWith(provider).control(t)
 	empty := cluster{}.provider(t)
-	borrowed := write(t, "provider.yaml", provider)
+	providerKubeconfig := write(t, "provider.yaml", provider)
 	running := shootWith(empty)
 	running[mcPath+"machines/m"] = strings.Replace(running[mcPath+"machines/m"], `"spec":{`, `"spec":{"providerID":"kubevirt://m",`, 1)
 	several := func(provider string) cluster { return withMoreClasses(t, shootWith(provider)) }
@@ -163,11 +163,11 @@ func TestDiagnose(t *testing.T) {
 		},
 		"Young": {
 			reason: "it is a failure only after its time", args: []string{"--control-kubeconfig", control, "--unschedulable-grace=100000h", "m"},
-			want: []string{"NOT A FAILURE YET InstancetypeNotFound", "which is in", "--unschedulable-grace=100000h0m0s --virtual-machine-template=safe"},
+			want: []string{"SUSPECTED CAUSE InstancetypeNotFound", "which is in", "--unschedulable-grace=100000h0m0s --virtual-machine-template=safe"},
 		},
 		"Vanished": {
 			reason: "the Machine has had a VirtualMachine", code: exitInvalid, args: []string{"--control-kubeconfig", running.control(t), "m"},
-			want: []string{"CAUSE MachineVanished", "which the driver does not report", "spec.providerID", "deleted externally", "nothing of the machine is there"},
+			want: []string{"CAUSE MachineVanished", "not reported by the driver", "spec.providerID", "deleted externally", "no object of the machine was found"},
 		},
 		"VanishedBorrowed": {
 			reason: "reading is enough to see that", code: exitInvalid, want: []string{"CAUSE MachineVanished"},
@@ -179,36 +179,36 @@ func TestDiagnose(t *testing.T) {
 			want: []string{"CAUSE InstancetypeNotFound", "with MachineClass a: CredentialsRefused", "not read", "get Secret shoot/missing"},
 		},
 		"Nowhere": {
-			reason: "it may be where nobody could look", code: exitUsage, args: []string{"--control-kubeconfig", several(provider).control(t), "gone"},
-			want: []string{"COULD NOT LOOK", "with MachineClass a: CredentialsRefused", "get Secret shoot/missing"},
+			reason: "it may be on a provider cluster that cannot be read", code: exitUsage, args: []string{"--control-kubeconfig", several(provider).control(t), "gone"},
+			want: []string{"NOT DIAGNOSED", "with MachineClass a: CredentialsRefused", "get Secret shoot/missing"},
 		},
 		"NoMachine": {
 			reason: "the classes lead to the VirtualMachine, and it is gone too", args: []string{"--control-kubeconfig", control, "gone"}, code: exitUsage,
-			want: []string{"COULD NOT LOOK", "there is no such Machine"},
+			want: []string{"NOT DIAGNOSED", "the Machine does not exist"},
 		},
 		"Several": {
 			reason: "what could not be looked at counts more", args: []string{"--control-kubeconfig", control, "m", "gone"}, code: exitUsage,
-			want: []string{"CAUSE InstancetypeNotFound", "COULD NOT LOOK"},
+			want: []string{"CAUSE InstancetypeNotFound", "NOT DIAGNOSED"},
 		},
 		"Unreachable": {
-			reason: "without the control cluster nothing is known", code: exitUsage, want: []string{"COULD NOT LOOK", "Machine shoot/m"},
+			reason: "without the control cluster nothing is known", code: exitUsage, want: []string{"NOT DIAGNOSED", "Machine shoot/m"},
 			args: []string{"--control-kubeconfig", controlKubeconfig(t, "http://127.0.0.1:1"), "m"},
 		},
 		"ByName": {
-			reason: "the tags are enough", args: []string{"--provider-kubeconfig", borrowed, "--cluster=c", "m"}, code: exitInvalid,
-			want: []string{"no Machine has this name", "CAUSE InstancetypeNotFound"},
+			reason: "the tags are enough", args: []string{"--provider-kubeconfig", providerKubeconfig, "--cluster=c", "m"}, code: exitInvalid,
+			want: []string{"there is no Machine with this name", "CAUSE InstancetypeNotFound"},
 		},
 		"Foreign": {
-			reason: "the tags do not fit", args: []string{"--provider-kubeconfig", borrowed, "--cluster=c", "--role=other", "m"}, code: exitInvalid,
+			reason: "the tags do not fit", args: []string{"--provider-kubeconfig", providerKubeconfig, "--cluster=c", "--role=other", "m"}, code: exitInvalid,
 			want: []string{"CAUSE ForeignObject", "AlreadyExists"},
 		},
 		"NotCreated": {
-			reason: "the class would be refused", code: exitInvalid, want: []string{"CAUSE InvalidInput", "nothing of the machine is there", "dry run"},
+			reason: "the class would be refused", code: exitInvalid, want: []string{"CAUSE InvalidInput", "no object of the machine was found", "dry run"},
 			args: []string{"--control-kubeconfig", shootWith(empty).control(t), "m"},
 		},
 		"Borrowed": {
 			reason: "what other credentials may not do says nothing of the machine", args: []string{"--provider-kubeconfig", write(t, "bad.yaml", "{}"), "--cluster=c", "m"},
-			code: exitUsage, want: []string{"COULD NOT LOOK", "InvalidInput"},
+			code: exitUsage, want: []string{"NOT DIAGNOSED", "InvalidInput"},
 		},
 	}
 
@@ -220,7 +220,7 @@ func TestDiagnose(t *testing.T) {
 			require.Equal(t, tc.code, exitCode(err), "%s: %v\n%s", tc.reason, err, out)
 
 			for _, want := range tc.want {
-				require.Contains(t, out, want, tc.reason)
+				require.Contains(t, strings.Join(strings.Fields(out), " "), want, tc.reason)
 			}
 
 			require.NotContains(t, out, "t0p-secret", "what a Secret holds is not printed")
@@ -249,7 +249,7 @@ func requireFit(t *testing.T, out string) {
 func TestDiagnoseHostileProvider(t *testing.T) {
 	t.Parallel()
 
-	const bad = "\x1b[2J\x1b]0;owned\a\u202e\n\nNOTHING IS WRONG\r"
+	const bad = "\x1b[2J\x1b]0;owned\a\u202e\n\nNO CAUSE FOUND\r"
 
 	hostile := cluster{vmPath + "m": failing(t, bad+strings.Repeat("x", 5000), bad, strings.Repeat("y", 300)+bad)}
 	file := write(t, "provider.yaml", hostile.provider(t))
@@ -260,7 +260,7 @@ func TestDiagnoseHostileProvider(t *testing.T) {
 		require.NotContains(t, out, "\x1b")
 		require.NotContains(t, out, "\u202e")
 		require.NotContains(t, out, `\u001b`)
-		require.NotContains(t, out, "\nNOTHING IS WRONG")
+		require.NotContains(t, out, "\nNO CAUSE FOUND")
 		require.Less(t, len(out), 10_000)
 
 		if format == outputText {
@@ -281,10 +281,10 @@ func TestWhatAMachineWithItsPlaceWaitsFor(t *testing.T) {
 		stage   spi.Stage
 		want    string
 	}{
-		"NoMachine": {reason: "nobody waits", stage: spi.StageScheduled},
+		"NoMachine": {reason: "there is no Machine", stage: spi.StageScheduled},
 		"Creating":  {reason: "that is said already", machine: &machineState{Phase: "Pending"}, stage: spi.StageCreating},
 		"Pending":   {reason: "the guest has to join", machine: &machineState{Phase: "Pending"}, stage: spi.StageScheduled, want: "virtctl console"},
-		"Running":   {reason: "nothing", machine: &machineState{Phase: "Running"}, stage: spi.StageScheduled, want: "its Node is well"},
+		"Running":   {reason: "nothing", machine: &machineState{Phase: "Running"}, stage: spi.StageScheduled, want: "its Node is healthy"},
 		"Deleted":   {reason: "the drain", machine: &machineState{Phase: "Terminating", Deleted: &deleted}, stage: spi.StageScheduled, want: "drains"},
 	}
 
@@ -323,7 +323,7 @@ func TestDiagnosisText(t *testing.T) {
 	}
 
 	d := diagnosis{
-		Name: "worker-1", Result: resultCause,
+		Name: "worker-1", Result: resultCauseFound,
 		Machine: &machineState{
 			Namespace: "shoot--foo--bar", Class: "worker-z1", Phase: "Pending", PhaseSince: pointer(180), Created: at(181),
 			LastOperation: &lastOperation{
@@ -340,7 +340,7 @@ func TestDiagnosisText(t *testing.T) {
 				{Namespace: "shoot--foo--bar", Name: "worker-z1", State: secretFound, Keys: []string{"userData"}},
 				{Namespace: "shoot--foo--bar", Name: "cloudprovider", State: secretFound, Keys: []string{"kubeconfig"}},
 			},
-			LastSign: pointer(20),
+			LastUpdate: pointer(20),
 		},
 		Provider: &providerState{
 			Server: "provider.example.com", Namespace: "machines", Stage: spi.StageCreating,

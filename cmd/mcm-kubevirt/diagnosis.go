@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"strings"
 	"time"
 
@@ -22,12 +23,12 @@ type diagnoses struct {
 type result string
 
 const (
-	// resultFine means that no fault is known.
-	resultFine result = "NothingWrong"
-	// resultYoung means that there is a cause, but not for long enough to be a failure.
-	resultYoung result = "Suspected"
-	// resultCause means that there is a cause.
-	resultCause result = "CauseFound"
+	// resultNothingWrong means that no cause was found.
+	resultNothingWrong result = "NothingWrong"
+	// resultSuspected means that there is a cause, but not for long enough to be a failure.
+	resultSuspected result = "Suspected"
+	// resultCauseFound means that there is a cause.
+	resultCauseFound result = "CauseFound"
 	// resultUnknown means that the machine could not be diagnosed.
 	resultUnknown result = "Unknown"
 )
@@ -43,7 +44,7 @@ type diagnosis struct {
 	// Provider is nil if the provider cluster could not be read, or has only a foreign
 	// VirtualMachine of that name.
 	Provider *providerState `json:"provider,omitempty"`
-	// WaitingFor is set if nothing is wrong.
+	// WaitingFor is the step that the machine waits for; set if no cause was found.
 	WaitingFor string `json:"waitingFor,omitempty"`
 	// Cause is the cause to repair first, and MoreCauses are the others.
 	Cause      *causeReport   `json:"cause,omitempty"`
@@ -109,7 +110,7 @@ type causeReport struct {
 }
 
 func newDiagnosis(name string, found *foundMachine) diagnosis {
-	d := diagnosis{Name: name, Result: resultFine, Evidence: []spi.Sign{}}
+	d := diagnosis{Name: name, Result: resultNothingWrong, Evidence: []spi.Sign{}}
 
 	if found.machine != nil {
 		d.Machine = stateOf(found.machine)
@@ -121,7 +122,7 @@ func newDiagnosis(name string, found *foundMachine) diagnosis {
 func stateOf(m *v1alpha1.Machine) *machineState {
 	state := &machineState{
 		Namespace: m.Namespace, Class: m.Spec.Class.Name, Phase: string(m.Status.CurrentStatus.Phase),
-		PhaseSince: moment(m.Status.CurrentStatus.LastUpdateTime.Time), Created: m.CreationTimestamp.Time,
+		PhaseSince: timeOrNil(m.Status.CurrentStatus.LastUpdateTime.Time), Created: m.CreationTimestamp.Time,
 	}
 
 	if m.DeletionTimestamp != nil {
@@ -144,23 +145,23 @@ func stateOf(m *v1alpha1.Machine) *machineState {
 	return state
 }
 
-// take adds the state on the provider cluster. If borrowed credentials, which are not the driver's,
-// cannot read it, that is no cause.
-func (d *diagnosis) take(e *kubevirt.Explanation, borrowed bool, now time.Time) {
+// addExplanation adds the state on the provider cluster. If overridden credentials, which are not
+// the driver's, cannot read it, that is not a cause.
+func (d *diagnosis) addExplanation(e *kubevirt.Explanation, overridden bool, now time.Time) {
 	if e.Machine != nil {
-		d.takeState(e.Machine)
+		d.addState(e.Machine)
 	}
 
 	switch cause := e.Cause; {
 	case cause == nil && e.Machine.Stage == spi.StageAbsent && d.Machine == nil && !e.Found():
-		d.Result, d.Error = resultUnknown, "there is no such Machine, and "+d.WaitingFor
+		d.Result, d.Error = resultUnknown, "the Machine does not exist, and "+d.WaitingFor
 	case cause == nil:
-	case e.Machine == nil && borrowed && !cause.Foreign():
-		d.Result, d.Error = resultUnknown, statustext.Printable(cause.Reason+": "+cause.Message)
-	case cause.Stands(now):
-		d.Result, d.Cause, d.WaitingFor = resultCause, reportOf(cause), ""
+	case e.Machine == nil && overridden && !errors.Is(cause.Err, spi.ErrForeign):
+		d.Result, d.Error = resultUnknown, statustext.Printable(cause.Err.Reason+": "+cause.Err.Message)
+	case kubevirt.Reportable(cause, now):
+		d.Result, d.Cause, d.WaitingFor = resultCauseFound, reportOf(cause), ""
 	default:
-		d.Result, d.Cause = resultYoung, reportOf(cause)
+		d.Result, d.Cause = resultSuspected, reportOf(cause)
 	}
 }
 
@@ -175,34 +176,34 @@ func (d *diagnosis) addRetry(found *foundMachine, e *kubevirt.Explanation) {
 		stage = e.Machine.Stage
 	}
 
-	d.Cause.Retry = found.retryOf(e.Cause, stage)
+	d.Cause.Retry = found.retryOf(e.Cause.Err, stage)
 }
 
-// takeControl adds the state in the control cluster. Its faults come first:
+// addControl adds the state in the control cluster. Its causes come first:
 // nothing else can be repaired before them.
-func (d *diagnosis) takeControl(control *controlState, causes []*causeReport) {
+func (d *diagnosis) addControl(control *controlState, causes []*causeReport) {
 	d.Control = control
 
 	if len(causes) == 0 || d.Result == resultUnknown {
 		return
 	}
 
-	if d.Cause != nil && d.Result == resultCause {
+	if d.Cause != nil && d.Result == resultCauseFound {
 		causes = append(causes, d.Cause)
 	}
 
-	d.Result, d.WaitingFor = resultCause, ""
+	d.Result, d.WaitingFor = resultCauseFound, ""
 	d.Cause, d.MoreCauses = causes[0], causes[1:]
 }
 
-// leaveOut adds the places that could not be searched. If the machine was not
+// addUnread adds the places that could not be searched. If the machine was not
 // found elsewhere, it may be in one of them.
-func (d *diagnosis) leaveOut(e *kubevirt.Explanation, unread []string) {
+func (d *diagnosis) addUnread(e *kubevirt.Explanation, unread []string) {
 	switch {
 	case len(unread) == 0:
 	case !e.Found():
 		d.Result, d.Cause = resultUnknown, nil
-		d.Error = statustext.Printable("there is no such Machine, and no VirtualMachine was found" + notRead(unread))
+		d.Error = statustext.Printable("the Machine does not exist, and no VirtualMachine was found" + notRead(unread))
 	case d.Provider != nil:
 		for _, text := range unread {
 			d.Provider.Unread = append(d.Provider.Unread, statustext.Printable(text))
@@ -219,7 +220,7 @@ func notRead(unread []string) string {
 	return "; not read: " + strings.Join(unread, "; ")
 }
 
-func (d *diagnosis) takeState(m *spi.Explanation) {
+func (d *diagnosis) addState(m *spi.Explanation) {
 	d.Provider = &providerState{Server: statustext.Printable(m.Server), Namespace: statustext.Printable(m.Namespace), Stage: m.Stage, Objects: []spi.Object{}}
 	d.WaitingFor = statustext.Printable(m.Waiting) + d.node(m.Stage)
 
@@ -243,17 +244,18 @@ func (d *diagnosis) node(stage spi.Stage) string {
 	case stage != spi.StageScheduled || d.Machine == nil:
 		return ""
 	case d.Machine.Deleted != nil:
-		return "; machine-controller-manager drains its Node, and has it deleted then"
+		return "; machine-controller-manager drains its Node, and then deletes the machine"
 	case d.Machine.Phase == string(v1alpha1.MachineRunning):
-		return ", and its Node is well"
+		return ", and its Node is healthy"
 	default:
-		return "; machine-controller-manager waits for its Node to become ready: look at the guest's console (virtctl console)"
+		return "; machine-controller-manager waits for its Node to become ready: check the guest's console (virtctl console)"
 	}
 }
 
-func reportOf(c *kubevirt.Cause) *causeReport {
+func reportOf(c *spi.Cause) *causeReport {
 	r := &causeReport{
-		Reason: c.Reason, Message: statustext.Printable(c.Message), Code: c.Code.String(), Remedy: c.Remedy, Since: moment(c.Since), Reported: moment(c.Ripe),
+		Reason: c.Err.Reason, Message: statustext.Printable(c.Err.Message), Code: kubevirt.CodeOf(c.Err).String(), Remedy: c.Err.Remedy,
+		Since: timeOrNil(c.Since), Reported: timeOrNil(c.ReportableAt),
 	}
 
 	if c.Sign != nil {
@@ -263,8 +265,8 @@ func reportOf(c *kubevirt.Cause) *causeReport {
 	return r
 }
 
-// moment returns nil for the zero time.
-func moment(t time.Time) *time.Time {
+// timeOrNil returns nil for the zero time.
+func timeOrNil(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
 	}

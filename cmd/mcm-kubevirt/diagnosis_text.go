@@ -41,9 +41,9 @@ func (d *diagnoses) print(out io.Writer, format, settings string) error {
 		p.diagnosis(&d.Machines[i])
 	}
 
-	p.section("JUDGED WITH")
+	p.section("ASSUMPTIONS")
 	p.line("flags", settings)
-	p.line("", "if the machine controller has other values, give them here too")
+	p.line("", "if the machine controller runs with other values, pass them to this command too")
 
 	if p.err != nil {
 		return fmt.Errorf("print: %w", p.err)
@@ -69,7 +69,7 @@ func (p *page) diagnosis(d *diagnosis) {
 	if d.Machine != nil {
 		p.machine(d.Machine)
 	} else if d.Error == "" {
-		p.line("machine", "no Machine has this name; a VirtualMachine of this name is diagnosed")
+		p.line("machine", "there is no Machine with this name; the VirtualMachine with this name is diagnosed")
 	}
 
 	if d.Control != nil {
@@ -82,13 +82,13 @@ func (p *page) diagnosis(d *diagnosis) {
 
 	switch {
 	case d.Error != "":
-		p.section("COULD NOT LOOK")
-		p.line("why", d.Error)
+		p.section("NOT DIAGNOSED")
+		p.line("reason", d.Error)
 	case d.Cause != nil:
 		p.cause(d, d.Cause)
 	default:
-		p.section("NOTHING IS WRONG")
-		p.line("now", d.WaitingFor)
+		p.section("NO CAUSE FOUND")
+		p.line("status", d.WaitingFor)
 	}
 
 	for _, c := range d.MoreCauses {
@@ -126,7 +126,7 @@ func (p *page) provider(s *providerState) {
 	p.section(fmt.Sprintf("PROVIDER CLUSTER %s, namespace %s", s.Server, s.Namespace))
 
 	if len(s.Objects) == 0 {
-		p.line("", "nothing of the machine is there")
+		p.line("", "no object of the machine was found")
 	}
 
 	for i := range s.Objects {
@@ -168,10 +168,10 @@ func (p *page) control(s *controlState, namespace string) {
 		p.line("Secret", statustext.Printable(s.Secrets[i].text(namespace)))
 	}
 
-	if s.LastSign == nil {
-		p.line("last sign", "none: no controller has written to the Machine's status")
+	if s.LastUpdate == nil {
+		p.line("last update", "none: no controller has updated the Machine's status")
 	} else {
-		p.line("last sign", "a controller wrote to the Machine's status "+p.ago(*s.LastSign))
+		p.line("last update", "a controller updated the Machine's status "+p.ago(*s.LastUpdate))
 	}
 }
 
@@ -180,33 +180,33 @@ func (p *page) controller(s *controllerState) string {
 	case s.State == running:
 		return fmt.Sprintf("%s: running, lease renewed %s ago by %s", s.Name, p.age(*s.Renewed), s.Holder)
 	case s.State == stopped && s.Renewed != nil:
-		return fmt.Sprintf("%s: DOES NOT RUN, lease renewed %s by %s", s.Name, p.ago(*s.Renewed), orNone(s.Holder))
+		return fmt.Sprintf("%s: NOT RUNNING, lease renewed %s by %s", s.Name, p.ago(*s.Renewed), orNone(s.Holder))
 	case s.State == stopped:
-		return s.Name + ": DOES NOT RUN, its lease has no holder"
+		return s.Name + ": NOT RUNNING, its lease has no holder"
 	default:
-		return s.Name + ": not known, " + s.Note
+		return s.Name + ": unknown, " + s.Note
 	}
 }
 
 func (p *page) cause(d *diagnosis, c *causeReport) {
-	if d.Result == resultCause {
+	if d.Result == resultCauseFound {
 		p.section("CAUSE " + c.Reason)
 	} else {
-		p.section("NOT A FAILURE YET " + c.Reason)
+		p.section("SUSPECTED CAUSE " + c.Reason)
 	}
 
 	p.line("message", c.Message)
 	p.line("remedy", c.Remedy)
-	p.line("machine code", orNone(c.Code)+p.answer(d, c))
+	p.line("machine code", orNone(c.Code)+p.reporting(d, c))
 
 	if c.Since != nil {
-		p.line("since", p.ago(*c.Since)+p.stands(c))
+		p.line("since", p.ago(*c.Since)+p.gracePeriod(c))
 	}
 
 	p.retry(c.Retry)
 
 	if d.WaitingFor != "" {
-		p.line("now", d.WaitingFor)
+		p.line("status", d.WaitingFor)
 	}
 
 	p.line("see", troubleshootingURL)
@@ -227,32 +227,32 @@ func (p *page) retry(hint *retryHint) {
 	}
 }
 
-// answer describes how the driver reports a cause.
-func (p *page) answer(d *diagnosis, c *causeReport) string {
+// reporting describes how the driver reports a cause.
+func (p *page) reporting(d *diagnosis, c *causeReport) string {
 	switch {
 	case c.Code == "":
 		return ": the driver is not called"
 	case c.Reason == kubevirt.TokenVanished, d.Provider != nil && d.Provider.Stage == spi.StageScheduled:
-		return ", which the driver does not report: the Node of a scheduled machine is judged instead"
-	case d.Result == resultYoung:
-		return ", which the driver does not report yet"
+		return ", not reported by the driver: machine-controller-manager monitors the Node of a scheduled machine instead"
+	case d.Result == resultSuspected:
+		return ", not yet reported by the driver"
 	default:
-		return ", which the driver reports"
+		return ", reported by the driver"
 	}
 }
 
-func (p *page) stands(c *causeReport) string {
+func (p *page) gracePeriod(c *causeReport) string {
 	if c.Reported == nil || !c.Reported.After(*c.Since) {
 		return ""
 	}
 
-	patience := duration.HumanDuration(c.Reported.Sub(*c.Since))
+	grace := duration.HumanDuration(c.Reported.Sub(*c.Since))
 
 	if c.Reported.After(p.now) {
-		return fmt.Sprintf("; such a failure is reported after %s, which is in %s", patience, duration.HumanDuration(c.Reported.Sub(p.now)))
+		return fmt.Sprintf("; the driver reports such a failure after %s, which is in %s", grace, duration.HumanDuration(c.Reported.Sub(p.now)))
 	}
 
-	return fmt.Sprintf("; such a failure is reported after %s", patience)
+	return fmt.Sprintf("; the driver reports such a failure after %s", grace)
 }
 
 // evidence prints the reports of components, starting with the evidence for the cause.
@@ -264,29 +264,29 @@ func (p *page) evidence(d *diagnosis) {
 	p.section("EVIDENCE")
 
 	if d.Cause != nil {
-		p.origin(d)
+		p.basis(d)
 	}
 
 	for i := range d.Evidence {
 		if d.Cause == nil || !same(d.Cause.Evidence, &d.Evidence[i]) {
-			p.sign("also seen", &d.Evidence[i])
+			p.observation("also reported", &d.Evidence[i])
 		}
 	}
 }
 
-// origin prints the evidence for the cause.
-func (p *page) origin(d *diagnosis) {
+// basis prints the evidence for the cause.
+func (p *page) basis(d *diagnosis) {
 	switch {
 	case d.Cause.Evidence != nil:
-		p.sign("drawn from", d.Cause.Evidence)
+		p.observation("based on", d.Cause.Evidence)
 	case isControl(d.Cause.Reason):
-		p.line("drawn from", "the control cluster, see above")
+		p.line("based on", "the state of the control cluster, see above")
 	case d.Cause.Reason == kubevirt.TokenVanished:
-		p.line("drawn from", "the Machine's spec.providerID, which it is given with its place on a provider node")
+		p.line("based on", "the Machine's spec.providerID, which is set when the machine is scheduled on a provider node")
 	case d.Provider != nil && d.Provider.Stage == spi.StageAbsent:
-		p.line("drawn from", "the dry run of the machine's creation")
+		p.line("based on", "the dry run of the machine's creation")
 	default:
-		p.line("drawn from", "the answer to a request")
+		p.line("based on", "the response to a request")
 	}
 }
 
@@ -300,7 +300,7 @@ func same(a, b *spi.Sign) bool {
 	return a != nil && a.Object == b.Object && a.Type == b.Type && a.Reason == b.Reason && a.Since.Equal(b.Since)
 }
 
-func (p *page) sign(name string, s *spi.Sign) {
+func (p *page) observation(name string, s *spi.Sign) {
 	p.line(name, fmt.Sprintf("%s %s/%s", s.Object.Kind, s.Object.Namespace, s.Object.Name))
 
 	text := fmt.Sprintf("%s=%s %s, for %s (since %s)", s.Type, s.Status, s.Reason, p.age(s.Since), stamp(s.Since))

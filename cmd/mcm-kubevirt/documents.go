@@ -100,7 +100,7 @@ func (e *syntaxError) Error() string {
 func (s source) documents() ([]document, []error) {
 	text := bytes.TrimPrefix(s.text, []byte("\uFEFF")) // the BOM of some Windows editors
 	if !utf8.Valid(text) {
-		return nil, []error{&syntaxError{reason: "the file is not UTF-8 text; save it as that"}}
+		return nil, []error{&syntaxError{reason: "the file is not UTF-8 text; save it with that encoding"}}
 	}
 
 	var (
@@ -220,7 +220,7 @@ var duplicateKey = regexp.MustCompile(`line (\d+): key (.+) already set in map`)
 func duplicates(err error) []string {
 	var list []string
 	for _, match := range duplicateKey.FindAllStringSubmatch(err.Error(), -1) {
-		list = append(list, fmt.Sprintf("line %s: the field %s is given twice; remove one", match[1], match[2]))
+		list = append(list, fmt.Sprintf("line %s: the field %s is given twice; remove one of them", match[1], match[2]))
 	}
 
 	return list
@@ -231,12 +231,12 @@ var yamlSyntax = regexp.MustCompile(`line \d+: (?:did not find|could not find|fo
 
 // explain returns the reason why a part of a file cannot be parsed.
 func (p part) explain(err error) error {
-	const remedy = "look at the indentation (spaces, never tabs), the quotes and the colons"
+	const remedy = "check the indentation (spaces, not tabs), the quotes and the colons"
 
 	if before, _, found := bytes.Cut(p.text, []byte("{{")); found {
 		return &syntaxError{
 			line:   p.before + 1 + bytes.Count(before, []byte("\n")),
-			reason: `neither YAML nor JSON; because of the "{{" it may be a template: render it first, for example with helm template`,
+			reason: `neither YAML nor JSON; the "{{" suggests a template: render it first, for example with helm template`,
 		}
 	}
 
@@ -244,5 +244,5 @@ func (p part) explain(err error) error {
 		return &syntaxError{reason: "near " + message + "; " + remedy}
 	}
 
-	return &syntaxError{line: p.before + 1 + leadingLines(p.text), reason: "what begins here is neither YAML nor JSON; " + remedy}
+	return &syntaxError{line: p.before + 1 + leadingLines(p.text), reason: "the text that begins here is neither YAML nor JSON; " + remedy}
 }

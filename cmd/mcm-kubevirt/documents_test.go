@@ -66,13 +66,13 @@ func TestNoManifests(t *testing.T) {
 	}{
 		"UTF16":        {reason: "as some shells of Windows write files", text: "\xff\xfek\x00i\x00", want: "UTF-8"},
 		"Syntax":       {reason: "the line is named, or that before it", text: "a: b\n---\na:\n  - b\n c\n", want: "near line 4: did not find"},
-		"Template":     {reason: "its first line is named", text: "# a chart\nkind: {{ .Values.kind }}\n", want: "line 2: neither YAML nor JSON; because of the \"{{\""},
+		"Template":     {reason: "its first line is named", text: "# a chart\nkind: {{ .Values.kind }}\n", want: "line 2: neither YAML nor JSON; the \"{{\" suggests a template"},
 		"Prose":        {reason: "any text is YAML", text: "\nhello\n", want: "line 2: the object that begins here has no kind"},
 		"Array":        {reason: "a list of objects is not a List", text: "[{}]", want: "line 1: the object that begins here has no kind"},
 		"ItemNoKind":   {reason: "an item of a List needs one", text: "kind: List\nitems: [{}]", want: "no kind"},
-		"InvalidKey":   {reason: "the parser's message would quote the key", text: "kind: Secret\n? {t0p-secret: 1}\n: 2", want: "line 1: what begins here"},
-		"UnknownAlias": {reason: "the parser's message would quote the alias", text: "kind: *t0p-secret\n", want: "line 1: what begins here"},
-		"WrongTag":     {reason: "the parser's message would quote the value", text: "kind: !!int t0p-secret\n", want: "line 1: what begins here"},
+		"InvalidKey":   {reason: "the parser's message would quote the key", text: "kind: Secret\n? {t0p-secret: 1}\n: 2", want: "line 1: the text that begins here"},
+		"UnknownAlias": {reason: "the parser's message would quote the alias", text: "kind: *t0p-secret\n", want: "line 1: the text that begins here"},
+		"WrongTag":     {reason: "the parser's message would quote the value", text: "kind: !!int t0p-secret\n", want: "line 1: the text that begins here"},
 		"TwiceInList":  {reason: "a key may be given twice around the items too", text: "kind: List\nitems: []\nitems: []\n", want: "line 3: the field \"items\" is given twice"},
 	}
 

@@ -62,13 +62,13 @@ func newManifestFlags(output string) manifestFlags {
 
 func (f *manifestFlags) addTo(flags *pflag.FlagSet) {
 	flags.StringArrayVarP(&f.files, "filename", "f", nil,
-		`File with manifests in YAML or JSON, a folder with such files (*.yaml, *.yml, *.json; not the folders in it), or "-" for standard `+
-			`input. May be repeated.`)
-	flags.VarP(&f.output, "output", "o", "How to print the result.")
+		`File with manifests in YAML or JSON, folder with such files (*.yaml, *.yml, *.json; not recursive), or "-" for standard input. May be `+
+			`repeated.`)
+	flags.VarP(&f.output, "output", "o", "Output format; use yaml or json in scripts.")
 	flags.Var(&f.template, "virtual-machine-template",
-		"What virtualMachineTemplate of a providerSpec may hold: the same flag of the machine controller.")
+		"Allowed content of virtualMachineTemplate in a providerSpec; set it to the value of the machine controller's flag.")
 	flags.BoolVar(&f.evacuation, "evacuation", false,
-		"The machine controller runs with --evacuation: machines have evictionStrategy External, unless their class names another one.")
+		"Set it if the machine controller runs with --evacuation: machines then have evictionStrategy External, unless their class sets another one.")
 }
 
 // complete registers the completions of the flags.
@@ -88,5 +88,5 @@ func noArguments(_ *cobra.Command, args []string) error {
 		return nil
 	}
 
-	return fmt.Errorf("unexpected argument %q: write -f before each file, or once before their folder", args[0])
+	return fmt.Errorf("unexpected argument %q; write -f before each file, or once before their folder", args[0])
 }

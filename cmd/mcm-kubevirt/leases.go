@@ -28,9 +28,9 @@ type liveness string
 const (
 	running liveness = "Running"
 	stopped liveness = "Stopped"
-	// unclear is the state of a controller without a lease, as without leader
+	// unknown is the state of a controller without a lease, as without leader
 	// election, or whose lease cannot be read.
-	unclear liveness = "Unknown"
+	unknown liveness = "Unknown"
 )
 
 const (
@@ -62,13 +62,13 @@ func (c *controlCluster) controllers(ctx context.Context) []controllerState {
 }
 
 func (c *controlCluster) controller(ctx context.Context, name string) controllerState {
-	s := controllerState{Name: name, Lease: c.Namespace + "/" + name, State: unclear}
+	s := controllerState{Name: name, Lease: c.Namespace + "/" + name, State: unknown}
 
 	lease, err := c.lease(ctx, name)
 
 	switch {
 	case apierrors.IsNotFound(err):
-		s.Note = "there is no lease; a controller with --leader-elect=false has none"
+		s.Note = "no lease found; a controller with --leader-elect=false has none"
 
 		return s
 	case err != nil:
@@ -107,12 +107,12 @@ func expired(lease *coordinationv1.Lease, now time.Time) bool {
 		return true
 	}
 
-	good := defaultLease
+	valid := defaultLease
 	if seconds := ptr.Deref(lease.Spec.LeaseDurationSeconds, 0); seconds > 0 {
-		good = time.Duration(seconds) * time.Second
+		valid = time.Duration(seconds) * time.Second
 	}
 
-	return now.Sub(lease.Spec.RenewTime.Time).Abs() > good
+	return now.Sub(lease.Spec.RenewTime.Time).Abs() > valid
 }
 
 // renewed polls a lease that seems to have expired. It returns
@@ -123,7 +123,7 @@ func (c *controlCluster) renewed(ctx context.Context, before *coordinationv1.Lea
 	err := wait.PollUntilContextTimeout(ctx, confirmEvery, confirmPeriod, false, func(ctx context.Context) (bool, error) {
 		now, err := c.lease(ctx, before.Name)
 		if err != nil || now.Spec.RenewTime == nil || now.Spec.RenewTime.Equal(before.Spec.RenewTime) {
-			return false, nil //nolint:nilerr // The API server may answer again.
+			return false, nil //nolint:nilerr // The next request may succeed.
 		}
 
 		renewed = now

@@ -20,23 +20,23 @@ type machineClass struct {
 
 	file string
 	line int
-	// defects are the errors in its text as a whole: duplicate keys in its YAML, excessive size.
-	defects []string
-	// faults are the errors in it as a manifest, except those in the providerSpec.
-	faults field.ErrorList
+	// textErrors are the errors in its text as a whole: duplicate keys in its YAML, excessive size.
+	textErrors []string
+	// fieldErrors are the errors in its fields, except those in the providerSpec.
+	fieldErrors field.ErrorList
 }
 
 func readClass(d document, is metav1.TypeMeta) machineClass {
 	object := &v1alpha1.MachineClass{}
-	faults := apiv1alpha1.DecodeStrict(d.raw, nil, object)
+	errs := apiv1alpha1.DecodeStrict(d.raw, nil, object)
 
 	if version := v1alpha1.SchemeGroupVersion.String(); is.APIVersion != version {
-		faults = append(faults, field.NotSupported(field.NewPath("apiVersion"), is.APIVersion, []string{version}))
+		errs = append(errs, field.NotSupported(field.NewPath("apiVersion"), is.APIVersion, []string{version}))
 	}
 
-	faults = append(faults, news(metadataErrors(object.ObjectMeta), faults)...)
+	errs = append(errs, excludeReported(metadataErrors(object.ObjectMeta), errs)...)
 
-	return machineClass{MachineClass: object, file: d.file, line: d.line, defects: append(d.duplicates, tooLarge(d.raw)...), faults: faults}
+	return machineClass{MachineClass: object, file: d.file, line: d.line, textErrors: append(d.duplicates, tooLarge(d.raw)...), fieldErrors: errs}
 }
 
 // metadataErrors returns the errors of the API server for the
@@ -48,7 +48,7 @@ func metadataErrors(meta metav1.ObjectMeta) field.ErrorList {
 	)
 
 	if meta.Name == "" {
-		errs = append(errs, field.Required(path.Child("name"), "name the MachineClass"))
+		errs = append(errs, field.Required(path.Child("name"), "set the name of the MachineClass"))
 	} else {
 		for _, msg := range apivalidation.NameIsDNSSubdomain(meta.Name, false) {
 			errs = append(errs, field.Invalid(path.Child("name"), meta.Name, msg))
@@ -79,7 +79,7 @@ func tooLarge(raw []byte) []string {
 		return nil // Invalid JSON is reported separately.
 	}
 
-	return []string{fmt.Sprintf("the object has %d bytes, and etcd accepts at most %d (1.5 MiB); shorten it", stored.Len(), maxRequest)}
+	return []string{fmt.Sprintf("the object has %d bytes, but etcd accepts at most %d (1.5 MiB); shorten it", stored.Len(), maxRequest)}
 }
 
 // classNames maps the names and namespaces of MachineClasses to the first class with each.
@@ -105,7 +105,7 @@ func (n classNames) add(class machineClass) field.ErrorList {
 	return field.ErrorList{err}
 }
 
-// sound reports whether the class was parsed without any defects or faults.
-func (c machineClass) sound() bool {
-	return len(c.defects) == 0 && len(c.faults) == 0
+// parsed reports whether the class was parsed without errors.
+func (c machineClass) parsed() bool {
+	return len(c.textErrors) == 0 && len(c.fieldErrors) == 0
 }

@@ -55,8 +55,8 @@ type foundMachine struct {
 	class        *v1alpha1.MachineClass
 	classMissing bool
 	secrets      classSecrets
-	// borrowed reports whether a kubeconfig other than the one in the Secrets is used.
-	borrowed bool
+	// overridden reports whether a kubeconfig other than the one in the Secrets is used.
+	overridden bool
 }
 
 // classOf returns a class that contains only the tags of its machines.
@@ -91,7 +91,7 @@ func (s *machineSource) find(ctx context.Context, name string) (*foundMachine, e
 // findMachine reads the objects that a Machine refers to. A missing object is a cause; an
 // unreadable one is an error.
 func (s *machineSource) findMachine(ctx context.Context, machine *v1alpha1.Machine) (*foundMachine, error) {
-	found := &foundMachine{namespace: s.control.Namespace, machine: machine, borrowed: s.provider != nil}
+	found := &foundMachine{namespace: s.control.Namespace, machine: machine, overridden: s.provider != nil}
 
 	class, err := s.control.Machines.MachineV1alpha1().MachineClasses(s.control.Namespace).Get(ctx, machine.Spec.Class.Name, metav1.GetOptions{})
 
@@ -106,21 +106,21 @@ func (s *machineSource) findMachine(ctx context.Context, machine *v1alpha1.Machi
 
 	found.class, found.secrets = class, s.control.secretsOf(ctx, class)
 
-	if err := found.secrets.unread(class.Name); err != nil && !found.borrowed {
+	if err := found.secrets.unread(class.Name); err != nil && !found.overridden {
 		return nil, err
 	}
 
-	if found.secretCause() != nil && !found.borrowed {
+	if found.secretCause() != nil && !found.overridden {
 		return found, nil // The driver could not read the provider cluster either.
 	}
 
-	asked := machine
-	if found.borrowed { // The driver may be allowed more than these credentials.
-		asked = nameOnly(machine.Name)
-		asked.Spec.ProviderID, asked.DeletionTimestamp = machine.Spec.ProviderID, machine.DeletionTimestamp
+	requested := machine
+	if found.overridden { // These credentials may have fewer permissions than the driver's.
+		requested = nameOnly(machine.Name)
+		requested.Spec.ProviderID, requested.DeletionTimestamp = machine.Spec.ProviderID, machine.DeletionTimestamp
 	}
 
-	found.requests = []kubevirt.ExplainRequest{s.request(asked, class, found.secrets.data)}
+	found.requests = []kubevirt.ExplainRequest{s.request(requested, class, found.secrets.data)}
 
 	return found, nil
 }
@@ -145,22 +145,22 @@ func (s *machineSource) findClasses(ctx context.Context, name string) (*foundMac
 			continue
 		}
 
-		if request := s.request(nameOnly(name), class, data); !found.knows(&request) {
+		if request := s.request(nameOnly(name), class, data); !found.has(&request) {
 			found.requests = append(found.requests, request)
 		}
 	}
 
 	if len(found.requests) == 0 {
-		return nil, fmt.Errorf("there is no Machine %s/%s, nor a MachineClass with the address of its VirtualMachine; "+
-			"give it with --provider-kubeconfig and --cluster%s", s.control.Namespace, name, notRead(found.unread))
+		return nil, fmt.Errorf("the Machine %s/%s does not exist, and no MachineClass refers to a provider cluster to search%s; "+
+			"set --provider-kubeconfig and --cluster", s.control.Namespace, name, notRead(found.unread))
 	}
 
 	return found, nil
 }
 
-func (f *foundMachine) knows(request *kubevirt.ExplainRequest) bool {
+func (f *foundMachine) has(request *kubevirt.ExplainRequest) bool {
 	for i := range f.requests {
-		if sameTarget(&f.requests[i], request) {
+		if sameAddress(&f.requests[i], request) {
 			return true
 		}
 	}
@@ -168,7 +168,7 @@ func (f *foundMachine) knows(request *kubevirt.ExplainRequest) bool {
 	return false
 }
 
-func sameTarget(a, b *kubevirt.ExplainRequest) bool {
+func sameAddress(a, b *kubevirt.ExplainRequest) bool {
 	tagsA, tagsB := apiv1alpha1.DecodeTags(a.MachineClass.ProviderSpec.Raw), apiv1alpha1.DecodeTags(b.MachineClass.ProviderSpec.Raw)
 
 	return tagsA[apiv1alpha1.TagCluster] == tagsB[apiv1alpha1.TagCluster] && tagsA[apiv1alpha1.TagRole] == tagsB[apiv1alpha1.TagRole] &&

@@ -24,7 +24,7 @@ const (
 Exit codes:
   0  no errors; there may be warnings
   1  the manifests have errors
-  2  the command line is wrong, or a file cannot be read
+  2  the command line is invalid, or a file cannot be read
 `
 )
 
@@ -38,7 +38,7 @@ func main() {
 func rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "mcm-kubevirt",
-		Short:         "The KubeVirt driver of machine-controller-manager over gRPC, and tools for it",
+		Short:         "Run the KubeVirt driver of machine-controller-manager over gRPC, and check its configuration and machines",
 		Version:       driverflags.Version(),
 		SilenceUsage:  true,
 		SilenceErrors: true,

@@ -73,8 +73,8 @@ func TestWrongUsage(t *testing.T) {
 		"EmptyFolder":     {reason: "the folder is named", args: []string{"validate", "-f", folder}, want: folder},
 		"UnknownOutput":   {reason: "the choices are named", args: []string{"validate", "-f", shipped, "-o", "xml"}, want: "text, yaml, json"},
 		"UnknownTemplate": {reason: "the choices are named", args: []string{"render", "--virtual-machine-template=some"}, want: "none, safe, all"},
-		"EmptyFile":       {reason: "nothing is not valid", args: []string{"validate", "-f", "-"}, want: "no MachineClass, nor any other object"},
-		"NoMachine":       {reason: "there is no default", args: []string{"diagnose"}, want: "name a Machine"},
+		"EmptyFile":       {reason: "nothing is not valid", args: []string{"validate", "-f", "-"}, want: "no MachineClass and no other object"},
+		"NoMachine":       {reason: "there is no default", args: []string{"diagnose"}, want: "no Machine specified"},
 		"ClusterAlone":    {reason: "the other flag is named", args: []string{"diagnose", "--cluster=c", "m"}, want: "--provider-kubeconfig"},
 		"SeveralClasses": {
 			reason: "the classes are named", args: []string{"render", "-f", shipped, "--machine", "m"}, want: "--class: example-worker-z1, example-worker-z2",

@@ -17,14 +17,14 @@ import (
 type manifests struct {
 	classes []machineClass
 	secrets []secret
-	// unreadable are the errors for files, or parts of them, that are no objects.
-	unreadable []fileFault
-	// passedOver counts the objects of other kinds.
-	passedOver map[string]int
+	// unreadable are the errors for files, or parts of them, that are not objects.
+	unreadable []fileError
+	// skipped counts the objects of other kinds.
+	skipped map[string]int
 }
 
-// fileFault is an error in a file.
-type fileFault struct {
+// fileError is an error in a file.
+type fileError struct {
 	File    string `json:"file"`
 	Message string `json:"message"`
 }
@@ -32,10 +32,10 @@ type fileFault struct {
 // readManifests reads all files. It returns an error if one of them cannot be read at all.
 func readManifests(names []string, in io.Reader) (*manifests, error) {
 	if len(names) == 0 {
-		return nil, errors.New("name the files to read with --filename (-f); --help says more")
+		return nil, errors.New("no files specified; set --filename (-f)")
 	}
 
-	m := &manifests{passedOver: map[string]int{}}
+	m := &manifests{skipped: map[string]int{}}
 
 	for _, name := range names {
 		sources, err := readSources(name, in)
@@ -54,7 +54,7 @@ func readManifests(names []string, in io.Reader) (*manifests, error) {
 func (m *manifests) addSource(s source) {
 	documents, errs := s.documents()
 	for _, err := range errs {
-		m.unreadable = append(m.unreadable, fileFault{File: s.name, Message: err.Error()})
+		m.unreadable = append(m.unreadable, fileError{File: s.name, Message: err.Error()})
 	}
 
 	for _, d := range documents {
@@ -73,7 +73,7 @@ func (m *manifests) add(d document, ofList metav1.TypeMeta) {
 	object.TypeMeta = ofList
 
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(d.raw, &object); err != nil || object.Kind == "" {
-		m.fault(d, "the object that begins here has no kind: it is no Kubernetes manifest")
+		m.addError(d, "the object that begins here has no kind: it is not a Kubernetes manifest")
 
 		return
 	}
@@ -86,7 +86,7 @@ func (m *manifests) add(d document, ofList metav1.TypeMeta) {
 	case isList && object.Items != nil:
 		m.addList(d, object.Items, metav1.TypeMeta{Kind: kind, APIVersion: object.APIVersion})
 	default:
-		m.passedOver[object.Kind]++
+		m.skipped[object.Kind]++
 	}
 }
 
@@ -96,7 +96,7 @@ func (m *manifests) addList(d document, items []json.RawMessage, of metav1.TypeM
 	}
 
 	for _, duplicate := range d.duplicates {
-		m.unreadable = append(m.unreadable, fileFault{File: d.file, Message: duplicate})
+		m.unreadable = append(m.unreadable, fileError{File: d.file, Message: duplicate})
 	}
 
 	for _, item := range items {
@@ -104,14 +104,14 @@ func (m *manifests) addList(d document, items []json.RawMessage, of metav1.TypeM
 	}
 }
 
-func (m *manifests) fault(d document, message string) {
-	m.unreadable = append(m.unreadable, fileFault{File: d.file, Message: fmt.Sprintf("line %d: %s", d.line, message)})
+func (m *manifests) addError(d document, message string) {
+	m.unreadable = append(m.unreadable, fileError{File: d.file, Message: fmt.Sprintf("line %d: %s", d.line, message)})
 }
 
-// countPassedOver returns how many objects were passed over.
-func (m *manifests) countPassedOver() int {
+// countSkipped returns the number of skipped objects.
+func (m *manifests) countSkipped() int {
 	count := 0
-	for _, n := range m.passedOver {
+	for _, n := range m.skipped {
 		count += n
 	}
 
@@ -124,14 +124,14 @@ func (m *manifests) noClass() error {
 		return &invalidError{reason: m.unreadable[0].File + ": " + m.unreadable[0].Message}
 	}
 
-	kinds := slices.Sorted(maps.Keys(m.passedOver))
+	kinds := slices.Sorted(maps.Keys(m.skipped))
 	if len(m.secrets) > 0 {
 		kinds = append(kinds, "Secret")
 	}
 
 	if len(kinds) == 0 {
-		return errors.New("the files have no MachineClass, nor any other object")
+		return errors.New("the files contain no MachineClass and no other object")
 	}
 
-	return fmt.Errorf("the files have no MachineClass, but objects of kind %s", strings.Join(kinds, ", "))
+	return fmt.Errorf("the files contain no MachineClass, but objects of kind %s", strings.Join(kinds, ", "))
 }

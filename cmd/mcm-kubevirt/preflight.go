@@ -40,27 +40,27 @@ func preflightCommand() *cobra.Command {
 
 	cmd := &cobra.Command{
 		Use:   "preflight [-f FILE…]",
-		Short: "Ask the provider cluster whether it can run the machines of MachineClasses",
-		Long: `Asks the provider cluster of each MachineClass whether its machines can be created and run there: credentials, rights, versions,
-storage, sources, zones, capacity, networks, quotas, and whether the API server and KubeVirt accept the objects, which are created in a dry
-run. Nothing is changed. Each result says what was seen; each warning and each error ends with a remedy.
+		Short: "Check whether a provider cluster can run the machines of MachineClasses",
+		Long: `Checks whether the machines of each MachineClass can be created and run on its provider cluster: credentials, permissions, versions,
+storage, sources, zones, capacity, networks and quotas, and whether the API server and KubeVirt accept the driver's objects, which are
+created as a dry run. Nothing is changed. Each warning and each error has a remedy.
 
-The MachineClasses are those of the files or, without --filename, all in the namespace of the control cluster. The driver's rights are checked
-with the kubeconfig in the class's Secret, which is read from the files or, failing that, from the control cluster. The driver has no access
-to nodes, storage classes, quotas and the like: an administrator's --provider-kubeconfig is used for these, and without it each is a
-warning.
+The MachineClasses are those of the files or, without --filename, all in the namespace of the control cluster. The driver's permissions are
+checked with the kubeconfig in the class's Secret, which is read from the files or else from the control cluster. The driver has no
+permission to read nodes, storage classes, quotas and similar objects: these checks need --provider-kubeconfig with the kubeconfig of an
+admin, and are warnings without it.
 
 Exit codes:
   0  no errors; there may be warnings
   1  machines would not be created, or would not run
-  2  the command line is wrong, or a file or the control cluster cannot be read
+  2  the command line is invalid, or a file or the control cluster cannot be read
 `,
 		Example: `  mcm-kubevirt preflight -f machineclass.yaml -f secret.yaml --provider-kubeconfig admin.yaml
   mcm-kubevirt preflight --kubeconfig seed.yaml -n shoot--project--name -o json
   kubectl exec deploy/machine-controller-manager -c machine-controller-manager-provider-kubevirt -- /mcm-kubevirt preflight`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			quiet()
+			discardLogs()
 
 			return o.run(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout())
 		},
@@ -119,8 +119,8 @@ type subject struct {
 	// wanted is the number of additional machines that it
 	// needs; nil if no control cluster provides it.
 	wanted *int
-	// fault is why the class cannot be checked.
-	fault string
+	// unusable is the reason why the class cannot be checked.
+	unusable string
 	// anyNamespace reports whether classes of all namespaces are checked.
 	anyNamespace bool
 }
@@ -135,7 +135,7 @@ func (s *subject) name() string {
 }
 
 // grouped groups classes by kubeconfig, in the order of their first
-// appearance: their machines live at the same place.
+// appearance: their machines run on the same provider cluster.
 func grouped(subjects []subject) [][]subject {
 	var (
 		groups [][]subject
@@ -159,7 +159,7 @@ func grouped(subjects []subject) [][]subject {
 	return groups
 }
 
-// check checks the classes of one place.
+// check checks the classes of one provider cluster.
 func (o *preflightOptions) check(ctx context.Context, group []subject, admin []byte) *preflight.Report {
 	input := &preflight.Input{Evacuation: o.evacuation, Now: time.Now()}
 
@@ -174,9 +174,9 @@ func (o *preflightOptions) check(ctx context.Context, group []subject, admin []b
 	var unusable []preflight.Result
 
 	for _, s := range group {
-		class, fault := s.decode(o.allowed())
-		if fault != "" {
-			unusable = append(unusable, preflight.Unusable(s.name(), fault))
+		class, reason := s.decode(o.allowed())
+		if reason != "" {
+			unusable = append(unusable, preflight.Unusable(s.name(), reason))
 
 			continue
 		}
@@ -201,14 +201,14 @@ func (o *preflightOptions) check(ctx context.Context, group []subject, admin []b
 // decode returns the class with a sample machine as the driver
 // would decode it, or the errors of the class.
 func (s *subject) decode(allowed validation.Options) (preflight.Class, string) {
-	if s.fault != "" {
-		return preflight.Class{}, s.fault
+	if s.unusable != "" {
+		return preflight.Class{}, s.unusable
 	}
 
-	judged := newClassReport(s.class)
-	if len(judged.Errors) > 0 {
-		texts := make([]string, 0, len(judged.Errors))
-		for _, f := range judged.sorted().Errors {
+	validated := newClassReport(s.class)
+	if len(validated.Errors) > 0 {
+		texts := make([]string, 0, len(validated.Errors))
+		for _, f := range validated.sorted().Errors {
 			texts = append(texts, f.String())
 		}
 
@@ -226,7 +226,7 @@ func (s *subject) decode(allowed validation.Options) (preflight.Class, string) {
 // request returns the request that machine-controller-manager would send. Unknown data of the
 // Secrets gets placeholders: the provider cluster does not depend on it.
 func (s *subject) request() *driver.CreateMachineRequest {
-	data := map[string][]byte{apiv1alpha1.SecretKeyKubeconfig: []byte("not known"), apiv1alpha1.SecretKeyUserData: []byte("#cloud-config\n")}
+	data := map[string][]byte{apiv1alpha1.SecretKeyKubeconfig: []byte("unknown"), apiv1alpha1.SecretKeyUserData: []byte("#cloud-config\n")}
 
 	for key, value := range s.data {
 		if len(value) > 0 {
@@ -249,8 +249,8 @@ type preflightReport struct {
 	// Assumptions are the assumed flags of the machine controller that the results depend on.
 	Assumptions []string `json:"assumptions"`
 	// Unreadable are the errors for files, or parts of them, that
-	// are no manifests. Each counts as an error.
-	Unreadable []fileFault `json:"unreadable,omitempty"`
+	// are not manifests. Each counts as an error.
+	Unreadable []fileError `json:"unreadable,omitempty"`
 	// Clusters has one report for each provider cluster and namespace.
 	Clusters []*preflight.Report `json:"providerClusters"`
 	OK       int                 `json:"ok"`
@@ -280,7 +280,7 @@ func (r *preflightReport) print(out io.Writer, format string) error {
 		return printObject(out, format, r)
 	}
 
-	fmt.Fprintf(out, "Assuming that the machine controller runs with %s; repeat its flags if it has others\n\n", strings.Join(r.Assumptions, " and "))
+	fmt.Fprintf(out, "Assuming that the machine controller runs with %s; if its flags differ, pass them to this command too\n\n", strings.Join(r.Assumptions, " and "))
 
 	for _, f := range r.Unreadable {
 		fmt.Fprintf(out, "%s\n  error    %s\n\n", f.File, f.Message)
@@ -301,10 +301,10 @@ func printCluster(out io.Writer, cluster *preflight.Report) {
 	}
 
 	for _, i := range cluster.Identities {
-		fmt.Fprintf(out, "  asked as %-7s %s, from %s\n", i.Name, cmp.Or(i.User, "an unknown user"), i.From)
+		fmt.Fprintf(out, "  identity %-7s %s, from %s\n", i.Name, cmp.Or(i.User, "an unknown user"), i.From)
 	}
 
-	p := resultPrinter{out: out, told: map[string]bool{}}
+	p := resultPrinter{out: out, printed: map[string]bool{}}
 	for i := range cluster.Results {
 		p.print(&cluster.Results[i])
 	}
@@ -315,9 +315,9 @@ func printCluster(out io.Writer, cluster *preflight.Report) {
 // resultPrinter prints the results of a cluster. It prints a
 // remedy that several results share only once.
 type resultPrinter struct {
-	out   io.Writer
-	class string
-	told  map[string]bool
+	out     io.Writer
+	class   string
+	printed map[string]bool
 }
 
 func (p *resultPrinter) print(r *preflight.Result) {
@@ -338,10 +338,10 @@ func (p *resultPrinter) print(r *preflight.Result) {
 	}
 
 	remedy := r.Remedy
-	if p.told[remedy] {
-		remedy = "the same as above"
+	if p.printed[remedy] {
+		remedy = "same as above"
 	}
 
-	p.told[r.Remedy] = true
+	p.printed[r.Remedy] = true
 	fmt.Fprintf(p.out, "  %-8s %-7s %-19s remedy: %s\n", "", "", "", remedy)
 }

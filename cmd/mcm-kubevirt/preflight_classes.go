@@ -15,7 +15,7 @@ import (
 )
 
 // subjects returns the classes of the files, or of the control cluster.
-func (o *preflightOptions) subjects(ctx context.Context, in io.Reader, admin bool) ([]subject, []fileFault, error) {
+func (o *preflightOptions) subjects(ctx context.Context, in io.Reader, admin bool) ([]subject, []fileError, error) {
 	if len(o.files) > 0 {
 		return o.subjectsOfFiles(ctx, in, admin)
 	}
@@ -30,7 +30,7 @@ func (o *preflightOptions) subjects(ctx context.Context, in io.Reader, admin boo
 	return subjects, nil, err
 }
 
-func (o *preflightOptions) subjectsOfFiles(ctx context.Context, in io.Reader, admin bool) ([]subject, []fileFault, error) {
+func (o *preflightOptions) subjectsOfFiles(ctx context.Context, in io.Reader, admin bool) ([]subject, []fileError, error) {
 	m, err := readManifests(o.files, in)
 	if err != nil {
 		return nil, nil, err
@@ -69,8 +69,8 @@ func (o *preflightOptions) complete(ctx context.Context, s *subject) error {
 	}
 
 	if err != nil {
-		return fmt.Errorf("find the kubeconfig of the provider cluster; add the Secret of MachineClass %s to the files, or name a kubeconfig "+
-			"with --provider-kubeconfig: %w", s.class.Name, err)
+		return fmt.Errorf("find the kubeconfig of the provider cluster: %w; add the Secret of MachineClass %s to the files, or set "+
+			"--provider-kubeconfig", err, s.class.Name)
 	}
 
 	return nil
@@ -98,7 +98,7 @@ func kubeconfigSecret(class *v1alpha1.MachineClass) string {
 }
 
 // subjects returns the driver's classes in the namespace. A class
-// whose Secrets cannot be read has a fault.
+// whose Secrets cannot be read is unusable.
 func (c *controlCluster) subjects(ctx context.Context) ([]subject, error) {
 	client := c.Machines.MachineV1alpha1()
 
@@ -125,15 +125,15 @@ func (c *controlCluster) subjects(ctx context.Context) ([]subject, error) {
 			wanted: ptr.To(max(0, wanted[types.NamespacedName{Namespace: class.Namespace, Name: class.Name}])),
 		}
 		if err := c.complete(ctx, &s); err != nil {
-			s.fault = err.Error()
+			s.unusable = err.Error()
 		}
 
 		subjects = append(subjects, s)
 	}
 
 	if len(subjects) == 0 {
-		return nil, fmt.Errorf("there is no MachineClass of provider %s in %s; --namespace (-n) names another one, and "+
-			"--filename (-f) files", kubevirt.Provider, c.where())
+		return nil, fmt.Errorf("no MachineClass of provider %s in %s; select another namespace with --namespace (-n), "+
+			"or files with --filename (-f)", kubevirt.Provider, c.where())
 	}
 
 	return subjects, nil

@@ -81,11 +81,11 @@ func kubeconfigOf(server *httptest.Server) string {
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 
 	return strings.NewReplacer("https://127.0.0.1:1", server.URL,
-		"{server:", "{certificate-authority-data: "+base64.StdEncoding.EncodeToString(authority)+", server:").Replace(nobody)
+		"{server:", "{certificate-authority-data: "+base64.StdEncoding.EncodeToString(authority)+", server:").Replace(unreachable)
 }
 
-// TestPreflightOfTwoClusters shows that machines are never judged by the state of another cluster,
-// and that the checks do not need the name of the user.
+// TestPreflightOfTwoClusters shows that machines are never checked against the state of another
+// cluster, and that the checks do not need the name of the user.
 func TestPreflightOfTwoClusters(t *testing.T) {
 	t.Parallel()
 
@@ -134,11 +134,11 @@ func TestPreflightOfTwoClusters(t *testing.T) {
 				case r.Check == "credentials" && r.Level == preflight.Error:
 					errors++
 
-					require.Contains(t, r.Message, "another cluster")
+					require.Contains(t, r.Message, "is not the cluster of the machines")
 				case r.Check == "credentials":
 					unknown++
 
-					require.Contains(t, r.Message, "does not say who the user is")
+					require.Contains(t, r.Message, "does not return the user name")
 				case r.Check == "zone":
 					require.Equal(t, tc.want, r.Identity)
 				}

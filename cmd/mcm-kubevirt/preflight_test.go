@@ -16,8 +16,8 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/preflight"
 )
 
-// nobody is the kubeconfig of a nonexistent provider cluster.
-const nobody = `apiVersion: v1
+// unreachable is the kubeconfig of a nonexistent provider cluster.
+const unreachable = `apiVersion: v1
 kind: Config
 current-context: c
 clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}]
@@ -41,7 +41,7 @@ func TestPreflightReports(t *testing.T) {
 		want   []preflight.Result
 	}{
 		"Unreachable": {
-			reason: "one result says it all", stdin: withSecret(valid, nobody),
+			reason: "one result says it all", stdin: withSecret(valid, unreachable),
 			want: []preflight.Result{{Check: "credentials", Subject: "Secret ns/s", Message: "connection refused"}},
 		},
 		"Admin": {
@@ -49,18 +49,18 @@ func TestPreflightReports(t *testing.T) {
 			want: []preflight.Result{{Check: "credentials", Subject: "--provider-kubeconfig", Message: "connection refused"}},
 		},
 		"RefusedKubeconfig": {
-			reason: "kubeconfigs are read as the driver reads them", stdin: withSecret(valid, strings.Replace(nobody, "token: t0p-secret", "exec: {command: rm}", 1)),
+			reason: "kubeconfigs are read as the driver reads them", stdin: withSecret(valid, strings.Replace(unreachable, "token: t0p-secret", "exec: {command: rm}", 1)),
 			want: []preflight.Result{{Check: "credentials", Subject: "Secret ns/s", Message: "exec"}},
 		},
 		"BadSpec": {
-			reason: "a class that cannot be read does not keep others", stdin: withSecret(valid+"  zoen: z\n", nobody),
+			reason: "a class that cannot be read does not keep others", stdin: withSecret(valid+"  zoen: z\n", unreachable),
 			want: []preflight.Result{
 				{Check: "credentials", Subject: "Secret ns/s", Message: "connection refused"},
 				{Check: "class", Class: "c", Subject: "MachineClass c", Message: "zoen"},
 			},
 		},
 		"BadManifest": {
-			reason: "nor does one that is no manifest", stdin: withSecret(valid+"providor: kubevirt\n", nobody),
+			reason: "nor does one that is no manifest", stdin: withSecret(valid+"providor: kubevirt\n", unreachable),
 			want: []preflight.Result{
 				{Check: "credentials", Subject: "Secret ns/s", Message: "connection refused"},
 				{Check: "class", Class: "c", Subject: "MachineClass c", Message: "providor"},
@@ -72,7 +72,7 @@ func TestPreflightReports(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			admin := write(t, "admin.yaml", nobody)
+			admin := write(t, "admin.yaml", unreachable)
 			args := append([]string{"preflight", "-f", "-", "-o", "json"}, tc.args...)
 
 			for i := range args {
@@ -118,15 +118,15 @@ func TestPreflightWithoutKubeconfig(t *testing.T) {
 func TestPreflightText(t *testing.T) {
 	t.Parallel()
 
-	out, err := run(t, withSecret(valid+"  zoen: z\n", nobody)+"---\n{{ template }}\n", "preflight", "-f", "-")
+	out, err := run(t, withSecret(valid+"  zoen: z\n", unreachable)+"---\n{{ template }}\n", "preflight", "-f", "-")
 	require.Equal(t, exitInvalid, exitCode(err))
 
 	for _, line := range []string{
-		"Assuming that the machine controller runs with --evacuation=false and --virtual-machine-template=safe; repeat its flags if it has others\n",
+		"Assuming that the machine controller runs with --evacuation=false and --virtual-machine-template=safe; if its flags differ, pass them to this command too\n",
 		"standard input\n  error    line",
-		"  asked as driver  an unknown user, from Secret ns/s\n",
+		"  identity driver  an unknown user, from Secret ns/s\n",
 		"  error    driver  credentials         Secret ns/s: server https://127.0.0.1:1: ",
-		"remedy: compare the server of the kubeconfig",
+		"remedy: compare the server in the kubeconfig",
 		"\nMachineClass c\n  error            class               MachineClass c: ",
 		"0 ok, 0 warnings, 3 errors\n",
 	} {
@@ -190,12 +190,12 @@ func TestSubjectsOfControlCluster(t *testing.T) {
 
 	got, err := cluster.subjects(t.Context())
 	require.NoError(t, err)
-	require.Len(t, got, 2, "that of another provider is nobody's business")
+	require.Len(t, got, 2, "a class of another provider is ignored")
 	require.Equal(t, 3, *got[0].wanted, "two of five are there")
 	require.Zero(t, *got[1].wanted, "no MachineDeployment has this class")
 	require.Equal(t, "Secret shoot/there", got[0].from)
-	require.Empty(t, got[0].fault)
-	require.Contains(t, got[1].fault, "Secret shoot/missing")
+	require.Empty(t, got[0].unusable)
+	require.Contains(t, got[1].unusable, "Secret shoot/missing")
 
 	require.Len(t, grouped([]subject{got[0], got[1], got[0]}), 2, "classes with the same kubeconfig are checked together")
 

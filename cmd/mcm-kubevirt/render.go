@@ -44,10 +44,10 @@ func renderCommand() *cobra.Command {
 
 	cmd := &cobra.Command{
 		Use:   "render -f machineclass.yaml --machine NAME",
-		Short: "Print the Secrets, the golden image and the VirtualMachine that would be created, without any cluster",
-		Long: `Reads a MachineClass and prints the objects that the driver would create for one of its machines: the Secrets, in which the user data
-is redacted, the golden image if the machine is cloned from one, and the VirtualMachine. Other objects in the files are passed over. "-o text" prints a summary instead, and what may
-need a second look.
+		Short: "Print the Secrets, the golden image and the VirtualMachine of a machine, without access to a cluster",
+		Long: `Reads a MachineClass and prints the objects that the driver would create for one of its machines: the Secrets, with the user data
+redacted, the golden image if the machine is cloned from one, and the VirtualMachine. Other objects in the files are skipped. "-o text"
+prints a summary and warnings instead.
 ` + exitCodes,
 		Example: `  mcm-kubevirt render -f machineclass.yaml --machine worker-1
   mcm-kubevirt render -f machineclasses.yaml --class worker-z1 --machine worker-1 -o text`,
@@ -59,12 +59,12 @@ need a second look.
 
 	flags := cmd.Flags()
 	o.addTo(flags)
-	flags.StringVar(&o.class, "class", "", "Name of the MachineClass, if the files have several.")
-	flags.StringVar(&o.machine, "machine", "", "Name of the Machine.")
-	flags.StringVar(&o.uid, "machine-uid", "00000000-0000-0000-0000-000000000000", "UID of the Machine, of which DataVolumes carry a part.")
-	flags.StringVar(&o.deployment, "machine-deployment", "", "Name of the MachineDeployment, over whose machines hosts are spread.")
-	flags.StringVar(&o.workerPool, "worker-pool", "", "Name of the worker pool, from the Machine's nodeTemplate.")
-	flags.StringVar(&o.namespace, "provider-namespace", metav1.NamespaceDefault, "Namespace on the provider cluster, where the machines live.")
+	flags.StringVar(&o.class, "class", "", "Name of the MachineClass; required if the files contain several.")
+	flags.StringVar(&o.machine, "machine", "", "Name of the Machine; required, since the names of the objects are derived from it.")
+	flags.StringVar(&o.uid, "machine-uid", "00000000-0000-0000-0000-000000000000", "UID of the Machine; set it to print the real names of DataVolumes, which contain a part of it.")
+	flags.StringVar(&o.deployment, "machine-deployment", "", "Name of the MachineDeployment; set it to print the default spreading of its machines over hosts.")
+	flags.StringVar(&o.workerPool, "worker-pool", "", "Name of the worker pool; set it to the value in the Machine's nodeTemplate to print the labels derived from it.")
+	flags.StringVar(&o.namespace, "provider-namespace", metav1.NamespaceDefault, "Namespace of the machines on the provider cluster; set it to that of the driver's kubeconfig.")
 	o.complete(cmd)
 	completeFlag(cmd, "class", o.completeClasses)
 
@@ -96,19 +96,19 @@ func (o *renderOptions) run(in io.Reader, out io.Writer) error {
 		return &invalidError{reason: fmt.Sprintf("%s: MachineClass %s: %s", class.file, class.Name, err)}
 	}
 
-	made := rendered{input: input, secrets: render.Secrets(input, o.namespace), vm: vm}
+	result := rendered{input: input, secrets: render.Secrets(input, o.namespace), vm: vm}
 
 	if input.Spec.UsesGoldenImage() {
-		if made.image, err = input.Image().DataVolume(o.namespace); err != nil {
+		if result.image, err = input.Image().DataVolume(o.namespace); err != nil {
 			return &invalidError{reason: fmt.Sprintf("%s: MachineClass %s: %s", class.file, class.Name, err)}
 		}
 	}
 
 	if o.output.value == outputText {
-		return summarize(out, class, made)
+		return summarize(out, class, result)
 	}
 
-	return printObjects(out, o.output.value, made.objects())
+	return printObjects(out, o.output.value, result.objects())
 }
 
 // rendered holds the objects that the driver would create for a machine.
@@ -135,16 +135,16 @@ func (r *rendered) objects() []any {
 
 // input returns the input for the driver's renderer. The error lists all errors of the class.
 func (o *renderOptions) input(class machineClass) (*spi.CreateMachineInput, error) {
-	judged := newClassReport(class)
+	validated := newClassReport(class)
 
 	_, errs := validation.Decode(class.ProviderSpec.Raw, o.allowed())
-	judged.addErrors(errs)
+	validated.addErrors(errs)
 
-	if len(judged.Errors) > 0 {
+	if len(validated.Errors) > 0 {
 		var b strings.Builder
 
 		fmt.Fprintf(&b, "%s:%d: MachineClass %s cannot be rendered\n", class.file, class.line, class.Name)
-		printFindings(&b, "error", judged.sorted().Errors)
+		printFindings(&b, "error", validated.sorted().Errors)
 
 		return nil, &invalidError{reason: strings.TrimSpace(b.String())}
 	}
@@ -194,11 +194,11 @@ func (m *manifests) class(name string) (machineClass, error) {
 	case len(m.classes) == 0:
 		return machineClass{}, m.noClass()
 	case len(found) == 0:
-		return machineClass{}, fmt.Errorf("the files have no MachineClass %s, but %s", name, m.classNames())
+		return machineClass{}, fmt.Errorf("the files contain no MachineClass %s, but %s", name, m.classNames())
 	case name == "":
-		return machineClass{}, fmt.Errorf("the files have several MachineClasses; choose one with --class: %s", m.classNames())
+		return machineClass{}, fmt.Errorf("the files contain several MachineClasses; select one with --class: %s", m.classNames())
 	default:
-		return machineClass{}, fmt.Errorf("the files have several MachineClasses %s; give --filename only one of them", name)
+		return machineClass{}, fmt.Errorf("the files contain several MachineClasses %s; pass only one of them with --filename", name)
 	}
 }
 

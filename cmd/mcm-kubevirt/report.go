@@ -17,12 +17,12 @@ type report struct {
 	// Classes are all MachineClasses, including those without errors.
 	Classes []classReport `json:"classes"`
 	// Unreadable are the errors for files, or parts of them, that
-	// are no manifests. Each counts as an error.
-	Unreadable []fileFault `json:"unreadable,omitempty"`
-	// PassedOver counts the objects of other kinds.
-	PassedOver int `json:"passedOver"`
-	Errors     int `json:"errors"`
-	Warnings   int `json:"warnings"`
+	// are not manifests. Each counts as an error.
+	Unreadable []fileError `json:"unreadable,omitempty"`
+	// Skipped counts the objects of other kinds.
+	Skipped  int `json:"passedOver"`
+	Errors   int `json:"errors"`
+	Warnings int `json:"warnings"`
 }
 
 // classReport is the report on one MachineClass.
@@ -47,11 +47,11 @@ func newClassReport(class machineClass) classReport {
 		Name: class.Name, Namespace: class.Namespace, File: class.file, Line: class.line, Errors: []finding{}, Warnings: []finding{},
 	}
 
-	for _, defect := range class.defects {
-		r.Errors = append(r.Errors, finding{Message: defect})
+	for _, text := range class.textErrors {
+		r.Errors = append(r.Errors, finding{Message: text})
 	}
 
-	r.addErrors(class.faults)
+	r.addErrors(class.fieldErrors)
 
 	return r
 }
@@ -96,7 +96,7 @@ func (r report) print(out io.Writer, format string) error {
 	}
 
 	_, err := fmt.Fprintf(out, "%s, %s, %s; objects of other kinds: %d\n",
-		count(len(r.Classes), "MachineClass"), count(r.Errors, "error"), count(r.Warnings, "warning"), r.PassedOver)
+		count(len(r.Classes), "MachineClass"), count(r.Errors, "error"), count(r.Warnings, "warning"), r.Skipped)
 
 	return err
 }

@@ -31,14 +31,14 @@ type retryHint struct {
 
 // retryOf returns when machine-controller-manager calls the driver again after a
 // cause. It returns nil without a Machine.
-func (f *foundMachine) retryOf(c *kubevirt.Cause, stage spi.Stage) *retryHint {
-	period, called := c.NextCall(f.machine, stage)
+func (f *foundMachine) retryOf(failure error, stage spi.Stage) *retryHint {
+	period, called := kubevirt.NextCall(failure, f.machine, stage)
 
 	switch {
 	case f.machine == nil:
 		return nil
 	case !called:
-		return &retryHint{When: "machine-controller-manager does not call the driver for this Machine any more: it watches its Node"}
+		return &retryHint{When: "machine-controller-manager no longer calls the driver for this Machine: it monitors its Node"}
 	}
 
 	hint := &retryHint{When: "machine-controller-manager retries " + duration.HumanDuration(period) + " after each failure", Period: period.String()}

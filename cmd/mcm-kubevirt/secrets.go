@@ -23,7 +23,7 @@ type secret struct {
 	data      map[string][]byte
 	// readable is false if data is unknown.
 	readable bool
-	faults   []string
+	errors   []string
 }
 
 func readSecret(d document) secret {
@@ -38,11 +38,11 @@ func readSecret(d document) secret {
 	switch {
 	case err != nil:
 		found.readable = false
-		found.faults = append(found.faults, "it cannot be read; data must hold base64 texts, stringData plain texts")
+		found.errors = append(found.errors, "it cannot be parsed; the values of data must be base64, those of stringData plain text")
 		object = corev1.Secret{ObjectMeta: metadataOf(d.raw)}
 	case len(strictErrs) > 0 || len(d.duplicates) > 0:
-		found.faults = append(found.faults,
-			"it gives a field twice, or one that Secrets do not have; there are metadata, type, immutable, data and stringData")
+		found.errors = append(found.errors,
+			"it has a duplicate field, or one that Secrets do not have; the fields are metadata, type, immutable, data and stringData")
 	}
 
 	found.namespace, found.name = object.Namespace, object.Name
@@ -54,7 +54,7 @@ func readSecret(d document) secret {
 	}
 
 	if size := found.size(); size > corev1.MaxSecretSize {
-		found.faults = append(found.faults, fmt.Sprintf("its values have %d bytes in all, and the API server accepts at most %d (1 MiB); shorten them",
+		found.errors = append(found.errors, fmt.Sprintf("its values have %d bytes in total, but the API server accepts at most %d (1 MiB); shorten them",
 			size, corev1.MaxSecretSize))
 	}
 
@@ -144,13 +144,13 @@ func (d *secretData) add(fieldName string, ref *corev1.SecretReference, secrets 
 	s := find(secrets, *ref)
 	if s == nil {
 		d.complete = false
-		d.warnings = append(d.warnings, finding{fieldName, from.name + " is not among the files, so that its keys are not checked"})
+		d.warnings = append(d.warnings, finding{fieldName, from.name + " is not in the files, so its keys are not checked"})
 
 		return
 	}
 
-	for _, fault := range s.faults {
-		d.errors = append(d.errors, finding{fieldName, from.name + " (" + s.file + "): " + fault})
+	for _, text := range s.errors {
+		d.errors = append(d.errors, finding{fieldName, from.name + " (" + s.file + "): " + text})
 	}
 
 	d.complete = d.complete && s.readable
@@ -161,15 +161,15 @@ func (d *secretData) add(fieldName string, ref *corev1.SecretReference, secrets 
 	}
 }
 
-// check passes an existing value to judge, and reports a missing one.
-func (d *secretData) check(key string, judge func(origin, []byte)) {
+// check passes an existing value to inspect, and reports a missing one.
+func (d *secretData) check(key string, inspect func(origin, []byte)) {
 	value := d.values[key]
 
 	switch {
 	case len(value) > 0:
-		judge(d.from[key], value)
+		inspect(d.from[key], value)
 	case d.complete && len(d.known) > 0:
-		message := "there is no key " + key + ", or an empty one, in " + names(d.known)
+		message := "the key " + key + " is missing or empty in " + names(d.known)
 		if similar := d.similar(key); similar != "" {
 			message += "; rename its key " + similar + " to " + key
 		}
@@ -210,12 +210,12 @@ func (d *secretData) checkKubeconfig(from origin, value []byte) {
 
 	// The cause is dropped: it refers to bytes of the kubeconfig.
 	if _, err := rest.TLSConfigFor(config); err != nil {
-		d.errors = append(d.errors, finding{from.field, from.name + ", key kubeconfig: the certificates or the key in it cannot be used; " +
-			"they must be PEM in base64, and client certificate and key belong together"})
+		d.errors = append(d.errors, finding{from.field, from.name + ", key kubeconfig: its certificates or its client key are invalid; " +
+			"they must be base64-encoded PEM, and the client key must match the client certificate"})
 	}
 
 	if namespace == metav1.NamespaceDefault {
 		d.warnings = append(d.warnings, finding{from.field, from.name +
-			", key kubeconfig: machines would be made in the namespace default; name another in the current context if that is not meant"})
+			", key kubeconfig: machines would be created in the namespace default; if that is not intended, set another one in the current context"})
 	}
 }

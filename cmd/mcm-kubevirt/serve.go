@@ -33,9 +33,10 @@ func serveCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the driver over gRPC",
-		Long: `Runs the driver for machine controllers elsewhere: machine-controller --driver-endpoint, or any client of api/driver/v1/driver.proto.
-On a unix socket, only processes of the same user reach it. Over TCP, clients and server show each other certificates, and only clients
-that are named are served; the files may be replaced at any time. ` + docsURL + `grpc.md says when to use it, and how.
+		Long: `Runs the driver for machine controllers in other processes: machine-controller --driver-endpoint, or any client of
+api/driver/v1/driver.proto. Only processes of the same user can connect to a unix socket. Over TCP, server and clients authenticate each
+other with certificates, and only the clients named by --tls-client are served; the files can be replaced at any time. See
+` + docsURL + `grpc.md.
 `,
 		Example: `  mcm-kubevirt serve
   mcm-kubevirt serve --listen=tcp://:9443 --tls-cert=tls.crt --tls-key=tls.key --tls-client-ca=ca.crt --tls-client=shoot--foo--bar
@@ -152,6 +153,6 @@ func stopServer(ctx context.Context, server *driverrpc.Server) error {
 	case <-stopped:
 		return nil
 	case <-limit.Done():
-		return fmt.Errorf("calls had not ended after %s", stopTime)
+		return fmt.Errorf("calls did not end within %s", stopTime)
 	}
 }

@@ -26,7 +26,7 @@ func listenForMetrics(ctx context.Context, address string, metrics prometheus.Ga
 		return nil, fmt.Errorf("listen for metrics: %w", err)
 	}
 
-	const patience = 10 * time.Second
+	const timeout = 10 * time.Second
 
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
@@ -34,7 +34,7 @@ func listenForMetrics(ctx context.Context, address string, metrics prometheus.Ga
 
 	return &metricsServer{
 		Listener: listener,
-		http:     &http.Server{Handler: mux, ReadHeaderTimeout: patience, ReadTimeout: patience, WriteTimeout: patience},
+		http:     &http.Server{Handler: mux, ReadHeaderTimeout: timeout, ReadTimeout: timeout, WriteTimeout: timeout},
 	}, nil
 }
 

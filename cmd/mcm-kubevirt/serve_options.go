@@ -35,8 +35,7 @@ type serveOptions struct {
 	driver          *driverflags.Options
 }
 
-// newServeOptions returns the defaults. Flags that
-// machine-controller-manager has too have its defaults.
+// newServeOptions returns the defaults. Flags of machine-controller-manager have its defaults.
 func newServeOptions() *serveOptions {
 	return &serveOptions{
 		listen:          "unix:///run/mcm-kubevirt/driver.sock",
@@ -49,26 +48,26 @@ func newServeOptions() *serveOptions {
 }
 
 func (o *serveOptions) addTo(flags *pflag.FlagSet) {
-	flags.StringVar(&o.listen, "listen", o.listen, "Where to serve: unix:///path/of/socket or tcp://address:port.")
-	flags.StringVar(&o.files.Certificate, "tls-cert", "", "File with the server's certificate, in PEM. Over TCP only.")
-	flags.StringVar(&o.files.Key, "tls-key", "", "File with the private key of --tls-cert, in PEM.")
-	flags.StringVar(&o.files.Authorities, "tls-client-ca", "", "File with the certificates of who may have issued the clients', in PEM.")
+	flags.StringVar(&o.listen, "listen", o.listen, "Address to serve on: unix:///path/of/socket for clients in the same pod, or tcp://address:port for remote clients.")
+	flags.StringVar(&o.files.Certificate, "tls-cert", "", "File with the server's certificate, in PEM; required with --listen=tcp://…, and only allowed there.")
+	flags.StringVar(&o.files.Key, "tls-key", "", "File with the private key of --tls-cert, in PEM; required with --listen=tcp://…, and only allowed there.")
+	flags.StringVar(&o.files.Authorities, "tls-client-ca", "", "File with the CA certificates that client certificates are verified against, in PEM; required with --listen=tcp://…, and only allowed there.")
 	flags.StringSliceVar(&o.clients, "tls-client", nil,
-		"Name of a client that is served: its certificate's common name, or a DNS name or URI in it. May be repeated.")
-	flags.StringVar(&o.metricsAddress, "metrics-address", o.metricsAddress, "Where to serve /metrics and /healthz over plain HTTP.")
+		"Name of an authorized client: the common name, a DNS name or a URI in its certificate; required with --listen=tcp://…, and only allowed "+
+			"there. May be repeated.")
+	flags.StringVar(&o.metricsAddress, "metrics-address", o.metricsAddress, "Address of /metrics and /healthz, over plain HTTP; set it so that Prometheus and the kubelet can connect.")
 	flags.IntVar(&o.maxCalls, "max-concurrent-calls", o.maxCalls,
-		"How many calls run at a time, over TCP half of them for one client; others wait. "+
-			"One machine controller makes up to 101 calls at a time. Of the calls that wait for a "+
-			"machine to be scheduled, half as many do.")
+		"Maximum number of concurrent calls, half of which one client may use over TCP; further calls wait. Raise it for many machine "+
+			"controllers: each of them makes up to 101 concurrent calls. Half as many calls may wait for a machine to be scheduled.")
 	flags.StringVar(&o.kubeconfigDir, "kubeconfig-dir", "",
-		"Folder with a kubeconfig per cluster, in a file with the cluster's name: the value of the tag mcm.gardener.cloud/cluster. Requests "+
-			"that bring a kubeconfig are then refused. Empty: requests bring it.")
+		"Folder with a kubeconfig per cluster, in a file named after the tag mcm.gardener.cloud/cluster; set it to keep the credentials out of "+
+			"the control cluster. Requests that contain a kubeconfig are then refused. Empty: requests contain it.")
 	flags.DurationVar(&o.creationTimeout, "machine-creation-timeout", o.creationTimeout,
-		"How long a machine may take until the machine controller replaces it: its flag of the same name.")
+		"Time after which the machine controller replaces a machine that has not joined; set it to the value of the machine controller's flag.")
 	flags.DurationVar(&o.orphanPeriod, "machine-safety-orphan-vms-period", o.orphanPeriod,
-		"How often the machine controller looks for orphans: its flag of the same name.")
+		"Period of the machine controller's search for orphans; set it to the value of the machine controller's flag.")
 	flags.BoolVar(&o.noTarget, "without-target-cluster", false,
-		"The machine controller runs with --target-kubeconfig=none: a machine is scheduled only when it has an address.")
+		"Set it if the machine controller runs with --target-kubeconfig=none: a machine then counts as scheduled when it has an address.")
 	o.driver.AddFlags(flags)
 	logs.AddFlags(flags)
 }
@@ -87,11 +86,11 @@ func (o *serveOptions) validateTLS() error {
 
 	switch {
 	case o.endpoint.Local() && !none:
-		return errors.New("--tls-* are for --listen=tcp://… only: a socket is its owner's alone")
+		return errors.New("--tls-* are only allowed with --listen=tcp://…, since only the owner of a socket can connect to it; remove them")
 	case !o.endpoint.Local() && !complete:
-		return errors.New("--listen=tcp://… needs --tls-cert, --tls-key, --tls-client-ca and --tls-client")
+		return errors.New("--listen=tcp://… requires --tls-cert, --tls-key, --tls-client-ca and --tls-client")
 	case slices.Contains(o.clients, ""):
-		return errors.New("--tls-client has an empty name: remove it, or the comma too many")
+		return errors.New("--tls-client contains an empty name; remove it, or the extra comma")
 	default:
 		return nil
 	}

@@ -15,19 +15,19 @@ func TestServeOptions(t *testing.T) {
 		args []string
 		err  string
 	}{
-		"defaults":           {nil, ""},
-		"socket":             {[]string{"--listen=unix:///tmp/s"}, ""},
-		"TCP":                {append([]string{"--listen=tcp://:1"}, tls...), ""},
-		"TCP without TLS":    {[]string{"--listen=tcp://:1"}, "needs --tls-cert"},
-		"TCP for nobody":     {append([]string{"--listen=tcp://:1"}, tls[:3]...), "--tls-client"},
-		"TCP and a comma":    {append([]string{"--listen=tcp://:1", "--tls-client=e,"}, tls...), "empty name"},
-		"TLS on a socket":    {tls, "for --listen=tcp"},
-		"elsewhere":          {[]string{"--listen=http://x:1"}, "--listen: endpoint"},
-		"no calls":           {[]string{"--max-concurrent-calls=0"}, "--max-concurrent-calls"},
-		"too many calls":     {[]string{"--max-concurrent-calls=100000"}, "--max-concurrent-calls"},
-		"no timeout":         {[]string{"--machine-creation-timeout=0s"}, "--machine-creation-timeout"},
-		"no port":            {[]string{"--metrics-address=localhost"}, "--metrics-address"},
-		"the driver's flags": {[]string{"--orphan-grace-period=-1s", "--virtual-machine-template=some"}, "--orphan-grace-period must not be negative\n--virtual-machine-template"},
+		"defaults":            {nil, ""},
+		"socket":              {[]string{"--listen=unix:///tmp/s"}, ""},
+		"TCP":                 {append([]string{"--listen=tcp://:1"}, tls...), ""},
+		"TCP without TLS":     {[]string{"--listen=tcp://:1"}, "requires --tls-cert"},
+		"TCP without clients": {append([]string{"--listen=tcp://:1"}, tls[:3]...), "--tls-client"},
+		"TCP and a comma":     {append([]string{"--listen=tcp://:1", "--tls-client=e,"}, tls...), "empty name"},
+		"TLS on a socket":     {tls, "only allowed with --listen=tcp"},
+		"elsewhere":           {[]string{"--listen=http://x:1"}, "--listen: endpoint"},
+		"no calls":            {[]string{"--max-concurrent-calls=0"}, "--max-concurrent-calls"},
+		"too many calls":      {[]string{"--max-concurrent-calls=100000"}, "--max-concurrent-calls"},
+		"no timeout":          {[]string{"--machine-creation-timeout=0s"}, "--machine-creation-timeout"},
+		"no port":             {[]string{"--metrics-address=localhost"}, "--metrics-address"},
+		"the driver's flags":  {[]string{"--orphan-grace-period=-1s", "--virtual-machine-template=some"}, "--orphan-grace-period must not be negative\n--virtual-machine-template"},
 	}
 
 	for name, tc := range tests {
@@ -54,7 +54,7 @@ func TestServeFailsAtStart(t *testing.T) {
 	t.Parallel()
 
 	_, err := run(t, "", "serve", "--listen=tcp://:1")
-	require.ErrorContains(t, err, "needs --tls-cert")
+	require.ErrorContains(t, err, "requires --tls-cert")
 
 	_, err = run(t, "", "serve", "--listen=tcp://127.0.0.1:0", "--tls-cert=/nowhere", "--tls-key=/nowhere", "--tls-client-ca=/nowhere", "--tls-client=a")
 	require.ErrorContains(t, err, "/nowhere")

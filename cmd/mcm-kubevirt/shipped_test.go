@@ -15,7 +15,7 @@ func TestShippedClasses(t *testing.T) {
 	const (
 		bridge     = "providerSpec.networks: rules out live migration"
 		accessMode = "providerSpec.rootVolume.storage.accessModes: rules out live migration"
-		kubeconfig = "credentialsSecretRef: Secret shoot--lab--demo/cloudprovider is not among the files"
+		kubeconfig = "credentialsSecretRef: Secret shoot--lab--demo/cloudprovider is not in the files"
 	)
 
 	for file, tc := range map[string]struct {

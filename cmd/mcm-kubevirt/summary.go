@@ -18,8 +18,8 @@ import (
 )
 
 // summarize prints a summary of a machine for people.
-func summarize(out io.Writer, class machineClass, made rendered) error {
-	in, vm := made.input, made.vm
+func summarize(out io.Writer, class machineClass, result rendered) error {
+	in, vm := result.input, result.vm
 	fmt.Fprintf(out, "VirtualMachine %s/%s of MachineClass %s\n", vm.Namespace, vm.Name, class.Name)
 
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
@@ -27,18 +27,18 @@ func summarize(out io.Writer, class machineClass, made rendered) error {
 	rows(table, "zone", in.Spec.Zone)
 	summarizeGuest(table, vm)
 	rows(table, "volumes", volumes(vm)...)
-	rows(table, "golden image", goldenImage(made.image))
+	rows(table, "golden image", goldenImage(result.image))
 	rows(table, "networks", networks(&vm.Spec.Template.Spec)...)
-	rows(table, "secrets", keys(made.secrets)...)
+	rows(table, "secrets", keys(result.secrets)...)
 	rows(table, "labels", labels(vm.Labels)...)
 
 	if err := table.Flush(); err != nil {
 		return fmt.Errorf("print: %w", err)
 	}
 
-	judged := classReport{}
-	judged.addSpecWarnings(class, in.Spec)
-	printFindings(out, "warning", judged.sorted().Warnings)
+	r := classReport{}
+	r.addSpecWarnings(class, in.Spec)
+	printFindings(out, "warning", r.sorted().Warnings)
 
 	return nil
 }

@@ -18,11 +18,10 @@ func validateCommand() *cobra.Command {
 
 	cmd := &cobra.Command{
 		Use:   "validate -f FILE…",
-		Short: "Say what is wrong with MachineClasses and their Secrets, without any cluster",
-		Long: `Reads manifests of MachineClasses and Secrets, and names all errors and warnings at once, each with its field. An error keeps
-machines from being created; a warning may be meant. Secrets that a MachineClass refers to are checked if they are among the
-files; what they hold is never printed. Objects of other kinds are passed over. Warnings about a providerSpec appear once it has no
-errors.
+		Short: "Validate MachineClasses and their Secrets, without access to a cluster",
+		Long: `Reads manifests of MachineClasses and Secrets, and lists all errors and warnings, each with its field. An error prevents machines from
+being created; a warning may be intended. Secrets that a MachineClass refers to are checked if the files contain them; their content is
+never printed. Objects of other kinds are skipped. Warnings about a providerSpec are listed once it has no errors.
 ` + exitCodes,
 		Example: `  mcm-kubevirt validate -f machineclass.yaml -f secret.yaml
   kubectl get machineclasses -o yaml | mcm-kubevirt validate -f - -o json`,
@@ -47,7 +46,7 @@ func validate(flags manifestFlags, in io.Reader, out io.Writer) error {
 		return m.noClass()
 	}
 
-	result := judge(m, flags.allowed())
+	result := newReport(m, flags.allowed())
 	if err := result.print(out, flags.output.value); err != nil {
 		return err
 	}
@@ -59,52 +58,52 @@ func validate(flags manifestFlags, in io.Reader, out io.Writer) error {
 	return nil
 }
 
-// judge validates all manifests.
-func judge(m *manifests, allowed validation.Options) report {
-	result := report{Classes: []classReport{}, Unreadable: m.unreadable, PassedOver: m.countPassedOver(), Errors: len(m.unreadable)}
+// newReport validates all manifests.
+func newReport(m *manifests, allowed validation.Options) report {
+	result := report{Classes: []classReport{}, Unreadable: m.unreadable, Skipped: m.countSkipped(), Errors: len(m.unreadable)}
 
 	names := classNames{}
 
 	for _, class := range m.classes {
-		judged := judgeClass(class, m.secrets, allowed)
-		judged.addErrors(names.add(class))
+		validated := validateClass(class, m.secrets, allowed)
+		validated.addErrors(names.add(class))
 
-		result.Classes = append(result.Classes, judged.sorted())
-		result.Errors += len(judged.Errors)
-		result.Warnings += len(judged.Warnings)
+		result.Classes = append(result.Classes, validated.sorted())
+		result.Errors += len(validated.Errors)
+		result.Warnings += len(validated.Warnings)
 	}
 
 	return result
 }
 
-func judgeClass(class machineClass, secrets []secret, allowed validation.Options) classReport {
-	judged := newClassReport(class)
-	judged.addErrors(news(kubevirt.ClassErrors(class.MachineClass), class.faults))
-	judged.addErrors(news(kubevirt.NodeTemplateErrors(class.MachineClass), class.faults))
+func validateClass(class machineClass, secrets []secret, allowed validation.Options) classReport {
+	validated := newClassReport(class)
+	validated.addErrors(excludeReported(kubevirt.ClassErrors(class.MachineClass), class.fieldErrors))
+	validated.addErrors(excludeReported(kubevirt.NodeTemplateErrors(class.MachineClass), class.fieldErrors))
 
 	spec, errs := validation.Decode(class.ProviderSpec.Raw, allowed)
-	judged.addErrors(errs)
+	validated.addErrors(errs)
 
 	data := secretsOf(class, secrets)
-	judged.Errors = append(judged.Errors, data.errors...)
-	judged.Warnings = append(judged.Warnings, data.warnings...)
+	validated.Errors = append(validated.Errors, data.errors...)
+	validated.Warnings = append(validated.Warnings, data.warnings...)
 
 	// Otherwise the warnings would be about unintended values.
-	if len(errs) == 0 && class.sound() {
-		judged.addSpecWarnings(class, spec)
-		judged.addWarnings(validation.UserDataWarnings(spec, data.values[apiv1alpha1.SecretKeyUserData]))
+	if len(errs) == 0 && class.parsed() {
+		validated.addSpecWarnings(class, spec)
+		validated.addWarnings(validation.UserDataWarnings(spec, data.values[apiv1alpha1.SecretKeyUserData]))
 	}
 
-	return judged
+	return validated
 }
 
-// news drops errors in fields of the class that could not be fully
+// excludeReported drops errors in fields of the class that could not be fully
 // parsed: the missing parts have been reported.
-func news(errs, faults field.ErrorList) field.ErrorList {
+func excludeReported(errs, reported field.ErrorList) field.ErrorList {
 	var left field.ErrorList
 
 	for _, err := range errs {
-		if !slices.ContainsFunc(faults, func(f *field.Error) bool { return outermost(f.Field) == outermost(err.Field) }) {
+		if !slices.ContainsFunc(reported, func(f *field.Error) bool { return topLevelField(f.Field) == topLevelField(err.Field) }) {
 			left = append(left, err)
 		}
 	}
@@ -112,7 +111,7 @@ func news(errs, faults field.ErrorList) field.ErrorList {
 	return left
 }
 
-func outermost(path string) string {
+func topLevelField(path string) string {
 	if end := strings.IndexAny(path, ".["); end >= 0 {
 		return path[:end]
 	}

@@ -98,7 +98,7 @@ classes:
   errors: []
   warnings:
   - {field: nodeTemplate, message: "is missing: cluster-autoscaler cannot scale the worker pool up from zero machines"}
-  - {field: secretRef, message: "Secret ns/s is not among the files, so that its keys are not checked"}
+  - {field: secretRef, message: "Secret ns/s is not in the files, so its keys are not checked"}
 - name: ""
   namespace: ""
   file: standard input
@@ -110,7 +110,7 @@ classes:
   - {field: secretRef, message: "Invalid value: must be an object"}
   warnings: []
 unreadable:
-- {file: standard input, message: "line 20: the object that begins here has no kind: it is no Kubernetes manifest"}
+- {file: standard input, message: "line 20: the object that begins here has no kind: it is not a Kubernetes manifest"}
 passedOver: 1
 errors: 5
 warnings: 2
@@ -229,25 +229,25 @@ func TestSecrets(t *testing.T) {
 		},
 		"OneUnknown": {
 			reason: "what is missing may be in the other", class: both,
-			secrets: secrets{"s": {"userData": "#cloud-config"}}, want: "warning  credentialsSecretRef: Secret ns/p is not among the files",
+			secrets: secrets{"s": {"userData": "#cloud-config"}}, want: "warning  credentialsSecretRef: Secret ns/p is not in the files",
 		},
 		"MissingInBoth": {
 			reason: "both are named", class: both, secrets: secrets{"s": {}, "p": {"kubeconfig": goodKubeconfig}},
-			want: "error    secretRef: there is no key userData, or an empty one, in Secret ns/s and Secret ns/p", code: exitInvalid,
+			want: "error    secretRef: the key userData is missing or empty in Secret ns/s and Secret ns/p", code: exitInvalid,
 		},
 		"IncompleteRef": {
 			reason: "what is missing may be in the Secret that is not named", class: "credentialsSecretRef: {name: p}\n",
 			secrets: secrets{"s": {"userData": "#cloud-config"}}, want: ", 1 error,", code: exitInvalid,
 		},
 		"Empty": {
-			reason: "an empty value is none", secrets: secrets{"s": {"userData": "", "kubeconfig": goodKubeconfig}}, want: "no key userData", code: exitInvalid,
+			reason: "an empty value is none", secrets: secrets{"s": {"userData": "", "kubeconfig": goodKubeconfig}}, want: "the key userData is missing or empty", code: exitInvalid,
 		},
 		"NoKubeconfig": {
 			reason: "nothing of it is quoted", secrets: secrets{"s": {"userData": "u", "kubeconfig": "t0p-secret"}}, want: "not a kubeconfig", code: exitInvalid,
 		},
 		"BadCertificate": {
 			reason: "nothing of it is quoted", secrets: secrets{"s": {"userData": "u", "kubeconfig": badCertificate}},
-			want: "key kubeconfig: the certificates or the key in it cannot be used", code: exitInvalid,
+			want: "key kubeconfig: its certificates or its client key are invalid", code: exitInvalid,
 		},
 		"NoNamespace": {
 			reason: "it is easily forgotten", secrets: secrets{"s": {"userData": "u", "kubeconfig": noNamespace}}, want: "in the namespace default",
@@ -283,8 +283,8 @@ func TestMisspeltKeys(t *testing.T) {
 
 	out, err := run(t, text, "validate", "-f", "-")
 	require.Equal(t, exitInvalid, exitCode(err))
-	require.Contains(t, out, "error    secretRef: there is no key userData, or an empty one, in Secret ns/s; rename its key userdata")
-	require.Contains(t, out, "error    secretRef: there is no key kubeconfig, or an empty one, in Secret ns/s; rename its key kube-config")
+	require.Contains(t, out, "error    secretRef: the key userData is missing or empty in Secret ns/s; rename its key userdata")
+	require.Contains(t, out, "error    secretRef: the key kubeconfig is missing or empty in Secret ns/s; rename its key kube-config")
 	require.NotContains(t, out, "unrelated")
 
 	out, err = run(t, valid+"credentialsSecretRef: {name: p, namespace: ns}\n"+
@@ -315,12 +315,12 @@ func TestTooLarge(t *testing.T) {
 		"SecretFits": {reason: "exactly what the API server allows", text: valid + secretOf(1024*kib), want: ", 0 errors,"},
 		"Secret": {
 			reason: "one byte more", text: valid + secretOf(1024*kib+1), code: exitInvalid,
-			want: "error    secretRef: Secret ns/s (standard input): its values have 1048577 bytes in all, and the API server accepts at most 1048576 (1 MiB); " +
+			want: "error    secretRef: Secret ns/s (standard input): its values have 1048577 bytes in total, but the API server accepts at most 1048576 (1 MiB); " +
 				"shorten them",
 		},
 		"Class": {
 			reason: "etcd takes no such request", text: large, code: exitInvalid,
-			want: "bytes, and etcd accepts at most 1572864 (1.5 MiB); shorten it",
+			want: "bytes, but etcd accepts at most 1572864 (1.5 MiB); shorten it",
 		},
 		"JSONWithSpaces": {
 			reason: "spaces are not stored", text: strings.Replace(classAsJSON, ":", ":"+strings.Repeat(" ", 1600*kib), 1), want: ", 0 errors,",

@@ -15,13 +15,13 @@ import (
 // api/driver/v1/driver.proto documents it.
 const ProcessKey = "machine-driver-client-process"
 
-// processID matches the values of ProcessKey. They are long enough to be
-// unique, and none is caller.Unknown.
+// processID matches the values of ProcessKey. They are long enough to be unique, and none is
+// caller.Unknown.
 var processID = regexp.MustCompile(`^[A-Za-z0-9-]{16,64}$`)
 
-// identify identifies the client's process in every call, by a random value, so that the next
-// process has another one.
-func identify() grpc.UnaryClientInterceptor {
+// sendProcessID sends the ID of the client's process with every call. It is random, so that the
+// next process has another one.
+func sendProcessID() grpc.UnaryClientInterceptor {
 	id := rand.Text()
 
 	return func(
@@ -31,12 +31,12 @@ func identify() grpc.UnaryClientInterceptor {
 	}
 }
 
-// nameCaller tells the driver which process sent a call. A client that does not send exactly one
-// valid ID is unknown, and is never taken for this process.
-func nameCaller(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+// receiveProcessID adds the ID of the process that sent a call to the context. A client that does
+// not send exactly one valid ID is unknown.
+func receiveProcessID(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 	id := caller.Unknown
-	if said := metadata.ValueFromIncomingContext(ctx, ProcessKey); len(said) == 1 && processID.MatchString(said[0]) {
-		id = caller.ID(said[0])
+	if ids := metadata.ValueFromIncomingContext(ctx, ProcessKey); len(ids) == 1 && processID.MatchString(ids[0]) {
+		id = caller.ID(ids[0])
 	}
 
 	return handle(caller.With(ctx, id), req)

@@ -17,49 +17,49 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/driverrpc"
 )
 
-// TestDriversKnowTheirCallers checks the ID of the calling process that a driver sees: it is the
+// TestProcessID checks the ID of the calling process that a driver sees: it is the
 // same in every call of a client, and differs between clients.
-func TestDriversKnowTheirCallers(t *testing.T) {
+func TestProcessID(t *testing.T) {
 	t.Parallel()
 
-	var by caller.ID
+	var received caller.ID
 
-	d, socket := answering(nil, true), socketOf(t)
+	d, socket := respondWith(nil, true), socketOf(t)
 	d.remove = func(ctx context.Context) (*driver.DeleteMachineResponse, error) {
-		by = caller.Of(ctx)
+		received = caller.Of(ctx)
 
 		return &driver.DeleteMachineResponse{}, nil
 	}
 	serve(t, d, socket, optionsOf(prometheus.NewRegistry()))
 
-	ask := func(c *driverrpc.Client) caller.ID {
+	call := func(c *driverrpc.Client) caller.ID {
 		_, err := c.DeleteMachine(t.Context(), &driver.DeleteMachineRequest{})
 		require.NoError(t, err)
 
-		return by
+		return received
 	}
 
 	before, after := dial(t, socket), dial(t, socket)
-	first := ask(before)
-	require.Equal(t, first, ask(before))
-	require.NotEqual(t, first, ask(after))
+	first := call(before)
+	require.Equal(t, first, call(before))
+	require.NotEqual(t, first, call(after))
 	require.NotContains(t, []caller.ID{caller.ThisProcess, caller.Unknown}, first)
 
 	connection, err := grpc.NewClient("unix://"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, connection.Close()) })
 
-	for name, said := range map[string][]string{
+	for name, sent := range map[string][]string{
 		"nothing":  nil,
 		"empty":    {driverrpc.ProcessKey, ""},
 		"short":    {driverrpc.ProcessKey, "1"},
 		"too long": {driverrpc.ProcessKey, strings.Repeat("a", 65)},
 		"two":      {driverrpc.ProcessKey, strings.Repeat("a", 20), driverrpc.ProcessKey, strings.Repeat("b", 20)},
 	} {
-		by = caller.ThisProcess
-		ctx := metadata.AppendToOutgoingContext(t.Context(), said...)
+		received = caller.ThisProcess
+		ctx := metadata.AppendToOutgoingContext(t.Context(), sent...)
 		_, err = driverv1.NewMachineDriverClient(connection).DeleteMachine(ctx, &driverv1.DeleteMachineRequest{})
 		require.NoError(t, err, name)
-		require.Equal(t, caller.Unknown, by, name)
+		require.Equal(t, caller.Unknown, received, name)
 	}
 }

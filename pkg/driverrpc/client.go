@@ -14,15 +14,15 @@ import (
 	driverv1 "github.com/gardener/machine-controller-manager-provider-kubevirt/api/driver/v1"
 )
 
-// reconnect is the backoff between connection attempts: a driver that restarts
-// is back within a second or two.
-var reconnect = grpc.ConnectParams{
+// connectParams has short delays between connection attempts: a driver restarts within a second or
+// two.
+var connectParams = grpc.ConnectParams{
 	Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 2 * time.Second},
 	MinConnectTimeout: 5 * time.Second,
 }
 
 // Client is a driver that runs in another process. It is safe for concurrent use. A process creates
-// only one: to the driver, each client is another process.
+// only one: the driver takes each client for another process.
 type Client struct {
 	connection *grpc.ClientConn
 	remote     driverv1.MachineDriverClient
@@ -35,11 +35,11 @@ var _ driver.Driver = (*Client)(nil)
 func NewClient(endpoint string, creds credentials.TransportCredentials) (*Client, error) {
 	connection, err := grpc.NewClient(endpoint,
 		grpc.WithTransportCredentials(creds),
-		grpc.WithConnectParams(reconnect),
-		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: pingEvery, Timeout: pingTimeout, PermitWithoutStream: true}),
+		grpc.WithConnectParams(connectParams),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: pingInterval, Timeout: pingTimeout, PermitWithoutStream: true}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxResponse), grpc.MaxCallSendMsgSize(maxRequest)),
-		grpc.WithDisableServiceConfig(), // DNS must not configure calls.
-		grpc.WithChainUnaryInterceptor(withDeadline, identify(), repeatLost),
+		grpc.WithDisableServiceConfig(), // DNS records must not configure calls.
+		grpc.WithChainUnaryInterceptor(withTimeout, sendProcessID(), retryLost),
 	)
 	if err != nil {
 		return nil, fmt.Errorf("endpoint of the driver: %w", err)
@@ -55,152 +55,40 @@ func (c *Client) Close() error {
 
 // Info returns the driver's name and version.
 func (c *Client) Info(ctx context.Context) (Info, error) {
-	answer, err := c.remote.GetInfo(ctx, &driverv1.GetInfoRequest{})
+	resp, err := c.remote.GetInfo(ctx, &driverv1.GetInfoRequest{})
 	if err != nil {
 		return Info{}, unavailable(driverv1.MachineDriver_GetInfo_FullMethodName, err)
 	}
 
-	return Info{Name: answer.GetName(), Version: answer.GetVersion()}, nil
+	return Info{Name: resp.GetName(), Version: resp.GetVersion()}, nil
 }
 
 // CreateMachine implements driver.Driver.
 func (c *Client) CreateMachine(ctx context.Context, req *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
-	const method = driverv1.MachineDriver_CreateMachine_FullMethodName
-
-	if req == nil {
-		req = &driver.CreateMachineRequest{}
-	}
-
-	wire, err := encodeSubject(subject{req.Machine, req.MachineClass, req.Secret})
-	if err != nil {
-		return nil, unavailable(method, err)
-	}
-
-	out, err := c.remote.CreateMachine(ctx, &driverv1.CreateMachineRequest{Machine: wire.machine, MachineClass: wire.class, Secret: wire.secret})
-
-	failure, err := machineStatusOf(method, err)
-	if err != nil {
-		out = failure.GetCreateMachine()
-	}
-
-	return whole(method, decodeCreated(out), err, missingInCreated)
+	return createMachine.call(ctx, req, c.remote.CreateMachine)
 }
 
 // InitializeMachine implements driver.Driver.
 func (c *Client) InitializeMachine(ctx context.Context, req *driver.InitializeMachineRequest) (*driver.InitializeMachineResponse, error) {
-	const method = driverv1.MachineDriver_InitializeMachine_FullMethodName
-
-	if req == nil {
-		req = &driver.InitializeMachineRequest{}
-	}
-
-	wire, err := encodeSubject(subject{req.Machine, req.MachineClass, req.Secret})
-	if err != nil {
-		return nil, unavailable(method, err)
-	}
-
-	out, err := c.remote.InitializeMachine(ctx, &driverv1.InitializeMachineRequest{
-		Machine: wire.machine, MachineClass: wire.class, Secret: wire.secret,
-	})
-
-	failure, err := machineStatusOf(method, err)
-	if err != nil {
-		out = failure.GetInitializeMachine()
-	}
-
-	return whole(method, decodeInitialized(out), err, missingInInitialized)
+	return initializeMachine.call(ctx, req, c.remote.InitializeMachine)
 }
 
 // DeleteMachine implements driver.Driver.
 func (c *Client) DeleteMachine(ctx context.Context, req *driver.DeleteMachineRequest) (*driver.DeleteMachineResponse, error) {
-	const method = driverv1.MachineDriver_DeleteMachine_FullMethodName
-
-	if req == nil {
-		req = &driver.DeleteMachineRequest{}
-	}
-
-	wire, err := encodeSubject(subject{req.Machine, req.MachineClass, req.Secret})
-	if err != nil {
-		return nil, unavailable(method, err)
-	}
-
-	out, err := c.remote.DeleteMachine(ctx, &driverv1.DeleteMachineRequest{Machine: wire.machine, MachineClass: wire.class, Secret: wire.secret})
-
-	failure, err := machineStatusOf(method, err)
-	if err != nil {
-		out = failure.GetDeleteMachine()
-	}
-
-	return whole(method, decodeDeleted(out), err, missingInDeleted)
+	return deleteMachine.call(ctx, req, c.remote.DeleteMachine)
 }
 
 // GetMachineStatus implements driver.Driver.
 func (c *Client) GetMachineStatus(ctx context.Context, req *driver.GetMachineStatusRequest) (*driver.GetMachineStatusResponse, error) {
-	const method = driverv1.MachineDriver_GetMachineStatus_FullMethodName
-
-	if req == nil {
-		req = &driver.GetMachineStatusRequest{}
-	}
-
-	wire, err := encodeSubject(subject{req.Machine, req.MachineClass, req.Secret})
-	if err != nil {
-		return nil, unavailable(method, err)
-	}
-
-	out, err := c.remote.GetMachineStatus(ctx, &driverv1.GetMachineStatusRequest{
-		Machine: wire.machine, MachineClass: wire.class, Secret: wire.secret,
-	})
-
-	failure, err := machineStatusOf(method, err)
-	if err != nil {
-		out = failure.GetGetMachineStatus()
-	}
-
-	return whole(method, decodeStatus(out), err, missingInStatus)
+	return getMachineStatus.call(ctx, req, c.remote.GetMachineStatus)
 }
 
 // ListMachines implements driver.Driver.
 func (c *Client) ListMachines(ctx context.Context, req *driver.ListMachinesRequest) (*driver.ListMachinesResponse, error) {
-	const method = driverv1.MachineDriver_ListMachines_FullMethodName
-
-	if req == nil {
-		req = &driver.ListMachinesRequest{}
-	}
-
-	wire, err := encodeSubject(subject{class: req.MachineClass, secret: req.Secret})
-	if err != nil {
-		return nil, unavailable(method, err)
-	}
-
-	out, err := c.remote.ListMachines(ctx, &driverv1.ListMachinesRequest{MachineClass: wire.class, Secret: wire.secret})
-
-	failure, err := machineStatusOf(method, err)
-	if err != nil {
-		out = failure.GetListMachines()
-	}
-
-	return whole(method, decodeList(out), err, missingInList)
+	return listMachines.call(ctx, req, c.remote.ListMachines)
 }
 
 // GetVolumeIDs implements driver.Driver.
 func (c *Client) GetVolumeIDs(ctx context.Context, req *driver.GetVolumeIDsRequest) (*driver.GetVolumeIDsResponse, error) {
-	const method = driverv1.MachineDriver_GetVolumeIDs_FullMethodName
-
-	if req == nil {
-		req = &driver.GetVolumeIDsRequest{}
-	}
-
-	specs, err := encodeVolumes(req.PVSpecs)
-	if err != nil {
-		return nil, unavailable(method, err)
-	}
-
-	out, err := c.remote.GetVolumeIDs(ctx, &driverv1.GetVolumeIDsRequest{PvSpecs: specs})
-
-	failure, err := machineStatusOf(method, err)
-	if err != nil {
-		out = failure.GetGetVolumeIds()
-	}
-
-	return whole(method, decodeVolumeIDs(out), err, missingInVolumeIDs)
+	return getVolumeIDs.call(ctx, req, c.remote.GetVolumeIDs)
 }

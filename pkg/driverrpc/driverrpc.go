@@ -1,9 +1,10 @@
-// Package driverrpc carries machine-controller-manager's driver interface over gRPC: a Server turns
-// any driver.Driver into a MachineDriver of api/driver/v1, and a Client turns any MachineDriver
-// into a driver.Driver. cmd/mcm-kubevirt runs the server, cmd/machine-controller the client.
-// Requests, responses, codes and messages arrive unchanged. The client adds two errors of its own:
-// the driver did not answer, or its response lacks a field that machine-controller-manager reads.
-// The package must not depend on the implementation of a driver, nor on KubeVirt.
+// Package driverrpc provides machine-controller-manager's driver interface over gRPC: a Server
+// serves any driver.Driver as a MachineDriver of api/driver/v1, and a Client is a driver.Driver
+// that calls any MachineDriver. cmd/mcm-kubevirt runs the server, and cmd/machine-controller the
+// client. Requests, responses, machine codes and messages arrive unchanged. The client adds two
+// errors of its own: there is no response from the driver, or machine-controller-manager cannot
+// handle the response. The package must not depend on the implementation of a driver, nor on
+// KubeVirt.
 package driverrpc
 
 import (
@@ -12,10 +13,10 @@ import (
 	driverv1 "github.com/gardener/machine-controller-manager-provider-kubevirt/api/driver/v1"
 )
 
-// deadlines bounds the calls, for drivers that hang: machine-controller-manager sets no deadlines.
+// timeouts bounds the calls, for drivers that hang: machine-controller-manager sets no deadlines.
 // Each is well above the duration of a call that retries every request to the provider cluster as
-// often as possible; DeleteMachine waits up to 5 minutes for the guest.
-var deadlines = map[string]time.Duration{
+// often as possible. DeleteMachine waits up to 5 minutes for the guest to shut down.
+var timeouts = map[string]time.Duration{
 	driverv1.MachineDriver_CreateMachine_FullMethodName:     5 * time.Minute,
 	driverv1.MachineDriver_InitializeMachine_FullMethodName: 5 * time.Minute,
 	driverv1.MachineDriver_DeleteMachine_FullMethodName:     10 * time.Minute,
@@ -27,14 +28,14 @@ var deadlines = map[string]time.Duration{
 
 const (
 	// maxRequest bounds a request, in bytes. A Secret has up to 1 MiB, and a class may refer to
-	// two; that leaves 1 MiB for the Machine and the class, which have kilobytes.
+	// two. This leaves 1 MiB for the Machine and the class, which have kilobytes.
 	maxRequest = 3 << 20
 	// maxResponse bounds a response, in bytes. A list of a hundred thousand machines has this size.
 	maxResponse = 16 << 20
 
-	// pingEvery is how long a connection may be silent before an end pings the
-	// other one, and pingTimeout bounds the wait for the reply. Both ends send
-	// pings: calls are silent for minutes.
-	pingEvery   = 30 * time.Second
-	pingTimeout = 10 * time.Second
+	// pingInterval is the time without traffic after which an end of a connection pings the other
+	// one, and pingTimeout bounds the wait for the reply. Both ends send pings, because a call may
+	// cause no traffic for minutes.
+	pingInterval = 30 * time.Second
+	pingTimeout  = 10 * time.Second
 )

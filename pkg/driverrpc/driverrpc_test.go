@@ -23,7 +23,7 @@ import (
 type scripted struct {
 	driver.Driver
 
-	asked  atomic.Pointer[any]
+	last   atomic.Pointer[any]
 	create func(context.Context) (*driver.CreateMachineResponse, error)
 	start  func(context.Context) (*driver.InitializeMachineResponse, error)
 	remove func(context.Context) (*driver.DeleteMachineResponse, error)
@@ -32,7 +32,7 @@ type scripted struct {
 	volume func(context.Context) (*driver.GetVolumeIDsResponse, error)
 }
 
-func (s *scripted) record(req any) { s.asked.Store(&req) }
+func (s *scripted) record(req any) { s.last.Store(&req) }
 
 func (s *scripted) CreateMachine(ctx context.Context, req *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
 	s.record(req)
@@ -184,42 +184,42 @@ func TestRequestsArrive(t *testing.T) {
 	}
 	c := connect(t, d)
 
-	for name, about := range map[string]struct {
+	for name, objects := range map[string]struct {
 		machine *v1alpha1.Machine
 		class   *v1alpha1.MachineClass
 		secret  *corev1.Secret
 	}{
-		"whole":   {machine, class, secret},
+		"all":     {machine, class, secret},
 		"orphan":  {orphan, class, secret},
 		"bare":    {machine, bare, &corev1.Secret{}},
 		"nothing": {},
 		"large":   {machine, class, &corev1.Secret{Data: map[string][]byte{"userData": make([]byte, 2<<20)}}},
 	} {
-		create := &driver.CreateMachineRequest{Machine: about.machine, MachineClass: about.class, Secret: about.secret}
+		create := &driver.CreateMachineRequest{Machine: objects.machine, MachineClass: objects.class, Secret: objects.secret}
 		_, err := c.CreateMachine(t.Context(), create)
 		require.NoError(t, err, name)
-		require.Equal(t, create, *d.asked.Load(), name)
+		require.Equal(t, create, *d.last.Load(), name)
 
-		start := &driver.InitializeMachineRequest{Machine: about.machine, MachineClass: about.class, Secret: about.secret}
+		start := &driver.InitializeMachineRequest{Machine: objects.machine, MachineClass: objects.class, Secret: objects.secret}
 		_, err = c.InitializeMachine(t.Context(), start)
 		require.NoError(t, err, name)
-		require.Equal(t, start, *d.asked.Load(), name)
+		require.Equal(t, start, *d.last.Load(), name)
 
-		remove := &driver.DeleteMachineRequest{Machine: about.machine, MachineClass: about.class, Secret: about.secret}
-		answer, err := c.DeleteMachine(t.Context(), remove)
+		remove := &driver.DeleteMachineRequest{Machine: objects.machine, MachineClass: objects.class, Secret: objects.secret}
+		resp, err := c.DeleteMachine(t.Context(), remove)
 		require.NoError(t, err, name)
-		require.NotNil(t, answer, name)
-		require.Equal(t, remove, *d.asked.Load(), name)
+		require.NotNil(t, resp, name)
+		require.Equal(t, remove, *d.last.Load(), name)
 
-		look := &driver.GetMachineStatusRequest{Machine: about.machine, MachineClass: about.class, Secret: about.secret}
+		look := &driver.GetMachineStatusRequest{Machine: objects.machine, MachineClass: objects.class, Secret: objects.secret}
 		_, err = c.GetMachineStatus(t.Context(), look)
 		require.NoError(t, err, name)
-		require.Equal(t, look, *d.asked.Load(), name)
+		require.Equal(t, look, *d.last.Load(), name)
 
-		list := &driver.ListMachinesRequest{MachineClass: about.class, Secret: about.secret}
+		list := &driver.ListMachinesRequest{MachineClass: objects.class, Secret: objects.secret}
 		_, err = c.ListMachines(t.Context(), list)
 		require.NoError(t, err, name)
-		require.Equal(t, list, *d.asked.Load(), name)
+		require.Equal(t, list, *d.last.Load(), name)
 	}
 
 	volumes := &driver.GetVolumeIDsRequest{PVSpecs: []*corev1.PersistentVolumeSpec{
@@ -229,7 +229,7 @@ func TestRequestsArrive(t *testing.T) {
 	}}
 	_, err := c.GetVolumeIDs(t.Context(), volumes)
 	require.NoError(t, err)
-	require.Equal(t, volumes, *d.asked.Load())
+	require.Equal(t, volumes, *d.last.Load())
 }
 
 func TestInfo(t *testing.T) {

@@ -49,19 +49,19 @@ func TestSockets(t *testing.T) {
 		err    string
 	}{
 		"nothing": {"the normal start", func(*testing.T, string) {}, ""},
-		"stale":   {"the last process was killed", abandon, ""},
-		"living": {"it is another process's", func(t *testing.T, path string) {
+		"stale":   {"the previous process was killed", abandon, ""},
+		"living": {"another process uses it", func(t *testing.T, path string) {
 			t.Helper()
 
 			listener, err := new(net.ListenConfig).Listen(t.Context(), "unix", path)
 			require.NoError(t, err)
 			t.Cleanup(func() { _ = listener.Close() }) // The test's folder is removed, too.
 		}, "another process listens on"},
-		"file": {"it may be of value", func(t *testing.T, path string) {
+		"file": {"it may contain data", func(t *testing.T, path string) {
 			t.Helper()
 			require.NoError(t, os.WriteFile(path, nil, 0o600))
 		}, "is no socket"},
-		"link": {"it may lead anywhere", func(t *testing.T, path string) {
+		"link": {"its target may be any file", func(t *testing.T, path string) {
 			t.Helper()
 			require.NoError(t, os.Symlink("/etc/passwd", path))
 		}, "is no socket"},

@@ -33,21 +33,21 @@ func listMachines(ctx context.Context, endpoint, classFile, kubeconfigFile strin
 		return err
 	}
 
-	answer, err := driverv1.NewMachineDriverClient(connection).ListMachines(ctx, &driverv1.ListMachinesRequest{
+	resp, err := driverv1.NewMachineDriverClient(connection).ListMachines(ctx, &driverv1.ListMachinesRequest{
 		MachineClass: &driverv1.MachineClass{Json: class},
 		Secret:       &driverv1.Secret{Data: map[string][]byte{"kubeconfig": kubeconfig}},
 	})
 	for _, detail := range status.Convert(err).Details() {
-		if failure, ok := detail.(*driverv1.MachineError); ok { // The driver's own answer, and not the connection's.
-			return fmt.Errorf("machine code %d: %s", failure.GetMachineCode(), status.Convert(err).Message())
+		if machineError, ok := detail.(*driverv1.MachineError); ok { // The error comes from the driver.
+			return fmt.Errorf("machine code %d: %s", machineError.GetMachineCode(), status.Convert(err).Message())
 		}
 	}
 
 	if err != nil {
-		return fmt.Errorf("ask again: %w", err)
+		return fmt.Errorf("retry: %w", err)
 	}
 
-	return json.NewEncoder(os.Stdout).Encode(answer.GetMachineList())
+	return json.NewEncoder(os.Stdout).Encode(resp.GetMachineList())
 }
 
 func Example() {

@@ -2,7 +2,6 @@ package driverrpc
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -11,16 +10,18 @@ import (
 	grpccodes "google.golang.org/grpc/codes"
 	grpcstatus "google.golang.org/grpc/status"
 	"k8s.io/klog/v2"
+
+	driverv1 "github.com/gardener/machine-controller-manager-provider-kubevirt/api/driver/v1"
 )
 
-// recoverPanics keeps the server alive for other machines. Neither the response nor the log
-// contains the panic's value, which may be anything, unless it is a runtime error.
+// recoverPanics ends a call whose driver panics, but not the process. Neither the response nor the
+// log contains the value of the panic, which may be a secret, unless it is a runtime error.
 func recoverPanics(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (resp any, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			klog.FromContext(ctx).Error(causeOf(p), "The driver panicked", "method", info.FullMethod, "stack", string(debug.Stack()))
 
-			resp, err = nil, grpcstatus.Error(grpccodes.Internal, "the driver panicked; its log says where")
+			resp, err = nil, grpcstatus.Error(grpccodes.Internal, "the driver panicked; see the stack trace in its log")
 		}
 	}()
 
@@ -28,23 +29,42 @@ func recoverPanics(ctx context.Context, req any, info *grpc.UnaryServerInfo, han
 }
 
 func causeOf(panicked any) error {
-	var fault runtime.Error
-	if err, ok := panicked.(error); ok && errors.As(err, &fault) {
-		return fault
+	if err, ok := panicked.(runtime.Error); ok {
+		return err
 	}
 
 	return fmt.Errorf("a value of type %T", panicked)
 }
 
-// setDeadline bounds calls of clients that set no deadline, or one too far in the future.
-func setDeadline(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
-	limit, ok := deadlines[info.FullMethod]
+// limitDuration bounds calls of clients that set no deadline, or one too far in the future.
+func limitDuration(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+	timeout, ok := timeouts[info.FullMethod]
 	if !ok {
 		return handle(ctx, req)
 	}
 
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 
 	return handle(ctx, req)
+}
+
+// limitConcurrency bounds the calls that run at a time, and those of one client to half of them.
+// Other calls wait: machine-controller-manager would show the machine of a rejected call as failed.
+func limitConcurrency(maxCalls int) grpc.UnaryServerInterceptor {
+	calls := newLimiter(int64(maxCalls), int64(maxCalls+1)/2)
+
+	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+		if _, ok := timeouts[info.FullMethod]; !ok || info.FullMethod == driverv1.MachineDriver_GetInfo_FullMethodName {
+			return handle(ctx, req) // It does not reach the driver.
+		}
+
+		release, err := calls.acquire(ctx, 1)
+		if err != nil {
+			return nil, grpcstatus.Error(grpccodes.Unavailable, "too many concurrent calls")
+		}
+		defer release()
+
+		return handle(ctx, req)
+	}
 }

@@ -1,152 +1,197 @@
 package driverrpc
 
 import (
-	"context"
+	"maps"
 
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
-	grpccodes "google.golang.org/grpc/codes"
-	grpcstatus "google.golang.org/grpc/status"
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/machinecodes/codes"
 
 	driverv1 "github.com/gardener/machine-controller-manager-provider-kubevirt/api/driver/v1"
 )
 
-// methods implements the gRPC service for a driver. Each method decodes the request, calls the
-// driver and encodes its response.
-type methods struct {
-	driverv1.UnimplementedMachineDriverServer
-
-	driver driver.Driver
-	info   Info
+var createMachine = method[
+	driver.CreateMachineRequest, driver.CreateMachineResponse, driverv1.CreateMachineRequest, driverv1.CreateMachineResponse,
+]{
+	name: driverv1.MachineDriver_CreateMachine_FullMethodName,
+	encodeRequest: func(c *codec, r *driver.CreateMachineRequest) *driverv1.CreateMachineRequest {
+		return &driverv1.CreateMachineRequest{
+			Machine: c.encodeMachine(r.Machine), MachineClass: c.encodeClass(r.MachineClass), Secret: encodeSecret(r.Secret),
+		}
+	},
+	decodeRequest: func(c *codec, r *driverv1.CreateMachineRequest) *driver.CreateMachineRequest {
+		return &driver.CreateMachineRequest{
+			Machine: c.decodeMachine(r.GetMachine()), MachineClass: c.decodeClass(r.GetMachineClass()), Secret: decodeSecret(r.GetSecret()),
+		}
+	},
+	encodeResponse: func(r *driver.CreateMachineResponse) *driverv1.CreateMachineResponse {
+		return &driverv1.CreateMachineResponse{
+			ProviderId: r.ProviderID, NodeName: r.NodeName, LastKnownState: r.LastKnownState, Addresses: encodeAddresses(r.Addresses),
+		}
+	},
+	decodeResponse: func(r *driverv1.CreateMachineResponse) *driver.CreateMachineResponse {
+		return &driver.CreateMachineResponse{
+			ProviderID: r.GetProviderId(), NodeName: r.GetNodeName(), LastKnownState: r.GetLastKnownState(),
+			Addresses: decodeAddresses(r.GetAddresses()),
+		}
+	},
+	attach: func(e *driverv1.MachineError, r *driverv1.CreateMachineResponse) {
+		e.Response = &driverv1.MachineError_CreateMachine{CreateMachine: r}
+	},
+	attached: (*driverv1.MachineError).GetCreateMachine,
+	missing:  func(r *driver.CreateMachineResponse) string { return missingIdentity(r.ProviderID, r.NodeName) },
 }
 
-// reply returns a driver's response. gRPC sends no response with an error, so
-// attach puts it into the error.
-func reply[O any](out *O, err error, attach func(*driverv1.MachineError)) (*O, error) {
-	if err == nil {
-		return out, nil
-	}
-
-	failure := &driverv1.MachineError{}
-	if out != nil {
-		attach(failure)
-	}
-
-	return nil, statusOf(err, failure)
+var initializeMachine = method[
+	driver.InitializeMachineRequest, driver.InitializeMachineResponse,
+	driverv1.InitializeMachineRequest, driverv1.InitializeMachineResponse,
+]{
+	name: driverv1.MachineDriver_InitializeMachine_FullMethodName,
+	encodeRequest: func(c *codec, r *driver.InitializeMachineRequest) *driverv1.InitializeMachineRequest {
+		return &driverv1.InitializeMachineRequest{
+			Machine: c.encodeMachine(r.Machine), MachineClass: c.encodeClass(r.MachineClass), Secret: encodeSecret(r.Secret),
+		}
+	},
+	decodeRequest: func(c *codec, r *driverv1.InitializeMachineRequest) *driver.InitializeMachineRequest {
+		return &driver.InitializeMachineRequest{
+			Machine: c.decodeMachine(r.GetMachine()), MachineClass: c.decodeClass(r.GetMachineClass()), Secret: decodeSecret(r.GetSecret()),
+		}
+	},
+	encodeResponse: func(r *driver.InitializeMachineResponse) *driverv1.InitializeMachineResponse {
+		return &driverv1.InitializeMachineResponse{ProviderId: r.ProviderID, NodeName: r.NodeName, Addresses: encodeAddresses(r.Addresses)}
+	},
+	decodeResponse: func(r *driverv1.InitializeMachineResponse) *driver.InitializeMachineResponse {
+		return &driver.InitializeMachineResponse{ProviderID: r.GetProviderId(), NodeName: r.GetNodeName(), Addresses: decodeAddresses(r.GetAddresses())}
+	},
+	attach: func(e *driverv1.MachineError, r *driverv1.InitializeMachineResponse) {
+		e.Response = &driverv1.MachineError_InitializeMachine{InitializeMachine: r}
+	},
+	attached: (*driverv1.MachineError).GetInitializeMachine,
+	missing:  func(r *driver.InitializeMachineResponse) string { return missingIdentity(r.ProviderID, r.NodeName) },
 }
 
-// malformed returns the error for a request whose JSON cannot be decoded. It is a bug in the
-// client, and no driver has judged the machine.
-func malformed(err error) error {
-	return grpcstatus.Error(grpccodes.InvalidArgument, err.Error())
+// deleteMachine requires no field of a response: success alone means that the machine is gone.
+var deleteMachine = method[
+	driver.DeleteMachineRequest, driver.DeleteMachineResponse, driverv1.DeleteMachineRequest, driverv1.DeleteMachineResponse,
+]{
+	name: driverv1.MachineDriver_DeleteMachine_FullMethodName,
+	encodeRequest: func(c *codec, r *driver.DeleteMachineRequest) *driverv1.DeleteMachineRequest {
+		return &driverv1.DeleteMachineRequest{
+			Machine: c.encodeMachine(r.Machine), MachineClass: c.encodeClass(r.MachineClass), Secret: encodeSecret(r.Secret),
+		}
+	},
+	decodeRequest: func(c *codec, r *driverv1.DeleteMachineRequest) *driver.DeleteMachineRequest {
+		return &driver.DeleteMachineRequest{
+			Machine: c.decodeMachine(r.GetMachine()), MachineClass: c.decodeClass(r.GetMachineClass()), Secret: decodeSecret(r.GetSecret()),
+		}
+	},
+	encodeResponse: func(r *driver.DeleteMachineResponse) *driverv1.DeleteMachineResponse {
+		return &driverv1.DeleteMachineResponse{LastKnownState: r.LastKnownState}
+	},
+	decodeResponse: func(r *driverv1.DeleteMachineResponse) *driver.DeleteMachineResponse {
+		return &driver.DeleteMachineResponse{LastKnownState: r.GetLastKnownState()}
+	},
+	attach: func(e *driverv1.MachineError, r *driverv1.DeleteMachineResponse) {
+		e.Response = &driverv1.MachineError_DeleteMachine{DeleteMachine: r}
+	},
+	attached: (*driverv1.MachineError).GetDeleteMachine,
 }
 
-// CreateMachine implements driverv1.MachineDriverServer.
-func (m *methods) CreateMachine(ctx context.Context, in *driverv1.CreateMachineRequest) (*driverv1.CreateMachineResponse, error) {
-	about, err := decodeSubject(wireSubject{in.GetMachine(), in.GetMachineClass(), in.GetSecret()})
-	if err != nil {
-		return nil, malformed(err)
-	}
-
-	answer, err := m.driver.CreateMachine(ctx, &driver.CreateMachineRequest{
-		Machine: about.machine, MachineClass: about.class, Secret: about.secret,
-	})
-	out := encodeCreated(answer)
-
-	return reply(out, err, func(f *driverv1.MachineError) {
-		f.Response = &driverv1.MachineError_CreateMachine{CreateMachine: out}
-	})
+// getMachineStatus requires a response beside the error Uninitialized, too.
+var getMachineStatus = method[
+	driver.GetMachineStatusRequest, driver.GetMachineStatusResponse, driverv1.GetMachineStatusRequest, driverv1.GetMachineStatusResponse,
+]{
+	name: driverv1.MachineDriver_GetMachineStatus_FullMethodName,
+	encodeRequest: func(c *codec, r *driver.GetMachineStatusRequest) *driverv1.GetMachineStatusRequest {
+		return &driverv1.GetMachineStatusRequest{
+			Machine: c.encodeMachine(r.Machine), MachineClass: c.encodeClass(r.MachineClass), Secret: encodeSecret(r.Secret),
+		}
+	},
+	decodeRequest: func(c *codec, r *driverv1.GetMachineStatusRequest) *driver.GetMachineStatusRequest {
+		return &driver.GetMachineStatusRequest{
+			Machine: c.decodeMachine(r.GetMachine()), MachineClass: c.decodeClass(r.GetMachineClass()), Secret: decodeSecret(r.GetSecret()),
+		}
+	},
+	encodeResponse: func(r *driver.GetMachineStatusResponse) *driverv1.GetMachineStatusResponse {
+		return &driverv1.GetMachineStatusResponse{ProviderId: r.ProviderID, NodeName: r.NodeName, Addresses: encodeAddresses(r.Addresses)}
+	},
+	decodeResponse: func(r *driverv1.GetMachineStatusResponse) *driver.GetMachineStatusResponse {
+		return &driver.GetMachineStatusResponse{ProviderID: r.GetProviderId(), NodeName: r.GetNodeName(), Addresses: decodeAddresses(r.GetAddresses())}
+	},
+	attach: func(e *driverv1.MachineError, r *driverv1.GetMachineStatusResponse) {
+		e.Response = &driverv1.MachineError_GetMachineStatus{GetMachineStatus: r}
+	},
+	attached:     (*driverv1.MachineError).GetGetMachineStatus,
+	missing:      func(r *driver.GetMachineStatusResponse) string { return missingIdentity(r.ProviderID, r.NodeName) },
+	responseCode: codes.Uninitialized,
 }
 
-// InitializeMachine implements driverv1.MachineDriverServer.
-func (m *methods) InitializeMachine(
-	ctx context.Context, in *driverv1.InitializeMachineRequest,
-) (*driverv1.InitializeMachineResponse, error) {
-	about, err := decodeSubject(wireSubject{in.GetMachine(), in.GetMachineClass(), in.GetSecret()})
-	if err != nil {
-		return nil, malformed(err)
-	}
-
-	answer, err := m.driver.InitializeMachine(ctx, &driver.InitializeMachineRequest{
-		Machine: about.machine, MachineClass: about.class, Secret: about.secret,
-	})
-	out := encodeInitialized(answer)
-
-	return reply(out, err, func(f *driverv1.MachineError) {
-		f.Response = &driverv1.MachineError_InitializeMachine{InitializeMachine: out}
-	})
+// listMachines returns an empty map if none was sent, as drivers do.
+var listMachines = method[
+	driver.ListMachinesRequest, driver.ListMachinesResponse, driverv1.ListMachinesRequest, driverv1.ListMachinesResponse,
+]{
+	name: driverv1.MachineDriver_ListMachines_FullMethodName,
+	encodeRequest: func(c *codec, r *driver.ListMachinesRequest) *driverv1.ListMachinesRequest {
+		return &driverv1.ListMachinesRequest{MachineClass: c.encodeClass(r.MachineClass), Secret: encodeSecret(r.Secret)}
+	},
+	decodeRequest: func(c *codec, r *driverv1.ListMachinesRequest) *driver.ListMachinesRequest {
+		return &driver.ListMachinesRequest{MachineClass: c.decodeClass(r.GetMachineClass()), Secret: decodeSecret(r.GetSecret())}
+	},
+	encodeResponse: func(r *driver.ListMachinesResponse) *driverv1.ListMachinesResponse {
+		return &driverv1.ListMachinesResponse{MachineList: r.MachineList}
+	},
+	decodeResponse: func(r *driverv1.ListMachinesResponse) *driver.ListMachinesResponse {
+		return &driver.ListMachinesResponse{MachineList: maps.Collect(maps.All(r.GetMachineList()))}
+	},
+	attach: func(e *driverv1.MachineError, r *driverv1.ListMachinesResponse) {
+		e.Response = &driverv1.MachineError_ListMachines{ListMachines: r}
+	},
+	attached: (*driverv1.MachineError).GetListMachines,
+	missing:  missingInList,
 }
 
-// DeleteMachine implements driverv1.MachineDriverServer.
-func (m *methods) DeleteMachine(ctx context.Context, in *driverv1.DeleteMachineRequest) (*driverv1.DeleteMachineResponse, error) {
-	about, err := decodeSubject(wireSubject{in.GetMachine(), in.GetMachineClass(), in.GetSecret()})
-	if err != nil {
-		return nil, malformed(err)
-	}
-
-	answer, err := m.driver.DeleteMachine(ctx, &driver.DeleteMachineRequest{
-		Machine: about.machine, MachineClass: about.class, Secret: about.secret,
-	})
-	if err == nil && answer == nil { // The only method that may return no response.
-		answer = &driver.DeleteMachineResponse{}
-	}
-
-	out := encodeDeleted(answer)
-
-	return reply(out, err, func(f *driverv1.MachineError) {
-		f.Response = &driverv1.MachineError_DeleteMachine{DeleteMachine: out}
-	})
+// getVolumeIDs returns an empty list if none was sent, as drivers do.
+var getVolumeIDs = method[
+	driver.GetVolumeIDsRequest, driver.GetVolumeIDsResponse, driverv1.GetVolumeIDsRequest, driverv1.GetVolumeIDsResponse,
+]{
+	name: driverv1.MachineDriver_GetVolumeIDs_FullMethodName,
+	encodeRequest: func(c *codec, r *driver.GetVolumeIDsRequest) *driverv1.GetVolumeIDsRequest {
+		return &driverv1.GetVolumeIDsRequest{PvSpecs: c.encodeVolumes(r.PVSpecs)}
+	},
+	decodeRequest: func(c *codec, r *driverv1.GetVolumeIDsRequest) *driver.GetVolumeIDsRequest {
+		return &driver.GetVolumeIDsRequest{PVSpecs: c.decodeVolumes(r.GetPvSpecs())}
+	},
+	encodeResponse: func(r *driver.GetVolumeIDsResponse) *driverv1.GetVolumeIDsResponse {
+		return &driverv1.GetVolumeIDsResponse{VolumeIds: r.VolumeIDs}
+	},
+	decodeResponse: func(r *driverv1.GetVolumeIDsResponse) *driver.GetVolumeIDsResponse {
+		return &driver.GetVolumeIDsResponse{VolumeIDs: append([]string{}, r.GetVolumeIds()...)}
+	},
+	attach: func(e *driverv1.MachineError, r *driverv1.GetVolumeIDsResponse) {
+		e.Response = &driverv1.MachineError_GetVolumeIds{GetVolumeIds: r}
+	},
+	attached: (*driverv1.MachineError).GetGetVolumeIds,
 }
 
-// GetMachineStatus implements driverv1.MachineDriverServer.
-func (m *methods) GetMachineStatus(
-	ctx context.Context, in *driverv1.GetMachineStatusRequest,
-) (*driverv1.GetMachineStatusResponse, error) {
-	about, err := decodeSubject(wireSubject{in.GetMachine(), in.GetMachineClass(), in.GetSecret()})
-	if err != nil {
-		return nil, malformed(err)
+// missingInList checks a list by which machine-controller-manager may delete machines.
+func missingInList(r *driver.ListMachinesResponse) string {
+	for providerID, nodeName := range r.MachineList {
+		if missing := missingIdentity(providerID, nodeName); missing != "" {
+			return missing + " of a listed machine"
+		}
 	}
 
-	answer, err := m.driver.GetMachineStatus(ctx, &driver.GetMachineStatusRequest{
-		Machine: about.machine, MachineClass: about.class, Secret: about.secret,
-	})
-	out := encodeStatus(answer)
-
-	return reply(out, err, func(f *driverv1.MachineError) {
-		f.Response = &driverv1.MachineError_GetMachineStatus{GetMachineStatus: out}
-	})
+	return ""
 }
 
-// ListMachines implements driverv1.MachineDriverServer.
-func (m *methods) ListMachines(ctx context.Context, in *driverv1.ListMachinesRequest) (*driverv1.ListMachinesResponse, error) {
-	about, err := decodeSubject(wireSubject{class: in.GetMachineClass(), secret: in.GetSecret()})
-	if err != nil {
-		return nil, malformed(err)
+func missingIdentity(providerID, nodeName string) string {
+	switch {
+	case providerID == "" && nodeName == "":
+		return "a provider ID and a node name"
+	case providerID == "":
+		return "a provider ID"
+	case nodeName == "":
+		return "a node name"
+	default:
+		return ""
 	}
-
-	answer, err := m.driver.ListMachines(ctx, &driver.ListMachinesRequest{MachineClass: about.class, Secret: about.secret})
-	out := encodeList(answer)
-
-	return reply(out, err, func(f *driverv1.MachineError) {
-		f.Response = &driverv1.MachineError_ListMachines{ListMachines: out}
-	})
-}
-
-// GetVolumeIDs implements driverv1.MachineDriverServer.
-func (m *methods) GetVolumeIDs(ctx context.Context, in *driverv1.GetVolumeIDsRequest) (*driverv1.GetVolumeIDsResponse, error) {
-	specs, err := decodeVolumes(in.GetPvSpecs())
-	if err != nil {
-		return nil, malformed(err)
-	}
-
-	answer, err := m.driver.GetVolumeIDs(ctx, &driver.GetVolumeIDsRequest{PVSpecs: specs})
-	out := encodeVolumeIDs(answer)
-
-	return reply(out, err, func(f *driverv1.MachineError) {
-		f.Response = &driverv1.MachineError_GetVolumeIds{GetVolumeIds: out}
-	})
-}
-
-// GetInfo implements driverv1.MachineDriverServer.
-func (m *methods) GetInfo(context.Context, *driverv1.GetInfoRequest) (*driverv1.GetInfoResponse, error) {
-	return &driverv1.GetInfoResponse{Name: m.info.Name, Version: m.info.Version}, nil
 }

@@ -11,63 +11,52 @@ import (
 	grpcstatus "google.golang.org/grpc/status"
 )
 
-// metrics holds the metrics of a server. They are one collector, so
-// that they are registered together.
+// metrics holds the metrics of a server.
 type metrics struct {
-	calls   *prometheus.HistogramVec
-	running prometheus.Gauge
+	duration *prometheus.HistogramVec
+	running  prometheus.Gauge
 }
 
 func newMetrics() *metrics {
 	return &metrics{
-		calls: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "mcm_kubevirt_driver_call_duration_seconds",
-			Help: "Duration of the driver's calls, by method and by the machine code of their answer; calls that the driver did not answer " +
-				"have gRPC's code with the prefix grpc:.",
+			Help: "Duration of calls over gRPC, by method and machine code, including time in the concurrency limiter; " +
+				"calls without a response from the driver have gRPC's code with the prefix grpc:.",
 			Buckets: []float64{0.01, 0.05, 0.1, 0.5, 1, 5, 15, 30, 60, 120, 300, 600},
 		}, []string{"method", "code"}),
 		running: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "mcm_kubevirt_driver_calls_running",
-			Help: "Calls that are under way or wait for their turn.",
+			Help: "Calls over gRPC that are running, or wait in the concurrency limiter.",
 		}),
 	}
 }
 
-// Describe implements prometheus.Collector.
-func (m *metrics) Describe(descriptions chan<- *prometheus.Desc) {
-	m.calls.Describe(descriptions)
-	m.running.Describe(descriptions)
-}
-
-// Collect implements prometheus.Collector.
-func (m *metrics) Collect(values chan<- prometheus.Metric) {
-	m.calls.Collect(values)
-	m.running.Collect(values)
-}
-
-func (m *metrics) intercept(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
-	if _, ok := deadlines[info.FullMethod]; !ok {
+// observe is a grpc.UnaryServerInterceptor.
+func (m *metrics) observe(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+	if _, ok := timeouts[info.FullMethod]; !ok {
 		return handle(ctx, req)
 	}
 
 	m.running.Inc()
 	defer m.running.Dec()
 
-	began := time.Now()
+	start := time.Now()
 	resp, err := handle(ctx, req)
-	m.calls.WithLabelValues(path.Base(info.FullMethod), codeLabel(err)).Observe(time.Since(began).Seconds())
+	m.duration.WithLabelValues(path.Base(info.FullMethod), codeLabel(err)).Observe(time.Since(start).Seconds())
 
 	return resp, err
 }
 
-// codeLabel returns the label for the code of a response.
+// codeLabel returns the machine code of a result, or gRPC's code if there is no response from the
+// driver.
 func codeLabel(err error) string {
 	if err == nil {
 		return codes.OK.String()
 	}
 
-	if failure := machineErrorOf(err); failure != nil {
-		return codes.Code(failure.GetMachineCode()).String()
+	if machineError := machineErrorOf(err); machineError != nil {
+		return codes.Code(machineError.GetMachineCode()).String()
 	}
 
 	return "grpc:" + grpcstatus.Code(err).String()

@@ -15,9 +15,9 @@ func TestNamesInCertificates(t *testing.T) {
 
 	unnamed := &x509.Certificate{DNSNames: []string{"a.example.com"}, URIs: []*url.URL{{Scheme: "spiffe", Host: "b"}, {}}}
 	require.Equal(t, []string{"a.example.com", "spiffe://b"}, namesIn(unnamed))
-	require.Error(t, allow([]string{""}, unnamed), "an empty name is nobody's")
+	require.Error(t, requireAllowed([]string{""}, unnamed), "an empty name identifies no client")
 
 	named := &x509.Certificate{Subject: pkix.Name{CommonName: "c"}}
 	require.Equal(t, []string{"c"}, namesIn(named))
-	require.NoError(t, allow([]string{"c"}, named))
+	require.NoError(t, requireAllowed([]string{"c"}, named))
 }

@@ -12,11 +12,77 @@ import (
 	driverv1 "github.com/gardener/machine-controller-manager-provider-kubevirt/api/driver/v1"
 )
 
-// encode returns an object's JSON, and nothing for nil. It does not escape HTML characters, so that
-// a providerSpec arrives as its author wrote it.
-func encode[T any](object *T) ([]byte, error) {
-	if object == nil {
-		return nil, nil
+// codec converts the parts of requests between machine-controller-manager's types and the wire
+// format, and keeps the first error. Kubernetes objects are JSON in the wire format.
+type codec struct {
+	err error
+}
+
+func (c *codec) encodeMachine(machine *v1alpha1.Machine) *driverv1.Machine {
+	return &driverv1.Machine{Json: encodeJSON(c, machine)}
+}
+
+func (c *codec) decodeMachine(wire *driverv1.Machine) *v1alpha1.Machine {
+	return decodeJSON[v1alpha1.Machine](c, wire.GetJson())
+}
+
+func (c *codec) encodeClass(class *v1alpha1.MachineClass) *driverv1.MachineClass {
+	return &driverv1.MachineClass{Json: encodeJSON(c, class)}
+}
+
+func (c *codec) decodeClass(wire *driverv1.MachineClass) *v1alpha1.MachineClass {
+	return decodeJSON[v1alpha1.MachineClass](c, wire.GetJson())
+}
+
+func (c *codec) encodeVolumes(specs []*corev1.PersistentVolumeSpec) []*driverv1.PersistentVolumeSpec {
+	wire := make([]*driverv1.PersistentVolumeSpec, len(specs))
+	for i, spec := range specs {
+		wire[i] = &driverv1.PersistentVolumeSpec{Json: encodeJSON(c, spec)}
+	}
+
+	return wire
+}
+
+func (c *codec) decodeVolumes(wire []*driverv1.PersistentVolumeSpec) []*corev1.PersistentVolumeSpec {
+	specs := make([]*corev1.PersistentVolumeSpec, len(wire))
+	for i, spec := range wire {
+		specs[i] = decodeJSON[corev1.PersistentVolumeSpec](c, spec.GetJson())
+	}
+
+	return specs
+}
+
+func encodeSecret(secret *corev1.Secret) *driverv1.Secret {
+	return convert(secret, func(s *corev1.Secret) *driverv1.Secret { return &driverv1.Secret{Data: s.Data} })
+}
+
+func decodeSecret(wire *driverv1.Secret) *corev1.Secret {
+	return convert(wire, func(s *driverv1.Secret) *corev1.Secret { return &corev1.Secret{Data: s.GetData()} })
+}
+
+func encodeAddresses(addresses []corev1.NodeAddress) []*driverv1.NodeAddress {
+	var wire []*driverv1.NodeAddress
+	for _, a := range addresses {
+		wire = append(wire, &driverv1.NodeAddress{Type: string(a.Type), Address: a.Address})
+	}
+
+	return wire
+}
+
+func decodeAddresses(wire []*driverv1.NodeAddress) []corev1.NodeAddress {
+	var addresses []corev1.NodeAddress
+	for _, a := range wire {
+		addresses = append(addresses, corev1.NodeAddress{Type: corev1.NodeAddressType(a.GetType()), Address: a.GetAddress()})
+	}
+
+	return addresses
+}
+
+// encodeJSON returns an object's JSON, and nothing for nil. It does not escape HTML characters, so
+// that a providerSpec arrives as its author wrote it.
+func encodeJSON[T any](c *codec, object *T) []byte {
+	if object == nil || c.err != nil {
+		return nil
 	}
 
 	var raw bytes.Buffer
@@ -25,101 +91,23 @@ func encode[T any](object *T) ([]byte, error) {
 	encoder.SetEscapeHTML(false)
 
 	if err := encoder.Encode(object); err != nil {
-		return nil, fmt.Errorf("encode %T: %w", object, err)
+		c.err = fmt.Errorf("encode %T: %w", object, err)
 	}
 
-	return raw.Bytes(), nil
+	return raw.Bytes()
 }
 
-// decode is the reverse of encode. It reads field names as an API server does.
-func decode[T any](raw []byte) (object *T, err error) {
-	if len(raw) == 0 {
-		return object, nil
+// decodeJSON is the reverse of encodeJSON. It matches field names case-sensitively, as an API
+// server does.
+func decodeJSON[T any](c *codec, raw []byte) *T {
+	if len(raw) == 0 || c.err != nil {
+		return nil
 	}
 
-	object = new(T)
+	object := new(T)
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, object); err != nil {
-		return nil, fmt.Errorf("decode %T: %w", object, err)
+		c.err = fmt.Errorf("decode %T: %w", object, err)
 	}
 
-	return object, nil
-}
-
-// subject holds the objects of a request.
-type subject struct {
-	machine *v1alpha1.Machine
-	class   *v1alpha1.MachineClass
-	secret  *corev1.Secret
-}
-
-// wireSubject is a subject in its wire format.
-type wireSubject struct {
-	machine *driverv1.Machine
-	class   *driverv1.MachineClass
-	secret  *driverv1.Secret
-}
-
-func encodeSubject(s subject) (wireSubject, error) {
-	machine, err := encode(s.machine)
-	if err != nil {
-		return wireSubject{}, err
-	}
-
-	class, err := encode(s.class)
-	if err != nil {
-		return wireSubject{}, err
-	}
-
-	wire := wireSubject{machine: &driverv1.Machine{Json: machine}, class: &driverv1.MachineClass{Json: class}}
-	if s.secret != nil {
-		wire.secret = &driverv1.Secret{Data: s.secret.Data}
-	}
-
-	return wire, nil
-}
-
-func decodeSubject(wire wireSubject) (s subject, err error) {
-	if s.machine, err = decode[v1alpha1.Machine](wire.machine.GetJson()); err != nil {
-		return s, err
-	}
-
-	if s.class, err = decode[v1alpha1.MachineClass](wire.class.GetJson()); err != nil {
-		return s, err
-	}
-
-	if wire.secret != nil {
-		s.secret = &corev1.Secret{Data: wire.secret.GetData()}
-	}
-
-	return s, nil
-}
-
-func encodeVolumes(specs []*corev1.PersistentVolumeSpec) ([]*driverv1.PersistentVolumeSpec, error) {
-	wire := make([]*driverv1.PersistentVolumeSpec, 0, len(specs))
-
-	for _, spec := range specs {
-		raw, err := encode(spec)
-		if err != nil {
-			return nil, err
-		}
-
-		wire = append(wire, &driverv1.PersistentVolumeSpec{Json: raw})
-	}
-
-	return wire, nil
-}
-
-func decodeVolumes(wire []*driverv1.PersistentVolumeSpec) ([]*corev1.PersistentVolumeSpec, error) {
-	specs := make([]*corev1.PersistentVolumeSpec, 0, len(wire))
-
-	for _, w := range wire {
-		spec, err := decode[corev1.PersistentVolumeSpec](w.GetJson())
-		if err != nil {
-			return nil, err
-		}
-
-		specs = append(specs, spec)
-	}
-
-	return specs, nil
+	return object
 }

@@ -15,19 +15,25 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/statustext"
 )
 
-// TokenUnavailable is the prefix of the error for a call that the driver did not answer.
+// TokenUnavailable is the prefix of the error for a call without a response from the driver.
 // docs/troubleshooting.md has a row for it.
 const TokenUnavailable = "DriverUnavailable"
 
-// statusOf returns the gRPC status for an error of a driver. failure contains the response that the
-// driver returned with it, if any.
-func statusOf(err error, failure *driverv1.MachineError) error {
-	answer := readMachineStatus(err)
-	failure.MachineCode = uint32(answer.Code())
+// TokenInvalid is the prefix of the error for a response that machine-controller-manager cannot
+// handle. It trusts its drivers: it dereferences the response beside Uninitialized without a nil
+// check, writes an empty provider ID to the Machine, and treats an unknown code as a permanent
+// failure. docs/troubleshooting.md has a row for it.
+const TokenInvalid = "DriverAnswerInvalid"
 
-	carrier := grpcstatus.New(carrierCode(answer.Code()), strings.ToValidUTF8(answer.Message(), "�"))
+// toGRPC returns the gRPC error for an error of a driver. machineError contains the response that
+// accompanies the error, if any.
+func toGRPC(err error, machineError *driverv1.MachineError) error {
+	machineStatus := readMachineStatus(err)
+	machineError.MachineCode = uint32(machineStatus.Code())
 
-	detailed, err := carrier.WithDetails(failure)
+	grpcStatus := grpcstatus.New(grpcCode(machineStatus.Code()), strings.ToValidUTF8(machineStatus.Message(), "�"))
+
+	detailed, err := grpcStatus.WithDetails(machineError)
 	if err != nil {
 		return fmt.Errorf("add the machine code: %w", err)
 	}
@@ -38,19 +44,17 @@ func statusOf(err error, failure *driverv1.MachineError) error {
 // readMachineStatus takes the code and message from the error itself if possible: parsing them from
 // its text, as machine-controller-manager does, would lose the text after a bracket.
 func readMachineStatus(err error) *status.Status {
-	var own *status.Status
-	if errors.As(err, &own) {
-		return own
+	var machineStatus *status.Status
+	if !errors.As(err, &machineStatus) {
+		machineStatus, _ = status.FromError(err) // It sets code and message in either case.
 	}
 
-	read, _ := status.FromError(err) // Code and message are set in either case.
-
-	return read
+	return machineStatus
 }
 
-// carrierCode returns the closest gRPC code: gRPC has no Uninitialized,
-// and no error with the code OK.
-func carrierCode(code codes.Code) grpccodes.Code {
+// grpcCode returns the gRPC code that is closest to a machine code: gRPC has no Uninitialized, and
+// no error with the code OK.
+func grpcCode(code codes.Code) grpccodes.Code {
 	switch {
 	case code == codes.OK:
 		return grpccodes.Unknown
@@ -61,44 +65,52 @@ func carrierCode(code codes.Code) grpccodes.Code {
 	}
 }
 
-// machineErrorOf returns the driver's own error from a gRPC error; nil if
-// the error is not the driver's.
+// machineErrorOf returns the driver's own error from a gRPC error, or nil if the error does not
+// come from the driver.
 func machineErrorOf(err error) *driverv1.MachineError {
 	for _, detail := range grpcstatus.Convert(err).Details() {
-		if failure, ok := detail.(*driverv1.MachineError); ok {
-			return failure
+		if machineError, ok := detail.(*driverv1.MachineError); ok {
+			return machineError
 		}
 	}
 
 	return nil
 }
 
-// machineStatusOf returns the error for machine-controller-manager: the driver's own, or that the
-// driver gave no usable response. Only the driver can judge a machine. gRPC's own ResourceExhausted
-// would make cluster-autoscaler try another zone, and its Unimplemented would make
-// machine-controller-manager create the machine again.
-func machineStatusOf(fullMethod string, err error) (*driverv1.MachineError, error) {
+// fromGRPC returns the error for machine-controller-manager, and the driver's own error if there is
+// one. A driver's code and message stay the same. Every other gRPC error becomes Unavailable, since
+// it says nothing about the machine: a ResourceExhausted of gRPC would make cluster-autoscaler try
+// another zone, and an Unimplemented would make machine-controller-manager recreate the machine.
+func fromGRPC(fullMethod string, err error) (*driverv1.MachineError, error) {
 	if err == nil {
 		return nil, nil //nolint:nilnil // Success has neither.
 	}
 
-	carrier := grpcstatus.Convert(err)
-	if failure := machineErrorOf(err); failure != nil {
-		if err := requireCode(fullMethod, failure.GetMachineCode()); err != nil {
-			return nil, err
-		}
-
-		return failure, status.Error(codes.Code(failure.GetMachineCode()), statustext.Fit(carrier.Message()))
+	grpcStatus, machineError := grpcstatus.Convert(err), machineErrorOf(err)
+	if machineError == nil {
+		return nil, unavailable(fullMethod, fmt.Errorf("%s: %s", grpcStatus.Code(), grpcStatus.Message()))
 	}
 
-	return nil, unavailable(fullMethod, fmt.Errorf("%s: %s", carrier.Code(), carrier.Message()))
+	switch code := codes.Code(machineError.GetMachineCode()); {
+	case code == codes.OK:
+		return nil, invalidResponse(fullMethod, "an error with machine code 0 (OK)")
+	case code > codes.Uninitialized:
+		return nil, invalidResponse(fullMethod, fmt.Sprintf("an error with machine code %d, which does not exist", code))
+	default:
+		return machineError, status.Error(code, statustext.Fit(grpcStatus.Message()))
+	}
 }
 
-// unavailableRemedy ends the text of an error that is not the driver's.
-const unavailableRemedy = "repair the driver, or the network path to it; MCM retries within seconds"
-
 func unavailable(fullMethod string, err error) error {
-	text := fmt.Sprintf("%s: %s was not answered by the driver: %v", TokenUnavailable, path.Base(fullMethod), err)
+	text := fmt.Sprintf("%s: %s got no response from the driver: %v", TokenUnavailable, path.Base(fullMethod), err)
+	remedy := "repair the driver, or the network path to it; MCM retries within seconds"
 
-	return status.Error(codes.Unavailable, statustext.FitWithRemedy(text, unavailableRemedy))
+	return status.Error(codes.Unavailable, statustext.FitWithRemedy(text, remedy))
+}
+
+func invalidResponse(fullMethod, response string) error {
+	text := fmt.Sprintf("%s: %s returned %s", TokenInvalid, path.Base(fullMethod), response)
+	remedy := "run a driver of the same version as the machine controller; MCM retries within seconds"
+
+	return status.Error(codes.Unavailable, statustext.FitWithRemedy(text, remedy))
 }

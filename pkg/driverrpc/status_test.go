@@ -18,48 +18,33 @@ import (
 
 // outcome is the result of a call.
 type outcome struct {
-	answer any
-	err    error
+	resp any
+	err  error
+}
+
+// call returns a function that calls a method with a request.
+func call[Req, Resp any](method func(context.Context, *Req) (*Resp, error), req *Req) func(context.Context) outcome {
+	return func(ctx context.Context) outcome {
+		resp, err := method(ctx, req)
+
+		return outcome{resp, err}
+	}
 }
 
 // methods returns a function for each method of a driver that calls it.
 func methods(d driver.Driver) map[string]func(context.Context) outcome {
 	return map[string]func(context.Context) outcome{
-		"CreateMachine": func(ctx context.Context) outcome {
-			answer, err := d.CreateMachine(ctx, &driver.CreateMachineRequest{})
-
-			return outcome{answer, err}
-		},
-		"InitializeMachine": func(ctx context.Context) outcome {
-			answer, err := d.InitializeMachine(ctx, &driver.InitializeMachineRequest{})
-
-			return outcome{answer, err}
-		},
-		"DeleteMachine": func(ctx context.Context) outcome {
-			answer, err := d.DeleteMachine(ctx, &driver.DeleteMachineRequest{})
-
-			return outcome{answer, err}
-		},
-		"GetMachineStatus": func(ctx context.Context) outcome {
-			answer, err := d.GetMachineStatus(ctx, &driver.GetMachineStatusRequest{})
-
-			return outcome{answer, err}
-		},
-		"ListMachines": func(ctx context.Context) outcome {
-			answer, err := d.ListMachines(ctx, &driver.ListMachinesRequest{})
-
-			return outcome{answer, err}
-		},
-		"GetVolumeIDs": func(ctx context.Context) outcome {
-			answer, err := d.GetVolumeIDs(ctx, &driver.GetVolumeIDsRequest{})
-
-			return outcome{answer, err}
-		},
+		"CreateMachine":     call(d.CreateMachine, &driver.CreateMachineRequest{}),
+		"InitializeMachine": call(d.InitializeMachine, &driver.InitializeMachineRequest{}),
+		"DeleteMachine":     call(d.DeleteMachine, &driver.DeleteMachineRequest{}),
+		"GetMachineStatus":  call(d.GetMachineStatus, &driver.GetMachineStatusRequest{}),
+		"ListMachines":      call(d.ListMachines, &driver.ListMachinesRequest{}),
+		"GetVolumeIDs":      call(d.GetVolumeIDs, &driver.GetVolumeIDsRequest{}),
 	}
 }
 
-// answering returns a driver whose methods all return an error, and a response if respond is set.
-func answering(err error, respond bool) *scripted {
+// respondWith returns a driver whose methods all return an error, and a response if respond is set.
+func respondWith(err error, respond bool) *scripted {
 	addresses := []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.0.1"}, {Type: corev1.NodeHostName, Address: "ü"}}
 
 	return &scripted{
@@ -92,46 +77,46 @@ func when[T any](ok bool, value *T) *T {
 	return value
 }
 
-// TestAnswersArrive compares a driver's results with those that arrive: for each method and each
-// code of machine-controller-manager, with and without a response. Results that
-// machine-controller-manager cannot handle do not arrive (TestInvalidAnswers).
-func TestAnswersArrive(t *testing.T) {
+// TestResponsesArrive compares the results of a driver with those of its client: for each method
+// and each machine code, with and without a response. Results that machine-controller-manager
+// cannot handle do not arrive (TestInvalidResponses).
+func TestResponsesArrive(t *testing.T) {
 	t.Parallel()
 
 	texts := []string{
 		"ProviderUnavailable: create VirtualMachine ns/x: Post \"https://10.0.0.1:6443\": EOF", "ü, 漢字 and 🙂; 100% %20\\n", "",
 		strings.Repeat("x", 1000),
 	}
-	failures := []error{nil}
+	errs := []error{nil}
 
 	for code := codes.Canceled; code <= codes.Uninitialized; code++ {
-		failures = append(failures, status.Error(code, texts[int(code)%len(texts)]))
+		errs = append(errs, status.Error(code, texts[int(code)%len(texts)]))
 	}
 
-	for i, failure := range failures {
+	for i, err := range errs {
 		for _, respond := range []bool{true, false} {
-			if failure == nil && !respond {
+			if err == nil && !respond {
 				continue
 			}
 
-			here := answering(failure, respond)
-			there := connect(t, here)
+			local := respondWith(err, respond)
+			remote := connect(t, local)
 
-			for method, ask := range methods(here) {
+			for method, call := range methods(local) {
 				if method == "GetMachineStatus" && !respond && i == int(codes.Uninitialized) {
 					continue // machine-controller-manager reads its response.
 				}
 
-				want, got := ask(t.Context()), methods(there)[method](t.Context())
-				require.Equal(t, want, got, "%s, %d, %v", method, i, failure)
+				want, got := call(t.Context()), methods(remote)[method](t.Context())
+				require.Equal(t, want, got, "%s, %d, %v", method, i, err)
 			}
 		}
 	}
 }
 
-// TestErrorsThatAreNoMachineErrors has drivers return errors that
-// machine-controller-manager cannot parse.
-func TestErrorsThatAreNoMachineErrors(t *testing.T) {
+// TestErrorsWithoutMachineCode has drivers return errors that machine-controller-manager cannot
+// parse.
+func TestErrorsWithoutMachineCode(t *testing.T) {
 	t.Parallel()
 
 	for name, tc := range map[string]struct {
@@ -146,7 +131,7 @@ func TestErrorsThatAreNoMachineErrors(t *testing.T) {
 		"lines":    {status.Error(codes.Aborted, "a\nb"), codes.Aborted, "a b"},
 		"gRPC's":   {grpcstatus.Error(grpccodes.ResourceExhausted, "of the driver's own client"), codes.Unknown, "rpc error: code = ResourceExhausted desc = of the driver's own client"},
 	} {
-		got := methods(connect(t, answering(tc.err, false)))["CreateMachine"](t.Context())
+		got := methods(connect(t, respondWith(tc.err, false)))["CreateMachine"](t.Context())
 		require.Equal(t, status.Error(tc.code, tc.message), got.err, name)
 	}
 }

@@ -39,15 +39,10 @@ func ServerCredentials(files Files, clients []string) (credentials.TransportCred
 		return nil, errors.New("the empty name allows no client: remove it")
 	}
 
-	return newCredentials(files, func(m *material) *tls.Config {
-		return &tls.Config{
-			MinVersion:   tls.VersionTLS13,
-			Certificates: []tls.Certificate{m.certificate},
-			ClientAuth:   tls.RequireAndVerifyClientCert,
-			ClientCAs:    m.authorities,
-			VerifyConnection: func(state tls.ConnectionState) error {
-				return allow(clients, state.PeerCertificates[0])
-			},
+	return newCredentials(files, func(config *tls.Config) {
+		config.ClientAuth = tls.RequireAndVerifyClientCert
+		config.VerifyConnection = func(state tls.ConnectionState) error {
+			return requireAllowed(clients, state.PeerCertificates[0])
 		}
 	})
 }
@@ -55,25 +50,16 @@ func ServerCredentials(files Files, clients []string) (credentials.TransportCred
 // ClientCredentials presents a certificate to the server, and requires the server's certificate to
 // be valid for serverName, or for the endpoint's host if serverName is empty.
 func ClientCredentials(files Files, serverName string) (credentials.TransportCredentials, error) {
-	return newCredentials(files, func(m *material) *tls.Config {
-		return &tls.Config{
-			MinVersion:   tls.VersionTLS13,
-			Certificates: []tls.Certificate{m.certificate},
-			RootCAs:      m.authorities,
-			ServerName:   serverName,
-		}
-	})
+	return newCredentials(files, func(config *tls.Config) { config.ServerName = serverName })
 }
 
-func allow(clients []string, leaf *x509.Certificate) error {
+func requireAllowed(clients []string, leaf *x509.Certificate) error {
 	names := namesIn(leaf)
-	for _, name := range names {
-		if slices.Contains(clients, name) {
-			return nil
-		}
+	if !slices.ContainsFunc(names, func(name string) bool { return slices.Contains(clients, name) }) {
+		return fmt.Errorf("no client with the names %q is allowed", names)
 	}
 
-	return fmt.Errorf("no client with the names %q is allowed", names)
+	return nil
 }
 
 // namesIn returns the names in a certificate. Most certificates with alternative names have no
@@ -87,85 +73,69 @@ func namesIn(leaf *x509.Certificate) []string {
 	return slices.DeleteFunc(names, func(name string) bool { return name == "" })
 }
 
-// material is the content of the files.
-type material struct {
-	certificate tls.Certificate
-	authorities *x509.CertPool
-}
+// reloading are credentials that read their files for every handshake. Handshakes are rare, because
+// connections last.
+type reloading struct {
+	// TransportCredentials are those of the first contents of the files. gRPC uses only their Info.
+	credentials.TransportCredentials
 
-// rotating are credentials that read their files for every handshake. Handshakes are
-// rare, because connections last.
-type rotating struct {
-	files  Files
-	config func(*material) *tls.Config
+	files     Files
+	configure func(*tls.Config)
 
 	mu   sync.Mutex
-	last *material
+	last credentials.TransportCredentials
 }
 
-var _ credentials.TransportCredentials = (*rotating)(nil)
-
-func newCredentials(files Files, config func(*material) *tls.Config) (credentials.TransportCredentials, error) {
-	made := &rotating{files: files, config: config}
-
-	first, err := files.read()
+func newCredentials(files Files, configure func(*tls.Config)) (credentials.TransportCredentials, error) {
+	first, err := files.read(configure)
 	if err != nil {
 		return nil, err
 	}
 
-	made.last = first
-
-	return made, nil
+	return &reloading{TransportCredentials: first, files: files, configure: configure, last: first}, nil
 }
 
-// current returns the credentials in the current files. It keeps the previous ones if the files
-// cannot be used, since they may not match while they are being replaced.
-func (r *rotating) current() credentials.TransportCredentials {
+// current returns the credentials in the current files. It returns the previous ones if the files
+// cannot be used: they may not match while they are being replaced.
+func (r *reloading) current() credentials.TransportCredentials {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
-	read, err := r.files.read()
+	current, err := r.files.read(r.configure)
 	if err != nil {
-		klog.ErrorS(err, "The certificates of before are used on")
-	} else {
-		r.last = read
+		klog.ErrorS(err, "Cannot reload certificates; keeping the previous ones")
+
+		return r.last
 	}
 
-	return credentials.NewTLS(r.config(r.last))
+	r.last = current
+
+	return current
 }
 
 // ClientHandshake implements credentials.TransportCredentials.
-func (r *rotating) ClientHandshake(ctx context.Context, authority string, raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+func (r *reloading) ClientHandshake(ctx context.Context, authority string, raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	return r.current().ClientHandshake(ctx, authority, raw)
 }
 
 // ServerHandshake implements credentials.TransportCredentials.
-func (r *rotating) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+func (r *reloading) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	secured, info, err := r.current().ServerHandshake(raw)
 	if err != nil {
-		klog.V(2).InfoS("Refused a client", "address", raw.RemoteAddr(), "err", err)
+		klog.V(2).InfoS("Rejected the connection of a client", "address", raw.RemoteAddr(), "err", err)
 	}
 
 	return secured, info, err
 }
 
-// Info implements credentials.TransportCredentials.
-func (r *rotating) Info() credentials.ProtocolInfo {
-	return r.current().Info()
-}
-
-// Clone implements credentials.TransportCredentials. Only the contents of the files change.
-func (r *rotating) Clone() credentials.TransportCredentials {
+// Clone implements credentials.TransportCredentials. A clone reloads the same files.
+func (r *reloading) Clone() credentials.TransportCredentials {
 	return r
 }
 
-// OverrideServerName implements credentials.TransportCredentials.
-func (r *rotating) OverrideServerName(string) error {
-	return errors.New("the server's name is set when the credentials are made")
-}
-
-// read reads the files. Its errors contain their names, but nothing of the key.
-func (f Files) read() (*material, error) {
+// read returns the credentials in the files. Its errors contain the names of the files, but nothing
+// of the key.
+func (f Files) read(configure func(*tls.Config)) (credentials.TransportCredentials, error) {
 	certificate, err := tls.LoadX509KeyPair(f.Certificate, f.Key)
 	if err != nil {
 		return nil, fmt.Errorf("read the certificate %s and its key %s: %w", f.Certificate, f.Key, err)
@@ -178,8 +148,16 @@ func (f Files) read() (*material, error) {
 
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(authorities) {
-		return nil, fmt.Errorf("%s holds no certificates", f.Authorities)
+		return nil, fmt.Errorf("%s contains no certificates", f.Authorities)
 	}
 
-	return &material{certificate: certificate, authorities: pool}, nil
+	config := &tls.Config{
+		MinVersion:   tls.VersionTLS13,
+		Certificates: []tls.Certificate{certificate},
+		ClientCAs:    pool, // A server uses only ClientCAs, a client only RootCAs.
+		RootCAs:      pool,
+	}
+	configure(config)
+
+	return credentials.NewTLS(config), nil
 }

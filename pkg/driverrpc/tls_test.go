@@ -34,7 +34,7 @@ func serveTLS(t *testing.T, files driverrpc.Files, clients ...string) string {
 	options := optionsOf(prometheus.NewRegistry())
 	options.Credentials = creds
 
-	server, err := driverrpc.NewServer(answering(nil, true), options)
+	server, err := driverrpc.NewServer(respondWith(nil, true), options)
 	require.NoError(t, err)
 
 	go func() { _ = server.Serve(listener) }() // It ends with the test.
@@ -53,12 +53,12 @@ func serveTLS(t *testing.T, files driverrpc.Files, clients ...string) string {
 
 // A refused client retries until its context ends.
 const (
-	patience = time.Minute
-	refusal  = 5 * time.Second // The error names the cause only if the handshake has failed by then.
+	success = time.Minute
+	refusal = 5 * time.Second // The error names the cause only if the handshake has failed by then.
 )
 
-// ask makes a call over a new connection.
-func ask(t *testing.T, endpoint string, files driverrpc.Files, serverName string, limit time.Duration) error {
+// callTLS makes a call over a new connection.
+func callTLS(t *testing.T, endpoint string, files driverrpc.Files, serverName string, limit time.Duration) error {
 	t.Helper()
 
 	creds, err := driverrpc.ClientCredentials(files, serverName)
@@ -76,9 +76,9 @@ func ask(t *testing.T, endpoint string, files driverrpc.Files, serverName string
 	return err
 }
 
-// TestWhoIsServed verifies which clients a server over TCP accepts, and
+// TestMutualTLS verifies which clients a server over TCP accepts, and
 // which servers a client accepts.
-func TestWhoIsServed(t *testing.T) {
+func TestMutualTLS(t *testing.T) {
 	t.Parallel()
 
 	ours, theirs := certificates.NewAuthority(t), certificates.NewAuthority(t)
@@ -107,11 +107,11 @@ func TestWhoIsServed(t *testing.T) {
 		"DNS name":          {"it is allowed", ours, named, right, ""},
 		"URI":               {"it is allowed", ours, located, right, ""},
 		"unknown name":      {"the authority may issue certificates to others", ours, certificates.Client("shoot-d"), right, "DriverUnavailable"},
-		"no name":           {"it is nobody", ours, certificates.Client(""), right, "DriverUnavailable"},
-		"server as client":  {"the certificate is for something else", ours, certificates.Server("driver.example.com"), right, "DriverUnavailable"},
-		"expired":           {"it was somebody", ours, expired, right, "DriverUnavailable"},
-		"another authority": {"neither believes the other", theirs, certificates.Client("shoot-a"), right, "DriverUnavailable"},
-		"another server":    {"the client does not believe the server", ours, certificates.Client("shoot-a"), wrong, "other.example.com"},
+		"no name":           {"it has no identity", ours, certificates.Client(""), right, "DriverUnavailable"},
+		"server as client":  {"the certificate is not for clients", ours, certificates.Server("driver.example.com"), right, "DriverUnavailable"},
+		"expired":           {"its certificate is no longer valid", ours, expired, right, "DriverUnavailable"},
+		"another authority": {"neither trusts the authority of the other", theirs, certificates.Client("shoot-a"), right, "DriverUnavailable"},
+		"another server":    {"the client requires another name of the server", ours, certificates.Client("shoot-a"), wrong, "other.example.com"},
 	}
 
 	for name, tc := range tests {
@@ -120,12 +120,12 @@ func TestWhoIsServed(t *testing.T) {
 
 			files := tc.authority.Issue(t, t.TempDir(), tc.certificate)
 			if tc.err == "" {
-				require.NoError(t, ask(t, endpoint, files, tc.serverName, patience), tc.reason)
+				require.NoError(t, callTLS(t, endpoint, files, tc.serverName, success), tc.reason)
 
 				return
 			}
 
-			require.ErrorContains(t, ask(t, endpoint, files, tc.serverName, refusal), tc.err, tc.reason)
+			require.ErrorContains(t, callTLS(t, endpoint, files, tc.serverName, refusal), tc.err, tc.reason)
 		})
 	}
 
@@ -133,7 +133,7 @@ func TestWhoIsServed(t *testing.T) {
 	require.ErrorContains(t, err, "no client is allowed")
 
 	_, err = driverrpc.ServerCredentials(ours.Issue(t, t.TempDir(), certificates.Server("driver.example.com")), []string{"shoot-a", ""})
-	require.ErrorContains(t, err, "empty name", "it would stand for every certificate without a common name")
+	require.ErrorContains(t, err, "empty name", "it would match every certificate without a common name")
 }
 
 // TestCertificatesRotate replaces all certificates and the authority of a
@@ -156,7 +156,7 @@ func TestCertificatesRotate(t *testing.T) {
 
 		defer func() { _ = client.Close() }() // The error does not matter.
 
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		ctx, cancel := context.WithTimeout(t.Context(), success)
 		defer cancel()
 
 		_, err = client.ListMachines(ctx, &driver.ListMachinesRequest{})
@@ -168,12 +168,12 @@ func TestCertificatesRotate(t *testing.T) {
 	// During a rotation, the key and the certificate do not match.
 	require.NoError(t, os.WriteFile(filepath.Join(serverFolder, "tls.key"), nil, 0o600))
 	require.NoError(t, os.WriteFile(files.Certificate, nil, 0o600))
-	require.NoError(t, call(), "what was read last is used on")
+	require.NoError(t, call(), "the previous certificates remain in use")
 
 	after.Issue(t, serverFolder, certificates.Server("driver.example.com"))
 	after.Issue(t, clientFolder, certificates.Client("shoot-a"))
 	require.NoError(t, call())
-	require.Error(t, ask(t, endpoint, old, "driver.example.com", refusal), "who has a certificate of the old authority is not served any more")
+	require.Error(t, callTLS(t, endpoint, old, "driver.example.com", refusal), "certificates of the old authority are rejected")
 
 	require.NoError(t, os.Remove(files.Key))
 

@@ -10,93 +10,87 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// siteName is the key of a site: the machines that are watched together.
-type siteName struct {
-	place    string
-	identity spi.Identity
-}
-
-// classes tracks the MachineClasses that requests were made for, and
-// the sites that their credentials point to.
+// classes tracks the MachineClasses of the driver's requests, and the targets that their
+// credentials point to.
 type classes struct {
-	clock  clock.PassiveClock
-	memory time.Duration
+	clock     clock.PassiveClock
+	retention time.Duration
 
-	mu    sync.Mutex
-	known map[string]*classNote
-	notes int
+	mu           sync.Mutex
+	entries      map[string]*classEntry
+	lastRevision int
 }
 
-type classNote struct {
+type classEntry struct {
 	kubeconfig []byte
 	identity   spi.Identity
-	site       siteName
-	// number increases with each new kubeconfig of any class.
-	number int
-	// last is the time of the last request for the class.
-	last time.Time
+	target     targetKey
+	// revision increases with each new kubeconfig of any class.
+	revision int
+	// lastRequest is the time of the last request for the class.
+	lastRequest time.Time
 }
 
-func newClasses(c clock.PassiveClock, memory time.Duration) *classes {
-	return &classes{clock: c, memory: memory, known: map[string]*classNote{}}
+func newClasses(c clock.PassiveClock, retention time.Duration) *classes {
+	return &classes{clock: c, retention: retention, entries: map[string]*classEntry{}}
 }
 
-// note records a request for a class, and reports whether the class is new or has changed.
-func (c *classes) note(name string, kubeconfig []byte, id spi.Identity) bool {
+// update records a request for a class, and reports whether the class is new or has changed.
+func (c *classes) update(name string, kubeconfig []byte, id spi.Identity) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
 	now := c.clock.Now()
 
-	known, ok := c.known[name]
-	if ok && known.identity == id && bytes.Equal(known.kubeconfig, kubeconfig) {
-		known.last = now
+	current, ok := c.entries[name]
+	if ok && current.identity == id && bytes.Equal(current.kubeconfig, kubeconfig) {
+		current.lastRequest = now
 
 		return false
 	}
 
-	c.notes++
+	c.lastRevision++
 
-	next := &classNote{kubeconfig: bytes.Clone(kubeconfig), identity: id, number: c.notes, last: now}
+	entry := &classEntry{kubeconfig: bytes.Clone(kubeconfig), identity: id, revision: c.lastRevision, lastRequest: now}
 	if ok {
-		next.site = known.site
+		entry.target = current.target
 	}
 
-	c.known[name] = next
+	c.entries[name] = entry
 
 	return true
 }
 
-// locate records the site that a class's credentials point to, and returns the previous one.
-func (c *classes) locate(name string, site siteName) siteName {
+// setTarget records the target that a class's credentials point to, and returns the previous one.
+func (c *classes) setTarget(name string, target targetKey) targetKey {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	known, ok := c.known[name]
+	entry, ok := c.entries[name]
 	if !ok {
-		return site
+		return target
 	}
 
-	before := known.site
-	known.site = site
+	previous := entry.target
+	entry.target = target
 
-	return before
+	return previous
 }
 
-// kubeconfig returns the newest kubeconfig for a site, since the classes of a site receive a
-// rotated one at different times. It returns nil if no class points to the site any more.
-func (c *classes) kubeconfig(site siteName) []byte {
+// kubeconfig returns the newest kubeconfig for a target, since the classes of a target receive a
+// rotated one at different times. It returns nil if no class points to the target any more.
+func (c *classes) kubeconfig(target targetKey) []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	var newest *classNote
+	var newest *classEntry
 
-	for name, known := range c.known {
+	for name, entry := range c.entries {
 		switch {
-		case c.clock.Since(known.last) > c.memory:
-			delete(c.known, name)
-		case known.site == site && (newest == nil || known.number > newest.number):
-			newest = known
+		case c.clock.Since(entry.lastRequest) > c.retention:
+			delete(c.entries, name)
+		case entry.target == target && (newest == nil || entry.revision > newest.revision):
+			newest = entry
 		}
 	}
 

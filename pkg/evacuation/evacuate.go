@@ -13,25 +13,25 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// evacuate performs the next steps at a site.
-func (c *Controller) evacuate(ctx context.Context, s *site, list []spi.Evacuation) error {
-	c.conclude(s, list)
-	defer c.countWaiting()
+// evacuate performs the next steps of a target's evacuations.
+func (c *Controller) evacuate(ctx context.Context, target *watchTarget, list []spi.Evacuation) error {
+	c.finish(target, list)
+	defer c.updateWaiting()
 
 	if len(list) == 0 {
 		return nil
 	}
 
-	now, err := c.fleetNow(ctx)
+	fleet, err := c.readFleet(ctx)
 	if err != nil {
 		return err
 	}
 
 	var errs []error
 
-	for _, next := range plan(c.options.Clock.Now(), c.options.Limits, now, c.realistic(s, list)) {
-		if err := c.take(ctx, s, &next); err != nil {
-			c.reportFailure(s, &next, err)
+	for _, next := range plan(c.options.Clock.Now(), c.options.Limits, fleet, c.withoutRejectedMigrations(target, list)) {
+		if err := c.perform(ctx, target, &next); err != nil {
+			c.reportFailure(target, &next, err)
 
 			errs = append(errs, fmt.Errorf("evacuate %s: %w", next.evacuation.Machine, err))
 		}
@@ -40,74 +40,77 @@ func (c *Controller) evacuate(ctx context.Context, s *site, list []spi.Evacuatio
 	return errors.Join(errs...)
 }
 
-// realistic returns the evacuations, and marks those as not migratable whose migrations the
-// provider cluster has rejected for too long. The objects there do not show the rejections.
-func (c *Controller) realistic(s *site, list []spi.Evacuation) []spi.Evacuation {
+// withoutRejectedMigrations returns the evacuations, and marks those as not migratable whose
+// migrations the provider cluster has rejected for too long. The objects there do not show the
+// rejections.
+func (c *Controller) withoutRejectedMigrations(target *watchTarget, list []spi.Evacuation) []spi.Evacuation {
+	timeout := c.options.Limits.MigrationTimeout
 	list = slices.Clone(list)
 
 	for i := range list {
-		known := s.stories[list[i].UID]
-		if known != nil && !known.refused.IsZero() && c.options.Clock.Since(known.refused) > c.options.Limits.MigrationTimeout {
-			list[i].Migratable, list[i].Obstacle = false, "KubeVirt has refused to for "+c.options.Limits.MigrationTimeout.String()
+		record := target.records[list[i].UID]
+		if record != nil && !record.rejectedSince.IsZero() && c.options.Clock.Since(record.rejectedSince) > timeout {
+			list[i].Migratable = false
+			list[i].NotMigratableReason = fmt.Sprintf("the provider cluster has rejected the migration for longer than %s", timeout)
 		}
 	}
 
 	return list
 }
 
-// take performs a step, and reports it afterwards.
-func (c *Controller) take(ctx context.Context, s *site, next *step) error {
-	send := c.request(s, next)
+// perform performs a step, and reports it afterwards.
+func (c *Controller) perform(ctx context.Context, target *watchTarget, s *step) error {
+	send := c.requestOf(target, s)
 	if send == nil {
-		c.report(s, next)
+		c.reportStep(target, s)
 
 		return nil
 	}
 
-	if stands, err := s.evacuations.Confirm(ctx, next.evacuation); err != nil || !stands {
+	if necessary, err := target.evacuations.Confirm(ctx, s.evacuation); err != nil || !necessary {
 		return err
 	}
 
 	switch err := send(ctx); {
-	case next.do == migrate && refuses(err):
-		return refusedError{err}
+	case s.action == migrate && isRejection(err):
+		return rejectedError{err}
 	case apierrors.IsConflict(err):
 		return nil // The object has changed and will be evaluated again.
 	case err != nil:
 		return err
 	}
 
-	c.report(s, next)
+	c.reportStep(target, s)
 
 	return nil
 }
 
-// refusedError is the rejection of a migration.
-type refusedError struct{ error }
+// rejectedError is the rejection of a migration.
+type rejectedError struct{ error }
 
-func (e refusedError) Unwrap() error { return e.error }
+func (e rejectedError) Unwrap() error { return e.error }
 
-// refuses reports whether the provider cluster has rejected the request
+// isRejection reports whether the provider cluster has rejected the request
 // itself. Any other error may be transient.
-func refuses(err error) bool {
+func isRejection(err error) bool {
 	return errors.Is(err, spi.ErrInvalid) || errors.Is(err, spi.ErrForbidden) || errors.Is(err, spi.ErrConflict)
 }
 
-// request returns the function that sends a step's request to a cluster, or nil.
-func (c *Controller) request(s *site, next *step) func(context.Context) error {
-	about := func(send func(context.Context, *spi.Evacuation) error) func(context.Context) error {
-		return func(ctx context.Context) error { return send(ctx, next.evacuation) }
+// requestOf returns the function that sends a step's request to a cluster, or nil.
+func (c *Controller) requestOf(target *watchTarget, s *step) func(context.Context) error {
+	forEvacuation := func(send func(context.Context, *spi.Evacuation) error) func(context.Context) error {
+		return func(ctx context.Context) error { return send(ctx, s.evacuation) }
 	}
 
-	switch next.do {
+	switch s.action {
 	case migrate:
-		return about(s.evacuations.Migrate)
-	case endMigration:
-		return about(s.evacuations.EndMigration)
+		return forEvacuation(target.evacuations.Migrate)
+	case cancelMigration:
+		return forEvacuation(target.evacuations.CancelMigration)
 	case powerOff:
-		return about(s.evacuations.PowerOff)
+		return forEvacuation(target.evacuations.PowerOff)
 	case replace:
-		return func(ctx context.Context) error { return c.deleteMachine(ctx, next) }
+		return func(ctx context.Context) error { return c.deleteMachine(ctx, s) }
 	default:
 		return nil
 	}
@@ -115,16 +118,16 @@ func (c *Controller) request(s *site, next *step) func(context.Context) error {
 
 // deleteMachine deletes the Machine, which machine-controller-manager then replaces, unless the
 // Machine has changed since it was evaluated.
-func (c *Controller) deleteMachine(ctx context.Context, next *step) error {
-	err := c.options.Machines.Machines(c.options.Namespace).Delete(ctx, next.machine.Name, metav1.DeleteOptions{
-		Preconditions: &metav1.Preconditions{UID: ptr.To(next.machine.UID), ResourceVersion: ptr.To(next.machine.ResourceVersion)},
+func (c *Controller) deleteMachine(ctx context.Context, s *step) error {
+	err := c.options.Machines.Machines(c.options.Namespace).Delete(ctx, s.machine.Name, metav1.DeleteOptions{
+		Preconditions: &metav1.Preconditions{UID: ptr.To(s.machine.UID), ResourceVersion: ptr.To(s.machine.ResourceVersion)},
 	})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
 
 	if err != nil {
-		return fmt.Errorf("delete Machine %s: %w", next.machine.Name, err)
+		return fmt.Errorf("delete Machine %s: %w", s.machine.Name, err)
 	}
 
 	return nil

@@ -46,10 +46,10 @@ type Options struct {
 	Limits Limits
 	// Period is the interval at which ongoing evacuations are checked.
 	Period time.Duration
-	// ClassMemory is how long a MachineClass is remembered after its last
+	// ClassRetention is how long a MachineClass is remembered after its last
 	// request. It must exceed the period of machine-controller-manager's orphan
 	// collection, which sends a request for every class.
-	ClassMemory time.Duration
+	ClassRetention time.Duration
 }
 
 // The bounds of the retry backoff. They are short: an admin is
@@ -62,11 +62,11 @@ const (
 // Controller evacuates machines from provider nodes. It is safe for concurrent use.
 type Controller struct {
 	options Options
-	queue   workqueue.TypedRateLimitingInterface[siteName]
+	queue   workqueue.TypedRateLimitingInterface[targetKey]
 	classes *classes
 	metrics *metrics
-	// sites are the watched sites. Only Run uses them.
-	sites map[siteName]*site
+	// targets are the active watches. Only Run uses them.
+	targets map[targetKey]*watchTarget
 }
 
 var (
@@ -78,63 +78,63 @@ var (
 func New(options Options) *Controller {
 	return &Controller{
 		options: options,
-		queue:   workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[siteName](minRetry, maxRetry)),
-		classes: newClasses(options.Clock, options.ClassMemory),
+		queue:   workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[targetKey](minRetry, maxRetry)),
+		classes: newClasses(options.Clock, options.ClassRetention),
 		metrics: newMetrics(),
-		sites:   map[siteName]*site{},
+		targets: map[targetKey]*watchTarget{},
 	}
 }
 
-// Seen implements kubevirt.Observer. It tells the controller which site to watch. A request also
-// shows that this process is the leader.
+// Seen implements kubevirt.Observer. It notifies the controller of a target to watch. A request
+// also shows that this process is the leader.
 func (c *Controller) Seen(class *v1alpha1.MachineClass, secret *corev1.Secret) {
 	kubeconfig, id, err := kubevirt.Access(class, secret)
-	if err != nil || !c.classes.note(class.Name, kubeconfig, id) {
+	if err != nil || !c.classes.update(class.Name, kubeconfig, id) {
 		return // The request reports an invalid class, and an unchanged one is watched already.
 	}
 
-	place, err := c.options.Evacuator.Place(kubeconfig)
+	serverAndNamespace, err := c.options.Evacuator.ServerAndNamespace(kubeconfig)
 	if err != nil {
 		return
 	}
 
-	now := siteName{place: place, identity: id}
-	before := c.classes.locate(class.Name, now)
+	target := targetKey{serverAndNamespace: serverAndNamespace, identity: id}
+	previous := c.classes.setTarget(class.Name, target)
 
-	c.queue.Add(now)
-	c.queue.Add(before) // It may have no class any more.
+	c.queue.Add(target)
+	c.queue.Add(previous) // No class may refer to it any more.
 }
 
-// Run processes sites until ctx is done. It has only one worker: two could each evacuate the last
-// machine that the limits permit.
+// Run reconciles watch targets until ctx is done. It has only one worker: two could each evacuate
+// the last machine that the limits permit.
 func (c *Controller) Run(ctx context.Context) {
 	stop := context.AfterFunc(ctx, c.queue.ShutDown)
 	defer stop()
 
-	for c.next(ctx) {
+	for c.processNext(ctx) {
 	}
 }
 
-func (c *Controller) next(ctx context.Context) bool {
-	name, ended := c.queue.Get()
-	if ended {
+func (c *Controller) processNext(ctx context.Context) bool {
+	key, shutDown := c.queue.Get()
+	if shutDown {
 		return false
 	}
 
-	defer c.queue.Done(name)
+	defer c.queue.Done(key)
 
-	again, err := c.look(ctx, name)
+	requeueAfter, err := c.reconcile(ctx, key)
 	if err != nil {
-		klog.FromContext(ctx).Error(err, "Machines that are to leave their provider nodes wait", "place", name.place)
-		c.queue.AddRateLimited(name)
+		klog.FromContext(ctx).Error(err, "Failed to evacuate machines from provider nodes; retrying", "target", key.serverAndNamespace)
+		c.queue.AddRateLimited(key)
 
 		return true
 	}
 
-	c.queue.Forget(name)
+	c.queue.Forget(key)
 
-	if again > 0 {
-		c.queue.AddAfter(name, again)
+	if requeueAfter > 0 {
+		c.queue.AddAfter(key, requeueAfter)
 	}
 
 	return true

@@ -17,12 +17,12 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// TestWatchesFollowTheClasses rotates credentials, class by class, and moves and forgets classes.
-func TestWatchesFollowTheClasses(t *testing.T) {
+// TestWatchesFollowClasses rotates credentials, class by class, and moves and forgets classes.
+func TestWatchesFollowClasses(t *testing.T) {
 	t.Parallel()
 
 	r := newRig(t)
-	require.Empty(t, r.open(), "nobody has asked for anything, so another process may lead")
+	require.Empty(t, r.activeWatches(), "without a request, another process may be the leader")
 
 	r.see("z1", "a/1")
 	r.see("z2", "a/1")
@@ -57,7 +57,7 @@ func TestRequestsWithoutAccessAreIgnored(t *testing.T) {
 	r.requireWatches(t, "a/1")
 }
 
-func TestStepsAreTaken(t *testing.T) {
+func TestStepsArePerformed(t *testing.T) {
 	t.Parallel()
 
 	r := newRig(t, "m", "n")
@@ -65,44 +65,44 @@ func TestStepsAreTaken(t *testing.T) {
 	r.requireWatches(t, "a/1")
 
 	r.set(nil, spi.Evacuation{Machine: "m", UID: "1", Node: "host", Migratable: true})
-	r.await(t, "m Normal EvacuationMigrating: To leave provider node host, the machine is live-migrated: it can be live-migrated")
-	require.Contains(t, r.asked(), "migrate m")
+	r.await(t, "m Normal EvacuationMigrating: Live-migrating the machine away from provider node host")
+	require.Contains(t, r.sentRequests(), "migrate m")
 
 	r.set(nil)
-	r.await(t, "m Normal EvacuationEnded: To leave provider node host has taken the machine 0s: migrated")
+	r.await(t, "m Normal EvacuationEnded: Evacuation from provider node host ended after 0s: migrated")
 
 	r.set(nil, spi.Evacuation{Machine: "n", UID: "2", Node: "host"})
-	r.await(t, "n Normal EvacuationReplacing: To leave provider node host, the machine is replaced: it cannot be live-migrated")
+	r.await(t, "n Normal EvacuationReplacing: Replacing the machine to evacuate it from provider node host: it cannot be live-migrated")
 
 	_, err := r.machines.MachineV1alpha1().Machines("shoot").Get(t.Context(), "n", metav1.GetOptions{})
 	require.Error(t, err, "machine-controller-manager drains and replaces a deleted Machine")
 	requireOutcomes(t, r, map[string]float64{"migrated": 1, "replaced": 0, "powered-off": 0, "cancelled": 0})
 
 	r.set(nil)
-	r.await(t, "n Normal EvacuationEnded: To leave provider node host has taken the machine 0s: replaced")
+	r.await(t, "n Normal EvacuationEnded: Evacuation from provider node host ended after 0s: replaced")
 	requireOutcomes(t, r, map[string]float64{"migrated": 1, "replaced": 1, "powered-off": 0, "cancelled": 0})
 }
 
-// TestFailuresAreTold lets the provider cluster reject a migration, and
+// TestFailuresAreReported lets the provider cluster reject a migration, and
 // shows that stale evacuations are ignored.
-func TestFailuresAreTold(t *testing.T) {
+func TestFailuresAreReported(t *testing.T) {
 	t.Parallel()
 
 	r := newRig(t, "m", "n")
 	r.see("z1", "a/1")
 	r.requireWatches(t, "a/1")
 
-	r.set(errors.New("no right"), spi.Evacuation{Machine: "m", UID: "1", Node: "host", Migratable: true})
-	r.await(t, "m Warning EvacuationFailed: To leave provider node host, the machine cannot be helped: no right")
+	r.set(errors.New("no permission"), spi.Evacuation{Machine: "m", UID: "1", Node: "host", Migratable: true})
+	r.await(t, "m Warning EvacuationFailed: Failed to evacuate machine from provider node host: no permission")
 
 	r.set(nil, spi.Evacuation{Machine: "n", UID: "2", Node: "stale"}, spi.Evacuation{Machine: "x", UID: "3", Node: "stale"})
-	r.await(t, "m Normal EvacuationEnded: To leave provider node host has taken the machine 0s: cancelled")
+	r.await(t, "m Normal EvacuationEnded: Evacuation from provider node host ended after 0s: cancelled")
 
 	r.set(nil, spi.Evacuation{Machine: "m", UID: "1", Node: "host", Migratable: true})
-	r.await(t, "m Normal EvacuationMigrating: To leave provider node host, the machine is live-migrated: it can be live-migrated")
+	r.await(t, "m Normal EvacuationMigrating: Live-migrating the machine away from provider node host")
 
 	_, err := r.machines.MachineV1alpha1().Machines("shoot").Get(t.Context(), "n", metav1.GetOptions{})
-	require.NoError(t, err, "its evacuation does not stand any more")
+	require.NoError(t, err, "its evacuation is no longer necessary")
 }
 
 // TestMessagesAreBounded lets a provider cluster return a message that does not fit into an Event.
@@ -113,31 +113,31 @@ func TestMessagesAreBounded(t *testing.T) {
 	r.see("z1", "a/1")
 	r.requireWatches(t, "a/1")
 
-	begin := "To leave provider node host, the machine is replaced: it cannot be live-migrated: "
-	r.set(nil, spi.Evacuation{Machine: "m", UID: "1", Node: "host", Obstacle: strings.Repeat("é", 5000)})
-	r.await(t, "m Normal EvacuationReplacing: "+begin+strings.Repeat("é", (1000-len(begin))/2)+" …")
+	prefix := "Replacing the machine to evacuate it from provider node host: it cannot be live-migrated: "
+	r.set(nil, spi.Evacuation{Machine: "m", UID: "1", Node: "host", NotMigratableReason: strings.Repeat("é", 5000)})
+	r.await(t, "m Normal EvacuationReplacing: "+prefix+strings.Repeat("é", (1000-len(prefix))/2)+" …")
 }
 
-// TestRefusedMigrationIsAReplacement lets a provider cluster reject migrations for hours: a
+// TestRejectedMigrationIsReplacement lets a provider cluster reject migrations for hours: a
 // provider cluster that never migrates must not block its own drain.
-func TestRefusedMigrationIsAReplacement(t *testing.T) {
+func TestRejectedMigrationIsReplacement(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]struct {
 		err  error
 		want string
 	}{
-		"Refused": {
+		"Rejected": {
 			spi.ErrForbidden,
-			"m Normal EvacuationReplacing: To leave provider node host, the machine is replaced: it cannot be live-migrated: KubeVirt has refused to for 1h0m0s",
+			"m Normal EvacuationReplacing: Replacing the machine to evacuate it from provider node host: it cannot be live-migrated: the provider cluster has rejected the migration for longer than 1h0m0s",
 		},
-		"NotAsked": {
+		"Unauthenticated": {
 			spi.ErrUnauthenticated,
-			"m Normal EvacuationMigrating: To leave provider node host, the machine is live-migrated: it can be live-migrated",
+			"m Normal EvacuationMigrating: Live-migrating the machine away from provider node host",
 		},
-		"Away": {
+		"Unavailable": {
 			spi.ErrUnavailable,
-			"m Normal EvacuationMigrating: To leave provider node host, the machine is live-migrated: it can be live-migrated",
+			"m Normal EvacuationMigrating: Live-migrating the machine away from provider node host",
 		},
 	}
 
@@ -149,19 +149,19 @@ func TestRefusedMigrationIsAReplacement(t *testing.T) {
 			r.see("z1", "a/1")
 			r.requireWatches(t, "a/1")
 
-			leaving := spi.Evacuation{Machine: "m", UID: "1", Node: "host", Migratable: true}
-			r.set(tc.err, leaving)
-			r.await(t, "m Warning EvacuationFailed: To leave provider node host, the machine cannot be helped: "+tc.err.Error())
+			evacuated := spi.Evacuation{Machine: "m", UID: "1", Node: "host", Migratable: true}
+			r.set(tc.err, evacuated)
+			r.await(t, "m Warning EvacuationFailed: Failed to evacuate machine from provider node host: "+tc.err.Error())
 
 			r.clock.SetTime(r.clock.Now().Add(2 * time.Hour))
-			r.set(nil, leaving)
+			r.set(nil, evacuated)
 			r.await(t, tc.want)
 		})
 	}
 }
 
-// TestOnlyMigrationsAreRefused lets a provider cluster reject another request for hours.
-func TestOnlyMigrationsAreRefused(t *testing.T) {
+// TestOnlyMigrationsAreRejected lets a provider cluster reject another request for hours.
+func TestOnlyMigrationsAreRejected(t *testing.T) {
 	t.Parallel()
 
 	r := newRig(t, "m")
@@ -169,39 +169,39 @@ func TestOnlyMigrationsAreRefused(t *testing.T) {
 	r.requireWatches(t, "a/1")
 
 	r.set(nil, spi.Evacuation{Machine: "m", UID: "1", Node: "hidden", Migratable: true})
-	r.await(t, "m Warning EvacuationFailed: To leave provider node hidden, the machine cannot be helped: permission denied")
+	r.await(t, "m Warning EvacuationFailed: Failed to evacuate machine from provider node hidden: permission denied")
 
 	r.clock.SetTime(r.clock.Now().Add(2 * time.Hour))
 	r.set(nil, spi.Evacuation{Machine: "m", UID: "1", Node: "host", Migratable: true})
-	r.await(t, "m Normal EvacuationMigrating: To leave provider node host, the machine is live-migrated: it can be live-migrated")
+	r.await(t, "m Normal EvacuationMigrating: Live-migrating the machine away from provider node host")
 }
 
-// TestNewCredentialsAreNotRefused rotates credentials that lacked a permission.
-func TestNewCredentialsAreNotRefused(t *testing.T) {
+// TestNewCredentialsResetRejections rotates credentials that lacked a permission.
+func TestNewCredentialsResetRejections(t *testing.T) {
 	t.Parallel()
 
 	r := newRig(t, "m")
 	r.see("z1", "a/1")
 	r.requireWatches(t, "a/1")
 
-	leaving := spi.Evacuation{Machine: "m", UID: "1", Node: "host", Migratable: true}
-	failed := "m Warning EvacuationFailed: To leave provider node host, the machine cannot be helped: "
+	evacuated := spi.Evacuation{Machine: "m", UID: "1", Node: "host", Migratable: true}
+	failed := "m Warning EvacuationFailed: Failed to evacuate machine from provider node host: "
 
-	r.set(spi.ErrForbidden, leaving)
+	r.set(spi.ErrForbidden, evacuated)
 	r.await(t, failed+"permission denied")
-	r.set(spi.ErrUnavailable, leaving)
+	r.set(spi.ErrUnavailable, evacuated)
 	r.await(t, failed+"provider cluster unavailable")
 
 	r.see("z1", "a/2")
 	r.requireWatches(t, "a/2")
 
 	r.clock.SetTime(r.clock.Now().Add(2 * time.Hour))
-	r.set(nil, leaving)
-	r.await(t, "m Normal EvacuationMigrating: To leave provider node host, the machine is live-migrated: it can be live-migrated")
+	r.set(nil, evacuated)
+	r.await(t, "m Normal EvacuationMigrating: Live-migrating the machine away from provider node host")
 }
 
-// TestLongestWaitIsShown live-migrates one machine for half an hour while another one waits.
-func TestLongestWaitIsShown(t *testing.T) {
+// TestLongestWaitMetric live-migrates one machine for half an hour while another one waits.
+func TestLongestWaitMetric(t *testing.T) {
 	t.Parallel()
 
 	r := newRig(t, "m", "n")
@@ -209,42 +209,42 @@ func TestLongestWaitIsShown(t *testing.T) {
 	r.requireWatches(t, "a/1")
 
 	now := r.clock.Now()
-	moving := spi.Evacuation{
-		Machine: "m", UID: "1", Node: "host", Since: now.Add(-time.Hour), Migratable: true, Migration: spi.MigrationRunning, MigrationSince: now,
+	migrating := spi.Evacuation{
+		Machine: "m", UID: "1", Node: "host", RequestedAt: now.Add(-time.Hour), Migratable: true, Migration: spi.MigrationRunning, MigrationSince: now,
 	}
-	waiting := spi.Evacuation{Machine: "n", UID: "2", Node: "host", Since: now.Add(-time.Hour), Migratable: true}
+	waiting := spi.Evacuation{Machine: "n", UID: "2", Node: "host", RequestedAt: now.Add(-time.Hour), Migratable: true}
 
-	r.set(nil, moving, waiting)
-	r.await(t, "n Normal EvacuationWaiting: To leave provider node host, the machine waits: MachineSet pool has 1 on their way already")
+	r.set(nil, migrating, waiting)
+	r.await(t, "n Normal EvacuationWaiting: Waiting to evacuate the machine from provider node host: MachineSet pool already has 1 Machine(s) being deleted or migrated")
 
 	r.clock.SetTime(now.Add(30 * time.Minute))
-	r.set(nil, moving, waiting)
+	r.set(nil, migrating, waiting)
 	requireLongestWait(t, r, 1800)
 
 	r.set(nil)
 	requireLongestWait(t, r, 0)
 }
 
-// TestControlClusterAway shows that evacuations stop while the control cluster
+// TestControlClusterUnavailable shows that evacuations stop while the control cluster
 // is unavailable, and continue afterwards.
-func TestControlClusterAway(t *testing.T) {
+func TestControlClusterUnavailable(t *testing.T) {
 	t.Parallel()
 
 	r := newRig(t, "m")
 
 	var (
-		mu   sync.Mutex
-		away = true
-		hits int
+		mu          sync.Mutex
+		unavailable = true
+		requests    int
 	)
 
 	r.machines.PrependReactor("list", "machines", func(kubetesting.Action) (bool, runtime.Object, error) {
 		mu.Lock()
 		defer mu.Unlock()
 
-		hits++
+		requests++
 
-		return away, nil, errors.New("no route")
+		return unavailable, nil, errors.New("no route")
 	})
 
 	r.see("z1", "a/1")
@@ -254,13 +254,13 @@ func TestControlClusterAway(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 
-		return hits > 2
-	}, patience, often)
-	require.Empty(t, r.asked())
+		return requests > 2
+	}, waitTimeout, pollInterval)
+	require.Empty(t, r.sentRequests())
 
 	mu.Lock()
-	away = false
+	unavailable = false
 	mu.Unlock()
 
-	r.await(t, "m Normal EvacuationMigrating: To leave provider node host, the machine is live-migrated: it can be live-migrated")
+	r.await(t, "m Normal EvacuationMigrating: Live-migrating the machine away from provider node host")
 }

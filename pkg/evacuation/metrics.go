@@ -27,19 +27,19 @@ func newMetrics() *metrics {
 	m := &metrics{
 		ended: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "mcm_kubevirt_evacuations_total",
-			Help: "Machines that were to leave their provider nodes, by what became of it.",
+			Help: "Evacuations of machines from provider nodes that have ended, by outcome.",
 		}, []string{"outcome"}),
 		waiting: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "mcm_kubevirt_evacuations_waiting",
-			Help: "Machines that are to leave their provider nodes, and about which nothing can be done yet.",
+			Help: "Machines that wait to be evacuated from their provider nodes.",
 		}),
 		longest: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "mcm_kubevirt_evacuation_longest_wait_seconds",
-			Help: "For how long the machine that has waited the longest to leave its provider node has waited while nothing moved in its pool.",
+			Help: "Longest time that a machine has waited to be evacuated without any progress in its pool, in seconds.",
 		}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "mcm_kubevirt_evacuation_duration_seconds",
-			Help: "How long it took machines to leave their provider nodes, from when KubeVirt was asked to evict them.",
+			Help: "Time from the eviction request until the machine left its provider node or began to shut down, in seconds, by outcome.",
 			// From one live migration to several consecutive drains of shoot nodes.
 			Buckets: []float64{30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 10800, 21600, 43200},
 		}, []string{"outcome"}),
@@ -53,9 +53,9 @@ func newMetrics() *metrics {
 	return m
 }
 
-func (m *metrics) end(o outcome, after time.Duration) {
+func (m *metrics) observe(o outcome, duration time.Duration) {
 	m.ended.WithLabelValues(string(o)).Inc()
-	m.duration.WithLabelValues(string(o)).Observe(after.Seconds())
+	m.duration.WithLabelValues(string(o)).Observe(duration.Seconds())
 }
 
 // Describe implements prometheus.Collector.

@@ -17,8 +17,8 @@ type Limits struct {
 	// evacuated at once, and how many may be missing.
 	MaxPerDeployment int
 	// Deadline bounds waiting: a machine that has waited this long no longer waits for the health
-	// of its MachineDeployment, nor for an operation that holds it; a migration that has been
-	// running or pending this long counts as failed; and a machine that
+	// of its MachineDeployment, nor for an operation of machine-controller-manager; a migration that
+	// has been running or pending this long counts as failed; and a machine that
 	// machine-controller-manager has been deleting this long is powered off. A Machine with a
 	// longer drain timeout of its own has a later deadline.
 	Deadline time.Duration
@@ -32,25 +32,25 @@ type Limits struct {
 type action string
 
 const (
-	passOver     action = "PassOver"     // An orphan: machine-controller-manager deletes it itself.
-	await        action = "Wait"         // The evacuation is blocked for now.
-	migrate      action = "Migrate"      // Start a live migration.
-	moving       action = "Moving"       // A live migration is in progress.
-	replace      action = "Replace"      // Delete the Machine: its node is drained and replaced.
-	leaving      action = "Leaving"      // The Machine is being deleted.
-	endMigration action = "EndMigration" // The Machine is being deleted: end its migration.
-	powerOff     action = "PowerOff"     // The deletion has taken too long.
+	skip            action = "Skip"            // An orphan: machine-controller-manager deletes it itself.
+	wait            action = "Wait"            // The evacuation is blocked for now.
+	migrate         action = "Migrate"         // Start a live migration.
+	migrating       action = "Migrating"       // A live migration is in progress.
+	replace         action = "Replace"         // Delete the Machine: its node is drained and replaced.
+	replacing       action = "Replacing"       // The Machine is being deleted.
+	cancelMigration action = "CancelMigration" // The Machine is being deleted: cancel its migration.
+	powerOff        action = "PowerOff"        // The deletion has exceeded the deadline.
 )
 
 // step is an evacuation and its next action.
 type step struct {
 	evacuation *spi.Evacuation
 	machine    *v1alpha1.Machine // nil if there is none
-	do         action
-	why        string // for people; empty if there is nothing to report
-	// waits is since when a waiting machine has waited without
+	action     action
+	reason     string // the end of the report's message; may be empty
+	// waitingSince is since when a waiting machine has waited without
 	// progress in its pool; zero if it does not wait.
-	waits time.Time
+	waitingSince time.Time
 }
 
 // planner decides on a snapshot of both clusters, and keeps no state.
@@ -58,109 +58,112 @@ type planner struct {
 	now    time.Time
 	limits Limits
 	fleet  *fleet
-	// away are the Machines that this plan migrates or deletes, or that are already migrating.
-	away map[*v1alpha1.Machine]bool
-	// migrated is when the last of a pool's ongoing migrations was created or advanced.
-	migrated map[*pool]time.Time
+	// evacuating are the Machines that this plan migrates or deletes, or that are already migrating.
+	evacuating map[*v1alpha1.Machine]bool
+	// migrationProgress is when the last of a pool's ongoing migrations was created or advanced.
+	migrationProgress map[*machinePool]time.Time
 }
 
 // plan returns a step for every evacuation, the oldest first.
 func plan(now time.Time, limits Limits, fleet *fleet, list []spi.Evacuation) []step {
-	p := &planner{now: now, limits: limits, fleet: fleet, away: map[*v1alpha1.Machine]bool{}, migrated: map[*pool]time.Time{}}
+	p := &planner{
+		now: now, limits: limits, fleet: fleet,
+		evacuating: map[*v1alpha1.Machine]bool{}, migrationProgress: map[*machinePool]time.Time{},
+	}
 
 	list = slices.Clone(list)
 	slices.SortFunc(list, func(a, b spi.Evacuation) int {
-		return cmp.Or(p.since(&a).Compare(p.since(&b)), cmp.Compare(a.Machine, b.Machine))
+		return cmp.Or(p.requestedAt(&a).Compare(p.requestedAt(&b)), cmp.Compare(a.Machine, b.Machine))
 	})
 
 	for i := range list {
-		if machine := fleet.machines[list[i].Machine]; machine != nil && p.migrating(&list[i]) {
-			p.away[machine] = true
-			in := fleet.pools[machine.Name]
-			p.migrated[in] = later(p.migrated[in], lastMove(&list[i]))
+		if machine := fleet.machines[list[i].Machine]; machine != nil && p.isMigrating(&list[i]) {
+			p.evacuating[machine] = true
+			pool := fleet.pools[machine.Name]
+			p.migrationProgress[pool] = later(p.migrationProgress[pool], migrationProgress(&list[i]))
 		}
 	}
 
 	steps := make([]step, 0, len(list))
 	for i := range list {
-		steps = append(steps, p.step(&list[i]))
+		steps = append(steps, p.nextStep(&list[i]))
 	}
 
 	return steps
 }
 
-// since returns when an evacuation was requested. An evacuation without a time is new.
-func (p *planner) since(e *spi.Evacuation) time.Time {
-	if e.Since.IsZero() {
+// requestedAt returns when an evacuation was requested. An evacuation without a time is new.
+func (p *planner) requestedAt(e *spi.Evacuation) time.Time {
+	if e.RequestedAt.IsZero() {
 		return p.now
 	}
 
-	return e.Since
+	return e.RequestedAt
 }
 
-func (p *planner) step(e *spi.Evacuation) step {
+func (p *planner) nextStep(e *spi.Evacuation) step {
 	s := step{evacuation: e, machine: p.fleet.machines[e.Machine]}
 
 	switch {
 	case s.machine == nil:
-		s.do, s.why = passOver, "no Machine is known for it"
+		s.action, s.reason = skip, "the virtual machine has no Machine"
 	case s.machine.DeletionTimestamp != nil:
-		s.do, s.why = p.deleting(e, s.machine)
-	case p.migrating(e):
-		s.do, s.why = moving, "a live migration is "+string(e.Migration)
+		s.action, s.reason = p.continueDeletion(e, s.machine)
+	case p.isMigrating(e):
+		s.action, s.reason = migrating, "the live migration is "+string(e.Migration)
 	default:
-		s.do, s.why = p.begin(e, s.machine)
+		s.action, s.reason = p.start(e, s.machine)
 	}
 
-	if s.do == await {
-		s.waits = p.waitsSince(e, p.fleet.pools[e.Machine])
+	if s.action == wait {
+		s.waitingSince = p.waitingSince(e, p.fleet.pools[e.Machine])
 	}
 
 	return s
 }
 
-// deleting returns the action for a Machine that
+// continueDeletion returns the action for a Machine that
 // machine-controller-manager deletes, for whatever reason.
-func (p *planner) deleting(e *spi.Evacuation, machine *v1alpha1.Machine) (action, string) {
+func (p *planner) continueDeletion(e *spi.Evacuation, machine *v1alpha1.Machine) (action, string) {
 	deadline := p.deadlineOf(machine)
 
 	switch {
-	case p.takesTooLong(e, machine.DeletionTimestamp.Time, deadline):
-		return powerOff, fmt.Sprintf("its deletion has taken longer than %s", deadline)
+	case p.hasExceeded(e, machine.DeletionTimestamp.Time, deadline):
+		return powerOff, fmt.Sprintf("the evacuation deadline has passed: its deletion has taken longer than %s", deadline)
 	case e.Migration == spi.MigrationPending:
-		return endMigration, "its Machine is being deleted"
+		return cancelMigration, "its Machine is being deleted"
 	default:
-		return leaving, "its Machine is being deleted"
+		return replacing, "its Machine is being deleted"
 	}
 }
 
-// migrating reports whether a migration is in progress and within its time limits.
-func (p *planner) migrating(e *spi.Evacuation) bool {
+// isMigrating reports whether a migration is in progress and within its time limits.
+func (p *planner) isMigrating(e *spi.Evacuation) bool {
 	switch e.Migration {
 	case spi.MigrationRunning:
-		return !p.takesTooLong(e, e.MigrationSince, p.limits.Deadline)
+		return !p.hasExceeded(e, e.MigrationSince, p.limits.Deadline)
 	case spi.MigrationPending:
-		return !p.takesTooLong(e, e.MigrationSince, p.limits.Deadline) && !p.queueStands(e)
+		return !p.hasExceeded(e, e.MigrationSince, p.limits.Deadline) && !p.isQueueStalled(e)
 	default:
 		return false
 	}
 }
 
-// queueStands reports whether KubeVirt's queue has not advanced for the migration's timeout.
-func (p *planner) queueStands(e *spi.Evacuation) bool {
-	return p.now.Sub(lastMove(e)) > p.limits.MigrationTimeout
+// isQueueStalled reports whether KubeVirt's queue has not advanced for the migration timeout.
+func (p *planner) isQueueStalled(e *spi.Evacuation) bool {
+	return p.now.Sub(migrationProgress(e)) > p.limits.MigrationTimeout
 }
 
-// lastMove returns when the migration was created, or a migration from
+// migrationProgress returns when the migration was created, or a migration from
 // the same node advanced, whichever is later.
-func lastMove(e *spi.Evacuation) time.Time {
-	return later(e.MigrationSince, e.MigrationProgress)
+func migrationProgress(e *spi.Evacuation) time.Time {
+	return later(e.MigrationSince, e.MigrationProgressAt)
 }
 
-// takesTooLong reports whether an operation that began at the given time has exceeded a deadline.
+// hasExceeded reports whether an operation that began at the given time has exceeded a deadline.
 // Time before the evacuation does not count.
-func (p *planner) takesTooLong(e *spi.Evacuation, begun time.Time, deadline time.Duration) bool {
-	return p.now.Sub(later(begun, p.since(e))) > deadline
+func (p *planner) hasExceeded(e *spi.Evacuation, begin time.Time, deadline time.Duration) bool {
+	return p.now.Sub(later(begin, p.requestedAt(e))) > deadline
 }
 
 func later(a, b time.Time) time.Time {
@@ -171,107 +174,88 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// begin returns the action for a machine that is neither being deleted nor migrating.
-func (p *planner) begin(e *spi.Evacuation, machine *v1alpha1.Machine) (action, string) {
-	in := p.fleet.pools[machine.Name]
-	overdue := p.overdue(e, machine, in)
-	do, why := p.howToLeave(e)
+// start returns the action for a machine that is neither being deleted nor migrating.
+func (p *planner) start(e *spi.Evacuation, machine *v1alpha1.Machine) (action, string) {
+	pool := p.fleet.pools[machine.Name]
+	overdue := p.isOverdue(e, machine, pool)
+	method, reason := p.method(e)
 
-	if reason := held(machine, do, p.now); reason != "" && (!overdue || !p.mayCutShort(machine)) {
-		return await, reason
+	if block := machineBlockReason(machine, method, p.now); block != "" && (!overdue || !p.mayInterrupt(machine)) {
+		return wait, block
 	}
 
-	underway := p.underway(in, overdue)
-	if underway >= p.limits.MaxPerDeployment {
-		return await, fmt.Sprintf("%s has %d on their way already", in.title(), underway)
+	ongoing := p.countOngoing(pool, overdue)
+	if ongoing >= p.limits.MaxPerDeployment {
+		return wait, fmt.Sprintf("%s already has %d Machine(s) being deleted or migrated", pool.title(), ongoing)
 	}
 
-	// An overdue machine leaves a pool that cannot spare it, but not together with others.
-	if reason := p.unfit(in, machine, do); reason != "" && (!overdue || underway > 0) {
-		return await, reason
+	// An overdue machine is evacuated although its pool cannot spare it, but not together with others.
+	if block := p.poolBlockReason(pool, machine, method); block != "" && (!overdue || ongoing > 0) {
+		return wait, block
 	}
 
-	p.away[machine] = true
+	p.evacuating[machine] = true
 
 	if overdue {
-		why += fmt.Sprintf(", and it has waited longer than %s", p.deadlineOf(machine))
+		waited := fmt.Sprintf("it has waited longer than %s", p.deadlineOf(machine))
+		if reason == "" {
+			return method, waited
+		}
+
+		return method, waited + ", and " + reason
 	}
 
-	return do, why
+	return method, reason
 }
 
-// howToLeave prefers a live migration, which the shoot does not notice.
-func (p *planner) howToLeave(e *spi.Evacuation) (action, string) {
+// method returns how to evacuate a machine, and why it is not live-migrated. It prefers a live
+// migration, which the shoot does not notice.
+func (p *planner) method(e *spi.Evacuation) (action, string) {
 	switch {
 	case e.Migration == spi.MigrationFailed:
 		return replace, "its live migration has failed"
-	case e.Migration == spi.MigrationPending && p.queueStands(e):
+	case e.Migration == spi.MigrationPending && p.isQueueStalled(e):
 		return replace, fmt.Sprintf("no live migration from its node has advanced for %s", p.limits.MigrationTimeout)
 	case e.Migration == spi.MigrationPending:
 		return replace, fmt.Sprintf("its live migration has not begun for %s", p.limits.Deadline)
 	case e.Migration == spi.MigrationRunning:
-		return replace, "its live migration does not end"
+		return replace, fmt.Sprintf("its live migration has not ended for %s", p.limits.Deadline)
 	case e.Migratable:
-		return migrate, "it can be live-migrated"
-	case e.Obstacle != "":
-		return replace, "it cannot be live-migrated: " + e.Obstacle
+		return migrate, ""
+	case e.NotMigratableReason != "":
+		return replace, "it cannot be live-migrated: " + e.NotMigratableReason
 	default:
 		return replace, "it cannot be live-migrated"
 	}
 }
 
-// underway returns how many of a pool's machines are being deleted or migrated. A deletion that has
-// exceeded its deadline does not block overdue machines.
-func (p *planner) underway(in *pool, overdue bool) int {
-	underway := 0
+// countOngoing returns how many of a pool's machines are being deleted or migrated. A deletion that
+// has exceeded its deadline does not block overdue machines.
+func (p *planner) countOngoing(pool *machinePool, overdue bool) int {
+	ongoing := 0
 
-	for _, machine := range in.machines {
+	for _, machine := range pool.machines {
 		switch deleted := machine.DeletionTimestamp; {
-		case deleted == nil && !p.away[machine]:
+		case deleted == nil && !p.evacuating[machine]:
 		case deleted != nil && overdue && p.now.Sub(deleted.Time) > p.deadlineOf(machine):
 		default:
-			underway++
+			ongoing++
 		}
 	}
 
-	return underway
-}
-
-// unfit returns why the pool cannot spare the machine: others are missing, or no replacement would
-// be created. It returns an empty string if the pool can.
-func (p *planner) unfit(in *pool, candidate *v1alpha1.Machine, do action) string {
-	missing := p.missing(in, candidate)
-
-	switch {
-	case do == replace && in.name == "":
-		return "no MachineSet would replace its Machine"
-	case do == replace && in.frozen:
-		return in.title() + " is frozen, so its Machine would not be replaced"
-	case missing > p.limits.MaxPerDeployment:
-		return fmt.Sprintf("%s has %d of %d others Running", in.title(), in.desired-missing, in.desired-1)
-	default:
-		return ""
-	}
+	return ongoing
 }
 
 // missing returns how many of a pool's desired machines are not available. The candidate counts as
 // missing, whatever its state.
-func (p *planner) missing(in *pool, candidate *v1alpha1.Machine) int {
-	missing := in.desired
+func (p *planner) missing(pool *machinePool, candidate *v1alpha1.Machine) int {
+	missing := pool.desired
 
-	for _, machine := range in.machines {
-		if machine != candidate && available(machine) && !p.away[machine] {
+	for _, machine := range pool.machines {
+		if machine != candidate && isAvailable(machine) && !p.evacuating[machine] {
 			missing--
 		}
 	}
 
 	return missing
-}
-
-func (p *pool) title() string {
-	if p.name == "" {
-		return "a Machine that stands alone"
-	}
-
-	return p.kind + " " + p.name
 }

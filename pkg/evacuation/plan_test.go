@@ -7,7 +7,6 @@ import (
 
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"github.com/stretchr/testify/require"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -23,11 +22,11 @@ var (
 
 // situation is a MachineDeployment with one MachineSet, and the evacuations of its Machines.
 type situation struct {
-	desired  int32
-	frozen   bool
-	alone    bool
-	machines []v1alpha1.Machine
-	list     []spi.Evacuation
+	desired    int32
+	frozen     bool
+	withoutSet bool
+	machines   []v1alpha1.Machine
+	list       []spi.Evacuation
 }
 
 // running returns n running Machines: a, b, c, …
@@ -47,9 +46,9 @@ func machineNamed(name string, phase v1alpha1.MachinePhase) v1alpha1.Machine {
 	}
 }
 
-// leave adds an evacuation that was requested the given time ago.
-func (s situation) leave(name string, ago time.Duration, changes ...func(*spi.Evacuation)) situation {
-	e := spi.Evacuation{Machine: name, Since: start.Add(-ago)}
+// evacuate adds an evacuation that was requested the given time ago.
+func (s situation) evacuate(name string, ago time.Duration, changes ...func(*spi.Evacuation)) situation {
+	e := spi.Evacuation{Machine: name, RequestedAt: start.Add(-ago)}
 	for _, change := range changes {
 		change(&e)
 	}
@@ -71,6 +70,8 @@ func (s situation) with(name string, change func(*v1alpha1.Machine)) situation {
 }
 
 func migratable(e *spi.Evacuation) { e.Migratable = true }
+
+func notMigratable(e *spi.Evacuation) { e.NotMigratableReason = "PVC is not shared" }
 
 func migration(how spi.Migration, ago time.Duration) func(*spi.Evacuation) {
 	return func(e *spi.Evacuation) { e.Migratable, e.Migration, e.MigrationSince = true, how, start.Add(-ago) }
@@ -107,7 +108,7 @@ func (s situation) fleet() *fleet {
 		set.Status.Conditions = []v1alpha1.MachineSetCondition{{Type: v1alpha1.MachineSetFrozen, Status: v1alpha1.ConditionTrue}}
 	}
 
-	if !s.alone {
+	if !s.withoutSet {
 		for i := range s.machines {
 			s.machines[i].OwnerReferences = []metav1.OwnerReference{{Kind: "MachineSet", Name: "set", UID: "set", Controller: ptr.To(true)}}
 		}
@@ -127,64 +128,64 @@ func TestPlan(t *testing.T) {
 		want   []string // machine, action and a part of the reason
 	}{
 		"Replace": {
-			reason: "a healthy pool gives one away", in: running(3).leave("a", minute),
+			reason: "a healthy pool can spare one", in: running(3).evacuate("a", minute),
 			want: []string{"a Replace cannot be live-migrated"},
 		},
-		"Obstacle": {
-			reason: "KubeVirt's own words", in: running(1).leave("a", minute, func(e *spi.Evacuation) { e.Obstacle = "PVC is not shared" }),
+		"NotMigratableReason": {
+			reason: "KubeVirt's own message", in: running(1).evacuate("a", minute, notMigratable),
 			want: []string{"a Replace PVC is not shared"},
 		},
 		"Migrate": {
-			reason: "the shoot does not notice", in: running(3).leave("a", minute, migratable),
-			want: []string{"a Migrate can be live-migrated"},
+			reason: "the shoot does not notice", in: running(3).evacuate("a", minute, migratable),
+			want: []string{"a Migrate"},
 		},
 		"OldestFirst": {
-			reason: "one at a time, in the order of the drains", in: running(3).leave("a", minute).leave("b", 2*minute).leave("c", minute, migratable),
-			want: []string{"b Replace", "a Wait MachineDeployment pool has 1 on their way", "c Wait"},
+			reason: "one at a time, in the order of the drains", in: running(3).evacuate("a", minute).evacuate("b", 2*minute).evacuate("c", minute, migratable),
+			want: []string{"b Replace", "a Wait MachineDeployment pool already has 1 Machine(s) being deleted or migrated", "c Wait"},
 		},
 		"NoTimeYet": {
-			reason: "virt-controller has not come to it", in: running(2).leave("a", minute, func(e *spi.Evacuation) { e.Since = time.Time{} }).leave("b", minute),
+			reason: "virt-controller has not reported it yet", in: running(2).evacuate("a", minute, func(e *spi.Evacuation) { e.RequestedAt = time.Time{} }).evacuate("b", minute),
 			want: []string{"b Replace", "a Wait"},
 		},
 		"Orphan": {
-			reason: "there is nothing to replace", in: running(1).leave("x", minute), want: []string{"x PassOver no Machine"},
+			reason: "there is nothing to replace", in: running(1).evacuate("x", minute), want: []string{"x Skip no Machine"},
 		},
 		"BeingDeleted": {
-			reason: "it counts as on its way", in: running(3).with("a", deleted(minute)).leave("a", minute).leave("b", minute),
-			want: []string{"a Leaving", "b Wait on their way"},
+			reason: "it counts towards the limit", in: running(3).with("a", deleted(minute)).evacuate("a", minute).evacuate("b", minute),
+			want: []string{"a Replacing", "b Wait being deleted"},
 		},
 		"DeletedForAnotherReason": {
-			reason: "a scale-down counts too", in: running(3).with("c", deleted(minute)).leave("a", minute), want: []string{"a Wait on their way"},
+			reason: "a scale-down counts too", in: running(3).with("c", deleted(minute)).evacuate("a", minute), want: []string{"a Wait being deleted"},
 		},
 		"Missing": {
-			reason: "the successor does not run yet",
+			reason: "the replacement is not Running yet",
 			in: func() situation {
 				s := running(3)
 				s.machines[2].Status.CurrentStatus.Phase = v1alpha1.MachinePending
 
-				return s.leave("a", minute)
+				return s.evacuate("a", minute)
 			}(),
-			want: []string{"a Wait MachineDeployment pool has 1 of 2 others Running"},
+			want: []string{"a Wait 1 of 2 other Machines of MachineDeployment pool are Running"},
 		},
-		"NotMadeYet": {
-			reason: "the MachineSet has not come to it", in: func() situation {
-				s := running(2).leave("a", minute)
+		"NotCreatedYet": {
+			reason: "the MachineSet has not created it yet", in: func() situation {
+				s := running(2).evacuate("a", minute)
 				s.desired = 3
 
 				return s
 			}(),
-			want: []string{"a Wait 1 of 2 others"},
+			want: []string{"a Wait 1 of 2 other Machines"},
 		},
-		"CandidateIsIll": {
-			reason: "nothing is lost", in: running(2).with("a", inPhase(v1alpha1.MachineUnknown)).leave("a", minute), want: []string{"a Replace"},
+		"CandidateUnhealthy": {
+			reason: "the pool loses no capacity", in: running(2).with("a", inPhase(v1alpha1.MachineUnknown)).evacuate("a", minute), want: []string{"a Replace"},
 		},
 		"WithoutTargetCluster": {
-			reason: "machines are Available there", in: running(2).with("a", inPhase(v1alpha1.MachineAvailable)).with("b", inPhase(v1alpha1.MachineAvailable)).leave("a", minute),
+			reason: "machines are Available there", in: running(2).with("a", inPhase(v1alpha1.MachineAvailable)).with("b", inPhase(v1alpha1.MachineAvailable)).evacuate("a", minute),
 			want: []string{"a Replace"},
 		},
 		"Surge": {
 			reason: "more than enough run", in: func() situation {
-				s := running(3).with("c", inPhase(v1alpha1.MachinePending)).leave("a", minute)
+				s := running(3).with("c", inPhase(v1alpha1.MachinePending)).evacuate("a", minute)
 				s.desired = 2
 
 				return s
@@ -192,94 +193,102 @@ func TestPlan(t *testing.T) {
 			want: []string{"a Replace"},
 		},
 		"Migrating": {
-			reason: "it takes the place", in: running(3).leave("a", minute, migration(spi.MigrationRunning, 20*minute)).leave("b", 2*minute),
-			want: []string{"b Wait on their way", "a Moving Running"},
+			reason: "it counts towards the limit", in: running(3).evacuate("a", minute, migration(spi.MigrationRunning, 20*minute)).evacuate("b", 2*minute),
+			want: []string{"b Wait being deleted", "a Migrating Running"},
 		},
 		"MigrationPending": {
-			reason: "it may begin yet", in: running(3).leave("a", minute, migration(spi.MigrationPending, 9*minute)), want: []string{"a Moving Pending"},
+			reason: "it may still begin", in: running(3).evacuate("a", minute, migration(spi.MigrationPending, 9*minute)), want: []string{"a Migrating Pending"},
 		},
-		"MigrationTooLong": {
-			reason: "there is no place for it", in: running(3).leave("a", minute, migration(spi.MigrationPending, 11*minute)),
+		"MigrationStalled": {
+			reason: "the queue is stalled", in: running(3).evacuate("a", minute, migration(spi.MigrationPending, 11*minute)),
 			want: []string{"a Replace no live migration from its node has advanced for 10m"},
 		},
 		"MigrationEndless": {
-			reason: "virt-handler may be dead", in: running(3).leave("a", 2*time.Hour, migration(spi.MigrationRunning, 61*minute)),
-			want: []string{"a Replace does not end"},
+			reason: "virt-handler may be dead", in: running(3).evacuate("a", 2*time.Hour, migration(spi.MigrationRunning, 61*minute)),
+			want: []string{"a Replace its live migration has not ended for 1h"},
 		},
 		"MigrationFailed": {
-			reason: "another would fail too", in: running(3).leave("a", minute, migration(spi.MigrationFailed, minute)),
+			reason: "another would fail too", in: running(3).evacuate("a", minute, migration(spi.MigrationFailed, minute)),
 			want: []string{"a Replace has failed"},
 		},
-		"EndMigration": {
+		"CancelMigration": {
 			reason: "it would only delay the deletion",
-			in:     running(3).with("a", deleted(minute)).leave("a", minute, migration(spi.MigrationPending, 11*minute)),
-			want:   []string{"a EndMigration"},
+			in:     running(3).with("a", deleted(minute)).evacuate("a", minute, migration(spi.MigrationPending, 11*minute)),
+			want:   []string{"a CancelMigration"},
 		},
 		"Frozen": {
-			reason: "no successor would come", in: func() situation {
-				s := running(3).leave("a", minute)
+			reason: "it would not be replaced", in: func() situation {
+				s := running(3).evacuate("a", minute)
 				s.frozen = true
 
 				return s
 			}(),
 			want: []string{"a Wait frozen"},
 		},
-		"Alone": {
-			reason: "no successor would come", in: func() situation {
-				s := running(1).leave("a", minute)
-				s.alone = true
+		"WithoutMachineSet": {
+			reason: "it would not be replaced", in: func() situation {
+				s := running(1).evacuate("a", minute)
+				s.withoutSet = true
 
 				return s
 			}(),
 			want: []string{"a Wait no MachineSet"},
 		},
 		"Preserved": {
-			reason: "somebody wants to look at it", in: running(3).with("a", preserve).leave("a", minute).leave("b", 0),
+			reason: "it is kept for debugging", in: running(3).with("a", preserve).evacuate("a", minute).evacuate("b", 0),
 			want: []string{"a Wait preserved", "b Replace"},
 		},
 		"PreservedAndMigratable": {
-			reason: "a migration preserves it too", in: running(3).with("a", preserve).leave("a", minute, migratable), want: []string{"a Migrate"},
+			reason: "a migration preserves it too", in: running(3).with("a", preserve).evacuate("a", minute, migratable), want: []string{"a Migrate"},
 		},
 		"InPlace": {
-			reason: "a migration would disturb it", in: running(3).with("a", inPhase(v1alpha1.MachineInPlaceUpdating)).leave("a", minute, migratable),
+			reason: "a migration would disturb it", in: running(3).with("a", inPhase(v1alpha1.MachineInPlaceUpdating)).evacuate("a", minute, migratable),
 			want: []string{"a Wait updated in place"},
 		},
-		"OverdueAndIllPool": {
-			reason: "the admin's drain wins", in: running(3).with("b", inPhase(v1alpha1.MachineUnknown)).leave("a", 61*minute),
+		"OverdueInUnhealthyPool": {
+			reason: "the admin's drain wins", in: running(3).with("b", inPhase(v1alpha1.MachineUnknown)).evacuate("a", 61*minute),
 			want: []string{"a Replace waited longer than 1h"},
 		},
-		"OverdueAndHeld": {
-			reason: "the admin's drain wins", in: running(3).with("a", preserve).leave("a", 61*minute), want: []string{"a Replace waited longer"},
+		"OverdueAndPreserved": {
+			reason: "the admin's drain wins", in: running(3).with("a", preserve).evacuate("a", 61*minute), want: []string{"a Replace waited longer"},
 		},
-		"OverdueAndCrowded": {
-			reason: "a long queue still moves one by one", in: running(3).with("b", deleted(minute)).leave("a", 61*minute).leave("c", 61*minute),
-			want: []string{"a Wait on their way", "c Wait"},
+		"OverdueAndNotMigratable": {
+			reason: "KubeVirt's own message is at the end", in: running(3).with("a", preserve).evacuate("a", 61*minute, notMigratable),
+			want: []string{"a Replace it has waited longer than 1h0m0s, and it cannot be live-migrated: PVC is not shared"},
 		},
-		"OverdueBehindAStuckOne": {
-			reason: "what hangs holds nobody up for ever", in: running(3).with("b", deleted(2*time.Hour)).leave("a", 61*minute).leave("c", 61*minute),
-			want: []string{"a Replace", "c Wait on their way"},
+		"OverdueAndMigratable": {
+			reason: "the deadline is named", in: running(3).with("b", inPhase(v1alpha1.MachineUnknown)).evacuate("a", 61*minute, migratable),
+			want: []string{"a Migrate it has waited longer than 1h0m0s"},
+		},
+		"OverdueAtLimit": {
+			reason: "a long queue still advances one by one", in: running(3).with("b", deleted(minute)).evacuate("a", 61*minute).evacuate("c", 61*minute),
+			want: []string{"a Wait being deleted", "c Wait"},
+		},
+		"OverdueBehindStuckDeletion": {
+			reason: "a stuck deletion does not block others forever", in: running(3).with("b", deleted(2*time.Hour)).evacuate("a", 61*minute).evacuate("c", 61*minute),
+			want: []string{"a Replace", "c Wait being deleted"},
 		},
 		"DeletedLongBefore": {
-			reason: "the drain has only begun", in: running(3).with("a", deleted(2*time.Hour)).leave("a", minute), want: []string{"a Leaving"},
+			reason: "the evacuation has just begun", in: running(3).with("a", deleted(2*time.Hour)).evacuate("a", minute), want: []string{"a Replacing"},
 		},
-		"DrainMayTakeLonger": {
-			reason: "its pods have the Machine's own time", in: running(3).with("a", drainable(3*time.Hour, deleted(3*time.Hour))).leave("a", 4*time.Hour),
-			want: []string{"a Leaving"},
+		"OwnDrainTimeout": {
+			reason: "its pods have the Machine's own drain timeout", in: running(3).with("a", drainable(3*time.Hour, deleted(3*time.Hour))).evacuate("a", 4*time.Hour),
+			want: []string{"a Replacing"},
 		},
-		"DrainHasTakenLonger": {
-			reason: "the admin's drain wins", in: running(3).with("a", drainable(3*time.Hour, deleted(211*minute))).leave("a", 4*time.Hour),
+		"OwnDrainTimeoutExceeded": {
+			reason: "the admin's drain wins", in: running(3).with("a", drainable(3*time.Hour, deleted(211*minute))).evacuate("a", 4*time.Hour),
 			want: []string{"a PowerOff longer than 3h30m"},
 		},
-		"DrainMustBeFaster": {
-			reason: "the deadline is there for what hangs", in: running(3).with("a", drainable(minute, deleted(59*minute))).leave("a", 4*time.Hour),
-			want: []string{"a Leaving"},
+		"ShortDrainTimeout": {
+			reason: "a short drain timeout does not shorten the deadline", in: running(3).with("a", drainable(minute, deleted(59*minute))).evacuate("a", 4*time.Hour),
+			want: []string{"a Replacing"},
 		},
-		"BehindALongDrain": {
-			reason: "it does not hang", in: running(3).with("b", drainable(3*time.Hour, deleted(2*time.Hour))).leave("a", 4*time.Hour),
-			want: []string{"a Wait on their way"},
+		"OverdueBehindLongDrain": {
+			reason: "the deletion is not stuck", in: running(3).with("b", drainable(3*time.Hour, deleted(2*time.Hour))).evacuate("a", 4*time.Hour),
+			want: []string{"a Wait being deleted"},
 		},
 		"DeletionTooLong": {
-			reason: "the admin's drain wins", in: running(3).with("a", deleted(61*minute)).leave("a", 2*time.Hour), want: []string{"a PowerOff longer than 1h"},
+			reason: "the admin's drain wins", in: running(3).with("a", deleted(61*minute)).evacuate("a", 2*time.Hour), want: []string{"a PowerOff longer than 1h"},
 		},
 	}
 
@@ -298,30 +307,30 @@ func requireSteps(t *testing.T, want []string, steps []step, reason string) {
 	for i, s := range steps {
 		words := strings.SplitN(want[i], " ", 3)
 		require.Equal(t, words[0], s.evacuation.Machine, reason)
-		require.Equal(t, words[1], string(s.do), "%s: %s", reason, s.why)
+		require.Equal(t, words[1], string(s.action), "%s: %s", reason, s.reason)
 
 		if len(words) > 2 {
-			require.Contains(t, s.why, words[2], reason)
+			require.Contains(t, s.reason, words[2], reason)
 		}
 	}
 }
 
-func TestPlanTakesAsManyAsAllowed(t *testing.T) {
+func TestMaxPerDeployment(t *testing.T) {
 	t.Parallel()
 
 	two := limits
 	two.MaxPerDeployment = 2
 
-	in := running(4).leave("a", 4).leave("b", 3).leave("c", 2)
-	requireSteps(t, []string{"a Replace", "b Replace", "c Wait has 2 on their way"}, plan(start, two, in.fleet(), in.list), "two at a time")
+	in := running(4).evacuate("a", 4).evacuate("b", 3).evacuate("c", 2)
+	requireSteps(t, []string{"a Replace", "b Replace", "c Wait already has 2 Machine(s)"}, plan(start, two, in.fleet(), in.list), "two at a time")
 
-	in = running(4).with("d", inPhase(v1alpha1.MachineUnknown)).leave("a", 4).leave("b", 3)
-	requireSteps(t, []string{"a Replace", "b Wait 1 of 3 others"}, plan(start, two, in.fleet(), in.list), "one is missing already")
+	in = running(4).with("d", inPhase(v1alpha1.MachineUnknown)).evacuate("a", 4).evacuate("b", 3)
+	requireSteps(t, []string{"a Replace", "b Wait 1 of 3 other Machines"}, plan(start, two, in.fleet(), in.list), "one is missing already")
 }
 
-// TestPoolsAreApart shows that MachineSets of one MachineDeployment
+// TestPoolsAreIndependent shows that MachineSets of one MachineDeployment
 // form one pool, and other MachineSets do not.
-func TestPoolsAreApart(t *testing.T) {
+func TestPoolsAreIndependent(t *testing.T) {
 	t.Parallel()
 
 	setOf := func(uid types.UID, deployment string) v1alpha1.MachineSet {
@@ -344,48 +353,5 @@ func TestPoolsAreApart(t *testing.T) {
 		[]v1alpha1.MachineSet{setOf("old", "x"), setOf("new", "x"), setOf("other", "y")},
 	)
 	steps := plan(start, limits, fleet, []spi.Evacuation{{Machine: "a"}, {Machine: "b"}, {Machine: "c"}})
-	requireSteps(t, []string{"a Replace", "b Wait MachineDeployment x", "c Replace"}, steps, "each pool gives one")
-}
-
-func TestHeld(t *testing.T) {
-	t.Parallel()
-
-	annotated := func(value string, phase v1alpha1.MachinePhase) *v1alpha1.Machine {
-		m := machineNamed("a", phase)
-		m.Annotations = map[string]string{"node.machine.sapcloud.io/preserve": value}
-
-		return &m
-	}
-	updating := func(reason string) *v1alpha1.Machine {
-		m := machineNamed("a", v1alpha1.MachineRunning)
-		m.Status.Conditions = []corev1.NodeCondition{{Type: v1alpha1.NodeInPlaceUpdate, Reason: reason}}
-
-		return &m
-	}
-	expired := machineNamed("a", v1alpha1.MachineFailed)
-	expired.Status.CurrentStatus.PreserveExpiryTime = ptr.To(metav1.NewTime(start.Add(-time.Second)))
-
-	tests := map[string]struct {
-		machine *v1alpha1.Machine
-		held    bool
-	}{
-		"Now":             {annotated("now", v1alpha1.MachineRunning), true},
-		"WhenFailed":      {annotated("when-failed", v1alpha1.MachineRunning), false},
-		"HasFailed":       {annotated("when-failed", v1alpha1.MachineFailed), true},
-		"AutoPreserved":   {annotated("auto-preserved", v1alpha1.MachineFailed), true},
-		"NotToBe":         {annotated("false", v1alpha1.MachineFailed), false},
-		"Expired":         {&expired, false},
-		"UpdateCandidate": {updating(v1alpha1.CandidateForUpdate), false},
-		"UpdateSelected":  {updating(v1alpha1.SelectedForUpdate), true},
-		"UpdateDrained":   {updating(v1alpha1.DrainSuccessful), true},
-		"UpdateReady":     {updating(v1alpha1.ReadyForUpdate), true},
-		"UpdateDone":      {updating(v1alpha1.UpdateSuccessful), false},
-	}
-
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			require.Equal(t, tc.held, held(tc.machine, replace, start) != "")
-		})
-	}
+	requireSteps(t, []string{"a Replace", "b Wait MachineDeployment x", "c Replace"}, steps, "one machine of each pool")
 }

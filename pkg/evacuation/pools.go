@@ -10,26 +10,35 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// pool holds the machines of a MachineDeployment, in all its MachineSets.
-type pool struct {
+// machinePool holds the machines of a MachineDeployment, in all its MachineSets.
+type machinePool struct {
 	// kind and name are those of the MachineDeployment, or of a MachineSet without one; empty for a
 	// Machine without an owner.
 	kind, name string
 	// desired is how many Machines machine-controller-manager maintains.
 	desired int
-	// frozen reports whether machine-controller-manager currently creates no Machines.
+	// frozen is set while machine-controller-manager creates no Machines.
 	frozen   bool
 	machines []*v1alpha1.Machine
+}
+
+// title names the pool in messages.
+func (p *machinePool) title() string {
+	if p.name == "" {
+		return "a Machine without a MachineSet"
+	}
+
+	return p.kind + " " + p.name
 }
 
 // fleet is the state of all machines in the control cluster.
 type fleet struct {
 	machines map[string]*v1alpha1.Machine
-	pools    map[string]*pool // by the name of a Machine in it
+	pools    map[string]*machinePool // by the name of a Machine in it
 }
 
-// fleetNow reads the fleet from the API server, since it must include the most recent changes.
-func (c *Controller) fleetNow(ctx context.Context) (*fleet, error) {
+// readFleet reads the fleet from the API server, since it must include the most recent changes.
+func (c *Controller) readFleet(ctx context.Context) (*fleet, error) {
 	machines, err := c.options.Machines.Machines(c.options.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("list Machines in %s: %w", c.options.Namespace, err)
@@ -45,18 +54,18 @@ func (c *Controller) fleetNow(ctx context.Context) (*fleet, error) {
 
 func newFleet(machines []v1alpha1.Machine, sets []v1alpha1.MachineSet) *fleet {
 	bySet := poolsOf(sets)
-	f := &fleet{machines: map[string]*v1alpha1.Machine{}, pools: map[string]*pool{}}
+	f := &fleet{machines: map[string]*v1alpha1.Machine{}, pools: map[string]*machinePool{}}
 
 	for i := range machines {
 		machine := &machines[i]
 
-		p := bySet[controllerOf(machine)]
-		if p == nil {
-			p = &pool{desired: 1}
+		pool := bySet[controllerOf(machine)]
+		if pool == nil {
+			pool = &machinePool{desired: 1}
 		}
 
-		p.machines = append(p.machines, machine)
-		f.machines[machine.Name], f.pools[machine.Name] = machine, p
+		pool.machines = append(pool.machines, machine)
+		f.machines[machine.Name], f.pools[machine.Name] = machine, pool
 	}
 
 	return f
@@ -64,8 +73,8 @@ func newFleet(machines []v1alpha1.Machine, sets []v1alpha1.MachineSet) *fleet {
 
 // poolsOf returns the pool of each MachineSet, by its UID.
 // MachineSets of one MachineDeployment share a pool.
-func poolsOf(sets []v1alpha1.MachineSet) map[types.UID]*pool {
-	bySet, byOwner := map[types.UID]*pool{}, map[types.UID]*pool{}
+func poolsOf(sets []v1alpha1.MachineSet) map[types.UID]*machinePool {
+	bySet, byOwner := map[types.UID]*machinePool{}, map[types.UID]*machinePool{}
 
 	for i := range sets {
 		set := &sets[i]
@@ -76,13 +85,13 @@ func poolsOf(sets []v1alpha1.MachineSet) map[types.UID]*pool {
 		}
 
 		if byOwner[owner] == nil {
-			byOwner[owner] = &pool{kind: kind, name: name}
+			byOwner[owner] = &machinePool{kind: kind, name: name}
 		}
 
-		p := byOwner[owner]
-		p.desired += int(set.Spec.Replicas)
-		p.frozen = p.frozen || isFrozen(set)
-		bySet[set.UID] = p
+		pool := byOwner[owner]
+		pool.desired += int(set.Spec.Replicas)
+		pool.frozen = pool.frozen || isFrozen(set)
+		bySet[set.UID] = pool
 	}
 
 	return bySet
@@ -102,8 +111,8 @@ func controllerOf(machine *v1alpha1.Machine) types.UID {
 	return ptr.Deref(metav1.GetControllerOf(machine), metav1.OwnerReference{}).UID
 }
 
-// available reports whether a machine serves the shoot.
-func available(machine *v1alpha1.Machine) bool {
+// isAvailable reports whether a machine serves the shoot.
+func isAvailable(machine *v1alpha1.Machine) bool {
 	phase := machine.Status.CurrentStatus.Phase
 
 	// Without a target cluster, machine-controller-manager

@@ -14,8 +14,8 @@ import (
 // migrationQueue simulates KubeVirt's queue of live migrations off one node: it runs a few at a
 // time, in the order of their creation.
 type migrationQueue struct {
-	places   int
-	takes    time.Duration
+	parallel int
+	latency  time.Duration
 	machines []string
 	created  map[string]time.Time
 	started  map[string]time.Time
@@ -23,17 +23,17 @@ type migrationQueue struct {
 	progress time.Time
 }
 
-// advance ends the migrations that have run long enough, and starts pending ones in their places.
+// advance ends the migrations that have run long enough, and starts pending ones.
 func (q *migrationQueue) advance(now time.Time) {
 	running := 0
 
 	for _, name := range q.machines {
-		begun, ok := q.started[name]
+		startedAt, ok := q.started[name]
 		if _, over := q.ended[name]; !ok || over {
 			continue
 		}
 
-		if now.Sub(begun) < q.takes {
+		if now.Sub(startedAt) < q.latency {
 			running++
 
 			continue
@@ -44,7 +44,7 @@ func (q *migrationQueue) advance(now time.Time) {
 
 	for _, name := range q.machines {
 		_, created := q.created[name]
-		if _, begun := q.started[name]; !created || begun || running >= q.places {
+		if _, started := q.started[name]; !created || started || running >= q.parallel {
 			continue
 		}
 
@@ -53,7 +53,7 @@ func (q *migrationQueue) advance(now time.Time) {
 	}
 }
 
-// evacuations returns the evacuations of machines that have not left the node yet.
+// evacuations returns the evacuations of machines that are still on the node.
 func (q *migrationQueue) evacuations() []spi.Evacuation {
 	var list []spi.Evacuation
 
@@ -62,14 +62,14 @@ func (q *migrationQueue) evacuations() []spi.Evacuation {
 			continue
 		}
 
-		e := spi.Evacuation{Machine: name, Node: "host", Since: start, Migratable: true, MigrationProgress: q.progress}
+		e := spi.Evacuation{Machine: name, Node: "host", RequestedAt: start, Migratable: true, MigrationProgressAt: q.progress}
 
 		if created, ok := q.created[name]; ok {
 			e.Migration, e.MigrationSince = spi.MigrationPending, created
 		}
 
-		if begun, ok := q.started[name]; ok {
-			e.Migration, e.MigrationSince = spi.MigrationRunning, begun
+		if startedAt, ok := q.started[name]; ok {
+			e.Migration, e.MigrationSince = spi.MigrationRunning, startedAt
 		}
 
 		list = append(list, e)
@@ -78,9 +78,9 @@ func (q *migrationQueue) evacuations() []spi.Evacuation {
 	return list
 }
 
-func newMigrationQueue(machines, places int) (*migrationQueue, *fleet) {
+func newMigrationQueue(machines, parallel int) (*migrationQueue, *fleet) {
 	q := &migrationQueue{
-		places: places, takes: 3 * time.Minute,
+		parallel: parallel, latency: 3 * time.Minute,
 		created: map[string]time.Time{}, started: map[string]time.Time{}, ended: map[string]time.Time{},
 	}
 	in := situation{desired: int32(machines)}
@@ -94,9 +94,9 @@ func newMigrationQueue(machines, places int) (*migrationQueue, *fleet) {
 	return q, in.fleet()
 }
 
-// TestMigrationsMayQueue drains a node of 60 machines. KubeVirt migrates two at a time, so that the
+// TestQueuedMigrations drains a node of 60 machines. KubeVirt migrates two at a time, so that the
 // last one waits for 87 minutes.
-func TestMigrationsMayQueue(t *testing.T) {
+func TestQueuedMigrations(t *testing.T) {
 	t.Parallel()
 
 	const machines = 60
@@ -109,18 +109,18 @@ func TestMigrationsMayQueue(t *testing.T) {
 		q.advance(now)
 
 		for _, next := range plan(now, all, fleet, q.evacuations()) {
-			require.Contains(t, []action{migrate, moving}, next.do, "%s after %s: %s", next.evacuation.Machine, now.Sub(start), next.why)
+			require.Contains(t, []action{migrate, migrating}, next.action, "%s after %s: %s", next.evacuation.Machine, now.Sub(start), next.reason)
 
-			if next.do == migrate {
+			if next.action == migrate {
 				q.created[next.evacuation.Machine] = now
 			}
 		}
 	}
 }
 
-// TestStandingQueueIsLeft drains a node while KubeVirt's queue is
-// stuck, from the beginning or after a while.
-func TestStandingQueueIsLeft(t *testing.T) {
+// TestStalledQueue drains a node while KubeVirt's queue is
+// stalled, from the beginning or after a while.
+func TestStalledQueue(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]struct {
@@ -129,21 +129,21 @@ func TestStandingQueueIsLeft(t *testing.T) {
 		progress time.Duration // 0 if there has been none
 		want     string
 	}{
-		"Young":        {"it may begin yet", 9 * time.Minute, 0, "a Moving Pending"},
-		"NeverMoved":   {"virt-controller is dead", 11 * time.Minute, 0, "a Replace no live migration from its node has advanced for 10m"},
-		"Moves":        {"others have their turn", 59 * time.Minute, 9 * time.Minute, "a Moving Pending"},
-		"MovesNoMore":  {"virt-controller has died", 59 * time.Minute, 11 * time.Minute, "a Replace no live migration from its node has advanced for 10m"},
-		"MovedBefore":  {"its own time has not passed", 9 * time.Minute, 59 * time.Minute, "a Moving Pending"},
-		"MovesTooLong": {"the deadline wins", 61 * time.Minute, time.Minute, "a Replace its live migration has not begun for 1h"},
+		"Young":            {"it may still begin", 9 * time.Minute, 0, "a Migrating Pending"},
+		"NeverAdvanced":    {"virt-controller is dead", 11 * time.Minute, 0, "a Replace no live migration from its node has advanced for 10m"},
+		"Advances":         {"other migrations advance", 59 * time.Minute, 9 * time.Minute, "a Migrating Pending"},
+		"StoppedAdvancing": {"virt-controller has died", 59 * time.Minute, 11 * time.Minute, "a Replace no live migration from its node has advanced for 10m"},
+		"AdvancedBefore":   {"its own time has not passed", 9 * time.Minute, 59 * time.Minute, "a Migrating Pending"},
+		"AdvancesTooLong":  {"the deadline wins", 61 * time.Minute, time.Minute, "a Replace its live migration has not begun for 1h"},
 	}
 
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			in := running(3).leave("a", 2*time.Hour, migration(spi.MigrationPending, tc.created), func(e *spi.Evacuation) {
+			in := running(3).evacuate("a", 2*time.Hour, migration(spi.MigrationPending, tc.created), func(e *spi.Evacuation) {
 				if tc.progress > 0 {
-					e.MigrationProgress = start.Add(-tc.progress)
+					e.MigrationProgressAt = start.Add(-tc.progress)
 				}
 			})
 			requireSteps(t, []string{tc.want}, plan(start, limits, in.fleet(), in.list), tc.reason)

@@ -2,6 +2,7 @@ package evacuation
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -13,96 +14,118 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// story is what has been reported about an evacuation. A restart
-// loses it, at the cost of a repeated Event.
-type story struct {
-	machine *v1alpha1.Machine // nil if there is none
-	node    string
-	since   time.Time
-	reason  string
-	message string
-	end     outcome   // the outcome if the evacuation ends now
-	waits   time.Time // since when it waits without progress in its pool; zero if it does not wait
-	refused time.Time // since when its migration has been rejected; zero if it has not been
+// evacuationRecord is the last report of an ongoing evacuation, and the times that the clusters do
+// not store. A restart loses it, at the cost of a repeated Event.
+type evacuationRecord struct {
+	machine       *v1alpha1.Machine // nil if there is none
+	node          string
+	requestedAt   time.Time
+	eventReason   string
+	message       string
+	outcome       outcome   // the outcome if the evacuation ends now
+	waitingSince  time.Time // since when it waits without progress in its pool; zero if it does not wait
+	rejectedSince time.Time // since when its migration has been rejected; zero if it has not been
 }
 
-// chapter is the report of a step.
-type chapter struct {
-	reason  string
-	text    string
+// stepReport is how a step is reported.
+type stepReport struct {
+	eventReason string
+	// format is the beginning of the message; its argument is the provider node.
+	format  string
 	warning bool
-	end     outcome
+	outcome outcome
 }
 
-var chapters = map[action]chapter{
-	passOver:     {reason: "EvacuationPassedOver", text: "is left alone", end: cancelled},
-	await:        {reason: "EvacuationWaiting", text: "waits", end: cancelled},
-	migrate:      {reason: "EvacuationMigrating", text: "is live-migrated", end: migrated},
-	moving:       {reason: "EvacuationMigrating", text: "is live-migrated", end: migrated},
-	replace:      {reason: "EvacuationReplacing", text: "is replaced", end: replaced},
-	leaving:      {reason: "EvacuationReplacing", text: "is replaced", end: replaced},
-	endMigration: {reason: "EvacuationReplacing", text: "is replaced", end: replaced},
-	powerOff:     {reason: "EvacuationDeadline", text: "is powered off, whatever still runs on it", warning: true, end: poweredOff},
-}
+var (
+	migrationReport = stepReport{
+		eventReason: "EvacuationMigrating", format: "Live-migrating the machine away from provider node %s", outcome: migrated,
+	}
+	replacementReport = stepReport{
+		eventReason: "EvacuationReplacing", format: "Replacing the machine to evacuate it from provider node %s", outcome: replaced,
+	}
+	stepReports = map[action]stepReport{
+		skip:            {eventReason: "EvacuationSkipped", format: "Skipping the evacuation from provider node %s", outcome: cancelled},
+		wait:            {eventReason: "EvacuationWaiting", format: "Waiting to evacuate the machine from provider node %s", outcome: cancelled},
+		migrate:         migrationReport,
+		migrating:       migrationReport,
+		replace:         replacementReport,
+		replacing:       replacementReport,
+		cancelMigration: replacementReport,
+		powerOff: {
+			eventReason: "EvacuationDeadline", format: "Powering off the machine on provider node %s", warning: true, outcome: poweredOff,
+		},
+	}
+)
 
-// evacuationFailed is the reason if a step failed. It is retried.
+// evacuationFailed is the Event's reason if a step failed. The step is retried.
 const evacuationFailed = "EvacuationFailed"
 
-// report reports a step that was performed.
-func (c *Controller) report(s *site, next *step) {
-	if known := s.stories[next.evacuation.UID]; next.do == passOver && known != nil {
-		return // Its Machine has just gone, and the evacuation is about to end.
+// message returns the text of a report. The reason may contain text from the provider cluster, so
+// it is at the end.
+func (r stepReport) message(s *step) string {
+	message := fmt.Sprintf(r.format, s.evacuation.Node)
+	if s.reason != "" {
+		message += ": " + s.reason
 	}
 
-	how := chapters[next.do]
+	return message
+}
 
-	known := c.tell(s, next, how.reason, how.text+": "+next.why)
-	known.end, known.waits = how.end, next.waits
+// reportStep reports a step that was performed.
+func (c *Controller) reportStep(target *watchTarget, s *step) {
+	if target.records[s.evacuation.UID] != nil && s.action == skip {
+		return // The Machine is gone since the last step, and the evacuation is about to end.
+	}
 
-	if next.do == migrate {
-		known.refused = time.Time{}
+	report := stepReports[s.action]
+
+	record := c.record(target, s, report.eventReason, report.message(s))
+	record.outcome, record.waitingSince = report.outcome, s.waitingSince
+
+	if s.action == migrate {
+		record.rejectedSince = time.Time{}
 	}
 }
 
 // reportFailure reports a step that failed.
-func (c *Controller) reportFailure(s *site, next *step, err error) {
-	known := c.tell(s, next, evacuationFailed, "cannot be helped: "+err.Error())
+func (c *Controller) reportFailure(target *watchTarget, s *step, err error) {
+	record := c.record(target, s, evacuationFailed, "Failed to evacuate machine from provider node "+s.evacuation.Node+": "+err.Error())
 
-	if errors.As(err, &refusedError{}) && known.refused.IsZero() {
-		known.refused = c.options.Clock.Now()
+	if errors.As(err, &rejectedError{}) && record.rejectedSince.IsZero() {
+		record.rejectedSince = c.options.Clock.Now()
 	}
 }
 
-// tell records an Event and writes to the log, unless the last report of this evacuation was the
-// same. An ongoing step is reported once per reason.
-func (c *Controller) tell(s *site, next *step, reason, message string) *story {
-	known := s.stories[next.evacuation.UID]
-	if known == nil {
-		known = &story{since: c.options.Clock.Now(), node: next.evacuation.Node, end: cancelled}
-		s.stories[next.evacuation.UID] = known
+// record updates the record of an evacuation. It records an Event and writes to the log, unless
+// that would repeat the last report. An ongoing step is reported once per Event reason.
+func (c *Controller) record(target *watchTarget, s *step, eventReason, message string) *evacuationRecord {
+	record := target.records[s.evacuation.UID]
+	if record == nil {
+		record = &evacuationRecord{requestedAt: c.options.Clock.Now(), node: s.evacuation.Node, outcome: cancelled}
+		target.records[s.evacuation.UID] = record
 	}
 
-	if !next.evacuation.Since.IsZero() {
-		known.since = next.evacuation.Since
+	if !s.evacuation.RequestedAt.IsZero() {
+		record.requestedAt = s.evacuation.RequestedAt
 	}
 
-	underway := next.do == moving || next.do == leaving || next.do == endMigration
-	if known.reason == reason && (underway || known.message == message) {
-		return known
+	ongoing := s.action == migrating || s.action == replacing || s.action == cancelMigration
+	if record.eventReason == eventReason && (ongoing || record.message == message) {
+		return record
 	}
 
-	known.machine, known.reason, known.message = next.machine, reason, message
-	c.record(next.machine, next.evacuation.Machine, chapters[next.do].warning || reason == evacuationFailed, reason,
-		"To leave provider node "+next.evacuation.Node+", the machine "+message)
+	record.machine, record.eventReason, record.message = s.machine, eventReason, message
+	c.recordEvent(s.machine, s.evacuation.Machine, stepReports[s.action].warning || eventReason == evacuationFailed, eventReason, message)
 
-	return known
+	return record
 }
 
 // maxMessage bounds an Event's message, in bytes: an API server rejects more than 1024, and part of
 // the message comes from the provider cluster.
 const maxMessage = 1000
 
-func (c *Controller) record(machine *v1alpha1.Machine, name string, warning bool, reason, message string) {
+// recordEvent records an Event on the Machine, if there is one, and writes it to the log.
+func (c *Controller) recordEvent(machine *v1alpha1.Machine, name string, warning bool, reason, message string) {
 	if len(message) > maxMessage {
 		message = strings.ToValidUTF8(message[:maxMessage], "") + " …"
 	}
@@ -119,41 +142,41 @@ func (c *Controller) record(machine *v1alpha1.Machine, name string, warning bool
 	}
 }
 
-// conclude ends the stories of machines whose evacuation is over.
-func (c *Controller) conclude(s *site, list []spi.Evacuation) {
-	open := map[types.UID]bool{}
+// finish reports the evacuations that have ended, and deletes their records.
+func (c *Controller) finish(target *watchTarget, list []spi.Evacuation) {
+	ongoing := map[types.UID]bool{}
 	for i := range list {
-		open[list[i].UID] = true
+		ongoing[list[i].UID] = true
 	}
 
-	for uid, known := range s.stories {
-		if open[uid] {
+	for uid, record := range target.records {
+		if ongoing[uid] {
 			continue
 		}
 
-		delete(s.stories, uid)
+		delete(target.records, uid)
 
-		if known.machine == nil {
+		if record.machine == nil {
 			continue
 		}
 
-		after := c.options.Clock.Since(known.since)
-		c.metrics.end(known.end, after)
-		c.record(known.machine, known.machine.Name, false, "EvacuationEnded",
-			"To leave provider node "+known.node+" has taken the machine "+after.Round(time.Second).String()+": "+string(known.end))
+		duration := c.options.Clock.Since(record.requestedAt)
+		c.metrics.observe(record.outcome, duration)
+		c.recordEvent(record.machine, record.machine.Name, false, "EvacuationEnded",
+			fmt.Sprintf("Evacuation from provider node %s ended after %s: %s", record.node, duration.Round(time.Second), record.outcome))
 	}
 }
 
-// countWaiting sets the metrics for the number of waiting
-// machines at all sites and for the longest wait.
-func (c *Controller) countWaiting() {
+// updateWaiting sets the metrics for the number of waiting
+// machines of all targets and for the longest wait.
+func (c *Controller) updateWaiting() {
 	waiting, longest := 0, time.Duration(0)
 
-	for _, s := range c.sites {
-		for _, known := range s.stories {
-			if !known.waits.IsZero() {
+	for _, target := range c.targets {
+		for _, record := range target.records {
+			if !record.waitingSince.IsZero() {
 				waiting++
-				longest = max(longest, c.options.Clock.Since(known.waits))
+				longest = max(longest, c.options.Clock.Since(record.waitingSince))
 			}
 		}
 	}

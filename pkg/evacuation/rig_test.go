@@ -25,8 +25,8 @@ import (
 )
 
 const (
-	patience = 30 * time.Second
-	often    = time.Millisecond
+	waitTimeout  = 30 * time.Second
+	pollInterval = time.Millisecond
 )
 
 // provider is a provider cluster controlled by a test.
@@ -34,7 +34,7 @@ type provider struct {
 	mu      sync.Mutex
 	watches []*watch
 	list    []spi.Evacuation
-	refuse  error
+	err     error // of every request
 	sent    []string
 }
 
@@ -47,8 +47,11 @@ type watch struct {
 	changed    func()
 }
 
-// Place implements spi.Evacuator. The place is the part of the kubeconfig before the slash.
-func (p *provider) Place(kubeconfig []byte) (string, error) { return string(kubeconfig[:1]), nil }
+// ServerAndNamespace implements spi.Evacuator. It returns the part of the kubeconfig before the
+// slash.
+func (p *provider) ServerAndNamespace(kubeconfig []byte) (string, error) {
+	return string(kubeconfig[:1]), nil
+}
 
 // WatchEvacuations implements spi.Evacuator.
 func (p *provider) WatchEvacuations(ctx context.Context, in *spi.WatchEvacuationsInput, changed func()) (spi.Evacuations, error) {
@@ -61,8 +64,8 @@ func (p *provider) WatchEvacuations(ctx context.Context, in *spi.WatchEvacuation
 	return w, nil
 }
 
-// open returns the kubeconfigs of the active watches.
-func (p *provider) open() []string {
+// activeWatches returns the kubeconfigs of the active watches.
+func (p *provider) activeWatches() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
@@ -77,35 +80,35 @@ func (p *provider) open() []string {
 	return list
 }
 
-// set replaces the evacuations.
-func (p *provider) set(refuse error, list ...spi.Evacuation) {
+// set replaces the evacuations, and sets the error of every request.
+func (p *provider) set(err error, list ...spi.Evacuation) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
-	p.list, p.refuse = list, refuse
+	p.list, p.err = list, err
 
 	for _, w := range p.watches {
 		go w.changed()
 	}
 }
 
-// errGone refuses a step for an evacuation that has ended between the list and the step.
+// errGone rejects a step for an evacuation that has ended between the list and the step.
 var errGone = errors.New("the instance is gone")
 
-func (p *provider) send(what string, e *spi.Evacuation) error {
+func (p *provider) send(request string, e *spi.Evacuation) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
-	if !slices.ContainsFunc(p.list, func(have spi.Evacuation) bool { return have.UID == e.UID }) {
+	if !slices.ContainsFunc(p.list, func(listed spi.Evacuation) bool { return listed.UID == e.UID }) {
 		return errGone
 	}
 
-	p.sent = append(p.sent, what+" "+e.Machine)
+	p.sent = append(p.sent, request+" "+e.Machine)
 
-	return p.refuse
+	return p.err
 }
 
-func (p *provider) asked() []string {
+func (p *provider) sentRequests() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
@@ -135,9 +138,9 @@ func (p *provider) Migrate(_ context.Context, e *spi.Evacuation) error {
 	return p.send("migrate", e)
 }
 
-// EndMigration implements spi.Evacuations.
-func (p *provider) EndMigration(_ context.Context, e *spi.Evacuation) error {
-	return p.send("end", e)
+// CancelMigration implements spi.Evacuations.
+func (p *provider) CancelMigration(_ context.Context, e *spi.Evacuation) error {
+	return p.send("cancel", e)
 }
 
 // PowerOff implements spi.Evacuations.
@@ -145,8 +148,8 @@ func (p *provider) PowerOff(_ context.Context, e *spi.Evacuation) error {
 	return p.send("power off", e)
 }
 
-// Tidy implements spi.Evacuations.
-func (p *provider) Tidy(context.Context) error { return nil }
+// DeleteObsoleteMigrations implements spi.Evacuations.
+func (p *provider) DeleteObsoleteMigrations(context.Context) error { return nil }
 
 // rig is a controller between two clusters that are controlled by a test.
 type rig struct {
@@ -172,10 +175,10 @@ func (r *rig) Event(object runtime.Object, eventType, reason, message string) {
 
 func (r *rig) await(t *testing.T, event string) {
 	t.Helper()
-	require.Eventually(t, func() bool { return slices.Contains(r.told(), event) }, patience, often, event)
+	require.Eventually(t, func() bool { return slices.Contains(r.recordedEvents(), event) }, waitTimeout, pollInterval, event)
 }
 
-func (r *rig) told() []string {
+func (r *rig) recordedEvents() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
@@ -205,7 +208,7 @@ func newRig(t *testing.T, machines ...string) *rig {
 	r.Controller = evacuation.New(evacuation.Options{
 		Evacuator: r.provider, Machines: r.machines.MachineV1alpha1(), Namespace: "shoot", Events: r, Clock: r.clock,
 		Limits: evacuation.Limits{MaxPerDeployment: 1, Deadline: time.Hour, MigrationTimeout: time.Hour},
-		Period: often, ClassMemory: 100 * time.Hour,
+		Period: pollInterval, ClassRetention: 100 * time.Hour,
 	})
 
 	var run sync.WaitGroup
@@ -216,7 +219,7 @@ func newRig(t *testing.T, machines ...string) *rig {
 	return r
 }
 
-// see tells the controller about a request for a class.
+// see notifies the controller of a request for a class.
 func (r *rig) see(class, kubeconfig string) {
 	r.Seen(&v1alpha1.MachineClass{
 		ObjectMeta:   metav1.ObjectMeta{Name: class},
@@ -227,8 +230,8 @@ func (r *rig) see(class, kubeconfig string) {
 func (r *rig) requireWatches(t *testing.T, kubeconfigs ...string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
-		return fmt.Sprint(r.open()) == fmt.Sprint(kubeconfigs)
-	}, patience, often, "%v should be watched with", kubeconfigs)
+		return fmt.Sprint(r.activeWatches()) == fmt.Sprint(kubeconfigs)
+	}, waitTimeout, pollInterval, "%v should be watched with", kubeconfigs)
 }
 
 // requireLongestWait reads the gauge as Prometheus does, in seconds.
@@ -251,7 +254,7 @@ func requireLongestWait(t *testing.T, r *rig, want float64) {
 		}
 
 		return false
-	}, patience, often, "%v", want)
+	}, waitTimeout, pollInterval, "%v", want)
 }
 
 // requireOutcomes reads the counter as Prometheus does.
@@ -278,5 +281,5 @@ func requireOutcomes(t *testing.T, r *rig, want map[string]float64) {
 		}
 
 		return fmt.Sprint(have) == fmt.Sprint(want)
-	}, patience, often, "%v", want)
+	}, waitTimeout, pollInterval, "%v", want)
 }

@@ -134,7 +134,7 @@ func (m *Manager) observe(ctx context.Context, c *providerapi.Clients, have *cdi
 		return nil
 	}
 
-	klog.FromContext(ctx).Info("Replacing a golden image that has failed", "dataVolume", klog.KObj(have))
+	klog.FromContext(ctx).Info("Replacing a failed golden image", "dataVolume", klog.KObj(have))
 
 	return m.remove(ctx, c, have.Name, preconditionsOf(have.UID, have.ResourceVersion))
 }

@@ -8,11 +8,11 @@ import (
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 )
 
-// imagesMetric counts the images by what was last seen of them.
+// imagesMetric counts the images by their last observed state.
 var imagesMetric = prometheus.NewDesc("mcm_kubevirt_golden_images",
-	"Golden images that this process knows of, by what it saw of them last: importing, ready or failed.", []string{"state"}, nil)
+	"Golden images that this process knows, by their last observed state: importing, ready or failed.", []string{"state"}, nil)
 
-// metrics are those that events add to.
+// metrics are updated by events.
 type metrics struct {
 	duration prometheus.Histogram
 	clones   prometheus.Counter
@@ -22,13 +22,13 @@ func newMetrics() *metrics {
 	return &metrics{
 		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "mcm_kubevirt_golden_image_import_duration_seconds",
-			Help: "How long the imports of golden images took that this process saw the beginning and the end of.",
+			Help: "Duration of the imports of golden images whose beginning and end this process observed.",
 			// From two seconds to more than two hours.
 			Buckets: prometheus.ExponentialBuckets(2, 2, 13),
 		}),
 		clones: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "mcm_kubevirt_golden_image_clones_total",
-			Help: "Machines that were made with a root volume cloned from a golden image.",
+			Help: "Machines created with a root volume cloned from a golden image.",
 		}),
 	}
 }

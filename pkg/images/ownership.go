@@ -46,13 +46,14 @@ func requireOwn(c *providerapi.Clients, have, want *cdiv1beta1.DataVolume) error
 		return nil
 	}
 
-	origin := "find out who created it"
+	origin := "find its creator"
 	if len(differences) == 1 && differences[0] == annotated(prePopulated) {
-		origin = "if a backup tool restored it, its content is not known to be that of the source; check where it comes from"
+		origin = "if a backup tool restored it, its content may differ from the source; check its origin"
 	}
 
-	return fmt.Errorf("%w: DataVolume %s has the name of a golden image, but not its %s; %s, then delete it: "+
-		"the driver imports the image when it is gone", spi.ErrForeign, pathOf(c, want.Name), inShort(differences), origin)
+	return spi.WithRemedy(
+		spi.Errorf(spi.ErrForeign, "DataVolume %s has the name of a golden image, but not its %s", pathOf(c, want.Name), inShort(differences)),
+		origin+", then delete it: the driver then imports the image")
 }
 
 func annotated(annotation string) string { return "annotation " + annotation }

@@ -55,7 +55,7 @@ func (m *Manager) sweep(ctx context.Context, c *providerapi.Clients, cluster str
 	defer cancel()
 
 	if err := m.deleteUnneeded(ctx, c, selection{cluster: cluster, unneeded: refs.unneeded}); err != nil {
-		klog.FromContext(ctx).Info("Cannot delete unneeded golden images; a later call tries again", "cluster", cluster, "err", err)
+		klog.FromContext(ctx).Info("Cannot delete unneeded golden images; a later call retries", "cluster", cluster, "err", err)
 	}
 }
 
@@ -151,7 +151,7 @@ func (m *Manager) deleteImage(ctx context.Context, c *providerapi.Clients, image
 	for range attempts {
 		err := m.delete(ctx, c, image.name, preconditionsOf(image.uid, image.version))
 		if err == nil {
-			klog.FromContext(ctx).Info("Deleted a golden image that nothing refers to", "dataVolume", pathOf(c, image.name))
+			klog.FromContext(ctx).Info("Deleted an unreferenced golden image", "dataVolume", pathOf(c, image.name))
 
 			return nil
 		}

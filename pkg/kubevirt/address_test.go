@@ -45,7 +45,7 @@ func TestMovedMachineTellsItsAddress(t *testing.T) {
 	t.Parallel()
 
 	r := validRequest()
-	resp, err := newPlugin(&recorder{err: &spi.MovedError{To: machine.Address}}).DeleteMachine(t.Context(),
+	resp, err := newPlugin(&recorder{err: spi.Moved(machine.Address)}).DeleteMachine(t.Context(),
 		&driver.DeleteMachineRequest{Machine: r.machine, MachineClass: r.class, Secret: r.secret})
 	require.Equal(t, codes.Aborted, codeOf(t, err), "it is asked again in seconds")
 	require.Equal(t, &driver.DeleteMachineResponse{LastKnownState: machine.Address.Encode()}, resp)
@@ -69,7 +69,7 @@ func TestLongServerIsNotRecorded(t *testing.T) {
 func TestMissingMachinesAreCounted(t *testing.T) {
 	t.Parallel()
 
-	r, spied := validRequest(), &recorder{err: &spi.AddressError{Problem: "p", Remedy: "r"}}
+	r, spied := validRequest(), &recorder{err: &spi.Error{Kind: spi.ErrAddressChanged, Message: "p", Remedy: "r"}}
 	p, registry := newPlugin(spied), prometheus.NewPedanticRegistry()
 	require.NoError(t, p.RegisterMetrics(registry))
 

@@ -63,7 +63,7 @@ func DecodeCreateMachine(req *driver.CreateMachineRequest, allowed apivalidation
 
 	spec, errs := apivalidation.Decode(req.MachineClass.ProviderSpec.Raw, allowed)
 	if len(errs) > 0 {
-		return nil, fmt.Errorf("%w: %w", spi.ErrInvalid, errs.ToAggregate())
+		return nil, spi.Errorf(spi.ErrInvalid, "%w", errs.ToAggregate())
 	}
 
 	return &spi.CreateMachineInput{
@@ -119,7 +119,7 @@ func decodeTarget(machine *v1alpha1.Machine, class *v1alpha1.MachineClass, secre
 	}
 
 	if len(validation.IsDNS1123Subdomain(machine.Name)) > 0 {
-		return target{}, fmt.Errorf("%w: no VirtualMachine can be named %q", spi.ErrNotFound, machine.Name)
+		return target{}, spi.Errorf(spi.ErrNotFound, "no VirtualMachine can be named %q", machine.Name)
 	}
 
 	kubeconfig, err := decodeClass(class, secret)
@@ -275,5 +275,5 @@ func architecture(class *v1alpha1.MachineClass) string {
 }
 
 func invalid(format string, args ...any) error {
-	return fmt.Errorf("%w: "+format, append([]any{spi.ErrInvalid}, args...)...)
+	return spi.Errorf(spi.ErrInvalid, format, args...)
 }

@@ -3,12 +3,10 @@ package kubevirt
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
-	"github.com/gardener/machine-controller-manager/pkg/util/provider/machinecodes/codes"
 	corev1 "k8s.io/api/core/v1"
 
 	apivalidation "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1/validation"
@@ -24,28 +22,13 @@ type ExplainRequest struct {
 	Secret       *corev1.Secret
 }
 
-// Explanation is how a machine stands, and what the driver says of it to machine-controller-manager.
+// Explanation is the state of a machine, and its failure as the driver reports it.
 type Explanation struct {
-	// Machine is nil if the provider cluster could not be asked, or if the VirtualMachine of that name is somebody else's.
+	// Machine is nil if the provider cluster could not be asked, or if the VirtualMachine of that
+	// name is not managed by this driver.
 	Machine *spi.Explanation
-	// Cause is nil if nothing is known to be wrong.
-	Cause *Cause
-}
-
-// Cause is what is wrong with a machine, in the terms of machine-controller-manager.
-type Cause struct {
-	// Reason is the token that leads the driver's text. docs/troubleshooting.md has a row for each.
-	Reason string
-	// Message is what the component that refused said, and Remedy what to do.
-	Message, Remedy string
-	// Code is the machine code.
-	Code codes.Code
-	// Since is when it began, and Ripe when it has stood for long enough to be reported; zero if it is reported at once.
-	Since, Ripe time.Time
-	// Sign is what the cause was drawn from; nil if it is the answer to a request.
-	Sign *spi.Sign
-	// Err is the error that the driver would return before it is put in machine-controller-manager's terms.
-	Err error
+	// Cause is nil if no failure is known. Its error has a reason, a message and a remedy.
+	Cause *spi.Cause
 }
 
 // Explain looks at a machine for somebody who wants to know what is wrong with it. mcm-kubevirt shows it to its users. Whatever keeps
@@ -55,18 +38,18 @@ func Explain(ctx context.Context, explainer spi.Explainer, req *ExplainRequest, 
 
 	in, refused, err := decodeExplain(req, allowed)
 	if err != nil {
-		return &Explanation{Cause: causeFrom(&spi.Cause{Err: err}, used)}
+		return &Explanation{Cause: causeFrom(&spi.Cause{Err: spi.AsError(err)}, used)}
 	}
 
 	found, err := explainer.ExplainMachine(ctx, in)
 
 	switch {
 	case err != nil:
-		return &Explanation{Cause: causeFrom(&spi.Cause{Err: err}, used)}
+		return &Explanation{Cause: causeFrom(&spi.Cause{Err: spi.AsError(err)}, used)}
 	case found.Stage == spi.StageAbsent && madeBefore(req.Machine):
 		return &Explanation{Machine: found, Cause: vanished(found)}
 	case found.Stage == spi.StageAbsent && refused != nil:
-		return &Explanation{Machine: found, Cause: causeFrom(&spi.Cause{Err: refused}, used)}
+		return &Explanation{Machine: found, Cause: causeFrom(&spi.Cause{Err: spi.AsError(refused)}, used)}
 	default:
 		return &Explanation{Machine: found, Cause: causeFrom(found.Cause, used)}
 	}
@@ -104,58 +87,42 @@ func madeBefore(machine *v1alpha1.Machine) bool {
 	return machine.Spec.ProviderID != "" && machine.DeletionTimestamp == nil
 }
 
-// TokenVanished is the reason of the cause that no call of the driver returns: machine-controller-manager asks for no machine that has
-// joined.
+// TokenVanished is the reason of a failure that no call of the driver returns:
+// machine-controller-manager does not call the driver for a machine that has joined.
 const TokenVanished = "MachineVanished"
 
-// errVanished is what the driver would answer, and a failure nevertheless.
-var errVanished = fmt.Errorf("%w, and was there before", spi.ErrNotFound)
-
-// vanished is the cause of a machine that lost its VirtualMachine without anybody deleting its Machine.
-func vanished(found *spi.Explanation) *Cause {
-	m := meaningOf(errVanished)
-
-	return &Cause{
-		Reason: TokenVanished, Message: found.Waiting + ", but spec.providerID shows that the Machine had one: it was deleted externally",
-		Remedy: clause(remedies[TokenVanished]), Code: m.code, Err: errVanished,
-	}
+// vanished is the cause for a Machine whose VirtualMachine was deleted externally.
+func vanished(found *spi.Explanation) *spi.Cause {
+	return &spi.Cause{Err: completed(&spi.Error{
+		Kind: spi.ErrNotFound, Reason: TokenVanished,
+		Message: found.Waiting + ", but spec.providerID shows that the Machine had one: it was deleted externally",
+	}, "")}
 }
 
-// causeFrom puts a cause in machine-controller-manager's terms; nil stays nil.
-func causeFrom(c *spi.Cause, used kubeconfigSource) *Cause {
+// causeFrom returns a cause as the driver reports it; nil stays nil. It always has a remedy.
+func causeFrom(c *spi.Cause, source kubeconfigSource) *spi.Cause {
 	if c == nil {
 		return nil
 	}
 
-	m := meaningOf(c.Err)
-	reason, message, remedy := m.parts(c.Err, used)
-
-	switch {
-	case c.Remedy != "": // Those who look for people may know more than the driver says.
-		remedy = c.Remedy
-	case remedy == "":
-		remedy = clause(remedies[reason])
+	e := completed(c.Err, source)
+	if e.Remedy == "" {
+		e.Remedy = clause(remedies[e.Reason])
 	}
 
-	return &Cause{
-		Reason: reason, Message: statustext.Fit(message), Remedy: statustext.Fit(remedy), Code: m.code,
-		Since: c.Since, Ripe: c.Ripe, Sign: c.Sign, Err: c.Err,
-	}
+	e.Message, e.Remedy = statustext.Fit(e.Message), statustext.Fit(e.Remedy)
+
+	return &spi.Cause{Err: e, Since: c.Since, ReportableAt: c.ReportableAt, Sign: c.Sign}
 }
 
-// Stands says whether the cause is a failure, and has stood for long enough to be reported as one.
-func (c *Cause) Stands(now time.Time) bool {
-	failure := meaningOf(c.Err).failure() || errors.Is(c.Err, errVanished)
+// Reportable reports whether a cause is a failure that has lasted for its grace period.
+func Reportable(c *spi.Cause, now time.Time) bool {
+	failure := meaningOf(c.Err).failure() || c.Err.Reason == TokenVanished
 
-	return failure && !c.Ripe.After(now)
-}
-
-// Foreign says whether it is somebody else's object that is in the way.
-func (c *Cause) Foreign() bool {
-	return errors.Is(c.Err, spi.ErrForeign)
+	return failure && !c.ReportableAt.After(now)
 }
 
 // Found says whether there is something of the machine, or somebody else's VirtualMachine in its place.
 func (e *Explanation) Found() bool {
-	return (e.Machine != nil && len(e.Machine.Objects) > 0) || (e.Cause != nil && e.Cause.Foreign())
+	return (e.Machine != nil && len(e.Machine.Objects) > 0) || (e.Cause != nil && errors.Is(e.Cause.Err, spi.ErrForeign))
 }

@@ -2,7 +2,6 @@ package kubevirt_test
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -47,7 +46,8 @@ func TestExplain(t *testing.T) {
 
 	now := time.Now()
 	diagnosed := &spi.Cause{
-		Err: fmt.Errorf("%w: no [room]; add nodes", spi.ErrExhausted), Remedy: "add nodes", Since: now.Add(-time.Hour), Ripe: now.Add(-time.Minute),
+		Err:   &spi.Error{Kind: spi.ErrExhausted, Message: "no [room]", Remedy: "add nodes"},
+		Since: now.Add(-time.Hour), ReportableAt: now.Add(-time.Minute),
 	}
 
 	tests := map[string]struct {
@@ -79,11 +79,11 @@ func TestExplain(t *testing.T) {
 			want: "QuotaExceeded", code: codes.ResourceExhausted, remedy: "add nodes",
 		},
 		"Refused": {
-			reason: "what the provider cluster answers", answer: explainer{err: fmt.Errorf("%w: get VirtualMachine m", spi.ErrUnauthenticated)},
+			reason: "what the provider cluster answers", answer: explainer{err: spi.Errorf(spi.ErrUnauthenticated, "get VirtualMachine m")},
 			want: "CredentialsRefused", code: codes.Unauthenticated, remedy: "put a kubeconfig with valid credentials into " + secretOfClass + "; for a service account, kubectl create token makes a new one",
 		},
 		"Conflict": {
-			reason: "another operation ends by itself", answer: explainer{err: fmt.Errorf("%w: Secret m is being deleted", spi.ErrConflict)},
+			reason: "another operation ends by itself", answer: explainer{err: spi.Errorf(spi.ErrConflict, "Secret m is being deleted")},
 			want: "OperationInProgress", code: codes.Aborted, passing: true, remedy: "no action is needed; MCM retries within seconds",
 		},
 		"BadClass": {
@@ -114,7 +114,7 @@ func TestExplain(t *testing.T) {
 		},
 		"Elsewhere": {
 			reason: "it is not gone: the remedy stands apart, and is not said twice",
-			answer: explainer{err: &spi.AddressError{Problem: "it was made in b", Remedy: "restore b"}},
+			answer: explainer{err: &spi.Error{Kind: spi.ErrAddressChanged, Message: "it was made in b", Remedy: "restore b"}},
 			want:   "AddressChanged", code: codes.FailedPrecondition, remedy: "restore b",
 		},
 	}
@@ -136,12 +136,12 @@ func TestExplain(t *testing.T) {
 			}
 
 			require.NotNil(t, got.Cause, tc.reason)
-			require.Equal(t, tc.want, got.Cause.Reason)
-			require.Equal(t, tc.code, got.Cause.Code)
-			require.Equal(t, tc.remedy, got.Cause.Remedy)
-			require.NotContains(t, got.Cause.Message, tc.want, "the token stands by itself")
-			require.NotContains(t, got.Cause.Message, "[", "as the driver says it")
-			require.Equal(t, !tc.passing, got.Cause.Stands(now))
+			require.Equal(t, tc.want, got.Cause.Err.Reason)
+			require.Equal(t, tc.code, kubevirt.CodeOf(got.Cause.Err))
+			require.Equal(t, tc.remedy, got.Cause.Err.Remedy)
+			require.NotContains(t, got.Cause.Err.Message, tc.want, "the token stands by itself")
+			require.NotContains(t, got.Cause.Err.Message, "[", "as the driver says it")
+			require.Equal(t, !tc.passing, kubevirt.Reportable(got.Cause, now))
 		})
 	}
 }
@@ -182,9 +182,9 @@ func TestYoungCause(t *testing.T) {
 	t.Parallel()
 
 	now := time.Now()
-	young := &spi.Cause{Err: fmt.Errorf("%w: no room", spi.ErrExhausted), Since: now, Ripe: now.Add(time.Second)}
+	young := &spi.Cause{Err: spi.Errorf(spi.ErrExhausted, "no room"), Since: now, ReportableAt: now.Add(time.Second)}
 	got := explain(t, validRequest(), &explainer{explanation: &spi.Explanation{Stage: spi.StageCreating, Cause: young}})
 
-	require.False(t, got.Cause.Stands(now))
-	require.True(t, got.Cause.Stands(now.Add(time.Second)))
+	require.False(t, kubevirt.Reportable(got.Cause, now))
+	require.True(t, kubevirt.Reportable(got.Cause, now.Add(time.Second)))
 }

@@ -2,7 +2,6 @@ package kubevirt
 
 import (
 	"context"
-	"fmt"
 	"maps"
 
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -51,7 +50,7 @@ func (h *heldCredentials) complete(class *v1alpha1.MachineClass, secret *corev1.
 
 	kubeconfig, err := h.kubeconfigs.For(identityOf(class).Cluster)
 	if err != nil {
-		return nil, fmt.Errorf("%w: credentials of the driver: %w", spi.ErrPrecondition, err)
+		return nil, spi.Errorf(spi.ErrPrecondition, "credentials of the driver: %w", err)
 	}
 
 	completed.Data[apiv1alpha1.SecretKeyKubeconfig] = kubeconfig

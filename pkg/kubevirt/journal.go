@@ -1,7 +1,6 @@
 package kubevirt
 
 import (
-	"strings"
 	"sync"
 
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -48,11 +47,11 @@ func (j *journal) of(machine *v1alpha1.Machine) spi.Report {
 	}
 }
 
-// failed writes the cause of an error that a call on a machine ended with. What is no failure is left out.
-func (j *journal) failed(machine *v1alpha1.Machine, err error, used kubeconfigSource) {
-	if m := meaningOf(err); m.failure() {
-		token, message, _ := strings.Cut(m.text(err, used), ": ")
-		j.write(machine, note{corev1.EventTypeWarning, token, message})
+// failed records the failure that a call ended with. Expected responses are omitted.
+func (j *journal) failed(machine *v1alpha1.Machine, err error, source kubeconfigSource) {
+	if meaningOf(err).failure() {
+		e := completed(err, source)
+		j.write(machine, note{corev1.EventTypeWarning, e.Reason, statustext.FitWithRemedy(e.Message, e.Remedy)})
 	}
 }
 

@@ -3,7 +3,6 @@ package kubevirt_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -66,13 +65,6 @@ func TestNobodyNeedsToTakeProgress(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// failure is the cause that a PluginSPI reports, as diagnose's does.
-type failure struct{ kind error }
-
-func (f *failure) Error() string { return "NodeDown: of [a] node" }
-
-func (f *failure) Unwrap() error { return f.kind }
-
 // TestFailuresBecomeEvents lets each method fail with each kind of error, twice.
 func TestFailuresBecomeEvents(t *testing.T) {
 	t.Parallel()
@@ -90,10 +82,10 @@ func TestFailuresBecomeEvents(t *testing.T) {
 		err    error
 		want   string
 	}{
-		"Sentinel":      {"the token stands for the sentinel's words", fmt.Errorf("%w: get VirtualMachine [a]: no", spi.ErrForbidden), "PermissionDenied get VirtualMachine (a): no; " + grantRole},
-		"Diagnosis":     {"a diagnosis has its own token", &failure{kind: spi.ErrUnavailable}, "NodeDown of (a) node"},
+		"Sentinel":      {"the token stands for the sentinel's words", spi.Errorf(spi.ErrForbidden, "get VirtualMachine [a]: no"), "PermissionDenied get VirtualMachine (a): no; " + grantRole},
+		"Diagnosis":     {"a diagnosis has its own token", &spi.Error{Kind: spi.ErrUnavailable, Reason: "NodeDown", Message: "of [a] node", Remedy: "repair it"}, "NodeDown of (a) node; repair it"},
 		"Fault":         {"a fault of the driver is a failure", errors.New("surprise"), "Unknown surprise; report the fault"},
-		"Long":          {"Events are bounded as texts are", fmt.Errorf("%w: %s", spi.ErrTimeout, long), "TimedOut " + long[:1000-len("TimedOut: ")-len(" …")-len(removeBlocker)] + " …" + removeBlocker},
+		"Long":          {"Events are bounded as texts are", spi.Errorf(spi.ErrTimeout, "%s", long), "TimedOut " + long[:1000-len(" …")-len(removeBlocker)] + " …" + removeBlocker},
 		"NotFound":      {"machine-controller-manager goes on", spi.ErrNotFound, ""},
 		"Uninitialized": {"machine-controller-manager goes on", spi.ErrUninitialized, ""},
 		"Conflict":      {"another operation ends it", spi.ErrConflict, ""},

@@ -21,7 +21,7 @@ const (
 )
 
 var missingDesc = prometheus.NewDesc("mcm_kubevirt_machines_missing_at_address",
-	"Machines that the driver refuses to take for deleted: they are not at their present address, and were made at another one.", nil, nil)
+	"Machines that are not found at their present address and were created at another one, so that the driver does not treat them as deleted.", nil, nil)
 
 // missing counts the machines for which the last answer was spi.ErrAddressChanged. A person has to act on them.
 type missing struct {

@@ -16,7 +16,7 @@ func TestMissingMachinesAreForgotten(t *testing.T) {
 	t.Parallel()
 
 	clock := clocktesting.NewFakePassiveClock(time.Now())
-	m, refusal := newMissing(clock), &spi.AddressError{}
+	m, refusal := newMissing(clock), spi.ErrAddressChanged
 	m.answered(&v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{UID: "a"}}, refusal)
 	m.answered(&v1alpha1.Machine{}, refusal)
 	m.answered(nil, refusal)

@@ -8,10 +8,11 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// NextCall returns how long after this failure machine-controller-manager calls the driver again for a Machine. It is false for a Machine
-// for which the driver is not called any more. Stage is empty if the provider cluster could not be asked.
-func (c *Cause) NextCall(machine *v1alpha1.Machine, stage spi.Stage) (time.Duration, bool) {
-	period := meaningOf(c.Err).retry
+// NextCall returns how long after a failure machine-controller-manager calls the driver again for a
+// Machine. It returns false for a Machine for which the driver is not called any more. stage is
+// empty if the provider cluster could not be asked.
+func NextCall(failure error, machine *v1alpha1.Machine, stage spi.Stage) (time.Duration, bool) {
+	period := meaningOf(failure).retry
 
 	switch {
 	case machine == nil || !called(machine):
@@ -48,13 +49,6 @@ const (
 // mcm-kubevirt diagnose sees them. docs/troubleshooting.md has a row for each.
 func ControlTokens() map[string]string {
 	return map[string]string{
-		TokenSecretNotFound: meaningOf(spi.ErrInvalid).code.String(), TokenClassNotFound: "", TokenControllerDown: "", TokenNotReconciled: "",
+		TokenSecretNotFound: CodeOf(spi.ErrInvalid).String(), TokenClassNotFound: "", TokenControllerDown: "", TokenNotReconciled: "",
 	}
-}
-
-// SecretNotFound is the cause that the driver reports for a class without a kubeconfig, told with more of what is known.
-func SecretNotFound(message, remedy string) *Cause {
-	m := meaningOf(spi.ErrInvalid)
-
-	return &Cause{Reason: TokenSecretNotFound, Message: message, Remedy: remedy, Code: m.code, Err: spi.ErrInvalid}
 }

@@ -1,7 +1,6 @@
 package kubevirt_test
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
@@ -17,19 +16,19 @@ import (
 func TestNextCall(t *testing.T) {
 	t.Parallel()
 
-	refused := &kubevirt.Cause{Err: fmt.Errorf("%w: x", spi.ErrUnauthenticated)}
+	refused := spi.Errorf(spi.ErrUnauthenticated, "x")
 
 	tests := map[string]struct {
 		reason string
-		cause  *kubevirt.Cause
+		cause  error
 		change func(*v1alpha1.Machine)
 		stage  spi.Stage
 		want   time.Duration
 		never  bool
 	}{
 		"Unasked":      {reason: "GetMachineStatus fails", cause: refused, want: 3 * time.Minute},
-		"Absent":       {reason: "CreateMachine fails", cause: &kubevirt.Cause{Err: spi.ErrExhausted}, stage: spi.StageAbsent, want: 10 * time.Minute},
-		"Initializing": {reason: "InitializeMachine reports it", cause: &kubevirt.Cause{Err: spi.ErrExhausted}, stage: spi.StageCreating, want: 5 * time.Second},
+		"Absent":       {reason: "CreateMachine fails", cause: spi.ErrExhausted, stage: spi.StageAbsent, want: 10 * time.Minute},
+		"Initializing": {reason: "InitializeMachine reports it", cause: spi.ErrExhausted, stage: spi.StageCreating, want: 5 * time.Second},
 		"Deleting": {
 			reason: "DeleteMachine fails", cause: refused, want: 10 * time.Minute,
 			change: func(m *v1alpha1.Machine) { m.DeletionTimestamp = &metav1.Time{Time: time.Now()} },
@@ -57,12 +56,12 @@ func TestNextCall(t *testing.T) {
 				tc.change(m)
 			}
 
-			got, called := tc.cause.NextCall(m, tc.stage)
+			got, called := kubevirt.NextCall(tc.cause, m, tc.stage)
 			require.Equal(t, !tc.never, called, tc.reason)
 			require.Equal(t, tc.want, got, tc.reason)
 		})
 	}
 
-	_, called := refused.NextCall(nil, "")
+	_, called := kubevirt.NextCall(refused, nil, "")
 	require.False(t, called, "there is no Machine")
 }

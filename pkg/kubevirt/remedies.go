@@ -8,13 +8,13 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// noAction begins the remedies of expected responses. No text ends with them.
+// noAction begins the remedies of expected responses. They are not part of an error's text.
 const noAction = "Nothing"
 
-// theSecret stands, in a remedy, for the Secret that holds the kubeconfig.
+// theSecret is the placeholder, in a remedy, for the Secret that contains the kubeconfig.
 const theSecret = "the Secret of the MachineClass"
 
-// remedies are what to do about the tokens of meanings, as in docs/troubleshooting.md. A diagnosis has its own.
+// remedies are the default remedies by reason, as in docs/troubleshooting.md. Each diagnosis has its own.
 var remedies = map[string]string{
 	"InvalidInput": "Correct the named fields; mcm-kubevirt validate names all faults of a MachineClass.",
 	"CredentialsRefused": "Put a kubeconfig with valid credentials into the Secret of the MachineClass; for a service account, kubectl " +
@@ -36,18 +36,15 @@ var remedies = map[string]string{
 	"Unknown": "Report the fault.",
 }
 
-// remedy returns what to do about an error: its own remedy, or that of its token. It is the end of a sentence.
-func (m meaning) remedy(err error, token string, used kubeconfigSource) string {
-	if own := spi.RemedyOf(err); own != "" {
-		return own
-	}
-
-	known := remedies[token]
+// defaultRemedy returns the remedy for errors of a reason that bring none, as the end of a sentence.
+// It is empty for expected responses.
+func defaultRemedy(reason string, source kubeconfigSource) string {
+	known := remedies[reason]
 	if strings.HasPrefix(known, noAction) {
 		return ""
 	}
 
-	return clause(strings.ReplaceAll(known, theSecret, used.String()))
+	return clause(strings.ReplaceAll(known, theSecret, source.String()))
 }
 
 // clause returns a sentence as the end of another one.
@@ -60,7 +57,7 @@ func clause(sentence string) string {
 	return string(unicode.ToLower(first)) + strings.TrimSuffix(sentence[size:], ".")
 }
 
-// isAcronym says whether a sentence begins with two capital letters, as MCM.
+// isAcronym reports whether a sentence begins with two capital letters, such as MCM.
 func isAcronym(sentence string) bool {
 	return len(sentence) > 1 && unicode.IsUpper(rune(sentence[0])) && unicode.IsUpper(rune(sentence[1]))
 }

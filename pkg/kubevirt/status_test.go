@@ -43,14 +43,14 @@ func TestStatusFrom(t *testing.T) {
 		"Precondition":    {spi.ErrPrecondition, codes.FailedPrecondition, "PreconditionFailed"},
 		"Unavailable":     {spi.ErrUnavailable, codes.Unavailable, "ProviderUnavailable"},
 		"Timeout":         {spi.ErrTimeout, codes.DeadlineExceeded, "TimedOut"},
-		"Unmapped":        {errors.New("surprise"), codes.Unknown, "Unknown: surprise"},
+		"Unmapped":        {errors.New("surprise"), codes.Unknown, "Unknown"},
 	}
 
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			err := statusFrom(fmt.Errorf("%w: vm[ns/x]: %w", tc.err, errors.New("a] [b")), "")
+			err := statusFrom(spi.Errorf(tc.err, "vm[ns/x]: %w", errors.New("a] [b")), "")
 			got, ok := status.FromError(err)
 			require.True(t, ok, "machine-controller-manager must be able to read the code back")
 			require.Equal(t, tc.want, got.Code())
@@ -71,22 +71,32 @@ func TestTextsEndWithTheRemedy(t *testing.T) {
 	words := strings.Repeat("the words of the component that refuses ", 50)
 
 	for _, m := range append([]meaning{unknown}, meanings...) {
-		if strings.HasPrefix(remedies[m.token], noAction) {
+		if strings.HasPrefix(remedies[m.reason], noAction) {
 			continue
 		}
 
-		text := m.text(fmt.Errorf("%w: %s", m.sentinel, words), used)
-		require.True(t, strings.HasSuffix(text, "; "+m.remedy(m.sentinel, m.token, used)), "%s: %s", m.token, text)
+		text := textOf(t, spi.Errorf(m.kind, "%s", words), used)
+		require.True(t, strings.HasSuffix(text, "; "+defaultRemedy(m.reason, used)), "%s: %s", m.reason, text)
 		require.LessOrEqual(t, len(text), statustext.MaxLength)
 		require.Contains(t, text, "the words of the component")
 	}
 
 	for _, reason := range diagnose.Reasons() {
-		err := spi.WithRemedy(fmt.Errorf("%s: %s%w", reason, words, diagnose.Kind(reason)), "do [this]")
-		text := meaningOf(err).text(err, used)
+		text := textOf(t, &spi.Error{Kind: diagnose.Kind(reason), Reason: reason, Message: words, Remedy: "do [this]"}, used)
+		require.True(t, strings.HasPrefix(text, reason+": "), text)
 		require.True(t, strings.HasSuffix(text, "; do (this)"), text)
 		require.Equal(t, 1, strings.Count(text, "; do "), "once: %s", text)
 	}
+}
+
+// textOf returns the text that machine-controller-manager reads.
+func textOf(t *testing.T, err error, used kubeconfigSource) string {
+	t.Helper()
+
+	got, ok := status.FromError(statusFrom(err, used))
+	require.True(t, ok)
+
+	return got.Message()
 }
 
 // TestKubeconfigFaultsNameTheSecret looks at faults below this package, which know nothing of the Secret.
@@ -101,22 +111,22 @@ func TestKubeconfigFaultsNameTheSecret(t *testing.T) {
 		want   string
 	}{
 		"Refused": {
-			"a field of the kubeconfig", spi.WithRemedy(fmt.Errorf("%w: %w", spi.ErrInvalid, &spi.KubeconfigError{Err: errors.New("field exec is refused")}), "correct it"),
+			"a field of the kubeconfig", &spi.Error{Kind: spi.ErrInvalid, Message: "field exec is refused", Remedy: "correct it", Kubeconfig: true},
 			"InvalidInput: Secret shoot/cloudprovider, key kubeconfig: field exec is refused; correct it",
 		},
 		"Expired": {
-			"the server refuses the token", fmt.Errorf("%w: get VirtualMachine ns/m: Unauthorized", spi.ErrUnauthenticated),
+			"the server refuses the token", spi.Errorf(spi.ErrUnauthenticated, "get VirtualMachine ns/m: Unauthorized"),
 			"CredentialsRefused: Secret shoot/cloudprovider, key kubeconfig: get VirtualMachine ns/m: Unauthorized; put a kubeconfig with valid credentials into " +
 				"Secret shoot/cloudprovider, key kubeconfig; for a service account, kubectl create token makes a new one",
 		},
-		"Other": {"the kubeconfig is not at fault", spi.WithRemedy(fmt.Errorf("%w: no room", spi.ErrExhausted), "add nodes"), "QuotaExceeded: no room; add nodes"},
+		"Other": {"the kubeconfig is not at fault", spi.WithRemedy(spi.Errorf(spi.ErrExhausted, "no room"), "add nodes"), "QuotaExceeded: no room; add nodes"},
 	}
 
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			require.Equal(t, tc.want, meaningOf(tc.err).text(tc.err, used), tc.reason)
+			require.Equal(t, tc.want, textOf(t, tc.err, used), tc.reason)
 		})
 	}
 }
@@ -133,7 +143,7 @@ func TestDiagnosesKeepTheirTokens(t *testing.T) {
 		Reason: "FailedFindInstancetype", Message: "not found",
 	}}
 
-	got, ok := status.FromError(statusFrom(diagnose.Machine(vm, nil), ""))
+	got, ok := status.FromError(statusFrom(diagnose.Machine(vm, nil).Err, ""))
 	require.True(t, ok)
 	require.Equal(t, codes.FailedPrecondition, got.Code())
 	require.Contains(t, got.Message(), "InstancetypeNotFound: not found; ")
@@ -171,7 +181,7 @@ func TestAChangedCodeReachesTheMachine(t *testing.T) {
 func lastOperation(t *testing.T, reason, words string) v1alpha1.LastOperation {
 	t.Helper()
 
-	err := statusFrom(fmt.Errorf("%s: %s%w", reason, words, diagnose.Kind(reason)), "")
+	err := statusFrom(&spi.Error{Kind: diagnose.Kind(reason), Reason: reason, Message: words}, "")
 	got, ok := status.FromError(err)
 	require.True(t, ok)
 
@@ -214,12 +224,12 @@ func FuzzStatusFrom(f *testing.F) {
 	f.Fuzz(func(t *testing.T, which int, message string) {
 		m := meanings[uint(which)%uint(len(meanings))]
 
-		got, ok := status.FromError(statusFrom(fmt.Errorf("%w: %s", m.sentinel, message), ""))
+		got, ok := status.FromError(statusFrom(spi.Errorf(m.kind, "%s", message), ""))
 		require.True(t, ok)
 		require.Equal(t, m.code, got.Code())
 		require.LessOrEqual(t, len(got.Message()), statustext.MaxLength)
 		require.True(t, utf8.ValidString(got.Message()))
-		require.True(t, strings.HasPrefix(got.Message(), m.token+": "))
+		require.True(t, strings.HasPrefix(got.Message(), m.reason+": "))
 		require.Equal(t, got.Message(), statustext.Fit(got.Message()), "a text may pass through two processes")
 
 		for _, phrase := range phrases {

@@ -66,9 +66,9 @@ func TestTroubleshootingTellsTheRemedies(t *testing.T) {
 		told[row[1]] = strings.ReplaceAll(row[2], "`", "")
 	}
 
-	want := map[string]string{unknown.token: told[unknown.token], TokenVanished: told[TokenVanished]}
+	want := map[string]string{unknown.reason: told[unknown.reason], TokenVanished: told[TokenVanished]}
 	for _, m := range meanings {
-		want[m.token] = told[m.token]
+		want[m.reason] = told[m.reason]
 	}
 
 	require.NotContains(t, want, "")
@@ -83,12 +83,12 @@ func TestTroubleshootingIsComplete(t *testing.T) {
 	require.NoError(t, err)
 
 	codes := map[string]string{
-		unknown.token: unknown.code.String(), driverrpc.TokenUnavailable: machinecodes.Unavailable.String(),
+		unknown.reason: unknown.code.String(), driverrpc.TokenUnavailable: machinecodes.Unavailable.String(),
 		driverrpc.TokenInvalid: machinecodes.Unavailable.String(),
 		TokenVanished:          machinecodes.NotFound.String(),
 	}
 	for _, m := range meanings {
-		codes[m.token] = m.code.String()
+		codes[m.reason] = m.code.String()
 	}
 
 	for token, code := range ControlTokens() {

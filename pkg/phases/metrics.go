@@ -17,15 +17,15 @@ func newPhaseMetrics(phase Phase) *phaseMetrics {
 	return &phaseMetrics{
 		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:        "mcm_kubevirt_machine_phase_duration_seconds",
-			Help:        "How long machines took for each step between the Machine and its ready Node, counted once per machine.",
+			Help:        "Duration of each phase from the creation of a Machine until its Node is ready, observed once per machine.",
 			ConstLabels: label,
 			// Creation timeouts are 20 minutes by default. Most measurements are in whole seconds.
 			Buckets: []float64{1, 2, 5, 10, 20, 30, 60, 120, 180, 300, 600, 900, 1200, 1800, 3600},
 		}),
 		waiting: prometheus.NewDesc("mcm_kubevirt_machines_in_phase",
-			"Machines that are between the Machine and its ready Node now, by the step that they wait for.", nil, label),
+			"Machines without a ready Node, by the phase that they are in.", nil, label),
 		longest: prometheus.NewDesc("mcm_kubevirt_machine_longest_in_phase_seconds",
-			"For how long the machine that waits the longest for a step has waited for it; 0 if none does.", nil, label),
+			"Longest time that a machine has been in its present phase; 0 if no machine is in the phase.", nil, label),
 	}
 }
 

@@ -1,7 +1,7 @@
 // Package phases measures the time between a Machine and its Node: how long machines took for each
 // phase, and which machines are in one now. pkg/kubevirt reports the phases on the provider
 // cluster, cmd/machine-controller the last one, on the target cluster. It must not depend on either
-// of them. No metric label is made from a name.
+// of them. No metric label contains a name.
 package phases
 
 import (
@@ -57,8 +57,8 @@ type Tracker struct {
 type wait struct {
 	phase Phase
 	since time.Time
-	// told is the time of the last report.
-	told time.Time
+	// reported is the time of the last report.
+	reported time.Time
 }
 
 // NewTracker returns a tracker of some phases. Trackers in one registry must have different phases.
@@ -81,7 +81,7 @@ func (t *Tracker) Waits(machine types.UID, in Phase, since time.Time) {
 	defer t.mu.Unlock()
 
 	if _, known := t.waiting[machine]; known || len(t.waiting) < maxWaiting {
-		t.waiting[machine] = wait{phase: in, since: since, told: t.clock.Now()}
+		t.waiting[machine] = wait{phase: in, since: since, reported: t.clock.Now()}
 	}
 }
 
@@ -126,7 +126,7 @@ func (t *Tracker) standings() map[Phase]standing {
 	now, all := t.clock.Now(), map[Phase]standing{}
 
 	for machine, w := range t.waiting {
-		if now.Sub(w.told) > forgetAfter {
+		if now.Sub(w.reported) > forgetAfter {
 			delete(t.waiting, machine)
 
 			continue

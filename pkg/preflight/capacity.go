@@ -12,14 +12,14 @@ import (
 
 // checkCapacity checks whether the nodes are large enough for the class's machines, and whether
 // they have enough free room now.
-func (c *classSite) checkCapacity(ctx context.Context) []Result {
+func (c *classChecker) checkCapacity(ctx context.Context) []Result {
 	sizing := c.sizing(ctx)
 	requests, _ := podResources(c.vm, sizing)
-	v, subject := c.view(), "a machine of "+describe(requests, nil)
+	v, subject := c.view(), "machine with "+describe(requests, nil)
 
 	nodes, err := c.hosts()
 	if err != nil {
-		return []Result{v.unseen(checkCapacity, subject, err, describeNodes(c.Machine.Spec))}
+		return []Result{v.notChecked(checkCapacity, subject, err, describeNodes(c.Machine.Spec))}
 	}
 
 	nodes = slices.DeleteFunc(slices.Clone(nodes), func(n corev1.Node) bool { return !in(&n, c.Machine.Spec) || c.unfit(&n) != "" })
@@ -27,37 +27,37 @@ func (c *classSite) checkCapacity(ctx context.Context) []Result {
 		return nil // checkZone reports this.
 	}
 
-	if most := machinesOn(nodes, nil, requests); most == 0 {
+	if most := fittingOn(nodes, nil, requests); most == 0 {
 		return []Result{v.fail(checkCapacity, subject, "is larger than any node of the zone",
 			"make the machine smaller (providerSpec.cpu, providerSpec.memory, providerSpec.resources), or add larger nodes to the zone")}
 	}
 
 	loads, err := c.loads()
 	if err != nil {
-		return []Result{v.unseen(checkCapacity, subject, err, describeNodes(c.Machine.Spec))}
+		return []Result{v.notChecked(checkCapacity, subject, err, describeNodes(c.Machine.Spec))}
 	}
 
-	free, wanted := machinesOn(nodes, loads, requests), c.Wanted
+	free, wanted := fittingOn(nodes, loads, requests), c.Wanted
 	if free < wanted {
-		return []Result{v.warn(checkCapacity, subject, fmt.Sprintf("the zone has room for %d now, and %d are wanted", free, wanted),
-			"add nodes to the zone, or remove what fills them: kubectl describe nodes --selector="+selector(c.Machine.Spec))}
+		return []Result{v.warn(checkCapacity, subject, fmt.Sprintf("the zone currently has room for %d machines, but %d are needed", free, wanted),
+			"add nodes to the zone, or free resources on its nodes: kubectl describe nodes --selector="+selector(c.Machine.Spec))}
 	}
 
-	return []Result{c.asCounted(sizing, v.ok(checkCapacity, subject, fmt.Sprintf("the zone has room for %d now", free)))}
+	return []Result{c.ifCalculated(sizing, v.ok(checkCapacity, subject, fmt.Sprintf("the zone currently has room for %d machines", free)))}
 }
 
-// asCounted turns an ok result into a warning if the machine's size is only partly calculated.
-func (c *classSite) asCounted(s sizing, r Result) Result {
-	why := notCounted(c.vm, s)
+// ifCalculated turns an ok result into a warning if the machine's size is only partly calculated.
+func (c *classChecker) ifCalculated(s sizing, r Result) Result {
+	why := notCalculated(c.vm, s)
 	if why == "" || r.Level != OK {
 		return r
 	}
 
-	return c.view().warn(r.Check, r.Subject, "not calculated in full, because "+why+"; as far as it is: "+r.Message,
-		"compare with the pod of a machine that runs: "+kubectlIn(c.namespace, "get pods --selector=kubevirt.io=virt-launcher --output=yaml"))
+	return c.view().warn(r.Check, r.Subject, "not fully calculated, because "+why+"; partial result: "+r.Message,
+		"compare with the pod of a running machine: "+kubectlIn(c.namespace, "get pods --selector=kubevirt.io=virt-launcher --output=yaml"))
 }
 
-func (c *classSite) sizing(ctx context.Context) sizing {
+func (c *classChecker) sizing(ctx context.Context) sizing {
 	found, err := c.kubeVirt()
 	if err != nil {
 		found = nil // Assume KubeVirt's defaults; checkKubeVirt reports the error.
@@ -69,8 +69,8 @@ func (c *classSite) sizing(ctx context.Context) sizing {
 	return s
 }
 
-// machinesOn returns how many pods with these requests fit on the nodes beside other pods.
-func machinesOn(nodes []corev1.Node, others []load, requests corev1.ResourceList) int {
+// fittingOn returns the number of pods with these requests that fit on the nodes beside other pods.
+func fittingOn(nodes []corev1.Node, others []load, requests corev1.ResourceList) int {
 	total := 0
 
 	for i := range nodes {
@@ -78,7 +78,7 @@ func machinesOn(nodes []corev1.Node, others []load, requests corev1.ResourceList
 
 		for _, other := range others {
 			if other.node == nodes[i].Name {
-				take(free, other.requests)
+				subtract(free, other.requests)
 			}
 		}
 
@@ -92,29 +92,29 @@ func machinesOn(nodes []corev1.Node, others []load, requests corev1.ResourceList
 // terminate: they rarely request more than the other containers.
 func podRequests(pod *corev1.Pod) corev1.ResourceList {
 	sum := corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(1, resource.DecimalSI)}
-	put(sum, pod.Spec.Overhead)
+	addAll(sum, pod.Spec.Overhead)
 
 	for i := range pod.Spec.Containers {
-		put(sum, pod.Spec.Containers[i].Resources.Requests)
+		addAll(sum, pod.Spec.Containers[i].Resources.Requests)
 	}
 
 	for i := range pod.Spec.InitContainers {
 		if ptr.Deref(pod.Spec.InitContainers[i].RestartPolicy, "") == corev1.ContainerRestartPolicyAlways {
-			put(sum, pod.Spec.InitContainers[i].Resources.Requests)
+			addAll(sum, pod.Spec.InitContainers[i].Resources.Requests)
 		}
 	}
 
 	return sum
 }
 
-func put(into, what corev1.ResourceList) {
-	for name, amount := range what {
+func addAll(into, amounts corev1.ResourceList) {
+	for name, amount := range amounts {
 		into[name] = plus(into[name], amount)
 	}
 }
 
-func take(from, what corev1.ResourceList) {
-	for name, amount := range what {
+func subtract(from, amounts corev1.ResourceList) {
+	for name, amount := range amounts {
 		if left, ok := from[name]; ok {
 			left.Sub(amount)
 			from[name] = left
@@ -122,7 +122,7 @@ func take(from, what corev1.ResourceList) {
 	}
 }
 
-// times returns how many pods with these requests fit into the free resources.
+// times returns the number of pods with these requests that fit into the free resources.
 func times(free, requests corev1.ResourceList) int {
 	most := free.Pods().Value()
 

@@ -35,13 +35,13 @@ func (i *identity) login(ctx context.Context, clients *providerapi.Cache, now ti
 	}
 
 	if err != nil {
-		return []Result{v.fail(checkCredentials, subject, "the kubeconfig cannot be used: "+err.Error(),
-			"write a kubeconfig with a server, its certificate authority and a token or a client certificate, all in the file itself")}
+		return []Result{v.fail(checkCredentials, subject, "the kubeconfig is invalid: "+err.Error(),
+			"use a kubeconfig with the server, its CA certificate, and a token or client certificate, all inline")}
 	}
 
 	results := []Result{i.authenticate(ctx, v, subject)}
 	for _, e := range expiries {
-		results = append(results, judgeExpiry(v, subject, e, now, i.renewal()))
+		results = append(results, expiryResult(v, subject, e, now, i.renewal()))
 	}
 
 	return results
@@ -56,20 +56,20 @@ func (i *identity) authenticate(ctx context.Context, v view, subject string) Res
 	case err != nil:
 		return i.refused(v, subject, err)
 	case review.Status.UserInfo.Username == anonymous:
-		return v.fail(checkCredentials, subject, "the server "+i.clients.Server+" takes the user for anonymous: the kubeconfig has no credentials",
-			"put a token or a client certificate into the kubeconfig")
+		return v.fail(checkCredentials, subject, "the server "+i.clients.Server+" treats the user as anonymous: the kubeconfig has no credentials",
+			"add a token or a client certificate to the kubeconfig")
 	}
 
 	i.user = review.Status.UserInfo.Username
 
-	return v.ok(checkCredentials, subject, fmt.Sprintf("server %s answers and knows the user as %s", i.clients.Server, i.user))
+	return v.ok(checkCredentials, subject, fmt.Sprintf("server %s authenticates the user as %s", i.clients.Server, i.user))
 }
 
 func (i *identity) refused(v view, subject string, err error) Result {
 	err = providercluster.Explain(err)
 
 	if errors.Is(err, spi.ErrForbidden) {
-		return v.warn(checkCredentials, subject, fmt.Sprintf("server %s answers, and does not say who the user is", i.clients.Server),
+		return v.warn(checkCredentials, subject, fmt.Sprintf("server %s responds, but does not return the user name", i.clients.Server),
 			"bind the ClusterRole system:basic-user to the Group system:authenticated, as Kubernetes does by default")
 	}
 
@@ -79,7 +79,7 @@ func (i *identity) refused(v view, subject string, err error) Result {
 	}
 
 	return v.fail(checkCredentials, subject, fmt.Sprintf("server %s: %s", i.clients.Server, err),
-		"compare the server of the kubeconfig with what kubectl cluster-info shows, and try from where the machine controller runs: "+
+		"compare the server in the kubeconfig with the output of kubectl cluster-info, and connect to it from the machine controller's network: "+
 			"curl --insecure "+quoted(i.clients.Server+"/version"))
 }
 
@@ -95,15 +95,15 @@ func (i *identity) renewal() string {
 	case ok:
 		return into + ": " + kubectlIn(namespace, "create token", name) + " --duration=720h"
 	case i.user == "":
-		return into + "; of a service account: " + kubectlIn(i.clients.Namespace, "create token NAME") + " --duration=720h"
+		return into + "; for a service account: " + kubectlIn(i.clients.Namespace, "create token NAME") + " --duration=720h"
 	default:
-		return into + ", a client certificate or a token of " + quoted(i.user)
+		return into + ": a client certificate or a token of " + quoted(i.user)
 	}
 }
 
-// judgeExpiry warns when a fifth of the credentials' lifetime is left, but no earlier than a week
+// expiryResult warns when a fifth of the credentials' lifetime is left, but no earlier than a week
 // before they expire: credentials that are rotated every hour are renewed in time.
-func judgeExpiry(v view, from string, e kubeconfig.Expiry, now time.Time, renew string) Result {
+func expiryResult(v view, from string, e kubeconfig.Expiry, now time.Time, renew string) Result {
 	const week = 7 * 24 * time.Hour
 
 	early := week
@@ -115,7 +115,7 @@ func judgeExpiry(v view, from string, e kubeconfig.Expiry, now time.Time, renew 
 
 	switch {
 	case left <= 0:
-		return v.fail(checkExpiry, subject, "has expired "+duration.HumanDuration(-left)+" ago", renew)
+		return v.fail(checkExpiry, subject, "expired "+duration.HumanDuration(-left)+" ago", renew)
 	case left < early:
 		return v.warn(checkExpiry, subject, "expires in "+duration.HumanDuration(left)+", at "+at(e.End), renew)
 	default:
@@ -128,17 +128,17 @@ func at(t time.Time) string {
 }
 
 // checkNamespace checks only the name of the namespace: the dry run shows whether it exists.
-func (s *site) checkNamespace(context.Context) []Result {
-	v, subject := view{identity: s.looker}, "Namespace "+s.namespace
+func (c *checker) checkNamespace(context.Context) []Result {
+	v, subject := view{identity: c.viewer}, "Namespace "+c.namespace
 
-	if s.namespace == metav1.NamespaceDefault {
-		return []Result{v.warn(checkNamespace, subject, "machines would be made among everything else that has no namespace of its own",
-			"name another namespace in the current context of the kubeconfig, which kubectl config set-context --current --namespace=… does")}
+	if c.namespace == metav1.NamespaceDefault {
+		return []Result{v.warn(checkNamespace, subject, "is the default namespace: machines would share it with unrelated objects",
+			"set another namespace in the current context of the kubeconfig: kubectl config set-context --current --namespace=…")}
 	}
 
-	if s.namespace == metav1.NamespaceSystem || s.namespace == metav1.NamespacePublic || s.namespace == corev1.NamespaceNodeLease {
-		return []Result{v.fail(checkNamespace, subject, "is Kubernetes' own", "name another namespace in the current context of the kubeconfig")}
+	if c.namespace == metav1.NamespaceSystem || c.namespace == metav1.NamespacePublic || c.namespace == corev1.NamespaceNodeLease {
+		return []Result{v.fail(checkNamespace, subject, "is reserved for Kubernetes", "set another namespace in the current context of the kubeconfig")}
 	}
 
-	return []Result{v.ok(checkNamespace, subject, "machines live here")}
+	return []Result{v.ok(checkNamespace, subject, "is the namespace of the machines")}
 }

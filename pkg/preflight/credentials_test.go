@@ -21,12 +21,12 @@ func TestJudgeExpiry(t *testing.T) {
 		age, left time.Duration
 		want      Level
 	}{
-		"Fresh":      {reason: "a year's certificate", age: day, left: 364 * day, want: OK},
-		"Week":       {reason: "somebody has to act", age: 359 * day, left: 6 * day, want: Warning},
-		"Over":       {reason: "nothing works any more", age: 366 * day, left: -day, want: Error},
-		"ShortFresh": {reason: "somebody renews it every day", age: 4 * time.Hour, left: 20 * time.Hour, want: OK},
-		"ShortOld":   {reason: "and has not", age: 20 * time.Hour, left: 4 * time.Hour, want: Warning},
-		"NoBegin":    {reason: "it is not known how old it is", age: -1, left: 6 * day, want: Warning},
+		"Fresh":      {reason: "a certificate for a year", age: day, left: 364 * day, want: OK},
+		"Week":       {reason: "it expires within a week", age: 359 * day, left: 6 * day, want: Warning},
+		"Over":       {reason: "it has expired", age: 366 * day, left: -day, want: Error},
+		"ShortFresh": {reason: "it is renewed every day", age: 4 * time.Hour, left: 20 * time.Hour, want: OK},
+		"ShortOld":   {reason: "the renewal is late", age: 20 * time.Hour, left: 4 * time.Hour, want: Warning},
+		"NoBegin":    {reason: "its start is unknown", age: -1, left: 6 * day, want: Warning},
 	}
 
 	for name, tc := range tests {
@@ -38,7 +38,7 @@ func TestJudgeExpiry(t *testing.T) {
 				e.Begin = now.Add(-tc.age)
 			}
 
-			got := judgeExpiry(view{}, "Secret a/b", e, now, "put new ones there")
+			got := expiryResult(view{}, "Secret a/b", e, now, "renew them")
 			require.Equal(t, tc.want, got.Level, tc.reason)
 			require.Equal(t, tc.want != OK, got.Remedy != "", "what is not ok has a remedy")
 		})

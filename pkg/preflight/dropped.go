@@ -15,22 +15,22 @@ import (
 // difference is a field that the API server returned with another value than was sent.
 type difference struct {
 	path string
-	// dropped reports whether the field is missing from the answer.
+	// dropped reports whether the field is missing from the response.
 	dropped bool
 }
 
 // differences returns the fields that an API server has dropped or changed, in a stable order.
 // Fields added by defaulting and by webhooks are not differences. Both objects are of the same Go
 // type, so fields that the type lacks were never sent. Only the named parts are compared.
-func differences(sent, answered any, parts ...[]string) ([]difference, error) {
+func differences(sent, response any, parts ...[]string) ([]difference, error) {
 	a, err := runtime.DefaultUnstructuredConverter.ToUnstructured(sent)
 	if err != nil {
-		return nil, fmt.Errorf("read what was sent: %w", err)
+		return nil, fmt.Errorf("convert the sent object: %w", err)
 	}
 
-	b, err := runtime.DefaultUnstructuredConverter.ToUnstructured(answered)
+	b, err := runtime.DefaultUnstructuredConverter.ToUnstructured(response)
 	if err != nil {
-		return nil, fmt.Errorf("read the answer: %w", err)
+		return nil, fmt.Errorf("convert the response: %w", err)
 	}
 
 	var list []difference

@@ -183,7 +183,7 @@ func overheadOfPod(instance *kubevirtv1.VirtualMachineInstanceSpec, requested, c
 		overhead += armOverhead
 	}
 
-	if passesDevices(instance) {
+	if usesHostDevices(instance) {
 		overhead += deviceOverhead
 	}
 
@@ -194,18 +194,18 @@ func overheadOfPod(instance *kubevirtv1.VirtualMachineInstanceSpec, requested, c
 	return int64(float64(overhead) * s.overhead)
 }
 
-// passesDevices reports whether devices of the node are passed
+// usesHostDevices reports whether devices of the node are passed
 // through to the guest (pkg/util, IsVFIOVMI).
-func passesDevices(instance *kubevirtv1.VirtualMachineInstanceSpec) bool {
+func usesHostDevices(instance *kubevirtv1.VirtualMachineInstanceSpec) bool {
 	devices := &instance.Domain.Devices
 
 	return len(devices.GPUs) > 0 || len(devices.HostDevices) > 0 ||
 		slices.ContainsFunc(devices.Interfaces, func(i kubevirtv1.Interface) bool { return i.SRIOV != nil })
 }
 
-// notCounted returns the parts of a machine's size that are not calculated; empty if all are. A
+// notCalculated returns the parts of a machine's size that are not calculated; empty if all are. A
 // named instancetype that was not found is nil in the sizing.
-func notCounted(vm *kubevirtv1.VirtualMachine, s sizing) string {
+func notCalculated(vm *kubevirtv1.VirtualMachine, s sizing) string {
 	var (
 		instance = &vm.Spec.Template.Spec
 		hugepage = instance.Domain.Memory != nil && instance.Domain.Memory.Hugepages != nil
@@ -214,17 +214,17 @@ func notCounted(vm *kubevirtv1.VirtualMachine, s sizing) string {
 
 	switch {
 	case vm.Spec.Instancetype != nil && s.instancetype == nil:
-		reasons = append(reasons, "its instancetype cannot be read here, or is inferred from a volume")
+		reasons = append(reasons, "its instancetype cannot be read, or is inferred from a volume")
 	case s.instancetype != nil && unusual(s.instancetype):
-		reasons = append(reasons, "its instancetype has CPUs or devices of its own, huge pages, or overcommits memory")
+		reasons = append(reasons, "its instancetype has dedicated CPUs, devices or huge pages, or overcommits memory")
 	}
 
 	if hugepage {
-		reasons = append(reasons, "its memory is in huge pages")
+		reasons = append(reasons, "its memory uses huge pages")
 	}
 
-	if passesDevices(instance) {
-		reasons = append(reasons, "it takes devices of its node")
+	if usesHostDevices(instance) {
+		reasons = append(reasons, "it uses devices of its node")
 	}
 
 	return strings.Join(reasons, ", and ")

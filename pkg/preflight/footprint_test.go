@@ -123,7 +123,7 @@ func TestNotCounted(t *testing.T) {
 				vm.Spec.Template = &kubevirtv1.VirtualMachineInstanceTemplateSpec{}
 			}
 
-			got := notCounted(vm, tc.sizing)
+			got := notCalculated(vm, tc.sizing)
 			require.Equal(t, tc.want == "", got == "", tc.reason)
 			require.Contains(t, got, tc.want, tc.reason)
 		})
@@ -222,14 +222,14 @@ func TestQuotas(t *testing.T) {
 			}
 
 			var got []string
-			for _, l := range lacks(tc.need, []corev1.ResourceQuota{quota}) {
+			for _, l := range shortages(tc.need, []corev1.ResourceQuota{quota}) {
 				got = append(got, string(l.name))
 			}
 
 			require.Equal(t, tc.want, got, tc.reason)
 
 			quota.Spec.Scopes = []corev1.ResourceQuotaScope{corev1.ResourceQuotaScopeBestEffort}
-			require.Empty(t, lacks(tc.need, []corev1.ResourceQuota{quota}), "with scopes, it is for others")
+			require.Empty(t, shortages(tc.need, []corev1.ResourceQuota{quota}), "with scopes, it is for others")
 		})
 	}
 
@@ -268,7 +268,7 @@ func TestOneRemedyPerQuota(t *testing.T) {
 	}
 	quotas := []corev1.ResourceQuota{quota("a", "pods", "5", "secrets", "1"), quota("b", "pods", "9")}
 	short := func(pods string) Result {
-		return view{}.short(checkQuota, Error, "s", pods, lacks(usage{"pods": resource.MustParse(pods), "secrets": resource.MustParse("1")}, quotas))
+		return view{}.short(checkQuota, Error, "s", pods, shortages(usage{"pods": resource.MustParse(pods), "secrets": resource.MustParse("1")}, quotas))
 	}
 
 	got := merged("ns", []Result{short("2"), short("3"), view{}.ok(checkQuota, "s", "fine")})

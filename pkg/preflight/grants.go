@@ -25,55 +25,55 @@ var roles = map[part]shippedRole{
 	evacuation:   {"kubernetes/evacuation/provider-namespace", "machine-controller-evacuation"},
 }
 
-// missingRight is a permission of which the driver lacks some verbs.
-type missingRight struct {
-	right
+// missingPermission is a permission of which the driver lacks some verbs.
+type missingPermission struct {
+	permission
 
 	verbs []string
 }
 
-// withoutRights returns one result for each shipped Role with missing
+// reportMissing returns one result for each shipped Role with missing
 // permissions: applying the Role grants all of them.
-func (s *site) withoutRights(missing []missingRight) []Result {
+func (c *checker) reportMissing(missing []missingPermission) []Result {
 	var results []Result
 
 	for _, role := range []shippedRole{roles[machines], roles[evacuation]} {
-		var lacking []missingRight
+		var ofRole []missingPermission
 
 		for _, m := range missing {
 			if roles[m.part] == role {
-				lacking = append(lacking, m)
+				ofRole = append(ofRole, m)
 			}
 		}
 
-		if len(lacking) > 0 {
-			results = append(results, s.withoutRole(role, lacking))
+		if len(ofRole) > 0 {
+			results = append(results, c.reportMissingRole(role, ofRole))
 		}
 	}
 
 	return results
 }
 
-func (s *site) withoutRole(role shippedRole, missing []missingRight) Result {
+func (c *checker) reportMissingRole(role shippedRole, missing []missingPermission) Result {
 	var (
-		texts, effects, ways []string
-		level                = Warning
-		told                 = map[part]bool{}
+		texts, effects, alternatives []string
+		level                        = Warning
+		reported                     = map[part]bool{}
 	)
 
 	for _, m := range missing {
 		texts = append(texts, m.name()+" ("+strings.Join(m.verbs, ", ")+")")
 
-		if told[m.part] {
+		if reported[m.part] {
 			continue
 		}
 
-		told[m.part] = true
-		effect, way, severe := s.withoutPart(m.part)
+		reported[m.part] = true
+		effect, alternative, severe := c.effectOfMissing(m.part)
 		effects = append(effects, effect)
 
-		if way != "" {
-			ways = append(ways, way)
+		if alternative != "" {
+			alternatives = append(alternatives, alternative)
 		}
 
 		if severe {
@@ -81,39 +81,39 @@ func (s *site) withoutRole(role shippedRole, missing []missingRight) Result {
 		}
 	}
 
-	return view{identity: s.driver}.result(checkPermission, level, "rights in Namespace "+s.namespace,
-		"missing: "+strings.Join(texts, ", ")+"; "+strings.Join(effects, "; "), strings.Join(append([]string{s.grant(role)}, ways...), "; or "))
+	return view{identity: c.driver}.result(checkPermission, level, "permissions in Namespace "+c.namespace,
+		"missing: "+strings.Join(texts, ", ")+"; "+strings.Join(effects, "; "), strings.Join(append([]string{c.grant(role)}, alternatives...), "; or "))
 }
 
-// withoutPart returns the effect of lacking the permissions of a part, an alternative to granting
+// effectOfMissing returns the effect of missing permissions of a part, an alternative to granting
 // them, and whether machines cannot be created or run without them.
-func (s *site) withoutPart(p part) (effect, instead string, severe bool) {
+func (c *checker) effectOfMissing(p part) (effect, alternative string, severe bool) {
 	switch {
 	case p == diagnosis:
-		return "the cause of a machine's failure is not always found", "", false
-	case p == goldenImages && !s.usesGoldenImages():
-		return "a class that imports an image cannot be used; these classes import none",
+		return "the causes of some failures cannot be determined", "", false
+	case p == goldenImages && !c.usesGoldenImages():
+		return "classes that import an image cannot be used, but these classes import none",
 			"set providerSpec.disablePreAllocatedDataVolumes in classes that import an image", false
 	case p == goldenImages:
 		return "no golden image can be created for root volumes",
-			"set providerSpec.disablePreAllocatedDataVolumes, and each machine imports its own image", true
+			"set providerSpec.disablePreAllocatedDataVolumes, so that each machine imports its own image", true
 	case p == evacuation:
-		return "drains of provider nodes never end", "run the machine controller without --evacuation", true
+		return "drains of provider nodes never complete", "run the machine controller without --evacuation", true
 	default:
-		return "machines cannot be created and deleted", "", true
+		return "machines cannot be created or deleted", "", true
 	}
 }
 
 // grant returns the commands that grant the driver a shipped Role in its namespace.
-func (s *site) grant(role shippedRole) string {
+func (c *checker) grant(role shippedRole) string {
 	command := "kubectl apply -k " + role.folder
-	if s.namespace != shippedNamespace {
-		command = fmt.Sprintf("set namespace: %s in %s/kustomization.yaml and run: %s", quoted(s.namespace), role.folder, command)
+	if c.namespace != shippedNamespace {
+		command = fmt.Sprintf("set namespace: %s in %s/kustomization.yaml and run: %s", quoted(c.namespace), role.folder, command)
 	}
 
-	if s.driver.user == serviceAccounts+s.namespace+":"+shippedAccount {
+	if c.driver.user == serviceAccounts+c.namespace+":"+shippedAccount {
 		return command
 	}
 
-	return command + " && " + kubectlIn(s.namespace, "create rolebinding", role.role+"-driver") + " --role=" + role.role + " " + s.driver.subjectFlag()
+	return command + " && " + kubectlIn(c.namespace, "create rolebinding", role.role+"-driver") + " --role=" + role.role + " " + c.driver.subjectFlag()
 }

@@ -19,7 +19,7 @@ var errNotInstalled = errors.New("not installed")
 // getKubeVirt returns the KubeVirt object. Every authenticated user may list them
 // (pkg/virt-operator/resource/generate/rbac/cluster.go).
 func (i *identity) getKubeVirt(ctx context.Context) (*kubevirtv1.KubeVirt, error) {
-	found, err := some[kubevirtv1.KubeVirt](ctx, i.clients.KubeVirt.KubevirtV1().KubeVirts(metav1.NamespaceAll), 2)
+	found, err := listFew[kubevirtv1.KubeVirt](ctx, i.clients.KubeVirt.KubevirtV1().KubeVirts(metav1.NamespaceAll), 2)
 
 	switch {
 	case err != nil:
@@ -31,87 +31,87 @@ func (i *identity) getKubeVirt(ctx context.Context) (*kubevirtv1.KubeVirt, error
 	}
 }
 
-func (s *site) checkKubeVirt(context.Context) []Result {
-	const look = "kubectl get kubevirts --all-namespaces"
+func (c *checker) checkKubeVirt(context.Context) []Result {
+	const command = "kubectl get kubevirts --all-namespaces"
 
-	v, subject := view{identity: s.looker}, "KubeVirt"
+	v, subject := view{identity: c.viewer}, "KubeVirt"
 
-	found, err := s.kubeVirt()
+	found, err := c.kubeVirt()
 
 	switch {
 	case unknownType(err), errors.Is(err, errNotInstalled):
 		return []Result{v.fail(checkKubeVirt, subject, "is not installed", "install KubeVirt: https://kubevirt.io/user-guide/cluster_admin/installation")}
 	case err != nil:
-		return []Result{v.unseen(checkKubeVirt, subject, err, look)}
+		return []Result{v.notChecked(checkKubeVirt, subject, err, command)}
 	}
 
 	var bad []string
 
-	for _, c := range found.Status.Conditions {
-		if c.Type == kubevirtv1.KubeVirtConditionAvailable && c.Status != corev1.ConditionTrue ||
-			c.Type == kubevirtv1.KubeVirtConditionDegraded && c.Status == corev1.ConditionTrue {
-			bad = append(bad, fmt.Sprintf("%s is %s: %s", c.Type, c.Status, c.Message))
+	for _, condition := range found.Status.Conditions {
+		if condition.Type == kubevirtv1.KubeVirtConditionAvailable && condition.Status != corev1.ConditionTrue ||
+			condition.Type == kubevirtv1.KubeVirtConditionDegraded && condition.Status == corev1.ConditionTrue {
+			bad = append(bad, fmt.Sprintf("%s is %s: %s", condition.Type, condition.Status, condition.Message))
 		}
 	}
 
 	return []Result{installation{
 		version: found.Status.ObservedKubeVirtVersion, phase: string(found.Status.Phase), deployed: string(kubevirtv1.KubeVirtPhaseDeployed), bad: bad,
 		describe: kubectlIn(found.Namespace, "describe kubevirt", found.Name),
-	}.judge(v, checkKubeVirt, subject)}
+	}.result(v, checkKubeVirt, subject)}
 }
 
-func (s *site) checkCDI(ctx context.Context) []Result {
-	const look = "kubectl get cdis"
+func (c *checker) checkCDI(ctx context.Context) []Result {
+	const command = "kubectl get cdis"
 
-	v, subject := view{identity: s.looker}, "CDI"
+	v, subject := view{identity: c.viewer}, "CDI"
 
-	list, err := some[cdiv1beta1.CDI](ctx, s.looker.clients.CDI.CdiV1beta1().CDIs(), 2)
+	list, err := listFew[cdiv1beta1.CDI](ctx, c.viewer.clients.CDI.CdiV1beta1().CDIs(), 2)
 	if err == nil && len(list) == 0 {
 		err = errNotInstalled
 	}
 
 	if err != nil {
-		return []Result{s.withoutCDI(ctx, v, subject, err, look)}
+		return []Result{c.withoutCDI(ctx, v, subject, err, command)}
 	}
 
 	found := &list[0]
 
 	var bad []string
 
-	for _, c := range found.Status.Conditions {
-		if string(c.Type) == "Available" && c.Status != corev1.ConditionTrue || string(c.Type) == "Degraded" && c.Status == corev1.ConditionTrue {
-			bad = append(bad, fmt.Sprintf("%s is %s: %s", c.Type, c.Status, c.Message))
+	for _, condition := range found.Status.Conditions {
+		if string(condition.Type) == "Available" && condition.Status != corev1.ConditionTrue || string(condition.Type) == "Degraded" && condition.Status == corev1.ConditionTrue {
+			bad = append(bad, fmt.Sprintf("%s is %s: %s", condition.Type, condition.Status, condition.Message))
 		}
 	}
 
 	return []Result{installation{
 		version: found.Status.ObservedVersion, phase: string(found.Status.Phase), deployed: "Deployed", bad: bad,
 		describe: kubectl("describe cdi", found.Name),
-	}.judge(v, checkCDI, subject)}
+	}.result(v, checkCDI, subject)}
 }
 
 // withoutCDI returns the result if the CDI object cannot be read. An identity that may not read it
 // can still read CDI's configuration, as every authenticated user can
 // (pkg/operator/resources/cluster/rbac.go of CDI).
-func (s *site) withoutCDI(ctx context.Context, v view, subject string, err error, look string) Result {
+func (c *checker) withoutCDI(ctx context.Context, v view, subject string, err error, command string) Result {
 	_, config := ask(ctx, func(ctx context.Context) (*cdiv1beta1.CDIConfig, error) {
-		return s.looker.clients.CDI.CdiV1beta1().CDIConfigs().Get(ctx, "config", metav1.GetOptions{})
+		return c.viewer.clients.CDI.CdiV1beta1().CDIConfigs().Get(ctx, "config", metav1.GetOptions{})
 	})
 
 	if !unknownType(err) && !errors.Is(err, errNotInstalled) && !unknownType(config) {
-		return v.unseen(checkCDI, subject, err, look)
+		return v.notChecked(checkCDI, subject, err, command)
 	}
 
 	remedy := "install CDI: https://kubevirt.io/user-guide/storage/containerized_data_importer"
 
-	for i := range s.classes {
-		if len(s.classes[i].vm.Spec.DataVolumeTemplates) > 0 {
-			return v.fail(checkCDI, subject, "is not installed, and MachineClass "+s.classes[i].Name+" has DataVolumes",
+	for i := range c.classes {
+		if len(c.classes[i].vm.Spec.DataVolumeTemplates) > 0 {
+			return v.fail(checkCDI, subject, "is not installed, and MachineClass "+c.classes[i].Name+" has DataVolumes",
 				remedy+"; or use providerSpec.rootVolume.containerDisk")
 		}
 	}
 
-	return v.warn(checkCDI, subject, "is not installed; these classes do without", remedy)
+	return v.warn(checkCDI, subject, "is not installed, but these classes do not need it", remedy)
 }
 
 // installation is an operator's report on its installation.
@@ -121,10 +121,10 @@ type installation struct {
 	describe                 string
 }
 
-func (i installation) judge(v view, check, subject string) Result {
+func (i installation) result(v view, check, subject string) Result {
 	version := i.version
 	if version == "" {
-		version = "a version that it does not tell"
+		version = "unknown version"
 	}
 
 	switch {

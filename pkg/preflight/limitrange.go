@@ -11,18 +11,18 @@ import (
 	kubevirtv1 "kubevirt.io/api/core/v1"
 )
 
-func (s *site) listLimitRanges(ctx context.Context) ([]corev1.LimitRange, error) {
-	return some[corev1.LimitRange](ctx, s.looker.clients.Kubernetes.CoreV1().LimitRanges(s.namespace), maxObjects)
+func (c *checker) listLimitRanges(ctx context.Context) ([]corev1.LimitRange, error) {
+	return listFew[corev1.LimitRange](ctx, c.viewer.clients.Kubernetes.CoreV1().LimitRanges(c.namespace), maxObjects)
 }
 
 // checkLimitRanges compares the machine's pod and claims with the bounds in LimitRanges.
-func (c *classSite) checkLimitRanges(ctx context.Context) []Result {
+func (c *classChecker) checkLimitRanges(ctx context.Context) []Result {
 	v, subject := c.view(), "LimitRanges of Namespace "+c.namespace
-	look := kubectlIn(c.namespace, "describe limitranges")
+	command := kubectlIn(c.namespace, "describe limitranges")
 
 	ranges, err := c.limits()
 	if err != nil {
-		return []Result{v.unseen(checkLimitRange, subject, err, look)}
+		return []Result{v.notChecked(checkLimitRange, subject, err, command)}
 	}
 
 	var volumes []volume
@@ -39,22 +39,22 @@ func (c *classSite) checkLimitRanges(ctx context.Context) []Result {
 	}
 
 	if len(ranges) == 0 {
-		return []Result{v.ok(checkLimitRange, subject, "there are none")}
+		return []Result{v.ok(checkLimitRange, subject, "none exist")}
 	}
 
-	return []Result{c.asCounted(sizing, v.ok(checkLimitRange, subject, fmt.Sprintf(
-		"the CPUs and memory of the machines' pods and the sizes of their claims keep to them; there are %d", len(ranges))))}
+	return []Result{c.ifCalculated(sizing, v.ok(checkLimitRange, subject, fmt.Sprintf(
+		"CPU and memory of the machines' pods and the sizes of their claims comply with all %d", len(ranges))))}
 }
 
-// fillingConflicts returns the violations of LimitRanges by the pods that fill disks, if CDI's
+// fillingConflicts returns the violations of LimitRanges by the pods that populate disks, if CDI's
 // configuration specifies their size.
-func (c *classSite) fillingConflicts(ranges []corev1.LimitRange, volumes []volume) []string {
+func (c *classChecker) fillingConflicts(ranges []corev1.LimitRange, volumes []volume) []string {
 	pod := c.storages().config.Status.DefaultPodResourceRequirements
 	if pod == nil || len(volumes) == 0 {
 		return nil
 	}
 
-	return conflictsWith(ranges, []container{{name: "a pod of CDI", requests: pod.Requests, limits: pod.Limits}}, nil)
+	return conflictsWith(ranges, []container{{name: "a CDI pod", requests: pod.Requests, limits: pod.Limits}}, nil)
 }
 
 // container is a container of a pod that a LimitRange may reject. A resource without a limit gets
@@ -70,7 +70,7 @@ func containersOf(vm *kubevirtv1.VirtualMachine, s sizing) []container {
 	domain := &vm.Spec.Template.Spec.Domain
 	requests, limits := podResources(vm, s)
 	console := consoleOf(domain)
-	take(requests, console)
+	subtract(requests, console)
 
 	guest := container{name: "the container compute", requests: requests, limits: corev1.ResourceList{}}
 	for name := range domain.Resources.Limits {
@@ -84,7 +84,7 @@ func containersOf(vm *kubevirtv1.VirtualMachine, s sizing) []container {
 func conflictsWith(ranges []corev1.LimitRange, containers []container, volumes []volume) []string {
 	pod := container{name: "the pod", requests: corev1.ResourceList{}}
 	for _, c := range containers {
-		put(pod.requests, c.requests)
+		addAll(pod.requests, c.requests)
 	}
 
 	var list []string

@@ -14,16 +14,16 @@ import (
 // merged turns the results of all checks into those of the report: one remedy per quota, and one
 // result for the same problem in several classes.
 func merged(namespace string, results []Result) []Result {
-	return once(raised(namespace, results))
+	return deduplicated(withSharedRemedies(namespace, results))
 }
 
-// raised gives all results that lack resources of a quota the same remedy: the quota is raised
-// once, far enough for each of them.
-func raised(namespace string, results []Result) []Result {
+// withSharedRemedies gives all results that report shortages of a quota the same remedy, which
+// raises the quota once and far enough for each of them.
+func withSharedRemedies(namespace string, results []Result) []Result {
 	bounds := map[string]corev1.ResourceList{}
 
 	for i := range results {
-		for _, l := range results[i].lacking {
+		for _, l := range results[i].shortages {
 			if bounds[l.quota] == nil {
 				bounds[l.quota] = corev1.ResourceList{}
 			}
@@ -35,15 +35,15 @@ func raised(namespace string, results []Result) []Result {
 	}
 
 	for i := range results {
-		if r := &results[i]; len(r.lacking) > 0 {
-			r.Remedy = statustext.Printable(raise(namespace, quotasOf(r.lacking), bounds))
+		if r := &results[i]; len(r.shortages) > 0 {
+			r.Remedy = statustext.Printable(patchQuotas(namespace, quotasOf(r.shortages), bounds))
 		}
 	}
 
 	return results
 }
 
-func quotasOf(missing []lack) []string {
+func quotasOf(missing []shortage) []string {
 	names := map[string]bool{}
 	for _, l := range missing {
 		names[l.quota] = true
@@ -53,24 +53,26 @@ func quotasOf(missing []lack) []string {
 }
 
 // enough returns the bound at which the quota suffices.
-func (l lack) enough() resource.Quantity {
+func (l shortage) enough() resource.Quantity {
 	hard := plus(l.hard, l.need)
 	hard.Sub(l.left)
 
 	return hard
 }
 
-// alike identifies results that differ only in their classes.
-type alike struct {
+// resultKey identifies results that differ only in their classes.
+type resultKey struct {
 	check, subject, message, remedy, identity string
 	level                                     Level
 }
 
-// once moves a problem that several classes share to the results
+// deduplicated moves a problem that several classes share to the results
 // for the whole cluster, which come first.
-func once(results []Result) []Result {
-	classes := map[alike][]string{}
-	key := func(r *Result) alike { return alike{r.Check, r.Subject, r.Message, r.Remedy, r.Identity, r.Level} }
+func deduplicated(results []Result) []Result {
+	classes := map[resultKey][]string{}
+	key := func(r *Result) resultKey {
+		return resultKey{r.Check, r.Subject, r.Message, r.Remedy, r.Identity, r.Level}
+	}
 
 	for i := range results {
 		if r := &results[i]; r.Level != OK && r.Class != "" {
@@ -79,18 +81,18 @@ func once(results []Result) []Result {
 	}
 
 	var (
-		kept []Result
-		said = map[alike]bool{}
+		kept     []Result
+		reported = map[resultKey]bool{}
 	)
 
 	for i := range results {
 		r := results[i]
 		if of := slices.Compact(classes[key(&r)]); r.Class != "" && r.Level != OK && len(of) > 1 {
-			if said[key(&r)] {
+			if reported[key(&r)] {
 				continue
 			}
 
-			said[key(&r)] = true
+			reported[key(&r)] = true
 			r.Class, r.Classes = "", of
 		}
 

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// nodesPerPage and podsPerPage keep one answer within the bounds of
+	// nodesPerPage and podsPerPage keep one response within the bounds of
 	// pkg/providerapi: nodes list their images.
 	nodesPerPage, podsPerPage = 50, 100
 	// maxClusterBytes bounds the list of all nodes and that of all pods, of which little is kept.
@@ -28,8 +28,8 @@ const (
 	maxRequested = 32
 )
 
-func (s *site) listNodes(ctx context.Context) ([]corev1.Node, error) {
-	return providerapi.Collect(ctx, s.looker.clients, s.looker.clients.Kubernetes.CoreV1().Nodes(), providerapi.List{
+func (c *checker) listNodes(ctx context.Context) ([]corev1.Node, error) {
+	return providerapi.Collect(ctx, c.viewer.clients, c.viewer.clients.Kubernetes.CoreV1().Nodes(), providerapi.List{
 		What: "nodes", PerPage: nodesPerPage, MaxBytes: maxClusterBytes,
 	}, func(n *corev1.Node) (corev1.Node, bool) {
 		n.ManagedFields, n.Annotations, n.Status.Images = nil, nil, nil
@@ -45,8 +45,8 @@ type load struct {
 }
 
 // listLoads returns the loads of pods that are assigned to a node and have not terminated.
-func (s *site) listLoads(ctx context.Context) ([]load, error) {
-	return providerapi.Collect(ctx, s.looker.clients, s.looker.clients.Kubernetes.CoreV1().Pods(metav1.NamespaceAll), providerapi.List{
+func (c *checker) listLoads(ctx context.Context) ([]load, error) {
+	return providerapi.Collect(ctx, c.viewer.clients, c.viewer.clients.Kubernetes.CoreV1().Pods(metav1.NamespaceAll), providerapi.List{
 		What: "pods", Fields: "status.phase!=Succeeded,status.phase!=Failed", PerPage: podsPerPage, MaxBytes: maxClusterBytes,
 	}, func(p *corev1.Pod) (load, bool) {
 		l := load{node: p.Spec.NodeName, requests: podRequests(p)}
@@ -55,21 +55,21 @@ func (s *site) listLoads(ctx context.Context) ([]load, error) {
 	})
 }
 
-// checkZone checks that the machine's region and zone have nodes that take the machine.
-func (c *classSite) checkZone(context.Context) []Result {
+// checkZone checks that the machine's region and zone have nodes that can run the machine.
+func (c *classChecker) checkZone(context.Context) []Result {
 	spec := c.Machine.Spec
 	v, subject := c.view(), fmt.Sprintf("region %s, zone %s", spec.Region, spec.Zone)
 
 	nodes, err := c.hosts()
 	if err != nil {
-		return []Result{v.unseen(checkZone, subject, err, "kubectl get nodes --selector="+quoted(selector(spec)))}
+		return []Result{v.notChecked(checkZone, subject, err, "kubectl get nodes --selector="+quoted(selector(spec)))}
 	}
 
 	inZone := slices.DeleteFunc(slices.Clone(nodes), func(n corev1.Node) bool { return !in(&n, spec) })
 	if len(inZone) == 0 {
-		return []Result{v.fail(checkZone, subject, "no node is there", fmt.Sprintf(
-			"set providerSpec.region and providerSpec.zone to one of: %s; or kubectl label --overwrite node NODE %s",
-			quotedList(places(nodes)), labelling(spec)))}
+		return []Result{v.fail(checkZone, subject, "has no nodes", fmt.Sprintf(
+			"set providerSpec.region and providerSpec.zone to one of: %s; or label a node: kubectl label --overwrite node NODE %s",
+			quotedList(topologiesOf(nodes)), labelling(spec)))}
 	}
 
 	var obstacles []string
@@ -81,11 +81,11 @@ func (c *classSite) checkZone(context.Context) []Result {
 	}
 
 	if len(obstacles) == len(inZone) {
-		return []Result{v.fail(checkZone, subject, "none of its nodes takes the machines: "+shortened(obstacles),
-			describeNodes(spec)+"; machines tolerate what providerSpec.virtualMachineTemplate.spec.template.spec.tolerations names")}
+		return []Result{v.fail(checkZone, subject, "none of its nodes can run the machines: "+shortened(obstacles),
+			describeNodes(spec)+"; set the taints that machines tolerate in providerSpec.virtualMachineTemplate.spec.template.spec.tolerations")}
 	}
 
-	return []Result{v.ok(checkZone, subject, fmt.Sprintf("nodes that take the machines: %d of %d", len(inZone)-len(obstacles), len(inZone)))}
+	return []Result{v.ok(checkZone, subject, fmt.Sprintf("nodes that can run the machines: %d of %d", len(inZone)-len(obstacles), len(inZone)))}
 }
 
 // in reports whether a node is in the spec's region and zone.
@@ -129,8 +129,8 @@ func labelling(spec *v1alpha1.ProviderSpec) string {
 	return term(corev1.LabelTopologyRegion, spec.Region) + " " + term(corev1.LabelTopologyZone, spec.Zone)
 }
 
-// places returns the regions and zones of the nodes.
-func places(nodes []corev1.Node) []string {
+// topologiesOf returns the regions and zones of the nodes.
+func topologiesOf(nodes []corev1.Node) []string {
 	seen := map[string]bool{}
 
 	for i := range nodes {
@@ -147,9 +147,9 @@ func places(nodes []corev1.Node) []string {
 	return slices.Sorted(maps.Keys(seen))
 }
 
-// unfit returns why a node does not take the machine, regardless of its free resources; empty if it
-// does. The class's own affinity is not checked.
-func (c *classSite) unfit(node *corev1.Node) string {
+// unfit returns why a node cannot run the machine, regardless of its free resources; empty if it
+// can. The class's own affinity is not checked.
+func (c *classChecker) unfit(node *corev1.Node) string {
 	instance := &c.vm.Spec.Template.Spec
 
 	switch {
@@ -158,11 +158,11 @@ func (c *classSite) unfit(node *corev1.Node) string {
 	case !ready(node):
 		return "is not ready"
 	case node.Labels[kubevirtv1.NodeSchedulable] != "true":
-		return "runs no virt-handler that says it is schedulable (label " + kubevirtv1.NodeSchedulable + ")"
+		return "is not marked as schedulable by virt-handler (label " + kubevirtv1.NodeSchedulable + ")"
 	case node.Status.Allocatable.Name(kvmDevice, resource.DecimalSI).IsZero() && !c.emulated():
 		return "has no hardware virtualization (" + kvmDevice + ")"
 	case instance.Architecture != "" && node.Labels[corev1.LabelArchStable] != instance.Architecture:
-		return "is not of architecture " + instance.Architecture
+		return "does not have architecture " + instance.Architecture
 	}
 
 	return refuses(node, instance)
@@ -191,7 +191,7 @@ func refuses(node *corev1.Node, instance *kubevirtv1.VirtualMachineInstanceSpec)
 const kvmDevice = "devices.kubevirt.io/kvm"
 
 // emulated reports whether guests may run without hardware virtualization.
-func (c *classSite) emulated() bool {
+func (c *classChecker) emulated() bool {
 	found, err := c.kubeVirt()
 
 	return err == nil && found.Spec.Configuration.DeveloperConfiguration != nil && found.Spec.Configuration.DeveloperConfiguration.UseEmulation

@@ -24,15 +24,15 @@ func TestMachinesOn(t *testing.T) {
 	}
 	requests := amounts(quantities("cpu", "1", "memory", "4Gi"))
 
-	require.Equal(t, 3, machinesOn(nodes, nil, requests), "two by memory, one by cpu, none by pods")
+	require.Equal(t, 3, fittingOn(nodes, nil, requests), "two by memory, one by cpu, none by pods")
 
 	other := corev1.Pod{Spec: corev1.PodSpec{NodeName: "a", Containers: []corev1.Container{
 		{Resources: corev1.ResourceRequirements{Requests: amounts(quantities("memory", "2Gi"))}},
 		{Resources: corev1.ResourceRequirements{Requests: amounts(quantities("memory", "1Gi"))}},
 	}}}
-	require.Equal(t, 2, machinesOn(nodes, []load{{"a", podRequests(&other)}}, requests), "what is taken is not free")
-	require.Equal(t, 3, machinesOn(nodes, []load{{"elsewhere", podRequests(&other)}}, requests))
-	require.Equal(t, 1, machinesOn(nodes, []load{{"a", amounts(quantities("memory", "20Gi"))}}, requests), "more than all is no debt of another node")
+	require.Equal(t, 2, fittingOn(nodes, []load{{"a", podRequests(&other)}}, requests), "what is taken is not free")
+	require.Equal(t, 3, fittingOn(nodes, []load{{"elsewhere", podRequests(&other)}}, requests))
+	require.Equal(t, 1, fittingOn(nodes, []load{{"a", amounts(quantities("memory", "20Gi"))}}, requests), "more than all is no debt of another node")
 }
 
 func TestInZone(t *testing.T) {
@@ -49,5 +49,5 @@ func TestInZone(t *testing.T) {
 	require.True(t, in(plain, anywhere))
 	require.False(t, in(labelled, anywhere))
 	require.Equal(t, "!topology.kubernetes.io/region,!topology.kubernetes.io/zone", selector(anywhere))
-	require.Equal(t, []string{"default/default", "r/z"}, places([]corev1.Node{*plain, *labelled}))
+	require.Equal(t, []string{"default/default", "r/z"}, topologiesOf([]corev1.Node{*plain, *labelled}))
 }

@@ -51,8 +51,8 @@ type Result struct {
 	// the requests; empty if none were needed.
 	Identity string `json:"identity,omitempty"`
 
-	// lacking holds the quota shortages that the result reports.
-	lacking []lack
+	// shortages holds the quota shortages that the result reports.
+	shortages []shortage
 }
 
 // Report is about one provider cluster and namespace.
@@ -121,7 +121,7 @@ const (
 	// requestTimeout bounds one request, and dryRunTimeout one that
 	// webhooks take part in: each may take 10 s.
 	requestTimeout, dryRunTimeout = 10 * time.Second, 30 * time.Second
-	// runTimeout bounds all requests together, however slowly the provider cluster answers each.
+	// runTimeout bounds all requests together, however slowly the provider cluster responds to each.
 	runTimeout = 2 * time.Minute
 	// parallel is the maximum number of concurrent checks.
 	parallel = 8
@@ -141,15 +141,15 @@ func Run(ctx context.Context, clients *providerapi.Cache, in *Input) *Report {
 	ctx, cancel := context.WithTimeout(ctx, runTimeout)
 	defer cancel()
 
-	s, results := enter(ctx, clients, in)
-	report := &Report{Identities: s.identities(), Results: results}
+	c, results := newChecker(ctx, clients, in)
+	report := &Report{Identities: c.identities(), Results: results}
 
-	if s.looker == nil {
+	if c.viewer == nil {
 		return report
 	}
 
-	report.Server, report.Namespace = statustext.Printable(s.looker.clients.Server), s.namespace
-	report.Results = merged(s.namespace, append(report.Results, together(ctx, s.checks())...))
+	report.Server, report.Namespace = statustext.Printable(c.viewer.clients.Server), c.namespace
+	report.Results = merged(c.namespace, append(report.Results, concurrently(ctx, c.checks())...))
 
 	return report
 }
@@ -158,35 +158,35 @@ func Run(ctx context.Context, clients *providerapi.Cache, in *Input) *Report {
 type check func(context.Context) []Result
 
 // checks returns all checks, in the order of their results.
-func (s *site) checks() []check {
-	all := []check{s.checkNamespace, s.checkKubeVirt, s.checkCDI, s.checkPermissions, s.checkSum}
+func (c *checker) checks() []check {
+	all := []check{c.checkNamespace, c.checkKubeVirt, c.checkCDI, c.checkPermissions, c.checkSum}
 
-	for i := range s.classes {
-		c := &s.classes[i]
-		all = append(all, c.checkStorage, c.checkSources, c.checkClonePermission, c.checkZone, c.checkCapacity, c.checkNetworks,
-			c.checkInstancetype, c.checkPreference, c.checkQuota, c.checkLimitRanges, c.checkDryRun)
+	for i := range c.classes {
+		class := &c.classes[i]
+		all = append(all, class.checkStorage, class.checkSources, class.checkClonePermission, class.checkZone, class.checkCapacity, class.checkNetworks,
+			class.checkInstancetype, class.checkPreference, class.checkQuota, class.checkLimitRanges, class.checkDryRun)
 	}
 
-	if len(s.classes) > 0 {
-		all = append(all, s.checkUnusedImages)
+	if len(c.classes) > 0 {
+		all = append(all, c.checkUnusedImages)
 	}
 
 	return all
 }
 
-// together runs checks concurrently, and returns their results in the order of the checks.
-func together(ctx context.Context, checks []check) []Result {
+// concurrently runs checks concurrently, and returns their results in the order of the checks.
+func concurrently(ctx context.Context, checks []check) []Result {
 	var (
 		running sync.WaitGroup
-		places  = make(chan struct{}, parallel)
+		slots   = make(chan struct{}, parallel)
 		results = make([][]Result, len(checks))
 	)
 
 	for i, c := range checks {
-		places <- struct{}{}
+		slots <- struct{}{}
 
 		running.Go(func() {
-			defer func() { <-places }()
+			defer func() { <-slots }()
 
 			results[i] = c(ctx)
 		})
@@ -195,15 +195,15 @@ func together(ctx context.Context, checks []check) []Result {
 	running.Wait()
 
 	var all []Result
-	for _, some := range results {
-		all = append(all, some...)
+	for _, ofCheck := range results {
+		all = append(all, ofCheck...)
 	}
 
 	return all
 }
 
-// some lists the objects of a kind that has few of them, up to the given maximum.
-func some[O any, L runtime.Object](ctx context.Context, from providerapi.Lister[L], most int64) ([]O, error) {
+// listFew lists the objects of a kind that has few of them, up to the given maximum.
+func listFew[O any, L runtime.Object](ctx context.Context, from providerapi.Lister[L], most int64) ([]O, error) {
 	return ask(ctx, func(ctx context.Context) ([]O, error) {
 		return providerapi.Some[O](ctx, from, providerapi.List{}, most)
 	})

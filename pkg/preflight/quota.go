@@ -16,8 +16,8 @@ import (
 // manyMachines is the upper bound when counting how many machines fit into the quotas.
 const manyMachines = 100
 
-func (s *site) listQuotas(ctx context.Context) ([]corev1.ResourceQuota, error) {
-	return some[corev1.ResourceQuota](ctx, s.looker.clients.Kubernetes.CoreV1().ResourceQuotas(s.namespace), maxObjects)
+func (c *checker) listQuotas(ctx context.Context) ([]corev1.ResourceQuota, error) {
+	return listFew[corev1.ResourceQuota](ctx, c.viewer.clients.Kubernetes.CoreV1().ResourceQuotas(c.namespace), maxObjects)
 }
 
 // demand is the quota usage of a class's machines.
@@ -38,7 +38,7 @@ type phase struct {
 	extra usage
 }
 
-func (c *classSite) demand(ctx context.Context) *demand {
+func (c *classChecker) demand(ctx context.Context) *demand {
 	found := c.storages()
 	sizing := c.sizing(ctx)
 	requests, limits := podResources(c.vm, sizing)
@@ -59,7 +59,7 @@ func (c *classSite) demand(ctx context.Context) *demand {
 		sizing: sizing, one: machineUsage(requests, limits, volumes, len(c.secrets)), image: usage{}, size: describe(requests, volumes),
 	}
 	if len(volumes) > 0 {
-		d.phases = append(d.phases, phase{"while the disks of a machine are filled", d.one.and(filling)})
+		d.phases = append(d.phases, phase{"while the disks of a machine are populated", d.one.and(filling)})
 	}
 
 	if c.image != nil && c.imageMissing(ctx) {
@@ -73,44 +73,44 @@ func (c *classSite) demand(ctx context.Context) *demand {
 
 // checkSum compares the demand of all classes together with the free
 // quota: it may be enough for each class alone.
-func (s *site) checkSum(ctx context.Context) []Result {
-	quotas, err := s.quotas()
-	if err != nil || len(quotas) == 0 || len(s.classes) < 2 {
+func (c *checker) checkSum(ctx context.Context) []Result {
+	quotas, err := c.quotas()
+	if err != nil || len(quotas) == 0 || len(c.classes) < 2 {
 		return nil // checkQuota reports an error for each class.
 	}
 
 	sum, images, machines := usage{}, map[string]bool{}, 0
 
-	for i := range s.classes {
-		c := &s.classes[i]
-		if c.Wanted == 0 {
+	for i := range c.classes {
+		class := &c.classes[i]
+		if class.Wanted == 0 {
 			continue
 		}
 
-		need, wanted := c.demand(ctx), c.Wanted
+		need, wanted := class.demand(ctx), class.Wanted
 		sum, machines = sum.and(need.one.times(int64(wanted))), machines+wanted
 
-		if c.image != nil && !images[c.image.Name] {
-			sum, images[c.image.Name] = sum.and(need.image), true
+		if class.image != nil && !images[class.image.Name] {
+			sum, images[class.image.Name] = sum.and(need.image), true
 		}
 	}
 
-	v, subject := view{identity: s.looker}, "ResourceQuotas of Namespace "+s.namespace
+	v, subject := view{identity: c.viewer}, "ResourceQuotas of Namespace "+c.namespace
 
-	if missing := lacks(sum, quotas); len(missing) > 0 {
-		return []Result{v.short(checkQuota, Warning, subject, fmt.Sprintf("there is not enough for all %d machines that %d MachineClasses want: %s",
-			machines, len(s.classes), lackedIn(missing)), missing)}
+	if missing := shortages(sum, quotas); len(missing) > 0 {
+		return []Result{v.short(checkQuota, Warning, subject, fmt.Sprintf("there is not enough for all %d machines that %d MachineClasses need: %s",
+			machines, len(c.classes), joinedShortages(missing)), missing)}
 	}
 
-	return []Result{v.ok(checkQuota, subject, fmt.Sprintf("there is enough for all %d machines that %d MachineClasses want, as far as they are calculated",
-		machines, len(s.classes)))}
+	return []Result{v.ok(checkQuota, subject, fmt.Sprintf("there is enough for all %d machines that %d MachineClasses need, as far as calculated",
+		machines, len(c.classes)))}
 }
 
 // imageMissing reports whether the golden image does not exist
 // yet. Other errors are reported elsewhere.
-func (c *classSite) imageMissing(ctx context.Context) bool {
+func (c *classChecker) imageMissing(ctx context.Context) bool {
 	_, err := ask(ctx, func(ctx context.Context) (*cdiv1beta1.DataVolume, error) {
-		return c.looker.clients.CDI.CdiV1beta1().DataVolumes(c.namespace).Get(ctx, c.image.Name, metav1.GetOptions{})
+		return c.viewer.clients.CDI.CdiV1beta1().DataVolumes(c.namespace).Get(ctx, c.image.Name, metav1.GetOptions{})
 	})
 
 	return absent(err)
@@ -118,12 +118,12 @@ func (c *classSite) imageMissing(ctx context.Context) bool {
 
 // checkQuota compares the free quota with the usage of machines during their
 // lifetime and while their disks are created.
-func (c *classSite) checkQuota(ctx context.Context) []Result {
+func (c *classChecker) checkQuota(ctx context.Context) []Result {
 	v, subject := c.view(), "ResourceQuotas of Namespace "+c.namespace
 
 	quotas, err := c.quotas()
 	if err != nil {
-		return []Result{v.unseen(checkQuota, subject, err, kubectlIn(c.namespace, "describe resourcequotas"))}
+		return []Result{v.notChecked(checkQuota, subject, err, kubectlIn(c.namespace, "describe resourcequotas"))}
 	}
 
 	var (
@@ -132,23 +132,23 @@ func (c *classSite) checkQuota(ctx context.Context) []Result {
 	)
 
 	if names := scopedNames(quotas); len(names) > 0 {
-		results = append(results, v.warn(checkQuota, "ResourceQuotas "+shortened(names), "have scopes: it is not calculated whether machines fit in",
+		results = append(results, v.warn(checkQuota, "ResourceQuotas "+shortened(names), "not calculated: the quotas have scopes",
 			kubectlIn(c.namespace, "describe resourcequotas")))
 	}
 
 	if c.Wanted == 0 {
-		return append(results, v.ok(checkQuota, subject, fmt.Sprintf("no more machines are wanted; there is enough for %d more of %s",
+		return append(results, v.ok(checkQuota, subject, fmt.Sprintf("no more machines are needed; there is enough for %d more (%s each)",
 			fitting(need.one, need.image, manyMachines, quotas), need.size)))
 	}
 
-	if missing := lacks(need.one.and(need.image), quotas); len(missing) > 0 {
-		return append(results, c.lacking(v, checkQuota, subject, "for one machine ("+need.size+")", missing))
+	if missing := shortages(need.one.and(need.image), quotas); len(missing) > 0 {
+		return append(results, c.shortageResult(v, checkQuota, subject, "for one machine ("+need.size+")", missing))
 	}
 
 	if wanted := c.Wanted; wanted > 1 && fitting(need.one, need.image, wanted, quotas) < wanted {
 		results = append(results, v.short(checkQuota, Warning, subject,
 			fmt.Sprintf("there is enough for %d of %d machines (%s each)", fitting(need.one, need.image, wanted, quotas), wanted, need.size),
-			lacks(need.one.times(int64(wanted)).and(need.image), quotas)))
+			shortages(need.one.times(int64(wanted)).and(need.image), quotas)))
 	} else {
 		results = append(results, c.enough(v, subject, need, wanted, quotas))
 	}
@@ -158,35 +158,35 @@ func (c *classSite) checkQuota(ctx context.Context) []Result {
 
 // enough returns the ok result, or a warning if quotas exist and the
 // machine's size is only partly calculated.
-func (c *classSite) enough(v view, subject string, need *demand, wanted int, quotas []corev1.ResourceQuota) Result {
-	ok := v.ok(checkQuota, subject, fmt.Sprintf("there is enough for %d of %s", wanted, need.size))
+func (c *classChecker) enough(v view, subject string, need *demand, wanted int, quotas []corev1.ResourceQuota) Result {
+	ok := v.ok(checkQuota, subject, fmt.Sprintf("there is enough for %d (%s each)", wanted, need.size))
 	if len(quotas) == 0 {
 		return ok
 	}
 
-	return c.asCounted(need.sizing, ok)
+	return c.ifCalculated(need.sizing, ok)
 }
 
 // checkPeak checks the phases with more usage.
-func (c *classSite) checkPeak(v view, subject string, need *demand, quotas []corev1.ResourceQuota) []Result {
+func (c *classChecker) checkPeak(v view, subject string, need *demand, quotas []corev1.ResourceQuota) []Result {
 	if len(need.phases) == 0 {
 		return nil
 	}
 
 	for _, p := range need.phases {
-		if missing := lacks(p.extra.and(need.image), quotas); len(missing) > 0 {
-			return []Result{c.lacking(v, checkQuotaPeak, subject, p.name+": temporary claims and CDI's pods count too", missing)}
+		if missing := shortages(p.extra.and(need.image), quotas); len(missing) > 0 {
+			return []Result{c.shortageResult(v, checkQuotaPeak, subject, p.name+" (temporary claims and CDI's pods count too)", missing)}
 		}
 	}
 
-	return []Result{v.ok(checkQuotaPeak, subject, "there is enough while disks are made")}
+	return []Result{v.ok(checkQuotaPeak, subject, "there is enough while disks are created")}
 }
 
-func (c *classSite) lacking(v view, check, subject, what string, missing []lack) Result {
-	return v.short(check, Error, subject, "not enough "+what+": "+lackedIn(missing), missing)
+func (c *classChecker) shortageResult(v view, check, subject, purpose string, missing []shortage) Result {
+	return v.short(check, Error, subject, "not enough "+purpose+": "+joinedShortages(missing), missing)
 }
 
-func lackedIn(missing []lack) string {
+func joinedShortages(missing []shortage) string {
 	texts := make([]string, 0, len(missing))
 	for _, l := range missing {
 		texts = append(texts, l.String())
@@ -195,8 +195,8 @@ func lackedIn(missing []lack) string {
 	return strings.Join(texts, "; ")
 }
 
-// raise returns the commands that raise each quota once to the given bounds.
-func raise(namespace string, quotas []string, bounds map[string]corev1.ResourceList) string {
+// patchQuotas returns the commands that raise each quota once to the given bounds.
+func patchQuotas(namespace string, quotas []string, bounds map[string]corev1.ResourceList) string {
 	commands := make([]string, 0, len(quotas))
 
 	for _, quota := range quotas {

@@ -11,7 +11,7 @@ import (
 )
 
 // checkNetworks checks that the definitions of the machine's Multus networks exist.
-func (c *classSite) checkNetworks(ctx context.Context) []Result {
+func (c *classChecker) checkNetworks(ctx context.Context) []Result {
 	var results []Result
 
 	for i, network := range c.vm.Spec.Template.Spec.Networks {
@@ -51,7 +51,7 @@ func (m *matcher) namespaced() bool {
 
 // checkInstancetype checks that the machine's instancetype exists.
 // Without one, the class contains the size.
-func (c *classSite) checkInstancetype(ctx context.Context) []Result {
+func (c *classChecker) checkInstancetype(ctx context.Context) []Result {
 	m := c.vm.Spec.Instancetype
 	if m == nil || m.Name == "" { // An empty name is inferred from a volume by KubeVirt.
 		return nil
@@ -64,7 +64,7 @@ func (c *classSite) checkInstancetype(ctx context.Context) []Result {
 }
 
 // checkPreference checks that the machine's preference exists.
-func (c *classSite) checkPreference(ctx context.Context) []Result {
+func (c *classChecker) checkPreference(ctx context.Context) []Result {
 	m := c.vm.Spec.Preference
 	if m == nil || m.Name == "" {
 		return nil
@@ -77,7 +77,7 @@ func (c *classSite) checkPreference(ctx context.Context) []Result {
 }
 
 // checkMatcher checks that the object which KubeVirt would look up exists.
-func (c *classSite) checkMatcher(ctx context.Context, m *matcher) Result {
+func (c *classChecker) checkMatcher(ctx context.Context, m *matcher) Result {
 	v, namespace, resource := c.view(), "", m.ofCluster
 	kind := resource + "." + instancetypeapi.GroupName
 	subject, list := kind+" "+m.name, kubectl("get "+kind)
@@ -91,28 +91,28 @@ func (c *classSite) checkMatcher(ctx context.Context, m *matcher) Result {
 	_, err := ask(ctx, func(ctx context.Context) (*metav1.PartialObjectMetadata, error) {
 		of := instancetypev1beta1.SchemeGroupVersion.WithResource(resource)
 
-		return c.looker.clients.Metadata.Resource(of).Namespace(namespace).Get(ctx, m.name, metav1.GetOptions{})
+		return c.viewer.clients.Metadata.Resource(of).Namespace(namespace).Get(ctx, m.name, metav1.GetOptions{})
 	})
 
 	switch {
 	case err == nil:
 		return v.ok(m.check, subject, "exists")
 	case absent(err):
-		return v.fail(m.check, subject, "does not exist", "create it, or change "+m.field+"; "+list+" shows what there is")
+		return v.fail(m.check, subject, "does not exist", "create it, or change "+m.field+" to an existing one: "+list)
 	default:
-		return v.unseen(m.check, subject, err, list+" "+quoted(m.name))
+		return v.notChecked(m.check, subject, err, list+" "+quoted(m.name))
 	}
 }
 
 // instancetype returns the spec of the machine's instancetype; nil if there is none or it cannot be
 // read, which checkInstancetype reports.
-func (c *classSite) instancetype(ctx context.Context) *instancetypev1beta1.VirtualMachineInstancetypeSpec {
+func (c *classChecker) instancetype(ctx context.Context) *instancetypev1beta1.VirtualMachineInstancetypeSpec {
 	m := c.vm.Spec.Instancetype
 	if m == nil || m.Name == "" {
 		return nil
 	}
 
-	client := c.looker.clients.KubeVirt.InstancetypeV1beta1()
+	client := c.viewer.clients.KubeVirt.InstancetypeV1beta1()
 
 	if strings.EqualFold(m.Kind, instancetypeapi.SingularResourceName) || strings.EqualFold(m.Kind, instancetypeapi.PluralResourceName) {
 		found, err := ask(ctx, func(ctx context.Context) (*instancetypev1beta1.VirtualMachineInstancetype, error) {

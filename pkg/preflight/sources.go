@@ -49,11 +49,11 @@ func (r *reference) subject() string {
 }
 
 // checkReference checks whether an object exists. It reads only the metadata, also of Secrets.
-func (c *classSite) checkReference(ctx context.Context, check string, r *reference) Result {
+func (c *classChecker) checkReference(ctx context.Context, check string, r *reference) Result {
 	v := c.view()
 
 	_, err := ask(ctx, func(ctx context.Context) (*metav1.PartialObjectMetadata, error) {
-		return c.looker.clients.Metadata.Resource(r.kind.resource).Namespace(r.namespace).Get(ctx, r.name, metav1.GetOptions{})
+		return c.viewer.clients.Metadata.Resource(r.kind.resource).Namespace(r.namespace).Get(ctx, r.name, metav1.GetOptions{})
 	})
 
 	list := kubectlIn(r.namespace, "get "+r.kind.kubectl())
@@ -62,17 +62,17 @@ func (c *classSite) checkReference(ctx context.Context, check string, r *referen
 	case err == nil:
 		return v.ok(check, r.subject(), "exists")
 	case unknownType(err):
-		return v.fail(check, r.subject(), "the provider cluster knows no "+r.kind.name+"s", "install what brings "+r.kind.kubectl()+", or remove "+r.field)
+		return v.fail(check, r.subject(), "the provider cluster has no resource "+r.kind.kubectl(), "install the component that provides it, or remove "+r.field)
 	case absent(err):
-		return v.fail(check, r.subject(), "does not exist", "create it, or change "+r.field+"; "+list+" shows what there is")
+		return v.fail(check, r.subject(), "does not exist", "create it, or change "+r.field+" to an existing one: "+list)
 	default:
-		return v.unseen(check, r.subject(), err, list+" "+quoted(r.name))
+		return v.notChecked(check, r.subject(), err, list+" "+quoted(r.name))
 	}
 }
 
 // checkSources checks that the sources of disks exist, except for
 // the golden image, which the driver creates.
-func (c *classSite) checkSources(ctx context.Context) []Result {
+func (c *classChecker) checkSources(ctx context.Context) []Result {
 	var results []Result
 
 	for _, r := range c.sources() {
@@ -90,7 +90,7 @@ func (c *classSite) checkSources(ctx context.Context) []Result {
 }
 
 // sources returns the references of a machine's disks.
-func (c *classSite) sources() []reference {
+func (c *classChecker) sources() []reference {
 	var list []reference
 
 	for _, claim := range c.claims() {
@@ -109,7 +109,7 @@ func (c *classSite) sources() []reference {
 const rootVolumePath = "providerSpec.rootVolume"
 
 // existing returns the references of the volumes that must exist before the machine.
-func (c *classSite) existing() []reference {
+func (c *classChecker) existing() []reference {
 	var list []reference
 
 	for i := range c.Machine.Spec.AdditionalVolumes {
@@ -188,28 +188,28 @@ func keysOf(path string, source *cdiv1beta1.DataVolumeSource, namespace string) 
 }
 
 // checkDataSource follows a DataSource to the object that it refers to at present.
-func (c *classSite) checkDataSource(ctx context.Context, r *reference) []Result {
+func (c *classChecker) checkDataSource(ctx context.Context, r *reference) []Result {
 	v := c.view()
 	describe := kubectlIn(r.namespace, "describe "+r.kind.kubectl(), r.name)
 
 	source, err := c.getDataSource(ctx, r.namespace, r.name)
 	if err != nil {
-		return []Result{v.unseen(checkSource, r.subject(), err, describe)}
+		return []Result{v.notChecked(checkSource, r.subject(), err, describe)}
 	}
 
-	next := standsFor(source, r.namespace)
+	next := resolvedSource(source, r.namespace)
 	if len(next) == 0 {
-		return []Result{v.fail(checkSource, r.subject(), "stands for nothing that can be cloned", describe)}
+		return []Result{v.fail(checkSource, r.subject(), "has no source that can be cloned", describe)}
 	}
 
 	next[0].field = "spec.source of " + quoted(r.subject())
 
-	return []Result{v.ok(checkSource, r.subject(), "exists and stands for "+next[0].subject()), c.checkReference(ctx, checkSource, &next[0])}
+	return []Result{v.ok(checkSource, r.subject(), "exists and refers to "+next[0].subject()), c.checkReference(ctx, checkSource, &next[0])}
 }
 
-// standsFor returns the object that volumes are cloned from for a DataSource; empty if there is
-// none. A DataSource that refers to another one has the resolved source in its status.
-func standsFor(source *cdiv1beta1.DataSource, namespace string) []reference {
+// resolvedSource returns the object that volumes are cloned from for a DataSource; empty if there
+// is none. A DataSource that refers to another one has the resolved source in its status.
+func resolvedSource(source *cdiv1beta1.DataSource, namespace string) []reference {
 	of := source.Spec.Source
 	if of.DataSource != nil {
 		of = source.Status.Source
@@ -218,16 +218,16 @@ func standsFor(source *cdiv1beta1.DataSource, namespace string) []reference {
 	return referencesOf("", &cdiv1beta1.DataVolumeSpec{Source: &cdiv1beta1.DataVolumeSource{PVC: of.PVC, Snapshot: of.Snapshot}}, namespace)
 }
 
-func (s *site) getDataSource(ctx context.Context, namespace, name string) (*cdiv1beta1.DataSource, error) {
+func (c *checker) getDataSource(ctx context.Context, namespace, name string) (*cdiv1beta1.DataSource, error) {
 	return ask(ctx, func(ctx context.Context) (*cdiv1beta1.DataSource, error) {
-		return s.looker.clients.CDI.CdiV1beta1().DataSources(namespace).Get(ctx, name, metav1.GetOptions{})
+		return c.viewer.clients.CDI.CdiV1beta1().DataSources(namespace).Get(ctx, name, metav1.GetOptions{})
 	})
 }
 
 // checkClonePermission reviews, for each disk that is cloned from another namespace, the permission
 // that KubeVirt reviews when it creates the disk: whether the service account "default" of the
 // machine's namespace may clone it (pkg/virt-controller/watch/vm).
-func (c *classSite) checkClonePermission(ctx context.Context) []Result {
+func (c *classChecker) checkClonePermission(ctx context.Context) []Result {
 	var results []Result
 
 	for _, claim := range c.claims() {
@@ -243,7 +243,7 @@ func (c *classSite) checkClonePermission(ctx context.Context) []Result {
 	return results
 }
 
-func (c *classSite) checkClone(ctx context.Context, of *claim, from *reference) []Result {
+func (c *classChecker) checkClone(ctx context.Context, of *claim, from *reference) []Result {
 	const account = "default"
 
 	v, subject := c.view(), fmt.Sprintf("ServiceAccount %s/%s, cloning %s", c.namespace, account, from.subject())
@@ -251,18 +251,18 @@ func (c *classSite) checkClone(ctx context.Context, of *claim, from *reference) 
 		"datavolumes.cdi.kubevirt.io", quoted(from.namespace), c.namespace, account)
 
 	volume := &cdiv1beta1.DataVolume{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace}, Spec: *of.spec}
-	answer, err := volume.AuthorizeSA(c.namespace, "", &authorizer{site: c.site, ctx: ctx}, c.namespace, account)
+	response, err := volume.AuthorizeSA(c.namespace, "", &authorizer{checker: c.checker, ctx: ctx}, c.namespace, account)
 
 	switch {
 	case absent(err):
 		return nil // checkSources reports the missing source.
 	case err != nil:
-		return []Result{v.unseen(checkClonePermission, subject, err, review)}
-	case !answer.Allowed:
+		return []Result{v.notChecked(checkClonePermission, subject, err, review)}
+	case !response.Allowed:
 		return []Result{v.fail(checkClonePermission, subject, "is not allowed", fmt.Sprintf(
 			"kubectl --namespace %[1]s create role clone-images --verb=create --resource=datavolumes.cdi.kubevirt.io/source && "+
 				"kubectl --namespace %[1]s create rolebinding clone-images-%[2]s --role=clone-images --serviceaccount=%[2]s:%[3]s",
-			quoted(answer.Handler.SourceNamespace), c.namespace, account))}
+			quoted(response.Handler.SourceNamespace), c.namespace, account))}
 	default:
 		return []Result{v.ok(checkClonePermission, subject, "is allowed")}
 	}
@@ -270,7 +270,7 @@ func (c *classSite) checkClone(ctx context.Context, of *claim, from *reference) 
 
 // authorizer sends the reviews for CDI's code.
 type authorizer struct {
-	*site
+	*checker
 
 	ctx context.Context //nolint:containedctx // CDI's interface has none.
 }
@@ -280,7 +280,7 @@ var _ cdiv1beta1.AuthorizationHelperProxy = (*authorizer)(nil)
 // CreateSar implements cdiv1beta1.AuthorizationHelperProxy.
 func (a *authorizer) CreateSar(review *authorizationv1.SubjectAccessReview) (*authorizationv1.SubjectAccessReview, error) {
 	return ask(a.ctx, func(ctx context.Context) (*authorizationv1.SubjectAccessReview, error) {
-		return a.looker.clients.Kubernetes.AuthorizationV1().SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+		return a.viewer.clients.Kubernetes.AuthorizationV1().SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
 	})
 }
 

@@ -37,19 +37,19 @@ type storages struct {
 
 // listStorages never fails as a whole: the driver may read CDI's objects, as
 // every user may, but not those of Kubernetes.
-func (s *site) listStorages(ctx context.Context) *storages {
+func (c *checker) listStorages(ctx context.Context) *storages {
 	found := &storages{classes: map[string]*storagev1.StorageClass{}, profiles: map[string]*cdiv1beta1.StorageProfile{}}
 
-	classes, err := some[storagev1.StorageClass](ctx, s.looker.clients.Kubernetes.StorageV1().StorageClasses(), maxObjects)
+	classes, err := listFew[storagev1.StorageClass](ctx, c.viewer.clients.Kubernetes.StorageV1().StorageClasses(), maxObjects)
 	found.classesErr = err
 
 	for i := range classes {
 		found.classes[classes[i].Name] = &classes[i]
 	}
 
-	cdi := s.looker.clients.CDI.CdiV1beta1()
+	cdi := c.viewer.clients.CDI.CdiV1beta1()
 
-	profiles, err := some[cdiv1beta1.StorageProfile](ctx, cdi.StorageProfiles(), maxObjects)
+	profiles, err := listFew[cdiv1beta1.StorageProfile](ctx, cdi.StorageProfiles(), maxObjects)
 	found.profileErr = err
 
 	for i := range profiles {
@@ -66,8 +66,8 @@ func (s *site) listStorages(ctx context.Context) *storages {
 	return found
 }
 
-// byDefault returns the StorageClass of claims that name none; empty if there is none.
-func (s *storages) byDefault() string {
+// defaultClass returns the StorageClass of claims that name none; empty if there is none.
+func (s *storages) defaultClass() string {
 	for _, annotation := range []string{annotationDefaultVirtClass, annotationDefaultClass} {
 		var names []string
 
@@ -99,7 +99,7 @@ type claim struct {
 }
 
 // claims returns the claims of one machine.
-func (c *classSite) claims() []claim {
+func (c *classChecker) claims() []claim {
 	templates := c.vm.Spec.DataVolumeTemplates
 	list := make([]claim, 0, len(templates))
 
@@ -144,11 +144,11 @@ func (c *claim) storageClass(found *storages) string {
 		return name
 	}
 
-	return found.byDefault()
+	return found.defaultClass()
 }
 
 // checkStorage checks the StorageClasses of a machine's claims and their StorageProfiles.
-func (c *classSite) checkStorage(context.Context) []Result {
+func (c *classChecker) checkStorage(context.Context) []Result {
 	found := c.storages()
 
 	var (
@@ -171,40 +171,40 @@ func (c *classSite) checkStorage(context.Context) []Result {
 	return append(results, profiles...)
 }
 
-func (c *classSite) checkStorageClass(found *storages, of *claim, name string) Result {
+func (c *classChecker) checkStorageClass(found *storages, of *claim, name string) Result {
 	v, subject, where := c.view(), "StorageClass "+name, of.inField("storageClassName")
 
-	look := kubectl("get storageclass", name)
+	command := kubectl("get storageclass", name)
 	if name == "" {
-		subject, look = "StorageClass by default", "kubectl get storageclasses"
+		subject, command = "default StorageClass", "kubectl get storageclasses"
 	}
 
 	switch {
 	case found.classesErr != nil:
-		return v.unseen(checkStorageClass, subject, found.classesErr, look)
-	case name == "" && found.byDefault() == "":
-		return v.fail(checkStorageClass, subject, "there is none",
-			fmt.Sprintf("set %s to one of %s, or kubectl annotate storageclass NAME %s=true", where, sortedNames(found.classes), annotationDefaultClass))
+		return v.notChecked(checkStorageClass, subject, found.classesErr, command)
+	case name == "" && found.defaultClass() == "":
+		return v.fail(checkStorageClass, subject, "does not exist",
+			fmt.Sprintf("set %s to one of %s, or mark a default one: kubectl annotate storageclass NAME %s=true", where, sortedNames(found.classes), annotationDefaultClass))
 	case name == "":
-		name = found.byDefault()
+		name = found.defaultClass()
 	case found.classes[name] == nil:
 		return v.fail(checkStorageClass, subject, "does not exist", fmt.Sprintf("set %s to one of %s", where, sortedNames(found.classes)))
 	}
 
 	class := found.classes[name]
-	if zone := c.Machine.Spec.Zone; !reaches(class, zone) {
-		return v.fail(checkStorageClass, subject, fmt.Sprintf("%s makes no volumes in zone %s (allowedTopologies)", name, zone),
-			"set "+where+" to a class that does; kubectl get storageclasses --output=yaml shows where each makes volumes")
+	if zone := c.Machine.Spec.Zone; !provisionsIn(class, zone) {
+		return v.fail(checkStorageClass, subject, fmt.Sprintf("%s does not provision volumes in zone %s (allowedTopologies)", name, zone),
+			"set "+where+" to a class that does: kubectl get storageclasses --output=yaml")
 	}
 
 	mode := ptr.Deref(class.VolumeBindingMode, storagev1.VolumeBindingImmediate)
 
-	return v.ok(checkStorageClass, subject, fmt.Sprintf("%s of %s, binding mode %s", name, class.Provisioner, mode))
+	return v.ok(checkStorageClass, subject, fmt.Sprintf("%s, provisioner %s, binding mode %s", name, class.Provisioner, mode))
 }
 
-// reaches reports whether a StorageClass creates volumes in a zone, if it restricts zones by the
-// standard label of Kubernetes.
-func reaches(class *storagev1.StorageClass, zone string) bool {
+// provisionsIn reports whether a StorageClass creates volumes in a zone, if it restricts zones by
+// the standard label of Kubernetes.
+func provisionsIn(class *storagev1.StorageClass, zone string) bool {
 	if zone == v1alpha1.AnyTopology {
 		return true
 	}
@@ -216,20 +216,20 @@ func reaches(class *storagev1.StorageClass, zone string) bool {
 	})
 }
 
-func (c *classSite) checkProfile(found *storages, of *claim, class string) []Result {
-	v, subject, look := c.view(), "StorageProfile "+class+", for "+of.volume, kubectl("describe storageprofile", class)
+func (c *classChecker) checkProfile(found *storages, of *claim, class string) []Result {
+	v, subject, command := c.view(), "StorageProfile "+class+", for "+of.volume, kubectl("describe storageprofile", class)
 	profile := found.profiles[class]
 
 	switch {
 	case unknownType(found.profileErr):
 		return nil // CDI is missing, which was reported.
 	case found.profileErr != nil:
-		return []Result{v.unseen(checkStorageProfile, subject, found.profileErr, look)}
+		return []Result{v.notChecked(checkStorageProfile, subject, found.profileErr, command)}
 	case profile == nil && found.classesErr == nil && found.classes[class] == nil:
 		return nil // The StorageClass is missing, which was reported.
 	case profile == nil:
-		return []Result{v.fail(checkStorageProfile, subject, "does not exist, as it does for each StorageClass that CDI knows",
-			"correct "+of.inField("storageClassName")+"; kubectl get storageprofiles lists what CDI knows")}
+		return []Result{v.fail(checkStorageProfile, subject, "does not exist, although CDI creates one for each StorageClass",
+			"change "+of.inField("storageClassName")+" to an existing one: kubectl get storageprofiles")}
 	}
 
 	return append([]Result{c.checkAccessModes(v, subject, of, profile)}, c.checkCloning(v, subject, of, profile, found.classes[class])...)
@@ -237,7 +237,7 @@ func (c *classSite) checkProfile(found *storages, of *claim, class string) []Res
 
 // checkCloning checks for causes that make CDI copy a volume through pods. The
 // StorageClass is nil if it cannot be read.
-func (c *classSite) checkCloning(v view, subject string, of *claim, profile *cdiv1beta1.StorageProfile, class *storagev1.StorageClass) []Result {
+func (c *classChecker) checkCloning(v view, subject string, of *claim, profile *cdiv1beta1.StorageProfile, class *storagev1.StorageClass) []Result {
 	switch {
 	case !of.cloned:
 		return nil
@@ -245,9 +245,9 @@ func (c *classSite) checkCloning(v view, subject string, of *claim, profile *cdi
 		return []Result{v.warn(checkCloneStrategy, subject, "clones are copied through pods, which takes minutes for each machine",
 			"if the storage can clone: "+kubectl("patch storageprofile", profile.Name)+` --type=merge --patch='{"spec":{"cloneStrategy":"csi-clone"}}'`)}
 	case c.grows(of) && class != nil && !ptr.Deref(class.AllowVolumeExpansion, false):
-		return []Result{v.warn(checkCloneStrategy, subject, "the StorageClass cannot enlarge volumes (allowVolumeExpansion): clones of a "+
+		return []Result{v.warn(checkCloneStrategy, subject, "the StorageClass cannot expand volumes (allowVolumeExpansion): clones of a "+
 			"smaller golden image are copied through pods, which takes minutes for each machine",
-			kubectl("patch storageclass", class.Name)+` --patch='{"allowVolumeExpansion":true}' if the storage can, or give both the same size`)}
+			kubectl("patch storageclass", class.Name)+` --patch='{"allowVolumeExpansion":true}' if the storage supports it, or use the same size for both`)}
 	default:
 		return nil
 	}
@@ -255,7 +255,7 @@ func (c *classSite) checkCloning(v view, subject string, of *claim, profile *cdi
 
 // grows reports whether a claim is larger than the golden image that it is cloned from. The sizes
 // of other sources are unknown.
-func (c *classSite) grows(of *claim) bool {
+func (c *classChecker) grows(of *claim) bool {
 	if c.image == nil || of.path != rootVolumePath {
 		return false
 	}
@@ -265,13 +265,13 @@ func (c *classSite) grows(of *claim) bool {
 	return size.Cmp(sizeOf(&c.image.Spec)) > 0
 }
 
-func (c *classSite) checkAccessModes(v view, subject string, of *claim, profile *cdiv1beta1.StorageProfile) Result {
+func (c *classChecker) checkAccessModes(v view, subject string, of *claim, profile *cdiv1beta1.StorageProfile) Result {
 	_, given, volumeMode, completed := of.wants()
 	modes, effective := effectiveModes(given, volumeMode, profile.Status.ClaimPropertySets)
 
 	switch {
 	case len(modes) == 0 && completed:
-		return v.fail(checkStorageProfile, subject, "has no access modes"+forMode(volumeMode)+", and the class gives none",
+		return v.fail(checkStorageProfile, subject, "has no access modes"+forMode(volumeMode)+", and the class sets none",
 			kubectl("patch storageprofile", profile.Name)+" --type=merge --patch="+quoted(fmt.Sprintf(
 				`{"spec":{"claimPropertySets":[{"accessModes":["ReadWriteOnce"],"volumeMode":%q}]}}`,
 				ptr.Deref(effective, corev1.PersistentVolumeFilesystem)))+", or set "+of.inField("accessModes"))
@@ -279,7 +279,7 @@ func (c *classSite) checkAccessModes(v view, subject string, of *claim, profile 
 		return v.ok(checkStorageProfile, subject, fmt.Sprintf("access modes %s, clone strategy %s", joined(modes), cloneStrategy(profile)))
 	default:
 		return v.warn(checkStorageProfile, subject, "access modes "+joined(modes)+": machines cannot be live-migrated when a node is drained",
-			fmt.Sprintf("set %s to a class with ReadWriteMany, or %s to [%s] if that is meant",
+			fmt.Sprintf("set %s to a class with ReadWriteMany, or %s to [%s] if that is intended",
 				of.inField("storageClassName"), of.inField("accessModes"), quoted(joined(modes))))
 	}
 }
@@ -307,7 +307,7 @@ func effectiveModes(
 }
 
 // migrates reports whether the machine is live-migrated when its node is drained.
-func (c *classSite) migrates() bool {
+func (c *classChecker) migrates() bool {
 	return ptr.Deref(c.vm.Spec.Template.Spec.EvictionStrategy, kubevirtv1.EvictionStrategyNone) != kubevirtv1.EvictionStrategyNone
 }
 
@@ -324,7 +324,7 @@ func cloneStrategy(profile *cdiv1beta1.StorageProfile) string {
 		return string(strategy)
 	}
 
-	return "of CDI's choice"
+	return "chosen by CDI"
 }
 
 func joined[T ~string](list []T) string {

@@ -54,14 +54,14 @@ func TestStandsFor(t *testing.T) {
 
 	claim := cdiv1beta1.DataSourceSource{PVC: &cdiv1beta1.DataVolumeSourcePVC{Name: "image"}}
 	plain := &cdiv1beta1.DataSource{Spec: cdiv1beta1.DataSourceSpec{Source: claim}}
-	require.Equal(t, "PersistentVolumeClaim images/image", ptr.To(standsFor(plain, "images")[0]).subject())
+	require.Equal(t, "PersistentVolumeClaim images/image", ptr.To(resolvedSource(plain, "images")[0]).subject())
 
 	pointer := &cdiv1beta1.DataSource{}
 	pointer.Spec.Source.DataSource = &cdiv1beta1.DataSourceRefSourceDataSource{Name: "other"}
-	require.Empty(t, standsFor(pointer, "images"), "the other one is not there")
+	require.Empty(t, resolvedSource(pointer, "images"), "the other one is not there")
 
 	pointer.Status.Source = claim
-	require.Equal(t, standsFor(plain, "images"), standsFor(pointer, "images"))
+	require.Equal(t, resolvedSource(plain, "images"), resolvedSource(pointer, "images"))
 }
 
 func TestGrows(t *testing.T) {
@@ -73,7 +73,7 @@ func TestGrows(t *testing.T) {
 
 		return &cdiv1beta1.DataVolumeSpec{Storage: spec}
 	}
-	c := &classSite{image: &cdiv1beta1.DataVolume{Spec: *of("10Gi")}}
+	c := &classChecker{image: &cdiv1beta1.DataVolume{Spec: *of("10Gi")}}
 
 	require.True(t, c.grows(&claim{path: rootVolumePath, spec: of("11Gi")}))
 	require.False(t, c.grows(&claim{path: rootVolumePath, spec: of("10240Mi")}))
@@ -90,12 +90,12 @@ func TestReaches(t *testing.T) {
 		return &storagev1.StorageClass{AllowedTopologies: terms}
 	}
 
-	require.True(t, reaches(class(), "z"))
-	require.True(t, reaches(class(of(corev1.LabelTopologyZone, "y", "z")), "z"))
-	require.True(t, reaches(class(of(corev1.LabelTopologyZone, "y"), of(corev1.LabelTopologyZone, "z")), "z"), "one term is enough")
-	require.False(t, reaches(class(of(corev1.LabelTopologyZone, "y")), "z"))
-	require.True(t, reaches(class(of(corev1.LabelTopologyZone, "y")), v1alpha1.AnyTopology))
-	require.True(t, reaches(class(of("topology.example.com/zone", "y")), "z"), "what another label means is not known")
+	require.True(t, provisionsIn(class(), "z"))
+	require.True(t, provisionsIn(class(of(corev1.LabelTopologyZone, "y", "z")), "z"))
+	require.True(t, provisionsIn(class(of(corev1.LabelTopologyZone, "y"), of(corev1.LabelTopologyZone, "z")), "z"), "one term is enough")
+	require.False(t, provisionsIn(class(of(corev1.LabelTopologyZone, "y")), "z"))
+	require.True(t, provisionsIn(class(of(corev1.LabelTopologyZone, "y")), v1alpha1.AnyTopology))
+	require.True(t, provisionsIn(class(of("topology.example.com/zone", "y")), "z"), "what another label means is not known")
 }
 
 func TestDefaultStorageClass(t *testing.T) {
@@ -109,11 +109,11 @@ func TestDefaultStorageClass(t *testing.T) {
 	}
 
 	found := &storages{classes: map[string]*storagev1.StorageClass{"other": {}}}
-	require.Empty(t, found.byDefault())
+	require.Empty(t, found.defaultClass())
 
 	found.classes["plain"] = class(annotationDefaultClass)
-	require.Equal(t, "plain", found.byDefault())
+	require.Equal(t, "plain", found.defaultClass())
 
 	found.classes["virt"] = class(annotationDefaultVirtClass)
-	require.Equal(t, "virt", found.byDefault(), "CDI prefers its own")
+	require.Equal(t, "virt", found.defaultClass(), "CDI prefers its own")
 }

@@ -113,21 +113,21 @@ func fillingUsage(v volume, pod corev1.ResourceRequirements) usage {
 	return u
 }
 
-// lack is a resource of which a quota has less left than is needed.
-type lack struct {
+// shortage is a resource of which a quota has less left than is needed.
+type shortage struct {
 	quota string
 	name  corev1.ResourceName
 	// hard is the quota's bound.
 	hard, need, left resource.Quantity
 }
 
-func (l lack) String() string {
-	return fmt.Sprintf("ResourceQuota %s has %s of %s left, and %s is needed", l.quota, l.left.String(), l.name, l.need.String())
+func (l shortage) String() string {
+	return fmt.Sprintf("ResourceQuota %s has %s of %s left, but %s is needed", l.quota, l.left.String(), l.name, l.need.String())
 }
 
-// lacks returns the shortages in quotas, in a stable order. It ignores quotas with scopes.
-func lacks(need usage, quotas []corev1.ResourceQuota) []lack {
-	var list []lack
+// shortages returns the shortages in quotas, in a stable order. It ignores quotas with scopes.
+func shortages(need usage, quotas []corev1.ResourceQuota) []shortage {
+	var list []shortage
 
 	for i := range quotas {
 		quota := &quotas[i]
@@ -142,7 +142,7 @@ func lacks(need usage, quotas []corev1.ResourceQuota) []lack {
 			left.Sub(quota.Status.Used[name])
 
 			if counts && amount.Cmp(left) > 0 {
-				list = append(list, lack{quota: quota.Name, name: name, hard: quota.Spec.Hard[name], need: amount, left: left})
+				list = append(list, shortage{quota: quota.Name, name: name, hard: quota.Spec.Hard[name], need: amount, left: left})
 			}
 		}
 	}
@@ -170,7 +170,7 @@ func scopedNames(quotas []corev1.ResourceQuota) []string {
 // fitting returns the number of additional machines, up to a maximum, that the quotas allow.
 func fitting(one, once usage, most int, quotas []corev1.ResourceQuota) int {
 	for n := most; n > 0; n-- {
-		if len(lacks(one.times(int64(n)).and(once), quotas)) == 0 {
+		if len(shortages(one.times(int64(n)).and(once), quotas)) == 0 {
 			return n
 		}
 	}

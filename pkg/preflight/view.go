@@ -46,16 +46,16 @@ func (v view) fail(check, subject, message, remedy string) Result {
 
 // short is the result of a check that finds too little quota. The remedy
 // is added once all such results are known.
-func (v view) short(check string, level Level, subject, message string, missing []lack) Result {
+func (v view) short(check string, level Level, subject, message string, missing []shortage) Result {
 	r := v.result(check, level, subject, message, "")
-	r.lacking = missing
+	r.shortages = missing
 
 	return r
 }
 
-// unseen is the result of a check whose request failed. That an identity may not read an object
+// notChecked is the result of a check whose request failed. That an identity may not read an object
 // does not mean that it is missing: an admin can run the command.
-func (v view) unseen(check, subject string, err error, command string) Result {
+func (v view) notChecked(check, subject string, err error, command string) Result {
 	if errors.Is(err, providerapi.ErrEndless) {
 		return v.warn(check, subject, "not calculated: "+err.Error(), "as an admin of the provider cluster run: "+command)
 	}
@@ -63,11 +63,11 @@ func (v view) unseen(check, subject string, err error, command string) Result {
 	err = providercluster.Explain(err)
 
 	if errors.Is(err, spi.ErrForbidden) {
-		return v.warn(check, subject, fmt.Sprintf("not checked: the %s may not read it", v.identity.name),
-			"as an admin of the provider cluster run: "+command+"; or give the kubeconfig of an admin with --provider-kubeconfig")
+		return v.warn(check, subject, fmt.Sprintf("not checked: the %s's account may not read it", v.identity.name),
+			"as an admin of the provider cluster run: "+command+"; or set --provider-kubeconfig to the kubeconfig of an admin")
 	}
 
-	return v.fail(check, subject, "not checked: "+err.Error(), "run this again when the provider cluster answers, or run: "+command)
+	return v.fail(check, subject, "not checked: "+err.Error(), "retry when the provider cluster responds, or run: "+command)
 }
 
 // absent reports whether the API server knows the type but not the object.

@@ -189,7 +189,7 @@ func (t *turn) take(ctx context.Context) error {
 				<-t.places.ofCluster
 			}
 
-			return fmt.Errorf("wait until other large answers have been read: %w", ctx.Err())
+			return fmt.Errorf("wait until other large responses have been read: %w", ctx.Err())
 		}
 	}
 

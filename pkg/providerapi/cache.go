@@ -166,7 +166,7 @@ func (c *Cache) keep(key hash, made *entry) {
 // announce logs facts about a new kubeconfig that an operator should know.
 func (c *Cache) announce(to place) {
 	if to.namespace == metav1.NamespaceDefault {
-		klog.InfoS("Machines live in the namespace \"default\" of the provider cluster; name another one in the kubeconfig's context",
+		klog.InfoS("Machines are created in the namespace \"default\" of the provider cluster; set another one in the kubeconfig's context",
 			"server", to.server)
 	}
 
@@ -177,7 +177,7 @@ func (c *Cache) announce(to place) {
 	}
 
 	if len(c.entries) > 0 {
-		klog.InfoS("New kubeconfig points to a different server or namespace; Machines keep the address at which they were made",
+		klog.InfoS("New kubeconfig points to a different server or namespace; Machines keep the address at which they were created",
 			"server", to.server, "namespace", to.namespace)
 	}
 }
@@ -245,7 +245,7 @@ func (c *Cache) build(raw []byte) (*entry, error) {
 	clients, err := clientsFor(config, client)
 	if err != nil {
 		// The cause may quote the URL.
-		return nil, errors.New("the server of the current context cannot be used")
+		return nil, errors.New("the server of the current context is invalid")
 	}
 
 	clients.Server, clients.Namespace, clients.RetryFor = server, namespace, c.options.RetryFor

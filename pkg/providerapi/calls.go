@@ -45,7 +45,7 @@ func observing(next http.RoundTripper, server string, tell func(Call)) (http.Rou
 
 	parsed, err := url.Parse(server)
 	if err != nil {
-		return nil, errors.New("the server of the current context cannot be used")
+		return nil, errors.New("the server of the current context is invalid")
 	}
 
 	return &observed{next: next, base: parsed.Path, tell: tell}, nil

@@ -80,7 +80,7 @@ const maxServer = 1 << 10
 func identityOf(server string) (string, error) {
 	parsed, err := url.Parse(server)
 	if err != nil {
-		return "", errors.New("the server of the current context cannot be used")
+		return "", errors.New("the server of the current context is invalid")
 	}
 
 	port := parsed.Port()

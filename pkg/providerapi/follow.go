@@ -76,7 +76,7 @@ func Follow[L runtime.Object](from Source[L], example runtime.Object, f Followin
 	}
 
 	if err != nil {
-		return nil, fmt.Errorf("%w: prepare a watch: %w", spi.ErrUnavailable, err)
+		return nil, spi.Errorf(spi.ErrUnavailable, "prepare a watch: %w", err)
 	}
 
 	return informer, nil

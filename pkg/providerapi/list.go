@@ -149,7 +149,7 @@ func (b *bounds) add(objects int, bytes int64, here, next string) error {
 	b.objects, b.pages, b.bytes = b.objects+objects, b.pages+1, b.bytes+bytes
 
 	if b.objects > MaxObjects || b.bytes > b.maxBytes || (next != "" && (b.pages >= b.maxPages() || next == here)) {
-		return fmt.Errorf("%w: it has more than %d objects, %d pages or %d MiB, or a page that leads back to itself",
+		return fmt.Errorf("%w: it has more than %d objects, %d pages or %d MiB, or a page that refers to itself as the next page",
 			ErrEndless, MaxObjects, b.maxPages(), b.maxBytes>>20)
 	}
 

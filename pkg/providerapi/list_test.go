@@ -123,7 +123,7 @@ func TestCollectNoPart(t *testing.T) {
 			}
 
 			return book{1, 1}.page(ctx, opts)
-		}, "list books: the answer cannot be read", errBroken, 4},
+		}, "list books: the response cannot be read", errBroken, 4},
 		"Endless":    {make(book, providerapi.MaxPages+1).page, "list books: the list does not end", providerapi.ErrEndless, providerapi.MaxPages},
 		"TooLong":    {book{providerapi.MaxObjects + 1}.page, "list books: the list does not end", providerapi.ErrEndless, 1},
 		"SmallPages": {make(book, 1000).page, "list books: the list does not end", providerapi.ErrEndless, 400},
@@ -220,7 +220,7 @@ func TestCollectOtherObjects(t *testing.T) {
 
 	_, err := providerapi.Collect(t.Context(), &providerapi.Clients{}, pages(book{1}.page), providerapi.List{What: "books"},
 		func(status *metav1.Status) (*metav1.Status, bool) { return status, true })
-	require.ErrorContains(t, err, "list books: the answer cannot be read")
+	require.ErrorContains(t, err, "list books: the response cannot be read")
 }
 
 // TestSome verifies that only one page is read, however many there are.

@@ -7,13 +7,13 @@ import (
 // expiryMetric reports when credentials expire. It is read from the kubeconfig, not from the
 // server: an alert has to fire before the server refuses the credentials.
 var expiryMetric = prometheus.NewDesc("mcm_kubevirt_credentials_expiry_timestamp_seconds",
-	"When the credentials in the kubeconfig of a provider cluster expire, in seconds since 1970. None is shown for those without an end.",
+	"Expiry of the credentials in the kubeconfig of a provider cluster, in seconds since 1970; absent for credentials that do not expire.",
 	[]string{"server", "namespace", "type"}, nil)
 
 // lifetimeMetric reports the total lifetime of credentials, so that alerts can distinguish
 // credentials that are renewed every hour from those valid for a year.
 var lifetimeMetric = prometheus.NewDesc("mcm_kubevirt_credentials_lifetime_seconds",
-	"How long the credentials in the kubeconfig of a provider cluster are good from their beginning to their end; 0 if the beginning is not known.",
+	"Lifetime of the credentials in the kubeconfig of a provider cluster, from their start to their expiry; 0 if the start is unknown.",
 	[]string{"server", "namespace", "type"}, nil)
 
 var _ prometheus.Collector = (*Cache)(nil)

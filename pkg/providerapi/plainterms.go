@@ -17,22 +17,29 @@ import (
 // expired explains a 401. Gardener classifies errors by words such as the first one.
 const expired = "Unauthorized: the token or client certificate in the kubeconfig has expired or was revoked"
 
-// PlainTerms returns an error whose text is safe for the shoot's status. The message of a
-// metav1.Status is kept. The text of any other failure may quote bytes of an untrusted response or
-// of a Secret, so it is replaced with the kind of failure.
-func PlainTerms(err error) error {
+// Sanitize returns the text of a request's error in a form that is safe for the shoot's status. The
+// message of a metav1.Status is kept. The text of any other failure may quote bytes of an untrusted
+// response or of a Secret, so it is replaced with the kind of failure.
+func Sanitize(err error) string { return sanitized(err).Message }
+
+// sanitized returns a request's error without its kind.
+func sanitized(err error) *spi.Error {
+	e := &spi.Error{Cause: err}
+
 	switch _, answered := statusCode(err); {
 	case apierrors.IsUnauthorized(err):
-		return &plainError{text: expired, cause: err}
+		e.Message = expired
 	case answered:
-		return shortStatus(err)
+		e.Message = err.Error()
+		shorten(&e.Message) // A metav1.Status in a successful response may be long.
 	case tooLarge(err) || errors.Is(err, ErrEndless):
-		return spi.WithRemedy(&plainError{text: kindOf(err), cause: err}, "check what answers in place of the API server")
-	case kubeconfigFaultOf(err) != "":
-		return spi.WithRemedy(&spi.KubeconfigError{Err: &plainError{text: kindOf(err), cause: err}}, kubeconfigFaultOf(err))
+		e.Message, e.Remedy = failureOf(err), "check which server responds in place of the API server"
 	default:
-		return &plainError{text: kindOf(err), cause: err}
+		e.Message, e.Remedy = failureOf(err), kubeconfigFaultOf(err)
+		e.Kubeconfig = e.Remedy != ""
 	}
+
+	return e
 }
 
 // kubeconfigFaultOf names the kubeconfig fields to correct so that requests reach the server; empty
@@ -56,29 +63,6 @@ func kubeconfigFaultOf(err error) string {
 	}
 }
 
-// plainError replaces the text of its cause.
-type plainError struct {
-	text  string
-	cause error
-}
-
-func (e *plainError) Error() string { return e.text }
-
-func (e *plainError) Unwrap() error { return e.cause }
-
-// shortStatus shortens an API server's message if it is longer than any real one: a metav1.Status
-// may also come from a successful response, which may be long.
-func shortStatus(err error) error {
-	text := err.Error()
-	if len(text) <= maxMessage {
-		return err
-	}
-
-	shorten(&text)
-
-	return &plainError{text: text, cause: err}
-}
-
 // tooLarge reports whether a response or a list exceeds a bound.
 func tooLarge(err error) bool { return excessOf(err) != "" }
 
@@ -94,14 +78,14 @@ func excessOf(err error) string {
 	case errors.Is(err, ErrEndless):
 		return err.Error()
 	case errors.As(err, &size):
-		return "the answer is too large"
+		return "the response is too large"
 	default:
 		return ""
 	}
 }
 
-// kindOf names the kind of a failure that is not a response of an API server.
-func kindOf(err error) string {
+// failureOf names a failure that is not a response of an API server.
+func failureOf(err error) string {
 	if tooLarge(err) {
 		return excessOf(err)
 	}
@@ -120,7 +104,7 @@ func transportFailure(err error) string {
 
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		return "no answer in time"
+		return "no response in time"
 	case errors.Is(err, context.Canceled):
 		return "the call was cancelled"
 	case errors.As(err, &number):
@@ -132,10 +116,10 @@ func transportFailure(err error) string {
 	case errors.As(err, &operation) && operation.Op == "remote error": // crypto/tls's name for alerts of the peer.
 		return "the server refuses the TLS connection"
 	case errors.As(err, &network) && network.Timeout():
-		return "no answer in time"
+		return "no response in time"
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return "the connection was closed"
 	default:
-		return "the answer cannot be read; check that the server in the kubeconfig is a Kubernetes API server"
+		return "the response cannot be read; check that the server in the kubeconfig is a Kubernetes API server"
 	}
 }

@@ -3,7 +3,6 @@ package providerapi
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -26,7 +25,7 @@ const lookTimeout = 8 * time.Second
 var retryBackoff = wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.1, Steps: 1000}
 
 // Request sends one request and retries transient failures of the provider cluster within the retry
-// window. The final error wraps a sentinel of package spi and names the operation.
+// window. The final error is a spi.Error that names the operation.
 func (c *Clients) Request(ctx context.Context, what string, send func(context.Context) error) error {
 	return c.repeat(ctx, what, requestTimeout, send)
 }
@@ -122,36 +121,29 @@ func Absent(err error) bool {
 	return apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
-// Explain returns an error of a request, or nil, in a form that is safe to show: it wraps a
-// sentinel of package spi, and its text quotes nothing but an API server's message. An error that
-// already has this form is returned unchanged.
+// Explain returns an error of a request as a spi.Error, whose text quotes nothing but an API
+// server's message; nil stays nil. A spi.Error is returned unchanged.
 func Explain(err error) error {
-	var already *explainedError
+	var already *spi.Error
 	if err == nil || errors.As(err, &already) {
 		return err
 	}
 
-	return &explainedError{fmt.Errorf("%w: %w", sentinelOf(err), PlainTerms(err))}
+	explained := sanitized(err)
+	explained.Kind = kindOf(err)
+
+	return explained
 }
 
 // explained is like Explain, and also names the operation.
 func explained(what string, err error) error {
-	if err == nil {
-		return nil
-	}
-
-	return &explainedError{fmt.Errorf("%w: %s: %w", sentinelOf(err), what, PlainTerms(err))}
+	return spi.During(what, Explain(err))
 }
 
-// explainedError is an error returned by Explain.
-type explainedError struct{ error }
-
-func (e *explainedError) Unwrap() error { return e.error }
-
-// sentinelOf maps an error of the API server to a sentinel. It compares text only for an admission
+// kindOf maps an error of the API server to a sentinel. It compares text only for an admission
 // plugin that sets no reason of its own: "exceeded quota"
 // (k8s.io/kubernetes/plugin/pkg/admission/resourcequota/controller.go).
-func sentinelOf(err error) error {
+func kindOf(err error) error {
 	switch code, _ := statusCode(err); {
 	case passing(err):
 		return spi.ErrUnavailable

@@ -57,7 +57,7 @@ func TestSentinelOf(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			require.Equal(t, tc.want, sentinelOf(tc.err), tc.reason)
+			require.Equal(t, tc.want, kindOf(tc.err), tc.reason)
 		})
 	}
 }

@@ -31,7 +31,7 @@ const (
 // excessError names the bound that a response exceeds. Its text contains no byte of the response.
 type excessError struct{ what string }
 
-func (e *excessError) Error() string { return "the answer " + e.what }
+func (e *excessError) Error() string { return "the response " + e.what }
 
 var (
 	errDepth    = &excessError{fmt.Sprintf("is too large: it has more than %d levels of nesting", maxDepth)}

@@ -19,7 +19,7 @@ const (
 	maxMessage, maxCauses = 8 << 10, 100
 	// notAStatus replaces the body of an error response that is not a metav1.Status. Such a body
 	// may be a proxy's page, or any text that the server wants to see in the shoot's status.
-	notAStatus = "the answer is not one of a Kubernetes API server"
+	notAStatus = "the response is not from a Kubernetes API server"
 )
 
 // keepStatus reduces an error response to its metav1.Status. Any other text would
@@ -29,7 +29,7 @@ func keepStatus(resp *http.Response) error {
 
 	// The body after a protocol switch does not end.
 	if resp.StatusCode < http.StatusOK {
-		return fmt.Errorf("unexpected answer %d", resp.StatusCode)
+		return fmt.Errorf("unexpected response %d", resp.StatusCode)
 	}
 
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxStatus+1))

@@ -58,7 +58,7 @@ func (t *timer) end() {
 // caller is not a timeout.
 func (t *timer) explain(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); errors.Is(cause, errSilent) || errors.Is(cause, context.DeadlineExceeded) {
-		return fmt.Errorf("the answer took too long: %w", context.DeadlineExceeded)
+		return fmt.Errorf("the response took too long: %w", context.DeadlineExceeded)
 	}
 
 	return err

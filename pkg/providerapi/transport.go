@@ -36,7 +36,7 @@ func connections(config *rest.Config, large places) (*http.Client, *http.Transpo
 	settings, err := rest.TLSConfigFor(config)
 	if err != nil {
 		// The cause may quote certificates and keys.
-		return nil, nil, errors.New("the certificates or the key of the current context cannot be used: they must be PEM, and the key that of the certificate")
+		return nil, nil, errors.New("the certificates or the key of the current context are invalid: they must be PEM, and the key must match the certificate")
 	}
 
 	if settings == nil {
@@ -58,7 +58,7 @@ func connections(config *rest.Config, large places) (*http.Client, *http.Transpo
 
 	trip, err := rest.HTTPWrappersForConfig(config, &contained{next: base, places: large})
 	if err != nil {
-		return nil, nil, errors.New("the credentials of the current context cannot be used")
+		return nil, nil, errors.New("the credentials of the current context are invalid")
 	}
 
 	return &http.Client{Transport: trip, CheckRedirect: refuseRedirect}, base, nil
@@ -106,7 +106,7 @@ func (c *contained) contain(ctx context.Context, resp *http.Response, watch bool
 	}
 
 	if kind, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type")); err != nil || kind != jsonType {
-		return errors.Join(errors.New("the answer is not JSON"), resp.Body.Close())
+		return errors.Join(errors.New("the response is not JSON"), resp.Body.Close())
 	}
 
 	turn := c.places.turnOf(ctx)

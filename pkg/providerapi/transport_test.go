@@ -126,7 +126,7 @@ func TestAnswersAreBounded(t *testing.T) { //nolint:paralleltest // The memory o
 		"Error": {"an error without end", func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusInternalServerError)
 			endless(w, `{"kind":"Status","apiVersion":"v1","message":"`+strings.Repeat(canary, 1000))
-		}, "not one of a Kubernetes API server", 0},
+		}, "not from a Kubernetes API server", 0},
 		"Headers": {"headers without end", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Warning", `299 - "`+strings.Repeat(canary, 100_000)+`"`)
 		}, "header", 0},
@@ -211,18 +211,18 @@ func TestOnlyStatusesAreRepeated(t *testing.T) {
 		says    string
 		silence bool
 	}{
-		"Page500":      {"a proxy's page", 500, "text/html", page, "not one of a Kubernetes API server", true},
-		"Page403":      {"client-go repeats this one without quotes", 403, "text/html", page, "not one of a Kubernetes API server", true},
+		"Page500":      {"a proxy's page", 500, "text/html", page, "not from a Kubernetes API server", true},
+		"Page403":      {"client-go repeats this one without quotes", 403, "text/html", page, "not from a Kubernetes API server", true},
 		"Page404":      {"and this one in the causes", 404, "text/plain", page, "could not find", true},
 		"Page401":      {"a proxy that wants a login", 401, "text/plain", page, "provide credentials", true},
-		"Unsupported":  {"client-go repeats this one too", 415, "text/plain", page, "not one of a Kubernetes API server", true},
-		"NoType":       {"without a content type", 502, "", canary, "not one of a Kubernetes API server", true},
-		"OtherKind":    {"another object with a message", 403, "application/json", status("Secret", canary), "not one of a Kubernetes API server", true},
+		"Unsupported":  {"client-go repeats this one too", 415, "text/plain", page, "not from a Kubernetes API server", true},
+		"NoType":       {"without a content type", 502, "", canary, "not from a Kubernetes API server", true},
+		"OtherKind":    {"another object with a message", 403, "application/json", status("Secret", canary), "not from a Kubernetes API server", true},
 		"TextStatus":   {"a Status, called text", 403, "text/plain", status("Status", "namespaces is forbidden"), "namespaces is forbidden", true},
 		"Status":       {"what an API server says is repeated", 403, "application/json", status("Status", "a right is missing"), "a right is missing", false},
-		"Protobuf":     {"nobody asked for it", 403, "application/vnd.kubernetes.protobuf", "k8s\x00" + canary, "not one of a Kubernetes API server", true},
-		"OtherAnswer":  {"nobody asked for it, either", 200, "application/yaml", canary, "the answer is not JSON", true},
-		"LongStatus":   {"up to a point", 403, "application/json", status("Status", strings.Repeat("x", 1<<20)), "not one of a Kubernetes API server", true},
+		"Protobuf":     {"nobody asked for it", 403, "application/vnd.kubernetes.protobuf", "k8s\x00" + canary, "not from a Kubernetes API server", true},
+		"OtherAnswer":  {"nobody asked for it, either", 200, "application/yaml", canary, "the response is not JSON", true},
+		"LongStatus":   {"up to a point", 403, "application/json", status("Status", strings.Repeat("x", 1<<20)), "not from a Kubernetes API server", true},
 		"SwitchesOver": {"nobody asked for it", 101, "", "", "", true},
 	}
 

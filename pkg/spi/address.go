@@ -165,24 +165,6 @@ func (r *AddressRecord) Admits(virtualMachine types.UID) bool {
 	return r.Names(virtualMachine) || r != nil && r.Fault != ""
 }
 
-// AddressError is the refusal to treat a VirtualMachine that is not
-// visible as one that does not exist.
-type AddressError struct {
-	// Problem names the recorded and the present address, and Remedy is the action to take.
-	Problem, Remedy string
-}
-
-// Error implements error.
-func (e *AddressError) Error() string {
-	return ErrAddressChanged.Error() + ": " + e.Problem + "; " + e.Remedy
-}
-
-// RemedyText implements Remedied.
-func (e *AddressError) RemedyText() string { return e.Remedy }
-
-// Unwrap returns ErrAddressChanged.
-func (e *AddressError) Unwrap() error { return ErrAddressChanged }
-
 // MovedError keeps DeleteMachine from deleting a VirtualMachine before its new address is
 // recorded: a later call would no longer find it there, and would have to assume that it is
 // still at its recorded address.
@@ -191,10 +173,12 @@ type MovedError struct {
 	To Address
 }
 
-// Error implements error.
-func (e *MovedError) Error() string {
-	return ErrConflict.Error() + ": the VirtualMachine is deleted from " + e.To.String() + " as soon as the Machine records this new address"
+// Moved returns a MovedError as an Error of the kind ErrConflict.
+func Moved(to Address) error {
+	return Errorf(ErrConflict, "%w", &MovedError{To: to})
 }
 
-// Unwrap returns ErrConflict.
-func (e *MovedError) Unwrap() error { return ErrConflict }
+// Error implements error.
+func (e *MovedError) Error() string {
+	return "the VirtualMachine is deleted from " + e.To.String() + " as soon as the Machine records this new address"
+}

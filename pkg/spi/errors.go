@@ -1,9 +1,13 @@
 package spi
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+	"slices"
+)
 
 // The sentinels classify errors for machine-controller-manager; pkg/kubevirt maps each to one
-// machine code. An error wraps exactly one of them, and begins with its text.
+// machine code. Each error of this layer is an Error of one of these kinds.
 var (
 	// ErrInvalid means that the input can never work: the user has to change it.
 	ErrInvalid = errors.New("invalid input")
@@ -36,50 +40,111 @@ var (
 	ErrTimeout = errors.New("timed out")
 )
 
-// WithRemedy returns an error whose text ends with the remedy: a command, or the field or object to
-// change. RemedyOf returns it.
-func WithRemedy(err error, remedy string) error {
-	return &remediedError{err: err, remedy: remedy}
+// kinds are all sentinels.
+var kinds = []error{
+	ErrInvalid, ErrNotFound, ErrForeign, ErrUninitialized, ErrConflict, ErrExhausted, ErrUnauthenticated, ErrForbidden,
+	ErrPrecondition, ErrAddressChanged, ErrUnavailable, ErrTimeout,
 }
 
-type remediedError struct {
-	err    error
-	remedy string
+// Error is a failure as a value. The layer that detects a failure fills in what it knows, and
+// pkg/kubevirt adds the defaults and formats it for machine-controller-manager and for Events.
+type Error struct {
+	// Kind is one of the sentinels. It decides the machine code.
+	Kind error
+	// Reason is a stable CamelCase token, suitable for matching. It is empty for a failure that its
+	// kind describes sufficiently.
+	Reason string
+	// Message describes the failure, without the kind, the reason and the remedy.
+	Message string
+	// Remedy is the action to take: a command, or the field or object to change. It is the end of a
+	// sentence; empty if the remedy of the reason applies.
+	Remedy string
+	// Kubeconfig is set if the kubeconfig of the provider cluster has to be corrected. The layers
+	// below pkg/kubevirt do not know the Secret that contains it.
+	Kubeconfig bool
+	// Cause is the error that the message describes. Its own text is not shown; it may be nil.
+	Cause error
 }
 
-func (e *remediedError) Error() string { return e.err.Error() + "; " + e.remedy }
+// Errorf returns an error of a kind. The format may wrap causes with %w.
+func Errorf(kind error, format string, args ...any) *Error {
+	described := fmt.Errorf(format, args...)
 
-func (e *remediedError) Unwrap() error { return e.err }
-
-// RemedyText implements Remedied.
-func (e *remediedError) RemedyText() string { return e.remedy }
-
-// Remedied is an error whose text ends with a remedy.
-type Remedied interface {
-	error
-	// RemedyText returns the remedy alone.
-	RemedyText() string
+	return &Error{Kind: kind, Message: described.Error(), Cause: described}
 }
 
-// RemedyOf returns the remedy that the text of an error ends with; empty if the error has none.
-func RemedyOf(err error) string {
-	var remedied Remedied
-	if errors.As(err, &remedied) {
-		return remedied.RemedyText()
+// Error returns the whole text: the reason, or the kind if there is none, the message and the
+// remedy.
+func (e *Error) Error() string {
+	lead := e.Reason
+	if lead == "" && e.Kind != nil {
+		lead = e.Kind.Error()
 	}
 
-	return ""
+	text := lead + ": " + e.Message
+	if e.Remedy != "" {
+		text += "; " + e.Remedy
+	}
+
+	return text
 }
 
-// KubeconfigError is a fault in the kubeconfig of the provider cluster, or in its credentials. The
-// layers below pkg/kubevirt do not know the Secret that contains the kubeconfig: pkg/kubevirt adds
-// its name to this error.
-type KubeconfigError struct {
-	Err error
+// Unwrap returns the kind and the cause.
+func (e *Error) Unwrap() []error {
+	return slices.DeleteFunc([]error{e.Kind, e.Cause}, func(err error) bool { return err == nil })
 }
 
-// Error returns the fault.
-func (e *KubeconfigError) Error() string { return e.Err.Error() }
+// AsError returns an error as a value; nil stays nil. An error that is not an Error keeps its text
+// as the message. Its kind is the sentinel that it wraps, or nil if it wraps none.
+func AsError(err error) *Error {
+	if err == nil {
+		return nil
+	}
 
-// Unwrap returns the fault.
-func (e *KubeconfigError) Unwrap() error { return e.Err }
+	if own, ok := err.(*Error); ok { //nolint:errorlint // The text of a wrapping error would be lost.
+		return own
+	}
+
+	found := &Error{Message: err.Error(), Cause: err}
+
+	var inner *Error
+	if errors.As(err, &inner) {
+		found.Kind, found.Reason, found.Kubeconfig = inner.Kind, inner.Reason, inner.Kubeconfig
+
+		return found
+	}
+
+	for _, kind := range kinds {
+		if errors.Is(err, kind) {
+			found.Kind = kind
+
+			return found
+		}
+	}
+
+	return found
+}
+
+// WithRemedy returns an error with the remedy in place of its own; nil stays nil.
+func WithRemedy(err error, remedy string) error {
+	if err == nil {
+		return nil
+	}
+
+	remedied := *AsError(err)
+	remedied.Remedy = remedy
+
+	return &remedied
+}
+
+// During returns an error whose message begins with the operation that failed; nil stays nil.
+func During(operation string, err error) error {
+	if err == nil {
+		return nil
+	}
+
+	failed := *AsError(err)
+	failed.Message = operation + ": " + failed.Message
+
+	return &failed
+}

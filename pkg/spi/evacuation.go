@@ -8,15 +8,14 @@ import (
 )
 
 // Evacuator finds the machines that must leave their provider nodes, and evacuates them. When the
-// eviction of a machine's pod is requested (kubectl drain does that), KubeVirt marks the machine,
-// refuses the eviction, and leaves the rest to a watching controller.
+// eviction of a machine's pod is requested, as by kubectl drain, KubeVirt marks the machine for
+// evacuation, refuses the eviction, and leaves the rest to an external controller.
 type Evacuator interface {
-	// Place names the target of a kubeconfig: two kubeconfigs of the same place see the same
-	// machines. The error wraps ErrInvalid.
-	Place(kubeconfig []byte) (string, error)
-	// WatchEvacuations starts watching the machines of one identity, until ctx ends.
-	// It calls changed after every change; changed must not block. The error wraps
-	// one of the package's sentinels.
+	// ServerAndNamespace identifies the server and the namespace that a kubeconfig points to. Two
+	// kubeconfigs with the same result give access to the same machines. The error wraps ErrInvalid.
+	ServerAndNamespace(kubeconfig []byte) (string, error)
+	// WatchEvacuations watches the machines of one identity until ctx is done. It calls changed
+	// after every change; changed must not block. The error wraps one of the package's sentinels.
 	WatchEvacuations(ctx context.Context, in *WatchEvacuationsInput, changed func()) (Evacuations, error)
 }
 
@@ -28,24 +27,26 @@ type WatchEvacuationsInput struct {
 	Identity Identity
 }
 
-// Evacuations are the evacuations of the machines of one identity, at one place. The list may be
-// slightly out of date, so every irreversible action begins with Confirm. The methods that send
-// requests set their own time limits and converge when they are called again; their errors wrap one
-// of the package's sentinels and contain no secret bytes.
+// Evacuations are the evacuations of the machines of one identity, on one server and in one
+// namespace. The list may be slightly out of date, so every irreversible action begins with
+// Confirm. The methods that send requests set their own time limits and converge when they are
+// called again; their errors wrap one of the package's sentinels and contain no secret bytes.
 type Evacuations interface {
 	// List returns the machines that must leave their nodes, except those that are being shut down.
-	// It returns false until it knows all of them.
+	// It returns false until the list is complete.
 	List() ([]Evacuation, bool)
-	// Confirm asks the provider cluster whether an evacuation is still necessary.
+	// Confirm reads from the provider cluster whether an evacuation is still necessary.
 	Confirm(ctx context.Context, e *Evacuation) (bool, error)
-	// Migrate starts to migrate the machine to another node, unless that was started before.
+	// Migrate requests the live migration of the machine to another node, unless it has been
+	// requested before.
 	Migrate(ctx context.Context, e *Evacuation) error
-	// EndMigration cancels a migration of this driver that has not begun to move the guest.
-	EndMigration(ctx context.Context, e *Evacuation) error
-	// PowerOff removes the machine's virtual machine, even if workload still runs in it.
+	// CancelMigration cancels a migration of this driver that has not begun to move the guest.
+	CancelMigration(ctx context.Context, e *Evacuation) error
+	// PowerOff deletes the machine's virtual machine, even if workload still runs on it.
 	PowerOff(ctx context.Context, e *Evacuation) error
-	// Tidy removes the driver's migrations that no evacuation needs any more.
-	Tidy(ctx context.Context) error
+	// DeleteObsoleteMigrations deletes the driver's migrations that have succeeded, and those that
+	// no evacuation needs any more.
+	DeleteObsoleteMigrations(ctx context.Context) error
 }
 
 // Evacuation is a machine that must leave its provider node.
@@ -56,21 +57,22 @@ type Evacuation struct {
 	UID types.UID
 	// Node is the provider node that the machine must leave.
 	Node string
-	// Since is when the provider cluster noticed; zero if it has not reported that yet.
-	Since time.Time
+	// RequestedAt is when the eviction was requested; zero if the provider cluster has not reported
+	// it yet.
+	RequestedAt time.Time
 	// Migratable is set if the guest can be live-migrated.
 	Migratable bool
-	// Obstacle is why it cannot; it may be empty.
-	Obstacle string
+	// NotMigratableReason is why the guest cannot be live-migrated; it may be empty.
+	NotMigratableReason string
 	// Migration is the state of its live migration.
 	Migration Migration
 	// MigrationSince is when that migration was created or, if it is running, when it began to move
-	// the guest; zero without one.
+	// the guest; zero without a migration.
 	MigrationSince time.Time
-	// MigrationProgress is when the provider cluster last advanced or ended a live migration away
-	// from the node, this one or another one; zero if it has not. Migrations wait in a queue of the
-	// provider cluster, which runs only a few at a time.
-	MigrationProgress time.Time
+	// MigrationProgressAt is when the provider cluster last advanced or ended a live migration away
+	// from the node, of this machine or of another one; zero if it has not. Migrations wait in a
+	// queue of the provider cluster, which runs only a few at a time.
+	MigrationProgressAt time.Time
 }
 
 // Migration is the state of a live migration.

@@ -104,15 +104,16 @@ type Sign struct {
 	Last *time.Time `json:"last,omitempty"`
 }
 
-// Cause is the problem of a machine.
+// Cause is the failure that keeps a machine from its next stage.
 type Cause struct {
-	// Err is the driver's error for it. It wraps one of the package's sentinels.
-	Err error
-	// Remedy is the action to take; empty if the error is sufficient.
-	Remedy string
-	// Since is when the problem began, and Ripe when it has lasted long enough to be reported; zero
-	// if it is reported at once.
-	Since, Ripe time.Time
-	// Sign is the report from which the cause was derived; nil if it was the response to a request.
+	// Err is the failure, as the driver returns it.
+	Err *Error
+	// Since is when the failure began, by the clock of the provider cluster; zero for the response
+	// to a request.
+	Since time.Time
+	// ReportableAt is when the failure has lasted for its grace period: until then it may be
+	// transient and must not be reported. It is zero for the response to a request.
+	ReportableAt time.Time
+	// Sign is the report from which the cause was derived; nil for the response to a request.
 	Sign *Sign
 }

@@ -105,8 +105,8 @@ type CreateMachineInput struct {
 	Spec *v1alpha1.ProviderSpec
 	// Class is the machine's MachineClass.
 	Class Class
-	// Evacuation is set if the user of an Evacuator acts when the
-	// machine must leave its provider node.
+	// Evacuation is set if the driver evacuates the machine when its
+	// provider node is drained.
 	Evacuation bool
 	// Report receives the machine's progress.
 	Report Report

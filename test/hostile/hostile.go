@@ -31,10 +31,10 @@ type Answer struct {
 
 // Parts of the error messages of the bounds.
 const (
-	size, elements, levels = "the answer is too large", "elements in arrays", "levels of nesting"
+	size, elements, levels = "the response is too large", "elements in arrays", "levels of nesting"
 	number, membership     = "has a number with more than", "members in objects"
 	noEnd                  = "the list does not end"
-	noJSON, noStatus       = "the answer cannot be read", "the answer is not one of a Kubernetes API server"
+	noJSON, noStatus       = "the response cannot be read", "the response is not from a Kubernetes API server"
 	tooMany, unavailable   = "the server has received too many requests", "the server is currently unable to handle the request"
 	forbidden, rejected    = "permission denied", "invalid input"
 )

@@ -1,5 +1,6 @@
-// Package driverflags are the driver's own flags, and the driver that they make. Both commands that run a driver have them:
-// machine-controller in its process, mcm-kubevirt serve over gRPC. It must not know how the driver is called.
+// Package driverflags defines the driver's own flags, and creates the driver from them. Both
+// commands that run a driver use it: machine-controller in its process, mcm-kubevirt serve over
+// gRPC. It must not know how the driver is called.
 package driverflags
 
 import (
@@ -21,32 +22,35 @@ import (
 )
 
 const (
-	// retryFor is how long a blip of the provider cluster is kept from machine-controller-manager, for which every error is a
-	// failed machine.
+	// retryFor is how long transient errors of the provider cluster are retried within a call:
+	// machine-controller-manager treats every error as a failed machine.
 	retryFor = 15 * time.Second
-	// initializeWait is how long a worker waits for a machine to be scheduled before it looks after others.
+	// initializeWait is how long a worker waits for a machine to be scheduled before it reconciles
+	// other machines.
 	initializeWait = 15 * time.Second
-	// maxDeleteWait is how long a worker waits for any guest to shut down: for as long as a ProviderSpec can ask for.
+	// maxDeleteWait is how long a worker waits for a guest to shut down: the longest grace period
+	// that a ProviderSpec can set.
 	maxDeleteWait = validation.MaxTerminationGracePeriod + providercluster.DeleteSlack
 )
 
-// Controller is what the driver has to know about the machine controller that calls it.
+// Controller describes the machine controller that calls the driver.
 type Controller struct {
-	// CreationTimeout is how long a machine may take until it is replaced, if it has no limit of its own.
+	// CreationTimeout is the time after which a machine that has not joined is replaced, unless the
+	// Machine sets its own.
 	CreationTimeout time.Duration
-	// OrphanPeriod is how often it looks for machines that it does not know.
+	// OrphanPeriod is the period of its search for orphans.
 	OrphanPeriod time.Duration
-	// Workers is how many calls it makes at a time.
+	// Workers is the maximum number of its concurrent calls.
 	Workers int
-	// NoTarget says that it runs without a target cluster.
+	// NoTarget reports whether it runs without a target cluster.
 	NoTarget bool
-	// Evacuation says that it acts when provider nodes are drained.
+	// Evacuation reports whether it runs with --evacuation.
 	Evacuation bool
-	// Observers are told of the classes in its requests.
+	// Observers are notified of the classes in its requests.
 	Observers []kubevirt.Observer
-	// Events takes the machines' progress; nil: nobody is told.
+	// Events records the progress of machines; nil to record nothing.
 	Events kubevirt.EventRecorder
-	// Addresses is told where machines were seen; nil: only responses tell.
+	// Addresses records the addresses of machines; nil to return them only in responses.
 	Addresses kubevirt.Addresses
 }
 
@@ -72,24 +76,27 @@ func New() *Options {
 	}
 }
 
-// AddFlags adds the flags to a command's.
+// AddFlags adds the flags to those of a command.
 func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.Float32Var(&o.providerQPS, "provider-kube-api-qps", o.providerQPS,
-		"Requests per second to the API server of one provider cluster.")
+		"Maximum requests per second to the API server of one provider cluster; lower it if many shoots share a small provider cluster.")
 	fs.IntVar(&o.providerBurst, "provider-kube-api-burst", o.providerBurst,
-		"Requests to the API server of one provider cluster that may exceed --provider-kube-api-qps for a moment.")
+		"Maximum burst of requests to the API server of one provider cluster; set it together with --provider-kube-api-qps.")
 	fs.DurationVar(&o.unschedulableGrace, "unschedulable-grace", o.unschedulableGrace,
-		"How long a machine must have been refused (no room, no quota, no right) before that is reported. What the provider cluster "+
-			"itself tries again, as imports, is reported after twice that, and what usually goes away by itself after ten times that.")
+		"Time for which a failure (no room, no quota, no permission) must last before it is reported; raise it if the provider cluster's own "+
+			"autoscaler needs longer to add nodes. A failure that the provider cluster retries, such as an import, is reported after twice that "+
+			"time, and a failure that usually resolves itself after ten times that time.")
 	fs.DurationVar(&o.orphanGracePeriod, "orphan-grace-period", o.orphanGracePeriod,
-		"How long a VirtualMachine must have been known to have no Machine before it is deleted.")
+		"Minimum time a VirtualMachine must be orphaned before it is deleted; raise it if an old and a new control plane may run at the same time "+
+			"for longer while a shoot is moved.")
 	fs.StringVar(&o.csiDriverName, "csi-driver-name", o.csiDriverName,
-		"Name of the CSI driver of the shoot whose volumes' detachment is awaited on drain.")
+		"Name of the shoot's CSI driver; set it if the shoot uses another driver than KubeVirt's, so that drains wait until its volumes are detached.")
 	fs.StringVar(&o.templatePolicy, "virtual-machine-template", o.templatePolicy,
-		"What virtualMachineTemplate of a ProviderSpec may hold: none, safe (no host disks, no service accounts, no hook sidecars) or all.")
+		"Allowed content of virtualMachineTemplate in a ProviderSpec: none, safe (no host disks, service accounts or hook sidecars) or all; set it "+
+			"depending on the trust in the owners of MachineClasses.")
 }
 
-// Validate names every flag with a value that cannot be.
+// Validate returns an error that lists all flags with an invalid value.
 func (o *Options) Validate() error {
 	return errors.Join(
 		require(o.providerQPS > 0, "--provider-kube-api-qps must be greater than zero"),
@@ -109,7 +116,8 @@ func require(ok bool, message string) error {
 	return errors.New(message)
 }
 
-// Provider returns the provider cluster's layer. It exports the metrics of its clients and golden images.
+// Provider returns the PluginSPI on provider clusters, and registers the metrics of its clients and
+// golden images.
 func (o *Options) Provider(controller Controller, metrics prometheus.Registerer) (*providercluster.Provider, error) {
 	clients := providerapi.NewCache(providerapi.Options{QPS: o.providerQPS, Burst: o.providerBurst, RetryFor: retryFor, Called: counted})
 	manager := images.NewManager(clock.RealClock{}, controller.OrphanPeriod)
@@ -123,7 +131,7 @@ func (o *Options) Provider(controller Controller, metrics prometheus.Registerer)
 
 func counted(c providerapi.Call) { kubevirt.CountRequest(c.Service, c.Duration, c.Failed) }
 
-// Plugin returns the driver in front of the provider cluster's layer.
+// Plugin returns the driver that uses the given PluginSPI.
 func (o *Options) Plugin(controller Controller, provider spi.PluginSPI) *kubevirt.MachinePlugin {
 	return kubevirt.New(provider, kubevirt.Options{
 		CreationTimeout: controller.CreationTimeout,
@@ -135,12 +143,12 @@ func (o *Options) Plugin(controller Controller, provider spi.PluginSPI) *kubevir
 	})
 }
 
-// Allowed returns what a ProviderSpec may hold.
+// Allowed returns the validation rules for ProviderSpecs.
 func (o *Options) Allowed(controller Controller) validation.Options {
 	return validation.Options{Template: validation.TemplatePolicy(o.templatePolicy), Evacuation: controller.Evacuation}
 }
 
-// provider returns the options of the provider cluster's layer.
+// provider returns the options of the PluginSPI.
 func (o *Options) provider(controller Controller, clients *providerapi.Cache, manager *images.Manager) providercluster.Options {
 	return providercluster.Options{
 		Clients:            clients,

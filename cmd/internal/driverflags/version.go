@@ -9,15 +9,17 @@ import (
 	release "github.com/gardener/machine-controller-manager-provider-kubevirt"
 )
 
-// placeholder is in the values of package version that the linker did not set.
+// placeholder is part of the values of package version that the linker did not set.
 const placeholder = "$Format:"
 
-// Version is what --version of both commands prints: the release and, if it is known, the commit that the program was built from.
+// Version returns the text that --version prints: the release and, if known, the commit that the
+// program was built from.
 func Version() string {
 	return strings.TrimSpace(Release() + " " + commit())
 }
 
-// Release is the version without the commit. `make build` sets it; other builds, such as go run, have the content of the file VERSION.
+// Release returns the version without the commit. `make build` sets it; other builds, such as go
+// run, use the content of the file VERSION.
 func Release() string {
 	if set := version.Get().GitVersion; !strings.Contains(set, placeholder) {
 		return set
@@ -26,7 +28,7 @@ func Release() string {
 	return release.Version()
 }
 
-// commit is set by `make build`, or else recorded by go build. It is empty under go run, which records none.
+// commit returns the commit that `make build` has set or go build has recorded; empty with go run.
 func commit() string {
 	if set := version.Get().GitCommit; !strings.Contains(set, placeholder) {
 		return set

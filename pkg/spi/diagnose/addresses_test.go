@@ -51,7 +51,7 @@ func TestCredentialsInAddresses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			words, _, _ := strings.Cut(importSays(tc.says).Cause(now, patience).Message, "; ")
+			words, _, _ := strings.Cut(importSays(tc.says).Cause(now, grace).Err.Message, "; ")
 			require.Equal(t, "DataVolume disk: "+tc.want, words)
 
 			for _, piece := range []string{"geheim", "heim", "%he"} {
@@ -72,8 +72,8 @@ func TestHostileAddresses(t *testing.T) {
 		`invalid port ":a" `, `invalid URL escape "`, " preemption: ", "1 Insufficient a.b/c, ",
 	} {
 		words := strings.Repeat(piece, length/len(piece))
-		require.NotNil(t, importSays(words).Cause(now, patience), piece)
-		require.NotNil(t, unschedulable("0/1 nodes are available: "+words, ago(time.Hour)).Cause(now, patience), piece)
+		require.NotNil(t, importSays(words).Cause(now, grace), piece)
+		require.NotNil(t, unschedulable("0/1 nodes are available: "+words, ago(time.Hour)).Cause(now, grace), piece)
 	}
 }
 
@@ -100,13 +100,13 @@ func TestNamesAreNoWords(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			require.Equal(t, tc.want, importSays(tc.says).Cause(now, patience).Reason)
+			require.Equal(t, tc.want, importSays(tc.says).Cause(now, grace).Err.Reason)
 		})
 	}
 
 	pull := podSays("BackOff", "Back-off restarting failed container compute in pod virt-launcher-pull-errimagepull-1", time.Hour)
-	require.Nil(t, pull.Cause(now, patience), "a machine of that name")
+	require.Nil(t, pull.Cause(now, grace), "a machine of that name")
 
 	failed := volumeSays(cdiv1beta1.DataVolumeRunning, "ImagePullFailed", "failed to pull image: docker://certificate.example.com/checksum:1: EOF", ago(time.Hour))
-	require.Equal(t, "ImagePullFailed", failed.Cause(now, patience).Reason)
+	require.Equal(t, "ImagePullFailed", failed.Cause(now, grace).Err.Reason)
 }

@@ -4,7 +4,6 @@
 package diagnose
 
 import (
-	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,35 +12,6 @@ import (
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
-
-// Cause is why a machine is not scheduled. It is an error, and wraps the
-// sentinel for its kind of failure.
-type Cause struct {
-	// Reason is a stable token, suitable for matching. docs/troubleshooting.md has a row for each.
-	Reason string
-	// Message is the message of the component that refused, followed by the remedy.
-	Message string
-	// Remedy is the action to take.
-	Remedy string
-	// Sign is the report from which the cause was derived.
-	Sign spi.Sign
-	// Since is when it began, by the clock of the provider cluster.
-	Since time.Time
-	// Ripe is when it has lasted long enough to be more than a transient failure:
-	// it must not be reported earlier.
-	Ripe time.Time
-
-	kind error
-}
-
-// Error returns the reason and the message.
-func (c *Cause) Error() string { return fmt.Sprintf("%s: %s", c.Reason, c.Message) }
-
-// Unwrap returns the sentinel.
-func (c *Cause) Unwrap() error { return c.kind }
-
-// RemedyText implements spi.Remedied.
-func (c *Cause) RemedyText() string { return c.Remedy }
 
 // Evidence is the observed state of a machine on the provider cluster. Only the VirtualMachine is
 // required: objects that were not read, or may not be read, are omitted.
@@ -59,9 +29,9 @@ type Evidence struct {
 	Events []corev1.Event
 }
 
-// Patience holds the grace periods: a failure that passes by itself within its grace period is
-// slowness, or transient.
-type Patience struct {
+// GracePeriods are how long failures must last before they are reported: a failure that ends within
+// its grace period is a delay, or transient.
+type GracePeriods struct {
 	// Refusal is for failures that last until an operator acts: no
 	// capacity, no quota, no permission.
 	Refusal time.Duration
@@ -72,27 +42,27 @@ type Patience struct {
 	Obstruction time.Duration
 }
 
-// PatienceOf returns the grace periods for an operator's grace period for capacity problems.
-func PatienceOf(grace time.Duration) Patience {
-	return Patience{Refusal: grace, Retry: 2 * grace, Obstruction: 10 * grace}
+// GracePeriodsOf returns the grace periods for an operator's grace period for capacity problems.
+func GracePeriodsOf(capacity time.Duration) GracePeriods {
+	return GracePeriods{Refusal: capacity, Retry: 2 * capacity, Obstruction: 10 * capacity}
 }
 
 // Cause returns the one cause that keeps the machine from being scheduled, or nil if no problem is
 // known. Of several causes that can be reported, it returns the first one of the table. If none can
 // be reported yet, it returns the one that can be reported first.
-func (e *Evidence) Cause(now time.Time, patience Patience) *Cause {
-	var first *Cause
+func (e *Evidence) Cause(now time.Time, grace GracePeriods) *spi.Cause {
+	var first *spi.Cause
 
 	signs, in := e.signs(now), PlaceOf(e.VirtualMachine)
 
 	for i := range table {
-		cause := table[i].find(signs, in, now, patience)
+		cause := table[i].find(signs, in, now, grace)
 
 		switch {
 		case cause == nil:
-		case !cause.Ripe.After(now):
+		case !cause.ReportableAt.After(now):
 			return cause
-		case first == nil || cause.Ripe.Before(first.Ripe):
+		case first == nil || cause.ReportableAt.Before(first.ReportableAt):
 			first = cause
 		}
 	}
@@ -102,8 +72,8 @@ func (e *Evidence) Cause(now time.Time, patience Patience) *Cause {
 
 // Machine returns the apparent problem of a machine, however young it
 // is, from the two objects alone.
-func Machine(vm *kubevirtv1.VirtualMachine, instance *kubevirtv1.VirtualMachineInstance) *Cause {
+func Machine(vm *kubevirtv1.VirtualMachine, instance *kubevirtv1.VirtualMachineInstance) *spi.Cause {
 	e := Evidence{VirtualMachine: vm, Instance: instance}
 
-	return e.Cause(time.Time{}, Patience{})
+	return e.Cause(time.Time{}, GracePeriods{})
 }

@@ -18,9 +18,9 @@ import (
 
 // The tests' machine was created at born, a minute and a half ago, with the default grace periods.
 var (
-	now      = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	born     = now.Add(-90 * time.Second)
-	patience = diagnose.PatienceOf(30 * time.Second)
+	now   = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	born  = now.Add(-90 * time.Second)
+	grace = diagnose.GracePeriodsOf(30 * time.Second)
 )
 
 func ago(d time.Duration) metav1.Time { return metav1.NewTime(now.Add(-d)) }
@@ -221,22 +221,23 @@ func TestCauses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			got := tc.seen.Cause(now, patience)
+			got := tc.seen.Cause(now, grace)
 			require.NotNil(t, got)
-			require.Equal(t, tc.want, got.Reason, got.Message)
-			require.ErrorIs(t, got, tc.kind)
+			require.Equal(t, tc.want, got.Err.Reason, got.Err.Message)
+			require.ErrorIs(t, got.Err, tc.kind)
 			require.Equal(t, diagnose.Kind(tc.want), tc.kind)
-			require.False(t, got.Ripe.After(now), "it has stood for long enough: %s", got.Ripe)
-			require.Contains(t, got.Message, "; ", "the component's words, and then what to do")
-			require.True(t, strings.HasPrefix(got.Error(), tc.want+": "))
-			require.True(t, strings.HasSuffix(got.Message, "; "+got.Remedy))
+			require.False(t, got.ReportableAt.After(now), "it has stood for long enough: %s", got.ReportableAt)
+			require.NotEmpty(t, got.Err.Message, "the component's words")
+			require.NotEmpty(t, got.Err.Remedy)
+			require.True(t, strings.HasPrefix(got.Err.Error(), tc.want+": "))
+			require.True(t, strings.HasSuffix(got.Err.Error(), "; "+got.Err.Remedy))
 			require.NotEmpty(t, got.Sign.Object.Kind, "people are shown what it was drawn from")
 			require.NotEmpty(t, got.Sign.Type)
 			require.NotEmpty(t, got.Sign.Status)
-			require.Contains(t, tc.seen.Signs(now), got.Sign, "it is one of the signs")
+			require.Contains(t, tc.seen.Signs(now), *got.Sign, "it is one of the signs")
 
-			early := tc.seen.Cause(got.Since.Add(time.Second), patience)
-			require.True(t, early == nil || early.Ripe.After(got.Since.Add(time.Second)), "a second old, it is a blip")
+			early := tc.seen.Cause(got.Since.Add(time.Second), grace)
+			require.True(t, early == nil || early.ReportableAt.After(got.Since.Add(time.Second)), "a second old, it is a blip")
 		})
 	}
 
@@ -303,8 +304,8 @@ func TestNoCause(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			got := tc.seen.Cause(now, patience)
-			require.True(t, got == nil || got.Ripe.After(now), "%s: %v", tc.reason, got)
+			got := tc.seen.Cause(now, grace)
+			require.True(t, got == nil || got.ReportableAt.After(now), "%s: %v", tc.reason, got)
 		})
 	}
 }
@@ -335,11 +336,11 @@ func TestHealthyTimelines(t *testing.T) {
 				says(cdiv1beta1.DataVolumeBound, corev1.ConditionFalse, "Pending", "PVC disk Pending", long),
 				says(cdiv1beta1.DataVolumeReady, corev1.ConditionFalse, "", "", long),
 				says(cdiv1beta1.DataVolumeRunning, corev1.ConditionFalse, "Pending", "Clone Pending", long))}
-			require.Nil(t, e.Cause(now, patience), "%s, %s", phase, status)
+			require.Nil(t, e.Cause(now, grace), "%s, %s", phase, status)
 
 			e.DataVolumes = disk(phase, says(cdiv1beta1.DataVolumeBound, corev1.ConditionFalse, "NotFound", "No PVC found", long),
 				says(cdiv1beta1.DataVolumeRunning, corev1.ConditionFalse, "ContainerCreating", "", long))
-			require.Nil(t, e.Cause(now, patience), "%s, %s", phase, status)
+			require.Nil(t, e.Cause(now, grace), "%s, %s", phase, status)
 		}
 	}
 
@@ -347,7 +348,7 @@ func TestHealthyTimelines(t *testing.T) {
 		e := &diagnose.Evidence{VirtualMachine: newVM("Starting"), Instance: newInstance(phase,
 			condition("Ready", "GuestNotRunning", "Guest VM is not reported as running", long),
 			condition("DataVolumesReady", "NotAllDVsReady", "Not all of the VMI's DVs are ready", long))}
-		require.Nil(t, e.Cause(now, patience), phase)
+		require.Nil(t, e.Cause(now, grace), phase)
 	}
 }
 
@@ -357,21 +358,21 @@ func TestPrecedence(t *testing.T) {
 
 	e := unschedulable("0/3 nodes are available: 3 Insufficient cpu.", ago(time.Hour))
 	e.Instance.Status.Conditions = append(e.Instance.Status.Conditions, condition("Synchronized", "FailedCreate", quota, ago(time.Minute)))
-	require.Equal(t, "QuotaExceeded", e.Cause(now, patience).Reason, "quota before room")
+	require.Equal(t, "QuotaExceeded", e.Cause(now, grace).Err.Reason, "quota before room")
 
 	e.Instance.Status.Conditions[1].LastTransitionTime = ago(time.Second)
-	require.Equal(t, "Unschedulable", e.Cause(now, patience).Reason, "what is ripe before what is not")
+	require.Equal(t, "Unschedulable", e.Cause(now, grace).Err.Reason, "what is ripe before what is not")
 
 	e.Instance.Status.Conditions[0].LastTransitionTime = ago(2 * time.Second)
-	cause := e.Cause(now, patience)
-	require.Equal(t, "Unschedulable", cause.Reason, "what is ripe first")
-	require.Equal(t, now.Add(28*time.Second), cause.Ripe)
+	cause := e.Cause(now, grace)
+	require.Equal(t, "Unschedulable", cause.Err.Reason, "what is ripe first")
+	require.Equal(t, now.Add(28*time.Second), cause.ReportableAt)
 
 	e = volumes(newVolume("disk", cdiv1beta1.ImportInProgress, says(cdiv1beta1.DataVolumeRunning, corev1.ConditionFalse, "Error", "got 404", ago(2*time.Second))))
-	require.True(t, e.Cause(now, patience).Ripe.After(now), "an importer crashes once in a while")
+	require.True(t, e.Cause(now, grace).ReportableAt.After(now), "an importer crashes once in a while")
 
 	e.DataVolumes[0].Status.RestartCount = 3
-	require.False(t, e.Cause(now, patience).Ripe.After(now), "one that crashes again and again has not succeeded since the beginning")
+	require.False(t, e.Cause(now, grace).ReportableAt.After(now), "one that crashes again and again has not succeeded since the beginning")
 }
 
 func TestMachineJudgesAtOnce(t *testing.T) {
@@ -387,11 +388,11 @@ func TestMessages(t *testing.T) {
 	t.Parallel()
 
 	e := unschedulable("0/3 nodes are available: 2 Insufficient memory. no new claims to deallocate, preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling.", ago(time.Hour))
-	require.True(t, strings.HasPrefix(e.Cause(now, patience).Error(), "Unschedulable: 0/3 nodes are available: 2 Insufficient memory; add provider nodes"))
+	require.True(t, strings.HasPrefix(e.Cause(now, grace).Err.Error(), "Unschedulable: 0/3 nodes are available: 2 Insufficient memory; add provider nodes"))
 
 	e = importSays(`Get "https://user:geheim@example.com/x?X-Amz-Signature=geheim": got 404, docker://registry.example.com/a:1`)
-	require.Contains(t, e.Cause(now, patience).Error(), `Get "https://example.com/x": got 404, docker://registry.example.com/a:1; correct`)
+	require.Contains(t, e.Cause(now, grace).Err.Error(), `Get "https://example.com/x": got 404, docker://registry.example.com/a:1; correct`)
 
 	e = importSays("got 404 " + strings.Repeat("ö", 2000))
-	require.Less(t, len(e.Cause(now, patience).Error()), 900, "short enough for a Machine's status")
+	require.Less(t, len(e.Cause(now, grace).Err.Error()), 900, "short enough for a Machine's status")
 }

@@ -45,10 +45,10 @@ func TestImporterWithoutVolume(t *testing.T) {
 				e.Events = []corev1.Event{warning("PersistentVolumeClaim", "ProvisioningFailed", tc.event, ago(tc.stands), ago(0), 9)}
 			}
 
-			cause := e.Cause(now, patience)
-			require.Equal(t, tc.want, cause.Reason)
-			require.ErrorIs(t, cause, tc.kind)
-			require.Equal(t, tc.ripe, !cause.Ripe.After(now))
+			cause := e.Cause(now, grace)
+			require.Equal(t, tc.want, cause.Err.Reason)
+			require.ErrorIs(t, cause.Err, tc.kind)
+			require.Equal(t, tc.ripe, !cause.ReportableAt.After(now))
 		})
 	}
 }

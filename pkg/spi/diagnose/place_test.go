@@ -39,10 +39,10 @@ func TestPlacementFaultsNameThePlace(t *testing.T) {
 	} {
 		e := unschedulable(words, ago(time.Hour))
 		e.VirtualMachine.Spec = placed(in(corev1.LabelTopologyRegion, "local"), in(corev1.LabelTopologyZone, "zone-q")).Spec
-		cause := e.Cause(now, patience)
-		require.Contains(t, cause.Remedy, "region local, zone zone-q", words)
-		require.Contains(t, cause.Error(), cause.Remedy)
-		require.NotContains(t, cause.Error(), "{place}")
+		cause := e.Cause(now, grace)
+		require.Contains(t, cause.Err.Remedy, "region local, zone zone-q", words)
+		require.Contains(t, cause.Err.Error(), cause.Err.Remedy)
+		require.NotContains(t, cause.Err.Error(), "{place}")
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
 const (
@@ -17,16 +19,16 @@ const (
 		"node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
 )
 
-// DeadNode returns the evidence in a machine's pods that a provider node does not respond, and the
-// remedy; empty if there is none.
-func DeadNode(pods []corev1.Pod, now time.Time) string {
+// DeadNode returns the failure of a provider node that does not respond, from the evidence in a
+// machine's pods; nil if there is none.
+func DeadNode(pods []corev1.Pod, now time.Time) *spi.Error {
 	for i := range pods {
 		if words, since := silence(&pods[i]); words != "" && now.After(since) {
-			return words + "; " + nodeRemedy
+			return &spi.Error{Kind: spi.ErrUnavailable, Message: words, Remedy: nodeRemedy}
 		}
 	}
 
-	return ""
+	return nil
 }
 
 func ofPods(pods []corev1.Pod) []sign {

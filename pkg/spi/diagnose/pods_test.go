@@ -78,18 +78,22 @@ func TestDeadNode(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			cause := starting(tc.pod).Cause(now, patience)
+			cause := starting(tc.pod).Cause(now, grace)
 			if tc.says == "" {
-				require.True(t, cause == nil || cause.Ripe.After(now), "%v", cause)
+				require.True(t, cause == nil || cause.ReportableAt.After(now), "%v", cause)
 
 				return
 			}
 
 			require.NotNil(t, cause)
-			require.False(t, cause.Ripe.After(now))
-			require.Equal(t, "NodeDown", cause.Reason)
-			require.Contains(t, cause.Message, tc.says+"; repair the provider node")
-			require.Equal(t, cause.Message, diagnose.DeadNode([]corev1.Pod{*tc.pod}, now))
+			require.False(t, cause.ReportableAt.After(now))
+			require.Equal(t, "NodeDown", cause.Err.Reason)
+			require.Contains(t, cause.Err.Message, tc.says)
+			require.Contains(t, cause.Err.Remedy, "repair the provider node")
+
+			dead := diagnose.DeadNode([]corev1.Pod{*tc.pod}, now)
+			require.Equal(t, cause.Err.Message, dead.Message)
+			require.Equal(t, cause.Err.Remedy, dead.Remedy)
 		})
 	}
 
@@ -112,7 +116,7 @@ func TestDeadNodeOutlivesTheInstance(t *testing.T) {
 	e.VirtualMachine = crashing(1)
 	e.Instance.Status.Phase, e.Instance.DeletionTimestamp = kubevirtv1.Failed, new(ago(time.Hour))
 
-	require.Equal(t, "NodeDown", e.Cause(now, patience).Reason)
+	require.Equal(t, "NodeDown", e.Cause(now, grace).Err.Reason)
 }
 
 // TestDeadNodeIsNoEvent tests an event that a node controller records once, for
@@ -120,5 +124,5 @@ func TestDeadNodeOutlivesTheInstance(t *testing.T) {
 func TestDeadNodeIsNoEvent(t *testing.T) {
 	t.Parallel()
 
-	require.Nil(t, podSays("NodeNotReady", "Node is not ready", 2*time.Minute).Cause(now, patience))
+	require.Nil(t, podSays("NodeNotReady", "Node is not ready", 2*time.Minute).Cause(now, grace))
 }

@@ -80,12 +80,12 @@ func TestSchedulersWords(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			cause := unschedulable(tc.says, ago(time.Hour)).Cause(now, patience)
+			cause := unschedulable(tc.says, ago(time.Hour)).Cause(now, grace)
 			require.NotNil(t, cause, tc.reason)
-			require.Equal(t, tc.want, cause.Reason, tc.reason)
-			require.ErrorIs(t, cause, tc.kind)
-			require.NotContains(t, cause.Message, "reemption", "it is of no use to people")
-			require.NotContains(t, cause.Message, "deallocate")
+			require.Equal(t, tc.want, cause.Err.Reason, tc.reason)
+			require.ErrorIs(t, cause.Err, tc.kind)
+			require.NotContains(t, cause.Err.Message, "reemption", "it is of no use to people")
+			require.NotContains(t, cause.Err.Message, "deallocate")
 		})
 	}
 }
@@ -101,10 +101,10 @@ func TestSchedulersWordsOfThePast(t *testing.T) {
 
 	e := seen()
 	e.Instance.Status.ActivePods = nil
-	require.Nil(t, e.Cause(now, patience), "there is no pod that lacks room")
+	require.Nil(t, e.Cause(now, grace), "there is no pod that lacks room")
 	require.Nil(t, diagnose.Machine(e.VirtualMachine, e.Instance))
 
 	e = seen()
 	e.Pods = []corev1.Pod{*takenUp(corev1.PodPending)}
-	require.Nil(t, e.Cause(now, patience), "the pod has its place, and KubeVirt has not seen it yet")
+	require.Nil(t, e.Cause(now, grace), "the pod has its place, and KubeVirt has not seen it yet")
 }

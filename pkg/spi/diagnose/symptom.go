@@ -1,20 +1,23 @@
 package diagnose
 
 import (
-	"fmt"
 	"regexp"
 	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"k8s.io/utils/ptr"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
 // symptom is one row of the table: it maps signs to a cause.
 type symptom struct {
 	reason string
 	kind   error
-	// stands is how long the sign must have lasted.
-	stands func(Patience) time.Duration
+	// grace is how long the sign must have lasted.
+	grace func(GracePeriods) time.Duration
 	// remedy is the action to take. The placeholder place is replaced with the region and the zone.
 	remedy string
 
@@ -34,46 +37,46 @@ type symptom struct {
 	unless []string
 }
 
-func refusal(p Patience) time.Duration     { return p.Refusal }
-func retry(p Patience) time.Duration       { return p.Retry }
-func obstruction(p Patience) time.Duration { return p.Obstruction }
+func refusal(g GracePeriods) time.Duration     { return g.Refusal }
+func retry(g GracePeriods) time.Duration       { return g.Retry }
+func obstruction(g GracePeriods) time.Duration { return g.Obstruction }
 
 // place is the placeholder for the machine's region and zone in a remedy.
 const place = "{place}"
 
 // find returns the symptom's cause if a sign matches: of several signs, the
 // one that can be reported first.
-func (s *symptom) find(signs []sign, in Place, now time.Time, patience Patience) *Cause {
-	var first *Cause
-
-	remedy := strings.ReplaceAll(s.remedy, place, in.String())
+func (s *symptom) find(signs []sign, in Place, now time.Time, grace GracePeriods) *spi.Cause {
+	var first *spi.Cause
 
 	for i := range signs {
 		if !s.matches(&signs[i]) {
 			continue
 		}
 
-		ripe := signs[i].ripe(now, s.stands(patience))
-		if first == nil || ripe.Before(first.Ripe) {
-			first = &Cause{
-				Reason: s.reason, Message: s.message(&signs[i], remedy), Remedy: remedy, Sign: signs[i].shown(),
-				Since: signs[i].since, Ripe: ripe, kind: s.kind,
-			}
+		at := signs[i].reportableAt(now, s.grace(grace))
+		if first == nil || at.Before(first.ReportableAt) {
+			first = &spi.Cause{Err: s.failure(&signs[i], in), Since: signs[i].since, ReportableAt: at, Sign: ptr.To(signs[i].shown())}
 		}
 	}
 
 	return first
 }
 
-// ripe returns when a sign will have lasted long enough. A sign that is no longer reported must
-// have been reported for that long: the time since then does not count.
-func (s *sign) ripe(now time.Time, stands time.Duration) time.Time {
-	ripe := s.since.Add(stands)
-	if s.last.IsZero() || !ripe.After(s.last) {
-		return ripe
+// failure returns the symptom as an error with the component's own message.
+func (s *symptom) failure(seen *sign, in Place) *spi.Error {
+	return &spi.Error{Kind: s.kind, Reason: s.reason, Message: message(seen), Remedy: strings.ReplaceAll(s.remedy, place, in.String())}
+}
+
+// reportableAt returns when a sign will have lasted for its grace period. A sign that is no longer
+// reported must have been reported for that long: the time since then does not count.
+func (s *sign) reportableAt(now time.Time, grace time.Duration) time.Time {
+	at := s.since.Add(grace)
+	if s.last.IsZero() || !at.After(s.last) {
+		return at
 	}
 
-	return ripe.Add(now.Sub(s.last))
+	return at.Add(now.Sub(s.last))
 }
 
 func (s *symptom) matches(seen *sign) bool {
@@ -85,8 +88,8 @@ func (s *symptom) matches(seen *sign) bool {
 		!seen.says(s.unless)
 }
 
-// message puts the component's own message before the remedy.
-func (s *symptom) message(seen *sign, remedy string) string {
+// message returns the component's own message, and the object that it is about.
+func message(seen *sign) string {
 	words := shortened(withoutCredentials(seen.message))
 	if words == "" {
 		words = seen.reason
@@ -96,7 +99,7 @@ func (s *symptom) message(seen *sign, remedy string) string {
 		words = seen.subject + ": " + words
 	}
 
-	return fmt.Sprintf("%s; %s", words, remedy)
+	return words
 }
 
 const maxWords = 450
@@ -117,7 +120,7 @@ func shortened(words string) string {
 	return words[:end] + " …"
 }
 
-// Reasons returns every reason that a Cause can have, sorted.
+// Reasons returns the reason of every cause, sorted.
 func Reasons() []string {
 	var reasons []string
 	for i := range table {
@@ -129,7 +132,7 @@ func Reasons() []string {
 	return slices.Compact(reasons)
 }
 
-// Kind returns the sentinel that causes of this reason wrap, or nil if there is no such reason.
+// Kind returns the kind of the causes with this reason, or nil if there is no such reason.
 func Kind(reason string) error {
 	for i := range table {
 		if table[i].reason == reason {

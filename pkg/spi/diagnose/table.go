@@ -58,41 +58,41 @@ var capacity = []symptom{
 		// Kubernetes' quota admission
 		// (k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go),
 		// passed on by KubeVirt and CDI.
-		reason: "QuotaExceeded", kind: spi.ErrExhausted, stands: refusal, from: slices.Concat(creations, volumes),
+		reason: "QuotaExceeded", kind: spi.ErrExhausted, grace: refusal, from: slices.Concat(creations, volumes),
 		texts:  []string{"forbidden: exceeded quota"},
 		remedy: "raise the ResourceQuota, or remove machines",
 	},
 	{
 		// CDI's own reason, used where it hides the text (pkg/controller/common/util.go).
-		reason: "QuotaExceeded", kind: spi.ErrExhausted, stands: refusal, from: []origin{volume}, reasons: []string{"ErrExceededQuota"},
+		reason: "QuotaExceeded", kind: spi.ErrExhausted, grace: refusal, from: []origin{volume}, reasons: []string{"ErrExceededQuota"},
 		remedy: "raise the ResourceQuota, or remove machines",
 	},
 	{
 		// A CSI driver's gRPC code for full storage (kubernetes-csi/external-provisioner).
-		reason: "StorageExhausted", kind: spi.ErrExhausted, stands: retry, from: volumes, texts: []string{"code = resourceexhausted"},
+		reason: "StorageExhausted", kind: spi.ErrExhausted, grace: retry, from: volumes, texts: []string{"code = resourceexhausted"},
 		remedy: "add storage to the provider cluster, or use another storage class",
 	},
 	{
 		// The scheduler, from the capacity that CSI drivers publish.
 		// Such a node is otherwise suitable.
-		reason: "StorageExhausted", kind: spi.ErrExhausted, stands: refusal, from: []origin{scheduler}, reasons: scheduled,
+		reason: "StorageExhausted", kind: spi.ErrExhausted, grace: refusal, from: []origin{scheduler}, reasons: scheduled,
 		texts:  []string{"not have enough free storage"},
 		remedy: "add storage to the provider cluster, or use another storage class",
 	},
 	{
-		reason: "VirtualizationMissing", kind: spi.ErrExhausted, stands: refusal, from: []origin{scheduler}, reasons: scheduled, lacking: isKVM,
+		reason: "VirtualizationMissing", kind: spi.ErrExhausted, grace: refusal, from: []origin{scheduler}, reasons: scheduled, lacking: isKVM,
 		unless: notRoom, remedy: "check that virt-handler runs on the provider nodes of " + place + ", and that they have hardware virtualization, or add such nodes",
 	},
 	{
-		reason: "InsufficientDevices", kind: spi.ErrExhausted, stands: refusal, from: []origin{scheduler}, reasons: scheduled, lacking: isDevice,
+		reason: "InsufficientDevices", kind: spi.ErrExhausted, grace: refusal, from: []origin{scheduler}, reasons: scheduled, lacking: isDevice,
 		unless: notRoom, remedy: "add provider nodes with this device to " + place + ", or request another device",
 	},
 	{
-		reason: Unschedulable, kind: spi.ErrExhausted, stands: refusal, from: []origin{scheduler}, reasons: scheduled, texts: roomLater,
+		reason: Unschedulable, kind: spi.ErrExhausted, grace: refusal, from: []origin{scheduler}, reasons: scheduled, texts: roomLater,
 		unless: notRoom, remedy: "add provider nodes to " + place + ", uncordon nodes there, or request less",
 	},
 	{
-		reason: Unschedulable, kind: spi.ErrExhausted, stands: refusal, from: []origin{scheduler}, reasons: scheduled, unless: notRoom,
+		reason: Unschedulable, kind: spi.ErrExhausted, grace: refusal, from: []origin{scheduler}, reasons: scheduled, unless: notRoom,
 		remedy: "no node of " + place + " has the labels that the machine requires and only taints that it tolerates; correct the region or the zone, " +
 			"or add such nodes",
 	},
@@ -101,43 +101,43 @@ var capacity = []symptom{
 // refusals are objects that KubeVirt could not create, or was not allowed to.
 var refusals = []symptom{
 	{
-		reason: "VolumeZoneConflict", kind: spi.ErrPrecondition, stands: refusal, from: []origin{scheduler}, reasons: scheduled, texts: zoneConflict,
+		reason: "VolumeZoneConflict", kind: spi.ErrPrecondition, grace: refusal, from: []origin{scheduler}, reasons: scheduled, texts: zoneConflict,
 		remedy: "if the volumes belong to " + place + ", make room there; otherwise use a storage class with binding mode WaitForFirstConsumer, and images that " +
 			"every zone can read",
 	},
 	{
 		// KubeVirt's own check of the permission to clone (pkg/virt-controller/watch/vm/vm.go).
-		reason: "CloneForbidden", kind: spi.ErrForbidden, stands: refusal, from: []origin{machineFailure},
+		reason: "CloneForbidden", kind: spi.ErrForbidden, grace: refusal, from: []origin{machineFailure},
 		texts:  []string{"not authorized to create datavolume"},
 		remedy: "in the source's namespace grant create on datavolumes/source to the service account named here",
 	},
 	{
 		// KubeVirt (pkg/instancetype/controller/vm/controller.go).
-		reason: "InstancetypeNotFound", kind: spi.ErrPrecondition, stands: refusal, from: []origin{machineFailure},
+		reason: "InstancetypeNotFound", kind: spi.ErrPrecondition, grace: refusal, from: []origin{machineFailure},
 		reasons: []string{"FailedFindInstancetype"}, remedy: "create the instancetype on the provider cluster, or name another one",
 	},
 	{
-		reason: "PreferenceNotFound", kind: spi.ErrPrecondition, stands: refusal, from: []origin{machineFailure},
+		reason: "PreferenceNotFound", kind: spi.ErrPrecondition, grace: refusal, from: []origin{machineFailure},
 		reasons: []string{"FailedFindPreference"}, remedy: "create the preference on the provider cluster, or name another one",
 	},
 	{
 		// KubeVirt, resolving a sourceRef (pkg/virt-controller/watch/util).
-		reason: "DataSourceNotFound", kind: spi.ErrPrecondition, stands: refusal, from: []origin{machineFailure},
+		reason: "DataSourceNotFound", kind: spi.ErrPrecondition, grace: refusal, from: []origin{machineFailure},
 		texts: []string{"unable to create datavolume manifest"}, remedy: "create the DataSource that sourceRef names, or name another one",
 	},
 	{
 		// Kubernetes (k8s.io/pod-security-admission/admission).
-		reason: "PodSecurityViolated", kind: spi.ErrPrecondition, stands: refusal, texts: []string{"violates podsecurity"},
+		reason: "PodSecurityViolated", kind: spi.ErrPrecondition, grace: refusal, texts: []string{"violates podsecurity"},
 		remedy: "label the provider namespace pod-security.kubernetes.io/enforce=privileged, which launcher pods need",
 	},
 	{
 		// Kubernetes (k8s.io/kubernetes/plugin/pkg/admission/priority).
-		reason: "PriorityClassNotFound", kind: spi.ErrPrecondition, stands: refusal, texts: []string{"no priorityclass with name"},
+		reason: "PriorityClassNotFound", kind: spi.ErrPrecondition, grace: refusal, texts: []string{"no priorityclass with name"},
 		remedy: "create the PriorityClass on the provider cluster, or name another one",
 	},
 	{
 		// KubeVirt (pkg/network/multus), and Multus in its events.
-		reason: "NetworkNotFound", kind: spi.ErrPrecondition, stands: refusal, from: []origin{instanceSync, podEvent},
+		reason: "NetworkNotFound", kind: spi.ErrPrecondition, grace: refusal, from: []origin{instanceSync, podEvent},
 		texts: []string{
 			"failed to locate network attachment definition", "cannot find a network-attachment-definition",
 			`network-attachment-definitions.k8s.cni.cncf.io "`,
@@ -147,19 +147,19 @@ var refusals = []symptom{
 	{
 		// The API server, about a webhook that does not respond
 		// (k8s.io/apiserver/pkg/util/webhook).
-		reason: "WebhookUnavailable", kind: spi.ErrUnavailable, stands: retry, texts: []string{"failed calling webhook"},
+		reason: "WebhookUnavailable", kind: spi.ErrUnavailable, grace: retry, texts: []string{"failed calling webhook"},
 		remedy: "repair the webhook named here, or the component behind it",
 	},
 	{
 		// The webhooks of KubeVirt and CDI, as the API server names them, and KubeVirt's own check
 		// of networks (pkg/virt-controller/watch/vmi/lifecycle.go).
-		reason: "InstanceInvalid", kind: spi.ErrInvalid, stands: refusal, from: creations,
+		reason: "InstanceInvalid", kind: spi.ErrInvalid, grace: refusal, from: creations,
 		texts:  []string{`.kubevirt.io" denied the request`, "failed create validation", "\" is invalid: "},
 		remedy: "correct the MachineClass",
 	},
 	{
 		// Any other webhook or admission plugin (k8s.io/apiserver/pkg/admission).
-		reason: "PolicyViolated", kind: spi.ErrPrecondition, stands: refusal, from: creations, texts: []string{"denied the request", "is forbidden"},
+		reason: "PolicyViolated", kind: spi.ErrPrecondition, grace: refusal, from: creations, texts: []string{"denied the request", "is forbidden"},
 		remedy: "ask the administrator of the provider cluster for an exception from the policy named here",
 	},
 }
@@ -168,45 +168,45 @@ var refusals = []symptom{
 var storage = []symptom{
 	{
 		// KubeVirt (pkg/virt-controller/watch/vmi), and the scheduler.
-		reason: "ClaimNotFound", kind: spi.ErrPrecondition, stands: retry, from: []origin{instanceSync}, reasons: []string{"FailedPvcNotFound"},
+		reason: "ClaimNotFound", kind: spi.ErrPrecondition, grace: retry, from: []origin{instanceSync}, reasons: []string{"FailedPvcNotFound"},
 		remedy: "create the PersistentVolumeClaim on the provider cluster, or name another one",
 	},
 	{
-		reason: "ClaimNotFound", kind: spi.ErrPrecondition, stands: retry, from: []origin{scheduler}, texts: []string{`persistentvolumeclaim "`},
+		reason: "ClaimNotFound", kind: spi.ErrPrecondition, grace: retry, from: []origin{scheduler}, texts: []string{`persistentvolumeclaim "`},
 		unless: lost, remedy: "create the PersistentVolumeClaim on the provider cluster, or name another one",
 	},
 	{
 		// CSI drivers of zonal storage, through external-provisioner. It is retried forever.
-		reason: "CloneZoneConflict", kind: spi.ErrPrecondition, stands: retry, from: []origin{volumeEvent},
+		reason: "CloneZoneConflict", kind: spi.ErrPrecondition, grace: retry, from: []origin{volumeEvent},
 		reasons: []string{"ProvisioningFailed"}, pattern: otherZone,
 		remedy: "clone from a source that every zone can read: https://github.com/gardener/machine-controller-manager-provider-kubevirt/blob/main/docs/golden-images.md#zonal-storage",
 	},
 	{
 		// CDI (pkg/controller/datavolume/clone-controller-base.go,
 		// pkg/controller/clone/planner.go).
-		reason: "CloneSourceNotFound", kind: spi.ErrPrecondition, stands: retry, from: volumes, reasons: []string{"CloneWithoutSource"},
+		reason: "CloneSourceNotFound", kind: spi.ErrPrecondition, grace: retry, from: volumes, reasons: []string{"CloneWithoutSource"},
 		remedy: "create the source on the provider cluster, or name another one",
 	},
 	{
 		// CDI's validation of clones, and its summary of an importer's message about a full disk
 		// (pkg/controller/util.go).
-		reason: "VolumeTooSmall", kind: spi.ErrInvalid, stands: retry, from: volumes,
+		reason: "VolumeTooSmall", kind: spi.ErrInvalid, grace: retry, from: volumes,
 		texts:  []string{"smaller than the source", "datavolume too small", "no space left on device", "is larger than the reported available"},
 		remedy: "ask for a larger volume",
 	},
 	{
-		reason: "CloneRefused", kind: spi.ErrPrecondition, stands: retry, from: volumes,
+		reason: "CloneRefused", kind: spi.ErrPrecondition, grace: retry, from: volumes,
 		reasons: []string{"CloneValidationFailed", "ErrUnableToClone", "ErrIncompatiblePVC"}, remedy: "use a source and a volume that fit",
 	},
 	{
 		// CDI (pkg/controller/datavolume/util.go), Kubernetes' volume controller in
 		// its events, and the scheduler.
-		reason: "StorageClassNotFound", kind: spi.ErrPrecondition, stands: retry, from: append([]origin{scheduler}, volumes...),
+		reason: "StorageClassNotFound", kind: spi.ErrPrecondition, grace: retry, from: append([]origin{scheduler}, volumes...),
 		texts:  []string{"no storageclass to choose profile", `storageclass.storage.k8s.io "`},
 		remedy: "create the storage class on the provider cluster, or name another one",
 	},
 	{
-		reason: "ClaimInvalid", kind: spi.ErrInvalid, stands: retry, from: volumes, reasons: []string{"ErrClaimNotValid"},
+		reason: "ClaimInvalid", kind: spi.ErrInvalid, grace: retry, from: volumes, reasons: []string{"ErrClaimNotValid"},
 		remedy: "give the volume an access mode and a volume mode that its storage class can provide",
 	},
 }
@@ -215,12 +215,12 @@ var storage = []symptom{
 // servers that it contacts (CDI, pkg/importer).
 var imports = []symptom{
 	{
-		reason: "ImageNotFound", kind: spi.ErrPrecondition, stands: retry, from: []origin{volume}, reasons: failing,
+		reason: "ImageNotFound", kind: spi.ErrPrecondition, grace: retry, from: []origin{volume}, reasons: failing,
 		texts:  []string{"got 404", "404 not found", "manifest unknown", "name unknown: ", "nosuchkey: ", "nosuchbucket: "},
 		remedy: "correct the image's address, or upload the image",
 	},
 	{
-		reason: "ImageUnauthorized", kind: spi.ErrPrecondition, stands: retry, from: []origin{volume}, reasons: failing,
+		reason: "ImageUnauthorized", kind: spi.ErrPrecondition, grace: retry, from: []origin{volume}, reasons: failing,
 		texts: []string{
 			"got 401", "got 403", "401 unauthorized", "403 forbidden", "(unauthorized)", "unauthorized: ", "access to the resource is denied",
 			"accessdenied: ", "authentication required",
@@ -228,12 +228,12 @@ var imports = []symptom{
 		remedy: "correct the Secret with the credentials of the image's source (secretRef)",
 	},
 	{
-		reason: "ImageCertificateUntrusted", kind: spi.ErrPrecondition, stands: retry, from: []origin{volume}, reasons: failing,
+		reason: "ImageCertificateUntrusted", kind: spi.ErrPrecondition, grace: retry, from: []origin{volume}, reasons: failing,
 		texts:  []string{"x509: ", "ssl certificate", "certificate verify failed", "certificate subject name"},
 		remedy: "name a ConfigMap with the CA of the image's source (certConfigMap)",
 	},
 	{
-		reason: "ImageUnreachable", kind: spi.ErrPrecondition, stands: retry, from: []origin{volume}, reasons: failing,
+		reason: "ImageUnreachable", kind: spi.ErrPrecondition, grace: retry, from: []origin{volume}, reasons: failing,
 		texts: []string{
 			"no such host", "could not resolve host", "connection refused", "connection reset", "no route to host", "network is unreachable",
 			"deadline exceeded", "i/o timeout", "handshake timeout", "timeout awaiting", "timeout exceeded", "gateway timeout", "timed out", "timeout was reached",
@@ -243,24 +243,24 @@ var imports = []symptom{
 	{
 		// CDI, about its importer's own image or a source that the nodes pull
 		// (pkg/controller/util.go).
-		reason: "ImagePullFailed", kind: spi.ErrPrecondition, stands: retry, from: []origin{volume}, reasons: []string{"ImagePullFailed"},
+		reason: "ImagePullFailed", kind: spi.ErrPrecondition, grace: retry, from: []origin{volume}, reasons: []string{"ImagePullFailed"},
 		remedy: "check that the provider nodes can pull this image",
 	},
 	{
-		reason: "ImageCorrupt", kind: spi.ErrPrecondition, stands: retry, from: []origin{volume}, reasons: failing,
+		reason: "ImageCorrupt", kind: spi.ErrPrecondition, grace: retry, from: []origin{volume}, reasons: failing,
 		texts:  []string{"checksum mismatch", "checksum validation failed"},
 		remedy: "correct the image or its checksum; a golden image is then imported anew by itself, any other DataVolume when it is deleted",
 	},
 	{
-		reason: "DataVolumeFailed", kind: spi.ErrPrecondition, stands: retry, from: []origin{scheduler}, reasons: scheduled, texts: lost,
+		reason: "DataVolumeFailed", kind: spi.ErrPrecondition, grace: retry, from: []origin{scheduler}, reasons: scheduled, texts: lost,
 		remedy: "delete the machine, so that its volumes are made anew",
 	},
 	{
-		reason: "DataVolumeFailed", kind: spi.ErrPrecondition, stands: retry, from: []origin{volume}, reasons: []string{"Failed", "ClaimLost"},
+		reason: "DataVolumeFailed", kind: spi.ErrPrecondition, grace: retry, from: []origin{volume}, reasons: []string{"Failed", "ClaimLost"},
 		remedy: "delete the machine, so that its volumes are made anew; a golden image is made anew by itself",
 	},
 	{
-		reason: "ImportFailed", kind: spi.ErrPrecondition, stands: retry, from: []origin{volume}, reasons: append([]string{"ErrStartingPod"}, failing...),
+		reason: "ImportFailed", kind: spi.ErrPrecondition, grace: retry, from: []origin{volume}, reasons: append([]string{"ErrStartingPod"}, failing...),
 		remedy: "look at the DataVolume and at CDI's pods on the provider cluster",
 	},
 }
@@ -269,27 +269,27 @@ var imports = []symptom{
 var starts = []symptom{
 	{
 		// virt-controller (pkg/virt-controller/watch/node), and the state of the launcher pod.
-		reason: "NodeDown", kind: spi.ErrUnavailable, stands: retry, from: []origin{instancePhase, launcherPod},
+		reason: "NodeDown", kind: spi.ErrUnavailable, grace: retry, from: []origin{instancePhase, launcherPod},
 		reasons: []string{"NodeUnresponsive", silent}, remedy: nodeRemedy,
 	},
 	{
 		// KubeVirt, from kubelet's reasons (pkg/virt-controller/watch/vmi/lifecycle.go).
-		reason: "ImagePullFailed", kind: spi.ErrPrecondition, stands: retry, from: []origin{instanceSync},
+		reason: "ImagePullFailed", kind: spi.ErrPrecondition, grace: retry, from: []origin{instanceSync},
 		reasons: []string{"ErrImagePull", "ImagePullBackOff"}, remedy: "check that the provider nodes can pull this image",
 	},
 	{
 		// Kubelet's events (k8s.io/kubernetes/pkg/kubelet/events, pkg/kubelet/images).
-		reason: "ImagePullFailed", kind: spi.ErrPrecondition, stands: retry, from: []origin{podEvent}, reasons: []string{"Failed", "BackOff"},
+		reason: "ImagePullFailed", kind: spi.ErrPrecondition, grace: retry, from: []origin{podEvent}, reasons: []string{"Failed", "BackOff"},
 		texts:  []string{"failed to pull ", "back-off pulling image", "error: errimagepull", "error: imagepullbackoff", "pull policy"},
 		remedy: "check that the provider nodes can pull this image",
 	},
 	{
-		reason: "SecretNotFound", kind: spi.ErrPrecondition, stands: retry, from: []origin{podEvent}, reasons: []string{"FailedMount"},
+		reason: "SecretNotFound", kind: spi.ErrPrecondition, grace: retry, from: []origin{podEvent}, reasons: []string{"FailedMount"},
 		texts:  []string{`secret "`, `secrets "`, `configmap "`, `configmaps "`},
 		remedy: "delete the machine if this is its user data, so that it is made anew; create the object otherwise",
 	},
 	{
-		reason: "CrashLooping", kind: spi.ErrPrecondition, stands: retry, from: []origin{machineStart},
+		reason: "CrashLooping", kind: spi.ErrPrecondition, grace: retry, from: []origin{machineStart},
 		remedy: "look at the guest's console and at the log of its launcher pod; the image may not fit the machine",
 	},
 }
@@ -298,7 +298,7 @@ var starts = []symptom{
 var obstructions = []symptom{
 	{
 		// Kubernetes (k8s.io/kubernetes/pkg/controller/volume/events) and external-provisioner.
-		reason: "ProvisioningFailed", kind: spi.ErrPrecondition, stands: obstruction, from: []origin{volumeEvent},
+		reason: "ProvisioningFailed", kind: spi.ErrPrecondition, grace: obstruction, from: []origin{volumeEvent},
 		reasons: []string{"ProvisioningFailed"}, unless: []string{"the object has been modified"},
 		remedy: "look at the storage driver of the provider cluster",
 	},
@@ -306,37 +306,37 @@ var obstructions = []symptom{
 		// CDI's message for an importer without a node (pkg/controller/datavolume/conditions.go).
 		// It is the same while the importer's volume does not exist, so the causes that prevent its
 		// creation come first.
-		reason: Unschedulable, kind: spi.ErrExhausted, stands: obstruction, from: []origin{volume}, reasons: scheduled,
+		reason: Unschedulable, kind: spi.ErrExhausted, grace: obstruction, from: []origin{volume}, reasons: scheduled,
 		remedy: "make room for CDI's importer pod on the provider cluster",
 	},
 	{
 		// CDI (pkg/controller/clone/common.go).
-		reason: "CloneSourceInUse", kind: spi.ErrTimeout, stands: obstruction, from: []origin{volumeEvent}, reasons: []string{"CloneSourceInUse"},
+		reason: "CloneSourceInUse", kind: spi.ErrTimeout, grace: obstruction, from: []origin{volumeEvent}, reasons: []string{"CloneSourceInUse"},
 		remedy: "end the pod that uses the source, or clone from another one",
 	},
 	{
 		// The scheduler (k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumebinding).
-		reason: "VolumeNotBound", kind: spi.ErrPrecondition, stands: obstruction, from: []origin{scheduler}, reasons: scheduled,
+		reason: "VolumeNotBound", kind: spi.ErrPrecondition, grace: obstruction, from: []origin{scheduler}, reasons: scheduled,
 		texts: unbound, remedy: "look at the claims of the machine, and at the storage driver of the provider cluster",
 	},
 	{
 		// The scheduler (k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumerestrictions).
-		reason: "ClaimInUse", kind: spi.ErrPrecondition, stands: obstruction, from: []origin{scheduler}, reasons: scheduled, texts: inUse,
+		reason: "ClaimInUse", kind: spi.ErrPrecondition, grace: obstruction, from: []origin{scheduler}, reasons: scheduled, texts: inUse,
 		remedy: "end the pod that uses the claim, or name another claim",
 	},
 	{
 		// Kubelet, and the attach-detach controller, in their events.
-		reason: "VolumeMountFailed", kind: spi.ErrPrecondition, stands: obstruction, from: []origin{podEvent},
+		reason: "VolumeMountFailed", kind: spi.ErrPrecondition, grace: obstruction, from: []origin{podEvent},
 		reasons: []string{"FailedMount", "FailedAttachVolume", "FailedMapVolume"}, remedy: "look at the storage driver on the provider node",
 	},
 	{
-		reason: "NetworkSetupFailed", kind: spi.ErrPrecondition, stands: obstruction, from: []origin{podEvent}, reasons: []string{"FailedCreatePodSandBox"},
+		reason: "NetworkSetupFailed", kind: spi.ErrPrecondition, grace: obstruction, from: []origin{podEvent}, reasons: []string{"FailedCreatePodSandBox"},
 		remedy: "look at the network plugin on the provider node",
 	},
 	{
 		// All other failures of KubeVirt (pkg/controller/controller.go).
 		// Most are retried successfully.
-		reason: "CreationFailed", kind: spi.ErrPrecondition, stands: obstruction, from: creations,
+		reason: "CreationFailed", kind: spi.ErrPrecondition, grace: obstruction, from: creations,
 		unless: []string{"pvc pending", "active migration exists"},
 		remedy: "look at the VirtualMachine and its events on the provider cluster",
 	},

@@ -96,8 +96,9 @@ func (s *session) notHere(of subject, vm *kubevirtv1.VirtualMachine) error {
 	}
 
 	if of.recorded.Fault != "" {
-		return &spi.AddressError{
-			Problem: fmt.Sprintf("%s, and annotation %s of the Machine cannot be read: %s", found, spi.AnnotationAddress, of.recorded.Fault),
+		return &spi.Error{
+			Kind:    spi.ErrAddressChanged,
+			Message: fmt.Sprintf("%s, and annotation %s of the Machine cannot be read: %s", found, spi.AnnotationAddress, of.recorded.Fault),
 			Remedy:  "correct the annotation, or " + giveUp(of.name),
 		}
 	}
@@ -107,8 +108,9 @@ func (s *session) notHere(of subject, vm *kubevirtv1.VirtualMachine) error {
 		restore = "label the VirtualMachine with the tags of the MachineClass, " + restore
 	}
 
-	return &spi.AddressError{
-		Problem: fmt.Sprintf("the Machine was made in %s; %s", of.recorded, found),
+	return &spi.Error{
+		Kind:    spi.ErrAddressChanged,
+		Message: fmt.Sprintf("the Machine was made in %s; %s", of.recorded, found),
 		Remedy:  fmt.Sprintf("%s, or %s", restore, giveUp(of.name)),
 	}
 }
@@ -136,8 +138,9 @@ func changed(recorded, here spi.Address) string {
 func (s *session) wrongTags(of subject, kind string, object metav1.Object) error {
 	has := object.GetLabels()
 
-	return &spi.AddressError{
-		Problem: fmt.Sprintf("%s %s is the Machine's, and has the tags %q and %q instead of %s and %s of the MachineClass",
+	return &spi.Error{
+		Kind: spi.ErrAddressChanged,
+		Message: fmt.Sprintf("%s %s is the Machine's, and has the tags %q and %q instead of %s and %s of the MachineClass",
 			kind, s.path(of.name), has[v1alpha1.TagCluster], has[v1alpha1.TagRole], of.identity.Cluster, of.identity.Role),
 		Remedy: fmt.Sprintf("restore the tags of the MachineClass or of the %s, or %s", kind, giveUp(of.name)),
 	}

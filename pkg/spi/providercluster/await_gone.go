@@ -124,30 +124,39 @@ func untilGone(ctx context.Context, object watched) error {
 	})
 }
 
-// undeleted turns the end of a wait's time into an error that names what blocks the deletion. Other errors, and nil, stay.
+// undeleted replaces the timeout of a wait with an error that names the blocker of the deletion. Any
+// other error, and nil, is returned unchanged.
 func (p *Provider) undeleted(ctx context.Context, s *session, name string, err error) error {
 	switch {
 	case err == nil || !wait.Interrupted(err):
 		return err
 	case ctx.Err() != nil:
-		return fmt.Errorf("%w: wait for the end of %s: %w", spi.ErrUnavailable, s.path(name), ctx.Err())
+		return spi.Errorf(spi.ErrUnavailable, "wait for the end of %s: %w", s.path(name), ctx.Err())
 	}
 
 	return s.stillThere(ctx, name, p.options.Clock.Now())
 }
 
-func (s *session) stillThere(ctx context.Context, name string, now time.Time) error {
-	return fmt.Errorf("%w: %s is still being deleted: %s", spi.ErrTimeout, s.path(name), s.blocker(ctx, name, now))
+func (s *session) stillThere(ctx context.Context, name string, now time.Time) *spi.Error {
+	blocker := s.blocker(ctx, name, now)
+
+	return &spi.Error{
+		Kind: spi.ErrTimeout, Remedy: blocker.remedy,
+		Message: fmt.Sprintf("%s is still being deleted: %s", s.path(name), blocker.description),
+	}
 }
 
-// blocker says, in a few words, what keeps a machine from being gone, and what to do.
-func (s *session) blocker(ctx context.Context, name string, now time.Time) string {
+// blocker is why a machine still exists after its deletion.
+type blocker struct{ description, remedy string }
+
+// blocker returns the obstacle to a machine's deletion. Its remedy is empty if it is not known.
+func (s *session) blocker(ctx context.Context, name string, now time.Time) blocker {
 	ctx, cancel := context.WithTimeout(ctx, blockerTimeout)
 	defer cancel()
 
 	instance, err := s.getInstance(ctx, name)
 	if err != nil {
-		return "the VirtualMachineInstance cannot be read"
+		return blocker{description: "the VirtualMachineInstance cannot be read"}
 	}
 
 	if instance != nil {
@@ -156,22 +165,29 @@ func (s *session) blocker(ctx context.Context, name string, now time.Time) strin
 
 	vm, err := s.getVirtualMachine(ctx, name)
 	if err != nil || vm == nil {
-		return "it has just gone, or cannot be read"
+		return blocker{description: "it has just gone, or cannot be read"}
 	}
 
-	return "finalizers " + strings.Join(vm.Finalizers, ", ") + " of the VirtualMachine; check that virt-controller runs"
+	return blocker{
+		description: "the VirtualMachine has finalizers " + strings.Join(vm.Finalizers, ", "),
+		remedy:      "check that virt-controller runs",
+	}
 }
 
-// blockerOf says what keeps an instance from being gone. Only its node can end it: if that does not answer, somebody has to act.
-func (s *session) blockerOf(ctx context.Context, instance *kubevirtv1.VirtualMachineInstance, now time.Time) string {
-	if dead := diagnose.DeadNode(s.podsOf(ctx, instance), now); dead != "" {
-		return dead
+// blockerOf returns the obstacle to the end of an instance. Only its provider node can end it: if
+// the node does not respond, an operator has to act.
+func (s *session) blockerOf(ctx context.Context, instance *kubevirtv1.VirtualMachineInstance, now time.Time) blocker {
+	if dead := diagnose.DeadNode(s.podsOf(ctx, instance), now); dead != nil {
+		return blocker{description: dead.Message, remedy: dead.Remedy}
 	}
 
 	state := fmt.Sprintf("the VirtualMachineInstance is %s", instance.Status.Phase)
 	if node := nodeOf(instance); node != "" {
-		return fmt.Sprintf("%s on provider node %q; check that node", state, node)
+		return blocker{description: fmt.Sprintf("%s on provider node %q", state, node), remedy: "check that node"}
 	}
 
-	return fmt.Sprintf("%s, with finalizers %s; check that virt-controller runs", state, strings.Join(instance.Finalizers, ", "))
+	return blocker{
+		description: fmt.Sprintf("%s, with finalizers %s", state, strings.Join(instance.Finalizers, ", ")),
+		remedy:      "check that virt-controller runs",
+	}
 }

@@ -2,7 +2,6 @@ package providercluster
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"reflect"
 
@@ -30,7 +29,7 @@ func (p *Provider) CreateMachine(ctx context.Context, in *spi.CreateMachineInput
 
 	vm, err := render.VirtualMachine(in, s.clients.Namespace)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", spi.ErrInvalid, err)
+		return nil, spi.Errorf(spi.ErrInvalid, "%w", err)
 	}
 
 	release, err := p.holdImage(ctx, s, in)
@@ -79,7 +78,7 @@ func (s *session) ensureSecret(ctx context.Context, want *corev1.Secret, id spi.
 		return s.refreshSecret(ctx, want, id)
 	})
 	if providerapi.Absent(err) {
-		return fmt.Errorf("%w: Secret %s has just been deleted", spi.ErrConflict, s.path(want.Name))
+		return spi.Errorf(spi.ErrConflict, "Secret %s has just been deleted", s.path(want.Name))
 	}
 
 	return err
@@ -105,9 +104,9 @@ func (s *session) refreshSecret(ctx context.Context, want *corev1.Secret, id spi
 func (s *session) adoptSecret(ctx context.Context, have, want *corev1.Secret, id spi.Identity) error {
 	switch {
 	case !render.Owns(id, have.Labels):
-		return fmt.Errorf("%w: Secret %s lacks the tags of this shoot; rename or remove it", spi.ErrForeign, s.path(want.Name))
+		return foreign("Secret", s.path(want.Name))
 	case have.DeletionTimestamp != nil:
-		return fmt.Errorf("%w: Secret %s is being deleted", spi.ErrConflict, s.path(want.Name))
+		return spi.Errorf(spi.ErrConflict, "Secret %s is being deleted", s.path(want.Name))
 	case reflect.DeepEqual(have.Data, want.Data) && maps.Equal(have.Labels, want.Labels):
 		return nil
 	}
@@ -145,11 +144,11 @@ func (s *session) ensureVirtualMachine(ctx context.Context, want *kubevirtv1.Vir
 	case err != nil:
 		return "", err
 	case have == nil:
-		return "", fmt.Errorf("%w: VirtualMachine %s has just been deleted", spi.ErrConflict, s.path(want.Name))
+		return "", spi.Errorf(spi.ErrConflict, "VirtualMachine %s has just been deleted", s.path(want.Name))
 	case !render.Owns(id, have.Labels):
-		return "", fmt.Errorf("%w: VirtualMachine %s lacks the tags of this shoot; rename or remove it", spi.ErrForeign, s.path(want.Name))
+		return "", foreign("VirtualMachine", s.path(want.Name))
 	case have.DeletionTimestamp != nil:
-		return "", fmt.Errorf("%w: VirtualMachine %s is being deleted", spi.ErrConflict, s.path(want.Name))
+		return "", spi.Errorf(spi.ErrConflict, "VirtualMachine %s is being deleted", s.path(want.Name))
 	}
 
 	return have.UID, nil
@@ -163,4 +162,10 @@ func strictly(dryRun ...string) metav1.CreateOptions {
 // withoutBodies keeps client-go from logging what is sent and received, which it does at -v=8, Secrets included.
 func withoutBodies(ctx context.Context) context.Context {
 	return klog.NewContext(ctx, logr.Discard())
+}
+
+// foreign returns the error for an object that has the name of one of the machine's, and the tags
+// of another shoot or none.
+func foreign(kind, path string) error {
+	return spi.WithRemedy(spi.Errorf(spi.ErrForeign, "%s %s lacks the tags of this shoot", kind, path), "rename or remove it")
 }

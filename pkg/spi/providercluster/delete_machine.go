@@ -2,11 +2,11 @@ package providercluster
 
 import (
 	"context"
-	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 	kubevirtv1 "kubevirt.io/api/core/v1"
@@ -20,7 +20,7 @@ import (
 // Node is removed, and a living kubelet would register it again.
 func (p *Provider) DeleteMachine(ctx context.Context, in *spi.DeleteMachineInput) error {
 	if !in.Identity.Valid() {
-		return fmt.Errorf("%w: deleting a machine needs both the cluster and the role tag", spi.ErrInvalid)
+		return spi.Errorf(spi.ErrInvalid, "deleting a machine needs both the cluster and the role tag")
 	}
 
 	s, err := p.connect(in.Kubeconfig)
@@ -79,7 +79,7 @@ func (p *Provider) removeWhereFound(
 ) error {
 	to := s.addressOf(in.Identity, vm.UID)
 	if in.Recorded.Elsewhere(to) && to.Validate() == nil {
-		return &spi.MovedError{To: to}
+		return spi.Moved(to)
 	}
 
 	return p.removeVirtualMachine(ctx, s, in, vm)
@@ -119,8 +119,8 @@ func (p *Provider) removeInstance(ctx context.Context, s *session, in *spi.Delet
 	switch {
 	case render.Owns(in.Identity, instance.Labels) && !in.Orphan:
 	case render.Owns(in.Identity, instance.Labels):
-		return fmt.Errorf("%w: VirtualMachineInstance %s has lost its VirtualMachine, and no Machine is known for it; delete it",
-			spi.ErrConflict, s.path(in.Name))
+		return spi.WithRemedy(spi.Errorf(spi.ErrConflict, "VirtualMachineInstance %s has lost its VirtualMachine, and no Machine is known for it",
+			s.path(in.Name)), "delete it")
 	case of.claims(instance) && !of.recorded.GivenUp():
 		return s.wrongTags(of, "VirtualMachineInstance", instance)
 	default:
@@ -134,19 +134,48 @@ func (p *Provider) removeInstance(ctx context.Context, s *session, in *spi.Delet
 	return p.awaitInstanceGone(ctx, s, instance)
 }
 
+// deleteVirtualMachine requests the deletion of a VirtualMachine. If virt-controller adds its
+// finalizer at the same time, the VirtualMachine is read and deleted again.
 func (s *session) deleteVirtualMachine(ctx context.Context, vm *kubevirtv1.VirtualMachine) error {
-	if vm.DeletionTimestamp != nil {
-		return nil
-	}
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		if vm.DeletionTimestamp != nil {
+			return nil
+		}
 
-	err := s.request(ctx, "delete VirtualMachine "+s.path(vm.Name), func(ctx context.Context) error {
-		return s.virtualMachines().Delete(ctx, vm.Name, justThis(vm.UID))
+		deletion := s.request(ctx, "delete VirtualMachine "+s.path(vm.Name), func(ctx context.Context) error {
+			return s.virtualMachines().Delete(ctx, vm.Name, justAsSeen(vm))
+		})
+		if deletion == nil || providerapi.Absent(deletion) {
+			return nil
+		}
+
+		if !apierrors.IsConflict(deletion) {
+			return deletion
+		}
+
+		now, err := s.getVirtualMachine(ctx, vm.Name)
+		if err != nil || now == nil || now.UID != vm.UID {
+			return err
+		}
+
+		vm = now
+
+		return deletion
 	})
-	if providerapi.Absent(err) {
-		return nil
+}
+
+// justAsSeen keeps the API server from deleting a VirtualMachine immediately if virt-controller adds
+// its finalizer after the server has checked for finalizers
+// (k8s.io/apiserver/pkg/registry/generic/registry/store.go, Delete). virt-controller would then
+// create a VirtualMachineInstance after DeleteMachine has succeeded. It creates none if it cannot
+// add the finalizer (kubevirt.io/kubevirt/pkg/virt-controller/watch/vm/vm.go, sync).
+func justAsSeen(vm *kubevirtv1.VirtualMachine) metav1.DeleteOptions {
+	options := justThis(vm.UID)
+	if len(vm.Finalizers) == 0 {
+		options.Preconditions.ResourceVersion = ptr.To(vm.ResourceVersion)
 	}
 
-	return err
+	return options
 }
 
 func (s *session) deleteInstance(ctx context.Context, instance *kubevirtv1.VirtualMachineInstance) error {

@@ -2,7 +2,6 @@ package providercluster
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
@@ -18,8 +17,8 @@ import (
 
 var _ spi.Evacuator = (*Provider)(nil)
 
-// Place implements spi.Evacuator.
-func (p *Provider) Place(kubeconfig []byte) (string, error) {
+// ServerAndNamespace implements spi.Evacuator.
+func (p *Provider) ServerAndNamespace(kubeconfig []byte) (string, error) {
 	s, err := p.connect(kubeconfig)
 	if err != nil {
 		return "", err
@@ -28,24 +27,24 @@ func (p *Provider) Place(kubeconfig []byte) (string, error) {
 	return s.clients.Server + "/" + s.clients.Namespace, nil
 }
 
-// evacuations implements spi.Evacuations. What is to be done is seen by watches, which cost nothing while nothing happens; a machine
-// is never given up on their word alone.
+// evacuations implements spi.Evacuations. Watches detect evacuations without periodic requests.
+// Their caches may be stale, so irreversible actions require Confirm.
 type evacuations struct {
 	*session
 
-	identity       spi.Identity
-	seenInstances  cache.SharedIndexInformer
-	seenMigrations cache.SharedIndexInformer
+	identity          spi.Identity
+	instanceInformer  cache.SharedIndexInformer
+	migrationInformer cache.SharedIndexInformer
 
 	mu sync.Mutex
-	// asked is when migrations were created that the watch may not have shown yet, by name.
-	asked map[string]time.Time
+	// created is when migrations were created that the watch may not have delivered yet, by name.
+	created map[string]time.Time
 }
 
 // WatchEvacuations implements spi.Evacuator.
 func (p *Provider) WatchEvacuations(ctx context.Context, in *spi.WatchEvacuationsInput, changed func()) (spi.Evacuations, error) {
 	if !in.Identity.Valid() {
-		return nil, fmt.Errorf("%w: watching machines needs both the cluster and the role tag", spi.ErrInvalid)
+		return nil, spi.Errorf(spi.ErrInvalid, "a watch for evacuations requires both the cluster and the role tag")
 	}
 
 	s, err := p.connect(in.Kubeconfig)
@@ -54,55 +53,56 @@ func (p *Provider) WatchEvacuations(ctx context.Context, in *spi.WatchEvacuation
 	}
 
 	selector := render.Selector(in.Identity)
-	e := &evacuations{session: s, identity: in.Identity, asked: map[string]time.Time{}}
+	e := &evacuations{session: s, identity: in.Identity, created: map[string]time.Time{}}
 
-	e.seenInstances, err = providerapi.Follow(s.instances(), &kubevirtv1.VirtualMachineInstance{}, providerapi.Following{
-		What: "VirtualMachineInstances in " + s.clients.Namespace, Labels: selector, Keep: withoutBallast, Matters: matters, Changed: changed,
-		Blind: s.logBlindness,
+	e.instanceInformer, err = providerapi.Follow(s.instances(), &kubevirtv1.VirtualMachineInstance{}, providerapi.Following{
+		What: "VirtualMachineInstances in " + s.clients.Namespace, Labels: selector, Keep: trim, Matters: isRelevantChange, Changed: changed,
+		Blind: s.logWatchError,
 	})
 	if err != nil {
 		return nil, err
 	}
 
-	e.seenMigrations, err = providerapi.Follow(s.migrations(), &kubevirtv1.VirtualMachineInstanceMigration{}, providerapi.Following{
-		What: "VirtualMachineInstanceMigrations in " + s.clients.Namespace, Labels: selector, Keep: withoutBallast, Matters: matters,
-		Changed: changed, Blind: s.logBlindness,
+	e.migrationInformer, err = providerapi.Follow(s.migrations(), &kubevirtv1.VirtualMachineInstanceMigration{}, providerapi.Following{
+		What: "VirtualMachineInstanceMigrations in " + s.clients.Namespace, Labels: selector, Keep: trim, Matters: isRelevantChange,
+		Changed: changed, Blind: s.logWatchError,
 	})
 	if err != nil {
 		return nil, err
 	}
 
-	go e.seenInstances.RunWithContext(ctx)
-	go e.seenMigrations.RunWithContext(ctx)
+	go e.instanceInformer.RunWithContext(ctx)
+	go e.migrationInformer.RunWithContext(ctx)
 
 	return e, nil
 }
 
 // List implements spi.Evacuations.
 func (e *evacuations) List() ([]spi.Evacuation, bool) {
-	if !e.seenInstances.HasSynced() || !e.seenMigrations.HasSynced() {
+	if !e.instanceInformer.HasSynced() || !e.migrationInformer.HasSynced() {
 		return nil, false
 	}
 
-	progress := e.progress()
+	progress := e.migrationProgress()
 
 	var list []spi.Evacuation
 
-	for _, instance := range e.leaving() {
+	for _, instance := range e.markedInstances() {
 		evacuation := e.evacuationOf(instance)
-		evacuation.MigrationProgress = progress[evacuation.Node]
+		evacuation.MigrationProgressAt = progress[evacuation.Node]
 		list = append(list, evacuation)
 	}
 
 	return list, true
 }
 
-// leaving returns the instances that are to leave their nodes. They are the informer's: never changed.
-func (e *evacuations) leaving() []*kubevirtv1.VirtualMachineInstance {
+// markedInstances returns the instances that must be evacuated. They are the informer's objects and
+// must not be modified.
+func (e *evacuations) markedInstances() []*kubevirtv1.VirtualMachineInstance {
 	var list []*kubevirtv1.VirtualMachineInstance
 
-	for _, object := range e.seenInstances.GetStore().List() {
-		if instance, ok := object.(*kubevirtv1.VirtualMachineInstance); ok && toLeave(instance) {
+	for _, object := range e.instanceInformer.GetStore().List() {
+		if instance, ok := object.(*kubevirtv1.VirtualMachineInstance); ok && mustEvacuate(instance) {
 			list = append(list, instance)
 		}
 	}
@@ -110,10 +110,11 @@ func (e *evacuations) leaving() []*kubevirtv1.VirtualMachineInstance {
 	return list
 }
 
-// toLeave says whether an instance is marked, and nobody else acts on the mark. With the strategies that name live migration
-// virt-controller does (KubeVirt, pkg/virt-controller/watch/drain/evacuation). An instance on another node than the marked one has
-// left already, and one that is being deleted leaves anyway.
-func toLeave(instance *kubevirtv1.VirtualMachineInstance) bool {
+// mustEvacuate reports whether an instance is marked for evacuation, and no other controller acts
+// on the mark. For the strategies LiveMigrate and LiveMigrateIfPossible, virt-controller does
+// (KubeVirt, pkg/virt-controller/watch/drain/evacuation). An instance on another node than the
+// marked one has been evacuated already, and one that is being deleted leaves its node anyway.
+func mustEvacuate(instance *kubevirtv1.VirtualMachineInstance) bool {
 	if strategy := instance.Spec.EvictionStrategy; strategy != nil && *strategy != kubevirtv1.EvictionStrategyExternal {
 		return false
 	}
@@ -128,11 +129,11 @@ func (e *evacuations) evacuationOf(instance *kubevirtv1.VirtualMachineInstance) 
 	for _, condition := range instance.Status.Conditions {
 		switch {
 		case condition.Type == kubevirtv1.VirtualMachineInstanceEvictionRequested && condition.Status == corev1.ConditionTrue:
-			evacuation.Since = condition.LastTransitionTime.Time
+			evacuation.RequestedAt = condition.LastTransitionTime.Time
 		case condition.Type == kubevirtv1.VirtualMachineInstanceIsMigratable && condition.Status == corev1.ConditionTrue:
 			evacuation.Migratable = true
 		case condition.Type == kubevirtv1.VirtualMachineInstanceIsMigratable:
-			evacuation.Obstacle = condition.Message
+			evacuation.NotMigratableReason = condition.Message
 		}
 	}
 
@@ -141,7 +142,8 @@ func (e *evacuations) evacuationOf(instance *kubevirtv1.VirtualMachineInstance) 
 	return evacuation
 }
 
-// migrationOf says how far the migration of an instance is: ours, or one that somebody else has begun.
+// migrationOf returns the state of the live migration of an instance, which was requested by this
+// driver or externally, and when that state began.
 func (e *evacuations) migrationOf(instance *kubevirtv1.VirtualMachineInstance) (spi.Migration, time.Time) {
 	if state := instance.Status.MigrationState; state != nil && state.StartTimestamp != nil && state.EndTimestamp == nil {
 		return spi.MigrationRunning, state.StartTimestamp.Time
@@ -151,17 +153,17 @@ func (e *evacuations) migrationOf(instance *kubevirtv1.VirtualMachineInstance) (
 
 	migration := e.migration(name)
 	if migration == nil {
-		return e.unseen(name)
+		return e.recentlyCreated(name)
 	}
 
 	switch created := migration.CreationTimestamp.Time; {
 	case migration.Status.Phase == kubevirtv1.MigrationFailed:
 		return spi.MigrationFailed, created
 	case migration.Status.Phase == kubevirtv1.MigrationSucceeded:
-		return spi.MigrationNone, time.Time{} // From an earlier evacuation of the same node; Tidy removes it.
+		return spi.MigrationNone, time.Time{} // Of an earlier evacuation of the same node. DeleteObsoleteMigrations deletes it.
 	case migration.TargetIsHandedOff():
-		// It may have waited in KubeVirt's queue for long before.
-		return spi.MigrationRunning, latest(created, handedOff(migration))
+		// The time in KubeVirt's queue does not count as running.
+		return spi.MigrationRunning, latest(created, handOffTime(migration))
 	default:
 		return spi.MigrationPending, created
 	}
@@ -174,11 +176,12 @@ func (e *evacuations) Confirm(ctx context.Context, evacuation *spi.Evacuation) (
 		return false, err
 	}
 
-	return instance.UID == evacuation.UID && instance.Status.EvacuationNodeName == evacuation.Node && toLeave(instance), nil
+	return instance.UID == evacuation.UID && instance.Status.EvacuationNodeName == evacuation.Node && mustEvacuate(instance), nil
 }
 
-// PowerOff implements spi.Evacuations. The VirtualMachine goes, not the instance alone, which would be started again. An instance whose
-// VirtualMachine is not managed here stays: ending it is not for this shoot to decide.
+// PowerOff implements spi.Evacuations. It deletes the VirtualMachine, since KubeVirt would restart
+// an instance that is deleted alone. It does not delete an instance whose VirtualMachine is not
+// managed by this shoot's driver.
 func (e *evacuations) PowerOff(ctx context.Context, evacuation *spi.Evacuation) error {
 	instance, err := e.getInstance(ctx, evacuation.Machine)
 	if err != nil || instance == nil || instance.UID != evacuation.UID {
@@ -195,7 +198,8 @@ func (e *evacuations) PowerOff(ctx context.Context, evacuation *spi.Evacuation) 
 	case render.Owns(e.identity, vm.Labels) && metav1.IsControlledBy(instance, vm):
 		return e.deleteVirtualMachine(ctx, vm)
 	default:
-		return fmt.Errorf("%w: VirtualMachine %s lacks the tags of this shoot, or does not control the VirtualMachineInstance of its name; "+
-			"nothing is powered off: restore its tags, or end the guest by hand", spi.ErrForeign, e.path(evacuation.Machine))
+		return spi.WithRemedy(spi.Errorf(spi.ErrForeign, "VirtualMachine %s lacks the tags of this shoot, or does not control the "+
+			"VirtualMachineInstance of the same name, so it is not powered off", e.path(evacuation.Machine)),
+			"restore its tags, or shut down the guest manually")
 	}
 }

@@ -35,7 +35,7 @@ const (
 // does so only for a machine that takes long, and not often, since a machine may wait for hours. In between, what was found
 // last is used again. What may not be read is left out: a Role of an older release does not grant it.
 func (p *Provider) investigate(ctx context.Context, s *session, in *spi.ObserveMachineInput, seen *sighting) {
-	slow := p.patience().Retry
+	slow := p.gracePeriods().Retry
 	if p.initialized(seen.Instance) || p.options.Clock.Since(begun(seen)) < slow {
 		return
 	}
@@ -271,7 +271,7 @@ func (s *session) eventsOf(ctx context.Context, selector fields.Set) []corev1.Ev
 
 // leaveOut takes note of what could not be read.
 func (s *session) leaveOut(what string, err error) {
-	if text := fmt.Sprintf("%s: %s", what, providerapi.PlainTerms(err)); !slices.Contains(s.unread, text) {
+	if text := fmt.Sprintf("%s: %s", what, providerapi.Sanitize(err)); !slices.Contains(s.unread, text) {
 		s.unread = append(s.unread, text)
 	}
 }

@@ -36,7 +36,7 @@ func (p *Provider) ExplainMachine(ctx context.Context, in *spi.ExplainMachineInp
 	case err != nil:
 		return nil, err
 	case vm != nil && !ours:
-		return nil, fmt.Errorf("%w: VirtualMachine %s lacks the tags of this shoot; rename or remove it", spi.ErrForeign, s.path(in.Name))
+		return nil, foreign("VirtualMachine", s.path(in.Name))
 	}
 
 	instance, err := s.getInstance(ctx, in.Name)
@@ -73,7 +73,7 @@ func (p *Provider) explainAbsence(
 	}
 
 	if err := s.rehearse(ctx, in.Create); err != nil {
-		explanation.Cause = &spi.Cause{Err: err}
+		explanation.Cause = &spi.Cause{Err: spi.AsError(err)}
 	} else {
 		explanation.Waiting += "; the provider cluster would accept it now"
 	}
@@ -87,7 +87,7 @@ func (s *session) rehearse(ctx context.Context, in *spi.CreateMachineInput) erro
 
 	vm, err := render.VirtualMachine(in, s.clients.Namespace)
 	if err != nil {
-		return fmt.Errorf("%w: %w", spi.ErrInvalid, err)
+		return spi.Errorf(spi.ErrInvalid, "%w", err)
 	}
 
 	if in.Spec.UsesGoldenImage() {
@@ -110,7 +110,7 @@ func (s *session) rehearse(ctx context.Context, in *spi.CreateMachineInput) erro
 func (s *session) rehearseImage(ctx context.Context, in *spi.CreateMachineInput) error {
 	image, err := in.Image().DataVolume(s.clients.Namespace)
 	if err != nil {
-		return fmt.Errorf("%w: %w", spi.ErrInvalid, err)
+		return spi.Errorf(spi.ErrInvalid, "%w", err)
 	}
 
 	err = s.request(ctx, "create golden image "+s.path(image.Name), func(ctx context.Context) error {
@@ -133,17 +133,17 @@ func (p *Provider) explain(ctx context.Context, s *session, in *spi.ExplainMachi
 
 	explanation := &spi.Explanation{Signs: seen.Signs(now)}
 
-	switch cause := seen.Cause(now, p.patience()); {
+	switch cause := seen.Cause(now, p.gracePeriods()); {
 	case seen.VirtualMachine.DeletionTimestamp != nil:
 		explanation.Stage = spi.StageDeleting
 		explanation.Cause, explanation.Waiting = p.explainDeletion(ctx, s, seen, now)
 	case p.initialized(seen.Instance):
 		explanation.Stage = spi.StageScheduled
 		explanation.Waiting = "the machine has its place on provider node " + nodeOf(seen.Instance)
-		explanation.Cause = causeOf(cause)
+		explanation.Cause = cause
 	default:
 		explanation.Stage, explanation.Waiting = spi.StageCreating, waitsFor(seen)
-		explanation.Cause = causeOf(cause)
+		explanation.Cause = cause
 	}
 
 	s.explainPlacement(ctx, explanation.Cause, diagnose.PlaceOf(seen.VirtualMachine))
@@ -158,14 +158,6 @@ func withBoth(e diagnose.Evidence, seen *sighting) diagnose.Evidence {
 	e.VirtualMachine, e.Instance = seen.VirtualMachine, seen.Instance
 
 	return e
-}
-
-func causeOf(c *diagnose.Cause) *spi.Cause {
-	if c == nil {
-		return nil
-	}
-
-	return &spi.Cause{Err: c, Remedy: c.Remedy, Since: c.Since, Ripe: c.Ripe, Sign: &c.Sign}
 }
 
 // waitsFor says what is missing until the machine has its place.
@@ -187,11 +179,11 @@ func (p *Provider) explainDeletion(ctx context.Context, s *session, seen *sighti
 
 	cause = &spi.Cause{
 		Err:   s.stillThere(ctx, vm.Name, now),
-		Since: vm.DeletionTimestamp.Time, Ripe: vm.DeletionTimestamp.Add(p.deleteWait(gracePeriodOf(vm))),
+		Since: vm.DeletionTimestamp.Time, ReportableAt: vm.DeletionTimestamp.Add(p.deleteWait(gracePeriodOf(vm))),
 	}
 
-	if cause.Ripe.After(now) {
-		return nil, cause.Err.Error()
+	if cause.ReportableAt.After(now) {
+		return nil, cause.Err.Message
 	}
 
 	return cause, ""

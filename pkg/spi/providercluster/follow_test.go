@@ -21,7 +21,8 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// markedInstance returns an instance that is to leave its node, whose guest agent lists an interface for each of 110 pods.
+// markedInstance returns an instance that is marked for evacuation, whose guest agent lists an
+// interface for each of 110 pods.
 func markedInstance(name string) kubevirtv1.VirtualMachineInstance {
 	instance := kubevirtv1.VirtualMachineInstance{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "machines", UID: types.UID(name), ResourceVersion: "1"},
@@ -38,7 +39,8 @@ func markedInstance(name string) kubevirtv1.VirtualMachineInstance {
 	return instance
 }
 
-// serveInstances returns the kubeconfig of a server that has these instances, and no migrations. It lists in pages, as API servers do.
+// serveInstances returns the kubeconfig of a server that has these instances, and no migrations. It
+// lists in pages, as API servers do.
 func serveInstances(t *testing.T, all ...kubevirtv1.VirtualMachineInstance) []byte {
 	t.Helper()
 
@@ -47,7 +49,7 @@ func serveInstances(t *testing.T, all ...kubevirtv1.VirtualMachineInstance) []by
 
 		switch {
 		case r.URL.Query().Get("sendInitialEvents") != "":
-			w.WriteHeader(http.StatusUnprocessableEntity) // It lists.
+			w.WriteHeader(http.StatusUnprocessableEntity) // The client falls back to a list.
 		case r.URL.Query().Get("watch") != "":
 			w.WriteHeader(http.StatusOK)
 			_ = http.NewResponseController(w).Flush()
@@ -86,16 +88,17 @@ func watchInstances(t *testing.T, all ...kubevirtv1.VirtualMachineInstance) spi.
 
 	p := New(Options{Clients: providerapi.NewCache(providerapi.Options{QPS: 100, Burst: 100, RetryFor: 15 * time.Second})})
 
-	seen, err := p.WatchEvacuations(t.Context(), &spi.WatchEvacuationsInput{
+	evacuations, err := p.WatchEvacuations(t.Context(), &spi.WatchEvacuationsInput{
 		Kubeconfig: serveInstances(t, all...), Identity: spi.Identity{Cluster: "shoot", Role: "node"},
 	}, func() {})
 	require.NoError(t, err)
 
-	return seen
+	return evacuations
 }
 
-// TestFatInstancesAreSeen shows that what the guests of a large shoot tell of themselves does not outgrow the bound of an answer.
-func TestFatInstancesAreSeen(t *testing.T) {
+// TestLargeInstances shows that the guest agents' data of a large shoot does not exceed the limit
+// of a response.
+func TestLargeInstances(t *testing.T) {
 	t.Parallel()
 
 	var all []kubevirtv1.VirtualMachineInstance
@@ -103,44 +106,44 @@ func TestFatInstancesAreSeen(t *testing.T) {
 		all = append(all, markedInstance(fmt.Sprintf("m%d", i)))
 	}
 
-	seen := watchInstances(t, all...)
+	evacuations := watchInstances(t, all...)
 	require.Eventually(t, func() bool {
-		list, complete := seen.List()
+		list, complete := evacuations.List()
 
 		return complete && len(list) == len(all)
 	}, 30*time.Second, 10*time.Millisecond)
 }
 
-// TestTerminatingInstancesLeaveAnyway shows that nothing more is done to a guest that is being shut down.
-func TestTerminatingInstancesLeaveAnyway(t *testing.T) {
+// TestTerminatingInstancesAreIgnored shows that a guest that is being shut down is not evacuated.
+func TestTerminatingInstancesAreIgnored(t *testing.T) {
 	t.Parallel()
 
-	stays, goes := markedInstance("stays"), markedInstance("goes")
-	goes.DeletionTimestamp = ptr.To(metav1.Now())
-	seen := watchInstances(t, stays, goes)
+	running, terminating := markedInstance("running"), markedInstance("terminating")
+	terminating.DeletionTimestamp = ptr.To(metav1.Now())
+	evacuations := watchInstances(t, running, terminating)
 
 	var list []spi.Evacuation
 
 	require.Eventually(t, func() bool {
 		var complete bool
-		list, complete = seen.List()
+		list, complete = evacuations.List()
 
 		return complete
 	}, 30*time.Second, 10*time.Millisecond)
-	require.Equal(t, []spi.Evacuation{{Machine: "stays", UID: "stays", Node: "host"}}, list)
+	require.Equal(t, []spi.Evacuation{{Machine: "running", UID: "running", Node: "host"}}, list)
 
-	for name, want := range map[types.UID]bool{"stays": true, "goes": false} {
-		stands, err := seen.Confirm(t.Context(), &spi.Evacuation{Machine: string(name), UID: name, Node: "host"})
+	for name, want := range map[types.UID]bool{"running": true, "terminating": false} {
+		necessary, err := evacuations.Confirm(t.Context(), &spi.Evacuation{Machine: string(name), UID: name, Node: "host"})
 		require.NoError(t, err)
-		require.Equal(t, want, stands, name)
+		require.Equal(t, want, necessary, name)
 	}
 }
 
-func TestDeletionMatters(t *testing.T) {
+func TestDeletionIsRelevantChange(t *testing.T) {
 	t.Parallel()
 
-	was := markedInstance("m")
-	is := was.DeepCopy()
-	is.DeletionTimestamp = ptr.To(metav1.Now())
-	require.True(t, matters(&was, is), "somebody has to look")
+	before := markedInstance("m")
+	after := before.DeepCopy()
+	after.DeletionTimestamp = ptr.To(metav1.Now())
+	require.True(t, isRelevantChange(&before, after), "a terminating instance is no longer evacuated")
 }

@@ -2,7 +2,6 @@ package providercluster
 
 import (
 	"context"
-	"fmt"
 
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
@@ -28,7 +27,7 @@ func (p *Provider) GetMachineStatus(ctx context.Context, in *spi.ObserveMachineI
 	case in.Deleting:
 		return machineNamed(in.Name), nil
 	case vm.DeletionTimestamp != nil && !in.HasProviderID:
-		return nil, fmt.Errorf("%w: VirtualMachine %s is being deleted", spi.ErrConflict, s.path(in.Name))
+		return nil, spi.Errorf(spi.ErrConflict, "VirtualMachine %s is being deleted", s.path(in.Name))
 	case p.expired(vm, in):
 		// Only beyond this loop does machine-controller-manager measure its creation timeout.
 		machine := machineNamed(in.Name)
@@ -61,7 +60,7 @@ func (p *Provider) statusOf(
 		return machine, nil
 	}
 
-	return machine, fmt.Errorf("%w: VirtualMachine %s is %s", spi.ErrUninitialized, s.path(vm.Name), vm.Status.PrintableStatus)
+	return machine, spi.Errorf(spi.ErrUninitialized, "VirtualMachine %s is %s", s.path(vm.Name), vm.Status.PrintableStatus)
 }
 
 // expired says whether the machine has had all the time it was given.

@@ -201,20 +201,20 @@ func hostileMachine(kubeconfig []byte) *spi.CreateMachineInput {
 	return &spi.CreateMachineInput{Kubeconfig: kubeconfig, Name: "m", UserData: []byte("#cloud-config"), Spec: spec}
 }
 
-// TestBlindnessEnds has an evacuation watch a server that asks it to come back in an hour, and to list pages that lead back
-// to themselves.
-func TestBlindnessEnds(t *testing.T) {
+// TestEvacuationWatchIsRetried watches a server that requests a retry after an hour, and whose lists
+// have pages that refer to themselves.
+func TestEvacuationWatchIsRetried(t *testing.T) {
 	t.Parallel()
 
 	var (
-		mu    sync.Mutex
-		asked int
+		mu       sync.Mutex
+		requests int
 	)
 
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Has("watch") || strings.HasSuffix(r.URL.Path, "migrations") {
 			mu.Lock()
-			asked++
+			requests++
 			mu.Unlock()
 			hostile.Answers()["RetryAfter"].Serve(w, r)
 
@@ -235,9 +235,9 @@ func TestBlindnessEnds(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 
-		return asked > 2
-	}, time.Minute, 10*time.Millisecond, "it asks again within a minute")
+		return requests > 2
+	}, time.Minute, 10*time.Millisecond, "requests are retried within a minute")
 
 	_, complete := seen.List()
-	require.False(t, complete, "a part of a list is never used")
+	require.False(t, complete, "an incomplete list is not used")
 }

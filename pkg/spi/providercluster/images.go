@@ -2,7 +2,6 @@ package providercluster
 
 import (
 	"context"
-	"fmt"
 
 	"k8s.io/utils/ptr"
 	kubevirtv1 "kubevirt.io/api/core/v1"
@@ -38,7 +37,7 @@ func (p *Provider) holdImage(ctx context.Context, s *session, in *spi.CreateMach
 
 	image, err := in.Image().DataVolume(s.clients.Namespace)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", spi.ErrInvalid, err)
+		return nil, spi.Errorf(spi.ErrInvalid, "%w", err)
 	}
 
 	p.options.Images.Heard(classOf(in.Identity(), in.Class, ptr.To(in.Image())))
@@ -106,7 +105,7 @@ func (p *Provider) awaitedImage(s *session, in *spi.ObserveMachineInput, seen *s
 
 	image, err := in.Image.DataVolume(s.clients.Namespace)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", spi.ErrInvalid, err)
+		return nil, spi.Errorf(spi.ErrInvalid, "%w", err)
 	}
 
 	if !clonedFrom(seen.VirtualMachine, image.Name) {

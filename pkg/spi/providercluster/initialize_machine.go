@@ -112,15 +112,15 @@ func (p *Provider) lookAfter(ctx context.Context, s *session, seen *sighting) (v
 type verdict struct {
 	// initialized says that there is nothing left to wait for.
 	initialized bool
-	// ripe is a failure that has stood for long enough.
-	ripe *diagnose.Cause
-	// next is when a failure will have stood for long enough; zero if there is none.
+	// failure has lasted for its grace period; nil if there is none.
+	failure *spi.Error
+	// next is when a failure will have lasted for its grace period; zero if there is none.
 	next time.Time
 }
 
 // final says whether the verdict is worth an answer. A failure that is known already is not: it may end.
 func (v verdict) final(known string) bool {
-	return v.initialized || (v.ripe != nil && v.ripe.Reason != known)
+	return v.initialized || (v.failure != nil && v.failure.Reason != known)
 }
 
 func (p *Provider) judge(seen *sighting) verdict {
@@ -130,21 +130,21 @@ func (p *Provider) judge(seen *sighting) verdict {
 
 	// What was read apart may have passed since: it counts by the time at which it was read. The next call reads it again.
 	if !seen.read.IsZero() {
-		if cause := seen.Cause(seen.read, p.patience()); cause != nil && !cause.Ripe.After(seen.read) {
-			return verdict{ripe: cause}
+		if cause := seen.Cause(seen.read, p.gracePeriods()); cause != nil && !cause.ReportableAt.After(seen.read) {
+			return verdict{failure: cause.Err}
 		}
 	}
 
 	now, live := p.options.Clock.Now(), seen.live()
-	cause := live.Cause(now, p.patience())
+	cause := live.Cause(now, p.gracePeriods())
 
 	switch {
 	case cause == nil:
 		return verdict{}
-	case cause.Ripe.After(now):
-		return verdict{next: cause.Ripe}
+	case cause.ReportableAt.After(now):
+		return verdict{next: cause.ReportableAt}
 	default:
-		return verdict{ripe: cause}
+		return verdict{failure: cause.Err}
 	}
 }
 
@@ -165,7 +165,7 @@ func (p *Provider) report(in *spi.ObserveMachineInput, seen *sighting, v verdict
 		in.Report.Tell(spi.Progress{Reason: "Scheduled", Message: "the machine has its place on a provider node"})
 	}
 
-	if v.ripe == nil {
+	if v.failure == nil {
 		if now := stage(seen); !v.initialized && now.Reason != "" {
 			in.Report.Tell(now)
 		}
@@ -175,9 +175,9 @@ func (p *Provider) report(in *spi.ObserveMachineInput, seen *sighting, v verdict
 		return nil
 	}
 
-	p.files.report(seen.VirtualMachine.UID, v.ripe.Reason)
+	p.files.report(seen.VirtualMachine.UID, v.failure.Reason)
 
-	return v.ripe
+	return v.failure
 }
 
 // stage says how far a machine without a failure has come; nothing before KubeVirt has looked at it.
@@ -211,8 +211,8 @@ func importing(image *cdiv1beta1.DataVolume) spi.Progress {
 	return spi.Progress{Reason: "GoldenImageImporting", Message: message}
 }
 
-func (p *Provider) patience() diagnose.Patience {
-	return diagnose.PatienceOf(p.options.UnschedulableGrace)
+func (p *Provider) gracePeriods() diagnose.GracePeriods {
+	return diagnose.GracePeriodsOf(p.options.UnschedulableGrace)
 }
 
 // awaitScheduled follows the machine until there is something to answer. It returns too when its time is over or a watch ends:
@@ -243,19 +243,19 @@ func (p *Provider) awaitScheduled(ctx context.Context, s *session, seen *sightin
 // next takes the next change of the machine, or the moment at which a failure becomes old enough. It returns false when there
 // is nothing more to follow.
 func (p *Provider) next(ctx context.Context, f *follower, v verdict) bool {
-	var ripe <-chan time.Time
+	var reportable <-chan time.Time
 
 	if !v.next.IsZero() {
 		timer := p.options.Clock.NewTimer(v.next.Sub(p.options.Clock.Now()))
 		defer timer.Stop()
 
-		ripe = timer.C()
+		reportable = timer.C()
 	}
 
 	select {
 	case <-ctx.Done():
 		return false
-	case <-ripe:
+	case <-reportable:
 		return true
 	case event := <-f.changes():
 		return f.take(event)
@@ -268,7 +268,7 @@ func (s *session) unwatchable(err error) error {
 		return nil
 	}
 
-	return fmt.Errorf("watch machines in %s: %w", s.clients.Namespace, providerapi.Explain(err))
+	return spi.During("watch machines in "+s.clients.Namespace, providerapi.Explain(err))
 }
 
 // follower watches the one object of a machine that can change next: the VirtualMachine until KubeVirt has made an instance of it,

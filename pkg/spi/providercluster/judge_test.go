@@ -42,9 +42,9 @@ func TestEvidenceCountsByWhenItWasRead(t *testing.T) {
 		}
 	}
 
-	require.Nil(t, p.judge(seen(grace)).ripe, "it was young when it was read")
+	require.Nil(t, p.judge(seen(grace)).failure, "it was young when it was read")
 	require.Zero(t, p.judge(seen(grace)).next, "nothing ripens by itself that is not read again")
-	require.NotNil(t, p.judge(seen(2*grace)).ripe, "it had stood for long enough")
+	require.NotNil(t, p.judge(seen(2*grace)).failure, "it had stood for long enough")
 }
 
 // TestSchedulersWordsCountNow looks at a pod whose kubelet had not taken it up yet when it was read: it may have since, and the
@@ -78,7 +78,7 @@ func TestSchedulersWordsCountNow(t *testing.T) {
 		}
 	}
 
-	require.Nil(t, p.judge(seen(grace)).ripe, "it was young when it was read")
-	require.Equal(t, "NodeDown", p.judge(seen(2*grace)).ripe.Reason)
-	require.Nil(t, p.judge(seen(grace, unschedulable)).ripe, "the pod has its place: what KubeVirt shows is of the past")
+	require.Nil(t, p.judge(seen(grace)).failure, "it was young when it was read")
+	require.Equal(t, "NodeDown", p.judge(seen(2*grace)).failure.Reason)
+	require.Nil(t, p.judge(seen(grace, unschedulable)).failure, "the pod has its place: what KubeVirt shows is of the past")
 }

@@ -2,7 +2,6 @@ package providercluster
 
 import (
 	"context"
-	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -18,7 +17,7 @@ import (
 // selector is never empty, and the list is read live and to its end.
 func (p *Provider) ListMachines(ctx context.Context, in *spi.ListMachinesInput) ([]spi.Machine, error) {
 	if !in.Identity.Valid() {
-		return nil, fmt.Errorf("%w: listing machines needs both the cluster and the role tag", spi.ErrInvalid)
+		return nil, spi.Errorf(spi.ErrInvalid, "listing machines needs both the cluster and the role tag")
 	}
 
 	s, err := p.connect(in.Kubeconfig)

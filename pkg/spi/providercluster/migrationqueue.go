@@ -7,55 +7,60 @@ import (
 	kubevirtv1 "kubevirt.io/api/core/v1"
 )
 
-// virt-controller accepts a migration at once (phase Pending) and then keeps it in its queue until the cluster and the source node
-// have a place for it. From there on it notes every phase with its time (KubeVirt, pkg/virt-controller/watch/migration,
-// handleTargetPodCreation and processMigrationPhase): Scheduling once the target's pod exists.
+// virt-controller accepts a migration immediately (phase Pending), and queues it until the limits
+// of the cluster and of the source node permit it to run. From then on it records the time of every
+// phase, beginning with Scheduling when the target pod exists (KubeVirt,
+// pkg/virt-controller/watch/migration, handleTargetPodCreation and processMigrationPhase).
 
-// progress returns, for each node, when KubeVirt last advanced or ended a migration away from it. Only the migrations of this
-// identity are seen.
-func (e *evacuations) progress() map[string]time.Time {
+// migrationProgress returns, for each node, when KubeVirt last advanced or ended a migration away
+// from it. It covers only the migrations of this identity.
+func (e *evacuations) migrationProgress() map[string]time.Time {
 	progress := map[string]time.Time{}
-	note := func(node string, at time.Time) {
+	update := func(node string, at time.Time) {
 		if node != "" {
 			progress[node] = latest(progress[node], at)
 		}
 	}
 
-	for _, object := range e.seenInstances.GetStore().List() {
+	for _, object := range e.instanceInformer.GetStore().List() {
 		instance, ok := object.(*kubevirtv1.VirtualMachineInstance)
 		if !ok {
 			continue
 		}
 
-		// The instance keeps this after its migration has been deleted, and has it for migrations that are not the driver's too.
+		// The instance keeps this state after its migration has been deleted. It also has the state of
+		// migrations that the driver did not request.
 		if state := instance.Status.MigrationState; state != nil {
-			note(state.SourceNode, latest(timeOf(state.StartTimestamp), timeOf(state.EndTimestamp)))
+			update(state.SourceNode, latest(timeOf(state.StartTimestamp), timeOf(state.EndTimestamp)))
 		}
 
 		if node := instance.Status.EvacuationNodeName; node != "" {
-			note(node, advanced(e.migration(migrationName(instance.UID, node))))
+			update(node, lastAdvance(e.migration(migrationName(instance.UID, node))))
 		}
 	}
 
 	return progress
 }
 
-// advanced returns when a migration last left or entered a phase outside KubeVirt's queue; zero if it waits there, or is nil.
-func advanced(migration *kubevirtv1.VirtualMachineInstanceMigration) time.Time {
+// lastAdvance returns when a migration last entered a phase other than waiting in KubeVirt's queue;
+// zero if it is still queued, or nil.
+func lastAdvance(migration *kubevirtv1.VirtualMachineInstanceMigration) time.Time {
 	return lastTransition(migration, func(phase kubevirtv1.VirtualMachineInstanceMigrationPhase) bool {
 		return phase != kubevirtv1.MigrationPhaseUnset && phase != kubevirtv1.MigrationPending
 	})
 }
 
-// handedOff returns when virt-controller handed a migration over to the nodes; zero if it has not noted that.
-func handedOff(migration *kubevirtv1.VirtualMachineInstanceMigration) time.Time {
+// handOffTime returns when virt-controller handed a migration over to the nodes; zero if it has not
+// recorded that.
+func handOffTime(migration *kubevirtv1.VirtualMachineInstanceMigration) time.Time {
 	return lastTransition(migration, func(phase kubevirtv1.VirtualMachineInstanceMigrationPhase) bool {
 		return phase == kubevirtv1.MigrationPreparingTarget
 	})
 }
 
+// lastTransition returns when a migration last entered one of the matching phases.
 func lastTransition(
-	migration *kubevirtv1.VirtualMachineInstanceMigration, counts func(kubevirtv1.VirtualMachineInstanceMigrationPhase) bool,
+	migration *kubevirtv1.VirtualMachineInstanceMigration, matches func(kubevirtv1.VirtualMachineInstanceMigrationPhase) bool,
 ) time.Time {
 	var last time.Time
 
@@ -64,7 +69,7 @@ func lastTransition(
 	}
 
 	for _, transition := range migration.Status.PhaseTransitionTimestamps {
-		if counts(transition.Phase) {
+		if matches(transition.Phase) {
 			last = latest(last, transition.PhaseTransitionTimestamp.Time)
 		}
 	}

@@ -15,62 +15,64 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// drained is when the drain of these tests began.
-var drained = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+// drainStart is when the drain of these tests began.
+var drainStart = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-func minutes(n int) time.Time { return drained.Add(time.Duration(n) * time.Minute) }
+func minutes(n int) time.Time { return drainStart.Add(time.Duration(n) * time.Minute) }
 
-// seen returns evacuations that know these objects.
-func seen(t *testing.T, instances []*kubevirtv1.VirtualMachineInstance, migrations ...*kubevirtv1.VirtualMachineInstanceMigration) *evacuations {
+// newEvacuations returns evacuations whose caches contain these objects.
+func newEvacuations(t *testing.T, instances []*kubevirtv1.VirtualMachineInstance, migrations ...*kubevirtv1.VirtualMachineInstanceMigration) *evacuations {
 	t.Helper()
 
 	e := &evacuations{
-		session:        &session{clients: &providerapi.Clients{Namespace: "machines"}},
-		seenInstances:  cache.NewSharedIndexInformer(&cache.ListWatch{}, &kubevirtv1.VirtualMachineInstance{}, 0, cache.Indexers{}),
-		seenMigrations: cache.NewSharedIndexInformer(&cache.ListWatch{}, &kubevirtv1.VirtualMachineInstanceMigration{}, 0, cache.Indexers{}),
+		session:           &session{clients: &providerapi.Clients{Namespace: "machines"}},
+		instanceInformer:  cache.NewSharedIndexInformer(&cache.ListWatch{}, &kubevirtv1.VirtualMachineInstance{}, 0, cache.Indexers{}),
+		migrationInformer: cache.NewSharedIndexInformer(&cache.ListWatch{}, &kubevirtv1.VirtualMachineInstanceMigration{}, 0, cache.Indexers{}),
 	}
 
 	for _, instance := range instances {
-		kept, err := withoutBallast(instance)
+		trimmed, err := trim(instance)
 		require.NoError(t, err)
-		require.NoError(t, e.seenInstances.GetStore().Add(kept))
+		require.NoError(t, e.instanceInformer.GetStore().Add(trimmed))
 	}
 
 	for _, migration := range migrations {
-		require.NoError(t, e.seenMigrations.GetStore().Add(migration))
+		require.NoError(t, e.migrationInformer.GetStore().Add(migration))
 	}
 
 	return e
 }
 
-func leavingInstance(name, node string) *kubevirtv1.VirtualMachineInstance {
+func markedInstanceOn(name, node string) *kubevirtv1.VirtualMachineInstance {
 	return &kubevirtv1.VirtualMachineInstance{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "machines", UID: types.UID(name)},
 		Status:     kubevirtv1.VirtualMachineInstanceStatus{Phase: kubevirtv1.Running, NodeName: node, EvacuationNodeName: node},
 	}
 }
 
-// migratedInstance has left a node by a migration, whose object is gone.
-func migratedInstance(name, from string, begun, ended int) *kubevirtv1.VirtualMachineInstance {
-	instance := leavingInstance(name, "elsewhere")
+// migratedInstance returns an instance that was migrated away from a node. Its migration was
+// deleted.
+func migratedInstance(name, from string, start, end int) *kubevirtv1.VirtualMachineInstance {
+	instance := markedInstanceOn(name, "elsewhere")
 	instance.Status.EvacuationNodeName = ""
 	instance.Status.MigrationState = &kubevirtv1.VirtualMachineInstanceMigrationState{
-		SourceNode: from, StartTimestamp: ptr.To(metav1.NewTime(minutes(begun))), EndTimestamp: ptr.To(metav1.NewTime(minutes(ended))),
+		SourceNode: from, StartTimestamp: ptr.To(metav1.NewTime(minutes(start))), EndTimestamp: ptr.To(metav1.NewTime(minutes(end))),
 	}
 
 	return instance
 }
 
-// transition is a phase of a migration and the minute at which it began.
+// transition is a phase of a migration, and the minute in which it began.
 type transition struct {
 	phase kubevirtv1.VirtualMachineInstanceMigrationPhase
 	at    int
 }
 
-// migrationOff is the driver's migration of an instance off the node "host", created with the beginning of the drain.
-func migrationOff(instance string, phases ...transition) *kubevirtv1.VirtualMachineInstanceMigration {
+// migrationFor returns the driver's migration of an instance away from the node "host", created at
+// the start of the drain.
+func migrationFor(instance string, phases ...transition) *kubevirtv1.VirtualMachineInstanceMigration {
 	migration := &kubevirtv1.VirtualMachineInstanceMigration{ObjectMeta: metav1.ObjectMeta{
-		Name: migrationName(types.UID(instance), "host"), Namespace: "machines", CreationTimestamp: metav1.NewTime(drained),
+		Name: migrationName(types.UID(instance), "host"), Namespace: "machines", CreationTimestamp: metav1.NewTime(drainStart),
 	}}
 
 	for _, next := range phases {
@@ -84,8 +86,9 @@ func migrationOff(instance string, phases ...transition) *kubevirtv1.VirtualMach
 	return migration
 }
 
-// TestMigrationProgress shows which times of KubeVirt's count as progress of a node's queue. The phases are those that virt-controller
-// notes (TestLiveMigration in test/integration/evacuation).
+// TestMigrationProgress shows which of KubeVirt's timestamps count as progress of a node's queue.
+// The phases are those that virt-controller records (TestLiveMigration in
+// test/integration/evacuation).
 func TestMigrationProgress(t *testing.T) {
 	t.Parallel()
 
@@ -97,60 +100,60 @@ func TestMigrationProgress(t *testing.T) {
 		want   map[string]time.Time
 	}{
 		"NotAccepted": {
-			reason: "virt-controller has not seen it", want: map[string]time.Time{"host": {}},
-			in: seen(t, instances{leavingInstance("a", "host")}, migrationOff("a")),
+			reason: "virt-controller has not accepted it", want: map[string]time.Time{"host": {}},
+			in: newEvacuations(t, instances{markedInstanceOn("a", "host")}, migrationFor("a")),
 		},
 		"Queued": {
-			reason: "accepted is not yet worked on", want: map[string]time.Time{"host": {}},
-			in: seen(t, instances{leavingInstance("a", "host")}, migrationOff("a", transition{kubevirtv1.MigrationPending, 1})),
+			reason: "an accepted migration may still be queued", want: map[string]time.Time{"host": {}},
+			in: newEvacuations(t, instances{markedInstanceOn("a", "host")}, migrationFor("a", transition{kubevirtv1.MigrationPending, 1})),
 		},
 		"TargetCreated": {
-			reason: "its turn has come", want: map[string]time.Time{"host": minutes(40)},
-			in: seen(t, instances{leavingInstance("a", "host")}, migrationOff("a",
+			reason: "it has left the queue", want: map[string]time.Time{"host": minutes(40)},
+			in: newEvacuations(t, instances{markedInstanceOn("a", "host")}, migrationFor("a",
 				transition{kubevirtv1.MigrationPending, 1}, transition{kubevirtv1.MigrationScheduling, 40})),
 		},
 		"AnotherFailed": {
-			reason: "the place is free again", want: map[string]time.Time{"host": minutes(50)},
-			in: seen(t, instances{leavingInstance("a", "host"), leavingInstance("b", "host")},
-				migrationOff("a", transition{kubevirtv1.MigrationPending, 1}),
-				migrationOff("b", transition{kubevirtv1.MigrationScheduling, 45}, transition{kubevirtv1.MigrationFailed, 50})),
+			reason: "a failed migration makes room for the next one", want: map[string]time.Time{"host": minutes(50)},
+			in: newEvacuations(t, instances{markedInstanceOn("a", "host"), markedInstanceOn("b", "host")},
+				migrationFor("a", transition{kubevirtv1.MigrationPending, 1}),
+				migrationFor("b", transition{kubevirtv1.MigrationScheduling, 45}, transition{kubevirtv1.MigrationFailed, 50})),
 		},
-		"AnotherArrived": {
-			reason: "its migration is deleted, the instance remembers it", want: map[string]time.Time{"host": minutes(33)},
-			in: seen(t, instances{leavingInstance("a", "host"), migratedInstance("b", "host", 30, 33)},
-				migrationOff("a", transition{kubevirtv1.MigrationPending, 1})),
+		"AnotherSucceeded": {
+			reason: "its migration was deleted, but the instance has its state", want: map[string]time.Time{"host": minutes(33)},
+			in: newEvacuations(t, instances{markedInstanceOn("a", "host"), migratedInstance("b", "host", 30, 33)},
+				migrationFor("a", transition{kubevirtv1.MigrationPending, 1})),
 		},
 		"AnotherNode": {
-			reason: "its queue is another one", want: map[string]time.Time{"host": {}, "other": minutes(33)},
-			in: seen(t, instances{leavingInstance("a", "host"), migratedInstance("b", "other", 30, 33)},
-				migrationOff("a", transition{kubevirtv1.MigrationPending, 1})),
+			reason: "queues of different nodes are independent", want: map[string]time.Time{"host": {}, "other": minutes(33)},
+			in: newEvacuations(t, instances{markedInstanceOn("a", "host"), migratedInstance("b", "other", 30, 33)},
+				migrationFor("a", transition{kubevirtv1.MigrationPending, 1})),
 		},
 	}
 
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			require.Equal(t, tc.want, tc.in.progress(), tc.reason)
+			require.Equal(t, tc.want, tc.in.migrationProgress(), tc.reason)
 		})
 	}
 }
 
-// TestMigrationRunsSinceItsHandOver shows that the time in KubeVirt's queue does not count as time in which a guest is moved.
-func TestMigrationRunsSinceItsHandOver(t *testing.T) {
+// TestMigrationRunsSinceHandOff shows that the time in KubeVirt's queue does not count as running.
+func TestMigrationRunsSinceHandOff(t *testing.T) {
 	t.Parallel()
 
-	handed := migrationOff("a", transition{kubevirtv1.MigrationPending, 0}, transition{kubevirtv1.MigrationScheduling, 60},
+	handedOff := migrationFor("a", transition{kubevirtv1.MigrationPending, 0}, transition{kubevirtv1.MigrationScheduling, 60},
 		transition{kubevirtv1.MigrationPreparingTarget, 61}, transition{kubevirtv1.MigrationTargetReady, 62})
-	untimed := handed.DeepCopy()
-	untimed.Status.PhaseTransitionTimestamps = nil
+	withoutTimes := handedOff.DeepCopy()
+	withoutTimes.Status.PhaseTransitionTimestamps = nil
 
-	instance := leavingInstance("a", "host")
+	instance := markedInstanceOn("a", "host")
 
-	how, since := seen(t, nil, handed).migrationOf(instance)
-	require.Equal(t, spi.MigrationRunning, how)
+	state, since := newEvacuations(t, nil, handedOff).migrationOf(instance)
+	require.Equal(t, spi.MigrationRunning, state)
 	require.Equal(t, minutes(61), since)
 
-	how, since = seen(t, nil, untimed).migrationOf(instance)
-	require.Equal(t, spi.MigrationRunning, how)
-	require.Equal(t, drained, since, "without a time of its own, its creation counts")
+	state, since = newEvacuations(t, nil, withoutTimes).migrationOf(instance)
+	require.Equal(t, spi.MigrationRunning, state)
+	require.Equal(t, drainStart, since, "without timestamps of phases, its creation counts")
 }

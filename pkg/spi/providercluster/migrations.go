@@ -19,14 +19,15 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/render"
 )
 
-// watchLag is how far a watch may be behind what was created.
+// watchLag is how long a watch may take to deliver a created migration.
 const watchLag = 10 * time.Second
 
 func (s *session) migrations() kubevirtclient.VirtualMachineInstanceMigrationInterface {
 	return s.clients.KubeVirt.KubevirtV1().VirtualMachineInstanceMigrations(s.clients.Namespace)
 }
 
-// migrationName names the migration of an instance away from a node. It is the same after a restart, and for both of two processes.
+// migrationName names the migration of an instance away from a node. The name is deterministic, so
+// that a restarted or a second process does not create another migration.
 func migrationName(instance types.UID, node string) string {
 	const digits = 8
 
@@ -35,9 +36,9 @@ func migrationName(instance types.UID, node string) string {
 	return "evacuation-" + hex.EncodeToString(sum[:digits])
 }
 
-// migration returns what is known of our migration of that name, or nil.
+// migration returns the driver's migration of that name from the watch's cache, or nil.
 func (e *evacuations) migration(name string) *kubevirtv1.VirtualMachineInstanceMigration {
-	object, exists, err := e.seenMigrations.GetStore().GetByKey(e.path(name))
+	object, exists, err := e.migrationInformer.GetStore().GetByKey(e.path(name))
 	if err != nil || !exists {
 		return nil
 	}
@@ -47,7 +48,8 @@ func (e *evacuations) migration(name string) *kubevirtv1.VirtualMachineInstanceM
 	return migration
 }
 
-// migrationLabels leaves out a machine's name that is no label value. Nothing is selected by it.
+// migrationLabels returns the labels of a machine's migration. They omit the machine's name if it
+// is not a valid label value; no selector uses it.
 func (e *evacuations) migrationLabels(machine string) map[string]string {
 	set := map[string]string{
 		v1alpha1.TagCluster: e.identity.Cluster, v1alpha1.TagRole: e.identity.Role, v1alpha1.LabelManagedBy: v1alpha1.ManagedBy,
@@ -60,7 +62,8 @@ func (e *evacuations) migrationLabels(machine string) map[string]string {
 	return set
 }
 
-// Migrate implements spi.Evacuations. The instance owns the migration, which goes with it, also when nobody tidies up.
+// Migrate implements spi.Evacuations. The instance owns the migration, so that the garbage
+// collector deletes the migration even if the driver does not.
 func (e *evacuations) Migrate(ctx context.Context, evacuation *spi.Evacuation) error {
 	migration := &kubevirtv1.VirtualMachineInstanceMigration{
 		ObjectMeta: metav1.ObjectMeta{
@@ -85,32 +88,32 @@ func (e *evacuations) Migrate(ctx context.Context, evacuation *spi.Evacuation) e
 	e.mu.Lock()
 	defer e.mu.Unlock()
 
-	e.asked[migration.Name] = time.Now()
+	e.created[migration.Name] = time.Now()
 
 	return nil
 }
 
-// unseen says whether a migration that the watch does not show was created a moment ago: KubeVirt would refuse to have it again, in
-// words that name no reason for it.
-func (e *evacuations) unseen(name string) (spi.Migration, time.Time) {
+// recentlyCreated returns the state of a migration that the watch has not delivered: pending if it
+// was created within watchLag. KubeVirt would reject its second creation without a specific reason.
+func (e *evacuations) recentlyCreated(name string) (spi.Migration, time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 
-	for other, at := range e.asked {
+	for other, at := range e.created {
 		if time.Since(at) > watchLag {
-			delete(e.asked, other)
+			delete(e.created, other)
 		}
 	}
 
-	if at, ok := e.asked[name]; ok {
+	if at, ok := e.created[name]; ok {
 		return spi.MigrationPending, at
 	}
 
 	return spi.MigrationNone, time.Time{}
 }
 
-// EndMigration implements spi.Evacuations.
-func (e *evacuations) EndMigration(ctx context.Context, evacuation *spi.Evacuation) error {
+// CancelMigration implements spi.Evacuations.
+func (e *evacuations) CancelMigration(ctx context.Context, evacuation *spi.Evacuation) error {
 	migration := e.migration(migrationName(evacuation.UID, evacuation.Node))
 	if migration == nil || migration.TargetIsHandedOff() {
 		return nil
@@ -119,19 +122,20 @@ func (e *evacuations) EndMigration(ctx context.Context, evacuation *spi.Evacuati
 	return e.deleteMigration(ctx, migration)
 }
 
-// Tidy implements spi.Evacuations. A failed migration stays as long as its evacuation: it is what says that there was one.
-func (e *evacuations) Tidy(ctx context.Context) error {
+// DeleteObsoleteMigrations implements spi.Evacuations. A failed migration is kept until its
+// evacuation ends: it is the only record of the failure.
+func (e *evacuations) DeleteObsoleteMigrations(ctx context.Context) error {
 	needed := map[string]bool{}
 
-	for _, instance := range e.leaving() {
+	for _, instance := range e.markedInstances() {
 		needed[migrationName(instance.UID, instance.Status.EvacuationNodeName)] = true
 	}
 
 	var errs []error
 
-	for _, object := range e.seenMigrations.GetStore().List() {
+	for _, object := range e.migrationInformer.GetStore().List() {
 		migration, ok := object.(*kubevirtv1.VirtualMachineInstanceMigration)
-		if ok && idle(migration, needed[migration.Name]) {
+		if ok && isObsolete(migration, needed[migration.Name]) {
 			errs = append(errs, e.deleteMigration(ctx, migration))
 		}
 	}
@@ -139,8 +143,9 @@ func (e *evacuations) Tidy(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// idle says whether a migration does nothing that anybody waits for. One that moves a guest is let finish.
-func idle(migration *kubevirtv1.VirtualMachineInstanceMigration, needed bool) bool {
+// isObsolete reports whether a migration may be deleted. A migration that is moving a guest is not
+// interrupted.
+func isObsolete(migration *kubevirtv1.VirtualMachineInstanceMigration, needed bool) bool {
 	switch {
 	case migration.Status.Phase == kubevirtv1.MigrationSucceeded:
 		return true

@@ -2,7 +2,6 @@ package providercluster
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -43,7 +42,7 @@ func (p *Provider) getOurs(ctx context.Context, s *session, in *spi.ObserveMachi
 
 	switch {
 	case of.lost(err):
-		return nil, fmt.Errorf("%w: VirtualMachine %s was given up", spi.ErrNotFound, s.path(in.Name))
+		return nil, spi.Errorf(spi.ErrNotFound, "VirtualMachine %s was given up", s.path(in.Name))
 	case err != nil:
 		return nil, err
 	}
@@ -54,7 +53,7 @@ func (p *Provider) getOurs(ctx context.Context, s *session, in *spi.ObserveMachi
 	case err != nil:
 		return nil, err
 	case !ours:
-		return nil, fmt.Errorf("%w: VirtualMachine %s", spi.ErrNotFound, s.path(in.Name))
+		return nil, spi.Errorf(spi.ErrNotFound, "VirtualMachine %s", s.path(in.Name))
 	}
 
 	p.orphans.forget(vm.UID)

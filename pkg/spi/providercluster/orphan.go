@@ -2,7 +2,6 @@ package providercluster
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
@@ -180,8 +179,9 @@ func (w *witness) size() int {
 func (p *Provider) sightOrphan(ctx context.Context, s *session, vm *kubevirtv1.VirtualMachine) error {
 	by := caller.Of(ctx)
 	if by == caller.Unknown {
-		return fmt.Errorf("%w: no Machine is known for VirtualMachine %s, to a client that does not say which process it is; it is not deleted "+
-			"for such a client: delete it, or let the client identify its process", spi.ErrConflict, s.path(vm.Name))
+		return spi.WithRemedy(spi.Errorf(spi.ErrConflict, "no Machine is known for VirtualMachine %s, and the client does not identify its "+
+			"process: the driver deletes no orphans for such a client", s.path(vm.Name)),
+			"delete the VirtualMachine, or let the client identify its process")
 	}
 
 	left := p.options.OrphanGracePeriod - p.orphans.sight(by, vm.UID)
@@ -189,6 +189,6 @@ func (p *Provider) sightOrphan(ctx context.Context, s *session, vm *kubevirtv1.V
 		return nil
 	}
 
-	return fmt.Errorf("%w: no Machine is known for VirtualMachine %s; it is deleted if that is still so in %s",
-		spi.ErrConflict, s.path(vm.Name), left.Round(time.Second))
+	return spi.Errorf(spi.ErrConflict, "no Machine is known for VirtualMachine %s; it is deleted if that is still so in %s",
+		s.path(vm.Name), left.Round(time.Second))
 }

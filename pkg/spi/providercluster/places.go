@@ -2,7 +2,6 @@ package providercluster
 
 import (
 	"context"
-	"errors"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -45,14 +44,12 @@ func (s *session) explainPlacement(ctx context.Context, cause *spi.Cause, wanted
 	}
 
 	if remedy := wanted.Vacant(occupied); remedy != "" {
-		cause.Remedy = remedy
+		cause.Err.Remedy = remedy
 	}
 }
 
 func isUnschedulable(cause *spi.Cause) bool {
-	var found *diagnose.Cause
-
-	return errors.As(cause.Err, &found) && found.Reason == diagnose.Unschedulable
+	return cause.Err.Reason == diagnose.Unschedulable
 }
 
 // mayListNodes asks before it looks, so that the audit log of the provider cluster holds no denied request.

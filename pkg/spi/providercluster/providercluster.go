@@ -6,7 +6,6 @@ package providercluster
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -83,7 +82,7 @@ type session struct {
 func (p *Provider) connect(raw []byte) (*session, error) {
 	clients, err := p.options.Clients.For(raw)
 	if err != nil {
-		return nil, spi.WithRemedy(fmt.Errorf("%w: %w", spi.ErrInvalid, &spi.KubeconfigError{Err: err}), "correct the kubeconfig")
+		return nil, &spi.Error{Kind: spi.ErrInvalid, Message: err.Error(), Remedy: "correct the kubeconfig", Kubeconfig: true, Cause: err}
 	}
 
 	return &session{clients: clients}, nil

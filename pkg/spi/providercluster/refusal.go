@@ -13,49 +13,40 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/render"
 )
 
-// refusal is a refusal of the VirtualMachine in terms of the ProviderSpec.
-type refusal struct {
-	text  string
-	cause error
-}
-
-func (r *refusal) Error() string { return r.text }
-
-func (r *refusal) Unwrap() error { return r.cause }
-
-// inUsersTerms returns a refusal of the VirtualMachine with the fields of the ProviderSpec in place of the VirtualMachine's. Any
-// other error stays as it is.
+// inUsersTerms returns a refusal of the VirtualMachine with the fields of the ProviderSpec in place
+// of the VirtualMachine's. Any other error is returned unchanged.
 func inUsersTerms(err error, in *spi.CreateMachineInput, vm *kubevirtv1.VirtualMachine) error {
-	if !errors.Is(err, spi.ErrInvalid) {
-		return err
-	}
-
-	text := err.Error()
-	if what := whatIsWrong(err); what != "" {
-		text = fmt.Sprintf("%s: create VirtualMachine %s/%s: %s", spi.ErrInvalid, vm.Namespace, vm.Name, what)
-	}
-
-	return &refusal{text: render.InTermsOfProviderSpec(text, in, vm), cause: err}
+	return translated(err, fmt.Sprintf("create VirtualMachine %s/%s: ", vm.Namespace, vm.Name), func(message string) string {
+		return render.InTermsOfProviderSpec(message, in, vm)
+	})
 }
 
-// imageInUsersTerms does so for a golden image. What keeps it from being made keeps the machine from it.
+// imageInUsersTerms is inUsersTerms for a refusal of the machine's golden image.
 func imageInUsersTerms(err error) error {
+	return translated(err, "create golden image: ", render.ImageInTermsOfProviderSpec)
+}
+
+// translated returns a refusal with a translated message. The API server's message is reduced to
+// its details, if it has any.
+func translated(err error, operation string, translate func(string) string) error {
 	if !errors.Is(err, spi.ErrInvalid) {
 		return err
 	}
 
-	text := err.Error()
-	if what := whatIsWrong(err); what != "" {
-		text = fmt.Sprintf("%s: create golden image: %s", spi.ErrInvalid, what)
+	refusal := *spi.AsError(err)
+	if details := detailsOf(err, refusal.Message); details != "" {
+		refusal.Message = operation + details
 	}
 
-	return &refusal{text: render.ImageInTermsOfProviderSpec(text), cause: err}
+	refusal.Message = translate(refusal.Message)
+
+	return &refusal
 }
 
-// whatIsWrong returns the gist of a refusal; empty if it has no known form.
-func whatIsWrong(err error) string {
+// detailsOf returns the details of a refusal; empty if it has no known form.
+func detailsOf(err error, message string) string {
 	// The wording of strict field validation (k8s.io/apimachinery/pkg/runtime/error.go).
-	if _, fields, ok := strings.Cut(err.Error(), "strict decoding error: "); ok {
+	if _, fields, ok := strings.Cut(message, "strict decoding error: "); ok {
 		return "this provider cluster's KubeVirt, or CDI, does not know what is asked for: " + fields
 	}
 

@@ -51,7 +51,7 @@ func TestSoakEvacuationTakesOneAtATime(t *testing.T) {
 		e.told.await(t, next, "EvacuationReplacing", "cannot be live-migrated")
 
 		for _, other := range left {
-			e.told.await(t, other, "EvacuationWaiting", "has 1 on their way already")
+			e.told.await(t, other, "EvacuationWaiting", "already has 1 Machine(s) being deleted or migrated")
 			e.requireKept(t, other)
 		}
 
@@ -71,7 +71,7 @@ func TestEvacuationSparesUnhealthyPools(t *testing.T) {
 
 	e.setPhase(t, ill, v1alpha1.MachineUnknown)
 	evict(t, e.Shoot, well.Name())
-	e.told.await(t, well, "EvacuationWaiting", "MachineSet pool has 0 of 1 others Running")
+	e.told.await(t, well, "EvacuationWaiting", "0 of 1 other Machines of MachineSet pool are Running")
 	e.requireKept(t, well)
 
 	cancelEviction(t, e.Shoot, well.Name())
@@ -127,8 +127,8 @@ func TestEvacuationLeavesMachinesAlone(t *testing.T) {
 	}
 }
 
-// TestEvacuationPassesOverOrphans evicts a machine without a Machine.
-func TestEvacuationPassesOverOrphans(t *testing.T) {
+// TestEvacuationSkipsOrphans evicts a machine without a Machine.
+func TestEvacuationSkipsOrphans(t *testing.T) {
 	t.Parallel()
 
 	e := newEvacuees(t, unreached)
@@ -159,7 +159,7 @@ func TestEvacuationDeadline(t *testing.T) {
 
 	e.setPhase(t, ill, v1alpha1.MachineUnknown)
 	evict(t, e.Shoot, well.Name())
-	e.told.await(t, well, "EvacuationWaiting", "others Running")
+	e.told.await(t, well, "EvacuationWaiting", "other Machines of MachineSet pool are Running")
 	e.told.await(t, well, "EvacuationReplacing", "it has waited longer than 5s")
 	e.awaitDeleted(t, well)
 

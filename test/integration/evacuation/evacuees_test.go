@@ -78,7 +78,7 @@ func (e *evacuees) startEvacuation(t *testing.T, kubeconfig []byte) driver.Drive
 	provider := harness.NewProvider(harness.Settings{Grace: time.Minute})
 	controller := evacuation.New(evacuation.Options{
 		Evacuator: provider, Machines: client.MachineV1alpha1(), Namespace: e.Namespace, Events: e.told, Clock: clock.RealClock{},
-		Limits: e.limits, Period: 200 * time.Millisecond, ClassMemory: time.Hour,
+		Limits: e.limits, Period: 200 * time.Millisecond, ClassRetention: time.Hour,
 	})
 
 	var run sync.WaitGroup

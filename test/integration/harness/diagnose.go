@@ -97,6 +97,10 @@ func (s *Shoot) DiagnoseMachine(ctx context.Context, t *testing.T, name string, 
 	return all.Machines[0], code
 }
 
+// reconciled is the finalizer that the machine controller adds to a Machine first. diagnose reports
+// a Machine without it, after two minutes, as one that no controller reconciles.
+const reconciled = "machine.sapcloud.io/machine-controller-manager"
+
 // RegisterMachine creates, in the control cluster, the objects that machine-controller-manager passes to
 // drivers. No controller acts on them there.
 func (s *Shoot) RegisterMachine(t *testing.T, m *Machine) {
@@ -113,6 +117,7 @@ func (s *Shoot) RegisterMachine(t *testing.T, m *Machine) {
 	require.NoError(t, err)
 
 	made := m.Machine.DeepCopy()
+	made.Finalizers = []string{reconciled}
 	made.Spec.Class = v1alpha1.ClassSpec{Kind: "MachineClass", Name: class.Name}
 	_, err = s.MCM.MachineV1alpha1().Machines(s.Namespace).Create(t.Context(), made, metav1.CreateOptions{})
 	require.NoError(t, err)

@@ -126,8 +126,7 @@ func (w *Witness) event(before, now *corev1.Event) {
 	defer w.Mu.Unlock()
 
 	if now != nil && strings.HasPrefix(now.Reason, "Evacuation") && (before == nil || before.Count != now.Count) {
-		_, what, _ := strings.Cut(now.Message, "the machine ")
-		w.tell("driver", "%s %s", now.InvolvedObject.Name, what)
+		w.tell("driver", "%s: %s", now.InvolvedObject.Name, now.Message)
 
 		if now.Type != corev1.EventTypeNormal {
 			w.warnings = append(w.warnings, now.Message)

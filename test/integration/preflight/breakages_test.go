@@ -31,7 +31,7 @@ func breakages() map[string]breakage {
 	all := map[string]breakage{}
 
 	for _, some := range []map[string]breakage{
-		brokenCredentials(), brokenRights(), brokenInstallations(), brokenStorage(), brokenReferences(), brokenRoom(), brokenObjects(),
+		brokenCredentials(), brokenPermissions(), brokenInstallations(), brokenStorage(), brokenReferences(), brokenRoom(), brokenObjects(),
 	} {
 		for name, b := range some {
 			all[name] = b
@@ -79,7 +79,7 @@ func brokenCredentials() map[string]breakage {
 		"Expired": {
 			reason: "the token's time is over", want: []preflight.Result{
 				bad("credentials", preflight.Error, "Secret", "Unauthorized", "create token"),
-				bad("credentials-expiry", preflight.Error, "token in Secret", "has expired", "create token"),
+				bad("credentials-expiry", preflight.Error, "token in Secret", "expired", "create token"),
 			},
 			breaks: func(t *testing.T, _ *harness.Shoot, f *flight) {
 				t.Helper()
@@ -128,12 +128,12 @@ func withClaims(t *testing.T, kubeconfig []byte, left time.Duration) []byte {
 	return raw
 }
 
-// withoutRight removes verbs for a resource from the driver's Role, and rules left without verbs.
-func withoutRight(resource string, verbs ...string) func(*testing.T, *harness.Shoot, *flight) {
+// withoutPermission removes verbs for a resource from the driver's Role, and rules left without verbs.
+func withoutPermission(resource string, verbs ...string) func(*testing.T, *harness.Shoot, *flight) {
 	return func(t *testing.T, s *harness.Shoot, _ *flight) {
 		t.Helper()
 
-		s.ExpectDenials("the driver lacks a right that preflight misses")
+		s.ExpectDenials("the driver lacks a permission that preflight misses")
 
 		roles := s.Kube.RbacV1().Roles(s.ProviderNamespace)
 		role, err := roles.Get(t.Context(), "machine-controller", metav1.GetOptions{})
@@ -167,43 +167,43 @@ func withoutRight(resource string, verbs ...string) func(*testing.T, *harness.Sh
 	}
 }
 
-func brokenRights() map[string]breakage {
+func brokenPermissions() map[string]breakage {
 	const (
 		vms, volumes = "virtualmachines.kubevirt.io", "datavolumes.cdi.kubevirt.io"
-		rights       = "rights in Namespace PROVIDER"
+		subject      = "permissions in Namespace PROVIDER"
 		grant        = "set namespace: PROVIDER in kubernetes/provider-namespace/kustomization.yaml and run: kubectl apply -k kubernetes/provider-namespace"
 	)
 
 	return map[string]breakage{
 		"MissingPermission": {
-			reason: "a right that every driver needs", own: true, breaks: withoutRight("virtualmachines", "delete"),
-			want: []preflight.Result{bad("permission", preflight.Error, rights, "missing: "+vms+" (delete); machines cannot be", grant)},
+			reason: "a permission that every driver needs", own: true, breaks: withoutPermission("virtualmachines", "delete"),
+			want: []preflight.Result{bad("permission", preflight.Error, subject, "missing: "+vms+" (delete); machines cannot be", grant)},
 		},
 		"MissingOptionalPermission": {
-			reason: "a right that these classes do not need", own: true,
+			reason: "a permission that these classes do not need", own: true,
 			breaks: func(t *testing.T, s *harness.Shoot, f *flight) {
 				t.Helper()
 
-				withoutRight("datavolumes", "create")(t, s, f)
+				withoutPermission("datavolumes", "create")(t, s, f)
 				f.spec["rootVolume"] = `{containerDisk: {image: example.com/image}}`
 			},
-			want: []preflight.Result{bad("permission", preflight.Warning, rights, "missing: "+volumes+" (create)", "disablePreAllocatedDataVolumes")},
+			want: []preflight.Result{bad("permission", preflight.Warning, subject, "missing: "+volumes+" (create)", "disablePreAllocatedDataVolumes")},
 		},
 		"MissingGoldenImagePermission": {
-			reason: "the same right, and a class that needs it", own: true, breaks: withoutRight("datavolumes", "create"),
+			reason: "the same permission, and a class that needs it", own: true, breaks: withoutPermission("datavolumes", "create"),
 			want: []preflight.Result{
-				bad("permission", preflight.Error, rights, "missing: "+volumes+" (create)", "disablePreAllocatedDataVolumes"),
+				bad("permission", preflight.Error, subject, "missing: "+volumes+" (create)", "disablePreAllocatedDataVolumes"),
 				bad("dry-run", preflight.Error, "the golden image", "permission denied", "permission"),
 			},
 		},
 		"MissingDiagnosisPermission": {
-			reason: "a right without which less is known", own: true, breaks: withoutRight("pods", "list"),
-			want: []preflight.Result{bad("permission", preflight.Warning, rights, "missing: pods (list)", grant)},
+			reason: "a permission without which less is known", own: true, breaks: withoutPermission("pods", "list"),
+			want: []preflight.Result{bad("permission", preflight.Warning, subject, "missing: pods (list)", grant)},
 		},
 		"MissingEvacuationPermission": {
-			reason: "rights of a flag", breaks: func(_ *testing.T, _ *harness.Shoot, f *flight) { f.args = []string{"--evacuation"} },
+			reason: "permissions for a flag", breaks: func(_ *testing.T, _ *harness.Shoot, f *flight) { f.args = []string{"--evacuation"} },
 			want: []preflight.Result{
-				bad("permission", preflight.Error, rights, "virtualmachineinstances.kubevirt.io (list), virtualmachineinstancemigrations.kubevirt.io (list, watch, create, delete)",
+				bad("permission", preflight.Error, subject, "virtualmachineinstances.kubevirt.io (list), virtualmachineinstancemigrations.kubevirt.io (list, watch, create, delete)",
 					"kubectl apply -k kubernetes/evacuation/provider-namespace; or run the machine controller without --evacuation"),
 			},
 		},
@@ -269,7 +269,7 @@ func brokenInstallations() map[string]breakage {
 		},
 		"WebhookDown": {
 			reason: "whoever judges VirtualMachines is away", own: true, breaks: withDeadWebhook,
-			want: []preflight.Result{bad("webhook", preflight.Error, "webhook virtualmachines.preflight.kubevirt.io", "does not answer", "virt-api")},
+			want: []preflight.Result{bad("webhook", preflight.Error, "webhook virtualmachines.preflight.kubevirt.io", "does not respond", "virt-api")},
 		},
 	}
 }

@@ -77,7 +77,7 @@ func brokenReferences() map[string]breakage {
 	return map[string]breakage{
 		"MultusMissing": {
 			reason: "networks that nobody makes", breaks: changes(map[string]string{"networks": "[{name: nosuch}]"}),
-			want: []preflight.Result{bad("network", preflight.Error, "NetworkAttachmentDefinition PROVIDER/nosuch", "knows no NetworkAttachmentDefinitions",
+			want: []preflight.Result{bad("network", preflight.Error, "NetworkAttachmentDefinition PROVIDER/nosuch", "has no resource network-attachment-definitions.k8s.cni.cncf.io",
 				"remove providerSpec.networks[0].name")},
 		},
 		"NetworkMissing": {
@@ -108,7 +108,7 @@ func brokenReferences() map[string]breakage {
 				"cpu": "", "memory": "", "virtualMachineTemplate": inTemplate("instancetype: {name: nosuch},", ""),
 			}),
 			want: []preflight.Result{
-				bad("capacity", preflight.Warning, "a machine of", "not calculated in full, because its instancetype cannot be read", "kubectl --namespace PROVIDER get pods"),
+				bad("capacity", preflight.Warning, "machine with", "not fully calculated, because its instancetype cannot be read", "kubectl --namespace PROVIDER get pods"),
 				bad("instancetype", preflight.Error, "virtualmachineclusterinstancetypes.instancetype.kubevirt.io nosuch", "does not exist",
 					"change providerSpec.virtualMachineTemplate.spec.instancetype.name"),
 			},
@@ -127,7 +127,7 @@ func brokenRoom() map[string]breakage {
 	return map[string]breakage{
 		"ZoneWithoutNodes": {
 			reason: "a zone that is not there", breaks: changes(map[string]string{"zone": "zone-z"}),
-			want: []preflight.Result{bad("zone", preflight.Error, "region local, zone zone-z", "no node is there", "local/zone-idle")},
+			want: []preflight.Result{bad("zone", preflight.Error, "region local, zone zone-z", "has no nodes", "local/zone-idle")},
 		},
 		"ZoneOfOthers": {
 			reason: "nodes that keep the machines off", breaks: changes(map[string]string{"virtualMachineTemplate": ""}),
@@ -139,7 +139,7 @@ func brokenRoom() map[string]breakage {
 		},
 		"NodesTooSmall": {
 			reason: "a machine larger than any node", breaks: changes(map[string]string{"memory.guest": "512Gi"}),
-			want: []preflight.Result{bad("capacity", preflight.Error, "a machine of cpu 205m", "is larger than any node", "providerSpec.memory")},
+			want: []preflight.Result{bad("capacity", preflight.Error, "machine with cpu 205m", "is larger than any node", "providerSpec.memory")},
 		},
 		"QuotaTooSmall": {
 			reason: "less than one machine", own: true, breaks: withQuota(corev1.ResourceRequestsStorage, "30Gi"),

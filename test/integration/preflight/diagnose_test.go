@@ -136,7 +136,10 @@ func diagnoseVanished(t *testing.T, s *harness.Shoot, m *harness.Machine) {
 func diagnoseWithoutMachine(t *testing.T, s *harness.Shoot, m *harness.Machine) {
 	t.Helper()
 
-	require.NoError(t, s.MCM.MachineV1alpha1().Machines(s.Namespace).Delete(t.Context(), m.Name(), metav1.DeleteOptions{}))
+	machines := s.MCM.MachineV1alpha1().Machines(s.Namespace)
+	_, err := machines.Patch(t.Context(), m.Name(), types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+	require.NoError(t, err)
+	require.NoError(t, machines.Delete(t.Context(), m.Name(), metav1.DeleteOptions{}))
 
 	borrowed := "--provider-kubeconfig=" + s.ProviderKubeconfigFile
 
@@ -151,7 +154,7 @@ func diagnoseWithoutMachine(t *testing.T, s *harness.Shoot, m *harness.Machine) 
 
 		seen, code = s.DiagnoseMachine(t.Context(), t, "nosuch", args...)
 		require.Equal(t, 2, code, way)
-		require.Contains(t, seen.Error, "there is no such Machine", way)
+		require.Contains(t, seen.Error, "the Machine does not exist", way)
 	}
 
 	seen, code := s.DiagnoseMachine(t.Context(), t, m.Name(), borrowed, "--cluster=shoot--other")

@@ -49,7 +49,7 @@ func TestDiagnoseDeadController(t *testing.T) {
 
 	text, code := s.Diagnose(t.Context(), t, name)
 	require.Equal(t, 1, code)
-	require.Regexp(t, `machine-controller does not run: its lease `+s.Namespace+`/machine-controller was renewed [0-9a-z]+ ago`, strings.Join(strings.Fields(text), " "))
+	require.Regexp(t, `machine-controller is not running: its lease `+s.Namespace+`/machine-controller was renewed [0-9a-z]+ ago`, strings.Join(strings.Fields(text), " "))
 
 	again, err := harness.Lab().StartSidecar(t.Context(), s.Shoot, harness.Sidecar())
 	require.NoError(t, err)

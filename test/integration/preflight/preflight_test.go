@@ -134,7 +134,7 @@ func TestPreflightOfALab(t *testing.T) {
 		unseen[r.Check] = true
 
 		require.Equal(t, preflight.Warning, r.Level, "%v", r)
-		require.Contains(t, r.Message, "the driver may not read it")
+		require.Contains(t, r.Message, "the driver's account may not read it")
 		require.Contains(t, r.Remedy, "kubectl ")
 	}
 
@@ -171,7 +171,7 @@ func TestPreflightKnowsTheSizeOfAMachine(t *testing.T) {
 
 	const mebibyte = 1 << 20
 
-	size := fmt.Sprintf("a machine of cpu %s, memory %dMi", cpu.String(), (memory.Value()+mebibyte-1)/mebibyte)
+	size := fmt.Sprintf("machine with cpu %s, memory %dMi", cpu.String(), (memory.Value()+mebibyte-1)/mebibyte)
 	require.True(t, slices.ContainsFunc(f.run(t.Context(), t, s).results(), func(r preflight.Result) bool { return r.Check == "capacity" && r.Subject == size }), size)
 }
 
@@ -198,13 +198,13 @@ func TestPreflightOfAControlCluster(t *testing.T) {
 	command.Env = append(command.Environ(), "KUBECONFIG="+s.SidecarKubeconfig)
 	out, err := command.CombinedOutput()
 	require.ErrorContains(t, err, "exit status 1", "a clone takes more pods than there may be")
-	require.Contains(t, string(out), "while the disks of a machine are filled")
+	require.Contains(t, string(out), "while the disks of a machine are populated")
 	require.Contains(t, string(out), "MachineClass example-worker-z1")
 	require.Contains(t, string(out), "MachineClass example-worker-z2")
 	require.Contains(t, string(out), "kubectl --namespace "+s.ProviderNamespace+" patch resourcequota")
 	require.Contains(t, string(out), "from Secret "+s.Namespace+"/cloudprovider")
-	require.Regexp(t, "warning  admin   quota .*there is not enough for all [0-9]+ machines that 2 MachineClasses want", string(out))
-	require.Contains(t, string(out), "remedy: the same as above", "one remedy per quota")
+	require.Regexp(t, "warning  admin   quota .*there is not enough for all [0-9]+ machines that 2 MachineClasses need", string(out))
+	require.Contains(t, string(out), "remedy: same as above", "one remedy per quota")
 
 	s.Scale(t, "example-worker-z1", 0)
 	s.Scale(t, "example-worker-z2", 0)
@@ -212,8 +212,8 @@ func TestPreflightOfAControlCluster(t *testing.T) {
 	command = exec.CommandContext(t.Context(), harness.RemoteDriver(), "preflight", "--provider-kubeconfig="+write(t, f.admin), "-n", s.Namespace)
 	command.Env = append(command.Environ(), "KUBECONFIG="+s.SidecarKubeconfig)
 	out, err = command.CombinedOutput()
-	require.NoError(t, err, "no machine is wanted: %s", out)
-	require.Contains(t, string(out), "no more machines are wanted")
+	require.NoError(t, err, "no machine is needed: %s", out)
+	require.Contains(t, string(out), "no more machines are needed")
 }
 
 func quota(what corev1.ResourceName, most string) *corev1.ResourceQuota {

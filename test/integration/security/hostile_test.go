@@ -125,7 +125,7 @@ func TestHostileServers(t *testing.T) {
 		}, codes.Unavailable, "cannot be read"},
 		"NoKind":   {"an object without a type", answer(200, "application/json", `{"data":{"userdata":"`+suite.UserDataCanary+`"}}`), codes.Unavailable, "cannot be read"},
 		"Page":     {"a page", answer(200, "text/html", "<html>"+suite.UserDataCanary), codes.Unavailable, "cannot be read"},
-		"Gateway":  {"a proxy's page", answer(502, "text/html", "<html>"+suite.UserDataCanary), codes.Unavailable, "not one of a Kubernetes API server"},
+		"Gateway":  {"a proxy's page", answer(502, "text/html", "<html>"+suite.UserDataCanary), codes.Unavailable, "not from a Kubernetes API server"},
 		"NotFound": {"a page that is no absence", answer(404, "text/html", "<html>"+suite.UserDataCanary), codes.FailedPrecondition, "could not find"},
 		"Redirect": {"another host", func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, other.URL+"/"+suite.UserDataCanary, http.StatusTemporaryRedirect)
@@ -144,7 +144,7 @@ func TestHostileServers(t *testing.T) {
 		}, codes.Unavailable, "too large"},
 		"Pages": {"a list without end", answer(200, "application/json",
 			`{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":{"continue":"x"},"items":[]}`), codes.Unavailable, "does not end"},
-		"Silence": {"no answer", func(_ http.ResponseWriter, r *http.Request) { hold(r, time.Hour) }, codes.Unavailable, "no answer in time"},
+		"Silence": {"no answer", func(_ http.ResponseWriter, r *http.Request) { hold(r, time.Hour) }, codes.Unavailable, "no response in time"},
 	}
 
 	s := harness.NewShoot(t)

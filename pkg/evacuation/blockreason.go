@@ -1,6 +1,7 @@
 package evacuation
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -9,13 +10,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// held returns the operation of machine-controller-manager on a machine that must not be
-// interrupted; empty if there is none.
-func held(machine *v1alpha1.Machine, do action, now time.Time) string {
+// machineBlockReason returns the operation of machine-controller-manager on a machine that the
+// action must not interrupt; empty if there is none.
+func machineBlockReason(machine *v1alpha1.Machine, do action, now time.Time) string {
 	switch {
-	case updatedInPlace(machine):
+	case isUpdatedInPlace(machine):
 		return "it is being updated in place"
-	case do == replace && preserved(machine, now):
+	case do == replace && isPreserved(machine, now):
 		// A live migration preserves it too.
 		return "it is preserved"
 	default:
@@ -23,32 +24,49 @@ func held(machine *v1alpha1.Machine, do action, now time.Time) string {
 	}
 }
 
-// updatedInPlace reports whether an update is in progress (machine-controller-manager,
+// poolBlockReason returns why the pool cannot spare the machine: others are missing, or no
+// replacement would be created. It returns an empty string if the pool can.
+func (p *planner) poolBlockReason(pool *machinePool, candidate *v1alpha1.Machine, do action) string {
+	missing := p.missing(pool, candidate)
+
+	switch {
+	case do == replace && pool.name == "":
+		return "no MachineSet would replace its Machine"
+	case do == replace && pool.frozen:
+		return pool.title() + " is frozen, so its Machine would not be replaced"
+	case missing > p.limits.MaxPerDeployment:
+		return fmt.Sprintf("%d of %d other Machines of %s are Running", pool.desired-missing, pool.desired-1, pool.title())
+	default:
+		return ""
+	}
+}
+
+// isUpdatedInPlace reports whether an update is in progress (machine-controller-manager,
 // pkg/util/provider/machinecontroller). A node that is only a candidate is still in use. A failed
 // update counts too: an operator must resolve it.
-func updatedInPlace(machine *v1alpha1.Machine) bool {
+func isUpdatedInPlace(machine *v1alpha1.Machine) bool {
 	return slices.Contains(inPlacePhases, machine.Status.CurrentStatus.Phase) ||
 		slices.ContainsFunc(machine.Status.Conditions, func(condition corev1.NodeCondition) bool {
 			return condition.Type == v1alpha1.NodeInPlaceUpdate && slices.Contains(inPlaceReasons, condition.Reason)
 		})
 }
 
-// updateStep returns when the current step of an update in place began. machine-controller-manager
-// sets the time with each reason and phase.
-func updateStep(machine *v1alpha1.Machine) time.Time {
-	var begun time.Time
+// updateStepBegin returns when the current step of an update in place began.
+// machine-controller-manager sets the time with each reason and phase.
+func updateStepBegin(machine *v1alpha1.Machine) time.Time {
+	var begin time.Time
 
 	if current := machine.Status.CurrentStatus; slices.Contains(inPlacePhases, current.Phase) {
-		begun = current.LastUpdateTime.Time
+		begin = current.LastUpdateTime.Time
 	}
 
 	for _, condition := range machine.Status.Conditions {
 		if condition.Type == v1alpha1.NodeInPlaceUpdate {
-			begun = later(begun, condition.LastTransitionTime.Time)
+			begin = later(begin, condition.LastTransitionTime.Time)
 		}
 	}
 
-	return begun
+	return begin
 }
 
 var (
@@ -58,9 +76,9 @@ var (
 	inPlaceReasons = []string{v1alpha1.SelectedForUpdate, v1alpha1.DrainSuccessful, v1alpha1.ReadyForUpdate}
 )
 
-// preserved reports whether a machine is kept for debugging, or will be once
+// isPreserved reports whether a machine is kept for debugging, or will be once
 // machine-controller-manager has processed its annotation.
-func preserved(machine *v1alpha1.Machine, now time.Time) bool {
+func isPreserved(machine *v1alpha1.Machine, now time.Time) bool {
 	if expiry := machine.Status.CurrentStatus.PreserveExpiryTime; expiry != nil {
 		return expiry.After(now)
 	}

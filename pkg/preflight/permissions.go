@@ -22,21 +22,21 @@ const (
 	evacuation
 )
 
-// right is a set of verbs on one kind of object that the
-// driver needs in the namespace of the machines.
-type right struct {
+// permission is a set of verbs on one resource that the driver
+// needs in the namespace of the machines.
+type permission struct {
 	part     part
 	group    string
 	resource string
 	verbs    []string
 }
 
-// rights returns all permissions that the driver uses on the provider cluster.
+// permissions returns all permissions that the driver uses on the provider cluster.
 // kubernetes/provider-namespace and kubernetes/evacuation grant exactly these.
-func rights() []right {
+func permissions() []permission {
 	const kubevirt, cdi = "kubevirt.io", "cdi.kubevirt.io"
 
-	return []right{
+	return []permission{
 		{machines, kubevirt, "virtualmachines", []string{"get", "list", "watch", "create", "delete"}},
 		{machines, kubevirt, "virtualmachineinstances", []string{"get", "watch", "delete"}},
 		{machines, "", "secrets", []string{"get", "create", "update", "deletecollection"}},
@@ -50,65 +50,65 @@ func rights() []right {
 }
 
 // name returns the name of the resource in kubectl.
-func (r *right) name() string {
-	if r.group == "" {
-		return r.resource
+func (p *permission) name() string {
+	if p.group == "" {
+		return p.resource
 	}
 
-	return r.resource + "." + r.group
+	return p.resource + "." + p.group
 }
 
 // checkPermissions reviews each verb separately: a review of all rules at once is incomplete if
 // authorizers other than RBAC are configured.
-func (s *site) checkPermissions(ctx context.Context) []Result {
-	if s.driver == nil { // The login failed, which was reported.
+func (c *checker) checkPermissions(ctx context.Context) []Result {
+	if c.driver == nil { // The login failed, which was reported.
 		return nil
 	}
 
 	var (
-		asked   []check
-		all     = rights()
+		reviews []check
+		all     = permissions()
 		missing = make([][]string, len(all))
 	)
 
-	for i, r := range all {
-		if r.part != evacuation || s.evacuation {
-			asked = append(asked, func(ctx context.Context) (results []Result) {
-				missing[i], results = s.checkRight(ctx, r)
+	for i, p := range all {
+		if p.part != evacuation || c.evacuation {
+			reviews = append(reviews, func(ctx context.Context) (results []Result) {
+				missing[i], results = c.reviewVerbs(ctx, p)
 
 				return results
 			})
 		}
 	}
 
-	results := together(ctx, asked)
+	results := concurrently(ctx, reviews)
 
-	var lacking []missingRight
+	var incomplete []missingPermission
 
 	for i, verbs := range missing {
 		if len(verbs) > 0 {
-			lacking = append(lacking, missingRight{right: all[i], verbs: verbs})
+			incomplete = append(incomplete, missingPermission{permission: all[i], verbs: verbs})
 		}
 	}
 
-	return append(results, s.withoutRights(lacking)...)
+	return append(results, c.reportMissing(incomplete)...)
 }
 
-// checkRight returns the verbs that the driver lacks, or the results if it lacks none.
-func (s *site) checkRight(ctx context.Context, r right) ([]string, []Result) {
+// reviewVerbs returns the verbs that the driver lacks, or the results if it lacks none.
+func (c *checker) reviewVerbs(ctx context.Context, p permission) ([]string, []Result) {
 	var (
-		v       = view{identity: s.driver}
-		subject = r.name() + purposes[r.part]
+		v       = view{identity: c.driver}
+		subject = p.name() + purposes[p.part]
 		missing []string
 	)
 
-	for _, verb := range r.verbs {
-		allowed, err := s.driver.may(ctx, &authorizationv1.ResourceAttributes{
-			Namespace: s.namespace, Verb: verb, Group: r.group, Resource: r.resource,
+	for _, verb := range p.verbs {
+		allowed, err := c.driver.isAllowed(ctx, &authorizationv1.ResourceAttributes{
+			Namespace: c.namespace, Verb: verb, Group: p.group, Resource: p.resource,
 		})
 		if err != nil {
-			return nil, []Result{v.unseen(checkPermission, subject, err,
-				kubectlIn(s.namespace, "auth can-i", verb, r.name())+" --as="+quoted(s.driver.user))}
+			return nil, []Result{v.notChecked(checkPermission, subject, err,
+				kubectlIn(c.namespace, "auth can-i", verb, p.name())+" --as="+quoted(c.driver.user))}
 		}
 
 		if !allowed {
@@ -120,7 +120,7 @@ func (s *site) checkRight(ctx context.Context, r right) ([]string, []Result) {
 		return missing, nil
 	}
 
-	return nil, []Result{v.ok(checkPermission, subject, "may "+strings.Join(r.verbs, ", "))}
+	return nil, []Result{v.ok(checkPermission, subject, "may "+strings.Join(p.verbs, ", "))}
 }
 
 // purposes are suffixes of the subject, since several parts may need the same kind.
@@ -137,8 +137,8 @@ func (i *identity) subjectFlag() string {
 	return "--user=" + quoted(i.user) // Contains a placeholder if the user is unknown.
 }
 
-// may reports whether the identity has a permission.
-func (i *identity) may(ctx context.Context, attributes *authorizationv1.ResourceAttributes) (bool, error) {
+// isAllowed reports whether the identity has a permission.
+func (i *identity) isAllowed(ctx context.Context, attributes *authorizationv1.ResourceAttributes) (bool, error) {
 	review, err := ask(ctx, func(ctx context.Context) (*authorizationv1.SelfSubjectAccessReview, error) {
 		return i.clients.Kubernetes.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
 			Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: attributes},

@@ -1,0 +1,64 @@
+package driverrpc
+
+import (
+	"context"
+	"time"
+
+	"google.golang.org/grpc"
+	grpccodes "google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
+	grpcstatus "google.golang.org/grpc/status"
+)
+
+const (
+	// maxAttempts bounds how often a call is sent, for calls that crash the driver.
+	maxAttempts = 5
+	// reconnectTimeout is how long a call waits for the driver to restart. It is as long as the
+	// driver itself waits for its provider cluster. machine-controller-manager would show the
+	// machine of a call that fails as failed.
+	reconnectTimeout = 15 * time.Second
+)
+
+// withTimeout bounds a call. machine-controller-manager's contexts have no deadline.
+func withTimeout(
+	ctx context.Context, method string, req, reply any, connection *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
+) error {
+	ctx, cancel := context.WithTimeout(ctx, timeouts[method])
+	defer cancel()
+
+	return invoke(ctx, method, req, reply, connection, opts...)
+}
+
+// retryLost resends a call whose connection was lost, once there is a new one. Every method is
+// idempotent, also across processes of the driver.
+func retryLost(
+	ctx context.Context, method string, req, reply any, connection *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
+) error {
+	for attempt := 1; ; attempt++ {
+		err := invoke(ctx, method, req, reply, connection, opts...)
+		if !lost(err) || attempt == maxAttempts || !reconnect(ctx, connection) {
+			return err
+		}
+	}
+}
+
+// lost reports whether a call ended without a response from a driver.
+func lost(err error) bool {
+	return grpcstatus.Code(err) == grpccodes.Unavailable && machineErrorOf(err) == nil
+}
+
+// reconnect waits for a connection, and reports whether there is one.
+func reconnect(ctx context.Context, connection *grpc.ClientConn) bool {
+	ctx, cancel := context.WithTimeout(ctx, reconnectTimeout)
+	defer cancel()
+
+	for state := connection.GetState(); state != connectivity.Ready; state = connection.GetState() {
+		connection.Connect() // It has an effect only in the idle state.
+
+		if !connection.WaitForStateChange(ctx, state) {
+			return false
+		}
+	}
+
+	return true
+}
