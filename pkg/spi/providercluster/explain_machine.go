@@ -3,6 +3,7 @@ package providercluster
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -173,7 +174,8 @@ func waitsFor(seen *sighting) string {
 	return fmt.Sprintf("the VirtualMachine is %s; if it stays so, check that virt-controller runs", seen.VirtualMachine.Status.PrintableStatus)
 }
 
-// explainDeletion says what a deletion waits for, which is a cause when it has taken longer than DeleteMachine waits.
+// explainDeletion returns the blocker of a deletion: as the cause if the deletion has taken longer
+// than DeleteMachine waits, and before that as the state that the machine waits for.
 func (p *Provider) explainDeletion(ctx context.Context, s *session, seen *sighting, now time.Time) (cause *spi.Cause, waiting string) {
 	vm := seen.VirtualMachine
 
@@ -183,7 +185,7 @@ func (p *Provider) explainDeletion(ctx context.Context, s *session, seen *sighti
 	}
 
 	if cause.ReportableAt.After(now) {
-		return nil, cause.Err.Message
+		return nil, strings.TrimSuffix(cause.Err.Message+"; "+cause.Err.Remedy, "; ")
 	}
 
 	return cause, ""
