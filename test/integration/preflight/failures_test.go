@@ -104,6 +104,9 @@ func TestRequestsOfAWaitingMachine(t *testing.T) {
 	t.Parallel()
 
 	const minute, rounds, perMinute = 10 * time.Second, 3, 18
+	// The evidence is read once a minute, in four requests. A period of two minutes may contain the
+	// beginning of three of these.
+	const evidence = 4
 
 	waiting := map[string]func(*testing.T, *harness.Shoot) *harness.Machine{
 		"for an image": func(t *testing.T, s *harness.Shoot) *harness.Machine {
@@ -139,7 +142,7 @@ func TestRequestsOfAWaitingMachine(t *testing.T) {
 			reads, writes, watches := c.Take()
 			t.Logf("in %.1f minutes: %d reads, %d watches (budget: %d per minute)", took.Seconds()/minute.Seconds(), reads, watches, perMinute)
 			require.Zero(t, writes)
-			require.LessOrEqual(t, float64(reads+watches), perMinute*took.Seconds()/minute.Seconds())
+			require.LessOrEqual(t, float64(reads+watches), perMinute*took.Seconds()/minute.Seconds()+evidence)
 			require.NoError(t, m.Remove(t.Context(), d))
 		})
 	}
