@@ -70,6 +70,10 @@ func TestTextsEndWithTheRemedy(t *testing.T) {
 
 	words := strings.Repeat("the words of the component that refuses ", 50)
 
+	for _, m := range meanings {
+		require.Equal(t, m.kind, spi.AsError(m.kind).Kind, "package spi must know its sentinel %q", m.kind)
+	}
+
 	for _, m := range append([]meaning{unknown}, meanings...) {
 		if strings.HasPrefix(remedies[m.reason], noAction) {
 			continue

@@ -81,12 +81,16 @@ func (e *Error) Error() string {
 		lead = e.Kind.Error()
 	}
 
-	text := lead + ": " + e.Message
-	if e.Remedy != "" {
-		text += "; " + e.Remedy
+	return lead + ": " + e.Details()
+}
+
+// Details returns the message and the remedy.
+func (e *Error) Details() string {
+	if e.Remedy == "" {
+		return e.Message
 	}
 
-	return text
+	return e.Message + "; " + e.Remedy
 }
 
 // Unwrap returns the kind and the cause.

@@ -3,7 +3,6 @@ package providercluster
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -185,7 +184,7 @@ func (p *Provider) explainDeletion(ctx context.Context, s *session, seen *sighti
 	}
 
 	if cause.ReportableAt.After(now) {
-		return nil, strings.TrimSuffix(cause.Err.Message+"; "+cause.Err.Remedy, "; ")
+		return nil, cause.Err.Details()
 	}
 
 	return cause, ""
