@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
-	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,7 +16,7 @@ import (
 
 	apiv1alpha1 "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1/validation"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/machineclass"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/preflight"
 )
 
@@ -215,7 +214,7 @@ func (s *subject) decode(allowed validation.Options) (preflight.Class, string) {
 		return preflight.Class{}, strings.Join(texts, "; ")
 	}
 
-	machine, err := kubevirt.DecodeCreateMachine(s.request(), allowed)
+	machine, err := machineclass.DecodeCreateMachine(sampleMachine(), s.class.MachineClass, s.secret(), allowed)
 	if err != nil {
 		return preflight.Class{}, err.Error()
 	}
@@ -223,9 +222,16 @@ func (s *subject) decode(allowed validation.Options) (preflight.Class, string) {
 	return preflight.Class{Name: s.name(), Machine: machine, Wanted: ptr.Deref(s.wanted, 1)}, ""
 }
 
-// request returns the request that machine-controller-manager would send. Unknown data of the
-// Secrets gets placeholders: the provider cluster does not depend on it.
-func (s *subject) request() *driver.CreateMachineRequest {
+// sampleMachine returns a Machine of the class as machine-controller-manager would create it.
+func sampleMachine() *v1alpha1.Machine {
+	return &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{
+		Name: preflightMachine, UID: preflightUID, Labels: map[string]string{"name": "mcm-kubevirt-preflight"},
+	}}
+}
+
+// secret returns the Secret that machine-controller-manager would pass. Unknown data gets
+// placeholders: the provider cluster does not depend on it.
+func (s *subject) secret() *corev1.Secret {
 	data := map[string][]byte{apiv1alpha1.SecretKeyKubeconfig: []byte("unknown"), apiv1alpha1.SecretKeyUserData: []byte("#cloud-config\n")}
 
 	for key, value := range s.data {
@@ -234,13 +240,7 @@ func (s *subject) request() *driver.CreateMachineRequest {
 		}
 	}
 
-	return &driver.CreateMachineRequest{
-		Machine: &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{
-			Name: preflightMachine, UID: preflightUID, Labels: map[string]string{"name": "mcm-kubevirt-preflight"},
-		}},
-		MachineClass: s.class.MachineClass,
-		Secret:       &corev1.Secret{Data: data},
-	}
+	return &corev1.Secret{Data: data}
 }
 
 // preflightReport is the output of preflight. Scripts depend on

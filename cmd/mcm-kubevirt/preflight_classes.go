@@ -11,7 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	apiv1alpha1 "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/machineclass"
 )
 
 // subjects returns the classes of the files, or of the control cluster.
@@ -116,7 +116,7 @@ func (c *controlCluster) subjects(ctx context.Context) ([]subject, error) {
 
 	for i := range list.Items {
 		class := &list.Items[i]
-		if !kubevirt.Ours(class) || class.DeletionTimestamp != nil {
+		if !machineclass.IsOurs(class) || class.DeletionTimestamp != nil {
 			continue
 		}
 
@@ -133,7 +133,7 @@ func (c *controlCluster) subjects(ctx context.Context) ([]subject, error) {
 
 	if len(subjects) == 0 {
 		return nil, fmt.Errorf("no MachineClass of provider %s in %s; select another namespace with --namespace (-n), "+
-			"or files with --filename (-f)", kubevirt.Provider, c.where())
+			"or files with --filename (-f)", machineclass.Provider, c.where())
 	}
 
 	return subjects, nil

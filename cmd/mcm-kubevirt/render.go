@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
-	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,7 +16,7 @@ import (
 
 	apiv1alpha1 "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1/validation"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/machineclass"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/render"
 )
@@ -149,7 +148,7 @@ func (o *renderOptions) input(class machineClass) (*spi.CreateMachineInput, erro
 		return nil, &invalidError{reason: strings.TrimSpace(b.String())}
 	}
 
-	input, err := kubevirt.DecodeCreateMachine(o.request(class.MachineClass), o.allowed())
+	input, err := machineclass.DecodeCreateMachine(o.newMachine(), class.MachineClass, placeholderSecret(), o.allowed())
 	if err != nil {
 		return nil, &invalidError{reason: fmt.Sprintf("%s: MachineClass %s: %s", class.file, class.Name, err)}
 	}
@@ -157,8 +156,8 @@ func (o *renderOptions) input(class machineClass) (*spi.CreateMachineInput, erro
 	return input, nil
 }
 
-// request returns the request that machine-controller-manager would send.
-func (o *renderOptions) request(class *v1alpha1.MachineClass) *driver.CreateMachineRequest {
+// newMachine returns the Machine as machine-controller-manager would create it.
+func (o *renderOptions) newMachine() *v1alpha1.Machine {
 	machine := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: o.machine, UID: types.UID(o.uid)}}
 	if o.deployment != "" {
 		machine.Labels = map[string]string{"name": o.deployment}
@@ -168,14 +167,15 @@ func (o *renderOptions) request(class *v1alpha1.MachineClass) *driver.CreateMach
 		machine.Spec.NodeTemplateSpec.Labels = map[string]string{apiv1alpha1.LabelWorkerPool: o.workerPool}
 	}
 
-	return &driver.CreateMachineRequest{
-		Machine:      machine,
-		MachineClass: class,
-		Secret: &corev1.Secret{Data: map[string][]byte{
-			apiv1alpha1.SecretKeyKubeconfig: []byte("not read"),
-			apiv1alpha1.SecretKeyUserData:   []byte(redacted),
-		}},
-	}
+	return machine
+}
+
+// placeholderSecret returns a Secret with the required keys.
+func placeholderSecret() *corev1.Secret {
+	return &corev1.Secret{Data: map[string][]byte{
+		apiv1alpha1.SecretKeyKubeconfig: []byte("not read"),
+		apiv1alpha1.SecretKeyUserData:   []byte(redacted),
+	}}
 }
 
 // class returns the MachineClass with that name, or the only one.

@@ -17,7 +17,7 @@ import (
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/cmd/internal/driverflags"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/driverrpc"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/machineclass"
 )
 
 const (
@@ -106,7 +106,7 @@ func (o *serveOptions) server(registry prometheus.Registerer) (*driverrpc.Server
 	}
 
 	return driverrpc.NewServer(o.withKubeconfigs(plugin), driverrpc.ServerOptions{
-		Info:        driverrpc.Info{Name: kubevirt.Provider, Version: driverflags.Release()},
+		Info:        driverrpc.Info{Name: machineclass.Provider, Version: driverflags.Release()},
 		Credentials: credentials,
 		MaxCalls:    o.maxCalls,
 		Metrics:     registry,

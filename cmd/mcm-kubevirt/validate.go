@@ -10,7 +10,7 @@ import (
 
 	apiv1alpha1 "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1/validation"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/machineclass"
 )
 
 func validateCommand() *cobra.Command {
@@ -78,8 +78,8 @@ func newReport(m *manifests, allowed validation.Options) report {
 
 func validateClass(class machineClass, secrets []secret, allowed validation.Options) classReport {
 	validated := newClassReport(class)
-	validated.addErrors(excludeReported(kubevirt.ClassErrors(class.MachineClass), class.fieldErrors))
-	validated.addErrors(excludeReported(kubevirt.NodeTemplateErrors(class.MachineClass), class.fieldErrors))
+	validated.addErrors(excludeReported(machineclass.Errors(class.MachineClass), class.fieldErrors))
+	validated.addErrors(excludeReported(machineclass.NodeTemplateErrors(class.MachineClass), class.fieldErrors))
 
 	spec, errs := validation.Decode(class.ProviderSpec.Raw, allowed)
 	validated.addErrors(errs)
@@ -121,7 +121,7 @@ func topLevelField(path string) string {
 
 // addSpecWarnings adds the warnings for a class whose spec has no errors.
 func (r *classReport) addSpecWarnings(class machineClass, spec *apiv1alpha1.ProviderSpec) {
-	r.addWarnings(kubevirt.ClassWarnings(class.MachineClass))
-	r.addWarnings(kubevirt.NodeTemplateWarnings(class.MachineClass, spec))
+	r.addWarnings(machineclass.Warnings(class.MachineClass))
+	r.addWarnings(machineclass.NodeTemplateWarnings(class.MachineClass, spec))
 	r.addWarnings(validation.Warnings(spec))
 }

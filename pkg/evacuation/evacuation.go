@@ -21,7 +21,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/machineclass"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
@@ -69,10 +69,7 @@ type Controller struct {
 	targets map[targetKey]*watchTarget
 }
 
-var (
-	_ kubevirt.Observer    = (*Controller)(nil)
-	_ prometheus.Collector = (*Controller)(nil)
-)
+var _ prometheus.Collector = (*Controller)(nil)
 
 // New returns a controller that does nothing before its first Seen.
 func New(options Options) *Controller {
@@ -88,7 +85,7 @@ func New(options Options) *Controller {
 // Seen implements kubevirt.Observer. It notifies the controller of a target to watch. A request
 // also shows that this process is the leader.
 func (c *Controller) Seen(class *v1alpha1.MachineClass, secret *corev1.Secret) {
-	kubeconfig, id, err := kubevirt.Access(class, secret)
+	kubeconfig, id, err := machineclass.Access(class, secret)
 	if err != nil || !c.classes.update(class.Name, kubeconfig, id) {
 		return // The request reports an invalid class, and an unchanged one is watched already.
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
 	"k8s.io/klog/v2"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/machineclass"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
@@ -22,17 +23,17 @@ func (p *MachinePlugin) CreateMachine(
 		return nil, statusFrom(invalid("the request is empty"), "")
 	}
 
-	ctx, end := p.begin(ctx, "CreateMachine", req.Machine, sourceOf(req.MachineClass, req.Secret))
+	ctx, end := p.begin(ctx, "CreateMachine", req.Machine, machineclass.SourceOf(req.MachineClass, req.Secret))
 	defer func() { err = end(err) }()
 
-	in, err := DecodeCreateMachine(req, p.options.Allowed)
+	in, err := machineclass.DecodeCreateMachine(req.Machine, req.MachineClass, req.Secret, p.options.Allowed)
 	if err != nil {
 		return nil, err
 	}
 
 	p.seen(req.MachineClass, req.Secret)
 
-	in.Report = p.journal.of(req.Machine)
+	in.Report = p.journal.reportFor(req.Machine)
 
 	machine, err := p.spi.CreateMachine(ctx, in)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/machineclass"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
@@ -25,7 +26,7 @@ func (p *MachinePlugin) DeleteMachine(
 		return nil, statusFrom(invalid("the request is empty"), "")
 	}
 
-	ctx, end := p.begin(ctx, "DeleteMachine", req.Machine, sourceOf(req.MachineClass, req.Secret))
+	ctx, end := p.begin(ctx, "DeleteMachine", req.Machine, machineclass.SourceOf(req.MachineClass, req.Secret))
 	defer func() { err = end(err) }()
 
 	in, err := p.decodeDelete(req)
@@ -54,21 +55,21 @@ func movedResponse(err error) *driver.DeleteMachineResponse {
 }
 
 func (p *MachinePlugin) decodeDelete(req *driver.DeleteMachineRequest) (*spi.DeleteMachineInput, error) {
-	to, err := decodeTarget(req.Machine, req.MachineClass, req.Secret)
+	kubeconfig, identity, err := machineclass.AccessToMachine(req.Machine, req.MachineClass, req.Secret)
 	if err != nil {
 		return nil, err
 	}
 
 	return &spi.DeleteMachineInput{
-		Kubeconfig: to.kubeconfig,
+		Kubeconfig: kubeconfig,
 		Name:       req.Machine.Name,
-		Identity:   to.identity,
-		Recorded:   recordedAddress(req.Machine),
+		Identity:   identity,
+		Recorded:   machineclass.RecordedAddress(req.Machine),
 		// It counts only for a Machine that exists.
 		HasProviderID: req.Machine.Spec.ProviderID != "",
 		// The safety controller asks with a Machine that it made up from ListMachines (machine_safety.go): it has no UID.
 		Orphan: req.Machine.UID == "",
-		Class:  classOf(req.MachineClass),
-		Image:  p.decodeImage(req.MachineClass),
+		Class:  machineclass.ToSPI(req.MachineClass),
+		Image:  machineclass.Image(req.MachineClass, p.options.Allowed),
 	}, nil
 }

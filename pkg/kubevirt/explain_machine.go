@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
-	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
 	corev1 "k8s.io/api/core/v1"
 
 	apivalidation "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1/validation"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/machineclass"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/statustext"
 )
@@ -34,35 +34,33 @@ type Explanation struct {
 // Explain looks at a machine for somebody who wants to know what is wrong with it. mcm-kubevirt shows it to its users. Whatever keeps
 // the driver from looking is a cause too: the driver fails in the same way.
 func Explain(ctx context.Context, explainer spi.Explainer, req *ExplainRequest, allowed apivalidation.Options) *Explanation {
-	used := sourceOf(req.MachineClass, req.Secret)
+	source := machineclass.SourceOf(req.MachineClass, req.Secret)
 
 	in, refused, err := decodeExplain(req, allowed)
 	if err != nil {
-		return &Explanation{Cause: causeFrom(&spi.Cause{Err: spi.AsError(err)}, used)}
+		return &Explanation{Cause: causeFrom(&spi.Cause{Err: spi.AsError(err)}, source)}
 	}
 
 	found, err := explainer.ExplainMachine(ctx, in)
 
 	switch {
 	case err != nil:
-		return &Explanation{Cause: causeFrom(&spi.Cause{Err: spi.AsError(err)}, used)}
+		return &Explanation{Cause: causeFrom(&spi.Cause{Err: spi.AsError(err)}, source)}
 	case found.Stage == spi.StageAbsent && madeBefore(req.Machine):
 		return &Explanation{Machine: found, Cause: vanished(found)}
 	case found.Stage == spi.StageAbsent && refused != nil:
-		return &Explanation{Machine: found, Cause: causeFrom(&spi.Cause{Err: spi.AsError(refused)}, used)}
+		return &Explanation{Machine: found, Cause: causeFrom(&spi.Cause{Err: spi.AsError(refused)}, source)}
 	default:
-		return &Explanation{Machine: found, Cause: causeFrom(found.Cause, used)}
+		return &Explanation{Machine: found, Cause: causeFrom(found.Cause, source)}
 	}
 }
 
 // decodeExplain reads which machine to look at. What is wrong with what the machine is made of, which counts only until it is made, is
 // returned apart.
 func decodeExplain(req *ExplainRequest, allowed apivalidation.Options) (in *spi.ExplainMachineInput, refused, err error) {
-	create := &driver.CreateMachineRequest{Machine: req.Machine, MachineClass: req.MachineClass, Secret: req.Secret}
-
-	to, err := decodeTarget(req.Machine, req.MachineClass, req.Secret)
+	kubeconfig, identity, err := machineclass.AccessToMachine(req.Machine, req.MachineClass, req.Secret)
 	if errors.Is(err, spi.ErrNotFound) { // No VirtualMachine can have its name, which is what CreateMachine refuses.
-		_, err = DecodeCreateMachine(create, allowed)
+		_, err = machineclass.DecodeCreateMachine(req.Machine, req.MachineClass, req.Secret, allowed)
 	}
 
 	if err != nil {
@@ -70,12 +68,12 @@ func decodeExplain(req *ExplainRequest, allowed apivalidation.Options) (in *spi.
 	}
 
 	in = &spi.ExplainMachineInput{
-		Kubeconfig: to.kubeconfig, Name: req.Machine.Name, Identity: to.identity,
-		HasProviderID: req.Machine.Spec.ProviderID != "", Recorded: recordedAddress(req.Machine),
+		Kubeconfig: kubeconfig, Name: req.Machine.Name, Identity: identity,
+		HasProviderID: req.Machine.Spec.ProviderID != "", Recorded: machineclass.RecordedAddress(req.Machine),
 	}
 
 	if req.Machine.UID != "" && req.Machine.DeletionTimestamp == nil && !madeBefore(req.Machine) {
-		in.Create, refused = DecodeCreateMachine(create, allowed)
+		in.Create, refused = machineclass.DecodeCreateMachine(req.Machine, req.MachineClass, req.Secret, allowed)
 	}
 
 	return in, refused, nil
@@ -100,7 +98,7 @@ func vanished(found *spi.Explanation) *spi.Cause {
 }
 
 // causeFrom returns a cause as the driver reports it; nil stays nil. It always has a remedy.
-func causeFrom(c *spi.Cause, source kubeconfigSource) *spi.Cause {
+func causeFrom(c *spi.Cause, source machineclass.KubeconfigSource) *spi.Cause {
 	if c == nil {
 		return nil
 	}

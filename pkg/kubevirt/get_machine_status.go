@@ -5,6 +5,7 @@ import (
 
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/machineclass"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
@@ -19,7 +20,7 @@ func (p *MachinePlugin) GetMachineStatus(
 		return nil, statusFrom(invalid("the request is empty"), "")
 	}
 
-	ctx, end := p.begin(ctx, "GetMachineStatus", req.Machine, sourceOf(req.MachineClass, req.Secret))
+	ctx, end := p.begin(ctx, "GetMachineStatus", req.Machine, machineclass.SourceOf(req.MachineClass, req.Secret))
 	defer func() { err = end(err) }()
 
 	in, err := p.decodeObserve(req.Machine, req.MachineClass, req.Secret)

@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/machineclass"
 )
 
 // InitializeMachine waits, for seconds, until the machine is scheduled. machine-controller-manager repeats it as long as
@@ -19,7 +21,7 @@ func (p *MachinePlugin) InitializeMachine(
 		return nil, statusFrom(invalid("the request is empty"), "")
 	}
 
-	ctx, end := p.begin(ctx, "InitializeMachine", req.Machine, sourceOf(req.MachineClass, req.Secret))
+	ctx, end := p.begin(ctx, "InitializeMachine", req.Machine, machineclass.SourceOf(req.MachineClass, req.Secret))
 	defer func() { err = end(err) }()
 
 	in, err := p.decodeObserve(req.Machine, req.MachineClass, req.Secret)
@@ -29,7 +31,7 @@ func (p *MachinePlugin) InitializeMachine(
 
 	p.seen(req.MachineClass, req.Secret)
 
-	in.Image = p.decodeImage(req.MachineClass)
+	in.Image = machineclass.Image(req.MachineClass, p.options.Allowed)
 
 	machine, err := p.spi.InitializeMachine(ctx, in)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/lru"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/machineclass"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/statustext"
 )
@@ -40,15 +41,15 @@ func newJournal(events EventRecorder) *journal {
 	return &journal{events: events, last: lru.New(rememberedMachines)}
 }
 
-// of returns what takes the progress of a machine.
-func (j *journal) of(machine *v1alpha1.Machine) spi.Report {
+// reportFor returns the receiver of the progress of a machine.
+func (j *journal) reportFor(machine *v1alpha1.Machine) spi.Report {
 	return func(step spi.Progress) {
 		j.write(machine, note{corev1.EventTypeNormal, step.Reason, statustext.Fit(step.Message)})
 	}
 }
 
 // failed records the failure that a call ended with. Expected responses are omitted.
-func (j *journal) failed(machine *v1alpha1.Machine, err error, source kubeconfigSource) {
+func (j *journal) failed(machine *v1alpha1.Machine, err error, source machineclass.KubeconfigSource) {
 	if meaningOf(err).failure() {
 		e := completed(err, source)
 		j.write(machine, note{corev1.EventTypeWarning, e.Reason, statustext.FitWithRemedy(e.Message, e.Remedy)})

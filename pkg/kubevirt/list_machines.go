@@ -6,6 +6,7 @@ import (
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
 	"k8s.io/klog/v2"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/machineclass"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
@@ -20,26 +21,27 @@ func (p *MachinePlugin) ListMachines(
 		return nil, statusFrom(invalid("the request has no MachineClass"), "")
 	}
 
-	ctx, end := p.begin(ctx, "ListMachines", nil, sourceOf(req.MachineClass, req.Secret))
+	ctx, end := p.begin(ctx, "ListMachines", nil, machineclass.SourceOf(req.MachineClass, req.Secret))
 	defer func() { err = end(err) }()
 
 	p.seen(req.MachineClass, req.Secret)
 
-	id := identityOf(req.MachineClass)
-	if !Ours(req.MachineClass) || !id.Valid() {
+	id := machineclass.Identity(req.MachineClass)
+	if !machineclass.IsOurs(req.MachineClass) || !id.Valid() {
 		klog.FromContext(ctx).Info("Listing no machines for a MachineClass of another provider or without the cluster and role tags",
 			"machineClass", klog.KObj(req.MachineClass), "provider", req.MachineClass.Provider)
 
 		return &driver.ListMachinesResponse{MachineList: map[string]string{}}, nil
 	}
 
-	kubeconfig, err := decodeClass(req.MachineClass, req.Secret)
+	kubeconfig, err := machineclass.Kubeconfig(req.MachineClass, req.Secret)
 	if err != nil {
 		return nil, err
 	}
 
 	machines, err := p.spi.ListMachines(ctx, &spi.ListMachinesInput{
-		Kubeconfig: kubeconfig, Identity: id, Class: classOf(req.MachineClass), Image: p.decodeImage(req.MachineClass),
+		Kubeconfig: kubeconfig, Identity: id,
+		Class: machineclass.ToSPI(req.MachineClass), Image: machineclass.Image(req.MachineClass, p.options.Allowed),
 	})
 	if err != nil {
 		return nil, err

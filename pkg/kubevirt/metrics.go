@@ -11,6 +11,8 @@ import (
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/machinecodes/status"
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/metrics"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/machineclass"
 )
 
 // operations are the driver's methods as the drivers of other providers name them in machine-controller-manager's metrics.
@@ -38,7 +40,7 @@ func (p *MachinePlugin) RegisterMetrics(r prometheus.Registerer) error {
 
 	// They are there from the start, so that shares can be computed.
 	for _, operation := range operations {
-		metrics.DriverAPIRequestDuration.WithLabelValues(Provider, operation)
+		metrics.DriverAPIRequestDuration.WithLabelValues(machineclass.Provider, operation)
 	}
 
 	if err := errors.Join(r.Register(p.phases), r.Register(p.missing)); err != nil {
@@ -52,17 +54,17 @@ func (p *MachinePlugin) RegisterMetrics(r prometheus.Registerer) error {
 // failed or not; durations are those of requests that did not fail, as everywhere in these metrics. Which requests have failed is
 // providerapi.Call's to say.
 func CountRequest(service string, took time.Duration, failed bool) {
-	metrics.APIRequestCount.WithLabelValues(Provider, service).Inc()
+	metrics.APIRequestCount.WithLabelValues(machineclass.Provider, service).Inc()
 
 	// It is there from the first request on, so that the first failure is an increase.
-	failures := metrics.APIFailedRequestCount.WithLabelValues(Provider, service)
+	failures := metrics.APIFailedRequestCount.WithLabelValues(machineclass.Provider, service)
 	if failed {
 		failures.Inc()
 
 		return
 	}
 
-	metrics.APIRequestDuration.WithLabelValues(Provider, service).Observe(took.Seconds())
+	metrics.APIRequestDuration.WithLabelValues(machineclass.Provider, service).Observe(took.Seconds())
 }
 
 // countCall counts a call of the driver: the durations of those that succeeded, and the codes, as numbers, of those that did not. As with
@@ -72,7 +74,7 @@ func countCall(method string, took time.Duration, err error) {
 	operation := operations[method]
 
 	if err == nil {
-		metrics.DriverAPIRequestDuration.WithLabelValues(Provider, operation).Observe(took.Seconds())
+		metrics.DriverAPIRequestDuration.WithLabelValues(machineclass.Provider, operation).Observe(took.Seconds())
 
 		return
 	}
@@ -82,7 +84,7 @@ func countCall(method string, took time.Duration, err error) {
 		code = known.Code()
 	}
 
-	metrics.DriverFailedAPIRequests.WithLabelValues(Provider, operation, strconv.Itoa(int(code))).Inc()
+	metrics.DriverFailedAPIRequests.WithLabelValues(machineclass.Provider, operation, strconv.Itoa(int(code))).Inc()
 }
 
 // deadlineSlack is how much earlier than here a call's deadline may be over at its client, which then cancels it.

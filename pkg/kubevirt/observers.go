@@ -3,8 +3,6 @@ package kubevirt
 import (
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
-
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
 // Observer learns from requests which MachineClasses there are, and what their credentials are now. Its first request proves that
@@ -23,16 +21,4 @@ func (p *MachinePlugin) seen(class *v1alpha1.MachineClass, secret *corev1.Secret
 	for _, observer := range p.options.Observers {
 		observer.Seen(class, secret)
 	}
-}
-
-// Access returns what leads to the machines of a class: a kubeconfig and their tags. The error wraps spi.ErrInvalid.
-func Access(class *v1alpha1.MachineClass, secret *corev1.Secret) ([]byte, spi.Identity, error) {
-	kubeconfig, err := decodeClass(class, secret)
-	if err != nil {
-		return nil, spi.Identity{}, err
-	}
-
-	id, err := decodeIdentity(class)
-
-	return kubeconfig, id, err
 }

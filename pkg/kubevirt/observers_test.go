@@ -38,21 +38,3 @@ func TestObserversAreTold(t *testing.T) {
 		})
 	}
 }
-
-func TestAccess(t *testing.T) {
-	t.Parallel()
-
-	r := validRequest()
-	kubeconfig, id, err := kubevirt.Access(r.class, r.secret)
-	require.NoError(t, err)
-	require.Equal(t, "k", string(kubeconfig))
-	require.Equal(t, spi.Identity{Cluster: "c", Role: "node"}, id)
-
-	r.class.ProviderSpec.Raw = []byte(`{}`)
-	_, _, err = kubevirt.Access(r.class, r.secret)
-	require.ErrorIs(t, err, spi.ErrInvalid)
-
-	r.class.Provider = "aws"
-	_, _, err = kubevirt.Access(r.class, r.secret)
-	require.ErrorIs(t, err, spi.ErrInvalid)
-}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1/validation"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/machineclass"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/phases"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
@@ -69,7 +70,7 @@ func (p *MachinePlugin) Stop(ctx context.Context) {
 // begin returns the context of a call, and what its end must run: that hands the call's error on in the terms of
 // machine-controller-manager, counts it, and tells it in the log and in the machine's Events. The machine is nil for a call that is about many.
 func (p *MachinePlugin) begin(
-	ctx context.Context, method string, machine *v1alpha1.Machine, used kubeconfigSource,
+	ctx context.Context, method string, machine *v1alpha1.Machine, source machineclass.KubeconfigSource,
 ) (inCall context.Context, end func(error) error) {
 	started := time.Now()
 	ctx, finish := p.calls.begin(ctx)
@@ -79,14 +80,14 @@ func (p *MachinePlugin) begin(
 
 		cut := cutOff(ctx, err)
 		if err != nil && !cut {
-			p.journal.failed(machine, err, used)
+			p.journal.failed(machine, err, source)
 		}
 
 		if !cut {
 			p.missing.answered(machine, err)
 		}
 
-		err = statusFrom(err, used)
+		err = statusFrom(err, source)
 		if !cut {
 			countCall(method, time.Since(started), err)
 		}

@@ -5,6 +5,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/machineclass"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
@@ -38,7 +39,7 @@ var remedies = map[string]string{
 
 // defaultRemedy returns the remedy for errors of a reason that bring none, as the end of a sentence.
 // It is empty for expected responses.
-func defaultRemedy(reason string, source kubeconfigSource) string {
+func defaultRemedy(reason string, source machineclass.KubeconfigSource) string {
 	known := remedies[reason]
 	if strings.HasPrefix(known, noAction) {
 		return ""

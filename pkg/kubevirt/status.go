@@ -5,6 +5,7 @@ import (
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/machinecodes/status"
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/machineclass"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/statustext"
 )
@@ -12,7 +13,7 @@ import (
 // statusFrom returns an error in the form that machine-controller-manager parses: the machine code,
 // and a text that begins with the reason and ends with the remedy. nil stays nil. It is the only
 // place that chooses a machine code. source is the kubeconfig that the call used.
-func statusFrom(err error, source kubeconfigSource) error {
+func statusFrom(err error, source machineclass.KubeconfigSource) error {
 	if err == nil {
 		return nil
 	}
@@ -24,7 +25,7 @@ func statusFrom(err error, source kubeconfigSource) error {
 
 // completed returns an error with all that machine-controller-manager and people are shown: the
 // defaults for its reason and remedy, and where its kubeconfig comes from if that is at fault.
-func completed(err error, source kubeconfigSource) *spi.Error {
+func completed(err error, source machineclass.KubeconfigSource) *spi.Error {
 	e := *spi.AsError(err)
 
 	if e.Reason == "" {

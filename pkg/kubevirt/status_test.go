@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/machineclass"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/diagnose"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/statustext"
@@ -66,7 +67,7 @@ func TestStatusFrom(t *testing.T) {
 func TestTextsEndWithTheRemedy(t *testing.T) {
 	t.Parallel()
 
-	const used = kubeconfigSource("Secret shoot/cloudprovider, key kubeconfig")
+	const used = machineclass.KubeconfigSource("Secret shoot/cloudprovider, key kubeconfig")
 
 	words := strings.Repeat("the words of the component that refuses ", 50)
 
@@ -94,7 +95,7 @@ func TestTextsEndWithTheRemedy(t *testing.T) {
 }
 
 // textOf returns the text that machine-controller-manager reads.
-func textOf(t *testing.T, err error, used kubeconfigSource) string {
+func textOf(t *testing.T, err error, used machineclass.KubeconfigSource) string {
 	t.Helper()
 
 	got, ok := status.FromError(statusFrom(err, used))
@@ -107,7 +108,7 @@ func textOf(t *testing.T, err error, used kubeconfigSource) string {
 func TestKubeconfigFaultsNameTheSecret(t *testing.T) {
 	t.Parallel()
 
-	const used = kubeconfigSource("Secret shoot/cloudprovider, key kubeconfig")
+	const used = machineclass.KubeconfigSource("Secret shoot/cloudprovider, key kubeconfig")
 
 	tests := map[string]struct {
 		reason string

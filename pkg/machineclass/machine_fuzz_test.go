@@ -1,22 +1,22 @@
-package kubevirt_test
+package machineclass_test
 
 import (
 	"os"
 	"path/filepath"
 	"testing"
 
-	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/yaml"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1/validation"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/machineclass"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/render"
 )
 
-// FuzzDecode hands the driver hostile specs and Secrets. What is accepted can be rendered, with the user data as it was.
-func FuzzDecode(f *testing.F) {
+// FuzzDecodeCreateMachine decodes hostile specs and Secrets. A machine that is accepted can be
+// rendered, with unchanged user data.
+func FuzzDecodeCreateMachine(f *testing.F) {
 	specs, err := filepath.Glob("../spi/render/testdata/*.spec.yaml")
 	require.NoError(f, err)
 
@@ -37,18 +37,15 @@ func FuzzDecode(f *testing.F) {
 
 		_, _, _ = kubeconfig.RESTConfig(config)
 
-		in, err := kubevirt.DecodeCreateMachine(
-			&driver.CreateMachineRequest{Machine: r.machine, MachineClass: r.class, Secret: r.secret},
-			validation.Options{Template: validation.TemplateAll},
-		)
+		in, err := machineclass.DecodeCreateMachine(r.machine, r.class, r.secret, validation.Options{Template: validation.TemplateAll})
 		if err != nil {
 			return
 		}
 
 		vm, err := render.VirtualMachine(in, "machines")
-		require.NoError(t, err, "what is valid can be rendered")
+		require.NoError(t, err, "a valid spec can be rendered")
 		require.Equal(t, "m", vm.Name)
-		require.True(t, render.Owns(in.Identity(), vm.Labels), "what is created is ours")
+		require.True(t, render.Owns(in.Identity(), vm.Labels), "created objects are ours")
 		require.Equal(t, userData, render.Secrets(in, "machines")[0].Data["userdata"])
 	})
 }

@@ -1,13 +1,12 @@
-package kubevirt_test
+package machineclass_test
 
 import (
 	"testing"
 
-	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
-	"github.com/gardener/machine-controller-manager/pkg/util/provider/machinecodes/codes"
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/yaml"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/render"
 )
 
@@ -26,17 +25,17 @@ rootVolume:
 sshKeys: ["ssh-rsa AAAA one@example.com"]
 `
 
-// createPredecessors sends a MachineClass of the predecessor's with these fields laid over its spec, and returns the VirtualMachine that is
-// made of it, as JSON does.
-func createPredecessors(t *testing.T, fields string) (map[string]any, error) {
+// renderPredecessors decodes a MachineClass of the predecessor with these fields in place of those
+// of its spec, and returns the rendered VirtualMachine as unstructured data.
+func renderPredecessors(t *testing.T, fields string) (map[string]any, error) {
 	t.Helper()
 
-	var spec, over map[string]any
+	var spec, override map[string]any
 
 	require.NoError(t, yaml.Unmarshal([]byte(predecessorSpec), &spec))
-	require.NoError(t, yaml.Unmarshal([]byte(fields), &over))
+	require.NoError(t, yaml.Unmarshal([]byte(fields), &override))
 
-	for key, value := range over {
+	for key, value := range override {
 		spec[key] = value
 	}
 
@@ -48,14 +47,13 @@ func createPredecessors(t *testing.T, fields string) (map[string]any, error) {
 	r := validRequest()
 	r.class.Provider = "kubevirtdriver//127.0.0.1:8080"
 	r.class.ProviderSpec.Raw = raw
-	seen := &recorder{}
 
-	_, err = newPlugin(seen).CreateMachine(t.Context(), &driver.CreateMachineRequest{Machine: r.machine, MachineClass: r.class, Secret: r.secret})
+	in, err := r.decode()
 	if err != nil {
 		return nil, err
 	}
 
-	vm, err := render.VirtualMachine(seen.create, "machines")
+	vm, err := render.VirtualMachine(in, "machines")
 	require.NoError(t, err)
 	text, err := yaml.Marshal(vm)
 	require.NoError(t, err)
@@ -67,7 +65,7 @@ func createPredecessors(t *testing.T, fields string) (map[string]any, error) {
 	return object, nil
 }
 
-// at returns what a path leads to.
+// at returns the value at a path.
 func at(t *testing.T, value any, path ...any) any {
 	t.Helper()
 
@@ -86,7 +84,8 @@ func at(t *testing.T, value any, path ...any) any {
 	return value
 }
 
-// TestWorkerConfig follows every option of the guide to the predecessor's extension from the MachineClass to the VirtualMachine.
+// TestWorkerConfig requires the effect of every option of the guide to the predecessor's extension
+// on the VirtualMachine.
 func TestWorkerConfig(t *testing.T) {
 	t.Parallel()
 
@@ -180,7 +179,7 @@ func TestWorkerConfig(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			vm, err := createPredecessors(t, tc.fields)
+			vm, err := renderPredecessors(t, tc.fields)
 			require.NoError(t, err)
 
 			var want any
@@ -191,7 +190,7 @@ func TestWorkerConfig(t *testing.T) {
 	}
 }
 
-// TestWorkerConfigBounds are the bounds that the guide names.
+// TestWorkerConfigBounds requires the bounds of the guide.
 func TestWorkerConfigBounds(t *testing.T) {
 	t.Parallel()
 
@@ -207,8 +206,8 @@ func TestWorkerConfigBounds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			_, err := createPredecessors(t, fields)
-			require.Equal(t, codes.InvalidArgument, codeOf(t, err))
+			_, err := renderPredecessors(t, fields)
+			require.ErrorIs(t, err, spi.ErrInvalid)
 		})
 	}
 }

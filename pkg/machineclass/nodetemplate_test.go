@@ -1,4 +1,4 @@
-package kubevirt_test
+package machineclass_test
 
 import (
 	"testing"
@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	apiv1alpha1 "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/machineclass"
 )
 
 func nodeTemplate(cpu, memory, gpu string) *v1alpha1.NodeTemplate {
@@ -101,7 +101,7 @@ func TestNodeTemplateWarnings(t *testing.T) {
 			require.NoError(t, yaml.UnmarshalStrict([]byte(tc.spec), spec))
 
 			var fields []string
-			for _, w := range kubevirt.NodeTemplateWarnings(&v1alpha1.MachineClass{NodeTemplate: tc.template}, spec) {
+			for _, w := range machineclass.NodeTemplateWarnings(&v1alpha1.MachineClass{NodeTemplate: tc.template}, spec) {
 				fields = append(fields, w.Field)
 			}
 
@@ -118,22 +118,22 @@ func TestSameArchitecture(t *testing.T) {
 
 	spec := &apiv1alpha1.ProviderSpec{}
 	require.NoError(t, yaml.UnmarshalStrict([]byte("virtualMachineTemplate: {spec: {template: {spec: {architecture: arm64}}}}"), spec))
-	require.Empty(t, kubevirt.NodeTemplateWarnings(class, spec))
+	require.Empty(t, machineclass.NodeTemplateWarnings(class, spec))
 }
 
 func TestNodeTemplateErrors(t *testing.T) {
 	t.Parallel()
 
 	class := &v1alpha1.MachineClass{}
-	require.Empty(t, kubevirt.NodeTemplateErrors(class), "it may be missing")
+	require.Empty(t, machineclass.NodeTemplateErrors(class), "it may be missing")
 
 	class.NodeTemplate = nodeTemplate("1", "1Gi", "0")
-	require.Empty(t, kubevirt.NodeTemplateErrors(class))
+	require.Empty(t, machineclass.NodeTemplateErrors(class))
 
 	class.NodeTemplate = &v1alpha1.NodeTemplate{}
 
 	var fields []string
-	for _, err := range kubevirt.NodeTemplateErrors(class) {
+	for _, err := range machineclass.NodeTemplateErrors(class) {
 		fields = append(fields, err.Field)
 	}
 
@@ -141,48 +141,4 @@ func TestNodeTemplateErrors(t *testing.T) {
 		"nodeTemplate.capacity[cpu]", "nodeTemplate.capacity[memory]", "nodeTemplate.capacity[gpu]",
 		"nodeTemplate.instanceType", "nodeTemplate.region", "nodeTemplate.zone",
 	}, fields, "machine-controller-manager refuses such a class")
-}
-
-func TestClassErrors(t *testing.T) {
-	t.Parallel()
-
-	tests := map[string]struct {
-		reason string
-		class  v1alpha1.MachineClass
-		want   []string
-	}{
-		"OneSecret": {
-			reason: "one Secret may hold everything",
-			class:  v1alpha1.MachineClass{SecretRef: &corev1.SecretReference{Name: "s", Namespace: "n"}},
-		},
-		"Predecessor": {
-			reason: "the predecessor's name is accepted", class: v1alpha1.MachineClass{
-				Provider: "kubevirtdriver//127.0.0.1:8080", CredentialsSecretRef: &corev1.SecretReference{Name: "s", Namespace: "n"},
-			},
-		},
-		"Foreign": {reason: "of another driver, and without Secrets", class: v1alpha1.MachineClass{Provider: "aws"}, want: []string{"provider", "secretRef"}},
-		"EmptyRefs": {reason: "a Secret is found by name and namespace", class: v1alpha1.MachineClass{
-			SecretRef: &corev1.SecretReference{}, CredentialsSecretRef: &corev1.SecretReference{Name: "s"},
-		}, want: []string{"secretRef.name", "secretRef.namespace", "credentialsSecretRef.namespace"}},
-	}
-
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-
-			var fields []string
-			for _, err := range kubevirt.ClassErrors(&tc.class) {
-				fields = append(fields, err.Field)
-			}
-
-			require.Equal(t, tc.want, fields, tc.reason)
-		})
-	}
-}
-
-func TestClassWarnings(t *testing.T) {
-	t.Parallel()
-
-	require.Empty(t, kubevirt.ClassWarnings(&v1alpha1.MachineClass{Provider: "kubevirt"}))
-	require.Len(t, kubevirt.ClassWarnings(&v1alpha1.MachineClass{Provider: "kubevirtdriver//127.0.0.1:8080"}), 1)
 }

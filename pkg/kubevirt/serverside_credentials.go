@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	apiv1alpha1 "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/machineclass"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
@@ -19,8 +20,8 @@ type Kubeconfigs interface {
 	For(cluster string) ([]byte, error)
 }
 
-// heldCredentials is a driver that has credentials of its own.
-type heldCredentials struct {
+// serverSideCredentials is a driver that has credentials of its own.
+type serverSideCredentials struct {
 	driver.Driver
 
 	kubeconfigs Kubeconfigs
@@ -29,26 +30,26 @@ type heldCredentials struct {
 // WithKubeconfigs returns a driver whose credentials are held where it runs: for each call it takes the kubeconfig of the cluster that the
 // class's tags name. A request that brings a kubeconfig is refused, so that nobody is led to believe that it is used.
 func WithKubeconfigs(d driver.Driver, kubeconfigs Kubeconfigs) driver.Driver {
-	return &heldCredentials{Driver: d, kubeconfigs: kubeconfigs}
+	return &serverSideCredentials{Driver: d, kubeconfigs: kubeconfigs}
 }
 
 // complete returns a Secret with the kubeconfig in it. A class that the driver refuses, or whose machines it does not list, needs none.
-func (h *heldCredentials) complete(class *v1alpha1.MachineClass, secret *corev1.Secret) (*corev1.Secret, error) {
-	if class == nil || !Ours(class) || !identityOf(class).Valid() {
+func (c *serverSideCredentials) complete(class *v1alpha1.MachineClass, secret *corev1.Secret) (*corev1.Secret, error) {
+	if class == nil || !machineclass.IsOurs(class) || !machineclass.Identity(class).Valid() {
 		return secret, nil
 	}
 
-	completed := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: heldSource}, Data: map[string][]byte{}}
+	completed := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: machineclass.ServerSideSecret}, Data: map[string][]byte{}}
 	if secret != nil {
 		maps.Copy(completed.Data, secret.Data)
 	}
 
 	if len(completed.Data[apiv1alpha1.SecretKeyKubeconfig]) > 0 {
 		return nil, spi.WithRemedy(invalid("MachineClass %s: %s: this driver reads kubeconfigs from its --kubeconfig-dir and refuses those in requests",
-			class.Name, sourceOf(class, secret)), "remove the key "+apiv1alpha1.SecretKeyKubeconfig+" from the Secret")
+			class.Name, machineclass.SourceOf(class, secret)), "remove the key "+apiv1alpha1.SecretKeyKubeconfig+" from the Secret")
 	}
 
-	kubeconfig, err := h.kubeconfigs.For(identityOf(class).Cluster)
+	kubeconfig, err := c.kubeconfigs.For(machineclass.Identity(class).Cluster)
 	if err != nil {
 		return nil, spi.Errorf(spi.ErrPrecondition, "credentials of the driver: %w", err)
 	}
@@ -59,75 +60,75 @@ func (h *heldCredentials) complete(class *v1alpha1.MachineClass, secret *corev1.
 }
 
 // CreateMachine implements driver.Driver.
-func (h *heldCredentials) CreateMachine(ctx context.Context, req *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
+func (c *serverSideCredentials) CreateMachine(ctx context.Context, req *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
 	if req == nil {
-		return h.Driver.CreateMachine(ctx, req)
+		return c.Driver.CreateMachine(ctx, req)
 	}
 
-	secret, err := h.complete(req.MachineClass, req.Secret)
+	secret, err := c.complete(req.MachineClass, req.Secret)
 	if err != nil {
 		return nil, statusFrom(err, "")
 	}
 
-	return h.Driver.CreateMachine(ctx, &driver.CreateMachineRequest{Machine: req.Machine, MachineClass: req.MachineClass, Secret: secret})
+	return c.Driver.CreateMachine(ctx, &driver.CreateMachineRequest{Machine: req.Machine, MachineClass: req.MachineClass, Secret: secret})
 }
 
 // InitializeMachine implements driver.Driver.
-func (h *heldCredentials) InitializeMachine(
+func (c *serverSideCredentials) InitializeMachine(
 	ctx context.Context, req *driver.InitializeMachineRequest,
 ) (*driver.InitializeMachineResponse, error) {
 	if req == nil {
-		return h.Driver.InitializeMachine(ctx, req)
+		return c.Driver.InitializeMachine(ctx, req)
 	}
 
-	secret, err := h.complete(req.MachineClass, req.Secret)
+	secret, err := c.complete(req.MachineClass, req.Secret)
 	if err != nil {
 		return nil, statusFrom(err, "")
 	}
 
-	return h.Driver.InitializeMachine(ctx, &driver.InitializeMachineRequest{Machine: req.Machine, MachineClass: req.MachineClass, Secret: secret})
+	return c.Driver.InitializeMachine(ctx, &driver.InitializeMachineRequest{Machine: req.Machine, MachineClass: req.MachineClass, Secret: secret})
 }
 
 // DeleteMachine implements driver.Driver.
-func (h *heldCredentials) DeleteMachine(ctx context.Context, req *driver.DeleteMachineRequest) (*driver.DeleteMachineResponse, error) {
+func (c *serverSideCredentials) DeleteMachine(ctx context.Context, req *driver.DeleteMachineRequest) (*driver.DeleteMachineResponse, error) {
 	if req == nil {
-		return h.Driver.DeleteMachine(ctx, req)
+		return c.Driver.DeleteMachine(ctx, req)
 	}
 
-	secret, err := h.complete(req.MachineClass, req.Secret)
+	secret, err := c.complete(req.MachineClass, req.Secret)
 	if err != nil {
 		return nil, statusFrom(err, "")
 	}
 
-	return h.Driver.DeleteMachine(ctx, &driver.DeleteMachineRequest{Machine: req.Machine, MachineClass: req.MachineClass, Secret: secret})
+	return c.Driver.DeleteMachine(ctx, &driver.DeleteMachineRequest{Machine: req.Machine, MachineClass: req.MachineClass, Secret: secret})
 }
 
 // GetMachineStatus implements driver.Driver.
-func (h *heldCredentials) GetMachineStatus(
+func (c *serverSideCredentials) GetMachineStatus(
 	ctx context.Context, req *driver.GetMachineStatusRequest,
 ) (*driver.GetMachineStatusResponse, error) {
 	if req == nil {
-		return h.Driver.GetMachineStatus(ctx, req)
+		return c.Driver.GetMachineStatus(ctx, req)
 	}
 
-	secret, err := h.complete(req.MachineClass, req.Secret)
+	secret, err := c.complete(req.MachineClass, req.Secret)
 	if err != nil {
 		return nil, statusFrom(err, "")
 	}
 
-	return h.Driver.GetMachineStatus(ctx, &driver.GetMachineStatusRequest{Machine: req.Machine, MachineClass: req.MachineClass, Secret: secret})
+	return c.Driver.GetMachineStatus(ctx, &driver.GetMachineStatusRequest{Machine: req.Machine, MachineClass: req.MachineClass, Secret: secret})
 }
 
 // ListMachines implements driver.Driver.
-func (h *heldCredentials) ListMachines(ctx context.Context, req *driver.ListMachinesRequest) (*driver.ListMachinesResponse, error) {
+func (c *serverSideCredentials) ListMachines(ctx context.Context, req *driver.ListMachinesRequest) (*driver.ListMachinesResponse, error) {
 	if req == nil {
-		return h.Driver.ListMachines(ctx, req)
+		return c.Driver.ListMachines(ctx, req)
 	}
 
-	secret, err := h.complete(req.MachineClass, req.Secret)
+	secret, err := c.complete(req.MachineClass, req.Secret)
 	if err != nil {
 		return nil, statusFrom(err, "")
 	}
 
-	return h.Driver.ListMachines(ctx, &driver.ListMachinesRequest{MachineClass: req.MachineClass, Secret: secret})
+	return c.Driver.ListMachines(ctx, &driver.ListMachinesRequest{MachineClass: req.MachineClass, Secret: secret})
 }

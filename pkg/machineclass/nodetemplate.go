@@ -1,4 +1,4 @@
-package kubevirt
+package machineclass
 
 import (
 	"fmt"
@@ -13,11 +13,11 @@ import (
 	apivalidation "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1/validation"
 )
 
-// resourceGPU is how a nodeTemplate counts GPUs, whatever the node calls them.
+// resourceGPU is the resource of GPUs in a nodeTemplate, whatever their resource on the Node is.
 const resourceGPU corev1.ResourceName = "gpu"
 
-// NodeTemplateErrors returns what machine-controller-manager does not accept in a nodeTemplate: it would create no machine of
-// the class. mcm-kubevirt shows it to its users.
+// NodeTemplateErrors returns the errors of a class's nodeTemplate. machine-controller-manager creates
+// no machine of a class that has any.
 func NodeTemplateErrors(class *v1alpha1.MachineClass) field.ErrorList {
 	if class.NodeTemplate == nil {
 		return nil
@@ -32,7 +32,7 @@ func NodeTemplateErrors(class *v1alpha1.MachineClass) field.ErrorList {
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, resourceGPU} {
 		if _, given := template.Capacity[name]; !given {
 			errs = append(errs, field.Required(path.Child("capacity").Key(string(name)),
-				"machine-controller-manager wants cpu, memory and gpu, which may be 0"))
+				"machine-controller-manager requires cpu, memory and gpu, which may be 0"))
 		}
 	}
 
@@ -49,9 +49,9 @@ func NodeTemplateErrors(class *v1alpha1.MachineClass) field.ErrorList {
 	return errs
 }
 
-// NodeTemplateWarnings returns what a class's nodeTemplate says about its nodes that its providerSpec does not: from the one,
-// cluster-autoscaler computes how many machines it needs; from the other, they are made. mcm-kubevirt shows it to its users. The
-// spec may have faults.
+// NodeTemplateWarnings returns the differences between a class's nodeTemplate, with which
+// cluster-autoscaler simulates new nodes, and its providerSpec, from which machines are created. The
+// spec may be invalid.
 func NodeTemplateWarnings(class *v1alpha1.MachineClass, spec *apiv1alpha1.ProviderSpec) []apivalidation.Warning {
 	path := field.NewPath("nodeTemplate")
 
@@ -79,12 +79,13 @@ func NodeTemplateWarnings(class *v1alpha1.MachineClass, spec *apiv1alpha1.Provid
 	return warnings
 }
 
-// byInstancetype says whether the machine's size is known to the provider cluster only.
+// byInstancetype reports whether only the provider cluster knows the machine's size.
 func byInstancetype(spec *apiv1alpha1.ProviderSpec) bool {
 	return spec.VirtualMachineTemplate != nil && spec.VirtualMachineTemplate.Spec.Instancetype != nil
 }
 
-// instance returns the part of the virtualMachineTemplate that is about the guest, empty if there is none.
+// instance returns the template of the VirtualMachineInstance in the virtualMachineTemplate, empty
+// if there is none.
 func instance(spec *apiv1alpha1.ProviderSpec) apiv1alpha1.VirtualMachineInstanceTemplate {
 	template := ptr.Deref(spec.VirtualMachineTemplate, apiv1alpha1.VirtualMachineTemplate{})
 
@@ -100,7 +101,8 @@ func topologyWarning(path *field.Path, name, expected, actual string) []apivalid
 		"is %q, but providerSpec.%s is %q: cluster-autoscaler would scale up the wrong worker pool; make them equal", expected, name, actual)}}
 }
 
-// architectureWarning is about the one case in which the driver does not take the architecture from the nodeTemplate.
+// architectureWarning covers the one case in which the driver does not take the architecture from
+// the nodeTemplate.
 func architectureWarning(path *field.Path, expected *string, spec *apiv1alpha1.ProviderSpec) []apivalidation.Warning {
 	given := instance(spec)
 
@@ -110,7 +112,7 @@ func architectureWarning(path *field.Path, expected *string, spec *apiv1alpha1.P
 	}
 
 	return []apivalidation.Warning{{Field: path.String(), Detail: fmt.Sprintf(
-		"is %q, but virtualMachineTemplate has %q: cluster-autoscaler would expect other nodes than it gets; make them equal",
+		"is %q, but virtualMachineTemplate has %q: cluster-autoscaler would expect other nodes than are created; make them equal",
 		ptr.Deref(expected, ""), actual)}}
 }
 
@@ -129,7 +131,8 @@ func memoryWarning(path *field.Path, capacity corev1.ResourceList, spec *apiv1al
 	return sizeWarning(path, corev1.ResourceMemory, capacity, *actual, "of memory")
 }
 
-// memory returns the guest's memory: without guest, KubeVirt takes a request or else a limit.
+// memory returns the guest's memory. If the spec does not set it, KubeVirt uses the request, or else
+// the limit.
 func memory(spec *apiv1alpha1.ProviderSpec) *resource.Quantity {
 	template := instance(spec)
 
@@ -173,6 +176,6 @@ func sizeWarning(
 	}
 
 	return []apivalidation.Warning{{Field: path.Key(string(name)).String(), Detail: fmt.Sprintf(
-		"is %s, but the machine has %s %s: cluster-autoscaler would expect other nodes than it gets; make them equal",
+		"is %s, but the machine has %s %s: cluster-autoscaler would expect other nodes than are created; make them equal",
 		expected.String(), actual.String(), unit)}}
 }

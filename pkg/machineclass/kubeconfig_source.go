@@ -1,0 +1,41 @@
+package machineclass
+
+import (
+	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+
+	apiv1alpha1 "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
+)
+
+// KubeconfigSource describes where the kubeconfig of a request comes from, for errors about it. It
+// is empty if the source is not known.
+//
+// machine-controller-manager passes the data of a class's Secrets without their names. Of two
+// Secrets, the one in credentialsSecretRef is assumed to contain the kubeconfig, since its data
+// take precedence.
+type KubeconfigSource string
+
+// ServerSideSecret is the name of the Secret that passes a server-side kubeconfig on.
+const ServerSideSecret = "kubeconfig-dir"
+
+// SourceOf returns the source for a request with this class and Secret.
+func SourceOf(class *v1alpha1.MachineClass, secret *corev1.Secret) KubeconfigSource {
+	if secret != nil && secret.Name == ServerSideSecret {
+		return KubeconfigSource("the file of cluster " + Identity(class).Cluster + " in --kubeconfig-dir")
+	}
+
+	if names := secretNames(class); len(names) > 0 {
+		return KubeconfigSource("Secret " + names[len(names)-1] + ", key " + apiv1alpha1.SecretKeyKubeconfig)
+	}
+
+	return ""
+}
+
+// String returns the source as part of a sentence.
+func (s KubeconfigSource) String() string {
+	if s == "" {
+		return "the Secret of the MachineClass, key " + apiv1alpha1.SecretKeyKubeconfig
+	}
+
+	return string(s)
+}
