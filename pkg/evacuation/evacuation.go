@@ -71,7 +71,7 @@ type Controller struct {
 
 var _ prometheus.Collector = (*Controller)(nil)
 
-// New returns a controller that does nothing before its first Seen.
+// New returns a controller that does nothing before its first Observe.
 func New(options Options) *Controller {
 	return &Controller{
 		options: options,
@@ -82,9 +82,9 @@ func New(options Options) *Controller {
 	}
 }
 
-// Seen implements kubevirt.Observer. It notifies the controller of a target to watch. A request
-// also shows that this process is the leader.
-func (c *Controller) Seen(class *v1alpha1.MachineClass, secret *corev1.Secret) {
+// Observe implements the Observer of pkg/kubevirt. It notifies the controller of a target to watch.
+// A request also shows that this process is the leader.
+func (c *Controller) Observe(class *v1alpha1.MachineClass, secret *corev1.Secret) {
 	kubeconfig, id, err := machineclass.Access(class, secret)
 	if err != nil || !c.classes.update(class.Name, kubeconfig, id) {
 		return // The request reports an invalid class, and an unchanged one is watched already.

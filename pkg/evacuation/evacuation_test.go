@@ -50,9 +50,9 @@ func TestRequestsWithoutAccessAreIgnored(t *testing.T) {
 	t.Parallel()
 
 	r := newRig(t)
-	r.Seen(nil, nil)
-	r.Seen(&v1alpha1.MachineClass{Provider: "aws"}, &corev1.Secret{Data: map[string][]byte{"kubeconfig": []byte("x/1")}})
-	r.Seen(&v1alpha1.MachineClass{}, &corev1.Secret{})
+	r.Observe(nil, nil)
+	r.Observe(&v1alpha1.MachineClass{Provider: "aws"}, &corev1.Secret{Data: map[string][]byte{"kubeconfig": []byte("x/1")}})
+	r.Observe(&v1alpha1.MachineClass{}, &corev1.Secret{})
 	r.see("z1", "a/1")
 	r.requireWatches(t, "a/1")
 }

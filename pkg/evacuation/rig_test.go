@@ -221,7 +221,7 @@ func newRig(t *testing.T, machines ...string) *rig {
 
 // see notifies the controller of a request for a class.
 func (r *rig) see(class, kubeconfig string) {
-	r.Seen(&v1alpha1.MachineClass{
+	r.Observe(&v1alpha1.MachineClass{
 		ObjectMeta:   metav1.ObjectMeta{Name: class},
 		ProviderSpec: runtime.RawExtension{Raw: []byte(`{"tags":{"mcm.gardener.cloud/cluster":"c","mcm.gardener.cloud/role":"node"}}`)},
 	}, &corev1.Secret{Data: map[string][]byte{"kubeconfig": []byte(kubeconfig)}})

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// calls are those that are under way. machine-controller-manager gives them contexts that never end.
+// calls tracks the ongoing calls. machine-controller-manager calls with contexts that never end.
 type calls struct {
 	mu      sync.Mutex
 	ended   bool
@@ -21,8 +21,9 @@ func newCalls() *calls {
 	return &calls{running: map[*call]struct{}{}}
 }
 
-// begin returns the context of a new call, and what its end must run. After end, every context is over from the start, and no call
-// returns any more: machine-controller-manager would write its failure to the Machine, in the moment that is left to the process.
+// begin returns the context of a new call, and the function to run when the call ends. After end,
+// the contexts of new calls are already cancelled, and no call returns: with the time that the
+// process has left, machine-controller-manager would write the failure to the Machine.
 func (c *calls) begin(outer context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(outer)
 	begun := &call{cancel: cancel, done: make(chan struct{})}
@@ -43,19 +44,19 @@ func (c *calls) begin(outer context.Context) (context.Context, func()) {
 	}
 }
 
-// finish says whether the process ends.
-func (c *calls) finish(done *call) bool {
+// finish ends a call, and reports whether the process is about to be terminated.
+func (c *calls) finish(ended *call) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	done.cancel()
-	close(done.done)
-	delete(c.running, done)
+	ended.cancel()
+	close(ended.done)
+	delete(c.running, ended)
 
 	return c.ended
 }
 
-// end cancels all calls, and waits until they have ended or ctx is over.
+// end cancels all calls, and waits until they have ended or ctx is done.
 func (c *calls) end(ctx context.Context) {
 	for _, running := range c.cancelAll() {
 		select {

@@ -10,12 +10,14 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// CreateMachine creates the machine's Secret and VirtualMachine, or adopts this machine's own. It does not wait for the machine
-// to run. LastKnownState of the response is the machine's address, for the Machine to record.
+// CreateMachine creates the machine's Secrets and VirtualMachine, or adopts those that an earlier
+// call created. It does not wait for the machine to run. LastKnownState of the response is the
+// machine's address, which the Machine records.
 //
-// Codes: InvalidArgument (the class, its spec or its Secret is faulty, or KubeVirt refuses the VirtualMachine), AlreadyExists
-// (the name is taken by somebody else's object), Aborted (a machine of this name is being deleted), ResourceExhausted (quota),
-// PermissionDenied, Unauthenticated, FailedPrecondition (the namespace, KubeVirt or CDI is missing) and Unavailable.
+// Codes: InvalidArgument (the class, its spec or its Secret is invalid, or KubeVirt refuses the
+// VirtualMachine), AlreadyExists (an object of that name is not managed by this driver), Aborted (a
+// machine of this name is being deleted), ResourceExhausted (quota), PermissionDenied,
+// Unauthenticated, FailedPrecondition (the namespace, KubeVirt or CDI is missing) and Unavailable.
 func (p *MachinePlugin) CreateMachine(
 	ctx context.Context, req *driver.CreateMachineRequest,
 ) (resp *driver.CreateMachineResponse, err error) {
@@ -31,7 +33,7 @@ func (p *MachinePlugin) CreateMachine(
 		return nil, err
 	}
 
-	p.seen(req.MachineClass, req.Secret)
+	p.notifyObservers(req.MachineClass, req.Secret)
 
 	in.Report = p.journal.reportFor(req.Machine)
 
@@ -44,13 +46,13 @@ func (p *MachinePlugin) CreateMachine(
 		ProviderID:     machine.ProviderID,
 		NodeName:       nodeName(machine),
 		Addresses:      machine.Addresses,
-		LastKnownState: recordOf(ctx, machine),
+		LastKnownState: lastKnownState(ctx, machine),
 	}, nil
 }
 
-// recordOf returns what the Machine is to record of its address. A URL that is too long is not recorded: then the machine is looked for
-// wherever its class leads to.
-func recordOf(ctx context.Context, machine *spi.Machine) string {
+// lastKnownState returns the address for the Machine to record. An address with a URL that is too
+// long is not recorded: the machine is then searched at the address of its class.
+func lastKnownState(ctx context.Context, machine *spi.Machine) string {
 	if err := machine.Address.Validate(); err != nil {
 		klog.FromContext(ctx).Info("Not recording the address of a machine", "machine", machine.Name, "reason", err.Error())
 
@@ -60,8 +62,8 @@ func recordOf(ctx context.Context, machine *spi.Machine) string {
 	return machine.Address.Encode()
 }
 
-// nodeName returns the name under which the machine's kubelet registers: the guest's hostname, which is the VirtualMachine's
-// name.
+// nodeName returns the name of the machine's Node. It is the guest's hostname, which is the name of
+// the VirtualMachine.
 func nodeName(machine *spi.Machine) string {
 	return machine.Name
 }

@@ -10,15 +10,16 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// DeleteMachine removes the machine and returns when nothing of it runs any more. It needs the machine's name, the tags and
-// the kubeconfig only: a class or user data that were broken later do not keep machines alive.
+// DeleteMachine deletes the machine, and returns when its VirtualMachine and its
+// VirtualMachineInstance are gone. It needs only the machine's name, the tags and the kubeconfig,
+// since an invalid class or missing user data must not prevent the deletion.
 //
-// A machine that was found at another address than the recorded one is deleted by the call after the one whose response tells the new
-// address, in LastKnownState.
+// For a machine at another address than the recorded one, the first call returns the new address in
+// LastKnownState, and the next call deletes the machine.
 //
-// Codes: DeadlineExceeded (still being deleted; the text names what blocks), Aborted (an orphan that was seen for the first
-// time, or a new address that is to be recorded), FailedPrecondition (the machine is not at its recorded address), InvalidArgument,
-// PermissionDenied, Unauthenticated, Unavailable.
+// Codes: DeadlineExceeded (still being deleted; the text names the blocker), Aborted (an orphan within
+// its grace period, or a new address that has to be recorded), FailedPrecondition (the machine is
+// not at its recorded address), InvalidArgument, PermissionDenied, Unauthenticated, Unavailable.
 func (p *MachinePlugin) DeleteMachine(
 	ctx context.Context, req *driver.DeleteMachineRequest,
 ) (resp *driver.DeleteMachineResponse, err error) {
@@ -34,7 +35,7 @@ func (p *MachinePlugin) DeleteMachine(
 		return nil, err
 	}
 
-	p.seen(req.MachineClass, req.Secret)
+	p.notifyObservers(req.MachineClass, req.Secret)
 	p.phases.Forget(req.Machine.UID)
 
 	if err := p.spi.DeleteMachine(ctx, in); err != nil {
@@ -44,7 +45,8 @@ func (p *MachinePlugin) DeleteMachine(
 	return &driver.DeleteMachineResponse{}, nil
 }
 
-// movedResponse carries the new address of a machine that was moved; it is nil for any other error.
+// movedResponse returns the response with the new address of a machine that was moved, or nil for any
+// other error.
 func movedResponse(err error) *driver.DeleteMachineResponse {
 	var moved *spi.MovedError
 	if !errors.As(err, &moved) {
@@ -65,9 +67,10 @@ func (p *MachinePlugin) decodeDelete(req *driver.DeleteMachineRequest) (*spi.Del
 		Name:       req.Machine.Name,
 		Identity:   identity,
 		Recorded:   machineclass.RecordedAddress(req.Machine),
-		// It counts only for a Machine that exists.
+		// It is ignored if Orphan is set.
 		HasProviderID: req.Machine.Spec.ProviderID != "",
-		// The safety controller asks with a Machine that it made up from ListMachines (machine_safety.go): it has no UID.
+		// The safety controller sends a Machine that it derived from ListMachines, without a UID
+		// (machine_safety.go).
 		Orphan: req.Machine.UID == "",
 		Class:  machineclass.ToSPI(req.MachineClass),
 		Image:  machineclass.Image(req.MachineClass, p.options.Allowed),

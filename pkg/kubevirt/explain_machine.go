@@ -14,8 +14,8 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/statustext"
 )
 
-// ExplainRequest is a machine as machine-controller-manager hands it to a driver. A Machine without a UID is one that nobody knows any
-// more: of its class and Secret only the tags and the kubeconfig count then.
+// ExplainRequest is a machine as machine-controller-manager passes it to a driver. If the Machine
+// does not exist, it has no UID; only the tags of its class and the kubeconfig of its Secret are used.
 type ExplainRequest struct {
 	Machine      *v1alpha1.Machine
 	MachineClass *v1alpha1.MachineClass
@@ -24,15 +24,15 @@ type ExplainRequest struct {
 
 // Explanation is the state of a machine, and its failure as the driver reports it.
 type Explanation struct {
-	// Machine is nil if the provider cluster could not be asked, or if the VirtualMachine of that
+	// Machine is nil if the provider cluster could not be queried, or if the VirtualMachine of that
 	// name is not managed by this driver.
 	Machine *spi.Explanation
 	// Cause is nil if no failure is known. Its error has a reason, a message and a remedy.
 	Cause *spi.Cause
 }
 
-// Explain looks at a machine for somebody who wants to know what is wrong with it. mcm-kubevirt shows it to its users. Whatever keeps
-// the driver from looking is a cause too: the driver fails in the same way.
+// Explain examines a machine for an operator. An error that prevents the examination is returned as
+// a cause, since the driver's calls fail with the same error.
 func Explain(ctx context.Context, explainer spi.Explainer, req *ExplainRequest, allowed apivalidation.Options) *Explanation {
 	source := machineclass.SourceOf(req.MachineClass, req.Secret)
 
@@ -46,7 +46,7 @@ func Explain(ctx context.Context, explainer spi.Explainer, req *ExplainRequest, 
 	switch {
 	case err != nil:
 		return &Explanation{Cause: causeFrom(&spi.Cause{Err: spi.AsError(err)}, source)}
-	case found.Stage == spi.StageAbsent && madeBefore(req.Machine):
+	case found.Stage == spi.StageAbsent && hadVirtualMachine(req.Machine):
 		return &Explanation{Machine: found, Cause: vanished(found)}
 	case found.Stage == spi.StageAbsent && refused != nil:
 		return &Explanation{Machine: found, Cause: causeFrom(&spi.Cause{Err: spi.AsError(refused)}, source)}
@@ -55,11 +55,11 @@ func Explain(ctx context.Context, explainer spi.Explainer, req *ExplainRequest, 
 	}
 }
 
-// decodeExplain reads which machine to look at. What is wrong with what the machine is made of, which counts only until it is made, is
-// returned apart.
+// decodeExplain decodes the request. refused is the error of the machine's specification, which
+// matters only before the machine is created.
 func decodeExplain(req *ExplainRequest, allowed apivalidation.Options) (in *spi.ExplainMachineInput, refused, err error) {
 	kubeconfig, identity, err := machineclass.AccessToMachine(req.Machine, req.MachineClass, req.Secret)
-	if errors.Is(err, spi.ErrNotFound) { // No VirtualMachine can have its name, which is what CreateMachine refuses.
+	if errors.Is(err, spi.ErrNotFound) { // The name is invalid, which CreateMachine reports as such.
 		_, err = machineclass.DecodeCreateMachine(req.Machine, req.MachineClass, req.Secret, allowed)
 	}
 
@@ -72,16 +72,18 @@ func decodeExplain(req *ExplainRequest, allowed apivalidation.Options) (in *spi.
 		HasProviderID: req.Machine.Spec.ProviderID != "", Recorded: machineclass.RecordedAddress(req.Machine),
 	}
 
-	if req.Machine.UID != "" && req.Machine.DeletionTimestamp == nil && !madeBefore(req.Machine) {
+	if req.Machine.UID != "" && req.Machine.DeletionTimestamp == nil && !hadVirtualMachine(req.Machine) {
 		in.Create, refused = machineclass.DecodeCreateMachine(req.Machine, req.MachineClass, req.Secret, allowed)
 	}
 
 	return in, refused, nil
 }
 
-// madeBefore says whether a Machine that is to stay has had a VirtualMachine: machine-controller-manager writes the provider ID once it was
-// given to a provider node, and never creates a machine that has one again (pkg/util/provider/machinecontroller, triggerCreationFlow).
-func madeBefore(machine *v1alpha1.Machine) bool {
+// hadVirtualMachine reports whether a Machine that is not being deleted has had a VirtualMachine.
+// machine-controller-manager sets the provider ID when the machine has been scheduled, and never
+// creates a machine with a provider ID again (pkg/util/provider/machinecontroller,
+// triggerCreationFlow).
+func hadVirtualMachine(machine *v1alpha1.Machine) bool {
 	return machine.Spec.ProviderID != "" && machine.DeletionTimestamp == nil
 }
 
@@ -120,7 +122,8 @@ func Reportable(c *spi.Cause, now time.Time) bool {
 	return failure && !c.ReportableAt.After(now)
 }
 
-// Found says whether there is something of the machine, or somebody else's VirtualMachine in its place.
+// Found reports whether an object of the machine exists, or a VirtualMachine of its name that is not
+// managed by this driver.
 func (e *Explanation) Found() bool {
 	return (e.Machine != nil && len(e.Machine.Objects) > 0) || (e.Cause != nil && errors.Is(e.Cause.Err, spi.ErrForeign))
 }

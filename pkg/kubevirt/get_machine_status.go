@@ -9,10 +9,12 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// GetMachineStatus says whether the machine exists and was scheduled.
+// GetMachineStatus returns whether the machine exists and has been scheduled.
 //
-// Codes: NotFound (no VirtualMachine of this name is ours), Uninitialized (not scheduled yet; the response is given too),
-// Aborted (an earlier machine of this name is being deleted), FailedPrecondition (it is not at its recorded address), InvalidArgument, PermissionDenied, Unauthenticated, Unavailable.
+// Codes: NotFound (no VirtualMachine of this name is managed by this driver), Uninitialized (not
+// scheduled yet; the response is returned too), Aborted (an earlier machine of this name is being
+// deleted), FailedPrecondition (it is not at its recorded address), InvalidArgument,
+// PermissionDenied, Unauthenticated, Unavailable.
 func (p *MachinePlugin) GetMachineStatus(
 	ctx context.Context, req *driver.GetMachineStatusRequest,
 ) (resp *driver.GetMachineStatusResponse, err error) {
@@ -28,7 +30,7 @@ func (p *MachinePlugin) GetMachineStatus(
 		return nil, err
 	}
 
-	p.seen(req.MachineClass, req.Secret)
+	p.notifyObservers(req.MachineClass, req.Secret)
 
 	machine, err := p.spi.GetMachineStatus(ctx, in)
 	p.measure(req.Machine, machine, err)

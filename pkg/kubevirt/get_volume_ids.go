@@ -7,8 +7,8 @@ import (
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
 )
 
-// GetVolumeIDs returns the volume handles of the persistent volumes of KubeVirt's CSI driver, for which
-// machine-controller-manager waits when it drains a node. Other volumes are left out.
+// GetVolumeIDs returns the volume handles of the persistent volumes of KubeVirt's CSI driver.
+// machine-controller-manager waits for their detachment when it drains a node.
 //
 // Codes: InvalidArgument (an empty request).
 func (p *MachinePlugin) GetVolumeIDs(

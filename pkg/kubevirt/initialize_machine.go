@@ -8,12 +8,15 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/machineclass"
 )
 
-// InitializeMachine waits, for seconds, until the machine is scheduled. machine-controller-manager repeats it as long as
-// GetMachineStatus says Uninitialized, so that a machine that is merely slow is a success here.
+// InitializeMachine waits, for some seconds, until the machine is scheduled. A slow machine is not an
+// error: machine-controller-manager repeats the call until GetMachineStatus no longer returns
+// Uninitialized.
 //
-// Codes: ResourceExhausted (no provider node has room, or a quota is used up, for longer than a grace period), FailedPrecondition
-// (the provider cluster lacks something, its image cannot be imported, or it is not at its recorded address), PermissionDenied, DeadlineExceeded and Unavailable for
-// other diagnosed causes; NotFound, InvalidArgument, Unauthenticated.
+// Codes: ResourceExhausted (no provider node has enough free resources, or a quota is exceeded, for
+// longer than a grace period), FailedPrecondition (the provider cluster lacks a prerequisite, the
+// image cannot be imported, or the machine is not at its recorded address), PermissionDenied,
+// DeadlineExceeded and Unavailable for other diagnosed causes; NotFound, InvalidArgument,
+// Unauthenticated.
 func (p *MachinePlugin) InitializeMachine(
 	ctx context.Context, req *driver.InitializeMachineRequest,
 ) (resp *driver.InitializeMachineResponse, err error) {
@@ -29,7 +32,7 @@ func (p *MachinePlugin) InitializeMachine(
 		return nil, err
 	}
 
-	p.seen(req.MachineClass, req.Secret)
+	p.notifyObservers(req.MachineClass, req.Secret)
 
 	in.Image = machineclass.Image(req.MachineClass, p.options.Allowed)
 

@@ -14,17 +14,18 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/statustext"
 )
 
-// EventRecorder records Events, as those of client-go do. It must not change the object.
+// EventRecorder records Events, like client-go's recorders. It must not change the object.
 type EventRecorder interface {
 	Event(object runtime.Object, eventType, reason, message string)
 }
 
-// rememberedMachines is of how many machines the last note is remembered: more than are ever on their way at once.
-const rememberedMachines = 1000
+// maxJournalEntries bounds the machines whose last Event is remembered. It exceeds the number of
+// machines that are created at the same time.
+const maxJournalEntries = 1000
 
-// journal writes the progress of machines, and what is wrong with them, as Events on them. machine-controller-manager's status cannot
-// show it all: whatever is not an error there looks the same, and a text like the one before is not written. A note that is the same
-// as the machine's last one is not written again.
+// journal records the progress and the failures of machines as Events on the Machines. The status of
+// a Machine shows no progress, and is not updated if only the text of an error has changed. An Event
+// that equals the machine's last one is not recorded again.
 type journal struct {
 	events EventRecorder
 
@@ -32,13 +33,13 @@ type journal struct {
 	last *lru.Cache
 }
 
-// note is what an Event says.
+// note is the content of an Event.
 type note struct {
 	eventType, reason, message string
 }
 
 func newJournal(events EventRecorder) *journal {
-	return &journal{events: events, last: lru.New(rememberedMachines)}
+	return &journal{events: events, last: lru.New(maxJournalEntries)}
 }
 
 // reportFor returns the receiver of the progress of a machine.
@@ -48,7 +49,7 @@ func (j *journal) reportFor(machine *v1alpha1.Machine) spi.Report {
 	}
 }
 
-// failed records the failure that a call ended with. Expected responses are omitted.
+// failed records the failure of a call. Expected responses are omitted.
 func (j *journal) failed(machine *v1alpha1.Machine, err error, source machineclass.KubeconfigSource) {
 	if meaningOf(err).failure() {
 		e := completed(err, source)
@@ -56,14 +57,15 @@ func (j *journal) failed(machine *v1alpha1.Machine, err error, source machinecla
 	}
 }
 
-// write leaves out Machines without a UID, which machine-controller-manager has made up of an orphan's name: there is none.
+// write omits Machines without a UID: machine-controller-manager sends them for orphans, which have
+// no Machine.
 func (j *journal) write(machine *v1alpha1.Machine, n note) {
-	if j.events != nil && machine != nil && machine.UID != "" && j.news(machine.UID, n) {
+	if j.events != nil && machine != nil && machine.UID != "" && j.isNew(machine.UID, n) {
 		j.events.Event(machine, n.eventType, n.reason, n.message)
 	}
 }
 
-func (j *journal) news(machine types.UID, n note) bool {
+func (j *journal) isNew(machine types.UID, n note) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 

@@ -10,10 +10,12 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// ListMachines lists the shoot's machines, of all its classes. machine-controller-manager deletes what is listed and unknown
-// to it. For a class of another provider or without tags the list is empty: an error would end its pass for all classes.
+// ListMachines lists the shoot's machines of all classes. machine-controller-manager deletes listed
+// machines that have no Machine. The list is empty for a class of another provider or without tags,
+// since an error would end the orphan collection for all classes.
 //
-// Codes: InvalidArgument (no kubeconfig, or an unusable one), PermissionDenied, Unauthenticated, Unavailable.
+// Codes: InvalidArgument (the kubeconfig is missing or invalid), PermissionDenied, Unauthenticated,
+// Unavailable.
 func (p *MachinePlugin) ListMachines(
 	ctx context.Context, req *driver.ListMachinesRequest,
 ) (resp *driver.ListMachinesResponse, err error) {
@@ -24,7 +26,7 @@ func (p *MachinePlugin) ListMachines(
 	ctx, end := p.begin(ctx, "ListMachines", nil, machineclass.SourceOf(req.MachineClass, req.Secret))
 	defer func() { err = end(err) }()
 
-	p.seen(req.MachineClass, req.Secret)
+	p.notifyObservers(req.MachineClass, req.Secret)
 
 	id := machineclass.Identity(req.MachineClass)
 	if !machineclass.IsOurs(req.MachineClass) || !id.Valid() {

@@ -15,7 +15,8 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/machineclass"
 )
 
-// operations are the driver's methods as the drivers of other providers name them in machine-controller-manager's metrics.
+// operations are the names of the driver's methods in machine-controller-manager's metrics, as the
+// drivers of other providers set them.
 var operations = map[string]string{
 	"CreateMachine":     "create_machine",
 	"InitializeMachine": "initialize_machine",
@@ -25,9 +26,9 @@ var operations = map[string]string{
 	"GetVolumeIDs":      "get_volume_ids",
 }
 
-// RegisterMetrics adds what the plugin counts: its calls and the requests to provider clusters in the metrics that
-// machine-controller-manager has for all drivers and fills for none (pkg/util/provider/metrics), and its own of machines. In the
-// sidecar, that library has registered its own already.
+// RegisterMetrics registers the plugin's metrics of machines, and machine-controller-manager's metrics
+// of calls and provider requests, which drivers have to fill (pkg/util/provider/metrics). In the
+// sidecar, machine-controller-manager has registered the latter already.
 func (p *MachinePlugin) RegisterMetrics(r prometheus.Registerer) error {
 	for _, shared := range []prometheus.Collector{
 		metrics.APIRequestCount, metrics.APIFailedRequestCount, metrics.APIRequestDuration,
@@ -38,7 +39,7 @@ func (p *MachinePlugin) RegisterMetrics(r prometheus.Registerer) error {
 		}
 	}
 
-	// They are there from the start, so that shares can be computed.
+	// All series exist from the start, so that ratios can be computed.
 	for _, operation := range operations {
 		metrics.DriverAPIRequestDuration.WithLabelValues(machineclass.Provider, operation)
 	}
@@ -50,13 +51,13 @@ func (p *MachinePlugin) RegisterMetrics(r prometheus.Registerer) error {
 	return nil
 }
 
-// CountRequest counts a request to the API server of a provider cluster, under a service such as virtualmachines_get. Each counts once,
-// failed or not; durations are those of requests that did not fail, as everywhere in these metrics. Which requests have failed is
-// providerapi.Call's to say.
+// CountRequest counts a request to the API server of a provider cluster, under a service such as
+// virtualmachines_get. The duration of a failed request is not observed, as in these metrics of other
+// drivers. providerapi.Call defines which requests have failed.
 func CountRequest(service string, took time.Duration, failed bool) {
 	metrics.APIRequestCount.WithLabelValues(machineclass.Provider, service).Inc()
 
-	// It is there from the first request on, so that the first failure is an increase.
+	// The series exists from the first request on, so that the first failure is an increase.
 	failures := metrics.APIFailedRequestCount.WithLabelValues(machineclass.Provider, service)
 	if failed {
 		failures.Inc()
@@ -67,9 +68,9 @@ func CountRequest(service string, took time.Duration, failed bool) {
 	metrics.APIRequestDuration.WithLabelValues(machineclass.Provider, service).Observe(took.Seconds())
 }
 
-// countCall counts a call of the driver: the durations of those that succeeded, and the codes, as numbers, of those that did not. As with
-// other drivers these are all codes, also those that machine-controller-manager goes on from: NotFound (5) before each creation,
-// Uninitialized (17) while a machine waits, and Aborted (10).
+// countCall counts a call of the driver: the duration of a successful one, and else the number of its
+// code. As with other drivers, the codes include expected responses: NotFound (5) before each
+// creation, Uninitialized (17) while a machine is not scheduled, and Aborted (10).
 func countCall(method string, took time.Duration, err error) {
 	operation := operations[method]
 
@@ -87,12 +88,13 @@ func countCall(method string, took time.Duration, err error) {
 	metrics.DriverFailedAPIRequests.WithLabelValues(machineclass.Provider, operation, strconv.Itoa(int(code))).Inc()
 }
 
-// deadlineSlack is how much earlier than here a call's deadline may be over at its client, which then cancels it.
+// deadlineSlack is how much earlier the deadline of a call may expire at its client, which then
+// cancels the call.
 const deadlineSlack = time.Second
 
-// cutOff says whether a call ended because nobody waits for it any more, as when a process ends: that is nobody's failure. That a client
-// over gRPC has waited in vain until its deadline is one.
-func cutOff(ctx context.Context, err error) bool {
+// isCancelled reports whether a call failed because it was cancelled, as on the end of a process. A
+// call over gRPC that was cancelled at its deadline counts as failed.
+func isCancelled(ctx context.Context, err error) bool {
 	if err == nil || !errors.Is(ctx.Err(), context.Canceled) {
 		return false
 	}

@@ -14,16 +14,18 @@ import (
 )
 
 const (
-	// missingMemory is how long a machine counts as missing after the last refusal. machine-controller-manager asks again within 10 min.
-	missingMemory = 25 * time.Minute
-	// maxMissing bounds how many machines are remembered.
+	// missingRetention is how long a machine counts as missing after its last call.
+	// machine-controller-manager retries within 10 minutes.
+	missingRetention = 25 * time.Minute
+	// maxMissing bounds the number of remembered machines.
 	maxMissing = 10_000
 )
 
 var missingDesc = prometheus.NewDesc("mcm_kubevirt_machines_missing_at_address",
-	"Machines that are not found at their present address and were created at another one, so that the driver does not treat them as deleted.", nil, nil)
+	"Machines that were created at another address than their present one, where they are not found; the driver does not treat them as deleted.", nil, nil)
 
-// missing counts the machines for which the last answer was spi.ErrAddressChanged. A person has to act on them.
+// missing counts the machines whose last call failed with spi.ErrAddressChanged. An operator has to
+// act on them.
 type missing struct {
 	clock clock.PassiveClock
 
@@ -37,8 +39,8 @@ func newMissing(c clock.PassiveClock) *missing {
 	return &missing{clock: c, refused: map[types.UID]time.Time{}}
 }
 
-// answered takes note of the answer to a call on a machine.
-func (m *missing) answered(machine *v1alpha1.Machine, err error) {
+// record records the result of a call for a machine.
+func (m *missing) record(machine *v1alpha1.Machine, err error) {
 	if machine == nil || machine.UID == "" {
 		return
 	}
@@ -62,13 +64,14 @@ func (m *missing) Collect(to chan<- prometheus.Metric) {
 	to <- prometheus.MustNewConstMetric(missingDesc, prometheus.GaugeValue, float64(m.count()))
 }
 
-// count forgets machines for which no call comes any more: their Machines are gone, or another process leads.
+// count also forgets machines without recent calls: their Machines are gone, or another process is
+// the leader.
 func (m *missing) count() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 
 	for uid, at := range m.refused {
-		if m.clock.Since(at) > missingMemory {
+		if m.clock.Since(at) > missingRetention {
 			delete(m.refused, uid)
 		}
 	}

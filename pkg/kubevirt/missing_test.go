@@ -17,9 +17,9 @@ func TestMissingMachinesAreForgotten(t *testing.T) {
 
 	clock := clocktesting.NewFakePassiveClock(time.Now())
 	m, refusal := newMissing(clock), spi.ErrAddressChanged
-	m.answered(&v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{UID: "a"}}, refusal)
-	m.answered(&v1alpha1.Machine{}, refusal)
-	m.answered(nil, refusal)
+	m.record(&v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{UID: "a"}}, refusal)
+	m.record(&v1alpha1.Machine{}, refusal)
+	m.record(nil, refusal)
 	require.Equal(t, 1, m.count())
 
 	clock.SetTime(clock.Now().Add(2 * 10 * time.Minute))

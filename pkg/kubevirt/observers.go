@@ -5,20 +5,21 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Observer learns from requests which MachineClasses there are, and what their credentials are now. Its first request proves that
-// this process leads.
+// Observer observes the MachineClasses of requests, with their current credentials. Its first
+// request shows that this process is the leader.
 type Observer interface {
-	// Seen takes note of a request's class and its Secret, both never changed. It waits for nothing.
-	Seen(class *v1alpha1.MachineClass, secret *corev1.Secret)
+	// Observe receives the class and the Secret of a request, and must not modify them. It must not
+	// block.
+	Observe(class *v1alpha1.MachineClass, secret *corev1.Secret)
 }
 
-// seen tells of a request's class before the request is carried out.
-func (p *MachinePlugin) seen(class *v1alpha1.MachineClass, secret *corev1.Secret) {
+// notifyObservers passes a request's class on before the request is carried out.
+func (p *MachinePlugin) notifyObservers(class *v1alpha1.MachineClass, secret *corev1.Secret) {
 	if class == nil {
 		return
 	}
 
 	for _, observer := range p.options.Observers {
-		observer.Seen(class, secret)
+		observer.Observe(class, secret)
 	}
 }

@@ -12,15 +12,15 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// observer remembers what it was told.
-type observer struct{ seen []string }
+// observer records the classes and kubeconfigs that it observes.
+type observer struct{ observed []string }
 
-func (o *observer) Seen(class *v1alpha1.MachineClass, secret *corev1.Secret) {
-	o.seen = append(o.seen, class.Name+" "+string(secret.Data["kubeconfig"]))
+func (o *observer) Observe(class *v1alpha1.MachineClass, secret *corev1.Secret) {
+	o.observed = append(o.observed, class.Name+" "+string(secret.Data["kubeconfig"]))
 }
 
-// TestObserversAreTold covers every call that carries a class and its Secret.
-func TestObserversAreTold(t *testing.T) {
+// TestObservers covers every call with a class and its Secret.
+func TestObservers(t *testing.T) {
 	t.Parallel()
 
 	for _, method := range []string{"CreateMachine", "InitializeMachine", "GetMachineStatus", "DeleteMachine", "ListMachines"} {
@@ -32,9 +32,9 @@ func TestObserversAreTold(t *testing.T) {
 				CreationTimeout: 20 * time.Minute, Observers: []kubevirt.Observer{first, second},
 			})
 
-			require.Error(t, calls()[method](t.Context(), p, validRequest()), "credentials count also where they fail")
-			require.Equal(t, []string{"class k"}, first.seen)
-			require.Equal(t, first.seen, second.seen)
+			require.Error(t, calls()[method](t.Context(), p, validRequest()), "observers are notified of failing calls too")
+			require.Equal(t, []string{"class k"}, first.observed)
+			require.Equal(t, first.observed, second.observed)
 		})
 	}
 }

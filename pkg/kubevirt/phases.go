@@ -10,10 +10,11 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// measure takes note of how far a machine has come, from what GetMachineStatus was asked and answered: machine-controller-manager asks
-// every few seconds until the answer is a success, and then no more until it deletes the machine. That is up to five seconds after the
-// machine was scheduled: of guests that do not run by then, that phase is not known.
-func (p *MachinePlugin) measure(machine *v1alpha1.Machine, seen *spi.Machine, err error) {
+// measure records the progress of a machine from the result of GetMachineStatus.
+// machine-controller-manager calls it every few seconds until it succeeds, up to five seconds after
+// the machine was scheduled, and then not before the deletion. The last phase of guests that start
+// later is therefore not known.
+func (p *MachinePlugin) measure(machine *v1alpha1.Machine, observed *spi.Machine, err error) {
 	if machine == nil || machine.UID == "" {
 		return
 	}
@@ -23,26 +24,27 @@ func (p *MachinePlugin) measure(machine *v1alpha1.Machine, seen *spi.Machine, er
 		p.phases.Forget(machine.UID)
 	case errors.Is(err, spi.ErrNotFound):
 		p.phases.Waits(machine.UID, phases.Accepted, machine.CreationTimestamp.Time)
-	case errors.Is(err, spi.ErrUninitialized) && seen != nil:
-		next := nextPhase(seen.Reached)
+	case errors.Is(err, spi.ErrUninitialized) && observed != nil:
+		next := nextPhase(observed.Reached)
 		p.phases.Waits(machine.UID, next.phase, next.since)
-	case err == nil && seen != nil:
-		p.through(machine, seen.Reached)
+	case err == nil && observed != nil:
+		p.finishPhases(machine, observed.Reached)
 	}
 }
 
-// through counts a machine whose creation ends now. One that is in a later phase was counted before, maybe by the process before.
-func (p *MachinePlugin) through(machine *v1alpha1.Machine, reached spi.Reached) {
+// finishPhases counts a machine whose creation has ended. A machine in a later phase of its status
+// has been counted already, by this process or an earlier one.
+func (p *MachinePlugin) finishPhases(machine *v1alpha1.Machine, reached spi.Reached) {
 	switch machine.Status.CurrentStatus.Phase {
 	case "", v1alpha1.MachineCrashLoopBackOff:
-		p.phases.Done(machine.UID, tookUntil(machine, reached))
+		p.phases.Done(machine.UID, phaseDurations(machine, reached))
 	default:
 		p.phases.Forget(machine.UID)
 	}
 }
 
-// tookUntil returns how long each phase took of which both ends are known.
-func tookUntil(machine *v1alpha1.Machine, reached spi.Reached) map[phases.Phase]time.Duration {
+// phaseDurations returns the durations of the phases whose beginning and end are known.
+func phaseDurations(machine *v1alpha1.Machine, reached spi.Reached) map[phases.Phase]time.Duration {
 	took, since := map[phases.Phase]time.Duration{}, machine.CreationTimestamp.Time
 
 	for _, step := range []struct {
@@ -64,17 +66,17 @@ func tookUntil(machine *v1alpha1.Machine, reached spi.Reached) map[phases.Phase]
 	return took
 }
 
-// waiting is a phase that a machine is in, and since when.
-type waiting struct {
+// currentPhase is the phase of a machine, and when it began.
+type currentPhase struct {
 	phase phases.Phase
 	since time.Time
 }
 
 // nextPhase returns the phase of a machine that is not scheduled yet.
-func nextPhase(reached spi.Reached) waiting {
+func nextPhase(reached spi.Reached) currentPhase {
 	if reached.Disks.IsZero() {
-		return waiting{phases.Image, reached.Created}
+		return currentPhase{phases.Image, reached.Created}
 	}
 
-	return waiting{phases.Scheduled, reached.Disks}
+	return currentPhase{phases.Scheduled, reached.Disks}
 }

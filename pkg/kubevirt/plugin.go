@@ -1,6 +1,7 @@
-// Package kubevirt is the MachinePlugin: machine-controller-manager's driver interface. It decodes and validates requests,
-// hands them to the PluginSPI and turns its answers into responses and machine codes. One file is one RPC. cmd/machine-controller
-// runs it. It must not see a client or a type of KubeVirt's API.
+// Package kubevirt is the MachinePlugin: machine-controller-manager's driver interface. It decodes
+// requests with pkg/machineclass, passes them to the PluginSPI, and converts the results to responses
+// and machine codes. Each RPC has its own file. cmd/machine-controller and cmd/mcm-kubevirt run the
+// plugin. It must not know a client or a type of KubeVirt's API.
 package kubevirt
 
 import (
@@ -18,25 +19,26 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// Options are the plugin's settings. All are required, but for Observers and Addresses.
+// Options are the plugin's settings. All are required, except for Observers and Addresses.
 type Options struct {
-	// CreationTimeout is machine-controller-manager's, for machines that do not have their own.
+	// CreationTimeout is machine-controller-manager's timeout for Machines that do not set their own.
 	CreationTimeout time.Duration
-	// CSIDriverName is the name of the CSI driver whose volumes GetVolumeIDs answers for.
+	// CSIDriverName is the name of the CSI driver whose volumes GetVolumeIDs returns.
 	CSIDriverName string
-	// Allowed is what a ProviderSpec may hold.
+	// Allowed restricts the ProviderSpecs.
 	Allowed validation.Options
-	// Events takes the progress of machines and what is wrong with them, as Events on the Machines.
+	// Events records the progress and the failures of machines as Events on the Machines.
 	Events EventRecorder
-	// Observers are told of the classes that requests carry.
+	// Observers observe the MachineClasses of requests.
 	Observers []Observer
-	// Addresses is told where machines were seen; nil: only the responses of CreateMachine and DeleteMachine tell.
+	// Addresses records the addresses of listed machines. If it is nil, only the responses of
+	// CreateMachine and DeleteMachine contain addresses.
 	Addresses Addresses
 }
 
-// Addresses has Machines record the addresses of their VirtualMachines.
+// Addresses records the addresses of VirtualMachines on their Machines.
 type Addresses interface {
-	// Listed takes note of what a listing for a class has found, and never changes it. It waits for nothing.
+	// Listed receives the machines of a class's list, and must not modify them. It must not block.
 	Listed(class *v1alpha1.MachineClass, machines []spi.Machine)
 }
 
@@ -61,14 +63,15 @@ func New(s spi.PluginSPI, options Options) *MachinePlugin {
 	}
 }
 
-// Stop cancels the calls that are under way, and waits until they have returned or ctx is over. Every later call ends at once.
-// Nothing is lost: each call can be repeated by the next process.
+// Stop cancels the ongoing calls, and waits until they have ended or ctx is done. Later calls end
+// immediately. The next process can repeat each call.
 func (p *MachinePlugin) Stop(ctx context.Context) {
 	p.calls.end(ctx)
 }
 
-// begin returns the context of a call, and what its end must run: that hands the call's error on in the terms of
-// machine-controller-manager, counts it, and tells it in the log and in the machine's Events. The machine is nil for a call that is about many.
+// begin returns the context of a call, and the function to run when the call ends. That function
+// converts the call's error to machine-controller-manager's form, counts it, logs it, and records an
+// Event on the Machine. The machine is nil for a call that is not about one machine.
 func (p *MachinePlugin) begin(
 	ctx context.Context, method string, machine *v1alpha1.Machine, source machineclass.KubeconfigSource,
 ) (inCall context.Context, end func(error) error) {
@@ -78,28 +81,29 @@ func (p *MachinePlugin) begin(
 	return ctx, func(err error) error {
 		defer finish()
 
-		cut := cutOff(ctx, err)
-		if err != nil && !cut {
+		cancelled := isCancelled(ctx, err)
+		if err != nil && !cancelled {
 			p.journal.failed(machine, err, source)
 		}
 
-		if !cut {
-			p.missing.answered(machine, err)
+		if !cancelled {
+			p.missing.record(machine, err)
 		}
 
 		err = statusFrom(err, source)
-		if !cut {
+		if !cancelled {
 			countCall(method, time.Since(started), err)
 		}
 
-		logged(ctx, method, machine, started, err)
+		logCall(ctx, method, machine, started, err)
 
 		return err
 	}
 }
 
-// logged logs a call's end, its duration and its outcome. What err says is free of secrets, see statusFrom.
-func logged(ctx context.Context, method string, machine *v1alpha1.Machine, started time.Time, err error) {
+// logCall logs the end of a call, with its duration and result. An error of statusFrom contains no
+// secrets.
+func logCall(ctx context.Context, method string, machine *v1alpha1.Machine, started time.Time, err error) {
 	log := klog.FromContext(ctx).WithValues("method", method, "machine", klog.KObj(machine), "duration", time.Since(started).Round(time.Millisecond))
 	if err != nil {
 		log.V(2).Info("Driver call ended with a code", "err", err)

@@ -37,7 +37,7 @@ var remedies = map[string]string{
 	"Unknown": "Report the fault.",
 }
 
-// defaultRemedy returns the remedy for errors of a reason that bring none, as the end of a sentence.
+// defaultRemedy returns the remedy for errors of a reason that have none, as the end of a sentence.
 // It is empty for expected responses.
 func defaultRemedy(reason string, source machineclass.KubeconfigSource) string {
 	known := remedies[reason]

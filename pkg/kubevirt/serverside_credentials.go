@@ -14,26 +14,28 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// Kubeconfigs hold the kubeconfigs of provider clusters.
+// Kubeconfigs provides the kubeconfigs of provider clusters.
 type Kubeconfigs interface {
-	// For returns the kubeconfig for a cluster, which is the value of a class's tag v1alpha1.TagCluster.
+	// For returns the kubeconfig for a cluster, which is the value of the tag v1alpha1.TagCluster.
 	For(cluster string) ([]byte, error)
 }
 
-// serverSideCredentials is a driver that has credentials of its own.
+// serverSideCredentials is a driver with its own credentials.
 type serverSideCredentials struct {
 	driver.Driver
 
 	kubeconfigs Kubeconfigs
 }
 
-// WithKubeconfigs returns a driver whose credentials are held where it runs: for each call it takes the kubeconfig of the cluster that the
-// class's tags name. A request that brings a kubeconfig is refused, so that nobody is led to believe that it is used.
+// WithKubeconfigs returns a driver with server-side credentials: each call uses the kubeconfig of the
+// cluster in the class's tags. A request with a kubeconfig is refused, since that one would not be
+// used.
 func WithKubeconfigs(d driver.Driver, kubeconfigs Kubeconfigs) driver.Driver {
 	return &serverSideCredentials{Driver: d, kubeconfigs: kubeconfigs}
 }
 
-// complete returns a Secret with the kubeconfig in it. A class that the driver refuses, or whose machines it does not list, needs none.
+// complete returns a Secret with the kubeconfig. It adds none for a class that the driver refuses, or
+// whose machines it does not list.
 func (c *serverSideCredentials) complete(class *v1alpha1.MachineClass, secret *corev1.Secret) (*corev1.Secret, error) {
 	if class == nil || !machineclass.IsOurs(class) || !machineclass.Identity(class).Valid() {
 		return secret, nil
