@@ -65,7 +65,8 @@ func TestClassOfARequest(t *testing.T) {
 	}
 }
 
-// TestClassWithoutAnImage deletes and lists machines of a MachineClass that cannot be decoded any more.
+// TestClassWithoutAnImage deletes and lists machines of a MachineClass that cannot be decoded any
+// more.
 func TestClassWithoutAnImage(t *testing.T) {
 	t.Parallel()
 

@@ -17,9 +17,10 @@ import (
 // For a machine at another address than the recorded one, the first call returns the new address in
 // LastKnownState, and the next call deletes the machine.
 //
-// Codes: DeadlineExceeded (still being deleted; the text names the blocker), Aborted (an orphan within
-// its grace period, or a new address that has to be recorded), FailedPrecondition (the machine is
-// not at its recorded address), InvalidArgument, PermissionDenied, Unauthenticated, Unavailable.
+// Codes: DeadlineExceeded (still being deleted; the text names the blocker), Aborted (an orphan
+// within its grace period, or a new address that has to be recorded), FailedPrecondition (the
+// machine is not at its recorded address), InvalidArgument, PermissionDenied, Unauthenticated,
+// Unavailable.
 func (p *MachinePlugin) DeleteMachine(
 	ctx context.Context, req *driver.DeleteMachineRequest,
 ) (resp *driver.DeleteMachineResponse, err error) {
@@ -45,8 +46,8 @@ func (p *MachinePlugin) DeleteMachine(
 	return &driver.DeleteMachineResponse{}, nil
 }
 
-// movedResponse returns the response with the new address of a machine that was moved, or nil for any
-// other error.
+// movedResponse returns the response with the new address of a machine that was moved, or nil for
+// any other error.
 func movedResponse(err error) *driver.DeleteMachineResponse {
 	var moved *spi.MovedError
 	if !errors.As(err, &moved) {

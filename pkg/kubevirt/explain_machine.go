@@ -15,7 +15,8 @@ import (
 )
 
 // ExplainRequest is a machine as machine-controller-manager passes it to a driver. If the Machine
-// does not exist, it has no UID; only the tags of its class and the kubeconfig of its Secret are used.
+// does not exist, it has no UID; only the tags of its class and the kubeconfig of its Secret are
+// used.
 type ExplainRequest struct {
 	Machine      *v1alpha1.Machine
 	MachineClass *v1alpha1.MachineClass
@@ -122,8 +123,8 @@ func Reportable(c *spi.Cause, now time.Time) bool {
 	return failure && !c.ReportableAt.After(now)
 }
 
-// Found reports whether an object of the machine exists, or a VirtualMachine of its name that is not
-// managed by this driver.
+// Found reports whether an object of the machine exists, or a VirtualMachine of its name that is
+// not managed by this driver.
 func (e *Explanation) Found() bool {
 	return (e.Machine != nil && len(e.Machine.Objects) > 0) || (e.Cause != nil && errors.Is(e.Cause.Err, spi.ErrForeign))
 }

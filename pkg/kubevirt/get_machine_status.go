@@ -38,7 +38,8 @@ func (p *MachinePlugin) GetMachineStatus(
 	return statusResponse(machine), err
 }
 
-// statusResponse returns nil for nil. machine-controller-manager dereferences the response that comes with Uninitialized.
+// statusResponse returns nil for nil. machine-controller-manager dereferences the response that
+// comes with Uninitialized.
 func statusResponse(machine *spi.Machine) *driver.GetMachineStatusResponse {
 	if machine == nil {
 		return nil

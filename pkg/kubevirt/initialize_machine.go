@@ -8,8 +8,8 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/machineclass"
 )
 
-// InitializeMachine waits, for some seconds, until the machine is scheduled. A slow machine is not an
-// error: machine-controller-manager repeats the call until GetMachineStatus no longer returns
+// InitializeMachine waits, for some seconds, until the machine is scheduled. A slow machine is not
+// an error: machine-controller-manager repeats the call until GetMachineStatus no longer returns
 // Uninitialized.
 //
 // Codes: ResourceExhausted (no provider node has enough free resources, or a quota is exceeded, for

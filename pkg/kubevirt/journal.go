@@ -23,9 +23,9 @@ type EventRecorder interface {
 // machines that are created at the same time.
 const maxJournalEntries = 1000
 
-// journal records the progress and the failures of machines as Events on the Machines. The status of
-// a Machine shows no progress, and is not updated if only the text of an error has changed. An Event
-// that equals the machine's last one is not recorded again.
+// journal records the progress and the failures of machines as Events on the Machines. The status
+// of a Machine shows no progress, and is not updated if only the text of an error has changed. An
+// Event that equals the machine's last one is not recorded again.
 type journal struct {
 	events EventRecorder
 

@@ -26,9 +26,9 @@ var operations = map[string]string{
 	"GetVolumeIDs":      "get_volume_ids",
 }
 
-// RegisterMetrics registers the plugin's metrics of machines, and machine-controller-manager's metrics
-// of calls and provider requests, which drivers have to fill (pkg/util/provider/metrics). In the
-// sidecar, machine-controller-manager has registered the latter already.
+// RegisterMetrics registers the plugin's metrics of machines, and machine-controller-manager's
+// metrics of calls and provider requests, which drivers have to fill (pkg/util/provider/metrics).
+// In the sidecar, machine-controller-manager has registered the latter already.
 func (p *MachinePlugin) RegisterMetrics(r prometheus.Registerer) error {
 	for _, shared := range []prometheus.Collector{
 		metrics.APIRequestCount, metrics.APIFailedRequestCount, metrics.APIRequestDuration,
@@ -52,8 +52,8 @@ func (p *MachinePlugin) RegisterMetrics(r prometheus.Registerer) error {
 }
 
 // CountRequest counts a request to the API server of a provider cluster, under a service such as
-// virtualmachines_get. The duration of a failed request is not observed, as in these metrics of other
-// drivers. providerapi.Call defines which requests have failed.
+// virtualmachines_get. The duration of a failed request is not observed, as in these metrics of
+// other drivers. providerapi.Call defines which requests have failed.
 func CountRequest(service string, took time.Duration, failed bool) {
 	metrics.APIRequestCount.WithLabelValues(machineclass.Provider, service).Inc()
 
@@ -68,8 +68,8 @@ func CountRequest(service string, took time.Duration, failed bool) {
 	metrics.APIRequestDuration.WithLabelValues(machineclass.Provider, service).Observe(took.Seconds())
 }
 
-// countCall counts a call of the driver: the duration of a successful one, and else the number of its
-// code. As with other drivers, the codes include expected responses: NotFound (5) before each
+// countCall counts a call of the driver: the duration of a successful one, and else the number of
+// its code. As with other drivers, the codes include expected responses: NotFound (5) before each
 // creation, Uninitialized (17) while a machine is not scheduled, and Aborted (10).
 func countCall(method string, took time.Duration, err error) {
 	operation := operations[method]

@@ -19,8 +19,8 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// gather returns what a plugin exports: a counter's or gauge's value, or how often a histogram was added to, by the metric's name and
-// its labels' values.
+// gather returns what a plugin exports: a counter's or gauge's value, or how often a histogram was
+// added to, by the metric's name and its labels' values.
 func gather(t *testing.T, p *kubevirt.MachinePlugin) map[string]float64 {
 	t.Helper()
 
@@ -139,7 +139,8 @@ func TestCallsThatAreCutOffAreNotCounted(t *testing.T) { // As above.
 	require.Empty(t, added(t, p, func() { require.Error(t, calls()["DeleteMachine"](early, p, r)) }), "the client went before its deadline")
 }
 
-// TestCallsThatHangAreCounted is the case over gRPC: the client waits until its deadline, and cancels the call then.
+// TestCallsThatHangAreCounted is the case over gRPC: the client waits until its deadline, and
+// cancels the call then.
 func TestCallsThatHangAreCounted(t *testing.T) { // As above.
 	p, r := newPlugin(&recorder{err: spi.ErrUnavailable}), validRequest()
 	want := map[string]float64{refused + "14 delete_machine kubevirt": 1}
@@ -170,12 +171,14 @@ func TestRequestsAreCounted(t *testing.T) { // As above.
 	require.Contains(t, gather(t, p), failures+" kubevirt b_get", "the first failure must be an increase")
 }
 
-// registerByDefault registers the metrics as the sidecar does: once in a process, however often a test runs.
+// registerByDefault registers the metrics as the sidecar does: once in a process, however often a
+// test runs.
 var registerByDefault = sync.OnceValue(func() error {
 	return newPlugin(&recorder{}).RegisterMetrics(prometheus.DefaultRegisterer)
 })
 
-// TestSharedMetricsAreThereAlready is the sidecar's case: machine-controller-manager's library has registered its own.
+// TestSharedMetricsAreThereAlready is the sidecar's case: machine-controller-manager's library has
+// registered its own.
 func TestSharedMetricsAreThereAlready(t *testing.T) {
 	t.Parallel()
 

@@ -26,8 +26,8 @@ func NextCall(failure error, machine *v1alpha1.Machine, stage spi.Stage) (time.D
 	}
 }
 
-// isCalledFor reports whether machine-controller-manager calls the driver for a Machine: until it has
-// a provider ID and a phase, and to delete it (pkg/util/provider/machinecontroller/machine.go,
+// isCalledFor reports whether machine-controller-manager calls the driver for a Machine: until it
+// has a provider ID and a phase, and to delete it (pkg/util/provider/machinecontroller/machine.go,
 // reconcileClusterMachine).
 func isCalledFor(machine *v1alpha1.Machine) bool {
 	phase := machine.Status.CurrentStatus.Phase

@@ -1,7 +1,7 @@
 // Package kubevirt is the MachinePlugin: machine-controller-manager's driver interface. It decodes
-// requests with pkg/machineclass, passes them to the PluginSPI, and converts the results to responses
-// and machine codes. Each RPC has its own file. cmd/machine-controller and cmd/mcm-kubevirt run the
-// plugin. It must not know a client or a type of KubeVirt's API.
+// requests with pkg/machineclass, passes them to the PluginSPI, and converts the results to
+// responses and machine codes. Each RPC has its own file. cmd/machine-controller and
+// cmd/mcm-kubevirt run the plugin. It must not know a client or a type of KubeVirt's API.
 package kubevirt
 
 import (
@@ -42,7 +42,8 @@ type Addresses interface {
 	Listed(class *v1alpha1.MachineClass, machines []spi.Machine)
 }
 
-// MachinePlugin implements driver.Driver. It is safe for concurrent use, and never mutates a request.
+// MachinePlugin implements driver.Driver. It is safe for concurrent use, and never mutates a
+// request.
 type MachinePlugin struct {
 	spi     spi.PluginSPI
 	options Options
@@ -70,8 +71,8 @@ func (p *MachinePlugin) Stop(ctx context.Context) {
 }
 
 // begin returns the context of a call, and the function to run when the call ends. That function
-// converts the call's error to machine-controller-manager's form, counts it, logs it, and records an
-// Event on the Machine. The machine is nil for a call that is not about one machine.
+// converts the call's error to machine-controller-manager's form, counts it, logs it, and records
+// an Event on the Machine. The machine is nil for a call that is not about one machine.
 func (p *MachinePlugin) begin(
 	ctx context.Context, method string, machine *v1alpha1.Machine, source machineclass.KubeconfigSource,
 ) (inCall context.Context, end func(error) error) {

@@ -158,7 +158,8 @@ func TestRequests(t *testing.T) {
 	tests := map[string]struct {
 		reason string
 		change func(*request)
-		// want are the codes of CreateMachine, InitializeMachine and GetMachineStatus, DeleteMachine, ListMachines.
+		// want are the codes of CreateMachine, InitializeMachine and GetMachineStatus,
+		// DeleteMachine, ListMachines.
 		create, observe, remove, list codes.Code
 	}{
 		"Valid":               {"the base of all cases is valid", func(*request) {}, ok, ok, ok, ok},

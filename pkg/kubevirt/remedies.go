@@ -15,7 +15,8 @@ const noAction = "Nothing"
 // theSecret is the placeholder, in a remedy, for the Secret that contains the kubeconfig.
 const theSecret = "the Secret of the MachineClass"
 
-// remedies are the default remedies by reason, as in docs/troubleshooting.md. Each diagnosis has its own.
+// remedies are the default remedies by reason, as in docs/troubleshooting.md. Each diagnosis has
+// its own.
 var remedies = map[string]string{
 	"InvalidInput": "Correct the named fields; mcm-kubevirt validate names all faults of a MachineClass.",
 	"CredentialsRefused": "Put a kubeconfig with valid credentials into the Secret of the MachineClass; for a service account, kubectl " +

@@ -27,15 +27,15 @@ type serverSideCredentials struct {
 	kubeconfigs Kubeconfigs
 }
 
-// WithKubeconfigs returns a driver with server-side credentials: each call uses the kubeconfig of the
-// cluster in the class's tags. A request with a kubeconfig is refused, since that one would not be
-// used.
+// WithKubeconfigs returns a driver with server-side credentials: each call uses the kubeconfig of
+// the cluster in the class's tags. A request with a kubeconfig is refused, since that one would not
+// be used.
 func WithKubeconfigs(d driver.Driver, kubeconfigs Kubeconfigs) driver.Driver {
 	return &serverSideCredentials{Driver: d, kubeconfigs: kubeconfigs}
 }
 
-// complete returns a Secret with the kubeconfig. It adds none for a class that the driver refuses, or
-// whose machines it does not list.
+// complete returns a Secret with the kubeconfig. It adds none for a class that the driver refuses,
+// or whose machines it does not list.
 func (c *serverSideCredentials) complete(class *v1alpha1.MachineClass, secret *corev1.Secret) (*corev1.Secret, error) {
 	if class == nil || !machineclass.IsOurs(class) || !machineclass.Identity(class).Valid() {
 		return secret, nil

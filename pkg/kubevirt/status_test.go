@@ -63,7 +63,8 @@ func TestStatusFrom(t *testing.T) {
 	require.NoError(t, statusFrom(nil, ""))
 }
 
-// TestTextsEndWithTheRemedy goes through everything that a Machine shows, with words that are far longer than the text may be.
+// TestTextsEndWithTheRemedy goes through everything that a Machine shows, with words that are far
+// longer than the text may be.
 func TestTextsEndWithTheRemedy(t *testing.T) {
 	t.Parallel()
 
@@ -104,7 +105,8 @@ func textOf(t *testing.T, err error, used machineclass.KubeconfigSource) string 
 	return got.Message()
 }
 
-// TestKubeconfigFaultsNameTheSecret looks at faults below this package, which know nothing of the Secret.
+// TestKubeconfigFaultsNameTheSecret looks at faults below this package, which know nothing of the
+// Secret.
 func TestKubeconfigFaultsNameTheSecret(t *testing.T) {
 	t.Parallel()
 
@@ -160,8 +162,9 @@ func TestDiagnosesKeepTheirTokens(t *testing.T) {
 	}
 }
 
-// TestAChangedCodeReachesTheMachine goes through all pairs of causes with different codes, with the same words of the component that
-// refuses: machine-controller-manager must write the second to a Machine that has the first.
+// TestAChangedCodeReachesTheMachine goes through all pairs of causes with different codes, with the
+// same words of the component that refuses: machine-controller-manager must write the second to a
+// Machine that has the first.
 func TestAChangedCodeReachesTheMachine(t *testing.T) {
 	t.Parallel()
 
@@ -182,7 +185,8 @@ func TestAChangedCodeReachesTheMachine(t *testing.T) {
 	}
 }
 
-// lastOperation is what machine-controller-manager makes of a cause (pkg/util/provider/machinecontroller/machine.go, initializeMachine).
+// lastOperation is what machine-controller-manager makes of a cause
+// (pkg/util/provider/machinecontroller/machine.go, initializeMachine).
 func lastOperation(t *testing.T, reason, words string) v1alpha1.LastOperation {
 	t.Helper()
 
@@ -198,8 +202,9 @@ func lastOperation(t *testing.T, reason, words string) v1alpha1.LastOperation {
 	}
 }
 
-// similar is machine-controller-manager's rule for what it does not write (pkg/util/provider/machinecontroller/machine_util.go,
-// isMachineStatusSimilar), for two operations of the last 30 minutes whose texts are that much alike. The rest of the status is the same.
+// similar is machine-controller-manager's rule for what it does not write
+// (pkg/util/provider/machinecontroller/machine_util.go, isMachineStatusSimilar), for two operations
+// of the last 30 minutes whose texts are that much alike. The rest of the status is the same.
 func similar(alike float64, a, b v1alpha1.LastOperation) bool {
 	if alike > 0.75 {
 		a.Description, b.Description = "", ""

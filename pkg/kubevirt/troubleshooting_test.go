@@ -19,7 +19,8 @@ import (
 // tokenRow matches a row of docs/troubleshooting.md: its token, and the last two of its columns.
 var tokenRow = regexp.MustCompile("(?m)^\\| `(\\w+)` \\|.+\\| (\\w+) \\| (\\w+) \\|$")
 
-// retryRow matches a row of its table of retries: a machine code, and when it is tried again after each kind of call.
+// retryRow matches a row of its table of retries: a machine code, and when it is tried again after
+// each kind of call.
 var retryRow = regexp.MustCompile(`(?m)^\| (\w+) \| ([\w ]+) \| ([\w ]+) \| ([\w ]+) \|$`)
 
 // TestTroubleshootingTellsTheRetries compares the page with the code.
@@ -54,7 +55,8 @@ func TestTroubleshootingTellsTheRetries(t *testing.T) {
 // remedyRow matches a row of docs/troubleshooting.md: its token, and what to do.
 var remedyRow = regexp.MustCompile("(?m)^\\| `(\\w+)` \\|.+\\| ([^|]+) \\| \\w+ \\| \\w+ \\|$")
 
-// TestTroubleshootingTellsTheRemedies has the operator's commands and the page say the same. Diagnoses have remedies of their own.
+// TestTroubleshootingTellsTheRemedies has the operator's commands and the page say the same.
+// Diagnoses have remedies of their own.
 func TestTroubleshootingTellsTheRemedies(t *testing.T) {
 	t.Parallel()
 
@@ -75,7 +77,8 @@ func TestTroubleshootingTellsTheRemedies(t *testing.T) {
 	require.Equal(t, want, remedies)
 }
 
-// TestTroubleshootingIsComplete compares the page with the code: each token has its row, with its code, and each row its token.
+// TestTroubleshootingIsComplete compares the page with the code: each token has its row, with its
+// code, and each row its token.
 func TestTroubleshootingIsComplete(t *testing.T) {
 	t.Parallel()
 

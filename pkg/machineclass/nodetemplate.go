@@ -16,8 +16,8 @@ import (
 // resourceGPU is the resource of GPUs in a nodeTemplate, whatever their resource on the Node is.
 const resourceGPU corev1.ResourceName = "gpu"
 
-// NodeTemplateErrors returns the errors of a class's nodeTemplate. machine-controller-manager creates
-// no machine of a class that has any.
+// NodeTemplateErrors returns the errors of a class's nodeTemplate. machine-controller-manager
+// creates no machine of a class that has any.
 func NodeTemplateErrors(class *v1alpha1.MachineClass) field.ErrorList {
 	if class.NodeTemplate == nil {
 		return nil
@@ -50,8 +50,8 @@ func NodeTemplateErrors(class *v1alpha1.MachineClass) field.ErrorList {
 }
 
 // NodeTemplateWarnings returns the differences between a class's nodeTemplate, with which
-// cluster-autoscaler simulates new nodes, and its providerSpec, from which machines are created. The
-// spec may be invalid.
+// cluster-autoscaler simulates new nodes, and its providerSpec, from which machines are created.
+// The spec may be invalid.
 func NodeTemplateWarnings(class *v1alpha1.MachineClass, spec *apiv1alpha1.ProviderSpec) []apivalidation.Warning {
 	path := field.NewPath("nodeTemplate")
 
@@ -131,8 +131,8 @@ func memoryWarning(path *field.Path, capacity corev1.ResourceList, spec *apiv1al
 	return sizeWarning(path, corev1.ResourceMemory, capacity, *actual, "of memory")
 }
 
-// memory returns the guest's memory. If the spec does not set it, KubeVirt uses the request, or else
-// the limit.
+// memory returns the guest's memory. If the spec does not set it, KubeVirt uses the request, or
+// else the limit.
 func memory(spec *apiv1alpha1.ProviderSpec) *resource.Quantity {
 	template := instance(spec)
 

@@ -10,7 +10,8 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/render"
 )
 
-// predecessorSpec is a ProviderSpec as the predecessor's extension wrote it for a worker pool without any WorkerConfig.
+// predecessorSpec is a ProviderSpec as the predecessor's extension wrote it for a worker pool
+// without any WorkerConfig.
 const predecessorSpec = `
 region: europe-west1
 zone: europe-west1-c

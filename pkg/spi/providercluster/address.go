@@ -15,107 +15,110 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/render"
 )
 
-// subject is what the control cluster says of the machine that a call is about.
-type subject struct {
+// machineRecord is the control cluster's record of the machine of a call.
+type machineRecord struct {
 	name     string
 	identity spi.Identity
-	recorded *spi.AddressRecord
-	// made says that the Machine has had a VirtualMachine.
-	made bool
+	address  *spi.AddressRecord
+	// created is set if the Machine has had a VirtualMachine.
+	created bool
 }
 
-func subjectOfObservation(in *spi.ObserveMachineInput) subject {
-	return subject{name: in.Name, identity: in.Identity, recorded: in.Recorded, made: in.HasProviderID || in.Recorded != nil}
+func recordForObserve(in *spi.ObserveMachineInput) machineRecord {
+	return machineRecord{name: in.Name, identity: in.Identity, address: in.Recorded, created: in.HasProviderID || in.Recorded != nil}
 }
 
-// subjectOfDeletion leaves out what machine-controller-manager makes up for an orphan, of which no Machine says anything.
-func subjectOfDeletion(in *spi.DeleteMachineInput) subject {
-	return subject{
-		name: in.Name, identity: in.Identity, recorded: in.Recorded, made: !in.Orphan && (in.HasProviderID || in.Recorded != nil),
+// recordForDelete ignores the fields of an orphan, for which machine-controller-manager sends a
+// fabricated Machine.
+func recordForDelete(in *spi.DeleteMachineInput) machineRecord {
+	return machineRecord{
+		name: in.Name, identity: in.Identity, address: in.Recorded, created: !in.Orphan && (in.HasProviderID || in.Recorded != nil),
 	}
 }
 
-func subjectOfExplanation(in *spi.ExplainMachineInput) subject {
-	return subject{name: in.Name, identity: in.Identity, recorded: in.Recorded, made: in.HasProviderID || in.Recorded != nil}
+func recordForExplain(in *spi.ExplainMachineInput) machineRecord {
+	return machineRecord{name: in.Name, identity: in.Identity, address: in.Recorded, created: in.HasProviderID || in.Recorded != nil}
 }
 
-// addressOf returns the present address of a VirtualMachine, or of all of them if the UID is empty.
+// addressOf returns the current address of a VirtualMachine, or of all of them if the UID is empty.
 func (s *session) addressOf(id spi.Identity, uid types.UID) spi.Address {
 	return spi.Address{Server: s.clients.Server, Namespace: s.clients.Namespace, Cluster: id.Cluster, Role: id.Role, UID: uid}
 }
 
-// owns says whether the VirtualMachine that was found under a machine's name, nil if there is none, is the machine's. The error wraps
-// spi.ErrAddressChanged if the machine's own one may exist, and is not visible: then it must count neither as missing nor as deleted.
-func (s *session) owns(of subject, vm *kubevirtv1.VirtualMachine) (bool, error) {
-	elsewhere := of.recorded.Elsewhere(s.addressOf(of.identity, ""))
-	ours := vm != nil && render.Owns(of.identity, vm.Labels)
+// owns reports whether the VirtualMachine of a machine's name, nil if there is none, is the
+// machine's. The error wraps spi.ErrAddressChanged if the machine's VirtualMachine may exist
+// without being visible: it must count neither as missing nor as deleted.
+func (s *session) owns(record machineRecord, vm *kubevirtv1.VirtualMachine) (bool, error) {
+	elsewhere := record.address.Elsewhere(s.addressOf(record.identity, ""))
+	ours := vm != nil && render.Owns(record.identity, vm.Labels)
 
 	switch {
-	case ours && (!elsewhere || of.recorded.Admits(vm.UID)):
+	case ours && (!elsewhere || record.address.Admits(vm.UID)):
 		return true, nil
-	case of.recorded.GivenUp():
+	case record.address.GivenUp():
 		return false, nil
 	case elsewhere:
-		return false, s.notHere(of, vm)
-	case vm != nil && of.claims(vm):
-		return false, s.wrongTags(of, "VirtualMachine", vm)
+		return false, s.notHere(record, vm)
+	case vm != nil && record.claims(vm):
+		return false, s.wrongTags(record, "VirtualMachine", vm)
 	default:
 		return false, nil
 	}
 }
 
-// claims says whether an object of the machine's name, but not of its tags, is the machine's: by its UID, or, if the UID is not known, by its
-// label. A Machine that never had a VirtualMachine has no claim: another shoot's may have the name.
-func (of subject) claims(object metav1.Object) bool {
-	if of.recorded != nil && of.recorded.UID != "" {
-		return of.recorded.Names(object.GetUID())
+// claims reports whether an object with the machine's name, but without its tags, is the machine's,
+// according to its UID or, if the UID is not known, to its label. A Machine that never had a
+// VirtualMachine claims no object, since it may be the one of another shoot.
+func (record machineRecord) claims(object metav1.Object) bool {
+	if record.address != nil && record.address.UID != "" {
+		return record.address.Names(object.GetUID())
 	}
 
-	return of.made && object.GetLabels()[render.LabelMachine] == of.name
+	return record.created && object.GetLabels()[render.LabelMachine] == record.name
 }
 
-// lost says whether an error is that of a provider cluster which no longer shows a machine that an operator has given up: the cluster may be
-// gone, or may no longer accept the credentials.
-func (of subject) lost(err error) bool {
-	return of.recorded.GivenUp() && slices.ContainsFunc(
+// tolerates reports whether an error of a provider cluster can be ignored because an operator has
+// given up the machine: the cluster may not exist any more, or may refuse the credentials.
+func (record machineRecord) tolerates(err error) bool {
+	return record.address.GivenUp() && slices.ContainsFunc(
 		[]error{spi.ErrUnavailable, spi.ErrUnauthenticated, spi.ErrForbidden, spi.ErrPrecondition},
 		func(sentinel error) bool { return errors.Is(err, sentinel) },
 	)
 }
 
-// notHere is the refusal for a machine that was made elsewhere.
-func (s *session) notHere(of subject, vm *kubevirtv1.VirtualMachine) error {
-	here := s.addressOf(of.identity, "")
-	found := fmt.Sprintf("VirtualMachine %s is not found in %s", of.name, here)
+// notHere returns the error for a machine that was created at another address.
+func (s *session) notHere(record machineRecord, vm *kubevirtv1.VirtualMachine) error {
+	here := s.addressOf(record.identity, "")
+	found := fmt.Sprintf("VirtualMachine %s is not found in %s", record.name, here)
 
 	switch {
-	case vm != nil && of.recorded.Names(vm.UID):
-		found = fmt.Sprintf("VirtualMachine %s has other tags than those in %s", of.name, here)
+	case vm != nil && record.address.Names(vm.UID):
+		found = fmt.Sprintf("VirtualMachine %s has other tags than those in %s", record.name, here)
 	case vm != nil:
-		found = fmt.Sprintf("VirtualMachine %s in %s is not the one of the Machine", of.name, here)
+		found = fmt.Sprintf("VirtualMachine %s in %s does not belong to the Machine", record.name, here)
 	}
 
-	if of.recorded.Fault != "" {
+	if record.address.Fault != "" {
 		return &spi.Error{
 			Kind:    spi.ErrAddressChanged,
-			Message: fmt.Sprintf("%s, and annotation %s of the Machine cannot be read: %s", found, spi.AnnotationAddress, of.recorded.Fault),
-			Remedy:  "correct the annotation, or " + giveUp(of.name),
+			Message: fmt.Sprintf("%s, and annotation %s of the Machine cannot be read: %s", found, spi.AnnotationAddress, record.address.Fault),
+			Remedy:  "correct the annotation, or " + giveUp(record.name),
 		}
 	}
 
-	restore := "restore " + changed(of.recorded.Address, here)
-	if vm != nil && of.recorded.Names(vm.UID) {
+	restore := "restore " + changed(record.address.Address, here)
+	if vm != nil && record.address.Names(vm.UID) {
 		restore = "label the VirtualMachine with the tags of the MachineClass, " + restore
 	}
 
 	return &spi.Error{
 		Kind:    spi.ErrAddressChanged,
-		Message: fmt.Sprintf("the Machine was made in %s; %s", of.recorded, found),
-		Remedy:  fmt.Sprintf("%s, or %s", restore, giveUp(of.name)),
+		Message: fmt.Sprintf("the Machine was created in %s; %s", record.address, found),
+		Remedy:  fmt.Sprintf("%s, or %s", restore, giveUp(record.name)),
 	}
 }
 
-// changed names what a person has to restore.
+// changed lists the settings that an operator has to restore.
 func changed(recorded, here spi.Address) string {
 	var parts []string
 
@@ -134,19 +137,19 @@ func changed(recorded, here spi.Address) string {
 	return strings.Join(parts, " and ")
 }
 
-// wrongTags is the refusal for an object of the machine that has other tags than the class.
-func (s *session) wrongTags(of subject, kind string, object metav1.Object) error {
+// wrongTags returns the error for an object of the machine that has other tags than the class.
+func (s *session) wrongTags(record machineRecord, kind string, object metav1.Object) error {
 	has := object.GetLabels()
 
 	return &spi.Error{
 		Kind: spi.ErrAddressChanged,
-		Message: fmt.Sprintf("%s %s is the Machine's, and has the tags %q and %q instead of %s and %s of the MachineClass",
-			kind, s.path(of.name), has[v1alpha1.TagCluster], has[v1alpha1.TagRole], of.identity.Cluster, of.identity.Role),
-		Remedy: fmt.Sprintf("restore the tags of the MachineClass or of the %s, or %s", kind, giveUp(of.name)),
+		Message: fmt.Sprintf("%s %s belongs to the Machine, but has the tags %q and %q instead of %s and %s of the MachineClass",
+			kind, s.path(record.name), has[v1alpha1.TagCluster], has[v1alpha1.TagRole], record.identity.Cluster, record.identity.Role),
+		Remedy: fmt.Sprintf("restore the tags of the MachineClass or of the %s, or %s", kind, giveUp(record.name)),
 	}
 }
 
-// giveUp is how a person tells the driver not to look for the VirtualMachine any more.
+// giveUp returns the command with which an operator gives up a machine.
 func giveUp(machine string) string {
 	return fmt.Sprintf("give the machine up: kubectl annotate --overwrite machine %s %s=%s", machine, spi.AnnotationAddress, spi.AddressAbandoned)
 }

@@ -32,7 +32,8 @@ func recordedIn(namespace string) *spi.AddressRecord {
 	}}
 }
 
-// TestOwns has every combination of what a Machine records and what is found under its name. The present namespace is "here".
+// TestOwns has every combination of a Machine's record and the VirtualMachine of its name. The
+// current namespace is "here".
 func TestOwns(t *testing.T) {
 	t.Parallel()
 
@@ -71,8 +72,8 @@ func TestOwns(t *testing.T) {
 		"HereNamesake":   {reason: "it is gone, and another shoot has a machine of its name", recorded: here, found: foundVM("v", theirs, "m"), want: no},
 		"ThereMoved":     {reason: "a move that worked", recorded: there, found: foundVM("u", ours, "m"), want: yes},
 		"ThereAbsent":    {reason: "it is not visible, and may run", recorded: there, refused: "restore the namespace of the kubeconfig, or give"},
-		"ThereOther":     {reason: "a copy is not the machine", recorded: there, found: foundVM("v", ours, "m"), refused: "is not the one of the Machine"},
-		"ThereForeign":   {reason: "the machine is elsewhere", recorded: there, found: foundVM("v", theirs, ""), refused: "is not the one of the Machine"},
+		"ThereOther":     {reason: "a copy is not the machine", recorded: there, found: foundVM("v", ours, "m"), refused: "does not belong to the Machine"},
+		"ThereForeign":   {reason: "the machine is elsewhere", recorded: there, found: foundVM("v", theirs, ""), refused: "does not belong to the Machine"},
 		"TagsAbsent":     {reason: "the selector has changed", recorded: tagged, refused: "restore the tags of the MachineClass, or give"},
 		"TagsEdited":     {reason: "it is there, with the tags of before", recorded: tagged, found: foundVM("u", theirs, "m"), refused: "has other tags"},
 		"TagsRelabelled": {reason: "the VirtualMachine was given the new tags", recorded: tagged, found: foundVM("u", ours, "m"), want: yes},
@@ -89,7 +90,7 @@ func TestOwns(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			got, err := s.owns(subject{name: "m", identity: ours, recorded: tc.recorded, made: !tc.unmade}, tc.found)
+			got, err := s.owns(machineRecord{name: "m", identity: ours, address: tc.recorded, created: !tc.unmade}, tc.found)
 			require.Equal(t, tc.want, got, tc.reason)
 
 			if tc.refused == "" {
@@ -105,7 +106,7 @@ func TestOwns(t *testing.T) {
 	}
 }
 
-// TestRefusalNamesBothAddresses also when they are long: the remedy must not be cut off.
+// TestRefusalNamesBothAddresses has long addresses: the remedy must not be truncated.
 func TestRefusalNamesBothAddresses(t *testing.T) {
 	t.Parallel()
 
@@ -113,18 +114,19 @@ func TestRefusalNamesBothAddresses(t *testing.T) {
 	recorded := recordedIn("there")
 	recorded.Server = "https://old.example.com/k8s/c-1"
 
-	_, err := s.owns(subject{name: "m", identity: ours, recorded: recorded, made: true}, nil)
-	require.EqualError(t, err, "address changed: the Machine was made in namespace there of https://old.example.com/k8s/c-1 with the tags shoot--x "+
+	_, err := s.owns(machineRecord{name: "m", identity: ours, address: recorded, created: true}, nil)
+	require.EqualError(t, err, "address changed: the Machine was created in namespace there of https://old.example.com/k8s/c-1 with the tags shoot--x "+
 		"and node; VirtualMachine m is not found in namespace here of https://new.example.com/k8s/c-2 with the tags shoot--x and node; restore the "+
 		"server of the kubeconfig and the namespace of the kubeconfig, or give the machine up: kubectl annotate --overwrite machine m "+
 		"kubevirt.machine.gardener.cloud/address=abandoned")
 }
 
-// TestOrphanHasNoClaim has nothing to compare: machine-controller-manager makes its Machine up.
+// TestOrphanHasNoClaim ignores the Machine of an orphan, which machine-controller-manager
+// fabricates.
 func TestOrphanHasNoClaim(t *testing.T) {
 	t.Parallel()
 
-	require.False(t, subjectOfDeletion(&spi.DeleteMachineInput{Orphan: true, HasProviderID: true}).made)
-	require.True(t, subjectOfDeletion(&spi.DeleteMachineInput{HasProviderID: true}).made)
-	require.True(t, subjectOfDeletion(&spi.DeleteMachineInput{Recorded: &spi.AddressRecord{}}).made)
+	require.False(t, recordForDelete(&spi.DeleteMachineInput{Orphan: true, HasProviderID: true}).created)
+	require.True(t, recordForDelete(&spi.DeleteMachineInput{HasProviderID: true}).created)
+	require.True(t, recordForDelete(&spi.DeleteMachineInput{Recorded: &spi.AddressRecord{}}).created)
 }

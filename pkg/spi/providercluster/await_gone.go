@@ -17,33 +17,34 @@ import (
 )
 
 const (
-	// DeleteSlack is what a deletion may take beyond the guest's own grace period.
+	// DeleteSlack is how long a deletion may take beyond the guest's grace period.
 	DeleteSlack = time.Minute
-	// defaultGracePeriod is KubeVirt's, in seconds, for a virtual machine that names none.
+	// defaultGracePeriod is KubeVirt's default for a VirtualMachine without a grace period, in
+	// seconds.
 	defaultGracePeriod = 30
-	// rewatchEvery spaces attempts to watch an object whose version the server no longer knows.
-	rewatchEvery = time.Second
-	// blockerTimeout bounds the look at what blocks a deletion.
+	// rewatchInterval is the interval of attempts to watch an object whose version has expired.
+	rewatchInterval = time.Second
+	// blockerTimeout bounds the search for the blocker of a deletion.
 	blockerTimeout = 10 * time.Second
 )
 
-// awaitMachineGone waits until the VirtualMachine and its instance are gone. KubeVirt's finalizer makes the first imply the
-// second, but a finalizer can be removed by hand, so the instance is looked at.
+// awaitMachineGone waits until the VirtualMachine and its instance are gone. KubeVirt's finalizer
+// keeps the VirtualMachine until its instance is gone, but can be removed manually.
 func (p *Provider) awaitMachineGone(ctx context.Context, s *session, vm *kubevirtv1.VirtualMachine) error {
 	limited, cancel := context.WithTimeout(ctx, p.deleteWait(gracePeriodOf(vm)))
 	defer cancel()
 
-	err := untilGone(limited, s.watchedVirtualMachine(vm))
+	err := awaitDeletion(limited, s.watchedVirtualMachine(vm))
 	if err != nil {
-		return p.undeleted(ctx, s, vm.Name, err)
+		return p.deletionError(ctx, s, vm.Name, err)
 	}
 
 	instance, err := s.getInstance(limited, vm.Name)
 	if err == nil && instance != nil {
-		err = untilGone(limited, s.watchedInstance(instance))
+		err = awaitDeletion(limited, s.watchedInstance(instance))
 	}
 
-	return p.undeleted(ctx, s, vm.Name, err)
+	return p.deletionError(ctx, s, vm.Name, err)
 }
 
 // awaitInstanceGone waits until an instance without a VirtualMachine is gone.
@@ -51,10 +52,11 @@ func (p *Provider) awaitInstanceGone(ctx context.Context, s *session, instance *
 	limited, cancel := context.WithTimeout(ctx, p.deleteWait(instance.Spec.TerminationGracePeriodSeconds))
 	defer cancel()
 
-	return p.undeleted(ctx, s, instance.Name, untilGone(limited, s.watchedInstance(instance)))
+	return p.deletionError(ctx, s, instance.Name, awaitDeletion(limited, s.watchedInstance(instance)))
 }
 
-// gracePeriodOf returns how long the guest may take to shut down, in seconds; nil if the virtual machine does not say.
+// gracePeriodOf returns how long the guest may take to shut down, in seconds; nil if the
+// VirtualMachine does not set it.
 func gracePeriodOf(vm *kubevirtv1.VirtualMachine) *int64 {
 	if vm.Spec.Template == nil {
 		return nil
@@ -63,7 +65,8 @@ func gracePeriodOf(vm *kubevirtv1.VirtualMachine) *int64 {
 	return vm.Spec.Template.Spec.TerminationGracePeriodSeconds
 }
 
-// deleteWait returns how long to wait for a machine with this grace period, in seconds, to be gone.
+// deleteWait returns how long to wait for the deletion of a machine with this grace period, in
+// seconds.
 func (p *Provider) deleteWait(grace *int64) time.Duration {
 	longest := int64(p.options.MaxDeleteWait / time.Second)
 	seconds := min(max(ptr.Deref(grace, defaultGracePeriod), 0), longest)
@@ -71,14 +74,14 @@ func (p *Provider) deleteWait(grace *int64) time.Duration {
 	return min(time.Duration(seconds)*time.Second+DeleteSlack, p.options.MaxDeleteWait)
 }
 
-// watched is an object whose end is awaited.
+// watched is an object whose deletion is awaited.
 type watched struct {
 	what string
-	// version is one at which the object existed.
+	// version is a resource version at which the object existed.
 	version string
 	name    string
 	watch   providerapi.Watcher
-	// reread returns the version of the object, or nothing if it is gone.
+	// reread returns the current resource version of the object; empty if the object is gone.
 	reread func(context.Context) (string, error)
 }
 
@@ -110,9 +113,10 @@ func (s *session) watchedInstance(instance *kubevirtv1.VirtualMachineInstance) w
 	}
 }
 
-// untilGone waits for the end of an object. A server that no longer knows the version, as after its restart, is asked anew.
-func untilGone(ctx context.Context, object watched) error {
-	return wait.PollUntilContextCancel(ctx, rewatchEvery, true, func(ctx context.Context) (bool, error) {
+// awaitDeletion waits until an object is gone. If its resource version has expired, as after a
+// restart of the server, the object is read again.
+func awaitDeletion(ctx context.Context, object watched) error {
+	return wait.PollUntilContextCancel(ctx, rewatchInterval, true, func(ctx context.Context) (bool, error) {
 		err := providerapi.UntilDeleted(ctx, object.watch, object.what, object.name, object.version)
 		if !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {
 			return err == nil, err
@@ -124,20 +128,20 @@ func untilGone(ctx context.Context, object watched) error {
 	})
 }
 
-// undeleted replaces the timeout of a wait with an error that names the blocker of the deletion. Any
-// other error, and nil, is returned unchanged.
-func (p *Provider) undeleted(ctx context.Context, s *session, name string, err error) error {
+// deletionError replaces the timeout of a wait with an error that names the blocker of the
+// deletion. Any other error, and nil, is returned unchanged.
+func (p *Provider) deletionError(ctx context.Context, s *session, name string, err error) error {
 	switch {
 	case err == nil || !wait.Interrupted(err):
 		return err
 	case ctx.Err() != nil:
-		return spi.Errorf(spi.ErrUnavailable, "wait for the end of %s: %w", s.path(name), ctx.Err())
+		return spi.Errorf(spi.ErrUnavailable, "wait for the deletion of %s: %w", s.path(name), ctx.Err())
 	}
 
-	return s.stillThere(ctx, name, p.options.Clock.Now())
+	return s.stillDeleting(ctx, name, p.options.Clock.Now())
 }
 
-func (s *session) stillThere(ctx context.Context, name string, now time.Time) *spi.Error {
+func (s *session) stillDeleting(ctx context.Context, name string, now time.Time) *spi.Error {
 	blocker := s.blocker(ctx, name, now)
 
 	return &spi.Error{
@@ -165,7 +169,7 @@ func (s *session) blocker(ctx context.Context, name string, now time.Time) block
 
 	vm, err := s.getVirtualMachine(ctx, name)
 	if err != nil || vm == nil {
-		return blocker{description: "it has just gone, or cannot be read"}
+		return blocker{description: "it has just been deleted, or cannot be read"}
 	}
 
 	return blocker{

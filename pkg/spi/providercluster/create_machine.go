@@ -19,8 +19,9 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/render"
 )
 
-// CreateMachine implements spi.PluginSPI. What the machine is cloned from comes first, and is not waited for; then the Secrets, since a
-// VirtualMachine without them would start, and hang. Names are fixed, so that a call that was cut off is simply repeated.
+// CreateMachine implements spi.PluginSPI. It creates the golden image first, without waiting for
+// the import, and the Secrets before the VirtualMachine, which could not boot without them. Names
+// are deterministic, so that an interrupted call can be repeated.
 func (p *Provider) CreateMachine(ctx context.Context, in *spi.CreateMachineInput) (*spi.Machine, error) {
 	s, err := p.connect(in.Kubeconfig)
 	if err != nil {
@@ -53,9 +54,9 @@ func (p *Provider) CreateMachine(ctx context.Context, in *spi.CreateMachineInput
 		p.options.Images.Cloned()
 	}
 
-	in.Report.Tell(spi.Progress{Reason: "VirtualMachineCreated", Message: "VirtualMachine " + s.path(vm.Name) + " is there"})
+	in.Report.Tell(spi.Progress{Reason: "VirtualMachineCreated", Message: "VirtualMachine " + s.path(vm.Name) + " exists"})
 
-	machine := machineNamed(in.Name)
+	machine := newMachine(in.Name)
 	machine.Address = s.addressOf(in.Identity(), uid)
 
 	return machine, nil
@@ -73,7 +74,7 @@ func (s *session) ensureSecret(ctx context.Context, want *corev1.Secret, id spi.
 		return err
 	}
 
-	// A conflict may be the driver's own doing: an update that was carried out, and whose answer got lost, is sent again.
+	// The driver itself may cause a conflict: an update is sent again if its response was lost.
 	err = retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		return s.refreshSecret(ctx, want, id)
 	})
@@ -100,7 +101,8 @@ func (s *session) refreshSecret(ctx context.Context, want *corev1.Secret, id spi
 	return s.adoptSecret(ctx, have, want, id)
 }
 
-// adoptSecret gives a left-over Secret of this machine the present user data: its bootstrap token may have been replaced.
+// adoptSecret updates an existing Secret of this machine with the current user data, since the
+// bootstrap token may have been replaced.
 func (s *session) adoptSecret(ctx context.Context, have, want *corev1.Secret, id spi.Identity) error {
 	switch {
 	case !render.Owns(id, have.Labels):
@@ -122,18 +124,18 @@ func (s *session) adoptSecret(ctx context.Context, have, want *corev1.Secret, id
 
 // ensureVirtualMachine returns the UID of the machine's VirtualMachine.
 func (s *session) ensureVirtualMachine(ctx context.Context, want *kubevirtv1.VirtualMachine, id spi.Identity) (types.UID, error) {
-	var made *kubevirtv1.VirtualMachine
+	var created *kubevirtv1.VirtualMachine
 
 	err := s.request(ctx, "create VirtualMachine "+s.path(want.Name), func(ctx context.Context) error {
 		var err error
-		made, err = s.virtualMachines().Create(ctx, want, strictly(s.dryRun...))
+		created, err = s.virtualMachines().Create(ctx, want, strictly(s.dryRun...))
 
 		return err
 	})
 
 	switch {
 	case err == nil:
-		return made.UID, nil
+		return created.UID, nil
 	case !apierrors.IsAlreadyExists(err):
 		return "", err
 	}
@@ -154,12 +156,14 @@ func (s *session) ensureVirtualMachine(ctx context.Context, want *kubevirtv1.Vir
 	return have.UID, nil
 }
 
-// strictly makes a provider cluster refuse the fields that its KubeVirt does not know, instead of dropping them.
+// strictly returns options with which a provider cluster refuses fields that its KubeVirt does not
+// know, instead of dropping them.
 func strictly(dryRun ...string) metav1.CreateOptions {
 	return metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict, DryRun: dryRun}
 }
 
-// withoutBodies keeps client-go from logging what is sent and received, which it does at -v=8, Secrets included.
+// withoutBodies prevents client-go from logging the bodies of requests and responses, which it does
+// at -v=8, including those of Secrets.
 func withoutBodies(ctx context.Context) context.Context {
 	return klog.NewContext(ctx, logr.Discard())
 }

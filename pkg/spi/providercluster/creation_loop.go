@@ -10,110 +10,114 @@ import (
 )
 
 const (
-	// maxInLoop bounds how many machines of one place machine-controller-manager asks about every few seconds.
+	// maxInLoop bounds the machines of one provider namespace that machine-controller-manager polls
+	// every few seconds.
 	maxInLoop = 100
-	// maxLoops bounds how many places are remembered: one process may serve many shoots.
+	// maxLoops bounds the number of loops: one process may serve many shoots.
 	maxLoops = 256
-	// forgetAfter drops machines that are no longer asked about: deleted ones, and those of a peer that took over.
-	forgetAfter = time.Minute
+	// loopRetention is how long a machine stays in its loop after its last call. Calls end if the
+	// machine is deleted, or if another process becomes the leader.
+	loopRetention = time.Minute
 )
 
-// loopPlace is where machines are made. One shoot's machines do not take the places of another's.
-type loopPlace struct {
+// loopKey identifies a provider namespace. Each has its own loop, so that one shoot does not fill
+// the loop of another.
+type loopKey struct {
 	server, namespace string
 }
 
-func loopPlaceOf(clients *providerapi.Clients) loopPlace {
-	return loopPlace{server: clients.Server, namespace: clients.Namespace}
+func loopKeyOf(clients *providerapi.Clients) loopKey {
+	return loopKey{server: clients.Server, namespace: clients.Namespace}
 }
 
-// creationLoop remembers which machines are between creation and scheduling. Losing it, on a restart, is harmless.
+// creationLoop tracks the machines between creation and scheduling. It may be lost, as on a
+// restart.
 type creationLoop struct {
 	clock clock.PassiveClock
 
 	mu     sync.Mutex
-	places map[loopPlace]*placeLoop
+	loops map[loopKey]*namespaceLoop
 }
 
-// placeLoop is the loop of one place.
-type placeLoop struct {
-	// seen says when a machine was asked about last, and touched when any was.
-	seen    map[string]time.Time
-	touched time.Time
+// namespaceLoop is the loop of one provider namespace.
+type namespaceLoop struct {
+	// machines are the times of the last call for each machine, and lastCall the one for any of them.
+	machines map[string]time.Time
+	lastCall time.Time
 }
 
 func newCreationLoop(c clock.PassiveClock) *creationLoop {
-	return &creationLoop{clock: c, places: map[loopPlace]*placeLoop{}}
+	return &creationLoop{clock: c, loops: map[loopKey]*namespaceLoop{}}
 }
 
-// enter keeps a machine in the loop of its place, and returns false if it is not in it and that loop is full.
-func (l *creationLoop) enter(at loopPlace, machine string) bool {
+// enter adds a machine to its loop, or keeps it there. It returns false if the loop is full.
+func (l *creationLoop) enter(key loopKey, machine string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 
 	now := l.clock.Now()
-	loop := l.of(at, now)
+	loop := l.get(key, now)
 
-	for other, asked := range loop.seen {
-		if now.Sub(asked) > forgetAfter {
-			delete(loop.seen, other)
+	for other, lastCall := range loop.machines {
+		if now.Sub(lastCall) > loopRetention {
+			delete(loop.machines, other)
 		}
 	}
 
-	if _, in := loop.seen[machine]; !in && len(loop.seen) >= maxInLoop {
+	if _, in := loop.machines[machine]; !in && len(loop.machines) >= maxInLoop {
 		return false
 	}
 
-	loop.seen[machine] = now
+	loop.machines[machine] = now
 
 	return true
 }
 
-// of returns the loop of a place. If there are too many, the one that was asked about the longest ago is forgotten: its machines enter
-// anew. The caller holds the lock.
-func (l *creationLoop) of(at loopPlace, now time.Time) *placeLoop {
-	if l.places[at] == nil {
-		l.makeRoom(now)
-		l.places[at] = &placeLoop{seen: map[string]time.Time{}}
+// get returns the loop of a namespace. If there are too many loops, the least recently used one is
+// removed; its machines enter it again. The caller holds the lock.
+func (l *creationLoop) get(key loopKey, now time.Time) *namespaceLoop {
+	if l.loops[key] == nil {
+		l.evict(now)
+		l.loops[key] = &namespaceLoop{machines: map[string]time.Time{}}
 	}
 
-	l.places[at].touched = now
+	l.loops[key].lastCall = now
 
-	return l.places[at]
+	return l.loops[key]
 }
 
-func (l *creationLoop) makeRoom(now time.Time) {
+func (l *creationLoop) evict(now time.Time) {
 	var (
-		oldest loopPlace
+		oldest loopKey
 		since  = now
 	)
 
-	for at, loop := range l.places {
-		if now.Sub(loop.touched) > forgetAfter {
-			delete(l.places, at)
-		} else if !loop.touched.After(since) {
-			oldest, since = at, loop.touched
+	for key, loop := range l.loops {
+		if now.Sub(loop.lastCall) > loopRetention {
+			delete(l.loops, key)
+		} else if !loop.lastCall.After(since) {
+			oldest, since = key, loop.lastCall
 		}
 	}
 
-	if len(l.places) >= maxLoops {
-		delete(l.places, oldest)
+	if len(l.loops) >= maxLoops {
+		delete(l.loops, oldest)
 	}
 }
 
-// leave takes a machine out of the loop of its place.
-func (l *creationLoop) leave(at loopPlace, machine string) {
+// leave removes a machine from its loop.
+func (l *creationLoop) leave(key loopKey, machine string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 
-	loop := l.places[at]
+	loop := l.loops[key]
 	if loop == nil {
 		return
 	}
 
-	delete(loop.seen, machine)
+	delete(loop.machines, machine)
 
-	if len(loop.seen) == 0 {
-		delete(l.places, at)
+	if len(loop.machines) == 0 {
+		delete(l.loops, key)
 	}
 }

@@ -14,22 +14,22 @@ func TestCreationLoopIsBounded(t *testing.T) {
 
 	clock := clocktesting.NewFakePassiveClock(time.Now())
 	loop := newCreationLoop(clock)
-	here, there := loopPlace{server: "s", namespace: "ns"}, loopPlace{server: "other", namespace: "ns"}
+	here, there := loopKey{server: "s", namespace: "ns"}, loopKey{server: "other", namespace: "ns"}
 
 	for i := range maxInLoop {
 		require.True(t, loop.enter(here, strconv.Itoa(i)))
 	}
 
 	require.False(t, loop.enter(here, "late"), "the loop is full")
-	require.True(t, loop.enter(here, "7"), "who is in stays in")
+	require.True(t, loop.enter(here, "7"), "a machine in the loop stays in it")
 
-	require.True(t, loop.enter(there, "late"), "each place for itself")
+	require.True(t, loop.enter(there, "late"), "each namespace has its own loop")
 
 	loop.leave(here, "7")
-	require.True(t, loop.enter(here, "late"), "a place was free")
+	require.True(t, loop.enter(here, "late"), "a machine has left the loop")
 
-	clock.SetTime(clock.Now().Add(forgetAfter + time.Second))
-	require.True(t, loop.enter(here, "later"), "machines that nobody asks about any more are forgotten")
+	clock.SetTime(clock.Now().Add(loopRetention + time.Second))
+	require.True(t, loop.enter(here, "later"), "machines without recent calls are removed")
 }
 
 func TestCreationLoopsAreBounded(t *testing.T) {
@@ -37,21 +37,21 @@ func TestCreationLoopsAreBounded(t *testing.T) {
 
 	clock := clocktesting.NewFakePassiveClock(time.Now())
 	loop := newCreationLoop(clock)
-	first := loopPlace{server: "s", namespace: "0"}
+	first := loopKey{server: "s", namespace: "0"}
 
 	for i := range 2 * maxLoops {
 		clock.SetTime(clock.Now().Add(time.Millisecond))
-		require.True(t, loop.enter(loopPlace{server: "s", namespace: strconv.Itoa(i)}, "m"), "others do not keep a place from its loop")
+		require.True(t, loop.enter(loopKey{server: "s", namespace: strconv.Itoa(i)}, "m"), "a new loop replaces the least recently used one")
 		require.True(t, loop.enter(first, "m"))
 	}
 
-	require.Len(t, loop.places, maxLoops)
-	require.Contains(t, loop.places, first, "who is asked about stays")
+	require.Len(t, loop.loops, maxLoops)
+	require.Contains(t, loop.loops, first, "who is asked about stays")
 
 	loop.leave(first, "m")
-	require.NotContains(t, loop.places, first, "an empty loop is forgotten")
+	require.NotContains(t, loop.loops, first, "an empty loop is forgotten")
 
-	clock.SetTime(clock.Now().Add(forgetAfter + time.Second))
+	clock.SetTime(clock.Now().Add(loopRetention + time.Second))
 	require.True(t, loop.enter(first, "m"))
-	require.Len(t, loop.places, 1, "nobody asks about the others any more")
+	require.Len(t, loop.loops, 1, "nobody asks about the others any more")
 }

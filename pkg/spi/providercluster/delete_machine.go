@@ -16,11 +16,11 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/render"
 )
 
-// DeleteMachine implements spi.PluginSPI. It returns nil only when nothing of the machine can run any more: right after, the
-// Node is removed, and a living kubelet would register it again.
+// DeleteMachine implements spi.PluginSPI. It returns nil only when the guest can no longer run,
+// since the Node is deleted next, and a running kubelet would register it again.
 func (p *Provider) DeleteMachine(ctx context.Context, in *spi.DeleteMachineInput) error {
 	if !in.Identity.Valid() {
-		return spi.Errorf(spi.ErrInvalid, "deleting a machine needs both the cluster and the role tag")
+		return spi.Errorf(spi.ErrInvalid, "the deletion of a machine requires both the cluster and the role tag")
 	}
 
 	s, err := p.connect(in.Kubeconfig)
@@ -41,28 +41,28 @@ func (p *Provider) DeleteMachine(ctx context.Context, in *spi.DeleteMachineInput
 }
 
 func (p *Provider) deleteMachine(ctx context.Context, s *session, in *spi.DeleteMachineInput) error {
-	of := subjectOfDeletion(in)
+	record := recordForDelete(in)
 
 	vm, err := s.getVirtualMachine(ctx, in.Name)
 
 	switch {
-	case of.lost(err):
-		klog.FromContext(ctx).Info("Leaving a machine that was given up: its provider cluster does not show it", "machine", in.Name, "reason", err.Error())
+	case record.tolerates(err):
+		klog.FromContext(ctx).Info("Ignoring a machine that was given up: its provider cluster cannot be read", "machine", in.Name, "reason", err.Error())
 
 		return nil
 	case err != nil:
 		return err
 	}
 
-	ours, err := s.owns(of, vm)
+	ours, err := s.owns(record, vm)
 
 	switch {
 	case err != nil:
 	case vm == nil:
 		err = p.removeInstance(ctx, s, in)
 	case ours:
-		err = p.removeWhereFound(ctx, s, in, vm)
-	case of.recorded.GivenUp() && of.claims(vm):
+		err = p.removeAtAddress(ctx, s, in, vm)
+	case record.address.GivenUp() && record.claims(vm):
 		return nil // The VirtualMachine stays, and with it its disks and Secrets.
 	}
 
@@ -73,8 +73,9 @@ func (p *Provider) deleteMachine(ctx context.Context, s *session, in *spi.Delete
 	return s.sweep(ctx, in)
 }
 
-// removeWhereFound removes a VirtualMachine once its address is recorded. An address that cannot be recorded is not waited for.
-func (p *Provider) removeWhereFound(
+// removeAtAddress removes a VirtualMachine after its address has been recorded, unless the address
+// cannot be recorded.
+func (p *Provider) removeAtAddress(
 	ctx context.Context, s *session, in *spi.DeleteMachineInput, vm *kubevirtv1.VirtualMachine,
 ) error {
 	to := s.addressOf(in.Identity, vm.UID)
@@ -89,11 +90,12 @@ func (p *Provider) removeVirtualMachine(
 	ctx context.Context, s *session, in *spi.DeleteMachineInput, vm *kubevirtv1.VirtualMachine,
 ) error {
 	if in.Orphan {
-		if err := p.sightOrphan(ctx, s, vm); err != nil {
+		if err := p.checkOrphan(ctx, s, vm); err != nil {
 			return err
 		}
 
-		// Once the VirtualMachine is gone, nobody asks again, and its Secrets are nobody's. KubeVirt's DataVolumes go with it.
+		// There is no further call for an orphan after its VirtualMachine has been deleted, so its
+		// Secrets are deleted first. The VirtualMachine owns its DataVolumes.
 		if err := s.sweepSecrets(ctx, in); err != nil {
 			return err
 		}
@@ -106,23 +108,23 @@ func (p *Provider) removeVirtualMachine(
 	return p.awaitMachineGone(ctx, s, vm)
 }
 
-// removeInstance removes the instance of a VirtualMachine that is gone. There is none, unless somebody has deleted the
-// VirtualMachine without it, or removed its finalizers.
+// removeInstance removes the instance of a VirtualMachine that is gone. It exists only if the
+// VirtualMachine was deleted with orphan propagation, or if its finalizers were removed.
 func (p *Provider) removeInstance(ctx context.Context, s *session, in *spi.DeleteMachineInput) error {
 	instance, err := s.getInstance(ctx, in.Name)
 	if err != nil || instance == nil {
 		return err
 	}
 
-	of := subjectOfDeletion(in)
+	record := recordForDelete(in)
 
 	switch {
 	case render.Owns(in.Identity, instance.Labels) && !in.Orphan:
 	case render.Owns(in.Identity, instance.Labels):
-		return spi.WithRemedy(spi.Errorf(spi.ErrConflict, "VirtualMachineInstance %s has lost its VirtualMachine, and no Machine is known for it",
+		return spi.WithRemedy(spi.Errorf(spi.ErrConflict, "VirtualMachineInstance %s has no VirtualMachine, and no Machine is known for it",
 			s.path(in.Name)), "delete it")
-	case of.claims(instance) && !of.recorded.GivenUp():
-		return s.wrongTags(of, "VirtualMachineInstance", instance)
+	case record.claims(instance) && !record.address.GivenUp():
+		return s.wrongTags(record, "VirtualMachineInstance", instance)
 	default:
 		return nil
 	}
@@ -143,7 +145,7 @@ func (s *session) deleteVirtualMachine(ctx context.Context, vm *kubevirtv1.Virtu
 		}
 
 		deletion := s.request(ctx, "delete VirtualMachine "+s.path(vm.Name), func(ctx context.Context) error {
-			return s.virtualMachines().Delete(ctx, vm.Name, justAsSeen(vm))
+			return s.virtualMachines().Delete(ctx, vm.Name, deleteUnchanged(vm))
 		})
 		if deletion == nil || providerapi.Absent(deletion) {
 			return nil
@@ -164,13 +166,13 @@ func (s *session) deleteVirtualMachine(ctx context.Context, vm *kubevirtv1.Virtu
 	})
 }
 
-// justAsSeen keeps the API server from deleting a VirtualMachine immediately if virt-controller adds
-// its finalizer after the server has checked for finalizers
+// deleteUnchanged prevents the API server from deleting a VirtualMachine immediately if
+// virt-controller adds its finalizer after the server has checked for finalizers
 // (k8s.io/apiserver/pkg/registry/generic/registry/store.go, Delete). virt-controller would then
 // create a VirtualMachineInstance after DeleteMachine has succeeded. It creates none if it cannot
 // add the finalizer (kubevirt.io/kubevirt/pkg/virt-controller/watch/vm/vm.go, sync).
-func justAsSeen(vm *kubevirtv1.VirtualMachine) metav1.DeleteOptions {
-	options := justThis(vm.UID)
+func deleteUnchanged(vm *kubevirtv1.VirtualMachine) metav1.DeleteOptions {
+	options := deleteByUID(vm.UID)
 	if len(vm.Finalizers) == 0 {
 		options.Preconditions.ResourceVersion = ptr.To(vm.ResourceVersion)
 	}
@@ -184,7 +186,7 @@ func (s *session) deleteInstance(ctx context.Context, instance *kubevirtv1.Virtu
 	}
 
 	err := s.request(ctx, "delete VirtualMachineInstance "+s.path(instance.Name), func(ctx context.Context) error {
-		return s.instances().Delete(ctx, instance.Name, justThis(instance.UID))
+		return s.instances().Delete(ctx, instance.Name, deleteByUID(instance.UID))
 	})
 	if providerapi.Absent(err) {
 		return nil
@@ -193,18 +195,18 @@ func (s *session) deleteInstance(ctx context.Context, instance *kubevirtv1.Virtu
 	return err
 }
 
-// justThis keeps a deletion from hitting another object of the same name.
-func justThis(uid types.UID) metav1.DeleteOptions {
+// deleteByUID prevents the deletion of another object of the same name.
+func deleteByUID(uid types.UID) metav1.DeleteOptions {
 	return metav1.DeleteOptions{
 		Preconditions:     metav1.NewUIDPreconditions(string(uid)),
 		PropagationPolicy: ptr.To(metav1.DeletePropagationBackground),
 	}
 }
 
-// sweep removes what a machine leaves behind. The server selects what is deleted: nothing is read, so nothing can change
-// between a look and the deletion.
+// sweep deletes the remaining objects of a machine. The server selects them, so that they cannot
+// change between a read and the deletion.
 func (s *session) sweep(ctx context.Context, in *spi.DeleteMachineInput) error {
-	machine, labelled := leftBy(in)
+	machine, labelled := machineObjects(in)
 	if !labelled {
 		return nil
 	}
@@ -220,7 +222,7 @@ func (s *session) sweep(ctx context.Context, in *spi.DeleteMachineInput) error {
 }
 
 func (s *session) sweepSecrets(ctx context.Context, in *spi.DeleteMachineInput) error {
-	machine, labelled := leftBy(in)
+	machine, labelled := machineObjects(in)
 	if !labelled {
 		return nil
 	}
@@ -230,9 +232,10 @@ func (s *session) sweepSecrets(ctx context.Context, in *spi.DeleteMachineInput) 
 	})
 }
 
-// leftBy selects what belongs to a machine. It returns false if nothing can be selected: this driver has not made the machine, and the
-// predecessor's Secrets and DataVolumes have no label with its name.
-func leftBy(in *spi.DeleteMachineInput) (metav1.ListOptions, bool) {
+// machineObjects selects the objects of a machine. It returns false if they cannot be selected: the
+// machine was created by the predecessor, whose Secrets and DataVolumes have no label with its
+// name.
+func machineObjects(in *spi.DeleteMachineInput) (metav1.ListOptions, bool) {
 	selector, labelled := render.MachineSelector(in.Identity, in.Name)
 
 	return metav1.ListOptions{LabelSelector: selector}, labelled

@@ -75,9 +75,9 @@ func statusOf(code int32, reason metav1.StatusReason) *metav1.Status {
 	}
 }
 
-// TestDeletionOfANewVirtualMachine lets virt-controller change a VirtualMachine between the driver's
-// read and its deletion. Until virt-controller has added its finalizer, only the version that the
-// driver has read may be deleted.
+// TestDeletionOfANewVirtualMachine lets virt-controller change a VirtualMachine between the
+// driver's read and its deletion. Until virt-controller has added its finalizer, only the version
+// that the driver has read may be deleted.
 func TestDeletionOfANewVirtualMachine(t *testing.T) {
 	t.Parallel()
 

@@ -24,63 +24,65 @@ import (
 )
 
 const (
-	// evidenceTimeout bounds all that is read of one machine at a time: a worker waits for it that others may need. Nothing of it is
-	// repeated: without it the diagnosis is less exact, and that is all.
+	// evidenceTimeout bounds the time to read the evidence of one machine, for which a worker waits.
+	// Failed reads are not retried: without them the diagnosis is merely less precise.
 	evidenceTimeout = 5 * time.Second
-	// maxEvidence bounds each list that is read of one machine, in objects.
+	// maxEvidence bounds the objects of each list for one machine.
 	maxEvidence = 500
 )
 
-// investigate reads what the VirtualMachine and its instance do not tell: the DataVolumes, what they are cloned from, and events. It
-// does so only for a machine that takes long, and not often, since a machine may wait for hours. In between, what was found
-// last is used again. What may not be read is left out: a Role of an older release does not grant it.
-func (p *Provider) investigate(ctx context.Context, s *session, in *spi.ObserveMachineInput, seen *sighting) {
+// investigate reads the evidence that the VirtualMachine and its instance do not contain: the
+// DataVolumes, their sources, pods and events. Since a machine may wait for hours, it reads them
+// only for a machine that takes long, and caches them between reads. Objects that the driver has no
+// permission for, as with the Role of an older release, are omitted.
+func (p *Provider) investigate(ctx context.Context, s *session, in *spi.ObserveMachineInput, state *machineState) {
 	slow := p.gracePeriods().Retry
-	if p.initialized(seen.Instance) || p.options.Clock.Since(begun(seen)) < slow {
+	if p.initialized(state.Instance) || p.options.Clock.Since(stepStart(state)) < slow {
 		return
 	}
 
-	uid, step := seen.VirtualMachine.UID, stepOf(seen.Instance)
-	if seen.fresh = p.files.due(uid, slow); seen.fresh {
-		p.files.keep(uid, step, s.evidence(ctx, in, seen))
+	uid, step := state.VirtualMachine.UID, stepOf(state.Instance)
+	if state.fresh = p.evidence.due(uid, slow); state.fresh {
+		p.evidence.store(uid, step, s.readRelated(ctx, in, state))
 	}
 
-	found, read := p.files.found(uid, step)
-	seen.read, seen.missing = read, found.missing
-	seen.DataVolumes, seen.Images, seen.Pods, seen.Events = found.DataVolumes, found.Images, found.Pods, found.Events
+	related, readAt := p.evidence.get(uid, step)
+	state.readAt, state.missing = readAt, related.missing
+	state.DataVolumes, state.Images, state.Pods, state.Events = related.DataVolumes, related.Images, related.Pods, related.Events
 }
 
-// finding is what was read apart from the VirtualMachine and its instance.
-type finding struct {
+// relatedEvidence is the evidence beside the VirtualMachine and its instance.
+type relatedEvidence struct {
 	diagnose.Evidence
 
-	// missing is the name of the claim in the machine's namespace that a volume is to be cloned from, if no DataVolume of that name
-	// is there.
+	// missing is the name of the source claim of a volume in the machine's namespace, if no DataVolume
+	// of that name exists.
 	missing string
 }
 
-// begun returns when the present step of the machine began.
-func begun(seen *sighting) time.Time {
-	if seen.Instance != nil {
-		return seen.Instance.CreationTimestamp.Time
+// stepStart returns when the current step of the machine began.
+func stepStart(state *machineState) time.Time {
+	if state.Instance != nil {
+		return state.Instance.CreationTimestamp.Time
 	}
 
-	return seen.VirtualMachine.CreationTimestamp.Time
+	return state.VirtualMachine.CreationTimestamp.Time
 }
 
-// step is where a machine stands: the UID of the launcher pod, if that is what is to be looked at, or empty as long as the volumes are
-// made. What was found in one step says nothing of the next one.
+// step is the part of a machine's creation to be diagnosed: the UID of the launcher pod, or empty
+// as long as the volumes are not ready. The evidence of one step is not valid for the next one.
 type step string
 
-// stepOf knows that a launcher pod without a node, of which the scheduler says nothing, waits for its volumes. An instance that has
-// failed, and is replaced, waits for the end of its pod.
+// stepOf returns the step of a machine. A launcher pod without a node that the scheduler has not
+// rejected waits for its volumes. A failed instance that is being replaced waits for the deletion
+// of its pod.
 func stepOf(instance *kubevirtv1.VirtualMachineInstance) step {
 	if instance == nil || (instance.Status.Phase != kubevirtv1.Scheduling && instance.Status.Phase != kubevirtv1.Failed) {
 		return ""
 	}
 
 	for uid, node := range instance.Status.ActivePods {
-		if node != "" || unscheduled(instance) {
+		if node != "" || isUnscheduled(instance) {
 			return step(uid)
 		}
 	}
@@ -88,66 +90,66 @@ func stepOf(instance *kubevirtv1.VirtualMachineInstance) step {
 	return ""
 }
 
-func unscheduled(instance *kubevirtv1.VirtualMachineInstance) bool {
+func isUnscheduled(instance *kubevirtv1.VirtualMachineInstance) bool {
 	return slices.ContainsFunc(instance.Status.Conditions, func(c kubevirtv1.VirtualMachineInstanceCondition) bool {
 		return string(c.Type) == string(corev1.PodScheduled) && c.Status == corev1.ConditionFalse
 	})
 }
 
-// evidence makes four requests at most.
-func (s *session) evidence(ctx context.Context, in *spi.ObserveMachineInput, seen *sighting) finding {
+// readRelated reads the related evidence with at most four requests.
+func (s *session) readRelated(ctx context.Context, in *spi.ObserveMachineInput, state *machineState) relatedEvidence {
 	ctx, cancel := context.WithTimeout(ctx, evidenceTimeout)
 	defer cancel()
 
-	var found finding
+	var related relatedEvidence
 
-	pod := stepOf(seen.Instance)
-	if pod != "" || nodeOf(seen.Instance) != "" {
-		found.Pods = s.podsOf(ctx, seen.Instance)
+	pod := stepOf(state.Instance)
+	if pod != "" || nodeOf(state.Instance) != "" {
+		related.Pods = s.podsOf(ctx, state.Instance)
 	}
 
 	if pod != "" {
-		found.Events = s.eventsOf(ctx, fields.Set{"involvedObject.uid": string(pod), "type": corev1.EventTypeWarning})
+		related.Events = s.eventsOf(ctx, fields.Set{"involvedObject.uid": string(pod), "type": corev1.EventTypeWarning})
 
-		return found
+		return related
 	}
 
-	found.DataVolumes = s.dataVolumesOf(ctx, in)
+	related.DataVolumes = s.dataVolumesOf(ctx, in)
 
-	dv := unfinished(found.DataVolumes, goldenImageOf(seen.VirtualMachine))
+	dv := unfinished(related.DataVolumes, goldenImageOf(state.VirtualMachine))
 	if dv == nil {
-		return found
+		return related
 	}
 
-	found.Images, found.missing = s.imageOf(ctx, dv)
+	related.Images, related.missing = s.imageOf(ctx, dv)
 
-	// As long as an image is not complete, it is what is worth a look.
-	if image := unfinished(found.Images, ""); image != nil && image.Namespace == dv.Namespace {
+	// As long as an image is not complete, its events explain the delay.
+	if image := unfinished(related.Images, ""); image != nil && image.Namespace == dv.Namespace {
 		dv = image
 	}
 
-	found.Events = s.eventsOfVolume(ctx, dv)
+	related.Events = s.eventsOfVolume(ctx, dv)
 
-	return found
+	return related
 }
 
-// eventsOfVolume returns those of a DataVolume and its claim, which share their name, and those of the claim that CDI really has
-// provisioned and filled. CDI hands on only some of the latter.
+// eventsOfVolume returns the events of a DataVolume, of its claim of the same name, and of the
+// temporary claim that CDI fills. CDI copies only some events of the latter.
 func (s *session) eventsOfVolume(ctx context.Context, dv *cdiv1beta1.DataVolume) []corev1.Event {
 	events := s.eventsOf(ctx, fields.Set{"involvedObject.name": dv.Name})
 
 	for i := range events {
 		if claim := &events[i].InvolvedObject; claim.Kind == "PersistentVolumeClaim" && claim.UID != "" {
-			return append(events, s.eventsOf(ctx, fields.Set{"involvedObject.name": helperClaim(dv, claim.UID), "type": corev1.EventTypeWarning})...)
+			return append(events, s.eventsOf(ctx, fields.Set{"involvedObject.name": temporaryClaim(dv, claim.UID), "type": corev1.EventTypeWarning})...)
 		}
 	}
 
 	return events
 }
 
-// helperClaim returns the name of the claim that CDI makes in place of a DataVolume's own, to hand its volume over in the end
-// (pkg/controller/clone/planner.go, pkg/controller/populators/util.go).
-func helperClaim(dv *cdiv1beta1.DataVolume, claim types.UID) string {
+// temporaryClaim returns the name of the claim whose volume CDI fills and then rebinds to the claim
+// of the DataVolume (pkg/controller/clone/planner.go, pkg/controller/populators/util.go).
+func temporaryClaim(dv *cdiv1beta1.DataVolume, claim types.UID) string {
 	if diagnose.SourceOf(dv) != "" {
 		return "tmp-pvc-" + string(claim)
 	}
@@ -155,8 +157,9 @@ func helperClaim(dv *cdiv1beta1.DataVolume, claim types.UID) string {
 	return "prime-" + string(claim)
 }
 
-// unfinished returns the DataVolume that is worth a look, or nil if all are complete: the clone of the golden image, whose path is empty
-// if there is none, since nobody else looks after the image; else one that CDI works on; else one that waits for the machine's pod.
+// unfinished returns the DataVolume to be diagnosed, or nil if all are complete: the clone of the
+// golden image, since only the driver repairs that image; else a DataVolume that CDI is working on;
+// else one that waits for the machine's pod. golden is the image's path; empty if there is none.
 func unfinished(volumes []cdiv1beta1.DataVolume, golden string) *cdiv1beta1.DataVolume {
 	var working, waiting *cdiv1beta1.DataVolume
 
@@ -175,8 +178,8 @@ func unfinished(volumes []cdiv1beta1.DataVolume, golden string) *cdiv1beta1.Data
 	return cmp.Or(working, waiting)
 }
 
-// goldenImageOf returns the namespace and name of the golden image that the machine is cloned from, as diagnose.SourceOf does; empty if
-// there is none.
+// goldenImageOf returns the golden image of the machine in the format of diagnose.SourceOf; empty
+// if there is none.
 func goldenImageOf(vm *kubevirtv1.VirtualMachine) string {
 	image := vm.Labels[v1alpha1.LabelGoldenImage]
 	if image == "" {
@@ -186,7 +189,8 @@ func goldenImageOf(vm *kubevirtv1.VirtualMachine) string {
 	return vm.Namespace + "/" + image
 }
 
-// nodeOf returns the provider node of an instance or of one of its pods, if there is one yet.
+// nodeOf returns the provider node of an instance or of one of its pods; empty if there is none
+// yet.
 func nodeOf(instance *kubevirtv1.VirtualMachineInstance) string {
 	if instance == nil {
 		return ""
@@ -205,14 +209,14 @@ func nodeOf(instance *kubevirtv1.VirtualMachineInstance) string {
 	return ""
 }
 
-// podsOf returns the pods that the instance is known to have, as far as they are there still. Before the launcher pod there may be one
-// that only makes volumes bind.
+// podsOf returns the existing pods among the active pods of an instance. Before the launcher pod,
+// there may be a pod that only triggers the binding of volumes.
 func (s *session) podsOf(ctx context.Context, instance *kubevirtv1.VirtualMachineInstance) []corev1.Pod {
 	pods, err := providerapi.Some[corev1.Pod](ctx, s.pods(), providerapi.List{
 		Labels: labels.Set{kubevirtv1.CreatedByLabel: string(instance.UID)}.String(),
 	}, maxEvidence)
 	if err != nil {
-		s.leaveOut("list pods", err)
+		s.addUnread("list pods", err)
 
 		return nil
 	}
@@ -232,14 +236,15 @@ func (s *session) dataVolumesOf(ctx context.Context, in *spi.ObserveMachineInput
 
 	volumes, err := providerapi.Some[cdiv1beta1.DataVolume](ctx, s.dataVolumes(), providerapi.List{Labels: selector}, maxEvidence)
 	if err != nil {
-		s.leaveOut("list DataVolumes", err)
+		s.addUnread("list DataVolumes", err)
 	}
 
 	return volumes
 }
 
-// imageOf returns the DataVolume that fills what a DataVolume is cloned from. A claim may have come about in another way: then
-// there is none, and its name is returned if it is in the machine's namespace.
+// imageOf returns the DataVolume of the claim from which a DataVolume is cloned. If there is none,
+// since the claim does not exist or was created without a DataVolume, it returns the name of a
+// claim in the machine's namespace as missing.
 func (s *session) imageOf(ctx context.Context, dv *cdiv1beta1.DataVolume) (images []cdiv1beta1.DataVolume, missing string) {
 	namespace, name, cloned := strings.Cut(diagnose.SourceOf(dv), "/")
 	if !cloned {
@@ -252,7 +257,7 @@ func (s *session) imageOf(ctx context.Context, dv *cdiv1beta1.DataVolume) (image
 	case providerapi.Absent(err) && namespace == s.clients.Namespace:
 		return nil, name
 	case err != nil:
-		s.leaveOut("get DataVolume "+namespace+"/"+name, err)
+		s.addUnread("get DataVolume "+namespace+"/"+name, err)
 
 		return nil, ""
 	default:
@@ -263,14 +268,14 @@ func (s *session) imageOf(ctx context.Context, dv *cdiv1beta1.DataVolume) (image
 func (s *session) eventsOf(ctx context.Context, selector fields.Set) []corev1.Event {
 	events, err := providerapi.Some[corev1.Event](ctx, s.events(), providerapi.List{Fields: selector.String()}, maxEvidence)
 	if err != nil {
-		s.leaveOut("list events", err)
+		s.addUnread("list events", err)
 	}
 
 	return events
 }
 
-// leaveOut takes note of what could not be read.
-func (s *session) leaveOut(what string, err error) {
+// addUnread records that evidence could not be read.
+func (s *session) addUnread(what string, err error) {
 	if text := fmt.Sprintf("%s: %s", what, providerapi.Sanitize(err)); !slices.Contains(s.unread, text) {
 		s.unread = append(s.unread, text)
 	}

@@ -59,7 +59,7 @@ func TestStepOf(t *testing.T) {
 	}
 }
 
-// silent is a provider cluster that answers what begins a look at a machine's volumes, and nothing else.
+// silent is a provider cluster that responds only to the first request for a machine's volumes.
 type silent struct{}
 
 func (silent) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -92,15 +92,16 @@ func TestEvidenceIsReadWithinOneLimit(t *testing.T) {
 			require.NoError(t, err)
 
 			began := time.Now()
-			seen := &sighting{Evidence: diagnose.Evidence{VirtualMachine: &kubevirtv1.VirtualMachine{}, Instance: instance}}
-			found := s.evidence(t.Context(), &spi.ObserveMachineInput{Name: "m", Identity: spi.Identity{Cluster: "c", Role: "node"}}, seen)
+			seen := &machineState{Evidence: diagnose.Evidence{VirtualMachine: &kubevirtv1.VirtualMachine{}, Instance: instance}}
+			found := s.readRelated(t.Context(), &spi.ObserveMachineInput{Name: "m", Identity: spi.Identity{Cluster: "c", Role: "node"}}, seen)
 			require.Equal(t, evidenceTimeout, time.Since(began), reason)
 			require.Equal(t, instance == nil, len(found.DataVolumes) == 1, "what was read in time counts")
 		})
 	}
 }
 
-// answers is a provider cluster that answers with these bodies, by the last element of the path. It knows nothing else.
+// answers is a provider cluster that responds with these bodies, by the last element of the path.
+// Other objects do not exist.
 type answers struct {
 	bodies map[string]string
 	asked  []string
@@ -122,7 +123,7 @@ func (a *answers) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// cloneBeside lists the DataVolumes of a machine whose other one comes first by its name, and waits for the machine's pod.
+// cloneBeside lists the DataVolumes of a machine whose first one waits for the machine's pod.
 func cloneBeside(phase cdiv1beta1.DataVolumePhase) string {
 	return `{"kind":"DataVolumeList","apiVersion":"cdi.kubevirt.io/v1beta1","items":[
 		{"metadata":{"name":"m-data","namespace":"machines"},"spec":{"source":{"blank":{}}},"status":{"phase":"` + string(phase) + `"}},
@@ -153,8 +154,8 @@ func TestGoldenImageIsFollowedFirst(t *testing.T) {
 			s, err := p.connect(kubeconfigOf(t, &clientcmdapi.Cluster{Server: "https://provider.example.com"}))
 			require.NoError(t, err)
 
-			seen := &sighting{Evidence: diagnose.Evidence{VirtualMachine: vm}}
-			found := s.evidence(t.Context(), &spi.ObserveMachineInput{Name: "m", Identity: spi.Identity{Cluster: "c", Role: "node"}}, seen)
+			seen := &machineState{Evidence: diagnose.Evidence{VirtualMachine: vm}}
+			found := s.readRelated(t.Context(), &spi.ObserveMachineInput{Name: "m", Identity: spi.Identity{Cluster: "c", Role: "node"}}, seen)
 			require.Equal(t, []string{"datavolumes", "golden-1", "events"}, cluster.asked, reason)
 
 			if bodies["golden-1"] == "" {
@@ -217,29 +218,29 @@ func TestFiles(t *testing.T) {
 	t.Parallel()
 
 	clock := clocktesting.NewFakeClock(time.Now())
-	f := newFiles(clock)
+	c := newEvidenceCache(clock)
 
-	require.True(t, f.due("m", time.Minute))
-	require.False(t, f.due("m", time.Minute), "not that often")
-	require.True(t, f.due("other", time.Minute), "each machine for itself")
+	require.True(t, c.due("m", time.Minute))
+	require.False(t, c.due("m", time.Minute), "it was just read")
+	require.True(t, c.due("other", time.Minute), "each machine has its own entry")
 
-	found := finding{Evidence: diagnose.Evidence{DataVolumes: []cdiv1beta1.DataVolume{{}}}}
-	f.keep("m", "", found)
-	found, read := f.found("m", "")
-	require.Len(t, found.DataVolumes, 1)
+	related := relatedEvidence{Evidence: diagnose.Evidence{DataVolumes: []cdiv1beta1.DataVolume{{}}}}
+	c.store("m", "", related)
+	related, read := c.get("m", "")
+	require.Len(t, related.DataVolumes, 1)
 	require.False(t, read.IsZero())
 
-	found, read = f.found("m", "pod")
-	require.Empty(t, found.DataVolumes, "the machine stands elsewhere now")
+	related, read = c.get("m", "pod")
+	require.Empty(t, related.DataVolumes, "evidence of another step")
 	require.True(t, read.IsZero())
 
-	f.report("m", "QuotaExceeded")
-	require.Equal(t, "QuotaExceeded", f.reported("m"))
+	c.setReported("m", "QuotaExceeded")
+	require.Equal(t, "QuotaExceeded", c.reported("m"))
 
 	clock.Step(time.Minute)
-	require.True(t, f.due("m", time.Minute))
+	require.True(t, c.due("m", time.Minute))
 
-	clock.Step(closeAfter + time.Second)
-	require.Empty(t, f.reported("other"))
-	require.Empty(t, f.reported("m"), "nobody has asked about it for long")
+	clock.Step(entryRetention + time.Second)
+	require.Empty(t, c.reported("other"))
+	require.Empty(t, c.reported("m"), "unused entries are removed")
 }

@@ -7,19 +7,20 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// Explain returns an error of a request to a provider cluster, or nil, as the driver would report it: it wraps a sentinel of the
-// package spi, and its text quotes nothing but what an API server says.
+// Explain returns the error of a request to a provider cluster, or nil, as the driver reports it:
+// the error wraps a sentinel of package spi, and its text quotes only messages of an API server.
 func Explain(err error) error {
 	return providerapi.Explain(err)
 }
 
-// ExplainRefusal does so for the creation of a machine's VirtualMachine, with the fields of the ProviderSpec in place of the
-// VirtualMachine's. vm is what render.VirtualMachine returned for the input.
+// ExplainRefusal is like Explain, for the creation of a machine's VirtualMachine: fields of the
+// ProviderSpec replace those of the VirtualMachine. vm is the result of render.VirtualMachine for
+// the input.
 func ExplainRefusal(err error, in *spi.CreateMachineInput, vm *kubevirtv1.VirtualMachine) error {
 	return inUsersTerms(Explain(err), in, vm)
 }
 
-// ExplainImageRefusal does so for the creation of its golden image.
+// ExplainImageRefusal is like Explain, for the creation of a golden image.
 func ExplainImageRefusal(err error) error {
 	return imageInUsersTerms(Explain(err))
 }

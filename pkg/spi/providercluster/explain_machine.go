@@ -17,8 +17,9 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/render"
 )
 
-// ExplainMachine implements spi.Explainer. It reads what InitializeMachine reads, however young the machine is, and judges it in the
-// same way. Somebody who waits for the answer wants to see more than that: what the judgement does not need is read after it.
+// ExplainMachine implements spi.Explainer. It reads the evidence that InitializeMachine reads, for
+// a new machine too, and diagnoses it in the same way. Objects that only the operator wants to see
+// are read afterwards.
 func (p *Provider) ExplainMachine(ctx context.Context, in *spi.ExplainMachineInput) (*spi.Explanation, error) {
 	s, err := p.connect(in.Kubeconfig)
 	if err != nil {
@@ -30,7 +31,7 @@ func (p *Provider) ExplainMachine(ctx context.Context, in *spi.ExplainMachineInp
 		return nil, err
 	}
 
-	ours, err := s.owns(subjectOfExplanation(in), vm)
+	ours, err := s.owns(recordForExplain(in), vm)
 
 	switch {
 	case err != nil:
@@ -49,7 +50,7 @@ func (p *Provider) ExplainMachine(ctx context.Context, in *spi.ExplainMachineInp
 	if vm == nil {
 		explanation = p.explainAbsence(ctx, s, in, instance)
 	} else {
-		explanation = p.explain(ctx, s, in, &sighting{Evidence: diagnose.Evidence{VirtualMachine: vm, Instance: instance}})
+		explanation = p.explain(ctx, s, in, &machineState{Evidence: diagnose.Evidence{VirtualMachine: vm, Instance: instance}})
 	}
 
 	explanation.Server, explanation.Namespace = s.clients.Server, s.clients.Namespace
@@ -58,21 +59,22 @@ func (p *Provider) ExplainMachine(ctx context.Context, in *spi.ExplainMachineInp
 	return explanation, nil
 }
 
-// explainAbsence asks whether the machine could be created now. Of an instance without a VirtualMachine, DeleteMachine takes care.
+// explainAbsence checks whether the machine could be created now. DeleteMachine removes an instance
+// without a VirtualMachine.
 func (p *Provider) explainAbsence(
 	ctx context.Context, s *session, in *spi.ExplainMachineInput, instance *kubevirtv1.VirtualMachineInstance,
 ) *spi.Explanation {
 	explanation := &spi.Explanation{Stage: spi.StageAbsent, Waiting: "there is no VirtualMachine " + s.path(in.Name)}
 
 	if instance != nil && render.Owns(in.Identity, instance.Labels) {
-		explanation.Objects = append(explanation.Objects, instanceSeen(instance))
+		explanation.Objects = append(explanation.Objects, instanceObject(instance))
 	}
 
 	if in.Create == nil {
 		return explanation
 	}
 
-	if err := s.rehearse(ctx, in.Create); err != nil {
+	if err := s.dryRunCreation(ctx, in.Create); err != nil {
 		explanation.Cause = &spi.Cause{Err: spi.AsError(err)}
 	} else {
 		explanation.Waiting += "; the provider cluster would accept it now"
@@ -81,8 +83,8 @@ func (p *Provider) explainAbsence(
 	return explanation
 }
 
-// rehearse asks the provider cluster for everything that CreateMachine asks for, and has it judge, but not carry out, what it is asked.
-func (s *session) rehearse(ctx context.Context, in *spi.CreateMachineInput) error {
+// dryRunCreation sends the requests of CreateMachine as dry runs.
+func (s *session) dryRunCreation(ctx context.Context, in *spi.CreateMachineInput) error {
 	s = &session{clients: s.clients, dryRun: []string{metav1.DryRunAll}}
 
 	vm, err := render.VirtualMachine(in, s.clients.Namespace)
@@ -91,7 +93,7 @@ func (s *session) rehearse(ctx context.Context, in *spi.CreateMachineInput) erro
 	}
 
 	if in.Spec.UsesGoldenImage() {
-		if err := s.rehearseImage(ctx, in); err != nil {
+		if err := s.dryRunImage(ctx, in); err != nil {
 			return imageInUsersTerms(err)
 		}
 	}
@@ -107,7 +109,7 @@ func (s *session) rehearse(ctx context.Context, in *spi.CreateMachineInput) erro
 	return inUsersTerms(err, in, vm)
 }
 
-func (s *session) rehearseImage(ctx context.Context, in *spi.CreateMachineInput) error {
+func (s *session) dryRunImage(ctx context.Context, in *spi.CreateMachineInput) error {
 	image, err := in.Image().DataVolume(s.clients.Namespace)
 	if err != nil {
 		return spi.Errorf(spi.ErrInvalid, "%w", err)
@@ -125,61 +127,61 @@ func (s *session) rehearseImage(ctx context.Context, in *spi.CreateMachineInput)
 	return err
 }
 
-// explain judges a machine of ours.
-func (p *Provider) explain(ctx context.Context, s *session, in *spi.ExplainMachineInput, seen *sighting) *spi.Explanation {
+// explain diagnoses a machine of this driver.
+func (p *Provider) explain(ctx context.Context, s *session, in *spi.ExplainMachineInput, state *machineState) *spi.Explanation {
 	observe := &spi.ObserveMachineInput{Name: in.Name, Identity: in.Identity}
-	seen.Evidence = withBoth(s.evidence(ctx, observe, seen).Evidence, seen)
+	state.Evidence = withBoth(s.readRelated(ctx, observe, state).Evidence, state)
 	now := p.options.Clock.Now()
 
-	explanation := &spi.Explanation{Signs: seen.Signs(now)}
+	explanation := &spi.Explanation{Signs: state.Signs(now)}
 
-	switch cause := seen.Cause(now, p.gracePeriods()); {
-	case seen.VirtualMachine.DeletionTimestamp != nil:
+	switch cause := state.Cause(now, p.gracePeriods()); {
+	case state.VirtualMachine.DeletionTimestamp != nil:
 		explanation.Stage = spi.StageDeleting
-		explanation.Cause, explanation.Waiting = p.explainDeletion(ctx, s, seen, now)
-	case p.initialized(seen.Instance):
+		explanation.Cause, explanation.Waiting = p.explainDeletion(ctx, s, state, now)
+	case p.initialized(state.Instance):
 		explanation.Stage = spi.StageScheduled
-		explanation.Waiting = "the machine has its place on provider node " + nodeOf(seen.Instance)
+		explanation.Waiting = "the machine is scheduled to provider node " + nodeOf(state.Instance)
 		explanation.Cause = cause
 	default:
-		explanation.Stage, explanation.Waiting = spi.StageCreating, waitsFor(seen)
+		explanation.Stage, explanation.Waiting = spi.StageCreating, waitingFor(state)
 		explanation.Cause = cause
 	}
 
-	s.explainPlacement(ctx, explanation.Cause, diagnose.PlaceOf(seen.VirtualMachine))
-	s.readOn(ctx, observe, seen)
-	explanation.Objects = objectsSeen(seen)
+	s.explainPlacement(ctx, explanation.Cause, diagnose.PlaceOf(state.VirtualMachine))
+	s.readMore(ctx, observe, state)
+	explanation.Objects = objectsOf(state)
 
 	return explanation
 }
 
 // withBoth returns evidence with the two objects from which it was gathered.
-func withBoth(e diagnose.Evidence, seen *sighting) diagnose.Evidence {
-	e.VirtualMachine, e.Instance = seen.VirtualMachine, seen.Instance
+func withBoth(e diagnose.Evidence, state *machineState) diagnose.Evidence {
+	e.VirtualMachine, e.Instance = state.VirtualMachine, state.Instance
 
 	return e
 }
 
-// waitsFor says what is missing until the machine has its place.
-func waitsFor(seen *sighting) string {
-	if now := stage(seen); now.Message != "" {
+// waitingFor describes what the machine waits for until it is scheduled.
+func waitingFor(state *machineState) string {
+	if now := stage(state); now.Message != "" {
 		return now.Message
 	}
 
-	if seen.VirtualMachine.Status.PrintableStatus == kubevirtv1.VirtualMachineStatusUnschedulable {
+	if state.VirtualMachine.Status.PrintableStatus == kubevirtv1.VirtualMachineStatusUnschedulable {
 		return "the scheduler looks for a provider node"
 	}
 
-	return fmt.Sprintf("the VirtualMachine is %s; if it stays so, check that virt-controller runs", seen.VirtualMachine.Status.PrintableStatus)
+	return fmt.Sprintf("the VirtualMachine is %s; if it stays so, check that virt-controller runs", state.VirtualMachine.Status.PrintableStatus)
 }
 
-// explainDeletion returns the blocker of a deletion: as the cause if the deletion has taken longer
-// than DeleteMachine waits, and before that as the state that the machine waits for.
-func (p *Provider) explainDeletion(ctx context.Context, s *session, seen *sighting, now time.Time) (cause *spi.Cause, waiting string) {
-	vm := seen.VirtualMachine
+// explainDeletion returns the blocker of a deletion: as the cause if the deletion has taken
+// longer than DeleteMachine waits, and before that as the state that the machine waits for.
+func (p *Provider) explainDeletion(ctx context.Context, s *session, state *machineState, now time.Time) (cause *spi.Cause, waiting string) {
+	vm := state.VirtualMachine
 
 	cause = &spi.Cause{
-		Err:   s.stillThere(ctx, vm.Name, now),
+		Err:   s.stillDeleting(ctx, vm.Name, now),
 		Since: vm.DeletionTimestamp.Time, ReportableAt: vm.DeletionTimestamp.Add(p.deleteWait(gracePeriodOf(vm))),
 	}
 
@@ -190,27 +192,27 @@ func (p *Provider) explainDeletion(ctx context.Context, s *session, seen *sighti
 	return cause, ""
 }
 
-// readOn reads what the judgement did not need, to be shown.
-func (s *session) readOn(ctx context.Context, in *spi.ObserveMachineInput, seen *sighting) {
+// readMore reads the objects that the diagnosis did not need, for the operator.
+func (s *session) readMore(ctx context.Context, in *spi.ObserveMachineInput, state *machineState) {
 	ctx, cancel := context.WithTimeout(ctx, evidenceTimeout)
 	defer cancel()
 
-	if seen.Pods == nil && seen.Instance != nil {
-		seen.Pods = s.podsOf(ctx, seen.Instance)
+	if state.Pods == nil && state.Instance != nil {
+		state.Pods = s.podsOf(ctx, state.Instance)
 	}
 
-	if seen.DataVolumes == nil {
-		seen.DataVolumes = s.dataVolumesOf(ctx, in)
+	if state.DataVolumes == nil {
+		state.DataVolumes = s.dataVolumesOf(ctx, in)
 	}
 
-	image := seen.VirtualMachine.Labels[v1alpha1.LabelGoldenImage]
-	if seen.Images != nil || image == "" {
+	image := state.VirtualMachine.Labels[v1alpha1.LabelGoldenImage]
+	if state.Images != nil || image == "" {
 		return
 	}
 
 	if have, err := s.dataVolumes().Get(ctx, image, metav1.GetOptions{}); err == nil {
-		seen.Images = []cdiv1beta1.DataVolume{*have}
+		state.Images = []cdiv1beta1.DataVolume{*have}
 	} else if !providerapi.Absent(err) {
-		s.leaveOut("get DataVolume "+s.path(image), err)
+		s.addUnread("get DataVolume "+s.path(image), err)
 	}
 }

@@ -16,7 +16,8 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// readOnly is a provider cluster on which nothing but reading is allowed, and not everything. It has no instances.
+// readOnly is a provider cluster that permits only reads, and not of all objects. It has no
+// instances.
 type readOnly struct {
 	*answers
 
@@ -98,7 +99,7 @@ func TestExplainKeepsForeignersToThemselves(t *testing.T) {
 	require.Equal(t, []string{"m"}, cluster.asked, "nothing more is read of it")
 }
 
-// TestExplainDeletion looks at a VirtualMachine whose deletion has begun long ago, and a moment ago.
+// TestExplainDeletion explains a VirtualMachine whose deletion began long ago, or just now.
 func TestExplainDeletion(t *testing.T) {
 	t.Parallel()
 

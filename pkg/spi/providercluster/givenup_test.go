@@ -19,8 +19,8 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// TestGivenUpMachineOfALostCluster deletes machines of a provider cluster that refuses every request. Only those that an operator has given
-// up count as deleted.
+// TestGivenUpMachineOfALostCluster deletes machines of a provider cluster that refuses every
+// request. Only machines that an operator has given up count as deleted.
 func TestGivenUpMachineOfALostCluster(t *testing.T) {
 	t.Parallel()
 
@@ -54,8 +54,8 @@ func TestGivenUpMachineOfALostCluster(t *testing.T) {
 	}
 }
 
-// TestGivenUpMachineKeepsItsDisks has the VirtualMachine of a machine that was given up run on with other tags. Its disks and Secrets carry
-// the tags of the class.
+// TestGivenUpMachineKeepsItsDisks keeps the VirtualMachine of a machine that was given up running
+// with other tags. Its disks and Secrets carry the tags of the class.
 func TestGivenUpMachineKeepsItsDisks(t *testing.T) {
 	t.Parallel()
 

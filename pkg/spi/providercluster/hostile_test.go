@@ -27,8 +27,8 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/hostile"
 )
 
-// hostileKubeconfig names the file with the kubeconfig of a server that means ill. With it, the test's binary is a process that calls every
-// method, whose memory can be measured.
+// hostileKubeconfig names the file with the kubeconfig of a malicious server. With it, the test's
+// binary is a process that calls every method, whose memory can be measured.
 const hostileKubeconfig = "HOSTILE_KUBECONFIG"
 
 func TestMain(m *testing.M) {
@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 }
 
 const (
-	// hangs is when a process is taken for one that hangs. The calls end within seconds, which the test prints.
+	// hangs is the timeout of a process. The calls end within seconds, which the test prints.
 	hangs = 5 * time.Minute
 	// mostMemory bounds the process that calls all methods, in KiB.
 	mostMemory = 150 << 10
@@ -80,7 +80,8 @@ func TestHostileAnswers(t *testing.T) { //nolint:tparallel // It prints the figu
 	t.Logf("%d answers: the longest call took %s (%s), the largest process had %d MiB", len(answers), slowest.Round(time.Millisecond), where, largest>>10)
 }
 
-// callsOf has a process call every method, and returns the longest call and the process's peak of memory, in KiB.
+// callsOf runs a process that calls every method, and returns the duration of the longest call and
+// the peak memory of the process, in KiB.
 func callsOf(t *testing.T, answer hostile.Answer) (longest time.Duration, method string, memory int) {
 	t.Helper()
 
@@ -121,7 +122,7 @@ func callsOf(t *testing.T, answer hostile.Answer) (longest time.Duration, method
 	return longest, method, memory
 }
 
-// callEverything calls every method, and prints how long each took, and the peak of its memory in the end.
+// callEverything calls every method, and prints the duration of each call and the peak memory.
 func callEverything(file string) int {
 	kubeconfig, err := os.ReadFile(file)
 	if err != nil {
@@ -201,8 +202,8 @@ func hostileMachine(kubeconfig []byte) *spi.CreateMachineInput {
 	return &spi.CreateMachineInput{Kubeconfig: kubeconfig, Name: "m", UserData: []byte("#cloud-config"), Spec: spec}
 }
 
-// TestEvacuationWatchIsRetried watches a server that requests a retry after an hour, and whose lists
-// have pages that refer to themselves.
+// TestEvacuationWatchIsRetried watches a server that requests a retry after an hour, and whose
+// lists have pages that refer to themselves.
 func TestEvacuationWatchIsRetried(t *testing.T) {
 	t.Parallel()
 

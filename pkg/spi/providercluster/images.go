@@ -15,17 +15,17 @@ import (
 
 // classOf returns a MachineClass for the registry of golden images.
 func classOf(id spi.Identity, class spi.Class, image *goldenimage.Source) images.Class {
-	heard := images.Class{Cluster: id.Cluster, Name: class.Name, Deleted: class.Deleted}
+	observed := images.Class{Cluster: id.Cluster, Name: class.Name, Deleted: class.Deleted}
 
 	if image == nil || !image.Spec.UsesGoldenImage() {
-		return heard
+		return observed
 	}
 
 	if name, err := image.Name(); err == nil {
-		heard.Image = name
+		observed.Image = name
 	}
 
-	return heard
+	return observed
 }
 
 // holdImage creates the golden image of a machine unless it exists. The image is not deleted until
@@ -48,22 +48,23 @@ func (p *Provider) holdImage(ctx context.Context, s *session, in *spi.CreateMach
 	}
 
 	in.Report.Tell(spi.Progress{
-		Reason: "GoldenImageEnsured", Message: "golden image " + s.path(image.Name) + ", which the machine is cloned from, is there or being imported",
+		Reason: "GoldenImageEnsured", Message: "golden image " + s.path(image.Name) + ", which the machine is cloned from, exists or is being imported",
 	})
 
 	return release, nil
 }
 
-// repairImage creates the golden image that a machine waits for again, if it was deleted externally or
-// by a sweep of another process that did not see this machine. An image that has failed is replaced.
-func (p *Provider) repairImage(ctx context.Context, s *session, in *spi.ObserveMachineInput, seen *sighting) error {
-	image, err := p.awaitedImage(s, in, seen)
+// repairImage creates the golden image that a machine waits for again, if it was deleted externally
+// or by a sweep of another process that did not see this machine. An image that has failed is
+// replaced.
+func (p *Provider) repairImage(ctx context.Context, s *session, in *spi.ObserveMachineInput, state *machineState) error {
+	image, err := p.awaitedImage(s, in, state)
 	if err != nil || image == nil {
 		return err
 	}
 
-	if seen.fresh {
-		if err := p.observeImage(ctx, s, seen, image); err != nil {
+	if state.fresh {
+		if err := p.observeImage(ctx, s, state, image); err != nil {
 			return err
 		}
 	}
@@ -79,16 +80,16 @@ func (p *Provider) repairImage(ctx context.Context, s *session, in *spi.ObserveM
 }
 
 // observeImage updates the state of an image from the evidence.
-func (p *Provider) observeImage(ctx context.Context, s *session, seen *sighting, image *cdiv1beta1.DataVolume) error {
-	if seen.missing == image.Name {
+func (p *Provider) observeImage(ctx context.Context, s *session, state *machineState, image *cdiv1beta1.DataVolume) error {
+	if state.missing == image.Name {
 		p.options.Images.Missed(s.clients, image.Name)
 		// The diagnosis of its absence is outdated.
-		p.files.keep(seen.VirtualMachine.UID, stepOf(seen.Instance), finding{})
-		seen.forget()
+		p.evidence.store(state.VirtualMachine.UID, stepOf(state.Instance), relatedEvidence{})
+		state.dropRelated()
 	}
 
-	for i := range seen.Images {
-		if have := &seen.Images[i]; have.Name == image.Name && have.Namespace == image.Namespace {
+	for i := range state.Images {
+		if have := &state.Images[i]; have.Name == image.Name && have.Namespace == image.Namespace {
 			return p.options.Images.Observe(ctx, s.clients, have, image)
 		}
 	}
@@ -96,10 +97,11 @@ func (p *Provider) observeImage(ctx context.Context, s *session, seen *sighting,
 	return nil
 }
 
-// awaitedImage returns the golden image that the root volume of a machine is still to be cloned from,
-// or nil. If the MachineClass was changed to another image, the machine does not wait for that one.
-func (p *Provider) awaitedImage(s *session, in *spi.ObserveMachineInput, seen *sighting) (*cdiv1beta1.DataVolume, error) {
-	if in.Image == nil || !in.Image.Spec.UsesGoldenImage() || p.initialized(seen.Instance) || stepOf(seen.Instance) != "" {
+// awaitedImage returns the golden image that the root volume of a machine is still to be cloned
+// from, or nil. If the MachineClass was changed to another image, the machine does not wait for
+// that one.
+func (p *Provider) awaitedImage(s *session, in *spi.ObserveMachineInput, state *machineState) (*cdiv1beta1.DataVolume, error) {
+	if in.Image == nil || !in.Image.Spec.UsesGoldenImage() || p.initialized(state.Instance) || stepOf(state.Instance) != "" {
 		return nil, nil //nolint:nilnil // Most machines wait for no image; the caller handles nil.
 	}
 
@@ -108,7 +110,7 @@ func (p *Provider) awaitedImage(s *session, in *spi.ObserveMachineInput, seen *s
 		return nil, spi.Errorf(spi.ErrInvalid, "%w", err)
 	}
 
-	if !clonedFrom(seen.VirtualMachine, image.Name) {
+	if !clonedFrom(state.VirtualMachine, image.Name) {
 		return nil, nil //nolint:nilnil // Most machines wait for no image; the caller handles nil.
 	}
 

@@ -18,9 +18,10 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/diagnose"
 )
 
-// InitializeMachine implements spi.PluginSPI. Waiting here is cheap, but not free: the same workers watch the health of every
-// running machine, so only some calls wait and the others look once. A failure is reported at once when it is new, and after
-// the wait when machine-controller-manager knows it already: it asks again in seconds.
+// InitializeMachine implements spi.PluginSPI. Only some calls wait, and the others read the machine
+// once, since the same workers check the health of all running machines. A new failure is reported
+// immediately. A failure that was reported before is reported after the wait, since
+// machine-controller-manager calls again within seconds.
 func (p *Provider) InitializeMachine(ctx context.Context, in *spi.ObserveMachineInput) (*spi.Machine, error) {
 	s, err := p.connect(in.Kubeconfig)
 	if err != nil {
@@ -37,63 +38,64 @@ func (p *Provider) InitializeMachine(ctx context.Context, in *spi.ObserveMachine
 		return nil, err
 	}
 
-	seen := &sighting{Evidence: diagnose.Evidence{VirtualMachine: vm, Instance: instance}}
-	p.investigate(ctx, s, in, seen)
+	state := &machineState{Evidence: diagnose.Evidence{VirtualMachine: vm, Instance: instance}}
+	p.investigate(ctx, s, in, state)
 
-	if err := p.repairImage(ctx, s, in, seen); err != nil {
-		return machineAt(seen), err
+	if err := p.repairImage(ctx, s, in, state); err != nil {
+		return machineFrom(state), err
 	}
 
-	verdict, err := p.lookAfter(ctx, s, seen)
+	verdict, err := p.awaitVerdict(ctx, s, state)
 	if err == nil {
-		err = p.report(in, seen, verdict)
+		err = p.report(in, state, verdict)
 	}
 
 	if verdict.initialized {
-		p.arrived(ctx, s, seen.VirtualMachine)
+		p.arrived(ctx, s, state.VirtualMachine)
 	}
 
-	return machineAt(seen), err
+	return machineFrom(state), err
 }
 
-// sighting is the newest state seen of a machine.
-type sighting struct {
+// machineState is the latest known state of a machine.
+type machineState struct {
 	diagnose.Evidence
 
-	// read is when the evidence beside the VirtualMachine and its instance was read; zero if it was not.
-	read time.Time
-	// fresh says that it was read by this call.
+	// readAt is when the related evidence was read; zero if it was not.
+	readAt time.Time
+	// fresh is set if this call has read it.
 	fresh bool
-	// missing names what a volume is to be cloned from and was not there, see finding.
+	// missing is the missing field of the related evidence.
 	missing string
 }
 
-// forget drops what was read apart.
-func (s *sighting) forget() {
-	s.DataVolumes, s.Images, s.Pods, s.Events, s.read, s.missing = nil, nil, nil, nil, time.Time{}, ""
+// dropRelated removes the related evidence.
+func (s *machineState) dropRelated() {
+	s.DataVolumes, s.Images, s.Pods, s.Events, s.readAt, s.missing = nil, nil, nil, nil, time.Time{}, ""
 }
 
-// moveTo takes note of the instance's newest state. What was found of an earlier step is of no use any more.
-func (s *sighting) moveTo(instance *kubevirtv1.VirtualMachineInstance) {
+// update sets the instance's latest state, and removes the evidence of an earlier step.
+func (s *machineState) update(instance *kubevirtv1.VirtualMachineInstance) {
 	if s.Instance == nil || stepOf(s.Instance) != stepOf(instance) {
-		s.forget()
+		s.dropRelated()
 	}
 
 	s.Instance = instance
 }
 
-func machineAt(seen *sighting) *spi.Machine {
-	machine := machineNamed(seen.VirtualMachine.Name)
-	machine.Addresses = addresses(seen.Instance)
+func machineFrom(state *machineState) *spi.Machine {
+	machine := newMachine(state.VirtualMachine.Name)
+	machine.Addresses = addresses(state.Instance)
 
 	return machine
 }
 
-// lookAfter waits if there is something to wait for and a place to wait, and says what to think of the machine then.
-func (p *Provider) lookAfter(ctx context.Context, s *session, seen *sighting) (verdict, error) {
-	known := p.files.reported(seen.VirtualMachine.UID)
+// awaitVerdict returns the verdict on a machine. It waits for a final one unless too many calls are
+// waiting.
+func (p *Provider) awaitVerdict(ctx context.Context, s *session, state *machineState) (verdict, error) {
+	known := p.evidence.reported(state.VirtualMachine.UID)
 
-	v := p.judge(seen)
+	v := p.judge(state)
 	if v.final(known) {
 		return v, nil
 	}
@@ -102,40 +104,41 @@ func (p *Provider) lookAfter(ctx context.Context, s *session, seen *sighting) (v
 	case p.waiters <- struct{}{}:
 		defer func() { <-p.waiters }()
 
-		return p.awaitScheduled(ctx, s, seen, known)
+		return p.awaitScheduled(ctx, s, state, known)
 	default:
 		return v, nil
 	}
 }
 
-// verdict is what to think of a machine.
+// verdict is the result of a diagnosis.
 type verdict struct {
-	// initialized says that there is nothing left to wait for.
+	// initialized is set if the machine is scheduled, and has an address if it needs one.
 	initialized bool
-	// failure has lasted for its grace period; nil if there is none.
+	// failure is a failure that has lasted for its grace period; nil if there is none.
 	failure *spi.Error
 	// next is when a failure will have lasted for its grace period; zero if there is none.
 	next time.Time
 }
 
-// final says whether the verdict is worth an answer. A failure that is known already is not: it may end.
+// final reports whether the call should return the verdict. A failure that was reported before is
+// not final, since it may end during the wait.
 func (v verdict) final(known string) bool {
 	return v.initialized || (v.failure != nil && v.failure.Reason != known)
 }
 
-func (p *Provider) judge(seen *sighting) verdict {
-	if p.initialized(seen.Instance) {
+func (p *Provider) judge(state *machineState) verdict {
+	if p.initialized(state.Instance) {
 		return verdict{initialized: true}
 	}
 
-	// What was read apart may have passed since: it counts by the time at which it was read. The next call reads it again.
-	if !seen.read.IsZero() {
-		if cause := seen.Cause(seen.read, p.gracePeriods()); cause != nil && !cause.ReportableAt.After(seen.read) {
+	// The related evidence may be outdated, so it is diagnosed at the time at which it was read.
+	if !state.readAt.IsZero() {
+		if cause := state.Cause(state.readAt, p.gracePeriods()); cause != nil && !cause.ReportableAt.After(state.readAt) {
 			return verdict{failure: cause.Err}
 		}
 	}
 
-	now, live := p.options.Clock.Now(), seen.live()
+	now, live := p.options.Clock.Now(), state.live()
 	cause := live.Cause(now, p.gracePeriods())
 
 	switch {
@@ -148,9 +151,9 @@ func (p *Provider) judge(seen *sighting) verdict {
 	}
 }
 
-// live is the evidence that is watched. Of the pods only the scheduler's word stays, of which KubeVirt copies the first: what their kubelet
-// does may have changed since they were read.
-func (s *sighting) live() *diagnose.Evidence {
+// live returns the evidence that is watched. Of the pods it includes only the conditions, whose
+// first rejection by the scheduler KubeVirt copies: the status of their containers may be outdated.
+func (s *machineState) live() *diagnose.Evidence {
 	e := &diagnose.Evidence{VirtualMachine: s.VirtualMachine, Instance: s.Instance}
 	for i := range s.Pods {
 		e.Pods = append(e.Pods, corev1.Pod{Status: corev1.PodStatus{Conditions: s.Pods[i].Status.Conditions}})
@@ -159,49 +162,51 @@ func (s *sighting) live() *diagnose.Evidence {
 	return e
 }
 
-// report returns a failure as an error, and remembers that it was reported.
-func (p *Provider) report(in *spi.ObserveMachineInput, seen *sighting, v verdict) error {
+// report returns a failure as an error, and records that it was reported.
+func (p *Provider) report(in *spi.ObserveMachineInput, state *machineState, v verdict) error {
 	if v.initialized {
-		in.Report.Tell(spi.Progress{Reason: "Scheduled", Message: "the machine has its place on a provider node"})
+		in.Report.Tell(spi.Progress{Reason: "Scheduled", Message: "the machine is scheduled to a provider node"})
 	}
 
 	if v.failure == nil {
-		if now := stage(seen); !v.initialized && now.Reason != "" {
+		if now := stage(state); !v.initialized && now.Reason != "" {
 			in.Report.Tell(now)
 		}
 
-		p.files.report(seen.VirtualMachine.UID, "")
+		p.evidence.setReported(state.VirtualMachine.UID, "")
 
 		return nil
 	}
 
-	p.files.report(seen.VirtualMachine.UID, v.failure.Reason)
+	p.evidence.setReported(state.VirtualMachine.UID, v.failure.Reason)
 
 	return v.failure
 }
 
-// stage says how far a machine without a failure has come; nothing before KubeVirt has looked at it.
-func stage(seen *sighting) spi.Progress {
-	switch seen.VirtualMachine.Status.PrintableStatus {
+// stage returns the progress of a machine without a failure; empty before KubeVirt has processed
+// it.
+func stage(state *machineState) spi.Progress {
+	switch state.VirtualMachine.Status.PrintableStatus {
 	case kubevirtv1.VirtualMachineStatusProvisioning, kubevirtv1.VirtualMachineStatusWaitingForVolumeBinding, kubevirtv1.VirtualMachineStatusDataVolumeError:
-		if image := unfinished(seen.Images, ""); image != nil {
+		if image := unfinished(state.Images, ""); image != nil {
 			return importing(image)
 		}
 
-		message := "the machine's disks are being made"
-		if dv := unfinished(seen.DataVolumes, goldenImageOf(seen.VirtualMachine)); dv != nil {
+		message := "the machine's disks are being created"
+		if dv := unfinished(state.DataVolumes, goldenImageOf(state.VirtualMachine)); dv != nil {
 			message += fmt.Sprintf("; DataVolume %s is %s, progress %s", dv.Name, dv.Status.Phase, dv.Status.Progress)
 		}
 
 		return spi.Progress{Reason: "Provisioning", Message: message}
 	case kubevirtv1.VirtualMachineStatusStarting:
-		return spi.Progress{Reason: "Starting", Message: "the machine's disks are there; its pod is starting"}
+		return spi.Progress{Reason: "Starting", Message: "the machine's disks are ready; its pod is starting"}
 	default:
 		return spi.Progress{}
 	}
 }
 
-// importing says how far what a machine is cloned from has come. CDI counts in hundredths of a percent, which nobody wants to follow.
+// importing returns the progress of an image, in whole percent: CDI reports hundredths of a
+// percent, each of which would be an Event.
 func importing(image *cdiv1beta1.DataVolume) spi.Progress {
 	message := fmt.Sprintf("image %s, which the machine is cloned from, is %s", image.Name, image.Status.Phase)
 	if percent, _, known := strings.Cut(string(image.Status.Progress), "."); known {
@@ -215,17 +220,17 @@ func (p *Provider) gracePeriods() diagnose.GracePeriods {
 	return diagnose.GracePeriodsOf(p.options.UnschedulableGrace)
 }
 
-// awaitScheduled follows the machine until there is something to answer. It returns too when its time is over or a watch ends:
-// machine-controller-manager asks again in seconds.
-func (p *Provider) awaitScheduled(ctx context.Context, s *session, seen *sighting, known string) (verdict, error) {
+// awaitScheduled follows the machine until the verdict is final, the time is over or a watch ends.
+// machine-controller-manager calls again within seconds.
+func (p *Provider) awaitScheduled(ctx context.Context, s *session, state *machineState, known string) (verdict, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.options.InitializeWait)
 	defer cancel()
 
-	f := &follower{session: s, seen: seen}
+	f := &follower{session: s, state: state}
 	defer f.stop()
 
 	for {
-		v := p.judge(seen)
+		v := p.judge(state)
 		if v.final(known) {
 			return v, nil
 		}
@@ -235,13 +240,13 @@ func (p *Provider) awaitScheduled(ctx context.Context, s *session, seen *sightin
 		}
 
 		if !p.next(ctx, f, v) {
-			return p.judge(seen), nil
+			return p.judge(state), nil
 		}
 	}
 }
 
-// next takes the next change of the machine, or the moment at which a failure becomes old enough. It returns false when there
-// is nothing more to follow.
+// next waits for the next change of the machine, or until a failure has lasted for its grace
+// period. It returns false if there is nothing more to follow.
 func (p *Provider) next(ctx context.Context, f *follower, v verdict) bool {
 	var reportable <-chan time.Time
 
@@ -258,11 +263,12 @@ func (p *Provider) next(ctx context.Context, f *follower, v verdict) bool {
 	case <-reportable:
 		return true
 	case event := <-f.changes():
-		return f.take(event)
+		return f.apply(event)
 	}
 }
 
-// unwatchable reports a watch that will never work. Any other failure is the next call's to see: it reads first.
+// unwatchable returns the error of a watch that lacks permission. Other errors are not returned:
+// the next call reads the objects first, and reports errors that persist.
 func (s *session) unwatchable(err error) error {
 	if !apierrors.IsForbidden(err) && !apierrors.IsUnauthorized(err) {
 		return nil
@@ -271,20 +277,21 @@ func (s *session) unwatchable(err error) error {
 	return spi.During("watch machines in "+s.clients.Namespace, providerapi.Explain(err))
 }
 
-// follower watches the one object of a machine that can change next: the VirtualMachine until KubeVirt has made an instance of it,
-// then the instance. Each is watched from where it was seen, so that nothing is missed.
+// follower watches the object of a machine that changes next: the VirtualMachine until KubeVirt has
+// created its instance, and then the instance. Each watch begins at the known resource version, so
+// that no change is missed.
 type follower struct {
 	session *session
-	seen    *sighting
+	state   *machineState
 
 	watch watch.Interface
-	// instance says which of the two is watched.
+	// instance is set if the instance is watched.
 	instance bool
 }
 
-// follow begins to watch what is to be watched now, unless it is watched already.
+// follow begins to watch the object that changes next, unless it is watched already.
 func (f *follower) follow(ctx context.Context) error {
-	instance := f.seen.Instance != nil || f.seen.VirtualMachine.Status.Created
+	instance := f.state.Instance != nil || f.state.VirtualMachine.Status.Created
 	if f.watch != nil && f.instance == instance {
 		return nil
 	}
@@ -295,36 +302,37 @@ func (f *follower) follow(ctx context.Context) error {
 
 	var err error
 	if instance {
-		f.watch, err = providerapi.Watch(ctx, f.session.instances(), instanceMeta(f.seen))
+		f.watch, err = providerapi.Watch(ctx, f.session.instances(), instanceMeta(f.state))
 	} else {
-		f.watch, err = providerapi.Watch(ctx, f.session.virtualMachines(), f.seen.VirtualMachine.ObjectMeta)
+		f.watch, err = providerapi.Watch(ctx, f.session.virtualMachines(), f.state.VirtualMachine.ObjectMeta)
 	}
 
 	return err
 }
 
-// instanceMeta tells a watch where to begin: at the instance that was seen, or, if there was none, at whatever is there now.
-func instanceMeta(seen *sighting) metav1.ObjectMeta {
-	if seen.Instance == nil {
-		return metav1.ObjectMeta{Name: seen.VirtualMachine.Name}
+// instanceMeta returns the metadata at which the watch of the instance begins: those of the known
+// instance, or else the current state.
+func instanceMeta(state *machineState) metav1.ObjectMeta {
+	if state.Instance == nil {
+		return metav1.ObjectMeta{Name: state.VirtualMachine.Name}
 	}
 
-	return seen.Instance.ObjectMeta
+	return state.Instance.ObjectMeta
 }
 
 func (f *follower) changes() <-chan watch.Event { return f.watch.ResultChan() }
 
-// take makes a change part of what is seen. It returns false when there is nothing more to follow: the object is gone, or the
-// watch has ended.
-func (f *follower) take(event watch.Event) bool {
+// apply updates the state with a change. It returns false if there is nothing more to follow: the
+// object is gone, or the watch has ended.
+func (f *follower) apply(event watch.Event) bool {
 	switch object := event.Object.(type) {
 	case *kubevirtv1.VirtualMachine:
-		f.seen.VirtualMachine = object
+		f.state.VirtualMachine = object
 	case *kubevirtv1.VirtualMachineInstance:
-		f.seen.moveTo(object)
+		f.state.update(object)
 
 		if event.Type == watch.Deleted {
-			f.seen.Instance = nil
+			f.state.Instance = nil
 		}
 	default:
 		return false

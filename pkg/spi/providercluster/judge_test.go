@@ -15,16 +15,17 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/diagnose"
 )
 
-// TestEvidenceCountsByWhenItWasRead looks at an importer that failed once: what was read a minute ago may have passed since.
-func TestEvidenceCountsByWhenItWasRead(t *testing.T) {
+// TestRelatedEvidenceIsJudgedAtReadTime has an importer that failed once, and may have recovered
+// since the evidence was read.
+func TestRelatedEvidenceIsJudgedAtReadTime(t *testing.T) {
 	t.Parallel()
 
 	const grace = 30 * time.Second
 
 	failed := time.Now().Truncate(time.Second)
 	p := New(Options{Clock: clocktesting.NewFakeClock(failed.Add(2 * time.Minute)), UnschedulableGrace: grace})
-	seen := func(read time.Duration) *sighting {
-		return &sighting{
+	state := func(read time.Duration) *machineState {
+		return &machineState{
 			Evidence: diagnose.Evidence{
 				VirtualMachine: &kubevirtv1.VirtualMachine{},
 				DataVolumes: []cdiv1beta1.DataVolume{{
@@ -38,17 +39,17 @@ func TestEvidenceCountsByWhenItWasRead(t *testing.T) {
 					},
 				}},
 			},
-			read: failed.Add(read),
+			readAt: failed.Add(read),
 		}
 	}
 
-	require.Nil(t, p.judge(seen(grace)).failure, "it was young when it was read")
-	require.Zero(t, p.judge(seen(grace)).next, "nothing ripens by itself that is not read again")
-	require.NotNil(t, p.judge(seen(2*grace)).failure, "it had stood for long enough")
+	require.Nil(t, p.judge(state(grace)).failure, "it had not lasted for the grace period when it was read")
+	require.Zero(t, p.judge(state(grace)).next, "only evidence that is read again can become reportable")
+	require.NotNil(t, p.judge(state(2*grace)).failure, "it had lasted for the grace period when it was read")
 }
 
-// TestSchedulersWordsCountNow looks at a pod whose kubelet had not taken it up yet when it was read: it may have since, and the
-// scheduler's word stays all the same.
+// TestSchedulersWordsCountNow looks at a pod whose kubelet had not taken it up yet when it was
+// readAt: it may have since, and the scheduler's word stays all the same.
 func TestSchedulersWordsCountNow(t *testing.T) {
 	t.Parallel()
 
@@ -60,8 +61,8 @@ func TestSchedulersWordsCountNow(t *testing.T) {
 		Type: kubevirtv1.VirtualMachineInstanceConditionType(corev1.PodScheduled), Status: corev1.ConditionFalse,
 		Reason: corev1.PodReasonUnschedulable, Message: "0/3 nodes are available: 3 Insufficient cpu.", LastTransitionTime: metav1.NewTime(bound),
 	}
-	seen := func(read time.Duration, conditions ...kubevirtv1.VirtualMachineInstanceCondition) *sighting {
-		return &sighting{
+	state := func(read time.Duration, conditions ...kubevirtv1.VirtualMachineInstanceCondition) *machineState {
+		return &machineState{
 			Evidence: diagnose.Evidence{
 				VirtualMachine: &kubevirtv1.VirtualMachine{},
 				Instance: &kubevirtv1.VirtualMachineInstance{Status: kubevirtv1.VirtualMachineInstanceStatus{
@@ -74,11 +75,11 @@ func TestSchedulersWordsCountNow(t *testing.T) {
 					}}},
 				}},
 			},
-			read: bound.Add(read),
+			readAt: bound.Add(read),
 		}
 	}
 
-	require.Nil(t, p.judge(seen(grace)).failure, "it was young when it was read")
-	require.Equal(t, "NodeDown", p.judge(seen(2*grace)).failure.Reason)
-	require.Nil(t, p.judge(seen(grace, unschedulable)).failure, "the pod has its place: what KubeVirt shows is of the past")
+	require.Nil(t, p.judge(state(grace)).failure, "it had not lasted for the grace period when it was read")
+	require.Equal(t, "NodeDown", p.judge(state(2*grace)).failure.Reason)
+	require.Nil(t, p.judge(state(grace, unschedulable)).failure, "the pod has its place: what KubeVirt shows is of the past")
 }

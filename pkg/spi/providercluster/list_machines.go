@@ -13,11 +13,12 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/render"
 )
 
-// ListMachines implements spi.PluginSPI. machine-controller-manager deletes every listed machine that it does not know, so the
-// selector is never empty, and the list is read live and to its end.
+// ListMachines implements spi.PluginSPI. machine-controller-manager deletes every listed machine
+// that has no Machine, so the selector is never empty, and the list is complete and not from a
+// cache.
 func (p *Provider) ListMachines(ctx context.Context, in *spi.ListMachinesInput) ([]spi.Machine, error) {
 	if !in.Identity.Valid() {
-		return nil, spi.Errorf(spi.ErrInvalid, "listing machines needs both the cluster and the role tag")
+		return nil, spi.Errorf(spi.ErrInvalid, "the list of machines requires both the cluster and the role tag")
 	}
 
 	s, err := p.connect(in.Kubeconfig)
@@ -30,7 +31,7 @@ func (p *Provider) ListMachines(ctx context.Context, in *spi.ListMachinesInput) 
 
 	selector := render.Selector(in.Identity)
 
-	// It is read without the objects' contents.
+	// The metadata suffice.
 	metadata := s.clients.Metadata.Resource(kubevirtv1.GroupVersion.WithResource("virtualmachines")).Namespace(s.clients.Namespace)
 
 	found, err := providerapi.Collect(ctx, s.clients, metadata, providerapi.List{
@@ -48,19 +49,19 @@ func (p *Provider) ListMachines(ctx context.Context, in *spi.ListMachinesInput) 
 	)
 
 	for _, vm := range found {
-		machine := machineNamed(vm.name)
+		machine := newMachine(vm.name)
 		machine.Address = s.addressOf(in.Identity, vm.uid)
 		machines = append(machines, *machine)
 		uids = append(uids, vm.uid)
 	}
 
 	p.options.Images.MachinesListed(ctx, s.clients, class)
-	p.orphans.listed(caller.Of(ctx), s.clients.Server+"/"+s.path(selector), uids)
+	p.orphans.recordList(caller.Of(ctx), s.clients.Server+"/"+s.path(selector), uids)
 
 	return machines, nil
 }
 
-// listed is what is kept of a VirtualMachine.
+// listed is the part of a listed VirtualMachine that is kept.
 type listed struct {
 	name string
 	uid  types.UID

@@ -28,8 +28,8 @@ type page struct {
 	next string
 }
 
-// serveList returns the kubeconfig of a server that answers a list page by page: the page of each continue token, and how many
-// were asked for.
+// serveList returns the kubeconfig of a server that returns a list in pages: the page of each
+// continue token, and how many were asked for.
 func serveList(t *testing.T, pageOf func(token string) page) (raw []byte, asked *atomic.Int32) {
 	t.Helper()
 
@@ -84,7 +84,8 @@ func kubeconfigOf(t *testing.T, cluster *clientcmdapi.Cluster) []byte {
 	return raw
 }
 
-// TestListsEnd has a server answer lists of all lengths. machine-controller-manager deletes by them: there is no part of a list.
+// TestListsEnd has a server that returns lists of all lengths. machine-controller-manager deletes
+// machines by them, so that an incomplete list must be an error.
 func TestListsEnd(t *testing.T) {
 	t.Parallel()
 
@@ -105,7 +106,7 @@ func TestListsEnd(t *testing.T) {
 	tests := map[string]struct {
 		reason string
 		pageOf func(string) page
-		// want is how many machines are listed, or the error; asked is how many pages the server is asked for.
+		// want is the number of listed machines, or the error; asked is the number of requested pages.
 		want  int
 		err   error
 		asked int32

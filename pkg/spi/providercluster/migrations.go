@@ -162,7 +162,7 @@ func (e *evacuations) deleteMigration(ctx context.Context, migration *kubevirtv1
 	}
 
 	err := e.request(ctx, "delete VirtualMachineInstanceMigration "+e.path(migration.Name), func(ctx context.Context) error {
-		return e.migrations().Delete(ctx, migration.Name, justThis(migration.UID))
+		return e.migrations().Delete(ctx, migration.Name, deleteByUID(migration.UID))
 	})
 	if providerapi.Absent(err) {
 		return nil

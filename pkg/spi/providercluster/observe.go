@@ -13,11 +13,12 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/render"
 )
 
-// getVirtualMachine returns the VirtualMachine of that name, whoever's it is, or nil.
+// getVirtualMachine returns the VirtualMachine of that name, or nil. It may belong to another
+// shoot.
 func (s *session) getVirtualMachine(ctx context.Context, name string) (*kubevirtv1.VirtualMachine, error) {
 	var vm *kubevirtv1.VirtualMachine
 
-	err := s.look(ctx, "get VirtualMachine "+s.path(name), func(ctx context.Context) error {
+	err := s.read(ctx, "get VirtualMachine "+s.path(name), func(ctx context.Context) error {
 		var err error
 		vm, err = s.virtualMachines().Get(ctx, name, metav1.GetOptions{})
 
@@ -34,20 +35,21 @@ func (s *session) getVirtualMachine(ctx context.Context, name string) (*kubevirt
 	return vm, nil
 }
 
-// getOurs returns the VirtualMachine of a Machine, or spi.ErrNotFound if there is none or it is not managed for this Machine.
+// getOurs returns the VirtualMachine of a Machine, or spi.ErrNotFound if there is none or it is not
+// managed for this Machine.
 func (p *Provider) getOurs(ctx context.Context, s *session, in *spi.ObserveMachineInput) (*kubevirtv1.VirtualMachine, error) {
-	of := subjectOfObservation(in)
+	record := recordForObserve(in)
 
 	vm, err := s.getVirtualMachine(ctx, in.Name)
 
 	switch {
-	case of.lost(err):
+	case record.tolerates(err):
 		return nil, spi.Errorf(spi.ErrNotFound, "VirtualMachine %s was given up", s.path(in.Name))
 	case err != nil:
 		return nil, err
 	}
 
-	ours, err := s.owns(of, vm)
+	ours, err := s.owns(record, vm)
 
 	switch {
 	case err != nil:
@@ -65,7 +67,7 @@ func (p *Provider) getOurs(ctx context.Context, s *session, in *spi.ObserveMachi
 func (s *session) getInstance(ctx context.Context, name string) (*kubevirtv1.VirtualMachineInstance, error) {
 	var instance *kubevirtv1.VirtualMachineInstance
 
-	err := s.look(ctx, "get VirtualMachineInstance "+s.path(name), func(ctx context.Context) error {
+	err := s.read(ctx, "get VirtualMachineInstance "+s.path(name), func(ctx context.Context) error {
 		var err error
 		instance, err = s.instances().Get(ctx, name, metav1.GetOptions{})
 
@@ -86,7 +88,7 @@ func (s *session) path(name string) string {
 	return s.clients.Namespace + "/" + name
 }
 
-// initialized says whether nothing is left to wait for: the instance was given to a host, and has an address if that counts.
+// initialized reports whether the instance has been scheduled, and has an address if it needs one.
 func (p *Provider) initialized(instance *kubevirtv1.VirtualMachineInstance) bool {
 	if instance == nil || !wasScheduled(instance) {
 		return false
@@ -95,8 +97,8 @@ func (p *Provider) initialized(instance *kubevirtv1.VirtualMachineInstance) bool
 	return !p.options.NeedAddress || len(addresses(instance)) > 0
 }
 
-// wasScheduled says whether the instance has, or had, a host. One that failed before is not scheduled: what is wrong with it can still
-// be told.
+// wasScheduled reports whether the instance has, or had, a provider node. It does not if it failed
+// before, in which case the failure can still be reported.
 func wasScheduled(instance *kubevirtv1.VirtualMachineInstance) bool {
 	return instance.Status.NodeName != "" ||
 		slices.ContainsFunc(instance.Status.PhaseTransitionTimestamps, func(t kubevirtv1.VirtualMachineInstancePhaseTransitionTimestamp) bool {
@@ -104,8 +106,9 @@ func wasScheduled(instance *kubevirtv1.VirtualMachineInstance) bool {
 		})
 }
 
-// reachedBy returns how far a machine has come, by what KubeVirt wrote down. An instance is Scheduling from when its pod was made, which
-// waits for the disks, and Scheduled when virt-handler has it.
+// reachedBy returns the progress of a machine, according to KubeVirt's timestamps. An instance is
+// Scheduling from the creation of its pod, which follows that of the disks, and Scheduled when
+// virt-handler has taken it over.
 func reachedBy(vm *kubevirtv1.VirtualMachine, instance *kubevirtv1.VirtualMachineInstance) spi.Reached {
 	reached := spi.Reached{Created: vm.CreationTimestamp.Time}
 	if instance == nil {
@@ -127,7 +130,7 @@ func reachedBy(vm *kubevirtv1.VirtualMachine, instance *kubevirtv1.VirtualMachin
 	return reached
 }
 
-// addresses returns those of the primary interface.
+// addresses returns the addresses of the primary interface.
 func addresses(instance *kubevirtv1.VirtualMachineInstance) []corev1.NodeAddress {
 	if instance == nil {
 		return nil

@@ -1,7 +1,9 @@
-// Package providercluster is the PluginSPI on a provider cluster: it ensures, observes, awaits and deletes the objects of a
-// machine. cmd/machine-controller hands it to pkg/kubevirt. It must not know machine-controller-manager, nor its codes.
+// Package providercluster implements the PluginSPI on a provider cluster: it ensures, observes,
+// awaits and deletes the objects of machines. cmd/machine-controller and cmd/mcm-kubevirt pass it
+// to pkg/kubevirt. It must not know machine-controller-manager and its codes.
 //
-// Reads are live and waiting is a watch of single objects: a component that deletes machines must not trust a cache.
+// It reads objects live, and waits with watches of single objects, since a component that deletes
+// machines must not rely on a cache.
 package providercluster
 
 import (
@@ -21,27 +23,31 @@ import (
 
 // Options are the provider's dependencies and limits. All are required.
 type Options struct {
-	// Clients makes clients from kubeconfigs.
+	// Clients creates clients from kubeconfigs.
 	Clients *providerapi.Cache
 	// Images manages the golden images.
 	Images *images.Manager
-	// Clock is the time by which grace periods are judged.
+	// Clock is the clock for grace periods.
 	Clock clock.Clock
 	// InitializeWait is how long InitializeMachine waits for the machine to be scheduled.
 	InitializeWait time.Duration
-	// UnschedulableGrace is how long a failure must have stood before it is reported: one of capacity as long as this, one that
-	// the provider cluster retries by itself twice as long.
+	// UnschedulableGrace is how long a lack of capacity must last before it is reported. A failure
+	// that the provider cluster retries must last twice as long.
 	UnschedulableGrace time.Duration
-	// OrphanGracePeriod is how long a machine must have been seen to have no Machine object before it is removed.
+	// OrphanGracePeriod is the minimum time that a machine must have had no Machine before it is
+	// deleted.
 	OrphanGracePeriod time.Duration
-	// OrphanMemory is how far apart two such sightings may be. It exceeds the period at which orphans are looked for.
+	// OrphanMemory is the maximum interval between two sightings of an orphan. It must exceed the
+	// period of the orphan collection.
 	OrphanMemory time.Duration
-	// MaxDeleteWait bounds how long DeleteMachine waits for any guest, DeleteSlack included: machine-controller-manager asks again.
+	// MaxDeleteWait bounds how long DeleteMachine waits for any guest, including DeleteSlack.
+	// machine-controller-manager then calls again.
 	MaxDeleteWait time.Duration
-	// MaxWaiting is how many calls of InitializeMachine may wait at the same time; the others look once.
+	// MaxWaiting bounds the calls of InitializeMachine that wait at the same time. The others read the
+	// machine once.
 	MaxWaiting int
-	// NeedAddress makes a machine count as scheduled only when it has an address: without a target cluster nobody asks
-	// for the address again.
+	// NeedAddress is set if a machine counts as scheduled only when it has an address. Without a
+	// target cluster, the address is not requested again later.
 	NeedAddress bool
 }
 
@@ -50,8 +56,8 @@ type Provider struct {
 	options Options
 	waiters chan struct{}
 	loop    *creationLoop
-	orphans *orphanage
-	files   *files
+	orphans *orphanTracker
+	evidence *evidenceCache
 }
 
 var (
@@ -65,17 +71,17 @@ func New(options Options) *Provider {
 		options: options,
 		waiters: make(chan struct{}, options.MaxWaiting),
 		loop:    newCreationLoop(options.Clock),
-		orphans: newOrphanage(options.Clock, options.OrphanMemory),
-		files:   newFiles(options.Clock),
+		orphans: newOrphanTracker(options.Clock, options.OrphanMemory),
+		evidence: newEvidenceCache(options.Clock),
 	}
 }
 
-// session is the provider cluster and namespace that one call works on.
+// session is the access of one call to its provider cluster and namespace.
 type session struct {
 	clients *providerapi.Clients
-	// dryRun, if it is set, has what is created and updated judged, and not carried out.
+	// dryRun is set if objects are created and updated in dry runs only.
 	dryRun []string
-	// unread says what of the evidence could not be read, and why.
+	// unread lists the evidence that could not be read, and why.
 	unread []string
 }
 
@@ -93,8 +99,8 @@ func (s *session) request(ctx context.Context, what string, send func(context.Co
 	return s.clients.Request(ctx, what, send)
 }
 
-// look reads one object, as providerapi.Clients.Look does.
-func (s *session) look(ctx context.Context, what string, read func(context.Context) error) error {
+// read reads one object, as providerapi.Clients.Look does.
+func (s *session) read(ctx context.Context, what string, read func(context.Context) error) error {
 	return s.clients.Look(ctx, what, read)
 }
 
@@ -126,6 +132,6 @@ func (s *session) secrets() corev1client.SecretInterface {
 	return s.clients.Kubernetes.CoreV1().Secrets(s.clients.Namespace)
 }
 
-func machineNamed(name string) *spi.Machine {
+func newMachine(name string) *spi.Machine {
 	return &spi.Machine{Name: name, ProviderID: providerid.Format(name)}
 }

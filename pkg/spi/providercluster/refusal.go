@@ -47,13 +47,14 @@ func translated(err error, operation string, translate func(string) string) erro
 func detailsOf(err error, message string) string {
 	// The wording of strict field validation (k8s.io/apimachinery/pkg/runtime/error.go).
 	if _, fields, ok := strings.Cut(message, "strict decoding error: "); ok {
-		return "this provider cluster's KubeVirt, or CDI, does not know what is asked for: " + fields
+		return "this provider cluster's KubeVirt or CDI does not support " + fields
 	}
 
 	return strings.Join(causesOf(err), "; ")
 }
 
-// causesOf returns what is wrong, one entry per field. KubeVirt's messages do not always name the field.
+// causesOf returns the causes of a refusal, one per field. KubeVirt's messages do not always name
+// the field.
 func causesOf(err error) []string {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || status.Status().Details == nil {

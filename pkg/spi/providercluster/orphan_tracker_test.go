@@ -16,9 +16,9 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// TestRowsOfSightings plays machine-controller-manager's passes, half an hour apart: it lists the machines, and has those deleted
-// that it does not know.
-func TestRowsOfSightings(t *testing.T) {
+// TestSightings runs machine-controller-manager's passes, half an hour apart: it lists the
+// machines, and has those deleted that it does not know.
+func TestSightings(t *testing.T) {
 	t.Parallel()
 
 	for name, tc := range map[string]struct {
@@ -35,16 +35,16 @@ func TestRowsOfSightings(t *testing.T) {
 			t.Parallel()
 
 			clock := clocktesting.NewFakeClock(time.Now())
-			o := newOrphanage(clock, 70*time.Minute)
+			o := newOrphanTracker(clock, 70*time.Minute)
 
 			var row time.Duration
 
 			for _, orphan := range tc.passes {
-				o.listed(caller.ThisProcess, "machines", []types.UID{"u"})
+				o.recordList(caller.ThisProcess, "machines", []types.UID{"u"})
 				clock.Step(time.Second)
 
 				if orphan {
-					row = o.sight(caller.ThisProcess, "u")
+					row = o.recordSighting(caller.ThisProcess, "u")
 				}
 
 				clock.Step(30*time.Minute - time.Second)
@@ -55,8 +55,9 @@ func TestRowsOfSightings(t *testing.T) {
 	}
 }
 
-// TestRowsEndWithTheirCaller has a machine controller restart beside an empty cache, twice, while the driver lives on.
-func TestRowsEndWithTheirCaller(t *testing.T) {
+// TestSightingsEndWithTheirCaller restarts a machine controller with an empty cache, twice, while
+// the driver keeps running.
+func TestSightingsEndWithTheirCaller(t *testing.T) {
 	t.Parallel()
 
 	clock := clocktesting.NewFakeClock(time.Now())
@@ -64,7 +65,7 @@ func TestRowsEndWithTheirCaller(t *testing.T) {
 	s := &session{clients: &providerapi.Clients{Namespace: "ns"}}
 	vm := &kubevirtv1.VirtualMachine{ObjectMeta: metav1.ObjectMeta{Name: "m", UID: "u"}}
 
-	asked := func(by caller.ID) error { return p.sightOrphan(caller.With(t.Context(), by), s, vm) }
+	asked := func(by caller.ID) error { return p.checkOrphan(caller.With(t.Context(), by), s, vm) }
 
 	for _, process := range []caller.ID{"first", "second", "third", caller.Unknown, caller.Unknown, caller.ThisProcess} {
 		require.ErrorIs(t, asked(process), spi.ErrConflict, process)
@@ -76,50 +77,52 @@ func TestRowsEndWithTheirCaller(t *testing.T) {
 	require.ErrorIs(t, asked("second"), spi.ErrConflict, "somebody knows its Machine")
 }
 
-// TestListsOfOthersEndNoRow has a process list between two sightings of another one, whose own list has to end a row.
-func TestListsOfOthersEndNoRow(t *testing.T) {
+// TestListsOfOthersEndNoSightings has a process list between two sightings of another one: only the
+// own list of a process ends its sightings.
+func TestListsOfOthersEndNoSightings(t *testing.T) {
 	t.Parallel()
 
 	clock := clocktesting.NewFakeClock(time.Now())
-	o := newOrphanage(clock, time.Hour)
+	o := newOrphanTracker(clock, time.Hour)
 
-	require.Zero(t, o.sight("first", "u"))
+	require.Zero(t, o.recordSighting("first", "u"))
 
 	for _, by := range []caller.ID{"first", "second", "second", caller.Unknown, caller.Unknown} {
 		clock.Step(time.Minute)
-		o.listed(by, "machines", []types.UID{"u"})
+		o.recordList(by, "machines", []types.UID{"u"})
 	}
 
-	require.Equal(t, 5*time.Minute, o.sight("first", "u"))
+	require.Equal(t, 5*time.Minute, o.recordSighting("first", "u"))
 	clock.Step(time.Minute)
-	o.listed("first", "machines", []types.UID{"u"})
+	o.recordList("first", "machines", []types.UID{"u"})
 	clock.Step(time.Minute)
-	o.listed("first", "machines", []types.UID{"u"})
-	require.Zero(t, o.sight("first", "u"))
+	o.recordList("first", "machines", []types.UID{"u"})
+	require.Zero(t, o.recordSighting("first", "u"))
 }
 
-// TestOrphanageIsBounded has more callers than are remembered; those that are forgotten begin anew, with their lists.
-func TestOrphanageIsBounded(t *testing.T) {
+// TestOrphanTrackerIsBounded has more callers than are remembered. The sightings and lists of
+// removed callers begin again.
+func TestOrphanTrackerIsBounded(t *testing.T) {
 	t.Parallel()
 
 	clock := clocktesting.NewFakeClock(time.Now())
-	o := newOrphanage(clock, time.Hour)
+	o := newOrphanTracker(clock, time.Hour)
 
 	const many = 6
 
 	for i := range many {
 		by := caller.ID(fmt.Sprint("process", i))
 
-		o.listed(by, "machines", make([]types.UID, maxRemembered/(many-1)))
-		require.Zero(t, o.sight(by, "u"))
+		o.recordList(by, "machines", make([]types.UID, maxRemembered/(many-1)))
+		require.Zero(t, o.recordSighting(by, "u"))
 		clock.Step(time.Minute)
 	}
 
 	require.NotContains(t, o.callers, caller.ID("process0"))
 	require.Len(t, o.callers, many-2)
-	require.Equal(t, time.Minute, o.sight("process5", "u"))
+	require.Equal(t, time.Minute, o.recordSighting("process5", "u"))
 
 	clock.Step(2 * time.Hour)
-	o.sight("process6", "u")
-	require.Len(t, o.callers, 1, "what does not count any more is forgotten")
+	o.recordSighting("process6", "u")
+	require.Len(t, o.callers, 1, "outdated sightings are removed")
 }

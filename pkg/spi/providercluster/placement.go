@@ -12,11 +12,12 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/diagnose"
 )
 
-// maxNodes is how many nodes are read to find the zones of a provider cluster.
+// maxNodes bounds the nodes that are read to find the zones of a provider cluster.
 const maxNodes = 500
 
-// explainPlacement names the zones that have nodes if the machine's has none. Nodes are cluster-scoped, and the driver's Role grants no
-// access to them: they are read only with credentials that may, such as an administrator's.
+// explainPlacement sets the zones with nodes as the remedy if the machine's zone has none. Nodes
+// are cluster-scoped, and the driver's Role grants no access to them: they are read only with other
+// credentials, such as an administrator's.
 func (s *session) explainPlacement(ctx context.Context, cause *spi.Cause, wanted diagnose.Place) {
 	if cause == nil || !isUnschedulable(cause) || !s.mayListNodes(ctx) {
 		return
@@ -29,7 +30,7 @@ func (s *session) explainPlacement(ctx context.Context, cause *spi.Cause, wanted
 
 	nodes, err := providerapi.Some[metav1.PartialObjectMetadata](ctx, from, providerapi.List{}, maxNodes+1)
 	if err != nil {
-		s.leaveOut("list nodes", err)
+		s.addUnread("list nodes", err)
 
 		return
 	}
@@ -52,7 +53,8 @@ func isUnschedulable(cause *spi.Cause) bool {
 	return cause.Err.Reason == diagnose.Unschedulable
 }
 
-// mayListNodes asks before it looks, so that the audit log of the provider cluster holds no denied request.
+// mayListNodes checks the permission, so that the audit log of the provider cluster contains no
+// denied request.
 func (s *session) mayListNodes(ctx context.Context) bool {
 	nodes := &authorizationv1.SelfSubjectAccessReview{
 		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "list", Resource: "nodes"}},

@@ -12,13 +12,13 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// objectsSeen lists what a machine is made of, in the order in which it comes about.
-func objectsSeen(seen *sighting) []spi.Object {
-	vm := seen.VirtualMachine
-	objects := []spi.Object{objectSeen("VirtualMachine", vm, string(vm.Status.PrintableStatus))}
+// objectsOf lists the objects of a machine, in the order of their creation.
+func objectsOf(state *machineState) []spi.Object {
+	vm := state.VirtualMachine
+	objects := []spi.Object{objectOf("VirtualMachine", vm, string(vm.Status.PrintableStatus))}
 
-	for i := range seen.Images {
-		image := volumeSeen(&seen.Images[i])
+	for i := range state.Images {
+		image := volumeObject(&state.Images[i])
 		image.Role = "source of a clone"
 
 		if name := vm.Labels[v1alpha1.LabelGoldenImage]; name == image.Name && image.Namespace == vm.Namespace {
@@ -28,44 +28,44 @@ func objectsSeen(seen *sighting) []spi.Object {
 		objects = append(objects, image)
 	}
 
-	for i := range seen.DataVolumes {
-		objects = append(objects, volumeSeen(&seen.DataVolumes[i]))
+	for i := range state.DataVolumes {
+		objects = append(objects, volumeObject(&state.DataVolumes[i]))
 	}
 
-	if seen.Instance != nil {
-		objects = append(objects, instanceSeen(seen.Instance))
+	if state.Instance != nil {
+		objects = append(objects, instanceObject(state.Instance))
 	}
 
-	for i := range seen.Pods {
-		objects = append(objects, objectSeen("Pod", &seen.Pods[i], podState(&seen.Pods[i])))
+	for i := range state.Pods {
+		objects = append(objects, objectOf("Pod", &state.Pods[i], podState(&state.Pods[i])))
 	}
 
 	return objects
 }
 
-func objectSeen(kind string, object metav1.Object, state string) spi.Object {
-	seen := spi.Object{
-		ObjectName: spi.ObjectName{Kind: kind, Namespace: object.GetNamespace(), Name: object.GetName()},
-		State:      state, Created: object.GetCreationTimestamp().Time,
+func objectOf(kind string, from metav1.Object, state string) spi.Object {
+	object := spi.Object{
+		ObjectName: spi.ObjectName{Kind: kind, Namespace: from.GetNamespace(), Name: from.GetName()},
+		State:      state, Created: from.GetCreationTimestamp().Time,
 	}
 
-	if deleted := object.GetDeletionTimestamp(); deleted != nil {
-		seen.Deleted = &deleted.Time
+	if deleted := from.GetDeletionTimestamp(); deleted != nil {
+		object.Deleted = &deleted.Time
 	}
 
-	return seen
+	return object
 }
 
-func instanceSeen(instance *kubevirtv1.VirtualMachineInstance) spi.Object {
+func instanceObject(instance *kubevirtv1.VirtualMachineInstance) spi.Object {
 	state := string(instance.Status.Phase)
 	if node := nodeOf(instance); node != "" {
 		state += " on " + node
 	}
 
-	return objectSeen("VirtualMachineInstance", instance, state)
+	return objectOf("VirtualMachineInstance", instance, state)
 }
 
-func volumeSeen(dv *cdiv1beta1.DataVolume) spi.Object {
+func volumeObject(dv *cdiv1beta1.DataVolume) spi.Object {
 	state := string(dv.Status.Phase)
 	if dv.Status.Progress != "" && dv.Status.Phase != cdiv1beta1.Succeeded {
 		state += ", progress " + string(dv.Status.Progress)
@@ -75,10 +75,10 @@ func volumeSeen(dv *cdiv1beta1.DataVolume) spi.Object {
 		state += fmt.Sprintf(", restarts: %d", dv.Status.RestartCount)
 	}
 
-	return objectSeen("DataVolume", dv, state)
+	return objectOf("DataVolume", dv, state)
 }
 
-// podState names the first container that does not run, and why.
+// podState returns the phase of a pod, with its first container that waits and the reason.
 func podState(pod *corev1.Pod) string {
 	state := string(pod.Status.Phase)
 	if pod.Spec.NodeName != "" {
