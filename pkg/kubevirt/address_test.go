@@ -12,7 +12,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// TestRequestsCarryTheRecord has every method on an existing machine compare addresses.
+// TestRequestsCarryTheRecord requires the recorded address in every call on an existing machine.
 func TestRequestsCarryTheRecord(t *testing.T) {
 	t.Parallel()
 
@@ -32,7 +32,7 @@ func TestRequestsCarryTheRecord(t *testing.T) {
 
 	r.machine.Annotations, r.machine.Status.LastKnownState = nil, machine.Address.Encode()
 	require.NoError(t, calls()["DeleteMachine"](t.Context(), newPlugin(spied), r))
-	require.Equal(t, want, spied.remove.Recorded, "other machine controllers keep it in the status")
+	require.Equal(t, want, spied.remove.Recorded, "other machine controllers record it in the status")
 
 	r.machine.Status.LastKnownState = "another driver's"
 	require.NoError(t, calls()["DeleteMachine"](t.Context(), newPlugin(spied), r))
@@ -40,18 +40,19 @@ func TestRequestsCarryTheRecord(t *testing.T) {
 	require.True(t, spied.remove.HasProviderID)
 }
 
-// TestMovedMachineTellsItsAddress has the caller record it before the VirtualMachine is deleted.
-func TestMovedMachineTellsItsAddress(t *testing.T) {
+// TestMovedMachineReturnsItsAddress requires the new address in the response, for the caller to record
+// before the VirtualMachine is deleted.
+func TestMovedMachineReturnsItsAddress(t *testing.T) {
 	t.Parallel()
 
 	r := validRequest()
 	resp, err := newPlugin(&recorder{err: spi.Moved(machine.Address)}).DeleteMachine(t.Context(),
 		&driver.DeleteMachineRequest{Machine: r.machine, MachineClass: r.class, Secret: r.secret})
-	require.Equal(t, codes.Aborted, codeOf(t, err), "it is asked again in seconds")
+	require.Equal(t, codes.Aborted, codeOf(t, err), "the call is repeated within seconds")
 	require.Equal(t, &driver.DeleteMachineResponse{LastKnownState: machine.Address.Encode()}, resp)
 }
 
-// TestLongServerIsNotRecorded does without a record that could not be read later.
+// TestLongServerIsNotRecorded omits a record that could not be decoded later.
 func TestLongServerIsNotRecorded(t *testing.T) {
 	t.Parallel()
 
@@ -65,7 +66,7 @@ func TestLongServerIsNotRecorded(t *testing.T) {
 	require.Empty(t, resp.LastKnownState)
 }
 
-// TestMissingMachinesAreCounted follows the gauge from a refusal to the next answer.
+// TestMissingMachinesAreCounted checks the gauge after a refusal and after the next call.
 func TestMissingMachinesAreCounted(t *testing.T) {
 	t.Parallel()
 
@@ -85,7 +86,7 @@ func TestMissingMachinesAreCounted(t *testing.T) {
 			}
 		}
 
-		t.Fatal("the gauge is there from the start")
+		t.Fatal("the gauge must exist from the start")
 
 		return 0
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// sleeper is a PluginSPI that deletes until it is told to stop, and a moment longer.
+// sleeper is a PluginSPI whose deletion ends a moment after its cancellation.
 type sleeper struct {
 	recorder
 
@@ -64,7 +64,7 @@ func TestStop(t *testing.T) {
 
 				select {
 				case <-returned:
-					require.Fail(t, "what was cut off is nobody's failure")
+					require.Fail(t, "a cancelled call is not a failure")
 				default:
 				}
 

@@ -15,7 +15,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// explainer remembers what it was asked, and answers what it was told.
+// explainer records its input, and returns the configured result.
 type explainer struct {
 	asked       *spi.ExplainMachineInput
 	explanation *spi.Explanation
@@ -36,7 +36,7 @@ func explain(t *testing.T, r *request, e *explainer) *kubevirt.Explanation {
 }
 
 const (
-	// secretOfClass is what validRequest's class refers to.
+	// secretOfClass is the Secret of validRequest's class.
 	secretOfClass = "the Secret of the MachineClass, key kubeconfig"
 	correctFields = "correct the named fields; mcm-kubevirt validate names all faults of a MachineClass"
 )
@@ -57,14 +57,14 @@ func TestExplain(t *testing.T) {
 		// want is the token, and code the code; no token: nothing is wrong.
 		want string
 		code codes.Code
-		// passing says that it is no failure.
+		// passing is set if the cause is not a failure.
 		passing bool
 		remedy  string
 	}{
 		"Fine":   {reason: "nothing is wrong", answer: explainer{explanation: &spi.Explanation{Stage: spi.StageScheduled}}},
 		"Absent": {reason: "it is yet to be made", answer: explainer{explanation: &spi.Explanation{Stage: spi.StageAbsent}}},
 		"Vanished": {
-			reason: "nobody creates it again", change: func(r *request) { r.machine.Spec.ProviderID = "kubevirt://m" },
+			reason: "it is never created again", change: func(r *request) { r.machine.Spec.ProviderID = "kubevirt://m" },
 			answer: explainer{explanation: &spi.Explanation{Stage: spi.StageAbsent, Waiting: "there is no VirtualMachine m"}},
 			want:   kubevirt.TokenVanished, code: codes.NotFound,
 			remedy: "look for the deletion in the audit log of the provider cluster. MCM replaces the machine when its Node is gone or has not been Ready " +
@@ -96,7 +96,7 @@ func TestExplain(t *testing.T) {
 			answer: explainer{explanation: &spi.Explanation{Stage: spi.StageScheduled}},
 		},
 		"NoTags": {
-			reason: "nobody knows which machines are ours", change: func(r *request) { r.class.ProviderSpec.Raw = []byte(`{}`) },
+			reason: "our machines cannot be identified", change: func(r *request) { r.class.ProviderSpec.Raw = []byte(`{}`) },
 			want: "InvalidInput", code: codes.InvalidArgument, remedy: correctFields,
 		},
 		"BadName": {
@@ -113,7 +113,7 @@ func TestExplain(t *testing.T) {
 			answer: explainer{explanation: &spi.Explanation{Stage: spi.StageScheduled}},
 		},
 		"Elsewhere": {
-			reason: "it is not gone: the remedy stands apart, and is not said twice",
+			reason: "it is not gone: the remedy is separate, and not repeated in the message",
 			answer: explainer{err: &spi.Error{Kind: spi.ErrAddressChanged, Message: "it was made in b", Remedy: "restore b"}},
 			want:   "AddressChanged", code: codes.FailedPrecondition, remedy: "restore b",
 		},
@@ -139,14 +139,14 @@ func TestExplain(t *testing.T) {
 			require.Equal(t, tc.want, got.Cause.Err.Reason)
 			require.Equal(t, tc.code, kubevirt.CodeOf(got.Cause.Err))
 			require.Equal(t, tc.remedy, got.Cause.Err.Remedy)
-			require.NotContains(t, got.Cause.Err.Message, tc.want, "the token stands by itself")
+			require.NotContains(t, got.Cause.Err.Message, tc.want, "the token is separate")
 			require.NotContains(t, got.Cause.Err.Message, "[", "as the driver says it")
 			require.Equal(t, !tc.passing, kubevirt.Reportable(got.Cause, now))
 		})
 	}
 }
 
-// TestExplainCreates has only a machine that somebody is about to create tried out.
+// TestExplainCreates requires dry runs only for machines that are about to be created.
 func TestExplainCreates(t *testing.T) {
 	t.Parallel()
 
@@ -177,7 +177,7 @@ func TestExplainCreates(t *testing.T) {
 	require.Nil(t, made.asked.Create, "it is on its way out")
 }
 
-// TestYoungCause has not stood for long enough.
+// TestYoungCause has a cause within its grace period.
 func TestYoungCause(t *testing.T) {
 	t.Parallel()
 

@@ -53,7 +53,7 @@ func TestProgressBecomesEventsOnce(t *testing.T) {
 		require.NoError(t, err)
 	}
 
-	require.Equal(t, notes{"m Normal Provisioning a", "m Normal Scheduled b(c)", "m Normal Provisioning a"}, *written, "what is told again is no news")
+	require.Equal(t, notes{"m Normal Provisioning a", "m Normal Scheduled b(c)", "m Normal Provisioning a"}, *written, "a repeated Event is not recorded")
 }
 
 func TestNobodyNeedsToTakeProgress(t *testing.T) {
@@ -82,12 +82,12 @@ func TestFailuresBecomeEvents(t *testing.T) {
 		err    error
 		want   string
 	}{
-		"Sentinel":      {"the token stands for the sentinel's words", spi.Errorf(spi.ErrForbidden, "get VirtualMachine [a]: no"), "PermissionDenied get VirtualMachine (a): no; " + grantRole},
+		"Sentinel":      {"the token replaces the text of the sentinel", spi.Errorf(spi.ErrForbidden, "get VirtualMachine [a]: no"), "PermissionDenied get VirtualMachine (a): no; " + grantRole},
 		"Diagnosis":     {"a diagnosis has its own token", &spi.Error{Kind: spi.ErrUnavailable, Reason: "NodeDown", Message: "of [a] node", Remedy: "repair it"}, "NodeDown of (a) node; repair it"},
 		"Fault":         {"a fault of the driver is a failure", errors.New("surprise"), "Unknown surprise; report the fault"},
 		"Long":          {"Events are bounded as texts are", spi.Errorf(spi.ErrTimeout, "%s", long), "TimedOut " + long[:1000-len(" …")-len(removeBlocker)] + " …" + removeBlocker},
-		"NotFound":      {"machine-controller-manager goes on", spi.ErrNotFound, ""},
-		"Uninitialized": {"machine-controller-manager goes on", spi.ErrUninitialized, ""},
+		"NotFound":      {"an expected response", spi.ErrNotFound, ""},
+		"Uninitialized": {"an expected response", spi.ErrUninitialized, ""},
 		"Conflict":      {"another operation ends it", spi.ErrConflict, ""},
 	}
 

@@ -19,8 +19,8 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// gather returns what a plugin exports: a counter's or gauge's value, or how often a histogram was
-// added to, by the metric's name and its labels' values.
+// gather returns the metrics of a plugin by their names and label values: the value of a counter or
+// gauge, and the count of a histogram.
 func gather(t *testing.T, p *kubevirt.MachinePlugin) map[string]float64 {
 	t.Helper()
 
@@ -46,7 +46,7 @@ func gather(t *testing.T, p *kubevirt.MachinePlugin) map[string]float64 {
 	return values
 }
 
-// added returns what a run adds to what a plugin exports.
+// added returns the increase of a plugin's metrics during a run.
 func added(t *testing.T, p *kubevirt.MachinePlugin, run func()) map[string]float64 {
 	t.Helper()
 
@@ -188,7 +188,7 @@ func TestSharedMetricsAreThereAlready(t *testing.T) {
 	require.NoError(t, registerByDefault())
 }
 
-// look is an answer of the PluginSPI's GetMachineStatus.
+// look is a result of the PluginSPI's GetMachineStatus.
 type look struct {
 	recorder
 
@@ -224,7 +224,7 @@ func TestPhasesOfAMachine(t *testing.T) {
 		"NotThere":      {"it waits for its VirtualMachine", spi.ErrNotFound, spi.Reached{}, nil, map[string]float64{waits + "accepted": 1}},
 		"WithoutDisks":  {"it waits for them", spi.ErrUninitialized, created, nil, map[string]float64{waits + "image": 1}},
 		"WithDisks":     {"it waits for a host", spi.ErrUninitialized, disks, nil, map[string]float64{waits + "scheduled": 1}},
-		"Unreachable":   {"nobody knows", spi.ErrUnavailable, spi.Reached{}, nil, map[string]float64{}},
+		"Unreachable":   {"the state is not known", spi.ErrUnavailable, spi.Reached{}, nil, map[string]float64{}},
 		"Running":       {"all phases are known", nil, running, nil, all},
 		"NotRunningYet": {"the last one is not known", nil, scheduled, nil, map[string]float64{measured + "accepted": 1, measured + "image": 1, measured + "scheduled": 1}},
 		"TooLate":       {"what it did not come to in its time is not known", nil, created, nil, map[string]float64{measured + "accepted": 1}},
@@ -234,7 +234,7 @@ func TestPhasesOfAMachine(t *testing.T) {
 		"Pending": {"the process before has counted it", nil, running, func(m *v1alpha1.Machine) {
 			m.Status.CurrentStatus.Phase = v1alpha1.MachinePending
 		}, map[string]float64{}},
-		"Deleting": {"it is not being made", nil, running, func(m *v1alpha1.Machine) {
+		"Deleting": {"it is not being created", nil, running, func(m *v1alpha1.Machine) {
 			m.DeletionTimestamp = &metav1.Time{Time: made}
 		}, map[string]float64{}},
 		"MadeUp": {"there is no Machine", nil, running, func(m *v1alpha1.Machine) { m.UID = "" }, map[string]float64{}},
@@ -254,7 +254,7 @@ func TestPhasesOfAMachine(t *testing.T) {
 
 			for range 2 { // machine-controller-manager may ask again.
 				seen.err = tc.err
-				_ = calls()["GetMachineStatus"](t.Context(), p, r) // What it answers is another test's.
+				_ = calls()["GetMachineStatus"](t.Context(), p, r) // Other tests check the result.
 			}
 
 			require.Equal(t, tc.want, phasesOf(t, p), tc.reason)
@@ -269,7 +269,7 @@ func TestPhasesOfAMachine(t *testing.T) {
 	}
 }
 
-// phasesOf returns what a plugin exports of phases, without what is zero and without times.
+// phasesOf returns a plugin's metrics of phases, without zeros and times.
 func phasesOf(t *testing.T, p *kubevirt.MachinePlugin) map[string]float64 {
 	t.Helper()
 

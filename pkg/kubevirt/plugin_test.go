@@ -24,7 +24,7 @@ const validSpec = `{"region":"r","zone":"z","memory":{"guest":"1Gi"},
   "tags":{"mcm.gardener.cloud/cluster":"c","mcm.gardener.cloud/role":"node"},
   "rootVolume":{"source":{"pvc":{"name":"image"}},"storage":{}}}`
 
-// recorder is a PluginSPI that remembers what it was asked, and answers what it was told.
+// recorder is a PluginSPI that records its inputs, and returns the configured error.
 type recorder struct {
 	create  *spi.CreateMachineInput
 	observe *spi.ObserveMachineInput
@@ -79,7 +79,7 @@ func (a *answering) CreateMachine(context.Context, *spi.CreateMachineInput) (*sp
 	return a.machine, nil
 }
 
-// request is what all requests on a machine are made of.
+// request holds the objects of all requests on a machine.
 type request struct {
 	machine *v1alpha1.Machine
 	class   *v1alpha1.MachineClass
@@ -163,8 +163,8 @@ func TestRequests(t *testing.T) {
 		create, observe, remove, list codes.Code
 	}{
 		"Valid":               {"the base of all cases is valid", func(*request) {}, ok, ok, ok, ok},
-		"NoMachine":           {"nothing to work on", func(r *request) { r.machine = nil }, bad, bad, bad, ok},
-		"NoName":              {"no name to look for", func(r *request) { r.machine.Name = "" }, bad, bad, bad, ok},
+		"NoMachine":           {"there is no Machine", func(r *request) { r.machine = nil }, bad, bad, bad, ok},
+		"NoName":              {"there is no name", func(r *request) { r.machine.Name = "" }, bad, bad, bad, ok},
 		"NoUID":               {"an orphan can be deleted, and never created", func(r *request) { r.machine.UID = "" }, bad, ok, ok, ok},
 		"UnfitName":           {"no VM can have it: the Machine can be removed", func(r *request) { r.machine.Name = "a_b" }, bad, none, none, ok},
 		"DottedName":          {"a machine of the predecessor: only creation needs a DNS label", func(r *request) { r.machine.Name = "a.b" }, bad, ok, ok, ok},
@@ -176,8 +176,8 @@ func TestRequests(t *testing.T) {
 		"PredecessorProvider": {"the predecessor's classes are ours", func(r *request) { r.class.Provider = "kubevirtdriver//127.0.0.1:8080" }, ok, ok, ok, ok},
 		"NoProvider":          {"an empty provider is ours", func(r *request) { r.class.Provider = "" }, ok, ok, ok, ok},
 		"ForeignProvider":     {"listing must not end the pass for other classes", func(r *request) { r.class.Provider = "aws" }, bad, bad, bad, ok},
-		"NoTags":              {"without tags nothing can be told ours", func(r *request) { r.class.ProviderSpec.Raw = []byte(`{}`) }, bad, bad, bad, ok},
-		"TagsAreNoLabels": {"a selector would read them as another shoot's", func(r *request) {
+		"NoTags":              {"without tags, our machines cannot be identified", func(r *request) { r.class.ProviderSpec.Raw = []byte(`{}`) }, bad, bad, bad, ok},
+		"TagsAreNoLabels": {"a selector would select another shoot's machines", func(r *request) {
 			r.class.ProviderSpec.Raw = []byte(`{"tags":{"mcm.gardener.cloud/cluster":"c ","mcm.gardener.cloud/role":"node"}}`)
 		}, bad, bad, bad, ok},
 		"NullSpec": {"the predecessor panicked", func(r *request) { r.class.ProviderSpec.Raw = []byte(`null`) }, bad, bad, bad, ok},
@@ -224,7 +224,7 @@ func TestEmptyRequests(t *testing.T) {
 	}
 }
 
-func TestCreateMachineTellsWhatTheMachineIs(t *testing.T) {
+func TestCreateMachine(t *testing.T) {
 	t.Parallel()
 
 	r, spied := validRequest(), &recorder{}
@@ -245,7 +245,7 @@ func TestCreateMachineTellsWhatTheMachineIs(t *testing.T) {
 	require.Equal(t, []byte("d"), spied.create.UserData)
 }
 
-func TestGetMachineStatusTellsWhatIsKnown(t *testing.T) {
+func TestGetMachineStatus(t *testing.T) {
 	t.Parallel()
 
 	r, spied := validRequest(), &recorder{err: spi.ErrUninitialized}

@@ -11,10 +11,10 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
 )
 
-// drawer holds kubeconfigs by clusters' names.
-type drawer map[string]string
+// kubeconfigs are server-side kubeconfigs by the names of their clusters.
+type kubeconfigs map[string]string
 
-func (d drawer) For(cluster string) ([]byte, error) {
+func (d kubeconfigs) For(cluster string) ([]byte, error) {
 	if kubeconfig, ok := d[cluster]; ok {
 		return []byte(kubeconfig), nil
 	}
@@ -22,25 +22,25 @@ func (d drawer) For(cluster string) ([]byte, error) {
 	return nil, errors.New("nothing for " + cluster)
 }
 
-// TestHeldCredentials asks every method of a driver that holds the kubeconfigs itself.
-func TestHeldCredentials(t *testing.T) {
+// TestServerSideCredentials calls every method of a driver with server-side kubeconfigs.
+func TestServerSideCredentials(t *testing.T) {
 	t.Parallel()
 
 	const ok, bad, missing = codes.OK, codes.InvalidArgument, codes.FailedPrecondition
 
 	tests := map[string]struct {
 		reason string
-		held   drawer
+		held   kubeconfigs
 		change func(*request)
 		// want are the codes of the methods on a machine, and of ListMachines.
 		want, list codes.Code
 	}{
-		"Held":    {"the class's Secret needs no kubeconfig", drawer{"c": "k"}, func(r *request) { delete(r.secret.Data, "kubeconfig") }, ok, ok},
-		"Brought": {"nobody is to believe that it is used", drawer{"c": "k"}, func(*request) {}, bad, bad},
-		"Missing": {"somebody has to add it", drawer{"d": "k"}, func(r *request) { delete(r.secret.Data, "kubeconfig") }, missing, missing},
-		"Foreign": {"listing must not end the pass for other classes", drawer{"c": "k"}, func(r *request) { r.class.Provider = "aws" }, bad, ok},
-		"NoTags":  {"there is no cluster to hold one for", drawer{"": "k"}, func(r *request) { r.class.ProviderSpec.Raw = []byte(`{}`) }, bad, ok},
-		"NoClass": {"nor is here", drawer{"c": "k"}, func(r *request) { r.class = nil }, bad, bad},
+		"Held":    {"the class's Secret needs no kubeconfig", kubeconfigs{"c": "k"}, func(r *request) { delete(r.secret.Data, "kubeconfig") }, ok, ok},
+		"Brought": {"a kubeconfig in the request would not be used", kubeconfigs{"c": "k"}, func(*request) {}, bad, bad},
+		"Missing": {"an operator has to add the kubeconfig", kubeconfigs{"d": "k"}, func(r *request) { delete(r.secret.Data, "kubeconfig") }, missing, missing},
+		"Foreign": {"listing must not end the pass for other classes", kubeconfigs{"c": "k"}, func(r *request) { r.class.Provider = "aws" }, bad, ok},
+		"NoTags":  {"there is no cluster to hold one for", kubeconfigs{"": "k"}, func(r *request) { r.class.ProviderSpec.Raw = []byte(`{}`) }, bad, ok},
+		"NoClass": {"nor is here", kubeconfigs{"c": "k"}, func(r *request) { r.class = nil }, bad, bad},
 	}
 
 	for name, tc := range tests {
@@ -67,7 +67,7 @@ func TestHeldCredentials(t *testing.T) {
 	r, spied := validRequest(), &recorder{}
 	delete(r.secret.Data, "kubeconfig")
 
-	_, err := kubevirt.WithKubeconfigs(newPlugin(spied), drawer{"c": "held"}).
+	_, err := kubevirt.WithKubeconfigs(newPlugin(spied), kubeconfigs{"c": "held"}).
 		CreateMachine(t.Context(), &driver.CreateMachineRequest{Machine: r.machine, MachineClass: r.class, Secret: r.secret})
 	require.NoError(t, err)
 	require.Equal(t, "held", string(spied.create.Kubeconfig))

@@ -60,7 +60,7 @@ type meaning struct {
 // machineCreateErrorHandler, initializeMachine, deleteVM).
 type retry struct {
 	// create applies to GetMachineStatus and CreateMachine. It is zero for an expected response,
-	// after which the next method is called at once.
+	// after which the next method is called immediately.
 	create, initialize, remove machineutils.RetryPeriod
 }
 

@@ -105,7 +105,7 @@ func textOf(t *testing.T, err error, used machineclass.KubeconfigSource) string 
 	return got.Message()
 }
 
-// TestKubeconfigFaultsNameTheSecret looks at faults below this package, which know nothing of the
+// TestKubeconfigFaultsNameTheSecret has faults below this package, which know nothing of the
 // Secret.
 func TestKubeconfigFaultsNameTheSecret(t *testing.T) {
 	t.Parallel()
@@ -138,7 +138,7 @@ func TestKubeconfigFaultsNameTheSecret(t *testing.T) {
 	}
 }
 
-// leading is what every text begins with.
+// leading is the beginning of every text.
 var leading = regexp.MustCompile(`^([A-Z][a-z]+)+: `)
 
 func TestDiagnosesKeepTheirTokens(t *testing.T) {
@@ -185,7 +185,7 @@ func TestAChangedCodeReachesTheMachine(t *testing.T) {
 	}
 }
 
-// lastOperation is what machine-controller-manager makes of a cause
+// lastOperation is the text that machine-controller-manager derives from a cause
 // (pkg/util/provider/machinecontroller/machine.go, initializeMachine).
 func lastOperation(t *testing.T, reason, words string) v1alpha1.LastOperation {
 	t.Helper()
@@ -202,7 +202,7 @@ func lastOperation(t *testing.T, reason, words string) v1alpha1.LastOperation {
 	}
 }
 
-// similar is machine-controller-manager's rule for what it does not write
+// similar is machine-controller-manager's rule for texts that it does not write
 // (pkg/util/provider/machinecontroller/machine_util.go, isMachineStatusSimilar), for two operations
 // of the last 30 minutes whose texts are that much alike. The rest of the status is the same.
 func similar(alike float64, a, b v1alpha1.LastOperation) bool {
@@ -213,7 +213,7 @@ func similar(alike float64, a, b v1alpha1.LastOperation) bool {
 	return apiequality.Semantic.DeepEqual(a, b)
 }
 
-// phrases are what machine-controller-manager looks for in the text of a Machine's last operation.
+// phrases are the texts that machine-controller-manager searches for in a Machine's last operation.
 var phrases = []string{
 	machineutils.GetVMStatus, machineutils.InitiateDrain, machineutils.DelVolumesAttachments, machineutils.InitiateVMDeletion,
 	machineutils.InitiateNodeDeletion, machineutils.InitiateFinalizerRemoval, machineutils.InstanceInitialization,

@@ -52,12 +52,11 @@ func TestTroubleshootingTellsTheRetries(t *testing.T) {
 	require.Equal(t, want, got)
 }
 
-// remedyRow matches a row of docs/troubleshooting.md: its token, and what to do.
+// remedyRow matches a row of docs/troubleshooting.md: its token and its remedy.
 var remedyRow = regexp.MustCompile("(?m)^\\| `(\\w+)` \\|.+\\| ([^|]+) \\| \\w+ \\| \\w+ \\|$")
 
-// TestTroubleshootingTellsTheRemedies has the operator's commands and the page say the same.
-// Diagnoses have remedies of their own.
-func TestTroubleshootingTellsTheRemedies(t *testing.T) {
+// TestTroubleshootingHasTheRemedies compares the remedies of the operator's commands with the page.
+func TestTroubleshootingHasTheRemedies(t *testing.T) {
 	t.Parallel()
 
 	page, err := os.ReadFile("../../docs/troubleshooting.md")

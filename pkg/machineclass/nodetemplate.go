@@ -13,7 +13,7 @@ import (
 	apivalidation "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1/validation"
 )
 
-// resourceGPU is the resource of GPUs in a nodeTemplate, whatever their resource on the Node is.
+// resourceGPU is the resource of GPUs in a nodeTemplate. The Node may use another name.
 const resourceGPU corev1.ResourceName = "gpu"
 
 // NodeTemplateErrors returns the errors of a class's nodeTemplate. machine-controller-manager

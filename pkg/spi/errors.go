@@ -15,7 +15,7 @@ var (
 	ErrNotFound = errors.New("machine not found")
 	// ErrForeign means that an object with the machine's name exists but is not managed by this
 	// driver. It is never touched.
-	ErrForeign = errors.New("object belongs to somebody else")
+	ErrForeign = errors.New("object is not managed by this driver")
 	// ErrUninitialized means that the machine exists but has not been scheduled yet.
 	ErrUninitialized = errors.New("machine not scheduled yet")
 	// ErrConflict means that another operation on the machine is in progress: try again soon.

@@ -69,18 +69,18 @@ func (s *session) owns(record machineRecord, vm *kubevirtv1.VirtualMachine) (boo
 // claims reports whether an object with the machine's name, but without its tags, is the machine's,
 // according to its UID or, if the UID is not known, to its label. A Machine that never had a
 // VirtualMachine claims no object, since it may be the one of another shoot.
-func (record machineRecord) claims(object metav1.Object) bool {
-	if record.address != nil && record.address.UID != "" {
-		return record.address.Names(object.GetUID())
+func (r machineRecord) claims(object metav1.Object) bool {
+	if r.address != nil && r.address.UID != "" {
+		return r.address.Names(object.GetUID())
 	}
 
-	return record.created && object.GetLabels()[render.LabelMachine] == record.name
+	return r.created && object.GetLabels()[render.LabelMachine] == r.name
 }
 
 // tolerates reports whether an error of a provider cluster can be ignored because an operator has
 // given up the machine: the cluster may not exist any more, or may refuse the credentials.
-func (record machineRecord) tolerates(err error) bool {
-	return record.address.GivenUp() && slices.ContainsFunc(
+func (r machineRecord) tolerates(err error) bool {
+	return r.address.GivenUp() && slices.ContainsFunc(
 		[]error{spi.ErrUnavailable, spi.ErrUnauthenticated, spi.ErrForbidden, spi.ErrPrecondition},
 		func(sentinel error) bool { return errors.Is(err, sentinel) },
 	)

@@ -68,20 +68,20 @@ func TestOwns(t *testing.T) {
 		"HereReplaced":   {reason: "restored from a backup, in its place", recorded: here, found: foundVM("v", ours, "m"), want: yes},
 		"HereAbsent":     {reason: "it is gone", recorded: here, want: no},
 		"HereForeign":    {reason: "it is gone, and its name was taken", recorded: here, found: foundVM("v", theirs, ""), want: no},
-		"HereLostTags":   {reason: "somebody edited the VirtualMachine", recorded: here, found: foundVM("u", theirs, ""), refused: "restore the tags"},
+		"HereLostTags":   {reason: "the VirtualMachine was edited", recorded: here, found: foundVM("u", theirs, ""), refused: "restore the tags"},
 		"HereNamesake":   {reason: "it is gone, and another shoot has a machine of its name", recorded: here, found: foundVM("v", theirs, "m"), want: no},
 		"ThereMoved":     {reason: "a move that worked", recorded: there, found: foundVM("u", ours, "m"), want: yes},
 		"ThereAbsent":    {reason: "it is not visible, and may run", recorded: there, refused: "restore the namespace of the kubeconfig, or give"},
 		"ThereOther":     {reason: "a copy is not the machine", recorded: there, found: foundVM("v", ours, "m"), refused: "does not belong to the Machine"},
 		"ThereForeign":   {reason: "the machine is elsewhere", recorded: there, found: foundVM("v", theirs, ""), refused: "does not belong to the Machine"},
 		"TagsAbsent":     {reason: "the selector has changed", recorded: tagged, refused: "restore the tags of the MachineClass, or give"},
-		"TagsEdited":     {reason: "it is there, with the tags of before", recorded: tagged, found: foundVM("u", theirs, "m"), refused: "has other tags"},
+		"TagsEdited":     {reason: "it exists, with the previous tags", recorded: tagged, found: foundVM("u", theirs, "m"), refused: "has other tags"},
 		"TagsRelabelled": {reason: "the VirtualMachine was given the new tags", recorded: tagged, found: foundVM("u", ours, "m"), want: yes},
 		"BrokenOurs":     {reason: "the tags suffice", recorded: broken, found: foundVM("u", ours, "m"), want: yes},
 		"BrokenAbsent":   {reason: "it may be anywhere", recorded: broken, refused: "cannot be read: fault"},
 		"GivenUpAbsent":  {reason: "an operator has decided", recorded: abandoned, want: no},
 		"GivenUpTags":    {reason: "an operator has decided", recorded: abandoned, found: foundVM("u", theirs, "m"), want: no},
-		"GivenUpOurs":    {reason: "what is there is deleted nevertheless", recorded: abandoned, found: foundVM("u", ours, "m"), want: yes},
+		"GivenUpOurs":    {reason: "its own VirtualMachine is deleted nevertheless", recorded: abandoned, found: foundVM("u", ours, "m"), want: yes},
 	}
 
 	s := &session{clients: &providerapi.Clients{Server: "s", Namespace: "here"}}

@@ -26,7 +26,7 @@ func TestDeleteWait(t *testing.T) {
 		"AllThereIs": {"what a ProviderSpec can ask for is never cut", ptr.To(int64(validation.MaxTerminationGracePeriod / time.Second)), longest},
 		"More":       {"a VirtualMachine of an older release", ptr.To[int64](3600), longest},
 		"TooMuch":    {"no overflow", ptr.To[int64](1 << 62), longest},
-		"Negative":   {"somebody else's VirtualMachine template", ptr.To[int64](-5), DeleteSlack},
+		"Negative":   {"an invalid grace period of an edited VirtualMachine", ptr.To[int64](-5), DeleteSlack},
 	}
 
 	for name, tc := range tests {

@@ -35,7 +35,7 @@ func loopKeyOf(clients *providerapi.Clients) loopKey {
 type creationLoop struct {
 	clock clock.PassiveClock
 
-	mu     sync.Mutex
+	mu    sync.Mutex
 	loops map[loopKey]*namespaceLoop
 }
 

@@ -46,12 +46,12 @@ func TestCreationLoopsAreBounded(t *testing.T) {
 	}
 
 	require.Len(t, loop.loops, maxLoops)
-	require.Contains(t, loop.loops, first, "who is asked about stays")
+	require.Contains(t, loop.loops, first, "the loop with recent calls stays")
 
 	loop.leave(first, "m")
 	require.NotContains(t, loop.loops, first, "an empty loop is forgotten")
 
 	clock.SetTime(clock.Now().Add(loopRetention + time.Second))
 	require.True(t, loop.enter(first, "m"))
-	require.Len(t, loop.loops, 1, "nobody asks about the others any more")
+	require.Len(t, loop.loops, 1, "loops without recent calls are removed")
 }

@@ -41,7 +41,7 @@ func TestStepOf(t *testing.T) {
 		instance *kubevirtv1.VirtualMachineInstance
 		want     step
 	}{
-		"None":        {"the volumes are being made", nil, ""},
+		"None":        {"the volumes are being created", nil, ""},
 		"Pending":     {"a pod that only makes volumes bind", instance(kubevirtv1.Pending, "node"), ""},
 		"Waits":       {"the pod waits for volumes that bind late", instance(kubevirtv1.Scheduling, ""), ""},
 		"Unscheduled": {"the scheduler says why", instance(kubevirtv1.Scheduling, "", unscheduled), "pod"},
@@ -83,7 +83,7 @@ func TestEvidenceIsReadWithinOneLimit(t *testing.T) {
 		Phase: kubevirtv1.Scheduling, ActivePods: map[types.UID]string{"pod": "node"},
 	}}
 
-	for reason, instance := range map[string]*kubevirtv1.VirtualMachineInstance{"the volumes are being made": nil, "the pod starts": starting} {
+	for reason, instance := range map[string]*kubevirtv1.VirtualMachineInstance{"the volumes are being created": nil, "the pod starts": starting} {
 		synctest.Test(t, func(t *testing.T) {
 			p := New(Options{Clock: clock.RealClock{}, Clients: providerapi.NewCache(providerapi.Options{
 				QPS: 100, Burst: 200, WrapTransport: func(http.RoundTripper) http.RoundTripper { return silent{} },
@@ -131,7 +131,7 @@ func cloneBeside(phase cdiv1beta1.DataVolumePhase) string {
 			"status":{"phase":"PendingPopulation"}}]}`
 }
 
-// TestGoldenImageIsFollowedFirst looks at a machine with a blank disk beside the root disk.
+// TestGoldenImageIsFollowedFirst has a machine with a blank disk beside the root disk.
 func TestGoldenImageIsFollowedFirst(t *testing.T) {
 	t.Parallel()
 
@@ -190,11 +190,11 @@ func TestUnfinished(t *testing.T) {
 		volumes []cdiv1beta1.DataVolume
 		want    string
 	}{
-		"None":     {"there is nothing to look at", nil, ""},
+		"None":     {"there is no volume", nil, ""},
 		"Complete": {"all are complete", []cdiv1beta1.DataVolume{done, cloned(done)}, ""},
 		"Clone":    {"the image comes first", []cdiv1beta1.DataVolume{waits, works, cloned(volume("clone", cdiv1beta1.PendingPopulation))}, "clone"},
 		"Cloned":   {"the image has been cloned", []cdiv1beta1.DataVolume{waits, cloned(done), works}, "works"},
-		"Works":    {"who waits for the pod has no trouble yet", []cdiv1beta1.DataVolume{waits, pending, works}, "works"},
+		"Works":    {"a volume that waits for the pod has not failed", []cdiv1beta1.DataVolume{waits, pending, works}, "works"},
 		"Waits":    {"the first of those that wait", []cdiv1beta1.DataVolume{done, pending, waits}, "pending"},
 	}
 

@@ -169,10 +169,10 @@ func waitingFor(state *machineState) string {
 	}
 
 	if state.VirtualMachine.Status.PrintableStatus == kubevirtv1.VirtualMachineStatusUnschedulable {
-		return "the scheduler looks for a provider node"
+		return "the scheduler has not found a provider node yet"
 	}
 
-	return fmt.Sprintf("the VirtualMachine is %s; if it stays so, check that virt-controller runs", state.VirtualMachine.Status.PrintableStatus)
+	return fmt.Sprintf("the VirtualMachine is %s; if this does not change, check that virt-controller runs", state.VirtualMachine.Status.PrintableStatus)
 }
 
 // explainDeletion returns the blocker of a deletion: as the cause if the deletion has taken

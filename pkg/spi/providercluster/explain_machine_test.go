@@ -39,7 +39,7 @@ func (r readOnly) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 }
 
-// explained looks at a machine on a provider cluster that answers with these bodies.
+// explained explains a machine on a provider cluster that responds with these bodies.
 func explained(t *testing.T, cluster *answers, forbidden ...string) (*spi.Explanation, error) {
 	t.Helper()
 
@@ -78,8 +78,8 @@ func TestExplainOnlyReads(t *testing.T) {
 	require.Empty(t, got.Unread)
 }
 
-// TestExplainSaysWhatItCouldNotRead looks at a machine with the Role of an older release.
-func TestExplainSaysWhatItCouldNotRead(t *testing.T) {
+// TestExplainReportsUnreadObjects explains a machine with the Role of an older release.
+func TestExplainReportsUnreadObjects(t *testing.T) {
 	t.Parallel()
 
 	got, err := explained(t, &answers{bodies: map[string]string{"m": ownVM}}, "datavolumes", "pods", "events")
@@ -88,8 +88,8 @@ func TestExplainSaysWhatItCouldNotRead(t *testing.T) {
 	require.Contains(t, strings.Join(got.Unread, "\n"), "list DataVolumes: ")
 }
 
-// TestExplainKeepsForeignersToThemselves looks at a VirtualMachine of another shoot.
-func TestExplainKeepsForeignersToThemselves(t *testing.T) {
+// TestExplainHidesForeignMachines explains a VirtualMachine of another shoot.
+func TestExplainHidesForeignMachines(t *testing.T) {
 	t.Parallel()
 
 	cluster := &answers{bodies: map[string]string{"m": strings.Replace(ownVM, `cluster":"c"`, `cluster":"other"`, 1)}}

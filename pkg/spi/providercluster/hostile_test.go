@@ -46,7 +46,7 @@ const (
 	mostMemory = 150 << 10
 )
 
-// TestHostileAnswers has servers that mean ill answer every request of every method.
+// TestHostileAnswers has malicious servers for every request of every method.
 func TestHostileAnswers(t *testing.T) { //nolint:tparallel // It prints the figures of its subtests when they have ended.
 	t.Parallel()
 
@@ -137,7 +137,7 @@ func callEverything(file string) int {
 
 	for name, call := range methods(p, kubeconfig) {
 		began := time.Now()
-		_ = call(context.Background()) //nolint:forbidigo // This process is the program. The result depends on the answer.
+		_ = call(context.Background()) //nolint:forbidigo // This process is the program. The result depends on the response.
 
 		fmt.Println(name, time.Since(began)) //nolint:forbidigo // It is a process of its own, which is read from.
 	}

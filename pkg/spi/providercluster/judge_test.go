@@ -48,9 +48,9 @@ func TestRelatedEvidenceIsJudgedAtReadTime(t *testing.T) {
 	require.NotNil(t, p.judge(state(2*grace)).failure, "it had lasted for the grace period when it was read")
 }
 
-// TestSchedulersWordsCountNow looks at a pod whose kubelet had not taken it up yet when it was
-// readAt: it may have since, and the scheduler's word stays all the same.
-func TestSchedulersWordsCountNow(t *testing.T) {
+// TestSchedulerConditionsAreJudgedNow has a pod that was read before its kubelet started it. The pod's
+// conditions remain valid, unlike the status of its containers.
+func TestSchedulerConditionsAreJudgedNow(t *testing.T) {
 	t.Parallel()
 
 	const grace = 30 * time.Second

@@ -89,7 +89,7 @@ func kubeconfigOf(t *testing.T, cluster *clientcmdapi.Cluster) []byte {
 func TestListsEnd(t *testing.T) {
 	t.Parallel()
 
-	// numbered has full pages for as long as it is told.
+	// numbered is a list with count pages of this size.
 	numbered := func(count, size int) func(string) page {
 		return func(token string) page {
 			number, _ := strconv.Atoi(token) // The first page has none.

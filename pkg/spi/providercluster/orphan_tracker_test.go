@@ -23,7 +23,7 @@ func TestSightings(t *testing.T) {
 
 	for name, tc := range map[string]struct {
 		reason string
-		// passes say whether the machine was taken for an orphan.
+		// passes are set if the pass reports the machine as an orphan.
 		passes []bool
 		want   time.Duration
 	}{
@@ -74,7 +74,7 @@ func TestSightingsEndWithTheirCaller(t *testing.T) {
 
 	require.NoError(t, asked("third"), "it has known for long")
 	p.orphans.forget("u")
-	require.ErrorIs(t, asked("second"), spi.ErrConflict, "somebody knows its Machine")
+	require.ErrorIs(t, asked("second"), spi.ErrConflict, "it has a Machine")
 }
 
 // TestListsOfOthersEndNoSightings has a process list between two sightings of another one: only the

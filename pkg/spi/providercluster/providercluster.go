@@ -53,10 +53,10 @@ type Options struct {
 
 // Provider implements spi.PluginSPI and spi.Explainer.
 type Provider struct {
-	options Options
-	waiters chan struct{}
-	loop    *creationLoop
-	orphans *orphanTracker
+	options  Options
+	waiters  chan struct{}
+	loop     *creationLoop
+	orphans  *orphanTracker
 	evidence *evidenceCache
 }
 
@@ -68,10 +68,10 @@ var (
 // New returns a provider.
 func New(options Options) *Provider {
 	return &Provider{
-		options: options,
-		waiters: make(chan struct{}, options.MaxWaiting),
-		loop:    newCreationLoop(options.Clock),
-		orphans: newOrphanTracker(options.Clock, options.OrphanMemory),
+		options:  options,
+		waiters:  make(chan struct{}, options.MaxWaiting),
+		loop:     newCreationLoop(options.Clock),
+		orphans:  newOrphanTracker(options.Clock, options.OrphanMemory),
 		evidence: newEvidenceCache(options.Clock),
 	}
 }
