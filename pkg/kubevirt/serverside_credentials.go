@@ -41,7 +41,7 @@ func (c *serverSideCredentials) complete(class *v1alpha1.MachineClass, secret *c
 		return secret, nil
 	}
 
-	completed := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: machineclass.ServerSideSecret}, Data: map[string][]byte{}}
+	completed := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: machineclass.ServerSideSource}, Data: map[string][]byte{}}
 	if secret != nil {
 		maps.Copy(completed.Data, secret.Data)
 	}

@@ -15,12 +15,12 @@ import (
 // take precedence.
 type KubeconfigSource string
 
-// ServerSideSecret is the name of the Secret that passes a server-side kubeconfig on.
-const ServerSideSecret = "kubeconfig-dir"
+// ServerSideSource is the name of the Secret that passes a server-side kubeconfig on.
+const ServerSideSource = "kubeconfig-dir"
 
 // SourceOf returns the source for a request with this class and Secret.
 func SourceOf(class *v1alpha1.MachineClass, secret *corev1.Secret) KubeconfigSource {
-	if secret != nil && secret.Name == ServerSideSecret {
+	if secret != nil && secret.Name == ServerSideSource {
 		return KubeconfigSource("the file of cluster " + Identity(class).Cluster + " in --kubeconfig-dir")
 	}
 

@@ -18,7 +18,7 @@ func TestSourceOf(t *testing.T) {
 	class.CredentialsSecretRef = &corev1.SecretReference{Namespace: "shoot", Name: "cloudprovider"}
 	require.Equal(t, "Secret shoot/cloudprovider, key kubeconfig", SourceOf(class, nil).String(), "its data win")
 
-	held := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: ServerSideSecret}}
+	held := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: ServerSideSource}}
 	require.Contains(t, SourceOf(class, held).String(), "--kubeconfig-dir", "the driver's own")
 	require.Equal(t, "the Secret of the MachineClass, key kubeconfig", SourceOf(nil, nil).String())
 }
