@@ -1,7 +1,7 @@
 // Package providerapi is the only gateway to a provider cluster: every request, list and
 // watch passes through it. It bounds responses in bytes, nesting, elements, members, numbers
 // and time, retries transient failures, and makes errors safe to show.
-// pkg/spi/providercluster, pkg/goldenimage and pkg/preflight call it. It must not depend on
+// pkg/spi/providercluster, pkg/images and pkg/preflight call it. It must not depend on
 // the content or the purpose of a request.
 //
 // The kubeconfig comes from the shoot's owner, and so may the server behind it: no response is
@@ -27,8 +27,8 @@ import (
 const userAgent = "machine-controller-manager-provider-kubevirt"
 
 // Clients are the typed clients of one provider cluster. They share connections and a rate limit,
-// and do no discovery. Send requests with Request, Look or Once, read lists with Collect or Some,
-// and start watches with Watch or Follow.
+// and do no discovery. Send requests with the methods of Objects or with Once, read lists with Collect or
+// Some, and watch objects with Objects.WatchObject or Follow.
 type Clients struct {
 	// Server identifies the provider cluster: the URL of its API server, with its port
 	// and path, such as "https://gateway.example.com:443/k8s/clusters/c-1". It is unique
@@ -47,6 +47,9 @@ type Clients struct {
 	Metadata metadata.Interface
 	// RetryFor is how long transient failures are retried. If it is zero, a request is sent once.
 	RetryFor time.Duration
+
+	// dryRun is the option of Create and Update.
+	dryRun []string
 }
 
 func clientsFor(config *rest.Config, client *http.Client) (clients *Clients, err error) {

@@ -126,28 +126,22 @@ func askAll(t *testing.T, serve http.HandlerFunc, atOnce int) map[string]error {
 
 // ways returns the kinds of requests that are sent to a provider cluster.
 func ways(c *providerapi.Clients) map[string]func(context.Context) error {
-	vms, instances := c.KubeVirt.KubevirtV1().VirtualMachines("machines"), c.KubeVirt.KubevirtV1().VirtualMachineInstances("machines")
+	vms, instances := c.VirtualMachines(), c.Instances()
 	pods := c.Kubernetes.CoreV1().Pods("machines")
 
 	return map[string]func(context.Context) error{
 		"get": func(ctx context.Context) error {
-			return c.Look(ctx, "get", func(ctx context.Context) error {
-				_, err := vms.Get(ctx, "m", metav1.GetOptions{})
+			_, err := vms.Get(ctx, "m")
 
-				return err
-			})
+			return err
 		},
 		"create": func(ctx context.Context) error {
-			return c.Request(ctx, "create", func(ctx context.Context) error {
-				_, err := vms.Create(ctx, &kubevirtv1.VirtualMachine{}, metav1.CreateOptions{})
+			_, err := vms.Create(ctx, &kubevirtv1.VirtualMachine{})
 
-				return err
-			})
+			return err
 		},
 		"delete": func(ctx context.Context) error {
-			return c.Request(ctx, "delete", func(ctx context.Context) error {
-				return vms.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
-			})
+			return vms.DeleteCollection(ctx, "m", "")
 		},
 		"list": func(ctx context.Context) error {
 			_, err := providerapi.Collect(ctx, c, vms, providerapi.List{What: "all"}, func(*kubevirtv1.VirtualMachine) (int, bool) { return 0, false })
@@ -179,11 +173,11 @@ func readPods(ctx context.Context, pods corev1client.PodInterface) error {
 }
 
 // watchOne reads events until the watch or its time ends.
-func watchOne(ctx context.Context, from providerapi.Watcher) error {
+func watchOne(ctx context.Context, from providerapi.VirtualMachines) error {
 	ctx, cancel := context.WithTimeout(ctx, listens)
 	defer cancel()
 
-	events, err := providerapi.Watch(ctx, from, metav1.ObjectMeta{Name: "m"})
+	events, err := from.WatchObject(ctx, metav1.ObjectMeta{Name: "m"})
 	if err != nil {
 		return providerapi.Explain(err)
 	}
@@ -202,15 +196,15 @@ func watchOne(ctx context.Context, from providerapi.Watcher) error {
 	}
 }
 
-func waitForEnd(ctx context.Context, from providerapi.Watcher) error {
+func waitForEnd(ctx context.Context, from providerapi.VirtualMachines) error {
 	ctx, cancel := context.WithTimeout(ctx, listens)
 	defer cancel()
 
-	return providerapi.UntilDeleted(ctx, from, "all", "m", "1")
+	return from.AwaitDeletion(ctx, &kubevirtv1.VirtualMachine{ObjectMeta: metav1.ObjectMeta{Name: "m", ResourceVersion: "1"}})
 }
 
 // followAll follows objects for a while, and returns the error if it cannot observe them.
-func followAll(ctx context.Context, from providerapi.Source[*kubevirtv1.VirtualMachineInstanceList]) error {
+func followAll(ctx context.Context, from providerapi.Instances) error {
 	ctx, cancel := context.WithTimeout(ctx, listens)
 	defer cancel()
 

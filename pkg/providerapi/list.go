@@ -52,16 +52,14 @@ type List struct {
 
 // Collect reads all pages of a list and returns the values that keep selects from its objects,
 // which are of type O. Nothing else of an object stays in memory. Failures are retried as in
-// Request, except for a list that exceeds the bounds.
+// Objects, except for a list that exceeds the bounds.
 func Collect[L runtime.Object, O, T any](
 	ctx context.Context, c *Clients, from Lister[L], list List, keep func(O) (kept T, ok bool),
 ) ([]T, error) {
-	var all []T
+	return repeat(ctx, c, "list "+list.What, requestTimeout, func(ctx context.Context) ([]T, error) {
+		var all []T
 
-	err := c.Request(ctx, "list "+list.What, func(ctx context.Context) error {
-		all = nil
-
-		return each(ctx, from, list, func(object runtime.Object) error {
+		err := each(ctx, from, list, func(object runtime.Object) error {
 			item, ok := object.(O)
 			if !ok {
 				return fmt.Errorf("read %s: unexpected type %T", list.What, object)
@@ -73,12 +71,12 @@ func Collect[L runtime.Object, O, T any](
 
 			return nil
 		})
-	})
-	if err != nil {
-		return nil, err
-	}
+		if err != nil {
+			return nil, err
+		}
 
-	return all, nil
+		return all, nil
+	})
 }
 
 // each visits all objects of a list. It returns an error that wraps ErrEndless

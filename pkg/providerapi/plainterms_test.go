@@ -52,7 +52,7 @@ func TestRequestSpeaksInPlainTerms(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			err := (&Clients{RetryFor: 10 * time.Millisecond}).Request(t.Context(), "get x", func(context.Context) error { return tc.err })
+			err := request(t, &Clients{RetryFor: 10 * time.Millisecond}, requestTimeout, func(context.Context) error { return tc.err })
 			require.ErrorContains(t, err, tc.want, tc.reason)
 			require.ErrorIs(t, err, tc.err, "callers ask for the kind")
 			require.NotContains(t, err.Error(), bytes)
@@ -60,7 +60,7 @@ func TestRequestSpeaksInPlainTerms(t *testing.T) {
 		})
 	}
 
-	require.ErrorIs(t, (&Clients{RetryFor: 10 * time.Millisecond}).Request(t.Context(), "get x", func(context.Context) error { return apierrors.NewUnauthorized("") }), spi.ErrUnauthenticated)
+	require.ErrorIs(t, request(t, &Clients{RetryFor: 10 * time.Millisecond}, requestTimeout, func(context.Context) error { return apierrors.NewUnauthorized("") }), spi.ErrUnauthenticated)
 }
 
 // TestRequestsEnd verifies that every request has a deadline, whatever the server does: the body of
@@ -68,7 +68,7 @@ func TestRequestSpeaksInPlainTerms(t *testing.T) {
 func TestRequestsEnd(t *testing.T) {
 	t.Parallel()
 
-	err := (&Clients{RetryFor: time.Second}).Request(t.Context(), "get x", func(ctx context.Context) error {
+	err := request(t, &Clients{RetryFor: time.Second}, requestTimeout, func(ctx context.Context) error {
 		deadline, ok := ctx.Deadline()
 		require.True(t, ok)
 		require.LessOrEqual(t, time.Until(deadline), requestTimeout)

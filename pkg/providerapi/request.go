@@ -24,17 +24,6 @@ const lookTimeout = 8 * time.Second
 // until the retry window ends. It has no cap, because wait.Backoff would stop there.
 var retryBackoff = wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.1, Steps: 1000}
 
-// Request sends one request and retries transient failures of the provider cluster within the retry
-// window. The final error is a spi.Error that names the operation.
-func (c *Clients) Request(ctx context.Context, what string, send func(context.Context) error) error {
-	return c.repeat(ctx, what, requestTimeout, send)
-}
-
-// Look is like Request, for reading one object.
-func (c *Clients) Look(ctx context.Context, what string, read func(context.Context) error) error {
-	return c.repeat(ctx, what, lookTimeout, read)
-}
-
 // Once sends one request within a time limit and does not retry. Its errors are those of the
 // request: Explain makes them safe to show.
 func Once[T any](ctx context.Context, limit time.Duration, send func(context.Context) (T, error)) (T, error) {
@@ -49,34 +38,26 @@ func Once[T any](ctx context.Context, limit time.Duration, send func(context.Con
 
 // repeat sends a request until it gets a final response or the retry window ends. Each attempt has
 // a time limit. An attempt that begins late in the window has less time: all attempts together take
-// at most requestTimeout.
-func (c *Clients) repeat(ctx context.Context, what string, limit time.Duration, send func(context.Context) error) error {
+// at most requestTimeout. The final error is a spi.Error that names the operation.
+func repeat[T any](
+	ctx context.Context, c *Clients, operation string, limit time.Duration, send func(context.Context) (T, error),
+) (T, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 
 	began, backoff := time.Now(), retryBackoff
 
 	for {
-		err := attempt(ctx, limit, send)
+		response, err := Once(ctx, limit, send)
 		if !passing(err) {
-			return explained(what, err)
+			return response, explained(operation, err)
 		}
 
 		pause := backoff.Step()
 		if time.Since(began)+pause >= c.RetryFor || !sleep(ctx, pause) {
-			return explained(what, err)
+			return response, explained(operation, err)
 		}
 	}
-}
-
-func attempt(ctx context.Context, limit time.Duration, send func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-
-	ctx, turn := withTurn(ctx)
-	defer turn.leave()
-
-	return send(ctx)
 }
 
 // sleep waits, and returns false if the context ends first.

@@ -83,7 +83,7 @@ func TestRequestRetries(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s, begun, last := &Clients{RetryFor: 15 * time.Second}, time.Now(), time.Duration(0)
 
-				err := s.Request(t.Context(), "get x", func(context.Context) error {
+				err := request(t, s, requestTimeout, func(context.Context) error {
 					if last = time.Since(begun); last >= tc.passes {
 						return nil
 					}
@@ -110,7 +110,7 @@ func TestRequestDoesNotRetryAnAnswer(t *testing.T) {
 
 	s, sent := &Clients{RetryFor: time.Minute}, 0
 	cause := answered(http.StatusUnprocessableEntity, "spec.x is wrong")
-	err := s.Request(t.Context(), "create x", func(context.Context) error {
+	err := request(t, s, requestTimeout, func(context.Context) error {
 		sent++
 
 		return cause
@@ -118,18 +118,18 @@ func TestRequestDoesNotRetryAnAnswer(t *testing.T) {
 
 	require.ErrorIs(t, err, spi.ErrInvalid)
 	require.ErrorIs(t, err, cause, "callers ask for the answer's kind")
-	require.ErrorContains(t, err, "create x")
+	require.ErrorContains(t, err, "get x")
 	require.Equal(t, 1, sent)
 }
 
-// TestLookIsNotHeldUp has a provider cluster leave requests hanging and answer later ones.
-func TestLookIsNotHeldUp(t *testing.T) {
+// TestReadIsNotHeldUp has a provider cluster leave requests hanging and answer later ones.
+func TestReadIsNotHeldUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s, begun := &Clients{RetryFor: 15 * time.Second}, time.Now()
 		back := begun.Add(time.Second)
 
-		err := s.Look(t.Context(), "get x", func(ctx context.Context) error {
+		err := request(t, s, lookTimeout, func(ctx context.Context) error {
 			if time.Now().After(back) {
 				return nil
 			}
@@ -151,7 +151,7 @@ func TestRequestsEndTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, begun := &Clients{RetryFor: 15 * time.Second}, time.Now()
 
-		err := s.Request(t.Context(), "create x", func(ctx context.Context) error {
+		err := request(t, s, requestTimeout, func(ctx context.Context) error {
 			if time.Since(begun) < 10*time.Second {
 				return errRefused
 			}
@@ -164,6 +164,15 @@ func TestRequestsEndTogether(t *testing.T) {
 		require.ErrorIs(t, err, spi.ErrUnavailable)
 		require.Equal(t, requestTimeout, time.Since(begun))
 	})
+}
+
+// request sends a request as the methods of Objects do.
+func request(t *testing.T, c *Clients, limit time.Duration, send func(context.Context) error) error {
+	t.Helper()
+
+	_, err := repeat(t.Context(), c, "get x", limit, func(ctx context.Context) (struct{}, error) { return struct{}{}, send(ctx) })
+
+	return err
 }
 
 // TestAbsent distinguishes an object that does not exist from a server

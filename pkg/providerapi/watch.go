@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"sync"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -20,21 +21,52 @@ type Watcher interface {
 	Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error)
 }
 
-// Watch starts to watch one object from its resource version, or from its current state if it has
+// rewatchInterval is the interval of attempts to watch an object whose version has expired.
+const rewatchInterval = time.Second
+
+// WatchObject starts to watch an object from its resource version, or from its current state if it has
 // none. Its errors are those of Once.
-func Watch(ctx context.Context, from Watcher, object metav1.ObjectMeta) (watch.Interface, error) {
-	return from.Watch(ctx, metav1.SingleObject(object))
+func (o Objects[O, L]) WatchObject(ctx context.Context, object metav1.ObjectMeta) (watch.Interface, error) {
+	return o.client.Watch(ctx, metav1.SingleObject(object))
 }
 
-// UntilDeleted waits until one object is deleted, from a resource version at which it existed. A
-// watch that ends is resumed until the context ends; that interruption is returned unchanged. Any
-// other error names the watched object and wraps a sentinel of package spi. It still shows whether
-// the resource version has expired.
-func UntilDeleted(ctx context.Context, from Watcher, what, name, version string) error {
+// AwaitDeletion waits until an object that was read is deleted. A watch that ends is resumed until
+// the context ends; that interruption is returned unchanged. If the resource version has expired, as
+// after a restart of the server, the object is read again.
+func (o Objects[O, L]) AwaitDeletion(ctx context.Context, object O) error {
+	version := object.GetResourceVersion()
+
+	return wait.PollUntilContextCancel(ctx, rewatchInterval, true, func(ctx context.Context) (bool, error) {
+		err := o.untilDeleted(ctx, object.GetName(), version)
+		if !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {
+			return err == nil, err
+		}
+
+		version, err = o.currentVersion(ctx, object)
+
+		return version == "", err
+	})
+}
+
+// currentVersion returns the resource version of an object; empty if the object is gone.
+func (o Objects[O, L]) currentVersion(ctx context.Context, object O) (string, error) {
+	var none O
+
+	now, err := o.Get(ctx, object.GetName())
+	if err != nil || now == none || now.GetUID() != object.GetUID() {
+		return "", err
+	}
+
+	return now.GetResourceVersion(), nil
+}
+
+// untilDeleted watches one object from a resource version at which it existed until it is deleted.
+// Its error shows whether the resource version has expired.
+func (o Objects[O, L]) untilDeleted(ctx context.Context, name, version string) error {
 	source := &cache.ListWatch{WatchFuncWithContext: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
 		opts.FieldSelector = metav1.SingleObject(metav1.ObjectMeta{Name: name}).FieldSelector
 
-		begun, err := from.Watch(ctx, opts)
+		begun, err := o.client.Watch(ctx, opts)
 		if err != nil {
 			return nil, err
 		}
@@ -53,7 +85,7 @@ func UntilDeleted(ctx context.Context, from Watcher, what, name, version string)
 		return err
 	}
 
-	return explained("watch "+what, err)
+	return explained("watch "+o.path(name), err)
 }
 
 // plainEvent returns an event that is safe to pass to client-go. It shortens the error that ends a

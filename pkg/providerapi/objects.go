@@ -1,0 +1,182 @@
+package providerapi
+
+import (
+	"context"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/klog/v2"
+	kubevirtv1 "kubevirt.io/api/core/v1"
+	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
+)
+
+// Objects are the objects of one kind in one namespace. Each method sends one request, and retries
+// it on transient failures of the provider cluster within Clients.RetryFor. Errors are spi.Errors
+// that name the operation, and wrap those of the API server.
+type Objects[O Object, L runtime.Object] struct {
+	// Source reads pages and watches, for Collect, Some and Follow.
+	Source[L]
+
+	client  client[O, L]
+	clients *Clients
+	kind    string
+	// secret is set if the objects contain secrets.
+	secret bool
+}
+
+// Object is a pointer to an API object.
+type Object interface {
+	comparable
+	metav1.Object
+	runtime.Object
+}
+
+// client is a typed client, as client-gen generates it.
+type client[O Object, L runtime.Object] interface {
+	Source[L]
+
+	Create(ctx context.Context, object O, opts metav1.CreateOptions) (O, error)
+	Update(ctx context.Context, object O, opts metav1.UpdateOptions) (O, error)
+	Get(ctx context.Context, name string, opts metav1.GetOptions) (O, error)
+	Delete(ctx context.Context, name string, opts metav1.DeleteOptions) error
+	DeleteCollection(ctx context.Context, opts metav1.DeleteOptions, selected metav1.ListOptions) error
+}
+
+func objectsOf[O Object, L runtime.Object](clients *Clients, kind string, typed client[O, L]) Objects[O, L] {
+	return Objects[O, L]{Source: typed, client: typed, clients: clients, kind: kind}
+}
+
+// The kinds of objects that the driver uses.
+type (
+	// VirtualMachines are the VirtualMachines of a namespace.
+	VirtualMachines = Objects[*kubevirtv1.VirtualMachine, *kubevirtv1.VirtualMachineList]
+	// Instances are the VirtualMachineInstances of a namespace.
+	Instances = Objects[*kubevirtv1.VirtualMachineInstance, *kubevirtv1.VirtualMachineInstanceList]
+	// Migrations are the VirtualMachineInstanceMigrations of a namespace.
+	Migrations = Objects[*kubevirtv1.VirtualMachineInstanceMigration, *kubevirtv1.VirtualMachineInstanceMigrationList]
+	// DataVolumes are the DataVolumes of a namespace.
+	DataVolumes = Objects[*cdiv1beta1.DataVolume, *cdiv1beta1.DataVolumeList]
+	// Secrets are the Secrets of a namespace.
+	Secrets = Objects[*corev1.Secret, *corev1.SecretList]
+)
+
+// VirtualMachines returns the VirtualMachines in the namespace of the kubeconfig.
+func (c *Clients) VirtualMachines() VirtualMachines {
+	return objectsOf(c, "VirtualMachine", c.KubeVirt.KubevirtV1().VirtualMachines(c.Namespace))
+}
+
+// Instances returns the VirtualMachineInstances in the namespace of the kubeconfig.
+func (c *Clients) Instances() Instances {
+	return objectsOf(c, "VirtualMachineInstance", c.KubeVirt.KubevirtV1().VirtualMachineInstances(c.Namespace))
+}
+
+// Migrations returns the VirtualMachineInstanceMigrations in the namespace of the kubeconfig.
+func (c *Clients) Migrations() Migrations {
+	return objectsOf(c, "VirtualMachineInstanceMigration", c.KubeVirt.KubevirtV1().VirtualMachineInstanceMigrations(c.Namespace))
+}
+
+// DataVolumes returns the DataVolumes in a namespace. kind names them in errors, such as "golden
+// image".
+func (c *Clients) DataVolumes(namespace, kind string) DataVolumes {
+	return objectsOf(c, kind, c.CDI.CdiV1beta1().DataVolumes(namespace))
+}
+
+// Secrets returns the Secrets in the namespace of the kubeconfig.
+func (c *Clients) Secrets() Secrets {
+	secrets := objectsOf(c, "Secret", c.Kubernetes.CoreV1().Secrets(c.Namespace))
+	secrets.secret = true
+
+	return secrets
+}
+
+// Path returns the name of an object with its namespace, as messages show it.
+func (c *Clients) Path(name string) string { return c.Namespace + "/" + name }
+
+// DryRun returns clients whose methods Create and Update change nothing.
+func (c *Clients) DryRun() *Clients {
+	dry := *c
+	dry.dryRun = []string{metav1.DryRunAll}
+
+	return &dry
+}
+
+// WithoutRetry returns clients that send each request once.
+func (c *Clients) WithoutRetry() *Clients {
+	once := *c
+	once.RetryFor = 0
+
+	return &once
+}
+
+// Get returns the object of that name, or nil if the API server has none.
+func (o Objects[O, L]) Get(ctx context.Context, name string) (O, error) {
+	found, err := repeat(o.context(ctx), o.clients, "get "+o.path(name), lookTimeout, func(ctx context.Context) (O, error) {
+		return o.client.Get(ctx, name, metav1.GetOptions{})
+	})
+	if err != nil {
+		var none O
+
+		return none, ignoreAbsent(err)
+	}
+
+	return found, nil
+}
+
+// Create creates an object. The provider cluster refuses fields that its version of the API does not
+// have, instead of dropping them.
+func (o Objects[O, L]) Create(ctx context.Context, object O) (O, error) {
+	options := metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict, DryRun: o.clients.dryRun}
+
+	return repeat(o.context(ctx), o.clients, "create "+o.path(object.GetName()), requestTimeout, func(ctx context.Context) (O, error) {
+		return o.client.Create(ctx, object, options)
+	})
+}
+
+// Update replaces an object.
+func (o Objects[O, L]) Update(ctx context.Context, object O) (O, error) {
+	return repeat(o.context(ctx), o.clients, "update "+o.path(object.GetName()), requestTimeout, func(ctx context.Context) (O, error) {
+		return o.client.Update(ctx, object, metav1.UpdateOptions{DryRun: o.clients.dryRun})
+	})
+}
+
+// Delete deletes the object of that name, unless it is gone.
+func (o Objects[O, L]) Delete(ctx context.Context, name string, options metav1.DeleteOptions) error {
+	_, err := repeat(o.context(ctx), o.clients, "delete "+o.path(name), requestTimeout, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, o.client.Delete(ctx, name, options)
+	})
+
+	return ignoreAbsent(err)
+}
+
+// DeleteCollection deletes the objects with these labels. The server selects them, so that they
+// cannot change between a read and the deletion. owner is their owner's name in errors.
+func (o Objects[O, L]) DeleteCollection(ctx context.Context, owner, labels string) error {
+	_, err := repeat(o.context(ctx), o.clients, "delete "+o.kind+"s of "+o.clients.Path(owner), requestTimeout, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, o.client.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: labels})
+	})
+
+	return err
+}
+
+// path names an object in errors.
+func (o Objects[O, L]) path(name string) string { return o.kind + " " + o.clients.Path(name) }
+
+// context prevents client-go from logging the bodies of requests and responses with secrets, which
+// it does at -v=8.
+func (o Objects[O, L]) context(ctx context.Context) context.Context {
+	if !o.secret {
+		return ctx
+	}
+
+	return klog.NewContext(ctx, logr.Discard())
+}
+
+func ignoreAbsent(err error) error {
+	if Absent(err) {
+		return nil
+	}
+
+	return err
+}
