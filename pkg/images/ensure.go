@@ -34,7 +34,7 @@ func (m *Manager) Hold(ctx context.Context, c *providerapi.Clients, want *cdiv1b
 
 // once merges concurrent calls for the same image. A cancelled caller does not cancel the others.
 func (m *Manager) once(ctx context.Context, c *providerapi.Clients, want *cdiv1beta1.DataVolume) error {
-	key := c.Server + " " + pathOf(c, want.Name)
+	key := c.Server + " " + c.Path(want.Name)
 
 	for {
 		_, err, shared := m.pending.Do(key, func() (any, error) { return nil, m.ensure(ctx, c, want) })
@@ -45,14 +45,7 @@ func (m *Manager) once(ctx context.Context, c *providerapi.Clients, want *cdiv1b
 }
 
 func (m *Manager) ensure(ctx context.Context, c *providerapi.Clients, want *cdiv1beta1.DataVolume) error {
-	var made *cdiv1beta1.DataVolume
-
-	err := c.Request(ctx, "create golden image "+pathOf(c, want.Name), func(ctx context.Context) error {
-		var err error
-		made, err = dataVolumes(c).Create(ctx, want, metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict})
-
-		return err
-	})
+	made, err := dataVolumes(c).Create(ctx, want)
 
 	switch {
 	case err == nil:
@@ -72,20 +65,8 @@ func (m *Manager) ensure(ctx context.Context, c *providerapi.Clients, want *cdiv
 // adopt compares an existing DataVolume with the wanted image. An image that is being deleted is
 // created again by a later call: InitializeMachine is repeated until the machine runs.
 func (m *Manager) adopt(ctx context.Context, c *providerapi.Clients, want *cdiv1beta1.DataVolume) error {
-	var have *cdiv1beta1.DataVolume
-
-	err := c.Request(ctx, "get golden image "+pathOf(c, want.Name), func(ctx context.Context) error {
-		var err error
-		have, err = dataVolumes(c).Get(ctx, want.Name, metav1.GetOptions{})
-
-		return err
-	})
-
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-
-	if err != nil {
+	have, err := dataVolumes(c).Get(ctx, want.Name)
+	if err != nil || have == nil {
 		return err
 	}
 
@@ -166,12 +147,10 @@ func (m *Manager) remove(ctx context.Context, c *providerapi.Clients, name strin
 }
 
 func (m *Manager) delete(ctx context.Context, c *providerapi.Clients, name string, only metav1.Preconditions) error {
-	err := c.Request(ctx, "delete golden image "+pathOf(c, name), func(ctx context.Context) error {
-		return dataVolumes(c).Delete(ctx, name, metav1.DeleteOptions{Preconditions: &only})
-	})
+	err := dataVolumes(c).Delete(ctx, name, metav1.DeleteOptions{Preconditions: &only})
 
 	switch {
-	case err == nil, apierrors.IsNotFound(err):
+	case err == nil:
 		m.states.set(refOf(c, name), "", "")
 
 		return nil
@@ -199,13 +178,14 @@ func (m *Manager) Arrived(ctx context.Context, c *providerapi.Clients, name stri
 		return
 	}
 
+	ctx, cancel := context.WithTimeout(ctx, arrivalTimeout)
+	defer cancel()
+
 	// The request is not retried: only a metric depends on it.
-	have, err := providerapi.Once(ctx, arrivalTimeout, func(ctx context.Context) (*cdiv1beta1.DataVolume, error) {
-		return dataVolumes(c).Get(ctx, name, metav1.GetOptions{})
-	})
+	have, err := dataVolumes(c.WithoutRetry()).Get(ctx, name)
 
 	switch {
-	case err != nil:
+	case err != nil || have == nil:
 	case !m.states.is(refOf(c, name), have.UID):
 		m.Missed(c, name) // The DataVolume was replaced. The next machine compares it.
 	case stateOf(have) == ready:

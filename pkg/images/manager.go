@@ -16,7 +16,6 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/utils/clock"
 	kubevirtv1 "kubevirt.io/api/core/v1"
-	cdiclient "kubevirt.io/client-go/containerizeddataimporter/typed/core/v1beta1"
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
@@ -52,15 +51,10 @@ func NewManager(c clock.PassiveClock, orphanPeriod time.Duration) *Manager {
 	return &Manager{clock: c, states: newStates(), registry: newRegistry(c, orphanPeriod), metrics: newMetrics()}
 }
 
-func dataVolumes(c *providerapi.Clients) cdiclient.DataVolumeInterface {
-	return c.CDI.CdiV1beta1().DataVolumes(c.Namespace)
+func dataVolumes(c *providerapi.Clients) providerapi.DataVolumes {
+	return c.DataVolumes(c.Namespace, "golden image")
 }
 
 func metadataOf(c *providerapi.Clients, resource schema.GroupVersionResource) metadata.ResourceInterface {
 	return c.Metadata.Resource(resource).Namespace(c.Namespace)
-}
-
-// pathOf returns the name of an image with its namespace, as messages show it.
-func pathOf(c *providerapi.Clients, name string) string {
-	return c.Namespace + "/" + name
 }

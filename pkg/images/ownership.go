@@ -52,7 +52,7 @@ func requireOwn(c *providerapi.Clients, have, want *cdiv1beta1.DataVolume) error
 	}
 
 	return spi.WithRemedy(
-		spi.Errorf(spi.ErrForeign, "DataVolume %s has the name of a golden image, but not its %s", pathOf(c, want.Name), inShort(differences)),
+		spi.Errorf(spi.ErrForeign, "DataVolume %s has the name of a golden image, but not its %s", c.Path(want.Name), inShort(differences)),
 		origin+", then delete it: the driver then imports the image")
 }
 

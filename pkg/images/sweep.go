@@ -151,7 +151,7 @@ func (m *Manager) deleteImage(ctx context.Context, c *providerapi.Clients, image
 	for range attempts {
 		err := m.delete(ctx, c, image.name, preconditionsOf(image.uid, image.version))
 		if err == nil {
-			klog.FromContext(ctx).Info("Deleted an unreferenced golden image", "dataVolume", pathOf(c, image.name))
+			klog.FromContext(ctx).Info("Deleted an unreferenced golden image", "dataVolume", c.Path(image.name))
 
 			return nil
 		}
@@ -160,7 +160,7 @@ func (m *Manager) deleteImage(ctx context.Context, c *providerapi.Clients, image
 			return err
 		}
 
-		changed, err := reread(ctx, c, image.name)
+		changed, err := dataVolumes(c).Get(ctx, image.name)
 		if err != nil {
 			return err
 		}
@@ -173,21 +173,4 @@ func (m *Manager) deleteImage(ctx context.Context, c *providerapi.Clients, image
 	}
 
 	return nil
-}
-
-// reread returns the metadata of an image, or nil if it does not exist.
-func reread(ctx context.Context, c *providerapi.Clients, name string) (metav1.Object, error) {
-	var found *metav1.PartialObjectMetadata
-
-	err := c.Request(ctx, "get golden image "+pathOf(c, name), func(ctx context.Context) error {
-		var err error
-		found, err = metadataOf(c, dataVolumeResource).Get(ctx, name, metav1.GetOptions{})
-
-		return err
-	})
-	if apierrors.IsNotFound(err) {
-		return nil, nil //nolint:nilnil // The absence of the object is a state that the caller handles.
-	}
-
-	return found, err
 }

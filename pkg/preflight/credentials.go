@@ -35,7 +35,7 @@ func (i *identity) login(ctx context.Context, clients *providerapi.Cache, now ti
 	}
 
 	if err != nil {
-		return []Result{v.fail(checkCredentials, subject, "the kubeconfig is invalid: "+err.Error(),
+		return []Result{v.fail(checkCredentials, subject, "the kubeconfig is invalid: "+spi.AsError(err).Message,
 			"use a kubeconfig with the server, its CA certificate, and a token or client certificate, all inline")}
 	}
 

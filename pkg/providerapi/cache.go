@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/lru"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
 const (
@@ -93,7 +94,8 @@ func NewCache(options Options) *Cache {
 	}
 }
 
-// For returns the clients for a kubeconfig. Its errors do not quote the kubeconfig.
+// For returns the clients for a kubeconfig. Its error is a spi.Error, which does not quote the
+// kubeconfig.
 func (c *Cache) For(raw []byte) (*Clients, error) {
 	key := hash(sha256.Sum256(raw))
 	if found := c.find(key); found != nil {
@@ -102,7 +104,7 @@ func (c *Cache) For(raw []byte) (*Clients, error) {
 
 	made, err, _ := c.parsing.Do(string(key[:]), func() (any, error) { return c.make(key, raw) })
 	if err != nil {
-		return nil, err
+		return nil, &spi.Error{Kind: spi.ErrInvalid, Message: err.Error(), Remedy: "correct the kubeconfig", Kubeconfig: true, Cause: err}
 	}
 
 	clients, _ := made.(*Clients)

@@ -5,9 +5,12 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/util/retry"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 )
@@ -148,6 +151,49 @@ func (o Objects[O, L]) Delete(ctx context.Context, name string, options metav1.D
 	})
 
 	return ignoreAbsent(err)
+}
+
+// DeleteObject deletes an object that was read, unless it is being deleted or gone, but no other
+// object of the same name.
+//
+// An object without a finalizer is deleted only in the version that was read. If a controller added
+// its finalizer after the server has checked for finalizers
+// (k8s.io/apiserver/pkg/registry/generic/registry/store.go, Delete), the server would delete the
+// object immediately, and the controller would act on an object that does not exist any more:
+// virt-controller would start a VirtualMachine, which it does not if it cannot add the finalizer
+// (kubevirt.io/kubevirt/pkg/virt-controller/watch/vm/vm.go, sync). If the object changes at the same
+// time, it is read and deleted again.
+func (o Objects[O, L]) DeleteObject(ctx context.Context, object O) error {
+	var none O
+
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		if object.GetDeletionTimestamp() != nil {
+			return nil
+		}
+
+		deletion := o.Delete(ctx, object.GetName(), onlyThis(object))
+		if !apierrors.IsConflict(deletion) {
+			return deletion
+		}
+
+		now, err := o.Get(ctx, object.GetName())
+		if err != nil || now == none || now.GetUID() != object.GetUID() {
+			return err
+		}
+
+		object = now
+
+		return deletion
+	})
+}
+
+func onlyThis(object metav1.Object) metav1.DeleteOptions {
+	only := metav1.NewUIDPreconditions(string(object.GetUID()))
+	if len(object.GetFinalizers()) == 0 {
+		only.ResourceVersion = ptr.To(object.GetResourceVersion())
+	}
+
+	return metav1.DeleteOptions{Preconditions: only, PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)}
 }
 
 // DeleteCollection deletes the objects with these labels. The server selects them, so that they

@@ -11,6 +11,7 @@ import (
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/render"
 )
@@ -41,15 +42,15 @@ func recordForExplain(in *spi.ExplainMachineInput) machineRecord {
 }
 
 // addressOf returns the current address of a VirtualMachine, or of all of them if the UID is empty.
-func (s *session) addressOf(id spi.Identity, uid types.UID) spi.Address {
-	return spi.Address{Server: s.clients.Server, Namespace: s.clients.Namespace, Cluster: id.Cluster, Role: id.Role, UID: uid}
+func addressOf(c *providerapi.Clients, id spi.Identity, uid types.UID) spi.Address {
+	return spi.Address{Server: c.Server, Namespace: c.Namespace, Cluster: id.Cluster, Role: id.Role, UID: uid}
 }
 
 // owns reports whether the VirtualMachine of a machine's name, nil if there is none, is the
 // machine's. The error wraps spi.ErrAddressChanged if the machine's VirtualMachine may exist
 // without being visible: it must count neither as missing nor as deleted.
-func (s *session) owns(record machineRecord, vm *kubevirtv1.VirtualMachine) (bool, error) {
-	elsewhere := record.address.Elsewhere(s.addressOf(record.identity, ""))
+func owns(c *providerapi.Clients, record machineRecord, vm *kubevirtv1.VirtualMachine) (bool, error) {
+	elsewhere := record.address.Elsewhere(addressOf(c, record.identity, ""))
 	ours := vm != nil && render.Owns(record.identity, vm.Labels)
 
 	switch {
@@ -58,9 +59,9 @@ func (s *session) owns(record machineRecord, vm *kubevirtv1.VirtualMachine) (boo
 	case record.address.GivenUp():
 		return false, nil
 	case elsewhere:
-		return false, s.notHere(record, vm)
+		return false, notHere(c, record, vm)
 	case vm != nil && record.claims(vm):
-		return false, s.wrongTags(record, "VirtualMachine", vm)
+		return false, wrongTags(c, record, "VirtualMachine", vm)
 	default:
 		return false, nil
 	}
@@ -87,8 +88,8 @@ func (r machineRecord) tolerates(err error) bool {
 }
 
 // notHere returns the error for a machine that was created at another address.
-func (s *session) notHere(record machineRecord, vm *kubevirtv1.VirtualMachine) error {
-	here := s.addressOf(record.identity, "")
+func notHere(c *providerapi.Clients, record machineRecord, vm *kubevirtv1.VirtualMachine) error {
+	here := addressOf(c, record.identity, "")
 	found := fmt.Sprintf("VirtualMachine %s is not found in %s", record.name, here)
 
 	switch {
@@ -138,13 +139,13 @@ func changed(recorded, here spi.Address) string {
 }
 
 // wrongTags returns the error for an object of the machine that has other tags than the class.
-func (s *session) wrongTags(record machineRecord, kind string, object metav1.Object) error {
+func wrongTags(c *providerapi.Clients, record machineRecord, kind string, object metav1.Object) error {
 	has := object.GetLabels()
 
 	return &spi.Error{
 		Kind: spi.ErrAddressChanged,
 		Message: fmt.Sprintf("%s %s belongs to the Machine, but has the tags %q and %q instead of %s and %s of the MachineClass",
-			kind, s.path(record.name), has[v1alpha1.TagCluster], has[v1alpha1.TagRole], record.identity.Cluster, record.identity.Role),
+			kind, c.Path(record.name), has[v1alpha1.TagCluster], has[v1alpha1.TagRole], record.identity.Cluster, record.identity.Role),
 		Remedy: fmt.Sprintf("restore the tags of the MachineClass or of the %s, or %s", kind, giveUp(record.name)),
 	}
 }

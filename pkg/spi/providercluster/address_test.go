@@ -84,13 +84,13 @@ func TestOwns(t *testing.T) {
 		"GivenUpOurs":    {reason: "its own VirtualMachine is deleted nevertheless", recorded: abandoned, found: foundVM("u", ours, "m"), want: yes},
 	}
 
-	s := &session{clients: &providerapi.Clients{Server: "s", Namespace: "here"}}
+	c := &providerapi.Clients{Server: "s", Namespace: "here"}
 
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			got, err := s.owns(machineRecord{name: "m", identity: ours, address: tc.recorded, created: !tc.unmade}, tc.found)
+			got, err := owns(c, machineRecord{name: "m", identity: ours, address: tc.recorded, created: !tc.unmade}, tc.found)
 			require.Equal(t, tc.want, got, tc.reason)
 
 			if tc.refused == "" {
@@ -110,11 +110,11 @@ func TestOwns(t *testing.T) {
 func TestRefusalNamesBothAddresses(t *testing.T) {
 	t.Parallel()
 
-	s := &session{clients: &providerapi.Clients{Server: "https://new.example.com/k8s/c-2", Namespace: "here"}}
+	c := &providerapi.Clients{Server: "https://new.example.com/k8s/c-2", Namespace: "here"}
 	recorded := recordedIn("there")
 	recorded.Server = "https://old.example.com/k8s/c-1"
 
-	_, err := s.owns(machineRecord{name: "m", identity: ours, address: recorded, created: true}, nil)
+	_, err := owns(c, machineRecord{name: "m", identity: ours, address: recorded, created: true}, nil)
 	require.EqualError(t, err, "address changed: the Machine was created in namespace there of https://old.example.com/k8s/c-1 with the tags shoot--x "+
 		"and node; VirtualMachine m is not found in namespace here of https://new.example.com/k8s/c-2 with the tags shoot--x and node; restore the "+
 		"server of the kubeconfig and the namespace of the kubeconfig, or give the machine up: kubectl annotate --overwrite machine m "+

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/ptr"
 	kubevirtv1 "kubevirt.io/api/core/v1"
@@ -22,37 +21,35 @@ const (
 	// defaultGracePeriod is KubeVirt's default for a VirtualMachine without a grace period, in
 	// seconds.
 	defaultGracePeriod = 30
-	// rewatchInterval is the interval of attempts to watch an object whose version has expired.
-	rewatchInterval = time.Second
 	// blockerTimeout bounds the search for the blocker of a deletion.
 	blockerTimeout = 10 * time.Second
 )
 
 // awaitMachineGone waits until the VirtualMachine and its instance are gone. KubeVirt's finalizer
 // keeps the VirtualMachine until its instance is gone, but can be removed manually.
-func (p *Provider) awaitMachineGone(ctx context.Context, s *session, vm *kubevirtv1.VirtualMachine) error {
+func (p *Provider) awaitMachineGone(ctx context.Context, c *providerapi.Clients, vm *kubevirtv1.VirtualMachine) error {
 	limited, cancel := context.WithTimeout(ctx, p.deleteWait(gracePeriodOf(vm)))
 	defer cancel()
 
-	err := awaitDeletion(limited, s.watchedVirtualMachine(vm))
+	err := c.VirtualMachines().AwaitDeletion(limited, vm)
 	if err != nil {
-		return p.deletionError(ctx, s, vm.Name, err)
+		return p.deletionError(ctx, c, vm.Name, err)
 	}
 
-	instance, err := s.getInstance(limited, vm.Name)
+	instance, err := c.Instances().Get(limited, vm.Name)
 	if err == nil && instance != nil {
-		err = awaitDeletion(limited, s.watchedInstance(instance))
+		err = c.Instances().AwaitDeletion(limited, instance)
 	}
 
-	return p.deletionError(ctx, s, vm.Name, err)
+	return p.deletionError(ctx, c, vm.Name, err)
 }
 
 // awaitInstanceGone waits until an instance without a VirtualMachine is gone.
-func (p *Provider) awaitInstanceGone(ctx context.Context, s *session, instance *kubevirtv1.VirtualMachineInstance) error {
+func (p *Provider) awaitInstanceGone(ctx context.Context, c *providerapi.Clients, instance *kubevirtv1.VirtualMachineInstance) error {
 	limited, cancel := context.WithTimeout(ctx, p.deleteWait(instance.Spec.TerminationGracePeriodSeconds))
 	defer cancel()
 
-	return p.deletionError(ctx, s, instance.Name, awaitDeletion(limited, s.watchedInstance(instance)))
+	return p.deletionError(ctx, c, instance.Name, c.Instances().AwaitDeletion(limited, instance))
 }
 
 // gracePeriodOf returns how long the guest may take to shut down, in seconds; nil if the
@@ -74,79 +71,25 @@ func (p *Provider) deleteWait(grace *int64) time.Duration {
 	return min(time.Duration(seconds)*time.Second+DeleteSlack, p.options.MaxDeleteWait)
 }
 
-// watched is an object whose deletion is awaited.
-type watched struct {
-	what string
-	// version is a resource version at which the object existed.
-	version string
-	name    string
-	watch   providerapi.Watcher
-	// reread returns the current resource version of the object; empty if the object is gone.
-	reread func(context.Context) (string, error)
-}
-
-func (s *session) watchedVirtualMachine(vm *kubevirtv1.VirtualMachine) watched {
-	return watched{
-		what: "VirtualMachine " + s.path(vm.Name), version: vm.ResourceVersion, name: vm.Name, watch: s.virtualMachines(),
-		reread: func(ctx context.Context) (string, error) {
-			now, err := s.getVirtualMachine(ctx, vm.Name)
-			if err != nil || now == nil || now.UID != vm.UID {
-				return "", err
-			}
-
-			return now.ResourceVersion, nil
-		},
-	}
-}
-
-func (s *session) watchedInstance(instance *kubevirtv1.VirtualMachineInstance) watched {
-	return watched{
-		what: "VirtualMachineInstance " + s.path(instance.Name), version: instance.ResourceVersion, name: instance.Name, watch: s.instances(),
-		reread: func(ctx context.Context) (string, error) {
-			now, err := s.getInstance(ctx, instance.Name)
-			if err != nil || now == nil || now.UID != instance.UID {
-				return "", err
-			}
-
-			return now.ResourceVersion, nil
-		},
-	}
-}
-
-// awaitDeletion waits until an object is gone. If its resource version has expired, as after a
-// restart of the server, the object is read again.
-func awaitDeletion(ctx context.Context, object watched) error {
-	return wait.PollUntilContextCancel(ctx, rewatchInterval, true, func(ctx context.Context) (bool, error) {
-		err := providerapi.UntilDeleted(ctx, object.watch, object.what, object.name, object.version)
-		if !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {
-			return err == nil, err
-		}
-
-		object.version, err = object.reread(ctx)
-
-		return object.version == "", err
-	})
-}
-
 // deletionError replaces the timeout of a wait with an error that names the blocker of the
 // deletion. Any other error, and nil, is returned unchanged.
-func (p *Provider) deletionError(ctx context.Context, s *session, name string, err error) error {
+func (p *Provider) deletionError(ctx context.Context, c *providerapi.Clients, name string, err error) error {
 	switch {
 	case err == nil || !wait.Interrupted(err):
 		return err
 	case ctx.Err() != nil:
-		return spi.Errorf(spi.ErrUnavailable, "wait for the deletion of %s: %w", s.path(name), ctx.Err())
+		return spi.Errorf(spi.ErrUnavailable, "wait for the deletion of %s: %w", c.Path(name), ctx.Err())
 	}
 
-	return s.stillDeleting(ctx, name, p.options.Clock.Now())
+	return (&reader{clients: c}).stillDeleting(ctx, name, p.options.Clock.Now())
 }
 
-func (s *session) stillDeleting(ctx context.Context, name string, now time.Time) *spi.Error {
-	blocker := s.blocker(ctx, name, now)
+func (r *reader) stillDeleting(ctx context.Context, name string, now time.Time) *spi.Error {
+	blocker := r.blocker(ctx, name, now)
 
 	return &spi.Error{
 		Kind: spi.ErrTimeout, Remedy: blocker.remedy,
-		Message: fmt.Sprintf("%s is still being deleted: %s", s.path(name), blocker.description),
+		Message: fmt.Sprintf("%s is still being deleted: %s", r.clients.Path(name), blocker.description),
 	}
 }
 
@@ -154,20 +97,20 @@ func (s *session) stillDeleting(ctx context.Context, name string, now time.Time)
 type blocker struct{ description, remedy string }
 
 // blocker returns the obstacle to a machine's deletion. Its remedy is empty if it is not known.
-func (s *session) blocker(ctx context.Context, name string, now time.Time) blocker {
+func (r *reader) blocker(ctx context.Context, name string, now time.Time) blocker {
 	ctx, cancel := context.WithTimeout(ctx, blockerTimeout)
 	defer cancel()
 
-	instance, err := s.getInstance(ctx, name)
+	instance, err := r.clients.Instances().Get(ctx, name)
 	if err != nil {
 		return blocker{description: "the VirtualMachineInstance cannot be read"}
 	}
 
 	if instance != nil {
-		return s.blockerOf(ctx, instance, now)
+		return r.blockerOf(ctx, instance, now)
 	}
 
-	vm, err := s.getVirtualMachine(ctx, name)
+	vm, err := r.clients.VirtualMachines().Get(ctx, name)
 	if err != nil || vm == nil {
 		return blocker{description: "it has just been deleted, or cannot be read"}
 	}
@@ -180,8 +123,8 @@ func (s *session) blocker(ctx context.Context, name string, now time.Time) block
 
 // blockerOf returns the obstacle to the end of an instance. Only its provider node can end it: if
 // the node does not respond, an operator has to act.
-func (s *session) blockerOf(ctx context.Context, instance *kubevirtv1.VirtualMachineInstance, now time.Time) blocker {
-	if dead := diagnose.DeadNode(s.podsOf(ctx, instance), now); dead != nil {
+func (r *reader) blockerOf(ctx context.Context, instance *kubevirtv1.VirtualMachineInstance, now time.Time) blocker {
+	if dead := diagnose.DeadNode(r.podsOf(ctx, instance), now); dead != nil {
 		return blocker{description: dead.Message, remedy: dead.Remedy}
 	}
 

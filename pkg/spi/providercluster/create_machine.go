@@ -5,13 +5,10 @@ import (
 	"maps"
 	"reflect"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/retry"
-	"k8s.io/klog/v2"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
@@ -23,29 +20,29 @@ import (
 // the import, and the Secrets before the VirtualMachine, which could not boot without them. Names
 // are deterministic, so that an interrupted call can be repeated.
 func (p *Provider) CreateMachine(ctx context.Context, in *spi.CreateMachineInput) (*spi.Machine, error) {
-	s, err := p.connect(in.Kubeconfig)
+	c, err := p.options.Clients.For(in.Kubeconfig)
 	if err != nil {
 		return nil, err
 	}
 
-	vm, err := render.VirtualMachine(in, s.clients.Namespace)
+	vm, err := render.VirtualMachine(in, c.Namespace)
 	if err != nil {
 		return nil, spi.Errorf(spi.ErrInvalid, "%w", err)
 	}
 
-	release, err := p.holdImage(ctx, s, in)
+	release, err := p.holdImage(ctx, c, in)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
 
-	for _, secret := range render.Secrets(in, s.clients.Namespace) {
-		if err := s.ensureSecret(ctx, secret, in.Identity()); err != nil {
+	for _, secret := range render.Secrets(in, c.Namespace) {
+		if err := ensureSecret(ctx, c, secret, in.Identity()); err != nil {
 			return nil, err
 		}
 	}
 
-	uid, err := s.ensureVirtualMachine(ctx, vm, in.Identity())
+	uid, err := ensureVirtualMachine(ctx, c, vm, in.Identity())
 	if err != nil {
 		return nil, inUsersTerms(err, in, vm)
 	}
@@ -54,84 +51,57 @@ func (p *Provider) CreateMachine(ctx context.Context, in *spi.CreateMachineInput
 		p.options.Images.Cloned()
 	}
 
-	in.Report.Tell(spi.Progress{Reason: "VirtualMachineCreated", Message: "VirtualMachine " + s.path(vm.Name) + " exists"})
+	in.Report.Tell(spi.Progress{Reason: "VirtualMachineCreated", Message: "VirtualMachine " + c.Path(vm.Name) + " exists"})
 
 	machine := newMachine(in.Name)
-	machine.Address = s.addressOf(in.Identity(), uid)
+	machine.Address = addressOf(c, in.Identity(), uid)
 
 	return machine, nil
 }
 
-func (s *session) ensureSecret(ctx context.Context, want *corev1.Secret, id spi.Identity) error {
-	ctx = withoutBodies(ctx)
-
-	err := s.request(ctx, "create Secret "+s.path(want.Name), func(ctx context.Context) error {
-		_, err := s.secrets().Create(ctx, want, strictly(s.dryRun...))
-
-		return err
-	})
+func ensureSecret(ctx context.Context, c *providerapi.Clients, want *corev1.Secret, id spi.Identity) error {
+	_, err := c.Secrets().Create(ctx, want)
 	if !apierrors.IsAlreadyExists(err) {
 		return err
 	}
 
 	// The driver itself may cause a conflict: an update is sent again if its response was lost.
-	err = retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		return s.refreshSecret(ctx, want, id)
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		return adoptSecret(ctx, c, want, id)
 	})
-	if providerapi.Absent(err) {
-		return spi.Errorf(spi.ErrConflict, "Secret %s has just been deleted", s.path(want.Name))
-	}
-
-	return err
-}
-
-func (s *session) refreshSecret(ctx context.Context, want *corev1.Secret, id spi.Identity) error {
-	var have *corev1.Secret
-
-	err := s.request(ctx, "get Secret "+s.path(want.Name), func(ctx context.Context) error {
-		var err error
-		have, err = s.secrets().Get(ctx, want.Name, metav1.GetOptions{})
-
-		return err
-	})
-	if err != nil {
-		return err
-	}
-
-	return s.adoptSecret(ctx, have, want, id)
 }
 
 // adoptSecret updates an existing Secret of this machine with the current user data, since the
 // bootstrap token may have been replaced.
-func (s *session) adoptSecret(ctx context.Context, have, want *corev1.Secret, id spi.Identity) error {
+func adoptSecret(ctx context.Context, c *providerapi.Clients, want *corev1.Secret, id spi.Identity) error {
+	have, err := c.Secrets().Get(ctx, want.Name)
+
 	switch {
+	case err != nil:
+		return err
+	case have == nil:
+		return spi.Errorf(spi.ErrConflict, "Secret %s has just been deleted", c.Path(want.Name))
 	case !render.Owns(id, have.Labels):
-		return foreign("Secret", s.path(want.Name))
+		return foreign("Secret", c.Path(want.Name))
 	case have.DeletionTimestamp != nil:
-		return spi.Errorf(spi.ErrConflict, "Secret %s is being deleted", s.path(want.Name))
+		return spi.Errorf(spi.ErrConflict, "Secret %s is being deleted", c.Path(want.Name))
 	case reflect.DeepEqual(have.Data, want.Data) && maps.Equal(have.Labels, want.Labels):
 		return nil
 	}
 
 	have.Labels, have.Data = want.Labels, want.Data
 
-	return s.request(ctx, "update Secret "+s.path(want.Name), func(ctx context.Context) error {
-		_, err := s.secrets().Update(ctx, have, metav1.UpdateOptions{DryRun: s.dryRun})
+	_, err = c.Secrets().Update(ctx, have)
+	if providerapi.Absent(err) {
+		return spi.Errorf(spi.ErrConflict, "Secret %s has just been deleted", c.Path(want.Name))
+	}
 
-		return err
-	})
+	return err
 }
 
 // ensureVirtualMachine returns the UID of the machine's VirtualMachine.
-func (s *session) ensureVirtualMachine(ctx context.Context, want *kubevirtv1.VirtualMachine, id spi.Identity) (types.UID, error) {
-	var created *kubevirtv1.VirtualMachine
-
-	err := s.request(ctx, "create VirtualMachine "+s.path(want.Name), func(ctx context.Context) error {
-		var err error
-		created, err = s.virtualMachines().Create(ctx, want, strictly(s.dryRun...))
-
-		return err
-	})
+func ensureVirtualMachine(ctx context.Context, c *providerapi.Clients, want *kubevirtv1.VirtualMachine, id spi.Identity) (types.UID, error) {
+	created, err := c.VirtualMachines().Create(ctx, want)
 
 	switch {
 	case err == nil:
@@ -140,32 +110,20 @@ func (s *session) ensureVirtualMachine(ctx context.Context, want *kubevirtv1.Vir
 		return "", err
 	}
 
-	have, err := s.getVirtualMachine(ctx, want.Name)
+	have, err := c.VirtualMachines().Get(ctx, want.Name)
 
 	switch {
 	case err != nil:
 		return "", err
 	case have == nil:
-		return "", spi.Errorf(spi.ErrConflict, "VirtualMachine %s has just been deleted", s.path(want.Name))
+		return "", spi.Errorf(spi.ErrConflict, "VirtualMachine %s has just been deleted", c.Path(want.Name))
 	case !render.Owns(id, have.Labels):
-		return "", foreign("VirtualMachine", s.path(want.Name))
+		return "", foreign("VirtualMachine", c.Path(want.Name))
 	case have.DeletionTimestamp != nil:
-		return "", spi.Errorf(spi.ErrConflict, "VirtualMachine %s is being deleted", s.path(want.Name))
+		return "", spi.Errorf(spi.ErrConflict, "VirtualMachine %s is being deleted", c.Path(want.Name))
 	}
 
 	return have.UID, nil
-}
-
-// strictly returns options with which a provider cluster refuses fields that its KubeVirt does not
-// know, instead of dropping them.
-func strictly(dryRun ...string) metav1.CreateOptions {
-	return metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict, DryRun: dryRun}
-}
-
-// withoutBodies prevents client-go from logging the bodies of requests and responses, which it does
-// at -v=8, including those of Secrets.
-func withoutBodies(ctx context.Context) context.Context {
-	return klog.NewContext(ctx, logr.Discard())
 }
 
 // foreign returns the error for an object that has the name of one of the machine's, and the tags

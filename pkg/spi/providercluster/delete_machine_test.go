@@ -111,12 +111,12 @@ func TestDeletionOfANewVirtualMachine(t *testing.T) {
 			server := &deletions{vm: vm, changes: tc.changes}
 			p, kubeconfig := providerAt(t, server.serve(t))
 
-			s, err := p.connect(kubeconfig)
+			c, err := p.options.Clients.For(kubeconfig)
 			require.NoError(t, err)
 
-			seen, err := s.getVirtualMachine(t.Context(), "m")
+			seen, err := c.VirtualMachines().Get(t.Context(), "m")
 			require.NoError(t, err)
-			require.NoError(t, s.deleteVirtualMachine(t.Context(), seen))
+			require.NoError(t, c.VirtualMachines().DeleteObject(t.Context(), seen))
 
 			versions := make([]string, 0, len(server.received))
 			for _, preconditions := range server.received {
@@ -144,8 +144,8 @@ func TestDeletionThatAlwaysConflicts(t *testing.T) {
 
 	p, kubeconfig := providerAt(t, server.serve(t))
 
-	s, err := p.connect(kubeconfig)
+	c, err := p.options.Clients.For(kubeconfig)
 	require.NoError(t, err)
-	require.ErrorIs(t, s.deleteVirtualMachine(t.Context(), vm), spi.ErrConflict)
+	require.ErrorIs(t, c.VirtualMachines().DeleteObject(t.Context(), vm), spi.ErrConflict)
 	require.Less(t, len(server.received), 10)
 }

@@ -3,13 +3,11 @@ package providercluster
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -35,7 +33,7 @@ const (
 // DataVolumes, their sources, pods and events. Since a machine may wait for hours, it reads them
 // only for a machine that takes long, and caches them between reads. Objects that the driver has no
 // permission for, as with the Role of an older release, are omitted.
-func (p *Provider) investigate(ctx context.Context, s *session, in *spi.ObserveMachineInput, state *machineState) {
+func (p *Provider) investigate(ctx context.Context, c *providerapi.Clients, in *spi.ObserveMachineInput, state *machineState) {
 	slow := p.gracePeriods().Retry
 	if p.initialized(state.Instance) || p.options.Clock.Since(stepStart(state)) < slow {
 		return
@@ -43,7 +41,8 @@ func (p *Provider) investigate(ctx context.Context, s *session, in *spi.ObserveM
 
 	uid, step := state.VirtualMachine.UID, stepOf(state.Instance)
 	if state.fresh = p.evidence.due(uid, slow); state.fresh {
-		p.evidence.store(uid, step, s.readRelated(ctx, in, state))
+		r := &reader{clients: c}
+		p.evidence.store(uid, step, r.readRelated(ctx, in, state))
 	}
 
 	related, readAt := p.evidence.get(uid, step)
@@ -96,8 +95,16 @@ func isUnscheduled(instance *kubevirtv1.VirtualMachineInstance) bool {
 	})
 }
 
+// reader reads evidence. Objects that cannot be read are omitted: without them, the diagnosis is
+// merely less precise.
+type reader struct {
+	clients *providerapi.Clients
+	// unread lists the evidence that could not be read, and why.
+	unread []string
+}
+
 // readRelated reads the related evidence with at most four requests.
-func (s *session) readRelated(ctx context.Context, in *spi.ObserveMachineInput, state *machineState) relatedEvidence {
+func (r *reader) readRelated(ctx context.Context, in *spi.ObserveMachineInput, state *machineState) relatedEvidence {
 	ctx, cancel := context.WithTimeout(ctx, evidenceTimeout)
 	defer cancel()
 
@@ -105,42 +112,42 @@ func (s *session) readRelated(ctx context.Context, in *spi.ObserveMachineInput, 
 
 	pod := stepOf(state.Instance)
 	if pod != "" || nodeOf(state.Instance) != "" {
-		related.Pods = s.podsOf(ctx, state.Instance)
+		related.Pods = r.podsOf(ctx, state.Instance)
 	}
 
 	if pod != "" {
-		related.Events = s.eventsOf(ctx, fields.Set{"involvedObject.uid": string(pod), "type": corev1.EventTypeWarning})
+		related.Events = r.eventsOf(ctx, fields.Set{"involvedObject.uid": string(pod), "type": corev1.EventTypeWarning})
 
 		return related
 	}
 
-	related.DataVolumes = s.dataVolumesOf(ctx, in)
+	related.DataVolumes = r.dataVolumesOf(ctx, in)
 
 	dv := unfinished(related.DataVolumes, goldenImageOf(state.VirtualMachine))
 	if dv == nil {
 		return related
 	}
 
-	related.Images, related.missing = s.imageOf(ctx, dv)
+	related.Images, related.missing = r.imageOf(ctx, dv)
 
 	// As long as an image is not complete, its events explain the delay.
 	if image := unfinished(related.Images, ""); image != nil && image.Namespace == dv.Namespace {
 		dv = image
 	}
 
-	related.Events = s.eventsOfVolume(ctx, dv)
+	related.Events = r.eventsOfVolume(ctx, dv)
 
 	return related
 }
 
 // eventsOfVolume returns the events of a DataVolume, of its claim of the same name, and of the
 // temporary claim that CDI fills. CDI copies only some events of the latter.
-func (s *session) eventsOfVolume(ctx context.Context, dv *cdiv1beta1.DataVolume) []corev1.Event {
-	events := s.eventsOf(ctx, fields.Set{"involvedObject.name": dv.Name})
+func (r *reader) eventsOfVolume(ctx context.Context, dv *cdiv1beta1.DataVolume) []corev1.Event {
+	events := r.eventsOf(ctx, fields.Set{"involvedObject.name": dv.Name})
 
 	for i := range events {
 		if claim := &events[i].InvolvedObject; claim.Kind == "PersistentVolumeClaim" && claim.UID != "" {
-			return append(events, s.eventsOf(ctx, fields.Set{"involvedObject.name": temporaryClaim(dv, claim.UID), "type": corev1.EventTypeWarning})...)
+			return append(events, r.eventsOf(ctx, fields.Set{"involvedObject.name": temporaryClaim(dv, claim.UID), "type": corev1.EventTypeWarning})...)
 		}
 	}
 
@@ -211,12 +218,12 @@ func nodeOf(instance *kubevirtv1.VirtualMachineInstance) string {
 
 // podsOf returns the existing pods among the active pods of an instance. Before the launcher pod,
 // there may be a pod that only triggers the binding of volumes.
-func (s *session) podsOf(ctx context.Context, instance *kubevirtv1.VirtualMachineInstance) []corev1.Pod {
-	pods, err := providerapi.Some[corev1.Pod](ctx, s.pods(), providerapi.List{
+func (r *reader) podsOf(ctx context.Context, instance *kubevirtv1.VirtualMachineInstance) []corev1.Pod {
+	pods, err := providerapi.Some[corev1.Pod](ctx, r.clients.Kubernetes.CoreV1().Pods(r.clients.Namespace), providerapi.List{
 		Labels: labels.Set{kubevirtv1.CreatedByLabel: string(instance.UID)}.String(),
 	}, maxEvidence)
 	if err != nil {
-		s.addUnread("list pods", err)
+		r.addUnread("list pods", err)
 
 		return nil
 	}
@@ -228,15 +235,15 @@ func (s *session) podsOf(ctx context.Context, instance *kubevirtv1.VirtualMachin
 	})
 }
 
-func (s *session) dataVolumesOf(ctx context.Context, in *spi.ObserveMachineInput) []cdiv1beta1.DataVolume {
+func (r *reader) dataVolumesOf(ctx context.Context, in *spi.ObserveMachineInput) []cdiv1beta1.DataVolume {
 	selector, labelled := render.MachineSelector(in.Identity, in.Name)
 	if !labelled {
 		return nil
 	}
 
-	volumes, err := providerapi.Some[cdiv1beta1.DataVolume](ctx, s.dataVolumes(), providerapi.List{Labels: selector}, maxEvidence)
+	volumes, err := providerapi.Some[cdiv1beta1.DataVolume](ctx, r.clients.DataVolumes(r.clients.Namespace, "DataVolume"), providerapi.List{Labels: selector}, maxEvidence)
 	if err != nil {
-		s.addUnread("list DataVolumes", err)
+		r.addUnread("list DataVolumes", err)
 	}
 
 	return volumes
@@ -245,38 +252,41 @@ func (s *session) dataVolumesOf(ctx context.Context, in *spi.ObserveMachineInput
 // imageOf returns the DataVolume of the claim from which a DataVolume is cloned. If there is none,
 // since the claim does not exist or was created without a DataVolume, it returns the name of a
 // claim in the machine's namespace as missing.
-func (s *session) imageOf(ctx context.Context, dv *cdiv1beta1.DataVolume) (images []cdiv1beta1.DataVolume, missing string) {
+func (r *reader) imageOf(ctx context.Context, dv *cdiv1beta1.DataVolume) (images []cdiv1beta1.DataVolume, missing string) {
 	namespace, name, cloned := strings.Cut(diagnose.SourceOf(dv), "/")
 	if !cloned {
 		return nil, ""
 	}
 
-	image, err := s.dataVolumesIn(namespace).Get(ctx, name, metav1.GetOptions{})
+	image, err := r.clients.WithoutRetry().DataVolumes(namespace, "DataVolume").Get(ctx, name)
 
 	switch {
-	case providerapi.Absent(err) && namespace == s.clients.Namespace:
-		return nil, name
 	case err != nil:
-		s.addUnread("get DataVolume "+namespace+"/"+name, err)
+		r.unread = append(r.unread, spi.AsError(err).Message)
 
 		return nil, ""
-	default:
+	case image != nil:
 		return []cdiv1beta1.DataVolume{*image}, ""
+	case namespace == r.clients.Namespace:
+		return nil, name
+	default:
+		return nil, ""
 	}
 }
 
-func (s *session) eventsOf(ctx context.Context, selector fields.Set) []corev1.Event {
-	events, err := providerapi.Some[corev1.Event](ctx, s.events(), providerapi.List{Fields: selector.String()}, maxEvidence)
+func (r *reader) eventsOf(ctx context.Context, selector fields.Set) []corev1.Event {
+	events, err := providerapi.Some[corev1.Event](ctx, r.clients.Kubernetes.CoreV1().Events(r.clients.Namespace), providerapi.List{Fields: selector.String()}, maxEvidence)
 	if err != nil {
-		s.addUnread("list events", err)
+		r.addUnread("list events", err)
 	}
 
 	return events
 }
 
 // addUnread records that evidence could not be read.
-func (s *session) addUnread(what string, err error) {
-	if text := fmt.Sprintf("%s: %s", what, providerapi.Sanitize(err)); !slices.Contains(s.unread, text) {
-		s.unread = append(s.unread, text)
+func (r *reader) addUnread(what string, err error) {
+	text := spi.AsError(spi.During(what, providerapi.Explain(err))).Message
+	if !slices.Contains(r.unread, text) {
+		r.unread = append(r.unread, text)
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/hostile"
+
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -88,12 +90,12 @@ func TestEvidenceIsReadWithinOneLimit(t *testing.T) {
 			p := New(Options{Clock: clock.RealClock{}, Clients: providerapi.NewCache(providerapi.Options{
 				QPS: 100, Burst: 200, WrapTransport: func(http.RoundTripper) http.RoundTripper { return silent{} },
 			})})
-			s, err := p.connect(kubeconfigOf(t, &clientcmdapi.Cluster{Server: "https://provider.example.com"}))
+			c, err := p.options.Clients.For(hostile.KubeconfigOf(t, &clientcmdapi.Cluster{Server: "https://provider.example.com"}))
 			require.NoError(t, err)
 
 			began := time.Now()
 			seen := &machineState{Evidence: diagnose.Evidence{VirtualMachine: &kubevirtv1.VirtualMachine{}, Instance: instance}}
-			found := s.readRelated(t.Context(), &spi.ObserveMachineInput{Name: "m", Identity: spi.Identity{Cluster: "c", Role: "node"}}, seen)
+			found := (&reader{clients: c}).readRelated(t.Context(), &spi.ObserveMachineInput{Name: "m", Identity: spi.Identity{Cluster: "c", Role: "node"}}, seen)
 			require.Equal(t, evidenceTimeout, time.Since(began), reason)
 			require.Equal(t, instance == nil, len(found.DataVolumes) == 1, "what was read in time counts")
 		})
@@ -151,11 +153,11 @@ func TestGoldenImageIsFollowedFirst(t *testing.T) {
 			p := New(Options{Clock: clock.RealClock{}, Clients: providerapi.NewCache(providerapi.Options{
 				QPS: 100, Burst: 200, WrapTransport: func(http.RoundTripper) http.RoundTripper { return cluster },
 			})})
-			s, err := p.connect(kubeconfigOf(t, &clientcmdapi.Cluster{Server: "https://provider.example.com"}))
+			c, err := p.options.Clients.For(hostile.KubeconfigOf(t, &clientcmdapi.Cluster{Server: "https://provider.example.com"}))
 			require.NoError(t, err)
 
 			seen := &machineState{Evidence: diagnose.Evidence{VirtualMachine: vm}}
-			found := s.readRelated(t.Context(), &spi.ObserveMachineInput{Name: "m", Identity: spi.Identity{Cluster: "c", Role: "node"}}, seen)
+			found := (&reader{clients: c}).readRelated(t.Context(), &spi.ObserveMachineInput{Name: "m", Identity: spi.Identity{Cluster: "c", Role: "node"}}, seen)
 			require.Equal(t, []string{"datavolumes", "golden-1", "events"}, cluster.asked, reason)
 
 			if bodies["golden-1"] == "" {

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 
@@ -21,50 +20,53 @@ import (
 // a new machine too, and diagnoses it in the same way. Objects that only the operator wants to see
 // are read afterwards.
 func (p *Provider) ExplainMachine(ctx context.Context, in *spi.ExplainMachineInput) (*spi.Explanation, error) {
-	s, err := p.connect(in.Kubeconfig)
+	c, err := p.options.Clients.For(in.Kubeconfig)
 	if err != nil {
 		return nil, err
 	}
 
-	vm, err := s.getVirtualMachine(ctx, in.Name)
+	vm, err := c.VirtualMachines().Get(ctx, in.Name)
 	if err != nil {
 		return nil, err
 	}
 
-	ours, err := s.owns(recordForExplain(in), vm)
+	ours, err := owns(c, recordForExplain(in), vm)
 
 	switch {
 	case err != nil:
 		return nil, err
 	case vm != nil && !ours:
-		return nil, foreign("VirtualMachine", s.path(in.Name))
+		return nil, foreign("VirtualMachine", c.Path(in.Name))
 	}
 
-	instance, err := s.getInstance(ctx, in.Name)
+	instance, err := c.Instances().Get(ctx, in.Name)
 	if err != nil {
 		return nil, err
 	}
 
-	var explanation *spi.Explanation
+	var (
+		explanation *spi.Explanation
+		r           = &reader{clients: c}
+	)
 
 	if vm == nil {
-		explanation = p.explainAbsence(ctx, s, in, instance)
+		explanation = explainAbsence(ctx, c, in, instance)
 	} else {
-		explanation = p.explain(ctx, s, in, &machineState{Evidence: diagnose.Evidence{VirtualMachine: vm, Instance: instance}})
+		explanation = p.explain(ctx, r, in, &machineState{Evidence: diagnose.Evidence{VirtualMachine: vm, Instance: instance}})
 	}
 
-	explanation.Server, explanation.Namespace = s.clients.Server, s.clients.Namespace
-	explanation.Unread = s.unread
+	explanation.Server, explanation.Namespace = c.Server, c.Namespace
+	explanation.Unread = r.unread
 
 	return explanation, nil
 }
 
 // explainAbsence checks whether the machine could be created now. DeleteMachine removes an instance
 // without a VirtualMachine.
-func (p *Provider) explainAbsence(
-	ctx context.Context, s *session, in *spi.ExplainMachineInput, instance *kubevirtv1.VirtualMachineInstance,
+func explainAbsence(
+	ctx context.Context, c *providerapi.Clients, in *spi.ExplainMachineInput, instance *kubevirtv1.VirtualMachineInstance,
 ) *spi.Explanation {
-	explanation := &spi.Explanation{Stage: spi.StageAbsent, Waiting: "there is no VirtualMachine " + s.path(in.Name)}
+	explanation := &spi.Explanation{Stage: spi.StageAbsent, Waiting: "there is no VirtualMachine " + c.Path(in.Name)}
 
 	if instance != nil && render.Owns(in.Identity, instance.Labels) {
 		explanation.Objects = append(explanation.Objects, instanceObject(instance))
@@ -74,7 +76,7 @@ func (p *Provider) explainAbsence(
 		return explanation
 	}
 
-	if err := s.dryRunCreation(ctx, in.Create); err != nil {
+	if err := dryRunCreation(ctx, c, in.Create); err != nil {
 		explanation.Cause = &spi.Cause{Err: spi.AsError(err)}
 	} else {
 		explanation.Waiting += "; the provider cluster would accept it now"
@@ -84,42 +86,38 @@ func (p *Provider) explainAbsence(
 }
 
 // dryRunCreation sends the requests of CreateMachine as dry runs.
-func (s *session) dryRunCreation(ctx context.Context, in *spi.CreateMachineInput) error {
-	s = &session{clients: s.clients, dryRun: []string{metav1.DryRunAll}}
+func dryRunCreation(ctx context.Context, c *providerapi.Clients, in *spi.CreateMachineInput) error {
+	c = c.DryRun()
 
-	vm, err := render.VirtualMachine(in, s.clients.Namespace)
+	vm, err := render.VirtualMachine(in, c.Namespace)
 	if err != nil {
 		return spi.Errorf(spi.ErrInvalid, "%w", err)
 	}
 
 	if in.Spec.UsesGoldenImage() {
-		if err := s.dryRunImage(ctx, in); err != nil {
+		if err := dryRunImage(ctx, c, in); err != nil {
 			return imageInUsersTerms(err)
 		}
 	}
 
-	for _, secret := range render.Secrets(in, s.clients.Namespace) {
-		if err := s.ensureSecret(ctx, secret, in.Identity()); err != nil {
+	for _, secret := range render.Secrets(in, c.Namespace) {
+		if err := ensureSecret(ctx, c, secret, in.Identity()); err != nil {
 			return err
 		}
 	}
 
-	_, err = s.ensureVirtualMachine(ctx, vm, in.Identity())
+	_, err = ensureVirtualMachine(ctx, c, vm, in.Identity())
 
 	return inUsersTerms(err, in, vm)
 }
 
-func (s *session) dryRunImage(ctx context.Context, in *spi.CreateMachineInput) error {
-	image, err := in.Image().DataVolume(s.clients.Namespace)
+func dryRunImage(ctx context.Context, c *providerapi.Clients, in *spi.CreateMachineInput) error {
+	image, err := in.Image().DataVolume(c.Namespace)
 	if err != nil {
 		return spi.Errorf(spi.ErrInvalid, "%w", err)
 	}
 
-	err = s.request(ctx, "create golden image "+s.path(image.Name), func(ctx context.Context) error {
-		_, err := s.dataVolumes().Create(ctx, image, strictly(s.dryRun...))
-
-		return err
-	})
+	_, err = c.DataVolumes(c.Namespace, "golden image").Create(ctx, image)
 	if apierrors.IsAlreadyExists(err) {
 		return nil
 	}
@@ -128,9 +126,9 @@ func (s *session) dryRunImage(ctx context.Context, in *spi.CreateMachineInput) e
 }
 
 // explain diagnoses a machine of this driver.
-func (p *Provider) explain(ctx context.Context, s *session, in *spi.ExplainMachineInput, state *machineState) *spi.Explanation {
+func (p *Provider) explain(ctx context.Context, r *reader, in *spi.ExplainMachineInput, state *machineState) *spi.Explanation {
 	observe := &spi.ObserveMachineInput{Name: in.Name, Identity: in.Identity}
-	state.Evidence = withBoth(s.readRelated(ctx, observe, state).Evidence, state)
+	state.Evidence = withBoth(r.readRelated(ctx, observe, state).Evidence, state)
 	now := p.options.Clock.Now()
 
 	explanation := &spi.Explanation{Signs: state.Signs(now)}
@@ -138,7 +136,7 @@ func (p *Provider) explain(ctx context.Context, s *session, in *spi.ExplainMachi
 	switch cause := state.Cause(now, p.gracePeriods()); {
 	case state.VirtualMachine.DeletionTimestamp != nil:
 		explanation.Stage = spi.StageDeleting
-		explanation.Cause, explanation.Waiting = p.explainDeletion(ctx, s, state, now)
+		explanation.Cause, explanation.Waiting = p.explainDeletion(ctx, r, state, now)
 	case p.initialized(state.Instance):
 		explanation.Stage = spi.StageScheduled
 		explanation.Waiting = "the machine is scheduled to provider node " + nodeOf(state.Instance)
@@ -148,8 +146,8 @@ func (p *Provider) explain(ctx context.Context, s *session, in *spi.ExplainMachi
 		explanation.Cause = cause
 	}
 
-	s.explainPlacement(ctx, explanation.Cause, diagnose.PlaceOf(state.VirtualMachine))
-	s.readMore(ctx, observe, state)
+	r.explainPlacement(ctx, explanation.Cause, diagnose.PlaceOf(state.VirtualMachine))
+	r.readMore(ctx, observe, state)
 	explanation.Objects = objectsOf(state)
 
 	return explanation
@@ -177,11 +175,11 @@ func waitingFor(state *machineState) string {
 
 // explainDeletion returns the blocker of a deletion: as the cause if the deletion has taken
 // longer than DeleteMachine waits, and before that as the state that the machine waits for.
-func (p *Provider) explainDeletion(ctx context.Context, s *session, state *machineState, now time.Time) (cause *spi.Cause, waiting string) {
+func (p *Provider) explainDeletion(ctx context.Context, r *reader, state *machineState, now time.Time) (cause *spi.Cause, waiting string) {
 	vm := state.VirtualMachine
 
 	cause = &spi.Cause{
-		Err:   s.stillDeleting(ctx, vm.Name, now),
+		Err:   r.stillDeleting(ctx, vm.Name, now),
 		Since: vm.DeletionTimestamp.Time, ReportableAt: vm.DeletionTimestamp.Add(p.deleteWait(gracePeriodOf(vm))),
 	}
 
@@ -193,16 +191,16 @@ func (p *Provider) explainDeletion(ctx context.Context, s *session, state *machi
 }
 
 // readMore reads the objects that the diagnosis did not need, for the operator.
-func (s *session) readMore(ctx context.Context, in *spi.ObserveMachineInput, state *machineState) {
+func (r *reader) readMore(ctx context.Context, in *spi.ObserveMachineInput, state *machineState) {
 	ctx, cancel := context.WithTimeout(ctx, evidenceTimeout)
 	defer cancel()
 
 	if state.Pods == nil && state.Instance != nil {
-		state.Pods = s.podsOf(ctx, state.Instance)
+		state.Pods = r.podsOf(ctx, state.Instance)
 	}
 
 	if state.DataVolumes == nil {
-		state.DataVolumes = s.dataVolumesOf(ctx, in)
+		state.DataVolumes = r.dataVolumesOf(ctx, in)
 	}
 
 	image := state.VirtualMachine.Labels[v1alpha1.LabelGoldenImage]
@@ -210,9 +208,9 @@ func (s *session) readMore(ctx context.Context, in *spi.ObserveMachineInput, sta
 		return
 	}
 
-	if have, err := s.dataVolumes().Get(ctx, image, metav1.GetOptions{}); err == nil {
+	if have, err := r.clients.WithoutRetry().DataVolumes(r.clients.Namespace, "DataVolume").Get(ctx, image); err != nil {
+		r.unread = append(r.unread, spi.AsError(err).Message)
+	} else if have != nil {
 		state.Images = []cdiv1beta1.DataVolume{*have}
-	} else if !providerapi.Absent(err) {
-		s.addUnread("get DataVolume "+s.path(image), err)
 	}
 }

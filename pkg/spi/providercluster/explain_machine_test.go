@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/hostile"
+
 	"github.com/stretchr/testify/require"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/utils/clock"
@@ -51,7 +53,7 @@ func explained(t *testing.T, cluster *answers, forbidden ...string) (*spi.Explan
 	})
 
 	return p.ExplainMachine(t.Context(), &spi.ExplainMachineInput{
-		Kubeconfig: kubeconfigOf(t, &clientcmdapi.Cluster{Server: "https://provider.example.com"}),
+		Kubeconfig: hostile.KubeconfigOf(t, &clientcmdapi.Cluster{Server: "https://provider.example.com"}),
 		Name:       "m", Identity: spi.Identity{Cluster: "c", Role: "node"},
 	})
 }

@@ -5,6 +5,7 @@ import (
 
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/diagnose"
 )
@@ -13,12 +14,12 @@ import (
 // machine-controller-manager would wait for minutes. For a machine that is not scheduled,
 // spi.ErrUninitialized makes it call InitializeMachine, which reports the failure.
 func (p *Provider) GetMachineStatus(ctx context.Context, in *spi.ObserveMachineInput) (*spi.Machine, error) {
-	s, err := p.connect(in.Kubeconfig)
+	c, err := p.options.Clients.For(in.Kubeconfig)
 	if err != nil {
 		return nil, err
 	}
 
-	vm, err := p.getOurs(ctx, s, in)
+	vm, err := p.getOurs(ctx, c, in)
 	if err != nil {
 		return nil, err
 	}
@@ -27,7 +28,7 @@ func (p *Provider) GetMachineStatus(ctx context.Context, in *spi.ObserveMachineI
 	case in.Deleting:
 		return newMachine(in.Name), nil
 	case vm.DeletionTimestamp != nil && !in.HasProviderID:
-		return nil, spi.Errorf(spi.ErrConflict, "VirtualMachine %s is being deleted", s.path(in.Name))
+		return nil, spi.Errorf(spi.ErrConflict, "VirtualMachine %s is being deleted", c.Path(in.Name))
 	case p.expired(vm, in):
 		// machine-controller-manager checks its creation timeout only for initialized machines.
 		machine := newMachine(in.Name)
@@ -36,18 +37,18 @@ func (p *Provider) GetMachineStatus(ctx context.Context, in *spi.ObserveMachineI
 		return machine, nil
 	}
 
-	instance, err := s.getInstance(ctx, in.Name)
+	instance, err := c.Instances().Get(ctx, in.Name)
 	if err != nil {
 		return nil, err
 	}
 
-	return p.statusOf(s, vm, instance)
+	return p.statusOf(c, vm, instance)
 }
 
 func (p *Provider) statusOf(
-	s *session, vm *kubevirtv1.VirtualMachine, instance *kubevirtv1.VirtualMachineInstance,
+	c *providerapi.Clients, vm *kubevirtv1.VirtualMachine, instance *kubevirtv1.VirtualMachineInstance,
 ) (*spi.Machine, error) {
-	machine, key := newMachine(vm.Name), loopKeyOf(s.clients)
+	machine, key := newMachine(vm.Name), loopKeyOf(c)
 	machine.Addresses, machine.Reached = addresses(instance), reachedBy(vm, instance)
 
 	if p.initialized(instance) {
@@ -60,7 +61,7 @@ func (p *Provider) statusOf(
 		return machine, nil
 	}
 
-	return machine, spi.Errorf(spi.ErrUninitialized, "VirtualMachine %s is %s", s.path(vm.Name), vm.Status.PrintableStatus)
+	return machine, spi.Errorf(spi.ErrUninitialized, "VirtualMachine %s is %s", c.Path(vm.Name), vm.Status.PrintableStatus)
 }
 
 // expired reports whether the machine's creation timeout has expired.

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/hostile"
+
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
@@ -92,7 +94,7 @@ func providerAt(t *testing.T, serve http.HandlerFunc) (*Provider, []byte) {
 	return New(Options{
 		Clients: providerapi.NewCache(providerapi.Options{QPS: 1000, Burst: 1000}), Images: images.NewManager(clock.RealClock{}, time.Hour),
 		Clock: clock.RealClock{}, OrphanMemory: time.Hour, MaxDeleteWait: time.Second, MaxWaiting: 1,
-	}), kubeconfigOf(t, clusterOf(server))
+	}), hostile.Kubeconfig(t, server)
 }
 
 func answerWith(t *testing.T, w http.ResponseWriter, code int, object any) {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
@@ -24,6 +23,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/images"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/evacuations"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/hostile"
 )
 
@@ -90,7 +90,7 @@ func callsOf(t *testing.T, answer hostile.Answer) (longest time.Duration, method
 	t.Cleanup(server.CloseClientConnections)
 
 	file := filepath.Join(t.TempDir(), "kubeconfig")
-	require.NoError(t, os.WriteFile(file, kubeconfigOf(t, clusterOf(server)), 0o600))
+	require.NoError(t, os.WriteFile(file, hostile.Kubeconfig(t, server), 0o600))
 
 	ctx, cancel := context.WithTimeout(t.Context(), hangs)
 	defer cancel()
@@ -103,7 +103,7 @@ func callsOf(t *testing.T, answer hostile.Answer) (longest time.Duration, method
 	require.NoError(t, process.Run(), "%s: it ends by itself: %s", answer.Reason, out.String())
 
 	calls := strings.Split(strings.TrimSpace(out.String()), "\n")
-	require.Len(t, calls, len(methods(nil, nil))+1)
+	require.Len(t, calls, len(methods(nil, nil, nil))+1)
 
 	memory, err := strconv.Atoi(calls[len(calls)-1])
 	require.NoError(t, err)
@@ -129,13 +129,14 @@ func callEverything(file string) int {
 		return 1
 	}
 
+	clients := providerapi.NewCache(providerapi.Options{QPS: 1000, Burst: 1000, RetryFor: 500 * time.Millisecond})
 	p := New(Options{
-		Clients: providerapi.NewCache(providerapi.Options{QPS: 1000, Burst: 1000, RetryFor: 500 * time.Millisecond}),
+		Clients: clients,
 		Images:  images.NewManager(clock.RealClock{}, time.Hour), Clock: clock.RealClock{}, InitializeWait: time.Second,
 		UnschedulableGrace: time.Second, OrphanGracePeriod: time.Minute, OrphanMemory: time.Hour, MaxDeleteWait: time.Second, MaxWaiting: 1,
 	})
 
-	for name, call := range methods(p, kubeconfig) {
+	for name, call := range methods(p, evacuations.New(clients), kubeconfig) {
 		began := time.Now()
 		_ = call(context.Background()) //nolint:forbidigo // This process is the program. The result depends on the response.
 
@@ -148,7 +149,7 @@ func callEverything(file string) int {
 }
 
 // methods are those of a provider that ask the provider cluster.
-func methods(p *Provider, kubeconfig []byte) map[string]func(context.Context) error {
+func methods(p *Provider, evacuator *evacuations.Evacuator, kubeconfig []byte) map[string]func(context.Context) error {
 	id := spi.Identity{Cluster: "c", Role: "node"}
 	create := hostileMachine(kubeconfig)
 	observe := &spi.ObserveMachineInput{Kubeconfig: kubeconfig, Name: "m", Identity: id, CreationTimeout: time.Hour, Image: ptr.To(create.Image())}
@@ -168,16 +169,16 @@ func methods(p *Provider, kubeconfig []byte) map[string]func(context.Context) er
 		"ExplainMachine": func(ctx context.Context) error {
 			return keep(p.ExplainMachine(ctx, &spi.ExplainMachineInput{Kubeconfig: kubeconfig, Name: "m", Identity: id, Create: create}))
 		},
-		"Evacuations": func(ctx context.Context) error { return evacuate(ctx, p, kubeconfig, id) },
+		"Evacuations": func(ctx context.Context) error { return evacuate(ctx, evacuator, kubeconfig, id) },
 	}
 }
 
 // evacuate watches for a while.
-func evacuate(ctx context.Context, p *Provider, kubeconfig []byte, id spi.Identity) error {
+func evacuate(ctx context.Context, evacuator *evacuations.Evacuator, kubeconfig []byte, id spi.Identity) error {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
 
-	seen, err := p.WatchEvacuations(ctx, &spi.WatchEvacuationsInput{Kubeconfig: kubeconfig, Identity: id}, func() {})
+	seen, err := evacuator.WatchEvacuations(ctx, &spi.WatchEvacuationsInput{Kubeconfig: kubeconfig, Identity: id}, func() {})
 	if err != nil {
 		return err
 	}
@@ -200,45 +201,4 @@ func hostileMachine(kubeconfig []byte) *spi.CreateMachineInput {
 	}
 
 	return &spi.CreateMachineInput{Kubeconfig: kubeconfig, Name: "m", UserData: []byte("#cloud-config"), Spec: spec}
-}
-
-// TestEvacuationWatchIsRetried watches a server that requests a retry after an hour, and whose
-// lists have pages that refer to themselves.
-func TestEvacuationWatchIsRetried(t *testing.T) {
-	t.Parallel()
-
-	var (
-		mu       sync.Mutex
-		requests int
-	)
-
-	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Query().Has("watch") || strings.HasSuffix(r.URL.Path, "migrations") {
-			mu.Lock()
-			requests++
-			mu.Unlock()
-			hostile.Answers()["RetryAfter"].Serve(w, r)
-
-			return
-		}
-
-		hostile.Answers()["Circle"].Serve(w, r)
-	}))
-	t.Cleanup(server.Close)
-
-	p := New(Options{Clients: providerapi.NewCache(providerapi.Options{QPS: 100, Burst: 100}), Clock: clock.RealClock{}})
-	seen, err := p.WatchEvacuations(t.Context(), &spi.WatchEvacuationsInput{
-		Kubeconfig: kubeconfigOf(t, clusterOf(server)), Identity: spi.Identity{Cluster: "c", Role: "node"},
-	}, func() {})
-	require.NoError(t, err)
-
-	require.Eventually(t, func() bool {
-		mu.Lock()
-		defer mu.Unlock()
-
-		return requests > 2
-	}, time.Minute, 10*time.Millisecond, "requests are retried within a minute")
-
-	_, complete := seen.List()
-	require.False(t, complete, "an incomplete list is not used")
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/goldenimage"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/images"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
@@ -30,25 +31,25 @@ func classOf(id spi.Identity, class spi.Class, image *goldenimage.Source) images
 
 // holdImage creates the golden image of a machine unless it exists. The image is not deleted until
 // release is called.
-func (p *Provider) holdImage(ctx context.Context, s *session, in *spi.CreateMachineInput) (release func(), err error) {
+func (p *Provider) holdImage(ctx context.Context, c *providerapi.Clients, in *spi.CreateMachineInput) (release func(), err error) {
 	if !in.Spec.UsesGoldenImage() {
 		return func() {}, nil
 	}
 
-	image, err := in.Image().DataVolume(s.clients.Namespace)
+	image, err := in.Image().DataVolume(c.Namespace)
 	if err != nil {
 		return nil, spi.Errorf(spi.ErrInvalid, "%w", err)
 	}
 
 	p.options.Images.Heard(classOf(in.Identity(), in.Class, ptr.To(in.Image())))
 
-	release, err = p.options.Images.Hold(ctx, s.clients, image)
+	release, err = p.options.Images.Hold(ctx, c, image)
 	if err != nil {
 		return nil, imageInUsersTerms(err)
 	}
 
 	in.Report.Tell(spi.Progress{
-		Reason: "GoldenImageEnsured", Message: "golden image " + s.path(image.Name) + ", which the machine is cloned from, exists or is being imported",
+		Reason: "GoldenImageEnsured", Message: "golden image " + c.Path(image.Name) + ", which the machine is cloned from, exists or is being imported",
 	})
 
 	return release, nil
@@ -57,19 +58,19 @@ func (p *Provider) holdImage(ctx context.Context, s *session, in *spi.CreateMach
 // repairImage creates the golden image that a machine waits for again, if it was deleted externally
 // or by a sweep of another process that did not see this machine. An image that has failed is
 // replaced.
-func (p *Provider) repairImage(ctx context.Context, s *session, in *spi.ObserveMachineInput, state *machineState) error {
-	image, err := p.awaitedImage(s, in, state)
+func (p *Provider) repairImage(ctx context.Context, c *providerapi.Clients, in *spi.ObserveMachineInput, state *machineState) error {
+	image, err := p.awaitedImage(c, in, state)
 	if err != nil || image == nil {
 		return err
 	}
 
 	if state.fresh {
-		if err := p.observeImage(ctx, s, state, image); err != nil {
+		if err := p.observeImage(ctx, c, state, image); err != nil {
 			return err
 		}
 	}
 
-	release, err := p.options.Images.Hold(ctx, s.clients, image)
+	release, err := p.options.Images.Hold(ctx, c, image)
 	if err != nil {
 		return imageInUsersTerms(err)
 	}
@@ -80,9 +81,9 @@ func (p *Provider) repairImage(ctx context.Context, s *session, in *spi.ObserveM
 }
 
 // observeImage updates the state of an image from the evidence.
-func (p *Provider) observeImage(ctx context.Context, s *session, state *machineState, image *cdiv1beta1.DataVolume) error {
+func (p *Provider) observeImage(ctx context.Context, c *providerapi.Clients, state *machineState, image *cdiv1beta1.DataVolume) error {
 	if state.missing == image.Name {
-		p.options.Images.Missed(s.clients, image.Name)
+		p.options.Images.Missed(c, image.Name)
 		// The diagnosis of its absence is outdated.
 		p.evidence.store(state.VirtualMachine.UID, stepOf(state.Instance), relatedEvidence{})
 		state.dropRelated()
@@ -90,7 +91,7 @@ func (p *Provider) observeImage(ctx context.Context, s *session, state *machineS
 
 	for i := range state.Images {
 		if have := &state.Images[i]; have.Name == image.Name && have.Namespace == image.Namespace {
-			return p.options.Images.Observe(ctx, s.clients, have, image)
+			return p.options.Images.Observe(ctx, c, have, image)
 		}
 	}
 
@@ -100,12 +101,12 @@ func (p *Provider) observeImage(ctx context.Context, s *session, state *machineS
 // awaitedImage returns the golden image that the root volume of a machine is still to be cloned
 // from, or nil. If the MachineClass was changed to another image, the machine does not wait for
 // that one.
-func (p *Provider) awaitedImage(s *session, in *spi.ObserveMachineInput, state *machineState) (*cdiv1beta1.DataVolume, error) {
+func (p *Provider) awaitedImage(c *providerapi.Clients, in *spi.ObserveMachineInput, state *machineState) (*cdiv1beta1.DataVolume, error) {
 	if in.Image == nil || !in.Image.Spec.UsesGoldenImage() || p.initialized(state.Instance) || stepOf(state.Instance) != "" {
 		return nil, nil //nolint:nilnil // Most machines wait for no image; the caller handles nil.
 	}
 
-	image, err := in.Image.DataVolume(s.clients.Namespace)
+	image, err := in.Image.DataVolume(c.Namespace)
 	if err != nil {
 		return nil, spi.Errorf(spi.ErrInvalid, "%w", err)
 	}
@@ -129,8 +130,8 @@ func clonedFrom(vm *kubevirtv1.VirtualMachine, image string) bool {
 }
 
 // arrived records that the golden image of a machine is complete, if the machine has one.
-func (p *Provider) arrived(ctx context.Context, s *session, vm *kubevirtv1.VirtualMachine) {
+func (p *Provider) arrived(ctx context.Context, c *providerapi.Clients, vm *kubevirtv1.VirtualMachine) {
 	if image := vm.Labels[v1alpha1.LabelGoldenImage]; image != "" {
-		p.options.Images.Arrived(ctx, s.clients, image)
+		p.options.Images.Arrived(ctx, c, image)
 	}
 }

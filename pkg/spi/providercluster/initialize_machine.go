@@ -23,35 +23,35 @@ import (
 // immediately. A failure that was reported before is reported after the wait, since
 // machine-controller-manager calls again within seconds.
 func (p *Provider) InitializeMachine(ctx context.Context, in *spi.ObserveMachineInput) (*spi.Machine, error) {
-	s, err := p.connect(in.Kubeconfig)
+	c, err := p.options.Clients.For(in.Kubeconfig)
 	if err != nil {
 		return nil, err
 	}
 
-	vm, err := p.getOurs(ctx, s, in)
+	vm, err := p.getOurs(ctx, c, in)
 	if err != nil {
 		return nil, err
 	}
 
-	instance, err := s.getInstance(ctx, in.Name)
+	instance, err := c.Instances().Get(ctx, in.Name)
 	if err != nil {
 		return nil, err
 	}
 
 	state := &machineState{Evidence: diagnose.Evidence{VirtualMachine: vm, Instance: instance}}
-	p.investigate(ctx, s, in, state)
+	p.investigate(ctx, c, in, state)
 
-	if err := p.repairImage(ctx, s, in, state); err != nil {
+	if err := p.repairImage(ctx, c, in, state); err != nil {
 		return machineFrom(state), err
 	}
 
-	verdict, err := p.awaitVerdict(ctx, s, state)
+	verdict, err := p.awaitVerdict(ctx, c, state)
 	if err == nil {
 		err = p.report(in, state, verdict)
 	}
 
 	if verdict.initialized {
-		p.arrived(ctx, s, state.VirtualMachine)
+		p.arrived(ctx, c, state.VirtualMachine)
 	}
 
 	return machineFrom(state), err
@@ -92,7 +92,7 @@ func machineFrom(state *machineState) *spi.Machine {
 
 // awaitVerdict returns the verdict on a machine. It waits for a final one unless too many calls are
 // waiting.
-func (p *Provider) awaitVerdict(ctx context.Context, s *session, state *machineState) (verdict, error) {
+func (p *Provider) awaitVerdict(ctx context.Context, c *providerapi.Clients, state *machineState) (verdict, error) {
 	known := p.evidence.reported(state.VirtualMachine.UID)
 
 	v := p.judge(state)
@@ -104,7 +104,7 @@ func (p *Provider) awaitVerdict(ctx context.Context, s *session, state *machineS
 	case p.waiters <- struct{}{}:
 		defer func() { <-p.waiters }()
 
-		return p.awaitScheduled(ctx, s, state, known)
+		return p.awaitScheduled(ctx, c, state, known)
 	default:
 		return v, nil
 	}
@@ -222,11 +222,11 @@ func (p *Provider) gracePeriods() diagnose.GracePeriods {
 
 // awaitScheduled follows the machine until the verdict is final, the time is over or a watch ends.
 // machine-controller-manager calls again within seconds.
-func (p *Provider) awaitScheduled(ctx context.Context, s *session, state *machineState, known string) (verdict, error) {
+func (p *Provider) awaitScheduled(ctx context.Context, c *providerapi.Clients, state *machineState, known string) (verdict, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.options.InitializeWait)
 	defer cancel()
 
-	f := &follower{session: s, state: state}
+	f := &follower{clients: c, state: state}
 	defer f.stop()
 
 	for {
@@ -236,7 +236,7 @@ func (p *Provider) awaitScheduled(ctx context.Context, s *session, state *machin
 		}
 
 		if err := f.follow(ctx); err != nil {
-			return v, s.unwatchable(err)
+			return v, unwatchable(c, err)
 		}
 
 		if !p.next(ctx, f, v) {
@@ -269,19 +269,19 @@ func (p *Provider) next(ctx context.Context, f *follower, v verdict) bool {
 
 // unwatchable returns the error of a watch that lacks permission. Other errors are not returned:
 // the next call reads the objects first, and reports errors that persist.
-func (s *session) unwatchable(err error) error {
+func unwatchable(c *providerapi.Clients, err error) error {
 	if !apierrors.IsForbidden(err) && !apierrors.IsUnauthorized(err) {
 		return nil
 	}
 
-	return spi.During("watch machines in "+s.clients.Namespace, providerapi.Explain(err))
+	return spi.During("watch machines in "+c.Namespace, providerapi.Explain(err))
 }
 
 // follower watches the object of a machine that changes next: the VirtualMachine until KubeVirt has
 // created its instance, and then the instance. Each watch begins at the known resource version, so
 // that no change is missed.
 type follower struct {
-	session *session
+	clients *providerapi.Clients
 	state   *machineState
 
 	watch watch.Interface
@@ -302,9 +302,9 @@ func (f *follower) follow(ctx context.Context) error {
 
 	var err error
 	if instance {
-		f.watch, err = providerapi.Watch(ctx, f.session.instances(), instanceMeta(f.state))
+		f.watch, err = f.clients.Instances().WatchObject(ctx, instanceMeta(f.state))
 	} else {
-		f.watch, err = providerapi.Watch(ctx, f.session.virtualMachines(), f.state.VirtualMachine.ObjectMeta)
+		f.watch, err = f.clients.VirtualMachines().WatchObject(ctx, f.state.VirtualMachine.ObjectMeta)
 	}
 
 	return err

@@ -21,7 +21,7 @@ func (p *Provider) ListMachines(ctx context.Context, in *spi.ListMachinesInput) 
 		return nil, spi.Errorf(spi.ErrInvalid, "the list of machines requires both the cluster and the role tag")
 	}
 
-	s, err := p.connect(in.Kubeconfig)
+	c, err := p.options.Clients.For(in.Kubeconfig)
 	if err != nil {
 		return nil, err
 	}
@@ -32,10 +32,10 @@ func (p *Provider) ListMachines(ctx context.Context, in *spi.ListMachinesInput) 
 	selector := render.Selector(in.Identity)
 
 	// The metadata suffice.
-	metadata := s.clients.Metadata.Resource(kubevirtv1.GroupVersion.WithResource("virtualmachines")).Namespace(s.clients.Namespace)
+	metadata := c.Metadata.Resource(kubevirtv1.GroupVersion.WithResource("virtualmachines")).Namespace(c.Namespace)
 
-	found, err := providerapi.Collect(ctx, s.clients, metadata, providerapi.List{
-		What: "VirtualMachines in " + s.clients.Namespace, Labels: selector,
+	found, err := providerapi.Collect(ctx, c, metadata, providerapi.List{
+		What: "VirtualMachines in " + c.Namespace, Labels: selector,
 	}, func(vm metav1.Object) (listed, bool) {
 		return listed{name: vm.GetName(), uid: vm.GetUID()}, true
 	})
@@ -50,13 +50,13 @@ func (p *Provider) ListMachines(ctx context.Context, in *spi.ListMachinesInput) 
 
 	for _, vm := range found {
 		machine := newMachine(vm.name)
-		machine.Address = s.addressOf(in.Identity, vm.uid)
+		machine.Address = addressOf(c, in.Identity, vm.uid)
 		machines = append(machines, *machine)
 		uids = append(uids, vm.uid)
 	}
 
-	p.options.Images.MachinesListed(ctx, s.clients, class)
-	p.orphans.recordList(caller.Of(ctx), s.clients.Server+"/"+s.path(selector), uids)
+	p.options.Images.MachinesListed(ctx, c, class)
+	p.orphans.recordList(caller.Of(ctx), c.Server+"/"+c.Path(selector), uids)
 
 	return machines, nil
 }

@@ -2,7 +2,6 @@ package providercluster
 
 import (
 	"encoding/json"
-	"encoding/pem"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -10,11 +9,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/hostile"
+
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/utils/clock"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/images"
@@ -61,27 +60,7 @@ func serveList(t *testing.T, pageOf func(token string) page) (raw []byte, asked 
 	}))
 	t.Cleanup(server.Close)
 
-	return kubeconfigOf(t, clusterOf(server)), asked
-}
-
-func clusterOf(server *httptest.Server) *clientcmdapi.Cluster {
-	return &clientcmdapi.Cluster{
-		Server: server.URL, CertificateAuthorityData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
-	}
-}
-
-func kubeconfigOf(t *testing.T, cluster *clientcmdapi.Cluster) []byte {
-	t.Helper()
-
-	raw, err := clientcmd.Write(clientcmdapi.Config{
-		CurrentContext: "x",
-		Contexts:       map[string]*clientcmdapi.Context{"x": {Cluster: "c", AuthInfo: "u", Namespace: "machines"}},
-		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"u": {Token: "t"}},
-		Clusters:       map[string]*clientcmdapi.Cluster{"c": cluster},
-	})
-	require.NoError(t, err)
-
-	return raw
+	return hostile.Kubeconfig(t, server), asked
 }
 
 // TestListsEnd has a server that returns lists of all lengths. machine-controller-manager deletes

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
@@ -13,79 +12,32 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/render"
 )
 
-// getVirtualMachine returns the VirtualMachine of that name, or nil. It may belong to another
-// shoot.
-func (s *session) getVirtualMachine(ctx context.Context, name string) (*kubevirtv1.VirtualMachine, error) {
-	var vm *kubevirtv1.VirtualMachine
-
-	err := s.read(ctx, "get VirtualMachine "+s.path(name), func(ctx context.Context) error {
-		var err error
-		vm, err = s.virtualMachines().Get(ctx, name, metav1.GetOptions{})
-
-		return err
-	})
-	if providerapi.Absent(err) {
-		return nil, nil //nolint:nilnil // The absence of the object is one of its states here, and each caller handles it.
-	}
-
-	if err != nil {
-		return nil, err
-	}
-
-	return vm, nil
-}
-
 // getOurs returns the VirtualMachine of a Machine, or spi.ErrNotFound if there is none or it is not
 // managed for this Machine.
-func (p *Provider) getOurs(ctx context.Context, s *session, in *spi.ObserveMachineInput) (*kubevirtv1.VirtualMachine, error) {
+func (p *Provider) getOurs(ctx context.Context, c *providerapi.Clients, in *spi.ObserveMachineInput) (*kubevirtv1.VirtualMachine, error) {
 	record := recordForObserve(in)
 
-	vm, err := s.getVirtualMachine(ctx, in.Name)
+	vm, err := c.VirtualMachines().Get(ctx, in.Name)
 
 	switch {
 	case record.tolerates(err):
-		return nil, spi.Errorf(spi.ErrNotFound, "VirtualMachine %s was given up", s.path(in.Name))
+		return nil, spi.Errorf(spi.ErrNotFound, "VirtualMachine %s was given up", c.Path(in.Name))
 	case err != nil:
 		return nil, err
 	}
 
-	ours, err := s.owns(record, vm)
+	ours, err := owns(c, record, vm)
 
 	switch {
 	case err != nil:
 		return nil, err
 	case !ours:
-		return nil, spi.Errorf(spi.ErrNotFound, "VirtualMachine %s", s.path(in.Name))
+		return nil, spi.Errorf(spi.ErrNotFound, "VirtualMachine %s", c.Path(in.Name))
 	}
 
 	p.orphans.forget(vm.UID)
 
 	return vm, nil
-}
-
-// getInstance returns the VirtualMachineInstance of that name, or nil.
-func (s *session) getInstance(ctx context.Context, name string) (*kubevirtv1.VirtualMachineInstance, error) {
-	var instance *kubevirtv1.VirtualMachineInstance
-
-	err := s.read(ctx, "get VirtualMachineInstance "+s.path(name), func(ctx context.Context) error {
-		var err error
-		instance, err = s.instances().Get(ctx, name, metav1.GetOptions{})
-
-		return err
-	})
-	if providerapi.Absent(err) {
-		return nil, nil //nolint:nilnil // The absence of the object is one of its states here, and each caller handles it.
-	}
-
-	if err != nil {
-		return nil, err
-	}
-
-	return instance, nil
-}
-
-func (s *session) path(name string) string {
-	return s.clients.Namespace + "/" + name
 }
 
 // initialized reports whether the instance has been scheduled, and has an address if it needs one.

@@ -10,6 +10,7 @@ import (
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/caller"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
@@ -183,11 +184,11 @@ func (w *callerSightings) size() int {
 
 // checkOrphan returns nil if the VirtualMachine may be deleted as an orphan: the calling process
 // has reported it as one for the grace period.
-func (p *Provider) checkOrphan(ctx context.Context, s *session, vm *kubevirtv1.VirtualMachine) error {
+func (p *Provider) checkOrphan(ctx context.Context, c *providerapi.Clients, vm *kubevirtv1.VirtualMachine) error {
 	by := caller.Of(ctx)
 	if by == caller.Unknown {
 		return spi.WithRemedy(spi.Errorf(spi.ErrConflict, "no Machine is known for VirtualMachine %s, and the client does not identify its "+
-			"process: the driver deletes no orphans for such a client", s.path(vm.Name)),
+			"process: the driver deletes no orphans for such a client", c.Path(vm.Name)),
 			"delete the VirtualMachine, or let the client identify its process")
 	}
 
@@ -197,5 +198,5 @@ func (p *Provider) checkOrphan(ctx context.Context, s *session, vm *kubevirtv1.V
 	}
 
 	return spi.Errorf(spi.ErrConflict, "no Machine is known for VirtualMachine %s; it is deleted if this is still the case in %s",
-		s.path(vm.Name), left.Round(time.Second))
+		c.Path(vm.Name), left.Round(time.Second))
 }

@@ -62,10 +62,10 @@ func TestSightingsEndWithTheirCaller(t *testing.T) {
 
 	clock := clocktesting.NewFakeClock(time.Now())
 	p := New(Options{Clock: clock, OrphanGracePeriod: 10 * time.Minute, OrphanMemory: time.Hour})
-	s := &session{clients: &providerapi.Clients{Namespace: "ns"}}
+	c := &providerapi.Clients{Namespace: "ns"}
 	vm := &kubevirtv1.VirtualMachine{ObjectMeta: metav1.ObjectMeta{Name: "m", UID: "u"}}
 
-	asked := func(by caller.ID) error { return p.checkOrphan(caller.With(t.Context(), by), s, vm) }
+	asked := func(by caller.ID) error { return p.checkOrphan(caller.With(t.Context(), by), c, vm) }
 
 	for _, process := range []caller.ID{"first", "second", "third", caller.Unknown, caller.Unknown, caller.ThisProcess} {
 		require.ErrorIs(t, asked(process), spi.ErrConflict, process)

@@ -18,19 +18,19 @@ const maxNodes = 500
 // explainPlacement sets the zones with nodes as the remedy if the machine's zone has none. Nodes
 // are cluster-scoped, and the driver's Role grants no access to them: they are read only with other
 // credentials, such as an administrator's.
-func (s *session) explainPlacement(ctx context.Context, cause *spi.Cause, wanted diagnose.Place) {
-	if cause == nil || !isUnschedulable(cause) || !s.mayListNodes(ctx) {
+func (r *reader) explainPlacement(ctx context.Context, cause *spi.Cause, wanted diagnose.Place) {
+	if cause == nil || !isUnschedulable(cause) || !r.mayListNodes(ctx) {
 		return
 	}
 
 	ctx, cancel := context.WithTimeout(ctx, evidenceTimeout)
 	defer cancel()
 
-	from := s.clients.Metadata.Resource(corev1.SchemeGroupVersion.WithResource("nodes"))
+	from := r.clients.Metadata.Resource(corev1.SchemeGroupVersion.WithResource("nodes"))
 
 	nodes, err := providerapi.Some[metav1.PartialObjectMetadata](ctx, from, providerapi.List{}, maxNodes+1)
 	if err != nil {
-		s.addUnread("list nodes", err)
+		r.addUnread("list nodes", err)
 
 		return
 	}
@@ -55,13 +55,13 @@ func isUnschedulable(cause *spi.Cause) bool {
 
 // mayListNodes checks the permission, so that the audit log of the provider cluster contains no
 // denied request.
-func (s *session) mayListNodes(ctx context.Context) bool {
+func (r *reader) mayListNodes(ctx context.Context) bool {
 	nodes := &authorizationv1.SelfSubjectAccessReview{
 		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "list", Resource: "nodes"}},
 	}
 
 	review, err := providerapi.Once(ctx, evidenceTimeout, func(ctx context.Context) (*authorizationv1.SelfSubjectAccessReview, error) {
-		return s.clients.Kubernetes.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, nodes, metav1.CreateOptions{})
+		return r.clients.Kubernetes.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, nodes, metav1.CreateOptions{})
 	})
 
 	return err == nil && review.Status.Allowed

@@ -7,13 +7,9 @@
 package providercluster
 
 import (
-	"context"
 	"time"
 
-	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/utils/clock"
-	cdiclient "kubevirt.io/client-go/containerizeddataimporter/typed/core/v1beta1"
-	kubevirtclient "kubevirt.io/client-go/kubevirt/typed/core/v1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/images"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
@@ -74,62 +70,6 @@ func New(options Options) *Provider {
 		orphans:  newOrphanTracker(options.Clock, options.OrphanMemory),
 		evidence: newEvidenceCache(options.Clock),
 	}
-}
-
-// session is the access of one call to its provider cluster and namespace.
-type session struct {
-	clients *providerapi.Clients
-	// dryRun is set if objects are created and updated in dry runs only.
-	dryRun []string
-	// unread lists the evidence that could not be read, and why.
-	unread []string
-}
-
-func (p *Provider) connect(raw []byte) (*session, error) {
-	clients, err := p.options.Clients.For(raw)
-	if err != nil {
-		return nil, &spi.Error{Kind: spi.ErrInvalid, Message: err.Error(), Remedy: "correct the kubeconfig", Kubeconfig: true, Cause: err}
-	}
-
-	return &session{clients: clients}, nil
-}
-
-// request sends one request, as providerapi.Clients.Request does.
-func (s *session) request(ctx context.Context, what string, send func(context.Context) error) error {
-	return s.clients.Request(ctx, what, send)
-}
-
-// read reads one object, as providerapi.Clients.Look does.
-func (s *session) read(ctx context.Context, what string, read func(context.Context) error) error {
-	return s.clients.Look(ctx, what, read)
-}
-
-func (s *session) virtualMachines() kubevirtclient.VirtualMachineInterface {
-	return s.clients.KubeVirt.KubevirtV1().VirtualMachines(s.clients.Namespace)
-}
-
-func (s *session) instances() kubevirtclient.VirtualMachineInstanceInterface {
-	return s.clients.KubeVirt.KubevirtV1().VirtualMachineInstances(s.clients.Namespace)
-}
-
-func (s *session) dataVolumes() cdiclient.DataVolumeInterface {
-	return s.dataVolumesIn(s.clients.Namespace)
-}
-
-func (s *session) dataVolumesIn(namespace string) cdiclient.DataVolumeInterface {
-	return s.clients.CDI.CdiV1beta1().DataVolumes(namespace)
-}
-
-func (s *session) events() corev1client.EventInterface {
-	return s.clients.Kubernetes.CoreV1().Events(s.clients.Namespace)
-}
-
-func (s *session) pods() corev1client.PodInterface {
-	return s.clients.Kubernetes.CoreV1().Pods(s.clients.Namespace)
-}
-
-func (s *session) secrets() corev1client.SecretInterface {
-	return s.clients.Kubernetes.CoreV1().Secrets(s.clients.Namespace)
 }
 
 func newMachine(name string) *spi.Machine {

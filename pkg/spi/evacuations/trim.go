@@ -1,4 +1,4 @@
-package providercluster
+package evacuations
 
 import (
 	"context"
@@ -11,9 +11,9 @@ import (
 )
 
 // logWatchError logs why evacuations are currently not detected.
-func (s *session) logWatchError(ctx context.Context, err error) {
+func (e *evacuations) logWatchError(ctx context.Context, err error) {
 	klog.FromContext(ctx).Error(err, "Failed to watch for evacuations; retrying. If a permission is missing, apply kubernetes/evacuation",
-		"server", s.clients.Server, "namespace", s.clients.Namespace)
+		"server", e.clients.Server, "namespace", e.clients.Namespace)
 }
 
 // isRelevantChange reports whether a field that evacuations depend on has changed. KubeVirt updates

@@ -1,4 +1,4 @@
-package providercluster
+package evacuations
 
 import (
 	"testing"
@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	utilcache "k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 	kubevirtv1 "kubevirt.io/api/core/v1"
@@ -25,7 +26,8 @@ func newEvacuations(t *testing.T, instances []*kubevirtv1.VirtualMachineInstance
 	t.Helper()
 
 	e := &evacuations{
-		session:           &session{clients: &providerapi.Clients{Namespace: "machines"}},
+		clients:           &providerapi.Clients{Namespace: "machines"},
+		created:           utilcache.NewLRUExpireCache(10),
 		instanceInformer:  cache.NewSharedIndexInformer(&cache.ListWatch{}, &kubevirtv1.VirtualMachineInstance{}, 0, cache.Indexers{}),
 		migrationInformer: cache.NewSharedIndexInformer(&cache.ListWatch{}, &kubevirtv1.VirtualMachineInstanceMigration{}, 0, cache.Indexers{}),
 	}

@@ -1,4 +1,4 @@
-package providercluster
+package evacuations
 
 import (
 	"encoding/json"
@@ -8,8 +8,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/hostile"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -68,7 +71,7 @@ func serveInstances(t *testing.T, all ...kubevirtv1.VirtualMachineInstance) []by
 	t.Cleanup(server.Close)
 	t.Cleanup(server.CloseClientConnections)
 
-	return kubeconfigOf(t, clusterOf(server))
+	return hostile.Kubeconfig(t, server)
 }
 
 func pageOfInstances(r *http.Request, all []kubevirtv1.VirtualMachineInstance) any {
@@ -86,7 +89,7 @@ func pageOfInstances(r *http.Request, all []kubevirtv1.VirtualMachineInstance) a
 func watchInstances(t *testing.T, all ...kubevirtv1.VirtualMachineInstance) spi.Evacuations {
 	t.Helper()
 
-	p := New(Options{Clients: providerapi.NewCache(providerapi.Options{QPS: 100, Burst: 100, RetryFor: 15 * time.Second})})
+	p := New(providerapi.NewCache(providerapi.Options{QPS: 100, Burst: 100, RetryFor: 15 * time.Second}))
 
 	evacuations, err := p.WatchEvacuations(t.Context(), &spi.WatchEvacuationsInput{
 		Kubeconfig: serveInstances(t, all...), Identity: spi.Identity{Cluster: "shoot", Role: "node"},
@@ -146,4 +149,45 @@ func TestDeletionIsRelevantChange(t *testing.T) {
 	after := before.DeepCopy()
 	after.DeletionTimestamp = ptr.To(metav1.Now())
 	require.True(t, isRelevantChange(&before, after), "a terminating instance is no longer evacuated")
+}
+
+// TestEvacuationWatchIsRetried watches a server that requests a retry after an hour, and whose
+// lists have pages that refer to themselves.
+func TestEvacuationWatchIsRetried(t *testing.T) {
+	t.Parallel()
+
+	var (
+		mu       sync.Mutex
+		requests int
+	)
+
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Has("watch") || strings.HasSuffix(r.URL.Path, "migrations") {
+			mu.Lock()
+			requests++
+			mu.Unlock()
+			hostile.Answers()["RetryAfter"].Serve(w, r)
+
+			return
+		}
+
+		hostile.Answers()["Circle"].Serve(w, r)
+	}))
+	t.Cleanup(server.Close)
+
+	p := New(providerapi.NewCache(providerapi.Options{QPS: 100, Burst: 100}))
+	seen, err := p.WatchEvacuations(t.Context(), &spi.WatchEvacuationsInput{
+		Kubeconfig: hostile.Kubeconfig(t, server), Identity: spi.Identity{Cluster: "c", Role: "node"},
+	}, func() {})
+	require.NoError(t, err)
+
+	require.Eventually(t, func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+
+		return requests > 2
+	}, time.Minute, 10*time.Millisecond, "requests are retried within a minute")
+
+	_, complete := seen.List()
+	require.False(t, complete, "an incomplete list is not used")
 }

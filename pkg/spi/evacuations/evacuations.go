@@ -1,12 +1,15 @@
-package providercluster
+// Package evacuations finds and evacuates the machines that must leave their provider nodes. It
+// implements spi.Evacuator on provider clusters; pkg/evacuation calls it and decides. It must not
+// know Machines, deadlines or the control cluster.
+package evacuations
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilcache "k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/client-go/tools/cache"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
@@ -15,66 +18,75 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/render"
 )
 
-var _ spi.Evacuator = (*Provider)(nil)
+// Evacuator implements spi.Evacuator.
+type Evacuator struct {
+	clients *providerapi.Cache
+}
+
+var _ spi.Evacuator = (*Evacuator)(nil)
+
+// New returns an Evacuator that takes its clients from the cache.
+func New(clients *providerapi.Cache) *Evacuator {
+	return &Evacuator{clients: clients}
+}
 
 // ServerAndNamespace implements spi.Evacuator.
-func (p *Provider) ServerAndNamespace(kubeconfig []byte) (string, error) {
-	s, err := p.connect(kubeconfig)
+func (e *Evacuator) ServerAndNamespace(kubeconfig []byte) (string, error) {
+	c, err := e.clients.For(kubeconfig)
 	if err != nil {
 		return "", err
 	}
 
-	return s.clients.Server + "/" + s.clients.Namespace, nil
+	return c.Server + "/" + c.Namespace, nil
 }
 
 // evacuations implements spi.Evacuations. Watches detect evacuations without periodic requests.
 // Their caches may be stale, so irreversible actions require Confirm.
 type evacuations struct {
-	*session
-
+	clients           *providerapi.Clients
 	identity          spi.Identity
 	instanceInformer  cache.SharedIndexInformer
 	migrationInformer cache.SharedIndexInformer
 
-	mu sync.Mutex
-	// created is when migrations were created that the watch may not have delivered yet, by name.
-	created map[string]time.Time
+	// created has the times of migrations that the watch may not have delivered yet, by name.
+	created *utilcache.LRUExpireCache
 }
 
 // WatchEvacuations implements spi.Evacuator.
-func (p *Provider) WatchEvacuations(ctx context.Context, in *spi.WatchEvacuationsInput, changed func()) (spi.Evacuations, error) {
+func (e *Evacuator) WatchEvacuations(ctx context.Context, in *spi.WatchEvacuationsInput, changed func()) (spi.Evacuations, error) {
 	if !in.Identity.Valid() {
 		return nil, spi.Errorf(spi.ErrInvalid, "a watch for evacuations requires both the cluster and the role tag")
 	}
 
-	s, err := p.connect(in.Kubeconfig)
+	c, err := e.clients.For(in.Kubeconfig)
 	if err != nil {
 		return nil, err
 	}
 
-	selector := render.Selector(in.Identity)
-	e := &evacuations{session: s, identity: in.Identity, created: map[string]time.Time{}}
+	w := &evacuations{clients: c, identity: in.Identity, created: utilcache.NewLRUExpireCache(providerapi.MaxObjects)}
 
-	e.instanceInformer, err = providerapi.Follow(s.instances(), &kubevirtv1.VirtualMachineInstance{}, providerapi.Following{
-		What: "VirtualMachineInstances in " + s.clients.Namespace, Labels: selector, Keep: trim, Matters: isRelevantChange, Changed: changed,
-		Blind: s.logWatchError,
-	})
+	w.instanceInformer, err = providerapi.Follow(c.Instances(), &kubevirtv1.VirtualMachineInstance{}, w.following("VirtualMachineInstances", changed))
 	if err != nil {
 		return nil, err
 	}
 
-	e.migrationInformer, err = providerapi.Follow(s.migrations(), &kubevirtv1.VirtualMachineInstanceMigration{}, providerapi.Following{
-		What: "VirtualMachineInstanceMigrations in " + s.clients.Namespace, Labels: selector, Keep: trim, Matters: isRelevantChange,
-		Changed: changed, Blind: s.logWatchError,
-	})
+	w.migrationInformer, err = providerapi.Follow(c.Migrations(), &kubevirtv1.VirtualMachineInstanceMigration{},
+		w.following("VirtualMachineInstanceMigrations", changed))
 	if err != nil {
 		return nil, err
 	}
 
-	go e.instanceInformer.RunWithContext(ctx)
-	go e.migrationInformer.RunWithContext(ctx)
+	go w.instanceInformer.RunWithContext(ctx)
+	go w.migrationInformer.RunWithContext(ctx)
 
-	return e, nil
+	return w, nil
+}
+
+func (e *evacuations) following(kind string, changed func()) providerapi.Following {
+	return providerapi.Following{
+		What: kind + " in " + e.clients.Namespace, Labels: render.Selector(e.identity), Keep: trim, Matters: isRelevantChange, Changed: changed,
+		Blind: e.logWatchError,
+	}
 }
 
 // List implements spi.Evacuations.
@@ -171,7 +183,7 @@ func (e *evacuations) migrationOf(instance *kubevirtv1.VirtualMachineInstance) (
 
 // Confirm implements spi.Evacuations.
 func (e *evacuations) Confirm(ctx context.Context, evacuation *spi.Evacuation) (bool, error) {
-	instance, err := e.getInstance(ctx, evacuation.Machine)
+	instance, err := e.clients.Instances().Get(ctx, evacuation.Machine)
 	if err != nil || instance == nil {
 		return false, err
 	}
@@ -183,23 +195,23 @@ func (e *evacuations) Confirm(ctx context.Context, evacuation *spi.Evacuation) (
 // an instance that is deleted alone. It does not delete an instance whose VirtualMachine is not
 // managed by this shoot's driver.
 func (e *evacuations) PowerOff(ctx context.Context, evacuation *spi.Evacuation) error {
-	instance, err := e.getInstance(ctx, evacuation.Machine)
+	instance, err := e.clients.Instances().Get(ctx, evacuation.Machine)
 	if err != nil || instance == nil || instance.UID != evacuation.UID {
 		return err
 	}
 
-	vm, err := e.getVirtualMachine(ctx, evacuation.Machine)
+	vm, err := e.clients.VirtualMachines().Get(ctx, evacuation.Machine)
 
 	switch {
 	case err != nil:
 		return err
 	case vm == nil:
-		return e.deleteInstance(ctx, instance)
+		return e.clients.Instances().DeleteObject(ctx, instance)
 	case render.Owns(e.identity, vm.Labels) && metav1.IsControlledBy(instance, vm):
-		return e.deleteVirtualMachine(ctx, vm)
+		return e.clients.VirtualMachines().DeleteObject(ctx, vm)
 	default:
 		return spi.WithRemedy(spi.Errorf(spi.ErrForeign, "VirtualMachine %s lacks the tags of this shoot, or does not control the "+
-			"VirtualMachineInstance of the same name, so it is not powered off", e.path(evacuation.Machine)),
+			"VirtualMachineInstance of the same name, so it is not powered off", e.clients.Path(evacuation.Machine)),
 			"restore its tags, or shut down the guest manually")
 	}
 }

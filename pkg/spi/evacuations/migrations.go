@@ -1,4 +1,4 @@
-package providercluster
+package evacuations
 
 import (
 	"context"
@@ -11,20 +11,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	kubevirtv1 "kubevirt.io/api/core/v1"
-	kubevirtclient "kubevirt.io/client-go/kubevirt/typed/core/v1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/render"
 )
 
 // watchLag is how long a watch may take to deliver a created migration.
 const watchLag = 10 * time.Second
-
-func (s *session) migrations() kubevirtclient.VirtualMachineInstanceMigrationInterface {
-	return s.clients.KubeVirt.KubevirtV1().VirtualMachineInstanceMigrations(s.clients.Namespace)
-}
 
 // migrationName names the migration of an instance away from a node. The name is deterministic, so
 // that a restarted or a second process does not create another migration.
@@ -38,7 +32,7 @@ func migrationName(instance types.UID, node string) string {
 
 // migration returns the driver's migration of that name from the watch's cache, or nil.
 func (e *evacuations) migration(name string) *kubevirtv1.VirtualMachineInstanceMigration {
-	object, exists, err := e.migrationInformer.GetStore().GetByKey(e.path(name))
+	object, exists, err := e.migrationInformer.GetStore().GetByKey(e.clients.Path(name))
 	if err != nil || !exists {
 		return nil
 	}
@@ -76,19 +70,12 @@ func (e *evacuations) Migrate(ctx context.Context, evacuation *spi.Evacuation) e
 		Spec: kubevirtv1.VirtualMachineInstanceMigrationSpec{VMIName: evacuation.Machine},
 	}
 
-	err := e.request(ctx, "create VirtualMachineInstanceMigration "+e.path(migration.Name), func(ctx context.Context) error {
-		_, err := e.migrations().Create(ctx, migration, strictly())
-
-		return err
-	})
+	_, err := e.clients.Migrations().Create(ctx, migration)
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return err
 	}
 
-	e.mu.Lock()
-	defer e.mu.Unlock()
-
-	e.created[migration.Name] = time.Now()
+	e.created.Add(migration.Name, time.Now(), watchLag)
 
 	return nil
 }
@@ -96,20 +83,14 @@ func (e *evacuations) Migrate(ctx context.Context, evacuation *spi.Evacuation) e
 // recentlyCreated returns the state of a migration that the watch has not delivered: pending if it
 // was created within watchLag. KubeVirt would reject its second creation without a specific reason.
 func (e *evacuations) recentlyCreated(name string) (spi.Migration, time.Time) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-
-	for other, at := range e.created {
-		if time.Since(at) > watchLag {
-			delete(e.created, other)
-		}
+	created, recently := e.created.Get(name)
+	if !recently {
+		return spi.MigrationNone, time.Time{}
 	}
 
-	if at, ok := e.created[name]; ok {
-		return spi.MigrationPending, at
-	}
+	at, _ := created.(time.Time)
 
-	return spi.MigrationNone, time.Time{}
+	return spi.MigrationPending, at
 }
 
 // CancelMigration implements spi.Evacuations.
@@ -119,7 +100,7 @@ func (e *evacuations) CancelMigration(ctx context.Context, evacuation *spi.Evacu
 		return nil
 	}
 
-	return e.deleteMigration(ctx, migration)
+	return e.clients.Migrations().DeleteObject(ctx, migration)
 }
 
 // DeleteObsoleteMigrations implements spi.Evacuations. A failed migration is kept until its
@@ -136,7 +117,7 @@ func (e *evacuations) DeleteObsoleteMigrations(ctx context.Context) error {
 	for _, object := range e.migrationInformer.GetStore().List() {
 		migration, ok := object.(*kubevirtv1.VirtualMachineInstanceMigration)
 		if ok && isObsolete(migration, needed[migration.Name]) {
-			errs = append(errs, e.deleteMigration(ctx, migration))
+			errs = append(errs, e.clients.Migrations().DeleteObject(ctx, migration))
 		}
 	}
 
@@ -154,19 +135,4 @@ func isObsolete(migration *kubevirtv1.VirtualMachineInstanceMigration, needed bo
 	default:
 		return migration.IsFinal() || !migration.TargetIsHandedOff()
 	}
-}
-
-func (e *evacuations) deleteMigration(ctx context.Context, migration *kubevirtv1.VirtualMachineInstanceMigration) error {
-	if migration.DeletionTimestamp != nil {
-		return nil
-	}
-
-	err := e.request(ctx, "delete VirtualMachineInstanceMigration "+e.path(migration.Name), func(ctx context.Context) error {
-		return e.migrations().Delete(ctx, migration.Name, deleteByUID(migration.UID))
-	})
-	if providerapi.Absent(err) {
-		return nil
-	}
-
-	return err
 }

@@ -1,4 +1,4 @@
-package providercluster
+package evacuations
 
 import (
 	"time"
