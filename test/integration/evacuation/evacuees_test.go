@@ -75,9 +75,8 @@ func (e *evacuees) startEvacuation(t *testing.T, kubeconfig []byte) driver.Drive
 	client, err := mcmclient.NewForConfig(config)
 	require.NoError(t, err)
 
-	provider := harness.NewProvider(harness.Settings{Grace: time.Minute})
 	controller := evacuation.New(evacuation.Options{
-		Evacuator: provider, Machines: client.MachineV1alpha1(), Namespace: e.Namespace, Events: e.told, Clock: clock.RealClock{},
+		Evacuator: harness.NewEvacuator(), Machines: client.MachineV1alpha1(), Namespace: e.Namespace, Events: e.told, Clock: clock.RealClock{},
 		Limits: e.limits, Period: 200 * time.Millisecond, ClassRetention: time.Hour,
 	})
 
@@ -86,7 +85,7 @@ func (e *evacuees) startEvacuation(t *testing.T, kubeconfig []byte) driver.Drive
 	run.Go(func() { controller.Run(t.Context()) })
 	t.Cleanup(run.Wait)
 
-	return harness.DriverOn(provider, harness.Settings{Observers: []plugin.Observer{controller}})
+	return harness.NewDriver(harness.Settings{Grace: time.Minute, Observers: []plugin.Observer{controller}})
 }
 
 // add creates running machines with Running Machines.

@@ -17,8 +17,8 @@ import (
 func TestPowerOffLeavesForeignVirtualMachines(t *testing.T) {
 	t.Parallel()
 
-	s, provider := harness.NewShoot(t), harness.NewProvider(harness.Settings{Grace: time.Minute})
-	m, d := s.NewMachine("zone-a", harness.EphemeralRoot), harness.DriverOn(provider, harness.Settings{})
+	s := harness.NewShoot(t)
+	m, d := s.NewMachine("zone-a", harness.EphemeralRoot), harness.NewDriver(harness.Settings{Grace: time.Minute})
 	_, err := m.Create(t.Context(), d)
 	require.NoError(t, err)
 	m.AwaitScheduled(t, d)
@@ -27,7 +27,7 @@ func TestPowerOffLeavesForeignVirtualMachines(t *testing.T) {
 	require.NoError(t, err)
 	require.NotEmpty(t, kubeconfig)
 
-	evacuations, err := provider.WatchEvacuations(t.Context(), &spi.WatchEvacuationsInput{
+	evacuations, err := harness.NewEvacuator().WatchEvacuations(t.Context(), &spi.WatchEvacuationsInput{
 		Kubeconfig: s.ProviderKubeconfig, Identity: spi.Identity{Cluster: s.Namespace, Role: "node"},
 	}, func() {})
 	require.NoError(t, err)
