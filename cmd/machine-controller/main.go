@@ -119,13 +119,13 @@ func (o *options) newLocal(control *controlCluster, addresses *machineaddress.Re
 	controller.Events, controller.Addresses = events, addresses
 
 	// machine-controller-manager serves /metrics from this registry.
-	provider, err := o.plugin.Provider(controller, prometheus.DefaultRegisterer)
+	clusters, err := o.plugin.ProviderClusters(controller, prometheus.DefaultRegisterer)
 	if err != nil {
 		return nil, err
 	}
 
 	if o.evacuation.enabled {
-		evacuations, err := o.evacuation.controller(control, provider, events)
+		evacuations, err := o.evacuation.controller(control, clusters.Evacuator, events)
 		if err != nil {
 			return nil, err
 		}
@@ -133,7 +133,7 @@ func (o *options) newLocal(control *controlCluster, addresses *machineaddress.Re
 		controller.Observers, p.tasks = []kubevirt.Observer{evacuations}, []func(context.Context){evacuations.Run}
 	}
 
-	plugin, err := o.plugin.Plugin(controller, provider, prometheus.DefaultRegisterer)
+	plugin, err := o.plugin.Plugin(controller, clusters.Machines, prometheus.DefaultRegisterer)
 	if err != nil {
 		return nil, err
 	}

@@ -206,7 +206,12 @@ func (o *diagnoseOptions) explainer() (spi.Explainer, error) {
 	driver := driveroptions.New()
 	driver.ProviderQPS, driver.RetryFor, driver.UnschedulableGrace = diagnoseQPS, diagnoseRetryFor, o.grace
 
-	return driver.Provider(driveroptions.Controller{}, prometheus.NewRegistry())
+	clusters, err := driver.ProviderClusters(driveroptions.Controller{}, prometheus.NewRegistry())
+	if err != nil {
+		return nil, err
+	}
+
+	return clusters.Explainer, nil
 }
 
 // diagnose diagnoses one machine.

@@ -89,12 +89,12 @@ func (o *serveOptions) run(ctx context.Context) error {
 }
 
 func (o *serveOptions) server(registry prometheus.Registerer) (*driverrpc.Server, error) {
-	provider, err := o.driver.Provider(o.controller(), registry)
+	clusters, err := o.driver.ProviderClusters(o.controller(), registry)
 	if err != nil {
 		return nil, err
 	}
 
-	plugin, err := o.driver.Plugin(o.controller(), provider, registry)
+	plugin, err := o.driver.Plugin(o.controller(), clusters.Machines, registry)
 	if err != nil {
 		return nil, err
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/evacuations"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/providercluster"
 )
 
@@ -65,11 +66,8 @@ type Options struct {
 	// RetryFor is how long transient errors of the provider cluster are retried within a call:
 	// machine-controller-manager treats every error as a failed machine.
 	RetryFor time.Duration
-	// InitializeWait is how long a worker waits for a machine to be scheduled before it reconciles
-	// other machines.
-	InitializeWait time.Duration
-	// MaxDeleteWait is how long a worker waits for a guest to shut down.
-	MaxDeleteWait time.Duration
+	// InitializeWait and MaxDeleteWait are those of providercluster.Options.
+	InitializeWait, MaxDeleteWait time.Duration
 	// Clock is the clock for grace periods, and ImageClock for the age of golden images.
 	Clock      clock.Clock
 	ImageClock clock.PassiveClock
@@ -85,11 +83,8 @@ func New() *Options {
 		OrphanGracePeriod:  10 * time.Minute,
 		TemplatePolicy:     validation.TemplateSafe,
 		RetryFor:           15 * time.Second,
-		InitializeWait:     15 * time.Second,
-		// The longest grace period that a ProviderSpec can set.
-		MaxDeleteWait: validation.MaxTerminationGracePeriod + providercluster.DeleteSlack,
-		Clock:         clock.RealClock{},
-		ImageClock:    clock.RealClock{},
+		Clock:              clock.RealClock{},
+		ImageClock:         clock.RealClock{},
 	}
 }
 
@@ -128,9 +123,16 @@ func require(ok bool, message string) error {
 	return errors.New(message)
 }
 
-// Provider returns the PluginSPI on provider clusters, and registers the metrics of its clients and
-// golden images.
-func (o *Options) Provider(controller Controller, metrics prometheus.Registerer) (*providercluster.Provider, error) {
+// ProviderClusters gives access to provider clusters, with shared clients.
+type ProviderClusters struct {
+	Machines  *providercluster.Machines
+	Explainer *providercluster.Explainer
+	Evacuator *evacuations.Evacuator
+}
+
+// ProviderClusters returns the access to provider clusters, and registers the metrics of its clients
+// and golden images.
+func (o *Options) ProviderClusters(controller Controller, metrics prometheus.Registerer) (*ProviderClusters, error) {
 	clients := providerapi.NewCache(providerapi.Options{
 		QPS: o.ProviderQPS, Burst: max(1, int(2*o.ProviderQPS)), RetryFor: o.RetryFor, Called: counted, WrapTransport: o.WrapTransport,
 	})
@@ -140,18 +142,20 @@ func (o *Options) Provider(controller Controller, metrics prometheus.Registerer)
 		return nil, fmt.Errorf("register metrics: %w", err)
 	}
 
-	return providercluster.New(providercluster.Options{
-		Clients:            clients,
-		Images:             manager,
-		Clock:              o.Clock,
-		InitializeWait:     o.InitializeWait,
-		UnschedulableGrace: o.UnschedulableGrace,
-		OrphanGracePeriod:  o.OrphanGracePeriod,
-		OrphanMemory:       o.OrphanGracePeriod + 2*controller.OrphanPeriod,
-		MaxDeleteWait:      o.MaxDeleteWait,
-		MaxWaiting:         max(1, controller.Workers/2),
-		NeedAddress:        controller.NoTarget,
-	}), nil
+	return &ProviderClusters{
+		Machines: providercluster.NewMachines(clients, manager, providercluster.Options{
+			UnschedulableGrace: o.UnschedulableGrace,
+			OrphanGracePeriod:  o.OrphanGracePeriod,
+			OrphanPeriod:       controller.OrphanPeriod,
+			Workers:            controller.Workers,
+			NeedAddress:        controller.NoTarget,
+			InitializeWait:     o.InitializeWait,
+			MaxDeleteWait:      o.MaxDeleteWait,
+			Clock:              o.Clock,
+		}),
+		Explainer: providercluster.NewExplainer(clients, o.Clock, o.UnschedulableGrace),
+		Evacuator: evacuations.New(clients),
+	}, nil
 }
 
 func counted(c providerapi.Call) { kubevirt.CountRequest(c.Service, c.Duration, c.Failed) }

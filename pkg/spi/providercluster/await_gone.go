@@ -10,14 +10,17 @@ import (
 	"k8s.io/utils/ptr"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1/validation"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/diagnose"
 )
 
 const (
-	// DeleteSlack is how long a deletion may take beyond the guest's grace period.
-	DeleteSlack = time.Minute
+	// MaxDeleteWait bounds how long DeleteMachine waits for any guest.
+	MaxDeleteWait = validation.MaxTerminationGracePeriod + deleteSlack
+	// deleteSlack is how long a deletion may take beyond the guest's grace period.
+	deleteSlack = time.Minute
 	// defaultGracePeriod is KubeVirt's default for a VirtualMachine without a grace period, in
 	// seconds.
 	defaultGracePeriod = 30
@@ -27,13 +30,13 @@ const (
 
 // awaitMachineGone waits until the VirtualMachine and its instance are gone. KubeVirt's finalizer
 // keeps the VirtualMachine until its instance is gone, but can be removed manually.
-func (p *Provider) awaitMachineGone(ctx context.Context, c *providerapi.Clients, vm *kubevirtv1.VirtualMachine) error {
-	limited, cancel := context.WithTimeout(ctx, p.deleteWait(gracePeriodOf(vm)))
+func (m *Machines) awaitMachineGone(ctx context.Context, c *providerapi.Clients, vm *kubevirtv1.VirtualMachine) error {
+	limited, cancel := context.WithTimeout(ctx, deleteWait(gracePeriodOf(vm), m.options.MaxDeleteWait))
 	defer cancel()
 
 	err := c.VirtualMachines().AwaitDeletion(limited, vm)
 	if err != nil {
-		return p.deletionError(ctx, c, vm.Name, err)
+		return m.deletionError(ctx, c, vm.Name, err)
 	}
 
 	instance, err := c.Instances().Get(limited, vm.Name)
@@ -41,15 +44,15 @@ func (p *Provider) awaitMachineGone(ctx context.Context, c *providerapi.Clients,
 		err = c.Instances().AwaitDeletion(limited, instance)
 	}
 
-	return p.deletionError(ctx, c, vm.Name, err)
+	return m.deletionError(ctx, c, vm.Name, err)
 }
 
 // awaitInstanceGone waits until an instance without a VirtualMachine is gone.
-func (p *Provider) awaitInstanceGone(ctx context.Context, c *providerapi.Clients, instance *kubevirtv1.VirtualMachineInstance) error {
-	limited, cancel := context.WithTimeout(ctx, p.deleteWait(instance.Spec.TerminationGracePeriodSeconds))
+func (m *Machines) awaitInstanceGone(ctx context.Context, c *providerapi.Clients, instance *kubevirtv1.VirtualMachineInstance) error {
+	limited, cancel := context.WithTimeout(ctx, deleteWait(instance.Spec.TerminationGracePeriodSeconds, m.options.MaxDeleteWait))
 	defer cancel()
 
-	return p.deletionError(ctx, c, instance.Name, c.Instances().AwaitDeletion(limited, instance))
+	return m.deletionError(ctx, c, instance.Name, c.Instances().AwaitDeletion(limited, instance))
 }
 
 // gracePeriodOf returns how long the guest may take to shut down, in seconds; nil if the
@@ -64,16 +67,15 @@ func gracePeriodOf(vm *kubevirtv1.VirtualMachine) *int64 {
 
 // deleteWait returns how long to wait for the deletion of a machine with this grace period, in
 // seconds.
-func (p *Provider) deleteWait(grace *int64) time.Duration {
-	longest := int64(p.options.MaxDeleteWait / time.Second)
-	seconds := min(max(ptr.Deref(grace, defaultGracePeriod), 0), longest)
+func deleteWait(grace *int64, longest time.Duration) time.Duration {
+	seconds := min(max(ptr.Deref(grace, defaultGracePeriod), 0), int64(longest/time.Second))
 
-	return min(time.Duration(seconds)*time.Second+DeleteSlack, p.options.MaxDeleteWait)
+	return min(time.Duration(seconds)*time.Second+deleteSlack, longest)
 }
 
 // deletionError replaces the timeout of a wait with an error that names the blocker of the
 // deletion. Any other error, and nil, is returned unchanged.
-func (p *Provider) deletionError(ctx context.Context, c *providerapi.Clients, name string, err error) error {
+func (m *Machines) deletionError(ctx context.Context, c *providerapi.Clients, name string, err error) error {
 	switch {
 	case err == nil || !wait.Interrupted(err):
 		return err
@@ -81,7 +83,7 @@ func (p *Provider) deletionError(ctx context.Context, c *providerapi.Clients, na
 		return spi.Errorf(spi.ErrUnavailable, "wait for the deletion of %s: %w", c.Path(name), ctx.Err())
 	}
 
-	return (&reader{clients: c}).stillDeleting(ctx, name, p.options.Clock.Now())
+	return (&reader{clients: c}).stillDeleting(ctx, name, m.options.Clock.Now())
 }
 
 func (r *reader) stillDeleting(ctx context.Context, name string, now time.Time) *spi.Error {

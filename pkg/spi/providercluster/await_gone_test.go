@@ -13,28 +13,25 @@ import (
 func TestDeleteWait(t *testing.T) {
 	t.Parallel()
 
-	const longest = validation.MaxTerminationGracePeriod + DeleteSlack
-
 	tests := map[string]struct {
 		reason string
 		grace  *int64
 		want   time.Duration
 	}{
-		"None":       {"KubeVirt's own period", nil, 30*time.Second + DeleteSlack},
-		"Zero":       {"a guest that is ended at once", ptr.To[int64](0), DeleteSlack},
-		"Some":       {"all of its time", ptr.To[int64](60), time.Minute + DeleteSlack},
-		"AllThereIs": {"what a ProviderSpec can ask for is never cut", ptr.To(int64(validation.MaxTerminationGracePeriod / time.Second)), longest},
-		"More":       {"a VirtualMachine of an older release", ptr.To[int64](3600), longest},
-		"TooMuch":    {"no overflow", ptr.To[int64](1 << 62), longest},
-		"Negative":   {"an invalid grace period of an edited VirtualMachine", ptr.To[int64](-5), DeleteSlack},
+		"None":       {"KubeVirt's own period", nil, 30*time.Second + deleteSlack},
+		"Zero":       {"a guest that is ended at once", ptr.To[int64](0), deleteSlack},
+		"Some":       {"all of its time", ptr.To[int64](60), time.Minute + deleteSlack},
+		"AllThereIs": {"what a ProviderSpec can ask for is never cut", ptr.To(int64(validation.MaxTerminationGracePeriod / time.Second)), MaxDeleteWait},
+		"More":       {"a VirtualMachine of an older release", ptr.To[int64](3600), MaxDeleteWait},
+		"TooMuch":    {"no overflow", ptr.To[int64](1 << 62), MaxDeleteWait},
+		"Negative":   {"an invalid grace period of an edited VirtualMachine", ptr.To[int64](-5), deleteSlack},
 	}
 
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			p := New(Options{MaxDeleteWait: longest})
-			require.Equal(t, tc.want, p.deleteWait(tc.grace), tc.reason)
+			require.Equal(t, tc.want, deleteWait(tc.grace, MaxDeleteWait), tc.reason)
 		})
 	}
 }

@@ -19,8 +19,8 @@ import (
 // CreateMachine implements spi.PluginSPI. It creates the golden image first, without waiting for
 // the import, and the Secrets before the VirtualMachine, which could not boot without them. Names
 // are deterministic, so that an interrupted call can be repeated.
-func (p *Provider) CreateMachine(ctx context.Context, in *spi.CreateMachineInput) (*spi.Machine, error) {
-	c, err := p.options.Clients.For(in.Kubeconfig)
+func (m *Machines) CreateMachine(ctx context.Context, in *spi.CreateMachineInput) (*spi.Machine, error) {
+	c, err := m.clients.For(in.Kubeconfig)
 	if err != nil {
 		return nil, err
 	}
@@ -30,7 +30,7 @@ func (p *Provider) CreateMachine(ctx context.Context, in *spi.CreateMachineInput
 		return nil, spi.Errorf(spi.ErrInvalid, "%w", err)
 	}
 
-	release, err := p.holdImage(ctx, c, in)
+	release, err := m.holdImage(ctx, c, in)
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +48,7 @@ func (p *Provider) CreateMachine(ctx context.Context, in *spi.CreateMachineInput
 	}
 
 	if in.Spec.UsesGoldenImage() {
-		p.options.Images.Cloned()
+		m.images.Cloned()
 	}
 
 	in.Report.Tell(spi.Progress{Reason: "VirtualMachineCreated", Message: "VirtualMachine " + c.Path(vm.Name) + " exists"})

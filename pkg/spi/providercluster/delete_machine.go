@@ -14,29 +14,29 @@ import (
 
 // DeleteMachine implements spi.PluginSPI. It returns nil only when the guest can no longer run,
 // since the Node is deleted next, and a running kubelet would register it again.
-func (p *Provider) DeleteMachine(ctx context.Context, in *spi.DeleteMachineInput) error {
+func (m *Machines) DeleteMachine(ctx context.Context, in *spi.DeleteMachineInput) error {
 	if !in.Identity.Valid() {
 		return spi.Errorf(spi.ErrInvalid, "the deletion of a machine requires both the cluster and the role tag")
 	}
 
-	c, err := p.options.Clients.For(in.Kubeconfig)
+	c, err := m.clients.For(in.Kubeconfig)
 	if err != nil {
 		return err
 	}
 
 	class := classOf(in.Identity, in.Class, in.Image)
-	p.options.Images.Heard(class)
+	m.images.Heard(class)
 
-	if err := p.deleteMachine(ctx, c, in); err != nil {
+	if err := m.deleteMachine(ctx, c, in); err != nil {
 		return err
 	}
 
-	p.options.Images.MachineDeleted(ctx, c, class)
+	m.images.MachineDeleted(ctx, c, class)
 
 	return nil
 }
 
-func (p *Provider) deleteMachine(ctx context.Context, c *providerapi.Clients, in *spi.DeleteMachineInput) error {
+func (m *Machines) deleteMachine(ctx context.Context, c *providerapi.Clients, in *spi.DeleteMachineInput) error {
 	record := recordForDelete(in)
 
 	vm, err := c.VirtualMachines().Get(ctx, in.Name)
@@ -55,9 +55,9 @@ func (p *Provider) deleteMachine(ctx context.Context, c *providerapi.Clients, in
 	switch {
 	case err != nil:
 	case vm == nil:
-		err = p.removeInstance(ctx, c, in)
+		err = m.removeInstance(ctx, c, in)
 	case ours:
-		err = p.removeAtAddress(ctx, c, in, vm)
+		err = m.removeAtAddress(ctx, c, in, vm)
 	case record.address.GivenUp() && record.claims(vm):
 		return nil // The VirtualMachine stays, and with it its disks and Secrets.
 	}
@@ -71,7 +71,7 @@ func (p *Provider) deleteMachine(ctx context.Context, c *providerapi.Clients, in
 
 // removeAtAddress removes a VirtualMachine after its address has been recorded, unless the address
 // cannot be recorded.
-func (p *Provider) removeAtAddress(
+func (m *Machines) removeAtAddress(
 	ctx context.Context, c *providerapi.Clients, in *spi.DeleteMachineInput, vm *kubevirtv1.VirtualMachine,
 ) error {
 	to := addressOf(c, in.Identity, vm.UID)
@@ -79,14 +79,14 @@ func (p *Provider) removeAtAddress(
 		return spi.Moved(to)
 	}
 
-	return p.removeVirtualMachine(ctx, c, in, vm)
+	return m.removeVirtualMachine(ctx, c, in, vm)
 }
 
-func (p *Provider) removeVirtualMachine(
+func (m *Machines) removeVirtualMachine(
 	ctx context.Context, c *providerapi.Clients, in *spi.DeleteMachineInput, vm *kubevirtv1.VirtualMachine,
 ) error {
 	if in.Orphan {
-		if err := p.checkOrphan(ctx, c, vm); err != nil {
+		if err := m.checkOrphan(ctx, c, vm); err != nil {
 			return err
 		}
 
@@ -101,12 +101,12 @@ func (p *Provider) removeVirtualMachine(
 		return err
 	}
 
-	return p.awaitMachineGone(ctx, c, vm)
+	return m.awaitMachineGone(ctx, c, vm)
 }
 
 // removeInstance removes the instance of a VirtualMachine that is gone. It exists only if the
 // VirtualMachine was deleted with orphan propagation, or if its finalizers were removed.
-func (p *Provider) removeInstance(ctx context.Context, c *providerapi.Clients, in *spi.DeleteMachineInput) error {
+func (m *Machines) removeInstance(ctx context.Context, c *providerapi.Clients, in *spi.DeleteMachineInput) error {
 	instance, err := c.Instances().Get(ctx, in.Name)
 	if err != nil || instance == nil {
 		return err
@@ -129,7 +129,7 @@ func (p *Provider) removeInstance(ctx context.Context, c *providerapi.Clients, i
 		return err
 	}
 
-	return p.awaitInstanceGone(ctx, c, instance)
+	return m.awaitInstanceGone(ctx, c, instance)
 }
 
 // sweep deletes the remaining objects of a machine.

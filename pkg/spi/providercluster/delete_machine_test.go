@@ -111,7 +111,7 @@ func TestDeletionOfANewVirtualMachine(t *testing.T) {
 			server := &deletions{vm: vm, changes: tc.changes}
 			p, kubeconfig := providerAt(t, server.serve(t))
 
-			c, err := p.options.Clients.For(kubeconfig)
+			c, err := p.clients.For(kubeconfig)
 			require.NoError(t, err)
 
 			seen, err := c.VirtualMachines().Get(t.Context(), "m")
@@ -144,7 +144,7 @@ func TestDeletionThatAlwaysConflicts(t *testing.T) {
 
 	p, kubeconfig := providerAt(t, server.serve(t))
 
-	c, err := p.options.Clients.For(kubeconfig)
+	c, err := p.clients.For(kubeconfig)
 	require.NoError(t, err)
 	require.ErrorIs(t, c.VirtualMachines().DeleteObject(t.Context(), vm), spi.ErrConflict)
 	require.Less(t, len(server.received), 10)

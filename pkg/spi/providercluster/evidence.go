@@ -33,19 +33,19 @@ const (
 // DataVolumes, their sources, pods and events. Since a machine may wait for hours, it reads them
 // only for a machine that takes long, and caches them between reads. Objects that the driver has no
 // permission for, as with the Role of an older release, are omitted.
-func (p *Provider) investigate(ctx context.Context, c *providerapi.Clients, in *spi.ObserveMachineInput, state *machineState) {
-	slow := p.gracePeriods().Retry
-	if p.initialized(state.Instance) || p.options.Clock.Since(stepStart(state)) < slow {
+func (m *Machines) investigate(ctx context.Context, c *providerapi.Clients, in *spi.ObserveMachineInput, state *machineState) {
+	slow := m.periods.Retry
+	if initialized(state.Instance, m.options.NeedAddress) || m.options.Clock.Since(stepStart(state)) < slow {
 		return
 	}
 
 	uid, step := state.VirtualMachine.UID, stepOf(state.Instance)
-	if state.fresh = p.evidence.due(uid, slow); state.fresh {
+	if state.fresh = m.evidence.due(uid, slow); state.fresh {
 		r := &reader{clients: c}
-		p.evidence.store(uid, step, r.readRelated(ctx, in, state))
+		m.evidence.store(uid, step, r.readRelated(ctx, in, state))
 	}
 
-	related, readAt := p.evidence.get(uid, step)
+	related, readAt := m.evidence.get(uid, step)
 	state.readAt, state.missing = readAt, related.missing
 	state.DataVolumes, state.Images, state.Pods, state.Events = related.DataVolumes, related.Images, related.Pods, related.Events
 }

@@ -15,7 +15,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
-	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
@@ -87,10 +86,9 @@ func TestEvidenceIsReadWithinOneLimit(t *testing.T) {
 
 	for reason, instance := range map[string]*kubevirtv1.VirtualMachineInstance{"the volumes are being created": nil, "the pod starts": starting} {
 		synctest.Test(t, func(t *testing.T) {
-			p := New(Options{Clock: clock.RealClock{}, Clients: providerapi.NewCache(providerapi.Options{
+			c, err := providerapi.NewCache(providerapi.Options{
 				QPS: 100, Burst: 200, WrapTransport: func(http.RoundTripper) http.RoundTripper { return silent{} },
-			})})
-			c, err := p.options.Clients.For(hostile.KubeconfigOf(t, &clientcmdapi.Cluster{Server: "https://provider.example.com"}))
+			}).For(hostile.KubeconfigOf(t, &clientcmdapi.Cluster{Server: "https://provider.example.com"}))
 			require.NoError(t, err)
 
 			began := time.Now()
@@ -150,10 +148,9 @@ func TestGoldenImageIsFollowedFirst(t *testing.T) {
 			"the image is gone":    {"datavolumes": cloneBeside(phase), "events": none},
 		} {
 			cluster := &answers{bodies: bodies}
-			p := New(Options{Clock: clock.RealClock{}, Clients: providerapi.NewCache(providerapi.Options{
+			c, err := providerapi.NewCache(providerapi.Options{
 				QPS: 100, Burst: 200, WrapTransport: func(http.RoundTripper) http.RoundTripper { return cluster },
-			})})
-			c, err := p.options.Clients.For(hostile.KubeconfigOf(t, &clientcmdapi.Cluster{Server: "https://provider.example.com"}))
+			}).For(hostile.KubeconfigOf(t, &clientcmdapi.Cluster{Server: "https://provider.example.com"}))
 			require.NoError(t, err)
 
 			seen := &machineState{Evidence: diagnose.Evidence{VirtualMachine: vm}}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/clock"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 
@@ -16,11 +17,25 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/render"
 )
 
+// Explainer implements spi.Explainer.
+type Explainer struct {
+	clients *providerapi.Cache
+	clock   clock.PassiveClock
+	periods diagnose.GracePeriods
+}
+
+var _ spi.Explainer = (*Explainer)(nil)
+
+// NewExplainer returns an Explainer. unschedulableGrace is that of Options.
+func NewExplainer(clients *providerapi.Cache, c clock.PassiveClock, unschedulableGrace time.Duration) *Explainer {
+	return &Explainer{clients: clients, clock: c, periods: diagnose.GracePeriodsOf(unschedulableGrace)}
+}
+
 // ExplainMachine implements spi.Explainer. It reads the evidence that InitializeMachine reads, for
 // a new machine too, and diagnoses it in the same way. Objects that only the operator wants to see
 // are read afterwards.
-func (p *Provider) ExplainMachine(ctx context.Context, in *spi.ExplainMachineInput) (*spi.Explanation, error) {
-	c, err := p.options.Clients.For(in.Kubeconfig)
+func (e *Explainer) ExplainMachine(ctx context.Context, in *spi.ExplainMachineInput) (*spi.Explanation, error) {
+	c, err := e.clients.For(in.Kubeconfig)
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +67,7 @@ func (p *Provider) ExplainMachine(ctx context.Context, in *spi.ExplainMachineInp
 	if vm == nil {
 		explanation = explainAbsence(ctx, c, in, instance)
 	} else {
-		explanation = p.explain(ctx, r, in, &machineState{Evidence: diagnose.Evidence{VirtualMachine: vm, Instance: instance}})
+		explanation = e.explain(ctx, r, in, &machineState{Evidence: diagnose.Evidence{VirtualMachine: vm, Instance: instance}})
 	}
 
 	explanation.Server, explanation.Namespace = c.Server, c.Namespace
@@ -126,18 +141,18 @@ func dryRunImage(ctx context.Context, c *providerapi.Clients, in *spi.CreateMach
 }
 
 // explain diagnoses a machine of this driver.
-func (p *Provider) explain(ctx context.Context, r *reader, in *spi.ExplainMachineInput, state *machineState) *spi.Explanation {
+func (e *Explainer) explain(ctx context.Context, r *reader, in *spi.ExplainMachineInput, state *machineState) *spi.Explanation {
 	observe := &spi.ObserveMachineInput{Name: in.Name, Identity: in.Identity}
 	state.Evidence = withBoth(r.readRelated(ctx, observe, state).Evidence, state)
-	now := p.options.Clock.Now()
+	now := e.clock.Now()
 
 	explanation := &spi.Explanation{Signs: state.Signs(now)}
 
-	switch cause := state.Cause(now, p.gracePeriods()); {
+	switch cause := state.Cause(now, e.periods); {
 	case state.VirtualMachine.DeletionTimestamp != nil:
 		explanation.Stage = spi.StageDeleting
-		explanation.Cause, explanation.Waiting = p.explainDeletion(ctx, r, state, now)
-	case p.initialized(state.Instance):
+		explanation.Cause, explanation.Waiting = e.explainDeletion(ctx, r, state, now)
+	case initialized(state.Instance, false):
 		explanation.Stage = spi.StageScheduled
 		explanation.Waiting = "the machine is scheduled to provider node " + nodeOf(state.Instance)
 		explanation.Cause = cause
@@ -175,12 +190,12 @@ func waitingFor(state *machineState) string {
 
 // explainDeletion returns the blocker of a deletion: as the cause if the deletion has taken
 // longer than DeleteMachine waits, and before that as the state that the machine waits for.
-func (p *Provider) explainDeletion(ctx context.Context, r *reader, state *machineState, now time.Time) (cause *spi.Cause, waiting string) {
+func (e *Explainer) explainDeletion(ctx context.Context, r *reader, state *machineState, now time.Time) (cause *spi.Cause, waiting string) {
 	vm := state.VirtualMachine
 
 	cause = &spi.Cause{
 		Err:   r.stillDeleting(ctx, vm.Name, now),
-		Since: vm.DeletionTimestamp.Time, ReportableAt: vm.DeletionTimestamp.Add(p.deleteWait(gracePeriodOf(vm))),
+		Since: vm.DeletionTimestamp.Time, ReportableAt: vm.DeletionTimestamp.Add(deleteWait(gracePeriodOf(vm), MaxDeleteWait)),
 	}
 
 	if cause.ReportableAt.After(now) {

@@ -45,14 +45,11 @@ func (r readOnly) RoundTrip(request *http.Request) (*http.Response, error) {
 func explained(t *testing.T, cluster *answers, forbidden ...string) (*spi.Explanation, error) {
 	t.Helper()
 
-	p := New(Options{
-		Clock: clock.RealClock{}, UnschedulableGrace: 30 * time.Second, MaxDeleteWait: 5 * time.Minute,
-		Clients: providerapi.NewCache(providerapi.Options{
-			QPS: 100, Burst: 200, WrapTransport: func(http.RoundTripper) http.RoundTripper { return readOnly{cluster, t, forbidden} },
-		}),
+	clients := providerapi.NewCache(providerapi.Options{
+		QPS: 100, Burst: 200, WrapTransport: func(http.RoundTripper) http.RoundTripper { return readOnly{cluster, t, forbidden} },
 	})
 
-	return p.ExplainMachine(t.Context(), &spi.ExplainMachineInput{
+	return NewExplainer(clients, clock.RealClock{}, 30*time.Second).ExplainMachine(t.Context(), &spi.ExplainMachineInput{
 		Kubeconfig: hostile.KubeconfigOf(t, &clientcmdapi.Cluster{Server: "https://provider.example.com"}),
 		Name:       "m", Identity: spi.Identity{Cluster: "c", Role: "node"},
 	})

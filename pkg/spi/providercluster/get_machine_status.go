@@ -13,13 +13,13 @@ import (
 // GetMachineStatus implements spi.PluginSPI. It never reports the failure of a machine, after which
 // machine-controller-manager would wait for minutes. For a machine that is not scheduled,
 // spi.ErrUninitialized makes it call InitializeMachine, which reports the failure.
-func (p *Provider) GetMachineStatus(ctx context.Context, in *spi.ObserveMachineInput) (*spi.Machine, error) {
-	c, err := p.options.Clients.For(in.Kubeconfig)
+func (m *Machines) GetMachineStatus(ctx context.Context, in *spi.ObserveMachineInput) (*spi.Machine, error) {
+	c, err := m.clients.For(in.Kubeconfig)
 	if err != nil {
 		return nil, err
 	}
 
-	vm, err := p.getOurs(ctx, c, in)
+	vm, err := m.getOurs(ctx, c, in)
 	if err != nil {
 		return nil, err
 	}
@@ -29,7 +29,7 @@ func (p *Provider) GetMachineStatus(ctx context.Context, in *spi.ObserveMachineI
 		return newMachine(in.Name), nil
 	case vm.DeletionTimestamp != nil && !in.HasProviderID:
 		return nil, spi.Errorf(spi.ErrConflict, "VirtualMachine %s is being deleted", c.Path(in.Name))
-	case p.expired(vm, in):
+	case m.expired(vm, in):
 		// machine-controller-manager checks its creation timeout only for initialized machines.
 		machine := newMachine(in.Name)
 		machine.Reached.Created = vm.CreationTimestamp.Time
@@ -42,22 +42,22 @@ func (p *Provider) GetMachineStatus(ctx context.Context, in *spi.ObserveMachineI
 		return nil, err
 	}
 
-	return p.statusOf(c, vm, instance)
+	return m.statusOf(c, vm, instance)
 }
 
-func (p *Provider) statusOf(
+func (m *Machines) statusOf(
 	c *providerapi.Clients, vm *kubevirtv1.VirtualMachine, instance *kubevirtv1.VirtualMachineInstance,
 ) (*spi.Machine, error) {
 	machine, key := newMachine(vm.Name), loopKeyOf(c)
 	machine.Addresses, machine.Reached = addresses(instance), reachedBy(vm, instance)
 
-	if p.initialized(instance) {
-		p.loop.leave(key, vm.Name)
+	if initialized(instance, m.options.NeedAddress) {
+		m.loop.leave(key, vm.Name)
 
 		return machine, nil
 	}
 
-	if !p.loop.enter(key, vm.Name) && diagnose.Machine(vm, instance) == nil {
+	if !m.loop.enter(key, vm.Name) && diagnose.Machine(vm, instance) == nil {
 		return machine, nil
 	}
 
@@ -65,6 +65,6 @@ func (p *Provider) statusOf(
 }
 
 // expired reports whether the machine's creation timeout has expired.
-func (p *Provider) expired(vm *kubevirtv1.VirtualMachine, in *spi.ObserveMachineInput) bool {
-	return p.options.Clock.Since(vm.CreationTimestamp.Time) > in.CreationTimeout
+func (m *Machines) expired(vm *kubevirtv1.VirtualMachine, in *spi.ObserveMachineInput) bool {
+	return m.options.Clock.Since(vm.CreationTimestamp.Time) > in.CreationTimeout
 }

@@ -85,16 +85,15 @@ func TestGivenUpMachineKeepsItsDisks(t *testing.T) {
 }
 
 // providerAt returns a provider, and the kubeconfig of a server.
-func providerAt(t *testing.T, serve http.HandlerFunc) (*Provider, []byte) {
+func providerAt(t *testing.T, serve http.HandlerFunc) (*Machines, []byte) {
 	t.Helper()
 
 	server := httptest.NewTLSServer(serve)
 	t.Cleanup(server.Close)
 
-	return New(Options{
-		Clients: providerapi.NewCache(providerapi.Options{QPS: 1000, Burst: 1000}), Images: images.NewManager(clock.RealClock{}, time.Hour),
-		Clock: clock.RealClock{}, OrphanMemory: time.Hour, MaxDeleteWait: time.Second, MaxWaiting: 1,
-	}), hostile.Kubeconfig(t, server)
+	clients, manager := providerapi.NewCache(providerapi.Options{QPS: 1000, Burst: 1000}), images.NewManager(clock.RealClock{}, time.Hour)
+
+	return NewMachines(clients, manager, Options{OrphanPeriod: time.Hour, MaxDeleteWait: time.Second}), hostile.Kubeconfig(t, server)
 }
 
 func answerWith(t *testing.T, w http.ResponseWriter, code int, object any) {

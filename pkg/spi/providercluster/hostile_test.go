@@ -103,7 +103,7 @@ func callsOf(t *testing.T, answer hostile.Answer) (longest time.Duration, method
 	require.NoError(t, process.Run(), "%s: it ends by itself: %s", answer.Reason, out.String())
 
 	calls := strings.Split(strings.TrimSpace(out.String()), "\n")
-	require.Len(t, calls, len(methods(nil, nil, nil))+1)
+	require.Len(t, calls, len(methods(nil, nil, nil, nil))+1)
 
 	memory, err := strconv.Atoi(calls[len(calls)-1])
 	require.NoError(t, err)
@@ -130,13 +130,12 @@ func callEverything(file string) int {
 	}
 
 	clients := providerapi.NewCache(providerapi.Options{QPS: 1000, Burst: 1000, RetryFor: 500 * time.Millisecond})
-	p := New(Options{
-		Clients: clients,
-		Images:  images.NewManager(clock.RealClock{}, time.Hour), Clock: clock.RealClock{}, InitializeWait: time.Second,
-		UnschedulableGrace: time.Second, OrphanGracePeriod: time.Minute, OrphanMemory: time.Hour, MaxDeleteWait: time.Second, MaxWaiting: 1,
+	p := NewMachines(clients, images.NewManager(clock.RealClock{}, time.Hour), Options{
+		InitializeWait: time.Second, UnschedulableGrace: time.Second, OrphanGracePeriod: time.Minute, OrphanPeriod: time.Hour, MaxDeleteWait: time.Second,
 	})
+	explainer := NewExplainer(clients, clock.RealClock{}, time.Second)
 
-	for name, call := range methods(p, evacuations.New(clients), kubeconfig) {
+	for name, call := range methods(p, explainer, evacuations.New(clients), kubeconfig) {
 		began := time.Now()
 		_ = call(context.Background()) //nolint:forbidigo // This process is the program. The result depends on the response.
 
@@ -149,7 +148,7 @@ func callEverything(file string) int {
 }
 
 // methods are those of a provider that ask the provider cluster.
-func methods(p *Provider, evacuator *evacuations.Evacuator, kubeconfig []byte) map[string]func(context.Context) error {
+func methods(p *Machines, explainer *Explainer, evacuator *evacuations.Evacuator, kubeconfig []byte) map[string]func(context.Context) error {
 	id := spi.Identity{Cluster: "c", Role: "node"}
 	create := hostileMachine(kubeconfig)
 	observe := &spi.ObserveMachineInput{Kubeconfig: kubeconfig, Name: "m", Identity: id, CreationTimeout: time.Hour, Image: ptr.To(create.Image())}
@@ -167,7 +166,7 @@ func methods(p *Provider, evacuator *evacuations.Evacuator, kubeconfig []byte) m
 			return p.DeleteMachine(ctx, &spi.DeleteMachineInput{Kubeconfig: kubeconfig, Name: "m", Identity: id, Class: deleted, Image: observe.Image})
 		},
 		"ExplainMachine": func(ctx context.Context) error {
-			return keep(p.ExplainMachine(ctx, &spi.ExplainMachineInput{Kubeconfig: kubeconfig, Name: "m", Identity: id, Create: create}))
+			return keep(explainer.ExplainMachine(ctx, &spi.ExplainMachineInput{Kubeconfig: kubeconfig, Name: "m", Identity: id, Create: create}))
 		},
 		"Evacuations": func(ctx context.Context) error { return evacuate(ctx, evacuator, kubeconfig, id) },
 	}

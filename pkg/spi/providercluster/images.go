@@ -31,7 +31,7 @@ func classOf(id spi.Identity, class spi.Class, image *goldenimage.Source) images
 
 // holdImage creates the golden image of a machine unless it exists. The image is not deleted until
 // release is called.
-func (p *Provider) holdImage(ctx context.Context, c *providerapi.Clients, in *spi.CreateMachineInput) (release func(), err error) {
+func (m *Machines) holdImage(ctx context.Context, c *providerapi.Clients, in *spi.CreateMachineInput) (release func(), err error) {
 	if !in.Spec.UsesGoldenImage() {
 		return func() {}, nil
 	}
@@ -41,9 +41,9 @@ func (p *Provider) holdImage(ctx context.Context, c *providerapi.Clients, in *sp
 		return nil, spi.Errorf(spi.ErrInvalid, "%w", err)
 	}
 
-	p.options.Images.Heard(classOf(in.Identity(), in.Class, ptr.To(in.Image())))
+	m.images.Heard(classOf(in.Identity(), in.Class, ptr.To(in.Image())))
 
-	release, err = p.options.Images.Hold(ctx, c, image)
+	release, err = m.images.Hold(ctx, c, image)
 	if err != nil {
 		return nil, imageInUsersTerms(err)
 	}
@@ -58,19 +58,19 @@ func (p *Provider) holdImage(ctx context.Context, c *providerapi.Clients, in *sp
 // repairImage creates the golden image that a machine waits for again, if it was deleted externally
 // or by a sweep of another process that did not see this machine. An image that has failed is
 // replaced.
-func (p *Provider) repairImage(ctx context.Context, c *providerapi.Clients, in *spi.ObserveMachineInput, state *machineState) error {
-	image, err := p.awaitedImage(c, in, state)
+func (m *Machines) repairImage(ctx context.Context, c *providerapi.Clients, in *spi.ObserveMachineInput, state *machineState) error {
+	image, err := m.awaitedImage(c, in, state)
 	if err != nil || image == nil {
 		return err
 	}
 
 	if state.fresh {
-		if err := p.observeImage(ctx, c, state, image); err != nil {
+		if err := m.observeImage(ctx, c, state, image); err != nil {
 			return err
 		}
 	}
 
-	release, err := p.options.Images.Hold(ctx, c, image)
+	release, err := m.images.Hold(ctx, c, image)
 	if err != nil {
 		return imageInUsersTerms(err)
 	}
@@ -81,17 +81,17 @@ func (p *Provider) repairImage(ctx context.Context, c *providerapi.Clients, in *
 }
 
 // observeImage updates the state of an image from the evidence.
-func (p *Provider) observeImage(ctx context.Context, c *providerapi.Clients, state *machineState, image *cdiv1beta1.DataVolume) error {
+func (m *Machines) observeImage(ctx context.Context, c *providerapi.Clients, state *machineState, image *cdiv1beta1.DataVolume) error {
 	if state.missing == image.Name {
-		p.options.Images.Missed(c, image.Name)
+		m.images.Missed(c, image.Name)
 		// The diagnosis of its absence is outdated.
-		p.evidence.store(state.VirtualMachine.UID, stepOf(state.Instance), relatedEvidence{})
+		m.evidence.store(state.VirtualMachine.UID, stepOf(state.Instance), relatedEvidence{})
 		state.dropRelated()
 	}
 
 	for i := range state.Images {
 		if have := &state.Images[i]; have.Name == image.Name && have.Namespace == image.Namespace {
-			return p.options.Images.Observe(ctx, c, have, image)
+			return m.images.Observe(ctx, c, have, image)
 		}
 	}
 
@@ -101,8 +101,8 @@ func (p *Provider) observeImage(ctx context.Context, c *providerapi.Clients, sta
 // awaitedImage returns the golden image that the root volume of a machine is still to be cloned
 // from, or nil. If the MachineClass was changed to another image, the machine does not wait for
 // that one.
-func (p *Provider) awaitedImage(c *providerapi.Clients, in *spi.ObserveMachineInput, state *machineState) (*cdiv1beta1.DataVolume, error) {
-	if in.Image == nil || !in.Image.Spec.UsesGoldenImage() || p.initialized(state.Instance) || stepOf(state.Instance) != "" {
+func (m *Machines) awaitedImage(c *providerapi.Clients, in *spi.ObserveMachineInput, state *machineState) (*cdiv1beta1.DataVolume, error) {
+	if in.Image == nil || !in.Image.Spec.UsesGoldenImage() || initialized(state.Instance, m.options.NeedAddress) || stepOf(state.Instance) != "" {
 		return nil, nil //nolint:nilnil // Most machines wait for no image; the caller handles nil.
 	}
 
@@ -130,8 +130,8 @@ func clonedFrom(vm *kubevirtv1.VirtualMachine, image string) bool {
 }
 
 // arrived records that the golden image of a machine is complete, if the machine has one.
-func (p *Provider) arrived(ctx context.Context, c *providerapi.Clients, vm *kubevirtv1.VirtualMachine) {
+func (m *Machines) arrived(ctx context.Context, c *providerapi.Clients, vm *kubevirtv1.VirtualMachine) {
 	if image := vm.Labels[v1alpha1.LabelGoldenImage]; image != "" {
-		p.options.Images.Arrived(ctx, c, image)
+		m.images.Arrived(ctx, c, image)
 	}
 }

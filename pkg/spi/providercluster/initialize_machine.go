@@ -22,13 +22,13 @@ import (
 // once, since the same workers check the health of all running machines. A new failure is reported
 // immediately. A failure that was reported before is reported after the wait, since
 // machine-controller-manager calls again within seconds.
-func (p *Provider) InitializeMachine(ctx context.Context, in *spi.ObserveMachineInput) (*spi.Machine, error) {
-	c, err := p.options.Clients.For(in.Kubeconfig)
+func (m *Machines) InitializeMachine(ctx context.Context, in *spi.ObserveMachineInput) (*spi.Machine, error) {
+	c, err := m.clients.For(in.Kubeconfig)
 	if err != nil {
 		return nil, err
 	}
 
-	vm, err := p.getOurs(ctx, c, in)
+	vm, err := m.getOurs(ctx, c, in)
 	if err != nil {
 		return nil, err
 	}
@@ -39,19 +39,19 @@ func (p *Provider) InitializeMachine(ctx context.Context, in *spi.ObserveMachine
 	}
 
 	state := &machineState{Evidence: diagnose.Evidence{VirtualMachine: vm, Instance: instance}}
-	p.investigate(ctx, c, in, state)
+	m.investigate(ctx, c, in, state)
 
-	if err := p.repairImage(ctx, c, in, state); err != nil {
+	if err := m.repairImage(ctx, c, in, state); err != nil {
 		return machineFrom(state), err
 	}
 
-	verdict, err := p.awaitVerdict(ctx, c, state)
+	verdict, err := m.awaitVerdict(ctx, c, state)
 	if err == nil {
-		err = p.report(in, state, verdict)
+		err = m.report(in, state, verdict)
 	}
 
 	if verdict.initialized {
-		p.arrived(ctx, c, state.VirtualMachine)
+		m.arrived(ctx, c, state.VirtualMachine)
 	}
 
 	return machineFrom(state), err
@@ -92,19 +92,19 @@ func machineFrom(state *machineState) *spi.Machine {
 
 // awaitVerdict returns the verdict on a machine. It waits for a final one unless too many calls are
 // waiting.
-func (p *Provider) awaitVerdict(ctx context.Context, c *providerapi.Clients, state *machineState) (verdict, error) {
-	known := p.evidence.reported(state.VirtualMachine.UID)
+func (m *Machines) awaitVerdict(ctx context.Context, c *providerapi.Clients, state *machineState) (verdict, error) {
+	known := m.evidence.reported(state.VirtualMachine.UID)
 
-	v := p.judge(state)
+	v := m.judge(state)
 	if v.final(known) {
 		return v, nil
 	}
 
 	select {
-	case p.waiters <- struct{}{}:
-		defer func() { <-p.waiters }()
+	case m.waiters <- struct{}{}:
+		defer func() { <-m.waiters }()
 
-		return p.awaitScheduled(ctx, c, state, known)
+		return m.awaitScheduled(ctx, c, state, known)
 	default:
 		return v, nil
 	}
@@ -126,20 +126,20 @@ func (v verdict) final(known string) bool {
 	return v.initialized || (v.failure != nil && v.failure.Reason != known)
 }
 
-func (p *Provider) judge(state *machineState) verdict {
-	if p.initialized(state.Instance) {
+func (m *Machines) judge(state *machineState) verdict {
+	if initialized(state.Instance, m.options.NeedAddress) {
 		return verdict{initialized: true}
 	}
 
 	// The related evidence may be outdated, so it is diagnosed at the time at which it was read.
 	if !state.readAt.IsZero() {
-		if cause := state.Cause(state.readAt, p.gracePeriods()); cause != nil && !cause.ReportableAt.After(state.readAt) {
+		if cause := state.Cause(state.readAt, m.periods); cause != nil && !cause.ReportableAt.After(state.readAt) {
 			return verdict{failure: cause.Err}
 		}
 	}
 
-	now, live := p.options.Clock.Now(), state.live()
-	cause := live.Cause(now, p.gracePeriods())
+	now, live := m.options.Clock.Now(), state.live()
+	cause := live.Cause(now, m.periods)
 
 	switch {
 	case cause == nil:
@@ -163,7 +163,7 @@ func (s *machineState) live() *diagnose.Evidence {
 }
 
 // report returns a failure as an error, and records that it was reported.
-func (p *Provider) report(in *spi.ObserveMachineInput, state *machineState, v verdict) error {
+func (m *Machines) report(in *spi.ObserveMachineInput, state *machineState, v verdict) error {
 	if v.initialized {
 		in.Report.Tell(spi.Progress{Reason: "Scheduled", Message: "the machine is scheduled to a provider node"})
 	}
@@ -173,12 +173,12 @@ func (p *Provider) report(in *spi.ObserveMachineInput, state *machineState, v ve
 			in.Report.Tell(now)
 		}
 
-		p.evidence.setReported(state.VirtualMachine.UID, "")
+		m.evidence.setReported(state.VirtualMachine.UID, "")
 
 		return nil
 	}
 
-	p.evidence.setReported(state.VirtualMachine.UID, v.failure.Reason)
+	m.evidence.setReported(state.VirtualMachine.UID, v.failure.Reason)
 
 	return v.failure
 }
@@ -216,21 +216,17 @@ func importing(image *cdiv1beta1.DataVolume) spi.Progress {
 	return spi.Progress{Reason: "GoldenImageImporting", Message: message}
 }
 
-func (p *Provider) gracePeriods() diagnose.GracePeriods {
-	return diagnose.GracePeriodsOf(p.options.UnschedulableGrace)
-}
-
 // awaitScheduled follows the machine until the verdict is final, the time is over or a watch ends.
 // machine-controller-manager calls again within seconds.
-func (p *Provider) awaitScheduled(ctx context.Context, c *providerapi.Clients, state *machineState, known string) (verdict, error) {
-	ctx, cancel := context.WithTimeout(ctx, p.options.InitializeWait)
+func (m *Machines) awaitScheduled(ctx context.Context, c *providerapi.Clients, state *machineState, known string) (verdict, error) {
+	ctx, cancel := context.WithTimeout(ctx, m.options.InitializeWait)
 	defer cancel()
 
 	f := &follower{clients: c, state: state}
 	defer f.stop()
 
 	for {
-		v := p.judge(state)
+		v := m.judge(state)
 		if v.final(known) {
 			return v, nil
 		}
@@ -239,19 +235,19 @@ func (p *Provider) awaitScheduled(ctx context.Context, c *providerapi.Clients, s
 			return v, unwatchable(c, err)
 		}
 
-		if !p.next(ctx, f, v) {
-			return p.judge(state), nil
+		if !m.next(ctx, f, v) {
+			return m.judge(state), nil
 		}
 	}
 }
 
 // next waits for the next change of the machine, or until a failure has lasted for its grace
 // period. It returns false if there is nothing more to follow.
-func (p *Provider) next(ctx context.Context, f *follower, v verdict) bool {
+func (m *Machines) next(ctx context.Context, f *follower, v verdict) bool {
 	var reportable <-chan time.Time
 
 	if !v.next.IsZero() {
-		timer := p.options.Clock.NewTimer(v.next.Sub(p.options.Clock.Now()))
+		timer := m.options.Clock.NewTimer(v.next.Sub(m.options.Clock.Now()))
 		defer timer.Stop()
 
 		reportable = timer.C()

@@ -23,7 +23,7 @@ func TestRelatedEvidenceIsJudgedAtReadTime(t *testing.T) {
 	const grace = 30 * time.Second
 
 	failed := time.Now().Truncate(time.Second)
-	p := New(Options{Clock: clocktesting.NewFakeClock(failed.Add(2 * time.Minute)), UnschedulableGrace: grace})
+	p := NewMachines(nil, nil, Options{Clock: clocktesting.NewFakeClock(failed.Add(2 * time.Minute)), UnschedulableGrace: grace})
 	state := func(read time.Duration) *machineState {
 		return &machineState{
 			Evidence: diagnose.Evidence{
@@ -56,7 +56,7 @@ func TestSchedulerConditionsAreJudgedNow(t *testing.T) {
 	const grace = 30 * time.Second
 
 	bound := time.Now().Truncate(time.Second)
-	p := New(Options{Clock: clocktesting.NewFakeClock(bound.Add(2 * time.Minute)), UnschedulableGrace: grace})
+	p := NewMachines(nil, nil, Options{Clock: clocktesting.NewFakeClock(bound.Add(2 * time.Minute)), UnschedulableGrace: grace})
 	unschedulable := kubevirtv1.VirtualMachineInstanceCondition{
 		Type: kubevirtv1.VirtualMachineInstanceConditionType(corev1.PodScheduled), Status: corev1.ConditionFalse,
 		Reason: corev1.PodReasonUnschedulable, Message: "0/3 nodes are available: 3 Insufficient cpu.", LastTransitionTime: metav1.NewTime(bound),

@@ -16,18 +16,18 @@ import (
 // ListMachines implements spi.PluginSPI. machine-controller-manager deletes every listed machine
 // that has no Machine, so the selector is never empty, and the list is complete and not from a
 // cache.
-func (p *Provider) ListMachines(ctx context.Context, in *spi.ListMachinesInput) ([]spi.Machine, error) {
+func (m *Machines) ListMachines(ctx context.Context, in *spi.ListMachinesInput) ([]spi.Machine, error) {
 	if !in.Identity.Valid() {
 		return nil, spi.Errorf(spi.ErrInvalid, "the list of machines requires both the cluster and the role tag")
 	}
 
-	c, err := p.options.Clients.For(in.Kubeconfig)
+	c, err := m.clients.For(in.Kubeconfig)
 	if err != nil {
 		return nil, err
 	}
 
 	class := classOf(in.Identity, in.Class, in.Image)
-	p.options.Images.Heard(class)
+	m.images.Heard(class)
 
 	selector := render.Selector(in.Identity)
 
@@ -55,8 +55,8 @@ func (p *Provider) ListMachines(ctx context.Context, in *spi.ListMachinesInput) 
 		uids = append(uids, vm.uid)
 	}
 
-	p.options.Images.MachinesListed(ctx, c, class)
-	p.orphans.recordList(caller.Of(ctx), c.Server+"/"+c.Path(selector), uids)
+	m.images.MachinesListed(ctx, c, class)
+	m.orphans.recordList(caller.Of(ctx), c.Server+"/"+c.Path(selector), uids)
 
 	return machines, nil
 }

@@ -113,10 +113,8 @@ func TestListsEnd(t *testing.T) {
 			t.Parallel()
 
 			raw, asked := serveList(t, tc.pageOf)
-			p := New(Options{
-				Clients: providerapi.NewCache(providerapi.Options{QPS: 1000, Burst: 1000, RetryFor: 15 * time.Second}), Clock: clock.RealClock{},
-				Images: images.NewManager(clock.RealClock{}, time.Hour),
-			})
+			clients := providerapi.NewCache(providerapi.Options{QPS: 1000, Burst: 1000, RetryFor: 15 * time.Second})
+			p := NewMachines(clients, images.NewManager(clock.RealClock{}, time.Hour), Options{})
 
 			machines, err := p.ListMachines(t.Context(), &spi.ListMachinesInput{Kubeconfig: raw, Identity: spi.Identity{Cluster: "c", Role: "node"}})
 			require.ErrorIs(t, err, tc.err, tc.reason)

@@ -14,7 +14,7 @@ import (
 
 // getOurs returns the VirtualMachine of a Machine, or spi.ErrNotFound if there is none or it is not
 // managed for this Machine.
-func (p *Provider) getOurs(ctx context.Context, c *providerapi.Clients, in *spi.ObserveMachineInput) (*kubevirtv1.VirtualMachine, error) {
+func (m *Machines) getOurs(ctx context.Context, c *providerapi.Clients, in *spi.ObserveMachineInput) (*kubevirtv1.VirtualMachine, error) {
 	record := recordForObserve(in)
 
 	vm, err := c.VirtualMachines().Get(ctx, in.Name)
@@ -35,18 +35,18 @@ func (p *Provider) getOurs(ctx context.Context, c *providerapi.Clients, in *spi.
 		return nil, spi.Errorf(spi.ErrNotFound, "VirtualMachine %s", c.Path(in.Name))
 	}
 
-	p.orphans.forget(vm.UID)
+	m.orphans.forget(vm.UID)
 
 	return vm, nil
 }
 
 // initialized reports whether the instance has been scheduled, and has an address if it needs one.
-func (p *Provider) initialized(instance *kubevirtv1.VirtualMachineInstance) bool {
+func initialized(instance *kubevirtv1.VirtualMachineInstance, needAddress bool) bool {
 	if instance == nil || !wasScheduled(instance) {
 		return false
 	}
 
-	return !p.options.NeedAddress || len(addresses(instance)) > 0
+	return !needAddress || len(addresses(instance)) > 0
 }
 
 // wasScheduled reports whether the instance has, or had, a provider node. It does not if it failed

@@ -184,7 +184,7 @@ func (w *callerSightings) size() int {
 
 // checkOrphan returns nil if the VirtualMachine may be deleted as an orphan: the calling process
 // has reported it as one for the grace period.
-func (p *Provider) checkOrphan(ctx context.Context, c *providerapi.Clients, vm *kubevirtv1.VirtualMachine) error {
+func (m *Machines) checkOrphan(ctx context.Context, c *providerapi.Clients, vm *kubevirtv1.VirtualMachine) error {
 	by := caller.Of(ctx)
 	if by == caller.Unknown {
 		return spi.WithRemedy(spi.Errorf(spi.ErrConflict, "no Machine is known for VirtualMachine %s, and the client does not identify its "+
@@ -192,7 +192,7 @@ func (p *Provider) checkOrphan(ctx context.Context, c *providerapi.Clients, vm *
 			"delete the VirtualMachine, or let the client identify its process")
 	}
 
-	left := p.options.OrphanGracePeriod - p.orphans.recordSighting(by, vm.UID)
+	left := m.options.OrphanGracePeriod - m.orphans.recordSighting(by, vm.UID)
 	if left <= 0 {
 		return nil
 	}

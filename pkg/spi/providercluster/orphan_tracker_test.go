@@ -61,7 +61,7 @@ func TestSightingsEndWithTheirCaller(t *testing.T) {
 	t.Parallel()
 
 	clock := clocktesting.NewFakeClock(time.Now())
-	p := New(Options{Clock: clock, OrphanGracePeriod: 10 * time.Minute, OrphanMemory: time.Hour})
+	p := NewMachines(nil, nil, Options{Clock: clock, OrphanGracePeriod: 10 * time.Minute, OrphanPeriod: 25 * time.Minute})
 	c := &providerapi.Clients{Namespace: "ns"}
 	vm := &kubevirtv1.VirtualMachine{ObjectMeta: metav1.ObjectMeta{Name: "m", UID: "u"}}
 

@@ -5,14 +5,15 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
 	"github.com/prometheus/client_golang/prometheus"
 	clienttransport "k8s.io/client-go/transport"
 	"k8s.io/utils/clock"
 
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
+
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/internal/driveroptions"
 	plugin "github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/providercluster"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/evacuations"
 )
 
 // Settings are the driver settings that tests change.
@@ -37,28 +38,41 @@ type Settings struct {
 	Observers []plugin.Observer
 }
 
-// NewDriver returns the driver, wired as the sidecar and mcm-kubevirt serve wire it.
+// NewDriver returns the driver, wired as the sidecar and mcm-kubevirt serve wire it, with recorded
+// calls.
 func NewDriver(o Settings) driver.Driver {
-	return DriverOn(NewProvider(o), o)
+	d, err := o.options().Plugin(o.controller(), o.clusters().Machines, prometheus.NewRegistry())
+	if err != nil {
+		panic(err) // The registry is new.
+	}
+
+	return recorder.driver(d)
 }
 
-// NewProvider returns the PluginSPI implementation of the driver.
-func NewProvider(o Settings) *providercluster.Provider {
+// NewEvacuator returns the Evacuator that the sidecar uses.
+func NewEvacuator() *evacuations.Evacuator {
+	return Settings{}.clusters().Evacuator
+}
+
+func (o Settings) clusters() *driveroptions.ProviderClusters {
+	clusters, err := o.options().ProviderClusters(o.controller(), prometheus.NewRegistry())
+	if err != nil {
+		panic(err) // The registry is new.
+	}
+
+	return clusters
+}
+
+func (o Settings) options() *driveroptions.Options {
 	options := driveroptions.New()
 	options.Clock = cmp.Or[clock.Clock](o.Clock, options.Clock)
 	options.ImageClock = cmp.Or[clock.PassiveClock](o.ImageClock, options.Clock)
 	options.WrapTransport = clienttransport.Wrappers(o.Wrap, recorder.requests.wrap)
 	options.UnschedulableGrace = o.Grace
-	options.InitializeWait = cmp.Or(o.Wait, options.InitializeWait)
-	options.MaxDeleteWait = cmp.Or(o.DeleteWait, options.MaxDeleteWait)
+	options.InitializeWait, options.MaxDeleteWait = o.Wait, o.DeleteWait
 	options.RetryFor = cmp.Or(o.Retry, options.RetryFor)
 
-	provider, err := options.Provider(o.controller(), prometheus.NewRegistry())
-	if err != nil {
-		panic(err) // The registry is new.
-	}
-
-	return provider
+	return options
 }
 
 // controller describes the machine controller of the tests, as kubernetes/base runs it.
@@ -72,14 +86,4 @@ func (o Settings) controller() driveroptions.Controller {
 		Events:          o.Events,
 		Observers:       o.Observers,
 	}
-}
-
-// DriverOn returns the driver on an implementation of the PluginSPI, with recorded calls.
-func DriverOn(provider *providercluster.Provider, o Settings) driver.Driver {
-	d, err := driveroptions.New().Plugin(o.controller(), provider, prometheus.NewRegistry())
-	if err != nil {
-		panic(err) // The registry is new.
-	}
-
-	return recorder.driver(d)
 }
