@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/utils/clock"
 )
 
@@ -35,11 +36,12 @@ type registry struct {
 	clock  clock.PassiveClock
 	period time.Duration
 
-	mu       sync.Mutex
-	classes  map[classKey]entry
-	clusters map[string]listings
-	// swept are the times of the last sweeps, by namespace of a provider cluster and cluster.
-	swept map[string]time.Time
+	mu sync.Mutex
+	// classes has an entry for each classKey, clusters the listings of each cluster. Both forget those
+	// without a request for the time of silence.
+	classes, clusters *cache.LRUExpireCache
+	// swept has the namespaces of provider clusters, with the cluster, that need no sweep yet.
+	swept *cache.LRUExpireCache
 }
 
 // classKey identifies a MachineClass. Different control clusters may use the same name.
@@ -52,7 +54,6 @@ type classKey struct {
 type entry struct {
 	image   string
 	deleted bool
-	heard   time.Time
 }
 
 // listings are the requests for the machines of a cluster: since when they have come without a gap,
@@ -62,20 +63,20 @@ type listings struct {
 }
 
 func newRegistry(c clock.PassiveClock, period time.Duration) *registry {
-	return &registry{clock: c, period: period, classes: map[classKey]entry{}, clusters: map[string]listings{}, swept: map[string]time.Time{}}
+	return &registry{
+		clock: c, period: period, classes: cache.NewLRUExpireCacheWithClock(maxClasses, c),
+		clusters: cache.NewLRUExpireCacheWithClock(maxClasses, c), swept: cache.NewLRUExpireCacheWithClock(maxClasses, c),
+	}
 }
 
 // heard registers the MachineClass of a request.
 func (r *registry) heard(class Class) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-
 	key := classKey{cluster: class.Cluster, name: class.Name}
-	delete(r.classes, key)
 
-	if class.Image != "" {
-		makeRoom(r.classes)
-		r.classes[key] = entry{image: class.Image, deleted: class.Deleted, heard: r.clock.Now()}
+	if class.Image == "" {
+		r.classes.Remove(key)
+	} else {
+		r.classes.Add(key, entry{image: class.Image, deleted: class.Deleted}, r.period*silence)
 	}
 }
 
@@ -84,18 +85,22 @@ func (r *registry) listed(cluster string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
-	now := r.clock.Now()
+	l := r.listings(cluster)
+	l.last = r.clock.Now()
 
-	l, known := r.clusters[cluster]
-	if !known || now.Sub(l.last) > r.period*silence {
-		delete(r.clusters, cluster)
-		makeRoom(r.clusters)
-
-		l.since = now
+	if l.since.IsZero() {
+		l.since = l.last
 	}
 
-	l.last = now
-	r.clusters[cluster] = l
+	r.clusters.Add(cluster, l, r.period*silence)
+}
+
+// listings returns the listings of a cluster; zero if none was listed for the time of silence.
+func (r *registry) listings(cluster string) listings {
+	found, _ := r.clusters.Get(cluster)
+	l, _ := found.(listings)
+
+	return l
 }
 
 // sweepDue reports whether no sweep was due in a namespace for one orphan period, and registers that
@@ -104,28 +109,14 @@ func (r *registry) sweepDue(namespace, cluster string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
-	key, now := namespace+" "+cluster, r.clock.Now()
-	if last, known := r.swept[key]; known && now.Sub(last) < r.period {
+	key := namespace + " " + cluster
+	if _, swept := r.swept.Get(key); swept {
 		return false
 	}
 
-	delete(r.swept, key)
-	makeRoom(r.swept)
-
-	r.swept[key] = now
+	r.swept.Add(key, nil, r.period)
 
 	return true
-}
-
-// makeRoom evicts arbitrary entries until there is room for one more.
-func makeRoom[K comparable, V any](all map[K]V) {
-	for key := range all {
-		if len(all) < maxClasses {
-			return
-		}
-
-		delete(all, key)
-	}
 }
 
 // references are the images that the MachineClasses of a cluster refer to.
@@ -139,16 +130,14 @@ type references struct {
 
 // references returns the images of a cluster.
 func (r *registry) references(cluster string) references {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	refs := references{living: map[string]bool{}, deleted: map[string]bool{}}
 
-	now, refs := r.clock.Now(), references{living: map[string]bool{}, deleted: map[string]bool{}}
+	for _, key := range r.classes.Keys() {
+		found, _ := r.classes.Get(key)
+		class, known := found.(entry)
 
-	for key, class := range r.classes {
 		switch {
-		case now.Sub(class.heard) > r.period*silence:
-			delete(r.classes, key)
-		case key.cluster != cluster:
+		case !known || key.(classKey).cluster != cluster: //nolint:forcetypeassert // The only type of a key.
 		case class.deleted:
 			refs.deleted[class.image] = true
 		default:
@@ -156,8 +145,8 @@ func (r *registry) references(cluster string) references {
 		}
 	}
 
-	l, known := r.clusters[cluster]
-	refs.complete = known && l.last.Sub(l.since) >= r.period*silence
+	l := r.listings(cluster)
+	refs.complete = !l.since.IsZero() && l.last.Sub(l.since) >= r.period*silence
 
 	return refs
 }

@@ -65,7 +65,7 @@ func TestRegistryIsBounded(t *testing.T) {
 		r.sweepDue("s", name)
 	}
 
-	require.Len(t, r.classes, maxClasses)
-	require.Len(t, r.clusters, maxClasses)
-	require.Len(t, r.swept, maxClasses)
+	require.Len(t, r.classes.Keys(), maxClasses)
+	require.Len(t, r.clusters.Keys(), maxClasses)
+	require.Len(t, r.swept.Keys(), maxClasses)
 }

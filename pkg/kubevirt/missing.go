@@ -2,12 +2,11 @@ package kubevirt
 
 import (
 	"errors"
-	"sync"
 	"time"
 
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"github.com/prometheus/client_golang/prometheus"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/utils/clock"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
@@ -25,34 +24,26 @@ var missingDesc = prometheus.NewDesc("mcm_kubevirt_machines_missing_at_address",
 	"Machines that were created at another address than their present one, where they are not found; the driver does not treat them as deleted.", nil, nil)
 
 // missing counts the machines whose last call failed with spi.ErrAddressChanged. An operator has to
-// act on them.
+// act on them. A machine without recent calls is not counted: its Machine is gone, or another process
+// is the leader.
 type missing struct {
-	clock clock.PassiveClock
-
-	mu      sync.Mutex
-	refused map[types.UID]time.Time
+	refused *cache.LRUExpireCache
 }
 
 var _ prometheus.Collector = (*missing)(nil)
 
 func newMissing(c clock.PassiveClock) *missing {
-	return &missing{clock: c, refused: map[types.UID]time.Time{}}
+	return &missing{refused: cache.NewLRUExpireCacheWithClock(maxMissing, c)}
 }
 
 // record records the result of a call for a machine.
 func (m *missing) record(machine *v1alpha1.Machine, err error) {
-	if machine == nil || machine.UID == "" {
-		return
-	}
-
-	m.mu.Lock()
-	defer m.mu.Unlock()
-
 	switch {
-	case !errors.Is(err, spi.ErrAddressChanged):
-		delete(m.refused, machine.UID)
-	case len(m.refused) < maxMissing:
-		m.refused[machine.UID] = m.clock.Now()
+	case machine == nil || machine.UID == "":
+	case errors.Is(err, spi.ErrAddressChanged):
+		m.refused.Add(machine.UID, nil, missingRetention)
+	default:
+		m.refused.Remove(machine.UID)
 	}
 }
 
@@ -64,17 +55,4 @@ func (m *missing) Collect(to chan<- prometheus.Metric) {
 	to <- prometheus.MustNewConstMetric(missingDesc, prometheus.GaugeValue, float64(m.count()))
 }
 
-// count also forgets machines without recent calls: their Machines are gone, or another process is
-// the leader.
-func (m *missing) count() int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-
-	for uid, at := range m.refused {
-		if m.clock.Since(at) > missingRetention {
-			delete(m.refused, uid)
-		}
-	}
-
-	return len(m.refused)
-}
+func (m *missing) count() int { return len(m.refused.Keys()) }

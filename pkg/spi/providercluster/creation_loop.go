@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/utils/clock"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
@@ -35,19 +36,13 @@ func loopKeyOf(clients *providerapi.Clients) loopKey {
 type creationLoop struct {
 	clock clock.PassiveClock
 
-	mu    sync.Mutex
-	loops map[loopKey]*namespaceLoop
-}
-
-// namespaceLoop is the loop of one provider namespace.
-type namespaceLoop struct {
-	// machines are the times of the last call for each machine, and lastCall the one for any of them.
-	machines map[string]time.Time
-	lastCall time.Time
+	mu sync.Mutex
+	// namespaces has a *cache.LRUExpireCache with the machines of each provider namespace.
+	namespaces *cache.LRUExpireCache
 }
 
 func newCreationLoop(c clock.PassiveClock) *creationLoop {
-	return &creationLoop{clock: c, loops: map[loopKey]*namespaceLoop{}}
+	return &creationLoop{clock: c, namespaces: cache.NewLRUExpireCacheWithClock(maxLoops, c)}
 }
 
 // enter adds a machine to its loop, or keeps it there. It returns false if the loop is full.
@@ -55,54 +50,16 @@ func (l *creationLoop) enter(key loopKey, machine string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 
-	now := l.clock.Now()
-	loop := l.get(key, now)
+	machines := l.machines(key)
+	l.namespaces.Add(key, machines, loopRetention)
 
-	for other, lastCall := range loop.machines {
-		if now.Sub(lastCall) > loopRetention {
-			delete(loop.machines, other)
-		}
-	}
-
-	if _, in := loop.machines[machine]; !in && len(loop.machines) >= maxInLoop {
+	if _, in := machines.Get(machine); !in && len(machines.Keys()) >= maxInLoop {
 		return false
 	}
 
-	loop.machines[machine] = now
+	machines.Add(machine, nil, loopRetention)
 
 	return true
-}
-
-// get returns the loop of a namespace. If there are too many loops, the least recently used one is
-// removed; its machines enter it again. The caller holds the lock.
-func (l *creationLoop) get(key loopKey, now time.Time) *namespaceLoop {
-	if l.loops[key] == nil {
-		l.evict(now)
-		l.loops[key] = &namespaceLoop{machines: map[string]time.Time{}}
-	}
-
-	l.loops[key].lastCall = now
-
-	return l.loops[key]
-}
-
-func (l *creationLoop) evict(now time.Time) {
-	var (
-		oldest loopKey
-		since  = now
-	)
-
-	for key, loop := range l.loops {
-		if now.Sub(loop.lastCall) > loopRetention {
-			delete(l.loops, key)
-		} else if !loop.lastCall.After(since) {
-			oldest, since = key, loop.lastCall
-		}
-	}
-
-	if len(l.loops) >= maxLoops {
-		delete(l.loops, oldest)
-	}
 }
 
 // leave removes a machine from its loop.
@@ -110,14 +67,15 @@ func (l *creationLoop) leave(key loopKey, machine string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 
-	loop := l.loops[key]
-	if loop == nil {
-		return
+	l.machines(key).Remove(machine)
+}
+
+func (l *creationLoop) machines(key loopKey) *cache.LRUExpireCache {
+	if found, ok := l.namespaces.Get(key); ok {
+		if machines, ok := found.(*cache.LRUExpireCache); ok {
+			return machines
+		}
 	}
 
-	delete(loop.machines, machine)
-
-	if len(loop.machines) == 0 {
-		delete(l.loops, key)
-	}
+	return cache.NewLRUExpireCacheWithClock(maxInLoop, l.clock)
 }
