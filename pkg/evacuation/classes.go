@@ -5,19 +5,23 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/utils/clock"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
+// maxClasses bounds the tracked MachineClasses of a control plane.
+const maxClasses = 2000
+
 // classes tracks the MachineClasses of the driver's requests, and the targets that their
-// credentials point to.
+// credentials point to. It forgets classes without requests.
 type classes struct {
-	clock     clock.PassiveClock
 	retention time.Duration
 
-	mu           sync.Mutex
-	entries      map[string]*classEntry
+	mu sync.Mutex
+	// entries has a *classEntry for the name of each class.
+	entries      *cache.LRUExpireCache
 	lastRevision int
 }
 
@@ -27,12 +31,18 @@ type classEntry struct {
 	target     targetKey
 	// revision increases with each new kubeconfig of any class.
 	revision int
-	// lastRequest is the time of the last request for the class.
-	lastRequest time.Time
 }
 
 func newClasses(c clock.PassiveClock, retention time.Duration) *classes {
-	return &classes{clock: c, retention: retention, entries: map[string]*classEntry{}}
+	return &classes{retention: retention, entries: cache.NewLRUExpireCacheWithClock(maxClasses, c)}
+}
+
+// entry returns the entry of a class, or nil.
+func (c *classes) entry(name any) *classEntry {
+	found, _ := c.entries.Get(name)
+	entry, _ := found.(*classEntry)
+
+	return entry
 }
 
 // update records a request for a class, and reports whether the class is new or has changed.
@@ -40,25 +50,20 @@ func (c *classes) update(name string, kubeconfig []byte, id spi.Identity) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	now := c.clock.Now()
-
-	current, ok := c.entries[name]
-	if ok && current.identity == id && bytes.Equal(current.kubeconfig, kubeconfig) {
-		current.lastRequest = now
-
-		return false
+	entry := c.entry(name)
+	if entry == nil {
+		entry = &classEntry{}
 	}
 
-	c.lastRevision++
-
-	entry := &classEntry{kubeconfig: bytes.Clone(kubeconfig), identity: id, revision: c.lastRevision, lastRequest: now}
-	if ok {
-		entry.target = current.target
+	changed := entry.identity != id || !bytes.Equal(entry.kubeconfig, kubeconfig)
+	if changed {
+		c.lastRevision++
+		entry.kubeconfig, entry.identity, entry.revision = bytes.Clone(kubeconfig), id, c.lastRevision
 	}
 
-	c.entries[name] = entry
+	c.entries.Add(name, entry, c.retention)
 
-	return true
+	return changed
 }
 
 // setTarget records the target that a class's credentials point to, and returns the previous one.
@@ -66,8 +71,8 @@ func (c *classes) setTarget(name string, target targetKey) targetKey {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	entry, ok := c.entries[name]
-	if !ok {
+	entry := c.entry(name)
+	if entry == nil {
 		return target
 	}
 
@@ -83,19 +88,12 @@ func (c *classes) kubeconfig(target targetKey) []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	var newest *classEntry
+	newest := &classEntry{}
 
-	for name, entry := range c.entries {
-		switch {
-		case c.clock.Since(entry.lastRequest) > c.retention:
-			delete(c.entries, name)
-		case entry.target == target && (newest == nil || entry.revision > newest.revision):
+	for _, name := range c.entries.Keys() {
+		if entry := c.entry(name); entry != nil && entry.target == target && entry.revision > newest.revision {
 			newest = entry
 		}
-	}
-
-	if newest == nil {
-		return nil
 	}
 
 	return newest.kubeconfig
