@@ -46,7 +46,7 @@ func firstAfterOutage(t *testing.T, f harness.Fault) time.Duration {
 	<-over.C
 
 	before := l.Asked("get virtualmachines")
-	harness.Eventually(t, "the driver asks in vain", func(context.Context) (bool, error) { return l.Asked("get virtualmachines") > before, nil })
+	harness.Eventually(t, "a request of the driver has failed", func(context.Context) (bool, error) { return l.Asked("get virtualmachines") > before, nil })
 
 	back := time.Now()
 

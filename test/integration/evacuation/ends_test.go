@@ -112,7 +112,7 @@ func TestSoakFailedMigrationIsAReplacement(t *testing.T) {
 
 	left, err := e.KubeVirt.KubevirtV1().VirtualMachineInstanceMigrations(e.ProviderNamespace).List(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
-	require.Empty(t, left.Items, "a migration goes with its machine")
+	require.Empty(t, left.Items, "a migration is deleted with its machine")
 }
 
 // TestSoakTwoDrainsAtOnce drains two hosts with machines of the same pools.
@@ -142,7 +142,7 @@ func TestSoakTwoDrainsAtOnce(t *testing.T) {
 		require.NotContains(t, before, name)
 	}
 
-	require.Len(t, seen.Deletions(), many, "none was replaced twice")
+	require.Len(t, seen.Deletions(), many, "no Machine is replaced twice")
 	seen.RequireAtMostAway(t, 1)
 	seen.Print(t)
 	kubectl(t, "uncordon", z.hosts[0])

@@ -238,7 +238,7 @@ func cancelEviction(t *testing.T, s *harness.Shoot, name string) {
 	require.Empty(t, instance.Status.EvacuationNodeName)
 }
 
-// diary records the Events of the evacuation controller.
+// diary records the Events of the evacuation controller, by machine.
 type diary struct {
 	mu      sync.Mutex
 	entries []string
@@ -271,7 +271,7 @@ func (d *diary) await(t *testing.T, m *harness.Machine, reason, text string) {
 	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, harness.Settled, true, func(context.Context) (bool, error) {
 		return d.has(m, reason, text), nil
 	})
-	require.NoError(t, err, "%s should be told to be %s %s; told was %s", m.Name(), reason, text, d)
+	require.NoError(t, err, "%s: no Event %s with the text %q; Events: %s", m.Name(), reason, text, d)
 }
 
 // String returns all Events.

@@ -51,7 +51,7 @@ func (s *Shoot) AwaitFailure(t *testing.T, f *Failure, m *Machine, d driver.Driv
 
 	Eventually(t, f.Want+" is reported", func(ctx context.Context) (bool, error) {
 		resp, err := m.Status(ctx, d)
-		require.Equal(t, codes.Uninitialized, CodeOf(err), "only InitializeMachine reports what is wrong, and after OK nobody asks it")
+		require.Equal(t, codes.Uninitialized, CodeOf(err), "only InitializeMachine reports failures, and machine-controller-manager does not call it after OK")
 		require.NotNil(t, resp)
 
 		_, failed = m.Initialize(ctx, d)

@@ -32,8 +32,8 @@ func (s *Shoot) RequireGone(t *testing.T, name string) {
 
 	left, err := s.Leftovers(t.Context())
 	require.NoError(t, err)
-	require.NotContains(t, left, "VirtualMachine "+name, "success means that nothing can run any more")
-	require.NotContains(t, left, "VirtualMachineInstance "+name, "success means that nothing can run any more")
+	require.NotContains(t, left, "VirtualMachine "+name, "after success, no guest may run")
+	require.NotContains(t, left, "VirtualMachineInstance "+name, "after success, no guest may run")
 }
 
 // AwaitImageEnd deletes the test's machines, and then the image.
@@ -150,7 +150,7 @@ func (s *Shoot) RequireNothingLeft(t *testing.T, but ...string) {
 	require.Empty(t, left)
 }
 
-// RequireClean waits until the provider cluster is empty. No controller is
+// RequireClean waits until the provider namespace is empty. No controller is
 // left that could clean up.
 func (s *Shoot) RequireClean(t *testing.T) {
 	t.Helper()

@@ -56,13 +56,13 @@ func (m *Machine) AwaitRecovery(t *testing.T, d driver.Driver) {
 
 		return false, nil
 	})
-	require.NoError(t, err, "the cause is gone")
+	require.NoError(t, err, "a failure must not be reported after its cause is gone")
 
 	_, err = m.Initialize(t.Context(), d)
 	require.NoError(t, err)
 }
 
-// DeleteClass has the machine's MachineClass be deleted, as the next requests tell.
+// DeleteClass marks the machine's MachineClass in the next requests as being deleted.
 func (m *Machine) DeleteClass() {
 	m.Class = m.Class.DeepCopy()
 	m.Class.DeletionTimestamp = new(metav1.Now())

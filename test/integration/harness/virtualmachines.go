@@ -43,7 +43,7 @@ func (s *Shoot) DeleteWithoutInstance(t *testing.T, name string) {
 	})
 
 	_, err := s.KubeVirt.KubevirtV1().VirtualMachineInstances(s.ProviderNamespace).Get(t.Context(), name, metav1.GetOptions{})
-	require.NoError(t, err, "the guest runs on")
+	require.NoError(t, err, "the guest must keep running")
 }
 
 // RequireInZone requires that a machine runs in a zone.

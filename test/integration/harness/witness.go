@@ -302,7 +302,7 @@ func (w *Witness) RequireAtMostAway(t *testing.T, most int) {
 	defer w.Mu.Unlock()
 
 	for pool := range w.pools {
-		require.LessOrEqual(t, w.away[pool], most, "%s: so many Machines were away at a time", pool)
+		require.LessOrEqual(t, w.away[pool], most, "%s: number of Machines that were unavailable at a time", pool)
 	}
 }
 

@@ -359,7 +359,7 @@ func TestAsynchronousFailuresAreRefused(t *testing.T) {
 			require.Equal(t, "providerSpec."+tc.path, in.faults[0].Field)
 
 			_, err := s.KubeVirt.KubevirtV1().VirtualMachines(s.ProviderNamespace).Create(t.Context(), in.vm, metav1.CreateOptions{})
-			require.NoError(t, err, "what KubeVirt refuses at once needs no rule of ours")
+			require.NoError(t, err, "the driver needs no rule for a spec that KubeVirt refuses at once")
 
 			if tc.says != "" {
 				awaitComplaint(t, s, in.vm.Name, tc.says)

@@ -87,7 +87,7 @@ func requireResult(t *testing.T, want, got preflight.Result, s *harness.Shoot) {
 	require.NotEmpty(t, got.Remedy)
 }
 
-// TestPreflightOfALab checks that preflight finds no defect in the shipped manifests.
+// TestPreflightOfALab checks that preflight finds no defect with the shipped manifests.
 func TestPreflightOfALab(t *testing.T) {
 	t.Parallel()
 
@@ -197,7 +197,7 @@ func TestPreflightOfAControlCluster(t *testing.T) {
 	command := exec.CommandContext(t.Context(), harness.RemoteDriver(), "preflight", "--provider-kubeconfig="+write(t, f.admin))
 	command.Env = append(command.Environ(), "KUBECONFIG="+s.SidecarKubeconfig)
 	out, err := command.CombinedOutput()
-	require.ErrorContains(t, err, "exit status 1", "a clone takes more pods than there may be")
+	require.ErrorContains(t, err, "exit status 1", "a clone needs more pods than the quota allows")
 	require.Contains(t, string(out), "while the disks of a machine are populated")
 	require.Contains(t, string(out), "MachineClass example-worker-z1")
 	require.Contains(t, string(out), "MachineClass example-worker-z2")

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 )
 
-// Record is what one test process leaves for the checks of the whole suite.
+// Record contains the data of one test process for the checks of the whole suite.
 type Record struct {
 	// Package is the topic package's name.
 	Package string
@@ -68,7 +68,7 @@ func (s *Suite) reported() ([]*Record, error) {
 	return records, nil
 }
 
-// skipLong is the -skip of `make test`, which leaves these tests to `make soak`.
+// skipLong is the -skip flag of `make test`: `make soak` runs these tests.
 const skipLong = "^TestSoak"
 
 // ranAll reports whether -run and -skip excluded no test, except the long ones.

@@ -45,7 +45,7 @@ func (v *Verdict) Passed() bool {
 	return len(v.secrets.findings) == 0 && len(v.calls.uncovered()) == 0 && !v.rights.wrong()
 }
 
-// String describes all checks, and what they found.
+// String describes the results of all checks.
 func (v *Verdict) String() string {
 	var sum Record
 	for _, r := range v.records {
