@@ -21,7 +21,7 @@ const Quantity = "1234567890123456789012e2000000000"
 
 // Answer is one way to answer every request.
 type Answer struct {
-	// Reason describes its effect on a careless program.
+	// Reason describes its effect on a program without bounds.
 	Reason string
 	Serve  http.HandlerFunc
 	// Get and List are substrings of the errors of a get and of a list. They identify the bound
