@@ -80,7 +80,7 @@ func TestSoakEvacuationOutlivesTheSidecar(t *testing.T) {
 	e := newEvacuated(t, harness.NewShoot(t), `{}`)
 	e.awaitBegin(t)
 	e.KillSidecar(t, evacuationArgs...)
-	e.Add("test", "the sidecar was killed, and another runs")
+	e.Add("test", "the sidecar was killed and replaced")
 	e.requireReplaced(t)
 }
 
@@ -97,7 +97,7 @@ func TestSoakEvacuationOutlivesTheControlCluster(t *testing.T) {
 	e.awaitBegin(t)
 	l.Down.Store(&reset)
 	l.BringBack(t)
-	e.Add("test", "the control cluster was away")
+	e.Add("test", "the control cluster was unavailable")
 	e.requireReplaced(t)
 }
 

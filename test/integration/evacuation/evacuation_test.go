@@ -185,7 +185,7 @@ func TestEvacuationWithoutRights(t *testing.T) {
 		t.Parallel()
 
 		e := newEvacuees(t, unreached)
-		e.ExpectDenials("evacuation has no rights for a while")
+		e.ExpectDenials("evacuation temporarily has no permissions")
 
 		m := e.add(t, 1)[0]
 		giveBack := takeRights(t, e.Target.RbacV1().RoleBindings(e.Namespace), "machine-controller-evacuation")
@@ -205,7 +205,7 @@ func TestEvacuationWithoutRights(t *testing.T) {
 		t.Parallel()
 
 		e := newEvacuees(t, unreached)
-		e.ExpectDenials("evacuation has no rights for a while")
+		e.ExpectDenials("evacuation temporarily has no permissions")
 
 		giveBack := takeRights(t, e.Kube.RbacV1().RoleBindings(e.ProviderNamespace), "machine-controller-evacuation")
 		e.DriverRight("create", "kubevirt.io", "virtualmachineinstancemigrations").Await(t, false)

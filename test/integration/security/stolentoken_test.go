@@ -250,7 +250,7 @@ func (h *thief) requireSecretsOfMachines(t *testing.T) {
 		says   string
 	}{
 		"a machine's": {secret: corev1.Secret{ObjectMeta: metav1.ObjectMeta{Labels: ofMachine}}},
-		"nobody's":    {secret: corev1.Secret{}, says: "mcm.gardener.cloud/cluster"},
+		"unlabelled":  {secret: corev1.Secret{}, says: "mcm.gardener.cloud/cluster"},
 		"no machine's": {
 			secret: corev1.Secret{ObjectMeta: metav1.ObjectMeta{Labels: h.tags(nil)}}, says: "kubevirt.machine.gardener.cloud/machine",
 		},
