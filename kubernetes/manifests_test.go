@@ -143,8 +143,8 @@ func TestMinimalIsWhole(t *testing.T) {
 	}
 }
 
-// TestCompleteNamesEveryField looks for each field of the ProviderSpec's own types, also in comments,
-// since some fields exclude each other.
+// TestCompleteNamesEveryField looks for each field of the ProviderSpec's own types, also in
+// comments, since some fields exclude each other.
 func TestCompleteNamesEveryField(t *testing.T) {
 	t.Parallel()
 
@@ -169,7 +169,8 @@ func TestCompleteNamesEveryField(t *testing.T) {
 	require.Greater(t, seen, 40)
 }
 
-// ownFields returns the names of the fields of the ProviderSpec's own structs, including nested ones.
+// ownFields returns the names of the fields of the ProviderSpec's own structs, including nested
+// ones.
 func ownFields(t reflect.Type) map[string]bool {
 	names := map[string]bool{}
 
@@ -196,8 +197,8 @@ func ownFields(t reflect.Type) map[string]bool {
 	return names
 }
 
-// TestCompleteNodeTemplateAgrees compares the nodeTemplate, which cluster-autoscaler reads, with the
-// resources of the machine.
+// TestCompleteNodeTemplateAgrees compares the nodeTemplate, which cluster-autoscaler reads, with
+// the resources of the machine.
 func TestCompleteNodeTemplateAgrees(t *testing.T) {
 	t.Parallel()
 
@@ -217,8 +218,8 @@ func TestCompleteNodeTemplateAgrees(t *testing.T) {
 	require.NotEmpty(t, class.NodeTemplate.InstanceType)
 }
 
-// TestAdmissionPolicyKnowsTheSandbox compares the annotations that the driver refuses with those that
-// the provider cluster's admission policy refuses.
+// TestAdmissionPolicyKnowsTheSandbox compares the annotations that the driver refuses with those
+// that the provider cluster's admission policy refuses.
 func TestAdmissionPolicyKnowsTheSandbox(t *testing.T) {
 	t.Parallel()
 

@@ -28,8 +28,8 @@ type cloudConfig struct {
 }
 
 // TestExampleUserDataJoins replaces the placeholders of the example's user data, as
-// machine-controller-manager and docs/getting-started.md do, and checks the files with which a guest
-// joins.
+// machine-controller-manager and docs/getting-started.md do, and checks the files with which a
+// guest joins.
 func TestExampleUserDataJoins(t *testing.T) {
 	t.Parallel()
 

@@ -1,5 +1,5 @@
-// Package docs compares the pages of docs with the programs. The programs' own tests call it; it must
-// not know the programs.
+// Package docs compares the pages of docs with the programs. The programs' own tests call it; it
+// must not know the programs.
 package docs
 
 import (
@@ -16,9 +16,9 @@ import (
 // flagRow matches a row of a table of flags: its name and its default.
 var flagRow = regexp.MustCompile("(?m)^\\| `--([a-z0-9-]+)` \\| ([^|]*)\\|")
 
-// RequireFlags requires that the section of docs/flags.md with this heading has a row for each flag,
-// with its default, and no other rows. The column is empty for a flag without a default, or with an
-// empty list.
+// RequireFlags requires that the section of docs/flags.md with this heading has a row for each
+// flag, with its default, and no other rows. The column is empty for a flag without a default, or
+// with an empty list.
 func RequireFlags(t require.TestingT, heading string, flags *pflag.FlagSet) {
 	text := section(t, "flags.md", heading)
 	documented, defined := map[string]string{}, map[string]string{}

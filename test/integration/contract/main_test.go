@@ -1,5 +1,5 @@
-// Package contract tests the behaviour that every machine controller relies on, in each way to reach
-// the driver: the contract of its methods, creation and deletion, refusals, and the number of
+// Package contract tests the behaviour that every machine controller relies on, in each way to
+// reach the driver: the contract of its methods, creation and deletion, refusals, and the number of
 // requests.
 package contract
 

@@ -98,8 +98,8 @@ func liveWithLeftOvers(t *testing.T, s *harness.Shoot, saboteur *saboteur) {
 	s.RequireNothingLeft(t)
 }
 
-// liveWithoutVolumes lets the image that is the source of the machine's disk fail, and then replaces
-// it.
+// liveWithoutVolumes lets the image that is the source of the machine's disk fail, and then
+// replaces it.
 func liveWithoutVolumes(t *testing.T, s *harness.Shoot, saboteur *saboteur) {
 	t.Helper()
 
@@ -186,8 +186,8 @@ func liveBlocked(t *testing.T, s *harness.Shoot, saboteur *saboteur) {
 	s.RequireNothingLeft(t)
 }
 
-// liveAsOrphan removes the Machine. A process that has not seen the machine as an orphan before must
-// not delete it.
+// liveAsOrphan removes the Machine. A process that has not seen the machine as an orphan before
+// must not delete it.
 func liveAsOrphan(t *testing.T, s *harness.Shoot, saboteur *saboteur) {
 	t.Helper()
 

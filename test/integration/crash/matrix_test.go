@@ -55,8 +55,8 @@ func (m *matrix) calls() map[string]bool {
 	return calls
 }
 
-// requireComplete requires that every fault was injected into every call. It ignores repeated calls,
-// since their number may depend on the duration of other operations.
+// requireComplete requires that every fault was injected into every call. It ignores repeated
+// calls, since their number may depend on the duration of other operations.
 func (m *matrix) requireComplete(t *testing.T) {
 	t.Helper()
 

@@ -77,8 +77,8 @@ type Controllers struct {
 	Manager, Sidecar *process.Process
 }
 
-// StartControllers runs machine-controller-manager and the sidecar for the shoot until the test ends,
-// unless they are stopped before.
+// StartControllers runs machine-controller-manager and the sidecar for the shoot until the test
+// ends, unless they are stopped before.
 func (s *Shoot) StartControllers(t *testing.T, sidecarArgs ...string) *Controllers {
 	t.Helper()
 

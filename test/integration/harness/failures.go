@@ -11,7 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// ShortGrace makes failures reportable soon: capacity failures after this, others after twice as long.
+// ShortGrace makes failures reportable soon: capacity failures after this, others after twice as
+// long.
 const ShortGrace = 2 * time.Second
 
 // Failure is one row of the failure table.

@@ -35,7 +35,8 @@ func (s *Shoot) CreateImage(t *testing.T, m *Machine, phase cdiv1beta1.DataVolum
 	return image.Name
 }
 
-// Images returns the UIDs of all DataVolumes with the label of a golden image that belong to no machine, by their names.
+// Images returns the UIDs of all DataVolumes with the label of a golden image that belong to no
+// machine, by their names.
 func (s *Shoot) Images(t *testing.T) map[string]types.UID {
 	t.Helper()
 

@@ -55,7 +55,8 @@ func RequireDeleted(t *testing.T, m *Machine, d driver.Driver) {
 	require.Equal(t, codes.NotFound, CodeOf(err))
 }
 
-// Leftovers returns the names of all objects in the shoot's provider namespace that belong to machines.
+// Leftovers returns the names of all objects in the shoot's provider namespace that belong to
+// machines.
 func (s *Shoot) Leftovers(ctx context.Context) ([]string, error) {
 	var names []string
 

@@ -131,8 +131,8 @@ func ForEach(t *testing.T, many, atATime int, do func(ctx context.Context, i int
 	require.NoError(t, group.Wait())
 }
 
-// CreateHaltedVMs creates VirtualMachines of the shoot that are never started, and others of another
-// shoot in the same namespace.
+// CreateHaltedVMs creates VirtualMachines of the shoot that are never started, and others of
+// another shoot in the same namespace.
 func (s *Shoot) CreateHaltedVMs(t *testing.T, many, others int) {
 	t.Helper()
 

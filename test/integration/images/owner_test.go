@@ -105,7 +105,8 @@ func TestOwnImageIsRecognised(t *testing.T) {
 	s.RequireNothingLeft(t)
 }
 
-// TestPlantedImageIsReported replaces an image by a foreign DataVolume while a machine waits for it.
+// TestPlantedImageIsReported replaces an image by a foreign DataVolume while a machine waits for
+// it.
 func TestPlantedImageIsReported(t *testing.T) {
 	t.Parallel()
 

@@ -52,23 +52,23 @@ func TestRaceOfSweepAndCreation(t *testing.T) {
 	}
 }
 
-// run forces the race, and requires that the machine gets its image, and that no object is left after
-// its deletion.
+// run forces the race, and requires that the machine gets its image, and that no object is left
+// after its deletion.
 func (r *race) run(t *testing.T, s *harness.Shoot) {
 	t.Helper()
 
 	contest := newRacers(t, s, r)
 	r.worst(contest, t)
 
-	// The grace period is far shorter than in the sidecar, so that the repair begins soon. AwaitRecovery
-	// ignores other failures, which occur in a busy lab.
+	// The grace period is far shorter than in the sidecar, so that the repair begins soon.
+	// AwaitRecovery ignores other failures, which occur in a busy lab.
 	contest.m.AwaitRecovery(t, contest.creator)
 	require.NoError(t, contest.m.Remove(t.Context(), contest.creator))
 	s.RequireNothingLeft(t)
 }
 
-// racers are the two sides: creator creates the machine m, and sweeper deletes the last machine of a
-// MachineClass with the same image.
+// racers are the two sides: creator creates the machine m, and sweeper deletes the last machine of
+// a MachineClass with the same image.
 type racers struct {
 	*harness.Shoot
 
@@ -124,8 +124,8 @@ func (c *racers) image(t *testing.T) types.UID {
 	return c.Images(t)[c.Rendered(t, c.m).Name]
 }
 
-// deletionAfterMachine deletes the image of a machine that the sweep has not seen. InitializeMachine
-// creates it again.
+// deletionAfterMachine deletes the image of a machine that the sweep has not seen.
+// InitializeMachine creates it again.
 func (c *racers) deletionAfterMachine(t *testing.T) {
 	t.Helper()
 
@@ -152,8 +152,8 @@ func (c *racers) machineAfterDeletion(t *testing.T) {
 	require.NoError(t, <-ended)
 }
 
-// machineWaitsForDeletion requires that a process does not create a machine from an image that it is
-// deleting: it first creates the image again.
+// machineWaitsForDeletion requires that a process does not create a machine from an image that it
+// is deleting: it first creates the image again.
 func (c *racers) machineWaitsForDeletion(t *testing.T) {
 	t.Helper()
 

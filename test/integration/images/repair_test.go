@@ -15,8 +15,8 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 )
 
-// TestFailedGoldenImageIsReplaced lets an import fail permanently, as with a wrong checksum. CDI does
-// not retry it.
+// TestFailedGoldenImageIsReplaced lets an import fail permanently, as with a wrong checksum. CDI
+// does not retry it.
 func TestFailedGoldenImageIsReplaced(t *testing.T) {
 	t.Parallel()
 

@@ -128,7 +128,8 @@ func withClaims(t *testing.T, kubeconfig []byte, left time.Duration) []byte {
 	return raw
 }
 
-// withoutPermission removes verbs for a resource from the driver's Role, and rules left without verbs.
+// withoutPermission removes verbs for a resource from the driver's Role, and rules left without
+// verbs.
 func withoutPermission(resource string, verbs ...string) func(*testing.T, *harness.Shoot, *flight) {
 	return func(t *testing.T, s *harness.Shoot, _ *flight) {
 		t.Helper()

@@ -117,8 +117,8 @@ func awaitToken(t *testing.T, m *harness.Machine, d driver.Driver, token string,
 	return text
 }
 
-// killNode stops the kubelet and virt-handler of a node until revive or the end of the test. It sets
-// these labels on the node in the same patch.
+// killNode stops the kubelet and virt-handler of a node until revive or the end of the test. It
+// sets these labels on the node in the same patch.
 func killNode(t *testing.T, s *harness.Shoot, node string, labels map[string]any) {
 	t.Helper()
 

@@ -1,5 +1,5 @@
-// Package preflight tests the diagnosis of each failure that operators can encounter: on the Machine,
-// and in the output of preflight and diagnose.
+// Package preflight tests the diagnosis of each failure that operators can encounter: on the
+// Machine, and in the output of preflight and diagnose.
 package preflight
 
 import (

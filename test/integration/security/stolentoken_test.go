@@ -282,9 +282,9 @@ func (h *thief) requireGoldenImages(t *testing.T) {
 	const golden = "kubevirt.machine.gardener.cloud/golden-image"
 
 	for says, labels := range map[string]map[string]string{
-		"mcm.gardener.cloud/cluster": {golden: "stolen"},
+		"mcm.gardener.cloud/cluster":    {golden: "stolen"},
 		"may only create golden images": h.tags(map[string]string{golden: "stolen"}),
-		"":                           {golden: "stolen", "mcm.gardener.cloud/cluster": h.Namespace},
+		"":                              {golden: "stolen", "mcm.gardener.cloud/cluster": h.Namespace},
 	} {
 		volume := &cdiv1beta1.DataVolume{
 			ObjectMeta: metav1.ObjectMeta{Name: "golden-" + strings.Repeat("0", 20), Labels: labels},

@@ -1,5 +1,5 @@
-// Package shoot tests shoots under the real machine-controller-manager: rolling updates, hibernation,
-// migration, deletion, full zones, outages, and the view of cluster-autoscaler and
+// Package shoot tests shoots under the real machine-controller-manager: rolling updates,
+// hibernation, migration, deletion, full zones, outages, and the view of cluster-autoscaler and
 // cloud-controller-manager.
 package shoot
 

@@ -20,7 +20,8 @@ type Record struct {
 	Denials map[string]string
 	// Secrets are the secrets that the tests used, in addition to the constant ones.
 	Secrets []Secret
-	// Errors is the number of errors that the driver returned, and Scrapes that of scrapes of sidecars.
+	// Errors is the number of errors that the driver returned, and Scrapes that of scrapes of
+	// sidecars.
 	Errors, Scrapes int
 	// WithCanary and WithoutCanary are the numbers of created machines, by their user data.
 	WithCanary, WithoutCanary int
@@ -74,7 +75,8 @@ const skipLong = "^TestSoak"
 // ranAll reports whether -run and -skip excluded no test, except the long ones.
 func (r *Record) ranAll() bool { return r.Run == "" && (r.Skip == "" || r.Skip == skipLong) }
 
-// isWhole reports whether each of these packages has run all its tests. Without packages it is false.
+// isWhole reports whether each of these packages has run all its tests. Without packages it is
+// false.
 func isWhole(records []*Record, packages []string) bool {
 	ran := map[string]bool{}
 	for _, r := range records {

@@ -3,8 +3,8 @@
 //
 // The command test/integration starts a suite and runs the topic packages concurrently; each of
 // their processes joins it. A process that finds no suite to join starts its own. Only package
-// harness and that command call this package, apart from the names of nodes and secrets. It must not
-// know the tests.
+// harness and that command call this package, apart from the names of nodes and secrets. It must
+// not know the tests.
 package suite
 
 import (
