@@ -85,7 +85,7 @@ func (s *Shoot) Spec(zone, rootVolume string) []byte {
 		"tags":{"mcm.gardener.cloud/cluster":%q,"mcm.gardener.cloud/role":"node"},"rootVolume":%s}`, zone, s.Namespace, rootVolume)
 }
 
-// NewMachine returns a machine of the shoot, with a class of its own, that no call has created yet.
+// NewMachine returns a machine of the shoot, with its own class, that no call has created yet.
 func (s *Shoot) NewMachine(zone, rootVolume string) *Machine {
 	return &Machine{
 		Machine: &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{

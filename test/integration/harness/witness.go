@@ -196,7 +196,7 @@ func (w *Witness) stopped(t *testing.T, instance *kubevirtv1.VirtualMachineInsta
 		return
 	}
 
-	w.tell("KubeVirt", "%s is told to shut down, with %d pods on it", instance.Name, len(pods.Items))
+	w.tell("KubeVirt", "%s is shutting down, with %d pods on it", instance.Name, len(pods.Items))
 
 	for i := range pods.Items {
 		w.ends = append(w.ends, podEnd{pod: pods.Items[i].Name, node: instance.Name, killed: true})

@@ -35,7 +35,7 @@ import (
 // one machine, as the API server stored them. Every later release must work with them. A release
 // adds its own folder, named by VERSION, and never changes another one:
 //
-//	go test ./test/integration -run '^TestStoredObjects$' -update
+//	go test ./test/integration/lifecycle -run '^TestStoredObjects$' -update
 var update = flag.Bool("update", false, "write the objects that this version stores")
 
 const (

@@ -144,7 +144,7 @@ func diagnoseWithoutMachine(t *testing.T, s *harness.Shoot, m *harness.Machine) 
 	borrowed := "--provider-kubeconfig=" + s.ProviderKubeconfigFile
 
 	ways := map[string][]string{
-		"with the classes that are there": nil, "with other credentials": {borrowed}, "without a control cluster": {borrowed, "--cluster=" + s.Namespace},
+		"with the existing classes": nil, "with other credentials": {borrowed}, "without a control cluster": {borrowed, "--cluster=" + s.Namespace},
 	}
 	for way, args := range ways {
 		seen, code := s.DiagnoseMachine(t.Context(), t, m.Name(), args...)

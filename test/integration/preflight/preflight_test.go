@@ -120,7 +120,7 @@ func TestPreflightOfALab(t *testing.T) {
 	require.Empty(t, left, "a dry run leaves nothing")
 
 	// The driver's account alone may read less, and preflight reports that.
-	s.ExpectDenials("preflight asks what the driver may not")
+	s.ExpectDenials("preflight sends requests for which the driver has no permission")
 
 	f.admin = nil
 	f.spec["rootVolume.source"] = "{pvc: {name: image, namespace: images}}"

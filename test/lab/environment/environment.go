@@ -132,7 +132,7 @@ func (l *Lab) Stop(ctx context.Context) error {
 	return errors.Join(failed, l.folder.remove(l.KeepLogs))
 }
 
-// AddNode adds a host to the provider cluster, for a test that needs hosts of its own.
+// AddNode adds a host to the provider cluster, for a test that needs its own hosts.
 func (l *Lab) AddNode(ctx context.Context, node dataplane.Node) error {
 	if l.owner != nil {
 		return l.owner.addNode(ctx, node)

@@ -29,7 +29,7 @@ const (
 	nodesPath       = "/nodes"
 )
 
-// description is what a process needs in order to attach to a lab.
+// description contains the data with which a process attaches to a lab.
 type description struct {
 	Dir                               string
 	ProviderKubeconfig, ControlConfig string // of the administrators

@@ -66,7 +66,7 @@ func (l *Lab) addDriver(ctx context.Context, s *Shoot) error {
 	if err != nil {
 		return err
 	}
-	w.do("apply what its admin applies", func() error { return l.applyProvider(ctx, s, false) })
+	w.do("apply the objects of the provider cluster's admin", func() error { return l.applyProvider(ctx, s, false) })
 	w.awaitDefaultAccount(ctx)
 	w.awaitRight(ctx, driverAccount, authorizationv1.ResourceAttributes{
 		Verb: "create", Group: "kubevirt.io", Resource: "virtualmachines", Namespace: s.ProviderNamespace,
