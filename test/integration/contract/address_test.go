@@ -31,7 +31,7 @@ func (tr *transcript) recorded(t *testing.T, s *harness.Shoot, d driver.Driver) 
 }
 
 // showElsewhere points the kubeconfig to another namespace, in which the driver has the same
-// rights, and then edits the tags.
+// permissions, and then edits the tags.
 func showElsewhere(t *testing.T, s *harness.Shoot, d driver.Driver, tr *transcript) {
 	t.Helper()
 

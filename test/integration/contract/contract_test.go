@@ -356,7 +356,7 @@ func showCredentials(t *testing.T, s *harness.Shoot, d driver.Driver, tr *transc
 	config, err = clientcmd.Load(s.ProviderKubeconfig)
 	require.NoError(t, err)
 
-	s.ExpectDenials("the driver has no rights in other namespaces")
+	s.ExpectDenials("the driver has no permissions in other namespaces")
 
 	config.Contexts[config.CurrentContext].Namespace = "kube-system"
 	m.Secret.Data["kubeconfig"], err = clientcmd.Write(*config)

@@ -176,7 +176,7 @@ func TestEvacuationDeadline(t *testing.T) {
 	e.requireKept(t, ill)
 }
 
-// TestEvacuationWithoutRights removes the rights that evacuation needs in one of the
+// TestEvacuationWithoutRights removes the permissions that evacuation needs in one of the
 // clusters, and restores them.
 func TestEvacuationWithoutRights(t *testing.T) {
 	t.Parallel()

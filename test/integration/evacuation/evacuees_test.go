@@ -44,7 +44,7 @@ type evacuees struct {
 // keep is a finalizer that keeps a Machine, like machine-controller-manager's own.
 const keep = "test.example.com/keep"
 
-// newEvacuees starts the evacuation controller with the shipped rights, and a driver that
+// newEvacuees starts the evacuation controller with the shipped permissions, and a driver that
 // notifies it of requests.
 func newEvacuees(t *testing.T, limits evacuation.Limits) *evacuees {
 	t.Helper()

@@ -283,7 +283,7 @@ func removeRights(t *testing.T, s *harness.Shoot) {
 }
 
 // terminate deletes the provider namespace, whose finalization is blocked, with the
-// driver's identity and rights.
+// driver's identity and permissions.
 func terminate(t *testing.T, s *harness.Shoot) {
 	t.Helper()
 

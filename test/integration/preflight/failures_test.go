@@ -163,8 +163,8 @@ func pass(t *testing.T, m *harness.Machine, d driver.Driver, times int, pause ti
 	}
 }
 
-// TestRoleOfAnOlderRelease lacks the rights for a detailed diagnosis. Nothing breaks, and the state
-// of the VirtualMachine itself is reported.
+// TestRoleOfAnOlderRelease lacks the permissions for a detailed diagnosis. Nothing breaks, and the
+// state of the VirtualMachine itself is reported.
 func TestRoleOfAnOlderRelease(t *testing.T) {
 	t.Parallel()
 
@@ -201,7 +201,7 @@ func TestRoleOfAnOlderRelease(t *testing.T) {
 	_, err = broken.Create(t.Context(), d)
 	require.NoError(t, err)
 
-	for range 5 { // Longer than it takes with the rights.
+	for range 5 { // Longer than it takes with the permissions.
 		_, err = broken.Initialize(t.Context(), d)
 		require.NoError(t, err)
 	}

@@ -42,7 +42,7 @@ func TestPreflight(t *testing.T) {
 			s := shared
 			if b.own {
 				s = harness.NewShoot(t)
-				s.ExpectDenials("preflight finds rights that are missing")
+				s.ExpectDenials("preflight reports missing permissions")
 			}
 
 			f := newFlight(t, s)
@@ -50,7 +50,7 @@ func TestPreflight(t *testing.T) {
 
 			var got *outcome
 
-			harness.Eventually(t, b.reason+" is found", func(ctx context.Context) (bool, error) {
+			harness.Eventually(t, "preflight reports: "+b.reason, func(ctx context.Context) (bool, error) {
 				got = f.run(ctx, t, s)
 
 				return !b.own || len(got.bad()) >= len(b.want), nil

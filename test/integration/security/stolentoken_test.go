@@ -59,7 +59,7 @@ func TestStolenToken(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, m.Remove(context.WithoutCancel(t.Context()), d)) })
 }
 
-// steal gives the account more rights than the shipped Role, so that only the
+// steal gives the account more permissions than the shipped Role, so that only the
 // policy can refuse requests.
 func steal(t *testing.T, s *harness.Shoot) *thief {
 	t.Helper()

@@ -16,7 +16,7 @@ type Record struct {
 	// Calls are the driver's requests to provider clusters in all tests of the process, and Covered
 	// those that the crash matrix covers; nil if the process did not run the whole matrix.
 	Calls, Covered []string
-	// Denials are the namespaces in which a test removed rights, with its reason.
+	// Denials are the namespaces in which a test removed permissions, with its reason.
 	Denials map[string]string
 	// Secrets are the secrets that the tests used, in addition to the constant ones.
 	Secrets []Secret

@@ -8,7 +8,7 @@ import (
 
 // Verdict is the result of the checks that need the records of all tests: the search for secrets in
 // everything that the driver wrote, the comparison of the driver's calls with those that the crash
-// matrix covers, and that of the shipped rights with the used ones.
+// matrix covers, and that of the shipped permissions with the used ones.
 type Verdict struct {
 	records []*Record
 	objects *objectLog

@@ -4,7 +4,7 @@
 // The tests, the demo and the lab command use it. It combines the packages binaries, process,
 // controlplane and dataplane, and adds shoots: the namespaces, identities and controllers needed
 // for one shoot's machines. It treats the driver only as a binary to run and an identity with
-// rights, and imports none of its code.
+// permissions, and imports none of its code.
 package environment
 
 import (
