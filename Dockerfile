@@ -1,9 +1,9 @@
 # The container image of a release, as .github/workflows/release.yaml builds and pushes it, for linux/amd64 and linux/arm64. `make image`
-# builds the same programs into the same image on an empty base, without a container engine; a test holds the two together
-# (image/dockerfile_test.go). The base below is used, and so proven, by the release workflow alone.
+# builds the same programs into the same image on an empty base, without a container engine; image/dockerfile_test.go compares the two. Only the
+# release workflow uses, and so tests, the base below.
 #
-# The programs are static, write no files and read no time zones. Of the base they use one thing: its certificates of public authorities, with
-# which the server of a kubeconfig without certificate-authority-data is verified. /etc/hosts and /etc/resolv.conf are the kubelet's.
+# The programs are static, write no files and read no time zones. They use only the base's certificates of public CAs, to verify the server of a
+# kubeconfig without certificate-authority-data. /etc/hosts and /etc/resolv.conf are the kubelet's.
 
 FROM --platform=$BUILDPLATFORM golang:1.26.8 AS build
 WORKDIR /src

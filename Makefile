@@ -14,8 +14,8 @@ SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
 LDFLAGS := -s -w -X k8s.io/component-base/version.gitVersion=$(VERSION) -X k8s.io/component-base/version.gitCommit=$(COMMIT)
 GOBUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)'
 
-# The lab can take etcd and kube-apiserver from this folder.
-# Tests run the binaries that the lab builds.
+# With this variable, the lab would use the etcd and kube-apiserver of its folder instead of the
+# ones that it builds.
 unexport KUBEBUILDER_ASSETS
 
 # Run every test, even if Go has a cached result: Go's cache
@@ -28,10 +28,10 @@ RACE := $(if $(shell command -v "$$(go env CC)"),-race)
 # The timeout of a run that hangs. The suites take ten minutes on
 # two idle cores, and several times as long beside other work.
 TEST_TIMEOUT  ?= 90m
-# Runs the packages of the integration tests against one lab, never from Go's cache of results. It
+# Runs the packages of the integration tests against one lab, without Go's cache of test results. It
 # takes the flags of go test.
 INTEGRATION  := go run ./test/integration
-# How many packages run at a time, and how many tests in each. More would only compete for the same cores.
+# The number of packages that run in parallel, and of parallel tests in each. More would only compete for the same cores.
 TEST_PACKAGES ?= 3
 TEST_PARALLEL ?= 3
 FUZZTIME     ?= 30s
@@ -46,7 +46,7 @@ help: ## List the commands.
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: ## Show the main job on real control planes on this machine. KEEP=1 leaves it running, DRIVER=grpc runs the driver over gRPC.
+demo: ## Demonstrate the driver on real control planes on this machine. KEEP=1 leaves it running, DRIVER=grpc runs the driver over gRPC.
 	@mkdir -p bin/.go-build && trap 'rm -rf bin/.go-build' EXIT; \
 	GOTMPDIR='$(CURDIR)/bin/.go-build' go build -o bin/demo ./test/demo && KEEP='$(KEEP)' DRIVER='$(DRIVER)' exec bin/demo
 
@@ -93,7 +93,7 @@ test-provider: ## Run machine-controller-manager's own integration suite for pro
 .PHONY: soak
 soak: ## Run the long tests, with the race detector: thousands of machines, slow clones, long drains, every fault.
 	go run ./test/lab build
-	@# One package at a time, since the tests with hundreds of machines need all the room of a zone.
+	@# One package at a time, since the tests with hundreds of machines need the whole capacity of a zone.
 	$(INTEGRATION) $(RACE) -tags=soak -p=1 -parallel=8 -timeout=120m -run='$(LONG)|^TestCrashMatrix$$|^TestFiftyMachinesAtOnce$$|^TestContract$$' -v
 	$(MAKE) test-provider
 
@@ -151,5 +151,5 @@ verify: ## Run the checks of CI: tidy, generate, format, lint, image and test. F
 	$(MAKE) tidy generate format lint image test; \
 	after=$$(git status --porcelain --untracked-files=all; git diff HEAD | git hash-object --stdin); \
 	if [ "$$before" != "$$after" ]; then \
-		echo "make verify changed files; commit what it made:"; git status --short; git diff HEAD --stat; exit 1; \
+		echo "make verify changed these files; review and commit them:"; git status --short; git diff HEAD --stat; exit 1; \
 	fi

@@ -116,7 +116,7 @@ func checkBuild(f file, architecture string) error {
 func checkVersion(program []byte, want release) error {
 	for _, text := range []string{want.version, want.revision} {
 		if !bytes.Contains(program, []byte(text)) {
-			return fmt.Errorf("it does not hold %s: it was built of something else", text)
+			return fmt.Errorf("it does not contain %s: it was built from another version or commit", text)
 		}
 	}
 
@@ -131,7 +131,7 @@ func runsHere(architecture string) bool {
 func checkRun(ctx context.Context, f file, want release) (err error) {
 	folder, err := os.MkdirTemp("", "image-")
 	if err != nil {
-		return fmt.Errorf("make a folder to run it in: %w", err)
+		return fmt.Errorf("create a folder to run it in: %w", err)
 	}
 
 	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
@@ -150,7 +150,7 @@ func checkRun(ctx context.Context, f file, want release) (err error) {
 	}
 
 	if !strings.Contains(string(output), want.version) || !strings.Contains(string(output), want.revision) {
-		return fmt.Errorf("--version must say %s and %s, but says: %s", want.version, want.revision, output)
+		return fmt.Errorf("--version must print %s and %s, but prints: %s", want.version, want.revision, output)
 	}
 
 	return nil

@@ -143,14 +143,14 @@ func TestWrongPrograms(t *testing.T) {
 			t.Helper()
 			require.NoError(t, compile(binaries, "mcm-kubevirt", "amd64", "-buildmode=pie"))
 		}, "mcm-kubevirt: not statically linked: it has a PT_INTERP"},
-		"Path": {"a program that says where it was built", func(t *testing.T, binaries string) {
+		"Path": {"a program that contains the path of its sources", func(t *testing.T, binaries string) {
 			t.Helper()
 			require.NoError(t, compile(binaries, "mcm-kubevirt", "amd64", "-trimpath=false"))
 		}, "mcm-kubevirt: it was not built with -trimpath=true"},
-		"Version": {"the linker was told nothing", func(t *testing.T, binaries string) {
+		"Version": {"a program without the linker's version", func(t *testing.T, binaries string) {
 			t.Helper()
 			require.NoError(t, compile(binaries, "mcm-kubevirt", "arm64", "-ldflags="))
-		}, "linux/arm64: mcm-kubevirt: it does not hold v1.2.3"},
+		}, "linux/arm64: mcm-kubevirt: it does not contain v1.2.3"},
 		"Mixed up": {"the programs under each other's names", func(t *testing.T, binaries string) {
 			t.Helper()
 			one, other := filepath.Join(binaries, "linux-amd64", programs[0]), filepath.Join(binaries, "linux-amd64", programs[1])
@@ -257,7 +257,7 @@ func TestBrokenLayouts(t *testing.T) {
 	_, err = check(t.Context(), folder, made)
 	require.ErrorContains(t, err, "must name one image index")
 
-	require.NoError(t, run(t.Context(), args(built, folder), t.Output()), "what was there is replaced")
+	require.NoError(t, run(t.Context(), args(built, folder), t.Output()), "an existing layout is replaced")
 
 	blobs, err := filepath.Glob(filepath.Join(folder, "blobs", "sha256", "*"))
 	require.NoError(t, err)

@@ -35,17 +35,17 @@ func parse(args []string) (options, error) {
 
 	flags := flag.NewFlagSet("image", flag.ContinueOnError)
 	flags.StringVar(&o.binaries, "binaries", "", "the folder with linux-ARCHITECTURE/PROGRAM")
-	flags.StringVar(&o.output, "output", "", "the layout to write; what is there is replaced")
+	flags.StringVar(&o.output, "output", "", "the layout to write; an existing one is replaced")
 	flags.StringVar(&o.version, "version", "", "the version that the programs were built with")
-	flags.StringVar(&o.revision, "revision", "", "the commit that the programs were built of")
-	flags.Int64Var(&created, "created", 0, "when that commit was made, in seconds since 1970")
+	flags.StringVar(&o.revision, "revision", "", "the commit that the programs were built from")
+	flags.Int64Var(&created, "created", 0, "the time of that commit, in seconds since 1970")
 
 	if err := flags.Parse(args); err != nil {
 		return o, fmt.Errorf("command line: %w", err)
 	}
 
 	if o.binaries == "" || o.output == "" || o.version == "" || o.revision == "" || flags.NArg() > 0 {
-		return o, errors.New("command line: --binaries, --output, --version and --revision must be given, and nothing else but --created")
+		return o, errors.New("command line: --binaries, --output, --version and --revision are required; only --created is optional")
 	}
 
 	o.created = time.Unix(created, 0).UTC()
@@ -62,7 +62,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	// The output is either a verified layout or missing.
 	next := o.output + ".new"
 	if err := os.RemoveAll(next); err != nil {
-		return fmt.Errorf("remove what was left: %w", err)
+		return fmt.Errorf("remove an unfinished layout: %w", err)
 	}
 
 	if err := write(next, o.binaries, o.release); err != nil {
@@ -71,7 +71,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 
 	found, err := check(ctx, next, o.release)
 	if err != nil {
-		return fmt.Errorf("%s is not what it was to be:\n%w", next, err)
+		return fmt.Errorf("%s deviates from the release:\n%w", next, err)
 	}
 
 	if err := replace(next, o.output); err != nil {
@@ -85,11 +85,11 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 
 func replace(from, to string) error {
 	if err := os.RemoveAll(to); err != nil {
-		return fmt.Errorf("remove the layout before: %w", err)
+		return fmt.Errorf("remove the previous layout: %w", err)
 	}
 
 	if err := os.Rename(from, to); err != nil {
-		return fmt.Errorf("put the layout into place: %w", err)
+		return fmt.Errorf("move the layout to its place: %w", err)
 	}
 
 	return nil

@@ -7,7 +7,7 @@ import (
 
 // report prints a summary of the image, and the commands to push it.
 func report(out io.Writer, o options, found contents) {
-	fmt.Fprintf(out, "%s holds %s of %s\n", o.output, o.version, o.revision)
+	fmt.Fprintf(out, "%s contains %s, built from %s\n", o.output, o.version, o.revision)
 	fmt.Fprintf(out, "  index        %s\n", found.digest)
 
 	for _, image := range found.images {

@@ -1,5 +1,6 @@
-// Package kubernetes holds the shipped manifests. The lab, the tests and the demo read them from here, so that what is shipped
-// is what was tried. It must not know what is done with them, and the driver must not import it.
+// Package kubernetes contains the shipped manifests. The lab, the tests and the demo read them from
+// here, so that exactly the shipped manifests are tested. It must not know their use, and the
+// driver must not import it.
 package kubernetes
 
 import "embed"

@@ -27,7 +27,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/hostile"
 )
 
-// manifest is what a file holds of the kinds that these tests judge.
+// manifest contains the objects of a file that these tests check.
 type manifest struct {
 	classes []*v1alpha1.MachineClass
 	secrets []*corev1.Secret
@@ -71,7 +71,8 @@ func read(t *testing.T, path string) manifest {
 	}
 }
 
-// TestMachineClassesAreValid has the driver's own validation judge every shipped MachineClass, under the flags' defaults.
+// TestMachineClassesAreValid validates every shipped MachineClass as the driver does, with default
+// flags.
 func TestMachineClassesAreValid(t *testing.T) {
 	t.Parallel()
 
@@ -99,7 +100,8 @@ func TestMachineClassesAreValid(t *testing.T) {
 	}
 }
 
-// TestVersionOfMachineControllerManager compares the version that is deployed with the one that the sidecar is built with.
+// TestVersionOfMachineControllerManager compares the deployed version with the one that the sidecar
+// is built with.
 func TestVersionOfMachineControllerManager(t *testing.T) {
 	t.Parallel()
 
@@ -141,7 +143,8 @@ func TestMinimalIsWhole(t *testing.T) {
 	}
 }
 
-// TestCompleteNamesEveryField looks for each field of the ProviderSpec's own types, also in comments: some exclude each other.
+// TestCompleteNamesEveryField looks for each field of the ProviderSpec's own types, also in
+// comments, since some fields exclude each other.
 func TestCompleteNamesEveryField(t *testing.T) {
 	t.Parallel()
 
@@ -154,7 +157,7 @@ func TestCompleteNamesEveryField(t *testing.T) {
 	seen := 0
 
 	for name := range ownFields(reflect.TypeFor[apiv1alpha1.ProviderSpec]()) {
-		if name == "running" || name == "dataVolumeTemplates" { // They are refused always.
+		if name == "running" || name == "dataVolumeTemplates" { // They are always refused.
 			continue
 		}
 
@@ -166,7 +169,8 @@ func TestCompleteNamesEveryField(t *testing.T) {
 	require.Greater(t, seen, 40)
 }
 
-// ownFields returns the names of the fields of the ProviderSpec's own structs, those in structs of theirs included.
+// ownFields returns the names of the fields of the ProviderSpec's own structs, including nested
+// ones.
 func ownFields(t reflect.Type) map[string]bool {
 	names := map[string]bool{}
 
@@ -193,7 +197,8 @@ func ownFields(t reflect.Type) map[string]bool {
 	return names
 }
 
-// TestCompleteNodeTemplateAgrees compares what cluster-autoscaler is told with what the machine gets.
+// TestCompleteNodeTemplateAgrees compares the nodeTemplate, which cluster-autoscaler reads, with
+// the resources of the machine.
 func TestCompleteNodeTemplateAgrees(t *testing.T) {
 	t.Parallel()
 
@@ -213,7 +218,8 @@ func TestCompleteNodeTemplateAgrees(t *testing.T) {
 	require.NotEmpty(t, class.NodeTemplate.InstanceType)
 }
 
-// TestAdmissionPolicyKnowsTheSandbox compares the annotations that the driver refuses with those that the provider cluster does.
+// TestAdmissionPolicyKnowsTheSandbox compares the annotations that the driver refuses with those
+// that the provider cluster's admission policy refuses.
 func TestAdmissionPolicyKnowsTheSandbox(t *testing.T) {
 	t.Parallel()
 
@@ -233,8 +239,8 @@ func TestAdmissionPolicyKnowsTheSandbox(t *testing.T) {
 	require.Equal(t, validation.SandboxAnnotations, prefixes)
 }
 
-// TestOrphanPeriodsAgree compares the flags of the sidecars with that of the driver over gRPC, which decides by it what a machine controller
-// does not ask for any more.
+// TestOrphanPeriodsAgree compares the flags of the sidecars with that of the driver over gRPC. The
+// driver uses it to detect MachineClasses that a machine controller no longer requests.
 func TestOrphanPeriodsAgree(t *testing.T) {
 	t.Parallel()
 
@@ -245,8 +251,8 @@ func TestOrphanPeriodsAgree(t *testing.T) {
 	}
 }
 
-// TestMemoryIsLimited requires the containers of the driver to have a memory limit, and Go's limit below it. The hostile provider clusters
-// of the unit tests meet processes with the sidecar's.
+// TestMemoryIsLimited requires that the driver's containers have a memory limit, and a lower limit
+// for Go. The unit tests with hostile provider clusters use the sidecar's limit.
 func TestMemoryIsLimited(t *testing.T) {
 	t.Parallel()
 
@@ -261,7 +267,7 @@ func TestMemoryIsLimited(t *testing.T) {
 
 		for _, container := range deployment.Spec.Template.Spec.Containers {
 			if container.Name == "machine-controller-manager" {
-				continue // It is not the driver's.
+				continue // Not the driver's container.
 			}
 
 			name, value, _ := strings.Cut(limit, "=")

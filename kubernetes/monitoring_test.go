@@ -11,7 +11,8 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/kubernetes"
 )
 
-// alert is what a person needs of an alert. Whether Prometheus can read it is TestMetrics' to find out.
+// alert contains the fields of an alert for operators. TestMetrics checks that Prometheus can parse
+// the alerts.
 type alert struct {
 	Alert       string            `json:"alert"`
 	For         string            `json:"for"`
@@ -19,7 +20,7 @@ type alert struct {
 	Annotations map[string]string `json:"annotations"`
 }
 
-// TestAlertsAreDocumented compares the alerts with docs/metrics.md, which says what to do.
+// TestAlertsAreDocumented compares the alerts with docs/metrics.md, which has an action for each.
 func TestAlertsAreDocumented(t *testing.T) {
 	t.Parallel()
 
@@ -51,7 +52,7 @@ func TestAlertsAreDocumented(t *testing.T) {
 			require.Regexp(t, `^\d+[mh]`, a.For, a.Alert)
 			require.Contains(t, []string{"warning", "critical"}, a.Labels["severity"], a.Alert)
 			require.NotEmpty(t, a.Annotations["summary"], a.Alert)
-			require.Contains(t, a.Annotations["description"], "$labels.namespace", "%s: operators have many shoots", a.Alert)
+			require.Contains(t, a.Annotations["description"], "$labels.namespace", "%s: the description must name the shoot", a.Alert)
 		}
 	}
 

@@ -27,8 +27,9 @@ type cloudConfig struct {
 	RunCmd [][]string `json:"runcmd"`
 }
 
-// TestExampleUserDataJoins follows the example's user data to the files that make a guest a Node, with what machine-controller-manager and the
-// reader of getting started put into it.
+// TestExampleUserDataJoins replaces the placeholders of the example's user data, as
+// machine-controller-manager and docs/getting-started.md do, and checks the files with which a
+// guest joins.
 func TestExampleUserDataJoins(t *testing.T) {
 	t.Parallel()
 

@@ -1,5 +1,5 @@
-// Package certificates issues certificates for tests of the driver over gRPC: those of pkg/driverrpc and of test/integration. It must not
-// be used by anything that lasts.
+// Package certificates issues certificates for tests of the driver over gRPC, in pkg/driverrpc and
+// in test/integration. Only tests may use it: the certificates are valid for a short time.
 package certificates
 
 import (
@@ -29,7 +29,7 @@ type Authority struct {
 	key         *ecdsa.PrivateKey
 }
 
-// NewAuthority returns an authority that nobody knows yet.
+// NewAuthority returns a new authority.
 func NewAuthority(t *testing.T) *Authority {
 	t.Helper()
 
@@ -49,18 +49,18 @@ func NewAuthority(t *testing.T) *Authority {
 	return &Authority{certificate: certificate, key: key}
 }
 
-// Server is what the certificate of a server of this name says.
+// Server returns the template of a server's certificate.
 func Server(name string) x509.Certificate {
 	return x509.Certificate{DNSNames: []string{name}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
 }
 
-// Client is what the certificate of a client of this name says.
+// Client returns the template of a client's certificate.
 func Client(name string) x509.Certificate {
 	return x509.Certificate{Subject: pkix.Name{CommonName: name}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
 }
 
-// Issue writes a new certificate, its key and the authority's certificate into a folder, under the names that a Secret of Kubernetes has
-// for them.
+// Issue writes a new certificate, its key and the authority's certificate into a folder, with the
+// names of the keys in a Kubernetes TLS Secret.
 func (a *Authority) Issue(t *testing.T, folder string, template x509.Certificate) driverrpc.Files {
 	t.Helper()
 

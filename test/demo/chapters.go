@@ -19,8 +19,8 @@ const (
 )
 
 func (d *demo) createWorkers(ctx context.Context) error {
-	d.out.line("Gardener makes one MachineClass and one MachineDeployment per worker pool and zone, and a Secret with the kubeconfig")
-	d.out.line("of the provider cluster. Two machines go to zone-a, one to zone-b.")
+	d.out.line("Gardener creates one MachineClass and one MachineDeployment per worker pool and zone, and a Secret with the kubeconfig")
+	d.out.line("of the provider cluster. Here, two machines run in zone-a, and one in zone-b.")
 	err := d.kubectl(ctx, d.control(), "create", "secret", "generic", credentials, "--from-file=kubeconfig="+d.lab.Shoot.ProviderKubeconfig)
 	if err != nil {
 		return err
@@ -37,7 +37,7 @@ func (d *demo) scaleUp(ctx context.Context) error {
 }
 
 func (d *demo) scaleDown(ctx context.Context) error {
-	d.out.line("Each machine that goes is drained first; then its VM is shut down and deleted, with its disk and its Secret.")
+	d.out.line("Each deleted machine is drained first; then its VM is shut down and deleted, with its disk and its Secret.")
 	d.out.line("machine-controller-manager does this in five steps, five seconds apart.")
 	return d.scale(ctx, 1, 0)
 }
@@ -57,8 +57,8 @@ func (d *demo) scale(ctx context.Context, z1, z2 int) error {
 
 // useEmptyZone requests a machine in a zone without nodes.
 func (d *demo) useEmptyZone(ctx context.Context) error {
-	d.out.line("%s is a copy of %s that asks for %s, where there is no node.", classZX, classZ1, emptyZone)
-	d.out.line("Its VM cannot be scheduled, and the Machine says %s: cluster-autoscaler then tries another zone.", resourceExhausted)
+	d.out.line("%s is a copy of %s for %s, which has no nodes.", classZX, classZ1, emptyZone)
+	d.out.line("Its VM cannot be scheduled, and the Machine reports %s: cluster-autoscaler then tries another zone.", resourceExhausted)
 	copied, err := d.copyForEmptyZone(ctx)
 	if err != nil {
 		return err
@@ -66,7 +66,7 @@ func (d *demo) useEmptyZone(ctx context.Context) error {
 	if err := d.kubectlWith(ctx, d.control(), copied, "apply", "-f", "-"); err != nil {
 		return err
 	}
-	expected := fmt.Sprintf("a machine of %s whose VM is %s and whose last operation says %s", classZX, unschedulableVM, resourceExhausted)
+	expected := fmt.Sprintf("a machine of %s whose VM is %s and whose last operation reports %s", classZX, unschedulableVM, resourceExhausted)
 	seen, err := d.await(ctx, expected, unschedulable)
 	if err != nil {
 		return err
@@ -114,8 +114,8 @@ func (d *demo) deleteAll(ctx context.Context) error {
 	if err := d.kubectl(ctx, d.control(), "delete", "machinedeployments", "--all", "--wait=false"); err != nil {
 		return err
 	}
-	d.out.line("Gardener deletes the classes while there are machines: machine-controller-manager lets go of them, and of their Secrets, when no")
-	d.out.line("machine needs them any more, and the driver of the golden image.")
+	d.out.line("Gardener deletes the classes while machines still exist. After the last machine, machine-controller-manager releases the classes")
+	d.out.line("and their Secrets, and the driver deletes the golden image.")
 	if err := d.kubectl(ctx, d.control(), "delete", "machineclasses", "--all", "--wait=false"); err != nil {
 		return err
 	}

@@ -48,7 +48,7 @@ func newDemo(out *screen, o options) (*demo, error) {
 	return &demo{out: out, root: root, options: o, begun: time.Now(), seen: newSights()}, nil
 }
 
-// perform plays one chapter and measures its duration.
+// perform runs one chapter and measures its duration.
 func (d *demo) perform(ctx context.Context, number, of int, c chapter) error {
 	d.out.line("")
 	d.out.line("=== %d/%d  %s", number, of, c.title)
@@ -71,7 +71,7 @@ func (d *demo) close(ctx context.Context, failed error) error {
 	interrupted := errors.Is(failed, context.Canceled)
 	if d.keep && !interrupted {
 		if failed != nil {
-			d.out.line("The lab is still running, so that you can look at it. Logs: %s", d.lab.LogDir)
+			d.out.line("The lab is still running, so that you can explore it. Logs: %s", d.lab.LogDir)
 			d.out.line("Run `make demo-stop` to stop it.")
 		}
 		return nil
@@ -85,7 +85,7 @@ func (d *demo) close(ctx context.Context, failed error) error {
 		d.out.line("The lab is stopped. Its logs stay for a day: %s", d.lab.LogDir)
 		return nil
 	}
-	d.out.line("The lab is stopped; no process and no data of it is left.")
+	d.out.line("The lab is stopped; all its processes and data are gone.")
 	return d.lab.removeLogs()
 }
 

@@ -56,7 +56,7 @@ func (d *demo) startLab(ctx context.Context) error {
 		return err
 	}
 	if running != nil {
-		return fmt.Errorf("a lab named %s runs already (pid %d). End it first: make demo-stop", labName, running.PID)
+		return fmt.Errorf("a lab named %s is already running (pid %d). Stop it first: make demo-stop", labName, running.PID)
 	}
 	args := []string{"run", "--keep-logs"} // in the foreground: it ends with the demo, which removes the logs on success
 	if d.keep {
@@ -64,7 +64,7 @@ func (d *demo) startLab(ctx context.Context) error {
 	}
 	args = append(args, "--name", labName, "--shoot", labName, "--sidecar", sidecar)
 	if d.overGRPC {
-		d.out.line("The driver runs in a process of its own. The sidecar reaches it over gRPC, through a socket.")
+		d.out.line("The driver runs in a separate process. The sidecar connects to it over gRPC, through a socket.")
 		args = append(args, "--driver", driver, "--driver-args="+driverArgs)
 	} else {
 		args = append(args, "--sidecar-args="+driverArgs)
@@ -126,8 +126,8 @@ func (d *demo) describeLab() {
 	for _, c := range []cluster{d.control(), d.provider()} {
 		d.out.line("  %-10s is short for KUBECONFIG=%s, namespace %s", c.name+" $", atHome(c.kubeconfig), c.namespace)
 	}
-	d.out.line("Applied are, from the folder kubernetes: provider-cluster and provider-namespace by the admin of the provider cluster,")
-	d.out.line("control-namespace and target for machine-controller-manager. Both controllers have those rights, and no others.")
+	d.out.line("Applied from the folder kubernetes: provider-cluster and provider-namespace by the admin of the provider cluster,")
+	d.out.line("control-namespace and target for machine-controller-manager. Both controllers have only these permissions.")
 	if d.out.narrow() {
 		d.out.line("Your terminal is narrow: with %d columns you will see the whole table.", tableWidth)
 	}

@@ -19,19 +19,19 @@ import (
 // contents returns the chapters in order.
 func contents(keep bool) []chapter {
 	all := []chapter{
-		{title: "What the demo needs", play: (*demo).checkRequirements},
+		{title: "Check the requirements", play: (*demo).checkRequirements},
 		{title: "Build the driver", play: (*demo).buildDriver},
-		{title: "What the driver will create", play: (*demo).render},
+		{title: "Render the objects of a machine", play: (*demo).render},
 		{title: "Start the lab", play: (*demo).startLab},
-		{title: "Three workers in two zones", play: (*demo).createWorkers},
+		{title: "Create three workers in two zones", play: (*demo).createWorkers},
 		{title: "Scale up to five", play: (*demo).scaleUp},
 		{title: "Scale down to one", play: (*demo).scaleDown},
-		{title: "A zone without nodes", play: (*demo).useEmptyZone},
+		{title: "Try a zone without nodes", play: (*demo).useEmptyZone},
 		{title: "Delete everything", play: (*demo).deleteAll},
-		{title: "Nothing is left", play: (*demo).checkLeftovers},
+		{title: "Check that nothing is left", play: (*demo).checkLeftovers},
 	}
 	if keep {
-		all = append(all, chapter{title: "Three workers to play with", play: (*demo).createWorkers})
+		all = append(all, chapter{title: "Create three workers to explore", play: (*demo).createWorkers})
 	}
 	return all
 }
@@ -56,7 +56,7 @@ func main() {
 func readOptions(keep, driver string) (options, error) {
 	o := options{keep: keep != "" && keep != "0" && keep != "false", overGRPC: driver == "grpc"}
 	if driver != "" && !o.overGRPC {
-		return o, fmt.Errorf("DRIVER=%s: only grpc is possible, or nothing for the driver in the sidecar's process", driver)
+		return o, fmt.Errorf("DRIVER=%s: the only value is grpc; leave it empty to run the driver in the sidecar's process", driver)
 	}
 	return o, nil
 }

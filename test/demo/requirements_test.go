@@ -17,14 +17,14 @@ func TestProblems(t *testing.T) {
 		change func(*facts)
 		want   []string // substring of each problem
 	}{
-		"nothing":      {reason: "exactly what is needed is enough", change: func(*facts) {}},
-		"unknown":      {reason: "what cannot be known is no reason to refuse", change: func(f *facts) { f.disk, f.memory = 0, 0 }},
-		"darwin":       {reason: "not tried, but not refused", change: func(f *facts) { f.os = "darwin" }},
+		"nothing":      {reason: "the minimum is sufficient", change: func(*facts) {}},
+		"unknown":      {reason: "unknown values are not refused", change: func(f *facts) { f.disk, f.memory = 0, 0 }},
+		"darwin":       {reason: "untested, but not refused", change: func(f *facts) { f.os = "darwin" }},
 		"windows":      {reason: "the lab needs process groups and file locks", change: func(f *facts) { f.os = "windows" }, want: []string{"Linux"}},
-		"no go":        {reason: "everything is built", change: func(f *facts) { f.goTool = "" }, want: []string{"go.dev/dl"}},
+		"no go":        {reason: "the programs are built from source", change: func(f *facts) { f.goTool = "" }, want: []string{"go.dev/dl"}},
 		"little disk":  {reason: "the remedy names the folder", change: func(f *facts) { f.disk-- }, want: []string{"12.0 GiB are needed in /cache"}},
-		"built before": {reason: "then little is enough", change: func(f *facts) { f.cached, f.disk = true, laterDisk }},
-		"both": {reason: "all are told at once", change: func(f *facts) { f.memory, f.cached, f.disk = gib, true, gib }, want: []string{
+		"built before": {reason: "cached binaries need little disk space", change: func(f *facts) { f.cached, f.disk = true, laterDisk }},
+		"both": {reason: "all problems are reported at once", change: func(f *facts) { f.memory, f.cached, f.disk = gib, true, gib }, want: []string{
 			"2.0 GiB are needed in /cache", "4.0 GiB are needed",
 		}},
 	} {
@@ -36,7 +36,7 @@ func TestProblems(t *testing.T) {
 			require.Len(t, problems, len(test.want), test.reason)
 			for i, part := range test.want {
 				require.Contains(t, problems[i], part, test.reason)
-				require.Contains(t, problems[i], "Remedy: ", "each problem says what to do")
+				require.Contains(t, problems[i], "Remedy: ", "each problem has a remedy")
 			}
 		})
 	}

@@ -35,13 +35,13 @@ func TestLogGetsATableOnlyWhenSomethingChanged(t *testing.T) {
 	s.table("first, age 1", "first")
 	*now = now.Add(time.Hour)
 	s.table("first, age 2", "first")
-	require.Equal(t, "first, age 1\n", out.String(), "an age is no change")
+	require.Equal(t, "first, age 1\n", out.String(), "a changed age alone is not printed")
 	s.table("second", "second")
 	*now = now.Add(tableEvery / 2)
 	s.table("third", "third")
-	require.Equal(t, "first, age 1\nsecond\n", out.String(), "not too often")
+	require.Equal(t, "first, age 1\nsecond\n", out.String(), "changes are not printed too often")
 	s.settle()
-	require.Equal(t, "first, age 1\nsecond\nthird\n", out.String(), "the last state is not lost")
+	require.Equal(t, "first, age 1\nsecond\nthird\n", out.String(), "the last state is printed")
 }
 
 func TestLogGetsProgressThatIsNewOrOld(t *testing.T) {

@@ -9,33 +9,33 @@ import (
 // summarize prints the results of a successful demo.
 func (d *demo) summarize() {
 	d.out.line("")
-	d.out.line("=== What was seen")
+	d.out.line("=== Results")
 	median, longest := d.seen.readiness()
 	for _, fact := range []string{
 		fmt.Sprintf("%d Machines became %d VirtualMachines on %d provider nodes, at most %d at a time",
 			len(d.seen.machines), len(d.seen.vms), len(d.seen.hosts), d.seen.most),
-		fmt.Sprintf("%d of them ran, each in the zone asked for, with a Ready shoot node after %s s in the median, %s s at most",
+		fmt.Sprintf("%d of them ran, each in the requested zone, with a Ready shoot node after a median of %s s, %s s at most",
 			len(d.seen.ready), seconds(median), seconds(longest)),
-		fmt.Sprintf("the one in a zone without nodes said %s after %s s", resourceExhausted, seconds(d.seen.exhaust)),
+		fmt.Sprintf("the one in a zone without nodes reported %s after %s s", resourceExhausted, seconds(d.seen.exhaust)),
 		"after the deletion nothing was left: on the provider cluster no VM, VMI, DataVolume, claim, pod or Secret; in the shoot no Node",
 	} {
 		d.out.line("  - %s", fact)
 	}
 	d.out.line("Real: the Kubernetes, KubeVirt and CDI control planes, machine-controller-manager, the driver. Simulated: provider nodes,")
-	d.out.line("storage, and the guests, which boot in no time.")
+	d.out.line("storage, and the guests, which boot at once.")
 	d.out.line("")
-	d.out.line("=== Where the time went")
+	d.out.line("=== Durations")
 	for _, s := range d.spent {
 		d.out.line("  %6s  %s", clock(s.took), s.title)
 	}
-	d.out.line("  %6s  in all", clock(time.Since(d.begun)))
+	d.out.line("  %6s  in total", clock(time.Since(d.begun)))
 	d.out.line("")
-	d.out.line("=== What to try next")
+	d.out.line("=== Next steps")
 	if d.keep {
 		d.suggestCommands()
 	} else {
 		d.out.line("  make demo KEEP=1        leaves the lab running, for your own kubectl commands")
-		d.out.line("  make demo DRIVER=grpc   has the driver in a process of its own")
+		d.out.line("  make demo DRIVER=grpc   runs the driver in a separate process")
 	}
 	d.out.line("  make test               runs the tests against the same control planes")
 	d.out.line("  bin/mcm-kubevirt render -f kubernetes/example/machineclasses.yaml --class %s --machine NAME", classZ2)

@@ -97,10 +97,10 @@ func (d *demo) awaitWorkers(ctx context.Context, want workers) error {
 	d.out.line("Seen after %s: %s.", clock(time.Since(begun)), want)
 	for _, r := range seen.rows() {
 		if r.zone != r.asked {
-			return fmt.Errorf("expected %s in %s, as its MachineClass asks. Seen: on %s in %s. Logs: %s",
+			return fmt.Errorf("expected %s in %s, as its MachineClass requests. Seen: on %s in %s. Logs: %s",
 				r.name, r.asked, r.providerNode, r.zone, d.lab.LogDir)
 		}
-		d.out.line("  %s asked for %s and runs on %s in %s", r.name, r.asked, r.providerNode, r.zone)
+		d.out.line("  %s requested %s and runs on %s in %s", r.name, r.asked, r.providerNode, r.zone)
 	}
 	return nil
 }

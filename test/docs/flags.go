@@ -1,4 +1,5 @@
-// Package docs compares the pages of docs with the programs. Tests beside the programs call it; it knows none of them.
+// Package docs compares the pages of docs with the programs. The programs' own tests call it; it
+// must not know the programs.
 package docs
 
 import (
@@ -15,8 +16,9 @@ import (
 // flagRow matches a row of a table of flags: its name and its default.
 var flagRow = regexp.MustCompile("(?m)^\\| `--([a-z0-9-]+)` \\| ([^|]*)\\|")
 
-// RequireFlags requires that the section of docs/flags.md with this heading has a row for every one of the flags, with its default, and
-// no other rows. Of a flag without a default, or with an empty list, the column is empty.
+// RequireFlags requires that the section of docs/flags.md with this heading has a row for each
+// flag, with its default, and no other rows. The column is empty for a flag without a default, or
+// with an empty list.
 func RequireFlags(t require.TestingT, heading string, flags *pflag.FlagSet) {
 	text := section(t, "flags.md", heading)
 	documented, defined := map[string]string{}, map[string]string{}
@@ -32,7 +34,7 @@ func RequireFlags(t require.TestingT, heading string, flags *pflag.FlagSet) {
 	require.Equal(t, defined, documented, "docs/flags.md, %s", heading)
 }
 
-// section returns what stands below a heading of the second level.
+// section returns the text below a heading of the second level.
 func section(t require.TestingT, page, heading string) string {
 	_, self, _, ok := runtime.Caller(0)
 	require.True(t, ok)

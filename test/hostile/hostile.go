@@ -21,7 +21,7 @@ const Quantity = "1234567890123456789012e2000000000"
 
 // Answer is one way to answer every request.
 type Answer struct {
-	// Reason describes its effect on a careless program.
+	// Reason describes its effect on a program without bounds.
 	Reason string
 	Serve  http.HandlerFunc
 	// Get and List are substrings of the errors of a get and of a list. They identify the bound
@@ -46,42 +46,42 @@ func Answers() map[string]Answer { return answers() }
 // answers are created once, because they hold many megabytes.
 var answers = sync.OnceValue(func() map[string]Answer {
 	return map[string]Answer{
-		"Issue":        {"quantities in every object, lists without end, watches that ask to come back in an hour", issue, number, noEnd},
+		"Issue":        {"quantities in every object, endless lists, watches that must be retried after an hour", issue, number, noEnd},
 		"Quantity":     {"parsing takes hours", objects(Quantity, ""), number, number},
 		"SmallNumber":  {"comparing takes hours", objects("1e2000000000", ""), number, number},
 		"Negative":     {"rounding takes hours", objects("1e-2000000000", ""), number, number},
-		"Escaped":      {"the same in other letters", objects(`1\u00652000000000`, ""), number, number},
-		"Spaced":       {"the same behind white space", objects(`\u2003 `+Quantity, ""), number, number},
+		"Escaped":      {"the same, with an escaped letter", objects(`1\u00652000000000`, ""), number, number},
+		"Spaced":       {"the same, after white space", objects(`\u2003 `+Quantity, ""), number, number},
 		"Digits":       {"a number with a million digits", objects(strings.Repeat("9", 1<<20), ""), number, number},
 		"Members":      {"an object with a million members", objects("1Gi", members(1_000_000)), membership, membership},
-		"Elements":     {"arrays that are large when they have been read", objects("1Gi", `,"finalizers":[`+strings.Repeat(`"",`, 2_000_000)+`""]`), elements, elements},
-		"Owners":       {"structures that are", objects("1Gi", `,"ownerReferences":[`+strings.Repeat("{},", 2_000_000)+`{}]`), elements, elements},
-		"Depth":        {"nesting without end", objects("1Gi", `,"x":`+strings.Repeat("[", 1<<20)), levels, levels},
+		"Elements":     {"arrays that are large in memory", objects("1Gi", `,"finalizers":[`+strings.Repeat(`"",`, 2_000_000)+`""]`), elements, elements},
+		"Owners":       {"arrays of structures that are large in memory", objects("1Gi", `,"ownerReferences":[`+strings.Repeat("{},", 2_000_000)+`{}]`), elements, elements},
+		"Depth":        {"a million levels of nesting", objects("1Gi", `,"x":`+strings.Repeat("[", 1<<20)), levels, levels},
 		"LongName":     {"a name of megabytes", objects("1Gi", `,"generateName":"`+strings.Repeat("x", 7<<20)+`"`), size, ""},
-		"LargestName":  {"a name that just fits", objects("1Gi", `,"generateName":"`+strings.Repeat("x", 2900<<10)+`"`), "", ""},
-		"EndlessLists": {"lists without end", endlessLists, "", noEnd},
-		"Circle":       {"a page that leads back to itself", listsWith(func(string) string { return "x" }), "", noEnd},
-		"RetryAfter":   {"a request to come back in an hour", retryAfter(http.StatusTooManyRequests), tooMany, tooMany},
+		"LargestName":  {"the longest name below the limit", objects("1Gi", `,"generateName":"`+strings.Repeat("x", 2900<<10)+`"`), "", ""},
+		"EndlessLists": {"endless lists", endlessLists, "", noEnd},
+		"Circle":       {"a page that refers to itself as the next page", listsWith(func(string) string { return "x" }), "", noEnd},
+		"RetryAfter":   {"a Retry-After header of an hour", retryAfter(http.StatusTooManyRequests), tooMany, tooMany},
 		"Unavailable":  {"the same, with another code", retryAfter(http.StatusServiceUnavailable), unavailable, unavailable},
 		"DelayInBody":  {"the same, in the body", status(http.StatusTooManyRequests, `"details":{"retryAfterSeconds":3600}`), tooMany, tooMany},
-		"Causes":       {"an error with causes without end", status(http.StatusUnprocessableEntity, `"details":{"causes":[`+strings.Repeat(`{"message":"x"},`, 10_000)+`{}]}`), rejected, rejected},
-		"LongMessage":  {"an error that is long", status(http.StatusForbidden, `"message":"`+strings.Repeat("x", 200<<10)+`"`), forbidden, forbidden},
+		"Causes":       {"an error with ten thousand causes", status(http.StatusUnprocessableEntity, `"details":{"causes":[`+strings.Repeat(`{"message":"x"},`, 10_000)+`{}]}`), rejected, rejected},
+		"LongMessage":  {"an error with a long message", status(http.StatusForbidden, `"message":"`+strings.Repeat("x", 200<<10)+`"`), forbidden, forbidden},
 		"ErrorQuantity": {
-			"an error with a number", status(http.StatusForbidden, `"details":{"retryAfterSeconds":`+Quantity+`}`),
+			"an error with an expensive number", status(http.StatusForbidden, `"details":{"retryAfterSeconds":`+Quantity+`}`),
 			noStatus, noStatus,
 		},
-		"FailureAsSuccess": {"an error that is none, without a bound", status(http.StatusOK, `"status":"Failure","message":"`+strings.Repeat("x", 4<<20)+`"`), size, "list all: xxx"},
-		"EndlessBody":      {"a body without end", endless(`{"a":"`, strings.Repeat("x", 1<<16)), size, size},
-		"EndlessSpace":     {"white space without end", endless("", strings.Repeat(" ", 1<<16)), size, size},
-		"EndlessError":     {"an error without end", endlessError, noStatus, noStatus},
-		"Bomb":             {"a small body that is large when it is unpacked", bomb, size, size},
-		"Headers":          {"headers without end", headers, noJSON, noJSON},
-		"Redirect":         {"another place", redirect, "status code 307", "status code 307"},
-		"Page":             {"no JSON", page, noJSON, noJSON},
-		"Truncated":        {"half an answer", truncated, noJSON, noJSON},
-		"Switches":         {"another protocol", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusSwitchingProtocols) }, noJSON, noJSON},
-		"EventsOfOthers":   {"events of more objects than there are", events(1_000_000), "", ""},
-		"ErrorEvents":      {"watches whose errors are none", errorEvents, "", ""},
+		"FailureAsSuccess": {"a successful response with a large failure in its body", status(http.StatusOK, `"status":"Failure","message":"`+strings.Repeat("x", 4<<20)+`"`), size, "list all: xxx"},
+		"EndlessBody":      {"an endless body", endless(`{"a":"`, strings.Repeat("x", 1<<16)), size, size},
+		"EndlessSpace":     {"endless white space", endless("", strings.Repeat(" ", 1<<16)), size, size},
+		"EndlessError":     {"an endless error", endlessError, noStatus, noStatus},
+		"Bomb":             {"a small body that is large after decompression", bomb, size, size},
+		"Headers":          {"endless headers", headers, noJSON, noJSON},
+		"Redirect":         {"a redirect to another host", redirect, "status code 307", "status code 307"},
+		"Page":             {"an HTML page", page, noJSON, noJSON},
+		"Truncated":        {"a truncated response", truncated, noJSON, noJSON},
+		"Switches":         {"a switch to another protocol", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusSwitchingProtocols) }, noJSON, noJSON},
+		"EventsOfOthers":   {"events of a million objects", events(1_000_000), "", ""},
+		"ErrorEvents":      {"ERROR events without a Status", errorEvents, "", ""},
 	}
 })
 

@@ -1,5 +1,5 @@
 // Command integration runs the integration tests: it starts a lab, runs the topic packages below
-// this folder against it, several at a time, and judges what all of them have left.
+// this folder against it, several at a time, and checks their records.
 //
 //	go run ./test/integration [flags of go test]
 //
@@ -27,7 +27,7 @@ import (
 const (
 	folder  = "github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration"
 	harness = folder + "/harness"
-	// all are the topic packages, and the unit tests of what they share.
+	// all are the topic packages, and the unit tests of the packages that they share.
 	all = folder + "/..."
 )
 
@@ -78,7 +78,7 @@ func run(ctx context.Context, flags []string, stdout, stderr io.Writer) (passed 
 	tests.Env = append(os.Environ(), variable)
 	tests.Stdout, tests.Stderr = stdout, stderr
 
-	failed := tests.Run() // The tests have said why.
+	failed := tests.Run() // The tests have already reported the reason.
 	if ctx.Err() != nil {
 		return false, errors.New("interrupted")
 	}
@@ -111,11 +111,11 @@ func topicPackages(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// patience is how long interrupted tests may take to stop their processes. Those that take longer
-// end with the suite.
+// patience is the time that interrupted tests have to stop their processes. The suite stops the
+// remaining processes.
 const patience = time.Minute
 
-// goTest returns the command that runs the tests, never from Go's cache of test results.
+// goTest returns the command that runs the tests, without Go's cache of test results.
 //
 // It has its own process group, so that ctrl-C reaches only this program, which then interrupts the
 // group: `go test` starts no further package, and the tests stop their processes.

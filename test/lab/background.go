@@ -26,7 +26,7 @@ func up(ctx context.Context, r request, out io.Writer) error {
 		return err
 	}
 	if st, err := s.load(); err == nil {
-		fmt.Fprintf(out, "lab %q runs already (pid %d)\n", st.Name, st.PID)
+		fmt.Fprintf(out, "lab %q is already running (pid %d)\n", st.Name, st.PID)
 		describe(out, st)
 		return nil
 	}
@@ -104,7 +104,7 @@ func down(ctx context.Context, r request, out io.Writer) error {
 	}
 	st, err := s.load()
 	if errors.Is(err, errNotRunning) {
-		fmt.Fprintf(out, "lab %q does not run\n", r.name)
+		fmt.Fprintf(out, "lab %q is not running\n", r.name)
 		return s.clean()
 	}
 	if err != nil {

@@ -27,7 +27,7 @@ func TestStore(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, os.Getpid(), st.PID)
 	require.True(t, st.Processes[0].Running)
-	require.False(t, st.Processes[1].Running, "what runs is looked up, not remembered")
+	require.False(t, st.Processes[1].Running, "the state of processes is looked up, not stored")
 	_, err = s.lock()
 	require.ErrorIs(t, err, errRunning)
 
@@ -35,7 +35,7 @@ func TestStore(t *testing.T) {
 	_, err = s.load()
 	require.ErrorIs(t, err, errNotRunning, "a state whose lab was killed is stale")
 	require.NoError(t, s.remove())
-	require.NoError(t, s.remove(), "twice is no error")
+	require.NoError(t, s.remove(), "a second removal is not an error")
 	require.NoError(t, os.WriteFile(s.logFile(), nil, 0o600))
 	require.NoError(t, s.clean())
 	left, err := os.ReadDir(s.folder)
@@ -62,13 +62,13 @@ func TestCommandRefuses(t *testing.T) {
 		want   string
 	}{
 		"nothing":         {reason: "a command is needed", want: "no command given"},
-		"unknown command": {reason: "a typo is named", args: []string{"start"}, want: `no command "start"`},
-		"unknown flag":    {reason: "so is one in a flag", args: []string{"up", "--shot=x"}, want: "shot"},
-		"stray argument":  {reason: "nothing is ignored", args: []string{"up", "x"}, want: `unexpected argument "x"`},
+		"unknown command": {reason: "the error names a misspelt command", args: []string{"start"}, want: `no command "start"`},
+		"unknown flag":    {reason: "the error names a misspelt flag", args: []string{"up", "--shot=x"}, want: "shot"},
+		"stray argument":  {reason: "no argument is ignored", args: []string{"up", "x"}, want: `unexpected argument "x"`},
 		"bad name":        {reason: "the name is part of file names", args: []string{"up", "--name=../x"}, want: "--name"},
 		"sidecar alone":   {reason: "a sidecar belongs to a shoot", args: []string{"up", "--sidecar=/bin/true"}, want: "--sidecar needs --shoot"},
 		"no such sidecar": {
-			reason: "it is known before anything is started",
+			reason: "it is reported before any process is started",
 			args:   []string{"run", "--shoot=s", "--sidecar=" + filepath.Join("does", "not", "exist")}, want: "no such file",
 		},
 	} {

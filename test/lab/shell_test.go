@@ -45,5 +45,5 @@ echo "` + name + ` $(sed -n 's/^ *namespace: //p' "$KUBECONFIG") $# $2"
 		require.Equal(t, want+"\n", string(output))
 	}
 	require.NoError(t, s.remove())
-	require.NoFileExists(t, st.Shell, "it goes with the lab")
+	require.NoFileExists(t, st.Shell, "it is removed with the lab")
 }

@@ -37,7 +37,7 @@ type shootState struct {
 	Name               string `json:"name"`
 	Namespace          string `json:"namespace"`
 	ProviderNamespace  string `json:"providerNamespace"`
-	ProviderKubeconfig string `json:"providerKubeconfig"` // with the driver's rights
+	ProviderKubeconfig string `json:"providerKubeconfig"` // with the driver's permissions
 	MCMKubeconfig      string `json:"mcmKubeconfig"`
 	SidecarKubeconfig  string `json:"sidecarKubeconfig"`
 }

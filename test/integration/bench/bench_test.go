@@ -107,7 +107,7 @@ func (b *bench) print(to io.Writer) error {
 
 	table := tabwriter.NewWriter(to, 0, 0, 1, ' ', 0)
 
-	fmt.Fprintf(table, "| what\t| measured\t| budget\t| verdict\t|\n|---\t|---\t|---\t|---\t|\n")
+	fmt.Fprintf(table, "| measurement\t| result\t| budget\t| verdict\t|\n|---\t|---\t|---\t|---\t|\n")
 
 	for _, row := range b.rows {
 		fmt.Fprintln(table, row)
@@ -174,7 +174,7 @@ func benchBurst(t *testing.T, b *bench) {
 	b.judgeTime(fmt.Sprintf("first Machine to last VirtualMachine of %d, clones taking 5 min", burst), took, time.Minute)
 
 	_, peak := memoryAtMost(t, s.Controller)
-	b.note(fmt.Sprintf("memory of the sidecar until then, with %d machines on their way", burst), "peak "+mebibytes(peak))
+	b.note(fmt.Sprintf("memory of the sidecar until then, with %d machines being created", burst), "peak "+mebibytes(peak))
 	endMachines(t, s, "DataVolume image", "PersistentVolumeClaim image")
 }
 
@@ -201,7 +201,7 @@ func benchKill(t *testing.T, b *bench) {
 	there, restarted := s.KillAmong(t, fifty)
 
 	took := vms.last(t, fifty).Sub(restarted)
-	b.judgeTime(fmt.Sprintf("restart after SIGKILL, with %d of %d VirtualMachines there, to the last one", there, fifty), took, 30*time.Second)
+	b.judgeTime(fmt.Sprintf("restart after SIGKILL, with %d of %d VirtualMachines created, to the last one", there, fifty), took, 30*time.Second)
 	s.RequireOnePerMachine(t, fifty)
 	endMachines(t, s)
 }

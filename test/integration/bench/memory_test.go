@@ -29,10 +29,10 @@ func benchMemory(t *testing.T, b *bench) {
 	b.note("memory of the idle sidecar", distinct(rss, peak))
 
 	rss, peak = runningMemory(t, hundred)
-	b.judge(fmt.Sprintf("memory of the sidecar beside %d Machines that run, and their Nodes (pretended: no VirtualMachines)", hundred), distinct(rss, peak), rss, 80, "MiB RSS")
+	b.judge(fmt.Sprintf("memory of the sidecar with %d running Machines and their Nodes (simulated, without VirtualMachines)", hundred), distinct(rss, peak), rss, 80, "MiB RSS")
 
 	rss, peak = runningMemory(t, thousand)
-	b.note(fmt.Sprintf("memory of the sidecar beside %d Machines that run, and their Nodes (pretended: no VirtualMachines)", thousand), distinct(rss, peak))
+	b.note(fmt.Sprintf("memory of the sidecar with %d running Machines and their Nodes (simulated, without VirtualMachines)", thousand), distinct(rss, peak))
 }
 
 // idleMemory returns the memory of an idle sidecar that knows one class.

@@ -17,7 +17,7 @@ import (
 func benchOutage(t *testing.T, b *bench) {
 	for _, away := range []struct{ fault, how string }{
 		{"reset before", "connections were reset"},
-		{"timeout before", "requests were taken and never answered"},
+		{"timeout before", "requests were accepted and never answered"},
 	} {
 		took := firstAfterOutage(t, harness.FaultNamed(t, away.fault))
 		b.judgeTime(fmt.Sprintf("provider cluster back after a minute in which %s to the first VirtualMachine", away.how), took, 15*time.Second)
@@ -46,7 +46,7 @@ func firstAfterOutage(t *testing.T, f harness.Fault) time.Duration {
 	<-over.C
 
 	before := l.Asked("get virtualmachines")
-	harness.Eventually(t, "the driver asks in vain", func(context.Context) (bool, error) { return l.Asked("get virtualmachines") > before, nil })
+	harness.Eventually(t, "a request of the driver has failed", func(context.Context) (bool, error) { return l.Asked("get virtualmachines") > before, nil })
 
 	back := time.Now()
 

@@ -31,7 +31,7 @@ func (tr *transcript) recorded(t *testing.T, s *harness.Shoot, d driver.Driver) 
 }
 
 // showElsewhere points the kubeconfig to another namespace, in which the driver has the same
-// rights, and then edits the tags.
+// permissions, and then edits the tags.
 func showElsewhere(t *testing.T, s *harness.Shoot, d driver.Driver, tr *transcript) {
 	t.Helper()
 
@@ -62,14 +62,14 @@ func showElsewhere(t *testing.T, s *harness.Shoot, d driver.Driver, tr *transcri
 
 	record := m.Machine.Annotations
 	m.Machine.Annotations = nil
-	require.Equal(t, codes.FailedPrecondition, tr.remove(t.Context(), d, m), "the label says whose it is")
+	require.Equal(t, codes.FailedPrecondition, tr.remove(t.Context(), d, m), "the label identifies the Machine")
 
 	m.Machine.Spec.ProviderID = ""
-	require.Equal(t, codes.OK, tr.remove(t.Context(), d, m), "a Machine that never had a VirtualMachine has no claim")
+	require.Equal(t, codes.OK, tr.remove(t.Context(), d, m), "a Machine that never had a VirtualMachine does not own one")
 	require.Nil(t, s.VM(t, m.Name()).DeletionTimestamp)
 
 	m.Machine.Annotations = map[string]string{spi.AnnotationAddress: spi.AddressAbandoned}
-	require.Equal(t, codes.OK, tr.remove(t.Context(), d, m), "it was given up")
+	require.Equal(t, codes.OK, tr.remove(t.Context(), d, m), "the machine was abandoned")
 	require.Nil(t, s.VM(t, m.Name()).DeletionTimestamp)
 
 	m.Machine.Annotations, m.Class.ProviderSpec.Raw = record, spec
@@ -85,19 +85,19 @@ func showMoved(t *testing.T, s *harness.Shoot, d driver.Driver, tr *transcript) 
 	before := m.Machine.Annotations[spi.AnnotationAddress]
 	m.Secret.Data["kubeconfig"] = []byte(harness.MustReplace(string(s.ProviderKubeconfig), "https://127.0.0.1:", "https://localhost:"))
 
-	require.Equal(t, codes.Uninitialized, harness.CodeOf(second(m.Status(t.Context(), d))), "it is there")
+	require.Equal(t, codes.Uninitialized, harness.CodeOf(second(m.Status(t.Context(), d))), "the machine exists")
 
 	resp, err := d.DeleteMachine(t.Context(), &driver.DeleteMachineRequest{Machine: m.Machine, MachineClass: m.Class, Secret: m.Secret})
 	require.Equal(t, codes.Aborted, harness.CodeOf(err))
 	require.NotNil(t, resp)
 	tr.note(m, resp, err)
 	require.Equal(t, harness.MustReplace(before, "127.0.0.1", "localhost"), resp.LastKnownState)
-	require.Nil(t, s.VM(t, m.Name()).DeletionTimestamp, "a later call could not tell where it was")
+	require.Nil(t, s.VM(t, m.Name()).DeletionTimestamp, "the address must be recorded before the deletion, after which it is no longer known")
 
 	m.Machine.Annotations = map[string]string{spi.AnnotationAddress: resp.LastKnownState}
 	require.Equal(t, codes.OK, tr.remove(t.Context(), d, m))
 	s.RequireGone(t, m.Name())
-	require.Equal(t, codes.OK, tr.remove(t.Context(), d, m), "it is gone from its recorded address")
+	require.Equal(t, codes.OK, tr.remove(t.Context(), d, m), "the machine is gone, and its address is the recorded one")
 }
 
 // showLongNames gives machines of the predecessor names that are not DNS labels.
@@ -114,7 +114,7 @@ func showLongNames(t *testing.T, s *harness.Shoot, d driver.Driver, tr *transcri
 		s.CreateHaltedVM(t, name, tags)
 
 		require.Equal(t, codes.InvalidArgument, tr.create(t.Context(), d, m))
-		require.Equal(t, codes.Uninitialized, harness.CodeOf(second(m.Status(t.Context(), d))), "it is there")
+		require.Equal(t, codes.Uninitialized, harness.CodeOf(second(m.Status(t.Context(), d))), "the machine exists")
 		require.Equal(t, codes.OK, tr.initialize(t.Context(), d, m))
 
 		listed, err := m.List(t.Context(), d)

@@ -150,11 +150,11 @@ func TestContract(t *testing.T) {
 func behaviours() map[string]behaviour {
 	return map[string]behaviour{
 		"Life": {
-			reason: "a machine comes and goes; what was created is adopted, what is gone is deleted", settings: harness.Settings{Grace: time.Minute},
+			reason: "existing objects are adopted, and the deletion of missing objects succeeds", settings: harness.Settings{Grace: time.Minute},
 			show: showLife,
 		},
 		"Addresses": {
-			reason: "without a target cluster they tell where the machine is", settings: harness.Settings{Grace: time.Minute, Bootstrap: true},
+			reason: "without a target cluster, only the addresses locate the machine", settings: harness.Settings{Grace: time.Minute, Bootstrap: true},
 			show: func(t *testing.T, s *harness.Shoot, d driver.Driver, tr *transcript) {
 				t.Helper()
 
@@ -173,7 +173,7 @@ func behaviours() map[string]behaviour {
 			show: showUnschedulable,
 		},
 		"Foreign": {
-			reason: "what is not ours is not touched", settings: harness.Settings{Grace: time.Minute},
+			reason: "objects of others are not changed", settings: harness.Settings{Grace: time.Minute},
 			show: func(t *testing.T, s *harness.Shoot, d driver.Driver, tr *transcript) {
 				t.Helper()
 
@@ -189,17 +189,17 @@ func behaviours() map[string]behaviour {
 			},
 		},
 		"Elsewhere": {
-			reason: "what is not visible is not deleted", settings: harness.Settings{Grace: time.Minute}, show: showElsewhere,
+			reason: "a VirtualMachine that the driver cannot see does not count as deleted", settings: harness.Settings{Grace: time.Minute}, show: showElsewhere,
 		},
 		"Moved": {
-			reason: "the record of a machine that was moved comes before its deletion", settings: harness.Settings{Grace: time.Minute}, show: showMoved,
+			reason: "a moved machine is deleted only after its new address was recorded", settings: harness.Settings{Grace: time.Minute}, show: showMoved,
 		},
 		"LongNames": {
 			reason: "the predecessor's machines are observed and deleted; only creation needs a DNS label", settings: harness.Settings{Grace: time.Minute},
 			show: showLongNames,
 		},
 		"Blocked": {
-			reason: "the text names what blocks a deletion", settings: harness.Settings{Grace: time.Minute, DeleteWait: 2 * time.Second},
+			reason: "the text names the blocker of a deletion", settings: harness.Settings{Grace: time.Minute, DeleteWait: 2 * time.Second},
 			show: func(t *testing.T, s *harness.Shoot, d driver.Driver, tr *transcript) {
 				t.Helper()
 
@@ -230,10 +230,10 @@ func behaviours() map[string]behaviour {
 				require.Equal(t, codes.OK, tr.remove(t.Context(), d, m))
 			},
 		},
-		"Refused":     {reason: "all that is wrong is said at once, in the users' terms", settings: harness.Settings{Grace: time.Minute}, show: showRefusals},
+		"Refused":     {reason: "one response reports all faults, in terms of the ProviderSpec", settings: harness.Settings{Grace: time.Minute}, show: showRefusals},
 		"Credentials": {reason: "the provider cluster decides", settings: harness.Settings{Grace: time.Minute}, show: showCredentials},
 		"UserData": {
-			reason: "it arrives as it is, and is not small", settings: harness.Settings{Grace: time.Minute},
+			reason: "large user data arrives unchanged", settings: harness.Settings{Grace: time.Minute},
 			show: func(t *testing.T, s *harness.Shoot, d driver.Driver, tr *transcript) {
 				t.Helper()
 
@@ -284,7 +284,7 @@ func showUnschedulable(t *testing.T, s *harness.Shoot, d driver.Driver, tr *tran
 
 	harness.Eventually(t, "the zone without nodes is reported", func(ctx context.Context) (bool, error) {
 		resp, err := m.Status(ctx, d)
-		require.Equal(t, codes.Uninitialized, harness.CodeOf(err), "only InitializeMachine reports what is wrong")
+		require.Equal(t, codes.Uninitialized, harness.CodeOf(err), "only InitializeMachine reports failures")
 		require.NotNil(t, resp, "machine-controller-manager dereferences it")
 		require.Equal(t, "kubevirt://"+m.Name(), resp.ProviderID)
 
@@ -356,7 +356,7 @@ func showCredentials(t *testing.T, s *harness.Shoot, d driver.Driver, tr *transc
 	config, err = clientcmd.Load(s.ProviderKubeconfig)
 	require.NoError(t, err)
 
-	s.ExpectDenials("the driver has no rights in other namespaces")
+	s.ExpectDenials("the driver has no permissions in other namespaces")
 
 	config.Contexts[config.CurrentContext].Namespace = "kube-system"
 	m.Secret.Data["kubeconfig"], err = clientcmd.Write(*config)

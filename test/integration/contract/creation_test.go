@@ -39,7 +39,7 @@ func TestLifeOfAMachine(t *testing.T) {
 			prepare: withImage,
 		},
 		"DataSource": {
-			reason:  "a clone of what a DataSource points to",
+			reason:  "a clone of the target of a DataSource",
 			root:    `{"sourceRef":{"kind":"DataSource","name":"worker"},"storage":{"resources":{"requests":{"storage":"1Gi"}}}}`,
 			prepare: withDataSource,
 		},
@@ -76,7 +76,7 @@ func TestLifeOfAMachine(t *testing.T) {
 
 			require.NoError(t, m.Remove(t.Context(), d), tc.reason)
 			s.RequireGone(t, m.Name())
-			require.NoError(t, m.Remove(t.Context(), d), "deleting what is gone is a success")
+			require.NoError(t, m.Remove(t.Context(), d), "the deletion of a missing machine succeeds")
 			s.RequireNothingLeft(t, prepared...)
 		})
 	}
@@ -137,7 +137,7 @@ func createMachineAdoptsItsOwn(t *testing.T, newDriver func(harness.Settings) dr
 
 	m.Secret.Data["userData"] = []byte("#cloud-config\n# another token\n")
 	_, err = m.Create(t.Context(), d)
-	require.NoError(t, err, "a call that was cut off is repeated")
+	require.NoError(t, err, "an interrupted call can be repeated")
 	require.Equal(t, first.UID, s.VM(t, m.Name()).UID, "one machine, one VM")
 
 	secret, err := s.Kube.CoreV1().Secrets(s.ProviderNamespace).Get(t.Context(), m.Name()+"-userdata", metav1.GetOptions{})
@@ -160,7 +160,7 @@ func TestUnschedulableMachineIsReported(t *testing.T) {
 
 	harness.Eventually(t, "the full zone is reported", func(ctx context.Context) (bool, error) {
 		resp, err := m.Status(ctx, d)
-		require.Equal(t, codes.Uninitialized, harness.CodeOf(err), "only InitializeMachine reports what is wrong")
+		require.Equal(t, codes.Uninitialized, harness.CodeOf(err), "only InitializeMachine reports failures")
 		require.NotNil(t, resp)
 
 		_, err = m.Initialize(ctx, d)

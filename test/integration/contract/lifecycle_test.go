@@ -118,7 +118,7 @@ func TestSidecarStopsInOrder(t *testing.T) {
 	})
 
 	s.AwaitRunning(t, 2)
-	require.Empty(t, failures(), "an end in order is nobody's failure")
+	require.Empty(t, failures(), "no Machine may fail because the sidecar stops")
 	s.AwaitEnd(t)
 }
 
@@ -134,7 +134,7 @@ func TestDeletionOfAnyMachine(t *testing.T) {
 		root   string
 		// template is the template of the VirtualMachineInstance.
 		template string
-		// left are objects that do not belong to the machine, and must stay.
+		// left are objects that do not belong to the machine and must not be deleted.
 		left []string
 		// before changes the machine between its creation and its deletion.
 		before func(t *testing.T, s *harness.Shoot, m *harness.Machine)
@@ -147,11 +147,11 @@ func TestDeletionOfAnyMachine(t *testing.T) {
 			},
 		},
 		"NoUserData": {
-			reason: "nobody reads it", root: harness.EphemeralRoot,
+			reason: "a deletion does not read the ProviderSpec", root: harness.EphemeralRoot,
 			before: func(_ *testing.T, _ *harness.Shoot, m *harness.Machine) { delete(m.Secret.Data, "userData") },
 		},
 		"Importing": {
-			reason: "nothing waits for the end of the import", root: harness.ImportedRoot,
+			reason: "the deletion does not wait for the end of the import", root: harness.ImportedRoot,
 			before: func(*testing.T, *harness.Shoot, *harness.Machine) {},
 		},
 		"Running": {
@@ -170,7 +170,7 @@ func TestDeletionOfAnyMachine(t *testing.T) {
 			},
 		},
 		"DeletedBySomebodyElse": {
-			reason: "it is waited for", root: harness.EphemeralRoot,
+			reason: "the deletion waits for the instance", root: harness.EphemeralRoot,
 			before: func(t *testing.T, s *harness.Shoot, m *harness.Machine) {
 				t.Helper()
 				m.AwaitScheduled(t, d)
@@ -178,7 +178,7 @@ func TestDeletionOfAnyMachine(t *testing.T) {
 			},
 		},
 		"GoneAlready": {
-			reason: "its Secrets are left", root: harness.EphemeralRoot,
+			reason: "only its Secrets are left", root: harness.EphemeralRoot,
 			before: func(t *testing.T, s *harness.Shoot, m *harness.Machine) {
 				t.Helper()
 				require.NoError(t, s.KubeVirt.KubevirtV1().VirtualMachines(s.ProviderNamespace).Delete(t.Context(), m.Name(), metav1.DeleteOptions{}))

@@ -1,5 +1,6 @@
-// Package contract tests what every machine controller relies on, in each way to reach the driver: the contract of its
-// methods, creation and deletion, refusals, and the number of requests.
+// Package contract tests the behaviour that every machine controller relies on, in each way to
+// reach the driver: the contract of its methods, creation and deletion, refusals, and the number of
+// requests.
 package contract
 
 import (

@@ -88,7 +88,7 @@ func TestProviderRefusals(t *testing.T) {
 	t.Parallel()
 
 	s, d := harness.NewShoot(t), harness.NewDriver(harness.Settings{Grace: time.Minute})
-	s.ExpectDenials("the driver has no rights in other namespaces")
+	s.ExpectDenials("the driver has no permissions in other namespaces")
 
 	tests := map[string]struct {
 		reason string
@@ -104,7 +104,7 @@ func TestProviderRefusals(t *testing.T) {
 			want: codes.Unauthenticated, says: "Unauthorized",
 		},
 		"ForeignNamespace": {
-			reason: "rights are namespaced",
+			reason: "permissions are namespaced",
 			change: func(m *harness.Machine) {
 				m.Secret.Data["kubeconfig"] = []byte(harness.MustReplace(string(m.Secret.Data["kubeconfig"]), "namespace: "+s.ProviderNamespace, "namespace: kube-system"))
 			},

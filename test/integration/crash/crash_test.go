@@ -13,9 +13,10 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 )
 
-// TestCrashMatrix lets every one of matrixFaults happen to every call that the driver makes, and requires that machine-controller-manager's
-// normal retries reach the wanted state: one machine with the Secret of the last CreateMachine call, and in the end nothing. It
-// finds the calls by itself, so a new one is covered on the day it is added. One that no life makes under every fault fails it.
+// TestCrashMatrix injects each of matrixFaults into every call of the driver, and requires that
+// machine-controller-manager's normal retries reach the desired state: one machine with the Secret
+// of the last CreateMachine call, and no object after its deletion. It discovers the calls, so that
+// it also covers new ones, and fails if no life makes a call under each of the faults.
 func TestCrashMatrix(t *testing.T) {
 	t.Parallel()
 
@@ -23,7 +24,8 @@ func TestCrashMatrix(t *testing.T) {
 
 	t.Cleanup(func() { t.Logf("calls x faults:\n%s", matrix) })
 
-	// More at once would take as long together, and each of them longer: the control planes have no idle time left.
+	// More at once would take as long in total, and longer for each: the control planes are
+	// saturated.
 	places := make(chan struct{}, 6)
 
 	var running sync.WaitGroup
@@ -42,14 +44,14 @@ func TestCrashMatrix(t *testing.T) {
 
 	running.Wait()
 
-	if matrix.lived == len(lives())*len(matrixFaults()) { // A run of some of them proves nothing of the others.
+	if matrix.lived == len(lives())*len(matrixFaults()) { // -run may have selected only some of them.
 		matrix.requireComplete(t)
 		matrix.requireRights(t)
 		harness.CoverCalls(matrix.calls())
 	}
 }
 
-// under lives through the life, and returns the calls that faults happened to, and how many of them did.
+// under runs the life with the faults, and returns the disturbed calls with their number of faults.
 func (l *life) under(t *testing.T, faults []harness.Fault) map[string]int {
 	t.Helper()
 
@@ -59,7 +61,8 @@ func (l *life) under(t *testing.T, faults []harness.Fault) map[string]int {
 	return saboteur.calls()
 }
 
-// requireWhole checks that all of the machine is there, once, and nothing besides but what is named.
+// requireWhole requires that all objects of the machine exist once, and no others except the given
+// ones.
 func (r *replay) requireWhole(t *testing.T, s *harness.Shoot, besides ...string) {
 	t.Helper()
 
@@ -82,7 +85,7 @@ func (r *replay) requireWhole(t *testing.T, s *harness.Shoot, besides ...string)
 
 	var have []string
 
-	harness.Eventually(t, "CDI's own volumes are gone", func(ctx context.Context) (bool, error) {
+	harness.Eventually(t, "CDI's temporary volumes are gone", func(ctx context.Context) (bool, error) {
 		var err error
 
 		have, err = s.Leftovers(ctx)

@@ -17,10 +17,10 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 )
 
-// wrongChecksum is how an import ends for good.
+// wrongChecksum is the message of an import that fails permanently.
 const wrongChecksum = "checksum mismatch: expected a, got b"
 
-// liveWithImageLost has somebody delete the golden image that the machine waits for.
+// liveWithImageLost deletes the golden image while the machine waits for it.
 func liveWithImageLost(t *testing.T, s *harness.Shoot, saboteur *saboteur) {
 	t.Helper()
 
@@ -42,7 +42,7 @@ func liveWithImageLost(t *testing.T, s *harness.Shoot, saboteur *saboteur) {
 
 	r.passing = whileImporting
 
-	repeat(t, "the image is made again", func(t *testing.T) bool {
+	repeat(t, "the image is created again", func(t *testing.T) bool {
 		t.Helper()
 		require.False(t, r.creationPass(t))
 
@@ -55,8 +55,8 @@ func liveWithImageLost(t *testing.T, s *harness.Shoot, saboteur *saboteur) {
 	r.liveOn(t, s)
 }
 
-// liveWithImageFailed begins with an image that has failed for good, in an earlier process. It is replaced, and the next one fails too,
-// until somebody repairs what is imported.
+// liveWithImageFailed begins with an image that has failed permanently, in an earlier process. The
+// driver replaces it, and the next images fail too, until the source is repaired.
 func liveWithImageFailed(t *testing.T, s *harness.Shoot, saboteur *saboteur) {
 	t.Helper()
 
@@ -79,7 +79,7 @@ func liveWithImageFailed(t *testing.T, s *harness.Shoot, saboteur *saboteur) {
 	})
 
 	s.FailImports(t, "")
-	repeat(t, "the image is replaced by one that is complete", func(t *testing.T) bool {
+	repeat(t, "a complete image has replaced the failed one", func(t *testing.T) bool {
 		t.Helper()
 		require.False(t, r.creationPass(t))
 
@@ -89,8 +89,9 @@ func liveWithImageFailed(t *testing.T, s *harness.Shoot, saboteur *saboteur) {
 	r.liveOn(t, s)
 }
 
-// liveWithClassDeleted has the machine's class be deleted. The image goes with the last machine; and again, since a process that has the
-// class as it was makes another one, when machines are listed.
+// liveWithClassDeleted deletes the machine's class. The driver deletes the image with the last
+// machine. A process with an outdated class then creates the image again, and the driver deletes it
+// when it lists the machines.
 func liveWithClassDeleted(t *testing.T, s *harness.Shoot, saboteur *saboteur) {
 	t.Helper()
 
@@ -103,7 +104,7 @@ func liveWithClassDeleted(t *testing.T, s *harness.Shoot, saboteur *saboteur) {
 
 	m.DeleteClass()
 
-	repeat(t, "the machine's deletion has dealt with the image", func(t *testing.T) bool {
+	repeat(t, "the machine's deletion has swept the image under the faults", func(t *testing.T) bool {
 		t.Helper()
 		r.remove(t)
 
@@ -118,7 +119,7 @@ func liveWithClassDeleted(t *testing.T, s *harness.Shoot, saboteur *saboteur) {
 		return len(s.Images(t)) == 0
 	}
 
-	repeat(t, "the image is gone", listed) // What the deletion could not do, the listing does that follows it.
+	repeat(t, "the image is gone", listed) // A listing deletes the image if the deletion could not.
 
 	s.CreateImage(t, m, cdiv1beta1.Succeeded)
 	repeat(t, "the image is gone", listed)
@@ -127,7 +128,7 @@ func liveWithClassDeleted(t *testing.T, s *harness.Shoot, saboteur *saboteur) {
 	s.RequireNothingLeft(t)
 }
 
-// liveOn has the machine become whole in the hands of a patient process, and end.
+// liveOn completes the machine in a process with long grace periods, and deletes it.
 func (r *replay) liveOn(t *testing.T, s *harness.Shoot) {
 	t.Helper()
 
@@ -140,7 +141,7 @@ func (r *replay) liveOn(t *testing.T, s *harness.Shoot) {
 	s.RequireNothingLeft(t)
 }
 
-// awaitImportEnd waits until an image has succeeded or failed, or is not there.
+// awaitImportEnd waits until an image has succeeded or failed, or does not exist.
 func awaitImportEnd(t *testing.T, s *harness.Shoot, image string) (end cdiv1beta1.DataVolumePhase) {
 	t.Helper()
 
@@ -162,8 +163,8 @@ func awaitImportEnd(t *testing.T, s *harness.Shoot, image string) (end cdiv1beta
 	return end
 }
 
-// changeImages has images change before each deletion, as those do that are being imported, until the method that deletes has had to look
-// again, under the fault.
+// changeImages changes images before each deletion, as an import in progress does, until the
+// deleting method has read the image again under the faults.
 func changeImages(s *harness.Shoot, saboteur *saboteur) func(http.RoundTripper) http.RoundTripper {
 	return func(next http.RoundTripper) http.RoundTripper {
 		return harness.Transport(func(r *http.Request) (*http.Response, error) {

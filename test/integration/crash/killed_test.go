@@ -42,7 +42,7 @@ func TestSidecarKilledMidway(t *testing.T) {
 
 	s.StartSidecar(t)
 	s.AwaitEnd(t)
-	require.Empty(t, failures(), "the end of a process is nobody's failure")
+	require.Empty(t, failures(), "no Machine may fail because a process ends")
 }
 
 // TestSoakFiftyCreationsKilled kills the sidecar during fifty creations. The next one creates the

@@ -57,7 +57,7 @@ func TestLabLeavesNothingBehind(t *testing.T) {
 
 			name := "test-" + rand.String(5)
 			t.Cleanup(func() {
-				_ = exec.CommandContext(context.WithoutCancel(t.Context()), command, "down", "--name="+name).Run() // If all went well, it has already ended.
+				_ = exec.CommandContext(context.WithoutCancel(t.Context()), command, "down", "--name="+name).Run() // The lab has already ended, unless the test failed.
 			})
 
 			out, err := exec.CommandContext(t.Context(), command, "up", "--name="+name).CombinedOutput()
@@ -83,7 +83,7 @@ func TestLabLeavesNothingBehind(t *testing.T) {
 				return os.IsNotExist(err), nil
 			})
 
-			require.Error(t, exec.CommandContext(t.Context(), command, "status", "--name="+name).Run(), "nothing runs")
+			require.Error(t, exec.CommandContext(t.Context(), command, "status", "--name="+name).Run(), "no lab may be running")
 		})
 	}
 }

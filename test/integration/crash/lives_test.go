@@ -17,13 +17,14 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 )
 
-// life is what may become of a machine, from its creation to its end. Each is there for the calls that only it makes.
+// life is a scenario from the creation of a machine to its deletion. Each has calls that no other
+// life makes.
 type life struct {
 	name string
 	live func(*testing.T, *harness.Shoot, *saboteur)
 }
 
-// lives are all of them. Those that wait longest come first.
+// lives returns all lives. Those with the longest waits come first.
 func lives() []life {
 	return []life{
 		{"volumes not made", liveWithoutVolumes},
@@ -39,15 +40,16 @@ func lives() []life {
 	}
 }
 
-// impatient makes failures ripe, and waits end, within seconds.
+// impatient makes the driver report failures, and end its waits, after a second.
 var impatient = harness.Settings{Grace: time.Second, Wait: time.Second}
 
-// whileImporting are the failures that an impatient process may see while an image is replaced: that there is none, if a fault hides that it
-// is the image that is missing; that its importer is slow to start, or that CDI creates it a second time after an error of its own; and that
-// the last one has failed, which CDI says before it says why.
+// whileImporting are the failures that an impatient process may report while an image is replaced:
+// the clone's source is missing, if a fault hides that the source is the image; the importer starts
+// slowly, or CDI creates it again after an error; the last image has failed, which CDI reports
+// before the reason.
 var whileImporting = []string{"CloneSourceNotFound", "Unschedulable", "ImportFailed", "ImageCorrupt", "DataVolumeFailed"}
 
-// liveHealthy has nothing happen but the fault.
+// liveHealthy is disturbed only by the faults.
 func liveHealthy(t *testing.T, s *harness.Shoot, saboteur *saboteur) {
 	t.Helper()
 
@@ -61,9 +63,9 @@ func liveHealthy(t *testing.T, s *harness.Shoot, saboteur *saboteur) {
 	s.RequireNothingLeft(t)
 }
 
-// liveWithLeftOvers begins where an earlier process has died: its golden image is there, and its Secrets hold other data. Later the
-// answer to the creation of the VirtualMachine gets lost, so that the driver meets one of its own. What can happen to that creation, the
-// healthy life shows.
+// liveWithLeftOvers begins after an earlier process has died: its golden image exists, and its
+// Secrets contain other data. Later, the response to the creation of the VirtualMachine is lost, so
+// that the driver finds its own VirtualMachine. liveHealthy has the faults of that creation.
 func liveWithLeftOvers(t *testing.T, s *harness.Shoot, saboteur *saboteur) {
 	t.Helper()
 
@@ -80,8 +82,9 @@ func liveWithLeftOvers(t *testing.T, s *harness.Shoot, saboteur *saboteur) {
 	_, err := earlier.Create(t.Context(), harness.NewDriver(harness.Settings{Grace: time.Minute, Wrap: refuse(creation)}))
 	require.Equal(t, codes.Aborted, harness.CodeOf(err))
 
-	// machine-controller-manager creates a machine again if it does not see yet what became of the last creation.
-	repeat(t, "CreateMachine has met its own VirtualMachine", func(t *testing.T) bool {
+	// machine-controller-manager creates a machine again if it does not yet see the result of the
+	// last creation.
+	repeat(t, "CreateMachine has found its own VirtualMachine", func(t *testing.T) bool {
 		t.Helper()
 		r.createPass(t)
 
@@ -95,7 +98,8 @@ func liveWithLeftOvers(t *testing.T, s *harness.Shoot, saboteur *saboteur) {
 	s.RequireNothingLeft(t)
 }
 
-// liveWithoutVolumes has the image fail that the machine's disk is cloned from, until there is another one.
+// liveWithoutVolumes lets the image that is the source of the machine's disk fail, and then
+// replaces it.
 func liveWithoutVolumes(t *testing.T, s *harness.Shoot, saboteur *saboteur) {
 	t.Helper()
 
@@ -117,7 +121,7 @@ func liveWithoutVolumes(t *testing.T, s *harness.Shoot, saboteur *saboteur) {
 	s.RequireNothingLeft(t, image...)
 }
 
-// liveWithoutRoom has no host for the machine, until there is one.
+// liveWithoutRoom has no suitable host for the machine at first.
 func liveWithoutRoom(t *testing.T, s *harness.Shoot, saboteur *saboteur) {
 	t.Helper()
 
@@ -139,7 +143,8 @@ func liveWithoutRoom(t *testing.T, s *harness.Shoot, saboteur *saboteur) {
 	s.RequireNothingLeft(t)
 }
 
-// liveWithInstanceLeft has somebody delete the VirtualMachine without its instance, which then does not go for a while.
+// liveWithInstanceLeft deletes the VirtualMachine without its instance, whose deletion is then
+// blocked for a while.
 func liveWithInstanceLeft(t *testing.T, s *harness.Shoot, saboteur *saboteur) {
 	t.Helper()
 
@@ -162,7 +167,7 @@ func liveWithInstanceLeft(t *testing.T, s *harness.Shoot, saboteur *saboteur) {
 	s.RequireNothingLeft(t)
 }
 
-// liveBlocked has a finalizer keep the VirtualMachine for a while.
+// liveBlocked blocks the deletion of the VirtualMachine with a finalizer for a while.
 func liveBlocked(t *testing.T, s *harness.Shoot, saboteur *saboteur) {
 	t.Helper()
 
@@ -181,7 +186,8 @@ func liveBlocked(t *testing.T, s *harness.Shoot, saboteur *saboteur) {
 	s.RequireNothingLeft(t)
 }
 
-// liveAsOrphan has the Machine vanish. A process that has not seen the machine as an orphan before must not delete it.
+// liveAsOrphan removes the Machine. A process that has not seen the machine as an orphan before
+// must not delete it.
 func liveAsOrphan(t *testing.T, s *harness.Shoot, saboteur *saboteur) {
 	t.Helper()
 
@@ -203,7 +209,7 @@ func liveAsOrphan(t *testing.T, s *harness.Shoot, saboteur *saboteur) {
 
 		known, doomed := r.told, isTerminatingOrGone(t, s, r.machine.Name())
 		r.deletionPass(t)
-		require.True(t, known || doomed == isTerminatingOrGone(t, s, r.machine.Name()), "it is deleted at first sight")
+		require.True(t, known || doomed == isTerminatingOrGone(t, s, r.machine.Name()), "an orphan must not be deleted at its first sighting")
 		clock.Step(15 * time.Minute)
 
 		return false
@@ -211,7 +217,7 @@ func liveAsOrphan(t *testing.T, s *harness.Shoot, saboteur *saboteur) {
 	s.RequireNothingLeft(t)
 }
 
-// isTerminatingOrGone says whether a VirtualMachine is being deleted, or gone.
+// isTerminatingOrGone reports whether a VirtualMachine is being deleted, or gone.
 func isTerminatingOrGone(t *testing.T, s *harness.Shoot, name string) bool {
 	t.Helper()
 
@@ -225,7 +231,7 @@ func isTerminatingOrGone(t *testing.T, s *harness.Shoot, name string) bool {
 	return vm.DeletionTimestamp != nil
 }
 
-// withKeys gives the machine SSH keys, which have a Secret of their own.
+// withKeys gives the machine SSH keys, which have a separate Secret.
 func withKeys(t *testing.T, m *harness.Machine, key string) *harness.Machine {
 	t.Helper()
 
@@ -234,7 +240,7 @@ func withKeys(t *testing.T, m *harness.Machine, key string) *harness.Machine {
 	return m
 }
 
-// replaceImage puts an image that can be imported in the place of the one that cannot.
+// replaceImage replaces the broken image by one that can be imported.
 func replaceImage(t *testing.T, s *harness.Shoot) {
 	t.Helper()
 

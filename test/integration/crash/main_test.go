@@ -1,5 +1,5 @@
-// Package crash tests that no crash and no fault at any request loses or duplicates anything: the crash matrix, killed
-// processes, and outages of the provider cluster.
+// Package crash tests that no crash and no fault at any request loses or duplicates an object: the
+// crash matrix, killed processes, and outages of the provider cluster.
 package crash
 
 import (

@@ -14,7 +14,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 )
 
-// matrix collects which calls met which faults.
+// matrix records the faults that were injected into each call.
 type matrix struct {
 	mu    sync.Mutex
 	rows  map[string]map[string]bool
@@ -42,7 +42,7 @@ func (m *matrix) add(faults []harness.Fault, calls map[string]int) {
 	}
 }
 
-// calls returns every call that was met.
+// calls returns every disturbed call.
 func (m *matrix) calls() map[string]bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -55,19 +55,19 @@ func (m *matrix) calls() map[string]bool {
 	return calls
 }
 
-// requireComplete requires that every fault happened to every call. How often a method asks the same again may depend on the time
-// that others take.
+// requireComplete requires that every fault was injected into every call. It ignores repeated
+// calls, since their number may depend on the duration of other operations.
 func (m *matrix) requireComplete(t *testing.T) {
 	t.Helper()
 
 	for call, met := range m.rows {
 		for _, f := range slices.Concat(matrixFaults()...) {
-			require.True(t, met[f.Name] || strings.Contains(call, ", no. "), "%q did not happen to %q: it needs a life that makes it for certain", f.Name, call)
+			require.True(t, met[f.Name] || strings.Contains(call, ", no. "), "the fault %q was never injected into %q: add a life that always makes this call", f.Name, call)
 		}
 	}
 }
 
-// requireRights requires that the driver made use of every right that it is granted.
+// requireRights requires that the driver used every permission of its Role.
 func (m *matrix) requireRights(t *testing.T) {
 	t.Helper()
 
@@ -85,7 +85,7 @@ func (m *matrix) requireRights(t *testing.T) {
 	for _, rule := range role.Rules {
 		for _, resource := range rule.Resources {
 			for _, verb := range rule.Verbs {
-				require.True(t, used[verb+" "+resource], "the Role grants %s %s: it needs a life that makes use of it", verb, resource)
+				require.True(t, used[verb+" "+resource], "the Role grants %s %s, which no life uses: add a life that does, or remove the permission", verb, resource)
 			}
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 )
 
-// matrixFaults are all there are, each in a life of its own.
+// matrixFaults returns all faults, each for a separate run of a life.
 func matrixFaults() [][]harness.Fault {
 	var each [][]harness.Fault
 	for _, f := range harness.Faults() {

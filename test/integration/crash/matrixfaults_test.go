@@ -8,9 +8,11 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 )
 
-// matrixFaults are one of each kind, since a life takes its time: the others end in the same places of the driver, and
-// TestBlipsNeverShow has some of them. `make soak` has all. Those after which the driver, or machine-controller-manager, asks the same
-// again happen in one life: what is carried out comes last, and a process that dies then has a life of its own.
+// matrixFaults returns one fault of each kind, since a life takes long: the driver handles the
+// other faults in the same way, and TestBlipsNeverShow injects some of them. `make soak` injects
+// all. Faults after which the driver or machine-controller-manager repeats the call share a run of
+// a life. Among them, the fault of a committed request comes last; a process that dies after a
+// commit needs a separate run.
 func matrixFaults() [][]harness.Fault {
 	return [][]harness.Fault{
 		faultsNamed("409", "dies before", "webhook", "EOF after"),

@@ -66,7 +66,7 @@ func TestOutageAndKill(t *testing.T) {
 
 	l.Down.Store(&reset)
 	s.ApplyExample(t)
-	harness.Eventually(t, "a Machine says that the provider cluster is away", func(context.Context) (bool, error) {
+	harness.Eventually(t, "a Machine reports that the provider cluster is unavailable", func(context.Context) (bool, error) {
 		return len(failures()) > 0, nil
 	})
 	require.Contains(t, failures()[0], "ProviderUnavailable")
@@ -104,7 +104,7 @@ func TestEmptyListOfMachines(t *testing.T) {
 
 	s.ApplyExampleClasses(t)
 	s.RunControllers(t)
-	harness.Eventually(t, "each machine was taken for an orphan", func(context.Context) (bool, error) {
+	harness.Eventually(t, "each machine was treated as an orphan", func(context.Context) (bool, error) {
 		return l.Asked("list virtualmachines") > 0 && l.Asked("get virtualmachines") >= many, nil
 	})
 

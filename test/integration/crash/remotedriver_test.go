@@ -65,12 +65,12 @@ func TestKilledDriver(t *testing.T) {
 
 	before, err := virtualMachines(t.Context(), s, pool)
 	require.NoError(t, err)
-	require.Less(t, len(before), many, "it was in the middle")
+	require.Less(t, len(before), many, "the driver must be killed before the last creation")
 	s.StartDriver(t, endpoint, "--unschedulable-grace=10m")
 
 	var after map[string]types.UID
 
-	harness.Eventually(t, "all machines are made", func(ctx context.Context) (bool, error) {
+	harness.Eventually(t, "all machines are created", func(ctx context.Context) (bool, error) {
 		list, err := s.MCM.MachineV1alpha1().Machines(s.Namespace).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return false, err
@@ -88,15 +88,15 @@ func TestKilledDriver(t *testing.T) {
 
 		return len(after) >= many && named == many && len(list.Items) == many, err
 	})
-	require.Len(t, after, many, "none is there twice")
+	require.Len(t, after, many, "no machine may exist twice")
 
 	for name, uid := range before {
 		if again, still := after[name]; still { // MachineSets create surplus Machines, and delete them.
-			require.Equal(t, uid, again, "%s was made before, and once", name)
+			require.Equal(t, uid, again, "%s must not be created again", name)
 		}
 	}
 
-	require.Empty(t, failures(), "a driver that restarts is nobody's failure")
+	require.Empty(t, failures(), "no Machine may fail because the driver restarts")
 
 	s.Scale(t, pool, 0)
 	s.AwaitEnd(t)
@@ -149,7 +149,7 @@ func TestDriverHoldsKubeconfigs(t *testing.T) {
 	m := s.NewMachine("zone-x", harness.EphemeralRoot)
 
 	_, err := m.Create(t.Context(), d)
-	require.Equal(t, codes.InvalidArgument, harness.CodeOf(err), "a request must not bring one")
+	require.Equal(t, codes.InvalidArgument, harness.CodeOf(err), "requests with a kubeconfig are refused")
 	require.ErrorContains(t, err, "refuses those in requests; remove the key kubeconfig from the Secret")
 
 	delete(m.Secret.Data, "kubeconfig")
@@ -161,7 +161,7 @@ func TestDriverHoldsKubeconfigs(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(folder, s.Namespace), s.ProviderKubeconfig, 0o600))
 
 	_, err = m.Create(t.Context(), d)
-	require.NoError(t, err, "what is added counts at once")
+	require.NoError(t, err, "a new kubeconfig is used at once")
 
 	listed, err := m.List(t.Context(), d)
 	require.NoError(t, err)

@@ -141,7 +141,7 @@ func (r *replay) atOnce(t *testing.T, what string, pass func(*testing.T) bool) {
 	defer cancel()
 
 	for !pass(t) {
-		require.NoError(t, limited.Err(), "machine-controller-manager's passes do not end, waiting until %s; codes: %v", what, r.codes)
+		require.NoError(t, limited.Err(), "machine-controller-manager keeps retrying, waiting until %s; codes: %v", what, r.codes)
 	}
 }
 

@@ -117,7 +117,7 @@ func (m *maintained) drain(t *testing.T) {
 	t.Helper()
 	startDrain(t.Context(), t, m.Shoot, m.zone.hosts[0], m.Timeline).wait(t)
 	// The drain ends with the pods; KubeVirt ends their instances a moment later.
-	harness.Eventually(t, "nothing is left on "+m.zone.hosts[0], func(context.Context) (bool, error) {
+	harness.Eventually(t, "no machine is left on "+m.zone.hosts[0], func(context.Context) (bool, error) {
 		return len(m.on(t, m.zone.hosts[0])) == 0, nil //nolint:contextcheck // It ends with the test.
 	})
 	m.AwaitRunning(t, m.workers)
@@ -165,7 +165,7 @@ func TestDrainOfAProviderNode(t *testing.T) {
 		m := newMaintained(t, 5, migratable, "--evacuation")
 		m.drain(t)
 
-		require.Empty(t, m.Deletions(), "the shoot does not notice")
+		require.Empty(t, m.Deletions(), "live migration deletes no Machine")
 		m.RequireAtMostAway(t, 0)
 		m.RequireEvicted(t, 0)
 		m.end(t)
@@ -177,7 +177,7 @@ func TestDrainOfAProviderNode(t *testing.T) {
 		m := newMaintained(t, 1, failing, "--evacuation")
 		m.drain(t)
 
-		require.Len(t, m.Deletions(), m.workers, "a machine that cannot be moved is replaced")
+		require.Len(t, m.Deletions(), m.workers, "a machine that cannot migrate is replaced")
 		m.RequireEvicted(t, m.workers)
 		m.requireBudgetsKept(t)
 		m.end(t)
@@ -189,7 +189,7 @@ func TestDrainOfAProviderNode(t *testing.T) {
 
 		m := newMaintained(t, 1, `{}`)
 		startDrain(t.Context(), t, m.Shoot, m.zone.hosts[0], m.Timeline).wait(t)
-		harness.Eventually(t, "the guests went down, and all their pods with them", func(context.Context) (bool, error) {
+		harness.Eventually(t, "the guests have been shut down with all their pods", func(context.Context) (bool, error) {
 			return len(m.Killed()) == 3*m.workers, nil
 		})
 		m.Print(t)
@@ -206,6 +206,6 @@ func (m *maintained) requireBudgetsKept(t *testing.T) {
 	defer m.Mu.Unlock()
 
 	for _, app := range m.apps {
-		require.GreaterOrEqual(t, m.Ready[app.Name], int(app.Replicas)-1, "%s: so few pods were ready at a time", app.Name)
+		require.GreaterOrEqual(t, m.Ready[app.Name], int(app.Replicas)-1, "%s: minimum number of ready pods", app.Name)
 	}
 }

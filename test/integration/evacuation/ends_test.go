@@ -80,7 +80,7 @@ func TestSoakEvacuationOutlivesTheSidecar(t *testing.T) {
 	e := newEvacuated(t, harness.NewShoot(t), `{}`)
 	e.awaitBegin(t)
 	e.KillSidecar(t, evacuationArgs...)
-	e.Add("test", "the sidecar was killed, and another runs")
+	e.Add("test", "the sidecar was killed and replaced")
 	e.requireReplaced(t)
 }
 
@@ -97,7 +97,7 @@ func TestSoakEvacuationOutlivesTheControlCluster(t *testing.T) {
 	e.awaitBegin(t)
 	l.Down.Store(&reset)
 	l.BringBack(t)
-	e.Add("test", "the control cluster was away")
+	e.Add("test", "the control cluster was unavailable")
 	e.requireReplaced(t)
 }
 
@@ -112,7 +112,7 @@ func TestSoakFailedMigrationIsAReplacement(t *testing.T) {
 
 	left, err := e.KubeVirt.KubevirtV1().VirtualMachineInstanceMigrations(e.ProviderNamespace).List(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
-	require.Empty(t, left.Items, "a migration goes with its machine")
+	require.Empty(t, left.Items, "a migration is deleted with its machine")
 }
 
 // TestSoakTwoDrainsAtOnce drains two hosts with machines of the same pools.
@@ -142,7 +142,7 @@ func TestSoakTwoDrainsAtOnce(t *testing.T) {
 		require.NotContains(t, before, name)
 	}
 
-	require.Len(t, seen.Deletions(), many, "none was replaced twice")
+	require.Len(t, seen.Deletions(), many, "no Machine is replaced twice")
 	seen.RequireAtMostAway(t, 1)
 	seen.Print(t)
 	kubectl(t, "uncordon", z.hosts[0])

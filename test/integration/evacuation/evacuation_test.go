@@ -93,7 +93,7 @@ func TestEvacuationLeavesMachinesAlone(t *testing.T) {
 		why     string
 	}{
 		"Preserved": {
-			reason: "somebody wants to look at it",
+			reason: "a preserved machine is kept for inspection",
 			prepare: func(t *testing.T, e *evacuees, m *harness.Machine) {
 				t.Helper()
 
@@ -104,7 +104,7 @@ func TestEvacuationLeavesMachinesAlone(t *testing.T) {
 			why: "it is preserved",
 		},
 		"InPlaceUpdate": {
-			reason: "its update would be lost",
+			reason: "an update in place would be lost",
 			prepare: func(t *testing.T, e *evacuees, m *harness.Machine) {
 				t.Helper()
 				e.setPhase(t, m, v1alpha1.MachineInPlaceUpdating)
@@ -176,7 +176,7 @@ func TestEvacuationDeadline(t *testing.T) {
 	e.requireKept(t, ill)
 }
 
-// TestEvacuationWithoutRights removes the rights that evacuation needs in one of the
+// TestEvacuationWithoutRights removes the permissions that evacuation needs in one of the
 // clusters, and restores them.
 func TestEvacuationWithoutRights(t *testing.T) {
 	t.Parallel()
@@ -185,7 +185,7 @@ func TestEvacuationWithoutRights(t *testing.T) {
 		t.Parallel()
 
 		e := newEvacuees(t, unreached)
-		e.ExpectDenials("evacuation has no rights for a while")
+		e.ExpectDenials("evacuation temporarily has no permissions")
 
 		m := e.add(t, 1)[0]
 		giveBack := takeRights(t, e.Target.RbacV1().RoleBindings(e.Namespace), "machine-controller-evacuation")
@@ -205,7 +205,7 @@ func TestEvacuationWithoutRights(t *testing.T) {
 		t.Parallel()
 
 		e := newEvacuees(t, unreached)
-		e.ExpectDenials("evacuation has no rights for a while")
+		e.ExpectDenials("evacuation temporarily has no permissions")
 
 		giveBack := takeRights(t, e.Kube.RbacV1().RoleBindings(e.ProviderNamespace), "machine-controller-evacuation")
 		e.DriverRight("create", "kubevirt.io", "virtualmachineinstancemigrations").Await(t, false)
@@ -214,7 +214,7 @@ func TestEvacuationWithoutRights(t *testing.T) {
 
 		evict(t, e.Shoot, m.Name())
 		e.awaitMark(t, m)
-		require.Equal(t, "[]", e.told.String(), "nothing is seen")
+		require.Equal(t, "[]", e.told.String(), "without permissions, the controller sees no machine")
 		giveBack()
 		e.awaitDeleted(t, m)
 	})
@@ -238,7 +238,7 @@ func takeRights(t *testing.T, bindings rbacclient.RoleBindingInterface, name str
 // awaitMark waits until KubeVirt marks a machine for evacuation.
 func (e *evacuees) awaitMark(t *testing.T, m *harness.Machine) {
 	t.Helper()
-	harness.Eventually(t, m.Name()+" is to leave", func(ctx context.Context) (bool, error) {
+	harness.Eventually(t, m.Name()+" is marked for evacuation", func(ctx context.Context) (bool, error) {
 		instance, err := e.KubeVirt.KubevirtV1().VirtualMachineInstances(e.ProviderNamespace).Get(ctx, m.Name(), metav1.GetOptions{})
 		if err != nil {
 			return false, err

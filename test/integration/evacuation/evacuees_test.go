@@ -44,7 +44,7 @@ type evacuees struct {
 // keep is a finalizer that keeps a Machine, like machine-controller-manager's own.
 const keep = "test.example.com/keep"
 
-// newEvacuees starts the evacuation controller with the shipped rights, and a driver that
+// newEvacuees starts the evacuation controller with the shipped permissions, and a driver that
 // notifies it of requests.
 func newEvacuees(t *testing.T, limits evacuation.Limits) *evacuees {
 	t.Helper()
@@ -237,7 +237,7 @@ func cancelEviction(t *testing.T, s *harness.Shoot, name string) {
 	require.Empty(t, instance.Status.EvacuationNodeName)
 }
 
-// diary records the Events of the evacuation controller.
+// diary records the Events of the evacuation controller, by machine.
 type diary struct {
 	mu      sync.Mutex
 	entries []string
@@ -270,7 +270,7 @@ func (d *diary) await(t *testing.T, m *harness.Machine, reason, text string) {
 	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, harness.Settled, true, func(context.Context) (bool, error) {
 		return d.has(m, reason, text), nil
 	})
-	require.NoError(t, err, "%s should be told to be %s %s; told was %s", m.Name(), reason, text, d)
+	require.NoError(t, err, "%s: no Event %s with the text %q; Events: %s", m.Name(), reason, text, d)
 }
 
 // String returns all Events.

@@ -1,5 +1,5 @@
-// Package evacuation tests what happens to machines when administrators drain or power off provider nodes: live migration,
-// and graceful replacement.
+// Package evacuation tests drains and power-offs of provider nodes: machines are live-migrated, or
+// replaced gracefully.
 package evacuation
 
 import (

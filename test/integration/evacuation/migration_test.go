@@ -122,7 +122,7 @@ func requireMigrated(t *testing.T, s *harness.Shoot, m *harness.Machine, moved b
 	require.NotEqual(t, state.SourceNode, state.TargetNode)
 	require.Equal(t, map[bool]string{true: state.TargetNode, false: state.SourceNode}[moved], instance.Status.NodeName)
 
-	harness.Eventually(t, "one launcher runs on", func(ctx context.Context) (bool, error) {
+	harness.Eventually(t, "only one launcher is running", func(ctx context.Context) (bool, error) {
 		pods, err := s.Kube.CoreV1().Pods(s.ProviderNamespace).List(ctx, metav1.ListOptions{FieldSelector: "status.phase=Running"})
 
 		return err == nil && len(pods.Items) == 1 && pods.Items[0].Spec.NodeName == instance.Status.NodeName, err

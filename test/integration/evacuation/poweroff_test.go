@@ -43,7 +43,7 @@ func TestPowerOffLeavesForeignVirtualMachines(t *testing.T) {
 
 	instance, err = instances.Get(t.Context(), m.Name(), metav1.GetOptions{})
 	require.NoError(t, err)
-	require.Nil(t, instance.DeletionTimestamp, "it belongs to another's VirtualMachine, which would start it again")
+	require.Nil(t, instance.DeletionTimestamp, "it belongs to a foreign VirtualMachine, which would start it again")
 
 	labelVM(t, s, m.Name(), `{"mcm.gardener.cloud/cluster":"`+s.Namespace+`"}`)
 	s.DeleteWithoutInstance(t, m.Name())

@@ -60,7 +60,7 @@ func TestSoakMigrationsMayQueue(t *testing.T) {
 	}
 
 	require.NotContains(t, e.told.String(), "EvacuationReplacing")
-	require.Greater(t, last.Sub(first), timeout, "the last one waited for longer than a queue may stand")
+	require.Greater(t, last.Sub(first), timeout, "the last machine must have waited for longer than the queue's timeout")
 }
 
 // awaitMigratable waits until the expected number of guests run and can migrate.

@@ -14,7 +14,7 @@ import (
 // An API server reads Roles, bindings and webhooks from caches, so changes take effect with a small
 // delay. The functions of this file wait for that.
 
-// Right is a right that an account has, or lacks, in a namespace of a cluster.
+// Right is a permission that an account has, or lacks, in a namespace of a cluster.
 type Right struct {
 	Cluster            kubernetes.Interface
 	Namespace, Account string
@@ -22,7 +22,7 @@ type Right struct {
 	Verb, Group, Resource string
 }
 
-// DriverRight is a right of the driver's account in the provider cluster.
+// DriverRight is a permission of the driver's account in the provider cluster.
 func (s *Shoot) DriverRight(verb, group, resource string) Right {
 	return Right{
 		Cluster: s.Kube, Namespace: s.ProviderNamespace, Account: "machine-controller",
@@ -30,7 +30,7 @@ func (s *Shoot) DriverRight(verb, group, resource string) Right {
 	}
 }
 
-// Await waits until the API server grants or denies the right.
+// Await waits until the API server grants or denies the permission.
 func (r Right) Await(t *testing.T, granted bool) {
 	t.Helper()
 
@@ -47,7 +47,7 @@ func (r Right) Await(t *testing.T, granted bool) {
 	})
 }
 
-// denials are the namespaces in which tests removed rights, with the reason.
+// denials are the namespaces in which tests removed permissions, with the reason.
 var denials sync.Map
 
 // ExpectDenials declares that requests of the shoot's accounts will be denied, and why.
@@ -56,7 +56,7 @@ func (s *Shoot) ExpectDenials(reason string) {
 	denials.Store(s.ProviderNamespace, reason)
 }
 
-// expectedDenials returns the namespaces in which tests removed rights, with the reason.
+// expectedDenials returns the namespaces in which tests removed permissions, with the reason.
 func expectedDenials() map[string]string {
 	all := map[string]string{}
 

@@ -25,8 +25,9 @@ type Application struct {
 	Node string
 }
 
-// RunApplication starts an application, and waits until all its pods are ready and its PodDisruptionBudget
-// allows a disruption. The target's own scheduler, controllers and eviction API manage it.
+// RunApplication starts an application, and waits until all its pods are ready and its
+// PodDisruptionBudget allows a disruption. The target's own scheduler, controllers and eviction API
+// manage it.
 func (s *Shoot) RunApplication(t *testing.T, app Application) {
 	t.Helper()
 
@@ -91,7 +92,8 @@ func (app Application) pod(selector *metav1.LabelSelector) corev1.PodSpec {
 	return pod
 }
 
-// StopApplication deletes an application, even if some of its pods are on nodes that no longer exist.
+// StopApplication deletes an application, even if some of its pods are on nodes that no longer
+// exist.
 func (s *Shoot) StopApplication(t *testing.T, app Application) {
 	t.Helper()
 

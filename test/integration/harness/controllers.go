@@ -58,7 +58,7 @@ func RequireStopsInOrder(t *testing.T, p *process.Process) {
 
 	require.NoError(t, p.Signal(syscall.SIGTERM))
 	Eventually(t, p.Name()+" has ended", func(context.Context) (bool, error) { return p.Err() != nil, nil })
-	require.ErrorContains(t, p.Err(), "exit status 0", "it ends by itself, in order")
+	require.ErrorContains(t, p.Err(), "exit status 0", "the process exits by itself, without an error")
 }
 
 // StartDriver runs the real mcm-kubevirt serve.
@@ -77,8 +77,8 @@ type Controllers struct {
 	Manager, Sidecar *process.Process
 }
 
-// StartControllers runs machine-controller-manager and the sidecar for the shoot until the test ends,
-// unless they are stopped before.
+// StartControllers runs machine-controller-manager and the sidecar for the shoot until the test
+// ends, unless they are stopped before.
 func (s *Shoot) StartControllers(t *testing.T, sidecarArgs ...string) *Controllers {
 	t.Helper()
 

@@ -102,8 +102,8 @@ func (s *Shoot) DiagnoseMachine(ctx context.Context, t *testing.T, name string, 
 // a Machine without it, after two minutes, as one that no controller reconciles.
 const reconciled = "machine.sapcloud.io/machine-controller-manager"
 
-// RegisterMachine creates, in the control cluster, the objects that machine-controller-manager passes to
-// drivers. No controller acts on them there.
+// RegisterMachine creates, in the control cluster, the objects that machine-controller-manager
+// passes to drivers. No controller acts on them there.
 func (s *Shoot) RegisterMachine(t *testing.T, m *Machine) {
 	t.Helper()
 

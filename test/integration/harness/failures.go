@@ -12,7 +12,8 @@ import (
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/machinecodes/codes"
 )
 
-// ShortGrace makes failures reportable soon: capacity failures after this, others after twice as long.
+// ShortGrace makes failures reportable soon: capacity failures after this, others after twice as
+// long.
 const ShortGrace = 2 * time.Second
 
 // Failure is one row of the failure table.
@@ -52,7 +53,7 @@ func (s *Shoot) AwaitFailure(t *testing.T, f *Failure, m *Machine, d driver.Driv
 
 	Eventually(t, f.Want+" is reported", func(ctx context.Context) (bool, error) {
 		resp, err := m.Status(ctx, d)
-		require.Equal(t, codes.Uninitialized, CodeOf(err), "only InitializeMachine reports what is wrong, and after OK nobody asks it")
+		require.Equal(t, codes.Uninitialized, CodeOf(err), "only InitializeMachine reports failures, and machine-controller-manager does not call it after OK")
 		require.NotNil(t, resp)
 
 		_, failed = m.Initialize(ctx, d)

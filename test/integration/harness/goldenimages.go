@@ -19,7 +19,8 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane"
 )
 
-// PatientSettings reports no failure: what is wrong for a moment while an image is replaced is not the subject.
+// PatientSettings has a grace period so long that the driver reports no failure. It is for tests in
+// which transient failures, while an image is replaced, are irrelevant.
 var PatientSettings = Settings{Grace: time.Minute}
 
 // CreateImage creates the golden image of a machine, as another process does, and returns its name
@@ -34,7 +35,8 @@ func (s *Shoot) CreateImage(t *testing.T, m *Machine, phase cdiv1beta1.DataVolum
 	return image.Name
 }
 
-// Images returns the UIDs of all DataVolumes with the label of a golden image that belong to no machine, by their names.
+// Images returns the UIDs of all DataVolumes with the label of a golden image that belong to no
+// machine, by their names.
 func (s *Shoot) Images(t *testing.T) map[string]types.UID {
 	t.Helper()
 
@@ -87,7 +89,7 @@ func (s *Shoot) ImportFor(t *testing.T, latency time.Duration) {
 	s.PatchNamespace(t, map[string]any{"annotations": map[string]any{dataplane.ImportLatencyAnnotation: latency.String()}})
 }
 
-// FailImports lets imports end with this message; empty: no more.
+// FailImports lets imports fail with this message; if it is empty, they succeed again.
 func (s *Shoot) FailImports(t *testing.T, message string) {
 	t.Helper()
 
@@ -123,7 +125,8 @@ func (s *Shoot) AwaitImage(t *testing.T, name string, phase cdiv1beta1.DataVolum
 	})
 }
 
-// DeleteImages deletes the golden images of a shoot by their labels, as the docs tell operators to.
+// DeleteImages deletes the golden images of a shoot by their labels, as docs/golden-images.md
+// describes.
 func (s *Shoot) DeleteImages(t *testing.T, cluster string) {
 	t.Helper()
 

@@ -31,7 +31,7 @@ func (s *Shoot) KillAmong(t *testing.T, many int32) (there int, restarted time.T
 
 	before, err := s.KubeVirt.KubevirtV1().VirtualMachines(s.ProviderNamespace).List(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
-	require.Less(t, len(before.Items), int(many), "it is killed among them")
+	require.Less(t, len(before.Items), int(many), "the sidecar must be killed before the last creation")
 
 	restarted = time.Now()
 

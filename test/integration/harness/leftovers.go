@@ -33,8 +33,8 @@ func (s *Shoot) RequireGone(t *testing.T, name string) {
 
 	left, err := s.Leftovers(t.Context())
 	require.NoError(t, err)
-	require.NotContains(t, left, "VirtualMachine "+name, "success means that nothing can run any more")
-	require.NotContains(t, left, "VirtualMachineInstance "+name, "success means that nothing can run any more")
+	require.NotContains(t, left, "VirtualMachine "+name, "after success, no guest may run")
+	require.NotContains(t, left, "VirtualMachineInstance "+name, "after success, no guest may run")
 }
 
 // AwaitImageEnd deletes the test's machines, and then the image.
@@ -56,7 +56,8 @@ func RequireDeleted(t *testing.T, m *Machine, d driver.Driver) {
 	require.Equal(t, codes.NotFound, CodeOf(err))
 }
 
-// Leftovers returns the names of all objects in the shoot's provider namespace that belong to machines.
+// Leftovers returns the names of all objects in the shoot's provider namespace that belong to
+// machines.
 func (s *Shoot) Leftovers(ctx context.Context) ([]string, error) {
 	var names []string
 
@@ -151,7 +152,7 @@ func (s *Shoot) RequireNothingLeft(t *testing.T, but ...string) {
 	require.Empty(t, left)
 }
 
-// RequireClean waits until the provider cluster is empty. No controller is
+// RequireClean waits until the provider namespace is empty. No controller is
 // left that could clean up.
 func (s *Shoot) RequireClean(t *testing.T) {
 	t.Helper()

@@ -206,7 +206,7 @@ func (l *Line) BringBack(t *testing.T) {
 	t.Helper()
 
 	met := func(context.Context) (bool, error) { return l.Hits.Load() > 0, nil }
-	require.NoError(t, wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, Settled, true, met), "the driver asks the cluster")
+	require.NoError(t, wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, Settled, true, met), "the driver sends requests to the cluster")
 
 	const blip = 10 * time.Second
 

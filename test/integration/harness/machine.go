@@ -57,13 +57,13 @@ func (m *Machine) AwaitRecovery(t *testing.T, d driver.Driver) {
 
 		return false, nil
 	})
-	require.NoError(t, err, "the cause is gone")
+	require.NoError(t, err, "a failure must not be reported after its cause is gone")
 
 	_, err = m.Initialize(t.Context(), d)
 	require.NoError(t, err)
 }
 
-// DeleteClass has the machine's MachineClass be deleted, as the next requests tell.
+// DeleteClass marks the machine's MachineClass in the next requests as being deleted.
 func (m *Machine) DeleteClass() {
 	m.Class = m.Class.DeepCopy()
 	m.Class.DeletionTimestamp = new(metav1.Now())
@@ -86,7 +86,7 @@ func (s *Shoot) Spec(zone, rootVolume string) []byte {
 		"tags":{"mcm.gardener.cloud/cluster":%q,"mcm.gardener.cloud/role":"node"},"rootVolume":%s}`, zone, s.Namespace, rootVolume)
 }
 
-// NewMachine returns a machine of the shoot, with a class of its own, that no call has created yet.
+// NewMachine returns a machine of the shoot, with its own class, that no call has created yet.
 func (s *Shoot) NewMachine(zone, rootVolume string) *Machine {
 	return &Machine{
 		Machine: &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{

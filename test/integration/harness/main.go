@@ -1,6 +1,6 @@
-// Package harness is what the topic packages of the integration tests share: a lab with real control
-// planes, shoots of their own namespaces, identities and controllers, the driver as the sidecar
-// wires it, and waits for states.
+// Package harness is shared by the topic packages of the integration tests. It provides a lab with
+// real control planes, shoots with their own namespaces, identities and controllers, the driver as
+// the sidecar wires it, and waits for states.
 //
 //	func TestMain(m *testing.M) { os.Exit(harness.Main(context.Background(), m)) }
 //
@@ -9,8 +9,8 @@
 //		m := s.NewMachine("zone-a", harness.ImportedRoot)
 //		…
 //
-// Only tests call it. It records what the driver writes and which requests it sends; package suite
-// judges the records of all packages. Code that only one topic needs belongs into its package.
+// Only tests call it. It records the driver's output and requests; package suite checks the records
+// of all packages. Code for a single topic belongs in the topic's package.
 package harness
 
 import (
@@ -46,8 +46,8 @@ func Sidecar() string { return joined.Sidecar() }
 func RemoteDriver() string { return joined.RemoteDriver() }
 
 // Main runs the tests of a package, and returns the exit code. It joins the suite that the command
-// test/integration has started, which then judges the records. Otherwise it starts a suite for this
-// package alone, judges its record, and ends the suite.
+// test/integration has started, which then checks the records. Otherwise it starts a suite for this
+// package alone, checks its record, and ends the suite.
 func Main(ctx context.Context, m *testing.M) int {
 	code, err := run(ctx, m)
 	if err != nil {

@@ -130,7 +130,7 @@ func (all Samples) RequireNoNames(t *testing.T, machines []string) {
 
 		if at, ok := x.Labels["service"]; ok {
 			require.Regexp(t, service, at)
-			require.NotRegexp(t, "^other_", at, "the driver asks for resources")
+			require.NotRegexp(t, "^other_", at, "requests of the driver must be counted by resource")
 		}
 	}
 }

@@ -35,7 +35,7 @@ type Shoot struct {
 	Controller *process.Process // the sidecar, after RunControllers has started it
 }
 
-// NewShoot adds a shoot to the lab, with its own namespaces, identities and rights.
+// NewShoot adds a shoot to the lab, with its own namespaces, identities and permissions.
 func NewShoot(t *testing.T) *Shoot {
 	t.Helper()
 

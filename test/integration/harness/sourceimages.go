@@ -23,7 +23,8 @@ func (s *Shoot) MakeImage(t *testing.T, url string) {
 	s.MakeImageOf(t, url, "immediate", map[string]string{"cdi.kubevirt.io/storage.bind.immediate.requested": "true"})
 }
 
-// MakeImageOf creates the source DataVolume of CloneRoot on a storage class, with annotations on it.
+// MakeImageOf creates the source DataVolume of CloneRoot on a storage class, with annotations on
+// it.
 func (s *Shoot) MakeImageOf(t *testing.T, url, storageClass string, annotations map[string]string) {
 	t.Helper()
 

@@ -23,7 +23,7 @@ func MarshalPatch(t *testing.T, fields map[string]any) []byte {
 // change would prove nothing.
 func MustReplace(text, old, with string) string {
 	if !strings.Contains(text, old) {
-		panic("the text lacks " + old)
+		panic("the text does not contain " + old)
 	}
 
 	return strings.ReplaceAll(text, old, with)

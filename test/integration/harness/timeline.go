@@ -27,7 +27,7 @@ func NewTimeline() *Timeline {
 	return &Timeline{start: time.Now()}
 }
 
-// Add adds an event: who did what.
+// Add adds an event: an actor and its action.
 func (l *Timeline) Add(who, format string, args ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -43,7 +43,7 @@ func (s *Shoot) DeleteWithoutInstance(t *testing.T, name string) {
 	})
 
 	_, err := s.KubeVirt.KubevirtV1().VirtualMachineInstances(s.ProviderNamespace).Get(t.Context(), name, metav1.GetOptions{})
-	require.NoError(t, err, "the guest runs on")
+	require.NoError(t, err, "the guest must keep running")
 }
 
 // RequireInZone requires that a machine runs in a zone.
@@ -131,8 +131,8 @@ func ForEach(t *testing.T, many, atATime int, do func(ctx context.Context, i int
 	require.NoError(t, group.Wait())
 }
 
-// CreateHaltedVMs creates VirtualMachines of the shoot that are never started, and others of another
-// shoot in the same namespace.
+// CreateHaltedVMs creates VirtualMachines of the shoot that are never started, and others of
+// another shoot in the same namespace.
 func (s *Shoot) CreateHaltedVMs(t *testing.T, many, others int) {
 	t.Helper()
 

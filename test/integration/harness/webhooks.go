@@ -57,7 +57,7 @@ func BreakWebhook(operation admissionv1.OperationType, group, resources string) 
 		}, metav1.CreateOptions{})
 		require.NoError(t, err)
 		t.Cleanup(func() {
-			_ = webhooks.Delete(context.WithoutCancel(t.Context()), s.ProviderNamespace, metav1.DeleteOptions{}) // If all went well, the row has already repaired it.
+			_ = webhooks.Delete(context.WithoutCancel(t.Context()), s.ProviderNamespace, metav1.DeleteOptions{}) // The test has already deleted it, unless it failed.
 		})
 	}
 }

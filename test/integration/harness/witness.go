@@ -65,7 +65,8 @@ func (s *Shoot) Watch(t *testing.T, events *Timeline, pools map[string]int32) *W
 	return w
 }
 
-// tell adds an event to the timeline, except for the initial state. The caller holds the lock.
+// tell adds an event to the timeline, except while the initial state is read. The caller holds the
+// lock.
 func (w *Witness) tell(who, format string, args ...any) {
 	if w.telling {
 		w.Add(who, format, args...)
@@ -83,7 +84,7 @@ func (w *Witness) machine(before, now *v1alpha1.Machine) {
 		delete(w.machines, before.Name)
 		w.tell(who, "%s is gone", before.Name)
 	case before == nil:
-		w.tell(who, "%s is made", now.Name)
+		w.tell(who, "%s is created", now.Name)
 	case before.DeletionTimestamp == nil && now.DeletionTimestamp != nil:
 		w.deleted = append(w.deleted, now.Name)
 		w.tell(who, "%s is to be deleted", now.Name)
@@ -142,7 +143,7 @@ func (w *Witness) migration(before, now *kubevirtv1.VirtualMachineInstanceMigrat
 	switch {
 	case now == nil:
 	case before == nil:
-		w.tell("KubeVirt", "migration of %s is asked for", now.Spec.VMIName)
+		w.tell("KubeVirt", "migration of %s is requested", now.Spec.VMIName)
 	case before.Status.Phase != now.Status.Phase && now.IsFinal():
 		w.tell("KubeVirt", "migration of %s has %s", now.Spec.VMIName, strings.ToLower(string(now.Status.Phase)))
 	}
@@ -167,11 +168,11 @@ func isRunning(instance *kubevirtv1.VirtualMachineInstance) bool {
 
 func (w *Witness) moved(before, now *kubevirtv1.VirtualMachineInstance) {
 	if before.Status.EvacuationNodeName == "" && now.Status.EvacuationNodeName != "" {
-		w.Add("KubeVirt", "%s is to leave %s", now.Name, now.Status.EvacuationNodeName)
+		w.Add("KubeVirt", "%s is marked for evacuation from %s", now.Name, now.Status.EvacuationNodeName)
 	}
 
 	if before.Status.NodeName != now.Status.NodeName {
-		w.Add("KubeVirt", "%s went from %s to %s", now.Name, before.Status.NodeName, now.Status.NodeName)
+		w.Add("KubeVirt", "%s moved from %s to %s", now.Name, before.Status.NodeName, now.Status.NodeName)
 	}
 }
 
@@ -196,7 +197,7 @@ func (w *Witness) stopped(t *testing.T, instance *kubevirtv1.VirtualMachineInsta
 		return
 	}
 
-	w.tell("KubeVirt", "%s is told to shut down, with %d pods on it", instance.Name, len(pods.Items))
+	w.tell("KubeVirt", "%s is shutting down, with %d pods on it", instance.Name, len(pods.Items))
 
 	for i := range pods.Items {
 		w.ends = append(w.ends, podEnd{pod: pods.Items[i].Name, node: instance.Name, killed: true})
@@ -224,7 +225,7 @@ func (w *Witness) pod(before, now *corev1.Pod) {
 
 func (w *Witness) podEnded(pod *corev1.Pod) {
 	end := podEnd{pod: pod.Name, node: pod.Spec.NodeName}
-	how := "ended, nobody says why"
+	how := "no reason is recorded"
 
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue {
@@ -303,7 +304,7 @@ func (w *Witness) RequireAtMostAway(t *testing.T, most int) {
 	defer w.Mu.Unlock()
 
 	for pool := range w.pools {
-		require.LessOrEqual(t, w.away[pool], most, "%s: so many Machines were away at a time", pool)
+		require.LessOrEqual(t, w.away[pool], most, "%s: number of Machines that were unavailable at a time", pool)
 	}
 }
 

@@ -18,14 +18,14 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 )
 
-// TestGoldenImageIsImportedOnce makes one machine of each kind. The soak makes ten.
+// TestGoldenImageIsImportedOnce creates one machine of each kind. The soak creates ten.
 func TestGoldenImageIsImportedOnce(t *testing.T) {
 	t.Parallel()
 	requireOneImport(t, 1)
 }
 
-// requireOneImport makes machines of three pools, with three sizes of root volumes and in two zones, from one address, and counts what
-// CDI imports.
+// requireOneImport creates machines of three pools, with three sizes of root volumes and in two
+// zones, from one image source, and counts CDI's imports.
 func requireOneImport(t *testing.T, perZone int) {
 	t.Helper()
 
@@ -57,7 +57,7 @@ func requireOneImport(t *testing.T, perZone int) {
 	s.RequireNothingLeft(t)
 }
 
-// TestImportPerMachine shows what golden images save.
+// TestImportPerMachine counts the imports without golden images.
 func TestImportPerMachine(t *testing.T) {
 	t.Parallel()
 
@@ -82,13 +82,13 @@ func TestImportPerMachine(t *testing.T) {
 	s.RequireNothingLeft(t)
 }
 
-// TestMachinesAtOnceMakeOneImage makes sixteen. The soak makes fifty.
+// TestMachinesAtOnceMakeOneImage creates sixteen machines. The soak creates fifty.
 func TestMachinesAtOnceMakeOneImage(t *testing.T) {
 	t.Parallel()
 	requireOneImageOfTwoProcesses(t, 16)
 }
 
-// requireOneImageOfTwoProcesses has two processes make machines at once, which know nothing of each other.
+// requireOneImageOfTwoProcesses lets two independent processes create machines concurrently.
 func requireOneImageOfTwoProcesses(t *testing.T, count int) {
 	t.Helper()
 
@@ -108,9 +108,9 @@ func requireOneImageOfTwoProcesses(t *testing.T, count int) {
 	}))
 
 	reads, writes, _ := c.Take()
-	t.Logf("%d machines at once, by two processes: %d attempts to create the image, %d looks at it", count, writes, reads)
+	t.Logf("%d machines at once, by two processes: %d attempts to create the image, %d reads of it", count, writes, reads)
 	require.Equal(t, 2, writes, "one per process")
-	require.Equal(t, 1, reads, "by the process that came second")
+	require.Equal(t, 1, reads, "by the second process")
 
 	imports, clones := awaitDisks(t, s, count)
 	require.Equal(t, 1, imports)
@@ -120,7 +120,7 @@ func requireOneImageOfTwoProcesses(t *testing.T, count int) {
 	s.RequireNothingLeft(t)
 }
 
-// TestGoldenImageOnEachStorageClass takes a machine in each zone through its life.
+// TestGoldenImageOnEachStorageClass creates and deletes a machine in each zone.
 func TestGoldenImageOnEachStorageClass(t *testing.T) {
 	t.Parallel()
 
@@ -150,7 +150,7 @@ func rootOf(storageClass string) string {
 		"storage":{"storageClassName":%q,"resources":{"requests":{"storage":"1Gi"}}}}`, storageClass)
 }
 
-// TestShootsDoNotShareGoldenImages puts two shoots, and objects of strangers, into one namespace.
+// TestShootsDoNotShareGoldenImages uses one namespace for two shoots and a foreign DataVolume.
 func TestShootsDoNotShareGoldenImages(t *testing.T) {
 	t.Parallel()
 
@@ -169,7 +169,7 @@ func TestShootsDoNotShareGoldenImages(t *testing.T) {
 	s.RequireBehindLoadBalancers(t, s.Namespace, mine.Name())
 	s.RequireBehindLoadBalancers(t, s.Namespace+"-b", theirs.Name())
 
-	// A stranger's volume, with the labels of an image that it is not.
+	// A foreign DataVolume with the labels of the image.
 	stranger := s.Rendered(t, mine)
 	stranger.Name, stranger.Annotations = "stranger", nil
 	_, err := s.CDI.CdiV1beta1().DataVolumes(s.ProviderNamespace).Create(t.Context(), stranger, metav1.CreateOptions{})
@@ -188,7 +188,7 @@ func TestShootsDoNotShareGoldenImages(t *testing.T) {
 	s.RequireNothingLeft(t, "DataVolume stranger", "PersistentVolumeClaim stranger")
 }
 
-// newPoolMachine returns a machine of a pool and zone, with fields laid over its spec.
+// newPoolMachine returns a machine of a pool and zone, with fields overlaid on its spec.
 func newPoolMachine(t *testing.T, s *harness.Shoot, pool, zone, fields string) *harness.Machine {
 	t.Helper()
 
@@ -201,10 +201,10 @@ func newPoolMachine(t *testing.T, s *harness.Shoot, pool, zone, fields string) *
 	return m
 }
 
-// atOnce is how many calls run side by side, as machine-controller-manager's workers do.
+// atOnce is the number of concurrent calls, that of machine-controller-manager's workers.
 const atOnce = 50
 
-// each does something with all machines, and returns what went wrong.
+// each calls do for all machines concurrently, and returns their errors.
 func each(machines []*harness.Machine, do func(i int, m *harness.Machine) error) error {
 	errs := make([]error, len(machines))
 	places := make(chan struct{}, atOnce)
@@ -240,7 +240,8 @@ func removeAll(t *testing.T, d driver.Driver, machines []*harness.Machine) {
 	require.NoError(t, each(machines, func(_ int, m *harness.Machine) error { return m.Remove(t.Context(), d) }))
 }
 
-// awaitDisks waits until that many root volumes are complete, and returns how many DataVolumes were imported, and how many cloned.
+// awaitDisks waits until the given number of root volumes are complete, and returns the numbers of
+// imported and of cloned DataVolumes.
 func awaitDisks(t *testing.T, s *harness.Shoot, count int) (imports, clones int) {
 	t.Helper()
 
@@ -273,7 +274,7 @@ func awaitDisks(t *testing.T, s *harness.Shoot, count int) (imports, clones int)
 	return imports, clones
 }
 
-// countImporters watches the provider namespace from now on, and returns how many importer pods there were.
+// countImporters counts the importer pods in the provider namespace from now on.
 func countImporters(t *testing.T, s *harness.Shoot) func() int {
 	t.Helper()
 

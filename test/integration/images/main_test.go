@@ -1,4 +1,4 @@
-// Package images tests golden images: who imports, shares, repairs, replaces and deletes them.
+// Package images tests golden images: their import, sharing, repair, replacement and deletion.
 package images
 
 import (

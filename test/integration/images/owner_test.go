@@ -29,8 +29,8 @@ func rootWith(claim string, size int) string {
 	return `{"source":{"registry":{"url":"docker://registry.example.com/worker:1"}},` + fmt.Sprintf(claim, size) + `}`
 }
 
-// TestForeignObjectInPlaceOfAnImage shows that a DataVolume with the image's name is neither used nor touched, unless it is that image,
-// whatever labels and annotations it has.
+// TestForeignObjectInPlaceOfAnImage checks that the driver neither uses nor changes a foreign
+// DataVolume with the image's name, even if it has the image's labels and annotations.
 func TestForeignObjectInPlaceOfAnImage(t *testing.T) {
 	t.Parallel()
 
@@ -44,27 +44,27 @@ func TestForeignObjectInPlaceOfAnImage(t *testing.T) {
 		names  string
 	}{
 		{
-			reason: "it is made of something else", claim: "Storage", names: "annotation " + v1alpha1.AnnotationGoldenImageKey,
+			reason: "its key names other properties", claim: "Storage", names: "annotation " + v1alpha1.AnnotationGoldenImageKey,
 			change: func(dv *cdiv1beta1.DataVolume) { dv.Annotations[v1alpha1.AnnotationGoldenImageKey] = "{}" },
 		},
 		{
-			reason: "it holds something else", claim: "Storage", names: "spec.source.registry.url",
+			reason: "it has another source", claim: "Storage", names: "spec.source.registry.url",
 			change: func(dv *cdiv1beta1.DataVolume) {
 				dv.Spec.Source.Registry.URL = ptr.To("docker://evil.example.com/worker:1")
 			},
 		},
 		{
-			reason: "it is somewhere else", claim: "PVC", names: "spec.pvc.storageClassName",
+			reason: "it has another storage class", claim: "PVC", names: "spec.pvc.storageClassName",
 			change: func(dv *cdiv1beta1.DataVolume) { dv.Spec.PVC.StorageClassName = ptr.To("copy") },
 		},
 		{
-			reason: "no clone could be as small", claim: "PVC", names: "spec.pvc.resources.requests.storage",
+			reason: "it is larger than the clones", claim: "PVC", names: "spec.pvc.resources.requests.storage",
 			change: func(dv *cdiv1beta1.DataVolume) {
 				dv.Spec.PVC.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("9Gi")}
 			},
 		},
 		{
-			reason: "CDI would take what the claim held before", claim: "Storage", names: "annotation cdi.kubevirt.io/allowClaimAdoption",
+			reason: "CDI would adopt an existing claim with its data", claim: "Storage", names: "annotation cdi.kubevirt.io/allowClaimAdoption",
 			change: func(dv *cdiv1beta1.DataVolume) { dv.Annotations["cdi.kubevirt.io/allowClaimAdoption"] = "true" },
 		},
 	} {
@@ -86,7 +86,8 @@ func TestForeignObjectInPlaceOfAnImage(t *testing.T) {
 	}
 }
 
-// TestOwnImageIsRecognised has a process find the complete images of another one, whatever the real CDI has written into them.
+// TestOwnImageIsRecognised checks that a process recognizes the complete images of another one,
+// after the real CDI has changed them.
 func TestOwnImageIsRecognised(t *testing.T) {
 	t.Parallel()
 
@@ -104,7 +105,8 @@ func TestOwnImageIsRecognised(t *testing.T) {
 	s.RequireNothingLeft(t)
 }
 
-// TestPlantedImageIsReported puts another DataVolume in the place of an image on which a machine waits already.
+// TestPlantedImageIsReported replaces an image by a foreign DataVolume while a machine waits for
+// it.
 func TestPlantedImageIsReported(t *testing.T) {
 	t.Parallel()
 
@@ -128,7 +130,7 @@ func TestPlantedImageIsReported(t *testing.T) {
 		return err == nil, err
 	})
 
-	harness.Eventually(t, "the machine says so", func(ctx context.Context) (bool, error) {
+	harness.Eventually(t, "the driver reports the foreign DataVolume", func(ctx context.Context) (bool, error) {
 		_, err := m.Initialize(ctx, d)
 		if harness.CodeOf(err) != codes.AlreadyExists {
 			return false, nil

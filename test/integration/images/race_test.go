@@ -17,19 +17,20 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 )
 
-// race is the sweep of a dead class's image against the creation of a machine that is cloned from it.
+// race is a race between the sweep of the image of a deleted class, and the creation of a machine
+// that is cloned from this image.
 type race struct {
 	name string
-	// held is the request that waits, as harness.CallOf names it, until the other side is through.
+	// held is the request, as harness.CallOf names it, that waits until the other side is done.
 	held string
-	// processes says whether the two are one process or two.
+	// processes is 1 if both sides are one process, otherwise 2.
 	processes int
-	// worst says what comes of it.
+	// worst forces the race, and requires its expected outcome.
 	worst func(*racers, *testing.T)
 }
 
-// races are the worst instants: the sweep has looked, and found the image unused; the machine's image was made sure of, and its
-// VirtualMachine is not there yet.
+// races returns the worst cases: the sweep has found the image unused, but not deleted it yet; or
+// CreateMachine has ensured the image, but not created the VirtualMachine yet.
 func races() []race {
 	return []race{
 		{name: "the sweep's deletion waits, two processes", held: "delete datavolumes", processes: 2, worst: (*racers).deletionAfterMachine},
@@ -51,21 +52,23 @@ func TestRaceOfSweepAndCreation(t *testing.T) {
 	}
 }
 
-// run forces the race, and requires that the machine gets its image, and that none is left in the end.
+// run forces the race, and requires that the machine gets its image, and that no object is left
+// after its deletion.
 func (r *race) run(t *testing.T, s *harness.Shoot) {
 	t.Helper()
 
 	contest := newRacers(t, s, r)
 	r.worst(contest, t)
 
-	// The grace is far shorter than in the sidecar, so that a repair comes soon; what else is reported on a busy lab is not the subject.
+	// The grace period is far shorter than in the sidecar, so that the repair begins soon.
+	// AwaitRecovery ignores other failures, which occur in a busy lab.
 	contest.m.AwaitRecovery(t, contest.creator)
 	require.NoError(t, contest.m.Remove(t.Context(), contest.creator))
 	s.RequireNothingLeft(t)
 }
 
-// racers are the two sides: creator creates the machine m, and sweeper deletes the last machine of a
-// MachineClass with the same image.
+// racers are the two sides: creator creates the machine m, and sweeper deletes the last machine of
+// a MachineClass with the same image.
 type racers struct {
 	*harness.Shoot
 
@@ -74,7 +77,7 @@ type racers struct {
 	gate             *gate
 }
 
-// newRacers returns the two sides when the image is complete, and both processes know it.
+// newRacers returns the two sides after the image is complete and known to the processes.
 func newRacers(t *testing.T, s *harness.Shoot, r *race) *racers {
 	t.Helper()
 
@@ -121,7 +124,8 @@ func (c *racers) image(t *testing.T) types.UID {
 	return c.Images(t)[c.Rendered(t, c.m).Name]
 }
 
-// deletionAfterMachine deletes the image of a machine that the sweep has not seen. InitializeMachine creates it again.
+// deletionAfterMachine deletes the image of a machine that the sweep has not seen.
+// InitializeMachine creates it again.
 func (c *racers) deletionAfterMachine(t *testing.T) {
 	t.Helper()
 
@@ -148,8 +152,8 @@ func (c *racers) machineAfterDeletion(t *testing.T) {
 	require.NoError(t, <-ended)
 }
 
-// machineWaitsForDeletion requires a process not to create a machine from an image that it is deleting: it creates the image again
-// first.
+// machineWaitsForDeletion requires that a process does not create a machine from an image that it
+// is deleting: it first creates the image again.
 func (c *racers) machineWaitsForDeletion(t *testing.T) {
 	t.Helper()
 
@@ -169,7 +173,8 @@ func (c *racers) machineWaitsForDeletion(t *testing.T) {
 	require.Contains(t, calls[deleted:slices.Index(calls, "create virtualmachines")], "create datavolumes", "%v", calls)
 }
 
-// sweepKeepsAway requires a process not to delete an image from which it is creating a machine.
+// sweepKeepsAway requires that a process does not delete an image from which it is creating a
+// machine.
 func (c *racers) sweepKeepsAway(t *testing.T) {
 	t.Helper()
 
@@ -190,7 +195,8 @@ func (*racers) background(do func() error) <-chan error {
 	return ended
 }
 
-// gate holds the first request of a kind until it is opened, and records the order in which requests were answered meanwhile.
+// gate blocks the first request of a kind until it is opened, and records the order in which other
+// requests are answered.
 type gate struct {
 	reached chan struct{}
 	through chan struct{}

@@ -15,7 +15,8 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 )
 
-// TestFailedGoldenImageIsReplaced lets an import end for good, as with a wrong checksum. CDI never tries it again.
+// TestFailedGoldenImageIsReplaced lets an import fail permanently, as with a wrong checksum. CDI
+// does not retry it.
 func TestFailedGoldenImageIsReplaced(t *testing.T) {
 	t.Parallel()
 
@@ -27,14 +28,14 @@ func TestFailedGoldenImageIsReplaced(t *testing.T) {
 	f := &harness.Failure{Want: "ImageCorrupt"}
 	err := s.AwaitFailure(t, f, m, d)
 	require.ErrorContains(t, err, "ImageCorrupt: image golden-")
-	require.ErrorContains(t, err, "checksum mismatch", "in CDI's words")
+	require.ErrorContains(t, err, "checksum mismatch", "the text contains CDI's message")
 
 	name := s.Rendered(t, m).Name
 	first := s.Images(t)[name]
 
 	_, err = m.Initialize(t.Context(), d)
 	require.ErrorContains(t, err, "ImageCorrupt")
-	require.Equal(t, first, s.Images(t)[name], "it is too young: an import that always fails is not begun again and again")
+	require.Equal(t, first, s.Images(t)[name], "an image is not replaced within minutes, in case its import always fails")
 
 	s.FailImports(t, "")
 
@@ -45,7 +46,7 @@ func TestFailedGoldenImageIsReplaced(t *testing.T) {
 	s.RequireNothingLeft(t)
 }
 
-// TestLostGoldenImageIsMadeAgain takes the image away from a machine that waits for it.
+// TestLostGoldenImageIsMadeAgain deletes the image while a machine waits for it.
 func TestLostGoldenImageIsMadeAgain(t *testing.T) {
 	t.Parallel()
 
@@ -61,9 +62,9 @@ func TestLostGoldenImageIsMadeAgain(t *testing.T) {
 	require.NotEmpty(t, first)
 	require.NoError(t, s.CDI.CdiV1beta1().DataVolumes(s.ProviderNamespace).Delete(t.Context(), name, metav1.DeleteOptions{}))
 
-	harness.Eventually(t, "the image is made again", func(ctx context.Context) (bool, error) {
+	harness.Eventually(t, "the image is created again", func(ctx context.Context) (bool, error) {
 		if _, err := m.Initialize(ctx, d); err != nil {
-			require.NotContains(t, err.Error(), "CloneSourceNotFound", "a repair is no failure")
+			require.NotContains(t, err.Error(), "CloneSourceNotFound", "no failure is reported while the image is repaired")
 		}
 
 		found, err := s.FindImages(ctx)
@@ -77,7 +78,7 @@ func TestLostGoldenImageIsMadeAgain(t *testing.T) {
 	s.RequireNothingLeft(t)
 }
 
-// TestGoldenImageThatLostItsClaim takes the claim away from a complete image. CDI imports it again by itself.
+// TestGoldenImageThatLostItsClaim deletes the claim of a complete image. CDI then imports it again.
 func TestGoldenImageThatLostItsClaim(t *testing.T) {
 	t.Parallel()
 
@@ -91,7 +92,7 @@ func TestGoldenImageThatLostItsClaim(t *testing.T) {
 	name := s.Rendered(t, first).Name
 	claims := s.Kube.CoreV1().PersistentVolumeClaims(s.ProviderNamespace)
 	require.NoError(t, claims.Delete(t.Context(), name, metav1.DeleteOptions{}))
-	harness.Eventually(t, "the claim is another one", func(ctx context.Context) (bool, error) {
+	harness.Eventually(t, "CDI has created another claim", func(ctx context.Context) (bool, error) {
 		claim, err := claims.Get(ctx, name, metav1.GetOptions{})
 
 		return err == nil && claim.DeletionTimestamp == nil, nil
@@ -105,7 +106,8 @@ func TestGoldenImageThatLostItsClaim(t *testing.T) {
 	s.RequireNothingLeft(t)
 }
 
-// TestImportIsFollowedOnAllMachines shows how far the import has come, and what is wrong with it, on each machine that waits.
+// TestImportIsFollowedOnAllMachines checks that each waiting machine shows the progress and the
+// failure of the import.
 func TestImportIsFollowedOnAllMachines(t *testing.T) {
 	t.Parallel()
 
@@ -117,8 +119,8 @@ func TestImportIsFollowedOnAllMachines(t *testing.T) {
 	createAll(t, d, machines)
 
 	for _, m := range machines {
-		harness.Eventually(t, "the import is told of", func(ctx context.Context) (bool, error) {
-			_, _ = m.Initialize(ctx, d) // With a grace as short as this, an importer that is slow to start is reported too.
+		harness.Eventually(t, "the import is reported", func(ctx context.Context) (bool, error) {
+			_, _ = m.Initialize(ctx, d) // With this short grace period, a slow start of the importer is an error too.
 
 			return told.has(m, "GoldenImageImporting: image golden-"), nil
 		})
@@ -129,7 +131,7 @@ func TestImportIsFollowedOnAllMachines(t *testing.T) {
 	s.ImportFor(t, 0)
 
 	for _, m := range machines {
-		harness.Eventually(t, "the failure is told of", func(ctx context.Context) (bool, error) {
+		harness.Eventually(t, "the failure is reported", func(ctx context.Context) (bool, error) {
 			_, err := m.Initialize(ctx, d)
 
 			return err != nil && strings.Contains(err.Error(), "ImageUnauthorized: image golden-") &&
@@ -141,7 +143,7 @@ func TestImportIsFollowedOnAllMachines(t *testing.T) {
 	s.RequireNothingLeft(t)
 }
 
-// eventLog keeps what the driver tells of machines.
+// eventLog records the driver's Events of machines.
 type eventLog struct {
 	mu      sync.Mutex
 	reasons map[types.UID][]string

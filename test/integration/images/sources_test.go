@@ -18,8 +18,8 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane"
 )
 
-// TestSharedImage applies the shipped manifests of one boot source for all shoots, and makes machines of two shoots from it. Neither
-// has an image of its own.
+// TestSharedImage applies the shipped manifests of one boot source for all shoots, and creates
+// machines of two shoots from it. Neither shoot has its own image.
 func TestSharedImage(t *testing.T) {
 	t.Parallel()
 
@@ -43,11 +43,12 @@ func TestSharedImage(t *testing.T) {
 	d = harness.NewDriver(harness.Settings{Grace: harness.ShortGrace, Wait: time.Second})
 	m := stranger.NewMachine("zone-a", root)
 	err := stranger.AwaitFailure(t, &harness.Failure{Want: "CloneForbidden"}, m, d)
-	require.ErrorContains(t, err, "CloneForbidden", "a namespace that is not named may not")
+	require.ErrorContains(t, err, "CloneForbidden", "the RoleBinding does not name this namespace")
 	require.NoError(t, m.Remove(t.Context(), d))
 }
 
-// applySharedImage applies kubernetes/shared-image in a namespace of its own, for these namespaces.
+// applySharedImage applies kubernetes/shared-image in a separate namespace, for the allowed
+// namespaces.
 func applySharedImage(t *testing.T, s *harness.Shoot, namespace string, allowed ...string) {
 	t.Helper()
 
@@ -77,7 +78,7 @@ func applySharedImage(t *testing.T, s *harness.Shoot, namespace string, allowed 
 	})
 }
 
-// TestZonalStorage tries the documented ways with storage that does not clone between zones.
+// TestZonalStorage tests the documented alternatives for storage that does not clone between zones.
 func TestZonalStorage(t *testing.T) {
 	t.Parallel()
 
@@ -107,12 +108,12 @@ func TestZonalStorage(t *testing.T) {
 		m.AwaitScheduled(t, d)
 	}
 
-	require.Len(t, s.Images(t), 2, "one per zone, since the storage class is a part of the image")
+	require.Len(t, s.Images(t), 2, "one image per zone, since the storage class is part of the image's identity")
 	removeAll(t, d, machines)
 	s.RequireNothingLeft(t)
 }
 
-// makeZonalClass makes a storage class with the volumes of one zone, and returns its name.
+// makeZonalClass creates a storage class for the volumes of one zone, and returns its name.
 func makeZonalClass(t *testing.T, s *harness.Shoot, zone string) string {
 	t.Helper()
 
@@ -138,14 +139,15 @@ func makeZonalClass(t *testing.T, s *harness.Shoot, zone string) string {
 	return class.Name
 }
 
-// describeStorage tells CDI what a storage class can do, as its administrator does for a driver that CDI does not know.
+// describeStorage sets the properties of a storage class in its StorageProfile, as an administrator
+// does for a CSI driver that CDI does not know.
 func describeStorage(t *testing.T, s *harness.Shoot, class string) {
 	t.Helper()
 
-	harness.Eventually(t, "CDI has made a StorageProfile", func(ctx context.Context) (bool, error) {
+	harness.Eventually(t, "CDI has created a StorageProfile", func(ctx context.Context) (bool, error) {
 		profile, err := s.CDI.CdiV1beta1().StorageProfiles().Get(ctx, class, metav1.GetOptions{})
 		if err != nil {
-			return false, nil //nolint:nilerr // It is not there yet.
+			return false, nil //nolint:nilerr // CDI has not created it yet.
 		}
 
 		profile.Spec.CloneStrategy = new(cdiv1beta1.CloneStrategyCsiClone)

@@ -289,17 +289,17 @@ func TestAsynchronousFailuresAreRefused(t *testing.T) {
 		"memory without unit":  {container, `memory: {guest: "8"}`, "memory.guest", ""},
 		"image":                {`rootVolume: {containerDisk: {image: " worker"}}`, `{}`, "rootVolume.containerDisk.image", "whitespace"},
 		"two kinds of hyperv":  {container, instance(`domain: {features: {hyperv: {relaxed: {}}, hypervPassthrough: {enabled: true}}}`), template + "domain.features.hypervPassthrough", "HypervPassthrough"},
-		"hyperv without need":  {container, instance(`domain: {features: {hyperv: {synic: {}, vpindex: {enabled: false}}}}`), template + "domain.features.hyperv.synic", "which was disabled"},
+		"unneeded hyperv":      {container, instance(`domain: {features: {hyperv: {synic: {}, vpindex: {enabled: false}}}}`), template + "domain.features.hyperv.synic", "which was disabled"},
 		"watchdog of s390x":    {container, instance(`domain: {devices: {watchdog: {name: a, diag288: {action: reset}}}}`), template + "domain.devices.watchdog.diag288", "only supports I6300ESB"},
 		"CPU model":            {container, `cpu: {model: "no model"}`, "cpu.model", "cpu-model.node.kubevirt.io"},
 		"CPU feature":          {container, `cpu: {features: [{name: ""}]}`, "cpu.features[0].name", "cpu-feature.node.kubevirt.io"},
 		"resource":             {container, `resources: {requests: {gpu: 1}}`, "resources.requests[gpu]", "fully qualified"},
 		"shared device":        {container, `resources: {requests: {example.com/gpu: 1}}`, "resources.requests[example.com/gpu]", "Limit must be set"},
-		"half a device":        {container, `resources: {limits: {example.com/gpu: 500m}}`, "resources.limits[example.com/gpu]", "must be an integer"},
+		"fraction of a device": {container, `resources: {limits: {example.com/gpu: 500m}}`, "resources.limits[example.com/gpu]", "must be an integer"},
 		"request over limit":   {container, `resources: {requests: {ephemeral-storage: 3Gi}, limits: {ephemeral-storage: 2Gi}}`, "resources.requests[ephemeral-storage]", "less than or equal"},
 		"shared pages":         {container, `resources: {requests: {hugepages-2Mi: 1Gi}}`, "resources.requests[hugepages-2Mi]", "Limit must be set"},
-		"pages of no size":     {container, `resources: {limits: {hugepages-foo: 1Gi}}`, "resources.limits[hugepages-foo]", "hugepages-foo"},
-		"less than nothing":    {container, `resources: {limits: {ephemeral-storage: -5Gi}}`, "resources.limits[ephemeral-storage]", "greater than or equal to 0"},
+		"unknown page size":    {container, `resources: {limits: {hugepages-foo: 1Gi}}`, "resources.limits[hugepages-foo]", "hugepages-foo"},
+		"negative limit":       {container, `resources: {limits: {ephemeral-storage: -5Gi}}`, "resources.limits[ephemeral-storage]", "greater than or equal to 0"},
 		"one Secret for two":   {container, instance(`accessCredentials: [{sshPublicKey: {source: {secret: {secretName: a}}, propagationMethod: {noCloud: {}}}}, {userPassword: {source: {secret: {secretName: a}}, propagationMethod: {qemuGuestAgent: {}}}}]`), template + "accessCredentials[1].userPassword.source.secret.secretName", "Duplicate value"},
 		"subdomain":            {container, instance(`subdomain: a.b`), template + "subdomain", "must not contain dots"},
 		"KubeVirt's volume":    {container, existing("sockets", `secret: {secretName: a}`), "additionalVolumes[0].name", "Duplicate value"},
@@ -318,7 +318,7 @@ func TestAsynchronousFailuresAreRefused(t *testing.T) {
 		"volume strategy":      {container, `virtualMachineTemplate: {spec: {updateVolumesStrategy: Copy}}`, "virtualMachineTemplate.spec.updateVolumesStrategy", "not recognized"},
 		"instancetype's kind":  {container, `{memory: null, virtualMachineTemplate: {spec: {instancetype: {kind: Type, name: worker}}}}`, "virtualMachineTemplate.spec.instancetype.kind", "unexpected kind"},
 		"pod network":          {container, `networks: [{pod: {vmNetworkCIDR: 10.0.0.0}, masquerade: {}}]`, "networks[0].pod.vmNetworkCIDR", ""},
-		"functions of no card": {container, `networks: [{pod: {}, sriov: {}}]`, "networks[0].sriov", ""},
+		"SR-IOV without card":  {container, `networks: [{pod: {}, sriov: {}}]`, "networks[0].sriov", ""},
 		"network's namespace":  {container, `networks: [{name: a.b/c}]`, "networks[0].name", "failed to locate network attachment definition"},
 		"claim's name":         {container, existing("a", `persistentVolumeClaim: {claimName: A}`), "additionalVolumes[0].volumeSource.persistentVolumeClaim.claimName", "does not exist"},
 		"config map's name":    {container, existing("a", `configMap: {name: A}`), "additionalVolumes[0].volumeSource.configMap.name", ""},
@@ -359,7 +359,7 @@ func TestAsynchronousFailuresAreRefused(t *testing.T) {
 			require.Equal(t, "providerSpec."+tc.path, in.faults[0].Field)
 
 			_, err := s.KubeVirt.KubevirtV1().VirtualMachines(s.ProviderNamespace).Create(t.Context(), in.vm, metav1.CreateOptions{})
-			require.NoError(t, err, "what KubeVirt refuses at once needs no rule of ours")
+			require.NoError(t, err, "the driver needs no rule for a spec that KubeVirt refuses at once")
 
 			if tc.says != "" {
 				awaitComplaint(t, s, in.vm.Name, tc.says)
@@ -372,7 +372,7 @@ func TestAsynchronousFailuresAreRefused(t *testing.T) {
 func awaitComplaint(t *testing.T, s *harness.Shoot, name, says string) {
 	t.Helper()
 
-	harness.Eventually(t, fmt.Sprintf("%s says %q", name, says), func(ctx context.Context) (bool, error) {
+	harness.Eventually(t, fmt.Sprintf("the status of %s contains %q", name, says), func(ctx context.Context) (bool, error) {
 		vm, err := s.KubeVirt.KubevirtV1().VirtualMachines(s.ProviderNamespace).Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return false, err

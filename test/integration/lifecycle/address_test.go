@@ -41,10 +41,10 @@ func TestMovedNamespaceKeepsMachines(t *testing.T) {
 	require.NotNil(t, machineObject(t, s, name).DeletionTimestamp)
 	require.Nil(t, s.VM(t, name).DeletionTimestamp)
 	_, err := s.Target.CoreV1().Nodes().Get(t.Context(), name, metav1.GetOptions{})
-	require.NoError(t, err, "a Node without a Machine would go on to take pods")
+	require.NoError(t, err, "pods would still be scheduled to a Node without a Machine")
 
 	replaceKubeconfig(t, s, s.ProviderKubeconfig)
-	s.KillSidecar(t) // A new process retries at once, this one only after ten minutes.
+	s.KillSidecar(t) // A new process retries at once, the present one only after ten minutes.
 	awaitNoMachines(t, s)
 	s.RequireNothingLeft(t)
 }
@@ -116,7 +116,7 @@ func awaitNoMachines(t *testing.T, s *harness.Shoot) {
 }
 
 // TestEditedTagsKeepMachines edits the cluster tag of a class that has a Machine, deletes the
-// Machine, and then gives it up.
+// Machine, and then abandons it.
 func TestEditedTagsKeepMachines(t *testing.T) {
 	t.Parallel()
 
@@ -145,7 +145,7 @@ func TestEditedTagsKeepMachines(t *testing.T) {
 	annotateMachine(t, s, name, spi.AddressAbandoned)
 	s.KillSidecar(t)
 	awaitNoMachines(t, s)
-	require.Nil(t, s.VM(t, name).DeletionTimestamp, "a machine that was given up is not touched")
+	require.Nil(t, s.VM(t, name).DeletionTimestamp, "an abandoned machine is not changed")
 }
 
 // TestRecordFollowsAMove makes the cluster reachable under another name: machines are unaffected,
@@ -175,7 +175,7 @@ func TestRecordFollowsAMove(t *testing.T) {
 	s.Scale(t, s.Name, 1)
 	s.AwaitRunning(t, 1)
 
-	harness.Eventually(t, "the record follows", func(ctx context.Context) (bool, error) {
+	harness.Eventually(t, "the record has the new address", func(ctx context.Context) (bool, error) {
 		found, err := s.MCM.MachineV1alpha1().Machines(s.Namespace).Get(ctx, names[1], metav1.GetOptions{})
 		if err != nil {
 			return false, err

@@ -10,7 +10,8 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 )
 
-// TestImageWithoutAClass requires an image to which no MachineClass refers to be deleted, and the others to stay.
+// TestImageWithoutAClass requires that an image without a MachineClass is deleted, and that the
+// others stay.
 func TestImageWithoutAClass(t *testing.T) {
 	t.Parallel()
 

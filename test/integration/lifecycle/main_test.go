@@ -1,5 +1,5 @@
-// Package lifecycle tests what becomes of one machine's data: the ProviderSpec and its features, user data, classes,
-// addresses, objects stored by earlier releases, and metrics.
+// Package lifecycle tests the data of a machine: the ProviderSpec and its features, user data,
+// classes, addresses, objects stored by earlier releases, and metrics.
 package lifecycle
 
 import (

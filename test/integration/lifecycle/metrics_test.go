@@ -71,7 +71,7 @@ func awaitExpiry(t *testing.T, s *harness.Shoot, other float64) float64 {
 
 	at := other
 
-	harness.Eventually(t, "the token's end is exported", func(ctx context.Context) (bool, error) {
+	harness.Eventually(t, "the expiry of the new token is exported", func(ctx context.Context) (bool, error) {
 		text, err := harness.Scrape(ctx, harness.PortOf(s.Controller.PID()))
 		if err != nil {
 			return false, err
@@ -102,7 +102,7 @@ func serveOneCall(t *testing.T, s *harness.Shoot) harness.Samples {
 	require.NoError(t, err)
 	require.NoError(t, m.Remove(t.Context(), d))
 	_, err = m.Status(t.Context(), d)
-	require.Error(t, err, "what is no success is counted too")
+	require.Error(t, err, "failed calls are counted too")
 
 	return s.AwaitScrape(t, server.PID(), `mcm_cloud_api_driver_requests_failed_total{error_code="5",operation="get_machine_status",provider="kubevirt"}`)
 }

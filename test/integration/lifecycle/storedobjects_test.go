@@ -35,7 +35,7 @@ import (
 // one machine, as the API server stored them. Every later release must work with them. A release
 // adds its own folder, named by VERSION, and never changes another one:
 //
-//	go test ./test/integration -run '^TestStoredObjects$' -update
+//	go test ./test/integration/lifecycle -run '^TestStoredObjects$' -update
 var update = flag.Bool("update", false, "write the objects that this version stores")
 
 const (
@@ -70,7 +70,7 @@ func TestStoredObjects(t *testing.T) {
 			t.Parallel()
 
 			written, err := os.ReadFile(file)
-			require.NoError(t, err, "a release has a folder of its own: run with -update")
+			require.NoError(t, err, "each release has its own folder: run with -update")
 			require.Equal(t, withoutRandom(string(written)), withoutRandom(storeObjects(t, class)), "run with -update, unless %s is released", release)
 		})
 	}
@@ -113,8 +113,8 @@ func requireTakenOver(t *testing.T, file string) {
 
 	m.Machine.Spec.ProviderID = created.ProviderID
 	m.AwaitScheduled(t, d)
-	require.Equal(t, stored.UID, s.VM(t, m.Name()).UID, "the machine is the one that was there")
-	require.Equal(t, images, s.Images(t), "it needs no other golden image")
+	require.Equal(t, stored.UID, s.VM(t, m.Name()).UID, "the stored machine must be kept")
+	require.Equal(t, images, s.Images(t), "the machine must not need another golden image")
 
 	require.NoError(t, m.Remove(t.Context(), d))
 	s.RequireGone(t, m.Name())

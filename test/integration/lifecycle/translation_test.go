@@ -31,18 +31,18 @@ func TestRefusalsNameFieldsOfTheProviderSpec(t *testing.T) {
 		want   string // a field named in the error, with the error's spelling of indexes
 	}{
 		"CPU": {
-			reason: "KubeVirt knows how placement and requests belong together",
+			reason: "only KubeVirt validates placement together with requests",
 			spec:   `{"cpu":{"cores":1,"isolateEmulatorThread":true}}`,
 			want:   "providerSpec.cpu.isolateEmulatorThread",
 		},
 		"Disk": {
-			reason: "the index is the user's, not the rendered one",
+			reason: "the index is that in the ProviderSpec, not the rendered one",
 			spec: `{"additionalVolumes":[{"name":"data","dataVolume":{"source":{"blank":{}},"storage":{"resources":{"requests":{"storage":"1Gi"}}}}}],
 				"devices":{"disks":[{"name":"data","disk":{"bus":"ide"}}]}}`,
 			want: "providerSpec.devices.disks(0).disk.bus",
 		},
 		"Interface": {
-			reason: "so it is for networks",
+			reason: "the same applies to networks",
 			spec:   `{"networks":[{"name":"a"},{"name":"b","default":true,"model":"x"}]}`,
 			want:   "providerSpec.networks(1)",
 		},
@@ -52,7 +52,7 @@ func TestRefusalsNameFieldsOfTheProviderSpec(t *testing.T) {
 			want:   "providerSpec.dnsConfig",
 		},
 		"Template": {
-			reason: "what comes from the template is named there",
+			reason: "fields of the template are named with their path in the template",
 			spec:   `{"virtualMachineTemplate":{"spec":{"template":{"spec":{"evictionStrategy":"Sometimes"}}}}}`,
 			want:   "providerSpec.virtualMachineTemplate.spec.template.spec.evictionStrategy",
 		},
@@ -67,7 +67,7 @@ func TestRefusalsNameFieldsOfTheProviderSpec(t *testing.T) {
 			want:   "providerSpec.virtualMachineTemplate.spec.template.spec.domain.rebootPolicy",
 		},
 		"NewerThanThisCDI": {
-			reason: "a golden image is the root volume's",
+			reason: "a fault of the golden image is reported for the root volume",
 			spec: `{"rootVolume":{"source":{"http":{"url":"https://images.example.com/a","insecureSkipVerify":true}},
 				"storage":{"resources":{"requests":{"storage":"1Gi"}}}}}`,
 			want: "providerSpec.rootVolume.source.http.insecureSkipVerify",

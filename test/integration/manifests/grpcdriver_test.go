@@ -110,7 +110,7 @@ func argumentsOf(t *testing.T, deployment *appsv1.Deployment, folder string) []s
 		own = append(own, strings.ReplaceAll(arg, "/etc/mcm-kubevirt", folder))
 	}
 
-	require.Len(t, own, len(args)-4, "each of them is there once")
+	require.Len(t, own, len(args)-4, "each of the four arguments must exist once")
 
 	return own
 }

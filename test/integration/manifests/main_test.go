@@ -1,5 +1,5 @@
-// Package manifests tests what is shipped beside the programs: manifests, overlays, MachineClasses, alerts, dashboards, and
-// the commands of the getting-started page.
+// Package manifests tests the files shipped with the programs: manifests, overlays, MachineClasses,
+// alerts, dashboards, and the commands in docs/getting-started.md.
 package manifests
 
 import (

@@ -188,7 +188,7 @@ func requireOwnFlow(t *testing.T, s *harness.Shoot, files overlays) {
 
 	client, err := kubernetes.NewForConfig(config)
 	require.NoError(t, err)
-	harness.Eventually(t, "the driver's requests have a FlowSchema of their own", func(ctx context.Context) (bool, error) {
+	harness.Eventually(t, "the driver's requests have their own FlowSchema", func(ctx context.Context) (bool, error) {
 		_, err := client.CoreV1().Pods(s.ProviderNamespace).List(ctx, metav1.ListOptions{Limit: 1})
 
 		return served == string(flow.UID), err

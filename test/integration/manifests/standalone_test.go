@@ -24,7 +24,7 @@ import (
 
 // TestShippedStandalone applies the Deployment for use without Gardener, and starts both of
 // its containers with their arguments, including leader election. It then checks that the
-// most demanding operations of an operator work with its rights: Machine and MachineSet
+// most demanding operations of an operator work with its permissions: Machine and MachineSet
 // lose their owner references, as after a restore from a backup, and a Machine with a stuck
 // drain is deleted by force.
 func TestShippedStandalone(t *testing.T) {

@@ -62,7 +62,7 @@ func inTemplate(spec, instance string) string {
 func brokenCredentials() map[string]breakage {
 	return map[string]breakage{
 		"Unreachable": {
-			reason: "nobody listens", want: []preflight.Result{bad("credentials", preflight.Error, "Secret", "server https://127.0.0.1:1", "curl")},
+			reason: "no server listens at the address", want: []preflight.Result{bad("credentials", preflight.Error, "Secret", "server https://127.0.0.1:1", "curl")},
 			breaks: func(t *testing.T, _ *harness.Shoot, f *flight) {
 				t.Helper()
 
@@ -77,7 +77,7 @@ func brokenCredentials() map[string]breakage {
 			},
 		},
 		"Expired": {
-			reason: "the token's time is over", want: []preflight.Result{
+			reason: "the token has expired", want: []preflight.Result{
 				bad("credentials", preflight.Error, "Secret", "Unauthorized", "create token"),
 				bad("credentials-expiry", preflight.Error, "token in Secret", "expired", "create token"),
 			},
@@ -88,7 +88,7 @@ func brokenCredentials() map[string]breakage {
 			},
 		},
 		"ExpiresSoon": {
-			reason: "the token's time is over soon", want: []preflight.Result{
+			reason: "the token expires soon", want: []preflight.Result{
 				bad("credentials-expiry", preflight.Warning, "token in Secret", "expires in 59m", "put new credentials"),
 			},
 			breaks: func(t *testing.T, _ *harness.Shoot, f *flight) {
@@ -128,7 +128,8 @@ func withClaims(t *testing.T, kubeconfig []byte, left time.Duration) []byte {
 	return raw
 }
 
-// withoutPermission removes verbs for a resource from the driver's Role, and rules left without verbs.
+// withoutPermission removes verbs for a resource from the driver's Role, and rules left without
+// verbs.
 func withoutPermission(resource string, verbs ...string) func(*testing.T, *harness.Shoot, *flight) {
 	return func(t *testing.T, s *harness.Shoot, _ *flight) {
 		t.Helper()
@@ -197,7 +198,7 @@ func brokenPermissions() map[string]breakage {
 			},
 		},
 		"MissingDiagnosisPermission": {
-			reason: "a permission without which less is known", own: true, breaks: withoutPermission("pods", "list"),
+			reason: "a permission without which the diagnosis is less exact", own: true, breaks: withoutPermission("pods", "list"),
 			want: []preflight.Result{bad("permission", preflight.Warning, subject, "missing: pods (list)", grant)},
 		},
 		"MissingEvacuationPermission": {
@@ -239,7 +240,7 @@ func makeUnboundImage(t *testing.T, s *harness.Shoot) {
 func brokenInstallations() map[string]breakage {
 	return map[string]breakage{
 		"KubeVirtNotReady": {
-			reason: "KubeVirt says so", want: []preflight.Result{bad("kubevirt", preflight.Error, "KubeVirt", "Available is False: broken", "describe kubevirt kubevirt")},
+			reason: "KubeVirt reports that it is not available", want: []preflight.Result{bad("kubevirt", preflight.Error, "KubeVirt", "Available is False: broken", "describe kubevirt kubevirt")},
 			breaks: func(t *testing.T, _ *harness.Shoot, f *flight) {
 				t.Helper()
 				f.between(t, unanswered, func(resp *http.Response) {
@@ -254,21 +255,21 @@ func brokenInstallations() map[string]breakage {
 			},
 		},
 		"KubeVirtMissing": {
-			reason: "nothing of KubeVirt is there", want: []preflight.Result{
+			reason: "KubeVirt is not installed", want: []preflight.Result{
 				bad("kubevirt", preflight.Error, "KubeVirt", "is not installed", "install KubeVirt"),
 				bad("dry-run", preflight.Error, "VirtualMachine", "precondition", "kubevirt"),
 			},
 			breaks: withoutGroup("kubevirt.io"),
 		},
 		"CDIMissing": {
-			reason: "nothing of CDI is there", want: []preflight.Result{
+			reason: "CDI is not installed", want: []preflight.Result{
 				bad("cdi", preflight.Error, "CDI", "is not installed", "install CDI"),
 				bad("dry-run", preflight.Error, "the golden image", "precondition", "cdi"),
 			},
 			breaks: withoutGroup("cdi.kubevirt.io"),
 		},
 		"WebhookDown": {
-			reason: "whoever judges VirtualMachines is away", own: true, breaks: withDeadWebhook,
+			reason: "the webhook of VirtualMachines is unavailable", own: true, breaks: withDeadWebhook,
 			want: []preflight.Result{bad("webhook", preflight.Error, "webhook virtualmachines.preflight.kubevirt.io", "does not respond", "virt-api")},
 		},
 	}

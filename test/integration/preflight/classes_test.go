@@ -24,12 +24,12 @@ import (
 func brokenStorage() map[string]breakage {
 	return map[string]breakage{
 		"StorageClassMissing": {
-			reason: "a class that nobody made", breaks: changes(map[string]string{"rootVolume.storage.storageClassName": "nosuch"}),
+			reason: "a storage class that does not exist", breaks: changes(map[string]string{"rootVolume.storage.storageClassName": "nosuch"}),
 			want: []preflight.Result{bad("storage-class", preflight.Error, "StorageClass nosuch", "does not exist",
 				"set providerSpec.rootVolume.storage.storageClassName to one of")},
 		},
 		"StorageProfileWithoutAccessModes": {
-			reason: "CDI knows nothing of the storage", breaks: onBareStorage,
+			reason: "storage that CDI does not know", breaks: onBareStorage,
 			want: []preflight.Result{
 				bad("storage-profile", preflight.Error, "StorageProfile bare-", "has no access modes", "kubectl patch storageprofile bare-"),
 				bad("clone-strategy", preflight.Warning, "StorageProfile bare-", "copied through pods", "kubectl patch storageprofile bare-"),
@@ -40,17 +40,17 @@ func brokenStorage() map[string]breakage {
 			want: []preflight.Result{bad("clone-strategy", preflight.Warning, "StorageProfile copy, for rootVolume", "copied through pods", "kubectl patch storageprofile copy")},
 		},
 		"ClaimMissing": {
-			reason: "a claim that is to be cloned", breaks: changes(map[string]string{"rootVolume.source": "{pvc: {name: nosuch, namespace: PROVIDER}}"}),
+			reason: "the source claim of a clone does not exist", breaks: changes(map[string]string{"rootVolume.source": "{pvc: {name: nosuch, namespace: PROVIDER}}"}),
 			want: []preflight.Result{bad("source", preflight.Error, "PersistentVolumeClaim PROVIDER/nosuch", "does not exist", "change providerSpec.rootVolume.source.pvc.name")},
 		},
 		"DataSourceMissing": {
-			reason: "a DataSource that is to be cloned", breaks: changes(map[string]string{
+			reason: "the DataSource of a clone does not exist", breaks: changes(map[string]string{
 				"rootVolume.source": "", "rootVolume.sourceRef": "{kind: DataSource, name: nosuch, namespace: PROVIDER}",
 			}),
 			want: []preflight.Result{bad("source", preflight.Error, "DataSource PROVIDER/nosuch", "does not exist", "change providerSpec.rootVolume.sourceRef.name")},
 		},
 		"ImportSecretMissing": {
-			reason: "the login of a registry", breaks: changes(map[string]string{"rootVolume.source.registry.secretRef": "nosuch"}),
+			reason: "the Secret for a registry does not exist", breaks: changes(map[string]string{"rootVolume.source.registry.secretRef": "nosuch"}),
 			want: []preflight.Result{bad("source", preflight.Error, "Secret PROVIDER/nosuch", "does not exist", "change providerSpec.rootVolume.source.registry.secretRef")},
 		},
 	}
@@ -76,12 +76,12 @@ func brokenReferences() map[string]breakage {
 
 	return map[string]breakage{
 		"MultusMissing": {
-			reason: "networks that nobody makes", breaks: changes(map[string]string{"networks": "[{name: nosuch}]"}),
+			reason: "the API has no Multus networks", breaks: changes(map[string]string{"networks": "[{name: nosuch}]"}),
 			want: []preflight.Result{bad("network", preflight.Error, "NetworkAttachmentDefinition PROVIDER/nosuch", "has no resource network-attachment-definitions.k8s.cni.cncf.io",
 				"remove providerSpec.networks[0].name")},
 		},
 		"NetworkMissing": {
-			reason: "a network that nobody made",
+			reason: "a network that does not exist",
 			breaks: func(t *testing.T, _ *harness.Shoot, f *flight) {
 				t.Helper()
 
@@ -104,7 +104,7 @@ func brokenReferences() map[string]breakage {
 				"kubectl --namespace tenants get network-attachment-definitions.k8s.cni.cncf.io")},
 		},
 		"InstancetypeMissing": {
-			reason: "a size that nobody made", breaks: changes(map[string]string{
+			reason: "an instancetype that does not exist", breaks: changes(map[string]string{
 				"cpu": "", "memory": "", "virtualMachineTemplate": inTemplate("instancetype: {name: nosuch},", ""),
 			}),
 			want: []preflight.Result{
@@ -114,7 +114,7 @@ func brokenReferences() map[string]breakage {
 			},
 		},
 		"PreferenceMissing": {
-			reason: "a preference that nobody made", breaks: changes(map[string]string{
+			reason: "a preference that does not exist", breaks: changes(map[string]string{
 				"virtualMachineTemplate": inTemplate("preference: {name: nosuch, kind: VirtualMachinePreference},", ""),
 			}),
 			want: []preflight.Result{bad("preference", preflight.Error, "virtualmachinepreferences.instancetype.kubevirt.io PROVIDER/nosuch", "does not exist",
@@ -126,15 +126,15 @@ func brokenReferences() map[string]breakage {
 func brokenRoom() map[string]breakage {
 	return map[string]breakage{
 		"ZoneWithoutNodes": {
-			reason: "a zone that is not there", breaks: changes(map[string]string{"zone": "zone-z"}),
+			reason: "a zone that does not exist", breaks: changes(map[string]string{"zone": "zone-z"}),
 			want: []preflight.Result{bad("zone", preflight.Error, "region local, zone zone-z", "has no nodes", "local/zone-idle")},
 		},
 		"ZoneOfOthers": {
-			reason: "nodes that keep the machines off", breaks: changes(map[string]string{"virtualMachineTemplate": ""}),
+			reason: "nodes with a taint that the machines do not tolerate", breaks: changes(map[string]string{"virtualMachineTemplate": ""}),
 			want: []preflight.Result{bad("zone", preflight.Error, "zone zone-idle", "provider-idle has the taint "+suite.IdleTaint, "tolerations")},
 		},
 		"ZoneWithoutVirtualization": {
-			reason: "nodes on which no guest starts", breaks: changes(map[string]string{"zone": suite.EmulatedZone}),
+			reason: "nodes without hardware virtualization", breaks: changes(map[string]string{"zone": suite.EmulatedZone}),
 			want: []preflight.Result{bad("zone", preflight.Error, "zone "+suite.EmulatedZone, "has no hardware virtualization", "kubectl describe nodes")},
 		},
 		"NodesTooSmall": {
@@ -142,17 +142,17 @@ func brokenRoom() map[string]breakage {
 			want: []preflight.Result{bad("capacity", preflight.Error, "machine with cpu 205m", "is larger than any node", "providerSpec.memory")},
 		},
 		"QuotaTooSmall": {
-			reason: "less than one machine", own: true, breaks: withQuota(corev1.ResourceRequestsStorage, "30Gi"),
+			reason: "a quota for less than one machine", own: true, breaks: withQuota(corev1.ResourceRequestsStorage, "30Gi"),
 			want: []preflight.Result{bad("quota", preflight.Error, "ResourceQuotas of Namespace PROVIDER", "requests.storage",
 				"kubectl --namespace PROVIDER patch resourcequota machines")},
 		},
 		"QuotaTooSmallForAMoment": {
-			reason: "enough for what stays, and not for what it is made with", own: true, breaks: withQuota(corev1.ResourcePersistentVolumeClaims, "2"),
+			reason: "a quota for the machine's objects, but not for the temporary ones", own: true, breaks: withQuota(corev1.ResourcePersistentVolumeClaims, "2"),
 			want: []preflight.Result{bad("quota-peak", preflight.Error, "ResourceQuotas of Namespace PROVIDER", "while the golden image is imported",
 				`{"spec":{"hard":{"persistentvolumeclaims":"3"}}}`)},
 		},
 		"LimitRange": {
-			reason: "a bound for each pod", own: true,
+			reason: "a limit for each pod", own: true,
 			breaks: func(t *testing.T, s *harness.Shoot, _ *flight) {
 				t.Helper()
 
@@ -191,13 +191,13 @@ func brokenObjects() map[string]breakage {
 			want: []preflight.Result{bad("dry-run", preflight.Error, "VirtualMachine", "domain.rebootPolicy", "change the fields")},
 		},
 		"Refused": {
-			reason: "what KubeVirt's own webhook refuses", breaks: changes(map[string]string{
+			reason: "a spec that KubeVirt's own webhook refuses", breaks: changes(map[string]string{
 				"virtualMachineTemplate": inTemplate("", "domain: {firmware: {bootloader: {efi: {secureBoot: true}}}},"),
 			}),
 			want: []preflight.Result{bad("dry-run", preflight.Error, "VirtualMachine", "SecureBoot", "change the fields")},
 		},
 		"DroppedFields": {
-			reason: "fields that come back no more",
+			reason: "fields that the API server drops",
 			breaks: func(t *testing.T, _ *harness.Shoot, f *flight) {
 				t.Helper()
 

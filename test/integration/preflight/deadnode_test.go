@@ -81,7 +81,7 @@ func TestNodeDiesUnderAMachine(t *testing.T) {
 
 	seen, _ := s.DiagnoseMachine(t.Context(), t, m.Name(), "--provider-kubeconfig="+s.ProviderKubeconfigFile, "--cluster="+s.Namespace)
 	require.Equal(t, spi.StageDeleting, seen.Provider.Stage)
-	require.Contains(t, fmt.Sprint(seen.WaitingFor, seen.Cause), corev1.TaintNodeOutOfService, "it says what blocks, too")
+	require.Contains(t, fmt.Sprint(seen.WaitingFor, seen.Cause), corev1.TaintNodeOutOfService, "diagnose names the blocker too")
 
 	setTaint(t, s, suite.MortalNodeOfTheDeletion, corev1.Taint{Key: corev1.TaintNodeOutOfService, Value: "nodeshutdown", Effect: corev1.TaintEffectNoExecute})
 	harness.Eventually(t, "the machine is deleted, though its node is dead", func(ctx context.Context) (bool, error) {
@@ -117,8 +117,8 @@ func awaitToken(t *testing.T, m *harness.Machine, d driver.Driver, token string,
 	return text
 }
 
-// killNode stops the kubelet and virt-handler of a node until revive or the end of the test. It sets
-// these labels on the node in the same patch.
+// killNode stops the kubelet and virt-handler of a node until revive or the end of the test. It
+// sets these labels on the node in the same patch.
 func killNode(t *testing.T, s *harness.Shoot, node string, labels map[string]any) {
 	t.Helper()
 

@@ -88,7 +88,7 @@ func TestDiagnose(t *testing.T) {
 
 		return strings.Contains(seen.WaitingFor, "which the machine is cloned from, is ImportInProgress"), nil
 	})
-	require.Zero(t, code, "what is merely slow is no failure")
+	require.Zero(t, code, "a slow import is not a failure")
 	require.NotEqual(t, "CauseFound", seen.Result)
 	require.True(t, slices.ContainsFunc(seen.Provider.Objects, func(o spi.Object) bool { return o.Role == "golden image" }), "%+v", seen.Provider)
 
@@ -144,7 +144,7 @@ func diagnoseWithoutMachine(t *testing.T, s *harness.Shoot, m *harness.Machine) 
 	borrowed := "--provider-kubeconfig=" + s.ProviderKubeconfigFile
 
 	ways := map[string][]string{
-		"with the classes that are there": nil, "with other credentials": {borrowed}, "without a control cluster": {borrowed, "--cluster=" + s.Namespace},
+		"with the existing classes": nil, "with other credentials": {borrowed}, "without a control cluster": {borrowed, "--cluster=" + s.Namespace},
 	}
 	for way, args := range ways {
 		seen, code := s.DiagnoseMachine(t.Context(), t, m.Name(), args...)
@@ -160,7 +160,7 @@ func diagnoseWithoutMachine(t *testing.T, s *harness.Shoot, m *harness.Machine) 
 	seen, code := s.DiagnoseMachine(t.Context(), t, m.Name(), borrowed, "--cluster=shoot--other")
 	require.Equal(t, 1, code)
 	require.Equal(t, "ForeignObject", seen.Cause.Reason)
-	require.Nil(t, seen.Provider, "nothing of it is shown")
+	require.Nil(t, seen.Provider, "a foreign object is not shown")
 	require.Empty(t, seen.Evidence)
 
 	text, code := s.Diagnose(t.Context(), t, m.Name(), borrowed, "--cluster=shoot--other")

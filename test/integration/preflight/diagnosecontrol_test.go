@@ -107,7 +107,7 @@ func TestRetryAtOnce(t *testing.T) {
 	require.NoError(t, err)
 	_, err = s.Target.CoreV1().Secrets(s.Namespace).Patch(t.Context(), "cloudprovider", types.MergePatchType, patch, metav1.PatchOptions{})
 	require.NoError(t, err)
-	harness.Eventually(t, "diagnose finds nothing wrong any more", func(ctx context.Context) (bool, error) {
+	harness.Eventually(t, "diagnose no longer finds a failure", func(ctx context.Context) (bool, error) {
 		_, code = s.DiagnoseMachine(ctx, t, failed.Name)
 
 		return code == 0, nil

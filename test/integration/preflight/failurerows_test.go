@@ -58,7 +58,7 @@ func refusedFailures() []harness.Failure {
 			Spec: `{"virtualMachineTemplate":{"spec":{"preference":{"name":"worker","kind":"VirtualMachinePreference"}}}}`,
 		},
 		{
-			By: "source in a namespace without right", Want: "CloneForbidden", Code: codes.PermissionDenied,
+			By: "source in a namespace without permission", Want: "CloneForbidden", Code: codes.PermissionDenied,
 			Root: `{"source":{"pvc":{"name":"image","namespace":"kube-public"}},"storage":{"resources":{"requests":{"storage":"1Gi"}}}}`,
 		},
 		{
@@ -79,7 +79,7 @@ func refusedFailures() []harness.Failure {
 			Spec: `{"networks":[{"name":"nosuch"}]}`,
 		},
 		{By: "bad token", Provoke: changeKubeconfig("token: ey", "token: no"), Want: "CredentialsRefused", Code: codes.Unauthenticated, Cut: true},
-		{By: "no rights", Provoke: removeRights, Want: "PermissionDenied", Code: codes.PermissionDenied, Cut: true},
+		{By: "no permissions", Provoke: removeRights, Want: "PermissionDenied", Code: codes.PermissionDenied, Cut: true},
 		{By: "namespace terminating", Provoke: terminate, Want: "PreconditionFailed", Code: codes.FailedPrecondition, Cut: true},
 		{By: "webhook down at create", Provoke: harness.BreakCreation, Heal: repairWebhook, Want: "ProviderUnavailable", Code: codes.Unavailable},
 		{By: "webhook down for pods", Root: harness.CloneRoot, Provoke: func(t *testing.T, s *harness.Shoot) {
@@ -126,14 +126,14 @@ func storageFailures() []harness.Failure {
 		importFails("image 401", "Unable to connect to http data source: expected status code 200, got 401. Status: 401 Unauthorized", "ImageUnauthorized", codes.FailedPrecondition),
 		importFails("image with an unknown CA", "Unable to connect to http data source: tls: failed to verify certificate: x509: certificate signed by unknown authority",
 			"ImageCertificateUntrusted", codes.FailedPrecondition),
-		importFails("image server away", "Unable to connect to http data source: dial tcp: lookup images.example.com: no such host", "ImageUnreachable", codes.FailedPrecondition),
+		importFails("image server unreachable", "Unable to connect to http data source: dial tcp: lookup images.example.com: no such host", "ImageUnreachable", codes.FailedPrecondition),
 		importFails("image larger than the volume", "Unable to convert source data to target format: no space left on device", "VolumeTooSmall", codes.InvalidArgument),
 		{
 			By: "the source's own image 404", Provoke: harness.CreateBrokenImage, Root: harness.CloneRoot,
 			Want: "ImageNotFound", Code: codes.FailedPrecondition,
 		},
 		{
-			By: "no room but where the volume is not", Provoke: elsewhere, Want: "VolumeZoneConflict", Code: codes.FailedPrecondition,
+			By: "room only in another zone than the volume's", Provoke: elsewhere, Want: "VolumeZoneConflict", Code: codes.FailedPrecondition,
 			Root: `{"source":{"registry":{"url":"docker://registry.example.com/worker:1"}},
 				"pvc":{"accessModes":["ReadWriteOnce"],"storageClassName":"elsewhere","resources":{"requests":{"storage":"1Gi"}}}}`,
 			Spec: `{"memory":{"guest":"100Gi"},"virtualMachineTemplate":{"spec":{"template":{"spec":{` + harness.TolerateReserved() + `}}}}}`,
@@ -277,13 +277,13 @@ func changeKubeconfig(old, with string) func(*testing.T, *harness.Shoot) {
 
 func removeRights(t *testing.T, s *harness.Shoot) {
 	t.Helper()
-	s.ExpectDenials("the driver has no rights")
+	s.ExpectDenials("the driver has no permissions")
 	require.NoError(t, s.Kube.RbacV1().RoleBindings(s.ProviderNamespace).Delete(t.Context(), "machine-controller", metav1.DeleteOptions{}))
 	s.DriverRight("create", "kubevirt.io", "virtualmachines").Await(t, false)
 }
 
 // terminate deletes the provider namespace, whose finalization is blocked, with the
-// driver's identity and rights.
+// driver's identity and permissions.
 func terminate(t *testing.T, s *harness.Shoot) {
 	t.Helper()
 
@@ -299,7 +299,7 @@ func terminate(t *testing.T, s *harness.Shoot) {
 		require.NoError(t, err)
 	}
 
-	s.ExpectDenials("the driver's account goes with its namespace")
+	s.ExpectDenials("the driver's account is deleted with its namespace")
 	patch(t.Context(), hold)
 	t.Cleanup(func() { patch(context.WithoutCancel(t.Context()), release) })
 	require.NoError(t, s.Kube.CoreV1().Namespaces().Delete(t.Context(), s.ProviderNamespace, metav1.DeleteOptions{}))

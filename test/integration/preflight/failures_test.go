@@ -57,7 +57,7 @@ func run(t *testing.T, f *harness.Failure) string {
 	took := time.Since(began)
 
 	require.Equal(t, f.Code, harness.CodeOf(err), "%v", err)
-	require.Contains(t, err.Error(), "["+f.Want+": ", "the token leads")
+	require.Contains(t, err.Error(), "["+f.Want+": ", "the text begins with the token")
 	t.Log(err)
 	requireDiagnosed(t, s, f, m)
 
@@ -163,8 +163,8 @@ func pass(t *testing.T, m *harness.Machine, d driver.Driver, times int, pause ti
 	}
 }
 
-// TestRoleOfAnOlderRelease lacks the rights for a detailed diagnosis. Nothing breaks, and the state
-// of the VirtualMachine itself is reported.
+// TestRoleOfAnOlderRelease lacks the permissions for a detailed diagnosis. Nothing breaks, and the
+// state of the VirtualMachine itself is reported.
 func TestRoleOfAnOlderRelease(t *testing.T) {
 	t.Parallel()
 
@@ -192,7 +192,7 @@ func TestRoleOfAnOlderRelease(t *testing.T) {
 
 	broken := s.NewMachine("zone-a", `{"source":{"http":{"url":"https://images.example.com/404/a"}},"storage":{"storageClassName":"immediate","resources":{"requests":{"storage":"1Gi"}}}}`)
 	_, err = broken.Create(t.Context(), d)
-	require.Equal(t, codes.PermissionDenied, harness.CodeOf(err), "golden images need rights of their own")
+	require.Equal(t, codes.PermissionDenied, harness.CodeOf(err), "golden images need separate permissions")
 	require.ErrorContains(t, err, "disablePreAllocatedDataVolumes")
 
 	const importing = `{"disablePreAllocatedDataVolumes":true}`
@@ -201,7 +201,7 @@ func TestRoleOfAnOlderRelease(t *testing.T) {
 	_, err = broken.Create(t.Context(), d)
 	require.NoError(t, err)
 
-	for range 5 { // Longer than it takes with the rights.
+	for range 5 { // Longer than it takes with the permissions.
 		_, err = broken.Initialize(t.Context(), d)
 		require.NoError(t, err)
 	}

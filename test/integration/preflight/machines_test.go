@@ -33,7 +33,7 @@ func TestFailuresOnTheMachine(t *testing.T) {
 	s.RequireEvents(t, imageless.Name, "ImageNotFound")
 	roomless := awaitOperation(t, s, "example-worker-z2", codes.ResourceExhausted, "Unschedulable: 0/")
 	s.RequireEvents(t, roomless.Name, "Unschedulable")
-	require.Contains(t, roomless.Status.LastOperation.Description, "zone zone-x", "the place is named")
+	require.Contains(t, roomless.Status.LastOperation.Description, "zone zone-x", "the description names the zone")
 	s.AwaitEnd(t)
 }
 
@@ -104,7 +104,7 @@ func TestAnotherCauseOnTheMachine(t *testing.T) {
 	first := awaitOperation(t, s, "example-worker-z1", codes.FailedPrecondition, "ImageUnauthorized: ")
 	importsFail(s, "code = ResourceExhausted")
 
-	harness.Eventually(t, "the other failure is there", func(ctx context.Context) (bool, error) {
+	harness.Eventually(t, "the other failure is reported", func(ctx context.Context) (bool, error) {
 		m, err := s.MCM.MachineV1alpha1().Machines(s.Namespace).Get(ctx, first.Name, metav1.GetOptions{})
 		if err != nil || m.Status.LastOperation.ErrorCode != codes.ResourceExhausted.String() {
 			return false, err
@@ -123,7 +123,7 @@ func TestAnotherCauseOnTheMachine(t *testing.T) {
 // which the image is populated.
 var reporter = regexp.MustCompile(`(image|PersistentVolumeClaim) golden-\w+: (\(prime-[\w-]+\) : )?`)
 
-// withoutReporter returns a text with nothing but CDI's own words, which either object has.
+// withoutReporter returns only CDI's own message, which is the same for either object.
 func withoutReporter(text string) string { return reporter.ReplaceAllString(text, "") }
 
 // TestSlowImportIsNoFailure delays images beyond the time at which a failure would be reported: one
@@ -176,7 +176,7 @@ func awaitOperation(t *testing.T, s *harness.Shoot, deployment string, code code
 
 	var found *v1alpha1.Machine
 
-	harness.Eventually(t, "a Machine of "+deployment+" says "+says, func(ctx context.Context) (bool, error) {
+	harness.Eventually(t, "a Machine of "+deployment+" reports "+says, func(ctx context.Context) (bool, error) {
 		list, err := s.MCM.MachineV1alpha1().Machines(s.Namespace).List(ctx, metav1.ListOptions{LabelSelector: "name=" + deployment})
 		if err != nil {
 			return false, err

@@ -1,5 +1,5 @@
-// Package preflight tests the diagnoses: each failure that operators can meet, what preflight and diagnose report about
-// it, and what reaches the Machine.
+// Package preflight tests the diagnosis of each failure that operators can encounter: on the
+// Machine, and in the output of preflight and diagnose.
 package preflight
 
 import (

@@ -42,7 +42,7 @@ func TestPreflight(t *testing.T) {
 			s := shared
 			if b.own {
 				s = harness.NewShoot(t)
-				s.ExpectDenials("preflight finds rights that are missing")
+				s.ExpectDenials("preflight reports missing permissions")
 			}
 
 			f := newFlight(t, s)
@@ -50,7 +50,7 @@ func TestPreflight(t *testing.T) {
 
 			var got *outcome
 
-			harness.Eventually(t, b.reason+" is found", func(ctx context.Context) (bool, error) {
+			harness.Eventually(t, "preflight reports: "+b.reason, func(ctx context.Context) (bool, error) {
 				got = f.run(ctx, t, s)
 
 				return !b.own || len(got.bad()) >= len(b.want), nil
@@ -87,7 +87,7 @@ func requireResult(t *testing.T, want, got preflight.Result, s *harness.Shoot) {
 	require.NotEmpty(t, got.Remedy)
 }
 
-// TestPreflightOfALab checks that preflight finds no defect in the shipped manifests.
+// TestPreflightOfALab checks that preflight finds no defect with the shipped manifests.
 func TestPreflightOfALab(t *testing.T) {
 	t.Parallel()
 
@@ -120,7 +120,7 @@ func TestPreflightOfALab(t *testing.T) {
 	require.Empty(t, left, "a dry run leaves nothing")
 
 	// The driver's account alone may read less, and preflight reports that.
-	s.ExpectDenials("preflight asks what the driver may not")
+	s.ExpectDenials("preflight sends requests for which the driver has no permission")
 
 	f.admin = nil
 	f.spec["rootVolume.source"] = "{pvc: {name: image, namespace: images}}"
@@ -197,7 +197,7 @@ func TestPreflightOfAControlCluster(t *testing.T) {
 	command := exec.CommandContext(t.Context(), harness.RemoteDriver(), "preflight", "--provider-kubeconfig="+write(t, f.admin))
 	command.Env = append(command.Environ(), "KUBECONFIG="+s.SidecarKubeconfig)
 	out, err := command.CombinedOutput()
-	require.ErrorContains(t, err, "exit status 1", "a clone takes more pods than there may be")
+	require.ErrorContains(t, err, "exit status 1", "a clone needs more pods than the quota allows")
 	require.Contains(t, string(out), "while the disks of a machine are populated")
 	require.Contains(t, string(out), "MachineClass example-worker-z1")
 	require.Contains(t, string(out), "MachineClass example-worker-z2")

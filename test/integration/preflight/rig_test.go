@@ -150,7 +150,7 @@ func runPreflight(ctx context.Context, t *testing.T, args ...string) *outcome {
 	require.NotContains(t, stdout.String()+stderr.String(), suite.UserDataCanary)
 
 	for line := range strings.Lines(stderr.String()) {
-		require.True(t, strings.HasPrefix(line, "mcm-kubevirt: "), "the log is no business of the user's: %s", line)
+		require.True(t, strings.HasPrefix(line, "mcm-kubevirt: "), "the output must not contain log lines: %s", line)
 	}
 
 	return &outcome{code: command.ProcessState.ExitCode(), text: stdout.String(), reports: read.Clusters}

@@ -50,7 +50,7 @@ func TestSoakProviderSuite(t *testing.T) {
 
 	select {
 	case <-bystander:
-		require.Fail(t, "the suite killed a process of another one")
+		require.Fail(t, "the suite killed a process of another run")
 	default:
 	}
 

@@ -118,7 +118,7 @@ func TestHostileServers(t *testing.T) {
 		code   codes.Code
 		says   string
 	}{
-		"Echo": {"what was sent, as the answer", func(w http.ResponseWriter, r *http.Request) {
+		"Echo": {"the request's body, as the response", func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			_, _ = io.Copy(w, r.Body) // The driver may hang up.
 			_, _ = io.WriteString(w, " ")
@@ -126,25 +126,25 @@ func TestHostileServers(t *testing.T) {
 		"NoKind":   {"an object without a type", answer(200, "application/json", `{"data":{"userdata":"`+suite.UserDataCanary+`"}}`), codes.Unavailable, "cannot be read"},
 		"Page":     {"a page", answer(200, "text/html", "<html>"+suite.UserDataCanary), codes.Unavailable, "cannot be read"},
 		"Gateway":  {"a proxy's page", answer(502, "text/html", "<html>"+suite.UserDataCanary), codes.Unavailable, "not from a Kubernetes API server"},
-		"NotFound": {"a page that is no absence", answer(404, "text/html", "<html>"+suite.UserDataCanary), codes.FailedPrecondition, "could not find"},
-		"Redirect": {"another host", func(w http.ResponseWriter, r *http.Request) {
+		"NotFound": {"a 404 page that is not from an API server", answer(404, "text/html", "<html>"+suite.UserDataCanary), codes.FailedPrecondition, "could not find"},
+		"Redirect": {"a redirect to another host", func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, other.URL+"/"+suite.UserDataCanary, http.StatusTemporaryRedirect)
 		}, codes.Unavailable, "307"},
 		"Message": {
-			"line breaks, colours and brackets, without measure", answer(403, "application/json",
+			"a long message with line breaks, colours and brackets", answer(403, "application/json",
 				`{"kind":"Status","apiVersion":"v1","status":"Failure","code":403,"reason":"Forbidden","message":"[31m]\n\u001b[0m`+strings.Repeat("very ", 20_000)+`"}`),
 			codes.PermissionDenied, "(31m)  (0mvery",
 		},
-		"Endless": {"a body without end", func(w http.ResponseWriter, _ *http.Request) {
+		"Endless": {"an endless body", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 
 			for err := error(nil); err == nil; {
 				_, err = io.WriteString(w, strings.Repeat(suite.UserDataCanary, 10_000))
 			}
 		}, codes.Unavailable, "too large"},
-		"Pages": {"a list without end", answer(200, "application/json",
+		"Pages": {"an endless list", answer(200, "application/json",
 			`{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":{"continue":"x"},"items":[]}`), codes.Unavailable, "does not end"},
-		"Silence": {"no answer", func(_ http.ResponseWriter, r *http.Request) { hold(r, time.Hour) }, codes.Unavailable, "no response in time"},
+		"Silence": {"no response", func(_ http.ResponseWriter, r *http.Request) { hold(r, time.Hour) }, codes.Unavailable, "no response in time"},
 	}
 
 	s := harness.NewShoot(t)

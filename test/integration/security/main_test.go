@@ -1,5 +1,5 @@
-// Package security tests what an attacker with parts of the system gains: hostile servers, stolen tokens, and bootstrap
-// tokens.
+// Package security tests the limits of an attacker who controls parts of the system: hostile
+// servers, stolen tokens, and bootstrap tokens.
 package security
 
 import (

@@ -59,7 +59,7 @@ func TestStolenToken(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, m.Remove(context.WithoutCancel(t.Context()), d)) })
 }
 
-// steal gives the account more rights than the shipped Role, so that only the
+// steal gives the account more permissions than the shipped Role, so that only the
 // policy can refuse requests.
 func steal(t *testing.T, s *harness.Shoot) *thief {
 	t.Helper()
@@ -137,10 +137,10 @@ func (h *thief) requireWorkersOnly(t *testing.T, worker *kubevirtv1.VirtualMachi
 		}, says: "confinement"},
 		"a claim of the name": {change: func(vm *kubevirtv1.VirtualMachine) {
 			vm.Spec.DataVolumeTemplates[0].Name = "admins"
-		}, says: "named as the driver does it"},
+		}, says: "must have the names that the driver gives them"},
 		"a claim of the virtual machine's name": {change: func(vm *kubevirtv1.VirtualMachine) {
 			vm.Spec.DataVolumeTemplates[0].Name = "stolen-admins"
-		}, says: "named as the driver does it"},
+		}, says: "must have the names that the driver gives them"},
 		"a long name": {change: func(vm *kubevirtv1.VirtualMachine) {
 			vm.Name = strings.Repeat("m", 63)
 			vm.Spec.DataVolumeTemplates[0].Name = render.DataVolumeName(vm.Name, worker.UID, "root")
@@ -203,7 +203,7 @@ func (h *thief) requireNoBorrowedDevices(t *testing.T, worker *kubevirtv1.Virtua
 		}
 
 		return slices.ContainsFunc(events.Items, func(e corev1.Event) bool {
-			return strings.Contains(e.Message, "workers have host devices and GPUs only if their namespace is labelled")
+			return strings.Contains(e.Message, "workers may have host devices and GPUs only if their namespace is labelled")
 		}), nil
 	})
 	require.NoError(t, vms.Delete(t.Context(), vm.Name, metav1.DeleteOptions{}))
@@ -250,7 +250,7 @@ func (h *thief) requireSecretsOfMachines(t *testing.T) {
 		says   string
 	}{
 		"a machine's": {secret: corev1.Secret{ObjectMeta: metav1.ObjectMeta{Labels: ofMachine}}},
-		"nobody's":    {secret: corev1.Secret{}, says: "mcm.gardener.cloud/cluster"},
+		"unlabelled":  {secret: corev1.Secret{}, says: "mcm.gardener.cloud/cluster"},
 		"no machine's": {
 			secret: corev1.Secret{ObjectMeta: metav1.ObjectMeta{Labels: h.tags(nil)}}, says: "kubevirt.machine.gardener.cloud/machine",
 		},
@@ -273,7 +273,7 @@ func (h *thief) requireSecretsOfMachines(t *testing.T) {
 	// The worker has one, which the answer would contain.
 	err := h.kube.CoreV1().Secrets(h.ProviderNamespace).DeleteCollection(t.Context(),
 		metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}, metav1.ListOptions{LabelSelector: "kubevirt.machine.gardener.cloud/machine"})
-	requireRefused(t, err, "tries no deletion of Secrets")
+	requireRefused(t, err, "may not delete Secrets in a dry run")
 }
 
 func (h *thief) requireGoldenImages(t *testing.T) {
@@ -282,9 +282,9 @@ func (h *thief) requireGoldenImages(t *testing.T) {
 	const golden = "kubevirt.machine.gardener.cloud/golden-image"
 
 	for says, labels := range map[string]map[string]string{
-		"mcm.gardener.cloud/cluster": {golden: "stolen"},
-		"makes golden images":        h.tags(map[string]string{golden: "stolen"}),
-		"":                           {golden: "stolen", "mcm.gardener.cloud/cluster": h.Namespace},
+		"mcm.gardener.cloud/cluster":    {golden: "stolen"},
+		"may only create golden images": h.tags(map[string]string{golden: "stolen"}),
+		"":                              {golden: "stolen", "mcm.gardener.cloud/cluster": h.Namespace},
 	} {
 		volume := &cdiv1beta1.DataVolume{
 			ObjectMeta: metav1.ObjectMeta{Name: "golden-" + strings.Repeat("0", 20), Labels: labels},
@@ -315,7 +315,7 @@ func (h *thief) requireNoAdoption(t *testing.T, volume *cdiv1beta1.DataVolume, o
 	t.Helper()
 
 	_, err := h.cdi.CdiV1beta1().DataVolumes(h.ProviderNamespace).Create(t.Context(), volume, harness.DryRun)
-	requireRefused(t, err, cmp.Or(otherwise, "do not take over claims"))
+	requireRefused(t, err, cmp.Or(otherwise, "may not adopt claims"))
 }
 
 // requireForeignUntouched creates the administrator's objects beside the machines. Requests for

@@ -31,8 +31,8 @@ func lastSegment(id string) string {
 	return id[strings.LastIndex(id, "/")+1:]
 }
 
-// exemplary is cluster-autoscaler's rule to use the capacity of a Node for empty pools of the same
-// name in other zones (filterOutNodes), instead of the nodeTemplate.
+// exemplary is cluster-autoscaler's rule that selects Nodes whose capacity it uses, instead of the
+// nodeTemplate, for empty pools of the same name in other zones (filterOutNodes).
 func exemplary(class *v1alpha1.MachineClass, node *corev1.Node) bool {
 	return node.Status.Capacity != nil && node.Labels[corev1.LabelInstanceTypeStable] == class.NodeTemplate.InstanceType
 }

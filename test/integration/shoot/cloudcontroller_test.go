@@ -47,7 +47,7 @@ func metadataOf(t *testing.T, s *harness.Shoot, node *corev1.Node) (*kubevirtv1.
 	}
 
 	instance, err := s.KubeVirt.KubevirtV1().VirtualMachineInstances(s.ProviderNamespace).Get(t.Context(), name, metav1.GetOptions{})
-	require.NoError(t, err, "it would take the Node's instance for gone, and delete the Node")
+	require.NoError(t, err, "cloud-controller-manager would treat the instance as gone, and delete the Node")
 
 	found := instanceMetadata{
 		providerID: "kubevirt://" + instance.Name, instanceType: instance.Annotations[kubevirtv1.InstancetypeAnnotation],

@@ -28,8 +28,8 @@ func TestMachineDeployments(t *testing.T) {
 		s.RequireInZone(t, name, zone)
 		requireKnownToCloudController(t, s, name, zone)
 		requireKnownToAutoscaler(t, s, name)
-		// "Scheduled" may be missing: machine-controller-manager stops asking if
-		// the Node appears first.
+		// "Scheduled" may be missing: machine-controller-manager no longer calls the
+		// driver if the Node appears first.
 		s.RequireEvents(t, name, "VirtualMachineCreated")
 	}
 

@@ -98,7 +98,8 @@ func TestGardenerDeletesTheShoot(t *testing.T) {
 		s.RequireClean(t)
 	})
 
-	// No request tells that the MachineClasses are deleted. Gardener's extension deletes images itself.
+	// No request informs the driver of the deletion of the MachineClasses. Gardener's extension
+	// deletes the images.
 	t.Run("ScaledToZero", func(t *testing.T) {
 		t.Parallel()
 

@@ -72,7 +72,7 @@ func fiftyMachinesAtOnce(t *testing.T, newDriver func(harness.Settings) driver.D
 	each("status and delete", func(ctx context.Context, m *harness.Machine) error {
 		return unchanged(m, func() error {
 			if _, err := m.Status(ctx, d); harness.CodeOf(err) != codes.Uninitialized {
-				return fmt.Errorf("the status of a machine without a place is %w", err)
+				return fmt.Errorf("get the status of a machine without a host: %w", err)
 			}
 
 			return m.Remove(ctx, d)
@@ -90,7 +90,7 @@ func unchanged(m *harness.Machine, call func() error) error {
 	}
 
 	if !reflect.DeepEqual(machineBefore, m.Machine) || !reflect.DeepEqual(classBefore, m.Class) || !reflect.DeepEqual(secretBefore, m.Secret) {
-		return fmt.Errorf("the request for %s was changed", m.Name())
+		return fmt.Errorf("the driver modified the request for %s", m.Name())
 	}
 
 	return nil

@@ -89,7 +89,7 @@ func newShootLife(t *testing.T) *shootLife {
 // stage runs one stage and stops the test if it fails.
 func (l *shootLife) stage(t *testing.T, name string, do func(*testing.T)) {
 	t.Helper()
-	require.True(t, l.live(t, name, do), "what follows builds on it")
+	require.True(t, l.live(t, name, do), "the next stages depend on this one")
 }
 
 // together runs the stages concurrently. Each has its own pool.
@@ -104,7 +104,7 @@ func (l *shootLife) together(t *testing.T, stages map[string]func(*testing.T)) {
 	}
 
 	running.Wait()
-	require.False(t, t.Failed(), "what follows builds on it")
+	require.False(t, t.Failed(), "the next stages depend on this one")
 }
 
 // live runs a stage and logs its duration. It then checks that the other shoot is
@@ -151,7 +151,7 @@ func (l *shootLife) hibernate(t *testing.T) {
 
 	l.AwaitRunning(t, 0)
 	l.pod.Terminate(t)
-	require.Equal(t, l.images, l.AwaitOneImage(t), "nobody deletes the image")
+	require.Equal(t, l.images, l.AwaitOneImage(t), "the image must not be deleted")
 	require.Empty(t, identities(t, l.Shoot), "no machine is left")
 }
 
@@ -161,7 +161,7 @@ func (l *shootLife) wakeUp(t *testing.T) {
 	l.Scale(t, l.pool("rolling"), 1)
 	l.Scale(t, l.pool("inplace"), 2)
 	l.AwaitRunning(t, 3)
-	require.Equal(t, l.images, l.AwaitOneImage(t), "nobody imports the image again")
+	require.Equal(t, l.images, l.AwaitOneImage(t), "the image must not be imported again")
 	l.awake, l.deletions = identities(t, l.Shoot), l.line.Asked("delete virtualmachines")
 }
 
@@ -174,7 +174,7 @@ func (l *shootLife) outliveProvider(t *testing.T) {
 	l.AwaitRunning(t, 4)
 
 	now := identities(t, l.Shoot)
-	require.Subset(t, now, l.awake, "no worker that runs is replaced")
+	require.Subset(t, now, l.awake, "no running worker may be replaced")
 	l.awake, l.deletions = now, l.line.Asked("delete virtualmachines")
 }
 
@@ -182,7 +182,7 @@ func (l *shootLife) outliveProvider(t *testing.T) {
 // deleted, since a machine in deletion may appear to be running for a while.
 func (l *shootLife) requireAwake(t *testing.T) {
 	t.Helper()
-	require.Equal(t, l.awake, identities(t, l.Shoot), "no machine is lost, and none doubled")
+	require.Equal(t, l.awake, identities(t, l.Shoot), "no machine may be lost or duplicated")
 	require.Equal(t, l.deletions, l.line.Asked("delete virtualmachines"))
 }
 
@@ -191,7 +191,7 @@ func (l *shootLife) requireAwake(t *testing.T) {
 func (l *shootLife) awaitOrphans(t *testing.T, looked int) {
 	t.Helper()
 
-	harness.Eventually(t, "each machine was taken for an orphan", func(context.Context) (bool, error) {
+	harness.Eventually(t, "each machine was treated as an orphan", func(context.Context) (bool, error) {
 		orphans := l.line.Named("get virtualmachines", looked)
 
 		for object := range l.awake {

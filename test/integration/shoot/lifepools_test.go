@@ -93,7 +93,7 @@ func (l *shootLife) updateRolling(t *testing.T) {
 
 		return apierrors.IsNotFound(err), nil
 	})
-	require.Equal(t, l.images, l.AwaitOneImage(t), "it is the same image")
+	require.Equal(t, l.images, l.AwaitOneImage(t), "the update must not import another image")
 }
 
 // updateInPlace makes machine-controller-manager drain a node, and simulates its update by
@@ -176,7 +176,7 @@ func (l *shootLife) replaceWhatNeverJoins(t *testing.T) {
 		return old.Spec.ProviderID != "", nil
 	})
 	l.ChangeClass(t, pool, `{"virtualMachineTemplate":null}`)
-	harness.Eventually(t, old.Name+" is late", func(context.Context) (bool, error) {
+	harness.Eventually(t, old.Name+" has failed", func(context.Context) (bool, error) {
 		return time.Since(old.CreationTimestamp.Time) > tooLate, nil
 	})
 	giveUpAfter(t, l.Shoot, pool, &metav1.Duration{Duration: tooLate})

@@ -1,5 +1,6 @@
-// Package shoot tests shoots under the real machine-controller-manager: their whole life, rolling updates, hibernation,
-// migration, deletion, full zones, outages, and what cluster-autoscaler and cloud-controller-manager see.
+// Package shoot tests shoots under the real machine-controller-manager: rolling updates,
+// hibernation, migration, deletion, full zones, outages, and the view of cluster-autoscaler and
+// cloud-controller-manager.
 package shoot
 
 import (

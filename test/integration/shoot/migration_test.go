@@ -138,7 +138,8 @@ func (l *shootLife) letGo(t *testing.T, resources ...string) {
 	}
 }
 
-// letClassesGo removes the classes and their Secret, and leaves the credentials, while the old sidecar runs.
+// letClassesGo removes the classes and their Secret, but not the credentials, while the old sidecar
+// runs.
 func (l *shootLife) letClassesGo(t *testing.T) {
 	t.Helper()
 	l.letGo(t, "machineclasses")
@@ -160,5 +161,5 @@ func (l *shootLife) runOn(t *testing.T, seed *harness.Shoot) {
 	seed.AwaitRunning(t, 4)
 	l.pod.Terminate(t)
 	l.requireAwake(t)
-	require.Equal(t, l.images, l.AwaitOneImage(t), "the machines that live on were made of it")
+	require.Equal(t, l.images, l.AwaitOneImage(t), "running machines were cloned from it")
 }

@@ -74,7 +74,7 @@ func TestProviderAwayForHalfAnHour(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Now())
 	s := harness.NewShoot(t)
 	d := harness.NewDriver(harness.Settings{Grace: time.Minute, Clock: clock, Wrap: cut, Wait: 50 * time.Millisecond, Retry: time.Millisecond})
-	healthy := harness.NewDriver(harness.PatientSettings) // The other one gives up at once.
+	healthy := harness.NewDriver(harness.PatientSettings) // d retries for only a millisecond.
 	running, wanted, orphan := s.NewMachine("zone-a", harness.EphemeralRoot), s.NewMachine("zone-x", harness.EphemeralRoot), s.NewMachine("zone-x", harness.EphemeralRoot)
 
 	for _, m := range []*harness.Machine{running, orphan} {
@@ -111,7 +111,7 @@ func TestProviderAwayForHalfAnHour(t *testing.T) {
 	require.Equal(t, codes.NotFound, harness.CodeOf(err))
 	_, err = wanted.Create(t.Context(), d)
 	require.NoError(t, err)
-	require.Equal(t, codes.Aborted, harness.CodeOf(orphan.Remove(t.Context(), d)), "nobody saw it before")
+	require.Equal(t, codes.Aborted, harness.CodeOf(orphan.Remove(t.Context(), d)), "the orphan has not been seen before")
 	_, err = running.Status(t.Context(), d)
 	require.NoError(t, err)
 	require.Subset(t, identities(t, s), before)

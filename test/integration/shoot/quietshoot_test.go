@@ -54,7 +54,7 @@ func (q *quietShoot) everything(t *testing.T) []string {
 
 	var all []string
 
-	harness.Eventually(t, "CDI's own volumes are gone", func(ctx context.Context) (bool, error) {
+	harness.Eventually(t, "CDI's temporary volumes are gone", func(ctx context.Context) (bool, error) {
 		var err error
 
 		all, err = q.Leftovers(ctx)

@@ -26,7 +26,7 @@ func TestSoakSlowClones(t *testing.T) {
 	s.RunControllers(t, "--machine-creation-timeout=20m")
 	s.ApplyExampleClasses(t)
 	s.ChangeClass(t, "example-worker-z1", `{"rootVolume":null}`)
-	// Small enough that the zone has room for all.
+	// The machines are small, so that the zone has room for all of them.
 	s.ChangeClass(t, "example-worker-z1", fmt.Sprintf(`{"cpu":{"cores":1},"memory":{"guest":"64Mi"},
 		"rootVolume":{"source":{"pvc":{"name":"image","namespace":%q}},
 		"storage":{"storageClassName":"immediate","resources":{"requests":{"storage":"1Gi"}}}}}`, s.ProviderNamespace))
@@ -123,7 +123,7 @@ func TestSoakProviderAwayForHalfAnHour(t *testing.T) {
 	before := identities(t, s)
 	outage(t, s, l, s.Name+"-late", 30*time.Minute)
 	s.AwaitRunning(t, 3)
-	require.Subset(t, identities(t, s), before, "no worker that runs is replaced")
+	require.Subset(t, identities(t, s), before, "no running worker may be replaced")
 	s.AwaitEnd(t)
 }
 

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// OutsideOfMethods names the requests made by evacuation itself. They are no step of a machine's
-// life; evacuation's own tests remove the rights for them.
+// OutsideOfMethods names the requests of evacuation itself. No driver method sends them;
+// evacuation's own tests remove the permissions for them.
 const OutsideOfMethods = "outside of methods"
 
 // calls compares the driver's calls in all tests with those that the crash matrix covers: a call
@@ -60,6 +60,6 @@ func (c *calls) String() string {
 	case len(uncovered) > 0:
 		return "requests: calls that the crash matrix has not met:\n  " + strings.Join(uncovered, "\n  ")
 	default:
-		return fmt.Sprintf("requests: %d calls, all met by the crash matrix", len(c.made))
+		return fmt.Sprintf("requests: %d calls, all covered by the crash matrix", len(c.made))
 	}
 }

@@ -6,7 +6,7 @@ const (
 	// Reserved is the taint key of nodes reserved for tests that need them.
 	Reserved = "reserved.example.com/node"
 
-	// MortalNodeOfTheTable is killed by the table of failures.
+	// MortalNodeOfTheTable is killed by the tests of the failure table.
 	MortalNodeOfTheTable = "provider-mortal-0"
 	// MortalNodeOfTheDeletion is killed under a machine that is then deleted.
 	MortalNodeOfTheDeletion = "provider-mortal-1"

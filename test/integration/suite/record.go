@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 )
 
-// Record is what one test process leaves for the checks of the whole suite.
+// Record contains the data of one test process for the checks of the whole suite.
 type Record struct {
 	// Package is the topic package's name.
 	Package string
@@ -16,11 +16,12 @@ type Record struct {
 	// Calls are the driver's requests to provider clusters in all tests of the process, and Covered
 	// those that the crash matrix covers; nil if the process did not run the whole matrix.
 	Calls, Covered []string
-	// Denials are the namespaces in which a test removed rights, with its reason.
+	// Denials are the namespaces in which a test removed permissions, with its reason.
 	Denials map[string]string
 	// Secrets are the secrets that the tests used, in addition to the constant ones.
 	Secrets []Secret
-	// Errors is the number of errors that the driver returned, and Scrapes that of scrapes of sidecars.
+	// Errors is the number of errors that the driver returned, and Scrapes that of scrapes of
+	// sidecars.
 	Errors, Scrapes int
 	// WithCanary and WithoutCanary are the numbers of created machines, by their user data.
 	WithCanary, WithoutCanary int
@@ -68,13 +69,14 @@ func (s *Suite) reported() ([]*Record, error) {
 	return records, nil
 }
 
-// skipLong is the -skip of `make test`, which leaves these tests to `make soak`.
+// skipLong is the -skip flag of `make test`: `make soak` runs these tests.
 const skipLong = "^TestSoak"
 
 // ranAll reports whether -run and -skip excluded no test, except the long ones.
 func (r *Record) ranAll() bool { return r.Run == "" && (r.Skip == "" || r.Skip == skipLong) }
 
-// isWhole reports whether each of these packages has run all its tests. Without packages it is false.
+// isWhole reports whether each of these packages has run all its tests. Without packages it is
+// false.
 func isWhole(records []*Record, packages []string) bool {
 	ran := map[string]bool{}
 	for _, r := range records {

@@ -34,7 +34,7 @@ func TestIsWhole(t *testing.T) {
 		packages []string
 		want     bool
 	}{
-		"alone":    {reason: "a package that runs alone uses only some rights", records: []*Record{{Package: "a"}}},
+		"alone":    {reason: "a package that runs alone uses only some permissions", records: []*Record{{Package: "a"}}},
 		"all":      {reason: "long tests may be missing", records: []*Record{{Package: "a"}, {Package: "b", Skip: skipLong}}, packages: []string{"a", "b"}, want: true},
 		"missing":  {reason: "a process that died leaves no record", records: []*Record{{Package: "a"}}, packages: []string{"a", "b"}},
 		"selected": {reason: "-run excludes tests", records: []*Record{{Package: "a", Run: "TestX"}}, packages: []string{"a"}},

@@ -26,26 +26,26 @@ var shippedRights = []string{
 	"evacuation/control-namespace/rbac.yaml", "evacuation/provider-namespace/rbac.yaml",
 }
 
-// accounts are the accounts with those Roles. Tests that need other rights create
+// accounts are the accounts with those Roles. Tests that need other permissions create
 // accounts with other names.
 var accounts = []string{"machine-controller-manager", "machine-controller", "evacuation"}
 
-// programs are the user agents whose requests count as use of a right. A test's own requests with
-// these accounts do not count.
+// programs are the user agents whose requests count as use of a permission. A test's own requests
+// with these accounts do not count.
 var programs = []string{
 	"machine-controller-manager-provider-kubevirt", "machine-controller-manager", "machine-controller", "mcm-kubevirt",
 }
 
 // rights is the evaluation of the shipped Roles by the API servers' audit logs after all tests.
 type rights struct {
-	granted  map[string]bool // rights, such as: machine-controller: delete virtualmachines
+	granted  map[string]bool // permissions, such as: machine-controller: delete virtualmachines
 	used     map[string]map[string]bool
 	denied   map[string]int
 	purposes int // number of requests denied on purpose
 	requests int
-	whole    bool // whether all tests were run, so that each right must have been used
+	whole    bool // whether all tests were run, so that each permission must have been used
 
-	denials map[string]string // namespaces in which tests removed rights, with their reasons
+	denials map[string]string // namespaces in which tests removed permissions, with their reasons
 }
 
 // auditRights reads the audit logs of both clusters.
@@ -197,14 +197,14 @@ func (r *rights) event(event *auditEvent) {
 	}
 }
 
-// unused returns the rights that were never used.
+// unused returns the permissions that were never used.
 func (r *rights) unused() []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(r.granted)), func(right string) bool {
 		return r.used[right] != nil
 	})
 }
 
-// wrong reports whether rights are missing or superfluous.
+// wrong reports whether permissions are missing or superfluous.
 func (r *rights) wrong() bool {
 	return len(r.denied) > 0 || r.whole && len(r.unused()) > 0
 }
@@ -225,7 +225,7 @@ func (r *rights) String() string {
 		}
 	}
 
-	fmt.Fprintf(&b, "rights: %d requests; %d rights granted, %d used; %d kinds of requests denied, and %d requests on purpose",
+	fmt.Fprintf(&b, "permissions: %d requests; %d permissions granted, %d used; %d kinds of requests denied, and %d requests on purpose",
 		r.requests, len(r.granted), used, len(r.denied), r.purposes)
 
 	for _, program := range slices.Sorted(maps.Keys(users)) {
@@ -237,7 +237,7 @@ func (r *rights) String() string {
 	}
 
 	if !r.whole {
-		b.WriteString("\n  not every test was run: rights that were not used count for nothing")
+		b.WriteString("\n  not every test was run: unused permissions are ignored")
 	}
 
 	for _, right := range r.unused() {

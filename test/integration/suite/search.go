@@ -193,7 +193,7 @@ func (s *search) inContent(file string, content []byte) {
 func (s *search) String() string {
 	var b strings.Builder
 
-	fmt.Fprintf(&b, "secrets: %d needles in %d files, %d lines, %d KiB, %d bodies in hex: %d found, beside %d in machine-controller-manager's own bodies",
+	fmt.Fprintf(&b, "secrets: %d needles in %d files, %d lines, %d KiB, %d bodies in hex: %d found, and %d more in machine-controller-manager's own bodies",
 		len(s.needles), s.files, s.lines, s.size>>10, s.dumps, len(s.findings), s.excused)
 
 	for i, f := range s.findings {

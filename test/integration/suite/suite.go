@@ -1,10 +1,10 @@
 // Package suite is one run of the integration tests: a lab, the programs under test, and the
 // checks that need the records of all tests.
 //
-// The command test/integration starts a suite and runs the topic packages beside one another; each
-// of their processes joins it. A process that finds no suite to join starts one of its own. Only
-// package harness and that command call this package, apart from the names of nodes and secrets.
-// It does not know what the tests do.
+// The command test/integration starts a suite and runs the topic packages concurrently; each of
+// their processes joins it. A process that finds no suite to join starts its own. Only package
+// harness and that command call this package, apart from the names of nodes and secrets. It must
+// not know the tests.
 package suite
 
 import (
@@ -70,7 +70,7 @@ func (s *Suite) start(ctx context.Context, progress io.Writer) (err error) {
 		return err
 	}
 
-	// A process that also runs tests sends it elsewhere later.
+	// A process that also runs tests redirects it later.
 	if err := LogToFile(filepath.Join(s.Lab.LogDir, "suite.log"), 0); err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ func (s *Suite) Sidecar() string { return filepath.Join(s.dir, "machine-controll
 // RemoteDriver returns the path of the built mcm-kubevirt.
 func (s *Suite) RemoteDriver() string { return filepath.Join(s.dir, "mcm-kubevirt") }
 
-// Joined reports whether another process owns the suite, and judges it.
+// Joined reports whether another process owns the suite, and checks its records.
 func (s *Suite) Joined() bool { return s.Lab.Ended() != nil }
 
 // Stop ends the processes that this process started, and removes the files of a suite that it

@@ -8,7 +8,7 @@ import (
 
 // Verdict is the result of the checks that need the records of all tests: the search for secrets in
 // everything that the driver wrote, the comparison of the driver's calls with those that the crash
-// matrix covers, and that of the shipped rights with the used ones.
+// matrix covers, and that of the shipped permissions with the used ones.
 type Verdict struct {
 	records []*Record
 	objects *objectLog
@@ -45,7 +45,7 @@ func (v *Verdict) Passed() bool {
 	return len(v.secrets.findings) == 0 && len(v.calls.uncovered()) == 0 && !v.rights.wrong()
 }
 
-// String describes all checks, and what they found.
+// String describes the results of all checks.
 func (v *Verdict) String() string {
 	var sum Record
 	for _, r := range v.records {

@@ -26,8 +26,8 @@ func TestHashModule(t *testing.T) {
 		equal  bool
 	}{
 		"same":       {reason: "a fresh clone finds the binaries", module: module("a", "b"), equal: true},
-		"version":    {reason: "a new version is built anew", module: module("a2", "b")},
-		"own main":   {reason: "so is a change of a main of ours", module: module("a", "b2")},
+		"version":    {reason: "a new version is built again", module: module("a2", "b")},
+		"own main":   {reason: "so is a changed main package of ours", module: module("a", "b2")},
 		"shifted":    {reason: "the border between files counts", module: module("ab", "")},
 		"file added": {reason: "every file counts", module: fstest.MapFS{"go.mod": {Data: []byte("a")}}},
 		"file renamed": {reason: "names count", module: fstest.MapFS{
@@ -68,13 +68,13 @@ func TestBuild(t *testing.T) {
 	require.ErrorIs(t, err, failure)
 	require.ErrorContains(t, err, "build half")
 	require.FileExists(t, filepath.Join(target, "a"), "a finished step is kept")
-	require.NoFileExists(t, filepath.Join(target, "c"), "nothing of a failed step is")
+	require.NoFileExists(t, filepath.Join(target, "c"), "the outputs of a failed step are removed")
 	require.NoDirExists(t, filepath.Join(target, ".building"))
 
 	progress.Reset()
 	half.produce = produceFiles("c", "d")
 	require.NoError(t, build(t.Context(), cache, []step{good, half}, &progress))
-	require.NotContains(t, progress.String(), "good", "what is there is not built again")
+	require.NotContains(t, progress.String(), "good", "existing binaries are not built again")
 	require.Contains(t, progress.String(), "step 2/2 half, 0:00, about 10 s left")
 }
 
@@ -85,7 +85,7 @@ func TestLine(t *testing.T) {
 		{number: 4, name: "KubeVirt", estimate: 11 * time.Minute},
 	}}
 	require.Equal(t, "step 3/9 kube-apiserver, 2:10, about 14 min left", r.line(0, 130*time.Second))
-	require.Equal(t, "step 4/9 KubeVirt, 20:00, about 10 s left", r.line(1, 20*time.Minute), "an estimate that was wrong never turns negative")
+	require.Equal(t, "step 4/9 KubeVirt, 20:00, about 10 s left", r.line(1, 20*time.Minute), "a wrong estimate never becomes negative")
 }
 
 func TestLockWaits(t *testing.T) {
@@ -115,7 +115,7 @@ func TestFindAssets(t *testing.T) {
 		"usable":    {reason: "both are taken", etcd: "etcd Version: 3.6.4", kube: "Kubernetes v1.34.1", want: []string{"etcd", "kube-apiserver"}},
 		"too old":   {reason: "the controllers may not be newer than their server", etcd: "etcd Version: 3.5.21", kube: "Kubernetes v1.33.0", want: []string{"etcd"}},
 		"no number": {reason: "an unstamped server makes MCM refuse", etcd: "etcd Version: 3.6.4", kube: "Kubernetes v0.0.0-master+$Format:%H$", want: []string{"etcd"}},
-		"missing":   {reason: "an empty folder is no error"},
+		"missing":   {reason: "an empty folder is not an error"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -154,7 +154,7 @@ func TestStepsMakeEveryBinary(t *testing.T) {
 	} {
 		require.True(t, made[path], path)
 	}
-	require.Len(t, l.steps(assets{"etcd": "/x"}), len(l.steps(assets{}))-1, "what the caller has is not built")
+	require.Len(t, l.steps(assets{"etcd": "/x"}), len(l.steps(assets{}))-1, "a binary of the caller is not built")
 }
 
 // TestInterruptedStepLeavesNothing interrupts the go command while it

@@ -37,7 +37,7 @@ type Options struct {
 type Cluster struct {
 	Name            string
 	ServerURL       string
-	AdminKubeconfig string // path of a kubeconfig with all rights
+	AdminKubeconfig string // path of a kubeconfig with all permissions
 
 	options    Options
 	dir        string
@@ -46,7 +46,7 @@ type Cluster struct {
 	web        *http.Client // trusts the cluster's CA
 }
 
-// Config returns a client configuration with all rights and high request limits.
+// Config returns a client configuration with all permissions and high request limits.
 func (c *Cluster) Config() *rest.Config { return c.config(admin) }
 
 // VirtHandlerConfig returns a client configuration for KubeVirt's node agent. KubeVirt's webhooks

@@ -63,7 +63,7 @@ func TestPKI(t *testing.T) {
 		require.NoError(t, err, name)
 	}
 	_, err = certificate.Verify(x509.VerifyOptions{Roots: pool(two), DNSName: loopback})
-	require.Error(t, err, "one cluster trusts nothing of the other")
+	require.Error(t, err, "neither cluster trusts the other")
 }
 
 func pool(p *pki) *x509.CertPool {

@@ -136,7 +136,8 @@ func (p *provider) runVirtController(ctx context.Context) error {
 		"--kubeconfig="+file, "--listen="+loopback, fmt.Sprintf("--port=%d", ports[0]),
 		"--prom-cert-file="+p.pki.file("server.crt"), "--prom-key-file="+p.pki.file("server.key"),
 		"--launcher-image=lab.local/virt-launcher:v1.7.0", "--exporter-image=lab.local/virt-exportserver:v1.7.0",
-		// It has no second replica, and exits if it cannot renew its lease: the default of 10 s is short for a busy machine.
+		// It has no second replica, and exits if it cannot renew its lease: the default of 10 s is short
+		// for a busy machine.
 		"--leader-elect-lease-duration=1h", "--leader-elect-renew-deadline=50m")
 	if err != nil {
 		return err

@@ -17,9 +17,9 @@ func TestLatencyFrom(t *testing.T) {
 		want   time.Duration
 	}{
 		"Absent":   {reason: "no annotation means the default", want: DefaultBootLatency},
-		"Zero":     {reason: "zero is a latency", value: "0s", want: 0},
+		"Zero":     {reason: "zero is a valid latency", value: "0s", want: 0},
 		"Minutes":  {reason: "Go durations are read", value: "3m", want: 3 * time.Minute},
-		"Negative": {reason: "time does not run backwards", value: "-1s", want: DefaultBootLatency},
+		"Negative": {reason: "a negative latency is invalid", value: "-1s", want: DefaultBootLatency},
 		"Garbage":  {reason: "a typo must not stop a lab", value: "soon", want: DefaultBootLatency},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -49,7 +49,7 @@ func TestRemaining(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	require.Equal(t, 3*time.Second, remaining(now, now.Add(-2*time.Second), 5*time.Second))
 	require.Zero(t, remaining(now, now.Add(-5*time.Second), 5*time.Second), "due")
-	require.Zero(t, remaining(now, time.Time{}, 5*time.Second), "long ago: nothing is forgotten over a restart")
+	require.Zero(t, remaining(now, time.Time{}, 5*time.Second), "an operation that began long ago is complete, also after a restart")
 }
 
 func TestMarks(t *testing.T) {

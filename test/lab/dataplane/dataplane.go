@@ -19,13 +19,13 @@ const workersPerPart = 4
 
 // Config holds the clusters that the data plane simulates, and the identities it uses.
 type Config struct {
-	// Provider has administrator rights in the provider cluster: Nodes, Leases, pods,
+	// Provider has administrator permissions in the provider cluster: Nodes, Leases, pods,
 	// volumes, claims, Secrets.
 	Provider *rest.Config
 	// VirtHandler is system:serviceaccount:kubevirt:kubevirt-handler in the provider cluster; it is
 	// used only to read and write VirtualMachineInstances.
 	VirtHandler *rest.Config
-	// Target has administrator rights in the target cluster, which the guests join.
+	// Target has administrator permissions in the target cluster, which the guests join.
 	Target *rest.Config
 	// Nodes are the provider cluster's nodes.
 	Nodes []Node

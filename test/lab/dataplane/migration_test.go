@@ -72,9 +72,9 @@ func TestMigrationMovesTheInstance(t *testing.T) {
 	state := m.instance.Status.MigrationState
 
 	require.Zero(t, m.step())
-	require.Equal(t, "10.244.0.9", state.TargetNodeAddress, "virt-controller waits for it: TargetReady")
+	require.Equal(t, "10.244.0.9", state.TargetNodeAddress, "virt-controller waits for the address (TargetReady)")
 	require.NotEmpty(t, state.TargetDirectMigrationNodePorts)
-	require.Nil(t, state.StartTimestamp, "a step at a time, as two virt-handlers take them")
+	require.Nil(t, state.StartTimestamp, "the two virt-handlers take one step at a time")
 
 	require.Zero(t, m.step())
 	require.Equal(t, kubevirtv1.MigrationPreCopy, state.Mode)
@@ -112,19 +112,19 @@ func TestMigrationFails(t *testing.T) {
 		want   string
 	}{
 		"Fault": {
-			reason: "the annotation asks for it", want: migrationFailed,
+			reason: "the annotation requests the failure", want: migrationFailed,
 			happen: func(_ *testing.T, m *migrating) {
 				m.instance.Annotations = map[string]string{FaultAnnotation: string(FaultMigrationFails)}
 				m.clock.advance(DefaultMigrationLatency)
 			},
 		},
 		"Aborted": {
-			reason: "somebody deleted the migration", want: migrationAborted,
+			reason: "the migration was deleted", want: migrationAborted,
 			happen: func(_ *testing.T, m *migrating) {
 				m.instance.Annotations = map[string]string{FaultAnnotation: string(FaultMigrationHangs)}
 				m.clock.advance(time.Hour)
 				require.Zero(t, m.step())
-				require.Nil(t, m.instance.Status.MigrationState.EndTimestamp, "it hangs")
+				require.Nil(t, m.instance.Status.MigrationState.EndTimestamp, "the migration must hang")
 				m.instance.Status.MigrationState.AbortRequested = true
 			},
 		},
@@ -171,7 +171,7 @@ func TestMigrationWaits(t *testing.T) {
 		again  time.Duration
 	}{
 		"NotHandedOver": {
-			reason: "virt-controller has not said where to",
+			reason: "virt-controller has not chosen a target yet",
 			happen: func(_ *testing.T, m *migrating) { m.instance.Status.MigrationState.TargetNode = "" },
 		},
 		"NoTargetYet": {
@@ -182,7 +182,7 @@ func TestMigrationWaits(t *testing.T) {
 			},
 		},
 		"DeadTarget": {
-			reason: "nobody works on a dead node", again: pollInterval,
+			reason: "no virt-handler runs on a dead node", again: pollInterval,
 			happen: func(t *testing.T, m *migrating) {
 				t.Helper()
 				down := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "there", Labels: map[string]string{DownLabel: "true"}}}
@@ -206,21 +206,21 @@ func TestLauncherIsLeft(t *testing.T) {
 	pod := func(name string) *corev1.Pod { return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}} }
 	m := newMigrating(t)
 	for _, name := range []string{"source", "target"} {
-		require.False(t, isLeft(pod(name), m.instance), "under way")
+		require.False(t, isLeft(pod(name), m.instance), "the migration is in progress")
 	}
 	state := m.start(t)
 	m.clock.advance(DefaultMigrationLatency)
 	m.step()
-	require.False(t, isLeft(pod("source"), m.instance), "not finalized")
+	require.False(t, isLeft(pod("source"), m.instance), "the migration is not finalized")
 	m.step()
 	require.True(t, isLeft(pod("source"), m.instance))
 	require.False(t, isLeft(pod("target"), m.instance))
-	require.False(t, isLeft(pod("next-target"), m.instance), "of the next migration, which is not handed over yet")
+	require.False(t, isLeft(pod("next-target"), m.instance), "it belongs to the next migration, which has not been handed over yet")
 	require.True(t, cameLive(m.instance, "here"))
 	require.False(t, cameLive(m.instance, "elsewhere"))
 
 	state.Failed = true
-	require.True(t, isLeft(pod("target"), m.instance), "it waits for nothing")
+	require.True(t, isLeft(pod("target"), m.instance), "no migration uses it any more")
 	require.False(t, isLeft(pod("source"), m.instance))
 	require.False(t, cameLive(m.instance, "here"))
 }

@@ -71,13 +71,13 @@ func TestKubeletStartsAndEndsAPod(t *testing.T) {
 	require.Len(t, pod.Status.ContainerStatuses, 2)
 	require.Equal(t, reasonCompleted, pod.Status.InitContainerStatuses[0].State.Terminated.Reason)
 	require.Equal(t, corev1.ConditionTrue, podConditionStatus(pod, corev1.PodReady))
-	require.Zero(t, restarts(pod), "a first start is no restart")
+	require.Zero(t, restarts(pod), "the first start does not count as a restart")
 
 	settled := pod.DeepCopy()
 	c.advance(time.Minute)
 	_, err = k.advance(t.Context(), pod)
 	require.NoError(t, err)
-	require.Equal(t, settled.Status, pod.Status, "a running pod is at rest")
+	require.Equal(t, settled.Status, pod.Status, "the status of a running pod does not change")
 
 	script.result = succeeded(importMessage)
 	_, err = k.advance(t.Context(), pod)
@@ -112,7 +112,7 @@ func TestKubeletRestartsFailingContainers(t *testing.T) {
 	step(time.Second)
 	require.NotNil(t, pod.Status.ContainerStatuses[0].State.Running)
 	require.Equal(t, int32(1), restarts(pod))
-	require.Equal(t, 2*crashLoopBackOff, crashBackOff(pod), "the next one takes longer")
+	require.Equal(t, 2*crashLoopBackOff, crashBackOff(pod), "the next back-off is longer")
 }
 
 func TestExitWithoutRestartFailsThePod(t *testing.T) {
@@ -178,7 +178,7 @@ func TestImageID(t *testing.T) {
 	t.Parallel()
 	id := imageID("registry.local/disk:1")
 	require.Regexp(t, `^registry\.local/disk:1@sha256:[0-9a-f]{64}$`, id)
-	require.Equal(t, id, imageID(id), "a digest is what it is")
+	require.Equal(t, id, imageID(id), "a reference by digest is unchanged")
 }
 
 func TestAddressPool(t *testing.T) {

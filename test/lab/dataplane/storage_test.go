@@ -38,7 +38,7 @@ func TestIsWaiting(t *testing.T) {
 	first := testClass(storagev1.VolumeBindingWaitForFirstConsumer)
 
 	require.True(t, isWaiting(testClaim(), immediate))
-	require.False(t, isWaiting(testClaim(), first), "nobody consumes it yet")
+	require.False(t, isWaiting(testClaim(), first), "no pod consumes it yet")
 
 	consumed := testClaim()
 	consumed.Annotations[selectedNodeAnnotation] = "node"
@@ -74,7 +74,7 @@ func TestRenderVolume(t *testing.T) {
 
 	volume.Spec.Capacity[corev1.ResourceStorage] = resource.MustParse("9Gi")
 	requested := claim.Spec.Resources.Requests[corev1.ResourceStorage]
-	require.Equal(t, "5Gi", requested.String(), "the claim is not shared with the volume")
+	require.Equal(t, "5Gi", requested.String(), "the volume must not share memory with the claim")
 }
 
 func TestZoneOf(t *testing.T) {

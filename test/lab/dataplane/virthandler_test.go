@@ -54,12 +54,12 @@ func TestInterfaceStatuses(t *testing.T) {
 	require.Equal(t, "domain, guest-agent", statuses[0].InfoSource)
 	require.Regexp(t, `^02(:[0-9a-f]{2}){5}$`, statuses[0].MAC)
 	require.Equal(t, "02:00:00:00:00:42", statuses[1].MAC)
-	require.Empty(t, statuses[1].IP, "nothing is known about secondary networks")
+	require.Empty(t, statuses[1].IP, "the simulation assigns no addresses on secondary networks")
 	require.Equal(t, "pod1", statuses[1].PodInterfaceName)
 	require.Contains(t, statuses[1].InfoSource, "multus-status")
 
 	instance.Status.Interfaces = statuses
-	require.Equal(t, statuses, interfaceStatuses(instance, "10.244.0.9", true), "stable")
+	require.Equal(t, statuses, interfaceStatuses(instance, "10.244.0.9", true), "the statuses are stable")
 }
 
 func TestMigrationConditions(t *testing.T) {

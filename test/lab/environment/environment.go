@@ -4,7 +4,7 @@
 // The tests, the demo and the lab command use it. It combines the packages binaries, process,
 // controlplane and dataplane, and adds shoots: the namespaces, identities and controllers needed
 // for one shoot's machines. It treats the driver only as a binary to run and an identity with
-// rights, and imports none of its code.
+// permissions, and imports none of its code.
 package environment
 
 import (
@@ -132,7 +132,7 @@ func (l *Lab) Stop(ctx context.Context) error {
 	return errors.Join(failed, l.folder.remove(l.KeepLogs))
 }
 
-// AddNode adds a host to the provider cluster, for a test that needs hosts of its own.
+// AddNode adds a host to the provider cluster, for a test that needs its own hosts.
 func (l *Lab) AddNode(ctx context.Context, node dataplane.Node) error {
 	if l.owner != nil {
 		return l.owner.addNode(ctx, node)

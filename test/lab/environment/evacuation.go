@@ -7,13 +7,13 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 )
 
-// evacuationAccount has only evacuation's rights in the control cluster. The real
+// evacuationAccount has only evacuation's permissions in the control cluster. The real
 // sidecar uses its own account.
 const evacuationAccount = "evacuation"
 
-// AllowEvacuation gives the shoot's driver the rights that evacuation needs on the
+// AllowEvacuation gives the shoot's driver the permissions that evacuation needs on the
 // provider cluster. It returns the kubeconfig of an identity that has only evacuation's
-// rights in the control cluster.
+// permissions in the control cluster.
 func (l *Lab) AllowEvacuation(ctx context.Context, s *Shoot) ([]byte, error) {
 	if err := l.allowMigrations(ctx, s); err != nil {
 		return nil, fmt.Errorf("allow evacuation of shoot %s in the provider cluster: %w", s.Name, err)
@@ -23,7 +23,7 @@ func (l *Lab) AllowEvacuation(ctx context.Context, s *Shoot) ([]byte, error) {
 		return nil, err
 	}
 	w.account(ctx, evacuationAccount)
-	w.do("apply rights", func() error {
+	w.do("apply permissions", func() error {
 		// The trailing newline restricts the match to the account's name, which is a
 		// prefix of other names.
 		return l.applyShipped(ctx, l.Control, evacuationControlOverlay,

@@ -20,7 +20,7 @@ func TestFolderLeavesNothing(t *testing.T) {
 	require.ErrorContains(t, err, "another lab uses")
 	require.NoError(t, f.remove(false))
 	require.NoDirExists(t, path)
-	require.NoError(t, f.remove(false), "twice is no error")
+	require.NoError(t, f.remove(false), "a second removal is not an error")
 }
 
 func TestFolderKeepsLogs(t *testing.T) {
@@ -68,10 +68,10 @@ func TestSweep(t *testing.T) {
 		data, logs bool      // expected to remain
 	}{
 		"alive":     {reason: "a living lab keeps everything", ownerFile: true, locked: true, at: now.Add(48 * time.Hour), data: true, logs: true},
-		"killed":    {reason: "the data of a killed lab goes, its logs stay to be read", ownerFile: true, at: now, logs: true},
-		"long ago":  {reason: "after a day the logs go as well", ownerFile: true, at: now.Add(48 * time.Hour)},
+		"killed":    {reason: "the data of a killed lab is removed, and its logs are kept", ownerFile: true, at: now, logs: true},
+		"long ago":  {reason: "after a day the logs are removed too", ownerFile: true, at: now.Add(48 * time.Hour)},
 		"newborn":   {reason: "a lab that is just being created has no owner file yet", at: now, data: true, logs: true},
-		"half made": {reason: "one that stays without was killed early", at: now.Add(2 * time.Minute), logs: true},
+		"half made": {reason: "a lab that still has no owner file was killed during its creation", at: now.Add(2 * time.Minute), logs: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -102,8 +102,8 @@ func (l *Lab) applyShipped(ctx context.Context, cluster *controlplane.Cluster, o
 	return cluster.Apply(ctx, objects)
 }
 
-// awaitRight waits until the API server's authorizer allows an account of a namespace a right. A
-// new binding takes effect with a small delay.
+// awaitRight waits until the API server's authorizer allows an account of a namespace a permission.
+// A new binding takes effect with a small delay.
 func awaitRight(ctx context.Context, cluster *controlplane.Cluster, namespace, account string, right authorizationv1.ResourceAttributes) error {
 	client, err := authorizationclient.NewForConfig(cluster.Config())
 	if err != nil {

@@ -29,7 +29,7 @@ const (
 	nodesPath       = "/nodes"
 )
 
-// description is what a process needs in order to attach to a lab.
+// description contains the data with which a process attaches to a lab.
 type description struct {
 	Dir                               string
 	ProviderKubeconfig, ControlConfig string // of the administrators
@@ -82,7 +82,8 @@ type owner struct {
 }
 
 // Attach attaches to a lab that another process shares. The processes that the returned Lab starts
-// belong to the caller, and end with Stop; the clusters, the data plane and the logs are the owner's.
+// belong to the caller, and end with Stop; the clusters, the data plane and the logs are the
+// owner's.
 func Attach(ctx context.Context, socket string) (*Lab, error) {
 	o, d, err := connect(ctx, socket)
 	if err != nil {

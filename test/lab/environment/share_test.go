@@ -23,7 +23,7 @@ func TestShare(t *testing.T) {
 	socket := filepath.Join(folder, "lab.sock")
 
 	_, _, err = connect(t.Context(), socket)
-	require.Error(t, err, "nobody shares a lab")
+	require.Error(t, err, "no lab is shared at this socket")
 
 	var added []dataplane.Node
 	want := description{Dir: "/lab", ProviderKubeconfig: "/p", ControlConfig: "/c", Binaries: &binaries.Binaries{Kubectl: "/kubectl"}}
@@ -53,7 +53,7 @@ func TestShare(t *testing.T) {
 	require.NoError(t, first.leave())
 	select {
 	case <-second.ended:
-		require.Fail(t, "one process that leaves ends nothing for the others")
+		require.Fail(t, "a leaving process must not affect the others")
 	case <-time.After(50 * time.Millisecond):
 	}
 	require.NoError(t, server.Close())

@@ -31,7 +31,7 @@ type Shoot struct {
 	// MachineClass's credentials Secret.
 	ProviderKubeconfig []byte
 	// ProviderKubeconfigFile is a file with the same content, for interactive use
-	// with the driver's rights.
+	// with the driver's permissions.
 	ProviderKubeconfigFile string
 	// MCMKubeconfig and SidecarKubeconfig are files; each is valid for the control
 	// and the target cluster.
@@ -49,7 +49,7 @@ const (
 // (kubernetes/provider-cluster).
 const hostDevices = "kubevirt.machine.gardener.cloud/host-devices"
 
-// AddShoot creates the namespaces, identities and rights of a shoot.
+// AddShoot creates the namespaces, identities and permissions of a shoot.
 func (l *Lab) AddShoot(ctx context.Context, name string) (*Shoot, error) {
 	s := &Shoot{Name: name, Namespace: "shoot--lab--" + name, ProviderNamespace: name}
 	if err := l.addDriver(ctx, s); err != nil {
@@ -66,7 +66,7 @@ func (l *Lab) addDriver(ctx context.Context, s *Shoot) error {
 	if err != nil {
 		return err
 	}
-	w.do("apply what its admin applies", func() error { return l.applyProvider(ctx, s, false) })
+	w.do("apply the objects of the provider cluster's admin", func() error { return l.applyProvider(ctx, s, false) })
 	w.awaitDefaultAccount(ctx)
 	w.awaitRight(ctx, driverAccount, authorizationv1.ResourceAttributes{
 		Verb: "create", Group: "kubevirt.io", Resource: "virtualmachines", Namespace: s.ProviderNamespace,
@@ -114,10 +114,10 @@ func (l *Lab) addControllers(ctx context.Context, s *Shoot) error {
 		return err
 	})
 	w.awaitDefaultAccount(ctx)
-	w.do("apply rights in the control cluster", func() error {
+	w.do("apply permissions in the control cluster", func() error {
 		return l.applyShipped(ctx, l.Control, controlOverlay, shippedNamespace, s.Namespace)
 	})
-	w.do("apply rights in the target cluster", func() error {
+	w.do("apply permissions in the target cluster", func() error {
 		return l.applyShipped(ctx, l.Control, targetOverlay, shippedNamespace, s.Namespace)
 	})
 	for _, right := range []authorizationv1.ResourceAttributes{
@@ -176,9 +176,9 @@ func (w *writer) awaitDefaultAccount(ctx context.Context) {
 	})
 }
 
-// awaitRight waits until the bindings of an account of the namespace give it a right.
+// awaitRight waits until the bindings of an account of the namespace give it a permission.
 func (w *writer) awaitRight(ctx context.Context, account string, right authorizationv1.ResourceAttributes) {
-	w.do("await the rights of "+account, func() error { return awaitRight(ctx, w.cluster, w.namespace, account, right) })
+	w.do("await the permissions of "+account, func() error { return awaitRight(ctx, w.cluster, w.namespace, account, right) })
 }
 
 func (w *writer) account(ctx context.Context, name string) {

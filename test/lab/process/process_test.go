@@ -36,7 +36,7 @@ func TestErrQuotesTheLog(t *testing.T) {
 	require.ErrorContains(t, p.Err(), "exit status 7")
 	require.ErrorContains(t, p.Err(), p.LogFile())
 	require.ErrorContains(t, p.Err(), "line 3")
-	require.NoError(t, p.Stop(t.Context()), "stopping an ended process is no error")
+	require.NoError(t, p.Stop(t.Context()), "stopping an exited process is not an error")
 }
 
 func TestStop(t *testing.T) {
@@ -56,7 +56,7 @@ func TestStop(t *testing.T) {
 			s.Kill = test.kill
 			p, err := newGroup(t).Start(s)
 			require.NoError(t, err)
-			require.NoError(t, p.Err(), "it runs")
+			require.NoError(t, p.Err(), "the process is running")
 			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 			defer cancel()
 			require.NoError(t, p.Stop(ctx), test.reason)

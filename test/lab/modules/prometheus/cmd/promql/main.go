@@ -87,7 +87,7 @@ func judge(document []byte) ([]Selector, error) {
 	case "Service":
 		return nil, yaml.UnmarshalStrict(document, &corev1.Service{})
 	default:
-		return nil, fmt.Errorf("nobody judges a %s", kind.Kind)
+		return nil, fmt.Errorf("objects of kind %s are not checked", kind.Kind)
 	}
 }
 
@@ -193,7 +193,7 @@ func (d *dashboard) selectors() ([]Selector, error) {
 
 		parts := labelValues.FindStringSubmatch(query)
 		if parts == nil {
-			return nil, fmt.Errorf("variable %s: nobody judges %q", variable.Name, query)
+			return nil, fmt.Errorf("variable %s: the query %q is not checked", variable.Name, query)
 		}
 
 		found, err := selectors("variable "+variable.Name, parts[1])
