@@ -182,7 +182,7 @@ func (o *diagnoseOptions) sources() (*machineSource, error) {
 		return nil, errors.New("--unschedulable-grace must not be negative")
 	}
 
-	provider, err := o.clusterFlags.provider()
+	provider, err := o.provider()
 	if err != nil {
 		return nil, err
 	}

@@ -12,8 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/hostile"
-
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -22,6 +20,7 @@ import (
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/hostile"
 )
 
 // markedInstance returns an instance that is marked for evacuation, whose guest agent lists an

@@ -8,14 +8,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/hostile"
-
 	"github.com/stretchr/testify/require"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/utils/clock"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/hostile"
 )
 
 // readOnly is a provider cluster that permits only reads, and not of all objects. It has no

@@ -5,11 +5,10 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
 	"github.com/prometheus/client_golang/prometheus"
 	clienttransport "k8s.io/client-go/transport"
 	"k8s.io/utils/clock"
-
-	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/internal/driveroptions"
 	plugin "github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"

@@ -4,13 +4,12 @@ import (
 	"fmt"
 	"testing"
 
+	mcmclient "github.com/gardener/machine-controller-manager/pkg/client/clientset/versioned"
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/client-go/kubernetes"
 	"kubevirt.io/client-go/containerizeddataimporter"
 	"kubevirt.io/client-go/kubevirt"
-
-	mcmclient "github.com/gardener/machine-controller-manager/pkg/client/clientset/versioned"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/suite"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/environment"
