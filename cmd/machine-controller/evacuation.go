@@ -1,20 +1,17 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"time"
 
-	machineclient "github.com/gardener/machine-controller-manager/pkg/client/clientset/versioned"
-	mcmoptions "github.com/gardener/machine-controller-manager/pkg/util/provider/app/options"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/pflag"
+	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/evacuation"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
@@ -43,12 +40,14 @@ func newEvacuationOptions() evacuationOptions {
 func (o *evacuationOptions) addFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.enabled, "evacuation", o.enabled,
 		"Act when a provider node is drained: live-migrate machines, or have them drained and replaced. Machines get evictionStrategy "+
-			"External, unless their class sets another one. Requires the permissions in kubernetes/evacuation.")
+			"External, unless their class sets another one. Set it if the admin of the provider cluster drains nodes and has granted the "+
+			"permissions in kubernetes/evacuation.")
 	fs.IntVar(&o.maxPerDeployment, "evacuation-max-per-deployment", o.maxPerDeployment,
-		"How many Machines of a MachineDeployment may be evacuated from provider nodes at the same time, and how many may be missing.")
+		"How many Machines of a MachineDeployment may be evacuated from provider nodes at the same time, and how many may be missing; raise it "+
+			"to drain the nodes of a large worker pool faster.")
 	fs.DurationVar(&o.deadline, "evacuation-deadline", o.deadline,
 		"How long a machine waits for its MachineDeployment to be healthy before it is evacuated regardless, and how long the "+
-			"deletion of its Machine may then take before it is powered off. It should exceed --machine-drain-timeout.")
+			"deletion of its Machine may then take before it is powered off; raise it with --machine-drain-timeout, which it should exceed.")
 }
 
 func (o *evacuationOptions) validate() error {
@@ -62,47 +61,39 @@ func (o *evacuationOptions) validate() error {
 	}
 }
 
-// start runs the evacuation controller in the background, which does nothing before the driver's
-// first request. It returns the observers of the driver's requests.
-func (o *evacuationOptions) start(
-	ctx context.Context, server *mcmoptions.MCServer, evacuator spi.Evacuator, events evacuation.EventRecorder,
-) ([]kubevirt.Observer, error) {
-	if !o.enabled {
-		return nil, nil
-	}
+// controller returns the evacuation controller, which observes the driver's requests. The leader runs
+// it.
+func (o *evacuationOptions) controller(control *controlCluster, evacuator spi.Evacuator, events evacuation.EventRecorder) (*evacuation.Controller, error) {
+	config := rest.CopyConfig(control.config)
+	config.Timeout = controlTimeout
 
-	config, err := controlConfig(server)
+	machines, err := machinesClient(config)
 	if err != nil {
 		return nil, err
 	}
 
-	config.Timeout = controlTimeout
-
-	client, err := machineclient.NewForConfig(config)
-	if err != nil {
-		return nil, fmt.Errorf("create client for the control cluster: %w", err)
-	}
-
-	if drain := server.SafetyOptions.MachineDrainTimeout.Duration; o.deadline <= drain {
+	safety := &control.server.SafetyOptions
+	if drain := safety.MachineDrainTimeout.Duration; o.deadline <= drain {
 		klog.InfoS("--evacuation-deadline does not exceed --machine-drain-timeout: machines may be powered off while they are drained",
 			"deadline", o.deadline, "drainTimeout", drain)
 	}
 
 	controller := evacuation.New(evacuation.Options{
 		Evacuator: evacuator,
-		Machines:  client.MachineV1alpha1(),
-		Namespace: server.Namespace,
+		Machines:  machines,
+		Namespace: control.server.Namespace,
 		Events:    events,
 		Clock:     clock.RealClock{},
 		Limits: evacuation.Limits{
 			MaxPerDeployment: o.maxPerDeployment, Deadline: o.deadline, MigrationTimeout: migrationTimeout,
 		},
 		Period:         evacuationPeriod,
-		ClassRetention: 2*server.SafetyOptions.MachineSafetyOrphanVMsPeriod.Duration + time.Hour,
+		ClassRetention: 2*safety.MachineSafetyOrphanVMsPeriod.Duration + time.Hour,
 	})
-	prometheus.MustRegister(controller)
 
-	go controller.Run(ctx)
+	if err := prometheus.Register(controller); err != nil {
+		return nil, fmt.Errorf("register the metrics of evacuations: %w", err)
+	}
 
-	return []kubevirt.Observer{controller}, nil
+	return controller, nil
 }

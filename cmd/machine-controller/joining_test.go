@@ -140,7 +140,7 @@ func TestFirstCallBegins(t *testing.T) {
 	t.Parallel()
 
 	began := 0
-	l := &leading{Driver: silent{}, begin: sync.OnceFunc(func() { began++ })}
+	l := &leading{Driver: silent{}, start: sync.OnceFunc(func() { began++ })}
 
 	_, err := l.ListMachines(t.Context(), nil)
 	require.NoError(t, err)

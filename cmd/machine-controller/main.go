@@ -1,6 +1,6 @@
-// Command machine-controller runs machine-controller-manager's machine controller with the KubeVirt driver. Gardener injects it
-// as a sidecar beside machine-controller-manager. It only wires: flags to options, options to the plugin or to a driver over gRPC,
-// that to machine-controller-manager.
+// Command machine-controller runs machine-controller-manager's machine controller with the KubeVirt
+// driver. Gardener injects it as a sidecar beside machine-controller-manager. It only wires: flags to
+// options, options to the plugin or to a driver over gRPC, that to machine-controller-manager.
 package main
 
 import (
@@ -14,6 +14,7 @@ import (
 	_ "github.com/gardener/machine-controller-manager/pkg/util/client/metrics/prometheus" // rest_client_* of its clients, as in every driver
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/app"
 	mcmoptions "github.com/gardener/machine-controller-manager/pkg/util/provider/app/options"
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
 	_ "github.com/gardener/machine-controller-manager/pkg/util/reflector/prometheus" // reflector_*
 	_ "github.com/gardener/machine-controller-manager/pkg/util/workqueue/prometheus" // workqueue_*
 	"github.com/prometheus/client_golang/prometheus"
@@ -22,8 +23,10 @@ import (
 	"k8s.io/component-base/logs"
 	"k8s.io/klog/v2"
 
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/cmd/internal/driverflags"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/internal/driveroptions"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/driverrpc"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/machineaddress"
 )
 
 func main() {
@@ -42,13 +45,14 @@ func run() error {
 
 	flag.InitFlags()
 	logs.InitLogs()
-	// InitLogs turns it off, and with it what keeps the Secrets' contents out of client-go's logs at -v=8.
+	// InitLogs disables contextual logging, which keeps the contents of Secrets out of client-go's logs
+	// at -v=8.
 	klog.EnableContextualLogging(true)
 
 	defer logs.FlushLogs()
 
 	if own.version {
-		fmt.Fprintln(os.Stdout, "machine-controller", driverflags.Version())
+		fmt.Fprintln(os.Stdout, "machine-controller", driveroptions.Version())
 
 		return nil
 	}
@@ -57,77 +61,98 @@ func run() error {
 		return err
 	}
 
-	if own.remote.endpoint != "" {
-		return runRemote(server, own)
-	}
-
-	return runLocal(server, own)
+	return runController(context.Background(), server, own)
 }
 
-// runLocal has the driver in this process.
-func runLocal(server *mcmoptions.MCServer, own *options) error {
-	events, err := eventRecorder(server)
+// runController runs machine-controller-manager with the driver, and the work beside it.
+func runController(ctx context.Context, server *mcmoptions.MCServer, own *options) error {
+	control, err := newControlCluster(server)
 	if err != nil {
 		return err
 	}
 
-	controller := controllerOf(server, own, events)
+	addresses, err := control.addressRecorder()
+	if err != nil {
+		return err
+	}
+
+	measure, err := measureJoining(control)
+	if err != nil {
+		return err
+	}
+
+	p, err := own.newDriver(ctx, control, addresses)
+	if err != nil {
+		return err
+	}
+
+	go stopOnSignal(ctx, p.stop)
+
+	return app.Run(server, whenLeading(ctx, addresses.Driver(p.driver), append(p.tasks, addresses.Run, measure)...))
+}
+
+// process is a driver, and what this process does for it.
+type process struct {
+	driver driver.Driver
+	// tasks are the driver's background work if this process leads.
+	tasks []func(context.Context)
+	// stop ends the driver's calls.
+	stop func(context.Context)
+}
+
+func (o *options) newDriver(ctx context.Context, control *controlCluster, addresses *machineaddress.Recorder) (*process, error) {
+	if o.remote.endpoint != "" {
+		return o.newRemote(ctx)
+	}
+
+	return o.newLocal(control, addresses)
+}
+
+// newLocal returns the driver in this process.
+func (o *options) newLocal(control *controlCluster, addresses *machineaddress.Recorder) (*process, error) {
+	events, err := control.eventRecorder()
+	if err != nil {
+		return nil, err
+	}
+
+	p, controller := &process{}, o.controller(control.server)
+	controller.Events, controller.Addresses = events, addresses
 
 	// machine-controller-manager serves /metrics from this registry.
-	provider, err := own.plugin.Provider(controller, prometheus.DefaultRegisterer)
+	provider, err := o.plugin.Provider(controller, prometheus.DefaultRegisterer)
 	if err != nil {
-		return err
+		return nil, err
 	}
 
-	controller.Observers, err = own.evacuation.start(context.Background(), server, provider, events)
+	if o.evacuation.enabled {
+		evacuations, err := o.evacuation.controller(control, provider, events)
+		if err != nil {
+			return nil, err
+		}
+
+		controller.Observers, p.tasks = []kubevirt.Observer{evacuations}, []func(context.Context){evacuations.Run}
+	}
+
+	plugin, err := o.plugin.Plugin(controller, provider, prometheus.DefaultRegisterer)
 	if err != nil {
-		return err
+		return nil, err
 	}
 
-	addresses, err := addressRecorder(server)
-	if err != nil {
-		return err
-	}
+	p.driver, p.stop = plugin, plugin.Stop
 
-	controller.Addresses = addresses
-
-	driver := own.plugin.Plugin(controller, provider)
-	if err := driver.RegisterMetrics(prometheus.DefaultRegisterer); err != nil {
-		return err
-	}
-
-	measured, err := measureJoining(server, addresses.Driver(driver))
-	if err != nil {
-		return err
-	}
-
-	go addresses.Run(context.Background())
-	go stopOnSignal(driver.Stop)
-
-	return app.Run(server, measured)
+	return p, nil
 }
 
-// runRemote uses a driver over gRPC, which cancels the calls of a process that ends.
-func runRemote(server *mcmoptions.MCServer, own *options) error {
-	driver, err := own.remote.driver()
+// newRemote returns a driver over gRPC, which cancels the calls of a process that ends.
+func (o *options) newRemote(ctx context.Context) (*process, error) {
+	client, err := o.remote.driver()
 	if err != nil {
-		return err
+		return nil, err
 	}
 
-	addresses, err := addressRecorder(server)
-	if err != nil {
-		return err
-	}
+	go announce(ctx, client, o.remote.endpoint)
 
-	measured, err := measureJoining(server, addresses.Driver(driver))
-	if err != nil {
-		return err
-	}
-
-	go announce(context.Background(), driver, own.remote.endpoint)
-	go stopOnSignal(func(context.Context) {})
-
-	return app.Run(server, measured)
+	return &process{driver: client, stop: func(context.Context) {}}, nil
 }
 
 // announce logs the driver's name and version. Nothing depends on it: the driver may start later.
@@ -146,13 +171,13 @@ func announce(ctx context.Context, driver *driverrpc.Client, endpoint string) {
 const stopTime = 2500 * time.Millisecond
 
 // stopOnSignal shuts the process down gracefully. machine-controller-manager handles no signals.
-func stopOnSignal(end func(context.Context)) {
+func stopOnSignal(ctx context.Context, end func(context.Context)) {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM, os.Interrupt)
 
 	got := <-signals
 
-	stop(context.Background(), end)
+	stop(ctx, end)
 	klog.InfoS("Stopped on signal", "signal", got)
 	logs.FlushLogs()
 	os.Exit(0)

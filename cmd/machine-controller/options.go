@@ -10,9 +10,8 @@ import (
 	"github.com/spf13/pflag"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/cmd/internal/driverflags"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/internal/driveroptions"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/driverrpc"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
 )
 
 // options are the flags in addition to machine-controller-manager's: the address of a remote
@@ -20,7 +19,7 @@ import (
 type options struct {
 	version    bool
 	remote     remoteOptions
-	plugin     *driverflags.Options
+	plugin     *driveroptions.Options
 	evacuation evacuationOptions
 	// pluginFlags and evacuationFlags are those of plugin and evacuation.
 	pluginFlags, evacuationFlags *pflag.FlagSet
@@ -28,7 +27,7 @@ type options struct {
 
 func newOptions() *options {
 	return &options{
-		plugin: driverflags.New(), pluginFlags: pflag.NewFlagSet("plugin", pflag.ContinueOnError),
+		plugin: driveroptions.New(), pluginFlags: pflag.NewFlagSet("plugin", pflag.ContinueOnError),
 		evacuation: newEvacuationOptions(), evacuationFlags: pflag.NewFlagSet("evacuation", pflag.ContinueOnError),
 	}
 }
@@ -65,15 +64,14 @@ func requireNone(flags *pflag.FlagSet, reason string) error {
 	return errors.Join(errs...)
 }
 
-// controllerOf describes the machine controller to the plugin.
-func controllerOf(server *mcmoptions.MCServer, own *options, events kubevirt.EventRecorder) driverflags.Controller {
-	return driverflags.Controller{
+// controller describes the machine controller to the driver.
+func (o *options) controller(server *mcmoptions.MCServer) driveroptions.Controller {
+	return driveroptions.Controller{
 		CreationTimeout: server.SafetyOptions.MachineCreationTimeout.Duration,
 		OrphanPeriod:    server.SafetyOptions.MachineSafetyOrphanVMsPeriod.Duration,
 		Workers:         int(server.ConcurrentNodeSyncs),
 		NoTarget:        server.TargetKubeconfig == constants.TargetKubeconfigDisabledValue,
-		Evacuation:      own.evacuation.enabled,
-		Events:          events,
+		Evacuation:      o.evacuation.enabled,
 	}
 }
 

@@ -7,16 +7,14 @@ import (
 	"io"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/clock"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1/validation"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/images"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/internal/driveroptions"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/providercluster"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/statustext"
 )
 
@@ -24,8 +22,8 @@ const (
 	// diagnoseRetryFor is how long transient errors of the provider cluster are retried. The user
 	// is waiting, and can repeat the command.
 	diagnoseRetryFor = 5 * time.Second
-	// diagnoseQPS and diagnoseBurst limit the load on a provider cluster that others need too.
-	diagnoseQPS, diagnoseBurst = 20, 40
+	// diagnoseQPS limits the load on a provider cluster that others need too.
+	diagnoseQPS = 20
 )
 
 // diagnoseOptions specify the clusters to read, and the settings of the diagnosis.
@@ -124,7 +122,11 @@ func (o *diagnoseOptions) run(ctx context.Context, names []string, out io.Writer
 	}
 
 	result := diagnoses{Machines: []diagnosis{}}
-	explainer := o.provider()
+
+	explainer, err := o.explainer()
+	if err != nil {
+		return err
+	}
 
 	for _, name := range names {
 		result.Machines = append(result.Machines, o.diagnose(ctx, explainer, sources, name))
@@ -145,7 +147,11 @@ func (o *diagnoseOptions) runAll(ctx context.Context, sources *machineSource, ou
 	}
 
 	result := diagnoses{Machines: []diagnosis{}}
-	explainer := o.provider()
+
+	explainer, err := o.explainer()
+	if err != nil {
+		return err
+	}
 
 	for i := range list.Items {
 		m := &list.Items[i]
@@ -195,18 +201,16 @@ func (o *diagnoseOptions) sources() (*machineSource, error) {
 	return sources, err
 }
 
-func (o *diagnoseOptions) provider() *providercluster.Provider {
-	return providercluster.New(providercluster.Options{
-		Clients:            providerapi.NewCache(providerapi.Options{QPS: diagnoseQPS, Burst: diagnoseBurst, RetryFor: diagnoseRetryFor}),
-		Images:             images.NewManager(clock.RealClock{}, 0),
-		Clock:              clock.RealClock{},
-		UnschedulableGrace: o.grace,
-		MaxDeleteWait:      validation.MaxTerminationGracePeriod + providercluster.DeleteSlack,
-	})
+// explainer returns the driver's access to provider clusters.
+func (o *diagnoseOptions) explainer() (spi.Explainer, error) {
+	driver := driveroptions.New()
+	driver.ProviderQPS, driver.RetryFor, driver.UnschedulableGrace = diagnoseQPS, diagnoseRetryFor, o.grace
+
+	return driver.Provider(driveroptions.Controller{}, prometheus.NewRegistry())
 }
 
 // diagnose diagnoses one machine.
-func (o *diagnoseOptions) diagnose(ctx context.Context, explainer *providercluster.Provider, sources *machineSource, name string) diagnosis {
+func (o *diagnoseOptions) diagnose(ctx context.Context, explainer spi.Explainer, sources *machineSource, name string) diagnosis {
 	found, err := sources.find(ctx, name)
 	if err != nil {
 		return diagnosis{Name: name, Result: resultUnknown, Error: statustext.Printable(err.Error())}

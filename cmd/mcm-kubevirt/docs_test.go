@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/component-base/logs"
 
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/cmd/internal/driverflags"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/internal/driveroptions"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/docs"
 )
 
@@ -15,7 +15,7 @@ func TestServeFlagsAreDocumented(t *testing.T) {
 
 	all, others, own := pflag.NewFlagSet("all", pflag.ContinueOnError), pflag.NewFlagSet("others", pflag.ContinueOnError), pflag.NewFlagSet("own", pflag.ContinueOnError)
 	newServeOptions().addTo(all)
-	driverflags.New().AddFlags(others)
+	driveroptions.New().AddFlags(others)
 	logs.AddFlags(others)
 
 	all.VisitAll(func(f *pflag.Flag) {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/cmd/internal/driverflags"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/internal/driveroptions"
 )
 
 const (
@@ -39,7 +39,7 @@ func rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "mcm-kubevirt",
 		Short:         "Run the KubeVirt driver of machine-controller-manager over gRPC, and check its configuration and machines",
-		Version:       driverflags.Version(),
+		Version:       driveroptions.Version(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}

@@ -15,7 +15,7 @@ import (
 	"k8s.io/component-base/logs"
 	"k8s.io/klog/v2"
 
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/cmd/internal/driverflags"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/internal/driveroptions"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/driverrpc"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/machineclass"
 )
@@ -94,9 +94,8 @@ func (o *serveOptions) server(registry prometheus.Registerer) (*driverrpc.Server
 		return nil, err
 	}
 
-	plugin := o.driver.Plugin(o.controller(), provider)
-
-	if err := plugin.RegisterMetrics(registry); err != nil {
+	plugin, err := o.driver.Plugin(o.controller(), provider, registry)
+	if err != nil {
 		return nil, err
 	}
 
@@ -106,7 +105,7 @@ func (o *serveOptions) server(registry prometheus.Registerer) (*driverrpc.Server
 	}
 
 	return driverrpc.NewServer(o.withKubeconfigs(plugin), driverrpc.ServerOptions{
-		Info:        driverrpc.Info{Name: machineclass.Provider, Version: driverflags.Release()},
+		Info:        driverrpc.Info{Name: machineclass.Provider, Version: driveroptions.Release()},
 		Credentials: credentials,
 		MaxCalls:    o.maxCalls,
 		Metrics:     registry,
@@ -120,7 +119,7 @@ func serve(ctx context.Context, server *driverrpc.Server, listener net.Listener,
 	go func() { ended <- server.Serve(listener) }()
 	go func() { ended <- metrics.Serve() }()
 
-	klog.InfoS("Serving", "version", driverflags.Release(), "address", listener.Addr(), "metrics", metrics.Addr())
+	klog.InfoS("Serving", "version", driveroptions.Release(), "address", listener.Addr(), "metrics", metrics.Addr())
 
 	var failed error
 

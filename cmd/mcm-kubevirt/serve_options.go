@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"k8s.io/component-base/logs"
 
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/cmd/internal/driverflags"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/internal/driveroptions"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/driverrpc"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
@@ -32,7 +32,7 @@ type serveOptions struct {
 	creationTimeout time.Duration
 	orphanPeriod    time.Duration
 	noTarget        bool
-	driver          *driverflags.Options
+	driver          *driveroptions.Options
 }
 
 // newServeOptions returns the defaults. Flags of machine-controller-manager have its defaults.
@@ -43,7 +43,7 @@ func newServeOptions() *serveOptions {
 		maxCalls:        200,
 		creationTimeout: 20 * time.Minute,
 		orphanPeriod:    15 * time.Minute,
-		driver:          driverflags.New(),
+		driver:          driveroptions.New(),
 	}
 }
 
@@ -117,8 +117,8 @@ func (o *serveOptions) validateLimits() error {
 	return errors.Join(errs...)
 }
 
-func (o *serveOptions) controller() driverflags.Controller {
-	return driverflags.Controller{
+func (o *serveOptions) controller() driveroptions.Controller {
+	return driveroptions.Controller{
 		CreationTimeout: o.creationTimeout,
 		OrphanPeriod:    o.orphanPeriod,
 		Workers:         o.maxCalls,

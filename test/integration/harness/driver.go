@@ -6,13 +6,12 @@ import (
 	"time"
 
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
+	"github.com/prometheus/client_golang/prometheus"
 	clienttransport "k8s.io/client-go/transport"
 	"k8s.io/utils/clock"
 
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1/validation"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/images"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/internal/driveroptions"
 	plugin "github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/providercluster"
 )
 
@@ -45,43 +44,42 @@ func NewDriver(o Settings) driver.Driver {
 
 // NewProvider returns the PluginSPI implementation of the driver.
 func NewProvider(o Settings) *providercluster.Provider {
-	if o.Clock == nil {
-		o.Clock = clock.RealClock{}
+	options := driveroptions.New()
+	options.Clock = cmp.Or[clock.Clock](o.Clock, options.Clock)
+	options.ImageClock = cmp.Or[clock.PassiveClock](o.ImageClock, options.Clock)
+	options.WrapTransport = clienttransport.Wrappers(o.Wrap, recorder.requests.wrap)
+	options.UnschedulableGrace = o.Grace
+	options.InitializeWait = cmp.Or(o.Wait, options.InitializeWait)
+	options.MaxDeleteWait = cmp.Or(o.DeleteWait, options.MaxDeleteWait)
+	options.RetryFor = cmp.Or(o.Retry, options.RetryFor)
+
+	provider, err := options.Provider(o.controller(), prometheus.NewRegistry())
+	if err != nil {
+		panic(err) // The registry is new.
 	}
 
-	if o.ImageClock == nil {
-		o.ImageClock = o.Clock
-	}
-
-	return providercluster.New(providercluster.Options{
-		Clients: providerapi.NewCache(providerapi.Options{
-			QPS: 100, Burst: 200, RetryFor: cmp.Or(o.Retry, 15*time.Second), WrapTransport: clienttransport.Wrappers(o.Wrap, recorder.requests.wrap),
-		}),
-		Images:             images.NewManager(o.ImageClock, 30*time.Minute),
-		Clock:              o.Clock,
-		InitializeWait:     cmp.Or(o.Wait, 15*time.Second),
-		UnschedulableGrace: o.Grace,
-		OrphanGracePeriod:  10 * time.Minute,
-		OrphanMemory:       40 * time.Minute,
-		MaxDeleteWait:      cmp.Or(o.DeleteWait, validation.MaxTerminationGracePeriod+providercluster.DeleteSlack),
-		MaxWaiting:         25,
-		NeedAddress:        o.Bootstrap,
-	})
+	return provider
 }
 
-// allowed are the validation options of ProviderSpecs, as by default.
-var allowed = validation.Options{Template: validation.TemplateSafe}
+// controller describes the machine controller of the tests, as kubernetes/base runs it.
+func (o Settings) controller() driveroptions.Controller {
+	return driveroptions.Controller{
+		CreationTimeout: 20 * time.Minute,
+		OrphanPeriod:    30 * time.Minute,
+		Workers:         50,
+		NoTarget:        o.Bootstrap,
+		Evacuation:      len(o.Observers) > 0,
+		Events:          o.Events,
+		Observers:       o.Observers,
+	}
+}
 
 // DriverOn returns the driver on an implementation of the PluginSPI, with recorded calls.
 func DriverOn(provider *providercluster.Provider, o Settings) driver.Driver {
-	may := allowed
-	may.Evacuation = len(o.Observers) > 0
+	d, err := driveroptions.New().Plugin(o.controller(), provider, prometheus.NewRegistry())
+	if err != nil {
+		panic(err) // The registry is new.
+	}
 
-	return recorder.driver(plugin.New(provider, plugin.Options{
-		CreationTimeout: 20 * time.Minute,
-		CSIDriverName:   "csi.kubevirt.io",
-		Allowed:         may,
-		Events:          o.Events,
-		Observers:       o.Observers,
-	}))
+	return recorder.driver(d)
 }

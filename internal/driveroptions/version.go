@@ -1,4 +1,4 @@
-package driverflags
+package driveroptions
 
 import (
 	"runtime/debug"

@@ -1,4 +1,4 @@
-package driverflags_test
+package driveroptions_test
 
 import (
 	"os"
@@ -7,17 +7,17 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/cmd/internal/driverflags"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/internal/driveroptions"
 )
 
 // TestVersion is about a build without the linker's flags of the Makefile, as this test is one.
 func TestVersion(t *testing.T) {
 	t.Parallel()
 
-	file, err := os.ReadFile("../../../VERSION")
+	file, err := os.ReadFile("../../VERSION")
 	require.NoError(t, err)
 
 	want := strings.TrimSpace(string(file))
-	require.Equal(t, want, driverflags.Release())
-	require.Regexp(t, "^"+want+"( [0-9a-f]{40}(-dirty)?)?$", driverflags.Version())
+	require.Equal(t, want, driveroptions.Release())
+	require.Regexp(t, "^"+want+"( [0-9a-f]{40}(-dirty)?)?$", driveroptions.Version())
 }

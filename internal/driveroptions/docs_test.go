@@ -1,11 +1,11 @@
-package driverflags_test
+package driveroptions_test
 
 import (
 	"testing"
 
 	"github.com/spf13/pflag"
 
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/cmd/internal/driverflags"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/internal/driveroptions"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/docs"
 )
 
@@ -13,6 +13,6 @@ func TestFlagsAreDocumented(t *testing.T) {
 	t.Parallel()
 
 	flags := pflag.NewFlagSet("driver", pflag.ContinueOnError)
-	driverflags.New().AddFlags(flags)
+	driveroptions.New().AddFlags(flags)
 	docs.RequireFlags(t, "The driver", flags)
 }

@@ -1,0 +1,171 @@
+// Package driveroptions defines the driver's options and their flags, and creates the driver from
+// them. It is the only place that wires the plugin to its provider clusters: machine-controller runs
+// the driver in its process, mcm-kubevirt serve over gRPC, mcm-kubevirt diagnose uses it to explain
+// machines, and the integration tests change settings that have no flag. It must not know how the
+// driver is called.
+package driveroptions
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/pflag"
+	"k8s.io/utils/clock"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1/validation"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/images"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/providercluster"
+)
+
+// csiDriverName is the name of KubeVirt's CSI driver, whose volumes a drain waits for.
+const csiDriverName = "csi.kubevirt.io"
+
+// Controller describes the machine controller that calls the driver.
+type Controller struct {
+	// CreationTimeout is the time after which a machine that has not joined is replaced, unless the
+	// Machine sets its own.
+	CreationTimeout time.Duration
+	// OrphanPeriod is the period of its search for orphans.
+	OrphanPeriod time.Duration
+	// Workers is the maximum number of its concurrent calls.
+	Workers int
+	// NoTarget reports whether it runs without a target cluster.
+	NoTarget bool
+	// Evacuation reports whether it runs with --evacuation.
+	Evacuation bool
+	// Observers are notified of the classes in its requests.
+	Observers []kubevirt.Observer
+	// Events records the progress of machines; nil to record nothing.
+	Events kubevirt.EventRecorder
+	// Addresses records the addresses of machines; nil to return them only in responses.
+	Addresses kubevirt.Addresses
+}
+
+// Options are the driver's options.
+type Options struct {
+	// ProviderQPS limits the requests per second to one provider cluster; a burst may have twice as
+	// many.
+	ProviderQPS float32
+	// UnschedulableGrace is how long a failure must last before it is reported.
+	UnschedulableGrace time.Duration
+	// OrphanGracePeriod is how long a VirtualMachine must be orphaned before it is deleted.
+	OrphanGracePeriod time.Duration
+	// TemplatePolicy restricts virtualMachineTemplate in ProviderSpecs.
+	TemplatePolicy validation.TemplatePolicy
+
+	// The fields below have no flag.
+
+	// RetryFor is how long transient errors of the provider cluster are retried within a call:
+	// machine-controller-manager treats every error as a failed machine.
+	RetryFor time.Duration
+	// InitializeWait is how long a worker waits for a machine to be scheduled before it reconciles
+	// other machines.
+	InitializeWait time.Duration
+	// MaxDeleteWait is how long a worker waits for a guest to shut down.
+	MaxDeleteWait time.Duration
+	// Clock is the clock for grace periods, and ImageClock for the age of golden images.
+	Clock      clock.Clock
+	ImageClock clock.PassiveClock
+	// WrapTransport, if set, wraps the transport of all requests to provider clusters.
+	WrapTransport func(http.RoundTripper) http.RoundTripper
+}
+
+// New returns the defaults.
+func New() *Options {
+	return &Options{
+		ProviderQPS:        100,
+		UnschedulableGrace: 30 * time.Second,
+		OrphanGracePeriod:  10 * time.Minute,
+		TemplatePolicy:     validation.TemplateSafe,
+		RetryFor:           15 * time.Second,
+		InitializeWait:     15 * time.Second,
+		// The longest grace period that a ProviderSpec can set.
+		MaxDeleteWait: validation.MaxTerminationGracePeriod + providercluster.DeleteSlack,
+		Clock:         clock.RealClock{},
+		ImageClock:    clock.RealClock{},
+	}
+}
+
+// AddFlags adds the flags to those of a command.
+func (o *Options) AddFlags(fs *pflag.FlagSet) {
+	fs.Float32Var(&o.ProviderQPS, "provider-kube-api-qps", o.ProviderQPS,
+		"Maximum requests per second to the API server of one provider cluster, with bursts of twice as many; lower it if many shoots share a "+
+			"small provider cluster.")
+	fs.DurationVar(&o.UnschedulableGrace, "unschedulable-grace", o.UnschedulableGrace,
+		"Time for which a failure (no room, no quota, no permission) must last before it is reported; raise it if the provider cluster's own "+
+			"autoscaler needs longer to add nodes. A failure that the provider cluster retries, such as an import, is reported after twice that "+
+			"time, and a failure that usually resolves itself after ten times that time.")
+	fs.DurationVar(&o.OrphanGracePeriod, "orphan-grace-period", o.OrphanGracePeriod,
+		"Minimum time a VirtualMachine must be orphaned before it is deleted; raise it if an old and a new control plane may run at the same time "+
+			"for longer while a shoot is moved.")
+	fs.StringVar((*string)(&o.TemplatePolicy), "virtual-machine-template", string(o.TemplatePolicy),
+		"Allowed content of virtualMachineTemplate in a ProviderSpec: none, safe (no host disks, service accounts or hook sidecars) or all; set it "+
+			"depending on the trust in the owners of MachineClasses.")
+}
+
+// Validate returns an error that lists all flags with an invalid value.
+func (o *Options) Validate() error {
+	return errors.Join(
+		require(o.ProviderQPS > 0, "--provider-kube-api-qps must be greater than zero"),
+		require(o.UnschedulableGrace >= 0, "--unschedulable-grace must not be negative"),
+		require(o.OrphanGracePeriod >= 0, "--orphan-grace-period must not be negative"),
+		require(slices.Contains(validation.TemplatePolicies, o.TemplatePolicy), "--virtual-machine-template must be none, safe or all"),
+	)
+}
+
+func require(ok bool, message string) error {
+	if ok {
+		return nil
+	}
+
+	return errors.New(message)
+}
+
+// Provider returns the PluginSPI on provider clusters, and registers the metrics of its clients and
+// golden images.
+func (o *Options) Provider(controller Controller, metrics prometheus.Registerer) (*providercluster.Provider, error) {
+	clients := providerapi.NewCache(providerapi.Options{
+		QPS: o.ProviderQPS, Burst: max(1, int(2*o.ProviderQPS)), RetryFor: o.RetryFor, Called: counted, WrapTransport: o.WrapTransport,
+	})
+	manager := images.NewManager(o.ImageClock, controller.OrphanPeriod)
+
+	if err := errors.Join(metrics.Register(clients), metrics.Register(manager)); err != nil {
+		return nil, fmt.Errorf("register metrics: %w", err)
+	}
+
+	return providercluster.New(providercluster.Options{
+		Clients:            clients,
+		Images:             manager,
+		Clock:              o.Clock,
+		InitializeWait:     o.InitializeWait,
+		UnschedulableGrace: o.UnschedulableGrace,
+		OrphanGracePeriod:  o.OrphanGracePeriod,
+		OrphanMemory:       o.OrphanGracePeriod + 2*controller.OrphanPeriod,
+		MaxDeleteWait:      o.MaxDeleteWait,
+		MaxWaiting:         max(1, controller.Workers/2),
+		NeedAddress:        controller.NoTarget,
+	}), nil
+}
+
+func counted(c providerapi.Call) { kubevirt.CountRequest(c.Service, c.Duration, c.Failed) }
+
+// Plugin returns the driver that uses the given PluginSPI, and registers its metrics.
+func (o *Options) Plugin(controller Controller, provider spi.PluginSPI, metrics prometheus.Registerer) (*kubevirt.MachinePlugin, error) {
+	plugin := kubevirt.New(provider, kubevirt.Options{
+		CreationTimeout: controller.CreationTimeout,
+		CSIDriverName:   csiDriverName,
+		Allowed:         validation.Options{Template: o.TemplatePolicy, Evacuation: controller.Evacuation},
+		Events:          controller.Events,
+		Observers:       controller.Observers,
+		Addresses:       controller.Addresses,
+	})
+
+	return plugin, plugin.RegisterMetrics(metrics)
+}
