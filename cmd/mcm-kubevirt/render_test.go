@@ -74,15 +74,15 @@ func TestRenderText(t *testing.T) {
 	for _, line := range []string{
 		"VirtualMachine machines/worker-1 of MachineClass c",
 		"  zone               z",
-		"  cpu                2 sockets, 1 core",
-		"  memory             1Gi",
-		"root-disk: 20Gi, from pvc machines golden-",
+		"  cpu                cores 1, sockets 2",
+		"  memory             guest 1Gi",
+		"root-disk: 20Gi, from pvc.name golden-",
 		", DataVolume worker-1-00000-root-disk",
-		"golden image       20Gi, from http https://images.example.com/a, DataVolume golden-",
-		"data: 5Gi, from DataSource images/data, DataVolume worker-1-00000-data",
-		"config: configMap settings",
-		"default: multus tenant/vlan-10, sriov",
-		"net1: multus storage, binding plug, MAC 02:",
+		"golden image       20Gi, from http.url https://images.example.com/a, DataVolume golden-",
+		"data: 5Gi, from kind DataSource, name data, namespace images, DataVolume worker-1-00000-data",
+		"config: configMap.name settings",
+		"default: multus.default true, multus.networkName tenant/vlan-10, sriov",
+		"net1: multus.networkName storage, binding.name plug, macAddress 02:",
 		"worker-1-userdata: networkdata, userdata",
 		"mcm.gardener.cloud/cluster=c",
 		"warning  nodeTemplate: is missing",
@@ -97,7 +97,7 @@ func TestRenderTextOfContainerDisk(t *testing.T) {
 
 	out, err := run(t, valid, "render", "-f", "-", "--machine", "worker-1", "-o", "text")
 	require.NoError(t, err)
-	require.Contains(t, out, "root-disk: containerDisk example.com/image")
+	require.Contains(t, out, "root-disk: containerDisk.image example.com/image")
 	require.Contains(t, out, "run strategy       Once")
 }
 
