@@ -192,7 +192,6 @@ type secretState struct {
 	State     visibility `json:"state"`
 	// Keys are the driver's keys in the Secret.
 	Keys []string `json:"keys,omitempty"`
-
 	// Err is why the Secret was not read.
 	Err error `json:"-"`
 }
@@ -206,8 +205,8 @@ type classSecrets struct {
 	data   map[string][]byte
 }
 
-// secretsOf reads the Secrets of a class as a machine-controller-manager does that can read the
-// namespace, or all: a Secret that it cannot read has no data.
+// secretsOf reads the Secrets of a class that are in a namespace, or in any. Like
+// machine-controller-manager, it gets no data of the others.
 func (c *controlCluster) secretsOf(ctx context.Context, class *v1alpha1.MachineClass, namespace string) classSecrets {
 	found := classSecrets{data: map[string][]byte{}}
 
@@ -223,6 +222,7 @@ func (c *controlCluster) secretsOf(ctx context.Context, class *v1alpha1.MachineC
 	return found
 }
 
+// secret reads a Secret, sets its state, and returns its data.
 func (c *controlCluster) secret(ctx context.Context, ref *corev1.SecretReference, s *secretState) map[string][]byte {
 	secret, err := c.Kubernetes.CoreV1().Secrets(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
 
@@ -267,11 +267,4 @@ func (s *classSecrets) err(class *v1alpha1.MachineClass, states ...visibility) e
 	}
 
 	return nil
-}
-
-// invisible returns the Secrets that machine-controller-manager cannot read.
-func (s *classSecrets) invisible() []secretState {
-	return slices.DeleteFunc(slices.Clone(s.states), func(state secretState) bool {
-		return state.State != secretMissing && state.State != secretElsewhere
-	})
 }

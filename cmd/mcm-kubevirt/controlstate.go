@@ -22,8 +22,8 @@ import (
 )
 
 const (
-	// controllerFinalizer is the finalizer that the machine controller adds to a Machine before anything else
-	// (pkg/util/provider/machinecontroller/machine.go, reconcileClusterMachineKey).
+	// controllerFinalizer is the finalizer that the machine controller adds to a Machine before
+	// anything else (pkg/util/provider/machinecontroller/machine.go, reconcileClusterMachineKey).
 	controllerFinalizer = "machine.sapcloud.io/machine-controller-manager"
 	// finalizerTimeout is how long the machine controller may take to add the
 	// finalizer. It is notified of a Machine at once.
@@ -113,8 +113,8 @@ func (f *foundMachine) classCause() *causeReport {
 }
 
 // missingKeys returns the keys that the driver needs for a Machine, and does not receive. User data
-// is needed until the machine is created, and a kubeconfig from the command line replaces the one in
-// the Secret.
+// is needed until the machine is created, and a kubeconfig from the command line replaces the one
+// in the Secret.
 func (f *foundMachine) missingKeys() []string {
 	var missing []string
 
@@ -133,18 +133,21 @@ func (f *foundMachine) missingKeys() []string {
 // secretCause returns the cause for Secrets that machine-controller-manager cannot read, if the
 // driver needs their keys; otherwise nil.
 func (f *foundMachine) secretCause() *causeReport {
-	invisible, missing := f.secrets.invisible(), f.missingKeys()
-	if len(invisible) == 0 || len(missing) == 0 {
-		return nil
+	var texts []string
+
+	for _, s := range f.secrets.states {
+		switch s.State {
+		case secretMissing:
+			texts = append(texts, "Secret "+s.path()+" does not exist")
+		case secretElsewhere:
+			texts = append(texts, "Secret "+s.path()+" is not in the namespace of the MachineClass, the only one in which machine-controller-manager reads Secrets")
+		default:
+		}
 	}
 
-	texts := make([]string, len(invisible))
-
-	for i := range invisible {
-		texts[i] = "Secret " + invisible[i].path() + " does not exist"
-		if invisible[i].State == secretElsewhere {
-			texts[i] = "Secret " + invisible[i].path() + " is not in the namespace of the MachineClass, the only one in which machine-controller-manager reads Secrets"
-		}
+	missing := f.missingKeys()
+	if len(texts) == 0 || len(missing) == 0 {
+		return nil
 	}
 
 	return f.report(&spi.Cause{Err: &spi.Error{
@@ -281,7 +284,8 @@ func expired(lease *coordinationv1.Lease, now time.Time) bool {
 	return now.Sub(lease.Spec.RenewTime.Time).Abs() > valid
 }
 
-// awaitRenewal polls a lease that seems to have expired. A renewal shows that its holder is running.
+// awaitRenewal polls a lease that seems to have expired. A renewal shows that its holder is
+// running.
 func (c *controlCluster) awaitRenewal(ctx context.Context, expired *coordinationv1.Lease) (*coordinationv1.Lease, liveness) {
 	renewed := expired
 

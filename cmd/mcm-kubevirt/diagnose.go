@@ -135,7 +135,9 @@ func (o *diagnoseOptions) diagnoser() (*diagnoser, error) {
 
 	switch {
 	case o.cluster == "":
-		d.control, err = o.control()
+		if d.control, err = o.control(); err == nil {
+			d.namespace = d.control.Namespace
+		}
 	case kubeconfig == nil:
 		err = errors.New("--cluster requires a kubeconfig of the provider cluster; set --provider-kubeconfig")
 	default:

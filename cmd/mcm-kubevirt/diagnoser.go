@@ -27,8 +27,9 @@ import (
 // of their provider clusters.
 type diagnoser struct {
 	// control is nil if no control cluster is used; then class is the class of all machines.
-	control *controlCluster
-	class   *v1alpha1.MachineClass
+	control   *controlCluster
+	namespace string
+	class     *v1alpha1.MachineClass
 	// kubeconfig replaces those in the Secrets; nil to use those.
 	kubeconfig []byte
 	explainer  spi.Explainer
@@ -72,10 +73,7 @@ func (d *diagnoser) list(ctx context.Context, names []string) ([]types.Namespace
 	var machines []types.NamespacedName
 
 	for _, name := range names {
-		machines = append(machines, types.NamespacedName{Name: name})
-		if d.control != nil {
-			machines[len(machines)-1].Namespace = d.control.Namespace
-		}
+		machines = append(machines, types.NamespacedName{Namespace: d.namespace, Name: name})
 	}
 
 	if len(names) > 0 {
@@ -105,7 +103,7 @@ func (d *diagnoser) diagnose(ctx context.Context, machine types.NamespacedName) 
 		return diagnosis{Name: machine.Name, Result: resultUnknown, Error: statustext.Printable(err.Error())}
 	}
 
-	result := newDiagnosis(machine.Name, found)
+	result := diagnosis{Name: machine.Name, Result: resultNothingWrong, Machine: stateOf(found.machine), Evidence: []spi.Sign{}}
 
 	if len(found.requests) > 0 {
 		result.addExplanation(found, d.search(ctx, found), time.Now())
@@ -131,29 +129,26 @@ func (d *diagnoser) controllersIn(ctx context.Context, namespace string) []contr
 	return d.controllers[namespace]
 }
 
-func (d *diagnoser) find(ctx context.Context, machine types.NamespacedName) (*foundMachine, error) {
-	found := &foundMachine{namespace: machine.Namespace, overridden: d.kubeconfig != nil}
+// find reads a Machine or, if there is none, the classes that it may have had.
+func (d *diagnoser) find(ctx context.Context, name types.NamespacedName) (*foundMachine, error) {
+	found := &foundMachine{namespace: name.Namespace, overridden: d.kubeconfig != nil}
 
 	if d.control == nil {
-		found.requests = []kubevirt.ExplainRequest{d.request(nameOnly(machine.Name), d.class, nil)}
+		found.requests = []kubevirt.ExplainRequest{d.request(nameOnly(name.Name), d.class, nil)}
 
 		return found, nil
 	}
 
-	control := d.control.in(machine.Namespace)
+	control := d.control.in(name.Namespace)
 
-	var err error
-
-	found.machine, err = control.machines().Get(ctx, machine.Name, metav1.GetOptions{})
-
-	switch {
+	switch machine, err := control.machines().Get(ctx, name.Name, metav1.GetOptions{}); {
 	case apierrors.IsNotFound(err):
-		found.machine = nil
-
-		return found, d.findClasses(ctx, control, machine.Name, found)
+		return found, d.findClasses(ctx, control, name.Name, found)
 	case err != nil:
-		return nil, fmt.Errorf("get Machine %s: %w", machine, err)
+		return nil, fmt.Errorf("get Machine %s: %w", name, err)
 	default:
+		found.machine = machine
+
 		return found, d.findClass(ctx, control, found)
 	}
 }

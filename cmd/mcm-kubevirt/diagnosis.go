@@ -111,16 +111,12 @@ type causeReport struct {
 	Retry *retryHint `json:"retry,omitempty"`
 }
 
-func newDiagnosis(name string, found *foundMachine) diagnosis {
-	d := diagnosis{Name: name, Result: resultNothingWrong, Evidence: []spi.Sign{}}
-	if found.machine != nil {
-		d.Machine = stateOf(found.machine)
+// stateOf returns the state of a Machine; nil for none.
+func stateOf(m *v1alpha1.Machine) *machineState {
+	if m == nil {
+		return nil
 	}
 
-	return d
-}
-
-func stateOf(m *v1alpha1.Machine) *machineState {
 	state := &machineState{
 		Namespace: m.Namespace, Class: m.Spec.Class.Name, Phase: string(m.Status.CurrentStatus.Phase),
 		PhaseSince: timeOrNil(m.Status.CurrentStatus.LastUpdateTime.Time), Created: m.CreationTimestamp.Time,
@@ -150,10 +146,7 @@ func stateOf(m *v1alpha1.Machine) *machineState {
 
 // addExplanation adds the state on the provider cluster.
 func (d *diagnosis) addExplanation(found *foundMachine, e *kubevirt.Explanation, now time.Time) {
-	var stage spi.Stage
-
 	if e.Machine != nil {
-		stage = e.Machine.Stage
 		d.addState(e.Machine)
 	}
 
@@ -161,18 +154,29 @@ func (d *diagnosis) addExplanation(found *foundMachine, e *kubevirt.Explanation,
 		d.Provider.Unread = append(d.Provider.Unread, found.unread...)
 	}
 
-	switch cause := e.Cause; {
+	switch {
 	case len(found.unread) > 0 && !e.Found(): // The machine may be on a cluster that was not read.
 		d.fail("the Machine does not exist, and no VirtualMachine was found" + notRead(found.unread))
-	case cause == nil && stage == spi.StageAbsent && d.Machine == nil && !e.Found():
+	case e.Cause != nil:
+		d.addCause(found, e, now)
+	case d.Machine == nil && !e.Found() && e.Machine.Stage == spi.StageAbsent:
 		d.fail("the Machine does not exist, and " + d.WaitingFor)
-	case cause == nil:
-	case e.Machine == nil && found.overridden && !errors.Is(cause.Err, spi.ErrForeign): // The driver may have other credentials.
-		d.fail(cause.Err.Reason + ": " + cause.Err.Message)
-	case kubevirt.Reportable(cause, now):
-		d.Result, d.Cause, d.WaitingFor = resultCauseFound, found.report(cause, stage), ""
+	}
+}
+
+func (d *diagnosis) addCause(found *foundMachine, e *kubevirt.Explanation, now time.Time) {
+	var stage spi.Stage
+	if e.Machine != nil {
+		stage = e.Machine.Stage
+	}
+
+	switch {
+	case e.Machine == nil && found.overridden && !errors.Is(e.Cause.Err, spi.ErrForeign): // The driver may have other credentials.
+		d.fail(e.Cause.Err.Reason + ": " + e.Cause.Err.Message)
+	case kubevirt.Reportable(e.Cause, now):
+		d.Result, d.Cause, d.WaitingFor = resultCauseFound, found.report(e.Cause, stage), ""
 	default:
-		d.Result, d.Cause = resultSuspected, found.report(cause, stage)
+		d.Result, d.Cause = resultSuspected, found.report(e.Cause, stage)
 	}
 }
 

@@ -4,10 +4,8 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"text/template"
 	"time"
-	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/util/duration"
 
@@ -22,15 +20,7 @@ const (
 	troubleshootingURL = docsURL + "troubleshooting.md"
 )
 
-const (
-	// textWidth is the maximum number of columns of a line of text.
-	textWidth = 120
-	// nameWidth is the length of the longest name, VirtualMachineInstance.
-	nameWidth = 22
-)
-
-// pageTemplate is the text for people, in the form that layout expects: headings, and lines of a
-// name, a tab and a text. A second tab keeps a text on one line, so that it can be copied.
+// pageTemplate is the text for people, in the form of layout.
 const pageTemplate = `
 {{define "sign"}}{{.Object.Kind}} {{.Object.Namespace}}/{{.Object.Name}}
 {{if .Last}}	{{.Type}} {{.Status}} {{.Reason}}, first {{ago .Since}}, last {{age .Last}} ago
@@ -93,7 +83,9 @@ machine code	{{or .Code "none"}}
 {{- " machine-controller-manager monitors the Node of a scheduled machine instead"}}
 {{- else if eq $d.Result "Suspected"}}, not yet reported by the driver
 {{- else}}, reported by the driver{{end}}
-{{with .Since}}since	{{ago .}}{{end}}{{grace .}}
+{{with .Since}}since	{{ago .}}{{end}}
+{{- if and .Since .Reported}}{{if .Reported.After .Since}}; the driver reports such a failure after {{between .Since .Reported}}
+{{- if .Reported.After now}}, which is in {{between now .Reported}}{{end}}{{end}}{{end}}
 {{with .Retry}}retry	{{.When}}
 		{{.Command}}{{end}}
 {{with $d.WaitingFor}}status	{{.}}{{end}}
@@ -119,44 +111,19 @@ flags	{{settings}}
 // print prints the diagnoses in the given format. As text, they
 // include the settings that they are based on.
 func (d *diagnoses) print(out io.Writer, format, settings string, now time.Time) error {
-	if format != outputText {
-		return printObject(out, format, d)
-	}
-
-	var text strings.Builder
-
 	stamp := func(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 	age := func(t time.Time) string { return duration.HumanDuration(max(0, now.Sub(t))) } // like kubectl
 
-	if err := printResult(&text, format, d, pageTemplate, template.FuncMap{
+	return printPage(out, format, d, pageTemplate, template.FuncMap{
 		"settings":      func() string { return settings },
 		"stamp":         stamp,
 		"age":           age,
 		"ago":           func(t time.Time) string { return fmt.Sprintf("%s ago (%s)", age(t), stamp(t)) },
-		"grace":         func(c *causeReport) string { return gracePeriod(c, now) },
+		"now":           func() time.Time { return now },
+		"between":       func(from, to time.Time) string { return duration.HumanDuration(to.Sub(from)) },
 		"isControl":     isControl,
 		"otherEvidence": otherEvidence,
-	}); err != nil {
-		return err
-	}
-
-	_, err := io.WriteString(out, layout(text.String()))
-
-	return err
-}
-
-// gracePeriod describes how long the driver waits before it reports a cause.
-func gracePeriod(c *causeReport, now time.Time) string {
-	if c.Since == nil || c.Reported == nil || !c.Reported.After(*c.Since) {
-		return ""
-	}
-
-	text := "; the driver reports such a failure after " + duration.HumanDuration(c.Reported.Sub(*c.Since))
-	if c.Reported.After(now) {
-		text += ", which is in " + duration.HumanDuration(c.Reported.Sub(now))
-	}
-
-	return text
+	})
 }
 
 // isControl reports whether a cause is in the control cluster.
@@ -172,58 +139,9 @@ func otherEvidence(d diagnosis) []spi.Sign {
 		return d.Evidence
 	}
 
-	basis := d.Cause.Evidence
-
 	return slices.DeleteFunc(slices.Clone(d.Evidence), func(s spi.Sign) bool {
+		basis := d.Cause.Evidence
+
 		return s.Object == basis.Object && s.Type == basis.Type && s.Reason == basis.Reason && s.Since.Equal(basis.Since)
 	})
-}
-
-// layout indents the lines below their headings, aligns and wraps their texts, and separates
-// headings by empty lines. It drops lines without a text.
-func layout(text string) string {
-	var b strings.Builder
-
-	for line := range strings.Lines(text) {
-		name, text, found := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
-		command, whole := strings.CutPrefix(text, "\t")
-
-		switch {
-		case !found && strings.TrimSpace(name) == "", found && strings.TrimSpace(text) == "":
-		case !found:
-			b.WriteString("\n" + name + "\n")
-		case whole:
-			fmt.Fprintf(&b, "  %-*s  %s\n", nameWidth, name, command)
-		default:
-			for _, part := range wrapped(text, textWidth-nameWidth-4) {
-				fmt.Fprintf(&b, "  %-*s  %s\n", nameWidth, name, part)
-				name = ""
-			}
-		}
-	}
-
-	return strings.TrimPrefix(b.String(), "\n")
-}
-
-// wrapped breaks a text into lines of at most width characters,
-// between words if possible. A URL stays whole.
-func wrapped(text string, width int) []string {
-	var (
-		lines []string
-		line  string
-	)
-
-	for _, word := range strings.Fields(text) {
-		if line != "" && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width {
-			lines, line = append(lines, line), ""
-		}
-
-		line = strings.TrimSpace(line + " " + word)
-
-		for letters := []rune(line); len(letters) > width && !strings.HasPrefix(line, "https://"); letters = []rune(line) {
-			lines, line = append(lines, string(letters[:width])), string(letters[width:])
-		}
-	}
-
-	return append(lines, line)
 }

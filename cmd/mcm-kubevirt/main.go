@@ -1,6 +1,7 @@
-// Command mcm-kubevirt runs the KubeVirt driver of machine-controller-manager over gRPC, and contains
-// the tools for operators: each subcommand has a file with its flags, and calls the driver's
-// packages. It needs no terminal and no home directory, so it also runs in the sidecar's image.
+// Command mcm-kubevirt runs the KubeVirt driver of machine-controller-manager over gRPC, and
+// contains the tools for operators: each subcommand has a file with its flags, and calls the
+// driver's packages. It needs no terminal and no home directory, so it also runs in the sidecar's
+// image.
 package main
 
 import (

@@ -221,7 +221,7 @@ func parseDocuments(file string, text []byte) (found []document, errs []error) {
 
 	for {
 		part, err := reader.Read()
-		p := filePart{before: before, text: part}
+		p := filePart{file: file, before: before, text: part}
 
 		switch {
 		case errors.Is(err, io.EOF):
@@ -235,17 +235,14 @@ func parseDocuments(file string, text []byte) (found []document, errs []error) {
 			errs = append(errs, err)
 		}
 
-		for _, d := range documents {
-			d.file = file
-			found = append(found, d)
-		}
-
+		found = append(found, documents...)
 		before += bytes.Count(part, []byte("\n")) + 1 // the separator
 	}
 }
 
-// filePart is the text between two separators, and the number of lines before it.
+// filePart is the text between two separators of a file, and the number of lines before it.
 type filePart struct {
+	file   string
 	before int
 	text   []byte
 }
@@ -260,7 +257,7 @@ func (p filePart) documents() ([]document, error) {
 	// Empty lines in place of the preceding ones make error
 	// messages contain the file's line numbers.
 	text := append(bytes.Repeat([]byte("\n"), p.before), p.text...)
-	d := document{line: p.line(0)}
+	d := document{file: p.file, line: p.line(0)}
 
 	raw, strictErr := yaml.YAMLToJSONStrict(text)
 	if strictErr != nil {
@@ -298,7 +295,7 @@ func (p filePart) jsonStream() (found []document, ok bool) {
 			return nil, false
 		}
 
-		found = append(found, document{line: line, raw: raw})
+		found = append(found, document{file: p.file, line: line, raw: raw})
 	}
 }
 

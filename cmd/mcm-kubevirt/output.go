@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 	"text/template"
+	"unicode/utf8"
 
 	"sigs.k8s.io/yaml"
 
@@ -58,18 +59,15 @@ func printObjects(out io.Writer, format string, objects []any) error {
 	return nil
 }
 
-// textFuncs returns the functions of the texts for people.
-func textFuncs() template.FuncMap {
-	return template.FuncMap{"count": count, "join": strings.Join, "printable": statustext.Printable}
-}
-
 // printResult prints the result of a command: as YAML or JSON for scripts, or as a text for people.
 func printResult(out io.Writer, format string, result any, text string, funcs template.FuncMap) error {
 	if format != outputText {
 		return printObject(out, format, result)
 	}
 
-	page, err := template.New("").Funcs(textFuncs()).Funcs(funcs).Parse(text)
+	shared := template.FuncMap{"count": count, "join": strings.Join, "printable": statustext.Printable}
+
+	page, err := template.New("").Funcs(shared).Funcs(funcs).Parse(text)
 	if err == nil {
 		err = page.Execute(out, result)
 	}
@@ -79,6 +77,80 @@ func printResult(out io.Writer, format string, result any, text string, funcs te
 	}
 
 	return nil
+}
+
+// printPage prints a result as printResult does, with a text in the form of layout.
+func printPage(out io.Writer, format string, result any, text string, funcs template.FuncMap) error {
+	if format != outputText {
+		return printObject(out, format, result)
+	}
+
+	var page strings.Builder
+
+	if err := printResult(&page, outputText, result, text, funcs); err != nil {
+		return err
+	}
+
+	_, err := io.WriteString(out, layout(page.String()))
+
+	return err
+}
+
+const (
+	// textWidth is the maximum number of columns of a line of text.
+	textWidth = 120
+	// nameWidth is the length of the longest name, VirtualMachineInstance.
+	nameWidth = 22
+)
+
+// layout lays out headings, and lines of a name, a tab and a text: it separates headings by empty
+// lines, aligns and wraps texts, and drops empty ones. A second tab keeps a text on one line, so
+// that it can be copied.
+func layout(text string) string {
+	var b strings.Builder
+
+	for line := range strings.Lines(text) {
+		name, text, found := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
+		command, whole := strings.CutPrefix(text, "\t")
+
+		switch {
+		case !found && strings.TrimSpace(name) == "", found && strings.TrimSpace(text) == "":
+		case !found:
+			b.WriteString("\n" + name + "\n")
+		case whole:
+			fmt.Fprintf(&b, "  %-*s  %s\n", nameWidth, name, command)
+		default:
+			for _, part := range wrapped(text, textWidth-nameWidth-4) {
+				fmt.Fprintf(&b, "  %-*s  %s\n", nameWidth, name, part)
+				name = ""
+			}
+		}
+	}
+
+	return strings.TrimPrefix(b.String(), "\n")
+}
+
+// wrapped breaks a text into lines of at most width characters,
+// between words if possible. A URL stays whole.
+func wrapped(text string, width int) []string {
+	var (
+		lines []string
+		line  string
+	)
+
+	for _, word := range strings.Fields(text) {
+		if line != "" && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width {
+			lines, line = append(lines, line), ""
+		}
+
+		line = strings.TrimSpace(line + " " + word)
+
+		for letters := []rune(line); len(letters) > width && !strings.HasPrefix(line, "https://"); letters = []rune(line) {
+			lines, line = append(lines, string(letters[:width])), string(letters[width:])
+		}
+	}
+
+	return append(lines, line)
 }
 
 // sanitize makes untrusted texts safe for terminals.

@@ -107,6 +107,8 @@ func (o *preflightOptions) run(ctx context.Context, in io.Reader, out io.Writer)
 
 // subject is a class, and the data that the driver would receive with it.
 type subject struct {
+	// name is the name of the class, with its namespace if the classes are from several.
+	name  string
 	class machineClass
 	// data is the known data of its Secrets, and from is the origin of the kubeconfig.
 	data map[string][]byte
@@ -116,17 +118,6 @@ type subject struct {
 	wanted *int
 	// unusable is the reason why the class cannot be checked.
 	unusable error
-	// anyNamespace reports whether classes of all namespaces are checked.
-	anyNamespace bool
-}
-
-// name returns the name of the class, with its namespace if the classes are from several.
-func (s *subject) name() string {
-	if s.anyNamespace {
-		return s.class.Namespace + "/" + s.class.Name
-	}
-
-	return s.class.Name
 }
 
 // grouped groups classes by kubeconfig, in the order of their first
@@ -170,9 +161,9 @@ func (o *preflightOptions) check(ctx context.Context, group []subject, admin []b
 		}
 
 		if err != nil {
-			unusable = append(unusable, preflight.Unusable(s.name(), err.Error()))
+			unusable = append(unusable, preflight.Unusable(s.name, err.Error()))
 		} else {
-			input.Classes = append(input.Classes, preflight.Class{Name: s.name(), Machine: machine, Wanted: ptr.Deref(s.wanted, 1)})
+			input.Classes = append(input.Classes, preflight.Class{Name: s.name, Machine: machine, Wanted: ptr.Deref(s.wanted, 1)})
 		}
 	}
 
@@ -287,7 +278,7 @@ func (o *preflightOptions) subjectsOfFiles(ctx context.Context, in io.Reader, ad
 
 	for i, class := range m.classes {
 		data := dataOf(class, m.secrets, &classReport{})
-		subjects[i] = subject{class: class, data: data.values, from: data.from[apiv1alpha1.SecretKeyKubeconfig].name}
+		subjects[i] = subject{name: class.Name, class: class, data: data.values, from: data.from[apiv1alpha1.SecretKeyKubeconfig].name}
 
 		// A user with another kubeconfig may have no access to the control cluster.
 		if subjects[i].from != "" || (admin && o.kubeconfig == "") {
@@ -341,9 +332,13 @@ func (c *controlCluster) subjects(ctx context.Context) ([]subject, error) {
 		}
 
 		s := subject{
-			class: machineClass{MachineClass: class}, anyNamespace: c.Namespace == metav1.NamespaceAll,
+			name: class.Name, class: machineClass{MachineClass: class},
 			wanted: ptr.To(max(0, wanted[types.NamespacedName{Namespace: class.Namespace, Name: class.Name}])),
 		}
+		if c.Namespace == metav1.NamespaceAll {
+			s.name = class.Namespace + "/" + class.Name
+		}
+
 		s.unusable = c.complete(ctx, &s)
 		subjects = append(subjects, s)
 	}

@@ -107,7 +107,7 @@ func TestPreflightWithoutKubeconfig(t *testing.T) {
 	class := readClass(document{raw: []byte(`{"apiVersion":"machine.sapcloud.io/v1alpha1","kind":"MachineClass","metadata":{"name":"c"},"providerSpec":
 		{"region":"r","zone":"z","tags":{"mcm.gardener.cloud/cluster":"c","mcm.gardener.cloud/role":"node"},"memory":{"guest":"1Gi"},
 		"rootVolume":{"containerDisk":{"image":"i"}}}}`)}, metav1.TypeMeta{APIVersion: "machine.sapcloud.io/v1alpha1"})
-	got := (&preflightOptions{}).check(t.Context(), []subject{{class: class}}, nil)
+	got := (&preflightOptions{}).check(t.Context(), []subject{{name: class.Name, class: class}}, nil)
 	require.Len(t, got.Results, 1)
 	require.Equal(t, preflight.Error, got.Results[0].Level)
 	require.Contains(t, got.Results[0].Message, "no key kubeconfig")

@@ -9,14 +9,12 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"text/tabwriter"
+	"text/template"
 
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/utils/ptr"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 
@@ -97,7 +95,7 @@ func (o *renderOptions) run(in io.Reader, out io.Writer) error {
 	}
 
 	if *o.output == outputText {
-		return result.summarize(out, class)
+		return printPage(out, outputText, result, summaryText, template.FuncMap{"fields": fields, "dataVolume": dataVolume})
 	}
 
 	return printObjects(out, *o.output, result.objects())
@@ -105,11 +103,12 @@ func (o *renderOptions) run(in io.Reader, out io.Writer) error {
 
 // rendered holds the objects that the driver would create for a machine.
 type rendered struct {
-	input   *spi.CreateMachineInput
-	secrets []*corev1.Secret
-	// image is nil for a machine without a golden image.
-	image *cdiv1beta1.DataVolume
-	vm    *kubevirtv1.VirtualMachine
+	Class   machineClass
+	Input   *spi.CreateMachineInput
+	Secrets []*corev1.Secret
+	// Image is nil for a machine without a golden image.
+	Image *cdiv1beta1.DataVolume
+	VM    *kubevirtv1.VirtualMachine
 }
 
 func (o *renderOptions) render(class machineClass) (*rendered, error) {
@@ -122,14 +121,14 @@ func (o *renderOptions) render(class machineClass) (*rendered, error) {
 		return nil, err
 	}
 
-	result := &rendered{input: input, secrets: render.Secrets(input, o.namespace)}
+	result := &rendered{Class: class, Input: input, Secrets: render.Secrets(input, o.namespace)}
 
-	if result.vm, err = render.VirtualMachine(input, o.namespace); err != nil {
+	if result.VM, err = render.VirtualMachine(input, o.namespace); err != nil {
 		return nil, err
 	}
 
 	if input.Spec.UsesGoldenImage() {
-		result.image, err = input.Image().DataVolume(o.namespace)
+		result.Image, err = input.Image().DataVolume(o.namespace)
 	}
 
 	return result, err
@@ -139,7 +138,7 @@ func (o *renderOptions) render(class machineClass) (*rendered, error) {
 func (r *rendered) objects() []any {
 	var objects []any
 
-	for _, secret := range r.secrets {
+	for _, secret := range r.Secrets {
 		readable := secret.DeepCopy()
 		readable.Data, readable.StringData = nil, map[string]string{}
 
@@ -150,11 +149,11 @@ func (r *rendered) objects() []any {
 		objects = append(objects, readable)
 	}
 
-	if r.image != nil {
-		objects = append(objects, r.image)
+	if r.Image != nil {
+		objects = append(objects, r.Image)
 	}
 
-	return append(objects, r.vm)
+	return append(objects, r.VM)
 }
 
 // class returns the MachineClass with that name, or the only one.
@@ -176,113 +175,45 @@ func (m *manifests) class(name string) (machineClass, error) {
 	}
 }
 
-// summarize prints a summary of a machine for people.
-func (r *rendered) summarize(out io.Writer, class machineClass) error {
-	vm, vmi := r.vm, &r.vm.Spec.Template.Spec
-	fmt.Fprintf(out, "VirtualMachine %s/%s of MachineClass %s\n", vm.Namespace, vm.Name, class.Name)
+// summaryText is the summary of a machine for people, in the form of layout.
+const summaryText = `VirtualMachine {{.VM.Namespace}}/{{.VM.Name}} of MachineClass {{.Class.Name}}
+region	{{.Input.Spec.Region}}
+zone	{{.Input.Spec.Zone}}
+instancetype	{{fields .VM.Spec.Instancetype}}
+run strategy	{{with .VM.Spec.RunStrategy}}{{.}}{{end}}
+{{with .VM.Spec.Template.Spec -}}
+cpu	{{fields .Domain.CPU}}
+memory	{{fields .Domain.Memory}}
+requests	{{fields .Domain.Resources.Requests}}
+limits	{{fields .Domain.Resources.Limits}}
+architecture	{{.Architecture}}
+eviction strategy	{{with .EvictionStrategy}}{{.}}{{end}}
+{{range .Volumes}}volume	{{fields .}}
+{{end}}{{range .Networks}}network	{{fields .}}
+{{end}}{{range .Domain.Devices.Interfaces}}interface	{{fields .}}
+{{end}}{{end}}{{range .VM.Spec.DataVolumeTemplates}}DataVolume	{{dataVolume .Name .Spec}}
+{{end}}{{with .Image}}golden image	{{dataVolume .Name .Spec}}
+{{end}}{{range .Secrets}}Secret	{{.Name}} with{{range $key, $_ := .Data}} {{$key}}{{end}}
+{{end}}{{range $key, $value := .VM.Labels}}label	{{$key}}={{$value}}
+{{end}}{{range .Warnings}}warning	{{.}}
+{{end}}`
 
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	rows(table, "region", r.input.Spec.Region)
-	rows(table, "zone", r.input.Spec.Zone)
-	rows(table, "instancetype", fields(vm.Spec.Instancetype))
-	rows(table, "cpu", fields(vmi.Domain.CPU))
-	rows(table, "memory", fields(vmi.Domain.Memory))
-	rows(table, "requests", fields(vmi.Domain.Resources.Requests))
-	rows(table, "limits", fields(vmi.Domain.Resources.Limits))
-	rows(table, "architecture", vmi.Architecture)
-	rows(table, "run strategy", string(ptr.Deref(vm.Spec.RunStrategy, "")))
-	rows(table, "eviction strategy", string(ptr.Deref(vmi.EvictionStrategy, "")))
-	rows(table, "volumes", volumes(vm)...)
+// Warnings returns the warnings about the class.
+func (r *rendered) Warnings() []finding {
+	report := classReport{}
+	report.addSpecWarnings(r.Class, r.Input.Spec)
 
-	if r.image != nil {
-		rows(table, "golden image", dataVolume(r.image.Name, &r.image.Spec))
-	}
-
-	rows(table, "networks", networks(vmi)...)
-	rows(table, "secrets", secretKeys(r.secrets)...)
-	rows(table, "labels", strings.Split(labels.Set(vm.Labels).String(), ",")...)
-
-	if err := table.Flush(); err != nil {
-		return fmt.Errorf("print: %w", err)
-	}
-
-	warnings := classReport{}
-	warnings.addSpecWarnings(class, r.input.Spec)
-
-	for _, f := range warnings.sorted().Warnings {
-		fmt.Fprintln(out, "  warning ", f)
-	}
-
-	return nil
+	return report.sorted().Warnings
 }
 
-// rows prints values below each other; nothing if there are none.
-func rows(table io.Writer, name string, values ...string) {
-	for _, value := range values {
-		if value != "" {
-			fmt.Fprintf(table, "  %s\t%s\n", name, value)
-			name = ""
-		}
-	}
-}
-
-// volumes describes the sources of the volumes.
-func volumes(vm *kubevirtv1.VirtualMachine) []string {
-	templates := map[string]*cdiv1beta1.DataVolumeSpec{}
-	for i := range vm.Spec.DataVolumeTemplates {
-		templates[vm.Spec.DataVolumeTemplates[i].Name] = &vm.Spec.DataVolumeTemplates[i].Spec
-	}
-
-	var lines []string
-
-	for _, v := range vm.Spec.Template.Spec.Volumes {
-		source := fields(v.VolumeSource)
-		if v.DataVolume != nil && templates[v.DataVolume.Name] != nil {
-			source = dataVolume(v.DataVolume.Name, templates[v.DataVolume.Name])
-		}
-
-		lines = append(lines, v.Name+": "+source)
-	}
-
-	return lines
-}
-
-func dataVolume(name string, spec *cdiv1beta1.DataVolumeSpec) string {
+// dataVolume describes the size and the source of a DataVolume.
+func dataVolume(name string, spec cdiv1beta1.DataVolumeSpec) string {
 	size := "size of its source"
-	if quantity := (&apiv1alpha1.DataVolume{DataVolumeSpec: *spec}).Size(); quantity != nil {
+	if quantity := (&apiv1alpha1.DataVolume{DataVolumeSpec: spec}).Size(); quantity != nil {
 		size = quantity.String()
 	}
 
-	return fmt.Sprintf("%s, from %s, DataVolume %s", size, cmp.Or(fields(spec.SourceRef), fields(spec.Source)), name)
-}
-
-// networks describes the networks and their interfaces.
-func networks(vmi *kubevirtv1.VirtualMachineInstanceSpec) []string {
-	var lines []string
-
-	for _, n := range vmi.Networks {
-		parts := []string{fields(n.NetworkSource)}
-
-		for _, nic := range vmi.Domain.Devices.Interfaces {
-			if nic.Name == n.Name {
-				nic.Name = "" // It is printed already.
-				parts = append(parts, fields(nic))
-			}
-		}
-
-		lines = append(lines, n.Name+": "+strings.Join(parts, ", "))
-	}
-
-	return lines
-}
-
-func secretKeys(secrets []*corev1.Secret) []string {
-	var lines []string
-	for _, s := range secrets {
-		lines = append(lines, s.Name+": "+strings.Join(slices.Sorted(maps.Keys(s.Data)), ", "))
-	}
-
-	return lines
+	return fmt.Sprintf("%s: %s, from %s", name, size, cmp.Or(fields(spec.SourceRef), fields(spec.Source)))
 }
 
 // fields lists the fields of an object that are set, with their values.

@@ -84,9 +84,8 @@ func newReport(m *manifests, allowed validation.Options) report {
 		key := types.NamespacedName{Namespace: class.Namespace, Name: class.Name}
 
 		if other, twice := first[key]; twice && class.Name != "" {
-			err := field.Duplicate(field.NewPath("metadata", "name"), class.Name)
-			err.Detail = fmt.Sprintf("MachineClass %s is also defined at %s:%d; rename or remove one of them", other.QualifiedName(), other.File, other.Line)
-			validated.addErrors(field.ErrorList{err})
+			validated.fail("metadata.name", fmt.Sprintf("Duplicate value: %q: MachineClass %s is also defined at %s:%d; rename or remove one of them",
+				class.Name, other.QualifiedName(), other.File, other.Line))
 		} else {
 			first[key] = &validated
 		}
@@ -220,7 +219,7 @@ const reportText = unreadableText + `{{range .Classes}}MachineClass {{.Qualified
 `
 
 // QualifiedName returns the name with its namespace, if there is one.
-func (r classReport) QualifiedName() string {
+func (r *classReport) QualifiedName() string {
 	return strings.TrimPrefix(r.Namespace+"/"+r.Name, "/")
 }
 
