@@ -25,8 +25,8 @@ const (
 	// listingDelay collects the listings of all classes, which machine-controller-manager requests
 	// one after the other.
 	listingDelay = 5 * time.Second
-	// comparePeriod is the minimum interval between comparisons of listings with all Machines: every
-	// deletion of a machine causes a listing.
+	// comparePeriod is the minimum interval between comparisons of listings with all Machines:
+	// every deletion of a machine causes a listing.
 	comparePeriod = time.Minute
 )
 
@@ -68,8 +68,8 @@ func machinesClient(config *rest.Config) (machinev1alpha1client.MachineV1alpha1I
 	return client.MachineV1alpha1(), nil
 }
 
-// addressRecorder returns the recorder of the addresses of VirtualMachines on Machines. It sends one
-// request for each created machine, so it has the limits of machine-controller-manager's own
+// addressRecorder returns the recorder of the addresses of VirtualMachines on Machines. It sends
+// one request for each created machine, so it has the limits of machine-controller-manager's own
 // requests.
 func (c *controlCluster) addressRecorder() (*machineaddress.Recorder, error) {
 	config := rest.CopyConfig(c.config)

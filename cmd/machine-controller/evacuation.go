@@ -18,11 +18,12 @@ import (
 const (
 	// controlTimeout bounds one request of an evacuation to the control cluster.
 	controlTimeout = 30 * time.Second
-	// evacuationPeriod is the interval at which ongoing evacuations are checked, with two requests to
-	// the control cluster.
+	// evacuationPeriod is the interval at which ongoing evacuations are checked, with two requests
+	// to the control cluster.
 	evacuationPeriod = 5 * time.Second
 	// migrationTimeout is how long a live migration may wait while none from its node advances. It
-	// exceeds the 15 min after which KubeVirt gives up on a target pod and starts the next migration.
+	// exceeds the 15 min after which KubeVirt gives up on a target pod and starts the next
+	// migration.
 	migrationTimeout = 30 * time.Minute
 )
 
@@ -61,8 +62,8 @@ func (o *evacuationOptions) validate() error {
 	}
 }
 
-// controller returns the evacuation controller, which observes the driver's requests. The leader runs
-// it.
+// controller returns the evacuation controller, which observes the driver's requests. The leader
+// runs it.
 func (o *evacuationOptions) controller(control *controlCluster, evacuator spi.Evacuator, events evacuation.EventRecorder) (*evacuation.Controller, error) {
 	config := rest.CopyConfig(control.config)
 	config.Timeout = controlTimeout

@@ -1,6 +1,6 @@
 // Command machine-controller runs machine-controller-manager's machine controller with the KubeVirt
-// driver. Gardener injects it as a sidecar beside machine-controller-manager. It only wires: flags to
-// options, options to the plugin or to a driver over gRPC, that to machine-controller-manager.
+// driver. Gardener injects it as a sidecar beside machine-controller-manager. It only wires: flags
+// to options, options to the plugin or to a driver over gRPC, that to machine-controller-manager.
 package main
 
 import (
@@ -45,8 +45,8 @@ func run() error {
 
 	flag.InitFlags()
 	logs.InitLogs()
-	// InitLogs disables contextual logging, which keeps the contents of Secrets out of client-go's logs
-	// at -v=8.
+	// InitLogs disables contextual logging, which keeps the contents of Secrets out of client-go's
+	// logs at -v=8.
 	klog.EnableContextualLogging(true)
 
 	defer logs.FlushLogs()

@@ -7,19 +7,25 @@ import (
 	"io"
 	"maps"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
-	machineclient "github.com/gardener/machine-controller-manager/pkg/client/clientset/versioned"
+	machineclient "github.com/gardener/machine-controller-manager/pkg/client/clientset/versioned/typed/machine/v1alpha1"
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/klog/v2"
+
+	apiv1alpha1 "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/statustext"
 )
 
 // controlTimeout bounds one request to the control cluster.
@@ -35,7 +41,8 @@ type clusterFlags struct {
 	providerKubeconfig string
 }
 
-func (f *clusterFlags) addTo(flags *pflag.FlagSet) {
+func (f *clusterFlags) addTo(cmd *cobra.Command) {
+	flags := cmd.Flags()
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "",
 		"Path to the kubeconfig of the control cluster, which contains the MachineClasses and Machines; set it to use another file than "+
 			"$KUBECONFIG and ~/.kube/config or, in a pod, the service account. Alias: --control-kubeconfig.")
@@ -47,6 +54,8 @@ func (f *clusterFlags) addTo(flags *pflag.FlagSet) {
 		"Path to a kubeconfig of the provider cluster, which runs KubeVirt; set it if the MachineClass's Secret contains none, or to use an "+
 			"admin's. Exec plugins and paths of other files in it are refused, as by the driver.")
 	flags.SetNormalizeFunc(normalizeFlag)
+	completeFlag(cmd, "context", completing(f.contexts))
+	completeFlag(cmd, "namespace", completing(f.namespaces))
 }
 
 // normalizeFlag accepts machine-controller-manager's name for the flag with the kubeconfig of the
@@ -61,7 +70,7 @@ func normalizeFlag(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 
 // controlCluster gives access to MachineClasses, Machines and their Secrets in one namespace.
 type controlCluster struct {
-	Machines   machineclient.Interface
+	Machines   machineclient.MachineV1alpha1Interface
 	Kubernetes kubernetes.Interface
 	// Namespace is empty for all namespaces.
 	Namespace string
@@ -70,6 +79,10 @@ type controlCluster struct {
 // in returns the control cluster with another namespace.
 func (c *controlCluster) in(namespace string) *controlCluster {
 	return &controlCluster{Machines: c.Machines, Kubernetes: c.Kubernetes, Namespace: namespace}
+}
+
+func (c *controlCluster) machines() machineclient.MachineInterface {
+	return c.Machines.Machines(c.Namespace)
 }
 
 // where describes the namespace in messages.
@@ -81,17 +94,16 @@ func (c *controlCluster) where() string {
 	return "namespace " + c.Namespace + " of the control cluster"
 }
 
-// control returns the control cluster. Its kubeconfig is the
+// control returns the control cluster. Its kubeconfig, which is read with kubectl's rules, is the
 // user's own, so it may run an exec plugin.
 func (f *clusterFlags) control() (*controlCluster, error) {
 	if f.allNamespaces && f.namespace != "" {
 		return nil, errors.New("--namespace (-n) and --all-namespaces (-A) are mutually exclusive; remove one")
 	}
 
-	loaded, err := f.load()
-	if err != nil {
-		return nil, err
-	}
+	loaded := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(f.rules(), &clientcmd.ConfigOverrides{
+		CurrentContext: f.context, Context: clientcmdapi.Context{Namespace: f.namespace},
+	})
 
 	config, err := loaded.ClientConfig()
 	if err != nil {
@@ -110,32 +122,14 @@ func (f *clusterFlags) control() (*controlCluster, error) {
 	config = rest.AddUserAgent(config, "mcm-kubevirt")
 	config.Timeout = controlTimeout
 
-	machines, err := machineclient.NewForConfig(config)
-	if err != nil {
-		return nil, fmt.Errorf("create the client for Machines in the control cluster: %w", err)
-	}
+	machines, machinesErr := machineclient.NewForConfig(config)
+	core, coreErr := kubernetes.NewForConfig(config)
 
-	core, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return nil, fmt.Errorf("create the client for the control cluster: %w", err)
+	if err := errors.Join(machinesErr, coreErr); err != nil {
+		return nil, fmt.Errorf("create the clients for the control cluster: %w", err)
 	}
 
 	return &controlCluster{Machines: machines, Kubernetes: core, Namespace: namespace}, nil
-}
-
-// load reads the kubeconfig lazily, with kubectl's rules.
-func (f *clusterFlags) load() (clientcmd.ClientConfig, error) {
-	if f.kubeconfig != "" {
-		if _, err := os.Stat(f.kubeconfig); err != nil {
-			return nil, fmt.Errorf("read --kubeconfig: %w; set it to the kubeconfig of the control cluster", err)
-		}
-	}
-
-	rules := f.rules()
-
-	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{
-		CurrentContext: f.context, Context: clientcmdapi.Context{Namespace: f.namespace},
-	}), nil
 }
 
 func (f *clusterFlags) rules() *clientcmd.ClientConfigLoadingRules {
@@ -179,24 +173,98 @@ func discardLogs() {
 	klog.SetOutput(io.Discard)
 }
 
-// secretData returns the data that machine-controller-manager passes to the driver for a class:
-// that of both referenced Secrets, where credentialsSecretRef takes precedence. It includes the
-// kubeconfig of the provider cluster, with the key v1alpha1.SecretKeyKubeconfig.
-func (c *controlCluster) secretData(ctx context.Context, class *v1alpha1.MachineClass) (map[string][]byte, error) {
-	data := map[string][]byte{}
+// visibility is whether machine-controller-manager can read a Secret. It
+// watches only the namespace of the MachineClass.
+type visibility string
 
-	for _, ref := range []*corev1.SecretReference{class.SecretRef, class.CredentialsSecretRef} {
-		if ref == nil {
-			continue
+const (
+	secretFound     visibility = "Found"
+	secretMissing   visibility = "Missing"
+	secretElsewhere visibility = "OtherNamespace"
+	secretNotRead   visibility = "NotRead"
+)
+
+// secretState is a Secret that a MachineClass refers to. Of its content, only
+// the names of the driver's keys are shown.
+type secretState struct {
+	Namespace string     `json:"namespace"`
+	Name      string     `json:"name"`
+	State     visibility `json:"state"`
+	// Keys are the driver's keys in the Secret.
+	Keys []string `json:"keys,omitempty"`
+	// Err is why the Secret was not read.
+	Err error `json:"-"`
+}
+
+func (s *secretState) path() string { return s.Namespace + "/" + s.Name }
+
+// classSecrets are the Secrets of a class, and the data that
+// machine-controller-manager passes to the driver.
+type classSecrets struct {
+	states []secretState
+	data   map[string][]byte
+}
+
+// secretsOf reads the Secrets of a class that are in a namespace, or in any. Like
+// machine-controller-manager, it gets no data of the others.
+func (c *controlCluster) secretsOf(ctx context.Context, class *v1alpha1.MachineClass, namespace string) classSecrets {
+	found := classSecrets{data: map[string][]byte{}}
+
+	for _, ref := range secretRefs(class) {
+		s := secretState{Namespace: statustext.Printable(ref.Namespace), Name: statustext.Printable(ref.Name), State: secretElsewhere}
+		if namespace == metav1.NamespaceAll || namespace == ref.Namespace {
+			maps.Copy(found.data, c.secret(ctx, ref, &s))
 		}
 
-		found, err := c.Kubernetes.CoreV1().Secrets(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
-		if err != nil {
-			return nil, fmt.Errorf("get Secret %s/%s of MachineClass %s: %w", ref.Namespace, ref.Name, class.Name, err)
-		}
-
-		maps.Copy(data, found.Data)
+		found.states = append(found.states, s)
 	}
 
-	return data, nil
+	return found
+}
+
+// secret reads a Secret, sets its state, and returns its data.
+func (c *controlCluster) secret(ctx context.Context, ref *corev1.SecretReference, s *secretState) map[string][]byte {
+	secret, err := c.Kubernetes.CoreV1().Secrets(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
+
+	switch {
+	case apierrors.IsNotFound(err):
+		s.State, s.Err = secretMissing, err
+
+		return nil
+	case err != nil:
+		s.State, s.Err = secretNotRead, err
+
+		return nil
+	}
+
+	s.State = secretFound
+
+	for _, key := range []string{apiv1alpha1.SecretKeyKubeconfig, apiv1alpha1.SecretKeyUserData} {
+		if len(secret.Data[key]) > 0 {
+			s.Keys = append(s.Keys, key)
+		}
+	}
+
+	return secret.Data
+}
+
+// secretData returns the data of a class's Secrets in any namespace, or why one was not read.
+func (c *controlCluster) secretData(ctx context.Context, class *v1alpha1.MachineClass) (map[string][]byte, error) {
+	found := c.secretsOf(ctx, class, metav1.NamespaceAll)
+	if err := found.err(class, secretMissing, secretNotRead); err != nil {
+		return nil, err
+	}
+
+	return found.data, nil
+}
+
+// err returns the error of a Secret in one of the states; nil if there is none.
+func (s *classSecrets) err(class *v1alpha1.MachineClass, states ...visibility) error {
+	for _, found := range s.states {
+		if slices.Contains(states, found.State) {
+			return fmt.Errorf("get Secret %s of MachineClass %s: %w", found.path(), class.Name, found.Err)
+		}
+	}
+
+	return nil
 }

@@ -57,7 +57,7 @@ func TestControlRequestsHaveAName(t *testing.T) {
 	found, err := (&clusterFlags{kubeconfig: controlKubeconfig(t, server.URL)}).control()
 	require.NoError(t, err)
 
-	_, err = found.Machines.MachineV1alpha1().MachineClasses(found.Namespace).List(t.Context(), metav1.ListOptions{})
+	_, err = found.Machines.MachineClasses(found.Namespace).List(t.Context(), metav1.ListOptions{})
 	require.Error(t, err)
 	require.Contains(t, agent, "mcm-kubevirt", "the control cluster's audit log tells who asked")
 }

@@ -5,17 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1/validation"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/internal/driveroptions"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/statustext"
 )
 
 const (
@@ -30,20 +26,15 @@ const (
 type diagnoseOptions struct {
 	clusterFlags
 
+	assumed assumedFlags
+	grace   time.Duration
+	output  *string
 	all     bool
 	cluster string
-	role    string
-	output  choice
-
-	// grace, template and evacuation are flags of the machine controller.
-	grace      time.Duration
-	template   choice
-	evacuation bool
 }
 
 func diagnoseCommand() *cobra.Command {
-	manifest := newManifestFlags(outputText)
-	o := diagnoseOptions{output: manifest.output, template: manifest.template}
+	o := &diagnoseOptions{}
 
 	cmd := &cobra.Command{
 		Use:   "diagnose MACHINE…",
@@ -68,7 +59,7 @@ Exit codes:
   mcm-kubevirt diagnose -n shoot--foo--bar --all
   mcm-kubevirt diagnose --provider-kubeconfig=provider.yaml --cluster=shoot--foo--bar shoot--foo--bar-worker-z1-abc`,
 		Args:              o.arguments,
-		ValidArgsFunction: o.completeMachines,
+		ValidArgsFunction: completing(o.machines),
 		RunE: func(cmd *cobra.Command, names []string) error {
 			discardLogs()
 
@@ -76,21 +67,16 @@ Exit codes:
 		},
 	}
 
+	o.clusterFlags.addTo(cmd)
+	o.assumed.addTo(cmd)
+	o.output = addOutputFlag(cmd, outputText)
+
 	flags := cmd.Flags()
-	o.addTo(flags)
 	flags.BoolVar(&o.all, "all", false, "Diagnose all Machines of the namespace or, with --all-namespaces (-A), of the control cluster.")
 	flags.StringVar(&o.cluster, "cluster", "",
 		"Value of the VirtualMachines' label mcm.gardener.cloud/cluster; set it, with --provider-kubeconfig, to diagnose without a control cluster.")
-	flags.StringVar(&o.role, "role", "node", "Value of the VirtualMachines' label mcm.gardener.cloud/role; set it with --cluster if the class has another role.")
 	flags.DurationVar(&o.grace, "unschedulable-grace", 30*time.Second,
 		"Time after which an unschedulable machine counts as failed; set it to the value of the machine controller's flag.")
-	flags.Var(&o.template, "virtual-machine-template",
-		"Allowed content of virtualMachineTemplate in a providerSpec; set it to the value of the machine controller's flag.")
-	flags.BoolVar(&o.evacuation, "evacuation", false, "Set it if the machine controller runs with --evacuation.")
-	flags.VarP(&o.output, "output", "o", "Output format; use yaml or json in scripts.")
-	o.complete(cmd)
-	completeChoices(cmd, "output", o.output.allowed)
-	completeChoices(cmd, "virtual-machine-template", o.template.allowed)
 
 	return cmd
 }
@@ -112,97 +98,56 @@ func (o *diagnoseOptions) arguments(_ *cobra.Command, names []string) error {
 }
 
 func (o *diagnoseOptions) run(ctx context.Context, names []string, out io.Writer) error {
-	sources, err := o.sources()
+	d, err := o.diagnoser()
 	if err != nil {
 		return err
 	}
 
-	if o.all || o.allNamespaces {
-		return o.runAll(ctx, sources, out)
+	machines, err := d.list(ctx, names)
+	if err != nil {
+		return err
 	}
 
 	result := diagnoses{Machines: []diagnosis{}}
-
-	explainer, err := o.explainer()
-	if err != nil {
-		return err
+	for _, machine := range machines {
+		result.Machines = append(result.Machines, d.diagnose(ctx, machine))
 	}
 
-	for _, name := range names {
-		result.Machines = append(result.Machines, o.diagnose(ctx, explainer, sources, name))
-	}
-
-	return o.finish(&result, out)
-}
-
-// runAll diagnoses all Machines of one namespace, or of all namespaces.
-func (o *diagnoseOptions) runAll(ctx context.Context, sources *machineSource, out io.Writer) error {
-	list, err := sources.control.Machines.MachineV1alpha1().Machines(sources.control.Namespace).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return fmt.Errorf("list Machines in %s: %w", sources.control.where(), err)
-	}
-
-	if len(list.Items) == 0 {
-		return fmt.Errorf("no Machine in %s; select another namespace with --namespace (-n)", sources.control.where())
-	}
-
-	result := diagnoses{Machines: []diagnosis{}}
-
-	explainer, err := o.explainer()
-	if err != nil {
-		return err
-	}
-
-	for i := range list.Items {
-		m := &list.Items[i]
-		in := &machineSource{control: sources.control.in(m.Namespace), provider: sources.provider, known: sources.known}
-		result.Machines = append(result.Machines, o.diagnose(ctx, explainer, in, m.Name))
-	}
-
-	return o.finish(&result, out)
-}
-
-// finish prints the result, and returns the error for the exit code.
-func (o *diagnoseOptions) finish(result *diagnoses, out io.Writer) error {
-	if err := result.print(out, o.output.value, o.settings()); err != nil {
+	settings := append([]string{"--unschedulable-grace=" + o.grace.String()}, o.assumed.list()...)
+	if err := result.print(out, *o.output, strings.Join(settings, " "), time.Now()); err != nil {
 		return err
 	}
 
 	return result.outcome()
 }
 
-// settings returns the flags that determine whether a cause counts as a failure.
-func (o *diagnoseOptions) settings() string {
-	return fmt.Sprintf("--unschedulable-grace=%s --virtual-machine-template=%s --evacuation=%t", o.grace, o.template.value, o.evacuation)
-}
-
-// sources returns the source of Machines.
-func (o *diagnoseOptions) sources() (*machineSource, error) {
+func (o *diagnoseOptions) diagnoser() (*diagnoser, error) {
 	if o.grace < 0 {
 		return nil, errors.New("--unschedulable-grace must not be negative")
 	}
 
-	provider, err := o.provider()
+	kubeconfig, err := o.provider()
 	if err != nil {
 		return nil, err
 	}
 
-	sources := &machineSource{provider: provider, known: map[string][]controllerState{}}
+	d := &diagnoser{kubeconfig: kubeconfig, allowed: o.assumed.allowed(), controllers: map[string][]controllerState{}}
 
 	switch {
 	case o.cluster == "":
-		sources.control, err = o.control()
-	case provider == nil:
+		if d.control, err = o.control(); err == nil {
+			d.namespace = d.control.Namespace
+		}
+	case kubeconfig == nil:
 		err = errors.New("--cluster requires a kubeconfig of the provider cluster; set --provider-kubeconfig")
 	default:
-		sources.class, err = classOf(o.cluster, o.role)
+		d.class, err = classOf(o.cluster)
 	}
 
-	return sources, err
-}
+	if err != nil {
+		return nil, err
+	}
 
-// explainer returns the driver's access to provider clusters.
-func (o *diagnoseOptions) explainer() (spi.Explainer, error) {
 	driver := driveroptions.New()
 	driver.ProviderQPS, driver.RetryFor, driver.UnschedulableGrace = diagnoseQPS, diagnoseRetryFor, o.grace
 
@@ -211,83 +156,25 @@ func (o *diagnoseOptions) explainer() (spi.Explainer, error) {
 		return nil, err
 	}
 
-	return clusters.Explainer, nil
-}
+	d.explainer = clusters.Explainer
 
-// diagnose diagnoses one machine.
-func (o *diagnoseOptions) diagnose(ctx context.Context, explainer spi.Explainer, sources *machineSource, name string) diagnosis {
-	found, err := sources.find(ctx, name)
-	if err != nil {
-		return diagnosis{Name: name, Result: resultUnknown, Error: statustext.Printable(err.Error())}
-	}
-
-	d := newDiagnosis(name, found)
-
-	if len(found.requests) > 0 {
-		explanation, unread := search(ctx, explainer, found, o.allowed())
-		d.addExplanation(explanation, sources.provider != nil, time.Now())
-		d.addRetry(found, explanation)
-		d.addUnread(explanation, unread)
-	}
-
-	if found.machine != nil {
-		control := &controlState{Controllers: sources.controllers(ctx), Secrets: found.secrets.shown(), LastUpdate: lastUpdate(found.machine)}
-		d.addControl(control, found.controlCauses(control, time.Now()))
-	}
-
-	return d
-}
-
-func (o *diagnoseOptions) allowed() validation.Options {
-	return validation.Options{Template: validation.TemplatePolicy(o.template.value), Evacuation: o.evacuation}
-}
-
-// search looks for the machine on each provider cluster where it may be, until it finds one of its
-// objects, or a foreign object with its name. If there are several clusters, an error of one of
-// them is only listed as unread: it is no cause for a machine that may be on another one.
-func search(
-	ctx context.Context, explainer spi.Explainer, found *foundMachine, allowed validation.Options,
-) (last *kubevirt.Explanation, unread []string) {
-	unread = found.unread
-	alone := len(found.requests) == 1 && len(unread) == 0
-
-	for i := range found.requests {
-		e := kubevirt.Explain(ctx, explainer, &found.requests[i], allowed)
-
-		switch {
-		case e.Found() || alone:
-			return e, unread
-		case e.Machine == nil:
-			unread = append(unread, fmt.Sprintf("with MachineClass %s: %s: %s", found.requests[i].MachineClass.Name, e.Cause.Err.Reason, e.Cause.Err.Message))
-		}
-
-		if last == nil || e.Machine != nil {
-			last = e
-		}
-	}
-
-	return last, unread
+	return d, nil
 }
 
 // outcome returns the error for the exit code.
 func (d *diagnoses) outcome() error {
-	var failed, undiagnosed int
-
+	results := map[result]int{}
 	for i := range d.Machines {
-		switch d.Machines[i].Result {
-		case resultCauseFound:
-			failed++
-		case resultUnknown:
-			undiagnosed++
-		default:
-		}
+		results[d.Machines[i].Result]++
 	}
 
+	all := count(len(d.Machines), "machine")
+
 	switch {
-	case undiagnosed > 0:
-		return fmt.Errorf("%d of %s could not be diagnosed", undiagnosed, count(len(d.Machines), "machine"))
-	case failed > 0:
-		return &invalidError{reason: fmt.Sprintf("%d of %s: a cause was found", failed, count(len(d.Machines), "machine"))}
+	case results[resultUnknown] > 0:
+		return fmt.Errorf("%d of %s could not be diagnosed", results[resultUnknown], all)
+	case results[resultCauseFound] > 0:
+		return invalidError(fmt.Sprintf("%d of %s: a cause was found", results[resultCauseFound], all))
 	default:
 		return nil
 	}

@@ -163,7 +163,7 @@ func TestDiagnose(t *testing.T) {
 		},
 		"Young": {
 			reason: "it is a failure only after its time", args: []string{"--control-kubeconfig", control, "--unschedulable-grace=100000h", "m"},
-			want: []string{"SUSPECTED CAUSE InstancetypeNotFound", "which is in", "--unschedulable-grace=100000h0m0s --virtual-machine-template=safe"},
+			want: []string{"SUSPECTED CAUSE InstancetypeNotFound", "which is in", "--unschedulable-grace=100000h0m0s --evacuation=false --virtual-machine-template=safe"},
 		},
 		"Vanished": {
 			reason: "the Machine has had a VirtualMachine", code: exitInvalid, args: []string{"--control-kubeconfig", running.control(t), "m"},
@@ -199,7 +199,7 @@ func TestDiagnose(t *testing.T) {
 			want: []string{"there is no Machine with this name", "CAUSE InstancetypeNotFound"},
 		},
 		"Foreign": {
-			reason: "the tags do not fit", args: []string{"--provider-kubeconfig", providerKubeconfig, "--cluster=c", "--role=other", "m"}, code: exitInvalid,
+			reason: "the tags do not fit", args: []string{"--provider-kubeconfig", providerKubeconfig, "--cluster=other", "m"}, code: exitInvalid,
 			want: []string{"CAUSE ForeignObject", "AlreadyExists"},
 		},
 		"NotCreated": {
@@ -359,21 +359,22 @@ func TestDiagnosisText(t *testing.T) {
 		Evidence: []spi.Sign{unscheduled, mount},
 	}
 
-	var out bytes.Buffer
+	var buffer bytes.Buffer
 
-	p := &page{out: &out, now: now}
-	p.diagnosis(&d)
-	require.NoError(t, p.err)
-	requireFit(t, out.String())
+	all := diagnoses{Machines: []diagnosis{d}}
+	require.NoError(t, all.print(&buffer, outputText, "--unschedulable-grace=30s --evacuation=false --virtual-machine-template=safe", now))
+
+	out := buffer.String()
+	requireFit(t, out)
 
 	const golden = "testdata/diagnosis.golden.txt"
 	if *update {
-		require.NoError(t, os.WriteFile(golden, out.Bytes(), 0o600))
+		require.NoError(t, os.WriteFile(golden, []byte(out), 0o600))
 	}
 
 	want, err := os.ReadFile(golden)
 	require.NoError(t, err)
-	require.Equal(t, string(want), out.String())
+	require.Equal(t, string(want), out)
 
 	page, err := os.ReadFile("../../docs/diagnose.md")
 	require.NoError(t, err)

@@ -2,11 +2,13 @@ package main
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/utils/ptr"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
@@ -109,21 +111,17 @@ type causeReport struct {
 	Retry *retryHint `json:"retry,omitempty"`
 }
 
-func newDiagnosis(name string, found *foundMachine) diagnosis {
-	d := diagnosis{Name: name, Result: resultNothingWrong, Evidence: []spi.Sign{}}
-
-	if found.machine != nil {
-		d.Machine = stateOf(found.machine)
+// stateOf returns the state of a Machine; nil for none.
+func stateOf(m *v1alpha1.Machine) *machineState {
+	if m == nil {
+		return nil
 	}
 
-	return d
-}
-
-func stateOf(m *v1alpha1.Machine) *machineState {
 	state := &machineState{
 		Namespace: m.Namespace, Class: m.Spec.Class.Name, Phase: string(m.Status.CurrentStatus.Phase),
 		PhaseSince: timeOrNil(m.Status.CurrentStatus.LastUpdateTime.Time), Created: m.CreationTimestamp.Time,
 	}
+	sanitize(&state.Class)
 
 	if m.DeletionTimestamp != nil {
 		state.Deleted = &m.DeletionTimestamp.Time
@@ -131,52 +129,60 @@ func stateOf(m *v1alpha1.Machine) *machineState {
 
 	if last := &m.Status.LastOperation; last.Type != "" {
 		state.LastOperation = &lastOperation{
-			Type: string(last.Type), State: string(last.State), Code: last.ErrorCode,
-			Description: statustext.Printable(last.Description), Updated: last.LastUpdateTime.Time,
+			Type: string(last.Type), State: string(last.State), Code: last.ErrorCode, Description: last.Description, Updated: last.LastUpdateTime.Time,
 		}
+		sanitize(&state.LastOperation.Code, &state.LastOperation.Description)
 	}
 
 	for i := range m.Status.Conditions {
 		if c := &m.Status.Conditions[i]; c.Type == corev1.NodeReady {
-			state.NodeReady = &nodeReady{Status: string(c.Status), Reason: statustext.Printable(c.Reason), Since: c.LastTransitionTime.Time}
+			state.NodeReady = &nodeReady{Status: string(c.Status), Reason: c.Reason, Since: c.LastTransitionTime.Time}
+			sanitize(&state.NodeReady.Status, &state.NodeReady.Reason)
 		}
 	}
 
 	return state
 }
 
-// addExplanation adds the state on the provider cluster. If overridden credentials, which are not
-// the driver's, cannot read it, that is not a cause.
-func (d *diagnosis) addExplanation(e *kubevirt.Explanation, overridden bool, now time.Time) {
+// addExplanation adds the state on the provider cluster.
+func (d *diagnosis) addExplanation(found *foundMachine, e *kubevirt.Explanation, now time.Time) {
 	if e.Machine != nil {
 		d.addState(e.Machine)
 	}
 
-	switch cause := e.Cause; {
-	case cause == nil && e.Machine.Stage == spi.StageAbsent && d.Machine == nil && !e.Found():
-		d.Result, d.Error = resultUnknown, "the Machine does not exist, and "+d.WaitingFor
-	case cause == nil:
-	case e.Machine == nil && overridden && !errors.Is(cause.Err, spi.ErrForeign):
-		d.Result, d.Error = resultUnknown, statustext.Printable(cause.Err.Reason+": "+cause.Err.Message)
-	case kubevirt.Reportable(cause, now):
-		d.Result, d.Cause, d.WaitingFor = resultCauseFound, reportOf(cause), ""
-	default:
-		d.Result, d.Cause = resultSuspected, reportOf(cause)
+	if d.Provider != nil && e.Found() {
+		d.Provider.Unread = append(d.Provider.Unread, found.unread...)
+	}
+
+	switch {
+	case len(found.unread) > 0 && !e.Found(): // The machine may be on a cluster that was not read.
+		d.fail("the Machine does not exist, and no VirtualMachine was found" + notRead(found.unread))
+	case e.Cause != nil:
+		d.addCause(found, e, now)
+	case d.Machine == nil && !e.Found() && e.Machine.Stage == spi.StageAbsent:
+		d.fail("the Machine does not exist, and " + d.WaitingFor)
 	}
 }
 
-// addRetry adds when machine-controller-manager calls the driver again.
-func (d *diagnosis) addRetry(found *foundMachine, e *kubevirt.Explanation) {
-	if d.Cause == nil || e.Cause == nil {
-		return
-	}
-
+func (d *diagnosis) addCause(found *foundMachine, e *kubevirt.Explanation, now time.Time) {
 	var stage spi.Stage
 	if e.Machine != nil {
 		stage = e.Machine.Stage
 	}
 
-	d.Cause.Retry = found.retryOf(e.Cause.Err, stage)
+	switch {
+	case e.Machine == nil && found.overridden && !errors.Is(e.Cause.Err, spi.ErrForeign): // The driver may have other credentials.
+		d.fail(e.Cause.Err.Reason + ": " + e.Cause.Err.Message)
+	case kubevirt.Reportable(e.Cause, now):
+		d.Result, d.Cause, d.WaitingFor = resultCauseFound, found.report(e.Cause, stage), ""
+	default:
+		d.Result, d.Cause = resultSuspected, found.report(e.Cause, stage)
+	}
+}
+
+// fail sets the reason why the machine could not be diagnosed.
+func (d *diagnosis) fail(reason string) {
+	d.Result, d.Error = resultUnknown, statustext.Printable(reason)
 }
 
 // addControl adds the state in the control cluster. Its causes come first:
@@ -196,19 +202,9 @@ func (d *diagnosis) addControl(control *controlState, causes []*causeReport) {
 	d.Cause, d.MoreCauses = causes[0], causes[1:]
 }
 
-// addUnread adds the places that could not be searched. If the machine was not
-// found elsewhere, it may be in one of them.
-func (d *diagnosis) addUnread(e *kubevirt.Explanation, unread []string) {
-	switch {
-	case len(unread) == 0:
-	case !e.Found():
-		d.Result, d.Cause = resultUnknown, nil
-		d.Error = statustext.Printable("the Machine does not exist, and no VirtualMachine was found" + notRead(unread))
-	case d.Provider != nil:
-		for _, text := range unread {
-			d.Provider.Unread = append(d.Provider.Unread, statustext.Printable(text))
-		}
-	}
+// Causes returns all causes.
+func (d *diagnosis) Causes() []*causeReport {
+	return append([]*causeReport{d.Cause}, d.MoreCauses...)
 }
 
 // notRead returns the end of a sentence about a search without result.
@@ -221,21 +217,31 @@ func notRead(unread []string) string {
 }
 
 func (d *diagnosis) addState(m *spi.Explanation) {
-	d.Provider = &providerState{Server: statustext.Printable(m.Server), Namespace: statustext.Printable(m.Namespace), Stage: m.Stage, Objects: []spi.Object{}}
+	d.Provider = &providerState{
+		Server: m.Server, Namespace: m.Namespace, Stage: m.Stage,
+		Objects: append([]spi.Object{}, m.Objects...), Unread: slices.Clone(m.Unread),
+	}
 	d.WaitingFor = statustext.Printable(m.Waiting) + d.node(m.Stage)
+	d.Evidence = append(d.Evidence, m.Signs...)
 
-	for _, o := range m.Objects {
-		o.ObjectName, o.State = printableName(o.ObjectName), statustext.Printable(o.State)
-		d.Provider.Objects = append(d.Provider.Objects, o)
+	sanitize(&d.Provider.Server, &d.Provider.Namespace)
+
+	for i := range d.Provider.Objects {
+		o := &d.Provider.Objects[i]
+		sanitize(&o.Kind, &o.Namespace, &o.Name, &o.State)
 	}
 
-	for i := range m.Signs {
-		d.Evidence = append(d.Evidence, printableSign(&m.Signs[i]))
+	for i := range d.Provider.Unread {
+		sanitize(&d.Provider.Unread[i])
 	}
 
-	for _, unread := range m.Unread {
-		d.Provider.Unread = append(d.Provider.Unread, statustext.Printable(unread))
+	for i := range d.Evidence {
+		sanitizeSign(&d.Evidence[i])
 	}
+}
+
+func sanitizeSign(s *spi.Sign) {
+	sanitize(&s.Object.Kind, &s.Object.Namespace, &s.Object.Name, &s.Type, &s.Status, &s.Reason, &s.Message)
 }
 
 // node describes what machine-controller-manager waits for after a machine is scheduled.
@@ -252,14 +258,17 @@ func (d *diagnosis) node(stage spi.Stage) string {
 	}
 }
 
-func reportOf(c *spi.Cause) *causeReport {
+// report describes a cause, and when machine-controller-manager calls the driver again.
+func (f *foundMachine) report(c *spi.Cause, stage spi.Stage) *causeReport {
 	r := &causeReport{
-		Reason: c.Err.Reason, Message: statustext.Printable(c.Err.Message), Code: kubevirt.CodeOf(c.Err).String(), Remedy: c.Err.Remedy,
-		Since: timeOrNil(c.Since), Reported: timeOrNil(c.ReportableAt),
+		Reason: c.Err.Reason, Message: c.Err.Message, Code: kubevirt.CodeOf(c.Err).String(), Remedy: c.Err.Remedy,
+		Since: timeOrNil(c.Since), Reported: timeOrNil(c.ReportableAt), Retry: f.retryOf(c.Err, stage),
 	}
+	sanitize(&r.Message, &r.Remedy)
 
 	if c.Sign != nil {
-		r.Evidence = ptr.To(printableSign(c.Sign))
+		r.Evidence = ptr.To(*c.Sign)
+		sanitizeSign(r.Evidence)
 	}
 
 	return r
@@ -274,13 +283,54 @@ func timeOrNil(t time.Time) *time.Time {
 	return &t
 }
 
-func printableSign(s *spi.Sign) spi.Sign {
-	return spi.Sign{
-		Object: printableName(s.Object), Type: statustext.Printable(s.Type), Status: statustext.Printable(s.Status), Reason: statustext.Printable(s.Reason),
-		Message: statustext.Printable(s.Message), Since: s.Since, Last: s.Last,
-	}
+// retryAnnotation triggers machine-controller-manager: it reconciles all Machines of a class
+// whenever any part of the class changes (pkg/util/provider/machinecontroller/machineclass.go,
+// reconcileClusterMachineClass). A change of a Machine's own metadata triggers nothing.
+const retryAnnotation = "kubevirt.machine.gardener.cloud/retry"
+
+// soonEnough is the longest retry period that needs no command.
+const soonEnough = 10 * time.Second
+
+// retryHint is when machine-controller-manager acts on the
+// Machine again once the cause is repaired.
+type retryHint struct {
+	// When is for people.
+	When string `json:"when"`
+	// Period is how long after a failure the driver is called
+	// again; empty if it does not depend on time.
+	Period string `json:"period,omitempty"`
+	// Command triggers the retry now, or shows the obstacle to it; empty if neither is needed.
+	Command string `json:"command,omitempty"`
 }
 
-func printableName(n spi.ObjectName) spi.ObjectName {
-	return spi.ObjectName{Kind: statustext.Printable(n.Kind), Namespace: statustext.Printable(n.Namespace), Name: statustext.Printable(n.Name)}
+// retryOf returns when machine-controller-manager calls the driver again after a
+// cause. It returns nil without a Machine.
+func (f *foundMachine) retryOf(failure error, stage spi.Stage) *retryHint {
+	period, called := kubevirt.NextCall(failure, f.machine, stage)
+
+	switch {
+	case f.machine == nil:
+		return nil
+	case !called:
+		return &retryHint{When: "machine-controller-manager no longer calls the driver for this Machine: it monitors its Node"}
+	}
+
+	hint := &retryHint{When: "machine-controller-manager retries " + duration.HumanDuration(period) + " after each failure", Period: period.String()}
+
+	switch {
+	case period <= soonEnough:
+	case f.machine.DeletionTimestamp != nil:
+		hint.When += "; to retry now, restart its pod:"
+		hint.Command = f.kubectl("rollout restart deployment/" + manager)
+	case f.class != nil:
+		hint.When += "; to retry now, for all Machines of the class:"
+		hint.Command = f.kubectl("annotate machineclass " + f.class.Name + " --overwrite " + retryAnnotation + `="$(date +%s)"`)
+	}
+
+	return hint
+}
+
+// kubectl returns a command for the namespace of the Machine.
+func (f *foundMachine) kubectl(command string) string {
+	return "kubectl --namespace=" + f.namespace + " " + command
 }

@@ -1,7 +1,7 @@
-// Command mcm-kubevirt runs the KubeVirt driver of machine-controller-manager over
-// gRPC, and contains the tools for operators. It only wires: each subcommand is a
-// file that calls the driver's packages. It needs no terminal and no home
-// directory, so it also runs in the sidecar's image.
+// Command mcm-kubevirt runs the KubeVirt driver of machine-controller-manager over gRPC, and
+// contains the tools for operators: each subcommand has a file with its flags, and calls the
+// driver's packages. It needs no terminal and no home directory, so it also runs in the sidecar's
+// image.
 package main
 
 import (
@@ -47,23 +47,24 @@ func rootCommand() *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w; %s --help lists the flags", err, cmd.CommandPath())
 	})
-	root.AddCommand(validateCommand(), renderCommand(), preflightCommand(), diagnoseCommand(), serveCommand(), versionCommand())
+	root.AddCommand(validateCommand(), renderCommand(), preflightCommand(), diagnoseCommand(), serveCommand(), &cobra.Command{
+		Use:   "version",
+		Short: "Print the version, as --version does",
+		Args:  cobra.NoArgs,
+		Run:   func(cmd *cobra.Command, _ []string) { fmt.Fprintln(cmd.OutOrStdout(), root.Name(), root.Version) },
+	})
 
 	return root
 }
 
 // An invalidError means that the command line is valid, but its input is not.
-type invalidError struct {
-	reason string
-}
+type invalidError string
 
-func (e *invalidError) Error() string {
-	return e.reason
-}
+func (e invalidError) Error() string { return string(e) }
 
 // exitCode distinguishes invalid manifests from an invalid command line for scripts.
 func exitCode(err error) int {
-	var invalid *invalidError
+	var invalid invalidError
 
 	switch {
 	case err == nil:

@@ -1,16 +1,24 @@
 package main
 
 import (
+	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	kjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
 )
 
 // manifests are the objects of all files.
@@ -29,7 +37,8 @@ type fileError struct {
 	Message string `json:"message"`
 }
 
-// readManifests reads all files. It returns an error if one of them cannot be read at all.
+// readManifests reads all files: files, folders with manifests, and "-" for standard input. It
+// returns an error if one of them cannot be read at all.
 func readManifests(names []string, in io.Reader) (*manifests, error) {
 	if len(names) == 0 {
 		return nil, errors.New("no files specified; set --filename (-f)")
@@ -38,23 +47,79 @@ func readManifests(names []string, in io.Reader) (*manifests, error) {
 	m := &manifests{skipped: map[string]int{}}
 
 	for _, name := range names {
-		sources, err := readSources(name, in)
-		if err != nil {
+		if err := m.read(name, in); err != nil {
 			return nil, fmt.Errorf("read manifests: %w", err)
-		}
-
-		for _, s := range sources {
-			m.addSource(s)
 		}
 	}
 
 	return m, nil
 }
 
-func (m *manifests) addSource(s source) {
-	documents, errs := s.documents()
+// readClasses reads files that must contain a MachineClass, or an error.
+func readClasses(names []string, in io.Reader) (*manifests, error) {
+	m, err := readManifests(names, in)
+	if err == nil && len(m.classes) == 0 && len(m.unreadable) == 0 {
+		err = m.noClass()
+	}
+
+	return m, err
+}
+
+func (m *manifests) read(name string, in io.Reader) error {
+	if name == "-" {
+		text, err := io.ReadAll(in)
+		m.addFile("standard input", text)
+
+		return err
+	}
+
+	files, err := manifestFiles(name)
+	if err != nil {
+		return err
+	}
+
+	for _, file := range files {
+		text, err := os.ReadFile(file) //nolint:gosec // The user names the file, or its folder.
+		if err != nil {
+			return err
+		}
+
+		m.addFile(file, text)
+	}
+
+	return nil
+}
+
+// manifestFiles returns the manifests of a folder, or the file itself.
+func manifestFiles(name string) ([]string, error) {
+	if info, err := os.Stat(name); err != nil || !info.IsDir() {
+		return []string{name}, err
+	}
+
+	entries, err := os.ReadDir(name)
+	if err != nil {
+		return nil, err
+	}
+
+	var files []string
+
+	for _, entry := range entries {
+		if !entry.IsDir() && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(entry.Name())) {
+			files = append(files, filepath.Join(name, entry.Name()))
+		}
+	}
+
+	if len(files) == 0 {
+		return nil, fmt.Errorf("folder %s has no files *.yaml, *.yml or *.json", name)
+	}
+
+	return files, nil
+}
+
+func (m *manifests) addFile(file string, text []byte) {
+	documents, errs := parseDocuments(file, text)
 	for _, err := range errs {
-		m.unreadable = append(m.unreadable, fileError{File: s.name, Message: err.Error()})
+		m.addError(file, err.Error())
 	}
 
 	for _, d := range documents {
@@ -73,7 +138,7 @@ func (m *manifests) add(d document, ofList metav1.TypeMeta) {
 	object.TypeMeta = ofList
 
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(d.raw, &object); err != nil || object.Kind == "" {
-		m.addError(d, "the object that begins here has no kind: it is not a Kubernetes manifest")
+		m.addError(d.file, fmt.Sprintf("line %d: the object that begins here has no kind: it is not a Kubernetes manifest", d.line))
 
 		return
 	}
@@ -96,7 +161,7 @@ func (m *manifests) addList(d document, items []json.RawMessage, of metav1.TypeM
 	}
 
 	for _, duplicate := range d.duplicates {
-		m.unreadable = append(m.unreadable, fileError{File: d.file, Message: duplicate})
+		m.addError(d.file, duplicate)
 	}
 
 	for _, item := range items {
@@ -104,24 +169,14 @@ func (m *manifests) addList(d document, items []json.RawMessage, of metav1.TypeM
 	}
 }
 
-func (m *manifests) addError(d document, message string) {
-	m.unreadable = append(m.unreadable, fileError{File: d.file, Message: fmt.Sprintf("line %d: %s", d.line, message)})
-}
-
-// countSkipped returns the number of skipped objects.
-func (m *manifests) countSkipped() int {
-	count := 0
-	for _, n := range m.skipped {
-		count += n
-	}
-
-	return count
+func (m *manifests) addError(file, message string) {
+	m.unreadable = append(m.unreadable, fileError{File: file, Message: message})
 }
 
 // noClass returns an error that describes the contents of files without a MachineClass.
 func (m *manifests) noClass() error {
 	if len(m.unreadable) > 0 {
-		return &invalidError{reason: m.unreadable[0].File + ": " + m.unreadable[0].Message}
+		return invalidError(m.unreadable[0].File + ": " + m.unreadable[0].Message)
 	}
 
 	kinds := slices.Sorted(maps.Keys(m.skipped))
@@ -134,4 +189,159 @@ func (m *manifests) noClass() error {
 	}
 
 	return fmt.Errorf("the files contain no MachineClass, but objects of kind %s", strings.Join(kinds, ", "))
+}
+
+func (m *manifests) classNames() []string {
+	var names []string
+	for _, class := range m.classes {
+		names = append(names, class.Name)
+	}
+
+	return names
+}
+
+// document is one object of a file, as JSON.
+type document struct {
+	file string
+	line int
+	raw  []byte
+	// duplicates describe the duplicate keys in its YAML. raw contains the last value of each.
+	duplicates []string
+}
+
+// parseDocuments returns the objects of a file, and the errors for parts that cannot be parsed. The
+// errors quote nothing: the file may contain secrets.
+func parseDocuments(file string, text []byte) (found []document, errs []error) {
+	text = bytes.TrimPrefix(text, []byte("\uFEFF")) // the BOM of some Windows editors
+	if !utf8.Valid(text) {
+		return nil, []error{errors.New("the file is not UTF-8 text; save it with that encoding")}
+	}
+
+	reader, before := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text))), 0
+
+	for {
+		part, err := reader.Read()
+		p := filePart{file: file, before: before, text: part}
+
+		switch {
+		case errors.Is(err, io.EOF):
+			return found, errs
+		case err != nil:
+			return found, append(errs, p.explain(errors.New("there is text behind the separator")))
+		}
+
+		documents, err := p.documents()
+		if err != nil {
+			errs = append(errs, err)
+		}
+
+		found = append(found, documents...)
+		before += bytes.Count(part, []byte("\n")) + 1 // the separator
+	}
+}
+
+// filePart is the text between two separators of a file, and the number of lines before it.
+type filePart struct {
+	file   string
+	before int
+	text   []byte
+}
+
+// documents returns the objects of a part: any number of
+// consecutive JSON objects, or at most one in YAML.
+func (p filePart) documents() ([]document, error) {
+	if found, ok := p.jsonStream(); ok {
+		return found, nil
+	}
+
+	// Empty lines in place of the preceding ones make error
+	// messages contain the file's line numbers.
+	text := append(bytes.Repeat([]byte("\n"), p.before), p.text...)
+	d := document{file: p.file, line: p.line(0)}
+
+	raw, strictErr := yaml.YAMLToJSONStrict(text)
+	if strictErr != nil {
+		var err error
+		if raw, err = yaml.YAMLToJSON(text); err != nil {
+			return nil, p.explain(err)
+		}
+
+		d.duplicates = duplicates(strictErr)
+	}
+
+	d.raw = raw
+	if string(bytes.TrimSpace(raw)) == "null" {
+		return nil, nil
+	}
+
+	return []document{d}, nil
+}
+
+// jsonStream keeps the original bytes, so that duplicate keys can still be detected.
+func (p filePart) jsonStream() (found []document, ok bool) {
+	decoder := json.NewDecoder(bytes.NewReader(p.text))
+
+	for {
+		line := p.line(decoder.InputOffset())
+
+		var raw json.RawMessage
+
+		err := decoder.Decode(&raw)
+		if errors.Is(err, io.EOF) {
+			return found, len(found) > 0
+		}
+
+		if err != nil || raw[0] != '{' {
+			return nil, false
+		}
+
+		found = append(found, document{file: p.file, line: line, raw: raw})
+	}
+}
+
+// line returns the line of the file in which the object after an offset begins, behind empty lines,
+// comments and a separator.
+func (p filePart) line(offset int64) int {
+	first := p.before + 1 + bytes.Count(p.text[:offset], []byte("\n"))
+	line := first
+
+	for text := range bytes.Lines(p.text[offset:]) {
+		if text = bytes.TrimSpace(text); len(text) > 0 && text[0] != '#' && !bytes.HasPrefix(text, []byte("---")) {
+			return line
+		}
+
+		line++
+	}
+
+	return first
+}
+
+var duplicateKey = regexp.MustCompile(`line (\d+): key (.+) already set in map`)
+
+func duplicates(err error) []string {
+	var list []string
+	for _, match := range duplicateKey.FindAllStringSubmatch(err.Error(), -1) {
+		list = append(list, fmt.Sprintf("line %s: the field %s is given twice; remove one of them", match[1], match[2]))
+	}
+
+	return list
+}
+
+// yamlSyntax matches the parser's messages that quote nothing.
+var yamlSyntax = regexp.MustCompile(`line \d+: (?:did not find|could not find|found|mapping values are not allowed) .*`)
+
+// explain returns the reason why a part of a file cannot be parsed, without its text.
+func (p filePart) explain(err error) error {
+	const remedy = "check the indentation (spaces, not tabs), the quotes and the colons"
+
+	if before, _, found := bytes.Cut(p.text, []byte("{{")); found {
+		return fmt.Errorf(`line %d: neither YAML nor JSON; the "{{" suggests a template: render it first, for example with helm template`,
+			p.before+1+bytes.Count(before, []byte("\n")))
+	}
+
+	if message := yamlSyntax.FindString(err.Error()); message != "" {
+		return fmt.Errorf("near %s; %s", message, remedy)
+	}
+
+	return fmt.Errorf("line %d: the text that begins here is neither YAML nor JSON; %s", p.line(0), remedy)
 }

@@ -4,8 +4,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
+	"text/template"
+	"unicode/utf8"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/statustext"
 )
 
 const (
@@ -16,23 +21,18 @@ const (
 
 // printObject prints an object as YAML or JSON.
 func printObject(out io.Writer, format string, object any) error {
-	var (
-		text []byte
-		err  error
-	)
+	text, err := yaml.Marshal(object)
 
 	if format == outputJSON {
 		text, err = json.MarshalIndent(object, "", "  ")
 		text = append(text, '\n')
-	} else {
-		text, err = yaml.Marshal(object)
+	}
+
+	if err == nil {
+		_, err = out.Write(text)
 	}
 
 	if err != nil {
-		return fmt.Errorf("print: %w", err)
-	}
-
-	if _, err := out.Write(text); err != nil {
 		return fmt.Errorf("print: %w", err)
 	}
 
@@ -57,4 +57,117 @@ func printObjects(out io.Writer, format string, objects []any) error {
 	}
 
 	return nil
+}
+
+// printResult prints the result of a command: as YAML or JSON for scripts, or as a text for people.
+func printResult(out io.Writer, format string, result any, text string, funcs template.FuncMap) error {
+	if format != outputText {
+		return printObject(out, format, result)
+	}
+
+	shared := template.FuncMap{"count": count, "join": strings.Join, "printable": statustext.Printable}
+
+	page, err := template.New("").Funcs(shared).Funcs(funcs).Parse(text)
+	if err == nil {
+		err = page.Execute(out, result)
+	}
+
+	if err != nil {
+		return fmt.Errorf("print: %w", err)
+	}
+
+	return nil
+}
+
+// printPage prints a result as printResult does, with a text in the form of layout.
+func printPage(out io.Writer, format string, result any, text string, funcs template.FuncMap) error {
+	if format != outputText {
+		return printObject(out, format, result)
+	}
+
+	var page strings.Builder
+
+	if err := printResult(&page, outputText, result, text, funcs); err != nil {
+		return err
+	}
+
+	_, err := io.WriteString(out, layout(page.String()))
+
+	return err
+}
+
+const (
+	// textWidth is the maximum number of columns of a line of text.
+	textWidth = 120
+	// nameWidth is the length of the longest name, VirtualMachineInstance.
+	nameWidth = 22
+)
+
+// layout lays out headings, and lines of a name, a tab and a text: it separates headings by empty
+// lines, aligns and wraps texts, and drops empty ones. A second tab keeps a text on one line, so
+// that it can be copied.
+func layout(text string) string {
+	var b strings.Builder
+
+	for line := range strings.Lines(text) {
+		name, text, found := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
+		command, whole := strings.CutPrefix(text, "\t")
+
+		switch {
+		case !found && strings.TrimSpace(name) == "", found && strings.TrimSpace(text) == "":
+		case !found:
+			b.WriteString("\n" + name + "\n")
+		case whole:
+			fmt.Fprintf(&b, "  %-*s  %s\n", nameWidth, name, command)
+		default:
+			for _, part := range wrapped(text, textWidth-nameWidth-4) {
+				fmt.Fprintf(&b, "  %-*s  %s\n", nameWidth, name, part)
+				name = ""
+			}
+		}
+	}
+
+	return strings.TrimPrefix(b.String(), "\n")
+}
+
+// wrapped breaks a text into lines of at most width characters,
+// between words if possible. A URL stays whole.
+func wrapped(text string, width int) []string {
+	var (
+		lines []string
+		line  string
+	)
+
+	for _, word := range strings.Fields(text) {
+		if line != "" && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width {
+			lines, line = append(lines, line), ""
+		}
+
+		line = strings.TrimSpace(line + " " + word)
+
+		for letters := []rune(line); len(letters) > width && !strings.HasPrefix(line, "https://"); letters = []rune(line) {
+			lines, line = append(lines, string(letters[:width])), string(letters[width:])
+		}
+	}
+
+	return append(lines, line)
+}
+
+// sanitize makes untrusted texts safe for terminals.
+func sanitize(texts ...*string) {
+	for _, text := range texts {
+		*text = statustext.Printable(*text)
+	}
+}
+
+// count returns a number with its noun.
+func count(n int, noun string) string {
+	switch {
+	case n == 1:
+		return "1 " + noun
+	case strings.HasSuffix(noun, "s"):
+		return fmt.Sprintf("%d %ses", n, noun)
+	default:
+		return fmt.Sprintf("%d %ss", n, noun)
+	}
 }

@@ -1,41 +1,43 @@
 package main
 
 import (
-	"cmp"
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
-	"strings"
+	"slices"
+	"text/template"
 	"time"
 
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"github.com/spf13/cobra"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	apiv1alpha1 "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1/validation"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/machineclass"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/preflight"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-const (
-	// preflightMachine is a name that machine-controller-manager never gives to a Machine: its
-	// random suffixes have no zeros (k8s.io/apimachinery/pkg/util/rand).
-	preflightMachine = "mcm-kubevirt-preflight-00000"
-	// preflightUID is a UID that no Machine has.
-	preflightUID = "00000000-0000-0000-0000-000000000000"
-)
+// preflightMachine is a name that machine-controller-manager never gives to a Machine: its random
+// suffixes have no zeros (k8s.io/apimachinery/pkg/util/rand).
+const preflightMachine = "mcm-kubevirt-preflight-00000"
 
 // preflightOptions specify the classes to check, and the credentials.
 type preflightOptions struct {
-	manifestFlags
 	clusterFlags
+
+	files   []string
+	assumed assumedFlags
+	output  *string
 }
 
 func preflightCommand() *cobra.Command {
-	o := preflightOptions{manifestFlags: newManifestFlags(outputText)}
+	o := &preflightOptions{}
 
 	cmd := &cobra.Command{
 		Use:   "preflight [-f FILE…]",
@@ -65,10 +67,10 @@ Exit codes:
 		},
 	}
 
-	o.manifestFlags.addTo(cmd.Flags())
-	o.clusterFlags.addTo(cmd.Flags())
-	o.manifestFlags.complete(cmd)
-	o.clusterFlags.complete(cmd)
+	addFilenameFlag(cmd, &o.files)
+	o.assumed.addTo(cmd)
+	o.clusterFlags.addTo(cmd)
+	o.output = addOutputFlag(cmd, outputText)
 
 	return cmd
 }
@@ -84,7 +86,7 @@ func (o *preflightOptions) run(ctx context.Context, in io.Reader, out io.Writer)
 		return err
 	}
 
-	result := preflightReport{Assumptions: o.assumptions(), Unreadable: unreadable}
+	result := preflightReport{Assumptions: o.assumed.list(), Unreadable: unreadable}
 
 	for _, group := range grouped(subjects) {
 		result.Clusters = append(result.Clusters, o.check(ctx, group, admin))
@@ -92,25 +94,21 @@ func (o *preflightOptions) run(ctx context.Context, in io.Reader, out io.Writer)
 
 	result.count()
 
-	if err := result.print(out, o.output.value); err != nil {
+	if err := printResult(out, *o.output, result, preflightText, template.FuncMap{"repeated": repeated}); err != nil {
 		return err
 	}
 
 	if result.Errors > 0 {
-		return &invalidError{reason: "machines would not be created, or would not run"}
+		return invalidError("machines would not be created, or would not run")
 	}
 
 	return nil
 }
 
-// assumptions are the assumed flags of the machine controller:
-// they are known only from the command line.
-func (o *preflightOptions) assumptions() []string {
-	return []string{fmt.Sprintf("--evacuation=%t", o.evacuation), "--virtual-machine-template=" + o.template.value}
-}
-
 // subject is a class, and the data that the driver would receive with it.
 type subject struct {
+	// name is the name of the class, with its namespace if the classes are from several.
+	name  string
 	class machineClass
 	// data is the known data of its Secrets, and from is the origin of the kubeconfig.
 	data map[string][]byte
@@ -119,40 +117,23 @@ type subject struct {
 	// needs; nil if no control cluster provides it.
 	wanted *int
 	// unusable is the reason why the class cannot be checked.
-	unusable string
-	// anyNamespace reports whether classes of all namespaces are checked.
-	anyNamespace bool
-}
-
-// name returns the name of the class, with its namespace if the classes are from several.
-func (s *subject) name() string {
-	if s.anyNamespace {
-		return s.class.Namespace + "/" + s.class.Name
-	}
-
-	return s.class.Name
+	unusable error
 }
 
 // grouped groups classes by kubeconfig, in the order of their first
 // appearance: their machines run on the same provider cluster.
 func grouped(subjects []subject) [][]subject {
-	var (
-		groups [][]subject
-		at     = map[string]int{}
-	)
+	var groups [][]subject
 
 	for _, s := range subjects {
-		key := string(s.data[apiv1alpha1.SecretKeyKubeconfig])
+		key := s.data[apiv1alpha1.SecretKeyKubeconfig]
+		at := slices.IndexFunc(groups, func(group []subject) bool { return bytes.Equal(group[0].data[apiv1alpha1.SecretKeyKubeconfig], key) })
 
-		i, known := at[key]
-		if !known {
-			i = len(groups)
-			at[key] = i
-
-			groups = append(groups, nil)
+		if at < 0 {
+			groups = append(groups, []subject{s})
+		} else {
+			groups[at] = append(groups[at], s)
 		}
-
-		groups[i] = append(groups[i], s)
 	}
 
 	return groups
@@ -160,7 +141,10 @@ func grouped(subjects []subject) [][]subject {
 
 // check checks the classes of one provider cluster.
 func (o *preflightOptions) check(ctx context.Context, group []subject, admin []byte) *preflight.Report {
-	input := &preflight.Input{Evacuation: o.evacuation, Now: time.Now()}
+	var (
+		input    = &preflight.Input{Evacuation: o.assumed.evacuation, Now: time.Now()}
+		unusable []preflight.Result
+	)
 
 	if raw := group[0].data[apiv1alpha1.SecretKeyKubeconfig]; len(raw) > 0 {
 		input.Driver = &preflight.Credentials{Kubeconfig: raw, From: group[0].from}
@@ -170,24 +154,20 @@ func (o *preflightOptions) check(ctx context.Context, group []subject, admin []b
 		input.Admin = &preflight.Credentials{Kubeconfig: admin, From: "--provider-kubeconfig"}
 	}
 
-	var unusable []preflight.Result
-
 	for _, s := range group {
-		class, reason := s.decode(o.allowed())
-		if reason != "" {
-			unusable = append(unusable, preflight.Unusable(s.name(), reason))
-
-			continue
+		machine, err := s.machine(o.assumed.allowed())
+		if err == nil && input.Driver == nil && input.Admin == nil {
+			err = errors.New("its Secrets have no key " + apiv1alpha1.SecretKeyKubeconfig)
 		}
 
-		input.Classes = append(input.Classes, class)
+		if err != nil {
+			unusable = append(unusable, preflight.Unusable(s.name, err.Error()))
+		} else {
+			input.Classes = append(input.Classes, preflight.Class{Name: s.name, Machine: machine, Wanted: ptr.Deref(s.wanted, 1)})
+		}
 	}
 
 	if input.Driver == nil && input.Admin == nil {
-		for _, class := range input.Classes {
-			unusable = append(unusable, preflight.Unusable(class.Name, "its Secrets have no key "+apiv1alpha1.SecretKeyKubeconfig))
-		}
-
 		return &preflight.Report{Results: unusable}
 	}
 
@@ -197,41 +177,13 @@ func (o *preflightOptions) check(ctx context.Context, group []subject, admin []b
 	return report
 }
 
-// decode returns the class with a sample machine as the driver
-// would decode it, or the errors of the class.
-func (s *subject) decode(allowed validation.Options) (preflight.Class, string) {
-	if s.unusable != "" {
-		return preflight.Class{}, s.unusable
+// machine returns a sample machine of the class. Unknown data of its Secrets get placeholders: the
+// provider cluster does not depend on them.
+func (s *subject) machine(allowed validation.Options) (*spi.CreateMachineInput, error) {
+	if s.unusable != nil {
+		return nil, s.unusable
 	}
 
-	validated := newClassReport(s.class)
-	if len(validated.Errors) > 0 {
-		texts := make([]string, 0, len(validated.Errors))
-		for _, f := range validated.sorted().Errors {
-			texts = append(texts, f.String())
-		}
-
-		return preflight.Class{}, strings.Join(texts, "; ")
-	}
-
-	machine, err := machineclass.DecodeCreateMachine(sampleMachine(), s.class.MachineClass, s.secret(), allowed)
-	if err != nil {
-		return preflight.Class{}, err.Error()
-	}
-
-	return preflight.Class{Name: s.name(), Machine: machine, Wanted: ptr.Deref(s.wanted, 1)}, ""
-}
-
-// sampleMachine returns a Machine of the class as machine-controller-manager would create it.
-func sampleMachine() *v1alpha1.Machine {
-	return &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{
-		Name: preflightMachine, UID: preflightUID, Labels: map[string]string{"name": "mcm-kubevirt-preflight"},
-	}}
-}
-
-// secret returns the Secret that machine-controller-manager would pass. Unknown data gets
-// placeholders: the provider cluster does not depend on it.
-func (s *subject) secret() *corev1.Secret {
 	data := map[string][]byte{apiv1alpha1.SecretKeyKubeconfig: []byte("unknown"), apiv1alpha1.SecretKeyUserData: []byte("#cloud-config\n")}
 
 	for key, value := range s.data {
@@ -240,7 +192,9 @@ func (s *subject) secret() *corev1.Secret {
 		}
 	}
 
-	return &corev1.Secret{Data: data}
+	return s.class.sample(&v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{
+		Name: preflightMachine, UID: noUID, Labels: map[string]string{"name": "mcm-kubevirt-preflight"},
+	}}, data, allowed)
 }
 
 // preflightReport is the output of preflight. Scripts depend on
@@ -275,73 +229,151 @@ func (r *preflightReport) count() {
 	}
 }
 
-func (r *preflightReport) print(out io.Writer, format string) error {
-	if format != outputText {
-		return printObject(out, format, r)
+const preflightText = `Assuming that the machine controller runs with {{join .Assumptions " and "}}; if its flags differ, pass them to this command too
+
+` + unreadableText + `{{range $cluster := .Clusters}}
+{{- if .Server}}Provider cluster {{.Server}}, namespace {{.Namespace}}
+{{end}}
+{{- range .Identities}}  identity {{printf "%-7s" .Name}} {{or .User "an unknown user"}}, from {{.From}}
+{{end}}
+{{- $class := ""}}
+{{- range $i, $result := .Results}}
+{{- if ne .Class $class}}{{$class = .Class}}
+MachineClass {{or .Class "without a name"}}
+{{end}}
+{{- printf "  %-8s %-7s %-19s %s: %s" .Level .Identity .Check .Subject .Message}}
+{{- with .Classes}} (MachineClasses {{join . ", "}}){{end}}
+{{if .Remedy}}{{printf "%47s" "remedy: "}}{{if repeated $cluster $i}}same as above{{else}}{{.Remedy}}{{end}}
+{{end}}
+{{- end}}
+{{end}}{{.OK}} ok, {{count .Warnings "warning"}}, {{count .Errors "error"}}
+`
+
+// repeated reports whether an earlier result of the cluster has the same remedy.
+func repeated(cluster *preflight.Report, i int) bool {
+	return slices.ContainsFunc(cluster.Results[:i], func(earlier preflight.Result) bool { return earlier.Remedy == cluster.Results[i].Remedy })
+}
+
+// subjects returns the classes of the files, or of the control cluster.
+func (o *preflightOptions) subjects(ctx context.Context, in io.Reader, admin bool) (subjects []subject, unreadable []fileError, err error) {
+	if len(o.files) > 0 {
+		return o.subjectsOfFiles(ctx, in, admin)
 	}
 
-	fmt.Fprintf(out, "Assuming that the machine controller runs with %s; if its flags differ, pass them to this command too\n\n", strings.Join(r.Assumptions, " and "))
-
-	for _, f := range r.Unreadable {
-		fmt.Fprintf(out, "%s\n  error    %s\n\n", f.File, f.Message)
+	control, err := o.control()
+	if err == nil {
+		subjects, err = control.subjects(ctx)
 	}
 
-	for _, cluster := range r.Clusters {
-		printCluster(out, cluster)
+	return subjects, nil, err
+}
+
+func (o *preflightOptions) subjectsOfFiles(ctx context.Context, in io.Reader, admin bool) ([]subject, []fileError, error) {
+	m, err := readClasses(o.files, in)
+	if err != nil {
+		return nil, nil, err
 	}
 
-	_, err := fmt.Fprintf(out, "%d ok, %s, %s\n", r.OK, count(r.Warnings, "warning"), count(r.Errors, "error"))
+	subjects := make([]subject, len(m.classes))
+
+	for i, class := range m.classes {
+		data := dataOf(class, m.secrets, &classReport{})
+		subjects[i] = subject{name: class.Name, class: class, data: data.values, from: data.from[apiv1alpha1.SecretKeyKubeconfig].name}
+
+		// A user with another kubeconfig may have no access to the control cluster.
+		if subjects[i].from != "" || (admin && o.kubeconfig == "") {
+			continue
+		}
+
+		control, err := o.control()
+		if err == nil {
+			err = control.complete(ctx, &subjects[i])
+		}
+
+		if err != nil {
+			return nil, nil, fmt.Errorf("find the kubeconfig of the provider cluster: %w; add the Secret of MachineClass %s to the files, or set "+
+				"--provider-kubeconfig", err, class.Name)
+		}
+	}
+
+	return subjects, m.unreadable, nil
+}
+
+// complete reads the Secrets of a class from the control cluster.
+func (c *controlCluster) complete(ctx context.Context, s *subject) (err error) {
+	if refs := secretRefs(s.class.MachineClass); len(refs) > 0 { // The last one usually contains the kubeconfig.
+		s.from = "Secret " + refs[len(refs)-1].Namespace + "/" + refs[len(refs)-1].Name
+	}
+
+	s.data, err = c.secretData(ctx, s.class.MachineClass)
 
 	return err
 }
 
-func printCluster(out io.Writer, cluster *preflight.Report) {
-	if cluster.Server != "" {
-		fmt.Fprintf(out, "Provider cluster %s, namespace %s\n", cluster.Server, cluster.Namespace)
+// subjects returns the driver's classes in the namespace. A class
+// whose Secrets cannot be read is unusable.
+func (c *controlCluster) subjects(ctx context.Context) ([]subject, error) {
+	list, err := c.Machines.MachineClasses(c.Namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list MachineClasses in %s: %w", c.where(), err)
 	}
 
-	for _, i := range cluster.Identities {
-		fmt.Fprintf(out, "  identity %-7s %s, from %s\n", i.Name, cmp.Or(i.User, "an unknown user"), i.From)
+	wanted, err := c.wanted(ctx)
+	if err != nil {
+		return nil, err
 	}
 
-	p := resultPrinter{out: out, printed: map[string]bool{}}
-	for i := range cluster.Results {
-		p.print(&cluster.Results[i])
+	var subjects []subject
+
+	for i := range list.Items {
+		class := &list.Items[i]
+		if !machineclass.IsOurs(class) || class.DeletionTimestamp != nil {
+			continue
+		}
+
+		s := subject{
+			name: class.Name, class: machineClass{MachineClass: class},
+			wanted: ptr.To(max(0, wanted[types.NamespacedName{Namespace: class.Namespace, Name: class.Name}])),
+		}
+		if c.Namespace == metav1.NamespaceAll {
+			s.name = class.Namespace + "/" + class.Name
+		}
+
+		s.unusable = c.complete(ctx, &s)
+		subjects = append(subjects, s)
 	}
 
-	fmt.Fprintln(out)
+	if len(subjects) == 0 {
+		return nil, fmt.Errorf("no MachineClass of provider %s in %s; select another namespace with --namespace (-n), "+
+			"or files with --filename (-f)", machineclass.Provider, c.where())
+	}
+
+	return subjects, nil
 }
 
-// resultPrinter prints the results of a cluster. It prints a
-// remedy that several results share only once.
-type resultPrinter struct {
-	out     io.Writer
-	class   string
-	printed map[string]bool
-}
-
-func (p *resultPrinter) print(r *preflight.Result) {
-	if r.Class != p.class {
-		p.class = r.Class
-		fmt.Fprintf(p.out, "\nMachineClass %s\n", cmp.Or(p.class, "without a name"))
+// wanted returns the number of machines that are still to be created, by class.
+func (c *controlCluster) wanted(ctx context.Context) (map[types.NamespacedName]int, error) {
+	deployments, err := c.Machines.MachineDeployments(c.Namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list MachineDeployments in %s: %w", c.where(), err)
 	}
 
-	message := r.Message
-	if len(r.Classes) > 0 {
-		message += " (MachineClasses " + strings.Join(r.Classes, ", ") + ")"
+	machines, err := c.machines().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list Machines in %s: %w", c.where(), err)
 	}
 
-	fmt.Fprintf(p.out, "  %-8s %-7s %-19s %s: %s\n", r.Level, r.Identity, r.Check, r.Subject, message)
+	wanted := map[types.NamespacedName]int{}
 
-	if r.Remedy == "" {
-		return
+	for i := range deployments.Items {
+		d := &deployments.Items[i]
+		wanted[types.NamespacedName{Namespace: d.Namespace, Name: d.Spec.Template.Spec.Class.Name}] += int(d.Spec.Replicas)
 	}
 
-	remedy := r.Remedy
-	if p.printed[remedy] {
-		remedy = "same as above"
+	for i := range machines.Items {
+		m := &machines.Items[i]
+		wanted[types.NamespacedName{Namespace: m.Namespace, Name: m.Spec.Class.Name}]--
 	}
 
-	p.printed[r.Remedy] = true
-	fmt.Fprintf(p.out, "  %-8s %-7s %-19s remedy: %s\n", "", "", "", remedy)
+	return wanted, nil
 }

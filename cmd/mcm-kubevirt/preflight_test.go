@@ -107,9 +107,7 @@ func TestPreflightWithoutKubeconfig(t *testing.T) {
 	class := readClass(document{raw: []byte(`{"apiVersion":"machine.sapcloud.io/v1alpha1","kind":"MachineClass","metadata":{"name":"c"},"providerSpec":
 		{"region":"r","zone":"z","tags":{"mcm.gardener.cloud/cluster":"c","mcm.gardener.cloud/role":"node"},"memory":{"guest":"1Gi"},
 		"rootVolume":{"containerDisk":{"image":"i"}}}}`)}, metav1.TypeMeta{APIVersion: "machine.sapcloud.io/v1alpha1"})
-	o := preflightOptions{manifestFlags: newManifestFlags(outputText)}
-
-	got := o.check(t.Context(), []subject{{class: class}}, nil)
+	got := (&preflightOptions{}).check(t.Context(), []subject{{name: class.Name, class: class}}, nil)
 	require.Len(t, got.Results, 1)
 	require.Equal(t, preflight.Error, got.Results[0].Level)
 	require.Contains(t, got.Results[0].Message, "no key kubeconfig")
@@ -183,7 +181,7 @@ func TestSubjectsOfControlCluster(t *testing.T) {
 		Machines: machinefake.NewSimpleClientset([]runtime.Object{
 			class("a", "kubevirt", "there"), class("b", "kubevirt", "missing"), class("other", "aws", "there"),
 			deployment, machine("m1", "a"), machine("m2", "a"),
-		}...),
+		}...).MachineV1alpha1(),
 		Kubernetes: fake.NewClientset(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: "there"}, Data: map[string][]byte{"kubeconfig": []byte("k")}}),
 		Namespace:  "shoot",
 	}
@@ -194,8 +192,8 @@ func TestSubjectsOfControlCluster(t *testing.T) {
 	require.Equal(t, 3, *got[0].wanted, "two of five are there")
 	require.Zero(t, *got[1].wanted, "no MachineDeployment has this class")
 	require.Equal(t, "Secret shoot/there", got[0].from)
-	require.Empty(t, got[0].unusable)
-	require.Contains(t, got[1].unusable, "Secret shoot/missing")
+	require.NoError(t, got[0].unusable)
+	require.ErrorContains(t, got[1].unusable, "Secret shoot/missing")
 
 	require.Len(t, grouped([]subject{got[0], got[1], got[0]}), 2, "classes with the same kubeconfig are checked together")
 

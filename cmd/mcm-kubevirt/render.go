@@ -1,45 +1,49 @@
 package main
 
 import (
+	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
+	"text/template"
 
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 
 	apiv1alpha1 "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1/validation"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/machineclass"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/render"
 )
 
-// redacted replaces the user data. Everything else in a machine's Secrets comes from the
-// MachineClass, and is shown.
-const redacted = "REDACTED"
+const (
+	// redacted replaces the user data. Everything else in a machine's Secrets comes from the
+	// MachineClass, and is shown.
+	redacted = "REDACTED"
+	// noUID is a UID that no Machine has.
+	noUID = "00000000-0000-0000-0000-000000000000"
+)
 
 // renderOptions specify the objects to render. No cluster is involved: the content of the Secrets
 // does not matter, and is not read.
 type renderOptions struct {
-	manifestFlags
-
-	class      string
-	machine    string
-	uid        string
-	deployment string
-	workerPool string
-	namespace  string
+	files     []string
+	assumed   assumedFlags
+	output    *string
+	class     string
+	machine   string
+	namespace string
 }
 
 func renderCommand() *cobra.Command {
-	o := renderOptions{manifestFlags: newManifestFlags(outputYAML)}
+	o := &renderOptions{}
 
 	cmd := &cobra.Command{
 		Use:   "render -f machineclass.yaml --machine NAME",
@@ -56,16 +60,16 @@ prints a summary and warnings instead.
 		},
 	}
 
+	addFilenameFlag(cmd, &o.files)
+	o.assumed.addTo(cmd)
+	o.output = addOutputFlag(cmd, outputYAML)
+
 	flags := cmd.Flags()
-	o.addTo(flags)
 	flags.StringVar(&o.class, "class", "", "Name of the MachineClass; required if the files contain several.")
 	flags.StringVar(&o.machine, "machine", "", "Name of the Machine; required, since the names of the objects are derived from it.")
-	flags.StringVar(&o.uid, "machine-uid", "00000000-0000-0000-0000-000000000000", "UID of the Machine; set it to print the real names of DataVolumes, which contain a part of it.")
-	flags.StringVar(&o.deployment, "machine-deployment", "", "Name of the MachineDeployment; set it to print the default spreading of its machines over hosts.")
-	flags.StringVar(&o.workerPool, "worker-pool", "", "Name of the worker pool; set it to the value in the Machine's nodeTemplate to print the labels derived from it.")
-	flags.StringVar(&o.namespace, "provider-namespace", metav1.NamespaceDefault, "Namespace of the machines on the provider cluster; set it to that of the driver's kubeconfig.")
-	o.complete(cmd)
-	completeFlag(cmd, "class", o.completeClasses)
+	flags.StringVar(&o.namespace, "provider-namespace", metav1.NamespaceDefault,
+		"Namespace of the machines on the provider cluster; set it to that of the driver's kubeconfig to apply the objects there.")
+	completeFlag(cmd, "class", completing(o.classes))
 
 	return cmd
 }
@@ -85,108 +89,77 @@ func (o *renderOptions) run(in io.Reader, out io.Writer) error {
 		return err
 	}
 
-	input, err := o.input(class)
+	result, err := o.render(class)
 	if err != nil {
-		return err
+		return invalidError(fmt.Sprintf("%s:%d: MachineClass %s: %s", class.report.File, class.report.Line, class.Name, err))
 	}
 
-	vm, err := render.VirtualMachine(input, o.namespace)
-	if err != nil {
-		return &invalidError{reason: fmt.Sprintf("%s: MachineClass %s: %s", class.file, class.Name, err)}
+	if *o.output == outputText {
+		return printPage(out, outputText, result, summaryText, template.FuncMap{"fields": fields, "dataVolume": dataVolume})
 	}
 
-	result := rendered{input: input, secrets: render.Secrets(input, o.namespace), vm: vm}
-
-	if input.Spec.UsesGoldenImage() {
-		if result.image, err = input.Image().DataVolume(o.namespace); err != nil {
-			return &invalidError{reason: fmt.Sprintf("%s: MachineClass %s: %s", class.file, class.Name, err)}
-		}
-	}
-
-	if o.output.value == outputText {
-		return summarize(out, class, result)
-	}
-
-	return printObjects(out, o.output.value, result.objects())
+	return printObjects(out, *o.output, result.objects())
 }
 
 // rendered holds the objects that the driver would create for a machine.
 type rendered struct {
-	input   *spi.CreateMachineInput
-	secrets []*corev1.Secret
-	// image is nil for a machine without a golden image.
-	image *cdiv1beta1.DataVolume
-	vm    *kubevirtv1.VirtualMachine
+	Class   machineClass
+	Input   *spi.CreateMachineInput
+	Secrets []*corev1.Secret
+	// Image is nil for a machine without a golden image.
+	Image *cdiv1beta1.DataVolume
+	VM    *kubevirtv1.VirtualMachine
 }
 
+func (o *renderOptions) render(class machineClass) (*rendered, error) {
+	machine := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: o.machine, UID: noUID}}
+
+	input, err := class.sample(machine, map[string][]byte{
+		apiv1alpha1.SecretKeyKubeconfig: []byte("not read"), apiv1alpha1.SecretKeyUserData: []byte(redacted),
+	}, o.assumed.allowed())
+	if err != nil {
+		return nil, err
+	}
+
+	result := &rendered{Class: class, Input: input, Secrets: render.Secrets(input, o.namespace)}
+
+	if result.VM, err = render.VirtualMachine(input, o.namespace); err != nil {
+		return nil, err
+	}
+
+	if input.Spec.UsesGoldenImage() {
+		result.Image, err = input.Image().DataVolume(o.namespace)
+	}
+
+	return result, err
+}
+
+// objects returns the objects to print. The Secrets have their data as text.
 func (r *rendered) objects() []any {
 	var objects []any
-	for _, s := range r.secrets {
-		objects = append(objects, readable(s))
+
+	for _, secret := range r.Secrets {
+		readable := secret.DeepCopy()
+		readable.Data, readable.StringData = nil, map[string]string{}
+
+		for key, value := range secret.Data {
+			readable.StringData[key] = string(value)
+		}
+
+		objects = append(objects, readable)
 	}
 
-	if r.image != nil {
-		objects = append(objects, r.image)
+	if r.Image != nil {
+		objects = append(objects, r.Image)
 	}
 
-	return append(objects, r.vm)
-}
-
-// input returns the input for the driver's renderer. The error lists all errors of the class.
-func (o *renderOptions) input(class machineClass) (*spi.CreateMachineInput, error) {
-	validated := newClassReport(class)
-
-	_, errs := validation.Decode(class.ProviderSpec.Raw, o.allowed())
-	validated.addErrors(errs)
-
-	if len(validated.Errors) > 0 {
-		var b strings.Builder
-
-		fmt.Fprintf(&b, "%s:%d: MachineClass %s cannot be rendered\n", class.file, class.line, class.Name)
-		printFindings(&b, "error", validated.sorted().Errors)
-
-		return nil, &invalidError{reason: strings.TrimSpace(b.String())}
-	}
-
-	input, err := machineclass.DecodeCreateMachine(o.newMachine(), class.MachineClass, placeholderSecret(), o.allowed())
-	if err != nil {
-		return nil, &invalidError{reason: fmt.Sprintf("%s: MachineClass %s: %s", class.file, class.Name, err)}
-	}
-
-	return input, nil
-}
-
-// newMachine returns the Machine as machine-controller-manager would create it.
-func (o *renderOptions) newMachine() *v1alpha1.Machine {
-	machine := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: o.machine, UID: types.UID(o.uid)}}
-	if o.deployment != "" {
-		machine.Labels = map[string]string{"name": o.deployment}
-	}
-
-	if o.workerPool != "" {
-		machine.Spec.NodeTemplateSpec.Labels = map[string]string{apiv1alpha1.LabelWorkerPool: o.workerPool}
-	}
-
-	return machine
-}
-
-// placeholderSecret returns a Secret with the required keys.
-func placeholderSecret() *corev1.Secret {
-	return &corev1.Secret{Data: map[string][]byte{
-		apiv1alpha1.SecretKeyKubeconfig: []byte("not read"),
-		apiv1alpha1.SecretKeyUserData:   []byte(redacted),
-	}}
+	return append(objects, r.VM)
 }
 
 // class returns the MachineClass with that name, or the only one.
 func (m *manifests) class(name string) (machineClass, error) {
-	var found []machineClass
-
-	for _, class := range m.classes {
-		if name == "" || class.Name == name {
-			found = append(found, class)
-		}
-	}
+	found := slices.DeleteFunc(slices.Clone(m.classes), func(class machineClass) bool { return name != "" && class.Name != name })
+	all := strings.Join(m.classNames(), ", ")
 
 	switch {
 	case len(found) == 1:
@@ -194,33 +167,85 @@ func (m *manifests) class(name string) (machineClass, error) {
 	case len(m.classes) == 0:
 		return machineClass{}, m.noClass()
 	case len(found) == 0:
-		return machineClass{}, fmt.Errorf("the files contain no MachineClass %s, but %s", name, m.classNames())
+		return machineClass{}, fmt.Errorf("the files contain no MachineClass %s, but %s", name, all)
 	case name == "":
-		return machineClass{}, fmt.Errorf("the files contain several MachineClasses; select one with --class: %s", m.classNames())
+		return machineClass{}, fmt.Errorf("the files contain several MachineClasses; select one with --class: %s", all)
 	default:
 		return machineClass{}, fmt.Errorf("the files contain several MachineClasses %s; pass only one of them with --filename", name)
 	}
 }
 
-func (m *manifests) classNames() string {
-	var all []string
-	for _, class := range m.classes {
-		all = append(all, class.Name)
-	}
+// summaryText is the summary of a machine for people, in the form of layout.
+const summaryText = `VirtualMachine {{.VM.Namespace}}/{{.VM.Name}} of MachineClass {{.Class.Name}}
+region	{{.Input.Spec.Region}}
+zone	{{.Input.Spec.Zone}}
+instancetype	{{fields .VM.Spec.Instancetype}}
+run strategy	{{with .VM.Spec.RunStrategy}}{{.}}{{end}}
+{{with .VM.Spec.Template.Spec -}}
+cpu	{{fields .Domain.CPU}}
+memory	{{fields .Domain.Memory}}
+requests	{{fields .Domain.Resources.Requests}}
+limits	{{fields .Domain.Resources.Limits}}
+architecture	{{.Architecture}}
+eviction strategy	{{with .EvictionStrategy}}{{.}}{{end}}
+{{range .Volumes}}volume	{{fields .}}
+{{end}}{{range .Networks}}network	{{fields .}}
+{{end}}{{range .Domain.Devices.Interfaces}}interface	{{fields .}}
+{{end}}{{end}}{{range .VM.Spec.DataVolumeTemplates}}DataVolume	{{dataVolume .Name .Spec}}
+{{end}}{{with .Image}}golden image	{{dataVolume .Name .Spec}}
+{{end}}{{range .Secrets}}Secret	{{.Name}} with{{range $key, $_ := .Data}} {{$key}}{{end}}
+{{end}}{{range $key, $value := .VM.Labels}}label	{{$key}}={{$value}}
+{{end}}{{range .Warnings}}warning	{{.}}
+{{end}}`
 
-	return strings.Join(all, ", ")
+// Warnings returns the warnings about the class.
+func (r *rendered) Warnings() []finding {
+	report := classReport{}
+	report.addSpecWarnings(r.Class, r.Input.Spec)
+
+	return report.sorted().Warnings
 }
 
-// readable returns the Secret with its data as text.
-func readable(s *corev1.Secret) *corev1.Secret {
-	s = s.DeepCopy()
-	s.StringData = map[string]string{}
-
-	for key, value := range s.Data {
-		s.StringData[key] = string(value)
+// dataVolume describes the size and the source of a DataVolume.
+func dataVolume(name string, spec cdiv1beta1.DataVolumeSpec) string {
+	size := "size of its source"
+	if quantity := (&apiv1alpha1.DataVolume{DataVolumeSpec: spec}).Size(); quantity != nil {
+		size = quantity.String()
 	}
 
-	s.Data = nil
+	return fmt.Sprintf("%s: %s, from %s", name, size, cmp.Or(fields(spec.SourceRef), fields(spec.Source)))
+}
 
-	return s
+// fields lists the fields of an object that are set, with their values.
+func fields(object any) string {
+	raw, err := json.Marshal(object)
+	if err != nil {
+		return ""
+	}
+
+	var tree map[string]any
+	if err := json.Unmarshal(raw, &tree); err != nil {
+		return ""
+	}
+
+	return strings.Join(leaves("", tree), ", ")
+}
+
+func leaves(path string, tree map[string]any) []string {
+	var found []string
+
+	for _, key := range slices.Sorted(maps.Keys(tree)) {
+		inner, isObject := tree[key].(map[string]any)
+
+		switch {
+		case isObject && len(inner) > 0:
+			found = append(found, leaves(path+key+".", inner)...)
+		case isObject:
+			found = append(found, path+key)
+		case tree[key] != "":
+			found = append(found, fmt.Sprintf("%s%s %v", path, key, tree[key]))
+		}
+	}
+
+	return found
 }

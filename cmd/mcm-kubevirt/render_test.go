@@ -71,22 +71,24 @@ func TestRenderText(t *testing.T) {
 	out, err := run(t, spec, "render", "-f", "-", "--machine", "worker-1", "--provider-namespace", "machines", "-o", "text")
 	require.NoError(t, err)
 
+	out = strings.Join(strings.Fields(out), " ")
+
 	for _, line := range []string{
 		"VirtualMachine machines/worker-1 of MachineClass c",
-		"  zone               z",
-		"  cpu                2 sockets, 1 core",
-		"  memory             1Gi",
-		"root-disk: 20Gi, from pvc machines golden-",
-		", DataVolume worker-1-00000-root-disk",
-		"golden image       20Gi, from http https://images.example.com/a, DataVolume golden-",
-		"data: 5Gi, from DataSource images/data, DataVolume worker-1-00000-data",
-		"config: configMap settings",
-		"default: multus tenant/vlan-10, sriov",
-		"net1: multus storage, binding plug, MAC 02:",
-		"worker-1-userdata: networkdata, userdata",
+		" zone z ",
+		"cpu cores 1, sockets 2",
+		"memory guest 1Gi",
+		"volume dataVolume.name worker-1-00000-root-disk, name root-disk",
+		"DataVolume worker-1-00000-root-disk: 20Gi, from pvc.name golden-",
+		"golden image golden-", ": 20Gi, from http.url https://images.example.com/a ",
+		"DataVolume worker-1-00000-data: 5Gi, from kind DataSource, name data, namespace images ",
+		"volume configMap.name settings, name config",
+		"network multus.default true, multus.networkName tenant/vlan-10, name default", "interface name default, sriov",
+		"network multus.networkName storage, name net1", "interface binding.name plug, macAddress 02:",
+		"worker-1-userdata with networkdata userdata",
 		"mcm.gardener.cloud/cluster=c",
-		"warning  nodeTemplate: is missing",
-		"warning  providerSpec.rootVolume.storage.accessModes: rules out live migration",
+		"warning nodeTemplate: is missing",
+		"warning providerSpec.rootVolume.storage.accessModes: rules out live migration",
 	} {
 		require.Contains(t, out, line)
 	}
@@ -97,8 +99,8 @@ func TestRenderTextOfContainerDisk(t *testing.T) {
 
 	out, err := run(t, valid, "render", "-f", "-", "--machine", "worker-1", "-o", "text")
 	require.NoError(t, err)
-	require.Contains(t, out, "root-disk: containerDisk example.com/image")
-	require.Contains(t, out, "run strategy       Once")
+	require.Contains(t, out, "containerDisk.image example.com/image, name root-disk\n")
+	require.Contains(t, out, "run strategy            Once\n")
 }
 
 func TestRenderErrorsSayWhatToDo(t *testing.T) {

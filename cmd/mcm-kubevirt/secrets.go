@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -17,87 +18,63 @@ import (
 
 // secret is a Secret of a file. No message quotes its content.
 type secret struct {
-	file      string
-	namespace string
-	name      string
-	data      map[string][]byte
-	// readable is false if data is unknown.
+	corev1.Secret
+
+	file string
+	// readable is false if its data is unknown.
 	readable bool
 	errors   []string
 }
 
 func readSecret(d document) secret {
-	var (
-		object corev1.Secret
-		found  = secret{file: d.file, readable: true}
-	)
+	s := secret{file: d.file, readable: true}
 
 	// The decoders' messages quote the invalid bytes, so they are not shown.
-	strictErrs, err := kjson.UnmarshalStrict(d.raw, &object)
+	strictErrs, err := kjson.UnmarshalStrict(d.raw, &s.Secret)
 
 	switch {
 	case err != nil:
-		found.readable = false
-		found.errors = append(found.errors, "it cannot be parsed; the values of data must be base64, those of stringData plain text")
-		object = corev1.Secret{ObjectMeta: metadataOf(d.raw)}
+		var object metav1.PartialObjectMetadata
+
+		_ = kjson.UnmarshalCaseSensitivePreserveInts(d.raw, &object) // Without a name, no class refers to it.
+		s.Secret, s.readable = corev1.Secret{ObjectMeta: object.ObjectMeta}, false
+		s.errors = append(s.errors, "it cannot be parsed; the values of data must be base64, those of stringData plain text")
 	case len(strictErrs) > 0 || len(d.duplicates) > 0:
-		found.errors = append(found.errors,
+		s.errors = append(s.errors,
 			"it has a duplicate field, or one that Secrets do not have; the fields are metadata, type, immutable, data and stringData")
 	}
 
-	found.namespace, found.name = object.Namespace, object.Name
-	found.data = map[string][]byte{}
-	maps.Copy(found.data, object.Data)
-
-	for key, value := range object.StringData {
-		found.data[key] = []byte(value)
+	if s.Data == nil {
+		s.Data = map[string][]byte{}
 	}
 
-	if size := found.size(); size > corev1.MaxSecretSize {
-		found.errors = append(found.errors, fmt.Sprintf("its values have %d bytes in total, but the API server accepts at most %d (1 MiB); shorten them",
-			size, corev1.MaxSecretSize))
+	for key, value := range s.StringData {
+		s.Data[key] = []byte(value)
 	}
 
-	return found
-}
-
-// size returns the total size of the values in bytes, which the API server limits.
-func (s *secret) size() int {
 	size := 0
-	for _, value := range s.data {
+	for _, value := range s.Data {
 		size += len(value)
 	}
 
-	return size
-}
-
-func metadataOf(raw []byte) metav1.ObjectMeta {
-	var object struct {
-		Metadata metav1.ObjectMeta `json:"metadata"`
+	if size > corev1.MaxSecretSize {
+		s.errors = append(s.errors, fmt.Sprintf("its values have %d bytes in total, but the API server accepts at most %d (1 MiB); shorten them",
+			size, corev1.MaxSecretSize))
 	}
 
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &object); err != nil {
-		return metav1.ObjectMeta{}
-	}
-
-	return object.Metadata
+	return s
 }
 
-// find returns the Secret that a reference refers to. A Secret without a namespace matches every
-// namespace, since it can be applied to any.
-func find(secrets []secret, ref corev1.SecretReference) *secret {
-	for i := range secrets {
-		if s := &secrets[i]; s.name == ref.Name && (s.namespace == ref.Namespace || s.namespace == "") {
-			return s
-		}
-	}
-
-	return nil
+// secretRefs returns the references of a class to its Secrets. If they have the same key,
+// machine-controller-manager takes its value from the last one.
+func secretRefs(class *v1alpha1.MachineClass) []*corev1.SecretReference {
+	return slices.DeleteFunc([]*corev1.SecretReference{class.SecretRef, class.CredentialsSecretRef},
+		func(ref *corev1.SecretReference) bool { return ref == nil })
 }
 
-// secretData is the data that machine-controller-manager passes to the driver: that of both
-// Secrets, where credentialsSecretRef takes precedence.
-type secretData struct {
+// fileData is the data that machine-controller-manager would pass to the driver, from the Secrets
+// of files. The report lists its errors.
+type fileData struct {
 	values map[string][]byte
 	// from is the origin of each value.
 	from map[string]origin
@@ -105,9 +82,7 @@ type secretData struct {
 	known []origin
 	// complete is false if one of the Secrets is unknown.
 	complete bool
-
-	errors   []finding
-	warnings []finding
+	report   *classReport
 }
 
 // origin is a reference to a known Secret.
@@ -116,93 +91,94 @@ type origin struct {
 	name  string
 }
 
-// secretsOf reads the Secrets that a class refers to.
-func secretsOf(class machineClass, secrets []secret) *secretData {
-	d := &secretData{values: map[string][]byte{}, from: map[string]origin{}, complete: true}
+// dataOf reads the Secrets that a class refers to.
+func dataOf(class machineClass, secrets []secret, report *classReport) *fileData {
+	d := &fileData{values: map[string][]byte{}, from: map[string]origin{}, complete: true, report: report}
 
 	d.add("secretRef", class.SecretRef, secrets)
 	d.add("credentialsSecretRef", class.CredentialsSecretRef, secrets)
-	d.check(apiv1alpha1.SecretKeyKubeconfig, d.checkKubeconfig)
-	d.check(apiv1alpha1.SecretKeyUserData, func(origin, []byte) {})
+	d.require(apiv1alpha1.SecretKeyUserData)
+
+	if d.require(apiv1alpha1.SecretKeyKubeconfig) {
+		d.checkKubeconfig()
+	}
 
 	return d
 }
 
-func (d *secretData) add(fieldName string, ref *corev1.SecretReference, secrets []secret) {
+func (d *fileData) add(path string, ref *corev1.SecretReference, secrets []secret) {
 	if ref == nil {
 		return
 	}
 
-	if ref.Name == "" || ref.Namespace == "" { // an error of the class
+	from := origin{field: path, name: "Secret " + ref.Namespace + "/" + ref.Name}
+
+	// A Secret without a namespace can be applied to any.
+	at := slices.IndexFunc(secrets, func(s secret) bool {
+		return s.Name == ref.Name && (s.Namespace == ref.Namespace || s.Namespace == "")
+	})
+
+	switch {
+	case ref.Name == "" || ref.Namespace == "": // an error of the class
 		d.complete = false
+
+		return
+	case at < 0:
+		d.complete = false
+		d.report.warn(path, from.name+" is not in the files, so its keys are not checked")
 
 		return
 	}
 
-	from := origin{field: fieldName, name: "Secret " + ref.Namespace + "/" + ref.Name}
-
-	s := find(secrets, *ref)
-	if s == nil {
-		d.complete = false
-		d.warnings = append(d.warnings, finding{fieldName, from.name + " is not in the files, so its keys are not checked"})
-
-		return
-	}
-
+	s := &secrets[at]
 	for _, text := range s.errors {
-		d.errors = append(d.errors, finding{fieldName, from.name + " (" + s.file + "): " + text})
+		d.report.fail(path, from.name+" ("+s.file+"): "+text)
 	}
 
 	d.complete = d.complete && s.readable
 	d.known = append(d.known, from)
 
-	for key, value := range s.data {
+	for key, value := range s.Data {
 		d.values[key], d.from[key] = value, from
 	}
 }
 
-// check passes an existing value to inspect, and reports a missing one.
-func (d *secretData) check(key string, inspect func(origin, []byte)) {
-	value := d.values[key]
+// require reports whether there is a value for a key, and adds a missing one to the report.
+func (d *fileData) require(key string) bool {
+	if len(d.values[key]) > 0 {
+		return true
+	}
+
+	// A key that is almost the required one is safe to print.
+	similar := apiv1alpha1.Closest(key, slices.DeleteFunc(slices.Sorted(maps.Keys(d.values)), func(other string) bool { return other == key }))
 
 	switch {
-	case len(value) > 0:
-		inspect(d.from[key], value)
 	case d.complete && len(d.known) > 0:
-		message := "the key " + key + " is missing or empty in " + names(d.known)
-		if similar := d.similar(key); similar != "" {
+		message := "the key " + key + " is missing or empty in " + d.known[0].name
+		if len(d.known) > 1 {
+			message += " and " + d.known[1].name
+		}
+
+		if similar != "" {
 			message += "; rename its key " + similar + " to " + key
 		}
 
-		d.errors = append(d.errors, finding{d.known[0].field, message})
-	case d.similar(key) != "": // An unknown Secret may have the right key.
-		from := d.from[d.similar(key)]
-		d.warnings = append(d.warnings, finding{from.field, from.name + ": the key " + d.similar(key) + " is ignored; did you mean " + key + "?"})
-	}
-}
-
-// similar returns a key that is almost the wanted one. It is
-// safe to print because of the similarity.
-func (d *secretData) similar(key string) string {
-	return apiv1alpha1.Closest(key, slices.DeleteFunc(slices.Sorted(maps.Keys(d.values)), func(other string) bool {
-		return other == key
-	}))
-}
-
-func names(list []origin) string {
-	var all []string
-	for _, o := range list {
-		all = append(all, o.name)
+		d.report.fail(d.known[0].field, message)
+	case similar != "": // An unknown Secret may have the right key.
+		d.report.warn(d.from[similar].field, d.from[similar].name+": the key "+similar+" is ignored; did you mean "+key+"?")
 	}
 
-	return strings.Join(all, " and ")
+	return false
 }
 
-func (d *secretData) checkKubeconfig(from origin, value []byte) {
-	config, namespace, err := kubeconfig.RESTConfig(value)
+func (d *fileData) checkKubeconfig() {
+	path := d.from[apiv1alpha1.SecretKeyKubeconfig].field
+	prefix := d.from[apiv1alpha1.SecretKeyKubeconfig].name + ", key kubeconfig: "
+
+	config, namespace, err := kubeconfig.RESTConfig(d.values[apiv1alpha1.SecretKeyKubeconfig])
 	if err != nil {
 		for line := range strings.Lines(err.Error()) {
-			d.errors = append(d.errors, finding{from.field, from.name + ", key kubeconfig: " + strings.TrimSpace(line)})
+			d.report.fail(path, prefix+strings.TrimSpace(line))
 		}
 
 		return
@@ -210,12 +186,12 @@ func (d *secretData) checkKubeconfig(from origin, value []byte) {
 
 	// The cause is dropped: it refers to bytes of the kubeconfig.
 	if _, err := rest.TLSConfigFor(config); err != nil {
-		d.errors = append(d.errors, finding{from.field, from.name + ", key kubeconfig: its certificates or its client key are invalid; " +
-			"they must be base64-encoded PEM, and the client key must match the client certificate"})
+		d.report.fail(path, prefix+"its certificates or its client key are invalid; "+
+			"they must be base64-encoded PEM, and the client key must match the client certificate")
 	}
 
 	if namespace == metav1.NamespaceDefault {
-		d.warnings = append(d.warnings, finding{from.field, from.name +
-			", key kubeconfig: machines would be created in the namespace default; if that is not intended, set another one in the current context"})
+		d.report.warn(path, prefix+
+			"machines would be created in the namespace default; if that is not intended, set another one in the current context")
 	}
 }

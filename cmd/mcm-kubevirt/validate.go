@@ -1,20 +1,35 @@
 package main
 
 import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
 
+	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	apiv1alpha1 "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1/validation"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/machineclass"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
 func validateCommand() *cobra.Command {
-	flags := newManifestFlags(outputText)
+	var (
+		files   []string
+		assumed assumedFlags
+		output  *string
+	)
 
 	cmd := &cobra.Command{
 		Use:   "validate -f FILE…",
@@ -27,32 +42,29 @@ never printed. Objects of other kinds are skipped. Warnings about a providerSpec
   kubectl get machineclasses -o yaml | mcm-kubevirt validate -f - -o json`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return validate(flags, cmd.InOrStdin(), cmd.OutOrStdout())
+			return validate(files, assumed.allowed(), *output, cmd.InOrStdin(), cmd.OutOrStdout())
 		},
 	}
-	flags.addTo(cmd.Flags())
-	flags.complete(cmd)
+	addFilenameFlag(cmd, &files)
+	assumed.addTo(cmd)
+	output = addOutputFlag(cmd, outputText)
 
 	return cmd
 }
 
-func validate(flags manifestFlags, in io.Reader, out io.Writer) error {
-	m, err := readManifests(flags.files, in)
+func validate(files []string, allowed validation.Options, format string, in io.Reader, out io.Writer) error {
+	m, err := readClasses(files, in)
 	if err != nil {
 		return err
 	}
 
-	if len(m.classes) == 0 && len(m.unreadable) == 0 {
-		return m.noClass()
-	}
-
-	result := newReport(m, flags.allowed())
-	if err := result.print(out, flags.output.value); err != nil {
+	result := newReport(m, allowed)
+	if err := printResult(out, format, result, reportText, nil); err != nil {
 		return err
 	}
 
 	if result.Errors > 0 {
-		return &invalidError{reason: "the manifests have errors"}
+		return invalidError("the manifests have errors")
 	}
 
 	return nil
@@ -60,13 +72,23 @@ func validate(flags manifestFlags, in io.Reader, out io.Writer) error {
 
 // newReport validates all manifests.
 func newReport(m *manifests, allowed validation.Options) report {
-	result := report{Classes: []classReport{}, Unreadable: m.unreadable, Skipped: m.countSkipped(), Errors: len(m.unreadable)}
+	result := report{Classes: []classReport{}, Unreadable: m.unreadable, Errors: len(m.unreadable)}
+	for _, n := range m.skipped {
+		result.Skipped += n
+	}
 
-	names := classNames{}
+	first := map[types.NamespacedName]*classReport{}
 
 	for _, class := range m.classes {
 		validated := validateClass(class, m.secrets, allowed)
-		validated.addErrors(names.add(class))
+		key := types.NamespacedName{Namespace: class.Namespace, Name: class.Name}
+
+		if other, twice := first[key]; twice && class.Name != "" {
+			validated.fail("metadata.name", fmt.Sprintf("Duplicate value: %q: MachineClass %s is also defined at %s:%d; rename or remove one of them",
+				class.Name, other.QualifiedName(), other.File, other.Line))
+		} else {
+			first[key] = &validated
+		}
 
 		result.Classes = append(result.Classes, validated.sorted())
 		result.Errors += len(validated.Errors)
@@ -77,19 +99,18 @@ func newReport(m *manifests, allowed validation.Options) report {
 }
 
 func validateClass(class machineClass, secrets []secret, allowed validation.Options) classReport {
-	validated := newClassReport(class)
-	validated.addErrors(excludeReported(machineclass.Errors(class.MachineClass), class.fieldErrors))
-	validated.addErrors(excludeReported(machineclass.NodeTemplateErrors(class.MachineClass), class.fieldErrors))
+	parsed := class.report.Errors
+	validated := class.report
+	validated.addErrors(excludeReported(machineclass.Errors(class.MachineClass), parsed))
+	validated.addErrors(excludeReported(machineclass.NodeTemplateErrors(class.MachineClass), parsed))
 
 	spec, errs := validation.Decode(class.ProviderSpec.Raw, allowed)
 	validated.addErrors(errs)
 
-	data := secretsOf(class, secrets)
-	validated.Errors = append(validated.Errors, data.errors...)
-	validated.Warnings = append(validated.Warnings, data.warnings...)
+	data := dataOf(class, secrets, &validated)
 
 	// Otherwise the warnings would be about unintended values.
-	if len(errs) == 0 && class.parsed() {
+	if len(errs) == 0 && len(parsed) == 0 {
 		validated.addSpecWarnings(class, spec)
 		validated.addWarnings(validation.UserDataWarnings(spec, data.values[apiv1alpha1.SecretKeyUserData]))
 	}
@@ -99,16 +120,10 @@ func validateClass(class machineClass, secrets []secret, allowed validation.Opti
 
 // excludeReported drops errors in fields of the class that could not be fully
 // parsed: the missing parts have been reported.
-func excludeReported(errs, reported field.ErrorList) field.ErrorList {
-	var left field.ErrorList
-
-	for _, err := range errs {
-		if !slices.ContainsFunc(reported, func(f *field.Error) bool { return topLevelField(f.Field) == topLevelField(err.Field) }) {
-			left = append(left, err)
-		}
-	}
-
-	return left
+func excludeReported(errs field.ErrorList, reported []finding) field.ErrorList {
+	return slices.DeleteFunc(errs, func(err *field.Error) bool {
+		return slices.ContainsFunc(reported, func(f finding) bool { return f.Field != "" && topLevelField(f.Field) == topLevelField(err.Field) })
+	})
 }
 
 func topLevelField(path string) string {
@@ -124,4 +139,168 @@ func (r *classReport) addSpecWarnings(class machineClass, spec *apiv1alpha1.Prov
 	r.addWarnings(machineclass.Warnings(class.MachineClass))
 	r.addWarnings(machineclass.NodeTemplateWarnings(class.MachineClass, spec))
 	r.addWarnings(validation.Warnings(spec))
+}
+
+// report is the output of validate. Scripts depend on it: fields may be added, but never change.
+type report struct {
+	// Classes are all MachineClasses, including those without errors.
+	Classes []classReport `json:"classes"`
+	// Unreadable are the errors for files, or parts of them, that
+	// are not manifests. Each counts as an error.
+	Unreadable []fileError `json:"unreadable,omitempty"`
+	// Skipped counts the objects of other kinds.
+	Skipped  int `json:"passedOver"`
+	Errors   int `json:"errors"`
+	Warnings int `json:"warnings"`
+}
+
+// classReport is the report on one MachineClass.
+type classReport struct {
+	Name      string    `json:"name"`
+	Namespace string    `json:"namespace"`
+	File      string    `json:"file"`
+	Line      int       `json:"line"`
+	Errors    []finding `json:"errors"`
+	Warnings  []finding `json:"warnings"`
+}
+
+// finding is an error or a warning. Its field is empty if it is about the manifest as a whole.
+type finding struct {
+	Field   string `json:"field"`
+	Message string `json:"message"`
+}
+
+func (r *classReport) fail(path, message string) {
+	r.Errors = append(r.Errors, finding{Field: path, Message: message})
+}
+
+func (r *classReport) warn(path, message string) {
+	r.Warnings = append(r.Warnings, finding{Field: path, Message: message})
+}
+
+func (r *classReport) addErrors(errs field.ErrorList) {
+	for _, err := range errs {
+		r.fail(err.Field, err.ErrorBody())
+	}
+}
+
+func (r *classReport) addWarnings(warnings []validation.Warning) {
+	for _, w := range warnings {
+		r.warn(w.Field, w.Detail)
+	}
+}
+
+// sorted sorts the findings and removes duplicates. Those about the whole manifest come first.
+// Without sorting, the order of some is random.
+func (r *classReport) sorted() classReport {
+	for _, list := range []*[]finding{&r.Errors, &r.Warnings} {
+		slices.SortStableFunc(*list, func(a, b finding) int {
+			return cmp.Or(cmp.Compare(a.Field, b.Field), cmp.Compare(a.Message, b.Message))
+		})
+
+		*list = slices.Compact(*list)
+	}
+
+	return *r
+}
+
+// unreadableText is the part of a text about files that are not manifests.
+const unreadableText = `{{range .Unreadable}}{{.File}}
+  error    {{.Message}}
+
+{{end}}`
+
+const reportText = unreadableText + `{{range .Classes}}MachineClass {{.QualifiedName}} ({{.File}}:{{.Line}})
+{{range .Errors}}  error    {{.}}
+{{end}}{{range .Warnings}}  warning  {{.}}
+{{end}}{{if not (or .Errors .Warnings)}}  no errors, no warnings
+{{end}}
+{{end}}{{count (len .Classes) "MachineClass"}}, {{count .Errors "error"}}, {{count .Warnings "warning"}}; objects of other kinds: {{.Skipped}}
+`
+
+// QualifiedName returns the name with its namespace, if there is one.
+func (r *classReport) QualifiedName() string {
+	return strings.TrimPrefix(r.Namespace+"/"+r.Name, "/")
+}
+
+// String returns the finding as one line.
+func (f finding) String() string {
+	if f.Field == "" {
+		return f.Message
+	}
+
+	return f.Field + ": " + f.Message
+}
+
+// machineClass is a MachineClass of a file.
+type machineClass struct {
+	*v1alpha1.MachineClass
+
+	// report contains the errors in its text and its fields, except those in the providerSpec.
+	report classReport
+}
+
+func readClass(d document, is metav1.TypeMeta) machineClass {
+	object := &v1alpha1.MachineClass{}
+	errs := apiv1alpha1.DecodeStrict(d.raw, nil, object)
+
+	if version := v1alpha1.SchemeGroupVersion.String(); is.APIVersion != version {
+		errs = append(errs, field.NotSupported(field.NewPath("apiVersion"), is.APIVersion, []string{version}))
+	}
+
+	report := classReport{Name: object.Name, Namespace: object.Namespace, File: d.file, Line: d.line, Errors: []finding{}, Warnings: []finding{}}
+	for _, text := range append(d.duplicates, tooLarge(d.raw)...) {
+		report.fail("", text)
+	}
+
+	report.addErrors(errs)
+	report.addErrors(excludeReported(metadataErrors(&object.ObjectMeta), report.Errors))
+
+	return machineClass{MachineClass: object, report: report.sorted()}
+}
+
+// metadataErrors returns the errors of the API server for the metadata of a class.
+func metadataErrors(object *metav1.ObjectMeta) field.ErrorList {
+	errs := apivalidation.ValidateObjectMeta(object, object.Namespace != "", apivalidation.NameIsDNSSubdomain, field.NewPath("metadata"))
+
+	for _, err := range errs {
+		if err.Type == field.ErrorTypeRequired && err.Field == "metadata.name" { // A MachineDeployment cannot refer to a generated name.
+			err.Detail = "set the name of the MachineClass"
+		}
+	}
+
+	return errs
+}
+
+// maxRequest is etcd's default limit for a request, and so for an object, in bytes.
+const maxRequest = 3 << 19
+
+// tooLarge returns an error if an object exceeds etcd's limit as the API server stores it: without
+// spaces between its fields.
+func tooLarge(raw []byte) []string {
+	if len(raw) <= maxRequest {
+		return nil
+	}
+
+	var stored bytes.Buffer
+	if err := json.Compact(&stored, raw); err != nil || stored.Len() <= maxRequest {
+		return nil // Invalid JSON is reported separately.
+	}
+
+	return []string{fmt.Sprintf("the object has %d bytes, but etcd accepts at most %d (1.5 MiB); shorten it", stored.Len(), maxRequest)}
+}
+
+// sample decodes a Machine of the class as the driver would. The error lists the errors of the
+// class.
+func (c machineClass) sample(machine *v1alpha1.Machine, data map[string][]byte, allowed validation.Options) (*spi.CreateMachineInput, error) {
+	if len(c.report.Errors) > 0 {
+		texts := make([]string, len(c.report.Errors))
+		for i, f := range c.report.Errors {
+			texts[i] = f.String()
+		}
+
+		return nil, errors.New(strings.Join(texts, "; "))
+	}
+
+	return machineclass.DecodeCreateMachine(machine, c.MachineClass, &corev1.Secret{Data: data}, allowed)
 }

@@ -1,0 +1,261 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	apiv1alpha1 "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1/validation"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/machineclass"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/statustext"
+)
+
+// diagnoser diagnoses machines, with the objects of the control cluster and the driver's diagnosis
+// of their provider clusters.
+type diagnoser struct {
+	// control is nil if no control cluster is used; then class is the class of all machines.
+	control   *controlCluster
+	namespace string
+	class     *v1alpha1.MachineClass
+	// kubeconfig replaces those in the Secrets; nil to use those.
+	kubeconfig []byte
+	explainer  spi.Explainer
+	allowed    validation.Options
+
+	// controllers holds the states of the controllers, by namespace. They are read once.
+	controllers map[string][]controllerState
+}
+
+// foundMachine is a Machine, or a substitute for a missing one.
+type foundMachine struct {
+	namespace string
+	// machine is nil if there is none in the control cluster, or no control cluster is used.
+	machine *v1alpha1.Machine
+	// requests are the requests that would be sent to the driver. Without a Machine, there is one
+	// for each class that it may have had.
+	requests []kubevirt.ExplainRequest
+	// unread lists the MachineClasses whose Secrets could not be read, and why.
+	unread []string
+
+	// class is the class of the Machine; nil without a Machine, or if it does not exist.
+	class   *v1alpha1.MachineClass
+	secrets classSecrets
+	// overridden reports whether a kubeconfig other than the one in the Secrets is used.
+	overridden bool
+}
+
+// classOf returns a class that contains only the tags of its machines. Gardener's have the role
+// node.
+func classOf(cluster string) (*v1alpha1.MachineClass, error) {
+	spec, err := json.Marshal(map[string]any{"tags": map[string]string{apiv1alpha1.TagCluster: cluster, apiv1alpha1.TagRole: "node"}})
+	if err != nil {
+		return nil, fmt.Errorf("write the tags: %w", err)
+	}
+
+	return &v1alpha1.MachineClass{ProviderSpec: runtime.RawExtension{Raw: spec}}, nil
+}
+
+// list returns the named Machines or, without names, all in the namespace.
+func (d *diagnoser) list(ctx context.Context, names []string) ([]types.NamespacedName, error) {
+	var machines []types.NamespacedName
+
+	for _, name := range names {
+		machines = append(machines, types.NamespacedName{Namespace: d.namespace, Name: name})
+	}
+
+	if len(names) > 0 {
+		return machines, nil
+	}
+
+	list, err := d.control.machines().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list Machines in %s: %w", d.control.where(), err)
+	}
+
+	for i := range list.Items {
+		machines = append(machines, types.NamespacedName{Namespace: list.Items[i].Namespace, Name: list.Items[i].Name})
+	}
+
+	if len(machines) == 0 {
+		return nil, fmt.Errorf("no Machine in %s; select another namespace with --namespace (-n)", d.control.where())
+	}
+
+	return machines, nil
+}
+
+// diagnose diagnoses one machine.
+func (d *diagnoser) diagnose(ctx context.Context, machine types.NamespacedName) diagnosis {
+	found, err := d.find(ctx, machine)
+	if err != nil {
+		return diagnosis{Name: machine.Name, Result: resultUnknown, Error: statustext.Printable(err.Error())}
+	}
+
+	result := diagnosis{Name: machine.Name, Result: resultNothingWrong, Machine: stateOf(found.machine), Evidence: []spi.Sign{}}
+
+	if len(found.requests) > 0 {
+		result.addExplanation(found, d.search(ctx, found), time.Now())
+	}
+
+	if found.machine != nil {
+		control := &controlState{
+			Controllers: d.controllersIn(ctx, found.namespace),
+			Secrets:     append([]secretState{}, found.secrets.states...),
+			LastUpdate:  lastUpdate(found.machine),
+		}
+		result.addControl(control, found.controlCauses(control, time.Now()))
+	}
+
+	return result
+}
+
+func (d *diagnoser) controllersIn(ctx context.Context, namespace string) []controllerState {
+	if d.controllers[namespace] == nil {
+		d.controllers[namespace] = d.control.in(namespace).controllers(ctx)
+	}
+
+	return d.controllers[namespace]
+}
+
+// find reads a Machine or, if there is none, the classes that it may have had.
+func (d *diagnoser) find(ctx context.Context, name types.NamespacedName) (*foundMachine, error) {
+	found := &foundMachine{namespace: name.Namespace, overridden: d.kubeconfig != nil}
+
+	if d.control == nil {
+		found.requests = []kubevirt.ExplainRequest{d.request(nameOnly(name.Name), d.class, nil)}
+
+		return found, nil
+	}
+
+	control := d.control.in(name.Namespace)
+
+	switch machine, err := control.machines().Get(ctx, name.Name, metav1.GetOptions{}); {
+	case apierrors.IsNotFound(err):
+		return found, d.findClasses(ctx, control, name.Name, found)
+	case err != nil:
+		return nil, fmt.Errorf("get Machine %s: %w", name, err)
+	default:
+		found.machine = machine
+
+		return found, d.findClass(ctx, control, found)
+	}
+}
+
+// findClass reads the objects that a Machine refers to. A missing object is a cause; an
+// unreadable one is an error.
+func (d *diagnoser) findClass(ctx context.Context, control *controlCluster, found *foundMachine) error {
+	machine := found.machine
+
+	class, err := control.Machines.MachineClasses(found.namespace).Get(ctx, machine.Spec.Class.Name, metav1.GetOptions{})
+
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("get MachineClass %s/%s of the Machine: %w", found.namespace, machine.Spec.Class.Name, err)
+	}
+
+	found.class, found.secrets = class, control.secretsOf(ctx, class, found.namespace)
+
+	switch err := found.secrets.err(class, secretNotRead); {
+	case found.overridden: // These credentials may have fewer permissions than the driver's.
+		machine = nameOnly(machine.Name)
+		machine.Spec.ProviderID, machine.DeletionTimestamp = found.machine.Spec.ProviderID, found.machine.DeletionTimestamp
+	case err != nil:
+		return err
+	case found.secretCause() != nil:
+		return nil // The driver could not read the provider cluster either.
+	}
+
+	found.requests = []kubevirt.ExplainRequest{d.request(machine, class, found.secrets.data)}
+
+	return nil
+}
+
+// findClasses returns the MachineClasses that a deleted Machine may have had: one for each
+// combination of tags and kubeconfig.
+func (d *diagnoser) findClasses(ctx context.Context, control *controlCluster, name string, found *foundMachine) error {
+	list, err := control.Machines.MachineClasses(found.namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("list MachineClasses in %s: %w", found.namespace, err)
+	}
+
+	for i := range list.Items {
+		var data map[string][]byte
+
+		if !found.overridden {
+			if data, err = control.secretData(ctx, &list.Items[i]); err != nil {
+				found.unread = append(found.unread, statustext.Printable(err.Error()))
+
+				continue
+			}
+		}
+
+		request := d.request(nameOnly(name), &list.Items[i], data)
+		if !slices.ContainsFunc(found.requests, func(other kubevirt.ExplainRequest) bool { return sameAddress(&request, &other) }) {
+			found.requests = append(found.requests, request)
+		}
+	}
+
+	if len(found.requests) == 0 {
+		return fmt.Errorf("the Machine %s/%s does not exist, and no MachineClass refers to a provider cluster to search%s; "+
+			"set --provider-kubeconfig and --cluster", found.namespace, name, notRead(found.unread))
+	}
+
+	return nil
+}
+
+func sameAddress(a, b *kubevirt.ExplainRequest) bool {
+	return machineclass.Identity(a.MachineClass) == machineclass.Identity(b.MachineClass) &&
+		bytes.Equal(a.Secret.Data[apiv1alpha1.SecretKeyKubeconfig], b.Secret.Data[apiv1alpha1.SecretKeyKubeconfig])
+}
+
+func (d *diagnoser) request(machine *v1alpha1.Machine, class *v1alpha1.MachineClass, data map[string][]byte) kubevirt.ExplainRequest {
+	if d.kubeconfig != nil {
+		data = map[string][]byte{apiv1alpha1.SecretKeyKubeconfig: d.kubeconfig}
+	}
+
+	return kubevirt.ExplainRequest{Machine: machine, MachineClass: class, Secret: &corev1.Secret{Data: data}}
+}
+
+// nameOnly returns a Machine of which only the name is known.
+func nameOnly(name string) *v1alpha1.Machine {
+	return &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: name}}
+}
+
+// search looks for the machine on each provider cluster where it may be, until it finds one of its
+// objects, or a foreign object with its name. If there are several clusters, an error of one of
+// them is only listed as unread: it is no cause for a machine that may be on another one.
+func (d *diagnoser) search(ctx context.Context, found *foundMachine) (last *kubevirt.Explanation) {
+	alone := len(found.requests) == 1 && len(found.unread) == 0
+
+	for i := range found.requests {
+		e := kubevirt.Explain(ctx, d.explainer, &found.requests[i], d.allowed)
+
+		switch {
+		case e.Found() || alone:
+			return e
+		case e.Machine == nil:
+			found.unread = append(found.unread, statustext.Printable(fmt.Sprintf("with MachineClass %s: %s: %s",
+				found.requests[i].MachineClass.Name, e.Cause.Err.Reason, e.Cause.Err.Message)))
+		}
+
+		if last == nil || e.Machine != nil {
+			last = e
+		}
+	}
+
+	return last
+}
