@@ -19,54 +19,57 @@ import (
 
 const repository = "../../../../"
 
-func shipped() files {
-	return files{
-		types:  repository + "api/v1alpha1",
-		goMod:  repository + "go.mod",
-		schema: repository + "api/v1alpha1/providerspec.schema.json",
-		page:   repository + "docs/provider-spec.md",
-	}
+func readShipped(t *testing.T, file string) []byte {
+	t.Helper()
+
+	content, err := os.ReadFile(filepath.Join(repository, file))
+	require.NoError(t, err)
+
+	return content
 }
 
 func TestShippedFilesAreUpToDate(t *testing.T) {
 	t.Parallel()
 
-	schema, page, err := shipped().contents()
+	root, err := os.OpenRoot(repository)
 	require.NoError(t, err)
+	schema, page, err := contents(root)
+	require.NoError(t, err)
+	require.NoError(t, root.Close())
 
-	for path, want := range map[string][]byte{shipped().schema: schema, shipped().page: page} {
-		have, err := os.ReadFile(path)
-		require.NoError(t, err)
-		require.True(t, bytes.Equal(want, have), "%s: run `make generate`", path) // Equal would print both.
+	for file, want := range map[string][]byte{schemaFile: schema, pageFile: page} {
+		require.True(t, bytes.Equal(want, readShipped(t, file)), "%s: run `make generate`", file) // Equal would print both.
 	}
 }
 
 func TestGenerateWritesBothFiles(t *testing.T) {
 	t.Parallel()
 
-	f := shipped()
-	f.schema, f.page = filepath.Join(t.TempDir(), "schema.json"), filepath.Join(t.TempDir(), "page.md")
-	require.NoError(t, os.WriteFile(f.page, []byte("before\n"+beginMarker+"old\n"+endMarker+"after\n"), 0o600))
-	require.NoError(t, f.generate())
+	folder := t.TempDir()
+	page := filepath.Join(folder, pageFile)
 
-	page, err := os.ReadFile(f.page)
+	require.NoError(t, os.CopyFS(filepath.Join(folder, "api/v1alpha1"), os.DirFS(repository+"api/v1alpha1")))
+	require.NoError(t, os.Remove(filepath.Join(folder, schemaFile)))
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "go.mod"), readShipped(t, "go.mod"), 0o600))
+	require.NoError(t, os.Mkdir(filepath.Dir(page), 0o700))
+	require.NoError(t, os.WriteFile(page, []byte("before\n"+beginMarker+"old\n"+endMarker+"after\n"), 0o600))
+	require.NoError(t, generate(folder))
+
+	content, err := os.ReadFile(page)
 	require.NoError(t, err)
-	require.Regexp(t, `(?s)^before\n<!-- begin.*\n### ProviderSpec\n.*end: generated -->\nafter\n$`, string(page))
-	require.NotContains(t, string(page), "old\n")
-	require.FileExists(t, f.schema)
+	require.Regexp(t, `(?s)^before\n<!-- begin.*\n### ProviderSpec\n.*end: generated -->\nafter\n$`, string(content))
+	require.NotContains(t, string(content), "old\n")
+	require.FileExists(t, filepath.Join(folder, schemaFile))
 
-	require.NoError(t, os.WriteFile(f.page, []byte("no markers"), 0o600))
-	require.ErrorContains(t, f.generate(), "begin: generated")
+	require.NoError(t, os.WriteFile(page, []byte("no markers"), 0o600))
+	require.ErrorContains(t, generate(folder), "begin: generated")
 }
 
 // TestEveryFieldIsDescribed walks the Go types by itself, and looks for each field in the schema and on the page.
 func TestEveryFieldIsDescribed(t *testing.T) {
 	t.Parallel()
 
-	root := readSchema(t)
-	page, err := os.ReadFile(shipped().page)
-	require.NoError(t, err)
-
+	root, page := readSchema(t), readShipped(t, pageFile)
 	fields := 0
 
 	var walk func(kind reflect.Type)
@@ -76,7 +79,7 @@ func TestEveryFieldIsDescribed(t *testing.T) {
 			kind = kind.Elem()
 		}
 
-		if kind.Kind() != reflect.Struct || kind.PkgPath() != reflect.TypeFor[v1alpha1.ProviderSpec]().PkgPath() {
+		if kind.Kind() != reflect.Struct || kind.PkgPath() != rootType.PkgPath() {
 			return
 		}
 
@@ -100,7 +103,7 @@ func TestEveryFieldIsDescribed(t *testing.T) {
 			walk(f.Type)
 		}
 	}
-	walk(reflect.TypeFor[v1alpha1.ProviderSpec]())
+	walk(rootType)
 
 	require.Greater(t, fields, 60)
 }
@@ -123,8 +126,7 @@ func TestDecoderKnowsWhatTheSchemaOffers(t *testing.T) {
 func TestPageShowsTheMinimalClass(t *testing.T) {
 	t.Parallel()
 
-	page, err := os.ReadFile(shipped().page)
-	require.NoError(t, err)
+	page := readShipped(t, pageFile)
 	manifest, err := kubernetes.Manifests.ReadFile("machineclass/minimal.yaml")
 	require.NoError(t, err)
 
@@ -138,8 +140,7 @@ func TestPageShowsTheMinimalClass(t *testing.T) {
 func TestPageLinksExist(t *testing.T) {
 	t.Parallel()
 
-	page, err := os.ReadFile(shipped().page)
-	require.NoError(t, err)
+	page := readShipped(t, pageFile)
 
 	headings := map[string]bool{}
 	for _, heading := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(string(page), -1) {

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -21,10 +20,7 @@ type schemaReader struct {
 func readSchema(t *testing.T) schemaReader {
 	t.Helper()
 
-	raw, err := os.ReadFile(shipped().schema)
-	require.NoError(t, err)
-
-	return schemaReader{schema: object(reread(t, raw))}
+	return schemaReader{schema: object(reread(t, readShipped(t, schemaFile)))}
 }
 
 // of returns the schema of a struct of the ProviderSpec's own.
