@@ -143,9 +143,9 @@ func TestUnknownFieldsAreGuessed(t *testing.T) {
 		`{"Region":"a"}`:                                       "did you mean region?",
 		`{"cpu":{"core":1}}`:                                   "did you mean cores?",
 		`{"networks":[{"msquerade":{}}]}`:                      "did you mean masquerade?",
-		`{"cloudInit":{"userData":"x"}}`:                       "there are networkData, type",
+		`{"cloudInit":{"userData":"x"}}`:                       "the fields are networkData, type",
 		`{"machineType":"big"}`:                                "docs/provider-spec.md",
-		`{"virtualMachineTemplate":{"metadata":{"name":"x"}}}`: "there are annotations, labels",
+		`{"virtualMachineTemplate":{"metadata":{"name":"x"}}}`: "the fields are annotations, labels",
 	} {
 		_, errs := v1alpha1.Decode([]byte(raw), field.NewPath("providerSpec"))
 		require.Len(t, errs, 1)

@@ -24,11 +24,11 @@ type pruner struct {
 	faults field.ErrorList
 }
 
-// MaxFaults bounds what is said about a spec, and the work on it: a file of another kind has a fault in every line.
-const MaxFaults = 100
+// MaxErrors bounds what is said about a spec, and the work on it: a file of another kind has a fault in every line.
+const MaxErrors = 100
 
 func (p *pruner) fault(err *field.Error) {
-	if len(p.faults) < MaxFaults {
+	if len(p.faults) < MaxErrors {
 		p.faults = append(p.faults, err)
 	}
 }
@@ -75,7 +75,7 @@ func (p *pruner) object(path *field.Path, value any, t reflect.Type) any {
 			p.unknown(path, key, object, known, pruned)
 		}
 
-		if len(p.faults) >= MaxFaults {
+		if len(p.faults) >= MaxErrors {
 			break
 		}
 	}
@@ -194,9 +194,9 @@ func (p *pruner) unknown(path *field.Path, key string, object map[string]any, kn
 			keep(pruned, meant, p.prune(path.Child(meant), object[key], known[meant]))
 		}
 	case len(names) > 0 && len(names) <= few:
-		p.fault(field.Forbidden(path.Child(key), "there is no such field; there are "+strings.Join(names, ", ")))
+		p.fault(field.Forbidden(path.Child(key), "there is no such field; the fields are "+strings.Join(names, ", ")))
 	default:
-		p.fault(field.Forbidden(path.Child(key), "there is no such field; remove it, or look its place up in docs/provider-spec.md"))
+		p.fault(field.Forbidden(path.Child(key), "there is no such field; remove it, or see docs/provider-spec.md"))
 	}
 }
 
@@ -223,7 +223,7 @@ func describe(t reflect.Type) string {
 	case reflect.Bool:
 		return "true or false"
 	case reflect.String:
-		return "a string; quote what YAML takes for a number, or for true or false"
+		return "a string; in YAML, quote numbers, true and false"
 	case reflect.Slice:
 		return "a list"
 	case reflect.Map:
@@ -233,7 +233,7 @@ func describe(t reflect.Type) string {
 		case quantityType:
 			return `a quantity, for example "8Gi"`
 		case reflect.TypeFor[intstr.IntOrString]():
-			return "a whole number or a string"
+			return "an integer or a string"
 		case reflect.TypeFor[kubevirtv1.Memory]():
 			return "an object; write memory: {guest: 4Gi}"
 		case reflect.TypeFor[kubevirtv1.CPU]():
@@ -242,8 +242,8 @@ func describe(t reflect.Type) string {
 
 		return "an object"
 	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
-		return "a whole number, not negative"
+		return "a non-negative integer"
 	default:
-		return "a whole number"
+		return "an integer"
 	}
 }

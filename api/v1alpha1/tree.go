@@ -73,7 +73,7 @@ func (r *treeReader) object(path *field.Path, depth int) (any, error) {
 			return nil, err
 		}
 
-		if _, twice := object[key]; twice && len(r.duplicates) >= MaxFaults {
+		if _, twice := object[key]; twice && len(r.duplicates) >= MaxErrors {
 			continue
 		} else if twice {
 			r.duplicates = append(r.duplicates, field.Forbidden(child, "the field is given twice; remove one"))
