@@ -28,33 +28,29 @@ func main() {
 	}
 }
 
+// generate writes the outputs into a repository.
 func generate(repository string) error {
 	root, err := os.OpenRoot(repository)
 	if err != nil {
 		return err
 	}
+	defer root.Close() //nolint:errcheck // All files in it are closed.
 
-	schema, page, err := contents(root)
-	if err != nil {
-		return err
-	}
-
-	return errors.Join(root.WriteFile(schemaFile, schema, 0o644), root.WriteFile(pageFile, page, 0o644), root.Close())
-}
-
-// contents returns the new content of the outputs.
-func contents(repository *os.Root) (schema, page []byte, err error) {
-	sources, sourceErr := filepath.Glob(filepath.Join(repository.Name(), "api/v1alpha1/types*.go"))
-	goMod, goModErr := repository.ReadFile("go.mod")
-	page, pageErr := repository.ReadFile(pageFile)
+	sources, sourceErr := filepath.Glob(filepath.Join(repository, "api/v1alpha1/types*.go"))
+	goMod, goModErr := root.ReadFile("go.mod")
+	page, pageErr := root.ReadFile(pageFile)
 
 	if err := errors.Join(sourceErr, goModErr, pageErr); err != nil {
-		return nil, nil, err
+		return err
 	}
 
 	d := newDescriber(sources, goMod)
 	schema, schemaErr := d.schema()
 	page, pageErr = replaceGenerated(page, d.tables())
 
-	return schema, page, errors.Join(append(d.errs, schemaErr, pageErr)...)
+	if err := errors.Join(append(d.errs, schemaErr, pageErr)...); err != nil {
+		return err
+	}
+
+	return errors.Join(root.WriteFile(schemaFile, schema, 0o644), root.WriteFile(pageFile, page, 0o644))
 }

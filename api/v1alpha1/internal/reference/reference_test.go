@@ -28,41 +28,46 @@ func readShipped(t *testing.T, file string) []byte {
 	return content
 }
 
-func TestShippedFilesAreUpToDate(t *testing.T) {
-	t.Parallel()
+// copyInputs copies the types and go.mod into a temporary repository with the given page.
+func copyInputs(t *testing.T, page []byte) (folder string) {
+	t.Helper()
 
-	root, err := os.OpenRoot(repository)
-	require.NoError(t, err)
-	schema, page, err := contents(root)
-	require.NoError(t, err)
-	require.NoError(t, root.Close())
-
-	for file, want := range map[string][]byte{schemaFile: schema, pageFile: page} {
-		require.True(t, bytes.Equal(want, readShipped(t, file)), "%s: run `make generate`", file) // Equal would print both.
-	}
-}
-
-func TestGenerateWritesBothFiles(t *testing.T) {
-	t.Parallel()
-
-	folder := t.TempDir()
-	page := filepath.Join(folder, pageFile)
+	folder = t.TempDir()
 
 	require.NoError(t, os.CopyFS(filepath.Join(folder, "api/v1alpha1"), os.DirFS(repository+"api/v1alpha1")))
 	require.NoError(t, os.Remove(filepath.Join(folder, schemaFile)))
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "go.mod"), readShipped(t, "go.mod"), 0o600))
-	require.NoError(t, os.Mkdir(filepath.Dir(page), 0o700))
-	require.NoError(t, os.WriteFile(page, []byte("before\n"+beginMarker+"old\n"+endMarker+"after\n"), 0o600))
+	require.NoError(t, os.Mkdir(filepath.Join(folder, filepath.Dir(pageFile)), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(folder, pageFile), page, 0o600))
+
+	return folder
+}
+
+func TestShippedFilesAreUpToDate(t *testing.T) {
+	t.Parallel()
+
+	folder := copyInputs(t, readShipped(t, pageFile))
 	require.NoError(t, generate(folder))
 
-	content, err := os.ReadFile(page)
-	require.NoError(t, err)
-	require.Regexp(t, `(?s)^before\n<!-- begin.*\n### ProviderSpec\n.*end: generated -->\nafter\n$`, string(content))
-	require.NotContains(t, string(content), "old\n")
-	require.FileExists(t, filepath.Join(folder, schemaFile))
+	for _, file := range []string{schemaFile, pageFile} {
+		want, err := os.ReadFile(filepath.Join(folder, file))
+		require.NoError(t, err)
+		require.True(t, bytes.Equal(want, readShipped(t, file)), "%s: run `make generate`", file) // Equal would print both.
+	}
+}
 
-	require.NoError(t, os.WriteFile(page, []byte("no markers"), 0o600))
-	require.ErrorContains(t, generate(folder), "begin: generated")
+func TestGenerateKeepsTheRestOfThePage(t *testing.T) {
+	t.Parallel()
+
+	folder := copyInputs(t, []byte("before\n"+beginMarker+"old\n"+endMarker+"after\n"))
+	require.NoError(t, generate(folder))
+
+	page, err := os.ReadFile(filepath.Join(folder, pageFile))
+	require.NoError(t, err)
+	require.Regexp(t, `(?s)^before\n<!-- begin.*\n### ProviderSpec\n.*end: generated -->\nafter\n$`, string(page))
+	require.NotContains(t, string(page), "old\n")
+
+	require.ErrorContains(t, generate(copyInputs(t, []byte("no markers"))), "begin: generated")
 }
 
 // TestEveryFieldIsDescribed walks the Go types by itself, and looks for each field in the schema and on the page.

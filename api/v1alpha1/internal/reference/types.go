@@ -116,7 +116,7 @@ func deref(t reflect.Type) reflect.Type {
 
 // isOwn reports whether a type is one of the ProviderSpec's own.
 func isOwn(t reflect.Type) bool {
-	return t.Name() != "" && t.PkgPath() == rootType.PkgPath()
+	return t.PkgPath() == rootType.PkgPath()
 }
 
 // scalars are the types that decode themselves, with their names on the page and their schemas.
