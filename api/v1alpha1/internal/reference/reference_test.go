@@ -70,7 +70,8 @@ func TestGenerateKeepsTheRestOfThePage(t *testing.T) {
 	require.ErrorContains(t, generate(copyInputs(t, []byte("no markers"))), "begin: generated")
 }
 
-// TestEveryFieldIsDescribed walks the Go types by itself, and looks for each field in the schema and on the page.
+// TestEveryFieldIsDescribed visits the Go types independently, and searches each field in the schema and
+// on the page.
 func TestEveryFieldIsDescribed(t *testing.T) {
 	t.Parallel()
 
@@ -113,8 +114,8 @@ func TestEveryFieldIsDescribed(t *testing.T) {
 	require.Greater(t, fields, 60)
 }
 
-// TestDecoderKnowsWhatTheSchemaOffers decodes a spec that has everything that an editor would propose.
-func TestDecoderKnowsWhatTheSchemaOffers(t *testing.T) {
+// TestDecoderAcceptsEveryFieldOfTheSchema decodes a spec with all fields that an editor would propose.
+func TestDecoderAcceptsEveryFieldOfTheSchema(t *testing.T) {
 	t.Parallel()
 
 	root := readSchema(t)
@@ -127,7 +128,7 @@ func TestDecoderKnowsWhatTheSchemaOffers(t *testing.T) {
 	require.Greater(t, len(raw), 10_000)
 }
 
-// TestPageShowsTheMinimalClass compares the example on the page with the manifest that is tried.
+// TestPageShowsTheMinimalClass compares the example on the page with the manifest, which is tested.
 func TestPageShowsTheMinimalClass(t *testing.T) {
 	t.Parallel()
 
