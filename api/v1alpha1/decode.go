@@ -38,8 +38,8 @@ func Decode(raw []byte, root *field.Path) (*ProviderSpec, field.ErrorList) {
 }
 
 // DecodeStrict reads JSON into a pointer to a struct. Unknown and duplicate fields and values of a
-// wrong type are errors, which are returned all at once, with their paths below root. All other fields
-// are decoded, unless there is an error of root itself.
+// wrong type are errors, which are returned all at once, with their paths below root. All other
+// fields are decoded, unless there is an error of root itself.
 func DecodeStrict(raw []byte, root *field.Path, into any) field.ErrorList {
 	_, errs := decodeStrict(raw, root, into)
 
@@ -75,8 +75,8 @@ func decodeStrict(raw []byte, root *field.Path, into any) (any, field.ErrorList)
 	return pruned, p.errs
 }
 
-// DecodeTags reads only the tags of a ProviderSpec. It is lenient, since deleting and listing machines
-// must not depend on the validity of other fields. It omits values that are not strings.
+// DecodeTags reads only the tags of a ProviderSpec. It is lenient, since deleting and listing
+// machines must not depend on the validity of other fields. It omits values that are not strings.
 func DecodeTags(raw []byte) map[string]string {
 	var lenient struct {
 		Tags map[string]any `json:"tags"`

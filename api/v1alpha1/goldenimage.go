@@ -6,11 +6,11 @@ import (
 )
 
 const (
-	// LabelGoldenImage is the name of a golden image, on its DataVolume, and on each VirtualMachine and
-	// root DataVolume that is cloned from it.
+	// LabelGoldenImage is the name of a golden image, on its DataVolume, and on each VirtualMachine
+	// and root DataVolume that is cloned from it.
 	LabelGoldenImage = "kubevirt.machine.gardener.cloud/golden-image"
-	// AnnotationGoldenImageKey is the content of which the name of a golden image is a hash. Only golden
-	// images have it.
+	// AnnotationGoldenImageKey is the content of which the name of a golden image is a hash. Only
+	// golden images have it.
 	AnnotationGoldenImageKey = "kubevirt.machine.gardener.cloud/golden-image-key"
 	// LabelManagedBy is the recommended Kubernetes label for the tool that manages an object.
 	LabelManagedBy = "app.kubernetes.io/managed-by"
@@ -18,8 +18,8 @@ const (
 	ManagedBy = "machine-controller-manager-provider-kubevirt"
 )
 
-// UsesGoldenImage reports whether the machines' root volumes are cloned from an image that is imported
-// once. That is the default if their source is outside the provider cluster.
+// UsesGoldenImage reports whether the machines' root volumes are cloned from an image that is
+// imported once. That is the default if their source is outside the provider cluster.
 func (s *ProviderSpec) UsesGoldenImage() bool {
 	return !s.DisablePreAllocatedDataVolumes && s.RootVolume.ContainerDisk == nil && s.RootVolume.imports()
 }

@@ -17,10 +17,10 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/quantity"
 )
 
-// pruner compares JSON with a Go type. It reports every unknown field and every value of a wrong type,
-// with its path, and removes it, so that the other fields can be decoded and validated. Existing strict
-// decoders stop at the first wrong type, do not report the path of an invalid quantity, and accept
-// unknown fields of types that decode themselves.
+// pruner compares JSON with a Go type. It reports every unknown field and every value of a wrong
+// type, with its path, and removes it, so that the other fields can be decoded and validated.
+// Existing strict decoders stop at the first wrong type, do not report the path of an invalid
+// quantity, and accept unknown fields of types that decode themselves.
 type pruner struct {
 	errs field.ErrorList
 }
@@ -152,8 +152,8 @@ var (
 	unmarshalerType = reflect.TypeFor[json.Unmarshaler]()
 )
 
-// opaque reports whether a type decodes itself. KubeVirt's types that do so are ordinary objects: they
-// only trim addresses.
+// opaque reports whether a type decodes itself. KubeVirt's types that do so are ordinary objects:
+// they only trim addresses.
 func opaque(t reflect.Type) bool {
 	return reflect.PointerTo(t).Implements(unmarshalerType) && !strings.HasPrefix(t.PkgPath(), "kubevirt.io/")
 }
@@ -181,8 +181,8 @@ func fieldsOf(t reflect.Type) map[string]reflect.Type {
 	return fields
 }
 
-// unknown reports an unknown field. If its name resembles that of a known field, the value is used for
-// that field, so that it is not reported as missing.
+// unknown reports an unknown field. If its name resembles that of a known field, the value is used
+// for that field, so that it is not reported as missing.
 func (p *pruner) unknown(path *field.Path, key string, object map[string]any, known map[string]reflect.Type, pruned map[string]any) {
 	names := slices.Sorted(maps.Keys(known))
 
@@ -202,8 +202,8 @@ func (p *pruner) unknown(path *field.Path, key string, object map[string]any, kn
 	}
 }
 
-// Closest returns the name that is most similar to the given one. It differs by at most two letters,
-// ignoring case; it is empty if there is none.
+// Closest returns the name that is most similar to the given one. It differs by at most two
+// letters, ignoring case; it is empty if there is none.
 func Closest(name string, names []string) string {
 	closest, least := "", 3
 

@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestEveryTypeCanBeCompared visits all types of a ProviderSpec, most of which belong to other projects.
+// TestEveryTypeCanBeCompared visits all types of a ProviderSpec, most of which belong to other
+// projects.
 func TestEveryTypeCanBeCompared(t *testing.T) {
 	t.Parallel()
 

@@ -7,10 +7,10 @@ import (
 )
 
 // VirtualMachineTemplate is a partial KubeVirt VirtualMachine. It is merged over the VirtualMachine
-// that the driver creates from the other fields of the ProviderSpec: objects are merged, lists whose
-// entries have names are merged by name, and other lists are replaced. Fields that the driver sets
-// itself (names, the labels that identify a machine, volumes, disks, networks, interfaces) are refused;
-// the ProviderSpec has fields of its own for them.
+// that the driver creates from the other fields of the ProviderSpec: objects are merged, lists
+// whose entries have names are merged by name, and other lists are replaced. Fields that the driver
+// sets itself (names, the labels that identify a machine, volumes, disks, networks, interfaces) are
+// refused; the ProviderSpec has fields of its own for them.
 type VirtualMachineTemplate struct {
 	// Metadata are additional labels and annotations of the VirtualMachine.
 	Metadata ObjectMeta `json:"metadata,omitempty"`
@@ -20,8 +20,8 @@ type VirtualMachineTemplate struct {
 	given json.RawMessage
 }
 
-// Given returns the template as it was given, in JSON. Unlike the fields, it distinguishes a field that
-// is set to zero, false or an empty value from one that is not set.
+// Given returns the template as it was given, in JSON. Unlike the fields, it distinguishes a field
+// that is set to zero, false or an empty value from one that is not set.
 func (t *VirtualMachineTemplate) Given() ([]byte, error) {
 	if t.given != nil {
 		return t.given, nil
@@ -40,8 +40,8 @@ type ObjectMeta struct {
 
 // VirtualMachineTemplateSpec is a partial spec of a KubeVirt VirtualMachine.
 type VirtualMachineTemplateSpec struct {
-	// RunStrategy determines when KubeVirt restarts the virtual machine. Default: Always; Once with a
-	// container disk.
+	// RunStrategy determines when KubeVirt restarts the virtual machine. Default: Always; Once with
+	// a container disk.
 	RunStrategy *kubevirtv1.VirtualMachineRunStrategy `json:"runStrategy,omitempty"`
 	// Running is not supported. Use runStrategy.
 	Running *bool `json:"running,omitempty"`
@@ -53,7 +53,8 @@ type VirtualMachineTemplateSpec struct {
 	Template *VirtualMachineInstanceTemplate `json:"template,omitempty"`
 	// DataVolumeTemplates is not supported. Use rootVolume and additionalVolumes.
 	DataVolumeTemplates []kubevirtv1.DataVolumeTemplateSpec `json:"dataVolumeTemplates,omitempty"`
-	// UpdateVolumesStrategy determines how KubeVirt applies changes of volumes. The driver makes none.
+	// UpdateVolumesStrategy determines how KubeVirt applies changes of volumes. The driver makes
+	// none.
 	UpdateVolumesStrategy *kubevirtv1.UpdateVolumesStrategy `json:"updateVolumesStrategy,omitempty"`
 }
 
@@ -61,6 +62,7 @@ type VirtualMachineTemplateSpec struct {
 type VirtualMachineInstanceTemplate struct {
 	// Metadata are additional labels and annotations of the VirtualMachineInstance and its pod.
 	Metadata ObjectMeta `json:"metadata,omitempty"`
-	// Spec is the spec of the VirtualMachineInstance. Fields that the driver sets itself are refused.
+	// Spec is the spec of the VirtualMachineInstance. Fields that the driver sets itself are
+	// refused.
 	Spec kubevirtv1.VirtualMachineInstanceSpec `json:"spec,omitempty"`
 }

@@ -6,17 +6,19 @@ import (
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 )
 
-// RootVolume is the disk that the machine boots from: the machine's own CDI DataVolume, or a container
-// disk.
+// RootVolume is the disk that the machine boots from: the machine's own CDI DataVolume, or a
+// container disk.
 type RootVolume struct {
 	DataVolume `json:",inline"`
 
-	// ContainerDisk is a disk image in a container registry. It needs no storage and boots in seconds.
-	// The guest's writes are lost when it stops, so the machine is not restarted, but replaced.
+	// ContainerDisk is a disk image in a container registry. It needs no storage and boots in
+	// seconds. The guest's writes are lost when it stops, so the machine is not restarted, but
+	// replaced.
 	ContainerDisk *kubevirtv1.ContainerDiskSource `json:"containerDisk,omitempty"`
 }
 
-// DataVolume is a CDI DataVolume, created and deleted with the machine: a source (or sourceRef), and storage (or pvc).
+// DataVolume is a CDI DataVolume, created and deleted with the machine: a source (or sourceRef),
+// and storage (or pvc).
 type DataVolume struct {
 	cdiv1beta1.DataVolumeSpec `json:",inline"`
 
@@ -24,8 +26,8 @@ type DataVolume struct {
 	Annotations map[string]string `json:"annotations,omitempty"`
 }
 
-// AdditionalVolume is an additional disk: the machine's own DataVolume, or an existing object of the
-// provider cluster.
+// AdditionalVolume is an additional disk: the machine's own DataVolume, or an existing object of
+// the provider cluster.
 type AdditionalVolume struct {
 	// Name is the name of the volume and its disk, a DNS label of at most 57 characters.
 	Name string `json:"name"`
@@ -37,7 +39,8 @@ type AdditionalVolume struct {
 	VolumeSource *VolumeSource `json:"volumeSource,omitempty"`
 }
 
-// VolumeSource is one object of the provider cluster, in the namespace of the machine. Exactly one is required.
+// VolumeSource is one object of the provider cluster, in the namespace of the machine. Exactly one
+// is required.
 type VolumeSource struct {
 	// PersistentVolumeClaim is a claim that all machines of the class share.
 	PersistentVolumeClaim *kubevirtv1.PersistentVolumeClaimVolumeSource `json:"persistentVolumeClaim,omitempty"`
@@ -47,10 +50,11 @@ type VolumeSource struct {
 	Secret *kubevirtv1.SecretVolumeSource `json:"secret,omitempty"`
 }
 
-// GoldenImage configures the image from which imported root volumes are cloned. Each distinct image is
-// imported once.
+// GoldenImage configures the image from which imported root volumes are cloned. Each distinct image
+// is imported once.
 type GoldenImage struct {
-	// Size is the size of the image, at most the root volume's. Default: the root volume's. Worker pools
-	// with the same size of the image share it, even if the sizes of their root volumes differ.
+	// Size is the size of the image, at most the root volume's. Default: the root volume's. Worker
+	// pools with the same size of the image share it, even if the sizes of their root volumes
+	// differ.
 	Size *resource.Quantity `json:"size,omitempty"`
 }

@@ -58,8 +58,8 @@ func ExpiriesOf(config *rest.Config) []Expiry {
 	return list
 }
 
-// timeOf converts seconds since 1970 to a time, which is zero if the seconds are not set. Times after
-// the year 9999 become its end.
+// timeOf converts seconds since 1970 to a time, which is zero if the seconds are not set. Times
+// after the year 9999 become its end.
 func timeOf(seconds float64) time.Time {
 	const lastSecond = 253402300799
 

@@ -24,8 +24,8 @@ import (
 )
 
 const (
-	// requestTimeout bounds one request to the control cluster. The creation of a machine may wait for
-	// it.
+	// requestTimeout bounds one request to the control cluster. The creation of a machine may wait
+	// for it.
 	requestTimeout = 5 * time.Second
 	// maxPending is the maximum number of machines whose addresses wait to be recorded, usually for
 	// milliseconds.
@@ -46,13 +46,14 @@ type Options struct {
 // Recorder records addresses. It is safe for concurrent use.
 type Recorder struct {
 	options Options
-	// pending holds addresses to be recorded in the next call of InitializeMachine, by the Machine's UID.
+	// pending holds addresses to be recorded in the next call of InitializeMachine, by the
+	// Machine's UID.
 	pending *lru.Cache
 	wake    chan struct{}
 
 	mu sync.Mutex
-	// seen holds the VirtualMachines that were listed since the last comparison, by address without UID,
-	// and by name.
+	// seen holds the VirtualMachines that were listed since the last comparison, by address without
+	// UID, and by name.
 	seen map[spi.Address]map[string]types.UID
 	// places holds the address of the machines of a class, without UID, by the class's name.
 	places map[string]spi.Address

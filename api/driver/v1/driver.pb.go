@@ -4,11 +4,12 @@
 // 	protoc        (unknown)
 // source: driver/v1/driver.proto
 
-// This file defines machine-controller-manager's driver interface over gRPC, for machine controllers
-// that do not link the driver's Go code, and for provider networks that only the driver can reach. See
-// docs/grpc.md.
+// This file defines machine-controller-manager's driver interface over gRPC, for machine
+// controllers that do not link the driver's Go code, and for provider networks that only the driver
+// can reach. See docs/grpc.md.
 //
-// Field numbers and names never change: testdata/contract.golden.txt lists them, and a test enforces it.
+// Field numbers and names never change: testdata/contract.golden.txt lists them, and a test
+// enforces it.
 
 package driverv1
 
@@ -30,15 +31,15 @@ const (
 // Machine is a Machine of API group machine.sapcloud.io.
 //
 // This and the other Kubernetes objects are sent as JSON instead of fields of this API. The driver
-// alone knows which of their fields it needs; a field that a later machine-controller-manager adds does
-// not require a new version of this API; the driver validates a providerSpec exactly as it was written;
-// and every client can produce the JSON, which its API server uses.
+// alone knows which of their fields it needs; a field that a later machine-controller-manager adds
+// does not require a new version of this API; the driver validates a providerSpec exactly as it was
+// written; and every client can produce the JSON, which its API server uses.
 type Machine struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// JSON of a machine.sapcloud.io/v1alpha1 Machine, in UTF-8, set by the client. metadata.name is always
-	// required, metadata.uid for CreateMachine. Without metadata.uid, DeleteMachine deletes an orphan: a
-	// machine that only ListMachines knows. spec.providerID and metadata.deletionTimestamp are used.
-	// apiVersion and kind are optional.
+	// JSON of a machine.sapcloud.io/v1alpha1 Machine, in UTF-8, set by the client. metadata.name is
+	// always required, metadata.uid for CreateMachine. Without metadata.uid, DeleteMachine deletes an
+	// orphan: a machine that only ListMachines knows. spec.providerID and metadata.deletionTimestamp
+	// are used. apiVersion and kind are optional.
 	Json          []byte `protobuf:"bytes,1,opt,name=json,proto3" json:"json,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -84,8 +85,8 @@ func (x *Machine) GetJson() []byte {
 // MachineClass is a MachineClass of API group machine.sapcloud.io. See Machine for why it is JSON.
 type MachineClass struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// JSON of a machine.sapcloud.io/v1alpha1 MachineClass, in UTF-8, set unchanged by the client. provider,
-	// providerSpec and nodeTemplate are used.
+	// JSON of a machine.sapcloud.io/v1alpha1 MachineClass, in UTF-8, set unchanged by the client.
+	// provider, providerSpec and nodeTemplate are used.
 	Json          []byte `protobuf:"bytes,1,opt,name=json,proto3" json:"json,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -177,10 +178,10 @@ func (x *PersistentVolumeSpec) GetJson() []byte {
 // Secret is the merged data of the Secrets that a MachineClass refers to.
 type Secret struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The values by their keys, not encoded in base64, set by the client: the data of secretRef, overridden
-	// by the data of credentialsSecretRef. The driver uses "userData", for CreateMachine only, which
-	// contains the bootstrap token, and "kubeconfig", the kubeconfig of the provider cluster, which must
-	// be missing if the server has the credentials (--kubeconfig-dir).
+	// The values by their keys, not encoded in base64, set by the client: the data of secretRef,
+	// overridden by the data of credentialsSecretRef. The driver uses "userData", for CreateMachine
+	// only, which contains the bootstrap token, and "kubeconfig", the kubeconfig of the provider
+	// cluster, which must be missing if the server has the credentials (--kubeconfig-dir).
 	Data          map[string][]byte `protobuf:"bytes,1,rep,name=data,proto3" json:"data,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1071,12 +1072,12 @@ func (x *GetInfoResponse) GetVersion() string {
 // MachineError is the only detail of a status that the driver itself returns.
 type MachineError struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The code of machine-controller-manager (pkg/util/provider/machinecodes/codes), which determines when
-	// it retries. 0 to 16 are the codes of gRPC, 17 is Uninitialized. The status has the same code, except
-	// UNKNOWN for 0, and FAILED_PRECONDITION for codes that gRPC does not have.
+	// The code of machine-controller-manager (pkg/util/provider/machinecodes/codes), which determines
+	// when it retries. 0 to 16 are the codes of gRPC, 17 is Uninitialized. The status has the same
+	// code, except UNKNOWN for 0, and FAILED_PRECONDITION for codes that gRPC does not have.
 	MachineCode uint32 `protobuf:"varint,1,opt,name=machine_code,json=machineCode,proto3" json:"machine_code,omitempty"`
-	// The response, if the method returns both a response and an error, as GetMachineStatus does with code
-	// 17.
+	// The response, if the method returns both a response and an error, as GetMachineStatus does with
+	// code 17.
 	//
 	// Types that are valid to be assigned to Response:
 	//

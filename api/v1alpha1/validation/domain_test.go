@@ -14,7 +14,8 @@ func TestLateRefusals(t *testing.T) {
 		instance = "virtualMachineTemplate.spec.template.spec."
 	)
 
-	// instance are fields of the template's VirtualMachineInstance, more are other fields of the spec.
+	// instance are fields of the template's VirtualMachineInstance, more are other fields of the
+	// spec.
 	tests := map[string]struct {
 		instance string
 		more     string

@@ -12,8 +12,8 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 )
 
-// cannotMigrate refuses LiveMigrate for a machine that can never be live-migrated: each drain of its
-// provider node would wait forever.
+// cannotMigrate refuses LiveMigrate for a machine that can never be live-migrated: each drain of
+// its provider node would wait forever.
 func cannotMigrate(spec *v1alpha1.ProviderSpec, path *field.Path) field.ErrorList {
 	var reasons []string
 	for _, b := range migrationBlockers(spec) {
@@ -28,13 +28,8 @@ func cannotMigrate(spec *v1alpha1.ProviderSpec, path *field.Path) field.ErrorLis
 // (KubeVirt, pkg/virt-handler/vm.go).
 func migrationBlockers(spec *v1alpha1.ProviderSpec) []Warning {
 	t, path := instanceTemplate(spec)
-	domain, hypervPassthrough := &t.Spec.Domain, false
-
-	if f := domain.Features; f != nil && f.HypervPassthrough != nil {
-		hypervPassthrough = ptr.Deref(f.HypervPassthrough.Enabled, false)
-	}
-
-	path = path.Child("spec", "domain")
+	domain, path := &t.Spec.Domain, path.Child("spec", "domain")
+	passthrough := ptr.Deref(ptr.Deref(domain.Features, kubevirtv1.Features{}).HypervPassthrough, kubevirtv1.HyperVPassthrough{})
 
 	return slices.Concat(
 		volumeBlockers(spec),
@@ -44,7 +39,7 @@ func migrationBlockers(spec *v1alpha1.ProviderSpec) []Warning {
 		warnIf(path.Child("devices", "gpus"), len(domain.Devices.GPUs) > 0, "passes through devices of the host"),
 		warnIf(path.Child("devices", "hostDevices"), len(domain.Devices.HostDevices) > 0, "passes through devices of the host"),
 		warnIf(path.Child("launchSecurity"), domain.LaunchSecurity != nil, "binds the guest to its host"),
-		warnIf(path.Child("features", "hypervPassthrough"), hypervPassthrough, "binds the guest to its host"),
+		warnIf(path.Child("features", "hypervPassthrough"), ptr.Deref(passthrough.Enabled, false), "binds the guest to its host"),
 	)
 }
 

@@ -12,14 +12,14 @@ import (
 	kubevirtv1 "kubevirt.io/api/core/v1"
 )
 
-// maxCredentialName is the maximum length of the name of a Secret with credentials: KubeVirt appends
-// "-access-cred" and uses the result as the name of a volume in the pod, which must be a DNS label
-// (pkg/virt-controller/services/rendervolumes.go).
+// maxCredentialName is the maximum length of the name of a Secret with credentials: KubeVirt
+// appends "-access-cred" and uses the result as the name of a volume in the pod, which must be a
+// DNS label (pkg/virt-controller/services/rendervolumes.go).
 const maxCredentialName = 51
 
-// MaxTerminationGracePeriod is the longest time that a guest may take to shut down. A deletion waits
-// for the shutdown. If it did not wait long enough, machine-controller-manager would report a failed
-// Machine although the guest is still shutting down.
+// MaxTerminationGracePeriod is the longest time that a guest may take to shut down. A deletion
+// waits for the shutdown. If it did not wait long enough, machine-controller-manager would report a
+// failed Machine although the guest is still shutting down.
 const MaxTerminationGracePeriod = 4 * time.Minute
 
 // pod validates settings of the template that KubeVirt copies to the machine's pod without

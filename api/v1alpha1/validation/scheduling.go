@@ -10,8 +10,8 @@ import (
 	kubevirtv1 "kubevirt.io/api/core/v1"
 )
 
-// scheduling validates settings that KubeVirt copies to the machine's pod without validation: with an
-// invalid one, the pod is never created. KubeVirt validates affinity and topology spread itself.
+// scheduling validates settings that KubeVirt copies to the machine's pod without validation: with
+// an invalid one, the pod is never created. KubeVirt validates affinity and topology spread itself.
 func scheduling(vmi *kubevirtv1.VirtualMachineInstanceSpec, path *field.Path) field.ErrorList {
 	errs := slices.Concat(
 		metav1validation.ValidateLabels(vmi.NodeSelector, path.Child("nodeSelector")),
@@ -27,9 +27,9 @@ func scheduling(vmi *kubevirtv1.VirtualMachineInstanceSpec, path *field.Path) fi
 	return errs
 }
 
-// nodeSelectorTerms refuses empty terms. In Kubernetes they match no node, but KubeVirt adds its own
-// requirements to them (pkg/virt-controller/services/template.go), and then they match nodes in every
-// zone.
+// nodeSelectorTerms refuses empty terms. In Kubernetes they match no node, but KubeVirt adds its
+// own requirements to them (pkg/virt-controller/services/template.go), and then they match nodes in
+// every zone.
 func nodeSelectorTerms(affinity *corev1.Affinity, path *field.Path) field.ErrorList {
 	if affinity == nil || affinity.NodeAffinity == nil || affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
 		return nil

@@ -34,8 +34,14 @@ type plausible struct {
 }
 
 var (
-	plausibleMemory = plausible{amountOf("512Mi"), amountOf("2Ti"), "too little for an operating system with a kubelet", "check the unit, for example 8Gi"}
-	plausibleDisk   = plausible{amountOf("1Gi"), amountOf("8Ti"), "too small for a node image", "check the unit, for example 20Gi"}
+	plausibleMemory = plausible{
+		least: amountOf("512Mi"), most: amountOf("2Ti"),
+		effect: "too little for an operating system with a kubelet", remedy: "check the unit, for example 8Gi",
+	}
+	plausibleDisk = plausible{
+		least: amountOf("1Gi"), most: amountOf("8Ti"),
+		effect: "too small for a node image", remedy: "check the unit, for example 20Gi",
+	}
 )
 
 // memory validates the size of the guest's memory. KubeVirt accepts a VirtualMachine without any,

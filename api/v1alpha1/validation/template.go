@@ -20,8 +20,8 @@ type TemplatePolicy string
 const (
 	// TemplateNone allows no template.
 	TemplateNone TemplatePolicy = "none"
-	// TemplateSafe allows settings that stay inside the virtual machine's sandbox: no host disks, no
-	// service accounts, no hook sidecars.
+	// TemplateSafe allows settings that stay inside the virtual machine's sandbox: no host disks,
+	// no service accounts, no hook sidecars.
 	TemplateSafe TemplatePolicy = "safe"
 	// TemplateAll allows everything that the driver does not set itself.
 	TemplateAll TemplatePolicy = "all"

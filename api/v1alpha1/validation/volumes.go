@@ -19,8 +19,8 @@ import (
 // characters to it (pkg/virt-controller/services/rendervolumes.go), which must leave a DNS label.
 const maxVolumeName = 57
 
-// rootVolume validates the disk that the machine boots from: a container disk, or a DataVolume, which
-// may be cloned from a golden image.
+// rootVolume validates the disk that the machine boots from: a container disk, or a DataVolume,
+// which may be cloned from a golden image.
 func rootVolume(spec *v1alpha1.ProviderSpec, path *field.Path) field.ErrorList {
 	if spec.RootVolume.ContainerDisk != nil {
 		return containerDisk(spec.RootVolume, path)
@@ -93,9 +93,9 @@ func verification(volume *v1alpha1.DataVolume, golden bool, path *field.Path) fi
 		forbid(path.Child("insecureSkipVerify"), http.InsecureSkipVerify != nil, remedy)...)
 }
 
-// reservedVolumes are the names of the driver's volumes, and of KubeVirt's own volumes in the pod of a
-// virtual machine (pkg/virt-controller/services/rendervolumes.go). A pod with two volumes of the same
-// name is never created.
+// reservedVolumes are the names of the driver's volumes, and of KubeVirt's own volumes in the pod
+// of a virtual machine (pkg/virt-controller/services/rendervolumes.go). A pod with two volumes of
+// the same name is never created.
 var reservedVolumes = []string{
 	v1alpha1.RootDisk, v1alpha1.CloudInitVolume, v1alpha1.CloudInitVolume + "-udata", v1alpha1.CloudInitVolume + "-ndata",
 	"private", "private-libvirt", "private-libvirt-qemu", "public", "sockets", "ephemeral-disks", "libvirt-runtime", "virt-bin-share-dir",

@@ -23,10 +23,10 @@ type Warning struct {
 	Detail string
 }
 
-// Warnings returns the warnings about a spec: implausible sizes, settings that prevent live migration,
-// images that may change behind their URL, data disks with a file system, interfaces that the guest
-// does not configure, and deprecated fields. A warning never prevents the creation of a machine.
-// mcm-kubevirt shows them to its users. The spec may be invalid.
+// Warnings returns the warnings about a spec: implausible sizes, settings that prevent live
+// migration, images that may change behind their URL, data disks with a file system, interfaces
+// that the guest does not configure, and deprecated fields. A warning never prevents the creation
+// of a machine. mcm-kubevirt shows them to its users. The spec may be invalid.
 func Warnings(spec *v1alpha1.ProviderSpec) []Warning {
 	devices := ptr.Deref(spec.Devices, v1alpha1.Devices{})
 	warnings := slices.Concat(

@@ -1,7 +1,7 @@
-// Command reference writes the JSON schema of the ProviderSpec, for editors, and the field tables of
-// docs/provider-spec.md. `make generate` runs it in the root of the repository. Both outputs follow
-// from the Go types that the driver decodes and from their comments; the command must not depend on
-// the validation and the use of a ProviderSpec.
+// Command reference writes the JSON schema of the ProviderSpec, for editors, and the field tables
+// of docs/provider-spec.md. `make generate` runs it in the root of the repository. Both outputs
+// follow from the Go types that the driver decodes and from their comments; the command must not
+// depend on the validation and the use of a ProviderSpec.
 //
 // No tool does this: controller-gen writes schemas of CustomResourceDefinitions, which inline all
 // types, accept unknown fields, and require every field that KubeVirt requires, although the driver

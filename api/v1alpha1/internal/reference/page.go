@@ -56,8 +56,8 @@ func (d *describer) tables() []byte {
 	return out.Bytes()
 }
 
-// ownTypes returns the ProviderSpec's own structs in the order in which a reader encounters them, and
-// the paths of the fields that have these types.
+// ownTypes returns the ProviderSpec's own structs in the order in which a reader encounters them,
+// and the paths of the fields that have these types.
 func (d *describer) ownTypes() ([]reflect.Type, map[reflect.Type][]string) {
 	var (
 		types  []reflect.Type

@@ -70,8 +70,8 @@ func TestGenerateKeepsTheRestOfThePage(t *testing.T) {
 	require.ErrorContains(t, generate(copyInputs(t, []byte("no markers"))), "begin: generated")
 }
 
-// TestEveryFieldIsDescribed visits the Go types independently, and searches each field in the schema and
-// on the page.
+// TestEveryFieldIsDescribed visits the Go types independently, and searches each field in the
+// schema and on the page.
 func TestEveryFieldIsDescribed(t *testing.T) {
 	t.Parallel()
 
@@ -114,7 +114,8 @@ func TestEveryFieldIsDescribed(t *testing.T) {
 	require.Greater(t, fields, 60)
 }
 
-// TestDecoderAcceptsEveryFieldOfTheSchema decodes a spec with all fields that an editor would propose.
+// TestDecoderAcceptsEveryFieldOfTheSchema decodes a spec with all fields that an editor would
+// propose.
 func TestDecoderAcceptsEveryFieldOfTheSchema(t *testing.T) {
 	t.Parallel()
 

@@ -91,8 +91,8 @@ func (d *describer) property(f specField) *jsonSchema {
 	return property
 }
 
-// decodesItself reports whether a type has its own JSON. KubeVirt's types that decode themselves are
-// ordinary objects, as they are for the decoder.
+// decodesItself reports whether a type has its own JSON. KubeVirt's types that decode themselves
+// are ordinary objects, as they are for the decoder.
 func decodesItself(t reflect.Type) bool {
 	return reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()) && !strings.HasPrefix(t.PkgPath(), "kubevirt.io/")
 }
@@ -128,8 +128,8 @@ func (d *describer) value(t reflect.Type) *jsonSchema {
 	return s
 }
 
-// reference returns a reference to the definition of a struct, and creates the definition if there is
-// none yet.
+// reference returns a reference to the definition of a struct, and creates the definition if there
+// is none yet.
 func (d *describer) reference(t reflect.Type) *jsonSchema {
 	name := t.Name()
 	if !isOwn(t) {

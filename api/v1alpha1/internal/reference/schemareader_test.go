@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// schemaReader validates values by the shipped schema. It supports the keywords that the schema uses,
-// and fails on others.
+// schemaReader validates values by the shipped schema. It supports the keywords that the schema
+// uses, and fails on others.
 type schemaReader struct {
 	schema map[string]any
 }

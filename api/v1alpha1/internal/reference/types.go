@@ -17,8 +17,8 @@ import (
 // rootType is the type that both outputs describe.
 var rootType = reflect.TypeFor[v1alpha1.ProviderSpec]()
 
-// describer describes Go types. The comments of KubeVirt, CDI and Kubernetes are compiled into their
-// types.
+// describer describes Go types. The comments of KubeVirt, CDI and Kubernetes are compiled into
+// their types.
 type describer struct {
 	// comments are the comments of the ProviderSpec's own types, by name, and of their fields, by
 	// their names in JSON. The comment of the type itself has the key "".
@@ -76,8 +76,8 @@ type specField struct {
 	name    string
 	goType  reflect.Type
 	comment string
-	// own is set if a type of the ProviderSpec declares the field. Only such a field can be required:
-	// the driver may set the fields that KubeVirt requires.
+	// own is set if a type of the ProviderSpec declares the field. Only such a field can be
+	// required: the driver may set the fields that KubeVirt requires.
 	own, required bool
 }
 
