@@ -11,8 +11,8 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 )
 
-// imageNames are frozen. With other names, all existing images would be imported again, and machines
-// that wait for an image would be cloned from one that is no longer retained.
+// imageNames are frozen. With other names, all existing images would be imported again, and
+// machines that wait for an image would be cloned from one that is no longer retained.
 var imageNames = []struct {
 	reason string
 	// cluster, architecture and rest determine the image.

@@ -10,8 +10,9 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// Decode reads a ProviderSpec from JSON as DecodeStrict does. What is not at fault is in the spec, so that it can be judged at the
-// same time (package validation does); without any faults the spec is complete. It is nil if there is no object to read.
+// Decode reads a ProviderSpec from JSON, like DecodeStrict. The spec contains all fields without an
+// error, so that package validation can validate them at the same time; without errors, the spec is
+// complete. It is nil if there is no object to read.
 func Decode(raw []byte, root *field.Path) (*ProviderSpec, field.ErrorList) {
 	if trimmed := bytes.TrimSpace(raw); len(trimmed) == 0 || bytes.Equal(trimmed, []byte("null")) {
 		return nil, field.ErrorList{field.Required(root, "describe the machine: region, zone, tags, memory and rootVolume")}
@@ -19,44 +20,44 @@ func Decode(raw []byte, root *field.Path) (*ProviderSpec, field.ErrorList) {
 
 	spec := &ProviderSpec{}
 
-	pruned, faults := decodeStrict(raw, root, spec)
+	pruned, errs := decodeStrict(raw, root, spec)
 	if pruned == nil {
-		return nil, faults
+		return nil, errs
 	}
 
 	if fields, ok := pruned.(map[string]any); ok && spec.VirtualMachineTemplate != nil {
 		given, err := json.Marshal(fields["virtualMachineTemplate"])
 		if err != nil {
-			return nil, append(faults, field.InternalError(root.Child("virtualMachineTemplate"), err))
+			return nil, append(errs, field.InternalError(root.Child("virtualMachineTemplate"), err))
 		}
 
 		spec.VirtualMachineTemplate.given = given
 	}
 
-	return spec, faults
+	return spec, errs
 }
 
-// DecodeStrict reads JSON into a pointer to a struct, strictly: unknown, misspelt and duplicate fields and values of a wrong type
-// are faults, and all of them are named at once, with their paths under root. Everything else is decoded. A fault of root itself
-// means that nothing is.
+// DecodeStrict reads JSON into a pointer to a struct. Unknown and duplicate fields and values of a
+// wrong type are errors, which are returned all at once, with their paths below root. All other
+// fields are decoded, unless there is an error of root itself.
 func DecodeStrict(raw []byte, root *field.Path, into any) field.ErrorList {
-	_, faults := decodeStrict(raw, root, into)
+	_, errs := decodeStrict(raw, root, into)
 
-	return faults
+	return errs
 }
 
-// decodeStrict also returns what it has decoded, as a tree; nil if that is nothing.
+// decodeStrict also returns the JSON that it has decoded; nil if there is none.
 func decodeStrict(raw []byte, root *field.Path, into any) (any, field.ErrorList) {
-	value, faults, err := tree(raw, root)
+	value, errs, err := tree(raw, root)
 	if err != nil {
 		return nil, field.ErrorList{field.TypeInvalid(root, field.OmitValueType{}, "must be JSON: "+err.Error())}
 	}
 
-	p := &pruner{faults: faults}
+	p := &pruner{errs: errs}
 
 	pruned := p.prune(root, value, reflect.TypeOf(into))
 	if pruned == nil {
-		return nil, p.faults
+		return nil, p.errs
 	}
 
 	rest, err := json.Marshal(pruned)
@@ -67,21 +68,21 @@ func decodeStrict(raw []byte, root *field.Path, into any) (any, field.ErrorList)
 		err = errors.Join(append(strictErrs, err)...)
 	}
 
-	if err != nil { // What was pruned decodes, or there is a mistake here.
-		p.faults = append(p.faults, field.InternalError(root, err))
+	if err != nil { // This is a bug: pruned JSON can be decoded.
+		p.errs = append(p.errs, field.InternalError(root, err))
 	}
 
-	return pruned, p.faults
+	return pruned, p.errs
 }
 
-// DecodeTags reads the tags of a ProviderSpec and nothing else. It is lenient, since deleting and listing machines must not
-// depend on the validity of the rest. What is not there, or is no string, is left out.
+// DecodeTags reads only the tags of a ProviderSpec. It is lenient, since deleting and listing
+// machines must not depend on the validity of other fields. It omits values that are not strings.
 func DecodeTags(raw []byte) map[string]string {
 	var lenient struct {
 		Tags map[string]any `json:"tags"`
 	}
 
-	// A spec that is no JSON object has no tags, and the caller treats missing tags as the error they are.
+	// The caller treats missing tags as an error.
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &lenient); err != nil {
 		return nil
 	}

@@ -24,20 +24,20 @@ func TestDecode(t *testing.T) {
 			reason: "apiVersion and kind may be absent: the predecessor's objects have none",
 			raw:    `{"region":"r","zone":"z","rootVolume":{}}`,
 		},
-		"Empty":        {reason: "an empty spec is no spec", raw: ``, wantErrs: []string{"providerSpec"}},
-		"Null":         {reason: "null is no spec", raw: ` null `, wantErrs: []string{"providerSpec"}},
-		"NotAnObject":  {reason: "a list is no spec", raw: `[]`, wantErrs: []string{"providerSpec"}},
-		"CutOff":       {reason: "half a spec is no spec", raw: `{"region":"r`, wantErrs: []string{"providerSpec"}},
-		"Trailing":     {reason: "bytes behind the spec are a mistake", raw: `{"region":"r"} x`, wantErrs: []string{"providerSpec"}},
-		"TooDeep":      {reason: "no type is that deep", raw: strings.Repeat(`{"a":`, 1000) + "1" + strings.Repeat("}", 1000), wantErrs: []string{"providerSpec"}},
-		"UnknownField": {reason: "a typo must not be ignored", raw: `{"regoin":"r"}`, wantErrs: []string{"providerSpec.regoin"}},
+		"Empty":        {reason: "an empty text is not a spec", raw: ``, wantErrs: []string{"providerSpec"}},
+		"Null":         {reason: "null is not a spec", raw: ` null `, wantErrs: []string{"providerSpec"}},
+		"NotAnObject":  {reason: "a list is not a spec", raw: `[]`, wantErrs: []string{"providerSpec"}},
+		"CutOff":       {reason: "the JSON is truncated", raw: `{"region":"r`, wantErrs: []string{"providerSpec"}},
+		"Trailing":     {reason: "data after the spec is an error", raw: `{"region":"r"} x`, wantErrs: []string{"providerSpec"}},
+		"TooDeep":      {reason: "no type is nested so deeply", raw: strings.Repeat(`{"a":`, 1000) + "1" + strings.Repeat("}", 1000), wantErrs: []string{"providerSpec"}},
+		"UnknownField": {reason: "a typo must be reported", raw: `{"regoin":"r"}`, wantErrs: []string{"providerSpec.regoin"}},
 		"NestedUnknown": {
-			reason:   "KubeVirt's and CDI's own types are read as strictly",
+			reason:   "KubeVirt's and CDI's types are decoded as strictly",
 			raw:      `{"memory":{"gust":"1Gi"},"rootVolume":{"source":{"htpp":{}}}}`,
 			wantErrs: []string{"providerSpec.memory.gust", "providerSpec.rootVolume.source.htpp"},
 		},
 		"SelfDecoding": {
-			reason: "KubeVirt's types that decode themselves would drop what they do not know",
+			reason: "KubeVirt's types that decode themselves would ignore unknown fields",
 			raw:    `{"virtualMachineTemplate":{"spec":{"template":{"spec":{"evictionStrtegy":"None","domain":{"Cpu":{}},"terminationGracePeriodSeconds":"1"}}}}}`,
 			wantErrs: []string{
 				"providerSpec.virtualMachineTemplate.spec.template.spec.evictionStrtegy",
@@ -58,19 +58,19 @@ func TestDecode(t *testing.T) {
 			},
 		},
 		"DisguisedExponent": {
-			reason: "other spaces are spaces to the parser too", raw: "{\"memory\":{\"guest\":\"\u00a01e99999999\"}}", wantErrs: []string{"providerSpec.memory.guest"},
+			reason: "the parser trims all kinds of spaces", raw: "{\"memory\":{\"guest\":\"\u00a01e99999999\"}}", wantErrs: []string{"providerSpec.memory.guest"},
 		},
 		"LongNumber": {
-			reason: "so does a number without end", raw: `{"memory":{"guest":` + strings.Repeat("9", 100_000) + `}}`,
+			reason: "so does a very long number", raw: `{"memory":{"guest":` + strings.Repeat("9", 100_000) + `}}`,
 			wantErrs: []string{"providerSpec.memory.guest"},
 		},
 		"NullInMap": {
-			reason: "an entry has a value", raw: `{"tags":{"a":null},"resources":{"limits":{"cpu":null}}}`,
+			reason: "an entry of a map must have a value", raw: `{"tags":{"a":null},"resources":{"limits":{"cpu":null}}}`,
 			wantErrs: []string{"providerSpec.tags[a]", "providerSpec.resources.limits[cpu]"},
 		},
-		"ExponentInTag": {reason: "a tag is no quantity", raw: `{"tags":{"commit":"1e12345"},"rootVolume":{}}`},
+		"ExponentInTag": {reason: "a tag is not a quantity", raw: `{"tags":{"commit":"1e12345"},"rootVolume":{}}`},
 		"WrongTypes": {
-			reason: "all of them are named, with the index in lists",
+			reason: "all of them are reported, with the index in lists",
 			raw: `{"zone":1,"tags":[],"sshKeys":"k","networks":[{"name":"a"},{"default":"yes"},7],"cpu":{"cores":-1},"memory":{"guest":"8 Gi"},` +
 				`"disablePreAllocatedDataVolumes":1,"resources":{"requests":{"cpu":{}}},"virtualMachineTemplate":{"spec":{"running":"x"}}}`,
 			wantErrs: []string{
@@ -79,7 +79,7 @@ func TestDecode(t *testing.T) {
 				"providerSpec.resources.requests[cpu]", "providerSpec.virtualMachineTemplate.spec.running",
 			},
 		},
-		"NullFields": {reason: "null is as good as absent", raw: `{"cpu":null,"networks":null,"region":null,"memory":{"guest":null}}`},
+		"NullFields": {reason: "a field that is null is not set", raw: `{"cpu":null,"networks":null,"region":null,"memory":{"guest":null}}`},
 	}
 
 	for name, tc := range tests {
@@ -103,7 +103,7 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-func TestDecodeKeepsWhatIsRight(t *testing.T) {
+func TestDecodeKeepsValidFields(t *testing.T) {
 	t.Parallel()
 
 	spec, errs := v1alpha1.Decode([]byte(`{"region":"r","zone":7,"networks":[{"name":"a","primary":true},{"name":"b"}]}`), field.NewPath("providerSpec"))
@@ -112,16 +112,16 @@ func TestDecodeKeepsWhatIsRight(t *testing.T) {
 	require.Equal(t, []v1alpha1.Network{{Name: "a"}, {Name: "b"}}, spec.Networks)
 }
 
-func TestDecodeReadsWhatWasMeant(t *testing.T) {
+func TestDecodeCorrectsTypos(t *testing.T) {
 	t.Parallel()
 
 	spec, errs := v1alpha1.Decode([]byte(`{"zoen":"a","Region":7,"region":"r"}`), field.NewPath("providerSpec"))
 	require.Len(t, errs, 2)
-	require.Equal(t, "a", spec.Zone, "so that no zone is missing")
-	require.Equal(t, "r", spec.Region, "the right field wins")
+	require.Equal(t, "a", spec.Zone, "the zone is not reported as missing")
+	require.Equal(t, "r", spec.Region, "the correct field takes precedence")
 }
 
-func TestDecodeBoundsWhatItSays(t *testing.T) {
+func TestDecodeBoundsErrors(t *testing.T) {
 	t.Parallel()
 
 	var b strings.Builder
@@ -143,9 +143,9 @@ func TestUnknownFieldsAreGuessed(t *testing.T) {
 		`{"Region":"a"}`:                                       "did you mean region?",
 		`{"cpu":{"core":1}}`:                                   "did you mean cores?",
 		`{"networks":[{"msquerade":{}}]}`:                      "did you mean masquerade?",
-		`{"cloudInit":{"userData":"x"}}`:                       "there are networkData, type",
+		`{"cloudInit":{"userData":"x"}}`:                       "the fields are networkData, type",
 		`{"machineType":"big"}`:                                "docs/provider-spec.md",
-		`{"virtualMachineTemplate":{"metadata":{"name":"x"}}}`: "there are annotations, labels",
+		`{"virtualMachineTemplate":{"metadata":{"name":"x"}}}`: "the fields are annotations, labels",
 	} {
 		_, errs := v1alpha1.Decode([]byte(raw), field.NewPath("providerSpec"))
 		require.Len(t, errs, 1)
@@ -153,7 +153,7 @@ func TestUnknownFieldsAreGuessed(t *testing.T) {
 	}
 }
 
-// TestScalarsOfMemoryAndCPU is about the form that other platforms have for a machine's size.
+// TestScalarsOfMemoryAndCPU uses the form of sizes on other platforms.
 func TestScalarsOfMemoryAndCPU(t *testing.T) {
 	t.Parallel()
 
@@ -194,7 +194,7 @@ func FuzzDecode(f *testing.F) {
 		require.False(t, spec == nil && len(errs) == 0, "either a spec or an error")
 
 		for _, err := range errs {
-			require.NotEqual(t, field.ErrorTypeInternal, err.Type, "what was pruned decodes")
+			require.NotEqual(t, field.ErrorTypeInternal, err.Type, "pruned JSON can be decoded")
 		}
 
 		v1alpha1.DecodeTags(raw)

@@ -6,10 +6,11 @@ import (
 )
 
 const (
-	// LabelGoldenImage names a golden image: on the DataVolume that it is, and on each VirtualMachine and root DataVolume that is
-	// cloned from it.
+	// LabelGoldenImage is the name of a golden image, on its DataVolume, and on each VirtualMachine
+	// and root DataVolume that is cloned from it.
 	LabelGoldenImage = "kubevirt.machine.gardener.cloud/golden-image"
-	// AnnotationGoldenImageKey holds, on a golden image alone, everything that its name is the hash of.
+	// AnnotationGoldenImageKey is the content of which the name of a golden image is a hash. Only
+	// golden images have it.
 	AnnotationGoldenImageKey = "kubevirt.machine.gardener.cloud/golden-image-key"
 	// LabelManagedBy is the recommended Kubernetes label for the tool that manages an object.
 	LabelManagedBy = "app.kubernetes.io/managed-by"
@@ -17,8 +18,8 @@ const (
 	ManagedBy = "machine-controller-manager-provider-kubevirt"
 )
 
-// UsesGoldenImage says whether the machines' root volumes are cloned from an image that is imported once: whether their source is
-// outside the provider cluster, and machines are not to import it themselves.
+// UsesGoldenImage reports whether the machines' root volumes are cloned from an image that is
+// imported once. That is the default if their source is outside the provider cluster.
 func (s *ProviderSpec) UsesGoldenImage() bool {
 	return !s.DisablePreAllocatedDataVolumes && s.RootVolume.ContainerDisk == nil && s.RootVolume.imports()
 }
@@ -29,7 +30,7 @@ func (v *DataVolume) imports() bool {
 	return s != nil && (s.HTTP != nil || s.Registry != nil || s.S3 != nil || s.GCS != nil || s.Imageio != nil || s.VDDK != nil)
 }
 
-// Size returns the size that is asked for, or nil: that of what the volume is cloned from.
+// Size returns the requested size. It is nil if the volume takes the size of its source.
 func (v *DataVolume) Size() *resource.Quantity {
 	var requests corev1.ResourceList
 

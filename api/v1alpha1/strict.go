@@ -17,23 +17,25 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/quantity"
 )
 
-// pruner compares a tree of JSON with a Go type. It reports, with its path, every field that the type does not have and every
-// value of another type, and removes them, so that the rest can be decoded and judged too. The strict decoders there are stop
-// at the first wrong type, do not say where a bad quantity is, and do not look into types that decode themselves.
+// pruner compares JSON with a Go type. It reports every unknown field and every value of a wrong
+// type, with its path, and removes it, so that the other fields can be decoded and validated.
+// Existing strict decoders stop at the first wrong type, do not report the path of an invalid
+// quantity, and accept unknown fields of types that decode themselves.
 type pruner struct {
-	faults field.ErrorList
+	errs field.ErrorList
 }
 
-// MaxFaults bounds what is said about a spec, and the work on it: a file of another kind has a fault in every line.
-const MaxFaults = 100
+// MaxErrors is the maximum number of errors of a spec. A file of another kind may have an error in
+// every line.
+const MaxErrors = 100
 
-func (p *pruner) fault(err *field.Error) {
-	if len(p.faults) < MaxFaults {
-		p.faults = append(p.faults, err)
+func (p *pruner) report(err *field.Error) {
+	if len(p.errs) < MaxErrors {
+		p.errs = append(p.errs, err)
 	}
 }
 
-// prune returns the value without what does not fit the type; nil if nothing is left of it.
+// prune returns the value without the parts that do not match the type; nil if nothing is left.
 func (p *pruner) prune(path *field.Path, value any, t reflect.Type) any {
 	if value == nil {
 		return nil
@@ -75,7 +77,7 @@ func (p *pruner) object(path *field.Path, value any, t reflect.Type) any {
 			p.unknown(path, key, object, known, pruned)
 		}
 
-		if len(p.faults) >= MaxFaults {
+		if len(p.errs) >= MaxErrors {
 			break
 		}
 	}
@@ -91,7 +93,7 @@ func (p *pruner) dictionary(path *field.Path, value any, t reflect.Type) any {
 
 	pruned := make(map[string]any, len(object))
 	for _, key := range slices.Sorted(maps.Keys(object)) {
-		if object[key] == nil { // An entry without a value is neither there nor absent.
+		if object[key] == nil { // Unlike a field, an entry of a map cannot be unset.
 			p.wrongType(path.Key(key), t.Elem())
 
 			continue
@@ -109,7 +111,7 @@ func (p *pruner) list(path *field.Path, value any, t reflect.Type) any {
 		return p.wrongType(path, t)
 	}
 
-	pruned := make([]any, len(list)) // Entries keep their index, which later errors name.
+	pruned := make([]any, len(list)) // Entries keep their index for later errors.
 	for i, entry := range list {
 		pruned[i] = p.prune(path.Index(i), entry, t.Elem())
 	}
@@ -117,7 +119,7 @@ func (p *pruner) list(path *field.Path, value any, t reflect.Type) any {
 	return pruned
 }
 
-// leaf has the type itself judge a value.
+// leaf lets the type itself decode a value.
 func (p *pruner) leaf(path *field.Path, value any, t reflect.Type) any {
 	// The type would trim spaces.
 	if text := fmt.Sprint(value); t == quantityType && (quantity.Excessive(text) || strings.TrimSpace(text) != text) {
@@ -132,9 +134,9 @@ func (p *pruner) leaf(path *field.Path, value any, t reflect.Type) any {
 	return value
 }
 
-// wrongType does not repeat the value: it may be a misplaced secret.
+// wrongType does not quote the value, which may be a misplaced secret.
 func (p *pruner) wrongType(path *field.Path, t reflect.Type) any {
-	p.fault(field.TypeInvalid(path, field.OmitValueType{}, "must be "+describe(t)))
+	p.report(field.TypeInvalid(path, field.OmitValueType{}, "must be "+describe(t)))
 
 	return nil
 }
@@ -150,13 +152,13 @@ var (
 	unmarshalerType = reflect.TypeFor[json.Unmarshaler]()
 )
 
-// opaque says whether a type alone knows its JSON. KubeVirt's types that decode themselves are ordinary objects: they only
-// trim addresses.
+// opaque reports whether a type decodes itself. KubeVirt's types that do so are ordinary objects:
+// they only trim addresses.
 func opaque(t reflect.Type) bool {
 	return reflect.PointerTo(t).Implements(unmarshalerType) && !strings.HasPrefix(t.PkgPath(), "kubevirt.io/")
 }
 
-// fieldsOf returns a struct's fields by their names in JSON, those of embedded structs included.
+// fieldsOf returns a struct's fields by their names in JSON, including those of embedded structs.
 func fieldsOf(t reflect.Type) map[string]reflect.Type {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -179,8 +181,8 @@ func fieldsOf(t reflect.Type) map[string]reflect.Type {
 	return fields
 }
 
-// unknown reports a field that is not there. If it can be guessed what was meant, its value is read as that, so that nothing
-// else is said to be missing.
+// unknown reports an unknown field. If its name resembles that of a known field, the value is used
+// for that field, so that it is not reported as missing.
 func (p *pruner) unknown(path *field.Path, key string, object map[string]any, known map[string]reflect.Type, pruned map[string]any) {
 	names := slices.Sorted(maps.Keys(known))
 
@@ -188,34 +190,34 @@ func (p *pruner) unknown(path *field.Path, key string, object map[string]any, kn
 
 	switch meant := Closest(key, names); {
 	case meant != "":
-		p.fault(field.Forbidden(path.Child(key), "there is no such field; did you mean "+meant+"?"))
+		p.report(field.Forbidden(path.Child(key), "there is no such field; did you mean "+meant+"?"))
 
 		if _, given := object[meant]; !given {
 			keep(pruned, meant, p.prune(path.Child(meant), object[key], known[meant]))
 		}
 	case len(names) > 0 && len(names) <= few:
-		p.fault(field.Forbidden(path.Child(key), "there is no such field; there are "+strings.Join(names, ", ")))
+		p.report(field.Forbidden(path.Child(key), "there is no such field; the fields are "+strings.Join(names, ", ")))
 	default:
-		p.fault(field.Forbidden(path.Child(key), "there is no such field; remove it, or look its place up in docs/provider-spec.md"))
+		p.report(field.Forbidden(path.Child(key), "there is no such field; remove it, or see docs/provider-spec.md"))
 	}
 }
 
-// Closest returns the name that differs from the given one by the fewest letters, if it differs by two at most, upper and lower case
-// being equal. It is empty if there is none.
+// Closest returns the name that is most similar to the given one. It differs by at most two
+// letters, ignoring case; it is empty if there is none.
 func Closest(name string, names []string) string {
-	meant, fewest := "", 3
+	closest, least := "", 3
 
 	for _, candidate := range names {
-		if difference := len(name) - len(candidate); difference >= fewest || -difference >= fewest {
+		if difference := len(name) - len(candidate); difference >= least || -difference >= least {
 			continue
 		}
 
-		if distance := levenshtein.Distance(strings.ToLower(name), strings.ToLower(candidate), nil); distance < fewest {
-			meant, fewest = candidate, distance
+		if distance := levenshtein.Distance(strings.ToLower(name), strings.ToLower(candidate), nil); distance < least {
+			closest, least = candidate, distance
 		}
 	}
 
-	return meant
+	return closest
 }
 
 func describe(t reflect.Type) string {
@@ -223,7 +225,7 @@ func describe(t reflect.Type) string {
 	case reflect.Bool:
 		return "true or false"
 	case reflect.String:
-		return "a string; quote what YAML takes for a number, or for true or false"
+		return "a string; in YAML, quote numbers, true and false"
 	case reflect.Slice:
 		return "a list"
 	case reflect.Map:
@@ -233,7 +235,7 @@ func describe(t reflect.Type) string {
 		case quantityType:
 			return `a quantity, for example "8Gi"`
 		case reflect.TypeFor[intstr.IntOrString]():
-			return "a whole number or a string"
+			return "an integer or a string"
 		case reflect.TypeFor[kubevirtv1.Memory]():
 			return "an object; write memory: {guest: 4Gi}"
 		case reflect.TypeFor[kubevirtv1.CPU]():
@@ -242,8 +244,8 @@ func describe(t reflect.Type) string {
 
 		return "an object"
 	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
-		return "a whole number, not negative"
+		return "a non-negative integer"
 	default:
-		return "a whole number"
+		return "an integer"
 	}
 }

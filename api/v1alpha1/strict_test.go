@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestEveryTypeCanBeCompared walks all types that a ProviderSpec is made of: they are other projects', and change.
+// TestEveryTypeCanBeCompared visits all types of a ProviderSpec, most of which belong to other
+// projects.
 func TestEveryTypeCanBeCompared(t *testing.T) {
 	t.Parallel()
 
@@ -32,7 +33,7 @@ func compare(t *testing.T, of reflect.Type, seen map[reflect.Type]bool) {
 	seen[of] = true
 
 	for name, fieldType := range fieldsOf(of) {
-		require.NotEqual(t, reflect.Interface, fieldType.Kind(), "%s.%s could hold anything", of, name)
+		require.NotEqual(t, reflect.Interface, fieldType.Kind(), "%s.%s could have any type", of, name)
 		compare(t, fieldType, seen)
 	}
 }

@@ -10,11 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// maxDepth bounds how deep a spec is nested. KubeVirt's types need about fifteen levels.
+// maxDepth is the maximum nesting of a spec. KubeVirt's types need about fifteen levels.
 const maxDepth = 64
 
-// tree reads JSON to maps, slices, strings, numbers and booleans, and names the keys that an object has twice; of those, the
-// first counts. Package encoding/json takes the last, silently.
+// tree reads JSON into maps, slices, strings, numbers and booleans, and reports duplicate keys of
+// objects. It keeps the first value of such a key; encoding/json would silently keep the last.
 func tree(raw []byte, root *field.Path) (any, field.ErrorList, error) {
 	r := &treeReader{decoder: json.NewDecoder(bytes.NewReader(raw))}
 	r.decoder.UseNumber()
@@ -25,7 +25,7 @@ func tree(raw []byte, root *field.Path) (any, field.ErrorList, error) {
 	}
 
 	if _, err := r.decoder.Token(); !errors.Is(err, io.EOF) {
-		return nil, nil, errors.New("there is something behind the end of the object")
+		return nil, nil, errors.New("there is data after the end of the object")
 	}
 
 	return value, r.duplicates, nil
@@ -73,7 +73,7 @@ func (r *treeReader) object(path *field.Path, depth int) (any, error) {
 			return nil, err
 		}
 
-		if _, twice := object[key]; twice && len(r.duplicates) >= MaxFaults {
+		if _, twice := object[key]; twice && len(r.duplicates) >= MaxErrors {
 			continue
 		} else if twice {
 			r.duplicates = append(r.duplicates, field.Forbidden(child, "the field is given twice; remove one"))

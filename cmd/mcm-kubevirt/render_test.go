@@ -88,7 +88,7 @@ func TestRenderText(t *testing.T) {
 		"worker-1-userdata with networkdata userdata",
 		"mcm.gardener.cloud/cluster=c",
 		"warning nodeTemplate: is missing",
-		"warning providerSpec.rootVolume.storage.accessModes: rules out live migration",
+		"warning providerSpec.rootVolume.storage.accessModes: prevents live migration",
 	} {
 		require.Contains(t, out, line)
 	}

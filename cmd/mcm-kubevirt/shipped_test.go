@@ -13,8 +13,8 @@ func TestShippedClasses(t *testing.T) {
 	t.Parallel()
 
 	const (
-		bridge     = "providerSpec.networks: rules out live migration"
-		accessMode = "providerSpec.rootVolume.storage.accessModes: rules out live migration"
+		bridge     = "providerSpec.networks: prevents live migration"
+		accessMode = "providerSpec.rootVolume.storage.accessModes: prevents live migration"
 		kubeconfig = "credentialsSecretRef: Secret shoot--lab--demo/cloudprovider is not in the files"
 	)
 

@@ -104,8 +104,8 @@ classes:
   file: standard input
   line: 15
   errors:
-  - {field: metadata.generation, message: "Invalid value: must be a whole number"}
-  - {field: metadata.name, message: "Invalid value: must be a string; quote what YAML takes for a number, or for true or false"}
+  - {field: metadata.generation, message: "Invalid value: must be an integer"}
+  - {field: metadata.name, message: "Invalid value: must be a string; in YAML, quote numbers, true and false"}
   - {field: providerSpec, message: "Required value: describe the machine: region, zone, tags, memory and rootVolume"}
   - {field: secretRef, message: "Invalid value: must be an object"}
   warnings: []
@@ -161,7 +161,7 @@ func TestFaultsAreNamedOnce(t *testing.T) {
 	out, err := run(t, text, "validate", "-f", "-")
 	require.Equal(t, exitInvalid, exitCode(err))
 	require.Contains(t, out, "metadata.labels: Invalid value: must be an object")
-	require.Equal(t, 1, strings.Count(out, "  spec: Forbidden: there is no such field; there are apiVersion, "))
+	require.Equal(t, 1, strings.Count(out, "  spec: Forbidden: there is no such field; the fields are apiVersion, "))
 	require.Contains(t, out, `apiVersion: Unsupported value: ""`, "the List's is not the item's")
 }
 

@@ -28,7 +28,7 @@ func TestFolder(t *testing.T) {
 
 	require.NoError(t, os.Symlink("1", filepath.Join(mounted, "..data")))
 	require.NoError(t, os.Symlink("..data/shoot--a", filepath.Join(mounted, "shoot--a")))
-	require.NoError(t, os.WriteFile(filepath.Join(outer, "secret"), []byte("of somebody else"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(outer, "secret"), []byte("another secret"), 0o600))
 	require.NoError(t, os.Symlink("../secret", filepath.Join(mounted, "link")))
 
 	raw, err := folder.For("shoot--a")
@@ -40,7 +40,7 @@ func TestFolder(t *testing.T) {
 
 	raw, err = folder.For("shoot--a")
 	require.NoError(t, err)
-	require.Equal(t, "2", string(raw), "a kubeconfig that is replaced counts at once")
+	require.Equal(t, "2", string(raw), "a replaced kubeconfig takes effect at once")
 
 	for _, name := range []string{"", ".", "..", "../secret", "link", filepath.Join(outer, "secret"), "shoot--b", "1/../../secret", "a\x00b"} {
 		raw, err := folder.For(name)

@@ -45,11 +45,11 @@ var hostile = map[string]string{
 	"yaml-bomb": "anchors", "yaml-string-bomb": "anchors", "yaml-anchor": "anchors", "yaml-merge": "anchors",
 	"yaml-deep": "wrong type", "yaml-too-deep": "YAML or JSON", "json-deep": "YAML or JSON", "yaml-tag": "wrong type",
 	"contexts-bad-current": "exec", "contexts-bad-unused": "",
-	"context-none": "current-context", "context-unknown": "current-context", "context-twice": "there twice",
+	"context-none": "current-context", "context-unknown": "current-context", "context-twice": "duplicate",
 	"context-unknown-cluster": "clusters", "context-unknown-user": "users", "context-without-user": "users", "context-namespace-path": "namespace",
 	"base64-broken": "base64", "pem-garbage": "PEM", "pem-garbage-key": "PEM",
 	"certificate-without-key": "client-key-data", "key-without-certificate": "client-certificate-data",
-	"token-newline": "token", "token-and-basic": "username", "keys-twice": "there twice",
+	"token-newline": "token", "token-and-basic": "username", "keys-twice": "duplicate",
 	"wrong-version": "apiVersion v1", "internal-version": "apiVersion v1", "wrong-kind": "kind Config", "wrong-types": "wrong type",
 	"empty": "kind Config", "null": "kind Config", "scalar": "kind Config", "truncated": "YAML or JSON", "binary": "YAML or JSON",
 }

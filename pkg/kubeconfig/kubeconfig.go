@@ -8,6 +8,7 @@
 package kubeconfig
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -52,7 +53,7 @@ func RESTConfig(raw []byte) (*rest.Config, string, error) {
 		return nil, "", err
 	}
 
-	return restConfig(cluster, user), namespaceOf(current), nil
+	return restConfig(cluster, user), cmp.Or(current.Namespace, metav1.NamespaceDefault), nil
 }
 
 // load decodes a kubeconfig. It drops the causes of failures, because decoders quote
@@ -69,17 +70,17 @@ func load(raw []byte) (*clientcmdapi.Config, error) {
 	// Strict, because another parser may use the other one of two equal keys.
 	document, err := yaml.YAMLToJSONStrict(raw)
 	if err != nil {
-		return nil, errors.New("not a kubeconfig: it must be YAML or JSON, without a key that is there twice")
+		return nil, errors.New("not a kubeconfig: it must be YAML or JSON without duplicate keys")
 	}
 
-	var kind metav1.TypeMeta
-	if err := json.Unmarshal(document, &kind); err != nil || string(document) == "null" || !isConfig(kind) {
+	var meta metav1.TypeMeta
+	if err := json.Unmarshal(document, &meta); err != nil || string(document) == "null" || !isConfig(meta) {
 		return nil, errors.New("not a kubeconfig: it must be of apiVersion v1, kind Config")
 	}
 
 	config, err := clientcmd.Load(document)
 	if err != nil {
-		return nil, errors.New("not a kubeconfig: a field has a value of the wrong type, data that is not base64, or a name is there twice")
+		return nil, errors.New("not a kubeconfig: a field has a value of the wrong type, data that is not base64, or a duplicate name")
 	}
 
 	return config, nil
@@ -87,8 +88,8 @@ func load(raw []byte) (*clientcmdapi.Config, error) {
 
 // isConfig reports whether a document is a kubeconfig. Like kubectl, it
 // does not require the two fields.
-func isConfig(kind metav1.TypeMeta) bool {
-	return (kind.APIVersion == "" || kind.APIVersion == "v1") && (kind.Kind == "" || kind.Kind == "Config")
+func isConfig(meta metav1.TypeMeta) bool {
+	return cmp.Or(meta.APIVersion, "v1") == "v1" && cmp.Or(meta.Kind, "Config") == "Config"
 }
 
 // hasAnchor reports whether YAML may contain an anchor, without which there are no aliases. With
@@ -130,12 +131,4 @@ func restConfig(cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) *res
 			KeyData:    user.ClientKeyData,
 		},
 	}
-}
-
-func namespaceOf(current *clientcmdapi.Context) string {
-	if current.Namespace == "" {
-		return metav1.NamespaceDefault
-	}
-
-	return current.Namespace
 }

@@ -55,7 +55,7 @@ func refusedUserFields(user *clientcmdapi.AuthInfo) error {
 		refuse(len(user.ClientKeyData) > 0 && len(user.ClientCertificateData) == 0, "client-key-data", "add client-certificate-data"),
 		refuse(user.Token != "" && user.Username != "", "username", tokenOrPassword),
 		refuse(user.Token != "" && user.Password != "", "password", tokenOrPassword),
-		refuse(strings.ContainsFunc(user.Token, notPrintable), "token", "remove spaces, line breaks and what is not ASCII"),
+		refuse(strings.ContainsFunc(user.Token, notPrintable), "token", "remove spaces, line breaks and non-ASCII characters"),
 		refuse(user.TokenFile != "", "tokenFile", "use token"),
 		refuse(user.Impersonate != "", "as", noImpersonation),
 		refuse(user.ImpersonateUID != "", "as-uid", noImpersonation),

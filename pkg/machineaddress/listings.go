@@ -111,7 +111,7 @@ func (r *Recorder) compare(ctx context.Context) error {
 }
 
 func (r *Recorder) page(ctx context.Context, options metav1.ListOptions) (*v1alpha1.MachineList, error) {
-	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 
 	return r.options.Machines.Machines(r.options.Namespace).List(ctx, options)

@@ -24,11 +24,11 @@ import (
 )
 
 const (
-	// writeTimeout bounds one request to the control cluster. The
-	// creation of a machine may wait for it.
-	writeTimeout = 5 * time.Second
-	// maxPending is the number of machines whose address may wait to be recorded. It
-	// usually waits for milliseconds.
+	// requestTimeout bounds one request to the control cluster. The creation of a machine may wait
+	// for it.
+	requestTimeout = 5 * time.Second
+	// maxPending is the maximum number of machines whose addresses wait to be recorded, usually for
+	// milliseconds.
 	maxPending = 1000
 )
 
@@ -46,14 +46,14 @@ type Options struct {
 // Recorder records addresses. It is safe for concurrent use.
 type Recorder struct {
 	options Options
-	// pending holds addresses to be recorded in the next call of
-	// InitializeMachine, by the Machine's UID.
+	// pending holds addresses to be recorded in the next call of InitializeMachine, by the
+	// Machine's UID.
 	pending *lru.Cache
 	wake    chan struct{}
 
 	mu sync.Mutex
-	// seen holds the VirtualMachines listed since the last comparison: by
-	// address without UID, and by name.
+	// seen holds the VirtualMachines that were listed since the last comparison, by address without
+	// UID, and by name.
 	seen map[spi.Address]map[string]types.UID
 	// places holds the address of the machines of a class, without UID, by the class's name.
 	places map[string]spi.Address
@@ -82,7 +82,7 @@ func (r *Recorder) record(ctx context.Context, machine *v1alpha1.Machine, addres
 		return err
 	}
 
-	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 
 	_, err = r.options.Machines.Machines(machine.Namespace).Patch(ctx, machine.Name, types.MergePatchType, patch, metav1.PatchOptions{})

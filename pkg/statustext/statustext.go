@@ -21,7 +21,7 @@ const MaxLength = 1000
 // from the error's text, between square brackets (pkg/util/provider/machinecodes/status), so the
 // message must not contain any. A message that already fits is returned unchanged.
 func Fit(message string) string {
-	return cut(travelling(message), MaxLength)
+	return cut(sanitized(message), MaxLength)
 }
 
 // FitWithRemedy is like Fit, for a message that ends with a remedy. If the message is too long, it
@@ -31,13 +31,13 @@ func FitWithRemedy(message, remedy string) string {
 		return Fit(message)
 	}
 
-	end := "; " + cut(travelling(remedy), MaxLength/2)
+	end := "; " + cut(sanitized(remedy), MaxLength/2)
 
-	return cut(travelling(message), MaxLength-len(end)) + end
+	return cut(sanitized(message), MaxLength-len(end)) + end
 }
 
-// travelling replaces characters and phrases that machine-controller-manager would misread.
-func travelling(message string) string {
+// sanitized replaces characters and phrases that machine-controller-manager would misread.
+func sanitized(message string) string {
 	message = strings.Map(func(r rune) rune {
 		switch {
 		case r == '[':

@@ -15,12 +15,12 @@ import (
 	driverv1 "github.com/gardener/machine-controller-manager-provider-kubevirt/api/driver/v1"
 )
 
-var update = flag.Bool("update", false, "add what is new to the golden file")
+var update = flag.Bool("update", false, "add new elements to the golden file")
 
 const golden = "testdata/contract.golden.txt"
 
-// TestContract holds what clients and servers of other versions rely on: names of methods, and numbers, names and types of fields.
-// With -update it adds what is new; what was there must stay for ever, so it takes nothing away.
+// TestContract compares the names of methods, and the numbers, names and types of fields, on which
+// clients and servers of other versions depend. -update adds new elements; it never removes any.
 func TestContract(t *testing.T) {
 	t.Parallel()
 
@@ -42,7 +42,7 @@ func TestContract(t *testing.T) {
 		return
 	}
 
-	require.Equal(t, promised, have, "run make generate to promise what is new")
+	require.Equal(t, promised, have, "run make generate to add new elements")
 }
 
 // contract lists a file's methods and fields, sorted.
@@ -89,7 +89,7 @@ func kindOf(f protoreflect.FieldDescriptor) string {
 	return f.Kind().String()
 }
 
-// TestSecretsAreMarked requires that tools which print messages are told what not to print.
+// TestSecretsAreMarked requires a mark on secrets, which tools that print messages omit.
 func TestSecretsAreMarked(t *testing.T) {
 	t.Parallel()
 

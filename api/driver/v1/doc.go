@@ -1,4 +1,5 @@
-// Package driverv1 is machine-controller-manager's driver interface over gRPC: driver.proto, and the Go code that buf generates from it.
-// pkg/driverrpc translates between it and machine-controller-manager's Go interface, and clients in Go may use it as it is. It must
-// not know either of them.
+// Package driverv1 is machine-controller-manager's driver interface over gRPC: driver.proto, and
+// the Go code that buf generates from it. pkg/driverrpc translates between it and
+// machine-controller-manager's Go interface, and Go clients may use it directly. It must not depend
+// on either of them.
 package driverv1

@@ -4,10 +4,12 @@
 // 	protoc        (unknown)
 // source: driver/v1/driver.proto
 
-// machine-controller-manager's driver interface over gRPC: for machine controllers that do not link the driver's Go code, and for
-// provider networks that only the driver reaches. docs/grpc.md says when to use it, and how.
+// This file defines machine-controller-manager's driver interface over gRPC, for machine
+// controllers that do not link the driver's Go code, and for provider networks that only the driver
+// can reach. See docs/grpc.md.
 //
-// Field numbers and names are for ever: testdata/contract.golden.txt holds them, and a test refuses a change.
+// Field numbers and names never change: testdata/contract.golden.txt lists them, and a test
+// enforces it.
 
 package driverv1
 
@@ -28,14 +30,16 @@ const (
 
 // Machine is a Machine of API group machine.sapcloud.io.
 //
-// It and the other Kubernetes objects travel as JSON, and not as fields of this API: which of their fields matter is the driver's
-// knowledge, a field that a later machine-controller-manager adds needs no new version of this API, a providerSpec arrives as its
-// author wrote it and is judged as that, and a client in any language has the JSON at hand: its API server speaks it.
+// This and the other Kubernetes objects are sent as JSON instead of fields of this API. The driver
+// alone knows which of their fields it needs; a field that a later machine-controller-manager adds
+// does not require a new version of this API; the driver validates a providerSpec exactly as it was
+// written; and every client can produce the JSON, which its API server uses.
 type Machine struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// JSON of a machine.sapcloud.io/v1alpha1 Machine, in UTF-8. The client sets it. metadata.name is always required, metadata.uid
-	// too for CreateMachine. Without metadata.uid, DeleteMachine is about an orphan: a machine that only ListMachines knows.
-	// spec.providerID and metadata.deletionTimestamp are read. apiVersion and kind may be missing.
+	// JSON of a machine.sapcloud.io/v1alpha1 Machine, in UTF-8, set by the client. metadata.name is
+	// always required, metadata.uid for CreateMachine. Without metadata.uid, DeleteMachine deletes an
+	// orphan: a machine that only ListMachines knows. spec.providerID and metadata.deletionTimestamp
+	// are used. apiVersion and kind are optional.
 	Json          []byte `protobuf:"bytes,1,opt,name=json,proto3" json:"json,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -81,8 +85,8 @@ func (x *Machine) GetJson() []byte {
 // MachineClass is a MachineClass of API group machine.sapcloud.io. See Machine for why it is JSON.
 type MachineClass struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// JSON of a machine.sapcloud.io/v1alpha1 MachineClass, in UTF-8. The client sets it, as it is: provider, providerSpec and nodeTemplate
-	// are read.
+	// JSON of a machine.sapcloud.io/v1alpha1 MachineClass, in UTF-8, set unchanged by the client.
+	// provider, providerSpec and nodeTemplate are used.
 	Json          []byte `protobuf:"bytes,1,opt,name=json,proto3" json:"json,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -128,7 +132,7 @@ func (x *MachineClass) GetJson() []byte {
 // PersistentVolumeSpec is the spec of a PersistentVolume. See Machine for why it is JSON.
 type PersistentVolumeSpec struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// JSON of a v1 PersistentVolumeSpec, in UTF-8. The client sets it.
+	// JSON of a v1 PersistentVolumeSpec, in UTF-8, set by the client.
 	Json          []byte `protobuf:"bytes,1,opt,name=json,proto3" json:"json,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -171,12 +175,13 @@ func (x *PersistentVolumeSpec) GetJson() []byte {
 	return nil
 }
 
-// Secret is what the Secrets that a MachineClass refers to hold.
+// Secret is the merged data of the Secrets that a MachineClass refers to.
 type Secret struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The values by their keys, not in base64. The client sets them: the data of secretRef, overlaid by those of
-	// credentialsSecretRef. The driver reads "userData", in CreateMachine only: what cloud-init reads, with the bootstrap token in it;
-	// and "kubeconfig", that of the provider cluster, which must be missing if the server holds the credentials (--kubeconfig-dir).
+	// The values by their keys, not encoded in base64, set by the client: the data of secretRef,
+	// overridden by the data of credentialsSecretRef. The driver uses "userData", for CreateMachine
+	// only, which contains the bootstrap token, and "kubeconfig", the kubeconfig of the provider
+	// cluster, which must be missing if the server has the credentials (--kubeconfig-dir).
 	Data          map[string][]byte `protobuf:"bytes,1,rep,name=data,proto3" json:"data,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -274,12 +279,12 @@ func (x *NodeAddress) GetAddress() string {
 	return ""
 }
 
-// CreateMachineRequest says what to create.
+// CreateMachineRequest describes the machine to create.
 type CreateMachineRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The Machine that the virtual machine is for.
+	// The Machine of the virtual machine.
 	Machine *Machine `protobuf:"bytes,1,opt,name=machine,proto3" json:"machine,omitempty"`
-	// The class that describes it.
+	// The class of the Machine.
 	MachineClass *MachineClass `protobuf:"bytes,2,opt,name=machine_class,json=machineClass,proto3" json:"machine_class,omitempty"`
 	// The data of the class's Secrets.
 	Secret        *Secret `protobuf:"bytes,3,opt,name=secret,proto3" json:"secret,omitempty"`
@@ -338,17 +343,17 @@ func (x *CreateMachineRequest) GetSecret() *Secret {
 	return nil
 }
 
-// CreateMachineResponse says what was created.
+// CreateMachineResponse describes the created machine.
 type CreateMachineResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// What identifies the machine for ever, and will be the Node's spec.providerID: kubevirt://<name of the VirtualMachine>. The client
-	// writes it to the Machine's spec.providerID.
+	// The permanent identifier of the machine, and the spec.providerID of its Node:
+	// kubevirt://<name of the VirtualMachine>. The client writes it to the Machine's spec.providerID.
 	ProviderId string `protobuf:"bytes,1,opt,name=provider_id,json=providerId,proto3" json:"provider_id,omitempty"`
 	// The name of the Node that the guest's kubelet will register.
 	NodeName string `protobuf:"bytes,2,opt,name=node_name,json=nodeName,proto3" json:"node_name,omitempty"`
-	// What the driver wants to be told in the Machine's status with the next call. Empty: nothing.
+	// A value for the Machine's status, which the driver receives with the next call. May be empty.
 	LastKnownState string `protobuf:"bytes,3,opt,name=last_known_state,json=lastKnownState,proto3" json:"last_known_state,omitempty"`
-	// The addresses that are known already. Only clients without a target cluster need them.
+	// The addresses that are already known. Only clients without a target cluster need them.
 	Addresses     []*NodeAddress `protobuf:"bytes,4,rep,name=addresses,proto3" json:"addresses,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -412,7 +417,7 @@ func (x *CreateMachineResponse) GetAddresses() []*NodeAddress {
 	return nil
 }
 
-// InitializeMachineRequest says which machine to wait for.
+// InitializeMachineRequest identifies the machine to wait for.
 type InitializeMachineRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The Machine.
@@ -476,7 +481,7 @@ func (x *InitializeMachineRequest) GetSecret() *Secret {
 	return nil
 }
 
-// InitializeMachineResponse says what is known about the machine.
+// InitializeMachineResponse describes the machine.
 type InitializeMachineResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// As in CreateMachineResponse.
@@ -540,12 +545,12 @@ func (x *InitializeMachineResponse) GetAddresses() []*NodeAddress {
 	return nil
 }
 
-// DeleteMachineRequest says which machine to delete.
+// DeleteMachineRequest identifies the machine to delete.
 type DeleteMachineRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The Machine; one without a UID for a machine that only ListMachines knows.
+	// The Machine; without a UID, a machine that only ListMachines knows.
 	Machine *Machine `protobuf:"bytes,1,opt,name=machine,proto3" json:"machine,omitempty"`
-	// Its class. Of the providerSpec only the tags are read.
+	// Its class. Only the tags of the providerSpec are used.
 	MachineClass *MachineClass `protobuf:"bytes,2,opt,name=machine_class,json=machineClass,proto3" json:"machine_class,omitempty"`
 	// The data of the class's Secrets.
 	Secret        *Secret `protobuf:"bytes,3,opt,name=secret,proto3" json:"secret,omitempty"`
@@ -604,7 +609,7 @@ func (x *DeleteMachineRequest) GetSecret() *Secret {
 	return nil
 }
 
-// DeleteMachineResponse says that the machine is gone.
+// DeleteMachineResponse confirms the deletion.
 type DeleteMachineResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// As in CreateMachineResponse.
@@ -650,12 +655,12 @@ func (x *DeleteMachineResponse) GetLastKnownState() string {
 	return ""
 }
 
-// GetMachineStatusRequest says which machine to look at.
+// GetMachineStatusRequest identifies the machine to read.
 type GetMachineStatusRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The Machine.
 	Machine *Machine `protobuf:"bytes,1,opt,name=machine,proto3" json:"machine,omitempty"`
-	// Its class. Of the providerSpec only the tags are read.
+	// Its class. Only the tags of the providerSpec are used.
 	MachineClass *MachineClass `protobuf:"bytes,2,opt,name=machine_class,json=machineClass,proto3" json:"machine_class,omitempty"`
 	// The data of the class's Secrets.
 	Secret        *Secret `protobuf:"bytes,3,opt,name=secret,proto3" json:"secret,omitempty"`
@@ -714,7 +719,7 @@ func (x *GetMachineStatusRequest) GetSecret() *Secret {
 	return nil
 }
 
-// GetMachineStatusResponse says that the machine exists.
+// GetMachineStatusResponse describes an existing machine.
 type GetMachineStatusResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// As in CreateMachineResponse.
@@ -778,11 +783,11 @@ func (x *GetMachineStatusResponse) GetAddresses() []*NodeAddress {
 	return nil
 }
 
-// ListMachinesRequest says of which cluster to list the machines.
+// ListMachinesRequest identifies the cluster whose machines are listed.
 type ListMachinesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// A class of the cluster. Of the providerSpec, the tags decide over the list; metadata.deletionTimestamp says that the class refers to
-	// no golden image any more.
+	// A class of the cluster. The tags of the providerSpec select the machines. With
+	// metadata.deletionTimestamp, the class no longer refers to a golden image.
 	MachineClass *MachineClass `protobuf:"bytes,1,opt,name=machine_class,json=machineClass,proto3" json:"machine_class,omitempty"`
 	// The data of the class's Secrets.
 	Secret        *Secret `protobuf:"bytes,2,opt,name=secret,proto3" json:"secret,omitempty"`
@@ -880,7 +885,7 @@ func (x *ListMachinesResponse) GetMachineList() map[string]string {
 	return nil
 }
 
-// GetVolumeIDsRequest says which volumes to translate.
+// GetVolumeIDsRequest contains the volumes to translate.
 type GetVolumeIDsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The specs of the PersistentVolumes.
@@ -926,7 +931,7 @@ func (x *GetVolumeIDsRequest) GetPvSpecs() []*PersistentVolumeSpec {
 	return nil
 }
 
-// GetVolumeIDsResponse names volumes.
+// GetVolumeIDsResponse contains the names of the volumes.
 type GetVolumeIDsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The volume handles of the driver's volumes, in the order of the request.
@@ -1009,12 +1014,12 @@ func (*GetInfoRequest) Descriptor() ([]byte, []int) {
 	return file_driver_v1_driver_proto_rawDescGZIP(), []int{17}
 }
 
-// GetInfoResponse says who answers.
+// GetInfoResponse identifies the server.
 type GetInfoResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// What a MachineClass names as its provider: kubevirt.
+	// The provider of the MachineClasses: kubevirt.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// The version of the server's binary, such as v0.3.0.
+	// The version of the server's binary, for example v0.3.0.
 	Version       string `protobuf:"bytes,2,opt,name=version,proto3" json:"version,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1064,14 +1069,15 @@ func (x *GetInfoResponse) GetVersion() string {
 	return ""
 }
 
-// MachineError is the one detail of every status with which the driver itself answers.
+// MachineError is the only detail of a status that the driver itself returns.
 type MachineError struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The code of machine-controller-manager (pkg/util/provider/machinecodes/codes), which says how soon it asks again: 0 to 16 are
-	// numbered as gRPC's, 17 is Uninitialized. The status's own code is the same if gRPC has it, and no success: otherwise it is
-	// UNKNOWN for 0 and FAILED_PRECONDITION for the rest.
+	// The code of machine-controller-manager (pkg/util/provider/machinecodes/codes), which determines
+	// when it retries. 0 to 16 are the codes of gRPC, 17 is Uninitialized. The status has the same
+	// code, except UNKNOWN for 0, and FAILED_PRECONDITION for codes that gRPC does not have.
 	MachineCode uint32 `protobuf:"varint,1,opt,name=machine_code,json=machineCode,proto3" json:"machine_code,omitempty"`
-	// The response, if the method answers with a response and an error: GetMachineStatus does with code 17.
+	// The response, if the method returns both a response and an error, as GetMachineStatus does with
+	// code 17.
 	//
 	// Types that are valid to be assigned to Response:
 	//

@@ -4,10 +4,12 @@
 // - protoc             (unknown)
 // source: driver/v1/driver.proto
 
-// machine-controller-manager's driver interface over gRPC: for machine controllers that do not link the driver's Go code, and for
-// provider networks that only the driver reaches. docs/grpc.md says when to use it, and how.
+// This file defines machine-controller-manager's driver interface over gRPC, for machine
+// controllers that do not link the driver's Go code, and for provider networks that only the driver
+// can reach. See docs/grpc.md.
 //
-// Field numbers and names are for ever: testdata/contract.golden.txt holds them, and a test refuses a change.
+// Field numbers and names never change: testdata/contract.golden.txt lists them, and a test
+// enforces it.
 
 package driverv1
 
@@ -37,46 +39,54 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// MachineDriver makes, observes and removes the virtual machines of Machines. Its methods are those of
-// machine-controller-manager's Go interface driver.Driver (v0.62), with the same meaning.
+// MachineDriver creates, observes and deletes the virtual machines of Machines. Its methods have
+// the same meaning as those of machine-controller-manager's Go interface driver.Driver (v0.62).
 //
-// Every method may be repeated, also after a call of which nothing is known but that it was begun: it converges. Calls for
-// different machines may run at the same time. The client sets the deadline of each call; the server has limits of its own, which
-// are minutes, since DeleteMachine waits until the guest has shut down.
+// Every method is idempotent and may be repeated, also if the outcome of an earlier call is
+// unknown. Calls for different machines may run concurrently. The client sets the deadline of each
+// call. The server has limits of its own, in the range of minutes, since DeleteMachine waits until
+// the guest has shut down.
 //
-// Metadata: a client sends "machine-driver-client-process" with every call, once: 16 to 64 letters, digits or hyphens that it makes
-// up at random when its process starts. A machine that only ListMachines knows is deleted when the same process has asked for it
-// twice, minutes apart: a process that starts beside an empty cache takes every machine for such a one. So the value must not
-// outlive the process. Of a client that sends none, or another value than that, such deletions are refused with machine code 10
-// (Aborted).
+// Metadata: with every call, a client sends one value of "machine-driver-client-process": 16 to 64
+// letters, digits or hyphens that it generates randomly when its process starts. A machine that
+// only ListMachines knows is deleted when the same process has requested it twice, minutes apart,
+// since a process that starts with an empty cache takes every machine for an orphan. The value must
+// therefore not outlive the process. Without a valid value, such deletions are refused with machine
+// code 10 (Aborted).
 //
-// Errors: a call that the driver answers with an error ends with a status of gRPC that has exactly one detail, a MachineError. The
-// status's message is the driver's text: it begins with a stable token and a colon, is one line of at most 1000 bytes, has no
-// square brackets and holds no secrets. A status without a MachineError is not the driver's: it comes from the connection, a proxy
-// or the server's limits, nothing is known about the machine, and the call should be repeated. In particular ResourceExhausted and
-// Unimplemented say something about a machine only with a MachineError.
+// Errors: if the driver returns an error, the call ends with a gRPC status that has exactly one
+// detail, a MachineError. The message of the status is the driver's text: it begins with a stable
+// token and a colon, is one line of at most 1000 bytes, and contains no square brackets and no
+// secrets. A status without a MachineError comes from the connection, a proxy or the server's
+// limits; the state of the machine is then unknown, and the call should be repeated. In particular,
+// ResourceExhausted and Unimplemented are about a machine only with a MachineError.
 type MachineDriverClient interface {
-	// CreateMachine creates the machine, or adopts what an earlier call for the same Machine created. It does not wait for the
-	// machine to run. machine, machine_class and secret are required.
+	// CreateMachine creates the machine, or adopts the objects that an earlier call for the same
+	// Machine created. It does not wait until the machine runs. machine, machine_class and secret are
+	// required.
 	CreateMachine(ctx context.Context, in *CreateMachineRequest, opts ...grpc.CallOption) (*CreateMachineResponse, error)
-	// InitializeMachine waits for seconds until the machine is scheduled, and says why it cannot be. It succeeds for a machine that is
-	// merely slow. machine, machine_class and secret are required.
+	// InitializeMachine waits a few seconds until the machine is scheduled, and returns an error if
+	// it cannot be scheduled. A machine that is only slow is not an error. machine, machine_class and
+	// secret are required.
 	InitializeMachine(ctx context.Context, in *InitializeMachineRequest, opts ...grpc.CallOption) (*InitializeMachineResponse, error)
-	// DeleteMachine removes the machine and answers when nothing of it runs any more, which may take minutes. A machine that does not
-	// exist is deleted. machine, machine_class and secret are required.
+	// DeleteMachine deletes the machine and returns when it no longer runs, which may take minutes.
+	// It succeeds if the machine does not exist. machine, machine_class and secret are required.
 	DeleteMachine(ctx context.Context, in *DeleteMachineRequest, opts ...grpc.CallOption) (*DeleteMachineResponse, error)
-	// GetMachineStatus looks at the machine once. Machine code 5 (NotFound): it does not exist; 17 (Uninitialized): it exists and was
-	// not scheduled yet, and the response is in the MachineError. machine, machine_class and secret are required.
+	// GetMachineStatus reads the machine once. With machine code 5 (NotFound), it does not exist;
+	// with 17 (Uninitialized), it exists, but has not been scheduled yet, and the MachineError
+	// contains the response. machine, machine_class and secret are required.
 	GetMachineStatus(ctx context.Context, in *GetMachineStatusRequest, opts ...grpc.CallOption) (*GetMachineStatusResponse, error)
-	// ListMachines lists the machines of a cluster, of all its classes. What is listed and unknown to machine-controller-manager gets
-	// deleted, so the list is either complete or an error. It is also how the driver learns which classes there are, by whose lives the
-	// golden images live: a client calls it in regular intervals for each class, and once more, with a deletionTimestamp, for one that is
-	// gone. machine_class and secret are required.
+	// ListMachines lists the machines of all classes of a cluster. machine-controller-manager deletes
+	// listed machines that it does not know, so the result is either a complete list or an error. The
+	// driver also learns from it which classes exist, since it keeps golden images as long as a class
+	// refers to them: a client calls it regularly for each class, and once more, with a
+	// deletionTimestamp, for a deleted class. machine_class and secret are required.
 	ListMachines(ctx context.Context, in *ListMachinesRequest, opts ...grpc.CallOption) (*ListMachinesResponse, error)
-	// GetVolumeIDs translates persistent volumes to the names under which nodes report them attached. Volumes that are not the
-	// driver's are left out.
+	// GetVolumeIDs translates persistent volumes to the names under which nodes report them as
+	// attached. It omits the volumes of other drivers.
 	GetVolumeIDs(ctx context.Context, in *GetVolumeIDsRequest, opts ...grpc.CallOption) (*GetVolumeIDsResponse, error)
-	// GetInfo says who answers. It reaches no provider cluster; whether the server takes calls is what grpc.health.v1 is for.
+	// GetInfo identifies the server. It does not access a provider cluster. Use grpc.health.v1 to
+	// check whether the server accepts calls.
 	GetInfo(ctx context.Context, in *GetInfoRequest, opts ...grpc.CallOption) (*GetInfoResponse, error)
 }
 
@@ -162,46 +172,54 @@ func (c *machineDriverClient) GetInfo(ctx context.Context, in *GetInfoRequest, o
 // All implementations must embed UnimplementedMachineDriverServer
 // for forward compatibility.
 //
-// MachineDriver makes, observes and removes the virtual machines of Machines. Its methods are those of
-// machine-controller-manager's Go interface driver.Driver (v0.62), with the same meaning.
+// MachineDriver creates, observes and deletes the virtual machines of Machines. Its methods have
+// the same meaning as those of machine-controller-manager's Go interface driver.Driver (v0.62).
 //
-// Every method may be repeated, also after a call of which nothing is known but that it was begun: it converges. Calls for
-// different machines may run at the same time. The client sets the deadline of each call; the server has limits of its own, which
-// are minutes, since DeleteMachine waits until the guest has shut down.
+// Every method is idempotent and may be repeated, also if the outcome of an earlier call is
+// unknown. Calls for different machines may run concurrently. The client sets the deadline of each
+// call. The server has limits of its own, in the range of minutes, since DeleteMachine waits until
+// the guest has shut down.
 //
-// Metadata: a client sends "machine-driver-client-process" with every call, once: 16 to 64 letters, digits or hyphens that it makes
-// up at random when its process starts. A machine that only ListMachines knows is deleted when the same process has asked for it
-// twice, minutes apart: a process that starts beside an empty cache takes every machine for such a one. So the value must not
-// outlive the process. Of a client that sends none, or another value than that, such deletions are refused with machine code 10
-// (Aborted).
+// Metadata: with every call, a client sends one value of "machine-driver-client-process": 16 to 64
+// letters, digits or hyphens that it generates randomly when its process starts. A machine that
+// only ListMachines knows is deleted when the same process has requested it twice, minutes apart,
+// since a process that starts with an empty cache takes every machine for an orphan. The value must
+// therefore not outlive the process. Without a valid value, such deletions are refused with machine
+// code 10 (Aborted).
 //
-// Errors: a call that the driver answers with an error ends with a status of gRPC that has exactly one detail, a MachineError. The
-// status's message is the driver's text: it begins with a stable token and a colon, is one line of at most 1000 bytes, has no
-// square brackets and holds no secrets. A status without a MachineError is not the driver's: it comes from the connection, a proxy
-// or the server's limits, nothing is known about the machine, and the call should be repeated. In particular ResourceExhausted and
-// Unimplemented say something about a machine only with a MachineError.
+// Errors: if the driver returns an error, the call ends with a gRPC status that has exactly one
+// detail, a MachineError. The message of the status is the driver's text: it begins with a stable
+// token and a colon, is one line of at most 1000 bytes, and contains no square brackets and no
+// secrets. A status without a MachineError comes from the connection, a proxy or the server's
+// limits; the state of the machine is then unknown, and the call should be repeated. In particular,
+// ResourceExhausted and Unimplemented are about a machine only with a MachineError.
 type MachineDriverServer interface {
-	// CreateMachine creates the machine, or adopts what an earlier call for the same Machine created. It does not wait for the
-	// machine to run. machine, machine_class and secret are required.
+	// CreateMachine creates the machine, or adopts the objects that an earlier call for the same
+	// Machine created. It does not wait until the machine runs. machine, machine_class and secret are
+	// required.
 	CreateMachine(context.Context, *CreateMachineRequest) (*CreateMachineResponse, error)
-	// InitializeMachine waits for seconds until the machine is scheduled, and says why it cannot be. It succeeds for a machine that is
-	// merely slow. machine, machine_class and secret are required.
+	// InitializeMachine waits a few seconds until the machine is scheduled, and returns an error if
+	// it cannot be scheduled. A machine that is only slow is not an error. machine, machine_class and
+	// secret are required.
 	InitializeMachine(context.Context, *InitializeMachineRequest) (*InitializeMachineResponse, error)
-	// DeleteMachine removes the machine and answers when nothing of it runs any more, which may take minutes. A machine that does not
-	// exist is deleted. machine, machine_class and secret are required.
+	// DeleteMachine deletes the machine and returns when it no longer runs, which may take minutes.
+	// It succeeds if the machine does not exist. machine, machine_class and secret are required.
 	DeleteMachine(context.Context, *DeleteMachineRequest) (*DeleteMachineResponse, error)
-	// GetMachineStatus looks at the machine once. Machine code 5 (NotFound): it does not exist; 17 (Uninitialized): it exists and was
-	// not scheduled yet, and the response is in the MachineError. machine, machine_class and secret are required.
+	// GetMachineStatus reads the machine once. With machine code 5 (NotFound), it does not exist;
+	// with 17 (Uninitialized), it exists, but has not been scheduled yet, and the MachineError
+	// contains the response. machine, machine_class and secret are required.
 	GetMachineStatus(context.Context, *GetMachineStatusRequest) (*GetMachineStatusResponse, error)
-	// ListMachines lists the machines of a cluster, of all its classes. What is listed and unknown to machine-controller-manager gets
-	// deleted, so the list is either complete or an error. It is also how the driver learns which classes there are, by whose lives the
-	// golden images live: a client calls it in regular intervals for each class, and once more, with a deletionTimestamp, for one that is
-	// gone. machine_class and secret are required.
+	// ListMachines lists the machines of all classes of a cluster. machine-controller-manager deletes
+	// listed machines that it does not know, so the result is either a complete list or an error. The
+	// driver also learns from it which classes exist, since it keeps golden images as long as a class
+	// refers to them: a client calls it regularly for each class, and once more, with a
+	// deletionTimestamp, for a deleted class. machine_class and secret are required.
 	ListMachines(context.Context, *ListMachinesRequest) (*ListMachinesResponse, error)
-	// GetVolumeIDs translates persistent volumes to the names under which nodes report them attached. Volumes that are not the
-	// driver's are left out.
+	// GetVolumeIDs translates persistent volumes to the names under which nodes report them as
+	// attached. It omits the volumes of other drivers.
 	GetVolumeIDs(context.Context, *GetVolumeIDsRequest) (*GetVolumeIDsResponse, error)
-	// GetInfo says who answers. It reaches no provider cluster; whether the server takes calls is what grpc.health.v1 is for.
+	// GetInfo identifies the server. It does not access a provider cluster. Use grpc.health.v1 to
+	// check whether the server accepts calls.
 	GetInfo(context.Context, *GetInfoRequest) (*GetInfoResponse, error)
 	mustEmbedUnimplementedMachineDriverServer()
 }

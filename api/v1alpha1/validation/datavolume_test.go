@@ -11,14 +11,14 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1/validation"
 )
 
-// withRoot returns a spec with that root volume, as JSON.
+// withRoot returns a spec with this root volume, as JSON.
 func withRoot(t *testing.T, root string) []byte {
 	t.Helper()
 
 	return asJSON(t, "rootVolume: "+root)
 }
 
-// withVolume returns a spec with that additional DataVolume, as JSON.
+// withVolume returns a spec with this additional DataVolume, as JSON.
 func withVolume(t *testing.T, volume string) []byte {
 	t.Helper()
 
@@ -48,7 +48,7 @@ func requireFaults(t *testing.T, raw []byte, want []string, reason string) {
 	for _, err := range errs {
 		got = append(got, strings.TrimPrefix(err.Field, "providerSpec."))
 		require.NotEmpty(t, err.Detail, "every error has a remedy")
-		require.NotContains(t, err.Error(), "password", "a URL's password is not repeated")
+		require.NotContains(t, err.Error(), "password", "a URL's password is not quoted")
 	}
 
 	require.ElementsMatch(t, want, got, "%s: %s: %v", reason, raw, errs)
@@ -72,23 +72,23 @@ func TestRootVolume(t *testing.T) {
 			root: `{pvc: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 10Gi}}},
 				source: {pvc: {namespace: images, name: worker}}}`,
 		},
-		"OwnNamespace": {reason: "KubeVirt fills the machine's namespace in", root: `{source: {snapshot: {name: image}}, storage: {}}`},
+		"OwnNamespace": {reason: "KubeVirt fills in the machine's namespace", root: `{source: {snapshot: {name: image}}, storage: {}}`},
 		"DataSource":   {reason: "a clone is as large as its source", root: `{sourceRef: {kind: DataSource, name: image}, storage: {}}`},
 		"Blank": {
 			reason: "an empty disk never boots", root: `{source: {blank: {}}, storage: {resources: {requests: {storage: 1Gi}}}}`,
 			want: []string{"rootVolume.source.blank"},
 		},
 		"Upload": {
-			reason: "nobody uploads to a new machine", root: `{source: {upload: {}}, storage: {resources: {requests: {storage: 1Gi}}}}`,
+			reason: "the machine would wait forever for the upload", root: `{source: {upload: {}}, storage: {resources: {requests: {storage: 1Gi}}}}`,
 			want: []string{"rootVolume.source.upload"},
 		},
 		"Checksum": {
-			reason: "CDI compares it with what it imports to the golden image",
+			reason: "CDI verifies the golden image with it",
 			root:   `{source: {http: {url: "https://h/i", checksum: "sha256:12"}}, storage: {resources: {requests: {storage: 1Gi}}}}`,
 			want:   []string{"rootVolume.source.http.checksum"},
 		},
 		"ValidChecksum": {
-			reason: "CDI compares it with what it imports to the golden image",
+			reason: "CDI verifies the golden image with it",
 			root:   `{source: {http: {url: "https://h/i", checksum: "md5:0123456789abcdef0123456789abcdef"}}, storage: {resources: {requests: {storage: 1Gi}}}}`,
 		},
 	}
@@ -121,7 +121,7 @@ func TestDataVolumeSources(t *testing.T) {
 
 	tests := map[string]struct {
 		source string
-		// want is what is at fault, below source.
+		// want are the invalid fields, below source.
 		want []string
 	}{
 		"None":                {`{}`, []string{""}},
@@ -173,7 +173,7 @@ func TestDataVolumeSources(t *testing.T) {
 			}
 
 			raw := withVolume(t, fmt.Sprintf(`{source: %s, storage: {resources: {requests: {storage: 1Gi}}}}`, tc.source))
-			requireFaults(t, raw, want, "CDI refuses it, or never finishes, when KubeVirt has accepted the machine")
+			requireFaults(t, raw, want, "CDI refuses it, or never completes, after KubeVirt has accepted the machine")
 		})
 	}
 }
@@ -189,25 +189,25 @@ func TestDataVolume(t *testing.T) {
 	tests := map[string]struct {
 		reason string
 		volume string
-		// want is what is at fault, below the DataVolume.
+		// want are the invalid fields, below the DataVolume.
 		want []string
 	}{
-		"SourceRefKind":  {"CDI knows one kind", `{sourceRef: {kind: VolumeSnapshot, name: a}, storage: {}}`, []string{"sourceRef.kind"}},
-		"SourceRefEmpty": {"nothing is named", `{sourceRef: {}, storage: {}}`, []string{"sourceRef.kind", "sourceRef.name"}},
-		"NoSize":         {"only a clone knows its size", `{` + blank + `storage: {}}`, []string{"storage.resources.requests[storage]"}},
-		"Tiny":           {"CDI's minimum", `{` + blank + `storage: {resources: {requests: {storage: 1000Ki}}}}`, []string{"storage.resources.requests[storage]"}},
+		"SourceRefKind":  {"CDI supports one kind", `{sourceRef: {kind: VolumeSnapshot, name: a}, storage: {}}`, []string{"sourceRef.kind"}},
+		"SourceRefEmpty": {"both fields are required", `{sourceRef: {}, storage: {}}`, []string{"sourceRef.kind", "sourceRef.name"}},
+		"NoSize":         {"only a clone may take its size from the source", `{` + blank + `storage: {}}`, []string{"storage.resources.requests[storage]"}},
+		"Tiny":           {"it is below CDI's minimum", `{` + blank + `storage: {resources: {requests: {storage: 1000Ki}}}}`, []string{"storage.resources.requests[storage]"}},
 		"Zero":           {"a disk has a size", `{source: {pvc: {name: a}}, storage: {resources: {requests: {storage: "0"}}}}`, []string{"storage.resources.requests[storage]"}},
 		"LiteralClaim": {
-			"a claim gets no defaults, not for a clone either", `{source: {pvc: {name: a}}, pvc: {}}`,
+			"a pvc has no defaults, even for a clone", `{source: {pvc: {name: a}}, pvc: {}}`,
 			[]string{"pvc.accessModes", "pvc.resources.requests[storage]"},
 		},
 		"TwoModes": {
-			"CDI takes one for a literal claim", `{` + blank + `pvc: {accessModes: [ReadWriteOnce, ReadWriteMany], resources: {requests: {storage: 1Gi}}}}`,
+			"CDI requires exactly one in a pvc", `{` + blank + `pvc: {accessModes: [ReadWriteOnce, ReadWriteMany], resources: {requests: {storage: 1Gi}}}}`,
 			[]string{"pvc.accessModes"},
 		},
 		"StorageModes": {"storage may have several", `{` + blank + `storage: {accessModes: [ReadWriteOnce, ReadWriteMany], volumeMode: Block, resources: {requests: {storage: 1Gi}}}}`, nil},
 		"WrongModes": {
-			"there are four, and two", `{` + blank + `storage: {accessModes: [ReadWrite], volumeMode: block, resources: {requests: {storage: 1Gi}}}}`,
+			"there are four access modes and two volume modes", `{` + blank + `storage: {accessModes: [ReadWrite], volumeMode: block, resources: {requests: {storage: 1Gi}}}}`,
 			[]string{"storage.accessModes[0]", "storage.volumeMode"},
 		},
 		"OncePod": {
@@ -219,25 +219,25 @@ func TestDataVolume(t *testing.T) {
 			[]string{"storage.storageClassName", "storage.selector.matchLabels"},
 		},
 		"OneVolumeForAll": {
-			"a PersistentVolume has one claim", `{` + blank + `storage: {volumeName: pv, resources: {requests: {storage: 1Gi}}}}`,
+			"a PersistentVolume can have one claim", `{` + blank + `storage: {volumeName: pv, resources: {requests: {storage: 1Gi}}}}`,
 			[]string{"storage.volumeName"},
 		},
 		"Populators": {
-			"a second source", `{` + blank + `pvc: {accessModes: [ReadWriteOnce], dataSource: {kind: PersistentVolumeClaim, name: a}, dataSourceRef: {kind: PersistentVolumeClaim, name: a}, resources: {requests: {storage: 1Gi}}}}`,
+			"they are additional sources", `{` + blank + `pvc: {accessModes: [ReadWriteOnce], dataSource: {kind: PersistentVolumeClaim, name: a}, dataSourceRef: {kind: PersistentVolumeClaim, name: a}, resources: {requests: {storage: 1Gi}}}}`,
 			[]string{"pvc.dataSource", "pvc.dataSourceRef"},
 		},
-		"Archive":     {"an archive is no disk", `{source: {http: {url: "https://h/a.tar"}}, contentType: archive, ` + sized + `}`, []string{"contentType"}},
-		"KubeVirt":    {"the default may be written", `{` + blank + `contentType: kubevirt, preallocation: true, priorityClassName: high, ` + sized + `}`, nil},
+		"Archive":     {"an archive cannot be used as a disk", `{source: {http: {url: "https://h/a.tar"}}, contentType: archive, ` + sized + `}`, []string{"contentType"}},
+		"KubeVirt":    {"the default may be set", `{` + blank + `contentType: kubevirt, preallocation: true, priorityClassName: high, ` + sized + `}`, nil},
 		"PodSettings": {"Kubernetes refuses CDI's pods", `{` + blank + `priorityClassName: A, serviceAccountName: B, ` + sized + `}`, []string{"priorityClassName", "serviceAccountName"}},
-		"Checkpoints": {"the next checkpoint never comes", `{` + blank + `checkpoints: [{previous: a, current: b}], ` + sized + `}`, []string{"checkpoints"}},
+		"Checkpoints": {"the next checkpoint would never arrive", `{` + blank + `checkpoints: [{previous: a, current: b}], ` + sized + `}`, []string{"checkpoints"}},
 		"Annotations": {
-			"they say what CDI may not believe", `{` + blank + sized + `, annotations: {cdi.kubevirt.io/storage.bind.immediate.requested: "",
+			"CDI would mistake them for its own", `{` + blank + sized + `, annotations: {cdi.kubevirt.io/storage.bind.immediate.requested: "",
 				cdi.kubevirt.io/storage.prePopulated: a, cdi.kubevirt.io/storage.usePopulator: "false", example.com/owner: me}}`,
 			[]string{
 				"annotations[cdi.kubevirt.io/storage.bind.immediate.requested]", "annotations[cdi.kubevirt.io/storage.prePopulated]",
 			},
 		},
-		"AnnotationKey": {"no annotation", `{` + blank + sized + `, annotations: {"a b": c}}`, []string{"annotations"}},
+		"AnnotationKey": {"the key is invalid", `{` + blank + sized + `, annotations: {"a b": c}}`, []string{"annotations"}},
 	}
 
 	for name, tc := range tests {
@@ -265,5 +265,5 @@ additionalVolumes:
 	requireFaults(t, raw, []string{
 		"additionalVolumes[0].volumeSource.persistentVolumeClaim.claimName",
 		"additionalVolumes[1].volumeSource.configMap.name", "additionalVolumes[2].volumeSource.secret.secretName",
-	}, "KubeVirt waits for what cannot exist")
+	}, "KubeVirt would wait for objects that cannot exist")
 }

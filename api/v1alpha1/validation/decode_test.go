@@ -11,7 +11,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1/validation"
 )
 
-// base is a valid spec, over whose fields a case lays its own.
+// base is a valid spec, whose fields the cases override.
 const base = `
 region: eu
 zone: eu-1
@@ -20,31 +20,31 @@ memory: {guest: 1Gi}
 rootVolume: {sourceRef: {kind: DataSource, name: worker}, storage: {resources: {requests: {storage: 20Gi}}}}
 `
 
-// faults returns the fields of the faults of a spec in YAML, laid over base.
-func faults(t *testing.T, over string, policy validation.TemplatePolicy) []string {
+// invalidFields returns the fields of the errors of a spec in YAML, merged over base.
+func invalidFields(t *testing.T, over string, policy validation.TemplatePolicy) []string {
 	t.Helper()
 
 	var got []string
-	for _, err := range judge(t, over, validation.Options{Template: policy}) {
+	for _, err := range validate(t, over, validation.Options{Template: policy}) {
 		got = append(got, err.Field)
 	}
 
 	return got
 }
 
-// details returns the messages of those faults, without their fields.
+// details returns the messages of these errors, without their fields.
 func details(t *testing.T, over string) []string {
 	t.Helper()
 
 	var got []string
-	for _, err := range judge(t, over, validation.Options{Template: validation.TemplateSafe}) {
+	for _, err := range validate(t, over, validation.Options{Template: validation.TemplateSafe}) {
 		got = append(got, err.Detail)
 	}
 
 	return got
 }
 
-func judge(t *testing.T, over string, options validation.Options) field.ErrorList {
+func validate(t *testing.T, over string, options validation.Options) field.ErrorList {
 	t.Helper()
 
 	var spec, fields map[string]any
@@ -79,31 +79,31 @@ func TestDecode(t *testing.T) {
 	}{
 		"Base": {reason: "the base of all cases is valid"},
 		"BothKinds": {
-			reason: "what cannot be read and what is wrong is named at once",
+			reason: "errors of decoding and validation are reported together",
 			spec:   `{zoen: a, zone: 7, region: "a b", networks: [{name: a, mac: Stabel, deflt: true}]}`,
 			want:   []string{"providerSpec.zoen", "providerSpec.zone", "providerSpec.region", "providerSpec.networks[0].mac", "providerSpec.networks[0].deflt"},
 		},
 		"UnreadableIsNotMissing": {
-			reason: "a field of a wrong type is not required too",
+			reason: "a field of a wrong type is not reported as missing",
 			spec:   `{tags: [], memory: 8Gi, rootVolume: big}`,
 			want:   []string{"providerSpec.tags", "providerSpec.memory", "providerSpec.rootVolume"},
 		},
 		"GuestBelowRequest": {
-			reason: "the guest could not use what is reserved",
+			reason: "the guest could not use the requested memory",
 			spec:   `{resources: {requests: {memory: 2Gi}}}`, want: []string{"providerSpec.memory.guest"},
 		},
 		"GuestAboveLimit": {
 			reason: "the pod would be killed",
 			spec:   `{resources: {limits: {memory: 512Mi}}}`, want: []string{"providerSpec.memory.guest"},
 		},
-		"GuestWithinBounds": {reason: "the bounds themselves are fine", spec: `{resources: {requests: {memory: 1Gi}, limits: {memory: 1Gi}}}`},
+		"GuestWithinBounds": {reason: "the bounds themselves are valid", spec: `{resources: {requests: {memory: 1Gi}, limits: {memory: 1Gi}}}`},
 		"BoundsAcrossTheTemplate": {
-			reason: "what counts is what is left after the merge",
+			reason: "the values after the merge count",
 			spec:   `{virtualMachineTemplate: {spec: {template: {spec: {domain: {resources: {limits: {memory: 512Mi}}}}}}}}`,
 			want:   []string{"providerSpec.memory.guest"},
 		},
 		"EightBytes": {
-			reason: "a unit was forgotten, wherever",
+			reason: "the unit is missing",
 			spec:   `{virtualMachineTemplate: {spec: {template: {spec: {domain: {memory: {guest: "8"}}}}}}}`,
 			want:   []string{"providerSpec.virtualMachineTemplate.spec.template.spec.domain.memory.guest"},
 		},
@@ -118,7 +118,7 @@ func TestDecode(t *testing.T) {
 			},
 		},
 		"KubeVirtsOwnVolumes": {
-			reason: "the pod would have two of a name",
+			reason: "the pod would have two volumes of the same name",
 			spec: `{additionalVolumes: [{name: sockets, volumeSource: {secret: {secretName: a}}},` +
 				` {name: cloudinit-udata, volumeSource: {secret: {secretName: a}}}]}`,
 			want: []string{"providerSpec.additionalVolumes[0].name", "providerSpec.additionalVolumes[1].name"},
@@ -129,13 +129,13 @@ func TestDecode(t *testing.T) {
 			want:   []string{"providerSpec.tags[app.kubernetes.io/managed-by]"},
 		},
 		"MemoryOfTemplate": {
-			reason: "the template may have it",
+			reason: "the template may set it",
 			spec:   `{memory: null, virtualMachineTemplate: {spec: {template: {spec: {domain: {memory: {guest: 1Gi}}}}}}}`,
 		},
 		"MemoryOfInstancetype": {
-			reason: "an instancetype has it", spec: `{memory: null, virtualMachineTemplate: {spec: {instancetype: {name: big}}}}`,
+			reason: "an instancetype sets it", spec: `{memory: null, virtualMachineTemplate: {spec: {instancetype: {name: big}}}}`,
 		},
-		"ContainerDisk": {reason: "an ephemeral root", spec: `{rootVolume: {containerDisk: {image: "registry.example.com/a:1"}}}`},
+		"ContainerDisk": {reason: "the root disk may be ephemeral", spec: `{rootVolume: {containerDisk: {image: "registry.example.com/a:1"}}}`},
 		"ContainerDiskAndDataVolume": {
 			reason: "there is one root",
 			spec:   `{rootVolume: {containerDisk: {}, source: {blank: {}}}, goldenImage: {}}`,
@@ -147,18 +147,18 @@ func TestDecode(t *testing.T) {
 				` storage: {resources: {requests: {storage: 20Gi}}}}}`,
 		},
 		"GoldenImageTooLarge": {
-			reason: "a clone cannot shrink",
+			reason: "a clone cannot be smaller than its source",
 			spec: `{goldenImage: {size: 25Gi}, rootVolume: {source: {http: {url: "https://x/y"}},` +
 				` storage: {resources: {requests: {storage: 20Gi}}}}}`,
 			want: []string{"providerSpec.goldenImage.size"},
 		},
 		"GoldenImageSwitchedOff": {
-			reason: "one excludes the other", spec: `{goldenImage: {}, disablePreAllocatedDataVolumes: true}`,
+			reason: "they are mutually exclusive", spec: `{goldenImage: {}, disablePreAllocatedDataVolumes: true}`,
 			want: []string{"providerSpec.goldenImage"},
 		},
 		"GoldenImageOfClone": {reason: "nothing is imported", spec: `{goldenImage: {}}`, want: []string{"providerSpec.goldenImage"}},
 		"ChecksumOfGoldenImage": {
-			reason: "golden images know it",
+			reason: "golden images support it",
 			spec: `{rootVolume: {source: {http: {url: "https://x/y", checksum: "md5:00000000000000000000000000000000", insecureSkipVerify: true}},` +
 				` storage: {resources: {requests: {storage: 20Gi}}}}}`,
 		},
@@ -174,7 +174,7 @@ func TestDecode(t *testing.T) {
 		"CloudInit":     {reason: "both types", spec: `{cloudInit: {type: ConfigDrive, networkData: "{}"}}`},
 		"CloudInitType": {reason: "there are two types", spec: `{cloudInit: {type: configDrive}}`, want: []string{"providerSpec.cloudInit.type"}},
 		"SSHKeys": {
-			reason: "one key is one line; a line end does no harm", spec: `{sshKeys: ["ssh-rsa AAAA\n", "", "ssh-rsa", "ssh-rsa A\nssh-rsa B", "-----BEGIN OPENSSH PRIVATE KEY----- a"]}`,
+			reason: "a key is one line; a trailing newline is harmless", spec: `{sshKeys: ["ssh-rsa AAAA\n", "", "ssh-rsa", "ssh-rsa A\nssh-rsa B", "-----BEGIN OPENSSH PRIVATE KEY----- a"]}`,
 			want: []string{"providerSpec.sshKeys[1]", "providerSpec.sshKeys[2]", "providerSpec.sshKeys[3]", "providerSpec.sshKeys[4]"},
 		},
 	}
@@ -183,13 +183,13 @@ func TestDecode(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			require.ElementsMatch(t, tc.want, faults(t, tc.spec, validation.TemplateSafe), tc.reason)
+			require.ElementsMatch(t, tc.want, invalidFields(t, tc.spec, validation.TemplateSafe), tc.reason)
 		})
 	}
 }
 
-// TestFaultsAreBounded is about a file of another kind: what is said about it, and the work to say it.
-func TestFaultsAreBounded(t *testing.T) {
+// TestErrorsAreBounded uses a file of another kind, which has an error in every line.
+func TestErrorsAreBounded(t *testing.T) {
 	t.Parallel()
 
 	const many = 20_000
@@ -208,19 +208,19 @@ func TestNetworks(t *testing.T) {
 		want   []string
 	}{
 		"Every binding": {
-			reason: "each once",
+			reason: "each binding is valid",
 			spec:   `[{pod: {}, masquerade: {}}, {name: a, bridge: {}}, {name: b/c, sriov: {}, mac: Stable}, {name: d, binding: {name: x}}]`,
 		},
 		"TwoBindings": {reason: "an interface has one", spec: `[{pod: {}, bridge: {}, masquerade: {}}]`, want: []string{"providerSpec.networks[0].masquerade"}},
 		"BindingWithoutName": {
 			reason: "a plugin has a name", spec: `[{name: a, binding: {}}]`, want: []string{"providerSpec.networks[0].binding.name"},
 		},
-		"NameAndPod": {reason: "it is one or the other", spec: `[{name: a, pod: {}}]`, want: []string{"providerSpec.networks[0].name"}},
+		"NameAndPod": {reason: "they are mutually exclusive", spec: `[{name: a, pod: {}}]`, want: []string{"providerSpec.networks[0].name"}},
 		"PodAndDefault": {
 			reason: "a machine has one primary network", spec: `[{pod: {}}, {name: a, default: true}]`, want: []string{"providerSpec.networks[1]"},
 		},
 		"StablePrimary": {
-			reason: "the network chooses it", spec: `[{name: a, default: true, mac: Stable}]`, want: []string{"providerSpec.networks[0].mac"},
+			reason: "the network chooses its address", spec: `[{name: a, default: true, mac: Stable}]`, want: []string{"providerSpec.networks[0].mac"},
 		},
 		"SameNetworkTwice": {reason: "two functions of one SR-IOV network may be bonded", spec: `[{name: a, sriov: {}}, {name: a, sriov: {}}]`},
 	}
@@ -229,7 +229,7 @@ func TestNetworks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			require.ElementsMatch(t, tc.want, faults(t, "networks: "+tc.spec, validation.TemplateSafe), tc.reason)
+			require.ElementsMatch(t, tc.want, invalidFields(t, "networks: "+tc.spec, validation.TemplateSafe), tc.reason)
 		})
 	}
 }

@@ -1,7 +1,6 @@
 package validation
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -16,13 +15,16 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/quantity"
 )
 
-// domain judges what of the template's domain KubeVirt accepts in a VirtualMachine, and refuses when it starts it.
+// domain refuses settings of the template's domain that KubeVirt accepts in a VirtualMachine, but
+// refuses when it starts the VirtualMachine.
 func domain(vmi *kubevirtv1.VirtualMachineInstanceSpec, path *field.Path) field.ErrorList {
 	d := &vmi.Domain
-	errs := cpu(d.CPU, path.Child("cpu"))
-	errs = append(errs, resources(d.Resources, path.Child("resources"))...)
-	errs = append(errs, hyperv(d.Features, path.Child("features"))...)
-	errs = append(errs, watchdog(vmi, path.Child("devices", "watchdog"))...)
+	errs := slices.Concat(
+		cpu(d.CPU, path.Child("cpu")),
+		resources(d.Resources, path.Child("resources")),
+		hyperv(d.Features, path.Child("features")),
+		watchdog(vmi, path.Child("devices", "watchdog")),
+	)
 
 	for i, gpu := range d.Devices.GPUs {
 		errs = append(errs, deviceName(gpu.DeviceName, path.Child("devices", "gpus").Index(i).Child("deviceName"))...)
@@ -35,15 +37,13 @@ func domain(vmi *kubevirtv1.VirtualMachineInstanceSpec, path *field.Path) field.
 	return errs
 }
 
-// cpu judges the names that KubeVirt makes labels of, by which it selects nodes.
-func cpu(c *kubevirtv1.CPU, path *field.Path) field.ErrorList {
-	if c == nil {
-		return nil
-	}
-
+// cpu validates the names that KubeVirt turns into labels, by which it selects nodes.
+func cpu(given *kubevirtv1.CPU, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
+
+	c := ptr.Deref(given, kubevirtv1.CPU{})
 	if c.Model != "" {
-		errs = append(errs, labelPart(c.Model, path.Child("model"))...)
+		errs = labelPart(c.Model, path.Child("model"))
 	}
 
 	for i, feature := range c.Features {
@@ -54,31 +54,27 @@ func cpu(c *kubevirtv1.CPU, path *field.Path) field.ErrorList {
 }
 
 func labelPart(name string, path *field.Path) field.ErrorList {
-	if msgs := validation.IsQualifiedName(name); len(msgs) > 0 || strings.Contains(name, "/") {
-		return field.ErrorList{field.Invalid(path, name, "must be a name that libvirt knows: letters, digits and -_. in between")}
-	}
+	wrong := len(validation.IsQualifiedName(name)) > 0 || strings.Contains(name, "/")
 
-	return nil
+	return refuse(path, wrong, name, "must be a name of libvirt: letters and digits, with -_. in between")
 }
 
-// resources follows the rules for containers, to which KubeVirt copies them. CPU and memory it judges itself.
+// resources applies the rules for containers, to which KubeVirt copies the resources. KubeVirt
+// validates CPU and memory itself.
 func resources(r kubevirtv1.ResourceRequirements, path *field.Path) field.ErrorList {
-	errs := resourceList(r.Requests, path.Child("requests"))
-	errs = append(errs, resourceList(r.Limits, path.Child("limits"))...)
+	errs := append(resourceList(r.Requests, path.Child("requests")), resourceList(r.Limits, path.Child("limits"))...)
 
 	for _, name := range slices.Sorted(maps.Keys(r.Requests)) {
-		request := r.Requests[name]
+		at, request := path.Child("requests").Key(string(name)), r.Requests[name]
 		limit, limited := r.Limits[name]
-		exclusive := strings.Contains(string(name), "/") || isHugePages(name)
 
 		switch {
 		case name == corev1.ResourceCPU || name == corev1.ResourceMemory:
-		case exclusive && (!limited || limit.Cmp(request) != 0):
-			errs = append(errs, field.Invalid(path.Child("requests").Key(string(name)), request.String(),
-				"must be equal to the limit of the same name: such a resource cannot be shared; set limits alone"))
-		case limited && request.Cmp(limit) > 0:
-			errs = append(errs, field.Invalid(path.Child("requests").Key(string(name)), request.String(),
-				"must not exceed the limit of the same name, "+limit.String()))
+		case strings.Contains(string(name), "/") || isHugePages(name):
+			errs = append(errs, refuse(at, !limited || limit.Cmp(request) != 0, request.String(),
+				"must be equal to the limit, since such a resource cannot be overcommitted; set only the limit")...)
+		default:
+			errs = append(errs, refuse(at, limited && request.Cmp(limit) > 0, request.String(), "must not exceed the limit ("+limit.String()+")")...)
 		}
 	}
 
@@ -89,20 +85,20 @@ func resourceList(list corev1.ResourceList, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 
 	for _, name := range slices.Sorted(maps.Keys(list)) {
-		quantity := list[name]
+		amount, at := list[name], path.Key(string(name))
 
 		switch extended := strings.Contains(string(name), "/"); {
-		case quantity.Sign() < 0:
-			errs = append(errs, field.Invalid(path.Key(string(name)), quantity.String(), "must not be negative"))
+		case amount.Sign() < 0:
+			errs = append(errs, field.Invalid(at, amount.String(), "must not be negative"))
 		case isHugePages(name):
-			errs = append(errs, hugePages(name, quantity, path.Key(string(name)))...)
-		case extended && quantity.MilliValue()%1000 != 0:
-			errs = append(errs, field.Invalid(path.Key(string(name)), quantity.String(), "must be a whole number"))
+			errs = append(errs, hugePages(name, amount, at)...)
+		case extended && amount.MilliValue()%1000 != 0:
+			errs = append(errs, field.Invalid(at, amount.String(), "must be an integer"))
 		case extended:
-			errs = append(errs, deviceName(string(name), path.Key(string(name)))...)
+			errs = append(errs, deviceName(string(name), at)...)
 		case !slices.Contains([]corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage}, name):
-			errs = append(errs, field.Invalid(path.Key(string(name)), string(name),
-				"must be cpu, memory, ephemeral-storage, or a device's resource name, for example example.com/gpu"))
+			errs = append(errs, field.Invalid(at, string(name),
+				"must be cpu, memory, ephemeral-storage, or the resource name of a device, for example example.com/gpu"))
 		}
 	}
 
@@ -113,80 +109,67 @@ func isHugePages(name corev1.ResourceName) bool {
 	return strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
 }
 
-// hugePages judges an amount of pages by their size, which is in the resource's name.
+// hugePages validates an amount by the page size, which is part of the resource's name.
 func hugePages(name corev1.ResourceName, amount resource.Quantity, path *field.Path) field.ErrorList {
-	text := strings.TrimPrefix(string(name), corev1.ResourceHugePagesPrefix)
-	if quantity.Excessive(text) { // Parsing it would take hours.
-		return field.ErrorList{field.Invalid(path, amount.String(), "has a page size that no host has; use hugepages-2Mi or hugepages-1Gi")}
+	var size resource.Quantity
+
+	// Parsing an excessive quantity would take hours.
+	if text := strings.TrimPrefix(string(name), corev1.ResourceHugePagesPrefix); !quantity.Excessive(text) {
+		size, _ = resource.ParseQuantity(text)
 	}
 
-	size, err := resource.ParseQuantity(text)
-	if err != nil || size.Value() <= 0 || amount.Value()%size.Value() != 0 {
-		return field.ErrorList{field.Invalid(path, amount.String(),
-			"must be a multiple of the size of a page, which is the end of the resource's name, as in hugepages-2Mi")}
-	}
-
-	return nil
+	return refuse(path, size.Value() <= 0 || amount.Value()%size.Value() != 0, amount.String(),
+		"must be a multiple of the page size, which is the end of the resource's name, for example hugepages-2Mi")
 }
 
-// deviceName judges the name of an extended resource. An empty one is KubeVirt's to judge.
+// deviceName validates the name of an extended resource. KubeVirt refuses an empty one.
 func deviceName(name string, path *field.Path) field.ErrorList {
-	if msgs := validation.IsQualifiedName(name); name != "" && (len(msgs) > 0 || !strings.Contains(name, "/")) {
-		return field.ErrorList{field.Invalid(path, name, "must be the resource name of a device plugin, for example example.com/gpu")}
-	}
+	wrong := len(validation.IsQualifiedName(name)) > 0 || !strings.Contains(name, "/")
 
-	return nil
+	return refuse(path, name != "" && wrong, name, "must be the resource name of a device plugin, for example example.com/gpu")
 }
 
-// hyperv judges features that need each other (KubeVirt, pkg/virt-api/webhooks/hyperv.go). One that is not given, KubeVirt adds.
+// hyperv validates features that depend on each other (KubeVirt, pkg/virt-api/webhooks/hyperv.go).
+// KubeVirt enables a dependency that is not set.
 func hyperv(f *kubevirtv1.Features, path *field.Path) field.ErrorList {
 	if f == nil || f.Hyperv == nil {
 		return nil
 	}
 
-	var errs field.ErrorList
-	if f.HypervPassthrough != nil {
-		errs = append(errs, field.Forbidden(path.Child("hypervPassthrough"), "set either hyperv or hypervPassthrough"))
-	}
-
 	h := f.Hyperv
-	for _, need := range []struct {
-		name    string
-		enabled bool
-		needs   string
-		state   *kubevirtv1.FeatureState
+	errs := forbid(path.Child("hypervPassthrough"), f.HypervPassthrough != nil, "set either hyperv or hypervPassthrough")
+
+	for _, feature := range []struct {
+		name, needs string
+		enabled     bool
+		state       *kubevirtv1.FeatureState
 	}{
-		{"evmcs", enabled(h.EVMCS), "vapic", h.VAPIC},
-		{"ipi", enabled(h.IPI), "vpindex", h.VPIndex},
-		{"tlbflush", h.TLBFlush != nil && enabled(&h.TLBFlush.FeatureState), "vpindex", h.VPIndex},
-		{"synic", enabled(h.SyNIC), "vpindex", h.VPIndex},
-		{"synictimer", h.SyNICTimer != nil && enabled(&h.SyNICTimer.FeatureState), "synic", h.SyNIC},
+		{"evmcs", "vapic", enabled(h.EVMCS), h.VAPIC},
+		{"ipi", "vpindex", enabled(h.IPI), h.VPIndex},
+		{"tlbflush", "vpindex", h.TLBFlush != nil && enabled(&h.TLBFlush.FeatureState), h.VPIndex},
+		{"synic", "vpindex", enabled(h.SyNIC), h.VPIndex},
+		{"synictimer", "synic", h.SyNICTimer != nil && enabled(&h.SyNICTimer.FeatureState), h.SyNIC},
 	} {
-		if need.enabled && need.state != nil && !enabled(need.state) {
-			errs = append(errs, field.Forbidden(path.Child("hyperv", need.name), fmt.Sprintf("it needs %s, which is disabled; enable that too", need.needs)))
-		}
+		errs = append(errs, forbid(path.Child("hyperv", feature.name), feature.enabled && feature.state != nil && !enabled(feature.state),
+			"it needs "+feature.needs+", which is disabled; enable that, too")...)
 	}
 
 	return errs
 }
 
-// enabled says whether a feature is on, which is the default of those that are given.
+// enabled reports whether a feature is enabled, which is the default of a feature that is set.
 func enabled(state *kubevirtv1.FeatureState) bool {
 	return state != nil && ptr.Deref(state.Enabled, true)
 }
 
-// watchdog judges the device by the architecture, which it must be given with, unless it is the one of amd64.
+// watchdog validates the device by the architecture, which defaults to amd64.
 func watchdog(vmi *kubevirtv1.VirtualMachineInstanceSpec, path *field.Path) field.ErrorList {
-	w := vmi.Domain.Devices.Watchdog
-
-	switch {
-	case w == nil:
-		return nil
-	case w.Diag288 != nil && vmi.Architecture != "s390x":
-		return field.ErrorList{field.Forbidden(path.Child("diag288"), "it exists on s390x only; use i6300esb, or say architecture: s390x in the template")}
-	case w.I6300ESB != nil && vmi.Architecture != "" && vmi.Architecture != "amd64":
-		return field.ErrorList{field.Forbidden(path.Child("i6300esb"), "it exists on amd64 only, not on "+vmi.Architecture+"; remove it")}
+	w := ptr.Deref(vmi.Domain.Devices.Watchdog, kubevirtv1.Watchdog{})
+	if w.Diag288 != nil && vmi.Architecture != "s390x" {
+		return field.ErrorList{field.Forbidden(path.Child("diag288"),
+			"it exists only on s390x; use i6300esb, or set architecture: s390x in the template")}
 	}
 
-	return nil
+	return forbid(path.Child("i6300esb"), w.I6300ESB != nil && vmi.Architecture != "" && vmi.Architecture != "amd64",
+		"it exists only on amd64, not on "+vmi.Architecture+"; remove it")
 }

@@ -4,7 +4,8 @@ import (
 	"testing"
 )
 
-// TestLateRefusals holds what KubeVirt accepts in a VirtualMachine and fails on for ever when it starts it.
+// TestLateRefusals uses settings that KubeVirt accepts in a VirtualMachine, but with which it never
+// starts.
 func TestLateRefusals(t *testing.T) {
 	t.Parallel()
 
@@ -13,7 +14,8 @@ func TestLateRefusals(t *testing.T) {
 		instance = "virtualMachineTemplate.spec.template.spec."
 	)
 
-	// The parts of the template's VirtualMachineInstance, or other fields, that are at fault.
+	// instance are fields of the template's VirtualMachineInstance, more are other fields of the
+	// spec.
 	tests := map[string]struct {
 		instance string
 		more     string

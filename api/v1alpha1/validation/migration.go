@@ -12,54 +12,41 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 )
 
-// blocker is a reason why a machine cannot be live-migrated, as far as the spec shows it (KubeVirt, pkg/virt-handler/vm.go).
-type blocker struct {
-	path   *field.Path
-	reason string
-}
-
-// cannotMigrate refuses LiveMigrate for a machine that never can: each drain of its provider node would wait for ever.
+// cannotMigrate refuses LiveMigrate for a machine that can never be live-migrated: each drain of
+// its provider node would wait forever.
 func cannotMigrate(spec *v1alpha1.ProviderSpec, path *field.Path) field.ErrorList {
-	blockers := migrationBlockers(spec)
-	if len(blockers) == 0 {
-		return nil
+	var reasons []string
+	for _, b := range migrationBlockers(spec) {
+		reasons = append(reasons, b.Field+" "+b.Detail)
 	}
 
-	reasons := make([]string, len(blockers))
-	for i, b := range blockers {
-		reasons[i] = b.path.String() + " " + b.reason
-	}
-
-	return field.ErrorList{field.Forbidden(path, "the machine cannot be live-migrated: "+strings.Join(reasons, "; ")+
-		"; change that, or use LiveMigrateIfPossible")}
+	return forbid(path, len(reasons) > 0, "the machine cannot be live-migrated: "+strings.Join(reasons, "; ")+
+		"; change that, or use LiveMigrateIfPossible")
 }
 
-func migrationBlockers(spec *v1alpha1.ProviderSpec) []blocker {
-	blockers := diskBlockers(spec)
+// migrationBlockers returns the fields of a spec that prevent live migration, each with the reason
+// (KubeVirt, pkg/virt-handler/vm.go).
+func migrationBlockers(spec *v1alpha1.ProviderSpec) []Warning {
+	t, path := instanceTemplate(spec)
+	domain, path := &t.Spec.Domain, path.Child("spec", "domain")
+	passthrough := ptr.Deref(ptr.Deref(domain.Features, kubevirtv1.Features{}).HypervPassthrough, kubevirtv1.HyperVPassthrough{})
 
-	if b := networkBlocker(spec); b != nil {
-		blockers = append(blockers, *b)
-	}
-
-	if spec.Devices != nil {
-		blockers = append(blockers, reservationBlockers(spec.Devices.Disks, root().Child("devices", "disks"))...)
-	}
-
-	if t := spec.VirtualMachineTemplate; t != nil && t.Spec.Template != nil {
-		path := root().Child("virtualMachineTemplate", "spec", "template", "spec")
-		blockers = append(blockers, domainBlockers(&t.Spec.Template.Spec.Domain, path.Child("domain"))...)
-		blockers = append(blockers, hostDiskBlockers(t.Spec.Template.Spec.Volumes, path.Child("volumes"))...)
-	}
-
-	return blockers
+	return slices.Concat(
+		volumeBlockers(spec),
+		networkBlocker(spec),
+		reservationBlockers(ptr.Deref(spec.Devices, v1alpha1.Devices{}).Disks, root().Child("devices", "disks")),
+		reservationBlockers(domain.Devices.Disks, path.Child("devices", "disks")),
+		warnIf(path.Child("devices", "gpus"), len(domain.Devices.GPUs) > 0, "passes through devices of the host"),
+		warnIf(path.Child("devices", "hostDevices"), len(domain.Devices.HostDevices) > 0, "passes through devices of the host"),
+		warnIf(path.Child("launchSecurity"), domain.LaunchSecurity != nil, "binds the guest to its host"),
+		warnIf(path.Child("features", "hypervPassthrough"), ptr.Deref(passthrough.Enabled, false), "binds the guest to its host"),
+	)
 }
 
-func diskBlockers(spec *v1alpha1.ProviderSpec) []blocker {
-	var blockers []blocker
-
-	if spec.RootVolume.ContainerDisk == nil {
-		blockers = append(blockers, accessBlockers(&spec.RootVolume.DataVolume, root().Child("rootVolume"))...)
-	}
+// volumeBlockers returns the volumes that only one host can use. Without access modes in the spec,
+// the storage profile of the provider's storage class decides.
+func volumeBlockers(spec *v1alpha1.ProviderSpec) []Warning {
+	blockers := accessBlockers(&spec.RootVolume.DataVolume, root().Child("rootVolume"))
 
 	for i, volume := range spec.AdditionalVolumes {
 		if volume.DataVolume != nil {
@@ -67,53 +54,36 @@ func diskBlockers(spec *v1alpha1.ProviderSpec) []blocker {
 		}
 	}
 
+	t, path := instanceTemplate(spec)
+	for i, volume := range t.Spec.Volumes {
+		blocks := volume.HostDisk != nil && !ptr.Deref(volume.HostDisk.Shared, false)
+		blockers = append(blockers, warnIf(path.Child("spec", "volumes").Index(i).Child("hostDisk"), blocks, "is a disk of one host")...)
+	}
+
 	return blockers
 }
 
-// accessBlockers looks at access modes that are given. Without any, the storage profile of the provider's storage class decides.
-func accessBlockers(volume *v1alpha1.DataVolume, path *field.Path) []blocker {
-	var modes []corev1.PersistentVolumeAccessMode
+func accessBlockers(volume *v1alpha1.DataVolume, path *field.Path) []Warning {
+	claim, path := claimOf(volume, path)
+	blocks := len(claim.AccessModes) > 0 && !slices.Contains(claim.AccessModes, corev1.ReadWriteMany)
 
-	switch {
-	case volume.Storage != nil:
-		modes, path = volume.Storage.AccessModes, path.Child("storage", "accessModes")
-	case volume.PVC != nil:
-		modes, path = volume.PVC.AccessModes, path.Child("pvc", "accessModes")
-	}
-
-	if len(modes) == 0 || slices.Contains(modes, corev1.ReadWriteMany) {
-		return nil
-	}
-
-	return []blocker{{path, "has no ReadWriteMany"}}
+	return warnIf(path.Child("accessModes"), blocks, "does not contain ReadWriteMany")
 }
 
-func reservationBlockers(disks []kubevirtv1.Disk, path *field.Path) []blocker {
-	var blockers []blocker
+func reservationBlockers(disks []kubevirtv1.Disk, path *field.Path) []Warning {
+	var blockers []Warning
 
 	for i := range disks {
-		if lun := disks[i].LUN; lun != nil && lun.Reservation {
-			blockers = append(blockers, blocker{path.Index(i).Child("lun", "reservation"), "holds a SCSI reservation"})
-		}
+		blocks := disks[i].LUN != nil && disks[i].LUN.Reservation
+		blockers = append(blockers, warnIf(path.Index(i).Child("lun", "reservation"), blocks, "requires a SCSI reservation")...)
 	}
 
 	return blockers
 }
 
-func hostDiskBlockers(volumes []kubevirtv1.Volume, path *field.Path) []blocker {
-	var blockers []blocker
-
-	for i, volume := range volumes {
-		if disk := volume.HostDisk; disk != nil && !ptr.Deref(disk.Shared, false) {
-			blockers = append(blockers, blocker{path.Index(i).Child("hostDisk"), "stays with its host"})
-		}
-	}
-
-	return blockers
-}
-
-// networkBlocker is a bridge on the pod network: the guest would lose its address.
-func networkBlocker(spec *v1alpha1.ProviderSpec) *blocker {
+// networkBlocker returns a bridge to the pod network, unless an annotation allows it: on another
+// host, the guest would lose its address.
+func networkBlocker(spec *v1alpha1.ProviderSpec) []Warning {
 	path := root().Child("networks")
 
 	for i, n := range spec.Networks {
@@ -126,34 +96,9 @@ func networkBlocker(spec *v1alpha1.ProviderSpec) *blocker {
 		}
 	}
 
-	if t := spec.VirtualMachineTemplate; t != nil && t.Spec.Template != nil {
-		if _, allowed := t.Spec.Template.Metadata.Annotations[kubevirtv1.AllowPodBridgeNetworkLiveMigrationAnnotation]; allowed {
-			return nil
-		}
-	}
+	t, _ := instanceTemplate(spec)
+	_, allowed := t.Metadata.Annotations[kubevirtv1.AllowPodBridgeNetworkLiveMigrationAnnotation]
 
-	return &blocker{path, "bridges to the pod network (if its addresses move along, the annotation " +
-		kubevirtv1.AllowPodBridgeNetworkLiveMigrationAnnotation + " in the template's metadata says so)"}
-}
-
-func domainBlockers(domain *kubevirtv1.DomainSpec, path *field.Path) []blocker {
-	blockers := reservationBlockers(domain.Devices.Disks, path.Child("devices", "disks"))
-
-	if len(domain.Devices.GPUs) > 0 {
-		blockers = append(blockers, blocker{path.Child("devices", "gpus"), "passes devices of the host through"})
-	}
-
-	if len(domain.Devices.HostDevices) > 0 {
-		blockers = append(blockers, blocker{path.Child("devices", "hostDevices"), "passes devices of the host through"})
-	}
-
-	if domain.LaunchSecurity != nil {
-		blockers = append(blockers, blocker{path.Child("launchSecurity"), "binds the guest to its host"})
-	}
-
-	if f := domain.Features; f != nil && f.HypervPassthrough != nil && ptr.Deref(f.HypervPassthrough.Enabled, false) {
-		blockers = append(blockers, blocker{path.Child("features", "hypervPassthrough"), "binds the guest to its host"})
-	}
-
-	return blockers
+	return warnIf(path, !allowed, "bridges to the pod network (if the provider's network keeps the guest's addresses, set the annotation "+
+		kubevirtv1.AllowPodBridgeNetworkLiveMigrationAnnotation+" in the template's metadata)")
 }

@@ -1,8 +1,9 @@
 package validation
 
 import (
-	"fmt"
+	"cmp"
 	"net/netip"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,15 +21,10 @@ func networks(list []v1alpha1.Network, path *field.Path) field.ErrorList {
 
 	for i, n := range list {
 		entry := path.Index(i)
-		errs = append(errs, networkSource(n, entry)...)
-		errs = append(errs, binding(n, entry)...)
-		errs = append(errs, mac(n, entry.Child("mac"))...)
+		errs = append(errs, slices.Concat(networkSource(n, entry), binding(n, entry), mac(n, entry.Child("mac")))...)
 
 		if n.Default || n.Pod != nil {
-			if primary != "" {
-				errs = append(errs, field.Forbidden(entry, primary+" is the machine's primary network already: only one may have default or pod"))
-			}
-
+			errs = append(errs, forbid(entry, primary != "", primary+" is already the machine's primary network; set default or pod only once")...)
 			primary = entry.String()
 		}
 	}
@@ -36,7 +32,8 @@ func networks(list []v1alpha1.Network, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// networkSource checks the name because KubeVirt does not: with a wrong one, the machine's pod is never created.
+// networkSource validates the name, which KubeVirt does not do: with an invalid one, the machine's
+// pod is never created.
 func networkSource(n v1alpha1.Network, path *field.Path) field.ErrorList {
 	name := path.Child("name")
 
@@ -44,9 +41,11 @@ func networkSource(n v1alpha1.Network, path *field.Path) field.ErrorList {
 	case n.Pod != nil && n.Name != "":
 		return field.ErrorList{field.Forbidden(name, "set either pod or the name of a Multus network")}
 	case n.Pod != nil:
-		return podNetwork(n.Pod, path.Child("pod"))
+		return append(
+			guestNetwork(n.Pod.VMNetworkCIDR, false, path.Child("pod", "vmNetworkCIDR"), "10.0.2.0/24"),
+			guestNetwork(n.Pod.VMIPv6NetworkCIDR, true, path.Child("pod", "vmIPv6NetworkCIDR"), "fd10:0:2::/120")...)
 	case n.Name == "":
-		return field.ErrorList{field.Required(name, `name a NetworkAttachmentDefinition, "name" or "namespace/name", or set pod`)}
+		return field.ErrorList{field.Required(name, `name a NetworkAttachmentDefinition, as "name" or "namespace/name", or set pod`)}
 	}
 
 	namespace, definition, found := strings.Cut(n.Name, "/")
@@ -54,36 +53,18 @@ func networkSource(n v1alpha1.Network, path *field.Path) field.ErrorList {
 		namespace, definition = metav1.NamespaceDefault, n.Name
 	}
 
-	if len(validation.IsDNS1123Label(namespace)) > 0 || len(validation.IsDNS1123Subdomain(definition)) > 0 {
-		return field.ErrorList{field.Invalid(name, n.Name, `must be the "name" or "namespace/name" of a NetworkAttachmentDefinition`)}
-	}
+	wrong := len(validation.IsDNS1123Label(namespace)) > 0 || len(validation.IsDNS1123Subdomain(definition)) > 0
 
-	return nil
+	return refuse(name, wrong, n.Name, `must be the "name" or "namespace/name" of a NetworkAttachmentDefinition`)
 }
 
-// podNetwork checks the networks because KubeVirt does it only on the machine's node, where it fails for ever.
-func podNetwork(p *v1alpha1.PodNetwork, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
+// guestNetwork validates a network that KubeVirt validates only on the machine's node, where the
+// machine would fail forever. The gateway and the guest need an address each.
+func guestNetwork(cidr string, is6 bool, path *field.Path, example string) field.ErrorList {
+	prefix, err := netip.ParsePrefix(cidr)
+	wrong := err != nil || prefix.Addr().Is6() != is6 || prefix.Addr().BitLen()-prefix.Bits() < 2
 
-	for _, network := range []struct {
-		name, cidr, example string
-		is6                 bool
-	}{
-		{"vmNetworkCIDR", p.VMNetworkCIDR, "10.0.2.0/24", false},
-		{"vmIPv6NetworkCIDR", p.VMIPv6NetworkCIDR, "fd10:0:2::/120", true},
-	} {
-		if network.cidr == "" {
-			continue
-		}
-
-		// The gateway and the guest need an address each.
-		prefix, err := netip.ParsePrefix(network.cidr)
-		if err != nil || prefix.Addr().Is6() != network.is6 || prefix.Addr().BitLen()-prefix.Bits() < 2 {
-			errs = append(errs, field.Invalid(path.Child(network.name), network.cidr, "must be a network with at least four addresses, for example "+network.example))
-		}
-	}
-
-	return errs
+	return refuse(path, cidr != "" && wrong, cidr, "must be a network with at least four addresses, for example "+example)
 }
 
 func binding(n v1alpha1.Network, path *field.Path) field.ErrorList {
@@ -100,26 +81,17 @@ func binding(n v1alpha1.Network, path *field.Path) field.ErrorList {
 
 	switch {
 	case len(given) > 1:
-		return field.ErrorList{field.Forbidden(path.Child(given[1]), given[0]+" is set already: an interface has one binding")}
-	case n.SRIOV != nil && n.Pod != nil:
-		return field.ErrorList{field.Forbidden(path.Child("sriov"), "the pod network has no virtual functions; name a Multus network")}
-	case n.Binding != nil && n.Binding.Name == "":
-		return field.ErrorList{field.Required(path.Child("binding", "name"), "name a network binding plugin of the provider's KubeVirt resource")}
+		return field.ErrorList{field.Forbidden(path.Child(given[1]), given[0]+" is already set; an interface has one binding")}
+	case n.Binding != nil:
+		return require(path.Child("binding", "name"), n.Binding.Name, "name a network binding plugin of the provider's KubeVirt resource")
+	default:
+		return forbid(path.Child("sriov"), n.SRIOV != nil && n.Pod != nil, "the pod network has no virtual functions; name a Multus network")
 	}
-
-	return nil
 }
 
 func mac(n v1alpha1.Network, path *field.Path) field.ErrorList {
-	switch {
-	case n.MAC == "":
-		return nil
-	case n.MAC != v1alpha1.MACStable:
-		return field.ErrorList{field.NotSupported(path, n.MAC, []v1alpha1.MACPolicy{v1alpha1.MACStable})}
-	case n.Default || n.Pod != nil:
-		return field.ErrorList{field.Forbidden(path, fmt.Sprintf(
-			"%s is for secondary networks: the primary one's address is the network's to choose, and another may be dropped", n.MAC))}
-	}
-
-	return nil
+	return append(
+		oneOf(path, cmp.Or(n.MAC, v1alpha1.MACStable), v1alpha1.MACStable),
+		forbid(path, n.MAC == v1alpha1.MACStable && (n.Default || n.Pod != nil),
+			"only secondary networks support it; the primary network chooses its address, and may drop packets from another one")...)
 }

@@ -2,98 +2,86 @@ package validation
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 )
 
-// maxCredentialName is what KubeVirt leaves of a DNS label: it appends "-access-cred" and makes that a volume's name in the pod
-// (pkg/virt-controller/services/rendervolumes.go).
+// maxCredentialName is the maximum length of the name of a Secret with credentials: KubeVirt
+// appends "-access-cred" and uses the result as the name of a volume in the pod, which must be a
+// DNS label (pkg/virt-controller/services/rendervolumes.go).
 const maxCredentialName = 51
 
-// MaxTerminationGracePeriod is how long a guest may take to shut down. A deletion waits for it; one that goes on after the wait is a
-// failed Machine to machine-controller-manager, and would be that for each guest that needs its time.
+// MaxTerminationGracePeriod is the longest time that a guest may take to shut down. A deletion
+// waits for the shutdown. If it did not wait long enough, machine-controller-manager would report a
+// failed Machine although the guest is still shutting down.
 const MaxTerminationGracePeriod = 4 * time.Minute
 
-// pod judges what else of the template goes to the machine's pod unseen: its end, probes, and names of Secrets.
+// pod validates settings of the template that KubeVirt copies to the machine's pod without
+// validation, except those for the scheduler.
 func pod(vmi *kubevirtv1.VirtualMachineInstanceSpec, path *field.Path) field.ErrorList {
-	errs := gracePeriod(vmi.TerminationGracePeriodSeconds, path.Child("terminationGracePeriodSeconds"))
-	errs = append(errs, probe(vmi.ReadinessProbe, path.Child("readinessProbe"))...)
-	errs = append(errs, probe(vmi.LivenessProbe, path.Child("livenessProbe"))...)
+	const longest = int64(MaxTerminationGracePeriod / time.Second)
 
-	if p := vmi.LivenessProbe; p != nil && p.SuccessThreshold > 1 {
-		errs = append(errs, field.Invalid(path.Child("livenessProbe", "successThreshold"), p.SuccessThreshold, "must be 1, or left out"))
+	seconds := ptr.Deref(vmi.TerminationGracePeriodSeconds, 0)
+	errs := slices.Concat(
+		refuse(path.Child("terminationGracePeriodSeconds"), seconds < 0 || seconds > longest, seconds,
+			fmt.Sprintf("must be 0 to %d; if a shutdown takes longer, the deletion of the machine is reported as a failure", longest)),
+		probe(vmi.ReadinessProbe, path.Child("readinessProbe")),
+		probe(vmi.LivenessProbe, path.Child("livenessProbe")),
+		credentials(vmi.AccessCredentials, path.Child("accessCredentials")),
+	)
+
+	if p := vmi.LivenessProbe; p != nil {
+		errs = append(errs, refuse(path.Child("livenessProbe", "successThreshold"), p.SuccessThreshold > 1, p.SuccessThreshold, "must be 1 or unset")...)
 	}
 
 	if vmi.Subdomain != "" {
-		errs = append(errs, dnsLabel(vmi.Subdomain, path.Child("subdomain"))...)
+		errs = append(errs, syntax(path.Child("subdomain"), vmi.Subdomain, validation.IsDNS1123Label)...)
 	}
 
 	for i, claim := range vmi.ResourceClaims {
-		errs = append(errs, dnsLabel(claim.Name, path.Child("resourceClaims").Index(i).Child("name"))...)
-	}
-
-	return append(errs, credentials(vmi.AccessCredentials, path.Child("accessCredentials"))...)
-}
-
-func gracePeriod(seconds *int64, path *field.Path) field.ErrorList {
-	const longest = int64(MaxTerminationGracePeriod / time.Second)
-
-	if seconds == nil || (*seconds >= 0 && *seconds <= longest) {
-		return nil
-	}
-
-	return field.ErrorList{field.Invalid(path, *seconds, fmt.Sprintf(
-		"must be 0 to %d: the deletion of a machine whose guest takes longer is reported as a failure", longest))}
-}
-
-func dnsLabel(name string, path *field.Path) field.ErrorList {
-	if msgs := validation.IsDNS1123Label(name); len(msgs) > 0 {
-		return field.ErrorList{field.Invalid(path, name, msgs[0])}
-	}
-
-	return nil
-}
-
-func credentials(list []kubevirtv1.AccessCredential, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-
-	seen := map[string]bool{}
-
-	for i, credential := range list {
-		name, kind := "", ""
-		if c := credential.SSHPublicKey; c != nil && c.Source.Secret != nil {
-			name, kind = c.Source.Secret.SecretName, "sshPublicKey"
-		} else if c := credential.UserPassword; c != nil && c.Source.Secret != nil {
-			name, kind = c.Source.Secret.SecretName, "userPassword"
-		}
-
-		if kind != "" {
-			errs = append(errs, credentialName(name, seen[name], path.Index(i).Child(kind, "source", "secret", "secretName"))...)
-			seen[name] = true
-		}
+		errs = append(errs, syntax(path.Child("resourceClaims").Index(i).Child("name"), claim.Name, validation.IsDNS1123Label)...)
 	}
 
 	return errs
 }
 
-func credentialName(name string, used bool, path *field.Path) field.ErrorList {
-	if used {
-		return field.ErrorList{field.Forbidden(path, "another of the accessCredentials has this Secret, of which KubeVirt makes a volume; use a Secret for each")}
+// credentials validates the names of Secrets, of which KubeVirt makes the names of volumes.
+func credentials(list []kubevirtv1.AccessCredential, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+
+	used := map[string]bool{}
+
+	for i, credential := range list {
+		var name, kind string
+		if c := credential.SSHPublicKey; c != nil && c.Source.Secret != nil {
+			name, kind = c.Source.Secret.SecretName, "sshPublicKey"
+		} else if c := credential.UserPassword; c != nil && c.Source.Secret != nil {
+			name, kind = c.Source.Secret.SecretName, "userPassword"
+		} else {
+			continue
+		}
+
+		at := path.Index(i).Child(kind, "source", "secret", "secretName")
+		if used[name] {
+			errs = append(errs, field.Forbidden(at, "another one of the accessCredentials uses this Secret; use a Secret for each"))
+		} else {
+			errs = append(errs, refuse(at, len(validation.IsDNS1123Label(name)) > 0 || len(name) > maxCredentialName, name, fmt.Sprintf(
+				"must be the name of a Secret without dots, of at most %d characters, since KubeVirt appends a suffix", maxCredentialName))...)
+		}
+
+		used[name] = true
 	}
 
-	if len(validation.IsDNS1123Label(name)) > 0 || len(name) > maxCredentialName {
-		return field.ErrorList{field.Invalid(path, name,
-			"must be the name of a Secret without dots and of at most 51 characters: KubeVirt appends to it")}
-	}
-
-	return nil
+	return errs
 }
 
-// probe follows the rules for containers. Whether there is one kind of probe, KubeVirt judges itself.
+// probe applies the rules for containers. KubeVirt checks itself that there is one kind of probe.
 func probe(p *kubevirtv1.Probe, path *field.Path) field.ErrorList {
 	if p == nil {
 		return nil
@@ -109,28 +97,22 @@ func probe(p *kubevirtv1.Probe, path *field.Path) field.ErrorList {
 		errs = append(errs, port(p.HTTPGet.Port, path.Child("httpGet", "port"))...)
 
 		for i, header := range p.HTTPGet.HTTPHeaders {
-			if msgs := validation.IsHTTPHeaderName(header.Name); len(msgs) > 0 {
-				errs = append(errs, field.Invalid(path.Child("httpGet", "httpHeaders").Index(i).Child("name"), header.Name, msgs[0]))
-			}
+			errs = append(errs, syntax(path.Child("httpGet", "httpHeaders").Index(i).Child("name"), header.Name, validation.IsHTTPHeaderName)...)
 		}
 	}
 
 	if p.Exec != nil && len(p.Exec.Command) == 0 {
-		errs = append(errs, field.Required(path.Child("exec", "command"), "name the command to run in the guest"))
+		errs = append(errs, field.Required(path.Child("exec", "command"), "set the command to run in the guest"))
 	}
 
 	return errs
 }
 
-// port allows no names: the pod's container names no ports.
+// port refuses names, since the containers of the pod have no named ports.
 func port(p intstr.IntOrString, path *field.Path) field.ErrorList {
 	if p.Type == intstr.String {
 		return field.ErrorList{field.Invalid(path, p.StrVal, "must be a number")}
 	}
 
-	if msgs := validation.IsValidPortNum(int(p.IntVal)); len(msgs) > 0 {
-		return field.ErrorList{field.Invalid(path, p.IntVal, msgs[0])}
-	}
-
-	return nil
+	return syntax(path, p.IntValue(), validation.IsValidPortNum)
 }

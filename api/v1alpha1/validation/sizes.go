@@ -15,121 +15,151 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 )
 
-// plausible bounds a size. Outside of it, a mistyped unit is more likely than such a machine.
+// smallestGuest is the smallest memory that can be intended: a quantity without a unit means bytes.
+const smallestGuest = 1 << 20
+
+// plausibleCPUs is the number of virtual CPUs of a large host.
+const plausibleCPUs = 256
+
+// plausibleCPULimit is the least CPU limit with which a guest boots within minutes.
+var plausibleCPULimit = amountOf("100m")
+
+// plausible bounds a size. Outside of the bounds, a mistyped unit is more likely than such a
+// machine.
 type plausible struct {
-	least, most string
-	// tooLittle says what does not work with less.
-	tooLittle string
-	remedy    string
+	least, most amount
+	// effect is the effect of a smaller size.
+	effect string
+	remedy string
 }
 
 var (
-	plausibleMemory = plausible{"512Mi", "2Ti", "an operating system with a kubelet does not run in it", "check the unit, for example 8Gi"}
-	plausibleDisk   = plausible{"1Gi", "8Ti", "no node image fits", "check the unit, for example 20Gi"}
-)
-
-const (
-	// plausibleCPUs are as many virtual CPUs as large hosts have.
-	plausibleCPUs = 256
-	// plausibleCPULimit is less than what the guest needs to boot within minutes.
-	plausibleCPULimit = "100m"
-)
-
-// sizeWarnings are about sizes that KubeVirt accepts, and that are probably typing errors.
-func sizeWarnings(spec *v1alpha1.ProviderSpec) []Warning {
-	guest, request, limit := memoryOf(spec, root())
-	warnings := plausibleMemory.warnings(guest.or(request).or(limit))
-
-	warnings = append(warnings, cpuWarnings(spec)...)
-	warnings = append(warnings, plausibleDisk.warnings(rootDisk(spec))...)
-
-	if image := spec.GoldenImage; image != nil && image.Size != nil {
-		warnings = append(warnings, plausibleDisk.warnings(amount{image.Size, root().Child("goldenImage", "size")})...)
+	plausibleMemory = plausible{
+		least: amountOf("512Mi"), most: amountOf("2Ti"),
+		effect: "too little for an operating system with a kubelet", remedy: "check the unit, for example 8Gi",
 	}
+	plausibleDisk = plausible{
+		least: amountOf("1Gi"), most: amountOf("8Ti"),
+		effect: "too small for a node image", remedy: "check the unit, for example 20Gi",
+	}
+)
 
-	return warnings
-}
+// memory validates the size of the guest's memory. KubeVirt accepts a VirtualMachine without any,
+// but never starts it.
+func memory(spec *v1alpha1.ProviderSpec, path *field.Path) field.ErrorList {
+	guest, request, limit := memoryOf(spec)
 
-func (p plausible) warnings(size amount) []Warning {
-	if size.Quantity == nil {
+	switch size := guest.or(request).or(limit); {
+	case size.Quantity != nil:
+		return slices.Concat(
+			refuse(size.path, size.Value() < smallestGuest, size.String(), "must be at least 1Mi; write the unit, for example 8Gi"),
+			refuse(guest.path, guest.less(request), guest.String(),
+				"must not be less than "+request.inField()+"; the guest could not use the memory that its pod requests"),
+			refuse(guest.path, limit.less(guest), guest.String(),
+				"must not exceed "+limit.inField()+"; the guest would be killed when it uses its memory"),
+		)
+	case spec.VirtualMachineTemplate != nil && spec.VirtualMachineTemplate.Spec.Instancetype != nil:
 		return nil
+	default:
+		return field.ErrorList{field.Required(path, "set the guest's memory, for example 8Gi")}
 	}
-
-	switch {
-	case size.Cmp(resource.MustParse(p.least)) < 0:
-		return []Warning{warning(size.path, fmt.Sprintf("is %s, which is less than %s: %s; %s", size, p.least, p.tooLittle, p.remedy))}
-	case size.Cmp(resource.MustParse(p.most)) > 0:
-		return []Warning{warning(size.path, fmt.Sprintf("is %s, which is more than %s; %s", size, p.most, p.remedy))}
-	}
-
-	return nil
 }
 
-// rootDisk returns the root volume's size, if it is given.
-func rootDisk(spec *v1alpha1.ProviderSpec) amount {
-	claim := "storage"
-	if spec.RootVolume.PVC != nil {
-		claim = "pvc"
-	}
+// amount is a quantity in a spec, and its field. The zero value is not set.
+type amount struct {
+	*resource.Quantity
 
-	return amount{spec.RootVolume.Size(), root().Child("rootVolume", claim, "resources", "requests").Key(string(corev1.ResourceStorage))}
+	path *field.Path
 }
 
-// cpuWarnings judges both the guest's virtual CPUs, and how much CPU its pod may use.
-func cpuWarnings(spec *v1alpha1.ProviderSpec) []Warning {
-	var warnings []Warning
-
-	if count, path := VirtualCPUs(spec); count > plausibleCPUs {
-		warnings = append(warnings, warning(path, fmt.Sprintf(
-			"is %d virtual CPUs, which is more than %d; check the number: sockets, cores and threads are multiplied", count, plausibleCPUs)))
-	}
-
-	for _, d := range domainsOf(spec) {
-		if limit, given := d.resources.Limits[corev1.ResourceCPU]; given && limit.Cmp(resource.MustParse(plausibleCPULimit)) < 0 {
-			warnings = append(warnings, warning(d.path.Child("resources", "limits").Key(string(corev1.ResourceCPU)), fmt.Sprintf(
-				"is %s, which is less than %s: the guest would take very long to boot; check the unit, for example 4", limit.String(), plausibleCPULimit)))
-		}
-	}
-
-	return warnings
+func amountOf(text string) amount {
+	return amount{Quantity: ptr.To(resource.MustParse(text))}
 }
 
-// domainOf is a part of a spec that has the fields of a KubeVirt domain.
-type domainOf struct {
+func (a amount) or(b amount) amount {
+	if a.Quantity != nil {
+		return a
+	}
+
+	return b
+}
+
+// less reports whether both amounts are set, and a is less than b.
+func (a amount) less(b amount) bool {
+	return a.Quantity != nil && b.Quantity != nil && a.Cmp(*b.Quantity) < 0
+}
+
+func (a amount) inField() string {
+	return fmt.Sprintf("%s (%s)", a.path, a)
+}
+
+// domainFields are the fields of a KubeVirt domain that the ProviderSpec has, too.
+type domainFields struct {
 	cpu       kubevirtv1.CPU
+	memory    kubevirtv1.Memory
 	resources kubevirtv1.ResourceRequirements
 	path      *field.Path
 }
 
-// domainsOf returns the parts of a spec that have the fields of a KubeVirt domain. The first one wins.
-func domainsOf(spec *v1alpha1.ProviderSpec) []domainOf {
-	parts := []domainOf{{ptr.Deref(spec.CPU, kubevirtv1.CPU{}), spec.Resources, root()}}
+// domains returns the fields of a KubeVirt domain from the template and from the ProviderSpec. The
+// template takes precedence, since it is merged over the ProviderSpec.
+func domains(spec *v1alpha1.ProviderSpec) []domainFields {
+	t, path := instanceTemplate(spec)
+	d := t.Spec.Domain
 
-	if t := spec.VirtualMachineTemplate; t != nil && t.Spec.Template != nil {
-		d := t.Spec.Template.Spec.Domain
-		path := root().Child("virtualMachineTemplate", "spec", "template", "spec", "domain")
-		parts = append([]domainOf{{ptr.Deref(d.CPU, kubevirtv1.CPU{}), d.Resources, path}}, parts...)
+	return []domainFields{
+		{ptr.Deref(d.CPU, kubevirtv1.CPU{}), ptr.Deref(d.Memory, kubevirtv1.Memory{}), d.Resources, path.Child("spec", "domain")},
+		{ptr.Deref(spec.CPU, kubevirtv1.CPU{}), ptr.Deref(spec.Memory, kubevirtv1.Memory{}), spec.Resources, root()},
 	}
-
-	return parts
 }
 
-// VirtualCPUs returns how many virtual CPUs KubeVirt gives the guest, and the field that says so: of sockets, cores and threads each,
-// one is the default; without any of them, a limit or request counts, rounded up.
+// memoryOf returns the guest's memory, and the request and the limit of its pod.
+func memoryOf(spec *v1alpha1.ProviderSpec) (guest, request, limit amount) {
+	parts := domains(spec)
+	for _, d := range parts {
+		guest = guest.or(amount{d.memory.Guest, d.path.Child("memory", "guest")})
+	}
+
+	request, limit = podResource(corev1.ResourceMemory, parts...)
+
+	return guest, request, limit
+}
+
+// podResource returns the request and the limit of the machine's pod for a resource.
+func podResource(name corev1.ResourceName, parts ...domainFields) (request, limit amount) {
+	for _, d := range parts {
+		request = request.or(amountIn(d.resources.Requests, name, d.path.Child("resources", "requests")))
+		limit = limit.or(amountIn(d.resources.Limits, name, d.path.Child("resources", "limits")))
+	}
+
+	return request, limit
+}
+
+func amountIn(list corev1.ResourceList, name corev1.ResourceName, path *field.Path) amount {
+	if quantity, ok := list[name]; ok {
+		return amount{&quantity, path.Key(string(name))}
+	}
+
+	return amount{}
+}
+
+// VirtualCPUs returns the number of the guest's virtual CPUs, and the field that sets it. Sockets,
+// cores and threads are multiplied, and default to one. Without any of them, KubeVirt uses the CPU
+// limit or request, rounded up.
 func VirtualCPUs(spec *v1alpha1.ProviderSpec) (int64, *field.Path) {
 	var (
-		parts = domainsOf(spec)
+		parts = domains(spec)
 		count = int64(1)
 		path  *field.Path
 	)
 
-	for _, of := range []func(kubevirtv1.CPU) uint32{
+	for _, factor := range []func(kubevirtv1.CPU) uint32{
 		func(c kubevirtv1.CPU) uint32 { return c.Sockets },
 		func(c kubevirtv1.CPU) uint32 { return c.Cores },
 		func(c kubevirtv1.CPU) uint32 { return c.Threads },
 	} {
-		if i := slices.IndexFunc(parts, func(d domainOf) bool { return of(d.cpu) > 0 }); i >= 0 {
-			count = multiply(count, of(parts[i].cpu))
+		if i := slices.IndexFunc(parts, func(d domainFields) bool { return factor(d.cpu) > 0 }); i >= 0 {
+			count = multiply(count, factor(parts[i].cpu))
 			path = cmp.Or(path, parts[i].path.Child("cpu"))
 		}
 	}
@@ -138,8 +168,9 @@ func VirtualCPUs(spec *v1alpha1.ProviderSpec) (int64, *field.Path) {
 		return count, path
 	}
 
-	if quantity := cpuQuantity(parts); quantity.Quantity != nil {
-		return quantity.Value(), quantity.path
+	request, limit := podResource(corev1.ResourceCPU, parts...)
+	if size := limit.or(request); size.Quantity != nil {
+		return size.Value(), size.path
 	}
 
 	return count, root().Child("cpu")
@@ -154,21 +185,41 @@ func multiply(a int64, b uint32) int64 {
 	return a * int64(b)
 }
 
-// cpuQuantity returns the limit, or else the request, of the pod's CPU.
-func cpuQuantity(parts []domainOf) amount {
-	for _, of := range []struct {
-		name string
-		list func(domainOf) corev1.ResourceList
-	}{
-		{"limits", func(d domainOf) corev1.ResourceList { return d.resources.Limits }},
-		{"requests", func(d domainOf) corev1.ResourceList { return d.resources.Requests }},
-	} {
-		for _, d := range parts {
-			if quantity, given := of.list(d)[corev1.ResourceCPU]; given {
-				return amount{&quantity, d.path.Child("resources", of.name).Key(string(corev1.ResourceCPU))}
-			}
-		}
+// sizeWarnings returns warnings about sizes that KubeVirt accepts, but that are probably typing
+// errors.
+func sizeWarnings(spec *v1alpha1.ProviderSpec) []Warning {
+	guest, request, limit := memoryOf(spec)
+	claim, path := claimOf(&spec.RootVolume.DataVolume, root().Child("rootVolume"))
+	warnings := slices.Concat(
+		plausibleMemory.warnings(guest.or(request).or(limit)),
+		cpuWarnings(spec),
+		plausibleDisk.warnings(amountIn(claim.Resources.Requests, corev1.ResourceStorage, path.Child("resources", "requests"))),
+	)
+
+	if image := spec.GoldenImage; image != nil {
+		warnings = append(warnings, plausibleDisk.warnings(amount{image.Size, root().Child("goldenImage", "size")})...)
 	}
 
-	return amount{}
+	return warnings
+}
+
+func (p plausible) warnings(size amount) []Warning {
+	return append(
+		warnIf(size.path, size.less(p.least), fmt.Sprintf("is %s, which is less than %s: %s; %s", size, p.least, p.effect, p.remedy)),
+		warnIf(size.path, p.most.less(size), fmt.Sprintf("is %s, which is more than %s; %s", size, p.most, p.remedy))...)
+}
+
+// cpuWarnings checks the number of the guest's virtual CPUs, and the CPU limit of its pod.
+func cpuWarnings(spec *v1alpha1.ProviderSpec) []Warning {
+	count, path := VirtualCPUs(spec)
+	warnings := warnIf(path, count > plausibleCPUs, fmt.Sprintf(
+		"is %d virtual CPUs, which is more than %d; check the number: sockets, cores and threads are multiplied", count, plausibleCPUs))
+
+	for _, d := range domains(spec) {
+		_, limit := podResource(corev1.ResourceCPU, d)
+		warnings = append(warnings, warnIf(limit.path, limit.less(plausibleCPULimit), fmt.Sprintf(
+			"is %s, which is less than %s: the guest would take very long to boot; check the unit, for example 4", limit, plausibleCPULimit))...)
+	}
+
+	return warnings
 }

@@ -1,7 +1,6 @@
 package validation
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -15,26 +14,43 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 )
 
-// TemplatePolicy says what virtualMachineTemplate may hold. The zero value allows none, as TemplateNone does.
+// TemplatePolicy restricts virtualMachineTemplate. The zero value is like TemplateNone.
 type TemplatePolicy string
 
 const (
 	// TemplateNone allows no template.
 	TemplateNone TemplatePolicy = "none"
-	// TemplateSafe allows what stays inside the virtual machine's sandbox: no host disks, no service accounts, no hook sidecars.
+	// TemplateSafe allows settings that stay inside the virtual machine's sandbox: no host disks,
+	// no service accounts, no hook sidecars.
 	TemplateSafe TemplatePolicy = "safe"
-	// TemplateAll allows everything that the driver does not own.
+	// TemplateAll allows everything that the driver does not set itself.
 	TemplateAll TemplatePolicy = "all"
 )
 
-// TemplatePolicies are all there are.
+// TemplatePolicies are all policies.
 var TemplatePolicies = []TemplatePolicy{TemplateNone, TemplateSafe, TemplateAll}
 
-// SandboxAnnotations begin the keys of annotations that change the sandbox of the virtual machine's pod: KubeVirt's hook sidecars
-// add containers (pkg/hooks), the others loosen what confines them. kubernetes/provider-cluster has the same.
+// SandboxAnnotations are prefixes of annotations that change the sandbox of the virtual machine's
+// pod: KubeVirt's hook sidecars add containers (pkg/hooks), the others relax its confinement.
+// kubernetes/provider-cluster has the same list.
 var SandboxAnnotations = []string{
 	"hooks.kubevirt.io/", "container.apparmor.security.beta.kubernetes.io/", "container.seccomp.security.alpha.kubernetes.io/",
 	"seccomp.security.alpha.kubernetes.io/", "io.kubernetes.cri", "io.kubernetes.container", "io.containerd.",
+}
+
+// Remedies shared by several fields.
+const (
+	setByDriver = "the driver sets it; "
+	useNetworks = setByDriver + "use networks of the providerSpec"
+	onlyWithAll = "this installation does not allow it (--virtual-machine-template=all would)"
+)
+
+// instanceTemplate returns the VirtualMachineInstance of the template, and its path. Without a
+// template, it is empty.
+func instanceTemplate(spec *v1alpha1.ProviderSpec) (v1alpha1.VirtualMachineInstanceTemplate, *field.Path) {
+	t := ptr.Deref(spec.VirtualMachineTemplate, v1alpha1.VirtualMachineTemplate{})
+
+	return ptr.Deref(t.Spec.Template, v1alpha1.VirtualMachineInstanceTemplate{}), root().Child("virtualMachineTemplate", "spec", "template")
 }
 
 func template(spec *v1alpha1.ProviderSpec, options Options, path *field.Path) field.ErrorList {
@@ -47,121 +63,82 @@ func template(spec *v1alpha1.ProviderSpec, options Options, path *field.Path) fi
 		return field.ErrorList{field.Forbidden(path, "this installation does not allow it (--virtual-machine-template=none)")}
 	}
 
-	errs := metadata(spec, t.Metadata, path.Child("metadata"))
-	errs = append(errs, runStrategy(spec, path.Child("spec", "runStrategy"))...)
-	errs = append(errs, enumerations(&t.Spec, path.Child("spec"))...)
-	errs = append(errs, owned(path.Child("spec"), []ownership{
-		{"running", t.Spec.Running != nil, "use runStrategy"},
-		{"dataVolumeTemplates", t.Spec.DataVolumeTemplates != nil, "use rootVolume and additionalVolumes of the providerSpec"},
-	})...)
-
-	if t.Spec.Template == nil {
-		return errs
-	}
-
-	path = path.Child("spec", "template")
-	errs = append(errs, metadata(spec, t.Spec.Template.Metadata, path.Child("metadata"))...)
-	errs = append(errs, instance(spec, &t.Spec.Template.Spec, path.Child("spec"))...)
-	errs = append(errs, evictionStrategy(spec, options, path.Child("spec", "evictionStrategy"))...)
+	vmi, vmiPath := instanceTemplate(spec)
+	errs := slices.Concat(
+		metadata(spec, t.Metadata, path.Child("metadata")),
+		runStrategy(spec, path.Child("spec", "runStrategy")),
+		enumerations(&t.Spec, path.Child("spec")),
+		forbid(path.Child("spec", "running"), t.Spec.Running != nil, setByDriver+"use runStrategy"),
+		forbid(path.Child("spec", "dataVolumeTemplates"), t.Spec.DataVolumeTemplates != nil,
+			setByDriver+"use rootVolume and additionalVolumes of the providerSpec"),
+		metadata(spec, vmi.Metadata, vmiPath.Child("metadata")),
+		instance(spec, &vmi.Spec, vmiPath.Child("spec")),
+		evictionStrategy(spec, options, vmiPath.Child("spec", "evictionStrategy")),
+	)
 
 	if options.Template == TemplateSafe {
-		errs = append(errs, unsafe(t.Spec.Template, path)...)
+		errs = append(errs, unsafe(vmi, vmiPath)...)
 	}
 
 	return errs
 }
 
-// ownership is a field of the template that the driver sets itself.
-type ownership struct {
-	name    string
-	given   bool
-	instead string
-}
-
-func owned(path *field.Path, fields []ownership) field.ErrorList {
-	var errs field.ErrorList
-
-	for _, f := range fields {
-		if f.given {
-			errs = append(errs, field.Forbidden(path.Child(f.name), "the driver sets it; "+f.instead))
-		}
-	}
-
-	return errs
-}
-
-// metadata judges labels and annotations, which KubeVirt does not do in a template: with a wrong one there, it never creates the
-// machine's pod.
+// metadata validates labels and annotations, which KubeVirt does not do in a template: with an
+// invalid one, it never creates the machine's pod.
 func metadata(spec *v1alpha1.ProviderSpec, meta v1alpha1.ObjectMeta, path *field.Path) field.ErrorList {
-	labels := path.Child("labels")
-	errs := metav1validation.ValidateLabels(meta.Labels, labels)
-	errs = append(errs, apivalidation.ValidateAnnotations(meta.Annotations, path.Child("annotations"))...)
+	labels, annotations := path.Child("labels"), path.Child("annotations")
+	errs := append(metav1validation.ValidateLabels(meta.Labels, labels), apivalidation.ValidateAnnotations(meta.Annotations, annotations)...)
 
 	for _, key := range []string{"v1.multus-cni.io/default-network", "k8s.v1.cni.cncf.io/networks"} {
-		if _, given := meta.Annotations[key]; given {
-			errs = append(errs, field.Forbidden(path.Child("annotations").Key(key), "use networks of the providerSpec"))
-		}
+		_, given := meta.Annotations[key]
+		errs = append(errs, forbid(annotations.Key(key), given, useNetworks)...)
 	}
 
-	for key := range meta.Labels {
+	for _, key := range slices.Sorted(maps.Keys(meta.Labels)) {
 		if _, tag := spec.Tags[key]; tag {
 			errs = append(errs, field.Forbidden(labels.Key(key), "it is one of the tags of the providerSpec; change it there"))
 		} else if slices.Contains(driverLabels, key) || strings.HasPrefix(key, "kubevirt.machine.gardener.cloud/") {
-			errs = append(errs, field.Forbidden(labels.Key(key), "the driver sets it; use another key"))
+			errs = append(errs, field.Forbidden(labels.Key(key), setByDriver+"use another key"))
 		}
 	}
 
 	return errs
 }
 
-// driverLabels are set by the driver on the objects of a machine, beside the tags and those of its own domain.
+// driverLabels are the labels that the driver sets on the objects of a machine, in addition to the
+// tags and the labels of its own domain.
 var driverLabels = []string{
-	managedBy, "cluster.x-k8s.io/cluster-name", "cluster.x-k8s.io/role",
+	v1alpha1.LabelManagedBy, "cluster.x-k8s.io/cluster-name", "cluster.x-k8s.io/role",
 	v1alpha1.LabelWorkerPool, v1alpha1.TagCluster, v1alpha1.TagRole,
 }
 
-// runStrategy allows the strategies with which a worker runs at all.
+// runStrategy allows the strategies with which a worker runs at all. With a container disk, a
+// machine must not start again.
 func runStrategy(spec *v1alpha1.ProviderSpec, path *field.Path) field.ErrorList {
-	given := spec.VirtualMachineTemplate.Spec.RunStrategy
+	given := ptr.Deref(spec.VirtualMachineTemplate.Spec.RunStrategy, kubevirtv1.RunStrategyOnce)
 
-	allowed := []kubevirtv1.VirtualMachineRunStrategy{
-		kubevirtv1.RunStrategyAlways, kubevirtv1.RunStrategyRerunOnFailure, kubevirtv1.RunStrategyOnce,
+	if errs := oneOf(path, given, kubevirtv1.RunStrategyAlways, kubevirtv1.RunStrategyRerunOnFailure, kubevirtv1.RunStrategyOnce); errs != nil {
+		return errs
 	}
 
-	switch {
-	case given == nil:
-		return nil
-	case !slices.Contains(allowed, *given):
-		return field.ErrorList{field.NotSupported(path, *given, allowed)}
-	case spec.RootVolume.ContainerDisk != nil && *given != kubevirtv1.RunStrategyOnce:
-		return field.ErrorList{field.Forbidden(path, fmt.Sprintf("with rootVolume.containerDisk it is %s: the machine would start again "+
-			"with an empty disk and an old bootstrap token", kubevirtv1.RunStrategyOnce))}
-	}
-
-	return nil
+	return forbid(path, spec.RootVolume.ContainerDisk != nil && given != kubevirtv1.RunStrategyOnce,
+		"with rootVolume.containerDisk it must be Once; the machine would start again with an empty disk and an expired bootstrap token")
 }
 
-// enumerations judges values that KubeVirt looks at only when it starts the machine.
+// enumerations validates values that KubeVirt does not validate before it starts the machine.
 func enumerations(t *v1alpha1.VirtualMachineTemplateSpec, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-
-	strategies := []kubevirtv1.UpdateVolumesStrategy{kubevirtv1.UpdateVolumesStrategyReplacement, kubevirtv1.UpdateVolumesStrategyMigration}
-	if given := t.UpdateVolumesStrategy; given != nil && !slices.Contains(strategies, *given) {
-		errs = append(errs, field.NotSupported(path.Child("updateVolumesStrategy"), *given, strategies))
-	}
-
-	if t.Instancetype != nil {
-		errs = append(errs, kind(t.Instancetype.Kind, path.Child("instancetype", "kind"), "VirtualMachineClusterInstancetype", "VirtualMachineInstancetype")...)
-	}
-
-	if t.Preference != nil {
-		errs = append(errs, kind(t.Preference.Kind, path.Child("preference", "kind"), "VirtualMachineClusterPreference", "VirtualMachinePreference")...)
-	}
-
-	return errs
+	return slices.Concat(
+		oneOf(path.Child("updateVolumesStrategy"), ptr.Deref(t.UpdateVolumesStrategy, kubevirtv1.UpdateVolumesStrategyReplacement),
+			kubevirtv1.UpdateVolumesStrategyReplacement, kubevirtv1.UpdateVolumesStrategyMigration),
+		kind(ptr.Deref(t.Instancetype, kubevirtv1.InstancetypeMatcher{}).Kind, path.Child("instancetype", "kind"),
+			"VirtualMachineClusterInstancetype", "VirtualMachineInstancetype"),
+		kind(ptr.Deref(t.Preference, kubevirtv1.PreferenceMatcher{}).Kind, path.Child("preference", "kind"),
+			"VirtualMachineClusterPreference", "VirtualMachinePreference"),
+	)
 }
 
-// kind allows any case and a plural, as KubeVirt does. Its default is the first of the kinds.
+// kind allows upper and lower case and a plural, as KubeVirt does, and an empty kind, which is the
+// first one.
 func kind(given string, path *field.Path, kinds ...string) field.ErrorList {
 	for _, known := range append(kinds, "") {
 		if strings.EqualFold(given, known) || strings.EqualFold(given, known+"s") {
@@ -173,64 +150,47 @@ func kind(given string, path *field.Path, kinds ...string) field.ErrorList {
 }
 
 func instance(spec *v1alpha1.ProviderSpec, vmi *kubevirtv1.VirtualMachineInstanceSpec, path *field.Path) field.ErrorList {
-	errs := owned(path, []ownership{
-		{"hostname", vmi.Hostname != "", "the guest has the Machine's name, by which its node is found"},
-		{"networks", vmi.Networks != nil, "use networks of the providerSpec"},
-		{
-			"accessCredentials", vmi.AccessCredentials != nil && len(spec.SSHKeys) > 0,
-			"it would replace sshKeys of the providerSpec; give the keys in one place",
-		},
-	})
-	if f := vmi.Domain.Firmware; f != nil {
-		errs = append(errs, owned(path.Child("domain", "firmware"), []ownership{
-			{"uuid", f.UUID != "", "each machine has its own, which is what tells cloud-init that it is new"},
-			{"serial", f.Serial != "", "each machine has its own"},
-		})...)
-	}
+	firmware := ptr.Deref(vmi.Domain.Firmware, kubevirtv1.Firmware{})
 
-	errs = append(errs, owned(path.Child("domain", "devices"), []ownership{
-		{"interfaces", vmi.Domain.Devices.Interfaces != nil, "use networks of the providerSpec"},
-	})...)
-	errs = append(errs, templateVolumes(spec, vmi, path)...)
-	errs = append(errs, scheduling(vmi, path)...)
-	errs = append(errs, pod(vmi, path)...)
-	errs = append(errs, domain(vmi, path.Child("domain"))...)
-
-	if vmi.StartStrategy != nil {
-		errs = append(errs, field.Forbidden(path.Child("startStrategy"), "a worker that starts paused never joins; remove it"))
-	}
-
-	return errs
+	return slices.Concat(
+		forbid(path.Child("hostname"), vmi.Hostname != "", setByDriver+"it is the Machine's name, by which its node is found; remove it"),
+		forbid(path.Child("networks"), vmi.Networks != nil, useNetworks),
+		forbid(path.Child("accessCredentials"), vmi.AccessCredentials != nil && len(spec.SSHKeys) > 0,
+			"it would replace sshKeys of the providerSpec; set only one of them"),
+		forbid(path.Child("domain", "firmware", "uuid"), firmware.UUID != "",
+			setByDriver+"each machine has its own, by which cloud-init recognizes a new machine; remove it"),
+		forbid(path.Child("domain", "firmware", "serial"), firmware.Serial != "", setByDriver+"each machine has its own; remove it"),
+		forbid(path.Child("domain", "devices", "interfaces"), vmi.Domain.Devices.Interfaces != nil, useNetworks),
+		forbid(path.Child("startStrategy"), vmi.StartStrategy != nil, "a worker that starts paused never joins the cluster; remove it"),
+		templateVolumes(spec, vmi, path),
+		scheduling(vmi, path),
+		pod(vmi, path),
+		domain(vmi, path.Child("domain")),
+	)
 }
 
-// templateVolumes allows the two kinds of volumes that additionalVolumes does not have, with their disks. Whether they are safe
-// is for unsafe to say.
+// templateVolumes allows the two kinds of volumes that additionalVolumes does not have, with their
+// disks. Whether they are safe is checked by unsafe.
 func templateVolumes(spec *v1alpha1.ProviderSpec, vmi *kubevirtv1.VirtualMachineInstanceSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 
-	own := map[string]bool{}
+	allowed := map[string]bool{}
 
 	for i, volume := range vmi.Volumes {
-		own[volume.Name] = hostVolume(volume) && !driverVolume(spec, volume.Name)
-		if !own[volume.Name] {
-			errs = append(errs, owned(path, []ownership{
-				{fmt.Sprintf("volumes[%d]", i), true, "use rootVolume and additionalVolumes of the providerSpec"},
-			})...)
-		}
+		allowed[volume.Name] = hostVolume(volume) && !driverVolume(spec, volume.Name)
+		errs = append(errs, forbid(path.Child("volumes").Index(i), !allowed[volume.Name],
+			setByDriver+"use rootVolume and additionalVolumes of the providerSpec")...)
 	}
 
-	for i := range vmi.Domain.Devices.Disks {
-		if !own[vmi.Domain.Devices.Disks[i].Name] {
-			errs = append(errs, owned(path.Child("domain", "devices"), []ownership{
-				{fmt.Sprintf("disks[%d]", i), true, "use devices.disks of the providerSpec"},
-			})...)
-		}
+	for i, disk := range vmi.Domain.Devices.Disks {
+		errs = append(errs, forbid(path.Child("domain", "devices", "disks").Index(i), !allowed[disk.Name],
+			setByDriver+"use devices.disks of the providerSpec")...)
 	}
 
 	return errs
 }
 
-// driverVolume says whether the driver has a volume of that name.
+// driverVolume reports whether the driver creates a volume of this name.
 func driverVolume(spec *v1alpha1.ProviderSpec, name string) bool {
 	return name == v1alpha1.RootDisk || name == v1alpha1.CloudInitVolume ||
 		slices.ContainsFunc(spec.AdditionalVolumes, func(v v1alpha1.AdditionalVolume) bool { return v.Name == name })
@@ -240,39 +200,29 @@ func hostVolume(volume kubevirtv1.Volume) bool {
 	return volume.HostDisk != nil || volume.ServiceAccount != nil
 }
 
-// evictionStrategy refuses what would block every drain of a provider node for ever.
+// evictionStrategy refuses strategies with which a drain of the provider node would never end.
 func evictionStrategy(spec *v1alpha1.ProviderSpec, options Options, path *field.Path) field.ErrorList {
-	switch given := ptr.Deref(spec.VirtualMachineTemplate.Spec.Template.Spec.EvictionStrategy, ""); {
-	case given == kubevirtv1.EvictionStrategyExternal && !options.Evacuation:
-		return field.ErrorList{field.Forbidden(path,
-			"nothing acts on it here, so that drains of provider nodes would never end; use LiveMigrateIfPossible (--evacuation would act on it)")}
-	case given == kubevirtv1.EvictionStrategyLiveMigrate:
+	t, _ := instanceTemplate(spec)
+	given := ptr.Deref(t.Spec.EvictionStrategy, "")
+
+	if given == kubevirtv1.EvictionStrategyLiveMigrate {
 		return cannotMigrate(spec, path)
 	}
 
-	return nil
+	return forbid(path, given == kubevirtv1.EvictionStrategyExternal && !options.Evacuation,
+		"without --evacuation, no controller acts on it, so that drains of provider nodes would never end; use LiveMigrateIfPossible")
 }
 
-// unsafe returns what reaches out of the virtual machine's sandbox.
-func unsafe(t *v1alpha1.VirtualMachineInstanceTemplate, path *field.Path) field.ErrorList {
-	const remedy = "this installation does not allow it (--virtual-machine-template=all would)"
-
-	var errs field.ErrorList
+// unsafe returns an error for each setting that affects more than the virtual machine's sandbox.
+func unsafe(t v1alpha1.VirtualMachineInstanceTemplate, path *field.Path) field.ErrorList {
+	errs := forbid(path.Child("spec", "serviceAccountName"), t.Spec.ServiceAccountName != "", onlyWithAll)
 
 	for _, key := range slices.Sorted(maps.Keys(t.Metadata.Annotations)) {
-		if slices.ContainsFunc(SandboxAnnotations, func(prefix string) bool { return strings.HasPrefix(key, prefix) }) {
-			errs = append(errs, field.Forbidden(path.Child("metadata", "annotations").Key(key), remedy))
-		}
-	}
-
-	if t.Spec.ServiceAccountName != "" {
-		errs = append(errs, field.Forbidden(path.Child("spec", "serviceAccountName"), remedy))
+		errs = append(errs, forbid(path.Child("metadata", "annotations").Key(key), hasPrefix(key, SandboxAnnotations), onlyWithAll)...)
 	}
 
 	for i, volume := range t.Spec.Volumes {
-		if hostVolume(volume) {
-			errs = append(errs, field.Forbidden(path.Child("spec", "volumes").Index(i), remedy))
-		}
+		errs = append(errs, forbid(path.Child("spec", "volumes").Index(i), hostVolume(volume), onlyWithAll)...)
 	}
 
 	return errs

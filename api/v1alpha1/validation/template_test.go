@@ -19,22 +19,22 @@ func TestTemplate(t *testing.T) {
 
 	tests := map[string]struct {
 		reason string
-		// template is the virtualMachineTemplate; others are further fields of the spec.
+		// template is the virtualMachineTemplate; others are other fields of the spec.
 		template, others string
-		// none, safe and all are the faults under the policies; nil safe is that of all.
+		// safe and all are the invalid fields under these policies; safe defaults to all.
 		safe, all []string
 	}{
 		"Metadata": {
-			reason:   "labels and annotations of one's own",
+			reason:   "own labels and annotations are allowed",
 			template: `{metadata: {labels: {a: b}, annotations: {c: "d e"}}, spec: {template: {metadata: {labels: {a: b}, annotations: {kubevirt.io/x: z}}}}}`,
 		},
 		"WrongMetadata": {
-			reason:   "KubeVirt does not judge them in a template, and then never creates the pod",
+			reason:   "KubeVirt does not validate them in a template, and then never creates the pod",
 			template: `{spec: {template: {metadata: {labels: {a: "b c"}, annotations: {"d e": f}}}}}`,
 			all:      []string{vm + "spec.template.metadata.labels", vm + "spec.template.metadata.annotations"},
 		},
 		"IdentityLabels": {
-			reason: "they tell whose machine it is",
+			reason: "they identify the machine",
 			template: `{metadata: {labels: {mcm.gardener.cloud/role: x, kubevirt.machine.gardener.cloud/machine: x}},` +
 				` spec: {template: {metadata: {labels: {cluster.x-k8s.io/role: x, app.kubernetes.io/managed-by: me}}}}}`,
 			all: []string{
@@ -43,7 +43,7 @@ func TestTemplate(t *testing.T) {
 			},
 		},
 		"Owned": {
-			reason: "each has a field of its own",
+			reason: "the providerSpec has fields for them",
 			template: `{spec: {running: true, dataVolumeTemplates: [], template: {spec: {hostname: x, networks: [], volumes: [{name: a, emptyDisk: {}}],` +
 				` domain: {devices: {interfaces: [], disks: [{name: root-disk}]}}}}}}`,
 			all: []string{
@@ -56,7 +56,7 @@ func TestTemplate(t *testing.T) {
 			template: `{spec: {template: {spec: {accessCredentials: []}}}}`, all: []string{vmi + "accessCredentials"},
 		},
 		"Unsafe": {
-			reason: "they reach out of the sandbox",
+			reason: "they affect more than the sandbox",
 			template: `{spec: {template: {metadata: {annotations: {hooks.kubevirt.io/hookSidecars: "[]"}}, spec: {serviceAccountName: x, volumes:` +
 				` [{name: local, hostDisk: {path: /x, type: Disk}}, {name: token, serviceAccount: {serviceAccountName: x}}],` +
 				` domain: {devices: {disks: [{name: local}, {name: token}]}}}}}}`,
@@ -65,7 +65,7 @@ func TestTemplate(t *testing.T) {
 			},
 		},
 		"Sandbox": {
-			reason: "annotations reach the pod",
+			reason: "annotations are copied to the pod",
 			template: `{spec: {template: {metadata: {annotations: {container.apparmor.security.beta.kubernetes.io/compute: unconfined,` +
 				` io.kubernetes.cri-o.userns-mode: auto, example.com/fine: a}}}}}`,
 			safe: []string{
@@ -73,8 +73,8 @@ func TestTemplate(t *testing.T) {
 				vm + "spec.template.metadata.annotations[io.kubernetes.cri-o.userns-mode]",
 			},
 		},
-		"NetworksByAnotherDoor": {
-			reason:   "networks are the driver's",
+		"NetworksByAnnotation": {
+			reason:   "the driver sets the networks",
 			template: `{spec: {template: {metadata: {annotations: {v1.multus-cni.io/default-network: other/net, k8s.v1.cni.cncf.io/networks: x}}}}}`,
 			all: []string{
 				vm + "spec.template.metadata.annotations[v1.multus-cni.io/default-network]",
@@ -82,11 +82,11 @@ func TestTemplate(t *testing.T) {
 			},
 		},
 		"IdentityOfTheGuest": {
-			reason: "all machines of the class would have the same", template: `{spec: {template: {spec: {domain: {firmware: {uuid: a, serial: b}}}}}}`,
+			reason: "all machines of the class would have the same identity", template: `{spec: {template: {spec: {domain: {firmware: {uuid: a, serial: b}}}}}}`,
 			all: []string{vmi + "domain.firmware.uuid", vmi + "domain.firmware.serial"},
 		},
 		"EmptyTerm": {
-			reason: "KubeVirt would make it match nodes everywhere",
+			reason: "with KubeVirt's additions, it would match nodes in every zone",
 			template: `{spec: {template: {spec: {affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution:` +
 				` {nodeSelectorTerms: [{}, {matchExpressions: [{key: a, operator: Exists}]}]}}}}}}}`,
 			all: []string{vmi + "affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0]"},
@@ -106,17 +106,17 @@ func TestTemplate(t *testing.T) {
 		"RunStrategies":     {reason: "a worker may run once", template: `{spec: {runStrategy: Once}}`},
 		"HaltedRunStrategy": {reason: "it would never run", template: `{spec: {runStrategy: Halted}}`, all: []string{vm + "spec.runStrategy"}},
 		"ContainerDiskAlways": {
-			reason: "its second start would be a first boot", others: `rootVolume: {containerDisk: {image: x}}`,
+			reason: "it would start again with an empty disk", others: `rootVolume: {containerDisk: {image: x}}`,
 			template: `{spec: {runStrategy: Always}}`, all: []string{vm + "spec.runStrategy"},
 		},
 		"Paused": {
-			reason: "it would never join", template: `{spec: {template: {spec: {startStrategy: Paused}}}}`, all: []string{vmi + "startStrategy"},
+			reason: "it would never join the cluster", template: `{spec: {template: {spec: {startStrategy: Paused}}}}`, all: []string{vmi + "startStrategy"},
 		},
 		"External": {
-			reason: "nobody would act on it", template: `{spec: {template: {spec: {evictionStrategy: External}}}}`, all: []string{vmi + "evictionStrategy"},
+			reason: "no controller would act on it", template: `{spec: {template: {spec: {evictionStrategy: External}}}}`, all: []string{vmi + "evictionStrategy"},
 		},
 		"Scheduling": {
-			reason: "KubeVirt copies them to the pod without a look",
+			reason: "KubeVirt copies them to the pod without validation",
 			template: `{spec: {template: {spec: {nodeSelector: {a: "b c"}, priorityClassName: A, tolerations: [{operator: Is}, {key: a, operator: Exists,` +
 				` value: b}, {key: a, effect: Never}, {value: b}, {key: "a b", operator: Exists}, {operator: Exists, tolerationSeconds: 1},` +
 				` {operator: Exists}, {key: a, value: b, effect: NoExecute, tolerationSeconds: 1}]}}}}`,
@@ -137,9 +137,9 @@ func TestTemplate(t *testing.T) {
 				tc.safe = tc.all
 			}
 
-			require.Equal(t, []string{"providerSpec.virtualMachineTemplate"}, faults(t, spec, validation.TemplateNone))
-			require.ElementsMatch(t, tc.safe, faults(t, spec, validation.TemplateSafe), tc.reason)
-			require.ElementsMatch(t, tc.all, faults(t, spec, validation.TemplateAll), tc.reason)
+			require.Equal(t, []string{"providerSpec.virtualMachineTemplate"}, invalidFields(t, spec, validation.TemplateNone))
+			require.ElementsMatch(t, tc.safe, invalidFields(t, spec, validation.TemplateSafe), tc.reason)
+			require.ElementsMatch(t, tc.all, invalidFields(t, spec, validation.TemplateAll), tc.reason)
 		})
 	}
 }
@@ -153,13 +153,13 @@ func TestLiveMigrate(t *testing.T) {
 		reason string
 		others string
 		domain string
-		// want are the fields that block, in the message; none: LiveMigrate is accepted.
+		// want are the fields in the message; without any, LiveMigrate is accepted.
 		want []string
 	}{
 		"PodBridge":     {reason: "the guest would lose its address", want: []string{"providerSpec.networks"}},
-		"OwnPodBridge":  {reason: "its entry is named", others: `networks: [{pod: {}}]`, want: []string{"providerSpec.networks[0]"}},
-		"Masquerade":    {reason: "it may move", others: masquerade},
-		"Plugin":        {reason: "whether it may is the plugin's to say", others: `networks: [{pod: {}, binding: {name: x}}]`},
+		"OwnPodBridge":  {reason: "the message names its entry", others: `networks: [{pod: {}}]`, want: []string{"providerSpec.networks[0]"}},
+		"Masquerade":    {reason: "it can be migrated", others: masquerade},
+		"Plugin":        {reason: "the plugin decides whether it can be migrated", others: `networks: [{pod: {}, binding: {name: x}}]`},
 		"MultusDefault": {reason: "its addresses are not the pod's", others: `networks: [{name: a, default: true}]`},
 		"ReadWriteOnce": {
 			reason: "both hosts need the disk",
@@ -174,7 +174,7 @@ additionalVolumes: [{name: a, dataVolume: {source: {blank: {}}, pvc: {accessMode
 rootVolume: {sourceRef: {kind: DataSource, name: x}, storage: {accessModes: [ReadWriteMany], resources: {requests: {storage: 20Gi}}}}`,
 		},
 		"HostDevices": {
-			reason: "they stay with their host", others: masquerade,
+			reason: "they are bound to their host", others: masquerade,
 			domain: `{devices: {gpus: [{name: a, deviceName: example.com/b}], hostDevices: [{name: c, deviceName: example.com/d}]}, launchSecurity: {sev: {}}, features: {hypervPassthrough: {enabled: true}}}`,
 			want: []string{
 				"spec.template.spec.domain.devices.gpus", "spec.template.spec.domain.devices.hostDevices",
@@ -207,7 +207,7 @@ rootVolume: {sourceRef: {kind: DataSource, name: x}, storage: {accessModes: [Rea
 				require.Contains(t, got[0], field, tc.reason)
 			}
 
-			require.Equal(t, len(tc.want), strings.Count(got[0], "providerSpec."), "nothing else blocks")
+			require.Equal(t, len(tc.want), strings.Count(got[0], "providerSpec."), "no other field prevents migration")
 		})
 	}
 }
@@ -220,7 +220,7 @@ networks: [{pod: {}, masquerade: {}}]
 devices: {disks: [{name: root-disk, lun: {reservation: true}}]}
 virtualMachineTemplate: {spec: {template: {spec: {evictionStrategy: LiveMigrate, volumes: [{name: a, hostDisk: {path: /x, type: Disk}}]}}}}`
 
-	errs := judge(t, spec, validation.Options{Template: validation.TemplateAll})
+	errs := validate(t, spec, validation.Options{Template: validation.TemplateAll})
 	require.Len(t, errs, 1)
 	require.Contains(t, errs[0].Detail, "providerSpec.devices.disks[0].lun.reservation")
 	require.Contains(t, errs[0].Detail, "spec.template.spec.volumes[0].hostDisk")
@@ -233,15 +233,15 @@ func TestAllowedPodBridgeMayMigrate(t *testing.T) {
 		` {kubevirt.io/allow-pod-bridge-network-live-migration: ""}}, spec: {evictionStrategy: LiveMigrate}}}}`))
 }
 
-// TestEvictionStrategyWithEvacuation shows what changes when somebody acts on drains.
+// TestEvictionStrategyWithEvacuation verifies that External is allowed if the driver acts on it.
 func TestEvictionStrategyWithEvacuation(t *testing.T) {
 	t.Parallel()
 
 	options := validation.Options{Template: validation.TemplateSafe, Evacuation: true}
 
-	require.Empty(t, judge(t, `virtualMachineTemplate: {spec: {template: {spec: {evictionStrategy: External}}}}`, options))
+	require.Empty(t, validate(t, `virtualMachineTemplate: {spec: {template: {spec: {evictionStrategy: External}}}}`, options))
 
-	errs := judge(t, `virtualMachineTemplate: {spec: {template: {spec: {evictionStrategy: LiveMigrate}}}}`, options)
-	require.Len(t, errs, 1, "KubeVirt itself refuses the eviction of a machine that cannot migrate, and tells nobody")
+	errs := validate(t, `virtualMachineTemplate: {spec: {template: {spec: {evictionStrategy: LiveMigrate}}}}`, options)
+	require.Len(t, errs, 1, "KubeVirt itself refuses the eviction of a machine that cannot migrate, without an event")
 	require.ErrorContains(t, errs[0], "cannot be live-migrated")
 }

@@ -37,17 +37,17 @@ func TestProviderSpec(t *testing.T) {
 		want   []string
 	}{
 		"Valid": {reason: "the base of all cases is valid", change: func(*v1alpha1.ProviderSpec) {}},
-		"DefaultTopology": {reason: "default stands for unlabelled nodes", change: func(s *v1alpha1.ProviderSpec) {
+		"DefaultTopology": {reason: "default selects nodes without the label", change: func(s *v1alpha1.ProviderSpec) {
 			s.Region, s.Zone = v1alpha1.AnyTopology, v1alpha1.AnyTopology
 		}},
-		"OwnTypeMeta": {reason: "the spec may say what it is", change: func(s *v1alpha1.ProviderSpec) {
+		"OwnTypeMeta": {reason: "apiVersion and kind are optional", change: func(s *v1alpha1.ProviderSpec) {
 			s.APIVersion, s.Kind = v1alpha1.APIVersion, v1alpha1.Kind
 		}},
 		"ForeignTypeMeta": {reason: "another driver's spec is refused", change: func(s *v1alpha1.ProviderSpec) {
 			s.APIVersion, s.Kind = "aws/v1", "MachineConfig"
 		}, want: []string{"providerSpec.apiVersion", "providerSpec.kind"}},
-		"Everything missing": {
-			reason: "all faults are named at once",
+		"EverythingMissing": {
+			reason: "all errors are reported at once",
 			change: func(s *v1alpha1.ProviderSpec) { *s = v1alpha1.ProviderSpec{} },
 			want: []string{
 				"providerSpec.region", "providerSpec.zone",
@@ -64,7 +64,7 @@ func TestProviderSpec(t *testing.T) {
 		"ReservedTag": {reason: "a tag must not override the driver's labels", change: func(s *v1alpha1.ProviderSpec) {
 			s.Tags["kubevirt.machine.gardener.cloud/machine"] = "other"
 		}, want: []string{"providerSpec.tags[kubevirt.machine.gardener.cloud/machine]"}},
-		"MemoryByRequest": {reason: "the predecessor's specs have requests only", change: func(s *v1alpha1.ProviderSpec) {
+		"MemoryByRequest": {reason: "the predecessor's specs have only requests", change: func(s *v1alpha1.ProviderSpec) {
 			s.Memory = nil
 			s.Resources.Requests = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")}
 		}},
@@ -77,13 +77,13 @@ func TestProviderSpec(t *testing.T) {
 		"BothSources": {reason: "the machine boots from one source", change: func(s *v1alpha1.ProviderSpec) {
 			s.RootVolume.SourceRef = &cdiv1beta1.DataVolumeSourceRef{Kind: "DataSource", Name: "x"}
 		}, want: []string{"providerSpec.rootVolume.sourceRef"}},
-		"EmptySource": {reason: "a source without a kind is none", change: func(s *v1alpha1.ProviderSpec) {
+		"EmptySource": {reason: "an empty source is invalid", change: func(s *v1alpha1.ProviderSpec) {
 			s.RootVolume.Source = &cdiv1beta1.DataVolumeSource{}
 		}, want: []string{"providerSpec.rootVolume.source"}},
-		"PVCAndStorage": {reason: "CDI takes one of them", change: func(s *v1alpha1.ProviderSpec) {
+		"PVCAndStorage": {reason: "CDI accepts only one of them", change: func(s *v1alpha1.ProviderSpec) {
 			s.RootVolume.PVC = &corev1.PersistentVolumeClaimSpec{}
 		}, want: []string{"providerSpec.rootVolume.pvc"}},
-		"AdditionalVolumes": {reason: "of each kind one", change: func(s *v1alpha1.ProviderSpec) {
+		"AdditionalVolumes": {reason: "each kind is valid", change: func(s *v1alpha1.ProviderSpec) {
 			s.AdditionalVolumes = []v1alpha1.AdditionalVolume{
 				{Name: "data", DataVolume: &v1alpha1.DataVolume{DataVolumeSpec: cdiv1beta1.DataVolumeSpec{
 					Source: &cdiv1beta1.DataVolumeSource{Blank: &cdiv1beta1.DataVolumeBlankImage{}},
@@ -140,7 +140,7 @@ func TestProviderSpec(t *testing.T) {
 		"TwoDefaults": {reason: "a machine has one primary network", change: func(s *v1alpha1.ProviderSpec) {
 			s.Networks = []v1alpha1.Network{{Name: "a", Default: true}, {Name: "b", Default: true}}
 		}, want: []string{"providerSpec.networks[1]"}},
-		"NetworkNames": {reason: "networks are named, once", change: func(s *v1alpha1.ProviderSpec) {
+		"NetworkNames": {reason: "a network must have a valid name", change: func(s *v1alpha1.ProviderSpec) {
 			s.Networks = []v1alpha1.Network{{Name: "a"}, {Name: "b/a"}, {}, {Name: "a/b/c"}, {Name: "A"}}
 		}, want: []string{"providerSpec.networks[2].name", "providerSpec.networks[3].name", "providerSpec.networks[4].name"}},
 	}

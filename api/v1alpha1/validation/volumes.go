@@ -2,60 +2,54 @@ package validation
 
 import (
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 )
 
-// maxVolumeName is what KubeVirt leaves of a DNS label: it appends up to six characters to volume names in pods
-// (pkg/virt-controller/services/rendervolumes.go).
+// maxVolumeName is the maximum length of a volume name: in pods, KubeVirt appends up to six
+// characters to it (pkg/virt-controller/services/rendervolumes.go), which must leave a DNS label.
 const maxVolumeName = 57
 
-// rootVolume judges what the machine boots from: a container disk, or a DataVolume, perhaps cloned from a golden image.
+// rootVolume validates the disk that the machine boots from: a container disk, or a DataVolume,
+// which may be cloned from a golden image.
 func rootVolume(spec *v1alpha1.ProviderSpec, path *field.Path) field.ErrorList {
-	volume := path.Child("rootVolume")
-	golden := goldenImage(spec, path.Child("goldenImage"))
-
-	if disk := spec.RootVolume.ContainerDisk; disk != nil {
-		return append(golden, containerDisk(spec.RootVolume, volume)...)
+	if spec.RootVolume.ContainerDisk != nil {
+		return containerDisk(spec.RootVolume, path)
 	}
 
-	errs := dataVolume(&spec.RootVolume.DataVolume, volume)
-	errs = append(errs, bootable(&spec.RootVolume.DataVolume, volume)...)
+	volume := &spec.RootVolume.DataVolume
+	blank := volume.Source != nil && volume.Source.Blank != nil
 
-	if spec.UsesGoldenImage() {
-		errs = append(errs, checksum(&spec.RootVolume.DataVolume, volume)...)
-	} else {
-		errs = append(errs, goldenImageOnly(&spec.RootVolume.DataVolume, volume)...)
-	}
-
-	return append(errs, golden...)
+	return slices.Concat(
+		dataVolume(volume, path),
+		forbid(path.Child("source", "blank"), blank,
+			"a machine cannot boot from an empty disk; use a source with an operating system, for example http, registry or pvc"),
+		verification(volume, spec.UsesGoldenImage(), path),
+	)
 }
 
 func containerDisk(volume v1alpha1.RootVolume, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
+	path = path.Child("containerDisk")
+	image := volume.ContainerDisk.Image
+	scheme, _, hasScheme := strings.Cut(image, "://")
 
-	if !equality.Semantic.DeepEqual(volume.DataVolume, v1alpha1.DataVolume{}) {
-		errs = append(errs, field.Forbidden(path.Child("containerDisk"), "set either containerDisk, or the fields of a DataVolume (source, storage, …)"))
-	}
-
-	switch image := volume.ContainerDisk.Image; {
-	case image == "":
-		errs = append(errs, field.Required(path.Child("containerDisk", "image"), "name the image of the container disk"))
-	case strings.TrimSpace(image) != image:
-		errs = append(errs, field.Invalid(path.Child("containerDisk", "image"), image, "must not begin or end with a space"))
-	case strings.Contains(image, "://"):
-		scheme, _, _ := strings.Cut(image, "://")
-		errs = append(errs, field.Invalid(path.Child("containerDisk", "image"), image, "must not have a scheme; remove "+scheme+"://"))
-	}
-
-	errs = append(errs, optionalName(volume.ContainerDisk.ImagePullSecret, path.Child("containerDisk", "imagePullSecret"))...)
-
-	return errs
+	return slices.Concat(
+		forbid(path, !equality.Semantic.DeepEqual(volume.DataVolume, v1alpha1.DataVolume{}),
+			"set either containerDisk or the fields of a DataVolume (source, storage, …)"),
+		require(path.Child("image"), image, "name the image of the container disk"),
+		refuse(path.Child("image"), strings.TrimSpace(image) != image, image, "must not begin or end with a space"),
+		refuse(path.Child("image"), hasScheme, image, "must not have a scheme; remove "+scheme+"://"),
+		optionalName(volume.ContainerDisk.ImagePullSecret, path.Child("imagePullSecret")),
+	)
 }
 
 func goldenImage(spec *v1alpha1.ProviderSpec, path *field.Path) field.ErrorList {
@@ -65,78 +59,67 @@ func goldenImage(spec *v1alpha1.ProviderSpec, path *field.Path) field.ErrorList 
 	case spec.DisablePreAllocatedDataVolumes:
 		return field.ErrorList{field.Forbidden(path, "there is none with disablePreAllocatedDataVolumes; remove one of them")}
 	case !spec.UsesGoldenImage():
-		return field.ErrorList{field.Forbidden(path, "the root volume is not imported, so it needs none; remove it")}
-	case spec.GoldenImage.Size == nil:
-		return nil
+		return field.ErrorList{field.Forbidden(path, "the root volume is not imported, so it has none; remove it")}
 	}
 
-	size, given := *spec.GoldenImage.Size, spec.RootVolume.Size()
+	size := amount{spec.GoldenImage.Size, path.Child("size")}
+	rootSize := amount{Quantity: spec.RootVolume.Size()}
 
-	switch {
-	case size.Sign() <= 0:
-		return field.ErrorList{field.Invalid(path.Child("size"), size.String(), "must be greater than zero")}
-	case given != nil && size.Cmp(*given) > 0:
-		return field.ErrorList{field.Invalid(path.Child("size"), size.String(),
-			"must not exceed the root volume's size, "+given.String()+": a clone cannot shrink")}
-	}
-
-	return nil
+	return append(
+		refuse(size.path, size.Quantity != nil && size.Sign() <= 0, size.String(), "must be greater than zero"),
+		refuse(size.path, rootSize.less(size), size.String(),
+			"must not exceed the root volume's size ("+rootSize.String()+"); a clone cannot be smaller than its source")...)
 }
 
-// goldenImageOnly refuses what KubeVirt drops from a virtual machine's DataVolumes: up to 1.9 its API does not have these fields.
-func goldenImageOnly(volume *v1alpha1.DataVolume, path *field.Path) field.ErrorList {
-	const remedy = "it works for golden images only, as KubeVirt drops it from a machine's own DataVolumes; remove it"
+// checksums are the formats of CDI's checksums (pkg/util/checksum).
+var checksums = regexp.MustCompile(`^(?i:md5:[0-9a-f]{32}|sha1:[0-9a-f]{40}|sha256:[0-9a-f]{64}|sha512:[0-9a-f]{128})$`)
+
+// verification validates the fields with which CDI verifies a download. Only golden images support
+// them: up to version 1.9, KubeVirt drops them from the DataVolumes of a VirtualMachine.
+func verification(volume *v1alpha1.DataVolume, golden bool, path *field.Path) field.ErrorList {
+	const remedy = "only golden images support it: KubeVirt drops it from a machine's own DataVolumes; remove it"
 
 	if volume.Source == nil || volume.Source.HTTP == nil {
 		return nil
 	}
 
-	var errs field.ErrorList
-
-	http := path.Child("source", "http")
-	if volume.Source.HTTP.Checksum != "" {
-		errs = append(errs, field.Forbidden(http.Child("checksum"), remedy))
+	http, path := volume.Source.HTTP, path.Child("source", "http")
+	if golden {
+		return refuse(path.Child("checksum"), http.Checksum != "" && !checksums.MatchString(http.Checksum), http.Checksum,
+			"must be md5, sha1, sha256 or sha512, a colon, and the checksum in hexadecimal digits")
 	}
 
-	if volume.Source.HTTP.InsecureSkipVerify != nil {
-		errs = append(errs, field.Forbidden(http.Child("insecureSkipVerify"), remedy))
-	}
-
-	return errs
+	return append(forbid(path.Child("checksum"), http.Checksum != "", remedy),
+		forbid(path.Child("insecureSkipVerify"), http.InsecureSkipVerify != nil, remedy)...)
 }
 
-// podVolumes are the volumes of KubeVirt's own in the pod of a virtual machine (pkg/virt-controller/services/rendervolumes.go): with
-// another one of such a name, the pod is never created.
-var podVolumes = []string{
+// reservedVolumes are the names of the driver's volumes, and of KubeVirt's own volumes in the pod
+// of a virtual machine (pkg/virt-controller/services/rendervolumes.go). A pod with two volumes of
+// the same name is never created.
+var reservedVolumes = []string{
+	v1alpha1.RootDisk, v1alpha1.CloudInitVolume, v1alpha1.CloudInitVolume + "-udata", v1alpha1.CloudInitVolume + "-ndata",
 	"private", "private-libvirt", "private-libvirt-qemu", "public", "sockets", "ephemeral-disks", "libvirt-runtime", "virt-bin-share-dir",
 	"container-disks", "hotplug-disks", "hook-sidecar-sockets", "hugepages", "hugetblfs-dir", "downwardapi", "vhostuser-sockets",
-	v1alpha1.CloudInitVolume + "-udata", v1alpha1.CloudInitVolume + "-ndata",
 }
 
 func additionalVolumes(list []v1alpha1.AdditionalVolume, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 
-	seen := map[string]bool{v1alpha1.RootDisk: true, v1alpha1.CloudInitVolume: true}
-	for _, name := range podVolumes {
-		seen[name] = true
-	}
+	names := sets.New(reservedVolumes...)
 
 	for i, volume := range list {
 		entry := path.Index(i)
 		errs = append(errs, volumeName(volume.Name, entry.Child("name"))...)
-
-		if seen[volume.Name] {
-			errs = append(errs, field.Forbidden(entry.Child("name"), "there is a volume "+volume.Name+" already, of this spec, the driver or KubeVirt; use another name"))
-		}
-
-		seen[volume.Name] = true
+		errs = append(errs, forbid(entry.Child("name"), names.Has(volume.Name),
+			"the spec, the driver or KubeVirt already has a volume "+volume.Name+"; use another name")...)
+		names.Insert(volume.Name)
 
 		switch {
 		case volume.DataVolume != nil && volume.VolumeSource != nil:
 			errs = append(errs, field.Forbidden(entry.Child("volumeSource"), "set either dataVolume or volumeSource"))
 		case volume.DataVolume != nil:
 			errs = append(errs, dataVolume(volume.DataVolume, entry.Child("dataVolume"))...)
-			errs = append(errs, goldenImageOnly(volume.DataVolume, entry.Child("dataVolume"))...)
+			errs = append(errs, verification(volume.DataVolume, false, entry.Child("dataVolume"))...)
 		default:
 			errs = append(errs, volumeSource(volume.VolumeSource, entry.Child("volumeSource"))...)
 		}
@@ -150,85 +133,59 @@ func volumeName(name string, path *field.Path) field.ErrorList {
 		return field.ErrorList{field.Required(path, "name the volume, for example data")}
 	}
 
-	var errs field.ErrorList
-	for _, msg := range validation.IsDNS1123Label(name) {
-		errs = append(errs, field.Invalid(path, name, msg))
-	}
-
-	if len(name) > maxVolumeName {
-		errs = append(errs, field.Forbidden(path, "use at most 57 characters: KubeVirt appends to it"))
-	}
-
-	return errs
+	return append(syntax(path, name, validation.IsDNS1123Label),
+		forbid(path, len(name) > maxVolumeName, fmt.Sprintf("use at most %d characters, since KubeVirt appends a suffix", maxVolumeName))...)
 }
 
-// volumeSource checks names because KubeVirt does not: with a wrong one, the machine's pod waits for ever.
+// volumeSource also validates names: with a wrong one, the machine's pod would wait forever.
 func volumeSource(source *v1alpha1.VolumeSource, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
+	var given []field.ErrorList
 
-	if source != nil {
-		if s := source.PersistentVolumeClaim; s != nil {
-			errs = append(errs, objectName(s.ClaimName, path.Child("persistentVolumeClaim", "claimName"))...)
-		}
-
-		if s := source.ConfigMap; s != nil {
-			errs = append(errs, objectName(s.Name, path.Child("configMap", "name"))...)
-		}
-
-		if s := source.Secret; s != nil {
-			errs = append(errs, objectName(s.SecretName, path.Child("secret", "secretName"))...)
-		}
+	s := ptr.Deref(source, v1alpha1.VolumeSource{})
+	if s.PersistentVolumeClaim != nil {
+		given = append(given, objectName(s.PersistentVolumeClaim.ClaimName, path.Child("persistentVolumeClaim", "claimName")))
 	}
 
-	switch countSources(source) {
+	if s.ConfigMap != nil {
+		given = append(given, objectName(s.ConfigMap.Name, path.Child("configMap", "name")))
+	}
+
+	if s.Secret != nil {
+		given = append(given, objectName(s.Secret.SecretName, path.Child("secret", "secretName")))
+	}
+
+	switch len(given) {
 	case 0:
-		return field.ErrorList{field.Required(path, "set a dataVolume, or one of persistentVolumeClaim, configMap and secret")}
+		return field.ErrorList{field.Required(path, "set dataVolume, or one of persistentVolumeClaim, configMap and secret")}
 	case 1:
-		return errs
+		return given[0]
 	default:
-		return field.ErrorList{field.Forbidden(path, "set one of persistentVolumeClaim, configMap and secret")}
+		return field.ErrorList{field.Forbidden(path, "set only one of persistentVolumeClaim, configMap and secret")}
 	}
 }
 
-func countSources(source *v1alpha1.VolumeSource) int {
-	count := 0
-
-	if source != nil {
-		for _, given := range []bool{source.PersistentVolumeClaim != nil, source.ConfigMap != nil, source.Secret != nil} {
-			if given {
-				count++
-			}
-		}
-	}
-
-	return count
-}
-
-// disks judges the references of disks to volumes. The disks themselves are KubeVirt's to judge.
+// disks validates the names of disks, which refer to volumes. KubeVirt validates the disks
+// themselves.
 func disks(spec *v1alpha1.ProviderSpec, path *field.Path) field.ErrorList {
-	if spec.Devices == nil {
-		return nil
-	}
-
 	var errs field.ErrorList
 
-	left := map[string]bool{v1alpha1.RootDisk: true}
+	unused := map[string]bool{v1alpha1.RootDisk: true}
 	for _, volume := range spec.AdditionalVolumes {
-		left[volume.Name] = true
+		unused[volume.Name] = true
 	}
 
-	for i := range spec.Devices.Disks {
-		name := spec.Devices.Disks[i].Name
+	for i, disk := range ptr.Deref(spec.Devices, v1alpha1.Devices{}).Disks {
+		path := path.Index(i).Child("name")
 
 		switch {
-		case name == "":
-			errs = append(errs, field.Required(path.Index(i).Child("name"), "name the volume that the disk is for, for example root-disk"))
-		case !left[name]:
-			errs = append(errs, field.Forbidden(path.Index(i).Child("name"),
-				fmt.Sprintf("%q is no volume, or has a disk already; disks are named root-disk, or like one of additionalVolumes", name)))
+		case disk.Name == "":
+			errs = append(errs, field.Required(path, "name the volume of the disk, for example root-disk"))
+		case !unused[disk.Name]:
+			errs = append(errs, field.Forbidden(path, fmt.Sprintf(
+				"there is no volume %q, or it already has a disk; use root-disk or the name of one of additionalVolumes", disk.Name)))
 		}
 
-		delete(left, name)
+		delete(unused, disk.Name)
 	}
 
 	return errs

@@ -10,171 +10,161 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 	kubevirtv1 "kubevirt.io/api/core/v1"
+	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 )
 
-// Warning is something that works, but perhaps not as its author expects.
+// Warning is a setting that works, but perhaps not as intended.
 type Warning struct {
-	// Field is the path of the field to look at.
+	// Field is the path of the field.
 	Field string
-	// Detail says what happens, and what to do if that is not wanted.
+	// Detail is the effect, followed by a remedy.
 	Detail string
 }
 
-// Warnings returns what is worth a second look in a spec: implausible sizes, what keeps a machine from being live-migrated, images
-// that may change behind their address, data disks with a file system, networks that the guest does not configure, deprecated fields.
-// None of it keeps a machine from being created. mcm-kubevirt shows them to its users. The spec may have faults.
+// Warnings returns the warnings about a spec: implausible sizes, settings that prevent live
+// migration, images that may change behind their URL, data disks with a file system, interfaces
+// that the guest does not configure, and deprecated fields. A warning never prevents the creation
+// of a machine. mcm-kubevirt shows them to its users. The spec may be invalid.
 func Warnings(spec *v1alpha1.ProviderSpec) []Warning {
-	warnings := sizeWarnings(spec)
-	warnings = append(warnings, migrationWarnings(spec)...)
-	warnings = append(warnings, movingImageWarnings(spec, root().Child("rootVolume", "source"))...)
-	warnings = append(warnings, dataDiskWarnings(spec.AdditionalVolumes, root().Child("additionalVolumes"))...)
-	warnings = append(warnings, networkDataWarnings(spec, root().Child("cloudInit", "networkData"))...)
-
-	if spec.Devices != nil && spec.Devices.NetworkInterfaceMultiqueue {
-		warnings = append(warnings, warning(root().Child("devices", "networkInterfaceMultiqueue"),
-			"is deprecated; spell it networkInterfaceMultiQueue"))
-	}
+	devices := ptr.Deref(spec.Devices, v1alpha1.Devices{})
+	warnings := slices.Concat(
+		sizeWarnings(spec),
+		migrationWarnings(spec),
+		mutableImageWarnings(spec, root().Child("rootVolume", "source")),
+		dataDiskWarnings(spec.AdditionalVolumes, root().Child("additionalVolumes")),
+		networkDataWarnings(spec, root().Child("cloudInit", "networkData")),
+		warnIf(root().Child("devices", "networkInterfaceMultiqueue"), devices.NetworkInterfaceMultiqueue,
+			"is deprecated; use networkInterfaceMultiQueue"),
+	)
 
 	for i := range spec.Networks {
-		if spec.Networks[i].SHA != "" {
-			warnings = append(warnings, warning(root().Child("networks").Index(i).Child("sha"), "is deprecated and ignored; remove it"))
-		}
+		path := root().Child("networks").Index(i).Child("sha")
+		warnings = append(warnings, warnIf(path, spec.Networks[i].SHA != "", "is deprecated and ignored; remove it")...)
 	}
 
 	return warnings
 }
 
-// UserDataWarnings returns what is worth a second look in a spec together with the user data of its machines: Ignition reads
-// less than cloud-init does. It quotes nothing of the user data.
+// UserDataWarnings returns the warnings about a spec together with the user data of its machines:
+// Ignition supports less than cloud-init does. They never quote the user data.
 func UserDataWarnings(spec *v1alpha1.ProviderSpec, userData []byte) []Warning {
 	if !isIgnition(userData) {
 		return nil
 	}
 
-	var warnings []Warning
+	configDrive := ptr.Deref(spec.CloudInit, v1alpha1.CloudInit{}).Type == v1alpha1.CloudInitConfigDrive
 
-	if ptr.Deref(spec.CloudInit, v1alpha1.CloudInit{}).Type != v1alpha1.CloudInitConfigDrive {
-		warnings = append(warnings, warning(root().Child("cloudInit", "type"),
-			"is NoCloud, but the user data is an Ignition config: only images made for Ignition's platform kubevirt read it there; "+
-				"for all others use ConfigDrive"))
-	}
-
-	if len(spec.SSHKeys) > 0 {
-		warnings = append(warnings, warning(root().Child("sshKeys"),
-			"are not read by Ignition, and the user data is an Ignition config: unless another program of the image applies them, "+
-				"put them into its passwd.users"))
-	}
-
-	return warnings
+	return slices.Concat(
+		warnIf(root().Child("cloudInit", "type"), !configDrive,
+			"is NoCloud, but the user data is an Ignition config, which only images for Ignition's platform kubevirt read from there; "+
+				"for other images, use ConfigDrive"),
+		warnIf(root().Child("sshKeys"), len(spec.SSHKeys) > 0,
+			"is ignored by Ignition, and the user data is an Ignition config; unless the image has another program that applies the keys, "+
+				"add them to passwd.users of the config"),
+	)
 }
 
-func warning(path *field.Path, detail string) Warning {
-	return Warning{Field: path.String(), Detail: detail}
-}
-
-// migrationWarnings are left out for a machine that is not to be migrated.
-func migrationWarnings(spec *v1alpha1.ProviderSpec) []Warning {
-	if t := spec.VirtualMachineTemplate; t != nil && t.Spec.Template != nil &&
-		ptr.Deref(t.Spec.Template.Spec.EvictionStrategy, "") == kubevirtv1.EvictionStrategyNone {
+// warnIf returns a warning if the condition is true.
+func warnIf(path *field.Path, condition bool, detail string) []Warning {
+	if !condition {
 		return nil
 	}
 
-	var warnings []Warning
-	for _, b := range migrationBlockers(spec) {
-		warnings = append(warnings, warning(b.path,
-			"rules out live migration, so that a drain of the provider node stops the machine: it "+b.reason))
-	}
-
-	return warnings
+	return []Warning{{Field: path.String(), Detail: detail}}
 }
 
-// movingImageWarnings are about golden images: what an address stands for is imported once, and never looked at again.
-func movingImageWarnings(spec *v1alpha1.ProviderSpec, path *field.Path) []Warning {
+// migrationWarnings returns no warnings for a machine that is not meant to be migrated.
+func migrationWarnings(spec *v1alpha1.ProviderSpec) []Warning {
+	if t, _ := instanceTemplate(spec); ptr.Deref(t.Spec.EvictionStrategy, "") == kubevirtv1.EvictionStrategyNone {
+		return nil
+	}
+
+	blockers := migrationBlockers(spec)
+	for i := range blockers {
+		blockers[i].Detail = "prevents live migration, since it " + blockers[i].Detail + "; draining the provider node stops the machine"
+	}
+
+	return blockers
+}
+
+// mutableImageWarnings returns warnings about golden images whose URL may refer to another image
+// later: a URL is imported only once.
+func mutableImageWarnings(spec *v1alpha1.ProviderSpec, path *field.Path) []Warning {
 	if !spec.UsesGoldenImage() {
 		return nil
 	}
 
-	const effect = "the image is imported once per address, so that what is published there later is not noticed; "
+	const effect = "a URL is imported only once, so later images are not noticed; "
 
-	if r := spec.RootVolume.Source.Registry; r != nil && r.URL != nil && !namesVersion(*r.URL) {
-		return []Warning{warning(path.Child("registry", "url"), "names no version: "+effect+"give a tag with a version, or a digest")}
-	}
+	http := ptr.Deref(spec.RootVolume.Source.HTTP, cdiv1beta1.DataVolumeSourceHTTP{})
+	image := ptr.Deref(spec.RootVolume.Source.Registry, cdiv1beta1.DataVolumeSourceRegistry{}).URL
 
-	if h := spec.RootVolume.Source.HTTP; h != nil && h.Checksum == "" && movingURL.MatchString(h.URL) {
-		return []Warning{warning(path.Child("http", "url"), "seems to lead to the latest of several images: "+effect+
-			"give the address of one version, or a checksum")}
-	}
-
-	return nil
+	return append(
+		warnIf(path.Child("registry", "url"), image != nil && !namesVersion(*image),
+			"does not name a version: "+effect+"use a tag with a version, or a digest"),
+		warnIf(path.Child("http", "url"), http.Checksum == "" && mutableURL.MatchString(http.URL),
+			"seems to refer to the latest of several images: "+effect+"use the URL of one version, or set a checksum")...)
 }
 
-// movingURL matches addresses under which distributions publish their newest image.
-var movingURL = regexp.MustCompile(`(?i)[/._-](latest|current|daily|nightly)([/._-]|$)`)
+// mutableURL matches URLs under which distributions publish their latest image.
+var mutableURL = regexp.MustCompile(`(?i)[/._-](latest|current|daily|nightly)([/._-]|$)`)
 
-// namesVersion says whether the address of a container image has a digest, or a tag that may be a version: one with a digit.
-func namesVersion(address string) bool {
-	if strings.Contains(address, "@sha256:") {
+// namesVersion reports whether the URL of a container image has a digest, or a tag with a digit,
+// which may be a version.
+func namesVersion(url string) bool {
+	if strings.Contains(url, "@sha256:") {
 		return true
 	}
 
-	_, tag, tagged := strings.Cut(address[strings.LastIndex(address, "/")+1:], ":")
+	_, tag, tagged := strings.Cut(url[strings.LastIndex(url, "/")+1:], ":")
 
 	return tagged && strings.ContainsAny(tag, "0123456789")
 }
 
-// dataDiskWarnings recommends block volumes. Gardener finds the kubelet's disk by its exact size in bytes.
+// dataDiskWarnings recommends block volumes: Gardener finds the kubelet's disk by its exact size in
+// bytes.
 func dataDiskWarnings(volumes []v1alpha1.AdditionalVolume, path *field.Path) []Warning {
-	const remedy = "use storage with volumeMode: Block"
-
 	var warnings []Warning
 
 	for i, volume := range volumes {
-		if volume.DataVolume == nil {
+		if volume.DataVolume == nil || volume.DataVolume.Storage == nil && volume.DataVolume.PVC == nil {
 			continue
 		}
 
-		at := path.Index(i).Child("dataVolume")
+		claim, at := claimOf(volume.DataVolume, path.Index(i).Child("dataVolume"))
+		effect := "is Filesystem, so that the disk is smaller than requested"
 
-		switch pvc, storage := volume.DataVolume.PVC, volume.DataVolume.Storage; {
-		case pvc != nil && !isBlock(pvc.VolumeMode):
-			warnings = append(warnings, warning(at.Child("pvc", "volumeMode"),
-				"is Filesystem, in which a disk is smaller than asked for; "+remedy))
-		case storage != nil && storage.VolumeMode == nil:
-			warnings = append(warnings, warning(at.Child("storage", "volumeMode"),
-				"is left to the provider's storage profile; if that chooses Filesystem, the disk is smaller than asked for; "+remedy))
-		case storage != nil && !isBlock(storage.VolumeMode):
-			warnings = append(warnings, warning(at.Child("storage", "volumeMode"),
-				"is Filesystem, in which a disk is smaller than asked for; "+remedy))
+		if volume.DataVolume.Storage != nil && claim.VolumeMode == nil {
+			effect = "is not set; if the provider's storage profile chooses Filesystem, the disk is smaller than requested"
 		}
+
+		block := ptr.Deref(claim.VolumeMode, corev1.PersistentVolumeFilesystem) == corev1.PersistentVolumeBlock
+		warnings = append(warnings, warnIf(at.Child("volumeMode"), !block, effect+"; use storage with volumeMode: Block")...)
 	}
 
 	return warnings
 }
 
-func isBlock(mode *corev1.PersistentVolumeMode) bool {
-	return ptr.Deref(mode, corev1.PersistentVolumeFilesystem) == corev1.PersistentVolumeBlock
-}
-
-// networkDataWarnings is about machines with several interfaces whose network data is not given.
+// networkDataWarnings returns warnings about machines with several interfaces, but without network
+// data.
 func networkDataWarnings(spec *v1alpha1.ProviderSpec, path *field.Path) []Warning {
 	c := ptr.Deref(spec.CloudInit, v1alpha1.CloudInit{})
 	secondary := slices.ContainsFunc(spec.Networks, func(n v1alpha1.Network) bool { return !n.Default && n.Pod == nil })
+	detail := "is empty, and the generated network data finds the primary interface only with netplan, systemd-networkd or the name enp1s0; " +
+		"if the image has none of them, set your own"
 
-	switch {
-	case c.NetworkData != "" || !secondary:
-		return nil
-	case c.Type == v1alpha1.CloudInitConfigDrive:
-		return []Warning{warning(path, "is empty, and none is generated for ConfigDrive: the guest configures its first interface only; "+
-			"give an OpenStack network_data.json, or use NoCloud")}
-	default:
-		return []Warning{warning(path, "is empty, and the generated one finds the primary interface by netplan or systemd-networkd, or by the name "+
-			"enp1s0; if the image has neither, give your own")}
+	if c.Type == v1alpha1.CloudInitConfigDrive {
+		detail = "is empty, and none is generated for ConfigDrive, so that the guest configures only its first interface; " +
+			"set an OpenStack network_data.json, or use NoCloud"
 	}
+
+	return warnIf(path, secondary && c.NetworkData == "", detail)
 }
 
-// isIgnition says whether user data is an Ignition config: a JSON object with a version of Ignition's.
+// isIgnition reports whether user data is an Ignition config: a JSON object with a version of
+// Ignition.
 func isIgnition(userData []byte) bool {
 	var config struct {
 		Ignition struct {

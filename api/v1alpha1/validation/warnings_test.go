@@ -15,7 +15,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1/validation"
 )
 
-// migratableSpec is a valid spec without anything to warn of.
+// migratableSpec returns a valid spec without warnings.
 func migratableSpec() *v1alpha1.ProviderSpec {
 	spec := validSpec()
 	spec.Networks = []v1alpha1.Network{{Pod: &v1alpha1.PodNetwork{}, Masquerade: &kubevirtv1.InterfaceMasquerade{}}}
@@ -53,18 +53,18 @@ func TestWarnings(t *testing.T) {
 	}{
 		"None": {reason: "the base of all cases needs no warning", change: func(*v1alpha1.ProviderSpec) {}},
 		"Empty": {
-			reason: "a spec with faults is looked at too, and the pod network is bridged by default",
+			reason: "an invalid spec has warnings, too, and the pod network is bridged by default",
 			change: func(s *v1alpha1.ProviderSpec) { *s = v1alpha1.ProviderSpec{} },
 			want:   []string{"providerSpec.networks"},
 		},
-		"ReadWriteOnce": {reason: "a disk of one host keeps the machine there", change: func(s *v1alpha1.ProviderSpec) {
+		"ReadWriteOnce": {reason: "a disk of one host prevents migration", change: func(s *v1alpha1.ProviderSpec) {
 			s.RootVolume.Storage.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
 		}, want: []string{"providerSpec.rootVolume.storage.accessModes"}},
-		"NotToBeMigrated": {reason: "who wants no migration needs no warning", change: func(s *v1alpha1.ProviderSpec) {
+		"NotToBeMigrated": {reason: "a machine that is not migrated needs no warning", change: func(s *v1alpha1.ProviderSpec) {
 			s.Networks = nil
 			instanceOf(s).EvictionStrategy = ptr.To(kubevirtv1.EvictionStrategyNone)
 		}},
-		"GPU": {reason: "devices of the host stay there", change: func(s *v1alpha1.ProviderSpec) {
+		"GPU": {reason: "devices of the host prevent migration", change: func(s *v1alpha1.ProviderSpec) {
 			instanceOf(s).Domain.Devices.GPUs = []kubevirtv1.GPU{{Name: "gpu"}}
 		}, want: []string{"providerSpec.virtualMachineTemplate.spec.template.spec.domain.devices.gpus"}},
 		"PVC": {reason: "a claim without a mode has a file system", change: func(s *v1alpha1.ProviderSpec) {
@@ -73,15 +73,15 @@ func TestWarnings(t *testing.T) {
 		"StorageProfile": {reason: "without a mode, the provider chooses", change: func(s *v1alpha1.ProviderSpec) {
 			s.AdditionalVolumes = dataDisk(cdiv1beta1.DataVolumeSpec{Storage: &cdiv1beta1.StorageSpec{}})
 		}, want: []string{"providerSpec.additionalVolumes[0].dataVolume.storage.volumeMode"}},
-		"Filesystem": {reason: "a file system is asked for", change: func(s *v1alpha1.ProviderSpec) {
+		"Filesystem": {reason: "the disk would be smaller than requested", change: func(s *v1alpha1.ProviderSpec) {
 			s.AdditionalVolumes = dataDisk(cdiv1beta1.DataVolumeSpec{Storage: &cdiv1beta1.StorageSpec{VolumeMode: ptr.To(corev1.PersistentVolumeFilesystem)}})
 		}, want: []string{"providerSpec.additionalVolumes[0].dataVolume.storage.volumeMode"}},
-		"Block": {reason: "this is what is recommended", change: func(s *v1alpha1.ProviderSpec) {
+		"Block": {reason: "block volumes are recommended", change: func(s *v1alpha1.ProviderSpec) {
 			s.AdditionalVolumes = append(
 				dataDisk(cdiv1beta1.DataVolumeSpec{Storage: &cdiv1beta1.StorageSpec{VolumeMode: ptr.To(corev1.PersistentVolumeBlock)}}),
 				dataDisk(cdiv1beta1.DataVolumeSpec{PVC: &corev1.PersistentVolumeClaimSpec{VolumeMode: ptr.To(corev1.PersistentVolumeBlock)}})...)
 		}},
-		"VolumeSource": {reason: "what exists already is not the driver's", change: func(s *v1alpha1.ProviderSpec) {
+		"VolumeSource": {reason: "the driver does not create it", change: func(s *v1alpha1.ProviderSpec) {
 			s.AdditionalVolumes = []v1alpha1.AdditionalVolume{{Name: "data", VolumeSource: &v1alpha1.VolumeSource{}}}
 		}},
 		"ConfigDriveNetworks": {reason: "the driver generates none for a config drive", change: func(s *v1alpha1.ProviderSpec) {
@@ -114,7 +114,7 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// TestSizeWarnings is about sizes that KubeVirt accepts, and that are probably typing errors.
+// TestSizeWarnings uses sizes that KubeVirt accepts, but that are probably typing errors.
 func TestSizeWarnings(t *testing.T) {
 	t.Parallel()
 
@@ -124,8 +124,8 @@ func TestSizeWarnings(t *testing.T) {
 		want   []string
 		says   string
 	}{
-		"LeastMemory": {reason: "a small node may be meant", more: "memory: {guest: 512Mi}"},
-		"MostMemory":  {reason: "a large node may be meant", more: "memory: {guest: 2Ti}"},
+		"LeastMemory": {reason: "a small node is plausible", more: "memory: {guest: 512Mi}"},
+		"MostMemory":  {reason: "a large node is plausible", more: "memory: {guest: 2Ti}"},
 		"TinyMemory": {
 			reason: "Mi instead of Gi", more: "memory: {guest: 4Mi}",
 			want: []string{"providerSpec.memory.guest"}, says: "is 4Mi, which is less than 512Mi",
@@ -135,35 +135,35 @@ func TestSizeWarnings(t *testing.T) {
 			want: []string{"providerSpec.memory.guest"}, says: "is 4Ti, which is more than 2Ti",
 		},
 		"MemoryByRequest": {
-			reason: "the guest has what is requested", more: "resources: {requests: {memory: 100M}}\nmemory: {}",
+			reason: "the guest gets the requested memory", more: "resources: {requests: {memory: 100M}}\nmemory: {}",
 			want: []string{"providerSpec.resources.requests[memory]"}, says: "is 100M, which is less than 512Mi",
 		},
 		"MemoryInTemplate": {
-			reason: "the template wins", more: "virtualMachineTemplate: {spec: {template: {spec: {domain: {memory: {guest: 16Ti}}}}}}",
+			reason: "the template takes precedence", more: "virtualMachineTemplate: {spec: {template: {spec: {domain: {memory: {guest: 16Ti}}}}}}",
 			want: []string{"providerSpec.virtualMachineTemplate.spec.template.spec.domain.memory.guest"}, says: "is 16Ti",
 		},
-		"MostCPUs": {reason: "a large node may be meant", more: "cpu: {sockets: 2, cores: 64, threads: 2}"},
+		"MostCPUs": {reason: "a large node is plausible", more: "cpu: {sockets: 2, cores: 64, threads: 2}"},
 		"ManyCPUs": {
-			reason: "the three are multiplied", more: "cpu: {sockets: 4, cores: 64, threads: 2}",
+			reason: "sockets, cores and threads are multiplied", more: "cpu: {sockets: 4, cores: 64, threads: 2}",
 			want: []string{"providerSpec.cpu"}, says: "is 512 virtual CPUs, which is more than 256",
 		},
 		"OverflowingCPUs": {
-			reason: "the product fits no number", more: "cpu: {sockets: 4294967295, cores: 4294967295, threads: 4294967295}",
+			reason: "the product overflows", more: "cpu: {sockets: 4294967295, cores: 4294967295, threads: 4294967295}",
 			want: []string{"providerSpec.cpu"}, says: "which is more than 256",
 		},
 		"CPUsInTemplate": {
-			reason: "the template wins", more: "cpu: {cores: 4}\nvirtualMachineTemplate: {spec: {template: {spec: {domain: {cpu: {cores: 400}}}}}}",
+			reason: "the template takes precedence", more: "cpu: {cores: 4}\nvirtualMachineTemplate: {spec: {template: {spec: {domain: {cpu: {cores: 400}}}}}}",
 			want: []string{"providerSpec.virtualMachineTemplate.spec.template.spec.domain.cpu"}, says: "is 400 virtual CPUs",
 		},
 		"CPUsByRequest": {
-			reason: "KubeVirt takes them from the request", more: "resources: {requests: {cpu: 4k}}",
+			reason: "KubeVirt uses the request", more: "resources: {requests: {cpu: 4k}}",
 			want: []string{"providerSpec.resources.requests[cpu]"}, says: "is 4000 virtual CPUs",
 		},
 		"CPULimit": {
-			reason: "m instead of none", more: "resources: {limits: {cpu: 4m}}",
+			reason: "m instead of no unit", more: "resources: {limits: {cpu: 4m}}",
 			want: []string{"providerSpec.resources.limits[cpu]"}, says: "is 4m, which is less than 100m",
 		},
-		"LeastRootDisk": {reason: "there are images of that size", more: "rootVolume: {source: {pvc: {name: i}}, storage: {resources: {requests: {storage: 1Gi}}}}"},
+		"LeastRootDisk": {reason: "images of this size exist", more: "rootVolume: {source: {pvc: {name: i}}, storage: {resources: {requests: {storage: 1Gi}}}}"},
 		"TinyRootDisk": {
 			reason: "Mi instead of Gi", more: "rootVolume: {source: {pvc: {name: i}}, storage: {resources: {requests: {storage: 20Mi}}}}",
 			want: []string{"providerSpec.rootVolume.storage.resources.requests[storage]"}, says: "is 20Mi, which is less than 1Gi",
@@ -226,7 +226,7 @@ func TestUserDataWarnings(t *testing.T) {
 		"CloudConfig": {reason: "cloud-init reads everything", userData: "#cloud-config\n", change: func(s *v1alpha1.ProviderSpec) {
 			s.SSHKeys = []string{"ssh-ed25519 AAAA"}
 		}},
-		"OtherJSON": {reason: "not every JSON is Ignition's", userData: `{"ignition":[]}`, change: func(*v1alpha1.ProviderSpec) {}},
+		"OtherJSON": {reason: "not every JSON object is an Ignition config", userData: `{"ignition":[]}`, change: func(*v1alpha1.ProviderSpec) {}},
 		"NoCloud": {
 			reason: "few images read Ignition from there", userData: ignition, change: func(*v1alpha1.ProviderSpec) {},
 			want: []string{"providerSpec.cloudInit.type"},
@@ -251,7 +251,7 @@ func TestUserDataWarnings(t *testing.T) {
 	}
 }
 
-func TestMovingImagesAreWarnedOf(t *testing.T) {
+func TestMutableImages(t *testing.T) {
 	t.Parallel()
 
 	registry := func(url string) *cdiv1beta1.DataVolumeSource {
@@ -267,7 +267,7 @@ func TestMovingImagesAreWarnedOf(t *testing.T) {
 	}{
 		"a version":                            {registry("docker://h:5000/worker:1.0"), ""},
 		"a digest":                             {registry("docker://h/worker@sha256:00"), ""},
-		"no tag, and a port that is none":      {registry("docker://h:5000/worker"), "providerSpec.rootVolume.source.registry.url"},
+		"no tag, but a port":                   {registry("docker://h:5000/worker"), "providerSpec.rootVolume.source.registry.url"},
 		"latest":                               {registry("docker://h/worker:latest"), "providerSpec.rootVolume.source.registry.url"},
 		"a channel":                            {registry("docker://h/worker:stable"), "providerSpec.rootVolume.source.registry.url"},
 		"a file":                               {server("https://h/worker-1.0.qcow2", ""), ""},
@@ -286,6 +286,6 @@ func TestMovingImagesAreWarnedOf(t *testing.T) {
 		}
 
 		spec.DisablePreAllocatedDataVolumes = true
-		require.Empty(t, validation.Warnings(spec), "each machine looks anew")
+		require.Empty(t, validation.Warnings(spec), "each machine imports the image itself")
 	}
 }

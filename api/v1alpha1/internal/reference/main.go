@@ -1,91 +1,56 @@
-// Command reference writes what editors and people read about the ProviderSpec: its JSON schema, and the field tables of
-// docs/provider-spec.md. It makes both from the Go types that the driver decodes, and from their comments. `make generate` calls
-// it. It must not know how specs are judged or rendered, and it reads nothing but this repository.
+// Command reference writes the JSON schema of the ProviderSpec, for editors, and the field tables
+// of docs/provider-spec.md. `make generate` runs it in the root of the repository. Both outputs
+// follow from the Go types that the driver decodes and from their comments; the command must not
+// depend on the validation and the use of a ProviderSpec.
+//
+// No tool does this: controller-gen writes schemas of CustomResourceDefinitions, which inline all
+// types, accept unknown fields, and require every field that KubeVirt requires, although the driver
+// sets it; and crd-ref-docs links neither the embedded types of CDI nor the versions of go.mod.
 package main
 
 import (
-	"bytes"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
-	"reflect"
-
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
+	"path/filepath"
 )
 
-// files say where the types are, and where their descriptions go.
-type files struct {
-	types  string
-	goMod  string
-	schema string
-	page   string
-}
+// The outputs, relative to the root of the repository.
+const (
+	schemaFile = "api/v1alpha1/providerspec.schema.json"
+	pageFile   = "docs/provider-spec.md"
+)
 
 func main() {
-	var f files
-
-	flag.StringVar(&f.types, "types", "api/v1alpha1", "Folder of the ProviderSpec's Go types.")
-	flag.StringVar(&f.goMod, "go-mod", "go.mod", "File that says which versions of other types to link to.")
-	flag.StringVar(&f.schema, "schema", "api/v1alpha1/providerspec.schema.json", "File to write the JSON schema to.")
-	flag.StringVar(&f.page, "page", "docs/provider-spec.md", "File whose part between the markers is replaced by the field tables.")
-	flag.Parse()
-
-	if err := f.generate(); err != nil {
+	if err := generate("."); err != nil {
 		fmt.Fprintln(os.Stderr, "reference:", err)
 		os.Exit(1)
 	}
 }
 
-func (f files) generate() error {
-	schema, page, err := f.contents()
+// generate writes the outputs into a repository.
+func generate(repository string) error {
+	root, err := os.OpenRoot(repository)
 	if err != nil {
 		return err
 	}
+	defer root.Close() //nolint:errcheck // All files in it are closed.
 
-	return errors.Join(write(f.schema, schema), write(f.page, page))
-}
+	sources, sourceErr := filepath.Glob(filepath.Join(repository, "api/v1alpha1/types*.go"))
+	goMod, goModErr := root.ReadFile("go.mod")
+	page, pageErr := root.ReadFile(pageFile)
 
-// contents returns what the files should be.
-func (f files) contents() (schema, page []byte, err error) {
-	docs, err := readComments(f.types)
-	if err != nil {
-		return nil, nil, fmt.Errorf("read the types' comments: %w", err)
+	if err := errors.Join(sourceErr, goModErr, pageErr); err != nil {
+		return err
 	}
 
-	goMod, err := os.ReadFile(f.goMod)
-	if err != nil {
-		return nil, nil, err
+	d := newDescriber(sources, goMod)
+	schema, schemaErr := d.schema()
+	page, pageErr = replaceGenerated(page, d.tables())
+
+	if err := errors.Join(append(d.errs, schemaErr, pageErr)...); err != nil {
+		return err
 	}
 
-	page, err = os.ReadFile(f.page)
-	if err != nil {
-		return nil, nil, err
-	}
-
-	schema, err = schemaFile(docs)
-	if err != nil {
-		return nil, nil, fmt.Errorf("make the JSON schema: %w", err)
-	}
-
-	page, err = withTables(page, docs, newLinker(goMod))
-	if err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", f.page, err)
-	}
-
-	return schema, page, nil
-}
-
-// write leaves a file alone that is what it should be, so that nothing is rebuilt because of it.
-func write(path string, content []byte) error {
-	if have, err := os.ReadFile(path); err == nil && bytes.Equal(have, content) { //nolint:gosec // The developer names the file.
-		return nil
-	}
-
-	return os.WriteFile(path, content, 0o644) //nolint:gosec // A source file, for everybody to read.
-}
-
-// rootType is what both outputs describe.
-func rootType() reflect.Type {
-	return reflect.TypeFor[v1alpha1.ProviderSpec]()
+	return errors.Join(root.WriteFile(schemaFile, schema, 0o644), root.WriteFile(pageFile, page, 0o644))
 }

@@ -2,11 +2,10 @@ package main
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
-	"path"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -16,172 +15,131 @@ const (
 	endMarker   = "<!-- end: generated -->\n"
 )
 
-// withTables returns the page with new field tables between its markers.
-func withTables(page []byte, docs comments, links linker) ([]byte, error) {
+// replaceGenerated returns the page with new tables between the markers.
+func replaceGenerated(page, tables []byte) ([]byte, error) {
 	before, rest, begins := bytes.Cut(page, []byte(beginMarker))
 	_, after, ends := bytes.Cut(rest, []byte(endMarker))
 
 	if !begins || !ends {
-		return nil, errors.New("it needs the lines " + strings.TrimSpace(beginMarker) + " and " + strings.TrimSpace(endMarker))
+		return nil, fmt.Errorf("%s needs the lines %q and %q", pageFile, beginMarker, endMarker)
 	}
 
-	tables, err := tables(docs, links)
-	if err != nil {
-		return nil, err
-	}
-
-	return bytes.Join([][]byte{before, []byte(beginMarker), tables, []byte(endMarker), after}, nil), nil
+	return slices.Concat(before, []byte(beginMarker), tables, []byte(endMarker), after), nil
 }
 
-// tables returns a table for each of the ProviderSpec's own types. Those of KubeVirt, CDI and Kubernetes are described elsewhere.
-func tables(docs comments, links linker) ([]byte, error) {
+// tables returns a table for each of the ProviderSpec's own types.
+func (d *describer) tables() []byte {
 	var out bytes.Buffer
 
-	order, places := ownTypes()
-	for _, t := range order {
-		fmt.Fprintf(&out, "\n### %s\n\n%s\n", t.Name(), escaped(docs.of(t, "")))
+	types, places := d.ownTypes()
+	for _, t := range types {
+		fmt.Fprintf(&out, "\n### %s\n\n%s\n", t.Name(), escaped(d.comment(t, "")))
 
-		if t != rootType() {
+		if t != rootType {
 			fmt.Fprintf(&out, "\nAppears in: `%s`.\n", strings.Join(places[t], "`, `"))
 		}
 
 		out.WriteString("\n| field | type | default | description |\n|---|---|---|---|\n")
 
-		for _, f := range fieldsOf(t) {
-			row, err := tableRow(f, docs, links)
-			if err != nil {
-				return nil, fmt.Errorf("%s.%s: %w", t, f.name, err)
+		for _, f := range d.fieldsOf(t) {
+			description, standard := cutDefault(f.comment)
+			if f.required {
+				standard = "**required**"
 			}
 
-			out.WriteString(row)
+			fmt.Fprintf(&out, "| `%s` | %s | %s | %s |\n", f.name, d.typeName(f.goType), standard, escaped(description))
 		}
 	}
 
 	out.WriteString("\n")
 
-	return out.Bytes(), nil
+	return out.Bytes()
 }
 
-func tableRow(f specField, docs comments, links linker) (string, error) {
-	kind, err := links.typeOf(f.goType)
-	if err != nil {
-		return "", err
-	}
+// ownTypes returns the ProviderSpec's own structs in the order in which a reader encounters them,
+// and the paths of the fields that have these types.
+func (d *describer) ownTypes() ([]reflect.Type, map[reflect.Type][]string) {
+	var (
+		types  []reflect.Type
+		places = map[reflect.Type][]string{}
+		visit  func(t reflect.Type, path string)
+	)
 
-	text, standard := cutDefault(docs.of(f.owner, f.name))
-	if f.required {
-		standard = "**required**"
-	}
+	visit = func(t reflect.Type, path string) {
+		for t = deref(t); t.Kind() == reflect.Slice; t = deref(t.Elem()) {
+			path += "[]"
+		}
 
-	return fmt.Sprintf("| `%s` | %s | %s | %s |\n", f.name, kind, standard, escaped(text)), nil
+		if !isOwn(t) || t.Kind() != reflect.Struct {
+			return
+		}
+
+		if !slices.Contains(types, t) {
+			types = append(types, t)
+		}
+
+		places[t] = append(places[t], path)
+
+		for _, f := range d.fieldsOf(t) {
+			visit(f.goType, strings.TrimPrefix(path+"."+f.name, "."))
+		}
+	}
+	visit(rootType, "")
+
+	return types, places
 }
 
-// defaultSentence is how a comment states a default: a sentence of its own.
+// defaultSentence is a sentence of a comment that states a default.
 var defaultSentence = regexp.MustCompile(`(?:^| )Default: (.*?)\.(?: |$)`)
 
-// cutDefault returns a comment without its statement of a default, and that.
-func cutDefault(comment string) (text, standard string) {
-	at := defaultSentence.FindStringSubmatchIndex(comment)
-	if at == nil {
+// cutDefault splits a comment into its description and its default.
+func cutDefault(comment string) (description, standard string) {
+	match := defaultSentence.FindStringSubmatch(comment)
+	if match == nil {
 		return comment, ""
 	}
 
-	text = strings.TrimSpace(comment[:at[0]] + " " + comment[at[1]:])
-
-	return text, escaped(comment[at[2]:at[3]])
+	return strings.TrimSpace(strings.Replace(comment, match[0], " ", 1)), escaped(match[1])
 }
 
 func escaped(text string) string {
 	return strings.NewReplacer("|", `\|`, "<", "&lt;", "*", `\*`, "{", `\{`, "_", `\_`).Replace(text)
 }
 
-// linker links types that are not the ProviderSpec's own to their documentation, in the version that the driver is built with.
-type linker struct {
-	// versions are those of the required modules, by their paths.
-	versions map[string]string
-}
-
-var requirement = regexp.MustCompile(`(?m)^\s*(?:require )?(\S+\.\S+/\S+) (v\S+)`)
-
-func newLinker(goMod []byte) linker {
-	versions := map[string]string{}
-	for _, match := range requirement.FindAllSubmatch(goMod, -1) {
-		versions[string(match[1])] = string(match[2])
-	}
-
-	return linker{versions}
-}
-
-// typeOf names the type of a field for people, with a link to its description.
-func (l linker) typeOf(t reflect.Type) (string, error) {
+// typeName returns the type of a field in Markdown, with a link to its description.
+func (d *describer) typeName(t reflect.Type) string {
 	t = deref(t)
 
-	special, err := scalarOf(t)
-	if err != nil {
-		return "", err
-	}
-
-	if special != nil {
-		return special.name, nil
-	}
-
-	switch t.Kind() {
-	case reflect.Slice:
-		entry, err := l.typeOf(t.Elem())
-
-		return "list of " + entry, err
-	case reflect.Map:
-		entry, err := l.typeOf(t.Elem())
-
-		return "map of " + t.Key().Kind().String() + " to " + entry, err
-	default:
-		return l.named(t)
-	}
-}
-
-func (l linker) named(t reflect.Type) (string, error) {
-	switch {
-	case len(valuesOf(t)) > 0:
-		return "`" + strings.Join(valuesOf(t), "`, `") + "`", nil
+	switch scalar, ok := scalars[t]; {
+	case ok:
+		return scalar.name
+	case t.Kind() == reflect.Slice:
+		return "list of " + d.typeName(t.Elem())
+	case t.Kind() == reflect.Map:
+		return "map of " + t.Key().Kind().String() + " to " + d.typeName(t.Elem())
+	case enums[t] != nil:
+		return "`" + strings.Join(enums[t], "`, `") + "`"
 	case t.PkgPath() == "":
-		return plainName(t), nil
+		return jsonType(t.Kind())
 	case isOwn(t):
-		return fmt.Sprintf("[%s](#%s)", t.Name(), strings.ToLower(t.Name())), nil
+		return fmt.Sprintf("[%s](#%s)", t.Name(), strings.ToLower(t.Name()))
 	default:
-		return l.external(t)
+		return d.externalName(t)
 	}
 }
 
-func (l linker) external(t reflect.Type) (string, error) {
-	for module := path.Dir(t.PkgPath()); module != "."; module = path.Dir(module) {
-		if version, ok := l.versions[module]; ok {
-			folder := strings.TrimPrefix(t.PkgPath(), module)
-
-			return fmt.Sprintf("[%s %s](https://pkg.go.dev/%s@%s%s#%s)", project(t), t.Name(), module, version, folder, t.Name()), nil
+// externalName links a type of another project in the version that the driver is built with.
+func (d *describer) externalName(t reflect.Type) string {
+	for module, project := range map[string]string{
+		"k8s.io/api": "Kubernetes", "kubevirt.io/api": "KubeVirt", "kubevirt.io/containerized-data-importer-api": "CDI",
+	} {
+		version := regexp.MustCompile(`\s` + regexp.QuoteMeta(module) + ` (v\S+)`).FindSubmatch(d.goMod)
+		if folder, ok := strings.CutPrefix(t.PkgPath(), module+"/"); ok && version != nil {
+			return fmt.Sprintf("[%s %s](https://pkg.go.dev/%s@%s/%s#%s)", project, t.Name(), module, version[1], folder, t.Name())
 		}
 	}
 
-	return "", fmt.Errorf("go.mod does not require the module of %s", t.PkgPath())
-}
+	d.errs = append(d.errs, fmt.Errorf("go.mod does not require the module of %s, or page.go does not know it", t))
 
-func project(t reflect.Type) string {
-	switch {
-	case strings.Contains(t.PkgPath(), "containerized-data-importer"):
-		return "CDI"
-	case strings.HasPrefix(t.PkgPath(), "kubevirt.io/"):
-		return "KubeVirt"
-	default:
-		return "Kubernetes"
-	}
-}
-
-func plainName(t reflect.Type) string {
-	switch t.Kind() {
-	case reflect.Bool:
-		return "boolean"
-	case reflect.String:
-		return "string"
-	default:
-		return "integer"
-	}
+	return ""
 }

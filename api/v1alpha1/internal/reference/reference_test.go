@@ -19,54 +19,63 @@ import (
 
 const repository = "../../../../"
 
-func shipped() files {
-	return files{
-		types:  repository + "api/v1alpha1",
-		goMod:  repository + "go.mod",
-		schema: repository + "api/v1alpha1/providerspec.schema.json",
-		page:   repository + "docs/provider-spec.md",
-	}
+func readShipped(t *testing.T, file string) []byte {
+	t.Helper()
+
+	content, err := os.ReadFile(filepath.Join(repository, file))
+	require.NoError(t, err)
+
+	return content
+}
+
+// copyInputs copies the types and go.mod into a temporary repository with the given page.
+func copyInputs(t *testing.T, page []byte) (folder string) {
+	t.Helper()
+
+	folder = t.TempDir()
+
+	require.NoError(t, os.CopyFS(filepath.Join(folder, "api/v1alpha1"), os.DirFS(repository+"api/v1alpha1")))
+	require.NoError(t, os.Remove(filepath.Join(folder, schemaFile)))
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "go.mod"), readShipped(t, "go.mod"), 0o600))
+	require.NoError(t, os.Mkdir(filepath.Join(folder, filepath.Dir(pageFile)), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(folder, pageFile), page, 0o600))
+
+	return folder
 }
 
 func TestShippedFilesAreUpToDate(t *testing.T) {
 	t.Parallel()
 
-	schema, page, err := shipped().contents()
-	require.NoError(t, err)
+	folder := copyInputs(t, readShipped(t, pageFile))
+	require.NoError(t, generate(folder))
 
-	for path, want := range map[string][]byte{shipped().schema: schema, shipped().page: page} {
-		have, err := os.ReadFile(path)
+	for _, file := range []string{schemaFile, pageFile} {
+		want, err := os.ReadFile(filepath.Join(folder, file))
 		require.NoError(t, err)
-		require.True(t, bytes.Equal(want, have), "%s: run `make generate`", path) // Equal would print both.
+		require.True(t, bytes.Equal(want, readShipped(t, file)), "%s: run `make generate`", file) // Equal would print both.
 	}
 }
 
-func TestGenerateWritesBothFiles(t *testing.T) {
+func TestGenerateKeepsTheRestOfThePage(t *testing.T) {
 	t.Parallel()
 
-	f := shipped()
-	f.schema, f.page = filepath.Join(t.TempDir(), "schema.json"), filepath.Join(t.TempDir(), "page.md")
-	require.NoError(t, os.WriteFile(f.page, []byte("before\n"+beginMarker+"old\n"+endMarker+"after\n"), 0o600))
-	require.NoError(t, f.generate())
+	folder := copyInputs(t, []byte("before\n"+beginMarker+"old\n"+endMarker+"after\n"))
+	require.NoError(t, generate(folder))
 
-	page, err := os.ReadFile(f.page)
+	page, err := os.ReadFile(filepath.Join(folder, pageFile))
 	require.NoError(t, err)
 	require.Regexp(t, `(?s)^before\n<!-- begin.*\n### ProviderSpec\n.*end: generated -->\nafter\n$`, string(page))
 	require.NotContains(t, string(page), "old\n")
-	require.FileExists(t, f.schema)
 
-	require.NoError(t, os.WriteFile(f.page, []byte("no markers"), 0o600))
-	require.ErrorContains(t, f.generate(), "begin: generated")
+	require.ErrorContains(t, generate(copyInputs(t, []byte("no markers"))), "begin: generated")
 }
 
-// TestEveryFieldIsDescribed walks the Go types by itself, and looks for each field in the schema and on the page.
+// TestEveryFieldIsDescribed visits the Go types independently, and searches each field in the
+// schema and on the page.
 func TestEveryFieldIsDescribed(t *testing.T) {
 	t.Parallel()
 
-	root := readSchema(t)
-	page, err := os.ReadFile(shipped().page)
-	require.NoError(t, err)
-
+	root, page := readSchema(t), readShipped(t, pageFile)
 	fields := 0
 
 	var walk func(kind reflect.Type)
@@ -76,7 +85,7 @@ func TestEveryFieldIsDescribed(t *testing.T) {
 			kind = kind.Elem()
 		}
 
-		if kind.Kind() != reflect.Struct || kind.PkgPath() != reflect.TypeFor[v1alpha1.ProviderSpec]().PkgPath() {
+		if kind.Kind() != reflect.Struct || kind.PkgPath() != rootType.PkgPath() {
 			return
 		}
 
@@ -100,13 +109,14 @@ func TestEveryFieldIsDescribed(t *testing.T) {
 			walk(f.Type)
 		}
 	}
-	walk(reflect.TypeFor[v1alpha1.ProviderSpec]())
+	walk(rootType)
 
 	require.Greater(t, fields, 60)
 }
 
-// TestDecoderKnowsWhatTheSchemaOffers decodes a spec that has everything that an editor would propose.
-func TestDecoderKnowsWhatTheSchemaOffers(t *testing.T) {
+// TestDecoderAcceptsEveryFieldOfTheSchema decodes a spec with all fields that an editor would
+// propose.
+func TestDecoderAcceptsEveryFieldOfTheSchema(t *testing.T) {
 	t.Parallel()
 
 	root := readSchema(t)
@@ -119,12 +129,11 @@ func TestDecoderKnowsWhatTheSchemaOffers(t *testing.T) {
 	require.Greater(t, len(raw), 10_000)
 }
 
-// TestPageShowsTheMinimalClass compares the example on the page with the manifest that is tried.
+// TestPageShowsTheMinimalClass compares the example on the page with the manifest, which is tested.
 func TestPageShowsTheMinimalClass(t *testing.T) {
 	t.Parallel()
 
-	page, err := os.ReadFile(shipped().page)
-	require.NoError(t, err)
+	page := readShipped(t, pageFile)
 	manifest, err := kubernetes.Manifests.ReadFile("machineclass/minimal.yaml")
 	require.NoError(t, err)
 
@@ -138,8 +147,7 @@ func TestPageShowsTheMinimalClass(t *testing.T) {
 func TestPageLinksExist(t *testing.T) {
 	t.Parallel()
 
-	page, err := os.ReadFile(shipped().page)
-	require.NoError(t, err)
+	page := readShipped(t, pageFile)
 
 	headings := map[string]bool{}
 	for _, heading := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(string(page), -1) {

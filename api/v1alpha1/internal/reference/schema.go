@@ -10,14 +10,14 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 )
 
-// jsonSchema is what is used here of JSON Schema, draft 7: the draft that editors' YAML and JSON support knows best. Beside a $ref,
-// that draft ignores everything else, hence allOf.
+// jsonSchema is the part of JSON Schema that is used here. Draft 7 is the one that editors support
+// best; it ignores everything beside a $ref, hence allOf.
 type jsonSchema struct {
 	Schema      string `json:"$schema,omitempty"`
 	ID          string `json:"$id,omitempty"`
 	Title       string `json:"title,omitempty"`
 	Description string `json:"description,omitempty"`
-	// DeprecationMessage is not JSON Schema's; editors show it.
+	// DeprecationMessage is not part of JSON Schema; editors show it.
 	DeprecationMessage string `json:"deprecationMessage,omitempty"`
 
 	Ref                  string                 `json:"$ref,omitempty"`
@@ -34,24 +34,13 @@ type jsonSchema struct {
 	Definitions          map[string]*jsonSchema `json:"definitions,omitempty"`
 }
 
-const (
-	draft    = "http://json-schema.org/draft-07/schema#"
-	schemaID = "https://raw.githubusercontent.com/gardener/machine-controller-manager-provider-kubevirt/main/api/v1alpha1/providerspec.schema.json"
-)
-
-// schemaFile returns the JSON schema of the ProviderSpec.
-func schemaFile(docs comments) ([]byte, error) {
-	b := &schemaBuilder{docs: docs, definitions: map[string]*jsonSchema{}}
-
-	root, err := b.object(rootType())
-	if err != nil {
-		return nil, err
-	}
-
-	root.Schema = draft
-	root.ID = schemaID
-	root.Title = rootType().Name()
-	root.Definitions = b.definitions
+// schema returns the JSON schema of the ProviderSpec.
+func (d *describer) schema() ([]byte, error) {
+	root := d.object(rootType)
+	root.Schema = "http://json-schema.org/draft-07/schema#"
+	root.ID = "https://raw.githubusercontent.com/gardener/machine-controller-manager-provider-kubevirt/main/" + schemaFile
+	root.Title = rootType.Name()
+	root.Definitions = d.definitions
 
 	root.Properties["apiVersion"].Enum = []string{v1alpha1.APIVersion}
 	root.Properties["kind"].Enum = []string{v1alpha1.Kind}
@@ -63,147 +52,94 @@ func schemaFile(docs comments) ([]byte, error) {
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")
 
-	if err := encoder.Encode(root); err != nil {
-		return nil, err
-	}
+	err := encoder.Encode(root)
 
-	return out.Bytes(), nil
-}
-
-// schemaBuilder makes one definition of each struct.
-type schemaBuilder struct {
-	docs        comments
-	definitions map[string]*jsonSchema
+	return out.Bytes(), err
 }
 
 // object returns the schema of a struct. Unknown fields are errors, as they are for the decoder.
-func (b *schemaBuilder) object(t reflect.Type) (*jsonSchema, error) {
-	s := &jsonSchema{
-		Type:                 "object",
-		Description:          b.docs.of(t, ""),
-		Properties:           map[string]*jsonSchema{},
-		AdditionalProperties: false,
-	}
+func (d *describer) object(t reflect.Type) *jsonSchema {
+	s := &jsonSchema{Type: "object", Description: d.comment(t, ""), Properties: map[string]*jsonSchema{}, AdditionalProperties: false}
 
-	for _, f := range fieldsOf(t) {
-		property, err := b.property(f)
-		if err != nil {
-			return nil, fmt.Errorf("%s.%s: %w", t, f.name, err)
-		}
-
-		s.Properties[f.name] = property
-
+	for _, f := range d.fieldsOf(t) {
+		s.Properties[f.name] = d.property(f)
 		if f.required {
 			s.Required = append(s.Required, f.name)
 		}
 	}
 
-	return s, nil
+	return s
 }
 
-// property returns the schema of a field. What the driver always refuses is in the schema only to say what to do instead.
-func (b *schemaBuilder) property(f specField) (*jsonSchema, error) {
-	text := b.docs.of(f.owner, f.name)
-	if isOwn(f.owner) && strings.Contains(text, " is not supported.") {
-		return &jsonSchema{Description: text, Not: &jsonSchema{}}, nil
+// property returns the schema of a field. A field that the driver always refuses is in the schema
+// only for its description, which names the field to use instead.
+func (d *describer) property(f specField) *jsonSchema {
+	if f.own && strings.Contains(f.comment, " is not supported.") {
+		return &jsonSchema{Description: f.comment, Not: &jsonSchema{}}
 	}
 
-	property, err := b.value(f.goType)
-	if err != nil {
-		return nil, err
-	}
-
-	if property.Ref != "" && text != "" {
+	property := d.value(f.goType)
+	if property.Ref != "" && f.comment != "" {
 		property = &jsonSchema{AllOf: []*jsonSchema{property}}
 	}
 
-	property.Description = text
-
-	if isOwn(f.owner) && strings.Contains(text, "Deprecated.") {
-		property.DeprecationMessage = text
+	property.Description = f.comment
+	if f.own && strings.Contains(f.comment, "Deprecated.") {
+		property.DeprecationMessage = f.comment
 	}
 
-	return property, nil
+	return property
+}
+
+// decodesItself reports whether a type has its own JSON. KubeVirt's types that decode themselves
+// are ordinary objects, as they are for the decoder.
+func decodesItself(t reflect.Type) bool {
+	return reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()) && !strings.HasPrefix(t.PkgPath(), "kubevirt.io/")
 }
 
 // value returns the schema of a field's value.
-func (b *schemaBuilder) value(t reflect.Type) (*jsonSchema, error) {
+func (d *describer) value(t reflect.Type) *jsonSchema {
 	t = deref(t)
-
-	special, err := scalarOf(t)
-	if err != nil {
-		return nil, err
+	if scalar, ok := scalars[t]; ok {
+		return &scalar.schema
 	}
 
-	if special != nil {
-		return &jsonSchema{Type: oneOrMore(special.types), Format: special.format}, nil
+	if decodesItself(t) {
+		d.errs = append(d.errs, fmt.Errorf("type %s decodes itself: add it to the scalars in types.go", t))
 	}
 
-	switch t.Kind() {
-	case reflect.Struct:
-		return b.reference(t)
-	case reflect.Map:
-		values, err := b.value(t.Elem())
+	s := &jsonSchema{Type: jsonType(t.Kind()), Enum: enums[t]}
 
-		return &jsonSchema{Type: "object", AdditionalProperties: values}, err
-	case reflect.Slice:
-		if t.Elem().Kind() == reflect.Uint8 {
-			return &jsonSchema{Type: "string"}, nil
-		}
-
-		items, err := b.value(t.Elem())
-
-		return &jsonSchema{Type: "array", Items: items}, err
-	default:
-		return plain(t)
+	switch {
+	case t.Kind() == reflect.Struct:
+		return d.reference(t)
+	case t.Kind() == reflect.Map:
+		return &jsonSchema{Type: "object", AdditionalProperties: d.value(t.Elem())}
+	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8:
+		return &jsonSchema{Type: "string"}
+	case t.Kind() == reflect.Slice:
+		return &jsonSchema{Type: "array", Items: d.value(t.Elem())}
+	case s.Type == "":
+		d.errs = append(d.errs, fmt.Errorf("type %s has no JSON type", t))
+	case t.Kind() >= reflect.Uint && t.Kind() <= reflect.Uint64:
+		s.Minimum = new(int)
 	}
+
+	return s
 }
 
-func plain(t reflect.Type) (*jsonSchema, error) {
-	switch t.Kind() {
-	case reflect.Bool:
-		return &jsonSchema{Type: "boolean"}, nil
-	case reflect.String:
-		return &jsonSchema{Type: "string", Enum: valuesOf(t)}, nil
-	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
-		return &jsonSchema{Type: "integer"}, nil
-	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
-		return &jsonSchema{Type: "integer", Minimum: new(int)}, nil
-	default:
-		return nil, fmt.Errorf("type %s has no JSON schema here: add it to schema.go", t)
-	}
-}
-
-// reference returns a reference to the definition of a struct, and makes that if there is none yet.
-func (b *schemaBuilder) reference(t reflect.Type) (*jsonSchema, error) {
-	name := definitionName(t)
-
-	if _, made := b.definitions[name]; !made {
-		b.definitions[name] = nil // A type may contain itself.
-
-		definition, err := b.object(t)
-		if err != nil {
-			return nil, err
-		}
-
-		b.definitions[name] = definition
+// reference returns a reference to the definition of a struct, and creates the definition if there
+// is none yet.
+func (d *describer) reference(t reflect.Type) *jsonSchema {
+	name := t.Name()
+	if !isOwn(t) {
+		name = strings.ReplaceAll(t.PkgPath(), "/", ".") + "." + name
 	}
 
-	return &jsonSchema{Ref: "#/definitions/" + name}, nil
-}
-
-func definitionName(t reflect.Type) string {
-	if isOwn(t) {
-		return t.Name()
+	if _, exists := d.definitions[name]; !exists {
+		d.definitions[name] = nil // A type may contain itself.
+		d.definitions[name] = d.object(t)
 	}
 
-	return strings.ReplaceAll(t.PkgPath(), "/", ".") + "." + t.Name()
-}
-
-func oneOrMore(types []string) any {
-	if len(types) == 1 {
-		return types[0]
-	}
-
-	return types
+	return &jsonSchema{Ref: "#/definitions/" + name}
 }

@@ -25,7 +25,7 @@ memory: {guest: 2Gi}
 rootVolume: {sourceRef: {kind: DataSource, name: worker}, storage: {resources: {requests: {storage: 20Gi}}}}
 `
 
-// TestSchemaAcceptsGoldenSpecs judges the specs that the driver's golden files are made of.
+// TestSchemaAcceptsGoldenSpecs validates the specs of the driver's golden files.
 func TestSchemaAcceptsGoldenSpecs(t *testing.T) {
 	t.Parallel()
 
@@ -92,12 +92,12 @@ func TestSchemaRefuses(t *testing.T) {
 		"UnknownField":   {reason: "the decoder is strict", change: "zoen: a", at: "zoen"},
 		"OtherCase":      {reason: "and case-sensitive", change: "sshkeys: []", at: "sshkeys"},
 		"UnknownInside":  {reason: "also in KubeVirt's types", change: "cpu: {core: 1}", at: "cpu.core"},
-		"WrongType":      {reason: "a list is no object", change: "networks: {name: a}", at: "networks"},
+		"WrongType":      {reason: "a list is not an object", change: "networks: {name: a}", at: "networks"},
 		"QuantityObject": {reason: "a quantity is a string or a number", change: "memory: {guest: {}}", at: "memory.guest"},
 		"MissingTag":     {reason: "machines are listed by the tags", change: "tags: {mcm.gardener.cloud/role: node}", at: "tags"},
-		"CloudInitType":  {reason: "there are two", change: "cloudInit: {type: nocloud}", at: "cloudInit.type"},
+		"CloudInitType":  {reason: "there are two types", change: "cloudInit: {type: nocloud}", at: "cloudInit.type"},
 		"MAC":            {reason: "a policy, not an address", change: "networks: [{name: a, mac: '02:00:00:00:00:01'}]", at: "networks[0].mac"},
-		"RunStrategy":    {reason: "a worker runs", change: "virtualMachineTemplate: {spec: {runStrategy: Halted}}", at: "virtualMachineTemplate.spec.runStrategy"},
+		"RunStrategy":    {reason: "a worker must run", change: "virtualMachineTemplate: {spec: {runStrategy: Halted}}", at: "virtualMachineTemplate.spec.runStrategy"},
 		"Running":        {reason: "the driver always refuses it", change: "virtualMachineTemplate: {spec: {running: true}}", at: "virtualMachineTemplate.spec.running"},
 		"VolumeName":     {reason: "a volume has a name", change: "additionalVolumes: [{}]", at: "additionalVolumes[0]"},
 		"Kind":           {reason: "it is a ProviderSpec", change: "kind: MachineClass", at: "kind"},

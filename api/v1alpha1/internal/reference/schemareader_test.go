@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -13,7 +12,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// schemaReader reads the shipped schema as others do. It knows no more of JSON Schema than that uses, and fails on the rest.
+// schemaReader validates values by the shipped schema. It supports the keywords that the schema
+// uses, and fails on others.
 type schemaReader struct {
 	schema map[string]any
 }
@@ -21,13 +21,10 @@ type schemaReader struct {
 func readSchema(t *testing.T) schemaReader {
 	t.Helper()
 
-	raw, err := os.ReadFile(shipped().schema)
-	require.NoError(t, err)
-
-	return schemaReader{schema: object(reread(t, raw))}
+	return schemaReader{schema: object(reread(t, readShipped(t, schemaFile)))}
 }
 
-// of returns the schema of a struct of the ProviderSpec's own.
+// of returns the schema of one of the ProviderSpec's own structs.
 func (r schemaReader) of(name string) map[string]any {
 	if r.schema["title"] == name {
 		return r.schema
@@ -45,14 +42,14 @@ func (r schemaReader) judge(t *testing.T, text string) []string {
 	return r.faults(t, r.schema, reread(t, raw), "")
 }
 
-// place is a value, where it is, and the schema that it should fit.
+// place is a value, its path, and its schema.
 type place struct {
 	schema map[string]any
 	value  any
 	path   string
 }
 
-// faults returns the paths at which a value does not fit a schema.
+// faults returns the paths at which a value does not match a schema.
 func (r schemaReader) faults(t *testing.T, schema map[string]any, value any, path string) []string {
 	t.Helper()
 
@@ -176,7 +173,7 @@ func requiredFaults(_ *testing.T, at place, rule any) []string {
 	return found
 }
 
-// sample returns a value that has everything that a schema offers, and nothing that it refuses.
+// sample returns a value with all fields of a schema that are not refused.
 func (r schemaReader) sample(t *testing.T, schema map[string]any) any {
 	t.Helper()
 

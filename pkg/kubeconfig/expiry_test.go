@@ -53,16 +53,16 @@ func TestExpiries(t *testing.T) {
 		want   []kubeconfig.Expiry
 	}{
 		"Token": {
-			reason: "it says when it begins and ends", user: "token: " + tokenWith(`{"iat":1900000000,"exp":2000000000}`),
+			reason: "both claims are set", user: "token: " + tokenWith(`{"iat":1900000000,"exp":2000000000}`),
 			want: []kubeconfig.Expiry{{Kind: "token", Begin: time.Unix(1_900_000_000, 0), End: end}},
 		},
 		"TokenWithoutBegin": {
-			reason: "it need not", user: "token: " + tokenWith(`{"exp":2000000000}`), want: []kubeconfig.Expiry{{Kind: "token", End: end}},
+			reason: "the claim iat is optional", user: "token: " + tokenWith(`{"exp":2000000000}`), want: []kubeconfig.Expiry{{Kind: "token", End: end}},
 		},
-		"Endless": {reason: "some have no end", user: "token: " + tokenWith(`{"iat":1900000000}`)},
-		"Opaque":  {reason: "some say nothing", user: "token: abc"},
+		"Endless": {reason: "some tokens do not expire", user: "token: " + tokenWith(`{"iat":1900000000}`)},
+		"Opaque":  {reason: "some tokens have no claims", user: "token: abc"},
 		"Certificate": {
-			reason: "a certificate ends too", user: "client-certificate-data: " + encode(cert) + ", client-key-data: " + encode(key),
+			reason: "certificates expire, too", user: "client-certificate-data: " + encode(cert) + ", client-key-data: " + encode(key),
 			want: []kubeconfig.Expiry{{Kind: "client-certificate", End: end}},
 		},
 	}

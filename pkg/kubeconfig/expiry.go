@@ -45,30 +45,27 @@ func ExpiriesOf(config *rest.Config) []Expiry {
 	var list []Expiry
 
 	if chain, err := cert.ParseCertsPEM(config.CertData); err == nil {
+		leaf := chain[0]
 		list = append(list, Expiry{
-			Kind: "client-certificate", Begin: since(float64(chain[0].NotBefore.Unix())), End: time.Unix(chain[0].NotAfter.Unix(), 0),
+			Kind: "client-certificate", Begin: timeOf(float64(leaf.NotBefore.Unix())), End: time.Unix(leaf.NotAfter.Unix(), 0),
 		})
 	}
 
 	if claims := claimsOf(config.BearerToken); claims.Exp > 0 {
-		list = append(list, Expiry{Kind: "token", Begin: since(claims.Iat), End: at(claims.Exp)})
+		list = append(list, Expiry{Kind: "token", Begin: timeOf(claims.Iat), End: timeOf(claims.Exp)})
 	}
 
 	return list
 }
 
-// since returns the time at which the validity began; zero if it is not known.
-func since(seconds float64) time.Time {
+// timeOf converts seconds since 1970 to a time, which is zero if the seconds are not set. Times
+// after the year 9999 become its end.
+func timeOf(seconds float64) time.Time {
+	const lastSecond = 253402300799
+
 	if seconds <= 0 {
 		return time.Time{}
 	}
-
-	return at(seconds)
-}
-
-// at converts seconds since 1970 to a time. Times after the year 9999 become its end.
-func at(seconds float64) time.Time {
-	const lastSecond = 253402300799
 
 	return time.Unix(int64(min(seconds, lastSecond)), 0)
 }
@@ -79,22 +76,15 @@ type claims struct {
 	Exp float64 `json:"exp"`
 }
 
-// claimsOf returns a token's claims; none if it has none, or is not a JSON Web Token.
+// claimsOf returns a token's claims; they are zero if it is not a JSON Web Token.
 func claimsOf(token string) claims {
-	parts := strings.Split(token, ".")
-	if len(parts) != 3 {
-		return claims{}
-	}
-
-	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
-	if err != nil {
-		return claims{}
-	}
-
 	var read claims
 
-	if err := json.Unmarshal(payload, &read); err != nil {
-		return claims{}
+	if parts := strings.Split(token, "."); len(parts) == 3 {
+		payload, err := base64.RawURLEncoding.DecodeString(parts[1])
+		if err != nil || json.Unmarshal(payload, &read) != nil {
+			return claims{}
+		}
 	}
 
 	return read
