@@ -20,10 +20,10 @@ import (
 )
 
 const (
-	// component is what the driver's Events name as their source.
+	// component is the source of the driver's Events.
 	component = "machine-controller-manager-provider-kubevirt"
-	// listingDelay collects the listings of all classes, which machine-controller-manager requests
-	// one after the other.
+	// listingDelay is long enough to collect the listings of all classes, which
+	// machine-controller-manager requests one after the other.
 	listingDelay = 5 * time.Second
 	// comparePeriod is the minimum interval between comparisons of listings with all Machines:
 	// every deletion of a machine causes a listing.

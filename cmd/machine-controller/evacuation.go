@@ -21,9 +21,9 @@ const (
 	// evacuationPeriod is the interval at which ongoing evacuations are checked, with two requests
 	// to the control cluster.
 	evacuationPeriod = 5 * time.Second
-	// migrationTimeout is how long a live migration may wait while none from its node advances. It
-	// exceeds the 15 min after which KubeVirt gives up on a target pod and starts the next
-	// migration.
+	// migrationTimeout is how long a live migration may wait while no migration from its node
+	// advances. It exceeds the 15 min after which KubeVirt gives up on a target pod and starts the
+	// next migration.
 	migrationTimeout = 30 * time.Minute
 )
 

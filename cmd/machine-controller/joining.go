@@ -18,9 +18,9 @@ import (
 // resyncPeriod is the interval at which unchanged Machines in memory are processed again.
 const resyncPeriod = 5 * time.Minute
 
-// joining measures the last phase of machines, for which machine-controller-manager calls no
-// driver: it watches their Machines with one watch in the control cluster, and keeps almost nothing
-// of them.
+// joining measures the last phase of machines, in which machine-controller-manager does not call
+// the driver. It watches Machines in the control cluster, and caches only their names, UIDs and
+// phases.
 type joining struct {
 	tracker *phases.Tracker
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
 )
 
-// leading starts the background work of the leader with the first call of a driver:
-// machine-controller-manager calls the driver only in the process that leads. Two replicas must
+// leading starts the leader's background work on the first call to the driver:
+// machine-controller-manager calls the driver only while it is the leader. Two replicas must
 // neither evacuate nor count the same machines.
 type leading struct {
 	driver.Driver
@@ -16,7 +16,7 @@ type leading struct {
 	start func()
 }
 
-// whenLeading returns the driver such that its first call starts the tasks.
+// whenLeading wraps the driver so that the first call to it starts the tasks.
 func whenLeading(ctx context.Context, inner driver.Driver, tasks ...func(context.Context)) driver.Driver {
 	return &leading{Driver: inner, start: sync.OnceFunc(func() {
 		for _, run := range tasks {

@@ -1,6 +1,7 @@
 // Command machine-controller runs machine-controller-manager's machine controller with the KubeVirt
-// driver. Gardener injects it as a sidecar beside machine-controller-manager. It only wires: flags
-// to options, options to the plugin or to a driver over gRPC, that to machine-controller-manager.
+// driver. Gardener injects it as a sidecar beside machine-controller-manager. It only connects
+// them: flags to options, options to the plugin or to a driver over gRPC, and either driver to
+// machine-controller-manager.
 package main
 
 import (
@@ -11,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	_ "github.com/gardener/machine-controller-manager/pkg/util/client/metrics/prometheus" // rest_client_* of its clients, as in every driver
+	_ "github.com/gardener/machine-controller-manager/pkg/util/client/metrics/prometheus" // rest_client_*, as in every driver
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/app"
 	mcmoptions "github.com/gardener/machine-controller-manager/pkg/util/provider/app/options"
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
@@ -64,7 +65,7 @@ func run() error {
 	return runController(context.Background(), server, own)
 }
 
-// runController runs machine-controller-manager with the driver, and the work beside it.
+// runController runs machine-controller-manager with the driver and its background work.
 func runController(ctx context.Context, server *mcmoptions.MCServer, own *options) error {
 	control, err := newControlCluster(server)
 	if err != nil {
@@ -91,12 +92,12 @@ func runController(ctx context.Context, server *mcmoptions.MCServer, own *option
 	return app.Run(server, whenLeading(ctx, addresses.Driver(p.driver), append(p.tasks, addresses.Run, measure)...))
 }
 
-// process is a driver, and what this process does for it.
+// process is a driver with its background work in this process.
 type process struct {
 	driver driver.Driver
-	// tasks are the driver's background work if this process leads.
+	// tasks run while this process is the leader.
 	tasks []func(context.Context)
-	// stop ends the driver's calls.
+	// stop cancels the driver's calls.
 	stop func(context.Context)
 }
 
@@ -143,7 +144,8 @@ func (o *options) newLocal(control *controlCluster, addresses *machineaddress.Re
 	return p, nil
 }
 
-// newRemote returns a driver over gRPC, which cancels the calls of a process that ends.
+// newRemote returns a driver over gRPC. It needs no stop: gRPC cancels the calls of a process that
+// exits.
 func (o *options) newRemote(ctx context.Context) (*process, error) {
 	client, err := o.remote.driver()
 	if err != nil {
@@ -167,7 +169,7 @@ func announce(ctx context.Context, driver *driverrpc.Client, endpoint string) {
 	klog.InfoS("Using a driver over gRPC", "endpoint", endpoint, "name", info.Name, "version", info.Version)
 }
 
-// stopTime is how long calls in flight may take to end. Gardener gives the pod 5 s.
+// stopTime bounds the wait for calls in flight. Gardener's grace period for the pod is 5 s.
 const stopTime = 2500 * time.Millisecond
 
 // stopOnSignal shuts the process down gracefully. machine-controller-manager handles no signals.

@@ -184,8 +184,8 @@ const (
 	secretNotRead   visibility = "NotRead"
 )
 
-// secretState is a Secret that a MachineClass refers to. Of its content, only
-// the names of the driver's keys are shown.
+// secretState is a Secret that a MachineClass refers to. Only the names of the driver's keys are
+// shown, not its values.
 type secretState struct {
 	Namespace string     `json:"namespace"`
 	Name      string     `json:"name"`
@@ -205,8 +205,8 @@ type classSecrets struct {
 	data   map[string][]byte
 }
 
-// secretsOf reads the Secrets of a class that are in a namespace, or in any. Like
-// machine-controller-manager, it gets no data of the others.
+// secretsOf reads the Secrets of a class in a namespace, or in all namespaces if it is empty. Like
+// machine-controller-manager, it ignores the data of all other Secrets.
 func (c *controlCluster) secretsOf(ctx context.Context, class *v1alpha1.MachineClass, namespace string) classSecrets {
 	found := classSecrets{data: map[string][]byte{}}
 

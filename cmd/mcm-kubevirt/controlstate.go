@@ -54,7 +54,7 @@ func lastUpdate(m *v1alpha1.Machine) *time.Time {
 }
 
 // controlCauses returns the causes in the control cluster that prevent a Machine from being
-// reconciled. The first is to be repaired first.
+// reconciled. The one to repair first comes first.
 func (f *foundMachine) controlCauses(control *controlState, now time.Time) []*causeReport {
 	var causes []*causeReport
 
@@ -112,7 +112,7 @@ func (f *foundMachine) classCause() *causeReport {
 	}
 }
 
-// missingKeys returns the keys that the driver needs for a Machine, and does not receive. User data
+// missingKeys returns the keys that the driver needs for a Machine but does not receive. User data
 // is needed until the machine is created, and a kubeconfig from the command line replaces the one
 // in the Secret.
 func (f *foundMachine) missingKeys() []string {
@@ -158,8 +158,8 @@ func (f *foundMachine) secretCause() *causeReport {
 	}}, "")
 }
 
-// notReconciled reports whether the machine controller should have
-// started to reconcile the Machine, and has not.
+// notReconciled reports whether the machine controller should have started to reconcile the
+// Machine, but has not.
 func (f *foundMachine) notReconciled(now time.Time) bool {
 	m := f.machine
 
@@ -201,8 +201,8 @@ type liveness string
 const (
 	running liveness = "Running"
 	stopped liveness = "Stopped"
-	// unknown is the state of a controller without a lease, as without leader
-	// election, or whose lease cannot be read.
+	// unknown is the state of a controller without a lease (leader election is disabled), or whose
+	// lease cannot be read.
 	unknown liveness = "Unknown"
 )
 
@@ -269,7 +269,7 @@ func (c *controlCluster) lease(ctx context.Context, name string) (*coordinationv
 	return c.Kubernetes.CoordinationV1().Leases(c.Namespace).Get(ctx, name, metav1.GetOptions{})
 }
 
-// expired reports whether a lease seems to have no holder any more. A renewal far in the future
+// expired reports whether the holder of a lease seems to have stopped. A renewal far in the future
 // counts too: this machine's clock may be behind.
 func expired(lease *coordinationv1.Lease, now time.Time) bool {
 	if lease.Spec.RenewTime == nil || ptr.Deref(lease.Spec.HolderIdentity, "") == "" {

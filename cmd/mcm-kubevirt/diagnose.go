@@ -18,7 +18,7 @@ const (
 	// diagnoseRetryFor is how long transient errors of the provider cluster are retried. The user
 	// is waiting, and can repeat the command.
 	diagnoseRetryFor = 5 * time.Second
-	// diagnoseQPS limits the load on a provider cluster that others need too.
+	// diagnoseQPS limits the load on the provider cluster, which other clients share.
 	diagnoseQPS = 20
 )
 

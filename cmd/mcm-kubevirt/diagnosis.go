@@ -27,9 +27,9 @@ type result string
 const (
 	// resultNothingWrong means that no cause was found.
 	resultNothingWrong result = "NothingWrong"
-	// resultSuspected means that there is a cause, but not for long enough to be a failure.
+	// resultSuspected means that a cause was found that has not lasted long enough to be a failure.
 	resultSuspected result = "Suspected"
-	// resultCauseFound means that there is a cause.
+	// resultCauseFound means that a cause was found.
 	resultCauseFound result = "CauseFound"
 	// resultUnknown means that the machine could not be diagnosed.
 	resultUnknown result = "Unknown"
@@ -207,7 +207,7 @@ func (d *diagnosis) Causes() []*causeReport {
 	return append([]*causeReport{d.Cause}, d.MoreCauses...)
 }
 
-// notRead returns the end of a sentence about a search without result.
+// notRead returns the end of a message about a search without results.
 func notRead(unread []string) string {
 	if len(unread) == 0 {
 		return ""

@@ -20,7 +20,7 @@ const (
 	troubleshootingURL = docsURL + "troubleshooting.md"
 )
 
-// pageTemplate is the text for people, in the form of layout.
+// pageTemplate is the text output, to be formatted by layout.
 const pageTemplate = `
 {{define "sign"}}{{.Object.Kind}} {{.Object.Namespace}}/{{.Object.Name}}
 {{if .Last}}	{{.Type}} {{.Status}} {{.Reason}}, first {{ago .Since}}, last {{age .Last}} ago
@@ -108,8 +108,8 @@ flags	{{settings}}
 	if the machine controller runs with other values, pass them to this command too
 `
 
-// print prints the diagnoses in the given format. As text, they
-// include the settings that they are based on.
+// print prints the diagnoses in the given format. The text includes the settings that they are
+// based on.
 func (d *diagnoses) print(out io.Writer, format, settings string, now time.Time) error {
 	stamp := func(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 	age := func(t time.Time) string { return duration.HumanDuration(max(0, now.Sub(t))) } // like kubectl

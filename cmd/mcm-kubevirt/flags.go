@@ -79,7 +79,7 @@ func (f *assumedFlags) allowed() validation.Options {
 	return validation.Options{Template: validation.TemplatePolicy(f.template.value), Evacuation: f.evacuation}
 }
 
-// list returns the flags as in a command line.
+// list returns the flags as written on a command line.
 func (f *assumedFlags) list() []string {
 	return []string{fmt.Sprintf("--evacuation=%t", f.evacuation), "--virtual-machine-template=" + f.template.value}
 }

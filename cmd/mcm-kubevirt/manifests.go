@@ -210,7 +210,7 @@ type document struct {
 }
 
 // parseDocuments returns the objects of a file, and the errors for parts that cannot be parsed. The
-// errors quote nothing: the file may contain secrets.
+// errors do not quote the file, which may contain secrets.
 func parseDocuments(file string, text []byte) (found []document, errs []error) {
 	text = bytes.TrimPrefix(text, []byte("\uFEFF")) // the BOM of some Windows editors
 	if !utf8.Valid(text) {
@@ -227,7 +227,7 @@ func parseDocuments(file string, text []byte) (found []document, errs []error) {
 		case errors.Is(err, io.EOF):
 			return found, errs
 		case err != nil:
-			return found, append(errs, p.explain(errors.New("there is text behind the separator")))
+			return found, append(errs, p.explain(errors.New("there is text after the separator")))
 		}
 
 		documents, err := p.documents()
@@ -299,7 +299,7 @@ func (p filePart) jsonStream() (found []document, ok bool) {
 	}
 }
 
-// line returns the line of the file in which the object after an offset begins, behind empty lines,
+// line returns the line of the file in which the object after an offset begins, after empty lines,
 // comments and a separator.
 func (p filePart) line(offset int64) int {
 	first := p.before + 1 + bytes.Count(p.text[:offset], []byte("\n"))
@@ -327,7 +327,7 @@ func duplicates(err error) []string {
 	return list
 }
 
-// yamlSyntax matches the parser's messages that quote nothing.
+// yamlSyntax matches the parser's messages that do not quote the file.
 var yamlSyntax = regexp.MustCompile(`line \d+: (?:did not find|could not find|found|mapping values are not allowed) .*`)
 
 // explain returns the reason why a part of a file cannot be parsed, without its text.

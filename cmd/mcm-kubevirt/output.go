@@ -59,7 +59,7 @@ func printObjects(out io.Writer, format string, objects []any) error {
 	return nil
 }
 
-// printResult prints the result of a command: as YAML or JSON for scripts, or as a text for people.
+// printResult prints the result of a command: as YAML or JSON for scripts, or as text for people.
 func printResult(out io.Writer, format string, result any, text string, funcs template.FuncMap) error {
 	if format != outputText {
 		return printObject(out, format, result)
@@ -79,7 +79,7 @@ func printResult(out io.Writer, format string, result any, text string, funcs te
 	return nil
 }
 
-// printPage prints a result as printResult does, with a text in the form of layout.
+// printPage is like printResult, but formats the text with layout.
 func printPage(out io.Writer, format string, result any, text string, funcs template.FuncMap) error {
 	if format != outputText {
 		return printObject(out, format, result)

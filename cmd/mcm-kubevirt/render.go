@@ -175,7 +175,7 @@ func (m *manifests) class(name string) (machineClass, error) {
 	}
 }
 
-// summaryText is the summary of a machine for people, in the form of layout.
+// summaryText is the summary of a machine, to be formatted by layout.
 const summaryText = `VirtualMachine {{.VM.Namespace}}/{{.VM.Name}} of MachineClass {{.Class.Name}}
 region	{{.Input.Spec.Region}}
 zone	{{.Input.Spec.Zone}}

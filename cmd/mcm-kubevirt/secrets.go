@@ -16,7 +16,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
 )
 
-// secret is a Secret of a file. No message quotes its content.
+// secret is a Secret in a file. Messages never quote its content.
 type secret struct {
 	corev1.Secret
 

@@ -29,8 +29,8 @@ import (
 )
 
 const (
-	// finishTime is how long active calls may take to end after the process is asked to stop, and
-	// stopTime bounds the whole shutdown. Clients repeat the calls that are cut off.
+	// finishTime bounds the wait for active calls on shutdown, and stopTime the whole shutdown.
+	// Clients retry the calls that are cancelled.
 	finishTime = time.Second
 	stopTime   = 2500 * time.Millisecond
 	// metricsTimeout bounds the reading of a request for metrics, and the writing of the response.
@@ -159,8 +159,7 @@ func serve(ctx context.Context, server *driverrpc.Server, listener net.Listener,
 	return errors.Join(failed, stopServer(context.WithoutCancel(ctx), server), metrics.Close())
 }
 
-// stopServer shuts the server down gracefully, but no longer
-// than stopTime, since the process ends then.
+// stopServer shuts the server down gracefully, within stopTime: the process then exits.
 func stopServer(ctx context.Context, server *driverrpc.Server) error {
 	ctx, cancel := context.WithTimeout(ctx, finishTime)
 	defer cancel()

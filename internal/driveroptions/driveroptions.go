@@ -37,9 +37,9 @@ type Controller struct {
 	OrphanPeriod time.Duration
 	// Workers is the maximum number of its concurrent calls.
 	Workers int
-	// NoTarget reports whether it runs without a target cluster.
+	// NoTarget is set if it runs without a target cluster.
 	NoTarget bool
-	// Evacuation reports whether it runs with --evacuation.
+	// Evacuation is set if it runs with --evacuation.
 	Evacuation bool
 	// Observers are notified of the classes in its requests.
 	Observers []kubevirt.Observer
@@ -130,7 +130,7 @@ type ProviderClusters struct {
 	Evacuator *evacuations.Evacuator
 }
 
-// ProviderClusters returns the access to provider clusters, and registers the metrics of its clients
+// ProviderClusters returns the access to provider clusters, and registers the metrics of clients
 // and golden images.
 func (o *Options) ProviderClusters(controller Controller, metrics prometheus.Registerer) (*ProviderClusters, error) {
 	clients := providerapi.NewCache(providerapi.Options{
@@ -160,7 +160,7 @@ func (o *Options) ProviderClusters(controller Controller, metrics prometheus.Reg
 
 func counted(c providerapi.Call) { kubevirt.CountRequest(c.Service, c.Duration, c.Failed) }
 
-// Plugin returns the driver that uses the given PluginSPI, and registers its metrics.
+// Plugin returns the driver on top of the given PluginSPI, and registers its metrics.
 func (o *Options) Plugin(controller Controller, provider spi.PluginSPI, metrics prometheus.Registerer) (*kubevirt.MachinePlugin, error) {
 	plugin := kubevirt.New(provider, kubevirt.Options{
 		CreationTimeout: controller.CreationTimeout,

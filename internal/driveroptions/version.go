@@ -9,7 +9,7 @@ import (
 	release "github.com/gardener/machine-controller-manager-provider-kubevirt"
 )
 
-// placeholder is part of the values of package version that the linker did not set.
+// placeholder is part of a value of package version that the linker has not set.
 const placeholder = "$Format:"
 
 // Version returns the text that --version prints: the release and, if known, the commit that the

@@ -1,6 +1,7 @@
 // Package caller carries the ID of the calling process in a context. pkg/driverrpc sets it for
-// requests that arrive over gRPC; pkg/spi/providercluster reads it before it relies on what a
-// caller has observed for a long time. It must not depend on either of them.
+// requests that arrive over gRPC; pkg/spi/providercluster reads it, because it relies on
+// observations only if one process has made them without a restart. It must not depend on either of
+// them.
 package caller
 
 import "context"
@@ -9,10 +10,10 @@ import "context"
 type ID string
 
 const (
-	// ThisProcess is the default: the driver and its caller are one process, and end together.
+	// ThisProcess is the default: the driver runs in the process of its caller.
 	ThisProcess ID = ""
-	// Unknown is a caller that has not identified its process. Two of its
-	// requests may come from two processes.
+	// Unknown is a caller that has not identified its process: two such requests may come from
+	// different processes.
 	Unknown ID = "unknown"
 )
 

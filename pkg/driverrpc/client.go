@@ -21,8 +21,8 @@ var connectParams = grpc.ConnectParams{
 	MinConnectTimeout: 5 * time.Second,
 }
 
-// Client is a driver that runs in another process. It is safe for concurrent use. A process creates
-// only one: the driver takes each client for another process.
+// Client is a driver that runs in another process. It is safe for concurrent use. A process must
+// create only one: the driver treats each client as a separate process.
 type Client struct {
 	connection *grpc.ClientConn
 	remote     driverv1.MachineDriverClient

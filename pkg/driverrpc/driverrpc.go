@@ -2,9 +2,9 @@
 // serves any driver.Driver as a MachineDriver of api/driver/v1, and a Client is a driver.Driver
 // that calls any MachineDriver. cmd/mcm-kubevirt runs the server, and cmd/machine-controller the
 // client. Requests, responses, machine codes and messages arrive unchanged. The client adds two
-// errors of its own: there is no response from the driver, or machine-controller-manager cannot
-// handle the response. The package must not depend on the implementation of a driver, nor on
-// KubeVirt.
+// errors of its own: for a driver that does not respond, and for a response that
+// machine-controller-manager cannot handle. The package must not depend on the implementation of a
+// driver, nor on KubeVirt.
 package driverrpc
 
 import (
@@ -13,7 +13,7 @@ import (
 	driverv1 "github.com/gardener/machine-controller-manager-provider-kubevirt/api/driver/v1"
 )
 
-// timeouts bounds the calls, for drivers that hang: machine-controller-manager sets no deadlines.
+// timeouts bounds the calls to a driver that hangs: machine-controller-manager sets no deadlines.
 // Each is well above the duration of a call that retries every request to the provider cluster as
 // often as possible. DeleteMachine waits up to 5 minutes for the guest to shut down.
 var timeouts = map[string]time.Duration{
@@ -28,14 +28,14 @@ var timeouts = map[string]time.Duration{
 
 const (
 	// maxRequest bounds a request, in bytes. A Secret has up to 1 MiB, and a class may refer to
-	// two. This leaves 1 MiB for the Machine and the class, which have kilobytes.
+	// two. This leaves 1 MiB for the Machine and the class, which take a few KiB.
 	maxRequest = 3 << 20
 	// maxResponse bounds a response, in bytes. A list of a hundred thousand machines has this size.
 	maxResponse = 16 << 20
 
-	// pingInterval is the time without traffic after which an end of a connection pings the other
-	// one, and pingTimeout bounds the wait for the reply. Both ends send pings, because a call may
-	// cause no traffic for minutes.
+	// pingInterval is the idle time after which one end of a connection pings the other one, and
+	// pingTimeout bounds the wait for the reply. Both ends send pings, because a call may cause no
+	// traffic for minutes.
 	pingInterval = 30 * time.Second
 	pingTimeout  = 10 * time.Second
 )

@@ -76,7 +76,7 @@ func (e Endpoint) removeStale(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("check for a stale socket: %w", err)
 	case info.Mode().Type() != fs.ModeSocket:
-		return fmt.Errorf("%s exists and is no socket: remove it, or listen elsewhere", e.address)
+		return fmt.Errorf("%s exists and is not a socket: remove it, or use another path", e.address)
 	}
 
 	connection, err := new(net.Dialer).DialContext(ctx, e.network, e.address)

@@ -60,11 +60,11 @@ func TestSockets(t *testing.T) {
 		"file": {"it may contain data", func(t *testing.T, path string) {
 			t.Helper()
 			require.NoError(t, os.WriteFile(path, nil, 0o600))
-		}, "is no socket"},
+		}, "is not a socket"},
 		"link": {"its target may be any file", func(t *testing.T, path string) {
 			t.Helper()
 			require.NoError(t, os.Symlink("/etc/passwd", path))
-		}, "is no socket"},
+		}, "is not a socket"},
 	}
 
 	for name, tc := range tests {

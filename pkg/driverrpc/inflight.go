@@ -41,7 +41,7 @@ func newInFlightLimiter() *inFlightLimiter {
 // inFlightRequest is a request that is read, or has no response yet.
 type inFlightRequest struct {
 	cancel context.CancelFunc
-	// timeout cancels the call if the request is not read in time. It is nil if reading has not begun.
+	// timeout cancels the call if the request is not read in time; nil until reading begins.
 	timeout *time.Timer
 	// doneReading lets the next request be read.
 	doneReading func()

@@ -14,8 +14,9 @@ import (
 	driverv1 "github.com/gardener/machine-controller-manager-provider-kubevirt/api/driver/v1"
 )
 
-// recoverPanics ends a call whose driver panics, but not the process. Neither the response nor the
-// log contains the value of the panic, which may be a secret, unless it is a runtime error.
+// recoverPanics fails the call if the driver panics, and keeps the process alive. Neither the
+// response nor the log contains the value of the panic, which may be a secret, unless it is a
+// runtime error.
 func recoverPanics(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (resp any, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -36,7 +37,8 @@ func causeOf(panicked any) error {
 	return fmt.Errorf("a value of type %T", panicked)
 }
 
-// limitDuration bounds calls of clients that set no deadline, or one too far in the future.
+// limitDuration bounds the calls of clients that set no deadline, or a deadline too far in the
+// future.
 func limitDuration(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 	timeout, ok := timeouts[info.FullMethod]
 	if !ok {

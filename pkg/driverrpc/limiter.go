@@ -33,7 +33,8 @@ func newLimiter(size, share int64) *limiter {
 }
 
 // acquire waits until a call may use n units of the resource, and returns a function that releases
-// them. A call waits for its client's share first: few calls of one client wait for the total.
+// them. A call waits for its client's share first, so that no client occupies the queue for the
+// total.
 func (l *limiter) acquire(ctx context.Context, n int64) (release func(), err error) {
 	client := clientOf(ctx)
 	share := l.enter(client)
@@ -66,7 +67,7 @@ func (l *limiter) enter(client string) *clientShare {
 	share := l.clients[client]
 	if share == nil {
 		size := l.share
-		if client == "" { // All clients of a socket are its owner, who may use everything.
+		if client == "" { // Clients of a socket run as its owner, and share no limit with others.
 			size = l.size
 		}
 
@@ -101,5 +102,5 @@ func clientOf(ctx context.Context) string {
 		return ""
 	}
 
-	return namesIn(info.State.PeerCertificates[0])[0] // There is one: clients without a name are rejected.
+	return namesIn(info.State.PeerCertificates[0])[0] // Clients without a name are rejected.
 }

@@ -29,7 +29,7 @@ type method[Req, Resp, WireReq, WireResp any] struct {
 
 	// missing returns the required fields that a response lacks. It is nil if no field is required.
 	missing func(*Resp) string
-	// responseCode is the machine code of the error that requires a response, too; OK if none does.
+	// responseCode is the machine code of the error that requires a response; OK if there is none.
 	responseCode codes.Code
 }
 

@@ -96,7 +96,7 @@ var deleteMachine = method[
 	attached: (*driverv1.MachineError).GetDeleteMachine,
 }
 
-// getMachineStatus requires a response beside the error Uninitialized, too.
+// getMachineStatus also requires a response with the error Uninitialized.
 var getMachineStatus = method[
 	driver.GetMachineStatusRequest, driver.GetMachineStatusResponse, driverv1.GetMachineStatusRequest, driverv1.GetMachineStatusResponse,
 ]{

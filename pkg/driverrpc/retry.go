@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// maxAttempts bounds how often a call is sent, for calls that crash the driver.
+	// maxAttempts bounds how often a call is sent, in case the call crashes the driver.
 	maxAttempts = 5
 	// reconnectTimeout is how long a call waits for the driver to restart. It is as long as the
 	// driver itself waits for its provider cluster. machine-controller-manager would show the
@@ -29,8 +29,8 @@ func withTimeout(
 	return invoke(ctx, method, req, reply, connection, opts...)
 }
 
-// retryLost resends a call whose connection was lost, once there is a new one. Every method is
-// idempotent, also across processes of the driver.
+// retryLost resends a call whose connection was lost as soon as there is a new connection. Every
+// method is idempotent, also across processes of the driver.
 func retryLost(
 	ctx context.Context, method string, req, reply any, connection *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
 ) error {

@@ -42,7 +42,7 @@ type ServerOptions struct {
 	Info Info
 	// Credentials authenticates the clients of every connection.
 	Credentials credentials.TransportCredentials
-	// MaxCalls is the number of calls that run at a time; a client with a certificate may use half
+	// MaxCalls is the maximum number of concurrent calls; a client with a certificate may use half
 	// of them. Other calls wait until their deadlines.
 	MaxCalls int
 	// Metrics registers the server's metrics.

@@ -20,9 +20,9 @@ import (
 const TokenUnavailable = "DriverUnavailable"
 
 // TokenInvalid is the prefix of the error for a response that machine-controller-manager cannot
-// handle. It trusts its drivers: it dereferences the response beside Uninitialized without a nil
-// check, writes an empty provider ID to the Machine, and treats an unknown code as a permanent
-// failure. docs/troubleshooting.md has a row for it.
+// handle. It trusts its drivers: it dereferences the response that comes with Uninitialized without
+// a nil check, writes an empty provider ID to the Machine, and treats an unknown code as a
+// permanent failure. docs/troubleshooting.md has a row for it.
 const TokenInvalid = "DriverAnswerInvalid"
 
 // toGRPC returns the gRPC error for an error of a driver. machineError contains the response that

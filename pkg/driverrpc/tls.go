@@ -15,8 +15,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Files names the PEM files of one end of a connection. They may be replaced at any time: each
-// connection uses their contents at that time.
+// Files names the PEM files of one end of a connection. They may be replaced at any time: each new
+// connection reads them again.
 type Files struct {
 	// Certificate is the certificate of this end, with the intermediate
 	// certificates up to its authority.
@@ -28,7 +28,7 @@ type Files struct {
 	Authorities string
 }
 
-// ServerCredentials requires a certificate of every client that contains one of the names: as the
+// ServerCredentials requires every client to present a certificate with one of the names: as the
 // subject's common name, or as a DNS name or URI among the alternative names.
 func ServerCredentials(files Files, clients []string) (credentials.TransportCredentials, error) {
 	if len(clients) == 0 {
@@ -96,7 +96,7 @@ func newCredentials(files Files, configure func(*tls.Config)) (credentials.Trans
 }
 
 // current returns the credentials in the current files. It returns the previous ones if the files
-// cannot be used: they may not match while they are being replaced.
+// cannot be used: a certificate and its key may not match while they are being replaced.
 func (r *reloading) current() credentials.TransportCredentials {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -133,7 +133,7 @@ func (r *reloading) Clone() credentials.TransportCredentials {
 	return r
 }
 
-// read returns the credentials in the files. Its errors contain the names of the files, but nothing
+// read returns the credentials in the files. Its errors contain the names of the files, but no part
 // of the key.
 func (f Files) read(configure func(*tls.Config)) (credentials.TransportCredentials, error) {
 	certificate, err := tls.LoadX509KeyPair(f.Certificate, f.Key)

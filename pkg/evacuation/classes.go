@@ -15,7 +15,7 @@ import (
 const maxClasses = 2000
 
 // classes tracks the MachineClasses of the driver's requests, and the targets that their
-// credentials point to. It forgets classes without requests.
+// credentials point to. Classes without requests expire.
 type classes struct {
 	retention time.Duration
 

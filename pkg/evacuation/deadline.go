@@ -8,7 +8,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// drainSlack is the time that a deletion may take in addition to the drain.
+// drainSlack is the time allowed for the rest of a deletion, after the drain.
 const drainSlack = 30 * time.Minute
 
 // deadlineOf returns a machine's deadline. machine-controller-manager prefers a Machine's own drain
@@ -52,8 +52,9 @@ func (p *machinePool) lastChange() time.Time {
 	return last
 }
 
-// waitingSince returns since when an evacuation has waited without any progress in its pool,
-// including live migrations: in a queue that advances, no machine counts as waiting for long.
+// waitingSince returns the time since which an evacuation has waited without any progress in its
+// pool. Live migrations are progress too: in a queue that advances, no machine counts as waiting
+// for long.
 func (p *planner) waitingSince(e *spi.Evacuation, pool *machinePool) time.Time {
 	return later(p.requestedAt(e), later(pool.lastChange(), p.migrationProgress[pool]))
 }

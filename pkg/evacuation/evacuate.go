@@ -40,9 +40,9 @@ func (c *Controller) evacuate(ctx context.Context, target *watchTarget, list []s
 	return errors.Join(errs...)
 }
 
-// withoutRejectedMigrations returns the evacuations, and marks those as not migratable whose
-// migrations the provider cluster has rejected for too long. The objects there do not show the
-// rejections.
+// withoutRejectedMigrations returns the evacuations. It marks an evacuation as not migratable if
+// the provider cluster has rejected its migration for too long: no object there records a
+// rejection.
 func (c *Controller) withoutRejectedMigrations(target *watchTarget, list []spi.Evacuation) []spi.Evacuation {
 	timeout := c.options.Limits.MigrationTimeout
 	list = slices.Clone(list)
@@ -96,7 +96,7 @@ func isRejection(err error) bool {
 	return errors.Is(err, spi.ErrInvalid) || errors.Is(err, spi.ErrForbidden) || errors.Is(err, spi.ErrConflict)
 }
 
-// requestOf returns the function that sends a step's request to a cluster, or nil.
+// requestOf returns the function that sends the request of a step, or nil if the step sends none.
 func (c *Controller) requestOf(target *watchTarget, s *step) func(context.Context) error {
 	forEvacuation := func(send func(context.Context, *spi.Evacuation) error) func(context.Context) error {
 		return func(ctx context.Context) error { return send(ctx, s.evacuation) }

@@ -1,8 +1,8 @@
 // Package evacuation lets the admin of a provider cluster drain its nodes without knowing about
 // shoots: machines that must leave a node are live-migrated, or replaced by
 // machine-controller-manager, which drains the shoot's node first. cmd/machine-controller runs it
-// beside the driver. The package knows Machines and the contract in pkg/spi, and must not import a
-// client of the provider cluster.
+// beside the driver. The package depends on Machines and on the contract in pkg/spi, and must not
+// import a client of the provider cluster.
 //
 // The controller has no state that a restart would lose: pending and ongoing evacuations are read
 // from both clusters each time.

@@ -48,8 +48,8 @@ type step struct {
 	machine    *v1alpha1.Machine // nil if there is none
 	action     action
 	reason     string // the end of the report's message; may be empty
-	// waitingSince is since when a waiting machine has waited without
-	// progress in its pool; zero if it does not wait.
+	// waitingSince is the time since which the machine has waited without progress in its pool;
+	// zero if it does not wait.
 	waitingSince time.Time
 }
 
@@ -122,8 +122,8 @@ func (p *planner) nextStep(e *spi.Evacuation) step {
 	return s
 }
 
-// continueDeletion returns the action for a Machine that
-// machine-controller-manager deletes, for whatever reason.
+// continueDeletion returns the action for a Machine that machine-controller-manager is deleting,
+// for whatever reason.
 func (p *planner) continueDeletion(e *spi.Evacuation, machine *v1alpha1.Machine) (action, string) {
 	deadline := p.deadlineOf(machine)
 
@@ -209,7 +209,7 @@ func (p *planner) start(e *spi.Evacuation, machine *v1alpha1.Machine) (action, s
 }
 
 // method returns how to evacuate a machine, and why it is not live-migrated. It prefers a live
-// migration, which the shoot does not notice.
+// migration, which does not disrupt the shoot.
 func (p *planner) method(e *spi.Evacuation) (action, string) {
 	switch {
 	case e.Migration == spi.MigrationFailed:
@@ -229,8 +229,8 @@ func (p *planner) method(e *spi.Evacuation) (action, string) {
 	}
 }
 
-// countOngoing returns how many of a pool's machines are being deleted or migrated. A deletion that
-// has exceeded its deadline does not block overdue machines.
+// countOngoing returns the number of a pool's machines that are being deleted or migrated. A
+// deletion that has exceeded its deadline does not block overdue machines.
 func (p *planner) countOngoing(pool *machinePool, overdue bool) int {
 	ongoing := 0
 

@@ -15,7 +15,7 @@ type machinePool struct {
 	// kind and name are those of the MachineDeployment, or of a MachineSet without one; empty for a
 	// Machine without an owner.
 	kind, name string
-	// desired is how many Machines machine-controller-manager maintains.
+	// desired is the number of replicas.
 	desired int
 	// frozen is set while machine-controller-manager creates no Machines.
 	frozen   bool
@@ -111,11 +111,11 @@ func controllerOf(machine *v1alpha1.Machine) types.UID {
 	return ptr.Deref(metav1.GetControllerOf(machine), metav1.OwnerReference{}).UID
 }
 
-// isAvailable reports whether a machine serves the shoot.
+// isAvailable reports whether a machine is in service.
 func isAvailable(machine *v1alpha1.Machine) bool {
 	phase := machine.Status.CurrentStatus.Phase
 
-	// Without a target cluster, machine-controller-manager
-	// knows no nodes, and machines are Available.
+	// Without a target cluster, machine-controller-manager sees no Nodes, and machines are
+	// Available.
 	return machine.DeletionTimestamp == nil && (phase == v1alpha1.MachineRunning || phase == v1alpha1.MachineAvailable)
 }

@@ -23,11 +23,11 @@ type evacuationRecord struct {
 	eventReason   string
 	message       string
 	outcome       outcome   // the outcome if the evacuation ends now
-	waitingSince  time.Time // since when it waits without progress in its pool; zero if it does not wait
-	rejectedSince time.Time // since when its migration has been rejected; zero if it has not been
+	waitingSince  time.Time // waiting without progress in its pool since then; zero if it does not wait
+	rejectedSince time.Time // migration rejected since then; zero if it has not been
 }
 
-// stepReport is how a step is reported.
+// stepReport describes the Event of a step.
 type stepReport struct {
 	eventReason string
 	// format is the beginning of the message; its argument is the provider node.
