@@ -133,8 +133,8 @@ func stateOf(have *cdiv1beta1.DataVolume) state {
 	}
 }
 
-// remove deletes an image unless it has changed since it was read. A conflict is no failure: the next
-// call reads the image again.
+// remove deletes an image unless it has changed since it was read. A conflict is not a failure: the
+// next call reads the image again.
 func (m *Manager) remove(ctx context.Context, c *providerapi.Clients, name string, only metav1.Preconditions) error {
 	err := m.delete(ctx, c, name, only)
 	if apierrors.IsConflict(err) {
@@ -161,7 +161,7 @@ func (m *Manager) delete(ctx context.Context, c *providerapi.Clients, name strin
 	}
 }
 
-// Missed drops the state of an image that does not exist.
+// Missed drops the state of an image that was not found.
 func (m *Manager) Missed(c *providerapi.Clients, name string) {
 	m.states.set(refOf(c, name), "", "")
 }
@@ -171,7 +171,7 @@ func (m *Manager) Cloned() {
 	m.metrics.clones.Inc()
 }
 
-// Arrived reads an image from which a machine was cloned completely, unless the image is known to be
+// Arrived reads the image of a machine whose clone is complete, unless the image is known to be
 // ready.
 func (m *Manager) Arrived(ctx context.Context, c *providerapi.Clients, name string) {
 	if m.states.state(refOf(c, name)) != importing {
@@ -193,7 +193,8 @@ func (m *Manager) Arrived(ctx context.Context, c *providerapi.Clients, name stri
 	}
 }
 
-// preconditionsOf protects other objects of the same name, and an object that has changed.
+// preconditionsOf returns the preconditions of a deletion, which protect an object that has
+// changed, and another object of the same name.
 func preconditionsOf(uid types.UID, version string) metav1.Preconditions {
 	return metav1.Preconditions{UID: &uid, ResourceVersion: &version}
 }

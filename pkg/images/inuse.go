@@ -10,9 +10,9 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
 )
 
-// inUse returns which of the images are needed by an object: by a VirtualMachine that was created from
-// the image, or by another DataVolume whose clone is in progress. Objects that are being deleted do
-// not need an image. VirtualMachines are listed last: one that is created in between is seen.
+// inUse returns the images that an object needs: a VirtualMachine that was created from the image,
+// or another DataVolume whose clone is in progress. Objects that are being deleted do not need an
+// image. VirtualMachines are listed last, to include those created in the meantime.
 func inUse(ctx context.Context, c *providerapi.Clients, images []candidate) (map[string]bool, error) {
 	asked := map[string]bool{}
 	for _, image := range images {

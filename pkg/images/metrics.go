@@ -33,7 +33,7 @@ func newMetrics() *metrics {
 	}
 }
 
-// imported adds an import that has ended.
+// imported observes the duration of an import that has ended.
 func (m *metrics) imported(image *cdiv1beta1.DataVolume, now time.Time) {
 	for i := range image.Status.Conditions {
 		if c := &image.Status.Conditions[i]; c.Type == cdiv1beta1.DataVolumeReady && c.Status == corev1.ConditionTrue {

@@ -16,11 +16,11 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// otherContent are prefixes of annotations with which the content of a DataVolume does not come from
-// its source. CDI copies them to the claim (pkg/controller/datavolume/controller-base.go): it adopts
-// an existing claim or volume, accepts an upload, clones, takes an import for complete that never
-// ran, or imports with other credentials and certificates. CDI sets the first annotation itself when
-// it has adopted a claim; backup tools set it on restored DataVolumes.
+// otherContent are prefixes of annotations with which the content of a DataVolume does not come
+// from its source. CDI copies them to the claim (pkg/controller/datavolume/controller-base.go): it
+// adopts an existing claim or volume, accepts an upload, clones, treats an import that never ran as
+// complete, or imports with other credentials and certificates. CDI sets the first annotation
+// itself when it has adopted a claim; backup tools set it on restored DataVolumes.
 var otherContent = []string{
 	prePopulated,
 	"cdi.kubevirt.io/allowClaimAdoption",

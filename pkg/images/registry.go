@@ -10,12 +10,13 @@ import (
 )
 
 const (
-	// silence is the number of orphan periods after which a MachineClass that no request has named does
-	// not exist any more: machine-controller-manager lists the machines of every MachineClass once per
-	// period.
+	// silence is the number of orphan periods without a request after which a MachineClass is
+	// assumed to be deleted: machine-controller-manager lists the machines of every MachineClass
+	// once per period.
 	silence = 2
-	// maxClasses bounds the registered MachineClasses, and the clusters. If a living class is evicted,
-	// its image may be deleted while no machine uses it; the next machine creates it again.
+	// maxClasses bounds the registered MachineClasses, and the clusters. If an existing class is
+	// evicted, its image may be deleted while no machine uses it; it is created again for the next
+	// machine.
 	maxClasses = 2000
 )
 
@@ -25,22 +26,23 @@ type Class struct {
 	Cluster string
 	// Name is the name of the MachineClass in the control cluster.
 	Name types.NamespacedName
-	// Deleted reports that the MachineClass has a deletionTimestamp.
+	// Deleted is set if the MachineClass has a deletionTimestamp.
 	Deleted bool
 	// Image is the name of its golden image; empty if it uses none, or cannot be decoded.
 	Image string
 }
 
-// registry remembers the MachineClasses of requests, to tell which images are still referred to.
+// registry tracks the MachineClasses of requests, to determine the images that are still
+// referenced.
 type registry struct {
 	clock  clock.PassiveClock
 	period time.Duration
 
 	mu sync.Mutex
-	// classes has an entry for each classKey, clusters the listings of each cluster. Both forget those
-	// without a request for the time of silence.
+	// classes has an entry for each classKey, clusters the listings of each cluster. Entries
+	// without a request expire.
 	classes, clusters *cache.LRUExpireCache
-	// swept has the namespaces of provider clusters, with the cluster, that need no sweep yet.
+	// swept has the pairs of a namespace and a cluster that need no sweep yet.
 	swept *cache.LRUExpireCache
 }
 
@@ -56,8 +58,8 @@ type entry struct {
 	deleted bool
 }
 
-// listings are the requests for the machines of a cluster: since when they have come without a gap,
-// and when the last one came.
+// listings are the times of the first and the last of an uninterrupted sequence of requests for the
+// machines of a cluster.
 type listings struct {
 	since, last time.Time
 }
@@ -95,7 +97,7 @@ func (r *registry) listed(cluster string) {
 	r.clusters.Add(cluster, l, r.period*silence)
 }
 
-// listings returns the listings of a cluster; zero if none was listed for the time of silence.
+// listings returns the listings of a cluster; zero if they have expired.
 func (r *registry) listings(cluster string) listings {
 	found, _ := r.clusters.Get(cluster)
 	l, _ := found.(listings)
@@ -124,7 +126,7 @@ type references struct {
 	// living are the images of MachineClasses that exist. deleted are those of MachineClasses that are
 	// being deleted.
 	living, deleted map[string]bool
-	// complete reports that living has every image: each MachineClass was listed at least once.
+	// complete is set if living has every image: each MachineClass was listed at least once.
 	complete bool
 }
 

@@ -19,8 +19,8 @@ import (
 const (
 	// sweepTimeout bounds how long a call waits for unneeded images to be deleted.
 	sweepTimeout = 20 * time.Second
-	// attempts bounds how often an image is read again that changes before it is deleted, as one does
-	// that is being imported. The next sweep continues.
+	// attempts bounds how often an image is read again if it changes before it is deleted, as
+	// during an import. The next sweep continues.
 	attempts = 5
 )
 
@@ -65,8 +65,8 @@ type selection struct {
 	unneeded func(image string) bool
 }
 
-// deleteUnneeded deletes images that are not in use. A failure for one image does not keep the
-// others.
+// deleteUnneeded deletes images that are not in use. A failure for one image does not prevent the
+// deletion of the others.
 func (m *Manager) deleteUnneeded(ctx context.Context, c *providerapi.Clients, which selection) error {
 	found, err := list(ctx, c, which)
 	if err != nil || len(found) == 0 {
@@ -115,11 +115,11 @@ func list(ctx context.Context, c *providerapi.Clients, which selection) ([]candi
 	})
 }
 
-// matches reports whether an object is an image that may be deleted. A sweep reads metadata only, so
-// that specs are not compared. Other objects are protected by the tag of the shoot, a label with the
-// object's own name, and a key that hashes to this name: a clone has the label but another name, and
-// a copy with another name has another hash. An object that has all three was created on purpose, and
-// deleting it does not affect a machine.
+// matches reports whether an object is an image that may be deleted. A sweep reads metadata only,
+// so that specs are not compared. Other objects are protected by the tag of the shoot, a label with
+// the object's own name, and a key that hashes to this name: a clone has the label but another
+// name, and a copy with another name has another hash. An object that has all three was created
+// deliberately, and deleting it does not affect a machine.
 func (s selection) matches(image metav1.Object) bool {
 	_, role := image.GetLabels()[v1alpha1.TagRole]
 	key := image.GetAnnotations()[v1alpha1.AnnotationGoldenImageKey]
@@ -146,7 +146,7 @@ func (m *Manager) lock(c *providerapi.Clients, found []candidate) (locked []cand
 	}
 }
 
-// deleteImage deletes one image. If it changes all the time, a later sweep deletes it.
+// deleteImage deletes one image. If it keeps changing, a later sweep deletes it.
 func (m *Manager) deleteImage(ctx context.Context, c *providerapi.Clients, image candidate, which selection) error {
 	for range attempts {
 		err := m.delete(ctx, c, image.name, preconditionsOf(image.uid, image.version))

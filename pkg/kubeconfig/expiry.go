@@ -28,8 +28,8 @@ func (e Expiry) Lifetime() time.Duration {
 	return max(0, e.End.Sub(e.Begin))
 }
 
-// Expiries returns when the credentials of a kubeconfig's current context expire, as claimed by
-// themselves; it omits credentials that do not expire. Its errors are those of RESTConfig.
+// Expiries returns when the credentials of a kubeconfig's current context claim to expire; it omits
+// credentials that do not expire. Its errors are those of RESTConfig.
 func Expiries(raw []byte) ([]Expiry, error) {
 	config, _, err := RESTConfig(raw)
 	if err != nil {

@@ -20,8 +20,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// maxSize bounds a kubeconfig, in bytes. One with a certificate, a key and
-// a CA bundle has a tenth of it.
+// maxSize bounds a kubeconfig, in bytes. A kubeconfig with a certificate, a key and a CA bundle
+// takes a tenth of it.
 const maxSize = 256 << 10
 
 // RESTConfig parses an untrusted kubeconfig and returns the configuration and the namespace of its
@@ -67,7 +67,7 @@ func load(raw []byte) (*clientcmdapi.Config, error) {
 		return nil, errors.New("not a kubeconfig: YAML anchors (&name) are refused; write out what they stand for")
 	}
 
-	// Strict, because another parser may use the other one of two equal keys.
+	// Strict, because parsers differ in which of two equal keys they use.
 	document, err := yaml.YAMLToJSONStrict(raw)
 	if err != nil {
 		return nil, errors.New("not a kubeconfig: it must be YAML or JSON without duplicate keys")

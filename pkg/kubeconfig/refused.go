@@ -65,8 +65,8 @@ func refusedUserFields(user *clientcmdapi.AuthInfo) error {
 	)
 }
 
-// missingCredentials refuses a user whose requests would all be anonymous. Refused credentials
-// count as credentials.
+// missingCredentials refuses a user whose requests would all be anonymous. Credentials of a refused
+// type count too.
 func missingCredentials(user *clientcmdapi.AuthInfo) error {
 	given := user.Token != "" || user.TokenFile != "" || user.Username != "" || user.Exec != nil || user.AuthProvider != nil ||
 		user.ClientCertificate != "" || user.ClientKey != "" || len(user.ClientCertificateData) > 0 || len(user.ClientKeyData) > 0

@@ -5,7 +5,8 @@ import (
 	"sync"
 )
 
-// calls tracks the ongoing calls. machine-controller-manager calls with contexts that never end.
+// calls tracks the ongoing calls, to cancel them on shutdown: machine-controller-manager's contexts
+// are never cancelled.
 type calls struct {
 	mu      sync.Mutex
 	ended   bool
@@ -22,8 +23,8 @@ func newCalls() *calls {
 }
 
 // begin returns the context of a new call, and the function to run when the call ends. After end,
-// the contexts of new calls are already cancelled, and no call returns: with the time that the
-// process has left, machine-controller-manager would write the failure to the Machine.
+// the contexts of new calls are already cancelled, and no call returns: until the process exits,
+// machine-controller-manager would have time to write the failure to the Machine.
 func (c *calls) begin(outer context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(outer)
 	begun := &call{cancel: cancel, done: make(chan struct{})}
@@ -39,7 +40,7 @@ func (c *calls) begin(outer context.Context) (context.Context, func()) {
 
 	return ctx, func() {
 		if c.finish(begun) {
-			<-outer.Done() // Never, for machine-controller-manager's contexts.
+			<-outer.Done() // machine-controller-manager's contexts are never done.
 		}
 	}
 }

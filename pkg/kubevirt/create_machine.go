@@ -51,7 +51,7 @@ func (p *MachinePlugin) CreateMachine(
 }
 
 // lastKnownState returns the address for the Machine to record. An address with a URL that is too
-// long is not recorded: the machine is then searched at the address of its class.
+// long is not recorded: the driver then looks for the machine at the address of its class.
 func lastKnownState(ctx context.Context, machine *spi.Machine) string {
 	if err := machine.Address.Validate(); err != nil {
 		klog.FromContext(ctx).Info("Not recording the address of a machine", "machine", machine.Name, "reason", err.Error())

@@ -9,7 +9,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// GetMachineStatus returns whether the machine exists and has been scheduled.
+// GetMachineStatus checks whether the machine exists and has been scheduled.
 //
 // Codes: NotFound (no VirtualMachine of this name is managed by this driver), Uninitialized (not
 // scheduled yet; the response is returned too), Aborted (an earlier machine of this name is being

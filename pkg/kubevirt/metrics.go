@@ -68,9 +68,9 @@ func CountRequest(service string, took time.Duration, failed bool) {
 	metrics.APIRequestDuration.WithLabelValues(machineclass.Provider, service).Observe(took.Seconds())
 }
 
-// countCall counts a call of the driver: the duration of a successful one, and else the number of
-// its code. As with other drivers, the codes include expected responses: NotFound (5) before each
-// creation, Uninitialized (17) while a machine is not scheduled, and Aborted (10).
+// countCall records a driver call: the duration of a successful call, or the number of the code of
+// any other call. As with other drivers, the codes include expected responses: NotFound (5) before
+// each creation, Uninitialized (17) while a machine is not scheduled, and Aborted (10).
 func countCall(method string, took time.Duration, err error) {
 	operation := operations[method]
 
@@ -92,7 +92,7 @@ func countCall(method string, took time.Duration, err error) {
 // cancels the call.
 const deadlineSlack = time.Second
 
-// isCancelled reports whether a call failed because it was cancelled, as on the end of a process. A
+// isCancelled reports whether a call failed because it was cancelled, as when the process exits. A
 // call over gRPC that was cancelled at its deadline counts as failed.
 func isCancelled(ctx context.Context, err error) bool {
 	if err == nil || !errors.Is(ctx.Err(), context.Canceled) {

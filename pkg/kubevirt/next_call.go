@@ -39,7 +39,7 @@ const (
 	// TokenSecretNotFound is the reason of a Machine whose MachineClass refers to a Secret that is not
 	// in machine-controller-manager's cache.
 	TokenSecretNotFound = "ClassSecretNotFound"
-	// TokenClassNotFound is the reason of a Machine without its MachineClass.
+	// TokenClassNotFound is the reason of a Machine whose MachineClass does not exist.
 	TokenClassNotFound = "MachineClassNotFound"
 	// TokenControllerDown is the reason of a Machine whose machine-controller-manager is not running.
 	TokenControllerDown = "ControllerDown"

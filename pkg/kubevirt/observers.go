@@ -13,7 +13,7 @@ type Observer interface {
 	Observe(class *v1alpha1.MachineClass, secret *corev1.Secret)
 }
 
-// notifyObservers passes a request's class on before the request is carried out.
+// notifyObservers notifies the observers of a request's class before the request is executed.
 func (p *MachinePlugin) notifyObservers(class *v1alpha1.MachineClass, secret *corev1.Secret) {
 	if class == nil {
 		return

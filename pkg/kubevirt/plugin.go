@@ -42,7 +42,7 @@ type Addresses interface {
 	Listed(class *v1alpha1.MachineClass, machines []spi.Machine)
 }
 
-// MachinePlugin implements driver.Driver. It is safe for concurrent use, and never mutates a
+// MachinePlugin implements driver.Driver. It is safe for concurrent use, and never modifies a
 // request.
 type MachinePlugin struct {
 	spi     spi.PluginSPI

@@ -28,8 +28,8 @@ type serverSideCredentials struct {
 }
 
 // WithKubeconfigs returns a driver with server-side credentials: each call uses the kubeconfig of
-// the cluster in the class's tags. A request with a kubeconfig is refused, since that one would not
-// be used.
+// the cluster in the class's tags. A request with a kubeconfig is refused, because the driver would
+// not use it.
 func WithKubeconfigs(d driver.Driver, kubeconfigs Kubeconfigs) driver.Driver {
 	return &serverSideCredentials{Driver: d, kubeconfigs: kubeconfigs}
 }

@@ -23,8 +23,8 @@ func statusFrom(err error, source machineclass.KubeconfigSource) error {
 	return status.Error(CodeOf(e), statustext.FitWithRemedy(e.Reason+": "+e.Message, e.Remedy))
 }
 
-// completed returns an error with all that machine-controller-manager and people are shown: the
-// defaults for its reason and remedy, and where its kubeconfig comes from if that is at fault.
+// completed returns an error with all parts of its text: the default reason and remedy if it has
+// none, and the source of its kubeconfig if the kubeconfig is at fault.
 func completed(err error, source machineclass.KubeconfigSource) *spi.Error {
 	e := *spi.AsError(err)
 
@@ -55,8 +55,8 @@ type meaning struct {
 	retry  retry
 }
 
-// retry is how long machine-controller-manager waits until it calls the driver again after a code,
-// by the method that returned it (pkg/util/provider/machinecontroller: triggerCreationFlow and
+// retry is how long machine-controller-manager waits before it calls the driver again, by the
+// method that returned the code (pkg/util/provider/machinecontroller: triggerCreationFlow and
 // machineCreateErrorHandler, initializeMachine, deleteVM).
 type retry struct {
 	// create applies to GetMachineStatus and CreateMachine. It is zero for an expected response,
@@ -81,7 +81,7 @@ var meanings = []meaning{
 	{spi.ErrForeign, codes.AlreadyExists, "ForeignObject", later},
 	{spi.ErrUninitialized, codes.Uninitialized, "NotScheduledYet", unready},
 	{spi.ErrConflict, codes.Aborted, "OperationInProgress", soon},
-	// Without a diagnosis, the error is that of a quota: the API server's, on a creation.
+	// Without a diagnosis, the API server has refused a creation because of a quota.
 	{spi.ErrExhausted, codes.ResourceExhausted, "QuotaExceeded", exhausted},
 	{spi.ErrUnauthenticated, codes.Unauthenticated, "CredentialsRefused", later},
 	{spi.ErrForbidden, codes.PermissionDenied, "PermissionDenied", later},
@@ -106,8 +106,9 @@ func meaningOf(err error) meaning {
 	return unknown
 }
 
-// failure reports whether an operator has to know about the error. Expected responses, after which
-// machine-controller-manager calls the next method, and conflicts with another operation are none.
+// failure reports whether the error is of interest to an operator. Expected responses, after which
+// machine-controller-manager calls the next method, and conflicts with another operation are not
+// failures.
 func (m meaning) failure() bool {
 	return m.retry.create > 0 && m.code != codes.Aborted
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// recording is a driver whose responses' addresses are recorded. They need an annotation,
-// because machine-controller-manager does not keep LastKnownState when a machine was created,
-// and drops it after some errors.
+// recording is a driver that records the addresses in another driver's responses. It uses an
+// annotation, because machine-controller-manager does not keep LastKnownState after a creation, and
+// drops it after some errors.
 type recording struct {
 	driver.Driver
 
@@ -25,9 +25,9 @@ func (r *Recorder) Driver(inner driver.Driver) driver.Driver {
 	return &recording{Driver: inner, recorder: r}
 }
 
-// CreateMachine implements driver.Driver. It does not record the address yet: right after this call
-// machine-controller-manager updates the Machine as it knew it before, and a Machine that has
-// changed since would cost another reconciliation.
+// CreateMachine implements driver.Driver. It does not record the address yet: right after this
+// call, machine-controller-manager updates the Machine that it has read before the call, and a
+// change in between would cause a conflict and another reconciliation.
 func (d *recording) CreateMachine(ctx context.Context, req *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
 	resp, err := d.Driver.CreateMachine(ctx, req)
 	if resp == nil || req.Machine == nil {
@@ -45,8 +45,8 @@ func (d *recording) CreateMachine(ctx context.Context, req *driver.CreateMachine
 
 // InitializeMachine implements driver.Driver. machine-controller-manager calls it in the same
 // reconciliation as CreateMachine, after its update, and does not write again in this
-// reconciliation unless the call fails: then that write meets a conflict, and the next
-// reconciliation begins 200 ms later.
+// reconciliation unless the call fails. That write then has a conflict, and the next reconciliation
+// begins 200 ms later.
 func (d *recording) InitializeMachine(ctx context.Context, req *driver.InitializeMachineRequest) (*driver.InitializeMachineResponse, error) {
 	if req.Machine != nil {
 		d.recorder.settle(ctx, req.Machine)
@@ -78,8 +78,8 @@ func (d *recording) DeleteMachine(ctx context.Context, req *driver.DeleteMachine
 	return resp, err
 }
 
-// addressIn returns the address that a driver reports. A driver of another kind may report
-// something else, which is left to machine-controller-manager.
+// addressIn returns the address that a driver reports. Another driver may report other data, which
+// is left to machine-controller-manager.
 func addressIn(lastKnownState string) (spi.Address, bool) {
 	address, err := spi.DecodeAddress(lastKnownState)
 

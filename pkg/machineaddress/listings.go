@@ -16,9 +16,9 @@ import (
 // pageSize is the number of Machines per page.
 const pageSize = 200
 
-// Listed records where the machines of a class were found. Run compares Machines with that, because
-// they may have been created by an earlier version, or by a process that died before it recorded an
-// address, or may have been moved. It does not block.
+// Listed records where the machines of a class were found. Run compares Machines with these
+// addresses: a machine may have been moved, or created by an earlier version or by a process that
+// died before it recorded the address. It does not block.
 func (r *Recorder) Listed(class *v1alpha1.MachineClass, machines []spi.Machine) {
 	if len(machines) == 0 {
 		return
@@ -146,8 +146,8 @@ func (r *Recorder) follow(ctx context.Context, machine *v1alpha1.Machine, addres
 	return r.record(ctx, machine, address)
 }
 
-// outdated reports whether a record is to be replaced with this address. Another VirtualMachine at
-// another place does not belong to the machine.
+// outdated reports whether a record must be replaced with this address. A different VirtualMachine
+// at a different place does not belong to the machine.
 func outdated(recorded *spi.AddressRecord, address spi.Address) bool {
 	switch {
 	case recorded == nil || recorded.Fault != "":

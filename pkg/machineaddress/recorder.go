@@ -1,8 +1,8 @@
 // Package machineaddress records the addresses of VirtualMachines on their Machines, in the control
 // cluster: in the annotation spi.AnnotationAddress, which the driver reads from its requests.
-// cmd/machine-controller puts its Driver in front of any driver, in its process or over gRPC, and
-// has a driver in its process report its listings, too. It must not depend on a provider cluster,
-// nor on the use of a record.
+// cmd/machine-controller wraps every driver, in its process or over gRPC, with the Driver of this
+// package. A driver in its process also reports its listings. It must not depend on a provider
+// cluster, nor on the use of a record.
 package machineaddress
 
 import (
@@ -55,7 +55,7 @@ type Recorder struct {
 	// seen holds the VirtualMachines that were listed since the last comparison, by address without
 	// UID, and by name.
 	seen map[spi.Address]map[string]types.UID
-	// places holds the address of the machines of a class, without UID, by the class's name.
+	// places holds the address of each class's machines, without UID, by the name of the class.
 	places map[string]spi.Address
 }
 

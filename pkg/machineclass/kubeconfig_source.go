@@ -15,7 +15,7 @@ import (
 // take precedence.
 type KubeconfigSource string
 
-// ServerSideSource is the name of the Secret that passes a server-side kubeconfig on.
+// ServerSideSource is the name of the Secret that carries a server-side kubeconfig.
 const ServerSideSource = "kubeconfig-dir"
 
 // SourceOf returns the source for a request with this class and Secret.

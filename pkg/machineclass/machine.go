@@ -94,8 +94,8 @@ func validatePlacement(machine *v1alpha1.Machine, class *v1alpha1.MachineClass) 
 
 // AccessToMachine returns the kubeconfig of the provider cluster and the identity of an existing
 // machine. The error wraps spi.ErrNotFound for a Machine whose name no VirtualMachine can have, so
-// that the Machine can be deleted, and else spi.ErrInvalid. Machines of the predecessor may have
-// names that DecodeCreateMachine refuses.
+// that the Machine can be deleted, and otherwise spi.ErrInvalid. Machines of the predecessor may
+// have names that DecodeCreateMachine refuses.
 func AccessToMachine(
 	machine *v1alpha1.Machine, class *v1alpha1.MachineClass, secret *corev1.Secret,
 ) ([]byte, spi.Identity, error) {

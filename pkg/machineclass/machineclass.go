@@ -1,8 +1,8 @@
 // Package machineclass decodes MachineClasses, and the Machines and Secrets that belong to them,
 // into the inputs of the PluginSPI. pkg/kubevirt decodes its requests with it, pkg/evacuation the
 // classes that it observes, and cmd/mcm-kubevirt the classes that it validates, renders and checks.
-// It must not know a driver, gRPC or a client: its functions depend on their arguments only, and
-// never modify them.
+// It must not depend on a driver, gRPC or a client: its functions depend only on their arguments,
+// and never modify them.
 package machineclass
 
 import (

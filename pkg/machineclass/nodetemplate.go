@@ -17,7 +17,7 @@ import (
 const resourceGPU corev1.ResourceName = "gpu"
 
 // NodeTemplateErrors returns the errors of a class's nodeTemplate. machine-controller-manager
-// creates no machine of a class that has any.
+// creates no machines of a class with errors.
 func NodeTemplateErrors(class *v1alpha1.MachineClass) field.ErrorList {
 	if class.NodeTemplate == nil {
 		return nil
@@ -131,8 +131,8 @@ func memoryWarning(path *field.Path, capacity corev1.ResourceList, spec *apiv1al
 	return sizeWarning(path, corev1.ResourceMemory, capacity, *actual, "of memory")
 }
 
-// memory returns the guest's memory. If the spec does not set it, KubeVirt uses the request, or
-// else the limit.
+// memory returns the guest's memory. If the spec does not set it, KubeVirt uses the request, or the
+// limit if there is no request.
 func memory(spec *apiv1alpha1.ProviderSpec) *resource.Quantity {
 	template := instance(spec)
 

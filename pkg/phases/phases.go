@@ -1,7 +1,7 @@
-// Package phases measures the time between a Machine and its Node: how long machines took for each
-// phase, and which machines are in one now. pkg/kubevirt reports the phases on the provider
-// cluster, cmd/machine-controller the last one, on the target cluster. It must not depend on either
-// of them. No metric label contains a name.
+// Package phases measures the time from the creation of a Machine until its Node is ready: the
+// duration of each phase, and the machines that are in it now. pkg/kubevirt reports the phases on
+// the provider cluster, cmd/machine-controller the last one, on the target cluster. It must not
+// depend on either of them. No metric label contains a name.
 package phases
 
 import (
@@ -23,12 +23,12 @@ const (
 	// Image follows Accepted and ends when the machine's disks exist, and with them its pod:
 	// imports, clones and quota for pods.
 	Image Phase = "image"
-	// Scheduled follows Image and ends when a provider node has the machine.
+	// Scheduled follows Image and ends when the machine is scheduled to a provider node.
 	Scheduled Phase = "scheduled"
 	// Running follows Scheduled and ends when the guest runs.
 	Running Phase = "running"
-	// Joined begins when machine-controller-manager knows that the machine was scheduled, and ends
-	// when its Node is ready.
+	// Joined begins when machine-controller-manager has learned that the machine was scheduled, and
+	// ends when its Node is ready.
 	Joined Phase = "joined"
 )
 
@@ -43,7 +43,7 @@ const (
 
 // Tracker tracks the phases of machines, by the Machines' UIDs. It is a collector, and safe for
 // concurrent use. A restart loses the counts, as with every counter; a machine that
-// machine-controller-manager no longer asks for is not counted again.
+// machine-controller-manager no longer polls is not counted again.
 type Tracker struct {
 	clock   clock.PassiveClock
 	metrics map[Phase]*phaseMetrics
@@ -74,8 +74,8 @@ func NewTracker(c clock.PassiveClock, list ...Phase) *Tracker {
 	return t
 }
 
-// Waits reports that a machine has been in a phase since then. It must be
-// called again from time to time.
+// Waits reports that a machine has been in a phase since the given time. It must be called again
+// from time to time, or the machine is dropped.
 func (t *Tracker) Waits(machine types.UID, in Phase, since time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -6,6 +6,6 @@ import "k8s.io/apimachinery/pkg/types"
 type Class struct {
 	// Name is the name of the MachineClass in the control cluster.
 	Name types.NamespacedName
-	// Deleted reports that the MachineClass has a deletionTimestamp.
+	// Deleted is set if the MachineClass has a deletionTimestamp.
 	Deleted bool
 }
