@@ -30,8 +30,9 @@ const (
 	// orphans, with every kubeconfig in use, at least every half hour.
 	keepUnused = time.Hour
 	// maxRefused is the maximum number of unusable kubeconfigs that are remembered, and keepRefused
-	// for how long: parsing one takes up to a second, and machine-controller-manager retries every
-	// few seconds. Their hashes and errors are kept, not their contents.
+	// is how long each is remembered: parsing one takes up to a second, and
+	// machine-controller-manager retries every few seconds. Their hashes and errors are kept, not
+	// their contents.
 	maxRefused, keepRefused = 1024, 10 * time.Minute
 )
 
@@ -165,7 +166,7 @@ func (c *Cache) keep(key hash, made *entry) {
 	c.shrink()
 }
 
-// announce logs facts about a new kubeconfig that an operator should know.
+// announce logs the properties of a new kubeconfig that concern an operator.
 func (c *Cache) announce(to place) {
 	if to.namespace == metav1.NamespaceDefault {
 		klog.InfoS("Machines are created in the namespace \"default\" of the provider cluster; set another one in the kubeconfig's context",

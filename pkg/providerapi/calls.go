@@ -22,14 +22,14 @@ type Call struct {
 	// Failed reports whether the server did not fulfill the request or did not respond. Expected
 	// responses are not failures: a named object that does not exist (404 for anything but a
 	// create), an object that already exists or has changed (409), an expired resource version
-	// (410), and an exhausted quota (403), which concerns cluster-autoscaler. Nor is a request that
-	// the driver itself cancelled. Any other unsuccessful response is a failure, including a
-	// missing permission (403) and too many requests (429).
+	// (410), and an exhausted quota (403), which concerns cluster-autoscaler. A request that the
+	// driver itself cancelled is not a failure either. Any other unsuccessful response is a
+	// failure, including a missing permission (403) and too many requests (429).
 	Failed bool
 }
 
-// observed reports every request. It is the outermost layer: a response that another
-// layer rejects is a failure, too.
+// observed is a transport that reports every request. It is the outermost layer: a response that
+// another layer rejects also counts as a failure.
 type observed struct {
 	next http.RoundTripper
 	// base is the path of the kubeconfig's server.
@@ -61,18 +61,18 @@ func (o *observed) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// maxRefusal bounds the bytes of a refusal that are read to find out whether a quota caused it.
+// maxRefusal bounds the bytes that are read of a refusal to determine whether a quota caused it.
 const maxRefusal = 16 << 10
 
-// exceedsQuota reports whether a quota is exhausted. Only the text of the refusal shows
-// that (k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go). The next
-// reader still gets the whole text.
+// exceedsQuota reports whether a request was refused because a quota is exhausted, which only the
+// text of the response shows (k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go).
+// The next reader still gets the whole body.
 func exceedsQuota(resp *http.Response) bool {
 	if resp == nil || resp.StatusCode != http.StatusForbidden {
 		return false
 	}
 
-	// The next reader gets the read error, too.
+	// The next reader also gets the read error.
 	begin, _ := io.ReadAll(io.LimitReader(resp.Body, maxRefusal))
 	resp.Body = &reread{Reader: io.MultiReader(bytes.NewReader(begin), resp.Body), Closer: resp.Body}
 

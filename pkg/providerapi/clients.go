@@ -4,8 +4,8 @@
 // pkg/spi/providercluster, pkg/images and pkg/preflight call it. It must not depend on
 // the content or the purpose of a request.
 //
-// The kubeconfig comes from the shoot's owner, and so may the server behind it: no response is
-// trusted to be that of an API server.
+// The kubeconfig comes from the shoot's owner, who may also control the server behind it: no
+// response is trusted to come from an API server.
 package providerapi
 
 import (
@@ -27,8 +27,8 @@ import (
 const userAgent = "machine-controller-manager-provider-kubevirt"
 
 // Clients are the typed clients of one provider cluster. They share connections and a rate limit,
-// and do no discovery. Send requests with the methods of Objects or with Once, read lists with Collect or
-// Some, and watch objects with Objects.WatchObject or Follow.
+// and perform no discovery. Send requests with the methods of Objects or with Once, read lists with
+// Collect or Some, and watch objects with Objects.WatchObject or Follow.
 type Clients struct {
 	// Server identifies the provider cluster: the URL of its API server, with its port
 	// and path, such as "https://gateway.example.com:443/k8s/clusters/c-1". It is unique

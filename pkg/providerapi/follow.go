@@ -45,7 +45,7 @@ type Following struct {
 	Labels string
 	// Keep returns the part of an object that is cached.
 	Keep cache.TransformFunc
-	// Matters reports whether the change of an object from before to now is relevant.
+	// Matters reports whether a change of an object is relevant.
 	Matters func(before, now any) bool
 	// Changed is called after every relevant change. It must not block.
 	Changed func()
@@ -55,8 +55,8 @@ type Following struct {
 }
 
 // Follow returns an informer for all objects of one kind with the given labels. It lists, watches
-// and retries by itself, with a backoff of at most half a minute. Its cache is bounded: the objects
-// of a server that has more are not followed, and Blind is called.
+// and retries, with a backoff of at most half a minute. Its cache is bounded: if a server exceeds
+// the bound, its objects are not followed, and Blind is called.
 func Follow[L runtime.Object](from Source[L], example runtime.Object, f Following) (cache.SharedIndexInformer, error) {
 	following := &following[L]{Following: f, from: from}
 	source := &cache.ListWatch{ListWithContextFunc: following.list, WatchFuncWithContext: following.watch}
@@ -139,7 +139,7 @@ func (f *following[L]) watch(ctx context.Context, opts metav1.ListOptions) (watc
 	begun, err := f.from.Watch(ctx, opts)
 	if err != nil {
 		err = explained("watch "+f.What, err)
-		// The informer retries by itself and reports only failures that are not transient.
+		// The informer retries, and reports only failures that are not transient.
 		if passing(err) {
 			f.Blind(ctx, err)
 		}

@@ -127,8 +127,8 @@ func (o Objects[O, L]) Get(ctx context.Context, name string) (O, error) {
 	return found, nil
 }
 
-// Create creates an object. The provider cluster refuses fields that its version of the API does not
-// have, instead of dropping them.
+// Create creates an object. The provider cluster refuses fields that its version of the API does
+// not have: field validation is strict.
 func (o Objects[O, L]) Create(ctx context.Context, object O) (O, error) {
 	options := metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict, DryRun: o.clients.dryRun}
 
@@ -196,7 +196,7 @@ func onlyThis(object metav1.Object) metav1.DeleteOptions {
 	return metav1.DeleteOptions{Preconditions: only, PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)}
 }
 
-// DeleteCollection deletes the objects with these labels. The server selects them, so that they
+// DeleteCollection deletes the objects with these labels. The server selects the objects, so they
 // cannot change between a read and the deletion. owner is their owner's name in errors.
 func (o Objects[O, L]) DeleteCollection(ctx context.Context, owner, labels string) error {
 	_, err := repeat(o.context(ctx), o.clients, "delete "+o.kind+"s of "+o.clients.Path(owner), requestTimeout, func(ctx context.Context) (struct{}, error) {

@@ -14,7 +14,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// expired explains a 401. Gardener classifies errors by words such as the first one.
+// expired explains a 401. Gardener classifies errors by keywords such as Unauthorized.
 const expired = "Unauthorized: the token or client certificate in the kubeconfig has expired or was revoked"
 
 // Sanitize returns the text of a request's error in a form that is safe for the shoot's status. The

@@ -15,13 +15,13 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// lookTimeout bounds reading one object, which no webhook delays. If the provider cluster leaves
-// requests hanging and then recovers, the next attempt comes after at most this time plus
+// lookTimeout bounds a read of one object, which no webhook delays. If requests hang and the
+// provider cluster then recovers, the next attempt follows after at most this time plus
 // machine-controller-manager's ShortRetry (5 s).
 const lookTimeout = 8 * time.Second
 
 // retryBackoff spaces the attempts of one request: after 0, 0.2, 0.6, 1.4, 3, 6 and 13 seconds,
-// until the retry window ends. It has no cap, because wait.Backoff would stop there.
+// until the retry window ends. It has no cap, because wait.Backoff stops when it reaches one.
 var retryBackoff = wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.1, Steps: 1000}
 
 // Once sends one request within a time limit and does not retry. Its errors are those of the
@@ -73,9 +73,9 @@ func sleep(ctx context.Context, pause time.Duration) bool {
 	}
 }
 
-// passing reports whether a failure is transient and may pass within seconds. Any failure that is
-// not a response of an API server is a network failure, except a response that exceeds the bounds:
-// the next one would exceed them too.
+// passing reports whether a failure is transient, and a retry may succeed within seconds. Any
+// failure that is not a response of an API server is a network failure, except a response that
+// exceeds the bounds: the next one would exceed them too.
 func passing(err error) bool {
 	if err == nil || tooLarge(err) || errors.Is(err, ErrEndless) {
 		return false
@@ -86,8 +86,9 @@ func passing(err error) bool {
 	return !answered || quotaConflict(err) || code == http.StatusTooManyRequests || code >= http.StatusInternalServerError
 }
 
-// quotaConflict reports whether the server lost a race with itself: parallel creations charge the
-// same quota (k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go).
+// quotaConflict reports whether the API server gave up after conflicts of its own: concurrent
+// creations update the same ResourceQuota
+// (k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go).
 func quotaConflict(err error) bool {
 	var status apierrors.APIStatus
 
@@ -97,13 +98,13 @@ func quotaConflict(err error) bool {
 
 // Absent reports whether the API server knows the type but not the object. Any other 404, from a
 // server that does not know the type or is not an API server, must not be treated as absence: a
-// machine that cannot be seen may well be running.
+// machine that is not visible may still be running.
 func Absent(err error) bool {
 	return apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
-// Explain returns an error of a request as a spi.Error, whose text quotes nothing but an API
-// server's message; nil stays nil. A spi.Error is returned unchanged.
+// Explain returns an error of a request as a spi.Error, whose text quotes only an API server's
+// message; nil stays nil. A spi.Error is returned unchanged.
 func Explain(err error) error {
 	var already *spi.Error
 	if err == nil || errors.As(err, &already) {
@@ -129,8 +130,8 @@ func kindOf(err error) error {
 	case passing(err):
 		return spi.ErrUnavailable
 	case apierrors.IsNotFound(err):
-		// Callers that read single objects handle their absence; here a
-		// namespace or a type is missing.
+		// Callers that read single objects handle their absence, so a namespace or a type is
+		// missing.
 		return spi.ErrPrecondition
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
 		return spi.ErrConflict

@@ -15,7 +15,7 @@ const (
 	maxDepth = 64
 	// maxElements bounds the elements of all arrays together. An empty object in an array takes
 	// three bytes in a response and up to a thousand in memory. The metadata of 500 VirtualMachines
-	// have a fifth of this number, and 50 nodes with their images two thirds.
+	// have a fifth of this number, and 50 nodes with their images have two thirds.
 	maxElements = 20_000
 	// maxMembers bounds the members of all objects together: a member of two bytes takes a hundred
 	// bytes in a map. The metadata of 500 VirtualMachines have half of this number.
@@ -67,8 +67,8 @@ type level struct {
 	array bool
 	// entry is set for an element of an array.
 	entry bool
-	// texts is set if all members are plain strings, even if they look like numbers: the object is
-	// called labels or annotations.
+	// texts is set if all members are plain strings, even if they look like numbers: the object's
+	// name is labels or annotations.
 	texts bool
 }
 
@@ -202,7 +202,7 @@ func (s *scanner) element() error {
 	return nil
 }
 
-// called reports whether the current member has one of these names.
+// called reports whether the current member has one of the names.
 func (s *scanner) called(names ...string) bool {
 	for _, name := range names {
 		if s.named == len(name) && string(s.name[:s.named]) == name {

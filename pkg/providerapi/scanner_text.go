@@ -50,9 +50,9 @@ func (s *scanner) beginText() error {
 	return nil
 }
 
-// isText reports whether the string that begins is never parsed as a number, although it may look
-// like one, such as the short commit hash 12e45678 in a label, an annotation or the value of an
-// environment variable. TestNoQuantityIsTakenForText proves this for all types that are decoded.
+// isText reports whether the string that begins here is never parsed as a number, although it may
+// look like one, such as the short commit hash 12e45678 in a label, an annotation or the value of
+// an environment variable. TestNoQuantityIsTakenForText proves this for all types that are decoded.
 func (s *scanner) isText() bool {
 	if s.depth == 0 {
 		return false
@@ -122,7 +122,7 @@ func (s *scanner) beginEscape() {
 	s.named = len(s.name) + 1
 }
 
-// keepName stores as much of a member name as is compared.
+// keepName stores the part of a member name that is compared.
 func (s *scanner) keepName(p []byte) {
 	if !s.isName {
 		return

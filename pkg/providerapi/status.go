@@ -18,7 +18,8 @@ const (
 	// causes. KubeVirt adds one cause per invalid field.
 	maxMessage, maxCauses = 8 << 10, 100
 	// notAStatus replaces the body of an error response that is not a metav1.Status. Such a body
-	// may be a proxy's page, or any text that the server wants to see in the shoot's status.
+	// may be the page of a proxy, or a text with which the server wants to reach the shoot's
+	// status.
 	notAStatus = "the response is not from a Kubernetes API server"
 )
 

@@ -43,10 +43,10 @@ func connections(config *rest.Config, large places) (*http.Client, *http.Transpo
 		settings = &tls.Config{MinVersion: tls.VersionTLS12}
 	}
 
-	// HTTP/1 only: over HTTP/2 the transport reads megabytes of each response ahead, even of those
-	// that wait for their turn.
+	// HTTP/1 only: over HTTP/2, the transport reads ahead megabytes of each response, even of those
+	// that wait for a slot.
 	base := &http.Transport{
-		Proxy:                  utilnet.NewProxierWithNoProxyCIDR(http.ProxyFromEnvironment), // The proxy of the process, not of the kubeconfig.
+		Proxy:                  utilnet.NewProxierWithNoProxyCIDR(http.ProxyFromEnvironment), // The process's proxy: a kubeconfig must not set one.
 		DialContext:            (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
 		TLSHandshakeTimeout:    10 * time.Second,
 		TLSClientConfig:        settings,
@@ -148,8 +148,8 @@ func (c *contained) WrappedRoundTripper() http.RoundTripper { return c.next }
 
 // plainHeader returns the headers that the driver's clients need. Without Location, clients cannot
 // follow or quote a redirect; without Warning, they cannot repeat text chosen by the server;
-// without Retry-After, they cannot sleep for as long as a server wants. Retries are decided in
-// request.go and by the reflectors of follow.go.
+// without Retry-After, they cannot sleep for as long as a server wants. request.go and the
+// reflectors of follow.go decide about retries.
 func plainHeader(all http.Header) http.Header {
 	header := http.Header{}
 

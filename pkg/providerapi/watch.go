@@ -30,8 +30,8 @@ func (o Objects[O, L]) WatchObject(ctx context.Context, object metav1.ObjectMeta
 	return o.client.Watch(ctx, metav1.SingleObject(object))
 }
 
-// AwaitDeletion waits until an object that was read is deleted. A watch that ends is resumed until
-// the context ends; that interruption is returned unchanged. If the resource version has expired, as
+// AwaitDeletion waits until an object that was read is deleted. It resumes a watch that ends, until
+// the context ends, whose error is returned unchanged. If the resource version has expired, as
 // after a restart of the server, the object is read again.
 func (o Objects[O, L]) AwaitDeletion(ctx context.Context, object O) error {
 	version := object.GetResourceVersion()
@@ -89,7 +89,7 @@ func (o Objects[O, L]) untilDeleted(ctx context.Context, name, version string) e
 }
 
 // plainEvent returns an event that is safe to pass to client-go. It shortens the error that ends a
-// watch and removes its retry delay, for which client-go would sleep. It replaces an error that is
+// watch, and removes the retry delay that client-go would wait for. It replaces an error that is
 // not a metav1.Status and an object without a resource version: client-go would log them in full.
 func plainEvent(event watch.Event) watch.Event {
 	if event.Type == watch.Error {

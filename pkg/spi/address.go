@@ -26,7 +26,7 @@ const (
 )
 
 // Address locates and identifies a VirtualMachine. If a VirtualMachine is not found at an address
-// other than its own, it has not been deleted: the driver cannot see it.
+// other than its own, the driver must not conclude that it was deleted.
 type Address struct {
 	// Server identifies the provider cluster's API server.
 	Server string `json:"server"`
@@ -72,7 +72,7 @@ func (a Address) Encode() string {
 }
 
 // DecodeAddress decodes the result of Encode. It ignores fields that a later version adds, so that
-// an earlier version can go on. The error does not quote the value.
+// an earlier version can still read the record. The error does not quote the value.
 func DecodeAddress(value string) (Address, error) {
 	var a Address
 
@@ -91,7 +91,7 @@ func DecodeAddress(value string) (Address, error) {
 	return a, nil
 }
 
-// Validate returns why an address cannot be recorded, or nil.
+// Validate returns the reason why an address cannot be recorded, or nil.
 func (a Address) Validate() error {
 	id := Identity{Cluster: a.Cluster, Role: a.Role}
 
@@ -143,8 +143,8 @@ func RecordedAddress(annotations map[string]string) *AddressRecord {
 	return &AddressRecord{Address: address}
 }
 
-// Elsewhere reports whether the machine was created at another place than this one, or may have
-// been. Without a record, that is not known, and Elsewhere returns false.
+// Elsewhere reports whether the machine was, or may have been, created at a place other than this
+// one. Without a record, the place is not known, and Elsewhere returns false.
 func (r *AddressRecord) Elsewhere(here Address) bool {
 	return r != nil && !r.Abandoned && !r.SamePlace(here)
 }

@@ -26,12 +26,12 @@ var (
 	ErrUnauthenticated = errors.New("credentials refused")
 	// ErrForbidden means that the credentials lack a permission.
 	ErrForbidden = errors.New("permission denied")
-	// ErrPrecondition means that the provider cluster lacks a prerequisite of the
-	// machine, until it is provided.
+	// ErrPrecondition means that the provider cluster lacks a prerequisite of the machine, which an
+	// operator has to provide.
 	ErrPrecondition = errors.New("precondition failed")
-	// ErrAddressChanged means that a machine was created at another address than the present one,
-	// where it cannot be found: it may still be running. An operator has to restore the address, or
-	// give up the machine.
+	// ErrAddressChanged means that a machine is not found at the present address, but was created
+	// at another one: it may still be running. An operator has to restore the address, or give up
+	// the machine.
 	ErrAddressChanged = errors.New("address changed")
 	// ErrUnavailable means that the provider cluster did not respond properly, for longer than a
 	// transient failure lasts.
@@ -49,7 +49,7 @@ var kinds = []error{
 // Error is a failure as a value. The layer that detects a failure fills in what it knows, and
 // pkg/kubevirt adds the defaults and formats it for machine-controller-manager and for Events.
 type Error struct {
-	// Kind is one of the sentinels. It decides the machine code.
+	// Kind is one of the sentinels. It determines the machine code.
 	Kind error
 	// Reason is a stable CamelCase token, suitable for matching. It is empty for a failure that its
 	// kind describes sufficiently.

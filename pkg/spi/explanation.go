@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// Explainer reports the state of a machine for people, and the evidence for it. It changes nothing.
+// Explainer reports the state of a machine to operators, and the evidence for it. It changes
+// nothing.
 type Explainer interface {
 	// ExplainMachine examines a machine once, in detail. Problems of the machine are in the
 	// explanation. The error wraps ErrForeign if the VirtualMachine of that name is not managed by
@@ -33,14 +34,14 @@ type ExplainMachineInput struct {
 
 // Explanation is the state of a machine on the provider cluster.
 type Explanation struct {
-	// Server and Namespace are where the machine is searched. Server is a host, with a port if the
-	// kubeconfig names one.
+	// Server and Namespace are the place where the driver looks for the machine. Server is a host,
+	// with a port if the kubeconfig names one.
 	Server, Namespace string
 	// Stage is the machine's stage.
 	Stage Stage
 	// Objects are the machine's objects, the VirtualMachine first; empty if it has none.
 	Objects []Object
-	// Signs are all reports of components about the objects, in the order in which they are judged.
+	// Signs are all reports of components about the objects, in the order of their evaluation.
 	Signs []Sign
 	// Cause is the problem that keeps the machine from its next stage; nil if none is known.
 	Cause *Cause
@@ -59,8 +60,8 @@ const (
 	StageAbsent Stage = "Absent"
 	// StageCreating is a machine that has not been assigned to a provider node yet.
 	StageCreating Stage = "Creating"
-	// StageScheduled is a machine that has, or had, a provider node:
-	// from then on its Node is judged.
+	// StageScheduled is a machine that has, or had, a provider node: from then on,
+	// machine-controller-manager monitors its Node.
 	StageScheduled Stage = "Scheduled"
 	// StageDeleting is a machine whose VirtualMachine is being deleted.
 	StageDeleting Stage = "Deleting"

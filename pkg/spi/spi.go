@@ -19,8 +19,8 @@ import (
 
 // PluginSPI creates, observes and deletes machines on a provider cluster. Its methods set their own
 // time limits, are safe for concurrent use and safe to be killed at any instruction: calling them
-// again converges. Errors wrap one of the package's sentinels and never contain secret bytes.
-// Inputs are never mutated.
+// again converges. Errors wrap one of the package's sentinels and never contain secret bytes. They
+// never modify their inputs.
 type PluginSPI interface {
 	// CreateMachine creates the user data Secret and then the VirtualMachine, or adopts them if
 	// they belong to this machine.
@@ -72,15 +72,15 @@ type Machine struct {
 }
 
 // Reached holds the times of a machine's progress, in whole seconds of the provider cluster's
-// clock. A time is zero if it has not come, or is not known.
+// clock. A time is zero if the step has not been reached, or its time is not known.
 type Reached struct {
 	// Created is when the VirtualMachine was created.
 	Created time.Time
-	// Disks is when its disks existed, and a pod for it.
+	// Disks is when its disks and its pod had been created.
 	Disks time.Time
-	// Scheduled is when a provider node had taken it.
+	// Scheduled is when virt-handler on its provider node had taken it over.
 	Scheduled time.Time
-	// Running is when its guest had started to run.
+	// Running is when its guest had started.
 	Running time.Time
 }
 
@@ -147,8 +147,8 @@ type ObserveMachineInput struct {
 	Report Report
 }
 
-// DeleteMachineInput identifies the machine to delete. It needs no ProviderSpec, so that a broken
-// one does not keep machines alive.
+// DeleteMachineInput identifies the machine to delete. It needs no ProviderSpec, so that an invalid
+// ProviderSpec does not prevent the deletion.
 type DeleteMachineInput struct {
 	// Kubeconfig is the untrusted kubeconfig of the provider cluster.
 	Kubeconfig []byte

@@ -10,7 +10,7 @@ import (
 // line, without characters that move the cursor or change the direction of text,
 // and with at most MaxLength bytes.
 func Printable(text string) string {
-	// The end of a far too long text does not matter: a character has at most four bytes, and its
+	// The end of a very long text is not needed: a character has at most four bytes, and its
 	// replacement at least one.
 	const longest = utf8.UTFMax * (MaxLength + 1)
 	if len(text) > longest {

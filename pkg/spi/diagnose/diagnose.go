@@ -30,7 +30,7 @@ type Evidence struct {
 }
 
 // GracePeriods are how long failures must last before they are reported: a failure that ends within
-// its grace period is a delay, or transient.
+// its grace period is a mere delay.
 type GracePeriods struct {
 	// Refusal is for failures that last until an operator acts: no
 	// capacity, no quota, no permission.
@@ -70,8 +70,8 @@ func (e *Evidence) Cause(now time.Time, grace GracePeriods) *spi.Cause {
 	return first
 }
 
-// Machine returns the apparent problem of a machine, however young it
-// is, from the two objects alone.
+// Machine returns the apparent problem of a machine from the two objects alone, without regard to
+// grace periods.
 func Machine(vm *kubevirtv1.VirtualMachine, instance *kubevirtv1.VirtualMachineInstance) *spi.Cause {
 	e := Evidence{VirtualMachine: vm, Instance: instance}
 

@@ -20,8 +20,8 @@ type occurrences struct {
 	count int32
 }
 
-// ofEvents selects the warnings that have occurred more than once, and recently. Unlike a
-// condition, an event remains when its problem is over.
+// ofEvents selects the warnings that have occurred more than once, and recently: unlike a
+// condition, an event remains after its problem is solved.
 func ofEvents(events []corev1.Event, now time.Time) []sign {
 	var signs []sign
 

@@ -12,8 +12,8 @@ import (
 const (
 	// silent is the reason of signs that a provider node does not respond.
 	silent = "NodeSilent"
-	// nodeRemedy gives up a node in the way that Kubernetes supports: it removes a pod that no
-	// kubelet ends only when the node is gone, or known to be off
+	// nodeRemedy is the way to give up a node that Kubernetes supports: it removes a pod whose
+	// kubelet does not respond only if the Node is deleted or marked as out of service
 	// (k8s.io/kubernetes/pkg/controller/podgc).
 	nodeRemedy = "repair the provider node; if it is off for good, remove its Node object or taint it " +
 		"node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
@@ -47,8 +47,8 @@ func ofPods(pods []corev1.Pod) []sign {
 }
 
 // silence returns the evidence that a pod's node does not respond, and since when. It reads the
-// pod's state, not events; the Node itself may not be readable. A live kubelet picks up a pod
-// within seconds, and ends it within its grace period.
+// pod's state, not events; the Node itself may not be readable. A live kubelet starts a pod within
+// seconds, and terminates it within its grace period.
 func silence(pod *corev1.Pod) (words string, since time.Time) {
 	node := pod.Spec.NodeName
 	if node == "" {

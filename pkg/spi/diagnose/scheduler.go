@@ -9,12 +9,12 @@ import (
 	kubevirtv1 "kubevirt.io/api/core/v1"
 )
 
-// placement is the scheduler's account of a pod that fits nowhere (FitError in
+// placement is the scheduler's report on a pod that fits on no node (FitError in
 // k8s.io/kubernetes/pkg/scheduler/framework/types.go): the number of provider nodes that it knows,
 // and how many of them it rejected for each reason. For each node, it checks cordon and taints
 // first, then labels, then capacity and devices, then volumes, then the spread, and stops at the
-// first failure (k8s.io/kubernetes/pkg/scheduler/apis/config/v1/default_plugins.go). So a node that
-// is rejected for its volumes has capacity.
+// first failure (k8s.io/kubernetes/pkg/scheduler/apis/config/v1/default_plugins.go). Therefore, a
+// node that is rejected because of volumes has capacity.
 type placement struct {
 	nodes    int
 	turnDown map[string]int
@@ -61,8 +61,8 @@ func (p placement) full() int {
 	return left
 }
 
-// lacks reports whether all otherwise suitable nodes lack a resource: it then does not matter that
-// some lack capacity, too.
+// lacks reports whether all otherwise suitable nodes lack a resource. It then does not matter that
+// some of them also lack capacity.
 func (p placement) lacks(wanted func(resource string) bool) bool {
 	full := p.full()
 
@@ -112,7 +112,7 @@ func schedulerSays(instance *kubevirtv1.VirtualMachineInstance, first string, po
 }
 
 // withoutPreemption drops the scheduler's text about pods that it might evict, and claims that it
-// might deallocate: that text is about the rejected nodes, in the same words.
+// might deallocate: that text describes the rejected nodes in the same words.
 func withoutPreemption(words string) string {
 	words, _, _ = strings.Cut(words, " preemption: ")
 	words = strings.TrimRight(words, " ,")

@@ -38,8 +38,8 @@ type sign struct {
 	words string
 	// subject names the object, unless it is the machine itself.
 	subject string
-	// object is the object with the sign, kind the condition's type or the part of its status, and
-	// status the value of that.
+	// object is the object with the sign, kind the type of the condition or the field of its
+	// status, and status the value.
 	object       spi.ObjectName
 	kind, status string
 	since        time.Time
@@ -48,10 +48,11 @@ type sign struct {
 }
 
 const (
-	// crashes is the number of crashes of an importer that is more than a transient failure. Its
-	// backoff has then taken a minute.
+	// crashes is the number of importer crashes that counts as a failure: the backoff has then
+	// taken a minute.
 	crashes = 3
-	// failedStarts is the number of consecutive failed starts of an instance that counts.
+	// failedStarts is the number of consecutive failed starts of an instance that counts as a
+	// failure.
 	failedStarts = 2
 
 	// sizeMissing is CDI's message for a clone whose source does not exist yet
@@ -60,8 +61,9 @@ const (
 )
 
 // signs lists the components' reports, unweighted. It omits reports without a time: they do not
-// come from the component that knows. KubeVirt, for example, briefly reports "unschedulable" for a
-// claim that it does not see yet (pkg/virt-controller/watch/vmi/lifecycle.go).
+// come from the component that detected the problem. KubeVirt, for example, briefly reports
+// "unschedulable" for a claim that it does not see yet
+// (pkg/virt-controller/watch/vmi/lifecycle.go).
 func (e *Evidence) signs(now time.Time) []sign {
 	var all []sign
 
@@ -220,8 +222,8 @@ func SourceOf(dv *cdiv1beta1.DataVolume) string {
 	return namespace + "/" + dv.Spec.Source.PVC.Name
 }
 
-// ofDataVolume lists the conditions that are not true. Every DataVolume has some on its way: the
-// table contains the reasons that are failures.
+// ofDataVolume lists the conditions that are not true. Every DataVolume has some until it is
+// complete: the table contains the reasons that are failures.
 func ofDataVolume(dv *cdiv1beta1.DataVolume, kind string) []sign {
 	if dv.Status.Phase == cdiv1beta1.Succeeded || dv.DeletionTimestamp != nil {
 		return nil
@@ -296,7 +298,7 @@ func named(kind string, object metav1.Object) spi.ObjectName {
 	return spi.ObjectName{Kind: kind, Namespace: object.GetNamespace(), Name: object.GetName()}
 }
 
-// shown returns the sign as it is shown to people.
+// shown returns the sign as it is shown to operators.
 func (s *sign) shown() spi.Sign {
 	shown := spi.Sign{
 		Object: s.object, Type: s.kind, Status: s.status, Reason: s.reason, Message: shortened(withoutCredentials(s.message)), Since: s.since,

@@ -11,7 +11,8 @@ import (
 
 // table lists all causes. The first one that applies is returned: quota before capacity, capacity
 // before objects that cannot be created, these before machines that do not start, and obstructions
-// last. Where a text is compared, the comment names its author. Texts are in lower case.
+// last. If a text is compared, the comment names the component that writes it. Texts are in lower
+// case.
 var table = slices.Concat(capacity, refusals, storage, imports, starts, obstructions)
 
 var (
@@ -28,14 +29,14 @@ var (
 var (
 	// roomLater is reported for nodes that would be suitable if they were not full or cordoned.
 	roomLater = []string{"insufficient ", "too many pods", "node(s) were unschedulable", "node(s) exceed max volume count"}
-	// zoneConflict is reported for volumes that are elsewhere than the suitable nodes.
+	// zoneConflict is reported for volumes that the suitable nodes cannot access.
 	zoneConflict = []string{"volume node affinity conflict", "didn't match persistentvolume's node affinity", "no available volume zone"}
 	// unbound is reported for claims without a volume.
 	unbound = []string{
 		"unbound immediate persistentvolumeclaims", "didn't find available persistent volumes to bind", "had no pv name",
 		"volumebindingmode not set",
 	}
-	// otherZone is reported for a clone into another zone than that of its source. Each driver has
+	// otherZone is reported for a clone into a zone other than that of its source. Each driver has
 	// its own message, such as "CreateVolume disk zone a does not match source volume zone b"
 	// (gcp-compute-persistent-disk-csi-driver).
 	otherZone = regexp.MustCompile(`(?i)\b(source|clon\w*)\b.*\b(zones?|topolog\w*)\b|\b(zones?|topolog\w*)\b.*\b(source|clon\w*)\b`)
@@ -45,7 +46,7 @@ var (
 	inUse = []string{"readwriteoncepod access mode already in-use", "node(s) had no available disk"}
 	// missing is reported for claims and storage classes.
 	missing = []string{`persistentvolumeclaim "`, `storageclass.storage.k8s.io "`}
-	// notRoom is reported for volumes, hence by nodes that have capacity.
+	// notRoom is reported for volumes, and therefore only for nodes that have capacity.
 	notRoom = slices.Concat(zoneConflict, unbound, lost, inUse, missing)
 )
 
@@ -294,7 +295,7 @@ var starts = []symptom{
 	},
 }
 
-// obstructions usually pass: they count only when they last.
+// obstructions usually resolve themselves: they count only if they last.
 var obstructions = []symptom{
 	{
 		// Kubernetes (k8s.io/kubernetes/pkg/controller/volume/events) and external-provisioner.
@@ -304,8 +305,8 @@ var obstructions = []symptom{
 	},
 	{
 		// CDI's message for an importer without a node (pkg/controller/datavolume/conditions.go).
-		// It is the same while the importer's volume does not exist, so the causes that prevent its
-		// creation come first.
+		// The message is the same while the importer's volume does not exist, so the causes that
+		// prevent its creation come first.
 		reason: Unschedulable, kind: spi.ErrExhausted, grace: obstruction, from: []origin{volume}, reasons: scheduled,
 		remedy: "make room for CDI's importer pod on the provider cluster",
 	},

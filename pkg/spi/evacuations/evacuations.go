@@ -1,6 +1,6 @@
 // Package evacuations finds and evacuates the machines that must leave their provider nodes. It
-// implements spi.Evacuator on provider clusters; pkg/evacuation calls it and decides. It must not
-// know Machines, deadlines or the control cluster.
+// implements spi.Evacuator on provider clusters; pkg/evacuation makes the decisions and calls it.
+// It must not depend on Machines, deadlines or the control cluster.
 package evacuations
 
 import (

@@ -46,8 +46,8 @@ func addressOf(c *providerapi.Clients, id spi.Identity, uid types.UID) spi.Addre
 	return spi.Address{Server: c.Server, Namespace: c.Namespace, Cluster: id.Cluster, Role: id.Role, UID: uid}
 }
 
-// owns reports whether the VirtualMachine of a machine's name, nil if there is none, is the
-// machine's. The error wraps spi.ErrAddressChanged if the machine's VirtualMachine may exist
+// owns reports whether the VirtualMachine with the machine's name (nil if there is none) belongs to
+// the machine. The error wraps spi.ErrAddressChanged if the machine's VirtualMachine may exist
 // without being visible: it must count neither as missing nor as deleted.
 func owns(c *providerapi.Clients, record machineRecord, vm *kubevirtv1.VirtualMachine) (bool, error) {
 	elsewhere := record.address.Elsewhere(addressOf(c, record.identity, ""))
@@ -67,9 +67,9 @@ func owns(c *providerapi.Clients, record machineRecord, vm *kubevirtv1.VirtualMa
 	}
 }
 
-// claims reports whether an object with the machine's name, but without its tags, is the machine's,
-// according to its UID or, if the UID is not known, to its label. A Machine that never had a
-// VirtualMachine claims no object, since it may be the one of another shoot.
+// claims reports whether an object with the machine's name, but without its tags, belongs to the
+// machine according to its UID or, if the UID is not known, to its label. A Machine that never had
+// a VirtualMachine claims no object, since the object may belong to another shoot.
 func (r machineRecord) claims(object metav1.Object) bool {
 	if r.address != nil && r.address.UID != "" {
 		return r.address.Names(object.GetUID())

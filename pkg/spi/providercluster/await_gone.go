@@ -95,7 +95,7 @@ func (r *reader) stillDeleting(ctx context.Context, name string, now time.Time) 
 	}
 }
 
-// blocker is why a machine still exists after its deletion.
+// blocker is the reason why a machine still exists after its deletion.
 type blocker struct{ description, remedy string }
 
 // blocker returns the obstacle to a machine's deletion. Its remedy is empty if it is not known.
@@ -123,8 +123,8 @@ func (r *reader) blocker(ctx context.Context, name string, now time.Time) blocke
 	}
 }
 
-// blockerOf returns the obstacle to the end of an instance. Only its provider node can end it: if
-// the node does not respond, an operator has to act.
+// blockerOf returns the obstacle to the termination of an instance. Only its provider node can
+// terminate it: if the node does not respond, an operator has to act.
 func (r *reader) blockerOf(ctx context.Context, instance *kubevirtv1.VirtualMachineInstance, now time.Time) blocker {
 	if dead := diagnose.DeadNode(r.podsOf(ctx, instance), now); dead != nil {
 		return blocker{description: dead.Message, remedy: dead.Remedy}

@@ -126,8 +126,8 @@ func ensureVirtualMachine(ctx context.Context, c *providerapi.Clients, want *kub
 	return have.UID, nil
 }
 
-// foreign returns the error for an object that has the name of one of the machine's, and the tags
-// of another shoot or none.
+// foreign returns the error for an object with the name of one of the machine's objects, but
+// without the tags of its shoot.
 func foreign(kind, path string) error {
 	return spi.WithRemedy(spi.Errorf(spi.ErrForeign, "%s %s lacks the tags of this shoot", kind, path), "rename or remove it")
 }

@@ -31,8 +31,8 @@ func loopKeyOf(clients *providerapi.Clients) loopKey {
 	return loopKey{server: clients.Server, namespace: clients.Namespace}
 }
 
-// creationLoop tracks the machines between creation and scheduling. It may be lost, as on a
-// restart.
+// creationLoop tracks the machines between creation and scheduling. Losing it, as on a restart, is
+// harmless.
 type creationLoop struct {
 	clock clock.PassiveClock
 

@@ -31,8 +31,8 @@ const (
 
 // investigate reads the evidence that the VirtualMachine and its instance do not contain: the
 // DataVolumes, their sources, pods and events. Since a machine may wait for hours, it reads them
-// only for a machine that takes long, and caches them between reads. Objects that the driver has no
-// permission for, as with the Role of an older release, are omitted.
+// only for a slow machine, and caches them between reads. Objects that the driver may not read, as
+// with the Role of an older release, are omitted.
 func (m *Machines) investigate(ctx context.Context, c *providerapi.Clients, in *spi.ObserveMachineInput, state *machineState) {
 	slow := m.periods.Retry
 	if initialized(state.Instance, m.options.NeedAddress) || m.options.Clock.Since(stepStart(state)) < slow {
@@ -50,7 +50,7 @@ func (m *Machines) investigate(ctx context.Context, c *providerapi.Clients, in *
 	state.DataVolumes, state.Images, state.Pods, state.Events = related.DataVolumes, related.Images, related.Pods, related.Events
 }
 
-// relatedEvidence is the evidence beside the VirtualMachine and its instance.
+// relatedEvidence is the evidence in addition to the VirtualMachine and its instance.
 type relatedEvidence struct {
 	diagnose.Evidence
 

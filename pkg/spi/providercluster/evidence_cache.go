@@ -21,8 +21,8 @@ const (
 	maxEntries = 10_000
 )
 
-// evidenceCache caches, for each machine that takes long, the related evidence and the last
-// reported failure. It may be lost, as on a restart.
+// evidenceCache caches, for each slow machine, the related evidence and the last reported failure.
+// Losing it, as on a restart, is harmless.
 type evidenceCache struct {
 	clock clock.PassiveClock
 
@@ -98,7 +98,7 @@ func (c *evidenceCache) store(machine types.UID, at step, related relatedEvidenc
 	}
 }
 
-// clear removes all entries. The evidence of each machine that takes long is then read again.
+// clear removes all entries. The evidence of each slow machine is then read again.
 func (c *evidenceCache) clear() {
 	c.bytes, c.entries = 0, map[types.UID]*cacheEntry{}
 }

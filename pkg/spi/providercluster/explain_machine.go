@@ -31,9 +31,9 @@ func NewExplainer(clients *providerapi.Cache, c clock.PassiveClock, unschedulabl
 	return &Explainer{clients: clients, clock: c, periods: diagnose.GracePeriodsOf(unschedulableGrace)}
 }
 
-// ExplainMachine implements spi.Explainer. It reads the evidence that InitializeMachine reads, for
-// a new machine too, and diagnoses it in the same way. Objects that only the operator wants to see
-// are read afterwards.
+// ExplainMachine implements spi.Explainer. It reads the same evidence as InitializeMachine, even
+// for a new machine, and diagnoses it in the same way. Objects that are only of interest to the
+// operator are read afterwards.
 func (e *Explainer) ExplainMachine(ctx context.Context, in *spi.ExplainMachineInput) (*spi.Explanation, error) {
 	c, err := e.clients.For(in.Kubeconfig)
 	if err != nil {

@@ -55,9 +55,9 @@ func (m *Machines) holdImage(ctx context.Context, c *providerapi.Clients, in *sp
 	return release, nil
 }
 
-// repairImage creates the golden image that a machine waits for again, if it was deleted externally
-// or by a sweep of another process that did not see this machine. An image that has failed is
-// replaced.
+// repairImage recreates the golden image that a machine waits for, if it was deleted externally or
+// by a sweep of another process that did not see this machine. It replaces an image that has
+// failed.
 func (m *Machines) repairImage(ctx context.Context, c *providerapi.Clients, in *spi.ObserveMachineInput, state *machineState) error {
 	image, err := m.awaitedImage(c, in, state)
 	if err != nil || image == nil {
@@ -98,9 +98,9 @@ func (m *Machines) observeImage(ctx context.Context, c *providerapi.Clients, sta
 	return nil
 }
 
-// awaitedImage returns the golden image that the root volume of a machine is still to be cloned
-// from, or nil. If the MachineClass was changed to another image, the machine does not wait for
-// that one.
+// awaitedImage returns the golden image from which the root volume of a machine has yet to be
+// cloned, or nil. If the MachineClass was changed to another image, the machine does not wait for
+// the new image.
 func (m *Machines) awaitedImage(c *providerapi.Clients, in *spi.ObserveMachineInput, state *machineState) (*cdiv1beta1.DataVolume, error) {
 	if in.Image == nil || !in.Image.Spec.UsesGoldenImage() || initialized(state.Instance, m.options.NeedAddress) || stepOf(state.Instance) != "" {
 		return nil, nil //nolint:nilnil // Most machines wait for no image; the caller handles nil.

@@ -21,7 +21,7 @@ const maxRemembered = 500_000
 // orphanTracker tracks the VirtualMachines without a Machine, by the process that reported them. It
 // is deliberately in memory, and per process: a machine controller that restarts with an empty
 // cache reports every machine as an orphan. The grace period must begin again with each such
-// restart, also if the driver is another process that keeps running.
+// restart, even if the driver is another process that keeps running.
 type orphanTracker struct {
 	clock clock.PassiveClock
 	// memory is how long a sighting is remembered. Sightings with a longer interval are unrelated.
@@ -138,7 +138,7 @@ func (w *callerSightings) removeBefore(limit time.Time) {
 		}
 	}
 
-	// Such a list could end only sequences that were removed above.
+	// An outdated list could end only sequences that were removed above.
 	for what, l := range w.lists {
 		if l.at.Before(limit) {
 			delete(w.lists, what)
@@ -146,8 +146,8 @@ func (w *callerSightings) removeBefore(limit time.Time) {
 	}
 }
 
-// shrink removes callers, those without a call for the longest time first. It never removes only a
-// list, which is needed to end sequences of sightings.
+// shrink removes callers, beginning with those that have not called for the longest time. It never
+// removes only a list, which is needed to end sequences of sightings.
 func (o *orphanTracker) shrink() {
 	size := 0
 	for _, w := range o.callers {

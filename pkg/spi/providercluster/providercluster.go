@@ -1,7 +1,7 @@
 // Package providercluster implements the PluginSPI on a provider cluster: it ensures, observes,
 // awaits and deletes the objects of machines, and explains machines to an operator.
-// internal/driveroptions passes it to pkg/kubevirt. It must not know machine-controller-manager and
-// its codes.
+// internal/driveroptions passes it to pkg/kubevirt. It must not depend on
+// machine-controller-manager, nor on its codes.
 //
 // It reads objects live, and waits with watches of single objects, since a component that deletes
 // machines must not rely on a cache.
@@ -25,11 +25,12 @@ type Options struct {
 	// UnschedulableGrace is how long a lack of capacity must last before it is reported. A failure
 	// that the provider cluster retries must last twice as long.
 	UnschedulableGrace time.Duration
-	// OrphanGracePeriod is the minimum time that a machine must have had no Machine before it is
-	// deleted, and OrphanPeriod the period of machine-controller-manager's search for orphans.
+	// OrphanGracePeriod is the minimum time for which a VirtualMachine must be orphaned before it
+	// is deleted, and OrphanPeriod is the period of machine-controller-manager's search for
+	// orphans.
 	OrphanGracePeriod, OrphanPeriod time.Duration
-	// Workers is the maximum number of concurrent calls. In half of them at most, InitializeMachine
-	// waits; the others read the machine once.
+	// Workers is the maximum number of concurrent calls. InitializeMachine waits in at most half of
+	// them; the others read the machine once.
 	Workers int
 	// NeedAddress is set if a machine counts as scheduled only when it has an address. Without a
 	// target cluster, the address is not requested again later.

@@ -14,7 +14,7 @@ const (
 	// LabelMachine is the name of the Machine, on every object of a machine.
 	LabelMachine = "kubevirt.machine.gardener.cloud/machine"
 	// LabelMachineDeployment is the name of the MachineDeployment, on every object of a machine.
-	// The machines of a MachineDeployment are spread.
+	// The scheduler spreads the machines of a MachineDeployment by this label.
 	LabelMachineDeployment = "kubevirt.machine.gardener.cloud/machine-deployment"
 
 	// labelCCMCluster and labelCCMRole select a shoot's launcher pods for the load balancers of

@@ -55,8 +55,8 @@ func topologyRequirement(key, value string) corev1.NodeSelectorRequirement {
 	return corev1.NodeSelectorRequirement{Key: key, Operator: corev1.NodeSelectorOpIn, Values: []string{value}}
 }
 
-// spread asks the scheduler to put the machines of a
-// MachineDeployment on different hosts, if there is room.
+// spread asks the scheduler to place the machines of a MachineDeployment on different hosts if
+// possible.
 func spread(in *spi.CreateMachineInput) []corev1.TopologySpreadConstraint {
 	if in.Deployment == "" {
 		return nil

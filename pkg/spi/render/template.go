@@ -40,8 +40,8 @@ func mergeTemplate(vm *kubevirtv1.VirtualMachine, template *v1alpha1.VirtualMach
 	return merged, nil
 }
 
-// given returns the template as an object, including its zero
-// and empty values, since these replace too.
+// given returns the template as an object, including its zero and empty values, since these also
+// replace values.
 func given(template *v1alpha1.VirtualMachineTemplate) (map[string]any, error) {
 	raw, err := template.Given()
 	if err != nil {

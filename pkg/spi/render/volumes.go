@@ -11,7 +11,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// disks returns one disk per volume: the configured one, or else a virtio disk.
+// disks returns one disk per volume: the configured one, or a virtio disk by default.
 func disks(spec *v1alpha1.ProviderSpec) []kubevirtv1.Disk {
 	names := []string{v1alpha1.RootDisk}
 	for _, volume := range spec.AdditionalVolumes {
