@@ -44,11 +44,11 @@ type clusterFlags struct {
 func (f *clusterFlags) addTo(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "",
-		"Path to the kubeconfig of the control cluster, which contains the MachineClasses and Machines; set it to use another file than "+
+		"Path to the kubeconfig of the control cluster, which contains the MachineClasses and Machines; set it to use a file other than "+
 			"$KUBECONFIG and ~/.kube/config or, in a pod, the service account. Alias: --control-kubeconfig.")
-	flags.StringVar(&f.context, "context", "", "Context in the kubeconfig of the control cluster; set it to use another context than the current one.")
+	flags.StringVar(&f.context, "context", "", "Context in the kubeconfig of the control cluster; set it to use a context other than the current one.")
 	flags.StringVarP(&f.namespace, "namespace", "n", "",
-		"Namespace in the control cluster; set it to use another namespace than that of the context or, in a pod, of the pod.")
+		"Namespace in the control cluster; set it to use a namespace other than that of the context or, in a pod, of the pod.")
 	flags.BoolVarP(&f.allNamespaces, "all-namespaces", "A", false, "Use all namespaces of the control cluster instead of one.")
 	flags.StringVar(&f.providerKubeconfig, "provider-kubeconfig", "",
 		"Path to a kubeconfig of the provider cluster, which runs KubeVirt; set it if the MachineClass's Secret contains none, or to use an "+

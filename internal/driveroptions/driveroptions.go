@@ -94,7 +94,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 		"Maximum requests per second to the API server of one provider cluster, with bursts of twice as many; lower it if many shoots share a "+
 			"small provider cluster.")
 	fs.DurationVar(&o.UnschedulableGrace, "unschedulable-grace", o.UnschedulableGrace,
-		"Time for which a failure (no room, no quota, no permission) must last before it is reported; raise it if the provider cluster's own "+
+		"How long a lack of capacity, quota or a permission must last before it is reported; raise it if the provider cluster's own "+
 			"autoscaler needs longer to add nodes. A failure that the provider cluster retries, such as an import, is reported after twice that "+
 			"time, and a failure that usually resolves itself after ten times that time.")
 	fs.DurationVar(&o.OrphanGracePeriod, "orphan-grace-period", o.OrphanGracePeriod,

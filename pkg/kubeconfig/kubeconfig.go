@@ -36,7 +36,7 @@ func RESTConfig(raw []byte) (*rest.Config, string, error) {
 
 	current, ok := config.Contexts[config.CurrentContext]
 	if !ok {
-		return nil, "", errors.New("current-context: name one of the contexts")
+		return nil, "", errors.New("current-context: set it to the name of one of the contexts")
 	}
 
 	cluster, ok := config.Clusters[current.Cluster]
@@ -60,11 +60,11 @@ func RESTConfig(raw []byte) (*rest.Config, string, error) {
 // the bytes that they cannot parse.
 func load(raw []byte) (*clientcmdapi.Config, error) {
 	if len(raw) > maxSize {
-		return nil, fmt.Errorf("not a kubeconfig: it is larger than %d KiB; remove what the current context does not need", maxSize>>10)
+		return nil, fmt.Errorf("not a kubeconfig: it is larger than %d KiB; remove the entries that the current context does not use", maxSize>>10)
 	}
 
 	if hasAnchor(raw) {
-		return nil, errors.New("not a kubeconfig: YAML anchors (&name) are refused; write out what they stand for")
+		return nil, errors.New("not a kubeconfig: YAML anchors (&name) are refused; replace the aliases with their values")
 	}
 
 	// Strict, because parsers differ in which of two equal keys they use.

@@ -38,7 +38,7 @@ func explain(t *testing.T, r *request, e *explainer) *kubevirt.Explanation {
 const (
 	// secretOfClass is the Secret of validRequest's class.
 	secretOfClass = "the Secret of the MachineClass, key kubeconfig"
-	correctFields = "correct the named fields; mcm-kubevirt validate names all faults of a MachineClass"
+	correctFields = "correct the named fields; mcm-kubevirt validate lists all errors of a MachineClass"
 )
 
 func TestExplain(t *testing.T) {
@@ -80,7 +80,7 @@ func TestExplain(t *testing.T) {
 		},
 		"Refused": {
 			reason: "what the provider cluster answers", answer: explainer{err: spi.Errorf(spi.ErrUnauthenticated, "get VirtualMachine m")},
-			want: "CredentialsRefused", code: codes.Unauthenticated, remedy: "put a kubeconfig with valid credentials into " + secretOfClass + "; for a service account, kubectl create token makes a new one",
+			want: "CredentialsRefused", code: codes.Unauthenticated, remedy: "put a kubeconfig with valid credentials into " + secretOfClass + "; for a service account, kubectl create token creates a token",
 		},
 		"Conflict": {
 			reason: "another operation ends by itself", answer: explainer{err: spi.Errorf(spi.ErrConflict, "Secret m is being deleted")},

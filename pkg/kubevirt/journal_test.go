@@ -70,7 +70,7 @@ func TestFailuresBecomeEvents(t *testing.T) {
 	t.Parallel()
 
 	const (
-		grantRole = "run kubectl apply -k kubernetes/provider-namespace to grant the missing right; if a policy denies the object, ask for an exception"
+		grantRole = "run kubectl apply -k kubernetes/provider-namespace to grant the missing permission; if a policy denies the object, ask for an exception"
 		// removeBlocker ends even a text that is cut.
 		removeBlocker = "; remove the blocker; deletion continues"
 	)

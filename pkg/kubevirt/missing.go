@@ -21,7 +21,7 @@ const (
 )
 
 var missingDesc = prometheus.NewDesc("mcm_kubevirt_machines_missing_at_address",
-	"Machines that were created at another address than their present one, where they are not found; the driver does not treat them as deleted.", nil, nil)
+	"Machines that are not found at their present address, but were created at another one; the driver does not treat them as deleted.", nil, nil)
 
 // missing counts the machines whose last call failed with spi.ErrAddressChanged. An operator has to
 // act on them. A machine without recent calls is not counted: its Machine is gone, or another process

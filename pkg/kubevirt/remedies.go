@@ -18,12 +18,12 @@ const theSecret = "the Secret of the MachineClass"
 // remedies are the default remedies by reason, as in docs/troubleshooting.md. Each diagnosis has
 // its own.
 var remedies = map[string]string{
-	"InvalidInput": "Correct the named fields; mcm-kubevirt validate names all faults of a MachineClass.",
+	"InvalidInput": "Correct the named fields; mcm-kubevirt validate lists all errors of a MachineClass.",
 	"CredentialsRefused": "Put a kubeconfig with valid credentials into the Secret of the MachineClass; for a service account, kubectl " +
-		"create token makes a new one.",
-	"PermissionDenied": "Run kubectl apply -k kubernetes/provider-namespace to grant the missing right; if a policy denies the object, ask " +
+		"create token creates a token.",
+	"PermissionDenied": "Run kubectl apply -k kubernetes/provider-namespace to grant the missing permission; if a policy denies the object, ask " +
 		"for an exception.",
-	"PreconditionFailed": "Provide what the message names as missing.",
+	"PreconditionFailed": "Provide the prerequisite that the message names.",
 	"AddressChanged": "Restore the server and namespace of the kubeconfig and the tags of the MachineClass. To give the machine up " +
 		"instead, run kubectl annotate --overwrite machine NAME " + spi.AnnotationAddress + "=" + spi.AddressAbandoned + ".",
 	"ForeignObject":       "Rename or remove it.",
@@ -35,7 +35,7 @@ var remedies = map[string]string{
 	"MachineNotFound":     "Nothing.",
 	TokenVanished: "Look for the deletion in the audit log of the provider cluster. MCM replaces the machine when its Node is gone or has " +
 		"not been Ready for the health timeout; to replace it now, delete the Machine.",
-	"Unknown": "Report the fault.",
+	"Unknown": "Report the bug.",
 }
 
 // defaultRemedy returns the remedy for errors of a reason that have none, as the end of a sentence.

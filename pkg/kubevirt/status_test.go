@@ -124,7 +124,7 @@ func TestKubeconfigFaultsNameTheSecret(t *testing.T) {
 		"Expired": {
 			"the server refuses the token", spi.Errorf(spi.ErrUnauthenticated, "get VirtualMachine ns/m: Unauthorized"),
 			"CredentialsRefused: Secret shoot/cloudprovider, key kubeconfig: get VirtualMachine ns/m: Unauthorized; put a kubeconfig with valid credentials into " +
-				"Secret shoot/cloudprovider, key kubeconfig; for a service account, kubectl create token makes a new one",
+				"Secret shoot/cloudprovider, key kubeconfig; for a service account, kubectl create token creates a token",
 		},
 		"Other": {"the kubeconfig is not at fault", spi.WithRemedy(spi.Errorf(spi.ErrExhausted, "no room"), "add nodes"), "QuotaExceeded: no room; add nodes"},
 	}

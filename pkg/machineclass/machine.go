@@ -86,7 +86,7 @@ func validatePlacement(machine *v1alpha1.Machine, class *v1alpha1.MachineClass) 
 	}
 
 	if !isKnownArchitecture(class) {
-		return invalid("nodeTemplate.architecture of MachineClass %s: %q is none of amd64, arm64 and s390x", class.Name, architecture(class))
+		return invalid("nodeTemplate.architecture of MachineClass %s: %q is not supported; use amd64, arm64 or s390x", class.Name, architecture(class))
 	}
 
 	return nil

@@ -37,9 +37,9 @@ func NodeTemplateErrors(class *v1alpha1.MachineClass) field.ErrorList {
 	}
 
 	for _, f := range []struct{ name, value, remedy string }{
-		{"instanceType", template.InstanceType, "give the machine type a name"},
-		{"region", template.Region, "name the region of the nodes"},
-		{"zone", template.Zone, "name the zone of the nodes"},
+		{"instanceType", template.InstanceType, "set the name of the machine type"},
+		{"region", template.Region, "set the region of the nodes"},
+		{"zone", template.Zone, "set the zone of the nodes"},
 	} {
 		if f.value == "" {
 			errs = append(errs, field.Required(path.Child(f.name), f.remedy))
@@ -112,7 +112,7 @@ func architectureWarning(path *field.Path, expected *string, spec *apiv1alpha1.P
 	}
 
 	return []apivalidation.Warning{{Field: path.String(), Detail: fmt.Sprintf(
-		"is %q, but virtualMachineTemplate has %q: cluster-autoscaler would expect other nodes than are created; make them equal",
+		"is %q, but virtualMachineTemplate has %q: cluster-autoscaler would expect nodes that differ from those created; make them equal",
 		ptr.Deref(expected, ""), actual)}}
 }
 
@@ -176,6 +176,6 @@ func sizeWarning(
 	}
 
 	return []apivalidation.Warning{{Field: path.Key(string(name)).String(), Detail: fmt.Sprintf(
-		"is %s, but the machine has %s %s: cluster-autoscaler would expect other nodes than are created; make them equal",
+		"is %s, but the machine has %s %s: cluster-autoscaler would expect nodes that differ from those created; make them equal",
 		expected.String(), actual.String(), unit)}}
 }

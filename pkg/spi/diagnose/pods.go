@@ -15,7 +15,7 @@ const (
 	// nodeRemedy is the way to give up a node that Kubernetes supports: it removes a pod whose
 	// kubelet does not respond only if the Node is deleted or marked as out of service
 	// (k8s.io/kubernetes/pkg/controller/podgc).
-	nodeRemedy = "repair the provider node; if it is off for good, remove its Node object or taint it " +
+	nodeRemedy = "repair the provider node; if it is off permanently, delete its Node object or taint it " +
 		"node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
 )
 
@@ -59,10 +59,10 @@ func silence(pod *corev1.Pod) (words string, since time.Time) {
 
 	switch {
 	case pod.Status.Phase == corev1.PodPending && pod.Status.StartTime == nil && scheduled != nil:
-		return fmt.Sprintf("kubelet on provider node %s has not taken up pod %s", node, pod.Name), scheduled.LastTransitionTime.Time
+		return fmt.Sprintf("kubelet on provider node %s has not started pod %s", node, pod.Name), scheduled.LastTransitionTime.Time
 	case pod.DeletionTimestamp != nil && len(pod.Finalizers) == 0:
 		// The deletion timestamp is the end of the pod's grace period.
-		return fmt.Sprintf("kubelet on provider node %s has not ended pod %s in its time", node, pod.Name), pod.DeletionTimestamp.Time
+		return fmt.Sprintf("kubelet on provider node %s has not terminated pod %s in time", node, pod.Name), pod.DeletionTimestamp.Time
 	case marked != nil:
 		return fmt.Sprintf("provider node %s, on which pod %s runs, is not ready", node, pod.Name), marked.LastTransitionTime.Time
 	default:

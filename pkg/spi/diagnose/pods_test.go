@@ -59,13 +59,13 @@ func TestDeadNode(t *testing.T) {
 		// says is the expected evidence; empty if there is none.
 		says string
 	}{
-		"NotTakenUp":        {boundPod(ago(61 * time.Second)), "kubelet on provider node host has not taken up pod launcher"},
-		"NeverTakenUp":      {deleted(boundPod(ago(time.Hour)), ago(-time.Minute)), "kubelet on provider node host has not taken up pod launcher"},
+		"NotTakenUp":        {boundPod(ago(61 * time.Second)), "kubelet on provider node host has not started pod launcher"},
+		"NeverTakenUp":      {deleted(boundPod(ago(time.Hour)), ago(-time.Minute)), "kubelet on provider node host has not started pod launcher"},
 		"JustBound":         {boundPod(ago(5 * time.Second)), ""},
 		"NotBound":          {&corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodPending}}, ""},
 		"Starting":          {takenUp(corev1.PodPending, pending), ""},
-		"NotEnded":          {deleted(takenUp(corev1.PodPending, pending), ago(61*time.Second)), "kubelet on provider node host has not ended pod launcher in its time"},
-		"NotEndedRunning":   {deleted(takenUp(corev1.PodRunning), ago(61*time.Second)), "kubelet on provider node host has not ended pod launcher in its time"},
+		"NotEnded":          {deleted(takenUp(corev1.PodPending, pending), ago(61*time.Second)), "kubelet on provider node host has not terminated pod launcher in time"},
+		"NotEndedRunning":   {deleted(takenUp(corev1.PodRunning), ago(61*time.Second)), "kubelet on provider node host has not terminated pod launcher in time"},
 		"Ending":            {deleted(takenUp(corev1.PodRunning), ago(-time.Second)), ""},
 		"HeldByAFinalizer":  {held(deleted(takenUp(corev1.PodRunning), ago(time.Hour))), ""},
 		"MarkedNotReady":    {takenUp(corev1.PodRunning, podIs(corev1.PodReady, corev1.ConditionFalse, ""), podIs(corev1.ContainersReady, corev1.ConditionTrue, "")), "provider node host, on which pod launcher runs, is not ready"},

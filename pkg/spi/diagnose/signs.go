@@ -122,7 +122,7 @@ func ofVirtualMachine(vm *kubevirtv1.VirtualMachine) []sign {
 
 	if f := vm.Status.StartFailure; f != nil && f.ConsecutiveFailCount >= failedStarts {
 		signs = append(signs, sign{
-			from: machineStart, message: "the guest, or its launcher, ends again and again while it starts", since: ready,
+			from: machineStart, message: "the guest, or its launcher pod, terminates repeatedly while it starts", since: ready,
 			object: named("VirtualMachine", vm), kind: "StartFailure", status: fmt.Sprintf("%d in a row", f.ConsecutiveFailCount),
 		})
 	}

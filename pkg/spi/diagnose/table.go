@@ -103,14 +103,14 @@ var capacity = []symptom{
 var refusals = []symptom{
 	{
 		reason: "VolumeZoneConflict", kind: spi.ErrPrecondition, grace: refusal, from: []origin{scheduler}, reasons: scheduled, texts: zoneConflict,
-		remedy: "if the volumes belong to " + place + ", make room there; otherwise use a storage class with binding mode WaitForFirstConsumer, and images that " +
+		remedy: "if the volumes belong to " + place + ", free capacity there; otherwise, use a storage class with binding mode WaitForFirstConsumer, and images that " +
 			"every zone can read",
 	},
 	{
 		// KubeVirt's own check of the permission to clone (pkg/virt-controller/watch/vm/vm.go).
 		reason: "CloneForbidden", kind: spi.ErrForbidden, grace: refusal, from: []origin{machineFailure},
 		texts:  []string{"not authorized to create datavolume"},
-		remedy: "in the source's namespace grant create on datavolumes/source to the service account named here",
+		remedy: "in the source's namespace, grant create on datavolumes/source to the service account in the message",
 	},
 	{
 		// KubeVirt (pkg/instancetype/controller/vm/controller.go).
@@ -149,7 +149,7 @@ var refusals = []symptom{
 		// The API server, about a webhook that does not respond
 		// (k8s.io/apiserver/pkg/util/webhook).
 		reason: "WebhookUnavailable", kind: spi.ErrUnavailable, grace: retry, texts: []string{"failed calling webhook"},
-		remedy: "repair the webhook named here, or the component behind it",
+		remedy: "repair the webhook in the message, or the component behind it",
 	},
 	{
 		// The webhooks of KubeVirt and CDI, as the API server names them, and KubeVirt's own check
@@ -161,7 +161,7 @@ var refusals = []symptom{
 	{
 		// Any other webhook or admission plugin (k8s.io/apiserver/pkg/admission).
 		reason: "PolicyViolated", kind: spi.ErrPrecondition, grace: refusal, from: creations, texts: []string{"denied the request", "is forbidden"},
-		remedy: "ask the administrator of the provider cluster for an exception from the policy named here",
+		remedy: "ask the administrator of the provider cluster for an exception from the policy in the message",
 	},
 }
 
@@ -193,11 +193,11 @@ var storage = []symptom{
 		// (pkg/controller/util.go).
 		reason: "VolumeTooSmall", kind: spi.ErrInvalid, grace: retry, from: volumes,
 		texts:  []string{"smaller than the source", "datavolume too small", "no space left on device", "is larger than the reported available"},
-		remedy: "ask for a larger volume",
+		remedy: "request a larger volume",
 	},
 	{
 		reason: "CloneRefused", kind: spi.ErrPrecondition, grace: retry, from: volumes,
-		reasons: []string{"CloneValidationFailed", "ErrUnableToClone", "ErrIncompatiblePVC"}, remedy: "use a source and a volume that fit",
+		reasons: []string{"CloneValidationFailed", "ErrUnableToClone", "ErrIncompatiblePVC"}, remedy: "use a compatible source and volume",
 	},
 	{
 		// CDI (pkg/controller/datavolume/util.go), Kubernetes' volume controller in
@@ -208,7 +208,7 @@ var storage = []symptom{
 	},
 	{
 		reason: "ClaimInvalid", kind: spi.ErrInvalid, grace: retry, from: volumes, reasons: []string{"ErrClaimNotValid"},
-		remedy: "give the volume an access mode and a volume mode that its storage class can provide",
+		remedy: "set an access mode and a volume mode that the storage class supports",
 	},
 }
 
@@ -239,7 +239,7 @@ var imports = []symptom{
 			"no such host", "could not resolve host", "connection refused", "connection reset", "no route to host", "network is unreachable",
 			"deadline exceeded", "i/o timeout", "handshake timeout", "timeout awaiting", "timeout exceeded", "gateway timeout", "timed out", "timeout was reached",
 		},
-		remedy: "check that the provider cluster's pods reach the image's source",
+		remedy: "check that pods on the provider cluster can reach the image's source",
 	},
 	{
 		// CDI, about its importer's own image or a source that the nodes pull
@@ -250,19 +250,19 @@ var imports = []symptom{
 	{
 		reason: "ImageCorrupt", kind: spi.ErrPrecondition, grace: retry, from: []origin{volume}, reasons: failing,
 		texts:  []string{"checksum mismatch", "checksum validation failed"},
-		remedy: "correct the image or its checksum; a golden image is then imported anew by itself, any other DataVolume when it is deleted",
+		remedy: "correct the image or its checksum; a golden image is then imported again automatically, any other DataVolume when it is deleted",
 	},
 	{
 		reason: "DataVolumeFailed", kind: spi.ErrPrecondition, grace: retry, from: []origin{scheduler}, reasons: scheduled, texts: lost,
-		remedy: "delete the machine, so that its volumes are made anew",
+		remedy: "delete the machine, so that its volumes are recreated",
 	},
 	{
 		reason: "DataVolumeFailed", kind: spi.ErrPrecondition, grace: retry, from: []origin{volume}, reasons: []string{"Failed", "ClaimLost"},
-		remedy: "delete the machine, so that its volumes are made anew; a golden image is made anew by itself",
+		remedy: "delete the machine, so that its volumes are recreated; a golden image is recreated automatically",
 	},
 	{
 		reason: "ImportFailed", kind: spi.ErrPrecondition, grace: retry, from: []origin{volume}, reasons: append([]string{"ErrStartingPod"}, failing...),
-		remedy: "look at the DataVolume and at CDI's pods on the provider cluster",
+		remedy: "check the DataVolume and CDI's pods on the provider cluster",
 	},
 }
 
@@ -287,11 +287,11 @@ var starts = []symptom{
 	{
 		reason: "SecretNotFound", kind: spi.ErrPrecondition, grace: retry, from: []origin{podEvent}, reasons: []string{"FailedMount"},
 		texts:  []string{`secret "`, `secrets "`, `configmap "`, `configmaps "`},
-		remedy: "delete the machine if this is its user data, so that it is made anew; create the object otherwise",
+		remedy: "if it is the user data, delete the machine, so that it is recreated; otherwise, create the object",
 	},
 	{
 		reason: "CrashLooping", kind: spi.ErrPrecondition, grace: retry, from: []origin{machineStart},
-		remedy: "look at the guest's console and at the log of its launcher pod; the image may not fit the machine",
+		remedy: "check the guest's console and the log of its launcher pod; the image may not be suitable for the machine",
 	},
 }
 
@@ -301,44 +301,44 @@ var obstructions = []symptom{
 		// Kubernetes (k8s.io/kubernetes/pkg/controller/volume/events) and external-provisioner.
 		reason: "ProvisioningFailed", kind: spi.ErrPrecondition, grace: obstruction, from: []origin{volumeEvent},
 		reasons: []string{"ProvisioningFailed"}, unless: []string{"the object has been modified"},
-		remedy: "look at the storage driver of the provider cluster",
+		remedy: "check the storage driver of the provider cluster",
 	},
 	{
 		// CDI's message for an importer without a node (pkg/controller/datavolume/conditions.go).
 		// The message is the same while the importer's volume does not exist, so the causes that
 		// prevent its creation come first.
 		reason: Unschedulable, kind: spi.ErrExhausted, grace: obstruction, from: []origin{volume}, reasons: scheduled,
-		remedy: "make room for CDI's importer pod on the provider cluster",
+		remedy: "free capacity for CDI's importer pod on the provider cluster",
 	},
 	{
 		// CDI (pkg/controller/clone/common.go).
 		reason: "CloneSourceInUse", kind: spi.ErrTimeout, grace: obstruction, from: []origin{volumeEvent}, reasons: []string{"CloneSourceInUse"},
-		remedy: "end the pod that uses the source, or clone from another one",
+		remedy: "delete the pod that uses the source, or clone from another source",
 	},
 	{
 		// The scheduler (k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumebinding).
 		reason: "VolumeNotBound", kind: spi.ErrPrecondition, grace: obstruction, from: []origin{scheduler}, reasons: scheduled,
-		texts: unbound, remedy: "look at the claims of the machine, and at the storage driver of the provider cluster",
+		texts: unbound, remedy: "check the claims of the machine, and the storage driver of the provider cluster",
 	},
 	{
 		// The scheduler (k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumerestrictions).
 		reason: "ClaimInUse", kind: spi.ErrPrecondition, grace: obstruction, from: []origin{scheduler}, reasons: scheduled, texts: inUse,
-		remedy: "end the pod that uses the claim, or name another claim",
+		remedy: "delete the pod that uses the claim, or name another claim",
 	},
 	{
 		// Kubelet, and the attach-detach controller, in their events.
 		reason: "VolumeMountFailed", kind: spi.ErrPrecondition, grace: obstruction, from: []origin{podEvent},
-		reasons: []string{"FailedMount", "FailedAttachVolume", "FailedMapVolume"}, remedy: "look at the storage driver on the provider node",
+		reasons: []string{"FailedMount", "FailedAttachVolume", "FailedMapVolume"}, remedy: "check the storage driver on the provider node",
 	},
 	{
 		reason: "NetworkSetupFailed", kind: spi.ErrPrecondition, grace: obstruction, from: []origin{podEvent}, reasons: []string{"FailedCreatePodSandBox"},
-		remedy: "look at the network plugin on the provider node",
+		remedy: "check the network plugin on the provider node",
 	},
 	{
 		// All other failures of KubeVirt (pkg/controller/controller.go).
 		// Most are retried successfully.
 		reason: "CreationFailed", kind: spi.ErrPrecondition, grace: obstruction, from: creations,
 		unless: []string{"pvc pending", "active migration exists"},
-		remedy: "look at the VirtualMachine and its events on the provider cluster",
+		remedy: "check the VirtualMachine and its events on the provider cluster",
 	},
 }

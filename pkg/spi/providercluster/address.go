@@ -94,7 +94,7 @@ func notHere(c *providerapi.Clients, record machineRecord, vm *kubevirtv1.Virtua
 
 	switch {
 	case vm != nil && record.address.Names(vm.UID):
-		found = fmt.Sprintf("VirtualMachine %s has other tags than those in %s", record.name, here)
+		found = fmt.Sprintf("VirtualMachine %s has tags other than those in %s", record.name, here)
 	case vm != nil:
 		found = fmt.Sprintf("VirtualMachine %s in %s does not belong to the Machine", record.name, here)
 	}
