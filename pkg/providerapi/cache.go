@@ -76,21 +76,21 @@ type hash [sha256.Size]byte
 // entry holds the clients of one kubeconfig.
 type entry struct {
 	clients     *Clients
-	place       place
+	location    location
 	connections *http.Transport
 	expiries    []kubeconfig.Expiry
 	used        time.Time
 }
 
-// place is the server and namespace that a kubeconfig points to.
-type place struct {
+// location is the server and namespace that a kubeconfig points to.
+type location struct {
 	server, namespace string
 }
 
 // NewCache returns an empty cache.
 func NewCache(options Options) *Cache {
 	return &Cache{
-		options: options, large: make(chan struct{}, largeAtATime), refused: utilcache.NewLRUExpireCache(maxRefused), entries: map[hash]*entry{},
+		options: options, large: make(chan struct{}, maxLargeReads), refused: utilcache.NewLRUExpireCache(maxRefused), entries: map[hash]*entry{},
 		hosts: lru.New(maxClients),
 	}
 }
@@ -158,8 +158,8 @@ func (c *Cache) keep(key hash, made *entry) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	c.announce(made.place)
-	c.retire(made.place)
+	c.announce(made.location)
+	c.retire(made.location)
 
 	made.used = time.Now()
 	c.entries[key] = made
@@ -167,14 +167,14 @@ func (c *Cache) keep(key hash, made *entry) {
 }
 
 // announce logs the properties of a new kubeconfig that concern an operator.
-func (c *Cache) announce(to place) {
+func (c *Cache) announce(to location) {
 	if to.namespace == metav1.NamespaceDefault {
 		klog.InfoS("Machines are created in the namespace \"default\" of the provider cluster; set another one in the kubeconfig's context",
 			"server", to.server)
 	}
 
 	for _, e := range c.entries {
-		if e.place == to {
+		if e.location == to {
 			return
 		}
 	}
@@ -187,9 +187,9 @@ func (c *Cache) announce(to place) {
 
 // retire closes the idle connections to a server and namespace. Clients that are still in use, such
 // as those of another user, open new ones.
-func (c *Cache) retire(to place) {
+func (c *Cache) retire(to location) {
 	for _, e := range c.entries {
-		if e.place == to {
+		if e.location == to {
 			e.connections.CloseIdleConnections()
 		}
 	}
@@ -236,7 +236,7 @@ func (c *Cache) build(raw []byte) (*entry, error) {
 	config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(c.options.QPS, c.options.Burst)
 	config.WrapTransport = c.options.WrapTransport
 
-	client, transport, err := connections(config, c.placesOf(config.Host))
+	client, transport, err := connections(config, c.semaphoresOf(config.Host))
 	if err != nil {
 		return nil, err
 	}
@@ -254,14 +254,14 @@ func (c *Cache) build(raw []byte) (*entry, error) {
 	clients.Server, clients.Namespace, clients.RetryFor = server, namespace, c.options.RetryFor
 
 	return &entry{
-		clients: clients, place: place{server: server, namespace: namespace},
+		clients: clients, location: location{server: server, namespace: namespace},
 		connections: transport, expiries: kubeconfig.ExpiriesOf(config),
 	}, nil
 }
 
-// placesOf returns the semaphores for large responses from a host. All kubeconfigs that point to
-// the host share them, whatever else they contain.
-func (c *Cache) placesOf(server string) places {
+// semaphoresOf returns the semaphores for large responses from a host. All kubeconfigs that point
+// to the host share them, whatever else they contain.
+func (c *Cache) semaphoresOf(server string) semaphores {
 	host := server
 	if parsed, err := url.Parse(server); err == nil {
 		host = strings.ToLower(parsed.Host)
@@ -272,11 +272,11 @@ func (c *Cache) placesOf(server string) places {
 
 	found, ok := c.hosts.Get(host)
 	if !ok {
-		found = make(chan struct{}, largeOfOne)
+		found = make(chan struct{}, maxLargeReadsPerCluster)
 		c.hosts.Add(host, found)
 	}
 
 	ofCluster, _ := found.(chan struct{})
 
-	return places{ofProcess: c.large, ofCluster: ofCluster}
+	return semaphores{ofProcess: c.large, ofCluster: ofCluster}
 }

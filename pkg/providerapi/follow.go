@@ -140,7 +140,7 @@ func (f *following[L]) watch(ctx context.Context, opts metav1.ListOptions) (watc
 	if err != nil {
 		err = explained("watch "+f.What, err)
 		// The informer retries, and reports only failures that are not transient.
-		if passing(err) {
+		if isTransient(err) {
 			f.Blind(ctx, err)
 		}
 

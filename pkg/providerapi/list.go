@@ -110,12 +110,12 @@ func readSmaller[L runtime.Object](ctx context.Context, from Lister[L], read *bo
 	}
 }
 
-// readPage reads and decodes one page. A large page holds its turn until it has been decoded.
+// readPage reads and decodes one page. A large page holds its slot until it has been decoded.
 func readPage[L runtime.Object](ctx context.Context, from Lister[L], read *bounds, opts metav1.ListOptions) (runtime.Object, error) {
-	ctx, turn := withTurn(ctx)
-	defer turn.leave()
+	ctx, slot := withReadSlot(ctx)
+	defer slot.release()
 
-	turn.limit = maxPage
+	slot.limit = maxPage
 
 	page, err := from.List(ctx, opts)
 	if err != nil {
@@ -127,7 +127,7 @@ func readPage[L runtime.Object](ctx context.Context, from Lister[L], read *bound
 		return nil, fmt.Errorf("read a list: %w", err)
 	}
 
-	return page, read.add(meta.LenList(page), turn.bytes.Load(), opts.Continue, accessor.GetContinue())
+	return page, read.add(meta.LenList(page), slot.bytes.Load(), opts.Continue, accessor.GetContinue())
 }
 
 // bounds counts the objects, pages and bytes read of a list, and
@@ -158,8 +158,8 @@ func (b *bounds) add(objects int, bytes int64, here, next string) error {
 // is meant for kinds with few objects. It sends one request, whose duration the caller
 // limits; its errors are those of Once.
 func Some[O any, L runtime.Object](ctx context.Context, from Lister[L], list List, most int64) ([]O, error) {
-	ctx, turn := withTurn(ctx)
-	defer turn.leave()
+	ctx, slot := withReadSlot(ctx)
+	defer slot.release()
 
 	page, err := from.List(ctx, metav1.ListOptions{LabelSelector: list.Labels, FieldSelector: list.Fields, Limit: most})
 	if err != nil {

@@ -42,17 +42,17 @@ func (c *Cache) Collect(samples chan<- prometheus.Metric) {
 	}
 }
 
-func (c *Cache) current() map[place]*entry {
+func (c *Cache) current() map[location]*entry {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
 	c.shrink()
 
-	latest := map[place]*entry{}
+	latest := map[location]*entry{}
 
 	for _, e := range c.entries {
-		if other, ok := latest[e.place]; !ok || e.used.After(other.used) {
-			latest[e.place] = e
+		if other, ok := latest[e.location]; !ok || e.used.After(other.used) {
+			latest[e.location] = e
 		}
 	}
 

@@ -115,7 +115,7 @@ func (c *Clients) WithoutRetry() *Clients {
 
 // Get returns the object of that name, or nil if the API server has none.
 func (o Objects[O, L]) Get(ctx context.Context, name string) (O, error) {
-	found, err := repeat(o.context(ctx), o.clients, "get "+o.path(name), lookTimeout, func(ctx context.Context) (O, error) {
+	found, err := repeat(o.context(ctx), o.clients, "get "+o.path(name), getTimeout, func(ctx context.Context) (O, error) {
 		return o.client.Get(ctx, name, metav1.GetOptions{})
 	})
 	if err != nil {
@@ -161,8 +161,8 @@ func (o Objects[O, L]) Delete(ctx context.Context, name string, options metav1.D
 // (k8s.io/apiserver/pkg/registry/generic/registry/store.go, Delete), the server would delete the
 // object immediately, and the controller would act on an object that does not exist any more:
 // virt-controller would start a VirtualMachine, which it does not if it cannot add the finalizer
-// (kubevirt.io/kubevirt/pkg/virt-controller/watch/vm/vm.go, sync). If the object changes at the same
-// time, it is read and deleted again.
+// (kubevirt.io/kubevirt/pkg/virt-controller/watch/vm/vm.go, sync). If the object changes at the
+// same time, it is read and deleted again.
 func (o Objects[O, L]) DeleteObject(ctx context.Context, object O) error {
 	var none O
 

@@ -15,10 +15,10 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// lookTimeout bounds a read of one object, which no webhook delays. If requests hang and the
+// getTimeout bounds a read of one object, which no webhook delays. If requests hang and the
 // provider cluster then recovers, the next attempt follows after at most this time plus
 // machine-controller-manager's ShortRetry (5 s).
-const lookTimeout = 8 * time.Second
+const getTimeout = 8 * time.Second
 
 // retryBackoff spaces the attempts of one request: after 0, 0.2, 0.6, 1.4, 3, 6 and 13 seconds,
 // until the retry window ends. It has no cap, because wait.Backoff stops when it reaches one.
@@ -30,8 +30,8 @@ func Once[T any](ctx context.Context, limit time.Duration, send func(context.Con
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 
-	ctx, turn := withTurn(ctx)
-	defer turn.leave()
+	ctx, slot := withReadSlot(ctx)
+	defer slot.release()
 
 	return send(ctx)
 }
@@ -49,7 +49,7 @@ func repeat[T any](
 
 	for {
 		response, err := Once(ctx, limit, send)
-		if !passing(err) {
+		if !isTransient(err) {
 			return response, explained(operation, err)
 		}
 
@@ -73,10 +73,10 @@ func sleep(ctx context.Context, pause time.Duration) bool {
 	}
 }
 
-// passing reports whether a failure is transient, and a retry may succeed within seconds. Any
+// isTransient reports whether a failure is transient, and a retry may succeed within seconds. Any
 // failure that is not a response of an API server is a network failure, except a response that
 // exceeds the bounds: the next one would exceed them too.
-func passing(err error) bool {
+func isTransient(err error) bool {
 	if err == nil || tooLarge(err) || errors.Is(err, ErrEndless) {
 		return false
 	}
@@ -127,7 +127,7 @@ func explained(what string, err error) error {
 // (k8s.io/kubernetes/plugin/pkg/admission/resourcequota/controller.go).
 func kindOf(err error) error {
 	switch code, _ := statusCode(err); {
-	case passing(err):
+	case isTransient(err):
 		return spi.ErrUnavailable
 	case apierrors.IsNotFound(err):
 		// Callers that read single objects handle their absence, so a namespace or a type is

@@ -8,7 +8,7 @@ func (s *scanner) number(p []byte) (int, error) {
 		if !isPartOfNumber(b) {
 			s.mode = inStructure
 
-			return i, s.judge()
+			return i, s.checkNumber()
 		}
 
 		s.candidate.Take(b)
@@ -21,8 +21,8 @@ func isPartOfNumber(b byte) bool {
 	return b >= '0' && b <= '9' || b == '.' || b == 'e' || b == 'E' || b == '+' || b == '-'
 }
 
-// judge checks a complete number.
-func (s *scanner) judge() error {
+// checkNumber checks a complete number.
+func (s *scanner) checkNumber() error {
 	if s.candidate.Excessive() {
 		return errNumber
 	}
@@ -100,7 +100,7 @@ func (s *scanner) textNumber(b byte) error {
 	case b == '"':
 		s.mode = inStructure
 
-		return s.judge()
+		return s.checkNumber()
 	case b == '\\':
 		s.beginEscape()
 	default:

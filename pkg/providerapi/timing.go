@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// errSilent is the cancellation cause of a watch that does not begin in time.
-var errSilent = errors.New("the watch did not begin in time")
+// errWatchTimeout is the cancellation cause of a watch that does not begin in time.
+var errWatchTimeout = errors.New("the watch did not begin in time")
 
 // timer bounds the duration of a request: requestTimeout if its caller sets no deadline, or
-// watchBegins and watchLasts for a watch.
+// watchBeginTimeout and maxWatchDuration for a watch.
 type timer struct {
 	cancel context.CancelCauseFunc
 	// beginning fires if the response does not begin in time; nil if that is not bounded.
@@ -27,8 +27,8 @@ func timed(ctx context.Context, watch bool) (context.Context, *timer) {
 
 	switch {
 	case watch:
-		t.beginning = time.AfterFunc(watchBegins, func() { cancel(errSilent) })
-		t.lasting = time.AfterFunc(watchLasts, func() { cancel(context.DeadlineExceeded) })
+		t.beginning = time.AfterFunc(watchBeginTimeout, func() { cancel(errWatchTimeout) })
+		t.lasting = time.AfterFunc(maxWatchDuration, func() { cancel(context.DeadlineExceeded) })
 	case !bounded:
 		t.lasting = time.AfterFunc(requestTimeout, func() { cancel(context.DeadlineExceeded) })
 	}
@@ -57,7 +57,7 @@ func (t *timer) end() {
 // explain replaces err with a timeout error if the request took too long. Cancellation by the
 // caller is not a timeout.
 func (t *timer) explain(ctx context.Context, err error) error {
-	if cause := context.Cause(ctx); errors.Is(cause, errSilent) || errors.Is(cause, context.DeadlineExceeded) {
+	if cause := context.Cause(ctx); errors.Is(cause, errWatchTimeout) || errors.Is(cause, context.DeadlineExceeded) {
 		return fmt.Errorf("the response took too long: %w", context.DeadlineExceeded)
 	}
 

@@ -19,12 +19,12 @@ import (
 const (
 	// maxHeader bounds the headers of a response, in bytes.
 	maxHeader = 256 << 10
-	// watchBegins bounds the time until a watch begins. An API server sends the
+	// watchBeginTimeout bounds the time until a watch begins. An API server sends the
 	// headers of its response at once.
-	watchBegins = 15 * time.Second
-	// watchLasts bounds a watch that its server does not end. API servers end a watch that requests
-	// a timeout after ten minutes at most.
-	watchLasts = 11 * time.Minute
+	watchBeginTimeout = 15 * time.Second
+	// maxWatchDuration bounds a watch that its server does not end. API servers end a watch that
+	// requests a timeout after ten minutes at most.
+	maxWatchDuration = 11 * time.Minute
 	// requestTimeout bounds one request. An admission webhook may take 10 s, and there are several.
 	requestTimeout = 30 * time.Second
 )
@@ -32,7 +32,7 @@ const (
 // connections returns the HTTP client for one provider cluster, and its transport.
 // client-go's own transports are shared and never dropped, one for each certificate
 // that a kubeconfig ever contained.
-func connections(config *rest.Config, large places) (*http.Client, *http.Transport, error) {
+func connections(config *rest.Config, large semaphores) (*http.Client, *http.Transport, error) {
 	settings, err := rest.TLSConfigFor(config)
 	if err != nil {
 		// The cause may quote certificates and keys.
@@ -56,7 +56,7 @@ func connections(config *rest.Config, large places) (*http.Client, *http.Transpo
 		TLSNextProto:           map[string]func(string, *tls.Conn) http.RoundTripper{},
 	}
 
-	trip, err := rest.HTTPWrappersForConfig(config, &contained{next: base, places: large})
+	trip, err := rest.HTTPWrappersForConfig(config, &contained{next: base, semaphores: large})
 	if err != nil {
 		return nil, nil, errors.New("the credentials of the current context are invalid")
 	}
@@ -69,8 +69,8 @@ func refuseRedirect(*http.Request, []*http.Request) error { return http.ErrUseLa
 
 // contained bounds the size and the duration of responses from an untrusted server.
 type contained struct {
-	next   http.RoundTripper
-	places places
+	next       http.RoundTripper
+	semaphores semaphores
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -109,16 +109,16 @@ func (c *contained) contain(ctx context.Context, resp *http.Response, watch bool
 		return errors.Join(errors.New("the response is not JSON"), resp.Body.Close())
 	}
 
-	turn := c.places.turnOf(ctx)
+	slot := c.semaphores.slotOf(ctx)
 
-	limit := cmp.Or(turn.limit, maxAnswer)
+	limit := cmp.Or(slot.limit, maxResponse)
 	if watch {
 		limit = maxWatch
 	}
 
 	// MaxBytesReader is meant for requests, but also works for responses.
-	resp.Body = &answer{
-		ReadCloser: http.MaxBytesReader(nil, resp.Body, limit), watch: watch, turn: turn, ctx: ctx, timer: timer,
+	resp.Body = &responseBody{
+		ReadCloser: http.MaxBytesReader(nil, resp.Body, limit), watch: watch, slot: slot, ctx: ctx, timer: timer,
 	}
 
 	return nil
