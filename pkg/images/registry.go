@@ -10,10 +10,10 @@ import (
 )
 
 const (
-	// silence is the number of orphan periods without a request after which a MachineClass is
+	// expiryPeriods is the number of orphan periods without a request after which a MachineClass is
 	// assumed to be deleted: machine-controller-manager lists the machines of every MachineClass
 	// once per period.
-	silence = 2
+	expiryPeriods = 2
 	// maxClasses bounds the registered MachineClasses, and the clusters. If an existing class is
 	// evicted, its image may be deleted while no machine uses it; it is created again for the next
 	// machine.
@@ -71,19 +71,19 @@ func newRegistry(c clock.PassiveClock, period time.Duration) *registry {
 	}
 }
 
-// heard registers the MachineClass of a request.
-func (r *registry) heard(class Class) {
+// register records the MachineClass of a request.
+func (r *registry) register(class Class) {
 	key := classKey{cluster: class.Cluster, name: class.Name}
 
 	if class.Image == "" {
 		r.classes.Remove(key)
 	} else {
-		r.classes.Add(key, entry{image: class.Image, deleted: class.Deleted}, r.period*silence)
+		r.classes.Add(key, entry{image: class.Image, deleted: class.Deleted}, r.period*expiryPeriods)
 	}
 }
 
-// listed registers that the machines of a cluster were listed.
-func (r *registry) listed(cluster string) {
+// registerListing records that the machines of a cluster were listed.
+func (r *registry) registerListing(cluster string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
@@ -94,7 +94,7 @@ func (r *registry) listed(cluster string) {
 		l.since = l.last
 	}
 
-	r.clusters.Add(cluster, l, r.period*silence)
+	r.clusters.Add(cluster, l, r.period*expiryPeriods)
 }
 
 // listings returns the listings of a cluster; zero if they have expired.
@@ -123,16 +123,16 @@ func (r *registry) sweepDue(namespace, cluster string) bool {
 
 // references are the images that the MachineClasses of a cluster refer to.
 type references struct {
-	// living are the images of MachineClasses that exist. deleted are those of MachineClasses that are
-	// being deleted.
-	living, deleted map[string]bool
-	// complete is set if living has every image: each MachineClass was listed at least once.
+	// existing are the images of MachineClasses that exist. deleted are those of MachineClasses
+	// that are being deleted.
+	existing, deleted map[string]bool
+	// complete is set if existing has every image: each MachineClass was listed at least once.
 	complete bool
 }
 
 // references returns the images of a cluster.
 func (r *registry) references(cluster string) references {
-	refs := references{living: map[string]bool{}, deleted: map[string]bool{}}
+	refs := references{existing: map[string]bool{}, deleted: map[string]bool{}}
 
 	for _, key := range r.classes.Keys() {
 		found, _ := r.classes.Get(key)
@@ -143,12 +143,12 @@ func (r *registry) references(cluster string) references {
 		case class.deleted:
 			refs.deleted[class.image] = true
 		default:
-			refs.living[class.image] = true
+			refs.existing[class.image] = true
 		}
 	}
 
 	l := r.listings(cluster)
-	refs.complete = !l.since.IsZero() && l.last.Sub(l.since) >= r.period*silence
+	refs.complete = !l.since.IsZero() && l.last.Sub(l.since) >= r.period*expiryPeriods
 
 	return refs
 }
@@ -156,5 +156,5 @@ func (r *registry) references(cluster string) references {
 // unneeded reports whether no MachineClass refers to an image. Before the references are complete,
 // only the image of a MachineClass that is being deleted is known to be unneeded.
 func (r references) unneeded(image string) bool {
-	return !r.living[image] && (r.complete || r.deleted[image])
+	return !r.existing[image] && (r.complete || r.deleted[image])
 }

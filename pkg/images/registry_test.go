@@ -40,7 +40,7 @@ func TestReferences(t *testing.T) {
 			r := newRegistry(clock, period)
 
 			for _, c := range tc.heard {
-				r.heard(c)
+				r.register(c)
 			}
 
 			clock.SetTime(clock.Now().Add(tc.after))
@@ -60,8 +60,8 @@ func TestRegistryIsBounded(t *testing.T) {
 
 	for i := range maxClasses + 10 {
 		name := strconv.Itoa(i)
-		r.heard(class(name, "a", false))
-		r.listed(name)
+		r.register(class(name, "a", false))
+		r.registerListing(name)
 		r.sweepDue("s", name)
 	}
 

@@ -26,7 +26,7 @@ const (
 
 // Heard registers the MachineClass of a request: its image is needed as long as requests name it.
 func (m *Manager) Heard(class Class) {
-	m.registry.heard(class)
+	m.registry.register(class)
 }
 
 // MachineDeleted deletes the images that are not needed any more, if the MachineClass of the deleted
@@ -41,7 +41,7 @@ func (m *Manager) MachineDeleted(ctx context.Context, c *providerapi.Clients, cl
 // MachinesListed deletes the images that are not needed any more, at most once per orphan period
 // unless the MachineClass is being deleted. It returns within sweepTimeout, and only logs failures.
 func (m *Manager) MachinesListed(ctx context.Context, c *providerapi.Clients, class Class) {
-	m.registry.listed(class.Cluster)
+	m.registry.registerListing(class.Cluster)
 
 	refs := m.registry.references(class.Cluster)
 	if class.Deleted || refs.complete && m.registry.sweepDue(c.Server+"/"+c.Namespace, class.Cluster) {

@@ -12,8 +12,8 @@ import (
 // noAction begins the remedies of expected responses. They are not part of an error's text.
 const noAction = "Nothing"
 
-// theSecret is the placeholder, in a remedy, for the Secret that contains the kubeconfig.
-const theSecret = "the Secret of the MachineClass"
+// secretPlaceholder stands, in a remedy, for the Secret that contains the kubeconfig.
+const secretPlaceholder = "the Secret of the MachineClass"
 
 // remedies are the default remedies by reason, as in docs/troubleshooting.md. Each diagnosis has
 // its own.
@@ -46,7 +46,7 @@ func defaultRemedy(reason string, source machineclass.KubeconfigSource) string {
 		return ""
 	}
 
-	return clause(strings.ReplaceAll(known, theSecret, source.String()))
+	return clause(strings.ReplaceAll(known, secretPlaceholder, source.String()))
 }
 
 // clause returns a sentence as the end of another one.

@@ -17,20 +17,20 @@ import (
 // node that is rejected because of volumes has capacity.
 type placement struct {
 	nodes    int
-	turnDown map[string]int
+	rejected map[string]int
 }
 
 var (
-	account = regexp.MustCompile(`^0/(\d{1,6}) nodes are available: (.*)$`)
-	// item is a reason, after the number of nodes that it applies to.
-	item = regexp.MustCompile(`^(\d{1,6}) (.+)$`)
+	fitError = regexp.MustCompile(`^0/(\d{1,6}) nodes are available: (.*)$`)
+	// rejection is a reason, after the number of nodes that it applies to.
+	rejection = regexp.MustCompile(`^(\d{1,6}) (.+)$`)
 )
 
 // placementOf parses the scheduler's message. Any other text results in no nodes.
 func placementOf(words string) placement {
-	p := placement{turnDown: map[string]int{}}
+	p := placement{rejected: map[string]int{}}
 
-	found := account.FindStringSubmatch(words)
+	found := fitError.FindStringSubmatch(words)
 	if found == nil {
 		return p
 	}
@@ -38,8 +38,8 @@ func placementOf(words string) placement {
 	p.nodes, _ = strconv.Atoi(found[1]) // The pattern allows few digits.
 
 	for _, reason := range strings.Split(strings.TrimSuffix(found[2], "."), ", ") {
-		if counted := item.FindStringSubmatch(reason); counted != nil {
-			p.turnDown[counted[2]], _ = strconv.Atoi(counted[1])
+		if counted := rejection.FindStringSubmatch(reason); counted != nil {
+			p.rejected[counted[2]], _ = strconv.Atoi(counted[1])
 		}
 	}
 
@@ -52,7 +52,7 @@ const insufficient = "Insufficient "
 func (p placement) full() int {
 	left := p.nodes
 
-	for reason, nodes := range p.turnDown {
+	for reason, nodes := range p.rejected {
 		if !strings.HasPrefix(reason, insufficient) && reason != "Too many pods" {
 			left -= nodes
 		}
@@ -66,7 +66,7 @@ func (p placement) full() int {
 func (p placement) lacks(wanted func(resource string) bool) bool {
 	full := p.full()
 
-	for reason, nodes := range p.turnDown {
+	for reason, nodes := range p.rejected {
 		if resource, ok := strings.CutPrefix(reason, insufficient); ok && wanted(resource) && nodes >= full {
 			return true
 		}

@@ -34,7 +34,7 @@ type sign struct {
 	from    origin
 	reason  string
 	message string
-	// words is the message in lower case, without addresses, which may contain any word.
+	// words is the message in lower case, without URLs, which may contain any word.
 	words string
 	// subject names the object, unless it is the machine itself.
 	subject string
@@ -78,7 +78,7 @@ func (e *Evidence) signs(now time.Time) []sign {
 	all = append(all, ofEvents(e.Events, now)...)
 
 	for i := range all {
-		all[i].words = strings.ToLower(withoutAddresses(all[i].message))
+		all[i].words = strings.ToLower(withoutURLs(all[i].message))
 	}
 
 	return slices.DeleteFunc(all, func(s sign) bool { return s.since.IsZero() })

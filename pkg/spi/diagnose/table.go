@@ -27,8 +27,8 @@ var (
 // The scheduler's messages (k8s.io/kubernetes/pkg/scheduler/framework/plugins): noderesources,
 // nodeunschedulable and nodevolumelimits, then volumebinding, volumezone and volumerestrictions.
 var (
-	// roomLater is reported for nodes that would be suitable if they were not full or cordoned.
-	roomLater = []string{"insufficient ", "too many pods", "node(s) were unschedulable", "node(s) exceed max volume count"}
+	// noCapacity is reported for nodes that would be suitable if they were not full or cordoned.
+	noCapacity = []string{"insufficient ", "too many pods", "node(s) were unschedulable", "node(s) exceed max volume count"}
 	// zoneConflict is reported for volumes that the suitable nodes cannot access.
 	zoneConflict = []string{"volume node affinity conflict", "didn't match persistentvolume's node affinity", "no available volume zone"}
 	// unbound is reported for claims without a volume.
@@ -46,8 +46,8 @@ var (
 	inUse = []string{"readwriteoncepod access mode already in-use", "node(s) had no available disk"}
 	// missing is reported for claims and storage classes.
 	missing = []string{`persistentvolumeclaim "`, `storageclass.storage.k8s.io "`}
-	// notRoom is reported for volumes, and therefore only for nodes that have capacity.
-	notRoom = slices.Concat(zoneConflict, unbound, lost, inUse, missing)
+	// volumeProblem is reported for volumes, and therefore only for nodes that have capacity.
+	volumeProblem = slices.Concat(zoneConflict, unbound, lost, inUse, missing)
 )
 
 // Unschedulable is the reason of a machine that fits on no provider node.
@@ -82,18 +82,18 @@ var capacity = []symptom{
 	},
 	{
 		reason: "VirtualizationMissing", kind: spi.ErrExhausted, grace: refusal, from: []origin{scheduler}, reasons: scheduled, lacking: isKVM,
-		unless: notRoom, remedy: "check that virt-handler runs on the provider nodes of " + place + ", and that they have hardware virtualization, or add such nodes",
+		unless: volumeProblem, remedy: "check that virt-handler runs on the provider nodes of " + place + ", and that they have hardware virtualization, or add such nodes",
 	},
 	{
 		reason: "InsufficientDevices", kind: spi.ErrExhausted, grace: refusal, from: []origin{scheduler}, reasons: scheduled, lacking: isDevice,
-		unless: notRoom, remedy: "add provider nodes with this device to " + place + ", or request another device",
+		unless: volumeProblem, remedy: "add provider nodes with this device to " + place + ", or request another device",
 	},
 	{
-		reason: Unschedulable, kind: spi.ErrExhausted, grace: refusal, from: []origin{scheduler}, reasons: scheduled, texts: roomLater,
-		unless: notRoom, remedy: "add provider nodes to " + place + ", uncordon nodes there, or request less",
+		reason: Unschedulable, kind: spi.ErrExhausted, grace: refusal, from: []origin{scheduler}, reasons: scheduled, texts: noCapacity,
+		unless: volumeProblem, remedy: "add provider nodes to " + place + ", uncordon nodes there, or request less",
 	},
 	{
-		reason: Unschedulable, kind: spi.ErrExhausted, grace: refusal, from: []origin{scheduler}, reasons: scheduled, unless: notRoom,
+		reason: Unschedulable, kind: spi.ErrExhausted, grace: refusal, from: []origin{scheduler}, reasons: scheduled, unless: volumeProblem,
 		remedy: "no node of " + place + " has the labels that the machine requires and only taints that it tolerates; correct the region or the zone, " +
 			"or add such nodes",
 	},

@@ -9,8 +9,8 @@ import (
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 )
 
-// TestCredentialsInAddresses tests addresses as users write them and as components quote them.
-func TestCredentialsInAddresses(t *testing.T) {
+// TestCredentialsInURLs tests URLs as users write them and as components quote them.
+func TestCredentialsInURLs(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]struct{ says, want string }{
@@ -61,8 +61,8 @@ func TestCredentialsInAddresses(t *testing.T) {
 	}
 }
 
-// TestHostileAddresses would take minutes if the time were quadratic in the length.
-func TestHostileAddresses(t *testing.T) {
+// TestHostileURLs would take minutes if the time were quadratic in the length.
+func TestHostileURLs(t *testing.T) {
 	t.Parallel()
 
 	const length = 1 << 17
@@ -77,7 +77,7 @@ func TestHostileAddresses(t *testing.T) {
 	}
 }
 
-// TestNamesAreNoWords tests addresses and names that contain the words
+// TestNamesAreNoWords tests URLs and names that contain the words
 // by which causes are identified.
 func TestNamesAreNoWords(t *testing.T) {
 	t.Parallel()

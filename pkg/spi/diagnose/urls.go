@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// schemeEnd is the part of a text that makes it an address (URL).
+// schemeEnd identifies a URL in a text.
 const schemeEnd = "://"
 
-// replaceAddresses replaces every address, passed as its scheme and the rest. It reads each byte a
-// bounded number of times, because its input is untrusted.
-func replaceAddresses(words string, replace func(scheme, rest string) string) string {
+// replaceURLs replaces every URL. It passes the scheme and the rest to replace. It reads each byte
+// a bounded number of times, because its input is untrusted.
+func replaceURLs(words string, replace func(scheme, rest string) string) string {
 	var b strings.Builder
 
 	for {
@@ -22,7 +22,7 @@ func replaceAddresses(words string, replace func(scheme, rest string) string) st
 		}
 
 		start, rest := schemeStart(words[:i]), i+len(schemeEnd)
-		end := rest + addressLength(words[:start], words[rest:])
+		end := rest + urlLength(words[:start], words[rest:])
 
 		b.WriteString(words[:start])
 		b.WriteString(replace(words[start:rest], words[rest:end]))
@@ -44,13 +44,13 @@ func isAlphanumeric(c byte) bool {
 	return '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 }
 
-// addressLength returns the length of an address: up to the quotation mark that closes the one
-// before it, because Go quotes an address whatever is in it, or else up to the next space.
-func addressLength(before, rest string) int {
+// urlLength returns the length of a URL: up to the quotation mark that closes the one before it,
+// because Go quotes a URL whatever its content, or otherwise up to the next space.
+func urlLength(before, rest string) int {
 	unquoted, quoted := strings.CutSuffix(before, `"`)
 	if quoted {
 		// In a nested quotation, the quotation marks have backslashes, too: those
-		// with more belong to the address.
+		// with more belong to the URL.
 		return quotationLength(rest, len(unquoted)-len(strings.TrimRight(unquoted, `\`)))
 	}
 
@@ -80,19 +80,20 @@ func quotationLength(rest string, depth int) int {
 	return len(rest)
 }
 
-// withoutAddresses keeps the components' own words: a server's name may be any word.
-func withoutAddresses(words string) string {
-	return replaceAddresses(words, func(string, string) string { return "" })
+// withoutURLs removes URLs, so that only the words of the component are left: a server name may be
+// any word.
+func withoutURLs(words string) string {
+	return replaceURLs(words, func(string, string) string { return "" })
 }
 
-// parts matches the parts that net/url quotes of an address that it cannot parse: they may belong
-// to a password, if it has a character that is not allowed in an address.
+// parts matches the parts that net/url quotes of a URL that it cannot parse: they may belong
+// to a password, if it has a character that is not allowed in a URL.
 var parts = regexp.MustCompile(`(?s)(invalid port) \\*".*?\\*" (after host)|(invalid URL escape) \\*".{1,9}?\\*"`)
 
-// withoutCredentials removes the parts of all addresses that contain credentials and signatures:
+// withoutCredentials removes the parts of all URLs that contain credentials and signatures:
 // the user with the password, and the query.
 func withoutCredentials(words string) string {
-	words = replaceAddresses(words, func(scheme, rest string) string { return scheme + public(rest) })
+	words = replaceURLs(words, func(scheme, rest string) string { return scheme + public(rest) })
 
 	return parts.ReplaceAllString(words, "$1$3 $2")
 }
@@ -103,7 +104,7 @@ const hidden = "…"
 // digest matches the end of an image reference, whose at sign does not follow a user.
 var digest = regexp.MustCompile(`@sha(256|384|512):[0-9a-fA-F]+$`)
 
-// public returns the part of an address that may be shown, without its scheme. Passwords may be
+// public returns the part of a URL that may be shown, without its scheme. Passwords may be
 // unescaped, with a slash, question mark or at sign: when in doubt, more is removed.
 func public(rest string) string {
 	path, query := rest, ""
