@@ -285,16 +285,17 @@ func timeOrNil(t time.Time) *time.Time {
 
 // retryAnnotation triggers machine-controller-manager: it reconciles all Machines of a class
 // whenever any part of the class changes (pkg/util/provider/machinecontroller/machineclass.go,
-// reconcileClusterMachineClass). A change of a Machine's own metadata triggers nothing.
+// reconcileClusterMachineClass). A change of a Machine's own metadata does not trigger a
+// reconciliation.
 const retryAnnotation = "kubevirt.machine.gardener.cloud/retry"
 
 // soonEnough is the longest retry period that needs no command.
 const soonEnough = 10 * time.Second
 
-// retryHint is when machine-controller-manager acts on the
-// Machine again once the cause is repaired.
+// retryHint describes when machine-controller-manager acts on the Machine again after the cause is
+// repaired.
 type retryHint struct {
-	// When is for people.
+	// When is the text for people.
 	When string `json:"when"`
 	// Period is how long after a failure the driver is called
 	// again; empty if it does not depend on time.

@@ -50,7 +50,7 @@ CONTROL CLUSTER, namespace {{$d.Machine.Namespace}}
 {{end}}{{end}}
 {{range .Secrets}}Secret	{{.Namespace}}/{{.Name}}:
 {{- if .Keys}} found, keys {{join .Keys ", "}}
-{{else if eq .State "Found"}} found, but none of the driver's keys is in it
+{{else if eq .State "Found"}} found, but it contains none of the driver's keys
 {{else if eq .State "Missing"}} NOT FOUND
 {{else if eq .State "OtherNamespace"}} NOT VISIBLE to machine-controller-manager, which reads Secrets only in namespace {{$d.Machine.Namespace}}
 {{else}} not read: {{printable .Err.Error}}

@@ -47,8 +47,8 @@ storage, sources, zones, capacity, networks and quotas, and whether the API serv
 created as a dry run. Nothing is changed. Each warning and each error has a remedy.
 
 The MachineClasses are those of the files or, without --filename, all in the namespace of the control cluster. The driver's permissions are
-checked with the kubeconfig in the class's Secret, which is read from the files or else from the control cluster. The driver has no
-permission to read nodes, storage classes, quotas and similar objects: these checks need --provider-kubeconfig with the kubeconfig of an
+checked with the kubeconfig in the class's Secret, which is read from the files or, if they do not contain it, from the control cluster. The driver does not
+need permission to read nodes, storage classes, quotas and similar objects: these checks need --provider-kubeconfig with the kubeconfig of an
 admin, and are warnings without it.
 
 Exit codes:
