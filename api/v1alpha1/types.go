@@ -108,16 +108,16 @@ type ProviderSpec struct {
 type CloudInitType string
 
 const (
-	// CloudInitNoCloud is a disk labelled cidata. Its instance ID is the firmware's UUID, so that
+	// CloudInitNoCloud is a disk labeled cidata. Its instance ID is the firmware's UUID, so that
 	// cloud-init considers a new machine with an old name a new instance.
 	CloudInitNoCloud CloudInitType = "NoCloud"
-	// CloudInitConfigDrive is a disk labelled config-2, which Ignition reads, too.
+	// CloudInitConfigDrive is a disk labeled config-2, which Ignition reads, too.
 	CloudInitConfigDrive CloudInitType = "ConfigDrive"
 )
 
 // CloudInit configures how the guest receives the user data.
 type CloudInit struct {
-	// Type is NoCloud, a disk labelled cidata, or ConfigDrive, a disk labelled config-2, which
+	// Type is NoCloud, a disk labeled cidata, or ConfigDrive, a disk labeled config-2, which
 	// Ignition reads, too. Default: NoCloud.
 	Type CloudInitType `json:"type,omitempty"`
 	// NetworkData is the network configuration of the guest: version 1 or 2 for NoCloud, an
