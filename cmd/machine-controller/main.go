@@ -144,8 +144,8 @@ func (o *options) newLocal(control *controlCluster, addresses *machineaddress.Re
 	return p, nil
 }
 
-// newRemote returns a driver over gRPC. It needs no stop: gRPC cancels the calls of a process that
-// exits.
+// newRemote returns a driver over gRPC. It needs no stop: the driver cancels the calls of a process
+// that exits.
 func (o *options) newRemote(ctx context.Context) (*process, error) {
 	client, err := o.remote.driver()
 	if err != nil {

@@ -67,7 +67,7 @@ func (l *limiter) enter(client string) *clientShare {
 	share := l.clients[client]
 	if share == nil {
 		size := l.share
-		if client == "" { // Clients of a socket run as its owner, and share no limit with others.
+		if client == "" { // Clients of a socket run as its owner, who may use the whole resource.
 			size = l.size
 		}
 

@@ -111,7 +111,7 @@ func controllerOf(machine *v1alpha1.Machine) types.UID {
 	return ptr.Deref(metav1.GetControllerOf(machine), metav1.OwnerReference{}).UID
 }
 
-// isAvailable reports whether a machine is in service.
+// isAvailable reports whether a machine is available to the shoot.
 func isAvailable(machine *v1alpha1.Machine) bool {
 	phase := machine.Status.CurrentStatus.Phase
 

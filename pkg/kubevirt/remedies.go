@@ -24,7 +24,7 @@ var remedies = map[string]string{
 	"PermissionDenied": "Run kubectl apply -k kubernetes/provider-namespace to grant the missing permission; if a policy denies the object, ask " +
 		"for an exception.",
 	"PreconditionFailed": "Provide the prerequisite that the message names.",
-	"AddressChanged": "Restore the server and namespace of the kubeconfig and the tags of the MachineClass. To give the machine up " +
+	"AddressChanged": "Restore the server and namespace of the kubeconfig and the tags of the MachineClass. To abandon the machine " +
 		"instead, run kubectl annotate --overwrite machine NAME " + spi.AnnotationAddress + "=" + spi.AddressAbandoned + ".",
 	"ForeignObject":       "Rename or remove it.",
 	"QuotaExceeded":       "Raise the ResourceQuota, or remove machines.",

@@ -1,8 +1,8 @@
 // Package machineaddress records the addresses of VirtualMachines on their Machines, in the control
 // cluster: in the annotation spi.AnnotationAddress, which the driver reads from its requests.
 // cmd/machine-controller wraps every driver, in its process or over gRPC, with the Driver of this
-// package. A driver in its process also reports its listings. It must not depend on a provider
-// cluster, nor on the use of a record.
+// package. A driver in its process also reports its listings. The package must not depend on a
+// provider cluster, nor on the use of a record.
 package machineaddress
 
 import (

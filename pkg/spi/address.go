@@ -15,7 +15,7 @@ const (
 	// AnnotationAddress is the annotation of a Machine that records the Address of its
 	// VirtualMachine, or AddressAbandoned.
 	AnnotationAddress = "kubevirt.machine.gardener.cloud/address"
-	// AddressAbandoned is the value of AnnotationAddress with which an operator gives up a machine:
+	// AddressAbandoned is the value of AnnotationAddress with which an operator abandons a machine:
 	// if its VirtualMachine is not found, it counts as deleted, wherever it was.
 	AddressAbandoned = "abandoned"
 
@@ -118,7 +118,7 @@ func printable(text string) bool {
 type AddressRecord struct {
 	// Address is the recorded address; empty if Abandoned or Fault is set.
 	Address
-	// Abandoned is set if an operator has given up the machine.
+	// Abandoned is set if an operator has abandoned the machine.
 	Abandoned bool
 	// Fault is why the annotation cannot be read; empty if it can be.
 	Fault string
@@ -149,7 +149,7 @@ func (r *AddressRecord) Elsewhere(here Address) bool {
 	return r != nil && !r.Abandoned && !r.SamePlace(here)
 }
 
-// GivenUp reports whether an operator has given up the machine.
+// GivenUp reports whether an operator has abandoned the machine.
 func (r *AddressRecord) GivenUp() bool {
 	return r != nil && r.Abandoned
 }

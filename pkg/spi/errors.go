@@ -30,7 +30,7 @@ var (
 	// operator has to provide.
 	ErrPrecondition = errors.New("precondition failed")
 	// ErrAddressChanged means that a machine is not found at the present address, but was created
-	// at another one: it may still be running. An operator has to restore the address, or give up
+	// at another one: it may still be running. An operator has to restore the address, or abandon
 	// the machine.
 	ErrAddressChanged = errors.New("address changed")
 	// ErrUnavailable means that the provider cluster did not respond properly, for longer than a

@@ -79,7 +79,7 @@ func (r machineRecord) claims(object metav1.Object) bool {
 }
 
 // tolerates reports whether an error of a provider cluster can be ignored because an operator has
-// given up the machine: the cluster may not exist any more, or may refuse the credentials.
+// abandoned the machine: the cluster may not exist any more, or may refuse the credentials.
 func (r machineRecord) tolerates(err error) bool {
 	return r.address.GivenUp() && slices.ContainsFunc(
 		[]error{spi.ErrUnavailable, spi.ErrUnauthenticated, spi.ErrForbidden, spi.ErrPrecondition},
@@ -103,7 +103,7 @@ func notHere(c *providerapi.Clients, record machineRecord, vm *kubevirtv1.Virtua
 		return &spi.Error{
 			Kind:    spi.ErrAddressChanged,
 			Message: fmt.Sprintf("%s, and annotation %s of the Machine cannot be read: %s", found, spi.AnnotationAddress, record.address.Fault),
-			Remedy:  "correct the annotation, or " + giveUp(record.name),
+			Remedy:  "correct the annotation, or " + abandon(record.name),
 		}
 	}
 
@@ -115,7 +115,7 @@ func notHere(c *providerapi.Clients, record machineRecord, vm *kubevirtv1.Virtua
 	return &spi.Error{
 		Kind:    spi.ErrAddressChanged,
 		Message: fmt.Sprintf("the Machine was created in %s; %s", record.address, found),
-		Remedy:  fmt.Sprintf("%s, or %s", restore, giveUp(record.name)),
+		Remedy:  fmt.Sprintf("%s, or %s", restore, abandon(record.name)),
 	}
 }
 
@@ -146,11 +146,11 @@ func wrongTags(c *providerapi.Clients, record machineRecord, kind string, object
 		Kind: spi.ErrAddressChanged,
 		Message: fmt.Sprintf("%s %s belongs to the Machine, but has the tags %q and %q instead of %s and %s of the MachineClass",
 			kind, c.Path(record.name), has[v1alpha1.TagCluster], has[v1alpha1.TagRole], record.identity.Cluster, record.identity.Role),
-		Remedy: fmt.Sprintf("restore the tags of the MachineClass or of the %s, or %s", kind, giveUp(record.name)),
+		Remedy: fmt.Sprintf("restore the tags of the MachineClass or of the %s, or %s", kind, abandon(record.name)),
 	}
 }
 
-// giveUp returns the command with which an operator gives up a machine.
-func giveUp(machine string) string {
-	return fmt.Sprintf("give the machine up: kubectl annotate --overwrite machine %s %s=%s", machine, spi.AnnotationAddress, spi.AddressAbandoned)
+// abandon returns the command with which an operator abandons a machine.
+func abandon(machine string) string {
+	return fmt.Sprintf("abandon the machine: kubectl annotate --overwrite machine %s %s=%s", machine, spi.AnnotationAddress, spi.AddressAbandoned)
 }

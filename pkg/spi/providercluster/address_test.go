@@ -117,7 +117,7 @@ func TestRefusalNamesBothAddresses(t *testing.T) {
 	_, err := owns(c, machineRecord{name: "m", identity: ours, address: recorded, created: true}, nil)
 	require.EqualError(t, err, "address changed: the Machine was created in namespace there of https://old.example.com/k8s/c-1 with the tags shoot--x "+
 		"and node; VirtualMachine m is not found in namespace here of https://new.example.com/k8s/c-2 with the tags shoot--x and node; restore the "+
-		"server of the kubeconfig and the namespace of the kubeconfig, or give the machine up: kubectl annotate --overwrite machine m "+
+		"server of the kubeconfig and the namespace of the kubeconfig, or abandon the machine: kubectl annotate --overwrite machine m "+
 		"kubevirt.machine.gardener.cloud/address=abandoned")
 }
 

@@ -43,7 +43,7 @@ func (m *Machines) deleteMachine(ctx context.Context, c *providerapi.Clients, in
 
 	switch {
 	case record.tolerates(err):
-		klog.FromContext(ctx).Info("Ignoring a machine that was given up: its provider cluster cannot be read", "machine", in.Name, "reason", err.Error())
+		klog.FromContext(ctx).Info("Ignoring an abandoned machine: its provider cluster cannot be read", "machine", in.Name, "reason", err.Error())
 
 		return nil
 	case err != nil:

@@ -21,7 +21,7 @@ func (m *Machines) getOurs(ctx context.Context, c *providerapi.Clients, in *spi.
 
 	switch {
 	case record.tolerates(err):
-		return nil, spi.Errorf(spi.ErrNotFound, "VirtualMachine %s was given up", c.Path(in.Name))
+		return nil, spi.Errorf(spi.ErrNotFound, "VirtualMachine %s was abandoned", c.Path(in.Name))
 	case err != nil:
 		return nil, err
 	}
