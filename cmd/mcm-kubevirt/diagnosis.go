@@ -289,8 +289,8 @@ func timeOrNil(t time.Time) *time.Time {
 // reconciliation.
 const retryAnnotation = "kubevirt.machine.gardener.cloud/retry"
 
-// soonEnough is the longest retry period that needs no command.
-const soonEnough = 10 * time.Second
+// shortRetry is the longest retry period that needs no command.
+const shortRetry = 10 * time.Second
 
 // retryHint describes when machine-controller-manager acts on the Machine again after the cause is
 // repaired.
@@ -319,7 +319,7 @@ func (f *foundMachine) retryOf(failure error, stage spi.Stage) *retryHint {
 	hint := &retryHint{When: "machine-controller-manager retries " + duration.HumanDuration(period) + " after each failure", Period: period.String()}
 
 	switch {
-	case period <= soonEnough:
+	case period <= shortRetry:
 	case f.machine.DeletionTimestamp != nil:
 		hint.When += "; to retry now, restart its pod:"
 		hint.Command = f.kubectl("rollout restart deployment/" + manager)

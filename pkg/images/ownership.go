@@ -16,12 +16,12 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// otherContent are prefixes of annotations with which the content of a DataVolume does not come
+// foreignContent are prefixes of annotations with which the content of a DataVolume does not come
 // from its source. CDI copies them to the claim (pkg/controller/datavolume/controller-base.go): it
 // adopts an existing claim or volume, accepts an upload, clones, treats an import that never ran as
 // complete, or imports with other credentials and certificates. CDI sets the first annotation
 // itself when it has adopted a claim; backup tools set it on restored DataVolumes.
-var otherContent = []string{
+var foreignContent = []string{
 	prePopulated,
 	"cdi.kubevirt.io/allowClaimAdoption",
 	"cdi.kubevirt.io/storage.checkStaticVolume",
@@ -52,15 +52,15 @@ func requireOwn(c *providerapi.Clients, have, want *cdiv1beta1.DataVolume) error
 	}
 
 	return spi.WithRemedy(
-		spi.Errorf(spi.ErrForeign, "DataVolume %s has the name of a golden image, but not its %s", c.Path(want.Name), inShort(differences)),
+		spi.Errorf(spi.ErrForeign, "DataVolume %s has the name of a golden image, but not its %s", c.Path(want.Name), shortList(differences)),
 		origin+", then delete it: the driver then imports the image")
 }
 
 func annotated(annotation string) string { return "annotation " + annotation }
 
-// inShort shortens the list, to leave room for the remedy: the creator of the DataVolume controls how
+// shortList shortens the list, to leave room for the remedy: the creator of the DataVolume controls how
 // many fields differ, and the length of their names.
-func inShort(differences []string) string {
+func shortList(differences []string) string {
 	const most, longest = 5, 100
 
 	var list []string
@@ -95,7 +95,7 @@ func differentMetadata(have, want *cdiv1beta1.DataVolume) []string {
 
 	for _, annotation := range slices.Sorted(maps.Keys(have.Annotations)) {
 		wanted, ours := want.Annotations[annotation]
-		if bringsOtherContent(annotation) && (!ours || wanted != have.Annotations[annotation]) {
+		if hasForeignContent(annotation) && (!ours || wanted != have.Annotations[annotation]) {
 			list = append(list, annotated(annotation))
 		}
 	}
@@ -103,8 +103,8 @@ func differentMetadata(have, want *cdiv1beta1.DataVolume) []string {
 	return list
 }
 
-func bringsOtherContent(annotation string) bool {
-	return slices.ContainsFunc(otherContent, func(prefix string) bool { return strings.HasPrefix(annotation, prefix) })
+func hasForeignContent(annotation string) bool {
+	return slices.ContainsFunc(foreignContent, func(prefix string) bool { return strings.HasPrefix(annotation, prefix) })
 }
 
 // differentSpec returns the paths of fields that differ. CDI stores a spec unchanged. Other admission

@@ -149,9 +149,9 @@ func TestOwnImage(t *testing.T) {
 func TestDifferencesInShort(t *testing.T) {
 	t.Parallel()
 
-	require.Equal(t, "a, b", inShort([]string{"a", "b"}))
-	require.Equal(t, "a, b, c, d, e, and 2 more", inShort([]string{"a", "b", "c", "d", "e", "f", "g"}))
-	require.Len(t, inShort([]string{strings.Repeat("x", 5000)}), 100+len("…"))
+	require.Equal(t, "a, b", shortList([]string{"a", "b"}))
+	require.Equal(t, "a, b, c, d, e, and 2 more", shortList([]string{"a", "b", "c", "d", "e", "f", "g"}))
+	require.Len(t, shortList([]string{strings.Repeat("x", 5000)}), 100+len("…"))
 }
 
 // TestReplacedImageIsNotReady has another DataVolume take the place of an image that is being imported, and asks whether it has arrived.

@@ -84,7 +84,7 @@ func TestFailuresBecomeEvents(t *testing.T) {
 	}{
 		"Sentinel":      {"the token replaces the text of the sentinel", spi.Errorf(spi.ErrForbidden, "get VirtualMachine [a]: no"), "PermissionDenied get VirtualMachine (a): no; " + grantRole},
 		"Diagnosis":     {"a diagnosis has its own token", &spi.Error{Kind: spi.ErrUnavailable, Reason: "NodeDown", Message: "of [a] node", Remedy: "repair it"}, "NodeDown of (a) node; repair it"},
-		"Fault":         {"a fault of the driver is a failure", errors.New("surprise"), "Unknown surprise; report the fault"},
+		"Fault":         {"a fault of the driver is a failure", errors.New("surprise"), "Unknown surprise; report the bug"},
 		"Long":          {"Events are bounded as texts are", spi.Errorf(spi.ErrTimeout, "%s", long), "TimedOut " + long[:1000-len(" …")-len(removeBlocker)] + " …" + removeBlocker},
 		"NotFound":      {"an expected response", spi.ErrNotFound, ""},
 		"Uninitialized": {"an expected response", spi.ErrUninitialized, ""},

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// silent is the reason of signs that a provider node does not respond.
-	silent = "NodeSilent"
+	// reasonNodeSilent is the reason of signs that a provider node does not respond.
+	reasonNodeSilent = "NodeSilent"
 	// nodeRemedy is the way to give up a node that Kubernetes supports: it removes a pod whose
 	// kubelet does not respond only if the Node is deleted or marked as out of service
 	// (k8s.io/kubernetes/pkg/controller/podgc).
@@ -23,7 +23,7 @@ const (
 // machine's pods; nil if there is none.
 func DeadNode(pods []corev1.Pod, now time.Time) *spi.Error {
 	for i := range pods {
-		if words, since := silence(&pods[i]); words != "" && now.After(since) {
+		if words, since := unresponsiveNode(&pods[i]); words != "" && now.After(since) {
 			return &spi.Error{Kind: spi.ErrUnavailable, Message: words, Remedy: nodeRemedy}
 		}
 	}
@@ -35,9 +35,9 @@ func ofPods(pods []corev1.Pod) []sign {
 	var signs []sign
 
 	for i := range pods {
-		if words, since := silence(&pods[i]); words != "" {
+		if words, since := unresponsiveNode(&pods[i]); words != "" {
 			signs = append(signs, sign{
-				from: launcherPod, reason: silent, message: words, since: since,
+				from: launcherPod, reason: reasonNodeSilent, message: words, since: since,
 				object: named("Pod", &pods[i]), kind: statusPhase, status: string(pods[i].Status.Phase),
 			})
 		}
@@ -46,10 +46,10 @@ func ofPods(pods []corev1.Pod) []sign {
 	return signs
 }
 
-// silence returns the evidence that a pod's node does not respond, and since when. It reads the
+// unresponsiveNode returns the evidence that a pod's node does not respond, and since when. It reads the
 // pod's state, not events; the Node itself may not be readable. A live kubelet starts a pod within
 // seconds, and terminates it within its grace period.
-func silence(pod *corev1.Pod) (words string, since time.Time) {
+func unresponsiveNode(pod *corev1.Pod) (words string, since time.Time) {
 	node := pod.Spec.NodeName
 	if node == "" {
 		return "", time.Time{}

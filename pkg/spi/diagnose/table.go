@@ -271,7 +271,7 @@ var starts = []symptom{
 	{
 		// virt-controller (pkg/virt-controller/watch/node), and the state of the launcher pod.
 		reason: "NodeDown", kind: spi.ErrUnavailable, grace: retry, from: []origin{instancePhase, launcherPod},
-		reasons: []string{"NodeUnresponsive", silent}, remedy: nodeRemedy,
+		reasons: []string{"NodeUnresponsive", reasonNodeSilent}, remedy: nodeRemedy,
 	},
 	{
 		// KubeVirt, from kubelet's reasons (pkg/virt-controller/watch/vmi/lifecycle.go).

@@ -59,7 +59,7 @@ func owns(c *providerapi.Clients, record machineRecord, vm *kubevirtv1.VirtualMa
 	case record.address.GivenUp():
 		return false, nil
 	case elsewhere:
-		return false, notHere(c, record, vm)
+		return false, addressChanged(c, record, vm)
 	case vm != nil && record.claims(vm):
 		return false, wrongTags(c, record, "VirtualMachine", vm)
 	default:
@@ -87,8 +87,8 @@ func (r machineRecord) tolerates(err error) bool {
 	)
 }
 
-// notHere returns the error for a machine that was created at another address.
-func notHere(c *providerapi.Clients, record machineRecord, vm *kubevirtv1.VirtualMachine) error {
+// addressChanged returns the error for a machine that was created at another address.
+func addressChanged(c *providerapi.Clients, record machineRecord, vm *kubevirtv1.VirtualMachine) error {
 	here := addressOf(c, record.identity, "")
 	found := fmt.Sprintf("VirtualMachine %s is not found in %s", record.name, here)
 

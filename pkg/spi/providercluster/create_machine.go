@@ -44,7 +44,7 @@ func (m *Machines) CreateMachine(ctx context.Context, in *spi.CreateMachineInput
 
 	uid, err := ensureVirtualMachine(ctx, c, vm, in.Identity())
 	if err != nil {
-		return nil, inUsersTerms(err, in, vm)
+		return nil, inProviderSpecTerms(err, in, vm)
 	}
 
 	if in.Spec.UsesGoldenImage() {

@@ -17,10 +17,10 @@ func Explain(err error) error {
 // ProviderSpec replace those of the VirtualMachine. vm is the result of render.VirtualMachine for
 // the input.
 func ExplainRefusal(err error, in *spi.CreateMachineInput, vm *kubevirtv1.VirtualMachine) error {
-	return inUsersTerms(Explain(err), in, vm)
+	return inProviderSpecTerms(Explain(err), in, vm)
 }
 
 // ExplainImageRefusal is like Explain, for the creation of a golden image.
 func ExplainImageRefusal(err error) error {
-	return imageInUsersTerms(Explain(err))
+	return imageInProviderSpecTerms(Explain(err))
 }

@@ -111,7 +111,7 @@ func dryRunCreation(ctx context.Context, c *providerapi.Clients, in *spi.CreateM
 
 	if in.Spec.UsesGoldenImage() {
 		if err := dryRunImage(ctx, c, in); err != nil {
-			return imageInUsersTerms(err)
+			return imageInProviderSpecTerms(err)
 		}
 	}
 
@@ -123,7 +123,7 @@ func dryRunCreation(ctx context.Context, c *providerapi.Clients, in *spi.CreateM
 
 	_, err = ensureVirtualMachine(ctx, c, vm, in.Identity())
 
-	return inUsersTerms(err, in, vm)
+	return inProviderSpecTerms(err, in, vm)
 }
 
 func dryRunImage(ctx context.Context, c *providerapi.Clients, in *spi.CreateMachineInput) error {

@@ -19,7 +19,7 @@ func (m *Machines) GetMachineStatus(ctx context.Context, in *spi.ObserveMachineI
 		return nil, err
 	}
 
-	vm, err := m.getOurs(ctx, c, in)
+	vm, err := m.getOwned(ctx, c, in)
 	if err != nil {
 		return nil, err
 	}

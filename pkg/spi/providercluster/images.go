@@ -45,7 +45,7 @@ func (m *Machines) holdImage(ctx context.Context, c *providerapi.Clients, in *sp
 
 	release, err = m.images.Hold(ctx, c, image)
 	if err != nil {
-		return nil, imageInUsersTerms(err)
+		return nil, imageInProviderSpecTerms(err)
 	}
 
 	in.Report.Tell(spi.Progress{
@@ -72,7 +72,7 @@ func (m *Machines) repairImage(ctx context.Context, c *providerapi.Clients, in *
 
 	release, err := m.images.Hold(ctx, c, image)
 	if err != nil {
-		return imageInUsersTerms(err)
+		return imageInProviderSpecTerms(err)
 	}
 
 	release()

@@ -28,7 +28,7 @@ func (m *Machines) InitializeMachine(ctx context.Context, in *spi.ObserveMachine
 		return nil, err
 	}
 
-	vm, err := m.getOurs(ctx, c, in)
+	vm, err := m.getOwned(ctx, c, in)
 	if err != nil {
 		return nil, err
 	}

@@ -12,9 +12,9 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/render"
 )
 
-// getOurs returns the VirtualMachine of a Machine, or spi.ErrNotFound if there is none or it is not
+// getOwned returns the VirtualMachine of a Machine, or spi.ErrNotFound if there is none or it is not
 // managed for this Machine.
-func (m *Machines) getOurs(ctx context.Context, c *providerapi.Clients, in *spi.ObserveMachineInput) (*kubevirtv1.VirtualMachine, error) {
+func (m *Machines) getOwned(ctx context.Context, c *providerapi.Clients, in *spi.ObserveMachineInput) (*kubevirtv1.VirtualMachine, error) {
 	record := recordForObserve(in)
 
 	vm, err := c.VirtualMachines().Get(ctx, in.Name)

@@ -155,13 +155,13 @@ func (o *orphanTracker) shrink() {
 	}
 
 	for size > maxRemembered {
-		oldest := o.longestSilent()
+		oldest := o.leastRecentCaller()
 		size -= o.callers[oldest].size()
 		delete(o.callers, oldest)
 	}
 }
 
-func (o *orphanTracker) longestSilent() (oldest caller.ID) {
+func (o *orphanTracker) leastRecentCaller() (oldest caller.ID) {
 	var since time.Time
 
 	for id, w := range o.callers {

@@ -13,16 +13,16 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/render"
 )
 
-// inUsersTerms returns a refusal of the VirtualMachine with the fields of the ProviderSpec in place
+// inProviderSpecTerms returns a refusal of the VirtualMachine with the fields of the ProviderSpec in place
 // of the VirtualMachine's. Any other error is returned unchanged.
-func inUsersTerms(err error, in *spi.CreateMachineInput, vm *kubevirtv1.VirtualMachine) error {
+func inProviderSpecTerms(err error, in *spi.CreateMachineInput, vm *kubevirtv1.VirtualMachine) error {
 	return translated(err, fmt.Sprintf("create VirtualMachine %s/%s: ", vm.Namespace, vm.Name), func(message string) string {
 		return render.InTermsOfProviderSpec(message, in, vm)
 	})
 }
 
-// imageInUsersTerms is inUsersTerms for a refusal of the machine's golden image.
-func imageInUsersTerms(err error) error {
+// imageInProviderSpecTerms is inProviderSpecTerms for a refusal of the machine's golden image.
+func imageInProviderSpecTerms(err error) error {
 	return translated(err, "create golden image: ", render.ImageInTermsOfProviderSpec)
 }
 
