@@ -1,5 +1,5 @@
 // Command machine-controller runs machine-controller-manager's machine controller with the KubeVirt
-// driver. Gardener injects it as a sidecar beside machine-controller-manager. It only connects
+// driver. Gardener injects it as a sidecar next to machine-controller-manager. It only connects
 // them: flags to options, options to the plugin or to a driver over gRPC, and either driver to
 // machine-controller-manager.
 package main

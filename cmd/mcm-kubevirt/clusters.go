@@ -59,7 +59,7 @@ func (f *clusterFlags) addTo(cmd *cobra.Command) {
 }
 
 // normalizeFlag accepts machine-controller-manager's name for the flag with the kubeconfig of the
-// control cluster, beside kubectl's.
+// control cluster, in addition to kubectl's.
 func normalizeFlag(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 	if name == "control-kubeconfig" {
 		name = "kubeconfig"

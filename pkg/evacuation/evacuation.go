@@ -1,8 +1,8 @@
 // Package evacuation lets the admin of a provider cluster drain its nodes without knowing about
 // shoots: machines that must leave a node are live-migrated, or replaced by
 // machine-controller-manager, which drains the shoot's node first. cmd/machine-controller runs it
-// beside the driver. The package depends on Machines and on the contract in pkg/spi, and must not
-// import a client of the provider cluster.
+// alongside the driver. The package depends on Machines and on the contract in pkg/spi, and must
+// not import a client of the provider cluster.
 //
 // The controller has no state that a restart would lose: pending and ongoing evacuations are read
 // from both clusters each time.
@@ -99,7 +99,7 @@ func (c *Controller) Observe(class *v1alpha1.MachineClass, secret *corev1.Secret
 	previous := c.classes.setTarget(class.Name, target)
 
 	c.queue.Add(target)
-	c.queue.Add(previous) // No class may refer to it any more.
+	c.queue.Add(previous) // Possibly, no class refers to it anymore.
 }
 
 // Run reconciles watch targets until ctx is done. It has only one worker: two could each evacuate

@@ -13,8 +13,8 @@ import (
 
 // Limits bound the speed of evacuations.
 type Limits struct {
-	// MaxPerDeployment is how many Machines of a MachineDeployment may be
-	// evacuated at once, and how many may be missing.
+	// MaxPerDeployment is the maximum number of Machines of a MachineDeployment that may be
+	// evacuated at the same time, and that may be missing.
 	MaxPerDeployment int
 	// Deadline bounds waiting: a machine that has waited this long no longer waits for the health
 	// of its MachineDeployment, nor for an operation of machine-controller-manager; a migration that

@@ -60,7 +60,7 @@ func (c *Controller) reconcile(ctx context.Context, key targetKey) (time.Duratio
 	return c.options.Period, nil
 }
 
-// ensureWatch returns the target, or nil if no class points to it any more.
+// ensureWatch returns the target, or nil if no class points to it anymore.
 func (c *Controller) ensureWatch(ctx context.Context, key targetKey) (*watchTarget, error) {
 	kubeconfig, current := c.classes.kubeconfig(key), c.targets[key]
 
@@ -106,7 +106,7 @@ func (c *Controller) stopWatch(ctx context.Context, key targetKey) {
 	if current := c.targets[key]; current != nil {
 		current.stop()
 		delete(c.targets, key)
-		klog.FromContext(ctx).Info("Stopped watching for machines to evacuate: no MachineClass points to the target any more",
+		klog.FromContext(ctx).Info("Stopped watching for machines to evacuate: no MachineClass points to the target anymore",
 			"target", key.serverAndNamespace, "cluster", key.identity.Cluster)
 	}
 }

@@ -29,7 +29,7 @@ func (m *Manager) Heard(class Class) {
 	m.registry.register(class)
 }
 
-// MachineDeleted deletes the images that are not needed any more, if the MachineClass of the deleted
+// MachineDeleted deletes the images that are no longer needed, if the MachineClass of the deleted
 // machine is being deleted too. It returns within sweepTimeout, and only logs failures: an unneeded
 // image must not fail the deletion of a machine.
 func (m *Manager) MachineDeleted(ctx context.Context, c *providerapi.Clients, class Class) {
@@ -38,7 +38,7 @@ func (m *Manager) MachineDeleted(ctx context.Context, c *providerapi.Clients, cl
 	}
 }
 
-// MachinesListed deletes the images that are not needed any more, at most once per orphan period
+// MachinesListed deletes the images that are no longer needed, at most once per orphan period
 // unless the MachineClass is being deleted. It returns within sweepTimeout, and only logs failures.
 func (m *Manager) MachinesListed(ctx context.Context, c *providerapi.Clients, class Class) {
 	m.registry.registerListing(class.Cluster)

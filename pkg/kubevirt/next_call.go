@@ -9,8 +9,8 @@ import (
 )
 
 // NextCall returns how long after a failure machine-controller-manager calls the driver again for a
-// Machine. It returns false for a Machine for which the driver is not called any more. stage is
-// empty if the provider cluster could not be queried.
+// Machine. It returns false for a Machine for which the driver is no longer called. stage is empty
+// if the provider cluster could not be queried.
 func NextCall(failure error, machine *v1alpha1.Machine, stage spi.Stage) (time.Duration, bool) {
 	period := meaningOf(failure).retry
 

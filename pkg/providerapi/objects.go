@@ -157,9 +157,9 @@ func (o Objects[O, L]) Delete(ctx context.Context, name string, options metav1.D
 // object of the same name.
 //
 // An object without a finalizer is deleted only in the version that was read. If a controller added
-// its finalizer after the server has checked for finalizers
+// its finalizer after the server had checked for finalizers
 // (k8s.io/apiserver/pkg/registry/generic/registry/store.go, Delete), the server would delete the
-// object immediately, and the controller would act on an object that does not exist any more:
+// object immediately, and the controller would act on an object that no longer exists:
 // virt-controller would start a VirtualMachine, which it does not if it cannot add the finalizer
 // (kubevirt.io/kubevirt/pkg/virt-controller/watch/vm/vm.go, sync). If the object changes at the
 // same time, it is read and deleted again.

@@ -45,7 +45,7 @@ type Evacuations interface {
 	// PowerOff deletes the machine's virtual machine, even if workload still runs on it.
 	PowerOff(ctx context.Context, e *Evacuation) error
 	// DeleteObsoleteMigrations deletes the driver's migrations that have succeeded, and those that
-	// no evacuation needs any more.
+	// evacuations no longer need.
 	DeleteObsoleteMigrations(ctx context.Context) error
 }
 

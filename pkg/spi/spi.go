@@ -162,8 +162,8 @@ type DeleteMachineInput struct {
 	Recorded *AddressRecord
 	// Orphan is set if no Machine object is known for this machine: only ListMachines found it.
 	Orphan bool
-	// Class is the machine's MachineClass. If it is being deleted, golden images that are not needed
-	// any more are deleted too.
+	// Class is the machine's MachineClass. If it is being deleted, golden images that are no longer
+	// needed are deleted too.
 	Class Class
 	// Image determines the golden image of the MachineClass; nil if the MachineClass cannot be decoded.
 	Image *goldenimage.Source
@@ -176,7 +176,7 @@ type ListMachinesInput struct {
 	// Identity selects the machines. Both parts are required.
 	Identity Identity
 	// Class is the MachineClass for which machine-controller-manager lists. Golden images that are
-	// not needed any more are deleted.
+	// no longer needed are deleted.
 	Class Class
 	// Image determines the golden image of the MachineClass; nil if the MachineClass cannot be decoded.
 	Image *goldenimage.Source

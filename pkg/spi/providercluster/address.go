@@ -79,7 +79,7 @@ func (r machineRecord) claims(object metav1.Object) bool {
 }
 
 // tolerates reports whether an error of a provider cluster can be ignored because an operator has
-// abandoned the machine: the cluster may not exist any more, or may refuse the credentials.
+// abandoned the machine: the cluster may no longer exist, or may refuse the credentials.
 func (r machineRecord) tolerates(err error) bool {
 	return r.address.GivenUp() && slices.ContainsFunc(
 		[]error{spi.ErrUnavailable, spi.ErrUnauthenticated, spi.ErrForbidden, spi.ErrPrecondition},

@@ -40,7 +40,7 @@ func cloudInit(spec *v1alpha1.ProviderSpec) v1alpha1.CloudInit {
 	return ptr.Deref(spec.CloudInit, v1alpha1.CloudInit{})
 }
 
-// accessCredentials makes KubeVirt put the SSH keys into the metadata beside the user data, whose
+// accessCredentials makes KubeVirt put the SSH keys into the metadata next to the user data, whose
 // format then does not matter.
 func accessCredentials(in *spi.CreateMachineInput) []kubevirtv1.AccessCredential {
 	if len(in.Spec.SSHKeys) == 0 {
