@@ -46,9 +46,9 @@ func ofPods(pods []corev1.Pod) []sign {
 	return signs
 }
 
-// unresponsiveNode returns the evidence that a pod's node does not respond, and since when. It reads the
-// pod's state, not events; the Node itself may not be readable. A live kubelet starts a pod within
-// seconds, and terminates it within its grace period.
+// unresponsiveNode returns the evidence that a pod's node does not respond, and since when. It
+// reads the state of the pod, not events; the Node itself may not be readable. A live kubelet
+// starts a pod within seconds, and terminates it within its grace period.
 func unresponsiveNode(pod *corev1.Pod) (words string, since time.Time) {
 	node := pod.Spec.NodeName
 	if node == "" {

@@ -13,8 +13,8 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/render"
 )
 
-// inProviderSpecTerms returns a refusal of the VirtualMachine with the fields of the ProviderSpec in place
-// of the VirtualMachine's. Any other error is returned unchanged.
+// inProviderSpecTerms returns a refusal of the VirtualMachine with the fields of the ProviderSpec
+// in place of those of the VirtualMachine. Any other error is returned unchanged.
 func inProviderSpecTerms(err error, in *spi.CreateMachineInput, vm *kubevirtv1.VirtualMachine) error {
 	return translated(err, fmt.Sprintf("create VirtualMachine %s/%s: ", vm.Namespace, vm.Name), func(message string) string {
 		return render.InTermsOfProviderSpec(message, in, vm)
