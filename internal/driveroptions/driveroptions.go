@@ -25,9 +25,6 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/providercluster"
 )
 
-// csiDriverName is the name of KubeVirt's CSI driver, whose volumes a drain waits for.
-const csiDriverName = "csi.kubevirt.io"
-
 // Controller describes the machine controller that calls the driver.
 type Controller struct {
 	// CreationTimeout is the time after which a machine that has not joined is replaced, unless the
@@ -164,7 +161,6 @@ func counted(c providerapi.Call) { kubevirt.CountRequest(c.Service, c.Duration, 
 func (o *Options) Plugin(controller Controller, provider spi.PluginSPI, metrics prometheus.Registerer) (*kubevirt.MachinePlugin, error) {
 	plugin := kubevirt.New(provider, kubevirt.Options{
 		CreationTimeout: controller.CreationTimeout,
-		CSIDriverName:   csiDriverName,
 		Allowed:         validation.Options{Template: o.TemplatePolicy, Evacuation: controller.Evacuation},
 		Events:          controller.Events,
 		Observers:       controller.Observers,

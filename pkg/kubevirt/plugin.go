@@ -23,8 +23,6 @@ import (
 type Options struct {
 	// CreationTimeout is machine-controller-manager's timeout for Machines that do not set their own.
 	CreationTimeout time.Duration
-	// CSIDriverName is the name of the CSI driver whose volumes GetVolumeIDs returns.
-	CSIDriverName string
 	// Allowed restricts the ProviderSpecs.
 	Allowed validation.Options
 	// Events records the progress and the failures of machines as Events on the Machines.

@@ -133,7 +133,7 @@ func calls() map[string]call {
 }
 
 func newPlugin(s spi.PluginSPI) *kubevirt.MachinePlugin {
-	return kubevirt.New(s, kubevirt.Options{CreationTimeout: 20 * time.Minute, CSIDriverName: "csi.kubevirt.io"})
+	return kubevirt.New(s, kubevirt.Options{CreationTimeout: 20 * time.Minute})
 }
 
 func codeOf(t *testing.T, err error) codes.Code {
