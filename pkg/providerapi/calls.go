@@ -61,9 +61,6 @@ func (o *observed) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// maxRefusal bounds the bytes of a refusal that are read to find out whether a quota caused it.
-const maxRefusal = 16 << 10
-
 // exceedsQuota reports whether a quota is exhausted. Only the text of the refusal shows
 // that (k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go). The next
 // reader still gets the whole text.

@@ -115,7 +115,7 @@ func (c *Clients) WithoutRetry() *Clients {
 
 // Get returns the object of that name, or nil if the API server has none.
 func (o Objects[O, L]) Get(ctx context.Context, name string) (O, error) {
-	found, err := repeat(o.context(ctx), o.clients, "get "+o.path(name), lookTimeout, func(ctx context.Context) (O, error) {
+	found, err := repeat(o.context(ctx), o.clients, "get "+o.path(name), readTimeout, func(ctx context.Context) (O, error) {
 		return o.client.Get(ctx, name, metav1.GetOptions{})
 	})
 	if err != nil {

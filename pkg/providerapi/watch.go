@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"sync"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -20,9 +19,6 @@ import (
 type Watcher interface {
 	Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error)
 }
-
-// rewatchInterval is the interval of attempts to watch an object whose version has expired.
-const rewatchInterval = time.Second
 
 // WatchObject starts to watch an object from its resource version, or from its current state if it has
 // none. Its errors are those of Once.
