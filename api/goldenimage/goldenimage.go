@@ -94,6 +94,17 @@ func NameOf(key string) string {
 	return namePrefix + hex.EncodeToString(sum[:])[:nameDigits]
 }
 
+// Is reports whether the object with this metadata is a golden image of a cluster: it has the tag of
+// the cluster but not the role tag, a label with its own name, and a key that hashes to this name. A
+// clone has the label but another name, and a copy with another name has another hash.
+func Is(object metav1.Object, cluster string) bool {
+	labels, key := object.GetLabels(), object.GetAnnotations()[v1alpha1.AnnotationGoldenImageKey]
+	_, role := labels[v1alpha1.TagRole]
+
+	return !role && labels[v1alpha1.TagCluster] == cluster && labels[v1alpha1.LabelGoldenImage] == object.GetName() &&
+		key != "" && NameOf(key) == object.GetName()
+}
+
 func (s Source) key() (string, error) {
 	raw, err := json.Marshal(key{
 		Cluster:      s.Spec.Tags[v1alpha1.TagCluster],
