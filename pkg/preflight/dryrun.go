@@ -96,7 +96,7 @@ func (c *classChecker) tryVirtualMachine(ctx context.Context) []Result {
 // dropped compares the response with the object that was sent, and returns a result for each field
 // of the class that was dropped or changed.
 func (c *classChecker) dropped(v view, subject string, sent, response any, origin func(string) string) []Result {
-	found, err := differences(sent, response, []string{"spec"}, []string{"metadata", "labels"}, []string{"metadata", "annotations"})
+	found, err := differences(sent, response)
 	if err != nil {
 		return []Result{v.fail(checkDroppedFields, subject, "cannot be compared: "+err.Error(), "report this as a bug of mcm-kubevirt")}
 	}
