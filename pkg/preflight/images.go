@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
@@ -19,47 +20,41 @@ func (c *checker) checkUnusedImages(ctx context.Context) []Result {
 
 	var clusters, referenced []string
 
-	for i := range c.classes {
-		clusters = append(clusters, c.classes[i].Machine.Identity().Cluster)
-		if image := c.classes[i].image; image != nil {
-			referenced = append(referenced, image.Name)
+	for _, class := range c.classes {
+		if cluster := class.Machine.Identity().Cluster; !slices.Contains(clusters, cluster) {
+			clusters = append(clusters, cluster)
+		}
+
+		if class.image != nil {
+			referenced = append(referenced, class.image.Name)
 		}
 	}
 
-	unreferenced, err := images.List(ctx, &clients, clusters, func(image metav1.Object) (string, bool) {
+	unused, err := images.List(ctx, &clients, clusters, func(image metav1.Object) (string, bool) {
 		return image.GetName(), !slices.Contains(referenced, image.GetName())
 	})
-	if err != nil {
-		return c.imagesNotChecked(err, "get datavolumes")
+
+	if err == nil && len(unused) > 0 {
+		var used []string
+
+		used, err = images.OfMachines(ctx, &clients, func(string, metav1.Object) bool { return true })
+		unused = slices.DeleteFunc(unused, func(image string) bool { return slices.Contains(used, image) })
 	}
 
-	if len(unreferenced) == 0 {
-		return nil
-	}
-
-	used, err := images.OfMachines(ctx, &clients, func(string, metav1.Object) bool { return true })
-	if err != nil {
-		return c.imagesNotChecked(err, "get virtualmachines")
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil // checkKubeVirt and checkCDI report that.
+	case err != nil:
+		return c.viewer.about(checkUnusedImage, "golden images in "+c.namespace).
+			notChecked(err, kubectlIn(c.namespace, "get datavolumes,virtualmachines --selector="+v1alpha1.LabelGoldenImage))
 	}
 
 	var results []Result
-
-	for _, image := range unreferenced {
-		if !slices.Contains(used, image) {
-			results = append(results, view{identity: c.viewer}.warn(checkUnusedImage, "golden image "+c.namespace+"/"+image,
-				"no VirtualMachine and none of the checked MachineClasses refers to it",
-				"if no other MachineClass of the shoot refers to it, delete it: "+kubectlIn(c.namespace, "delete datavolume", image)))
-		}
+	for _, image := range unused {
+		results = append(results, c.viewer.about(checkUnusedImage, "golden image "+c.namespace+"/"+image).warn(
+			"no VirtualMachine and none of the checked MachineClasses refers to it",
+			"if no other MachineClass of the shoot refers to it, delete it: "+kubectlIn(c.namespace, "delete datavolume", image))...)
 	}
 
 	return results
-}
-
-func (c *checker) imagesNotChecked(err error, command string) []Result {
-	if absent(err) || unknownType(err) {
-		return nil // checkKubeVirt and checkCDI report that.
-	}
-
-	return []Result{view{identity: c.viewer}.notChecked(checkUnusedImage, "golden images in "+c.namespace, err,
-		kubectlIn(c.namespace, command+" --selector "+v1alpha1.LabelGoldenImage))}
 }
