@@ -3,7 +3,6 @@ package preflight
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -184,10 +183,6 @@ func (c *checker) cacheReads(ctx context.Context) {
 	c.limitRanges = sync.OnceValues(func() ([]corev1.LimitRange, error) {
 		return listFew[corev1.LimitRange](ctx, kubernetes.LimitRanges(c.namespace))
 	})
-}
-
-func (c *checker) usesGoldenImages() bool {
-	return slices.ContainsFunc(c.classes, func(class *classChecker) bool { return class.image != nil })
 }
 
 // about returns a subject that the identity sends requests for.

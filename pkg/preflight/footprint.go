@@ -22,13 +22,6 @@ const (
 	launcherOverhead = (25 + 100 + 25 + 40 + 30 + 8 + 32) * mebibyte
 	cpuOverhead      = 8 * mebibyte
 	pageTables       = 512
-	// consoleCPU, in thousandths, and consoleMemory are the requests of the container that
-	// logs the serial console. With dedicated CPUs, it requests its limits:
-	// pinnedConsoleCPU and pinnedConsoleMemory.
-	consoleCPU, pinnedConsoleCPU       = 5, 15
-	consoleMemory, pinnedConsoleMemory = 35_000_000, 60_000_000
-	// ephemeralStorage is the request for KubeVirt's own files.
-	ephemeralStorage = 50_000_000
 	// armOverhead is for the firmware on arm64, deviceOverhead for passed-through devices,
 	// pinnedOverhead for dedicated CPUs.
 	armOverhead, deviceOverhead, pinnedOverhead = 128 * mebibyte, 1024 * mebibyte, 100 * mebibyte
@@ -37,6 +30,15 @@ const (
 	// limitRatio is the factor from memory request to memory limit that
 	// KubeVirt uses where a quota requires limits.
 	limitRatio = 2
+)
+
+var (
+	// consoleRequests and consoleLimits are those of the container that logs the serial console. With
+	// dedicated CPUs, it requests its limits.
+	consoleRequests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("5m"), corev1.ResourceMemory: resource.MustParse("35M")}
+	consoleLimits   = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("15m"), corev1.ResourceMemory: resource.MustParse("60M")}
+	// ephemeralStorage is the request for KubeVirt's own files.
+	ephemeralStorage = resource.MustParse("50M")
 )
 
 // sizing holds the inputs, beside the VirtualMachine, that determine the size of a machine's pod.
@@ -105,9 +107,9 @@ func podResources(vm *kubevirtv1.VirtualMachine, s sizing) (requests, limits cor
 		requested += overhead
 	}
 
-	requests = sum(consoleRequests(domain), corev1.ResourceList{
-		corev1.ResourceCPU: cpuRequest(domain, cpus, s), corev1.ResourceMemory: binary(requested), corev1.ResourceEphemeralStorage: binary(ephemeralStorage),
-	})
+	requests = sum(corev1.ResourceList{
+		corev1.ResourceCPU: cpuRequest(domain, cpus, s), corev1.ResourceMemory: binary(requested), corev1.ResourceEphemeralStorage: ephemeralStorage,
+	}, consoleOf(domain))
 	limits = corev1.ResourceList{corev1.ResourceCPU: decimal(cpus), corev1.ResourceMemory: binary(requested * limitRatio)}
 
 	if limit, ok := given.Limits[corev1.ResourceCPU]; ok {
@@ -144,18 +146,13 @@ func pinned(domain *kubevirtv1.DomainSpec) bool {
 	return domain.CPU != nil && domain.CPU.DedicatedCPUPlacement
 }
 
-// consoleRequests returns the requests of the container that logs the serial console.
-func consoleRequests(domain *kubevirtv1.DomainSpec) corev1.ResourceList {
+// consoleOf returns the requests of the container that logs the serial console.
+func consoleOf(domain *kubevirtv1.DomainSpec) corev1.ResourceList {
 	if pinned(domain) {
-		return consoleLimits()
+		return consoleLimits
 	}
 
-	return corev1.ResourceList{corev1.ResourceCPU: milli(consoleCPU), corev1.ResourceMemory: binary(consoleMemory)}
-}
-
-// consoleLimits returns the limits of that container.
-func consoleLimits() corev1.ResourceList {
-	return corev1.ResourceList{corev1.ResourceCPU: milli(pinnedConsoleCPU), corev1.ResourceMemory: binary(pinnedConsoleMemory)}
+	return consoleRequests
 }
 
 // overheadOfPod returns the memory of KubeVirt's own processes.

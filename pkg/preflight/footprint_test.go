@@ -370,7 +370,7 @@ func TestConflictsWith(t *testing.T) {
 
 	small := machine(t, `{"spec":{"template":{"spec":{"domain":{"memory":{"guest":"2Gi"}}}}}}`)
 	least := corev1.LimitRangeItem{Type: corev1.LimitTypeContainer, Min: amounts(quantities("memory", "1Gi"))}
-	require.Equal(t, []string{"memory of the container guest-console-log, 35000000, is below the min of 1Gi in LimitRange "},
+	require.Equal(t, []string{"memory of the container guest-console-log, 35M, is below the min of 1Gi in LimitRange "},
 		conflictsWith(of(least), containersOf(small, sizingOf(&kubevirtv1.KubeVirtConfiguration{}))), "each container is judged")
 
 	least.Type = corev1.LimitTypePod

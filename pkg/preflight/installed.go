@@ -13,25 +13,20 @@ import (
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 )
 
-// errNotInstalled means that the type is known, but the one object that
+// errNotInstalled means that the API server does not know the type, or that the one object that
 // represents the installation does not exist.
 var errNotInstalled = errors.New("not installed")
 
 // only returns the object that represents an installation.
 func only[T any](found []T, err error) (*T, error) {
 	switch {
+	case unknownType(err), err == nil && len(found) == 0:
+		return nil, errNotInstalled
 	case err != nil:
 		return nil, err
-	case len(found) == 0:
-		return nil, errNotInstalled
 	default:
 		return &found[0], nil
 	}
-}
-
-// notInstalled reports whether an error of only means that there is no installation.
-func notInstalled(err error) bool {
-	return unknownType(err) || errors.Is(err, errNotInstalled)
 }
 
 // getKubeVirt returns the KubeVirt object. Every authenticated user may list them
@@ -46,7 +41,7 @@ func (c *checker) checkKubeVirt(context.Context) []Result {
 	found, err := c.kubeVirt()
 
 	switch {
-	case notInstalled(err):
+	case errors.Is(err, errNotInstalled):
 		return s.fail("is not installed", "install KubeVirt: https://kubevirt.io/user-guide/cluster_admin/installation")
 	case err != nil:
 		return s.notChecked(err, "kubectl get kubevirts --all-namespaces")
@@ -80,7 +75,7 @@ func (c *checker) checkCDI(ctx context.Context) []Result {
 // can still list StorageProfiles, as every authenticated user can
 // (pkg/operator/resources/cluster/rbac.go of CDI).
 func (c *checker) withoutCDI(s subject, err error) []Result {
-	if !notInstalled(err) && !unknownType(c.storages().profileErr) {
+	if !errors.Is(err, errNotInstalled) && !unknownType(c.storages().profileErr) {
 		return s.notChecked(err, "kubectl get cdis")
 	}
 

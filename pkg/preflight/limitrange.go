@@ -65,7 +65,7 @@ func withPod(containers ...limited) []limited {
 func containersOf(vm *kubevirtv1.VirtualMachine, s sizing) []limited {
 	domain := &vm.Spec.Template.Spec.Domain
 	requests, limits := podResources(vm, s)
-	console := consoleRequests(domain)
+	console := consoleOf(domain)
 
 	// KubeVirt sets the other limits only if a quota requires them.
 	maps.DeleteFunc(limits, func(name corev1.ResourceName, _ resource.Quantity) bool {
@@ -75,7 +75,7 @@ func containersOf(vm *kubevirtv1.VirtualMachine, s sizing) []limited {
 	})
 
 	return withPod(limited{name: "the container compute", requests: minus(requests, console), limits: limits},
-		limited{name: "the container guest-console-log", requests: console, limits: consoleLimits()})
+		limited{name: "the container guest-console-log", requests: console, limits: consoleLimits})
 }
 
 // claimsOf returns the claims of disks, except for those whose size is that of their source.

@@ -151,6 +151,7 @@ func (c *checker) reportMissingRole(role shippedRole, missing []permission) []Re
 		texts, effects []string
 		remedies       = []string{c.grant(role)}
 		level          = Warning
+		clonesImages   = slices.ContainsFunc(c.classes, func(class *classChecker) bool { return class.image != nil })
 	)
 
 	for _, p := range missing {
@@ -166,7 +167,7 @@ func (c *checker) reportMissingRole(role shippedRole, missing []permission) []Re
 			remedies = append(remedies, p.part.alternative)
 		}
 
-		if p.part.level == Error && (p.part != goldenImages || c.usesGoldenImages()) {
+		if p.part.level == Error && (p.part != goldenImages || clonesImages) {
 			level = Error
 		}
 	}
