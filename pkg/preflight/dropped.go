@@ -140,29 +140,18 @@ func nameOf(entry any) any {
 	return metadata["name"]
 }
 
-// same reports whether two values are equal; a quantity can be written in several forms.
+// same reports whether two values are equal; a quantity can be written in several forms. Labels,
+// which pkg/providerapi treats as text, may look like a quantity that takes hours to parse.
 func same(a, b any) bool {
-	if fmt.Sprint(a) == fmt.Sprint(b) {
-		return true
+	first, second := fmt.Sprint(a), fmt.Sprint(b)
+	if first == second || quantity.Excessive(first) || quantity.Excessive(second) {
+		return first == second
 	}
 
-	first, ok := quantityOf(a)
-	second, also := quantityOf(b)
+	x, err := resource.ParseQuantity(first)
+	y, also := resource.ParseQuantity(second)
 
-	return ok && also && first.Cmp(second) == 0
-}
-
-// quantityOf parses a quantity. Labels, which pkg/providerapi treats as text, may look like a
-// quantity that takes hours to parse.
-func quantityOf(value any) (resource.Quantity, bool) {
-	text := fmt.Sprint(value)
-	if quantity.Excessive(text) {
-		return resource.Quantity{}, false
-	}
-
-	parsed, err := resource.ParseQuantity(text)
-
-	return parsed, err == nil
+	return err == nil && also == nil && x.Cmp(y) == 0
 }
 
 // isZero reports whether a value is unset. An empty object can have a meaning, such as bridge: {}.
