@@ -40,24 +40,27 @@ func (c *checker) listNodes(ctx context.Context) ([]corev1.Node, error) {
 }
 
 // listPodRequests returns, for each node, the requests of the pods that are assigned to it and have
-// not terminated.
+// not terminated. Little is kept of a pod: a cluster has many.
 func (c *checker) listPodRequests(ctx context.Context) (map[string]corev1.ResourceList, error) {
 	type podOn struct {
-		node     string
-		requests corev1.ResourceList
+		node        string
+		cpu, memory resource.Quantity
 	}
 
 	pods, err := providerapi.Collect(ctx, c.viewer.clients, c.viewer.clients.Kubernetes.CoreV1().Pods(metav1.NamespaceAll), providerapi.List{
 		What: "pods", Fields: "status.phase!=Succeeded,status.phase!=Failed", PerPage: podsPerPage, MaxBytes: maxClusterBytes,
 	}, func(p *corev1.Pod) (podOn, bool) {
-		pod := podOn{p.Spec.NodeName, requestsOf(p)}
+		requests := requestsOf(p)
+		pod := podOn{p.Spec.NodeName, requests[corev1.ResourceCPU], requests[corev1.ResourceMemory]}
 
 		return pod, pod.node != "" && len(pod.node) <= validation.DNS1123SubdomainMaxLength
 	})
 
 	requests := map[string]corev1.ResourceList{}
 	for _, pod := range pods {
-		requests[pod.node] = sum(requests[pod.node], pod.requests)
+		requests[pod.node] = sum(requests[pod.node], corev1.ResourceList{
+			corev1.ResourcePods: decimal(1), corev1.ResourceCPU: pod.cpu, corev1.ResourceMemory: pod.memory,
+		})
 	}
 
 	return requests, err
@@ -278,8 +281,8 @@ func fittingInto(free, requests corev1.ResourceList) int {
 	return int(max(most, 0))
 }
 
-// requestsOf returns the requests that fittingInto compares, as the scheduler counts them, except
-// those of init containers that terminate: they rarely request more than the other containers.
+// requestsOf returns the requests that the scheduler counts, except those of init containers that
+// terminate: they rarely request more than the other containers.
 func requestsOf(pod *corev1.Pod) corev1.ResourceList {
 	requests := []corev1.ResourceList{pod.Spec.Overhead}
 
@@ -293,9 +296,5 @@ func requestsOf(pod *corev1.Pod) corev1.ResourceList {
 		}
 	}
 
-	total := sum(requests...)
-
-	return corev1.ResourceList{
-		corev1.ResourcePods: decimal(1), corev1.ResourceCPU: total[corev1.ResourceCPU], corev1.ResourceMemory: total[corev1.ResourceMemory],
-	}
+	return sum(requests...)
 }
