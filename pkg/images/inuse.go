@@ -39,8 +39,8 @@ func inUse(ctx context.Context, c *providerapi.Clients, images []candidate) (map
 	return used, err
 }
 
-// OfMachines lists the VirtualMachines that were created from golden images, and returns the names of
-// the images that keep selects.
+// OfMachines lists the VirtualMachines that were created from golden images, and returns the names
+// of the images that keep selects.
 func OfMachines(ctx context.Context, c *providerapi.Clients, keep func(image string, vm metav1.Object) bool) ([]string, error) {
 	return providerapi.Collect(ctx, c, metadataOf(c, virtualMachineResource),
 		providerapi.List{What: "VirtualMachines in " + c.Namespace, Labels: v1alpha1.LabelGoldenImage},

@@ -20,8 +20,8 @@ type difference struct {
 }
 
 // differences returns the fields of the spec, labels and annotations that an API server has dropped
-// or changed, in a stable order. Fields added by defaulting and by webhooks are not differences. Both
-// objects are of the same Go type, so fields that the type lacks were never sent.
+// or changed, in a stable order. Fields added by defaulting and by webhooks are not differences.
+// Both objects are of the same Go type, so fields that the type lacks were never sent.
 func differences(sent, response any) ([]difference, error) {
 	a, err := runtime.DefaultUnstructuredConverter.ToUnstructured(sent)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	kubevirtv1 "kubevirt.io/api/core/v1"
 )
 
-// checkLimitRanges compares the machine's pod and claims, and the pods that populate its disks, with
-// the bounds in LimitRanges.
+// checkLimitRanges compares the machine's pod and claims, and the pods that populate its disks,
+// with the bounds in LimitRanges.
 func (c *classChecker) checkLimitRanges(context.Context) []Result {
 	s := c.about(checkLimitRange, "LimitRanges of Namespace "+c.namespace)
 

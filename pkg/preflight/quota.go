@@ -198,9 +198,9 @@ func diskUsage(d disk) corev1.ResourceList {
 	return sum(claimUsage(d), corev1.ResourceList{"count/datavolumes.cdi.kubevirt.io": decimal(1)})
 }
 
-// fillingUsage returns the additional usage while a disk is filled: a claim that becomes the disk in
-// the end; for an import, which may have to be unpacked, a claim for scratch space; and one pod that
-// fills the disk, or two for a copy.
+// fillingUsage returns the additional usage while a disk is filled: a claim that becomes the disk
+// in the end; for an import, which may have to be unpacked, a claim for scratch space; and one pod
+// that fills the disk, or two for a copy.
 func fillingUsage(d disk, pod corev1.ResourceRequirements) corev1.ResourceList {
 	u := sum(claimUsage(d), podUsage(pod.Requests, pod.Limits))
 

@@ -41,8 +41,8 @@ var (
 	}}
 )
 
-// reference is an object that a class refers to, and the field with the reference. The namespace of a
-// cluster-wide object is empty.
+// reference is an object that a class refers to, and the field with the reference. The namespace of
+// a cluster-wide object is empty.
 type reference struct {
 	kind            kind
 	namespace, name string
@@ -143,8 +143,8 @@ func (c *classChecker) checkPreference(ctx context.Context) []Result {
 		matcher{m.Name, m.Kind, instancetypeapi.PluralPreferenceResourceName, instancetypeapi.ClusterPluralPreferenceResourceName})
 }
 
-// checkMatcher checks that the object which KubeVirt would look up exists. The field with the matcher
-// has the name of the check.
+// checkMatcher checks that the object which KubeVirt would look up exists. The field with the
+// matcher has the name of the check.
 func (c *classChecker) checkMatcher(ctx context.Context, check string, m matcher) []Result {
 	if m.name == "" {
 		return nil

@@ -46,9 +46,9 @@ const (
 	checkUnusedImage     = "unused-image"
 )
 
-// subject is the item that a check is about, usually a kind and a name. It creates the results of the
-// check and sanitizes their texts, since those of classes, kubeconfigs and provider clusters are
-// untrusted.
+// subject is the item that a check is about, usually a kind and a name. It creates the results of
+// the check and sanitizes their texts, since those of classes, kubeconfigs and provider clusters
+// are untrusted.
 type subject struct {
 	// check is one of the names above, identity one of Driver, Admin and empty.
 	check, identity string
