@@ -44,6 +44,8 @@ type Controller struct {
 	Events kubevirt.EventRecorder
 	// Addresses records the addresses of machines; nil to return them only in responses.
 	Addresses kubevirt.Addresses
+	// Kubeconfigs provides the kubeconfigs of provider clusters; nil to use those in the requests.
+	Kubeconfigs kubevirt.Kubeconfigs
 }
 
 // Options are the driver's options.
@@ -165,6 +167,7 @@ func (o *Options) Plugin(controller Controller, provider spi.PluginSPI, metrics 
 		Events:          controller.Events,
 		Observers:       controller.Observers,
 		Addresses:       controller.Addresses,
+		Kubeconfigs:     controller.Kubeconfigs,
 	})
 
 	return plugin, plugin.RegisterMetrics(metrics)
