@@ -1,7 +1,7 @@
-// Package goldenimage names and renders golden images: the DataVolumes that the root volumes of a
-// shoot's machines are cloned from. The driver creates them with CreateMachine; the Gardener
-// extension creates them before the first machine. The package is pure: it must not know a client,
-// nor when an image is created or deleted.
+// Package goldenimage names, renders and recognizes golden images: the DataVolumes that the root
+// volumes of a shoot's machines are cloned from. The driver creates them with CreateMachine; the
+// Gardener extension creates them before the first machine. The package is pure: it must not know a
+// client, nor when an image is created or deleted.
 package goldenimage
 
 import (
@@ -92,6 +92,17 @@ func NameOf(key string) string {
 	sum := sha256.Sum256([]byte(key))
 
 	return namePrefix + hex.EncodeToString(sum[:])[:nameDigits]
+}
+
+// Is reports whether the object with this metadata is a golden image of a cluster: it has the tag
+// of the cluster but not the role tag, a label with its own name, and a key that hashes to this
+// name. A clone has the label but another name, and a copy with another name has another hash.
+func Is(object metav1.Object, cluster string) bool {
+	labels, key := object.GetLabels(), object.GetAnnotations()[v1alpha1.AnnotationGoldenImageKey]
+	_, role := labels[v1alpha1.TagRole]
+
+	return !role && labels[v1alpha1.TagCluster] == cluster && labels[v1alpha1.LabelGoldenImage] == object.GetName() &&
+		key != "" && NameOf(key) == object.GetName()
 }
 
 func (s Source) key() (string, error) {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/goldenimage"
@@ -164,5 +165,39 @@ func TestNamesNeverChange(t *testing.T) {
 		}
 
 		reasons[image.Name] = tc.reason
+	}
+}
+
+func TestIs(t *testing.T) {
+	t.Parallel()
+
+	imageName := goldenimage.NameOf("key")
+
+	tests := map[string]struct {
+		reason string
+		change func(image *metav1.ObjectMeta)
+		want   bool
+	}{
+		"Image":        {reason: "it has all that an image has", change: func(*metav1.ObjectMeta) {}, want: true},
+		"OtherCluster": {reason: "another shoot's", change: func(image *metav1.ObjectMeta) { image.Labels[v1alpha1.TagCluster] = "other" }},
+		"Machine":      {reason: "machines have a role", change: func(image *metav1.ObjectMeta) { image.Labels[v1alpha1.TagRole] = "node" }},
+		"Clone":        {reason: "its label names the image", change: func(image *metav1.ObjectMeta) { image.Name = "clone" }},
+		"Copy": {reason: "its name is no hash", change: func(image *metav1.ObjectMeta) {
+			image.Name, image.Labels[v1alpha1.LabelGoldenImage] = "copy", "copy"
+		}},
+		"NoKey": {reason: "its content is unknown", change: func(image *metav1.ObjectMeta) { image.Annotations = nil }},
+	}
+
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			image := &metav1.ObjectMeta{
+				Name: imageName, Labels: map[string]string{v1alpha1.TagCluster: "c", v1alpha1.LabelGoldenImage: imageName},
+				Annotations: map[string]string{v1alpha1.AnnotationGoldenImageKey: "key"},
+			}
+			tc.change(image)
+			require.Equal(t, tc.want, goldenimage.Is(image, "c"), tc.reason)
+		})
 	}
 }

@@ -171,7 +171,7 @@ func (o *preflightOptions) check(ctx context.Context, group []subject, admin []b
 		return &preflight.Report{Results: unusable}
 	}
 
-	report := preflight.Run(ctx, preflight.NewClients(), input)
+	report := preflight.Run(ctx, input)
 	report.Results = append(report.Results, unusable...)
 
 	return report

@@ -11,7 +11,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -24,7 +23,6 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/internal/driveroptions"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/driverrpc"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/machineclass"
 )
 
@@ -116,12 +114,7 @@ func (o *serveOptions) server(registry prometheus.Registerer) (*driverrpc.Server
 		}
 	}
 
-	var served driver.Driver = plugin
-	if o.kubeconfigDir != "" {
-		served = kubevirt.WithKubeconfigs(plugin, kubeconfig.Folder(o.kubeconfigDir))
-	}
-
-	return driverrpc.NewServer(served, driverrpc.ServerOptions{
+	return driverrpc.NewServer(plugin, driverrpc.ServerOptions{
 		Info:        driverrpc.Info{Name: machineclass.Provider, Version: driveroptions.Release()},
 		Credentials: credentials,
 		MaxCalls:    o.maxCalls,
@@ -280,10 +273,16 @@ func (o *serveOptions) validateLimits() error {
 }
 
 func (o *serveOptions) controller() driveroptions.Controller {
-	return driveroptions.Controller{
+	controller := driveroptions.Controller{
 		CreationTimeout: o.creationTimeout,
 		OrphanPeriod:    o.orphanPeriod,
 		Workers:         o.maxCalls,
 		NoTarget:        o.noTarget,
 	}
+
+	if o.kubeconfigDir != "" {
+		controller.Kubeconfigs = kubeconfig.Folder(o.kubeconfigDir)
+	}
+
+	return controller
 }

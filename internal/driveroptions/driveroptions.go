@@ -25,9 +25,6 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/providercluster"
 )
 
-// csiDriverName is the name of KubeVirt's CSI driver, whose volumes a drain waits for.
-const csiDriverName = "csi.kubevirt.io"
-
 // Controller describes the machine controller that calls the driver.
 type Controller struct {
 	// CreationTimeout is the time after which a machine that has not joined is replaced, unless the
@@ -47,6 +44,8 @@ type Controller struct {
 	Events kubevirt.EventRecorder
 	// Addresses records the addresses of machines; nil to return them only in responses.
 	Addresses kubevirt.Addresses
+	// Kubeconfigs provides the kubeconfigs of provider clusters; nil to use those in the requests.
+	Kubeconfigs kubevirt.Kubeconfigs
 }
 
 // Options are the driver's options.
@@ -164,11 +163,11 @@ func counted(c providerapi.Call) { kubevirt.CountRequest(c.Service, c.Duration, 
 func (o *Options) Plugin(controller Controller, provider spi.PluginSPI, metrics prometheus.Registerer) (*kubevirt.MachinePlugin, error) {
 	plugin := kubevirt.New(provider, kubevirt.Options{
 		CreationTimeout: controller.CreationTimeout,
-		CSIDriverName:   csiDriverName,
 		Allowed:         validation.Options{Template: o.TemplatePolicy, Evacuation: controller.Evacuation},
 		Events:          controller.Events,
 		Observers:       controller.Observers,
 		Addresses:       controller.Addresses,
+		Kubeconfigs:     controller.Kubeconfigs,
 	})
 
 	return plugin, plugin.RegisterMetrics(metrics)

@@ -27,13 +27,9 @@ func inUse(ctx context.Context, c *providerapi.Clients, images []candidate) (map
 		return nil, err
 	}
 
-	machines, err := providerapi.Collect(ctx, c, metadataOf(c, virtualMachineResource),
-		providerapi.List{What: "VirtualMachines in " + c.Namespace, Labels: v1alpha1.LabelGoldenImage},
-		func(vm metav1.Object) (string, bool) {
-			image := vm.GetLabels()[v1alpha1.LabelGoldenImage]
-
-			return image, asked[image] && vm.GetDeletionTimestamp() == nil
-		})
+	machines, err := OfMachines(ctx, c, func(image string, vm metav1.Object) bool {
+		return asked[image] && vm.GetDeletionTimestamp() == nil
+	})
 
 	used := map[string]bool{}
 	for _, image := range append(clones, machines...) {
@@ -41,6 +37,18 @@ func inUse(ctx context.Context, c *providerapi.Clients, images []candidate) (map
 	}
 
 	return used, err
+}
+
+// OfMachines lists the VirtualMachines that were created from golden images, and returns the names
+// of the images that keep selects.
+func OfMachines(ctx context.Context, c *providerapi.Clients, keep func(image string, vm metav1.Object) bool) ([]string, error) {
+	return providerapi.Collect(ctx, c, metadataOf(c, virtualMachineResource),
+		providerapi.List{What: "VirtualMachines in " + c.Namespace, Labels: v1alpha1.LabelGoldenImage},
+		func(vm metav1.Object) (string, bool) {
+			image := vm.GetLabels()[v1alpha1.LabelGoldenImage]
+
+			return image, keep(image, vm)
+		})
 }
 
 // clonesForOthers reports whether a DataVolume is being cloned, and is not the disk of a machine: such

@@ -3,11 +3,13 @@ package images
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
@@ -105,28 +107,33 @@ func candidateOf(image metav1.Object) candidate {
 
 // list lists the images that may be deleted, without those that are being deleted already.
 func list(ctx context.Context, c *providerapi.Clients, which selection) ([]candidate, error) {
+	return List(ctx, c, []string{which.cluster}, func(image metav1.Object) (candidate, bool) {
+		return candidateOf(image), which.unneeded(image.GetName()) && image.GetDeletionTimestamp() == nil
+	})
+}
+
+// List lists the images of clusters in the clients' namespace, and returns the values that keep
+// selects from their metadata.
+func List[T any](ctx context.Context, c *providerapi.Clients, clusters []string, keep func(metav1.Object) (kept T, ok bool)) ([]T, error) {
 	images := providerapi.List{
 		What:   "golden images in " + c.Namespace,
-		Labels: labels.Set{v1alpha1.TagCluster: which.cluster}.String() + "," + v1alpha1.LabelGoldenImage + ",!" + v1alpha1.TagRole,
+		Labels: fmt.Sprintf("%s in (%s),%s,!%s", v1alpha1.TagCluster, strings.Join(clusters, ","), v1alpha1.LabelGoldenImage, v1alpha1.TagRole),
 	}
 
-	return providerapi.Collect(ctx, c, metadataOf(c, dataVolumeResource), images, func(image metav1.Object) (candidate, bool) {
-		return candidateOf(image), which.matches(image) && image.GetDeletionTimestamp() == nil
+	return providerapi.Collect(ctx, c, metadataOf(c, dataVolumeResource), images, func(object metav1.Object) (kept T, ok bool) {
+		if !slices.ContainsFunc(clusters, func(cluster string) bool { return goldenimage.Is(object, cluster) }) {
+			return kept, false
+		}
+
+		return keep(object)
 	})
 }
 
 // matches reports whether an object is an image that may be deleted. A sweep reads metadata only,
-// so that specs are not compared. Other objects are protected by the tag of the shoot, a label with
-// the object's own name, and a key that hashes to this name: a clone has the label but another
-// name, and a copy with another name has another hash. An object that has all three was created
-// deliberately, and deleting it does not affect a machine.
-func (s selection) matches(image metav1.Object) bool {
-	_, role := image.GetLabels()[v1alpha1.TagRole]
-	key := image.GetAnnotations()[v1alpha1.AnnotationGoldenImageKey]
-
-	return !role && key != "" && goldenimage.NameOf(key) == image.GetName() &&
-		image.GetLabels()[v1alpha1.TagCluster] == s.cluster &&
-		image.GetLabels()[v1alpha1.LabelGoldenImage] == image.GetName() && s.unneeded(image.GetName())
+// so that specs are not compared. An object that has an image's metadata was created deliberately,
+// and deleting it does not affect a machine.
+func (s selection) matches(object metav1.Object) bool {
+	return goldenimage.Is(object, s.cluster) && s.unneeded(object.GetName())
 }
 
 // lock locks the images from which no call of this process is creating a machine, and returns them.

@@ -6,8 +6,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
 	"github.com/stretchr/testify/require"
+
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )

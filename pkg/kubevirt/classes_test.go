@@ -55,7 +55,7 @@ func TestClassOfARequest(t *testing.T) {
 					req.class.DeletionTimestamp = ptr.To(metav1.Now())
 				}
 
-				p := kubevirt.New(recorded, kubevirt.Options{CreationTimeout: 20 * time.Minute, CSIDriverName: "csi.kubevirt.io"})
+				p := kubevirt.New(recorded, kubevirt.Options{CreationTimeout: 20 * time.Minute})
 				require.NoError(t, calls()[method](t.Context(), p, req))
 				require.Equal(t, spi.Class{Name: types.NamespacedName{Namespace: req.class.Namespace, Name: "class"}, Deleted: deleted}, recorded.class)
 				require.Equal(t, "arm64", recorded.image.Architecture)
@@ -73,7 +73,7 @@ func TestClassWithoutAnImage(t *testing.T) {
 	req, recorded := validRequest(), &classRecorder{image: &goldenimage.Source{}}
 	req.class.NodeTemplate.Architecture = ptr.To("vax")
 
-	p := kubevirt.New(recorded, kubevirt.Options{CreationTimeout: 20 * time.Minute, CSIDriverName: "csi.kubevirt.io"})
+	p := kubevirt.New(recorded, kubevirt.Options{CreationTimeout: 20 * time.Minute})
 	require.NoError(t, calls()["DeleteMachine"](t.Context(), p, req))
 	require.Nil(t, recorded.image)
 

@@ -3,8 +3,9 @@ package kubevirt
 import (
 	"context"
 
-	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
 	"k8s.io/klog/v2"
+
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/machineclass"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
@@ -25,15 +26,21 @@ func (p *MachinePlugin) CreateMachine(
 		return nil, statusFrom(invalid("the request is empty"), "")
 	}
 
-	ctx, end := p.begin(ctx, "CreateMachine", req.Machine, machineclass.SourceOf(req.MachineClass, req.Secret))
+	secret, err := p.secretWithKubeconfig(req.MachineClass, req.Secret)
+
+	ctx, end := p.begin(ctx, "CreateMachine", req.Machine, machineclass.SourceOf(req.MachineClass, secret))
 	defer func() { err = end(err) }()
 
-	in, err := machineclass.DecodeCreateMachine(req.Machine, req.MachineClass, req.Secret, p.options.Allowed)
 	if err != nil {
 		return nil, err
 	}
 
-	p.notifyObservers(req.MachineClass, req.Secret)
+	in, err := machineclass.DecodeCreateMachine(req.Machine, req.MachineClass, secret, p.options.Allowed)
+	if err != nil {
+		return nil, err
+	}
+
+	p.notifyObservers(req.MachineClass, secret)
 
 	in.Report = p.journal.reportFor(req.Machine)
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/machineclass"
@@ -28,15 +30,21 @@ func (p *MachinePlugin) DeleteMachine(
 		return nil, statusFrom(invalid("the request is empty"), "")
 	}
 
-	ctx, end := p.begin(ctx, "DeleteMachine", req.Machine, machineclass.SourceOf(req.MachineClass, req.Secret))
+	secret, err := p.secretWithKubeconfig(req.MachineClass, req.Secret)
+
+	ctx, end := p.begin(ctx, "DeleteMachine", req.Machine, machineclass.SourceOf(req.MachineClass, secret))
 	defer func() { err = end(err) }()
 
-	in, err := p.decodeDelete(req)
 	if err != nil {
 		return nil, err
 	}
 
-	p.notifyObservers(req.MachineClass, req.Secret)
+	in, err := p.decodeDelete(req, secret)
+	if err != nil {
+		return nil, err
+	}
+
+	p.notifyObservers(req.MachineClass, secret)
 	p.phases.Forget(req.Machine.UID)
 
 	if err := p.spi.DeleteMachine(ctx, in); err != nil {
@@ -57,8 +65,8 @@ func movedResponse(err error) *driver.DeleteMachineResponse {
 	return &driver.DeleteMachineResponse{LastKnownState: moved.To.Encode()}
 }
 
-func (p *MachinePlugin) decodeDelete(req *driver.DeleteMachineRequest) (*spi.DeleteMachineInput, error) {
-	kubeconfig, identity, err := machineclass.AccessToMachine(req.Machine, req.MachineClass, req.Secret)
+func (p *MachinePlugin) decodeDelete(req *driver.DeleteMachineRequest, secret *corev1.Secret) (*spi.DeleteMachineInput, error) {
+	kubeconfig, identity, err := machineclass.AccessToMachine(req.Machine, req.MachineClass, secret)
 	if err != nil {
 		return nil, err
 	}

@@ -22,15 +22,21 @@ func (p *MachinePlugin) GetMachineStatus(
 		return nil, statusFrom(invalid("the request is empty"), "")
 	}
 
-	ctx, end := p.begin(ctx, "GetMachineStatus", req.Machine, machineclass.SourceOf(req.MachineClass, req.Secret))
+	secret, err := p.secretWithKubeconfig(req.MachineClass, req.Secret)
+
+	ctx, end := p.begin(ctx, "GetMachineStatus", req.Machine, machineclass.SourceOf(req.MachineClass, secret))
 	defer func() { err = end(err) }()
 
-	in, err := p.decodeObserve(req.Machine, req.MachineClass, req.Secret)
 	if err != nil {
 		return nil, err
 	}
 
-	p.notifyObservers(req.MachineClass, req.Secret)
+	in, err := p.decodeObserve(req.Machine, req.MachineClass, secret)
+	if err != nil {
+		return nil, err
+	}
+
+	p.notifyObservers(req.MachineClass, secret)
 
 	machine, err := p.spi.GetMachineStatus(ctx, in)
 	p.measure(req.Machine, machine, err)

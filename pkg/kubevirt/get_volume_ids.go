@@ -7,6 +7,9 @@ import (
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
 )
 
+// csiDriverName is the name of KubeVirt's CSI driver (github.com/kubevirt/csi-driver).
+const csiDriverName = "csi.kubevirt.io"
+
 // GetVolumeIDs returns the volume handles of the persistent volumes of KubeVirt's CSI driver.
 // machine-controller-manager waits for their detachment when it drains a node.
 //
@@ -21,7 +24,7 @@ func (p *MachinePlugin) GetVolumeIDs(
 	started, ids := time.Now(), []string{}
 
 	for _, spec := range req.PVSpecs {
-		if spec != nil && spec.CSI != nil && spec.CSI.Driver == p.options.CSIDriverName {
+		if spec != nil && spec.CSI != nil && spec.CSI.Driver == csiDriverName {
 			ids = append(ids, spec.CSI.VolumeHandle)
 		}
 	}

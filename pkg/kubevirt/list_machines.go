@@ -3,8 +3,9 @@ package kubevirt
 import (
 	"context"
 
-	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
 	"k8s.io/klog/v2"
+
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/machineclass"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
@@ -23,10 +24,16 @@ func (p *MachinePlugin) ListMachines(
 		return nil, statusFrom(invalid("the request has no MachineClass"), "")
 	}
 
-	ctx, end := p.begin(ctx, "ListMachines", nil, machineclass.SourceOf(req.MachineClass, req.Secret))
+	secret, err := p.secretWithKubeconfig(req.MachineClass, req.Secret)
+
+	ctx, end := p.begin(ctx, "ListMachines", nil, machineclass.SourceOf(req.MachineClass, secret))
 	defer func() { err = end(err) }()
 
-	p.notifyObservers(req.MachineClass, req.Secret)
+	if err != nil {
+		return nil, err
+	}
+
+	p.notifyObservers(req.MachineClass, secret)
 
 	id := machineclass.Identity(req.MachineClass)
 	if !machineclass.IsOurs(req.MachineClass) || !id.Valid() {
@@ -36,7 +43,7 @@ func (p *MachinePlugin) ListMachines(
 		return &driver.ListMachinesResponse{MachineList: map[string]string{}}, nil
 	}
 
-	kubeconfig, err := machineclass.Kubeconfig(req.MachineClass, req.Secret)
+	kubeconfig, err := machineclass.Kubeconfig(req.MachineClass, secret)
 	if err != nil {
 		return nil, err
 	}

@@ -8,10 +8,11 @@ import (
 	"context"
 	"time"
 
-	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
-	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
+
+	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1/validation"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/machineclass"
@@ -19,18 +20,19 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// Options are the plugin's settings. All are required, except for Observers and Addresses.
+// Options are the plugin's settings. CreationTimeout and Allowed are required.
 type Options struct {
 	// CreationTimeout is machine-controller-manager's timeout for Machines that do not set their own.
 	CreationTimeout time.Duration
-	// CSIDriverName is the name of the CSI driver whose volumes GetVolumeIDs returns.
-	CSIDriverName string
 	// Allowed restricts the ProviderSpecs.
 	Allowed validation.Options
 	// Events records the progress and the failures of machines as Events on the Machines.
 	Events EventRecorder
 	// Observers observe the MachineClasses of requests.
 	Observers []Observer
+	// Kubeconfigs provides the kubeconfigs of provider clusters. If it is nil, the Secrets of requests
+	// do.
+	Kubeconfigs Kubeconfigs
 	// Addresses records the addresses of listed machines. If it is nil, only the responses of
 	// CreateMachine and DeleteMachine contain addresses.
 	Addresses Addresses

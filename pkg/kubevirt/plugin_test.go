@@ -6,15 +6,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
-	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
-	"github.com/gardener/machine-controller-manager/pkg/util/provider/machinecodes/codes"
-	"github.com/gardener/machine-controller-manager/pkg/util/provider/machinecodes/status"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
+
+	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/machinecodes/codes"
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/machinecodes/status"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
@@ -133,7 +134,7 @@ func calls() map[string]call {
 }
 
 func newPlugin(s spi.PluginSPI) *kubevirt.MachinePlugin {
-	return kubevirt.New(s, kubevirt.Options{CreationTimeout: 20 * time.Minute, CSIDriverName: "csi.kubevirt.io"})
+	return kubevirt.New(s, kubevirt.Options{CreationTimeout: 20 * time.Minute})
 }
 
 func codeOf(t *testing.T, err error) codes.Code {

@@ -3,10 +3,12 @@ package kubevirt_test
 import (
 	"errors"
 	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/machinecodes/codes"
-	"github.com/stretchr/testify/require"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
 )
@@ -57,7 +59,7 @@ func TestServerSideCredentials(t *testing.T) {
 					want = tc.list
 				}
 
-				d := kubevirt.WithKubeconfigs(newPlugin(spied), tc.held)
+				d := kubevirt.New(spied, kubevirt.Options{CreationTimeout: 20 * time.Minute, Kubeconfigs: tc.held})
 				require.Equal(t, want, codeOf(t, do(t.Context(), d, r)), "%s: %s", method, tc.reason)
 				require.Equal(t, before, r.secret, "%s must not change what is in MCM's cache", method)
 			}
@@ -67,7 +69,7 @@ func TestServerSideCredentials(t *testing.T) {
 	r, spied := validRequest(), &recorder{}
 	delete(r.secret.Data, "kubeconfig")
 
-	_, err := kubevirt.WithKubeconfigs(newPlugin(spied), kubeconfigs{"c": "held"}).
+	_, err := kubevirt.New(spied, kubevirt.Options{CreationTimeout: 20 * time.Minute, Kubeconfigs: kubeconfigs{"c": "held"}}).
 		CreateMachine(t.Context(), &driver.CreateMachineRequest{Machine: r.machine, MachineClass: r.class, Secret: r.secret})
 	require.NoError(t, err)
 	require.Equal(t, "held", string(spied.create.Kubeconfig))

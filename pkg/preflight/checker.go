@@ -3,7 +3,6 @@ package preflight
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,31 +16,29 @@ import (
 
 // checker checks one provider cluster and namespace.
 type checker struct {
-	// given are the identities of all kubeconfigs, including those that cannot log in.
-	given []*identity
+	// identities are those of all kubeconfigs, including those that cannot log in.
+	identities []Identity
 	// driver is the identity that creates machines, viewer the one that sends all other requests;
 	// nil if the identity cannot log in. They may be the same.
 	driver, viewer *identity
 	namespace      string
 	evacuation     bool
-	classes        []classChecker
+	classes        []*classChecker
 
 	// Objects that many checks need are read once.
-	kubeVirt func() (*kubevirtv1.KubeVirt, error)
-	hosts    func() ([]corev1.Node, error)
-	loads    func() ([]load, error)
-	storages func() *storages
-	quotas   func() ([]corev1.ResourceQuota, error)
-	limits   func() ([]corev1.LimitRange, error)
+	kubeVirt    func() (*kubevirtv1.KubeVirt, error)
+	nodes       func() ([]corev1.Node, error)
+	podRequests func() (map[string]corev1.ResourceList, error)
+	storages    func() *storages
+	quotas      func() ([]corev1.ResourceQuota, error)
+	limitRanges func() ([]corev1.LimitRange, error)
 }
 
-// identity is a user of the provider cluster that sends requests.
+// identity is a user of the provider cluster with its clients. The texts are not sanitized.
 type identity struct {
-	name    string
-	from    string
-	raw     []byte
+	Identity
+
 	clients *providerapi.Clients
-	user    string
 }
 
 // classChecker checks one class on that cluster.
@@ -55,13 +52,19 @@ type classChecker struct {
 	secrets []*corev1.Secret
 	image   *cdiv1beta1.DataVolume
 	vm      *kubevirtv1.VirtualMachine
+
+	// Both need requests, and are determined once.
+	sizing func() sizing
+	demand func() *demand
 }
 
 // newChecker logs in the identities, and prepares the checks.
-func newChecker(ctx context.Context, clients *providerapi.Cache, in *Input) (*checker, []Result) {
-	c := &checker{evacuation: in.Evacuation}
-
-	var results []Result
+func newChecker(ctx context.Context, in *Input) (*checker, []Result) {
+	var (
+		c       = &checker{evacuation: in.Evacuation}
+		clients = providerapi.NewCache(providerapi.Options{QPS: requestsPerSecond, Burst: burst})
+		results []Result
+	)
 
 	for _, given := range []struct {
 		name string
@@ -71,22 +74,19 @@ func newChecker(ctx context.Context, clients *providerapi.Cache, in *Input) (*ch
 			continue
 		}
 
-		i := &identity{name: given.name, from: given.From, raw: given.Kubeconfig}
-		c.given = append(c.given, i)
-
-		login := i.login(ctx, clients, in.Now)
+		i := &identity{Identity: Identity{Name: given.name, From: given.From}}
+		login, ok := i.login(ctx, clients, given.Kubeconfig, in.Now)
 		results = append(results, login...)
+		c.add(i)
 
-		// The driver's kubeconfig names the namespace of the machines, even if the login fails.
-		if c.namespace == "" && i.clients != nil {
-			c.namespace = i.clients.Namespace
-		}
-
-		if slices.ContainsFunc(login, func(r Result) bool { return r.Check == checkCredentials && r.Level == Error }) {
+		if !ok {
 			continue
 		}
 
-		c.addIdentity(i, in.Driver == nil)
+		c.viewer = i
+		if i.Name == Driver || in.Driver == nil {
+			c.driver = i
+		}
 	}
 
 	if c.viewer == nil {
@@ -94,9 +94,21 @@ func newChecker(ctx context.Context, clients *providerapi.Cache, in *Input) (*ch
 	}
 
 	results = append(results, c.checkSameCluster(ctx)...)
-	c.cacheLists(ctx)
+	c.cacheReads(ctx)
 
-	return c, append(results, c.render(in.Classes)...)
+	return c, append(results, c.render(ctx, in.Classes)...)
+}
+
+// add adds an identity to the report.
+func (c *checker) add(i *identity) {
+	c.identities = append(c.identities, Identity{
+		Name: i.Name, From: statustext.Printable(i.From), Server: statustext.Printable(i.Server), User: statustext.Printable(i.User),
+	})
+
+	// The driver's kubeconfig names the namespace of the machines, even if the login fails.
+	if c.namespace == "" && i.clients != nil {
+		c.namespace = i.clients.Namespace
+	}
 }
 
 // checkSameCluster checks that both identities see the same KubeVirt object, which every
@@ -111,35 +123,29 @@ func (c *checker) checkSameCluster(ctx context.Context) []Result {
 		return nil // checkKubeVirt reports this.
 	}
 
-	there, err := c.viewer.getKubeVirt(ctx)
+	admin := c.viewer
+
+	there, err := admin.getKubeVirt(ctx)
 	if err != nil || here.UID == there.UID {
 		return nil
 	}
 
-	admin := c.viewer
 	c.viewer = c.driver
 
-	return []Result{view{identity: admin}.fail(checkCredentials, admin.from, fmt.Sprintf(
-		"server %s is not the cluster of the machines, %s: the driver's account is used instead", admin.clients.Server, c.driver.clients.Server),
-		"set --provider-kubeconfig to the kubeconfig of an admin of the same cluster, and check classes of different clusters one by one")}
-}
-
-// addIdentity adds an identity that can log in. The last one becomes the viewer.
-func (c *checker) addIdentity(i *identity, alone bool) {
-	c.viewer = i
-
-	if i.name == Driver || alone {
-		c.driver = i
-	}
+	return admin.about(checkCredentials, admin.From).fail(
+		fmt.Sprintf("server %s is not the cluster of the machines, %s: the driver's account is used instead", admin.Server, c.driver.Server),
+		"set --provider-kubeconfig to the kubeconfig of an admin of the same cluster, and check classes of different clusters one by one")
 }
 
 // render creates the objects of the classes' machines. A class for
 // which this fails is not checked further.
-func (c *checker) render(classes []Class) []Result {
+func (c *checker) render(ctx context.Context, classes []Class) []Result {
 	var results []Result
 
 	for _, class := range classes {
-		checked := classChecker{checker: c, Class: class, secrets: render.Secrets(class.Machine, c.namespace)}
+		checked := &classChecker{checker: c, Class: class, secrets: render.Secrets(class.Machine, c.namespace)}
+		checked.sizing = sync.OnceValue(func() sizing { return checked.getSizing(ctx) })
+		checked.demand = sync.OnceValue(func() *demand { return checked.calculateDemand(ctx) })
 
 		var err error
 		if checked.vm, err = render.VirtualMachine(class.Machine, c.namespace); err == nil && class.Machine.Spec.UsesGoldenImage() {
@@ -160,45 +166,33 @@ func (c *checker) render(classes []Class) []Result {
 
 // Unusable is the result for a class that no machine can be created from, on any provider cluster.
 func Unusable(class, message string) Result {
-	return view{class: class}.fail(checkClass, "MachineClass "+class, message, "run mcm-kubevirt validate to list the fields to change")
+	return subject{check: checkClass, class: class, name: "MachineClass " + class}.
+		fail(message, "run mcm-kubevirt validate to list the fields to change")[0]
 }
 
-func (c *checker) cacheLists(ctx context.Context) {
+func (c *checker) cacheReads(ctx context.Context) {
+	kubernetes := c.viewer.clients.Kubernetes.CoreV1()
+
 	c.kubeVirt = sync.OnceValues(func() (*kubevirtv1.KubeVirt, error) { return c.viewer.getKubeVirt(ctx) })
-	c.hosts = sync.OnceValues(func() ([]corev1.Node, error) { return c.listNodes(ctx) })
-	c.loads = sync.OnceValues(func() ([]load, error) { return c.listLoads(ctx) })
+	c.nodes = sync.OnceValues(func() ([]corev1.Node, error) { return c.listNodes(ctx) })
+	c.podRequests = sync.OnceValues(func() (map[string]corev1.ResourceList, error) { return c.listPodRequests(ctx) })
 	c.storages = sync.OnceValue(func() *storages { return c.listStorages(ctx) })
-	c.quotas = sync.OnceValues(func() ([]corev1.ResourceQuota, error) { return c.listQuotas(ctx) })
-	c.limits = sync.OnceValues(func() ([]corev1.LimitRange, error) { return c.listLimitRanges(ctx) })
+	c.quotas = sync.OnceValues(func() ([]corev1.ResourceQuota, error) {
+		return listFew[corev1.ResourceQuota](ctx, kubernetes.ResourceQuotas(c.namespace))
+	})
+	c.limitRanges = sync.OnceValues(func() ([]corev1.LimitRange, error) {
+		return listFew[corev1.LimitRange](ctx, kubernetes.LimitRanges(c.namespace))
+	})
 }
 
-func (c *checker) usesGoldenImages() bool {
-	return slices.ContainsFunc(c.classes, func(class classChecker) bool { return class.image != nil })
+// about returns a subject that the identity sends requests for.
+func (i *identity) about(check, name string) subject {
+	return subject{check: check, identity: i.Name, name: name}
 }
 
-func (c *checker) identities() []Identity {
-	list := make([]Identity, 0, len(c.given))
-
-	for _, i := range c.given {
-		known := Identity{Name: i.name, From: statustext.Printable(i.from), User: statustext.Printable(i.user)}
-		if i.clients != nil {
-			known.Server = statustext.Printable(i.clients.Server)
-		}
-
-		list = append(list, known)
-	}
-
-	return list
-}
-
-// view returns the class's view with the identity of the viewer.
-func (c *classChecker) view() view {
-	return view{identity: c.viewer, class: c.Name}
-}
-
-// asDriver returns the class's view with the identity of the driver.
-func (c *classChecker) asDriver() view {
-	return view{identity: c.driver, class: c.Name}
+// about returns a subject that the viewer sends requests for.
+func (c *classChecker) about(check, name string) subject {
+	return subject{check: check, identity: c.viewer.Name, class: c.Name, name: name}
 }
 
 // field returns the field of the class that a field of its VirtualMachine comes from.

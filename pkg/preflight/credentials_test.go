@@ -9,7 +9,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
 )
 
-func TestJudgeExpiry(t *testing.T) {
+func TestCheckLifetime(t *testing.T) {
 	t.Parallel()
 
 	const day = 24 * time.Hour
@@ -38,7 +38,7 @@ func TestJudgeExpiry(t *testing.T) {
 				e.Begin = now.Add(-tc.age)
 			}
 
-			got := expiryResult(view{}, "Secret a/b", e, now, "renew them")
+			got := checkLifetime(subject{}, e, now, "renew them")[0]
 			require.Equal(t, tc.want, got.Level, tc.reason)
 			require.Equal(t, tc.want != OK, got.Remedy != "", "what is not ok has a remedy")
 		})

@@ -19,10 +19,10 @@ type difference struct {
 	dropped bool
 }
 
-// differences returns the fields that an API server has dropped or changed, in a stable order.
-// Fields added by defaulting and by webhooks are not differences. Both objects are of the same Go
-// type, so fields that the type lacks were never sent. Only the named parts are compared.
-func differences(sent, response any, parts ...[]string) ([]difference, error) {
+// differences returns the fields of the spec, labels and annotations that an API server has dropped
+// or changed, in a stable order. Fields added by defaulting and by webhooks are not differences.
+// Both objects are of the same Go type, so fields that the type lacks were never sent.
+func differences(sent, response any) ([]difference, error) {
 	a, err := runtime.DefaultUnstructuredConverter.ToUnstructured(sent)
 	if err != nil {
 		return nil, fmt.Errorf("convert the sent object: %w", err)
@@ -33,113 +33,72 @@ func differences(sent, response any, parts ...[]string) ([]difference, error) {
 		return nil, fmt.Errorf("convert the response: %w", err)
 	}
 
-	var list []difference
+	metadata, _ := a["metadata"].(map[string]any)
 
-	for _, part := range parts {
-		path, of, have := "", any(a), any(b)
-
-		for _, step := range part {
-			path = join(path, step)
-			of, have = field(of, step), field(have, step)
-		}
-
-		list = append(list, compare(path, of, have)...)
-	}
-
-	return list, nil
-}
-
-func field(of any, name string) any {
-	fields, ok := of.(map[string]any)
-	if !ok {
-		return nil
-	}
-
-	return fields[name]
-}
-
-func join(path, step string) string {
-	if path == "" {
-		return step
-	}
-
-	return path + "." + step
+	return compareFields("", map[string]any{
+		"spec": a["spec"], "metadata": map[string]any{"labels": metadata["labels"], "annotations": metadata["annotations"]},
+	}, b), nil
 }
 
 func compare(path string, sent, have any) []difference {
-	if isZero(sent) && have == nil {
-		return nil // Unset, or the zero value that Go marshals for an unset field.
-	}
-
 	if have == nil {
+		if isZero(sent) {
+			return nil // Unset, or the zero value that Go marshals for an unset field.
+		}
+
 		return []difference{{path: path, dropped: true}}
 	}
 
 	switch sent := sent.(type) {
-	case map[string]any:
-		return compareFields(path, sent, have)
-	case []any:
-		return compareLists(path, sent, have)
 	case nil:
 		return nil
+	case map[string]any:
+		if fields, ok := have.(map[string]any); ok {
+			return compareFields(path, sent, fields)
+		}
+	case []any:
+		if entries, ok := have.([]any); ok {
+			return compareLists(path, sent, entries)
+		}
 	default:
 		if same(sent, have) {
 			return nil
 		}
-
-		return []difference{{path: path, dropped: isZero(have)}}
 	}
+
+	return []difference{{path: path, dropped: isZero(have)}}
 }
 
 // inferred is the field of an instancetype or preference matcher that KubeVirt's webhook replaces
 // with the name that it has found (pkg/instancetype/infer).
 const inferred = "inferFromVolume"
 
-func compareFields(path string, sent map[string]any, have any) []difference {
-	fields, ok := have.(map[string]any)
-	if !ok {
-		return []difference{{path: path}}
-	}
-
+func compareFields(path string, sent, have map[string]any) []difference {
 	var list []difference
 
 	for _, name := range slices.Sorted(maps.Keys(sent)) {
-		if name == inferred && nameOf(fields) != nil {
+		if name == inferred && nameOf(have) != nil {
 			continue
 		}
 
-		other, there := fields[name]
-		if there && other == nil {
-			there = false
+		at := name
+		if path != "" {
+			at = path + "." + name
 		}
 
-		if empty, isMap := sent[name].(map[string]any); isMap && len(empty) == 0 && !there {
-			// An empty object can have a meaning, such as bridge: {}.
-			list = append(list, difference{path: join(path, name), dropped: true})
-
-			continue
-		}
-
-		list = append(list, compare(join(path, name), sent[name], other)...)
+		list = append(list, compare(at, sent[name], have[name])...)
 	}
 
 	return list
 }
 
-// compareLists matches the entries of a list by their names. Entries without a name match at any
-// index, since they may have been reordered.
-func compareLists(path string, sent []any, have any) []difference {
-	entries, ok := have.([]any)
-	if !ok {
-		return []difference{{path: path}}
-	}
-
+func compareLists(path string, sent, have []any) []difference {
 	var list []difference
 
 	for i, entry := range sent {
 		at := fmt.Sprintf("%s[%d]", path, i)
 
-		if other := counterpart(at, entry, i, entries); other != nil {
+		if other := counterpart(entry, i, have); other != nil {
 			list = append(list, compare(at, entry, other)...)
 		} else {
 			list = append(list, difference{path: at, dropped: true})
@@ -150,12 +109,13 @@ func compareLists(path string, sent []any, have any) []difference {
 }
 
 // counterpart returns the entry of the same name. For an entry without a name it returns an entry
-// with all the fields that were sent, or else the entry at the same index.
-func counterpart(at string, entry any, index int, entries []any) any {
+// with all the fields that were sent, since webhooks may reorder a list, or else the entry at the
+// same index; nil if there is none.
+func counterpart(entry any, index int, entries []any) any {
 	name := nameOf(entry)
 
 	for _, other := range entries {
-		if name != nil && nameOf(other) == name || name == nil && len(compare(at, entry, other)) == 0 {
+		if name != nil && nameOf(other) == name || name == nil && len(compare("", entry, other)) == 0 {
 			return other
 		}
 	}
@@ -170,42 +130,31 @@ func counterpart(at string, entry any, index int, entries []any) any {
 // nameOf returns the name that identifies an entry of a list.
 // DataVolume templates have it in their metadata.
 func nameOf(entry any) any {
-	if name := field(entry, "name"); name != nil {
+	fields, _ := entry.(map[string]any)
+	if name := fields["name"]; name != nil {
 		return name
 	}
 
-	return field(field(entry, "metadata"), "name")
+	metadata, _ := fields["metadata"].(map[string]any)
+
+	return metadata["name"]
 }
 
-// same reports whether two values are equal; a quantity can be written in several forms.
+// same reports whether two values are equal; a quantity can be written in several forms. Labels,
+// which pkg/providerapi treats as text, may look like a quantity that takes hours to parse.
 func same(a, b any) bool {
-	if reflect.DeepEqual(a, b) || fmt.Sprint(a) == fmt.Sprint(b) {
-		return true
+	first, second := fmt.Sprint(a), fmt.Sprint(b)
+	if first == second || quantity.Excessive(first) || quantity.Excessive(second) {
+		return first == second
 	}
 
-	first, ok := quantityOf(a)
-	if !ok {
-		return false
-	}
+	x, err := resource.ParseQuantity(first)
+	y, also := resource.ParseQuantity(second)
 
-	second, ok := quantityOf(b)
-
-	return ok && first.Cmp(second) == 0
+	return err == nil && also == nil && x.Cmp(y) == 0
 }
 
-// quantityOf parses a quantity. Labels, which pkg/providerapi treats as text, may look like a
-// quantity that takes hours to parse.
-func quantityOf(value any) (resource.Quantity, bool) {
-	text := fmt.Sprint(value)
-	if quantity.Excessive(text) {
-		return resource.Quantity{}, false
-	}
-
-	parsed, err := resource.ParseQuantity(text)
-
-	return parsed, err == nil
-}
-
+// isZero reports whether a value is unset. An empty object can have a meaning, such as bridge: {}.
 func isZero(value any) bool {
 	switch value := value.(type) {
 	case nil:

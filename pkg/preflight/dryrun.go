@@ -5,25 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
-	kubevirtv1 "kubevirt.io/api/core/v1"
-	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/providercluster"
 )
-
-// dryRun makes the server validate an object as strictly as the
-// driver's requests do, without persisting it.
-func dryRun() metav1.CreateOptions {
-	return metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict}
-}
 
 // checkDryRun sends a dry-run create for each object that the driver would create, with the
 // driver's identity and in the driver's order.
@@ -34,10 +26,15 @@ func (c *classChecker) checkDryRun(ctx context.Context) []Result {
 
 	results := c.tryImage(ctx)
 	for _, secret := range c.secrets {
-		results = append(results, c.trySecret(ctx, secret))
+		results = append(results, c.trySecret(ctx, secret)...)
 	}
 
 	return append(results, c.tryVirtualMachine(ctx)...)
+}
+
+// asDriver returns a subject that the driver sends a dry run for.
+func (c *classChecker) asDriver(kind, name string) subject {
+	return subject{check: checkDryRun, identity: c.driver.Name, class: c.Name, name: fmt.Sprintf("%s %s/%s", kind, c.namespace, name)}
 }
 
 func (c *classChecker) tryImage(ctx context.Context) []Result {
@@ -45,78 +42,75 @@ func (c *classChecker) tryImage(ctx context.Context) []Result {
 		return nil
 	}
 
-	v, subject := c.asDriver(), fmt.Sprintf("DataVolume %s/%s, the golden image", c.namespace, c.image.Name)
+	s := c.asDriver("DataVolume", c.image.Name)
+	s.name += ", the golden image"
 
-	response, err := within(ctx, dryRunTimeout, func(ctx context.Context) (*cdiv1beta1.DataVolume, error) {
-		return c.driver.clients.CDI.CdiV1beta1().DataVolumes(c.namespace).Create(ctx, c.image, dryRun())
-	})
+	response, err := dryRun(ctx, c.driver.clients.CDI.CdiV1beta1().DataVolumes(c.namespace).Create, c.image)
 
 	switch {
 	case apierrors.IsAlreadyExists(err):
-		return []Result{v.ok(checkDryRun, subject, "already exists")}
+		return s.ok("already exists")
 	case err != nil:
-		return []Result{c.refused(v, subject, err, providercluster.ExplainImageRefusal(err))}
+		return c.refused(s, err, providercluster.ExplainImageRefusal(err))
 	}
 
-	return append([]Result{v.ok(checkDryRun, subject, "would be created")},
-		c.dropped(v, subject, c.image, response, func(path string) string {
-			return strings.Replace(path, "spec", rootVolumePath, 1)
-		})...)
+	return append(s.ok("would be created"), checkDropped(s, c.image, response, func(path string) string {
+		return strings.Replace(path, "spec", rootVolumePath, 1)
+	})...)
 }
 
 // trySecret keeps client-go from logging the request.
-func (c *classChecker) trySecret(ctx context.Context, secret *corev1.Secret) Result {
-	v, subject := c.asDriver(), fmt.Sprintf("Secret %s/%s", c.namespace, secret.Name)
+func (c *classChecker) trySecret(ctx context.Context, secret *corev1.Secret) []Result {
+	s := c.asDriver("Secret", secret.Name)
 
-	_, err := within(klog.NewContext(ctx, logr.Discard()), dryRunTimeout, func(ctx context.Context) (*corev1.Secret, error) {
-		return c.driver.clients.Kubernetes.CoreV1().Secrets(c.namespace).Create(ctx, secret, dryRun())
-	})
+	_, err := dryRun(klog.NewContext(ctx, logr.Discard()), c.driver.clients.Kubernetes.CoreV1().Secrets(c.namespace).Create, secret)
 	if err != nil {
-		return c.refused(v, subject, err, providercluster.Explain(err))
+		return c.refused(s, err, providercluster.Explain(err))
 	}
 
-	return v.ok(checkDryRun, subject, "would be created")
+	return s.ok("would be created")
 }
 
 func (c *classChecker) tryVirtualMachine(ctx context.Context) []Result {
-	v, subject := c.asDriver(), fmt.Sprintf("VirtualMachine %s/%s", c.namespace, c.vm.Name)
+	s := c.asDriver("VirtualMachine", c.vm.Name)
 
-	response, err := within(ctx, dryRunTimeout, func(ctx context.Context) (*kubevirtv1.VirtualMachine, error) {
-		return c.driver.clients.KubeVirt.KubevirtV1().VirtualMachines(c.namespace).Create(ctx, c.vm, dryRun())
-	})
+	response, err := dryRun(ctx, c.driver.clients.KubeVirt.KubevirtV1().VirtualMachines(c.namespace).Create, c.vm)
 	if err != nil {
-		return []Result{c.refused(v, subject, err, providercluster.ExplainRefusal(err, c.Machine, c.vm))}
+		return c.refused(s, err, providercluster.ExplainRefusal(err, c.Machine, c.vm))
 	}
 
-	results := append([]Result{v.ok(checkDryRun, subject, "would be created")}, c.dropped(v, subject, c.vm, response, c.field)...)
+	webhooks := s
+	webhooks.check, webhooks.name = checkWebhook, "webhooks for VirtualMachines"
 
-	return append(results, v.ok(checkWebhook, "webhooks for VirtualMachines", "respond"))
+	return slices.Concat(s.ok("would be created"), checkDropped(s, c.vm, response, c.field), webhooks.ok("respond"))
 }
 
-// dropped compares the response with the object that was sent, and returns a result for each field
-// of the class that was dropped or changed.
-func (c *classChecker) dropped(v view, subject string, sent, response any, origin func(string) string) []Result {
-	found, err := differences(sent, response, []string{"spec"}, []string{"metadata", "labels"}, []string{"metadata", "annotations"})
+// checkDropped compares the response with the object that was sent, and returns a result for each
+// field that was dropped or changed. origin returns the field of the class that a field comes from.
+func checkDropped(s subject, sent, response any, origin func(string) string) []Result {
+	s.check = checkDroppedFields
+
+	found, err := differences(sent, response)
 	if err != nil {
-		return []Result{v.fail(checkDroppedFields, subject, "cannot be compared: "+err.Error(), "report this as a bug of mcm-kubevirt")}
+		return s.fail("cannot be compared: "+err.Error(), "report this as a bug of mcm-kubevirt")
 	}
 
-	results := make([]Result, 0, len(found))
+	if len(found) == 0 {
+		return s.ok("the response contains all fields unchanged")
+	}
+
+	var results []Result
 
 	for _, d := range found {
 		from := quoted(origin(d.path))
 
 		if d.dropped {
-			results = append(results, v.fail(checkDroppedFields, subject, "the provider cluster drops "+d.path,
-				"upgrade KubeVirt and CDI to a version that knows the field, or remove "+from))
+			results = append(results, s.fail("the provider cluster drops "+d.path,
+				"upgrade KubeVirt and CDI to a version that knows the field, or remove "+from)...)
 		} else {
-			results = append(results, v.warn(checkDroppedFields, subject, "a mutating webhook or policy changes "+d.path,
-				"change "+from+" to the value that the provider cluster sets, or find the webhook with kubectl get mutatingwebhookconfigurations"))
+			results = append(results, s.warn("a mutating webhook or policy changes "+d.path,
+				"change "+from+" to the value that the provider cluster sets, or find the webhook with kubectl get mutatingwebhookconfigurations")...)
 		}
-	}
-
-	if len(found) == 0 {
-		return []Result{v.ok(checkDroppedFields, subject, "the response contains all fields unchanged")}
 	}
 
 	return results
@@ -127,14 +121,14 @@ func (c *classChecker) dropped(v view, subject string, sent, response any, origi
 var webhookName = regexp.MustCompile(`failed calling webhook "([^"]+)"`)
 
 // refused returns the reason why an object would not be created.
-func (c *classChecker) refused(v view, subject string, err, explained error) Result {
-	message := explained.Error()
-
+func (c *classChecker) refused(s subject, err, explained error) []Result {
 	if match := webhookName.FindStringSubmatch(err.Error()); match != nil {
-		return v.fail(checkWebhook, "webhook "+match[1], "does not respond: "+message, podsOf(match[1]))
+		s.check, s.name = checkWebhook, "webhook "+match[1]
+
+		return s.fail("does not respond: "+explained.Error(), podsOf(match[1]))
 	}
 
-	return v.fail(checkDryRun, subject, message, c.remedyFor(explained))
+	return s.fail(explained.Error(), c.remedyFor(explained))
 }
 
 // podsOf returns the command that shows the pods that serve a webhook.

@@ -1,6 +1,7 @@
 package preflight
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -75,7 +76,7 @@ func TestPodResources(t *testing.T) {
 			t.Parallel()
 
 			if tc.sizing == (sizing{}) {
-				tc.sizing = sizingOf(nil)
+				tc.sizing = sizingOf(&kubevirtv1.KubeVirtConfiguration{})
 			}
 
 			requests, limits := podResources(machine(t, `{"spec":{"template":{"spec":{"domain":`+tc.domain+`}}}}`), tc.sizing)
@@ -133,34 +134,34 @@ func TestNotCounted(t *testing.T) {
 func TestSizingOf(t *testing.T) {
 	t.Parallel()
 
-	found := &kubevirtv1.KubeVirt{}
-	require.Equal(t, sizing{allocation: 10, overcommit: 100, overhead: 1}, sizingOf(found))
+	config := &kubevirtv1.KubeVirtConfiguration{}
+	require.Equal(t, sizing{allocation: 10, overcommit: 100, overhead: 1}, sizingOf(config))
 
-	found.Spec.Configuration.DeveloperConfiguration = &kubevirtv1.DeveloperConfiguration{CPUAllocationRatio: 2, MemoryOvercommit: 150}
-	require.Equal(t, sizing{allocation: 2, overcommit: 150, overhead: 1}, sizingOf(found))
+	config.DeveloperConfiguration = &kubevirtv1.DeveloperConfiguration{CPUAllocationRatio: 2, MemoryOvercommit: 150}
+	require.Equal(t, sizing{allocation: 2, overcommit: 150, overhead: 1}, sizingOf(config))
 
-	found.Spec.Configuration.CPURequest = ptr.To(resource.MustParse("0.1"))
-	require.Equal(t, resource.Quantity{}, sizingOf(found).cpuRequest, "KubeVirt takes its default for none")
+	config.CPURequest = ptr.To(resource.MustParse("0.1"))
+	require.Equal(t, resource.Quantity{}, sizingOf(config).cpuRequest, "KubeVirt takes its default for none")
 
-	found.Spec.Configuration.CPURequest = ptr.To(resource.MustParse("250m"))
-	found.Spec.Configuration.AdditionalGuestMemoryOverheadRatio = ptr.To("1.5")
-	require.Equal(t, sizing{allocation: 2, overcommit: 150, overhead: 1.5, cpuRequest: resource.MustParse("250m")}, sizingOf(found))
+	config.CPURequest = ptr.To(resource.MustParse("250m"))
+	config.AdditionalGuestMemoryOverheadRatio = ptr.To("1.5")
+	require.Equal(t, sizing{allocation: 2, overcommit: 150, overhead: 1.5, cpuRequest: resource.MustParse("250m")}, sizingOf(config))
 }
 
 func TestQuotas(t *testing.T) {
 	t.Parallel()
 
-	disk := volume{class: "fast", size: resource.MustParse("10Gi"), cloned: true}
+	root := disk{class: "fast", size: resource.MustParse("10Gi"), cloned: true}
 	pod := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("1Gi")}
-	one := machineUsage(pod, corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}, []volume{disk}, 2)
+	one := machineUsage(pod, corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}, []disk{root}, 2)
 	importer := corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")}}
 
-	copied, imported := disk, disk
+	copied, imported := root, root
 	copied.copied, imported.cloned = true, false
 
 	tests := map[string]struct {
 		reason string
-		need   usage
+		need   corev1.ResourceList
 		hard   map[corev1.ResourceName]string
 		used   map[corev1.ResourceName]string
 		want   []string
@@ -177,7 +178,7 @@ func TestQuotas(t *testing.T) {
 		},
 		"Several": {
 			reason: "many machines need more",
-			need:   one.times(3), hard: quantities("requests.memory", "2Gi"), want: []string{"requests.memory"},
+			need:   times(one, 3), hard: quantities("requests.memory", "2Gi"), want: []string{"requests.memory"},
 		},
 		"Class": {
 			reason: "a class of storage",
@@ -191,25 +192,25 @@ func TestQuotas(t *testing.T) {
 		},
 		"Clone": {
 			reason: "a clone is made of another claim, by a pod",
-			need:   one.and(fillingUsage(disk, importer)), hard: quantities("persistentvolumeclaims", "1", "pods", "1", "requests.cpu", "199m"),
+			need:   sum(one, fillingUsage(root, importer)), hard: quantities("persistentvolumeclaims", "1", "pods", "1", "requests.cpu", "199m"),
 			want: []string{"persistentvolumeclaims", "pods", "requests.cpu"},
 		},
 		"CloneFits": {
 			reason: "and of no more",
-			need:   one.and(fillingUsage(disk, importer)), hard: quantities("persistentvolumeclaims", "2", "pods", "2"),
+			need:   sum(one, fillingUsage(root, importer)), hard: quantities("persistentvolumeclaims", "2", "pods", "2"),
 		},
 		"Copy": {
 			reason: "a copy takes two pods",
-			need:   one.and(fillingUsage(copied, importer)), hard: quantities("persistentvolumeclaims", "2", "pods", "2"), want: []string{"pods"},
+			need:   sum(one, fillingUsage(copied, importer)), hard: quantities("persistentvolumeclaims", "2", "pods", "2"), want: []string{"pods"},
 		},
 		"Import": {
 			reason: "an import takes scratch space",
-			need:   imageUsage(imported).and(fillingUsage(imported, importer)), hard: quantities("persistentvolumeclaims", "2", "pods", "1"),
+			need:   sum(diskUsage(imported), fillingUsage(imported, importer)), hard: quantities("persistentvolumeclaims", "2", "pods", "1"),
 			want: []string{"persistentvolumeclaims"},
 		},
 		"ImportInAll": {
 			reason: "and of no more",
-			need:   imageUsage(imported).and(fillingUsage(imported, importer)), hard: quantities("requests.storage", "30Gi"),
+			need:   sum(diskUsage(imported), fillingUsage(imported, importer)), hard: quantities("requests.storage", "30Gi"),
 		},
 	}
 
@@ -234,8 +235,8 @@ func TestQuotas(t *testing.T) {
 	}
 
 	quota := corev1.ResourceQuota{Spec: corev1.ResourceQuotaSpec{Hard: amounts(quantities("pods", "7", "requests.storage", "45Gi"))}}
-	require.Equal(t, 3, fitting(one, imageUsage(imported), 10, []corev1.ResourceQuota{quota}), "besides the image")
-	require.Equal(t, 2, fitting(one, usage{}, 2, []corev1.ResourceQuota{quota}), "no more than wanted")
+	require.Equal(t, 3, fitting(&demand{one: one, image: diskUsage(imported)}, 10, []corev1.ResourceQuota{quota}), "besides the image")
+	require.Equal(t, 2, fitting(&demand{one: one}, 2, []corev1.ResourceQuota{quota}), "no more than wanted")
 }
 
 func quantities(pairs ...string) map[corev1.ResourceName]string {
@@ -267,11 +268,11 @@ func TestOneRemedyPerQuota(t *testing.T) {
 		return q
 	}
 	quotas := []corev1.ResourceQuota{quota("a", "pods", "5", "secrets", "1"), quota("b", "pods", "9")}
-	short := func(pods string) Result {
-		return view{}.short(checkQuota, Error, "s", pods, shortages(usage{"pods": resource.MustParse(pods), "secrets": resource.MustParse("1")}, quotas))
+	short := func(pods string) []Result {
+		return subject{}.short(Error, pods, shortages(corev1.ResourceList{"pods": resource.MustParse(pods), "secrets": resource.MustParse("1")}, quotas))
 	}
 
-	got := merged("ns", []Result{short("2"), short("3"), view{}.ok(checkQuota, "s", "fine")})
+	got := merged("ns", slices.Concat(short("2"), short("3"), subject{}.ok("fine")))
 
 	want := `kubectl --namespace ns patch resourcequota a --type=merge --patch='{"spec":{"hard":{"pods":"8","secrets":"2"}}}'` +
 		` && kubectl --namespace ns patch resourcequota b --type=merge --patch='{"spec":{"hard":{"pods":"12"}}}'`
@@ -282,8 +283,8 @@ func TestOneRemedyPerQuota(t *testing.T) {
 func TestTheSameIsSaidOnce(t *testing.T) {
 	t.Parallel()
 
-	warn := func(class, message string) Result { return view{class: class}.warn(checkZone, "zone", message, "r") }
-	fine := func(class string) Result { return view{class: class}.ok(checkCapacity, "s", "m") }
+	warn := func(class, message string) Result { return subject{class: class}.warn(message, "r")[0] }
+	fine := func(class string) Result { return subject{class: class}.ok("m")[0] }
 
 	got := merged("ns", []Result{warn("", "all"), fine("a"), warn("a", "shared"), warn("a", "own"), fine("b"), warn("b", "shared")})
 
@@ -292,7 +293,7 @@ func TestTheSameIsSaidOnce(t *testing.T) {
 	require.Equal(t, []Result{warn("", "all"), shared, fine("a"), warn("a", "own"), fine("b")}, got)
 }
 
-func TestVolumeOf(t *testing.T) {
+func TestSizeOfDisk(t *testing.T) {
 	t.Parallel()
 
 	block, files := corev1.PersistentVolumeBlock, corev1.PersistentVolumeFilesystem
@@ -335,7 +336,7 @@ func TestVolumeOf(t *testing.T) {
 				profiles: map[string]*cdiv1beta1.StorageProfile{"": {Status: cdiv1beta1.StorageProfileStatus{ClaimPropertySets: tc.sets}}},
 				config:   &cdiv1beta1.CDIConfig{Status: cdiv1beta1.CDIConfigStatus{FilesystemOverhead: tc.overhead}},
 			}
-			got := volumeOf(&claim{spec: tc.spec}, found)
+			got := found.disk(rootVolumePath, tc.spec)
 			require.Equal(t, tc.want, inMebibytes(&got.size), tc.reason)
 		})
 	}
@@ -353,24 +354,25 @@ func TestConflictsWith(t *testing.T) {
 		return []corev1.LimitRange{{Spec: corev1.LimitRangeSpec{Limits: items}}}
 	}
 
-	pod := func(pairs ...string) []container {
-		return []container{{name: "c", requests: amounts(quantities(pairs...))}}
+	pod := func(pairs ...string) []limited {
+		return withPod(limited{name: "c", requests: amounts(quantities(pairs...))})
 	}
+	claim := func(size string) []limited { return claimsOf([]disk{{size: resource.MustParse(size)}}) }
 
-	require.Empty(t, conflictsWith(of(item, claims), pod("cpu", "50m", "memory", "4Gi"), []volume{{size: resource.MustParse("10Gi")}}))
-	require.Len(t, conflictsWith(of(item), pod("cpu", "51m", "memory", "5Gi"), nil), 2)
-	require.Len(t, conflictsWith(of(item), pod("cpu", "1m", "memory", "512Mi"), nil), 1)
-	require.Len(t, conflictsWith(of(claims), nil, []volume{{size: resource.MustParse("11Gi")}}), 1)
+	require.Empty(t, conflictsWith(of(item, claims), append(pod("cpu", "50m", "memory", "4Gi"), claim("10Gi")...)))
+	require.Len(t, conflictsWith(of(item), pod("cpu", "51m", "memory", "5Gi")), 2)
+	require.Len(t, conflictsWith(of(item), pod("cpu", "1m", "memory", "512Mi")), 1)
+	require.Len(t, conflictsWith(of(claims), claim("11Gi")), 1)
 
-	limited := []container{{name: "c", requests: amounts(quantities("cpu", "60m", "memory", "1Gi")), limits: amounts(quantities("cpu", "1", "memory", "5Gi"))}}
-	require.Equal(t, []string{"memory of c, 5Gi, exceeds the max of 4Gi in LimitRange "}, conflictsWith(of(item), limited, nil),
+	given := withPod(limited{name: "c", requests: amounts(quantities("cpu", "60m", "memory", "1Gi")), limits: amounts(quantities("cpu", "1", "memory", "5Gi"))})
+	require.Equal(t, []string{"memory of c, 5Gi, exceeds the max of 4Gi in LimitRange "}, conflictsWith(of(item), given),
 		"a default is for what has no limit")
 
 	small := machine(t, `{"spec":{"template":{"spec":{"domain":{"memory":{"guest":"2Gi"}}}}}}`)
 	least := corev1.LimitRangeItem{Type: corev1.LimitTypeContainer, Min: amounts(quantities("memory", "1Gi"))}
-	require.Equal(t, []string{"memory of the container guest-console-log, 35000000, is below the min of 1Gi in LimitRange "},
-		conflictsWith(of(least), containersOf(small, sizingOf(nil)), nil), "each container is judged")
+	require.Equal(t, []string{"memory of the container guest-console-log, 35M, is below the min of 1Gi in LimitRange "},
+		conflictsWith(of(least), containersOf(small, sizingOf(&kubevirtv1.KubeVirtConfiguration{}))), "each container is judged")
 
 	least.Type = corev1.LimitTypePod
-	require.Empty(t, conflictsWith(of(least), containersOf(small, sizingOf(nil)), nil), "or the pod as a whole")
+	require.Empty(t, conflictsWith(of(least), containersOf(small, sizingOf(&kubevirtv1.KubeVirtConfiguration{}))), "or the pod as a whole")
 }

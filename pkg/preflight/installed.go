@@ -1,6 +1,7 @@
 package preflight
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,127 +13,107 @@ import (
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 )
 
-// errNotInstalled means that the type is known, but the one object that
+// errNotInstalled means that the API server does not know the type, or that the one object that
 // represents the installation does not exist.
 var errNotInstalled = errors.New("not installed")
 
-// getKubeVirt returns the KubeVirt object. Every authenticated user may list them
-// (pkg/virt-operator/resource/generate/rbac/cluster.go).
-func (i *identity) getKubeVirt(ctx context.Context) (*kubevirtv1.KubeVirt, error) {
-	found, err := listFew[kubevirtv1.KubeVirt](ctx, i.clients.KubeVirt.KubevirtV1().KubeVirts(metav1.NamespaceAll), 2)
-
+// only returns the object that represents an installation.
+func only[T any](found []T, err error) (*T, error) {
 	switch {
+	case unknownType(err), err == nil && len(found) == 0:
+		return nil, errNotInstalled
 	case err != nil:
 		return nil, err
-	case len(found) == 0:
-		return nil, errNotInstalled
 	default:
 		return &found[0], nil
 	}
 }
 
-func (c *checker) checkKubeVirt(context.Context) []Result {
-	const command = "kubectl get kubevirts --all-namespaces"
+// getKubeVirt returns the KubeVirt object. Every authenticated user may list them
+// (pkg/virt-operator/resource/generate/rbac/cluster.go).
+func (i *identity) getKubeVirt(ctx context.Context) (*kubevirtv1.KubeVirt, error) {
+	return only(listFew[kubevirtv1.KubeVirt](ctx, i.clients.KubeVirt.KubevirtV1().KubeVirts(metav1.NamespaceAll)))
+}
 
-	v, subject := view{identity: c.viewer}, "KubeVirt"
+func (c *checker) checkKubeVirt(context.Context) []Result {
+	s := c.viewer.about(checkKubeVirt, "KubeVirt")
 
 	found, err := c.kubeVirt()
 
 	switch {
-	case unknownType(err), errors.Is(err, errNotInstalled):
-		return []Result{v.fail(checkKubeVirt, subject, "is not installed", "install KubeVirt: https://kubevirt.io/user-guide/cluster_admin/installation")}
+	case errors.Is(err, errNotInstalled):
+		return s.fail("is not installed", "install KubeVirt: https://kubevirt.io/user-guide/cluster_admin/installation")
 	case err != nil:
-		return []Result{v.notChecked(checkKubeVirt, subject, err, command)}
+		return s.notChecked(err, "kubectl get kubevirts --all-namespaces")
 	}
 
-	var bad []string
-
+	i := installation{version: found.Status.ObservedKubeVirtVersion, phase: string(found.Status.Phase)}
 	for _, condition := range found.Status.Conditions {
-		if condition.Type == kubevirtv1.KubeVirtConditionAvailable && condition.Status != corev1.ConditionTrue ||
-			condition.Type == kubevirtv1.KubeVirtConditionDegraded && condition.Status == corev1.ConditionTrue {
-			bad = append(bad, fmt.Sprintf("%s is %s: %s", condition.Type, condition.Status, condition.Message))
-		}
+		i.add(string(condition.Type), condition.Status, condition.Message)
 	}
 
-	return []Result{installation{
-		version: found.Status.ObservedKubeVirtVersion, phase: string(found.Status.Phase), deployed: string(kubevirtv1.KubeVirtPhaseDeployed), bad: bad,
-		describe: kubectlIn(found.Namespace, "describe kubevirt", found.Name),
-	}.result(v, checkKubeVirt, subject)}
+	return i.results(s, kubectlIn(found.Namespace, "describe kubevirt", found.Name))
 }
 
 func (c *checker) checkCDI(ctx context.Context) []Result {
-	const command = "kubectl get cdis"
+	s := c.viewer.about(checkCDI, "CDI")
 
-	v, subject := view{identity: c.viewer}, "CDI"
-
-	list, err := listFew[cdiv1beta1.CDI](ctx, c.viewer.clients.CDI.CdiV1beta1().CDIs(), 2)
-	if err == nil && len(list) == 0 {
-		err = errNotInstalled
-	}
-
+	found, err := only(listFew[cdiv1beta1.CDI](ctx, c.viewer.clients.CDI.CdiV1beta1().CDIs()))
 	if err != nil {
-		return []Result{c.withoutCDI(ctx, v, subject, err, command)}
+		return c.withoutCDI(s, err)
 	}
 
-	found := &list[0]
-
-	var bad []string
-
+	i := installation{version: found.Status.ObservedVersion, phase: string(found.Status.Phase)}
 	for _, condition := range found.Status.Conditions {
-		if string(condition.Type) == "Available" && condition.Status != corev1.ConditionTrue || string(condition.Type) == "Degraded" && condition.Status == corev1.ConditionTrue {
-			bad = append(bad, fmt.Sprintf("%s is %s: %s", condition.Type, condition.Status, condition.Message))
-		}
+		i.add(string(condition.Type), condition.Status, condition.Message)
 	}
 
-	return []Result{installation{
-		version: found.Status.ObservedVersion, phase: string(found.Status.Phase), deployed: "Deployed", bad: bad,
-		describe: kubectl("describe cdi", found.Name),
-	}.result(v, checkCDI, subject)}
+	return i.results(s, kubectl("describe cdi", found.Name))
 }
 
 // withoutCDI returns the result if the CDI object cannot be read. An identity that may not read it
-// can still read CDI's configuration, as every authenticated user can
+// can still list StorageProfiles, as every authenticated user can
 // (pkg/operator/resources/cluster/rbac.go of CDI).
-func (c *checker) withoutCDI(ctx context.Context, v view, subject string, err error, command string) Result {
-	_, config := ask(ctx, func(ctx context.Context) (*cdiv1beta1.CDIConfig, error) {
-		return c.viewer.clients.CDI.CdiV1beta1().CDIConfigs().Get(ctx, "config", metav1.GetOptions{})
-	})
-
-	if !unknownType(err) && !errors.Is(err, errNotInstalled) && !unknownType(config) {
-		return v.notChecked(checkCDI, subject, err, command)
+func (c *checker) withoutCDI(s subject, err error) []Result {
+	if !errors.Is(err, errNotInstalled) && !unknownType(c.storages().profileErr) {
+		return s.notChecked(err, "kubectl get cdis")
 	}
 
 	remedy := "install CDI: https://kubevirt.io/user-guide/storage/containerized_data_importer"
 
-	for i := range c.classes {
-		if len(c.classes[i].vm.Spec.DataVolumeTemplates) > 0 {
-			return v.fail(checkCDI, subject, "is not installed, and MachineClass "+c.classes[i].Name+" has DataVolumes",
-				remedy+"; or use providerSpec.rootVolume.containerDisk")
+	for _, class := range c.classes {
+		if len(class.vm.Spec.DataVolumeTemplates) > 0 {
+			return s.fail("is not installed, and MachineClass "+class.Name+" has DataVolumes", remedy+"; or use providerSpec.rootVolume.containerDisk")
 		}
 	}
 
-	return v.warn(checkCDI, subject, "is not installed, but these classes do not need it", remedy)
+	return s.warn("is not installed, but these classes do not need it", remedy)
 }
 
 // installation is an operator's report on its installation.
 type installation struct {
-	version, phase, deployed string
-	bad                      []string
-	describe                 string
+	version, phase string
+	// bad are the conditions of an installation that is not ready.
+	bad []string
 }
 
-func (i installation) result(v view, check, subject string) Result {
-	version := i.version
-	if version == "" {
-		version = "unknown version"
+func (i *installation) add(condition string, status corev1.ConditionStatus, message string) {
+	if condition == "Available" && status != corev1.ConditionTrue || condition == "Degraded" && status == corev1.ConditionTrue {
+		i.bad = append(i.bad, fmt.Sprintf("%s is %s: %s", condition, status, message))
 	}
+}
+
+func (i *installation) results(s subject, describe string) []Result {
+	const deployed = "Deployed" // KubeVirt and CDI have the same phases.
+
+	version := cmp.Or(i.version, "unknown version")
 
 	switch {
 	case len(i.bad) > 0:
-		return v.fail(check, subject, version+" is not ready: "+strings.Join(i.bad, "; "), i.describe)
-	case i.phase != i.deployed:
-		return v.fail(check, subject, fmt.Sprintf("%s is in phase %q, not %s", version, i.phase, i.deployed), i.describe)
+		return s.fail(version+" is not ready: "+strings.Join(i.bad, "; "), describe)
+	case i.phase != deployed:
+		return s.fail(fmt.Sprintf("%s is in phase %q, not %s", version, i.phase, deployed), describe)
 	default:
-		return v.ok(check, subject, version+" is ready")
+		return s.ok(version + " is ready")
 	}
 }

@@ -8,96 +8,100 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 )
 
-func (c *checker) listLimitRanges(ctx context.Context) ([]corev1.LimitRange, error) {
-	return listFew[corev1.LimitRange](ctx, c.viewer.clients.Kubernetes.CoreV1().LimitRanges(c.namespace), maxObjects)
-}
+// checkLimitRanges compares the machine's pod and claims, and the pods that populate its disks,
+// with the bounds in LimitRanges.
+func (c *classChecker) checkLimitRanges(context.Context) []Result {
+	s := c.about(checkLimitRange, "LimitRanges of Namespace "+c.namespace)
 
-// checkLimitRanges compares the machine's pod and claims with the bounds in LimitRanges.
-func (c *classChecker) checkLimitRanges(ctx context.Context) []Result {
-	v, subject := c.view(), "LimitRanges of Namespace "+c.namespace
-	command := kubectlIn(c.namespace, "describe limitranges")
-
-	ranges, err := c.limits()
+	ranges, err := c.limitRanges()
 	if err != nil {
-		return []Result{v.notChecked(checkLimitRange, subject, err, command)}
+		return s.notChecked(err, kubectlIn(c.namespace, "describe limitranges"))
 	}
 
-	var volumes []volume
-	for _, claim := range c.claims() {
-		volumes = append(volumes, volumeOf(&claim, c.storages()))
+	disks := c.disks()
+	objects := slices.Concat(containersOf(c.vm, c.sizing()), claimsOf(disks))
+
+	// Without CDI's configuration, the size of its pods is unknown.
+	if pod := c.storages().config.Status.DefaultPodResourceRequirements; pod != nil && len(disks) > 0 {
+		objects = append(objects, withPod(limited{name: "a CDI pod", requests: pod.Requests, limits: pod.Limits})...)
 	}
 
-	sizing := c.sizing(ctx)
-
-	conflicts := append(conflictsWith(ranges, containersOf(c.vm, sizing), volumes), c.fillingConflicts(ranges, volumes)...)
-	if len(conflicts) > 0 {
-		return []Result{v.fail(checkLimitRange, subject, strings.Join(conflicts, "; "),
-			kubectlIn(c.namespace, "edit limitranges")+", or make the machine smaller")}
+	switch conflicts := conflictsWith(ranges, objects); {
+	case len(conflicts) > 0:
+		return s.fail(strings.Join(conflicts, "; "), kubectlIn(c.namespace, "edit limitranges")+", or make the machine smaller")
+	case len(ranges) == 0:
+		return s.ok("none exist")
+	default:
+		return c.okIfCalculated(s, fmt.Sprintf("CPU and memory of the machines' pods and the sizes of their claims comply with all %d", len(ranges)))
 	}
-
-	if len(ranges) == 0 {
-		return []Result{v.ok(checkLimitRange, subject, "none exist")}
-	}
-
-	return []Result{c.ifCalculated(sizing, v.ok(checkLimitRange, subject, fmt.Sprintf(
-		"CPU and memory of the machines' pods and the sizes of their claims comply with all %d", len(ranges))))}
 }
 
-// fillingConflicts returns the violations of LimitRanges by the pods that populate disks, if CDI's
-// configuration specifies their size.
-func (c *classChecker) fillingConflicts(ranges []corev1.LimitRange, volumes []volume) []string {
-	pod := c.storages().config.Status.DefaultPodResourceRequirements
-	if pod == nil || len(volumes) == 0 {
-		return nil
-	}
-
-	return conflictsWith(ranges, []container{{name: "a CDI pod", requests: pod.Requests, limits: pod.Limits}}, nil)
-}
-
-// container is a container of a pod that a LimitRange may reject. A resource without a limit gets
-// the default limit of the LimitRange.
-type container struct {
+// limited is a container, a pod or a claim that a LimitRange may reject. A resource without a limit
+// gets the default limit of the LimitRange.
+type limited struct {
+	kind             corev1.LimitType
 	name             string
 	requests, limits corev1.ResourceList
 }
 
-// containersOf returns the containers of a machine's pod: the one with the guest,
-// and the one that logs its serial console.
-func containersOf(vm *kubevirtv1.VirtualMachine, s sizing) []container {
+// withPod returns the containers of a pod, and the pod.
+func withPod(containers ...limited) []limited {
+	pod := limited{kind: corev1.LimitTypePod, name: "the pod"}
+
+	for i := range containers {
+		containers[i].kind = corev1.LimitTypeContainer
+		pod.requests = sum(pod.requests, containers[i].requests)
+	}
+
+	return append(containers, pod)
+}
+
+// containersOf returns a machine's pod and its containers: the one with the guest, and the one that
+// logs its serial console.
+func containersOf(vm *kubevirtv1.VirtualMachine, s sizing) []limited {
 	domain := &vm.Spec.Template.Spec.Domain
 	requests, limits := podResources(vm, s)
 	console := consoleOf(domain)
-	subtract(requests, console)
 
-	guest := container{name: "the container compute", requests: requests, limits: corev1.ResourceList{}}
-	for name := range domain.Resources.Limits {
-		guest.limits[name] = limits[name]
-	}
+	// KubeVirt sets the other limits only if a quota requires them.
+	maps.DeleteFunc(limits, func(name corev1.ResourceName, _ resource.Quantity) bool {
+		_, given := domain.Resources.Limits[name]
 
-	return []container{guest, {name: "the container guest-console-log", requests: console, limits: consoleLimits()}}
+		return !given
+	})
+
+	return withPod(limited{name: "the container compute", requests: minus(requests, console), limits: limits},
+		limited{name: "the container guest-console-log", requests: console, limits: consoleLimits})
 }
 
-// conflictsWith returns the violations of LimitRanges by a machine's pod and claims.
-func conflictsWith(ranges []corev1.LimitRange, containers []container, volumes []volume) []string {
-	pod := container{name: "the pod", requests: corev1.ResourceList{}}
-	for _, c := range containers {
-		addAll(pod.requests, c.requests)
+// claimsOf returns the claims of disks, except for those whose size is that of their source.
+func claimsOf(disks []disk) []limited {
+	var list []limited
+
+	for _, d := range disks {
+		if !d.size.IsZero() {
+			size := corev1.ResourceList{corev1.ResourceStorage: d.size}
+			list = append(list, limited{kind: corev1.LimitTypePersistentVolumeClaim, name: "a claim", requests: size, limits: size})
+		}
 	}
 
+	return list
+}
+
+// conflictsWith returns the violations of LimitRanges by the objects.
+func conflictsWith(ranges []corev1.LimitRange, objects []limited) []string {
 	var list []string
 
 	for i := range ranges {
 		for _, item := range ranges[i].Spec.Limits {
-			switch item.Type {
-			case corev1.LimitTypeContainer:
-				list = append(list, conflictsOf(&ranges[i], item, containers)...)
-			case corev1.LimitTypePod:
-				list = append(list, pod.beyond(&ranges[i], item)...)
-			case corev1.LimitTypePersistentVolumeClaim:
-				list = append(list, claimsBeyond(&ranges[i], item, volumes)...)
+			for _, object := range objects {
+				if object.kind == item.Type {
+					list = append(list, object.conflicts(ranges[i].Name, item)...)
+				}
 			}
 		}
 	}
@@ -105,51 +109,33 @@ func conflictsWith(ranges []corev1.LimitRange, containers []container, volumes [
 	return list
 }
 
-func conflictsOf(of *corev1.LimitRange, item corev1.LimitRangeItem, containers []container) []string {
-	var list []string
-	for _, c := range containers {
-		list = append(list, c.beyond(of, item)...)
-	}
-
-	return list
-}
-
-func claimsBeyond(of *corev1.LimitRange, item corev1.LimitRangeItem, volumes []volume) []string {
+// conflicts returns the bounds in an item of a LimitRange that the object violates. For a resource
+// without a limit, the default limit is also a maximum: a request must not exceed it.
+func (l limited) conflicts(limitRange string, item corev1.LimitRangeItem) []string {
 	var list []string
 
-	for _, v := range volumes {
-		if !v.size.IsZero() { // Otherwise the size is that of the source.
-			size := corev1.ResourceList{corev1.ResourceStorage: v.size}
-			list = append(list, container{name: "a claim", requests: size, limits: size}.beyond(of, item)...)
-		}
-	}
+	for _, name := range slices.Sorted(maps.Keys(l.requests)) {
+		request := l.requests[name]
 
-	return list
-}
-
-// beyond returns the bounds of a LimitRange that the container violates. For a resource without a
-// limit, the default limit is also a maximum: a request must not exceed it.
-func (c container) beyond(of *corev1.LimitRange, item corev1.LimitRangeItem) []string {
-	var list []string
-
-	for _, name := range slices.Sorted(maps.Keys(c.requests)) {
-		request := c.requests[name]
-
-		limit, limited := c.limits[name]
-		if !limited {
+		limit, given := l.limits[name]
+		if !given {
 			limit = request
 		}
 
-		if most, ok := item.Max[name]; ok && limit.Cmp(most) > 0 {
-			list = append(list, fmt.Sprintf("%s of %s, %s, exceeds the max of %s in LimitRange %s", name, c.name, limit.String(), most.String(), of.Name))
+		add := func(amount resource.Quantity, violates string, bound resource.Quantity) {
+			list = append(list, fmt.Sprintf("%s of %s, %s, %s of %s in LimitRange %s", name, l.name, amount.String(), violates, bound.String(), limitRange))
 		}
 
-		if most, ok := item.Default[name]; ok && !limited && request.Cmp(most) > 0 {
-			list = append(list, fmt.Sprintf("%s of %s, %s, exceeds the default of %s in LimitRange %s", name, c.name, request.String(), most.String(), of.Name))
+		if most, ok := item.Max[name]; ok && limit.Cmp(most) > 0 {
+			add(limit, "exceeds the max", most)
+		}
+
+		if most, ok := item.Default[name]; ok && !given && request.Cmp(most) > 0 {
+			add(request, "exceeds the default", most)
 		}
 
 		if least, ok := item.Min[name]; ok && request.Cmp(least) < 0 {
-			list = append(list, fmt.Sprintf("%s of %s, %s, is below the min of %s in LimitRange %s", name, c.name, request.String(), least.String(), of.Name))
+			add(request, "is below the min", least)
 		}
 	}
 

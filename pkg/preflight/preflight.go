@@ -8,9 +8,11 @@ package preflight
 
 import (
 	"context"
-	"sync"
+	"slices"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
@@ -37,7 +39,7 @@ type Result struct {
 	Class string `json:"class,omitempty"`
 	// Classes are the MachineClasses that share the result; empty if it is about the whole cluster.
 	Classes []string `json:"classes,omitempty"`
-	// Check is one of the names that Checks returns.
+	// Check is one of the names in docs/preflight.md.
 	Check string `json:"check"`
 	Level Level  `json:"level"`
 	// Subject is the checked item: usually a kind and a name.
@@ -125,33 +127,29 @@ const (
 	runTimeout = 2 * time.Minute
 	// parallel is the maximum number of concurrent checks.
 	parallel = 8
+	// requestsPerSecond and burst limit the requests to the provider cluster.
+	requestsPerSecond, burst = 100, 200
+	// maxObjects bounds lists of kinds that have few objects.
+	maxObjects = 500
 )
-
-// NewClients returns the client cache that Run needs to reach provider clusters.
-func NewClients() *providerapi.Cache {
-	const perSecond, burst = 100, 200
-
-	return providerapi.NewCache(providerapi.Options{QPS: perSecond, Burst: burst})
-}
 
 // Run makes all checks and returns their results in a stable order: first those for all classes,
 // then class by class. An error in one check becomes a result and does not stop the others. Run
 // stops early only if the provider cluster cannot be reached or rejects the credentials.
-func Run(ctx context.Context, clients *providerapi.Cache, in *Input) *Report {
+func Run(ctx context.Context, in *Input) *Report {
 	ctx, cancel := context.WithTimeout(ctx, runTimeout)
 	defer cancel()
 
-	c, results := newChecker(ctx, clients, in)
-	report := &Report{Identities: c.identities(), Results: results}
-
+	c, results := newChecker(ctx, in)
 	if c.viewer == nil {
-		return report
+		return &Report{Identities: c.identities, Results: results}
 	}
 
-	report.Server, report.Namespace = statustext.Printable(c.viewer.clients.Server), c.namespace
-	report.Results = merged(c.namespace, append(report.Results, concurrently(ctx, c.checks())...))
+	results = append(results, concurrently(ctx, c.checks())...)
 
-	return report
+	return &Report{
+		Server: statustext.Printable(c.viewer.Server), Namespace: c.namespace, Identities: c.identities, Results: merged(c.namespace, results),
+	}
 }
 
 // check is an independent part of the work.
@@ -161,8 +159,7 @@ type check func(context.Context) []Result
 func (c *checker) checks() []check {
 	all := []check{c.checkNamespace, c.checkKubeVirt, c.checkCDI, c.checkPermissions, c.checkSum}
 
-	for i := range c.classes {
-		class := &c.classes[i]
+	for _, class := range c.classes {
 		all = append(all, class.checkStorage, class.checkSources, class.checkClonePermission, class.checkZone, class.checkCapacity, class.checkNetworks,
 			class.checkInstancetype, class.checkPreference, class.checkQuota, class.checkLimitRanges, class.checkDryRun)
 	}
@@ -176,44 +173,50 @@ func (c *checker) checks() []check {
 
 // concurrently runs checks concurrently, and returns their results in the order of the checks.
 func concurrently(ctx context.Context, checks []check) []Result {
-	var (
-		running sync.WaitGroup
-		slots   = make(chan struct{}, parallel)
-		results = make([][]Result, len(checks))
-	)
+	var running errgroup.Group
+
+	running.SetLimit(parallel)
+
+	results := make([][]Result, len(checks))
 
 	for i, c := range checks {
-		slots <- struct{}{}
-
-		running.Go(func() {
-			defer func() { <-slots }()
-
+		running.Go(func() error {
 			results[i] = c(ctx)
+
+			return nil
 		})
 	}
 
-	running.Wait()
+	_ = running.Wait() // An error in a check is a result.
 
-	var all []Result
-	for _, ofCheck := range results {
-		all = append(all, ofCheck...)
-	}
-
-	return all
+	return slices.Concat(results...)
 }
 
-// listFew lists the objects of a kind that has few of them, up to the given maximum.
-func listFew[O any, L runtime.Object](ctx context.Context, from providerapi.Lister[L], most int64) ([]O, error) {
-	return ask(ctx, func(ctx context.Context) ([]O, error) {
-		return providerapi.Some[O](ctx, from, providerapi.List{}, most)
+// listFew lists the objects of a kind that has few of them, up to maxObjects.
+func listFew[O any, L runtime.Object](ctx context.Context, from providerapi.Lister[L]) ([]O, error) {
+	return providerapi.Once(ctx, requestTimeout, func(ctx context.Context) ([]O, error) {
+		return providerapi.Some[O](ctx, from, providerapi.List{}, maxObjects)
 	})
 }
 
-// ask sends one request with requestTimeout.
-func ask[T any](ctx context.Context, send func(context.Context) (T, error)) (T, error) {
-	return within(ctx, requestTimeout, send)
+// get reads one object.
+func get[T any](ctx context.Context, read func(context.Context, string, metav1.GetOptions) (T, error), name string) (T, error) {
+	return providerapi.Once(ctx, requestTimeout, func(ctx context.Context) (T, error) {
+		return read(ctx, name, metav1.GetOptions{})
+	})
 }
 
-func within[T any](ctx context.Context, timeout time.Duration, send func(context.Context) (T, error)) (T, error) {
-	return providerapi.Once(ctx, timeout, send)
+// review creates a review, which the API server answers and does not persist.
+func review[T any](ctx context.Context, create func(context.Context, T, metav1.CreateOptions) (T, error), question T) (T, error) {
+	return providerapi.Once(ctx, requestTimeout, func(ctx context.Context) (T, error) {
+		return create(ctx, question, metav1.CreateOptions{})
+	})
+}
+
+// dryRun makes the server validate an object as strictly as the driver's requests do, without
+// persisting it.
+func dryRun[T any](ctx context.Context, create func(context.Context, T, metav1.CreateOptions) (T, error), object T) (T, error) {
+	return providerapi.Once(ctx, dryRunTimeout, func(ctx context.Context) (T, error) {
+		return create(ctx, object, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict})
+	})
 }

@@ -23,20 +23,25 @@ func quoted(word string) string {
 	}
 }
 
-// quotedList returns the first words of a list.
+// quotedList quotes and joins the first words of a list.
 func quotedList(words []string) string {
 	const shown = 20
 
-	list := make([]string, 0, shown)
-	for _, word := range words[:min(len(words), shown)] {
+	list := make([]string, 0, len(words))
+	for _, word := range words {
 		list = append(list, quoted(word))
 	}
 
-	if len(words) > shown {
-		list = append(list, "…")
+	return shortened(list, shown, ", ")
+}
+
+// shortened joins the first entries of a list.
+func shortened(list []string, shown int, separator string) string {
+	if more := len(list) - shown; more > 0 {
+		list = append(list[:shown:shown], fmt.Sprintf("and %d more", more))
 	}
 
-	return strings.Join(list, ", ")
+	return strings.Join(list, separator)
 }
 
 // kubectl returns a command followed by untrusted words.

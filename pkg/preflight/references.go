@@ -5,10 +5,86 @@ import (
 	"fmt"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+	kubevirtv1 "kubevirt.io/api/core/v1"
 	instancetypeapi "kubevirt.io/api/instancetype"
 	instancetypev1beta1 "kubevirt.io/api/instancetype/v1beta1"
+	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
 )
+
+// kind is a kind of object that a class refers to.
+type kind struct {
+	name     string
+	resource schema.GroupVersionResource
+}
+
+// kubectl returns the name of the kind in kubectl.
+func (k kind) kubectl() string {
+	return k.resource.GroupResource().String()
+}
+
+var (
+	kindClaim    = kind{"PersistentVolumeClaim", corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims")}
+	kindSecret   = kind{"Secret", corev1.SchemeGroupVersion.WithResource("secrets")}
+	kindConfig   = kind{"ConfigMap", corev1.SchemeGroupVersion.WithResource("configmaps")}
+	kindSource   = kind{"DataSource", cdiv1beta1.SchemeGroupVersion.WithResource("datasources")}
+	kindSnapshot = kind{"VolumeSnapshot", schema.GroupVersionResource{
+		Group: "snapshot.storage.k8s.io", Version: "v1", Resource: "volumesnapshots",
+	}}
+	kindNetwork = kind{"NetworkAttachmentDefinition", schema.GroupVersionResource{
+		Group: "k8s.cni.cncf.io", Version: "v1", Resource: "network-attachment-definitions",
+	}}
+)
+
+// reference is an object that a class refers to, and the field with the reference. The namespace of
+// a cluster-wide object is empty.
+type reference struct {
+	kind            kind
+	namespace, name string
+	field           string
+}
+
+func (r *reference) subject() string {
+	if r.namespace == "" {
+		return r.kind.name + " " + r.name
+	}
+
+	return fmt.Sprintf("%s %s/%s", r.kind.name, r.namespace, r.name)
+}
+
+// list returns the command that lists the objects of the reference's kind.
+func (r *reference) list() string {
+	if r.namespace == "" {
+		return kubectl("get " + r.kind.kubectl())
+	}
+
+	return kubectlIn(r.namespace, "get "+r.kind.kubectl())
+}
+
+// checkReference checks whether an object exists. It reads only the metadata, also of Secrets.
+func (c *classChecker) checkReference(ctx context.Context, check string, r *reference) []Result {
+	s := c.about(check, r.subject())
+
+	_, err := providerapi.Once(ctx, requestTimeout, func(ctx context.Context) (*metav1.PartialObjectMetadata, error) {
+		return c.viewer.clients.Metadata.Resource(r.kind.resource).Namespace(r.namespace).Get(ctx, r.name, metav1.GetOptions{})
+	})
+
+	switch {
+	case err == nil:
+		return s.ok("exists")
+	case unknownType(err):
+		return s.fail("the provider cluster has no resource "+r.kind.kubectl(), "install the component that provides it, or remove "+r.field)
+	case providerapi.Absent(err):
+		return s.fail("does not exist", "create it, or change "+r.field+" to an existing one: "+r.list())
+	default:
+		return s.notChecked(err, r.list()+" "+quoted(r.name))
+	}
+}
 
 // checkNetworks checks that the definitions of the machine's Multus networks exist.
 func (c *classChecker) checkNetworks(ctx context.Context) []Result {
@@ -25,112 +101,85 @@ func (c *classChecker) checkNetworks(ctx context.Context) []Result {
 			namespace, name = c.namespace, network.Multus.NetworkName
 		}
 
-		results = append(results, c.checkReference(ctx, checkNetwork, &reference{
-			kind: kindNetwork, namespace: namespace, name: name, field: c.field(fmt.Sprintf("spec.template.spec.networks[%d]", i)) + ".name",
-		}))
+		field := c.field(fmt.Sprintf("spec.template.spec.networks[%d]", i)) + ".name"
+		results = append(results, c.checkReference(ctx, checkNetwork, &reference{kindNetwork, namespace, name, field})...)
 	}
 
 	return results
 }
 
-const virtualMachineField = "providerSpec.virtualMachineTemplate.spec."
-
-// matcher is a class's reference to an instancetype or a preference.
+// matcher is a class's reference to an instancetype or a preference. KubeVirt infers an empty name
+// from a volume.
 type matcher struct {
-	check, field string
-	name, kind   string
-	// ofCluster and ofNamespace are the plurals of the cluster-wide and the namespaced kind.
-	ofCluster, ofNamespace string
+	name, kind string
+	// ofNamespace and ofCluster are the plurals of the namespaced and the cluster-wide kind.
+	ofNamespace, ofCluster string
 }
 
 // namespaced reports whether the matcher refers to the namespaced kind. KubeVirt accepts singular
 // and plural, ignoring case, and defaults to the cluster-wide kind (pkg/instancetype/find).
-func (m *matcher) namespaced() bool {
+func (m matcher) namespaced() bool {
 	return strings.EqualFold(m.kind, m.ofNamespace) || strings.EqualFold(m.kind, strings.TrimSuffix(m.ofNamespace, "s"))
 }
 
-// checkInstancetype checks that the machine's instancetype exists.
-// Without one, the class contains the size.
-func (c *classChecker) checkInstancetype(ctx context.Context) []Result {
-	m := c.vm.Spec.Instancetype
-	if m == nil || m.Name == "" { // An empty name is inferred from a volume by KubeVirt.
-		return nil
-	}
+// instancetypeMatcher returns the reference to the machine's instancetype. Without one, the class
+// contains the size.
+func (c *classChecker) instancetypeMatcher() matcher {
+	m := ptr.Deref(c.vm.Spec.Instancetype, kubevirtv1.InstancetypeMatcher{})
 
-	return []Result{c.checkMatcher(ctx, &matcher{
-		check: checkInstancetype, field: virtualMachineField + "instancetype.name", name: m.Name, kind: m.Kind,
-		ofCluster: instancetypeapi.ClusterPluralResourceName, ofNamespace: instancetypeapi.PluralResourceName,
-	})}
+	return matcher{m.Name, m.Kind, instancetypeapi.PluralResourceName, instancetypeapi.ClusterPluralResourceName}
+}
+
+// checkInstancetype checks that the machine's instancetype exists.
+func (c *classChecker) checkInstancetype(ctx context.Context) []Result {
+	return c.checkMatcher(ctx, checkInstancetype, c.instancetypeMatcher())
 }
 
 // checkPreference checks that the machine's preference exists.
 func (c *classChecker) checkPreference(ctx context.Context) []Result {
-	m := c.vm.Spec.Preference
-	if m == nil || m.Name == "" {
+	m := ptr.Deref(c.vm.Spec.Preference, kubevirtv1.PreferenceMatcher{})
+
+	return c.checkMatcher(ctx, checkPreference,
+		matcher{m.Name, m.Kind, instancetypeapi.PluralPreferenceResourceName, instancetypeapi.ClusterPluralPreferenceResourceName})
+}
+
+// checkMatcher checks that the object which KubeVirt would look up exists. The field with the
+// matcher has the name of the check.
+func (c *classChecker) checkMatcher(ctx context.Context, check string, m matcher) []Result {
+	if m.name == "" {
 		return nil
 	}
 
-	return []Result{c.checkMatcher(ctx, &matcher{
-		check: checkPreference, field: virtualMachineField + "preference.name", name: m.Name, kind: m.Kind,
-		ofCluster: instancetypeapi.ClusterPluralPreferenceResourceName, ofNamespace: instancetypeapi.PluralPreferenceResourceName,
-	})}
-}
-
-// checkMatcher checks that the object which KubeVirt would look up exists.
-func (c *classChecker) checkMatcher(ctx context.Context, m *matcher) Result {
-	v, namespace, resource := c.view(), "", m.ofCluster
-	kind := resource + "." + instancetypeapi.GroupName
-	subject, list := kind+" "+m.name, kubectl("get "+kind)
-
+	namespace, plural := "", m.ofCluster
 	if m.namespaced() {
-		namespace, resource = c.namespace, m.ofNamespace
-		kind = resource + "." + instancetypeapi.GroupName
-		subject, list = kind+" "+namespace+"/"+m.name, kubectlIn(namespace, "get "+kind)
+		namespace, plural = c.namespace, m.ofNamespace
 	}
 
-	_, err := ask(ctx, func(ctx context.Context) (*metav1.PartialObjectMetadata, error) {
-		of := instancetypev1beta1.SchemeGroupVersion.WithResource(resource)
+	resource := instancetypev1beta1.SchemeGroupVersion.WithResource(plural)
 
-		return c.viewer.clients.Metadata.Resource(of).Namespace(namespace).Get(ctx, m.name, metav1.GetOptions{})
+	return c.checkReference(ctx, check, &reference{
+		kind: kind{resource.GroupResource().String(), resource}, namespace: namespace, name: m.name,
+		field: "providerSpec.virtualMachineTemplate.spec." + check + ".name",
 	})
+}
+
+// getInstancetype returns the spec of the machine's instancetype; nil if there is none or it cannot
+// be read, which checkInstancetype reports.
+func (c *classChecker) getInstancetype(ctx context.Context) *instancetypev1beta1.VirtualMachineInstancetypeSpec {
+	m, client := c.instancetypeMatcher(), c.viewer.clients.KubeVirt.InstancetypeV1beta1()
 
 	switch {
-	case err == nil:
-		return v.ok(m.check, subject, "exists")
-	case absent(err):
-		return v.fail(m.check, subject, "does not exist", "create it, or change "+m.field+" to an existing one: "+list)
-	default:
-		return v.notChecked(m.check, subject, err, list+" "+quoted(m.name))
-	}
-}
-
-// instancetype returns the spec of the machine's instancetype; nil if there is none or it cannot be
-// read, which checkInstancetype reports.
-func (c *classChecker) instancetype(ctx context.Context) *instancetypev1beta1.VirtualMachineInstancetypeSpec {
-	m := c.vm.Spec.Instancetype
-	if m == nil || m.Name == "" {
+	case m.name == "":
 		return nil
-	}
-
-	client := c.viewer.clients.KubeVirt.InstancetypeV1beta1()
-
-	if strings.EqualFold(m.Kind, instancetypeapi.SingularResourceName) || strings.EqualFold(m.Kind, instancetypeapi.PluralResourceName) {
-		found, err := ask(ctx, func(ctx context.Context) (*instancetypev1beta1.VirtualMachineInstancetype, error) {
-			return client.VirtualMachineInstancetypes(c.namespace).Get(ctx, m.Name, metav1.GetOptions{})
-		})
-		if err != nil {
-			return nil
+	case m.namespaced():
+		if found, err := get(ctx, client.VirtualMachineInstancetypes(c.namespace).Get, m.name); err == nil {
+			return &found.Spec
 		}
-
-		return &found.Spec
+	default:
+		if found, err := get(ctx, client.VirtualMachineClusterInstancetypes().Get, m.name); err == nil {
+			return &found.Spec
+		}
 	}
 
-	found, err := ask(ctx, func(ctx context.Context) (*instancetypev1beta1.VirtualMachineClusterInstancetype, error) {
-		return client.VirtualMachineClusterInstancetypes().Get(ctx, m.Name, metav1.GetOptions{})
-	})
-	if err != nil {
-		return nil
-	}
-
-	return &found.Spec
+	return nil
 }

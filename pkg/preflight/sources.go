@@ -4,71 +4,16 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
 )
-
-// kind is a kind of object that a class refers to.
-type kind struct {
-	name     string
-	resource schema.GroupVersionResource
-}
-
-// kubectl returns the name of the kind in kubectl.
-func (k kind) kubectl() string {
-	return k.resource.GroupResource().String()
-}
-
-var (
-	kindClaim    = kind{"PersistentVolumeClaim", corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims")}
-	kindSecret   = kind{"Secret", corev1.SchemeGroupVersion.WithResource("secrets")}
-	kindConfig   = kind{"ConfigMap", corev1.SchemeGroupVersion.WithResource("configmaps")}
-	kindSource   = kind{"DataSource", cdiv1beta1.SchemeGroupVersion.WithResource("datasources")}
-	kindSnapshot = kind{"VolumeSnapshot", schema.GroupVersionResource{
-		Group: "snapshot.storage.k8s.io", Version: "v1", Resource: "volumesnapshots",
-	}}
-	kindNetwork = kind{"NetworkAttachmentDefinition", schema.GroupVersionResource{
-		Group: "k8s.cni.cncf.io", Version: "v1", Resource: "network-attachment-definitions",
-	}}
-)
-
-// reference is an object that a class refers to, and the field with the reference.
-type reference struct {
-	kind            kind
-	namespace, name string
-	field           string
-}
-
-func (r *reference) subject() string {
-	return fmt.Sprintf("%s %s/%s", r.kind.name, r.namespace, r.name)
-}
-
-// checkReference checks whether an object exists. It reads only the metadata, also of Secrets.
-func (c *classChecker) checkReference(ctx context.Context, check string, r *reference) Result {
-	v := c.view()
-
-	_, err := ask(ctx, func(ctx context.Context) (*metav1.PartialObjectMetadata, error) {
-		return c.viewer.clients.Metadata.Resource(r.kind.resource).Namespace(r.namespace).Get(ctx, r.name, metav1.GetOptions{})
-	})
-
-	list := kubectlIn(r.namespace, "get "+r.kind.kubectl())
-
-	switch {
-	case err == nil:
-		return v.ok(check, r.subject(), "exists")
-	case unknownType(err):
-		return v.fail(check, r.subject(), "the provider cluster has no resource "+r.kind.kubectl(), "install the component that provides it, or remove "+r.field)
-	case absent(err):
-		return v.fail(check, r.subject(), "does not exist", "create it, or change "+r.field+" to an existing one: "+list)
-	default:
-		return v.notChecked(check, r.subject(), err, list+" "+quoted(r.name))
-	}
-}
 
 // checkSources checks that the sources of disks exist, except for
 // the golden image, which the driver creates.
@@ -76,14 +21,12 @@ func (c *classChecker) checkSources(ctx context.Context) []Result {
 	var results []Result
 
 	for _, r := range c.sources() {
-		result := c.checkReference(ctx, checkSource, &r)
-		if result.Level == OK && r.kind == kindSource {
-			results = append(results, c.checkDataSource(ctx, &r)...)
-
-			continue
+		found := c.checkReference(ctx, checkSource, &r)
+		if r.kind == kindSource && found[0].Level == OK {
+			found = c.checkDataSource(ctx, &r)
 		}
 
-		results = append(results, result)
+		results = append(results, found...)
 	}
 
 	return results
@@ -93,9 +36,9 @@ func (c *classChecker) checkSources(ctx context.Context) []Result {
 func (c *classChecker) sources() []reference {
 	var list []reference
 
-	for _, claim := range c.claims() {
-		if c.image == nil || claim.path != rootVolumePath {
-			list = append(list, referencesOf(claim.path, claim.spec, c.namespace)...)
+	for _, d := range c.disks() {
+		if !c.clonesImage(&d) {
+			list = append(list, referencesOf(d.path, d.spec, c.namespace)...)
 		}
 	}
 
@@ -105,8 +48,6 @@ func (c *classChecker) sources() []reference {
 
 	return append(list, c.existing()...)
 }
-
-const rootVolumePath = "providerSpec.rootVolume"
 
 // existing returns the references of the volumes that must exist before the machine.
 func (c *classChecker) existing() []reference {
@@ -150,61 +91,54 @@ func referencesOf(path string, spec *cdiv1beta1.DataVolumeSpec, namespace string
 	case source.Snapshot != nil:
 		return []reference{{kindSnapshot, cmp.Or(source.Snapshot.Namespace, namespace), source.Snapshot.Name, path + ".source.snapshot.name"}}
 	default:
-		return keysOf(path+".source.", source, namespace)
+		name, secret, config := accessTo(source)
+
+		return slices.DeleteFunc([]reference{
+			{kindSecret, namespace, secret, path + ".source." + name + ".secretRef"},
+			{kindConfig, namespace, config, path + ".source." + name + ".certConfigMap"},
+		}, func(r reference) bool { return r.name == "" })
 	}
 }
 
-// keysOf returns the Secrets and ConfigMaps that an import needs.
-func keysOf(path string, source *cdiv1beta1.DataVolumeSource, namespace string) []reference {
-	type keys struct{ name, secret, config string }
-
-	var found keys
-
+// accessTo returns the field of an external source, and the names of the Secret and the ConfigMap
+// that an import from it needs.
+func accessTo(source *cdiv1beta1.DataVolumeSource) (field, secret, config string) {
 	switch {
 	case source.HTTP != nil:
-		found = keys{"http", source.HTTP.SecretRef, source.HTTP.CertConfigMap}
+		return "http", source.HTTP.SecretRef, source.HTTP.CertConfigMap
 	case source.Registry != nil:
-		found = keys{"registry", ptr.Deref(source.Registry.SecretRef, ""), ptr.Deref(source.Registry.CertConfigMap, "")}
+		return "registry", ptr.Deref(source.Registry.SecretRef, ""), ptr.Deref(source.Registry.CertConfigMap, "")
 	case source.S3 != nil:
-		found = keys{"s3", source.S3.SecretRef, source.S3.CertConfigMap}
+		return "s3", source.S3.SecretRef, source.S3.CertConfigMap
 	case source.GCS != nil:
-		found = keys{"gcs", source.GCS.SecretRef, ""}
+		return "gcs", source.GCS.SecretRef, ""
 	case source.Imageio != nil:
-		found = keys{"imageio", source.Imageio.SecretRef, source.Imageio.CertConfigMap}
+		return "imageio", source.Imageio.SecretRef, source.Imageio.CertConfigMap
 	case source.VDDK != nil:
-		found = keys{"vddk", source.VDDK.SecretRef, ""}
+		return "vddk", source.VDDK.SecretRef, ""
+	default:
+		return "", "", ""
 	}
-
-	var list []reference
-	if found.secret != "" {
-		list = append(list, reference{kindSecret, namespace, found.secret, path + found.name + ".secretRef"})
-	}
-
-	if found.config != "" {
-		list = append(list, reference{kindConfig, namespace, found.config, path + found.name + ".certConfigMap"})
-	}
-
-	return list
 }
 
 // checkDataSource follows a DataSource to the object that it refers to at present.
 func (c *classChecker) checkDataSource(ctx context.Context, r *reference) []Result {
-	v := c.view()
+	s := c.about(checkSource, r.subject())
 	describe := kubectlIn(r.namespace, "describe "+r.kind.kubectl(), r.name)
 
 	source, err := c.getDataSource(ctx, r.namespace, r.name)
 	if err != nil {
-		return []Result{v.notChecked(checkSource, r.subject(), err, describe)}
+		return s.notChecked(err, describe)
 	}
 
 	next := resolvedSource(source, r.namespace)
 	if len(next) == 0 {
-		return []Result{v.fail(checkSource, r.subject(), "has no source that can be cloned", describe)}
+		return s.fail("has no source that can be cloned", describe)
 	}
 
 	next[0].field = "spec.source of " + quoted(r.subject())
 
-	return []Result{v.ok(checkSource, r.subject(), "exists and refers to "+next[0].subject()), c.checkReference(ctx, checkSource, &next[0])}
+	return append(s.ok("exists and refers to "+next[0].subject()), c.checkReference(ctx, checkSource, &next[0])...)
 }
 
 // resolvedSource returns the object that volumes are cloned from for a DataSource; empty if there
@@ -219,9 +153,7 @@ func resolvedSource(source *cdiv1beta1.DataSource, namespace string) []reference
 }
 
 func (c *checker) getDataSource(ctx context.Context, namespace, name string) (*cdiv1beta1.DataSource, error) {
-	return ask(ctx, func(ctx context.Context) (*cdiv1beta1.DataSource, error) {
-		return c.viewer.clients.CDI.CdiV1beta1().DataSources(namespace).Get(ctx, name, metav1.GetOptions{})
-	})
+	return get(ctx, c.viewer.clients.CDI.CdiV1beta1().DataSources(namespace).Get, name)
 }
 
 // checkClonePermission reviews, for each disk that is cloned from another namespace, the permission
@@ -230,41 +162,39 @@ func (c *checker) getDataSource(ctx context.Context, namespace, name string) (*c
 func (c *classChecker) checkClonePermission(ctx context.Context) []Result {
 	var results []Result
 
-	for _, claim := range c.claims() {
-		if !claim.cloned || c.image != nil && claim.path == rootVolumePath {
+	for _, d := range c.disks() {
+		if !d.cloned || c.clonesImage(&d) {
 			continue
 		}
 
-		for _, r := range referencesOf(claim.path, claim.spec, c.namespace) {
-			results = append(results, c.checkClone(ctx, &claim, &r)...)
+		for _, r := range referencesOf(d.path, d.spec, c.namespace) {
+			results = append(results, c.checkClone(ctx, &d, &r)...)
 		}
 	}
 
 	return results
 }
 
-func (c *classChecker) checkClone(ctx context.Context, of *claim, from *reference) []Result {
+func (c *classChecker) checkClone(ctx context.Context, of *disk, from *reference) []Result {
 	const account = "default"
 
-	v, subject := c.view(), fmt.Sprintf("ServiceAccount %s/%s, cloning %s", c.namespace, account, from.subject())
-	review := fmt.Sprintf("kubectl auth can-i create %s --subresource=source --namespace=%s --as=system:serviceaccount:%s:%s",
-		"datavolumes.cdi.kubevirt.io", quoted(from.namespace), c.namespace, account)
-
+	s := c.about(checkClonePermission, fmt.Sprintf("ServiceAccount %s/%s, cloning %s", c.namespace, account, from.subject()))
 	volume := &cdiv1beta1.DataVolume{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace}, Spec: *of.spec}
 	response, err := volume.AuthorizeSA(c.namespace, "", &authorizer{checker: c.checker, ctx: ctx}, c.namespace, account)
 
 	switch {
-	case absent(err):
+	case providerapi.Absent(err):
 		return nil // checkSources reports the missing source.
 	case err != nil:
-		return []Result{v.notChecked(checkClonePermission, subject, err, review)}
+		return s.notChecked(err, fmt.Sprintf("kubectl auth can-i create datavolumes.cdi.kubevirt.io --subresource=source --namespace=%s --as=%s%s:%s",
+			quoted(from.namespace), serviceAccounts, c.namespace, account))
 	case !response.Allowed:
-		return []Result{v.fail(checkClonePermission, subject, "is not allowed", fmt.Sprintf(
+		return s.fail("is not allowed", fmt.Sprintf(
 			"kubectl --namespace %[1]s create role clone-images --verb=create --resource=datavolumes.cdi.kubevirt.io/source && "+
 				"kubectl --namespace %[1]s create rolebinding clone-images-%[2]s --role=clone-images --serviceaccount=%[2]s:%[3]s",
-			quoted(response.Handler.SourceNamespace), c.namespace, account))}
+			quoted(response.Handler.SourceNamespace), c.namespace, account))
 	default:
-		return []Result{v.ok(checkClonePermission, subject, "is allowed")}
+		return s.ok("is allowed")
 	}
 }
 
@@ -278,10 +208,8 @@ type authorizer struct {
 var _ cdiv1beta1.AuthorizationHelperProxy = (*authorizer)(nil)
 
 // CreateSar implements cdiv1beta1.AuthorizationHelperProxy.
-func (a *authorizer) CreateSar(review *authorizationv1.SubjectAccessReview) (*authorizationv1.SubjectAccessReview, error) {
-	return ask(a.ctx, func(ctx context.Context) (*authorizationv1.SubjectAccessReview, error) {
-		return a.viewer.clients.Kubernetes.AuthorizationV1().SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
-	})
+func (a *authorizer) CreateSar(question *authorizationv1.SubjectAccessReview) (*authorizationv1.SubjectAccessReview, error) {
+	return review(a.ctx, a.viewer.clients.Kubernetes.AuthorizationV1().SubjectAccessReviews().Create, question)
 }
 
 // GetNamespace implements cdiv1beta1.AuthorizationHelperProxy.

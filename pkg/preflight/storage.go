@@ -1,14 +1,18 @@
 package preflight
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/utils/ptr"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
@@ -22,9 +26,6 @@ const (
 	annotationDefaultVirtClass = "storageclass.kubevirt.io/is-default-virt-class"
 	annotationDefaultClass     = "storageclass.kubernetes.io/is-default-class"
 )
-
-// maxObjects bounds lists of kinds that have few objects.
-const maxObjects = 500
 
 // storages are the StorageClasses and CDI's StorageProfiles. Either may be unreadable.
 type storages struct {
@@ -40,26 +41,21 @@ type storages struct {
 func (c *checker) listStorages(ctx context.Context) *storages {
 	found := &storages{classes: map[string]*storagev1.StorageClass{}, profiles: map[string]*cdiv1beta1.StorageProfile{}}
 
-	classes, err := listFew[storagev1.StorageClass](ctx, c.viewer.clients.Kubernetes.StorageV1().StorageClasses(), maxObjects)
+	classes, err := listFew[storagev1.StorageClass](ctx, c.viewer.clients.Kubernetes.StorageV1().StorageClasses())
 	found.classesErr = err
 
 	for i := range classes {
 		found.classes[classes[i].Name] = &classes[i]
 	}
 
-	cdi := c.viewer.clients.CDI.CdiV1beta1()
-
-	profiles, err := listFew[cdiv1beta1.StorageProfile](ctx, cdi.StorageProfiles(), maxObjects)
+	profiles, err := listFew[cdiv1beta1.StorageProfile](ctx, c.viewer.clients.CDI.CdiV1beta1().StorageProfiles())
 	found.profileErr = err
 
 	for i := range profiles {
 		found.profiles[profiles[i].Name] = &profiles[i]
 	}
 
-	found.config, err = ask(ctx, func(ctx context.Context) (*cdiv1beta1.CDIConfig, error) {
-		return cdi.CDIConfigs().Get(ctx, "config", metav1.GetOptions{})
-	})
-	if err != nil {
+	if found.config, err = get(ctx, c.viewer.clients.CDI.CdiV1beta1().CDIConfigs().Get, "config"); err != nil {
 		found.config = &cdiv1beta1.CDIConfig{} // CDI's defaults are known.
 	}
 
@@ -87,119 +83,165 @@ func (s *storages) defaultClass() string {
 	return ""
 }
 
-// claim is a DataVolume that a machine needs.
-type claim struct {
-	// path is the path of its spec in the class, volume the name of its volume.
-	path, volume string
-	spec         *cdiv1beta1.DataVolumeSpec
-	// cloned reports whether it is filled from another volume of the provider cluster.
-	cloned bool
-	// blank reports whether it stays empty.
-	blank bool
+// rootVolumePath is the path of the DataVolume that is cloned from a golden image, if there is one.
+const rootVolumePath = "providerSpec.rootVolume"
+
+// disk is a DataVolume, and the claim that CDI creates for it.
+type disk struct {
+	// path is the path of the spec in the class.
+	path string
+	spec *cdiv1beta1.DataVolumeSpec
+	// requested is the storage that the spec requests, and completed reports whether CDI completes it.
+	requested cdiv1beta1.StorageSpec
+	completed bool
+	// class is the StorageClass of the claim; empty if it is unknown.
+	class string
+	// size is the size of the claim. CDI adds the space that a file system needs.
+	size resource.Quantity
+	// cloned reports whether the disk is filled from another volume of the provider cluster, copied
+	// whether this takes two pods, and blank whether it stays empty.
+	cloned, copied, blank bool
 }
 
-// claims returns the claims of one machine.
-func (c *classChecker) claims() []claim {
+// disks returns the disks of one machine.
+func (c *classChecker) disks() []disk {
 	templates := c.vm.Spec.DataVolumeTemplates
-	list := make([]claim, 0, len(templates))
+	list := make([]disk, 0, len(templates))
 
 	for i := range templates {
-		spec := &templates[i].Spec
-		path := c.field(fmt.Sprintf("spec.dataVolumeTemplates[%d].spec", i))
-		list = append(list, claim{
-			path: path, volume: strings.TrimPrefix(path, "providerSpec."), spec: spec,
-			cloned: spec.SourceRef != nil || spec.Source != nil && (spec.Source.PVC != nil || spec.Source.Snapshot != nil),
-			blank:  spec.Source != nil && spec.Source.Blank != nil,
-		})
+		list = append(list, c.storages().disk(c.field(fmt.Sprintf("spec.dataVolumeTemplates[%d].spec", i)), &templates[i].Spec))
 	}
 
 	return list
 }
 
-// wants returns the storage properties that a claim specifies, and whether CDI completes them.
-func (c *claim) wants() (class string, modes []corev1.PersistentVolumeAccessMode, volumeMode *corev1.PersistentVolumeMode, completed bool) {
-	if c.spec.Storage != nil {
-		return ptr.Deref(c.spec.Storage.StorageClassName, ""), c.spec.Storage.AccessModes, c.spec.Storage.VolumeMode, true
-	}
-
-	if c.spec.PVC != nil {
-		return ptr.Deref(c.spec.PVC.StorageClassName, ""), c.spec.PVC.AccessModes, c.spec.PVC.VolumeMode, false
-	}
-
-	return "", nil, nil, true
+// clonesImage reports whether a disk is cloned from the golden image.
+func (c *classChecker) clonesImage(d *disk) bool {
+	return c.image != nil && d.path == rootVolumePath
 }
 
-// inField returns the path of a field of the claim's storage in the class.
-func (c *claim) inField(name string) string {
-	if c.spec.PVC != nil {
-		return c.path + ".pvc." + name
+// disk returns the disk of a DataVolume.
+func (s *storages) disk(path string, spec *cdiv1beta1.DataVolumeSpec) disk {
+	d := disk{path: path, spec: spec}
+	d.requested, d.completed = requestedStorage(spec)
+	d.class = cmp.Or(ptr.Deref(d.requested.StorageClassName, ""), s.defaultClass())
+	d.size = d.requested.Resources.Requests[corev1.ResourceStorage]
+	d.cloned = spec.SourceRef != nil || spec.Source != nil && (spec.Source.PVC != nil || spec.Source.Snapshot != nil)
+	d.blank = spec.Source != nil && spec.Source.Blank != nil
+
+	mode := d.requested.VolumeMode
+
+	if profile := s.profiles[d.class]; profile != nil {
+		d.copied = ptr.Deref(profile.Status.CloneStrategy, "") == cdiv1beta1.CloneStrategyHostAssisted
+
+		if mode == nil && d.completed {
+			_, mode = d.effectiveModes(profile)
+		}
 	}
 
-	return c.path + ".storage." + name
-}
-
-// storageClass returns the name of the StorageClass that a claim gets; empty if it is unknown.
-func (c *claim) storageClass(found *storages) string {
-	if name, _, _, _ := c.wants(); name != "" {
-		return name
+	if d.completed && ptr.Deref(mode, corev1.PersistentVolumeFilesystem) == corev1.PersistentVolumeFilesystem {
+		d.size = withFilesystem(d.size, filesystemOverhead(d.class, s.config))
 	}
 
-	return found.defaultClass()
+	return d
 }
 
-// checkStorage checks the StorageClasses of a machine's claims and their StorageProfiles.
+// requestedStorage returns the storage that a DataVolume requests. CDI uses a pvc unchanged, and
+// completes a storage.
+func requestedStorage(spec *cdiv1beta1.DataVolumeSpec) (storage cdiv1beta1.StorageSpec, completed bool) {
+	if pvc := spec.PVC; pvc != nil {
+		return cdiv1beta1.StorageSpec{
+			StorageClassName: pvc.StorageClassName, AccessModes: pvc.AccessModes, VolumeMode: pvc.VolumeMode, Resources: pvc.Resources,
+		}, false
+	}
+
+	return ptr.Deref(spec.Storage, cdiv1beta1.StorageSpec{}), true
+}
+
+// withFilesystem returns the size of a volume whose file system has room for a size (pkg/util,
+// GetRequiredSpace).
+func withFilesystem(size resource.Quantity, overhead float64) resource.Quantity {
+	aligned := math.Ceil(float64(size.Value())/mebibyte) * mebibyte
+
+	return binary(int64(math.Ceil(aligned * (1 + overhead))))
+}
+
+// filesystemOverhead returns the part of the volumes of a StorageClass that CDI leaves to the file
+// system.
+func filesystemOverhead(class string, config *cdiv1beta1.CDIConfig) float64 {
+	configured := ptr.Deref(config.Status.FilesystemOverhead, cdiv1beta1.FilesystemOverhead{})
+
+	text, ok := configured.StorageClass[class]
+	if !ok {
+		text = cmp.Or(configured.Global, "0.06") // CDI's default.
+	}
+
+	overhead, err := strconv.ParseFloat(string(text), 64)
+	if err != nil {
+		return 0
+	}
+
+	return overhead
+}
+
+// inField returns the path of a field of the disk's storage in the class.
+func (d *disk) inField(name string) string {
+	if d.spec.PVC != nil {
+		return d.path + ".pvc." + name
+	}
+
+	return d.path + ".storage." + name
+}
+
+// checkStorage checks the StorageClasses of a machine's disks and their StorageProfiles.
 func (c *classChecker) checkStorage(context.Context) []Result {
-	found := c.storages()
-
 	var (
 		results, profiles []Result
 		seen              = map[string]bool{}
 	)
 
-	for _, claim := range c.claims() {
-		name, _, _, _ := claim.wants()
+	for _, d := range c.disks() {
+		name := ptr.Deref(d.requested.StorageClassName, "")
 		if !seen[name] {
-			results = append(results, c.checkStorageClass(found, &claim, name))
+			results = append(results, c.checkStorageClass(&d, name)...)
 			seen[name] = true
 		}
 
-		if of := claim.storageClass(found); of != "" {
-			profiles = append(profiles, c.checkProfile(found, &claim, of)...)
+		if d.class != "" {
+			profiles = append(profiles, c.checkProfile(&d)...)
 		}
 	}
 
 	return append(results, profiles...)
 }
 
-func (c *classChecker) checkStorageClass(found *storages, of *claim, name string) Result {
-	v, subject, where := c.view(), "StorageClass "+name, of.inField("storageClassName")
+// checkStorageClass checks the StorageClass that a disk names; empty for the default.
+func (c *classChecker) checkStorageClass(d *disk, name string) []Result {
+	found, field := c.storages(), d.inField("storageClassName")
+	s, command := c.about(checkStorageClass, "StorageClass "+name), kubectl("get storageclass", name)
 
-	command := kubectl("get storageclass", name)
 	if name == "" {
-		subject, command = "default StorageClass", "kubectl get storageclasses"
+		s.name, command = "default StorageClass", "kubectl get storageclasses"
 	}
+
+	class, existing := found.classes[d.class], quotedList(slices.Sorted(maps.Keys(found.classes)))
 
 	switch {
 	case found.classesErr != nil:
-		return v.notChecked(checkStorageClass, subject, found.classesErr, command)
-	case name == "" && found.defaultClass() == "":
-		return v.fail(checkStorageClass, subject, "does not exist",
-			fmt.Sprintf("set %s to one of %s, or mark a default one: kubectl annotate storageclass NAME %s=true", where, sortedNames(found.classes), annotationDefaultClass))
-	case name == "":
-		name = found.defaultClass()
-	case found.classes[name] == nil:
-		return v.fail(checkStorageClass, subject, "does not exist", fmt.Sprintf("set %s to one of %s", where, sortedNames(found.classes)))
-	}
-
-	class := found.classes[name]
-	if zone := c.Machine.Spec.Zone; !provisionsIn(class, zone) {
-		return v.fail(checkStorageClass, subject, fmt.Sprintf("%s does not provision volumes in zone %s (allowedTopologies)", name, zone),
-			"set "+where+" to a class that does: kubectl get storageclasses --output=yaml")
+		return s.notChecked(found.classesErr, command)
+	case class == nil && name == "":
+		return s.fail("does not exist", fmt.Sprintf("set %s to one of %s, or mark a default one: kubectl annotate storageclass NAME %s=true",
+			field, existing, annotationDefaultClass))
+	case class == nil:
+		return s.fail("does not exist", fmt.Sprintf("set %s to one of %s", field, existing))
+	case !provisionsIn(class, c.Machine.Spec.Zone):
+		return s.fail(fmt.Sprintf("%s does not provision volumes in zone %s (allowedTopologies)", d.class, c.Machine.Spec.Zone),
+			"set "+field+" to a class that does: kubectl get storageclasses --output=yaml")
 	}
 
 	mode := ptr.Deref(class.VolumeBindingMode, storagev1.VolumeBindingImmediate)
 
-	return v.ok(checkStorageClass, subject, fmt.Sprintf("%s, provisioner %s, binding mode %s", name, class.Provisioner, mode))
+	return s.ok(fmt.Sprintf("%s, provisioner %s, binding mode %s", d.class, class.Provisioner, mode))
 }
 
 // provisionsIn reports whether a StorageClass creates volumes in a zone, if it restricts zones by
@@ -216,80 +258,91 @@ func provisionsIn(class *storagev1.StorageClass, zone string) bool {
 	})
 }
 
-func (c *classChecker) checkProfile(found *storages, of *claim, class string) []Result {
-	v, subject, command := c.view(), "StorageProfile "+class+", for "+of.volume, kubectl("describe storageprofile", class)
-	profile := found.profiles[class]
+func (c *classChecker) checkProfile(d *disk) []Result {
+	s := c.about(checkStorageProfile, "StorageProfile "+d.class+", for "+strings.TrimPrefix(d.path, "providerSpec."))
+	found := c.storages()
+	profile := found.profiles[d.class]
 
 	switch {
 	case unknownType(found.profileErr):
 		return nil // CDI is missing, which was reported.
 	case found.profileErr != nil:
-		return []Result{v.notChecked(checkStorageProfile, subject, found.profileErr, command)}
-	case profile == nil && found.classesErr == nil && found.classes[class] == nil:
+		return s.notChecked(found.profileErr, kubectl("describe storageprofile", d.class))
+	case profile == nil && found.classesErr == nil && found.classes[d.class] == nil:
 		return nil // The StorageClass is missing, which was reported.
 	case profile == nil:
-		return []Result{v.fail(checkStorageProfile, subject, "does not exist, although CDI creates one for each StorageClass",
-			"change "+of.inField("storageClassName")+" to an existing one: kubectl get storageprofiles")}
+		return s.fail("does not exist, although CDI creates one for each StorageClass",
+			"change "+d.inField("storageClassName")+" to an existing one: kubectl get storageprofiles")
 	}
 
-	return append([]Result{c.checkAccessModes(v, subject, of, profile)}, c.checkCloning(v, subject, of, profile, found.classes[class])...)
+	return append(c.checkAccessModes(s, d, profile), c.checkCloning(s, d, found.classes[d.class])...)
 }
 
 // checkCloning checks for causes that make CDI copy a volume through pods. The
 // StorageClass is nil if it cannot be read.
-func (c *classChecker) checkCloning(v view, subject string, of *claim, profile *cdiv1beta1.StorageProfile, class *storagev1.StorageClass) []Result {
+func (c *classChecker) checkCloning(s subject, d *disk, class *storagev1.StorageClass) []Result {
+	s.check = checkCloneStrategy
+
 	switch {
-	case !of.cloned:
+	case !d.cloned:
 		return nil
-	case ptr.Deref(profile.Status.CloneStrategy, "") == cdiv1beta1.CloneStrategyHostAssisted:
-		return []Result{v.warn(checkCloneStrategy, subject, "clones are copied through pods, which takes minutes for each machine",
-			"if the storage can clone: "+kubectl("patch storageprofile", profile.Name)+` --type=merge --patch='{"spec":{"cloneStrategy":"csi-clone"}}'`)}
-	case c.grows(of) && class != nil && !ptr.Deref(class.AllowVolumeExpansion, false):
-		return []Result{v.warn(checkCloneStrategy, subject, "the StorageClass cannot expand volumes (allowVolumeExpansion): clones of a "+
+	case d.copied:
+		return s.warn("clones are copied through pods, which takes minutes for each machine",
+			"if the storage can clone: "+kubectl("patch storageprofile", d.class)+` --type=merge --patch='{"spec":{"cloneStrategy":"csi-clone"}}'`)
+	case c.grows(d) && class != nil && !ptr.Deref(class.AllowVolumeExpansion, false):
+		return s.warn("the StorageClass cannot expand volumes (allowVolumeExpansion): clones of a "+
 			"smaller golden image are copied through pods, which takes minutes for each machine",
-			kubectl("patch storageclass", class.Name)+` --patch='{"allowVolumeExpansion":true}' if the storage supports it, or use the same size for both`)}
+			kubectl("patch storageclass", d.class)+` --patch='{"allowVolumeExpansion":true}' if the storage supports it, or use the same size for both`)
 	default:
 		return nil
 	}
 }
 
-// grows reports whether a claim is larger than the golden image that it is cloned from. The sizes
+// grows reports whether a disk is larger than the golden image that it is cloned from. The sizes
 // of other sources are unknown.
-func (c *classChecker) grows(of *claim) bool {
-	if c.image == nil || of.path != rootVolumePath {
+func (c *classChecker) grows(d *disk) bool {
+	if !c.clonesImage(d) {
 		return false
 	}
 
-	size := sizeOf(of.spec)
+	image, _ := requestedStorage(&c.image.Spec)
 
-	return size.Cmp(sizeOf(&c.image.Spec)) > 0
+	return d.requested.Resources.Requests.Storage().Cmp(*image.Resources.Requests.Storage()) > 0
 }
 
-func (c *classChecker) checkAccessModes(v view, subject string, of *claim, profile *cdiv1beta1.StorageProfile) Result {
-	_, given, volumeMode, completed := of.wants()
-	modes, effective := effectiveModes(given, volumeMode, profile.Status.ClaimPropertySets)
+func (c *classChecker) checkAccessModes(s subject, d *disk, profile *cdiv1beta1.StorageProfile) []Result {
+	var (
+		given               = d.requested.AccessModes
+		modes, volumeMode   = d.effectiveModes(profile)
+		field, ofVolumeMode = d.inField("accessModes"), ""
+	)
+
+	if mode := d.requested.VolumeMode; mode != nil {
+		ofVolumeMode = " for volumeMode " + string(*mode)
+	}
 
 	switch {
-	case len(modes) == 0 && completed:
-		return v.fail(checkStorageProfile, subject, "has no access modes"+forMode(volumeMode)+", and the class sets none",
+	case len(modes) == 0 && d.completed:
+		return s.fail("has no access modes"+ofVolumeMode+", and the class sets none",
 			kubectl("patch storageprofile", profile.Name)+" --type=merge --patch="+quoted(fmt.Sprintf(
 				`{"spec":{"claimPropertySets":[{"accessModes":["ReadWriteOnce"],"volumeMode":%q}]}}`,
-				ptr.Deref(effective, corev1.PersistentVolumeFilesystem)))+", or set "+of.inField("accessModes"))
+				ptr.Deref(volumeMode, corev1.PersistentVolumeFilesystem)))+", or set "+field)
 	case slices.Contains(modes, corev1.ReadWriteMany), len(given) > 0, !c.migrates():
-		return v.ok(checkStorageProfile, subject, fmt.Sprintf("access modes %s, clone strategy %s", joined(modes), cloneStrategy(profile)))
+		strategy := cmp.Or(ptr.Deref(profile.Status.CloneStrategy, ""), "chosen by CDI")
+
+		return s.ok(fmt.Sprintf("access modes %s, clone strategy %s", joined(modes), strategy))
 	default:
-		return v.warn(checkStorageProfile, subject, "access modes "+joined(modes)+": machines cannot be live-migrated when a node is drained",
-			fmt.Sprintf("set %s to a class with ReadWriteMany, or %s to [%s] if that is intended",
-				of.inField("storageClassName"), of.inField("accessModes"), quoted(joined(modes))))
+		return s.warn("access modes "+joined(modes)+": machines cannot be live-migrated when a node is drained",
+			fmt.Sprintf("set %s to a class with ReadWriteMany, or %s to [%s] if that is intended", d.inField("storageClassName"), field, quoted(joined(modes))))
 	}
 }
 
-// effectiveModes returns the modes that CDI derives from the given ones: it uses the first matching
-// set of the profile (pkg/controller/datavolume/pvc-utils.go).
-func effectiveModes(
-	given []corev1.PersistentVolumeAccessMode, volumeMode *corev1.PersistentVolumeMode, sets []cdiv1beta1.ClaimPropertySet,
-) ([]corev1.PersistentVolumeAccessMode, *corev1.PersistentVolumeMode) {
-	for _, set := range sets {
+// effectiveModes returns the modes that CDI derives from the requested ones: it uses the first
+// matching set of the profile (pkg/controller/datavolume/pvc-utils.go).
+func (d *disk) effectiveModes(profile *cdiv1beta1.StorageProfile) ([]corev1.PersistentVolumeAccessMode, *corev1.PersistentVolumeMode) {
+	given, volumeMode := d.requested.AccessModes, d.requested.VolumeMode
+
+	for _, set := range profile.Status.ClaimPropertySets {
 		if volumeMode != nil && ptr.Deref(set.VolumeMode, corev1.PersistentVolumeFilesystem) != *volumeMode {
 			continue
 		}
@@ -309,22 +362,6 @@ func effectiveModes(
 // migrates reports whether the machine is live-migrated when its node is drained.
 func (c *classChecker) migrates() bool {
 	return ptr.Deref(c.vm.Spec.Template.Spec.EvictionStrategy, kubevirtv1.EvictionStrategyNone) != kubevirtv1.EvictionStrategyNone
-}
-
-func forMode(mode *corev1.PersistentVolumeMode) string {
-	if mode == nil {
-		return ""
-	}
-
-	return " for volumeMode " + string(*mode)
-}
-
-func cloneStrategy(profile *cdiv1beta1.StorageProfile) string {
-	if strategy := ptr.Deref(profile.Status.CloneStrategy, ""); strategy != "" {
-		return string(strategy)
-	}
-
-	return "chosen by CDI"
 }
 
 func joined[T ~string](list []T) string {

@@ -42,7 +42,8 @@ func TestEffectiveModes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			got, volume := effectiveModes(tc.given, tc.mode, tc.sets)
+			d := &disk{requested: cdiv1beta1.StorageSpec{AccessModes: tc.given, VolumeMode: tc.mode}}
+			got, volume := d.effectiveModes(&cdiv1beta1.StorageProfile{Status: cdiv1beta1.StorageProfileStatus{ClaimPropertySets: tc.sets}})
 			require.Equal(t, tc.want, got, tc.reason)
 			require.Equal(t, tc.volume, volume, tc.reason)
 		})
@@ -67,17 +68,14 @@ func TestStandsFor(t *testing.T) {
 func TestGrows(t *testing.T) {
 	t.Parallel()
 
-	of := func(size string) *cdiv1beta1.DataVolumeSpec {
-		spec := &cdiv1beta1.StorageSpec{}
-		spec.Resources.Requests = amounts(quantities("storage", size))
-
-		return &cdiv1beta1.DataVolumeSpec{Storage: spec}
+	storage := func(size string) cdiv1beta1.StorageSpec {
+		return cdiv1beta1.StorageSpec{Resources: corev1.VolumeResourceRequirements{Requests: amounts(quantities("storage", size))}}
 	}
-	c := &classChecker{image: &cdiv1beta1.DataVolume{Spec: *of("10Gi")}}
+	c := &classChecker{image: &cdiv1beta1.DataVolume{Spec: cdiv1beta1.DataVolumeSpec{Storage: ptr.To(storage("10Gi"))}}}
 
-	require.True(t, c.grows(&claim{path: rootVolumePath, spec: of("11Gi")}))
-	require.False(t, c.grows(&claim{path: rootVolumePath, spec: of("10240Mi")}))
-	require.False(t, c.grows(&claim{path: "providerSpec.dataVolumes[0]", spec: of("11Gi")}), "it is not cloned from the image")
+	require.True(t, c.grows(&disk{path: rootVolumePath, requested: storage("11Gi")}))
+	require.False(t, c.grows(&disk{path: rootVolumePath, requested: storage("10240Mi")}))
+	require.False(t, c.grows(&disk{path: "providerSpec.dataVolumes[0]", requested: storage("11Gi")}), "it is not cloned from the image")
 }
 
 func TestReaches(t *testing.T) {

@@ -20,22 +20,6 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-const (
-	// maxClients is the maximum number of kubeconfigs whose clients are cached. A sidecar serves
-	// one shoot, usually with one kubeconfig, whose old and new versions coexist during a rotation;
-	// a driver over gRPC serves as many shoots as its clients have. The clients of one kubeconfig
-	// take less than 100 KiB, plus 50 KiB per open connection.
-	maxClients = 512
-	// keepUnused is how long unused clients are kept. machine-controller-manager checks for
-	// orphans, with every kubeconfig in use, at least every half hour.
-	keepUnused = time.Hour
-	// maxRefused is the maximum number of unusable kubeconfigs that are remembered, and keepRefused
-	// is how long each is remembered: parsing one takes up to a second, and
-	// machine-controller-manager retries every few seconds. Their hashes and errors are kept, not
-	// their contents.
-	maxRefused, keepRefused = 1024, 10 * time.Minute
-)
-
 // Options configures the requests to a provider cluster.
 type Options struct {
 	// QPS and Burst limit the requests per second.

@@ -61,9 +61,6 @@ func (o *observed) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// maxRefusal bounds the bytes that are read of a refusal to determine whether a quota caused it.
-const maxRefusal = 16 << 10
-
 // exceedsQuota reports whether a request was refused because a quota is exhausted, which only the
 // text of the response shows (k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go).
 // The next reader still gets the whole body.

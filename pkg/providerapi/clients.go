@@ -74,10 +74,6 @@ func clientsFor(config *rest.Config, client *http.Client) (clients *Clients, err
 	return clients, nil
 }
 
-// maxServer bounds the identity of a provider cluster, in bytes: it
-// appears in logs, metrics and reports.
-const maxServer = 1 << 10
-
 // identityOf returns the identity of a provider cluster: its normalized URL. The path is part of
 // it, because gateways put many clusters behind one host.
 func identityOf(server string) (string, error) {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -18,17 +17,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
-)
-
-const (
-	// maxFollowed bounds the objects in an informer's cache, and maxFollowedBytes the bytes of
-	// their JSON. Evacuation keeps 2 KiB of an instance.
-	maxFollowed, maxFollowedBytes = 10_000, 32 << 20
-	// followedPerPage is the page size for whole objects. An instance may list a hundred interfaces
-	// of its guest, one for every pod of the shoot, with their addresses.
-	followedPerPage = 25
-	// listTimeout bounds the time for reading an informer's list.
-	listTimeout = time.Minute
 )
 
 // Source lists and watches one kind of object.

@@ -12,20 +12,6 @@ import (
 	"k8s.io/client-go/tools/pager"
 )
 
-const (
-	// MaxObjects bounds the objects in a list; no shoot has as many
-	// machines. A partial list is never used.
-	MaxObjects = 20_000
-	// MaxPages bounds the pages of a list, which need not be full. A list with a smaller page size
-	// may have as many pages as MaxObjects fill.
-	MaxPages = 200
-	// maxList bounds the bytes of all pages of a list, because the kept names and fields may be
-	// long. The metadata of 10,000 VirtualMachines reach this size.
-	maxList = 32 << 20
-	// perPage is the default number of objects per page.
-	perPage = 500
-)
-
 // ErrEndless is the error for a list that exceeds the bounds on objects, pages or bytes. Errors
 // that wrap it also wrap spi.ErrUnavailable.
 var ErrEndless = errors.New("the list does not end")

@@ -115,7 +115,7 @@ func (c *Clients) WithoutRetry() *Clients {
 
 // Get returns the object of that name, or nil if the API server has none.
 func (o Objects[O, L]) Get(ctx context.Context, name string) (O, error) {
-	found, err := repeat(o.context(ctx), o.clients, "get "+o.path(name), getTimeout, func(ctx context.Context) (O, error) {
+	found, err := repeat(o.context(ctx), o.clients, "get "+o.path(name), readTimeout, func(ctx context.Context) (O, error) {
 		return o.client.Get(ctx, name, metav1.GetOptions{})
 	})
 	if err != nil {
@@ -155,15 +155,24 @@ func (o Objects[O, L]) Delete(ctx context.Context, name string, options metav1.D
 
 // DeleteObject deletes an object that was read, unless it is being deleted or gone, but no other
 // object of the same name.
-//
-// An object without a finalizer is deleted only in the version that was read. If a controller added
-// its finalizer after the server had checked for finalizers
-// (k8s.io/apiserver/pkg/registry/generic/registry/store.go, Delete), the server would delete the
-// object immediately, and the controller would act on an object that no longer exists:
-// virt-controller would start a VirtualMachine, which it does not if it cannot add the finalizer
-// (kubevirt.io/kubevirt/pkg/virt-controller/watch/vm/vm.go, sync). If the object changes at the
-// same time, it is read and deleted again.
 func (o Objects[O, L]) DeleteObject(ctx context.Context, object O) error {
+	if object.GetDeletionTimestamp() != nil {
+		return nil
+	}
+
+	return o.Delete(ctx, object.GetName(), deleteOnly(metav1.NewUIDPreconditions(string(object.GetUID()))))
+}
+
+// DeleteUnchanged is DeleteObject for an object whose controller must have a chance to add its
+// finalizer: an object without a finalizer is deleted only in the version that was read. If the
+// object changes at the same time, it is read and deleted again.
+//
+// Without that precondition, a controller may add its finalizer after the server has checked for
+// finalizers (k8s.io/apiserver/pkg/registry/generic/registry/store.go, Delete). The server then
+// deletes the object immediately, and the controller acts on an object that no longer exists:
+// virt-controller starts a VirtualMachine, which it does not if it cannot add the finalizer
+// (kubevirt.io/kubevirt/pkg/virt-controller/watch/vm/vm.go, sync).
+func (o Objects[O, L]) DeleteUnchanged(ctx context.Context, object O) error {
 	var none O
 
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
@@ -171,7 +180,12 @@ func (o Objects[O, L]) DeleteObject(ctx context.Context, object O) error {
 			return nil
 		}
 
-		deletion := o.Delete(ctx, object.GetName(), onlyThis(object))
+		only := metav1.NewUIDPreconditions(string(object.GetUID()))
+		if len(object.GetFinalizers()) == 0 {
+			only.ResourceVersion = ptr.To(object.GetResourceVersion())
+		}
+
+		deletion := o.Delete(ctx, object.GetName(), deleteOnly(only))
 		if !apierrors.IsConflict(deletion) {
 			return deletion
 		}
@@ -187,13 +201,8 @@ func (o Objects[O, L]) DeleteObject(ctx context.Context, object O) error {
 	})
 }
 
-func onlyThis(object metav1.Object) metav1.DeleteOptions {
-	only := metav1.NewUIDPreconditions(string(object.GetUID()))
-	if len(object.GetFinalizers()) == 0 {
-		only.ResourceVersion = ptr.To(object.GetResourceVersion())
-	}
-
-	return metav1.DeleteOptions{Preconditions: only, PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)}
+func deleteOnly(preconditions *metav1.Preconditions) metav1.DeleteOptions {
+	return metav1.DeleteOptions{Preconditions: preconditions, PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)}
 }
 
 // DeleteCollection deletes the objects with these labels. The server selects the objects, so they

@@ -15,11 +15,6 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// getTimeout bounds a read of one object, which no webhook delays. If requests hang and the
-// provider cluster then recovers, the next attempt follows after at most this time plus
-// machine-controller-manager's ShortRetry (5 s).
-const getTimeout = 8 * time.Second
-
 // retryBackoff spaces the attempts of one request: after 0, 0.2, 0.6, 1.4, 3, 6 and 13 seconds,
 // until the retry window ends. It has no cap, because wait.Backoff stops when it reaches one.
 var retryBackoff = wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.1, Steps: 1000}

@@ -129,7 +129,7 @@ func TestReadIsNotHeldUp(t *testing.T) {
 		s, begun := &Clients{RetryFor: 15 * time.Second}, time.Now()
 		back := begun.Add(time.Second)
 
-		err := request(t, s, getTimeout, func(ctx context.Context) error {
+		err := request(t, s, readTimeout, func(ctx context.Context) error {
 			if time.Now().After(back) {
 				return nil
 			}

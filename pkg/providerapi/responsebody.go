@@ -10,28 +10,6 @@ import (
 	"time"
 )
 
-const (
-	// maxResponse bounds the body of a response, in bytes, after decompression. The largest object
-	// that etcd accepts has half this size.
-	maxResponse = 3 << 20
-	// maxPage bounds a page of a list that is read page by page. The metadata of 500
-	// VirtualMachines take a fifth of it.
-	maxPage = 8 << 20
-	// maxWatch bounds all events of a watch together: if a server sends events as fast as it can,
-	// the driver pauses before the next watch. Two thousand instances that change every minute
-	// reach the bound in a minute and a half.
-	maxWatch = 64 << 20
-	// maxEvent bounds one event of a watch.
-	maxEvent = maxResponse
-	// smallResponse is the memory, in bytes, that a response may take before it has to
-	// wait for a slot; see readSlot. A VirtualMachine takes a fifth of it, and the
-	// metadata of a hundred take all of it.
-	smallResponse = 1 << 20
-	// largeReadTimeout bounds the time for reading the rest of a large response or event while
-	// others wait for a slot.
-	largeReadTimeout = 10 * time.Second
-)
-
 // responseBody is the body of a response. Reading fails when a bound is exceeded.
 type responseBody struct {
 	io.ReadCloser
@@ -142,15 +120,6 @@ func (b *responseBody) releaseUnlessShared() {
 		b.slot.release()
 	}
 }
-
-const (
-	// maxLargeReads is the number of large responses that the process reads and decodes at a time,
-	// across all provider clusters.
-	maxLargeReads = 4
-	// maxLargeReadsPerCluster is the number of these per cluster: a server that sends only large
-	// responses, and slowly, must not block reads from the others.
-	maxLargeReadsPerCluster = 1
-)
 
 // semaphores are the semaphores for large responses. Without them, fifty workers that each read a
 // response of maximum size would take gigabytes of memory.

@@ -7,27 +7,6 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/quantity"
 )
 
-// Bounds of one response, or of one event of a watch. The fractions given were measured on objects
-// of real control planes, including their managedFields.
-const (
-	// maxDepth bounds the nesting of objects and arrays. A list of VirtualMachines with
-	// managedFields has 17 levels.
-	maxDepth = 64
-	// maxElements bounds the elements of all arrays together. An empty object in an array takes
-	// three bytes in a response and up to a thousand in memory. The metadata of 500 VirtualMachines
-	// have a fifth of this number, and 50 nodes with their images have two thirds.
-	maxElements = 20_000
-	// maxMembers bounds the members of all objects together: a member of two bytes takes a hundred
-	// bytes in a map. The metadata of 500 VirtualMachines have half of this number.
-	maxMembers = 200_000
-)
-
-// Maximum memory of an element and a member of a response, in bytes, excluding their strings.
-const (
-	costOfElement = 1 << 10
-	costOfMember  = 128
-)
-
 // excessError names the bound that a response exceeds. Its text contains no byte of the response.
 type excessError struct{ what string }
 

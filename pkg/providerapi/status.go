@@ -11,17 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-const (
-	// maxStatus bounds the body of an error response, in bytes.
-	maxStatus = 256 << 10
-	// maxMessage bounds each string of a metav1.Status, in bytes, and maxCauses the number of its
-	// causes. KubeVirt adds one cause per invalid field.
-	maxMessage, maxCauses = 8 << 10, 100
-	// notAStatus replaces the body of an error response that is not a metav1.Status. Such a body
-	// may be the page of a proxy, or a text with which the server wants to reach the shoot's
-	// status.
-	notAStatus = "the response is not from a Kubernetes API server"
-)
+// notAStatus replaces the body of an error response that is not a metav1.Status. Such a body may be
+// the page of a proxy, or a text with which the server wants to reach the shoot's status.
+const notAStatus = "the response is not from a Kubernetes API server"
 
 // keepStatus reduces an error response to its metav1.Status. Any other text would
 // be repeated in error messages.

@@ -16,19 +16,6 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-const (
-	// maxHeader bounds the headers of a response, in bytes.
-	maxHeader = 256 << 10
-	// watchBeginTimeout bounds the time until a watch begins. An API server sends the
-	// headers of its response at once.
-	watchBeginTimeout = 15 * time.Second
-	// maxWatchDuration bounds a watch that its server does not end. API servers end a watch that
-	// requests a timeout after ten minutes at most.
-	maxWatchDuration = 11 * time.Minute
-	// requestTimeout bounds one request. An admission webhook may take 10 s, and there are several.
-	requestTimeout = 30 * time.Second
-)
-
 // connections returns the HTTP client for one provider cluster, and its transport.
 // client-go's own transports are shared and never dropped, one for each certificate
 // that a kubeconfig ever contained.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"sync"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -21,11 +20,8 @@ type Watcher interface {
 	Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error)
 }
 
-// rewatchInterval is the interval of attempts to watch an object whose version has expired.
-const rewatchInterval = time.Second
-
-// WatchObject starts to watch an object from its resource version, or from its current state if it
-// has none. Its errors are those of Once.
+// WatchObject starts to watch an object from its resource version, or from its current state if it has
+// none. Its errors are those of Once.
 func (o Objects[O, L]) WatchObject(ctx context.Context, object metav1.ObjectMeta) (watch.Interface, error) {
 	return o.client.Watch(ctx, metav1.SingleObject(object))
 }

@@ -208,7 +208,7 @@ func (e *evacuations) PowerOff(ctx context.Context, evacuation *spi.Evacuation) 
 	case vm == nil:
 		return e.clients.Instances().DeleteObject(ctx, instance)
 	case render.Owns(e.identity, vm.Labels) && metav1.IsControlledBy(instance, vm):
-		return e.clients.VirtualMachines().DeleteObject(ctx, vm)
+		return e.clients.VirtualMachines().DeleteUnchanged(ctx, vm)
 	default:
 		return spi.WithRemedy(spi.Errorf(spi.ErrForeign, "VirtualMachine %s lacks the tags of this shoot, or does not control the "+
 			"VirtualMachineInstance of the same name, so it is not powered off", e.clients.Path(evacuation.Machine)),

@@ -97,7 +97,7 @@ func (m *Machines) removeVirtualMachine(
 		}
 	}
 
-	if err := c.VirtualMachines().DeleteObject(ctx, vm); err != nil || in.Orphan {
+	if err := c.VirtualMachines().DeleteUnchanged(ctx, vm); err != nil || in.Orphan {
 		return err
 	}
 

@@ -116,7 +116,7 @@ func TestDeletionOfANewVirtualMachine(t *testing.T) {
 
 			seen, err := c.VirtualMachines().Get(t.Context(), "m")
 			require.NoError(t, err)
-			require.NoError(t, c.VirtualMachines().DeleteObject(t.Context(), seen))
+			require.NoError(t, c.VirtualMachines().DeleteUnchanged(t.Context(), seen))
 
 			versions := make([]string, 0, len(server.received))
 			for _, preconditions := range server.received {
@@ -146,6 +146,6 @@ func TestDeletionThatAlwaysConflicts(t *testing.T) {
 
 	c, err := p.clients.For(kubeconfig)
 	require.NoError(t, err)
-	require.ErrorIs(t, c.VirtualMachines().DeleteObject(t.Context(), vm), spi.ErrConflict)
+	require.ErrorIs(t, c.VirtualMachines().DeleteUnchanged(t.Context(), vm), spi.ErrConflict)
 	require.Less(t, len(server.received), 10)
 }

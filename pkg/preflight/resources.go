@@ -1,0 +1,82 @@
+package preflight
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+const mebibyte = 1 << 20
+
+// decimal returns a number of items.
+func decimal(n int64) resource.Quantity { return *resource.NewQuantity(n, resource.DecimalSI) }
+
+// milli returns a number of thousandths.
+func milli(n int64) resource.Quantity { return *resource.NewMilliQuantity(n, resource.DecimalSI) }
+
+// binary returns a number of bytes.
+func binary(n int64) resource.Quantity { return *resource.NewQuantity(n, resource.BinarySI) }
+
+// sum adds the amounts of all lists. It changes none of them.
+func sum(lists ...corev1.ResourceList) corev1.ResourceList {
+	total := corev1.ResourceList{}
+
+	for _, list := range lists {
+		for name, amount := range list {
+			added := total[name].DeepCopy()
+			added.Add(amount)
+			total[name] = added
+		}
+	}
+
+	return total
+}
+
+// minus returns the amounts of a list, less those of another one.
+func minus(list, less corev1.ResourceList) corev1.ResourceList {
+	rest := list.DeepCopy()
+
+	for name, amount := range less {
+		if left, ok := rest[name]; ok {
+			left.Sub(amount)
+			rest[name] = left
+		}
+	}
+
+	return rest
+}
+
+// times multiplies the amounts of a list.
+func times(list corev1.ResourceList, n int64) corev1.ResourceList {
+	product := list.DeepCopy()
+
+	for name, amount := range product {
+		amount.Mul(n)
+		product[name] = amount
+	}
+
+	return product
+}
+
+// describe formats CPU, memory and the storage of disks for people.
+func describe(requests corev1.ResourceList, disks []disk) string {
+	var storage resource.Quantity
+	for _, d := range disks {
+		storage.Add(d.size)
+	}
+
+	parts := []string{"cpu " + requests.Cpu().String(), "memory " + inMebibytes(requests.Memory())}
+	if len(disks) > 0 {
+		parts = append(parts, "storage "+inMebibytes(&storage))
+	}
+
+	return strings.Join(parts, ", ")
+}
+
+// inMebibytes rounds up to whole MiB for readability.
+func inMebibytes(q *resource.Quantity) string {
+	rounded := binary((q.Value() + mebibyte - 1) / mebibyte * mebibyte)
+
+	return rounded.String()
+}
