@@ -58,8 +58,8 @@ func requireOwn(c *providerapi.Clients, have, want *cdiv1beta1.DataVolume) error
 
 func annotated(annotation string) string { return "annotation " + annotation }
 
-// shortList shortens the list, to leave room for the remedy: the creator of the DataVolume controls how
-// many fields differ, and the length of their names.
+// shortList shortens the list, to leave room for the remedy: the creator of the DataVolume controls
+// how many fields differ, and the length of their names.
 func shortList(differences []string) string {
 	const most, longest = 5, 100
 

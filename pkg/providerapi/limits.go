@@ -99,11 +99,11 @@ const (
 	readTimeout = 8 * time.Second
 	// listTimeout bounds the time for reading an informer's list.
 	listTimeout = time.Minute
-	// watchBeginTimeout bounds the time until a watch begins. An API server sends the headers of its
-	// response at once.
+	// watchBeginTimeout bounds the time until a watch begins. An API server sends the headers of
+	// its response at once.
 	watchBeginTimeout = 15 * time.Second
-	// maxWatchDuration bounds a watch that its server does not end. API servers end a watch that requests
-	// a timeout after ten minutes at most.
+	// maxWatchDuration bounds a watch that its server does not end. API servers end a watch that
+	// requests a timeout after ten minutes at most.
 	maxWatchDuration = 11 * time.Minute
 	// rewatchInterval is the interval of attempts to watch an object whose version has expired.
 	rewatchInterval = time.Second

@@ -12,8 +12,8 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/render"
 )
 
-// getOwned returns the VirtualMachine of a Machine, or spi.ErrNotFound if there is none or it is not
-// managed for this Machine.
+// getOwned returns the VirtualMachine of a Machine, or spi.ErrNotFound if there is none or it is
+// not managed for this Machine.
 func (m *Machines) getOwned(ctx context.Context, c *providerapi.Clients, in *spi.ObserveMachineInput) (*kubevirtv1.VirtualMachine, error) {
 	record := recordForObserve(in)
 
