@@ -67,7 +67,7 @@ Exit codes:
 		},
 	}
 
-	o.clusterFlags.addTo(cmd)
+	o.addTo(cmd)
 	o.assumed.addTo(cmd)
 	o.output = addOutputFlag(cmd, outputText)
 

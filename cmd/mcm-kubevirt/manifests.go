@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -16,7 +15,6 @@ import (
 	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 )
@@ -217,27 +215,34 @@ func parseDocuments(file string, text []byte) (found []document, errs []error) {
 		return nil, []error{errors.New("the file is not UTF-8 text; save it with that encoding")}
 	}
 
-	reader, before := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text))), 0
-
-	for {
-		part, err := reader.Read()
-		p := filePart{file: file, before: before, text: part}
-
-		switch {
-		case errors.Is(err, io.EOF):
-			return found, errs
-		case err != nil:
-			return found, append(errs, p.explain(errors.New("there is text after the separator")))
-		}
-
+	for _, p := range parts(file, text) {
 		documents, err := p.documents()
 		if err != nil {
 			errs = append(errs, err)
 		}
 
 		found = append(found, documents...)
-		before += bytes.Count(part, []byte("\n")) + 1 // the separator
 	}
+
+	return found, errs
+}
+
+// separator begins a document, which may begin in the same line.
+var separator = regexp.MustCompile(`(?m)^---(?:[ \t\r]|$)`)
+
+// parts splits a file at its separators. apimachinery's YAMLReader loses the text before a separator
+// that it refuses, and leaves a leading one in the text, which is no JSON then.
+func parts(file string, text []byte) []filePart {
+	var list []filePart
+
+	begin := 0
+
+	for _, at := range append(separator.FindAllIndex(text, -1), []int{len(text), len(text)}) {
+		list = append(list, filePart{file: file, before: bytes.Count(text[:begin], []byte("\n")), text: text[begin:at[0]]})
+		begin = at[0] + min(len("---"), at[1]-at[0])
+	}
+
+	return list
 }
 
 // filePart is the text between two separators of a file, and the number of lines before it.
@@ -299,14 +304,14 @@ func (p filePart) jsonStream() (found []document, ok bool) {
 	}
 }
 
-// line returns the line of the file in which the object after an offset begins, after empty lines,
-// comments and a separator.
+// line returns the line of the file in which the object after an offset begins, after empty lines
+// and comments.
 func (p filePart) line(offset int64) int {
 	first := p.before + 1 + bytes.Count(p.text[:offset], []byte("\n"))
 	line := first
 
 	for text := range bytes.Lines(p.text[offset:]) {
-		if text = bytes.TrimSpace(text); len(text) > 0 && text[0] != '#' && !bytes.HasPrefix(text, []byte("---")) {
+		if text = bytes.TrimSpace(text); len(text) > 0 && text[0] != '#' {
 			return line
 		}
 

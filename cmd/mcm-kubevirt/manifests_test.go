@@ -34,6 +34,8 @@ func TestManners(t *testing.T) {
 		"BOMAndJSON":      {reason: "as Windows begins files", text: "\uFEFF" + classAsJSON, want: "1 MachineClass, 0 errors"},
 		"JSON":            {reason: "tabs are allowed there", text: classAsJSON, want: "1 MachineClass, 0 errors"},
 		"JSONStream":      {reason: "objects may follow each other", text: classAsJSON + "\n" + strings.Replace(classAsJSON, `{"name": "c"}`, `{"name": "d"}`, 1), want: "2 MachineClasses, 0 errors"},
+		"Separated":       {reason: "JSON after a separator", text: "---\n" + classAsJSON + "\n" + strings.Replace(classAsJSON, `{"name": "c"}`, `{"name": "d"}`, 1), want: "2 MachineClasses, 0 errors"},
+		"SameLine":        {reason: "a document may begin beside its separator", text: valid + "--- # another\n" + other + "--- {kind: AllowList}\n", want: "objects of other kinds: 1"},
 		"Separators":      {reason: "empty documents are nothing", text: "---\n---\n# nothing\n---\n" + valid + "---\n", want: "(standard input:5)"},
 		"List":            {reason: "as kubectl prints several", text: "apiVersion: v1\nkind: List\nitems:\n" + item + otherItem, want: "2 MachineClasses, 0 errors"},
 		"TypedList": {

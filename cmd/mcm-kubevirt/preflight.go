@@ -69,7 +69,7 @@ Exit codes:
 
 	addFilenameFlag(cmd, &o.files)
 	o.assumed.addTo(cmd)
-	o.clusterFlags.addTo(cmd)
+	o.addTo(cmd)
 	o.output = addOutputFlag(cmd, outputText)
 
 	return cmd

@@ -60,7 +60,7 @@ func TestRenderText(t *testing.T) {
 	t.Parallel()
 
 	spec := strings.Replace(valid, "containerDisk: {image: example.com/image}",
-		`source: {http: {url: "https://images.example.com/a"}}, storage: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 20Gi}}}`, 1) +
+		`source: {http: {url: "https://images.example.com/a", extraHeaders: ["X-Token: t0p-secret"]}}, storage: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 20Gi}}}`, 1) +
 		`  cpu: {sockets: 2, cores: 1}
   networks: [{name: tenant/vlan-10, default: true, sriov: {}}, {name: storage, mac: Stable, binding: {name: plug}}]
   additionalVolumes:
@@ -72,6 +72,7 @@ func TestRenderText(t *testing.T) {
 	require.NoError(t, err)
 
 	out = strings.Join(strings.Fields(out), " ")
+	require.NotContains(t, out, "t0p-secret")
 
 	for _, line := range []string{
 		"VirtualMachine machines/worker-1 of MachineClass c",

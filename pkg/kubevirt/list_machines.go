@@ -3,9 +3,8 @@ package kubevirt
 import (
 	"context"
 
-	"k8s.io/klog/v2"
-
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
+	"k8s.io/klog/v2"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/machineclass"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"

@@ -7,11 +7,10 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/machinecodes/codes"
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/machinecodes/status"
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/metrics"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/machineclass"
 )

@@ -4,11 +4,10 @@ import (
 	"errors"
 	"time"
 
+	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/utils/clock"
-
-	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )

@@ -1,9 +1,8 @@
 package kubevirt
 
 import (
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
 )
 
 // Observer observes the MachineClasses of requests, with their current credentials. Its first

@@ -8,11 +8,10 @@ import (
 	"context"
 	"time"
 
-	"k8s.io/klog/v2"
-	"k8s.io/utils/clock"
-
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1/validation"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/machineclass"

@@ -22,9 +22,9 @@ type Objects[O Object, L runtime.Object] struct {
 	// Source reads pages and watches, for Collect, Some and Follow.
 	Source[L]
 
-	client  client[O, L]
-	clients *Clients
-	kind    string
+	client          client[O, L]
+	clients         *Clients
+	kind, namespace string
 	// secret is set if the objects contain secrets.
 	secret bool
 }
@@ -48,7 +48,7 @@ type client[O Object, L runtime.Object] interface {
 }
 
 func objectsOf[O Object, L runtime.Object](clients *Clients, kind string, typed client[O, L]) Objects[O, L] {
-	return Objects[O, L]{Source: typed, client: typed, clients: clients, kind: kind}
+	return Objects[O, L]{Source: typed, client: typed, clients: clients, kind: kind, namespace: clients.Namespace}
 }
 
 // The kinds of objects that the driver uses.
@@ -83,7 +83,10 @@ func (c *Clients) Migrations() Migrations {
 // DataVolumes returns the DataVolumes in a namespace. kind names them in errors, such as "golden
 // image".
 func (c *Clients) DataVolumes(namespace, kind string) DataVolumes {
-	return objectsOf(c, kind, c.CDI.CdiV1beta1().DataVolumes(namespace))
+	volumes := objectsOf(c, kind, c.CDI.CdiV1beta1().DataVolumes(namespace))
+	volumes.namespace = namespace
+
+	return volumes
 }
 
 // Secrets returns the Secrets in the namespace of the kubeconfig.
@@ -216,7 +219,7 @@ func (o Objects[O, L]) DeleteCollection(ctx context.Context, owner, labels strin
 }
 
 // path names an object in errors.
-func (o Objects[O, L]) path(name string) string { return o.kind + " " + o.clients.Path(name) }
+func (o Objects[O, L]) path(name string) string { return o.kind + " " + o.namespace + "/" + name }
 
 // context prevents client-go from logging the bodies of requests and responses with secrets, which
 // it does at -v=8.

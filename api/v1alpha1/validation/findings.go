@@ -2,6 +2,7 @@ package validation
 
 import (
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -47,14 +48,13 @@ func oneOf[T ~string](path *field.Path, value T, supported ...T) field.ErrorList
 	return field.ErrorList{field.NotSupported(path, value, supported)}
 }
 
-// syntax returns an error for each message of a check of apimachinery.
+// syntax returns an error with the messages of a check of apimachinery.
 func syntax[T any](path *field.Path, value T, check func(T) []string) field.ErrorList {
-	var errs field.ErrorList
-	for _, msg := range check(value) {
-		errs = append(errs, field.Invalid(path, value, msg))
+	if messages := check(value); len(messages) > 0 {
+		return field.ErrorList{field.Invalid(path, value, strings.Join(messages, "; "))}
 	}
 
-	return errs
+	return nil
 }
 
 // objectName validates the name of an object that the machine needs. KubeVirt would wait forever

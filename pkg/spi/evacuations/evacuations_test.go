@@ -190,3 +190,43 @@ func TestEvacuationWatchIsRetried(t *testing.T) {
 	_, complete := seen.List()
 	require.False(t, complete, "an incomplete list is not used")
 }
+
+// TestMigrationsAreDeletedByUID deletes a migration as the watch's cache has it: without finalizers,
+// and possibly in an outdated version. The driver has no permission to read migrations one by one.
+func TestMigrationsAreDeletedByUID(t *testing.T) {
+	t.Parallel()
+
+	var (
+		mu       sync.Mutex
+		requests []string
+		received metav1.DeleteOptions
+	)
+
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+
+		requests = append(requests, r.Method)
+		_ = json.NewDecoder(r.Body).Decode(&received)
+
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusSuccess})
+	}))
+	t.Cleanup(server.Close)
+
+	clients, err := providerapi.NewCache(providerapi.Options{QPS: 100, Burst: 100}).For(hostile.Kubeconfig(t, server))
+	require.NoError(t, err)
+
+	pending := migrationFor("a", transition{kubevirtv1.MigrationPending, 0})
+	pending.UID, pending.ResourceVersion, pending.Finalizers = "u", "7", []string{"f"}
+
+	e := newEvacuations(t, nil, trimMigration(pending))
+	e.clients = clients
+	require.NoError(t, e.CancelMigration(t.Context(), &spi.Evacuation{Machine: "a", UID: "a", Node: "host"}))
+
+	mu.Lock()
+	defer mu.Unlock()
+
+	require.Equal(t, []string{http.MethodDelete}, requests)
+	require.Equal(t, metav1.NewUIDPreconditions("u"), received.Preconditions)
+}

@@ -223,7 +223,7 @@ func (r *reader) podsOf(ctx context.Context, instance *kubevirtv1.VirtualMachine
 		Labels: labels.Set{kubevirtv1.CreatedByLabel: string(instance.UID)}.String(),
 	}, maxEvidence)
 	if err != nil {
-		r.addUnread("list pods", err)
+		r.addUnread(spi.During("list pods", providerapi.Explain(err)))
 
 		return nil
 	}
@@ -243,7 +243,7 @@ func (r *reader) dataVolumesOf(ctx context.Context, in *spi.ObserveMachineInput)
 
 	volumes, err := providerapi.Some[cdiv1beta1.DataVolume](ctx, r.clients.DataVolumes(r.clients.Namespace, "DataVolume"), providerapi.List{Labels: selector}, maxEvidence)
 	if err != nil {
-		r.addUnread("list DataVolumes", err)
+		r.addUnread(spi.During("list DataVolumes", providerapi.Explain(err)))
 	}
 
 	return volumes
@@ -262,7 +262,7 @@ func (r *reader) imageOf(ctx context.Context, dv *cdiv1beta1.DataVolume) (images
 
 	switch {
 	case err != nil:
-		r.unread = append(r.unread, spi.AsError(err).Message)
+		r.addUnread(err)
 
 		return nil, ""
 	case image != nil:
@@ -270,6 +270,8 @@ func (r *reader) imageOf(ctx context.Context, dv *cdiv1beta1.DataVolume) (images
 	case namespace == r.clients.Namespace:
 		return nil, name
 	default:
+		r.addUnread(spi.Errorf(spi.ErrPrecondition, "get DataVolume %s/%s: not found", namespace, name))
+
 		return nil, ""
 	}
 }
@@ -277,16 +279,15 @@ func (r *reader) imageOf(ctx context.Context, dv *cdiv1beta1.DataVolume) (images
 func (r *reader) eventsOf(ctx context.Context, selector fields.Set) []corev1.Event {
 	events, err := providerapi.Some[corev1.Event](ctx, r.clients.Kubernetes.CoreV1().Events(r.clients.Namespace), providerapi.List{Fields: selector.String()}, maxEvidence)
 	if err != nil {
-		r.addUnread("list events", err)
+		r.addUnread(spi.During("list events", providerapi.Explain(err)))
 	}
 
 	return events
 }
 
 // addUnread records that evidence could not be read.
-func (r *reader) addUnread(what string, err error) {
-	text := spi.AsError(spi.During(what, providerapi.Explain(err))).Message
-	if !slices.Contains(r.unread, text) {
+func (r *reader) addUnread(err error) {
+	if text := spi.AsError(err).Message; !slices.Contains(r.unread, text) {
 		r.unread = append(r.unread, text)
 	}
 }

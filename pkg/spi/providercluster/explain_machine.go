@@ -224,7 +224,7 @@ func (r *reader) readMore(ctx context.Context, in *spi.ObserveMachineInput, stat
 	}
 
 	if have, err := r.clients.WithoutRetry().DataVolumes(r.clients.Namespace, "DataVolume").Get(ctx, image); err != nil {
-		r.unread = append(r.unread, spi.AsError(err).Message)
+		r.addUnread(err)
 	} else if have != nil {
 		state.Images = []cdiv1beta1.DataVolume{*have}
 	}

@@ -30,7 +30,7 @@ func (r *reader) explainPlacement(ctx context.Context, cause *spi.Cause, wanted 
 
 	nodes, err := providerapi.Some[metav1.PartialObjectMetadata](ctx, from, providerapi.List{}, maxNodes+1)
 	if err != nil {
-		r.addUnread("list nodes", err)
+		r.addUnread(spi.During("list nodes", providerapi.Explain(err)))
 
 		return
 	}
