@@ -216,8 +216,11 @@ func dataVolume(name string, spec cdiv1beta1.DataVolumeSpec) string {
 	return fmt.Sprintf("%s: %s, from %s", name, size, cmp.Or(fields(spec.SourceRef), fields(spec.Source)))
 }
 
-// fields lists the fields of an object that are set, with their values. It omits extraHeaders of a
-// source, which may contain credentials.
+// sensitive are the fields of sources and volumes that may contain credentials.
+var sensitive = []string{"extraHeaders", "userData", "userDataBase64", "networkData", "networkDataBase64"}
+
+// fields lists the fields of an object that are set, with their values. It omits sensitive
+// ones.
 func fields(object any) string {
 	raw, err := json.Marshal(object)
 	if err != nil {
@@ -239,7 +242,7 @@ func leaves(path string, tree map[string]any) []string {
 		inner, isObject := tree[key].(map[string]any)
 
 		switch {
-		case key == "extraHeaders":
+		case slices.Contains(sensitive, key):
 		case isObject && len(inner) > 0:
 			found = append(found, leaves(path+key+".", inner)...)
 		case isObject:

@@ -135,3 +135,11 @@ func TestRenderErrorsSayWhatToDo(t *testing.T) {
 		})
 	}
 }
+
+// TestFieldsOmitCredentials has user data in a volume, as a virtualMachineTemplate may set it.
+func TestFieldsOmitCredentials(t *testing.T) {
+	t.Parallel()
+
+	volume := map[string]any{"name": "init", "cloudInitNoCloud": map[string]any{"userData": "t0p-secret", "networkDataBase64": "t0p-secret"}}
+	require.Equal(t, "name init", fields(volume))
+}
