@@ -69,6 +69,7 @@ func permissions() []permission {
 		{machines, "", "secrets", []string{"get", "create", "update", "deletecollection"}},
 		{machines, cdi, "datavolumes", []string{"get", "list", "deletecollection"}},
 		{goldenImages, cdi, "datavolumes", []string{"create", "delete"}},
+		{diagnosis, "", "persistentvolumeclaims", []string{"get"}},
 		{diagnosis, "", "pods", []string{"list"}},
 		{diagnosis, "", "events", []string{"list"}},
 		{evacuation, kubevirt, "virtualmachineinstances", []string{"list"}}, // Added to machines.

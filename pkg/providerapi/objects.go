@@ -61,6 +61,8 @@ type (
 	Migrations = Objects[*kubevirtv1.VirtualMachineInstanceMigration, *kubevirtv1.VirtualMachineInstanceMigrationList]
 	// DataVolumes are the DataVolumes of a namespace.
 	DataVolumes = Objects[*cdiv1beta1.DataVolume, *cdiv1beta1.DataVolumeList]
+	// Claims are the PersistentVolumeClaims of a namespace.
+	Claims = Objects[*corev1.PersistentVolumeClaim, *corev1.PersistentVolumeClaimList]
 	// Secrets are the Secrets of a namespace.
 	Secrets = Objects[*corev1.Secret, *corev1.SecretList]
 )
@@ -87,6 +89,11 @@ func (c *Clients) DataVolumes(namespace, kind string) DataVolumes {
 	volumes.namespace = namespace
 
 	return volumes
+}
+
+// Claims returns the PersistentVolumeClaims in the namespace of the kubeconfig.
+func (c *Clients) Claims() Claims {
+	return objectsOf(c, "PersistentVolumeClaim", c.Kubernetes.CoreV1().PersistentVolumeClaims(c.Namespace))
 }
 
 // Secrets returns the Secrets in the namespace of the kubeconfig.

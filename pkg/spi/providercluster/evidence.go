@@ -103,7 +103,7 @@ type reader struct {
 	unread []string
 }
 
-// readRelated reads the related evidence with at most four requests.
+// readRelated reads the related evidence with at most five requests.
 func (r *reader) readRelated(ctx context.Context, in *spi.ObserveMachineInput, state *machineState) relatedEvidence {
 	ctx, cancel := context.WithTimeout(ctx, evidenceTimeout)
 	defer cancel()
@@ -145,13 +145,34 @@ func (r *reader) readRelated(ctx context.Context, in *spi.ObserveMachineInput, s
 func (r *reader) eventsOfVolume(ctx context.Context, dv *cdiv1beta1.DataVolume) []corev1.Event {
 	events := r.eventsOf(ctx, fields.Set{"involvedObject.name": dv.Name})
 
+	claim := r.claimOf(ctx, dv, events)
+	if claim == "" {
+		return events
+	}
+
+	return append(events, r.eventsOf(ctx, fields.Set{"involvedObject.name": temporaryClaim(dv, claim), "type": corev1.EventTypeWarning})...)
+}
+
+// claimOf returns the UID of a DataVolume's claim: from an event of the claim, since most claims
+// have one, or from the claim itself, since a busy kube-controller-manager drops events. It returns
+// "" if the claim does not exist or cannot be read.
+func (r *reader) claimOf(ctx context.Context, dv *cdiv1beta1.DataVolume, events []corev1.Event) types.UID {
 	for i := range events {
-		if claim := &events[i].InvolvedObject; claim.Kind == "PersistentVolumeClaim" && claim.UID != "" {
-			return append(events, r.eventsOf(ctx, fields.Set{"involvedObject.name": temporaryClaim(dv, claim.UID), "type": corev1.EventTypeWarning})...)
+		if object := &events[i].InvolvedObject; object.Kind == "PersistentVolumeClaim" && object.UID != "" {
+			return object.UID
 		}
 	}
 
-	return events
+	claim, err := r.clients.WithoutRetry().Claims().Get(ctx, dv.Name)
+	if err != nil {
+		r.addUnread(err)
+	}
+
+	if claim == nil {
+		return ""
+	}
+
+	return claim.UID
 }
 
 // temporaryClaim returns the name of the claim whose volume CDI fills and then rebinds to the claim

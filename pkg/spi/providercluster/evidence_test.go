@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -103,12 +104,19 @@ func TestEvidenceIsReadWithinOneLimit(t *testing.T) {
 // Other objects do not exist.
 type answers struct {
 	bodies map[string]string
-	asked  []string
+	asked  []string // the names, those of lists of events as "events?OBJECT"
 }
 
 func (a *answers) RoundTrip(r *http.Request) (*http.Response, error) {
 	last := path.Base(r.URL.Path)
-	a.asked = append(a.asked, last)
+	asked := last
+
+	if selected, err := fields.ParseSelector(r.URL.Query().Get("fieldSelector")); err == nil && last == "events" {
+		object, _ := selected.RequiresExactMatch("involvedObject.name")
+		asked += "?" + object
+	}
+
+	a.asked = append(a.asked, asked)
 
 	body, known := a.bodies[last]
 	code := http.StatusOK
@@ -137,14 +145,13 @@ func TestGoldenImageIsFollowedFirst(t *testing.T) {
 	const image = `{"kind":"DataVolume","apiVersion":"cdi.kubevirt.io/v1beta1","metadata":{"name":"golden-1","namespace":"machines"},
 		"status":{"phase":"Failed"}}`
 
-	none := `{"kind":"EventList","apiVersion":"v1","items":[]}`
 	vm := &kubevirtv1.VirtualMachine{}
 	vm.Name, vm.Namespace, vm.Labels = "m", "machines", map[string]string{v1alpha1.LabelGoldenImage: "golden-1"}
 
 	for _, phase := range []cdiv1beta1.DataVolumePhase{cdiv1beta1.PendingPopulation, cdiv1beta1.WaitForFirstConsumer, cdiv1beta1.ImportInProgress} {
 		for reason, bodies := range map[string]map[string]string{
-			"the image has failed": {"datavolumes": cloneBeside(phase), "golden-1": image, "events": none},
-			"the image is gone":    {"datavolumes": cloneBeside(phase), "events": none},
+			"the image has failed": {"datavolumes": cloneBeside(phase), "golden-1": image, "events": noEvents},
+			"the image is gone":    {"datavolumes": cloneBeside(phase), "events": noEvents},
 		} {
 			cluster := &answers{bodies: bodies}
 			c, err := providerapi.NewCache(providerapi.Options{
@@ -154,14 +161,52 @@ func TestGoldenImageIsFollowedFirst(t *testing.T) {
 
 			seen := &machineState{Evidence: diagnose.Evidence{VirtualMachine: vm}}
 			found := (&reader{clients: c}).readRelated(t.Context(), &spi.ObserveMachineInput{Name: "m", Identity: spi.Identity{Cluster: "c", Role: "node"}}, seen)
-			require.Equal(t, []string{"datavolumes", "golden-1", "events"}, cluster.asked, reason)
 
 			if bodies["golden-1"] == "" {
+				require.Equal(t, []string{"datavolumes", "golden-1", "events?m-root-disk", "m-root-disk"}, cluster.asked, reason)
 				require.Equal(t, "golden-1", found.missing, reason)
 			} else {
+				require.Equal(t, []string{"datavolumes", "golden-1", "events?golden-1", "golden-1"}, cluster.asked, reason)
 				require.Len(t, found.Images, 1, reason)
 			}
 		}
+	}
+}
+
+const noEvents = `{"kind":"EventList","apiVersion":"v1","items":[]}`
+
+// TestEventsOfTheTemporaryClaim finds the temporary claim of a clone. kube-controller-manager drops
+// events when it is busy, so the claim of the DataVolume may have none.
+func TestEventsOfTheTemporaryClaim(t *testing.T) {
+	t.Parallel()
+
+	const claim = `{"kind":"PersistentVolumeClaim","apiVersion":"v1","metadata":{"name":"m-root-disk","namespace":"machines","uid":"u1"}}`
+
+	event := `{"kind":"EventList","apiVersion":"v1","items":[{"metadata":{"name":"e"},"reason":"ExternalProvisioning",
+		"involvedObject":{"kind":"PersistentVolumeClaim","name":"m-root-disk","uid":"u1"}}]}`
+	dv := &cdiv1beta1.DataVolume{Spec: cdiv1beta1.DataVolumeSpec{Source: &cdiv1beta1.DataVolumeSource{PVC: &cdiv1beta1.DataVolumeSourcePVC{Name: "image"}}}}
+	dv.Name, dv.Namespace = "m-root-disk", "machines"
+
+	const ofVolume, ofTemporary = "events?m-root-disk", "events?tmp-pvc-u1"
+
+	for reason, tc := range map[string]struct {
+		bodies map[string]string
+		want   []string
+	}{
+		"the claim has an event": {map[string]string{"events": event}, []string{ofVolume, ofTemporary}},
+		"the claim has no event": {map[string]string{"events": noEvents, "m-root-disk": claim}, []string{ofVolume, "m-root-disk", ofTemporary}},
+		"there is no claim":      {map[string]string{"events": noEvents}, []string{ofVolume, "m-root-disk"}},
+	} {
+		cluster := &answers{bodies: tc.bodies}
+		c, err := providerapi.NewCache(providerapi.Options{
+			QPS: 100, Burst: 200, WrapTransport: func(http.RoundTripper) http.RoundTripper { return cluster },
+		}).For(hostile.KubeconfigOf(t, &clientcmdapi.Cluster{Server: "https://provider.example.com"}))
+		require.NoError(t, err)
+
+		r := &reader{clients: c}
+		r.eventsOfVolume(t.Context(), dv)
+		require.Equal(t, tc.want, cluster.asked, reason)
+		require.Empty(t, r.unread, reason)
 	}
 }
 
