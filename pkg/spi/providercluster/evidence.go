@@ -153,26 +153,28 @@ func (r *reader) eventsOfVolume(ctx context.Context, dv *cdiv1beta1.DataVolume) 
 	return append(events, r.eventsOf(ctx, fields.Set{"involvedObject.name": temporaryClaim(dv, claim), "type": corev1.EventTypeWarning})...)
 }
 
-// claimOf returns the UID of a DataVolume's claim: from an event of the claim, since most claims
-// have one, or from the claim itself, since a busy kube-controller-manager drops events. It returns
-// "" if the claim does not exist or cannot be read.
+// claimOf returns the UID of a DataVolume's claim, or "" if there is no claim. If the claim cannot be
+// read, as with the Role of an older release, its UID is in its events, of which a busy
+// kube-controller-manager drops some.
 func (r *reader) claimOf(ctx context.Context, dv *cdiv1beta1.DataVolume, events []corev1.Event) types.UID {
+	claim, err := r.clients.WithoutRetry().Claims().Get(ctx, dv.Name)
+
+	switch {
+	case claim != nil:
+		return claim.UID
+	case err == nil:
+		return ""
+	}
+
+	r.addUnread(err)
+
 	for i := range events {
 		if object := &events[i].InvolvedObject; object.Kind == "PersistentVolumeClaim" && object.UID != "" {
 			return object.UID
 		}
 	}
 
-	claim, err := r.clients.WithoutRetry().Claims().Get(ctx, dv.Name)
-	if err != nil {
-		r.addUnread(err)
-	}
-
-	if claim == nil {
-		return ""
-	}
-
-	return claim.UID
+	return ""
 }
 
 // temporaryClaim returns the name of the claim whose volume CDI fills and then rebinds to the claim
