@@ -1,23 +1,12 @@
-# The container image of a release, as .github/workflows/release.yaml builds and pushes it, for linux/amd64 and linux/arm64. `make image`
-# builds the same programs into the same image on an empty base, without a container engine; image/dockerfile_test.go compares the two. Only the
-# release workflow uses, and so tests, the base below.
+# The container image of a release, for linux/amd64 and linux/arm64. `make image` builds the programs, writes this image as an OCI layout without a
+# container engine, and checks it; the release workflow pushes that layout. A container engine builds the same image from the programs of
+# `make image`.
 #
-# The programs are static, write no files and read no time zones. They use only the base's certificates of public CAs, to verify the server of a
-# kubeconfig without certificate-authority-data. /etc/hosts and /etc/resolv.conf are the kubelet's.
+# The programs are static, contain certificates of public CAs, write no files and read no time zones. /etc/hosts and /etc/resolv.conf are the
+# kubelet's.
 
-FROM --platform=$BUILDPLATFORM golang:1.26.8 AS build
-WORKDIR /src
-COPY go.mod go.sum ./
-RUN go mod download
-COPY . .
-ARG TARGETOS
+FROM scratch
 ARG TARGETARCH
-ARG VERSION
-ARG REVISION
-# The flags of the compiler and the linker are in the Makefile, and nowhere else.
-RUN GOOS=$TARGETOS GOARCH=$TARGETARCH make build VERSION=$VERSION COMMIT=$REVISION
-
-FROM gcr.io/distroless/static-debian12:nonroot
 ARG VERSION
 ARG REVISION
 ARG CREATED
@@ -27,7 +16,7 @@ LABEL org.opencontainers.image.title="machine-controller-manager-provider-kubevi
       org.opencontainers.image.version="$VERSION" \
       org.opencontainers.image.revision="$REVISION" \
       org.opencontainers.image.created="$CREATED"
-COPY --from=build --chmod=0555 /src/bin/machine-controller /src/bin/mcm-kubevirt /
+COPY --chmod=0555 bin/linux-$TARGETARCH/machine-controller bin/linux-$TARGETARCH/mcm-kubevirt /
 WORKDIR /
 # A number, so that the kubelet knows that it is not root.
 USER 65532:65532

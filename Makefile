@@ -63,13 +63,17 @@ build: ## Build both commands into bin/.
 	$(GOBUILD) -o bin/ ./cmd/...
 
 .PHONY: image
-image: ## Build the container image for amd64 and arm64 as an OCI layout, bin/image, without a container engine, and check it.
+image: ## Build the container image for amd64 and arm64 from the Dockerfile as an OCI layout, bin/image, without a container engine, and check it.
 	@for architecture in amd64 arm64; do \
 		echo "== build bin/linux-$$architecture"; \
 		GOOS=linux GOARCH=$$architecture $(GOBUILD) -o bin/linux-$$architecture/ ./cmd/...; \
 	done
 	@go build -C image -buildvcs=false -o ../bin/image-layout . && bin/image-layout --binaries=bin --output=bin/image \
 		--version='$(VERSION)' --revision='$(COMMIT)' --created='$(SOURCE_DATE_EPOCH)'
+
+.PHONY: push-image
+push-image: ## Push the image in bin/image to IMAGE, and print its digest. CI calls it for a release, after a login.
+	@$(CRANE) push bin/image '$(IMAGE)'
 
 .PHONY: test
 test: test-unit test-integration ## Run all tests: the unit tests first, then the suites against real control planes.

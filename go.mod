@@ -2,6 +2,8 @@ module github.com/gardener/machine-controller-manager-provider-kubevirt
 
 go 1.26.2
 
+toolchain go1.26.8
+
 require (
 	github.com/agext/levenshtein v1.2.3
 	github.com/gardener/machine-controller-manager v0.62.1
@@ -10,6 +12,7 @@ require (
 	github.com/spf13/cobra v1.10.0
 	github.com/spf13/pflag v1.0.10
 	github.com/stretchr/testify v1.11.1
+	golang.org/x/crypto/x509roots/fallback v0.0.0-20261030153154-30a33513ff6d
 	golang.org/x/sync v0.19.0
 	golang.org/x/term v0.39.0
 	google.golang.org/grpc v1.80.0

@@ -52,7 +52,7 @@ func check(ctx context.Context, folder string, want release) (contents, error) {
 		return contents{}, fmt.Errorf("read the index: %w", err)
 	}
 
-	errs := []error{same("annotations of the index", manifest.Annotations, want.labels(), maps.Equal)}
+	errs := []error{same("annotations of the index", manifest.Annotations, want.imageLabels(), maps.Equal)}
 
 	var platforms []string
 
@@ -143,12 +143,12 @@ func checkConfig(image v1.Image, architecture string, want release) error {
 		same("os", config.OS, "linux", equal),
 		same("architecture", config.Architecture, architecture, equal),
 		same("created", config.Created.UTC().String(), want.created.UTC().String(), equal),
-		same("entrypoint", config.Config.Entrypoint, entrypoint, slices.Equal),
+		same("entrypoint", config.Config.Entrypoint, want.entrypoint, slices.Equal),
 		same("command", config.Config.Cmd, nil, slices.Equal),
 		same("environment", config.Config.Env, nil, slices.Equal),
-		same("user", config.Config.User, user, equal),
-		same("working directory", config.Config.WorkingDir, "/", equal),
-		same("labels", config.Config.Labels, want.labels(), maps.Equal),
+		same("user", config.Config.User, want.user, equal),
+		same("working directory", config.Config.WorkingDir, want.workingDir, equal),
+		same("labels", config.Config.Labels, want.imageLabels(), maps.Equal),
 	)
 }
 

@@ -29,7 +29,7 @@ func checkFiles(ctx context.Context, found platform, want release) error {
 	for _, f := range found.files {
 		names = append(names, f.header.Name)
 
-		if !slices.Contains(programs, f.header.Name) {
+		if !slices.Contains(want.programs, f.header.Name) {
 			continue
 		}
 
@@ -38,7 +38,7 @@ func checkFiles(ctx context.Context, found platform, want release) error {
 		}
 	}
 
-	return errors.Join(append(errs, same("files", names, programs, slices.Equal))...)
+	return errors.Join(append(errs, same("files", names, want.programs, slices.Equal))...)
 }
 
 func checkProgram(ctx context.Context, f file, architecture string, want release) error {
@@ -58,7 +58,7 @@ func checkProgram(ctx context.Context, f file, architecture string, want release
 func checkHeader(header *tar.Header, want release) error {
 	return errors.Join(
 		same("type", string(header.Typeflag), string(tar.TypeReg), equal),
-		same("mode", strconv.FormatInt(header.Mode, 8), strconv.FormatInt(mode, 8), equal),
+		same("mode", strconv.FormatInt(header.Mode, 8), strconv.FormatInt(want.mode, 8), equal),
 		same("owner", fmt.Sprintf("%d:%d", header.Uid, header.Gid), "0:0", equal),
 		same("time", header.ModTime.UTC().String(), want.created.UTC().String(), equal),
 	)

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// made is the release that the tests write. TestMain reads its definition.
 var made = release{version: "v1.2.3", revision: "0123456789abcdef", created: time.Unix(1_700_000_000, 0).UTC()}
 
 // built is the folder with the programs of testdata. All tests share it, since compiling takes
@@ -34,6 +35,10 @@ func runTests(m *testing.M) int {
 
 	defer os.RemoveAll(folder) //nolint:errcheck // It is a temporary folder.
 
+	if made.definition, err = readDockerfile("../Dockerfile"); err != nil {
+		panic(err)
+	}
+
 	if err := buildAll(folder); err != nil {
 		panic(err)
 	}
@@ -45,7 +50,7 @@ func runTests(m *testing.M) int {
 
 func buildAll(into string) error {
 	for _, architecture := range architectures {
-		for _, name := range programs {
+		for _, name := range made.programs {
 			if err := compile(into, name, architecture); err != nil {
 				return err
 			}
@@ -74,7 +79,7 @@ func compile(into, name, architecture string, flags ...string) error {
 
 func args(binaries, output string) []string {
 	return []string{
-		"--binaries=" + binaries, "--output=" + output,
+		"--dockerfile=../Dockerfile", "--binaries=" + binaries, "--output=" + output,
 		"--version=" + made.version, "--revision=" + made.revision, "--created=1700000000",
 	}
 }
@@ -153,7 +158,7 @@ func TestWrongPrograms(t *testing.T) {
 		}, "linux/arm64: mcm-kubevirt: it does not contain v1.2.3"},
 		"Mixed up": {"the programs under each other's names", func(t *testing.T, binaries string) {
 			t.Helper()
-			one, other := filepath.Join(binaries, "linux-amd64", programs[0]), filepath.Join(binaries, "linux-amd64", programs[1])
+			one, other := filepath.Join(binaries, "linux-amd64", made.programs[0]), filepath.Join(binaries, "linux-amd64", made.programs[1])
 			require.NoError(t, os.Rename(one, one+".old"))
 			require.NoError(t, os.Rename(other, one))
 			require.NoError(t, os.Rename(one+".old", other))

@@ -1,7 +1,7 @@
-// Command image writes the driver's container image as an OCI layout, and reads it again to verify
-// it. It takes built programs; `make image` builds them and calls it. It needs no container engine
-// and no registry, so the base is empty. It is a separate Go module, so that the driver does not
-// depend on the libraries for images.
+// Command image writes the container image that the Dockerfile defines as an OCI layout, and reads
+// it again to verify it. It takes built programs; `make image` builds them and calls it. It needs no
+// container engine and no registry. It is a separate Go module, so that the driver does not depend
+// on the libraries for images.
 package main
 
 import (
@@ -24,7 +24,7 @@ func main() {
 type options struct {
 	release
 
-	binaries, output string
+	dockerfile, binaries, output string
 }
 
 func parse(args []string) (options, error) {
@@ -34,6 +34,7 @@ func parse(args []string) (options, error) {
 	)
 
 	flags := flag.NewFlagSet("image", flag.ContinueOnError)
+	flags.StringVar(&o.dockerfile, "dockerfile", "Dockerfile", "the Dockerfile that defines the image")
 	flags.StringVar(&o.binaries, "binaries", "", "the folder with linux-ARCHITECTURE/PROGRAM")
 	flags.StringVar(&o.output, "output", "", "the layout to write; an existing one is replaced")
 	flags.StringVar(&o.version, "version", "", "the version that the programs were built with")
@@ -45,7 +46,7 @@ func parse(args []string) (options, error) {
 	}
 
 	if o.binaries == "" || o.output == "" || o.version == "" || o.revision == "" || flags.NArg() > 0 {
-		return o, errors.New("command line: --binaries, --output, --version and --revision are required; only --created is optional")
+		return o, errors.New("command line: --binaries, --output, --version and --revision are required; --dockerfile and --created are optional")
 	}
 
 	o.created = time.Unix(created, 0).UTC()
@@ -56,6 +57,10 @@ func parse(args []string) (options, error) {
 func run(ctx context.Context, args []string, out io.Writer) error {
 	o, err := parse(args)
 	if err != nil {
+		return err
+	}
+
+	if o.definition, err = readDockerfile(o.dockerfile); err != nil {
 		return err
 	}
 

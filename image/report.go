@@ -20,7 +20,7 @@ func report(out io.Writer, o options, found contents) {
 		fmt.Fprintln(out, ran(image.architecture))
 	}
 
-	fmt.Fprintf(out, `The base is empty: see docs/image.md. To push it, with one of
+	fmt.Fprintf(out, `To push it, with one of
   crane push %[1]s REGISTRY/NAME:%[2]s
   skopeo copy --all oci:%[1]s:%[2]s docker://REGISTRY/NAME:%[2]s
 `, o.output, o.version)

@@ -54,7 +54,7 @@ func imageIndex(binaries string, r release) (v1.ImageIndex, error) {
 		})
 	}
 
-	index, ok := mutate.Annotations(mutate.AppendManifests(empty.Index, images...), r.labels()).(v1.ImageIndex)
+	index, ok := mutate.Annotations(mutate.AppendManifests(empty.Index, images...), r.imageLabels()).(v1.ImageIndex)
 	if !ok {
 		return nil, fmt.Errorf("annotate the index: got a %T", index)
 	}
@@ -62,7 +62,7 @@ func imageIndex(binaries string, r release) (v1.ImageIndex, error) {
 	return index, nil
 }
 
-// platformImage returns an image with one layer on an empty base.
+// platformImage returns an image with one layer.
 func platformImage(folder, architecture string, r release) (v1.Image, error) {
 	files, err := archive(folder, r)
 	if err != nil {
@@ -97,7 +97,7 @@ func configured(image v1.Image, architecture string, r release) (v1.Image, error
 
 	config = config.DeepCopy()
 	config.OS, config.Architecture, config.Created = "linux", architecture, v1.Time{Time: r.created}
-	config.Config = v1.Config{Entrypoint: entrypoint, User: user, WorkingDir: "/", Labels: r.labels()}
+	config.Config = v1.Config{Entrypoint: r.entrypoint, User: r.user, WorkingDir: r.workingDir, Labels: r.imageLabels()}
 
 	image, err = mutate.ConfigFile(image, config)
 	if err != nil {
@@ -114,13 +114,13 @@ func archive(folder string, r release) ([]byte, error) {
 
 	to := tar.NewWriter(&files)
 
-	for _, name := range programs {
+	for _, name := range r.programs {
 		program, err := os.ReadFile(filepath.Join(folder, name)) //nolint:gosec // The folder is given on the command line.
 		if err != nil {
 			return nil, fmt.Errorf("read program: %w", err)
 		}
 
-		header := &tar.Header{Typeflag: tar.TypeReg, Name: name, Size: int64(len(program)), Mode: mode, ModTime: r.created, Format: tar.FormatPAX}
+		header := &tar.Header{Typeflag: tar.TypeReg, Name: name, Size: int64(len(program)), Mode: r.mode, ModTime: r.created, Format: tar.FormatPAX}
 		if err := to.WriteHeader(header); err != nil {
 			return nil, fmt.Errorf("archive %s: %w", name, err)
 		}

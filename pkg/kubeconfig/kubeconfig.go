@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 
+	_ "golang.org/x/crypto/x509roots/fallback" // CAs for servers without certificate-authority-data: the container image has none
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"

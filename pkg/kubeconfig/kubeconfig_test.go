@@ -1,6 +1,7 @@
 package kubeconfig_test
 
 import (
+	"crypto/x509"
 	"encoding/json"
 	"net/url"
 	"os"
@@ -178,4 +179,12 @@ func FuzzRESTConfig(f *testing.F) {
 			TLSClientConfig: rest.TLSClientConfig{ServerName: got.ServerName, CAData: got.CAData, CertData: got.CertData, KeyData: got.KeyData},
 		}, got)
 	})
+}
+
+// TestPublicCAs requires the certificates of public CAs in the programs: the container image has no
+// other. They can be set only once.
+func TestPublicCAs(t *testing.T) {
+	t.Parallel()
+
+	require.PanicsWithValue(t, "SetFallbackRoots has already been called", func() { x509.SetFallbackRoots(x509.NewCertPool()) })
 }
