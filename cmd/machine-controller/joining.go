@@ -77,7 +77,7 @@ func (j *joining) OnUpdate(before, now any) {
 
 	switch status := machine.Status.CurrentStatus; status.Phase {
 	case machinev1alpha1.MachinePending:
-		j.tracker.Waits(machine.UID, phases.Joined, status.LastUpdateTime.Time)
+		j.tracker.SetWaiting(machine.UID, phases.Joined, status.LastUpdateTime.Time)
 	case machinev1alpha1.MachineRunning:
 		if old, ok := before.(*machinev1alpha1.Machine); ok && old.UID == machine.UID && old.Status.CurrentStatus.Phase == machinev1alpha1.MachinePending {
 			j.tracker.Done(machine.UID, map[phases.Phase]time.Duration{

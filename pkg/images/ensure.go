@@ -161,8 +161,8 @@ func (m *Manager) delete(ctx context.Context, c *providerapi.Clients, name strin
 	}
 }
 
-// Missed drops the state of an image that was not found.
-func (m *Manager) Missed(c *providerapi.Clients, name string) {
+// Forget drops the state of an image that was not found.
+func (m *Manager) Forget(c *providerapi.Clients, name string) {
 	m.states.set(refOf(c, name), "", "")
 }
 
@@ -171,9 +171,9 @@ func (m *Manager) Cloned() {
 	m.metrics.clones.Inc()
 }
 
-// Arrived reads the image of a machine whose clone is complete, unless the image is known to be
+// CloneCompleted reads the image of a machine whose clone is complete, unless the image is known to be
 // ready.
-func (m *Manager) Arrived(ctx context.Context, c *providerapi.Clients, name string) {
+func (m *Manager) CloneCompleted(ctx context.Context, c *providerapi.Clients, name string) {
 	if m.states.state(refOf(c, name)) != importing {
 		return
 	}
@@ -187,7 +187,7 @@ func (m *Manager) Arrived(ctx context.Context, c *providerapi.Clients, name stri
 	switch {
 	case err != nil || have == nil:
 	case !m.states.is(refOf(c, name), have.UID):
-		m.Missed(c, name) // The DataVolume was replaced. The next machine compares it.
+		m.Forget(c, name) // The DataVolume was replaced. The next machine compares it.
 	case stateOf(have) == ready:
 		_ = m.observe(ctx, c, have) // It cannot fail for an image that is ready.
 	}

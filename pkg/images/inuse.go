@@ -19,7 +19,7 @@ func inUse(ctx context.Context, c *providerapi.Clients, images []candidate) (map
 		asked[image.name] = true
 	}
 
-	clones, err := providerapi.Collect(ctx, c, dataVolumes(c), providerapi.List{What: "DataVolumes in " + c.Namespace},
+	clones, err := providerapi.Collect(ctx, c, dataVolumes(c), providerapi.List{Description: "DataVolumes in " + c.Namespace},
 		func(dv *cdiv1beta1.DataVolume) (string, bool) {
 			return sourceOf(dv), asked[sourceOf(dv)] && clonesForOthers(dv)
 		})
@@ -43,7 +43,7 @@ func inUse(ctx context.Context, c *providerapi.Clients, images []candidate) (map
 // of the images that keep selects.
 func OfMachines(ctx context.Context, c *providerapi.Clients, keep func(image string, vm metav1.Object) bool) ([]string, error) {
 	return providerapi.Collect(ctx, c, metadataOf(c, virtualMachineResource),
-		providerapi.List{What: "VirtualMachines in " + c.Namespace, Labels: v1alpha1.LabelGoldenImage},
+		providerapi.List{Description: "VirtualMachines in " + c.Namespace, Labels: v1alpha1.LabelGoldenImage},
 		func(vm metav1.Object) (string, bool) {
 			image := vm.GetLabels()[v1alpha1.LabelGoldenImage]
 

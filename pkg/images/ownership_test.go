@@ -170,7 +170,7 @@ func TestReplacedImageIsNotReady(t *testing.T) {
 			k := NewManager(clocktesting.NewFakePassiveClock(time.Now()), period)
 			k.states.set(refOf(at, "golden-1"), importing, "created")
 
-			k.Arrived(t.Context(), at, "golden-1")
+			k.CloneCompleted(t.Context(), at, "golden-1")
 			require.Equal(t, want, k.states.state(refOf(at, "golden-1")))
 		})
 	}

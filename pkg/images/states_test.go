@@ -83,7 +83,7 @@ func TestMetrics(t *testing.T) {
 	require.NoError(t, k.Observe(t.Context(), at, image(cdiv1beta1.Succeeded), image("")))
 	require.Zero(t, samples(t, k), "it was complete when this process began")
 
-	k.Missed(at, "golden-1")
+	k.Forget(at, "golden-1")
 
 	for _, phase := range []cdiv1beta1.DataVolumePhase{
 		cdiv1beta1.ImportInProgress, cdiv1beta1.Succeeded, cdiv1beta1.ImportInProgress, cdiv1beta1.Succeeded,

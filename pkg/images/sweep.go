@@ -26,8 +26,8 @@ const (
 	attempts = 5
 )
 
-// Heard registers the MachineClass of a request: its image is needed as long as requests name it.
-func (m *Manager) Heard(class Class) {
+// RegisterClass registers the MachineClass of a request: its image is needed as long as requests name it.
+func (m *Manager) RegisterClass(class Class) {
 	m.registry.register(class)
 }
 
@@ -116,8 +116,8 @@ func list(ctx context.Context, c *providerapi.Clients, which selection) ([]candi
 // selects from their metadata.
 func List[T any](ctx context.Context, c *providerapi.Clients, clusters []string, keep func(metav1.Object) (kept T, ok bool)) ([]T, error) {
 	images := providerapi.List{
-		What:   "golden images in " + c.Namespace,
-		Labels: fmt.Sprintf("%s in (%s),%s,!%s", v1alpha1.TagCluster, strings.Join(clusters, ","), v1alpha1.LabelGoldenImage, v1alpha1.TagRole),
+		Description: "golden images in " + c.Namespace,
+		Labels:      fmt.Sprintf("%s in (%s),%s,!%s", v1alpha1.TagCluster, strings.Join(clusters, ","), v1alpha1.LabelGoldenImage, v1alpha1.TagRole),
 	}
 
 	return providerapi.Collect(ctx, c, metadataOf(c, dataVolumeResource), images, func(object metav1.Object) (kept T, ok bool) {

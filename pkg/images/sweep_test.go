@@ -117,7 +117,7 @@ func TestSweepEnds(t *testing.T) {
 
 			s, m := newServer(), NewManager(clocktesting.NewFakePassiveClock(time.Now()), period)
 			s.endless = endless
-			m.Heard(class("k", imageName, true))
+			m.RegisterClass(class("k", imageName, true))
 			m.MachineDeleted(t.Context(), s.clients(t), class("k", imageName, true))
 
 			if endless == "" {
@@ -155,7 +155,7 @@ func TestImagesInUse(t *testing.T) {
 
 			s, m := newServer(), NewManager(clocktesting.NewFakePassiveClock(time.Now()), period)
 			s.items[tc.list] = tc.item
-			m.Heard(class("k", imageName, true))
+			m.RegisterClass(class("k", imageName, true))
 			m.MachinesListed(t.Context(), s.clients(t), class("k", imageName, true))
 			require.Equal(t, tc.deleted, s.deleted.Load(), tc.reason)
 		})
@@ -169,7 +169,7 @@ func TestImageOfAMachineInCreation(t *testing.T) {
 	s, m := newServer(), NewManager(clocktesting.NewFakePassiveClock(time.Now()), period)
 	clients := s.clients(t)
 
-	m.Heard(class("k", imageName, true))
+	m.RegisterClass(class("k", imageName, true))
 
 	release := m.states.share(refOf(clients, imageName))
 	m.MachineDeleted(t.Context(), clients, class("k", imageName, true))
@@ -189,7 +189,7 @@ func TestUnknownImages(t *testing.T) {
 
 	list := func(after time.Duration) int32 {
 		clock.SetTime(clock.Now().Add(after))
-		m.Heard(other)
+		m.RegisterClass(other)
 		m.MachinesListed(t.Context(), clients, other)
 
 		return s.deleted.Load()

@@ -33,7 +33,7 @@ type teller struct {
 
 func (s *teller) InitializeMachine(_ context.Context, in *spi.ObserveMachineInput) (*spi.Machine, error) {
 	for _, step := range s.steps {
-		in.Report.Tell(step)
+		in.Report.Send(step)
 	}
 
 	return machine, nil

@@ -23,10 +23,10 @@ func (p *MachinePlugin) measure(machine *v1alpha1.Machine, observed *spi.Machine
 	case machine.DeletionTimestamp != nil:
 		p.phases.Forget(machine.UID)
 	case errors.Is(err, spi.ErrNotFound):
-		p.phases.Waits(machine.UID, phases.Accepted, machine.CreationTimestamp.Time)
+		p.phases.SetWaiting(machine.UID, phases.Accepted, machine.CreationTimestamp.Time)
 	case errors.Is(err, spi.ErrUninitialized) && observed != nil:
 		next := nextPhase(observed.Reached)
-		p.phases.Waits(machine.UID, next.phase, next.since)
+		p.phases.SetWaiting(machine.UID, next.phase, next.since)
 	case err == nil && observed != nil:
 		p.finishPhases(machine, observed.Reached)
 	}

@@ -74,9 +74,9 @@ func NewTracker(c clock.PassiveClock, list ...Phase) *Tracker {
 	return t
 }
 
-// Waits reports that a machine has been in a phase since the given time. It must be called again
+// SetWaiting reports that a machine has been in a phase since the given time. It must be called again
 // from time to time, or the machine is dropped.
-func (t *Tracker) Waits(machine types.UID, in Phase, since time.Time) {
+func (t *Tracker) SetWaiting(machine types.UID, in Phase, since time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 

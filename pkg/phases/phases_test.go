@@ -82,13 +82,13 @@ func TestWaiting(t *testing.T) {
 	tracker := phases.NewTracker(clock, phases.Accepted, phases.Image)
 	both := func(metric string) map[string]string { return samples(t, metric, tracker) }
 
-	tracker.Waits("a", phases.Accepted, now.Add(-5*time.Second))
-	tracker.Waits("b", phases.Image, now.Add(-time.Minute))
-	tracker.Waits("c", phases.Image, now.Add(-2*time.Minute))
+	tracker.SetWaiting("a", phases.Accepted, now.Add(-5*time.Second))
+	tracker.SetWaiting("b", phases.Image, now.Add(-time.Minute))
+	tracker.SetWaiting("c", phases.Image, now.Add(-2*time.Minute))
 	require.Equal(t, map[string]string{"accepted": "1", "image": "2"}, both(waiting))
 	require.Equal(t, map[string]string{"accepted": "5", "image": "120"}, both(longest))
 
-	tracker.Waits("a", phases.Image, now)
+	tracker.SetWaiting("a", phases.Image, now)
 	tracker.Done("c", nil)
 	tracker.Forget("b")
 	require.Equal(t, map[string]string{"accepted": "0", "image": "1"}, both(waiting), "one machine waits for one step")
@@ -111,10 +111,10 @@ func TestWaitingIsBounded(t *testing.T) {
 	tracker := phases.NewTracker(clocktesting.NewFakePassiveClock(now), phases.Image, phases.Scheduled)
 
 	for i := range 20_000 {
-		tracker.Waits(types.UID(fmt.Sprint(i)), phases.Image, now)
+		tracker.SetWaiting(types.UID(fmt.Sprint(i)), phases.Image, now)
 	}
 
-	tracker.Waits("0", phases.Scheduled, now)
+	tracker.SetWaiting("0", phases.Scheduled, now)
 	require.Equal(t, map[string]string{"image": "9999", "scheduled": "1"}, samples(t, waiting, tracker))
 }
 

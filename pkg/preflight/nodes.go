@@ -31,7 +31,7 @@ const (
 
 func (c *checker) listNodes(ctx context.Context) ([]corev1.Node, error) {
 	return providerapi.Collect(ctx, c.viewer.clients, c.viewer.clients.Kubernetes.CoreV1().Nodes(), providerapi.List{
-		What: "nodes", PerPage: nodesPerPage, MaxBytes: maxClusterBytes,
+		Description: "nodes", PerPage: nodesPerPage, MaxBytes: maxClusterBytes,
 	}, func(n *corev1.Node) (corev1.Node, bool) {
 		n.ManagedFields, n.Annotations, n.Status.Images = nil, nil, nil
 
@@ -48,7 +48,7 @@ func (c *checker) listPodRequests(ctx context.Context) (map[string]corev1.Resour
 	}
 
 	pods, err := providerapi.Collect(ctx, c.viewer.clients, c.viewer.clients.Kubernetes.CoreV1().Pods(metav1.NamespaceAll), providerapi.List{
-		What: "pods", Fields: "status.phase!=Succeeded,status.phase!=Failed", PerPage: podsPerPage, MaxBytes: maxClusterBytes,
+		Description: "pods", Fields: "status.phase!=Succeeded,status.phase!=Failed", PerPage: podsPerPage, MaxBytes: maxClusterBytes,
 	}, func(p *corev1.Pod) (podOn, bool) {
 		requests := requestsOf(p)
 		pod := podOn{p.Spec.NodeName, requests[corev1.ResourceCPU], requests[corev1.ResourceMemory]}

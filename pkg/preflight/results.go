@@ -87,7 +87,7 @@ func (s subject) short(level Level, message string, missing []shortage) []Result
 // notChecked is the result of a check whose request failed. That an identity may not read an object
 // does not mean that it is missing: an admin can run the command.
 func (s subject) notChecked(err error, command string) []Result {
-	if errors.Is(err, providerapi.ErrEndless) {
+	if errors.Is(err, providerapi.ErrListTooLarge) {
 		return s.warn("not calculated: "+err.Error(), "as an admin of the provider cluster run: "+command)
 	}
 

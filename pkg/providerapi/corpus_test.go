@@ -144,13 +144,13 @@ func ways(c *providerapi.Clients) map[string]func(context.Context) error {
 			return vms.DeleteCollection(ctx, "m", "")
 		},
 		"list": func(ctx context.Context) error {
-			_, err := providerapi.Collect(ctx, c, vms, providerapi.List{What: "all"}, func(*kubevirtv1.VirtualMachine) (int, bool) { return 0, false })
+			_, err := providerapi.Collect(ctx, c, vms, providerapi.List{Description: "all"}, func(*kubevirtv1.VirtualMachine) (int, bool) { return 0, false })
 
 			return err
 		},
 		"metadata": func(ctx context.Context) error {
 			from := c.Metadata.Resource(kubevirtv1.GroupVersion.WithResource("virtualmachines")).Namespace("machines")
-			_, err := providerapi.Collect(ctx, c, from, providerapi.List{What: "all"}, func(o metav1.Object) (string, bool) { return o.GetName(), true })
+			_, err := providerapi.Collect(ctx, c, from, providerapi.List{Description: "all"}, func(o metav1.Object) (string, bool) { return o.GetName(), true })
 
 			return err
 		},
@@ -211,9 +211,9 @@ func followAll(ctx context.Context, from providerapi.Instances) error {
 	blind := make(chan error, 1)
 
 	informer, err := providerapi.Follow(from, &kubevirtv1.VirtualMachineInstance{}, providerapi.Following{
-		What: "all", Keep: cache.TransformFunc(func(object any) (any, error) { return object, nil }),
-		Matters: func(any, any) bool { return true }, Changed: func() {},
-		Blind: func(_ context.Context, err error) {
+		Description: "all", Transform: cache.TransformFunc(func(object any) (any, error) { return object, nil }),
+		IsRelevant: func(any, any) bool { return true }, OnChange: func() {},
+		OnError: func(_ context.Context, err error) {
 			select {
 			case blind <- err:
 			default:

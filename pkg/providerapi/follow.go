@@ -27,39 +27,39 @@ type Source[L runtime.Object] interface {
 
 // Following describes the objects to follow.
 type Following struct {
-	// What names the objects in errors.
-	What string
+	// Description names the objects in errors.
+	Description string
 	// Labels is their label selector.
 	Labels string
-	// Keep returns the part of an object that is cached.
-	Keep cache.TransformFunc
-	// Matters reports whether a change of an object is relevant.
-	Matters func(before, now any) bool
-	// Changed is called after every relevant change. It must not block.
-	Changed func()
-	// Blind is called with the reason whenever objects cannot be
+	// Transform returns the part of an object that is cached.
+	Transform cache.TransformFunc
+	// IsRelevant reports whether a change of an object is relevant.
+	IsRelevant func(before, now any) bool
+	// OnChange is called after every relevant change. It must not block.
+	OnChange func()
+	// OnError is called with the reason whenever objects cannot be
 	// observed. The error is safe to show.
-	Blind func(ctx context.Context, err error)
+	OnError func(ctx context.Context, err error)
 }
 
 // Follow returns an informer for all objects of one kind with the given labels. It lists, watches
 // and retries, with a backoff of at most half a minute. Its cache is bounded: if a server exceeds
-// the bound, its objects are not followed, and Blind is called.
+// the bound, its objects are not followed, and OnError is called.
 func Follow[L runtime.Object](from Source[L], example runtime.Object, f Following) (cache.SharedIndexInformer, error) {
 	following := &following[L]{Following: f, from: from}
 	source := &cache.ListWatch{ListWithContextFunc: following.list, WatchFuncWithContext: following.watch}
 	informer := cache.NewSharedIndexInformer(source, example, 0, cache.Indexers{})
 
-	err := informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, _ *cache.Reflector, err error) { f.Blind(ctx, Explain(err)) })
+	err := informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, _ *cache.Reflector, err error) { f.OnError(ctx, Explain(err)) })
 	if err == nil {
 		_, err = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-			AddFunc: func(any) { f.Changed() },
+			AddFunc: func(any) { f.OnChange() },
 			UpdateFunc: func(before, now any) {
-				if f.Matters(before, now) {
-					f.Changed()
+				if f.IsRelevant(before, now) {
+					f.OnChange()
 				}
 			},
-			DeleteFunc: func(any) { f.Changed() },
+			DeleteFunc: func(any) { f.OnChange() },
 		})
 	}
 
@@ -82,7 +82,7 @@ type following[L runtime.Object] struct {
 }
 
 // list implements cache.ListWithContextFunc. It reads page by page and retains only the part of
-// each object that Keep returns.
+// each object that Transform returns.
 func (f *following[L]) list(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
@@ -96,13 +96,13 @@ func (f *following[L]) list(ctx context.Context, _ metav1.ListOptions) (runtime.
 			all.Items = append(all.Items, runtime.RawExtension{Object: less})
 
 			if err == nil && len(kept.objects) < len(all.Items) {
-				err = fmt.Errorf("%w: an object is listed twice", ErrEndless)
+				err = fmt.Errorf("%w: an object is listed twice", ErrListTooLarge)
 			}
 
 			return err
 		})
 	if err != nil {
-		return nil, explained("list "+f.What, err)
+		return nil, explained("list "+f.Description, err)
 	}
 
 	f.mu.Lock()
@@ -126,10 +126,10 @@ func (f *following[L]) watch(ctx context.Context, opts metav1.ListOptions) (watc
 
 	begun, err := f.from.Watch(ctx, opts)
 	if err != nil {
-		err = explained("watch "+f.What, err)
+		err = explained("watch "+f.Description, err)
 		// The informer retries, and reports only failures that are not transient.
 		if isTransient(err) {
-			f.Blind(ctx, err)
+			f.OnError(ctx, err)
 		}
 
 		return nil, err
@@ -167,14 +167,14 @@ func (f *following[L]) take(event watch.Event) watch.Event {
 
 // keep returns the part of an object that is cached, and adds it to the ledger.
 func (f *following[L]) keep(object runtime.Object, to *ledger) (runtime.Object, error) {
-	less, err := f.Keep(object)
+	less, err := f.Transform(object)
 	if err != nil {
 		return nil, err
 	}
 
 	kept, ok := less.(runtime.Object)
 	if !ok {
-		return nil, fmt.Errorf("read %s: unexpected type %T", f.What, less)
+		return nil, fmt.Errorf("read %s: unexpected type %T", f.Description, less)
 	}
 
 	return kept, to.add(kept)
@@ -206,7 +206,7 @@ func (l *ledger) add(object runtime.Object) error {
 	l.objects[key] = len(key) + len(text)
 
 	if len(l.objects) > maxFollowed || l.bytes > maxFollowedBytes {
-		return fmt.Errorf("%w: there are more than %d objects, or more than %d MiB of them", ErrEndless, maxFollowed, maxFollowedBytes>>20)
+		return fmt.Errorf("%w: there are more than %d objects, or more than %d MiB of them", ErrListTooLarge, maxFollowed, maxFollowedBytes>>20)
 	}
 
 	return nil

@@ -12,9 +12,9 @@ import (
 	"k8s.io/client-go/tools/pager"
 )
 
-// ErrEndless is the error for a list that exceeds the bounds on objects, pages or bytes. Errors
+// ErrListTooLarge is the error for a list that exceeds the bounds on objects, pages or bytes. Errors
 // that wrap it also wrap spi.ErrUnavailable.
-var ErrEndless = errors.New("the list does not end")
+var ErrListTooLarge = errors.New("the list does not end")
 
 // Lister is a typed client that lists one kind of object.
 type Lister[L runtime.Object] interface {
@@ -23,8 +23,8 @@ type Lister[L runtime.Object] interface {
 
 // List describes the objects to list.
 type List struct {
-	// What names the objects and their namespace in errors.
-	What string
+	// Description names the objects and their namespace in errors.
+	Description string
 	// Labels and Fields select the objects; empty for all.
 	Labels, Fields string
 	// PerPage is the initial number of objects per page; zero means 500. Whole objects with many
@@ -42,13 +42,13 @@ type List struct {
 func Collect[L runtime.Object, O, T any](
 	ctx context.Context, c *Clients, from Lister[L], list List, keep func(O) (kept T, ok bool),
 ) ([]T, error) {
-	return repeat(ctx, c, "list "+list.What, requestTimeout, func(ctx context.Context) ([]T, error) {
+	return repeat(ctx, c, "list "+list.Description, requestTimeout, func(ctx context.Context) ([]T, error) {
 		var all []T
 
 		err := each(ctx, from, list, func(object runtime.Object) error {
 			item, ok := object.(O)
 			if !ok {
-				return fmt.Errorf("read %s: unexpected type %T", list.What, object)
+				return fmt.Errorf("read %s: unexpected type %T", list.Description, object)
 			}
 
 			if kept, ok := keep(item); ok {
@@ -65,7 +65,7 @@ func Collect[L runtime.Object, O, T any](
 	})
 }
 
-// each visits all objects of a list. It returns an error that wraps ErrEndless
+// each visits all objects of a list. It returns an error that wraps ErrListTooLarge
 // if the list exceeds its bounds.
 func each[L runtime.Object](ctx context.Context, from Lister[L], list List, visit func(runtime.Object) error) error {
 	read := bounds{maxBytes: cmp.Or(list.MaxBytes, maxList), perPage: cmp.Or(list.PerPage, perPage)}
@@ -134,7 +134,7 @@ func (b *bounds) add(objects int, bytes int64, here, next string) error {
 
 	if b.objects > MaxObjects || b.bytes > b.maxBytes || (next != "" && (b.pages >= b.maxPages() || next == here)) {
 		return fmt.Errorf("%w: it has more than %d objects, %d pages or %d MiB, or a page that refers to itself as the next page",
-			ErrEndless, MaxObjects, b.maxPages(), b.maxBytes>>20)
+			ErrListTooLarge, MaxObjects, b.maxPages(), b.maxBytes>>20)
 	}
 
 	return nil

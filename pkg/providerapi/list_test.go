@@ -62,7 +62,7 @@ func TestCollect(t *testing.T) {
 
 	var asked []metav1.ListOptions
 
-	list := providerapi.List{What: "books", Labels: "a=b", Fields: "c=d"}
+	list := providerapi.List{Description: "books", Labels: "a=b", Fields: "c=d"}
 	from := pages(func(ctx context.Context, opts metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
 		asked = append(asked, opts)
 
@@ -102,7 +102,7 @@ func TestCollectAgain(t *testing.T) {
 		return book{1, 1}.page(ctx, opts)
 	})
 
-	all, err := providerapi.Collect(t.Context(), retrying, from, providerapi.List{What: "books"}, names)
+	all, err := providerapi.Collect(t.Context(), retrying, from, providerapi.List{Description: "books"}, names)
 	require.NoError(t, err)
 	require.Equal(t, []string{"0/0", "1/0"}, all, "what was read before counts once")
 }
@@ -124,9 +124,9 @@ func TestCollectNoPart(t *testing.T) {
 
 			return book{1, 1}.page(ctx, opts)
 		}, "list books: the response cannot be read", errBroken, 4},
-		"Endless":    {make(book, providerapi.MaxPages+1).page, "list books: the list does not end", providerapi.ErrEndless, providerapi.MaxPages},
-		"TooLong":    {book{providerapi.MaxObjects + 1}.page, "list books: the list does not end", providerapi.ErrEndless, 1},
-		"SmallPages": {make(book, 1000).page, "list books: the list does not end", providerapi.ErrEndless, 400},
+		"Endless":    {make(book, providerapi.MaxPages+1).page, "list books: the list does not end", providerapi.ErrListTooLarge, providerapi.MaxPages},
+		"TooLong":    {book{providerapi.MaxObjects + 1}.page, "list books: the list does not end", providerapi.ErrListTooLarge, 1},
+		"SmallPages": {make(book, 1000).page, "list books: the list does not end", providerapi.ErrListTooLarge, 400},
 	}
 
 	for name, tc := range tests {
@@ -144,7 +144,7 @@ func TestCollectNoPart(t *testing.T) {
 				perPage = 50
 			}
 
-			all, err := providerapi.Collect(t.Context(), retrying, from, providerapi.List{What: "books", PerPage: perPage}, names)
+			all, err := providerapi.Collect(t.Context(), retrying, from, providerapi.List{Description: "books", PerPage: perPage}, names)
 			require.ErrorContains(t, err, tc.says)
 			require.ErrorIs(t, err, tc.wraps)
 			require.ErrorIs(t, err, spi.ErrUnavailable)
@@ -200,7 +200,7 @@ func TestCollectSmallerPages(t *testing.T) {
 			}))
 
 			from := clients.Metadata.Resource(kubevirtv1.GroupVersion.WithResource("virtualmachines")).Namespace("machines")
-			all, err := providerapi.Collect(t.Context(), clients, from, providerapi.List{What: "books"}, names)
+			all, err := providerapi.Collect(t.Context(), clients, from, providerapi.List{Description: "books"}, names)
 			require.Equal(t, tc.limits, asked)
 
 			if name == "One" {
@@ -218,7 +218,7 @@ func TestCollectSmallerPages(t *testing.T) {
 func TestCollectOtherObjects(t *testing.T) {
 	t.Parallel()
 
-	_, err := providerapi.Collect(t.Context(), &providerapi.Clients{}, pages(book{1}.page), providerapi.List{What: "books"},
+	_, err := providerapi.Collect(t.Context(), &providerapi.Clients{}, pages(book{1}.page), providerapi.List{Description: "books"},
 		func(status *metav1.Status) (*metav1.Status, bool) { return status, true })
 	require.ErrorContains(t, err, "list books: the response cannot be read")
 }

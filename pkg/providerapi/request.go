@@ -72,7 +72,7 @@ func sleep(ctx context.Context, pause time.Duration) bool {
 // failure that is not a response of an API server is a network failure, except a response that
 // exceeds the bounds: the next one would exceed them too.
 func isTransient(err error) bool {
-	if err == nil || tooLarge(err) || errors.Is(err, ErrEndless) {
+	if err == nil || tooLarge(err) || errors.Is(err, ErrListTooLarge) {
 		return false
 	}
 

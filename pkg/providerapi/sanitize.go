@@ -32,7 +32,7 @@ func sanitized(err error) *spi.Error {
 	case answered:
 		e.Message = err.Error()
 		shorten(&e.Message) // A metav1.Status in a successful response may be long.
-	case tooLarge(err) || errors.Is(err, ErrEndless):
+	case tooLarge(err) || errors.Is(err, ErrListTooLarge):
 		e.Message, e.Remedy = failureOf(err), "check which server responds in place of the API server"
 	default:
 		e.Message, e.Remedy = failureOf(err), kubeconfigFaultOf(err)
@@ -75,7 +75,7 @@ func excessOf(err error) string {
 	switch {
 	case exceeded:
 		return excess.Error()
-	case errors.Is(err, ErrEndless):
+	case errors.Is(err, ErrListTooLarge):
 		return err.Error()
 	case errors.As(err, &size):
 		return "the response is too large"

@@ -143,14 +143,14 @@ func RecordedAddress(annotations map[string]string) *AddressRecord {
 	return &AddressRecord{Address: address}
 }
 
-// Elsewhere reports whether the machine was, or may have been, created at a place other than this
-// one. Without a record, the place is not known, and Elsewhere returns false.
-func (r *AddressRecord) Elsewhere(here Address) bool {
-	return r != nil && !r.Abandoned && !r.SamePlace(here)
+// Differs reports whether the machine was, or may have been, created at a place other than this
+// one. Without a record, the place is not known, and Differs returns false.
+func (r *AddressRecord) Differs(from Address) bool {
+	return r != nil && !r.Abandoned && !r.SamePlace(from)
 }
 
-// GivenUp reports whether an operator has abandoned the machine.
-func (r *AddressRecord) GivenUp() bool {
+// IsAbandoned reports whether an operator has abandoned the machine.
+func (r *AddressRecord) IsAbandoned() bool {
 	return r != nil && r.Abandoned
 }
 
@@ -159,9 +159,9 @@ func (r *AddressRecord) Names(virtualMachine types.UID) bool {
 	return r != nil && r.UID != "" && r.UID == virtualMachine
 }
 
-// Admits reports whether one of the driver's VirtualMachines at another place may be the recorded
+// MayBe reports whether one of the driver's VirtualMachines at another place may be the recorded
 // one. A record that cannot be read excludes none.
-func (r *AddressRecord) Admits(virtualMachine types.UID) bool {
+func (r *AddressRecord) MayBe(virtualMachine types.UID) bool {
 	return r.Names(virtualMachine) || r != nil && r.Fault != ""
 }
 

@@ -64,7 +64,7 @@ func TestRecordedAddress(t *testing.T) {
 
 			require.Contains(t, got.Fault, tc.fault, tc.reason)
 			require.Zero(t, got.Address, tc.reason)
-			require.True(t, got.Elsewhere(here), "what cannot be read may be anywhere")
+			require.True(t, got.Differs(here), "what cannot be read may be anywhere")
 		})
 	}
 
@@ -94,9 +94,9 @@ func TestElsewhere(t *testing.T) {
 
 			now := here
 			tc.change(&now)
-			require.Equal(t, tc.want, (&spi.AddressRecord{Address: here}).Elsewhere(now), tc.reason)
-			require.False(t, (*spi.AddressRecord)(nil).Elsewhere(now), "nothing was recorded")
-			require.False(t, (&spi.AddressRecord{Abandoned: true}).Elsewhere(now), "it was given up")
+			require.Equal(t, tc.want, (&spi.AddressRecord{Address: here}).Differs(now), tc.reason)
+			require.False(t, (*spi.AddressRecord)(nil).Differs(now), "nothing was recorded")
+			require.False(t, (&spi.AddressRecord{Abandoned: true}).Differs(now), "it was given up")
 		})
 	}
 }

@@ -13,8 +13,8 @@ type Progress struct {
 // once. The nil Report ignores it.
 type Report func(Progress)
 
-// Tell reports a step.
-func (r Report) Tell(p Progress) {
+// Send reports a step.
+func (r Report) Send(p Progress) {
 	if r != nil {
 		r(p)
 	}

@@ -46,7 +46,7 @@ const place = "{place}"
 
 // find returns the symptom's cause if a sign matches: of several signs, the
 // one that can be reported first.
-func (s *symptom) find(signs []sign, in Place, now time.Time, grace GracePeriods) *spi.Cause {
+func (s *symptom) find(signs []sign, in Topology, now time.Time, grace GracePeriods) *spi.Cause {
 	var first *spi.Cause
 
 	for i := range signs {
@@ -64,7 +64,7 @@ func (s *symptom) find(signs []sign, in Place, now time.Time, grace GracePeriods
 }
 
 // failure returns the symptom as an error with the component's own message.
-func (s *symptom) failure(seen *sign, in Place) *spi.Error {
+func (s *symptom) failure(seen *sign, in Topology) *spi.Error {
 	return &spi.Error{Kind: s.kind, Reason: s.reason, Message: message(seen), Remedy: strings.ReplaceAll(s.remedy, place, in.String())}
 }
 

@@ -84,8 +84,8 @@ func (e *Evacuator) WatchEvacuations(ctx context.Context, in *spi.WatchEvacuatio
 
 func (e *evacuations) following(kind string, changed func()) providerapi.Following {
 	return providerapi.Following{
-		What: kind + " in " + e.clients.Namespace, Labels: render.Selector(e.identity), Keep: trim, Matters: isRelevantChange, Changed: changed,
-		Blind: e.logWatchError,
+		Description: kind + " in " + e.clients.Namespace, Labels: render.Selector(e.identity), Transform: trim, IsRelevant: isRelevantChange, OnChange: changed,
+		OnError: e.logWatchError,
 	}
 }
 

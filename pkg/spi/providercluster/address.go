@@ -50,13 +50,13 @@ func addressOf(c *providerapi.Clients, id spi.Identity, uid types.UID) spi.Addre
 // the machine. The error wraps spi.ErrAddressChanged if the machine's VirtualMachine may exist
 // without being visible: it must count neither as missing nor as deleted.
 func owns(c *providerapi.Clients, record machineRecord, vm *kubevirtv1.VirtualMachine) (bool, error) {
-	elsewhere := record.address.Elsewhere(addressOf(c, record.identity, ""))
+	elsewhere := record.address.Differs(addressOf(c, record.identity, ""))
 	ours := vm != nil && render.Owns(record.identity, vm.Labels)
 
 	switch {
-	case ours && (!elsewhere || record.address.Admits(vm.UID)):
+	case ours && (!elsewhere || record.address.MayBe(vm.UID)):
 		return true, nil
-	case record.address.GivenUp():
+	case record.address.IsAbandoned():
 		return false, nil
 	case elsewhere:
 		return false, addressChanged(c, record, vm)
@@ -81,7 +81,7 @@ func (r machineRecord) claims(object metav1.Object) bool {
 // tolerates reports whether an error of a provider cluster can be ignored because an operator has
 // abandoned the machine: the cluster may no longer exist, or may refuse the credentials.
 func (r machineRecord) tolerates(err error) bool {
-	return r.address.GivenUp() && slices.ContainsFunc(
+	return r.address.IsAbandoned() && slices.ContainsFunc(
 		[]error{spi.ErrUnavailable, spi.ErrUnauthenticated, spi.ErrForbidden, spi.ErrPrecondition},
 		func(sentinel error) bool { return errors.Is(err, sentinel) },
 	)

@@ -51,7 +51,7 @@ func (m *Machines) CreateMachine(ctx context.Context, in *spi.CreateMachineInput
 		m.images.Cloned()
 	}
 
-	in.Report.Tell(spi.Progress{Reason: "VirtualMachineCreated", Message: "VirtualMachine " + c.Path(vm.Name) + " exists"})
+	in.Report.Send(spi.Progress{Reason: "VirtualMachineCreated", Message: "VirtualMachine " + c.Path(vm.Name) + " exists"})
 
 	machine := newMachine(in.Name)
 	machine.Address = addressOf(c, in.Identity(), uid)

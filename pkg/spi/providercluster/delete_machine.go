@@ -25,7 +25,7 @@ func (m *Machines) DeleteMachine(ctx context.Context, in *spi.DeleteMachineInput
 	}
 
 	class := classOf(in.Identity, in.Class, in.Image)
-	m.images.Heard(class)
+	m.images.RegisterClass(class)
 
 	if err := m.deleteMachine(ctx, c, in); err != nil {
 		return err
@@ -58,7 +58,7 @@ func (m *Machines) deleteMachine(ctx context.Context, c *providerapi.Clients, in
 		err = m.removeInstance(ctx, c, in)
 	case ours:
 		err = m.removeAtAddress(ctx, c, in, vm)
-	case record.address.GivenUp() && record.claims(vm):
+	case record.address.IsAbandoned() && record.claims(vm):
 		return nil // The VirtualMachine stays, and with it its disks and Secrets.
 	}
 
@@ -75,7 +75,7 @@ func (m *Machines) removeAtAddress(
 	ctx context.Context, c *providerapi.Clients, in *spi.DeleteMachineInput, vm *kubevirtv1.VirtualMachine,
 ) error {
 	to := addressOf(c, in.Identity, vm.UID)
-	if in.Recorded.Elsewhere(to) && to.Validate() == nil {
+	if in.Recorded.Differs(to) && to.Validate() == nil {
 		return spi.Moved(to)
 	}
 
@@ -119,7 +119,7 @@ func (m *Machines) removeInstance(ctx context.Context, c *providerapi.Clients, i
 	case render.Owns(in.Identity, instance.Labels):
 		return spi.WithRemedy(spi.Errorf(spi.ErrConflict, "VirtualMachineInstance %s has no VirtualMachine, and no Machine is known for it",
 			c.Path(in.Name)), "delete it")
-	case record.claims(instance) && !record.address.GivenUp():
+	case record.claims(instance) && !record.address.IsAbandoned():
 		return wrongTags(c, record, "VirtualMachineInstance", instance)
 	default:
 		return nil

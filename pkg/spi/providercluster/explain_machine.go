@@ -161,7 +161,7 @@ func (e *Explainer) explain(ctx context.Context, r *reader, in *spi.ExplainMachi
 		explanation.Cause = cause
 	}
 
-	r.explainPlacement(ctx, explanation.Cause, diagnose.PlaceOf(state.VirtualMachine))
+	r.explainPlacement(ctx, explanation.Cause, diagnose.TopologyOf(state.VirtualMachine))
 	r.readMore(ctx, observe, state)
 	explanation.Objects = objectsOf(state)
 

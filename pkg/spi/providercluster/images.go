@@ -41,14 +41,14 @@ func (m *Machines) holdImage(ctx context.Context, c *providerapi.Clients, in *sp
 		return nil, spi.Errorf(spi.ErrInvalid, "%w", err)
 	}
 
-	m.images.Heard(classOf(in.Identity(), in.Class, ptr.To(in.Image())))
+	m.images.RegisterClass(classOf(in.Identity(), in.Class, ptr.To(in.Image())))
 
 	release, err = m.images.Hold(ctx, c, image)
 	if err != nil {
 		return nil, imageInProviderSpecTerms(err)
 	}
 
-	in.Report.Tell(spi.Progress{
+	in.Report.Send(spi.Progress{
 		Reason: "GoldenImageEnsured", Message: "golden image " + c.Path(image.Name) + ", which the machine is cloned from, exists or is being imported",
 	})
 
@@ -83,7 +83,7 @@ func (m *Machines) repairImage(ctx context.Context, c *providerapi.Clients, in *
 // observeImage updates the state of an image from the evidence.
 func (m *Machines) observeImage(ctx context.Context, c *providerapi.Clients, state *machineState, image *cdiv1beta1.DataVolume) error {
 	if state.missing == image.Name {
-		m.images.Missed(c, image.Name)
+		m.images.Forget(c, image.Name)
 		// The diagnosis of its absence is outdated.
 		m.evidence.store(state.VirtualMachine.UID, stepOf(state.Instance), relatedEvidence{})
 		state.dropRelated()
@@ -132,6 +132,6 @@ func clonedFrom(vm *kubevirtv1.VirtualMachine, image string) bool {
 // arrived records that the golden image of a machine is complete, if the machine has one.
 func (m *Machines) arrived(ctx context.Context, c *providerapi.Clients, vm *kubevirtv1.VirtualMachine) {
 	if image := vm.Labels[v1alpha1.LabelGoldenImage]; image != "" {
-		m.images.Arrived(ctx, c, image)
+		m.images.CloneCompleted(ctx, c, image)
 	}
 }

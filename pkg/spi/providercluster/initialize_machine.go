@@ -165,12 +165,12 @@ func (s *machineState) live() *diagnose.Evidence {
 // report returns a failure as an error, and records that it was reported.
 func (m *Machines) report(in *spi.ObserveMachineInput, state *machineState, v verdict) error {
 	if v.initialized {
-		in.Report.Tell(spi.Progress{Reason: "Scheduled", Message: "the machine is scheduled to a provider node"})
+		in.Report.Send(spi.Progress{Reason: "Scheduled", Message: "the machine is scheduled to a provider node"})
 	}
 
 	if v.failure == nil {
 		if now := stage(state); !v.initialized && now.Reason != "" {
-			in.Report.Tell(now)
+			in.Report.Send(now)
 		}
 
 		m.evidence.setReported(state.VirtualMachine.UID, "")

@@ -27,7 +27,7 @@ func (m *Machines) ListMachines(ctx context.Context, in *spi.ListMachinesInput) 
 	}
 
 	class := classOf(in.Identity, in.Class, in.Image)
-	m.images.Heard(class)
+	m.images.RegisterClass(class)
 
 	selector := render.Selector(in.Identity)
 
@@ -35,7 +35,7 @@ func (m *Machines) ListMachines(ctx context.Context, in *spi.ListMachinesInput) 
 	metadata := c.Metadata.Resource(kubevirtv1.GroupVersion.WithResource("virtualmachines")).Namespace(c.Namespace)
 
 	found, err := providerapi.Collect(ctx, c, metadata, providerapi.List{
-		What: "VirtualMachines in " + c.Namespace, Labels: selector,
+		Description: "VirtualMachines in " + c.Namespace, Labels: selector,
 	}, func(vm metav1.Object) (listed, bool) {
 		return listed{name: vm.GetName(), uid: vm.GetUID()}, true
 	})

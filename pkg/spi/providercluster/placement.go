@@ -18,7 +18,7 @@ const maxNodes = 500
 // explainPlacement sets the zones with nodes as the remedy if the machine's zone has none. Nodes
 // are cluster-scoped, and the driver's Role grants no access to them: they are read only with other
 // credentials, such as an administrator's.
-func (r *reader) explainPlacement(ctx context.Context, cause *spi.Cause, wanted diagnose.Place) {
+func (r *reader) explainPlacement(ctx context.Context, cause *spi.Cause, wanted diagnose.Topology) {
 	if cause == nil || !isUnschedulable(cause) || !r.mayListNodes(ctx) {
 		return
 	}
@@ -39,12 +39,12 @@ func (r *reader) explainPlacement(ctx context.Context, cause *spi.Cause, wanted 
 		return
 	}
 
-	occupied := make([]diagnose.Place, 0, len(nodes))
+	occupied := make([]diagnose.Topology, 0, len(nodes))
 	for i := range nodes {
-		occupied = append(occupied, diagnose.PlaceIn(nodes[i].Labels))
+		occupied = append(occupied, diagnose.TopologyOfNode(nodes[i].Labels))
 	}
 
-	if remedy := wanted.Vacant(occupied); remedy != "" {
+	if remedy := wanted.UnoccupiedRemedy(occupied); remedy != "" {
 		cause.Err.Remedy = remedy
 	}
 }

@@ -50,20 +50,20 @@ func TestPlaceOf(t *testing.T) {
 	t.Parallel()
 
 	none := corev1.NodeSelectorRequirement{Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpDoesNotExist}
-	p := diagnose.PlaceOf(placed(in(corev1.LabelTopologyRegion, "local"), none))
-	require.Equal(t, diagnose.Place{Region: "local", Zone: "default"}, p)
-	require.Equal(t, p, diagnose.PlaceIn(map[string]string{corev1.LabelTopologyRegion: "local"}), "a node there")
+	p := diagnose.TopologyOf(placed(in(corev1.LabelTopologyRegion, "local"), none))
+	require.Equal(t, diagnose.Topology{Region: "local", Zone: "default"}, p)
+	require.Equal(t, p, diagnose.TopologyOfNode(map[string]string{corev1.LabelTopologyRegion: "local"}), "a node there")
 	require.Equal(t, "region local, zone default (nodes without the label topology.kubernetes.io/zone)", p.String())
-	require.Equal(t, diagnose.Place{}, diagnose.PlaceOf(newVM("Stopped")))
+	require.Equal(t, diagnose.Topology{}, diagnose.TopologyOf(newVM("Stopped")))
 }
 
 func TestVacant(t *testing.T) {
 	t.Parallel()
 
-	wanted, there := diagnose.Place{Region: "local", Zone: "zone-q"}, []diagnose.Place{{"local", "zone-b"}, {"local", "zone-a"}, {"local", "zone-a"}, {"far", "zone-q"}}
-	require.Equal(t, "zone zone-q has no nodes; zones: zone-a, zone-b; correct the zone or add nodes", wanted.Vacant(there))
-	require.Equal(t, "region moon has no nodes; regions: far, local; correct the region or add nodes", diagnose.Place{Region: "moon", Zone: "zone-a"}.Vacant(there))
-	require.Empty(t, wanted.Vacant(append(there, wanted)), "it has nodes")
-	require.Empty(t, wanted.Vacant(nil), "which nodes there are is not known")
-	require.Empty(t, diagnose.Place{}.Vacant(there))
+	wanted, there := diagnose.Topology{Region: "local", Zone: "zone-q"}, []diagnose.Topology{{"local", "zone-b"}, {"local", "zone-a"}, {"local", "zone-a"}, {"far", "zone-q"}}
+	require.Equal(t, "zone zone-q has no nodes; zones: zone-a, zone-b; correct the zone or add nodes", wanted.UnoccupiedRemedy(there))
+	require.Equal(t, "region moon has no nodes; regions: far, local; correct the region or add nodes", diagnose.Topology{Region: "moon", Zone: "zone-a"}.UnoccupiedRemedy(there))
+	require.Empty(t, wanted.UnoccupiedRemedy(append(there, wanted)), "it has nodes")
+	require.Empty(t, wanted.UnoccupiedRemedy(nil), "which nodes there are is not known")
+	require.Empty(t, diagnose.Topology{}.UnoccupiedRemedy(there))
 }

@@ -11,14 +11,14 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 )
 
-// Place is a region and a zone as in a ProviderSpec. The zero Place is unknown.
-type Place struct {
+// Topology is a region and a zone as in a ProviderSpec. The zero Topology is unknown.
+type Topology struct {
 	Region, Zone string
 }
 
-// PlaceIn returns the place of a node with these labels.
-func PlaceIn(labels map[string]string) Place {
-	p := Place{Region: v1alpha1.AnyTopology, Zone: v1alpha1.AnyTopology}
+// TopologyOfNode returns the place of a node with these labels.
+func TopologyOfNode(labels map[string]string) Topology {
+	p := Topology{Region: v1alpha1.AnyTopology, Zone: v1alpha1.AnyTopology}
 
 	if region, ok := labels[corev1.LabelTopologyRegion]; ok {
 		p.Region = region
@@ -31,16 +31,16 @@ func PlaceIn(labels map[string]string) Place {
 	return p
 }
 
-// PlaceOf returns the place that a VirtualMachine requires, from the node affinity that
+// TopologyOf returns the place that a VirtualMachine requires, from the node affinity that
 // the driver adds to every term.
-func PlaceOf(vm *kubevirtv1.VirtualMachine) Place {
+func TopologyOf(vm *kubevirtv1.VirtualMachine) Topology {
 	if vm.Spec.Template == nil || vm.Spec.Template.Spec.Affinity == nil || vm.Spec.Template.Spec.Affinity.NodeAffinity == nil {
-		return Place{}
+		return Topology{}
 	}
 
 	required := vm.Spec.Template.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
 	if required == nil || len(required.NodeSelectorTerms) == 0 {
-		return Place{}
+		return Topology{}
 	}
 
 	labels := map[string]string{}
@@ -51,12 +51,12 @@ func PlaceOf(vm *kubevirtv1.VirtualMachine) Place {
 		}
 	}
 
-	return PlaceIn(labels)
+	return TopologyOfNode(labels)
 }
 
 // String returns the place as shown in errors.
-func (p Place) String() string {
-	if p == (Place{}) {
+func (p Topology) String() string {
+	if p == (Topology{}) {
 		return "the region and zone of the machine"
 	}
 
@@ -71,10 +71,10 @@ func shown(value, label string) string {
 	return value
 }
 
-// Vacant returns the remedy for a place without any node, given the places that have nodes; empty
+// UnoccupiedRemedy returns the remedy for a place without any node, given the places that have nodes; empty
 // if the place is one of them, or if either is unknown.
-func (p Place) Vacant(occupied []Place) string {
-	if p == (Place{}) || len(occupied) == 0 || slices.Contains(occupied, p) {
+func (p Topology) UnoccupiedRemedy(occupied []Topology) string {
+	if p == (Topology{}) || len(occupied) == 0 || slices.Contains(occupied, p) {
 		return ""
 	}
 
