@@ -115,7 +115,7 @@ func (d *demo) deleteAll(ctx context.Context) error {
 		return err
 	}
 	d.out.line("Gardener deletes the classes while machines still exist. After the last machine, machine-controller-manager releases the classes")
-	d.out.line("and their Secrets, and the driver deletes the golden image.")
+	d.out.line("and their Secrets.")
 	if err := d.kubectl(ctx, d.control(), "delete", "machineclasses", "--all", "--wait=false"); err != nil {
 		return err
 	}
@@ -126,5 +126,11 @@ func (d *demo) deleteAll(ctx context.Context) error {
 	if err := d.kubectl(ctx, d.control(), "delete", "machineclasses", "--all", timeout); err != nil {
 		return err
 	}
-	return d.kubectl(ctx, d.control(), "delete", "secrets", credentials, "example-worker-userdata", timeout)
+	if err := d.kubectl(ctx, d.control(), "delete", "secrets", credentials, "example-worker-userdata", timeout); err != nil {
+		return err
+	}
+	d.out.line("The class of the second zone had no machine, so that the driver was not called when it was deleted. It may have kept the golden")
+	d.out.line("image for this class; docs/golden-images.md has the command that deletes the images of a shoot.")
+	images := "kubevirt.machine.gardener.cloud/golden-image,!mcm.gardener.cloud/role,mcm.gardener.cloud/cluster=" + d.lab.Shoot.Namespace
+	return d.kubectl(ctx, d.provider(), "delete", "datavolumes", "--selector", images, timeout)
 }
