@@ -171,8 +171,8 @@ func (m *Manager) Cloned() {
 	m.metrics.clones.Inc()
 }
 
-// CloneCompleted reads the image of a machine whose clone is complete, unless the image is known to be
-// ready.
+// CloneCompleted reads the image of a machine whose clone is complete, unless the image is known to
+// be ready.
 func (m *Manager) CloneCompleted(ctx context.Context, c *providerapi.Clients, name string) {
 	if m.states.state(refOf(c, name)) != importing {
 		return

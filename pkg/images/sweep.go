@@ -26,7 +26,8 @@ const (
 	attempts = 5
 )
 
-// RegisterClass registers the MachineClass of a request: its image is needed as long as requests name it.
+// RegisterClass registers the MachineClass of a request: its image is needed as long as requests
+// name it.
 func (m *Manager) RegisterClass(class Class) {
 	m.registry.register(class)
 }

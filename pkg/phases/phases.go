@@ -74,8 +74,8 @@ func NewTracker(c clock.PassiveClock, list ...Phase) *Tracker {
 	return t
 }
 
-// SetWaiting reports that a machine has been in a phase since the given time. It must be called again
-// from time to time, or the machine is dropped.
+// SetWaiting reports that a machine has been in a phase since the given time. It must be called
+// again from time to time, or the machine is dropped.
 func (t *Tracker) SetWaiting(machine types.UID, in Phase, since time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

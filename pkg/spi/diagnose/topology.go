@@ -16,7 +16,7 @@ type Topology struct {
 	Region, Zone string
 }
 
-// TopologyOfNode returns the place of a node with these labels.
+// TopologyOfNode returns the topology of a node with these labels.
 func TopologyOfNode(labels map[string]string) Topology {
 	p := Topology{Region: v1alpha1.AnyTopology, Zone: v1alpha1.AnyTopology}
 
@@ -31,8 +31,8 @@ func TopologyOfNode(labels map[string]string) Topology {
 	return p
 }
 
-// TopologyOf returns the place that a VirtualMachine requires, from the node affinity that
-// the driver adds to every term.
+// TopologyOf returns the topology that a VirtualMachine requires, from the node affinity that the
+// driver adds to every term.
 func TopologyOf(vm *kubevirtv1.VirtualMachine) Topology {
 	if vm.Spec.Template == nil || vm.Spec.Template.Spec.Affinity == nil || vm.Spec.Template.Spec.Affinity.NodeAffinity == nil {
 		return Topology{}
@@ -54,7 +54,7 @@ func TopologyOf(vm *kubevirtv1.VirtualMachine) Topology {
 	return TopologyOfNode(labels)
 }
 
-// String returns the place as shown in errors.
+// String returns the topology as shown in errors.
 func (p Topology) String() string {
 	if p == (Topology{}) {
 		return "the region and zone of the machine"
@@ -71,8 +71,8 @@ func shown(value, label string) string {
 	return value
 }
 
-// UnoccupiedRemedy returns the remedy for a place without any node, given the places that have nodes; empty
-// if the place is one of them, or if either is unknown.
+// UnoccupiedRemedy returns the remedy for a topology without any node, given those that have nodes;
+// empty if it is one of them, or if either is unknown.
 func (p Topology) UnoccupiedRemedy(occupied []Topology) string {
 	if p == (Topology{}) || len(occupied) == 0 || slices.Contains(occupied, p) {
 		return ""
