@@ -4,8 +4,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"net/http"
-	"net/url"
-	"strings"
 	"sync"
 	"time"
 
@@ -14,9 +12,9 @@ import (
 	utilcache "k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/klog/v2"
-	"k8s.io/utils/lru"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi/transport"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
@@ -41,8 +39,8 @@ type Options struct {
 // and the least recently used ones if there are too many. It is safe for concurrent use.
 type Cache struct {
 	options Options
-	// large is the semaphore for large responses of all provider clusters together.
-	large chan struct{}
+	// large are the semaphores for large responses.
+	large *transport.Semaphores
 	// parsing deduplicates the parsing of a kubeconfig without
 	// blocking calls for other kubeconfigs.
 	parsing singleflight.Group
@@ -50,8 +48,6 @@ type Cache struct {
 
 	mu      sync.Mutex
 	entries map[hash]*entry
-	// hosts holds the semaphore for large responses of each host.
-	hosts *lru.Cache
 }
 
 // hash is the hash of a kubeconfig's content.
@@ -74,8 +70,7 @@ type location struct {
 // NewCache returns an empty cache.
 func NewCache(options Options) *Cache {
 	return &Cache{
-		options: options, large: make(chan struct{}, maxLargeReads), refused: utilcache.NewLRUExpireCache(maxRefused), entries: map[hash]*entry{},
-		hosts: lru.New(maxClients),
+		options: options, large: transport.NewSemaphores(), refused: utilcache.NewLRUExpireCache(maxRefused), entries: map[hash]*entry{},
 	}
 }
 
@@ -220,7 +215,7 @@ func (c *Cache) build(raw []byte) (*entry, error) {
 	config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(c.options.QPS, c.options.Burst)
 	config.WrapTransport = c.options.WrapTransport
 
-	client, transport, err := connections(config, c.semaphoresOf(config.Host))
+	client, connections, err := transport.New(config, c.large)
 	if err != nil {
 		return nil, err
 	}
@@ -239,28 +234,6 @@ func (c *Cache) build(raw []byte) (*entry, error) {
 
 	return &entry{
 		clients: clients, location: location{server: server, namespace: namespace},
-		connections: transport, expiries: kubeconfig.ExpiriesOf(config),
+		connections: connections, expiries: kubeconfig.ExpiriesOf(config),
 	}, nil
-}
-
-// semaphoresOf returns the semaphores for large responses from a host. All kubeconfigs that point
-// to the host share them, whatever else they contain.
-func (c *Cache) semaphoresOf(server string) semaphores {
-	host := server
-	if parsed, err := url.Parse(server); err == nil {
-		host = strings.ToLower(parsed.Host)
-	}
-
-	c.mu.Lock()
-	defer c.mu.Unlock()
-
-	found, ok := c.hosts.Get(host)
-	if !ok {
-		found = make(chan struct{}, maxLargeReadsPerCluster)
-		c.hosts.Add(host, found)
-	}
-
-	ofCluster, _ := found.(chan struct{})
-
-	return semaphores{ofProcess: c.large, ofCluster: ofCluster}
 }

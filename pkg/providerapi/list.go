@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/pager"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi/transport"
 )
 
 // ErrListTooLarge is the error for a list that exceeds the bounds on objects, pages or bytes. Errors
@@ -42,7 +44,7 @@ type List struct {
 func Collect[L runtime.Object, O, T any](
 	ctx context.Context, c *Clients, from Lister[L], list List, keep func(O) (kept T, ok bool),
 ) ([]T, error) {
-	return repeat(ctx, c, "list "+list.Description, requestTimeout, func(ctx context.Context) ([]T, error) {
+	return repeat(ctx, c, "list "+list.Description, transport.RequestTimeout, func(ctx context.Context) ([]T, error) {
 		var all []T
 
 		err := each(ctx, from, list, func(object runtime.Object) error {
@@ -88,7 +90,7 @@ func readSmaller[L runtime.Object](ctx context.Context, from Lister[L], read *bo
 		opts.Limit = read.perPage
 
 		page, err := readPage(ctx, from, read, opts)
-		if !errors.Is(err, errElements) || read.perPage == 1 {
+		if !errors.Is(err, transport.ErrElements) || read.perPage == 1 {
 			return page, err
 		}
 
@@ -98,10 +100,10 @@ func readSmaller[L runtime.Object](ctx context.Context, from Lister[L], read *bo
 
 // readPage reads and decodes one page. A large page holds its slot until it has been decoded.
 func readPage[L runtime.Object](ctx context.Context, from Lister[L], read *bounds, opts metav1.ListOptions) (runtime.Object, error) {
-	ctx, slot := withReadSlot(ctx)
-	defer slot.release()
+	ctx, slot := transport.WithReadSlot(ctx)
+	defer slot.Release()
 
-	slot.limit = maxPage
+	slot.Limit = maxPage
 
 	page, err := from.List(ctx, opts)
 	if err != nil {
@@ -113,7 +115,7 @@ func readPage[L runtime.Object](ctx context.Context, from Lister[L], read *bound
 		return nil, fmt.Errorf("read a list: %w", err)
 	}
 
-	return page, read.add(meta.LenList(page), slot.bytes.Load(), opts.Continue, accessor.GetContinue())
+	return page, read.add(meta.LenList(page), slot.Bytes(), opts.Continue, accessor.GetContinue())
 }
 
 // bounds counts the objects, pages and bytes read of a list, and
@@ -144,8 +146,8 @@ func (b *bounds) add(objects int, bytes int64, here, next string) error {
 // is meant for kinds with few objects. It sends one request, whose duration the caller
 // limits; its errors are those of Once.
 func Some[O any, L runtime.Object](ctx context.Context, from Lister[L], list List, most int64) ([]O, error) {
-	ctx, slot := withReadSlot(ctx)
-	defer slot.release()
+	ctx, slot := transport.WithReadSlot(ctx)
+	defer slot.Release()
 
 	page, err := from.List(ctx, metav1.ListOptions{LabelSelector: list.Labels, FieldSelector: list.Fields, Limit: most})
 	if err != nil {

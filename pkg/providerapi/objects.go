@@ -13,6 +13,8 @@ import (
 	"k8s.io/utils/ptr"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi/transport"
 )
 
 // Objects are the objects of one kind in one namespace. Each method sends one request, and retries
@@ -142,21 +144,21 @@ func (o Objects[O, L]) Get(ctx context.Context, name string) (O, error) {
 func (o Objects[O, L]) Create(ctx context.Context, object O) (O, error) {
 	options := metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict, DryRun: o.clients.dryRun}
 
-	return repeat(o.context(ctx), o.clients, "create "+o.path(object.GetName()), requestTimeout, func(ctx context.Context) (O, error) {
+	return repeat(o.context(ctx), o.clients, "create "+o.path(object.GetName()), transport.RequestTimeout, func(ctx context.Context) (O, error) {
 		return o.client.Create(ctx, object, options)
 	})
 }
 
 // Update replaces an object.
 func (o Objects[O, L]) Update(ctx context.Context, object O) (O, error) {
-	return repeat(o.context(ctx), o.clients, "update "+o.path(object.GetName()), requestTimeout, func(ctx context.Context) (O, error) {
+	return repeat(o.context(ctx), o.clients, "update "+o.path(object.GetName()), transport.RequestTimeout, func(ctx context.Context) (O, error) {
 		return o.client.Update(ctx, object, metav1.UpdateOptions{DryRun: o.clients.dryRun})
 	})
 }
 
 // Delete deletes the object of that name, unless it is gone.
 func (o Objects[O, L]) Delete(ctx context.Context, name string, options metav1.DeleteOptions) error {
-	_, err := repeat(o.context(ctx), o.clients, "delete "+o.path(name), requestTimeout, func(ctx context.Context) (struct{}, error) {
+	_, err := repeat(o.context(ctx), o.clients, "delete "+o.path(name), transport.RequestTimeout, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, o.client.Delete(ctx, name, options)
 	})
 
@@ -218,7 +220,7 @@ func deleteOnly(preconditions *metav1.Preconditions) metav1.DeleteOptions {
 // DeleteCollection deletes the objects with these labels. The server selects the objects, so they
 // cannot change between a read and the deletion. owner is their owner's name in errors.
 func (o Objects[O, L]) DeleteCollection(ctx context.Context, owner, labels string) error {
-	_, err := repeat(o.context(ctx), o.clients, "delete "+o.kind+"s of "+o.clients.Path(owner), requestTimeout, func(ctx context.Context) (struct{}, error) {
+	_, err := repeat(o.context(ctx), o.clients, "delete "+o.kind+"s of "+o.clients.Path(owner), transport.RequestTimeout, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, o.client.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: labels})
 	})
 

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi/transport"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
@@ -25,19 +26,19 @@ func Once[T any](ctx context.Context, limit time.Duration, send func(context.Con
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 
-	ctx, slot := withReadSlot(ctx)
-	defer slot.release()
+	ctx, slot := transport.WithReadSlot(ctx)
+	defer slot.Release()
 
 	return send(ctx)
 }
 
 // repeat sends a request until it gets a final response or the retry window ends. Each attempt has
 // a time limit. An attempt that begins late in the window has less time: all attempts together take
-// at most requestTimeout. The final error is a spi.Error that names the operation.
+// at most transport.RequestTimeout. The final error is a spi.Error that names the operation.
 func repeat[T any](
 	ctx context.Context, c *Clients, operation string, limit time.Duration, send func(context.Context) (T, error),
 ) (T, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, transport.RequestTimeout)
 	defer cancel()
 
 	began, backoff := time.Now(), retryBackoff

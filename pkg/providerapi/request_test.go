@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi/transport"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
@@ -83,7 +84,7 @@ func TestRequestRetries(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s, begun, last := &Clients{RetryFor: 15 * time.Second}, time.Now(), time.Duration(0)
 
-				err := request(t, s, requestTimeout, func(context.Context) error {
+				err := request(t, s, transport.RequestTimeout, func(context.Context) error {
 					if last = time.Since(begun); last >= tc.passes {
 						return nil
 					}
@@ -110,7 +111,7 @@ func TestRequestDoesNotRetryAnAnswer(t *testing.T) {
 
 	s, sent := &Clients{RetryFor: time.Minute}, 0
 	cause := answered(http.StatusUnprocessableEntity, "spec.x is wrong")
-	err := request(t, s, requestTimeout, func(context.Context) error {
+	err := request(t, s, transport.RequestTimeout, func(context.Context) error {
 		sent++
 
 		return cause
@@ -151,7 +152,7 @@ func TestRequestsEndTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, begun := &Clients{RetryFor: 15 * time.Second}, time.Now()
 
-		err := request(t, s, requestTimeout, func(ctx context.Context) error {
+		err := request(t, s, transport.RequestTimeout, func(ctx context.Context) error {
 			if time.Since(begun) < 10*time.Second {
 				return errRefused
 			}
@@ -162,7 +163,7 @@ func TestRequestsEndTogether(t *testing.T) {
 		})
 
 		require.ErrorIs(t, err, spi.ErrUnavailable)
-		require.Equal(t, requestTimeout, time.Since(begun))
+		require.Equal(t, transport.RequestTimeout, time.Since(begun))
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi/transport"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
@@ -31,7 +32,7 @@ func sanitized(err error) *spi.Error {
 		e.Message = expired
 	case answered:
 		e.Message = err.Error()
-		shorten(&e.Message) // A metav1.Status in a successful response may be long.
+		transport.Shorten(&e.Message) // A metav1.Status in a successful response may be long.
 	case tooLarge(err) || errors.Is(err, ErrListTooLarge):
 		e.Message, e.Remedy = failureOf(err), "check which server responds in place of the API server"
 	default:
@@ -70,11 +71,11 @@ func tooLarge(err error) bool { return excessOf(err) != "" }
 func excessOf(err error) string {
 	var size *http.MaxBytesError
 
-	excess, exceeded := exceedsBounds(err)
+	excess, exceeded := transport.ExceededBound(err)
 
 	switch {
 	case exceeded:
-		return excess.Error()
+		return excess
 	case errors.Is(err, ErrListTooLarge):
 		return err.Error()
 	case errors.As(err, &size):

@@ -17,6 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi/transport"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
@@ -52,7 +53,7 @@ func TestRequestSpeaksInPlainTerms(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			err := request(t, &Clients{RetryFor: 10 * time.Millisecond}, requestTimeout, func(context.Context) error { return tc.err })
+			err := request(t, &Clients{RetryFor: 10 * time.Millisecond}, transport.RequestTimeout, func(context.Context) error { return tc.err })
 			require.ErrorContains(t, err, tc.want, tc.reason)
 			require.ErrorIs(t, err, tc.err, "callers ask for the kind")
 			require.NotContains(t, err.Error(), bytes)
@@ -60,7 +61,7 @@ func TestRequestSpeaksInPlainTerms(t *testing.T) {
 		})
 	}
 
-	require.ErrorIs(t, request(t, &Clients{RetryFor: 10 * time.Millisecond}, requestTimeout, func(context.Context) error { return apierrors.NewUnauthorized("") }), spi.ErrUnauthenticated)
+	require.ErrorIs(t, request(t, &Clients{RetryFor: 10 * time.Millisecond}, transport.RequestTimeout, func(context.Context) error { return apierrors.NewUnauthorized("") }), spi.ErrUnauthenticated)
 }
 
 // TestRequestsEnd verifies that every request has a deadline, whatever the server does: the body of
@@ -68,10 +69,10 @@ func TestRequestSpeaksInPlainTerms(t *testing.T) {
 func TestRequestsEnd(t *testing.T) {
 	t.Parallel()
 
-	err := request(t, &Clients{RetryFor: time.Second}, requestTimeout, func(ctx context.Context) error {
+	err := request(t, &Clients{RetryFor: time.Second}, transport.RequestTimeout, func(ctx context.Context) error {
 		deadline, ok := ctx.Deadline()
 		require.True(t, ok)
-		require.LessOrEqual(t, time.Until(deadline), requestTimeout)
+		require.LessOrEqual(t, time.Until(deadline), transport.RequestTimeout)
 
 		return nil
 	})

@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi/transport"
 )
 
 // Watcher is a typed client that watches one kind of object.
@@ -118,7 +120,7 @@ const unreadableEvent = "an event of the watch cannot be read"
 // plainStatus shortens a Status. It also hides the parts of an undecodable response that
 // client-go's own errors quote.
 func plainStatus(status *metav1.Status) runtime.Object {
-	status = shortened(status)
+	status = transport.Shortened(status)
 
 	if apierrors.HasStatusCause(&apierrors.StatusError{ErrStatus: *status}, metav1.CauseTypeUnexpectedServerResponse) ||
 		apierrors.HasStatusCause(&apierrors.StatusError{ErrStatus: *status}, clientDecoding) {

@@ -1,4 +1,4 @@
-package providerapi
+package transport
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 // errWatchTimeout is the cancellation cause of a watch that does not begin in time.
 var errWatchTimeout = errors.New("the watch did not begin in time")
 
-// timer bounds the duration of a request: requestTimeout if its caller sets no deadline, or
+// timer bounds the duration of a request: RequestTimeout if its caller sets no deadline, or
 // watchBeginTimeout and maxWatchDuration for a watch.
 type timer struct {
 	cancel context.CancelCauseFunc
@@ -30,7 +30,7 @@ func timed(ctx context.Context, watch bool) (context.Context, *timer) {
 		t.beginning = time.AfterFunc(watchBeginTimeout, func() { cancel(errWatchTimeout) })
 		t.lasting = time.AfterFunc(maxWatchDuration, func() { cancel(context.DeadlineExceeded) })
 	case !bounded:
-		t.lasting = time.AfterFunc(requestTimeout, func() { cancel(context.DeadlineExceeded) })
+		t.lasting = time.AfterFunc(RequestTimeout, func() { cancel(context.DeadlineExceeded) })
 	}
 
 	return ctx, t

@@ -1,4 +1,4 @@
-package providerapi
+package transport
 
 import (
 	"bytes"
@@ -44,7 +44,7 @@ func statusIn(body []byte) (text []byte, contentType string) {
 		return []byte(notAStatus), "text/plain"
 	}
 
-	text, err := json.Marshal(shortened(status))
+	text, err := json.Marshal(Shortened(status))
 	if err != nil {
 		return []byte(notAStatus), "text/plain"
 	}
@@ -52,13 +52,13 @@ func statusIn(body []byte) (text []byte, contentType string) {
 	return text, jsonType
 }
 
-// shortened returns a copy of a Status that has no part longer than an API
+// Shortened returns a copy of a Status that has no part longer than an API
 // server's and requests no retry delay.
-func shortened(status *metav1.Status) *metav1.Status {
+func Shortened(status *metav1.Status) *metav1.Status {
 	status = status.DeepCopy()
 	status.ListMeta = metav1.ListMeta{}
-	shorten(&status.Message)
-	shorten((*string)(&status.Reason))
+	Shorten(&status.Message)
+	Shorten((*string)(&status.Reason))
 
 	if status.Details == nil {
 		return status
@@ -68,20 +68,21 @@ func shortened(status *metav1.Status) *metav1.Status {
 	status.Details.Causes = status.Details.Causes[:min(len(status.Details.Causes), maxCauses)]
 
 	for _, text := range []*string{&status.Details.Name, &status.Details.Group, &status.Details.Kind, (*string)(&status.Details.UID)} {
-		shorten(text)
+		Shorten(text)
 	}
 
 	for i := range status.Details.Causes {
 		cause := &status.Details.Causes[i]
-		shorten((*string)(&cause.Type))
-		shorten(&cause.Message)
-		shorten(&cause.Field)
+		Shorten((*string)(&cause.Type))
+		Shorten(&cause.Message)
+		Shorten(&cause.Field)
 	}
 
 	return status
 }
 
-func shorten(text *string) {
+// Shorten shortens a text of a server to the longest that an API server writes.
+func Shorten(text *string) {
 	if len(*text) > maxMessage {
 		*text = strings.ToValidUTF8((*text)[:maxMessage], "") + " …"
 	}

@@ -1,4 +1,8 @@
-package providerapi
+// Package transport is the HTTP client for an API server that is not trusted: it bounds the time, the
+// size and the content of each response, and removes what a server could use to influence its
+// client. Package providerapi sends the driver's requests through it, and the Gardener extension its
+// own. It must not know a kind of objects.
+package transport
 
 import (
 	"cmp"
@@ -16,10 +20,10 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// connections returns the HTTP client for one provider cluster, and its transport.
-// client-go's own transports are shared and never dropped, one for each certificate
-// that a kubeconfig ever contained.
-func connections(config *rest.Config, large semaphores) (*http.Client, *http.Transport, error) {
+// New returns the HTTP client for the API server of a configuration, and its transport, whose idle
+// connections the caller closes. client-go's own transports are shared and never dropped, one for
+// each certificate that a kubeconfig ever contained. Errors do not quote the configuration.
+func New(config *rest.Config, large *Semaphores) (*http.Client, *http.Transport, error) {
 	settings, err := rest.TLSConfigFor(config)
 	if err != nil {
 		// The cause may quote certificates and keys.
@@ -43,7 +47,7 @@ func connections(config *rest.Config, large semaphores) (*http.Client, *http.Tra
 		TLSNextProto:           map[string]func(string, *tls.Conn) http.RoundTripper{},
 	}
 
-	trip, err := rest.HTTPWrappersForConfig(config, &contained{next: base, semaphores: large})
+	trip, err := rest.HTTPWrappersForConfig(config, &contained{next: base, semaphores: large.of(config.Host)})
 	if err != nil {
 		return nil, nil, errors.New("the credentials of the current context are invalid")
 	}
@@ -98,7 +102,7 @@ func (c *contained) contain(ctx context.Context, resp *http.Response, watch bool
 
 	slot := c.semaphores.slotOf(ctx)
 
-	limit := cmp.Or(slot.limit, maxResponse)
+	limit := cmp.Or(slot.Limit, maxResponse)
 	if watch {
 		limit = maxWatch
 	}
@@ -135,8 +139,8 @@ func (c *contained) WrappedRoundTripper() http.RoundTripper { return c.next }
 
 // plainHeader returns the headers that the driver's clients need. Without Location, clients cannot
 // follow or quote a redirect; without Warning, they cannot repeat text chosen by the server;
-// without Retry-After, they cannot sleep for as long as a server wants. request.go and the
-// reflectors of follow.go decide about retries.
+// without Retry-After, they cannot sleep for as long as a server wants: the caller decides about
+// retries.
 func plainHeader(all http.Header) http.Header {
 	header := http.Header{}
 

@@ -1,4 +1,4 @@
-package providerapi
+package transport
 
 import (
 	"encoding/json"
@@ -32,16 +32,16 @@ func TestScanner(t *testing.T) {
 		want   error
 	}{
 		"Elements":         {"as many as there may be", `[0` + strings.Repeat(",0", maxElements-1) + `]`, nil},
-		"TooManyElements":  {"one more", `[0` + strings.Repeat(",0", maxElements) + `]`, errElements},
-		"Nothing":          {"they may be nothing", `{"items":[null` + strings.Repeat(",null", maxElements) + `]}`, errElements},
-		"Everywhere":       {"all arrays count", `{"a":[` + strings.Repeat(`{"b":[]},`, maxElements/2) + `{}]}`, errElements},
+		"TooManyElements":  {"one more", `[0` + strings.Repeat(",0", maxElements) + `]`, ErrElements},
+		"Nothing":          {"they may be nothing", `{"items":[null` + strings.Repeat(",null", maxElements) + `]}`, ErrElements},
+		"Everywhere":       {"all arrays count", `{"a":[` + strings.Repeat(`{"b":[]},`, maxElements/2) + `{}]}`, ErrElements},
 		"Members":          {"as many as there may be", members(maxMembers), nil},
 		"TooManyMembers":   {"one more", members(maxMembers + 1), errMembers},
 		"MembersOfMany":    {"of all objects together", `{"a":[` + members(maxMembers/2) + `,` + members(maxMembers/2) + `]}`, errMembers},
 		"Depth":            {"as deep as there may be", strings.Repeat("[", maxDepth) + strings.Repeat("]", maxDepth), nil},
 		"TooDeep":          {"one more", strings.Repeat(`{"a":`, maxDepth+1), errDepth},
 		"Text":             {"a text is one element", `["` + strings.Repeat(`,\",\\`, maxElements) + `"]`, nil},
-		"AfterText":        {"it ends at its quote", `["\\"` + strings.Repeat(`,""`, maxElements) + `]`, errElements},
+		"AfterText":        {"it ends at its quote", `["\\"` + strings.Repeat(`,""`, maxElements) + `]`, ErrElements},
 		"Events":           {"each event of a watch counts for itself", strings.Repeat(`{"object":{"a":[1,2,3]}}`+"\n", maxElements), nil},
 		"Unopened":         {"what is no JSON is the decoder's to refuse", `]}],` + strings.Repeat(",", maxElements), nil},
 		"Quantity":         {"it takes hours to parse", `{"guest":"` + hang + `"}`, errNumber},

@@ -1,4 +1,4 @@
-package providerapi
+package transport
 
 import "github.com/gardener/machine-controller-manager-provider-kubevirt/api/quantity"
 

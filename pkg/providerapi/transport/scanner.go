@@ -1,4 +1,4 @@
-package providerapi
+package transport
 
 import (
 	"errors"
@@ -12,19 +12,26 @@ type excessError struct{ what string }
 
 func (e *excessError) Error() string { return "the response " + e.what }
 
+// ErrElements is the error of a response with too many elements in its arrays. A list can be read
+// with fewer objects per page.
+var ErrElements error = &excessError{fmt.Sprintf("is too large: it has more than %d elements in arrays", maxElements)}
+
 var (
-	errDepth    = &excessError{fmt.Sprintf("is too large: it has more than %d levels of nesting", maxDepth)}
-	errElements = &excessError{fmt.Sprintf("is too large: it has more than %d elements in arrays", maxElements)}
-	errMembers  = &excessError{fmt.Sprintf("is too large: it has more than %d members in objects", maxMembers)}
-	errNumber   = &excessError{fmt.Sprintf("has a number with more than %d digits, or more than %d in its exponent",
+	errDepth   = &excessError{fmt.Sprintf("is too large: it has more than %d levels of nesting", maxDepth)}
+	errMembers = &excessError{fmt.Sprintf("is too large: it has more than %d members in objects", maxMembers)}
+	errNumber  = &excessError{fmt.Sprintf("has a number with more than %d digits, or more than %d in its exponent",
 		quantity.MaxDigits, quantity.MaxExponentDigits)}
 )
 
-// exceedsBounds returns the bound that a response exceeds, if err reports one.
-func exceedsBounds(err error) (*excessError, bool) {
+// ExceededBound names the bound that a response exceeds, if err reports one. The text contains no
+// byte of the response.
+func ExceededBound(err error) (string, bool) {
 	var excess *excessError
+	if !errors.As(err, &excess) {
+		return "", false
+	}
 
-	return excess, errors.As(err, &excess)
+	return excess.Error(), true
 }
 
 // mode is the token type that the scanner is reading.
@@ -175,7 +182,7 @@ func (s *scanner) comma() error {
 // element counts an element: one for each array, even if it is empty, and one for each comma.
 func (s *scanner) element() error {
 	if s.elements++; s.elements > maxElements {
-		return errElements
+		return ErrElements
 	}
 
 	return nil

@@ -1,13 +1,17 @@
-package providerapi
+package transport
 
 import (
 	"context"
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"k8s.io/utils/lru"
 )
 
 // responseBody is the body of a response. Reading fails when a bound is exceeded.
@@ -16,7 +20,7 @@ type responseBody struct {
 
 	scanner scanner
 	watch   bool
-	slot    *readSlot
+	slot    *ReadSlot
 	// ctx is the request's context; it ends a read that waits for the slot.
 	ctx   context.Context //nolint:containedctx // The methods of io.Reader take no context.
 	timer *timer
@@ -84,7 +88,7 @@ func (b *responseBody) acquire() error {
 // release releases the slot.
 func (b *responseBody) release() {
 	b.stopTimeout()
-	b.slot.release()
+	b.slot.Release()
 }
 
 // stopTimeout stops the time limit once a large response or event is complete.
@@ -117,22 +121,59 @@ func (b *responseBody) Close() error {
 // response is decoded.
 func (b *responseBody) releaseUnlessShared() {
 	if !b.slot.shared {
-		b.slot.release()
+		b.slot.Release()
 	}
 }
 
-// semaphores are the semaphores for large responses. Without them, fifty workers that each read a
-// response of maximum size would take gigabytes of memory.
+// Semaphores limit the large responses that the process reads and decodes at a time. Without them,
+// fifty workers that each read a response of maximum size would take gigabytes of memory.
+type Semaphores struct {
+	process chan struct{}
+
+	mu sync.Mutex
+	// hosts holds a semaphore for each host.
+	hosts *lru.Cache
+}
+
+// NewSemaphores returns the semaphores of a process.
+func NewSemaphores() *Semaphores {
+	return &Semaphores{process: make(chan struct{}, maxLargeReads), hosts: lru.New(maxHosts)}
+}
+
+// of returns the semaphores for responses from a host. All clients of the host share them, whatever
+// their credentials are.
+func (s *Semaphores) of(server string) semaphores {
+	host := server
+	if parsed, err := url.Parse(server); err == nil {
+		host = strings.ToLower(parsed.Host)
+	}
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	found, ok := s.hosts.Get(host)
+	if !ok {
+		found = make(chan struct{}, maxLargeReadsPerCluster)
+		s.hosts.Add(host, found)
+	}
+
+	ofCluster, _ := found.(chan struct{})
+
+	return semaphores{ofProcess: s.process, ofCluster: ofCluster}
+}
+
+// semaphores are those that a large response from one host waits for.
 type semaphores struct{ ofProcess, ofCluster chan struct{} }
 
-// readSlot is the permission to read a large response. It is released when the response has been
+// ReadSlot is the permission to read a large response. It is released when the response has been
 // decoded.
-type readSlot struct {
+type ReadSlot struct {
+	// Limit bounds a response, in bytes; zero means 3 MiB.
+	Limit int64
+
 	semaphores semaphores
 	// shared is set if a call holds the slot, rather than a response body.
 	shared bool
-	// limit bounds a response, in bytes; zero means maxResponse.
-	limit int64
 	// bytes counts the bytes read of the responses that share the slot.
 	bytes atomic.Int64
 
@@ -140,8 +181,11 @@ type readSlot struct {
 	held bool
 }
 
+// Bytes returns the number of bytes read of the responses that share the slot.
+func (s *ReadSlot) Bytes() int64 { return s.bytes.Load() }
+
 // acquire waits for the slot, unless it is already held.
-func (s *readSlot) acquire(ctx context.Context) error {
+func (s *ReadSlot) acquire(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
@@ -168,8 +212,8 @@ func (s *readSlot) acquire(ctx context.Context) error {
 	return nil
 }
 
-// release releases the slot, if it is held.
-func (s *readSlot) release() {
+// Release releases the slot, if it is held.
+func (s *ReadSlot) Release() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
@@ -180,22 +224,22 @@ func (s *readSlot) release() {
 	}
 }
 
-// slotKey is the context key of a readSlot.
+// slotKey is the context key of a ReadSlot.
 type slotKey struct{}
 
-// withReadSlot returns a context whose requests share one slot; all of them must go to one provider
+// WithReadSlot returns a context whose requests share one slot; all of them must go to one provider
 // cluster. The caller releases the slot when the responses have been decoded.
-func withReadSlot(ctx context.Context) (context.Context, *readSlot) {
-	shared := &readSlot{shared: true}
+func WithReadSlot(ctx context.Context) (context.Context, *ReadSlot) {
+	shared := &ReadSlot{shared: true}
 
 	return context.WithValue(ctx, slotKey{}, shared), shared
 }
 
 // slotOf returns the slot shared by the request's call, or a new one.
-func (all semaphores) slotOf(ctx context.Context) *readSlot {
-	s, ok := ctx.Value(slotKey{}).(*readSlot)
+func (all semaphores) slotOf(ctx context.Context) *ReadSlot {
+	s, ok := ctx.Value(slotKey{}).(*ReadSlot)
 	if !ok {
-		return &readSlot{semaphores: all}
+		return &ReadSlot{semaphores: all}
 	}
 
 	s.mu.Lock()

@@ -1,4 +1,4 @@
-package providerapi
+package transport
 
 import (
 	"encoding/json"
