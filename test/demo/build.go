@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/demo/screen"
 )
 
 func (d *demo) buildDriver(ctx context.Context) error {
@@ -22,13 +24,13 @@ func (d *demo) buildDriver(ctx context.Context) error {
 // render shows the objects that the driver would create for a machine; it needs no cluster.
 func (d *demo) render(ctx context.Context) error {
 	args := []string{"render", "-f", "kubernetes/example/machineclasses.yaml", "--class", classZ1, "--machine", classZ1 + "-demo"}
-	d.out.line("A machine of the demo's first MachineClass becomes this Secret and VirtualMachine on the provider cluster:")
-	d.out.line("")
-	d.out.line("$ %s %s", driver, strings.Join(args, " "))
+	d.out.Line("A machine of the demo's first MachineClass becomes this Secret and VirtualMachine on the provider cluster:")
+	d.out.Line("")
+	d.out.Line("$ %s %s", driver, strings.Join(args, " "))
 	output, err := d.execute(exec.CommandContext(ctx, filepath.Join(d.root, driver), args...))
-	d.out.line("%s", indent(string(output)))
+	d.out.Line("%s", indent(string(output)))
 	if err == nil {
-		d.out.line("The driver is built, %s after the start. Everything below shows it at work.", clock(time.Since(d.begun)))
+		d.out.Line("The driver is built, %s after the start. Everything below shows it at work.", screen.Clock(time.Since(d.begun)))
 	}
 	return err
 }
@@ -48,7 +50,7 @@ func cancellable(command *exec.Cmd, work string) (string, error) {
 // build compiles our own programs into bin/ and reports its progress.
 func (d *demo) build(ctx context.Context, packages string) error {
 	args := []string{"build", "-v", "-buildvcs=false", "-o", "bin/", packages}
-	d.out.line("$ go build -o bin/ %s", packages)
+	d.out.Line("$ go build -o bin/ %s", packages)
 	var count counter
 	command := exec.CommandContext(ctx, "go", args...)
 	command.Dir, command.Stdout, command.Stderr = d.root, &count, &count
@@ -68,7 +70,7 @@ func (d *demo) build(ctx context.Context, packages string) error {
 		case failed = <-done:
 			return true, nil
 		default:
-			d.out.progress("  "+count.describe(time.Since(begun)), packages)
+			d.out.Progress("  "+count.describe(time.Since(begun)), packages)
 			return false, nil
 		}
 	})
@@ -78,15 +80,15 @@ func (d *demo) build(ctx context.Context, packages string) error {
 	if err = errors.Join(err, failed); err != nil {
 		return fmt.Errorf("go build %s: %w\n%s", packages, err, indent(count.last()))
 	}
-	d.out.progress("  done: "+count.describe(time.Since(begun)), packages+" done")
-	d.out.settle()
+	d.out.Progress("  done: "+count.describe(time.Since(begun)), packages+" done")
+	d.out.Settle()
 	return nil
 }
 
 // counter counts the output lines of the go command: modules downloaded and packages compiled.
 type counter struct {
 	downloaded, compiled atomic.Int64
-	tail                 tail
+	tail                 screen.Tail
 }
 
 func (c *counter) Write(data []byte) (int, error) {
@@ -103,7 +105,7 @@ func (c *counter) Write(data []byte) (int, error) {
 func (c *counter) last() string { return c.tail.String() }
 
 func (c *counter) describe(elapsed time.Duration) string {
-	return fmt.Sprintf("%s, %d modules downloaded, %d packages compiled", clock(elapsed), c.downloaded.Load(), c.compiled.Load())
+	return fmt.Sprintf("%s, %d modules downloaded, %d packages compiled", screen.Clock(elapsed), c.downloaded.Load(), c.compiled.Load())
 }
 
 // execute runs a program in the repository. Its error includes the program's standard error.

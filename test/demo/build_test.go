@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/demo/screen"
 )
 
 // TestInterruptedBuildLeavesNothing interrupts the go command while it
@@ -24,7 +26,7 @@ func TestInterruptedBuildLeavesNothing(t *testing.T) { //nolint:paralleltest // 
 	defer cancel()
 	built := make(chan error, 1)
 	go func() {
-		d := &demo{out: &screen{out: io.Discard, now: time.Now}, root: root}
+		d := &demo{out: screen.New(io.Discard), root: root}
 		built <- d.build(ctx, ".")
 	}()
 	folders := func() []string {

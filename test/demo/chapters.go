@@ -19,8 +19,8 @@ const (
 )
 
 func (d *demo) createWorkers(ctx context.Context) error {
-	d.out.line("Gardener creates one MachineClass and one MachineDeployment per worker pool and zone, and a Secret with the kubeconfig")
-	d.out.line("of the provider cluster. Here, two machines run in zone-a, and one in zone-b.")
+	d.out.Line("Gardener creates one MachineClass and one MachineDeployment per worker pool and zone, and a Secret with the kubeconfig")
+	d.out.Line("of the provider cluster. Here, two machines run in zone-a, and one in zone-b.")
 	err := d.kubectl(ctx, d.control(), "create", "secret", "generic", credentials, "--from-file=kubeconfig="+d.lab.Shoot.ProviderKubeconfig)
 	if err != nil {
 		return err
@@ -32,13 +32,13 @@ func (d *demo) createWorkers(ctx context.Context) error {
 }
 
 func (d *demo) scaleUp(ctx context.Context) error {
-	d.out.line("cluster-autoscaler does the same when pods find no room.")
+	d.out.Line("cluster-autoscaler does the same when pods find no room.")
 	return d.scale(ctx, 3, 2)
 }
 
 func (d *demo) scaleDown(ctx context.Context) error {
-	d.out.line("Each deleted machine is drained first; then its VM is shut down and deleted, with its disk and its Secret.")
-	d.out.line("machine-controller-manager does this in five steps, five seconds apart.")
+	d.out.Line("Each deleted machine is drained first; then its VM is shut down and deleted, with its disk and its Secret.")
+	d.out.Line("machine-controller-manager does this in five steps, five seconds apart.")
 	return d.scale(ctx, 1, 0)
 }
 
@@ -57,8 +57,8 @@ func (d *demo) scale(ctx context.Context, z1, z2 int) error {
 
 // useEmptyZone requests a machine in a zone without nodes.
 func (d *demo) useEmptyZone(ctx context.Context) error {
-	d.out.line("%s is a copy of %s for %s, which has no nodes.", classZX, classZ1, emptyZone)
-	d.out.line("Its VM cannot be scheduled, and the Machine reports %s: cluster-autoscaler then tries another zone.", resourceExhausted)
+	d.out.Line("%s is a copy of %s for %s, which has no nodes.", classZX, classZ1, emptyZone)
+	d.out.Line("Its VM cannot be scheduled, and the Machine reports %s: cluster-autoscaler then tries another zone.", resourceExhausted)
 	copied, err := d.copyForEmptyZone(ctx)
 	if err != nil {
 		return err
@@ -71,10 +71,10 @@ func (d *demo) useEmptyZone(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.out.line("Seen: %s. Its last operation in full:", expected)
+	d.out.Line("Seen: %s. Its last operation in full:", expected)
 	for _, r := range seen.rows() {
 		if r.class == classZX {
-			d.out.line("%s", indent(oneLine(r.description)))
+			d.out.Line("%s", indent(oneLine(r.description)))
 		}
 	}
 	for _, kind := range []string{"machinedeployment", "machineclass"} {
@@ -114,8 +114,8 @@ func (d *demo) deleteAll(ctx context.Context) error {
 	if err := d.kubectl(ctx, d.control(), "delete", "machinedeployments", "--all", "--wait=false"); err != nil {
 		return err
 	}
-	d.out.line("Gardener deletes the classes while machines still exist. After the last machine, machine-controller-manager releases the classes")
-	d.out.line("and their Secrets.")
+	d.out.Line("Gardener deletes the classes while machines still exist. After the last machine, machine-controller-manager releases the classes")
+	d.out.Line("and their Secrets.")
 	if err := d.kubectl(ctx, d.control(), "delete", "machineclasses", "--all", "--wait=false"); err != nil {
 		return err
 	}
@@ -129,8 +129,8 @@ func (d *demo) deleteAll(ctx context.Context) error {
 	if err := d.kubectl(ctx, d.control(), "delete", "secrets", credentials, "example-worker-userdata", timeout); err != nil {
 		return err
 	}
-	d.out.line("The class of the second zone had no machine, so that the driver was not called when it was deleted. It may have kept the golden")
-	d.out.line("image for this class; docs/golden-images.md has the command that deletes the images of a shoot.")
+	d.out.Line("The class of the second zone had no machine, so that the driver was not called when it was deleted. It may have kept the golden")
+	d.out.Line("image for this class; docs/golden-images.md has the command that deletes the images of a shoot.")
 	images := "kubevirt.machine.gardener.cloud/golden-image,!mcm.gardener.cloud/role,mcm.gardener.cloud/cluster=" + d.lab.Shoot.Namespace
 	return d.kubectl(ctx, d.provider(), "delete", "datavolumes", "--selector", images, timeout)
 }

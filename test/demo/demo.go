@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/demo/screen"
 )
 
 // chapter is one part of the demo.
@@ -24,7 +26,7 @@ type options struct {
 
 // demo is the running demo.
 type demo struct {
-	out  *screen
+	out  *screen.Screen
 	root string // of the repository
 	options
 	begun time.Time
@@ -40,7 +42,7 @@ type duration struct {
 	took  time.Duration
 }
 
-func newDemo(out *screen, o options) (*demo, error) {
+func newDemo(out *screen.Screen, o options) (*demo, error) {
 	root, err := findRoot()
 	if err != nil {
 		return nil, err
@@ -50,11 +52,11 @@ func newDemo(out *screen, o options) (*demo, error) {
 
 // perform runs one chapter and measures its duration.
 func (d *demo) perform(ctx context.Context, number, of int, c chapter) error {
-	d.out.line("")
-	d.out.line("=== %d/%d  %s", number, of, c.title)
+	d.out.Line("")
+	d.out.Line("=== %d/%d  %s", number, of, c.title)
 	begun := time.Now()
 	err := c.play(d, ctx)
-	d.out.settle()
+	d.out.Settle()
 	d.spent = append(d.spent, duration{c.title, time.Since(begun)})
 	if err != nil && ctx.Err() != nil {
 		return ctx.Err() // the interruption caused the failure
@@ -71,21 +73,21 @@ func (d *demo) close(ctx context.Context, failed error) error {
 	interrupted := errors.Is(failed, context.Canceled)
 	if d.keep && !interrupted {
 		if failed != nil {
-			d.out.line("The lab is still running, so that you can explore it. Logs: %s", d.lab.LogDir)
-			d.out.line("Run `make demo-stop` to stop it.")
+			d.out.Line("The lab is still running, so that you can explore it. Logs: %s", d.lab.LogDir)
+			d.out.Line("Run `make demo-stop` to stop it.")
 		}
 		return nil
 	}
-	d.out.line("")
-	d.out.line("Stopping the lab ...")
+	d.out.Line("")
+	d.out.Line("Stopping the lab ...")
 	if err := d.stopLab(context.WithoutCancel(ctx)); err != nil {
 		return err
 	}
 	if failed != nil && !interrupted {
-		d.out.line("The lab is stopped. Its logs stay for a day: %s", d.lab.LogDir)
+		d.out.Line("The lab is stopped. Its logs stay for a day: %s", d.lab.LogDir)
 		return nil
 	}
-	d.out.line("The lab is stopped; all its processes and data are gone.")
+	d.out.Line("The lab is stopped; all its processes and data are gone.")
 	return d.lab.removeLogs()
 }
 

@@ -43,12 +43,12 @@ func atHome(text string) string {
 
 // kubectlWith is kubectl with standard input.
 func (d *demo) kubectlWith(ctx context.Context, c cluster, input []byte, args ...string) error {
-	d.out.line("%s $ kubectl %s", c.name, atHome(strings.Join(args, " ")))
+	d.out.Line("%s $ kubectl %s", c.name, atHome(strings.Join(args, " ")))
 	command := d.kubectlCommand(ctx, c, args...)
 	command.Stdin = bytes.NewReader(input)
 	output, err := d.execute(command)
 	if len(output) > 0 {
-		d.out.line("%s", indent(string(output)))
+		d.out.Line("%s", indent(string(output)))
 	}
 	return err
 }

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/demo/screen"
 )
 
 const (
@@ -64,13 +66,13 @@ func (d *demo) startLab(ctx context.Context) error {
 	}
 	args = append(args, "--name", labName, "--shoot", labName, "--sidecar", sidecar)
 	if d.overGRPC {
-		d.out.line("The driver runs in a separate process. The sidecar connects to it over gRPC, through a socket.")
+		d.out.Line("The driver runs in a separate process. The sidecar connects to it over gRPC, through a socket.")
 		args = append(args, "--driver", driver, "--driver-args="+driverArgs)
 	} else {
 		args = append(args, "--sidecar-args="+driverArgs)
 	}
-	d.out.line("$ %s %s", labProgram, strings.Join(args, " "))
-	output := &lines{screen: d.out}
+	d.out.Line("$ %s %s", labProgram, strings.Join(args, " "))
+	output := &screen.Lines{Screen: d.out, Last: isReady}
 	c, err := startChild(d.root, output, labProgram, args...)
 	if err != nil {
 		return err
@@ -79,9 +81,14 @@ func (d *demo) startLab(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(err, d.abandonLab(ctx, c))
 	}
-	output.hush()
+	output.Hush()
 	d.describeLab()
 	return nil
+}
+
+// isReady recognizes the line after which the lab describes itself to users who run it alone.
+func isReady(line string) bool {
+	return strings.HasPrefix(line, "lab ") && strings.Contains(line, " is ready ")
 }
 
 // awaitLab returns when the lab is ready. The lab's own timeouts bound its start.
@@ -121,15 +128,15 @@ func (d *demo) abandonLab(ctx context.Context, c *child) error {
 }
 
 func (d *demo) describeLab() {
-	d.out.line("The lab runs %d real programs. Their logs: %s", len(d.lab.Processes), d.lab.LogDir)
-	d.out.line("Two clusters: \"provider\" runs virtual machines; \"control\" holds the Machines, and the shoot's Nodes. Below,")
+	d.out.Line("The lab runs %d real programs. Their logs: %s", len(d.lab.Processes), d.lab.LogDir)
+	d.out.Line("Two clusters: \"provider\" runs virtual machines; \"control\" holds the Machines, and the shoot's Nodes. Below,")
 	for _, c := range []cluster{d.control(), d.provider()} {
-		d.out.line("  %-10s is short for KUBECONFIG=%s, namespace %s", c.name+" $", atHome(c.kubeconfig), c.namespace)
+		d.out.Line("  %-10s is short for KUBECONFIG=%s, namespace %s", c.name+" $", atHome(c.kubeconfig), c.namespace)
 	}
-	d.out.line("Applied from the folder kubernetes: provider-cluster and provider-namespace by the admin of the provider cluster,")
-	d.out.line("control-namespace and target for machine-controller-manager. Both controllers have only these permissions.")
-	if d.out.narrow() {
-		d.out.line("Your terminal is narrow: with %d columns you will see the whole table.", tableWidth)
+	d.out.Line("Applied from the folder kubernetes: provider-cluster and provider-namespace by the admin of the provider cluster,")
+	d.out.Line("control-namespace and target for machine-controller-manager. Both controllers have only these permissions.")
+	if d.out.Narrow() {
+		d.out.Line("Your terminal is narrow: with %d columns you will see the whole table.", screen.TableWidth)
 	}
 }
 
@@ -184,14 +191,14 @@ func (l *lab) ended() error {
 // child is a program that is stopped with the demo.
 type child struct {
 	command *exec.Cmd
-	last    *tail
+	last    *screen.Tail
 	exited  chan struct{}
 	err     error // set before exited is closed
 }
 
 // startChild runs a program of the repository.
-func startChild(root string, output *lines, program string, args ...string) (*child, error) {
-	c := &child{last: &output.last, exited: make(chan struct{})}
+func startChild(root string, output *screen.Lines, program string, args ...string) (*child, error) {
+	c := &child{last: &output.Tail, exited: make(chan struct{})}
 	c.command = exec.Command(filepath.Join(root, program), args...) //nolint:noctx // stop ends it in an orderly way
 	c.command.Dir, c.command.Stdout, c.command.Stderr = root, output, output
 	c.command.SysProcAttr = boundToParent()

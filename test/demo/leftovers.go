@@ -30,11 +30,11 @@ func (d *demo) inventories() []inventory {
 // shortly after their owners.
 func (d *demo) checkLeftovers(ctx context.Context) error {
 	for _, i := range d.inventories() {
-		d.out.line("%s $ kubectl get %s", i.cluster.name, strings.Join(i.args, " "))
+		d.out.Line("%s $ kubectl get %s", i.cluster.name, strings.Join(i.args, " "))
 		if err := d.awaitNothing(ctx, i); err != nil {
 			return err
 		}
-		d.out.line("%s", indent("No resources found."))
+		d.out.Line("%s", indent("No resources found."))
 	}
 	return d.checkProcesses(ctx)
 }

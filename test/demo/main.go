@@ -14,6 +14,8 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/demo/screen"
 )
 
 // contents returns the chapters in order.
@@ -62,7 +64,7 @@ func readOptions(keep, driver string) (options, error) {
 }
 
 func run(ctx context.Context, o options) (err error) {
-	d, err := newDemo(newScreen(os.Stdout), o)
+	d, err := newDemo(screen.New(os.Stdout), o)
 	if err != nil {
 		return err
 	}

@@ -43,17 +43,17 @@ func (d *demo) checkRequirements(ctx context.Context) error {
 		return err
 	}
 	for _, line := range found.describe() {
-		d.out.line("  %s", line)
+		d.out.Line("  %s", line)
 	}
 	problems := found.problems()
 	for _, problem := range problems {
-		d.out.line("  MISSING: %s", problem)
+		d.out.Line("  MISSING: %s", problem)
 	}
 	if len(problems) > 0 {
 		return fmt.Errorf("%d thing(s) missing, see above", len(problems))
 	}
-	d.out.line("")
-	d.out.line("%s", found.outlook())
+	d.out.Line("")
+	d.out.Line("%s", found.outlook())
 	return nil
 }
 

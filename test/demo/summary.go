@@ -4,12 +4,14 @@ import (
 	"fmt"
 	"path/filepath"
 	"time"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/demo/screen"
 )
 
 // summarize prints the results of a successful demo.
 func (d *demo) summarize() {
-	d.out.line("")
-	d.out.line("=== Results")
+	d.out.Line("")
+	d.out.Line("=== Results")
 	median, longest := d.seen.readiness()
 	for _, fact := range []string{
 		fmt.Sprintf("%d Machines became %d VirtualMachines on %d provider nodes, at most %d at a time",
@@ -19,33 +21,33 @@ func (d *demo) summarize() {
 		fmt.Sprintf("the one in a zone without nodes reported %s after %s s", resourceExhausted, seconds(d.seen.exhaust)),
 		"after the deletion nothing was left: on the provider cluster no VM, VMI, DataVolume, claim, pod or Secret; in the shoot no Node",
 	} {
-		d.out.line("  - %s", fact)
+		d.out.Line("  - %s", fact)
 	}
-	d.out.line("Real: the Kubernetes, KubeVirt and CDI control planes, machine-controller-manager, the driver. Simulated: provider nodes,")
-	d.out.line("storage, and the guests, which boot at once.")
-	d.out.line("")
-	d.out.line("=== Durations")
+	d.out.Line("Real: the Kubernetes, KubeVirt and CDI control planes, machine-controller-manager, the driver. Simulated: provider nodes,")
+	d.out.Line("storage, and the guests, which boot at once.")
+	d.out.Line("")
+	d.out.Line("=== Durations")
 	for _, s := range d.spent {
-		d.out.line("  %6s  %s", clock(s.took), s.title)
+		d.out.Line("  %6s  %s", screen.Clock(s.took), s.title)
 	}
-	d.out.line("  %6s  in total", clock(time.Since(d.begun)))
-	d.out.line("")
-	d.out.line("=== Next steps")
+	d.out.Line("  %6s  in total", screen.Clock(time.Since(d.begun)))
+	d.out.Line("")
+	d.out.Line("=== Next steps")
 	if d.keep {
 		d.suggestCommands()
 	} else {
-		d.out.line("  make demo KEEP=1        leaves the lab running, for your own kubectl commands")
-		d.out.line("  make demo DRIVER=grpc   runs the driver in a separate process")
+		d.out.Line("  make demo KEEP=1        leaves the lab running, for your own kubectl commands")
+		d.out.Line("  make demo DRIVER=grpc   runs the driver in a separate process")
 	}
-	d.out.line("  make test               runs the tests against the same control planes")
-	d.out.line("  bin/mcm-kubevirt render -f kubernetes/example/machineclasses.yaml --class %s --machine NAME", classZ2)
+	d.out.Line("  make test               runs the tests against the same control planes")
+	d.out.Line("  bin/mcm-kubevirt render -f kubernetes/example/machineclasses.yaml --class %s --machine NAME", classZ2)
 }
 
 // suggestCommands prints commands for the lab that is left running.
 func (d *demo) suggestCommands() {
-	d.out.line("  The lab is still running, with three machines. For its commands in this shell (bash or zsh):")
-	d.out.line("    source %s", atHome(d.lab.Shell))
-	d.out.line("")
+	d.out.Line("  The lab is still running, with three machines. For its commands in this shell (bash or zsh):")
+	d.out.Line("    source %s", atHome(d.lab.Shell))
+	d.out.Line("")
 	for _, c := range []struct{ command, effect string }{
 		{"control get machines", "kubectl for the control cluster: Machines, MachineDeployments, MachineClasses"},
 		{"control scale machinedeployment " + classZ1 + " --replicas=3", ""},
@@ -55,13 +57,13 @@ func (d *demo) suggestCommands() {
 		{"mcm-kubevirt preflight", "checks whether the provider cluster can run the machines of the MachineClasses"},
 		{"mcm-kubevirt diagnose NAME", "explains the state of a Machine"},
 	} {
-		d.out.line("    %s", describe(c.command, c.effect))
+		d.out.Line("    %s", describe(c.command, c.effect))
 	}
-	d.out.line("")
-	d.out.line("  less %s   # the log of the driver", atHome(d.driverLog()))
-	d.out.line("  %s", describe("make demo-restart", "builds the driver after a change, and restarts it"))
-	d.out.line("  %s", describe("make demo-stop", "stops the lab and removes its data"))
-	d.out.line("")
+	d.out.Line("")
+	d.out.Line("  less %s   # the log of the driver", atHome(d.driverLog()))
+	d.out.Line("  %s", describe("make demo-restart", "builds the driver after a change, and restarts it"))
+	d.out.Line("  %s", describe("make demo-stop", "stops the lab and removes its data"))
+	d.out.Line("")
 }
 
 // driverLog returns the path of the log of the driver's process.

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/demo/screen"
 )
 
 // formatTable returns the machines as a table, followed by the errors that they report. With a zero
@@ -18,7 +20,7 @@ func formatTable(rows []row, now time.Time) string {
 	for _, r := range rows {
 		age := ""
 		if !now.IsZero() && !r.created.IsZero() {
-			age = clock(max(0, now.Sub(r.created)))
+			age = screen.Clock(max(0, now.Sub(r.created)))
 		}
 		fmt.Fprintf(&cells, "  %s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.name, r.phase, r.vm, r.providerNode, r.zone, r.shootNode, age)
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/demo/screen"
 )
 
 const (
@@ -31,7 +33,7 @@ func (d *demo) await(ctx context.Context, expected string, missing func(snapshot
 		d.show(seen)
 		return rest == "", d.checkLab(waiting)
 	})
-	d.out.settle()
+	d.out.Settle()
 	switch {
 	case err == nil:
 		return last, nil
@@ -48,7 +50,7 @@ func (d *demo) show(seen snapshot) {
 	now := time.Now()
 	d.seen.note(now, seen)
 	rows := seen.rows()
-	d.out.table(formatTable(rows, now), formatTable(rows, time.Time{}))
+	d.out.Table(formatTable(rows, now), formatTable(rows, time.Time{}))
 }
 
 // disappointed returns an error with the expected and the actual state and
@@ -94,13 +96,13 @@ func (d *demo) awaitWorkers(ctx context.Context, want workers) error {
 	if err != nil {
 		return err
 	}
-	d.out.line("Seen after %s: %s.", clock(time.Since(begun)), want)
+	d.out.Line("Seen after %s: %s.", screen.Clock(time.Since(begun)), want)
 	for _, r := range seen.rows() {
 		if r.zone != r.asked {
 			return fmt.Errorf("expected %s in %s, as its MachineClass requests. Seen: on %s in %s. Logs: %s",
 				r.name, r.asked, r.providerNode, r.zone, d.lab.LogDir)
 		}
-		d.out.line("  %s requested %s and runs on %s in %s", r.name, r.asked, r.providerNode, r.zone)
+		d.out.Line("  %s requested %s and runs on %s in %s", r.name, r.asked, r.providerNode, r.zone)
 	}
 	return nil
 }

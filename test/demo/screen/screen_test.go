@@ -1,4 +1,4 @@
-package main
+package screen
 
 import (
 	"strings"
@@ -9,10 +9,10 @@ import (
 )
 
 // testScreen returns a screen with a settable clock and width.
-func testScreen(width int) (s *screen, out *strings.Builder, now *time.Time) {
+func testScreen(width int) (s *Screen, out *strings.Builder, now *time.Time) {
 	out, now = &strings.Builder{}, new(time.Time)
 	*now = time.Unix(1000, 0)
-	s = &screen{out: out, now: func() time.Time { return *now }}
+	s = &Screen{out: out, now: func() time.Time { return *now }}
 	if width > 0 {
 		s.width = func() int { return width }
 	}
@@ -22,32 +22,32 @@ func testScreen(width int) (s *screen, out *strings.Builder, now *time.Time) {
 func TestTerminalRedrawsInPlace(t *testing.T) {
 	t.Parallel()
 	s, out, _ := testScreen(10)
-	s.table("one\ntwo", "")
-	s.table("three words here", "")
-	s.line("that is %d", 1)
-	s.table("four", "")
+	s.Table("one\ntwo", "")
+	s.Table("three words here", "")
+	s.Line("that is %d", 1)
+	s.Table("four", "")
 	require.Equal(t, "one\ntwo\n\x1b[2A\x1b[Jthree ...\nthat is 1\nfour\n", out.String())
 }
 
 func TestLogGetsATableOnlyWhenSomethingChanged(t *testing.T) {
 	t.Parallel()
 	s, out, now := testScreen(0)
-	s.table("first, age 1", "first")
+	s.Table("first, age 1", "first")
 	*now = now.Add(time.Hour)
-	s.table("first, age 2", "first")
+	s.Table("first, age 2", "first")
 	require.Equal(t, "first, age 1\n", out.String(), "a changed age alone is not printed")
-	s.table("second", "second")
+	s.Table("second", "second")
 	*now = now.Add(tableEvery / 2)
-	s.table("third", "third")
+	s.Table("third", "third")
 	require.Equal(t, "first, age 1\nsecond\n", out.String(), "changes are not printed too often")
-	s.settle()
+	s.Settle()
 	require.Equal(t, "first, age 1\nsecond\nthird\n", out.String(), "the last state is printed")
 }
 
 func TestLogGetsProgressThatIsNewOrOld(t *testing.T) {
 	t.Parallel()
 	s, out, now := testScreen(0)
-	l := &lines{screen: s}
+	l := &Lines{Screen: s}
 	write := func(text string) {
 		_, err := l.Write([]byte(text))
 		require.NoError(t, err)
@@ -57,32 +57,32 @@ func TestLogGetsProgressThatIsNewOrOld(t *testing.T) {
 	require.Equal(t, "  step 1/9 etcd, 0:00, about 2 min left\n", out.String())
 	*now = now.Add(progressEvery)
 	write("step 1/9 etcd, 0:40, about 2 min left\nstep 2/9 kubectl, 0:00, about 1 min left\nready\n")
-	l.hush()
+	l.Hush()
 	write("a process ended\n")
 	require.Equal(t, "  step 1/9 etcd, 0:00, about 2 min left\n  step 1/9 etcd, 0:40, about 2 min left\n"+
 		"  step 2/9 kubectl, 0:00, about 1 min left\n  ready\n", out.String())
-	require.Contains(t, l.last.String(), "a process ended")
+	require.Contains(t, l.Tail.String(), "a process ended")
 }
 
-func TestLinesEndWhenTheLabIsReady(t *testing.T) {
+func TestLinesEndWithTheLastOne(t *testing.T) {
 	t.Parallel()
 	s, out, _ := testScreen(0)
-	l := &lines{screen: s}
+	l := &Lines{Screen: s, Last: func(line string) bool { return strings.HasPrefix(line, "lab ") }}
 	_, err := l.Write([]byte("starting\nlab \"demo\" is ready (pid 1)\n  how to use it alone\n"))
 	require.NoError(t, err)
 	require.Equal(t, "  starting\n", out.String())
-	require.Contains(t, l.last.String(), "how to use it alone")
+	require.Contains(t, l.Tail.String(), "how to use it alone")
 }
 
 func TestClock(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, "0:09", clock(9400*time.Millisecond))
-	require.Equal(t, "61:01", clock(time.Hour+time.Minute+time.Second))
+	require.Equal(t, "0:09", Clock(9400*time.Millisecond))
+	require.Equal(t, "61:01", Clock(time.Hour+time.Minute+time.Second))
 }
 
 func TestTailKeepsTheEnd(t *testing.T) {
 	t.Parallel()
-	var kept tail
+	var kept Tail
 	for range 3 {
 		_, err := kept.Write([]byte(strings.Repeat("x", tailSize-1) + "\n"))
 		require.NoError(t, err)

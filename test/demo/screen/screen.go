@@ -1,4 +1,6 @@
-package main
+// Package screen is the output of the demos: tables and progress that are redrawn in place on a
+// terminal, and printed line by line elsewhere. It must not know what the demos show.
+package screen
 
 import (
 	"fmt"
@@ -16,9 +18,9 @@ const (
 	progressEvery = 30 * time.Second // likewise, for progress with an unchanged key
 )
 
-// screen is the output of the demo. On a terminal it redraws the last lines in place. On any other
+// Screen is the output of a demo. On a terminal it redraws the last lines in place. On any other
 // output, such as the log of a CI job, it prints them again when they have changed.
-type screen struct {
+type Screen struct {
 	mu      sync.Mutex
 	out     io.Writer
 	width   func() int // nil: not a terminal
@@ -29,11 +31,12 @@ type screen struct {
 	pending string // changed, but not printed yet
 }
 
-func newScreen(f *os.File) *screen {
-	s := &screen{out: f, now: time.Now}
-	if fd := int(f.Fd()); term.IsTerminal(fd) && os.Getenv("TERM") != "dumb" {
+// New returns a screen that writes to out, which can be a terminal.
+func New(out io.Writer) *Screen {
+	s := &Screen{out: out, now: time.Now}
+	if f, ok := out.(*os.File); ok && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb" {
 		s.width = func() int {
-			if width, _, err := term.GetSize(fd); err == nil && width > 0 {
+			if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
 				return width
 			}
 			return 80
@@ -42,31 +45,31 @@ func newScreen(f *os.File) *screen {
 	return s
 }
 
-// line prints a permanent line.
-func (s *screen) line(format string, args ...any) {
+// Line prints a permanent line.
+func (s *Screen) Line(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.settleLocked()
 	s.write(fmt.Sprintf(format, args...))
 }
 
-// settle makes the drawn lines permanent.
-func (s *screen) settle() {
+// Settle makes the drawn lines permanent.
+func (s *Screen) Settle() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.settleLocked()
 }
 
-func (s *screen) settleLocked() {
+func (s *Screen) settleLocked() {
 	if s.pending != "" {
 		s.write(s.pending)
 	}
 	s.live, s.key, s.pending, s.printed = 0, "", "", time.Time{}
 }
 
-// table draws a block of lines. The key is its relevant part: a block with an unchanged
+// Table draws a block of lines. The key is its relevant part: a block with an unchanged
 // key is not printed again.
-func (s *screen) table(block, key string) {
+func (s *Screen) Table(block, key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.width != nil {
@@ -82,8 +85,8 @@ func (s *screen) table(block, key string) {
 	}
 }
 
-// progress draws a line about a long operation. The key identifies the operation.
-func (s *screen) progress(line, key string) {
+// Progress draws a line about a long operation. The key identifies the operation.
+func (s *Screen) Progress(line, key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.width != nil {
@@ -96,14 +99,14 @@ func (s *screen) progress(line, key string) {
 	}
 }
 
-func (s *screen) print(key string) {
+func (s *Screen) print(key string) {
 	s.write(s.pending)
 	s.key, s.pending, s.printed = key, "", s.now()
 }
 
 // draw replaces the live lines of a terminal. It cuts each line to the terminal's width, because a
 // wrapped line would not be replaced.
-func (s *screen) draw(block string) {
+func (s *Screen) draw(block string) {
 	var b strings.Builder
 	if s.live > 0 {
 		fmt.Fprintf(&b, "\x1b[%dA\x1b[J", s.live)
@@ -119,16 +122,16 @@ func (s *screen) draw(block string) {
 
 // write prints a line. It ignores errors, because the demo must clean up
 // even if its reader is gone.
-func (s *screen) write(text string) {
+func (s *Screen) write(text string) {
 	_, _ = io.WriteString(s.out, text+"\n")
 }
 
-// tableWidth is the usual width of the table.
-const tableWidth = 110
+// TableWidth is the usual width of the table.
+const TableWidth = 110
 
-// narrow reports whether the table will be cut.
-func (s *screen) narrow() bool {
-	return s.width != nil && s.width() < tableWidth
+// Narrow reports whether the table will be cut.
+func (s *Screen) Narrow() bool {
+	return s.width != nil && s.width() < TableWidth
 }
 
 // cut shortens text to a number of characters.
@@ -141,8 +144,8 @@ func cut(text string, width int) string {
 	return string(runes[:max(0, width-len(dots))]) + dots
 }
 
-// clock formats a duration for display.
-func clock(d time.Duration) string {
+// Clock formats a duration for display.
+func Clock(d time.Duration) string {
 	seconds := int(d.Round(time.Second).Seconds())
 	return fmt.Sprintf("%d:%02d", seconds/60, seconds%60)
 }

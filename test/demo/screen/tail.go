@@ -1,16 +1,17 @@
-package main
+package screen
 
 import "sync"
 
-// tail keeps the end of the written data.
-type tail struct {
+// Tail keeps the end of the written data.
+type Tail struct {
 	mu   sync.Mutex
 	data []byte
 }
 
 const tailSize = 4 << 10
 
-func (t *tail) Write(data []byte) (int, error) {
+// Write implements io.Writer.
+func (t *Tail) Write(data []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.data = append(t.data, data...)
@@ -20,7 +21,8 @@ func (t *tail) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-func (t *tail) String() string {
+// String returns at most the last 4 KiB.
+func (t *Tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return string(t.data)

@@ -1,0 +1,60 @@
+package screen
+
+import (
+	"bytes"
+	"strings"
+	"sync"
+)
+
+// Lines is an io.Writer that prints the output of a program line by line. Progress such as
+// "step 3/9 kube-apiserver, 2:10, about 14 min left" is drawn in place.
+type Lines struct {
+	// Screen receives the lines.
+	Screen *Screen
+	// Last reports whether a line ends the output for the user; nil if none does. The line itself is
+	// not printed.
+	Last func(line string) bool
+	// Tail has the end of the output, also of what was not printed.
+	Tail Tail
+
+	mu     sync.Mutex
+	rest   []byte // an incomplete line
+	hushed bool
+}
+
+// Write implements io.Writer.
+func (l *Lines) Write(data []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.hushed {
+		l.rest = append(l.rest, data...)
+	}
+	for !l.hushed {
+		line, rest, complete := bytes.Cut(l.rest, []byte("\n"))
+		if !complete {
+			break
+		}
+		l.show(string(line))
+		l.rest = rest
+	}
+	return l.Tail.Write(data)
+}
+
+func (l *Lines) show(line string) {
+	if l.Last != nil && l.Last(line) {
+		l.hushed = true
+		return
+	}
+	if step, _, isStep := strings.Cut(line, ","); isStep && strings.HasPrefix(line, "step ") {
+		l.Screen.Progress("  "+line, step)
+		return
+	}
+	l.Screen.Line("  %s", line)
+}
+
+// Hush stops all output.
+func (l *Lines) Hush() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.hushed = true
+}
