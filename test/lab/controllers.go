@@ -127,6 +127,8 @@ func (c *controllers) stopOurs(ctx context.Context) error {
 func (c *controllers) publish(s store, st *state) error {
 	st.Ready, st.Kubectl = true, c.lab.Binaries.Kubectl
 	st.ProviderKubeconfig, st.ControlKubeconfig = c.lab.Provider.AdminKubeconfig, c.lab.Control.AdminKubeconfig
+	st.TargetKubeconfig = c.lab.Target.AdminKubeconfig
+	st.MachineControllerManager, st.ResourceManager = c.lab.Binaries.MCM, c.lab.Binaries.GardenerResourceManager
 	st.Processes = nil
 	for _, p := range c.current() {
 		st.Processes = append(st.Processes, processState{Name: p.Name(), PID: p.PID(), Running: true, Log: p.LogFile()})

@@ -62,6 +62,7 @@ type request struct {
 	driverArgs  string
 	output      string
 	keepLogs    bool
+	gardener    bool
 }
 
 func command(ctx context.Context, args []string, stdout, stderr io.Writer) error {
@@ -74,6 +75,7 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	flags.StringVar(&r.sidecarArgs, "sidecar-args", "", "more arguments for the sidecar, separated by spaces (up, run)")
 	flags.StringVar(&r.driver, "driver", "", "mcm-kubevirt binary that runs the driver over gRPC, for the sidecar (up, run)")
 	flags.StringVar(&r.driverArgs, "driver-args", "", "more arguments for the driver, separated by spaces (up, run)")
+	flags.BoolVar(&r.gardener, "gardener", false, "for the Gardener extension: a separate target cluster, and gardener-resource-manager (up, run, build)")
 	flags.BoolVar(&r.keepLogs, "keep-logs", false, "leave the logs behind when the lab stops (up, run)")
 	flags.StringVar(&r.output, "o", "", "json: print the state for programs (status)")
 	flags.Usage = func() { fmt.Fprint(stderr, usage); flags.PrintDefaults() }
@@ -103,11 +105,19 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	case "run":
 		return run(ctx, r, stdout)
 	case "build":
-		_, err := binaries.Ensure(ctx, stdout)
-		return err
+		return build(ctx, r, stdout)
 	}
 	flags.Usage()
 	return fmt.Errorf("no command %q", args[0])
+}
+
+func build(ctx context.Context, r request, stdout io.Writer) error {
+	ensure := binaries.Ensure
+	if r.gardener {
+		ensure = binaries.EnsureGardener
+	}
+	_, err := ensure(ctx, stdout)
+	return err
 }
 
 func (r *request) check(rest []string) (err error) {
@@ -147,5 +157,5 @@ func program(path string) (string, error) {
 func (r *request) arguments() []string {
 	args := []string{"run", "--name=" + r.name, "--shoot=" + r.shoot, "--sidecar=" + r.sidecar, "--sidecar-args=" + r.sidecarArgs}
 	args = append(args, "--driver="+r.driver, "--driver-args="+r.driverArgs)
-	return append(args, fmt.Sprintf("--keep-logs=%t", r.keepLogs))
+	return append(args, fmt.Sprintf("--keep-logs=%t", r.keepLogs), fmt.Sprintf("--gardener=%t", r.gardener))
 }

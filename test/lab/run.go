@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"time"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/environment"
 )
 
@@ -37,7 +38,11 @@ func run(ctx context.Context, r request, out io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.remove()) }()
-	lab, err := environment.Start(ctx, environment.Options{Dir: dir, Progress: out, KeepLogs: r.keepLogs})
+	options := environment.Options{Dir: dir, Progress: out, KeepLogs: r.keepLogs, SeparateTarget: r.gardener, Gardener: r.gardener}
+	if r.gardener {
+		options.Nodes = append(dataplane.DefaultNodes(), dataplane.GuideNodes()...)
+	}
+	lab, err := environment.Start(ctx, options)
 	if err != nil {
 		_ = os.Remove(dir) // fails if dir contains logs, which stay
 		return err

@@ -18,19 +18,24 @@ import (
 
 // state is the description that a running lab writes to a file under the user's cache.
 type state struct {
-	Name               string         `json:"name"`
-	PID                int            `json:"pid"`
-	Ready              bool           `json:"ready"`
-	StartedAt          time.Time      `json:"startedAt"`
-	ProviderKubeconfig string         `json:"providerKubeconfig,omitempty"`
-	ControlKubeconfig  string         `json:"controlKubeconfig,omitempty"` // same as the target's
-	Kubectl            string         `json:"kubectl,omitempty"`
-	LogDir             string         `json:"logDir,omitempty"`
-	Shell              string         `json:"shell,omitempty"` // shell file to source; only with a sidecar
-	Shoot              *shootState    `json:"shoot,omitempty"`
-	Processes          []processState `json:"processes,omitempty"`
-	Restarts           int            `json:"restarts,omitempty"`     // of the sidecar
-	RestartError       string         `json:"restartError,omitempty"` // of the last restart
+	Name               string    `json:"name"`
+	PID                int       `json:"pid"`
+	Ready              bool      `json:"ready"`
+	StartedAt          time.Time `json:"startedAt"`
+	ProviderKubeconfig string    `json:"providerKubeconfig,omitempty"`
+	ControlKubeconfig  string    `json:"controlKubeconfig,omitempty"`
+	TargetKubeconfig   string    `json:"targetKubeconfig,omitempty"` // equals controlKubeconfig without --gardener
+	Kubectl            string    `json:"kubectl,omitempty"`
+	// MachineControllerManager and ResourceManager are programs that tests run; the latter only with
+	// --gardener.
+	MachineControllerManager string         `json:"machineControllerManager,omitempty"`
+	ResourceManager          string         `json:"resourceManager,omitempty"`
+	LogDir                   string         `json:"logDir,omitempty"`
+	Shell                    string         `json:"shell,omitempty"` // shell file to source; only with a sidecar
+	Shoot                    *shootState    `json:"shoot,omitempty"`
+	Processes                []processState `json:"processes,omitempty"`
+	Restarts                 int            `json:"restarts,omitempty"`     // of the sidecar
+	RestartError             string         `json:"restartError,omitempty"` // of the last restart
 }
 
 type shootState struct {

@@ -16,7 +16,7 @@ import (
 	manifests "github.com/gardener/machine-controller-manager-provider-kubevirt/kubernetes"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/certificates"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/controlplane"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/process"
 )
 
 // TestShippedGRPCDriver applies the overlay of the driver over gRPC, and starts the driver with the
@@ -38,7 +38,7 @@ func TestShippedGRPCDriver(t *testing.T) {
 	authority.Issue(t, tls, certificates.Server(server))
 	require.NoError(t, os.WriteFile(filepath.Join(kubeconfigs, s.Namespace), s.ProviderKubeconfig, 0o600))
 
-	ports, err := controlplane.FreePorts(t.Context(), 1)
+	ports, err := process.FreePorts(t.Context(), 1)
 	require.NoError(t, err)
 
 	s.StartDriver(t, fmt.Sprintf("tcp://127.0.0.1:%d", ports[0]), argumentsOf(t, deployment, folder)...)

@@ -17,8 +17,8 @@ import (
 
 	providerspec "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 	manifests "github.com/gardener/machine-controller-manager-provider-kubevirt/kubernetes"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/controlplane"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/environment"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/process"
 )
 
 // providerKubeconfig is the variable with an administrator's kubeconfig of the provider cluster. It
@@ -93,7 +93,7 @@ start:
 func (w *workspace) writeMakefiles(t *testing.T) {
 	t.Helper()
 
-	ports, err := controlplane.FreePorts(t.Context(), 2)
+	ports, err := process.FreePorts(t.Context(), 2)
 	require.NoError(t, err)
 
 	sidecar := w.path(binDir + "/machine-controller")

@@ -29,6 +29,9 @@ type Binaries struct {
 	MCM                   string // machine-controller-manager
 	PromQL                string // validates alerts and dashboards, and evaluates alerts
 
+	// GardenerResourceManager is empty unless EnsureGardener was called.
+	GardenerResourceManager string
+
 	KubeVirtManifests string // a JSON list of objects
 	CDIManifests      string // a JSON list of objects
 	MCMCRDs           string // a folder of YAML files, one CustomResourceDefinition each
@@ -46,6 +49,16 @@ func CacheDir() (string, error) {
 // Ensure returns the binaries and first builds missing ones. While building it reports to progress
 // about every ten seconds; otherwise it prints nothing. Concurrent callers build only once.
 func Ensure(ctx context.Context, progress io.Writer) (*Binaries, error) {
+	return ensure(ctx, progress, false)
+}
+
+// EnsureGardener is like Ensure, and also builds Gardener's components, for the tests of the
+// Gardener extension.
+func EnsureGardener(ctx context.Context, progress io.Writer) (*Binaries, error) {
+	return ensure(ctx, progress, true)
+}
+
+func ensure(ctx context.Context, progress io.Writer, gardener bool) (*Binaries, error) {
 	modules, err := modulesDir()
 	if err != nil {
 		return nil, err
@@ -60,6 +73,9 @@ func Ensure(ctx context.Context, progress io.Writer) (*Binaries, error) {
 	}
 	assets := findAssets(ctx, os.Getenv("KUBEBUILDER_ASSETS"), progress)
 	steps := l.steps(assets)
+	if gardener {
+		steps = append(steps, l.gardener(len(steps)+1))
+	}
 	if len(missing(steps)) > 0 {
 		if err := build(ctx, cache, steps, progress); err != nil {
 			return nil, err
@@ -68,7 +84,11 @@ func Ensure(ctx context.Context, progress io.Writer) (*Binaries, error) {
 			return nil, err
 		}
 	}
-	return l.binaries(assets), nil
+	found := l.binaries(assets)
+	if gardener {
+		found.GardenerResourceManager = filepath.Join(l.targets["gardener"], resourceManager)
+	}
+	return found, nil
 }
 
 // build runs the missing steps under a lock shared by all labs of this user.

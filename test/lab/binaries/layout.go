@@ -33,7 +33,7 @@ type layout struct {
 
 func newLayout(modules, cache string) (layout, error) {
 	l := layout{modules: modules, targets: map[string]string{}}
-	for _, set := range []string{"etcd", "kubernetes", "kubevirt", "cdi", "mcm", "prometheus"} {
+	for _, set := range []string{"etcd", "kubernetes", "kubevirt", "cdi", "mcm", "prometheus", "gardener"} {
 		hash, err := hashModule(os.DirFS(filepath.Join(modules, set)))
 		if err != nil {
 			return layout{}, fmt.Errorf("hash module %s: %w", set, err)
@@ -109,6 +109,17 @@ func (l layout) steps(a assets) []step {
 		}
 	}
 	return wanted
+}
+
+const resourceManager = "gardener-resource-manager"
+
+// gardener returns the step that builds Gardener's components.
+func (l layout) gardener(number int) step {
+	outputs, p := one(resourceManager, ldflags, "github.com/gardener/gardener/cmd/gardener-resource-manager")()
+	return step{
+		number: number, name: resourceManager, module: filepath.Join(l.modules, "gardener"), target: l.targets["gardener"],
+		outputs: outputs, estimate: 240 * time.Second, produce: p,
+	}
 }
 
 type producer = func(ctx context.Context, s step, into string) error

@@ -81,10 +81,13 @@ func newCluster(name string, o Options, users ...string) (*Cluster, error) {
 	return c, nil
 }
 
+// issuer issues the tokens of service accounts.
+const issuer = "https://kubernetes.default.svc"
+
 // startAPI starts etcd and kube-apiserver and waits until the API server is ready.
 func (c *Cluster) startAPI(ctx context.Context, extraArgs ...string) error {
 	const wanted = 3
-	ports, err := FreePorts(ctx, wanted)
+	ports, err := process.FreePorts(ctx, wanted)
 	if err != nil {
 		return err
 	}
@@ -125,7 +128,7 @@ func (c *Cluster) apiServerArgs(etcd string, port int) []string {
 		"--client-ca-file=" + p.file("ca.crt"),
 		"--token-auth-file=" + p.file("tokens.csv"),
 		"--authorization-mode=RBAC",
-		"--service-account-issuer=https://kubernetes.default.svc",
+		"--service-account-issuer=" + issuer,
 		"--service-account-key-file=" + p.file("service-account.key"),
 		"--service-account-signing-key-file=" + p.file("service-account.key"),
 		"--service-cluster-ip-range=127.96.0.0/16", // reaches nothing outside this machine
@@ -180,7 +183,7 @@ func (c *Cluster) runScheduler(ctx context.Context) error {
 // runKube starts a component with the flags common to kube-controller-manager and
 // kube-scheduler, and waits for it.
 func (c *Cluster) runKube(ctx context.Context, name, binary, kubeconfig string, args ...string) error {
-	ports, err := FreePorts(ctx, 1)
+	ports, err := process.FreePorts(ctx, 1)
 	if err != nil {
 		return err
 	}

@@ -12,14 +12,24 @@ const targetControllers = "namespace-controller,serviceaccount-controller,servic
 	"taint-eviction-controller,pod-garbage-collector-controller,disruption-controller," +
 	"replicaset-controller"
 
-// StartControl starts the cluster that holds Machines and also serves as the
-// target, which holds Nodes.
+// StartControl starts the cluster that holds Machines and, unless another one is started, also
+// serves as the target, which holds Nodes.
 func StartControl(ctx context.Context, o Options) (*Cluster, error) {
-	c, err := newCluster("control", o, scheduler)
+	return startTarget(ctx, "control", o)
+}
+
+// StartTarget starts a separate cluster for the Nodes. Like the API server of a shoot, it accepts the
+// tokens that gardener-resource-manager requests.
+func StartTarget(ctx context.Context, o Options) (*Cluster, error) {
+	return startTarget(ctx, "target", o, "--api-audiences="+issuer+",gardener")
+}
+
+func startTarget(ctx context.Context, name string, o Options, apiServerArgs ...string) (*Cluster, error) {
+	c, err := newCluster(name, o, scheduler)
 	if err != nil {
 		return nil, err
 	}
-	if err := c.startAPI(ctx); err != nil {
+	if err := c.startAPI(ctx, apiServerArgs...); err != nil {
 		return nil, err
 	}
 	definitions, err := readFolder(o.Binaries.MCMCRDs)

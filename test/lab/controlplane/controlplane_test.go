@@ -14,19 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-func TestFreePortsAreDifferent(t *testing.T) {
-	t.Parallel()
-	const n = 50
-	ports, err := FreePorts(t.Context(), n)
-	require.NoError(t, err)
-	seen := map[int]bool{}
-	for _, port := range ports {
-		require.True(t, port >= firstPort && port < lastPort, port)
-		seen[port] = true
-	}
-	require.Len(t, seen, n)
-}
-
 func TestPoint(t *testing.T) {
 	t.Parallel()
 	e := endpoint{port: 20001, ca: []byte("ca")}

@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/process"
 )
 
 // provider is a cluster with KubeVirt and CDI during its start.
@@ -48,7 +50,7 @@ func (p *provider) prepareKeys(context.Context) (err error) {
 // applyManifests applies all objects except the registrations, which would make every write fail
 // until the components answer.
 func (p *provider) applyManifests(ctx context.Context) error {
-	ports, err := FreePorts(ctx, 2)
+	ports, err := process.FreePorts(ctx, 2)
 	if err != nil {
 		return err
 	}
@@ -128,7 +130,7 @@ func (p *provider) runVirtController(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ports, err := FreePorts(ctx, 1)
+	ports, err := process.FreePorts(ctx, 1)
 	if err != nil {
 		return err
 	}
@@ -164,7 +166,7 @@ func (p *provider) runCDIController(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ports, err := FreePorts(ctx, 1)
+	ports, err := process.FreePorts(ctx, 1)
 	if err != nil {
 		return err
 	}

@@ -34,6 +34,10 @@ type Node struct {
 	Taint string
 	// WithoutKVM removes hardware virtualization from the node.
 	WithoutKVM bool
+	// HugePages is the quantity of pages of 2 MiB, such as "4Gi"; empty means none.
+	HugePages string
+	// CPUFeatures are features of the CPU that virt-handler reports, such as "pcid".
+	CPUFeatures []string
 }
 
 const (
@@ -58,6 +62,19 @@ func DefaultNodes() []Node {
 		{Name: "provider-b-1", Region: "local", Zone: "zone-b", CPU: "16", Memory: "64Gi"},
 		{Name: "provider-plain", CPU: "16", Memory: "64Gi"},
 	}
+}
+
+// GuideNodes returns the provider nodes of the Gardener extension's examples: three zones of region
+// "europe-west1", with what the examples ask of their nodes.
+func GuideNodes() []Node {
+	var nodes []Node
+	for _, zone := range []string{"b", "c", "d"} {
+		nodes = append(nodes, Node{
+			Name: "provider-europe-west1-" + zone, Region: "europe-west1", Zone: "europe-west1-" + zone,
+			CPU: "16", Memory: "64Gi", HugePages: "8Gi", CPUFeatures: []string{"pcid"},
+		})
+	}
+	return nodes
 }
 
 // nodeAgent simulates the node side of the provider kubelets and virt-handlers:
@@ -205,6 +222,13 @@ func (n Node) capacity() (corev1.ResourceList, error) {
 	if n.WithoutKVM {
 		delete(resources, kvmDevice)
 	}
+	if n.HugePages != "" {
+		pages, err := resource.ParseQuantity(n.HugePages)
+		if err != nil {
+			return nil, fmt.Errorf("huge pages %q of node %s: %w", n.HugePages, n.Name, err)
+		}
+		resources[corev1.ResourceHugePagesPrefix+"2Mi"] = pages
+	}
 	return resources, nil
 }
 
@@ -223,6 +247,9 @@ func renderNode(spec Node) (*corev1.Node, error) {
 		kubevirtv1.SupportedHostModelMigrationCPU + cpuModel: "true",
 	})
 	maps.Copy(labels, topologyLabels(spec.Region, spec.Zone))
+	for _, feature := range spec.CPUFeatures {
+		labels[kubevirtv1.CPUFeatureLabel+feature] = "true"
+	}
 	var taints []corev1.Taint
 	if spec.Taint != "" {
 		taints = []corev1.Taint{{Key: spec.Taint, Effect: corev1.TaintEffectNoSchedule}}

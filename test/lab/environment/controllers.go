@@ -40,7 +40,7 @@ func (l *Lab) StartSidecar(ctx context.Context, s *Shoot, binary string, extraAr
 // StartDriver runs an mcm-kubevirt binary as the driver over gRPC for a shoot, listening on the
 // endpoint listen, and returns when it is healthy.
 func (l *Lab) StartDriver(ctx context.Context, s *Shoot, binary, listen string, extraArgs ...string) (*process.Process, error) {
-	ports, err := controlplane.FreePorts(ctx, 1)
+	ports, err := process.FreePorts(ctx, 1)
 	if err != nil {
 		return nil, fmt.Errorf("start the driver of shoot %s: %w", s.Name, err)
 	}
@@ -59,7 +59,7 @@ func sharedArgs(s *Shoot, kubeconfig string) []string {
 }
 
 func (l *Lab) startController(ctx context.Context, spec process.Spec) (*process.Process, error) {
-	ports, err := controlplane.FreePorts(ctx, 1)
+	ports, err := process.FreePorts(ctx, 1)
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", spec.Name, err)
 	}

@@ -29,6 +29,10 @@ type Options struct {
 	Progress io.Writer        // receives human-readable lines; nil: silent
 	Nodes    []dataplane.Node // of the provider cluster; nil: dataplane.DefaultNodes()
 	KeepLogs bool             // keep the logs when the lab stops
+	// SeparateTarget starts a cluster for the Nodes, instead of the control cluster.
+	SeparateTarget bool
+	// Gardener builds Gardener's components too.
+	Gardener bool
 }
 
 // Lab is a running lab.
@@ -36,7 +40,8 @@ type Lab struct {
 	Dir      string // contains all files of the lab
 	LogDir   string // one file per process
 	Provider *controlplane.Cluster
-	Control  *controlplane.Cluster // holds the Machines; also serves as the target cluster, which holds the Nodes
+	Control  *controlplane.Cluster // holds the Machines
+	Target   *controlplane.Cluster // holds the Nodes; equals Control unless Options.SeparateTarget is set
 	Binaries *binaries.Binaries
 	KeepLogs bool // may be set until Stop is called
 	// SidecarArgs are passed to every sidecar and every driver over gRPC, before
@@ -66,7 +71,11 @@ func Start(ctx context.Context, o Options) (*Lab, error) {
 	if o.Progress == nil {
 		o.Progress = io.Discard
 	}
-	found, err := binaries.Ensure(ctx, o.Progress)
+	ensure := binaries.Ensure
+	if o.Gardener {
+		ensure = binaries.EnsureGardener
+	}
+	found, err := ensure(ctx, o.Progress)
 	if err != nil {
 		return nil, fmt.Errorf("prepare the lab's binaries: %w", err)
 	}
@@ -99,6 +108,11 @@ func (l *Lab) start(ctx context.Context, o Options) (err error) {
 		return controlplane.Options{Dir: filepath.Join(l.folder.data(), name), Group: l.group, Binaries: l.Binaries}
 	}
 	err = controlplane.Together(ctx, func(ctx context.Context) (err error) {
+		if o.SeparateTarget {
+			l.Target, err = controlplane.StartTarget(ctx, options("target"))
+		}
+		return err
+	}, func(ctx context.Context) (err error) {
 		own := options("provider")
 		own.NodeMonitorGrace, own.Toleration = nodeMonitorGrace, toleration
 		if l.Provider, err = controlplane.StartProvider(ctx, own); err != nil {
@@ -111,6 +125,9 @@ func (l *Lab) start(ctx context.Context, o Options) (err error) {
 	})
 	if err != nil {
 		return fmt.Errorf("start control planes: %w", err)
+	}
+	if l.Target == nil {
+		l.Target = l.Control
 	}
 	l.simulator, err = l.startSimulator(ctx, o)
 	return err
@@ -172,7 +189,7 @@ func (l *Lab) startSimulator(ctx context.Context, o Options) (*simulator, error)
 	// A cancelled start must not hang in the data plane.
 	release := context.AfterFunc(ctx, cancel)
 	plane, err := dataplane.Start(lifetime, dataplane.Config{
-		Provider: l.Provider.Config(), VirtHandler: l.Provider.VirtHandlerConfig(), Target: l.Control.Config(),
+		Provider: l.Provider.Config(), VirtHandler: l.Provider.VirtHandlerConfig(), Target: l.Target.Config(),
 		Nodes: nodes, Log: log,
 	})
 	if err == nil && !release() {

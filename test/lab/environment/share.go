@@ -31,9 +31,10 @@ const (
 
 // description contains the data with which a process attaches to a lab.
 type description struct {
-	Dir                               string
-	ProviderKubeconfig, ControlConfig string // of the administrators
-	Binaries                          *binaries.Binaries
+	Dir string
+	// ProviderKubeconfig, ControlConfig and TargetConfig are the administrators'.
+	ProviderKubeconfig, ControlConfig, TargetConfig string
+	Binaries                                        *binaries.Binaries
 }
 
 // Share lets other processes attach to the lab through a Unix socket until the lab stops. Only
@@ -45,7 +46,8 @@ func (l *Lab) Share(ctx context.Context, socket string) error {
 		return fmt.Errorf("share the lab: %w", err)
 	}
 	l.shared = newShareServer(description{
-		Dir: l.Dir, ProviderKubeconfig: l.Provider.AdminKubeconfig, ControlConfig: l.Control.AdminKubeconfig, Binaries: l.Binaries,
+		Dir: l.Dir, ProviderKubeconfig: l.Provider.AdminKubeconfig, ControlConfig: l.Control.AdminKubeconfig, TargetConfig: l.Target.AdminKubeconfig,
+		Binaries: l.Binaries,
 	}, l.AddNode)
 	go func() { _ = l.shared.Serve(listener) }() // returns when Stop closes the server
 	return nil
@@ -104,6 +106,9 @@ func (l *Lab) attach(d *description) (err error) {
 		return err
 	}
 	if l.Control, err = controlplane.Attach("control", d.ControlConfig); err != nil {
+		return err
+	}
+	if l.Target, err = controlplane.Attach("target", d.TargetConfig); err != nil {
 		return err
 	}
 	own := fmt.Sprintf("manifests-%d", os.Getpid())
