@@ -20,18 +20,9 @@ func Decode(raw []byte, root *field.Path) (*ProviderSpec, field.ErrorList) {
 
 	spec := &ProviderSpec{}
 
-	pruned, errs := decodeStrict(raw, root, spec)
-	if pruned == nil {
+	decoded, errs := decodeStrict(raw, root, spec)
+	if !decoded {
 		return nil, errs
-	}
-
-	if fields, ok := pruned.(map[string]any); ok && spec.VirtualMachineTemplate != nil {
-		given, err := json.Marshal(fields["virtualMachineTemplate"])
-		if err != nil {
-			return nil, append(errs, field.InternalError(root.Child("virtualMachineTemplate"), err))
-		}
-
-		spec.VirtualMachineTemplate.given = given
 	}
 
 	return spec, errs
@@ -46,18 +37,18 @@ func DecodeStrict(raw []byte, root *field.Path, into any) field.ErrorList {
 	return errs
 }
 
-// decodeStrict also returns the JSON that it has decoded; nil if there is none.
-func decodeStrict(raw []byte, root *field.Path, into any) (any, field.ErrorList) {
+// decodeStrict also reports whether there was an object to decode.
+func decodeStrict(raw []byte, root *field.Path, into any) (bool, field.ErrorList) {
 	value, errs, err := tree(raw, root)
 	if err != nil {
-		return nil, field.ErrorList{field.TypeInvalid(root, field.OmitValueType{}, "must be JSON: "+err.Error())}
+		return false, field.ErrorList{field.TypeInvalid(root, field.OmitValueType{}, "must be JSON: "+err.Error())}
 	}
 
 	p := &pruner{errs: errs}
 
 	pruned := p.prune(root, value, reflect.TypeOf(into))
 	if pruned == nil {
-		return nil, p.errs
+		return false, p.errs
 	}
 
 	rest, err := json.Marshal(pruned)
@@ -72,7 +63,7 @@ func decodeStrict(raw []byte, root *field.Path, into any) (any, field.ErrorList)
 		p.errs = append(p.errs, field.InternalError(root, err))
 	}
 
-	return pruned, p.errs
+	return true, p.errs
 }
 
 // DecodeTags reads only the tags of a ProviderSpec. It is lenient, since deleting and listing

@@ -144,7 +144,7 @@ func TestUnknownFieldsAreGuessed(t *testing.T) {
 		`{"cpu":{"core":1}}`:                                   "did you mean cores?",
 		`{"networks":[{"msquerade":{}}]}`:                      "did you mean masquerade?",
 		`{"cloudInit":{"userData":"x"}}`:                       "the fields are networkData, type",
-		`{"machineType":"big"}`:                                "docs/provider-spec.md",
+		`{"machineType":"big"}`:                                "API reference",
 		`{"virtualMachineTemplate":{"metadata":{"name":"x"}}}`: "the fields are annotations, labels",
 	} {
 		_, errs := v1alpha1.Decode([]byte(raw), field.NewPath("providerSpec"))

@@ -60,6 +60,11 @@ func (p *pruner) prune(path *field.Path, value any, t reflect.Type) any {
 }
 
 func (p *pruner) object(path *field.Path, value any, t reflect.Type) any {
+	// The user guide of the predecessor's extension lists CPU features by their names.
+	if name, ok := value.(string); ok && t == featureType {
+		value = map[string]any{"name": name}
+	}
+
 	object, ok := value.(map[string]any)
 	if !ok {
 		return p.wrongType(path, t)
@@ -150,12 +155,14 @@ func keep(object map[string]any, key string, value any) {
 var (
 	quantityType    = reflect.TypeFor[resource.Quantity]()
 	unmarshalerType = reflect.TypeFor[json.Unmarshaler]()
+	templateType    = reflect.TypeFor[VirtualMachineTemplate]()
+	featureType     = reflect.TypeFor[kubevirtv1.CPUFeature]()
 )
 
-// opaque reports whether a type decodes itself. KubeVirt's types that do so are ordinary objects:
-// they only trim addresses.
+// opaque reports whether a type decodes itself. KubeVirt's types that do so, and a template, are
+// ordinary objects: they only trim addresses, or keep the JSON.
 func opaque(t reflect.Type) bool {
-	return reflect.PointerTo(t).Implements(unmarshalerType) && !strings.HasPrefix(t.PkgPath(), "kubevirt.io/")
+	return reflect.PointerTo(t).Implements(unmarshalerType) && !strings.HasPrefix(t.PkgPath(), "kubevirt.io/") && t != templateType
 }
 
 // fieldsOf returns a struct's fields by their names in JSON, including those of embedded structs.
@@ -198,7 +205,7 @@ func (p *pruner) unknown(path *field.Path, key string, object map[string]any, kn
 	case len(names) > 0 && len(names) <= few:
 		p.report(field.Forbidden(path.Child(key), "there is no such field; the fields are "+strings.Join(names, ", ")))
 	default:
-		p.report(field.Forbidden(path.Child(key), "there is no such field; remove it, or see docs/provider-spec.md"))
+		p.report(field.Forbidden(path.Child(key), "there is no such field; remove it, or look up its name in the API reference"))
 	}
 }
 

@@ -2,6 +2,7 @@ package v1alpha1
 
 import (
 	"encoding/json"
+	"slices"
 
 	kubevirtv1 "kubevirt.io/api/core/v1"
 )
@@ -20,15 +21,36 @@ type VirtualMachineTemplate struct {
 	given json.RawMessage
 }
 
-// Given returns the template as it was given, in JSON. Unlike the fields, it distinguishes a field
-// that is set to zero, false or an empty value from one that is not set.
-func (t *VirtualMachineTemplate) Given() ([]byte, error) {
+// UnmarshalJSON also keeps the JSON: unlike the fields, it distinguishes a field that is set to
+// zero, false or an empty value from one that is not set.
+func (t *VirtualMachineTemplate) UnmarshalJSON(raw []byte) error {
+	type plain VirtualMachineTemplate
+
+	*t = VirtualMachineTemplate{}
+	if err := json.Unmarshal(raw, (*plain)(t)); err != nil {
+		return err
+	}
+
+	t.given = slices.Clone(raw)
+
+	return nil
+}
+
+// MarshalJSON returns the JSON from which the template was decoded, or, if it was not decoded, that
+// of its fields.
+func (t VirtualMachineTemplate) MarshalJSON() ([]byte, error) {
 	if t.given != nil {
 		return t.given, nil
 	}
 
-	return json.Marshal(t)
+	type plain VirtualMachineTemplate
+
+	return json.Marshal(plain(t))
 }
+
+// Given returns the template as it was given, in JSON. Unlike the fields, it distinguishes a field
+// that is set to zero, false or an empty value from one that is not set.
+func (t *VirtualMachineTemplate) Given() ([]byte, error) { return t.MarshalJSON() }
 
 // ObjectMeta is the part of an object's metadata that can be set.
 type ObjectMeta struct {

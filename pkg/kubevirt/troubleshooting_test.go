@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"os"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
 	"github.com/stretchr/testify/require"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/errortokens"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/driverrpc"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/diagnose"
 )
@@ -101,19 +101,23 @@ func TestTroubleshootingIsComplete(t *testing.T) {
 		codes[reason] = meaningOf(diagnose.Kind(reason)).code.String()
 	}
 
-	classes := []string{
-		"ERR_INFRA_UNAUTHENTICATED", "ERR_INFRA_UNAUTHORIZED", "ERR_INFRA_QUOTA_EXCEEDED", "ERR_INFRA_RESOURCES_DEPLETED",
-		"ERR_RETRYABLE_INFRA_DEPENDENCIES", "ERR_CONFIGURATION_PROBLEM", "ERR_RETRYABLE_CONFIGURATION_PROBLEM", "none",
+	gardener := map[string]string{}
+	for code, tokens := range errortokens.GardenerCodes() {
+		for _, token := range tokens {
+			gardener[token] = code
+		}
 	}
 
 	for _, row := range tokenRow.FindAllStringSubmatch(string(page), -1) {
-		token, code, class := row[1], row[2], row[3]
+		token, code := row[1], row[2]
 
 		require.Contains(t, codes, token, "the page has a token, or has it twice, that the code does not have")
 		require.Equal(t, codes[token], code, token)
-		require.True(t, slices.Contains(classes, class), "%s: Gardener does not know %s", token, class)
+		require.Equal(t, cmp.Or(gardener[token], "none"), row[3], token)
 		delete(codes, token)
+		delete(gardener, token)
 	}
 
+	require.Empty(t, gardener, "tokens of api/errortokens that the page does not have")
 	require.Empty(t, codes, "tokens without a row in docs/troubleshooting.md")
 }

@@ -118,7 +118,7 @@ func TestWorkerConfig(t *testing.T) {
 			`devices: {networkInterfaceMultiqueue: true}`, under(domain, "devices", "networkInterfaceMultiqueue"), `true`,
 		},
 		"cpu": {
-			`cpu: {cores: 1, sockets: 2, threads: 1, model: host-model, features: [{name: pcid}], dedicatedCpuPlacement: true, isolateEmulatorThread: true}`,
+			`cpu: {cores: 1, sockets: 2, threads: 1, model: host-model, features: [pcid], dedicatedCpuPlacement: true, isolateEmulatorThread: true}`,
 			under(domain, "cpu"),
 			`{cores: 1, sockets: 2, threads: 1, model: host-model, features: [{name: pcid}], dedicatedCpuPlacement: true, isolateEmulatorThread: true}`,
 		},
@@ -196,13 +196,12 @@ func TestWorkerConfigBounds(t *testing.T) {
 	t.Parallel()
 
 	for name, fields := range map[string]string{
-		"memory.guest below the requests":     `memory: {guest: 1Gi}`,
-		"memory.guest above the limits":       `{resources: {limits: {memory: 4Gi}}, memory: {guest: 5Gi}}`,
-		"a disk that is no volume's":          `devices: {disks: [{name: volume-1, disk: {}}]}`,
-		"two default networks":                `networks: [{name: a, default: true}, {name: b, default: true}]`,
-		"region and zone are both required":   `zone: ""`,
-		"a data volume has a name":            `additionalVolumes: [{dataVolume: {source: {blank: {}}, storage: {resources: {requests: {storage: 1Gi}}}}}]`,
-		"features are KubeVirt's, with names": `cpu: {features: [pcid]}`,
+		"memory.guest below the requests":   `memory: {guest: 1Gi}`,
+		"memory.guest above the limits":     `{resources: {limits: {memory: 4Gi}}, memory: {guest: 5Gi}}`,
+		"a disk that is no volume's":        `devices: {disks: [{name: volume-1, disk: {}}]}`,
+		"two default networks":              `networks: [{name: a, default: true}, {name: b, default: true}]`,
+		"region and zone are both required": `zone: ""`,
+		"a data volume has a name":          `additionalVolumes: [{dataVolume: {source: {blank: {}}, storage: {resources: {requests: {storage: 1Gi}}}}}]`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

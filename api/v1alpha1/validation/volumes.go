@@ -182,7 +182,7 @@ func disks(spec *v1alpha1.ProviderSpec, path *field.Path) field.ErrorList {
 			errs = append(errs, field.Required(path, "name the volume of the disk, for example root-disk"))
 		case !unused[disk.Name]:
 			errs = append(errs, field.Forbidden(path, fmt.Sprintf(
-				"there is no volume %q, or it already has a disk; use root-disk or the name of one of additionalVolumes", disk.Name)))
+				"there is no volume %q, or it already has a disk; use root-disk or the name of an additional volume", disk.Name)))
 		}
 
 		delete(unused, disk.Name)

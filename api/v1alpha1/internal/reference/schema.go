@@ -91,10 +91,11 @@ func (d *describer) property(f specField) *jsonSchema {
 	return property
 }
 
-// decodesItself reports whether a type has its own JSON. KubeVirt's types that decode themselves
-// are ordinary objects, as they are for the decoder.
+// decodesItself reports whether a type has its own JSON. KubeVirt's types that decode themselves,
+// and a template, are ordinary objects, as they are for the decoder.
 func decodesItself(t reflect.Type) bool {
-	return reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()) && !strings.HasPrefix(t.PkgPath(), "kubevirt.io/")
+	return reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()) && !strings.HasPrefix(t.PkgPath(), "kubevirt.io/") &&
+		t != reflect.TypeFor[v1alpha1.VirtualMachineTemplate]()
 }
 
 // value returns the schema of a field's value.
