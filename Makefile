@@ -50,6 +50,10 @@ demo: ## Demonstrate the driver on real control planes on this machine. KEEP=1 l
 	@mkdir -p bin/.go-build && trap 'rm -rf bin/.go-build' EXIT; \
 	GOTMPDIR='$(CURDIR)/bin/.go-build' go build -o bin/demo ./test/demo && KEEP='$(KEEP)' DRIVER='$(DRIVER)' exec bin/demo
 
+.PHONY: demo-shoot
+demo-shoot: ## Demonstrate the Gardener extension: a Shoot becomes virtual machines with Ready Nodes.
+	@mkdir -p bin && cd extension && go build -buildvcs=false -o ../bin/demo-shoot ./test/demo && cd .. && exec bin/demo-shoot
+
 .PHONY: demo-stop
 demo-stop: ## Stop the lab that `make demo KEEP=1` left running.
 	@go run ./test/lab down --name demo
@@ -59,16 +63,20 @@ demo-restart: ## Build the driver, and restart it in the lab that `make demo KEE
 	@go build -buildvcs=false -o bin/ ./cmd/... && go run ./test/lab restart --name demo
 
 .PHONY: build
-build: ## Build both commands into bin/.
+build: ## Build all commands into bin/.
 	$(GOBUILD) -o bin/ ./cmd/...
+	cd extension && $(GOBUILD) -o ../bin/ ./cmd/...
 
 .PHONY: image
 image: ## Build the container image for amd64 and arm64 from the Dockerfile as an OCI layout, bin/image, without a container engine, and check it.
 	@for architecture in amd64 arm64; do \
 		echo "== build bin/linux-$$architecture"; \
 		GOOS=linux GOARCH=$$architecture $(GOBUILD) -o bin/linux-$$architecture/ ./cmd/...; \
+		(cd extension && GOOS=linux GOARCH=$$architecture $(GOBUILD) -o ../bin/linux-$$architecture/ ./cmd/...); \
 	done
-	@go build -C image -buildvcs=false -o ../bin/image-layout . && bin/image-layout --binaries=bin --output=bin/image \
+	@go build -C image -buildvcs=false -o ../bin/image-layout .
+	@bin/image-layout --binaries=bin --output=bin/image --version='$(VERSION)' --revision='$(COMMIT)' --created='$(SOURCE_DATE_EPOCH)'
+	@bin/image-layout --dockerfile=extension/Dockerfile --binaries=bin --output=bin/image-extension \
 		--version='$(VERSION)' --revision='$(COMMIT)' --created='$(SOURCE_DATE_EPOCH)'
 
 .PHONY: push-image
@@ -83,11 +91,13 @@ test-unit: ## Run the unit tests.
 	$(GOTEST) $(RACE) -skip='^$(HOSTILE)$$' $$(go list ./... | grep -v /test/integration)
 	$(GOTEST) -run='^$(HOSTILE)$$' $$(grep -rlE --include='*_test.go' 'func $(HOSTILE)\(' cmd pkg | xargs -n1 dirname | sort -u | sed 's,^,./,')
 	cd image && $(GOTEST) ./...
+	cd extension && $(GOTEST) $$(go list ./... | grep -v /test/integration)
 
 .PHONY: test-integration
 test-integration: ## Run the suites against real control planes (builds them the first time).
 	go run ./test/lab build
 	$(INTEGRATION) -p=$(TEST_PACKAGES) -parallel=$(TEST_PARALLEL) -timeout=$(TEST_TIMEOUT) -skip='$(LONG)' -v
+	cd extension && $(GOTEST) -parallel=8 -timeout=$(TEST_TIMEOUT) -v ./test/integration
 
 .PHONY: test-provider
 test-provider: ## Run machine-controller-manager's own integration suite for providers (three minutes; part of make soak).
@@ -105,6 +115,7 @@ soak: ## Run the long tests, with the race detector: thousands of machines, slow
 bench: ## Measure requests, times and memory against the lab, and the driver's computation per machine.
 	go run ./test/lab build
 	$(GOTEST) -tags=bench -timeout=60m -v ./test/integration/bench
+	cd extension && $(GOTEST) -tags=bench -run='^TestHundredShoots$$' -timeout=15m -v ./test/integration
 	$(GOTEST) -run '^$$' -bench . -benchmem ./api/... ./pkg/...
 
 .PHONY: fuzz
@@ -120,6 +131,7 @@ fuzz: ## Fuzz each target for FUZZTIME (default 30s).
 lint: ## Lint the code, the layout, the API over gRPC and the workflows.
 	$(GOLANGCI_LINT) run --allow-parallel-runners ./...
 	cd image && $(GOLANGCI_LINT) run --allow-parallel-runners --config=../.golangci.yml ./...
+	cd extension && $(GOLANGCI_LINT) run --allow-parallel-runners --config=../.golangci.yml ./...
 	cd test/integration/provider && $(GOLANGCI_LINT) run --allow-parallel-runners --config=../../../.golangci.yml ./...
 	$(BUF) lint
 	$(ACTIONLINT) -shellcheck= -pyflakes=
@@ -127,11 +139,13 @@ lint: ## Lint the code, the layout, the API over gRPC and the workflows.
 .PHONY: vulncheck
 vulncheck: ## Check the code that the programs call for known vulnerabilities. Needs https://vuln.go.dev.
 	$(GOVULNCHECK) ./cmd/...
+	cd extension && $(GOVULNCHECK) ./cmd/...
 
 .PHONY: format
 format: ## Format the code.
 	$(GOLANGCI_LINT) fmt ./...
 	cd image && $(GOLANGCI_LINT) fmt --config=../.golangci.yml ./...
+	cd extension && $(GOLANGCI_LINT) fmt --config=../.golangci.yml ./...
 	cd test/integration/provider && $(GOLANGCI_LINT) fmt --config=../../../.golangci.yml ./...
 	$(BUF) format -w
 
@@ -139,11 +153,14 @@ format: ## Format the code.
 tidy: ## Tidy go.mod and go.sum.
 	go mod tidy
 	cd image && go mod tidy
+	cd extension && go mod tidy
 	cd test/integration/provider && go mod tidy
 
 .PHONY: generate
-generate: ## Generate code, the ProviderSpec's JSON schema and reference page, and the golden files.
+generate: ## Generate code, the ProviderSpec's JSON schema, the reference pages, and the golden files.
 	$(CONTROLLER_GEN) object paths=./api/v1alpha1/...
+	cd extension && $(CONTROLLER_GEN) object paths=./pkg/apis/...
+	cd extension && $(CRD_REF_DOCS) --log-level=ERROR --source-path=./pkg/apis/kubevirt/v1alpha1 --config=docs/api-reference.yaml --renderer=markdown --output-path=docs/api-reference.md
 	$(BUF) generate
 	$(GOTEST) ./api/driver/v1 -run '^TestContract$$' -update
 	go run ./api/v1alpha1/internal/reference

@@ -51,7 +51,7 @@ func TestEveryModuleIsTested(t *testing.T) {
 	makefile := read(t, "../Makefile")
 	for module := range tested {
 		for _, command := range []string{
-			"$(GOTEST)[^\n]* ./...", "go mod tidy", "$(GOLANGCI_LINT) run[^\n]* ./...", "$(GOLANGCI_LINT) fmt[^\n]* ./...",
+			"$(GOTEST)[^\n]* ./...[^\n]*", "go mod tidy", "$(GOLANGCI_LINT) run[^\n]* ./...", "$(GOLANGCI_LINT) fmt[^\n]* ./...",
 		} {
 			require.Regexp(t, "\n\tcd "+module+" && "+strings.NewReplacer("$", `\$`, "(", `\(`, ")", `\)`, ".", `\.`).Replace(command)+"\n", makefile)
 		}

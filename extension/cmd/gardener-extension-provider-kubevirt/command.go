@@ -1,0 +1,236 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	extensionscontroller "github.com/gardener/gardener/extensions/pkg/controller"
+	controllercmd "github.com/gardener/gardener/extensions/pkg/controller/cmd"
+	"github.com/gardener/gardener/extensions/pkg/controller/controlplane/genericactuator"
+	"github.com/gardener/gardener/extensions/pkg/controller/heartbeat"
+	heartbeatcmd "github.com/gardener/gardener/extensions/pkg/controller/heartbeat/cmd"
+	extensionsinfrastructure "github.com/gardener/gardener/extensions/pkg/controller/infrastructure"
+	extensionsworker "github.com/gardener/gardener/extensions/pkg/controller/worker"
+	extensionscloudproviderwebhook "github.com/gardener/gardener/extensions/pkg/webhook/cloudprovider"
+	webhookcmd "github.com/gardener/gardener/extensions/pkg/webhook/cmd"
+	extensionscontrolplanewebhook "github.com/gardener/gardener/extensions/pkg/webhook/controlplane"
+	"github.com/gardener/gardener/pkg/client/kubernetes"
+	gardenerhealthz "github.com/gardener/gardener/pkg/healthz"
+	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"github.com/spf13/cobra"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	vpaautoscalingv1 "k8s.io/autoscaler/vertical-pod-autoscaler/pkg/apis/autoscaling.k8s.io/v1"
+	"k8s.io/component-base/version"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	api "github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/v1alpha1"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/controller/infrastructure"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/controller/worker"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/kubevirt"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/webhook/cloudprovider"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/webhook/controlplane"
+)
+
+// options are the command-line options that Gardener extensions have in common.
+type options struct {
+	general        *controllercmd.GeneralOptions
+	rest           *controllercmd.RESTOptions
+	manager        *controllercmd.ManagerOptions
+	reconciler     *controllercmd.ReconcilerOptions
+	infrastructure *controllercmd.ControllerOptions
+	worker         *controllercmd.ControllerOptions
+	heartbeat      *heartbeatcmd.Options
+	webhooks       *webhookcmd.AddToManagerOptions
+	controllers    *controllercmd.SwitchOptions
+
+	all controllercmd.OptionAggregator
+	// garden is the garden cluster; nil if GARDEN_KUBECONFIG is not set.
+	garden cluster.Cluster
+}
+
+func newOptions() *options {
+	const reconciles = 5
+
+	o := &options{
+		general: &controllercmd.GeneralOptions{},
+		rest:    &controllercmd.RESTOptions{},
+		manager: &controllercmd.ManagerOptions{
+			LeaderElection: true, LeaderElectionID: controllercmd.LeaderElectionNameID(kubevirt.Name),
+			LeaderElectionNamespace: os.Getenv("LEADER_ELECTION_NAMESPACE"),
+			WebhookServerPort:       443, WebhookCertDir: "/tmp/gardener-extensions-cert",
+			MetricsBindAddress: ":8080", HealthBindAddress: ":8081",
+		},
+		reconciler:     &controllercmd.ReconcilerOptions{},
+		infrastructure: &controllercmd.ControllerOptions{MaxConcurrentReconciles: reconciles},
+		worker:         &controllercmd.ControllerOptions{MaxConcurrentReconciles: reconciles},
+		heartbeat: &heartbeatcmd.Options{
+			ExtensionName: kubevirt.Name, RenewIntervalSeconds: 30, Namespace: os.Getenv("LEADER_ELECTION_NAMESPACE"),
+		},
+	}
+
+	o.webhooks = webhookcmd.NewAddToManagerOptions(
+		kubevirt.Name, genericactuator.ShootWebhooksResourceName, genericactuator.ShootWebhookNamespaceSelector(kubevirt.Type),
+		o.general, &webhookcmd.ServerOptions{Namespace: os.Getenv("WEBHOOK_CONFIG_NAMESPACE")},
+		webhookcmd.NewSwitchOptions(
+			webhookcmd.Switch(extensionscontrolplanewebhook.WebhookName, controlplane.AddToManager),
+			webhookcmd.Switch(extensionscloudproviderwebhook.WebhookName, cloudprovider.AddToManager),
+		),
+	)
+	o.controllers = controllercmd.NewSwitchOptions(
+		controllercmd.Switch(extensionsinfrastructure.ControllerName, o.addInfrastructure),
+		controllercmd.Switch(extensionsworker.ControllerName, o.addWorker),
+		controllercmd.Switch(heartbeat.ControllerName, o.addHeartbeat),
+	)
+	o.all = controllercmd.NewOptionAggregator(
+		o.general, o.rest, o.manager, o.reconciler,
+		controllercmd.PrefixOption("infrastructure-", o.infrastructure),
+		controllercmd.PrefixOption("worker-", o.worker),
+		controllercmd.PrefixOption("heartbeat-", o.heartbeat),
+		o.controllers, o.webhooks,
+	)
+
+	return o
+}
+
+func newCommand() *cobra.Command {
+	o := newOptions()
+	cmd := &cobra.Command{
+		Use:          "gardener-extension-provider-kubevirt",
+		Short:        "Run the controllers and webhooks of Gardener's provider extension for KubeVirt.",
+		Version:      version.Get().GitVersion + " " + version.Get().GitCommit,
+		Args:         cobra.NoArgs,
+		SilenceUsage: true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.all.Complete(); err != nil {
+				return fmt.Errorf("invalid flags: %w", err)
+			}
+
+			if err := o.heartbeat.Validate(); err != nil {
+				return err
+			}
+
+			return o.run(cmd.Context())
+		},
+	}
+
+	o.all.AddFlags(cmd.Flags())
+
+	return cmd
+}
+
+// run runs the manager until the context ends.
+func (o *options) run(ctx context.Context) error {
+	// Gardener's library writes the objects of a Worker in parallel.
+	config := o.rest.Completed().Config
+	config.QPS, config.Burst = 100, 130
+
+	mgr, err := manager.New(config, withSmallCache(o.manager.Completed().Options()))
+	if err != nil {
+		return fmt.Errorf("create manager: %w", err)
+	}
+
+	if err := addToScheme(mgr.GetScheme()); err != nil {
+		return err
+	}
+
+	if err := o.addGarden(mgr); err != nil {
+		return err
+	}
+
+	if _, err := o.webhooks.Completed().AddToManager(ctx, mgr, nil); err != nil {
+		return fmt.Errorf("add webhooks: %w", err)
+	}
+
+	if err := o.controllers.Completed().AddToManager(ctx, mgr); err != nil {
+		return fmt.Errorf("add controllers: %w", err)
+	}
+
+	if err := addChecks(mgr); err != nil {
+		return err
+	}
+
+	return mgr.Start(ctx)
+}
+
+// withSmallCache excludes managed fields, and kinds with many objects of which the controllers read
+// only a few, from the manager's cache.
+func withSmallCache(options manager.Options) manager.Options {
+	options.Client.Cache = &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}, &corev1.Pod{}, &appsv1.Deployment{}}}
+	options.Cache.DefaultTransform = cache.TransformStripManagedFields()
+
+	return options
+}
+
+func addToScheme(scheme *runtime.Scheme) error {
+	for _, add := range []func(*runtime.Scheme) error{
+		extensionscontroller.AddToScheme, vpaautoscalingv1.AddToScheme, machinev1alpha1.AddToScheme, api.AddToScheme,
+	} {
+		if err := add(scheme); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// addGarden adds the garden cluster, whose kubeconfig gardenlet provides.
+func (o *options) addGarden(mgr manager.Manager) error {
+	file := os.Getenv("GARDEN_KUBECONFIG")
+	if file == "" {
+		return nil
+	}
+
+	config, err := kubernetes.RESTConfigFromKubeconfigFile(file, kubernetes.AuthTokenFile)
+	if err != nil {
+		return fmt.Errorf("read kubeconfig of the garden cluster: %w", err)
+	}
+
+	if o.garden, err = cluster.New(config, func(c *cluster.Options) { c.Scheme, c.Logger = kubernetes.GardenScheme, mgr.GetLogger() }); err != nil {
+		return fmt.Errorf("create client of the garden cluster: %w", err)
+	}
+
+	return mgr.Add(o.garden)
+}
+
+func (o *options) addInfrastructure(ctx context.Context, mgr manager.Manager) error {
+	return infrastructure.AddToManager(ctx, mgr, infrastructure.Options{
+		Controller:                o.infrastructure.Completed().Options(),
+		IgnoreOperationAnnotation: o.reconciler.Completed().IgnoreOperationAnnotation,
+		ExtensionClasses:          o.general.Completed().ExtensionClasses,
+	})
+}
+
+func (o *options) addWorker(ctx context.Context, mgr manager.Manager) error {
+	return worker.AddToManager(ctx, mgr, worker.Options{
+		Controller:                o.worker.Completed().Options(),
+		IgnoreOperationAnnotation: o.reconciler.Completed().IgnoreOperationAnnotation,
+		ExtensionClasses:          o.general.Completed().ExtensionClasses,
+		SelfHostedShootCluster:    o.general.Completed().SelfHostedShootCluster,
+		GardenCluster:             o.garden,
+	})
+}
+
+func (o *options) addHeartbeat(ctx context.Context, mgr manager.Manager) error {
+	o.heartbeat.Completed().Apply(&heartbeat.DefaultAddOptions)
+
+	return heartbeat.AddToManager(ctx, mgr)
+}
+
+func addChecks(mgr manager.Manager) error {
+	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return err
+	}
+
+	if err := mgr.AddReadyzCheck("informer-sync", gardenerhealthz.NewCacheSyncHealthz(mgr.GetCache())); err != nil {
+		return err
+	}
+
+	return mgr.AddReadyzCheck("webhook-server", mgr.GetWebhookServer().StartedChecker())
+}

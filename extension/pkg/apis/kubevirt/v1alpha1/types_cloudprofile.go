@@ -1,0 +1,121 @@
+package v1alpha1
+
+import (
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kubevirtv1 "kubevirt.io/api/core/v1"
+	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
+
+	providerspec "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
+)
+
+// CloudProfileConfig is spec.providerConfig of a CloudProfile: the images and machine types of the
+// provider cluster. A NamespacedCloudProfile adds entries to it.
+//
+// +kubebuilder:object:root=true
+type CloudProfileConfig struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// MachineImages map each image and version of spec.machineImages to the source of its disk.
+	MachineImages []MachineImages `json:"machineImages"`
+	// MachineTypes extend machine types of spec.machineTypes.
+	MachineTypes []MachineType `json:"machineTypes,omitempty"`
+	// VolumeClasses extend storage classes of spec.volumeTypes.
+	VolumeClasses []VolumeClass `json:"volumeClasses,omitempty"`
+}
+
+// MachineImages are the versions of one image.
+type MachineImages struct {
+	// Name is the name of the image in spec.machineImages.
+	Name string `json:"name"`
+	// Versions are the versions of the image.
+	Versions []MachineImageVersion `json:"versions"`
+}
+
+// MachineImageVersion is one version of an image. It has either a source of its own, or, in a
+// CloudProfile with spec.machineCapabilities, capabilityFlavors.
+type MachineImageVersion struct {
+	// Version is the version in spec.machineImages.
+	Version string `json:"version"`
+
+	ImageSource `json:",inline"`
+
+	// Architecture is the CPU architecture of the image. Default: amd64.
+	Architecture *string `json:"architecture,omitempty"`
+	// CapabilityFlavors are the disks of the version for machine types with different capabilities.
+	CapabilityFlavors []MachineImageFlavor `json:"capabilityFlavors,omitempty"`
+}
+
+// MachineImageFlavor is the disk of an image version for machine types with certain capabilities.
+type MachineImageFlavor struct {
+	ImageSource `json:",inline"`
+
+	// Capabilities are the values of spec.machineCapabilities that the disk supports. Default: all
+	// values.
+	Capabilities gardencorev1beta1.Capabilities `json:"capabilities,omitempty"`
+}
+
+// GetCapabilities returns the capabilities of the flavor.
+func (f *MachineImageFlavor) GetCapabilities() gardencorev1beta1.Capabilities { return f.Capabilities }
+
+// ImageSource is the source of an image's disk. Exactly one of sourceURL, source, sourceRef and
+// containerDisk is required.
+type ImageSource struct {
+	// SourceURL is the HTTP or HTTPS address of a disk image in a format that CDI can read, such as
+	// qcow2. It is the short form of source.http.url.
+	SourceURL string `json:"sourceURL,omitempty"`
+	// Source is a source of a CDI DataVolume: http, with an optional checksum, registry, s3, gcs,
+	// imageio, vddk, pvc or snapshot.
+	Source *cdiv1beta1.DataVolumeSource `json:"source,omitempty"`
+	// SourceRef is a DataSource of the provider cluster.
+	SourceRef *cdiv1beta1.DataVolumeSourceRef `json:"sourceRef,omitempty"`
+	// ContainerDisk is a disk image in a container registry. The machine needs no storage for its
+	// root volume, and is replaced when it stops.
+	ContainerDisk *kubevirtv1.ContainerDiskSource `json:"containerDisk,omitempty"`
+
+	// CloudInit configures how the image receives the user data. Default: as NoCloud. Images with
+	// Ignition need ConfigDrive.
+	CloudInit *providerspec.CloudInit `json:"cloudInit,omitempty"`
+	// Size is the size of the golden image, so that pools with root volumes of different sizes share
+	// one image. It is ignored if it is not smaller than the root volume. Default: the size of the
+	// worker pool's root volume; pools with different sizes then import the image separately.
+	Size *resource.Quantity `json:"size,omitempty"`
+}
+
+// MachineType extends a machine type of the CloudProfile.
+type MachineType struct {
+	// Name is the name of the machine type in spec.machineTypes.
+	Name string `json:"name"`
+	// Limits are the resource limits of the virtual machine's pod. Default: none. The requests are
+	// the CPU and memory of the machine type.
+	Limits *ResourcesLimits `json:"limits,omitempty"`
+	// Instancetype refers to a KubeVirt instance type in the provider cluster, which defines CPU,
+	// memory, GPUs and host devices instead of this machine type. The CPU and memory in
+	// spec.machineTypes must equal those of the instance type, since cluster-autoscaler uses them.
+	Instancetype *kubevirtv1.InstancetypeMatcher `json:"instancetype,omitempty"`
+	// Preference refers to a KubeVirt preference in the provider cluster.
+	Preference *kubevirtv1.PreferenceMatcher `json:"preference,omitempty"`
+	// GPUs are GPUs of the provider nodes that the machine receives. The gpu field of the machine
+	// type in spec.machineTypes must be their number.
+	GPUs []kubevirtv1.GPU `json:"gpus,omitempty"`
+	// HostDevices are other devices of the provider nodes that the machine receives.
+	HostDevices []kubevirtv1.HostDevice `json:"hostDevices,omitempty"`
+}
+
+// ResourcesLimits are the resource limits of a virtual machine's pod.
+type ResourcesLimits struct {
+	// CPU is the limit of CPU. Default: none.
+	CPU *resource.Quantity `json:"cpu,omitempty"`
+	// Memory is the limit of memory. Default: none.
+	Memory *resource.Quantity `json:"memory,omitempty"`
+}
+
+// VolumeClass extends a storage class of the provider cluster that spec.volumeTypes[].class names.
+type VolumeClass struct {
+	// Name is the name of the storage class.
+	Name string `json:"name"`
+	// Encrypted is set if the storage encrypts the volumes of the class. Volumes of worker pools
+	// with encrypted: true need such a class.
+	Encrypted bool `json:"encrypted,omitempty"`
+}

@@ -1,0 +1,115 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kubevirtv1 "kubevirt.io/api/core/v1"
+
+	providerspec "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
+)
+
+// InfrastructureConfig is spec.provider.infrastructureConfig of a Shoot: the networks, namespace
+// and isolation of its machines in the provider cluster.
+//
+// +kubebuilder:object:root=true
+type InfrastructureConfig struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// Networks are the networks of the machines. Default: only the pod network of the provider
+	// cluster.
+	Networks NetworksConfig `json:"networks,omitempty"`
+	// Namespace configures the namespace of the machines. Default: the namespace of the kubeconfig.
+	Namespace *NamespaceConfig `json:"namespace,omitempty"`
+	// Isolation configures NetworkPolicies for the machines. Default: none.
+	Isolation *IsolationConfig `json:"isolation,omitempty"`
+}
+
+// NetworksConfig are the networks of a shoot's machines.
+type NetworksConfig struct {
+	// SharedNetworks are NetworkAttachmentDefinitions of the provider cluster that exist and that
+	// several shoots may use. They are never changed.
+	SharedNetworks []SharedNetwork `json:"sharedNetworks,omitempty"`
+	// TenantNetworks are NetworkAttachmentDefinitions that are created, updated and deleted with the
+	// shoot.
+	TenantNetworks []TenantNetwork `json:"tenantNetworks,omitempty"`
+}
+
+// SharedNetwork refers to a NetworkAttachmentDefinition of the provider cluster.
+type SharedNetwork struct {
+	// Name is the name of the NetworkAttachmentDefinition.
+	Name string `json:"name"`
+	// Namespace is its namespace. Default: the namespace of the machines.
+	Namespace string `json:"namespace,omitempty"`
+
+	Attachment `json:",inline"`
+}
+
+// TenantNetwork is a network that only this shoot uses.
+type TenantNetwork struct {
+	// Name is the name of the network, unique in the shoot. The NetworkAttachmentDefinition is named
+	// after the shoot's technical ID and this name.
+	Name string `json:"name"`
+	// Config is the CNI configuration of the network, in JSON.
+	Config string `json:"config"`
+	// Default makes this network the machines' primary network instead of the pod network of the
+	// provider cluster. At most one network can be the default.
+	Default bool `json:"default,omitempty"`
+
+	Attachment `json:",inline"`
+}
+
+// Attachment configures how the machines are connected to a network.
+type Attachment struct {
+	// Binding is a network binding plugin that is registered in the provider's KubeVirt resource.
+	// Default: a bridge.
+	Binding *kubevirtv1.PluginBinding `json:"binding,omitempty"`
+	// MAC can be Stable: the MAC address is derived from the Machine's UID and the network's name, and
+	// does not change when the machine restarts. The default network must not have this field.
+	MAC providerspec.MACPolicy `json:"mac,omitempty"`
+}
+
+// NamespaceConfig configures the namespace of a shoot's machines.
+type NamespaceConfig struct {
+	// Create creates a namespace for the shoot in the provider cluster, named with its technical ID,
+	// and deletes it with the shoot. The kubeconfig needs the permissions of
+	// extension/kubernetes/namespace-per-shoot. The field cannot be changed after creation.
+	Create bool `json:"create,omitempty"`
+}
+
+// IsolationConfig configures NetworkPolicies for a shoot's machines.
+type IsolationConfig struct {
+	// Enabled restricts the machines on the pod network to connections with each other, with
+	// allowedCIDRs and to public addresses. Two exceptions are open for all addresses: port 53
+	// (egress, for DNS) and ports 30000-32767 (ingress, for load balancers). Tenant and shared
+	// networks are not restricted. NetworkPolicies are additive: if the shoot has no namespace of its
+	// own, set up its namespace with extension/kubernetes/provider-namespace-isolated.
+	Enabled bool `json:"enabled,omitempty"`
+	// AllowedCIDRs are networks that machines can also reach and be reached from, such as the network
+	// of a private API server or registry.
+	AllowedCIDRs []string `json:"allowedCIDRs,omitempty"`
+}
+
+// InfrastructureStatus is status.providerStatus of an Infrastructure: the namespace and networks in
+// the provider cluster, for the Worker.
+//
+// +kubebuilder:object:root=true
+type InfrastructureStatus struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// Namespace is the namespace of the machines in the provider cluster.
+	Namespace string `json:"namespace,omitempty"`
+	// Networks are the networks of the machines.
+	Networks []NetworkStatus `json:"networks,omitempty"`
+}
+
+// NetworkStatus is a network of a shoot's machines.
+type NetworkStatus struct {
+	// Name is the NetworkAttachmentDefinition, as "name" or "namespace/name".
+	Name string `json:"name"`
+	// Default is set if the network replaces the pod network of the provider cluster.
+	Default bool `json:"default,omitempty"`
+	// SHA is the SHA-256 checksum of the network's CNI configuration, in hexadecimal digits. When it
+	// changes, machines are replaced.
+	SHA string `json:"sha,omitempty"`
+
+	Attachment `json:",inline"`
+}

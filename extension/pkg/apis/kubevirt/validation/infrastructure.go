@@ -1,0 +1,195 @@
+// Package validation validates the configuration API of the extension, as far as that is possible
+// without a provider cluster. The Infrastructure controller calls it after decoding. It must not
+// depend on a client.
+package validation
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"strings"
+
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	providerspec "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
+	api "github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/v1alpha1"
+)
+
+// InfrastructureConfig returns the errors of an InfrastructureConfig.
+func InfrastructureConfig(config *api.InfrastructureConfig, path *field.Path) field.ErrorList {
+	networks := path.Child("networks")
+
+	errs := append(tenantNetworks(config.Networks.TenantNetworks, networks.Child("tenantNetworks")),
+		sharedNetworks(config.Networks.SharedNetworks, networks.Child("sharedNetworks"))...)
+
+	if config.Isolation != nil {
+		errs = append(errs, cidrs(config.Isolation.AllowedCIDRs, path.Child("isolation", "allowedCIDRs"))...)
+	}
+
+	return errs
+}
+
+func tenantNetworks(networks []api.TenantNetwork, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+
+	names, defaults := sets.New[string](), 0
+
+	for i, n := range networks {
+		path := path.Index(i)
+		errs = append(errs, name(n.Name, path.Child("name"))...)
+
+		if names.Has(n.Name) {
+			errs = append(errs, field.Duplicate(path.Child("name"), n.Name))
+		}
+
+		if err := cniConfig(n.Config); err != nil {
+			errs = append(errs, field.Invalid(path.Child("config"), field.OmitValueType{}, err.Error()))
+		}
+
+		if n.Default {
+			if defaults++; defaults > 1 {
+				errs = append(errs, field.Forbidden(path.Child("default"), "another network is already the default; set default for one network only"))
+			}
+		}
+
+		errs = append(errs, attachment(n.Attachment, n.Default, path)...)
+		names.Insert(n.Name)
+	}
+
+	return errs
+}
+
+func sharedNetworks(networks []api.SharedNetwork, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+
+	known := sets.New[string]()
+
+	for i, n := range networks {
+		path := path.Index(i)
+		errs = append(errs, name(n.Name, path.Child("name"))...)
+
+		if n.Namespace != "" {
+			errs = append(errs, dnsLabel(n.Namespace, path.Child("namespace"))...)
+		}
+
+		if key := n.Namespace + "/" + n.Name; known.Has(key) {
+			errs = append(errs, field.Duplicate(path, key))
+		} else {
+			known.Insert(key)
+		}
+
+		errs = append(errs, attachment(n.Attachment, false, path)...)
+	}
+
+	return errs
+}
+
+// attachment validates the MAC policy: the driver derives stable addresses for secondary networks
+// only.
+func attachment(a api.Attachment, primary bool, path *field.Path) field.ErrorList {
+	switch {
+	case a.MAC != "" && a.MAC != providerspec.MACStable:
+		return field.ErrorList{field.NotSupported(path.Child("mac"), a.MAC, []providerspec.MACPolicy{providerspec.MACStable})}
+	case a.MAC != "" && primary:
+		return field.ErrorList{field.Forbidden(path.Child("mac"), "the default network cannot have a stable MAC address; remove mac")}
+	default:
+		return nil
+	}
+}
+
+// cniConfig checks that a text is the CNI configuration of one network or of a list of plugins
+// (containernetworking/cni, SPEC.md).
+func cniConfig(text string) error {
+	var config struct {
+		Type    string            `json:"type"`
+		Plugins []json.RawMessage `json:"plugins"`
+	}
+
+	if err := json.Unmarshal([]byte(text), &config); err != nil {
+		return fmt.Errorf("must be a CNI configuration in JSON: %w", err)
+	}
+
+	if config.Type == "" && len(config.Plugins) == 0 {
+		return fmt.Errorf("must be a CNI configuration: set type, or plugins")
+	}
+
+	return nil
+}
+
+// NodeSubnets returns the subnets from which the IPAM plugin of a CNI configuration takes addresses;
+// nil if the configuration does not have them.
+func NodeSubnets(config string) []string {
+	type ipam struct {
+		IPAM struct {
+			Subnet string `json:"subnet"` // host-local
+			Range  string `json:"range"`  // whereabouts
+			Ranges [][]struct {
+				Subnet string `json:"subnet"`
+			} `json:"ranges"` // host-local
+		} `json:"ipam"`
+	}
+
+	var list struct {
+		ipam
+
+		Plugins []ipam `json:"plugins"`
+	}
+
+	if json.Unmarshal([]byte(config), &list) != nil {
+		return nil
+	}
+
+	var subnets []string
+
+	for _, plugin := range append(list.Plugins, list.ipam) {
+		found := []string{plugin.IPAM.Subnet, plugin.IPAM.Range}
+		for _, set := range plugin.IPAM.Ranges {
+			for _, r := range set {
+				found = append(found, r.Subnet)
+			}
+		}
+
+		for _, subnet := range found {
+			if prefix, err := netip.ParsePrefix(subnet); err == nil {
+				subnets = append(subnets, prefix.Masked().String())
+			}
+		}
+	}
+
+	return subnets
+}
+
+func cidrs(given []string, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+
+	for i, cidr := range given {
+		if _, err := netip.ParsePrefix(cidr); err != nil {
+			errs = append(errs, field.Invalid(path.Index(i), cidr, "must be a CIDR, such as 10.1.0.0/16"))
+		}
+	}
+
+	return errs
+}
+
+func name(given string, path *field.Path) field.ErrorList {
+	if given == "" {
+		return field.ErrorList{field.Required(path, "name the network")}
+	}
+
+	return messages(apivalidation.NameIsDNSSubdomain(given, false), given, path)
+}
+
+func dnsLabel(given string, path *field.Path) field.ErrorList {
+	return messages(validation.IsDNS1123Label(given), given, path)
+}
+
+func messages(found []string, given string, path *field.Path) field.ErrorList {
+	if len(found) == 0 {
+		return nil
+	}
+
+	return field.ErrorList{field.Invalid(path, given, strings.Join(found, "; "))}
+}

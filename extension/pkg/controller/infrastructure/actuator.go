@@ -1,0 +1,220 @@
+// Package infrastructure reconciles Infrastructures: it creates the networks, the namespace and the
+// NetworkPolicies of a shoot in the provider cluster, and writes into the status what the Worker
+// needs of them. Everything that it creates has the shoot's label, by which it is deleted. The
+// package must not know machines.
+package infrastructure
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	extensionscontroller "github.com/gardener/gardener/extensions/pkg/controller"
+	"github.com/gardener/gardener/extensions/pkg/controller/infrastructure"
+	"github.com/gardener/gardener/extensions/pkg/util"
+	"github.com/gardener/gardener/extensions/pkg/webhook/cloudprovider"
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	api "github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/v1alpha1"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/errorcodes"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/kubevirt"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/providercluster"
+)
+
+// Options configure the controller.
+type Options struct {
+	// Controller are the options of controller-runtime.
+	Controller controller.Options
+	// IgnoreOperationAnnotation reconciles each change, even without gardenlet's operation annotation.
+	IgnoreOperationAnnotation bool
+	// ExtensionClasses are the classes of Infrastructures that this process reconciles.
+	ExtensionClasses []extensionsv1alpha1.ExtensionClass
+}
+
+// AddToManager adds the controller to a manager.
+func AddToManager(ctx context.Context, mgr manager.Manager, options Options) error {
+	return infrastructure.Add(mgr, infrastructure.AddArgs{
+		Actuator:                  &actuator{seed: mgr.GetClient(), newProviderCluster: providercluster.New},
+		ConfigValidator:           &configValidator{seed: mgr.GetClient()},
+		ControllerOptions:         options.Controller,
+		Predicates:                infrastructure.DefaultPredicates(ctx, mgr, options.IgnoreOperationAnnotation),
+		Type:                      kubevirt.Type,
+		KnownCodes:                errorcodes.Known,
+		IgnoreOperationAnnotation: options.IgnoreOperationAnnotation,
+		ExtensionClasses:          options.ExtensionClasses,
+	})
+}
+
+type actuator struct {
+	seed               client.Client
+	newProviderCluster providercluster.Factory
+}
+
+// shoot is the infrastructure of one shoot.
+type shoot struct {
+	provider *providercluster.Cluster
+	config   api.InfrastructureConfig
+
+	// technicalID is the value of the label of all objects.
+	technicalID string
+	// namespace is the namespace of the kubeconfig: the namespace of the machines.
+	namespace string
+}
+
+// createsNamespace reports whether the shoot has a namespace of its own. The webhook of package
+// cloudprovider has written it into the kubeconfig.
+func (s *shoot) createsNamespace() bool {
+	return s.config.Namespace != nil && s.config.Namespace.Create
+}
+
+// configPath is the path of the InfrastructureConfig in the Shoot.
+func configPath() *field.Path { return field.NewPath("spec", "provider", "infrastructureConfig") }
+
+// shootOf returns the infrastructure of a shoot. It ignores errors of the configuration, which the
+// configValidator reports, so that they do not prevent deletion.
+func (a *actuator) shootOf(ctx context.Context, infra *extensionsv1alpha1.Infrastructure, cluster *extensionscontroller.Cluster) (*shoot, error) {
+	provider, err := a.newProviderCluster(ctx, a.seed, infra.Spec.SecretRef)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", credentialsPath(), err)
+	}
+
+	s := &shoot{provider: provider, technicalID: cluster.Shoot.Status.TechnicalID, namespace: provider.Namespace}
+	_ = api.Decode(infra.Spec.ProviderConfig, configPath(), &s.config)
+
+	return s, s.checkNamespace(infra)
+}
+
+// checkNamespace returns an error if the kubeconfig does not point to the shoot's namespace.
+func (s *shoot) checkNamespace(infra *extensionsv1alpha1.Infrastructure) error {
+	if s.createsNamespace() && s.namespace != s.technicalID {
+		return fmt.Errorf("the namespace of the kubeconfig in the Secret %s is %s instead of %s: the extension's webhook %s did not change it; check that the webhook is registered, and reconcile the Shoot",
+			infra.Spec.SecretRef.Name, s.namespace, s.technicalID, cloudprovider.WebhookName)
+	}
+
+	status := &api.InfrastructureStatus{}
+	_ = api.Decode(infra.Status.ProviderStatus, nil, status) // A newer version may have written it.
+
+	if status.Namespace == "" || status.Namespace == s.namespace {
+		return nil
+	}
+
+	return errorOf([]fault{{gardencorev1beta1.ErrorConfigurationProblem, credentialsPath(), fmt.Sprintf(
+		"the machines of the shoot are in namespace %s of the provider cluster, but the credentials and infrastructureConfig.namespace point to namespace %s; "+
+			"a shoot cannot move to another namespace: restore the previous setting", status.Namespace, s.namespace)}})
+}
+
+// Reconcile implements infrastructure.Actuator.
+func (a *actuator) Reconcile(
+	ctx context.Context, _ logr.Logger, infra *extensionsv1alpha1.Infrastructure, cluster *extensionscontroller.Cluster,
+) error {
+	return util.DetermineError(a.reconcile(ctx, infra, cluster), errorcodes.Known)
+}
+
+func (a *actuator) reconcile(ctx context.Context, infra *extensionsv1alpha1.Infrastructure, cluster *extensionscontroller.Cluster) error {
+	s, err := a.shootOf(ctx, infra, cluster)
+	if err != nil {
+		return err
+	}
+
+	if err := s.reconcileNamespace(ctx); err != nil {
+		return err
+	}
+
+	if err := s.check(ctx, infra.Spec.Region, cluster); err != nil {
+		return err
+	}
+
+	networks, err := s.reconcileNetworks(ctx)
+	if err != nil {
+		return err
+	}
+
+	if err := s.reconcileIsolation(ctx); err != nil {
+		return err
+	}
+
+	return a.updateStatus(ctx, infra, cluster, &api.InfrastructureStatus{
+		TypeMeta: api.TypeMeta("InfrastructureStatus"), Namespace: s.namespace, Networks: networks,
+	})
+}
+
+// Delete implements infrastructure.Actuator.
+func (a *actuator) Delete(
+	ctx context.Context, _ logr.Logger, infra *extensionsv1alpha1.Infrastructure, cluster *extensionscontroller.Cluster,
+) error {
+	s, err := a.shootOf(ctx, infra, cluster)
+	if err == nil {
+		err = s.delete(ctx)
+	}
+
+	return util.DetermineError(err, errorcodes.Known)
+}
+
+func (s *shoot) delete(ctx context.Context) error {
+	used, err := s.deleteNetworks(ctx, nil)
+	if err != nil {
+		return err
+	}
+
+	// The Worker is gone: nothing deletes these machines any more.
+	if len(used) > 0 {
+		return fmt.Errorf("virtual machines of the shoot in namespace %s of the provider cluster still use the networks %s; delete them",
+			s.namespace, strings.Join(used, ", "))
+	}
+
+	if err := s.deleteIsolation(ctx); err != nil {
+		return err
+	}
+
+	return s.deleteNamespace(ctx)
+}
+
+// forceTimeout bounds a forced deletion: the provider cluster may be gone, or hang.
+const forceTimeout = time.Minute
+
+// ForceDelete implements infrastructure.Actuator. It deletes what it can.
+func (a *actuator) ForceDelete(
+	ctx context.Context, log logr.Logger, infra *extensionsv1alpha1.Infrastructure, cluster *extensionscontroller.Cluster,
+) error {
+	ctx, cancel := context.WithTimeout(ctx, forceTimeout)
+	defer cancel()
+
+	if err := a.Delete(ctx, log, infra, cluster); err != nil {
+		log.Info("Forced deletion failed, objects in the provider cluster may remain", "label", kubevirt.LabelShoot+"="+cluster.Shoot.Status.TechnicalID, "reason", err.Error())
+	}
+
+	return nil
+}
+
+// Migrate implements infrastructure.Actuator: the provider cluster has all state.
+func (*actuator) Migrate(context.Context, logr.Logger, *extensionsv1alpha1.Infrastructure, *extensionscontroller.Cluster) error {
+	return nil
+}
+
+// Restore implements infrastructure.Actuator.
+func (a *actuator) Restore(
+	ctx context.Context, log logr.Logger, infra *extensionsv1alpha1.Infrastructure, cluster *extensionscontroller.Cluster,
+) error {
+	return a.Reconcile(ctx, log, infra, cluster)
+}
+
+// labels returns the labels of all objects of the shoot.
+func (s *shoot) labels() map[string]string {
+	return map[string]string{kubevirt.LabelShoot: s.technicalID}
+}
+
+// owns returns an error if an object belongs to another owner.
+func (s *shoot) owns(kind string, object client.Object) error {
+	if object.GetLabels()[kubevirt.LabelShoot] == s.technicalID {
+		return nil
+	}
+
+	return fmt.Errorf("%s %s exists, but does not belong to the shoot: it is not labelled %s=%s; delete it, or choose another name in the Shoot", kind, client.ObjectKeyFromObject(object), kubevirt.LabelShoot, s.technicalID)
+}

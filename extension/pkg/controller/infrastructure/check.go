@@ -1,0 +1,341 @@
+package infrastructure
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	extensionscontroller "github.com/gardener/gardener/extensions/pkg/controller"
+	v1beta1helper "github.com/gardener/gardener/pkg/api/core/v1beta1/helper"
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	kubevirtv1 "kubevirt.io/api/core/v1"
+	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	providerspec "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
+	api "github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/v1alpha1"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/providercluster"
+)
+
+// fault is a reason for which the provider cluster cannot run the shoot.
+type fault struct {
+	code gardencorev1beta1.ErrorCode
+	// path is the field of the Shoot that depends on it.
+	path   *field.Path
+	detail string
+}
+
+// errorOf returns the error of all faults; nil if there are none.
+func errorOf(faults []fault) error {
+	var (
+		errs  []error
+		codes []gardencorev1beta1.ErrorCode
+	)
+
+	for _, f := range faults {
+		errs = append(errs, fmt.Errorf("%s: %s", f.path, f.detail))
+
+		if !slices.Contains(codes, f.code) {
+			codes = append(codes, f.code)
+		}
+	}
+
+	if len(errs) == 0 {
+		return nil
+	}
+
+	return v1beta1helper.NewErrorWithCodes(errors.Join(errs...), codes...)
+}
+
+// credentialsPath is the path of the credentials in the Shoot.
+func credentialsPath() *field.Path { return field.NewPath("spec", "credentialsBindingName") }
+
+// check returns an error if the provider cluster cannot run the shoot. It skips storage classes,
+// nodes and quotas that it cannot read: these permissions are optional. For a hibernated shoot, it
+// checks only APIs and permissions.
+func (s *shoot) check(ctx context.Context, region string, cluster *extensionscontroller.Cluster) error {
+	if err := s.checkAPIs(ctx); err != nil {
+		return err // Nothing else works.
+	}
+
+	faults, err := s.checkPermissions(ctx)
+	if err != nil {
+		return err
+	}
+
+	if !extensionscontroller.IsHibernationEnabled(cluster) {
+		faults = slices.Concat(faults, s.checkStorageClasses(ctx, cluster), s.checkZones(ctx, region, cluster), s.checkQuota(ctx, cluster))
+	}
+
+	return errorOf(faults)
+}
+
+// checkAPIs checks that the provider cluster can be reached with the credentials, and has KubeVirt
+// and CDI.
+func (s *shoot) checkAPIs(ctx context.Context) error {
+	for _, product := range []struct {
+		name string
+		list client.ObjectList
+	}{{"KubeVirt", &kubevirtv1.VirtualMachineList{}}, {"CDI", &cdiv1beta1.DataVolumeList{}}} {
+		err := s.provider.List(ctx, product.list, client.InNamespace(s.namespace), client.Limit(1))
+
+		if apierrors.IsNotFound(err) {
+			return errorOf([]fault{{gardencorev1beta1.ErrorRetryableInfraDependencies, credentialsPath(), "the provider cluster does not have " + product.name + "; install it"}})
+		}
+
+		if err != nil {
+			return fmt.Errorf("%s: list objects of %s: %w", credentialsPath(), product.name, err)
+		}
+	}
+
+	return nil
+}
+
+// permission is a verb on a resource that the extension or the driver needs.
+type permission struct{ verb, group, resource string }
+
+// permissions returns the permissions that the shoot needs. It contains only a sample of the
+// driver's own: the manifest that grants one of them grants all.
+func (s *shoot) permissions() []permission {
+	needed := []permission{
+		{"create", "kubevirt.io", "virtualmachines"},
+		{"delete", "kubevirt.io", "virtualmachines"},
+		{"list", "kubevirt.io", "virtualmachines"},
+		{"create", "", "secrets"},
+		{"list", "cdi.kubevirt.io", "datavolumes"},
+	}
+
+	if s.createsNamespace() {
+		needed = append(needed, permission{"get", "", "namespaces"}, permission{"create", "", "namespaces"}, permission{"delete", "", "namespaces"})
+	}
+
+	for _, verb := range []string{"get", "list", "create", "update", "delete"} {
+		if len(s.config.Networks.TenantNetworks) > 0 {
+			needed = append(needed, permission{verb, providercluster.NetworkAttachmentDefinition.Group, "network-attachment-definitions"})
+		}
+
+		if s.config.Isolation != nil && s.config.Isolation.Enabled {
+			needed = append(needed, permission{verb, "networking.k8s.io", "networkpolicies"})
+		}
+	}
+
+	return needed
+}
+
+func (s *shoot) checkPermissions(ctx context.Context) ([]fault, error) {
+	var missing []string
+
+	for _, p := range s.permissions() {
+		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+			ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: s.namespace, Verb: p.verb, Group: p.group, Resource: p.resource},
+		}}
+
+		if err := s.provider.Create(ctx, review); err != nil {
+			return nil, fmt.Errorf("review the permissions of the account: %w", err)
+		}
+
+		if !review.Status.Allowed {
+			missing = append(missing, p.verb+" "+p.resource)
+		}
+	}
+
+	if len(missing) == 0 {
+		return nil, nil
+	}
+
+	return []fault{{gardencorev1beta1.ErrorInfraUnauthorized, credentialsPath(), fmt.Sprintf(
+		"the account of the kubeconfig may not %s in namespace %s of the provider cluster; apply extension/kubernetes/provider-namespace, or extension/kubernetes/namespace-per-shoot for namespace.create",
+		strings.Join(missing, ", "), s.namespace)}}, nil
+}
+
+// checkStorageClasses checks the storage classes of the volume types that the Shoot uses.
+func (s *shoot) checkStorageClasses(ctx context.Context, cluster *extensionscontroller.Cluster) []fault {
+	var faults []fault
+
+	checked := sets.New[string]()
+
+	for i, w := range cluster.Shoot.Spec.Provider.Workers {
+		for _, volume := range volumeTypes(&w, workerPath(i)) {
+			class := storageClassOf(cluster.CloudProfile, volume.name)
+			if class == "" || checked.Has(class) {
+				continue
+			}
+
+			checked.Insert(class)
+
+			if err := s.provider.Get(ctx, client.ObjectKey{Name: class}, &storagev1.StorageClass{}); apierrors.IsNotFound(err) {
+				faults = append(faults, fault{gardencorev1beta1.ErrorRetryableConfigurationProblem, volume.path, fmt.Sprintf(
+					"the provider cluster has no StorageClass %s, which the CloudProfile names for the type %s; create it, or correct the CloudProfile", class, volume.name)})
+			}
+		}
+	}
+
+	return faults
+}
+
+func workerPath(i int) *field.Path { return field.NewPath("spec", "provider", "workers").Index(i) }
+
+// volumeType is the type of a volume of a worker pool.
+type volumeType struct {
+	path *field.Path
+	name string
+}
+
+// volumeTypes returns the types of a pool's volumes.
+func volumeTypes(w *gardencorev1beta1.Worker, path *field.Path) []volumeType {
+	var types []volumeType
+
+	if w.Volume != nil && w.Volume.Type != nil {
+		types = append(types, volumeType{path.Child("volume", "type"), *w.Volume.Type})
+	}
+
+	for i, v := range w.DataVolumes {
+		if v.Type != nil {
+			types = append(types, volumeType{path.Child("dataVolumes").Index(i).Child("type"), *v.Type})
+		}
+	}
+
+	return types
+}
+
+func storageClassOf(profile *gardencorev1beta1.CloudProfile, kind string) string {
+	i := slices.IndexFunc(profile.Spec.VolumeTypes, func(t gardencorev1beta1.VolumeType) bool { return t.Name == kind })
+	if i < 0 {
+		return ""
+	}
+
+	return profile.Spec.VolumeTypes[i].Class
+}
+
+// checkZones checks that each zone has a provider node.
+func (s *shoot) checkZones(ctx context.Context, region string, cluster *extensionscontroller.Cluster) []fault {
+	var faults []fault
+
+	checked := sets.New[string]()
+
+	for i, w := range cluster.Shoot.Spec.Provider.Workers {
+		for j, zone := range w.Zones {
+			if checked.Has(zone) {
+				continue
+			}
+
+			checked.Insert(zone)
+
+			nodes := &corev1.NodeList{}
+			if err := s.provider.List(ctx, nodes, topology(region, zone), client.Limit(1)); err == nil && len(nodes.Items) == 0 {
+				faults = append(faults, fault{gardencorev1beta1.ErrorRetryableConfigurationProblem, workerPath(i).Child("zones").Index(j), fmt.Sprintf(
+					"the provider cluster has no node in region %s and zone %s; use another zone, or add nodes with the topology labels of this zone", region, zone)})
+			}
+		}
+	}
+
+	return faults
+}
+
+// topology selects the provider nodes of a region and zone, as the driver does.
+func topology(region, zone string) client.ListOption {
+	selector := labels.NewSelector()
+
+	for label, value := range map[string]string{corev1.LabelTopologyRegion: region, corev1.LabelTopologyZone: zone} {
+		operator, values := selection.Equals, []string{value}
+		if value == providerspec.AnyTopology {
+			operator, values = selection.DoesNotExist, nil
+		}
+
+		if requirement, err := labels.NewRequirement(label, operator, values); err == nil {
+			selector = selector.Add(*requirement)
+		}
+	}
+
+	return client.MatchingLabelsSelector{Selector: selector}
+}
+
+// checkQuota checks that the ResourceQuotas can hold the minimum number of machines of all pools.
+func (s *shoot) checkQuota(ctx context.Context, cluster *extensionscontroller.Cluster) []fault {
+	quotas := &corev1.ResourceQuotaList{}
+	if s.provider.List(ctx, quotas, client.InNamespace(s.namespace)) != nil {
+		return nil
+	}
+
+	needed := minimum(cluster)
+
+	var faults []fault
+
+	for _, quota := range quotas.Items {
+		if len(quota.Spec.Scopes) > 0 || quota.Spec.ScopeSelector != nil {
+			continue // It counts only some pods.
+		}
+
+		for _, name := range slices.Sorted(maps.Keys(quota.Spec.Hard)) {
+			need, hard := needed[name], quota.Spec.Hard[name]
+			if need.Cmp(hard) > 0 {
+				faults = append(faults, fault{gardencorev1beta1.ErrorInfraQuotaExceeded, field.NewPath("spec", "provider", "workers"), fmt.Sprintf(
+					"the minimum of all worker pools needs %s of %s, but ResourceQuota %s of the provider cluster allows %s; reduce the minimum, or raise the quota",
+					need.String(), name, quota.Name, hard.String())})
+			}
+		}
+	}
+
+	return faults
+}
+
+// minimum returns the resources that the minimum number of machines of all pools requests. Machine
+// types with an instance type add no CPU and memory: the instance type may request less.
+func minimum(cluster *extensionscontroller.Cluster) corev1.ResourceList {
+	cpu, memory, count := resource.Quantity{}, resource.Quantity{}, int64(0)
+
+	profile := &api.CloudProfileConfig{}
+	_ = api.Decode(cluster.CloudProfile.Spec.ProviderConfig, nil, profile) // The Worker reports errors.
+
+	for _, w := range cluster.Shoot.Spec.Provider.Workers {
+		for _, t := range cluster.CloudProfile.Spec.MachineTypes {
+			if t.Name == w.Machine.Type && !hasInstancetype(profile, t.Name) {
+				addTimes(&cpu, t.CPU, int64(w.Minimum))
+				addTimes(&memory, memoryOf(&w, t.Memory), int64(w.Minimum))
+			}
+		}
+
+		count += int64(w.Minimum)
+	}
+
+	machines := *resource.NewQuantity(count, resource.DecimalSI)
+
+	return corev1.ResourceList{
+		corev1.ResourceCPU: cpu, corev1.ResourceRequestsCPU: cpu, corev1.ResourceMemory: memory, corev1.ResourceRequestsMemory: memory,
+		corev1.ResourcePods: machines, "count/virtualmachines.kubevirt.io": machines,
+	}
+}
+
+// memoryOf returns the memory that a machine of a pool requests: that of its type, or of its guest if
+// that has less.
+func memoryOf(w *gardencorev1beta1.Worker, ofType resource.Quantity) resource.Quantity {
+	config := &api.WorkerConfig{}
+	_ = api.Decode(w.ProviderConfig, nil, config) // The Worker reports errors.
+
+	if m := config.Memory; m != nil && m.Guest != nil && m.Guest.Cmp(ofType) < 0 {
+		return *m.Guest
+	}
+
+	return ofType
+}
+
+func hasInstancetype(profile *api.CloudProfileConfig, machineType string) bool {
+	return slices.ContainsFunc(profile.MachineTypes, func(t api.MachineType) bool { return t.Name == machineType && t.Instancetype != nil })
+}
+
+func addTimes(sum *resource.Quantity, one resource.Quantity, times int64) {
+	one.Mul(times)
+	sum.Add(one)
+}

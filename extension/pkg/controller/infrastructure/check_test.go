@@ -1,0 +1,195 @@
+package infrastructure
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"testing"
+
+	"github.com/gardener/gardener/extensions/pkg/util"
+	v1beta1helper "github.com/gardener/gardener/pkg/api/core/v1beta1/helper"
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/stretchr/testify/require"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	api "github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/v1alpha1"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/errorcodes"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/providercluster"
+)
+
+// providerState is a provider cluster, and what its API server refuses.
+type providerState struct {
+	objects []client.Object
+	// denied are the resources for which access reviews are denied.
+	denied map[string]bool
+	// lists is the error of lists of KubeVirt's and CDI's objects.
+	lists error
+}
+
+func healthy() *providerState {
+	return &providerState{denied: map[string]bool{}, objects: []client.Object{
+		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{corev1.LabelTopologyRegion: "europe-west1", corev1.LabelTopologyZone: "europe-west1-c"}}},
+		&storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "default"}},
+	}}
+}
+
+func (p *providerState) cluster() *providercluster.Cluster {
+	c := fake.NewClientBuilder().WithScheme(providercluster.Scheme).WithObjects(p.objects...).WithInterceptorFuncs(interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			if _, core := list.(*corev1.NodeList); p.lists != nil && !core {
+				return p.lists
+			}
+
+			return c.List(ctx, list, options...)
+		},
+		Create: func(_ context.Context, _ client.WithWatch, object client.Object, _ ...client.CreateOption) error {
+			review, _ := object.(*authorizationv1.SelfSubjectAccessReview)
+			review.Status.Allowed = !p.denied[review.Spec.ResourceAttributes.Resource]
+
+			return nil
+		},
+	}).Build()
+
+	return &providercluster.Cluster{Client: c, Namespace: namespace}
+}
+
+// shootWithPool is a shoot with one worker pool.
+func shootWithPool(t *testing.T, config *api.InfrastructureConfig) *landscape {
+	t.Helper()
+
+	l := newLandscape(t, config)
+	l.cluster.CloudProfile.Spec = gardencorev1beta1.CloudProfileSpec{
+		MachineTypes: []gardencorev1beta1.MachineType{{Name: "standard-1", CPU: resource.MustParse("1"), Memory: resource.MustParse("4Gi")}},
+		VolumeTypes:  []gardencorev1beta1.VolumeType{{Name: "default", Class: "default"}, {Name: "fast", Class: "nvme"}},
+	}
+	l.cluster.Shoot.Spec.Provider.Workers = []gardencorev1beta1.Worker{{
+		Name: "cpu-worker", Machine: gardencorev1beta1.Machine{Type: "standard-1"}, Minimum: 3, Maximum: 5,
+		Volume: &gardencorev1beta1.Volume{Type: ptr.To("default")}, Zones: []string{"europe-west1-c"},
+	}}
+
+	return l
+}
+
+func TestCheck(t *testing.T) {
+	t.Parallel()
+
+	const pool = "spec.provider.workers[0]"
+
+	notFound := apierrors.NewGenericServerResponse(http.StatusNotFound, "list", schema.GroupResource{}, "", "", 0, true)
+
+	tests := map[string]struct {
+		config *api.InfrastructureConfig
+		change func(*landscape, *providerState)
+		// field and text are in the error; empty if there is none.
+		field, text string
+		code        gardencorev1beta1.ErrorCode
+	}{
+		"Healthy": {},
+		"Kubeconfig expired": {
+			change: func(_ *landscape, p *providerState) { p.lists = named(apierrors.NewUnauthorized("Unauthorized")) },
+			field:  "spec.credentialsBindingName", code: gardencorev1beta1.ErrorInfraUnauthenticated,
+		},
+		"Kubeconfig without permissions": {
+			change: func(_ *landscape, p *providerState) {
+				p.lists = named(apierrors.NewForbidden(schema.GroupResource{Group: "kubevirt.io", Resource: "virtualmachines"}, "", errUser))
+			},
+			field: "spec.credentialsBindingName", code: gardencorev1beta1.ErrorInfraUnauthorized,
+		},
+		"No KubeVirt": {
+			change: func(_ *landscape, p *providerState) { p.lists = notFound },
+			field:  "spec.credentialsBindingName", text: "install it", code: gardencorev1beta1.ErrorRetryableInfraDependencies,
+		},
+		"Missing permission": {
+			change: func(_ *landscape, p *providerState) { p.denied["secrets"] = true },
+			field:  "spec.credentialsBindingName", text: "may not create secrets", code: gardencorev1beta1.ErrorInfraUnauthorized,
+		},
+		"Tenant networks need permissions": {
+			config: config(tenant("a")), change: func(_ *landscape, p *providerState) { p.denied["network-attachment-definitions"] = true },
+			field: "spec.credentialsBindingName", text: "create network-attachment-definitions", code: gardencorev1beta1.ErrorInfraUnauthorized,
+		},
+		"StorageClass": {
+			change: func(l *landscape, _ *providerState) {
+				l.cluster.Shoot.Spec.Provider.Workers[0].Volume.Type = ptr.To("fast")
+			},
+			field: pool + ".volume.type", text: "no StorageClass nvme", code: gardencorev1beta1.ErrorRetryableConfigurationProblem,
+		},
+		"Zone": {
+			change: func(l *landscape, _ *providerState) {
+				l.cluster.Shoot.Spec.Provider.Workers[0].Zones = []string{"europe-west1-c", "europe-west1-d"}
+			},
+			field: pool + ".zones[1]", text: "region europe-west1", code: gardencorev1beta1.ErrorRetryableConfigurationProblem,
+		},
+		"Zone of a hibernated shoot": {
+			change: func(l *landscape, _ *providerState) {
+				l.cluster.Shoot.Spec.Provider.Workers[0].Zones = []string{"europe-west1-d"}
+				l.cluster.Shoot.Spec.Hibernation = &gardencorev1beta1.Hibernation{Enabled: ptr.To(true)}
+			},
+		},
+		"Scoped quota": {
+			change: func(_ *landscape, p *providerState) {
+				p.objects = append(p.objects, &corev1.ResourceQuota{
+					ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "besteffort"},
+					Spec: corev1.ResourceQuotaSpec{
+						Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}, Scopes: []corev1.ResourceQuotaScope{corev1.ResourceQuotaScopeBestEffort},
+					},
+				})
+			},
+		},
+		"Nodes without labels": {
+			change: func(l *landscape, p *providerState) {
+				l.cluster.Shoot.Spec.Provider.Workers[0].Zones = []string{"default"}
+				p.objects = append(p.objects, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "o", Labels: map[string]string{corev1.LabelTopologyRegion: "europe-west1"}}})
+			},
+		},
+		"Quota": {
+			change: func(_ *landscape, p *providerState) {
+				p.objects = append(p.objects, &corev1.ResourceQuota{
+					ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "machines"},
+					Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourceRequestsMemory: resource.MustParse("11Gi")}},
+				})
+			},
+			field: "spec.provider.workers", text: "ResourceQuota machines", code: gardencorev1beta1.ErrorInfraQuotaExceeded,
+		},
+	}
+
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			if tc.config == nil {
+				tc.config = config()
+			}
+
+			l, p := shootWithPool(t, tc.config), healthy()
+			if tc.change != nil {
+				tc.change(l, p)
+			}
+
+			s := &shoot{provider: p.cluster(), technicalID: technicalID, namespace: namespace, config: *tc.config}
+			err := util.DetermineError(s.check(t.Context(), "europe-west1", l.cluster), errorcodes.Known)
+
+			if tc.field == "" {
+				require.NoError(t, err)
+
+				return
+			}
+
+			require.ErrorContains(t, err, tc.field+": ")
+			require.ErrorContains(t, err, tc.text)
+			require.Equal(t, []gardencorev1beta1.ErrorCode{tc.code}, v1beta1helper.ExtractErrorCodes(err))
+		})
+	}
+}
+
+// named returns an error as the client of a provider cluster does.
+func named(err error) error { return fmt.Errorf(providercluster.ErrorPrefix+"%w", err) }

@@ -1,0 +1,119 @@
+package infrastructure
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	providerspec "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
+)
+
+// Networks that are not public: IPv4 private, carrier-grade NAT and link-local addresses, IPv6
+// unique local and link-local addresses (RFC 1918, 6598, 3927, 4193, 4291).
+var (
+	privateV4 = []string{"10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "169.254.0.0/16"}
+	privateV6 = []string{"fc00::/7", "fe80::/10"}
+)
+
+// reconcileIsolation writes the NetworkPolicy of the shoot's machines, or deletes it if it is not
+// configured.
+func (s *shoot) reconcileIsolation(ctx context.Context) error {
+	if s.config.Isolation == nil || !s.config.Isolation.Enabled {
+		return s.deleteIsolation(ctx)
+	}
+
+	wanted := s.networkPolicy()
+	existing := &networkingv1.NetworkPolicy{}
+
+	err := s.provider.Get(ctx, client.ObjectKeyFromObject(wanted), existing)
+	if apierrors.IsNotFound(err) {
+		return wrap(s.provider.Create(ctx, wanted), "create NetworkPolicy %s", wanted.Name)
+	}
+
+	if err != nil {
+		return fmt.Errorf("get NetworkPolicy %s: %w", wanted.Name, err)
+	}
+
+	if err := s.owns("NetworkPolicy", existing); err != nil || equality.Semantic.DeepEqual(existing.Spec, wanted.Spec) {
+		return err
+	}
+
+	existing.Spec = wanted.Spec
+
+	return wrap(s.provider.Update(ctx, existing), "update NetworkPolicy %s", wanted.Name)
+}
+
+// deleteIsolation deletes the NetworkPolicies of the shoot.
+func (s *shoot) deleteIsolation(ctx context.Context) error {
+	policies := &networkingv1.NetworkPolicyList{}
+	if err := s.provider.List(ctx, policies, client.InNamespace(s.namespace), client.MatchingLabels(s.labels())); nothingThere(err, s.config.Isolation != nil && s.config.Isolation.Enabled) {
+		return nil
+	} else if err != nil {
+		return fmt.Errorf("list NetworkPolicies: %w", err)
+	}
+
+	for i := range policies.Items {
+		if err := s.provider.Delete(ctx, &policies.Items[i]); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("delete NetworkPolicy %s: %w", policies.Items[i].Name, err)
+		}
+	}
+
+	return nil
+}
+
+// networkPolicy returns the policy of the pods of the shoot's machines.
+func (s *shoot) networkPolicy() *networkingv1.NetworkPolicy {
+	machines := metav1.LabelSelector{MatchLabels: map[string]string{providerspec.TagCluster: s.technicalID}}
+	ofShoot := networkingv1.NetworkPolicyPeer{PodSelector: &machines}
+	allowed := []networkingv1.NetworkPolicyPeer{ofShoot}
+
+	for _, cidr := range s.config.Isolation.AllowedCIDRs {
+		allowed = append(allowed, networkingv1.NetworkPolicyPeer{IPBlock: &networkingv1.IPBlock{CIDR: cidr}})
+	}
+
+	return &networkingv1.NetworkPolicy{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: s.technicalID + "-isolation", Labels: s.labels()},
+		Spec: networkingv1.NetworkPolicySpec{
+			PodSelector: machines,
+			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress},
+			Ingress: []networkingv1.NetworkPolicyIngressRule{
+				{From: allowed},
+				{Ports: nodePorts()}, // load balancers of the provider cluster
+			},
+			Egress: []networkingv1.NetworkPolicyEgressRule{
+				{To: allowed},
+				{Ports: ports(53, 53)}, // DNS of the provider cluster
+				{To: []networkingv1.NetworkPolicyPeer{
+					{IPBlock: &networkingv1.IPBlock{CIDR: "0.0.0.0/0", Except: privateV4}},
+					{IPBlock: &networkingv1.IPBlock{CIDR: "::/0", Except: privateV6}},
+				}},
+			},
+		},
+	}
+}
+
+// nodePorts are the default ports of Services of type NodePort and LoadBalancer.
+func nodePorts() []networkingv1.NetworkPolicyPort { return ports(30000, 32767) }
+
+func ports(first, last int32) []networkingv1.NetworkPolicyPort {
+	var all []networkingv1.NetworkPolicyPort
+
+	for _, protocol := range []corev1.Protocol{corev1.ProtocolTCP, corev1.ProtocolUDP} {
+		port := networkingv1.NetworkPolicyPort{Protocol: &protocol, Port: ptr.To(intstr.FromInt32(first))}
+		if last > first {
+			port.EndPort = &last
+		}
+
+		all = append(all, port)
+	}
+
+	return all
+}

@@ -1,0 +1,241 @@
+package infrastructure
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
+	kubevirtv1 "kubevirt.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	providerspec "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
+	api "github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/v1alpha1"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/providercluster"
+)
+
+// reconcileNetworks creates and updates the tenant networks, deletes those that left the
+// configuration, and reads the shared networks. It returns all networks in the order of the
+// machines' interfaces.
+func (s *shoot) reconcileNetworks(ctx context.Context) ([]api.NetworkStatus, error) {
+	var networks []api.NetworkStatus
+
+	wanted := sets.New[string]()
+
+	for _, tenant := range s.config.Networks.TenantNetworks {
+		name := s.technicalID + "-" + tenant.Name
+		if err := s.reconcileNetwork(ctx, name, tenant.Config); err != nil {
+			return nil, err
+		}
+
+		wanted.Insert(name)
+
+		networks = append(networks, api.NetworkStatus{
+			Name: s.namespace + "/" + name, Default: tenant.Default, SHA: checksum(tenant.Config), Attachment: tenant.Attachment,
+		})
+	}
+
+	if _, err := s.deleteNetworks(ctx, wanted); err != nil {
+		return nil, err
+	}
+
+	for i, shared := range s.config.Networks.SharedNetworks {
+		network, err := s.sharedNetwork(ctx, shared, i)
+		if err != nil {
+			return nil, err
+		}
+
+		networks = append(networks, network)
+	}
+
+	return networks, nil
+}
+
+// reconcileNetwork writes one tenant network, if it differs.
+func (s *shoot) reconcileNetwork(ctx context.Context, name, config string) error {
+	network := networkAttachmentDefinition()
+	key := client.ObjectKey{Namespace: s.namespace, Name: name}
+
+	err := s.provider.Get(ctx, key, network)
+	if apierrors.IsNotFound(err) {
+		network = networkAttachmentDefinition()
+		network.SetNamespace(s.namespace)
+		network.SetName(name)
+		network.SetLabels(s.labels())
+		setConfig(network, config)
+
+		return wrap(explain(s.provider.Create(ctx, network)), "create NetworkAttachmentDefinition %s", key)
+	}
+
+	if err != nil {
+		return wrap(explain(err), "get NetworkAttachmentDefinition %s", key)
+	}
+
+	if err := s.owns("NetworkAttachmentDefinition", network); err != nil {
+		return err
+	}
+
+	if configOf(network) == config {
+		return nil
+	}
+
+	setConfig(network, config)
+
+	return wrap(s.provider.Update(ctx, network), "update NetworkAttachmentDefinition %s", key)
+}
+
+// deleteNetworks deletes the tenant networks that are not wanted. It keeps those of existing virtual
+// machines, which could not restart without them, and returns their names: a later reconciliation
+// deletes them.
+func (s *shoot) deleteNetworks(ctx context.Context, wanted sets.Set[string]) (kept []string, _ error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(providercluster.NetworkAttachmentDefinition)
+
+	var existing []unstructured.Unstructured
+
+	err := s.provider.ListPages(ctx, list, func() { existing = append(existing, list.Items...) }, client.InNamespace(s.namespace), client.MatchingLabels(s.labels()))
+	if nothingThere(err, len(s.config.Networks.TenantNetworks) > 0) {
+		return nil, nil
+	}
+
+	if err != nil {
+		return nil, fmt.Errorf("list NetworkAttachmentDefinitions: %w", err)
+	}
+
+	var used sets.Set[string]
+
+	for i := range existing {
+		network := &existing[i]
+		if wanted.Has(network.GetName()) {
+			continue
+		}
+
+		if used == nil {
+			if used, err = s.usedNetworks(ctx); err != nil {
+				return nil, err
+			}
+		}
+
+		if used.Has(network.GetName()) {
+			kept = append(kept, network.GetName())
+
+			continue
+		}
+
+		if err := s.provider.Delete(ctx, network); client.IgnoreNotFound(err) != nil {
+			return nil, fmt.Errorf("delete NetworkAttachmentDefinition %s: %w", client.ObjectKeyFromObject(network), err)
+		}
+	}
+
+	return kept, nil
+}
+
+// nothingThere reports whether a list error means that the shoot has no such objects: the provider
+// cluster does not serve the kind, or the shoot does not use it and its account lacks permission.
+func nothingThere(err error, used bool) bool {
+	return apierrors.IsNotFound(err) || apierrors.IsForbidden(err) && !used
+}
+
+// usedNetworks returns the networks that virtual machines of the shoot use.
+func (s *shoot) usedNetworks(ctx context.Context) (sets.Set[string], error) {
+	machines, used := &kubevirtv1.VirtualMachineList{}, sets.New[string]()
+
+	err := s.provider.ListPages(ctx, machines, func() {
+		for i := range machines.Items {
+			used.Insert(s.networksOf(&machines.Items[i])...)
+		}
+	}, client.InNamespace(s.namespace), client.MatchingLabels{providerspec.TagCluster: s.technicalID})
+
+	return used, wrap(err, "list VirtualMachines")
+}
+
+// networksOf returns the networks in the namespace of the shoot that a virtual machine uses.
+func (s *shoot) networksOf(machine *kubevirtv1.VirtualMachine) []string {
+	if machine.Spec.Template == nil {
+		return nil
+	}
+
+	var names []string
+
+	for _, network := range machine.Spec.Template.Spec.Networks {
+		if network.Multus != nil {
+			names = append(names, nameIn(s.namespace, network.Multus.NetworkName))
+		}
+	}
+
+	return names
+}
+
+// sharedNetwork reads a network that other shoots may use too.
+func (s *shoot) sharedNetwork(ctx context.Context, shared api.SharedNetwork, i int) (api.NetworkStatus, error) {
+	key := client.ObjectKey{Namespace: shared.Namespace, Name: shared.Name}
+	if key.Namespace == "" {
+		key.Namespace = s.namespace
+	}
+
+	path := configPath().Child("networks", "sharedNetworks").Index(i)
+	network := networkAttachmentDefinition()
+
+	if err := s.provider.Get(ctx, key, network); apierrors.IsNotFound(err) {
+		return api.NetworkStatus{}, errorOf([]fault{{gardencorev1beta1.ErrorRetryableConfigurationProblem, path, fmt.Sprintf(
+			"the provider cluster has no NetworkAttachmentDefinition %s; create it, or correct its name and namespace", key)}})
+	} else if err != nil {
+		return api.NetworkStatus{}, fmt.Errorf("%s: get NetworkAttachmentDefinition %s: %w", path, key, err)
+	}
+
+	return api.NetworkStatus{Name: key.String(), SHA: checksum(configOf(network)), Attachment: shared.Attachment}, nil
+}
+
+func networkAttachmentDefinition() *unstructured.Unstructured {
+	network := &unstructured.Unstructured{}
+	network.SetGroupVersionKind(providercluster.NetworkAttachmentDefinition)
+
+	return network
+}
+
+// configOf returns the CNI configuration of a network.
+func configOf(network *unstructured.Unstructured) string {
+	config, _, _ := unstructured.NestedString(network.Object, "spec", "config")
+
+	return config
+}
+
+func setConfig(network *unstructured.Unstructured, config string) {
+	network.Object["spec"] = map[string]any{"config": config}
+}
+
+// checksum returns the SHA-256 checksum of a CNI configuration, as the archived extension wrote it.
+func checksum(config string) string {
+	sum := sha256.Sum256([]byte(config))
+
+	return hex.EncodeToString(sum[:])
+}
+
+// nameIn returns the name of a network in a namespace; empty if it is in another one.
+func nameIn(namespace, network string) string {
+	of, name, found := strings.Cut(network, "/")
+
+	switch {
+	case !found:
+		return network
+	case of == namespace:
+		return name
+	default:
+		return ""
+	}
+}
+
+// explain adds a remedy to the error of an API server without Multus.
+func explain(err error) error {
+	if status := apierrors.APIStatus(nil); errors.As(err, &status) && apierrors.IsNotFound(err) && (status.Status().Details == nil || status.Status().Details.Name == "") {
+		return fmt.Errorf("the CustomResourceDefinition of NetworkAttachmentDefinitions is not installed in the provider cluster; install Multus, or remove the networks: %w", err)
+	}
+
+	return err
+}

@@ -1,0 +1,159 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/gardener/gardener/extensions/pkg/util"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
+	kubevirtv1 "kubevirt.io/api/core/v1"
+	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/goldenimage"
+	providerspec "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/errorcodes"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/providercluster"
+)
+
+// createImages creates the golden images of all pools, also of those without machines, so that the
+// first machine of a pool starts soon.
+func (d *delegate) createImages(ctx context.Context) error {
+	images, err := d.goldenImages(ctx)
+	if err != nil || len(images) == 0 {
+		return err
+	}
+
+	provider, err := d.providerCluster(ctx)
+	if err != nil {
+		return err
+	}
+
+	for _, name := range slices.Sorted(maps.Keys(images)) {
+		image := images[name]
+
+		err := provider.Get(ctx, client.ObjectKeyFromObject(image), &cdiv1beta1.DataVolume{})
+		if apierrors.IsNotFound(err) {
+			err = provider.Create(ctx, image)
+		}
+
+		if err != nil && !apierrors.IsAlreadyExists(err) {
+			return util.DetermineError(fmt.Errorf("create golden image %s: %w", name, err), errorcodes.Known)
+		}
+	}
+
+	return nil
+}
+
+// goldenImages returns the golden images that the wanted classes use, by name.
+func (d *delegate) goldenImages(ctx context.Context) (map[string]*cdiv1beta1.DataVolume, error) {
+	w, err := d.generated(ctx)
+	if err != nil {
+		return nil, err
+	}
+
+	namespace, err := d.namespace(ctx)
+	if err != nil {
+		return nil, err
+	}
+
+	images := map[string]*cdiv1beta1.DataVolume{}
+
+	for _, c := range w.classes {
+		if !c.spec.UsesGoldenImage() {
+			continue
+		}
+
+		image, err := goldenimage.Source{Spec: c.spec, Architecture: c.architecture}.DataVolume(namespace)
+		if err != nil {
+			return nil, fmt.Errorf("golden image of MachineClass %s: %w", c.object.Name, err)
+		}
+
+		images[image.Name] = image
+	}
+
+	return images, nil
+}
+
+// deleteImages deletes the golden images of the shoot, except those to be kept and those of existing
+// virtual machines: their disks may still be cloned.
+func (d *delegate) deleteImages(ctx context.Context, keep sets.Set[string]) error {
+	provider, err := d.providerCluster(ctx)
+	if err != nil {
+		return err
+	}
+
+	namespace, err := d.namespace(ctx)
+	if err != nil {
+		return err
+	}
+
+	ofShoot := []client.ListOption{client.InNamespace(namespace), client.MatchingLabels{providerspec.TagCluster: d.cluster.Shoot.Status.TechnicalID}}
+
+	volumes, err := listMetadata(ctx, provider, cdiv1beta1.SchemeGroupVersion.WithKind("DataVolumeList"), append(ofShoot, client.HasLabels{providerspec.LabelGoldenImage})...)
+	if err != nil {
+		return util.DetermineError(fmt.Errorf("list golden images: %w", err), errorcodes.Known)
+	}
+
+	machines, err := listMetadata(ctx, provider, kubevirtv1.SchemeGroupVersion.WithKind("VirtualMachineList"), ofShoot...)
+	if err != nil {
+		return util.DetermineError(fmt.Errorf("list virtual machines: %w", err), errorcodes.Known)
+	}
+
+	// machine-controller-manager deleted all machines: it does not know these.
+	if names := namesOf(machines); d.deleting() && len(names) > 0 {
+		return fmt.Errorf("virtual machines of the shoot remain in namespace %s of the provider cluster: %s; delete them", namespace, strings.Join(names, ", "))
+	}
+
+	keep = keep.Clone().Insert(imagesOf(machines)...)
+
+	for i := range volumes {
+		image := &volumes[i]
+		if !goldenimage.Is(image, d.cluster.Shoot.Status.TechnicalID) || keep.Has(image.Name) {
+			continue
+		}
+
+		if err := provider.Delete(ctx, image, client.Preconditions{UID: &image.UID}); client.IgnoreNotFound(err) != nil {
+			return util.DetermineError(fmt.Errorf("delete golden image %s: %w", image.Name, err), errorcodes.Known)
+		}
+	}
+
+	return nil
+}
+
+// listMetadata reads the metadata of objects.
+func listMetadata(
+	ctx context.Context, provider *providercluster.Cluster, kind schema.GroupVersionKind, options ...client.ListOption,
+) (all []metav1.PartialObjectMetadata, _ error) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(kind)
+
+	err := provider.ListPages(ctx, list, func() { all = append(all, list.Items...) }, options...)
+
+	return all, err
+}
+
+func namesOf(objects []metav1.PartialObjectMetadata) []string {
+	var names []string
+	for i := range objects {
+		names = append(names, objects[i].Name)
+	}
+
+	return names
+}
+
+// imagesOf returns the golden images of virtual machines.
+func imagesOf(machines []metav1.PartialObjectMetadata) []string {
+	var names []string
+	for i := range machines {
+		names = append(names, machines[i].Labels[providerspec.LabelGoldenImage])
+	}
+
+	return names
+}

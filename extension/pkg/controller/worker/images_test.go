@@ -1,0 +1,104 @@
+package worker
+
+import (
+	"testing"
+
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
+	"github.com/stretchr/testify/require"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	api "github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/v1alpha1"
+)
+
+func source(url string) api.ImageSource { return api.ImageSource{SourceURL: url} }
+
+func firmware(values ...string) gardencorev1beta1.Capabilities {
+	return gardencorev1beta1.Capabilities{"architecture": {"amd64"}, "firmware": values}
+}
+
+// TestImageOfAPool selects by architecture, by capabilities, and from the status.
+func TestImageOfAPool(t *testing.T) {
+	t.Parallel()
+
+	definitions := []gardencorev1beta1.CapabilityDefinition{
+		{Name: "architecture", Values: []string{"amd64", "arm64"}}, {Name: "firmware", Values: []string{"uefi", "bios"}},
+	}
+
+	tests := map[string]struct {
+		change func(*setting)
+		want   string
+	}{
+		"Architecture": {func(s *setting) {
+			s.pool().Architecture = ptr.To("arm64")
+			s.profile.MachineImages[0].Versions = append(s.profile.MachineImages[0].Versions, api.MachineImageVersion{
+				Version: "18.04", ImageSource: source("https://images.example.com/arm64"), Architecture: ptr.To("arm64"),
+			})
+		}, "https://images.example.com/arm64"},
+		"Flavor": {func(s *setting) {
+			s.cluster.CloudProfile.Spec.MachineCapabilities = definitions
+			s.machineType().Capabilities = firmware("bios")
+			s.profile.MachineImages[0].Versions[0] = api.MachineImageVersion{Version: "18.04", CapabilityFlavors: []api.MachineImageFlavor{
+				{ImageSource: source("https://images.example.com/uefi"), Capabilities: firmware("uefi")},
+				{ImageSource: source("https://images.example.com/bios"), Capabilities: firmware("bios")},
+			}}
+		}, "https://images.example.com/bios"},
+		"BestFlavor": {func(s *setting) {
+			s.cluster.CloudProfile.Spec.MachineCapabilities = definitions
+			s.profile.MachineImages[0].Versions[0] = api.MachineImageVersion{Version: "18.04", CapabilityFlavors: []api.MachineImageFlavor{
+				{ImageSource: source("https://images.example.com/bios"), Capabilities: firmware("bios")},
+				{ImageSource: source("https://images.example.com/uefi"), Capabilities: firmware("uefi")},
+			}}
+		}, "https://images.example.com/uefi"},
+		"Version without flavors": {func(s *setting) { s.cluster.CloudProfile.Spec.MachineCapabilities = definitions }, "https://images.example.com/bionic.img"},
+		"Status of 2020": {func(s *setting) {
+			s.profile.MachineImages[0].Versions[0].Version = "20.04"
+			s.worker.Status.ProviderStatus = nil
+			s.images(api.MachineImage{Name: "ubuntu", Version: "18.04", SourceURL: "https://images.example.com/2020"})
+		}, "https://images.example.com/2020"},
+		"Status": {func(s *setting) {
+			s.profile.MachineImages[0].Versions[0].Version = "20.04"
+			s.images(api.MachineImage{Name: "ubuntu", Version: "18.04", Source: ptr.To(source("https://images.example.com/removed")), Architecture: ptr.To("amd64")})
+		}, "https://images.example.com/removed"},
+	}
+
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			s := guide()
+			tc.change(s)
+			require.Equal(t, tc.want, s.specs(t)[0].RootVolume.Source.HTTP.URL)
+		})
+	}
+}
+
+// images sets the images in the status of the Worker.
+func (s *setting) images(images ...api.MachineImage) {
+	s.used = &api.WorkerStatus{TypeMeta: api.TypeMeta("WorkerStatus"), MachineImages: images}
+}
+
+// TestImagesAreRecorded writes the status, and finds the image in it after the CloudProfile has lost
+// the version. A second reconciliation writes nothing.
+func TestImagesAreRecorded(t *testing.T) {
+	t.Parallel()
+
+	s := guide()
+	d := s.delegate(t)
+	require.NoError(t, d.UpdateMachineImagesStatus(t.Context()))
+
+	written := &extensionsv1alpha1.Worker{}
+	require.NoError(t, d.seed.Get(t.Context(), client.ObjectKeyFromObject(s.worker), written))
+	require.NotNil(t, written.Status.ProviderStatus)
+
+	later := guide()
+	later.worker = written
+	later.profile.MachineImages = nil
+	require.Equal(t, "https://images.example.com/bionic.img", later.specs(t)[0].RootVolume.Source.HTTP.URL)
+
+	again := later.delegate(t)
+	before := written.ResourceVersion
+	require.NoError(t, again.UpdateMachineImagesStatus(t.Context()))
+	require.Equal(t, before, again.worker.ResourceVersion)
+}

@@ -1,0 +1,175 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	"github.com/gardener/gardener/extensions/pkg/controller/worker"
+	"github.com/gardener/gardener/extensions/pkg/controller/worker/genericactuator"
+	v1beta1helper "github.com/gardener/gardener/pkg/api/core/v1beta1/helper"
+	extensionsv1alpha1helper "github.com/gardener/gardener/pkg/api/extensions/v1alpha1/helper"
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+
+	api "github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/v1alpha1"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/kubevirt"
+)
+
+// wanted contains the objects that are generated from a Worker.
+type wanted struct {
+	deployments worker.MachineDeployments
+	classes     []class
+	images      []api.MachineImage
+}
+
+// GenerateMachineDeployments implements genericactuator.WorkerDelegate.
+func (d *delegate) GenerateMachineDeployments(ctx context.Context) (worker.MachineDeployments, error) {
+	w, err := d.generated(ctx)
+	if err != nil {
+		return nil, err
+	}
+
+	return w.deployments, nil
+}
+
+// generated returns the objects of the Worker: one MachineDeployment and one MachineClass per pool and
+// zone. It reports the errors of all pools at once.
+func (d *delegate) generated(ctx context.Context) (*wanted, error) {
+	if d.wanted != nil {
+		return d.wanted, nil
+	}
+
+	namespace, err := d.namespace(ctx)
+	if err != nil {
+		return nil, err
+	}
+
+	var (
+		w    = &wanted{}
+		errs field.ErrorList
+	)
+
+	for _, given := range d.worker.Spec.Pools {
+		p, invalid, err := d.newPool(ctx, given)
+		if err != nil {
+			return nil, err
+		}
+
+		if len(invalid) > 0 {
+			errs = append(errs, invalid...)
+
+			continue
+		}
+
+		invalid, err = d.addPool(w, p, namespace)
+		if err != nil {
+			return nil, err
+		}
+
+		errs = append(errs, invalid...)
+	}
+
+	if err := configurationProblem(errs); err != nil && !d.deleting() {
+		return nil, err
+	}
+
+	d.wanted = w
+
+	return w, nil
+}
+
+// addPool adds the objects of a pool.
+func (d *delegate) addPool(w *wanted, p *pool, namespace string) (field.ErrorList, error) {
+	w.images = appendImage(w.images, p.image)
+
+	var errs field.ErrorList
+
+	for i, zone := range p.Zones {
+		hash, err := d.hashOf(p, zone)
+		if err != nil {
+			return nil, err
+		}
+
+		deployment := d.deploymentOf(p, int32(i), hash, namespace)
+
+		class, invalid, err := d.classOf(p, i, zone, deployment.ClassName)
+		if err != nil {
+			return nil, err
+		}
+
+		if len(invalid) > 0 {
+			errs = append(errs, invalid...)
+
+			continue
+		}
+
+		w.deployments, w.classes = append(w.deployments, deployment), append(w.classes, class)
+	}
+
+	return errs, nil
+}
+
+// deploymentOf returns the MachineDeployment of a pool in its i-th zone.
+func (d *delegate) deploymentOf(p *pool, i int32, hash, namespace string) worker.MachineDeployment {
+	var (
+		name  = fmt.Sprintf("%s-%s-z%d", d.cluster.Shoot.Status.TechnicalID, p.Name, i+1)
+		zones = int32(len(p.Zones)) //nolint:gosec // A pool has few zones.
+	)
+
+	annotations := map[string]string{}
+	maps.Copy(annotations, p.Annotations)
+	annotations[kubevirt.AnnotationNamespace] = namespace
+
+	deployment := worker.MachineDeployment{
+		Name: name, PoolName: p.Name, ClassName: name + "-" + hash, SecretName: name + "-" + hash,
+		Minimum: worker.DistributeOverZones(i, p.Minimum, zones), Maximum: worker.DistributeOverZones(i, p.Maximum, zones),
+		Priority: p.Priority, Strategy: p.strategy(i, zones),
+		Labels: p.Labels, Annotations: annotations, Taints: p.Taints,
+		MachineConfiguration:         genericactuator.ReadMachineConfiguration(p.WorkerPool),
+		ClusterAutoscalerAnnotations: extensionsv1alpha1helper.GetMachineDeploymentClusterAutoscalerAnnotations(p.ClusterAutoscaler),
+	}
+
+	if settings := p.MachineControllerManagerSettings; settings != nil {
+		deployment.AutoPreserveFailedMachineMax = worker.DistributeOverZones(i, ptr.Deref(settings.AutoPreserveFailedMachineMax, 0), zones)
+	}
+
+	return deployment
+}
+
+// strategy returns how machines are updated in the i-th zone.
+func (p *pool) strategy(i, zones int32) machinev1alpha1.MachineDeploymentStrategy {
+	update := machinev1alpha1.UpdateConfiguration{
+		MaxSurge:       ptr.To(worker.DistributePositiveIntOrPercent(i, p.MaxSurge, zones, p.Maximum)),
+		MaxUnavailable: ptr.To(worker.DistributePositiveIntOrPercent(i, p.MaxUnavailable, zones, p.Minimum)),
+	}
+
+	if !v1beta1helper.IsUpdateStrategyInPlace(p.UpdateStrategy) {
+		return machinev1alpha1.MachineDeploymentStrategy{
+			Type:          machinev1alpha1.RollingUpdateMachineDeploymentStrategyType,
+			RollingUpdate: &machinev1alpha1.RollingUpdateMachineDeployment{UpdateConfiguration: update},
+		}
+	}
+
+	orchestration := machinev1alpha1.OrchestrationTypeAuto
+	if v1beta1helper.IsUpdateStrategyManualInPlace(p.UpdateStrategy) {
+		orchestration = machinev1alpha1.OrchestrationTypeManual
+	}
+
+	return machinev1alpha1.MachineDeploymentStrategy{
+		Type:          machinev1alpha1.InPlaceUpdateMachineDeploymentStrategyType,
+		InPlaceUpdate: &machinev1alpha1.InPlaceUpdateMachineDeployment{UpdateConfiguration: update, OrchestrationType: orchestration},
+	}
+}
+
+// configurationProblem returns errors of the user's configuration, for which Gardener does not retry
+// until the configuration changes; nil if there are none.
+func configurationProblem(errs field.ErrorList) error {
+	if len(errs) == 0 {
+		return nil
+	}
+
+	return v1beta1helper.NewErrorWithCodes(errs.ToAggregate(), gardencorev1beta1.ErrorConfigurationProblem)
+}

@@ -1,0 +1,263 @@
+package worker
+
+import (
+	"encoding/json"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	kubevirtv1 "kubevirt.io/api/core/v1"
+	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
+
+	providerspec "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
+	api "github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/v1alpha1"
+)
+
+// role is the tag of machines. The images of a shoot do not have it.
+const role = "node"
+
+// providerSpecOf returns the ProviderSpec of a pool's machines in a zone.
+func (d *delegate) providerSpecOf(p *pool, zone string) (*providerspec.ProviderSpec, field.ErrorList) {
+	template, errs := p.template()
+
+	spec := &providerspec.ProviderSpec{
+		APIVersion: providerspec.APIVersion,
+		Kind:       providerspec.Kind,
+		Region:     d.worker.Spec.Region,
+		Zone:       zone,
+		Tags: map[string]string{
+			providerspec.TagCluster: d.cluster.Shoot.Status.TechnicalID,
+			providerspec.TagRole:    role,
+		},
+		Resources:                      p.resources(),
+		CPU:                            p.config.CPU,
+		Memory:                         p.config.Memory,
+		RootVolume:                     p.rootVolume(),
+		AdditionalVolumes:              p.additionalVolumes(),
+		DisablePreAllocatedDataVolumes: p.config.DisablePreAllocatedDataVolumes,
+		Devices:                        p.config.Devices,
+		Networks:                       networksOf(d.infrastructure.Networks),
+		DNSPolicy:                      p.config.DNSPolicy,
+		DNSConfig:                      p.config.DNSConfig,
+		CloudInit:                      p.image.Source.CloudInit,
+		SSHKeys:                        sshKeys(d.worker.Spec.SSHPublicKey),
+		VirtualMachineTemplate:         template,
+	}
+
+	if size := p.image.Source.Size; size != nil && spec.UsesGoldenImage() && size.Cmp(p.root.size) < 0 {
+		spec.GoldenImage = &providerspec.GoldenImage{Size: size}
+	}
+
+	return spec, errs
+}
+
+// resources returns the requests and limits of the virtual machine's pod. An instance type defines
+// them itself.
+func (p *pool) resources() kubevirtv1.ResourceRequirements {
+	r := kubevirtv1.ResourceRequirements{OvercommitGuestOverhead: p.config.OvercommitGuestOverhead}
+	if p.extended.Instancetype != nil {
+		return r
+	}
+
+	r.Requests = corev1.ResourceList{corev1.ResourceCPU: p.machineType.CPU, corev1.ResourceMemory: p.memory()}
+
+	if limits := p.extended.Limits; limits != nil {
+		r.Limits = corev1.ResourceList{}
+		if limits.CPU != nil {
+			r.Limits[corev1.ResourceCPU] = *limits.CPU
+		}
+
+		if limits.Memory != nil {
+			r.Limits[corev1.ResourceMemory] = *limits.Memory
+		}
+	}
+
+	return r
+}
+
+// cpus returns the CPUs of the guest: those of its topology, or of its machine type.
+func (p *pool) cpus() resource.Quantity {
+	c := p.config.CPU
+	if c == nil || c.Sockets == 0 && c.Cores == 0 && c.Threads == 0 {
+		return p.machineType.CPU
+	}
+
+	return *resource.NewQuantity(int64(max(c.Sockets, 1))*int64(max(c.Cores, 1))*int64(max(c.Threads, 1)), resource.DecimalSI)
+}
+
+// memory returns the memory that a machine requests: that of its machine type, unless its guest has
+// less. KubeVirt refuses a guest with less memory than its pod requests.
+func (p *pool) memory() resource.Quantity {
+	if m := p.config.Memory; m != nil && m.Guest != nil && m.Guest.Cmp(p.machineType.Memory) < 0 {
+		return *m.Guest
+	}
+
+	return p.machineType.Memory
+}
+
+func (p *pool) rootVolume() providerspec.RootVolume {
+	image := p.image.Source
+	if image.ContainerDisk != nil {
+		return providerspec.RootVolume{ContainerDisk: image.ContainerDisk}
+	}
+
+	root := dataVolume(p.root)
+	root.Source, root.SourceRef = image.Source, image.SourceRef
+
+	if image.SourceURL != "" {
+		root.Source = &cdiv1beta1.DataVolumeSource{HTTP: &cdiv1beta1.DataVolumeSourceHTTP{URL: image.SourceURL}}
+	}
+
+	return providerspec.RootVolume{DataVolume: root}
+}
+
+// additionalVolumes returns the data volumes of a pool as blank block devices. Gardener finds the
+// kubelet's data volume by its exact size, which a file system on the provider node would reduce.
+func (p *pool) additionalVolumes() []providerspec.AdditionalVolume {
+	var volumes []providerspec.AdditionalVolume
+
+	for _, v := range p.data {
+		blank, block := dataVolume(v), corev1.PersistentVolumeBlock
+		blank.Source, blank.Storage.VolumeMode = &cdiv1beta1.DataVolumeSource{Blank: &cdiv1beta1.DataVolumeBlankImage{}}, &block
+
+		volumes = append(volumes, providerspec.AdditionalVolume{Name: v.name, DataVolume: &blank})
+	}
+
+	return volumes
+}
+
+// dataVolume returns a DataVolume without a source. CDI's StorageProfile of the storage class has
+// the access modes.
+func dataVolume(v volume) providerspec.DataVolume {
+	return providerspec.DataVolume{DataVolumeSpec: cdiv1beta1.DataVolumeSpec{Storage: &cdiv1beta1.StorageSpec{
+		StorageClassName: v.class,
+		Resources:        corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: v.size}},
+	}}}
+}
+
+func networksOf(statuses []api.NetworkStatus) []providerspec.Network {
+	var networks []providerspec.Network
+	for _, n := range statuses {
+		networks = append(networks, providerspec.Network{Name: n.Name, Default: n.Default, Binding: n.Binding, MAC: n.MAC})
+	}
+
+	return networks
+}
+
+// sshKeys returns the shoot's public key. There is none if SSH access is disabled.
+func sshKeys(key []byte) []string {
+	if len(key) == 0 {
+		return nil
+	}
+
+	return []string{string(key)}
+}
+
+// template returns the pool's template with the settings of the machine type. Users must not
+// replace the hardware that the operator offers.
+func (p *pool) template() (*providerspec.VirtualMachineTemplate, field.ErrorList) {
+	own, path := p.config.VirtualMachineTemplate, p.path.Child("providerConfig", "virtualMachineTemplate", "spec")
+
+	if own == nil {
+		own = &providerspec.VirtualMachineTemplate{}
+	} else if errs := refuseHardware(own, path); len(errs) > 0 {
+		return nil, errs
+	}
+
+	hardware := hardwareOf(&p.extended)
+	if len(hardware) == 0 {
+		return p.config.VirtualMachineTemplate, nil
+	}
+
+	merged, err := merge(own, hardware)
+	if err != nil {
+		return nil, field.ErrorList{field.InternalError(path, err)}
+	}
+
+	return merged, nil
+}
+
+// hardwareOf returns the settings of a machine type as a partial VirtualMachine.
+func hardwareOf(t *api.MachineType) map[string]any {
+	devices, spec := map[string]any{}, map[string]any{}
+
+	if len(t.GPUs) > 0 {
+		devices["gpus"] = t.GPUs
+	}
+
+	if len(t.HostDevices) > 0 {
+		devices["hostDevices"] = t.HostDevices
+	}
+
+	if len(devices) > 0 {
+		spec["template"] = map[string]any{"spec": map[string]any{"domain": map[string]any{"devices": devices}}}
+	}
+
+	if t.Instancetype != nil {
+		spec["instancetype"] = t.Instancetype
+	}
+
+	if t.Preference != nil {
+		spec["preference"] = t.Preference
+	}
+
+	if len(spec) == 0 {
+		return nil
+	}
+
+	return map[string]any{"spec": spec}
+}
+
+// refuseHardware returns an error for each field of a template that only the operator may set, in the
+// CloudProfile. cluster-autoscaler and quotas calculate with the machine type.
+func refuseHardware(own *providerspec.VirtualMachineTemplate, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+
+	refuse := func(set bool, path *field.Path, reason string) {
+		if set {
+			errs = append(errs, field.Forbidden(path, reason))
+		}
+	}
+
+	const operator = "only the operator can set it, for a machine type of the CloudProfile; use a machine type that has it"
+
+	refuse(own.Spec.Instancetype != nil, path.Child("instancetype"), operator)
+	refuse(own.Spec.Preference != nil, path.Child("preference"), operator)
+
+	if own.Spec.Template != nil {
+		template, path := own.Spec.Template.Spec, path.Child("template", "spec")
+		refuse(len(template.ResourceClaims) > 0, path.Child("resourceClaims"), operator)
+
+		domain, path := template.Domain, path.Child("domain")
+		refuse(len(domain.Devices.GPUs) > 0, path.Child("devices", "gpus"), operator)
+		refuse(len(domain.Devices.HostDevices) > 0, path.Child("devices", "hostDevices"), operator)
+		refuse(domain.Memory != nil, path.Child("memory"), "set memory in the WorkerConfig instead")
+		refuse(domain.Resources.Requests != nil || domain.Resources.Limits != nil, path.Child("resources"),
+			"the machine type defines the resources; use another machine type")
+	}
+
+	return errs
+}
+
+// merge merges the hardware of a machine type into a template.
+func merge(own *providerspec.VirtualMachineTemplate, hardware map[string]any) (*providerspec.VirtualMachineTemplate, error) {
+	given, err := own.Given()
+	if err != nil {
+		return nil, err
+	}
+
+	patch, err := json.Marshal(hardware)
+	if err != nil {
+		return nil, err
+	}
+
+	raw, err := jsonpatch.MergePatch(given, patch)
+	if err != nil {
+		return nil, err
+	}
+
+	merged := &providerspec.VirtualMachineTemplate{}
+
+	return merged, json.Unmarshal(raw, merged)
+}

@@ -1,0 +1,43 @@
+// Package errorcodes finds Gardener's error codes for errors of the driver and of the provider
+// cluster. All controllers call it when they report an error. It must not know a controller.
+package errorcodes
+
+import (
+	"regexp"
+	"strings"
+
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/errortokens"
+)
+
+// Known maps each error code to a function that recognizes it by the text of an error: a Machine's
+// status contains only text.
+var Known = known()
+
+// texts are errors of the provider cluster, as client-go and the API server write them. They follow
+// providercluster.ErrorPrefix: an account of the seed without a permission is no error of the
+// infrastructure.
+var texts = map[gardencorev1beta1.ErrorCode]*regexp.Regexp{
+	gardencorev1beta1.ErrorInfraUnauthenticated:       regexp.MustCompile(`provider cluster: .*(\bUnauthorized\b|the server has asked for the client to provide credentials)`),
+	gardencorev1beta1.ErrorInfraUnauthorized:          regexp.MustCompile(`provider cluster: .*is forbidden: User `),
+	gardencorev1beta1.ErrorInfraQuotaExceeded:         regexp.MustCompile(`provider cluster: .*is forbidden: exceeded quota`),
+	gardencorev1beta1.ErrorRetryableInfraDependencies: regexp.MustCompile(`provider cluster: .*(no such host|connection refused|connection reset|i/o timeout|Client\.Timeout exceeded|TLS handshake timeout|context deadline exceeded|service unavailable)`),
+}
+
+func known() map[gardencorev1beta1.ErrorCode]func(string) bool {
+	matches := map[gardencorev1beta1.ErrorCode]func(string) bool{}
+	for code, text := range texts {
+		matches[code] = text.MatchString
+	}
+
+	for code, tokens := range errortokens.GardenerCodes() {
+		// The driver writes a token in front of its message.
+		token, other := regexp.MustCompile(`\b(`+strings.Join(tokens, "|")+`): `), matches[gardencorev1beta1.ErrorCode(code)]
+		matches[gardencorev1beta1.ErrorCode(code)] = func(text string) bool {
+			return token.MatchString(text) || other != nil && other(text)
+		}
+	}
+
+	return matches
+}

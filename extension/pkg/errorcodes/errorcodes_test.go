@@ -1,0 +1,32 @@
+package errorcodes_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/gardener/gardener/extensions/pkg/util"
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/errorcodes"
+)
+
+func TestKnown(t *testing.T) {
+	t.Parallel()
+
+	for text, want := range map[string][]gardencorev1beta1.ErrorCode{
+		`Machine m failed: Cloud provider message - machine codes error: code = [ResourceExhausted] message = [QuotaExceeded: ResourceQuota machines]`: {gardencorev1beta1.ErrorInfraQuotaExceeded},
+		`machine codes error: code = [FailedPrecondition] message = [ImageNotFound: DataVolume a]`:                                                     {gardencorev1beta1.ErrorConfigurationProblem},
+		`message = [Unschedulable: 0/3 nodes are available]`:                                                                                           {gardencorev1beta1.ErrorInfraResourcesDepleted},
+		`message = [CredentialsRefused: Unauthorized: the token has expired]`:                                                                          {gardencorev1beta1.ErrorInfraUnauthenticated},
+		`provider cluster: Unauthorized`: {gardencorev1beta1.ErrorInfraUnauthenticated},
+		`list VirtualMachines: provider cluster: virtualmachines.kubevirt.io is forbidden: User "a" cannot list resource`: {gardencorev1beta1.ErrorInfraUnauthorized},
+		`provider cluster: pods "a" is forbidden: exceeded quota: machines, requested: pods=1`:                            {gardencorev1beta1.ErrorInfraQuotaExceeded},
+		`provider cluster: Get "https://provider.example.com": dial tcp: lookup provider.example.com: no such host`:       {gardencorev1beta1.ErrorRetryableInfraDependencies},
+		`an image whose name is QuotaExceeded`:                           nil,
+		`secrets "a" is forbidden: User "extension" cannot get resource`: nil, // of the seed
+		`something else`: nil,
+	} {
+		require.ElementsMatch(t, want, util.DetermineErrorCodes(errors.New(text), errorcodes.Known), text)
+	}
+}

@@ -1,0 +1,22 @@
+// Package kubevirt has the names of the extension that several of its parts use. It must not import
+// one of them.
+package kubevirt
+
+const (
+	// Type is the provider type in Shoots, CloudProfiles and extension resources.
+	Type = "kubevirt"
+	// Name is the name of the extension.
+	Name = "provider-kubevirt"
+
+	// FieldOwner is the owner of the fields that the extension applies.
+	FieldOwner = "gardener-extension-" + Name
+
+	// LabelShoot is the label of the networks, NetworkPolicies and namespaces that the extension
+	// creates in a provider cluster, with the technical ID of the shoot. The extension changes and
+	// deletes only objects with this label.
+	LabelShoot = "kubevirt.provider.extensions.gardener.cloud/cluster"
+
+	// AnnotationNamespace is the annotation of a Node with the namespace of its VirtualMachine.
+	// KubeVirt's CSI driver does not start on a Node without it (pkg/service/node.go).
+	AnnotationNamespace = "cluster.x-k8s.io/cluster-namespace"
+)

@@ -1,0 +1,121 @@
+// Package providercluster creates clients of provider clusters: the clusters that run the virtual
+// machines of shoots. The controllers call it with the Secret from which the driver takes its
+// kubeconfig too. It must not know why an object is read or written.
+package providercluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	kubevirtv1 "kubevirt.io/api/core/v1"
+	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	providerspec "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
+)
+
+// NetworkAttachmentDefinition is the kind of Multus' networks.
+var NetworkAttachmentDefinition = schema.GroupVersionKind{Group: "k8s.cni.cncf.io", Version: "v1", Kind: "NetworkAttachmentDefinition"}
+
+// ErrCredentials is the error of credentials that cannot be used. The text begins with the driver's
+// token (api/errortokens).
+var ErrCredentials = errors.New("CredentialsRefused")
+
+// Cluster is the provider cluster of one shoot, for one reconciliation.
+type Cluster struct {
+	// Client sends requests with the kubeconfig's identity. It reads without a cache. A request takes
+	// at most 30 seconds, and all requests together at most two minutes.
+	client.Client
+
+	// Namespace is the namespace of the kubeconfig's context.
+	Namespace string
+}
+
+// Factory creates the client of the provider cluster that a Secret describes.
+type Factory func(ctx context.Context, seed client.Reader, ref corev1.SecretReference) (*Cluster, error)
+
+// New is the Factory of the extension. Errors do not quote the kubeconfig.
+func New(ctx context.Context, seed client.Reader, ref corev1.SecretReference) (*Cluster, error) {
+	secret := &corev1.Secret{}
+	if err := seed.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, secret); err != nil {
+		return nil, fmt.Errorf("get Secret %s/%s: %w", ref.Namespace, ref.Name, err)
+	}
+
+	raw := secret.Data[providerspec.SecretKeyKubeconfig]
+	if len(raw) == 0 {
+		return nil, fmt.Errorf("%w: the Secret with the credentials has no key %s; add the kubeconfig of the provider cluster under this key", ErrCredentials, providerspec.SecretKeyKubeconfig)
+	}
+
+	config, namespace, err := kubeconfig.RESTConfig(raw)
+	if err != nil {
+		return nil, fmt.Errorf("%w: invalid kubeconfig of the provider cluster: %w", ErrCredentials, err)
+	}
+
+	config.UserAgent = "gardener-extension-provider-kubevirt"
+
+	options, err := clientOptions(config)
+	if err != nil {
+		return nil, err
+	}
+
+	c, err := client.New(config, options)
+	if err != nil {
+		return nil, fmt.Errorf("create client of the provider cluster: %w", err)
+	}
+
+	return &Cluster{Client: newRequests(c), Namespace: namespace}, nil
+}
+
+// Scheme has the kinds that the extension reads and writes in provider clusters, except for
+// NetworkAttachmentDefinition, which is unstructured.
+var Scheme = newScheme()
+
+func newScheme() *runtime.Scheme {
+	s := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		corev1.AddToScheme, networkingv1.AddToScheme, storagev1.AddToScheme, authorizationv1.AddToScheme, kubevirtv1.AddToScheme, cdiv1beta1.AddToScheme,
+	} {
+		utilruntime.Must(add(s))
+	}
+
+	return s
+}
+
+// mapper maps the kinds that the extension uses to resources, without requests for discovery.
+func mapper() meta.RESTMapper {
+	m := meta.NewDefaultRESTMapper(nil)
+	for _, kind := range []schema.GroupVersionKind{
+		networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy"),
+		corev1.SchemeGroupVersion.WithKind("ResourceQuota"),
+		kubevirtv1.SchemeGroupVersion.WithKind("VirtualMachine"),
+		cdiv1beta1.SchemeGroupVersion.WithKind("DataVolume"),
+	} {
+		m.Add(kind, meta.RESTScopeNamespace)
+	}
+
+	for _, kind := range []schema.GroupVersionKind{
+		corev1.SchemeGroupVersion.WithKind("Namespace"),
+		corev1.SchemeGroupVersion.WithKind("Node"),
+		storagev1.SchemeGroupVersion.WithKind("StorageClass"),
+		authorizationv1.SchemeGroupVersion.WithKind("SelfSubjectAccessReview"),
+	} {
+		m.Add(kind, meta.RESTScopeRoot)
+	}
+
+	// Its plural is not the one that RESTMappers derive from a kind.
+	networks := NetworkAttachmentDefinition.GroupVersion()
+	m.AddSpecific(NetworkAttachmentDefinition, networks.WithResource("network-attachment-definitions"),
+		networks.WithResource("network-attachment-definition"), meta.RESTScopeNamespace)
+
+	return m
+}

@@ -1,0 +1,103 @@
+package providercluster
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// TestMapper compares the mapper with the resources of API servers.
+func TestMapper(t *testing.T) {
+	t.Parallel()
+
+	for kind, resource := range map[schema.GroupVersionKind]string{
+		NetworkAttachmentDefinition:                                                     "network-attachment-definitions",
+		{Group: "networking.k8s.io", Version: "v1", Kind: "NetworkPolicy"}:              "networkpolicies",
+		{Version: "v1", Kind: "ResourceQuota"}:                                          "resourcequotas",
+		{Version: "v1", Kind: "Namespace"}:                                              "namespaces",
+		{Version: "v1", Kind: "Node"}:                                                   "nodes",
+		{Group: "storage.k8s.io", Version: "v1", Kind: "StorageClass"}:                  "storageclasses",
+		{Group: "kubevirt.io", Version: "v1", Kind: "VirtualMachine"}:                   "virtualmachines",
+		{Group: "cdi.kubevirt.io", Version: "v1beta1", Kind: "DataVolume"}:              "datavolumes",
+		{Group: "authorization.k8s.io", Version: "v1", Kind: "SelfSubjectAccessReview"}: "selfsubjectaccessreviews",
+	} {
+		mapping, err := mapper().RESTMapping(kind.GroupKind(), kind.Version)
+		require.NoError(t, err)
+		require.Equal(t, resource, mapping.Resource.Resource)
+	}
+}
+
+// serve returns a client of a provider cluster with that server.
+func serve(t *testing.T, handler http.HandlerFunc) client.Client {
+	t.Helper()
+
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+
+	config := &rest.Config{Host: server.URL}
+	options, err := clientOptions(config)
+	require.NoError(t, err)
+
+	c, err := client.New(config, options)
+	require.NoError(t, err)
+
+	return newRequests(c)
+}
+
+func getNode(t *testing.T, c client.Client) error {
+	t.Helper()
+
+	return c.Get(t.Context(), client.ObjectKey{Name: "node"}, &corev1.Node{})
+}
+
+// TestRedirectsAreRefused checks that the client does not follow redirects.
+func TestRedirectsAreRefused(t *testing.T) {
+	t.Parallel()
+
+	reached := false
+	target := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached = true }))
+	t.Cleanup(target.Close)
+
+	require.Error(t, getNode(t, serve(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, target.URL, http.StatusFound) })))
+	require.False(t, reached)
+}
+
+// TestResponsesAreBounded checks that the client stops reading an endless response.
+func TestResponsesAreBounded(t *testing.T) {
+	t.Parallel()
+
+	err := getNode(t, serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+
+		for range 10 {
+			if _, err := w.Write([]byte(strings.Repeat(" ", 1<<20))); err != nil {
+				return
+			}
+		}
+	}))
+	require.ErrorContains(t, err, "request body too large")
+}
+
+// TestErrorsAreNamed keeps the kind of an error, and bounds its text.
+func TestErrorsAreNamed(t *testing.T) {
+	t.Parallel()
+
+	err := getNode(t, serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = w.Write([]byte(`{"kind": "Status", "apiVersion": "v1", "reason": "Forbidden", "code": 403, "message": "` + strings.Repeat("x", 1<<20) + `"}`))
+	}))
+	require.True(t, apierrors.IsForbidden(err))
+	require.Equal(t, metav1.StatusReasonForbidden, apierrors.ReasonForError(err))
+	require.True(t, strings.HasPrefix(err.Error(), ErrorPrefix))
+	require.Less(t, len(err.Error()), 2*maxMessage)
+}

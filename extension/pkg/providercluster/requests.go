@@ -1,0 +1,105 @@
+package providercluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi/transport"
+)
+
+// ErrorPrefix is the prefix of errors from the provider cluster. Package errorcodes needs it to
+// distinguish them from errors of the seed's API server.
+const ErrorPrefix = "provider cluster: "
+
+// maxMessage bounds the text of an error that the provider cluster chooses, in bytes. It becomes part
+// of the Shoot's status.
+const maxMessage = 2 << 10
+
+// totalTimeout bounds the time of all requests of a reconciliation together. A reconciliation may take
+// twenty minutes, and five run at a time: a provider cluster that does not respond must not delay
+// other shoots.
+const totalTimeout = 2 * time.Minute
+
+// errTotalTimeout is the error of requests after totalTimeout.
+var errTotalTimeout = fmt.Errorf("it responds too slowly: the requests of this reconciliation took more than %s: %w", totalTimeout, context.DeadlineExceeded)
+
+// requests is a client that bounds the time of its requests and adds ErrorPrefix to errors.
+type requests struct {
+	client.Client
+
+	mu   sync.Mutex
+	left time.Duration
+}
+
+func newRequests(c client.Client) *requests { return &requests{Client: c, left: totalTimeout} }
+
+// send sends a request within transport.RequestTimeout and within the time that is left.
+func (r *requests) send(ctx context.Context, request func(context.Context) error) error {
+	r.mu.Lock()
+	left := r.left
+	r.mu.Unlock()
+
+	if left <= 0 {
+		return nameError(errTotalTimeout)
+	}
+
+	ctx, cancel := context.WithTimeout(ctx, min(transport.RequestTimeout, left))
+	defer cancel()
+
+	start := time.Now()
+	err := request(ctx)
+
+	r.mu.Lock()
+	r.left -= time.Since(start)
+	r.mu.Unlock()
+
+	return nameError(err)
+}
+
+// Get implements client.Reader.
+func (r *requests) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+	return r.send(ctx, func(ctx context.Context) error { return r.Client.Get(ctx, key, object, options...) })
+}
+
+// List implements client.Reader.
+func (r *requests) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	return r.send(ctx, func(ctx context.Context) error { return r.Client.List(ctx, list, options...) })
+}
+
+// Create implements client.Writer.
+func (r *requests) Create(ctx context.Context, object client.Object, options ...client.CreateOption) error {
+	return r.send(ctx, func(ctx context.Context) error { return r.Client.Create(ctx, object, options...) })
+}
+
+// Update implements client.Writer.
+func (r *requests) Update(ctx context.Context, object client.Object, options ...client.UpdateOption) error {
+	return r.send(ctx, func(ctx context.Context) error { return r.Client.Update(ctx, object, options...) })
+}
+
+// Delete implements client.Writer.
+func (r *requests) Delete(ctx context.Context, object client.Object, options ...client.DeleteOption) error {
+	return r.send(ctx, func(ctx context.Context) error { return r.Client.Delete(ctx, object, options...) })
+}
+
+func nameError(err error) error {
+	if err == nil {
+		return nil
+	}
+
+	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
+		response := status.Status()
+		if len(response.Message) > maxMessage {
+			response.Message = response.Message[:maxMessage] + "..."
+		}
+
+		return fmt.Errorf(ErrorPrefix+"%w", &apierrors.StatusError{ErrStatus: response})
+	}
+
+	return fmt.Errorf(ErrorPrefix+"%w", err)
+}

@@ -1,0 +1,41 @@
+package providercluster
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi/transport"
+)
+
+// TestTimeOfRequests bounds requests of a reconciliation, whose own deadline is twenty minutes.
+func TestTimeOfRequests(t *testing.T) {
+	t.Parallel()
+
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
+	defer cancel()
+
+	untilDeadline := func(of *requests) (left time.Duration) {
+		require.NoError(t, of.send(ctx, func(ctx context.Context) error {
+			deadline, _ := ctx.Deadline()
+			left = time.Until(deadline)
+
+			return nil
+		}))
+
+		return left
+	}
+
+	r := newRequests(nil)
+	require.LessOrEqual(t, untilDeadline(r), transport.RequestTimeout)
+
+	r.left = time.Second
+	require.LessOrEqual(t, untilDeadline(r), time.Second)
+
+	r.left = 0
+	err := r.send(ctx, func(context.Context) error { panic("no request is sent") })
+	require.ErrorContains(t, err, "provider cluster: it responds too slowly")
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+}

@@ -1,0 +1,84 @@
+// Package cloudprovider is the webhook for the credentials of shoots. If a shoot has a namespace
+// of its own, the webhook writes it into the kubeconfig, where the extension and the driver read
+// it. The API server of the seed calls the webhook for the Secret cloudprovider, which gardenlet
+// copies from the garden cluster. It must not call a provider cluster.
+package cloudprovider
+
+import (
+	"context"
+	"fmt"
+
+	extensionswebhook "github.com/gardener/gardener/extensions/pkg/webhook"
+	"github.com/gardener/gardener/extensions/pkg/webhook/cloudprovider"
+	gcontext "github.com/gardener/gardener/extensions/pkg/webhook/context"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	providerspec "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
+	api "github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/v1alpha1"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/kubevirt"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
+)
+
+// AddToManager creates the webhook.
+func AddToManager(mgr manager.Manager) (*extensionswebhook.Webhook, error) {
+	log := mgr.GetLogger().WithName("cloudprovider-webhook")
+
+	return cloudprovider.New(mgr, cloudprovider.Args{
+		Provider: kubevirt.Type,
+		Mutator:  cloudprovider.NewMutator(mgr, log, &ensurer{}),
+	})
+}
+
+// ensurer changes the Secret.
+type ensurer struct{}
+
+// EnsureCloudProviderSecret implements cloudprovider.Ensurer. It does not
+// change an invalid kubeconfig: the Infrastructure controller reports it to the user.
+func (*ensurer) EnsureCloudProviderSecret(ctx context.Context, gctx gcontext.GardenContext, secret, _ *corev1.Secret) error {
+	cluster, err := gctx.GetCluster(ctx)
+	if err != nil {
+		return fmt.Errorf("get Cluster: %w", err)
+	}
+
+	config := &api.InfrastructureConfig{}
+	_ = api.Decode(cluster.Shoot.Spec.Provider.InfrastructureConfig, field.NewPath("infrastructureConfig"), config) // The Infrastructure reports errors.
+
+	if config.Namespace == nil || !config.Namespace.Create {
+		return nil
+	}
+
+	raw := secret.Data[providerspec.SecretKeyKubeconfig]
+	if _, _, err := kubeconfig.RESTConfig(raw); err != nil {
+		return nil //nolint:nilerr // see above
+	}
+
+	changed, err := withNamespace(raw, cluster.Shoot.Status.TechnicalID)
+	if err != nil {
+		return fmt.Errorf("write the namespace into the kubeconfig of the Secret %s: %w", secret.Name, err)
+	}
+
+	secret.Data[providerspec.SecretKeyKubeconfig] = changed
+
+	return nil
+}
+
+// withNamespace returns a kubeconfig whose current context has the namespace. A kubeconfig that has it
+// is not written again.
+func withNamespace(raw []byte, namespace string) ([]byte, error) {
+	config, err := clientcmd.Load(raw)
+	if err != nil {
+		return nil, err
+	}
+
+	current := config.Contexts[config.CurrentContext]
+	if current.Namespace == namespace {
+		return raw, nil
+	}
+
+	current.Namespace = namespace
+
+	return clientcmd.Write(*config)
+}

@@ -1,0 +1,62 @@
+package cloudprovider
+
+import (
+	"testing"
+
+	extensionscontroller "github.com/gardener/gardener/extensions/pkg/controller"
+	gcontext "github.com/gardener/gardener/extensions/pkg/webhook/context"
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
+)
+
+const given = `{"apiVersion": "v1", "kind": "Config", "current-context": "a", "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a", "namespace": "given"}}],
+	"clusters": [{"name": "a", "cluster": {"server": "https://provider.example.com"}}], "users": [{"name": "a", "user": {"token": "secret"}}]}`
+
+// mutated returns the kubeconfig after the webhook saw it twice.
+func mutated(t *testing.T, raw, infrastructureConfig string) []byte {
+	t.Helper()
+
+	shoot := &gardencorev1beta1.Shoot{Status: gardencorev1beta1.ShootStatus{TechnicalID: "shoot--garden--own"}}
+	if infrastructureConfig != "" {
+		shoot.Spec.Provider.InfrastructureConfig = &runtime.RawExtension{Raw: []byte(
+			`{"apiVersion": "kubevirt.provider.extensions.gardener.cloud/v1alpha1", "kind": "InfrastructureConfig", ` + infrastructureConfig + `}`)}
+	}
+
+	gctx := gcontext.NewInternalGardenContext(&extensionscontroller.Cluster{Shoot: shoot})
+	secret := &corev1.Secret{Data: map[string][]byte{"kubeconfig": []byte(raw)}}
+
+	require.NoError(t, (&ensurer{}).EnsureCloudProviderSecret(t.Context(), gctx, secret, nil))
+
+	once := secret.Data["kubeconfig"]
+
+	require.NoError(t, (&ensurer{}).EnsureCloudProviderSecret(t.Context(), gctx, secret, nil))
+	require.Equal(t, string(once), string(secret.Data["kubeconfig"]), "written twice")
+
+	return once
+}
+
+// TestNamespaceOfShoot writes the namespace of a shoot that has its own, and nothing else.
+func TestNamespaceOfShoot(t *testing.T) {
+	t.Parallel()
+
+	config, namespace, err := kubeconfig.RESTConfig(mutated(t, given, `"namespace": {"create": true}`))
+	require.NoError(t, err)
+	require.Equal(t, "shoot--garden--own", namespace)
+	require.Equal(t, "https://provider.example.com", config.Host)
+	require.Equal(t, "secret", config.BearerToken)
+}
+
+// TestOthersAreUnchanged leaves other shoots, and kubeconfigs that cannot be used.
+func TestOthersAreUnchanged(t *testing.T) {
+	t.Parallel()
+
+	for _, infrastructureConfig := range []string{"", `"networks": {}`, `"namespace": {"create": false}`} {
+		require.JSONEq(t, given, string(mutated(t, given, infrastructureConfig)))
+	}
+
+	require.Equal(t, "broken", string(mutated(t, "broken", `"namespace": {"create": true}`)))
+}

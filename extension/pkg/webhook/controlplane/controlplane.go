@@ -1,0 +1,112 @@
+// Package controlplane is the webhook for the control planes of shoots: it adds the driver's
+// container to machine-controller-manager, and makes kube-controller-manager and kubelet use an
+// external cloud provider. The API server of the seed calls it for objects that gardenlet writes.
+// It must not call a provider cluster.
+package controlplane
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/Masterminds/semver/v3"
+	"github.com/coreos/go-systemd/v22/unit"
+	extensionswebhook "github.com/gardener/gardener/extensions/pkg/webhook"
+	gcontext "github.com/gardener/gardener/extensions/pkg/webhook/context"
+	"github.com/gardener/gardener/extensions/pkg/webhook/controlplane"
+	"github.com/gardener/gardener/extensions/pkg/webhook/controlplane/genericmutator"
+	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
+	"github.com/gardener/gardener/pkg/component/extensions/operatingsystemconfig/original/components/kubelet"
+	oscutils "github.com/gardener/gardener/pkg/component/extensions/operatingsystemconfig/utils"
+	"github.com/gardener/gardener/pkg/component/nodemanagement/machinecontrollermanager"
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	vpaautoscalingv1 "k8s.io/autoscaler/vertical-pod-autoscaler/pkg/apis/autoscaling.k8s.io/v1"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/imagevector"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/kubevirt"
+)
+
+// AddToManager creates the webhook.
+func AddToManager(mgr manager.Manager) (*extensionswebhook.Webhook, error) {
+	codec, log := oscutils.NewFileContentInlineCodec(), mgr.GetLogger().WithName("controlplane-webhook")
+
+	return controlplane.New(mgr, controlplane.Args{
+		Kind:     controlplane.KindShoot,
+		Provider: kubevirt.Type,
+		Types: []extensionswebhook.Type{
+			{Obj: &appsv1.Deployment{}},
+			{Obj: &vpaautoscalingv1.VerticalPodAutoscaler{}},
+			{Obj: &extensionsv1alpha1.OperatingSystemConfig{}},
+		},
+		ObjectSelector: &metav1.LabelSelector{MatchLabels: map[string]string{v1beta1constants.LabelExtensionProviderMutatedByControlplaneWebhook: "true"}},
+		Mutator:        genericmutator.NewMutator(mgr, &ensurer{}, oscutils.NewUnitSerializer(), kubelet.NewConfigCodec(codec), codec, log),
+	})
+}
+
+// ensurer changes the objects.
+type ensurer struct {
+	genericmutator.NoopEnsurer
+}
+
+// EnsureMachineControllerManagerDeployment implements genericmutator.Ensurer: it adds the driver's
+// container.
+func (*ensurer) EnsureMachineControllerManagerDeployment(ctx context.Context, gctx gcontext.GardenContext, deployment, _ *appsv1.Deployment) error {
+	image, err := imagevector.ImageVector().FindImage(imagevector.MachineControllerManagerProviderKubeVirt)
+	if err != nil {
+		return err
+	}
+
+	cluster, err := gctx.GetCluster(ctx)
+	if err != nil {
+		return fmt.Errorf("get Cluster: %w", err)
+	}
+
+	container, err := sidecar(machinecontrollermanager.ProviderSidecarContainer(cluster.Shoot, deployment.Namespace, kubevirt.Name, image.String()))
+	if err != nil {
+		return err
+	}
+
+	spec := &deployment.Spec.Template.Spec
+	spec.Containers = extensionswebhook.EnsureContainerWithName(spec.Containers, container)
+
+	return nil
+}
+
+// EnsureMachineControllerManagerVPA implements genericmutator.Ensurer: it adds the policy of the
+// driver's container.
+func (*ensurer) EnsureMachineControllerManagerVPA(_ context.Context, _ gcontext.GardenContext, vpa, _ *vpaautoscalingv1.VerticalPodAutoscaler) error {
+	if vpa.Spec.ResourcePolicy == nil {
+		vpa.Spec.ResourcePolicy = &vpaautoscalingv1.PodResourcePolicy{}
+	}
+
+	policies := &vpa.Spec.ResourcePolicy.ContainerPolicies
+	*policies = extensionswebhook.EnsureVPAContainerResourcePolicyWithName(*policies, machinecontrollermanager.ProviderSidecarVPAContainerPolicy(kubevirt.Name))
+
+	return nil
+}
+
+// cloudProvider is the flag of kube-controller-manager and kubelet.
+const cloudProvider = "--cloud-provider="
+
+// EnsureKubeControllerManagerDeployment implements genericmutator.Ensurer.
+func (*ensurer) EnsureKubeControllerManagerDeployment(_ context.Context, _ gcontext.GardenContext, deployment, _ *appsv1.Deployment) error {
+	if c := extensionswebhook.ContainerWithName(deployment.Spec.Template.Spec.Containers, "kube-controller-manager"); c != nil {
+		c.Command = extensionswebhook.EnsureStringWithPrefix(c.Command, cloudProvider, "external")
+	}
+
+	return nil
+}
+
+// EnsureKubeletServiceUnitOptions implements genericmutator.Ensurer.
+func (*ensurer) EnsureKubeletServiceUnitOptions(
+	_ context.Context, _ gcontext.GardenContext, _ *semver.Version, options, _ []*unit.UnitOption,
+) ([]*unit.UnitOption, error) {
+	if start := extensionswebhook.UnitOptionWithSectionAndName(options, "Service", "ExecStart"); start != nil {
+		command := extensionswebhook.EnsureStringWithPrefix(extensionswebhook.DeserializeCommandLine(start.Value), cloudProvider, "external")
+		start.Value = extensionswebhook.SerializeCommandLine(command, 1, " \\\n    ")
+	}
+
+	return options, nil
+}

@@ -1,0 +1,122 @@
+package seed
+
+import (
+	"context"
+	"fmt"
+
+	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
+	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Copies copies all objects of the shoot in the seed that the extension reads, with their statuses, to
+// the namespaces of n more shoots. Nothing reconciles the copies.
+func (s *Shoot) Copies(ctx context.Context, n int) error {
+	cluster := &extensionsv1alpha1.Cluster{}
+	if err := s.seed.Client.Get(ctx, client.ObjectKey{Name: s.Namespace}, cluster); err != nil {
+		return err
+	}
+
+	objects, err := s.objects(ctx)
+	if err != nil {
+		return err
+	}
+
+	for i := range n {
+		namespace := fmt.Sprintf("%s-%d", s.Namespace, i)
+		if err := s.seed.namespace(ctx, namespace, nil); err != nil {
+			return err
+		}
+
+		if err := s.seed.copyTo(ctx, "", namespace, cluster); err != nil {
+			return err
+		}
+
+		for _, object := range objects {
+			if err := s.seed.copyTo(ctx, namespace, object.GetName(), object); err != nil {
+				return err
+			}
+		}
+	}
+
+	return nil
+}
+
+// objects returns the objects in the namespace of the shoot that the extension reads.
+func (s *Shoot) objects(ctx context.Context) ([]client.Object, error) {
+	var objects []client.Object
+
+	for _, list := range []client.ObjectList{
+		&corev1.SecretList{}, &extensionsv1alpha1.InfrastructureList{}, &extensionsv1alpha1.WorkerList{},
+		&machinev1alpha1.MachineClassList{}, &machinev1alpha1.MachineDeploymentList{}, &machinev1alpha1.MachineSetList{}, &machinev1alpha1.MachineList{},
+	} {
+		if err := s.seed.Client.List(ctx, list, client.InNamespace(s.Namespace)); err != nil {
+			return nil, err
+		}
+
+		if err := meta.EachListItem(list, func(item runtime.Object) error {
+			object, ok := item.DeepCopyObject().(client.Object)
+			if !ok {
+				return fmt.Errorf("%T is not an object", item)
+			}
+
+			objects = append(objects, object)
+
+			return nil
+		}); err != nil {
+			return nil, err
+		}
+	}
+
+	return objects, nil
+}
+
+// copyTo creates a copy of an object, with its status.
+func (s *Seed) copyTo(ctx context.Context, namespace, name string, object client.Object) error {
+	created, ok := object.DeepCopyObject().(client.Object)
+	if !ok {
+		return fmt.Errorf("%T is not an object", object)
+	}
+
+	created.SetNamespace(namespace)
+	created.SetName(name)
+	created.SetResourceVersion("")
+	created.SetUID("")
+	created.SetOwnerReferences(nil)
+
+	withStatus, _ := created.DeepCopyObject().(client.Object)
+
+	if err := s.Client.Create(ctx, created); err != nil {
+		return fmt.Errorf("copy %T %s: %w", object, name, err)
+	}
+
+	if _, isSecret := object.(*corev1.Secret); isSecret {
+		return nil
+	}
+
+	withStatus.SetResourceVersion(created.GetResourceVersion())
+
+	err := s.Client.Status().Update(ctx, withStatus)
+	if apierrors.IsNotFound(err) {
+		return nil // The kind has no status.
+	}
+
+	return err
+}
+
+// RestartExtension stops the extension, calls a function, and starts the extension again.
+func (s *Seed) RestartExtension(ctx context.Context, stopped func() error) error {
+	if err := s.Extension.Stop(ctx); err != nil {
+		return err
+	}
+
+	if err := stopped(); err != nil {
+		return err
+	}
+
+	return s.startExtension(ctx)
+}

@@ -1,0 +1,323 @@
+package seed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
+	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
+	"github.com/gardener/gardener/pkg/client/kubernetes"
+	"github.com/gardener/gardener/pkg/utils/gardener/shootstate"
+	"github.com/gardener/gardener/pkg/utils/managedresources"
+	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+)
+
+// Delete deletes the shoot in gardenlet's order: the Worker, the Infrastructure,
+// machine-controller-manager.
+func (s *Shoot) Delete(ctx context.Context) error {
+	for _, step := range []func(context.Context) error{s.deleteResources, s.requireCleanSeed, s.removeNamespace} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// requireCleanSeed returns an error if the extension or machine-controller-manager left something in
+// the namespace in the seed, whose deletion would remove it.
+func (s *Shoot) requireCleanSeed(ctx context.Context) error {
+	objects, err := s.objects(ctx)
+	if err != nil {
+		return err
+	}
+
+	for _, object := range objects {
+		_, isSecret := object.(*corev1.Secret)
+		ofClass := object.GetLabels()[v1beta1constants.GardenerPurpose] == v1beta1constants.GardenPurposeMachineClass
+		held := slices.ContainsFunc(object.GetFinalizers(), func(f string) bool { return strings.HasPrefix(f, machinev1alpha1.GroupName+"/") })
+
+		if !isSecret || ofClass || held {
+			return fmt.Errorf("left in the seed: %T %s with finalizers %v", object, object.GetName(), object.GetFinalizers())
+		}
+	}
+
+	return nil
+}
+
+func (s *Shoot) deleteResources(ctx context.Context) error {
+	now := metav1.Now()
+	s.Object.DeletionTimestamp = &now
+
+	if err := s.Sync(ctx); err != nil {
+		return err
+	}
+
+	if err := s.deployMachineControllerManager(ctx, false); err != nil {
+		return err
+	}
+
+	if err := s.destroy(ctx); err != nil {
+		return err
+	}
+
+	return s.removeMachineControllerManager(ctx)
+}
+
+// ForceDelete deletes the shoot as if its user had given up what cannot be reached. gardenlet then
+// removes what remains in the seed, whatever its finalizers are.
+func (s *Shoot) ForceDelete(ctx context.Context) error {
+	metav1.SetMetaDataAnnotation(&s.Object.ObjectMeta, v1beta1constants.AnnotationConfirmationForceDeletion, "true")
+
+	for _, step := range []func(context.Context) error{s.deleteResources, s.shallowDelete, s.removeNamespace} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// destroy deletes the Worker and then the Infrastructure.
+func (s *Shoot) destroy(ctx context.Context) error {
+	w, err := s.Worker(ctx)
+	if err != nil {
+		return err
+	}
+
+	for _, step := range []func(context.Context) error{w.Destroy, w.WaitCleanup, s.Infrastructure().Destroy, s.Infrastructure().WaitCleanup} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// removeMachineControllerManager also deletes the ManagedResource with its permissions in the shoot,
+// but keeps the permissions: all shoots of a seed have one cluster for their Nodes.
+func (s *Shoot) removeMachineControllerManager(ctx context.Context) error {
+	resources := &resourcesv1alpha1.ManagedResourceList{}
+	if err := s.seed.Client.List(ctx, resources, client.InNamespace(s.Namespace)); err != nil {
+		return err
+	}
+
+	for i := range resources.Items {
+		if err := managedresources.SetKeepObjects(ctx, s.seed.Client, s.Namespace, resources.Items[i].Name, true); err != nil {
+			return err
+		}
+	}
+
+	if err := s.machineControllerManager(0).Destroy(ctx); err != nil {
+		return err
+	}
+
+	return s.stopPods()
+}
+
+// removeNamespace deletes the Cluster and the namespace in the seed.
+func (s *Shoot) removeNamespace(ctx context.Context) error {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.Namespace}}
+
+	for _, object := range []client.Object{&extensionsv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: s.Namespace}}, namespace} {
+		if err := s.seed.Client.Delete(ctx, object); client.IgnoreNotFound(err) != nil {
+			return err
+		}
+	}
+
+	return wait.PollUntilContextTimeout(ctx, waitInterval, waitTimeout, true, func(ctx context.Context) (bool, error) {
+		err := s.seed.Client.Get(ctx, client.ObjectKeyFromObject(namespace), namespace)
+
+		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+	})
+}
+
+// Migrate moves the shoot away from the seed, and returns its state. The seed is empty then.
+func (s *Shoot) Migrate(ctx context.Context) (*gardencorev1beta1.ShootState, error) {
+	w, err := s.Worker(ctx)
+	if err != nil {
+		return nil, err
+	}
+
+	if err := s.removeMachineControllerManager(ctx); err != nil {
+		return nil, err
+	}
+
+	state, err := s.state(ctx)
+	if err != nil {
+		return nil, err
+	}
+
+	infra := s.Infrastructure()
+
+	for _, step := range []func(context.Context) error{
+		infra.Migrate, w.Migrate, infra.WaitMigrate, w.WaitMigrate, infra.Destroy, w.Destroy, infra.WaitCleanup, w.WaitCleanup, s.shallowDelete, s.removeNamespace,
+	} {
+		if err := step(ctx); err != nil {
+			return nil, err
+		}
+	}
+
+	return state, nil
+}
+
+// state returns the ShootState that gardenlet writes into the garden cluster.
+func (s *Shoot) state(ctx context.Context) (*gardencorev1beta1.ShootState, error) {
+	garden := fake.NewClientBuilder().WithScheme(kubernetes.GardenScheme).Build()
+	if err := shootstate.Deploy(ctx, clock.RealClock{}, garden, s.seed.Client, s.Object, s.Namespace, true); err != nil {
+		return nil, err
+	}
+
+	state := &gardencorev1beta1.ShootState{}
+
+	return state, garden.Get(ctx, client.ObjectKeyFromObject(s.Object), state)
+}
+
+// shallowDelete removes the machine resources from the seed, without the machines.
+func (s *Shoot) shallowDelete(ctx context.Context) error {
+	for _, list := range []client.ObjectList{
+		&machinev1alpha1.MachineList{}, &machinev1alpha1.MachineSetList{}, &machinev1alpha1.MachineDeploymentList{}, &machinev1alpha1.MachineClassList{}, &corev1.SecretList{},
+	} {
+		if err := s.seed.Client.List(ctx, list, client.InNamespace(s.Namespace)); err != nil {
+			return err
+		}
+
+		if err := meta.EachListItem(list, func(item runtime.Object) error {
+			object, ok := item.(client.Object)
+			if !ok {
+				return fmt.Errorf("%T is not an object", item)
+			}
+
+			before, _ := object.DeepCopyObject().(client.Object)
+			object.SetFinalizers(nil)
+
+			return errors.Join(
+				client.IgnoreNotFound(s.seed.Client.Patch(ctx, object, client.MergeFrom(before))),
+				client.IgnoreNotFound(s.seed.Client.Delete(ctx, object)),
+			)
+		}); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// Restore takes the shoot over from its state.
+func (s *Shoot) Restore(ctx context.Context, state *gardencorev1beta1.ShootState) error {
+	s.Object.Status.LastOperation = &gardencorev1beta1.LastOperation{
+		Type: gardencorev1beta1.LastOperationTypeRestore, State: gardencorev1beta1.LastOperationStateProcessing, LastUpdateTime: metav1.Now(),
+	}
+
+	if err := s.prepare(ctx); err != nil {
+		return err
+	}
+
+	infra := s.Infrastructure()
+	if err := infra.Restore(ctx, state); err != nil {
+		return err
+	}
+
+	if err := infra.Wait(ctx); err != nil {
+		return err
+	}
+
+	if err := s.deployMachineControllerManager(ctx, true); err != nil {
+		return err
+	}
+
+	w, err := s.Worker(ctx)
+	if err != nil {
+		return err
+	}
+
+	if err := w.Restore(ctx, state); err != nil {
+		return err
+	}
+
+	if err := w.Wait(ctx); err != nil {
+		return err
+	}
+
+	return s.finish(ctx)
+}
+
+// labelShoot is the label of the extension's own objects in the provider cluster.
+const labelShoot = "kubevirt.provider.extensions.gardener.cloud/cluster"
+
+// providerKinds are the kinds of objects that a shoot can leave in the provider cluster.
+var providerKinds = []schema.GroupVersionKind{
+	{Group: "kubevirt.io", Version: "v1", Kind: "VirtualMachine"},
+	{Group: "kubevirt.io", Version: "v1", Kind: "VirtualMachineInstance"},
+	{Group: "cdi.kubevirt.io", Version: "v1beta1", Kind: "DataVolume"},
+	{Group: "k8s.cni.cncf.io", Version: "v1", Kind: "NetworkAttachmentDefinition"},
+	{Version: "v1", Kind: "PersistentVolumeClaim"},
+	{Version: "v1", Kind: "Pod"},
+	{Version: "v1", Kind: "Secret"},
+}
+
+// Leftovers returns the objects of the shoot in the provider cluster, and its Nodes.
+func (s *Shoot) Leftovers(ctx context.Context) ([]string, error) {
+	left, err := s.leftNodes(ctx)
+	if err != nil {
+		return nil, err
+	}
+
+	for _, kind := range providerKinds {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(kind)
+
+		if err := s.seed.Provider.List(ctx, list, client.InNamespace(s.ProviderNamespace)); err != nil {
+			return nil, fmt.Errorf("list %s: %w", kind.Kind, err)
+		}
+
+		for i := range list.Items {
+			if name := list.Items[i].GetName(); !strings.HasPrefix(name, boundSecret) {
+				left = append(left, kind.Kind+" "+name)
+			}
+		}
+	}
+
+	policies := &networkingv1.NetworkPolicyList{}
+	if err := s.seed.Provider.List(ctx, policies, client.InNamespace(s.ProviderNamespace), client.HasLabels{labelShoot}); err != nil {
+		return nil, fmt.Errorf("list NetworkPolicies: %w", err)
+	}
+
+	for i := range policies.Items {
+		left = append(left, "NetworkPolicy "+policies.Items[i].Name)
+	}
+
+	return left, nil
+}
+
+func (s *Shoot) leftNodes(ctx context.Context) (left []string, _ error) {
+	nodes := &corev1.NodeList{}
+	if err := s.seed.Target.List(ctx, nodes); err != nil {
+		return nil, fmt.Errorf("list Nodes: %w", err)
+	}
+
+	for i := range nodes.Items {
+		if strings.HasPrefix(nodes.Items[i].Name, s.Namespace+"-") {
+			left = append(left, "Node "+nodes.Items[i].Name)
+		}
+	}
+
+	return left, nil
+}

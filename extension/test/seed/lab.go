@@ -1,0 +1,109 @@
+package seed
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/process"
+)
+
+// programs are the binaries that the package builds.
+type programs struct{ lab, driver, extension string }
+
+// build builds the programs into a folder.
+func build(ctx context.Context, into string, progress io.Writer) (programs, error) {
+	p := programs{
+		lab: filepath.Join(into, "lab"), driver: filepath.Join(into, "machine-controller"),
+		extension: filepath.Join(into, "gardener-extension-provider-kubevirt"),
+	}
+
+	for _, target := range []struct{ module, program, pkg string }{
+		{root(), p.lab, "./test/lab"},
+		{root(), p.driver, "./cmd/machine-controller"},
+		{filepath.Join(root(), "extension"), p.extension, "./cmd/gardener-extension-provider-kubevirt"},
+	} {
+		fmt.Fprintln(progress, "building", filepath.Base(target.program))
+
+		if err := run(ctx, progress, target.module, "go", "build", "-o", target.program, target.pkg); err != nil {
+			return programs{}, err
+		}
+	}
+
+	return p, run(ctx, progress, root(), p.lab, "build", "--gardener")
+}
+
+// root is the folder of the repository.
+func root() string {
+	_, file, _, _ := runtime.Caller(0)
+
+	return filepath.Join(filepath.Dir(file), "..", "..", "..")
+}
+
+func run(ctx context.Context, output io.Writer, folder, program string, args ...string) error {
+	command := exec.CommandContext(ctx, program, args...)
+	command.Dir, command.Stdout, command.Stderr = folder, output, output
+
+	if err := command.Run(); err != nil {
+		return fmt.Errorf("run %s %v: %w", filepath.Base(program), args, err)
+	}
+
+	return nil
+}
+
+// labState is the part of the lab's state that this package uses (test/lab/state.go).
+type labState struct {
+	Ready                    bool   `json:"ready"`
+	ProviderKubeconfig       string `json:"providerKubeconfig"`
+	ControlKubeconfig        string `json:"controlKubeconfig"`
+	TargetKubeconfig         string `json:"targetKubeconfig"`
+	Kubectl                  string `json:"kubectl"`
+	MachineControllerManager string `json:"machineControllerManager"`
+	ResourceManager          string `json:"resourceManager"`
+	LogDir                   string `json:"logDir"`
+}
+
+// startLab starts a lab in the group, so that it ends with this process, and waits until it is ready.
+func startLab(ctx context.Context, group *process.Group, program, name string) (*labState, error) {
+	lab, err := group.Start(process.Spec{Name: "lab", Path: program, Args: []string{"run", "--gardener", "--name=" + name}})
+	if err != nil {
+		return nil, err
+	}
+
+	const every, atMost = 200 * time.Millisecond, 10 * time.Minute
+
+	state := &labState{}
+
+	err = wait.PollUntilContextTimeout(ctx, every, atMost, true, func(ctx context.Context) (bool, error) {
+		if err := lab.Err(); err != nil {
+			return false, err
+		}
+
+		// Without a state, the command fails: the lab has just started.
+		output, err := exec.CommandContext(ctx, program, "status", "-o=json", "--name="+name).Output()
+		if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+			return false, nil
+		}
+
+		if err != nil {
+			return false, fmt.Errorf("run lab status: %w", err)
+		}
+
+		err = json.Unmarshal(output, state)
+
+		return state.Ready, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("start the lab: %w", err)
+	}
+
+	return state, nil
+}

@@ -1,0 +1,300 @@
+package seed
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/process"
+)
+
+// kubelet runs the pod of a shoot's machine-controller-manager Deployment: it starts the program of
+// each container with its arguments, and writes its volumes. Only what a pod gets from its sandbox
+// differs: paths of volumes are in a folder, ports are free ones of the loopback interface, and the
+// in-cluster configuration is a kubeconfig of the pod's service account.
+type kubelet struct {
+	seed   *Seed
+	key    client.ObjectKey
+	folder string
+
+	running  []*process.Process
+	template corev1.PodTemplateSpec
+}
+
+// runDeployment keeps the pod of the Deployment running until ctx ends, and then stops it.
+func (s *Seed) runDeployment(ctx context.Context, namespace string) (failed error) {
+	k := &kubelet{
+		seed: s, key: client.ObjectKey{Namespace: namespace, Name: v1beta1constants.DeploymentNameMachineControllerManager},
+		folder: filepath.Join(s.Folder, "pods", namespace),
+	}
+	defer func() { failed = errors.Join(failed, k.stop(context.WithoutCancel(ctx))) }()
+
+	const every = 250 * time.Millisecond
+
+	for {
+		if err := k.sync(ctx); err != nil && ctx.Err() == nil {
+			return fmt.Errorf("run Deployment %s: %w", k.key, err)
+		}
+
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(every):
+		}
+	}
+}
+
+// sync makes the processes what the Deployment wants.
+func (k *kubelet) sync(ctx context.Context) error {
+	deployment := &appsv1.Deployment{}
+
+	err := k.seed.Client.Get(ctx, k.key, deployment)
+	if apierrors.IsNotFound(err) || err == nil && ptr.Deref(deployment.Spec.Replicas, 1) == 0 {
+		return k.stop(ctx)
+	}
+
+	if err != nil {
+		return err
+	}
+
+	if err := k.crashed(); err != nil {
+		return err
+	}
+
+	mounted, err := k.writeVolumes(ctx, deployment)
+	if err != nil || !mounted {
+		return err
+	}
+
+	if len(k.running) > 0 && equality.Semantic.DeepEqual(k.template, deployment.Spec.Template) {
+		return nil
+	}
+
+	if err := k.stop(ctx); err != nil {
+		return err
+	}
+
+	return k.start(ctx, deployment)
+}
+
+// crashed returns the error of a process that ended by itself. A kubelet would only restart it.
+func (k *kubelet) crashed() error {
+	for _, p := range k.running {
+		if err := p.Err(); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+func (k *kubelet) stop(ctx context.Context) error {
+	var failed error
+
+	for _, p := range slices.Backward(k.running) {
+		failed = errors.Join(failed, p.Stop(ctx))
+	}
+
+	k.running = nil
+
+	return failed
+}
+
+// writeVolumes writes the projected Secrets. It reports false while one of them has not all keys, for
+// which a kubelet waits too.
+func (k *kubelet) writeVolumes(ctx context.Context, deployment *appsv1.Deployment) (bool, error) {
+	for _, volume := range deployment.Spec.Template.Spec.Volumes {
+		if volume.Projected == nil {
+			return false, fmt.Errorf("volume %s is not projected", volume.Name)
+		}
+
+		files, err := k.filesOf(ctx, volume.Projected)
+		if err != nil || files == nil {
+			return false, err
+		}
+
+		if err := k.writeFiles(volume.Name, files, deployment.Spec.Template.Spec.Containers); err != nil {
+			return false, err
+		}
+	}
+
+	return true, nil
+}
+
+// filesOf returns the files of a volume; nil if it is not complete yet.
+func (k *kubelet) filesOf(ctx context.Context, volume *corev1.ProjectedVolumeSource) (map[string][]byte, error) {
+	files := map[string][]byte{}
+
+	for _, source := range volume.Sources {
+		if source.Secret == nil {
+			return nil, errors.New("a source of a projected volume is not a Secret")
+		}
+
+		secret := &corev1.Secret{}
+		if err := k.seed.Client.Get(ctx, client.ObjectKey{Namespace: k.key.Namespace, Name: source.Secret.Name}, secret); err != nil {
+			return nil, client.IgnoreNotFound(err)
+		}
+
+		for _, item := range source.Secret.Items {
+			if len(secret.Data[item.Key]) == 0 {
+				return nil, nil //nolint:nilnil // see above
+			}
+
+			files[item.Path] = secret.Data[item.Key]
+		}
+	}
+
+	return files, nil
+}
+
+// writeFiles writes the files of a volume. Paths in them are translated as those in arguments.
+func (k *kubelet) writeFiles(volume string, files map[string][]byte, containers []corev1.Container) error {
+	folder := filepath.Join(k.folder, volume)
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return err
+	}
+
+	for name, data := range files {
+		for _, container := range containers {
+			for _, mount := range container.VolumeMounts {
+				if mount.Name == volume {
+					data = bytes.ReplaceAll(data, []byte(mount.MountPath), []byte(folder))
+				}
+			}
+		}
+
+		if err := os.WriteFile(filepath.Join(folder, name), data, 0o600); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+func (k *kubelet) start(ctx context.Context, deployment *appsv1.Deployment) error {
+	inCluster, err := k.inClusterConfig(ctx, deployment.Spec.Template.Spec.ServiceAccountName)
+	if err != nil {
+		return err
+	}
+
+	k.template = *deployment.Spec.Template.DeepCopy()
+
+	for _, container := range k.template.Spec.Containers {
+		if err := k.startContainer(ctx, container, inCluster); err != nil {
+			return err
+		}
+	}
+
+	return k.reportReady(ctx, deployment)
+}
+
+func (k *kubelet) startContainer(ctx context.Context, container corev1.Container, inCluster string) error {
+	ports, err := process.FreePorts(ctx, 1)
+	if err != nil {
+		return err
+	}
+
+	program, args, err := k.programOf(container)
+	if err != nil {
+		return err
+	}
+
+	for i := range args {
+		args[i] = k.inSandbox(args[i], container, inCluster)
+	}
+
+	p, err := k.seed.group.Start(process.Spec{
+		Name: k.key.Namespace + "-" + container.Name, Path: program,
+		Args: append(args, "--address=127.0.0.1", fmt.Sprintf("--port=%d", ports[0])), Env: k.environment(container),
+	})
+	if err != nil {
+		return err
+	}
+
+	k.running = append(k.running, p)
+
+	return awaitHealthy(ctx, p, fmt.Sprintf("http://127.0.0.1:%d/healthz", ports[0]))
+}
+
+// programOf returns the program of a container's image, and its arguments.
+func (k *kubelet) programOf(container corev1.Container) (string, []string, error) {
+	switch container.Name {
+	case "machine-controller-manager":
+		return k.seed.state.MachineControllerManager, slices.Clone(container.Command[1:]), nil
+	case "machine-controller-manager-provider-kubevirt":
+		return k.seed.programs.driver, slices.Clone(container.Args), nil
+	default:
+		return "", nil, fmt.Errorf("no program for container %s", container.Name)
+	}
+}
+
+// inSandbox translates an argument.
+func (k *kubelet) inSandbox(arg string, container corev1.Container, inCluster string) string {
+	arg = strings.ReplaceAll(arg, "inClusterConfig", inCluster)
+
+	for _, variable := range container.Env {
+		if variable.ValueFrom != nil && variable.ValueFrom.FieldRef != nil && variable.ValueFrom.FieldRef.FieldPath == "metadata.namespace" {
+			arg = strings.ReplaceAll(arg, "$("+variable.Name+")", k.key.Namespace)
+		}
+	}
+
+	for _, mount := range container.VolumeMounts {
+		arg = strings.ReplaceAll(arg, mount.MountPath, filepath.Join(k.folder, mount.Name))
+	}
+
+	return arg
+}
+
+func (k *kubelet) environment(container corev1.Container) []string {
+	var env []string
+
+	for _, variable := range container.Env {
+		if variable.ValueFrom == nil {
+			env = append(env, variable.Name+"="+variable.Value)
+		}
+	}
+
+	return env
+}
+
+// inClusterConfig writes a kubeconfig with a token of the pod's service account.
+func (k *kubelet) inClusterConfig(ctx context.Context, account string) (string, error) {
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64(24 * time.Hour / time.Second))}}
+	if err := k.seed.Client.SubResource("token").Create(ctx, &corev1.ServiceAccount{
+		ObjectMeta: metav1.ObjectMeta{Namespace: k.key.Namespace, Name: account},
+	}, request); err != nil {
+		return "", fmt.Errorf("request a token for ServiceAccount %s: %w", account, err)
+	}
+
+	file := filepath.Join(k.folder, "in-cluster.kubeconfig")
+
+	return file, writeYAML(file, kubeconfigOf(k.seed.seedConfig, k.key.Namespace, map[string]any{"token": request.Status.Token}))
+}
+
+// reportReady writes the status as the controllers of a seed would.
+func (k *kubelet) reportReady(ctx context.Context, deployment *appsv1.Deployment) error {
+	before := deployment.DeepCopy()
+	deployment.Status.ObservedGeneration = deployment.Generation
+	deployment.Status.Replicas, deployment.Status.UpdatedReplicas, deployment.Status.ReadyReplicas, deployment.Status.AvailableReplicas = 1, 1, 1, 1
+	deployment.Status.Conditions = []appsv1.DeploymentCondition{
+		{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue}, {Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue},
+	}
+
+	return client.IgnoreNotFound(k.seed.Client.Status().Patch(ctx, deployment, client.MergeFrom(before)))
+}

@@ -1,0 +1,242 @@
+package seed
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/gardener/gardener/pkg/client/kubernetes"
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/process"
+)
+
+// Seed is a running seed with the extension.
+type Seed struct {
+	// Client, Provider and Target are clients with all permissions for the seed, for the provider
+	// cluster, and for the cluster of the shoots' Nodes.
+	Client, Provider, Target client.Client
+	// Extension is the process of the extension.
+	Extension *process.Process
+	// Folder has the logs of all processes.
+	Folder string
+
+	state    *labState
+	programs programs
+	group    *process.Group
+
+	seedConfig, providerConfig, targetConfig *rest.Config
+}
+
+// Start builds what it needs, and starts a lab, gardener-resource-manager and the extension.
+// ctx bounds the start. Callers must call Stop.
+func Start(ctx context.Context, progress io.Writer) (*Seed, error) {
+	folder, err := os.MkdirTemp("", "seed-")
+	if err != nil {
+		return nil, err
+	}
+
+	s := &Seed{Folder: folder, group: process.NewGroup(folder)}
+	if err := s.start(ctx, progress); err != nil {
+		return nil, errors.Join(fmt.Errorf("%w (logs in %s)", err, folder), s.group.Stop(context.WithoutCancel(ctx)))
+	}
+
+	return s, nil
+}
+
+func (s *Seed) start(ctx context.Context, progress io.Writer) (err error) {
+	if s.programs, err = build(ctx, s.Folder, progress); err != nil {
+		return err
+	}
+
+	fmt.Fprintln(progress, "starting the lab")
+
+	if s.state, err = startLab(ctx, s.group, s.programs.lab, filepath.Base(s.Folder)); err != nil {
+		return err
+	}
+
+	if err := s.connect(); err != nil {
+		return err
+	}
+
+	fmt.Fprintln(progress, "starting the extension")
+
+	for _, step := range []func(context.Context) error{s.applyKinds, s.applyMultus, s.startResourceManager, s.startExtension} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// Stop ends all processes, and removes the logs unless keepLogs is set.
+func (s *Seed) Stop(ctx context.Context, keepLogs bool) error {
+	err := s.group.Stop(ctx)
+	if keepLogs {
+		return err
+	}
+
+	return errors.Join(err, os.RemoveAll(s.Folder))
+}
+
+func (s *Seed) connect() (err error) {
+	for _, c := range []struct {
+		kubeconfig string
+		scheme     *runtime.Scheme
+		config     **rest.Config
+		client     *client.Client
+	}{
+		{s.state.ControlKubeconfig, kubernetes.SeedScheme, &s.seedConfig, &s.Client},
+		{s.state.ProviderKubeconfig, providerScheme(), &s.providerConfig, &s.Provider},
+		{s.state.TargetKubeconfig, kubernetes.ShootScheme, &s.targetConfig, &s.Target},
+	} {
+		if *c.config, err = clientcmd.BuildConfigFromFlags("", c.kubeconfig); err != nil {
+			return err
+		}
+
+		(*c.config).QPS, (*c.config).Burst = 200, 400
+
+		if *c.client, err = client.New(*c.config, client.Options{Scheme: c.scheme}); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// kinds are the groups of the kinds that the extension and Gardener's deployers use in a seed. The
+// lab has those of machine-controller-manager.
+var kinds = []string{"extensions.gardener.cloud", "resources.gardener.cloud", "autoscaling.k8s.io", "monitoring.coreos.com_prometheusrules", "monitoring.coreos.com_servicemonitors"}
+
+// applyKinds applies the CustomResourceDefinitions from Gardener's module.
+func (s *Seed) applyKinds(ctx context.Context) error {
+	folder, err := exec.CommandContext(ctx, "go", "-C", filepath.Join(root(), "extension"), "list", "-m", "-f={{.Dir}}", "github.com/gardener/gardener").Output()
+	if err != nil {
+		return fmt.Errorf("find Gardener's module: %w", err)
+	}
+
+	var files []string
+
+	for _, kind := range kinds {
+		found, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(folder)), "example", "seed-crds", "10-crd-"+kind+"*.yaml"))
+		if err != nil || len(found) == 0 {
+			return fmt.Errorf("find the CustomResourceDefinitions of %s: %w", kind, err)
+		}
+
+		files = append(files, found...)
+	}
+
+	args := []string{"apply", "--server-side", "--kubeconfig=" + s.state.ControlKubeconfig}
+	for _, file := range files {
+		args = append(args, "--filename="+file)
+	}
+
+	return run(ctx, io.Discard, root(), s.state.Kubectl, args...)
+}
+
+// manifests are CloudProfiles and Shoots of the tests, and Multus' CRD for the provider cluster.
+//
+//go:embed manifests
+var manifests embed.FS
+
+// Read decodes a manifest of this package: cloudprofile.yaml; guide.yaml, the Shoot of the 2020 user guide;
+// shoot.yaml, a Shoot without settings of the extension.
+func Read(name string, into any) error {
+	content, err := manifests.ReadFile("manifests/" + name)
+	if err != nil {
+		return err
+	}
+
+	return yaml.UnmarshalStrict(content, into)
+}
+
+// applyMultus applies the kind of Multus' networks to the provider cluster, and makes the networks of
+// the namespace default readable for all shoots.
+func (s *Seed) applyMultus(ctx context.Context) error {
+	multus, err := manifests.ReadFile("manifests/multus.yaml")
+	if err != nil {
+		return err
+	}
+
+	return s.apply(ctx, s.state.ProviderKubeconfig, "multus", string(multus))
+}
+
+// apply applies objects in YAML to a cluster.
+func (s *Seed) apply(ctx context.Context, kubeconfig, name, objects string) error {
+	file := filepath.Join(s.Folder, name+".yaml")
+	if err := os.WriteFile(file, []byte(objects), 0o600); err != nil {
+		return err
+	}
+
+	return run(ctx, io.Discard, root(), s.state.Kubectl, "apply", "--server-side", "--kubeconfig="+kubeconfig, "--filename="+file)
+}
+
+// SharedNetwork creates a network in the namespace default of the provider cluster.
+func (s *Seed) SharedNetwork(ctx context.Context, name string) error {
+	network := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "k8s.cni.cncf.io/v1", "kind": "NetworkAttachmentDefinition",
+		"metadata": map[string]any{"namespace": metav1.NamespaceDefault, "name": name},
+		"spec":     map[string]any{"config": `{"cniVersion": "0.4.0", "name": "` + name + `", "type": "bridge"}`},
+	}}
+
+	return client.IgnoreAlreadyExists(s.Provider.Create(ctx, network))
+}
+
+// namespace creates a namespace in the seed.
+func (s *Seed) namespace(ctx context.Context, name string, labels map[string]string) error {
+	return client.IgnoreAlreadyExists(s.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}))
+}
+
+// awaitHealthy waits until a process serves an address successfully.
+func awaitHealthy(ctx context.Context, p *process.Process, url string) error {
+	const every, atMost = 200 * time.Millisecond, 3 * time.Minute
+
+	err := wait.PollUntilContextTimeout(ctx, every, atMost, true, func(ctx context.Context) (bool, error) {
+		if err := p.Err(); err != nil {
+			return false, err
+		}
+
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+		if err != nil {
+			return false, err
+		}
+
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			return false, nil //nolint:nilerr // not yet
+		}
+
+		return response.StatusCode == http.StatusOK, response.Body.Close()
+	})
+
+	return wrap(err, "start "+p.Name())
+}
+
+func wrap(err error, operation string) error {
+	if err == nil {
+		return nil
+	}
+
+	return fmt.Errorf("%s: %w", operation, err)
+}
+
+// log is where Gardener's deployers log what they wait for.
+var log = logr.Discard()

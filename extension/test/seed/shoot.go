@@ -1,0 +1,324 @@
+package seed
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/Masterminds/semver/v3"
+	v1beta1helper "github.com/gardener/gardener/pkg/api/core/v1beta1/helper"
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
+	"github.com/gardener/gardener/pkg/component/extensions/infrastructure"
+	"github.com/gardener/gardener/pkg/component/extensions/operatingsystemconfig"
+	"github.com/gardener/gardener/pkg/component/extensions/worker"
+	"github.com/gardener/gardener/pkg/component/nodemanagement/machinecontrollermanager"
+	"github.com/gardener/gardener/pkg/controllerutils"
+	"github.com/gardener/gardener/pkg/extensions"
+	gardenerutils "github.com/gardener/gardener/pkg/utils/gardener"
+	secretsmanager "github.com/gardener/gardener/pkg/utils/secrets/manager/fake"
+	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+)
+
+// providerType is the type of the extension.
+const providerType = "kubevirt"
+
+// Shoot is a shoot on the seed, and gardenlet's work for it.
+type Shoot struct {
+	// Object and Profile are what gardenlet reads from the garden cluster, with defaults. Changes take
+	// effect with the next call of Reconcile.
+	Object  *gardencorev1beta1.Shoot
+	Profile *gardencorev1beta1.CloudProfile
+	// Namespace is the technical ID: the namespace in the seed.
+	Namespace string
+	// ProviderNamespace is the namespace of the machines in the provider cluster.
+	ProviderNamespace string
+	// Kubeconfig is the kubeconfig with the current credentials.
+	Kubeconfig []byte
+
+	seed    *Seed
+	account Account
+	// bound is the Secret to which the token of Kubeconfig is bound.
+	bound    *corev1.Secret
+	stopPods func() error
+}
+
+// NewShoot creates the namespaces and the credentials of a shoot, as gardenlet and a user do. Nothing
+// is reconciled yet.
+func (s *Seed) NewShoot(ctx context.Context, object *gardencorev1beta1.Shoot, profile *gardencorev1beta1.CloudProfile, account Account) (*Shoot, error) {
+	gardencorev1beta1.SetObjectDefaults_Shoot(object)
+	gardencorev1beta1.SetObjectDefaults_CloudProfile(profile)
+
+	shoot := &Shoot{
+		Object: object, Profile: profile, Namespace: object.Status.TechnicalID, ProviderNamespace: account.namespace, seed: s, account: account,
+	}
+	if account == AccountForNamespaces() {
+		shoot.ProviderNamespace = shoot.Namespace
+	}
+
+	return shoot, shoot.prepare(ctx)
+}
+
+// prepare creates what exists in a seed before the extension's resources. gardenlet's flow runs it
+// for each seed to which the shoot moves.
+func (s *Shoot) prepare(ctx context.Context) error {
+	if err := s.seed.namespace(ctx, s.Namespace, map[string]string{
+		v1beta1constants.GardenRole:         v1beta1constants.GardenRoleShoot,
+		v1beta1constants.LabelSeedProvider:  "local",
+		v1beta1constants.LabelShootProvider: providerType,
+	}); err != nil {
+		return err
+	}
+
+	for _, step := range []func(context.Context) error{s.Sync, s.writeCredentials, s.writeGenericKubeconfig} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+
+	pods, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	ended := make(chan error, 1)
+
+	go func() { ended <- s.seed.runDeployment(pods, s.Namespace) }()
+
+	s.stopPods = func() error {
+		cancel()
+
+		return <-ended
+	}
+
+	return nil
+}
+
+// writeCredentials writes the Secret with the credentials for the provider cluster.
+func (s *Shoot) writeCredentials(ctx context.Context) error {
+	if s.Kubeconfig == nil {
+		return s.RotateCredentials(ctx)
+	}
+
+	return s.SetCredentials(ctx, s.Kubeconfig)
+}
+
+// RotateCredentials writes the Secret with new credentials for the provider cluster, and waits until
+// the previous ones are invalid.
+func (s *Shoot) RotateCredentials(ctx context.Context) error {
+	kubeconfig, bound, err := s.seed.credentials(ctx, s.account)
+	if err != nil {
+		return err
+	}
+
+	if err := s.SetCredentials(ctx, kubeconfig); err != nil {
+		return err
+	}
+
+	previous, previousBound := s.Kubeconfig, s.bound
+	s.Kubeconfig, s.bound = kubeconfig, bound
+
+	if previousBound == nil {
+		return nil
+	}
+
+	if err := s.seed.Provider.Delete(ctx, previousBound); err != nil {
+		return fmt.Errorf("delete the Secret of a token: %w", err)
+	}
+
+	return wrap(s.seed.awaitInvalid(ctx, previous), "wait until the previous token is invalid")
+}
+
+// SetCredentials writes the Secret with a kubeconfig.
+func (s *Shoot) SetCredentials(ctx context.Context, kubeconfig []byte) error {
+	return s.writeSecret(ctx, v1beta1constants.SecretNameCloudProvider, map[string]string{v1beta1constants.GardenerPurpose: v1beta1constants.SecretNameCloudProvider},
+		map[string][]byte{"kubeconfig": kubeconfig})
+}
+
+// writeGenericKubeconfig writes the kubeconfig with which pods of the seed reach the shoot; their
+// tokens come from gardener-resource-manager.
+func (s *Shoot) writeGenericKubeconfig(ctx context.Context) error {
+	token := filepath.Join(gardenerutils.VolumeMountPathGenericKubeconfig, "token")
+
+	kubeconfig, err := yaml.Marshal(kubeconfigOf(s.seed.targetConfig, metav1.NamespaceSystem, map[string]any{"tokenFile": token}))
+	if err != nil {
+		return err
+	}
+
+	return s.writeSecret(ctx, v1beta1constants.SecretNameGenericTokenKubeconfig, nil, map[string][]byte{"kubeconfig": kubeconfig})
+}
+
+func (s *Shoot) writeSecret(ctx context.Context, name string, labels map[string]string, data map[string][]byte) error {
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: name}}
+	_, err := controllerutils.GetAndCreateOrMergePatch(ctx, s.seed.Client, secret, func() error {
+		secret.Labels, secret.Data = labels, data
+
+		return nil
+	})
+
+	return wrap(err, "write Secret "+name)
+}
+
+// Sync writes the Cluster, from which the extension reads the Shoot and the CloudProfile.
+func (s *Shoot) Sync(ctx context.Context) error {
+	s.Object.Generation++
+
+	return extensions.SyncClusterResourceToSeed(ctx, s.seed.Client, s.Namespace, s.Object, s.Profile, &gardencorev1beta1.Seed{
+		ObjectMeta: metav1.ObjectMeta{Name: "seed"},
+	})
+}
+
+// Reconcile does what gardenlet does when a Shoot was created or changed, and waits until its machines
+// are as the Shoot wants them.
+func (s *Shoot) Reconcile(ctx context.Context) error {
+	if err := s.Sync(ctx); err != nil {
+		return err
+	}
+
+	infra := s.Infrastructure()
+	if err := infra.Deploy(ctx); err != nil {
+		return err
+	}
+
+	if err := infra.Wait(ctx); err != nil {
+		return err
+	}
+
+	if err := s.deployMachineControllerManager(ctx, false); err != nil {
+		return err
+	}
+
+	w, err := s.Worker(ctx)
+	if err != nil {
+		return err
+	}
+
+	if err := w.Deploy(ctx); err != nil {
+		return err
+	}
+
+	if err := w.Wait(ctx); err != nil {
+		return err
+	}
+
+	return s.finish(ctx)
+}
+
+// finish ends a reconciliation: machine-controller-manager is not needed in a hibernated shoot.
+func (s *Shoot) finish(ctx context.Context) error {
+	s.Object.Status.IsHibernated = s.hibernated()
+	s.Object.Status.LastOperation = &gardencorev1beta1.LastOperation{
+		Type: gardencorev1beta1.LastOperationTypeReconcile, State: gardencorev1beta1.LastOperationStateSucceeded, Progress: 100, LastUpdateTime: metav1.Now(),
+	}
+
+	if err := s.Sync(ctx); err != nil {
+		return err
+	}
+
+	return s.deployMachineControllerManager(ctx, false)
+}
+
+func (s *Shoot) hibernated() bool {
+	h := s.Object.Spec.Hibernation
+
+	return h != nil && h.Enabled != nil && *h.Enabled
+}
+
+const (
+	waitInterval = time.Second
+	// severe is the time after which an error is reported instead of waited for.
+	severe      = 30 * time.Second
+	waitTimeout = 5 * time.Minute
+)
+
+// Infrastructure returns gardenlet's deployer of the Infrastructure.
+func (s *Shoot) Infrastructure() infrastructure.Interface {
+	return infrastructure.New(log, s.seed.Client, &infrastructure.Values{
+		Namespace: s.Namespace, Name: s.Object.Name, Type: providerType, ProviderConfig: s.Object.Spec.Provider.InfrastructureConfig,
+		Region: s.Object.Spec.Region, AnnotateOperation: true,
+	}, waitInterval, severe, waitTimeout)
+}
+
+// Worker returns gardenlet's deployer of the Worker, after it wrote the user data of all pools as
+// an extension for an operating system does.
+func (s *Shoot) Worker(ctx context.Context) (worker.Interface, error) {
+	version, err := semver.NewVersion(s.Object.Spec.Kubernetes.Version)
+	if err != nil {
+		return nil, err
+	}
+
+	configs := map[string]*operatingsystemconfig.OperatingSystemConfigs{}
+
+	for _, pool := range s.Object.Spec.Provider.Workers {
+		if configs[pool.Name], err = s.operatingSystemConfig(ctx, &pool, version); err != nil {
+			return nil, err
+		}
+	}
+
+	infra := &extensionsv1alpha1.Infrastructure{}
+	if err := s.seed.Client.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: s.Object.Name}, infra); client.IgnoreNotFound(err) != nil {
+		return nil, err
+	}
+
+	return worker.New(log, s.seed.Client, &worker.Values{
+		Namespace: s.Namespace, Name: s.Object.Name, Type: providerType, Region: s.Object.Spec.Region,
+		Workers: s.Object.Spec.Provider.Workers, KubernetesVersion: version, MachineTypes: s.Profile.Spec.MachineTypes,
+		InfrastructureProviderStatus:              infra.Status.ProviderStatus,
+		WorkerPoolNameToOperatingSystemConfigsMap: configs,
+	}, waitInterval, severe, waitTimeout), nil
+}
+
+// operatingSystemConfig writes the Secret with a pool's user data. The name of gardener-node-agent's
+// Secret is part of the hash of the pool's classes, and changes with what Gardener rolls machines for.
+func (s *Shoot) operatingSystemConfig(
+	ctx context.Context, pool *gardencorev1beta1.Worker, version *semver.Version,
+) (*operatingsystemconfig.OperatingSystemConfigs, error) {
+	name, agent := "osc-result-"+pool.Name, "gardener-node-agent-"+pool.Name
+	if !v1beta1helper.IsUpdateStrategyInPlace(pool.UpdateStrategy) {
+		agent = operatingsystemconfig.Key(version, nil, pool, false, s.Object.Spec.Kubernetes.Kubelet, nil)
+	}
+
+	userData := "#cloud-config\nhostname: <<MACHINE_NAME>>\ntoken: <<BOOTSTRAP_TOKEN>>\n"
+
+	return &operatingsystemconfig.OperatingSystemConfigs{Init: operatingsystemconfig.Data{
+		GardenerNodeAgentSecretName: agent, SecretName: &name,
+	}}, s.writeSecret(ctx, name, nil, map[string][]byte{extensionsv1alpha1.OperatingSystemConfigSecretDataKey: []byte(userData)})
+}
+
+// deployMachineControllerManager deploys machine-controller-manager with as many replicas as gardenlet.
+// A restoration starts without it: the extension starts it when the Machines are restored.
+func (s *Shoot) deployMachineControllerManager(ctx context.Context, restoring bool) error {
+	replicas, err := s.replicas(ctx, restoring)
+	if err != nil {
+		return err
+	}
+
+	return s.machineControllerManager(replicas).Deploy(ctx)
+}
+
+func (s *Shoot) machineControllerManager(replicas int32) machinecontrollermanager.Interface {
+	return machinecontrollermanager.New(s.seed.Client, s.Namespace, secretsmanager.New(s.seed.Client, s.Namespace), machinecontrollermanager.Values{
+		Image: "machine-controller-manager", Replicas: replicas,
+	})
+}
+
+func (s *Shoot) replicas(ctx context.Context, restoring bool) (int32, error) {
+	deployments := &machinev1alpha1.MachineDeploymentList{}
+	if err := s.seed.Client.List(ctx, deployments, client.InNamespace(s.Namespace)); err != nil {
+		return 0, fmt.Errorf("list MachineDeployments: %w", err)
+	}
+
+	for _, d := range deployments.Items {
+		if d.Status.Replicas > 0 {
+			return 1, nil
+		}
+	}
+
+	if restoring || s.hibernated() && (s.Object.Status.IsHibernated || s.Object.Status.LastOperation == nil) {
+		return 0, nil
+	}
+
+	return 1, nil
+}
