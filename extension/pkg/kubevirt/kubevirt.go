@@ -8,9 +8,6 @@ const (
 	// Name is the name of the extension.
 	Name = "provider-kubevirt"
 
-	// FieldOwner is the owner of the fields that the extension applies.
-	FieldOwner = "gardener-extension-" + Name
-
 	// LabelShoot is the label of the networks, NetworkPolicies and namespaces that the extension
 	// creates in a provider cluster, with the technical ID of the shoot. The extension changes and
 	// deletes only objects with this label.
