@@ -24,18 +24,19 @@ const maxRemembered = 500_000
 // restart, even if the driver is another process that keeps running.
 type orphanTracker struct {
 	clock clock.PassiveClock
-	// memory is how long a sighting is remembered. Sightings with a longer interval are unrelated.
+	// memory is how long an observation is remembered. Observations with a longer interval are
+	// unrelated.
 	memory time.Duration
 
 	mu      sync.Mutex
-	callers map[caller.ID]*callerSightings
+	callers map[caller.ID]*callerObservations
 }
 
-// callerSightings are the sightings and lists of one process.
-type callerSightings struct {
+// callerObservations are the observations and lists of one process.
+type callerObservations struct {
 	// lastCall is when the process last called.
 	lastCall time.Time
-	orphans  map[types.UID]sightings
+	orphans  map[types.UID]observations
 	// lists are the latest lists, by their selector.
 	lists map[string]list
 }
@@ -47,39 +48,39 @@ type list struct {
 	uids []types.UID
 }
 
-// sightings is an uninterrupted sequence of sightings of an orphan.
-type sightings struct{ first, last time.Time }
+// observations is an uninterrupted sequence of observations of an orphan.
+type observations struct{ first, last time.Time }
 
 func newOrphanTracker(c clock.PassiveClock, memory time.Duration) *orphanTracker {
-	return &orphanTracker{clock: c, memory: memory, callers: map[caller.ID]*callerSightings{}}
+	return &orphanTracker{clock: c, memory: memory, callers: map[caller.ID]*callerObservations{}}
 }
 
-// recordSighting records a sighting, and returns how long ago the caller's uninterrupted sequence
-// of sightings began.
-func (o *orphanTracker) recordSighting(by caller.ID, uid types.UID) time.Duration {
+// recordObservation records an observation, and returns how long ago the caller's uninterrupted
+// sequence of observations began.
+func (o *orphanTracker) recordObservation(by caller.ID, uid types.UID) time.Duration {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 
 	now := o.clock.Now()
 	w := o.forCaller(by, now)
 
-	s, known := w.orphans[uid]
+	seen, known := w.orphans[uid]
 	if !known {
-		s.first = now
+		seen.first = now
 	}
 
-	s.last = now
-	w.orphans[uid] = s
+	seen.last = now
+	w.orphans[uid] = seen
 
 	o.shrink()
 
-	return now.Sub(s.first)
+	return now.Sub(seen.first)
 }
 
 // recordList records a list. A VirtualMachine of the caller's previous list that was not reported
-// as an orphan since has a Machine: its sequence of sightings ends.
+// as an orphan since has a Machine: its sequence of observations ends.
 func (o *orphanTracker) recordList(by caller.ID, what string, uids []types.UID) {
-	if by == caller.Unknown { // It has no sightings, and may stand for several processes.
+	if by == caller.Unknown { // It has no observations, and may stand for several processes.
 		return
 	}
 
@@ -91,7 +92,7 @@ func (o *orphanTracker) recordList(by caller.ID, what string, uids []types.UID) 
 
 	last := w.lists[what]
 	for _, uid := range last.uids {
-		if s, known := w.orphans[uid]; known && s.last.Before(last.at) {
+		if seen, known := w.orphans[uid]; known && seen.last.Before(last.at) {
 			delete(w.orphans, uid)
 		}
 	}
@@ -101,7 +102,7 @@ func (o *orphanTracker) recordList(by caller.ID, what string, uids []types.UID) 
 	o.shrink()
 }
 
-// forget ends all sequences of sightings of a VirtualMachine that has a Machine.
+// forget ends all sequences of observations of a VirtualMachine that has a Machine.
 func (o *orphanTracker) forget(uid types.UID) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -111,8 +112,8 @@ func (o *orphanTracker) forget(uid types.UID) {
 	}
 }
 
-// forCaller returns the sightings of a caller, and removes outdated sightings of all callers.
-func (o *orphanTracker) forCaller(by caller.ID, now time.Time) *callerSightings {
+// forCaller returns the observations of a caller, and removes outdated observations of all callers.
+func (o *orphanTracker) forCaller(by caller.ID, now time.Time) *callerObservations {
 	for id, w := range o.callers {
 		if now.Sub(w.lastCall) > o.memory {
 			delete(o.callers, id)
@@ -121,7 +122,7 @@ func (o *orphanTracker) forCaller(by caller.ID, now time.Time) *callerSightings 
 
 	w := o.callers[by]
 	if w == nil {
-		w = &callerSightings{orphans: map[types.UID]sightings{}, lists: map[string]list{}}
+		w = &callerObservations{orphans: map[types.UID]observations{}, lists: map[string]list{}}
 		o.callers[by] = w
 	}
 
@@ -131,9 +132,9 @@ func (o *orphanTracker) forCaller(by caller.ID, now time.Time) *callerSightings 
 	return w
 }
 
-func (w *callerSightings) removeBefore(limit time.Time) {
-	for uid, s := range w.orphans {
-		if s.last.Before(limit) {
+func (w *callerObservations) removeBefore(limit time.Time) {
+	for uid, seen := range w.orphans {
+		if seen.last.Before(limit) {
 			delete(w.orphans, uid)
 		}
 	}
@@ -147,7 +148,7 @@ func (w *callerSightings) removeBefore(limit time.Time) {
 }
 
 // shrink removes callers, beginning with those that have not called for the longest time. It never
-// removes only a list, which is needed to end sequences of sightings.
+// removes only a list, which is needed to end sequences of observations.
 func (o *orphanTracker) shrink() {
 	size := 0
 	for _, w := range o.callers {
@@ -173,7 +174,7 @@ func (o *orphanTracker) leastRecentCaller() (oldest caller.ID) {
 	return oldest
 }
 
-func (w *callerSightings) size() int {
+func (w *callerObservations) size() int {
 	size := 1 + len(w.orphans)
 	for _, l := range w.lists {
 		size += 1 + len(l.uids)
@@ -192,7 +193,7 @@ func (m *Machines) checkOrphan(ctx context.Context, c *providerapi.Clients, vm *
 			"delete the VirtualMachine, or let the client identify its process")
 	}
 
-	left := m.options.OrphanGracePeriod - m.orphans.recordSighting(by, vm.UID)
+	left := m.options.OrphanGracePeriod - m.orphans.recordObservation(by, vm.UID)
 	if left <= 0 {
 		return nil
 	}

@@ -16,9 +16,9 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// TestSightings runs machine-controller-manager's passes, half an hour apart: it lists the
+// TestObservations runs machine-controller-manager's passes, half an hour apart: it lists the
 // machines, and has those deleted that it does not know.
-func TestSightings(t *testing.T) {
+func TestObservations(t *testing.T) {
 	t.Parallel()
 
 	for name, tc := range map[string]struct {
@@ -44,7 +44,7 @@ func TestSightings(t *testing.T) {
 				clock.Step(time.Second)
 
 				if orphan {
-					row = o.recordSighting(caller.ThisProcess, "u")
+					row = o.recordObservation(caller.ThisProcess, "u")
 				}
 
 				clock.Step(30*time.Minute - time.Second)
@@ -55,9 +55,9 @@ func TestSightings(t *testing.T) {
 	}
 }
 
-// TestSightingsEndWithTheirCaller restarts a machine controller with an empty cache, twice, while
-// the driver keeps running.
-func TestSightingsEndWithTheirCaller(t *testing.T) {
+// TestObservationsEndWithTheirCaller restarts a machine controller with an empty cache, twice,
+// while the driver keeps running.
+func TestObservationsEndWithTheirCaller(t *testing.T) {
 	t.Parallel()
 
 	clock := clocktesting.NewFakeClock(time.Now())
@@ -77,30 +77,30 @@ func TestSightingsEndWithTheirCaller(t *testing.T) {
 	require.ErrorIs(t, asked("second"), spi.ErrConflict, "it has a Machine")
 }
 
-// TestListsOfOthersEndNoSightings has a process list between two sightings of another one: only the
-// own list of a process ends its sightings.
-func TestListsOfOthersEndNoSightings(t *testing.T) {
+// TestListsOfOthersEndNoObservations has a process list between two observations of another one:
+// only the own list of a process ends its observations.
+func TestListsOfOthersEndNoObservations(t *testing.T) {
 	t.Parallel()
 
 	clock := clocktesting.NewFakeClock(time.Now())
 	o := newOrphanTracker(clock, time.Hour)
 
-	require.Zero(t, o.recordSighting("first", "u"))
+	require.Zero(t, o.recordObservation("first", "u"))
 
 	for _, by := range []caller.ID{"first", "second", "second", caller.Unknown, caller.Unknown} {
 		clock.Step(time.Minute)
 		o.recordList(by, "machines", []types.UID{"u"})
 	}
 
-	require.Equal(t, 5*time.Minute, o.recordSighting("first", "u"))
+	require.Equal(t, 5*time.Minute, o.recordObservation("first", "u"))
 	clock.Step(time.Minute)
 	o.recordList("first", "machines", []types.UID{"u"})
 	clock.Step(time.Minute)
 	o.recordList("first", "machines", []types.UID{"u"})
-	require.Zero(t, o.recordSighting("first", "u"))
+	require.Zero(t, o.recordObservation("first", "u"))
 }
 
-// TestOrphanTrackerIsBounded has more callers than are remembered. The sightings and lists of
+// TestOrphanTrackerIsBounded has more callers than are remembered. The observations and lists of
 // removed callers begin again.
 func TestOrphanTrackerIsBounded(t *testing.T) {
 	t.Parallel()
@@ -114,15 +114,15 @@ func TestOrphanTrackerIsBounded(t *testing.T) {
 		by := caller.ID(fmt.Sprint("process", i))
 
 		o.recordList(by, "machines", make([]types.UID, maxRemembered/(many-1)))
-		require.Zero(t, o.recordSighting(by, "u"))
+		require.Zero(t, o.recordObservation(by, "u"))
 		clock.Step(time.Minute)
 	}
 
 	require.NotContains(t, o.callers, caller.ID("process0"))
 	require.Len(t, o.callers, many-2)
-	require.Equal(t, time.Minute, o.recordSighting("process5", "u"))
+	require.Equal(t, time.Minute, o.recordObservation("process5", "u"))
 
 	clock.Step(2 * time.Hour)
-	o.recordSighting("process6", "u")
-	require.Len(t, o.callers, 1, "outdated sightings are removed")
+	o.recordObservation("process6", "u")
+	require.Len(t, o.callers, 1, "outdated observations are removed")
 }

@@ -75,7 +75,7 @@ func (s *seen) waitFor(t *testing.T, many int) map[string]time.Time {
 	return found
 }
 
-// since returns the duration from began to the sighting of each object.
+// since returns the duration from began until each object was seen.
 func (s *seen) since(t *testing.T, began map[string]time.Time) []time.Duration {
 	t.Helper()
 

@@ -213,7 +213,7 @@ func behaviours() map[string]behaviour {
 			},
 		},
 		"Orphans": {
-			reason:   "one sighting does not suffice",
+			reason:   "one observation does not suffice",
 			settings: harness.Settings{Grace: time.Minute, Clock: clocktesting.NewFakeClock(time.Now())},
 			show: func(t *testing.T, s *harness.Shoot, d driver.Driver, tr *transcript) {
 				t.Helper()

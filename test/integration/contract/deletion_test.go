@@ -81,13 +81,13 @@ func TestOrphansAreSeenTwice(t *testing.T) {
 	m.Machine.UID = ""
 
 	for range 3 {
-		require.Equal(t, codes.Aborted, harness.CodeOf(m.Remove(t.Context(), d)), "the first sighting, and those soon after it, do not delete")
+		require.Equal(t, codes.Aborted, harness.CodeOf(m.Remove(t.Context(), d)), "the first observation, and those soon after it, do not delete")
 		require.Nil(t, s.VM(t, m.Name()).DeletionTimestamp)
 		clock.Step(3 * time.Minute)
 	}
 
 	clock.Step(25 * time.Hour)
-	require.Equal(t, codes.Aborted, harness.CodeOf(m.Remove(t.Context(), d)), "sightings that are too far apart do not count together")
+	require.Equal(t, codes.Aborted, harness.CodeOf(m.Remove(t.Context(), d)), "observations that are too far apart do not count together")
 	clock.Step(11 * time.Minute)
 
 	m.Machine.UID = uid
@@ -99,7 +99,7 @@ func TestOrphansAreSeenTwice(t *testing.T) {
 	clock.Step(11 * time.Minute)
 
 	restarted := harness.NewDriver(harness.Settings{Grace: time.Minute, Clock: clock})
-	require.Equal(t, codes.Aborted, harness.CodeOf(m.Remove(t.Context(), restarted)), "a new process starts without sightings")
+	require.Equal(t, codes.Aborted, harness.CodeOf(m.Remove(t.Context(), restarted)), "a new process starts without observations")
 	require.NoError(t, m.Remove(t.Context(), d))
 	s.RequireNothingLeft(t)
 }

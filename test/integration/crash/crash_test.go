@@ -16,7 +16,7 @@ import (
 // TestCrashMatrix injects each of matrixFaults into every call of the driver, and requires that
 // machine-controller-manager's normal retries reach the desired state: one machine with the Secret
 // of the last CreateMachine call, and no object after its deletion. It discovers the calls, so that
-// it also covers new ones, and fails if no life makes a call under each of the faults.
+// it also covers new ones, and fails if no scenario makes a call under each of the faults.
 func TestCrashMatrix(t *testing.T) {
 	t.Parallel()
 
@@ -30,35 +30,36 @@ func TestCrashMatrix(t *testing.T) {
 
 	var running sync.WaitGroup
 
-	for _, l := range lives() {
+	for _, sc := range scenarios() {
 		for _, faults := range matrixFaults() {
 			places <- struct{}{}
 
 			running.Go(func() {
 				defer func() { <-places }()
 
-				t.Run(l.name+"/"+namesOf(faults), func(t *testing.T) { matrix.add(faults, l.under(t, faults)) })
+				t.Run(sc.name+"/"+namesOf(faults), func(t *testing.T) { matrix.add(faults, sc.under(t, faults)) })
 			})
 		}
 	}
 
 	running.Wait()
 
-	if matrix.lived == len(lives())*len(matrixFaults()) { // -run may have selected only some of them.
+	if matrix.runs == len(scenarios())*len(matrixFaults()) { // -run may have selected only some of them.
 		matrix.requireComplete(t)
 		matrix.requireRights(t)
 		harness.CoverCalls(matrix.calls())
 	}
 }
 
-// under runs the life with the faults, and returns the disturbed calls with their number of faults.
-func (l *life) under(t *testing.T, faults []harness.Fault) map[string]int {
+// under runs the scenario with the faults, and returns the disturbed calls with their number of
+// faults.
+func (sc *scenario) under(t *testing.T, faults []harness.Fault) map[string]int {
 	t.Helper()
 
-	s, saboteur := harness.NewShoot(t), newSaboteur(faults)
-	l.live(t, s, saboteur)
+	s, injector := harness.NewShoot(t), newFaultInjector(faults)
+	sc.run(t, s, injector)
 
-	return saboteur.calls()
+	return injector.calls()
 }
 
 // requireWhole requires that all objects of the machine exist once, and no others except the given

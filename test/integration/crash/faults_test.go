@@ -29,9 +29,10 @@ func namesOf(faults []harness.Fault) string {
 	return strings.Join(names, ", ")
 }
 
-// saboteur injects each fault into every call of the driver, one after the other. It discovers the
-// calls by itself: a call is a method of the driver together with its request to the API server.
-type saboteur struct {
+// faultInjector injects each fault into every call of the driver, one after the other. It discovers
+// the calls by itself: a call is a method of the driver together with its request to the API
+// server.
+type faultInjector struct {
 	faults []harness.Fault
 	// spares is a call without faults.
 	spares string
@@ -47,40 +48,40 @@ type saboteur struct {
 	dead       bool
 }
 
-func newSaboteur(faults []harness.Fault) *saboteur {
-	return &saboteur{faults: faults, passed: map[string]int{}, met: map[string]int{}}
+func newFaultInjector(faults []harness.Fault) *faultInjector {
+	return &faultInjector{faults: faults, passed: map[string]int{}, met: map[string]int{}}
 }
 
 // during starts a method, which kill aborts.
-func (s *saboteur) during(kill context.CancelFunc) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (i *faultInjector) during(kill context.CancelFunc) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
 
-	s.kill, s.passed, s.conflicted = kill, map[string]int{}, false
+	i.kill, i.passed, i.conflicted = kill, map[string]int{}, false
 }
 
 // revive starts the next process, and reports whether the last one has died.
-func (s *saboteur) revive() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (i *faultInjector) revive() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
 
-	died := s.dead
-	s.dead = false
+	died := i.dead
+	i.dead = false
 
 	return died
 }
 
 // sawConflict reports whether the server has answered the last method with a conflict.
-func (s *saboteur) sawConflict() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (i *faultInjector) sawConflict() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
 
-	return s.conflicted
+	return i.conflicted
 }
 
-func (s *saboteur) wrap(next http.RoundTripper) http.RoundTripper {
+func (i *faultInjector) wrap(next http.RoundTripper) http.RoundTripper {
 	return harness.Transport(func(r *http.Request) (*http.Response, error) {
-		fault, dead := s.strike(r)
+		fault, dead := i.strike(r)
 
 		switch {
 		case dead:
@@ -101,7 +102,7 @@ func (s *saboteur) wrap(next http.RoundTripper) http.RoundTripper {
 		}
 
 		if fault.Fatal {
-			s.kill()
+			i.kill()
 		}
 
 		if fault.Err != nil {
@@ -113,11 +114,11 @@ func (s *saboteur) wrap(next http.RoundTripper) http.RoundTripper {
 }
 
 // strike returns the fault of this request, and whether the process is already dead.
-func (s *saboteur) strike(r *http.Request) (happens *harness.Fault, dead bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (i *faultInjector) strike(r *http.Request) (happens *harness.Fault, dead bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
 
-	if s.dead {
+	if i.dead {
 		return nil, true
 	}
 
@@ -126,38 +127,38 @@ func (s *saboteur) strike(r *http.Request) (happens *harness.Fault, dead bool) {
 
 	// A repeated request within a method is another call: for two Secrets, the
 	// call for the second one.
-	if passed := s.passed[call]; passed > 0 {
+	if passed := i.passed[call]; passed > 0 {
 		nth = fmt.Sprintf("%s, no. %d", call, passed+1)
 	}
 
-	if call == s.spares || s.met[nth] == len(s.faults) {
-		s.passed[call]++
+	if call == i.spares || i.met[nth] == len(i.faults) {
+		i.passed[call]++
 
 		return nil, false
 	}
 
-	happens = &s.faults[s.met[nth]]
-	s.met[nth]++
-	s.dead = happens.Fatal
-	s.conflicted = s.conflicted || happens.Answer == harness.ErrConflict
+	happens = &i.faults[i.met[nth]]
+	i.met[nth]++
+	i.dead = happens.Fatal
+	i.conflicted = i.conflicted || happens.Answer == harness.ErrConflict
 
 	return happens, false
 }
 
 // hasHit reports whether all faults were injected into all of these calls.
-func (s *saboteur) hasHit(calls ...string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (i *faultInjector) hasHit(calls ...string) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
 
-	return !slices.ContainsFunc(calls, func(call string) bool { return s.met[call] < len(s.faults) })
+	return !slices.ContainsFunc(calls, func(call string) bool { return i.met[call] < len(i.faults) })
 }
 
 // calls returns every disturbed call with its number of faults.
-func (s *saboteur) calls() map[string]int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (i *faultInjector) calls() map[string]int {
+	i.mu.Lock()
+	defer i.mu.Unlock()
 
-	return maps.Clone(s.met)
+	return maps.Clone(i.met)
 }
 
 // respond returns an API server's error response.

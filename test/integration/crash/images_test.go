@@ -20,13 +20,13 @@ import (
 // wrongChecksum is the message of an import that fails permanently.
 const wrongChecksum = "checksum mismatch: expected a, got b"
 
-// liveWithImageLost deletes the golden image while the machine waits for it.
-func liveWithImageLost(t *testing.T, s *harness.Shoot, saboteur *saboteur) {
+// runWithImageLost deletes the golden image while the machine waits for it.
+func runWithImageLost(t *testing.T, s *harness.Shoot, injector *faultInjector) {
 	t.Helper()
 
 	s.ImportFor(t, time.Hour)
 
-	r := newReplay(t, s.NewMachine("zone-a", harness.ImportedRoot), saboteur, impatient)
+	r := newReplay(t, s.NewMachine("zone-a", harness.ImportedRoot), injector, impatient)
 
 	repeat(t, "the machine waits for its image", func(t *testing.T) bool {
 		t.Helper()
@@ -48,16 +48,16 @@ func liveWithImageLost(t *testing.T, s *harness.Shoot, saboteur *saboteur) {
 
 		now := s.Images(t)[image]
 
-		return now != "" && now != first[image] && saboteur.hasHit("InitializeMachine: get datavolumes", "InitializeMachine: create datavolumes")
+		return now != "" && now != first[image] && injector.hasHit("InitializeMachine: get datavolumes", "InitializeMachine: create datavolumes")
 	})
 
 	s.ImportFor(t, 0)
-	r.liveOn(t, s)
+	r.finish(t, s)
 }
 
-// liveWithImageFailed begins with an image that has failed permanently, in an earlier process. The
+// runWithImageFailed begins with an image that has failed permanently, in an earlier process. The
 // driver replaces it, and the next images fail too, until the source is repaired.
-func liveWithImageFailed(t *testing.T, s *harness.Shoot, saboteur *saboteur) {
+func runWithImageFailed(t *testing.T, s *harness.Shoot, injector *faultInjector) {
 	t.Helper()
 
 	m := s.NewMachine("zone-a", harness.ImportedRoot)
@@ -67,7 +67,7 @@ func liveWithImageFailed(t *testing.T, s *harness.Shoot, saboteur *saboteur) {
 
 	late := impatient
 	late.ImageClock = harness.ClockAhead{By: 6 * time.Minute}
-	r := newReplay(t, m, saboteur, late)
+	r := newReplay(t, m, injector, late)
 	r.passing = whileImporting
 
 	repeat(t, "both methods have replaced the image", func(t *testing.T) bool {
@@ -75,7 +75,7 @@ func liveWithImageFailed(t *testing.T, s *harness.Shoot, saboteur *saboteur) {
 		require.False(t, r.creationPass(t))
 		awaitImportEnd(t, s, image)
 
-		return saboteur.hasHit("CreateMachine: get datavolumes", "CreateMachine: delete datavolumes", "InitializeMachine: delete datavolumes")
+		return injector.hasHit("CreateMachine: get datavolumes", "CreateMachine: delete datavolumes", "InitializeMachine: delete datavolumes")
 	})
 
 	s.FailImports(t, "")
@@ -86,17 +86,17 @@ func liveWithImageFailed(t *testing.T, s *harness.Shoot, saboteur *saboteur) {
 		return awaitImportEnd(t, s, image) == cdiv1beta1.Succeeded
 	})
 
-	r.liveOn(t, s)
+	r.finish(t, s)
 }
 
-// liveWithClassDeleted deletes the machine's class. The driver deletes the image with the last
+// runWithClassDeleted deletes the machine's class. The driver deletes the image with the last
 // machine. A process with an outdated class then creates the image again, and the driver deletes it
 // when it lists the machines.
-func liveWithClassDeleted(t *testing.T, s *harness.Shoot, saboteur *saboteur) {
+func runWithClassDeleted(t *testing.T, s *harness.Shoot, injector *faultInjector) {
 	t.Helper()
 
 	m, healthy := s.NewMachine("zone-a", harness.ImportedRoot), harness.NewDriver(harness.PatientSettings)
-	r := newReplay(t, m, saboteur, harness.Settings{Grace: time.Minute, Wrap: changeImages(s, saboteur)})
+	r := newReplay(t, m, injector, harness.Settings{Grace: time.Minute, Wrap: changeImages(s, injector)})
 
 	_, err := m.Create(t.Context(), healthy)
 	require.NoError(t, err)
@@ -108,7 +108,7 @@ func liveWithClassDeleted(t *testing.T, s *harness.Shoot, saboteur *saboteur) {
 		t.Helper()
 		r.remove(t)
 
-		return saboteur.hasHit("DeleteMachine: list datavolumes", "DeleteMachine: list virtualmachines",
+		return injector.hasHit("DeleteMachine: list datavolumes", "DeleteMachine: list virtualmachines",
 			"DeleteMachine: delete datavolumes", "DeleteMachine: get datavolumes")
 	})
 
@@ -123,13 +123,13 @@ func liveWithClassDeleted(t *testing.T, s *harness.Shoot, saboteur *saboteur) {
 
 	s.CreateImage(t, m, cdiv1beta1.Succeeded)
 	repeat(t, "the image is gone", listed)
-	require.True(t, saboteur.hasHit("ListMachines: list datavolumes", "ListMachines: list virtualmachines, no. 2",
+	require.True(t, injector.hasHit("ListMachines: list datavolumes", "ListMachines: list virtualmachines, no. 2",
 		"ListMachines: delete datavolumes", "ListMachines: get datavolumes"))
 	s.RequireNothingLeft(t)
 }
 
-// liveOn completes the machine in a process with long grace periods, and deletes it.
-func (r *replay) liveOn(t *testing.T, s *harness.Shoot) {
+// finish completes the machine in a process with long grace periods, and deletes it.
+func (r *replay) finish(t *testing.T, s *harness.Shoot) {
 	t.Helper()
 
 	r.restart(harness.PatientSettings)
@@ -165,10 +165,10 @@ func awaitImportEnd(t *testing.T, s *harness.Shoot, image string) (end cdiv1beta
 
 // changeImages changes images before each deletion, as an import in progress does, until the
 // deleting method has read the image again under the faults.
-func changeImages(s *harness.Shoot, saboteur *saboteur) func(http.RoundTripper) http.RoundTripper {
+func changeImages(s *harness.Shoot, injector *faultInjector) func(http.RoundTripper) http.RoundTripper {
 	return func(next http.RoundTripper) http.RoundTripper {
 		return harness.Transport(func(r *http.Request) (*http.Response, error) {
-			if harness.CallOf(r.Method, r.URL) == "delete datavolumes" && !saboteur.hasHit(harness.MethodOf(r.Context())+": get datavolumes") {
+			if harness.CallOf(r.Method, r.URL) == "delete datavolumes" && !injector.hasHit(harness.MethodOf(r.Context())+": get datavolumes") {
 				if err := changeImage(r.Context(), s, path.Base(r.URL.Path)); err != nil {
 					return nil, err
 				}

@@ -16,9 +16,9 @@ import (
 
 // matrix records the faults that were injected into each call.
 type matrix struct {
-	mu    sync.Mutex
-	rows  map[string]map[string]bool
-	lived int
+	mu   sync.Mutex
+	rows map[string]map[string]bool
+	runs int
 }
 
 func newMatrix() *matrix {
@@ -29,7 +29,7 @@ func (m *matrix) add(faults []harness.Fault, calls map[string]int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 
-	m.lived++
+	m.runs++
 
 	for call, met := range calls {
 		if m.rows[call] == nil {
@@ -62,7 +62,7 @@ func (m *matrix) requireComplete(t *testing.T) {
 
 	for call, met := range m.rows {
 		for _, f := range slices.Concat(matrixFaults()...) {
-			require.True(t, met[f.Name] || strings.Contains(call, ", no. "), "the fault %q was never injected into %q: add a life that always makes this call", f.Name, call)
+			require.True(t, met[f.Name] || strings.Contains(call, ", no. "), "the fault %q was never injected into %q: add a scenario that always makes this call", f.Name, call)
 		}
 	}
 }
@@ -85,7 +85,7 @@ func (m *matrix) requireRights(t *testing.T) {
 	for _, rule := range role.Rules {
 		for _, resource := range rule.Resources {
 			for _, verb := range rule.Verbs {
-				require.True(t, used[verb+" "+resource], "the Role grants %s %s, which no life uses: add a life that does, or remove the permission", verb, resource)
+				require.True(t, used[verb+" "+resource], "the Role grants %s %s, which no scenario uses: add a scenario that does, or remove the permission", verb, resource)
 			}
 		}
 	}

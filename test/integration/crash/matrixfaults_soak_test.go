@@ -6,7 +6,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 )
 
-// matrixFaults returns all faults, each for a separate run of a life.
+// matrixFaults returns all faults, each for a separate run of a scenario.
 func matrixFaults() [][]harness.Fault {
 	var each [][]harness.Fault
 	for _, f := range harness.Faults() {

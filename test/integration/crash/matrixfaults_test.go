@@ -8,10 +8,10 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 )
 
-// matrixFaults returns one fault of each kind, since a life takes long: the driver handles the
+// matrixFaults returns one fault of each kind, since a scenario takes long: the driver handles the
 // other faults in the same way, and TestBlipsNeverShow injects some of them. `make soak` injects
 // all. Faults after which the driver or machine-controller-manager repeats the call share a run of
-// a life. Among them, the fault of a committed request comes last; a process that dies after a
+// a scenario. Among them, the fault of a committed request comes last; a process that dies after a
 // commit needs a separate run.
 func matrixFaults() [][]harness.Fault {
 	return [][]harness.Fault{

@@ -22,7 +22,7 @@ import (
 type replay struct {
 	machine *harness.Machine
 
-	saboteur *saboteur
+	injector *faultInjector
 	settings harness.Settings
 	driver   driver.Driver
 
@@ -47,10 +47,10 @@ type report struct {
 	names string
 }
 
-func newReplay(t *testing.T, m *harness.Machine, s *saboteur, settings harness.Settings) *replay {
+func newReplay(t *testing.T, m *harness.Machine, injector *faultInjector, settings harness.Settings) *replay {
 	t.Helper()
 
-	r := &replay{machine: m, saboteur: s, codes: map[string]int{}}
+	r := &replay{machine: m, injector: injector, codes: map[string]int{}}
 	r.restart(settings)
 	t.Cleanup(func() { t.Logf("%d CreateMachine calls; %v", r.created, r.codes) })
 
@@ -59,7 +59,7 @@ func newReplay(t *testing.T, m *harness.Machine, s *saboteur, settings harness.S
 
 // restart starts the next process with new settings.
 func (r *replay) restart(settings harness.Settings) {
-	settings.Wrap = clienttransport.Wrappers(settings.Wrap, r.saboteur.wrap)
+	settings.Wrap = clienttransport.Wrappers(settings.Wrap, r.injector.wrap)
 	r.settings = settings
 	r.next()
 }
@@ -76,11 +76,11 @@ func (r *replay) call(t *testing.T, method string, do func(context.Context) erro
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 
-	r.saboteur.during(cancel)
+	r.injector.during(cancel)
 
 	err := do(ctx)
 
-	if r.saboteur.revive() {
+	if r.injector.revive() {
 		r.next()
 
 		return codes.Unknown, true
@@ -107,7 +107,7 @@ func (r *replay) requireSoon(t *testing.T, method string, err error) {
 		r.told = r.told || strings.Contains(err.Error(), r.expected.names)
 	case slices.ContainsFunc(r.passing, func(token string) bool { return strings.Contains(err.Error(), "["+token+": ") }):
 	default:
-		require.True(t, r.saboteur.sawConflict(), "%s: %v", method, err)
+		require.True(t, r.injector.sawConflict(), "%s: %v", method, err)
 		require.Equal(t, codes.Aborted, code, method)
 	}
 }
@@ -123,7 +123,7 @@ func (r *replay) until(t *testing.T, expected report, hit []string, pass func(*t
 		t.Helper()
 		pass(t)
 
-		return r.told && r.saboteur.hasHit(hit...)
+		return r.told && r.injector.hasHit(hit...)
 	})
 }
 

@@ -16,7 +16,7 @@ import (
 // first of a zone's two hosts.
 type maintained struct {
 	*harness.Shoot
-	*harness.Witness
+	*harness.Observer
 
 	zone    zone
 	workers int
@@ -47,7 +47,7 @@ func newMaintained(t *testing.T, perPool int32, fields string, sidecarArgs ...st
 	require.Len(t, m.on(t, m.zone.hosts[0]), m.workers, "all are on one host")
 	kubectl(t, "uncordon", m.zone.hosts[1])
 	m.runApplications(t, pools)
-	m.Witness = m.Watch(t, harness.NewTimeline(), pools)
+	m.Observer = m.Watch(t, harness.NewTimeline(), pools)
 
 	return m
 }

@@ -14,7 +14,7 @@ import (
 // that must all be evacuated.
 type evacuated struct {
 	*harness.Shoot
-	*harness.Witness
+	*harness.Observer
 
 	machines map[string]bool
 }
@@ -41,7 +41,7 @@ func newEvacuated(t *testing.T, s *harness.Shoot, fields string) *evacuated {
 		e.machines[name] = true
 	}
 
-	e.Witness = s.Watch(t, harness.NewTimeline(), map[string]int32{s.Name: many})
+	e.Observer = s.Watch(t, harness.NewTimeline(), map[string]int32{s.Name: many})
 
 	for name := range e.machines {
 		evict(t, s, name)

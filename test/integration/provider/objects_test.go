@@ -52,8 +52,8 @@ func list(ctx context.Context, client metadata.Interface, namespace, selector st
 	return all, nil
 }
 
-// sightings are all objects ever seen in the provider namespace.
-type sightings struct {
+// observedObjects are all objects ever seen in the provider namespace.
+type observedObjects struct {
 	client    metadata.Interface
 	namespace string
 
@@ -62,21 +62,21 @@ type sightings struct {
 }
 
 // watchObjects watches objects with the suite's role tag until the test ends.
-func watchObjects(t *testing.T, config *rest.Config, namespace string) *sightings {
+func watchObjects(t *testing.T, config *rest.Config, namespace string) *observedObjects {
 	t.Helper()
 
 	client, err := metadata.NewForConfig(config)
 	require.NoError(t, err)
 
-	s := &sightings{client: client, namespace: namespace, seen: map[string]sets.Set[string]{}}
-	factory := metadatainformer.NewFilteredSharedInformerFactory(client, 0, namespace, func(o *metav1.ListOptions) {
-		o.LabelSelector = labels.Set{v1alpha1.TagRole: suiteRole}.String()
+	o := &observedObjects{client: client, namespace: namespace, seen: map[string]sets.Set[string]{}}
+	factory := metadatainformer.NewFilteredSharedInformerFactory(client, 0, namespace, func(options *metav1.ListOptions) {
+		options.LabelSelector = labels.Set{v1alpha1.TagRole: suiteRole}.String()
 	})
 
 	for _, kind := range kinds() {
-		s.seen[kind.Resource] = sets.New[string]()
+		o.seen[kind.Resource] = sets.New[string]()
 		_, err := factory.ForResource(kind).Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
-			AddFunc: func(object any) { s.add(kind.Resource, object.(metav1.Object).GetName()) },
+			AddFunc: func(object any) { o.add(kind.Resource, object.(metav1.Object).GetName()) },
 		})
 		require.NoError(t, err)
 	}
@@ -84,25 +84,25 @@ func watchObjects(t *testing.T, config *rest.Config, namespace string) *sighting
 	factory.Start(t.Context().Done())
 	factory.WaitForCacheSync(t.Context().Done())
 
-	return s
+	return o
 }
 
-func (s *sightings) add(kind, name string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (o *observedObjects) add(kind, name string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 
-	s.seen[kind].Insert(name)
+	o.seen[kind].Insert(name)
 }
 
 // requireMachines requires that at least the wanted number of machines were created, each with
 // objects of all kinds with the suite's role tag. This proves that objects missing in the
 // ResourcesTracker existed before.
-func (s *sightings) requireMachines(t *testing.T, want int) {
+func (o *observedObjects) requireMachines(t *testing.T, want int) {
 	t.Helper()
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	o.mu.Lock()
+	defer o.mu.Unlock()
 
-	for kind, names := range s.seen {
+	for kind, names := range o.seen {
 		t.Logf("%d %s were seen", names.Len(), kind)
 		require.GreaterOrEqual(t, names.Len(), want, kind)
 	}
@@ -111,7 +111,7 @@ func (s *sightings) requireMachines(t *testing.T, want int) {
 // requireNothingLeft requires that the provider namespace is empty, with or without tags. Only the
 // golden image may remain that the suite's MachineClasses share, since they have the same root
 // volume: the suite kills the sidecar just after deleting them, during the sweep.
-func (s *sightings) requireNothingLeft(t *testing.T) {
+func (o *observedObjects) requireNothingLeft(t *testing.T) {
 	t.Helper()
 
 	var (
@@ -120,14 +120,14 @@ func (s *sightings) requireNothingLeft(t *testing.T) {
 	)
 
 	err := wait.PollUntilContextTimeout(t.Context(), time.Second, time.Minute, true, func(ctx context.Context) (bool, error) {
-		objects, err := list(ctx, s.client, s.namespace, "")
+		objects, err := list(ctx, o.client, o.namespace, "")
 		left, images = nil, sets.New[string]()
 
 		for i := range objects {
-			if o := &objects[i]; o.Labels[v1alpha1.LabelGoldenImage] == o.Name {
-				images.Insert(o.Name)
+			if object := &objects[i]; object.Labels[v1alpha1.LabelGoldenImage] == object.Name {
+				images.Insert(object.Name)
 			} else {
-				left = append(left, o.Kind+" "+o.Name)
+				left = append(left, object.Kind+" "+object.Name)
 			}
 		}
 

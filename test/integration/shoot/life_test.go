@@ -89,7 +89,7 @@ func newShootLife(t *testing.T) *shootLife {
 // stage runs one stage and stops the test if it fails.
 func (l *shootLife) stage(t *testing.T, name string, do func(*testing.T)) {
 	t.Helper()
-	require.True(t, l.live(t, name, do), "the next stages depend on this one")
+	require.True(t, l.runStage(t, name, do), "the next stages depend on this one")
 }
 
 // together runs the stages concurrently. Each has its own pool.
@@ -100,17 +100,17 @@ func (l *shootLife) together(t *testing.T, stages map[string]func(*testing.T)) {
 
 	for name, do := range stages {
 		// With t.Parallel they would wait for all other tests of the package.
-		running.Go(func() { l.live(t, name, do) })
+		running.Go(func() { l.runStage(t, name, do) })
 	}
 
 	running.Wait()
 	require.False(t, t.Failed(), "the next stages depend on this one")
 }
 
-// live runs a stage and logs its duration. It then checks that the other shoot is
+// runStage runs a stage and logs its duration. It then checks that the other shoot is
 // unaffected and that Machines failed only in pools where this is expected. It reports
 // whether the stage succeeded.
-func (l *shootLife) live(t *testing.T, name string, do func(*testing.T)) bool {
+func (l *shootLife) runStage(t *testing.T, name string, do func(*testing.T)) bool {
 	t.Helper()
 
 	return t.Run(name, func(t *testing.T) {

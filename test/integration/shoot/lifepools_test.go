@@ -78,12 +78,12 @@ func (l *shootLife) updateRolling(t *testing.T) {
 	l.RunApplication(t, app)
 
 	events := harness.NewTimeline()
-	w := l.Watch(t, events, map[string]int32{pool: 1})
+	observer := l.Watch(t, events, map[string]int32{pool: 1})
 	l.update(t, pool)
 	l.RequireReplaced(t, old)
 	events.Print(t)
-	w.RequireEvicted(t, int(app.Replicas))
-	w.RequireAtMostAway(t, 0)
+	observer.RequireEvicted(t, int(app.Replicas))
+	observer.RequireAtMostAway(t, 0)
 	l.StopApplication(t, app)
 
 	classes := l.MCM.MachineV1alpha1().MachineClasses(l.Namespace)

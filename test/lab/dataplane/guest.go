@@ -138,7 +138,7 @@ func (g *guests) keepAlive(
 	sameDisk, host := node.Annotations[diskAnnotation] == g.disk(instance), node.Annotations[hostAnnotation]
 	switch {
 	case sameDisk && host == instance.Status.NodeName:
-	case sameDisk && cameLive(instance, host):
+	case sameDisk && migratedFrom(instance, host):
 		return 0, g.follow(ctx, instance, node)
 	default:
 		return g.rejoin(ctx, instance, node)

@@ -140,8 +140,9 @@ func isLeft(pod *corev1.Pod, instance *kubevirtv1.VirtualMachineInstance) bool {
 	}
 }
 
-// cameLive reports whether an instance's last migration moved it from a node to its current one.
-func cameLive(instance *kubevirtv1.VirtualMachineInstance, from string) bool {
+// migratedFrom reports whether an instance's last migration moved it from a node to its current
+// one.
+func migratedFrom(instance *kubevirtv1.VirtualMachineInstance, from string) bool {
 	state := instance.Status.MigrationState
 	return state != nil && isMigrationOver(state) && !state.Failed &&
 		state.SourceNode == from && state.TargetNode == instance.Status.NodeName

@@ -216,13 +216,13 @@ func TestLauncherIsLeft(t *testing.T) {
 	require.True(t, isLeft(pod("source"), m.instance))
 	require.False(t, isLeft(pod("target"), m.instance))
 	require.False(t, isLeft(pod("next-target"), m.instance), "it belongs to the next migration, which has not been handed over yet")
-	require.True(t, cameLive(m.instance, "here"))
-	require.False(t, cameLive(m.instance, "elsewhere"))
+	require.True(t, migratedFrom(m.instance, "here"))
+	require.False(t, migratedFrom(m.instance, "elsewhere"))
 
 	state.Failed = true
 	require.True(t, isLeft(pod("target"), m.instance), "no migration uses it any more")
 	require.False(t, isLeft(pod("source"), m.instance))
-	require.False(t, cameLive(m.instance, "here"))
+	require.False(t, migratedFrom(m.instance, "here"))
 }
 
 func TestSooner(t *testing.T) {

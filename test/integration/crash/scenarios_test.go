@@ -17,26 +17,26 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 )
 
-// life is a scenario from the creation of a machine to its deletion. Each has calls that no other
-// life makes.
-type life struct {
+// scenario takes a machine from its creation to its deletion. Each has calls that no other scenario
+// makes.
+type scenario struct {
 	name string
-	live func(*testing.T, *harness.Shoot, *saboteur)
+	run  func(*testing.T, *harness.Shoot, *faultInjector)
 }
 
-// lives returns all lives. Those with the longest waits come first.
-func lives() []life {
-	return []life{
-		{"volumes not made", liveWithoutVolumes},
-		{"no room", liveWithoutRoom},
-		{"image failed", liveWithImageFailed},
-		{"image lost", liveWithImageLost},
-		{"class deleted", liveWithClassDeleted},
-		{"healthy", liveHealthy},
-		{"left-overs", liveWithLeftOvers},
-		{"instance left", liveWithInstanceLeft},
-		{"deletion blocked", liveBlocked},
-		{"orphan", liveAsOrphan},
+// scenarios returns all scenarios. Those with the longest waits come first.
+func scenarios() []scenario {
+	return []scenario{
+		{"volumes not made", runWithoutVolumes},
+		{"no room", runWithoutRoom},
+		{"image failed", runWithImageFailed},
+		{"image lost", runWithImageLost},
+		{"class deleted", runWithClassDeleted},
+		{"healthy", runHealthy},
+		{"left-overs", runWithLeftOvers},
+		{"instance left", runWithInstanceLeft},
+		{"deletion blocked", runBlocked},
+		{"orphan", runAsOrphan},
 	}
 }
 
@@ -49,31 +49,31 @@ var impatient = harness.Settings{Grace: time.Second, Wait: time.Second}
 // before the reason.
 var whileImporting = []string{"CloneSourceNotFound", "Unschedulable", "ImportFailed", "ImageCorrupt", "DataVolumeFailed"}
 
-// liveHealthy is disturbed only by the faults.
-func liveHealthy(t *testing.T, s *harness.Shoot, saboteur *saboteur) {
+// runHealthy is disturbed only by the faults.
+func runHealthy(t *testing.T, s *harness.Shoot, injector *faultInjector) {
 	t.Helper()
 
-	r := newReplay(t, withKeys(t, s.NewMachine("zone-a", harness.ImportedRoot), "ssh-ed25519 AAAA one"), saboteur, harness.Settings{Grace: time.Minute})
+	r := newReplay(t, withKeys(t, s.NewMachine("zone-a", harness.ImportedRoot), "ssh-ed25519 AAAA one"), injector, harness.Settings{Grace: time.Minute})
 
 	r.create(t)
 	r.requireWhole(t, s)
-	require.True(t, saboteur.hasHit("CreateMachine: create secrets, no. 2"))
+	require.True(t, injector.hasHit("CreateMachine: create secrets, no. 2"))
 	require.Equal(t, map[string]string{"kubevirt://" + r.machine.Name(): r.machine.Name()}, r.list(t))
 	r.remove(t)
 	s.RequireNothingLeft(t)
 }
 
-// liveWithLeftOvers begins after an earlier process has died: its golden image exists, and its
+// runWithLeftOvers begins after an earlier process has died: its golden image exists, and its
 // Secrets contain other data. Later, the response to the creation of the VirtualMachine is lost, so
-// that the driver finds its own VirtualMachine. liveHealthy has the faults of that creation.
-func liveWithLeftOvers(t *testing.T, s *harness.Shoot, saboteur *saboteur) {
+// that the driver finds its own VirtualMachine. runHealthy has the faults of that creation.
+func runWithLeftOvers(t *testing.T, s *harness.Shoot, injector *faultInjector) {
 	t.Helper()
 
 	const creation = "create virtualmachines"
 
-	saboteur.spares = "CreateMachine: " + creation
+	injector.spares = "CreateMachine: " + creation
 	m := withKeys(t, s.NewMachine("zone-a", harness.ImportedRoot), "ssh-ed25519 AAAA one")
-	r := newReplay(t, m, saboteur, harness.Settings{Grace: time.Minute, Wrap: loseAnswer(creation)})
+	r := newReplay(t, m, injector, harness.Settings{Grace: time.Minute, Wrap: loseAnswer(creation)})
 
 	earlier := *m
 	earlier.Class = m.Class.DeepCopy()
@@ -88,25 +88,25 @@ func liveWithLeftOvers(t *testing.T, s *harness.Shoot, saboteur *saboteur) {
 		t.Helper()
 		r.createPass(t)
 
-		return saboteur.hasHit("CreateMachine: get virtualmachines")
+		return injector.hasHit("CreateMachine: get virtualmachines")
 	})
 	r.create(t)
 	r.requireWhole(t, s)
-	require.True(t, saboteur.hasHit("CreateMachine: get datavolumes", "CreateMachine: get secrets, no. 2", "CreateMachine: update secrets, no. 2"))
+	require.True(t, injector.hasHit("CreateMachine: get datavolumes", "CreateMachine: get secrets, no. 2", "CreateMachine: update secrets, no. 2"))
 	require.Equal(t, "ssh-ed25519 AAAA one", secretData(t, s, render.SSHKeysSecretName(r.machine.Name()))["key0"])
 	r.remove(t)
 	s.RequireNothingLeft(t)
 }
 
-// liveWithoutVolumes lets the image that is the source of the machine's disk fail, and then
+// runWithoutVolumes lets the image that is the source of the machine's disk fail, and then
 // replaces it.
-func liveWithoutVolumes(t *testing.T, s *harness.Shoot, saboteur *saboteur) {
+func runWithoutVolumes(t *testing.T, s *harness.Shoot, injector *faultInjector) {
 	t.Helper()
 
 	harness.CreateBrokenImage(t, s)
 
 	image := []string{"DataVolume image", "PersistentVolumeClaim image"}
-	r := newReplay(t, s.NewMachine("zone-a", harness.CloneRoot), saboteur, impatient)
+	r := newReplay(t, s.NewMachine("zone-a", harness.CloneRoot), injector, impatient)
 	r.passing = whileImporting
 
 	r.until(t, report{"ImageNotFound", "404"}, []string{
@@ -121,8 +121,8 @@ func liveWithoutVolumes(t *testing.T, s *harness.Shoot, saboteur *saboteur) {
 	s.RequireNothingLeft(t, image...)
 }
 
-// liveWithoutRoom has no suitable host for the machine at first.
-func liveWithoutRoom(t *testing.T, s *harness.Shoot, saboteur *saboteur) {
+// runWithoutRoom has no suitable host for the machine at first.
+func runWithoutRoom(t *testing.T, s *harness.Shoot, injector *faultInjector) {
 	t.Helper()
 
 	room := "room.example.com/" + s.Name
@@ -130,7 +130,7 @@ func liveWithoutRoom(t *testing.T, s *harness.Shoot, saboteur *saboteur) {
 	m.Class.ProviderSpec.Raw = harness.MergeFields(t, m.Class.ProviderSpec.Raw,
 		fmt.Sprintf(`{"virtualMachineTemplate":{"spec":{"template":{"spec":{"nodeSelector":{%q:"yes"}}}}}}`, room))
 
-	r := newReplay(t, m, saboteur, impatient)
+	r := newReplay(t, m, injector, impatient)
 
 	r.until(t, report{"Unschedulable", "0/"}, []string{
 		"InitializeMachine: list pods", "InitializeMachine: list events by involvedObject.uid", "InitializeMachine: watch virtualmachineinstances",
@@ -143,12 +143,12 @@ func liveWithoutRoom(t *testing.T, s *harness.Shoot, saboteur *saboteur) {
 	s.RequireNothingLeft(t)
 }
 
-// liveWithInstanceLeft deletes the VirtualMachine without its instance, whose deletion is then
+// runWithInstanceLeft deletes the VirtualMachine without its instance, whose deletion is then
 // blocked for a while.
-func liveWithInstanceLeft(t *testing.T, s *harness.Shoot, saboteur *saboteur) {
+func runWithInstanceLeft(t *testing.T, s *harness.Shoot, injector *faultInjector) {
 	t.Helper()
 
-	r := newReplay(t, s.NewMachine("zone-a", harness.EphemeralRoot), saboteur, harness.Settings{Grace: time.Minute, DeleteWait: time.Second})
+	r := newReplay(t, s.NewMachine("zone-a", harness.EphemeralRoot), injector, harness.Settings{Grace: time.Minute, DeleteWait: time.Second})
 	healthy := harness.NewDriver(harness.Settings{Grace: time.Minute})
 
 	_, err := r.machine.Create(t.Context(), healthy)
@@ -167,11 +167,11 @@ func liveWithInstanceLeft(t *testing.T, s *harness.Shoot, saboteur *saboteur) {
 	s.RequireNothingLeft(t)
 }
 
-// liveBlocked blocks the deletion of the VirtualMachine with a finalizer for a while.
-func liveBlocked(t *testing.T, s *harness.Shoot, saboteur *saboteur) {
+// runBlocked blocks the deletion of the VirtualMachine with a finalizer for a while.
+func runBlocked(t *testing.T, s *harness.Shoot, injector *faultInjector) {
 	t.Helper()
 
-	r := newReplay(t, s.NewMachine("zone-x", harness.EphemeralRoot), saboteur, harness.Settings{Grace: time.Minute, DeleteWait: time.Second})
+	r := newReplay(t, s.NewMachine("zone-x", harness.EphemeralRoot), injector, harness.Settings{Grace: time.Minute, DeleteWait: time.Second})
 
 	_, err := r.machine.Create(t.Context(), harness.NewDriver(harness.Settings{Grace: time.Minute}))
 	require.NoError(t, err)
@@ -186,13 +186,13 @@ func liveBlocked(t *testing.T, s *harness.Shoot, saboteur *saboteur) {
 	s.RequireNothingLeft(t)
 }
 
-// liveAsOrphan removes the Machine. A process that has not seen the machine as an orphan before
+// runAsOrphan removes the Machine. A process that has not seen the machine as an orphan before
 // must not delete it.
-func liveAsOrphan(t *testing.T, s *harness.Shoot, saboteur *saboteur) {
+func runAsOrphan(t *testing.T, s *harness.Shoot, injector *faultInjector) {
 	t.Helper()
 
 	clock := clocktesting.NewFakeClock(time.Now())
-	r := newReplay(t, withKeys(t, s.NewMachine("zone-x", harness.EphemeralRoot), "ssh-ed25519 AAAA one"), saboteur, harness.Settings{Grace: time.Minute, Clock: clock})
+	r := newReplay(t, withKeys(t, s.NewMachine("zone-x", harness.EphemeralRoot), "ssh-ed25519 AAAA one"), injector, harness.Settings{Grace: time.Minute, Clock: clock})
 
 	_, err := r.machine.Create(t.Context(), harness.NewDriver(harness.Settings{Grace: time.Minute}))
 	require.NoError(t, err)
@@ -209,7 +209,7 @@ func liveAsOrphan(t *testing.T, s *harness.Shoot, saboteur *saboteur) {
 
 		known, doomed := r.told, isTerminatingOrGone(t, s, r.machine.Name())
 		r.deletionPass(t)
-		require.True(t, known || doomed == isTerminatingOrGone(t, s, r.machine.Name()), "an orphan must not be deleted at its first sighting")
+		require.True(t, known || doomed == isTerminatingOrGone(t, s, r.machine.Name()), "an orphan must not be deleted at its first observation")
 		clock.Step(15 * time.Minute)
 
 		return false
