@@ -35,6 +35,8 @@ INTEGRATION  := go run ./test/integration
 TEST_PACKAGES ?= 3
 TEST_PARALLEL ?= 3
 FUZZTIME     ?= 30s
+# The architectures of `make image`.
+ARCHITECTURES ?= amd64 arm64
 # Tests that take too long for every change.
 LONG         := ^TestSoak
 # Tests that parse megabytes of hostile input: the race detector
@@ -68,15 +70,15 @@ build: ## Build all commands into bin/.
 	cd extension && $(GOBUILD) -o ../bin/ ./cmd/...
 
 .PHONY: image
-image: ## Build the container image for amd64 and arm64 from the Dockerfile as an OCI layout, bin/image, without a container engine, and check it.
-	@for architecture in amd64 arm64; do \
+image: ## Build the container images for amd64 and arm64 from the Dockerfiles as OCI layouts, bin/image and bin/image-extension, and check them.
+	@for architecture in $(ARCHITECTURES); do \
 		echo "== build bin/linux-$$architecture"; \
 		GOOS=linux GOARCH=$$architecture $(GOBUILD) -o bin/linux-$$architecture/ ./cmd/...; \
 		(cd extension && GOOS=linux GOARCH=$$architecture $(GOBUILD) -o ../bin/linux-$$architecture/ ./cmd/...); \
 	done
 	@go build -C image -buildvcs=false -o ../bin/image-layout .
-	@bin/image-layout --binaries=bin --output=bin/image --version='$(VERSION)' --revision='$(COMMIT)' --created='$(SOURCE_DATE_EPOCH)'
-	@bin/image-layout --dockerfile=extension/Dockerfile --binaries=bin --output=bin/image-extension \
+	@bin/image-layout --architectures='$(ARCHITECTURES)' --binaries=bin --output=bin/image --version='$(VERSION)' --revision='$(COMMIT)' --created='$(SOURCE_DATE_EPOCH)'
+	@bin/image-layout --dockerfile=extension/Dockerfile --architectures='$(ARCHITECTURES)' --binaries=bin --output=bin/image-extension \
 		--version='$(VERSION)' --revision='$(COMMIT)' --created='$(SOURCE_DATE_EPOCH)'
 
 .PHONY: push-image
@@ -167,9 +169,9 @@ generate: ## Generate code, the ProviderSpec's JSON schema, the reference pages,
 	$(GOTEST) ./pkg/spi/render -run '^TestGolden$$' -update
 
 .PHONY: verify
-verify: ## Run the checks of CI: tidy, generate, format, lint, image and test. Fails if that changed a file.
+verify: ## Run the checks of CI: tidy, generate, format, lint, image (of this architecture) and test. Fails if that changed a file.
 	@before=$$(git status --porcelain --untracked-files=all; git diff HEAD | git hash-object --stdin); \
-	$(MAKE) tidy generate format lint image test; \
+	$(MAKE) tidy generate format lint image test ARCHITECTURES="$$(go env GOHOSTARCH)"; \
 	after=$$(git status --porcelain --untracked-files=all; git diff HEAD | git hash-object --stdin); \
 	if [ "$$before" != "$$after" ]; then \
 		echo "make verify changed these files; review and commit them:"; git status --short; git diff HEAD --stat; exit 1; \

@@ -67,7 +67,11 @@ func check(ctx context.Context, folder string, want release) (contents, error) {
 		found.images = append(found.images, image)
 	}
 
-	expected := []string{"linux/" + architectures[0], "linux/" + architectures[1]}
+	var expected []string
+	for _, architecture := range want.architectures {
+		expected = append(expected, "linux/"+architecture)
+	}
+
 	errs = append(errs, same("platforms", platforms, expected, slices.Equal))
 
 	return found, errors.Join(errs...)

@@ -2,8 +2,8 @@ package main
 
 import "time"
 
-// architectures are the platforms of the image, all of Linux.
-var architectures = []string{"amd64", "arm64"}
+// supported are the architectures of a released image.
+var supported = []string{"amd64", "arm64"}
 
 // createdFormat is the format of the label org.opencontainers.image.created
 // (https://specs.opencontainers.org/image-spec/annotations/).
@@ -13,7 +13,9 @@ const createdFormat = time.RFC3339
 type release struct {
 	definition
 
-	version string
+	// architectures are the platforms of the image, all of Linux.
+	architectures []string
+	version       string
 	// revision is the full commit hash; it ends in -dirty if files were changed after the commit.
 	revision string
 	// created is the time of the commit, so that later builds produce the same image.

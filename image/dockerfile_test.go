@@ -21,7 +21,7 @@ func TestDockerfile(t *testing.T) {
 	require.Equal(t, "65532:65532", d.user, "the kubelet can verify only a numeric user to be non-root")
 	require.Equal(t, "/", d.workingDir)
 
-	r := release{definition: d, version: "v1.2.3", revision: "4567", created: time.Unix(89, 0).UTC()}
+	r := release{definition: d, architectures: supported, version: "v1.2.3", revision: "4567", created: time.Unix(89, 0).UTC()}
 	require.Equal(t, map[string]string{
 		"org.opencontainers.image.title":    "machine-controller-manager-provider-kubevirt",
 		"org.opencontainers.image.source":   "https://github.com/gardener/machine-controller-manager-provider-kubevirt",

@@ -11,6 +11,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -29,13 +31,15 @@ type options struct {
 
 func parse(args []string) (options, error) {
 	var (
-		o       options
-		created int64
+		o             options
+		created       int64
+		architectures string
 	)
 
 	flags := flag.NewFlagSet("image", flag.ContinueOnError)
 	flags.StringVar(&o.dockerfile, "dockerfile", "Dockerfile", "the Dockerfile that defines the image")
 	flags.StringVar(&o.binaries, "binaries", "", "the folder with linux-ARCHITECTURE/PROGRAM")
+	flags.StringVar(&architectures, "architectures", strings.Join(supported, " "), "the architectures of the image, separated by spaces")
 	flags.StringVar(&o.output, "output", "", "the layout to write; an existing one is replaced")
 	flags.StringVar(&o.version, "version", "", "the version that the programs were built with")
 	flags.StringVar(&o.revision, "revision", "", "the commit that the programs were built from")
@@ -46,10 +50,17 @@ func parse(args []string) (options, error) {
 	}
 
 	if o.binaries == "" || o.output == "" || o.version == "" || o.revision == "" || flags.NArg() > 0 {
-		return o, errors.New("command line: --binaries, --output, --version and --revision are required; --dockerfile and --created are optional")
+		return o, errors.New("command line: --binaries, --output, --version and --revision are required; --dockerfile, --architectures and --created are optional")
 	}
 
 	o.created = time.Unix(created, 0).UTC()
+	o.architectures = strings.Fields(architectures)
+
+	for _, architecture := range o.architectures {
+		if !slices.Contains(supported, architecture) {
+			return o, fmt.Errorf("command line: --architectures=%s: must be some of %v", architectures, supported)
+		}
+	}
 
 	return o, nil
 }

@@ -42,7 +42,7 @@ func write(folder, binaries string, r release) error {
 func imageIndex(binaries string, r release) (v1.ImageIndex, error) {
 	var images []mutate.IndexAddendum
 
-	for _, architecture := range architectures {
+	for _, architecture := range r.architectures {
 		image, err := platformImage(filepath.Join(binaries, "linux-"+architecture), architecture, r)
 		if err != nil {
 			return nil, fmt.Errorf("linux/%s: %w", architecture, err)
