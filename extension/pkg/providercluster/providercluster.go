@@ -98,6 +98,7 @@ func mapper() meta.RESTMapper {
 		networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy"),
 		corev1.SchemeGroupVersion.WithKind("ResourceQuota"),
 		kubevirtv1.SchemeGroupVersion.WithKind("VirtualMachine"),
+		kubevirtv1.SchemeGroupVersion.WithKind("KubeVirt"),
 		cdiv1beta1.SchemeGroupVersion.WithKind("DataVolume"),
 	} {
 		m.Add(kind, meta.RESTScopeNamespace)
@@ -108,6 +109,7 @@ func mapper() meta.RESTMapper {
 		corev1.SchemeGroupVersion.WithKind("Node"),
 		storagev1.SchemeGroupVersion.WithKind("StorageClass"),
 		authorizationv1.SchemeGroupVersion.WithKind("SelfSubjectAccessReview"),
+		cdiv1beta1.SchemeGroupVersion.WithKind("CDI"),
 	} {
 		m.Add(kind, meta.RESTScopeRoot)
 	}

@@ -27,7 +27,9 @@ func TestMapper(t *testing.T) {
 		{Version: "v1", Kind: "Node"}:                                                   "nodes",
 		{Group: "storage.k8s.io", Version: "v1", Kind: "StorageClass"}:                  "storageclasses",
 		{Group: "kubevirt.io", Version: "v1", Kind: "VirtualMachine"}:                   "virtualmachines",
+		{Group: "kubevirt.io", Version: "v1", Kind: "KubeVirt"}:                         "kubevirts",
 		{Group: "cdi.kubevirt.io", Version: "v1beta1", Kind: "DataVolume"}:              "datavolumes",
+		{Group: "cdi.kubevirt.io", Version: "v1beta1", Kind: "CDI"}:                     "cdis",
 		{Group: "authorization.k8s.io", Version: "v1", Kind: "SelfSubjectAccessReview"}: "selfsubjectaccessreviews",
 	} {
 		mapping, err := mapper().RESTMapping(kind.GroupKind(), kind.Version)

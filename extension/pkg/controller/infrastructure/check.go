@@ -20,8 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	kubevirtv1 "kubevirt.io/api/core/v1"
-	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	providerspec "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
@@ -66,8 +64,8 @@ func credentialsPath() *field.Path { return field.NewPath("spec", "credentialsBi
 // nodes and quotas that it cannot read: these permissions are optional. For a hibernated shoot, it
 // checks only APIs and permissions.
 func (s *shoot) check(ctx context.Context, region string, cluster *extensionscontroller.Cluster) error {
-	if err := s.checkAPIs(ctx); err != nil {
-		return err // Nothing else works.
+	if err := s.provider.CheckAPIs(ctx); err != nil {
+		return fmt.Errorf("%s: %w", credentialsPath(), err) // Nothing else works.
 	}
 
 	faults, err := s.checkPermissions(ctx)
@@ -80,27 +78,6 @@ func (s *shoot) check(ctx context.Context, region string, cluster *extensionscon
 	}
 
 	return errorOf(faults)
-}
-
-// checkAPIs checks that the provider cluster can be reached with the credentials, and has KubeVirt
-// and CDI.
-func (s *shoot) checkAPIs(ctx context.Context) error {
-	for _, product := range []struct {
-		name string
-		list client.ObjectList
-	}{{"KubeVirt", &kubevirtv1.VirtualMachineList{}}, {"CDI", &cdiv1beta1.DataVolumeList{}}} {
-		err := s.provider.List(ctx, product.list, client.InNamespace(s.namespace), client.Limit(1))
-
-		if apierrors.IsNotFound(err) {
-			return errorOf([]fault{{gardencorev1beta1.ErrorRetryableInfraDependencies, credentialsPath(), "the provider cluster does not have " + product.name + "; install it"}})
-		}
-
-		if err != nil {
-			return fmt.Errorf("%s: list objects of %s: %w", credentialsPath(), product.name, err)
-		}
-	}
-
-	return nil
 }
 
 // permission is a verb on a resource that the extension or the driver needs.
