@@ -8,6 +8,7 @@ import (
 	extensionscontroller "github.com/gardener/gardener/extensions/pkg/controller"
 	controllercmd "github.com/gardener/gardener/extensions/pkg/controller/cmd"
 	"github.com/gardener/gardener/extensions/pkg/controller/controlplane/genericactuator"
+	extensionshealthcheck "github.com/gardener/gardener/extensions/pkg/controller/healthcheck"
 	"github.com/gardener/gardener/extensions/pkg/controller/heartbeat"
 	heartbeatcmd "github.com/gardener/gardener/extensions/pkg/controller/heartbeat/cmd"
 	extensionsinfrastructure "github.com/gardener/gardener/extensions/pkg/controller/infrastructure"
@@ -31,6 +32,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	api "github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/v1alpha1"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/controller/healthcheck"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/controller/infrastructure"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/controller/worker"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/kubevirt"
@@ -46,6 +48,7 @@ type options struct {
 	reconciler     *controllercmd.ReconcilerOptions
 	infrastructure *controllercmd.ControllerOptions
 	worker         *controllercmd.ControllerOptions
+	healthCheck    *controllercmd.ControllerOptions
 	heartbeat      *heartbeatcmd.Options
 	webhooks       *webhookcmd.AddToManagerOptions
 	controllers    *controllercmd.SwitchOptions
@@ -56,7 +59,12 @@ type options struct {
 }
 
 func newOptions() *options {
-	const reconciles = 5
+	const (
+		reconciles = 5
+		// A health check waits up to 20 seconds for a provider cluster that does not respond. With as many
+		// at a time, the checks of other shoots are delayed only if sixty shoots wait.
+		healthChecks = 20
+	)
 
 	o := &options{
 		general: &controllercmd.GeneralOptions{},
@@ -70,6 +78,7 @@ func newOptions() *options {
 		reconciler:     &controllercmd.ReconcilerOptions{},
 		infrastructure: &controllercmd.ControllerOptions{MaxConcurrentReconciles: reconciles},
 		worker:         &controllercmd.ControllerOptions{MaxConcurrentReconciles: reconciles},
+		healthCheck:    &controllercmd.ControllerOptions{MaxConcurrentReconciles: healthChecks},
 		heartbeat: &heartbeatcmd.Options{
 			ExtensionName: kubevirt.Name, RenewIntervalSeconds: 30, Namespace: os.Getenv("LEADER_ELECTION_NAMESPACE"),
 		},
@@ -86,12 +95,14 @@ func newOptions() *options {
 	o.controllers = controllercmd.NewSwitchOptions(
 		controllercmd.Switch(extensionsinfrastructure.ControllerName, o.addInfrastructure),
 		controllercmd.Switch(extensionsworker.ControllerName, o.addWorker),
+		controllercmd.Switch(extensionshealthcheck.ControllerName, o.addHealthChecks),
 		controllercmd.Switch(heartbeat.ControllerName, o.addHeartbeat),
 	)
 	o.all = controllercmd.NewOptionAggregator(
 		o.general, o.rest, o.manager, o.reconciler,
 		controllercmd.PrefixOption("infrastructure-", o.infrastructure),
 		controllercmd.PrefixOption("worker-", o.worker),
+		controllercmd.PrefixOption("healthcheck-", o.healthCheck),
 		controllercmd.PrefixOption("heartbeat-", o.heartbeat),
 		o.controllers, o.webhooks,
 	)
@@ -214,6 +225,13 @@ func (o *options) addWorker(ctx context.Context, mgr manager.Manager) error {
 		ExtensionClasses:          o.general.Completed().ExtensionClasses,
 		SelfHostedShootCluster:    o.general.Completed().SelfHostedShootCluster,
 		GardenCluster:             o.garden,
+	})
+}
+
+func (o *options) addHealthChecks(_ context.Context, mgr manager.Manager) error {
+	return healthcheck.AddToManager(mgr, healthcheck.Options{
+		Controller:       o.healthCheck.Completed().Options(),
+		ExtensionClasses: o.general.Completed().ExtensionClasses,
 	})
 }
 

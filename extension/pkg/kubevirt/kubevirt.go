@@ -17,3 +17,13 @@ const (
 	// KubeVirt's CSI driver does not start on a Node without it (pkg/service/node.go).
 	AnnotationNamespace = "cluster.x-k8s.io/cluster-namespace"
 )
+
+// The Deployments of a ControlPlane in the seed.
+const (
+	// CloudControllerManagerName is the name of the Deployment of KubeVirt's cloud-controller-manager.
+	CloudControllerManagerName = "cloud-controller-manager"
+	// CSIControllerName is the name of the Deployment of KubeVirt's CSI controller.
+	CSIControllerName = "csi-driver-controller"
+	// CSISnapshotControllerName is the name of the Deployment of the snapshot controller.
+	CSISnapshotControllerName = "csi-snapshot-controller"
+)

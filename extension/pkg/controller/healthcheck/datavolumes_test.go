@@ -1,0 +1,183 @@
+package healthcheck
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/goldenimage"
+	providerspec "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/providercluster"
+)
+
+// disk returns a DataVolume of a machine.
+func disk(name string, phase cdiv1beta1.DataVolumePhase, conditions ...cdiv1beta1.DataVolumeCondition) cdiv1beta1.DataVolume {
+	return cdiv1beta1.DataVolume{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: name, Labels: map[string]string{providerspec.TagCluster: technicalID, providerspec.TagRole: "node"},
+		},
+		Status: cdiv1beta1.DataVolumeStatus{Phase: phase, Conditions: conditions},
+	}
+}
+
+// image returns a golden image.
+func image(phase cdiv1beta1.DataVolumePhase, conditions ...cdiv1beta1.DataVolumeCondition) cdiv1beta1.DataVolume {
+	name := goldenimage.NameOf("key")
+	dv := disk(name, phase, conditions...)
+	dv.Labels = map[string]string{providerspec.TagCluster: technicalID, providerspec.LabelGoldenImage: name}
+	dv.Annotations = map[string]string{providerspec.AnnotationGoldenImageKey: "key"}
+
+	return dv
+}
+
+// clonedFrom returns a DataVolume as a clone of another.
+func clonedFrom(source string, dv cdiv1beta1.DataVolume) cdiv1beta1.DataVolume {
+	dv.Spec.Source = &cdiv1beta1.DataVolumeSource{PVC: &cdiv1beta1.DataVolumeSourcePVC{Namespace: namespace, Name: source}}
+
+	return dv
+}
+
+// notRunning is CDI's condition of an importer or a clone that does not run.
+func notRunning(reason, message string) cdiv1beta1.DataVolumeCondition {
+	return cdiv1beta1.DataVolumeCondition{Type: cdiv1beta1.DataVolumeRunning, Status: corev1.ConditionFalse, Reason: reason, Message: message}
+}
+
+func TestFailingVolumes(t *testing.T) {
+	t.Parallel()
+
+	failed := notRunning("Error", "got 404")
+	restarted := disk("d", cdiv1beta1.ImportInProgress, cdiv1beta1.DataVolumeCondition{Type: cdiv1beta1.DataVolumeRunning, Status: corev1.ConditionTrue})
+	restarted.Status.RestartCount = maxRestarts
+
+	deleted := disk("d", cdiv1beta1.ImportInProgress, failed)
+	deleted.DeletionTimestamp = ptr.To(metav1.Now())
+
+	ofCSI := disk("d", cdiv1beta1.ImportInProgress, failed)
+	delete(ofCSI.Labels, providerspec.TagRole)
+
+	imageName := goldenimage.NameOf("key")
+
+	for name, tc := range map[string]struct {
+		reason  string
+		volumes []cdiv1beta1.DataVolume
+		want    []string
+	}{
+		"None":         {reason: "no machine and no image"},
+		"Complete":     {reason: "it failed, and then succeeded", volumes: []cdiv1beta1.DataVolume{disk("d", cdiv1beta1.Succeeded, failed)}},
+		"Waiting":      {reason: "the importer starts", volumes: []cdiv1beta1.DataVolume{disk("d", cdiv1beta1.ImportScheduled, notRunning("ContainerCreating", "x"))}},
+		"Completed":    {reason: "the importer ended", volumes: []cdiv1beta1.DataVolume{disk("d", cdiv1beta1.ImportInProgress, notRunning("Completed", "Import Complete"))}},
+		"NoConsumer":   {reason: "its machine is not scheduled yet", volumes: []cdiv1beta1.DataVolume{disk("d", cdiv1beta1.WaitForFirstConsumer)}},
+		"SourceAbsent": {reason: "normal while the source is created", volumes: []cdiv1beta1.DataVolume{disk("d", cdiv1beta1.CloneScheduled, notRunning("Error", sourceMissing))}},
+		"Deleted":      {reason: "nobody needs it", volumes: []cdiv1beta1.DataVolume{deleted}},
+		"CSI":          {reason: "a volume of a pod is not a machine's", volumes: []cdiv1beta1.DataVolume{ofCSI}},
+		"Import": {
+			reason:  "CDI's importer failed",
+			volumes: []cdiv1beta1.DataVolume{image(cdiv1beta1.ImportInProgress, failed)}, want: []string{"ImportFailed: " + imageName + ": got 404"},
+		},
+		"Pull": {
+			reason:  "the nodes cannot pull",
+			volumes: []cdiv1beta1.DataVolume{disk("d", cdiv1beta1.ImportScheduled, notRunning("ImagePullFailed", "x"))}, want: []string{"ImagePullFailed: d: x"},
+		},
+		"Quota": {
+			reason:  "another condition than Running, without a message",
+			volumes: []cdiv1beta1.DataVolume{disk("d", cdiv1beta1.Pending, cdiv1beta1.DataVolumeCondition{Type: cdiv1beta1.DataVolumeBound, Status: corev1.ConditionFalse, Reason: "ErrExceededQuota"})},
+			want:    []string{"QuotaExceeded: d: ErrExceededQuota"},
+		},
+		"GivenUp": {
+			reason: "the phase alone", volumes: []cdiv1beta1.DataVolume{disk("d", cdiv1beta1.Failed)},
+			want: []string{"DataVolumeFailed: d: CDI does not repeat the import or clone"},
+		},
+		"CrashLoop": {
+			reason: "it runs for a moment again", volumes: []cdiv1beta1.DataVolume{restarted}, want: []string{"ImportFailed: d: its importer restarted 3 times"},
+		},
+		"CloneOfFailure": {
+			reason: "only the image can be repaired",
+			volumes: []cdiv1beta1.DataVolume{
+				clonedFrom(imageName, disk("d", cdiv1beta1.CloneScheduled, notRunning("CloneValidationFailed", "x"))), image(cdiv1beta1.ImportInProgress, failed),
+			},
+			want: []string{"ImportFailed: " + imageName + ": got 404"},
+		},
+		"Clone": {
+			reason: "the image is complete",
+			volumes: []cdiv1beta1.DataVolume{
+				clonedFrom(imageName, disk("d", cdiv1beta1.CloneScheduled, notRunning("CloneValidationFailed", "too small"))), image(cdiv1beta1.Succeeded),
+			},
+			want: []string{"CloneRefused: d: too small"},
+		},
+		"Credentials": {
+			reason:  "URLs may contain credentials",
+			volumes: []cdiv1beta1.DataVolume{disk("d", cdiv1beta1.ImportScheduled, notRunning("Error", `Get "https://me:`+token+`@images.example.com/a.img": EOF`))},
+			want:    []string{"ImportFailed: d: Get <URL>: EOF"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			found := newVolumes(technicalID)
+			found.add(tc.volumes)
+			require.Equal(t, tc.want, found.failing(), tc.reason)
+		})
+	}
+}
+
+func TestDataVolumes(t *testing.T) {
+	t.Parallel()
+
+	var many []cdiv1beta1.DataVolume
+	for i := range 5 {
+		many = append(many, disk(fmt.Sprintf("disk-%d", i), cdiv1beta1.ImportInProgress, notRunning("Error", "got 404")))
+	}
+
+	provider := healthyProvider()
+	provider[volumesPath] = &cdiv1beta1.DataVolumeList{Items: many}
+	check := &dataVolumesCheck{seed: newSeed(t, provider.start(t)), newProviderCluster: providercluster.New}
+
+	result, err := check.Check(t.Context(), request)
+	require.NoError(t, err)
+	require.Equal(t, gardencorev1beta1.ConditionProgressing, result.Status)
+	require.Equal(t, transient, *result.ProgressingThreshold)
+	require.Equal(t, []gardencorev1beta1.ErrorCode{gardencorev1beta1.ErrorRetryableConfigurationProblem}, result.Codes)
+	require.Contains(t, result.Detail, "DataVolumes in namespace my-shoot of the provider cluster fail: ImportFailed: disk-0: got 404; ImportFailed: disk-1: ")
+	require.Contains(t, result.Detail, "; and 2 more; correct the image")
+	require.NotContains(t, result.Detail, "disk-3")
+}
+
+// TestNodesWithoutProviderCluster checks that a provider cluster that cannot be read is not reported as
+// a problem of nodes: they may be Ready.
+func TestNodesWithoutProviderCluster(t *testing.T) {
+	t.Parallel()
+
+	unauthorized := server{volumesPath: status(http.StatusUnauthorized, metav1.StatusReasonUnauthorized, "Unauthorized")}
+
+	for name, kubeconfig := range map[string]string{"NoKubeconfig": "", "Unauthorized": unauthorized.start(t)} {
+		result, err := (&dataVolumesCheck{seed: newSeed(t, kubeconfig), newProviderCluster: providercluster.New}).Check(t.Context(), request)
+		require.NoError(t, err, name)
+		require.Equal(t, healthy(), result, name)
+	}
+}
+
+func TestExcerpt(t *testing.T) {
+	t.Parallel()
+
+	for text, want := range map[string]string{
+		"no URL":                                                 "no URL",
+		"docker://me:secret@example.com/a: EOF":                  "<URL> EOF",
+		`Get "https://example.com/a?k=a b": EOF`:                 "Get <URL>: EOF",
+		`nested \"https://example.com/a?k=\\\"secret\\\"\": EOF`: "nested \\<URL>",
+		`unclosed "https://example.com/a?k=a b`:                  "unclosed <URL>",
+	} {
+		require.Equal(t, want, excerpt(text))
+	}
+
+	long := excerpt(strings.Repeat("ä", maxExcerpt))
+	require.LessOrEqual(t, len(long), maxExcerpt+len("..."))
+	require.True(t, strings.HasSuffix(long, "ä..."), "it ends with a whole character")
+}

@@ -1,0 +1,126 @@
+// Package healthcheck reports the health of shoots: it writes conditions into the status of
+// ControlPlanes, Infrastructures and Workers, from which gardenlet derives the conditions of the
+// Shoot. Gardener's library calls its checks periodically. The package must not write to the provider
+// cluster.
+package healthcheck
+
+import (
+	"time"
+
+	extensionsconfigv1alpha1 "github.com/gardener/gardener/extensions/pkg/apis/config/v1alpha1"
+	"github.com/gardener/gardener/extensions/pkg/controller/healthcheck"
+	"github.com/gardener/gardener/extensions/pkg/controller/healthcheck/general"
+	"github.com/gardener/gardener/extensions/pkg/util"
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/errorcodes"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/kubevirt"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/providercluster"
+)
+
+// Options configure the controllers.
+type Options struct {
+	// Controller are the options of controller-runtime.
+	Controller controller.Options
+	// ExtensionClasses are the classes of the resources that this process checks.
+	ExtensionClasses []extensionsv1alpha1.ExtensionClass
+}
+
+const (
+	// seedPeriod is the time between two checks of objects in the seed. Other extensions use the same.
+	seedPeriod = 30 * time.Second
+	// providerPeriod is the time between two checks that send requests to the provider cluster.
+	providerPeriod = time.Minute
+)
+
+// timeLimit bounds a check of the provider cluster or of the shoot. A check occupies one of the
+// concurrent reconciliations of its controller: clusters that do not respond must not delay the checks
+// of other shoots.
+const timeLimit = 20 * time.Second
+
+// resource is a kind of extension resource, with the checks that determine its conditions.
+type resource struct {
+	kind      string
+	newObject func() extensionsv1alpha1.Object
+	newList   func() client.ObjectList
+	period    time.Duration
+	condition gardencorev1beta1.ConditionType
+	checks    []healthcheck.HealthCheck
+}
+
+// AddToManager adds a controller for each kind of resource to a manager.
+func AddToManager(mgr manager.Manager, options Options) error {
+	for _, r := range resources(mgr.GetClient(), providercluster.New) {
+		if err := r.register(mgr, options); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// register adds the controller of a kind. It needs no PreCheckFunc: the library checks no hibernated
+// shoots.
+func (r resource) register(mgr manager.Manager, options Options) error {
+	args := healthcheck.DefaultAddArgs{
+		Controller: options.Controller, ExtensionClasses: options.ExtensionClasses,
+		HealthCheckConfig: extensionsconfigv1alpha1.HealthCheckConfig{SyncPeriod: metav1.Duration{Duration: r.period}},
+	}
+
+	var checks []healthcheck.ConditionTypeToHealthCheck
+	for _, check := range r.checks {
+		checks = append(checks, healthcheck.ConditionTypeToHealthCheck{ConditionType: string(r.condition), HealthCheck: check})
+	}
+
+	return healthcheck.DefaultRegistration(
+		kubevirt.Type, extensionsv1alpha1.SchemeGroupVersion.WithKind(r.kind), r.newList, r.newObject, mgr, args, nil, checks, nil,
+	)
+}
+
+// resources returns the resources of which gardenlet reads the conditions.
+func resources(seed client.Client, newProviderCluster providercluster.Factory) []resource {
+	return []resource{
+		{
+			kind: extensionsv1alpha1.ControlPlaneResource, period: seedPeriod, condition: gardencorev1beta1.ShootControlPlaneHealthy,
+			newObject: func() extensionsv1alpha1.Object { return &extensionsv1alpha1.ControlPlane{} },
+			newList:   func() client.ObjectList { return &extensionsv1alpha1.ControlPlaneList{} },
+			checks: []healthcheck.HealthCheck{
+				general.NewSeedDeploymentHealthChecker(kubevirt.CloudControllerManagerName),
+				general.NewSeedDeploymentHealthChecker(kubevirt.CSIControllerName),
+				general.NewSeedDeploymentHealthChecker(kubevirt.CSISnapshotControllerName),
+			},
+		},
+		{
+			kind: extensionsv1alpha1.InfrastructureResource, period: providerPeriod, condition: gardencorev1beta1.ShootControlPlaneHealthy,
+			newObject: func() extensionsv1alpha1.Object { return &extensionsv1alpha1.Infrastructure{} },
+			newList:   func() client.ObjectList { return &extensionsv1alpha1.InfrastructureList{} },
+			checks:    []healthcheck.HealthCheck{&providerClusterCheck{seed: seed, newProviderCluster: newProviderCluster}},
+		},
+		{
+			kind: extensionsv1alpha1.WorkerResource, period: providerPeriod, condition: gardencorev1beta1.ShootEveryNodeReady,
+			newObject: func() extensionsv1alpha1.Object { return &extensionsv1alpha1.Worker{} },
+			newList:   func() client.ObjectList { return &extensionsv1alpha1.WorkerList{} },
+			checks: []healthcheck.HealthCheck{
+				&nodesCheck{seed: seed},
+				&dataVolumesCheck{seed: seed, newProviderCluster: newProviderCluster},
+			},
+		},
+	}
+}
+
+// healthy is the result of a check without findings.
+func healthy() *healthcheck.SingleCheckResult {
+	return &healthcheck.SingleCheckResult{Status: gardencorev1beta1.ConditionTrue}
+}
+
+// unhealthy is the result of a check that found an error.
+func unhealthy(err error) *healthcheck.SingleCheckResult {
+	return &healthcheck.SingleCheckResult{
+		Status: gardencorev1beta1.ConditionFalse, Detail: err.Error(), Codes: util.DetermineErrorCodes(err, errorcodes.Known),
+	}
+}

@@ -1,0 +1,238 @@
+package healthcheck
+
+import (
+	"context"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kubevirtv1 "kubevirt.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/providercluster"
+)
+
+// providerCase is a provider cluster, and what its check reports.
+type providerCase struct {
+	reason string
+	// change are the responses that differ from those of a healthy provider cluster.
+	change server
+	// texts are in the result; empty if the provider cluster is healthy.
+	texts []string
+	code  gardencorev1beta1.ErrorCode
+}
+
+func providerCases() map[string]providerCase {
+	unauthorized := status(http.StatusUnauthorized, metav1.StatusReasonUnauthorized, "Unauthorized")
+	unavailable := kubevirtv1.KubeVirtCondition{Type: kubevirtv1.KubeVirtConditionAvailable, Status: corev1.ConditionFalse, Message: "virt-api is not ready"}
+
+	return map[string]providerCase{
+		"Healthy": {reason: "CDI's operator reports no condition yet"},
+		"ExpiredCredentials": {
+			reason: "the API server refuses the token", change: server{machinesPath: unauthorized},
+			texts: []string{"replace the credentials of the Shoot"}, code: gardencorev1beta1.ErrorInfraUnauthenticated,
+		},
+		"NoPermissions": {
+			reason: "the account may not list machines", change: server{machinesPath: forbidden("virtualmachines.kubevirt.io")},
+			texts: []string{"cannot list resource", "extension/kubernetes/provider-namespace"}, code: gardencorev1beta1.ErrorInfraUnauthorized,
+		},
+		"NoKubeVirt": {
+			reason: "its kinds do not exist", change: server{machinesPath: status(http.StatusNotFound, metav1.StatusReasonNotFound, "")},
+			texts: []string{"does not have KubeVirt; install it"}, code: gardencorev1beta1.ErrorRetryableInfraDependencies,
+		},
+		"NoCDI": {
+			reason: "its kinds do not exist", change: server{volumesPath: status(http.StatusNotFound, metav1.StatusReasonNotFound, "")},
+			texts: []string{"does not have CDI; install it"}, code: gardencorev1beta1.ErrorRetryableInfraDependencies,
+		},
+		"KubeVirtNotAvailable": {
+			reason: "its operator reports it", change: server{kubeVirtsPath: kubeVirtWith(unavailable)},
+			texts: []string{"KubeVirt of the provider cluster is not available: virt-api is not ready; repair it"}, code: gardencorev1beta1.ErrorRetryableInfraDependencies,
+		},
+		"CDINotAvailable": {
+			reason: "its operator reports the cause as Degraded", change: server{cdisPath: failedCDI()},
+			texts: []string{"CDI of the provider cluster is not available: no ServiceAccount"}, code: gardencorev1beta1.ErrorRetryableInfraDependencies,
+		},
+		"BothNotAvailable": {
+			reason: "both are reported", change: server{kubeVirtsPath: kubeVirtWith(unavailable), cdisPath: failedCDI()},
+			texts: []string{"KubeVirt of the provider", "CDI of the provider"}, code: gardencorev1beta1.ErrorRetryableInfraDependencies,
+		},
+		"StateNotReadable": {
+			reason: "the permission is optional", change: server{kubeVirtsPath: forbidden("kubevirts.kubevirt.io"), cdisPath: forbidden("cdis.cdi.kubevirt.io")},
+		},
+		"Overloaded": {
+			reason: "another error is no missing permission", change: server{cdisPath: status(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, "service unavailable")},
+			texts: []string{"read the state of CDI", "check its API server"}, code: gardencorev1beta1.ErrorRetryableInfraDependencies,
+		},
+	}
+}
+
+func TestProviderCluster(t *testing.T) {
+	t.Parallel()
+
+	for name, tc := range providerCases() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			provider := healthyProvider()
+			maps.Copy(provider, tc.change)
+
+			requireProvider(t, newSeed(t, provider.start(t)), tc)
+		})
+	}
+}
+
+// TestUnusableProviderCluster has no API server that responds.
+func TestUnusableProviderCluster(t *testing.T) {
+	t.Parallel()
+
+	for name, tc := range map[string]struct {
+		providerCase
+
+		kubeconfig string
+	}{
+		"InvalidKubeconfig": {
+			providerCase{texts: []string{"CredentialsRefused"}, code: gardencorev1beta1.ErrorInfraUnauthenticated}, token,
+		},
+		"NothingListens": {
+			providerCase{texts: []string{"connection refused", "check its API server"}, code: gardencorev1beta1.ErrorRetryableInfraDependencies},
+			kubeconfig("https://127.0.0.1:1", ""),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			requireProvider(t, newSeed(t, tc.kubeconfig), tc.providerCase)
+		})
+	}
+}
+
+// requireProvider checks the result for a provider cluster.
+func requireProvider(t *testing.T, seed client.Reader, want providerCase) {
+	t.Helper()
+
+	result, err := (&providerClusterCheck{seed: seed, newProviderCluster: providercluster.New}).Check(t.Context(), request)
+	require.NoError(t, err)
+	require.NotContains(t, result.Detail, token)
+
+	if len(want.texts) == 0 {
+		require.Equal(t, healthy(), result, want.reason)
+
+		return
+	}
+
+	require.Equal(t, gardencorev1beta1.ConditionFalse, result.Status, want.reason)
+	require.Equal(t, []gardencorev1beta1.ErrorCode{want.code}, result.Codes, result.Detail)
+
+	for _, text := range want.texts {
+		require.Contains(t, result.Detail, text)
+	}
+}
+
+// TestSeedErrors checks that errors of the seed say nothing about the provider cluster.
+func TestSeedErrors(t *testing.T) {
+	t.Parallel()
+
+	seed := newSeed(t, "")
+	require.NoError(t, seed.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: request.Namespace, Name: "cloudprovider"}}))
+
+	_, err := (&providerClusterCheck{seed: seed, newProviderCluster: providercluster.New}).Check(t.Context(), request)
+	require.True(t, apierrors.IsNotFound(err), err)
+}
+
+// TestSilentProviderCluster bounds the time of the checks: a provider cluster that never responds must
+// not delay those of other shoots.
+func TestSilentProviderCluster(t *testing.T) {
+	t.Parallel()
+
+	seed := newSeed(t, "")
+	provider := func(ctx context.Context, _ client.Reader, _ corev1.SecretReference) (*providercluster.Cluster, error) {
+		deadline, _ := ctx.Deadline()
+		require.WithinDuration(t, time.Now().Add(timeLimit), deadline, time.Second)
+
+		return nil, providercluster.ErrCredentials
+	}
+
+	_, err := (&providerClusterCheck{seed: seed, newProviderCluster: provider}).Check(t.Context(), request)
+	require.NoError(t, err)
+
+	_, err = (&dataVolumesCheck{seed: seed, newProviderCluster: provider}).Check(t.Context(), request)
+	require.NoError(t, err)
+
+	require.Less(t, timeLimit, providerPeriod)
+}
+
+// TestLateResponse checks a provider cluster that accepts requests and does not respond in time.
+func TestLateResponse(t *testing.T) {
+	t.Parallel()
+
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+
+	silent := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-ctx.Done() }))
+	defer silent.Close()
+
+	check := &providerClusterCheck{seed: newSeed(t, kubeconfigOf(silent)), newProviderCluster: providercluster.New}
+
+	result, err := check.Check(ctx, request)
+	require.NoError(t, err)
+	require.Equal(t, gardencorev1beta1.ConditionFalse, result.Status)
+	require.Contains(t, result.Detail, "context deadline exceeded")
+	require.Equal(t, []gardencorev1beta1.ErrorCode{gardencorev1beta1.ErrorRetryableInfraDependencies}, result.Codes)
+}
+
+func TestUnavailability(t *testing.T) {
+	t.Parallel()
+
+	available := metav1.Condition{Type: "Available", Status: metav1.ConditionTrue}
+	unavailable := metav1.Condition{Type: "Available", Status: metav1.ConditionFalse, Message: "no ServiceAccount"}
+
+	for name, tc := range map[string]struct {
+		reason        string
+		installations [][]metav1.Condition
+		cause         string
+	}{
+		"None":      {reason: "the operator is not installed, or has not begun"},
+		"Available": {reason: "one installation", installations: [][]metav1.Condition{{available}}},
+		"Silent":    {reason: "no condition is no report", installations: [][]metav1.Condition{{}}},
+		"Duplicate": {reason: "another installation is available", installations: [][]metav1.Condition{{unavailable}, {available}}},
+		"False":     {reason: "the operator's message", installations: [][]metav1.Condition{{unavailable}}, cause: "no ServiceAccount"},
+		"Unknown":   {reason: "not known to be available", installations: [][]metav1.Condition{{{Type: "Available", Status: metav1.ConditionUnknown}}}, cause: "its operator reports no cause"},
+		"Degraded": {
+			reason:        "CDI's operator reports the cause here",
+			installations: [][]metav1.Condition{{{Type: "Available", Status: metav1.ConditionFalse}, {Type: "Degraded", Status: metav1.ConditionTrue, Message: "duplicate"}}},
+			cause:         "duplicate",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			cause, found := unavailability(tc.installations)
+			require.Equal(t, tc.cause != "", found, tc.reason)
+
+			if found {
+				require.Equal(t, tc.cause, cause, tc.reason)
+			}
+		})
+	}
+}
+
+// TestTextsAreBounded checks that a provider cluster cannot fill the status of a Shoot.
+func TestTextsAreBounded(t *testing.T) {
+	t.Parallel()
+
+	provider := healthyProvider()
+	provider[kubeVirtsPath] = kubeVirtWith(kubevirtv1.KubeVirtCondition{
+		Type: kubevirtv1.KubeVirtConditionAvailable, Status: corev1.ConditionFalse, Message: strings.Repeat("ä", 1<<19),
+	})
+
+	result, err := (&providerClusterCheck{seed: newSeed(t, provider.start(t)), newProviderCluster: providercluster.New}).Check(t.Context(), request)
+	require.NoError(t, err)
+	require.Less(t, len(result.Detail), 2*maxExcerpt)
+}

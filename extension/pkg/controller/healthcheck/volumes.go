@@ -1,0 +1,146 @@
+package healthcheck
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"unicode/utf8"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/goldenimage"
+	providerspec "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
+)
+
+// volumes are the DataVolumes of a shoot's machines and its golden images.
+type volumes struct {
+	technicalID string
+	failures    []failure
+	// incomplete are the names of the DataVolumes without their content.
+	incomplete sets.Set[string]
+}
+
+func newVolumes(technicalID string) *volumes {
+	return &volumes{technicalID: technicalID, incomplete: sets.New[string]()}
+}
+
+// failure is a DataVolume with an error.
+type failure struct {
+	// source is the name of the claim from which it is cloned; empty if it is not cloned.
+	source string
+	text   string
+}
+
+// add adds DataVolumes with the tag of the shoot. Those without the tag of a machine's role are not
+// disks of machines: CSI volumes, for example.
+func (v *volumes) add(items []cdiv1beta1.DataVolume) {
+	for i := range items {
+		dv := &items[i]
+		if dv.Labels[providerspec.TagRole] == "" && !goldenimage.Is(dv, v.technicalID) {
+			continue
+		}
+
+		if dv.Status.Phase == cdiv1beta1.Succeeded || dv.DeletionTimestamp != nil {
+			continue
+		}
+
+		v.incomplete.Insert(dv.Name)
+
+		if token, message := diagnose(dv); token != "" {
+			v.failures = append(v.failures, failure{source: sourceOf(dv), text: excerpt(token + ": " + dv.Name + ": " + message)})
+		}
+	}
+}
+
+// failing returns the texts of the failures. A clone of a DataVolume that is not complete is omitted:
+// only its source can be repaired.
+func (v *volumes) failing() []string {
+	var texts []string
+
+	for _, f := range v.failures {
+		if !v.incomplete.Has(f.source) {
+			texts = append(texts, f.text)
+		}
+	}
+
+	return texts
+}
+
+// tokens maps CDI's reasons for a failure (pkg/controller/datavolume of CDI) to the driver's error
+// tokens (api/errortokens), which determine Gardener's error code. Other reasons are not failures:
+// every DataVolume waits for something at first.
+var tokens = map[string]string{
+	"Error":                 "ImportFailed",
+	"Error and Error":       "ImportFailed",
+	"ErrStartingPod":        "ImportFailed",
+	"ImagePullFailed":       "ImagePullFailed",
+	"ChecksumError":         "ImageCorrupt",
+	"ClaimLost":             "DataVolumeFailed",
+	"ErrExceededQuota":      "QuotaExceeded",
+	"ErrClaimNotValid":      "ClaimInvalid",
+	"CloneWithoutSource":    "CloneSourceNotFound",
+	"CloneValidationFailed": "CloneRefused",
+	"ErrUnableToClone":      "CloneRefused",
+	"ErrIncompatiblePVC":    "CloneRefused",
+}
+
+const (
+	// sourceMissing is CDI's message for a clone whose source does not exist yet
+	// (pkg/controller/clone/planner.go).
+	sourceMissing = "source/target size info missing"
+	// maxRestarts is the number of restarts after which an importer fails, even while it runs again.
+	maxRestarts = 3
+)
+
+// diagnose returns the token and the message of a DataVolume's failure; an empty token if it has none.
+func diagnose(dv *cdiv1beta1.DataVolume) (token, message string) {
+	for _, c := range dv.Status.Conditions {
+		token, failed := tokens[c.Reason]
+		if failed && c.Status != corev1.ConditionTrue && c.Message != sourceMissing {
+			return token, cmp.Or(c.Message, c.Reason)
+		}
+	}
+
+	switch {
+	case dv.Status.Phase == cdiv1beta1.Failed:
+		return "DataVolumeFailed", "CDI does not repeat the import or clone"
+	case dv.Status.RestartCount >= maxRestarts:
+		return "ImportFailed", fmt.Sprintf("its importer restarted %d times", dv.Status.RestartCount)
+	default:
+		return "", ""
+	}
+}
+
+// sourceOf returns the name of the claim in the same namespace from which a DataVolume is cloned.
+func sourceOf(dv *cdiv1beta1.DataVolume) string {
+	if dv.Spec.Source == nil || dv.Spec.Source.PVC == nil || !slices.Contains([]string{"", dv.Namespace}, dv.Spec.Source.PVC.Namespace) {
+		return ""
+	}
+
+	return dv.Spec.Source.PVC.Name
+}
+
+// maxExcerpt bounds a text of the provider cluster in a condition, in bytes.
+const maxExcerpt = 300
+
+// url matches a URL: up to the end of the quotation, or to the next space.
+var url = regexp.MustCompile(`(?is)"[a-z][a-z0-9+.-]*://(?:[^"\\]|\\.)*"?|[a-z][a-z0-9+.-]*://\S+`)
+
+// excerpt returns a text of the provider cluster without URLs, which may contain credentials, and with
+// a limited length.
+func excerpt(text string) string {
+	text = url.ReplaceAllString(text, "<URL>")
+	if len(text) <= maxExcerpt {
+		return text
+	}
+
+	end := maxExcerpt
+	for end > 0 && !utf8.RuneStart(text[end]) {
+		end--
+	}
+
+	return text[:end] + "..."
+}
