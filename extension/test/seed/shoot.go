@@ -76,7 +76,7 @@ func (s *Shoot) prepare(ctx context.Context) error {
 		return err
 	}
 
-	for _, step := range []func(context.Context) error{s.Sync, s.writeCredentials, s.writeGenericKubeconfig} {
+	for _, step := range []func(context.Context) error{s.Sync, s.writeCredentials, s.writeGenericKubeconfig, s.writeShootKubeconfig} {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -117,18 +117,27 @@ func (s *Shoot) RotateCredentials(ctx context.Context) error {
 		return err
 	}
 
-	previous, previousBound := s.Kubeconfig, s.bound
-	s.Kubeconfig, s.bound = kubeconfig, bound
-
-	if previousBound == nil {
-		return nil
+	if s.bound != nil {
+		if err := s.RevokeCredentials(ctx); err != nil {
+			return err
+		}
 	}
 
-	if err := s.seed.Provider.Delete(ctx, previousBound); err != nil {
+	s.Kubeconfig, s.bound = kubeconfig, bound
+
+	return nil
+}
+
+// RevokeCredentials makes the credentials of Kubeconfig invalid, and waits until the provider cluster
+// refuses them.
+func (s *Shoot) RevokeCredentials(ctx context.Context) error {
+	if err := s.seed.Provider.Delete(ctx, s.bound); err != nil {
 		return fmt.Errorf("delete the Secret of a token: %w", err)
 	}
 
-	return wrap(s.seed.awaitInvalid(ctx, previous), "wait until the previous token is invalid")
+	s.bound = nil
+
+	return wrap(s.seed.awaitInvalid(ctx, s.Kubeconfig), "wait until the token is invalid")
 }
 
 // SetCredentials writes the Secret with a kubeconfig.
@@ -148,6 +157,16 @@ func (s *Shoot) writeGenericKubeconfig(ctx context.Context) error {
 	}
 
 	return s.writeSecret(ctx, v1beta1constants.SecretNameGenericTokenKubeconfig, nil, map[string][]byte{"kubeconfig": kubeconfig})
+}
+
+// writeShootKubeconfig writes the kubeconfig with which extensions reach the shoot.
+func (s *Shoot) writeShootKubeconfig(ctx context.Context) error {
+	kubeconfig, err := yaml.Marshal(kubeconfigOf(s.seed.targetConfig, metav1.NamespaceSystem, map[string]any{"token": s.seed.targetConfig.BearerToken}))
+	if err != nil {
+		return err
+	}
+
+	return s.writeSecret(ctx, v1beta1constants.SecretNameGardenerInternal, nil, map[string][]byte{"kubeconfig": kubeconfig})
 }
 
 func (s *Shoot) writeSecret(ctx context.Context, name string, labels map[string]string, data map[string][]byte) error {
