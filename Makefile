@@ -162,6 +162,7 @@ tidy: ## Tidy go.mod and go.sum.
 generate: ## Generate code, the ProviderSpec's JSON schema, the reference pages, and the golden files.
 	$(CONTROLLER_GEN) object paths=./api/v1alpha1/...
 	cd extension && $(CONTROLLER_GEN) object paths=./pkg/apis/...
+	cd extension && $(CONTROLLER_GEN) crd:maxDescLen=0 paths=github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1 output:crd:dir=charts/internal/shoot-crds/generated
 	cd extension && $(CRD_REF_DOCS) --log-level=ERROR --source-path=./pkg/apis/kubevirt/v1alpha1 --config=docs/api-reference.yaml --renderer=markdown --output-path=docs/api-reference.md
 	$(BUF) generate
 	$(GOTEST) ./api/driver/v1 -run '^TestContract$$' -update

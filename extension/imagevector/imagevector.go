@@ -1,5 +1,5 @@
-// Package imagevector contains the images that the extension deploys. The control plane webhook
-// reads it. It must not depend on their containers.
+// Package imagevector contains the images that the extension deploys. The control plane webhook and
+// the ControlPlane controller read it. It must not depend on their containers.
 package imagevector
 
 import (
@@ -9,8 +9,23 @@ import (
 	"k8s.io/apimachinery/pkg/util/runtime"
 )
 
-// MachineControllerManagerProviderKubeVirt is the name of the driver's image.
-const MachineControllerManagerProviderKubeVirt = "machine-controller-manager-provider-kubevirt"
+// The names of the images.
+const (
+	// MachineControllerManagerProviderKubeVirt is the driver.
+	MachineControllerManagerProviderKubeVirt = "machine-controller-manager-provider-kubevirt"
+	// CloudControllerManager is KubeVirt's cloud-controller-manager.
+	CloudControllerManager = "cloud-controller-manager"
+	// CSIDriver is KubeVirt's CSI driver: its controller and its node plugin.
+	CSIDriver = "csi-driver"
+
+	CSIProvisioner         = "csi-provisioner"
+	CSIAttacher            = "csi-attacher"
+	CSISnapshotter         = "csi-snapshotter"
+	CSIResizer             = "csi-resizer"
+	CSISnapshotController  = "csi-snapshot-controller"
+	CSINodeDriverRegistrar = "csi-node-driver-registrar"
+	CSILivenessProbe       = "csi-liveness-probe"
+)
 
 //go:embed images.yaml
 var images []byte

@@ -7,6 +7,7 @@ import (
 
 	extensionscontroller "github.com/gardener/gardener/extensions/pkg/controller"
 	controllercmd "github.com/gardener/gardener/extensions/pkg/controller/cmd"
+	extensionscontrolplane "github.com/gardener/gardener/extensions/pkg/controller/controlplane"
 	"github.com/gardener/gardener/extensions/pkg/controller/controlplane/genericactuator"
 	extensionshealthcheck "github.com/gardener/gardener/extensions/pkg/controller/healthcheck"
 	"github.com/gardener/gardener/extensions/pkg/controller/heartbeat"
@@ -16,6 +17,7 @@ import (
 	extensionscloudproviderwebhook "github.com/gardener/gardener/extensions/pkg/webhook/cloudprovider"
 	webhookcmd "github.com/gardener/gardener/extensions/pkg/webhook/cmd"
 	extensionscontrolplanewebhook "github.com/gardener/gardener/extensions/pkg/webhook/controlplane"
+	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	"github.com/gardener/gardener/pkg/client/kubernetes"
 	gardenerhealthz "github.com/gardener/gardener/pkg/healthz"
 	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -24,6 +26,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	vpaautoscalingv1 "k8s.io/autoscaler/vertical-pod-autoscaler/pkg/apis/autoscaling.k8s.io/v1"
+	kubernetesscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/component-base/version"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -32,6 +35,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	api "github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/v1alpha1"
+	controlplanecontroller "github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/controller/controlplane"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/controller/healthcheck"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/controller/infrastructure"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/controller/worker"
@@ -47,9 +51,11 @@ type options struct {
 	manager        *controllercmd.ManagerOptions
 	reconciler     *controllercmd.ReconcilerOptions
 	infrastructure *controllercmd.ControllerOptions
+	controlPlane   *controllercmd.ControllerOptions
 	worker         *controllercmd.ControllerOptions
 	healthCheck    *controllercmd.ControllerOptions
 	heartbeat      *heartbeatcmd.Options
+	webhookServer  *webhookcmd.ServerOptions
 	webhooks       *webhookcmd.AddToManagerOptions
 	controllers    *controllercmd.SwitchOptions
 
@@ -61,8 +67,8 @@ type options struct {
 func newOptions() *options {
 	const (
 		reconciles = 5
-		// A health check waits up to 20 seconds for a provider cluster that does not respond. With as many
-		// at a time, the checks of other shoots are delayed only if sixty shoots wait.
+		// A health check waits up to 20 seconds for a provider cluster that does not respond. With 20
+		// concurrent checks, those of other shoots are delayed only if more than sixty shoots wait.
 		healthChecks = 20
 	)
 
@@ -77,7 +83,9 @@ func newOptions() *options {
 		},
 		reconciler:     &controllercmd.ReconcilerOptions{},
 		infrastructure: &controllercmd.ControllerOptions{MaxConcurrentReconciles: reconciles},
+		controlPlane:   &controllercmd.ControllerOptions{MaxConcurrentReconciles: reconciles},
 		worker:         &controllercmd.ControllerOptions{MaxConcurrentReconciles: reconciles},
+		webhookServer:  &webhookcmd.ServerOptions{Namespace: os.Getenv("WEBHOOK_CONFIG_NAMESPACE")},
 		healthCheck:    &controllercmd.ControllerOptions{MaxConcurrentReconciles: healthChecks},
 		heartbeat: &heartbeatcmd.Options{
 			ExtensionName: kubevirt.Name, RenewIntervalSeconds: 30, Namespace: os.Getenv("LEADER_ELECTION_NAMESPACE"),
@@ -86,7 +94,7 @@ func newOptions() *options {
 
 	o.webhooks = webhookcmd.NewAddToManagerOptions(
 		kubevirt.Name, genericactuator.ShootWebhooksResourceName, genericactuator.ShootWebhookNamespaceSelector(kubevirt.Type),
-		o.general, &webhookcmd.ServerOptions{Namespace: os.Getenv("WEBHOOK_CONFIG_NAMESPACE")},
+		o.general, o.webhookServer,
 		webhookcmd.NewSwitchOptions(
 			webhookcmd.Switch(extensionscontrolplanewebhook.WebhookName, controlplane.AddToManager),
 			webhookcmd.Switch(extensionscloudproviderwebhook.WebhookName, cloudprovider.AddToManager),
@@ -94,6 +102,7 @@ func newOptions() *options {
 	)
 	o.controllers = controllercmd.NewSwitchOptions(
 		controllercmd.Switch(extensionsinfrastructure.ControllerName, o.addInfrastructure),
+		controllercmd.Switch(extensionscontrolplane.ControllerName, o.addControlPlane),
 		controllercmd.Switch(extensionsworker.ControllerName, o.addWorker),
 		controllercmd.Switch(extensionshealthcheck.ControllerName, o.addHealthChecks),
 		controllercmd.Switch(heartbeat.ControllerName, o.addHeartbeat),
@@ -101,6 +110,7 @@ func newOptions() *options {
 	o.all = controllercmd.NewOptionAggregator(
 		o.general, o.rest, o.manager, o.reconciler,
 		controllercmd.PrefixOption("infrastructure-", o.infrastructure),
+		controllercmd.PrefixOption("controlplane-", o.controlPlane),
 		controllercmd.PrefixOption("worker-", o.worker),
 		controllercmd.PrefixOption("healthcheck-", o.healthCheck),
 		controllercmd.PrefixOption("heartbeat-", o.heartbeat),
@@ -142,13 +152,16 @@ func (o *options) run(ctx context.Context) error {
 	config := o.rest.Completed().Config
 	config.QPS, config.Burst = 100, 130
 
-	mgr, err := manager.New(config, withSmallCache(o.manager.Completed().Options()))
-	if err != nil {
-		return fmt.Errorf("create manager: %w", err)
+	managerOptions := withSmallCache(o.manager.Completed().Options())
+
+	var err error
+	if managerOptions.Scheme, err = newScheme(); err != nil {
+		return err
 	}
 
-	if err := addToScheme(mgr.GetScheme()); err != nil {
-		return err
+	mgr, err := manager.New(config, managerOptions)
+	if err != nil {
+		return fmt.Errorf("create manager: %w", err)
 	}
 
 	if err := o.addGarden(mgr); err != nil {
@@ -173,22 +186,27 @@ func (o *options) run(ctx context.Context) error {
 // withSmallCache excludes managed fields, and kinds with many objects of which the controllers read
 // only a few, from the manager's cache.
 func withSmallCache(options manager.Options) manager.Options {
-	options.Client.Cache = &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}, &corev1.Pod{}, &appsv1.Deployment{}}}
+	options.Client.Cache = &client.CacheOptions{DisableFor: []client.Object{
+		&corev1.Secret{}, &corev1.ConfigMap{}, &corev1.Pod{}, &appsv1.Deployment{}, &resourcesv1alpha1.ManagedResource{},
+	}}
 	options.Cache.DefaultTransform = cache.TransformStripManagedFields()
 
 	return options
 }
 
-func addToScheme(scheme *runtime.Scheme) error {
+// newScheme returns the kinds of the seed.
+func newScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		extensionscontroller.AddToScheme, vpaautoscalingv1.AddToScheme, machinev1alpha1.AddToScheme, api.AddToScheme,
+		kubernetesscheme.AddToScheme, extensionscontroller.AddToScheme, resourcesv1alpha1.AddToScheme, vpaautoscalingv1.AddToScheme,
+		machinev1alpha1.AddToScheme, api.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
-			return err
+			return nil, err
 		}
 	}
 
-	return nil
+	return scheme, nil
 }
 
 // addGarden adds the garden cluster, whose kubeconfig gardenlet provides.
@@ -215,6 +233,15 @@ func (o *options) addInfrastructure(ctx context.Context, mgr manager.Manager) er
 		Controller:                o.infrastructure.Completed().Options(),
 		IgnoreOperationAnnotation: o.reconciler.Completed().IgnoreOperationAnnotation,
 		ExtensionClasses:          o.general.Completed().ExtensionClasses,
+	})
+}
+
+func (o *options) addControlPlane(ctx context.Context, mgr manager.Manager) error {
+	return controlplanecontroller.AddToManager(ctx, mgr, controlplanecontroller.Options{
+		Controller:                o.controlPlane.Completed().Options(),
+		IgnoreOperationAnnotation: o.reconciler.Completed().IgnoreOperationAnnotation,
+		ExtensionClasses:          o.general.Completed().ExtensionClasses,
+		WebhookServerNamespace:    o.webhookServer.Namespace,
 	})
 }
 

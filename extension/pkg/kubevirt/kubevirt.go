@@ -18,12 +18,12 @@ const (
 	AnnotationNamespace = "cluster.x-k8s.io/cluster-namespace"
 )
 
-// The Deployments of a ControlPlane in the seed.
+// The Deployments of a ControlPlane.
 const (
-	// CloudControllerManagerName is the name of the Deployment of KubeVirt's cloud-controller-manager.
+	// CloudControllerManagerName is the name of KubeVirt's cloud-controller-manager.
 	CloudControllerManagerName = "cloud-controller-manager"
-	// CSIControllerName is the name of the Deployment of KubeVirt's CSI controller.
+	// CSIControllerName is the name of the controller of KubeVirt's CSI driver, with its sidecars.
 	CSIControllerName = "csi-driver-controller"
-	// CSISnapshotControllerName is the name of the Deployment of the snapshot controller.
+	// CSISnapshotControllerName is the name of Kubernetes' snapshot controller.
 	CSISnapshotControllerName = "csi-snapshot-controller"
 )

@@ -87,6 +87,23 @@ func (r *requests) Delete(ctx context.Context, object client.Object, options ...
 	return r.send(ctx, func(ctx context.Context) error { return r.Client.Delete(ctx, object, options...) })
 }
 
+// SubResource implements client.SubResourceClientConstructor.
+func (r *requests) SubResource(name string) client.SubResourceClient {
+	return &subResource{SubResourceClient: r.Client.SubResource(name), requests: r}
+}
+
+// subResource bounds the creation of a subresource, the only request that the extension sends.
+type subResource struct {
+	client.SubResourceClient
+
+	requests *requests
+}
+
+// Create implements client.SubResourceCreator.
+func (s *subResource) Create(ctx context.Context, object, sub client.Object, options ...client.SubResourceCreateOption) error {
+	return s.requests.send(ctx, func(ctx context.Context) error { return s.SubResourceClient.Create(ctx, object, sub, options...) })
+}
+
 func nameError(err error) error {
 	if err == nil {
 		return nil

@@ -87,13 +87,16 @@ func (d *demo) create(ctx context.Context) error {
 		return err
 	}
 
-	d.out.Line("Gardener's deployers write Infrastructure, machine-controller-manager and Worker into the seed. The extension creates the network,")
-	d.out.Line("the MachineClass and the MachineDeployment; its webhook adds the driver to machine-controller-manager, which creates the machine.")
+	d.out.Line("Gardener's deployers write Infrastructure, ControlPlane, machine-controller-manager and Worker into the seed. The extension creates the")
+	d.out.Line("network, cloud-controller-manager and the CSI driver (their pods are simulated), the MachineClass and the MachineDeployment; its webhook adds")
+	d.out.Line("the driver to machine-controller-manager, which creates the machine.")
 
 	var err error
 	if d.shoot, err = d.seed.NewShoot(ctx, object, profile, seed.AccountIn(object.Name)); err != nil {
 		return err
 	}
+
+	d.shoot.HasControlPlane = true
 
 	return d.watch(ctx, d.shoot.Reconcile)
 }
@@ -115,7 +118,7 @@ func (d *demo) roll(ctx context.Context) error {
 }
 
 func (d *demo) remove(ctx context.Context) error {
-	d.title(5, "The Shoot is deleted: the Worker first, then the Infrastructure")
+	d.title(5, "The Shoot is deleted: the Worker first, then the ControlPlane and the Infrastructure")
 
 	if err := d.watch(ctx, d.shoot.Delete); err != nil {
 		return err

@@ -10,7 +10,9 @@ import (
 
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
 	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -19,7 +21,7 @@ import (
 func (d *demo) table(ctx context.Context) (string, error) {
 	var rows []string
 
-	for _, part := range []func(context.Context) ([]string, error){d.extensionResources, d.machineResources, d.virtualMachines} {
+	for _, part := range []func(context.Context) ([]string, error){d.extensionResources, d.controlPlane, d.machineResources, d.virtualMachines} {
 		more, err := part(ctx)
 		if err != nil {
 			return "", err
@@ -47,7 +49,7 @@ func row(kind, name, state string) string { return "  " + kind + "\t" + name + "
 func (d *demo) extensionResources(ctx context.Context) ([]string, error) {
 	var rows []string
 
-	for _, object := range []extensionsv1alpha1.Object{&extensionsv1alpha1.Infrastructure{}, &extensionsv1alpha1.Worker{}} {
+	for _, object := range []extensionsv1alpha1.Object{&extensionsv1alpha1.Infrastructure{}, &extensionsv1alpha1.ControlPlane{}, &extensionsv1alpha1.Worker{}} {
 		err := d.seed.Client.Get(ctx, client.ObjectKey{Namespace: d.shoot.Namespace, Name: d.shoot.Object.Name}, object)
 		if client.IgnoreNotFound(err) != nil {
 			return nil, err
@@ -74,6 +76,21 @@ func (d *demo) extensionResources(ctx context.Context) ([]string, error) {
 
 func kindOf(object extensionsv1alpha1.Object) string {
 	return strings.TrimPrefix(fmt.Sprintf("%T", object), "*v1alpha1.")
+}
+
+// controlPlane returns the Deployments of the control plane.
+func (d *demo) controlPlane(ctx context.Context) ([]string, error) {
+	list := &appsv1.DeploymentList{}
+	if err := d.seed.Client.List(ctx, list, client.InNamespace(d.shoot.Namespace)); err != nil {
+		return nil, err
+	}
+
+	var rows []string
+	for _, o := range list.Items {
+		rows = append(rows, row("Deployment", o.Name, fmt.Sprintf("%d of %d ready", o.Status.ReadyReplicas, ptr.Deref(o.Spec.Replicas, 1))))
+	}
+
+	return rows, nil
 }
 
 func (d *demo) machineResources(ctx context.Context) ([]string, error) {

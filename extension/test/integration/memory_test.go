@@ -32,6 +32,7 @@ func TestHundredShoots(t *testing.T) {
 	t.Logf("without shoots: %d MiB RSS, peak %d MiB", rss, peak)
 
 	shoot := newShoot(t, "shoot.yaml", named("copied"))
+	shoot.HasControlPlane = true
 	require.NoError(t, shoot.Reconcile(t.Context()))
 	requireReadyNodes(t, shoot, 3)
 

@@ -138,8 +138,11 @@ func eventually(t *testing.T, check func(context.Context) (bool, string)) {
 	const every, atMost = 500 * time.Millisecond, 5 * time.Minute
 
 	seen := ""
-	err := wait.PollUntilContextTimeout(t.Context(), every, atMost, true, func(ctx context.Context) (done bool, _ error) {
-		done, seen = check(ctx)
+	err := wait.PollUntilContextTimeout(t.Context(), every, atMost, true, func(ctx context.Context) (bool, error) {
+		done, now := check(ctx)
+		if ctx.Err() == nil {
+			seen = now
+		}
 
 		return done, nil
 	})

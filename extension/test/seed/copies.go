@@ -51,7 +51,7 @@ func (s *Shoot) objects(ctx context.Context) ([]client.Object, error) {
 	var objects []client.Object
 
 	for _, list := range []client.ObjectList{
-		&corev1.SecretList{}, &extensionsv1alpha1.InfrastructureList{}, &extensionsv1alpha1.WorkerList{},
+		&corev1.SecretList{}, &extensionsv1alpha1.InfrastructureList{}, &extensionsv1alpha1.ControlPlaneList{}, &extensionsv1alpha1.WorkerList{},
 		&machinev1alpha1.MachineClassList{}, &machinev1alpha1.MachineDeploymentList{}, &machinev1alpha1.MachineSetList{}, &machinev1alpha1.MachineList{},
 	} {
 		if err := s.seed.Client.List(ctx, list, client.InNamespace(s.Namespace)); err != nil {

@@ -12,11 +12,13 @@ import (
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	"github.com/gardener/gardener/pkg/client/kubernetes"
+	"github.com/gardener/gardener/pkg/component/extensions/controlplane"
 	"github.com/gardener/gardener/pkg/utils/gardener/shootstate"
 	"github.com/gardener/gardener/pkg/utils/managedresources"
 	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,7 +31,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
 
-// Delete deletes the shoot in gardenlet's order: the Worker, the Infrastructure,
+// Delete deletes the shoot in gardenlet's order: the Worker, the ControlPlane, the Infrastructure,
 // machine-controller-manager.
 func (s *Shoot) Delete(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{s.deleteResources, s.requireCleanSeed, s.removeNamespace} {
@@ -95,14 +97,18 @@ func (s *Shoot) ForceDelete(ctx context.Context) error {
 	return nil
 }
 
-// destroy deletes the Worker and then the Infrastructure.
+// destroy deletes the Worker, then the ControlPlane, and then the Infrastructure.
 func (s *Shoot) destroy(ctx context.Context) error {
 	w, err := s.Worker(ctx)
 	if err != nil {
 		return err
 	}
 
-	for _, step := range []func(context.Context) error{w.Destroy, w.WaitCleanup, s.Infrastructure().Destroy, s.Infrastructure().WaitCleanup} {
+	for _, step := range []func(context.Context) error{
+		w.Destroy, w.WaitCleanup,
+		func(ctx context.Context) error { return s.forControlPlane(ctx, destroy, awaitCleanup) },
+		s.Infrastructure().Destroy, s.Infrastructure().WaitCleanup,
+	} {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -168,7 +174,11 @@ func (s *Shoot) Migrate(ctx context.Context) (*gardencorev1beta1.ShootState, err
 	infra := s.Infrastructure()
 
 	for _, step := range []func(context.Context) error{
-		infra.Migrate, w.Migrate, infra.WaitMigrate, w.WaitMigrate, infra.Destroy, w.Destroy, infra.WaitCleanup, w.WaitCleanup, s.shallowDelete, s.removeNamespace,
+		infra.Migrate, w.Migrate, infra.WaitMigrate, w.WaitMigrate,
+		func(ctx context.Context) error {
+			return s.forControlPlane(ctx, migrate, awaitMigrated, destroy, awaitCleanup)
+		},
+		infra.Destroy, w.Destroy, infra.WaitCleanup, w.WaitCleanup, s.shallowDelete, s.removeNamespace,
 	} {
 		if err := step(ctx); err != nil {
 			return nil, err
@@ -239,6 +249,12 @@ func (s *Shoot) Restore(ctx context.Context, state *gardencorev1beta1.ShootState
 		return err
 	}
 
+	if err := s.forControlPlane(ctx, func(c controlplane.Interface) func(context.Context) error {
+		return func(ctx context.Context) error { return c.Restore(ctx, state) }
+	}, await); err != nil {
+		return err
+	}
+
 	if err := s.deployMachineControllerManager(ctx, true); err != nil {
 		return err
 	}
@@ -295,13 +311,30 @@ func (s *Shoot) Leftovers(ctx context.Context) ([]string, error) {
 		}
 	}
 
-	policies := &networkingv1.NetworkPolicyList{}
-	if err := s.seed.Provider.List(ctx, policies, client.InNamespace(s.ProviderNamespace), client.HasLabels{labelShoot}); err != nil {
-		return nil, fmt.Errorf("list NetworkPolicies: %w", err)
-	}
+	labelled, err := s.leftLabelled(ctx)
 
-	for i := range policies.Items {
-		left = append(left, "NetworkPolicy "+policies.Items[i].Name)
+	return append(left, labelled...), err
+}
+
+// leftLabelled returns the objects of the shoot of kinds that its namespace also has without a shoot.
+func (s *Shoot) leftLabelled(ctx context.Context) (left []string, _ error) {
+	for _, list := range []client.ObjectList{
+		&networkingv1.NetworkPolicyList{}, &corev1.ServiceList{}, &corev1.ServiceAccountList{}, &rbacv1.RoleList{}, &rbacv1.RoleBindingList{},
+	} {
+		if err := s.seed.Provider.List(ctx, list, client.InNamespace(s.ProviderNamespace), client.HasLabels{labelShoot}); err != nil {
+			return nil, fmt.Errorf("list objects with the label of the shoot: %w", err)
+		}
+
+		if err := meta.EachListItem(list, func(item runtime.Object) error {
+			object, err := meta.Accessor(item)
+			if err == nil {
+				left = append(left, fmt.Sprintf("%T %s", item, object.GetName()))
+			}
+
+			return err
+		}); err != nil {
+			return nil, err
+		}
 	}
 
 	return left, nil

@@ -45,7 +45,7 @@ type Seed struct {
 	seedConfig, providerConfig, targetConfig *rest.Config
 }
 
-// Start builds what it needs, and starts a lab, gardener-resource-manager and the extension.
+// Start builds what it needs, and starts a lab, gardener-resource-managers and the extension.
 // ctx bounds the start. Callers must call Stop.
 func Start(ctx context.Context, progress io.Writer) (*Seed, error) {
 	folder, err := os.MkdirTemp("", "seed-")
@@ -78,7 +78,7 @@ func (s *Seed) start(ctx context.Context, progress io.Writer) (err error) {
 
 	fmt.Fprintln(progress, "starting the extension")
 
-	for _, step := range []func(context.Context) error{s.applyKinds, s.applyMultus, s.startResourceManager, s.startExtension} {
+	for _, step := range []func(context.Context) error{s.applyKinds, s.applyMultus, s.startResourceManagers, s.startExtension} {
 		if err := step(ctx); err != nil {
 			return err
 		}

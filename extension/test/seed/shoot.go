@@ -2,6 +2,7 @@ package seed
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"time"
@@ -41,6 +42,9 @@ type Shoot struct {
 	ProviderNamespace string
 	// Kubeconfig is the kubeconfig with the current credentials.
 	Kubeconfig []byte
+	// HasControlPlane is set if the shoot has a ControlPlane. All shoots of a seed have one cluster for
+	// their Nodes: only one shoot at a time can deploy its system components there.
+	HasControlPlane bool
 
 	seed    *Seed
 	account Account
@@ -82,18 +86,24 @@ func (s *Shoot) prepare(ctx context.Context) error {
 		}
 	}
 
-	pods, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	ended := make(chan error, 1)
+	s.runPods(ctx)
 
-	go func() { ended <- s.seed.runDeployment(pods, s.Namespace) }()
+	return nil
+}
+
+// runPods runs the pods of the shoot's namespace until stopPods is called.
+func (s *Shoot) runPods(ctx context.Context) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	ended := make(chan error)
+
+	go func() { ended <- s.seed.runDeployment(ctx, s.Namespace) }()
+	go func() { ended <- s.seed.runControlPlane(ctx, s.Namespace) }()
 
 	s.stopPods = func() error {
 		cancel()
 
-		return <-ended
+		return errors.Join(<-ended, <-ended)
 	}
-
-	return nil
 }
 
 // writeCredentials writes the Secret with the credentials for the provider cluster.
@@ -202,6 +212,10 @@ func (s *Shoot) Reconcile(ctx context.Context) error {
 	}
 
 	if err := infra.Wait(ctx); err != nil {
+		return err
+	}
+
+	if err := s.forControlPlane(ctx, deploy, await); err != nil {
 		return err
 	}
 

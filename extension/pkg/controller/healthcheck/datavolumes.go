@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// transient is the time for which a failure of a DataVolume counts as progressing: CDI repeats
+	// transient is the time for which a failure of a DataVolume counts as progressing: CDI retries
 	// imports and clones, often successfully.
 	transient = time.Minute
 	// maxReported bounds the DataVolumes that a condition names.

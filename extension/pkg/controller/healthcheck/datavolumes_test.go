@@ -93,7 +93,7 @@ func TestFailingVolumes(t *testing.T) {
 		},
 		"GivenUp": {
 			reason: "the phase alone", volumes: []cdiv1beta1.DataVolume{disk("d", cdiv1beta1.Failed)},
-			want: []string{"DataVolumeFailed: d: CDI does not repeat the import or clone"},
+			want: []string{"DataVolumeFailed: d: CDI does not retry the import or clone"},
 		},
 		"CrashLoop": {
 			reason: "it runs for a moment again", volumes: []cdiv1beta1.DataVolume{restarted}, want: []string{"ImportFailed: d: its importer restarted 3 times"},

@@ -80,8 +80,8 @@ func (p product) check(ctx context.Context, provider *providercluster.Cluster) e
 }
 
 // unavailability reports whether no installation is available, and why. An installation whose operator
-// does not report the condition counts as available. CDI's operator reports the duplicates that it
-// rejects as not available, beside the installation that is.
+// does not report the condition counts as available. One available installation is enough: CDI's
+// operator rejects duplicates, and reports them as not available.
 func unavailability(installations [][]metav1.Condition) (cause string, unavailable bool) {
 	for _, conditions := range installations {
 		available := meta.FindStatusCondition(conditions, "Available")

@@ -72,7 +72,7 @@ func checkProvider(ctx context.Context, provider *providercluster.Cluster) error
 
 // withRemedy adds what to do about an error of the provider cluster's API.
 func withRemedy(err error) error {
-	remedy := "check its API server, the network between the seed and it, and the server and the certificate authority of the kubeconfig"
+	remedy := "check its API server, the network between it and the seed, and the server and certificate authority in the kubeconfig"
 
 	switch coder := v1beta1helper.Coder(nil); {
 	case errors.As(err, &coder):

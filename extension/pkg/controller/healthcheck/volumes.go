@@ -106,7 +106,7 @@ func diagnose(dv *cdiv1beta1.DataVolume) (token, message string) {
 
 	switch {
 	case dv.Status.Phase == cdiv1beta1.Failed:
-		return "DataVolumeFailed", "CDI does not repeat the import or clone"
+		return "DataVolumeFailed", "CDI does not retry the import or clone"
 	case dv.Status.RestartCount >= maxRestarts:
 		return "ImportFailed", fmt.Sprintf("its importer restarted %d times", dv.Status.RestartCount)
 	default:

@@ -7,6 +7,7 @@ package infrastructure
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -66,6 +68,9 @@ type shoot struct {
 	technicalID string
 	// namespace is the namespace of the kubeconfig: the namespace of the machines.
 	namespace string
+	// hasLoadBalancers and hasVolumes are set if Services and volumes of the shoot become objects of the
+	// provider cluster.
+	hasLoadBalancers, hasVolumes bool
 }
 
 // createsNamespace reports whether the shoot has a namespace of its own. The webhook of package
@@ -87,8 +92,23 @@ func (a *actuator) shootOf(ctx context.Context, infra *extensionsv1alpha1.Infras
 
 	s := &shoot{provider: provider, technicalID: cluster.Shoot.Status.TechnicalID, namespace: provider.Namespace}
 	_ = api.Decode(infra.Spec.ProviderConfig, configPath(), &s.config)
+	s.hasLoadBalancers, s.hasVolumes = controlPlaneOf(cluster)
 
 	return s, s.checkNamespace(infra)
+}
+
+// controlPlaneOf reports whether the shoot has load balancers and volumes. The ControlPlane reports
+// errors of the configuration.
+func controlPlaneOf(cluster *extensionscontroller.Cluster) (loadBalancers, volumes bool) {
+	config, profile := &api.ControlPlaneConfig{}, &api.CloudProfileConfig{}
+	_ = api.Decode(cluster.Shoot.Spec.Provider.ControlPlaneConfig, nil, config)
+
+	if cluster.CloudProfile != nil {
+		_ = api.Decode(cluster.CloudProfile.Spec.ProviderConfig, nil, profile)
+	}
+
+	return config.LoadBalancer == nil || ptr.Deref(config.LoadBalancer.Enabled, true),
+		slices.ContainsFunc(profile.VolumeClasses, func(c api.VolumeClass) bool { return c.ExposeAs != "" })
 }
 
 // checkNamespace returns an error if the kubeconfig does not point to the shoot's namespace.
@@ -158,6 +178,10 @@ func (a *actuator) Delete(
 }
 
 func (s *shoot) delete(ctx context.Context) error {
+	if err := s.deleteLoadBalancers(ctx); err != nil {
+		return err
+	}
+
 	used, err := s.deleteNetworks(ctx, nil)
 	if err != nil {
 		return err
@@ -187,7 +211,7 @@ func (a *actuator) ForceDelete(
 	defer cancel()
 
 	if err := a.Delete(ctx, log, infra, cluster); err != nil {
-		log.Info("Forced deletion failed, objects in the provider cluster may remain", "label", kubevirt.LabelShoot+"="+cluster.Shoot.Status.TechnicalID, "reason", err.Error())
+		log.Info("Failed to delete objects in the provider cluster during forced deletion; they may remain", "label", kubevirt.LabelShoot+"="+cluster.Shoot.Status.TechnicalID, "reason", err.Error())
 	}
 
 	return nil

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/Masterminds/semver/v3"
 	extensionscontroller "github.com/gardener/gardener/extensions/pkg/controller"
 	v1beta1helper "github.com/gardener/gardener/pkg/api/core/v1beta1/helper"
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
@@ -20,6 +21,8 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+	kubevirtv1 "kubevirt.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	providerspec "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
@@ -74,7 +77,7 @@ func (s *shoot) check(ctx context.Context, region string, cluster *extensionscon
 	}
 
 	if !extensionscontroller.IsHibernationEnabled(cluster) {
-		faults = slices.Concat(faults, s.checkStorageClasses(ctx, cluster), s.checkZones(ctx, region, cluster), s.checkQuota(ctx, cluster))
+		faults = slices.Concat(faults, s.checkStorageClasses(ctx, cluster), s.checkZones(ctx, region, cluster), s.checkQuota(ctx, cluster), s.checkHotplug(ctx))
 	}
 
 	return errorOf(faults)
@@ -83,8 +86,8 @@ func (s *shoot) check(ctx context.Context, region string, cluster *extensionscon
 // permission is a verb on a resource that the extension or the driver needs.
 type permission struct{ verb, group, resource string }
 
-// permissions returns the permissions that the shoot needs. It contains only a sample of the
-// driver's own: the manifest that grants one of them grants all.
+// permissions returns the permissions that the shoot needs. It contains only samples of those of the
+// driver, cloud-controller-manager and the CSI driver: the manifest that grants one grants all.
 func (s *shoot) permissions() []permission {
 	needed := []permission{
 		{"create", "kubevirt.io", "virtualmachines"},
@@ -92,6 +95,15 @@ func (s *shoot) permissions() []permission {
 		{"list", "kubevirt.io", "virtualmachines"},
 		{"create", "", "secrets"},
 		{"list", "cdi.kubevirt.io", "datavolumes"},
+	}
+
+	if s.hasLoadBalancers {
+		needed = append(needed, permission{"create", "", "services"})
+	}
+
+	if s.hasVolumes {
+		needed = append(needed, permission{"update", "subresources.kubevirt.io", "virtualmachines/addvolume"},
+			permission{"update", "subresources.kubevirt.io", "virtualmachineinstances/removevolume"})
 	}
 
 	if s.createsNamespace() {
@@ -115,9 +127,10 @@ func (s *shoot) checkPermissions(ctx context.Context) ([]fault, error) {
 	var missing []string
 
 	for _, p := range s.permissions() {
-		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
-			ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: s.namespace, Verb: p.verb, Group: p.group, Resource: p.resource},
-		}}
+		resource, subresource, _ := strings.Cut(p.resource, "/")
+		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Namespace: s.namespace, Verb: p.verb, Group: p.group, Resource: resource, Subresource: subresource,
+		}}}
 
 		if err := s.provider.Create(ctx, review); err != nil {
 			return nil, fmt.Errorf("review the permissions of the account: %w", err)
@@ -315,4 +328,37 @@ func hasInstancetype(profile *api.CloudProfileConfig, machineType string) bool {
 func addTimes(sum *resource.Quantity, one resource.Quantity, times int64) {
 	one.Mul(times)
 	sum.Add(one)
+}
+
+// hotplugGates are the feature gates with which KubeVirt attaches volumes to running machines.
+var hotplugGates = []string{"HotplugVolumes", "DeclarativeHotplugVolumes"}
+
+// checkHotplug checks that volumes of pods can be attached, if the CloudProfile offers storage classes
+// for them. Reading KubeVirt's configuration is an optional permission.
+func (s *shoot) checkHotplug(ctx context.Context) []fault {
+	list := &kubevirtv1.KubeVirtList{}
+	if !s.hasVolumes || s.provider.List(ctx, list, client.Limit(1)) != nil || len(list.Items) == 0 || hotplugs(&list.Items[0]) {
+		return nil
+	}
+
+	return []fault{{
+		gardencorev1beta1.ErrorRetryableConfigurationProblem, field.NewPath("CloudProfile", "spec", "providerConfig", "volumeClasses"),
+		"KubeVirt of the provider cluster cannot attach volumes to running machines; enable its feature gate HotplugVolumes, or remove exposeAs from all classes",
+	}}
+}
+
+// hotplugs reports whether an installation of KubeVirt attaches volumes to running machines. The second
+// gate is enabled by default since v1.9 (pkg/virt-config/featuregate).
+func hotplugs(k *kubevirtv1.KubeVirt) bool {
+	developer := ptr.Deref(k.Spec.Configuration.DeveloperConfiguration, kubevirtv1.DeveloperConfiguration{})
+	if slices.ContainsFunc(hotplugGates, func(gate string) bool { return slices.Contains(developer.FeatureGates, gate) }) {
+		return true
+	}
+
+	version, err := semver.NewVersion(k.Status.ObservedKubeVirtVersion)
+	if err != nil {
+		return true // It is not known.
+	}
+
+	return !version.LessThan(semver.New(1, 9, 0, "", "")) && !slices.Contains(developer.DisabledFeatureGates, hotplugGates[1])
 }

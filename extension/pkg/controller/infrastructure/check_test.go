@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
+	kubevirtv1 "kubevirt.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -193,3 +194,38 @@ func TestCheck(t *testing.T) {
 
 // named returns an error as the client of a provider cluster does.
 func named(err error) error { return fmt.Errorf(providercluster.ErrorPrefix+"%w", err) }
+
+// TestHotplug checks the feature gates of KubeVirt for shoots whose pods can have volumes.
+func TestHotplug(t *testing.T) {
+	t.Parallel()
+
+	for name, tc := range map[string]struct {
+		version            string
+		enabled, disabled  []string
+		hasVolumes, faulty bool
+	}{
+		"1.7 with the gate":            {version: "v1.7.0", enabled: []string{"HotplugVolumes"}, hasVolumes: true},
+		"1.7 with the declarative one": {version: "v1.7.0", enabled: []string{"DeclarativeHotplugVolumes"}, hasVolumes: true},
+		"1.7 without":                  {version: "v1.7.0", enabled: []string{"Snapshot"}, hasVolumes: true, faulty: true},
+		"1.7 without volumes":          {version: "v1.7.0"},
+		"1.9 by default":               {version: "v1.9.0", hasVolumes: true},
+		"1.9 disabled":                 {version: "v1.9.0", disabled: []string{"DeclarativeHotplugVolumes"}, hasVolumes: true, faulty: true},
+		"unknown version":              {version: "devel", hasVolumes: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			state := healthy()
+			state.objects = append(state.objects, &kubevirtv1.KubeVirt{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "kubevirt", Name: "kubevirt"},
+				Spec: kubevirtv1.KubeVirtSpec{Configuration: kubevirtv1.KubeVirtConfiguration{
+					DeveloperConfiguration: &kubevirtv1.DeveloperConfiguration{FeatureGates: tc.enabled, DisabledFeatureGates: tc.disabled},
+				}},
+				Status: kubevirtv1.KubeVirtStatus{ObservedKubeVirtVersion: tc.version},
+			})
+
+			s := &shoot{provider: state.cluster(), hasVolumes: tc.hasVolumes}
+			require.Equal(t, tc.faulty, len(s.checkHotplug(t.Context())) > 0)
+		})
+	}
+}

@@ -11,9 +11,11 @@ import (
 	extensionsv1alpha1helper "github.com/gardener/gardener/pkg/api/extensions/v1alpha1/helper"
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
+	providerspec "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 	api "github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/v1alpha1"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/kubevirt"
 )
@@ -93,7 +95,7 @@ func (d *delegate) addPool(w *wanted, p *pool, namespace string) (field.ErrorLis
 			return nil, err
 		}
 
-		deployment := d.deploymentOf(p, int32(i), hash, namespace)
+		deployment := d.deploymentOf(p, int32(i), zone, hash, namespace)
 
 		class, invalid, err := d.classOf(p, i, zone, deployment.ClassName)
 		if err != nil {
@@ -113,7 +115,7 @@ func (d *delegate) addPool(w *wanted, p *pool, namespace string) (field.ErrorLis
 }
 
 // deploymentOf returns the MachineDeployment of a pool in its i-th zone.
-func (d *delegate) deploymentOf(p *pool, i int32, hash, namespace string) worker.MachineDeployment {
+func (d *delegate) deploymentOf(p *pool, i int32, zone, hash, namespace string) worker.MachineDeployment {
 	var (
 		name  = fmt.Sprintf("%s-%s-z%d", d.cluster.Shoot.Status.TechnicalID, p.Name, i+1)
 		zones = int32(len(p.Zones)) //nolint:gosec // A pool has few zones.
@@ -127,7 +129,7 @@ func (d *delegate) deploymentOf(p *pool, i int32, hash, namespace string) worker
 		Name: name, PoolName: p.Name, ClassName: name + "-" + hash, SecretName: name + "-" + hash,
 		Minimum: worker.DistributeOverZones(i, p.Minimum, zones), Maximum: worker.DistributeOverZones(i, p.Maximum, zones),
 		Priority: p.Priority, Strategy: p.strategy(i, zones),
-		Labels: p.Labels, Annotations: annotations, Taints: p.Taints,
+		Labels: d.nodeLabels(p, zone), Annotations: annotations, Taints: p.Taints,
 		MachineConfiguration:         genericactuator.ReadMachineConfiguration(p.WorkerPool),
 		ClusterAutoscalerAnnotations: extensionsv1alpha1helper.GetMachineDeploymentClusterAutoscalerAnnotations(p.ClusterAutoscaler),
 	}
@@ -137,6 +139,21 @@ func (d *delegate) deploymentOf(p *pool, i int32, hash, namespace string) worker
 	}
 
 	return deployment
+}
+
+// nodeLabels returns the labels of the Nodes of a pool in a zone. cloud-controller-manager does not set
+// those of the topology: it would need to read the Nodes of the provider cluster.
+func (d *delegate) nodeLabels(p *pool, zone string) map[string]string {
+	labels := map[string]string{}
+	maps.Copy(labels, p.Labels)
+
+	for label, value := range map[string]string{corev1.LabelTopologyRegion: d.worker.Spec.Region, corev1.LabelTopologyZone: zone} {
+		if value != providerspec.AnyTopology {
+			labels[label] = value
+		}
+	}
+
+	return labels
 }
 
 // strategy returns how machines are updated in the i-th zone.

@@ -251,12 +251,19 @@ func TestSettingsOfNodesAndAutoscaler(t *testing.T) {
 	require.NoError(t, err)
 
 	deployment := deployments[0]
-	require.Equal(t, "blue", deployment.Labels["team"])
+	require.Equal(t, map[string]string{
+		"team": "blue", "topology.kubernetes.io/region": "europe-west1", "topology.kubernetes.io/zone": "europe-west1-c",
+	}, deployment.Labels)
 	require.Equal(t, "blue", deployment.Annotations["owner"])
 	require.Equal(t, p.Taints, deployment.Taints)
 	require.EqualValues(t, 7, *deployment.Priority)
 	require.Equal(t, "0.4", deployment.ClusterAutoscalerAnnotations["autoscaler.gardener.cloud/scale-down-utilization-threshold"])
 	require.EqualValues(t, 3, *deployment.MachineConfiguration.MaxEvictRetries)
+
+	s.worker.Spec.Region, p.Zones = "default", []string{"default"}
+	deployments, err = s.delegate(t).GenerateMachineDeployments(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, map[string]string{"team": "blue"}, deployments[0].Labels, "the provider nodes have no such labels")
 
 	template := d.wanted.classes[0].object.NodeTemplate
 	require.Equal(t, "6", template.Capacity.Cpu().String(), "the guest has as many CPUs")

@@ -2,6 +2,8 @@ package v1alpha1
 
 import (
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubevirtv1 "kubevirt.io/api/core/v1"
@@ -21,7 +23,8 @@ type CloudProfileConfig struct {
 	MachineImages []MachineImages `json:"machineImages"`
 	// MachineTypes extend machine types of spec.machineTypes.
 	MachineTypes []MachineType `json:"machineTypes,omitempty"`
-	// VolumeClasses extend storage classes of spec.volumeTypes.
+	// VolumeClasses extend storage classes of the provider cluster, and offer them to pods of the
+	// shoots.
 	VolumeClasses []VolumeClass `json:"volumeClasses,omitempty"`
 }
 
@@ -111,11 +114,29 @@ type ResourcesLimits struct {
 	Memory *resource.Quantity `json:"memory,omitempty"`
 }
 
-// VolumeClass extends a storage class of the provider cluster that spec.volumeTypes[].class names.
+// VolumeClass extends a storage class of the provider cluster. Volumes of machines use a class that
+// spec.volumeTypes[].class names; volumes of pods use a class with exposeAs.
 type VolumeClass struct {
-	// Name is the name of the storage class.
+	// Name is the name of the storage class in the provider cluster.
 	Name string `json:"name"`
 	// Encrypted is set if the storage encrypts the volumes of the class. Volumes of worker pools
 	// with encrypted: true need such a class.
 	Encrypted bool `json:"encrypted,omitempty"`
+	// ExposeAs is the name of a StorageClass in the shoots, whose PersistentVolumes are volumes of
+	// this class that are hot-plugged into the machines. Default: pods of the shoots cannot use this
+	// class.
+	ExposeAs string `json:"exposeAs,omitempty"`
+	// Default makes the StorageClass the default of the shoots. At most one class can be the default.
+	Default bool `json:"default,omitempty"`
+	// ReclaimPolicy is the reclaim policy of the StorageClass. Default: Delete.
+	ReclaimPolicy corev1.PersistentVolumeReclaimPolicy `json:"reclaimPolicy,omitempty"`
+	// VolumeBindingMode is the binding mode of the StorageClass. Default: WaitForFirstConsumer.
+	VolumeBindingMode storagev1.VolumeBindingMode `json:"volumeBindingMode,omitempty"`
+	// Zones are the zones whose machines can attach volumes of this class. Pods are scheduled to one
+	// of these zones when their volume is created. Default: all zones.
+	Zones []string `json:"zones,omitempty"`
+	// SnapshotClass is the VolumeSnapshotClass of the provider cluster for volumes of this class. The
+	// shoots have a VolumeSnapshotClass with the name in exposeAs. Default: none; volumes of this class
+	// cannot be snapshotted, unless another entry with the same name has a class.
+	SnapshotClass string `json:"snapshotClass,omitempty"`
 }

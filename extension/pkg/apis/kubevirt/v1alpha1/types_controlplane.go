@@ -2,8 +2,8 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// ControlPlaneConfig is spec.provider.controlPlaneConfig of a Shoot. It is reserved: the extension
-// does not deploy a cloud-controller-manager yet, and ignores it.
+// ControlPlaneConfig is spec.provider.controlPlaneConfig of a Shoot: the settings of KubeVirt's
+// cloud-controller-manager.
 //
 // +kubebuilder:object:root=true
 type ControlPlaneConfig struct {
@@ -11,11 +11,21 @@ type ControlPlaneConfig struct {
 
 	// CloudControllerManager configures KubeVirt's cloud-controller-manager.
 	CloudControllerManager *CloudControllerManagerConfig `json:"cloudControllerManager,omitempty"`
+	// LoadBalancer configures the Services of type LoadBalancer of the shoot.
+	LoadBalancer *LoadBalancerConfig `json:"loadBalancer,omitempty"`
 }
 
 // CloudControllerManagerConfig configures KubeVirt's cloud-controller-manager.
 type CloudControllerManagerConfig struct {
-	// FeatureGates are Kubernetes feature gates to enable or disable. Clusters in production should
-	// set none.
+	// FeatureGates are Kubernetes feature gates to enable or disable. Gates that
+	// cloud-controller-manager does not know are ignored. Clusters in production should set none.
 	FeatureGates map[string]bool `json:"featureGates,omitempty"`
+}
+
+// LoadBalancerConfig configures the Services of type LoadBalancer of the shoot. Each becomes a
+// Service of type LoadBalancer in the provider cluster, with a copy of its annotations.
+type LoadBalancerConfig struct {
+	// Enabled can be false if the provider cluster has no load balancers. The Services of the shoot
+	// then remain without an address. Default: true.
+	Enabled *bool `json:"enabled,omitempty"`
 }

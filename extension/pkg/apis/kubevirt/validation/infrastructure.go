@@ -1,5 +1,5 @@
 // Package validation validates the configuration API of the extension, as far as that is possible
-// without a provider cluster. The Infrastructure controller calls it after decoding. It must not
+// without a provider cluster. The controllers call it after decoding. It must not
 // depend on a client.
 package validation
 

@@ -1,0 +1,13 @@
+// Package charts contains the Helm charts of what the extension deploys into a seed and into shoots.
+// The ControlPlane controller renders them. The package must not know their values.
+package charts
+
+import "embed"
+
+// Internal contains the folder internal: one chart per ManagedResource of a ControlPlane.
+//
+//go:embed all:internal
+var Internal embed.FS
+
+// Path is the folder of the charts in Internal.
+const Path = "internal"

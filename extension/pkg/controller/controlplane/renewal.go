@@ -1,0 +1,103 @@
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	extensionscontroller "github.com/gardener/gardener/extensions/pkg/controller"
+	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
+	predicateutils "github.com/gardener/gardener/pkg/controllerutils/predicate"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/identity"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/kubevirt"
+)
+
+// renewal renews the tokens of ControlPlanes before they expire: days can pass between two
+// reconciliations of a ControlPlane.
+type renewal struct {
+	accounts accounts
+}
+
+func addRenewal(mgr manager.Manager, a accounts, options Options) error {
+	return builder.ControllerManagedBy(mgr).
+		Named("controlplane-token-renewal").
+		WithOptions(options.Controller).
+		For(&extensionsv1alpha1.ControlPlane{}, builder.WithPredicates(
+			predicateutils.AddTypeAndClassPredicates(nil, options.ExtensionClasses, kubevirt.Type)...)).
+		Complete(&renewal{accounts: a})
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (r *renewal) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	cp := &extensionsv1alpha1.ControlPlane{}
+	if err := r.accounts.seed.Get(ctx, request.NamespacedName, cp); err != nil || cp.DeletionTimestamp != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+
+	next, found, err := r.next(ctx, cp)
+	if err != nil || !found {
+		return reconcile.Result{}, err // The ControlPlane changes when it is reconciled.
+	}
+
+	if left := time.Until(next); left > 0 {
+		return reconcile.Result{RequeueAfter: left}, nil
+	}
+
+	if err := r.renew(ctx, cp); err != nil {
+		return reconcile.Result{}, err
+	}
+
+	next, _, err = r.next(ctx, cp)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+
+	return reconcile.Result{RequeueAfter: max(time.Until(next), time.Minute)}, nil
+}
+
+func (r *renewal) renew(ctx context.Context, cp *extensionsv1alpha1.ControlPlane) error {
+	cluster, err := extensionscontroller.GetCluster(ctx, r.accounts.seed, cp.Namespace)
+	if err != nil {
+		return err
+	}
+
+	m, err := r.accounts.manager(ctx, cp, cluster)
+	if err != nil {
+		return err
+	}
+
+	var failed error
+
+	for _, i := range identities {
+		if err := m.Renew(ctx, i); err != nil {
+			failed = errors.Join(failed, fmt.Errorf("renew the token of %s: %w", i.Program, err))
+		}
+	}
+
+	return failed
+}
+
+// next returns the earliest time at which a token is due for renewal; found is false without one.
+func (r *renewal) next(ctx context.Context, cp *extensionsv1alpha1.ControlPlane) (next time.Time, found bool, _ error) {
+	for _, i := range identities {
+		secret := &corev1.Secret{}
+
+		err := r.accounts.seed.Get(ctx, client.ObjectKey{Namespace: cp.Namespace, Name: identity.SecretName(i.Program)}, secret)
+		if client.IgnoreNotFound(err) != nil {
+			return time.Time{}, false, err
+		}
+
+		if at, has := identity.RenewAt(secret); has && (!found || at.Before(next)) {
+			next, found = at, true
+		}
+	}
+
+	return next, found, nil
+}

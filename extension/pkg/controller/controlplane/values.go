@@ -1,0 +1,181 @@
+package controlplane
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+
+	extensionscontroller "github.com/gardener/gardener/extensions/pkg/controller"
+	"github.com/gardener/gardener/extensions/pkg/controller/controlplane/genericactuator"
+	v1beta1helper "github.com/gardener/gardener/pkg/api/core/v1beta1/helper"
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
+	kubernetesutils "github.com/gardener/gardener/pkg/utils/kubernetes"
+	secretsmanager "github.com/gardener/gardener/pkg/utils/secrets/manager"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	providerspec "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
+	api "github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/v1alpha1"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/validation"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/identity"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/kubevirt"
+)
+
+// values are the values of a chart.
+type values = map[string]any
+
+// valuesProvider provides the values of the charts.
+type valuesProvider struct {
+	genericactuator.NoopValuesProvider
+
+	seed client.Client
+}
+
+// GetControlPlaneChartValues implements genericactuator.ValuesProvider.
+func (p *valuesProvider) GetControlPlaneChartValues(
+	ctx context.Context, cp *extensionsv1alpha1.ControlPlane, cluster *extensionscontroller.Cluster,
+	certificates secretsmanager.Reader, _ map[string]string, scaledDown bool,
+) (map[string]any, error) {
+	ccm, err := p.cloudControllerManager(ctx, cp, cluster)
+	if err != nil {
+		return nil, err
+	}
+
+	server, found := certificates.Get(serverName)
+	if !found {
+		return nil, fmt.Errorf("the Secret of the certificate %s was not found", serverName)
+	}
+
+	ccm["serverSecret"] = server.Name
+
+	csi, err := p.csi(ctx, cp, cluster)
+	if err != nil {
+		return nil, err
+	}
+
+	return values{
+		"replicas":                         extensionscontroller.GetControlPlaneReplicas(cluster, scaledDown, 1),
+		"clusterName":                      cluster.Shoot.Status.TechnicalID,
+		"genericTokenKubeconfigSecretName": extensionscontroller.GenericTokenKubeconfigSecretNameFromCluster(cluster),
+		"cloudControllerManager":           ccm,
+		"csi":                              csi,
+	}, nil
+}
+
+// cloudControllerManager returns the values of KubeVirt's cloud-controller-manager.
+func (p *valuesProvider) cloudControllerManager(
+	ctx context.Context, cp *extensionsv1alpha1.ControlPlane, cluster *extensionscontroller.Cluster,
+) (values, error) {
+	config, err := controlPlaneConfig(cp)
+	if err != nil {
+		return nil, err
+	}
+
+	cloud, err := cloudConfig(config, cp, cluster)
+	if err != nil {
+		return nil, err
+	}
+
+	provider, err := p.provider(ctx, cp, kubevirt.CloudControllerManagerName)
+	if err != nil {
+		return nil, err
+	}
+
+	return values{
+		"provider": provider, "config": cloud, "featureGates": featureGates(config), "tlsCipherSuites": kubernetesutils.TLSCipherSuites,
+	}, nil
+}
+
+// csi returns the values of KubeVirt's CSI driver.
+func (p *valuesProvider) csi(ctx context.Context, cp *extensionsv1alpha1.ControlPlane, cluster *extensionscontroller.Cluster) (values, error) {
+	profile, err := cloudProfileConfig(cluster)
+	if err != nil {
+		return nil, err
+	}
+
+	enforcement, err := storageClassEnforcement(profile)
+	if err != nil {
+		return nil, err
+	}
+
+	namespace, err := providerNamespace(cp)
+	if err != nil {
+		return nil, err
+	}
+
+	provider, err := p.provider(ctx, cp, kubevirt.CSIControllerName)
+	if err != nil {
+		return nil, err
+	}
+
+	return values{
+		"provider": provider, "namespace": namespace, "storageClassEnforcement": enforcement,
+		"labels": kubevirt.LabelShoot + "=" + cluster.Shoot.Status.TechnicalID,
+	}, nil
+}
+
+// provider returns the values of the Secret with which a program accesses the provider cluster. The
+// program rereads the token, but not the kubeconfig: a changed checksum restarts it.
+func (p *valuesProvider) provider(ctx context.Context, cp *extensionsv1alpha1.ControlPlane, program string) (values, error) {
+	secret := &corev1.Secret{}
+	if err := p.seed.Get(ctx, client.ObjectKey{Namespace: cp.Namespace, Name: identity.SecretName(program)}, secret); err != nil {
+		return nil, fmt.Errorf("get the credentials of %s: %w", program, err)
+	}
+
+	sum := sha256.Sum256(secret.Data[providerspec.SecretKeyKubeconfig])
+
+	return values{"secret": secret.Name, "checksum": hex.EncodeToString(sum[:])}, nil
+}
+
+// GetStorageClassesChartValues implements genericactuator.ValuesProvider.
+func (*valuesProvider) GetStorageClassesChartValues(
+	_ context.Context, _ *extensionsv1alpha1.ControlPlane, cluster *extensionscontroller.Cluster,
+) (map[string]any, error) {
+	profile, err := cloudProfileConfig(cluster)
+	if err != nil {
+		return nil, err
+	}
+
+	return values{"classes": storageClasses(profile)}, nil
+}
+
+// controlPlaneConfig reads the ControlPlaneConfig of the Shoot.
+func controlPlaneConfig(cp *extensionsv1alpha1.ControlPlane) (*api.ControlPlaneConfig, error) {
+	config := &api.ControlPlaneConfig{}
+	if errs := api.Decode(cp.Spec.ProviderConfig, field.NewPath("spec", "provider", "controlPlaneConfig"), config); len(errs) > 0 {
+		return nil, v1beta1helper.NewErrorWithCodes(errs.ToAggregate(), gardencorev1beta1.ErrorConfigurationProblem)
+	}
+
+	return config, nil
+}
+
+// cloudProfileConfig reads the CloudProfileConfig. Its errors are retryable: the operator corrects
+// them in the CloudProfile, without a change of the Shoot.
+func cloudProfileConfig(cluster *extensionscontroller.Cluster) (*api.CloudProfileConfig, error) {
+	path, config := field.NewPath("CloudProfile", "spec", "providerConfig"), &api.CloudProfileConfig{}
+
+	errs := api.Decode(cluster.CloudProfile.Spec.ProviderConfig, path, config)
+	errs = append(errs, validation.VolumeClasses(config.VolumeClasses, path.Child("volumeClasses"))...)
+
+	if len(errs) > 0 {
+		return nil, v1beta1helper.NewErrorWithCodes(errs.ToAggregate(), gardencorev1beta1.ErrorRetryableConfigurationProblem)
+	}
+
+	return config, nil
+}
+
+// providerNamespace returns the namespace of the machines in the provider cluster.
+func providerNamespace(cp *extensionsv1alpha1.ControlPlane) (string, error) {
+	status := &api.InfrastructureStatus{}
+	_ = api.Decode(cp.Spec.InfrastructureProviderStatus, nil, status) // A newer version may have written it.
+
+	if status.Namespace == "" {
+		return "", errors.New("infrastructureProviderStatus has no namespace: reconcile the Infrastructure")
+	}
+
+	return status.Namespace, nil
+}

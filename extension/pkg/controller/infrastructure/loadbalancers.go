@@ -1,0 +1,30 @@
+package infrastructure
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// deleteLoadBalancers deletes the load balancers of the shoot. cloud-controller-manager deletes them
+// with the shoot's Services; they are left if the Services were not deleted, as in a forced deletion.
+func (s *shoot) deleteLoadBalancers(ctx context.Context) error {
+	list := &corev1.ServiceList{}
+
+	var left []corev1.Service
+
+	err := s.provider.ListPages(ctx, list, func() { left = append(left, list.Items...) }, client.InNamespace(s.namespace), client.MatchingLabels(s.labels()))
+	if err != nil && !nothingThere(err, false) {
+		return fmt.Errorf("list Services: %w", err)
+	}
+
+	for i := range left {
+		if err := s.provider.Delete(ctx, &left[i]); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("delete Service %s: %w", client.ObjectKeyFromObject(&left[i]), err)
+		}
+	}
+
+	return nil
+}

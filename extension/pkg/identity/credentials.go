@@ -1,0 +1,152 @@
+package identity
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	providerspec "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/providercluster"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
+)
+
+const (
+	// MountPath is the folder in which a program finds the keys of its Secret.
+	MountPath = "/var/run/secrets/provider"
+	// KeyToken is the key of the token. The kubeconfig refers to its file, which client-go reads again
+	// when it changes.
+	KeyToken = "token"
+
+	// annotationRenew is the time at which a token is renewed. Only Secrets with the token of an account
+	// have it.
+	annotationRenew = "kubevirt.provider.extensions.gardener.cloud/renew-token-at"
+	// annotationAccount is the UID of the ServiceAccount of a token.
+	annotationAccount = "kubevirt.provider.extensions.gardener.cloud/service-account-uid"
+)
+
+// SecretName returns the name of the Secret in the seed with the kubeconfig and the token of a program.
+func SecretName(program string) string { return "provider-cluster-" + program }
+
+// RenewAt returns the time at which the token in a Secret is due for renewal; false if it is not
+// the token of an account.
+func RenewAt(secret *corev1.Secret) (time.Time, bool) {
+	text, has := secret.Annotations[annotationRenew]
+
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return time.Time{}, has // A token with an invalid time is due.
+	}
+
+	return at, has
+}
+
+// credentials are the credentials of a program: its Secret, and the values to write into it.
+type credentials struct {
+	seed client.Client
+	// secret is the Secret of the program, which may not exist yet.
+	secret *corev1.Secret
+	// given are the credentials of the shoot: only the fields that pkg/kubeconfig allows.
+	given *rest.Config
+	// kubeconfig is the kubeconfig of an account.
+	kubeconfig []byte
+	namespace  string
+}
+
+// read reads the Secrets in the seed.
+func (m *Manager) read(ctx context.Context, i Identity) (*credentials, error) {
+	c := &credentials{
+		seed: m.Seed, namespace: m.ProviderNamespace,
+		secret: &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: SecretName(i.Program)}},
+	}
+	if err := m.Seed.Get(ctx, client.ObjectKeyFromObject(c.secret), c.secret); client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("get Secret %s: %w", c.secret.Name, err)
+	}
+
+	given := &corev1.Secret{}
+	if err := m.Seed.Get(ctx, client.ObjectKey{Namespace: m.Credentials.Namespace, Name: m.Credentials.Name}, given); err != nil {
+		return nil, fmt.Errorf("get Secret %s: %w", m.Credentials.Name, err)
+	}
+
+	var err error
+	if c.given, _, err = kubeconfig.RESTConfig(given.Data[providerspec.SecretKeyKubeconfig]); err != nil {
+		return nil, fmt.Errorf("%w: invalid kubeconfig of the provider cluster: %w", providercluster.ErrCredentials, err)
+	}
+
+	c.kubeconfig, err = c.kubeconfigOf(&clientcmdapi.AuthInfo{TokenFile: tokenFile})
+
+	return c, err
+}
+
+var tokenFile = path.Join(MountPath, KeyToken)
+
+// kubeconfigOf returns a kubeconfig of a user for the server of the shoot's credentials.
+func (c *credentials) kubeconfigOf(user *clientcmdapi.AuthInfo) ([]byte, error) {
+	const name = "provider"
+
+	config := clientcmdapi.NewConfig()
+	config.CurrentContext = name
+	config.Clusters[name] = &clientcmdapi.Cluster{Server: c.given.Host, TLSServerName: c.given.ServerName, CertificateAuthorityData: c.given.CAData}
+	config.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name, Namespace: c.namespace}
+	config.AuthInfos[name] = user
+
+	return clientcmd.Write(*config)
+}
+
+// isCurrent reports whether the Secret has a token of an account that is not due for renewal, and a
+// kubeconfig for the server of the shoot's credentials. An empty account matches any account.
+func (c *credentials) isCurrent(account types.UID) bool {
+	at, has := RenewAt(c.secret)
+
+	return has && time.Now().Before(at) && string(c.secret.Data[providerspec.SecretKeyKubeconfig]) == string(c.kubeconfig) &&
+		(account == "" || c.secret.Annotations[annotationAccount] == string(account))
+}
+
+// write writes the Secret with a token of an account.
+func (c *credentials) write(ctx context.Context, t *token) error {
+	return c.writeSecret(ctx, c.kubeconfig, t.text, map[string]string{
+		annotationRenew: t.renewAt.UTC().Format(time.RFC3339), annotationAccount: string(t.account),
+	})
+}
+
+// writeGiven writes the Secret with the credentials of the shoot.
+func (c *credentials) writeGiven(ctx context.Context) error {
+	user := &clientcmdapi.AuthInfo{
+		ClientCertificateData: c.given.CertData, ClientKeyData: c.given.KeyData, Username: c.given.Username, Password: c.given.Password,
+	}
+	if c.given.BearerToken != "" {
+		user.TokenFile = tokenFile
+	}
+
+	config, err := c.kubeconfigOf(user)
+	if err != nil {
+		return err
+	}
+
+	return c.writeSecret(ctx, config, c.given.BearerToken, nil)
+}
+
+func (c *credentials) writeSecret(ctx context.Context, config []byte, token string, annotations map[string]string) error {
+	c.secret.Annotations = annotations
+	// The key exists always, so that the Deployment does not depend on the kind of the credentials.
+	c.secret.Data = map[string][]byte{providerspec.SecretKeyKubeconfig: config, KeyToken: []byte(token)}
+
+	write := func() error { return c.seed.Update(ctx, c.secret) }
+	if c.secret.ResourceVersion == "" {
+		write = func() error { return c.seed.Create(ctx, c.secret) }
+	}
+
+	if err := write(); err != nil {
+		return fmt.Errorf("write Secret %s: %w", c.secret.Name, err)
+	}
+
+	return nil
+}

@@ -1,0 +1,150 @@
+package integration
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	kubevirtv1 "kubevirt.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/test/seed"
+)
+
+// programRules are the assumptions of cloud-provider-kubevirt v0.6.0 (ccm) and of the CSI driver
+// 27b52aa2 (csi), which do not run in the lab: each rule is checked on the objects of a machine.
+var programRules = []struct {
+	rule, source string
+	holds        func(*testing.T, *machineObjects)
+}{
+	{
+		"a load balancer selects the instances with the label of its cluster name and the role worker", "ccm: pkg/provider/loadbalancer.go:82",
+		func(t *testing.T, m *machineObjects) {
+			t.Helper()
+			require.Equal(t, flagOf(m.ccm, "--cluster-name"), m.vmi.Labels["cluster.x-k8s.io/cluster-name"])
+			require.Equal(t, "worker", m.vmi.Labels["cluster.x-k8s.io/role"])
+		},
+	},
+	{
+		"the instance of a Node has its name", "ccm: pkg/provider/instances_v2.go:81",
+		func(t *testing.T, m *machineObjects) {
+			t.Helper()
+			require.Equal(t, m.vmi.Name, m.node.Name)
+			require.NotContains(t, m.node.Labels, "node.kubernetes.io/instance-id")
+		},
+	},
+	{
+		"the provider ID has the name of the instance, without dots", "ccm: pkg/provider/instances_v2.go:24",
+		func(t *testing.T, m *machineObjects) {
+			t.Helper()
+			require.Regexp(t, `^kubevirt://([0-9A-Za-z_-]+)$`, "kubevirt://"+m.vmi.Name)
+		},
+	},
+	{
+		"the addresses of a Node are those of the interface default", "ccm: pkg/provider/instances_v2.go:141",
+		func(t *testing.T, m *machineObjects) {
+			t.Helper()
+			require.True(t, slices.ContainsFunc(m.vmi.Spec.Domain.Devices.Interfaces, func(i kubevirtv1.Interface) bool { return i.Name == "default" }))
+		},
+	},
+	{
+		"without labels of the topology from cloud-controller-manager, those of the Node remain", "ccm: k8s.io/cloud-provider v0.34.3, node_controller.go:448",
+		func(t *testing.T, m *machineObjects) {
+			t.Helper()
+			require.Contains(t, m.cloudConfig, "zoneAndRegionEnabled: false")
+			require.Equal(t, "europe-west1", m.node.Labels[corev1.LabelTopologyRegion])
+			require.Equal(t, "europe-west1-b", m.node.Labels[corev1.LabelTopologyZone])
+		},
+	},
+	{
+		"the node plugin finds the machine by the provider ID and this annotation", "csi: cmd/kubevirt-csi-driver/kubevirt-csi-driver.go:206",
+		func(t *testing.T, m *machineObjects) {
+			t.Helper()
+			require.Equal(t, m.vmi.Namespace, m.node.Annotations["cluster.x-k8s.io/cluster-namespace"])
+		},
+	},
+	{
+		"the driver refuses volumes without its labels, which therefore never change", "csi: pkg/kubevirt/client.go:154",
+		func(t *testing.T, m *machineObjects) {
+			t.Helper()
+			require.Equal(t, "kubevirt.provider.extensions.gardener.cloud/cluster=shoot--garden-dev--control", flagOf(m.csi, "--infra-cluster-labels"))
+		},
+	},
+	{
+		"the prefix of volumes is the same in the driver and the provisioner, and volume names have at most 63 characters", "csi: pkg/kubevirt/client.go:154; KubeVirt: pkg/storage/admitters/disks.go:293",
+		func(t *testing.T, m *machineObjects) {
+			t.Helper()
+			require.Empty(t, flagOf(m.csi, "--volume-prefix"), "default pvc")
+			require.Empty(t, flagOf(m.csi, "--volume-name-prefix"), "default pvc")
+		},
+	},
+	{
+		"the driver waits two minutes; its sidecars wait longer", "csi: pkg/service/controller.go:396",
+		func(t *testing.T, m *machineObjects) {
+			t.Helper()
+
+			for _, c := range m.csi.Spec.Template.Spec.Containers[1:5] {
+				require.Contains(t, c.Args, "--timeout=3m", c.Name)
+			}
+		},
+	},
+	{
+		"KubeVirt attaches volumes at runtime with this feature gate", "csi: pkg/kubevirt/client.go:205; KubeVirt v1.7: pkg/virt-api/rest/volumes.go:67",
+		func(t *testing.T, m *machineObjects) {
+			t.Helper()
+			require.Contains(t, m.gates, "HotplugVolumes")
+		},
+	},
+}
+
+// machineObjects are the objects of a machine and of the programs.
+type machineObjects struct {
+	vmi         *kubevirtv1.VirtualMachineInstance
+	node        *corev1.Node
+	ccm, csi    *appsv1.Deployment
+	cloudConfig string
+	gates       []string
+}
+
+func requireRules(t *testing.T, shoot *seed.Shoot) {
+	t.Helper()
+	requireReadyNodes(t, shoot, 1)
+
+	m := &machineObjects{
+		vmi: &kubevirtv1.VirtualMachineInstance{}, node: &corev1.Node{},
+		ccm: deployment(t, shoot, "cloud-controller-manager"), csi: deployment(t, shoot, "csi-driver-controller"),
+	}
+	name := onlyMachine(t, shoot).Name
+	require.NoError(t, theSeed.Provider.Get(t.Context(), client.ObjectKey{Namespace: shoot.ProviderNamespace, Name: name}, m.vmi))
+	require.NoError(t, theSeed.Target.Get(t.Context(), client.ObjectKey{Name: name}, m.node))
+
+	config, list := &corev1.ConfigMap{}, &kubevirtv1.KubeVirtList{}
+	require.NoError(t, theSeed.Client.Get(t.Context(), client.ObjectKey{Namespace: shoot.Namespace, Name: "cloud-provider-config"}, config))
+	require.NoError(t, theSeed.Provider.List(t.Context(), list))
+	require.Len(t, list.Items, 1)
+
+	m.cloudConfig = config.Data["cloud-config"]
+	if developer := list.Items[0].Spec.Configuration.DeveloperConfiguration; developer != nil {
+		m.gates = developer.FeatureGates
+	}
+
+	for _, rule := range programRules {
+		t.Run(rule.rule, func(t *testing.T) { rule.holds(t, m) })
+	}
+}
+
+// flagOf returns the value of a flag in any container of a Deployment.
+func flagOf(d *appsv1.Deployment, flag string) string {
+	for _, c := range d.Spec.Template.Spec.Containers {
+		for _, arg := range slices.Concat(c.Command, c.Args) {
+			if value, found := strings.CutPrefix(arg, flag+"="); found {
+				return value
+			}
+		}
+	}
+
+	return ""
+}
