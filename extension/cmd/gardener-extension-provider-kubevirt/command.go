@@ -67,9 +67,9 @@ type options struct {
 func newOptions() *options {
 	const (
 		reconciles = 5
-		// A health check waits up to 20 seconds for a provider cluster that does not respond. With 20
-		// concurrent checks, those of other shoots are delayed only if more than sixty shoots wait.
-		healthChecks = 20
+		// A health check waits up to 20 seconds for a provider cluster that does not respond. With 10
+		// concurrent checks, those of other shoots are delayed only if more than thirty shoots wait.
+		healthChecks = 10
 	)
 
 	o := &options{

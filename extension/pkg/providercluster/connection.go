@@ -15,16 +15,25 @@ import (
 // large limits how many large responses are read at a time, per provider cluster and in total.
 var large = transport.NewSemaphores()
 
-// clientOptions returns the options of a client for an API server that is not trusted.
-func clientOptions(config *rest.Config) (client.Options, error) {
+// clientOptions returns the options of a client for an API server that is not trusted, and a function
+// that closes its idle connections.
+func clientOptions(config *rest.Config) (client.Options, func(), error) {
 	connection, base, err := transport.New(config, large)
 	if err != nil {
-		return client.Options{}, fmt.Errorf("%w: %w", ErrCredentials, err)
+		return client.Options{}, nil, fmt.Errorf("%w: %w", ErrCredentials, err)
 	}
 
 	base.IdleConnTimeout = idleTimeout
 
-	return client.Options{Scheme: Scheme, Mapper: mapper(), HTTPClient: connection}, nil
+	return client.Options{Scheme: Scheme, Mapper: mapper(), HTTPClient: connection}, base.CloseIdleConnections, nil
+}
+
+// Close closes the connections of a Cluster that is not needed any more. Without it, they are closed
+// some seconds after the last request.
+func (c *Cluster) Close() {
+	if c.closeConnections != nil {
+		c.closeConnections()
+	}
 }
 
 const (

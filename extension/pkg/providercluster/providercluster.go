@@ -41,6 +41,8 @@ type Cluster struct {
 
 	// Namespace is the namespace of the kubeconfig's context.
 	Namespace string
+
+	closeConnections func() // nil for clients of tests
 }
 
 // Factory creates the client of the provider cluster that a Secret describes.
@@ -65,7 +67,7 @@ func New(ctx context.Context, seed client.Reader, ref corev1.SecretReference) (*
 
 	config.UserAgent = "gardener-extension-provider-kubevirt"
 
-	options, err := clientOptions(config)
+	options, closeConnections, err := clientOptions(config)
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +77,7 @@ func New(ctx context.Context, seed client.Reader, ref corev1.SecretReference) (*
 		return nil, fmt.Errorf("create client of the provider cluster: %w", err)
 	}
 
-	return &Cluster{Client: newRequests(c), Namespace: namespace}, nil
+	return &Cluster{Client: newRequests(c), Namespace: namespace, closeConnections: closeConnections}, nil
 }
 
 // Scheme has the kinds that the extension reads and writes in provider clusters, except for

@@ -46,7 +46,7 @@ func serve(t *testing.T, handler http.HandlerFunc) client.Client {
 	t.Cleanup(server.Close)
 
 	config := &rest.Config{Host: server.URL}
-	options, err := clientOptions(config)
+	options, _, err := clientOptions(config)
 	require.NoError(t, err)
 
 	c, err := client.New(config, options)

@@ -90,7 +90,7 @@ func TestHealthConditions(t *testing.T) { //nolint:tparallel // The outages affe
 		})
 	}
 
-	requireNothingLeft(t, shoot)
+	t.Run("deleted", func(t *testing.T) { requireNothingLeft(t, shoot) })
 }
 
 // requireReported waits until the condition of the Shoot is False because of the outage.
@@ -227,5 +227,11 @@ func failImport(t *testing.T, shoot *seed.Shoot) func() {
 	shoot.Object.Spec.Provider.Workers = append(shoot.Object.Spec.Provider.Workers, second)
 	require.NoError(t, shoot.Reconcile(t.Context()))
 
-	return func() { fault("null") }
+	return func() {
+		fault("null")
+
+		// The kubelet waits before it restarts the importer; CDI creates it again at once.
+		importers := client.MatchingLabels{"app": "containerized-data-importer"}
+		require.NoError(t, theSeed.Provider.DeleteAllOf(t.Context(), &corev1.Pod{}, client.InNamespace(shoot.ProviderNamespace), importers))
+	}
 }

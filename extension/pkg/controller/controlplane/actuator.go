@@ -153,6 +153,8 @@ func (a accounts) ensure(ctx context.Context, log logr.Logger, cp *extensionsv1a
 		return err
 	}
 
+	defer m.Provider.Close()
+
 	for _, i := range identities {
 		created, err := m.Ensure(ctx, i)
 		if err != nil {
@@ -176,13 +178,15 @@ func (a accounts) exist(ctx context.Context, cp *extensionsv1alpha1.ControlPlane
 
 func (a accounts) delete(ctx context.Context, cp *extensionsv1alpha1.ControlPlane, cluster *extensionscontroller.Cluster) error {
 	if _, err := providerNamespace(cp); err != nil {
-		return nil //nolint:nilerr // No account could be created.
+		return nil // No account could be created.
 	}
 
 	m, err := a.manager(ctx, cp, cluster)
 	if err != nil {
 		return err
 	}
+
+	defer m.Provider.Close()
 
 	var failed error
 

@@ -5,7 +5,6 @@ import (
 
 	extensionscontroller "github.com/gardener/gardener/extensions/pkg/controller"
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	api "github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/v1alpha1"
@@ -43,7 +42,7 @@ func cloudConfig(config *api.ControlPlaneConfig, cp *extensionsv1alpha1.ControlP
 		Namespace:   namespace,
 		InfraLabels: map[string]string{kubevirt.LabelShoot: cluster.Shoot.Status.TechnicalID},
 	}
-	cloud.LoadBalancer.Enabled = config.LoadBalancer == nil || ptr.Deref(config.LoadBalancer.Enabled, true)
+	cloud.LoadBalancer.Enabled = config.LoadBalancer == nil || !config.LoadBalancer.Disabled
 	cloud.InstancesV2.Enabled = true
 	// To set these labels, cloud-controller-manager would need a cluster-wide permission to read the
 	// Nodes of the provider cluster. The MachineDeployments set them: a machine never leaves its zone.

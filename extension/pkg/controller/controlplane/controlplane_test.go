@@ -23,7 +23,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	vpaautoscalingv1 "k8s.io/autoscaler/vertical-pod-autoscaler/pkg/apis/autoscaling.k8s.io/v1"
 	kubernetesscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/yaml"
@@ -250,7 +249,7 @@ func TestCloudConfig(t *testing.T) {
 		want   string
 	}{
 		"Default": {&api.ControlPlaneConfig{}, "enabled: true"},
-		"Without": {&api.ControlPlaneConfig{LoadBalancer: &api.LoadBalancerConfig{Enabled: ptr.To(false)}}, "enabled: false"},
+		"Without": {&api.ControlPlaneConfig{LoadBalancer: &api.LoadBalancerConfig{Disabled: true}}, "enabled: false"},
 	}
 
 	for name, tc := range tests {

@@ -73,6 +73,8 @@ func (r *renewal) renew(ctx context.Context, cp *extensionsv1alpha1.ControlPlane
 		return err
 	}
 
+	defer m.Provider.Close()
+
 	var failed error
 
 	for _, i := range identities {

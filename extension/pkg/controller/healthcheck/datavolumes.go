@@ -7,10 +7,10 @@ import (
 	"strings"
 	"time"
 
-	extensionscontroller "github.com/gardener/gardener/extensions/pkg/controller"
 	"github.com/gardener/gardener/extensions/pkg/controller/healthcheck"
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
+	"github.com/gardener/gardener/pkg/extensions"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
@@ -48,9 +48,9 @@ func (c *dataVolumesCheck) Check(ctx context.Context, request types.NamespacedNa
 		return nil, fmt.Errorf("get Worker %s: %w", request, err)
 	}
 
-	cluster, err := extensionscontroller.GetCluster(ctx, c.seed, request.Namespace)
+	shoot, err := c.shoot(ctx, request.Namespace)
 	if err != nil {
-		return nil, fmt.Errorf("get Cluster %s: %w", request.Namespace, err)
+		return nil, err
 	}
 
 	provider, err := c.newProviderCluster(ctx, c.seed, w.Spec.SecretRef)
@@ -58,7 +58,28 @@ func (c *dataVolumesCheck) Check(ctx context.Context, request types.NamespacedNa
 		return healthy(), nil // see above
 	}
 
-	return resultOf(read(ctx, provider, cluster.Shoot.Status.TechnicalID).failing(), provider.Namespace), nil
+	defer provider.Close()
+
+	return resultOf(read(ctx, provider, shoot.Status.TechnicalID).failing(), provider.Namespace), nil
+}
+
+// shoot returns the Shoot from a Cluster.
+func (c *dataVolumesCheck) shoot(ctx context.Context, name string) (*gardencorev1beta1.Shoot, error) {
+	cluster := &extensionsv1alpha1.Cluster{}
+	if err := c.seed.Get(ctx, client.ObjectKey{Name: name}, cluster); err != nil {
+		return nil, fmt.Errorf("get Cluster %s: %w", name, err)
+	}
+
+	shoot, err := extensions.ShootFromCluster(cluster)
+	if err == nil && shoot == nil {
+		err = errors.New("it has no Shoot")
+	}
+
+	if err != nil {
+		return nil, fmt.Errorf("read Cluster %s: %w", name, err)
+	}
+
+	return shoot, nil
 }
 
 // read returns the DataVolumes of a shoot. After an error, it returns those of the pages before it.

@@ -10,6 +10,8 @@ import (
 	"github.com/gardener/gardener/extensions/pkg/controller/healthcheck/worker"
 	"github.com/gardener/gardener/extensions/pkg/util"
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,12 +27,20 @@ type nodesCheck struct {
 	seed client.Client
 }
 
+// nodeMapper maps the only kind that the check reads in the shoot, without requests for discovery.
+func nodeMapper() meta.RESTMapper {
+	m := meta.NewDefaultRESTMapper(nil)
+	m.Add(corev1.SchemeGroupVersion.WithKind("Node"), meta.RESTScopeRoot)
+
+	return m
+}
+
 // SetLoggerSuffix implements healthcheck.HealthCheck.
 func (*nodesCheck) SetLoggerSuffix(string, string) {}
 
 // Check implements healthcheck.HealthCheck.
 func (c *nodesCheck) Check(ctx context.Context, request types.NamespacedName) (*healthcheck.SingleCheckResult, error) {
-	_, shoot, err := util.NewClientForShoot(ctx, c.seed, request.Namespace, client.Options{}, extensionsconfigv1alpha1.RESTOptions{Timeout: ptr.To(timeLimit)})
+	_, shoot, err := util.NewClientForShoot(ctx, c.seed, request.Namespace, client.Options{Mapper: nodeMapper()}, extensionsconfigv1alpha1.RESTOptions{Timeout: ptr.To(timeLimit)})
 	if err != nil {
 		return nil, fmt.Errorf("create client of the shoot: %w", err)
 	}

@@ -17,14 +17,7 @@ import (
 )
 
 // shootServer is the API server of a shoot; the response to a list of its nodes is given.
-func shootServer(nodes any) server {
-	return server{
-		"/api":          &metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"}},
-		"/apis":         &metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}},
-		"/api/v1":       &metav1.APIResourceList{GroupVersion: "v1", APIResources: []metav1.APIResource{{Name: "nodes", Kind: "Node", Verbs: metav1.Verbs{"list"}}}},
-		"/api/v1/nodes": nodes,
-	}
-}
+func shootServer(nodes any) server { return server{"/api/v1/nodes": nodes} }
 
 // access is the Secret with gardenlet's kubeconfig for a shoot.
 func access(namespace, kubeconfig string) client.Object {

@@ -43,6 +43,8 @@ func (c *providerClusterCheck) Check(ctx context.Context, request types.Namespac
 		return nil, err // It is an error of the seed.
 	}
 
+	defer provider.Close()
+
 	if err := checkProvider(ctx, provider); err != nil {
 		return unhealthy(err), nil
 	}

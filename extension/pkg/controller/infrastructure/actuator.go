@@ -19,7 +19,6 @@ import (
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -107,7 +106,7 @@ func controlPlaneOf(cluster *extensionscontroller.Cluster) (loadBalancers, volum
 		_ = api.Decode(cluster.CloudProfile.Spec.ProviderConfig, nil, profile)
 	}
 
-	return config.LoadBalancer == nil || ptr.Deref(config.LoadBalancer.Enabled, true),
+	return config.LoadBalancer == nil || !config.LoadBalancer.Disabled,
 		slices.ContainsFunc(profile.VolumeClasses, func(c api.VolumeClass) bool { return c.ExposeAs != "" })
 }
 
@@ -142,6 +141,8 @@ func (a *actuator) reconcile(ctx context.Context, infra *extensionsv1alpha1.Infr
 	if err != nil {
 		return err
 	}
+
+	defer s.provider.Close()
 
 	if err := s.reconcileNamespace(ctx); err != nil {
 		return err

@@ -25,7 +25,7 @@ type CloudControllerManagerConfig struct {
 // LoadBalancerConfig configures the Services of type LoadBalancer of the shoot. Each becomes a
 // Service of type LoadBalancer in the provider cluster, with a copy of its annotations.
 type LoadBalancerConfig struct {
-	// Enabled can be false if the provider cluster has no load balancers. The Services of the shoot
-	// then remain without an address. Default: true.
-	Enabled *bool `json:"enabled,omitempty"`
+	// Disabled is set if the provider cluster has no load balancers. The Services of the shoot then
+	// remain without an address.
+	Disabled bool `json:"disabled,omitempty"`
 }

@@ -1,0 +1,49 @@
+package imagevector
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/gardener/gardener/pkg/utils/imagevector"
+	"github.com/stretchr/testify/require"
+)
+
+// kubernetesVersions are those of shoots that Gardener v1.149 supports.
+var kubernetesVersions = []string{"1.32.0", "1.33.0", "1.34.0", "1.35.0", "1.36.0"}
+
+// TestImages finds each image for each Kubernetes version, with a tag.
+func TestImages(t *testing.T) {
+	t.Parallel()
+
+	for _, entry := range ImageVector() {
+		for _, version := range kubernetesVersions {
+			image, err := ImageVector().FindImage(entry.Name, imagevector.TargetVersion(version), imagevector.RuntimeVersion(version))
+			require.NoError(t, err, entry.Name)
+			require.NotEmpty(t, image.Tag, entry.Name)
+		}
+	}
+}
+
+// TestOverride replaces an image with the file in docs/control-plane.md.
+func TestOverride(t *testing.T) {
+	page, err := os.ReadFile("../docs/control-plane.md")
+	require.NoError(t, err)
+
+	_, example, found := strings.Cut(string(page), "```yaml\nimages:\n")
+	require.True(t, found)
+	example, _, _ = strings.Cut(example, "```")
+
+	file := filepath.Join(t.TempDir(), "images.yaml")
+	require.NoError(t, os.WriteFile(file, []byte("images:\n"+example), 0o600))
+	t.Setenv(imagevector.OverrideEnv, file)
+
+	image, err := read().FindImage(CSIDriver, imagevector.TargetVersion("1.34.0"), imagevector.RuntimeVersion("1.34.0"))
+	require.NoError(t, err)
+	require.Equal(t, "registry.example.com/kubevirt-csi-driver:20261101@sha256:...", image.String())
+
+	other, err := read().FindImage(CSIAttacher)
+	require.NoError(t, err)
+	require.Contains(t, other.String(), "registry.k8s.io/")
+}
