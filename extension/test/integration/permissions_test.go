@@ -10,7 +10,6 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -100,7 +99,8 @@ func rulesOf(t *testing.T, c client.Client, namespace string) sets.Set[string] {
 	return requests
 }
 
-// clientOfDefault returns a client with the default account of the namespace, which has no permissions of its own.
+// clientOfDefault returns a client with the default account of the namespace, which has no permissions
+// of its own.
 func clientOfDefault(t *testing.T, shoot *seed.Shoot) client.Client {
 	t.Helper()
 
@@ -284,8 +284,6 @@ func describe(user string, a *authorizationv1.ResourceAttributes, allowed bool) 
 
 	return string(text)
 }
-
-func isUnknownKind(err error) bool { return meta.IsNoMatchError(err) }
 
 func encode(t *testing.T, object any) []byte {
 	t.Helper()
