@@ -3,7 +3,6 @@ package infrastructure
 import (
 	"context"
 	"fmt"
-	"net/netip"
 
 	extensionscontroller "github.com/gardener/gardener/extensions/pkg/controller"
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
@@ -32,30 +31,8 @@ func (v *configValidator) Validate(ctx context.Context, infra *extensionsv1alpha
 	errs := api.Decode(infra.Spec.ProviderConfig, configPath(), config)
 	errs = append(errs, validation.InfrastructureConfig(config, configPath())...)
 
-	return append(errs, nodesNetwork(infra, cluster)...)
-}
-
-// nodesNetwork compares the Shoot's node network with the subnets of the default network: the routes
-// of the VPN to the nodes depend on it.
-func nodesNetwork(infra *extensionsv1alpha1.Infrastructure, cluster *extensionscontroller.Cluster) field.ErrorList {
-	networking := cluster.Shoot.Spec.Networking
-	if networking == nil || networking.Nodes == nil {
-		return nil
-	}
-
-	nodes, err := netip.ParsePrefix(*networking.Nodes)
-	if err != nil {
-		return nil // Gardener validates it.
-	}
-
-	var errs field.ErrorList
-
-	for _, subnet := range defaultSubnets(infra) {
-		if prefix, err := netip.ParsePrefix(subnet); err == nil && prefix.Addr().Is4() == nodes.Addr().Is4() &&
-			(!nodes.Contains(prefix.Addr()) || nodes.Bits() > prefix.Bits()) {
-			errs = append(errs, field.Invalid(field.NewPath("spec", "networking", "nodes"), nodes.String(),
-				fmt.Sprintf("must contain the subnet %s of the default network in infrastructureConfig.networks.tenantNetworks", subnet)))
-		}
+	if networking := cluster.Shoot.Spec.Networking; networking != nil {
+		errs = append(errs, validation.NodesNetwork(networking.Nodes, config)...)
 	}
 
 	return errs

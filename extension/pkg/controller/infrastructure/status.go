@@ -64,11 +64,5 @@ func defaultSubnets(infra *extensionsv1alpha1.Infrastructure) []string {
 	config := &api.InfrastructureConfig{}
 	_ = api.Decode(infra.Spec.ProviderConfig, configPath(), config) // Reconcile reports errors.
 
-	for _, network := range config.Networks.TenantNetworks {
-		if network.Default {
-			return validation.NodeSubnets(network.Config)
-		}
-	}
-
-	return nil
+	return validation.DefaultSubnets(config)
 }

@@ -114,7 +114,7 @@ func (d *delegate) decode() error {
 	_ = api.Decode(d.worker.Spec.InfrastructureProviderStatus, nil, &d.infrastructure)
 	_ = api.Decode(d.worker.Status.ProviderStatus, nil, &d.status)
 
-	errs := api.Decode(d.cluster.CloudProfile.Spec.ProviderConfig, profilePath().Child("spec", "providerConfig"), &d.profile)
+	errs := api.Decode(d.cluster.CloudProfile.Spec.ProviderConfig, field.NewPath("CloudProfile", "spec", "providerConfig"), &d.profile)
 	if len(errs) == 0 || d.deleting() {
 		return nil
 	}
@@ -126,9 +126,6 @@ func (d *delegate) decode() error {
 // deleting reports whether the Worker is being deleted. Machines are deleted by their names and
 // tags: a configuration that is wrong, and that can no longer be corrected, must not prevent it.
 func (d *delegate) deleting() bool { return d.worker.DeletionTimestamp != nil }
-
-// profilePath is the path of fields of the CloudProfile in messages for users of Shoots.
-func profilePath() *field.Path { return field.NewPath("CloudProfile") }
 
 // providerCluster returns the client of the provider cluster.
 func (d *delegate) providerCluster(ctx context.Context) (*providercluster.Cluster, error) {

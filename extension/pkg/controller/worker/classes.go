@@ -2,7 +2,6 @@ package worker
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 
@@ -16,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	providerspec "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1/validation"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/kubevirt"
 )
 
@@ -30,28 +28,14 @@ type class struct {
 	architecture string
 }
 
-// driverRules are the rules of the sidecar that the control plane webhook adds.
-var driverRules = validation.Options{Template: validation.TemplateSafe}
-
-// classOf returns the class of a pool in its i-th zone. It validates the ProviderSpec as the driver
-// does, and reports errors with the fields of the Shoot.
-func (d *delegate) classOf(p *pool, i int, zone, name string) (class, field.ErrorList, error) {
-	spec, errs := d.providerSpecOf(p, zone)
+// classOf returns the class of a pool in its i-th zone. It reports errors with the fields of the Shoot.
+func (d *delegate) classOf(p *pool, i int, name string) (class, field.ErrorList) {
+	spec, raw, errs := p.ProviderSpec(i)
 	if len(errs) > 0 {
-		return class{}, errs, nil
+		return class{}, errs
 	}
 
-	raw, err := json.Marshal(spec)
-	if err != nil {
-		return class{}, nil, fmt.Errorf("write ProviderSpec of %s: %w", name, err)
-	}
-
-	decoded, errs := validation.Decode(raw, driverRules)
-	if len(errs) > 0 {
-		return class{}, p.inShoot(errs, i), nil
-	}
-
-	return class{object: d.machineClass(p, zone, name, raw), spec: decoded, userData: p.userData, architecture: p.architecture}, nil, nil
+	return class{object: d.machineClass(p, p.Zones[i], name, raw), spec: spec, userData: p.userData, architecture: p.GuestArchitecture}, nil
 }
 
 func (d *delegate) machineClass(p *pool, zone, name string, spec []byte) *machinev1alpha1.MachineClass {
@@ -75,7 +59,7 @@ const resourceGPU corev1.ResourceName = "gpu"
 func (d *delegate) nodeTemplateOf(p *pool, zone string) *machinev1alpha1.NodeTemplate {
 	t := &machinev1alpha1.NodeTemplate{
 		Capacity:     corev1.ResourceList{resourceGPU: resource.MustParse("0")},
-		InstanceType: p.MachineType, Region: d.worker.Spec.Region, Zone: zone, Architecture: &p.architecture,
+		InstanceType: p.MachineType, Region: d.worker.Spec.Region, Zone: zone, Architecture: &p.GuestArchitecture,
 	}
 
 	if p.NodeTemplate != nil {
@@ -84,12 +68,12 @@ func (d *delegate) nodeTemplateOf(p *pool, zone string) *machinev1alpha1.NodeTem
 	}
 
 	// gardenlet keeps the template of an existing pool when the operator changes the machine type.
-	t.Capacity[corev1.ResourceCPU], t.Capacity[corev1.ResourceMemory] = p.cpus(), p.memory()
-	if !p.machineType.GPU.IsZero() {
-		t.Capacity[resourceGPU] = p.machineType.GPU
+	t.Capacity[corev1.ResourceCPU], t.Capacity[corev1.ResourceMemory] = p.CPUs(), p.MemoryRequest()
+	if !p.Type.GPU.IsZero() {
+		t.Capacity[resourceGPU] = p.Type.GPU
 	}
 
-	if own := p.config.NodeTemplate; own != nil {
+	if own := p.Config.NodeTemplate; own != nil {
 		maps.Copy(t.Capacity, own.Capacity)
 
 		if len(own.VirtualCapacity) > 0 && t.VirtualCapacity == nil {

@@ -56,23 +56,23 @@ func (d *delegate) hashOf(p *pool, zone string) (string, error) {
 }
 
 func (d *delegate) rollingOf(p *pool, zone string) rolling {
-	config := p.config
+	config := p.Config
 	config.TypeMeta, config.NodeTemplate = metav1.TypeMeta{}, nil
 
 	r := rolling{
 		Zone: zone, Networks: d.infrastructure.Networks, Config: config,
-		MachineType: rollingMachineType{CPU: p.machineType.CPU.String(), Memory: p.machineType.Memory.String(), MachineType: p.extended},
+		MachineType: rollingMachineType{CPU: p.Type.CPU.String(), Memory: p.Type.Memory.String(), MachineType: p.TypeConfig},
 	}
 
 	if p.Volume != nil {
 		r.RootEncrypted = ptr.Deref(p.Volume.Encrypted, false)
 	} else {
-		r.Storage = &rollingVolume{Type: ptr.Deref(p.root.class, ""), Size: p.root.size.String()}
+		r.Storage = &rollingVolume{Type: ptr.Deref(p.Root.Class, ""), Size: p.Root.Size.String()}
 	}
 
 	for i, v := range p.DataVolumes {
 		r.DataVolumes = append(r.DataVolumes, rollingVolume{
-			Name: v.Name, Type: ptr.Deref(v.Type, ""), Size: p.data[i].size.String(), Encrypted: ptr.Deref(v.Encrypted, false),
+			Name: v.Name, Type: ptr.Deref(v.Type, ""), Size: p.Data[i].Size.String(), Encrypted: ptr.Deref(v.Encrypted, false),
 		})
 	}
 

@@ -85,7 +85,7 @@ func (d *delegate) generated(ctx context.Context) (*wanted, error) {
 
 // addPool adds the objects of a pool.
 func (d *delegate) addPool(w *wanted, p *pool, namespace string) (field.ErrorList, error) {
-	w.images = appendImage(w.images, p.image)
+	w.images = appendImage(w.images, p.Image)
 
 	var errs field.ErrorList
 
@@ -97,11 +97,7 @@ func (d *delegate) addPool(w *wanted, p *pool, namespace string) (field.ErrorLis
 
 		deployment := d.deploymentOf(p, int32(i), zone, hash, namespace)
 
-		class, invalid, err := d.classOf(p, i, zone, deployment.ClassName)
-		if err != nil {
-			return nil, err
-		}
-
+		class, invalid := d.classOf(p, i, deployment.ClassName)
 		if len(invalid) > 0 {
 			errs = append(errs, invalid...)
 

@@ -13,7 +13,8 @@ import (
 )
 
 // CloudProfileConfig is spec.providerConfig of a CloudProfile: the images and machine types of the
-// provider cluster. A NamespacedCloudProfile adds entries to it.
+// provider cluster. A NamespacedCloudProfile can
+// have one with machineImages only, which are added to those of its CloudProfile.
 //
 // +kubebuilder:object:root=true
 type CloudProfileConfig struct {

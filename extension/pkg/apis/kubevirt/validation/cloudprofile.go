@@ -102,6 +102,9 @@ func zones(names []string, path *field.Path) field.ErrorList {
 	return errs
 }
 
+// StorageClass returns the errors of the name of a storage class.
+func StorageClass(name string, path *field.Path) field.ErrorList { return objectName(name, path) }
+
 // objectName returns the errors of the name of a cluster-wide object.
 func objectName(name string, path *field.Path) field.ErrorList {
 	if name == "" {

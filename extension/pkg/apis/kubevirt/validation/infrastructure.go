@@ -25,6 +25,10 @@ func InfrastructureConfig(config *api.InfrastructureConfig, path *field.Path) fi
 	errs := append(tenantNetworks(config.Networks.TenantNetworks, networks.Child("tenantNetworks")),
 		sharedNetworks(config.Networks.SharedNetworks, networks.Child("sharedNetworks"))...)
 
+	if config.Namespace != nil && config.Namespace.Create {
+		errs = append(errs, withNamespace(config.Networks.SharedNetworks, networks.Child("sharedNetworks"))...)
+	}
+
 	if config.Isolation != nil {
 		errs = append(errs, cidrs(config.Isolation.AllowedCIDRs, path.Child("isolation", "allowedCIDRs"))...)
 	}
@@ -87,6 +91,20 @@ func sharedNetworks(networks []api.SharedNetwork, path *field.Path) field.ErrorL
 	return errs
 }
 
+// withNamespace requires namespaces of shared networks: the namespace of a shoot that has its own contains
+// only what the extension creates.
+func withNamespace(networks []api.SharedNetwork, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+
+	for i, n := range networks {
+		if n.Namespace == "" {
+			errs = append(errs, field.Required(path.Index(i).Child("namespace"), "set the namespace of the network; it is not in the namespace that is created for the shoot"))
+		}
+	}
+
+	return errs
+}
+
 // attachment validates the MAC policy: the driver derives stable addresses for secondary networks
 // only.
 func attachment(a api.Attachment, primary bool, path *field.Path) field.ErrorList {
@@ -119,9 +137,45 @@ func cniConfig(text string) error {
 	return nil
 }
 
-// NodeSubnets returns the subnets from which the IPAM plugin of a CNI configuration takes addresses;
+// NodesNetwork compares the Shoot's node network with the subnets of the default network: the routes of
+// the VPN to the nodes depend on it.
+func NodesNetwork(given *string, config *api.InfrastructureConfig) field.ErrorList {
+	if given == nil {
+		return nil
+	}
+
+	nodes, err := netip.ParsePrefix(*given)
+	if err != nil {
+		return nil // Gardener validates it.
+	}
+
+	var errs field.ErrorList
+
+	for _, subnet := range DefaultSubnets(config) {
+		if prefix, err := netip.ParsePrefix(subnet); err == nil && prefix.Addr().Is4() == nodes.Addr().Is4() &&
+			(!nodes.Contains(prefix.Addr()) || nodes.Bits() > prefix.Bits()) {
+			errs = append(errs, field.Invalid(field.NewPath("spec", "networking", "nodes"), nodes.String(),
+				fmt.Sprintf("must contain the subnet %s of the default network in infrastructureConfig.networks.tenantNetworks", subnet)))
+		}
+	}
+
+	return errs
+}
+
+// DefaultSubnets returns the subnets of the default tenant network; nil if there is none.
+func DefaultSubnets(config *api.InfrastructureConfig) []string {
+	for _, network := range config.Networks.TenantNetworks {
+		if network.Default {
+			return nodeSubnets(network.Config)
+		}
+	}
+
+	return nil
+}
+
+// nodeSubnets returns the subnets from which the IPAM plugin of a CNI configuration takes addresses;
 // nil if the configuration does not have them.
-func NodeSubnets(config string) []string {
+func nodeSubnets(config string) []string {
 	type ipam struct {
 		IPAM struct {
 			Subnet string `json:"subnet"` // host-local

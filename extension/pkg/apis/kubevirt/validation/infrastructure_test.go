@@ -66,7 +66,7 @@ func networks(tenant ...api.TenantNetwork) api.InfrastructureConfig {
 
 func stable() api.Attachment { return api.Attachment{MAC: providerspec.MACStable} }
 
-func TestNodeSubnets(t *testing.T) {
+func TestDefaultSubnets(t *testing.T) {
 	t.Parallel()
 
 	for config, want := range map[string][]string{
@@ -76,6 +76,8 @@ func TestNodeSubnets(t *testing.T) {
 		`{"type":"bridge","ipam":{"type":"dhcp"}}`:                                                                        nil,
 		`not JSON`: nil,
 	} {
-		require.Equal(t, want, validation.NodeSubnets(config), config)
+		require.Equal(t, want, validation.DefaultSubnets(&api.InfrastructureConfig{Networks: api.NetworksConfig{
+			TenantNetworks: []api.TenantNetwork{{Name: "other", Config: `{"ipam":{"subnet":"10.9.0.0/16"}}`}, {Name: "default", Config: config, Default: true}},
+		}}), config)
 	}
 }

@@ -1,7 +1,8 @@
-package worker
+package workerpool
 
 import (
 	"encoding/json"
+	"fmt"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	corev1 "k8s.io/api/core/v1"
@@ -11,58 +12,80 @@ import (
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 
 	providerspec "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1/validation"
 	api "github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/v1alpha1"
 )
 
 // role is the tag of machines. The images of a shoot do not have it.
 const role = "node"
 
-// providerSpecOf returns the ProviderSpec of a pool's machines in a zone.
-func (d *delegate) providerSpecOf(p *pool, zone string) (*providerspec.ProviderSpec, field.ErrorList) {
-	template, errs := p.template()
+// driverRules are the rules of the sidecar that the control plane webhook adds.
+var driverRules = validation.Options{Template: validation.TemplateSafe}
 
+// ProviderSpec returns the ProviderSpec of the pool's machines in the zone with an index, parsed and in
+// JSON. It validates the ProviderSpec as the driver does. Errors name the fields of the Shoot.
+func (p *Pool) ProviderSpec(zone int) (*providerspec.ProviderSpec, []byte, field.ErrorList) {
+	template, errs := p.template()
+	if len(errs) > 0 {
+		return nil, nil, errs
+	}
+
+	raw, err := json.Marshal(p.providerSpec(zone, template))
+	if err != nil {
+		return nil, nil, field.ErrorList{field.InternalError(p.path, fmt.Errorf("write ProviderSpec: %w", err))}
+	}
+
+	spec, errs := validation.Decode(raw, driverRules)
+	if len(errs) > 0 {
+		return nil, nil, p.inShoot(errs, zone)
+	}
+
+	return spec, raw, nil
+}
+
+func (p *Pool) providerSpec(zone int, template *providerspec.VirtualMachineTemplate) *providerspec.ProviderSpec {
 	spec := &providerspec.ProviderSpec{
 		APIVersion: providerspec.APIVersion,
 		Kind:       providerspec.Kind,
-		Region:     d.worker.Spec.Region,
-		Zone:       zone,
+		Region:     p.shoot.Region,
+		Zone:       p.Zones[zone],
 		Tags: map[string]string{
-			providerspec.TagCluster: d.cluster.Shoot.Status.TechnicalID,
+			providerspec.TagCluster: p.shoot.TechnicalID,
 			providerspec.TagRole:    role,
 		},
 		Resources:                      p.resources(),
-		CPU:                            p.config.CPU,
-		Memory:                         p.config.Memory,
+		CPU:                            p.Config.CPU,
+		Memory:                         p.Config.Memory,
 		RootVolume:                     p.rootVolume(),
 		AdditionalVolumes:              p.additionalVolumes(),
-		DisablePreAllocatedDataVolumes: p.config.DisablePreAllocatedDataVolumes,
-		Devices:                        p.config.Devices,
-		Networks:                       networksOf(d.infrastructure.Networks),
-		DNSPolicy:                      p.config.DNSPolicy,
-		DNSConfig:                      p.config.DNSConfig,
-		CloudInit:                      p.image.Source.CloudInit,
-		SSHKeys:                        sshKeys(d.worker.Spec.SSHPublicKey),
+		DisablePreAllocatedDataVolumes: p.Config.DisablePreAllocatedDataVolumes,
+		Devices:                        p.Config.Devices,
+		Networks:                       networksOf(p.shoot.Networks),
+		DNSPolicy:                      p.Config.DNSPolicy,
+		DNSConfig:                      p.Config.DNSConfig,
+		CloudInit:                      p.Image.Source.CloudInit,
+		SSHKeys:                        sshKeys(p.shoot.SSHPublicKey),
 		VirtualMachineTemplate:         template,
 	}
 
-	if size := p.image.Source.Size; size != nil && spec.UsesGoldenImage() && size.Cmp(p.root.size) < 0 {
+	if size := p.Image.Source.Size; size != nil && spec.UsesGoldenImage() && size.Cmp(p.Root.Size) < 0 {
 		spec.GoldenImage = &providerspec.GoldenImage{Size: size}
 	}
 
-	return spec, errs
+	return spec
 }
 
 // resources returns the requests and limits of the virtual machine's pod. An instance type defines
 // them itself.
-func (p *pool) resources() kubevirtv1.ResourceRequirements {
-	r := kubevirtv1.ResourceRequirements{OvercommitGuestOverhead: p.config.OvercommitGuestOverhead}
-	if p.extended.Instancetype != nil {
+func (p *Pool) resources() kubevirtv1.ResourceRequirements {
+	r := kubevirtv1.ResourceRequirements{OvercommitGuestOverhead: p.Config.OvercommitGuestOverhead}
+	if p.TypeConfig.Instancetype != nil {
 		return r
 	}
 
-	r.Requests = corev1.ResourceList{corev1.ResourceCPU: p.machineType.CPU, corev1.ResourceMemory: p.memory()}
+	r.Requests = corev1.ResourceList{corev1.ResourceCPU: p.Type.CPU, corev1.ResourceMemory: p.MemoryRequest()}
 
-	if limits := p.extended.Limits; limits != nil {
+	if limits := p.TypeConfig.Limits; limits != nil {
 		r.Limits = corev1.ResourceList{}
 		if limits.CPU != nil {
 			r.Limits[corev1.ResourceCPU] = *limits.CPU
@@ -76,33 +99,33 @@ func (p *pool) resources() kubevirtv1.ResourceRequirements {
 	return r
 }
 
-// cpus returns the CPUs of the guest: those of its topology, or of its machine type.
-func (p *pool) cpus() resource.Quantity {
-	c := p.config.CPU
+// CPUs returns the CPUs of the guest: those of its topology, or of its machine type.
+func (p *Pool) CPUs() resource.Quantity {
+	c := p.Config.CPU
 	if c == nil || c.Sockets == 0 && c.Cores == 0 && c.Threads == 0 {
-		return p.machineType.CPU
+		return p.Type.CPU
 	}
 
 	return *resource.NewQuantity(int64(max(c.Sockets, 1))*int64(max(c.Cores, 1))*int64(max(c.Threads, 1)), resource.DecimalSI)
 }
 
-// memory returns the memory that a machine requests: that of its machine type, unless its guest has
+// MemoryRequest returns the memory that a machine requests: that of its machine type, unless its guest has
 // less. KubeVirt refuses a guest with less memory than its pod requests.
-func (p *pool) memory() resource.Quantity {
-	if m := p.config.Memory; m != nil && m.Guest != nil && m.Guest.Cmp(p.machineType.Memory) < 0 {
+func (p *Pool) MemoryRequest() resource.Quantity {
+	if m := p.Config.Memory; m != nil && m.Guest != nil && m.Guest.Cmp(p.Type.Memory) < 0 {
 		return *m.Guest
 	}
 
-	return p.machineType.Memory
+	return p.Type.Memory
 }
 
-func (p *pool) rootVolume() providerspec.RootVolume {
-	image := p.image.Source
+func (p *Pool) rootVolume() providerspec.RootVolume {
+	image := p.Image.Source
 	if image.ContainerDisk != nil {
 		return providerspec.RootVolume{ContainerDisk: image.ContainerDisk}
 	}
 
-	root := dataVolume(p.root)
+	root := dataVolume(p.Root)
 	root.Source, root.SourceRef = image.Source, image.SourceRef
 
 	if image.SourceURL != "" {
@@ -114,14 +137,14 @@ func (p *pool) rootVolume() providerspec.RootVolume {
 
 // additionalVolumes returns the data volumes of a pool as blank block devices. Gardener finds the
 // kubelet's data volume by its exact size, which a file system on the provider node would reduce.
-func (p *pool) additionalVolumes() []providerspec.AdditionalVolume {
+func (p *Pool) additionalVolumes() []providerspec.AdditionalVolume {
 	var volumes []providerspec.AdditionalVolume
 
-	for _, v := range p.data {
+	for _, v := range p.Data {
 		blank, block := dataVolume(v), corev1.PersistentVolumeBlock
 		blank.Source, blank.Storage.VolumeMode = &cdiv1beta1.DataVolumeSource{Blank: &cdiv1beta1.DataVolumeBlankImage{}}, &block
 
-		volumes = append(volumes, providerspec.AdditionalVolume{Name: v.name, DataVolume: &blank})
+		volumes = append(volumes, providerspec.AdditionalVolume{Name: v.Name, DataVolume: &blank})
 	}
 
 	return volumes
@@ -129,10 +152,10 @@ func (p *pool) additionalVolumes() []providerspec.AdditionalVolume {
 
 // dataVolume returns a DataVolume without a source. CDI's StorageProfile of the storage class has
 // the access modes.
-func dataVolume(v volume) providerspec.DataVolume {
+func dataVolume(v Volume) providerspec.DataVolume {
 	return providerspec.DataVolume{DataVolumeSpec: cdiv1beta1.DataVolumeSpec{Storage: &cdiv1beta1.StorageSpec{
-		StorageClassName: v.class,
-		Resources:        corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: v.size}},
+		StorageClassName: v.Class,
+		Resources:        corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: v.Size}},
 	}}}
 }
 
@@ -156,8 +179,8 @@ func sshKeys(key []byte) []string {
 
 // template returns the pool's template with the settings of the machine type. Users must not
 // replace the hardware that the operator offers.
-func (p *pool) template() (*providerspec.VirtualMachineTemplate, field.ErrorList) {
-	own, path := p.config.VirtualMachineTemplate, p.path.Child("providerConfig", "virtualMachineTemplate", "spec")
+func (p *Pool) template() (*providerspec.VirtualMachineTemplate, field.ErrorList) {
+	own, path := p.Config.VirtualMachineTemplate, p.path.Child("providerConfig", "virtualMachineTemplate", "spec")
 
 	if own == nil {
 		own = &providerspec.VirtualMachineTemplate{}
@@ -165,9 +188,9 @@ func (p *pool) template() (*providerspec.VirtualMachineTemplate, field.ErrorList
 		return nil, errs
 	}
 
-	hardware := hardwareOf(&p.extended)
+	hardware := hardwareOf(&p.TypeConfig)
 	if len(hardware) == 0 {
-		return p.config.VirtualMachineTemplate, nil
+		return p.Config.VirtualMachineTemplate, nil
 	}
 
 	merged, err := merge(own, hardware)

@@ -1,4 +1,4 @@
-package worker
+package workerpool
 
 import (
 	"strings"
@@ -8,7 +8,7 @@ import (
 
 // inShoot replaces the fields of a ProviderSpec in errors with those of the Shoot or of the
 // CloudProfile from which they come. zone is the index of the zone.
-func (p *pool) inShoot(errs field.ErrorList, zone int) field.ErrorList {
+func (p *Pool) inShoot(errs field.ErrorList, zone int) field.ErrorList {
 	origins := p.origins(zone)
 
 	for _, err := range errs {
@@ -30,10 +30,12 @@ type origin struct {
 }
 
 // origins returns the origins of all fields; the first one whose field is a prefix applies.
-func (p *pool) origins(zone int) []origin {
+func (p *Pool) origins(zone int) []origin {
 	var (
 		config      = p.path.Child("providerConfig")
 		machineType = profilePath().Child("spec", "machineTypes").Key(p.MachineType)
+		extended    = profilePath().Child("spec", "providerConfig", "machineTypes").Key(p.MachineType)
+		devices     = "virtualMachineTemplate.spec.template.spec.domain.devices."
 		image       = profilePath().Child("spec", "providerConfig", "machineImages").Key(p.MachineImage.Name).Child("versions").Key(p.MachineImage.Version)
 	)
 
@@ -42,10 +44,18 @@ func (p *pool) origins(zone int) []origin {
 		{"zone", p.path.Child("zones").Index(zone).String()},
 		{"tags", "status.technicalID"},
 		{"resources.overcommitGuestOverhead", config.Child("overcommitGuestOverhead").String()},
-		{"resources.limits", profilePath().Child("spec", "providerConfig", "machineTypes").Key(p.MachineType).Child("limits").String()},
+		{"resources.limits", extended.Child("limits").String()},
+		{"resources.requests[cpu]", machineType.Child("cpu").String()},
+		{"resources.requests[memory]", machineType.Child("memory").String()},
 		{"resources", machineType.String()},
+		// Users cannot set these fields of the template; they are those of the machine type.
+		{"virtualMachineTemplate.spec.instancetype", extended.Child("instancetype").String()},
+		{"virtualMachineTemplate.spec.preference", extended.Child("preference").String()},
+		{devices + "gpus", extended.Child("gpus").String()},
+		{devices + "hostDevices", extended.Child("hostDevices").String()},
 		{"rootVolume.storage.resources.requests[storage]", p.path.Child("volume", "size").String()},
 		{"rootVolume.storage", p.path.Child("volume").String()},
+		{"rootVolume.source.http.url", image.Child(p.urlField()).String()},
 		{"rootVolume", image.String()},
 		{"goldenImage", image.String()},
 		{"cloudInit", image.Child("cloudInit").String()},
@@ -53,7 +63,7 @@ func (p *pool) origins(zone int) []origin {
 		{"sshKeys", "spec.provider.workersSettings.sshAccess"},
 	}
 
-	for i := range p.data {
+	for i := range p.Data {
 		volume := field.NewPath("additionalVolumes").Index(i)
 		origins = append(origins,
 			origin{volume.Child("dataVolume", "storage", "resources", "requests").Key("storage").String(), p.path.Child("dataVolumes").Index(i).Child("size").String()},
@@ -64,3 +74,15 @@ func (p *pool) origins(zone int) []origin {
 	// cpu, memory, devices, dnsPolicy, dnsConfig and virtualMachineTemplate have the same names.
 	return append(origins, origin{"", config.String() + "."})
 }
+
+// urlField returns the field of an image that has its HTTP address.
+func (p *Pool) urlField() string {
+	if p.Image.Source.SourceURL != "" {
+		return "sourceURL"
+	}
+
+	return "source.http.url"
+}
+
+// profilePath is the path of fields of the CloudProfile in messages for users of Shoots.
+func profilePath() *field.Path { return field.NewPath("CloudProfile") }
