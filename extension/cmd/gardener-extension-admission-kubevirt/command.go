@@ -1,0 +1,170 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	controllercmd "github.com/gardener/gardener/extensions/pkg/controller/cmd"
+	webhookcmd "github.com/gardener/gardener/extensions/pkg/webhook/cmd"
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	securityv1alpha1 "github.com/gardener/gardener/pkg/apis/security/v1alpha1"
+	"github.com/spf13/cobra"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	kubernetesscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/component-base/version"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/admission/mutator"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/admission/validator"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/kubevirt"
+)
+
+// name is the name of the component: of its webhooks, and of its Lease.
+const name = "admission-" + kubevirt.Type
+
+// options are the command-line options that admission components of Gardener have in common.
+type options struct {
+	rest     *controllercmd.RESTOptions
+	manager  *controllercmd.ManagerOptions
+	webhooks *webhookcmd.AddToManagerOptions
+
+	all controllercmd.OptionAggregator
+	// runtime is the cluster with the pods of this component; nil if it runs outside of a cluster.
+	runtime *rest.Config
+}
+
+func newOptions() *options {
+	o := &options{
+		rest: &controllercmd.RESTOptions{},
+		manager: &controllercmd.ManagerOptions{
+			LeaderElection: true, LeaderElectionID: controllercmd.LeaderElectionNameID(name),
+			LeaderElectionNamespace: os.Getenv("LEADER_ELECTION_NAMESPACE"),
+			WebhookServerPort:       443, WebhookCertDir: "/tmp/" + name + "-cert",
+			MetricsBindAddress: ":8080", HealthBindAddress: ":8081",
+		},
+		webhooks: webhookcmd.NewAddToManagerOptions(name, "", nil, nil,
+			&webhookcmd.ServerOptions{Namespace: os.Getenv("WEBHOOK_CONFIG_NAMESPACE")},
+			webhookcmd.NewSwitchOptions(
+				webhookcmd.Switch(validator.Name, validator.New),
+				webhookcmd.Switch(validator.SecretsName, validator.NewSecrets),
+				webhookcmd.Switch(mutator.Name, mutator.New),
+			)),
+	}
+	o.all = controllercmd.NewOptionAggregator(o.rest, o.manager, o.webhooks)
+
+	return o
+}
+
+func newCommand() *cobra.Command {
+	o := newOptions()
+	cmd := &cobra.Command{
+		Use:          "gardener-extension-admission-kubevirt",
+		Short:        "Validate Shoots, CloudProfiles, bindings and credentials for Gardener's provider extension for KubeVirt.",
+		Long:         "Validate Shoots, CloudProfiles, bindings and credentials for Gardener's provider extension for KubeVirt.\nThe environment variable GARDEN_KUBECONFIG overrides --kubeconfig.",
+		Version:      version.Get().GitVersion + " " + version.Get().GitCommit,
+		Args:         cobra.NoArgs,
+		SilenceUsage: true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if garden := os.Getenv("GARDEN_KUBECONFIG"); garden != "" {
+				o.rest.Kubeconfig = garden
+			}
+
+			if err := o.all.Complete(); err != nil {
+				return fmt.Errorf("invalid flags: %w", err)
+			}
+
+			return o.run(cmd.Context())
+		},
+	}
+
+	o.all.AddFlags(cmd.Flags())
+
+	return cmd
+}
+
+// run runs the manager until the context ends.
+func (o *options) run(ctx context.Context) error {
+	managerOptions := o.manager.Completed().Options()
+
+	var err error
+	if managerOptions.Scheme, err = newScheme(); err != nil {
+		return err
+	}
+
+	// The runtime cluster has the Lease, and the Secrets with the certificates.
+	if o.runtime, err = rest.InClusterConfig(); err != nil && !errors.Is(err, rest.ErrNotInCluster) {
+		return fmt.Errorf("read configuration of the runtime cluster: %w", err)
+	}
+
+	managerOptions.LeaderElectionConfig = o.runtime
+	// The account reads only its own objects of these kinds.
+	managerOptions.Client.Cache = &client.CacheOptions{DisableFor: []client.Object{
+		&corev1.Secret{}, &corev1.Namespace{}, &admissionregistrationv1.MutatingWebhookConfiguration{}, &admissionregistrationv1.ValidatingWebhookConfiguration{},
+	}}
+
+	mgr, err := manager.New(o.rest.Completed().Config, managerOptions)
+	if err != nil {
+		return fmt.Errorf("create manager: %w", err)
+	}
+
+	source, err := o.addRuntime(mgr)
+	if err != nil {
+		return err
+	}
+
+	if _, err := o.webhooks.Completed().AddToManager(ctx, mgr, source); err != nil {
+		return fmt.Errorf("add webhooks: %w", err)
+	}
+
+	if err := addChecks(mgr); err != nil {
+		return err
+	}
+
+	return mgr.Start(ctx)
+}
+
+// newScheme returns the kinds of the garden.
+func newScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{kubernetesscheme.AddToScheme, gardencorev1beta1.AddToScheme, securityv1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, err
+		}
+	}
+
+	return scheme, nil
+}
+
+// addRuntime adds the runtime cluster; it returns nil outside of a cluster, where the garden has the
+// Secrets too.
+func (o *options) addRuntime(mgr manager.Manager) (cluster.Cluster, error) {
+	if o.runtime == nil {
+		return nil, nil //nolint:nilnil // Gardener's library distinguishes by nil.
+	}
+
+	source, err := cluster.New(o.runtime, func(c *cluster.Options) {
+		c.Logger = mgr.GetLogger()
+		c.Client.Cache = &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("create client of the runtime cluster: %w", err)
+	}
+
+	return source, mgr.Add(source)
+}
+
+func addChecks(mgr manager.Manager) error {
+	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return err
+	}
+
+	return mgr.AddReadyzCheck("webhook-server", mgr.GetWebhookServer().StartedChecker())
+}

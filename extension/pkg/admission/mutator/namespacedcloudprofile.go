@@ -1,0 +1,139 @@
+// Package mutator completes objects of the garden cluster. The API server of the garden calls it as a
+// webhook. It must not refuse objects for errors of the user: package validator does.
+package mutator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	extensionswebhook "github.com/gardener/gardener/extensions/pkg/webhook"
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	api "github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/v1alpha1"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/kubevirt"
+)
+
+// Name is the name of the webhook.
+const Name = "mutator"
+
+// New creates the webhook.
+func New(mgr manager.Manager) (*extensionswebhook.Webhook, error) {
+	return extensionswebhook.New(mgr, extensionswebhook.Args{
+		Name: Name,
+		Path: "/webhooks/mutate",
+		Mutators: map[extensionswebhook.Mutator][]extensionswebhook.Type{
+			&namespacedCloudProfile{}: {{Obj: &gardencorev1beta1.NamespacedCloudProfile{}, Subresource: ptr.To("status")}},
+		},
+		Target:         extensionswebhook.TargetSeed,
+		ObjectSelector: &metav1.LabelSelector{MatchLabels: map[string]string{v1beta1constants.LabelExtensionProviderTypePrefix + kubevirt.Type: "true"}},
+	})
+}
+
+// namespacedCloudProfile merges the machine images of a project into the status of its
+// NamespacedCloudProfile, from which Shoots use them. gardener-controller-manager copies the
+// providerConfig of the CloudProfile there, but does not know its content.
+type namespacedCloudProfile struct{}
+
+var _ extensionswebhook.Mutator = (*namespacedCloudProfile)(nil)
+
+// Mutate implements extensionswebhook.Mutator. It waits until the status is that of the current spec.
+func (*namespacedCloudProfile) Mutate(_ context.Context, newObj, _ client.Object) error {
+	profile, ok := newObj.(*gardencorev1beta1.NamespacedCloudProfile)
+	if !ok {
+		return fmt.Errorf("unexpected type %T", newObj)
+	}
+
+	merged := profile.Status.CloudProfileSpec.ProviderConfig
+	if profile.DeletionTimestamp != nil || profile.Generation != profile.Status.ObservedGeneration || profile.Spec.ProviderConfig == nil || merged == nil {
+		return nil
+	}
+
+	raw, err := withImages(merged.Raw, profile.Spec.ProviderConfig.Raw)
+	if err != nil {
+		return fmt.Errorf("merge the machine images into status.cloudProfileSpec.providerConfig: %w", err)
+	}
+
+	profile.Status.CloudProfileSpec.ProviderConfig = &runtime.RawExtension{Raw: raw}
+
+	return nil
+}
+
+// images are the versions of an image in the JSON of a CloudProfileConfig. Versions, and other fields of
+// the configuration, remain as they are, even if a newer version of the extension wrote them.
+type images struct {
+	Name     string            `json:"name"`
+	Versions []json.RawMessage `json:"versions"`
+}
+
+// withImages adds the images of a configuration to those of another one.
+func withImages(into, from []byte) ([]byte, error) {
+	config, added := map[string]json.RawMessage{}, struct {
+		MachineImages []images `json:"machineImages"`
+	}{}
+	if err := errors.Join(json.Unmarshal(into, &config), json.Unmarshal(from, &added)); err != nil {
+		return nil, err
+	}
+
+	var existing []images
+	if given := config["machineImages"]; given != nil {
+		if err := json.Unmarshal(given, &existing); err != nil {
+			return nil, err
+		}
+	}
+
+	raw, err := json.Marshal(merge(existing, added.MachineImages))
+	if err != nil {
+		return nil, err
+	}
+
+	config["machineImages"] = raw
+
+	return json.Marshal(config)
+}
+
+// merge adds images and versions to a list. A version that the list has already is replaced: the status
+// may contain the result of an earlier merge.
+func merge(existing, added []images) []images {
+	for _, image := range added {
+		i := slices.IndexFunc(existing, func(known images) bool { return known.Name == image.Name })
+		if i < 0 {
+			existing = append(existing, image)
+
+			continue
+		}
+
+		for _, version := range image.Versions {
+			existing[i].Versions = append(slices.DeleteFunc(existing[i].Versions, func(known json.RawMessage) bool {
+				return keyOf(known) == keyOf(version)
+			}), version)
+		}
+	}
+
+	return existing
+}
+
+// key identifies a version of an image. A version with flavors has all architectures.
+type key struct {
+	version, architecture string
+	hasFlavors            bool
+}
+
+func keyOf(raw json.RawMessage) key {
+	v := api.MachineImageVersion{}
+	_ = json.Unmarshal(raw, &v) // The validator reports errors.
+
+	if len(v.CapabilityFlavors) > 0 {
+		return key{version: v.Version, hasFlavors: true}
+	}
+
+	return key{version: v.Version, architecture: ptr.Deref(v.Architecture, v1beta1constants.ArchitectureAMD64)}
+}

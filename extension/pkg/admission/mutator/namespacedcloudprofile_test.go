@@ -1,0 +1,61 @@
+package mutator
+
+import (
+	"testing"
+
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+const (
+	inherited = `{"apiVersion": "kubevirt.provider.extensions.gardener.cloud/v1alpha1", "kind": "CloudProfileConfig",
+		"machineImages": [{"name": "ubuntu", "versions": [{"version": "1", "sourceURL": "https://example.com/1"}]}], "volumeClasses": [{"name": "fast"}]}`
+	own = `{"apiVersion": "kubevirt.provider.extensions.gardener.cloud/v1alpha1", "kind": "CloudProfileConfig",
+		"machineImages": [{"name": "ubuntu", "versions": [{"version": "2", "sourceURL": "https://example.com/2"}]}, {"name": "flatcar", "versions": [{"version": "3", "sourceURL": "https://example.com/3"}]}]}`
+	merged = `{"apiVersion": "kubevirt.provider.extensions.gardener.cloud/v1alpha1", "kind": "CloudProfileConfig",
+		"machineImages": [{"name": "ubuntu", "versions": [{"version": "1", "sourceURL": "https://example.com/1"}, {"version": "2", "sourceURL": "https://example.com/2"}]},
+			{"name": "flatcar", "versions": [{"version": "3", "sourceURL": "https://example.com/3"}]}], "volumeClasses": [{"name": "fast"}]}`
+)
+
+func TestMerge(t *testing.T) {
+	t.Parallel()
+
+	tests := map[string]struct {
+		reason       string
+		spec, status string
+		observed     int64
+		want         string
+	}{
+		"Added":    {"images of the project are added to those of the CloudProfile", own, inherited, 1, merged},
+		"Again":    {"a second call changes nothing", own, merged, 1, merged},
+		"Outdated": {"the status does not belong to this spec yet", own, inherited, 0, inherited},
+		"Newer": {
+			"a newer version wrote fields that this version does not know", `{"machineImages": [{"name": "ubuntu", "versions": [{"version": "2"}]}]}`,
+			`{"future": true, "machineImages": [{"name": "ubuntu", "versions": [{"version": "1", "future": true}]}]}`, 1,
+			`{"future": true, "machineImages": [{"name": "ubuntu", "versions": [{"version": "1", "future": true}, {"version": "2"}]}]}`,
+		},
+		"DefaultArchitecture": {
+			"amd64 is the default", `{"machineImages": [{"name": "ubuntu", "versions": [{"version": "2"}, {"version": "2", "architecture": "arm64"}]}]}`,
+			`{"machineImages": [{"name": "ubuntu", "versions": [{"version": "2", "architecture": "amd64"}]}]}`, 1,
+			`{"machineImages": [{"name": "ubuntu", "versions": [{"version": "2"}, {"version": "2", "architecture": "arm64"}]}]}`,
+		},
+		"None": {"the project adds no images", "", inherited, 1, inherited},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			profile := &gardencorev1beta1.NamespacedCloudProfile{}
+			profile.Generation, profile.Status.ObservedGeneration = 1, tc.observed
+			profile.Status.CloudProfileSpec.ProviderConfig = &runtime.RawExtension{Raw: []byte(tc.status)}
+
+			if tc.spec != "" {
+				profile.Spec.ProviderConfig = &runtime.RawExtension{Raw: []byte(tc.spec)}
+			}
+
+			require.NoError(t, (&namespacedCloudProfile{}).Mutate(t.Context(), profile, nil))
+			require.JSONEq(t, tc.want, string(profile.Status.CloudProfileSpec.ProviderConfig.Raw), tc.reason)
+		})
+	}
+}

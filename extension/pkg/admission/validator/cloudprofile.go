@@ -1,0 +1,173 @@
+package validator
+
+import (
+	"context"
+	"fmt"
+
+	extensionswebhook "github.com/gardener/gardener/extensions/pkg/webhook"
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	providerspec "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
+	api "github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/v1alpha1"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/validation"
+)
+
+// cloudProfileValidator validates the providerConfig of a CloudProfile.
+type cloudProfileValidator struct{}
+
+var _ extensionswebhook.Validator = (*cloudProfileValidator)(nil)
+
+// Validate implements extensionswebhook.Validator. In an update, it reports only errors that the change
+// introduces.
+func (*cloudProfileValidator) Validate(_ context.Context, newObj, oldObj client.Object) error {
+	given, ok := newObj.(*gardencorev1beta1.CloudProfile)
+	if !ok {
+		return fmt.Errorf("unexpected type %T", newObj)
+	}
+
+	before, _ := oldObj.(*gardencorev1beta1.CloudProfile)
+
+	switch {
+	case given.DeletionTimestamp != nil || before != nil && equality.Semantic.DeepEqual(given.Spec, before.Spec):
+		return nil
+	case before == nil:
+		return profileErrors(&given.Spec).ToAggregate()
+	default:
+		return introduced(profileErrors(&given.Spec), profileErrors(&before.Spec)).ToAggregate()
+	}
+}
+
+// configPath is the path of the CloudProfileConfig.
+func configPath() *field.Path { return field.NewPath("spec", "providerConfig") }
+
+// profileErrors returns the errors of a CloudProfile.
+func profileErrors(spec *gardencorev1beta1.CloudProfileSpec) field.ErrorList {
+	if spec.ProviderConfig == nil {
+		return field.ErrorList{field.Required(configPath(), "set a CloudProfileConfig with the sources of the machine images")}
+	}
+
+	config := &api.CloudProfileConfig{}
+	errs := api.Decode(spec.ProviderConfig, configPath(), config)
+
+	images := &imageRules{definitions: spec.MachineCapabilities}
+
+	errs = append(errs, images.entries(config.MachineImages)...)
+	errs = append(errs, images.missing(spec.MachineImages, config.MachineImages)...)
+	errs = append(errs, images.sources(config.MachineImages)...)
+	errs = append(errs, machineTypes(spec.MachineTypes, config.MachineTypes)...)
+
+	volumeClasses := configPath().Child("volumeClasses")
+	errs = append(errs, validation.VolumeClasses(config.VolumeClasses, volumeClasses)...)
+	errs = append(errs, volumeTypes(spec.VolumeTypes)...)
+
+	return append(errs, zonesOfClasses(spec.Regions, config.VolumeClasses, volumeClasses)...)
+}
+
+// volumeTypes returns the errors of the storage classes of volume types.
+func volumeTypes(types []gardencorev1beta1.VolumeType) field.ErrorList {
+	var errs field.ErrorList
+
+	for i, t := range types {
+		if t.Class != "" {
+			errs = append(errs, validation.StorageClass(t.Class, field.NewPath("spec", "volumeTypes").Index(i).Child("class"))...)
+		}
+	}
+
+	return errs
+}
+
+// machineTypes returns the errors of the extensions of machine types, and of all machine types.
+func machineTypes(given []gardencorev1beta1.MachineType, extended []api.MachineType) field.ErrorList {
+	var errs field.ErrorList
+
+	types, known := map[string]*gardencorev1beta1.MachineType{}, map[string]api.MachineType{}
+	for i := range given {
+		types[given[i].Name] = &given[i]
+	}
+
+	for i, e := range extended {
+		path := configPath().Child("machineTypes").Index(i)
+		_, twice := known[e.Name]
+		t, found := types[e.Name]
+
+		switch {
+		case twice:
+			errs = append(errs, field.Duplicate(path.Child("name"), e.Name))
+		case !found:
+			errs = append(errs, field.Invalid(path.Child("name"), e.Name, "spec.machineTypes has no machine type with this name; add it there, or remove this entry"))
+		default:
+			errs = append(errs, limits(t, &e, path)...)
+		}
+
+		known[e.Name] = e
+	}
+
+	for i := range given {
+		e := known[given[i].Name]
+		errs = append(errs, gpus(&given[i], &e, field.NewPath("spec", "machineTypes").Index(i))...)
+		errs = append(errs, machineErrors(given[i], e, anyImage(&given[i]))...)
+	}
+
+	return errs
+}
+
+// gpus returns an error if cluster-autoscaler would expect other GPUs than the machines have. Those of an
+// instance type are not known.
+func gpus(t *gardencorev1beta1.MachineType, e *api.MachineType, path *field.Path) field.ErrorList {
+	if e.Instancetype != nil || t.GPU.Value() == int64(len(e.GPUs)) {
+		return nil
+	}
+
+	return field.ErrorList{field.Invalid(path.Child("gpu"), t.GPU.String(), fmt.Sprintf(
+		"must be the number of gpus of this machine type in spec.providerConfig.machineTypes, which is %d", len(e.GPUs)))}
+}
+
+// limits returns the errors of limits that contradict the machine type.
+func limits(t *gardencorev1beta1.MachineType, e *api.MachineType, path *field.Path) field.ErrorList {
+	switch {
+	case e.Limits == nil:
+		return nil
+	case e.Instancetype != nil:
+		return field.ErrorList{field.Forbidden(path.Child("limits"), "the instance type defines CPU and memory; remove the limits")}
+	default:
+		return append(limit(e.Limits.CPU, &t.CPU, "cpu", path), limit(e.Limits.Memory, &t.Memory, "memory", path)...)
+	}
+}
+
+// limit returns an error if a limit is lower than the request; KubeVirt refuses such machines.
+func limit(given, request *resource.Quantity, name string, path *field.Path) field.ErrorList {
+	if given == nil || given.Cmp(*request) >= 0 {
+		return nil
+	}
+
+	return field.ErrorList{field.Invalid(path.Child("limits", name), given.String(), fmt.Sprintf(
+		"must be at least the %s of the machine type in spec.machineTypes, which is %s", name, request.String()))}
+}
+
+// zonesOfClasses returns the errors of zones that no region has.
+func zonesOfClasses(regions []gardencorev1beta1.Region, classes []api.VolumeClass, path *field.Path) field.ErrorList {
+	zones := sets.New(providerspec.AnyTopology) // It is reported with the other rules of zones.
+
+	for _, region := range regions {
+		for _, zone := range region.Zones {
+			zones.Insert(zone.Name)
+		}
+	}
+
+	var errs field.ErrorList
+
+	for i, class := range classes {
+		for j, zone := range class.Zones {
+			if zone != "" && !zones.Has(zone) {
+				errs = append(errs, field.Invalid(path.Index(i).Child("zones").Index(j), zone, "no region in spec.regions has this zone; add it there, or remove it here"))
+			}
+		}
+	}
+
+	return errs
+}

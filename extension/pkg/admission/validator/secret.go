@@ -1,0 +1,64 @@
+package validator
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	extensionswebhook "github.com/gardener/gardener/extensions/pkg/webhook"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	providerspec "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
+)
+
+// secretValidator validates Secrets with credentials for a provider cluster. Its errors never quote a
+// Secret.
+type secretValidator struct{}
+
+var _ extensionswebhook.Validator = (*secretValidator)(nil)
+
+// Validate implements extensionswebhook.Validator.
+func (*secretValidator) Validate(_ context.Context, newObj, oldObj client.Object) error {
+	given, ok := newObj.(*corev1.Secret)
+	if !ok {
+		return fmt.Errorf("unexpected type %T", newObj)
+	}
+
+	before, _ := oldObj.(*corev1.Secret)
+	if given.DeletionTimestamp != nil || before != nil && bytes.Equal(kubeconfigOf(given), kubeconfigOf(before)) {
+		return nil
+	}
+
+	return credentials(given, before).ToAggregate()
+}
+
+func kubeconfigOf(secret *corev1.Secret) []byte { return secret.Data[providerspec.SecretKeyKubeconfig] }
+
+// credentials returns the errors of a Secret. before is the Secret before the change; nil for a new one.
+func credentials(given, before *corev1.Secret) field.ErrorList {
+	path := field.NewPath("data").Key(providerspec.SecretKeyKubeconfig)
+
+	raw := kubeconfigOf(given)
+	if len(raw) == 0 {
+		return field.ErrorList{field.Required(path, "set the kubeconfig of an account of the provider cluster")}
+	}
+
+	_, namespace, err := kubeconfig.RESTConfig(raw)
+	if err != nil {
+		return field.ErrorList{field.Invalid(path, field.OmitValueType{}, err.Error())}
+	}
+
+	if before == nil {
+		return nil
+	}
+
+	if _, previous, err := kubeconfig.RESTConfig(kubeconfigOf(before)); err == nil && previous != namespace {
+		return field.ErrorList{field.Forbidden(path, fmt.Sprintf(
+			"the namespace of the current context must remain %s: machines cannot move to another namespace; create another Secret for new Shoots", previous))}
+	}
+
+	return nil
+}

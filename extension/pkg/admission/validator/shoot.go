@@ -1,0 +1,154 @@
+package validator
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	extensionswebhook "github.com/gardener/gardener/extensions/pkg/webhook"
+	v1beta1helper "github.com/gardener/gardener/pkg/api/core/v1beta1/helper"
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	gardenerutils "github.com/gardener/gardener/pkg/utils/gardener"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	api "github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/v1alpha1"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/validation"
+)
+
+// shootValidator validates the parts of a Shoot that the controllers would refuse.
+type shootValidator struct {
+	garden client.Reader
+}
+
+var _ extensionswebhook.Validator = (*shootValidator)(nil)
+
+// Validate implements extensionswebhook.Validator. In an update, it reports only errors that the change
+// introduces.
+func (v *shootValidator) Validate(ctx context.Context, newObj, oldObj client.Object) error {
+	given, ok := newObj.(*gardencorev1beta1.Shoot)
+	if !ok {
+		return fmt.Errorf("unexpected type %T", newObj)
+	}
+
+	before, _ := oldObj.(*gardencorev1beta1.Shoot)
+	if given.DeletionTimestamp != nil || v1beta1helper.IsWorkerless(given) || before != nil && equality.Semantic.DeepEqual(given.Spec, before.Spec) {
+		return nil
+	}
+
+	after, err := v.resolve(ctx, given)
+	if err != nil {
+		return err
+	}
+
+	if before == nil {
+		return after.errors().ToAggregate()
+	}
+
+	previous, err := v.resolve(ctx, before)
+	if err != nil {
+		previous = &shoot{Shoot: before, profile: after.profile} // Its CloudProfile is gone.
+	}
+
+	after.before = before
+
+	errs := append(introduced(after.errors(), previous.errors()), after.immutable()...)
+
+	moved, err := v.moved(ctx, after)
+	if err != nil {
+		return err
+	}
+
+	return append(errs, moved...).ToAggregate()
+}
+
+// shoot is a Shoot with its CloudProfile.
+type shoot struct {
+	*gardencorev1beta1.Shoot
+
+	profile *gardencorev1beta1.CloudProfileSpec
+	// before is the Shoot before the change; nil for a new one.
+	before *gardencorev1beta1.Shoot
+}
+
+func (v *shootValidator) resolve(ctx context.Context, given *gardencorev1beta1.Shoot) (*shoot, error) {
+	profile, err := gardenerutils.GetCloudProfile(ctx, v.garden, given)
+	if err != nil {
+		return nil, fmt.Errorf("spec.cloudProfile: use an existing CloudProfile or NamespacedCloudProfile: %w", err)
+	}
+
+	return &shoot{Shoot: given, profile: &profile.Spec}, nil
+}
+
+// provider is the path of the parts that only this extension knows.
+func provider() *field.Path { return field.NewPath("spec", "provider") }
+
+// errors returns the errors of the whole Shoot.
+func (s *shoot) errors() field.ErrorList {
+	config, errs := s.infrastructureConfig()
+	errs = append(errs, api.Decode(s.Spec.Provider.ControlPlaneConfig, provider().Child("controlPlaneConfig"), &api.ControlPlaneConfig{})...)
+
+	return append(errs, s.pools(s.networks(config))...)
+}
+
+// infrastructureConfig returns the configuration of the networks; nil if it has errors.
+func (s *shoot) infrastructureConfig() (*api.InfrastructureConfig, field.ErrorList) {
+	config, path := &api.InfrastructureConfig{}, provider().Child("infrastructureConfig")
+
+	errs := append(api.Decode(s.Spec.Provider.InfrastructureConfig, path, config), validation.InfrastructureConfig(config, path)...)
+	if len(errs) > 0 {
+		return nil, errs
+	}
+
+	if s.Spec.Networking != nil {
+		errs = validation.NodesNetwork(s.Spec.Networking.Nodes, config)
+	}
+
+	return config, errs
+}
+
+// networks returns the networks of the machines as the Infrastructure will report them, except for the
+// namespace, which only the credentials have.
+func (s *shoot) networks(config *api.InfrastructureConfig) []api.NetworkStatus {
+	if config == nil {
+		return nil
+	}
+
+	const namespace = "namespace"
+
+	var networks []api.NetworkStatus
+	for _, n := range config.Networks.TenantNetworks {
+		networks = append(networks, api.NetworkStatus{Name: namespace + "/" + s.technicalID() + "-" + n.Name, Default: n.Default, Attachment: n.Attachment})
+	}
+
+	for _, n := range config.Networks.SharedNetworks {
+		networks = append(networks, api.NetworkStatus{Name: cmp.Or(n.Namespace, namespace) + "/" + n.Name, Attachment: n.Attachment})
+	}
+
+	return networks
+}
+
+// technicalID returns the technical ID of the Shoot, or any other for a new Shoot, which does not have one
+// yet: Gardener bounds its length.
+func (s *shoot) technicalID() string { return cmp.Or(s.Status.TechnicalID, anyTechnicalID) }
+
+const anyTechnicalID = "shoot--project--name"
+
+// immutable returns the errors of changes that the controllers could not make.
+func (s *shoot) immutable() field.ErrorList {
+	if createsNamespace(s.Shoot) == createsNamespace(s.before) {
+		return nil
+	}
+
+	return field.ErrorList{field.Forbidden(provider().Child("infrastructureConfig", "namespace", "create"),
+		"machines cannot move to another namespace: restore the previous value, or create another Shoot")}
+}
+
+// createsNamespace reports whether a Shoot has a namespace of its own in the provider cluster.
+func createsNamespace(s *gardencorev1beta1.Shoot) bool {
+	config := &api.InfrastructureConfig{}
+	_ = api.Decode(s.Spec.Provider.InfrastructureConfig, nil, config) // infrastructureConfig reports errors.
+
+	return config.Namespace != nil && config.Namespace.Create
+}
