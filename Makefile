@@ -35,6 +35,11 @@ INTEGRATION  := go run ./test/integration
 TEST_PACKAGES ?= 3
 TEST_PARALLEL ?= 3
 FUZZTIME     ?= 30s
+# The layout of `make push-image`.
+LAYOUT       ?= bin/image
+# The charts of `make charts`, in extension/charts.
+CHARTS       := gardener-extension-provider-kubevirt \
+	gardener-extension-admission-kubevirt/charts/runtime gardener-extension-admission-kubevirt/charts/application
 # The architectures of `make image`.
 ARCHITECTURES ?= amd64 arm64
 # Tests that take too long for every change.
@@ -70,7 +75,7 @@ build: ## Build all commands into bin/.
 	cd extension && $(GOBUILD) -o ../bin/ ./cmd/...
 
 .PHONY: image
-image: ## Build the container images for amd64 and arm64 from the Dockerfiles as OCI layouts, bin/image and bin/image-extension, and check them.
+image: ## Build the container images for amd64 and arm64 from the Dockerfiles as OCI layouts, bin/image, bin/image-extension and bin/image-admission, and check them.
 	@for architecture in $(ARCHITECTURES); do \
 		echo "== build bin/linux-$$architecture"; \
 		GOOS=linux GOARCH=$$architecture $(GOBUILD) -o bin/linux-$$architecture/ ./cmd/...; \
@@ -80,10 +85,22 @@ image: ## Build the container images for amd64 and arm64 from the Dockerfiles as
 	@bin/image-layout --architectures='$(ARCHITECTURES)' --binaries=bin --output=bin/image --version='$(VERSION)' --revision='$(COMMIT)' --created='$(SOURCE_DATE_EPOCH)'
 	@bin/image-layout --dockerfile=extension/Dockerfile --architectures='$(ARCHITECTURES)' --binaries=bin --output=bin/image-extension \
 		--version='$(VERSION)' --revision='$(COMMIT)' --created='$(SOURCE_DATE_EPOCH)'
+	@bin/image-layout --dockerfile=extension/Dockerfile.admission --architectures='$(ARCHITECTURES)' --binaries=bin --output=bin/image-admission \
+		--version='$(VERSION)' --revision='$(COMMIT)' --created='$(SOURCE_DATE_EPOCH)'
 
 .PHONY: push-image
-push-image: ## Push the image in bin/image to IMAGE, and print its digest. CI calls it for a release, after a login.
-	@$(CRANE) push bin/image '$(IMAGE)'
+push-image: ## Push the image in LAYOUT (default bin/image) to IMAGE, and print its digest. CI calls it for a release, after a login.
+	@$(CRANE) push '$(LAYOUT)' '$(IMAGE)'
+
+.PHONY: charts
+charts: ## Package the Helm charts with which Gardener installs the extension, into bin/charts.
+	@rm -rf bin/charts && for chart in $(CHARTS); do \
+		$(HELM) package --destination=bin/charts "extension/charts/$$chart" || exit 1; \
+	done
+
+.PHONY: push-charts
+push-charts: ## Push the charts in bin/charts to REPOSITORY (oci://...). CI calls it for a release, after a login.
+	@for chart in bin/charts/*.tgz; do $(HELM) push "$$chart" '$(REPOSITORY)' || exit 1; done
 
 .PHONY: test
 test: test-unit test-integration ## Run all tests: the unit tests first, then the suites against real control planes.
@@ -122,10 +139,13 @@ bench: ## Measure requests, times and memory against the lab, and the driver's c
 
 .PHONY: fuzz
 fuzz: ## Fuzz each target for FUZZTIME (default 30s).
-	@for package in $$(go list ./api/... ./pkg/...); do \
-		for target in $$(go test -list '^Fuzz' $$package | grep '^Fuzz' || true); do \
-			echo "== $$package $$target"; \
-			$(GOTEST) -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x $$package; \
+	@for module in . extension; do \
+		cd '$(CURDIR)'/$$module; \
+		for package in $$(go list ./... | grep -E '/(api|pkg)/'); do \
+			for target in $$(go test -list '^Fuzz' $$package | grep '^Fuzz' || true); do \
+				echo "== $$package $$target"; \
+				$(GOTEST) -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x $$package; \
+			done; \
 		done; \
 	done
 

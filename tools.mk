@@ -7,4 +7,5 @@ CRD_REF_DOCS   := go run github.com/elastic/crd-ref-docs@v0.2.0
 BUF            := go run github.com/bufbuild/buf/cmd/buf@v1.60.0
 ACTIONLINT     := go run github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 CRANE          := go run github.com/google/go-containerregistry/cmd/crane@v0.21.9
+HELM           := go run helm.sh/helm/v4/cmd/helm@v4.2.3
 GOVULNCHECK    := go run golang.org/x/vuln/cmd/govulncheck@v1.2.0

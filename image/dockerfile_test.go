@@ -32,6 +32,34 @@ func TestDockerfile(t *testing.T) {
 	}, r.imageLabels())
 }
 
+// dockerfiles are the Dockerfiles of all images.
+var dockerfiles = []string{"../Dockerfile", "../extension/Dockerfile", "../extension/Dockerfile.admission"}
+
+// TestDockerfilesOfTheExtension requires each image to have one program, which its charts run with the
+// same restrictions as the driver's image, and `make image` to write it.
+func TestDockerfilesOfTheExtension(t *testing.T) {
+	t.Parallel()
+
+	driver, err := readDockerfile(dockerfiles[0])
+	require.NoError(t, err)
+
+	programs := []string{}
+
+	for _, file := range dockerfiles[1:] {
+		d, err := readDockerfile(file)
+		require.NoError(t, err)
+		require.Len(t, d.programs, 1)
+		require.Equal(t, []string{"/" + d.programs[0]}, d.entrypoint)
+		require.Equal(t, d.programs[0], d.labels["org.opencontainers.image.title"])
+		require.Equal(t, []any{driver.mode, driver.user, driver.workingDir}, []any{d.mode, d.user, d.workingDir})
+		require.Contains(t, read(t, "../Makefile"), " --dockerfile="+strings.TrimPrefix(file, "../")+" ")
+
+		programs = append(programs, d.programs...)
+	}
+
+	require.Equal(t, []string{"gardener-extension-provider-kubevirt", "gardener-extension-admission-kubevirt"}, programs)
+}
+
 // TestUnknownInstructions refuses a Dockerfile of which `make image` would write a part only.
 func TestUnknownInstructions(t *testing.T) {
 	t.Parallel()
@@ -57,17 +85,20 @@ func TestUnknownInstructions(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
-// TestBuildContext checks that .dockerignore includes the files that the Dockerfile copies, and no
+// TestBuildContext checks that .dockerignore includes the files that the Dockerfiles copy, and no
 // others.
 func TestBuildContext(t *testing.T) {
 	t.Parallel()
 
-	d, err := readDockerfile("../Dockerfile")
-	require.NoError(t, err)
-
 	want := []string{"*"}
-	for _, program := range d.programs {
-		want = append(want, "!bin/linux-*/"+program)
+
+	for _, file := range dockerfiles {
+		d, err := readDockerfile(file)
+		require.NoError(t, err)
+
+		for _, program := range d.programs {
+			want = append(want, "!bin/linux-*/"+program)
+		}
 	}
 
 	var given []string

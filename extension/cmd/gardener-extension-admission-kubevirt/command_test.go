@@ -1,0 +1,44 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/gardener/gardener/pkg/chartrenderer"
+	"github.com/spf13/pflag"
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/version"
+	"sigs.k8s.io/yaml"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/charts"
+)
+
+// TestChart requires the command to have the flags of the chart. With the chart's defaults, they have the
+// defaults of the command, except for names of the installation and ports.
+func TestChart(t *testing.T) {
+	t.Parallel()
+
+	release, err := chartrenderer.NewWithServerVersion(&version.Info{GitVersion: "v1.34.3"}).
+		RenderEmbeddedFS(charts.Installation, charts.AdmissionRuntimePath, "provider-kubevirt", "garden", nil)
+	require.NoError(t, err)
+
+	deployment := &appsv1.Deployment{}
+	require.NoError(t, yaml.UnmarshalStrict([]byte(release.FileContent("deployment.yaml")), deployment))
+
+	flags, changed := newCommand().Flags(), map[string]string{}
+	require.NoError(t, flags.Parse(deployment.Spec.Template.Spec.Containers[0].Args))
+	flags.Visit(func(f *pflag.Flag) {
+		if f.Value.String() != f.DefValue {
+			changed[f.Name] = f.Value.String()
+		}
+	})
+
+	require.Equal(t, map[string]string{
+		"webhook-config-cert-dir":     "/tmp/webhook",
+		"webhook-config-mode":         "url",
+		"webhook-config-namespace":    "garden",
+		"webhook-config-server-port":  "10250",
+		"webhook-config-service-port": "443",
+		"webhook-config-url":          "gardener-extension-admission-kubevirt.garden",
+	}, changed)
+}

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"os"
+	"testing"
+
+	"github.com/gardener/gardener/pkg/chartrenderer"
+	"github.com/spf13/pflag"
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/version"
+	"sigs.k8s.io/yaml"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/charts"
+)
+
+// TestChart requires the command to have the flags of the chart. With the chart's defaults, they have the
+// defaults of the command, except for names of the installation and ports.
+func TestChart(t *testing.T) {
+	t.Parallel()
+
+	changed := map[string]string{}
+
+	flagsOf(t, nil).Visit(func(f *pflag.Flag) {
+		if f.Value.String() != f.DefValue {
+			changed[f.Name] = f.Value.String()
+		}
+	})
+
+	require.Equal(t, map[string]string{
+		"heartbeat-namespace":         "extension-provider-kubevirt",
+		"webhook-config-cert-dir":     "/tmp/webhook",
+		"webhook-config-namespace":    "extension-provider-kubevirt",
+		"webhook-config-server-port":  "10250",
+		"webhook-config-service-port": "443",
+	}, changed)
+}
+
+// TestChartWithOtherValues requires the values of the chart to reach the flags.
+func TestChartWithOtherValues(t *testing.T) {
+	t.Parallel()
+
+	content, err := os.ReadFile("../../charts/testdata/extension.yaml")
+	require.NoError(t, err)
+
+	values := map[string]any{}
+	require.NoError(t, yaml.UnmarshalStrict(content, &values))
+
+	flags := flagsOf(t, values)
+
+	for name, want := range map[string]string{
+		"infrastructure-max-concurrent-reconciles": "20",
+		"controlplane-max-concurrent-reconciles":   "21",
+		"worker-max-concurrent-reconciles":         "22",
+		"healthcheck-max-concurrent-reconciles":    "23",
+		"heartbeat-renew-interval-seconds":         "60",
+		"ignore-operation-annotation":              "true",
+		"disable-controllers":                      "[healthcheck,heartbeat]",
+		"disable-webhooks":                         "[cloudprovider]",
+		"webhook-config-service-port":              "8443",
+		"webhook-config-server-port":               "10251",
+		"metrics-bind-address":                     ":9080",
+		"health-bind-address":                      ":9081",
+		"log-level":                                "debug",
+		"log-format":                               "text",
+		"gardener-version":                         "v1.149.3",
+		"self-hosted-shoot-cluster":                "true",
+	} {
+		require.Equal(t, want, flags.Lookup(name).Value.String(), name)
+	}
+}
+
+// flagsOf parses the arguments of the chart's Deployment.
+func flagsOf(t *testing.T, values map[string]any) *pflag.FlagSet {
+	t.Helper()
+
+	release, err := chartrenderer.NewWithServerVersion(&version.Info{GitVersion: "v1.34.3"}).
+		RenderEmbeddedFS(charts.Installation, charts.ExtensionPath, "provider-kubevirt", "extension-provider-kubevirt", values)
+	require.NoError(t, err)
+
+	deployment := &appsv1.Deployment{}
+	require.NoError(t, yaml.UnmarshalStrict([]byte(release.FileContent("deployment.yaml")), deployment))
+
+	flags := newCommand().Flags()
+	require.NoError(t, flags.Parse(deployment.Spec.Template.Spec.Containers[0].Args))
+
+	return flags
+}

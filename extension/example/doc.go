@@ -1,0 +1,3 @@
+// Package example contains the manifests that register the extension in a garden. The tests of the
+// package validate them; programs do not read them.
+package example
