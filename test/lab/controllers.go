@@ -128,7 +128,8 @@ func (c *controllers) publish(s store, st *state) error {
 	st.Ready, st.Kubectl = true, c.lab.Binaries.Kubectl
 	st.ProviderKubeconfig, st.ControlKubeconfig = c.lab.Provider.AdminKubeconfig, c.lab.Control.AdminKubeconfig
 	st.TargetKubeconfig = c.lab.Target.AdminKubeconfig
-	st.MachineControllerManager, st.ResourceManager = c.lab.Binaries.MCM, c.lab.Binaries.GardenerResourceManager
+	st.PromQL, st.MachineControllerManager = c.lab.Binaries.PromQL, c.lab.Binaries.MCM
+	st.ResourceManager, st.GardenerAPIServer, st.ControlEtcd = c.lab.Binaries.GardenerResourceManager, c.lab.Binaries.GardenerAPIServer, c.lab.Control.EtcdURL
 	st.Processes = nil
 	for _, p := range c.current() {
 		st.Processes = append(st.Processes, processState{Name: p.Name(), PID: p.PID(), Running: true, Log: p.LogFile()})

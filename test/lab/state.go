@@ -26,10 +26,12 @@ type state struct {
 	ControlKubeconfig  string    `json:"controlKubeconfig,omitempty"`
 	TargetKubeconfig   string    `json:"targetKubeconfig,omitempty"` // equals controlKubeconfig without --gardener
 	Kubectl            string    `json:"kubectl,omitempty"`
-	// MachineControllerManager and ResourceManager are programs that tests run; the latter only with
-	// --gardener.
+	// The following are programs that tests run; the last two only with --gardener.
+	PromQL                   string         `json:"promQL,omitempty"`
 	MachineControllerManager string         `json:"machineControllerManager,omitempty"`
 	ResourceManager          string         `json:"resourceManager,omitempty"`
+	GardenerAPIServer        string         `json:"gardenerAPIServer,omitempty"`
+	ControlEtcd              string         `json:"controlEtcd,omitempty"` // the address of the control cluster's etcd
 	LogDir                   string         `json:"logDir,omitempty"`
 	Shell                    string         `json:"shell,omitempty"` // shell file to source; only with a sidecar
 	Shoot                    *shootState    `json:"shoot,omitempty"`

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/test/seed"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/demo/screen"
@@ -44,7 +46,7 @@ func run(ctx context.Context, out *screen.Screen) (failed error) {
 	begun := time.Now()
 	d := &demo{out: out}
 
-	d.title(1, "Build and start: a seed, a provider cluster with KubeVirt and CDI, the extension")
+	d.title(1, "Build and start: a garden, a seed, a provider cluster with KubeVirt and CDI, the extension")
 
 	var err error
 	if d.seed, err = seed.Start(ctx, &screen.Lines{Screen: out}); err != nil {
@@ -63,36 +65,67 @@ func run(ctx context.Context, out *screen.Screen) (failed error) {
 		}
 	}()
 
-	for _, chapter := range []func(context.Context) error{d.create, d.scale, d.roll, d.remove} {
+	for _, chapter := range []func(context.Context) error{d.prepare, d.create, d.serve, d.scale, d.roll, d.remove} {
 		if err := chapter(ctx); err != nil {
 			return err
 		}
 	}
 
-	out.Line("\nDone in %s. Nothing of the shoot is left in the seed and in the provider cluster.", screen.Clock(time.Since(begun)))
+	out.Line("\nDone in %s. Nothing of the shoot is left in the garden, in the seed and in the provider cluster.", screen.Clock(time.Since(begun)))
 
 	return nil
 }
 
-const chapters = 5
+const chapters = 7
 
 func (d *demo) title(number int, text string) { d.out.Line("\n=== %d/%d  %s", number, chapters, text) }
 
-// create creates the Shoot of the 2020 user guide.
-func (d *demo) create(ctx context.Context) error {
-	d.title(2, "The Shoot of the 2020 user guide: one worker, two networks, a data volume")
+// prepare does what an operator and the administrator of a project do.
+func (d *demo) prepare(ctx context.Context) error {
+	d.title(2, "The garden: a CloudProfile of the operator, a project with credentials for the provider cluster")
 
-	object, profile := &gardencorev1beta1.Shoot{}, &gardencorev1beta1.CloudProfile{}
-	if err := errors.Join(seed.Read("guide.yaml", object), seed.Read("cloudprofile.yaml", profile), d.seed.SharedNetwork(ctx, "net-conf")); err != nil {
+	if err := d.seed.SharedNetwork(ctx, "net-conf"); err != nil {
 		return err
 	}
 
-	d.out.Line("Gardener's deployers write Infrastructure, ControlPlane, machine-controller-manager and Worker into the seed. The extension creates the")
-	d.out.Line("network, cloud-controller-manager and the CSI driver (their pods are simulated), the MachineClass and the MachineDeployment; its webhook adds")
-	d.out.Line("the driver to machine-controller-manager, which creates the machine.")
+	for _, name := range []string{seed.ExampleProject, seed.ExampleCloudProfile, seed.ExampleSecret, seed.ExampleCredentialsBinding} {
+		d.out.Line("$ kubectl apply -f extension/example/%s", name)
+	}
 
-	var err error
-	if d.shoot, err = d.seed.NewShoot(ctx, object, profile, seed.AccountIn(object.Name)); err != nil {
+	return d.seed.ApplyLandscape(ctx, account())
+}
+
+// account is the account of the credentials.
+func account() seed.Account { return seed.AccountIn("shoot-machines") }
+
+// create creates the Shoot of the 2020 user guide.
+func (d *demo) create(ctx context.Context) error {
+	d.title(3, "The Shoot of the 2020 user guide: one worker, two networks, a data volume")
+
+	manifest, err := os.ReadFile(seed.Example(seed.ExampleShoot))
+	if err != nil {
+		return err
+	}
+
+	d.out.Line("$ sed 's/guest: .*/guest: 16Gi/' extension/example/%s | kubectl apply -f -", seed.ExampleShoot)
+
+	refusal := d.seed.Apply(ctx, bytes.Replace(manifest, []byte(`guest: "1Gi"`), []byte("guest: 16Gi"), 1))
+	if refusal == nil {
+		return errors.New("the Shoot with a guest that is larger than its machine type was not refused")
+	}
+
+	d.out.Line("%s", refusal)
+	d.out.Line("$ kubectl apply -f extension/example/%s", seed.ExampleShoot)
+
+	if err := d.seed.Apply(ctx, manifest); err != nil {
+		return err
+	}
+
+	d.out.Line("gardener-apiserver has stored the Shoot. Gardener's deployers write Infrastructure, ControlPlane, machine-controller-manager and Worker into")
+	d.out.Line("the seed. The extension creates the network, cloud-controller-manager and the CSI driver (their pods are simulated), the MachineClass and the")
+	d.out.Line("MachineDeployment; its webhook adds the driver to machine-controller-manager, which creates the machine.")
+
+	if d.shoot, err = d.seed.Adopt(ctx, client.ObjectKey{Namespace: "garden-dev", Name: "johndoe-kubevirt"}, account()); err != nil {
 		return err
 	}
 
@@ -102,23 +135,37 @@ func (d *demo) create(ctx context.Context) error {
 }
 
 func (d *demo) scale(ctx context.Context) error {
-	d.title(3, "A second worker: minimum: 2")
+	d.title(5, "A second worker: minimum: 2")
 
-	d.shoot.Object.Spec.Provider.Workers[0].Minimum = 2
-
-	return d.watch(ctx, d.shoot.Reconcile)
+	return d.change(ctx, func(w *gardencorev1beta1.Worker) { w.Minimum = 2 })
 }
 
 func (d *demo) roll(ctx context.Context) error {
-	d.title(4, "A new image version: both machines are replaced, one after the other")
+	d.title(6, "A new image version: both machines are replaced, one after the other")
 
-	d.shoot.Object.Spec.Provider.Workers[0].Machine.Image.Version = ptr.To("20.4.20210401")
+	return d.change(ctx, func(w *gardencorev1beta1.Worker) { w.Machine.Image.Version = ptr.To("20.4.20210401") })
+}
+
+// change changes the worker pool in the garden, and waits until the shoot is as it wants.
+func (d *demo) change(ctx context.Context, change func(*gardencorev1beta1.Worker)) error {
+	if err := d.shoot.Change(ctx, func(s *gardencorev1beta1.Shoot) { change(&s.Spec.Provider.Workers[0]) }); err != nil {
+		return err
+	}
 
 	return d.watch(ctx, d.shoot.Reconcile)
 }
 
 func (d *demo) remove(ctx context.Context) error {
-	d.title(5, "The Shoot is deleted: the Worker first, then the ControlPlane and the Infrastructure")
+	d.title(7, "The Shoot is deleted: the Worker first, then the ControlPlane and the Infrastructure")
+
+	// gardenlet deletes the Services and volumes of a shoot first.
+	if err := d.deleteService(ctx); err != nil {
+		return err
+	}
+
+	if err := d.shoot.RequestDeletion(ctx); err != nil {
+		return err
+	}
 
 	if err := d.watch(ctx, d.shoot.Delete); err != nil {
 		return err
@@ -129,7 +176,7 @@ func (d *demo) remove(ctx context.Context) error {
 		err = fmt.Errorf("left in the provider cluster: %s", strings.Join(left, ", "))
 	}
 
-	return err
+	return errors.Join(err, d.shoot.Release(ctx))
 }
 
 // watch shows the table of the shoot while an operation runs.

@@ -33,7 +33,7 @@ import (
 func TestControlPlane(t *testing.T) { //nolint:tparallel // The steps change one shoot.
 	t.Parallel()
 
-	shoot := newShoot(t, "shoot.yaml", named("control"))
+	shoot := newShoot(t, named("control"))
 	shoot.HasControlPlane = true
 	pool(shoot, 0).Minimum, pool(shoot, 0).Zones = 1, pool(shoot, 0).Zones[:1]
 
@@ -45,10 +45,12 @@ func TestControlPlane(t *testing.T) { //nolint:tparallel // The steps change one
 	}{
 		{"objects", func(t *testing.T, s *seed.Shoot) { t.Helper(); applied = requireObjects(t, s) }},
 		{"rules of the programs", requireRules},
+		{"load balancer", requireLoadBalancer},
 		{"permissions in the provider cluster", requireProviderPermissions},
 		{"permissions in the shoot", requireShootPermissions},
 		{"token renewed", renewToken},
 		{"credentials rotated", rotateUnderControlPlane},
+		{"certificate authorities rotated", rotateCertificateAuthorities},
 		{"storage class changed", changeStorageClass},
 		{"without permission for accounts", withoutAccounts},
 		{"hibernated and woken up", hibernate},
@@ -335,7 +337,7 @@ func deleteControlPlane(t *testing.T, shoot *seed.Shoot, inShoot []resourcesv1al
 func forceDeleteControlPlane(t *testing.T) {
 	t.Helper()
 
-	shoot := newShoot(t, "shoot.yaml", named("control-forced"))
+	shoot := newShoot(t, named("control-forced"))
 	shoot.HasControlPlane = true
 	pool(shoot, 0).Minimum = 0
 

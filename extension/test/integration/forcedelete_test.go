@@ -15,7 +15,7 @@ import (
 func TestForceDelete(t *testing.T) {
 	t.Parallel()
 
-	shoot := newShoot(t, "shoot.yaml", named("forced"))
+	shoot := newShoot(t, named("forced"))
 	pool(shoot, 0).Minimum, pool(shoot, 0).Zones = 1, pool(shoot, 0).Zones[:1]
 
 	require.NoError(t, shoot.Reconcile(t.Context()))

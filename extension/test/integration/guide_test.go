@@ -1,22 +1,67 @@
 package integration
 
 import (
+	"os"
+	"sync"
 	"testing"
 
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	kubevirtv1 "kubevirt.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/test/seed"
 )
 
-// TestGuide turns the Shoot of the 2020 user guide into a running machine with a Ready Node, and
-// deletes it.
+// TestGuide applies the manifests of the documentation to the garden: those of the 2020 user guide. The
+// stored Shoot becomes a running machine with a Ready Node, and is deleted.
 func TestGuide(t *testing.T) {
 	t.Parallel()
 
 	require.NoError(t, theSeed.SharedNetwork(t.Context(), "net-conf"))
 
-	shoot := newShoot(t, "guide.yaml")
+	applyLandscape(t)
+
+	manifest, err := os.ReadFile(seed.Example(seed.ExampleShoot))
+	require.NoError(t, err)
+	require.NoError(t, theSeed.Apply(t.Context(), manifest))
+
+	shoot, err := theSeed.Adopt(t.Context(), client.ObjectKey{Namespace: "garden-dev", Name: "johndoe-kubevirt"}, landscapeAccount)
+	require.NoError(t, err)
 	require.NoError(t, shoot.Reconcile(t.Context()))
 	requireReadyNodes(t, shoot, 1)
+	requireGuideMachine(t, shoot)
+
+	require.NoError(t, shoot.RequestDeletion(t.Context()))
+	requireNothingLeft(t, shoot)
+	require.NoError(t, shoot.Release(t.Context()))
+	require.True(t, apierrors.IsNotFound(theSeed.Garden.Get(t.Context(), client.ObjectKeyFromObject(shoot.Object), &gardencorev1beta1.Shoot{})))
+}
+
+var (
+	// landscapeAccount is the account of the credentials in the manifests of the documentation.
+	landscapeAccount = seed.AccountIn("johndoe-kubevirt")
+	applied          sync.Mutex
+	isApplied        bool
+)
+
+// applyLandscape applies the manifests of the documentation that several Shoots use, once.
+func applyLandscape(t *testing.T) {
+	t.Helper()
+	applied.Lock()
+	defer applied.Unlock()
+
+	if !isApplied {
+		require.NoError(t, theSeed.ApplyLandscape(t.Context(), landscapeAccount))
+	}
+
+	isApplied = true
+}
+
+// requireGuideMachine requires the fields of the virtual machine that the guide's Shoot sets.
+func requireGuideMachine(t *testing.T, shoot *seed.Shoot) {
+	t.Helper()
 
 	vm := onlyMachine(t, shoot)
 	domain := vm.Spec.Template.Spec.Domain
@@ -35,8 +80,6 @@ func TestGuide(t *testing.T) {
 	require.Equal(t, shoot.ProviderNamespace+"/"+shoot.Namespace+"-network-1", vm.Spec.Template.Spec.Networks[0].Multus.NetworkName)
 	require.True(t, vm.Spec.Template.Spec.Networks[0].Multus.Default)
 	require.Equal(t, "default/net-conf", vm.Spec.Template.Spec.Networks[1].Multus.NetworkName)
-
-	requireNothingLeft(t, shoot)
 }
 
 // disksOf returns the names of a virtual machine's disks.

@@ -20,7 +20,7 @@ import (
 func TestInPlaceUpdate(t *testing.T) {
 	t.Parallel()
 
-	shoot := newShoot(t, "shoot.yaml", named("inplace"))
+	shoot := newShoot(t, named("inplace"))
 	w := pool(shoot, 0)
 	w.Minimum, w.Zones, w.UpdateStrategy = 1, w.Zones[:1], ptr.To(gardencorev1beta1.AutoInPlaceUpdate)
 	w.MaxSurge, w.MaxUnavailable = nil, nil

@@ -50,7 +50,7 @@ func steps() []step {
 func TestLifecycle(t *testing.T) { //nolint:tparallel // The steps change one shoot.
 	t.Parallel()
 
-	shoot := newShoot(t, "shoot.yaml")
+	shoot := newShoot(t)
 
 	for _, step := range steps() {
 		if !t.Run(step.name, func(t *testing.T) { step.run(t, shoot) }) {

@@ -38,6 +38,12 @@ func run(m *testing.M) int {
 	finished := context.AfterFunc(ctx, func() { os.Exit(end(1)) })
 	code := m.Run()
 
+	if err := checkPermissions(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+
+		code = 1
+	}
+
 	if !finished() {
 		select {}
 	}

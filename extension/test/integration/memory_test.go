@@ -32,7 +32,7 @@ func TestHundredShoots(t *testing.T) {
 	rss, peak := memory(t)
 	t.Logf("without shoots: %d MiB RSS, peak %d MiB", rss, peak)
 
-	shoot := newShoot(t, "shoot.yaml", named("copied"))
+	shoot := newShoot(t, named("copied"))
 	shoot.HasControlPlane = true
 	require.NoError(t, shoot.Reconcile(t.Context()))
 	requireReadyNodes(t, shoot, 3)

@@ -1,10 +1,12 @@
 package integration
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -70,7 +72,7 @@ var programRules = []struct {
 		"the driver refuses volumes without its labels, which therefore never change", "csi: pkg/kubevirt/client.go:154",
 		func(t *testing.T, m *machineObjects) {
 			t.Helper()
-			require.Equal(t, "kubevirt.provider.extensions.gardener.cloud/cluster=shoot--garden-dev--control", flagOf(m.csi, "--infra-cluster-labels"))
+			require.Equal(t, "kubevirt.provider.extensions.gardener.cloud/cluster=shoot--dev--control", flagOf(m.csi, "--infra-cluster-labels"))
 		},
 	},
 	{
@@ -119,7 +121,13 @@ func requireRules(t *testing.T, shoot *seed.Shoot) {
 	}
 	name := onlyMachine(t, shoot).Name
 	require.NoError(t, theSeed.Provider.Get(t.Context(), client.ObjectKey{Namespace: shoot.ProviderNamespace, Name: name}, m.vmi))
-	require.NoError(t, theSeed.Target.Get(t.Context(), client.ObjectKey{Name: name}, m.node))
+
+	// machine-controller-manager copies labels and annotations some time after the Node is Ready.
+	eventually(t, func(ctx context.Context) (bool, string) {
+		err := theSeed.Target.Get(ctx, client.ObjectKey{Name: name}, m.node)
+
+		return err == nil && m.node.Annotations[machineutils.LastAppliedALTAnnotation] != "", "annotations of the Node"
+	})
 
 	config, list := &corev1.ConfigMap{}, &kubevirtv1.KubeVirtList{}
 	require.NoError(t, theSeed.Client.Get(t.Context(), client.ObjectKey{Namespace: shoot.Namespace, Name: "cloud-provider-config"}, config))

@@ -125,7 +125,7 @@ func workerRefusals() []refusal {
 func TestRefusals(t *testing.T) { //nolint:tparallel // The steps change one shoot.
 	t.Parallel()
 
-	shoot := newShoot(t, "shoot.yaml", named("refused"))
+	shoot := newShoot(t, named("refused"))
 	correct, profile := shoot.Object.DeepCopy(), shoot.Profile.DeepCopy()
 
 	for _, r := range infrastructureRefusals() {

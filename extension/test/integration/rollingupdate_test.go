@@ -78,7 +78,7 @@ func TestRollingUpdate(t *testing.T) { //nolint:tparallel // The steps change on
 	t.Parallel()
 
 	changes := poolChanges()
-	shoot := newShoot(t, "shoot.yaml", named("rolled"), onePoolPerChange(changes))
+	shoot := newShoot(t, named("rolled"), onePoolPerChange(changes))
 
 	require.NoError(t, shoot.Reconcile(t.Context()))
 	requireReadyNodes(t, shoot, len(changes))

@@ -21,12 +21,12 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/test/seed"
 )
 
-// newShoot returns a shoot from a manifest, after changes. Its machines have a namespace of their own.
-func newShoot(t *testing.T, file string, changes ...func(*gardencorev1beta1.Shoot)) *seed.Shoot {
+// newShoot returns the shoot of seed.PlainShoot, after changes. Its machines have a namespace of their own.
+func newShoot(t *testing.T, changes ...func(*gardencorev1beta1.Shoot)) *seed.Shoot {
 	t.Helper()
 
 	object := &gardencorev1beta1.Shoot{}
-	require.NoError(t, seed.Read(file, object))
+	require.NoError(t, seed.Read(seed.PlainShoot, object))
 
 	for _, change := range changes {
 		change(object)
@@ -40,7 +40,7 @@ func newShootWith(t *testing.T, account seed.Account, object *gardencorev1beta1.
 	t.Helper()
 
 	profile := &gardencorev1beta1.CloudProfile{}
-	require.NoError(t, seed.Read("cloudprofile.yaml", profile))
+	require.NoError(t, seed.Read(seed.ExampleCloudProfile, profile))
 
 	shoot, err := theSeed.NewShoot(t.Context(), object, profile, account)
 	require.NoError(t, err)
@@ -51,7 +51,7 @@ func newShootWith(t *testing.T, account seed.Account, object *gardencorev1beta1.
 // named returns a change of the Shoot's name.
 func named(name string) func(*gardencorev1beta1.Shoot) {
 	return func(s *gardencorev1beta1.Shoot) {
-		s.Name, s.Status.TechnicalID = name, "shoot--garden-dev--"+name
+		s.Name = name
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 func TestControlPlaneWebhook(t *testing.T) {
 	t.Parallel()
 
-	shoot := newShoot(t, "shoot.yaml", named("webhook"))
+	shoot := newShoot(t, named("webhook"))
 	pool(shoot, 0).Minimum = 0
 	require.NoError(t, shoot.Reconcile(t.Context()))
 

@@ -1,8 +1,10 @@
 package seed
 
 import (
-	"bufio"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,44 +18,74 @@ import (
 type request struct {
 	Verb      string `json:"verb"`
 	UserAgent string `json:"userAgent"`
+	URI       string `json:"requestURI"`
 	User      struct {
 		Username string `json:"username"`
 	} `json:"user"`
 	ObjectRef struct {
-		Namespace string `json:"namespace"`
-		Resource  string `json:"resource"`
-		Name      string `json:"name"`
+		Namespace   string `json:"namespace"`
+		APIGroup    string `json:"apiGroup"`
+		Resource    string `json:"resource"`
+		Subresource string `json:"subresource"`
+		Name        string `json:"name"`
 	} `json:"objectRef"`
-	RequestReceivedTimestamp metav1.MicroTime `json:"requestReceivedTimestamp"`
+	RequestReceivedTimestamp metav1.MicroTime  `json:"requestReceivedTimestamp"`
+	Annotations              map[string]string `json:"annotations"`
+}
+
+// eachRequest calls a function for each request in the audit log of the API server of a kubeconfig. The
+// lab writes the log beside the kubeconfig (test/lab/controlplane).
+func eachRequest(kubeconfig string, call func(*request)) error {
+	// The API server splits a large log into parts with the time in their names.
+	files, err := filepath.Glob(filepath.Join(filepath.Dir(kubeconfig), "audit*.log"))
+	if err != nil || len(files) == 0 {
+		return fmt.Errorf("find the audit log beside %s: none, %w", kubeconfig, err)
+	}
+
+	for _, name := range files {
+		if err := eachRequestIn(name, call); err != nil {
+			return fmt.Errorf("read %s: %w", name, err)
+		}
+	}
+
+	return nil
+}
+
+func eachRequestIn(name string, call func(*request)) error {
+	file, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer file.Close() //nolint:errcheck // read-only
+
+	for decoder := json.NewDecoder(file); ; {
+		r := request{}
+
+		err := decoder.Decode(&r)
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) { // The last line may be incomplete.
+			return nil
+		}
+
+		if err != nil {
+			return err
+		}
+
+		call(&r)
+	}
 }
 
 // Requests returns the requests of the extension with the shoot's credentials to the provider cluster
 // since a time, as verb, resource and name.
 func (s *Shoot) Requests(since time.Time) ([]string, error) {
-	// The lab writes the log beside the kubeconfig (test/lab/controlplane).
-	file, err := os.Open(filepath.Join(filepath.Dir(s.seed.state.ProviderKubeconfig), "audit.log"))
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close() //nolint:errcheck // read-only
-
 	var requests []string
 
-	lines := bufio.NewScanner(file)
-	lines.Buffer(nil, 1<<20)
-
-	for lines.Scan() {
-		r := request{}
-		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
-			return nil, err
-		}
-
+	err := eachRequest(s.seed.state.ProviderKubeconfig, func(r *request) {
 		if strings.HasPrefix(r.UserAgent, "gardener-extension-") && r.RequestReceivedTimestamp.After(since) && r.User.Username == s.account.username() {
 			requests = append(requests, r.Verb+" "+r.ObjectRef.Resource+" "+r.ObjectRef.Name)
 		}
-	}
+	})
 
-	return requests, lines.Err()
+	return requests, err
 }
 
 // Writes returns those of Requests that change objects.

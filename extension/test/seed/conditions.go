@@ -44,7 +44,7 @@ func (s *Shoot) Condition(ctx context.Context, kind gardencorev1beta1.ConditionT
 // extensions reconcile.
 func (s *Shoot) extensionConditions(ctx context.Context, kind gardencorev1beta1.ConditionType) (found []checker.ExtensionCondition, _ error) {
 	lease := &coordinationv1.Lease{}
-	if err := s.seed.Client.Get(ctx, client.ObjectKey{Namespace: extensionNamespace, Name: extensions.HeartBeatResourceName}, lease); err != nil {
+	if err := s.seed.Client.Get(ctx, client.ObjectKey{Namespace: ExtensionNamespace, Name: extensions.HeartBeatResourceName}, lease); err != nil {
 		return nil, fmt.Errorf("get the extension's heartbeat: %w", err)
 	}
 

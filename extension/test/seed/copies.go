@@ -114,6 +114,11 @@ func (s *Seed) RestartExtension(ctx context.Context, stopped func() error) error
 		return err
 	}
 
+	// Otherwise, the new process would wait until the Lease expires.
+	if err := s.Client.Delete(ctx, leaderElection()); err != nil {
+		return fmt.Errorf("delete the Lease of the leader: %w", err)
+	}
+
 	if err := stopped(); err != nil {
 		return err
 	}

@@ -7,65 +7,101 @@ import (
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/process"
 )
 
-// extensionNamespace is the namespace in which gardenlet installs the extension.
-const extensionNamespace = "extension-provider-kubevirt"
-
-// startExtension starts the extension as a process. The API server calls its webhook by URL.
+// startExtension starts the extension.
 func (s *Seed) startExtension(ctx context.Context) error {
-	if err := s.namespace(ctx, extensionNamespace, nil); err != nil {
+	deployment, err := s.install(ctx)
+	if err != nil {
 		return err
+	}
+
+	if s.Extension, s.ExtensionMetrics, err = s.startInstalled(ctx, deployment, s.programs.extension,
+		authorizationv1.ResourceAttributes{Verb: "list", Group: "extensions.gardener.cloud", Resource: "clusters"},
+	); err != nil {
+		return err
+	}
+
+	return s.awaitRegistered(ctx, deployment.Name, leaderElection())
+}
+
+// startInstalled starts a program as a process: with the arguments, the environment and the account of
+// an installed Deployment. The API server calls its webhooks by URL. needed is a permission of the
+// account's ClusterRole. It also returns the URL of the program's metrics.
+func (s *Seed) startInstalled(
+	ctx context.Context, deployment *appsv1.Deployment, path string, needed authorizationv1.ResourceAttributes,
+) (_ *process.Process, metrics string, _ error) {
+	kubeconfig, err := s.account(ctx, deployment, needed)
+	if err != nil {
+		return nil, "", err
+	}
+
+	env, err := environmentOf(deployment)
+	if err != nil {
+		return nil, "", err
 	}
 
 	ports, err := process.FreePorts(ctx, 3)
 	if err != nil {
-		return err
+		return nil, "", err
 	}
 
-	health := fmt.Sprintf("127.0.0.1:%d", ports[0])
+	container := deployment.Spec.Template.Spec.Containers[0]
+	if program := programOf(container.Image); program != filepath.Base(path) {
+		return nil, "", fmt.Errorf("the Deployment runs the image of %s", program)
+	}
 
-	s.Extension, err = s.group.Start(process.Spec{
-		Name: "extension", Path: s.programs.extension,
-		Args: []string{
-			"--kubeconfig=" + s.state.ControlKubeconfig,
-			"--leader-election=false",
-			"--health-bind-address=" + health,
+	health, webhooks := fmt.Sprintf("127.0.0.1:%d", ports[0]), fmt.Sprintf("127.0.0.1:%d", ports[2])
+
+	// Of repeated flags, the last is effective.
+	p, err := s.group.Start(process.Spec{
+		Name: deployment.Name, Path: path, Env: env,
+		Args: append(container.Args,
+			"--kubeconfig="+kubeconfig,
+			"--health-bind-address="+health,
 			fmt.Sprintf("--metrics-bind-address=127.0.0.1:%d", ports[1]),
-			"--heartbeat-namespace=" + extensionNamespace,
-			"--webhook-config-namespace=" + extensionNamespace,
 			"--webhook-config-mode=url",
-			fmt.Sprintf("--webhook-config-url=127.0.0.1:%d", ports[2]),
+			"--webhook-config-url="+webhooks,
 			"--webhook-config-server-host=127.0.0.1",
 			fmt.Sprintf("--webhook-config-server-port=%d", ports[2]),
-			"--webhook-config-cert-dir=" + filepath.Join(s.Folder, "webhook"),
-		},
+			"--webhook-config-cert-dir="+filepath.Join(s.Folder, deployment.Name+"-webhook"),
+		),
 	})
 	if err != nil {
-		return err
+		return nil, "", err
 	}
 
-	if err := awaitHealthy(ctx, s.Extension, "http://"+health+"/readyz"); err != nil {
-		return err
-	}
-
-	return s.awaitWebhook(ctx)
+	return p, fmt.Sprintf("http://127.0.0.1:%d/metrics", ports[1]), awaitHealthy(ctx, p, "http://"+health+"/readyz")
 }
 
-// awaitWebhook waits until the extension registered its webhook with its certificate.
-func (s *Seed) awaitWebhook(ctx context.Context) error {
+// leaderElection returns the Lease of the extension's leader.
+func leaderElection() *coordinationv1.Lease {
+	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: ExtensionNamespace, Name: "provider-kubevirt-leader-election"}}
+}
+
+// awaitRegistered waits until a program is the leader, and registered its webhooks with their
+// certificate.
+func (s *Seed) awaitRegistered(ctx context.Context, name string, lease *coordinationv1.Lease) error {
 	const every, atMost = 200 * time.Millisecond, time.Minute
 
 	registered := func(ctx context.Context) (bool, error) {
+		if err := s.Client.Get(ctx, client.ObjectKeyFromObject(lease), lease); err != nil {
+			return false, client.IgnoreNotFound(err)
+		}
+
 		config := &admissionregistrationv1.MutatingWebhookConfiguration{}
-		err := s.Client.Get(ctx, client.ObjectKey{Name: "gardener-extension-provider-kubevirt"}, config)
+		err := s.Client.Get(ctx, client.ObjectKey{Name: name}, config)
 
 		return len(config.Webhooks) > 0 && len(config.Webhooks[0].ClientConfig.CABundle) > 0, client.IgnoreNotFound(err)
 	}
 
-	return wrap(wait.PollUntilContextTimeout(ctx, every, atMost, true, registered), "await the extension's webhook")
+	return wrap(wait.PollUntilContextTimeout(ctx, every, atMost, true, registered), "await the webhooks "+name)
 }

@@ -17,19 +17,20 @@ import (
 )
 
 // programs are the binaries that the package builds.
-type programs struct{ lab, driver, extension string }
+type programs struct{ lab, driver, extension, admission string }
 
 // build builds the programs into a folder.
 func build(ctx context.Context, into string, progress io.Writer) (programs, error) {
 	p := programs{
 		lab: filepath.Join(into, "lab"), driver: filepath.Join(into, "machine-controller"),
-		extension: filepath.Join(into, "gardener-extension-provider-kubevirt"),
+		extension: filepath.Join(into, "gardener-extension-provider-kubevirt"), admission: filepath.Join(into, "gardener-extension-admission-kubevirt"),
 	}
 
 	for _, target := range []struct{ module, program, pkg string }{
 		{root(), p.lab, "./test/lab"},
 		{root(), p.driver, "./cmd/machine-controller"},
 		{filepath.Join(root(), "extension"), p.extension, "./cmd/gardener-extension-provider-kubevirt"},
+		{filepath.Join(root(), "extension"), p.admission, "./cmd/gardener-extension-admission-kubevirt"},
 	} {
 		fmt.Fprintln(progress, "building", filepath.Base(target.program))
 
@@ -66,8 +67,11 @@ type labState struct {
 	ControlKubeconfig        string `json:"controlKubeconfig"`
 	TargetKubeconfig         string `json:"targetKubeconfig"`
 	Kubectl                  string `json:"kubectl"`
+	PromQL                   string `json:"promQL"`
 	MachineControllerManager string `json:"machineControllerManager"`
 	ResourceManager          string `json:"resourceManager"`
+	GardenerAPIServer        string `json:"gardenerAPIServer"`
+	ControlEtcd              string `json:"controlEtcd"`
 	LogDir                   string `json:"logDir"`
 }
 

@@ -13,11 +13,9 @@ import (
 
 	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	appsv1 "k8s.io/api/apps/v1"
-	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -188,7 +186,9 @@ func (k *kubelet) writeFiles(volume string, files map[string][]byte, containers 
 }
 
 func (k *kubelet) start(ctx context.Context, deployment *appsv1.Deployment) error {
-	inCluster, err := k.inClusterConfig(ctx, deployment.Spec.Template.Spec.ServiceAccountName)
+	account := client.ObjectKey{Namespace: k.key.Namespace, Name: deployment.Spec.Template.Spec.ServiceAccountName}
+
+	inCluster, err := k.seed.inClusterConfig(ctx, account, filepath.Join(k.folder, "in-cluster.kubeconfig"))
 	if err != nil {
 		return err
 	}
@@ -271,20 +271,6 @@ func (k *kubelet) environment(container corev1.Container) []string {
 	}
 
 	return env
-}
-
-// inClusterConfig writes a kubeconfig with a token of the pod's service account.
-func (k *kubelet) inClusterConfig(ctx context.Context, account string) (string, error) {
-	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64(24 * time.Hour / time.Second))}}
-	if err := k.seed.Client.SubResource("token").Create(ctx, &corev1.ServiceAccount{
-		ObjectMeta: metav1.ObjectMeta{Namespace: k.key.Namespace, Name: account},
-	}, request); err != nil {
-		return "", fmt.Errorf("request a token for ServiceAccount %s: %w", account, err)
-	}
-
-	file := filepath.Join(k.folder, "in-cluster.kubeconfig")
-
-	return file, writeYAML(file, kubeconfigOf(k.seed.seedConfig, k.key.Namespace, map[string]any{"token": request.Status.Token}))
 }
 
 // reportReady writes the status as the controllers of a seed would.

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 
 	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
-	"github.com/gardener/gardener/pkg/utils/secrets"
 	"sigs.k8s.io/yaml"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/process"
@@ -39,7 +38,7 @@ func (s *Seed) startResourceManagers(ctx context.Context) error {
 
 func (s *Seed) startResourceManager(ctx context.Context, m resourceManager) error {
 	folder := filepath.Join(s.Folder, m.name)
-	if err := writeServingCertificate(folder); err != nil {
+	if _, err := writeServingCertificate(folder, m.name); err != nil { // The webhook server runs always.
 		return err
 	}
 
@@ -89,35 +88,6 @@ func (s *Seed) configurationOf(m resourceManager, certificates string, ports []i
 		"server":                 object{"healthProbes": server(ports[0]), "metrics": server(ports[1]), "webhooks": webhooks},
 		"controllers":            controllers,
 	}
-}
-
-// writeServingCertificate writes the certificate of the webhook server, which runs always.
-func writeServingCertificate(folder string) error {
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		return err
-	}
-
-	config := &secrets.CertificateSecretConfig{Name: "gardener-resource-manager", CommonName: "gardener-resource-manager", CertType: secrets.ServerCert}
-
-	ca, err := (&secrets.CertificateSecretConfig{Name: "ca", CommonName: "ca", CertType: secrets.CACert}).GenerateCertificate()
-	if err != nil {
-		return fmt.Errorf("generate a CA: %w", err)
-	}
-
-	config.SigningCA = ca
-
-	serving, err := config.GenerateCertificate()
-	if err != nil {
-		return fmt.Errorf("generate a serving certificate: %w", err)
-	}
-
-	for name, data := range map[string][]byte{"tls.crt": serving.CertificatePEM, "tls.key": serving.PrivateKeyPEM} {
-		if err := os.WriteFile(filepath.Join(folder, name), data, 0o600); err != nil {
-			return err
-		}
-	}
-
-	return nil
 }
 
 func writeYAML(file string, content any) error {

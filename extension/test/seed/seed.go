@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
 	"os/exec"
@@ -33,8 +34,13 @@ type Seed struct {
 	// Client, Provider and Target are clients with all permissions for the seed, for the provider
 	// cluster, and for the cluster of the shoots' Nodes.
 	Client, Provider, Target client.Client
+	// Garden is a client with all permissions for the garden: for gardener-apiserver, which the API server
+	// of the seed aggregates here.
+	Garden client.Client
 	// Extension is the process of the extension.
 	Extension *process.Process
+	// ExtensionMetrics and AdmissionMetrics are the URLs of the programs' metrics.
+	ExtensionMetrics, AdmissionMetrics string
 	// Folder has the logs of all processes.
 	Folder string
 
@@ -76,9 +82,11 @@ func (s *Seed) start(ctx context.Context, progress io.Writer) (err error) {
 		return err
 	}
 
-	fmt.Fprintln(progress, "starting the extension")
+	fmt.Fprintln(progress, "starting Gardener's components and the extension")
 
-	for _, step := range []func(context.Context) error{s.applyKinds, s.applyMultus, s.startResourceManagers, s.startExtension} {
+	for _, step := range []func(context.Context) error{
+		s.applyKinds, s.applyMultus, s.startResourceManagers, s.startExtension, s.startGarden, s.startAdmission, s.registerExtensions,
+	} {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -122,9 +130,13 @@ func (s *Seed) connect() (err error) {
 	return nil
 }
 
-// kinds are the groups of the kinds that the extension and Gardener's deployers use in a seed. The
-// lab has those of machine-controller-manager.
-var kinds = []string{"extensions.gardener.cloud", "resources.gardener.cloud", "autoscaling.k8s.io", "monitoring.coreos.com_prometheusrules", "monitoring.coreos.com_servicemonitors"}
+// kinds are the groups of the kinds that the extension and Gardener's deployers use in a seed, and that
+// of the extension's registration. The lab has those of machine-controller-manager.
+var kinds = []string{
+	"seed-crds/10-crd-extensions.gardener.cloud", "seed-crds/10-crd-resources.gardener.cloud", "seed-crds/10-crd-autoscaling.k8s.io",
+	"seed-crds/10-crd-monitoring.coreos.com_prometheusrules", "seed-crds/10-crd-monitoring.coreos.com_servicemonitors",
+	"operator/10-crd-operator.gardener.cloud_extensions",
+}
 
 // applyKinds applies the CustomResourceDefinitions from Gardener's module.
 func (s *Seed) applyKinds(ctx context.Context) error {
@@ -136,7 +148,7 @@ func (s *Seed) applyKinds(ctx context.Context) error {
 	var files []string
 
 	for _, kind := range kinds {
-		found, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(folder)), "example", "seed-crds", "10-crd-"+kind+"*.yaml"))
+		found, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(folder)), "example", kind+"*.yaml"))
 		if err != nil || len(found) == 0 {
 			return fmt.Errorf("find the CustomResourceDefinitions of %s: %w", kind, err)
 		}
@@ -152,15 +164,35 @@ func (s *Seed) applyKinds(ctx context.Context) error {
 	return run(ctx, io.Discard, root(), s.state.Kubectl, args...)
 }
 
-// manifests are CloudProfiles and Shoots of the tests, and Multus' CRD for the provider cluster.
+// manifests are those that only tests use: a Shoot, extensions that are registered in the garden, and
+// Multus' CRD for the provider cluster.
 //
 //go:embed manifests
 var manifests embed.FS
 
-// Read decodes a manifest of this package: cloudprofile.yaml; guide.yaml, the Shoot of the 2020 user guide;
-// shoot.yaml, a Shoot without settings of the extension.
+// The manifests of the documentation, in the order in which a user applies them.
+const (
+	ExampleProject            = "10-project.yaml"
+	ExampleCloudProfile       = "30-cloudprofile.yaml"
+	ExampleSecret             = "40-secret.yaml"
+	ExampleCredentialsBinding = "50-credentialsbinding.yaml"
+	// ExampleShoot is the Shoot of the 2020 user guide.
+	ExampleShoot = "90-shoot.yaml"
+)
+
+// PlainShoot is a Shoot without settings of the extension, in three zones.
+const PlainShoot = "shoot.yaml"
+
+// Example returns the path of a manifest of the documentation.
+func Example(name string) string { return filepath.Join(root(), "extension", "example", name) }
+
+// Read decodes a manifest with one object: PlainShoot, or a manifest of the documentation.
 func Read(name string, into any) error {
 	content, err := manifests.ReadFile("manifests/" + name)
+	if errors.Is(err, fs.ErrNotExist) {
+		content, err = os.ReadFile(Example(name))
+	}
+
 	if err != nil {
 		return err
 	}

@@ -30,6 +30,9 @@ import (
 // providerType is the type of the extension.
 const providerType = "kubevirt"
 
+// project is the project of all shoots.
+const project = "dev"
+
 // Shoot is a shoot on the seed, and gardenlet's work for it.
 type Shoot struct {
 	// Object and Profile are what gardenlet reads from the garden cluster, with defaults. Changes take
@@ -56,6 +59,7 @@ type Shoot struct {
 // NewShoot creates the namespaces and the credentials of a shoot, as gardenlet and a user do. Nothing
 // is reconciled yet.
 func (s *Seed) NewShoot(ctx context.Context, object *gardencorev1beta1.Shoot, profile *gardencorev1beta1.CloudProfile, account Account) (*Shoot, error) {
+	object.Status.TechnicalID = gardenerutils.ComputeTechnicalID(project, object)
 	gardencorev1beta1.SetObjectDefaults_Shoot(object)
 	gardencorev1beta1.SetObjectDefaults_CloudProfile(profile)
 
@@ -98,11 +102,12 @@ func (s *Shoot) runPods(ctx context.Context) {
 
 	go func() { ended <- s.seed.runDeployment(ctx, s.Namespace) }()
 	go func() { ended <- s.seed.runControlPlane(ctx, s.Namespace) }()
+	go func() { ended <- s.seed.runLoadBalancers(ctx, s.Namespace) }()
 
 	s.stopPods = func() error {
 		cancel()
 
-		return errors.Join(<-ended, <-ended)
+		return errors.Join(<-ended, <-ended, <-ended)
 	}
 }
 

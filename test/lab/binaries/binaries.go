@@ -29,8 +29,9 @@ type Binaries struct {
 	MCM                   string // machine-controller-manager
 	PromQL                string // validates alerts and dashboards, and evaluates alerts
 
-	// GardenerResourceManager is empty unless EnsureGardener was called.
+	// GardenerResourceManager and GardenerAPIServer are empty unless EnsureGardener was called.
 	GardenerResourceManager string
+	GardenerAPIServer       string
 
 	KubeVirtManifests string // a JSON list of objects
 	CDIManifests      string // a JSON list of objects
@@ -87,6 +88,7 @@ func ensure(ctx context.Context, progress io.Writer, gardener bool) (*Binaries, 
 	found := l.binaries(assets)
 	if gardener {
 		found.GardenerResourceManager = filepath.Join(l.targets["gardener"], resourceManager)
+		found.GardenerAPIServer = filepath.Join(l.targets["gardener"], gardenerAPIServer)
 	}
 	return found, nil
 }

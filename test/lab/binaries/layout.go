@@ -111,14 +111,18 @@ func (l layout) steps(a assets) []step {
 	return wanted
 }
 
-const resourceManager = "gardener-resource-manager"
+const (
+	resourceManager   = "gardener-resource-manager"
+	gardenerAPIServer = "gardener-apiserver"
+)
 
 // gardener returns the step that builds Gardener's components.
 func (l layout) gardener(number int) step {
-	outputs, p := one(resourceManager, ldflags, "github.com/gardener/gardener/cmd/gardener-resource-manager")()
+	const commands = "github.com/gardener/gardener/cmd/"
 	return step{
-		number: number, name: resourceManager, module: filepath.Join(l.modules, "gardener"), target: l.targets["gardener"],
-		outputs: outputs, estimate: 240 * time.Second, produce: p,
+		number: number, name: "Gardener", module: filepath.Join(l.modules, "gardener"), target: l.targets["gardener"],
+		outputs: []string{resourceManager, gardenerAPIServer}, estimate: 400 * time.Second,
+		produce: compile(ldflags, commands+resourceManager, commands+gardenerAPIServer),
 	}
 }
 

@@ -37,6 +37,7 @@ type Options struct {
 type Cluster struct {
 	Name            string
 	ServerURL       string
+	EtcdURL         string
 	AdminKubeconfig string // path of a kubeconfig with all permissions
 
 	options    Options
@@ -91,15 +92,15 @@ func (c *Cluster) startAPI(ctx context.Context, extraArgs ...string) error {
 	if err != nil {
 		return err
 	}
-	etcd := "http://" + address(ports[0])
-	if _, err := c.start("etcd", c.options.Binaries.Etcd, c.etcdArgs(etcd, "http://"+address(ports[1]))...); err != nil {
+	c.EtcdURL = "http://" + address(ports[0])
+	if _, err := c.start("etcd", c.options.Binaries.Etcd, c.etcdArgs("http://"+address(ports[1]))...); err != nil {
 		return err
 	}
 	c.ServerURL = "https://" + address(ports[2])
 	if c.AdminKubeconfig, err = c.writeKubeconfig(admin, "admin"); err != nil {
 		return err
 	}
-	args := append(c.apiServerArgs(etcd, ports[2]), extraArgs...)
+	args := append(c.apiServerArgs(ports[2]), extraArgs...)
 	server, err := c.start("kube-apiserver", c.options.Binaries.KubeAPIServer, args...)
 	if err != nil {
 		return err
@@ -107,21 +108,21 @@ func (c *Cluster) startAPI(ctx context.Context, extraArgs ...string) error {
 	return c.awaitHealthy(ctx, server, c.ServerURL+"/readyz")
 }
 
-func (c *Cluster) etcdArgs(client, peer string) []string {
+func (c *Cluster) etcdArgs(peer string) []string {
 	return []string{
 		"--name=lab",
 		"--data-dir=" + filepath.Join(c.dir, "etcd"),
-		"--listen-client-urls=" + client, "--advertise-client-urls=" + client,
+		"--listen-client-urls=" + c.EtcdURL, "--advertise-client-urls=" + c.EtcdURL,
 		"--listen-peer-urls=" + peer, "--initial-advertise-peer-urls=" + peer, "--initial-cluster=lab=" + peer,
 		"--unsafe-no-fsync", // the data is removed with the lab
 		"--log-level=warn",
 	}
 }
 
-func (c *Cluster) apiServerArgs(etcd string, port int) []string {
+func (c *Cluster) apiServerArgs(port int) []string {
 	p := c.pki
 	args := []string{
-		"--etcd-servers=" + etcd,
+		"--etcd-servers=" + c.EtcdURL,
 		"--bind-address=" + loopback, "--secure-port=" + fmt.Sprint(port),
 		"--advertise-address=" + loopback, "--endpoint-reconciler-type=none",
 		"--tls-cert-file=" + p.file("server.crt"), "--tls-private-key-file=" + p.file("server.key"),

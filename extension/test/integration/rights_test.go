@@ -1,0 +1,95 @@
+package integration
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/test/seed"
+)
+
+// extensionAccount is the ServiceAccount of the extension's chart.
+const extensionAccount = "gardener-extension-provider-kubevirt"
+
+// lists is the reason of permissions of caches, which list by a watch if the API server supports that.
+const lists = "fills a cache if the API server does not stream lists, as before Kubernetes v1.34: k8s.io/client-go/tools/cache/reflector.go"
+
+// accounts are the accounts of charts with which programs run in the lab.
+var accounts = []struct {
+	namespace, name string
+	// notInTests are the permissions that no test needs, with their reason. Paths are in Gardener
+	// v1.149.3.
+	notInTests map[string]string
+}{
+	{seed.ExtensionNamespace, extensionAccount, map[string]string{
+		"list pods":   "restarts a machine-controller-manager that looks stuck for two minutes: extensions/pkg/controller/worker/genericactuator/actuator_reconcile.go:109",
+		"delete pods": "as above, line 114",
+		"patch events": "counts repeated events of the leader election in a crash loop: k8s.io/client-go/tools/record/event.go, " +
+			"called by sigs.k8s.io/controller-runtime/pkg/leaderelection",
+		"list namespaces":                                lists,
+		"list clusters.extensions.gardener.cloud":        lists,
+		"list infrastructures.extensions.gardener.cloud": lists,
+		"list controlplanes.extensions.gardener.cloud":   lists,
+		"list workers.extensions.gardener.cloud":         lists,
+		"list machineclasses.machine.sapcloud.io":        lists,
+		"list machinedeployments.machine.sapcloud.io":    lists,
+		"list machinesets.machine.sapcloud.io":           lists,
+		"list machines.machine.sapcloud.io":              lists,
+	}},
+	{"garden", seed.AdmissionAccount, map[string]string{
+		"patch events":   "as above",
+		"delete secrets": "deletes certificates after their rotation: extensions/pkg/webhook/certificates/reconciler.go:212",
+	}},
+}
+
+// checkPermissions compares the permissions of the accounts in the seed with the audit log of all tests: no
+// request was denied, and if all tests were run, each permission was used.
+func checkPermissions(ctx context.Context) (failed error) {
+	for _, a := range accounts {
+		p, err := theSeed.Permissions(ctx, a.namespace, a.name)
+		if err != nil {
+			return fmt.Errorf("check the permissions of %s: %w", a.name, err)
+		}
+
+		fmt.Fprintf(os.Stderr, "permissions of %s: %d requests; %d permissions granted, %d used, %d not needed by tests; %d kinds of requests denied\n",
+			a.name, p.Requests, len(p.Granted), len(p.Used), len(a.notInTests), len(p.Denied))
+
+		for denied := range p.Denied {
+			failed = errors.Join(failed, fmt.Errorf("%s was denied: %s", a.name, denied))
+		}
+
+		if err := requireUsed(p, a.notInTests); err != nil {
+			failed = errors.Join(failed, fmt.Errorf("the chart of %s: %w", a.name, err))
+		}
+	}
+
+	return failed
+}
+
+// requireUsed returns an error for each permission that is not used, if all tests were run.
+func requireUsed(p *seed.Permissions, notInTests map[string]string) (failed error) {
+	for name := range notInTests {
+		if !p.Granted.Has(name) || p.Used.Has(name) {
+			failed = errors.Join(failed, fmt.Errorf("%q is not granted, or a test needs it: remove it from notInTests", name))
+		}
+	}
+
+	if selected("test.run") || selected("test.skip") {
+		fmt.Fprintln(os.Stderr, "not all tests were run; not used:", strings.Join(p.Unused(), ", "))
+
+		return failed
+	}
+
+	for _, unused := range p.Unused() {
+		if notInTests[unused] == "" {
+			failed = errors.Join(failed, errors.New("granted, and never used: "+unused))
+		}
+	}
+
+	return failed
+}
+
+func selected(name string) bool { return flag.Lookup(name).Value.String() != "" }

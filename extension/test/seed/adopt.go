@@ -1,0 +1,119 @@
+package seed
+
+import (
+	"context"
+	"fmt"
+
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	securityv1alpha1 "github.com/gardener/gardener/pkg/apis/security/v1alpha1"
+	gardenerutils "github.com/gardener/gardener/pkg/utils/gardener"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	providerspec "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
+)
+
+// Credentials returns a kubeconfig with the permissions of an account, for a Secret in the garden.
+func (s *Seed) Credentials(ctx context.Context, account Account) ([]byte, error) {
+	kubeconfig, _, err := s.credentials(ctx, account)
+
+	return kubeconfig, err
+}
+
+// Adopt prepares a Shoot of the garden on the seed, as gardenlet does: with its CloudProfile, and the
+// credentials to which its CredentialsBinding refers. account is the account of these credentials.
+func (s *Seed) Adopt(ctx context.Context, key client.ObjectKey, account Account) (*Shoot, error) {
+	shoot := &Shoot{Object: &gardencorev1beta1.Shoot{}, ProviderNamespace: account.namespace, seed: s, account: account}
+	if err := s.Garden.Get(ctx, key, shoot.Object); err != nil {
+		return nil, err
+	}
+
+	controllerutil.AddFinalizer(shoot.Object, gardencorev1beta1.GardenerName)
+
+	if err := s.Garden.Update(ctx, shoot.Object); err != nil {
+		return nil, fmt.Errorf("add gardenlet's finalizer: %w", err)
+	}
+
+	shoot.Object.Status.TechnicalID = gardenerutils.ComputeTechnicalID(project, shoot.Object)
+	shoot.Namespace = shoot.Object.Status.TechnicalID
+
+	if err := s.Garden.Status().Update(ctx, shoot.Object); err != nil {
+		return nil, fmt.Errorf("write the technical ID: %w", err)
+	}
+
+	if err := shoot.readReferences(ctx); err != nil {
+		return nil, err
+	}
+
+	return shoot, shoot.prepare(ctx)
+}
+
+// readReferences reads the CloudProfile and the credentials of the Shoot from the garden.
+func (s *Shoot) readReferences(ctx context.Context) (err error) {
+	if s.Profile, err = gardenerutils.GetCloudProfile(ctx, s.seed.Garden, s.Object); err != nil {
+		return fmt.Errorf("get CloudProfile: %w", err)
+	}
+
+	binding := &securityv1alpha1.CredentialsBinding{}
+	if err := s.seed.Garden.Get(ctx, client.ObjectKey{Namespace: s.Object.Namespace, Name: *s.Object.Spec.CredentialsBindingName}, binding); err != nil {
+		return fmt.Errorf("get CredentialsBinding: %w", err)
+	}
+
+	secret := &corev1.Secret{}
+	if err := s.seed.Garden.Get(ctx, client.ObjectKey{Namespace: binding.CredentialsRef.Namespace, Name: binding.CredentialsRef.Name}, secret); err != nil {
+		return fmt.Errorf("get Secret: %w", err)
+	}
+
+	s.Kubeconfig = secret.Data[providerspec.SecretKeyKubeconfig]
+
+	return nil
+}
+
+// Change changes the Shoot in the garden, as a user does. The change takes effect with the next call of
+// Reconcile.
+func (s *Shoot) Change(ctx context.Context, change func(*gardencorev1beta1.Shoot)) error {
+	stored := &gardencorev1beta1.Shoot{}
+	if err := s.seed.Garden.Get(ctx, client.ObjectKeyFromObject(s.Object), stored); err != nil {
+		return err
+	}
+
+	change(stored)
+
+	if err := s.seed.Garden.Update(ctx, stored); err != nil {
+		return err
+	}
+
+	stored.Status = s.Object.Status // gardenlet writes it.
+	s.Object = stored
+
+	return nil
+}
+
+// RequestDeletion deletes the Shoot in the garden, as a user does.
+func (s *Shoot) RequestDeletion(ctx context.Context) error {
+	object := s.Object.DeepCopy()
+	before := client.MergeFrom(s.Object)
+	metav1.SetMetaDataAnnotation(&object.ObjectMeta, v1beta1constants.ConfirmationDeletion, "true")
+
+	if err := s.seed.Garden.Patch(ctx, object, before); err != nil {
+		return fmt.Errorf("confirm the deletion: %w", err)
+	}
+
+	return s.seed.Garden.Delete(ctx, object)
+}
+
+// Release removes gardenlet's finalizer from the Shoot in the garden, as gardenlet does after Delete.
+func (s *Shoot) Release(ctx context.Context) error {
+	object := &gardencorev1beta1.Shoot{}
+	if err := s.seed.Garden.Get(ctx, client.ObjectKeyFromObject(s.Object), object); err != nil {
+		return err
+	}
+
+	before := client.MergeFrom(object.DeepCopy())
+	object.Finalizers = nil
+
+	return s.seed.Garden.Patch(ctx, object, before)
+}

@@ -1,0 +1,173 @@
+package seed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
+	"github.com/gardener/gardener/pkg/chartrenderer"
+	"github.com/gardener/gardener/pkg/utils/kubernetes/health"
+	"github.com/gardener/gardener/pkg/utils/managedresources"
+	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/charts"
+)
+
+const (
+	// registration is the name of the ControllerRegistration (extension/example).
+	registration = "provider-kubevirt"
+	// ExtensionNamespace is the namespace in which gardenlet installs the extension.
+	ExtensionNamespace = "extension-" + registration
+)
+
+// install installs the chart of the extension as gardenlet does: gardener-resource-manager applies
+// the objects. It returns the Deployment.
+func (s *Seed) install(ctx context.Context) (*appsv1.Deployment, error) {
+	if err := s.namespace(ctx, v1beta1constants.GardenNamespace, nil); err != nil {
+		return nil, err
+	}
+
+	// gardenlet copies the last label from the annotation of the ControllerRegistration.
+	if err := s.namespace(ctx, ExtensionNamespace, map[string]string{
+		v1beta1constants.GardenRole:                      v1beta1constants.GardenRoleExtension,
+		v1beta1constants.LabelControllerRegistrationName: registration,
+		"pod-security.kubernetes.io/enforce":             "restricted",
+	}); err != nil {
+		return nil, err
+	}
+
+	if err := s.applyChart(ctx, registration, charts.ExtensionPath, ExtensionNamespace, map[string]any{
+		"version": "v1.149.3", "garden": map[string]any{"clusterIdentity": "garden"}, "seed": map[string]any{"name": "seed", "provider": "local"},
+	}); err != nil {
+		return nil, err
+	}
+
+	return s.deployment(ctx, ExtensionNamespace, "gardener-extension-provider-kubevirt")
+}
+
+func (s *Seed) deployment(ctx context.Context, namespace, name string) (*appsv1.Deployment, error) {
+	deployment := &appsv1.Deployment{}
+	err := s.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, deployment)
+
+	return deployment, wrap(err, "get Deployment "+name)
+}
+
+// applyChart renders a chart with the values that Gardener adds below gardener, writes its
+// ManagedResource, and waits until its objects exist.
+func (s *Seed) applyChart(ctx context.Context, name, chart, namespace string, gardener map[string]any) error {
+	renderer, err := chartrenderer.NewForConfig(s.seedConfig)
+	if err != nil {
+		return err
+	}
+
+	release, err := renderer.RenderEmbeddedFS(charts.Installation, chart, registration, namespace, map[string]any{"gardener": gardener})
+	if err != nil {
+		return err
+	}
+
+	if err := managedresources.Create(ctx, s.Client, v1beta1constants.GardenNamespace, name, nil, false,
+		v1beta1constants.SeedResourceManagerClass, release.AsSecretData(), nil, nil, nil); err != nil {
+		return fmt.Errorf("create ManagedResource %s: %w", name, err)
+	}
+
+	const every, atMost = 200 * time.Millisecond, time.Minute
+
+	failed := wait.PollUntilContextTimeout(ctx, every, atMost, true, func(ctx context.Context) (bool, error) {
+		resource := &resourcesv1alpha1.ManagedResource{}
+		if err := s.Client.Get(ctx, client.ObjectKey{Namespace: v1beta1constants.GardenNamespace, Name: name}, resource); err != nil {
+			return false, err
+		}
+
+		err = health.CheckManagedResourceApplied(resource)
+
+		return err == nil, nil
+	})
+	if failed != nil {
+		return fmt.Errorf("apply the chart %s: %w", chart, errors.Join(failed, err))
+	}
+
+	return nil
+}
+
+// account writes a kubeconfig with a token of the Deployment's ServiceAccount, and waits until the API
+// server knows its permissions.
+func (s *Seed) account(ctx context.Context, deployment *appsv1.Deployment, needed authorizationv1.ResourceAttributes) (string, error) {
+	name := deployment.Spec.Template.Spec.ServiceAccountName
+
+	for _, attributes := range []authorizationv1.ResourceAttributes{
+		needed, {Verb: "create", Group: "coordination.k8s.io", Resource: "leases", Namespace: deployment.Namespace},
+	} {
+		if err := s.awaitAllowed(ctx, "system:serviceaccount:"+deployment.Namespace+":"+name, attributes); err != nil {
+			return "", err
+		}
+	}
+
+	return s.inClusterConfig(ctx, client.ObjectKey{Namespace: deployment.Namespace, Name: name}, filepath.Join(s.Folder, deployment.Name+".kubeconfig"))
+}
+
+func (s *Seed) awaitAllowed(ctx context.Context, user string, attributes authorizationv1.ResourceAttributes) error {
+	const every, atMost = 50 * time.Millisecond, time.Minute
+
+	err := wait.PollUntilContextTimeout(ctx, every, atMost, true, func(ctx context.Context) (bool, error) {
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: user, ResourceAttributes: &attributes}}
+		err := s.Client.Create(ctx, review)
+
+		return review.Status.Allowed, err
+	})
+
+	return wrap(err, "await the permissions of "+user)
+}
+
+// inClusterConfig writes what replaces a pod's in-cluster configuration: a kubeconfig with a token of
+// its ServiceAccount.
+func (s *Seed) inClusterConfig(ctx context.Context, account client.ObjectKey, file string) (string, error) {
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64(24 * time.Hour / time.Second))}}
+	if err := s.Client.SubResource("token").Create(ctx, &corev1.ServiceAccount{
+		ObjectMeta: metav1.ObjectMeta{Namespace: account.Namespace, Name: account.Name},
+	}, request); err != nil {
+		return "", fmt.Errorf("request a token for ServiceAccount %s: %w", account, err)
+	}
+
+	return file, writeYAML(file, kubeconfigOf(s.seedConfig, account.Namespace, map[string]any{"token": request.Status.Token}))
+}
+
+// environmentOf returns the environment variables of a container.
+func environmentOf(deployment *appsv1.Deployment) ([]string, error) {
+	var env []string
+
+	for _, variable := range deployment.Spec.Template.Spec.Containers[0].Env {
+		value := variable.Value
+
+		if from := variable.ValueFrom; from != nil {
+			if from.FieldRef == nil || from.FieldRef.FieldPath != "metadata.namespace" {
+				return nil, fmt.Errorf("environment variable %s has a source that the lab does not know", variable.Name)
+			}
+
+			value = deployment.Namespace
+		}
+
+		env = append(env, variable.Name+"="+value)
+	}
+
+	return env, nil
+}
+
+// programOf returns the name of the program of an image of this repository.
+func programOf(image string) string {
+	name := image[strings.LastIndex(image, "/")+1:]
+	name, _, _ = strings.Cut(name, ":")
+
+	return name
+}
