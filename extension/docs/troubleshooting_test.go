@@ -1,0 +1,76 @@
+package docs
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/errortokens"
+)
+
+var (
+	section = regexp.MustCompile(`(?m)^## (.+)$`)
+	// message matches a message in the first cell of a row.
+	message = regexp.MustCompile("(?m)^\\| `([^`|]+)`")
+	// verb matches a verb of fmt in the source code.
+	verb = regexp.MustCompile(`%[svqd]`)
+)
+
+// TestTroubleshooting requires a section for each error code with exactly its tokens.
+func TestTroubleshooting(t *testing.T) {
+	t.Parallel()
+
+	sections := sectionsOf(content(t, "troubleshooting.md"))
+
+	for code, tokens := range errortokens.GardenerCodes() {
+		require.Contains(t, sections, code)
+
+		_, list, found := strings.Cut(sections[code], "\nTokens: ")
+		require.True(t, found, code)
+
+		list, _, _ = strings.Cut(list, ".\n")
+		require.ElementsMatch(t, tokens, strings.FieldsFunc(list, func(r rune) bool { return strings.ContainsRune("`, \n", r) }), code)
+	}
+}
+
+// sectionsOf returns the sections of a page by their headings.
+func sectionsOf(page string) map[string]string {
+	sections, headings := map[string]string{}, section.FindAllStringSubmatchIndex(page, -1)
+
+	for i, heading := range headings {
+		end := len(page)
+		if i+1 < len(headings) {
+			end = headings[i+1][0]
+		}
+
+		sections[page[heading[2]:heading[3]]] = page[heading[1]:end]
+	}
+
+	return sections
+}
+
+// TestMessages requires that the messages in the tables of error codes exist in the code.
+func TestMessages(t *testing.T) {
+	t.Parallel()
+
+	code := verb.ReplaceAllString(content(t, "../pkg/*/*.go", "../pkg/*/*/*.go"), "…")
+	found := 0
+
+	for heading, text := range sectionsOf(content(t, "troubleshooting.md")) {
+		if heading == "Symptoms" {
+			continue
+		}
+
+		for _, row := range message.FindAllStringSubmatch(text, -1) {
+			for _, part := range strings.Split(row[1], "…") {
+				require.Contains(t, code, strings.Trim(part, " ,;:"), row[1])
+			}
+
+			found++
+		}
+	}
+
+	require.Positive(t, found)
+}
