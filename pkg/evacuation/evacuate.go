@@ -29,7 +29,9 @@ func (c *Controller) evacuate(ctx context.Context, target *watchTarget, list []s
 
 	var errs []error
 
-	for _, next := range plan(c.options.Clock.Now(), c.options.Limits, fleet, c.withoutRejectedMigrations(target, list)) {
+	list = withRequestTimes(target, c.withoutRejectedMigrations(target, list))
+
+	for _, next := range plan(c.options.Clock.Now(), c.options.Limits, fleet, list) {
 		if err := c.perform(ctx, target, &next); err != nil {
 			c.reportFailure(target, &next, err)
 
@@ -52,6 +54,20 @@ func (c *Controller) withoutRejectedMigrations(target *watchTarget, list []spi.E
 		if record != nil && !record.rejectedSince.IsZero() && c.options.Clock.Since(record.rejectedSince) > timeout {
 			list[i].Migratable = false
 			list[i].NotMigratableReason = fmt.Sprintf("the provider cluster has rejected the migration for longer than %s", timeout)
+		}
+	}
+
+	return list
+}
+
+// withRequestTimes returns the evacuations. An evacuation whose time the provider cluster does not
+// record counts from its first report, so that it reaches its deadline.
+func withRequestTimes(target *watchTarget, list []spi.Evacuation) []spi.Evacuation {
+	list = slices.Clone(list)
+
+	for i := range list {
+		if record := target.records[list[i].UID]; record != nil && list[i].RequestedAt.IsZero() {
+			list[i].RequestedAt = record.requestedAt
 		}
 	}
 

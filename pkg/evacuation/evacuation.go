@@ -4,8 +4,8 @@
 // alongside the driver. The package depends on Machines and on the contract in pkg/spi, and must
 // not import a client of the provider cluster.
 //
-// The controller has no state that a restart would lose: pending and ongoing evacuations are read
-// from both clusters each time.
+// Pending and ongoing evacuations are read from both clusters each time, so that a restart loses no
+// evacuation. It loses only times that the clusters do not record; see evacuationRecord.
 package evacuation
 
 import (

@@ -129,15 +129,15 @@ func TestRejectedMigrationIsReplacement(t *testing.T) {
 	}{
 		"Rejected": {
 			spi.ErrForbidden,
-			"m Normal EvacuationReplacing: Replacing the machine to evacuate it from provider node host: it cannot be live-migrated: the provider cluster has rejected the migration for longer than 1h0m0s",
+			"m Normal EvacuationReplacing: Replacing the machine to evacuate it from provider node host: it has waited longer than 1h0m0s, and it cannot be live-migrated: the provider cluster has rejected the migration for longer than 1h0m0s",
 		},
 		"Unauthenticated": {
 			spi.ErrUnauthenticated,
-			"m Normal EvacuationMigrating: Live-migrating the machine away from provider node host",
+			"m Normal EvacuationMigrating: Live-migrating the machine away from provider node host: it has waited longer than 1h0m0s",
 		},
 		"Unavailable": {
 			spi.ErrUnavailable,
-			"m Normal EvacuationMigrating: Live-migrating the machine away from provider node host",
+			"m Normal EvacuationMigrating: Live-migrating the machine away from provider node host: it has waited longer than 1h0m0s",
 		},
 	}
 
@@ -173,7 +173,7 @@ func TestOnlyMigrationsAreRejected(t *testing.T) {
 
 	r.clock.SetTime(r.clock.Now().Add(2 * time.Hour))
 	r.set(nil, spi.Evacuation{Machine: "m", UID: "1", Node: "host", Migratable: true})
-	r.await(t, "m Normal EvacuationMigrating: Live-migrating the machine away from provider node host")
+	r.await(t, "m Normal EvacuationMigrating: Live-migrating the machine away from provider node host: it has waited longer than 1h0m0s")
 }
 
 // TestNewCredentialsResetRejections rotates credentials that lacked a permission.
@@ -197,7 +197,34 @@ func TestNewCredentialsResetRejections(t *testing.T) {
 
 	r.clock.SetTime(r.clock.Now().Add(2 * time.Hour))
 	r.set(nil, evacuated)
-	r.await(t, "m Normal EvacuationMigrating: Live-migrating the machine away from provider node host")
+	r.await(t, "m Normal EvacuationMigrating: Live-migrating the machine away from provider node host: it has waited longer than 1h0m0s")
+}
+
+// TestDeadlineWithoutRequestTime evacuates a machine of an unhealthy pool on a KubeVirt before 1.7,
+// which does not record when an evacuation was requested.
+func TestDeadlineWithoutRequestTime(t *testing.T) {
+	t.Parallel()
+
+	r := newRig(t, "m", "n")
+	n, err := r.machines.MachineV1alpha1().Machines("shoot").Get(t.Context(), "n", metav1.GetOptions{})
+	require.NoError(t, err)
+
+	n.Status.CurrentStatus.Phase = v1alpha1.MachineUnknown
+	_, err = r.machines.MachineV1alpha1().Machines("shoot").Update(t.Context(), n, metav1.UpdateOptions{})
+	require.NoError(t, err)
+
+	r.see("z1", "a/1")
+	r.requireWatches(t, "a/1")
+
+	requested := spi.Evacuation{Machine: "m", UID: "1", Node: "host"}
+	r.set(nil, requested)
+	r.await(t, "m Normal EvacuationWaiting: Waiting to evacuate the machine from provider node host: 0 of 1 other Machines of MachineSet pool are Running")
+
+	// One deadline for each of two replicas.
+	r.clock.SetTime(r.clock.Now().Add(2*time.Hour + time.Minute))
+	r.set(nil, requested)
+	r.await(t, "m Normal EvacuationReplacing: Replacing the machine to evacuate it from provider node host: "+
+		"it has waited longer than 1h0m0s, and it cannot be live-migrated")
 }
 
 // TestLongestWaitMetric live-migrates one machine for half an hour while another one waits.

@@ -24,7 +24,8 @@ type Limits struct {
 	Deadline time.Duration
 	// MigrationTimeout is how long a migration may wait while neither it nor another migration from
 	// the same node advances. KubeVirt runs a few migrations at a time, by default two per node and
-	// five per cluster, and queues the others.
+	// five per cluster, and queues the others. It does not apply while a migration waits only for
+	// those of others.
 	MigrationTimeout time.Duration
 }
 
@@ -149,9 +150,11 @@ func (p *planner) isMigrating(e *spi.Evacuation) bool {
 	}
 }
 
-// isQueueStalled reports whether KubeVirt's queue has not advanced for the migration timeout.
+// isQueueStalled reports whether KubeVirt's queue has not advanced for the migration timeout. A
+// migration that only waits for those of others is not stalled, since their progress is unknown:
+// the deadline bounds it.
 func (p *planner) isQueueStalled(e *spi.Evacuation) bool {
-	return p.now.Sub(migrationProgress(e)) > p.limits.MigrationTimeout
+	return !e.MigrationQueued && p.now.Sub(migrationProgress(e)) > p.limits.MigrationTimeout
 }
 
 // migrationProgress returns when the migration was created, or a migration from

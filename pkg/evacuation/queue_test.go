@@ -118,6 +118,20 @@ func TestQueuedMigrations(t *testing.T) {
 	}
 }
 
+// TestQueueOfOthers drains a node while KubeVirt runs only migrations of others, which have
+// precedence since KubeVirt 1.9.
+func TestQueueOfOthers(t *testing.T) {
+	t.Parallel()
+
+	for created, want := range map[time.Duration]string{
+		59 * time.Minute: "a Migrating Pending",
+		61 * time.Minute: "a Replace its live migration has not begun for 1h",
+	} {
+		in := running(3).evacuate("a", 2*time.Hour, migration(spi.MigrationPending, created), func(e *spi.Evacuation) { e.MigrationQueued = true })
+		requireSteps(t, []string{want}, plan(start, limits, in.fleet(), in.list), "only the deadline bounds the wait")
+	}
+}
+
 // TestStalledQueue drains a node while KubeVirt's queue is
 // stalled, from the beginning or after a while.
 func TestStalledQueue(t *testing.T) {

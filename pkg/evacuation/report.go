@@ -15,11 +15,12 @@ import (
 )
 
 // evacuationRecord is the last report of an ongoing evacuation, and the times that the clusters do
-// not store. A restart loses it, at the cost of a repeated Event.
+// not store. A restart loses it, at the cost of a repeated Event; with KubeVirt 1.6, which does not
+// record when an evacuation was requested, the deadline starts again too.
 type evacuationRecord struct {
 	machine       *v1alpha1.Machine // nil if there is none
 	node          string
-	requestedAt   time.Time
+	requestedAt   time.Time // the time of the first report if the provider cluster has none
 	eventReason   string
 	message       string
 	outcome       outcome   // the outcome if the evacuation ends now

@@ -58,7 +58,7 @@ type Evacuation struct {
 	// Node is the provider node that the machine must leave.
 	Node string
 	// RequestedAt is when the eviction was requested; zero if the provider cluster has not reported
-	// it yet.
+	// it yet. KubeVirt before 1.7 never does.
 	RequestedAt time.Time
 	// Migratable is set if the guest can be live-migrated.
 	Migratable bool
@@ -73,6 +73,10 @@ type Evacuation struct {
 	// from the node, of this machine or of another one; zero if it has not. Migrations wait in a
 	// queue of the provider cluster, which runs only a few at a time.
 	MigrationProgressAt time.Time
+	// MigrationQueued is set if the pending migration only waits for migrations that the driver
+	// cannot see: the provider cluster has accepted it, names no obstacle, and runs no other
+	// migration of this identity away from the node.
+	MigrationQueued bool
 }
 
 // Migration is the state of a live migration.

@@ -95,13 +95,14 @@ func (e *evacuations) List() ([]spi.Evacuation, bool) {
 		return nil, false
 	}
 
-	progress := e.migrationProgress()
+	progress, busy := e.migrationProgress(), e.busyNodes()
 
 	var list []spi.Evacuation
 
 	for _, instance := range e.markedInstances() {
 		evacuation := e.evacuationOf(instance)
 		evacuation.MigrationProgressAt = progress[evacuation.Node]
+		evacuation.MigrationQueued = e.isQueued(instance, busy)
 		list = append(list, evacuation)
 	}
 

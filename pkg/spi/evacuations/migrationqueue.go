@@ -1,8 +1,10 @@
 package evacuations
 
 import (
+	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 )
@@ -40,6 +42,44 @@ func (e *evacuations) migrationProgress() map[string]time.Time {
 	}
 
 	return progress
+}
+
+// isQueued reports whether the migration of a marked instance waits only for migrations of others:
+// virt-controller has accepted it, and names no obstacle, such as a ResourceQuota. It records
+// nothing else while a migration waits for a place. Since KubeVirt 1.9, that can take long:
+// migrations that KubeVirt and users start have precedence (pkg/util/migrations).
+func (e *evacuations) isQueued(instance *kubevirtv1.VirtualMachineInstance, busy map[string]bool) bool {
+	node := instance.Status.EvacuationNodeName
+	migration := e.migration(migrationName(instance.UID, node))
+
+	return migration != nil && migration.Status.Phase == kubevirtv1.MigrationPending && !busy[node] &&
+		!slices.ContainsFunc(migration.Status.Conditions, func(condition kubevirtv1.VirtualMachineInstanceMigrationCondition) bool {
+			return condition.Status == corev1.ConditionTrue
+		})
+}
+
+// busyNodes returns the nodes away from which a migration of this identity is in progress. If it
+// hangs, it is what the queued ones wait for.
+func (e *evacuations) busyNodes() map[string]bool {
+	busy := map[string]bool{}
+
+	for _, object := range e.instanceInformer.GetStore().List() {
+		instance, ok := object.(*kubevirtv1.VirtualMachineInstance)
+		if !ok {
+			continue
+		}
+
+		if state := instance.Status.MigrationState; state != nil && state.StartTimestamp != nil && state.EndTimestamp == nil {
+			busy[state.SourceNode] = true
+		}
+
+		node := instance.Status.EvacuationNodeName
+		if migration := e.migration(migrationName(instance.UID, node)); migration != nil && migration.IsRunning() {
+			busy[node] = true
+		}
+	}
+
+	return busy
 }
 
 // lastAdvance returns when a migration last entered a phase other than waiting in KubeVirt's queue;

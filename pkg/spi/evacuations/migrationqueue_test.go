@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	utilcache "k8s.io/apimachinery/pkg/util/cache"
@@ -136,6 +137,78 @@ func TestMigrationProgress(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			require.Equal(t, tc.want, tc.in.migrationProgress(), tc.reason)
+		})
+	}
+}
+
+// TestMigrationQueued shows which pending migrations wait only for migrations that the driver
+// cannot see.
+func TestMigrationQueued(t *testing.T) {
+	t.Parallel()
+
+	type instances = []*kubevirtv1.VirtualMachineInstance
+
+	accepted := migrationFor("a", transition{kubevirtv1.MigrationPending, 1})
+	rejected := accepted.DeepCopy()
+	rejected.Status.Conditions = []kubevirtv1.VirtualMachineInstanceMigrationCondition{
+		{Type: kubevirtv1.VirtualMachineInstanceMigrationRejectedByResourceQuota, Status: corev1.ConditionTrue},
+	}
+	admitted := rejected.DeepCopy()
+	admitted.Status.Conditions[0].Status = corev1.ConditionFalse
+
+	moving, movingElsewhere := migratedInstance("b", "host", 30, 33), migratedInstance("b", "other", 30, 33)
+	moving.Status.MigrationState.EndTimestamp, movingElsewhere.Status.MigrationState.EndTimestamp = nil, nil
+
+	tests := map[string]struct {
+		reason string
+		in     *evacuations
+		want   bool
+	}{
+		"NotAccepted": {
+			reason: "virt-controller may be down",
+			in:     newEvacuations(t, instances{markedInstanceOn("a", "host")}, migrationFor("a")),
+		},
+		"Accepted": {
+			reason: "the places are taken by others", want: true,
+			in: newEvacuations(t, instances{markedInstanceOn("a", "host")}, accepted),
+		},
+		"RejectedByQuota": {
+			reason: "an end of other migrations may not help",
+			in:     newEvacuations(t, instances{markedInstanceOn("a", "host")}, rejected),
+		},
+		"AdmittedByQuota": {
+			reason: "the quota was raised", want: true,
+			in: newEvacuations(t, instances{markedInstanceOn("a", "host")}, admitted),
+		},
+		"BehindOwn": {
+			reason: "the driver sees whether its own migration advances",
+			in: newEvacuations(t, instances{markedInstanceOn("a", "host"), markedInstanceOn("b", "host")},
+				accepted, migrationFor("b", transition{kubevirtv1.MigrationScheduling, 45})),
+		},
+		"BehindUsers": {
+			reason: "a user has started the migration of another machine of the shoot",
+			in:     newEvacuations(t, instances{markedInstanceOn("a", "host"), moving}, accepted),
+		},
+		"BehindFailed": {
+			reason: "it has ended", want: true,
+			in: newEvacuations(t, instances{markedInstanceOn("a", "host"), markedInstanceOn("b", "host")},
+				accepted, migrationFor("b", transition{kubevirtv1.MigrationFailed, 45})),
+		},
+		"BehindAnotherNodes": {
+			reason: "queues of different nodes are independent", want: true,
+			in: newEvacuations(t, instances{markedInstanceOn("a", "host"), movingElsewhere}, accepted),
+		},
+		"Begun": {
+			reason: "it is not in the queue",
+			in:     newEvacuations(t, instances{markedInstanceOn("a", "host")}, migrationFor("a", transition{kubevirtv1.MigrationScheduling, 45})),
+		},
+	}
+
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			require.Equal(t, tc.want, tc.in.isQueued(markedInstanceOn("a", "host"), tc.in.busyNodes()), tc.reason)
 		})
 	}
 }

@@ -63,7 +63,8 @@ func trimMigration(migration *kubevirtv1.VirtualMachineInstanceMigration) *kubev
 	return &kubevirtv1.VirtualMachineInstanceMigration{
 		ObjectMeta: trimMeta(&migration.ObjectMeta),
 		Status: kubevirtv1.VirtualMachineInstanceMigrationStatus{
-			Phase: migration.Status.Phase, PhaseTransitionTimestamps: migration.Status.PhaseTransitionTimestamps,
+			Phase: migration.Status.Phase, Conditions: migration.Status.Conditions,
+			PhaseTransitionTimestamps: migration.Status.PhaseTransitionTimestamps,
 		},
 	}
 }
