@@ -164,9 +164,9 @@ func (c *classChecker) unfit(node *corev1.Node) string {
 		return "is not ready"
 	case node.Labels[kubevirtv1.NodeSchedulable] != "true":
 		return "is not marked as schedulable by virt-handler (label " + kubevirtv1.NodeSchedulable + ")"
-	case node.Status.Allocatable.Name(kvmDevice, resource.DecimalSI).IsZero() && !c.emulated():
-		return "has no hardware virtualization (" + kvmDevice + ")"
-	case instance.Architecture != "" && node.Labels[corev1.LabelArchStable] != instance.Architecture:
+	case node.Status.Allocatable.Name(c.hypervisorDevice(), resource.DecimalSI).IsZero() && !c.emulated():
+		return fmt.Sprintf("has no hardware virtualization (%s)", c.hypervisorDevice())
+	case instance.Architecture != "" && !c.runsArchitecture(node, instance.Architecture):
 		return "does not have architecture " + instance.Architecture
 	}
 
@@ -193,9 +193,37 @@ func refuses(node *corev1.Node, instance *kubevirtv1.VirtualMachineInstanceSpec)
 	return ""
 }
 
-// kvmDevice is the resource under which virt-handler advertises a node's hardware virtualization
-// (pkg/virt-controller/services).
-const kvmDevice = "devices.kubevirt.io/kvm"
+// The resources under which virt-handler advertises a node's hardware virtualization
+// (pkg/hypervisor).
+const (
+	kvmDevice    corev1.ResourceName = "devices.kubevirt.io/kvm"
+	hyperVDevice corev1.ResourceName = "devices.kubevirt.io/mshv"
+)
+
+// hypervisorDevice returns the resource that machines request. Since KubeVirt 1.8, it depends on the
+// hypervisor in the KubeVirt resource.
+func (c *classChecker) hypervisorDevice() corev1.ResourceName {
+	found, err := c.kubeVirt()
+	if err != nil || !gateConfigurableHypervisor.on(found) {
+		return kvmDevice
+	}
+
+	if all := found.Spec.Configuration.Hypervisors; len(all) > 0 && all[0].Name == kubevirtv1.HyperVDirectHypervisorName {
+		return hyperVDevice
+	}
+
+	return kvmDevice
+}
+
+// runsArchitecture reports whether a node runs guests of an architecture. Since KubeVirt 1.9, it may
+// emulate that of others, and then has a label for each.
+func (c *classChecker) runsArchitecture(node *corev1.Node, architecture string) bool {
+	if c.on(gateCrossArchitecture) {
+		return node.Labels[kubevirtv1.VMArchLabel+architecture] == "true"
+	}
+
+	return node.Labels[corev1.LabelArchStable] == architecture
+}
 
 // emulated reports whether guests may run without hardware virtualization.
 func (c *classChecker) emulated() bool {

@@ -1,10 +1,12 @@
 package preflight
 
 import (
+	"maps"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	kubevirtv1 "kubevirt.io/api/core/v1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 )
@@ -50,4 +52,58 @@ func TestInZone(t *testing.T) {
 	require.False(t, in(labelled, anywhere))
 	require.Equal(t, "!topology.kubernetes.io/region,!topology.kubernetes.io/zone", selector(anywhere))
 	require.Equal(t, []string{"default/default", "r/z"}, topologiesOf([]corev1.Node{*plain, *labelled}))
+}
+
+func TestUnfitNodes(t *testing.T) {
+	t.Parallel()
+
+	hyperV := kubevirtv1.KubeVirtConfiguration{
+		DeveloperConfiguration: &kubevirtv1.DeveloperConfiguration{FeatureGates: []string{"ConfigurableHypervisor"}},
+		Hypervisors:            []kubevirtv1.HypervisorConfiguration{{Name: kubevirtv1.HyperVDirectHypervisorName}},
+	}
+	withoutGate := *hyperV.DeepCopy()
+	withoutGate.DeveloperConfiguration = nil
+
+	crossing := kubevirtv1.KubeVirtConfiguration{
+		DeveloperConfiguration: &kubevirtv1.DeveloperConfiguration{FeatureGates: []string{"CrossArchitectureVirtualization"}},
+	}
+
+	tests := map[string]struct {
+		reason   string
+		kubeVirt kubevirtv1.KubeVirtConfiguration
+		device   corev1.ResourceName
+		labels   map[string]string
+		want     string
+	}{
+		"KVM":                {reason: "the default hypervisor", device: kvmDevice},
+		"NoKVM":              {reason: "another hypervisor's device does not help", device: hyperVDevice, want: "has no hardware virtualization (devices.kubevirt.io/kvm)"},
+		"HyperV":             {reason: "it has the device of the configured hypervisor", kubeVirt: hyperV, device: hyperVDevice},
+		"NoHyperV":           {reason: "it lacks it", kubeVirt: hyperV, device: kvmDevice, want: "has no hardware virtualization (devices.kubevirt.io/mshv)"},
+		"HyperVWithoutGate":  {reason: "without the gate, KubeVirt ignores the hypervisor", kubeVirt: withoutGate, device: kvmDevice},
+		"OtherArchitecture":  {reason: "guests run on their own architecture", device: kvmDevice, labels: map[string]string{corev1.LabelArchStable: "arm64"}, want: "does not have architecture amd64"},
+		"Emulation":          {reason: "the node emulates it", kubeVirt: crossing, device: kvmDevice, labels: map[string]string{corev1.LabelArchStable: "arm64", "kubevirt.io/vm-arch-amd64": "true"}},
+		"NoEmulation":        {reason: "the node does not emulate it", kubeVirt: crossing, device: kvmDevice, labels: map[string]string{corev1.LabelArchStable: "arm64", "kubevirt.io/vm-arch-arm64": "true"}, want: "does not have architecture amd64"},
+		"EmulationGateIsOff": {reason: "the label of a node may be left over", device: kvmDevice, labels: map[string]string{corev1.LabelArchStable: "arm64", "kubevirt.io/vm-arch-amd64": "true"}, want: "does not have architecture amd64"},
+	}
+
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			c := &classChecker{checker: &checker{}, vm: &kubevirtv1.VirtualMachine{}}
+			c.kubeVirt = func() (*kubevirtv1.KubeVirt, error) {
+				return &kubevirtv1.KubeVirt{Spec: kubevirtv1.KubeVirtSpec{Configuration: tc.kubeVirt}}, nil
+			}
+			c.vm.Spec.Template = &kubevirtv1.VirtualMachineInstanceTemplateSpec{Spec: kubevirtv1.VirtualMachineInstanceSpec{Architecture: "amd64"}}
+
+			node := &corev1.Node{Status: corev1.NodeStatus{
+				Conditions:  []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+				Allocatable: amounts(quantities(string(tc.device), "1k")),
+			}}
+			node.Labels = map[string]string{kubevirtv1.NodeSchedulable: "true", corev1.LabelArchStable: "amd64"}
+			maps.Copy(node.Labels, tc.labels)
+
+			require.Equal(t, tc.want, c.unfit(node), tc.reason)
+		})
+	}
 }

@@ -105,7 +105,7 @@ func (c *classChecker) checkNetworks(ctx context.Context) []Result {
 		results = append(results, c.checkReference(ctx, checkNetwork, &reference{kindNetwork, namespace, name, field})...)
 	}
 
-	return results
+	return append(results, c.checkInjector(ctx)...)
 }
 
 // matcher is a class's reference to an instancetype or a preference. KubeVirt infers an empty name

@@ -157,8 +157,8 @@ func (c *checker) getDataSource(ctx context.Context, namespace, name string) (*c
 }
 
 // checkClonePermission reviews, for each disk that is cloned from another namespace, the permission
-// that KubeVirt reviews when it creates the disk: whether the service account "default" of the
-// machine's namespace may clone it (pkg/virt-controller/watch/vm).
+// that KubeVirt reviews when it creates the disk: whether a service account of the machine's
+// namespace may clone it.
 func (c *classChecker) checkClonePermission(ctx context.Context) []Result {
 	var results []Result
 
@@ -175,8 +175,24 @@ func (c *classChecker) checkClonePermission(ctx context.Context) []Result {
 	return results
 }
 
+// cloningAccount returns the service account whose permission counts (authorizeDataVolume in
+// pkg/virt-controller/watch/vm): the machine's own, which KubeVirt knows since 1.9, that of a volume,
+// or "default".
+func (c *classChecker) cloningAccount() string {
+	instance := &c.vm.Spec.Template.Spec
+	account := "default"
+
+	for i := range instance.Volumes {
+		if volume := instance.Volumes[i].ServiceAccount; volume != nil {
+			account = volume.ServiceAccountName
+		}
+	}
+
+	return cmp.Or(instance.ServiceAccountName, account)
+}
+
 func (c *classChecker) checkClone(ctx context.Context, of *disk, from *reference) []Result {
-	const account = "default"
+	account := c.cloningAccount()
 
 	s := c.about(checkClonePermission, fmt.Sprintf("ServiceAccount %s/%s, cloning %s", c.namespace, account, from.subject()))
 	volume := &cdiv1beta1.DataVolume{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace}, Spec: *of.spec}

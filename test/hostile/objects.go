@@ -45,6 +45,7 @@ var kinds = map[string]kind{
 	"storageclasses":                   {"storage.k8s.io/v1", "StorageClass", `"provisioner":"p","parameters":{"x":"%s"}`},
 	"persistentvolumeclaims":           {"v1", "PersistentVolumeClaim", `"spec":{"resources":{"requests":{"storage":"%s"}}}`},
 	"network-attachment-definitions":   {"k8s.cni.cncf.io/v1", "NetworkAttachmentDefinition", `"spec":{"config":"%s"}`},
+	"mutatingwebhookconfigurations":    {"admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration", `"webhooks":[{"name":"w","x":"%s"}]`},
 	"selfsubjectreviews":               {"authentication.k8s.io/v1", "SelfSubjectReview", `"status":{"userInfo":{"username":"u","extra":{"x":["%.4s"]}}}`},
 	"selfsubjectaccessreviews":         {"authorization.k8s.io/v1", "SelfSubjectAccessReview", `"spec":{},"status":{"allowed":true,"reason":"%.4s"}`},
 }

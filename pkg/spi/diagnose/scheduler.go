@@ -82,10 +82,12 @@ func isDevice(resource string) bool {
 	return found && strings.Contains(domain, ".")
 }
 
-// isKVM matches the resource that virt-handler offers on every node with hardware virtualization,
-// in a larger number than the node accepts pods (kubevirt.io/kubevirt/cmd/virt-handler): it is
-// missing, not used up.
-func isKVM(resource string) bool { return resource == "devices.kubevirt.io/kvm" }
+// isHypervisor matches the resources that virt-handler offers on every node with hardware
+// virtualization, in a larger number than the node accepts pods (kubevirt.io/kubevirt/cmd/virt-handler):
+// they are missing, not used up. The second one is that of hyperv-direct, since KubeVirt 1.8.
+func isHypervisor(resource string) bool {
+	return resource == "devices.kubevirt.io/kvm" || resource == "devices.kubevirt.io/mshv"
+}
 
 // schedulerSays returns the scheduler's latest message about an instance's pod, if it is known to
 // be current. KubeVirt copies only the first message (pkg/controller/conditions.go), which often

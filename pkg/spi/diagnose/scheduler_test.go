@@ -48,6 +48,7 @@ func TestSchedulersWords(t *testing.T) {
 		"DeviceOrRoom":    {"the node with the device is full", "0/3 nodes are available: 1 Insufficient cpu, 2 Insufficient nvidia.com/GA102GL_A10.", "Unschedulable", spi.ErrExhausted},
 		"EitherDevice":    {"each is there, on the other node", "0/2 nodes are available: 1 Insufficient example.com/a, 1 Insufficient example.com/b.", "Unschedulable", spi.ErrExhausted},
 		"KVM":             {"no node has it", "0/3 nodes are available: 3 Insufficient devices.kubevirt.io/kvm, 3 Insufficient devices.kubevirt.io/tun." + unhelpful, "VirtualizationMissing", spi.ErrExhausted},
+		"HyperV":          {"the hypervisor is hyperv-direct", "0/3 nodes are available: 3 Insufficient devices.kubevirt.io/mshv, 3 Insufficient devices.kubevirt.io/tun." + unhelpful, "VirtualizationMissing", spi.ErrExhausted},
 		"KVMAndRoom":      {"with more room it would lack KVM still", "0/3 nodes are available: 2 Insufficient cpu, 3 Insufficient devices.kubevirt.io/kvm.", "VirtualizationMissing", spi.ErrExhausted},
 		"KVMOrRoom":       {"the nodes with KVM are full", "0/3 nodes are available: 2 Insufficient cpu, 1 Insufficient devices.kubevirt.io/kvm.", "Unschedulable", spi.ErrExhausted},
 		"SomebodysKVM":    {"a device that only looks like it", "0/3 nodes are available: 3 Insufficient devices.example.com/kvm.", "InsufficientDevices", spi.ErrExhausted},

@@ -81,7 +81,7 @@ var capacity = []symptom{
 		remedy: "add storage to the provider cluster, or use another storage class",
 	},
 	{
-		reason: "VirtualizationMissing", kind: spi.ErrExhausted, grace: refusal, from: []origin{scheduler}, reasons: scheduled, lacking: isKVM,
+		reason: "VirtualizationMissing", kind: spi.ErrExhausted, grace: refusal, from: []origin{scheduler}, reasons: scheduled, lacking: isHypervisor,
 		unless: volumeProblem, remedy: "check that virt-handler runs on the provider nodes of " + place + ", and that they have hardware virtualization, or add such nodes",
 	},
 	{

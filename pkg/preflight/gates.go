@@ -1,0 +1,50 @@
+package preflight
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/utils/ptr"
+	kubevirtv1 "kubevirt.io/api/core/v1"
+)
+
+// gate is a feature gate of KubeVirt that changes the requirements on the provider cluster
+// (pkg/virt-config/featuregate).
+type gate struct {
+	name string
+	// onSince is the minor version since which the gate is on by default; empty if it is not.
+	onSince string
+}
+
+// Since KubeVirt 1.9, Beta gates are on by default.
+var (
+	gateConfigurableHypervisor = gate{name: "ConfigurableHypervisor"}
+	gateCrossArchitecture      = gate{name: "CrossArchitectureVirtualization"}
+	gateExternalNetResources   = gate{name: "ExternalNetResourceInjection", onSince: "1.9"}
+)
+
+// on reports whether a KubeVirt has the gate on. If its version is unknown, the gate counts as off by
+// default.
+func (g gate) on(kubeVirt *kubevirtv1.KubeVirt) bool {
+	developer := ptr.Deref(kubeVirt.Spec.Configuration.DeveloperConfiguration, kubevirtv1.DeveloperConfiguration{})
+
+	switch {
+	case slices.Contains(developer.DisabledFeatureGates, g.name):
+		return false
+	case slices.Contains(developer.FeatureGates, g.name):
+		return true
+	case g.onSince == "":
+		return false
+	}
+
+	installed, err := version.ParseGeneric(kubeVirt.Status.ObservedKubeVirtVersion)
+
+	return err == nil && installed.AtLeast(version.MustParseGeneric(g.onSince))
+}
+
+// on reports whether KubeVirt is known to have a gate on.
+func (c *checker) on(g gate) bool {
+	found, err := c.kubeVirt()
+
+	return err == nil && g.on(found)
+}

@@ -1,0 +1,44 @@
+package preflight
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	kubevirtv1 "kubevirt.io/api/core/v1"
+)
+
+func TestGates(t *testing.T) {
+	t.Parallel()
+
+	type gates = []string
+
+	const name = "ExternalNetResourceInjection"
+
+	tests := map[string]struct {
+		reason            string
+		version           string
+		enabled, disabled gates
+		want              bool
+	}{
+		"Beta19":       {reason: "Beta gates are on since 1.9", version: "v1.9.0", want: true},
+		"Beta110":      {reason: "and later", version: "v1.10.2", want: true},
+		"Candidate":    {reason: "versions of test builds have suffixes", version: "v1.9.0-rc.1-12-gabcdef", want: true},
+		"Beta18":       {reason: "Beta gates were off before 1.9", version: "v1.8.4"},
+		"Enabled18":    {reason: "the admin has turned it on", version: "v1.8.4", enabled: gates{"Snapshot", name}, want: true},
+		"Disabled19":   {reason: "the admin has turned it off", version: "v1.9.0", disabled: gates{name}},
+		"OthersGate":   {reason: "the admin has turned another one off", version: "v1.9.0", disabled: gates{"Snapshot"}, want: true},
+		"NoVersion":    {reason: "KubeVirt is being installed"},
+		"WrongVersion": {reason: "the version is untrusted", version: "devel"},
+	}
+
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			found := &kubevirtv1.KubeVirt{Status: kubevirtv1.KubeVirtStatus{ObservedKubeVirtVersion: tc.version}}
+			found.Spec.Configuration.DeveloperConfiguration = &kubevirtv1.DeveloperConfiguration{FeatureGates: tc.enabled, DisabledFeatureGates: tc.disabled}
+			require.Equal(t, tc.want, gateExternalNetResources.on(found), tc.reason)
+			require.False(t, gateCrossArchitecture.on(found), "Alpha gates are off by default")
+		})
+	}
+}
