@@ -18,6 +18,11 @@ GOBUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)
 # ones that it builds.
 unexport KUBEBUILDER_ASSETS
 
+# The minor version of KubeVirt in the lab: 1.6, 1.7, 1.8 or 1.9. Empty: the default of
+# test/lab/binaries.
+KUBEVIRT ?=
+export KUBEVIRT
+
 # Run every test, even if Go has a cached result: Go's cache
 # ignores changes of files outside the module of the test.
 GOTEST := go test -count=1
@@ -53,7 +58,7 @@ help: ## List the commands.
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: ## Demonstrate the driver on real control planes on this machine. KEEP=1 leaves it running, DRIVER=grpc runs the driver over gRPC.
+demo: ## Demonstrate the driver on real control planes on this machine. KEEP=1 leaves it running, DRIVER=grpc runs the driver over gRPC, KUBEVIRT=1.8 chooses a version.
 	@mkdir -p bin/.go-build && trap 'rm -rf bin/.go-build' EXIT; \
 	GOTMPDIR='$(CURDIR)/bin/.go-build' go build -o bin/demo ./test/demo && KEEP='$(KEEP)' DRIVER='$(DRIVER)' exec bin/demo
 
@@ -103,7 +108,7 @@ push-charts: ## Push the charts in bin/charts to REPOSITORY (oci://...). CI call
 	@for chart in bin/charts/*.tgz; do $(HELM) push "$$chart" '$(REPOSITORY)' || exit 1; done
 
 .PHONY: test
-test: test-unit test-integration ## Run all tests: the unit tests first, then the suites against real control planes.
+test: test-unit test-integration ## Run all tests: the unit tests first, then the suites against real control planes. KUBEVIRT=1.8 chooses a version.
 
 .PHONY: test-unit
 test-unit: ## Run the unit tests.

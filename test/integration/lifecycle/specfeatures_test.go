@@ -85,22 +85,3 @@ var templateFeatures = []feature{
 	{name: "architecture", yaml: instance(`architecture: amd64`)},
 	{name: "volume-strategy", yaml: `virtualMachineTemplate: {spec: {updateVolumesStrategy: <Replacement|Migration>}}`},
 }
-
-// newerFeatures are known to the driver, but not to the lab's KubeVirt 1.7 or CDI 1.65. The last
-// part of each name is the field.
-var newerFeatures = []feature{
-	{name: "newer/rebootPolicy", yaml: instance(`domain: {rebootPolicy: Terminate}`)},
-	{name: "newer/reservedOverhead", yaml: `memory: {guest: 2Gi, reservedOverhead: {memLock: Required}}`, without: []string{"memory"}},
-	{name: "newer/utilityVolumes", yaml: instance(`utilityVolumes: [{name: dump, claimName: dump}]`)},
-	{
-		name: "newer/http/insecureSkipVerify", without: []string{"root", "golden"},
-		yaml: `rootVolume: {source: {http: {url: "https://h/i", insecureSkipVerify: true}}, ` + claims + `}`,
-	},
-	{name: "newer/direct", yaml: instance(`domain: {features: {hyperv: {vpindex: {}, tlbflush: {direct: {}}}}}`), without: []string{"hyperv"}},
-	{name: "newer/serviceAccountName", yaml: `rootVolume: {source: {pvc: {name: image}}, storage: {}, serviceAccountName: importer}`, without: []string{"root", "golden"}},
-	{
-		name: "newer/imageio/insecureSkipVerify", without: []string{"root", "golden"}, // CDI knows it.
-		yaml: `{disablePreAllocatedDataVolumes: true, rootVolume: {source: {imageio: {url: "https://ovirt.example.com/api", diskId: "1", secretRef: keys, insecureSkipVerify: true}}, ` + claims + `}}`,
-	},
-	{name: "newer/certConfigMap", yaml: `rootVolume: {source: {vddk: {url: "https://vcenter.example.com", uuid: u, backingFile: f, thumbprint: t, secretRef: keys, certConfigMap: ca}}, ` + claims + `}`, without: []string{"root"}},
-}

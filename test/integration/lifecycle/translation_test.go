@@ -62,9 +62,10 @@ func TestRefusalsNameFieldsOfTheProviderSpec(t *testing.T) {
 			want:   "providerSpec.cpu.cores",
 		},
 		"NewerThanThisKubeVirt": {
-			reason: "a field that this provider's KubeVirt does not know is refused, not dropped",
-			spec:   `{"virtualMachineTemplate":{"spec":{"template":{"spec":{"domain":{"rebootPolicy":"Terminate"}}}}}}`,
-			want:   "providerSpec.virtualMachineTemplate.spec.template.spec.domain.rebootPolicy",
+			reason: "a field that no KubeVirt of the lab knows is refused, not dropped",
+			spec: `{"disablePreAllocatedDataVolumes":true,"rootVolume":{"serviceAccountName":"importer",
+				"source":{"registry":{"url":"docker://registry.example.com/worker:1"}},"storage":{"resources":{"requests":{"storage":"1Gi"}}}}}`,
+			want: "providerSpec.rootVolume.serviceAccountName",
 		},
 		"NewerThanThisCDI": {
 			reason: "a fault of the golden image is reported for the root volume",

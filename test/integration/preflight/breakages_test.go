@@ -27,11 +27,13 @@ import (
 var createOptions metav1.CreateOptions
 
 // breakages returns the defects to test one at a time.
-func breakages() map[string]breakage {
+func breakages(t *testing.T) map[string]breakage {
+	t.Helper()
+
 	all := map[string]breakage{}
 
 	for _, some := range []map[string]breakage{
-		brokenCredentials(), brokenPermissions(), brokenInstallations(), brokenStorage(), brokenReferences(), brokenRoom(), brokenObjects(),
+		brokenCredentials(), brokenPermissions(), brokenInstallations(), brokenStorage(), brokenReferences(t), brokenRoom(), brokenObjects(),
 	} {
 		for name, b := range some {
 			all[name] = b

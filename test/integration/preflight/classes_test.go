@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -71,7 +72,22 @@ func onBareStorage(t *testing.T, s *harness.Shoot, f *flight) {
 	f.spec["rootVolume.storage.storageClassName"], f.spec["rootVolume.storage.accessModes"] = name, ""
 }
 
-func brokenReferences() map[string]breakage {
+// withoutInjector are the results about an SR-IOV network whose devices no webhook requests. Since 1.9,
+// KubeVirt does not request them (gate ExternalNetResourceInjection).
+var withoutInjector = harness.PerKubeVirt[[]preflight.Result]{
+	"1.6": nil,
+	"1.7": nil,
+	"1.8": nil,
+	"1.9": {bad("network", preflight.Warning, "devices of SR-IOV networks", "no webhook is named network-resources-injector", "disabledFeatureGates")},
+}
+
+func brokenReferences(t *testing.T) map[string]breakage {
+	t.Helper()
+
+	withCard := []preflight.Result{
+		bad("capacity", preflight.Warning, "machine with", "because it uses devices of its node", "kubectl --namespace PROVIDER get pods"),
+		bad("network", preflight.Error, "NetworkAttachmentDefinition PROVIDER/nosuch", "has no resource", "remove providerSpec.networks[1].name"),
+	}
 	definitions := schema.GroupResource{Group: "k8s.cni.cncf.io", Resource: "network-attachment-definitions"}
 
 	return map[string]breakage{
@@ -79,6 +95,31 @@ func brokenReferences() map[string]breakage {
 			reason: "the API has no Multus networks", breaks: changes(map[string]string{"networks": "[{name: nosuch}]"}),
 			want: []preflight.Result{bad("network", preflight.Error, "NetworkAttachmentDefinition PROVIDER/nosuch", "has no resource network-attachment-definitions.k8s.cni.cncf.io",
 				"remove providerSpec.networks[0].name")},
+		},
+		"SRIOVWithoutInjector": {
+			reason: "no webhook requests the devices of a network", breaks: changes(map[string]string{"networks": "[{pod: {}}, {name: nosuch, sriov: {}}]"}),
+			want: slices.Concat(withCard, withoutInjector.Get(t)),
+		},
+		"SRIOVWithInjector": {
+			reason: "a webhook requests them; the network is missing",
+			breaks: func(t *testing.T, _ *harness.Shoot, f *flight) {
+				t.Helper()
+
+				f.spec["networks"] = "[{pod: {}}, {name: nosuch, sriov: {}}]"
+				f.between(t, func(w http.ResponseWriter, r *http.Request) bool {
+					if !strings.HasSuffix(r.URL.Path, "/mutatingwebhookconfigurations") {
+						return false
+					}
+
+					w.Header().Set("Content-Type", "application/json")
+
+					return json.NewEncoder(w).Encode(admissionregistrationv1.MutatingWebhookConfigurationList{
+						TypeMeta: metav1.TypeMeta{APIVersion: "admissionregistration.k8s.io/v1", Kind: "MutatingWebhookConfigurationList"},
+						Items:    []admissionregistrationv1.MutatingWebhookConfiguration{{ObjectMeta: metav1.ObjectMeta{Name: "network-resources-injector-config"}}},
+					}) == nil
+				}, asAnswered)
+			},
+			want: withCard,
 		},
 		"NetworkMissing": {
 			reason: "a network that does not exist",
@@ -185,10 +226,10 @@ func brokenObjects() map[string]breakage {
 
 	return map[string]breakage{
 		"UnknownField": {
-			reason: "a field that this KubeVirt does not know", breaks: changes(map[string]string{
-				"virtualMachineTemplate": inTemplate("", "domain: {rebootPolicy: Terminate},"),
+			reason: "a field that no KubeVirt of the lab knows", breaks: changes(map[string]string{
+				"disablePreAllocatedDataVolumes": "true", "rootVolume.serviceAccountName": "importer",
 			}),
-			want: []preflight.Result{bad("dry-run", preflight.Error, "VirtualMachine", "domain.rebootPolicy", "change the fields")},
+			want: []preflight.Result{bad("dry-run", preflight.Error, "VirtualMachine", "rootVolume.serviceAccountName", "change the fields")},
 		},
 		"Refused": {
 			reason: "a spec that KubeVirt's own webhook refuses", breaks: changes(map[string]string{

@@ -35,7 +35,7 @@ func TestPreflight(t *testing.T) {
 
 	shared := harness.NewShoot(t)
 
-	for name, b := range breakages() {
+	for name, b := range breakages(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 

@@ -2,8 +2,9 @@
 //
 // The environment calls Ensure before it starts anything. Each version set is a Go module
 // under test/lab/modules; its build output is kept in the user's cache folder under a hash of
-// that module's files, so that a fresh clone reuses it. The package builds the binaries; it
-// does not know how they are run.
+// that module's files, so that a fresh clone reuses it. Of KubeVirt, there is a set for each minor
+// version; an environment variable chooses one. The package builds the binaries; it does not know
+// how they are run.
 package binaries
 
 import (
@@ -36,6 +37,8 @@ type Binaries struct {
 	KubeVirtManifests string // a JSON list of objects
 	CDIManifests      string // a JSON list of objects
 	MCMCRDs           string // a folder of YAML files, one CustomResourceDefinition each
+
+	KubeVirtVersion Version // of VirtAPI, VirtController and KubeVirtManifests
 }
 
 // CacheDir returns the lab's folder under the user's cache.
@@ -50,16 +53,21 @@ func CacheDir() (string, error) {
 // Ensure returns the binaries and first builds missing ones. While building it reports to progress
 // about every ten seconds; otherwise it prints nothing. Concurrent callers build only once.
 func Ensure(ctx context.Context, progress io.Writer) (*Binaries, error) {
-	return ensure(ctx, progress, false)
+	return ensure(ctx, progress, os.Getenv(KubeVirtVariable), false)
 }
 
 // EnsureGardener is like Ensure, and also builds Gardener's components, for the tests of the
 // Gardener extension.
 func EnsureGardener(ctx context.Context, progress io.Writer) (*Binaries, error) {
-	return ensure(ctx, progress, true)
+	return ensure(ctx, progress, os.Getenv(KubeVirtVariable), true)
 }
 
-func ensure(ctx context.Context, progress io.Writer, gardener bool) (*Binaries, error) {
+// EnsureKubeVirt is like Ensure, for a minor version of KubeVirt that the environment does not choose.
+func EnsureKubeVirt(ctx context.Context, progress io.Writer, minor string) (*Binaries, error) {
+	return ensure(ctx, progress, minor, false)
+}
+
+func ensure(ctx context.Context, progress io.Writer, kubeVirt string, gardener bool) (*Binaries, error) {
 	modules, err := modulesDir()
 	if err != nil {
 		return nil, err
@@ -68,7 +76,7 @@ func ensure(ctx context.Context, progress io.Writer, gardener bool) (*Binaries, 
 	if err != nil {
 		return nil, err
 	}
-	l, err := newLayout(modules, cache)
+	l, err := newLayout(modules, cache, kubeVirt)
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -139,7 +140,7 @@ func TestStepsMakeEveryBinary(t *testing.T) {
 	t.Parallel()
 	modules, err := modulesDir()
 	require.NoError(t, err)
-	l, err := newLayout(modules, t.TempDir())
+	l, err := newLayout(modules, t.TempDir(), "")
 	require.NoError(t, err)
 	made := map[string]bool{}
 	for _, s := range l.steps(assets{}) {
@@ -155,6 +156,47 @@ func TestStepsMakeEveryBinary(t *testing.T) {
 		require.True(t, made[path], path)
 	}
 	require.Len(t, l.steps(assets{"etcd": "/x"}), len(l.steps(assets{}))-1, "a binary of the caller is not built")
+}
+
+// TestKubeVirtVersions shows that each set has the version of its folder's name, and its own
+// build output.
+func TestKubeVirtVersions(t *testing.T) {
+	t.Parallel()
+	modules, err := modulesDir()
+	require.NoError(t, err)
+	folders, err := filepath.Glob(filepath.Join(modules, "kubevirt-*"))
+	require.NoError(t, err)
+	targets := map[string]string{}
+	for _, folder := range folders {
+		minor := strings.TrimPrefix(filepath.Base(folder), "kubevirt-")
+		l, err := newLayout(modules, "/cache", minor)
+		require.NoError(t, err)
+		require.Equal(t, minor, l.kubeVirt.Minor())
+		require.Equal(t, l.kubeVirt, l.binaries(assets{}).KubeVirtVersion)
+		targets[l.targets["kubevirt"]] = minor
+	}
+	require.Len(t, targets, len(folders))
+
+	l, err := newLayout(modules, "/cache", "")
+	require.NoError(t, err)
+	require.Equal(t, defaultKubeVirt, l.kubeVirt.Minor())
+
+	_, err = newLayout(modules, "/cache", "1.5")
+	require.ErrorContains(t, err, "KUBEVIRT=1.5: the lab has no such version, only 1.6, 1.7")
+}
+
+// TestEveryVersionIsTested requires the weekly workflow to run the versions of KubeVirt that the
+// tests of every change do not run.
+func TestEveryVersionIsTested(t *testing.T) {
+	t.Parallel()
+	workflow, err := os.ReadFile("../../../.github/workflows/weekly.yaml")
+	require.NoError(t, err)
+	folders, err := filepath.Glob("../modules/kubevirt-*")
+	require.NoError(t, err)
+	for _, folder := range folders {
+		minor := strings.TrimPrefix(filepath.Base(folder), "kubevirt-")
+		require.Equal(t, minor != defaultKubeVirt, strings.Contains(string(workflow), "- command: test-integration KUBEVIRT="+minor+"\n"), minor)
+	}
 }
 
 // TestInterruptedStepLeavesNothing interrupts the go command while it

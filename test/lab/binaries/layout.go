@@ -27,18 +27,30 @@ const (
 
 // layout holds the folders of each set's module and build output.
 type layout struct {
-	modules string
-	targets map[string]string
+	modules  map[string]string
+	targets  map[string]string
+	kubeVirt Version
 }
 
-func newLayout(modules, cache string) (layout, error) {
-	l := layout{modules: modules, targets: map[string]string{}}
-	for _, set := range []string{"etcd", "kubernetes", "kubevirt", "cdi", "mcm", "prometheus", "gardener"} {
-		hash, err := hashModule(os.DirFS(filepath.Join(modules, set)))
+// newLayout returns the layout for a minor version of KubeVirt; empty means the default.
+func newLayout(modules, cache, kubeVirt string) (layout, error) {
+	l := layout{modules: map[string]string{}, targets: map[string]string{}}
+	for _, set := range []string{"etcd", "kubernetes", "cdi", "mcm", "prometheus", "gardener"} {
+		l.modules[set] = filepath.Join(modules, set)
+	}
+	var err error
+	if l.modules["kubevirt"], err = kubeVirtSet(modules, kubeVirt); err != nil {
+		return layout{}, err
+	}
+	if l.kubeVirt, err = required(l.modules["kubevirt"], "kubevirt.io/kubevirt"); err != nil {
+		return layout{}, err
+	}
+	for set, module := range l.modules {
+		hash, err := hashModule(os.DirFS(module))
 		if err != nil {
-			return layout{}, fmt.Errorf("hash module %s: %w", set, err)
+			return layout{}, fmt.Errorf("hash module %s: %w", module, err)
 		}
-		l.targets[set] = filepath.Join(cache, set+"-"+hash)
+		l.targets[set] = filepath.Join(cache, filepath.Base(module)+"-"+hash)
 	}
 	return l, nil
 }
@@ -75,7 +87,7 @@ func (l layout) steps(a assets) []step {
 	s := func(name, set string, estimate time.Duration, produce func() ([]string, producer)) step {
 		outputs, p := produce()
 		return step{
-			name: name, module: filepath.Join(l.modules, set), target: l.targets[set],
+			name: name, module: l.modules[set], target: l.targets[set],
 			outputs: outputs, estimate: estimate, produce: p,
 		}
 	}
@@ -86,7 +98,7 @@ func (l layout) steps(a assets) []step {
 		s("kube-controller-manager", "kubernetes", 70*time.Second,
 			one("kube-controller-manager", kubernetesLdflags, "k8s.io/kubernetes/cmd/kube-controller-manager")),
 		s("kube-scheduler", "kubernetes", 15*time.Second, one("kube-scheduler", kubernetesLdflags, "k8s.io/kubernetes/cmd/kube-scheduler")),
-		s("KubeVirt", "kubevirt", 160*time.Second, func() ([]string, producer) {
+		s("KubeVirt "+string(l.kubeVirt), "kubevirt", 160*time.Second, func() ([]string, producer) {
 			return []string{"virt-api", "virt-controller", "manifests.json"}, both(
 				compile(ldflags, "kubevirt.io/kubevirt/cmd/virt-api", "kubevirt.io/kubevirt/cmd/virt-controller"),
 				printed("./cmd/kubevirt-manifests"))
@@ -120,7 +132,7 @@ const (
 func (l layout) gardener(number int) step {
 	const commands = "github.com/gardener/gardener/cmd/"
 	return step{
-		number: number, name: "Gardener", module: filepath.Join(l.modules, "gardener"), target: l.targets["gardener"],
+		number: number, name: "Gardener", module: l.modules["gardener"], target: l.targets["gardener"],
 		outputs: []string{resourceManager, gardenerAPIServer}, estimate: 400 * time.Second,
 		produce: compile(ldflags, commands+resourceManager, commands+gardenerAPIServer),
 	}
@@ -151,6 +163,7 @@ func (l layout) binaries(a assets) *Binaries {
 		VirtAPI:               file("kubevirt", "virt-api"),
 		VirtController:        file("kubevirt", "virt-controller"),
 		KubeVirtManifests:     file("kubevirt", "manifests.json"),
+		KubeVirtVersion:       l.kubeVirt,
 		CDIAPIServer:          file("cdi", "cdi-apiserver"),
 		CDIController:         file("cdi", "cdi-controller"),
 		CDIManifests:          file("cdi", "manifests.json"),

@@ -45,14 +45,21 @@ type Cluster struct {
 	pki        *pki
 	identities map[string]identity
 	web        *http.Client // trusts the cluster's CA
+	provider   *provider    // only in the process that has started KubeVirt
 }
 
 // Config returns a client configuration with all permissions and high request limits.
 func (c *Cluster) Config() *rest.Config { return c.config(admin) }
 
 // VirtHandlerConfig returns a client configuration for KubeVirt's node agent. KubeVirt's webhooks
-// accept changes of running VirtualMachineInstances only from it, not from an administrator.
-func (c *Cluster) VirtHandlerConfig() *rest.Config { return c.config(virtHandler) }
+// accept changes of running VirtualMachineInstances only from it, not from an administrator. It
+// impersonates the service account, since a static token cannot name the node of a request, which
+// KubeVirt requires since 1.9; the requests do (package dataplane).
+func (c *Cluster) VirtHandlerConfig() *rest.Config {
+	config := c.config(admin)
+	config.Impersonate.UserName = virtHandler
+	return config
+}
 
 // newCluster creates folders, certificates, identities and kubeconfigs. It
 // does not start processes.

@@ -15,9 +15,13 @@ import (
 // define. A type is served a moment before it is listed; components that start in between
 // do not find it and exit.
 func (p *provider) awaitDiscovery(ctx context.Context) error {
-	objects, err := p.manifests()
-	if err != nil {
-		return err
+	var objects []unstructured.Unstructured
+	for _, file := range []string{p.options.Binaries.KubeVirtManifests, p.options.Binaries.CDIManifests} {
+		list, err := readList(file)
+		if err != nil {
+			return err
+		}
+		objects = append(objects, list...)
 	}
 	client, err := discovery.NewDiscoveryClientForConfig(p.Config())
 	if err != nil {

@@ -17,17 +17,20 @@ type provider struct {
 	kubeVirtPort  int
 	cdiPort       int
 	registrations []unstructured.Unstructured
+
+	virtAPI, virtController *process.Process
 }
 
 // StartProvider starts the cluster that runs virtual machines. It returns when all
 // components are healthy and their webhooks and aggregated APIs are in effect. It does not
 // provide nodes, volumes or pods.
 func StartProvider(ctx context.Context, o Options) (*Cluster, error) {
-	c, err := newCluster("provider", o, scheduler, virtAPI, virtController, virtHandler, cdiAPIServer, cdiController)
+	c, err := newCluster("provider", o, scheduler, virtAPI, virtController, cdiAPIServer, cdiController)
 	if err != nil {
 		return nil, err
 	}
 	p := &provider{Cluster: c}
+	c.provider = p
 	err = Together(ctx, p.prepareKeys, func(ctx context.Context) error {
 		return c.startAPI(ctx, "--enable-admission-plugins=OwnerReferencesPermissionEnforcement")
 	})
@@ -55,47 +58,50 @@ func (p *provider) applyManifests(ctx context.Context) error {
 		return err
 	}
 	p.kubeVirtPort, p.cdiPort = ports[0], ports[1]
-	objects, err := p.manifests()
+	objects, err := p.ownObjects()
 	if err != nil {
 		return err
 	}
-	own, err := p.ownObjects()
-	if err != nil {
-		return err
-	}
-	objects = slices.DeleteFunc(objects, func(o unstructured.Unstructured) bool {
-		if isRegistration(o) {
-			p.registrations = append(p.registrations, o)
+	for file, port := range map[string]int{
+		p.options.Binaries.KubeVirtManifests: p.kubeVirtPort, p.options.Binaries.CDIManifests: p.cdiPort,
+	} {
+		others, err := p.manifest(file, port)
+		if err != nil {
+			return err
 		}
-		return isRegistration(o) || slices.ContainsFunc(own, func(mine unstructured.Unstructured) bool { return same(o, mine) })
-	})
-	if err := p.apply(ctx, append(own, objects...)); err != nil {
+		objects = append(objects, others...)
+	}
+	if err := p.apply(ctx, objects); err != nil {
 		return err
 	}
 	return p.markDeployed(ctx)
 }
 
-// manifests returns KubeVirt's and CDI's objects, with the registrations adapted to this lab.
-func (p *provider) manifests() ([]unstructured.Unstructured, error) {
-	var all []unstructured.Unstructured
-	for file, port := range map[string]int{
-		p.options.Binaries.KubeVirtManifests: p.kubeVirtPort, p.options.Binaries.CDIManifests: p.cdiPort,
-	} {
-		objects, err := readList(file)
-		if err != nil {
-			return nil, err
-		}
-		for _, o := range objects {
-			if !isRegistration(o) {
-				continue
-			}
+// manifest returns the objects of KubeVirt or CDI that the lab does not replace. It adapts the
+// registrations to this lab, and adds them to those of the provider.
+func (p *provider) manifest(file string, port int) ([]unstructured.Unstructured, error) {
+	own, err := p.ownObjects()
+	if err != nil {
+		return nil, err
+	}
+	objects, err := readList(file)
+	if err != nil {
+		return nil, err
+	}
+	var kept []unstructured.Unstructured
+	for _, o := range objects {
+		switch {
+		case slices.ContainsFunc(own, func(mine unstructured.Unstructured) bool { return same(o, mine) }):
+		case isRegistration(o):
 			if err := point(o, endpoint{port: port, ca: p.pki.ca.pem}); err != nil {
 				return nil, err
 			}
+			p.registrations = append(p.registrations, o)
+		default:
+			kept = append(kept, o)
 		}
-		all = append(all, objects...)
 	}
-	return all, nil
+	return kept, nil
 }
 
 func same(a, b unstructured.Unstructured) bool {
@@ -115,14 +121,14 @@ func (p *provider) runVirtAPI(ctx context.Context) error {
 		return err
 	}
 	certificate, key := p.pki.file("server.crt"), p.pki.file("server.key")
-	started, err := p.start("virt-api", p.options.Binaries.VirtAPI,
+	p.virtAPI, err = p.start("virt-api", p.options.Binaries.VirtAPI,
 		"--kubeconfig="+file, "--listen="+loopback, fmt.Sprintf("--port=%d", p.kubeVirtPort),
 		"--tls-cert-file="+certificate, "--tls-key-file="+key,
 		"--handler-cert-file="+certificate, "--handler-key-file="+key)
 	if err != nil {
 		return err
 	}
-	return p.awaitHealthy(ctx, started, "https://"+address(p.kubeVirtPort)+"/apis/subresources.kubevirt.io/v1/healthz")
+	return p.awaitHealthy(ctx, p.virtAPI, "https://"+address(p.kubeVirtPort)+"/apis/subresources.kubevirt.io/v1/healthz")
 }
 
 func (p *provider) runVirtController(ctx context.Context) error {
@@ -134,17 +140,18 @@ func (p *provider) runVirtController(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	started, err := p.start("virt-controller", p.options.Binaries.VirtController,
+	version := string(p.options.Binaries.KubeVirtVersion)
+	p.virtController, err = p.start("virt-controller", p.options.Binaries.VirtController,
 		"--kubeconfig="+file, "--listen="+loopback, fmt.Sprintf("--port=%d", ports[0]),
 		"--prom-cert-file="+p.pki.file("server.crt"), "--prom-key-file="+p.pki.file("server.key"),
-		"--launcher-image=lab.local/virt-launcher:v1.7.0", "--exporter-image=lab.local/virt-exportserver:v1.7.0",
+		"--launcher-image=lab.local/virt-launcher:"+version, "--exporter-image=lab.local/virt-exportserver:"+version,
 		// It has no second replica, and exits if it cannot renew its lease: the default of 10 s is short
 		// for a busy machine.
 		"--leader-elect-lease-duration=1h", "--leader-elect-renew-deadline=50m")
 	if err != nil {
 		return err
 	}
-	return p.awaitHealthy(ctx, started, "https://"+address(ports[0])+"/leader")
+	return p.awaitHealthy(ctx, p.virtController, "https://"+address(ports[0])+"/leader")
 }
 
 func (p *provider) runCDIAPIServer(ctx context.Context) error {

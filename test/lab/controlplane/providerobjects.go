@@ -78,7 +78,7 @@ func configMap(namespace, name, key, value string) object {
 
 // markDeployed sets the status that KubeVirt's and CDI's operators report when they are done.
 func (p *provider) markDeployed(ctx context.Context) error {
-	const version = "v1.7.0"
+	version := p.options.Binaries.KubeVirtVersion
 	condition := func(name string) object {
 		return object{"type": name, "status": "True", "reason": "AllComponentsReady", "message": "set by the lab"}
 	}

@@ -22,8 +22,8 @@ type Config struct {
 	// Provider has administrator permissions in the provider cluster: Nodes, Leases, pods,
 	// volumes, claims, Secrets.
 	Provider *rest.Config
-	// VirtHandler is system:serviceaccount:kubevirt:kubevirt-handler in the provider cluster; it is
-	// used only to read and write VirtualMachineInstances.
+	// VirtHandler impersonates system:serviceaccount:kubevirt:kubevirt-handler in the provider
+	// cluster; it is used only to read and write VirtualMachineInstances.
 	VirtHandler *rest.Config
 	// Target has administrator permissions in the target cluster, which the guests join.
 	Target *rest.Config
@@ -89,7 +89,7 @@ func connect(c Config) (*providerCluster, *targetCluster, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("connect to provider cluster: %w", err)
 	}
-	handler, err := kubevirt.NewForConfig(unlimited(c.VirtHandler))
+	handler, err := kubevirt.NewForConfig(namingNodes(unlimited(c.VirtHandler)))
 	if err != nil {
 		return nil, nil, fmt.Errorf("connect to provider cluster as virt-handler: %w", err)
 	}

@@ -48,7 +48,7 @@ const (
 	kubeletVersion = "v1.34.2"
 	statusPeriod   = 5 * time.Minute // kubelet reports an unchanged status this often
 	leaseNamespace = corev1.NamespaceNodeLease
-	q35NodeLabel   = "machine-type.node.kubevirt.io/q35" // used as a node selector by virt-controller 1.7
+	q35NodeLabel   = "machine-type.node.kubevirt.io/q35" // used as a node selector by virt-controller
 	cpuModel       = "Simulated"                         // same on all hosts: guests with KubeVirt's default, host-model, can migrate
 )
 

@@ -15,6 +15,8 @@ const (
 	reasonErrImagePull      = "ErrImagePull"
 	reasonImagePullBackOff  = "ImagePullBackOff"
 	reasonCrashLoopBackOff  = "CrashLoopBackOff"
+	// reasonNoSandbox means ContainerCreating, since the pod has no sandbox. Containers do not report it.
+	reasonNoSandbox = "NoSandbox"
 )
 
 // isFinished reports whether a pod has succeeded or failed.
@@ -59,6 +61,9 @@ func restarts(pod *corev1.Pod) int32 {
 
 // setWaiting reports containers that cannot start.
 func setWaiting(pod *corev1.Pod, reason, message string, now time.Time) {
+	if reason == reasonNoSandbox {
+		reason, message = reasonContainerCreating, ""
+	}
 	acknowledge(pod, now)
 	pod.Status.Phase = corev1.PodPending
 	setContainers(pod, false, corev1.ContainerState{

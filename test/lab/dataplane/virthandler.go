@@ -46,7 +46,7 @@ func (h *virtHandler) reconcile(ctx context.Context, key string) (time.Duration,
 		return after, nil
 	}
 	instances := h.provider.kubevirt.KubevirtV1().VirtualMachineInstances(instance.Namespace)
-	if _, err := instances.Update(ctx, desired, metav1.UpdateOptions{}); err != nil {
+	if _, err := instances.Update(onNode(ctx, instance.Status.NodeName), desired, metav1.UpdateOptions{}); err != nil {
 		return 0, fmt.Errorf("update VirtualMachineInstance %s: %w", key, err)
 	}
 	if instance.Status.Phase != desired.Status.Phase {

@@ -59,6 +59,8 @@ func eventReason(waiting string) string {
 	switch waiting {
 	case reasonContainerCreating:
 		return "FailedMount"
+	case reasonNoSandbox:
+		return "FailedCreatePodSandBox"
 	case reasonErrImagePull:
 		return "Failed"
 	case reasonImagePullBackOff:
@@ -69,8 +71,12 @@ func eventReason(waiting string) string {
 }
 
 func eventMessage(reason, message string) string {
-	if reason == "FailedMount" {
+	switch reason {
+	case "FailedMount":
 		return "MountVolume.SetUp failed for volume: " + message
+	case "FailedCreatePodSandBox":
+		return "Failed to create pod sandbox: " + message
+	default:
+		return message
 	}
-	return message
 }

@@ -14,7 +14,7 @@ import (
 	kubevirtv1 "kubevirt.io/api/core/v1"
 )
 
-// Labels and names of the pods of CDI 1.65 and KubeVirt 1.7.
+// Labels and names of the pods of CDI and KubeVirt.
 const (
 	cdiComponentLabel   = "cdi.kubevirt.io"
 	cdiImporter         = "importer"
@@ -45,6 +45,10 @@ func (w *providerWorkloads) startable(ctx context.Context, pod *corev1.Pod) (str
 	missing, err := w.missingVolume(ctx, pod)
 	if err != nil || missing != "" {
 		return reasonContainerCreating, missing, err
+	}
+	missing, err = w.missingNetwork(ctx, pod)
+	if err != nil || missing != "" {
+		return reasonNoSandbox, missing, err
 	}
 	image := unpullableImage(pod)
 	if image == "" {

@@ -80,7 +80,7 @@ func Start(ctx context.Context, o Options) (*Lab, error) {
 		return nil, fmt.Errorf("prepare the lab's binaries: %w", err)
 	}
 	begin := time.Now()
-	fmt.Fprintln(o.Progress, "starting the control planes of the provider and control clusters")
+	fmt.Fprintf(o.Progress, "starting the control planes of the provider cluster, with KubeVirt %s, and of the control cluster\n", found.KubeVirtVersion)
 	f, err := newFolder(o.Dir)
 	if err != nil {
 		return nil, err

@@ -1,0 +1,140 @@
+package lifecycle
+
+import (
+	"math/rand/v2"
+	"path"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	kubevirtv1 "kubevirt.io/api/core/v1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
+)
+
+// unknownSources are the fields of a DataVolume's source that each KubeVirt does not know in
+// dataVolumeTemplates: kubevirt.io/containerized-data-importer-api in KubeVirt's go.mod.
+var unknownSources = harness.PerKubeVirt[[]string]{
+	"1.6": {"registry.platform", "vddk.extraArgs"},
+	"1.7": nil,
+	"1.8": nil,
+	"1.9": nil,
+}
+
+// usedSource returns the first of these fields that a VirtualMachine's DataVolumes have; empty if
+// there is none.
+func usedSource(vm *kubevirtv1.VirtualMachine, fields []string) string {
+	for i := range vm.Spec.DataVolumeTemplates {
+		source, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&vm.Spec.DataVolumeTemplates[i].Spec)
+		if err != nil {
+			return err.Error()
+		}
+
+		for _, field := range fields {
+			if _, found, _ := unstructured.NestedFieldNoCopy(source, append([]string{"source"}, strings.Split(field, ".")...)...); found {
+				return field
+			}
+		}
+	}
+
+	return ""
+}
+
+// newerFeature is a feature that the driver knows, but not every KubeVirt or CDI of the lab. The
+// last part of its name is the field.
+type newerFeature struct {
+	feature
+
+	// refusal is a part of the error of each KubeVirt; empty if it accepts the field.
+	refusal harness.PerKubeVirt[string]
+}
+
+const unknown = "unknown field"
+
+// The refusals by version, from KubeVirt's types (staging/src/kubevirt.io/api/core/v1) and its gates
+// (pkg/virt-config/featuregate).
+var (
+	// since18 is the refusal of fields that KubeVirt knows since 1.8.
+	since18 = harness.PerKubeVirt[string]{"1.6": unknown, "1.7": unknown, "1.8": "", "1.9": ""}
+	// neverYet is the refusal of fields that only a newer CDI knows.
+	neverYet = harness.PerKubeVirt[string]{"1.6": unknown, "1.7": unknown, "1.8": unknown, "1.9": unknown}
+)
+
+var newerFeatures = []newerFeature{
+	{
+		feature: feature{name: "newer/rebootPolicy", yaml: instance(`domain: {rebootPolicy: Terminate}`)},
+		// The gate RebootPolicy is Alpha in 1.8, and Beta since 1.9.
+		refusal: harness.PerKubeVirt[string]{"1.6": unknown, "1.7": unknown, "1.8": "RebootPolicy", "1.9": ""},
+	},
+	{
+		feature: feature{name: "newer/reservedOverhead", yaml: `memory: {guest: 2Gi, reservedOverhead: {memLock: Required}}`, without: []string{"memory"}},
+		// The gate ReservedOverheadMemlock is Alpha.
+		refusal: harness.PerKubeVirt[string]{
+			"1.6": unknown, "1.7": unknown, "1.8": "Reserved overhead memlock feature gate is not enabled", "1.9": "Reserved overhead memlock feature gate is not enabled",
+		},
+	},
+	{
+		feature: feature{name: "newer/direct", yaml: instance(`domain: {features: {hyperv: {vpindex: {}, tlbflush: {direct: {}}}}}`), without: []string{"hyperv"}},
+		refusal: since18,
+	},
+	{
+		feature: feature{
+			name: "newer/imageio/insecureSkipVerify", without: []string{"root", "golden"}, // CDI knows it.
+			yaml: `{disablePreAllocatedDataVolumes: true, rootVolume: {source: {imageio: {url: "https://ovirt.example.com/api", diskId: "1", secretRef: keys, insecureSkipVerify: true}}, ` + claims + `}}`,
+		},
+		refusal: since18,
+	},
+	{
+		feature: feature{
+			name: "newer/http/insecureSkipVerify", without: []string{"root", "golden"},
+			yaml: `rootVolume: {source: {http: {url: "https://h/i", insecureSkipVerify: true}}, ` + claims + `}`,
+		},
+		refusal: neverYet,
+	},
+	{
+		feature: feature{
+			name: "newer/serviceAccountName", without: []string{"root", "golden"},
+			yaml: `rootVolume: {source: {pvc: {name: image}}, storage: {}, serviceAccountName: importer}`,
+		},
+		refusal: neverYet,
+	},
+	{
+		feature: feature{
+			name: "newer/certConfigMap", without: []string{"root"},
+			yaml: `rootVolume: {source: {vddk: {url: "https://vcenter.example.com", uuid: u, backingFile: f, thumbprint: t, secretRef: keys, certConfigMap: ca}}, ` + claims + `}`,
+		},
+		refusal: neverYet,
+	},
+}
+
+// TestNewerFieldsAreRefused checks that a KubeVirt that does not know a field refuses the machine
+// and names the field. If the field were dropped silently, the machine would differ from its spec.
+func TestNewerFieldsAreRefused(t *testing.T) {
+	t.Parallel()
+
+	s := harness.NewShoot(t)
+
+	for i, newer := range newerFeatures {
+		t.Run(path.Base(newer.name), func(t *testing.T) {
+			t.Parallel()
+
+			spec, _ := generate(t, rand.New(rand.NewPCG(1, uint64(i))), newer.feature)
+			in := inputOf(s, "pool-z1-5f4d8-abcde", encode(t, spec))
+			require.Empty(t, in.faults, "the driver knows the field")
+
+			err := createVM(t.Context(), s, in)
+
+			switch refusal := newer.refusal.Get(t); refusal {
+			case "":
+				require.NoError(t, err)
+			case unknown:
+				require.ErrorContains(t, err, unknown)
+				require.ErrorContains(t, err, path.Base(newer.name))
+			default:
+				require.ErrorContains(t, err, refusal)
+			}
+		})
+	}
+}
