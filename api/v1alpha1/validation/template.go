@@ -161,6 +161,8 @@ func instance(spec *v1alpha1.ProviderSpec, vmi *kubevirtv1.VirtualMachineInstanc
 			setByDriver+"each machine has its own, by which cloud-init recognizes a new machine; remove it"),
 		forbid(path.Child("domain", "firmware", "serial"), firmware.Serial != "", setByDriver+"each machine has its own; remove it"),
 		forbid(path.Child("domain", "devices", "interfaces"), vmi.Domain.Devices.Interfaces != nil, useNetworks),
+		// pkg/virt-api/webhooks/validating-webhook/admitters/vmi-create-admitter.go of KubeVirt 1.8 and 1.9
+		forbid(path.Child("utilityVolumes"), len(vmi.UtilityVolumes) > 0, "KubeVirt attaches them only to running virtual machines; remove it"),
 		forbid(path.Child("startStrategy"), vmi.StartStrategy != nil, "a worker that starts paused never joins the cluster; remove it"),
 		templateVolumes(spec, vmi, path),
 		scheduling(vmi, path),

@@ -51,6 +51,10 @@ func TestTemplate(t *testing.T) {
 				vmi + "domain.devices.interfaces", vmi + "domain.devices.disks[0]",
 			},
 		},
+		"UtilityVolumes": {
+			reason:   "every KubeVirt refuses them in new machines, or does not know them",
+			template: `{spec: {template: {spec: {utilityVolumes: [{name: dump, claimName: dump}]}}}}`, all: []string{vmi + "utilityVolumes"},
+		},
 		"KeysInTwoPlaces": {
 			reason: "one would replace the other", others: `sshKeys: [ssh-rsa a]`,
 			template: `{spec: {template: {spec: {accessCredentials: []}}}}`, all: []string{vmi + "accessCredentials"},
