@@ -33,6 +33,8 @@ RACE := $(if $(shell command -v "$$(go env CC)"),-race)
 # The timeout of a run that hangs. The suites take ten minutes on
 # two idle cores, and several times as long beside other work.
 TEST_TIMEOUT  ?= 90m
+# The timeout of the tests with real guests, each of which boots for minutes.
+GUEST_TIMEOUT ?= 180m
 # Runs the packages of the integration tests against one lab, without Go's cache of test results. It
 # takes the flags of go test.
 INTEGRATION  := go run ./test/integration
@@ -58,9 +60,9 @@ help: ## List the commands.
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: ## Demonstrate the driver on real control planes on this machine. KEEP=1 leaves it running, DRIVER=grpc runs the driver over gRPC, KUBEVIRT=1.8 chooses a version.
+demo: ## Demonstrate the driver on real control planes on this machine. KEEP=1 leaves it running, DRIVER=grpc runs the driver over gRPC, KUBEVIRT=1.8 chooses a version, GUEST=real boots one worker in QEMU.
 	@mkdir -p bin/.go-build && trap 'rm -rf bin/.go-build' EXIT; \
-	GOTMPDIR='$(CURDIR)/bin/.go-build' go build -o bin/demo ./test/demo && KEEP='$(KEEP)' DRIVER='$(DRIVER)' exec bin/demo
+	GOTMPDIR='$(CURDIR)/bin/.go-build' go build -o bin/demo ./test/demo && KEEP='$(KEEP)' DRIVER='$(DRIVER)' GUEST='$(GUEST)' exec bin/demo
 
 .PHONY: demo-shoot
 demo-shoot: ## Demonstrate the Gardener extension: a Shoot becomes virtual machines with Ready Nodes.
@@ -127,6 +129,10 @@ test-integration: ## Run the suites against real control planes (builds them the
 test-provider: ## Run machine-controller-manager's own integration suite for providers (three minutes; part of make soak).
 	go run ./test/lab build
 	cd test/integration/provider && $(GOTEST) -timeout=$(TEST_TIMEOUT) -v ./...
+
+.PHONY: test-guest
+test-guest: ## Boot real guests in QEMU and let them join, without KVM (half an hour). Skipped if packages are missing, unless LAB_GUEST=required.
+	$(GOTEST) -tags=guest -timeout=$(GUEST_TIMEOUT) -v ./test/integration/guest
 
 .PHONY: soak
 soak: ## Run the long tests, with the race detector: thousands of machines, slow clones, long drains, every fault.

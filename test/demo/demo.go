@@ -20,8 +20,9 @@ type chapter struct {
 
 // options are the command line options.
 type options struct {
-	keep     bool // leave the lab running
-	overGRPC bool // run the driver in a separate process
+	keep      bool // leave the lab running
+	overGRPC  bool // run the driver in a separate process
+	realGuest bool // boot one worker instead of simulating several
 }
 
 // demo is the running demo.

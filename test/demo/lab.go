@@ -65,6 +65,9 @@ func (d *demo) startLab(ctx context.Context) error {
 		args = []string{"up"}
 	}
 	args = append(args, "--name", labName, "--shoot", labName, "--sidecar", sidecar)
+	if d.realGuest {
+		args = append(args, "--guests=real")
+	}
 	if d.overGRPC {
 		d.out.Line("The driver runs in a separate process. The sidecar connects to it over gRPC, through a socket.")
 		args = append(args, "--driver", driver, "--driver-args="+driverArgs)

@@ -19,7 +19,10 @@ import (
 )
 
 // contents returns the chapters in order.
-func contents(keep bool) []chapter {
+func contents(o options) []chapter {
+	if o.realGuest {
+		return realContents(o.keep)
+	}
 	all := []chapter{
 		{title: "Check the requirements", play: (*demo).checkRequirements},
 		{title: "Build the driver", play: (*demo).buildDriver},
@@ -32,7 +35,7 @@ func contents(keep bool) []chapter {
 		{title: "Delete everything", play: (*demo).deleteAll},
 		{title: "Check that nothing is left", play: (*demo).checkLeftovers},
 	}
-	if keep {
+	if o.keep {
 		all = append(all, chapter{title: "Create three workers to explore", play: (*demo).createWorkers})
 	}
 	return all
@@ -41,7 +44,7 @@ func contents(keep bool) []chapter {
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second ctrl-C ends the demo at once, and the kernel then ends the lab
-	o, err := readOptions(os.Getenv("KEEP"), os.Getenv("DRIVER"))
+	o, err := readOptions(os.Getenv("KEEP"), os.Getenv("DRIVER"), os.Getenv("GUEST"))
 	if err == nil {
 		err = run(ctx, o)
 	}
@@ -55,8 +58,11 @@ func main() {
 	}
 }
 
-func readOptions(keep, driver string) (options, error) {
-	o := options{keep: keep != "" && keep != "0" && keep != "false", overGRPC: driver == "grpc"}
+func readOptions(keep, driver, guest string) (options, error) {
+	o := options{keep: keep != "" && keep != "0" && keep != "false", overGRPC: driver == "grpc", realGuest: guest == "real"}
+	if guest != "" && !o.realGuest {
+		return o, fmt.Errorf("GUEST=%s: the only value is real; leave it empty for simulated guests", guest)
+	}
 	if driver != "" && !o.overGRPC {
 		return o, fmt.Errorf("DRIVER=%s: the only value is grpc; leave it empty to run the driver in the sidecar's process", driver)
 	}
@@ -69,7 +75,7 @@ func run(ctx context.Context, o options) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, d.close(ctx, err)) }()
-	chapters := contents(o.keep)
+	chapters := contents(o)
 	for i, c := range chapters {
 		if err := d.perform(ctx, i+1, len(chapters), c); err != nil {
 			return fmt.Errorf("%s: %w", c.title, err)

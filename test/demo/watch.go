@@ -9,14 +9,19 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/demo/screen"
 )
 
-const (
-	checkEvery  = 5               // looks
-	stepTimeout = 3 * time.Minute // for everything that the demo waits for
-)
+const checkEvery = 5 // looks
+
+// stepTimeout bounds everything that the demo waits for.
+func (d *demo) stepTimeout() time.Duration {
+	if d.realGuest {
+		return 30 * time.Minute
+	}
+	return 3 * time.Minute
+}
 
 // await shows the table until a condition is met. missing returns the unmet condition, or "".
 func (d *demo) await(ctx context.Context, expected string, missing func(snapshot) string) (snapshot, error) {
-	waiting, cancel := context.WithTimeout(ctx, stepTimeout)
+	waiting, cancel := context.WithTimeout(ctx, d.stepTimeout())
 	defer cancel()
 	var last snapshot
 	var rest string
@@ -50,13 +55,18 @@ func (d *demo) show(seen snapshot) {
 	now := time.Now()
 	d.seen.note(now, seen)
 	rows := seen.rows()
-	d.out.Table(formatTable(rows, now), formatTable(rows, time.Time{}))
+	block, key := formatTable(rows, now), formatTable(rows, time.Time{})
+	if d.realGuest {
+		console := d.console()
+		block, key = block+console, key+console
+	}
+	d.out.Table(block, key)
 }
 
 // disappointed returns an error with the expected and the actual state and
 // the location of the logs.
 func (d *demo) disappointed(ctx context.Context, expected, seen string, failed error) error {
-	err := fmt.Errorf("expected within %s: %s. Seen: %s. Logs: %s", stepTimeout, expected, seen, d.lab.LogDir)
+	err := fmt.Errorf("expected within %s: %s. Seen: %s. Logs: %s", d.stepTimeout(), expected, seen, d.lab.LogDir)
 	return errors.Join(err, failed, d.checkProcesses(ctx))
 }
 

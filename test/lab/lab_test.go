@@ -67,6 +67,7 @@ func TestCommandRefuses(t *testing.T) {
 		"stray argument":  {reason: "no argument is ignored", args: []string{"up", "x"}, want: `unexpected argument "x"`},
 		"bad name":        {reason: "the name is part of file names", args: []string{"up", "--name=../x"}, want: "--name"},
 		"sidecar alone":   {reason: "a sidecar belongs to a shoot", args: []string{"up", "--sidecar=/bin/true"}, want: "--sidecar needs --shoot"},
+		"no such guests":  {reason: "the error names the values", args: []string{"up", "--guests=virtual"}, want: "want simulated or real"},
 		"no such sidecar": {
 			reason: "it is reported before any process is started",
 			args:   []string{"run", "--shoot=s", "--sidecar=" + filepath.Join("does", "not", "exist")}, want: "no such file",
@@ -82,9 +83,10 @@ func TestCommandRefuses(t *testing.T) {
 
 func TestArgumentsSurviveTheWayToTheBackground(t *testing.T) {
 	t.Parallel()
-	r := request{name: "n", shoot: "s", sidecar: "/bin/true", sidecarArgs: "--v=4 --x", keepLogs: true}
+	r := request{name: "n", shoot: "s", sidecar: "/bin/true", sidecarArgs: "--v=4 --x", keepLogs: true, guests: realGuests}
 	args := r.arguments()
 	require.Equal(t, "run", args[0])
 	require.Contains(t, args, "--sidecar-args=--v=4 --x")
 	require.Contains(t, args, "--keep-logs=true")
+	require.Contains(t, args, "--guests=real")
 }

@@ -19,7 +19,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/binaries"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/environment"
 )
 
 const usage = `usage: go run ./test/lab COMMAND [flags]
@@ -63,7 +63,11 @@ type request struct {
 	output      string
 	keepLogs    bool
 	gardener    bool
+	guests      string
 }
+
+// realGuests is the value of --guests for guests that boot.
+const realGuests = "real"
 
 func command(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	var r request
@@ -76,6 +80,7 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	flags.StringVar(&r.driver, "driver", "", "mcm-kubevirt binary that runs the driver over gRPC, for the sidecar (up, run)")
 	flags.StringVar(&r.driverArgs, "driver-args", "", "more arguments for the driver, separated by spaces (up, run)")
 	flags.BoolVar(&r.gardener, "gardener", false, "for the Gardener extension: a separate target cluster, and gardener-resource-manager (up, run, build)")
+	flags.StringVar(&r.guests, "guests", "simulated", "simulated, or real: virtual machines with the annotation sim.lab/guest: real boot in QEMU (up, run, build)")
 	flags.BoolVar(&r.keepLogs, "keep-logs", false, "leave the logs behind when the lab stops (up, run)")
 	flags.StringVar(&r.output, "o", "", "json: print the state for programs (status)")
 	flags.Usage = func() { fmt.Fprint(stderr, usage); flags.PrintDefaults() }
@@ -112,12 +117,7 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) error
 }
 
 func build(ctx context.Context, r request, stdout io.Writer) error {
-	ensure := binaries.Ensure
-	if r.gardener {
-		ensure = binaries.EnsureGardener
-	}
-	_, err := ensure(ctx, stdout)
-	return err
+	return environment.Prepare(ctx, environment.Options{Gardener: r.gardener, RealGuests: r.guests == realGuests, Progress: stdout})
 }
 
 func (r *request) check(rest []string) (err error) {
@@ -126,6 +126,10 @@ func (r *request) check(rest []string) (err error) {
 		return fmt.Errorf("unexpected argument %q", rest[0])
 	case r.name == "" || strings.ContainsAny(r.name, "/\\. "):
 		return fmt.Errorf("--name %q: want a name that can be part of a file's", r.name)
+	case r.guests != "simulated" && r.guests != realGuests:
+		return fmt.Errorf("--guests=%s: want simulated or real", r.guests)
+	case r.guests == realGuests && r.gardener:
+		return errors.New("--guests=real cannot be combined with --gardener")
 	case r.sidecar != "" && r.shoot == "":
 		return errors.New("--sidecar needs --shoot")
 	case r.driver != "" && r.sidecar == "":
@@ -157,5 +161,5 @@ func program(path string) (string, error) {
 func (r *request) arguments() []string {
 	args := []string{"run", "--name=" + r.name, "--shoot=" + r.shoot, "--sidecar=" + r.sidecar, "--sidecar-args=" + r.sidecarArgs}
 	args = append(args, "--driver="+r.driver, "--driver-args="+r.driverArgs)
-	return append(args, fmt.Sprintf("--keep-logs=%t", r.keepLogs), fmt.Sprintf("--gardener=%t", r.gardener))
+	return append(args, fmt.Sprintf("--keep-logs=%t", r.keepLogs), fmt.Sprintf("--gardener=%t", r.gardener), "--guests="+r.guests)
 }

@@ -48,8 +48,9 @@ func RemoteDriver() string { return joined.RemoteDriver() }
 // Main runs the tests of a package, and returns the exit code. It joins the suite that the command
 // test/integration has started, which then checks the records. Otherwise it starts a suite for this
 // package alone, checks its record, and ends the suite.
-func Main(ctx context.Context, m *testing.M) int {
-	code, err := run(ctx, m)
+// The options apply to a suite that it starts.
+func Main(ctx context.Context, m *testing.M, options ...suite.Option) int {
+	code, err := run(ctx, m, options)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "integration:", err)
 
@@ -59,11 +60,11 @@ func Main(ctx context.Context, m *testing.M) int {
 	return code
 }
 
-func run(ctx context.Context, m *testing.M) (code int, err error) {
+func run(ctx context.Context, m *testing.M, options []suite.Option) (code int, err error) {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 
-	if joined, err = suite.Open(ctx, os.Stderr); err != nil {
+	if joined, err = suite.Open(ctx, os.Stderr, options...); err != nil {
 		return 0, err
 	}
 

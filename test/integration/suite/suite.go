@@ -32,31 +32,37 @@ type Suite struct {
 	objects *objectLog // nil in a process that joined
 }
 
+// Option changes the lab that a suite starts.
+type Option func(*environment.Options)
+
+// RealGuests lets virtual machines boot that ask for it.
+func RealGuests(o *environment.Options) { o.RealGuests = true }
+
 // Open joins the suite that the environment names, and otherwise starts one.
-func Open(ctx context.Context, progress io.Writer) (*Suite, error) {
+func Open(ctx context.Context, progress io.Writer, options ...Option) (*Suite, error) {
 	if dir := os.Getenv(Variable); dir != "" {
 		return join(ctx, dir)
 	}
 
-	return Start(ctx, progress)
+	return Start(ctx, progress, options...)
 }
 
 // Start builds the programs, starts a lab, and begins to record its objects. Stop ends the suite.
-func Start(ctx context.Context, progress io.Writer) (*Suite, error) {
+func Start(ctx context.Context, progress io.Writer, options ...Option) (*Suite, error) {
 	dir, err := os.MkdirTemp("", "integration-")
 	if err != nil {
 		return nil, fmt.Errorf("create folder: %w", err)
 	}
 
 	s := &Suite{dir: dir}
-	if err := s.start(ctx, progress); err != nil {
+	if err := s.start(ctx, progress, options); err != nil {
 		return nil, errors.Join(err, s.Stop(ctx))
 	}
 
 	return s, nil
 }
 
-func (s *Suite) start(ctx context.Context, progress io.Writer) (err error) {
+func (s *Suite) start(ctx context.Context, progress io.Writer, options []Option) (err error) {
 	if err := s.makeFolders(); err != nil {
 		return err
 	}
@@ -66,7 +72,12 @@ func (s *Suite) start(ctx context.Context, progress io.Writer) (err error) {
 		return fmt.Errorf("build the commands: %w\n%s", err, out)
 	}
 
-	if s.Lab, err = environment.Start(ctx, environment.Options{Progress: progress, Nodes: nodes()}); err != nil {
+	wanted := environment.Options{Progress: progress, Nodes: nodes()}
+	for _, option := range options {
+		option(&wanted)
+	}
+
+	if s.Lab, err = environment.Start(ctx, wanted); err != nil {
 		return err
 	}
 

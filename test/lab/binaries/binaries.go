@@ -30,9 +30,14 @@ type Binaries struct {
 	MCM                   string // machine-controller-manager
 	PromQL                string // validates alerts and dashboards, and evaluates alerts
 
-	// GardenerResourceManager and GardenerAPIServer are empty unless EnsureGardener was called.
+	// GardenerResourceManager and GardenerAPIServer are empty unless EnsureGardener has built them.
 	GardenerResourceManager string
 	GardenerAPIServer       string
+
+	// Kubelet, Launcher and Importer are empty unless EnsureGuest has built them.
+	Kubelet  string
+	Launcher string // writes the domain of a VirtualMachineInstance with KubeVirt's code
+	Importer string // imports a disk image with CDI's code
 
 	KubeVirtManifests string // a JSON list of objects
 	CDIManifests      string // a JSON list of objects
@@ -53,21 +58,27 @@ func CacheDir() (string, error) {
 // Ensure returns the binaries and first builds missing ones. While building it reports to progress
 // about every ten seconds; otherwise it prints nothing. Concurrent callers build only once.
 func Ensure(ctx context.Context, progress io.Writer) (*Binaries, error) {
-	return ensure(ctx, progress, os.Getenv(KubeVirtVariable), false)
+	return ensure(ctx, progress, os.Getenv(KubeVirtVariable))
+}
+
+// EnsureGuest is like Ensure, and also builds the programs of real guests.
+func EnsureGuest(ctx context.Context, progress io.Writer) (*Binaries, error) {
+	return ensure(ctx, progress, os.Getenv(KubeVirtVariable), layout.kubelet, layout.launcher, layout.importer)
 }
 
 // EnsureGardener is like Ensure, and also builds Gardener's components, for the tests of the
 // Gardener extension.
 func EnsureGardener(ctx context.Context, progress io.Writer) (*Binaries, error) {
-	return ensure(ctx, progress, os.Getenv(KubeVirtVariable), true)
+	return ensure(ctx, progress, os.Getenv(KubeVirtVariable), layout.gardener)
 }
 
 // EnsureKubeVirt is like Ensure, for a minor version of KubeVirt that the environment does not choose.
 func EnsureKubeVirt(ctx context.Context, progress io.Writer, minor string) (*Binaries, error) {
-	return ensure(ctx, progress, minor, false)
+	return ensure(ctx, progress, minor)
 }
 
-func ensure(ctx context.Context, progress io.Writer, kubeVirt string, gardener bool) (*Binaries, error) {
+// ensure builds what every lab needs, and the given steps.
+func ensure(ctx context.Context, progress io.Writer, kubeVirt string, optional ...func(l layout, number int) step) (*Binaries, error) {
 	modules, err := modulesDir()
 	if err != nil {
 		return nil, err
@@ -82,8 +93,8 @@ func ensure(ctx context.Context, progress io.Writer, kubeVirt string, gardener b
 	}
 	assets := findAssets(ctx, os.Getenv("KUBEBUILDER_ASSETS"), progress)
 	steps := l.steps(assets)
-	if gardener {
-		steps = append(steps, l.gardener(len(steps)+1))
+	for _, more := range optional {
+		steps = append(steps, more(l, len(steps)+1))
 	}
 	if len(missing(steps)) > 0 {
 		if err := build(ctx, cache, steps, progress); err != nil {
@@ -94,11 +105,20 @@ func ensure(ctx context.Context, progress io.Writer, kubeVirt string, gardener b
 		}
 	}
 	found := l.binaries(assets)
-	if gardener {
-		found.GardenerResourceManager = filepath.Join(l.targets["gardener"], resourceManager)
-		found.GardenerAPIServer = filepath.Join(l.targets["gardener"], gardenerAPIServer)
-	}
+	found.GardenerResourceManager = existing(l.targets["gardener"], resourceManager)
+	found.GardenerAPIServer = existing(l.targets["gardener"], gardenerAPIServer)
+	found.Kubelet, found.Launcher = existing(l.targets["kubelet"], "kubelet"), existing(l.targets["launcher"], "launcher")
+	found.Importer = existing(l.targets["importer"], "importer")
 	return found, nil
+}
+
+// existing returns the path of an optional file of a set, or "" if it has not been built.
+func existing(folder, name string) string {
+	path := filepath.Join(folder, name)
+	if _, err := os.Stat(path); err != nil {
+		return ""
+	}
+	return path
 }
 
 // build runs the missing steps under a lock shared by all labs of this user.

@@ -35,7 +35,7 @@ type layout struct {
 // newLayout returns the layout for a minor version of KubeVirt; empty means the default.
 func newLayout(modules, cache, kubeVirt string) (layout, error) {
 	l := layout{modules: map[string]string{}, targets: map[string]string{}}
-	for _, set := range []string{"etcd", "kubernetes", "cdi", "mcm", "prometheus", "gardener"} {
+	for _, set := range []string{"etcd", "kubernetes", "cdi", "mcm", "prometheus", "gardener", "kubelet", "launcher", "importer"} {
 		l.modules[set] = filepath.Join(modules, set)
 	}
 	var err error

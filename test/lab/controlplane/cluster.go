@@ -31,6 +31,8 @@ type Options struct {
 	// Toleration is how long pods stay on a node that is not ready; zero keeps
 	// the Kubernetes default.
 	Toleration time.Duration
+	// Kubelets lets real kubelets join; nil if there are only simulated ones.
+	Kubelets *Kubelets
 }
 
 // Cluster is a running control plane.
@@ -66,7 +68,7 @@ func (c *Cluster) VirtHandlerConfig() *rest.Config {
 func newCluster(name string, o Options, users ...string) (*Cluster, error) {
 	c := &Cluster{Name: name, options: o, dir: o.Dir, identities: map[string]identity{}}
 	var err error
-	if c.pki, err = newPKI(filepath.Join(o.Dir, "pki"), name); err != nil {
+	if c.pki, err = newPKI(filepath.Join(o.Dir, "pki"), name, o.serverNames()...); err != nil {
 		return nil, fmt.Errorf("create certificates of cluster %s: %w", name, err)
 	}
 	var all []identity
@@ -81,6 +83,9 @@ func newCluster(name string, o Options, users ...string) (*Cluster, error) {
 		return nil, err
 	}
 	if err := c.pki.write("audit.yaml", []byte(auditPolicy)); err != nil {
+		return nil, err
+	}
+	if err := c.prepareKubelets(); err != nil {
 		return nil, err
 	}
 	pool := x509.NewCertPool()
@@ -135,7 +140,7 @@ func (c *Cluster) apiServerArgs(port int) []string {
 		"--tls-cert-file=" + p.file("server.crt"), "--tls-private-key-file=" + p.file("server.key"),
 		"--client-ca-file=" + p.file("ca.crt"),
 		"--token-auth-file=" + p.file("tokens.csv"),
-		"--authorization-mode=RBAC",
+		"--authorization-mode=" + c.authorizationModes(),
 		"--service-account-issuer=" + issuer,
 		"--service-account-key-file=" + p.file("service-account.key"),
 		"--service-account-signing-key-file=" + p.file("service-account.key"),
@@ -154,7 +159,7 @@ func (c *Cluster) apiServerArgs(port int) []string {
 		args = append(args, fmt.Sprintf("--default-not-ready-toleration-seconds=%d", seconds),
 			fmt.Sprintf("--default-unreachable-toleration-seconds=%d", seconds))
 	}
-	return args
+	return append(args, c.kubeletArgs()...)
 }
 
 // runControllerManager starts kube-controller-manager and waits for it. The
@@ -176,7 +181,7 @@ func (c *Cluster) runControllerManager(ctx context.Context, controllers string) 
 	if c.options.NodeMonitorGrace > 0 {
 		args = append(args, "--node-monitor-grace-period="+c.options.NodeMonitorGrace.String(), "--node-monitor-period=2s")
 	}
-	return c.runKube(ctx, "kube-controller-manager", c.options.Binaries.KubeControllerManager, file, args...)
+	return c.runKube(ctx, "kube-controller-manager", c.options.Binaries.KubeControllerManager, file, append(args, c.signingArgs()...)...)
 }
 
 // runScheduler starts kube-scheduler and waits for it.

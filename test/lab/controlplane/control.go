@@ -12,6 +12,13 @@ const targetControllers = "namespace-controller,serviceaccount-controller,servic
 	"taint-eviction-controller,pod-garbage-collector-controller,disruption-controller," +
 	"replicaset-controller"
 
+func (o Options) targetControllers() string {
+	if o.Kubelets == nil {
+		return targetControllers
+	}
+	return targetControllers + joinControllers
+}
+
 // StartControl starts the cluster that holds Machines and, unless another one is started, also
 // serves as the target, which holds Nodes.
 func StartControl(ctx context.Context, o Options) (*Cluster, error) {
@@ -40,8 +47,8 @@ func startTarget(ctx context.Context, name string, o Options, apiServerArgs ...s
 		return nil, err
 	}
 	err = Together(ctx, func(ctx context.Context) error {
-		return c.runControllerManager(ctx, targetControllers)
-	}, c.runScheduler)
+		return c.runControllerManager(ctx, c.options.targetControllers())
+	}, c.runScheduler, c.admitKubelets)
 	if err != nil {
 		return nil, fmt.Errorf("start cluster %s: %w", c.Name, err)
 	}

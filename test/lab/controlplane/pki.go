@@ -43,8 +43,9 @@ func newAuthority(name string, key crypto.Signer) (*authority, error) {
 	return &authority{certificate: certificate, key: key, pem: encodeCertificate(der)}, nil
 }
 
-// issue returns a certificate and its key in PEM, for servers (with names) and clients alike.
-func (a *authority) issue(commonName string, dnsNames ...string) (certificate, key []byte, err error) {
+// issue returns a certificate and its key in PEM, for servers (with DNS names and IP addresses) and
+// clients alike.
+func (a *authority) issue(commonName string, names ...string) (certificate, key []byte, err error) {
 	own, err := newECKey()
 	if err != nil {
 		return nil, nil, err
@@ -58,10 +59,13 @@ func (a *authority) issue(commonName string, dnsNames ...string) (certificate, k
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(validity),
 		KeyUsage:    x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-		DNSNames:    dnsNames,
 	}
-	if len(dnsNames) > 0 {
-		template.IPAddresses = []net.IP{net.ParseIP(loopback)}
+	for _, name := range names {
+		if ip := net.ParseIP(name); ip != nil {
+			template.IPAddresses = append(template.IPAddresses, ip)
+		} else {
+			template.DNSNames = append(template.DNSNames, name)
+		}
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, a.certificate, own.Public(), a.key)
 	if err != nil {
@@ -121,8 +125,8 @@ type pki struct {
 }
 
 // newPKI creates the keys needed by every API server: serving certificate, front
-// proxy, service account key.
-func newPKI(dir, cluster string) (*pki, error) {
+// proxy, service account key. The serving certificate is also valid for the given names.
+func newPKI(dir, cluster string, serverNames ...string) (*pki, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("create folder for certificates: %w", err)
 	}
@@ -142,11 +146,12 @@ func newPKI(dir, cluster string) (*pki, error) {
 			return nil, err
 		}
 	}
-	return p, p.writeLeaves()
+	return p, p.writeLeaves(serverNames)
 }
 
-func (p *pki) writeLeaves() error {
-	if err := p.issueInto("server", p.ca, "lab", "localhost", "kubernetes.default.svc", "virt-api.kubevirt.svc", "cdi-api.cdi.svc"); err != nil {
+func (p *pki) writeLeaves(serverNames []string) error {
+	names := append([]string{loopback, "localhost", "kubernetes.default.svc", "virt-api.kubevirt.svc", "cdi-api.cdi.svc"}, serverNames...)
+	if err := p.issueInto("server", p.ca, "lab", names...); err != nil {
 		return err
 	}
 	if err := p.issueInto("front-proxy-client", p.frontProxy, frontProxyName); err != nil {
@@ -165,8 +170,8 @@ func (p *pki) writeLeaves() error {
 
 const frontProxyName = "front-proxy-client"
 
-func (p *pki) issueInto(file string, a *authority, commonName string, dnsNames ...string) error {
-	certificate, key, err := a.issue(commonName, dnsNames...)
+func (p *pki) issueInto(file string, a *authority, commonName string, names ...string) error {
+	certificate, key, err := a.issue(commonName, names...)
 	if err != nil {
 		return err
 	}
@@ -174,6 +179,19 @@ func (p *pki) issueInto(file string, a *authority, commonName string, dnsNames .
 		return err
 	}
 	return p.write(file+".key", key)
+}
+
+// writeSigningKey writes the CA's key, for kube-controller-manager. It is otherwise only in memory.
+func (p *pki) writeSigningKey() error {
+	key, ok := p.ca.key.(*ecdsa.PrivateKey)
+	if !ok {
+		return fmt.Errorf("write the CA's key: unexpected type %T", p.ca.key)
+	}
+	encoded, err := encodeKey(key)
+	if err != nil {
+		return err
+	}
+	return p.write("ca.key", encoded)
 }
 
 func (p *pki) file(name string) string { return filepath.Join(p.dir, name) }

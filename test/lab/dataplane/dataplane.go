@@ -29,6 +29,8 @@ type Config struct {
 	Target *rest.Config
 	// Nodes are the provider cluster's nodes.
 	Nodes []Node
+	// Hypervisor boots the guests with GuestAnnotation; nil if there are none.
+	Hypervisor Hypervisor
 	// Log receives one line per event; nil discards them.
 	Log io.Writer
 }
@@ -150,9 +152,15 @@ func newParts(c Config, provider *providerCluster, target *targetCluster) *parts
 		client: provider.client, pods: provider.pods, runs: p.runsProviderPods, workloads: p.workloads, now: now,
 	}
 	p.pods = newController("kubelet", log, pods.reconcile)
-	handler := &virtHandler{provider: provider, behaviour: conduct, now: now, log: log.With("part", "virt-handler")}
+	handler := &virtHandler{
+		provider: provider, behaviour: conduct, now: now, log: log.With("part", "virt-handler"),
+		real: &realGuests{provider: provider, hypervisor: c.Hypervisor, now: now},
+	}
 	p.handler = newController("virt-handler", log, handler.reconcile)
 	storage := &storageDriver{provider: provider, behaviour: conduct, now: now, log: log.With("part", "storage")}
+	if c.Hypervisor != nil {
+		storage.volumes, p.workloads.volumes = c.Hypervisor, c.Hypervisor
+	}
 	p.claims = newController("provisioner", log, storage.reconcileClaim)
 	p.volumes = newController("deleter", log, storage.reconcileVolume)
 	p.guestNodes = newController("guests", log, p.guests.reconcile)

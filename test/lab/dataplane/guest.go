@@ -92,9 +92,9 @@ func (g *guests) reconcile(ctx context.Context, key string) (time.Duration, erro
 	}
 }
 
-// hasKubelet reports whether a guest runs on a live node and has a working kubelet.
+// hasKubelet reports whether a simulated guest runs on a live node and has a working kubelet.
 func (g *guests) hasKubelet(instance *kubevirtv1.VirtualMachineInstance) bool {
-	return instance.IsRunning() && !hasFault(instance, FaultNoJoin) && g.provider.nodeUp(instance.Status.NodeName)
+	return instance.IsRunning() && !isReal(instance) && !hasFault(instance, FaultNoJoin) && g.provider.nodeUp(instance.Status.NodeName)
 }
 
 // join registers the Node of a guest that has a valid bootstrap token, or had

@@ -34,6 +34,7 @@ const (
 type storageDriver struct {
 	provider  *providerCluster
 	behaviour behaviour
+	volumes   Volumes // their content; nil if there are no real guests
 	now       func() time.Time
 	log       *slog.Logger
 }
@@ -112,6 +113,9 @@ func (d *storageDriver) provision(
 		return left, nil
 	}
 	volume := renderVolume(claim, class, d.accessibleFrom(claim, class))
+	if err := d.cloneContent(ctx, claim, volume.Name); err != nil {
+		return 0, err
+	}
 	_, err := d.provider.client.CoreV1().PersistentVolumes().Create(ctx, volume, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
 		return 0, nil
@@ -121,6 +125,19 @@ func (d *storageDriver) provision(
 	}
 	d.log.Info("provisioned", "claim", claim.Namespace+"/"+claim.Name, "volume", volume.Name)
 	return 0, nil
+}
+
+// cloneContent copies the content of a claim's source, if the lab has real volumes.
+func (d *storageDriver) cloneContent(ctx context.Context, claim *corev1.PersistentVolumeClaim, volume string) error {
+	source := cloneSource(claim)
+	if source == "" || d.volumes == nil {
+		return nil
+	}
+	original, err := d.provider.claims.PersistentVolumeClaims(claim.Namespace).Get(source)
+	if err != nil {
+		return fmt.Errorf("read source of PersistentVolumeClaim %s/%s: %w", claim.Namespace, claim.Name, err)
+	}
+	return d.volumes.CloneVolume(ctx, original.Spec.VolumeName, volume)
 }
 
 // zoneConflict returns why a clone cannot be created in the claim's zone, in the words of a cloud's
@@ -284,6 +301,9 @@ func (d *storageDriver) reconcileVolume(ctx context.Context, name string) (time.
 	err = d.provider.client.CoreV1().PersistentVolumes().Delete(ctx, name, options)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return 0, fmt.Errorf("delete PersistentVolume %s: %w", name, err)
+	}
+	if d.volumes != nil {
+		return 0, d.volumes.DeleteVolume(name)
 	}
 	return 0, nil
 }

@@ -25,6 +25,7 @@ type virtHandler struct {
 	behaviour behaviour
 	now       func() time.Time
 	log       *slog.Logger
+	real      *realGuests
 }
 
 // reconcile advances one VirtualMachineInstance. An update of an outdated copy
@@ -41,7 +42,10 @@ func (h *virtHandler) reconcile(ctx context.Context, key string) (time.Duration,
 		return 0, nil
 	}
 	desired := instance.DeepCopy()
-	after := h.advance(desired)
+	after, err := h.advance(ctx, desired)
+	if err != nil {
+		return 0, err
+	}
 	if equality.Semantic.DeepEqual(instance, desired) {
 		return after, nil
 	}
@@ -64,8 +68,17 @@ func isHandlers(instance *kubevirtv1.VirtualMachineInstance) bool {
 }
 
 // advance updates the instance's status, and returns when to reconcile again.
-func (h *virtHandler) advance(instance *kubevirtv1.VirtualMachineInstance) time.Duration {
-	now, pod := h.now(), h.provider.launcherPod(instance)
+func (h *virtHandler) advance(ctx context.Context, instance *kubevirtv1.VirtualMachineInstance) (time.Duration, error) {
+	pod := h.provider.launcherPod(instance)
+	if isReal(instance) {
+		return h.real.advance(ctx, instance, pod)
+	}
+	return h.simulate(instance, pod), nil
+}
+
+// simulate is advance for simulated guests.
+func (h *virtHandler) simulate(instance *kubevirtv1.VirtualMachineInstance, pod *corev1.Pod) time.Duration {
+	now := h.now()
 	if since, asked := shutdownRequest(instance, pod); asked {
 		return h.shutDown(instance, now, since)
 	}

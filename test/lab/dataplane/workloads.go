@@ -38,6 +38,7 @@ type providerWorkloads struct {
 	behaviour behaviour
 	addresses *addressPool
 	loopback  *addressPool // CDI's pods: cdi-controller dials them, and the connection must be refused at once
+	volumes   Volumes      // runs real imports; may be nil
 	now       func() time.Time
 }
 
@@ -98,6 +99,8 @@ func (w *providerWorkloads) outcome(pod *corev1.Pod) outcome {
 	switch {
 	case isLauncher(pod):
 		return w.launcherOutcome(pod)
+	case pod.Labels[cdiComponentLabel] == cdiImporter && w.importsForReal(pod):
+		return w.realImport(pod)
 	case pod.Labels[cdiComponentLabel] == cdiImporter:
 		return w.after(pod, w.behaviour.latency(pod.Namespace, ImportLatencyAnnotation), w.importOutcome(pod))
 	case pod.Labels[cdiComponentLabel] == cdiCloneSource:

@@ -31,7 +31,7 @@ func (l *Lab) StartSidecar(ctx context.Context, s *Shoot, binary string, extraAr
 		creationTimeout, "--machine-drain-timeout=10m", "--machine-health-timeout=10m",
 		"--machine-pv-detach-timeout=10s", "--machine-pv-reattach-timeout=10s", orphanPeriod, "--resource-exhausted-retry=1m",
 	)
-	args = append(args, l.SidecarArgs...)
+	args = append(append(args, l.joinArgs()...), l.SidecarArgs...)
 	return l.startController(ctx, process.Spec{
 		Name: s.Name + "-machine-controller", Path: binary, Args: append(args, extraArgs...),
 	})

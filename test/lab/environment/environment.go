@@ -20,6 +20,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/binaries"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/controlplane"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/guest"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/process"
 )
 
@@ -33,6 +34,9 @@ type Options struct {
 	SeparateTarget bool
 	// Gardener builds Gardener's components too.
 	Gardener bool
+	// RealGuests lets VirtualMachineInstances boot that have dataplane.GuestAnnotation. It cannot be
+	// combined with SeparateTarget.
+	RealGuests bool
 }
 
 // Lab is a running lab.
@@ -47,6 +51,9 @@ type Lab struct {
 	// SidecarArgs are passed to every sidecar and every driver over gRPC, before
 	// their own extra arguments.
 	SidecarArgs []string
+
+	// Guests runs the real guests; nil unless Options.RealGuests is set.
+	Guests *guest.Hypervisor
 
 	folder    *folder
 	manifests *manifests
@@ -71,11 +78,7 @@ func Start(ctx context.Context, o Options) (*Lab, error) {
 	if o.Progress == nil {
 		o.Progress = io.Discard
 	}
-	ensure := binaries.Ensure
-	if o.Gardener {
-		ensure = binaries.EnsureGardener
-	}
-	found, err := ensure(ctx, o.Progress)
+	found, image, err := prepare(ctx, o)
 	if err != nil {
 		return nil, fmt.Errorf("prepare the lab's binaries: %w", err)
 	}
@@ -89,7 +92,7 @@ func Start(ctx context.Context, o Options) (*Lab, error) {
 		Dir: f.path, LogDir: f.logs(), Binaries: found, KeepLogs: o.KeepLogs,
 		folder: f, group: process.NewGroup(f.logs()),
 	}
-	if err := l.start(ctx, o); err != nil {
+	if err := l.start(ctx, o, image); err != nil {
 		err = fmt.Errorf("start the lab: %w", err)
 		if l.KeepLogs = ctx.Err() == nil; l.KeepLogs { // the logs would not explain an interrupted start
 			err = fmt.Errorf("%w (logs in %s)", err, l.LogDir)
@@ -100,7 +103,29 @@ func Start(ctx context.Context, o Options) (*Lab, error) {
 	return l, nil
 }
 
-func (l *Lab) start(ctx context.Context, o Options) (err error) {
+// Prepare builds what a lab with these options runs, and starts nothing.
+func Prepare(ctx context.Context, o Options) error {
+	_, _, err := prepare(ctx, o)
+	return err
+}
+
+// prepare builds what the lab runs, and returns the image of real guests.
+func prepare(ctx context.Context, o Options) (found *binaries.Binaries, image string, err error) {
+	switch {
+	case o.RealGuests:
+		return prepareGuests(ctx, o.Progress)
+	case o.Gardener:
+		found, err = binaries.EnsureGardener(ctx, o.Progress)
+	default:
+		found, err = binaries.Ensure(ctx, o.Progress)
+	}
+	return found, "", err
+}
+
+func (l *Lab) start(ctx context.Context, o Options, image string) (err error) {
+	if err := l.startGuests(ctx, o, image); err != nil {
+		return err
+	}
 	if l.manifests, err = newManifests(filepath.Join(l.folder.data(), "manifests"), l.Binaries.Kubectl); err != nil {
 		return err
 	}
@@ -120,7 +145,9 @@ func (l *Lab) start(ctx context.Context, o Options) (err error) {
 		}
 		return l.applyShipped(ctx, l.Provider, providerClusterOverlay)
 	}, func(ctx context.Context) (err error) {
-		l.Control, err = controlplane.StartControl(ctx, options("control"))
+		own := options("control")
+		own.Kubelets = l.kubelets()
+		l.Control, err = controlplane.StartControl(ctx, own)
 		return err
 	})
 	if err != nil {
@@ -145,7 +172,7 @@ func (l *Lab) Stop(ctx context.Context) error {
 	if l.simulator != nil {
 		l.simulator.stop()
 	}
-	failed := l.group.Stop(ctx)
+	failed := errors.Join(l.stopGuests(ctx), l.group.Stop(ctx))
 	return errors.Join(failed, l.folder.remove(l.KeepLogs))
 }
 
@@ -190,7 +217,7 @@ func (l *Lab) startSimulator(ctx context.Context, o Options) (*simulator, error)
 	release := context.AfterFunc(ctx, cancel)
 	plane, err := dataplane.Start(lifetime, dataplane.Config{
 		Provider: l.Provider.Config(), VirtHandler: l.Provider.VirtHandlerConfig(), Target: l.Target.Config(),
-		Nodes: nodes, Log: log,
+		Nodes: nodes, Log: log, Hypervisor: l.hypervisor(),
 	})
 	if err == nil && !release() {
 		err = ctx.Err()

@@ -63,6 +63,15 @@ func (p *Process) Err() error {
 	return fmt.Errorf("%s ended: %w; log %s ends with:\n%s", p.spec.Name, cause, p.logFile, Tail(p.logFile, lastLines))
 }
 
+// Failure returns nil if the child has ended successfully, and otherwise how it has ended. It is nil
+// while the child runs.
+func (p *Process) Failure() error {
+	if ended := p.Err(); ended == nil || p.err == nil {
+		return nil
+	}
+	return p.Err()
+}
+
 // Stop ends the child and waits for it. If ctx is done first, it kills the child.
 func (p *Process) Stop(ctx context.Context) error {
 	signal := syscall.SIGTERM

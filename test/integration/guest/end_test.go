@@ -1,0 +1,134 @@
+//go:build guest
+
+package guest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/watch"
+	kubevirtv1 "kubevirt.io/api/core/v1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
+)
+
+// end is what was observed of a worker's deletion.
+type end struct {
+	podGone     time.Time // the pod was evicted, and its containers have ended
+	asked, off  time.Time // the deletion of the VirtualMachineInstance, and its final phase
+	phase       kubevirtv1.VirtualMachineInstancePhase
+	kubeletSaid string // the message of the Node's condition Ready when it became false
+}
+
+// requireGracefulEnd deletes the Machine, and requires that its pod is drained first, that the operating system
+// shuts down within the grace period, and that nothing is left.
+func (w *worker) requireGracefulEnd(t *testing.T) {
+	t.Helper()
+
+	observed := w.observeEnd(t)
+	w.Scale(t, pool, 0)
+	harness.Within(t, bootLimit, "the Machine is gone", func(ctx context.Context) (bool, error) {
+		_, err := w.MCM.MachineV1alpha1().Machines(w.Namespace).Get(ctx, w.machine.Name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return true, nil
+		}
+
+		return false, err
+	})
+
+	e := observed()
+	require.Equal(t, kubevirtv1.Succeeded, e.phase, "Failed means that the guest was killed")
+	require.False(t, e.podGone.IsZero() || e.podGone.After(e.asked.Add(time.Second)), "the pod ends before its machine: %+v", e)
+	require.Contains(t, e.kubeletSaid, "node is shutting down", "kubelet has noticed the shutdown")
+
+	const grace = 60 * time.Second
+
+	require.Less(t, e.off.Sub(e.asked), grace)
+	t.Logf("the guest has shut down %.0f s after it was asked to", e.off.Sub(e.asked).Seconds())
+
+	_, err := w.Target.CoreV1().Nodes().Get(t.Context(), w.machine.Name, metav1.GetOptions{})
+	require.True(t, apierrors.IsNotFound(err), "%v", err)
+}
+
+// observeEnd watches the worker's pod, Node and VirtualMachineInstance. The returned function waits for
+// the end of the instance.
+func (w *worker) observeEnd(t *testing.T) func() end {
+	t.Helper()
+
+	named := func(name string) metav1.ListOptions {
+		return metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()}
+	}
+	pods, err := w.Target.CoreV1().Pods(w.Namespace).Watch(t.Context(), named(podName))
+	require.NoError(t, err)
+	nodes, err := w.Target.CoreV1().Nodes().Watch(t.Context(), named(w.machine.Name))
+	require.NoError(t, err)
+	instances, err := w.KubeVirt.KubevirtV1().VirtualMachineInstances(w.ProviderNamespace).Watch(t.Context(), named(w.machine.Name))
+	require.NoError(t, err)
+
+	ended := make(chan end, 1)
+
+	go func() { ended <- watchEnd(pods, nodes, instances) }()
+
+	return func() end {
+		select {
+		case e := <-ended:
+			return e
+		case <-t.Context().Done():
+			return end{}
+		}
+	}
+}
+
+// watchEnd returns when the instance is gone, or a watch has ended.
+func watchEnd(pods, nodes, instances watch.Interface) (e end) {
+	for {
+		select {
+		case event := <-pods.ResultChan():
+			if event.Type == watch.Deleted {
+				e.podGone = time.Now()
+			}
+		case event := <-nodes.ResultChan():
+			e.seeNode(event)
+		case event, open := <-instances.ResultChan():
+			if !open || event.Type == watch.Deleted {
+				return e
+			}
+
+			e.seeInstance(event)
+		}
+	}
+}
+
+func (e *end) seeNode(event watch.Event) {
+	node, ok := event.Object.(*corev1.Node)
+	if !ok {
+		return
+	}
+
+	for _, condition := range node.Status.Conditions {
+		if condition.Type == corev1.NodeReady && condition.Status == corev1.ConditionFalse {
+			e.kubeletSaid = condition.Message
+		}
+	}
+}
+
+func (e *end) seeInstance(event watch.Event) {
+	instance, ok := event.Object.(*kubevirtv1.VirtualMachineInstance)
+	if !ok {
+		return
+	}
+
+	if instance.DeletionTimestamp != nil && e.asked.IsZero() {
+		e.asked = time.Now()
+	}
+
+	if instance.IsFinal() && e.off.IsZero() {
+		e.off, e.phase = time.Now(), instance.Status.Phase
+	}
+}

@@ -1,0 +1,142 @@
+//go:build guest
+
+package guest
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/guest"
+)
+
+// TestImportedImage boots a worker from an image that CDI's code has imported over HTTP: qcow2 is converted,
+// its checksum is checked, the golden image is cloned, and the clone boots.
+func TestImportedImage(t *testing.T) {
+	image := guestImage(t)
+	server := serveFile(t, image)
+	w := newWorker(t, exampleUserData, fmt.Sprintf(`{"goldenImage":{"size":"4Gi"},
+		"rootVolume":{"source":{"http":{"url":%q,"checksum":%q}},
+			"storage":{"storageClassName":"immediate","accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":"10Gi"}}}}}`,
+		server+"/worker.qcow2", "sha256:"+checksum(t, image)), importForReal)
+	w.awaitReady(t)
+	require.Equal(t, w.machine.Name, w.mustLogin(t, "hostname"))
+
+	images := w.goldenImages(t)
+	require.Len(t, images, 1)
+	require.Equal(t, cdiv1beta1.Succeeded, images[0].Status.Phase)
+
+	w.Scale(t, pool, 0)
+	w.AwaitRunningWithin(t, bootLimit, 0)
+}
+
+// TestImportFromRegistry imports an image from a registry over TLS, whose CA is in a ConfigMap, and requires
+// that its content arrives.
+func TestImportFromRegistry(t *testing.T) {
+	s := newImportingShoot(t)
+	content := harness.Incompressible(3 << 20)
+	registry := newRegistry(t, content)
+	s.addCA(t, "registry-ca", registry.Certificate().Raw)
+
+	imported := s.importImage(t, "registry", &cdiv1beta1.DataVolumeSource{Registry: &cdiv1beta1.DataVolumeSourceRegistry{
+		URL: new("docker://" + registry.Listener.Addr().String() + "/worker:1"), CertConfigMap: new("registry-ca"),
+	}})
+	require.Equal(t, cdiv1beta1.Succeeded, imported.Status.Phase)
+	s.requireContent(t, imported, content)
+}
+
+// TestWrongChecksum requires that an image with another checksum than the ProviderSpec's is refused
+// permanently, as CDI's importer judges it.
+func TestWrongChecksum(t *testing.T) {
+	s := newImportingShoot(t)
+	file := filepath.Join(t.TempDir(), "worker.qcow2")
+	require.NoError(t, os.WriteFile(file, harness.Incompressible(1<<20), 0o600))
+
+	refused := s.importImage(t, "checksum", &cdiv1beta1.DataVolumeSource{HTTP: &cdiv1beta1.DataVolumeSourceHTTP{
+		URL: serveFile(t, file) + "/worker.qcow2", Checksum: "sha256:" + fmt.Sprintf("%064d", 0),
+	}})
+	require.Equal(t, cdiv1beta1.Failed, refused.Status.Phase)
+
+	for _, condition := range refused.Status.Conditions {
+		if condition.Type == cdiv1beta1.DataVolumeRunning {
+			require.Contains(t, condition.Message, "checksum mismatch")
+		}
+	}
+}
+
+// guestImage returns the guests' image as qcow2.
+func guestImage(t *testing.T) string {
+	t.Helper()
+
+	raw, err := guest.EnsureImage(t.Context(), harness.Lab().Binaries.Kubelet, io.Discard)
+	require.NoError(t, err)
+
+	file := filepath.Join(t.TempDir(), "worker.qcow2")
+	output, err := exec.CommandContext(t.Context(), "qemu-img", "convert", "-O", "qcow2", raw, file).CombinedOutput()
+	require.NoError(t, err, string(output))
+
+	info, err := os.Stat(file)
+	require.NoError(t, err)
+	t.Logf("the guests' image has %d MiB as qcow2", info.Size()>>20)
+
+	return file
+}
+
+func checksum(t *testing.T, name string) string {
+	t.Helper()
+
+	file, err := os.Open(filepath.Clean(name))
+	require.NoError(t, err)
+
+	defer file.Close() //nolint:errcheck // read-only
+
+	h := sha256.New()
+	_, err = io.Copy(h, file)
+	require.NoError(t, err)
+
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// serveFile serves the folder of a file over HTTP, and returns its URL.
+func serveFile(t *testing.T, name string) string {
+	t.Helper()
+
+	server := httptest.NewServer(http.FileServer(http.Dir(filepath.Dir(name))))
+	t.Cleanup(server.Close)
+
+	return server.URL
+}
+
+// importForReal makes the importer pods of a shoot import images.
+func importForReal(t *testing.T, s *harness.Shoot) {
+	t.Helper()
+
+	patch := []byte(`{"metadata":{"annotations":{"sim.lab/import":"real"}}}`)
+	_, err := s.Kube.CoreV1().Namespaces().Patch(t.Context(), s.ProviderNamespace, types.MergePatchType, patch, metav1.PatchOptions{})
+	require.NoError(t, err)
+}
+
+// goldenImages returns the golden images of a worker's shoot.
+func (w *worker) goldenImages(t *testing.T) []cdiv1beta1.DataVolume {
+	t.Helper()
+
+	list, err := w.CDI.CdiV1beta1().DataVolumes(w.ProviderNamespace).List(t.Context(), metav1.ListOptions{
+		LabelSelector: "kubevirt.machine.gardener.cloud/golden-image,!mcm.gardener.cloud/role",
+	})
+	require.NoError(t, err)
+
+	return list.Items
+}

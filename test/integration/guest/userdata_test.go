@@ -1,0 +1,85 @@
+//go:build guest
+
+package guest
+
+import (
+	"encoding/base64"
+	"fmt"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/guest"
+)
+
+// installation are the lines of the example's user data that install packages. The guests' image has
+// them, since guests have no internet access; docs/getting-started.md says to remove these lines then.
+var installation = regexp.MustCompile(`(?m)^( *(package_update|packages):.*| *curl .*| *echo 'deb .*| *apt-(get|mark) .*)\n`)
+
+// exampleUserData returns the user data of kubernetes/example, with the placeholders set as in
+// docs/getting-started.md and without the installation.
+func exampleUserData(t *testing.T, s *harness.Shoot) string {
+	t.Helper()
+
+	var secret corev1.Secret
+
+	require.NoError(t, yaml.UnmarshalStrict(s.Manifest(t, "example/userdata.yaml")[0], &secret))
+
+	server, err := url.Parse(harness.Lab().Control.ServerURL)
+	require.NoError(t, err)
+
+	text := secret.StringData["userData"]
+	require.Len(t, installation.FindAllString(text, -1), 7, "the lines that install packages")
+
+	text = installation.ReplaceAllString(text, "")
+	for placeholder, value := range map[string]string{
+		"server: API_SERVER":      fmt.Sprintf("server: https://%s:%s", guest.ServerAddress, server.Port()),
+		"content: CA_CERTIFICATE": "content: " + base64.StdEncoding.EncodeToString(harness.Lab().Control.Config().CAData),
+		"[CLUSTER_DNS]":           "[10.96.0.10]",
+	} {
+		text = harness.MustReplace(text, placeholder, value)
+	}
+
+	return text
+}
+
+// multipart returns the example's user data as a MIME message: its files as a cloud-config, and its
+// command as a script.
+func multipart(t *testing.T, config string) string {
+	t.Helper()
+
+	files, command, found := strings.Cut(config, "runcmd:\n")
+	require.True(t, found)
+
+	command = strings.Trim(strings.TrimSpace(command), "-[] ")
+	require.Equal(t, "/usr/local/sbin/join-cluster", command)
+
+	const boundary = "==part=="
+
+	part := func(kind, text string) string {
+		return "--" + boundary + "\nContent-Type: " + kind + "\nMIME-Version: 1.0\n\n" + text + "\n"
+	}
+
+	return "Content-Type: multipart/mixed; boundary=\"" + boundary + "\"\nMIME-Version: 1.0\n\n" +
+		part("text/cloud-config", files) + part("text/x-shellscript", "#!/bin/sh\nexec "+command+"\n") + "--" + boundary + "--\n"
+}
+
+// applyUserData creates the Secrets to which the classes of harness.AddPool refer.
+func applyUserData(t *testing.T, s *harness.Shoot, userData string) {
+	t.Helper()
+
+	for _, secret := range []*corev1.Secret{
+		{ObjectMeta: metav1.ObjectMeta{Name: "cloudprovider"}, Data: map[string][]byte{"kubeconfig": s.ProviderKubeconfig}},
+		{ObjectMeta: metav1.ObjectMeta{Name: "example-worker-userdata"}, Data: map[string][]byte{"userData": []byte(userData)}},
+	} {
+		_, err := s.Target.CoreV1().Secrets(s.Namespace).Create(t.Context(), secret, metav1.CreateOptions{})
+		require.NoError(t, err)
+	}
+}

@@ -1,0 +1,62 @@
+package binaries
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// Artifact is something that another package builds, and that is kept like the binaries.
+type Artifact struct {
+	Name     string // for progress lines
+	Set      string // the name of its folder, without the hash
+	Hash     string // identifies the version
+	Outputs  []string
+	Estimate time.Duration
+	// MaxAge is the age after which it is built again; zero means never.
+	MaxAge time.Duration
+	// Produce writes the outputs, and possibly temporary files, into a folder.
+	Produce func(ctx context.Context, into string) error
+}
+
+// EnsureArtifact returns the folder with the outputs, and first builds them if they are missing or too
+// old. Concurrent callers build only once.
+func EnsureArtifact(ctx context.Context, progress io.Writer, a Artifact) (string, error) {
+	cache, err := CacheDir()
+	if err != nil {
+		return "", err
+	}
+	target := filepath.Join(cache, a.Set+"-"+a.Hash)
+	if err := a.expire(target, time.Now()); err != nil {
+		return "", err
+	}
+	s := step{
+		number: 1, name: a.Name, target: target, outputs: a.Outputs, estimate: a.Estimate,
+		produce: func(ctx context.Context, _ step, into string) error { return a.Produce(ctx, into) },
+	}
+	if s.done() {
+		return target, nil
+	}
+	if err := build(ctx, cache, []step{s}, progress); err != nil {
+		return "", err
+	}
+	return target, layout{targets: map[string]string{a.Set: target}}.prune(time.Now())
+}
+
+// expire removes outputs that are too old. A lab that uses them keeps its open files.
+func (a Artifact) expire(target string, now time.Time) error {
+	for _, name := range a.Outputs {
+		file := filepath.Join(target, name)
+		info, err := os.Stat(file)
+		if err != nil || a.MaxAge == 0 || now.Sub(info.ModTime()) < a.MaxAge {
+			continue
+		}
+		if err := os.RemoveAll(file); err != nil {
+			return fmt.Errorf("remove %s, which is too old: %w", file, err)
+		}
+	}
+	return nil
+}

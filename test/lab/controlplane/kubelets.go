@@ -1,0 +1,113 @@
+package controlplane
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// Kubelets describes how the API server of a cluster and real kubelets, those of guests that boot,
+// reach each other.
+type Kubelets struct {
+	// Server is the IP address of the API server in the guests' network.
+	Server string
+	// ProxySocket is the Unix socket of an HTTP CONNECT proxy, which connects to NODE:PORT.
+	ProxySocket string
+}
+
+// joinControllers are the controllers that give kubelets their client certificates.
+const joinControllers = ",certificatesigningrequest-approving-controller,certificatesigningrequest-signing-controller"
+
+// kubeletClient is the user as which the API server authenticates to kubelets.
+const kubeletClient = "kube-apiserver-kubelet-client"
+
+// Bootstrappers is the group of the bootstrap tokens that may request kubelets' certificates, as in clusters
+// made by kubeadm.
+const Bootstrappers = "system:bootstrappers:kubeadm:default-node-token"
+
+// prepareKubelets writes the certificates and the configuration for real kubelets.
+func (c *Cluster) prepareKubelets() error {
+	if c.options.Kubelets == nil {
+		return nil
+	}
+	if err := c.pki.issueInto("kubelet-client", c.pki.ca, kubeletClient); err != nil {
+		return err
+	}
+	if err := c.pki.writeSigningKey(); err != nil {
+		return err
+	}
+	return c.pki.write("egress.yaml", fmt.Appendf(nil, `apiVersion: apiserver.k8s.io/v1beta1
+kind: EgressSelectorConfiguration
+egressSelections:
+- name: cluster
+  connection:
+    proxyProtocol: HTTPConnect
+    transport:
+      uds:
+        udsName: %s
+`, c.options.Kubelets.ProxySocket))
+}
+
+// serverNames returns the names of the API server besides those in every cluster.
+func (o Options) serverNames() []string {
+	if o.Kubelets == nil {
+		return nil
+	}
+	return []string{o.Kubelets.Server}
+}
+
+// authorizationModes restricts real kubelets to the objects of their Nodes.
+func (c *Cluster) authorizationModes() string {
+	if c.options.Kubelets == nil {
+		return "RBAC"
+	}
+	return "Node,RBAC"
+}
+
+// kubeletArgs are the API server's arguments for real kubelets. It addresses them by the names of their
+// Nodes, since all guests have the same IP address in their own networks.
+func (c *Cluster) kubeletArgs() []string {
+	if c.options.Kubelets == nil {
+		return nil
+	}
+	return []string{
+		"--enable-bootstrap-token-auth", "--enable-admission-plugins=NodeRestriction",
+		"--kubelet-client-certificate=" + c.pki.file("kubelet-client.crt"),
+		"--kubelet-client-key=" + c.pki.file("kubelet-client.key"),
+		"--kubelet-preferred-address-types=Hostname",
+		"--egress-selector-config-file=" + c.pki.file("egress.yaml"),
+	}
+}
+
+// signingArgs are kube-controller-manager's arguments for signing kubelets' certificates.
+func (c *Cluster) signingArgs() []string {
+	if c.options.Kubelets == nil {
+		return nil
+	}
+	return []string{
+		"--cluster-signing-cert-file=" + c.pki.file("ca.crt"), "--cluster-signing-key-file=" + c.pki.file("ca.key"),
+	}
+}
+
+// admitKubelets grants what kubeadm grants: the permissions of docs/getting-started.md, and the API
+// server's for the kubelets' own API.
+func (c *Cluster) admitKubelets(ctx context.Context) error {
+	if c.options.Kubelets == nil {
+		return nil
+	}
+	return c.apply(ctx, []unstructured.Unstructured{
+		clusterRoleBinding("node-bootstrap", "system:node-bootstrapper", "Group", Bootstrappers),
+		clusterRoleBinding("node-bootstrap-approve", "system:certificates.k8s.io:certificatesigningrequests:nodeclient", "Group", Bootstrappers),
+		clusterRoleBinding("node-renew-approve", "system:certificates.k8s.io:certificatesigningrequests:selfnodeclient", "Group", "system:nodes"),
+		clusterRoleBinding("kubelet-api", "system:kubelet-api-admin", "User", kubeletClient),
+	})
+}
+
+func clusterRoleBinding(name, role, kind, subject string) unstructured.Unstructured {
+	const group = "rbac.authorization.k8s.io"
+	o := named(group+"/v1", "ClusterRoleBinding", name)
+	o["roleRef"] = object{"apiGroup": group, "kind": "ClusterRole", "name": role}
+	o["subjects"] = []any{object{"apiGroup": group, "kind": kind, "name": subject}}
+	return unstructured.Unstructured{Object: o}
+}

@@ -1,0 +1,189 @@
+package dataplane
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
+	kubevirtv1 "kubevirt.io/api/core/v1"
+)
+
+// scriptedHypervisor has one guest in a given state, and records what it is asked for.
+type scriptedHypervisor struct {
+	state GuestState
+	asked []string
+}
+
+func (h *scriptedHypervisor) Start(Boot) error {
+	h.asked = append(h.asked, "start")
+	return nil
+}
+
+func (h *scriptedHypervisor) Observe(types.UID) GuestState { return h.state }
+
+func (h *scriptedHypervisor) PowerOff(types.UID) error {
+	h.asked = append(h.asked, "power off")
+	return nil
+}
+
+func (h *scriptedHypervisor) Kill(context.Context, types.UID) error {
+	h.asked = append(h.asked, "kill")
+	return nil
+}
+
+func (h *scriptedHypervisor) CloneVolume(context.Context, string, string) error { return nil }
+
+func (h *scriptedHypervisor) Import(run ImporterRun) (ImporterResult, bool) {
+	h.asked = append(h.asked, "import to "+run.Volume+" from "+run.Env[cdiImporterEndpoint])
+	return ImporterResult{Message: importMessage}, len(h.asked) > 1
+}
+
+func (h *scriptedHypervisor) DeleteVolume(string) error { return nil }
+
+func TestRealGuest(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1000, 0)
+	running := GuestState{Started: true, Running: true}
+	for name, test := range map[string]struct {
+		reason  string
+		state   GuestState
+		phase   kubevirtv1.VirtualMachineInstancePhase
+		deleted time.Duration // ago; zero: not deleted
+		grace   int64
+		want    kubevirtv1.VirtualMachineInstancePhase
+		asked   []string
+	}{
+		"starting": {
+			reason: "the hypervisor still copies disks", state: GuestState{Started: true},
+			phase: kubevirtv1.Scheduled, want: kubevirtv1.Scheduled,
+		},
+		"running": {reason: "QEMU runs", state: running, phase: kubevirtv1.Scheduled, want: kubevirtv1.Running},
+		"deleted": {
+			reason: "its operating system may shut down", state: running, phase: kubevirtv1.Running, deleted: time.Second, grace: 60,
+			want: kubevirtv1.Running, asked: []string{"power off"},
+		},
+		"grace period over": {
+			reason: "it did not shut down", state: running, phase: kubevirtv1.Running, deleted: time.Minute, grace: 60,
+			want: kubevirtv1.Running, asked: []string{"kill"},
+		},
+		"deleted before its start": {reason: "there is nothing to end", phase: kubevirtv1.Scheduled, deleted: time.Second, grace: 60, want: kubevirtv1.Succeeded},
+		"powered off": {
+			reason: "a shutdown is no failure", state: GuestState{Started: true, End: GuestShutDown},
+			phase: kubevirtv1.Running, want: kubevirtv1.Succeeded,
+		},
+		"killed": {
+			reason: "virt-handler reports an expired grace period", state: GuestState{Started: true, End: GuestKilled},
+			phase: kubevirtv1.Running, deleted: time.Minute, grace: 60, want: kubevirtv1.Failed,
+		},
+		"killed on request": {
+			reason: "without a grace period it is expected", state: GuestState{Started: true, End: GuestKilled},
+			phase: kubevirtv1.Running, deleted: time.Second, want: kubevirtv1.Succeeded,
+		},
+		"crashed": {
+			reason: "KubeVirt restarts it", state: GuestState{Started: true, End: GuestFailed},
+			phase: kubevirtv1.Running, want: kubevirtv1.Failed,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			instance := testInstance()
+			instance.Status.Phase, instance.Spec.TerminationGracePeriodSeconds = test.phase, &test.grace
+			if test.deleted > 0 {
+				instance.DeletionTimestamp = &metav1.Time{Time: now.Add(-test.deleted)}
+			}
+			hypervisor := &scriptedHypervisor{state: test.state}
+			r := &realGuests{hypervisor: hypervisor, now: func() time.Time { return now }}
+			_, err := r.advance(t.Context(), instance, &corev1.Pod{})
+			require.NoError(t, err)
+			require.Equal(t, test.want, instance.Status.Phase, test.reason)
+			require.Equal(t, test.asked, hypervisor.asked, test.reason)
+		})
+	}
+}
+
+func TestRealGuestNeedsAHypervisor(t *testing.T) {
+	t.Parallel()
+	_, err := (&realGuests{}).advance(t.Context(), testInstance(), &corev1.Pod{})
+	require.ErrorContains(t, err, "--guests=real")
+}
+
+func TestReportOfRealGuest(t *testing.T) {
+	t.Parallel()
+	instance := testInstance()
+	instance.Spec.Domain.Devices.Interfaces[0].MacAddress = "02:00:00:00:00:41"
+	pod := &corev1.Pod{Status: corev1.PodStatus{PodIP: "10.244.0.9"}}
+	(&realGuests{now: time.Now}).report(instance, pod, &GuestAgent{
+		OS: kubevirtv1.VirtualMachineInstanceGuestOSInfo{ID: "debian"},
+		Interfaces: []GuestInterface{
+			{Name: "enp1s0", MAC: "02:00:00:00:00:41", IPs: []string{"10.0.2.15"}},
+			{Name: "enp2s0", MAC: "02:00:00:00:00:42", IPs: []string{"10.0.3.15", "fe80::1"}},
+		},
+	})
+	statuses := instance.Status.Interfaces
+	require.Equal(t, "10.244.0.9", statuses[0].IP, "the guest's own address is behind a translation")
+	require.Equal(t, "enp1s0", statuses[0].InterfaceName)
+	require.Equal(t, "10.0.3.15", statuses[1].IP)
+	require.Equal(t, "debian", instance.Status.GuestOSInfo.ID)
+}
+
+func TestSecretNames(t *testing.T) {
+	t.Parallel()
+	instance := testInstance()
+	reference := &corev1.LocalObjectReference{Name: "vm-userdata"}
+	instance.Spec.Volumes = append(instance.Spec.Volumes, kubevirtv1.Volume{
+		Name: "cloudinit",
+		VolumeSource: kubevirtv1.VolumeSource{CloudInitNoCloud: &kubevirtv1.CloudInitNoCloudSource{
+			UserDataSecretRef: reference, NetworkDataSecretRef: reference,
+		}},
+	})
+	instance.Spec.AccessCredentials = []kubevirtv1.AccessCredential{{SSHPublicKey: &kubevirtv1.SSHPublicKeyAccessCredential{
+		Source: kubevirtv1.SSHPublicKeyAccessCredentialSource{
+			Secret: &kubevirtv1.AccessCredentialSecretSource{SecretName: "vm-ssh"},
+		},
+	}}}
+	require.Equal(t, []string{"vm-userdata", "vm-ssh"}, secretNames(instance), "each Secret once")
+}
+
+func TestRealImport(t *testing.T) {
+	t.Parallel()
+	namespaces := cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil)
+	claims := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+	bound := testClaim()
+	bound.Name, bound.Spec.VolumeName = "target", "pv-1"
+	require.NoError(t, claims.Add(bound))
+	hypervisor := &scriptedHypervisor{}
+	w := &providerWorkloads{
+		provider:  &providerCluster{claims: corelisters.NewPersistentVolumeClaimLister(claims)},
+		behaviour: behaviour{namespaces: corelisters.NewNamespaceLister(namespaces)}, volumes: hypervisor, now: time.Now,
+	}
+	pod := importerPod()
+	require.False(t, w.importsForReal(pod), "imports are simulated by default")
+	require.NoError(t, namespaces.Add(&corev1.Namespace{
+		ObjectMeta: metav1.ObjectMeta{Name: "ns", Annotations: map[string]string{ImportAnnotation: RealImport}},
+	}))
+	require.True(t, w.importsForReal(pod))
+	require.False(t, w.outcome(pod).exited, "the importer has just been started")
+	require.Equal(t, succeeded(importMessage), w.outcome(pod))
+	require.Equal(t, "import to pv-1 from http://127.0.0.1/image", hypervisor.asked[0])
+}
+
+// importerPod returns the pod with which CDI fills the claim "target".
+func importerPod() *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "importer", UID: "uid", Labels: map[string]string{cdiComponentLabel: cdiImporter}},
+		Spec: corev1.PodSpec{
+			Containers: []corev1.Container{{
+				Name: cdiImporter, Env: []corev1.EnvVar{{Name: cdiImporterEndpoint, Value: "http://127.0.0.1/image"}},
+			}},
+			Volumes: []corev1.Volume{{Name: cdiDataVolume, VolumeSource: corev1.VolumeSource{
+				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "target"},
+			}}},
+		},
+	}
+}

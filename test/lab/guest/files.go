@@ -1,0 +1,69 @@
+package guest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// copyFiles copies a file system into a folder that may contain some of its folders.
+func copyFiles(from fs.FS, into string) error {
+	return fs.WalkDir(from, ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		target := filepath.Join(into, path)
+		if entry.IsDir() {
+			return os.MkdirAll(target, 0o755)
+		}
+		data, err := fs.ReadFile(from, path)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(target, data, 0o644); err != nil {
+			return fmt.Errorf("write %s: %w", path, err)
+		}
+		return nil
+	})
+}
+
+func copyFile(from, to string, mode os.FileMode) error {
+	source, err := os.Open(from)
+	if err != nil {
+		return fmt.Errorf("open: %w", err)
+	}
+	defer source.Close() //nolint:errcheck // read-only
+	target, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, mode)
+	if err != nil {
+		return fmt.Errorf("create: %w", err)
+	}
+	if _, err := io.Copy(target, source); err != nil {
+		_ = target.Close() // the copy has failed already
+		return fmt.Errorf("copy %s: %w", from, err)
+	}
+	return target.Close()
+}
+
+// runProgram runs a program of the host. The error contains the end of its output.
+func runProgram(ctx context.Context, name string, args ...string) error {
+	path, err := findProgram(name)
+	if err != nil {
+		return fmt.Errorf("find %s: %w", name, err)
+	}
+	command := exec.CommandContext(ctx, path, args...)
+	command.Env = append(os.Environ(), "LC_ALL=C", "PATH="+os.Getenv("PATH")+":/usr/sbin:/sbin")
+	var output bytes.Buffer
+	command.Stdout, command.Stderr = &output, &output
+	if err := command.Run(); err != nil {
+		const enough = 2000
+		text := strings.TrimSpace(output.String())
+		return fmt.Errorf("%s: %w: %s", name, err, text[max(0, len(text)-enough):])
+	}
+	return nil
+}

@@ -1,0 +1,95 @@
+package guest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/process"
+)
+
+// importer is one run of CDI's importer.
+type importer struct {
+	ended  chan struct{}
+	result dataplane.ImporterResult // set before ended is closed
+}
+
+// Import implements dataplane.Volumes.
+func (h *Hypervisor) Import(run dataplane.ImporterRun) (dataplane.ImporterResult, bool) {
+	h.mu.Lock()
+	i := h.imports[run.ID]
+	if i == nil {
+		i = &importer{ended: make(chan struct{})}
+		h.imports[run.ID] = i
+		h.running.Go(func() {
+			defer close(i.ended)
+			i.result = h.runImporter(h.ctx, run)
+		})
+	}
+	h.mu.Unlock()
+	select {
+	case <-i.ended:
+		return i.result, true
+	default:
+		return dataplane.ImporterResult{}, false
+	}
+}
+
+// runImporter returns the result of an importer. Errors of the lab become results, too: cdi-controller
+// reports them, and its pod is restarted.
+func (h *Hypervisor) runImporter(ctx context.Context, run dataplane.ImporterRun) dataplane.ImporterResult {
+	dir := filepath.Join(h.options.Dir, "imports", run.ID)
+	message := filepath.Join(dir, "termination-message")
+	err := h.tryImport(ctx, run, dir, message)
+	text, unread := os.ReadFile(filepath.Clean(message))
+	result := dataplane.ImporterResult{Message: string(text)}
+	if err != nil {
+		result.Code = 1
+	}
+	if unread != nil {
+		result = dataplane.ImporterResult{Code: 1, Message: errors.Join(err, unread).Error()}
+	}
+	h.log.Info("imported", "volume", run.Volume, "endpoint", run.Env["IMPORTER_ENDPOINT"], "code", result.Code, "message", result.Message)
+	return result
+}
+
+func (h *Hypervisor) tryImport(ctx context.Context, run dataplane.ImporterRun, dir, message string) error {
+	certificates := filepath.Join(dir, "certificates")
+	for _, folder := range []string{certificates, h.volume(run.Volume)} {
+		if err := os.MkdirAll(folder, 0o700); err != nil {
+			return fmt.Errorf("create folder: %w", err)
+		}
+	}
+	for name, data := range run.CA {
+		if err := os.WriteFile(filepath.Join(certificates, name), data, 0o600); err != nil {
+			return fmt.Errorf("write certificate: %w", err)
+		}
+	}
+	args := []string{"-n", "10", h.options.Importer, "--data=" + h.volume(run.Volume), "--termination-message=" + message}
+	if run.Scratch != "" {
+		if err := os.MkdirAll(h.volume(run.Scratch), 0o700); err != nil {
+			return fmt.Errorf("create folder: %w", err)
+		}
+		args = append(args, "--scratch="+h.volume(run.Scratch))
+	}
+	env := []string{"TMPDIR=" + dir}
+	for name, value := range run.Env {
+		env = append(env, name+"="+value)
+	}
+	if len(run.CA) > 0 {
+		env = append(env, "IMPORTER_CERT_DIR="+certificates)
+	}
+	p, err := h.options.Group.Start(process.Spec{Name: "importer-" + run.ID[:min(8, len(run.ID))], Path: "nice", Args: args, Env: env, Kill: true})
+	if err != nil {
+		return err
+	}
+	select {
+	case <-p.Exited():
+		return p.Failure()
+	case <-ctx.Done():
+		return errors.Join(ctx.Err(), p.Stop(context.WithoutCancel(ctx)))
+	}
+}

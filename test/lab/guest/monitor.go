@@ -1,0 +1,101 @@
+package guest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+)
+
+// monitor is a connection to QEMU's control socket (QMP).
+type monitor struct {
+	conn    net.Conn
+	encoder *json.Encoder
+	replies chan message
+	closed  chan struct{} // QEMU has ended, or close was called
+
+	mu sync.Mutex // one command at a time
+}
+
+// message is any message of QEMU or of a guest agent.
+type message struct {
+	Return json.RawMessage `json:"return"`
+	Error  *struct {
+		Class string `json:"class"`
+		Desc  string `json:"desc"`
+	} `json:"error"`
+	Event string `json:"event"`
+	Data  struct {
+		Guest bool `json:"guest"` // of SHUTDOWN: the guest has caused it
+	} `json:"data"`
+}
+
+var errClosed = errors.New("QEMU has closed the connection")
+
+// connectMonitor connects to a control socket. Each event is passed to onEvent, which must not block.
+func connectMonitor(ctx context.Context, socket string, onEvent func(message)) (*monitor, error) {
+	var dialer net.Dialer
+	conn, err := dialer.DialContext(ctx, "unix", socket)
+	if err != nil {
+		return nil, fmt.Errorf("connect to QEMU: %w", err)
+	}
+	m := &monitor{conn: conn, encoder: json.NewEncoder(conn), replies: make(chan message, 1), closed: make(chan struct{})}
+	go m.read(onEvent)
+	if err := m.execute("qmp_capabilities", nil); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return m, nil
+}
+
+func (m *monitor) read(onEvent func(message)) {
+	defer close(m.closed)
+	decoder := json.NewDecoder(m.conn)
+	for {
+		var got message
+		if err := decoder.Decode(&got); err != nil {
+			return
+		}
+		switch {
+		case got.Event != "":
+			onEvent(got)
+		case got.Return != nil || got.Error != nil: // anything else is the greeting
+			m.replies <- got
+		}
+	}
+}
+
+// execute runs a command and waits for its reply.
+func (m *monitor) execute(command string, arguments map[string]any) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	request := map[string]any{"execute": command}
+	if arguments != nil {
+		request["arguments"] = arguments
+	}
+	if err := m.encoder.Encode(request); err != nil {
+		return fmt.Errorf("send %s to QEMU: %w", command, err)
+	}
+	select {
+	case got := <-m.replies:
+		if got.Error != nil {
+			return fmt.Errorf("QEMU refuses %s: %s", command, got.Error.Desc)
+		}
+		return nil
+	case <-m.closed:
+		return fmt.Errorf("%s: %w", command, errClosed)
+	}
+}
+
+// forward makes a port of the loopback interface reach a port of the guest.
+func (m *monitor) forward(network string, from, to int) error {
+	return m.execute("human-monitor-command", map[string]any{
+		"command-line": fmt.Sprintf("hostfwd_add %s tcp:127.0.0.1:%d-:%d", network, from, to),
+	})
+}
+
+// pressPowerButton asks the guest to shut down.
+func (m *monitor) pressPowerButton() error { return m.execute("system_powerdown", nil) }
+
+func (m *monitor) close() { _ = m.conn.Close() }
