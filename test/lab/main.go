@@ -73,16 +73,7 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	var r request
 	flags := flag.NewFlagSet("lab", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	flags.StringVar(&r.name, "name", "default", "which lab; several can run at once")
-	flags.StringVar(&r.shoot, "shoot", "", "add a shoot of this name, with machine-controller-manager (up, run)")
-	flags.StringVar(&r.sidecar, "sidecar", "", "machine-controller binary to run for the shoot (up, run)")
-	flags.StringVar(&r.sidecarArgs, "sidecar-args", "", "more arguments for the sidecar, separated by spaces (up, run)")
-	flags.StringVar(&r.driver, "driver", "", "mcm-kubevirt binary that runs the driver over gRPC, for the sidecar (up, run)")
-	flags.StringVar(&r.driverArgs, "driver-args", "", "more arguments for the driver, separated by spaces (up, run)")
-	flags.BoolVar(&r.gardener, "gardener", false, "for the Gardener extension: a separate target cluster, and gardener-resource-manager (up, run, build)")
-	flags.StringVar(&r.guests, "guests", "simulated", "simulated, or real: virtual machines with the annotation sim.lab/guest: real boot in QEMU (up, run, build)")
-	flags.BoolVar(&r.keepLogs, "keep-logs", false, "leave the logs behind when the lab stops (up, run)")
-	flags.StringVar(&r.output, "o", "", "json: print the state for programs (status)")
+	r.define(flags)
 	flags.Usage = func() { fmt.Fprint(stderr, usage); flags.PrintDefaults() }
 	if len(args) == 0 {
 		flags.Usage()
@@ -116,25 +107,50 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	return fmt.Errorf("no command %q", args[0])
 }
 
+// define defines the flags of all commands.
+func (r *request) define(flags *flag.FlagSet) {
+	flags.StringVar(&r.name, "name", "default", "which lab; several can run at once")
+	flags.StringVar(&r.shoot, "shoot", "", "add a shoot of this name, with machine-controller-manager (up, run)")
+	flags.StringVar(&r.sidecar, "sidecar", "", "machine-controller binary to run for the shoot (up, run)")
+	flags.StringVar(&r.sidecarArgs, "sidecar-args", "", "more arguments for the sidecar, separated by spaces (up, run)")
+	flags.StringVar(&r.driver, "driver", "", "mcm-kubevirt binary that runs the driver over gRPC, for the sidecar (up, run)")
+	flags.StringVar(&r.driverArgs, "driver-args", "", "more arguments for the driver, separated by spaces (up, run)")
+	flags.BoolVar(&r.gardener, "gardener", false, "for the Gardener extension: a separate target cluster, and gardener-resource-manager (up, run, build)")
+	flags.StringVar(&r.guests, "guests", "simulated", "simulated, or real: virtual machines with the annotation sim.lab/guest: real boot in QEMU (up, run, build)")
+	flags.BoolVar(&r.keepLogs, "keep-logs", false, "leave the logs behind when the lab stops (up, run)")
+	flags.StringVar(&r.output, "o", "", "json: print the state for programs (status)")
+}
+
 func build(ctx context.Context, r request, stdout io.Writer) error {
 	return environment.Prepare(ctx, environment.Options{Gardener: r.gardener, RealGuests: r.guests == realGuests, Progress: stdout})
 }
 
-func (r *request) check(rest []string) (err error) {
+func (r *request) check(rest []string) error {
 	switch {
 	case len(rest) > 0:
 		return fmt.Errorf("unexpected argument %q", rest[0])
 	case r.name == "" || strings.ContainsAny(r.name, "/\\. "):
 		return fmt.Errorf("--name %q: want a name that can be part of a file's", r.name)
-	case r.guests != "simulated" && r.guests != realGuests:
-		return fmt.Errorf("--guests=%s: want simulated or real", r.guests)
-	case r.guests == realGuests && r.gardener:
-		return errors.New("--guests=real cannot be combined with --gardener")
 	case r.sidecar != "" && r.shoot == "":
 		return errors.New("--sidecar needs --shoot")
 	case r.driver != "" && r.sidecar == "":
 		return errors.New("--driver needs --sidecar")
 	}
+	return errors.Join(r.checkGuests(), r.findPrograms())
+}
+
+func (r *request) checkGuests() error {
+	switch {
+	case r.guests != "simulated" && r.guests != realGuests:
+		return fmt.Errorf("--guests=%s: want simulated or real", r.guests)
+	case r.guests == realGuests && r.gardener:
+		return errors.New("--guests=real cannot be combined with --gardener")
+	}
+	return nil
+}
+
+// findPrograms makes the paths of programs absolute.
+func (r *request) findPrograms() (err error) {
 	if r.sidecar, err = program(r.sidecar); err != nil {
 		return fmt.Errorf("--sidecar: %w", err)
 	}

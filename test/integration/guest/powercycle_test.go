@@ -12,18 +12,30 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 )
 
-// TestPowerCycle turns a worker off from the inside. With runStrategy Always, KubeVirt starts it again,
-// and it is the same Node, which needs no token: its certificate is on its disk. The worker has the data
-// source ConfigDrive, and user data of several parts.
-func TestPowerCycle(t *testing.T) {
+// byName is network data that does not depend on the MAC address of the interface. KubeVirt gives the first
+// interface another address at each start, and cloud-init's own configuration on images with netplan is bound
+// to the first address: without this, the guest would have no network after a restart.
+const byName = `"networkData":"version: 2\nethernets:\n  primary:\n    match: {name: \"e*\"}\n    dhcp4: true\n"`
+
+// TestConfigDrive lets a worker join with the data source ConfigDrive, and user data of several parts.
+func TestConfigDrive(t *testing.T) {
 	w := newWorker(t, func(t *testing.T, s *harness.Shoot) string {
 		t.Helper()
 
 		return multipart(t, exampleUserData(t, s))
 	}, `{"cloudInit":{"type":"ConfigDrive"}}`)
+	require.Equal(t, w.machine.Name, w.awaitReady(t).Name)
+	w.requireDataSource(t, "DataSourceConfigDrive")
+	w.Scale(t, pool, 0)
+	w.AwaitRunningWithin(t, bootLimit, 0)
+}
+
+// TestPowerCycle turns a worker off from the inside. With runStrategy Always, KubeVirt starts it again,
+// and it is the same Node, which needs no token: its certificate is on its disk.
+func TestPowerCycle(t *testing.T) {
+	w := newWorker(t, exampleUserData, `{"cloudInit":{"type":"NoCloud",`+byName+`}}`)
 	before := w.awaitReady(t)
 	requests, certificate, instance := w.countRequests(t), w.certificate(t), w.instance(t).UID
-	w.requireDataSource(t, "DataSourceConfigDrive")
 
 	// The connection ends with the guest, possibly before its answer.
 	_, _ = w.login(t.Context(), t, "sudo systemctl poweroff")

@@ -24,7 +24,7 @@ func (w *providerWorkloads) importsForReal(pod *corev1.Pod) bool {
 
 // realImport runs CDI's importer, and returns its outcome.
 func (w *providerWorkloads) realImport(pod *corev1.Pod) outcome {
-	run, err := w.importerRun(context.Background(), pod) //nolint:contextcheck,forbidigo // outcomes of pods have no context; two short reads
+	run, err := w.importerRun(context.Background(), pod) //nolint:forbidigo // outcomes of pods have no context; one short read
 	if err != nil {
 		return failed(err.Error())
 	}
@@ -48,30 +48,39 @@ func (w *providerWorkloads) importerRun(ctx context.Context, pod *corev1.Pod) (I
 	for _, variable := range container.Env {
 		run.Env[variable.Name] = variable.Value
 	}
-	for _, volume := range pod.Spec.Volumes {
-		switch {
-		case volume.Name == cdiDataVolume && volume.PersistentVolumeClaim != nil:
-			run.Volume = w.persistentVolume(pod.Namespace, volume.PersistentVolumeClaim.ClaimName)
-		case volume.Name == cdiScratchVolume && volume.PersistentVolumeClaim != nil:
-			run.Scratch = w.persistentVolume(pod.Namespace, volume.PersistentVolumeClaim.ClaimName)
-		case volume.Name == cdiCertVolume && volume.ConfigMap != nil:
-			found, err := w.provider.client.CoreV1().ConfigMaps(pod.Namespace).Get(ctx, volume.ConfigMap.Name, metav1.GetOptions{})
-			if err != nil {
-				return ImporterRun{}, fmt.Errorf("read the certificates of pod %s/%s: %w", pod.Namespace, pod.Name, err)
-			}
-			run.CA = bytesOf(found.Data)
-		}
-	}
-	return run, nil
+	run.Volume, run.Scratch = w.volumeOf(pod, cdiDataVolume), w.volumeOf(pod, cdiScratchVolume)
+	certificates, err := w.certificates(ctx, pod)
+	run.CA = certificates
+	return run, err
 }
 
-// persistentVolume returns the name of the PersistentVolume of a bound claim, or "".
-func (w *providerWorkloads) persistentVolume(namespace, claim string) string {
-	found, err := w.provider.claims.PersistentVolumeClaims(namespace).Get(claim)
-	if err != nil {
-		return ""
+// certificates returns the content of the ConfigMap with a source's certificates, if it has one.
+func (w *providerWorkloads) certificates(ctx context.Context, pod *corev1.Pod) (map[string][]byte, error) {
+	for _, volume := range pod.Spec.Volumes {
+		if volume.Name != cdiCertVolume || volume.ConfigMap == nil {
+			continue
+		}
+		found, err := w.provider.client.CoreV1().ConfigMaps(pod.Namespace).Get(ctx, volume.ConfigMap.Name, metav1.GetOptions{})
+		if err != nil {
+			return nil, fmt.Errorf("read the certificates of pod %s/%s: %w", pod.Namespace, pod.Name, err)
+		}
+		return bytesOf(found.Data), nil
 	}
-	return found.Spec.VolumeName
+	return map[string][]byte{}, nil
+}
+
+// volumeOf returns the name of the PersistentVolume behind a volume of a pod, or "".
+func (w *providerWorkloads) volumeOf(pod *corev1.Pod, name string) string {
+	for _, volume := range pod.Spec.Volumes {
+		if volume.Name != name || volume.PersistentVolumeClaim == nil {
+			continue
+		}
+		claim, err := w.provider.claims.PersistentVolumeClaims(pod.Namespace).Get(volume.PersistentVolumeClaim.ClaimName)
+		if err == nil {
+			return claim.Spec.VolumeName
+		}
+	}
+	return ""
 }
 
 func bytesOf(texts map[string]string) map[string][]byte {

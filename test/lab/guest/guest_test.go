@@ -5,6 +5,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -45,7 +46,7 @@ func TestContainerImage(t *testing.T) {
 	r := tar.NewReader(bytes.NewReader(data))
 	for {
 		header, err := r.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			break
 		}
 		require.NoError(t, err)
@@ -154,16 +155,17 @@ func serveLines(t *testing.T, socket, greeting string, reply func(command string
 		decoder := json.NewDecoder(conn)
 		for {
 			var request struct {
-				Execute   string         `json:"execute"`
-				Arguments map[string]any `json:"arguments"`
+				Execute   string `json:"execute"`
+				Arguments struct {
+					ID json.RawMessage `json:"id"`
+				} `json:"arguments"`
 			}
 			if decoder.Decode(&request) != nil {
 				return
 			}
 			answer := reply(request.Execute)
 			if request.Execute == "guest-sync" {
-				id, _ := json.Marshal(request.Arguments["id"])
-				answer = `{"return": "late"}{"return": ` + string(id) + `}`
+				answer = `{"return": "late"}{"return": ` + string(request.Arguments.ID) + `}`
 			}
 			_, _ = io.WriteString(conn, answer+"\n")
 		}

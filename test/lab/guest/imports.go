@@ -58,22 +58,19 @@ func (h *Hypervisor) runImporter(ctx context.Context, run dataplane.ImporterRun)
 
 func (h *Hypervisor) tryImport(ctx context.Context, run dataplane.ImporterRun, dir, message string) error {
 	certificates := filepath.Join(dir, "certificates")
-	for _, folder := range []string{certificates, h.volume(run.Volume)} {
+	if err := writeFiles(certificates, run.CA); err != nil {
+		return err
+	}
+	args := []string{"-n", "10", h.options.Importer, "--data=" + h.volume(run.Volume), "--termination-message=" + message}
+	folders := []string{h.volume(run.Volume)}
+	if run.Scratch != "" {
+		folders = append(folders, h.volume(run.Scratch))
+		args = append(args, "--scratch="+h.volume(run.Scratch))
+	}
+	for _, folder := range folders {
 		if err := os.MkdirAll(folder, 0o700); err != nil {
 			return fmt.Errorf("create folder: %w", err)
 		}
-	}
-	for name, data := range run.CA {
-		if err := os.WriteFile(filepath.Join(certificates, name), data, 0o600); err != nil {
-			return fmt.Errorf("write certificate: %w", err)
-		}
-	}
-	args := []string{"-n", "10", h.options.Importer, "--data=" + h.volume(run.Volume), "--termination-message=" + message}
-	if run.Scratch != "" {
-		if err := os.MkdirAll(h.volume(run.Scratch), 0o700); err != nil {
-			return fmt.Errorf("create folder: %w", err)
-		}
-		args = append(args, "--scratch="+h.volume(run.Scratch))
 	}
 	env := []string{"TMPDIR=" + dir}
 	for name, value := range run.Env {
@@ -82,7 +79,12 @@ func (h *Hypervisor) tryImport(ctx context.Context, run dataplane.ImporterRun, d
 	if len(run.CA) > 0 {
 		env = append(env, "IMPORTER_CERT_DIR="+certificates)
 	}
-	p, err := h.options.Group.Start(process.Spec{Name: "importer-" + run.ID[:min(8, len(run.ID))], Path: "nice", Args: args, Env: env, Kill: true})
+	return h.await(ctx, process.Spec{Name: "importer-" + run.ID[:min(8, len(run.ID))], Path: "nice", Args: args, Env: env, Kill: true})
+}
+
+// await runs a program until it has ended.
+func (h *Hypervisor) await(ctx context.Context, spec process.Spec) error {
+	p, err := h.options.Group.Start(spec)
 	if err != nil {
 		return err
 	}
@@ -92,4 +94,17 @@ func (h *Hypervisor) tryImport(ctx context.Context, run dataplane.ImporterRun, d
 	case <-ctx.Done():
 		return errors.Join(ctx.Err(), p.Stop(context.WithoutCancel(ctx)))
 	}
+}
+
+// writeFiles writes files into a new folder.
+func writeFiles(folder string, files map[string][]byte) error {
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return fmt.Errorf("create folder: %w", err)
+	}
+	for name, data := range files {
+		if err := os.WriteFile(filepath.Join(folder, name), data, 0o600); err != nil {
+			return fmt.Errorf("write %s: %w", name, err)
+		}
+	}
+	return nil
 }

@@ -10,27 +10,29 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane"
 )
 
+// testSize is the size of the volumes in bytes.
+const testSize = 1 << 20
+
 func TestVolumes(t *testing.T) {
 	t.Parallel()
 	image := filepath.Join(t.TempDir(), "image")
 	require.NoError(t, os.WriteFile(image, []byte("system"), 0o600))
 	h := &Hypervisor{options: Options{Dir: t.TempDir(), Image: image}}
-	const size = 1 << 20
 	disks := []dataplane.Disk{
-		{Volume: "root", PersistentVolume: "pv-1", Size: size}, {Volume: "data", PersistentVolume: "pv-2", Size: size},
+		{Volume: "root", PersistentVolume: "pv-1", Size: testSize}, {Volume: "data", PersistentVolume: "pv-2", Size: testSize},
 	}
 	files, err := h.openDisks(t.Context(), disks)
 	require.NoError(t, err)
-	requireDisk(t, files["root"], "system", size)
-	requireDisk(t, files["data"], "\x00\x00\x00", size)
+	requireDisk(t, files["root"], "system")
+	requireDisk(t, files["data"], "\x00\x00\x00")
 
 	require.NoError(t, os.WriteFile(files["root"], []byte("changed"), 0o600))
 	files, err = h.openDisks(t.Context(), disks)
 	require.NoError(t, err)
-	requireDisk(t, files["root"], "changed", size)
+	requireDisk(t, files["root"], "changed")
 
 	require.NoError(t, h.CloneVolume(t.Context(), "pv-1", "pv-3"))
-	requireDisk(t, filepath.Join(h.volume("pv-3"), diskFile), "changed", size)
+	requireDisk(t, filepath.Join(h.volume("pv-3"), diskFile), "changed")
 	require.NoError(t, h.CloneVolume(t.Context(), "pv-unknown", "pv-4"), "its import was simulated")
 	require.NoDirExists(t, h.volume("pv-4"))
 
@@ -39,10 +41,10 @@ func TestVolumes(t *testing.T) {
 	require.NoDirExists(t, h.volume("pv-1"))
 }
 
-func requireDisk(t *testing.T, file, begin string, size int) {
+func requireDisk(t *testing.T, file, begin string) {
 	t.Helper()
 	data, err := os.ReadFile(file)
 	require.NoError(t, err)
-	require.Len(t, data, size)
+	require.Len(t, data)
 	require.Equal(t, begin, string(data[:len(begin)]))
 }
