@@ -45,6 +45,6 @@ func requireDisk(t *testing.T, file, begin string) {
 	t.Helper()
 	data, err := os.ReadFile(file)
 	require.NoError(t, err)
-	require.Len(t, data)
+	require.Len(t, data, testSize)
 	require.Equal(t, begin, string(data[:len(begin)]))
 }
