@@ -235,6 +235,10 @@ func takeRights(t *testing.T, bindings rbacclient.RoleBindingInterface, name str
 	}
 }
 
+// recordsMarks reports whether each KubeVirt records when it has marked an instance for evacuation
+// (condition EvictionRequested, pkg/virt-controller/watch/vmi/lifecycle.go).
+var recordsMarks = harness.PerKubeVirt[bool]{"1.6": false, "1.7": true, "1.8": true, "1.9": true}
+
 // awaitMark waits until KubeVirt marks a machine for evacuation.
 func (e *evacuees) awaitMark(t *testing.T, m *harness.Machine) {
 	t.Helper()
@@ -244,8 +248,10 @@ func (e *evacuees) awaitMark(t *testing.T, m *harness.Machine) {
 			return false, err
 		}
 
-		return slices.ContainsFunc(instance.Status.Conditions, func(c kubevirtv1.VirtualMachineInstanceCondition) bool {
+		recorded := slices.ContainsFunc(instance.Status.Conditions, func(c kubevirtv1.VirtualMachineInstanceCondition) bool {
 			return c.Type == kubevirtv1.VirtualMachineInstanceEvictionRequested
-		}), nil
+		})
+
+		return instance.Status.EvacuationNodeName != "" && recorded == recordsMarks.Get(t), nil
 	})
 }

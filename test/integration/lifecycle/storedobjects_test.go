@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"flag"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -87,36 +88,27 @@ func TestStoredObjects(t *testing.T) {
 	}
 }
 
-// firmwareIDs matches the IDs that KubeVirt generates for each VirtualMachine.
-var firmwareIDs = regexp.MustCompile(`(?m)^( +(?:serial|uuid): )[0-9a-f-]{36}$`)
+// added matches the IDs that KubeVirt generates for each VirtualMachine, and the times that it stored
+// in templates before 1.9.
+var added = regexp.MustCompile(`(?m)^ +(?:(?:serial|uuid): [0-9a-f-]{36}|creationTimestamp: null)\n`)
 
-// nullTimes matches the times that KubeVirt before 1.9 stores in templates.
-var nullTimes = regexp.MustCompile(`(?m)^ +creationTimestamp: null\n`)
+// normalized removes what KubeVirt has added to stored objects.
+func normalized(objects string) string { return added.ReplaceAllString(objects, "") }
 
-// normalized replaces the random parts of stored objects, and removes null times.
-func normalized(objects string) string {
-	return nullTimes.ReplaceAllString(firmwareIDs.ReplaceAllString(objects, "${1}random"), "")
-}
-
-// addedAnnotations are those that each KubeVirt adds to the template of a VirtualMachine
-// (kubevirt/kubevirt#17029, which 1.6.6 and 1.7.2 have too).
-var addedAnnotations = harness.PerKubeVirt[map[string]string]{
-	"1.6": nil,
-	"1.7": nil,
-	"1.8": {"kubevirt.io/pci-topology-version": "v3"},
-	"1.9": {"kubevirt.io/pci-topology-version": "v3"},
-}
-
-// removeAddedAnnotations removes the annotations that KubeVirt has added to a VirtualMachine.
+// removeAddedAnnotations requires what KubeVirt adds to a VirtualMachine, and removes the annotations.
 func removeAddedAnnotations(t *testing.T, vm map[string]any) {
 	t.Helper()
+
+	firmware, _, err := unstructured.NestedStringMap(vm, "spec", "template", "spec", "domain", "firmware")
+	require.NoError(t, err)
+	require.ElementsMatch(t, generatedIDs.Get(t), slices.Collect(maps.Keys(firmware)))
 
 	annotations := []string{"spec", "template", "metadata", "annotations"}
 
 	for key, value := range addedAnnotations.Get(t) {
-		added, _, err := unstructured.NestedString(vm, append(slices.Clone(annotations), key)...)
+		got, _, err := unstructured.NestedString(vm, append(slices.Clone(annotations), key)...)
 		require.NoError(t, err)
-		require.Equal(t, value, added, key)
+		require.Equal(t, value, got, key)
 		unstructured.RemoveNestedField(vm, append(slices.Clone(annotations), key)...)
 	}
 
