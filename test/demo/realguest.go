@@ -30,7 +30,7 @@ func realContents(keep bool) []chapter {
 
 // bootWorker creates one machine, whose guest boots, and shows its console below the table.
 func (d *demo) bootWorker(ctx context.Context) error {
-	d.out.Line("QEMU emulates the worker's processor, so that the demo needs no KVM: until its kubelet has joined, it takes about four")
+	d.out.Line("QEMU emulates the worker's processor, so that the demo needs no KVM: until its kubelet has joined, it takes about two")
 	d.out.Line("minutes on two idle cores, and longer beside other work. Below the table are the last lines of its console.")
 	userData, err := d.realUserData(ctx)
 	if err != nil {
