@@ -53,10 +53,10 @@ func markedInstanceOn(name, node string) *kubevirtv1.VirtualMachineInstance {
 	}
 }
 
-// migratedInstance returns an instance that was migrated away from a node. Its migration was
+// migratedInstance returns the instance b, which was migrated away from a node. Its migration was
 // deleted.
-func migratedInstance(name, from string, start, end int) *kubevirtv1.VirtualMachineInstance {
-	instance := markedInstanceOn(name, "elsewhere")
+func migratedInstance(from string, start, end int) *kubevirtv1.VirtualMachineInstance {
+	instance := markedInstanceOn("b", "elsewhere")
 	instance.Status.EvacuationNodeName = ""
 	instance.Status.MigrationState = &kubevirtv1.VirtualMachineInstanceMigrationState{
 		SourceNode: from, StartTimestamp: ptr.To(metav1.NewTime(minutes(start))), EndTimestamp: ptr.To(metav1.NewTime(minutes(end))),
@@ -123,12 +123,12 @@ func TestMigrationProgress(t *testing.T) {
 		},
 		"AnotherSucceeded": {
 			reason: "its migration was deleted, but the instance has its state", want: map[string]time.Time{"host": minutes(33)},
-			in: newEvacuations(t, instances{markedInstanceOn("a", "host"), migratedInstance("b", "host", 30, 33)},
+			in: newEvacuations(t, instances{markedInstanceOn("a", "host"), migratedInstance("host", 30, 33)},
 				migrationFor("a", transition{kubevirtv1.MigrationPending, 1})),
 		},
 		"AnotherNode": {
 			reason: "queues of different nodes are independent", want: map[string]time.Time{"host": {}, "other": minutes(33)},
-			in: newEvacuations(t, instances{markedInstanceOn("a", "host"), migratedInstance("b", "other", 30, 33)},
+			in: newEvacuations(t, instances{markedInstanceOn("a", "host"), migratedInstance("other", 30, 33)},
 				migrationFor("a", transition{kubevirtv1.MigrationPending, 1})),
 		},
 	}
@@ -156,7 +156,7 @@ func TestMigrationQueued(t *testing.T) {
 	admitted := rejected.DeepCopy()
 	admitted.Status.Conditions[0].Status = corev1.ConditionFalse
 
-	moving, movingElsewhere := migratedInstance("b", "host", 30, 33), migratedInstance("b", "other", 30, 33)
+	moving, movingElsewhere := migratedInstance("host", 30, 33), migratedInstance("other", 30, 33)
 	moving.Status.MigrationState.EndTimestamp, movingElsewhere.Status.MigrationState.EndTimestamp = nil, nil
 
 	tests := map[string]struct {
