@@ -53,13 +53,13 @@ func markedInstanceOn(name, node string) *kubevirtv1.VirtualMachineInstance {
 	}
 }
 
-// migratedInstance returns the instance b, which was migrated away from a node. Its migration was
-// deleted.
-func migratedInstance(from string, start, end int) *kubevirtv1.VirtualMachineInstance {
+// migratedInstance returns the instance b, which was migrated away from a node within three
+// minutes. Its migration was deleted.
+func migratedInstance(from string) *kubevirtv1.VirtualMachineInstance {
 	instance := markedInstanceOn("b", "elsewhere")
 	instance.Status.EvacuationNodeName = ""
 	instance.Status.MigrationState = &kubevirtv1.VirtualMachineInstanceMigrationState{
-		SourceNode: from, StartTimestamp: ptr.To(metav1.NewTime(minutes(start))), EndTimestamp: ptr.To(metav1.NewTime(minutes(end))),
+		SourceNode: from, StartTimestamp: ptr.To(metav1.NewTime(minutes(30))), EndTimestamp: ptr.To(metav1.NewTime(minutes(33))),
 	}
 
 	return instance
@@ -123,12 +123,12 @@ func TestMigrationProgress(t *testing.T) {
 		},
 		"AnotherSucceeded": {
 			reason: "its migration was deleted, but the instance has its state", want: map[string]time.Time{"host": minutes(33)},
-			in: newEvacuations(t, instances{markedInstanceOn("a", "host"), migratedInstance("host", 30, 33)},
+			in: newEvacuations(t, instances{markedInstanceOn("a", "host"), migratedInstance("host")},
 				migrationFor("a", transition{kubevirtv1.MigrationPending, 1})),
 		},
 		"AnotherNode": {
 			reason: "queues of different nodes are independent", want: map[string]time.Time{"host": {}, "other": minutes(33)},
-			in: newEvacuations(t, instances{markedInstanceOn("a", "host"), migratedInstance("other", 30, 33)},
+			in: newEvacuations(t, instances{markedInstanceOn("a", "host"), migratedInstance("other")},
 				migrationFor("a", transition{kubevirtv1.MigrationPending, 1})),
 		},
 	}
@@ -156,7 +156,7 @@ func TestMigrationQueued(t *testing.T) {
 	admitted := rejected.DeepCopy()
 	admitted.Status.Conditions[0].Status = corev1.ConditionFalse
 
-	moving, movingElsewhere := migratedInstance("host", 30, 33), migratedInstance("other", 30, 33)
+	moving, movingElsewhere := migratedInstance("host"), migratedInstance("other")
 	moving.Status.MigrationState.EndTimestamp, movingElsewhere.Status.MigrationState.EndTimestamp = nil, nil
 
 	tests := map[string]struct {
