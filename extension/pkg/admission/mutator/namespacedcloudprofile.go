@@ -3,6 +3,7 @@
 package mutator
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	api "github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/v1alpha1"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/kubevirt"
 )
 
@@ -128,12 +128,18 @@ type key struct {
 }
 
 func keyOf(raw json.RawMessage) key {
-	v := api.MachineImageVersion{}
+	// Only these fields are parsed: some quantities take hours to parse.
+	var v struct {
+		Version           string            `json:"version"`
+		Architecture      string            `json:"architecture"`
+		CapabilityFlavors []json.RawMessage `json:"capabilityFlavors"`
+	}
+
 	_ = json.Unmarshal(raw, &v) // The validator reports errors.
 
 	if len(v.CapabilityFlavors) > 0 {
 		return key{version: v.Version, hasFlavors: true}
 	}
 
-	return key{version: v.Version, architecture: ptr.Deref(v.Architecture, v1beta1constants.ArchitectureAMD64)}
+	return key{version: v.Version, architecture: cmp.Or(v.Architecture, v1beta1constants.ArchitectureAMD64)}
 }
