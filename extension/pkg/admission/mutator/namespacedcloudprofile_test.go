@@ -40,6 +40,10 @@ func TestMerge(t *testing.T) {
 			`{"machineImages": [{"name": "ubuntu", "versions": [{"version": "2", "architecture": "amd64"}]}]}`, 1,
 			`{"machineImages": [{"name": "ubuntu", "versions": [{"version": "2"}, {"version": "2", "architecture": "arm64"}]}]}`,
 		},
+		"Quantity": {
+			"a size that takes hours to parse is not parsed", `{"machineImages": [{"name": "ubuntu", "versions": [{"version": "2", "size": "1234567890123456789012e2000000000"}]}]}`,
+			`{"machineImages": [{"name": "ubuntu", "versions": []}]}`, 1, `{"machineImages": [{"name": "ubuntu", "versions": [{"version": "2", "size": "1234567890123456789012e2000000000"}]}]}`,
+		},
 		"None": {"the project adds no images", "", inherited, 1, inherited},
 	}
 	for name, tc := range tests {
