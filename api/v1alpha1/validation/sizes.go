@@ -22,12 +22,13 @@ const smallestGuest = 1 << 20
 const plausibleCPUs = 256
 
 // plausibleCPULimit is the least CPU limit with which a guest boots within minutes.
-var plausibleCPULimit = amountOf("100m")
+const plausibleCPULimit = "100m"
 
 // plausible bounds a size. Outside of the bounds, a mistyped unit is more likely than such a
-// machine.
+// machine. The bounds are text, because a resource.Quantity must not be shared between goroutines:
+// its String method stores the text in the Quantity.
 type plausible struct {
-	least, most amount
+	least, most string
 	// effect is the effect of a smaller size.
 	effect string
 	remedy string
@@ -35,11 +36,11 @@ type plausible struct {
 
 var (
 	plausibleMemory = plausible{
-		least: amountOf("512Mi"), most: amountOf("2Ti"),
+		least: "512Mi", most: "2Ti",
 		effect: "too little for an operating system with a kubelet", remedy: "check the unit, for example 8Gi",
 	}
 	plausibleDisk = plausible{
-		least: amountOf("1Gi"), most: amountOf("8Ti"),
+		least: "1Gi", most: "8Ti",
 		effect: "too small for a node image", remedy: "check the unit, for example 20Gi",
 	}
 )
@@ -72,10 +73,6 @@ type amount struct {
 	path *field.Path
 }
 
-func amountOf(text string) amount {
-	return amount{Quantity: ptr.To(resource.MustParse(text))}
-}
-
 func (a amount) or(b amount) amount {
 	if a.Quantity != nil {
 		return a
@@ -87,6 +84,15 @@ func (a amount) or(b amount) amount {
 // less reports whether both amounts are set, and a is less than b.
 func (a amount) less(b amount) bool {
 	return a.Quantity != nil && b.Quantity != nil && a.Cmp(*b.Quantity) < 0
+}
+
+// below and above report whether the amount is set, and less or more than a bound.
+func (a amount) below(bound string) bool {
+	return a.Quantity != nil && a.Cmp(resource.MustParse(bound)) < 0
+}
+
+func (a amount) above(bound string) bool {
+	return a.Quantity != nil && a.Cmp(resource.MustParse(bound)) > 0
 }
 
 func (a amount) inField() string {
@@ -205,8 +211,8 @@ func sizeWarnings(spec *v1alpha1.ProviderSpec) []Warning {
 
 func (p plausible) warnings(size amount) []Warning {
 	return append(
-		warnIf(size.path, size.less(p.least), fmt.Sprintf("is %s, which is less than %s: %s; %s", size, p.least, p.effect, p.remedy)),
-		warnIf(size.path, p.most.less(size), fmt.Sprintf("is %s, which is more than %s; %s", size, p.most, p.remedy))...)
+		warnIf(size.path, size.below(p.least), fmt.Sprintf("is %s, which is less than %s: %s; %s", size, p.least, p.effect, p.remedy)),
+		warnIf(size.path, size.above(p.most), fmt.Sprintf("is %s, which is more than %s; %s", size, p.most, p.remedy))...)
 }
 
 // cpuWarnings checks the number of the guest's virtual CPUs, and the CPU limit of its pod.
@@ -217,7 +223,7 @@ func cpuWarnings(spec *v1alpha1.ProviderSpec) []Warning {
 
 	for _, d := range domains(spec) {
 		_, limit := podResource(corev1.ResourceCPU, d)
-		warnings = append(warnings, warnIf(limit.path, limit.less(plausibleCPULimit), fmt.Sprintf(
+		warnings = append(warnings, warnIf(limit.path, limit.below(plausibleCPULimit), fmt.Sprintf(
 			"is %s, which is less than %s: the guest would take very long to boot; check the unit, for example 4", limit, plausibleCPULimit))...)
 	}
 

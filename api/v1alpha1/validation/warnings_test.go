@@ -2,6 +2,7 @@ package validation_test
 
 import (
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -210,6 +211,20 @@ func TestSizeWarnings(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestSizeWarningsOfTwoCalls finds data that two calls share, with the race detector: a Quantity
+// stores its text when it is formatted for the first time.
+func TestSizeWarningsOfTwoCalls(t *testing.T) {
+	t.Parallel()
+
+	var calls sync.WaitGroup
+
+	for range 2 {
+		calls.Go(func() { validation.Warnings(validSpec()) })
+	}
+
+	calls.Wait()
 }
 
 func TestUserDataWarnings(t *testing.T) {
