@@ -160,12 +160,11 @@ const AdmissionAccount = "gardener-extension-admission-kubevirt"
 func (s *Seed) startAdmission(ctx context.Context) error {
 	const namespace = v1beta1constants.GardenNamespace
 
-	for chart, virtualCluster := range map[string]map[string]any{
-		// The runtime cluster is the garden cluster.
-		charts.AdmissionRuntimePath:     {"enabled": false},
-		charts.AdmissionApplicationPath: {"enabled": false},
-	} {
-		if err := s.applyChart(ctx, "admission-"+filepath.Base(chart), chart, namespace, map[string]any{"virtualCluster": virtualCluster}); err != nil {
+	// The runtime cluster is the garden cluster.
+	values := map[string]any{"virtualCluster": map[string]any{"enabled": false}}
+
+	for _, chart := range []string{charts.AdmissionRuntimePath, charts.AdmissionApplicationPath} {
+		if err := s.applyChart(ctx, "admission-"+filepath.Base(chart), chart, namespace, values); err != nil {
 			return err
 		}
 	}
