@@ -1,6 +1,7 @@
 package workerpool
 
 import (
+	"path"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -59,7 +60,6 @@ func (p *Pool) origins(zone int) []origin {
 		{"rootVolume", image.String()},
 		{"goldenImage", image.String()},
 		{"cloudInit", image.Child("cloudInit").String()},
-		{"networks", "spec.provider.infrastructureConfig.networks"},
 		{"sshKeys", "spec.provider.workersSettings.sshAccess"},
 	}
 
@@ -71,8 +71,32 @@ func (p *Pool) origins(zone int) []origin {
 		)
 	}
 
+	origins = append(origins, networkOrigins(p.shoot)...)
+
 	// cpu, memory, devices, dnsPolicy, dnsConfig and virtualMachineTemplate have the same names.
 	return append(origins, origin{"", config.String() + "."})
+}
+
+// networkOrigins returns the origins of networks. Those that the Infrastructure controller creates for
+// tenantNetworks begin with the technical ID, and come before the shared ones.
+func networkOrigins(shoot *Shoot) []origin {
+	var (
+		networks = field.NewPath("spec", "provider", "infrastructureConfig", "networks")
+		tenant   int
+		origins  []origin
+	)
+
+	for i, n := range shoot.Networks {
+		inShoot := networks.Child("sharedNetworks").Index(i - tenant)
+		if strings.HasPrefix(path.Base(n.Name), shoot.TechnicalID+"-") {
+			inShoot = networks.Child("tenantNetworks").Index(i)
+			tenant++
+		}
+
+		origins = append(origins, origin{field.NewPath("networks").Index(i).String(), inShoot.String()})
+	}
+
+	return origins
 }
 
 // urlField returns the field of an image that has its HTTP address.

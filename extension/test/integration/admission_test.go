@@ -103,6 +103,14 @@ func shootMistakes() []mistake {
 			infrastructure + ".networks.sharedNetworks[0].namespace", "set the namespace of the network",
 		},
 		{"MAC address of the default network", "            default: true\n", "            default: true\n            mac: Stable\n", infrastructure + ".networks.tenantNetworks[0].mac", "the default network cannot have a stable MAC address"},
+		{
+			"binding of a tenant network", "            default: true\n", "            default: true\n            binding: {}\n",
+			infrastructure + ".networks.tenantNetworks[0].binding.name", "name a network binding plugin",
+		},
+		{
+			"binding of a shared network", "            namespace: default\n", "            namespace: default\n            binding: {}\n",
+			infrastructure + ".networks.sharedNetworks[0].binding.name", "name a network binding plugin",
+		},
 		{"no zones", "        zones:\n          - europe-west1-c\n", "", worker + ".zones", "set at least one zone"},
 	}
 }

@@ -220,6 +220,10 @@ func TestCapabilities(t *testing.T) {
 			reason: "which of the two sources would be used?", flavors: strings.Replace(twoFlavors, `["bios"]`, `["uefi"]`, 1),
 			want: []string{"spec.providerConfig.machineImages[0].versions[0].capabilityFlavors[1].capabilities", "spec.providerConfig.machineImages"},
 		},
+		"Source": {
+			reason: "which of the sources would be used?", flavors: twoFlavors + `, "sourceURL": "https://example.com/uefi"`,
+			want: []string{"spec.providerConfig.machineImages[0].versions[0].sourceURL"},
+		},
 		"Empty": {reason: "a flavor needs a source too", flavors: twoFlavors[:len(twoFlavors)-1] + `, {"capabilities": {"architecture": ["arm64"]}}]`, want: []string{"spec.providerConfig.machineImages[0].versions[0].capabilityFlavors[2].sourceURL"}},
 	}
 	for name, tc := range tests {
