@@ -1,0 +1,64 @@
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/binaries"
+)
+
+// UpgradeKubeVirt replaces KubeVirt by the version of other binaries, in the order of KubeVirt's
+// operator: definitions and permissions, programs, webhooks. All objects stay in etcd. While the
+// programs restart, requests that need their webhooks fail.
+func (c *Cluster) UpgradeKubeVirt(ctx context.Context, to *binaries.Binaries) error {
+	p := c.provider
+	if p == nil {
+		return errors.New("upgrade KubeVirt: another process has started the cluster")
+	}
+	next := *p.options.Binaries
+	next.VirtAPI, next.VirtController = to.VirtAPI, to.VirtController
+	next.KubeVirtManifests, next.KubeVirtVersion = to.KubeVirtManifests, to.KubeVirtVersion
+	p.options.Binaries, p.registrations = &next, nil
+	for _, step := range []func(context.Context) error{p.stopKubeVirt, p.applyKubeVirt, p.awaitDiscovery, p.startKubeVirt, p.register} {
+		if err := step(ctx); err != nil {
+			return fmt.Errorf("upgrade KubeVirt of cluster %s to %s: %w", c.Name, next.KubeVirtVersion, err)
+		}
+	}
+	return nil
+}
+
+// stopKubeVirt stops KubeVirt's programs, and releases the lease that virt-controller held.
+func (p *provider) stopKubeVirt(ctx context.Context) error {
+	client, err := kubernetes.NewForConfig(p.Config())
+	if err != nil {
+		return fmt.Errorf("create client: %w", err)
+	}
+	if err := errors.Join(p.virtAPI.Stop(ctx), p.virtController.Stop(ctx)); err != nil {
+		return err
+	}
+	err = client.CoordinationV1().Leases("kubevirt").Delete(ctx, "virt-controller", metav1.DeleteOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+func (p *provider) applyKubeVirt(ctx context.Context) error {
+	objects, err := p.manifest(p.options.Binaries.KubeVirtManifests, p.kubeVirtPort)
+	if err != nil {
+		return err
+	}
+	if err := p.apply(ctx, objects); err != nil {
+		return err
+	}
+	return p.markDeployed(ctx)
+}
+
+func (p *provider) startKubeVirt(ctx context.Context) error {
+	return Together(ctx, p.runVirtAPI, p.runVirtController)
+}
