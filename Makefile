@@ -41,6 +41,8 @@ INTEGRATION  := go run ./test/integration
 # The number of packages that run in parallel, and of parallel tests in each. More would only compete for the same cores.
 TEST_PACKAGES ?= 3
 TEST_PARALLEL ?= 3
+# The number of parallel unit tests in each package. Those that take long wait for slow servers.
+UNIT_PARALLEL ?= 8
 FUZZTIME     ?= 30s
 # The layout of `make push-image`.
 LAYOUT       ?= bin/image
@@ -114,16 +116,24 @@ test: test-unit test-integration ## Run all tests: the unit tests first, then th
 
 .PHONY: test-unit
 test-unit: ## Run the unit tests.
-	$(GOTEST) $(RACE) -skip='^$(HOSTILE)$$' $$(go list ./... | grep -v /test/integration)
-	$(GOTEST) -run='^$(HOSTILE)$$' $$(grep -rlE --include='*_test.go' 'func $(HOSTILE)\(' cmd pkg | xargs -n1 dirname | sort -u | sed 's,^,./,')
+	$(GOTEST) $(RACE) -parallel=$(UNIT_PARALLEL) -skip='^$(HOSTILE)$$' $$(go list ./... | grep -v /test/integration)
+	$(GOTEST) -parallel=$(UNIT_PARALLEL) -run='^$(HOSTILE)$$' $$(grep -rlE --include='*_test.go' 'func $(HOSTILE)\(' cmd pkg | xargs -n1 dirname | sort -u | sed 's,^,./,')
 	cd image && $(GOTEST) ./...
 	cd extension && $(GOTEST) $$(go list ./... | grep -v /test/integration)
 
 .PHONY: test-integration
-test-integration: ## Run the suites against real control planes (builds them the first time).
-	go run ./test/lab build
+test-integration: ## Run the suites of the driver and the extension against real control planes (builds them the first time).
+	go run ./test/lab build --gardener
+	@# At the same time, since both wait for much of it.
+	@$(MAKE) --no-print-directory --jobs=2 test-driver test-extension
+
+.PHONY: test-driver
+test-driver: ## Run the suites of the driver.
 	$(INTEGRATION) -p=$(TEST_PACKAGES) -parallel=$(TEST_PARALLEL) -timeout=$(TEST_TIMEOUT) -skip='$(LONG)' -v
-	cd extension && $(GOTEST) -parallel=8 -timeout=$(TEST_TIMEOUT) -v ./test/integration
+
+.PHONY: test-extension
+test-extension: ## Run the suite of the extension.
+	cd extension && $(GOTEST) -parallel=8 -timeout=$(TEST_TIMEOUT) -v ./test/integration |& awk '{ print "extension: " $$0; fflush() }'
 
 .PHONY: test-provider
 test-provider: ## Run machine-controller-manager's own integration suite for providers (three minutes; part of make soak).
