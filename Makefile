@@ -133,7 +133,8 @@ test-driver: ## Run the suites of the driver.
 
 .PHONY: test-extension
 test-extension: ## Run the suite of the extension.
-	cd extension && $(GOTEST) -parallel=8 -timeout=$(TEST_TIMEOUT) -v ./test/integration |& awk '{ print "extension: " $$0; fflush() }'
+	cd extension && $(GOTEST) -parallel=8 -timeout=$(TEST_TIMEOUT) -v ./test/integration |& \
+		while IFS= read -r line; do printf 'extension: %s\n' "$$line"; done
 
 .PHONY: test-provider
 test-provider: ## Run machine-controller-manager's own integration suite for providers (three minutes; part of make soak).

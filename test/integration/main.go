@@ -111,6 +111,10 @@ func topicPackages(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
+// longest are the topics that take longest, and wait for much of it. They start first, so that none
+// of them runs alone at the end.
+var longest = []string{"preflight", "crash", "shoot", "contract", "evacuation"}
+
 // patience is the time that interrupted tests have to stop their processes. The suite stops the
 // remaining processes.
 const patience = time.Minute
@@ -120,7 +124,12 @@ const patience = time.Minute
 // It has its own process group, so that ctrl-C reaches only this program, which then interrupts the
 // group: `go test` starts no further package, and the tests stop their processes.
 func goTest(ctx context.Context, flags []string) *exec.Cmd {
-	tests := exec.CommandContext(ctx, "go", append(append([]string{"test", "-count=1"}, flags...), all)...)
+	args := append([]string{"test", "-count=1"}, flags...)
+	for _, topic := range longest {
+		args = append(args, folder+"/"+topic)
+	}
+
+	tests := exec.CommandContext(ctx, "go", append(args, all)...)
 	tests.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	tests.Cancel = func() error { return syscall.Kill(-tests.Process.Pid, syscall.SIGINT) }
 	tests.WaitDelay = patience
