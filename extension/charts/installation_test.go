@@ -130,8 +130,6 @@ func TestOtherValues(t *testing.T) {
 
 	admission := deploymentIn(t, render(t, charts.AdmissionRuntimePath, "admission-runtime")).Spec.Template.Spec
 	require.Empty(t, admission.PriorityClassName)
-	require.Contains(t, admission.Containers[0].Args, "--webhook-config-mode=service")
-	require.Len(t, admission.Volumes, 2, "the kubeconfig for the garden cluster")
 
 	binding, ok := render(t, charts.AdmissionApplicationPath, "admission-application")["ClusterRoleBinding "+clusterName].(*rbacv1.ClusterRoleBinding)
 	require.True(t, ok)

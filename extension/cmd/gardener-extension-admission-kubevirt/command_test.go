@@ -39,6 +39,6 @@ func TestChart(t *testing.T) {
 		"webhook-config-namespace":    "garden",
 		"webhook-config-server-port":  "10250",
 		"webhook-config-service-port": "443",
-		"webhook-config-url":          "gardener-extension-admission-kubevirt.garden",
+		"webhook-config-url":          "gardener-extension-admission-kubevirt.garden:443",
 	}, changed)
 }
