@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 
@@ -16,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	kubernetesscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/component-base/version"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
@@ -37,8 +37,6 @@ type options struct {
 	webhooks *webhookcmd.AddToManagerOptions
 
 	all controllercmd.OptionAggregator
-	// runtime is the cluster with the pods of this component; nil if it runs outside of a cluster.
-	runtime *rest.Config
 }
 
 func newOptions() *options {
@@ -66,17 +64,15 @@ func newOptions() *options {
 func newCommand() *cobra.Command {
 	o := newOptions()
 	cmd := &cobra.Command{
-		Use:          "gardener-extension-admission-kubevirt",
-		Short:        "Validate Shoots, CloudProfiles, bindings and credentials for Gardener's provider extension for KubeVirt.",
-		Long:         "Validate Shoots, CloudProfiles, bindings and credentials for Gardener's provider extension for KubeVirt.\nThe environment variable GARDEN_KUBECONFIG overrides --kubeconfig.",
+		Use:   "gardener-extension-admission-kubevirt",
+		Short: "Validate Shoots, CloudProfiles, bindings and credentials for Gardener's provider extension for KubeVirt.",
+		Long: `Validate Shoots, CloudProfiles, bindings and credentials for Gardener's provider extension for KubeVirt.
+--kubeconfig is for the cluster with the Lease of the leader and the certificates; by default, that of the pod. The environment
+variable GARDEN_KUBECONFIG is for the garden cluster, if that is another one.`,
 		Version:      version.Get().GitVersion + " " + version.Get().GitCommit,
 		Args:         cobra.NoArgs,
 		SilenceUsage: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if garden := os.Getenv("GARDEN_KUBECONFIG"); garden != "" {
-				o.rest.Kubeconfig = garden
-			}
-
 			if err := o.all.Complete(); err != nil {
 				return fmt.Errorf("invalid flags: %w", err)
 			}
@@ -99,23 +95,25 @@ func (o *options) run(ctx context.Context) error {
 		return err
 	}
 
-	// The runtime cluster has the Lease, and the Secrets with the certificates.
-	if o.runtime, err = rest.InClusterConfig(); err != nil && !errors.Is(err, rest.ErrNotInCluster) {
-		return fmt.Errorf("read configuration of the runtime cluster: %w", err)
+	runtimeConfig := o.rest.Completed().Config
+
+	gardenConfig, err := gardenConfigOr(runtimeConfig)
+	if err != nil {
+		return err
 	}
 
-	managerOptions.LeaderElectionConfig = o.runtime
+	managerOptions.LeaderElectionConfig = runtimeConfig
 	// The account reads only its own objects of these kinds.
 	managerOptions.Client.Cache = &client.CacheOptions{DisableFor: []client.Object{
 		&corev1.Secret{}, &corev1.Namespace{}, &admissionregistrationv1.MutatingWebhookConfiguration{}, &admissionregistrationv1.ValidatingWebhookConfiguration{},
 	}}
 
-	mgr, err := manager.New(o.rest.Completed().Config, managerOptions)
+	mgr, err := manager.New(gardenConfig, managerOptions)
 	if err != nil {
 		return fmt.Errorf("create manager: %w", err)
 	}
 
-	source, err := o.addRuntime(mgr)
+	source, err := addRuntime(mgr, runtimeConfig)
 	if err != nil {
 		return err
 	}
@@ -143,14 +141,25 @@ func newScheme() (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
-// addRuntime adds the runtime cluster; it returns nil outside of a cluster, where the garden has the
-// Secrets too.
-func (o *options) addRuntime(mgr manager.Manager) (cluster.Cluster, error) {
-	if o.runtime == nil {
-		return nil, nil //nolint:nilnil // Gardener's library distinguishes by nil.
+// gardenConfigOr returns the configuration of the garden cluster. Without a kubeconfig for it, it is the
+// runtime cluster.
+func gardenConfigOr(runtimeConfig *rest.Config) (*rest.Config, error) {
+	file := os.Getenv("GARDEN_KUBECONFIG")
+	if file == "" {
+		return runtimeConfig, nil
 	}
 
-	source, err := cluster.New(o.runtime, func(c *cluster.Options) {
+	config, err := clientcmd.BuildConfigFromFlags("", file)
+	if err != nil {
+		return nil, fmt.Errorf("read kubeconfig of the garden cluster: %w", err)
+	}
+
+	return config, nil
+}
+
+// addRuntime adds the runtime cluster, which has the Secrets with the certificates.
+func addRuntime(mgr manager.Manager, config *rest.Config) (cluster.Cluster, error) {
+	source, err := cluster.New(config, func(c *cluster.Options) {
 		c.Logger = mgr.GetLogger()
 		c.Client.Cache = &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}
 	})

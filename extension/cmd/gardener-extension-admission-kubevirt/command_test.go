@@ -1,6 +1,9 @@
 package main
 
 import (
+	"io/fs"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/gardener/gardener/pkg/chartrenderer"
@@ -8,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/version"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/charts"
@@ -41,4 +45,37 @@ func TestChart(t *testing.T) {
 		"webhook-config-service-port": "443",
 		"webhook-config-url":          "gardener-extension-admission-kubevirt.garden:443",
 	}, changed)
+}
+
+// TestGardenConfig requires the kubeconfig of the garden cluster to find the token beside it, and the runtime
+// cluster to be the garden cluster without one.
+func TestGardenConfig(t *testing.T) {
+	t.Setenv("GARDEN_KUBECONFIG", "")
+
+	runtimeConfig := &rest.Config{Host: "https://runtime.example.com"}
+	config, err := gardenConfigOr(runtimeConfig)
+	require.NoError(t, err)
+	require.Same(t, runtimeConfig, config)
+
+	folder := t.TempDir()
+	t.Setenv("GARDEN_KUBECONFIG", filepath.Join(folder, "kubeconfig"))
+
+	_, err = gardenConfigOr(runtimeConfig)
+	require.ErrorIs(t, err, fs.ErrNotExist)
+
+	for file, content := range map[string]string{"token": "abc", "kubeconfig": `
+apiVersion: v1
+kind: Config
+current-context: garden
+contexts: [{name: garden, context: {cluster: garden, user: admission}}]
+clusters: [{name: garden, cluster: {server: "https://garden.example.com"}}]
+users: [{name: admission, user: {tokenFile: token}}]
+`} {
+		require.NoError(t, os.WriteFile(filepath.Join(folder, file), []byte(content), 0o600))
+	}
+
+	config, err = gardenConfigOr(runtimeConfig)
+	require.NoError(t, err)
+	require.Equal(t, "https://garden.example.com", config.Host)
+	require.Equal(t, filepath.Join(folder, "token"), config.BearerTokenFile, "read again when it is renewed")
 }
