@@ -36,7 +36,8 @@ func TestInstallation(t *testing.T) {
 		"extension with other values":        {charts.ExtensionPath, "extension"},
 		"extension in a self-hosted shoot":   {charts.ExtensionPath, "extension-bootstrap"},
 		"admission":                          {charts.AdmissionRuntimePath, ""},
-		"admission with other values":        {charts.AdmissionRuntimePath, "admission-runtime"},
+		"admission in the garden cluster":    {charts.AdmissionRuntimePath, "admission-runtime"},
+		"admission with gardener-operator":   {charts.AdmissionRuntimePath, "admission-runtime-operator"},
 		"permissions of the admission":       {charts.AdmissionApplicationPath, ""},
 		"permissions with gardener-operator": {charts.AdmissionApplicationPath, "admission-application"},
 	} {
@@ -72,28 +73,66 @@ func TestRegistration(t *testing.T) {
 func TestRestrictedPods(t *testing.T) {
 	t.Parallel()
 
+	for _, chart := range []string{charts.ExtensionPath, charts.AdmissionRuntimePath} {
+		pod := podOf(t, chart)
+		require.NoError(t, theSeed.Client.Create(t.Context(), pod.DeepCopy(), client.DryRunAll))
+
+		pod.Spec.Containers[0].SecurityContext.AllowPrivilegeEscalation = nil
+		require.ErrorContains(t, theSeed.Client.Create(t.Context(), pod, client.DryRunAll), "PodSecurity", "the namespace enforces the standard")
+	}
+}
+
+// TestRestrictedPodsHaveTokens requires the API server to mount a token into the pods of both Deployments: a
+// runtime cluster may have no gardener-resource-manager that would do it. The ServiceAccounts disable it.
+func TestRestrictedPodsHaveTokens(t *testing.T) {
+	t.Parallel()
+
+	for _, chart := range []string{charts.ExtensionPath, charts.AdmissionRuntimePath} {
+		pod := podOf(t, chart)
+		created := pod.DeepCopy()
+		require.NoError(t, theSeed.Client.Create(t.Context(), created, client.DryRunAll))
+		require.Equal(t, 1, tokensOf(created), chart)
+
+		pod.Spec.AutomountServiceAccountToken = nil
+		require.NoError(t, theSeed.Client.Create(t.Context(), pod, client.DryRunAll))
+		require.Zero(t, tokensOf(pod), chart)
+	}
+}
+
+// podOf returns a pod of a chart's Deployment in the namespace of the extension, with the ServiceAccount
+// that exists there.
+func podOf(t *testing.T, chart string) *corev1.Pod {
+	t.Helper()
+
 	for class, value := range map[string]int32{"gardener-system-900": 999998900, "gardener-garden-system-400": 999999400} {
 		require.NoError(t, client.IgnoreAlreadyExists(theSeed.Client.Create(t.Context(), &schedulingv1.PriorityClass{
 			ObjectMeta: metav1.ObjectMeta{Name: class}, Value: value,
 		})))
 	}
 
-	for _, chart := range []string{charts.ExtensionPath, charts.AdmissionRuntimePath} {
-		deployment := &appsv1.Deployment{}
+	deployment := &appsv1.Deployment{}
 
-		for _, object := range render(t, chart, "", seed.ExtensionNamespace) {
-			if object.GetKind() == "Deployment" {
-				require.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, deployment))
-			}
+	for _, object := range render(t, chart, "", seed.ExtensionNamespace) {
+		if object.GetKind() == "Deployment" {
+			require.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, deployment))
 		}
-
-		pod := &corev1.Pod{ObjectMeta: deployment.Spec.Template.ObjectMeta, Spec: deployment.Spec.Template.Spec}
-		pod.Namespace, pod.Name, pod.Spec.ServiceAccountName = seed.ExtensionNamespace, "restricted", extensionAccount
-		require.NoError(t, theSeed.Client.Create(t.Context(), pod.DeepCopy(), client.DryRunAll))
-
-		pod.Spec.Containers[0].SecurityContext.AllowPrivilegeEscalation = nil
-		require.ErrorContains(t, theSeed.Client.Create(t.Context(), pod, client.DryRunAll), "PodSecurity", "the namespace enforces the standard")
 	}
+
+	pod := &corev1.Pod{ObjectMeta: deployment.Spec.Template.ObjectMeta, Spec: deployment.Spec.Template.Spec}
+	pod.Namespace, pod.Name, pod.Spec.ServiceAccountName = seed.ExtensionNamespace, "restricted", extensionAccount
+
+	return pod
+}
+
+// tokensOf returns the number of mounts where client-go reads the token of a pod.
+func tokensOf(pod *corev1.Pod) (tokens int) {
+	for _, mount := range pod.Spec.Containers[0].VolumeMounts {
+		if mount.MountPath == "/var/run/secrets/kubernetes.io/serviceaccount" {
+			tokens++
+		}
+	}
+
+	return tokens
 }
 
 // render renders a chart with values from package charts.

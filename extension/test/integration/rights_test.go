@@ -19,12 +19,14 @@ const lists = "fills a cache if the API server does not stream lists, as before 
 
 // accounts are the accounts of charts with which programs run in the lab.
 var accounts = []struct {
+	// permissions reads those of the account's cluster.
+	permissions     func(*seed.Seed, context.Context, string, string) (*seed.Permissions, error)
 	namespace, name string
 	// notInTests are the permissions that no test needs, with their reason. Paths are in Gardener
 	// v1.149.3.
 	notInTests map[string]string
 }{
-	{seed.ExtensionNamespace, extensionAccount, map[string]string{
+	{(*seed.Seed).Permissions, seed.ExtensionNamespace, extensionAccount, map[string]string{
 		"list pods":   "restarts a machine-controller-manager that looks stuck for two minutes: extensions/pkg/controller/worker/genericactuator/actuator_reconcile.go:109",
 		"delete pods": "as above, line 114",
 		"patch events": "counts repeated events of the leader election in a crash loop: k8s.io/client-go/tools/record/event.go, " +
@@ -39,17 +41,18 @@ var accounts = []struct {
 		"list machinesets.machine.sapcloud.io":           lists,
 		"list machines.machine.sapcloud.io":              lists,
 	}},
-	{"garden", seed.AdmissionAccount, map[string]string{
+	{(*seed.Seed).Permissions, "garden", seed.AdmissionAccount, map[string]string{
 		"patch events":   "as above",
 		"delete secrets": "deletes certificates after their rotation: extensions/pkg/webhook/certificates/reconciler.go:212",
 	}},
+	{(*seed.Seed).GardenPermissions, "kube-system", seed.AdmissionGardenAccount, nil},
 }
 
-// checkPermissions compares the permissions of the accounts in the seed with the audit log of all tests: no
-// request was denied, and if all tests were run, each permission was used.
+// checkPermissions compares the permissions of the accounts with the audit logs of all tests: no request was
+// denied, and if all tests were run, each permission was used.
 func checkPermissions(ctx context.Context) (failed error) {
 	for _, a := range accounts {
-		p, err := theSeed.Permissions(ctx, a.namespace, a.name)
+		p, err := a.permissions(theSeed, ctx, a.namespace, a.name)
 		if err != nil {
 			return fmt.Errorf("check the permissions of %s: %w", a.name, err)
 		}

@@ -30,12 +30,12 @@ func (s *Seed) startExtension(ctx context.Context) error {
 		return err
 	}
 
-	return s.awaitRegistered(ctx, deployment.Name, leaderElection())
+	return s.awaitRegistered(ctx, s.Client, deployment.Name, leaderElection())
 }
 
-// startInstalled starts a program as a process: with the arguments, the environment and the account of
-// an installed Deployment. The API server calls its webhooks by URL. needed is a permission of the
-// account's ClusterRole. It also returns the URL of the program's metrics.
+// startInstalled starts a program as a process: with the arguments, the environment, the projected volumes
+// and the account of an installed Deployment. The API server calls its webhooks by URL. needed is a
+// permission of the account. It also returns the URL of the program's metrics.
 func (s *Seed) startInstalled(
 	ctx context.Context, deployment *appsv1.Deployment, path string, needed authorizationv1.ResourceAttributes,
 ) (_ *process.Process, metrics string, _ error) {
@@ -44,7 +44,12 @@ func (s *Seed) startInstalled(
 		return nil, "", err
 	}
 
-	env, err := environmentOf(deployment)
+	pod := &kubelet{seed: s, key: client.ObjectKeyFromObject(deployment), folder: filepath.Join(s.Folder, "pods", deployment.Name)}
+	if err := pod.awaitVolumes(ctx, deployment); err != nil {
+		return nil, "", err
+	}
+
+	env, err := pod.environmentOf(deployment)
 	if err != nil {
 		return nil, "", err
 	}
@@ -87,9 +92,9 @@ func leaderElection() *coordinationv1.Lease {
 	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: ExtensionNamespace, Name: "provider-kubevirt-leader-election"}}
 }
 
-// awaitRegistered waits until a program is the leader, and registered its webhooks with their
-// certificate.
-func (s *Seed) awaitRegistered(ctx context.Context, name string, lease *coordinationv1.Lease) error {
+// awaitRegistered waits until a program is the leader in the seed, and registered its webhooks in a cluster
+// with their certificate.
+func (s *Seed) awaitRegistered(ctx context.Context, cluster client.Client, name string, lease *coordinationv1.Lease) error {
 	const every, atMost = 200 * time.Millisecond, time.Minute
 
 	registered := func(ctx context.Context) (bool, error) {
@@ -98,7 +103,7 @@ func (s *Seed) awaitRegistered(ctx context.Context, name string, lease *coordina
 		}
 
 		config := &admissionregistrationv1.MutatingWebhookConfiguration{}
-		err := s.Client.Get(ctx, client.ObjectKey{Name: name}, config)
+		err := cluster.Get(ctx, client.ObjectKey{Name: name}, config)
 
 		return len(config.Webhooks) > 0 && len(config.Webhooks[0].ClientConfig.CABundle) > 0, client.IgnoreNotFound(err)
 	}

@@ -18,8 +18,6 @@ import (
 	securityv1alpha1 "github.com/gardener/gardener/pkg/apis/security/v1alpha1"
 	seedmanagementv1alpha1 "github.com/gardener/gardener/pkg/apis/seedmanagement/v1alpha1"
 	"github.com/gardener/gardener/pkg/client/kubernetes"
-	authorizationv1 "k8s.io/api/authorization/v1"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -32,7 +30,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	providerspec "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/charts"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/process"
 )
 
@@ -44,8 +41,7 @@ var gardenGroups = []schema.GroupVersion{
 	seedmanagementv1alpha1.SchemeGroupVersion, operationsv1alpha1.SchemeGroupVersion,
 }
 
-// startGarden starts gardener-apiserver. The API server of the seed aggregates it: the seed's cluster is
-// also that of the garden.
+// startGarden starts gardener-apiserver. The API server of the virtual garden cluster aggregates it.
 func (s *Seed) startGarden(ctx context.Context) error {
 	folder := filepath.Join(s.Folder, gardenerAPIServer)
 
@@ -66,9 +62,9 @@ func (s *Seed) startGarden(ctx context.Context) error {
 		"--tls-private-key-file=" + filepath.Join(folder, "tls.key"),
 		"--etcd-servers=" + s.state.ControlEtcd,
 		"--cluster-identity=lab",
-		"--authentication-kubeconfig=" + s.state.ControlKubeconfig,
-		"--authorization-kubeconfig=" + s.state.ControlKubeconfig,
-		"--kubeconfig=" + s.state.ControlKubeconfig,
+		"--authentication-kubeconfig=" + s.gardenKubeconfig,
+		"--authorization-kubeconfig=" + s.gardenKubeconfig,
+		"--kubeconfig=" + s.gardenKubeconfig,
 	}})
 	if err != nil {
 		return err
@@ -81,18 +77,14 @@ func (s *Seed) startGarden(ctx context.Context) error {
 	return wrap(s.awaitGarden(ctx, server), "start "+gardenerAPIServer)
 }
 
-// aggregate registers gardener-apiserver at the API server of the seed.
+// aggregate registers gardener-apiserver at the API server of the virtual garden cluster.
 func (s *Seed) aggregate(ctx context.Context, port int, ca []byte) error {
-	if err := s.namespace(ctx, v1beta1constants.GardenNamespace, nil); err != nil {
-		return err
-	}
-
 	service := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: v1beta1constants.GardenNamespace, Name: gardenerAPIServer},
 		Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "localhost"},
 	}
 
-	objects := []client.Object{service}
+	objects := []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: service.Namespace}}, service}
 	for _, group := range gardenGroups {
 		objects = append(objects, &apiregistrationv1.APIService{
 			ObjectMeta: metav1.ObjectMeta{Name: group.Version + "." + group.Group},
@@ -108,7 +100,7 @@ func (s *Seed) aggregate(ctx context.Context, port int, ca []byte) error {
 	scheme := runtime.NewScheme()
 	utilruntime.Must(errors.Join(corev1.AddToScheme(scheme), apiregistrationv1.AddToScheme(scheme)))
 
-	server, err := client.New(s.seedConfig, client.Options{Scheme: scheme})
+	server, err := client.New(s.gardenConfig, client.Options{Scheme: scheme})
 	if err != nil {
 		return err
 	}
@@ -134,7 +126,7 @@ func (s *Seed) awaitGarden(ctx context.Context, server *process.Process) error {
 		}
 
 		// A new client discovers the kinds again.
-		garden, err := client.New(s.seedConfig, client.Options{Scheme: kubernetes.GardenScheme})
+		garden, err := client.New(s.gardenConfig, client.Options{Scheme: kubernetes.GardenScheme})
 		if err != nil {
 			last = err
 
@@ -153,36 +145,6 @@ func (s *Seed) awaitGarden(ctx context.Context, server *process.Process) error {
 	return nil
 }
 
-// AdmissionAccount is the account of the admission, in the namespace of Gardener's components.
-const AdmissionAccount = "gardener-extension-admission-kubevirt"
-
-// startAdmission installs the charts of the admission, and starts it.
-func (s *Seed) startAdmission(ctx context.Context) error {
-	const namespace = v1beta1constants.GardenNamespace
-
-	// The runtime cluster is the garden cluster.
-	values := map[string]any{"virtualCluster": map[string]any{"enabled": false}}
-
-	for _, chart := range []string{charts.AdmissionRuntimePath, charts.AdmissionApplicationPath} {
-		if err := s.applyChart(ctx, "admission-"+filepath.Base(chart), chart, namespace, values); err != nil {
-			return err
-		}
-	}
-
-	deployment, err := s.deployment(ctx, namespace, AdmissionAccount)
-	if err != nil {
-		return err
-	}
-
-	if _, s.AdmissionMetrics, err = s.startInstalled(ctx, deployment, s.programs.admission,
-		authorizationv1.ResourceAttributes{Verb: "get", Group: gardencorev1beta1.GroupName, Resource: "cloudprofiles"},
-	); err != nil {
-		return err
-	}
-
-	return s.awaitRegistered(ctx, deployment.Name, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "admission-kubevirt-leader-election"}})
-}
-
 // registerExtensions registers this extension and others that the Shoots of the tests need in the garden.
 // gardener-apiserver refuses Shoots with types for which nothing is registered.
 func (s *Seed) registerExtensions(ctx context.Context) error {
@@ -196,12 +158,12 @@ func (s *Seed) registerExtensions(ctx context.Context) error {
 		return err
 	}
 
-	return s.apply(ctx, s.state.ControlKubeconfig, "registrations", string(own)+"---\n"+string(others))
+	return s.apply(ctx, s.gardenKubeconfig, "registrations", string(own)+"---\n"+string(others))
 }
 
 // Apply applies a manifest to the garden as a user does, with kubectl. Its error is what the user sees.
 func (s *Seed) Apply(ctx context.Context, manifest []byte) error {
-	command := exec.CommandContext(ctx, s.state.Kubectl, "apply", "--kubeconfig="+s.state.ControlKubeconfig, "--filename=-")
+	command := exec.CommandContext(ctx, s.state.Kubectl, "apply", "--kubeconfig="+s.gardenKubeconfig, "--filename=-")
 
 	var output bytes.Buffer
 

@@ -19,6 +19,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -48,9 +49,19 @@ func (s *Seed) install(ctx context.Context) (*appsv1.Deployment, error) {
 		return nil, err
 	}
 
-	if err := s.applyChart(ctx, registration, charts.ExtensionPath, ExtensionNamespace, map[string]any{
+	objects, err := render(s.seedConfig, charts.ExtensionPath, ExtensionNamespace, map[string]any{
 		"version": "v1.149.3", "garden": map[string]any{"clusterIdentity": "garden"}, "seed": map[string]any{"name": "seed", "provider": "local"},
-	}); err != nil {
+	})
+	if err != nil {
+		return nil, err
+	}
+
+	if err := managedresources.Create(ctx, s.Client, v1beta1constants.GardenNamespace, registration, nil, false,
+		v1beta1constants.SeedResourceManagerClass, objects, nil, nil, nil); err != nil {
+		return nil, fmt.Errorf("create ManagedResource %s: %w", registration, err)
+	}
+
+	if err := s.awaitApplied(ctx, registration); err != nil {
 		return nil, err
 	}
 
@@ -64,25 +75,26 @@ func (s *Seed) deployment(ctx context.Context, namespace, name string) (*appsv1.
 	return deployment, wrap(err, "get Deployment "+name)
 }
 
-// applyChart renders a chart with the values that Gardener adds below gardener, writes its
-// ManagedResource, and waits until its objects exist.
-func (s *Seed) applyChart(ctx context.Context, name, chart, namespace string, gardener map[string]any) error {
-	renderer, err := chartrenderer.NewForConfig(s.seedConfig)
+// render renders a chart for a cluster with the values that Gardener adds below gardener.
+func render(cluster *rest.Config, chart, namespace string, gardener map[string]any) (map[string][]byte, error) {
+	renderer, err := chartrenderer.NewForConfig(cluster)
 	if err != nil {
-		return err
+		return nil, err
 	}
 
 	release, err := renderer.RenderEmbeddedFS(charts.Installation, chart, registration, namespace, map[string]any{"gardener": gardener})
 	if err != nil {
-		return err
+		return nil, err
 	}
 
-	if err := managedresources.Create(ctx, s.Client, v1beta1constants.GardenNamespace, name, nil, false,
-		v1beta1constants.SeedResourceManagerClass, release.AsSecretData(), nil, nil, nil); err != nil {
-		return fmt.Errorf("create ManagedResource %s: %w", name, err)
-	}
+	return release.AsSecretData(), nil
+}
 
+// awaitApplied waits until gardener-resource-manager applied the objects of a ManagedResource.
+func (s *Seed) awaitApplied(ctx context.Context, name string) error {
 	const every, atMost = 200 * time.Millisecond, time.Minute
+
+	var last error
 
 	failed := wait.PollUntilContextTimeout(ctx, every, atMost, true, func(ctx context.Context) (bool, error) {
 		resource := &resourcesv1alpha1.ManagedResource{}
@@ -90,12 +102,12 @@ func (s *Seed) applyChart(ctx context.Context, name, chart, namespace string, ga
 			return false, err
 		}
 
-		err = health.CheckManagedResourceApplied(resource)
+		last = health.CheckManagedResourceApplied(resource)
 
-		return err == nil, nil
+		return last == nil, nil
 	})
 	if failed != nil {
-		return fmt.Errorf("apply the chart %s: %w", chart, errors.Join(failed, err))
+		return fmt.Errorf("apply the ManagedResource %s: %w", name, errors.Join(failed, last))
 	}
 
 	return nil
@@ -109,7 +121,7 @@ func (s *Seed) account(ctx context.Context, deployment *appsv1.Deployment, neede
 	for _, attributes := range []authorizationv1.ResourceAttributes{
 		needed, {Verb: "create", Group: "coordination.k8s.io", Resource: "leases", Namespace: deployment.Namespace},
 	} {
-		if err := s.awaitAllowed(ctx, "system:serviceaccount:"+deployment.Namespace+":"+name, attributes); err != nil {
+		if err := awaitAllowed(ctx, s.Client, "system:serviceaccount:"+deployment.Namespace+":"+name, attributes); err != nil {
 			return "", err
 		}
 	}
@@ -117,12 +129,12 @@ func (s *Seed) account(ctx context.Context, deployment *appsv1.Deployment, neede
 	return s.inClusterConfig(ctx, client.ObjectKey{Namespace: deployment.Namespace, Name: name}, filepath.Join(s.Folder, deployment.Name+".kubeconfig"))
 }
 
-func (s *Seed) awaitAllowed(ctx context.Context, user string, attributes authorizationv1.ResourceAttributes) error {
+func awaitAllowed(ctx context.Context, cluster client.Client, user string, attributes authorizationv1.ResourceAttributes) error {
 	const every, atMost = 50 * time.Millisecond, time.Minute
 
 	err := wait.PollUntilContextTimeout(ctx, every, atMost, true, func(ctx context.Context) (bool, error) {
 		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: user, ResourceAttributes: &attributes}}
-		err := s.Client.Create(ctx, review)
+		err := cluster.Create(ctx, review)
 
 		return review.Status.Allowed, err
 	})
@@ -141,27 +153,6 @@ func (s *Seed) inClusterConfig(ctx context.Context, account client.ObjectKey, fi
 	}
 
 	return file, writeYAML(file, kubeconfigOf(s.seedConfig, account.Namespace, map[string]any{"token": request.Status.Token}))
-}
-
-// environmentOf returns the environment variables of a container.
-func environmentOf(deployment *appsv1.Deployment) ([]string, error) {
-	var env []string
-
-	for _, variable := range deployment.Spec.Template.Spec.Containers[0].Env {
-		value := variable.Value
-
-		if from := variable.ValueFrom; from != nil {
-			if from.FieldRef == nil || from.FieldRef.FieldPath != "metadata.namespace" {
-				return nil, fmt.Errorf("environment variable %s has a source that the lab does not know", variable.Name)
-			}
-
-			value = deployment.Namespace
-		}
-
-		env = append(env, variable.Name+"="+value)
-	}
-
-	return env, nil
 }
 
 // programOf returns the name of the program of an image of this repository.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	gardenerutils "github.com/gardener/gardener/pkg/utils/gardener"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -161,6 +162,12 @@ func (s *Seed) awaitPermission(ctx context.Context, a Account) error {
 
 		return review.Status.Allowed, client.IgnoreNotFound(err)
 	})
+}
+
+// genericKubeconfig returns the kubeconfig with which pods of the seed reach a shoot or the virtual garden
+// cluster; their tokens come from gardener-resource-manager.
+func genericKubeconfig(config *rest.Config) ([]byte, error) {
+	return yaml.Marshal(kubeconfigOf(config, metav1.NamespaceSystem, map[string]any{"tokenFile": gardenerutils.PathShootToken}))
 }
 
 // kubeconfigOf returns a kubeconfig for the server of a configuration, with another user.

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Permissions are the requests that an account may send to the seed, and those that it sent. A request is
+// Permissions are the requests that an account may send to a cluster, and those that it sent. A request is
 // verb, resource with group and subresource, and the name of the object if the permission has one.
 type Permissions struct {
 	Granted, Used, Denied sets.Set[string]
@@ -26,9 +26,18 @@ func (p *Permissions) Unused() []string { return sets.List(p.Granted.Difference(
 // Permissions returns the permissions of a ServiceAccount in the seed, and their use since the start of
 // the seed, from the audit log of its API server. Permissions of all accounts are not part of it.
 func (s *Seed) Permissions(ctx context.Context, namespace, account string) (*Permissions, error) {
+	return permissionsIn(ctx, s.Client, s.state.ControlKubeconfig, namespace, account)
+}
+
+// GardenPermissions returns those of a ServiceAccount in the virtual garden cluster.
+func (s *Seed) GardenPermissions(ctx context.Context, namespace, account string) (*Permissions, error) {
+	return permissionsIn(ctx, s.Garden, s.gardenKubeconfig, namespace, account)
+}
+
+func permissionsIn(ctx context.Context, cluster client.Client, kubeconfig, namespace, account string) (*Permissions, error) {
 	p := &Permissions{Granted: sets.New[string](), Used: sets.New[string](), Denied: sets.New[string]()}
 
-	roles, err := s.rolesOf(ctx, namespace, account)
+	roles, err := rolesOf(ctx, cluster, namespace, account)
 	if err != nil {
 		return nil, err
 	}
@@ -37,7 +46,7 @@ func (s *Seed) Permissions(ctx context.Context, namespace, account string) (*Per
 		p.grant(rules)
 	}
 
-	return p, eachRequest(s.state.ControlKubeconfig, func(r *request) {
+	return p, eachRequest(kubeconfig, func(r *request) {
 		if r.User.Username == "system:serviceaccount:"+namespace+":"+account {
 			p.add(r, roles)
 		}
@@ -101,23 +110,23 @@ func (p *Permissions) add(r *request, roles map[string][]rbacv1.PolicyRule) {
 }
 
 // rolesOf returns the rules of the ClusterRoles and Roles of an account, by the name of the role.
-func (s *Seed) rolesOf(ctx context.Context, namespace, account string) (map[string][]rbacv1.PolicyRule, error) {
+func rolesOf(ctx context.Context, cluster client.Client, namespace, account string) (map[string][]rbacv1.PolicyRule, error) {
 	roles := map[string][]rbacv1.PolicyRule{}
 	subject := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: account}
 
 	clusterBindings, bindings := &rbacv1.ClusterRoleBindingList{}, &rbacv1.RoleBindingList{}
-	if err := s.Client.List(ctx, clusterBindings); err != nil {
+	if err := cluster.List(ctx, clusterBindings); err != nil {
 		return nil, err
 	}
 
-	if err := s.Client.List(ctx, bindings); err != nil {
+	if err := cluster.List(ctx, bindings); err != nil {
 		return nil, err
 	}
 
 	for _, b := range clusterBindings.Items {
 		if slices.Contains(b.Subjects, subject) {
 			role := &rbacv1.ClusterRole{}
-			if err := s.Client.Get(ctx, client.ObjectKey{Name: b.RoleRef.Name}, role); err != nil {
+			if err := cluster.Get(ctx, client.ObjectKey{Name: b.RoleRef.Name}, role); err != nil {
 				return nil, err
 			}
 
@@ -128,7 +137,7 @@ func (s *Seed) rolesOf(ctx context.Context, namespace, account string) (map[stri
 	for _, b := range bindings.Items {
 		if slices.Contains(b.Subjects, subject) {
 			role := &rbacv1.Role{}
-			if err := s.Client.Get(ctx, client.ObjectKey{Namespace: b.Namespace, Name: b.RoleRef.Name}, role); err != nil {
+			if err := cluster.Get(ctx, client.ObjectKey{Namespace: b.Namespace, Name: b.RoleRef.Name}, role); err != nil {
 				return nil, fmt.Errorf("get the Role of RoleBinding %s/%s: %w", b.Namespace, b.Name, err)
 			}
 

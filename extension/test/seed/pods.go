@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -25,7 +26,8 @@ import (
 // kubelet runs the pod of a shoot's machine-controller-manager Deployment: it starts the program of
 // each container with its arguments, and writes its volumes. Only what a pod gets from its sandbox
 // differs: paths of volumes are in a folder, ports are free ones of the loopback interface, and the
-// in-cluster configuration is a kubeconfig of the pod's service account.
+// in-cluster configuration is a kubeconfig of the pod's service account. For the Deployments of charts, it
+// only writes the volumes: startInstalled.
 type kubelet struct {
 	seed   *Seed
 	key    client.ObjectKey
@@ -114,10 +116,25 @@ func (k *kubelet) stop(ctx context.Context) error {
 	return failed
 }
 
+// awaitVolumes writes the projected Secrets as soon as they have all keys.
+func (k *kubelet) awaitVolumes(ctx context.Context, deployment *appsv1.Deployment) error {
+	const every, atMost = 100 * time.Millisecond, time.Minute
+
+	err := wait.PollUntilContextTimeout(ctx, every, atMost, true, func(ctx context.Context) (bool, error) {
+		return k.writeVolumes(ctx, deployment)
+	})
+
+	return wrap(err, "write the volumes of Deployment "+k.key.String())
+}
+
 // writeVolumes writes the projected Secrets. It reports false while one of them has not all keys, for
 // which a kubelet waits too.
 func (k *kubelet) writeVolumes(ctx context.Context, deployment *appsv1.Deployment) (bool, error) {
 	for _, volume := range deployment.Spec.Template.Spec.Volumes {
+		if volume.EmptyDir != nil {
+			continue
+		}
+
 		if volume.Projected == nil {
 			return false, fmt.Errorf("volume %s is not projected", volume.Name)
 		}
@@ -259,6 +276,40 @@ func (k *kubelet) inSandbox(arg string, container corev1.Container, inCluster st
 	}
 
 	return arg
+}
+
+// environmentOf returns the environment variables of a Deployment's first container. Values that are files
+// in its volumes are translated.
+func (k *kubelet) environmentOf(deployment *appsv1.Deployment) ([]string, error) {
+	var env []string
+
+	container := deployment.Spec.Template.Spec.Containers[0]
+	for _, variable := range container.Env {
+		value := k.pathOf(variable.Value, container)
+
+		if from := variable.ValueFrom; from != nil {
+			if from.FieldRef == nil || from.FieldRef.FieldPath != "metadata.namespace" {
+				return nil, fmt.Errorf("environment variable %s has a source that the lab does not know", variable.Name)
+			}
+
+			value = deployment.Namespace
+		}
+
+		env = append(env, variable.Name+"="+value)
+	}
+
+	return env, nil
+}
+
+// pathOf returns the path of a file in a volume of a container; other values unchanged.
+func (k *kubelet) pathOf(value string, container corev1.Container) string {
+	for _, mount := range container.VolumeMounts {
+		if file, found := strings.CutPrefix(value, mount.MountPath+"/"); found {
+			return filepath.Join(k.folder, mount.Name, file)
+		}
+	}
+
+	return value
 }
 
 func (k *kubelet) environment(container corev1.Container) []string {

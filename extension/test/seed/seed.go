@@ -34,8 +34,7 @@ type Seed struct {
 	// Client, Provider and Target are clients with all permissions for the seed, for the provider
 	// cluster, and for the cluster of the shoots' Nodes.
 	Client, Provider, Target client.Client
-	// Garden is a client with all permissions for the garden: for gardener-apiserver, which the API server
-	// of the seed aggregates here.
+	// Garden is a client with all permissions for the virtual garden cluster. The seed is its runtime cluster.
 	Garden client.Client
 	// Extension is the process of the extension.
 	Extension *process.Process
@@ -48,7 +47,9 @@ type Seed struct {
 	programs programs
 	group    *process.Group
 
-	seedConfig, providerConfig, targetConfig *rest.Config
+	seedConfig, providerConfig, targetConfig, gardenConfig *rest.Config
+
+	gardenKubeconfig string
 }
 
 // Start builds what it needs, and starts a lab, gardener-resource-managers and the extension.
@@ -126,6 +127,10 @@ func (s *Seed) connect() (err error) {
 			return err
 		}
 	}
+
+	// The API server for the shoots' Nodes is also that of the virtual garden cluster: like the API server of
+	// a garden, it accepts the tokens that gardener-resource-manager requests, and it is not that of the seed.
+	s.gardenConfig, s.gardenKubeconfig = s.targetConfig, s.state.TargetKubeconfig
 
 	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"time"
 
 	"github.com/Masterminds/semver/v3"
@@ -161,12 +160,8 @@ func (s *Shoot) SetCredentials(ctx context.Context, kubeconfig []byte) error {
 		map[string][]byte{"kubeconfig": kubeconfig})
 }
 
-// writeGenericKubeconfig writes the kubeconfig with which pods of the seed reach the shoot; their
-// tokens come from gardener-resource-manager.
 func (s *Shoot) writeGenericKubeconfig(ctx context.Context) error {
-	token := filepath.Join(gardenerutils.VolumeMountPathGenericKubeconfig, "token")
-
-	kubeconfig, err := yaml.Marshal(kubeconfigOf(s.seed.targetConfig, metav1.NamespaceSystem, map[string]any{"tokenFile": token}))
+	kubeconfig, err := genericKubeconfig(s.seed.targetConfig)
 	if err != nil {
 		return err
 	}
