@@ -304,7 +304,7 @@ func TestAsynchronousFailuresAreRefused(t *testing.T) {
 		"label":                {container, `virtualMachineTemplate: {spec: {template: {metadata: {labels: {a b: c}}}}}`, "virtualMachineTemplate.spec.template.metadata.labels", "Invalid value"},
 		"toleration":           {container, instance(`tolerations: [{operator: Equal}]`), template + "tolerations[0].operator", "Invalid value"},
 		"priority":             {container, instance(`priorityClassName: A b`), template + "priorityClassName", "Class"},
-		"volume strategy":      {container, `virtualMachineTemplate: {spec: {updateVolumesStrategy: Copy}}`, "virtualMachineTemplate.spec.updateVolumesStrategy", "not recognized"},
+		"volume strategy":      {container, `virtualMachineTemplate: {spec: {updateVolumesStrategy: Copy}}`, "virtualMachineTemplate.spec.updateVolumesStrategy", unknownStrategy.Get(t)},
 		"instancetype's kind":  {container, `{memory: null, virtualMachineTemplate: {spec: {instancetype: {kind: Type, name: worker}}}}`, "virtualMachineTemplate.spec.instancetype.kind", "unexpected kind"},
 		"pod network":          {container, `networks: [{pod: {vmNetworkCIDR: 10.0.0.0}, masquerade: {}}]`, "networks[0].pod.vmNetworkCIDR", ""},
 		"SR-IOV without card":  {container, `networks: [{pod: {}, sriov: {}}]`, "networks[0].sriov", ""},

@@ -11,6 +11,16 @@ var unknownNetwork = harness.PerKubeVirt[string]{
 	"1.9": "cannot find a network-attachment-definition",
 }
 
+// unknownStrategy is a part of the error about an unknown updateVolumesStrategy. 1.6 reads the
+// strategy only when the volumes of a running machine have changed (handleVolumeUpdateRequest in
+// pkg/virt-controller/watch/vm/vm.go).
+var unknownStrategy = harness.PerKubeVirt[string]{
+	"1.6": "",
+	"1.7": "not recognized",
+	"1.8": "not recognized",
+	"1.9": "not recognized",
+}
+
 // refusedAtOnce are parts of the errors about specs that only other versions accept, by the name in
 // TestAsynchronousFailuresAreRefused
 // (pkg/virt-api/webhooks/validating-webhook/admitters/vmi-create-admitter.go).
