@@ -11,16 +11,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestFieldTable requires that the tests exist that fields.md names.
-func TestFieldTable(t *testing.T) {
+// TestNamedTests requires that the tests exist that the pages name.
+func TestNamedTests(t *testing.T) {
 	t.Parallel()
 
 	sources := content(t, "../pkg/*/*/*_test.go", "../pkg/*/*/*/*_test.go", "../test/integration/*_test.go")
 
-	page, err := os.ReadFile("fields.md")
-	require.NoError(t, err)
-
-	for _, name := range regexp.MustCompile(`\bTest\w+`).FindAllString(string(page), -1) {
+	for _, name := range regexp.MustCompile(`\bTest[A-Z]\w+`).FindAllString(content(t, "*.md", "../README.md"), -1) {
 		require.Contains(t, sources, "func "+name+"(")
 	}
 }
