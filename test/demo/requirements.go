@@ -15,6 +15,7 @@ import (
 	"syscall"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/binaries"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/guest/host"
 )
 
 const gib = 1 << 30
@@ -28,6 +29,13 @@ type facts struct {
 	folder string // the relevant folder with the least free disk space
 	disk   uint64
 	memory uint64
+	guest  *guestFacts // nil: guests are simulated
+}
+
+// guestFacts are the properties of a host that are needed for a worker that boots.
+type guestFacts struct {
+	missing error // nil: nothing
+	cached  bool  // the guests' image was built before
 }
 
 // Requirements of a first run, and of a run with cached binaries.
@@ -38,7 +46,7 @@ const (
 )
 
 func (d *demo) checkRequirements(ctx context.Context) error {
-	found, err := gatherFacts(ctx)
+	found, err := gatherFacts(ctx, d.realGuest)
 	if err != nil {
 		return err
 	}
@@ -90,6 +98,9 @@ func (f facts) problems() []string {
 	if f.memory > 0 && f.memory < leastMemory {
 		all = append(all, fmt.Sprintf("memory: %s are needed. Remedy: end other programs, or use a larger machine.", inGiB(leastMemory)))
 	}
+	if f.guest != nil && f.guest.missing != nil {
+		all = append(all, f.guest.missing.Error())
+	}
 	return all
 }
 
@@ -102,20 +113,30 @@ func (f facts) diskNeed() uint64 {
 
 // outlook returns an estimate of the demo's duration.
 func (f facts) outlook() string {
-	if f.cached {
+	switch {
+	case f.guest != nil && f.guest.cached && f.cached:
+		return "The lab and the guests' image were built here before: on 2 idle CPUs, the demo takes 5 minutes. QEMU emulates the worker's\n" +
+			"processor, so that the demo needs no KVM."
+	case f.guest != nil:
+		return "The first time, the lab, kubelet, CDI's importer and the guests' image are built: on 2 idle CPUs, this takes 20 to 30 minutes.\n" +
+			"Then the demo takes 5 minutes. QEMU emulates the worker's processor, so that the demo needs no KVM."
+	case f.cached:
 		return "The lab was built here before: the demo takes 2 to 3 minutes."
 	}
 	return "The first time, the lab is built from source: etcd, Kubernetes, KubeVirt, CDI and machine-controller-manager. On 2 CPUs this\n" +
 		"takes 10 to 20 minutes; the binaries are kept for the next time. The driver's objects are shown after 2 to 3 minutes."
 }
 
-func gatherFacts(ctx context.Context) (facts, error) {
+func gatherFacts(ctx context.Context, realGuest bool) (facts, error) {
 	f := facts{os: runtime.GOOS, cpus: runtime.NumCPU(), memory: availableMemory()}
 	cache, err := binaries.CacheDir()
 	if err != nil {
 		return facts{}, fmt.Errorf("find the lab's cache: %w", err)
 	}
-	f.cached = wasBuilt(cache)
+	f.cached = wereBuilt(cache, "kubernetes-*/kube-scheduler", "kubevirt-*/virt-controller", "cdi-*/cdi-controller", "mcm-*/machine-controller-manager")
+	if realGuest {
+		f.guest = &guestFacts{missing: host.Check(), cached: wereBuilt(cache, "kubelet-*/kubelet", "importer-*/importer", "guest-*/disk.raw")}
+	}
 	folders := []string{cache}
 	if output, err := exec.CommandContext(ctx, "go", "env", "GOVERSION", "GOCACHE", "GOMODCACHE").Output(); err == nil {
 		lines := strings.Split(strings.TrimSpace(string(output)), "\n")
@@ -134,11 +155,9 @@ func gatherFacts(ctx context.Context) (facts, error) {
 	return f, nil
 }
 
-// wasBuilt reports whether the cache holds a complete build, possibly of another version.
-func wasBuilt(cache string) bool {
-	for _, pattern := range []string{
-		"kubernetes-*/kube-scheduler", "kubevirt-*/virt-controller", "cdi-*/cdi-controller", "mcm-*/machine-controller-manager",
-	} {
+// wereBuilt reports whether the cache holds files of all patterns, possibly of another version.
+func wereBuilt(cache string, patterns ...string) bool {
+	for _, pattern := range patterns {
 		if found, err := filepath.Glob(filepath.Join(cache, pattern)); err != nil || len(found) == 0 {
 			return false
 		}

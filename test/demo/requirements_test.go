@@ -1,12 +1,15 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/guest/host"
 )
 
 func TestProblems(t *testing.T) {
@@ -24,6 +27,9 @@ func TestProblems(t *testing.T) {
 		"no go":        {reason: "the programs are built from source", change: func(f *facts) { f.goTool = "" }, want: []string{"go.dev/dl"}},
 		"little disk":  {reason: "the remedy names the folder", change: func(f *facts) { f.disk-- }, want: []string{"12.0 GiB are needed in /cache"}},
 		"built before": {reason: "cached binaries need little disk space", change: func(f *facts) { f.cached, f.disk = true, laterDisk }},
+		"real guests":  {reason: "the lab runs them", change: func(f *facts) { f.guest = &guestFacts{cached: true} }},
+		"no packages": {reason: "the packages are named", change: func(f *facts) { f.guest = &guestFacts{missing: fmt.Errorf("%w: Remedy: x", host.ErrMissing)} },
+			want: []string{"this machine cannot run real guests"}},
 		"both": {reason: "all problems are reported at once", change: func(f *facts) { f.memory, f.cached, f.disk = gib, true, gib }, want: []string{
 			"2.0 GiB are needed in /cache", "4.0 GiB are needed",
 		}},
@@ -46,6 +52,8 @@ func TestOutlook(t *testing.T) {
 	t.Parallel()
 	require.Contains(t, facts{}.outlook(), "10 to 20 minutes")
 	require.Contains(t, facts{cached: true}.outlook(), "2 to 3 minutes")
+	require.Contains(t, facts{cached: true, guest: &guestFacts{}}.outlook(), "20 to 30 minutes", "the image is missing")
+	require.Contains(t, facts{cached: true, guest: &guestFacts{cached: true}}.outlook(), "the demo takes 5 minutes")
 }
 
 func TestParseMemory(t *testing.T) {
@@ -60,16 +68,17 @@ func TestParseMemory(t *testing.T) {
 	}
 }
 
-func TestWasBuilt(t *testing.T) {
+func TestWereBuilt(t *testing.T) {
 	t.Parallel()
 	cache := t.TempDir()
-	require.False(t, wasBuilt(filepath.Join(cache, "absent")))
-	for _, file := range []string{"kubernetes-1/kube-scheduler", "kubevirt-2/virt-controller", "cdi-3/cdi-controller", "mcm-4/machine-controller-manager"} {
-		require.False(t, wasBuilt(cache), "before %s", file)
+	patterns := []string{"kubernetes-*/kube-scheduler", "kubevirt-*/virt-controller"}
+	require.False(t, wereBuilt(filepath.Join(cache, "absent"), patterns...))
+	for _, file := range []string{"kubernetes-1/kube-scheduler", "kubevirt-2/virt-controller"} {
+		require.False(t, wereBuilt(cache, patterns...), "before %s", file)
 		require.NoError(t, os.MkdirAll(filepath.Join(cache, filepath.Dir(file)), 0o700))
 		require.NoError(t, os.WriteFile(filepath.Join(cache, file), nil, 0o600))
 	}
-	require.True(t, wasBuilt(cache))
+	require.True(t, wereBuilt(cache, patterns...))
 }
 
 func TestFreeDiskOfAFolderThatDoesNotExistYet(t *testing.T) {

@@ -12,19 +12,15 @@ import (
 func (d *demo) summarize() {
 	d.out.Line("")
 	d.out.Line("=== Results")
-	median, longest := d.seen.readiness()
-	for _, fact := range []string{
-		fmt.Sprintf("%d Machines became %d VirtualMachines on %d provider nodes, at most %d at a time",
-			len(d.seen.machines), len(d.seen.vms), len(d.seen.hosts), d.seen.most),
-		fmt.Sprintf("%d of them ran, each in the requested zone, with a Ready shoot node after a median of %s s, %s s at most",
-			len(d.seen.ready), seconds(median), seconds(longest)),
-		fmt.Sprintf("the one in a zone without nodes reported %s after %s s", resourceExhausted, seconds(d.seen.exhaust)),
-		"after the deletion nothing was left: on the provider cluster no VM, VMI, DataVolume, claim, pod or Secret; in the shoot no Node",
-	} {
+	results, limits := d.results(), "storage, and the guests, which boot at once."
+	if d.realGuest {
+		results, limits = d.realResults(), "and storage. QEMU emulated the processor of the guest."
+	}
+	for _, fact := range results {
 		d.out.Line("  - %s", fact)
 	}
 	d.out.Line("Real: the Kubernetes, KubeVirt and CDI control planes, machine-controller-manager, the driver. Simulated: provider nodes,")
-	d.out.Line("storage, and the guests, which boot at once.")
+	d.out.Line("%s", limits)
 	d.out.Line("")
 	d.out.Line("=== Durations")
 	for _, s := range d.spent {
@@ -32,12 +28,35 @@ func (d *demo) summarize() {
 	}
 	d.out.Line("  %6s  in total", screen.Clock(time.Since(d.begun)))
 	d.out.Line("")
+	d.suggestNext()
+}
+
+// nothingLeft is the result of checkLeftovers.
+const nothingLeft = "after the deletion nothing was left: on the provider cluster no VM, VMI, DataVolume, claim, pod or Secret; in the shoot no Node"
+
+func (d *demo) results() []string {
+	median, longest := d.seen.readiness()
+	return []string{
+		fmt.Sprintf("%d Machines became %d VirtualMachines on %d provider nodes, at most %d at a time",
+			len(d.seen.machines), len(d.seen.vms), len(d.seen.hosts), d.seen.most),
+		fmt.Sprintf("%d of them ran, each in the requested zone, with a Ready shoot node after a median of %s s, %s s at most",
+			len(d.seen.ready), seconds(median), seconds(longest)),
+		fmt.Sprintf("the one in a zone without nodes reported %s after %s s", resourceExhausted, seconds(d.seen.exhaust)),
+		nothingLeft,
+	}
+}
+
+// suggestNext prints commands that users may try after the demo.
+func (d *demo) suggestNext() {
 	d.out.Line("=== Next steps")
 	if d.keep {
 		d.suggestCommands()
 	} else {
 		d.out.Line("  make demo KEEP=1        leaves the lab running, for your own kubectl commands")
 		d.out.Line("  make demo DRIVER=grpc   runs the driver in a separate process")
+		if d.realGuest {
+			d.out.Line("  make test-guest         tests guests that boot")
+		}
 	}
 	d.out.Line("  make test               runs the tests against the same control planes")
 	d.out.Line("  bin/mcm-kubevirt render -f kubernetes/example/machineclasses.yaml --class %s --machine NAME", classZ2)
@@ -45,7 +64,7 @@ func (d *demo) summarize() {
 
 // suggestCommands prints commands for the lab that is left running.
 func (d *demo) suggestCommands() {
-	d.out.Line("  The lab is still running, with three machines. For its commands in this shell (bash or zsh):")
+	d.out.Line("  The lab is still running, with its machines. For its commands in this shell (bash or zsh):")
 	d.out.Line("    source %s", atHome(d.lab.Shell))
 	d.out.Line("")
 	for _, c := range []struct{ command, effect string }{

@@ -11,11 +11,12 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/controlplane"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/guest"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/guest/host"
 )
 
 // prepareGuests builds the lab's programs and the image of its real guests.
 func prepareGuests(ctx context.Context, progress io.Writer) (*binaries.Binaries, string, error) {
-	if err := guest.CheckRequirements(); err != nil {
+	if err := host.Check(); err != nil {
 		return nil, "", err
 	}
 	found, err := binaries.EnsureGuest(ctx, progress)

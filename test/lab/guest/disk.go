@@ -8,12 +8,13 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/guest/host"
 )
 
 const (
 	diskSize       = 3 << 30
 	partitionStart = 1 << 20
-	grubModules    = "/usr/lib/grub/i386-pc"
 	// commandLine saves what an emulated processor is slow at, and sends the console to the serial port.
 	commandLine = "root=LABEL=root ro console=ttyS0 mitigations=off audit=0 apparmor=0 quiet"
 )
@@ -80,7 +81,7 @@ func writeBootLoader(ctx context.Context, disk string) error {
 	}
 	const codeSize, sector = 440, 512 // the rest of the first sector is the partition table
 	err = errors.Join(
-		copyAt(target, grubModules+"/boot.img", 0, codeSize),
+		copyAt(target, host.GRUBModules+"/boot.img", 0, codeSize),
 		copyAt(target, core, sector, partitionStart-sector),
 		target.Close(),
 	)

@@ -10,6 +10,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/guest/host"
 )
 
 // copyFiles copies a file system into a folder that may contain some of its folders.
@@ -52,7 +54,7 @@ func copyFile(from, to string, mode os.FileMode) error {
 
 // runProgram runs a program of the host. The error contains the end of its output.
 func runProgram(ctx context.Context, name string, args ...string) error {
-	path, err := findProgram(name)
+	path, err := host.Find(name)
 	if err != nil {
 		return fmt.Errorf("find %s: %w", name, err)
 	}

@@ -40,7 +40,8 @@ type guest struct {
 	pressed time.Time
 	process *process.Process
 	monitor *monitor
-	ports   map[int]int // on the host, by the guest's
+	ports   map[int]int   // on the host, by the guest's
+	used    time.Duration // processor time; QEMU's own end hides it
 }
 
 func newGuest(h *Hypervisor, boot dataplane.Boot, number int) *guest {
@@ -155,8 +156,25 @@ func (g *guest) onEvent(event message) {
 	defer g.mu.Unlock()
 	g.off = true
 	if m := g.monitor; m != nil {
-		go m.execute("quit", nil) //nolint:errcheck // QEMU may have ended before
+		go g.quit(m)
 	}
+}
+
+func (g *guest) quit(m *monitor) {
+	g.cpuTime()
+	_ = m.execute("quit", nil) // QEMU may have ended before
+}
+
+// cpuTime returns the processor time of the guest. It is called before QEMU ends, which would hide it.
+func (g *guest) cpuTime() time.Duration {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.state.Running {
+		if now, err := CPUTime(g.process.PID()); err == nil {
+			g.used = max(g.used, now)
+		}
+	}
+	return g.used
 }
 
 // forward makes the guest's servers reachable on the host.
@@ -231,6 +249,7 @@ func (g *guest) kill(ctx context.Context) error {
 	if p == nil {
 		return nil // it ends as soon as it has started, or with the hypervisor
 	}
+	g.cpuTime()
 	return p.Stop(ctx)
 }
 

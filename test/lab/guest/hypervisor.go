@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -172,6 +173,15 @@ func (h *Hypervisor) Find(name string) (Info, bool) {
 		return Info{}, false
 	}
 	return g.info(), true
+}
+
+// CPUTime returns the processor time of all guests until now.
+func (h *Hypervisor) CPUTime() time.Duration {
+	var total time.Duration
+	for _, g := range h.all() {
+		total += g.cpuTime()
+	}
+	return total
 }
 
 // kubeletOf returns the address of a guest's kubelet on the host.

@@ -1,4 +1,6 @@
-package guest
+// Package host checks whether a machine can run real guests, and finds the programs for it. It depends
+// only on the standard library, since the demo calls it before any dependency is downloaded.
+package host
 
 import (
 	"errors"
@@ -12,6 +14,9 @@ import (
 
 // ErrMissing is the error of a machine that cannot run real guests.
 var ErrMissing = errors.New("this machine cannot run real guests")
+
+// GRUBModules is the folder of GRUB for the BIOS.
+const GRUBModules = "/usr/lib/grub/i386-pc"
 
 // program is a program of the host, or a file, with the Debian package that contains it.
 type program struct {
@@ -29,22 +34,33 @@ func programs() []program {
 		{name: "sfdisk", debian: "fdisk"},
 		{name: "mke2fs", debian: "e2fsprogs"},
 		{name: "grub-mkimage", debian: "grub-common"},
-		{name: "GRUB for BIOS", file: grubModules + "/boot.img", debian: "grub-pc-bin"},
+		{name: "GRUB for BIOS", file: GRUBModules + "/boot.img", debian: "grub-pc-bin"},
 		{name: "unshare", debian: "util-linux"},
 		{name: "ssh", debian: "openssh-client"}, // of the tests, like the next
 		{name: "ssh-keygen", debian: "openssh-client"},
 	}
 }
 
-// CheckRequirements returns an error that wraps ErrMissing, and names what is missing and the command
-// that installs it, unless this machine can build the image and run guests.
-func CheckRequirements() error {
-	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
+// machine is a machine that may run guests.
+type machine struct {
+	platform string // operating system and architecture
+	user     int
+	has      func(program) bool
+}
+
+// Check returns an error that wraps ErrMissing, and names what is missing and the command that installs
+// it, unless this machine can build the image and run guests.
+func Check() error {
+	return machine{platform: runtime.GOOS + "/" + runtime.GOARCH, user: os.Geteuid(), has: program.installed}.check()
+}
+
+func (m machine) check() error {
+	if m.platform != "linux/amd64" {
 		return fmt.Errorf("%w: they need Linux on amd64", ErrMissing)
 	}
 	var names, packages []string
 	for _, p := range programs() {
-		if p.installed() {
+		if m.has(p) {
 			continue
 		}
 		names = append(names, p.name)
@@ -56,7 +72,7 @@ func CheckRequirements() error {
 		return fmt.Errorf("%w: it lacks %s. On Debian 12, install them with: apt-get install --no-install-recommends %s",
 			ErrMissing, strings.Join(names, ", "), strings.Join(packages, " "))
 	}
-	if os.Geteuid() != 0 {
+	if m.user != 0 {
 		return fmt.Errorf("%w: only root can build the image, since its files belong to several users", ErrMissing)
 	}
 	return nil
@@ -67,12 +83,12 @@ func (p program) installed() bool {
 		_, err := os.Stat(p.file)
 		return err == nil
 	}
-	_, err := findProgram(p.name)
+	_, err := Find(p.name)
 	return err == nil
 }
 
-// findProgram finds a program also in the folders of administrators, which PATH may lack.
-func findProgram(name string) (string, error) {
+// Find finds a program also in the folders of administrators, which PATH may lack.
+func Find(name string) (string, error) {
 	path, err := exec.LookPath(name)
 	if err == nil {
 		return path, nil
