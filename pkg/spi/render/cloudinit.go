@@ -77,8 +77,8 @@ func networkData(in *spi.CreateMachineInput) string {
 }
 
 // matchesByMAC reports whether the driver generates network data that identifies secondary
-// interfaces by their MAC addresses. The format of a config drive would also need the MAC address
-// of the primary interface, which the provider network chooses.
+// interfaces by their MAC addresses. The format of a config drive has no pattern for the primary
+// interface, whose MAC address the provider network chooses.
 func matchesByMAC(spec *v1alpha1.ProviderSpec) bool {
 	if cloudInit(spec).NetworkData != "" || isConfigDrive(spec) {
 		return false

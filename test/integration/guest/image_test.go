@@ -24,11 +24,14 @@ import (
 )
 
 // TestImportedImage boots a worker from an image that CDI's code has imported over HTTP: qcow2 is converted,
-// its checksum is checked, the golden image is cloned, and the clone boots.
+// its checksum is checked, the golden image is cloned, and the clone boots, with user data in the format of
+// Gardener's extension for Ubuntu.
 func TestImportedImage(t *testing.T) {
+	proves(t, "import of qcow2 over HTTP with a checksum, golden image, clone, boot; cloud-config-archive")
+
 	image := guestImage(t)
 	server := serveFile(t, image)
-	w := newWorker(t, exampleUserData, fmt.Sprintf(`{"goldenImage":{"size":"4Gi"},
+	w := newWorker(t, inFormat(archive), fmt.Sprintf(`{"goldenImage":{"size":"4Gi"},
 		"rootVolume":{"source":{"http":{"url":%q,"checksum":%q}},
 			"storage":{"storageClassName":"immediate","accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":"10Gi"}}}}}`,
 		server+"/worker.qcow2", "sha256:"+checksum(t, image)), importForReal)
@@ -46,6 +49,8 @@ func TestImportedImage(t *testing.T) {
 // TestImportFromRegistry imports an image from a registry over TLS, whose CA is in a ConfigMap, and requires
 // that its content arrives.
 func TestImportFromRegistry(t *testing.T) {
+	proves(t, "import from a registry over TLS, whose CA is in a ConfigMap")
+
 	s := newImportingShoot(t)
 	content := harness.Incompressible(3 << 20)
 	registry := newRegistry(t, content)
@@ -61,6 +66,8 @@ func TestImportFromRegistry(t *testing.T) {
 // TestWrongChecksum requires that an image with another checksum than the ProviderSpec's is refused
 // permanently, as CDI's importer judges it.
 func TestWrongChecksum(t *testing.T) {
+	proves(t, "an image with a wrong checksum is refused")
+
 	s := newImportingShoot(t)
 	file := filepath.Join(t.TempDir(), "worker.qcow2")
 	require.NoError(t, os.WriteFile(file, harness.Incompressible(1<<20), 0o600))

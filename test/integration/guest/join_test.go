@@ -16,6 +16,8 @@ import (
 // TestJoin takes a worker from its Machine to a Node with pods and back: the data source NoCloud, user
 // data in the format of cloud-config, and network data with a second interface.
 func TestJoin(t *testing.T) {
+	proves(t, "NoCloud, cloud-config, two interfaces: identity, certificate, SSH, disk growth, agent, pod, log, exec, drain, shutdown")
+
 	w := newWorker(t, exampleUserData, `{"networks":[{"pod":{},"masquerade":{}},{"name":"storage","mac":"Stable"}]}`, addNetwork)
 	node := w.awaitReady(t)
 

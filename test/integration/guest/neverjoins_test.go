@@ -22,6 +22,8 @@ const mute = "#!/bin/sh\necho 'this guest does not join' > /dev/ttyS0\n"
 // TestNeverJoins boots a worker that does not join, and requires that another one replaces it after the
 // creation timeout.
 func TestNeverJoins(t *testing.T) {
+	proves(t, "a guest that does not join is replaced after the creation timeout")
+
 	w := newWorker(t, func(*testing.T, *harness.Shoot) string { return mute }, `{}`)
 
 	harness.Within(t, bootLimit, "the guest has run its user data", func(context.Context) (bool, error) {

@@ -7,35 +7,42 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 )
 
-// byName is network data that does not depend on the MAC address of the interface. KubeVirt gives the first
-// interface another address at each start, and cloud-init's own configuration on images with netplan is bound
-// to the first address: without this, the guest would have no network after a restart.
-const byName = `"networkData":"version: 2\nethernets:\n  primary:\n    match: {name: \"e*\"}\n    dhcp4: true\n"`
+// TestPowerCycle turns a worker off from the inside. Its user data has several parts.
+func TestPowerCycle(t *testing.T) {
+	proves(t, "NoCloud, MIME multipart; after a power-off, the same Node with its certificate, and the network of the documented fragment")
 
-// TestConfigDrive lets a worker join with the data source ConfigDrive, and user data of several parts.
+	w := newWorker(t, inFormat(multipart), documentedNetwork(t, "NoCloud"))
+	before := w.awaitReady(t)
+	w.requireDataSource(t, "DataSourceNoCloud")
+	w.requireRestart(t, before)
+}
+
+// TestConfigDrive does the same with the data source ConfigDrive, whose network data has another format,
+// and with a script as user data.
 func TestConfigDrive(t *testing.T) {
-	w := newWorker(t, func(t *testing.T, s *harness.Shoot) string {
-		t.Helper()
+	proves(t, "ConfigDrive, shell script; after a power-off, the same Node with its certificate, and the network of the documented fragment")
 
-		return multipart(t, exampleUserData(t, s))
-	}, `{"cloudInit":{"type":"ConfigDrive"}}`)
-	require.Equal(t, w.machine.Name, w.awaitReady(t).Name)
+	w := newWorker(t, inFormat(shellScript), documentedNetwork(t, "ConfigDrive"))
+	before := w.awaitReady(t)
 	w.requireDataSource(t, "DataSourceConfigDrive")
+	require.Equal(t, string(w.instance(t).Spec.Domain.Firmware.UUID), w.mustLogin(t, "sudo cat /var/lib/cloud/data/instance-id"))
+	w.requireRestart(t, before)
 	w.Scale(t, pool, 0)
 	w.AwaitRunningWithin(t, bootLimit, 0)
 }
 
-// TestPowerCycle turns a worker off from the inside. With runStrategy Always, KubeVirt starts it again,
-// and it is the same Node, which needs no token: its certificate is on its disk.
-func TestPowerCycle(t *testing.T) {
-	w := newWorker(t, exampleUserData, `{"cloudInit":{"type":"NoCloud",`+byName+`}}`)
-	before := w.awaitReady(t)
-	requests, certificate, instance := w.countRequests(t), w.certificate(t), w.instance(t).UID
+// requireRestart powers the guest off. With runStrategy Always, KubeVirt starts it again, and it is the same
+// Node, which needs no token: its certificate is on its disk.
+func (w *worker) requireRestart(t *testing.T, before *corev1.Node) {
+	t.Helper()
+
+	requests, certificate, instance, address := w.countRequests(t), w.certificate(t), w.instance(t).UID, w.macAddress(t)
 
 	// The connection ends with the guest, possibly before its answer.
 	_, _ = w.login(t.Context(), t, "sudo systemctl poweroff")
@@ -49,10 +56,18 @@ func TestPowerCycle(t *testing.T) {
 	after := w.awaitReady(t)
 	require.Equal(t, before.UID, after.UID, "the same Node")
 	require.NotEqual(t, instance, w.instance(t).UID, "another instance of the VirtualMachine")
+	require.NotEqual(t, address, w.macAddress(t), "the first interface has another address at each start")
 	require.Equal(t, before.Status.NodeInfo.MachineID, after.Status.NodeInfo.MachineID)
 	require.Equal(t, certificate, w.certificate(t))
 	require.Equal(t, requests, w.countRequests(t), "no certificate was requested")
 	require.Equal(t, w.machine.UID, w.OneOf(t, pool).UID, "the same Machine")
+}
+
+// macAddress returns the address of the guest's first interface.
+func (w *worker) macAddress(t *testing.T) string {
+	t.Helper()
+
+	return w.mustLogin(t, "cat /sys/class/net/enp1s0/address")
 }
 
 // certificate returns a checksum of kubelet's client certificate and key.

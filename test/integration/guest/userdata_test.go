@@ -3,6 +3,7 @@
 package guest
 
 import (
+	"cmp"
 	"encoding/base64"
 	"fmt"
 	"net/url"
@@ -50,9 +51,18 @@ func exampleUserData(t *testing.T, s *harness.Shoot) string {
 	return text
 }
 
-// multipart returns the example's user data as a MIME message: its files as a cloud-config, and its
-// command as a script.
-func multipart(t *testing.T, config string) string {
+// inFormat returns the example's user data in another format.
+func inFormat(format func(t *testing.T, config string) string) func(*testing.T, *harness.Shoot) string {
+	return func(t *testing.T, s *harness.Shoot) string {
+		t.Helper()
+
+		return format(t, exampleUserData(t, s))
+	}
+}
+
+// separate returns the example's user data as two parts: a cloud-config with its files, and a script
+// with its command.
+func separate(t *testing.T, config string) (files, script string) {
 	t.Helper()
 
 	files, command, found := strings.Cut(config, "runcmd:\n")
@@ -61,6 +71,15 @@ func multipart(t *testing.T, config string) string {
 	command = strings.Trim(strings.TrimSpace(command), "-[] ")
 	require.Equal(t, "/usr/local/sbin/join-cluster", command)
 
+	return files, "#!/bin/sh\nexec " + command + "\n"
+}
+
+// multipart returns the example's user data as a MIME message.
+func multipart(t *testing.T, config string) string {
+	t.Helper()
+
+	files, script := separate(t, config)
+
 	const boundary = "==part=="
 
 	part := func(kind, text string) string {
@@ -68,7 +87,56 @@ func multipart(t *testing.T, config string) string {
 	}
 
 	return "Content-Type: multipart/mixed; boundary=\"" + boundary + "\"\nMIME-Version: 1.0\n\n" +
-		part("text/cloud-config", files) + part("text/x-shellscript", "#!/bin/sh\nexec "+command+"\n") + "--" + boundary + "--\n"
+		part("text/cloud-config", files) + part("text/x-shellscript", script) + "--" + boundary + "--\n"
+}
+
+// archive returns the example's user data as an archive of cloud-init's own format.
+func archive(t *testing.T, config string) string {
+	t.Helper()
+
+	files, script := separate(t, config)
+
+	parts, err := yaml.Marshal([]map[string]string{
+		{"type": "text/cloud-config", "content": files}, {"type": "text/x-shellscript", "content": script},
+	})
+	require.NoError(t, err)
+
+	return "#cloud-config-archive\n" + string(parts)
+}
+
+// shellScript returns the example's user data as a script, which writes the files itself. The guest has
+// its host name from the metadata only.
+func shellScript(t *testing.T, config string) string {
+	t.Helper()
+
+	var parsed struct {
+		Files []struct {
+			Path        string `json:"path"`
+			Permissions string `json:"permissions"`
+			Encoding    string `json:"encoding"`
+			Content     string `json:"content"`
+		} `json:"write_files"`
+		Commands [][]string `json:"runcmd"`
+	}
+
+	require.NoError(t, yaml.Unmarshal([]byte(config), &parsed))
+	require.Len(t, parsed.Files, 7)
+	require.Equal(t, [][]string{{"/usr/local/sbin/join-cluster"}}, parsed.Commands)
+
+	var b strings.Builder
+
+	b.WriteString("#!/bin/sh\nset -eu\n")
+
+	for _, file := range parsed.Files {
+		decode := map[string]string{"": "cat", "b64": "base64 --decode"}[file.Encoding]
+		require.NotEmpty(t, decode, file.Encoding)
+		fmt.Fprintf(&b, "%s << 'END' | install -D --mode=%s /dev/stdin %s\n%s\nEND\n",
+			decode, cmp.Or(file.Permissions, "0644"), file.Path, strings.TrimSuffix(file.Content, "\n"))
+	}
+
+	fmt.Fprintf(&b, "exec %s\n", parsed.Commands[0][0])
+
+	return b.String()
 }
 
 // applyUserData creates the Secrets to which the classes of harness.AddPool refer.

@@ -1,0 +1,53 @@
+package guest
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// refusal returns an exit code and the reason why no test runs on this machine, or "". missing is what this machine
+// lacks, and demand is the value of LAB_GUEST.
+func refusal(missing error, demand string) (code int, text string) {
+	switch {
+	case missing == nil:
+		return 0, ""
+	case demand == "required":
+		return 1, missing.Error() + "\nFAILED: LAB_GUEST=required, and no guest was booted."
+	default:
+		return 0, missing.Error() + "\nSKIPPED: no guest was booted, and nothing is proven. LAB_GUEST=required makes this a failure."
+	}
+}
+
+func TestRefusal(t *testing.T) {
+	t.Parallel()
+
+	missing := errors.New("it lacks QEMU")
+
+	for name, test := range map[string]struct {
+		reason  string
+		missing error
+		demand  string
+		code    int
+		want    []string // empty: the tests run
+	}{
+		"able":           {reason: "nothing is missing"},
+		"able, demanded": {reason: "nothing is missing", demand: "required"},
+		"skipped":        {reason: "a skipped proof must not look like a passed one", missing: missing, want: []string{"it lacks QEMU", "SKIPPED", "nothing is proven"}},
+		"another value":  {reason: "only required is a demand", missing: missing, demand: "1", want: []string{"it lacks QEMU", "SKIPPED"}},
+		"demanded":       {reason: "the weekly workflow fails instead of skipping", missing: missing, demand: "required", code: 1, want: []string{"it lacks QEMU", "FAILED"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			code, text := refusal(test.missing, test.demand)
+			require.Equal(t, test.code, code, test.reason)
+			require.Equal(t, len(test.want) == 0, text == "", test.reason)
+
+			for _, part := range test.want {
+				require.Contains(t, text, part, test.reason)
+			}
+		})
+	}
+}
