@@ -30,7 +30,7 @@ func realContents(keep bool) []chapter {
 
 // bootWorker creates one machine, whose guest boots, and shows its console below the table.
 func (d *demo) bootWorker(ctx context.Context) error {
-	d.out.Line("Until the worker's kubelet has joined, it takes two to three minutes on two idle CPUs, and longer beside other work. Below the")
+	d.out.Line("Until the worker's kubelet has joined, it takes one to three minutes on two idle CPUs, and longer beside other work. Below the")
 	d.out.Line("table are the last lines of the worker's console.")
 	userData, err := d.realUserData(ctx)
 	if err != nil {
@@ -161,6 +161,9 @@ func (d *demo) console() string {
 		if line = printable(line); line != "" {
 			lines = append(lines, line)
 		}
+	}
+	if len(lines) == 0 {
+		return "\n  console: (empty)"
 	}
 	return "\n  console:\n    " + strings.Join(lines[max(0, len(lines)-consoleLines):], "\n    ")
 }

@@ -13,6 +13,8 @@ func TestConsole(t *testing.T) {
 	logs := t.TempDir()
 	d := &demo{lab: &lab{LogDir: logs}}
 	require.Contains(t, d.console(), "not started")
+	require.NoError(t, os.WriteFile(filepath.Join(logs, "console-worker-1.log"), []byte("\x1b[2J\r\n"), 0o600))
+	require.Equal(t, "\n  console: (empty)", d.console())
 	text := "1\n2\n3\n[\x1b[0;32m  OK  \x1b[0m] Started containerd\r\n\r\n\x1b[?25lworker login: "
 	require.NoError(t, os.WriteFile(filepath.Join(logs, "console-worker-1.log"), []byte(text), 0o600))
 	require.Equal(t, "\n  console:\n    2\n    3\n    [  OK  ] Started containerd\n    worker login:", d.console())

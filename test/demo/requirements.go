@@ -115,11 +115,11 @@ func (f facts) diskNeed() uint64 {
 func (f facts) outlook() string {
 	switch {
 	case f.guest != nil && f.guest.cached && f.cached:
-		return "The lab and the guests' image were built here before: on 2 idle CPUs, the demo takes 5 minutes. QEMU emulates the worker's\n" +
+		return "The lab and the guests' image were built here before: on 2 idle CPUs, the demo takes 3 minutes. QEMU emulates the worker's\n" +
 			"processor, so that the demo needs no KVM."
 	case f.guest != nil:
-		return "The first time, the lab, kubelet, CDI's importer and the guests' image are built: on 2 idle CPUs, this takes 20 to 30 minutes.\n" +
-			"Then the demo takes 5 minutes. QEMU emulates the worker's processor, so that the demo needs no KVM."
+		return "The first time, the lab, kubelet, CDI's importer and the guests' image are built: on 2 idle CPUs, this takes 15 to 30 minutes.\n" +
+			"Then the demo takes 3 minutes. QEMU emulates the worker's processor, so that the demo needs no KVM."
 	case f.cached:
 		return "The lab was built here before: the demo takes 2 to 3 minutes."
 	}

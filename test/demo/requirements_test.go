@@ -28,8 +28,9 @@ func TestProblems(t *testing.T) {
 		"little disk":  {reason: "the remedy names the folder", change: func(f *facts) { f.disk-- }, want: []string{"12.0 GiB are needed in /cache"}},
 		"built before": {reason: "cached binaries need little disk space", change: func(f *facts) { f.cached, f.disk = true, laterDisk }},
 		"real guests":  {reason: "the lab runs them", change: func(f *facts) { f.guest = &guestFacts{cached: true} }},
-		"no packages": {reason: "the packages are named", change: func(f *facts) { f.guest = &guestFacts{missing: fmt.Errorf("%w: Remedy: x", host.ErrMissing)} },
-			want: []string{"this machine cannot run real guests"}},
+		"no packages": {reason: "the packages are named", change: func(f *facts) {
+			f.guest = &guestFacts{missing: fmt.Errorf("%w: Remedy: x", host.ErrMissing)}
+		}, want: []string{"this machine cannot run real guests"}},
 		"both": {reason: "all problems are reported at once", change: func(f *facts) { f.memory, f.cached, f.disk = gib, true, gib }, want: []string{
 			"2.0 GiB are needed in /cache", "4.0 GiB are needed",
 		}},
@@ -52,8 +53,8 @@ func TestOutlook(t *testing.T) {
 	t.Parallel()
 	require.Contains(t, facts{}.outlook(), "10 to 20 minutes")
 	require.Contains(t, facts{cached: true}.outlook(), "2 to 3 minutes")
-	require.Contains(t, facts{cached: true, guest: &guestFacts{}}.outlook(), "20 to 30 minutes", "the image is missing")
-	require.Contains(t, facts{cached: true, guest: &guestFacts{cached: true}}.outlook(), "the demo takes 5 minutes")
+	require.Contains(t, facts{cached: true, guest: &guestFacts{}}.outlook(), "15 to 30 minutes", "the image is missing")
+	require.Contains(t, facts{cached: true, guest: &guestFacts{cached: true}}.outlook(), "the demo takes 3 minutes")
 }
 
 func TestParseMemory(t *testing.T) {
