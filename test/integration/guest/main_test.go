@@ -26,6 +26,6 @@ func TestMain(m *testing.M) {
 		proven.failed = true
 	}
 
-	fmt.Println(proven)
+	fmt.Fprintln(os.Stdout, proven)
 	os.Exit(code)
 }
