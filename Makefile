@@ -18,10 +18,12 @@ GOBUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)
 # ones that it builds.
 unexport KUBEBUILDER_ASSETS
 
-# The minor version of KubeVirt in the lab: 1.6, 1.7, 1.8 or 1.9. Empty: the default of
-# test/lab/binaries.
-KUBEVIRT ?=
-export KUBEVIRT
+# The minor versions of all control planes, of KubeVirt and of CDI in the lab, such as 1.36, 1.9 and
+# 1.66: those of the folders in test/lab/modules. Empty: the defaults in test/lab/binaries/versions.go.
+KUBERNETES ?=
+KUBEVIRT   ?=
+CDI        ?=
+export KUBERNETES KUBEVIRT CDI
 
 # Run every test, even if Go has a cached result: Go's cache
 # ignores changes of files outside the module of the test.
@@ -62,7 +64,7 @@ help: ## List the commands.
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: ## Demonstrate the driver on real control planes on this machine. KEEP=1 leaves it running, DRIVER=grpc runs the driver over gRPC, KUBEVIRT=1.8 chooses a version, GUEST=real boots one worker in QEMU.
+demo: ## Demonstrate the driver on real control planes on this machine. KEEP=1 leaves it running, DRIVER=grpc runs the driver over gRPC, KUBERNETES, KUBEVIRT and CDI choose versions, GUEST=real boots one worker in QEMU.
 	@mkdir -p bin/.go-build && trap 'rm -rf bin/.go-build' EXIT; \
 	GOTMPDIR='$(CURDIR)/bin/.go-build' go build -o bin/demo ./test/demo && KEEP='$(KEEP)' DRIVER='$(DRIVER)' GUEST='$(GUEST)' exec bin/demo
 
@@ -112,7 +114,7 @@ push-charts: ## Push the charts in bin/charts to REPOSITORY (oci://...). CI call
 	@for chart in bin/charts/*.tgz; do $(HELM) push "$$chart" '$(REPOSITORY)' || exit 1; done
 
 .PHONY: test
-test: test-unit test-integration ## Run all tests: the unit tests first, then the suites against real control planes. KUBEVIRT=1.8 chooses a version.
+test: test-unit test-integration ## Run all tests: the unit tests first, then the suites against real control planes. KUBERNETES=1.32, KUBEVIRT=1.8 and CDI=1.66 choose versions.
 
 .PHONY: test-unit
 test-unit: ## Run the unit tests.

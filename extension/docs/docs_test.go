@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gardener/gardener/pkg/utils/validation/kubernetesversion"
 	"github.com/stretchr/testify/require"
 )
 
@@ -20,6 +21,14 @@ func TestNamedTests(t *testing.T) {
 	for _, name := range regexp.MustCompile(`\bTest[A-Z]\w+`).FindAllString(content(t, "*.md", "../README.md"), -1) {
 		require.Contains(t, sources, "func "+name+"(")
 	}
+}
+
+// TestKubernetesVersions requires the page for operators to have the versions that Gardener supports.
+func TestKubernetesVersions(t *testing.T) {
+	t.Parallel()
+
+	supported := kubernetesversion.SupportedVersions
+	require.Contains(t, content(t, "usage-as-operator.md"), "Kubernetes "+supported[0]+" to "+supported[len(supported)-1]+" with Gardener 1.149")
 }
 
 // content returns the content of the files that match patterns.

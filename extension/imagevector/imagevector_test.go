@@ -7,18 +7,17 @@ import (
 	"testing"
 
 	"github.com/gardener/gardener/pkg/utils/imagevector"
+	"github.com/gardener/gardener/pkg/utils/validation/kubernetesversion"
 	"github.com/stretchr/testify/require"
 )
 
-// kubernetesVersions are those of shoots that Gardener v1.149 supports.
-var kubernetesVersions = []string{"1.32.0", "1.33.0", "1.34.0", "1.35.0", "1.36.0"}
-
-// TestImages finds each image for each Kubernetes version, with a tag.
+// TestImages finds each image for each Kubernetes version that Gardener supports, with a tag.
 func TestImages(t *testing.T) {
 	t.Parallel()
 
 	for _, entry := range ImageVector() {
-		for _, version := range kubernetesVersions {
+		for _, minor := range kubernetesversion.SupportedVersions {
+			version := minor + ".0"
 			image, err := ImageVector().FindImage(entry.Name, imagevector.TargetVersion(version), imagevector.RuntimeVersion(version))
 			require.NoError(t, err, entry.Name)
 			require.NotEmpty(t, image.Tag, entry.Name)

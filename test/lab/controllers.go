@@ -125,7 +125,7 @@ func (c *controllers) stopOurs(ctx context.Context) error {
 
 // publish describes the lab in its state file and in the file with shell commands.
 func (c *controllers) publish(s store, st *state) error {
-	st.Ready, st.Kubectl = true, c.lab.Binaries.Kubectl
+	st.Ready, st.Kubectl, st.KubernetesVersion = true, c.lab.Binaries.Kubectl, string(c.lab.Binaries.KubernetesVersion)
 	st.ProviderKubeconfig, st.ControlKubeconfig = c.lab.Provider.AdminKubeconfig, c.lab.Control.AdminKubeconfig
 	st.TargetKubeconfig = c.lab.Target.AdminKubeconfig
 	st.PromQL, st.MachineControllerManager = c.lab.Binaries.PromQL, c.lab.Binaries.MCM

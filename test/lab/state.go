@@ -26,6 +26,7 @@ type state struct {
 	ControlKubeconfig  string    `json:"controlKubeconfig,omitempty"`
 	TargetKubeconfig   string    `json:"targetKubeconfig,omitempty"` // equals controlKubeconfig without --gardener
 	Kubectl            string    `json:"kubectl,omitempty"`
+	KubernetesVersion  string    `json:"kubernetesVersion,omitempty"` // of all control planes
 	// The following are programs that tests run; the last two only with --gardener.
 	PromQL                   string         `json:"promQL,omitempty"`
 	MachineControllerManager string         `json:"machineControllerManager,omitempty"`

@@ -102,7 +102,7 @@ func account() seed.Account { return seed.AccountIn("shoot-machines") }
 func (d *demo) create(ctx context.Context) error {
 	d.title(3, "The Shoot of the 2020 user guide: one worker, two networks, a data volume")
 
-	manifest, err := os.ReadFile(seed.Example(seed.ExampleShoot))
+	manifest, err := d.seed.Manifest(seed.ExampleShoot)
 	if err != nil {
 		return err
 	}

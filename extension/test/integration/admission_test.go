@@ -1,7 +1,6 @@
 package integration
 
 import (
-	"os"
 	"strings"
 	"testing"
 
@@ -129,7 +128,7 @@ func TestAdmission(t *testing.T) { //nolint:tparallel // All mistakes have one n
 func requireRefusals(t *testing.T, example, name string, mistakes []mistake) {
 	t.Helper()
 
-	content, err := os.ReadFile(seed.Example(example))
+	content, err := theSeed.Manifest(example)
 	require.NoError(t, err)
 
 	manifest := strings.Replace(string(content), "name: "+name+"\n", "name: wrong\n", 1)

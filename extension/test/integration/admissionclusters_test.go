@@ -104,7 +104,7 @@ func requireDecisions(t *testing.T) {
 	t.Helper()
 
 	garden, shoot := garden(t), &gardencorev1beta1.Shoot{}
-	require.NoError(t, seed.Read(seed.PlainShoot, shoot))
+	require.NoError(t, theSeed.Read(seed.PlainShoot, shoot))
 
 	shoot.Name, shoot.Spec.CredentialsBindingName = "decided", ptr.To("core-kubevirt")
 	require.NoError(t, garden.Create(t.Context(), shoot.DeepCopy(), client.DryRunAll))

@@ -32,7 +32,7 @@ func storedShoot(t *testing.T, name string) *gardencorev1beta1.Shoot {
 	t.Helper()
 
 	shoot := &gardencorev1beta1.Shoot{}
-	require.NoError(t, seed.Read(seed.PlainShoot, shoot))
+	require.NoError(t, theSeed.Read(seed.PlainShoot, shoot))
 
 	shoot.Name, shoot.Spec.CredentialsBindingName = name, ptr.To("core-kubevirt")
 	require.NoError(t, garden(t).Create(t.Context(), shoot))
@@ -142,7 +142,7 @@ func TestNamespacedCloudProfile(t *testing.T) {
 	require.NotEmpty(t, merged.VolumeClasses, "the rest of the CloudProfile is kept")
 
 	shoot := &gardencorev1beta1.Shoot{}
-	require.NoError(t, seed.Read(seed.PlainShoot, shoot))
+	require.NoError(t, theSeed.Read(seed.PlainShoot, shoot))
 
 	shoot.Name, shoot.Spec.CredentialsBindingName = "project-image", ptr.To("core-kubevirt")
 	shoot.Spec.CloudProfile = &gardencorev1beta1.CloudProfileReference{Kind: "NamespacedCloudProfile", Name: profile.Name}

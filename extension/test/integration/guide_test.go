@@ -1,7 +1,6 @@
 package integration
 
 import (
-	"os"
 	"sync"
 	"testing"
 
@@ -23,7 +22,7 @@ func TestGuide(t *testing.T) {
 
 	applyLandscape(t)
 
-	manifest, err := os.ReadFile(seed.Example(seed.ExampleShoot))
+	manifest, err := theSeed.Manifest(seed.ExampleShoot)
 	require.NoError(t, err)
 	require.NoError(t, theSeed.Apply(t.Context(), manifest))
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/Masterminds/semver/v3"
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"github.com/stretchr/testify/require"
@@ -35,7 +36,7 @@ func TestInPlaceUpdate(t *testing.T) {
 
 	go updateNodes(agents, shoot)
 
-	shoot.Object.Spec.Kubernetes.Version = "1.35.0"
+	shoot.Object.Spec.Kubernetes.Version = semver.MustParse(theSeed.KubernetesVersion()).IncMinor().String()
 	require.NoError(t, shoot.Reconcile(t.Context()))
 	requireReadyNodes(t, shoot, 1)
 	require.Equal(t, before, machines(t, shoot))

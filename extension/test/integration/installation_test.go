@@ -147,7 +147,7 @@ func render(t *testing.T, chart, values, namespace string) []*unstructured.Unstr
 		require.NoError(t, yaml.UnmarshalStrict(raw, &content))
 	}
 
-	release, err := chartrenderer.NewWithServerVersion(&version.Info{GitVersion: "v1.34.3"}).
+	release, err := chartrenderer.NewWithServerVersion(&version.Info{GitVersion: "v" + theSeed.KubernetesVersion()}).
 		RenderEmbeddedFS(charts.Installation, chart, "provider-kubevirt", namespace, content)
 	require.NoError(t, err)
 

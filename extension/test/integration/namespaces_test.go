@@ -22,7 +22,7 @@ func oneMachine(t *testing.T, name, infrastructure string) *gardencorev1beta1.Sh
 	t.Helper()
 
 	object := &gardencorev1beta1.Shoot{}
-	require.NoError(t, seed.Read(seed.PlainShoot, object))
+	require.NoError(t, theSeed.Read(seed.PlainShoot, object))
 	named(name)(object)
 
 	w := &object.Spec.Provider.Workers[0]

@@ -26,7 +26,7 @@ func newShoot(t *testing.T, changes ...func(*gardencorev1beta1.Shoot)) *seed.Sho
 	t.Helper()
 
 	object := &gardencorev1beta1.Shoot{}
-	require.NoError(t, seed.Read(seed.PlainShoot, object))
+	require.NoError(t, theSeed.Read(seed.PlainShoot, object))
 
 	for _, change := range changes {
 		change(object)
@@ -40,7 +40,7 @@ func newShootWith(t *testing.T, account seed.Account, object *gardencorev1beta1.
 	t.Helper()
 
 	profile := &gardencorev1beta1.CloudProfile{}
-	require.NoError(t, seed.Read(seed.ExampleCloudProfile, profile))
+	require.NoError(t, theSeed.Read(seed.ExampleCloudProfile, profile))
 
 	shoot, err := theSeed.NewShoot(t.Context(), object, profile, account)
 	require.NoError(t, err)

@@ -148,7 +148,7 @@ func (s *Seed) awaitGarden(ctx context.Context, server *process.Process) error {
 // registerExtensions registers this extension and others that the Shoots of the tests need in the garden.
 // gardener-apiserver refuses Shoots with types for which nothing is registered.
 func (s *Seed) registerExtensions(ctx context.Context) error {
-	own, err := os.ReadFile(Example("controller-registration.yaml"))
+	own, err := os.ReadFile(example("controller-registration.yaml"))
 	if err != nil {
 		return err
 	}
@@ -185,7 +185,7 @@ func (s *Seed) ApplyLandscape(ctx context.Context, account Account) error {
 	}
 
 	for _, name := range []string{ExampleProject, ExampleCloudProfile, ExampleSecret, ExampleCredentialsBinding} {
-		manifest, err := os.ReadFile(Example(name))
+		manifest, err := s.Manifest(name)
 		if err != nil {
 			return err
 		}
@@ -208,7 +208,7 @@ func (s *Seed) ApplyLandscape(ctx context.Context, account Account) error {
 // binding has been created, as gardener-controller-manager does.
 func (s *Seed) labelCredentials(ctx context.Context) error {
 	binding := &securityv1alpha1.CredentialsBinding{}
-	if err := Read(ExampleCredentialsBinding, binding); err != nil {
+	if err := s.Read(ExampleCredentialsBinding, binding); err != nil {
 		return err
 	}
 

@@ -67,6 +67,7 @@ type labState struct {
 	ControlKubeconfig        string `json:"controlKubeconfig"`
 	TargetKubeconfig         string `json:"targetKubeconfig"`
 	Kubectl                  string `json:"kubectl"`
+	KubernetesVersion        string `json:"kubernetesVersion"`
 	PromQL                   string `json:"promQL"`
 	MachineControllerManager string `json:"machineControllerManager"`
 	ResourceManager          string `json:"resourceManager"`

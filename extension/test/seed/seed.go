@@ -1,6 +1,7 @@
 package seed
 
 import (
+	"bytes"
 	"context"
 	"embed"
 	"errors"
@@ -188,16 +189,31 @@ const (
 // PlainShoot is a Shoot without settings of the extension, in three zones.
 const PlainShoot = "shoot.yaml"
 
-// Example returns the path of a manifest of the documentation.
-func Example(name string) string { return filepath.Join(root(), "extension", "example", name) }
+// exampleVersion is the Kubernetes version in these manifests.
+const exampleVersion = "1.34.2"
 
-// Read decodes a manifest with one object: PlainShoot, or a manifest of the documentation.
-func Read(name string, into any) error {
+// example returns the path of a manifest of the documentation.
+func example(name string) string { return filepath.Join(root(), "extension", "example", name) }
+
+// KubernetesVersion returns the version of all API servers, such as 1.34.2.
+func (s *Seed) KubernetesVersion() string { return strings.TrimPrefix(s.state.KubernetesVersion, "v") }
+
+// Manifest returns PlainShoot, or a manifest of the documentation, with the Kubernetes version of the
+// API servers.
+func (s *Seed) Manifest(name string) ([]byte, error) { return readManifest(name, s.KubernetesVersion()) }
+
+func readManifest(name, kubernetesVersion string) ([]byte, error) {
 	content, err := manifests.ReadFile("manifests/" + name)
 	if errors.Is(err, fs.ErrNotExist) {
-		content, err = os.ReadFile(Example(name))
+		content, err = os.ReadFile(example(name))
 	}
 
+	return bytes.ReplaceAll(content, []byte(exampleVersion), []byte(kubernetesVersion)), err
+}
+
+// Read decodes a Manifest with one object.
+func (s *Seed) Read(name string, into any) error {
+	content, err := s.Manifest(name)
 	if err != nil {
 		return err
 	}

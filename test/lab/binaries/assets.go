@@ -7,7 +7,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"strconv"
 )
 
 // assets maps names to paths of binaries the caller already has.
@@ -15,13 +14,14 @@ type assets map[string]string
 
 func (a assets) path(name string) string { return a[name] }
 
-// findAssets returns the usable binaries of a folder such as $KUBEBUILDER_ASSETS. Unusable binaries
-// are reported to progress and built instead.
-func findAssets(ctx context.Context, folder string, progress io.Writer) assets {
+// findAssets returns the usable binaries of a folder such as $KUBEBUILDER_ASSETS, for a lab with a
+// minor version of Kubernetes. Unusable binaries are reported to progress and built instead.
+func findAssets(ctx context.Context, folder, minor string, progress io.Writer) assets {
 	found := assets{}
 	if folder == "" {
 		return found
 	}
+	usableAPIServer := func(output string) bool { return minorOfAPIServer(output) == minor }
 	for name, usable := range map[string]func(output string) bool{"etcd": usableEtcd, "kube-apiserver": usableAPIServer} {
 		path := filepath.Join(folder, name)
 		output, err := exec.CommandContext(ctx, path, "--version").Output()
@@ -41,14 +41,12 @@ func usableEtcd(output string) bool {
 	return regexp.MustCompile(`(?m)^etcd Version: 3\.[5-9]\.`).MatchString(output)
 }
 
-// usableAPIServer accepts the version of the lab's controllers or newer; controllers may not be
-// newer than their API server.
-func usableAPIServer(output string) bool {
-	const minMinor = 34
-	match := regexp.MustCompile(`^Kubernetes v1\.(\d+)\.\d+`).FindStringSubmatch(output)
+// minorOfAPIServer returns the minor version in the output of kube-apiserver --version, or "". An API
+// server without a version in its binary reports v0.0.0.
+func minorOfAPIServer(output string) string {
+	match := regexp.MustCompile(`^Kubernetes v(1\.\d+)\.\d+`).FindStringSubmatch(output)
 	if match == nil {
-		return false
+		return ""
 	}
-	minor, err := strconv.Atoi(match[1])
-	return err == nil && minor >= minMinor
+	return match[1]
 }

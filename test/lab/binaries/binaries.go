@@ -2,9 +2,9 @@
 //
 // The environment calls Ensure before it starts anything. Each version set is a Go module
 // under test/lab/modules; its build output is kept in the user's cache folder under a hash of
-// that module's files, so that a fresh clone reuses it. Of KubeVirt, there is a set for each minor
-// version; an environment variable chooses one. The package builds the binaries; it does not know
-// how they are run.
+// that module's files, so that a fresh clone reuses it. Of Kubernetes, KubeVirt and CDI, there is a
+// set for each of several minor versions; environment variables choose one. The package builds the
+// binaries; it does not know how they are run.
 package binaries
 
 import (
@@ -43,7 +43,9 @@ type Binaries struct {
 	CDIManifests      string // a JSON list of objects
 	MCMCRDs           string // a folder of YAML files, one CustomResourceDefinition each
 
-	KubeVirtVersion Version // of VirtAPI, VirtController and KubeVirtManifests
+	KubernetesVersion Version // of KubeAPIServer, KubeControllerManager, KubeScheduler and Kubectl
+	KubeVirtVersion   Version // of VirtAPI, VirtController and KubeVirtManifests
+	CDIVersion        Version // of CDIAPIServer, CDIController and CDIManifests
 }
 
 // CacheDir returns the lab's folder under the user's cache.
@@ -58,27 +60,34 @@ func CacheDir() (string, error) {
 // Ensure returns the binaries and first builds missing ones. While building it reports to progress
 // about every ten seconds; otherwise it prints nothing. Concurrent callers build only once.
 func Ensure(ctx context.Context, progress io.Writer) (*Binaries, error) {
-	return ensure(ctx, progress, os.Getenv(KubeVirtVariable))
+	return ensure(ctx, progress, component.chosen)
 }
 
 // EnsureGuest is like Ensure, and also builds the programs of real guests.
 func EnsureGuest(ctx context.Context, progress io.Writer) (*Binaries, error) {
-	return ensure(ctx, progress, os.Getenv(KubeVirtVariable), layout.kubelet, layout.launcher, layout.importer)
+	return ensure(ctx, progress, component.chosen, layout.kubelet, layout.launcher, layout.importer)
 }
 
 // EnsureGardener is like Ensure, and also builds Gardener's components, for the tests of the
 // Gardener extension.
 func EnsureGardener(ctx context.Context, progress io.Writer) (*Binaries, error) {
-	return ensure(ctx, progress, os.Getenv(KubeVirtVariable), layout.gardener)
+	return ensure(ctx, progress, component.chosen, layout.gardener)
 }
 
 // EnsureKubeVirt is like Ensure, for a minor version of KubeVirt that the environment does not choose.
 func EnsureKubeVirt(ctx context.Context, progress io.Writer, minor string) (*Binaries, error) {
-	return ensure(ctx, progress, minor)
+	return ensure(ctx, progress, func(c component) string {
+		if c == kubeVirt {
+			return minor
+		}
+		return c.chosen()
+	})
 }
 
-// ensure builds what every lab needs, and the given steps.
-func ensure(ctx context.Context, progress io.Writer, kubeVirt string, optional ...func(l layout, number int) step) (*Binaries, error) {
+// ensure builds what every lab needs in minor versions of the components, and the given steps.
+func ensure(
+	ctx context.Context, progress io.Writer, minor func(component) string, optional ...func(l layout, number int) step,
+) (*Binaries, error) {
 	modules, err := modulesDir()
 	if err != nil {
 		return nil, err
@@ -87,11 +96,11 @@ func ensure(ctx context.Context, progress io.Writer, kubeVirt string, optional .
 	if err != nil {
 		return nil, err
 	}
-	l, err := newLayout(modules, cache, kubeVirt)
+	l, err := newLayout(modules, cache, minor)
 	if err != nil {
 		return nil, err
 	}
-	assets := findAssets(ctx, os.Getenv("KUBEBUILDER_ASSETS"), progress)
+	assets := findAssets(ctx, os.Getenv("KUBEBUILDER_ASSETS"), l.versions[kubernetes.set].Minor(), progress)
 	steps := l.steps(assets)
 	for _, more := range optional {
 		steps = append(steps, more(l, len(steps)+1))

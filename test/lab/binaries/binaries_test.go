@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -115,6 +116,7 @@ func TestFindAssets(t *testing.T) {
 	}{
 		"usable":    {reason: "both are taken", etcd: "etcd Version: 3.6.4", kube: "Kubernetes v1.34.1", want: []string{"etcd", "kube-apiserver"}},
 		"too old":   {reason: "the controllers may not be newer than their server", etcd: "etcd Version: 3.5.21", kube: "Kubernetes v1.33.0", want: []string{"etcd"}},
+		"too new":   {reason: "the tests would not run the chosen version", etcd: "etcd Version: 3.6.4", kube: "Kubernetes v1.35.0", want: []string{"etcd"}},
 		"no number": {reason: "an unstamped server makes MCM refuse", etcd: "etcd Version: 3.6.4", kube: "Kubernetes v0.0.0-master+$Format:%H$", want: []string{"etcd"}},
 		"missing":   {reason: "an empty folder is not an error"},
 	} {
@@ -127,7 +129,7 @@ func TestFindAssets(t *testing.T) {
 					require.NoError(t, os.WriteFile(filepath.Join(folder, binary), []byte(script), 0o700))
 				}
 			}
-			found := findAssets(t.Context(), folder, &bytes.Buffer{})
+			found := findAssets(t.Context(), folder, "1.34", &bytes.Buffer{})
 			require.Len(t, found, len(test.want), test.reason)
 			for _, binary := range test.want {
 				require.Equal(t, filepath.Join(folder, binary), found.path(binary), test.reason)
@@ -140,7 +142,7 @@ func TestStepsMakeEveryBinary(t *testing.T) {
 	t.Parallel()
 	modules, err := modulesDir()
 	require.NoError(t, err)
-	l, err := newLayout(modules, t.TempDir(), "")
+	l, err := newLayout(modules, t.TempDir(), presets)
 	require.NoError(t, err)
 	made := map[string]bool{}
 	for _, s := range l.steps(assets{}) {
@@ -158,44 +160,85 @@ func TestStepsMakeEveryBinary(t *testing.T) {
 	require.Len(t, l.steps(assets{"etcd": "/x"}), len(l.steps(assets{}))-1, "a binary of the caller is not built")
 }
 
-// TestKubeVirtVersions shows that each set has the version of its folder's name, and its own
-// build output.
-func TestKubeVirtVersions(t *testing.T) {
+// presets chooses the preset version of each component.
+func presets(component) string { return "" }
+
+// TestVersions shows that each set has the version of its folder's name, and its own build output.
+func TestVersions(t *testing.T) {
 	t.Parallel()
 	modules, err := modulesDir()
 	require.NoError(t, err)
-	folders, err := filepath.Glob(filepath.Join(modules, "kubevirt-*"))
-	require.NoError(t, err)
-	targets := map[string]string{}
-	for _, folder := range folders {
-		minor := strings.TrimPrefix(filepath.Base(folder), "kubevirt-")
-		l, err := newLayout(modules, "/cache", minor)
-		require.NoError(t, err)
-		require.Equal(t, minor, l.kubeVirt.Minor())
-		require.Equal(t, l.kubeVirt, l.binaries(assets{}).KubeVirtVersion)
-		targets[l.targets["kubevirt"]] = minor
+	for _, c := range components {
+		t.Run(c.set, func(t *testing.T) {
+			t.Parallel()
+			minors, err := c.minors(modules)
+			require.NoError(t, err)
+			targets := map[string]string{}
+			for _, minor := range minors {
+				l, err := newLayout(modules, "/cache", only(c, minor))
+				require.NoError(t, err)
+				require.Equal(t, minor, l.versions[c.set].Minor())
+				targets[l.targets[c.set]] = minor
+			}
+			require.Len(t, targets, len(minors))
+
+			l, err := newLayout(modules, "/cache", presets)
+			require.NoError(t, err)
+			require.Equal(t, c.preset, l.versions[c.set].Minor())
+
+			_, err = newLayout(modules, "/cache", only(c, "1.5"))
+			require.ErrorContains(t, err, c.variable+"=1.5: the lab has no such version, only "+strings.Join(minors, ", "))
+		})
 	}
-	require.Len(t, targets, len(folders))
-
-	l, err := newLayout(modules, "/cache", "")
-	require.NoError(t, err)
-	require.Equal(t, defaultKubeVirt, l.kubeVirt.Minor())
-
-	_, err = newLayout(modules, "/cache", "1.5")
-	require.ErrorContains(t, err, "KUBEVIRT=1.5: the lab has no such version, only 1.6, 1.7")
 }
 
-// TestEveryVersionIsTested requires the weekly workflow to run the versions of KubeVirt that the
+// only chooses a minor version of one component, and the preset versions of the others.
+func only(c component, minor string) func(component) string {
+	return func(other component) string {
+		if other == c {
+			return minor
+		}
+		return ""
+	}
+}
+
+// TestLayoutOfAVersion shows that a version of Kubernetes changes the output of no other component.
+func TestLayoutOfAVersion(t *testing.T) {
+	t.Parallel()
+	modules, err := modulesDir()
+	require.NoError(t, err)
+	preset, err := newLayout(modules, "/cache", presets)
+	require.NoError(t, err)
+	chosen, err := newLayout(modules, "/cache", only(kubernetes, "1.32"))
+	require.NoError(t, err)
+	for set, target := range preset.targets {
+		require.Equal(t, set == kubernetes.set, chosen.targets[set] != target, set)
+	}
+	b := chosen.binaries(assets{})
+	require.Equal(t, "1.32", b.KubernetesVersion.Minor())
+	require.Contains(t, b.KubeAPIServer, "/cache/kubernetes-1.32-")
+	require.Equal(t, "1.34", chosen.versions["kubelet"].Minor(), "real guests have one kubelet")
+}
+
+func TestKubernetesLdflags(t *testing.T) {
+	t.Parallel()
+	const set = " -X k8s.io/component-base/version."
+	require.Equal(t, "-s -w"+set+"gitVersion=v1.36.3"+set+"gitMajor=1"+set+"gitMinor=36", kubernetesLdflags("v1.36.3"))
+}
+
+// TestEveryVersionIsTested requires the weekly workflow to run the versions of each component that the
 // tests of every change do not run.
 func TestEveryVersionIsTested(t *testing.T) {
 	t.Parallel()
 	workflow, err := os.ReadFile("../../../.github/workflows/weekly.yaml")
 	require.NoError(t, err)
-	folders, err := filepath.Glob("../modules/kubevirt-*")
-	require.NoError(t, err)
-	for _, folder := range folders {
-		minor := strings.TrimPrefix(filepath.Base(folder), "kubevirt-")
-		require.Equal(t, minor != defaultKubeVirt, strings.Contains(string(workflow), "- command: test-integration KUBEVIRT="+minor+"\n"), minor)
+	for _, c := range components {
+		minors, err := c.minors("../modules")
+		require.NoError(t, err)
+		for _, minor := range minors {
+			command := `- command: test-(integration|extension) ` + c.variable + "=" + regexp.QuoteMeta(minor) + "\n"
+			require.Equal(t, minor != c.preset, regexp.MustCompile(command).Match(workflow), command)
+		}
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 // kubelet returns the step that builds the kubelet of real guests, and launcher the step that builds
 // the program that writes their domains.
 func (l layout) kubelet(number int) step {
-	outputs, p := one("kubelet", kubernetesLdflags, "k8s.io/kubernetes/cmd/kubelet")()
+	outputs, p := one("kubelet", kubernetesLdflags(l.versions["kubelet"]), "k8s.io/kubernetes/cmd/kubelet")()
 	return step{
 		number: number, name: "kubelet", module: l.modules["kubelet"], target: l.targets["kubelet"],
 		outputs: outputs, estimate: 60 * time.Second, produce: p,

@@ -15,35 +15,42 @@ import (
 	"time"
 )
 
-// kubernetesVersion is the version in modules/kubernetes/go.mod. Binaries built from modules do not
+const ldflags = "-s -w"
+
+// kubernetesLdflags returns the flags for programs of Kubernetes. Binaries built from modules do not
 // know their version, and machine-controller-manager rejects an API server that reports none.
-const (
-	kubernetesVersion = "v1.34.2"
-	ldflags           = "-s -w"
-	kubernetesLdflags = ldflags +
-		" -X k8s.io/component-base/version.gitVersion=" + kubernetesVersion +
-		" -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=34"
-)
+func kubernetesLdflags(v Version) string {
+	const set = " -X k8s.io/component-base/version."
+	major, minor := v.numbers()
+	return ldflags + set + "gitVersion=" + string(v) + set + "gitMajor=" + major + set + "gitMinor=" + minor
+}
 
 // layout holds the folders of each set's module and build output.
 type layout struct {
 	modules  map[string]string
 	targets  map[string]string
-	kubeVirt Version
+	versions map[string]Version // of the components and of kubelet
 }
 
-// newLayout returns the layout for a minor version of KubeVirt; empty means the default.
-func newLayout(modules, cache, kubeVirt string) (layout, error) {
-	l := layout{modules: map[string]string{}, targets: map[string]string{}}
-	for _, set := range []string{"etcd", "kubernetes", "cdi", "mcm", "prometheus", "gardener", "kubelet", "launcher", "importer"} {
+// newLayout returns the layout for minor versions of the components; empty means the preset one.
+func newLayout(modules, cache string, minor func(component) string) (layout, error) {
+	l := layout{modules: map[string]string{}, targets: map[string]string{}, versions: map[string]Version{}}
+	for _, set := range []string{"etcd", "mcm", "prometheus", "gardener", "kubelet", "launcher", "importer"} {
 		l.modules[set] = filepath.Join(modules, set)
 	}
-	var err error
-	if l.modules["kubevirt"], err = kubeVirtSet(modules, kubeVirt); err != nil {
-		return layout{}, err
+	for _, c := range components {
+		var err error
+		if l.modules[c.set], err = c.folder(modules, minor(c)); err != nil {
+			return layout{}, err
+		}
 	}
-	if l.kubeVirt, err = required(l.modules["kubevirt"], "kubevirt.io/kubevirt"); err != nil {
-		return layout{}, err
+	for set, module := range map[string]string{
+		kubernetes.set: kubernetes.module, kubeVirt.set: kubeVirt.module, cdi.set: cdi.module, "kubelet": kubernetes.module,
+	} {
+		var err error
+		if l.versions[set], err = required(l.modules[set], module); err != nil {
+			return layout{}, err
+		}
 	}
 	for set, module := range l.modules {
 		hash, err := hashModule(os.DirFS(module))
@@ -55,11 +62,11 @@ func newLayout(modules, cache, kubeVirt string) (layout, error) {
 	return l, nil
 }
 
-// hashModule returns a short hash over the module's files, the Go version and
-// platform, and the build flags.
+// hashModule returns a short hash over the module's files, which include the versions, the Go version
+// and platform, and the build flags.
 func hashModule(module fs.FS) (string, error) {
 	h := sha256.New()
-	fmt.Fprintln(h, runtime.Version(), runtime.GOOS, runtime.GOARCH, buildFlags(), kubernetesLdflags)
+	fmt.Fprintln(h, runtime.Version(), runtime.GOOS, runtime.GOARCH, buildFlags(), kubernetesLdflags(""))
 	err := fs.WalkDir(module, ".", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
@@ -91,19 +98,23 @@ func (l layout) steps(a assets) []step {
 			outputs: outputs, estimate: estimate, produce: p,
 		}
 	}
+	kubernetesVersion := l.versions[kubernetes.set]
+	kube := func(name string, estimate time.Duration) step {
+		return s(name+" "+string(kubernetesVersion), kubernetes.set, estimate,
+			one(name, kubernetesLdflags(kubernetesVersion), "k8s.io/kubernetes/cmd/"+name))
+	}
 	all := []step{
-		s("kube-apiserver", "kubernetes", 260*time.Second, one("kube-apiserver", kubernetesLdflags, "k8s.io/kubernetes/cmd/kube-apiserver")),
+		kube("kube-apiserver", 260*time.Second),
 		s("etcd", "etcd", 30*time.Second, one("etcd", ldflags, "go.etcd.io/etcd/server/v3")),
-		s("kubectl", "kubernetes", 30*time.Second, one("kubectl", kubernetesLdflags, "k8s.io/kubernetes/cmd/kubectl")),
-		s("kube-controller-manager", "kubernetes", 70*time.Second,
-			one("kube-controller-manager", kubernetesLdflags, "k8s.io/kubernetes/cmd/kube-controller-manager")),
-		s("kube-scheduler", "kubernetes", 15*time.Second, one("kube-scheduler", kubernetesLdflags, "k8s.io/kubernetes/cmd/kube-scheduler")),
-		s("KubeVirt "+string(l.kubeVirt), "kubevirt", 160*time.Second, func() ([]string, producer) {
+		kube("kubectl", 30*time.Second),
+		kube("kube-controller-manager", 70*time.Second),
+		kube("kube-scheduler", 15*time.Second),
+		s("KubeVirt "+string(l.versions[kubeVirt.set]), kubeVirt.set, 160*time.Second, func() ([]string, producer) {
 			return []string{"virt-api", "virt-controller", "manifests.json"}, both(
 				compile(ldflags, "kubevirt.io/kubevirt/cmd/virt-api", "kubevirt.io/kubevirt/cmd/virt-controller"),
 				printed("./cmd/kubevirt-manifests"))
 		}),
-		s("CDI", "cdi", 130*time.Second, func() ([]string, producer) {
+		s("CDI "+string(l.versions[cdi.set]), cdi.set, 130*time.Second, func() ([]string, producer) {
 			return []string{"cdi-apiserver", "cdi-controller", "manifests.json"}, both(
 				compile(ldflags, "./cmd/cdi-apiserver", "./cmd/cdi-controller"), printed("./cmd/cdi-manifests"))
 		}),
@@ -156,17 +167,19 @@ func (l layout) binaries(a assets) *Binaries {
 	}
 	return &Binaries{
 		Etcd:                  file("etcd", "etcd"),
-		KubeAPIServer:         file("kubernetes", "kube-apiserver"),
-		KubeControllerManager: file("kubernetes", "kube-controller-manager"),
-		KubeScheduler:         file("kubernetes", "kube-scheduler"),
-		Kubectl:               file("kubernetes", "kubectl"),
-		VirtAPI:               file("kubevirt", "virt-api"),
-		VirtController:        file("kubevirt", "virt-controller"),
-		KubeVirtManifests:     file("kubevirt", "manifests.json"),
-		KubeVirtVersion:       l.kubeVirt,
-		CDIAPIServer:          file("cdi", "cdi-apiserver"),
-		CDIController:         file("cdi", "cdi-controller"),
-		CDIManifests:          file("cdi", "manifests.json"),
+		KubeAPIServer:         file(kubernetes.set, "kube-apiserver"),
+		KubeControllerManager: file(kubernetes.set, "kube-controller-manager"),
+		KubeScheduler:         file(kubernetes.set, "kube-scheduler"),
+		Kubectl:               file(kubernetes.set, "kubectl"),
+		KubernetesVersion:     l.versions[kubernetes.set],
+		VirtAPI:               file(kubeVirt.set, "virt-api"),
+		VirtController:        file(kubeVirt.set, "virt-controller"),
+		KubeVirtManifests:     file(kubeVirt.set, "manifests.json"),
+		KubeVirtVersion:       l.versions[kubeVirt.set],
+		CDIAPIServer:          file(cdi.set, "cdi-apiserver"),
+		CDIController:         file(cdi.set, "cdi-controller"),
+		CDIManifests:          file(cdi.set, "manifests.json"),
+		CDIVersion:            l.versions[cdi.set],
 		MCM:                   file("mcm", "machine-controller-manager"),
 		MCMCRDs:               file("mcm", "crds"),
 		PromQL:                file("prometheus", "promql"),

@@ -11,38 +11,66 @@ import (
 	"strings"
 )
 
-// KubeVirtVariable is the environment variable that chooses the lab's KubeVirt by its minor version,
-// such as 1.8.
-const KubeVirtVariable = "KUBEVIRT"
+// component is a part of the lab that has a module set for each of several minor versions, in a
+// folder such as kubevirt-1.8. The environment chooses one of them.
+type component struct {
+	set      string // its binaries, and the beginning of the folders' names
+	variable string // the environment variable with the minor version
+	module   string // the Go module with the version of the component
+	preset   string // the minor version if the environment chooses none
+}
 
-// defaultKubeVirt is the minor version that the lab runs if the environment chooses none.
-const defaultKubeVirt = "1.7"
+var (
+	// kubernetes has the programs of all control planes in the lab.
+	kubernetes = component{set: "kubernetes", variable: "KUBERNETES", module: "k8s.io/kubernetes", preset: "1.34"}
+	kubeVirt   = component{set: "kubevirt", variable: "KUBEVIRT", module: "kubevirt.io/kubevirt", preset: "1.7"}
+	cdi        = component{set: "cdi", variable: "CDI", module: "kubevirt.io/containerized-data-importer", preset: "1.65"}
+
+	components = []component{kubernetes, kubeVirt, cdi}
+)
+
+// chosen returns the minor version that the environment chooses, or "".
+func (c component) chosen() string { return os.Getenv(c.variable) }
+
+// minors returns the minor versions that the lab has.
+func (c component) minors(modules string) ([]string, error) {
+	prefix := filepath.Join(modules, c.set+"-")
+	folders, err := filepath.Glob(prefix + "*")
+	if err != nil {
+		return nil, fmt.Errorf("list versions of %s: %w", c.set, err)
+	}
+	for i := range folders {
+		folders[i] = strings.TrimPrefix(folders[i], prefix)
+	}
+	return folders, nil
+}
+
+// folder returns the module folder of a minor version, or of the preset one.
+func (c component) folder(modules, minor string) (string, error) {
+	minors, err := c.minors(modules)
+	if err != nil {
+		return "", err
+	}
+	minor = cmp.Or(minor, c.preset)
+	if !slices.Contains(minors, minor) {
+		return "", fmt.Errorf("%s=%s: the lab has no such version, only %s", c.variable, minor, strings.Join(minors, ", "))
+	}
+	return filepath.Join(modules, c.set+"-"+minor), nil
+}
 
 // Version is a released version, such as v1.7.0.
 type Version string
 
 // Minor returns the minor version, such as 1.7.
 func (v Version) Minor() string {
-	major, rest, _ := strings.Cut(strings.TrimPrefix(string(v), "v"), ".")
-	minor, _, _ := strings.Cut(rest, ".")
+	major, minor := v.numbers()
 	return major + "." + minor
 }
 
-// kubeVirtSet returns the module folder of a minor version of KubeVirt, or of the default.
-func kubeVirtSet(modules, minor string) (folder string, err error) {
-	const prefix = "kubevirt-"
-	folders, err := filepath.Glob(filepath.Join(modules, prefix+"*"))
-	if err != nil {
-		return "", fmt.Errorf("list versions of KubeVirt: %w", err)
-	}
-	wanted := filepath.Join(modules, prefix+cmp.Or(minor, defaultKubeVirt))
-	if !slices.Contains(folders, wanted) {
-		for i := range folders {
-			folders[i] = strings.TrimPrefix(filepath.Base(folders[i]), prefix)
-		}
-		return "", fmt.Errorf("%s=%s: the lab has no such version, only %s", KubeVirtVariable, minor, strings.Join(folders, ", "))
-	}
-	return wanted, nil
+func (v Version) numbers() (major, minor string) {
+	major, rest, _ := strings.Cut(strings.TrimPrefix(string(v), "v"), ".")
+	minor, _, _ = strings.Cut(rest, ".")
+	return major, minor
 }
 
 // required returns the version of a module that the module in a folder requires.

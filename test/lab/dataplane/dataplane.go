@@ -29,6 +29,9 @@ type Config struct {
 	Target *rest.Config
 	// Nodes are the provider cluster's nodes.
 	Nodes []Node
+	// KubeletVersion is that of the simulated kubelets, in both clusters. It must not be newer than the
+	// API servers'.
+	KubeletVersion string
 	// Hypervisor boots the guests with GuestAnnotation; nil if there are none.
 	Hypervisor Hypervisor
 	// Log receives one line per event; nil discards them.
@@ -139,12 +142,12 @@ func newParts(c Config, provider *providerCluster, target *targetCluster) *parts
 	p := &parts{
 		provider: provider,
 		target:   target,
-		agent:    &nodeAgent{provider: provider, nodes: nodesByName(c.Nodes), now: now},
+		agent:    &nodeAgent{provider: provider, nodes: nodesByName(c.Nodes), kubelet: c.KubeletVersion, now: now},
 		workloads: &providerWorkloads{
 			provider: provider, behaviour: conduct, now: now,
 			addresses: newAddressPool(10, 244), loopback: newAddressPool(127, 244),
 		},
-		guests:    newGuests(provider, target, conduct, now, log.With("part", "guests")),
+		guests:    newGuests(provider, target, conduct, c.KubeletVersion, now, log.With("part", "guests")),
 		guestWork: &guestWorkloads{addresses: newAddressPool(10, 245)},
 	}
 	p.nodes = newController("nodes", log, p.agent.reconcile)

@@ -37,6 +37,7 @@ type guests struct {
 	provider  *providerCluster
 	target    *targetCluster
 	behaviour behaviour
+	kubelet   string // version
 	now       func() time.Time
 	log       *slog.Logger
 	tokens    *regexp.Regexp
@@ -52,11 +53,12 @@ type removal struct {
 }
 
 // newGuests returns the guests of a provider cluster.
-func newGuests(p *providerCluster, t *targetCluster, b behaviour, now func() time.Time, log *slog.Logger) *guests {
+func newGuests(p *providerCluster, t *targetCluster, b behaviour, kubelet string, now func() time.Time, log *slog.Logger) *guests {
 	return &guests{
 		provider:  p,
 		target:    t,
 		behaviour: b,
+		kubelet:   kubelet,
 		now:       now,
 		log:       log,
 		tokens:    regexp.MustCompile(`\b([a-z0-9]{6})\.([a-z0-9]{16})\b`),
@@ -115,7 +117,7 @@ func (g *guests) join(ctx context.Context, instance *kubevirtv1.VirtualMachineIn
 	}
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	g.identify(node, instance, data)
-	setGuestStatus(node, instance)
+	setGuestStatus(node, instance, g.kubelet)
 	_, err = g.target.client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
 		return pollInterval, nil // not in the cache yet
@@ -144,7 +146,7 @@ func (g *guests) keepAlive(
 		return g.rejoin(ctx, instance, node)
 	}
 	desired := node.DeepCopy()
-	setGuestStatus(desired, instance)
+	setGuestStatus(desired, instance, g.kubelet)
 	if err := updateNodeStatus(ctx, g.target.client, node, desired, g.now()); err != nil {
 		return 0, err
 	}

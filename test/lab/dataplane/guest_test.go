@@ -12,7 +12,7 @@ import (
 
 func TestFindTokens(t *testing.T) {
 	t.Parallel()
-	pattern := newGuests(nil, nil, behaviour{}, time.Now, nil).tokens
+	pattern := newGuests(nil, nil, behaviour{}, "", time.Now, nil).tokens
 	for name, tc := range map[string]struct {
 		data string
 		want []bootstrapToken
@@ -59,8 +59,9 @@ func TestGuestStatus(t *testing.T) {
 
 	node := &corev1.Node{}
 	node.Name = hostname(instance)
-	setGuestStatus(node, instance)
+	setGuestStatus(node, instance, "v1.32.1")
 	require.Equal(t, "vm", node.Name)
+	require.Equal(t, "v1.32.1", node.Status.NodeInfo.KubeletVersion)
 	require.Equal(t, int64(4), node.Status.Capacity.Cpu().Value())
 	require.Equal(t, memory, node.Status.Capacity[corev1.ResourceMemory])
 	require.Equal(t, []corev1.NodeAddress{

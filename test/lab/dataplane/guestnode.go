@@ -95,8 +95,9 @@ func instanceTypeLabel(instance *kubevirtv1.VirtualMachineInstance) map[string]s
 	return map[string]string{corev1.LabelInstanceTypeStable: name}
 }
 
-// setGuestStatus sets the status fields that the guest's kubelet reports besides its conditions.
-func setGuestStatus(node *corev1.Node, instance *kubevirtv1.VirtualMachineInstance) {
+// setGuestStatus sets the status fields that the guest's kubelet reports besides its conditions. kubelet
+// is its version.
+func setGuestStatus(node *corev1.Node, instance *kubevirtv1.VirtualMachineInstance, kubelet string) {
 	capacity := corev1.ResourceList{
 		corev1.ResourceCPU:              *resource.NewQuantity(guestCPUs(instance), resource.DecimalSI),
 		corev1.ResourceMemory:           guestMemory(instance),
@@ -105,7 +106,7 @@ func setGuestStatus(node *corev1.Node, instance *kubevirtv1.VirtualMachineInstan
 	}
 	node.Status.Capacity = capacity
 	node.Status.Allocatable = capacity
-	node.Status.NodeInfo = nodeInfo()
+	node.Status.NodeInfo = nodeInfo(kubelet)
 	node.Status.Addresses = guestAddresses(node.Name, instance)
 }
 

@@ -45,7 +45,6 @@ const (
 	devices        = "1000" // of each kind: never the reason that a VM does not fit
 	kvmDevice      = "devices.kubevirt.io/kvm"
 	leaseSeconds   = 40
-	kubeletVersion = "v1.34.2"
 	statusPeriod   = 5 * time.Minute // kubelet reports an unchanged status this often
 	leaseNamespace = corev1.NamespaceNodeLease
 	q35NodeLabel   = "machine-type.node.kubevirt.io/q35" // used as a node selector by virt-controller
@@ -81,6 +80,7 @@ func GuideNodes() []Node {
 // registration, status and heartbeats.
 type nodeAgent struct {
 	provider *providerCluster
+	kubelet  string // version
 	now      func() time.Time
 
 	mu    sync.Mutex
@@ -109,6 +109,7 @@ func (a *nodeAgent) register(ctx context.Context, spec Node) error {
 	if err != nil {
 		return err
 	}
+	node.Status.NodeInfo = nodeInfo(a.kubelet)
 	nodes := a.provider.client.CoreV1().Nodes()
 	if _, err = nodes.Create(ctx, node, metav1.CreateOptions{}); apierrors.IsAlreadyExists(err) {
 		patch, jsonErr := json.Marshal(map[string]any{"metadata": map[string]any{"labels": node.Labels}})
@@ -260,7 +261,6 @@ func renderNode(spec Node) (*corev1.Node, error) {
 		Status: corev1.NodeStatus{
 			Capacity:    capacity,
 			Allocatable: capacity,
-			NodeInfo:    nodeInfo(),
 		},
 	}, nil
 }
@@ -286,12 +286,12 @@ func topologyLabels(region, zone string) map[string]string {
 	return labels
 }
 
-// nodeInfo returns the system info that kubelets report.
-func nodeInfo() corev1.NodeSystemInfo {
+// nodeInfo returns the system info that kubelets of a version report.
+func nodeInfo(kubelet string) corev1.NodeSystemInfo {
 	return corev1.NodeSystemInfo{
 		OperatingSystem:         "linux",
 		Architecture:            "amd64",
-		KubeletVersion:          kubeletVersion,
+		KubeletVersion:          kubelet,
 		OSImage:                 "Simulated Linux",
 		KernelVersion:           "6.12.0-sim",
 		ContainerRuntimeVersion: "sim://1.0.0",

@@ -83,7 +83,8 @@ func Start(ctx context.Context, o Options) (*Lab, error) {
 		return nil, fmt.Errorf("prepare the lab's binaries: %w", err)
 	}
 	begin := time.Now()
-	fmt.Fprintf(o.Progress, "starting the control planes of the provider cluster, with KubeVirt %s, and of the control cluster\n", found.KubeVirtVersion)
+	fmt.Fprintf(o.Progress, "starting the control planes of the provider cluster, with KubeVirt %s and CDI %s, and of the control cluster: Kubernetes %s\n",
+		found.KubeVirtVersion, found.CDIVersion, found.KubernetesVersion)
 	f, err := newFolder(o.Dir)
 	if err != nil {
 		return nil, err
@@ -217,7 +218,7 @@ func (l *Lab) startSimulator(ctx context.Context, o Options) (*simulator, error)
 	release := context.AfterFunc(ctx, cancel)
 	plane, err := dataplane.Start(lifetime, dataplane.Config{
 		Provider: l.Provider.Config(), VirtHandler: l.Provider.VirtHandlerConfig(), Target: l.Target.Config(),
-		Nodes: nodes, Log: log, Hypervisor: l.hypervisor(),
+		Nodes: nodes, KubeletVersion: string(l.Binaries.KubernetesVersion), Log: log, Hypervisor: l.hypervisor(),
 	})
 	if err == nil && !release() {
 		err = ctx.Err()

@@ -11,6 +11,7 @@ import (
 	"github.com/gardener/gardener/pkg/utils/chart"
 	secretsmanager "github.com/gardener/gardener/pkg/utils/secrets/manager"
 	fakesecretsmanager "github.com/gardener/gardener/pkg/utils/secrets/manager/fake"
+	"github.com/gardener/gardener/pkg/utils/validation/kubernetesversion"
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	"github.com/stretchr/testify/require"
@@ -34,9 +35,6 @@ import (
 )
 
 const namespace = "shoot--a--b"
-
-// supportedVersions are the Kubernetes versions of shoots that Gardener v1.149 supports.
-var supportedVersions = []string{"1.32.0", "1.33.0", "1.34.0", "1.35.0", "1.36.0"}
 
 func newControlPlane() *extensionsv1alpha1.ControlPlane {
 	return &extensionsv1alpha1.ControlPlane{
@@ -160,12 +158,12 @@ func one[T client.Object](t *testing.T, objects []client.Object, name string) T 
 	return found[0]
 }
 
-// TestCharts renders the objects for all Kubernetes versions.
+// TestCharts renders the objects for all Kubernetes versions that Gardener supports.
 func TestCharts(t *testing.T) {
 	t.Parallel()
 
-	for _, version := range supportedVersions {
-		t.Run(version, func(t *testing.T) {
+	for _, minor := range kubernetesversion.SupportedVersions {
+		t.Run(minor, func(t *testing.T) {
 			t.Parallel()
 
 			cp := newControlPlane()
@@ -175,7 +173,7 @@ func TestCharts(t *testing.T) {
 			})
 			objects := render(t, cp, newCluster(
 				api.VolumeClass{Name: "ceph", ExposeAs: "default", Default: true, SnapshotClass: "snap"}, api.VolumeClass{Name: "1e3", ExposeAs: "true", SnapshotClass: "null"},
-			), version)
+			), minor+".0")
 
 			ccm := one[*appsv1.Deployment](t, objects, kubevirt.CloudControllerManagerName)
 			require.Contains(t, ccm.Spec.Template.Spec.Containers[0].Command, "--feature-gates=AllAlpha=false,ContextualLogging=true")

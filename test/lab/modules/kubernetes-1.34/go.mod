@@ -1,4 +1,4 @@
-module github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/modules/kubernetes
+module github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/modules/kubernetes-1.34
 
 go 1.26.2
 

@@ -1,4 +1,4 @@
-module github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/modules/cdi
+module github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/modules/cdi-1.65
 
 go 1.26.2
 

@@ -77,9 +77,9 @@ func factoryObjects() ([]client.Object, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list webhooks: %w", err)
 	}
-	const image = "lab.local/cdi:v1.65.0" // required by the factories; the Deployments that would use it are omitted
+	const image = "lab.local/cdi" // required by the factories; the Deployments that would use it are omitted
 	own, err := namespaced.CreateAllResources(&namespaced.FactoryArgs{
-		Namespace: namespace, Verbosity: "1", PullPolicy: "IfNotPresent", OperatorVersion: "v1.65.0",
+		Namespace: namespace, Verbosity: "1", PullPolicy: "IfNotPresent", OperatorVersion: "lab",
 		DeployClusterResources: "true", ControllerImage: image, ImporterImage: image, ClonerImage: image,
 		OvirtPopulatorImage: image, APIServerImage: image, UploadProxyImage: image, UploadServerImage: image,
 	})

@@ -37,7 +37,7 @@ import (
 const (
 	namespace = "cdi" // also a constant in CDI's code
 	// The images are never pulled: the lab's kubelet is simulated.
-	image      = "lab.local/cdi:v1.65.0"
+	image      = "lab.local/cdi"
 	pullPolicy = "IfNotPresent"
 	verbosity  = "1"
 )

@@ -1,0 +1,1 @@
+../../../cdi-1.65/cmd/cdi-apiserver/main.go

@@ -1,0 +1,1 @@
+../../../cdi-1.65/cmd/cdi-controller/controllers.go
