@@ -8,6 +8,7 @@
 package binaries
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -63,9 +64,15 @@ func Ensure(ctx context.Context, progress io.Writer) (*Binaries, error) {
 	return ensure(ctx, progress, component.chosen)
 }
 
-// EnsureGuest is like Ensure, and also builds the programs of real guests.
+// EnsureGuest is like Ensure, and also builds the programs of real guests. Unless the environment
+// chooses another one, KubeVirt has the version of virt-launcher.
 func EnsureGuest(ctx context.Context, progress io.Writer) (*Binaries, error) {
-	return ensure(ctx, progress, component.chosen, layout.kubelet, layout.launcher, layout.importer)
+	return ensure(ctx, progress, func(c component) string {
+		if c == kubeVirt {
+			return cmp.Or(c.chosen(), launcherMinor)
+		}
+		return c.chosen()
+	}, layout.kubelet, layout.launcher, layout.importer)
 }
 
 // EnsureGardener is like Ensure, and also builds Gardener's components, for the tests of the

@@ -220,6 +220,14 @@ func TestLayoutOfAVersion(t *testing.T) {
 	require.Equal(t, "1.34", chosen.versions["kubelet"].Minor(), "real guests have one kubelet")
 }
 
+// TestLauncherMinor requires the lab with real guests to run the KubeVirt of their virt-launcher.
+func TestLauncherMinor(t *testing.T) {
+	t.Parallel()
+	version, err := required("../modules/launcher", kubeVirt.module)
+	require.NoError(t, err)
+	require.Equal(t, launcherMinor, version.Minor())
+}
+
 func TestKubernetesLdflags(t *testing.T) {
 	t.Parallel()
 	const set = " -X k8s.io/component-base/version."

@@ -23,11 +23,15 @@ type component struct {
 var (
 	// kubernetes has the programs of all control planes in the lab.
 	kubernetes = component{set: "kubernetes", variable: "KUBERNETES", module: "k8s.io/kubernetes", preset: "1.34"}
-	kubeVirt   = component{set: "kubevirt", variable: "KUBEVIRT", module: "kubevirt.io/kubevirt", preset: "1.7"}
+	kubeVirt   = component{set: "kubevirt", variable: "KUBEVIRT", module: "kubevirt.io/kubevirt", preset: "1.9"}
 	cdi        = component{set: "cdi", variable: "CDI", module: "kubevirt.io/containerized-data-importer", preset: "1.65"}
 
 	components = []component{kubernetes, kubeVirt, cdi}
 )
+
+// launcherMinor is the minor version of KubeVirt in the module set launcher, of whose code real guests
+// are made.
+const launcherMinor = "1.7"
 
 // chosen returns the minor version that the environment chooses, or "".
 func (c component) chosen() string { return os.Getenv(c.variable) }
