@@ -200,7 +200,9 @@ func (s *Seed) KubernetesVersion() string { return strings.TrimPrefix(s.state.Ku
 
 // Manifest returns PlainShoot, or a manifest of the documentation, with the Kubernetes version of the
 // API servers.
-func (s *Seed) Manifest(name string) ([]byte, error) { return readManifest(name, s.KubernetesVersion()) }
+func (s *Seed) Manifest(name string) ([]byte, error) {
+	return readManifest(name, s.KubernetesVersion())
+}
 
 func readManifest(name, kubernetesVersion string) ([]byte, error) {
 	content, err := manifests.ReadFile("manifests/" + name)
