@@ -55,7 +55,8 @@ func (s *Seed) startGarden(ctx context.Context) error {
 		return err
 	}
 
-	server, err := s.group.Start(process.Spec{Name: gardenerAPIServer, Path: s.state.GardenerAPIServer, Args: []string{
+	// An orderly shutdown waits a minute for the watches of the API server that aggregates it.
+	server, err := s.group.Start(process.Spec{Name: gardenerAPIServer, Path: s.state.GardenerAPIServer, Kill: true, Args: []string{
 		"--bind-address=127.0.0.1",
 		fmt.Sprintf("--secure-port=%d", ports[0]),
 		"--tls-cert-file=" + filepath.Join(folder, "tls.crt"),
