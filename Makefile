@@ -114,7 +114,7 @@ push-charts: ## Push the charts in bin/charts to REPOSITORY (oci://...). CI call
 	@for chart in bin/charts/*.tgz; do $(HELM) push "$$chart" '$(REPOSITORY)' || exit 1; done
 
 .PHONY: test
-test: test-unit test-integration ## Run all tests: the unit tests first, then the suites against real control planes. KUBERNETES=1.32, KUBEVIRT=1.8 and CDI=1.66 choose versions.
+test: test-unit test-integration ## Run all tests: the unit tests first, then the suites against real control planes. KUBERNETES=1.32, KUBEVIRT=1.8 and CDI=1.64 choose versions.
 
 .PHONY: test-unit
 test-unit: ## Run the unit tests.
