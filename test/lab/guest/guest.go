@@ -165,7 +165,8 @@ func (g *guest) quit(m *monitor) {
 	_ = m.execute("quit", nil) // QEMU may have ended before
 }
 
-// cpuTime returns the processor time of the guest. It is called before QEMU ends, which would hide it.
+// cpuTime returns the processor time of the guest. It is called regularly, since libvirt may end QEMU,
+// which hides it, before anything else notices the guest's end.
 func (g *guest) cpuTime() time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -200,7 +201,8 @@ func (g *guest) forward(ctx context.Context, m *monitor) error {
 // alias of the interface "default".
 const primaryNetwork = "hostua-default"
 
-// watchAgent keeps the answers of the guest agent up to date until the guest has ended.
+// watchAgent keeps the answers of the guest agent, and the processor time, up to date until the guest has
+// ended.
 func (g *guest) watchAgent(ctx context.Context, ended <-chan struct{}) {
 	ticker := time.NewTicker(agentPeriod)
 	defer ticker.Stop()
@@ -212,6 +214,7 @@ func (g *guest) watchAgent(ctx context.Context, ended <-chan struct{}) {
 			return
 		case <-ticker.C:
 		}
+		g.cpuTime()
 		found, err := askAgent(ctx, filepath.Join(g.dir, agentSocket))
 		if err != nil { // the guest is booting, shutting down, or busy
 			continue
