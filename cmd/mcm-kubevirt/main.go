@@ -29,10 +29,17 @@ Exit codes:
 )
 
 func main() {
-	if err := rootCommand().ExecuteContext(context.Background()); err != nil {
+	os.Exit(execute(context.Background()))
+}
+
+// execute runs the command line of this process, and returns its exit code.
+func execute(ctx context.Context) int {
+	err := rootCommand().ExecuteContext(ctx)
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "mcm-kubevirt:", err)
-		os.Exit(exitCode(err))
 	}
+
+	return exitCode(err)
 }
 
 func rootCommand() *cobra.Command {

@@ -24,12 +24,12 @@ const asProgram = "MCM_KUBEVIRT_PROGRAM"
 
 func TestMain(m *testing.M) {
 	if file := os.Getenv(asProgram); file != "" {
-		err := rootCommand().ExecuteContext(context.Background()) //nolint:forbidigo // This process is the program, whose context begins here.
+		code := execute(context.Background()) //nolint:forbidigo // This process is the program, whose context begins here.
 		if failed := os.WriteFile(file, []byte(strconv.Itoa(hostile.PeakMemory())), 0o600); failed != nil {
 			panic(failed)
 		}
 
-		os.Exit(exitCode(err))
+		os.Exit(code)
 	}
 
 	os.Exit(m.Run())

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"os"
+	"os/exec"
+	"path/filepath"
 	"testing"
 
 	"github.com/spf13/pflag"
@@ -50,12 +53,28 @@ func TestServeOptions(t *testing.T) {
 	}
 }
 
+// TestServeFailsAtStart runs serve in processes of its own, because it sets up the logging of its
+// process.
 func TestServeFailsAtStart(t *testing.T) {
 	t.Parallel()
 
-	_, err := run(t, "", "serve", "--listen=tcp://:1")
-	require.ErrorContains(t, err, "requires --tls-cert")
+	require.Contains(t, serveFails(t, "--listen=tcp://:1"), "requires --tls-cert")
+	require.Contains(t, serveFails(t, "--listen=tcp://127.0.0.1:0", "--tls-cert=/nowhere", "--tls-key=/nowhere", "--tls-client-ca=/nowhere", "--tls-client=a"),
+		"/nowhere")
+}
 
-	_, err = run(t, "", "serve", "--listen=tcp://127.0.0.1:0", "--tls-cert=/nowhere", "--tls-key=/nowhere", "--tls-client-ca=/nowhere", "--tls-client=a")
-	require.ErrorContains(t, err, "/nowhere")
+// serveFails returns the output of serve with a command line that it refuses.
+func serveFails(t *testing.T, flags ...string) string {
+	t.Helper()
+
+	program := exec.CommandContext(t.Context(), os.Args[0], append([]string{"serve"}, flags...)...)
+	program.Env = append(os.Environ(), asProgram+"="+filepath.Join(t.TempDir(), "peak"))
+
+	out, err := program.CombinedOutput()
+
+	var exit *exec.ExitError
+	require.ErrorAs(t, err, &exit)
+	require.Equal(t, exitUsage, exit.ExitCode(), "%s", out)
+
+	return string(out)
 }
