@@ -26,7 +26,7 @@ func TestGuide(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, theSeed.Apply(t.Context(), manifest))
 
-	shoot, err := theSeed.Adopt(t.Context(), client.ObjectKey{Namespace: "garden-dev", Name: "johndoe-kubevirt"}, landscapeAccount)
+	shoot, err := theSeed.Adopt(t.Context(), client.ObjectKey{Namespace: "garden-dev", Name: "johndoe-kubevirt"})
 	require.NoError(t, err)
 	require.NoError(t, shoot.Reconcile(t.Context()))
 	requireReadyNodes(t, shoot, 1)

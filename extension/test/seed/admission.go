@@ -55,9 +55,7 @@ func (s *Seed) startAdmission(ctx context.Context) error {
 		return err
 	}
 
-	if _, s.AdmissionMetrics, err = s.startInstalled(ctx, deployment, s.programs.admission,
-		authorizationv1.ResourceAttributes{Verb: "list", Resource: "secrets", Namespace: deployment.Namespace},
-	); err != nil {
+	if _, s.AdmissionMetrics, err = s.startInstalled(ctx, deployment); err != nil {
 		return err
 	}
 

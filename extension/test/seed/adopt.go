@@ -2,6 +2,7 @@ package seed
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
@@ -10,10 +11,12 @@ import (
 	gardenerutils "github.com/gardener/gardener/pkg/utils/gardener"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	providerspec "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
+	api "github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/v1alpha1"
 )
 
 // Credentials returns a kubeconfig with the permissions of an account, for a Secret in the garden.
@@ -24,9 +27,9 @@ func (s *Seed) Credentials(ctx context.Context, account Account) ([]byte, error)
 }
 
 // Adopt prepares a Shoot of the garden on the seed, as gardenlet does: with its CloudProfile, and the
-// credentials to which its CredentialsBinding refers. account is the account of these credentials.
-func (s *Seed) Adopt(ctx context.Context, key client.ObjectKey, account Account) (*Shoot, error) {
-	shoot := &Shoot{Object: &gardencorev1beta1.Shoot{}, ProviderNamespace: account.namespace, seed: s, account: account}
+// credentials to which its CredentialsBinding refers.
+func (s *Seed) Adopt(ctx context.Context, key client.ObjectKey) (*Shoot, error) {
+	shoot := &Shoot{Object: &gardencorev1beta1.Shoot{}, seed: s}
 	if err := s.Garden.Get(ctx, key, shoot.Object); err != nil {
 		return nil, err
 	}
@@ -51,7 +54,25 @@ func (s *Seed) Adopt(ctx context.Context, key client.ObjectKey, account Account)
 	return shoot, shoot.prepare(ctx)
 }
 
-// readReferences reads the CloudProfile and the credentials of the Shoot from the garden.
+// Refresh reads the Shoot, its CloudProfile and its credentials from the garden again, as gardenlet does
+// before each operation.
+func (s *Shoot) Refresh(ctx context.Context) error {
+	stored := &gardencorev1beta1.Shoot{}
+	if err := s.seed.Garden.Get(ctx, client.ObjectKeyFromObject(s.Object), stored); err != nil {
+		return err
+	}
+
+	s.Object = stored
+
+	if err := s.readReferences(ctx); err != nil {
+		return err
+	}
+
+	return s.SetCredentials(ctx, s.Kubeconfig)
+}
+
+// readReferences reads the CloudProfile and the credentials of the Shoot from the garden. The machines are in
+// the namespace of the kubeconfig, or in one of their own.
 func (s *Shoot) readReferences(ctx context.Context) (err error) {
 	if s.Profile, err = gardenerutils.GetCloudProfile(ctx, s.seed.Garden, s.Object); err != nil {
 		return fmt.Errorf("get CloudProfile: %w", err)
@@ -69,7 +90,45 @@ func (s *Shoot) readReferences(ctx context.Context) (err error) {
 
 	s.Kubeconfig = secret.Data[providerspec.SecretKeyKubeconfig]
 
+	if s.account, err = accountOf(s.Kubeconfig); err != nil {
+		return fmt.Errorf("read the kubeconfig in Secret %s: %w", secret.Name, err)
+	}
+
+	s.ProviderNamespace = s.account.namespace
+	if createsNamespace(s.Object) {
+		s.ProviderNamespace = s.Namespace
+	}
+
 	return nil
+}
+
+// accountOf returns the account of a kubeconfig: the shipped manifests create it in the namespace of the
+// context.
+func accountOf(kubeconfig []byte) (Account, error) {
+	config, err := clientcmd.Load(kubeconfig)
+	if err != nil {
+		return Account{}, err
+	}
+
+	namespace, _, err := clientcmd.NewDefaultClientConfig(*config, nil).Namespace()
+	if err != nil {
+		return Account{}, err
+	}
+
+	if forNamespaces := AccountForNamespaces(); namespace == forNamespaces.namespace {
+		return forNamespaces, nil
+	}
+
+	return AccountIn(namespace), nil
+}
+
+func createsNamespace(shoot *gardencorev1beta1.Shoot) bool {
+	config := &api.InfrastructureConfig{}
+	if raw := shoot.Spec.Provider.InfrastructureConfig; raw == nil || json.Unmarshal(raw.Raw, config) != nil {
+		return false // The extension reports an invalid configuration.
+	}
+
+	return config.Namespace != nil && config.Namespace.Create
 }
 
 // Change changes the Shoot in the garden, as a user does. The change takes effect with the next call of

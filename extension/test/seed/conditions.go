@@ -2,7 +2,9 @@ package seed
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
@@ -16,6 +18,8 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
+
+var errNoHeartbeat = errors.New("the extension has no heartbeat")
 
 // Condition returns a condition of the Shoot as gardenlet derives it from the conditions of the
 // extension's resources and from the extension's heartbeat. It is Unknown if no resource has it.
@@ -40,12 +44,28 @@ func (s *Shoot) Condition(ctx context.Context, kind gardencorev1beta1.ConditionT
 	return condition, nil
 }
 
+// heartbeat returns the extension's heartbeat. The names of the namespaces that gardenlet creates have a suffix.
+func (s *Seed) heartbeat(ctx context.Context) (*coordinationv1.Lease, error) {
+	leases := &coordinationv1.LeaseList{}
+	if err := s.Client.List(ctx, leases); err != nil {
+		return nil, fmt.Errorf("list Leases: %w", err)
+	}
+
+	for i := range leases.Items {
+		if lease := &leases.Items[i]; lease.Name == extensions.HeartBeatResourceName && strings.HasPrefix(lease.Namespace, ExtensionNamespace) {
+			return lease, nil
+		}
+	}
+
+	return nil, errNoHeartbeat
+}
+
 // extensionConditions returns the conditions of one type. gardenlet reads more kinds, which other
 // extensions reconcile.
 func (s *Shoot) extensionConditions(ctx context.Context, kind gardencorev1beta1.ConditionType) (found []checker.ExtensionCondition, _ error) {
-	lease := &coordinationv1.Lease{}
-	if err := s.seed.Client.Get(ctx, client.ObjectKey{Namespace: ExtensionNamespace, Name: extensions.HeartBeatResourceName}, lease); err != nil {
-		return nil, fmt.Errorf("get the extension's heartbeat: %w", err)
+	lease, err := s.seed.heartbeat(ctx)
+	if err != nil {
+		return nil, err
 	}
 
 	for name, list := range map[string]client.ObjectList{

@@ -111,6 +111,11 @@ func (s *Seed) reportDeployment(ctx context.Context, d *appsv1.Deployment, start
 		ready, available = 0, corev1.ConditionFalse
 	}
 
+	progress := appsv1.DeploymentCondition{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue}
+	if starts {
+		progress.Reason = "NewReplicaSetAvailable" // Without it, gardener-resource-manager reports a rollout.
+	}
+
 	if d.Status.ObservedGeneration == d.Generation && d.Status.ReadyReplicas == ready && slices.ContainsFunc(d.Status.Conditions, func(c appsv1.DeploymentCondition) bool {
 		return c.Type == appsv1.DeploymentAvailable && c.Status == available
 	}) {
@@ -120,7 +125,7 @@ func (s *Seed) reportDeployment(ctx context.Context, d *appsv1.Deployment, start
 	d.Status = appsv1.DeploymentStatus{
 		ObservedGeneration: d.Generation, Replicas: ready, UpdatedReplicas: ready, ReadyReplicas: ready, AvailableReplicas: ready,
 		Conditions: []appsv1.DeploymentCondition{
-			{Type: appsv1.DeploymentAvailable, Status: available}, {Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue},
+			{Type: appsv1.DeploymentAvailable, Status: available}, progress,
 		},
 	}
 

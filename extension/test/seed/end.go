@@ -13,6 +13,7 @@ import (
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	"github.com/gardener/gardener/pkg/client/kubernetes"
 	"github.com/gardener/gardener/pkg/component/extensions/controlplane"
+	"github.com/gardener/gardener/pkg/component/extensions/worker"
 	"github.com/gardener/gardener/pkg/utils/gardener/shootstate"
 	"github.com/gardener/gardener/pkg/utils/managedresources"
 	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -34,13 +35,10 @@ import (
 // Delete deletes the shoot in gardenlet's order: the Worker, the ControlPlane, the Infrastructure,
 // machine-controller-manager.
 func (s *Shoot) Delete(ctx context.Context) error {
-	for _, step := range []func(context.Context) error{s.deleteResources, s.requireCleanSeed, s.removeNamespace} {
-		if err := step(ctx); err != nil {
-			return err
-		}
-	}
-
-	return nil
+	return s.perform(ctx, append(s.deletion(),
+		task{"Requiring that no object is left in the seed", s.requireCleanSeed},
+		task{"Deleting shoot namespace in Seed", s.removeNamespace},
+	)...)
 }
 
 // requireCleanSeed returns an error if the extension or machine-controller-manager left something in
@@ -64,23 +62,33 @@ func (s *Shoot) requireCleanSeed(ctx context.Context) error {
 	return nil
 }
 
-func (s *Shoot) deleteResources(ctx context.Context) error {
+// deletion returns the tasks that delete the resources in the seed.
+func (s *Shoot) deletion() []task {
+	var workers worker.Interface
+
+	return []task{
+		{"Syncing shoot cluster information to seed", s.syncDeletion},
+		{"Deploying machine-controller-manager", func(ctx context.Context) error { return s.deployMachineControllerManager(ctx, false) }},
+		{"Destroying shoot workers", func(ctx context.Context) (err error) {
+			if workers, err = s.Worker(ctx); err != nil {
+				return err
+			}
+
+			return workers.Destroy(ctx)
+		}},
+		{"Waiting until shoot worker nodes have been terminated", func(ctx context.Context) error { return workers.WaitCleanup(ctx) }},
+		{"Waiting until shoot control plane has been destroyed", func(ctx context.Context) error { return s.forControlPlane(ctx, destroy, awaitCleanup) }},
+		{"Destroying shoot infrastructure", func(ctx context.Context) error { return s.Infrastructure().Destroy(ctx) }},
+		{"Waiting until shoot infrastructure has been deleted", func(ctx context.Context) error { return s.Infrastructure().WaitCleanup(ctx) }},
+		{"Deleting machine-controller-manager", s.removeMachineControllerManager},
+	}
+}
+
+func (s *Shoot) syncDeletion(ctx context.Context) error {
 	now := metav1.Now()
 	s.Object.DeletionTimestamp = &now
 
-	if err := s.Sync(ctx); err != nil {
-		return err
-	}
-
-	if err := s.deployMachineControllerManager(ctx, false); err != nil {
-		return err
-	}
-
-	if err := s.destroy(ctx); err != nil {
-		return err
-	}
-
-	return s.removeMachineControllerManager(ctx)
+	return s.Sync(ctx)
 }
 
 // ForceDelete deletes the shoot as if its user had given up what cannot be reached. gardenlet then
@@ -88,33 +96,10 @@ func (s *Shoot) deleteResources(ctx context.Context) error {
 func (s *Shoot) ForceDelete(ctx context.Context) error {
 	metav1.SetMetaDataAnnotation(&s.Object.ObjectMeta, v1beta1constants.AnnotationConfirmationForceDeletion, "true")
 
-	for _, step := range []func(context.Context) error{s.deleteResources, s.shallowDelete, s.removeNamespace} {
-		if err := step(ctx); err != nil {
-			return err
-		}
-	}
-
-	return nil
-}
-
-// destroy deletes the Worker, then the ControlPlane, and then the Infrastructure.
-func (s *Shoot) destroy(ctx context.Context) error {
-	w, err := s.Worker(ctx)
-	if err != nil {
-		return err
-	}
-
-	for _, step := range []func(context.Context) error{
-		w.Destroy, w.WaitCleanup,
-		func(ctx context.Context) error { return s.forControlPlane(ctx, destroy, awaitCleanup) },
-		s.Infrastructure().Destroy, s.Infrastructure().WaitCleanup,
-	} {
-		if err := step(ctx); err != nil {
-			return err
-		}
-	}
-
-	return nil
+	return s.perform(ctx, append(s.deletion(),
+		task{"Deleting what is left in the seed", s.shallowDelete},
+		task{"Deleting shoot namespace in Seed", s.removeNamespace},
+	)...)
 }
 
 // removeMachineControllerManager also deletes the ManagedResource with its permissions in the shoot,
@@ -135,7 +120,7 @@ func (s *Shoot) removeMachineControllerManager(ctx context.Context) error {
 		return err
 	}
 
-	return s.stopPods()
+	return s.StopPods()
 }
 
 // removeNamespace deletes the Cluster and the namespace in the seed.

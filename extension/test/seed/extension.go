@@ -8,7 +8,6 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
-	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -24,9 +23,7 @@ func (s *Seed) startExtension(ctx context.Context) error {
 		return err
 	}
 
-	if s.Extension, s.ExtensionMetrics, err = s.startInstalled(ctx, deployment, s.programs.extension,
-		authorizationv1.ResourceAttributes{Verb: "list", Group: "extensions.gardener.cloud", Resource: "clusters"},
-	); err != nil {
+	if s.Extension, s.ExtensionMetrics, err = s.startInstalled(ctx, deployment); err != nil {
 		return err
 	}
 
@@ -34,12 +31,15 @@ func (s *Seed) startExtension(ctx context.Context) error {
 }
 
 // startInstalled starts a program as a process: with the arguments, the environment, the projected volumes
-// and the account of an installed Deployment. The API server calls its webhooks by URL. needed is a
-// permission of the account. It also returns the URL of the program's metrics.
-func (s *Seed) startInstalled(
-	ctx context.Context, deployment *appsv1.Deployment, path string, needed authorizationv1.ResourceAttributes,
-) (_ *process.Process, metrics string, _ error) {
-	kubeconfig, err := s.account(ctx, deployment, needed)
+// and the account of an installed Deployment. The API server calls its webhooks by URL. It also returns the
+// URL of the program's metrics. The process is returned with an error too if it has been started.
+func (s *Seed) startInstalled(ctx context.Context, deployment *appsv1.Deployment) (_ *process.Process, metrics string, _ error) {
+	program, found := s.programFor(deployment)
+	if !found {
+		return nil, "", fmt.Errorf("the image of Deployment %s has no program of this repository", deployment.Name)
+	}
+
+	kubeconfig, err := s.account(ctx, deployment, program.needed)
 	if err != nil {
 		return nil, "", err
 	}
@@ -59,17 +59,12 @@ func (s *Seed) startInstalled(
 		return nil, "", err
 	}
 
-	container := deployment.Spec.Template.Spec.Containers[0]
-	if program := programOf(container.Image); program != filepath.Base(path) {
-		return nil, "", fmt.Errorf("the Deployment runs the image of %s", program)
-	}
-
 	health, webhooks := fmt.Sprintf("127.0.0.1:%d", ports[0]), fmt.Sprintf("127.0.0.1:%d", ports[2])
 
 	// Of repeated flags, the last is effective.
 	p, err := s.group.Start(process.Spec{
-		Name: deployment.Name, Path: path, Env: env,
-		Args: append(container.Args,
+		Name: deployment.Name, Path: program.path, Env: env,
+		Args: append(deployment.Spec.Template.Spec.Containers[0].Args,
 			"--kubeconfig="+kubeconfig,
 			"--health-bind-address="+health,
 			fmt.Sprintf("--metrics-bind-address=127.0.0.1:%d", ports[1]),

@@ -154,12 +154,17 @@ func (s *Seed) registerExtensions(ctx context.Context) error {
 		return err
 	}
 
+	return errors.Join(s.apply(ctx, s.gardenKubeconfig, "registration", string(own)), s.registerOtherExtensions(ctx))
+}
+
+// registerOtherExtensions registers the extensions that the Shoots of the tests need besides this one.
+func (s *Seed) registerOtherExtensions(ctx context.Context) error {
 	others, err := manifests.ReadFile("manifests/registrations.yaml")
 	if err != nil {
 		return err
 	}
 
-	return s.apply(ctx, s.gardenKubeconfig, "registrations", string(own)+"---\n"+string(others))
+	return s.apply(ctx, s.gardenKubeconfig, "registrations", string(others))
 }
 
 // Apply applies a manifest to the garden as a user does, with kubectl. Its error is what the user sees.
@@ -202,17 +207,17 @@ func (s *Seed) ApplyLandscape(ctx context.Context, account Account) error {
 		}
 	}
 
-	return s.labelCredentials(ctx)
-}
-
-// labelCredentials adds the label to the Secret by which the API server calls the webhook, after its
-// binding has been created, as gardener-controller-manager does.
-func (s *Seed) labelCredentials(ctx context.Context) error {
 	binding := &securityv1alpha1.CredentialsBinding{}
 	if err := s.Read(ExampleCredentialsBinding, binding); err != nil {
 		return err
 	}
 
+	return s.LabelCredentials(ctx, binding)
+}
+
+// LabelCredentials adds the label to the Secret of a binding by which the API server calls the webhook, as
+// gardener-controller-manager does after the binding has been created.
+func (s *Seed) LabelCredentials(ctx context.Context, binding *securityv1alpha1.CredentialsBinding) error {
 	secret := &corev1.Secret{}
 
 	key := client.ObjectKey{Namespace: binding.CredentialsRef.Namespace, Name: binding.CredentialsRef.Name}

@@ -36,7 +36,7 @@ const (
 // install installs the chart of the extension as gardenlet does: gardener-resource-manager applies
 // the objects. It returns the Deployment.
 func (s *Seed) install(ctx context.Context) (*appsv1.Deployment, error) {
-	if err := s.namespace(ctx, v1beta1constants.GardenNamespace, nil); err != nil {
+	if err := s.createGardenNamespace(ctx); err != nil {
 		return nil, err
 	}
 
@@ -66,6 +66,11 @@ func (s *Seed) install(ctx context.Context) (*appsv1.Deployment, error) {
 	}
 
 	return s.deployment(ctx, ExtensionNamespace, "gardener-extension-provider-kubevirt")
+}
+
+// createGardenNamespace creates the namespace of Gardener's components in the seed.
+func (s *Seed) createGardenNamespace(ctx context.Context) error {
+	return s.namespace(ctx, v1beta1constants.GardenNamespace, nil)
 }
 
 func (s *Seed) deployment(ctx context.Context, namespace, name string) (*appsv1.Deployment, error) {

@@ -28,6 +28,17 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
+// Kubeconfigs are the kubeconfigs with all permissions, as paths of files.
+type Kubeconfigs struct{ Garden, Seed, Provider, Target string }
+
+// Kubeconfigs returns those of the clusters.
+func (s *Seed) Kubeconfigs() Kubeconfigs {
+	return Kubeconfigs{Garden: s.gardenKubeconfig, Seed: s.state.ControlKubeconfig, Provider: s.state.ProviderKubeconfig, Target: s.state.TargetKubeconfig}
+}
+
+// Kubectl returns the path of the lab's kubectl.
+func (s *Seed) Kubectl() string { return s.state.Kubectl }
+
 func providerScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{kubernetesscheme.AddToScheme, kubevirtv1.AddToScheme, cdiv1beta1.AddToScheme} {

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -118,6 +119,38 @@ func (s *Seed) cloudControllerManager(ctx context.Context, deployment *appsv1.De
 	ccm.provider, err = client.New(provider, client.Options{Scheme: providerScheme()})
 
 	return ccm, err
+}
+
+// DeleteLoadBalancers deletes the Services of type LoadBalancer in the cluster of the shoots' Nodes, and waits
+// until cloud-controller-manager has deleted their load balancers. gardenlet deletes all objects of a shoot.
+func (s *Seed) DeleteLoadBalancers(ctx context.Context) error {
+	const every, atMost = 500 * time.Millisecond, time.Minute
+
+	err := wait.PollUntilContextTimeout(ctx, every, atMost, true, func(ctx context.Context) (bool, error) {
+		services := &corev1.ServiceList{}
+		if err := s.Target.List(ctx, services); err != nil {
+			return false, err
+		}
+
+		gone := true
+
+		for i := range services.Items {
+			service := &services.Items[i]
+			if service.Spec.Type != corev1.ServiceTypeLoadBalancer {
+				continue
+			}
+
+			gone = false
+
+			if err := s.Target.Delete(ctx, service); client.IgnoreNotFound(err) != nil {
+				return false, err
+			}
+		}
+
+		return gone, nil
+	})
+
+	return wrap(err, "delete the load balancers of the shoot")
 }
 
 func clusterName(deployment *appsv1.Deployment) string {

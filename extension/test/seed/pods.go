@@ -135,11 +135,7 @@ func (k *kubelet) writeVolumes(ctx context.Context, deployment *appsv1.Deploymen
 			continue
 		}
 
-		if volume.Projected == nil {
-			return false, fmt.Errorf("volume %s is not projected", volume.Name)
-		}
-
-		files, err := k.filesOf(ctx, volume.Projected)
+		files, err := k.filesOf(ctx, volume)
 		if err != nil || files == nil {
 			return false, err
 		}
@@ -153,7 +149,32 @@ func (k *kubelet) writeVolumes(ctx context.Context, deployment *appsv1.Deploymen
 }
 
 // filesOf returns the files of a volume; nil if it is not complete yet.
-func (k *kubelet) filesOf(ctx context.Context, volume *corev1.ProjectedVolumeSource) (map[string][]byte, error) {
+func (k *kubelet) filesOf(ctx context.Context, volume corev1.Volume) (map[string][]byte, error) {
+	switch {
+	case volume.Projected != nil:
+		return k.filesOfSecrets(ctx, volume.Projected)
+	case volume.ConfigMap != nil:
+		return k.filesOfConfigMap(ctx, volume.ConfigMap.Name)
+	default:
+		return nil, fmt.Errorf("volume %s has a source that the lab does not know", volume.Name)
+	}
+}
+
+func (k *kubelet) filesOfConfigMap(ctx context.Context, name string) (map[string][]byte, error) {
+	config := &corev1.ConfigMap{}
+	if err := k.seed.Client.Get(ctx, client.ObjectKey{Namespace: k.key.Namespace, Name: name}, config); err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+
+	files := map[string][]byte{}
+	for file, content := range config.Data {
+		files[file] = []byte(content)
+	}
+
+	return files, nil
+}
+
+func (k *kubelet) filesOfSecrets(ctx context.Context, volume *corev1.ProjectedVolumeSource) (map[string][]byte, error) {
 	files := map[string][]byte{}
 
 	for _, source := range volume.Sources {

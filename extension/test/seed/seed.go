@@ -51,17 +51,30 @@ type Seed struct {
 	seedConfig, providerConfig, targetConfig, gardenConfig *rest.Config
 
 	gardenKubeconfig string
+
+	withoutExtension bool
 }
 
-// Start builds what it needs, and starts a lab, gardener-resource-managers and the extension.
-// ctx bounds the start. Callers must call Stop.
-func Start(ctx context.Context, progress io.Writer) (*Seed, error) {
+// Option changes what Start starts.
+type Option func(*Seed)
+
+// WithoutExtension omits the extension, its admission and its registration: RunInstalled runs the programs
+// when their Deployments are installed.
+func WithoutExtension() Option { return func(s *Seed) { s.withoutExtension = true } }
+
+// Start builds what it needs, and starts a lab, gardener-resource-managers, gardener-apiserver and the
+// extension. ctx bounds the start. Callers must call Stop.
+func Start(ctx context.Context, progress io.Writer, options ...Option) (*Seed, error) {
 	folder, err := os.MkdirTemp("", "seed-")
 	if err != nil {
 		return nil, err
 	}
 
 	s := &Seed{Folder: folder, group: process.NewGroup(folder)}
+	for _, option := range options {
+		option(s)
+	}
+
 	if err := s.start(ctx, progress); err != nil {
 		return nil, errors.Join(fmt.Errorf("%w (logs in %s)", err, folder), s.group.Stop(context.WithoutCancel(ctx)))
 	}
@@ -84,11 +97,20 @@ func (s *Seed) start(ctx context.Context, progress io.Writer) (err error) {
 		return err
 	}
 
-	fmt.Fprintln(progress, "starting Gardener's components and the extension")
-
-	for _, step := range []func(context.Context) error{
+	steps := []func(context.Context) error{
 		s.applyKinds, s.applyMultus, s.startResourceManagers, s.startExtension, s.startGarden, s.startAdmission, s.registerExtensions,
-	} {
+	}
+	if s.withoutExtension {
+		steps = []func(context.Context) error{
+			s.applyKinds, s.applyMultus, s.startResourceManagers, s.createGardenNamespace, s.startGarden, s.registerOtherExtensions,
+		}
+
+		fmt.Fprintln(progress, "starting Gardener's components")
+	} else {
+		fmt.Fprintln(progress, "starting Gardener's components and the extension")
+	}
+
+	for _, step := range steps {
 		if err := step(ctx); err != nil {
 			return err
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/Masterminds/semver/v3"
@@ -47,12 +48,15 @@ type Shoot struct {
 	// HasControlPlane is set if the shoot has a ControlPlane. All shoots of a seed have one cluster for
 	// their Nodes: only one shoot at a time can deploy its system components there.
 	HasControlPlane bool
+	// Progress is called before each task of an operation, with the percentage of the completed ones.
+	Progress func(task string, percent int32)
 
 	seed    *Seed
 	account Account
 	// bound is the Secret to which the token of Kubeconfig is bound.
-	bound    *corev1.Secret
-	stopPods func() error
+	bound *corev1.Secret
+	// StopPods ends the pods of the shoot's namespace in the seed. It does nothing when it is called again.
+	StopPods func() error
 }
 
 // NewShoot creates the namespaces and the credentials of a shoot, as gardenlet and a user do. Nothing
@@ -94,7 +98,7 @@ func (s *Shoot) prepare(ctx context.Context) error {
 	return nil
 }
 
-// runPods runs the pods of the shoot's namespace until stopPods is called.
+// runPods runs the pods of the shoot's namespace until StopPods is called.
 func (s *Shoot) runPods(ctx context.Context) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	ended := make(chan error)
@@ -103,11 +107,11 @@ func (s *Shoot) runPods(ctx context.Context) {
 	go func() { ended <- s.seed.runControlPlane(ctx, s.Namespace) }()
 	go func() { ended <- s.seed.runLoadBalancers(ctx, s.Namespace) }()
 
-	s.stopPods = func() error {
+	s.StopPods = sync.OnceValue(func() error {
 		cancel()
 
 		return errors.Join(<-ended, <-ended, <-ended)
-	}
+	})
 }
 
 // writeCredentials writes the Secret with the credentials for the provider cluster.
@@ -202,41 +206,27 @@ func (s *Shoot) Sync(ctx context.Context) error {
 // Reconcile does what gardenlet does when a Shoot was created or changed, and waits until its machines
 // are as the Shoot wants them.
 func (s *Shoot) Reconcile(ctx context.Context) error {
-	if err := s.Sync(ctx); err != nil {
-		return err
-	}
+	var (
+		infra   = s.Infrastructure()
+		workers worker.Interface
+	)
 
-	infra := s.Infrastructure()
-	if err := infra.Deploy(ctx); err != nil {
-		return err
-	}
+	return s.perform(ctx,
+		task{"Syncing shoot cluster information to seed", s.Sync},
+		task{"Deploying Shoot infrastructure", infra.Deploy},
+		task{"Waiting until shoot infrastructure has been reconciled", infra.Wait},
+		task{"Waiting until shoot control plane has been reconciled", func(ctx context.Context) error { return s.forControlPlane(ctx, deploy, await) }},
+		task{"Deploying machine-controller-manager", func(ctx context.Context) error { return s.deployMachineControllerManager(ctx, false) }},
+		task{"Configuring shoot worker pools", func(ctx context.Context) (err error) {
+			if workers, err = s.Worker(ctx); err != nil {
+				return err
+			}
 
-	if err := infra.Wait(ctx); err != nil {
-		return err
-	}
-
-	if err := s.forControlPlane(ctx, deploy, await); err != nil {
-		return err
-	}
-
-	if err := s.deployMachineControllerManager(ctx, false); err != nil {
-		return err
-	}
-
-	w, err := s.Worker(ctx)
-	if err != nil {
-		return err
-	}
-
-	if err := w.Deploy(ctx); err != nil {
-		return err
-	}
-
-	if err := w.Wait(ctx); err != nil {
-		return err
-	}
-
-	return s.finish(ctx)
+			return workers.Deploy(ctx)
+		}},
+		task{"Waiting until shoot worker nodes have been reconciled", func(ctx context.Context) error { return workers.Wait(ctx) }},
+		task{"Finishing the reconciliation", s.finish},
+	)
 }
 
 // finish ends a reconciliation: machine-controller-manager is not needed in a hibernated shoot.
