@@ -72,6 +72,10 @@ demo: ## Demonstrate the driver on real control planes on this machine. KEEP=1 l
 demo-shoot: ## Demonstrate the Gardener extension: a Shoot becomes virtual machines with Ready Nodes.
 	@mkdir -p bin && cd extension && go build -buildvcs=false -o ../bin/demo-shoot ./test/demo && cd .. && exec bin/demo-shoot
 
+.PHONY: landscape
+landscape: ## Run a Gardener landscape without the extension, to install it by hand (extension/docs/local-setup.md). Ctrl-C removes it.
+	@mkdir -p bin && cd extension && go build -buildvcs=false -o ../bin/landscape ./test/landscape && cd .. && exec bin/landscape bin/landscape.sh '$(HELM)'
+
 .PHONY: demo-stop
 demo-stop: ## Stop the lab that `make demo KEEP=1` left running.
 	@go run ./test/lab down --name demo

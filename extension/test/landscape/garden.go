@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	securityv1alpha1 "github.com/gardener/gardener/pkg/apis/security/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// labelCredentials labels the Secrets of CredentialsBindings, as gardener-controller-manager does. The label
+// makes the API server call the webhook of the admission.
+func (l *landscape) labelCredentials(ctx context.Context) error {
+	bindings := &securityv1alpha1.CredentialsBindingList{}
+	if err := l.seed.Garden.List(ctx, bindings); err != nil {
+		return fmt.Errorf("list CredentialsBindings: %w", err)
+	}
+
+	for i := range bindings.Items {
+		b := &bindings.Items[i]
+		key := client.ObjectKey{Namespace: b.CredentialsRef.Namespace, Name: b.CredentialsRef.Name}
+		secret := &corev1.Secret{}
+
+		if err := l.seed.Garden.Get(ctx, key, secret); err != nil {
+			return fmt.Errorf("get the Secret of CredentialsBinding %s: %w", client.ObjectKeyFromObject(b), err)
+		}
+
+		if secret.Labels[v1beta1constants.LabelShootProviderPrefix+b.Provider.Type] != "" {
+			continue
+		}
+
+		if err := l.seed.LabelCredentials(ctx, b); err != nil {
+			return err
+		}
+
+		l.reporter("gardener-controller-manager")("labelled Secret %s as credentials of type %s", key, b.Provider.Type)
+	}
+
+	return nil
+}
+
+// schedule places Shoots on the Seed, as gardener-scheduler does.
+func (l *landscape) schedule(ctx context.Context) error {
+	shoots := &gardencorev1beta1.ShootList{}
+	if err := l.seed.Garden.List(ctx, shoots); err != nil {
+		return fmt.Errorf("list Shoots: %w", err)
+	}
+
+	for i := range shoots.Items {
+		s := &shoots.Items[i]
+		if s.Spec.SeedName != nil || s.DeletionTimestamp != nil {
+			continue
+		}
+
+		s.Spec.SeedName = ptr.To(seedName)
+		if err := l.seed.Garden.SubResource("binding").Update(ctx, s); err != nil {
+			return fmt.Errorf("place Shoot %s: %w", client.ObjectKeyFromObject(s), err)
+		}
+
+		l.reporter("gardener-scheduler")("placed Shoot %s on Seed %s", client.ObjectKeyFromObject(s), seedName)
+	}
+
+	return nil
+}

@@ -1,0 +1,229 @@
+package main
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/test/seed"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/demo/screen"
+)
+
+// seedName is the name of the Seed (manifests/seed.yaml), and gardenerVersion that of Gardener's module.
+const (
+	seedName        = "seed"
+	gardenerVersion = "v1.149.3"
+)
+
+//go:embed manifests/seed.yaml
+var seedManifest []byte
+
+// landscape is a running landscape.
+type landscape struct {
+	out           *screen.Screen
+	seed          *seed.Seed
+	installations *installations
+
+	// shoot is the Shoot with a control plane in the seed; nil if there is none. A lock protects it since
+	// operations and health checks run at the same time.
+	mu    sync.Mutex
+	shoot *shoot
+}
+
+// shoot is a Shoot with a control plane in the seed.
+type shoot struct {
+	*seed.Shoot
+
+	key client.ObjectKey
+}
+
+func newLandscape(out *screen.Screen, s *seed.Seed) (*landscape, error) {
+	i, err := newInstallations(s)
+	if err != nil {
+		return nil, err
+	}
+
+	return &landscape{out: out, seed: s, installations: i}, nil
+}
+
+// prepare creates what the operator of the garden and the admin of the provider cluster have done before: the Seed, and
+// the shared network of the example Shoot.
+func (l *landscape) prepare(ctx context.Context) error {
+	if err := l.removePolicies(ctx); err != nil {
+		return err
+	}
+
+	if err := l.seed.SharedNetwork(ctx, "net-conf"); err != nil {
+		return fmt.Errorf("create the shared network: %w", err)
+	}
+
+	if err := l.seed.Apply(ctx, seedManifest); err != nil {
+		return fmt.Errorf("create the Seed: %w", err)
+	}
+
+	s := &gardencorev1beta1.Seed{}
+	if err := l.seed.Garden.Get(ctx, client.ObjectKey{Name: seedName}, s); err != nil {
+		return err
+	}
+
+	s.Status.ClusterIdentity = ptr.To(seedName)
+	s.Status.KubernetesVersion = ptr.To("v" + l.seed.KubernetesVersion())
+	s.Status.Gardener = identity()
+	s.Status.ObservedGeneration = s.Generation
+	s.Status.LastOperation = &gardencorev1beta1.LastOperation{
+		Type: gardencorev1beta1.LastOperationTypeReconcile, State: gardencorev1beta1.LastOperationStateSucceeded, Progress: 100, LastUpdateTime: metav1.Now(),
+	}
+	s.Status.Conditions = seedConditions()
+
+	if err := l.seed.Garden.Status().Update(ctx, s); err != nil {
+		return fmt.Errorf("write the status of the Seed: %w", err)
+	}
+
+	return nil
+}
+
+// removePolicies deletes the admission policies for accounts of machines, which the lab has created. The admin applies
+// them (kubernetes/provider-cluster).
+func (l *landscape) removePolicies(ctx context.Context) error {
+	policies, bindings := &admissionregistrationv1.ValidatingAdmissionPolicyList{}, &admissionregistrationv1.ValidatingAdmissionPolicyBindingList{}
+
+	for _, list := range []client.ObjectList{policies, bindings} {
+		if err := l.seed.Provider.List(ctx, list); err != nil {
+			return fmt.Errorf("list admission policies: %w", err)
+		}
+	}
+
+	var objects []client.Object
+	for i := range policies.Items {
+		objects = append(objects, &policies.Items[i])
+	}
+
+	for i := range bindings.Items {
+		objects = append(objects, &bindings.Items[i])
+	}
+
+	for _, object := range objects {
+		if !strings.HasSuffix(object.GetName(), ".kubevirt.machine.gardener.cloud") {
+			continue
+		}
+
+		if err := l.seed.Provider.Delete(ctx, object); err != nil {
+			return fmt.Errorf("delete admission policy %s: %w", object.GetName(), err)
+		}
+	}
+
+	return nil
+}
+
+// seedConditions are those of a Seed that kubectl shows as Ready.
+func seedConditions() (conditions []gardencorev1beta1.Condition) {
+	for _, kind := range []gardencorev1beta1.ConditionType{gardencorev1beta1.GardenletReady, gardencorev1beta1.SeedExtensionsReady} {
+		conditions = append(conditions, gardencorev1beta1.Condition{
+			Type: kind, Status: gardencorev1beta1.ConditionTrue, Reason: "Landscape", Message: "The landscape acts for gardenlet.",
+			LastTransitionTime: metav1.Now(), LastUpdateTime: metav1.Now(),
+		})
+	}
+
+	return conditions
+}
+
+func identity() *gardencorev1beta1.Gardener {
+	return &gardencorev1beta1.Gardener{ID: "landscape", Name: "landscape", Version: gardenerVersion}
+}
+
+// component is one for which the program acts.
+type component struct {
+	name string
+	act  func(context.Context) error
+}
+
+// run acts for the components until ctx ends.
+func (l *landscape) run(ctx context.Context) {
+	var running sync.WaitGroup
+
+	for _, c := range []component{
+		{"gardener-controller-manager", l.labelCredentials},
+		{"gardener-scheduler", l.schedule},
+		{"gardener-controller-manager", l.installations.require},
+		{"gardenlet", func(ctx context.Context) error { return l.installations.install(ctx, l.reporter("gardenlet")) }},
+		{"gardenlet", l.reconcileShoots},
+		{"gardenlet", l.checkHealth},
+	} {
+		running.Go(func() { l.repeat(ctx, c) })
+	}
+
+	running.Go(func() { l.seed.RunInstalled(ctx, l.reporter("kubelet")) })
+	running.Wait()
+}
+
+// repeat lets a component act each second. It prints an error only once.
+func (l *landscape) repeat(ctx context.Context, c component) {
+	const every = time.Second
+
+	report, last := l.reporter(c.name), ""
+
+	for {
+		err := c.act(ctx)
+
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err == nil:
+			last = ""
+		case err.Error() != last:
+			last = err.Error()
+			report("%v", err)
+		}
+
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(every):
+		}
+	}
+}
+
+// reporter returns a function that prints what a component does.
+func (l *landscape) reporter(name string) func(format string, args ...any) {
+	return func(format string, args ...any) {
+		l.out.Line("%s  %s: %s", time.Now().Format(time.TimeOnly), name, fmt.Sprintf(format, args...))
+	}
+}
+
+// stopPods ends the pods of the control plane in the seed.
+func (l *landscape) stopPods() error {
+	s := l.current()
+	if s == nil {
+		return nil
+	}
+
+	if err := s.StopPods(); err != nil && !errors.Is(err, context.Canceled) {
+		return err
+	}
+
+	return nil
+}
+
+func (l *landscape) current() *shoot {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	return l.shoot
+}
+
+func (l *landscape) setCurrent(s *shoot) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	l.shoot = s
+}

@@ -1,0 +1,98 @@
+// Command landscape runs a Gardener landscape without the extension for KubeVirt on this machine, for an
+// operator who installs the extension by hand: `make landscape`.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/go-logr/logr"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/test/seed"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/demo/screen"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // A second ctrl-C ends the program at once.
+
+	logf.SetLogger(logr.Discard()) // Gardener's controllers log; the landscape prints what changes.
+
+	err := run(ctx, screen.New(os.Stdout), os.Args[1:])
+
+	stop()
+
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "landscape:", err)
+		os.Exit(1)
+	}
+}
+
+var errUsage = errors.New("usage: landscape FILE HELM: the file with commands for a shell, and the command of Helm for it")
+
+// run runs the landscape until ctx ends.
+func run(ctx context.Context, out *screen.Screen, args []string) (failed error) {
+	const arguments = 2
+	if len(args) != arguments {
+		return errUsage
+	}
+
+	out.Line("Build and start: a garden, a seed, a provider cluster with KubeVirt and CDI. The extension is not installed.")
+
+	s, err := seed.Start(ctx, &screen.Lines{Screen: out}, seed.WithoutExtension())
+	if err != nil {
+		return err
+	}
+
+	l, err := newLandscape(out, s)
+	if err != nil {
+		return errors.Join(err, s.Stop(context.WithoutCancel(ctx), true))
+	}
+
+	defer func() {
+		failed = errors.Join(failed, l.stop(context.WithoutCancel(ctx), failed != nil && ctx.Err() == nil))
+	}()
+
+	if err := l.prepare(ctx); err != nil {
+		return err
+	}
+
+	remove, err := writeShell(args[0], s.Kubectl(), args[1], s.Kubeconfigs())
+	if err != nil {
+		return err
+	}
+
+	defer func() { failed = errors.Join(failed, remove()) }()
+
+	l.explain(args[0])
+	l.run(ctx)
+
+	return nil
+}
+
+// stop ends all processes.
+func (l *landscape) stop(ctx context.Context, keepLogs bool) error {
+	const atMost = time.Minute
+
+	ctx, cancel := context.WithTimeout(ctx, atMost)
+	defer cancel()
+
+	l.out.Line("\nStopping the landscape ...")
+
+	err := errors.Join(l.stopPods(), l.seed.Stop(ctx, keepLogs))
+	if err != nil || keepLogs {
+		l.out.Line("Logs: %s", l.seed.Folder)
+
+		return err
+	}
+
+	l.out.Line("The landscape is stopped; all its processes and data are gone.")
+
+	return nil
+}

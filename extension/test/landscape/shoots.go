@@ -1,0 +1,278 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	v1beta1helper "github.com/gardener/gardener/pkg/api/core/v1beta1/helper"
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
+	gardenerutils "github.com/gardener/gardener/pkg/utils/gardener"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// providerType is the type of the Shoots that the landscape reconciles.
+const providerType = "kubevirt"
+
+// reconcileShoots does what gardenlet does for the Shoots on the Seed. They share the cluster for their Nodes, so
+// only the oldest one has a control plane; the others wait for its deletion.
+func (l *landscape) reconcileShoots(ctx context.Context) error {
+	list := &gardencorev1beta1.ShootList{}
+	if err := l.seed.Garden.List(ctx, list); err != nil {
+		return fmt.Errorf("list Shoots: %w", err)
+	}
+
+	shoots := slices.DeleteFunc(list.Items, func(s gardencorev1beta1.Shoot) bool {
+		return s.Spec.SeedName == nil || s.Spec.Provider.Type != providerType
+	})
+	slices.SortFunc(shoots, byAge)
+
+	for i := range shoots {
+		if i > 0 {
+			if err := l.postpone(ctx, &shoots[i], &shoots[0]); err != nil {
+				return err
+			}
+
+			continue
+		}
+
+		if due(&shoots[i], time.Now()) {
+			if err := l.operate(ctx, &shoots[i]); err != nil {
+				return err
+			}
+		}
+	}
+
+	return nil
+}
+
+// byAge orders Shoots by their creation. A Shoot that gardenlet has begun with is before all others.
+func byAge(a, b gardencorev1beta1.Shoot) int {
+	if a.CreationTimestamp.Equal(&b.CreationTimestamp) {
+		return strings.Compare(b.Status.TechnicalID, a.Status.TechnicalID)
+	}
+
+	return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
+}
+
+// postpone reports in the status of a Shoot that it waits for another one.
+func (l *landscape) postpone(ctx context.Context, s, other *gardencorev1beta1.Shoot) error {
+	description := fmt.Sprintf("The landscape reconciles one Shoot at a time: waiting for the deletion of %s.", client.ObjectKeyFromObject(other))
+	if s.Status.LastOperation != nil && s.Status.LastOperation.Description == description {
+		return nil
+	}
+
+	l.reporter("gardenlet")("Shoot %s: %s", client.ObjectKeyFromObject(s), description)
+
+	return l.patchStatus(ctx, client.ObjectKeyFromObject(s), func(status *gardencorev1beta1.ShootStatus) { pending(status, description) })
+}
+
+// operate runs the operation that a Shoot needs, and reports it in the Shoot's status. Errors of the operation are
+// errors of the Shoot.
+func (l *landscape) operate(ctx context.Context, s *gardencorev1beta1.Shoot) error {
+	key, kind := client.ObjectKeyFromObject(s), v1beta1helper.ComputeOperationType(s.ObjectMeta, s.Status.LastOperation)
+	report := l.reporter("gardenlet")
+
+	if err := l.patchStatus(ctx, key, func(status *gardencorev1beta1.ShootStatus) { begin(status, s, kind) }); err != nil {
+		return err
+	}
+
+	report("Shoot %s: %s begins", key, kind)
+
+	var last string
+
+	failed := l.perform(ctx, key, kind, func(task string, percent int32) {
+		last = task
+		report("Shoot %s: %d %% %s", key, percent, task)
+
+		// A status that cannot be written delays only what the user sees.
+		_ = l.patchStatus(ctx, key, func(status *gardencorev1beta1.ShootStatus) { progress(status, task, percent) })
+	})
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+
+	if failed != nil {
+		report("Shoot %s: %s failed: %v", key, kind, failed)
+
+		return l.patchStatus(ctx, key, func(status *gardencorev1beta1.ShootStatus) { fail(status, last, failed) })
+	}
+
+	report("Shoot %s: %s succeeded", key, kind)
+
+	return l.finish(ctx, key, kind)
+}
+
+// finish reports the success of an operation, and releases a deleted Shoot.
+func (l *landscape) finish(ctx context.Context, key client.ObjectKey, kind gardencorev1beta1.LastOperationType) error {
+	current := l.current()
+
+	if err := l.patchStatus(ctx, key, func(status *gardencorev1beta1.ShootStatus) {
+		succeed(status)
+
+		status.IsHibernated = current.Object.Status.IsHibernated
+	}); err != nil {
+		return err
+	}
+
+	if kind != gardencorev1beta1.LastOperationTypeDelete {
+		return nil
+	}
+
+	l.setCurrent(nil)
+
+	return current.Release(ctx)
+}
+
+// perform runs an operation.
+func (l *landscape) perform(ctx context.Context, key client.ObjectKey, kind gardencorev1beta1.LastOperationType, progress func(string, int32)) error {
+	progress("Waiting until all required extensions are ready", 0)
+
+	if err := l.awaitExtension(ctx); err != nil {
+		return err
+	}
+
+	s, err := l.adopt(ctx, key)
+	if err != nil {
+		return err
+	}
+
+	s.Progress = progress
+
+	if kind != gardencorev1beta1.LastOperationTypeDelete {
+		return s.Reconcile(ctx)
+	}
+
+	progress("Cleaning Kubernetes resources", 0)
+
+	if err := l.seed.DeleteLoadBalancers(ctx); err != nil {
+		return err
+	}
+
+	return s.Delete(ctx)
+}
+
+// awaitExtension waits until the extension is installed and runs. Its error is gardenlet's.
+func (l *landscape) awaitExtension(ctx context.Context) error {
+	const every, atMost = time.Second, time.Minute
+
+	var last error
+
+	// A request with the context of the timeout would fail before the end, with another error.
+	err := wait.PollUntilContextTimeout(ctx, every, atMost, true, func(context.Context) (bool, error) {
+		last = gardenerutils.RequiredExtensionsReady(ctx, l.seed.Garden, &gardencorev1beta1.Seed{ObjectMeta: objectMeta(seedName)}, nil, sets.New(
+			gardenerutils.ExtensionsID(extensionsv1alpha1.InfrastructureResource, providerType),
+			gardenerutils.ExtensionsID(extensionsv1alpha1.ControlPlaneResource, providerType),
+			gardenerutils.ExtensionsID(extensionsv1alpha1.WorkerResource, providerType),
+		))
+
+		return last == nil, nil
+	})
+
+	return errors.Join(last, err)
+}
+
+// adopt returns the Shoot with what gardenlet reads from the garden before an operation.
+func (l *landscape) adopt(ctx context.Context, key client.ObjectKey) (*shoot, error) {
+	if s := l.current(); s != nil {
+		return s, s.Refresh(ctx)
+	}
+
+	adopted, err := l.seed.Adopt(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+
+	adopted.HasControlPlane = true
+	s := &shoot{Shoot: adopted, key: key}
+	l.setCurrent(s)
+
+	return s, nil
+}
+
+// patchStatus changes the status of a Shoot in the garden. A deleted Shoot has none.
+func (l *landscape) patchStatus(ctx context.Context, key client.ObjectKey, change func(*gardencorev1beta1.ShootStatus)) error {
+	s := &gardencorev1beta1.Shoot{}
+	if err := l.seed.Garden.Get(ctx, key, s); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+
+	before := s.DeepCopy()
+	change(&s.Status)
+
+	if err := l.seed.Garden.Status().Patch(ctx, s, client.MergeFrom(before)); err != nil {
+		return fmt.Errorf("write the status of Shoot %s: %w", key, err)
+	}
+
+	return l.labelStatus(ctx, s)
+}
+
+// labelStatus writes the label from which kubectl shows the status of a Shoot.
+func (l *landscape) labelStatus(ctx context.Context, s *gardencorev1beta1.Shoot) error {
+	before := s.DeepCopy()
+	if !setStatusLabel(s) {
+		return nil
+	}
+
+	return client.IgnoreNotFound(l.seed.Garden.Patch(ctx, s, client.MergeFrom(before)))
+}
+
+// checkHealth writes the conditions of the Shoot with a control plane, as gardenlet's care controller does for those
+// that the extension reports.
+func (l *landscape) checkHealth(ctx context.Context) error {
+	s := l.current()
+	if s == nil {
+		return nil
+	}
+
+	var conditions []gardencorev1beta1.Condition
+
+	for _, kind := range []gardencorev1beta1.ConditionType{gardencorev1beta1.ShootControlPlaneHealthy, gardencorev1beta1.ShootEveryNodeReady} {
+		condition, err := s.Condition(ctx, kind)
+		if err != nil {
+			return fmt.Errorf("check the health of Shoot %s: %w", s.Namespace, err)
+		}
+
+		if condition.Status == gardencorev1beta1.ConditionTrue {
+			condition.Reason, condition.Message = "Healthy", "The extension reports no problem."
+		}
+
+		if condition.Status != gardencorev1beta1.ConditionUnknown {
+			conditions = append(conditions, condition)
+		}
+	}
+
+	return l.patchConditions(ctx, s, conditions)
+}
+
+// patchConditions writes the conditions that changed.
+func (l *landscape) patchConditions(ctx context.Context, s *shoot, conditions []gardencorev1beta1.Condition) error {
+	stored := &gardencorev1beta1.Shoot{}
+	if err := l.seed.Garden.Get(ctx, s.key, stored); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+
+	changed := slices.DeleteFunc(conditions, func(c gardencorev1beta1.Condition) bool {
+		old := ptr.Deref(v1beta1helper.GetCondition(stored.Status.Conditions, c.Type), gardencorev1beta1.Condition{})
+
+		return old.Status == c.Status && old.Reason == c.Reason && old.Message == c.Message
+	})
+	if len(changed) == 0 {
+		return nil
+	}
+
+	for _, c := range changed {
+		l.reporter("gardenlet")("Shoot %s: condition %s is %s: %s", s.key, c.Type, c.Status, c.Message)
+	}
+
+	return l.patchStatus(ctx, s.key, func(status *gardencorev1beta1.ShootStatus) {
+		status.Conditions = v1beta1helper.MergeConditions(status.Conditions, changed...)
+	})
+}

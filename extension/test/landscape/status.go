@@ -1,0 +1,108 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	v1beta1helper "github.com/gardener/gardener/pkg/api/core/v1beta1/helper"
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	gardenerutils "github.com/gardener/gardener/pkg/utils/gardener"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// retryAfter is the time after which a failed operation is tried again; gardenlet waits longer after each failure.
+const retryAfter = 10 * time.Second
+
+func objectMeta(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: name} }
+
+// due reports whether a Shoot needs an operation: its specification has changed, the user asked for a
+// reconciliation, or an error can be retried.
+func due(s *gardencorev1beta1.Shoot, now time.Time) bool {
+	last := s.Status.LastOperation
+	if last == nil || s.Generation != s.Status.ObservedGeneration {
+		return true
+	}
+
+	switch last.State {
+	case gardencorev1beta1.LastOperationStatePending:
+		return true
+	case gardencorev1beta1.LastOperationStateError:
+		return now.Sub(last.LastUpdateTime.Time) >= retryAfter
+	default:
+		return false
+	}
+}
+
+// pending reports that a Shoot waits.
+func pending(status *gardencorev1beta1.ShootStatus, description string) {
+	status.LastOperation = &gardencorev1beta1.LastOperation{
+		Type: gardencorev1beta1.LastOperationTypeCreate, State: gardencorev1beta1.LastOperationStatePending, Description: description, LastUpdateTime: metav1.Now(),
+	}
+}
+
+// begin reports the begin of an operation with a Shoot.
+func begin(status *gardencorev1beta1.ShootStatus, s *gardencorev1beta1.Shoot, kind gardencorev1beta1.LastOperationType) {
+	descriptions := map[gardencorev1beta1.LastOperationType]string{
+		gardencorev1beta1.LastOperationTypeDelete: "Deletion of Shoot cluster in progress.",
+	}
+
+	description, found := descriptions[kind]
+	if !found {
+		description = "Reconciliation of Shoot cluster initialized."
+	}
+
+	status.Gardener = *identity()
+	status.ObservedGeneration = s.Generation
+	status.SeedName = s.Spec.SeedName
+	status.LastOperation = &gardencorev1beta1.LastOperation{
+		Type: kind, State: gardencorev1beta1.LastOperationStateProcessing, Description: description, LastUpdateTime: metav1.Now(),
+	}
+}
+
+// progress reports the task that runs.
+func progress(status *gardencorev1beta1.ShootStatus, task string, percent int32) {
+	status.LastOperation.Description = task
+	status.LastOperation.Progress = percent
+	status.LastOperation.LastUpdateTime = metav1.Now()
+}
+
+// fail reports the error of a task. Errors with codes that a retry does not repair are final until the Shoot changes.
+func fail(status *gardencorev1beta1.ShootStatus, task string, err error) {
+	status.LastErrors = []gardencorev1beta1.LastError{
+		*v1beta1helper.LastErrorWithTaskID(fmt.Sprintf("task %q failed: %v", task, err), task, v1beta1helper.ExtractErrorCodes(err)...),
+	}
+	status.LastOperation.State = gardencorev1beta1.LastOperationStateError
+	status.LastOperation.Description = err.Error() + " Operation will be retried."
+	status.LastOperation.LastUpdateTime = metav1.Now()
+
+	if v1beta1helper.HasNonRetryableErrorCode(status.LastErrors...) {
+		status.LastOperation.State = gardencorev1beta1.LastOperationStateFailed
+		status.LastOperation.Description = err.Error()
+	}
+}
+
+// succeed reports the success of an operation.
+func succeed(status *gardencorev1beta1.ShootStatus) {
+	description := "Shoot cluster has been successfully reconciled."
+	if status.LastOperation.Type == gardencorev1beta1.LastOperationTypeDelete {
+		description = "Shoot cluster has been successfully deleted."
+	}
+
+	status.LastErrors = nil
+	status.LastOperation = &gardencorev1beta1.LastOperation{
+		Type: status.LastOperation.Type, State: gardencorev1beta1.LastOperationStateSucceeded, Progress: 100, Description: description, LastUpdateTime: metav1.Now(),
+	}
+}
+
+// setStatusLabel sets the label with the status of a Shoot; false if it is set already.
+func setStatusLabel(s *gardencorev1beta1.Shoot) bool {
+	value := string(gardenerutils.ComputeShootStatus(s.Status.LastOperation, s.Status.LastErrors, s.Status.Conditions...))
+	if s.Labels[v1beta1constants.ShootStatus] == value {
+		return false
+	}
+
+	metav1.SetMetaDataLabel(&s.ObjectMeta, v1beta1constants.ShootStatus, value)
+
+	return true
+}

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	v1beta1helper "github.com/gardener/gardener/pkg/api/core/v1beta1/helper"
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func TestDue(t *testing.T) {
+	t.Parallel()
+
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	in := func(state gardencorev1beta1.LastOperationState, age time.Duration, observed int64) *gardencorev1beta1.Shoot {
+		return &gardencorev1beta1.Shoot{
+			ObjectMeta: metav1.ObjectMeta{Generation: 2},
+			Status: gardencorev1beta1.ShootStatus{
+				ObservedGeneration: observed,
+				LastOperation:      &gardencorev1beta1.LastOperation{State: state, LastUpdateTime: metav1.NewTime(now.Add(-age))},
+			},
+		}
+	}
+
+	require.True(t, due(&gardencorev1beta1.Shoot{}, now), "a new Shoot")
+	require.True(t, due(in(gardencorev1beta1.LastOperationStateSucceeded, 0, 1), now), "a changed Shoot")
+	require.False(t, due(in(gardencorev1beta1.LastOperationStateSucceeded, time.Hour, 2), now))
+	require.True(t, due(in(gardencorev1beta1.LastOperationStatePending, 0, 2), now))
+	require.False(t, due(in(gardencorev1beta1.LastOperationStateError, retryAfter-1, 2), now))
+	require.True(t, due(in(gardencorev1beta1.LastOperationStateError, retryAfter, 2), now))
+	require.False(t, due(in(gardencorev1beta1.LastOperationStateFailed, time.Hour, 2), now), "only a change can help")
+	require.True(t, due(in(gardencorev1beta1.LastOperationStateFailed, 0, 1), now))
+}
+
+func TestByAge(t *testing.T) {
+	t.Parallel()
+
+	now := metav1.Now()
+	old := gardencorev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(now.Add(-time.Minute))}}
+	begun := gardencorev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: now}, Status: gardencorev1beta1.ShootStatus{TechnicalID: "shoot--dev--a"}}
+	young := gardencorev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: now}}
+
+	require.Negative(t, byAge(old, begun))
+	require.Positive(t, byAge(begun, old))
+	require.Negative(t, byAge(begun, young))
+	require.Zero(t, byAge(young, young))
+}
+
+// TestOperation requires the status of each stage of an operation, and its label, to be what kubectl shows.
+func TestOperation(t *testing.T) {
+	t.Parallel()
+
+	s := &gardencorev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{Generation: 3}}
+	last := func() *gardencorev1beta1.LastOperation { return s.Status.LastOperation }
+
+	begin(&s.Status, s, gardencorev1beta1.LastOperationTypeCreate)
+	require.Equal(t, int64(3), s.Status.ObservedGeneration)
+	require.Equal(t, gardencorev1beta1.LastOperationStateProcessing, last().State)
+
+	progress(&s.Status, "Deploying Shoot infrastructure", 12)
+	require.Equal(t, int32(12), last().Progress)
+	require.Equal(t, "Deploying Shoot infrastructure", last().Description)
+
+	fail(&s.Status, "Deploying Shoot infrastructure", errors.New("timeout"))
+	require.Equal(t, gardencorev1beta1.LastOperationStateError, last().State)
+	require.Equal(t, int32(12), last().Progress)
+	require.Len(t, s.Status.LastErrors, 1)
+	require.Empty(t, s.Status.LastErrors[0].Codes)
+	require.True(t, setStatusLabel(s))
+	require.Equal(t, "unhealthy", s.Labels[v1beta1constants.ShootStatus])
+	require.False(t, setStatusLabel(s))
+
+	fail(&s.Status, "Deploying Shoot infrastructure", v1beta1helper.NewErrorWithCodes(errors.New("no such zone"), gardencorev1beta1.ErrorConfigurationProblem))
+	require.Equal(t, gardencorev1beta1.LastOperationStateFailed, last().State)
+	require.Equal(t, []gardencorev1beta1.ErrorCode{gardencorev1beta1.ErrorConfigurationProblem}, s.Status.LastErrors[0].Codes)
+
+	succeed(&s.Status)
+	require.Equal(t, gardencorev1beta1.LastOperationStateSucceeded, last().State)
+	require.Equal(t, gardencorev1beta1.LastOperationTypeCreate, last().Type)
+	require.Equal(t, int32(100), last().Progress)
+	require.Empty(t, s.Status.LastErrors)
+	require.True(t, setStatusLabel(s))
+	require.Equal(t, "healthy", s.Labels[v1beta1constants.ShootStatus])
+}
