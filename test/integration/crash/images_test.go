@@ -17,9 +17,6 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 )
 
-// wrongChecksum is the message of an import that fails permanently.
-const wrongChecksum = "checksum mismatch: expected a, got b"
-
 // runWithImageLost deletes the golden image while the machine waits for it.
 func runWithImageLost(t *testing.T, s *harness.Shoot, injector *faultInjector) {
 	t.Helper()
@@ -55,14 +52,52 @@ func runWithImageLost(t *testing.T, s *harness.Shoot, injector *faultInjector) {
 	r.finish(t, s)
 }
 
-// runWithImageFailed begins with an image that has failed permanently, in an earlier process. The
-// driver replaces it, and the next images fail too, until the source is repaired.
+// runWithImageFailed begins with an image that has failed, in an earlier process, and whose source is
+// repaired later.
 func runWithImageFailed(t *testing.T, s *harness.Shoot, injector *faultInjector) {
 	t.Helper()
 
-	m := s.NewMachine("zone-a", harness.ImportedRoot)
+	source := harness.BrokenSources.Get(t)
+	s.FailImports(t, source.Message)
 
-	s.FailImports(t, wrongChecksum)
+	if source.Final {
+		runWithImageReplaced(t, s, injector)
+	} else {
+		runWithImageRepeated(t, s, injector)
+	}
+}
+
+// runWithImageRepeated leaves the failing image to CDI, which repeats its import.
+func runWithImageRepeated(t *testing.T, s *harness.Shoot, injector *faultInjector) {
+	t.Helper()
+
+	m := s.NewMachine("zone-a", harness.ImportedRoot)
+	image := s.CreateImage(t, m, cdiv1beta1.ImportInProgress)
+	first := s.Images(t)[image]
+
+	late := impatient
+	late.ImageClock = harness.ClockAhead{By: 6 * time.Minute}
+	r := newReplay(t, m, injector, late)
+	r.passing = whileImporting
+
+	repeat(t, "both methods have read the image", func(t *testing.T) bool {
+		t.Helper()
+		require.False(t, r.creationPass(t))
+
+		return injector.hasHit("CreateMachine: get datavolumes", "InitializeMachine: get datavolumes")
+	})
+
+	s.FailImports(t, "")
+	require.Equal(t, cdiv1beta1.Succeeded, awaitImportEnd(t, s, image))
+	require.Equal(t, first, s.Images(t)[image])
+	r.finish(t, s)
+}
+
+// runWithImageReplaced replaces an image that CDI has given up. The next images fail too.
+func runWithImageReplaced(t *testing.T, s *harness.Shoot, injector *faultInjector) {
+	t.Helper()
+
+	m := s.NewMachine("zone-a", harness.ImportedRoot)
 	image := s.CreateImage(t, m, cdiv1beta1.Failed)
 
 	late := impatient

@@ -15,33 +15,33 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 )
 
-// TestFailedGoldenImageIsReplaced lets an import fail permanently, as with a wrong checksum. CDI
-// does not retry it.
+// TestFailedGoldenImageIsReplaced lets an import fail until its source is repaired. The driver replaces
+// an image that CDI has given up, as for a wrong checksum, and leaves any other image to CDI.
 func TestFailedGoldenImageIsReplaced(t *testing.T) {
 	t.Parallel()
 
-	s := harness.NewShoot(t)
-	s.FailImports(t, "checksum mismatch: expected a, got b")
+	s, source := harness.NewShoot(t), harness.BrokenSources.Get(t)
+	s.FailImports(t, source.Message)
 
 	d := harness.NewDriver(harness.Settings{Grace: harness.ShortGrace, Wait: time.Second})
 	m := s.NewMachine("zone-a", harness.ImportedRoot)
-	f := &harness.Failure{Want: "ImageCorrupt"}
+	f := &harness.Failure{Want: source.Token}
 	err := s.AwaitFailure(t, f, m, d)
-	require.ErrorContains(t, err, "ImageCorrupt: image golden-")
-	require.ErrorContains(t, err, "checksum mismatch", "the text contains CDI's message")
+	require.ErrorContains(t, err, source.Token+": image golden-")
+	require.ErrorContains(t, err, source.Message, "the text contains CDI's message")
 
 	name := s.Rendered(t, m).Name
 	first := s.Images(t)[name]
 
 	_, err = m.Initialize(t.Context(), d)
-	require.ErrorContains(t, err, "ImageCorrupt")
+	require.ErrorContains(t, err, source.Token)
 	require.Equal(t, first, s.Images(t)[name], "an image is not replaced within minutes, in case its import always fails")
 
 	s.FailImports(t, "")
 
 	later := harness.NewDriver(harness.Settings{Grace: harness.ShortGrace, Wait: time.Second, Clock: harness.ClockAhead{By: 6 * time.Minute}})
 	m.AwaitRecovery(t, later)
-	require.NotEqual(t, first, s.Images(t)[name])
+	require.Equal(t, source.Final, first != s.Images(t)[name], "CDI itself repeats an import that it has not given up")
 	require.NoError(t, m.Remove(t.Context(), later))
 	s.RequireNothingLeft(t)
 }
