@@ -38,7 +38,7 @@ func newManager(t *testing.T, funcs interceptor.Funcs, objects ...client.Object)
 	credentials := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "seed", Name: "cloudprovider"}, Data: map[string][]byte{"kubeconfig": []byte(given)},
 	}
-	provider := fake.NewClientBuilder().WithScheme(providercluster.Scheme).WithObjects(objects...).WithInterceptorFuncs(funcs).Build()
+	provider := fake.NewClientBuilder().WithScheme(providercluster.NewScheme()).WithObjects(objects...).WithInterceptorFuncs(funcs).Build()
 
 	return &identity.Manager{
 		Seed: fake.NewClientBuilder().WithObjects(credentials).Build(), Namespace: "seed",

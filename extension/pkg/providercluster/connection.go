@@ -25,7 +25,7 @@ func clientOptions(config *rest.Config) (client.Options, func(), error) {
 
 	base.IdleConnTimeout = idleTimeout
 
-	return client.Options{Scheme: Scheme, Mapper: mapper(), HTTPClient: connection}, base.CloseIdleConnections, nil
+	return client.Options{Scheme: scheme, Mapper: mapper(), HTTPClient: connection}, base.CloseIdleConnections, nil
 }
 
 // Close closes the connections of a Cluster that is not needed any more. Without it, they are closed

@@ -80,11 +80,13 @@ func New(ctx context.Context, seed client.Reader, ref corev1.SecretReference) (*
 	return &Cluster{Client: newRequests(c), Namespace: namespace, closeConnections: closeConnections}, nil
 }
 
-// Scheme has the kinds that the extension reads and writes in provider clusters, except for
-// NetworkAttachmentDefinition, which is unstructured.
-var Scheme = newScheme()
+// scheme is the scheme of all clients, which only read it.
+var scheme = NewScheme()
 
-func newScheme() *runtime.Scheme {
+// NewScheme returns a scheme with the kinds that the extension reads and writes in provider clusters,
+// except for NetworkAttachmentDefinition, which is unstructured. controller-runtime's fake client adds
+// unstructured kinds to its scheme, so that each fake client needs its own.
+func NewScheme() *runtime.Scheme {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		corev1.AddToScheme, networkingv1.AddToScheme, rbacv1.AddToScheme, storagev1.AddToScheme, authenticationv1.AddToScheme, authorizationv1.AddToScheme, kubevirtv1.AddToScheme, cdiv1beta1.AddToScheme,

@@ -140,7 +140,7 @@ func TestOnlyNewErrors(t *testing.T) {
 			changed := shoot.DeepCopy()
 			tc.change(changed)
 
-			err := (&shootValidator{garden: gardenWith(t, profile, empty)}).Validate(t.Context(), changed, shoot.DeepCopy())
+			err := (&shootValidator{garden: gardenWith(t, profile.DeepCopy(), empty)}).Validate(t.Context(), changed, shoot.DeepCopy())
 			requireFields(t, err, tc.want, tc.reason)
 		})
 	}

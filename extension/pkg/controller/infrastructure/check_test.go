@@ -45,7 +45,7 @@ func healthy() *providerState {
 }
 
 func (p *providerState) cluster() *providercluster.Cluster {
-	c := fake.NewClientBuilder().WithScheme(providercluster.Scheme).WithObjects(p.objects...).WithInterceptorFuncs(interceptor.Funcs{
+	c := fake.NewClientBuilder().WithScheme(providercluster.NewScheme()).WithObjects(p.objects...).WithInterceptorFuncs(interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
 			if _, core := list.(*corev1.NodeList); p.lists != nil && !core {
 				return p.lists

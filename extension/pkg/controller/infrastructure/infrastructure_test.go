@@ -84,7 +84,7 @@ func newLandscape(t *testing.T, config *api.InfrastructureConfig, inProvider ...
 func (l *landscape) newProvider(objects []client.Object) client.Client {
 	write := func() error { l.writes++; return l.down }
 
-	return fake.NewClientBuilder().WithScheme(providercluster.Scheme).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
+	return fake.NewClientBuilder().WithScheme(providercluster.NewScheme()).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
 			return errors.Join(l.down, c.Get(ctx, key, object, options...))
 		},

@@ -122,7 +122,7 @@ func (s *setting) delegate(t *testing.T, inProvider ...client.Object) *delegate 
 
 	userData := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: seedNamespace, Name: "osc"}, Data: map[string][]byte{"cloud_config": []byte("#cloud-config\n")}}
 	seed := fake.NewClientBuilder().WithScheme(scheme).WithObjects(userData, s.worker.DeepCopy()).WithStatusSubresource(s.worker).Build()
-	provider := &providercluster.Cluster{Client: fake.NewClientBuilder().WithScheme(providercluster.Scheme).WithObjects(inProvider...).Build(), Namespace: providerNamespace}
+	provider := &providercluster.Cluster{Client: fake.NewClientBuilder().WithScheme(providercluster.NewScheme()).WithObjects(inProvider...).Build(), Namespace: providerNamespace}
 	factory := &delegateFactory{seed: seed, newProviderCluster: func(context.Context, client.Reader, corev1.SecretReference) (*providercluster.Cluster, error) {
 		return provider, nil
 	}}
