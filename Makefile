@@ -157,6 +157,7 @@ soak: ## Run the long tests, with the race detector: thousands of machines, slow
 	@# One package at a time, since the tests with hundreds of machines need the whole capacity of a zone.
 	$(INTEGRATION) $(RACE) -tags=soak -p=1 -parallel=8 -timeout=120m -run='$(LONG)|^TestCrashMatrix$$|^TestFiftyMachinesAtOnce$$|^TestContract$$' -v
 	$(MAKE) test-provider
+	cd extension && $(GOTEST) $(RACE) -parallel=$(UNIT_PARALLEL) $$(go list ./... | grep -v /test/integration)
 
 .PHONY: bench
 bench: ## Measure requests, times and memory against the lab, and the driver's computation per machine.
