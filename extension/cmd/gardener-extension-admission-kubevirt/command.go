@@ -143,16 +143,17 @@ func newScheme() (*runtime.Scheme, error) {
 
 // gardenConfigOr returns the configuration of the garden cluster. Without a kubeconfig for it, it is the
 // runtime cluster.
-func gardenConfigOr(runtimeConfig *rest.Config) (*rest.Config, error) {
-	file := os.Getenv("GARDEN_KUBECONFIG")
-	if file == "" {
-		return runtimeConfig, nil
+func gardenConfigOr(runtimeConfig *rest.Config) (config *rest.Config, err error) {
+	config = runtimeConfig
+	if file := os.Getenv("GARDEN_KUBECONFIG"); file != "" {
+		if config, err = clientcmd.BuildConfigFromFlags("", file); err != nil {
+			return nil, fmt.Errorf("read kubeconfig of the garden cluster: %w", err)
+		}
 	}
 
-	config, err := clientcmd.BuildConfigFromFlags("", file)
-	if err != nil {
-		return nil, fmt.Errorf("read kubeconfig of the garden cluster: %w", err)
-	}
+	// The limits of Gardener's own admissions. A call that waits for client-go's default of 5 requests per
+	// second would exceed the timeout of the webhook when many Shoots change at the same time.
+	config.QPS, config.Burst = 100, 130
 
 	return config, nil
 }

@@ -56,6 +56,7 @@ func TestGardenConfig(t *testing.T) {
 	config, err := gardenConfigOr(runtimeConfig)
 	require.NoError(t, err)
 	require.Same(t, runtimeConfig, config)
+	requireNoQueue(t, config)
 
 	folder := t.TempDir()
 	t.Setenv("GARDEN_KUBECONFIG", filepath.Join(folder, "kubeconfig"))
@@ -78,4 +79,16 @@ users: [{name: admission, user: {tokenFile: token}}]
 	require.NoError(t, err)
 	require.Equal(t, "https://garden.example.com", config.Host)
 	require.Equal(t, filepath.Join(folder, "token"), config.BearerTokenFile, "read again when it is renewed")
+	requireNoQueue(t, config)
+}
+
+// requireNoQueue requires that the reads of a hundred Shoots which change at the same time do not wait for each
+// other longer than the webhooks may take (10 s).
+func requireNoQueue(t *testing.T, config *rest.Config) {
+	t.Helper()
+
+	const reads, timeout = 2 * 100, 10
+
+	require.Less(t, float32(reads-config.Burst)/config.QPS, float32(timeout))
+	require.Positive(t, config.QPS, "client-go's default is 5")
 }
