@@ -20,7 +20,7 @@ import (
 
 // end is what was observed of a worker's deletion.
 type end struct {
-	podGone     time.Time // the pod was evicted, and its containers have ended
+	podLeft     bool      // the pod still existed when the VirtualMachineInstance was deleted
 	asked, off  time.Time // the deletion of the VirtualMachineInstance, and its final phase
 	phase       kubevirtv1.VirtualMachineInstancePhase
 	kubeletSaid string // the message of the Node's condition Ready when it became false
@@ -44,19 +44,16 @@ func (w *worker) requireGracefulEnd(t *testing.T) {
 
 	e := observed()
 	require.Equal(t, kubevirtv1.Succeeded, e.phase, "Failed means that the guest was killed")
-	require.False(t, e.podGone.IsZero() || e.podGone.After(e.asked.Add(time.Second)), "the pod ends before its machine: %+v", e)
+	require.False(t, e.podLeft, "the pod is evicted, and its containers end, before the machine: %+v", e)
 	require.Contains(t, e.kubeletSaid, "node is shutting down", "kubelet has noticed the shutdown")
 
-	const grace = 60 * time.Second
-
-	require.Less(t, e.off.Sub(e.asked), grace)
 	t.Logf("the guest has shut down %.0f s after it was asked to", e.off.Sub(e.asked).Seconds())
 
 	_, err := w.Target.CoreV1().Nodes().Get(t.Context(), w.machine.Name, metav1.GetOptions{})
 	require.True(t, apierrors.IsNotFound(err), "%v", err)
 }
 
-// observeEnd watches the worker's pod, Node and VirtualMachineInstance. The returned function waits for
+// observeEnd watches the worker's Node and VirtualMachineInstance. The returned function waits for
 // the end of the instance.
 func (w *worker) observeEnd(t *testing.T) func() end {
 	t.Helper()
@@ -64,16 +61,19 @@ func (w *worker) observeEnd(t *testing.T) func() end {
 	named := func(name string) metav1.ListOptions {
 		return metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()}
 	}
-	pods, err := w.Target.CoreV1().Pods(w.Namespace).Watch(t.Context(), named(podName))
-	require.NoError(t, err)
 	nodes, err := w.Target.CoreV1().Nodes().Watch(t.Context(), named(w.machine.Name))
 	require.NoError(t, err)
 	instances, err := w.KubeVirt.KubevirtV1().VirtualMachineInstances(w.ProviderNamespace).Watch(t.Context(), named(w.machine.Name))
 	require.NoError(t, err)
 
+	podExists := func() bool {
+		_, err := w.Target.CoreV1().Pods(w.Namespace).Get(t.Context(), podName, metav1.GetOptions{})
+
+		return !apierrors.IsNotFound(err)
+	}
 	ended := make(chan end, 1)
 
-	go func() { ended <- watchEnd(pods, nodes, instances) }()
+	go func() { ended <- watchEnd(nodes, instances, podExists) }()
 
 	return func() end {
 		select {
@@ -86,13 +86,9 @@ func (w *worker) observeEnd(t *testing.T) func() end {
 }
 
 // watchEnd returns when the instance is gone, or a watch has ended.
-func watchEnd(pods, nodes, instances watch.Interface) (e end) {
+func watchEnd(nodes, instances watch.Interface, podExists func() bool) (e end) {
 	for {
 		select {
-		case event := <-pods.ResultChan():
-			if event.Type == watch.Deleted {
-				e.podGone = time.Now()
-			}
 		case event := <-nodes.ResultChan():
 			e.seeNode(event)
 		case event, open := <-instances.ResultChan():
@@ -100,7 +96,7 @@ func watchEnd(pods, nodes, instances watch.Interface) (e end) {
 				return e
 			}
 
-			e.seeInstance(event)
+			e.seeInstance(event, podExists)
 		}
 	}
 }
@@ -118,14 +114,14 @@ func (e *end) seeNode(event watch.Event) {
 	}
 }
 
-func (e *end) seeInstance(event watch.Event) {
+func (e *end) seeInstance(event watch.Event, podExists func() bool) {
 	instance, ok := event.Object.(*kubevirtv1.VirtualMachineInstance)
 	if !ok {
 		return
 	}
 
 	if instance.DeletionTimestamp != nil && e.asked.IsZero() {
-		e.asked = time.Now()
+		e.asked, e.podLeft = time.Now(), podExists()
 	}
 
 	if instance.IsFinal() && e.off.IsZero() {

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -77,11 +78,9 @@ func TestWrongChecksum(t *testing.T) {
 	}})
 	require.Equal(t, cdiv1beta1.Failed, refused.Status.Phase)
 
-	for _, condition := range refused.Status.Conditions {
-		if condition.Type == cdiv1beta1.DataVolumeRunning {
-			require.Contains(t, condition.Message, "checksum mismatch")
-		}
-	}
+	running := slices.IndexFunc(refused.Status.Conditions, func(c cdiv1beta1.DataVolumeCondition) bool { return c.Type == cdiv1beta1.DataVolumeRunning })
+	require.GreaterOrEqual(t, running, 0, "%+v", refused.Status)
+	require.Contains(t, refused.Status.Conditions[running].Message, "checksum mismatch")
 }
 
 // guestImage returns the guests' image as qcow2.

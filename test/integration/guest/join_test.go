@@ -3,11 +3,14 @@
 package guest
 
 import (
+	"crypto/x509"
+	"encoding/pem"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubevirtv1 "kubevirt.io/api/core/v1"
@@ -43,7 +46,7 @@ func (w *worker) requireIdentity(t *testing.T, node *corev1.Node) {
 	require.Equal(t, strings.ReplaceAll(string(id), "-", ""), node.Status.NodeInfo.MachineID, "systemd derives it from the firmware")
 }
 
-// requireCertificate requires that kubelet got its certificate by the bootstrap token.
+// requireCertificate requires that the worker's kubelet got its certificate by a bootstrap token.
 func (w *worker) requireCertificate(t *testing.T) {
 	t.Helper()
 
@@ -51,12 +54,25 @@ func (w *worker) requireCertificate(t *testing.T) {
 	require.NoError(t, err)
 
 	for _, request := range requests.Items {
-		if strings.HasPrefix(request.Spec.Username, "system:bootstrap:") && len(request.Status.Certificate) > 0 {
+		if strings.HasPrefix(request.Spec.Username, "system:bootstrap:") && len(request.Status.Certificate) > 0 && subject(t, request) == "system:node:"+w.machine.Name {
 			return
 		}
 	}
 
 	require.Fail(t, "no certificate was issued for a bootstrap token", "%d requests", len(requests.Items))
+}
+
+// subject returns the common name of the certificate that is requested.
+func subject(t *testing.T, request certificatesv1.CertificateSigningRequest) string {
+	t.Helper()
+
+	block, _ := pem.Decode(request.Spec.Request)
+	require.NotNil(t, block)
+
+	parsed, err := x509.ParseCertificateRequest(block.Bytes)
+	require.NoError(t, err)
+
+	return parsed.Subject.CommonName
 }
 
 // requireGuest requires the resources of the ProviderSpec, in a guest into which the operator's key gives

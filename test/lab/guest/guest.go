@@ -162,7 +162,7 @@ func (g *guest) onEvent(event message) {
 
 func (g *guest) quit(m *monitor) {
 	g.cpuTime()
-	_ = m.execute("quit", nil) // QEMU may have ended before
+	_, _ = m.execute("quit", nil) // QEMU may have ended before
 }
 
 // cpuTime returns the processor time of the guest. It is called regularly, since libvirt may end QEMU,
@@ -232,16 +232,26 @@ func (g *guest) observe() dataplane.GuestState {
 }
 
 func (g *guest) powerOff() error {
+	m := g.nextPress()
+	if m == nil {
+		return nil
+	}
+	// Without the lock, which onEvent needs before the reply can be read.
+	if err := m.pressPowerButton(); err != nil && !errors.Is(err, errClosed) {
+		return fmt.Errorf("power off %s: %w", g.name, err)
+	}
+	return nil
+}
+
+// nextPress returns the monitor of a guest whose power button is to be pressed now.
+func (g *guest) nextPress() *monitor {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.monitor == nil || g.off || time.Since(g.pressed) < pressEvery {
 		return nil
 	}
 	g.pressed = time.Now()
-	if err := g.monitor.pressPowerButton(); err != nil && !errors.Is(err, errClosed) {
-		return fmt.Errorf("power off %s: %w", g.name, err)
-	}
-	return nil
+	return g.monitor
 }
 
 func (g *guest) kill(ctx context.Context) error {

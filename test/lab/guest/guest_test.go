@@ -186,6 +186,53 @@ func TestMonitor(t *testing.T) {
 	require.ErrorContains(t, m.forward("net", 1, 2), "no such network")
 }
 
+// TestForward requires that the errors which the human monitor prints are returned.
+func TestForward(t *testing.T) {
+	t.Parallel()
+	for printed, want := range map[string]string{
+		``:                       "",
+		`could not set up\r\n`: "could not set up",
+	} {
+		socket := filepath.Join(shortDir(t), "qmp")
+		serveLines(t, socket, `{"QMP": {"version": {}}}`+"\n", func(command string) string {
+			if command == "human-monitor-command" {
+				return `{"return": "` + printed + `"}`
+			}
+			return `{"return": {}}`
+		})
+		m, err := connectMonitor(t.Context(), socket, func(message) {})
+		require.NoError(t, err)
+		t.Cleanup(m.close)
+		if err := m.forward("net", 1, 2); want == "" {
+			require.NoError(t, err)
+		} else {
+			require.ErrorContains(t, err, want)
+		}
+	}
+}
+
+// TestPowerOffWhileTheGuestEnds requires that an event before the reply to a command does not stop the
+// reader.
+func TestPowerOffWhileTheGuestEnds(t *testing.T) {
+	t.Parallel()
+	socket := filepath.Join(shortDir(t), "qmp")
+	serveLines(t, socket, `{"QMP": {"version": {}}}`+"\n", func(command string) string {
+		if command == "system_powerdown" {
+			return `{"event": "SHUTDOWN", "data": {"guest": true}}{"return": {}}`
+		}
+		return `{"return": {}}`
+	})
+	g := &guest{}
+	m, err := connectMonitor(t.Context(), socket, g.onEvent)
+	require.NoError(t, err)
+	t.Cleanup(m.close)
+	g.monitor = m
+	require.NoError(t, g.powerOff())
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	require.True(t, g.off)
+}
+
 func TestAgent(t *testing.T) {
 	t.Parallel()
 	socket := filepath.Join(shortDir(t), "agent")

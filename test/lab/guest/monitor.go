@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"sync"
 )
 
@@ -43,7 +44,7 @@ func connectMonitor(ctx context.Context, socket string, onEvent func(message)) (
 	}
 	m := &monitor{conn: conn, encoder: json.NewEncoder(conn), replies: make(chan message, 1), closed: make(chan struct{})}
 	go m.read(onEvent)
-	if err := m.execute("qmp_capabilities", nil); err != nil {
+	if _, err := m.execute("qmp_capabilities", nil); err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
 	return m, nil
@@ -66,8 +67,8 @@ func (m *monitor) read(onEvent func(message)) {
 	}
 }
 
-// execute runs a command and waits for its reply.
-func (m *monitor) execute(command string, arguments map[string]any) error {
+// execute runs a command, waits for its reply, and returns the result.
+func (m *monitor) execute(command string, arguments map[string]any) (json.RawMessage, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	request := map[string]any{"execute": command}
@@ -75,27 +76,42 @@ func (m *monitor) execute(command string, arguments map[string]any) error {
 		request["arguments"] = arguments
 	}
 	if err := m.encoder.Encode(request); err != nil {
-		return fmt.Errorf("send %s to QEMU: %w", command, err)
+		return nil, fmt.Errorf("send %s to QEMU: %w", command, err)
 	}
 	select {
 	case got := <-m.replies:
 		if got.Error != nil {
-			return fmt.Errorf("QEMU refuses %s: %s", command, got.Error.Desc)
+			return nil, fmt.Errorf("QEMU refuses %s: %s", command, got.Error.Desc)
 		}
-		return nil
+		return got.Return, nil
 	case <-m.closed:
-		return fmt.Errorf("%s: %w", command, errClosed)
+		return nil, fmt.Errorf("%s: %w", command, errClosed)
 	}
 }
 
 // forward makes a port of the loopback interface reach a port of the guest.
 func (m *monitor) forward(network string, from, to int) error {
-	return m.execute("human-monitor-command", map[string]any{
+	result, err := m.execute("human-monitor-command", map[string]any{
 		"command-line": fmt.Sprintf("hostfwd_add %s tcp:127.0.0.1:%d-:%d", network, from, to),
 	})
+	if err != nil {
+		return err
+	}
+	// A command of the human monitor prints its errors.
+	var printed string
+	if err := json.Unmarshal(result, &printed); err != nil {
+		return fmt.Errorf("read QEMU's result: %w", err)
+	}
+	if printed = strings.TrimSpace(printed); printed != "" {
+		return fmt.Errorf("QEMU does not forward port %d to port %d of the guest: %s", from, to, printed)
+	}
+	return nil
 }
 
 // pressPowerButton asks the guest to shut down.
-func (m *monitor) pressPowerButton() error { return m.execute("system_powerdown", nil) }
+func (m *monitor) pressPowerButton() error {
+	_, err := m.execute("system_powerdown", nil)
+	return err
+}
 
 func (m *monitor) close() { _ = m.conn.Close() }
