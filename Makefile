@@ -19,7 +19,7 @@ GOBUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)
 unexport KUBEBUILDER_ASSETS
 
 # The minor versions of all control planes, of KubeVirt and of CDI in the lab, such as 1.36, 1.9 and
-# 1.66: those of the folders in test/lab/modules. Empty: the defaults in test/lab/binaries/versions.go.
+# 1.65: those of the folders in test/lab/modules. Empty: the defaults in test/lab/binaries/versions.go.
 KUBERNETES ?=
 KUBEVIRT   ?=
 CDI        ?=
