@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/version"
 	"sigs.k8s.io/yaml"
 
@@ -47,6 +48,9 @@ func TestChartWithOtherValues(t *testing.T) {
 	require.NoError(t, yaml.UnmarshalStrict(content, &values))
 
 	flags := flagsOf(t, values)
+	gardenerVersion, found, err := unstructured.NestedString(values, "gardener", "version")
+	require.NoError(t, err)
+	require.True(t, found)
 
 	for name, want := range map[string]string{
 		"infrastructure-max-concurrent-reconciles": "20",
@@ -63,7 +67,7 @@ func TestChartWithOtherValues(t *testing.T) {
 		"health-bind-address":                      ":9081",
 		"log-level":                                "debug",
 		"log-format":                               "text",
-		"gardener-version":                         "v1.149.3",
+		"gardener-version":                         gardenerVersion,
 		"self-hosted-shoot-cluster":                "true",
 	} {
 		require.Equal(t, want, flags.Lookup(name).Value.String(), name)

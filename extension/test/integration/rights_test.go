@@ -30,8 +30,8 @@ var accounts = []struct {
 	// permissions reads those of the account's cluster.
 	permissions     func(*seed.Seed, context.Context, string, string) (*seed.Permissions, error)
 	namespace, name string
-	// notInTests are the permissions that no test needs, with their reason. Paths are in Gardener
-	// v1.149.3.
+	// notInTests are the permissions that no test needs, with their reason. Paths are in Gardener's
+	// module.
 	notInTests map[string]string
 }{
 	{(*seed.Seed).Permissions, seed.ExtensionNamespace, extensionAccount, map[string]string{

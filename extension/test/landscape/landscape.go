@@ -19,11 +19,11 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/demo/screen"
 )
 
-// seedName is the name of the Seed (manifests/seed.yaml), and gardenerVersion that of Gardener's module.
-const (
-	seedName        = "seed"
-	gardenerVersion = "v1.149.3"
-)
+// seedName is the name of the Seed (manifests/seed.yaml).
+const seedName = "seed"
+
+// controllerManager is a component in whose name the landscape reports.
+const controllerManager = "gardener-controller-manager"
 
 //go:embed manifests/seed.yaml
 var seedManifest []byte
@@ -138,7 +138,7 @@ func seedConditions() (conditions []gardencorev1beta1.Condition) {
 }
 
 func identity() *gardencorev1beta1.Gardener {
-	return &gardencorev1beta1.Gardener{ID: "landscape", Name: "landscape", Version: gardenerVersion}
+	return &gardencorev1beta1.Gardener{ID: "landscape", Name: "landscape", Version: seed.GardenerVersion}
 }
 
 // component is one for which the program acts.

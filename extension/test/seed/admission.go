@@ -35,7 +35,7 @@ func AdmissionLease() *coordinationv1.Lease {
 }
 
 // startAdmission installs the charts of the admission as gardener-operator does, with the same values and
-// functions (pkg/operator/controller/extension/extension/admission in Gardener v1.149.3), and starts it.
+// functions (pkg/operator/controller/extension/extension/admission in Gardener's module), and starts it.
 func (s *Seed) startAdmission(ctx context.Context) error {
 	if err := s.installAdmissionInGarden(ctx); err != nil {
 		return err

@@ -31,6 +31,8 @@ const (
 	registration = "provider-kubevirt"
 	// ExtensionNamespace is the namespace in which gardenlet installs the extension.
 	ExtensionNamespace = "extension-" + registration
+	// GardenerVersion is the version of Gardener's module.
+	GardenerVersion = "v1.149.3"
 )
 
 // install installs the chart of the extension as gardenlet does: gardener-resource-manager applies
@@ -50,7 +52,7 @@ func (s *Seed) install(ctx context.Context) (*appsv1.Deployment, error) {
 	}
 
 	objects, err := render(s.seedConfig, charts.ExtensionPath, ExtensionNamespace, map[string]any{
-		"version": "v1.149.3", "garden": map[string]any{"clusterIdentity": "garden"}, "seed": map[string]any{"name": "seed", "provider": "local"},
+		"version": GardenerVersion, "garden": map[string]any{"clusterIdentity": "garden"}, "seed": map[string]any{"name": "seed", "provider": "local"},
 	})
 	if err != nil {
 		return nil, err
