@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	_ "embed"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -45,15 +44,8 @@ type shoot struct {
 	*seed.Shoot
 
 	key client.ObjectKey
-}
-
-func newLandscape(out *screen.Screen, s *seed.Seed) (*landscape, error) {
-	i, err := newInstallations(s)
-	if err != nil {
-		return nil, err
-	}
-
-	return &landscape{out: out, seed: s, installations: i}, nil
+	// deleted is set if only the Shoot in the garden is left.
+	deleted bool
 }
 
 // prepare creates what the operator of the garden and the admin of the provider cluster have done before: the Seed, and
@@ -193,25 +185,33 @@ func (l *landscape) repeat(ctx context.Context, c component) {
 	}
 }
 
-// reporter returns a function that prints what a component does.
 func (l *landscape) reporter(name string) func(format string, args ...any) {
+	return reporter(l.out, name)
+}
+
+// reporter returns a function that prints what a component does.
+func reporter(out *screen.Screen, name string) func(format string, args ...any) {
 	return func(format string, args ...any) {
-		l.out.Line("%s  %s: %s", time.Now().Format(time.TimeOnly), name, fmt.Sprintf(format, args...))
+		out.Line("%s  %s: %s", time.Now().Format(time.TimeOnly), name, fmt.Sprintf(format, args...))
 	}
 }
 
-// stopPods ends the pods of the control plane in the seed.
-func (l *landscape) stopPods() error {
+// stopPods ends the pods of the control plane in the seed, and waits for them until ctx ends.
+func (l *landscape) stopPods(ctx context.Context) error {
 	s := l.current()
 	if s == nil {
 		return nil
 	}
 
-	if err := s.StopPods(); err != nil && !errors.Is(err, context.Canceled) {
-		return err
-	}
+	stopped := make(chan error, 1)
+	go func() { stopped <- s.StopPods() }()
 
-	return nil
+	select {
+	case err := <-stopped:
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("stop the pods of Shoot %s: %w", s.key, ctx.Err())
+	}
 }
 
 func (l *landscape) current() *shoot {

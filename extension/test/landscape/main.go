@@ -45,19 +45,18 @@ func run(ctx context.Context, out *screen.Screen, args []string) (failed error) 
 
 	out.Line("Build and start: a garden, a seed, a provider cluster with KubeVirt and CDI. The extension is not installed.")
 
-	s, err := seed.Start(ctx, &screen.Lines{Screen: out}, seed.WithoutExtension())
+	s, err := seed.Start(ctx, &screen.Lines{Screen: out}, seed.WithoutExtension(), seed.ReportErrors(reporter(out, "kubelet")))
 	if err != nil {
 		return err
 	}
 
-	l, err := newLandscape(out, s)
-	if err != nil {
-		return errors.Join(err, s.Stop(context.WithoutCancel(ctx), true))
-	}
+	l := &landscape{out: out, seed: s}
 
-	defer func() {
-		failed = errors.Join(failed, l.stop(context.WithoutCancel(ctx), failed != nil && ctx.Err() == nil))
-	}()
+	defer func() { failed = errors.Join(failed, l.stop(ctx, failed != nil && ctx.Err() == nil)) }()
+
+	if l.installations, err = newInstallations(s); err != nil {
+		return err
+	}
 
 	if err := l.prepare(ctx); err != nil {
 		return err
@@ -76,20 +75,23 @@ func run(ctx context.Context, out *screen.Screen, args []string) (failed error) 
 	return nil
 }
 
-// stop ends all processes.
+// stop ends all processes, although ctx has ended.
 func (l *landscape) stop(ctx context.Context, keepLogs bool) error {
 	const atMost = time.Minute
 
-	ctx, cancel := context.WithTimeout(ctx, atMost)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), atMost)
 	defer cancel()
 
 	l.out.Line("\nStopping the landscape ...")
 
-	err := errors.Join(l.stopPods(), l.seed.Stop(ctx, keepLogs))
-	if err != nil || keepLogs {
+	failed := l.stopPods(ctx)
+	keepLogs = keepLogs || failed != nil
+
+	failed = errors.Join(failed, l.seed.Stop(ctx, keepLogs))
+	if failed != nil || keepLogs {
 		l.out.Line("Logs: %s", l.seed.Folder)
 
-		return err
+		return failed
 	}
 
 	l.out.Line("The landscape is stopped; all its processes and data are gone.")

@@ -65,17 +65,9 @@ func awaitMigrated(c controlplane.Interface) func(context.Context) error {
 func (s *Seed) runControlPlane(ctx context.Context, namespace string) error {
 	const every = 500 * time.Millisecond
 
-	for {
-		if err := s.reportDeployments(ctx, namespace); err != nil && ctx.Err() == nil {
-			return fmt.Errorf("report the Deployments in namespace %s: %w", namespace, err)
-		}
-
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(every):
-		}
-	}
+	return s.play(ctx, every, "report the Deployments in namespace "+namespace, func(ctx context.Context) error {
+		return s.reportDeployments(ctx, namespace)
+	})
 }
 
 func (s *Seed) reportDeployments(ctx context.Context, namespace string) error {

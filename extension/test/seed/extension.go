@@ -44,7 +44,7 @@ func (s *Seed) startInstalled(ctx context.Context, deployment *appsv1.Deployment
 		return nil, "", err
 	}
 
-	pod := &kubelet{seed: s, key: client.ObjectKeyFromObject(deployment), folder: filepath.Join(s.Folder, "pods", deployment.Name)}
+	pod := s.kubeletFor(deployment)
 	if err := pod.awaitVolumes(ctx, deployment); err != nil {
 		return nil, "", err
 	}
@@ -80,6 +80,11 @@ func (s *Seed) startInstalled(ctx context.Context, deployment *appsv1.Deployment
 	}
 
 	return p, fmt.Sprintf("http://127.0.0.1:%d/metrics", ports[1]), awaitHealthy(ctx, p, "http://"+health+"/readyz")
+}
+
+// kubeletFor returns what writes the volumes of an installed Deployment.
+func (s *Seed) kubeletFor(deployment *appsv1.Deployment) *kubelet {
+	return &kubelet{seed: s, key: client.ObjectKeyFromObject(deployment), folder: filepath.Join(s.Folder, "pods", deployment.Name)}
 }
 
 // leaderElection returns the Lease of the extension's leader.

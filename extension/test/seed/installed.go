@@ -2,6 +2,7 @@ package seed
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"sync/atomic"
@@ -39,26 +40,16 @@ type installedPods struct {
 }
 
 // RunInstalled runs the extension and the admission as a kubelet does, one process for each Deployment that
-// refers to their images: it starts, restarts and stops the process with the Deployment, and writes the
-// Deployment's status. It returns when ctx ends, after it has stopped all of them. report is called for each
-// change.
+// refers to their images: it starts, restarts and stops the process with the Deployment, updates the files of
+// its volumes, and writes the Deployment's status. It returns when ctx ends, after it has stopped all of them.
+// report is called for each change and error.
 func (s *Seed) RunInstalled(ctx context.Context, report func(format string, args ...any)) {
 	const every = time.Second
 
 	pods := &installedPods{seed: s, report: report, running: map[client.ObjectKey]*installedPod{}}
 	defer pods.stopAll()
 
-	for {
-		if err := pods.sync(ctx); err != nil && ctx.Err() == nil {
-			report("%v", err)
-		}
-
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(every):
-		}
-	}
+	repeat(ctx, every, func(err error) { report("%v", err) }, pods.sync)
 }
 
 func (p *installedPods) stopAll() {
@@ -83,21 +74,34 @@ func (p *installedPods) sync(ctx context.Context) error {
 		}
 	}
 
-	if err := p.stopOthers(ctx, wanted); err != nil {
-		return err
+	failed := p.stopOthers(ctx, wanted)
+	for _, d := range wanted {
+		failed = errors.Join(failed, p.keep(ctx, d))
 	}
 
-	for key, d := range wanted {
-		if p.running[key] == nil {
-			p.running[key] = p.start(ctx, d)
-		}
+	return failed
+}
 
-		if err := p.reportRunning(ctx, d, p.running[key].ready.Load()); client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
-			return fmt.Errorf("report the state of Deployment %s: %w", key, err)
-		}
+// keep starts the process of a Deployment if it does not run, updates its volumes, and reports its state.
+func (p *installedPods) keep(ctx context.Context, d *appsv1.Deployment) error {
+	key := client.ObjectKeyFromObject(d)
+	if p.running[key] == nil {
+		p.running[key] = p.start(ctx, d)
 	}
 
-	return nil
+	var failed error
+
+	ready := p.running[key].ready.Load()
+	if ready { // It wrote them before.
+		_, err := p.seed.kubeletFor(d).writeVolumes(ctx, d)
+		failed = wrap(err, "update the volumes of Deployment "+key.String())
+	}
+
+	if err := p.reportRunning(ctx, d, ready); client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
+		failed = errors.Join(failed, fmt.Errorf("report the state of Deployment %s: %w", key, err))
+	}
+
+	return failed
 }
 
 // reportRunning writes the status of a Deployment, and creates its Pods: without them, gardener-resource-manager reports
@@ -161,6 +165,8 @@ func (p *installedPods) reportPod(ctx context.Context, pod *corev1.Pod, ready bo
 
 // stopOthers stops the processes whose Deployment is gone or has changed, and deletes their Pods.
 func (p *installedPods) stopOthers(ctx context.Context, wanted map[client.ObjectKey]*appsv1.Deployment) error {
+	var failed error
+
 	for key, pod := range p.running {
 		d := wanted[key]
 		if d != nil && equality.Semantic.DeepEqual(d.Spec.Template, pod.template) {
@@ -168,7 +174,7 @@ func (p *installedPods) stopOthers(ctx context.Context, wanted map[client.Object
 		}
 
 		if d == nil {
-			p.report("stopping %s: its Deployment is deleted", key)
+			p.report("stopping %s: its Deployment is deleted or scaled to zero", key)
 		} else {
 			p.report("restarting %s: its pod template has changed", key)
 		}
@@ -177,17 +183,15 @@ func (p *installedPods) stopOthers(ctx context.Context, wanted map[client.Object
 		delete(p.running, key)
 
 		if err := p.seed.Client.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(key.Namespace), client.MatchingLabels(pod.template.Labels)); err != nil {
-			return fmt.Errorf("delete the Pods of Deployment %s: %w", key, err)
+			failed = errors.Join(failed, fmt.Errorf("delete the Pods of Deployment %s: %w", key, err))
 		}
 	}
 
-	return nil
+	return failed
 }
 
 // start runs the process of a Deployment until it is stopped, and restarts it when it ends.
 func (p *installedPods) start(ctx context.Context, d *appsv1.Deployment) *installedPod {
-	const backOff = 5 * time.Second
-
 	ctx, cancel := context.WithCancel(ctx)
 	pod := &installedPod{template: *d.Spec.Template.DeepCopy(), cancel: cancel, ended: make(chan struct{})}
 
@@ -213,7 +217,12 @@ func (p *installedPods) start(ctx context.Context, d *appsv1.Deployment) *instal
 func (p *installedPods) run(ctx context.Context, d *appsv1.Deployment, pod *installedPod) error {
 	running, metrics, err := p.seed.startInstalled(ctx, d)
 	if running != nil {
-		defer running.Stop(context.WithoutCancel(ctx)) //nolint:errcheck // Seed.Stop reports it
+		defer func() {
+			ctx, cancel := stopping(ctx)
+			defer cancel()
+
+			_ = running.Stop(ctx) // Seed.Stop reports it.
+		}()
 	}
 
 	if err != nil {

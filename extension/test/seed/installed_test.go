@@ -1,6 +1,8 @@
 package seed
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -78,4 +80,45 @@ func TestStopOthers(t *testing.T) {
 	require.NoError(t, cluster.List(t.Context(), left))
 	require.Len(t, left.Items, 1)
 	require.Equal(t, "unchanged-0", left.Items[0].Name)
+}
+
+// TestSyncUpdatesVolumes requires a program that runs to find a new token in its file, and one broken Deployment not
+// to keep the others from it.
+func TestSyncUpdatesVolumes(t *testing.T) {
+	t.Parallel()
+
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "token"}, Data: map[string][]byte{"token": []byte("old")}}
+	volume := func(secret string) corev1.Volume {
+		return corev1.Volume{Name: "access", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{{
+			Secret: &corev1.SecretProjection{LocalObjectReference: corev1.LocalObjectReference{Name: secret}, Items: []corev1.KeyToPath{{Key: "token", Path: "token"}}},
+		}}}}}
+	}
+
+	valid, broken := withImage("extension"), withImage("extension")
+	valid.Spec.Template.Spec.Volumes = []corev1.Volume{volume("token")}
+	broken.Name = "broken"
+	broken.Spec.Template.Spec.Volumes = []corev1.Volume{{Name: "host", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{}}}}
+
+	cluster := fake.NewClientBuilder().WithObjects(secret, valid, broken).WithStatusSubresource(&appsv1.Deployment{}, &corev1.Pod{}).Build()
+	pods := &installedPods{
+		seed:    &Seed{Client: cluster, Folder: t.TempDir(), programs: programs{extension: "/bin/extension", admission: "/bin/admission"}},
+		running: map[client.ObjectKey]*installedPod{},
+	}
+
+	for _, d := range []*appsv1.Deployment{valid, broken} {
+		pod := &installedPod{template: d.Spec.Template}
+		pod.ready.Store(true)
+		pods.running[client.ObjectKeyFromObject(d)] = pod
+	}
+
+	for _, token := range []string{"old", "new"} {
+		secret.Data["token"] = []byte(token)
+		require.NoError(t, cluster.Update(t.Context(), secret))
+
+		require.ErrorContains(t, pods.sync(t.Context()), "volume host")
+
+		content, err := os.ReadFile(filepath.Join(pods.seed.Folder, "pods", valid.Name, "access", "token"))
+		require.NoError(t, err)
+		require.Equal(t, token, string(content))
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
@@ -52,6 +53,9 @@ func root() string {
 func run(ctx context.Context, output io.Writer, folder, program string, args ...string) error {
 	command := exec.CommandContext(ctx, program, args...)
 	command.Dir, command.Stdout, command.Stderr = folder, output, output
+	// An interrupted program ends its own children, which write to the output too.
+	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
+	command.WaitDelay = stopTimeout
 
 	if err := command.Run(); err != nil {
 		return fmt.Errorf("run %s %v: %w", filepath.Base(program), args, err)

@@ -32,17 +32,9 @@ const cleanupFinalizer = "service.kubernetes.io/load-balancer-cleanup"
 func (s *Seed) runLoadBalancers(ctx context.Context, namespace string) error {
 	const every = 500 * time.Millisecond
 
-	for {
-		if err := s.provideLoadBalancers(ctx, namespace); err != nil && ctx.Err() == nil {
-			return fmt.Errorf("provide load balancers for namespace %s: %w", namespace, err)
-		}
-
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(every):
-		}
-	}
+	return s.play(ctx, every, "provide load balancers for namespace "+namespace, func(ctx context.Context) error {
+		return s.provideLoadBalancers(ctx, namespace)
+	})
 }
 
 // cloudControllerManager is a running cloud-controller-manager.

@@ -27,7 +27,7 @@ import (
 // each container with its arguments, and writes its volumes. Only what a pod gets from its sandbox
 // differs: paths of volumes are in a folder, ports are free ones of the loopback interface, and the
 // in-cluster configuration is a kubeconfig of the pod's service account. For the Deployments of charts, it
-// only writes the volumes: startInstalled.
+// only writes the volumes: startInstalled, installedPods.
 type kubelet struct {
 	seed   *Seed
 	key    client.ObjectKey
@@ -43,21 +43,11 @@ func (s *Seed) runDeployment(ctx context.Context, namespace string) (failed erro
 		seed: s, key: client.ObjectKey{Namespace: namespace, Name: v1beta1constants.DeploymentNameMachineControllerManager},
 		folder: filepath.Join(s.Folder, "pods", namespace),
 	}
-	defer func() { failed = errors.Join(failed, k.stop(context.WithoutCancel(ctx))) }()
+	defer func() { failed = errors.Join(failed, k.stop(ctx)) }()
 
 	const every = 250 * time.Millisecond
 
-	for {
-		if err := k.sync(ctx); err != nil && ctx.Err() == nil {
-			return fmt.Errorf("run Deployment %s: %w", k.key, err)
-		}
-
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(every):
-		}
-	}
+	return s.play(ctx, every, "run Deployment "+k.key.String(), k.sync)
 }
 
 // sync makes the processes what the Deployment wants.
@@ -74,7 +64,7 @@ func (k *kubelet) sync(ctx context.Context) error {
 	}
 
 	if err := k.crashed(); err != nil {
-		return err
+		return errors.Join(err, k.stop(ctx)) // The next call starts all of them again.
 	}
 
 	mounted, err := k.writeVolumes(ctx, deployment)
@@ -86,14 +76,23 @@ func (k *kubelet) sync(ctx context.Context) error {
 		return nil
 	}
 
+	return k.restart(ctx, deployment)
+}
+
+// restart starts the processes of the Deployment instead of those that run.
+func (k *kubelet) restart(ctx context.Context, deployment *appsv1.Deployment) error {
 	if err := k.stop(ctx); err != nil {
 		return err
 	}
 
-	return k.start(ctx, deployment)
+	if err := k.start(ctx, deployment); err != nil {
+		return errors.Join(err, k.stop(ctx))
+	}
+
+	return nil
 }
 
-// crashed returns the error of a process that ended by itself. A kubelet would only restart it.
+// crashed returns the error of a process that ended by itself.
 func (k *kubelet) crashed() error {
 	for _, p := range k.running {
 		if err := p.Err(); err != nil {
@@ -104,7 +103,11 @@ func (k *kubelet) crashed() error {
 	return nil
 }
 
+// stop ends the processes, also if ctx has ended.
 func (k *kubelet) stop(ctx context.Context) error {
+	ctx, cancel := stopping(ctx)
+	defer cancel()
+
 	var failed error
 
 	for _, p := range slices.Backward(k.running) {
@@ -215,12 +218,31 @@ func (k *kubelet) writeFiles(volume string, files map[string][]byte, containers 
 			}
 		}
 
-		if err := os.WriteFile(filepath.Join(folder, name), data, 0o600); err != nil {
+		if err := replaceFile(filepath.Join(folder, name), data); err != nil {
 			return err
 		}
 	}
 
 	return nil
+}
+
+// replaceFile changes the content of a file. As with a kubelet, a program reads the old content or the new one.
+func replaceFile(name string, data []byte) error {
+	if old, err := os.ReadFile(name); err == nil && bytes.Equal(old, data) {
+		return nil
+	}
+
+	next, err := os.CreateTemp(filepath.Dir(name), ".next-")
+	if err != nil {
+		return err
+	}
+
+	_, err = next.Write(data)
+	if err := errors.Join(err, next.Close()); err != nil {
+		return err
+	}
+
+	return os.Rename(next.Name(), name)
 }
 
 func (k *kubelet) start(ctx context.Context, deployment *appsv1.Deployment) error {

@@ -53,6 +53,10 @@ type Seed struct {
 	gardenKubeconfig string
 
 	withoutExtension bool
+
+	// report receives the errors of the shoots' pods; reportsOnly is set if StopPods does not return them.
+	report      func(format string, args ...any)
+	reportsOnly bool
 }
 
 // Option changes what Start starts.
@@ -62,6 +66,12 @@ type Option func(*Seed)
 // when their Deployments are installed.
 func WithoutExtension() Option { return func(s *Seed) { s.withoutExtension = true } }
 
+// ReportErrors reports the errors of the shoots' pods to a function, instead of the writer for the progress and the
+// caller of StopPods: a landscape goes on after them, but a test must fail.
+func ReportErrors(report func(format string, args ...any)) Option {
+	return func(s *Seed) { s.report, s.reportsOnly = report, true }
+}
+
 // Start builds what it needs, and starts a lab, gardener-resource-managers, gardener-apiserver and the
 // extension. ctx bounds the start. Callers must call Stop.
 func Start(ctx context.Context, progress io.Writer, options ...Option) (*Seed, error) {
@@ -70,16 +80,29 @@ func Start(ctx context.Context, progress io.Writer, options ...Option) (*Seed, e
 		return nil, err
 	}
 
-	s := &Seed{Folder: folder, group: process.NewGroup(folder)}
+	s := &Seed{Folder: folder, group: process.NewGroup(folder), report: func(format string, args ...any) { fmt.Fprintf(progress, format+"\n", args...) }}
 	for _, option := range options {
 		option(s)
 	}
 
 	if err := s.start(ctx, progress); err != nil {
-		return nil, errors.Join(fmt.Errorf("%w (logs in %s)", err, folder), s.group.Stop(context.WithoutCancel(ctx)))
+		return nil, s.abort(ctx, err)
 	}
 
 	return s, nil
+}
+
+// abort ends a start that failed. Its logs are of use only if it was not interrupted.
+func (s *Seed) abort(ctx context.Context, failed error) error {
+	keepLogs := ctx.Err() == nil && len(s.group.Processes()) > 0
+	if keepLogs {
+		failed = fmt.Errorf("%w (logs in %s)", failed, s.Folder)
+	}
+
+	stopping, cancel := stopping(ctx)
+	defer cancel()
+
+	return errors.Join(failed, s.Stop(stopping, keepLogs))
 }
 
 func (s *Seed) start(ctx context.Context, progress io.Writer) (err error) {
@@ -119,14 +142,14 @@ func (s *Seed) start(ctx context.Context, progress io.Writer) (err error) {
 	return nil
 }
 
-// Stop ends all processes, and removes the logs unless keepLogs is set.
+// Stop ends all processes, and kills those that still run when ctx ends. It removes the logs unless keepLogs is set
+// or it fails.
 func (s *Seed) Stop(ctx context.Context, keepLogs bool) error {
-	err := s.group.Stop(ctx)
-	if keepLogs {
+	if err := s.group.Stop(ctx); err != nil || keepLogs {
 		return err
 	}
 
-	return errors.Join(err, os.RemoveAll(s.Folder))
+	return os.RemoveAll(s.Folder)
 }
 
 func (s *Seed) connect() (err error) {

@@ -55,7 +55,8 @@ type Shoot struct {
 	account Account
 	// bound is the Secret to which the token of Kubeconfig is bound.
 	bound *corev1.Secret
-	// StopPods ends the pods of the shoot's namespace in the seed. It does nothing when it is called again.
+	// StopPods ends the pods of the shoot's namespace in the seed, and returns their errors (ReportErrors). It does
+	// nothing when it is called again.
 	StopPods func() error
 }
 
@@ -79,15 +80,7 @@ func (s *Seed) NewShoot(ctx context.Context, object *gardencorev1beta1.Shoot, pr
 // prepare creates what exists in a seed before the extension's resources. gardenlet's flow runs it
 // for each seed to which the shoot moves.
 func (s *Shoot) prepare(ctx context.Context) error {
-	if err := s.seed.namespace(ctx, s.Namespace, map[string]string{
-		v1beta1constants.GardenRole:         v1beta1constants.GardenRoleShoot,
-		v1beta1constants.LabelSeedProvider:  "local",
-		v1beta1constants.LabelShootProvider: providerType,
-	}); err != nil {
-		return err
-	}
-
-	for _, step := range []func(context.Context) error{s.Sync, s.writeCredentials, s.writeGenericKubeconfig, s.writeShootKubeconfig} {
+	for _, step := range []func(context.Context) error{s.createNamespace, s.Sync, s.writeCredentials, s.writeGenericKubeconfig, s.writeShootKubeconfig} {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -96,6 +89,14 @@ func (s *Shoot) prepare(ctx context.Context) error {
 	s.runPods(ctx)
 
 	return nil
+}
+
+func (s *Shoot) createNamespace(ctx context.Context) error {
+	return s.seed.namespace(ctx, s.Namespace, map[string]string{
+		v1beta1constants.GardenRole:         v1beta1constants.GardenRoleShoot,
+		v1beta1constants.LabelSeedProvider:  "local",
+		v1beta1constants.LabelShootProvider: providerType,
+	})
 }
 
 // runPods runs the pods of the shoot's namespace until StopPods is called.

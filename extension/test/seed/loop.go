@@ -1,0 +1,59 @@
+package seed
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+const (
+	// backOff is the time after which a pod that had an error is tried again.
+	backOff = 5 * time.Second
+	// stopTimeout is the time in which a process ends before it is killed.
+	stopTimeout = 30 * time.Second
+)
+
+// repeat calls act until ctx ends. It reports an error once, and backs off after it.
+func repeat(ctx context.Context, every time.Duration, report func(error), act func(context.Context) error) {
+	for last := ""; ; {
+		pause := every
+
+		switch err := act(ctx); {
+		case ctx.Err() != nil:
+			return
+		case err == nil:
+			last = ""
+		default:
+			pause = backOff
+
+			if err.Error() != last {
+				last = err.Error()
+				report(err)
+			}
+		}
+
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+	}
+}
+
+// play repeats the work of a shoot's pod until ctx ends, and then returns its errors, unless ReportErrors is set.
+func (s *Seed) play(ctx context.Context, every time.Duration, operation string, act func(context.Context) error) (failed error) {
+	repeat(ctx, every, func(err error) {
+		s.report("cannot %s, trying again: %v", operation, err)
+
+		if !s.reportsOnly {
+			failed = errors.Join(failed, wrap(err, operation))
+		}
+	}, act)
+
+	return failed
+}
+
+// stopping returns a context in which a process is stopped, although ctx may have ended.
+func stopping(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+}
