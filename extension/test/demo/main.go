@@ -176,7 +176,7 @@ func (d *demo) remove(ctx context.Context) error {
 		err = fmt.Errorf("left in the provider cluster: %s", strings.Join(left, ", "))
 	}
 
-	return errors.Join(err, d.shoot.Release(ctx))
+	return errors.Join(err, d.seed.Release(ctx, client.ObjectKeyFromObject(d.shoot.Object)))
 }
 
 // watch shows the table of the shoot while an operation runs.

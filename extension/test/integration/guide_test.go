@@ -34,7 +34,7 @@ func TestGuide(t *testing.T) {
 
 	require.NoError(t, shoot.RequestDeletion(t.Context()))
 	requireNothingLeft(t, shoot)
-	require.NoError(t, shoot.Release(t.Context()))
+	require.NoError(t, theSeed.Release(t.Context(), client.ObjectKeyFromObject(shoot.Object)))
 	require.True(t, apierrors.IsNotFound(theSeed.Garden.Get(t.Context(), client.ObjectKeyFromObject(shoot.Object), &gardencorev1beta1.Shoot{})))
 }
 

@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	securityv1alpha1 "github.com/gardener/gardener/pkg/apis/security/v1alpha1"
+	"github.com/gardener/gardener/pkg/controllermanager/controller/shoot/statuslabel"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -41,6 +43,28 @@ func (l *landscape) labelCredentials(ctx context.Context) error {
 	}
 
 	return nil
+}
+
+// labelShoots writes the labels from which kubectl shows the status of Shoots, with the controller of
+// gardener-controller-manager.
+func (l *landscape) labelShoots(ctx context.Context) error {
+	shoots := &gardencorev1beta1.ShootList{}
+	if err := l.seed.Garden.List(ctx, shoots); err != nil {
+		return fmt.Errorf("list Shoots: %w", err)
+	}
+
+	labels := &statuslabel.Reconciler{Client: l.seed.Garden}
+
+	var failed error
+
+	for i := range shoots.Items {
+		key := client.ObjectKeyFromObject(&shoots.Items[i])
+		if _, err := labels.Reconcile(ctx, request(key)); client.IgnoreNotFound(err) != nil {
+			failed = errors.Join(failed, fmt.Errorf("label Shoot %s: %w", key, err))
+		}
+	}
+
+	return failed
 }
 
 // schedule places Shoots on the Seed, as gardener-scheduler does.

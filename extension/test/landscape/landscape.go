@@ -144,9 +144,10 @@ func (l *landscape) run(ctx context.Context) {
 	var running sync.WaitGroup
 
 	for _, c := range []component{
-		{"gardener-controller-manager", l.labelCredentials},
+		{controllerManager, l.labelCredentials},
+		{controllerManager, l.labelShoots},
 		{"gardener-scheduler", l.schedule},
-		{"gardener-controller-manager", l.installations.require},
+		{controllerManager, l.installations.require},
 		{"gardenlet", func(ctx context.Context) error { return l.installations.install(ctx, l.reporter("gardenlet")) }},
 		{"gardenlet", l.reconcileShoots},
 		{"gardenlet", l.checkHealth},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,34 +33,38 @@ func (l *landscape) reconcileShoots(ctx context.Context) error {
 	shoots := slices.DeleteFunc(list.Items, func(s gardencorev1beta1.Shoot) bool {
 		return s.Spec.SeedName == nil || s.Spec.Provider.Type != providerType
 	})
-	slices.SortFunc(shoots, byAge)
+	order(shoots, l.current())
 
-	for i := range shoots {
+	var failed error
+
+	for i := range slices.Backward(shoots) { // An operation takes minutes.
 		if i > 0 {
-			if err := l.postpone(ctx, &shoots[i], &shoots[0]); err != nil {
-				return err
-			}
-
-			continue
-		}
-
-		if due(&shoots[i], time.Now()) {
-			if err := l.operate(ctx, &shoots[i]); err != nil {
-				return err
-			}
+			failed = errors.Join(failed, l.postpone(ctx, &shoots[i], &shoots[0]))
+		} else if due(&shoots[i], time.Now()) {
+			failed = errors.Join(failed, l.operate(ctx, &shoots[i]))
 		}
 	}
 
-	return nil
+	return failed
 }
 
-// byAge orders Shoots by their creation. A Shoot that gardenlet has begun with is before all others.
-func byAge(a, b gardencorev1beta1.Shoot) int {
-	if a.CreationTimestamp.Equal(&b.CreationTimestamp) {
-		return strings.Compare(b.Status.TechnicalID, a.Status.TechnicalID)
+// order sorts Shoots by their creation. The one with the control plane is before all others.
+func order(shoots []gardencorev1beta1.Shoot, current *shoot) {
+	others := func(s gardencorev1beta1.Shoot) int {
+		if current != nil && current.key == client.ObjectKeyFromObject(&s) {
+			return 0
+		}
+
+		return 1
 	}
 
-	return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
+	slices.SortFunc(shoots, func(a, b gardencorev1beta1.Shoot) int {
+		return cmp.Or(
+			cmp.Compare(others(a), others(b)),
+			a.CreationTimestamp.Compare(b.CreationTimestamp.Time),
+			strings.Compare(client.ObjectKeyFromObject(&a).String(), client.ObjectKeyFromObject(&b).String()),
+		)
+	})
 }
 
 // postpone reports in the status of a Shoot that it waits for another one.
@@ -79,6 +84,10 @@ func (l *landscape) postpone(ctx context.Context, s, other *gardencorev1beta1.Sh
 func (l *landscape) operate(ctx context.Context, s *gardencorev1beta1.Shoot) error {
 	key, kind := client.ObjectKeyFromObject(s), v1beta1helper.ComputeOperationType(s.ObjectMeta, s.Status.LastOperation)
 	report := l.reporter("gardenlet")
+
+	if current := l.current(); current != nil && current.key == key && current.deleted && s.DeletionTimestamp != nil {
+		return l.finish(ctx, key, kind)
+	}
 
 	if err := l.patchStatus(ctx, key, func(status *gardencorev1beta1.ShootStatus) { begin(status, s, kind) }); err != nil {
 		return err
@@ -110,25 +119,27 @@ func (l *landscape) operate(ctx context.Context, s *gardencorev1beta1.Shoot) err
 	return l.finish(ctx, key, kind)
 }
 
-// finish reports the success of an operation, and releases a deleted Shoot.
+// finish reports the success of an operation, and releases a deleted Shoot. It can be called again after an error.
 func (l *landscape) finish(ctx context.Context, key client.ObjectKey, kind gardencorev1beta1.LastOperationType) error {
 	current := l.current()
+	current.deleted = kind == gardencorev1beta1.LastOperationTypeDelete
 
-	if err := l.patchStatus(ctx, key, func(status *gardencorev1beta1.ShootStatus) {
+	failed := l.patchStatus(ctx, key, func(status *gardencorev1beta1.ShootStatus) {
 		succeed(status)
 
 		status.IsHibernated = current.Object.Status.IsHibernated
-	}); err != nil {
-		return err
+	})
+	if !current.deleted {
+		return failed
 	}
 
-	if kind != gardencorev1beta1.LastOperationTypeDelete {
-		return nil
+	if err := l.seed.Release(ctx, key); err != nil {
+		return errors.Join(failed, err)
 	}
 
 	l.setCurrent(nil)
 
-	return current.Release(ctx)
+	return failed
 }
 
 // perform runs an operation.
@@ -148,6 +159,10 @@ func (l *landscape) perform(ctx context.Context, key client.ObjectKey, kind gard
 
 	if kind != gardencorev1beta1.LastOperationTypeDelete {
 		return s.Reconcile(ctx)
+	}
+
+	if v1beta1helper.ShootNeedsForceDeletion(s.Object) {
+		return s.ForceDelete(ctx)
 	}
 
 	progress("Cleaning Kubernetes resources", 0)
@@ -179,9 +194,15 @@ func (l *landscape) awaitExtension(ctx context.Context) error {
 	return errors.Join(last, err)
 }
 
+var errOccupied = errors.New("another Shoot has the control plane")
+
 // adopt returns the Shoot with what gardenlet reads from the garden before an operation.
 func (l *landscape) adopt(ctx context.Context, key client.ObjectKey) (*shoot, error) {
-	if s := l.current(); s != nil {
+	switch s := l.current(); {
+	case s == nil || s.deleted:
+	case s.key != key:
+		return nil, fmt.Errorf("%w: %s", errOccupied, s.key)
+	default:
 		return s, s.Refresh(ctx)
 	}
 
@@ -211,17 +232,7 @@ func (l *landscape) patchStatus(ctx context.Context, key client.ObjectKey, chang
 		return fmt.Errorf("write the status of Shoot %s: %w", key, err)
 	}
 
-	return l.labelStatus(ctx, s)
-}
-
-// labelStatus writes the label from which kubectl shows the status of a Shoot.
-func (l *landscape) labelStatus(ctx context.Context, s *gardencorev1beta1.Shoot) error {
-	before := s.DeepCopy()
-	if !setStatusLabel(s) {
-		return nil
-	}
-
-	return client.IgnoreNotFound(l.seed.Garden.Patch(ctx, s, client.MergeFrom(before)))
+	return nil
 }
 
 // checkHealth writes the conditions of the Shoot with a control plane, as gardenlet's care controller does for those

@@ -6,8 +6,6 @@ import (
 
 	v1beta1helper "github.com/gardener/gardener/pkg/api/core/v1beta1/helper"
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
-	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
-	gardenerutils "github.com/gardener/gardener/pkg/utils/gardener"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -16,8 +14,8 @@ const retryAfter = 10 * time.Second
 
 func objectMeta(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: name} }
 
-// due reports whether a Shoot needs an operation: its specification has changed, the user asked for a
-// reconciliation, or an error can be retried.
+// due reports whether a Shoot needs an operation: its specification has changed, the user asked for a reconciliation, an
+// error can be retried, or the last operation was not finished. No operation runs when it is called.
 func due(s *gardencorev1beta1.Shoot, now time.Time) bool {
 	last := s.Status.LastOperation
 	if last == nil || s.Generation != s.Status.ObservedGeneration {
@@ -25,12 +23,14 @@ func due(s *gardencorev1beta1.Shoot, now time.Time) bool {
 	}
 
 	switch last.State {
-	case gardencorev1beta1.LastOperationStatePending:
+	case gardencorev1beta1.LastOperationStatePending, gardencorev1beta1.LastOperationStateProcessing:
 		return true
+	case gardencorev1beta1.LastOperationStateSucceeded:
+		return s.DeletionTimestamp != nil
 	case gardencorev1beta1.LastOperationStateError:
 		return now.Sub(last.LastUpdateTime.Time) >= retryAfter
 	default:
-		return false
+		return false // As with gardenlet, a failed deletion too waits until the user retries or forces it.
 	}
 }
 
@@ -93,16 +93,4 @@ func succeed(status *gardencorev1beta1.ShootStatus) {
 	status.LastOperation = &gardencorev1beta1.LastOperation{
 		Type: status.LastOperation.Type, State: gardencorev1beta1.LastOperationStateSucceeded, Progress: 100, Description: description, LastUpdateTime: metav1.Now(),
 	}
-}
-
-// setStatusLabel sets the label with the status of a Shoot; false if it is set already.
-func setStatusLabel(s *gardencorev1beta1.Shoot) bool {
-	value := string(gardenerutils.ComputeShootStatus(s.Status.LastOperation, s.Status.LastErrors, s.Status.Conditions...))
-	if s.Labels[v1beta1constants.ShootStatus] == value {
-		return false
-	}
-
-	metav1.SetMetaDataLabel(&s.ObjectMeta, v1beta1constants.ShootStatus, value)
-
-	return true
 }

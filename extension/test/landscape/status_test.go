@@ -7,7 +7,6 @@ import (
 
 	v1beta1helper "github.com/gardener/gardener/pkg/api/core/v1beta1/helper"
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
-	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -34,23 +33,19 @@ func TestDue(t *testing.T) {
 	require.True(t, due(in(gardencorev1beta1.LastOperationStateError, retryAfter, 2), now))
 	require.False(t, due(in(gardencorev1beta1.LastOperationStateFailed, time.Hour, 2), now), "only a change can help")
 	require.True(t, due(in(gardencorev1beta1.LastOperationStateFailed, 0, 1), now))
+	require.True(t, due(in(gardencorev1beta1.LastOperationStateProcessing, 0, 2), now), "an operation that was not finished")
+
+	deleted := func(s *gardencorev1beta1.Shoot) *gardencorev1beta1.Shoot {
+		s.DeletionTimestamp = &metav1.Time{Time: now}
+
+		return s
+	}
+	require.True(t, due(deleted(in(gardencorev1beta1.LastOperationStateSucceeded, 0, 2)), now), "a Shoot that was not released")
+	require.False(t, due(deleted(in(gardencorev1beta1.LastOperationStateError, retryAfter-1, 2)), now))
+	require.False(t, due(deleted(in(gardencorev1beta1.LastOperationStateFailed, time.Hour, 2)), now))
 }
 
-func TestByAge(t *testing.T) {
-	t.Parallel()
-
-	now := metav1.Now()
-	old := gardencorev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(now.Add(-time.Minute))}}
-	begun := gardencorev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: now}, Status: gardencorev1beta1.ShootStatus{TechnicalID: "shoot--dev--a"}}
-	young := gardencorev1beta1.Shoot{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: now}}
-
-	require.Negative(t, byAge(old, begun))
-	require.Positive(t, byAge(begun, old))
-	require.Negative(t, byAge(begun, young))
-	require.Zero(t, byAge(young, young))
-}
-
-// TestOperation requires the status of each stage of an operation, and its label, to be what kubectl shows.
+// TestOperation requires the status of each stage of an operation to be what kubectl shows.
 func TestOperation(t *testing.T) {
 	t.Parallel()
 
@@ -70,9 +65,6 @@ func TestOperation(t *testing.T) {
 	require.Equal(t, int32(12), last().Progress)
 	require.Len(t, s.Status.LastErrors, 1)
 	require.Empty(t, s.Status.LastErrors[0].Codes)
-	require.True(t, setStatusLabel(s))
-	require.Equal(t, "unhealthy", s.Labels[v1beta1constants.ShootStatus])
-	require.False(t, setStatusLabel(s))
 
 	fail(&s.Status, "Deploying Shoot infrastructure", v1beta1helper.NewErrorWithCodes(errors.New("no such zone"), gardencorev1beta1.ErrorConfigurationProblem))
 	require.Equal(t, gardencorev1beta1.LastOperationStateFailed, last().State)
@@ -83,6 +75,4 @@ func TestOperation(t *testing.T) {
 	require.Equal(t, gardencorev1beta1.LastOperationTypeCreate, last().Type)
 	require.Equal(t, int32(100), last().Progress)
 	require.Empty(t, s.Status.LastErrors)
-	require.True(t, setStatusLabel(s))
-	require.Equal(t, "healthy", s.Labels[v1beta1constants.ShootStatus])
 }

@@ -34,28 +34,32 @@ func (s *Seed) Adopt(ctx context.Context, key client.ObjectKey) (*Shoot, error) 
 		return nil, err
 	}
 
+	shoot.Namespace = gardenerutils.ComputeTechnicalID(project, shoot.Object)
+
+	// A Shoot without credentials is not adopted: it can be deleted at once.
+	if err := shoot.readReferences(ctx); err != nil {
+		return nil, err
+	}
+
+	before := shoot.Object.DeepCopy()
 	controllerutil.AddFinalizer(shoot.Object, gardencorev1beta1.GardenerName)
 
-	if err := s.Garden.Update(ctx, shoot.Object); err != nil {
+	if err := s.Garden.Patch(ctx, shoot.Object, client.MergeFrom(before)); err != nil {
 		return nil, fmt.Errorf("add gardenlet's finalizer: %w", err)
 	}
 
-	shoot.Object.Status.TechnicalID = gardenerutils.ComputeTechnicalID(project, shoot.Object)
-	shoot.Namespace = shoot.Object.Status.TechnicalID
+	before = shoot.Object.DeepCopy()
+	shoot.Object.Status.TechnicalID = shoot.Namespace
 
-	if err := s.Garden.Status().Update(ctx, shoot.Object); err != nil {
+	if err := s.Garden.Status().Patch(ctx, shoot.Object, client.MergeFrom(before)); err != nil {
 		return nil, fmt.Errorf("write the technical ID: %w", err)
-	}
-
-	if err := shoot.readReferences(ctx); err != nil {
-		return nil, err
 	}
 
 	return shoot, shoot.prepare(ctx)
 }
 
 // Refresh reads the Shoot, its CloudProfile and its credentials from the garden again, as gardenlet does
-// before each operation.
+// before each operation. A deletion that failed at its end has removed the namespace.
 func (s *Shoot) Refresh(ctx context.Context) error {
 	stored := &gardencorev1beta1.Shoot{}
 	if err := s.seed.Garden.Get(ctx, client.ObjectKeyFromObject(s.Object), stored); err != nil {
@@ -65,6 +69,10 @@ func (s *Shoot) Refresh(ctx context.Context) error {
 	s.Object = stored
 
 	if err := s.readReferences(ctx); err != nil {
+		return err
+	}
+
+	if err := s.createNamespace(ctx); err != nil {
 		return err
 	}
 
@@ -164,15 +172,16 @@ func (s *Shoot) RequestDeletion(ctx context.Context) error {
 	return s.seed.Garden.Delete(ctx, object)
 }
 
-// Release removes gardenlet's finalizer from the Shoot in the garden, as gardenlet does after Delete.
-func (s *Shoot) Release(ctx context.Context) error {
+// Release removes gardenlet's finalizer from a Shoot of the garden, as gardenlet does after Delete. The Shoot may be
+// gone.
+func (s *Seed) Release(ctx context.Context, key client.ObjectKey) error {
 	object := &gardencorev1beta1.Shoot{}
-	if err := s.seed.Garden.Get(ctx, client.ObjectKeyFromObject(s.Object), object); err != nil {
-		return err
+	if err := s.Garden.Get(ctx, key, object); err != nil {
+		return client.IgnoreNotFound(err)
 	}
 
 	before := client.MergeFrom(object.DeepCopy())
 	object.Finalizers = nil
 
-	return s.seed.Garden.Patch(ctx, object, before)
+	return wrap(client.IgnoreNotFound(s.Garden.Patch(ctx, object, before)), "remove the finalizer of Shoot "+key.String())
 }
