@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -101,6 +102,8 @@ func (i *installations) install(ctx context.Context, report func(format string, 
 		return fmt.Errorf("list ControllerInstallations: %w", err)
 	}
 
+	var failed error
+
 	for n := range list.Items {
 		installation := &list.Items[n]
 		if installation.Spec.DeploymentRef == nil {
@@ -108,11 +111,11 @@ func (i *installations) install(ctx context.Context, report func(format string, 
 		}
 
 		if err := i.installOne(ctx, installation, report); err != nil {
-			return fmt.Errorf("ControllerInstallation %s: %w", installation.Name, err)
+			failed = errors.Join(failed, fmt.Errorf("ControllerInstallation %s: %w", installation.Name, err))
 		}
 	}
 
-	return i.issueTokens(ctx)
+	return errors.Join(failed, i.issueTokens(ctx))
 }
 
 func (i *installations) installOne(ctx context.Context, installation *gardencorev1beta1.ControllerInstallation, report func(format string, args ...any)) error {
@@ -165,11 +168,14 @@ func (i *installations) issueTokens(ctx context.Context) error {
 		return fmt.Errorf("list Secrets with tokens for the garden: %w", err)
 	}
 
+	var failed error
+
 	for n := range secrets.Items {
-		if _, err := i.tokens.Reconcile(ctx, request(client.ObjectKeyFromObject(&secrets.Items[n]))); err != nil {
-			return fmt.Errorf("issue a token for the garden: %w", err)
+		key := client.ObjectKeyFromObject(&secrets.Items[n])
+		if _, err := i.tokens.Reconcile(ctx, request(key)); err != nil {
+			failed = errors.Join(failed, fmt.Errorf("issue a token for the garden in Secret %s: %w", key, err))
 		}
 	}
 
-	return nil
+	return failed
 }

@@ -3,6 +3,7 @@ package seed
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
@@ -19,6 +20,9 @@ import (
 	api "github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/v1alpha1"
 )
 
+// KindSecret is the kind of credentials that have a kubeconfig.
+const KindSecret = "Secret"
+
 // Credentials returns a kubeconfig with the permissions of an account, for a Secret in the garden.
 func (s *Seed) Credentials(ctx context.Context, account Account) ([]byte, error) {
 	kubeconfig, _, err := s.credentials(ctx, account)
@@ -27,7 +31,7 @@ func (s *Seed) Credentials(ctx context.Context, account Account) ([]byte, error)
 }
 
 // Adopt prepares a Shoot of the garden on the seed, as gardenlet does: with its CloudProfile, and the
-// credentials to which its CredentialsBinding refers.
+// credentials to which its binding refers.
 func (s *Seed) Adopt(ctx context.Context, key client.ObjectKey) (*Shoot, error) {
 	shoot := &Shoot{Object: &gardencorev1beta1.Shoot{}, seed: s}
 	if err := s.Garden.Get(ctx, key, shoot.Object); err != nil {
@@ -86,13 +90,13 @@ func (s *Shoot) readReferences(ctx context.Context) (err error) {
 		return fmt.Errorf("get CloudProfile: %w", err)
 	}
 
-	binding := &securityv1alpha1.CredentialsBinding{}
-	if err := s.seed.Garden.Get(ctx, client.ObjectKey{Namespace: s.Object.Namespace, Name: *s.Object.Spec.CredentialsBindingName}, binding); err != nil {
-		return fmt.Errorf("get CredentialsBinding: %w", err)
+	ref, err := s.seed.credentialsRef(ctx, s.Object)
+	if err != nil {
+		return err
 	}
 
 	secret := &corev1.Secret{}
-	if err := s.seed.Garden.Get(ctx, client.ObjectKey{Namespace: binding.CredentialsRef.Namespace, Name: binding.CredentialsRef.Name}, secret); err != nil {
+	if err := s.seed.Garden.Get(ctx, ref, secret); err != nil {
 		return fmt.Errorf("get Secret: %w", err)
 	}
 
@@ -108,6 +112,38 @@ func (s *Shoot) readReferences(ctx context.Context) (err error) {
 	}
 
 	return nil
+}
+
+var errNoCredentials = errors.New("must name a binding of a Secret")
+
+// credentialsRef returns the Secret to which the binding of a Shoot refers.
+func (s *Seed) credentialsRef(ctx context.Context, shoot *gardencorev1beta1.Shoot) (client.ObjectKey, error) {
+	key := func(name *string) client.ObjectKey { return client.ObjectKey{Namespace: shoot.Namespace, Name: *name} }
+
+	secretBinding := shoot.Spec.SecretBindingName //nolint:staticcheck // deprecated, but still in use
+
+	switch credentialsBinding := shoot.Spec.CredentialsBindingName; {
+	case credentialsBinding != nil:
+		binding := &securityv1alpha1.CredentialsBinding{}
+		if err := s.Garden.Get(ctx, key(credentialsBinding), binding); err != nil {
+			return client.ObjectKey{}, fmt.Errorf("get CredentialsBinding: %w", err)
+		}
+
+		if ref := binding.CredentialsRef; ref.Kind != KindSecret {
+			return client.ObjectKey{}, fmt.Errorf("spec.credentialsBindingName: %w, not of %s %s", errNoCredentials, ref.Kind, ref.Name)
+		}
+
+		return client.ObjectKey{Namespace: binding.CredentialsRef.Namespace, Name: binding.CredentialsRef.Name}, nil
+	case secretBinding != nil:
+		binding := &gardencorev1beta1.SecretBinding{} //nolint:staticcheck // deprecated, but still in use
+		if err := s.Garden.Get(ctx, key(secretBinding), binding); err != nil {
+			return client.ObjectKey{}, fmt.Errorf("get SecretBinding: %w", err)
+		}
+
+		return client.ObjectKey{Namespace: binding.SecretRef.Namespace, Name: binding.SecretRef.Name}, nil
+	default:
+		return client.ObjectKey{}, fmt.Errorf("spec.credentialsBindingName: %w", errNoCredentials)
+	}
 }
 
 // accountOf returns the account of a kubeconfig: the shipped manifests create it in the namespace of the

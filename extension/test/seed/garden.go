@@ -212,21 +212,19 @@ func (s *Seed) ApplyLandscape(ctx context.Context, account Account) error {
 		return err
 	}
 
-	return s.LabelCredentials(ctx, binding)
+	return s.LabelCredentials(ctx, client.ObjectKey{Namespace: binding.CredentialsRef.Namespace, Name: binding.CredentialsRef.Name}, binding.Provider.Type)
 }
 
 // LabelCredentials adds the label to the Secret of a binding by which the API server calls the webhook, as
 // gardener-controller-manager does after the binding has been created.
-func (s *Seed) LabelCredentials(ctx context.Context, binding *securityv1alpha1.CredentialsBinding) error {
+func (s *Seed) LabelCredentials(ctx context.Context, key client.ObjectKey, providerType string) error {
 	secret := &corev1.Secret{}
-
-	key := client.ObjectKey{Namespace: binding.CredentialsRef.Namespace, Name: binding.CredentialsRef.Name}
 	if err := s.Garden.Get(ctx, key, secret); err != nil {
 		return err
 	}
 
 	before := secret.DeepCopy()
-	metav1.SetMetaDataLabel(&secret.ObjectMeta, v1beta1constants.LabelShootProviderPrefix+binding.Provider.Type, "true")
+	metav1.SetMetaDataLabel(&secret.ObjectMeta, v1beta1constants.LabelShootProviderPrefix+providerType, "true")
 
 	return wrap(s.Garden.Patch(ctx, secret, client.MergeFrom(before)), "label Secret "+key.String())
 }
