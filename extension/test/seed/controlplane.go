@@ -72,7 +72,7 @@ func (s *Seed) runControlPlane(ctx context.Context, namespace string) error {
 
 func (s *Seed) reportDeployments(ctx context.Context, namespace string) error {
 	deployments := &appsv1.DeploymentList{}
-	if err := s.Client.List(ctx, deployments, client.InNamespace(namespace)); err != nil {
+	if err := s.watched.List(ctx, deployments, client.InNamespace(namespace)); err != nil {
 		return err
 	}
 
@@ -155,12 +155,12 @@ func (s *Seed) volumesExist(ctx context.Context, namespace string, volumes []cor
 func (s *Seed) sourceExists(ctx context.Context, namespace string, source corev1.VolumeProjection) (bool, error) {
 	switch {
 	case source.ConfigMap != nil:
-		err := s.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: source.ConfigMap.Name}, &corev1.ConfigMap{})
+		err := s.watched.Get(ctx, client.ObjectKey{Namespace: namespace, Name: source.ConfigMap.Name}, &corev1.ConfigMap{})
 
 		return err == nil, client.IgnoreNotFound(err)
 	case source.Secret != nil:
 		secret := &corev1.Secret{}
-		if err := s.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: source.Secret.Name}, secret); err != nil {
+		if err := s.watched.Get(ctx, client.ObjectKey{Namespace: namespace, Name: source.Secret.Name}, secret); err != nil {
 			return false, client.IgnoreNotFound(err)
 		}
 

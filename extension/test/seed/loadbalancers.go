@@ -54,7 +54,7 @@ type cloudControllerManager struct {
 
 func (s *Seed) provideLoadBalancers(ctx context.Context, namespace string) error {
 	deployment := &appsv1.Deployment{}
-	if err := s.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "cloud-controller-manager"}, deployment); err != nil || deployment.Status.ReadyReplicas == 0 {
+	if err := s.watched.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "cloud-controller-manager"}, deployment); err != nil || deployment.Status.ReadyReplicas == 0 {
 		return client.IgnoreNotFound(err)
 	}
 
@@ -84,7 +84,7 @@ func (s *Seed) provideLoadBalancers(ctx context.Context, namespace string) error
 func (s *Seed) cloudControllerManager(ctx context.Context, deployment *appsv1.Deployment) (*cloudControllerManager, error) {
 	config, secret := &corev1.ConfigMap{}, &corev1.Secret{}
 	for name, object := range map[string]client.Object{"cloud-provider-config": config, "provider-cluster-cloud-controller-manager": secret} {
-		if err := s.Client.Get(ctx, client.ObjectKey{Namespace: deployment.Namespace, Name: name}, object); err != nil {
+		if err := s.watched.Get(ctx, client.ObjectKey{Namespace: deployment.Namespace, Name: name}, object); err != nil {
 			return nil, client.IgnoreNotFound(err)
 		}
 	}

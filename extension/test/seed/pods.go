@@ -54,7 +54,7 @@ func (s *Seed) runDeployment(ctx context.Context, namespace string) (failed erro
 func (k *kubelet) sync(ctx context.Context) error {
 	deployment := &appsv1.Deployment{}
 
-	err := k.seed.Client.Get(ctx, k.key, deployment)
+	err := k.seed.watched.Get(ctx, k.key, deployment)
 	if apierrors.IsNotFound(err) || err == nil && ptr.Deref(deployment.Spec.Replicas, 1) == 0 {
 		return k.stop(ctx)
 	}
@@ -165,7 +165,7 @@ func (k *kubelet) filesOf(ctx context.Context, volume corev1.Volume) (map[string
 
 func (k *kubelet) filesOfConfigMap(ctx context.Context, name string) (map[string][]byte, error) {
 	config := &corev1.ConfigMap{}
-	if err := k.seed.Client.Get(ctx, client.ObjectKey{Namespace: k.key.Namespace, Name: name}, config); err != nil {
+	if err := k.seed.watched.Get(ctx, client.ObjectKey{Namespace: k.key.Namespace, Name: name}, config); err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
 
@@ -186,7 +186,7 @@ func (k *kubelet) filesOfSecrets(ctx context.Context, volume *corev1.ProjectedVo
 		}
 
 		secret := &corev1.Secret{}
-		if err := k.seed.Client.Get(ctx, client.ObjectKey{Namespace: k.key.Namespace, Name: source.Secret.Name}, secret); err != nil {
+		if err := k.seed.watched.Get(ctx, client.ObjectKey{Namespace: k.key.Namespace, Name: source.Secret.Name}, secret); err != nil {
 			return nil, client.IgnoreNotFound(err)
 		}
 

@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/gardener/gardener/pkg/client/kubernetes"
@@ -24,6 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -47,6 +49,12 @@ type Seed struct {
 	state    *labState
 	programs programs
 	group    *process.Group
+
+	// watched reads the seed from watches, as kubelets do. Deployments, Secrets and ConfigMaps are read several
+	// times a second for each shoot, which would keep the API server busy.
+	watched client.Reader
+	// endWatches ends the watches.
+	endWatches func() error
 
 	seedConfig, providerConfig, targetConfig, gardenConfig *rest.Config
 
@@ -80,7 +88,10 @@ func Start(ctx context.Context, progress io.Writer, options ...Option) (*Seed, e
 		return nil, err
 	}
 
-	s := &Seed{Folder: folder, group: process.NewGroup(folder), report: func(format string, args ...any) { fmt.Fprintf(progress, format+"\n", args...) }}
+	s := &Seed{
+		Folder: folder, group: process.NewGroup(folder), endWatches: func() error { return nil },
+		report: func(format string, args ...any) { fmt.Fprintf(progress, format+"\n", args...) },
+	}
 	for _, option := range options {
 		option(s)
 	}
@@ -121,11 +132,11 @@ func (s *Seed) start(ctx context.Context, progress io.Writer) (err error) {
 	}
 
 	steps := []func(context.Context) error{
-		s.applyKinds, s.applyMultus, s.startResourceManagers, s.startExtension, s.startGarden, s.startAdmission, s.registerExtensions,
+		s.watch, s.applyKinds, s.applyMultus, s.startResourceManagers, s.startExtension, s.startGarden, s.startAdmission, s.registerExtensions,
 	}
 	if s.withoutExtension {
 		steps = []func(context.Context) error{
-			s.applyKinds, s.applyMultus, s.startResourceManagers, s.createGardenNamespace, s.startGarden, s.registerOtherExtensions,
+			s.watch, s.applyKinds, s.applyMultus, s.startResourceManagers, s.createGardenNamespace, s.startGarden, s.registerOtherExtensions,
 		}
 
 		fmt.Fprintln(progress, "starting Gardener's components")
@@ -145,7 +156,7 @@ func (s *Seed) start(ctx context.Context, progress io.Writer) (err error) {
 // Stop ends all processes, and kills those that still run when ctx ends. It removes the logs unless keepLogs is set
 // or it fails.
 func (s *Seed) Stop(ctx context.Context, keepLogs bool) error {
-	if err := s.group.Stop(ctx); err != nil || keepLogs {
+	if err := errors.Join(s.endWatches(), s.group.Stop(ctx)); err != nil || keepLogs {
 		return err
 	}
 
@@ -177,6 +188,32 @@ func (s *Seed) connect() (err error) {
 	// The API server for the shoots' Nodes is also that of the virtual garden cluster: like the API server of
 	// a garden, it accepts the tokens that gardener-resource-manager requests, and it is not that of the seed.
 	s.gardenConfig, s.gardenKubeconfig = s.targetConfig, s.state.TargetKubeconfig
+
+	return nil
+}
+
+// watch makes watched ready. The watches begin with the first read of a kind, and end with Stop.
+func (s *Seed) watch(ctx context.Context) error {
+	watched, err := cache.New(s.seedConfig, cache.Options{Scheme: kubernetes.SeedScheme})
+	if err != nil {
+		return fmt.Errorf("watch the seed: %w", err)
+	}
+
+	lifetime, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	ended := make(chan error, 1)
+
+	go func() { ended <- watched.Start(lifetime) }()
+
+	s.watched = watched
+	s.endWatches = sync.OnceValue(func() error {
+		cancel()
+
+		return <-ended
+	})
+
+	if !watched.WaitForCacheSync(ctx) {
+		return fmt.Errorf("watch the seed: %w", ctx.Err())
+	}
 
 	return nil
 }
