@@ -35,7 +35,7 @@ func build(ctx context.Context, into string, progress io.Writer) (programs, erro
 	} {
 		fmt.Fprintln(progress, "building", filepath.Base(target.program))
 
-		if err := run(ctx, progress, target.module, "go", "build", "-o", target.program, target.pkg); err != nil {
+		if err := run(ctx, progress, target.module, "go", "build", "-ldflags=-s -w", "-o", target.program, target.pkg); err != nil {
 			return programs{}, err
 		}
 	}

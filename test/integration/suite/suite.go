@@ -67,7 +67,7 @@ func (s *Suite) start(ctx context.Context, progress io.Writer, options []Option)
 		return err
 	}
 
-	build := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-o", s.dir, module+"/cmd/...")
+	build := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-ldflags=-s -w", "-o", s.dir, module+"/cmd/...")
 	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("build the commands: %w\n%s", err, out)
 	}
