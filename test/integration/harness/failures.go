@@ -57,15 +57,16 @@ func (s *Shoot) AwaitFailure(t *testing.T, f *Failure, m *Machine, d driver.Driv
 
 		_, failed = m.Initialize(ctx, d)
 
-		return failed != nil && !IsImporterUnschedulable(failed.Error()), nil
+		return failed != nil && !IsImporterStarting(failed.Error()), nil
 	})
 
 	return failed
 }
 
-// IsImporterUnschedulable reports whether a failure concerns CDI's importer, which waits for
-// the scheduler like every pod. This is a failure only because of the tests' short grace
-// period, and no test expects it.
-func IsImporterUnschedulable(failure string) bool {
-	return strings.Contains(failure, "Importer pod cannot be scheduled")
+// IsImporterStarting reports whether a failure concerns the start of CDI's importer: its pod waits for
+// the scheduler like every pod, and CDI creates it a second time when its cache is old (ErrStartingPod,
+// in HandleFailedPod of CDI's pkg/controller/common/util.go). Both end by themselves. They are failures
+// only because of the tests' short grace period, and no test expects them.
+func IsImporterStarting(failure string) bool {
+	return strings.Contains(failure, "Importer pod cannot be scheduled") || strings.Contains(failure, "Error starting pod 'importer-")
 }

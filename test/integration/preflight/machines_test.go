@@ -187,7 +187,7 @@ func awaitOperation(t *testing.T, s *harness.Shoot, deployment string, code code
 		}
 
 		for i := range list.Items {
-			if last := list.Items[i].Status.LastOperation; last.State == v1alpha1.MachineStateFailed && !harness.IsImporterUnschedulable(last.Description) {
+			if last := list.Items[i].Status.LastOperation; last.State == v1alpha1.MachineStateFailed && !harness.IsImporterStarting(last.Description) {
 				require.Equal(t, code.String(), last.ErrorCode, last.Description)
 				require.Equal(t, v1alpha1.MachineOperationCreate, last.Type)
 				require.Contains(t, last.Description, says)
