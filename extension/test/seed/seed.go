@@ -53,7 +53,7 @@ type Seed struct {
 	// watched reads the seed from watches, as kubelets do. Deployments, Secrets and ConfigMaps are read several
 	// times a second for each shoot, which would keep the API server busy.
 	watched client.Reader
-	// endWatches ends the watches.
+	// endWatches ends the watches; nil if there are none yet.
 	endWatches func() error
 
 	seedConfig, providerConfig, targetConfig, gardenConfig *rest.Config
@@ -88,10 +88,7 @@ func Start(ctx context.Context, progress io.Writer, options ...Option) (*Seed, e
 		return nil, err
 	}
 
-	s := &Seed{
-		Folder: folder, group: process.NewGroup(folder), endWatches: func() error { return nil },
-		report: func(format string, args ...any) { fmt.Fprintf(progress, format+"\n", args...) },
-	}
+	s := &Seed{Folder: folder, group: process.NewGroup(folder), report: func(format string, args ...any) { fmt.Fprintf(progress, format+"\n", args...) }}
 	for _, option := range options {
 		option(s)
 	}
@@ -156,7 +153,12 @@ func (s *Seed) start(ctx context.Context, progress io.Writer) (err error) {
 // Stop ends all processes, and kills those that still run when ctx ends. It removes the logs unless keepLogs is set
 // or it fails.
 func (s *Seed) Stop(ctx context.Context, keepLogs bool) error {
-	if err := errors.Join(s.endWatches(), s.group.Stop(ctx)); err != nil || keepLogs {
+	var err error
+	if s.endWatches != nil {
+		err = s.endWatches()
+	}
+
+	if err = errors.Join(err, s.group.Stop(ctx)); err != nil || keepLogs {
 		return err
 	}
 
