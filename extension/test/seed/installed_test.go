@@ -52,7 +52,7 @@ func TestStopOthers(t *testing.T) {
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"app": program}}}
 	}
 	cluster := fake.NewClientBuilder().WithObjects(pod("unchanged-0", "unchanged"), pod("changed-0", "changed"), pod("deleted-0", "deleted")).Build()
-	pods := &installedPods{seed: &Seed{Client: cluster}, report: func(string, ...any) { reports++ }, running: map[client.ObjectKey]*installedPod{}}
+	pods := &installedPods{seed: &Seed{Client: cluster, watched: cluster}, report: func(string, ...any) { reports++ }, running: map[client.ObjectKey]*installedPod{}}
 	stopped := map[string]bool{}
 	wanted := map[client.ObjectKey]*appsv1.Deployment{}
 
@@ -101,7 +101,7 @@ func TestSyncUpdatesVolumes(t *testing.T) {
 
 	cluster := fake.NewClientBuilder().WithObjects(secret, valid, broken).WithStatusSubresource(&appsv1.Deployment{}, &corev1.Pod{}).Build()
 	pods := &installedPods{
-		seed:    &Seed{Client: cluster, Folder: t.TempDir(), programs: programs{extension: "/bin/extension", admission: "/bin/admission"}},
+		seed:    &Seed{Client: cluster, watched: cluster, Folder: t.TempDir(), programs: programs{extension: "/bin/extension", admission: "/bin/admission"}},
 		running: map[client.ObjectKey]*installedPod{},
 	}
 
