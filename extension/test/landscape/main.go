@@ -11,9 +11,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/go-logr/logr"
-	logf "sigs.k8s.io/controller-runtime/pkg/log"
-
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/test/seed"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/demo/screen"
 )
@@ -21,8 +18,6 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // A second ctrl-C ends the program at once.
-
-	logf.SetLogger(logr.Discard()) // Gardener's controllers log; the landscape prints what changes.
 
 	err := run(ctx, screen.New(os.Stdout), os.Args[1:])
 

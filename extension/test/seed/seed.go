@@ -27,6 +27,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/yaml"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/process"
@@ -196,6 +197,9 @@ func (s *Seed) connect() (err error) {
 
 // watch makes watched ready. The watches begin with the first read of a kind, and end with Stop.
 func (s *Seed) watch(ctx context.Context) error {
+	// The tests and demonstrations report what matters; without a logger, controller-runtime prints a warning.
+	logf.SetLogger(log)
+
 	watched, err := cache.New(s.seedConfig, cache.Options{Scheme: kubernetes.SeedScheme})
 	if err != nil {
 		return fmt.Errorf("watch the seed: %w", err)
