@@ -31,6 +31,8 @@ type Options struct {
 	// Toleration is how long pods stay on a node that is not ready; zero keeps
 	// the Kubernetes default.
 	Toleration time.Duration
+	// SpendMemory lets the API server use more memory, to save CPU time.
+	SpendMemory bool
 	// Kubelets lets real kubelets join; nil if there are only simulated ones.
 	Kubelets *Kubelets
 }
@@ -94,6 +96,9 @@ func newCluster(name string, o Options, users ...string) (*Cluster, error) {
 	return c, nil
 }
 
+// apiServer is the name of the API server's process.
+const apiServer = "kube-apiserver"
+
 // issuer issues the tokens of service accounts.
 const issuer = "https://kubernetes.default.svc"
 
@@ -113,7 +118,7 @@ func (c *Cluster) startAPI(ctx context.Context, extraArgs ...string) error {
 		return err
 	}
 	args := append(c.apiServerArgs(ports[2]), extraArgs...)
-	server, err := c.start("kube-apiserver", c.options.Binaries.KubeAPIServer, args...)
+	server, err := c.start(apiServer, c.options.Binaries.KubeAPIServer, args...)
 	if err != nil {
 		return err
 	}
@@ -212,14 +217,21 @@ func (c *Cluster) runKube(ctx context.Context, name, binary, kubeconfig string, 
 	return c.awaitHealthy(ctx, p, "https://"+address(ports[0])+"/healthz")
 }
 
+// garbageCollection returns the settings of a component's garbage collection. With Go's default the
+// suites take a fifth longer. GOMEMLIMIT keeps the API server from growing to several gigabytes; below
+// the limit, GOGC applies.
+func (o Options) garbageCollection(name string) []string {
+	if o.SpendMemory && name == apiServer {
+		return []string{"GOGC=1000", "GOMEMLIMIT=3GiB"}
+	}
+	return []string{"GOGC=400", "GOMEMLIMIT=2GiB"}
+}
+
 func (c *Cluster) start(name, binary string, args ...string) (*process.Process, error) {
 	p, err := c.options.Group.Start(process.Spec{
 		Name: c.Name + "-" + name, Path: binary, Args: args,
-		// GOGC reduces garbage collection: with Go's default the suites take a fifth longer.
-		// GOMEMLIMIT keeps kube-apiserver from growing to several gigabytes; below the
-		// limit, GOGC applies. Some components leave temporary files behind, which the lab
-		// deletes with their data.
-		Env: []string{"GOGC=400", "GOMEMLIMIT=2GiB", "TMPDIR=" + c.dir},
+		// Some components leave temporary files behind, which the lab deletes with their data.
+		Env: append(c.options.garbageCollection(name), "TMPDIR="+c.dir),
 		// An orderly shutdown of some components takes seconds and saves nothing: the data
 		// is removed with the lab.
 		Kill: true,
