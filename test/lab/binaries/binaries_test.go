@@ -220,6 +220,26 @@ func TestLayoutOfAVersion(t *testing.T) {
 	require.Equal(t, "1.34", chosen.versions["kubelet"].Minor(), "real guests have one kubelet")
 }
 
+// TestOldKubeVirt shows that KubeVirt runs under a Kubernetes that it supports, and under no newer one.
+func TestOldKubeVirt(t *testing.T) {
+	t.Parallel()
+	modules, err := modulesDir()
+	require.NoError(t, err)
+	under := func(kubernetesMinor string) (layout, error) {
+		return newLayout(modules, "/cache", func(c component) string {
+			return map[component]string{kubeVirt: "1.6", kubernetes: kubernetesMinor}[c]
+		})
+	}
+	for chosen, want := range map[string]string{"": "1.33", "1.32": "1.32", "1.33": "1.33"} {
+		l, err := under(chosen)
+		require.NoError(t, err)
+		require.Equal(t, want, l.versions[kubernetes.set].Minor(), "%q", chosen)
+		require.Equal(t, "1.6", l.versions[kubeVirt.set].Minor())
+	}
+	_, err = under("1.34")
+	require.ErrorContains(t, err, "KUBERNETES=1.34: KUBEVIRT=1.6 runs under Kubernetes 1.33 and older")
+}
+
 // TestLauncherMinor requires the lab with real guests to run the KubeVirt of their virt-launcher.
 func TestLauncherMinor(t *testing.T) {
 	t.Parallel()

@@ -32,14 +32,18 @@ type layout struct {
 	versions map[string]Version // of the components and of kubelet
 }
 
-// newLayout returns the layout for minor versions of the components; empty means the preset one.
+// newLayout returns the layout for minor versions of the components; empty means the preset one, or
+// of Kubernetes, the newest one under which the chosen KubeVirt runs.
 func newLayout(modules, cache string, minor func(component) string) (layout, error) {
+	minor, err := supported(minor)
+	if err != nil {
+		return layout{}, err
+	}
 	l := layout{modules: map[string]string{}, targets: map[string]string{}, versions: map[string]Version{}}
 	for _, set := range []string{"etcd", "mcm", "prometheus", "gardener", "kubelet", "launcher", "importer"} {
 		l.modules[set] = filepath.Join(modules, set)
 	}
 	for _, c := range components {
-		var err error
 		if l.modules[c.set], err = c.folder(modules, minor(c)); err != nil {
 			return layout{}, err
 		}
@@ -47,7 +51,6 @@ func newLayout(modules, cache string, minor func(component) string) (layout, err
 	for set, module := range map[string]string{
 		kubernetes.set: kubernetes.module, kubeVirt.set: kubeVirt.module, cdi.set: cdi.module, "kubelet": kubernetes.module,
 	} {
-		var err error
 		if l.versions[set], err = required(l.modules[set], module); err != nil {
 			return layout{}, err
 		}

@@ -33,6 +33,31 @@ var (
 // are made.
 const launcherMinor = "1.7"
 
+// newestKubernetes is the newest minor version of Kubernetes under which a minor version of KubeVirt
+// runs, if it does not run under the preset one. Since 1.34, Kubernetes sets observedGeneration in the
+// conditions of pods. virt-controller 1.6 reads them without that field, so its patch, which tests
+// them, is refused as long as the pod lives (kubevirt/kubevirt#15586).
+var newestKubernetes = map[string]string{"1.6": "1.33"}
+
+// supported completes a choice of minor versions by a Kubernetes under which the chosen KubeVirt runs.
+func supported(minor func(component) string) (func(component) string, error) {
+	newest, limited := newestKubernetes[minor(kubeVirt)]
+	if !limited {
+		return minor, nil
+	}
+	chosen := cmp.Or(minor(kubernetes), newest)
+	if chosen > newest {
+		return nil, fmt.Errorf("%s=%s: %s=%s runs under Kubernetes %s and older",
+			kubernetes.variable, chosen, kubeVirt.variable, minor(kubeVirt), newest)
+	}
+	return func(c component) string {
+		if c == kubernetes {
+			return chosen
+		}
+		return minor(c)
+	}, nil
+}
+
 // chosen returns the minor version that the environment chooses, or "".
 func (c component) chosen() string { return os.Getenv(c.variable) }
 
