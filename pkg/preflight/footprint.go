@@ -50,6 +50,9 @@ type sizing struct {
 	cpuRequest resource.Quantity
 	// overhead is the factor for the overhead of KubeVirt's processes.
 	overhead float64
+	// paged is set if page tables take a part of the guest's memory even if the VirtualMachine requests
+	// none. Before 1.7, KubeVirt writes the calculated request into the instance (pkg/defaults).
+	paged bool
 	// instancetype specifies the size if the VirtualMachine does not.
 	instancetype *instancetypev1beta1.VirtualMachineInstancetypeSpec
 }
@@ -62,6 +65,7 @@ func (c *classChecker) getSizing(ctx context.Context) sizing {
 	}
 
 	s := sizingOf(&found.Spec.Configuration)
+	s.paged = olderThan(found, "1.7")
 	s.instancetype = c.getInstancetype(ctx)
 
 	return s
@@ -99,9 +103,15 @@ func podResources(vm *kubevirtv1.VirtualMachine, s sizing) (requests, limits cor
 		domain    = &vm.Spec.Template.Spec.Domain
 		given     = domain.Resources
 		cpus      = virtualCPUs(domain, s.instancetype)
-		overhead  = overheadOfPod(&vm.Spec.Template.Spec, given.Requests.Memory().Value(), cpus, s)
-		requested = cmp.Or(given.Requests.Memory().Value(), given.Limits.Memory().Value(), guestMemory(domain, s.instancetype)*100/int64(s.overcommit))
+		paged     = given.Requests.Memory().Value()
+		requested = cmp.Or(paged, given.Limits.Memory().Value(), guestMemory(domain, s.instancetype)*100/int64(s.overcommit))
 	)
+
+	if s.paged {
+		paged = requested
+	}
+
+	overhead := overheadOfPod(&vm.Spec.Template.Spec, paged, cpus, s)
 
 	if !given.OvercommitGuestOverhead {
 		requested += overhead
@@ -155,9 +165,10 @@ func consoleOf(domain *kubevirtv1.DomainSpec) corev1.ResourceList {
 	return consoleRequests
 }
 
-// overheadOfPod returns the memory of KubeVirt's own processes.
-func overheadOfPod(instance *kubevirtv1.VirtualMachineInstanceSpec, requested, cpus int64, s sizing) int64 {
-	overhead := requested/pageTables + launcherOverhead + cpus*cpuOverhead
+// overheadOfPod returns the memory of KubeVirt's own processes, and of page tables for this much
+// memory.
+func overheadOfPod(instance *kubevirtv1.VirtualMachineInstanceSpec, paged, cpus int64, s sizing) int64 {
+	overhead := paged/pageTables + launcherOverhead + cpus*cpuOverhead
 
 	if instance.Architecture == "arm64" {
 		overhead += armOverhead

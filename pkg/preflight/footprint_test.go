@@ -60,6 +60,14 @@ func TestPodResources(t *testing.T) {
 			reason: "and the overhead it has all machines take", domain: `{"cpu":{"cores":2},"memory":{"guest":"4Gi"}}`,
 			sizing: sizing{allocation: 10, overcommit: 100, overhead: 2}, cpu: "205m", memory: "4682Mi", limit: "9296Mi",
 		},
+		"Paged": {
+			reason: "up to KubeVirt 1.6, the guest's memory counts as requested", domain: `{"cpu":{"cores":2},"memory":{"guest":"4Gi"}}`,
+			sizing: sizing{allocation: 10, overcommit: 100, overhead: 1, paged: true}, cpu: "205m", memory: "4414Mi", limit: "8760Mi",
+		},
+		"PagedLimits": {
+			reason: "and so does the limit of the class", domain: `{"cpu":{"cores":1},"memory":{"guest":"1Gi"},"resources":{"limits":{"memory":"3Gi"}}}`,
+			sizing: sizing{allocation: 10, overcommit: 100, overhead: 1, paged: true}, cpu: "105m", memory: "3380Mi", limit: "3346Mi",
+		},
 		"Devices": {
 			reason: "devices are mapped", domain: `{"cpu":{"cores":2},"memory":{"guest":"4Gi"},"devices":{"gpus":[{"name":"g","deviceName":"example.com/g"}]}}`,
 			cpu: "205m", memory: "5430Mi", limit: "10792Mi",

@@ -37,9 +37,26 @@ func (g gate) on(kubeVirt *kubevirtv1.KubeVirt) bool {
 		return false
 	}
 
-	installed, err := version.ParseGeneric(kubeVirt.Status.ObservedKubeVirtVersion)
+	installed := versionOf(kubeVirt)
 
-	return err == nil && installed.AtLeast(version.MustParseGeneric(g.onSince))
+	return installed != nil && installed.AtLeast(version.MustParseGeneric(g.onSince))
+}
+
+// olderThan reports whether a KubeVirt is known to be older than a minor version.
+func olderThan(kubeVirt *kubevirtv1.KubeVirt, minor string) bool {
+	installed := versionOf(kubeVirt)
+
+	return installed != nil && installed.LessThan(version.MustParseGeneric(minor))
+}
+
+// versionOf returns the version of a KubeVirt; nil if it is unknown.
+func versionOf(kubeVirt *kubevirtv1.KubeVirt) *version.Version {
+	installed, err := version.ParseGeneric(kubeVirt.Status.ObservedKubeVirtVersion)
+	if err != nil {
+		return nil
+	}
+
+	return installed
 }
 
 // on reports whether KubeVirt is known to have a gate on.

@@ -42,3 +42,12 @@ func TestGates(t *testing.T) {
 		})
 	}
 }
+
+func TestOlderThan(t *testing.T) {
+	t.Parallel()
+
+	for installed, want := range map[string]bool{"v1.6.0": true, "v1.6.6": true, "v1.7.0": false, "v1.10.2": false, "": false, "devel": false} {
+		found := &kubevirtv1.KubeVirt{Status: kubevirtv1.KubeVirtStatus{ObservedKubeVirtVersion: installed}}
+		require.Equal(t, want, olderThan(found, "1.7"), "%q", installed)
+	}
+}
