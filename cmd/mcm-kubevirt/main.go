@@ -29,12 +29,12 @@ Exit codes:
 )
 
 func main() {
-	os.Exit(execute(context.Background()))
+	os.Exit(execute())
 }
 
 // execute runs the command line of this process, and returns its exit code.
-func execute(ctx context.Context) int {
-	err := rootCommand().ExecuteContext(ctx)
+func execute() int {
+	err := rootCommand().ExecuteContext(context.Background())
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "mcm-kubevirt:", err)
 	}

@@ -24,7 +24,7 @@ const asProgram = "MCM_KUBEVIRT_PROGRAM"
 
 func TestMain(m *testing.M) {
 	if file := os.Getenv(asProgram); file != "" {
-		code := execute(context.Background()) //nolint:forbidigo // This process is the program, whose context begins here.
+		code := execute()
 		if failed := os.WriteFile(file, []byte(strconv.Itoa(hostile.PeakMemory())), 0o600); failed != nil {
 			panic(failed)
 		}

@@ -190,7 +190,7 @@ func TestMonitor(t *testing.T) {
 func TestForward(t *testing.T) {
 	t.Parallel()
 	for printed, want := range map[string]string{
-		``:                       "",
+		``:                     "",
 		`could not set up\r\n`: "could not set up",
 	} {
 		socket := filepath.Join(shortDir(t), "qmp")
