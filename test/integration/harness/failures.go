@@ -66,7 +66,9 @@ func (s *Shoot) AwaitFailure(t *testing.T, f *Failure, m *Machine, d driver.Driv
 // IsImporterStarting reports whether a failure concerns the start of CDI's importer: its pod waits for
 // the scheduler like every pod, and CDI creates it a second time when its cache is old (ErrStartingPod,
 // in HandleFailedPod of CDI's pkg/controller/common/util.go). Both end by themselves. They are failures
-// only because of the tests' short grace period, and no test expects them.
+// only because of the tests' short grace period, and no test expects them. An exceeded quota has the
+// same message, but another token.
 func IsImporterStarting(failure string) bool {
-	return strings.Contains(failure, "Importer pod cannot be scheduled") || strings.Contains(failure, "Error starting pod 'importer-")
+	return strings.Contains(failure, "Importer pod cannot be scheduled") ||
+		strings.Contains(failure, "ImportFailed: ") && strings.Contains(failure, "Error starting pod 'importer-")
 }
