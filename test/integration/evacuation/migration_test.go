@@ -2,14 +2,17 @@ package evacuation
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane"
 )
 
 // Fields of a ProviderSpec.
@@ -21,6 +24,9 @@ const (
 	// failing are the fields of a guest that can be live-migrated, but whose migrations fail.
 	failing = `{` + masquerade + `,
 		"virtualMachineTemplate":{"spec":{"template":{"metadata":{"annotations":{"sim.lab/fault":"migration-fails"}}}}}}`
+	// hanging are the fields of a guest that can be live-migrated, but whose migrations never end.
+	hanging = `{` + masquerade + `,
+		"virtualMachineTemplate":{"spec":{"template":{"metadata":{"annotations":{"sim.lab/fault":"migration-hangs"}}}}}}`
 )
 
 // TestLiveMigration lets the real virt-controller migrate a machine, and the simulated
@@ -43,7 +49,7 @@ func TestLiveMigration(t *testing.T) {
 			},
 		},
 		"Fails": {
-			reason: "the source gives up while it copies", fields: failing,
+			reason: "the source gives up while it copies", fields: hanging,
 			phases: []kubevirtv1.VirtualMachineInstanceMigrationPhase{
 				kubevirtv1.MigrationPending, kubevirtv1.MigrationScheduling, kubevirtv1.MigrationScheduled,
 				kubevirtv1.MigrationPreparingTarget, kubevirtv1.MigrationTargetReady, kubevirtv1.MigrationRunning,
@@ -62,7 +68,11 @@ func TestLiveMigration(t *testing.T) {
 			m.Class.ProviderSpec.Raw = harness.MergeFields(t, m.Class.ProviderSpec.Raw, tc.fields)
 
 			runMachine(t, s, m, d)
-			require.Equal(t, tc.phases, migrate(t, s, m.Name()), tc.reason)
+			migration := migrate(t, s, m.Name())
+			if !tc.moved {
+				failWhileRunning(t, s, migration)
+			}
+			require.Equal(t, tc.phases, phasesUntilEnd(t, s, migration), tc.reason)
 			requireMigrated(t, s, m, tc.moved)
 			harness.RequireDeleted(t, m, d)
 			s.RequireNothingLeft(t)
@@ -84,29 +94,66 @@ func runMachine(t *testing.T, s *harness.Shoot, m *harness.Machine, d driver.Dri
 	})
 }
 
-// migrate creates a migration and returns all its phases.
-func migrate(t *testing.T, s *harness.Shoot, instance string) []kubevirtv1.VirtualMachineInstanceMigrationPhase {
+// migrate creates the migration of an instance.
+func migrate(t *testing.T, s *harness.Shoot, instance string) *kubevirtv1.VirtualMachineInstanceMigration {
 	t.Helper()
 
-	migrations := s.KubeVirt.KubevirtV1().VirtualMachineInstanceMigrations(s.ProviderNamespace)
-	made, err := migrations.Create(t.Context(), &kubevirtv1.VirtualMachineInstanceMigration{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"},
-		Spec:       kubevirtv1.VirtualMachineInstanceMigrationSpec{VMIName: instance},
-	}, metav1.CreateOptions{})
+	migration, err := s.KubeVirt.KubevirtV1().VirtualMachineInstanceMigrations(s.ProviderNamespace).Create(t.Context(),
+		&kubevirtv1.VirtualMachineInstanceMigration{
+			ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"},
+			Spec:       kubevirtv1.VirtualMachineInstanceMigrationSpec{VMIName: instance},
+		}, metav1.CreateOptions{})
 	require.NoError(t, err)
 
-	harness.Eventually(t, made.Name+" ends", func(ctx context.Context) (bool, error) {
-		made, err = migrations.Get(ctx, made.Name, metav1.GetOptions{})
+	return migration
+}
 
-		return err == nil && made.IsFinal(), err
+// failWhileRunning lets a hanging migration fail. It waits for the phase Running first:
+// virt-controller never reports that phase if the source fails before virt-controller reads that
+// it has started.
+func failWhileRunning(t *testing.T, s *harness.Shoot, migration *kubevirtv1.VirtualMachineInstanceMigration) {
+	t.Helper()
+	awaitMigration(t, s, migration, "runs", func(m *kubevirtv1.VirtualMachineInstanceMigration) bool {
+		return m.Status.Phase == kubevirtv1.MigrationRunning
 	})
 
-	phases := make([]kubevirtv1.VirtualMachineInstanceMigrationPhase, 0, len(made.Status.PhaseTransitionTimestamps))
-	for _, transition := range made.Status.PhaseTransitionTimestamps {
+	fails := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, dataplane.FaultAnnotation, dataplane.FaultMigrationFails)
+	_, err := s.KubeVirt.KubevirtV1().VirtualMachineInstances(s.ProviderNamespace).Patch(t.Context(), migration.Spec.VMIName,
+		types.MergePatchType, fails, metav1.PatchOptions{})
+	require.NoError(t, err)
+}
+
+// phasesUntilEnd waits until a migration ends, and returns all its phases.
+func phasesUntilEnd(
+	t *testing.T, s *harness.Shoot, migration *kubevirtv1.VirtualMachineInstanceMigration,
+) []kubevirtv1.VirtualMachineInstanceMigrationPhase {
+	t.Helper()
+	ended := awaitMigration(t, s, migration, "ends", (*kubevirtv1.VirtualMachineInstanceMigration).IsFinal)
+
+	phases := make([]kubevirtv1.VirtualMachineInstanceMigrationPhase, 0, len(ended.Status.PhaseTransitionTimestamps))
+	for _, transition := range ended.Status.PhaseTransitionTimestamps {
 		phases = append(phases, transition.Phase)
 	}
 
 	return phases
+}
+
+// awaitMigration waits for a state of a migration, and returns the migration in that state.
+func awaitMigration(
+	t *testing.T, s *harness.Shoot, migration *kubevirtv1.VirtualMachineInstanceMigration,
+	state string, reached func(*kubevirtv1.VirtualMachineInstanceMigration) bool,
+) *kubevirtv1.VirtualMachineInstanceMigration {
+	t.Helper()
+
+	harness.Eventually(t, migration.Name+" "+state, func(ctx context.Context) (bool, error) {
+		read, err := s.KubeVirt.KubevirtV1().VirtualMachineInstanceMigrations(s.ProviderNamespace).
+			Get(ctx, migration.Name, metav1.GetOptions{})
+		migration = read
+
+		return err == nil && reached(read), err
+	})
+
+	return migration
 }
 
 // requireMigrated requires that the guest runs on its target node, or on its source node if it was
