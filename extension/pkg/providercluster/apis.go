@@ -14,7 +14,7 @@ import (
 )
 
 // CheckAPIs returns an error unless the provider cluster responds, accepts the credentials, lets the
-// account list objects of KubeVirt and CDI in its namespace, and has both installed.
+// account list objects of KubeVirt and CDI in its namespace, and has both installed. The error names the remedy.
 func (c *Cluster) CheckAPIs(ctx context.Context) error {
 	for _, product := range []struct {
 		name string
@@ -27,9 +27,23 @@ func (c *Cluster) CheckAPIs(ctx context.Context) error {
 		}
 
 		if err != nil {
-			return fmt.Errorf("list objects of %s: %w", product.name, err)
+			return WithRemedy(fmt.Errorf("list objects of %s: %w", product.name, err))
 		}
 	}
 
 	return nil
+}
+
+// WithRemedy adds the remedy to an error of the provider cluster's API.
+func WithRemedy(err error) error {
+	remedy := "check its API server, the network between it and the seed, and the server and certificate authority in the kubeconfig"
+
+	switch {
+	case apierrors.IsUnauthorized(err):
+		remedy = "replace the credentials of the Shoot"
+	case apierrors.IsForbidden(err):
+		remedy = "grant the account of the kubeconfig the permissions of extension/kubernetes/provider-namespace, or of extension/kubernetes/namespace-per-shoot for namespace.create"
+	}
+
+	return fmt.Errorf("%w; %s", err, remedy)
 }

@@ -65,7 +65,7 @@ func cdi() product {
 // check returns an error if the product is not available, or if its state cannot be read.
 func (p product) check(ctx context.Context, provider *providercluster.Cluster) error {
 	if err := provider.List(ctx, p.list, client.Limit(maxInstallations)); err != nil {
-		return withRemedy(fmt.Errorf("read the state of %s: %w", p.name, err))
+		return providercluster.WithRemedy(fmt.Errorf("read the state of %s: %w", p.name, err))
 	}
 
 	cause, unavailable := unavailability(p.conditions())

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/gardener/gardener/extensions/pkg/controller/healthcheck"
-	v1beta1helper "github.com/gardener/gardener/pkg/api/core/v1beta1/helper"
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -55,7 +54,7 @@ func (c *providerClusterCheck) Check(ctx context.Context, request types.Namespac
 // checkProvider returns an error unless machines can run in the provider cluster.
 func checkProvider(ctx context.Context, provider *providercluster.Cluster) error {
 	if err := provider.CheckAPIs(ctx); err != nil {
-		return withRemedy(err) // Nothing else works.
+		return err // Nothing else works.
 	}
 
 	var errs []error
@@ -70,20 +69,4 @@ func checkProvider(ctx context.Context, provider *providercluster.Cluster) error
 	}
 
 	return errors.Join(errs...)
-}
-
-// withRemedy adds what to do about an error of the provider cluster's API.
-func withRemedy(err error) error {
-	remedy := "check its API server, the network between it and the seed, and the server and certificate authority in the kubeconfig"
-
-	switch coder := v1beta1helper.Coder(nil); {
-	case errors.As(err, &coder):
-		return err // It names the remedy.
-	case apierrors.IsUnauthorized(err):
-		remedy = "replace the credentials of the Shoot"
-	case apierrors.IsForbidden(err):
-		remedy = "grant the account of the kubeconfig the permissions of extension/kubernetes/provider-namespace, or of extension/kubernetes/namespace-per-shoot for namespace.create"
-	}
-
-	return fmt.Errorf("%w; %s", err, remedy)
 }

@@ -98,13 +98,13 @@ func TestCheck(t *testing.T) {
 		"Healthy": {},
 		"Kubeconfig expired": {
 			change: func(_ *landscape, p *providerState) { p.lists = named(apierrors.NewUnauthorized("Unauthorized")) },
-			field:  "spec.credentialsBindingName", code: gardencorev1beta1.ErrorInfraUnauthenticated,
+			field:  "spec.credentialsBindingName", text: "replace the credentials of the Shoot", code: gardencorev1beta1.ErrorInfraUnauthenticated,
 		},
 		"Kubeconfig without permissions": {
 			change: func(_ *landscape, p *providerState) {
 				p.lists = named(apierrors.NewForbidden(schema.GroupResource{Group: "kubevirt.io", Resource: "virtualmachines"}, "", errUser))
 			},
-			field: "spec.credentialsBindingName", code: gardencorev1beta1.ErrorInfraUnauthorized,
+			field: "spec.credentialsBindingName", text: "extension/kubernetes/provider-namespace", code: gardencorev1beta1.ErrorInfraUnauthorized,
 		},
 		"No KubeVirt": {
 			change: func(_ *landscape, p *providerState) { p.lists = notFound },
