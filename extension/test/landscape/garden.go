@@ -6,61 +6,84 @@ import (
 	"fmt"
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
-	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	securityv1alpha1 "github.com/gardener/gardener/pkg/apis/security/v1alpha1"
+	"github.com/gardener/gardener/pkg/controllermanager/controller/cloudprofile"
+	"github.com/gardener/gardener/pkg/controllermanager/controller/credentialsbinding"
+	"github.com/gardener/gardener/pkg/controllermanager/controller/secretbinding"
 	"github.com/gardener/gardener/pkg/controllermanager/controller/shoot/statuslabel"
-	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/test/seed"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// labelCredentials labels the Secrets of bindings, as gardener-controller-manager does. The label makes the API server
-// call the webhook of the admission.
-func (l *landscape) labelCredentials(ctx context.Context) error {
-	credentialsBindings, secretBindings := &securityv1alpha1.CredentialsBindingList{}, &gardencorev1beta1.SecretBindingList{} //nolint:staticcheck // deprecated, but still in use
-	for _, list := range []client.ObjectList{credentialsBindings, secretBindings} {
-		if err := l.seed.Garden.List(ctx, list); err != nil {
-			return fmt.Errorf("list bindings: %w", err)
+// references runs the controllers of gardener-controller-manager for the objects to which Shoots refer.
+type references struct {
+	garden client.Client
+
+	credentials, secrets, profiles reconcile.Reconciler
+}
+
+func newReferences(garden client.Client) references {
+	// The errors of the controllers contain the texts of their events.
+	discarded := &events.FakeRecorder{}
+
+	return references{
+		garden:      garden,
+		credentials: &credentialsbinding.Reconciler{Client: garden, Recorder: discarded},
+		secrets:     &secretbinding.Reconciler{Client: garden, Recorder: discarded},
+		profiles:    &cloudprofile.Reconciler{Client: garden, Recorder: discarded, Clock: clock.RealClock{}},
+	}
+}
+
+// protect keeps CloudProfiles, bindings and their Secrets until no Shoot uses them, and labels the
+// Secrets. The label makes the API server call the webhook of the admission.
+func (r references) protect(ctx context.Context, report func(format string, args ...any)) error {
+	bindings, secretBindings, profiles := &securityv1alpha1.CredentialsBindingList{}, &gardencorev1beta1.SecretBindingList{}, &gardencorev1beta1.CloudProfileList{} //nolint:staticcheck // deprecated, but still in use
+
+	for _, list := range []client.ObjectList{bindings, secretBindings, profiles} {
+		if err := r.garden.List(ctx, list); err != nil {
+			return fmt.Errorf("list objects of the garden: %w", err)
 		}
 	}
 
-	var failed error
+	var errs []error
 
-	for i := range credentialsBindings.Items {
-		b := &credentialsBindings.Items[i]
-		if b.CredentialsRef.Kind == seed.KindSecret {
-			failed = errors.Join(failed, l.labelSecret(ctx, client.ObjectKey{Namespace: b.CredentialsRef.Namespace, Name: b.CredentialsRef.Name}, b.Provider.Type))
-		}
+	for i := range bindings.Items {
+		b := &bindings.Items[i]
+		errs = append(errs, protectOne(ctx, r.credentials, b, func() {
+			report("CredentialsBinding %s: Secret %s/%s is labelled, and is kept while the binding exists", client.ObjectKeyFromObject(b), b.CredentialsRef.Namespace, b.CredentialsRef.Name)
+		}))
 	}
 
 	for i := range secretBindings.Items {
 		b := &secretBindings.Items[i]
-		if b.Provider != nil {
-			failed = errors.Join(failed, l.labelSecret(ctx, client.ObjectKey{Namespace: b.SecretRef.Namespace, Name: b.SecretRef.Name}, b.Provider.Type))
-		}
+		errs = append(errs, protectOne(ctx, r.secrets, b, func() {
+			report("SecretBinding %s: Secret %s/%s is labelled, and is kept while the binding exists", client.ObjectKeyFromObject(b), b.SecretRef.Namespace, b.SecretRef.Name)
+		}))
 	}
 
-	return failed
+	for i := range profiles.Items {
+		p := &profiles.Items[i]
+		errs = append(errs, protectOne(ctx, r.profiles, p, func() { report("CloudProfile %s is kept while Shoots use it", p.Name) }))
+	}
+
+	return errors.Join(errs...)
 }
 
-// labelSecret labels the Secret of a binding.
-func (l *landscape) labelSecret(ctx context.Context, key client.ObjectKey, providerType string) error {
-	secret := &corev1.Secret{}
-	if err := l.seed.Garden.Get(ctx, key, secret); err != nil {
-		return fmt.Errorf("get the Secret of a binding: %w", err)
+// protectOne runs a controller for an object, and reports when the object is protected for the first time.
+func protectOne(ctx context.Context, controller reconcile.Reconciler, object client.Object, report func()) error {
+	added := object.GetDeletionTimestamp() == nil && !controllerutil.ContainsFinalizer(object, gardencorev1beta1.GardenerName)
+
+	if _, err := controller.Reconcile(ctx, request(client.ObjectKeyFromObject(object))); err != nil {
+		return fmt.Errorf("%s: %w", object.GetName(), err)
 	}
 
-	if secret.Labels[v1beta1constants.LabelShootProviderPrefix+providerType] != "" {
-		return nil
+	if added {
+		report()
 	}
-
-	if err := l.seed.LabelCredentials(ctx, key, providerType); err != nil {
-		return err
-	}
-
-	l.reporter(controllerManager)("labelled Secret %s as credentials of type %s", key, providerType)
 
 	return nil
 }

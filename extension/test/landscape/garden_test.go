@@ -5,12 +5,16 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/gardener/gardener/pkg/api/indexer"
+	gardencore "github.com/gardener/gardener/pkg/apis/core"
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	securityv1alpha1 "github.com/gardener/gardener/pkg/apis/security/v1alpha1"
 	"github.com/gardener/gardener/pkg/client/kubernetes"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -19,33 +23,59 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/test/seed"
 )
 
-// TestLabelCredentials requires a binding without a Secret not to prevent the labels of the others.
-func TestLabelCredentials(t *testing.T) {
+// TestProtect deletes what a Shoot needs before the Shoot.
+func TestProtect(t *testing.T) {
 	t.Parallel()
 
-	meta := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "garden-dev", Name: name} }
-	binding := func(kind, name string) *securityv1alpha1.CredentialsBinding {
-		return &securityv1alpha1.CredentialsBinding{
-			ObjectMeta: meta(name), Provider: securityv1alpha1.CredentialsBindingProvider{Type: providerType},
-			CredentialsRef: corev1.ObjectReference{Kind: kind, Namespace: "garden-dev", Name: name},
-		}
+	const namespace = "garden-dev"
+
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "credentials"}}
+	binding := &securityv1alpha1.CredentialsBinding{
+		ObjectMeta:     metav1.ObjectMeta{Namespace: namespace, Name: "binding"},
+		Provider:       securityv1alpha1.CredentialsBindingProvider{Type: providerType},
+		CredentialsRef: corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: namespace, Name: secret.Name},
 	}
-	l := newGarden(func() error { return nil },
-		binding("Secret", "a-missing"), binding("WorkloadIdentity", "b-identity"), binding("Secret", "c-credentials"),
-		&gardencorev1beta1.SecretBinding{ //nolint:staticcheck // deprecated, but still in use
-			ObjectMeta: meta("d"), Provider: &gardencorev1beta1.SecretBindingProvider{Type: providerType}, SecretRef: corev1.SecretReference{Namespace: "garden-dev", Name: "d-secret"},
+	profile := &gardencorev1beta1.CloudProfile{ObjectMeta: metav1.ObjectMeta{Name: "kubevirt"}}
+	s := &gardencorev1beta1.Shoot{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "shoot"},
+		Spec: gardencorev1beta1.ShootSpec{
+			CredentialsBindingName: ptr.To(binding.Name),
+			CloudProfile:           &gardencorev1beta1.CloudProfileReference{Kind: "CloudProfile", Name: profile.Name},
 		},
-		&corev1.Secret{ObjectMeta: meta("c-credentials")}, &corev1.Secret{ObjectMeta: meta("d-secret")},
-	)
+	}
 
-	err := l.labelCredentials(t.Context())
-	require.ErrorContains(t, err, "a-missing")
-	require.NotContains(t, err.Error(), "b-identity")
+	garden := fake.NewClientBuilder().WithScheme(kubernetes.GardenScheme).WithObjects(secret, binding, profile, s).
+		WithStatusSubresource(profile).
+		WithIndex(&gardencorev1beta1.NamespacedCloudProfile{}, gardencore.NamespacedCloudProfileParentRefName, indexer.NamespacedCloudProfileParentRefNameIndexerFunc).
+		Build()
 
-	for _, name := range []string{"c-credentials", "d-secret"} {
-		secret := &corev1.Secret{}
-		require.NoError(t, l.seed.Garden.Get(t.Context(), client.ObjectKey{Namespace: "garden-dev", Name: name}, secret))
-		require.Equal(t, map[string]string{"provider.shoot.gardener.cloud/kubevirt": "true"}, secret.Labels)
+	r, reports := newReferences(garden), 0
+	protect := func() error { return r.protect(t.Context(), func(string, ...any) { reports++ }) }
+
+	require.NoError(t, protect())
+	require.NoError(t, protect())
+	require.Equal(t, 2, reports, "each object is reported once")
+
+	needed := []client.Object{secret, binding, profile}
+	for _, object := range needed {
+		require.NoError(t, garden.Delete(t.Context(), object))
+	}
+
+	err := protect()
+	require.ErrorContains(t, err, "binding: Cannot delete CredentialsBinding")
+	require.ErrorContains(t, err, "kubevirt: Cannot delete CloudProfile")
+
+	for _, object := range needed {
+		require.NoError(t, garden.Get(t.Context(), client.ObjectKeyFromObject(object), object))
+	}
+
+	require.Equal(t, "true", secret.Labels["provider.shoot.gardener.cloud/"+providerType])
+
+	require.NoError(t, garden.Delete(t.Context(), s))
+	require.NoError(t, protect())
+
+	for _, object := range needed {
+		require.True(t, apierrors.IsNotFound(garden.Get(t.Context(), client.ObjectKeyFromObject(object), object)), object.GetName())
 	}
 }
 

@@ -32,6 +32,7 @@ type landscape struct {
 	out           *screen.Screen
 	seed          *seed.Seed
 	installations *installations
+	references    references
 
 	// shoot is the Shoot with a control plane in the seed; nil if there is none. A lock protects it since
 	// operations and health checks run at the same time.
@@ -144,7 +145,7 @@ func (l *landscape) run(ctx context.Context) {
 	var running sync.WaitGroup
 
 	for _, c := range []component{
-		{controllerManager, l.labelCredentials},
+		{controllerManager, func(ctx context.Context) error { return l.references.protect(ctx, l.reporter(controllerManager)) }},
 		{controllerManager, l.labelShoots},
 		{"gardener-scheduler", l.schedule},
 		{controllerManager, l.installations.require},

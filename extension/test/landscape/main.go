@@ -45,7 +45,7 @@ func run(ctx context.Context, out *screen.Screen, args []string) (failed error) 
 		return err
 	}
 
-	l := &landscape{out: out, seed: s}
+	l := &landscape{out: out, seed: s, references: newReferences(s.Garden)}
 
 	defer func() { failed = errors.Join(failed, l.stop(ctx, failed != nil && ctx.Err() == nil)) }()
 

@@ -15,7 +15,7 @@ import (
 	gardenerutils "github.com/gardener/gardener/pkg/utils/gardener"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/utils/ptr"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -270,11 +270,7 @@ func (l *landscape) patchConditions(ctx context.Context, s *shoot, conditions []
 		return client.IgnoreNotFound(err)
 	}
 
-	changed := slices.DeleteFunc(conditions, func(c gardencorev1beta1.Condition) bool {
-		old := ptr.Deref(v1beta1helper.GetCondition(stored.Status.Conditions, c.Type), gardencorev1beta1.Condition{})
-
-		return old.Status == c.Status && old.Reason == c.Reason && old.Message == c.Message
-	})
+	changed := changedConditions(stored.Status.Conditions, conditions, clock.RealClock{})
 	if len(changed) == 0 {
 		return nil
 	}

@@ -7,6 +7,7 @@ import (
 	v1beta1helper "github.com/gardener/gardener/pkg/api/core/v1beta1/helper"
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 )
 
 // retryAfter is the time after which a failed operation is tried again; gardenlet waits longer after each failure.
@@ -93,4 +94,18 @@ func succeed(status *gardencorev1beta1.ShootStatus) {
 	status.LastOperation = &gardencorev1beta1.LastOperation{
 		Type: status.LastOperation.Type, State: gardencorev1beta1.LastOperationStateSucceeded, Progress: 100, Description: description, LastUpdateTime: metav1.Now(),
 	}
+}
+
+// changedConditions returns the conditions that differ from those that are stored, with the times that gardenlet writes.
+func changedConditions(stored, conditions []gardencorev1beta1.Condition, now clock.Clock) (changed []gardencorev1beta1.Condition) {
+	for _, c := range conditions {
+		if old := v1beta1helper.GetCondition(stored, c.Type); old != nil && old.Status == c.Status && old.Reason == c.Reason && old.Message == c.Message {
+			continue
+		}
+
+		old := v1beta1helper.GetOrInitConditionWithClock(now, stored, c.Type)
+		changed = append(changed, v1beta1helper.UpdatedConditionWithClock(now, old, c.Status, c.Reason, c.Message, c.Codes...))
+	}
+
+	return changed
 }

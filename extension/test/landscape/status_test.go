@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	testclock "k8s.io/utils/clock/testing"
 )
 
 func TestDue(t *testing.T) {
@@ -75,4 +77,37 @@ func TestOperation(t *testing.T) {
 	require.Equal(t, gardencorev1beta1.LastOperationTypeCreate, last().Type)
 	require.Equal(t, int32(100), last().Progress)
 	require.Empty(t, s.Status.LastErrors)
+}
+
+// TestChangedConditions requires the times of conditions to be those that gardenlet writes.
+func TestChangedConditions(t *testing.T) {
+	t.Parallel()
+
+	begun := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	now := testclock.NewFakeClock(begun)
+	healthy := []gardencorev1beta1.Condition{{Type: gardencorev1beta1.ShootEveryNodeReady, Status: gardencorev1beta1.ConditionTrue, Reason: "Healthy", Message: "a"}}
+
+	first := changedConditions(nil, healthy, now)
+	require.Len(t, first, 1)
+	require.Equal(t, begun, first[0].LastTransitionTime.Time)
+	require.Empty(t, changedConditions(first, healthy, now), "nothing has changed")
+
+	now.Step(time.Minute)
+
+	broken := slices.Clone(healthy)
+	broken[0].Status, broken[0].Codes = gardencorev1beta1.ConditionFalse, []gardencorev1beta1.ErrorCode{gardencorev1beta1.ErrorInfraUnauthenticated}
+
+	second := changedConditions(first, broken, now)
+	require.Len(t, second, 1)
+	require.Equal(t, broken[0].Codes, second[0].Codes)
+	require.Equal(t, begun.Add(time.Minute), second[0].LastTransitionTime.Time)
+
+	now.Step(time.Minute)
+
+	broken[0].Message = "b"
+
+	third := changedConditions(second, broken, now)
+	require.Len(t, third, 1)
+	require.Equal(t, second[0].LastTransitionTime, third[0].LastTransitionTime, "the status is the same")
+	require.Equal(t, begun.Add(2*time.Minute), third[0].LastUpdateTime.Time)
 }

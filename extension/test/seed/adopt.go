@@ -20,8 +20,8 @@ import (
 	api "github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/v1alpha1"
 )
 
-// KindSecret is the kind of credentials that have a kubeconfig.
-const KindSecret = "Secret"
+// kindSecret is the kind of credentials that have a kubeconfig.
+const kindSecret = "Secret"
 
 // Credentials returns a kubeconfig with the permissions of an account, for a Secret in the garden.
 func (s *Seed) Credentials(ctx context.Context, account Account) ([]byte, error) {
@@ -53,10 +53,10 @@ func (s *Seed) Adopt(ctx context.Context, key client.ObjectKey) (*Shoot, error) 
 	}
 
 	before = shoot.Object.DeepCopy()
-	shoot.Object.Status.TechnicalID = shoot.Namespace
+	shoot.Object.Status.TechnicalID, shoot.Object.Status.UID = shoot.Namespace, shoot.Object.UID
 
 	if err := s.Garden.Status().Patch(ctx, shoot.Object, client.MergeFrom(before)); err != nil {
-		return nil, fmt.Errorf("write the technical ID: %w", err)
+		return nil, fmt.Errorf("write the technical ID and the UID: %w", err)
 	}
 
 	return shoot, shoot.prepare(ctx)
@@ -129,7 +129,7 @@ func (s *Seed) credentialsRef(ctx context.Context, shoot *gardencorev1beta1.Shoo
 			return client.ObjectKey{}, fmt.Errorf("get CredentialsBinding: %w", err)
 		}
 
-		if ref := binding.CredentialsRef; ref.Kind != KindSecret {
+		if ref := binding.CredentialsRef; ref.Kind != kindSecret {
 			return client.ObjectKey{}, fmt.Errorf("spec.credentialsBindingName: %w, not of %s %s", errNoCredentials, ref.Kind, ref.Name)
 		}
 

@@ -212,12 +212,12 @@ func (s *Seed) ApplyLandscape(ctx context.Context, account Account) error {
 		return err
 	}
 
-	return s.LabelCredentials(ctx, client.ObjectKey{Namespace: binding.CredentialsRef.Namespace, Name: binding.CredentialsRef.Name}, binding.Provider.Type)
+	return s.labelCredentials(ctx, client.ObjectKey{Namespace: binding.CredentialsRef.Namespace, Name: binding.CredentialsRef.Name}, binding.Provider.Type)
 }
 
-// LabelCredentials adds the label to the Secret of a binding by which the API server calls the webhook, as
+// labelCredentials adds the label to the Secret of a binding by which the API server calls the webhook, as
 // gardener-controller-manager does after the binding has been created.
-func (s *Seed) LabelCredentials(ctx context.Context, key client.ObjectKey, providerType string) error {
+func (s *Seed) labelCredentials(ctx context.Context, key client.ObjectKey, providerType string) error {
 	secret := &corev1.Secret{}
 	if err := s.Garden.Get(ctx, key, secret); err != nil {
 		return err
