@@ -2,8 +2,11 @@ package main
 
 import (
 	"bytes"
+	"flag"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -89,4 +92,30 @@ func TestArgumentsSurviveTheWayToTheBackground(t *testing.T) {
 	require.Contains(t, args, "--sidecar-args=--v=4 --x")
 	require.Contains(t, args, "--keep-logs=true")
 	require.Contains(t, args, "--guests=real")
+}
+
+// TestDocumentedCommands parses the commands on the pages.
+func TestDocumentedCommands(t *testing.T) {
+	t.Parallel()
+
+	found := 0
+
+	for _, page := range []string{"../../extension/docs/local-setup.md", "../../CONTRIBUTING.md"} {
+		text, err := os.ReadFile(page)
+		require.NoError(t, err)
+
+		for _, match := range regexp.MustCompile("go run \\./test/lab ([a-z]+)([^`#\n]*)").FindAllStringSubmatch(string(text), -1) {
+			require.Contains(t, usage, "\n  "+match[1]+" ", match[0])
+
+			var r request
+			flags := flag.NewFlagSet("lab", flag.ContinueOnError)
+			r.define(flags)
+			require.NoError(t, flags.Parse(strings.Fields(match[2])), match[0])
+			require.Empty(t, flags.Args(), match[0])
+
+			found++
+		}
+	}
+
+	require.Greater(t, found, 2, "one page names several commands")
 }

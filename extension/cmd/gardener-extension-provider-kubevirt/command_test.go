@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/gardener/gardener/pkg/chartrenderer"
@@ -72,6 +73,23 @@ func TestChartWithOtherValues(t *testing.T) {
 	} {
 		require.Equal(t, want, flags.Lookup(name).Value.String(), name)
 	}
+}
+
+// TestLocalSetup parses the arguments of the command on the page local-setup.md.
+func TestLocalSetup(t *testing.T) {
+	t.Parallel()
+
+	page, err := os.ReadFile("../../docs/local-setup.md")
+	require.NoError(t, err)
+
+	_, arguments, found := strings.Cut(strings.ReplaceAll(string(page), "\\\n", " "), "go run ./cmd/gardener-extension-provider-kubevirt ")
+	require.True(t, found)
+
+	arguments, _, _ = strings.Cut(arguments, "\n")
+
+	flags := newCommand().Flags()
+	require.NoError(t, flags.Parse(strings.Fields(arguments)))
+	require.Empty(t, flags.Args())
 }
 
 // flagsOf parses the arguments of the chart's Deployment.
