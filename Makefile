@@ -41,8 +41,8 @@ GUEST_TIMEOUT ?= 180m
 # Runs the packages of the integration tests against one lab, without Go's cache of test results. It
 # takes the flags of go test.
 INTEGRATION  := go run ./test/integration
-# The number of packages that run in parallel, and of parallel tests in each. More would only compete for the same cores.
-TEST_PACKAGES ?= 3
+# The number of packages that run in parallel, and of parallel tests in each, beside the extension's suite on two cores.
+TEST_PACKAGES ?= 4
 TEST_PARALLEL ?= 3
 # The number of parallel unit tests in each package. Those that take long wait for slow servers.
 UNIT_PARALLEL ?= 8

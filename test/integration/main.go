@@ -113,7 +113,7 @@ func topicPackages(ctx context.Context) ([]string, error) {
 
 // longest are the topics that take longest, and wait for much of it. They start first, so that none
 // of them runs alone at the end.
-var longest = []string{"preflight", "crash", "shoot", "contract", "evacuation"}
+var longest = []string{"preflight", "shoot", "crash", "evacuation", "lifecycle", "images", "contract", "manifests"}
 
 // patience is the time that interrupted tests have to stop their processes. The suite stops the
 // remaining processes.
