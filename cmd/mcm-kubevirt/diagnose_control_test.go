@@ -14,23 +14,30 @@ import (
 
 const leasePath = "/apis/coordination.k8s.io/v1/namespaces/shoot/leases/"
 
-// lease returns a Lease that was renewed the given time ago.
-func lease(name string, age time.Duration) string {
+// justNow stands for the time of the response: a controller that runs keeps renewing its lease, and
+// a slow test does not age it.
+const justNow = "JUST-NOW"
+
+// ago returns the time at the given age.
+func ago(age time.Duration) string { return time.Now().Add(-age).UTC().Format(metav1.RFC3339Micro) }
+
+// lease returns a Lease with the given time of its renewal.
+func lease(name, renewed string) string {
 	return fmt.Sprintf(`{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":%q,"namespace":"shoot"},
-		"spec":{"holderIdentity":"pod-1","leaseDurationSeconds":15,"renewTime":%q}}`, name, time.Now().Add(-age).UTC().Format(metav1.RFC3339Micro))
+		"spec":{"holderIdentity":"pod-1","leaseDurationSeconds":15,"renewTime":%q}}`, name, renewed)
 }
 
-// leased adds the leases of both controllers, renewed the given times ago.
-func (c cluster) leased(managerAge, controllerAge time.Duration) cluster {
-	c[leasePath+manager], c[leasePath+machineController] = lease(manager, managerAge), lease(machineController, controllerAge)
+// leased adds the leases of both controllers, with the given times of their renewals.
+func (c cluster) leased(managerRenewed, controllerRenewed string) cluster {
+	c[leasePath+manager], c[leasePath+machineController] = lease(manager, managerRenewed), lease(machineController, controllerRenewed)
 
 	return c
 }
 
-// fresh returns a Machine without any trace of a controller, created the given time ago.
-func fresh(age time.Duration, more string) string {
+// fresh returns a Machine without any trace of a controller.
+func fresh(created, more string) string {
 	return fmt.Sprintf(`{"apiVersion":"machine.sapcloud.io/v1alpha1","kind":"Machine","metadata":{"name":"m","namespace":"shoot","uid":"u","creationTimestamp":%q%s},
-		"spec":{"class":{"kind":"MachineClass","name":"c"}}}`, time.Now().Add(-age).UTC().Format(time.RFC3339), more)
+		"spec":{"class":{"kind":"MachineClass","name":"c"}}}`, created, more)
 }
 
 // diagnosed runs diagnose for the Machine m of a control cluster.
@@ -77,11 +84,11 @@ func TestDiagnoseControllers(t *testing.T) {
 		text []string
 	}{
 		"Running": {
-			reason: "both leases are fresh", change: func(c cluster) { c.leased(time.Second, time.Second) },
+			reason: "both leases are fresh", change: func(c cluster) { c.leased(justNow, justNow) },
 			text: []string{"machine-controller: running, lease renewed", "NO CAUSE FOUND"},
 		},
 		"SidecarDead": {
-			reason: "its lease is old", change: func(c cluster) { c.leased(time.Second, 5*time.Minute) }, want: "ControllerDown",
+			reason: "its lease is old", change: func(c cluster) { c.leased(justNow, ago(5*time.Minute)) }, want: "ControllerDown",
 			text: []string{
 				"CAUSE ControllerDown", "machine-controller: NOT RUNNING, lease renewed 5m", "machine-controller is not running: its lease shoot/machine-controller was renewed 5m",
 				"repair container machine-controller-manager-provider-kubevirt of Deployment machine-controller-manager", "as soon as the controller is running again",
@@ -89,14 +96,14 @@ func TestDiagnoseControllers(t *testing.T) {
 			},
 		},
 		"ManagerDead": {
-			reason: "its lease is old", change: func(c cluster) { c.leased(5*time.Minute, time.Second) }, want: "ControllerDown",
+			reason: "its lease is old", change: func(c cluster) { c.leased(ago(5*time.Minute), justNow) }, want: "ControllerDown",
 			text: []string{"machine-controller-manager is not running", "no MachineDeployment or MachineSet is reconciled"},
 		},
 		"SidecarNeverRan": {
 			reason: "it has no lease, and the Machine is not reconciled", change: func(c cluster) {
-				c.leased(time.Second, time.Second)
+				c.leased(justNow, justNow)
 				delete(c, leasePath+machineController)
-				c[mcPath+"machines/m"] = fresh(time.Hour, "")
+				c[mcPath+"machines/m"] = fresh(ago(time.Hour), "")
 			}, want: "MachineNotReconciled", text: []string{"machine-controller: unknown, no lease found", "no lease shows that it is running"},
 		},
 		"NoLeaderElection": {
@@ -104,13 +111,13 @@ func TestDiagnoseControllers(t *testing.T) {
 			text: []string{"machine-controller: unknown, no lease found", "NO CAUSE FOUND", "a controller updated the Machine's status"},
 		},
 		"NotReconciled": {
-			reason: "no controller has reconciled the Machine", change: func(c cluster) { c[mcPath+"machines/m"] = fresh(time.Hour, "") }, want: "MachineNotReconciled",
-			text: []string{"has not reconciled the Machine since its creation 60m ago", "none: no controller has updated", "--namespace=shoot"},
+			reason: "no controller has reconciled the Machine", change: func(c cluster) { c[mcPath+"machines/m"] = fresh(ago(5*time.Hour), "") }, want: "MachineNotReconciled",
+			text: []string{"has not reconciled the Machine since its creation 5h", "none: no controller has updated", "--namespace=shoot"},
 		},
-		"JustCreated": {reason: "it may be taken up yet", change: func(c cluster) { c[mcPath+"machines/m"] = fresh(time.Second, "") }},
+		"JustCreated": {reason: "it may be taken up yet", change: func(c cluster) { c[mcPath+"machines/m"] = fresh(justNow, "") }},
 		"TakenUp": {
 			reason: "the finalizer is a sign of life", change: func(c cluster) {
-				c[mcPath+"machines/m"] = fresh(time.Hour, `,"finalizers":["`+controllerFinalizer+`"]`)
+				c[mcPath+"machines/m"] = fresh(ago(time.Hour), `,"finalizers":["`+controllerFinalizer+`"]`)
 			},
 		},
 		"NoClass": {
@@ -133,13 +140,13 @@ func TestDiagnoseControllers(t *testing.T) {
 		"Deleting": {
 			reason: "the class's annotation does not reach it", change: func(c cluster) {
 				delete(c, "/api/v1/namespaces/shoot/secrets/s")
-				c[mcPath+"machines/m"] = fresh(time.Hour, `,"deletionTimestamp":"2026-01-02T03:04:05Z","finalizers":["x"]`)
+				c[mcPath+"machines/m"] = fresh(ago(time.Hour), `,"deletionTimestamp":"2026-01-02T03:04:05Z","finalizers":["x"]`)
 			}, want: "ClassSecretNotFound",
 			text: []string{"retries 10m after each failure", "kubectl --namespace=shoot rollout restart deployment/machine-controller-manager"},
 		},
 		"Both": {
 			reason: "what is to be repaired first comes first", change: func(c cluster) {
-				c.leased(time.Second, time.Hour)
+				c.leased(justNow, ago(time.Hour))
 				delete(c, "/api/v1/namespaces/shoot/secrets/s")
 			}, want: "ControllerDown", text: []string{"CAUSE ControllerDown", "CAUSE ClassSecretNotFound"},
 		},
@@ -176,7 +183,7 @@ func TestDiagnoseControllers(t *testing.T) {
 func TestDiagnoseAll(t *testing.T) {
 	t.Parallel()
 
-	shoot := shootWith(provided(t)).leased(time.Second, time.Second)
+	shoot := shootWith(provided(t)).leased(justNow, justNow)
 	list := `{"apiVersion":"machine.sapcloud.io/v1alpha1","kind":"MachineList","items":[` + shoot[mcPath+"machines/m"] + `]}`
 	shoot[mcPath+"machines"], shoot["/apis/machine.sapcloud.io/v1alpha1/machines"] = list, list
 
@@ -196,7 +203,7 @@ func TestDiagnoseAll(t *testing.T) {
 func TestKubectlsHabits(t *testing.T) {
 	t.Parallel()
 
-	shoot := shootWith(provided(t)).leased(time.Second, time.Second)
+	shoot := shootWith(provided(t)).leased(justNow, justNow)
 	shoot[mcPath+"machines"] = `{"apiVersion":"machine.sapcloud.io/v1alpha1","kind":"MachineList","items":[{"metadata":{"name":"m"}},{"metadata":{"name":"n"}}]}`
 	shoot["/api/v1/namespaces"] = `{"apiVersion":"v1","kind":"NamespaceList","items":[{"metadata":{"name":"shoot"}}]}`
 	file := shoot.control(t)

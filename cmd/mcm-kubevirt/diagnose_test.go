@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
@@ -32,7 +34,8 @@ func (c cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		body = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","message":"not found","code":404}`
 	}
 
-	_, _ = w.Write([]byte(body)) // The client detects truncation.
+	// The client detects truncation.
+	_, _ = io.WriteString(w, strings.ReplaceAll(body, justNow, time.Now().UTC().Format(metav1.RFC3339Micro)))
 }
 
 // provider serves the cluster as a provider cluster, and returns its kubeconfig.
