@@ -16,7 +16,7 @@ func flagsOf(program string) map[string]bool {
 		"kubeconfig": true, "namespace": true, "output": true, "selector": true, "filename": true, "f": true, "k": true, "patch": true,
 		"from-file": true, "from-literal": true, "duration": true, "bound-object-kind": true, "bound-object-name": true, "dry-run": true,
 		"label-columns": true, "tcp": true,
-		"server-side": false, "watch": false, "minify": false, "flatten": false, "all-namespaces": false, "ignore-not-found": false,
+		"server-side": false, "force-conflicts": false, "watch": false, "minify": false, "flatten": false, "all-namespaces": false, "ignore-not-found": false,
 	}
 }
 

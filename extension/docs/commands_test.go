@@ -42,11 +42,11 @@ type call struct {
 func (c call) String() string { return c.page + ": " + strings.Join(c.args, " ") }
 
 // recorder stands for kubectl, helm, make and go: it records each call, and prints the output that other commands
-// read. `go list` runs. A file with content of a Secret must exist.
+// read. `go list` runs. Files with content of a Secret are read.
 const recorder = `#!/bin/sh -eu
 call=$(mktemp "$CALLS/XXXXXXXXXX")
 printf '%s\0' "$PWD" "${0##*/}" "$@" > "$call"
-for arg; do case $arg in --from-file=*) test -f "${arg##*=}" ;; esac; done
+for arg; do case $arg in --from-file=*) cat "${arg##*=}" > /dev/null ;; esac; done
 case "${0##*/} $*" in
 *certificate-authority-data*) echo "$AUTHORITY" ;;
 *.cluster.server*) printf https://api.example.com ;;
@@ -136,11 +136,16 @@ func newWorkspace(t *testing.T) *workspace {
 	return w
 }
 
-// run runs each block of a page in a shell of its own.
+// run runs each block of a page in a shell of its own, with the kubeconfigs of earlier blocks: users create those anew
+// that a block has removed.
 func (w *workspace) run(t *testing.T, page string) {
 	t.Helper()
 
 	for _, block := range shellBlock.FindAllStringSubmatch(content(t, page), -1) {
+		for file, kubeconfig := range w.kubeconfigs {
+			require.NoError(t, os.WriteFile(filepath.Join(w.folder, file), kubeconfig, 0o600))
+		}
+
 		commands := block[1]
 		if page == "local-setup.md" {
 			commands = "source bin/landscape.sh\n" + commands

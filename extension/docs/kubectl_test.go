@@ -1,17 +1,16 @@
 package docs
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"github.com/gardener/gardener/pkg/client/kubernetes"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
-
-	providerspec "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
+	"sigs.k8s.io/yaml"
 )
 
 // kubectlFault checks the verb, the resources and the names of objects.
@@ -52,7 +51,7 @@ func (o objects) kubectlFault(c command) error {
 		}
 	}
 
-	return o.patchFault(c)
+	return patchFault(c)
 }
 
 func (o objects) nameFault(resource, name string) error {
@@ -81,22 +80,13 @@ func (o objects) createFault(c command) error {
 	return errors.Join(o.nameFault("serviceaccounts", c.rest[1]), o.nameFault(resources()[strings.ToLower(c.value("bound-object-kind"))], bound))
 }
 
-// patchFault requires a patch of credentials to set their key.
-func (o objects) patchFault(c command) error {
+// patchFault requires a patch to contain fields of a Shoot only.
+func patchFault(c command) error {
 	if c.verb != "patch" {
 		return nil
 	}
 
-	var patch struct{ Data map[string][]byte }
-	if err := json.Unmarshal([]byte(c.value("patch")), &patch); err != nil {
-		return err
-	}
-
-	if len(patch.Data[providerspec.SecretKeyKubeconfig]) == 0 {
-		return errors.New("the patch sets no kubeconfig")
-	}
-
-	return nil
+	return yaml.UnmarshalStrict([]byte(c.value("patch")), &gardencorev1beta1.Shoot{})
 }
 
 // filesFault checks manifests and folders.
@@ -149,6 +139,7 @@ func selectors() map[string]string {
 		"kubevirt.provider.extensions.gardener.cloud/cluster": "../pkg/kubevirt/kubevirt.go",
 		"app.kubernetes.io/name":                              "../charts/gardener-extension-provider-kubevirt/templates/_helpers.tpl",
 		"manager-identity":                                    "",
+		"provider.extensions.gardener.cloud/kubevirt":         "",
 	}
 }
 
@@ -164,9 +155,9 @@ func selectorFault(selector string) error {
 		return fmt.Errorf("label %s", label)
 	}
 
-	// Gardener's library labels the Secrets of the admission's webhook server.
+	// Gardener labels the Secrets of the admission's webhook server, and Shoots by their type.
 	if file == "" {
-		return errorUnless(value == "gardener-extension-admission-kubevirt-webhook", value)
+		return errorUnless(value == "gardener-extension-admission-kubevirt-webhook" || value == "true", value)
 	}
 
 	source, err := os.ReadFile(file)
