@@ -152,11 +152,15 @@ func (s *Seed) start(ctx context.Context, progress io.Writer) (err error) {
 }
 
 // Stop ends all processes, and kills those that still run when ctx ends. It removes the logs unless keepLogs is set
-// or it fails.
+// or it fails. The lab removes its own logs when it ends, so they are copied before.
 func (s *Seed) Stop(ctx context.Context, keepLogs bool) error {
 	var err error
 	if s.endWatches != nil {
 		err = s.endWatches()
+	}
+
+	if keepLogs && s.state != nil {
+		err = errors.Join(err, os.CopyFS(filepath.Join(s.Folder, "lab-logs"), os.DirFS(s.state.LogDir)))
 	}
 
 	if err = errors.Join(err, s.group.Stop(ctx)); err != nil || keepLogs {

@@ -42,8 +42,9 @@ type guests struct {
 	log       *slog.Logger
 	tokens    *regexp.Regexp
 
-	mu      sync.Mutex
-	removed map[string]removal // by Node name
+	mu       sync.Mutex
+	removed  map[string]removal        // by Node name
+	accepted map[bootstrapToken]string // the instance (namespace/name) that joined first with a token
 }
 
 // removal is the deletion of a target Node, which its kubelet notices only after a delay.
@@ -63,6 +64,7 @@ func newGuests(p *providerCluster, t *targetCluster, b behaviour, kubelet string
 		log:       log,
 		tokens:    regexp.MustCompile(`\b([a-z0-9]{6})\.([a-z0-9]{16})\b`),
 		removed:   map[string]removal{},
+		accepted:  map[bootstrapToken]string{},
 	}
 }
 
@@ -111,7 +113,7 @@ func (g *guests) join(ctx context.Context, instance *kubevirtv1.VirtualMachineIn
 		return 0, err
 	}
 	if before.disk != g.disk(instance) {
-		if allowed, err := g.mayJoin(ctx, data); err != nil || !allowed {
+		if allowed, err := g.mayJoin(ctx, instanceKey(instance), data); err != nil || !allowed {
 			return heartbeatInterval, err
 		}
 	}
@@ -163,7 +165,7 @@ func (g *guests) rejoin(
 		return 0, err
 	}
 	if node.Annotations[diskAnnotation] != g.disk(instance) {
-		if allowed, err := g.mayJoin(ctx, data); err != nil || !allowed {
+		if allowed, err := g.mayJoin(ctx, instanceKey(instance), data); err != nil || !allowed {
 			return heartbeatInterval, err
 		}
 	}
@@ -281,20 +283,52 @@ func (g *guests) userData(ctx context.Context, instance *kubevirtv1.VirtualMachi
 	return nil, nil
 }
 
-// mayJoin reports whether the target cluster accepts one of the bootstrap tokens in the user data.
-func (g *guests) mayJoin(ctx context.Context, data []byte) (bool, error) {
-	secrets := g.target.client.CoreV1().Secrets(metav1.NamespaceSystem)
+// mayJoin reports whether the target cluster accepts one of the bootstrap tokens in the user data of
+// an instance, or has accepted it from another instance.
+//
+// The second rule is not real. machine-controller-manager derives the ID of a token from three
+// characters of the Machine's name (machinecontroller/userdata.go, getTokenIDAndSecretName), so two
+// Machines can share a token, and deletes it when the first Node is ready. The other guest can then
+// never join, and is replaced after the creation timeout, for which few tests could wait.
+func (g *guests) mayJoin(ctx context.Context, instance string, data []byte) (bool, error) {
 	for _, token := range findTokens(g.tokens, data) {
-		secret, err := secrets.Get(ctx, bootstrapTokenPrefix+token.id, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			continue
-		}
+		valid, err := g.isValid(ctx, token)
 		if err != nil {
-			return false, fmt.Errorf("read bootstrap token %s: %w", token.id, err)
+			return false, err
 		}
-		if string(secret.Data[bootstrapTokenKey]) == token.secret {
+		if valid || g.isShared(token, instance) {
+			g.noteAcceptance(token, instance)
 			return true, nil
 		}
 	}
 	return false, nil
+}
+
+// isValid reports whether the target cluster accepts a bootstrap token.
+func (g *guests) isValid(ctx context.Context, token bootstrapToken) (bool, error) {
+	secret, err := g.target.client.CoreV1().Secrets(metav1.NamespaceSystem).Get(ctx, bootstrapTokenPrefix+token.id, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("read bootstrap token %s: %w", token.id, err)
+	}
+	return string(secret.Data[bootstrapTokenKey]) == token.secret, nil
+}
+
+// noteAcceptance records the first instance that joined with a token.
+func (g *guests) noteAcceptance(token bootstrapToken, instance string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if _, known := g.accepted[token]; !known {
+		g.accepted[token] = instance
+	}
+}
+
+// isShared reports whether another instance joined with a token.
+func (g *guests) isShared(token bootstrapToken, instance string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	first, known := g.accepted[token]
+	return known && first != instance
 }

@@ -7,6 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 )
 
@@ -32,6 +34,32 @@ func TestFindTokens(t *testing.T) {
 			require.Equal(t, tc.want, findTokens(pattern, []byte(tc.data)))
 		})
 	}
+}
+
+func TestSharedToken(t *testing.T) {
+	t.Parallel()
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: bootstrapTokenPrefix + "6e3967"},
+		Data:       map[string][]byte{bootstrapTokenKey: []byte("0123456789abcdef")},
+	}
+	client := fake.NewClientset(secret)
+	g := newGuests(nil, &targetCluster{client: client}, behaviour{}, "", time.Now, nil)
+
+	const shared, other = "token: 6e3967.0123456789abcdef", "token: 6e3967.fedcba9876543210"
+	require.False(t, mayJoin(t, g, "ns/labels-n9gbn", other))
+	require.True(t, mayJoin(t, g, "ns/autoscaler-n9g85", shared))
+	require.NoError(t, client.CoreV1().Secrets(secret.Namespace).Delete(t.Context(), secret.Name, metav1.DeleteOptions{}))
+
+	require.True(t, mayJoin(t, g, "ns/labels-n9gbn", shared), "the other machine's token was deleted")
+	require.False(t, mayJoin(t, g, "ns/autoscaler-n9g85", shared), "a new disk needs a new token")
+	require.False(t, mayJoin(t, g, "ns/labels-n9gbn", other))
+}
+
+func mayJoin(t *testing.T, g *guests, instance, data string) bool {
+	t.Helper()
+	allowed, err := g.mayJoin(t.Context(), instance, []byte(data))
+	require.NoError(t, err)
+	return allowed
 }
 
 func TestUserDataSecret(t *testing.T) {
