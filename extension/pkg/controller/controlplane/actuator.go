@@ -96,7 +96,8 @@ func (a *actuator) withAccounts(
 	reconcile func(context.Context, logr.Logger, *extensionsv1alpha1.ControlPlane, *extensionscontroller.Cluster) (bool, error),
 ) (bool, error) {
 	if err := a.accounts.ensure(ctx, log, cp, cluster); err != nil {
-		return false, util.DetermineError(err, errorcodes.Known)
+		// gardenlet also reconciles the ControlPlane of a Shoot that is being deleted.
+		return false, errorcodes.OfDeletion(util.DetermineError(err, errorcodes.Known), cluster.Shoot, time.Now())
 	}
 
 	again, err := reconcile(ctx, log, cp, cluster)
@@ -112,7 +113,7 @@ func (a *actuator) Delete(ctx context.Context, log logr.Logger, cp *extensionsv1
 		err = a.accounts.delete(ctx, cp, cluster)
 	}
 
-	return util.DetermineError(err, errorcodes.Known)
+	return errorcodes.OfDeletion(util.DetermineError(err, errorcodes.Known), cluster.Shoot, time.Now())
 }
 
 // forceTimeout bounds the requests to the provider cluster of a forced deletion.

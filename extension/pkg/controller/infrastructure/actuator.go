@@ -175,7 +175,7 @@ func (a *actuator) Delete(
 		err = s.delete(ctx)
 	}
 
-	return util.DetermineError(err, errorcodes.Known)
+	return errorcodes.OfDeletion(util.DetermineError(err, errorcodes.Known), cluster.Shoot, time.Now())
 }
 
 func (s *shoot) delete(ctx context.Context) error {

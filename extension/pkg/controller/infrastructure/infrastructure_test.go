@@ -4,10 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"net/http"
 	"testing"
+	"time"
 
 	extensionscontroller "github.com/gardener/gardener/extensions/pkg/controller"
+	v1beta1helper "github.com/gardener/gardener/pkg/api/core/v1beta1/helper"
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
 	"github.com/go-logr/logr"
@@ -15,11 +16,9 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -313,9 +312,11 @@ func TestForceDelete(t *testing.T) {
 
 	l := newLandscape(t, config(tenant("a")))
 	l.reconcile(t)
-	l.down = apierrors.NewGenericServerResponse(http.StatusServiceUnavailable, "get", schema.GroupResource{}, "", "the provider cluster is gone", 0, true)
+	l.down = errors.New(providercluster.ErrorPrefix + `Get "https://provider.example.com": dial tcp: lookup provider.example.com: no such host`)
 
-	require.Error(t, l.actuator.Delete(t.Context(), logr.Discard(), l.infra, l.cluster))
+	l.cluster.Shoot.DeletionTimestamp = &metav1.Time{Time: time.Now().Add(-2 * time.Hour)}
+	err := l.actuator.Delete(t.Context(), logr.Discard(), l.infra, l.cluster)
+	require.Contains(t, v1beta1helper.ExtractErrorCodes(err), gardencorev1beta1.ErrorInfraDependencies, "gardener-apiserver then accepts the forced deletion")
 	require.NoError(t, l.actuator.ForceDelete(t.Context(), logr.Discard(), l.infra, l.cluster))
 }
 

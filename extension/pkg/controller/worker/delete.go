@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	extensionscontroller "github.com/gardener/gardener/extensions/pkg/controller"
 	"github.com/gardener/gardener/extensions/pkg/controller/worker"
@@ -14,6 +15,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/errorcodes"
 )
 
 // actuator is the generic actuator, except for the deletion of Workers without classes.
@@ -23,10 +26,15 @@ type actuator struct {
 	factory *delegateFactory
 }
 
-// Delete implements worker.Actuator. The generic actuator waits until machine-controller-manager
+// Delete implements worker.Actuator.
+func (a *actuator) Delete(ctx context.Context, log logr.Logger, w *extensionsv1alpha1.Worker, c *extensionscontroller.Cluster) error {
+	return errorcodes.OfDeletion(a.delete(ctx, log, w, c), c.Shoot, time.Now())
+}
+
+// delete deletes the Worker with its machines. The generic actuator waits until machine-controller-manager
 // adds its finalizer to the credentials Secret, which it does only for a Secret of a MachineClass.
 // A Shoot whose configuration was never valid has no MachineClass: the wait would time out.
-func (a *actuator) Delete(ctx context.Context, log logr.Logger, w *extensionsv1alpha1.Worker, c *extensionscontroller.Cluster) error {
+func (a *actuator) delete(ctx context.Context, log logr.Logger, w *extensionsv1alpha1.Worker, c *extensionscontroller.Cluster) error {
 	d, err := a.factory.delegate(w, c)
 	if err != nil {
 		return err
