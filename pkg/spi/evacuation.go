@@ -70,8 +70,9 @@ type Evacuation struct {
 	// the guest; zero without a migration.
 	MigrationSince time.Time
 	// MigrationProgressAt is when the provider cluster last advanced or ended a live migration away
-	// from the node, of this machine or of another one; zero if it has not. Migrations wait in a
-	// queue of the provider cluster, which runs only a few at a time.
+	// from the node, of this machine or of another one; zero if it has not. It is in the future while
+	// a migration may still be copying memory. Migrations wait in a queue of the provider cluster,
+	// which runs only a few at a time.
 	MigrationProgressAt time.Time
 	// MigrationQueued is set if the pending migration only waits for migrations that the driver
 	// cannot see: the provider cluster has accepted it, names no obstacle, and runs no other

@@ -15,7 +15,8 @@ import (
 // pkg/virt-controller/watch/migration, handleTargetPodCreation and processMigrationPhase).
 
 // migrationProgress returns, for each node, when KubeVirt last advanced or ended a migration away
-// from it. It covers only the migrations of this identity.
+// from it. It covers only the migrations of this identity. The time is in the future while a
+// migration may still be copying memory, since KubeVirt records nothing in the meantime.
 func (e *evacuations) migrationProgress() map[string]time.Time {
 	progress := map[string]time.Time{}
 	update := func(node string, at time.Time) {
@@ -34,6 +35,10 @@ func (e *evacuations) migrationProgress() map[string]time.Time {
 		// migrations that the driver did not request.
 		if state := instance.Status.MigrationState; state != nil {
 			update(state.SourceNode, latest(timeOf(state.StartTimestamp), timeOf(state.EndTimestamp)))
+
+			if isInProgress(state) {
+				update(state.SourceNode, state.StartTimestamp.Add(copyLimit(instance)))
+			}
 		}
 
 		if node := instance.Status.EvacuationNodeName; node != "" {
@@ -69,7 +74,7 @@ func (e *evacuations) busyNodes() map[string]bool {
 			continue
 		}
 
-		if state := instance.Status.MigrationState; state != nil && state.StartTimestamp != nil && state.EndTimestamp == nil {
+		if state := instance.Status.MigrationState; state != nil && isInProgress(state) {
 			busy[state.SourceNode] = true
 		}
 
@@ -80,6 +85,29 @@ func (e *evacuations) busyNodes() map[string]bool {
 	}
 
 	return busy
+}
+
+func isInProgress(state *kubevirtv1.VirtualMachineInstanceMigrationState) bool {
+	return state.StartTimestamp != nil && state.EndTimestamp == nil
+}
+
+const (
+	// copyTimePerGiB is KubeVirt's default of migrations.completionTimeoutPerGiB
+	// (pkg/virt-config/virt-config.go, MigrationCompletionTimeoutPerGiB).
+	copyTimePerGiB = 150 * time.Second
+	gib            = 1 << 30
+	mostGiB        = 1 << 20 // keeps the product in the range of a Duration
+)
+
+// copyLimit returns how long a migration may copy the memory of an instance until virt-launcher ends
+// it.
+func copyLimit(instance *kubevirtv1.VirtualMachineInstance) time.Duration {
+	memory := instance.Spec.Domain.Memory
+	if memory == nil || memory.Guest == nil {
+		return 0
+	}
+
+	return copyTimePerGiB * time.Duration(min(max(memory.Guest.Value(), 0)/gib+1, mostGiB))
 }
 
 // lastAdvance returns when a migration last entered a phase other than waiting in KubeVirt's queue;

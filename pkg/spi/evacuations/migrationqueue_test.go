@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	utilcache "k8s.io/apimachinery/pkg/util/cache"
@@ -61,6 +62,16 @@ func migratedInstance(from string) *kubevirtv1.VirtualMachineInstance {
 	instance.Status.MigrationState = &kubevirtv1.VirtualMachineInstanceMigrationState{
 		SourceNode: from, StartTimestamp: ptr.To(metav1.NewTime(minutes(30))), EndTimestamp: ptr.To(metav1.NewTime(minutes(33))),
 	}
+
+	return instance
+}
+
+// copyingInstance returns the instance b, whose migration away from a node has been copying memory
+// since minute 30.
+func copyingInstance(from, memory string) *kubevirtv1.VirtualMachineInstance {
+	instance := migratedInstance(from)
+	instance.Status.MigrationState.EndTimestamp = nil
+	instance.Spec.Domain.Memory = &kubevirtv1.Memory{Guest: ptr.To(resource.MustParse(memory))}
 
 	return instance
 }
@@ -124,6 +135,16 @@ func TestMigrationProgress(t *testing.T) {
 		"AnotherSucceeded": {
 			reason: "its migration was deleted, but the instance has its state", want: map[string]time.Time{"host": minutes(33)},
 			in: newEvacuations(t, instances{markedInstanceOn("a", "host"), migratedInstance("host")},
+				migrationFor("a", transition{kubevirtv1.MigrationPending, 1})),
+		},
+		"AnotherCopies": {
+			reason: "20 GiB may take 52 minutes, in which KubeVirt records nothing", want: map[string]time.Time{"host": minutes(30).Add(52*time.Minute + 30*time.Second)},
+			in: newEvacuations(t, instances{markedInstanceOn("a", "host"), copyingInstance("host", "20Gi")},
+				migrationFor("a", transition{kubevirtv1.MigrationPending, 1})),
+		},
+		"EndlessCopy": {
+			reason: "the deadline bounds it", want: map[string]time.Time{"host": minutes(30).Add((1 << 20) * 150 * time.Second)},
+			in: newEvacuations(t, instances{markedInstanceOn("a", "host"), copyingInstance("host", "7Ei")},
 				migrationFor("a", transition{kubevirtv1.MigrationPending, 1})),
 		},
 		"AnotherNode": {

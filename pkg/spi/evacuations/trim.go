@@ -50,6 +50,10 @@ func trimInstance(instance *kubevirtv1.VirtualMachineInstance) *kubevirtv1.Virtu
 		},
 	}
 
+	if memory := instance.Spec.Domain.Memory; memory != nil {
+		trimmed.Spec.Domain.Memory = &kubevirtv1.Memory{Guest: memory.Guest}
+	}
+
 	if state := instance.Status.MigrationState; state != nil {
 		trimmed.Status.MigrationState = &kubevirtv1.VirtualMachineInstanceMigrationState{
 			StartTimestamp: state.StartTimestamp, EndTimestamp: state.EndTimestamp, SourceNode: state.SourceNode,
