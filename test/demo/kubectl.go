@@ -88,7 +88,13 @@ type object struct {
 		} `json:"lastOperation"`
 		PrintableStatus string `json:"printableStatus"`
 		NodeName        string `json:"nodeName"`
-		Conditions      []struct {
+		GuestOSInfo     struct {
+			ID string `json:"id"`
+		} `json:"guestOSInfo"`
+		NodeInfo struct {
+			OSImage string `json:"osImage"`
+		} `json:"nodeInfo"`
+		Conditions []struct {
 			Type   string `json:"type"`
 			Status string `json:"status"`
 		} `json:"conditions"`

@@ -21,8 +21,7 @@ const (
 	labProgram  = "bin/lab"
 	sidecar     = "bin/machine-controller"
 	driver      = "bin/mcm-kubevirt"
-	driverArgs  = "--unschedulable-grace=5s" // instead of 30 s, to keep the demo short
-	stopTimeout = 90 * time.Second           // longer than the lab's own timeout
+	stopTimeout = 90 * time.Second // longer than the lab's own timeout
 )
 
 // lab is the output of `lab status -o json` for the running lab, and its
@@ -68,11 +67,15 @@ func (d *demo) startLab(ctx context.Context) error {
 	if d.realGuest {
 		args = append(args, "--guests=real")
 	}
+	driverArgs, sidecarArgs := d.programArgs()
 	if d.overGRPC {
 		d.out.Line("The driver runs in a separate process. The sidecar connects to it over gRPC, through a socket.")
-		args = append(args, "--driver", driver, "--driver-args="+driverArgs)
+		args = append(args, "--driver", driver, "--driver-args="+strings.Join(driverArgs, " "))
 	} else {
-		args = append(args, "--sidecar-args="+driverArgs)
+		sidecarArgs = append(driverArgs, sidecarArgs...)
+	}
+	if len(sidecarArgs) > 0 {
+		args = append(args, "--sidecar-args="+strings.Join(sidecarArgs, " "))
 	}
 	d.out.Line("$ %s %s", labProgram, strings.Join(args, " "))
 	output := &screen.Lines{Screen: d.out, Last: isReady}
@@ -87,6 +90,16 @@ func (d *demo) startLab(ctx context.Context) error {
 	output.Hush()
 	d.describeLab()
 	return nil
+}
+
+// programArgs returns the arguments of the driver, and those of the sidecar.
+func (d *demo) programArgs() (driver, sidecar []string) {
+	driver = []string{"--unschedulable-grace=5s"} // instead of 30 s, to keep the demo short
+	if d.realGuest {
+		timeout := "--machine-creation-timeout=" + d.stepTimeout().String()
+		driver, sidecar = append(driver, timeout), []string{timeout}
+	}
+	return driver, sidecar
 }
 
 // isReady recognizes the line after which the lab describes itself to users who run it alone.

@@ -51,15 +51,40 @@ func (d *demo) bootWorker(ctx context.Context) error {
 			return err
 		}
 	}
-	return d.awaitWorkers(ctx, workers{classZ1: 1})
+	if err := d.awaitWorkers(ctx, workers{classZ1: 1}); err != nil {
+		return err
+	}
+	return d.awaitGuest(ctx)
+}
+
+// guestSystem is the ID of the guests' operating system, as the guest agent reports it.
+const guestSystem = "debian"
+
+// awaitGuest waits until the guest agent and kubelet report the operating system of the image. A
+// simulated guest reports neither.
+func (d *demo) awaitGuest(ctx context.Context) error {
+	_, err := d.await(ctx, "a guest agent and a Node that report "+guestSystem, func(s snapshot) string {
+		for name, instance := range s.instances {
+			if instance.Status.GuestOSInfo.ID != guestSystem {
+				return fmt.Sprintf("the guest agent of %s reports %q", name, instance.Status.GuestOSInfo.ID)
+			}
+		}
+		for name, node := range s.shootNodes {
+			if !strings.Contains(strings.ToLower(node.Status.NodeInfo.OSImage), guestSystem) {
+				return fmt.Sprintf("Node %s reports %q", name, node.Status.NodeInfo.OSImage)
+			}
+		}
+		return ""
+	})
+	return err
 }
 
 // realResults are the results of the demo with a worker that boots.
 func (d *demo) realResults() []string {
 	_, longest := d.seen.readiness()
 	all := []string{
-		"a Debian guest booted from the driver's VirtualMachine, read its user data, and started kubelet",
-		fmt.Sprintf("kubelet joined with machine-controller-manager's bootstrap token: Running, with a Ready shoot node after %s s", seconds(longest)),
+		"a Debian guest booted from the driver's VirtualMachine, and its agent reported the operating system",
+		fmt.Sprintf("the user data started kubelet, which joined with machine-controller-manager's bootstrap token: Ready after %s s", seconds(longest)),
 	}
 	if d.keep {
 		return all
@@ -70,6 +95,9 @@ func (d *demo) realResults() []string {
 // deleteWorker deletes the machine, whose operating system shuts down, and everything else.
 func (d *demo) deleteWorker(ctx context.Context) error {
 	d.out.Line("machine-controller-manager drains the Node; then the VM's power button is pressed, and kubelet and systemd shut down.")
+	waiting, cancel := context.WithTimeout(ctx, d.stepTimeout())
+	defer cancel()
+	shutdown := d.watchShutdown(waiting)
 	for _, kind := range []string{"machinedeployments", "machineclasses"} {
 		if err := d.kubectl(ctx, d.control(), "delete", kind, "--all", "--wait=false"); err != nil {
 			return err
@@ -78,11 +106,27 @@ func (d *demo) deleteWorker(ctx context.Context) error {
 	if err := d.awaitWorkers(ctx, workers{}); err != nil {
 		return err
 	}
+	if err := <-shutdown; err != nil {
+		return fmt.Errorf("expected that the guest shuts down: %w. Logs: %s", err, d.lab.LogDir)
+	}
 	const timeout = "--timeout=1m"
 	if err := d.kubectl(ctx, d.control(), "delete", "machineclasses", "--all", timeout); err != nil {
 		return err
 	}
 	return d.kubectl(ctx, d.control(), "delete", "secrets", credentials, "example-worker-userdata", timeout)
+}
+
+// watchShutdown waits in the background for the phase Succeeded of the instance, which it has only if
+// the guest has shut down: that of a guest that was killed is Failed.
+func (d *demo) watchShutdown(ctx context.Context) <-chan error {
+	result := make(chan error, 1)
+	command := d.kubectlCommand(ctx, d.provider(), "wait", "virtualmachineinstances", "--all", "--for=jsonpath={.status.phase}=Succeeded",
+		"--timeout="+d.stepTimeout().String())
+	go func() {
+		_, err := d.execute(command)
+		result <- err
+	}()
+	return result
 }
 
 // installation are the lines of the example's user data that install packages, which the guests' image
@@ -128,7 +172,10 @@ func (d *demo) realUserData(ctx context.Context) ([]byte, error) {
 func (d *demo) realClass() ([]byte, error) {
 	var documents []string
 	for _, change := range []struct{ file, old, with string }{
-		{"machineclasses.yaml", "  rootVolume:\n", "  virtualMachineTemplate:\n    spec: {template: {metadata: {annotations: {sim.lab/guest: real}}}}\n  rootVolume:\n"},
+		{
+			"machineclasses.yaml", "    guest: 4Gi\n  rootVolume:\n", // The guest needs less.
+			"    guest: 1Gi\n  virtualMachineTemplate:\n    spec: {template: {metadata: {annotations: {sim.lab/guest: real}}}}\n  rootVolume:\n",
+		},
 		{"machinedeployments.yaml", "  replicas: 2\n", "  replicas: 1\n"},
 	} {
 		data, err := os.ReadFile(filepath.Join(d.root, manifests, change.file))

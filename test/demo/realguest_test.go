@@ -26,6 +26,7 @@ func TestRealClass(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(data), "sim.lab/guest: real")
 	require.Contains(t, string(data), "replicas: 1\n")
+	require.Contains(t, string(data), "  memory:\n    guest: 1Gi\n  virtualMachineTemplate:")
 	require.NotContains(t, string(data), classZ2)
 }
 

@@ -43,6 +43,8 @@ const (
 	firstDisk   = 12 * gib
 	laterDisk   = 2 * gib
 	leastMemory = 4 * gib
+	guestMemory = 2 * gib // of QEMU, on top of that of the lab
+	guestDisk   = 6 * gib // of a first build of the guests' image, kubelet and CDI's importer, on top of that of the lab
 )
 
 func (d *demo) checkRequirements(ctx context.Context) error {
@@ -95,8 +97,8 @@ func (f facts) problems() []string {
 		all = append(all, fmt.Sprintf("disk: %s are needed in %s. Remedy: make room (`go clean -cache` may help), or set "+
 			"GOCACHE, GOMODCACHE and XDG_CACHE_HOME to folders on a larger disk.", inGiB(need), f.folder))
 	}
-	if f.memory > 0 && f.memory < leastMemory {
-		all = append(all, fmt.Sprintf("memory: %s are needed. Remedy: end other programs, or use a larger machine.", inGiB(leastMemory)))
+	if need := f.memoryNeed(); f.memory > 0 && f.memory < need {
+		all = append(all, fmt.Sprintf("memory: %s are needed. Remedy: end other programs, or use a larger machine.", inGiB(need)))
 	}
 	if f.guest != nil && f.guest.missing != nil {
 		all = append(all, f.guest.missing.Error())
@@ -105,10 +107,21 @@ func (f facts) problems() []string {
 }
 
 func (f facts) diskNeed() uint64 {
+	var need uint64 = firstDisk
 	if f.cached {
-		return laterDisk
+		need = laterDisk
 	}
-	return firstDisk
+	if f.guest != nil && !f.guest.cached {
+		need += guestDisk
+	}
+	return need
+}
+
+func (f facts) memoryNeed() uint64 {
+	if f.guest != nil {
+		return leastMemory + guestMemory
+	}
+	return leastMemory
 }
 
 // outlook returns an estimate of the demo's duration.

@@ -27,9 +27,15 @@ func TestProblems(t *testing.T) {
 		"no go":        {reason: "the programs are built from source", change: func(f *facts) { f.goTool = "" }, want: []string{"go.dev/dl"}},
 		"little disk":  {reason: "the remedy names the folder", change: func(f *facts) { f.disk-- }, want: []string{"12.0 GiB are needed in /cache"}},
 		"built before": {reason: "cached binaries need little disk space", change: func(f *facts) { f.cached, f.disk = true, laterDisk }},
-		"real guests":  {reason: "the lab runs them", change: func(f *facts) { f.guest = &guestFacts{cached: true} }},
+		"real guests": {reason: "the lab runs them", change: func(f *facts) {
+			f.guest, f.memory = &guestFacts{cached: true}, leastMemory+guestMemory
+		}},
+		"no image": {reason: "QEMU needs memory, and the image must be built", change: func(f *facts) {
+			f.guest, f.cached, f.disk = &guestFacts{}, true, laterDisk
+		}, want: []string{"8.0 GiB are needed in /cache", "6.0 GiB are needed"}},
 		"no packages": {reason: "the packages are named", change: func(f *facts) {
-			f.guest = &guestFacts{missing: fmt.Errorf("%w: Remedy: x", host.ErrMissing)}
+			f.guest = &guestFacts{missing: fmt.Errorf("%w: Remedy: x", host.ErrMissing), cached: true}
+			f.memory = leastMemory + guestMemory
 		}, want: []string{"this machine cannot run real guests"}},
 		"both": {reason: "all problems are reported at once", change: func(f *facts) { f.memory, f.cached, f.disk = gib, true, gib }, want: []string{
 			"2.0 GiB are needed in /cache", "4.0 GiB are needed",

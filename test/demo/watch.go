@@ -14,7 +14,7 @@ const checkEvery = 5 // looks
 // stepTimeout bounds everything that the demo waits for.
 func (d *demo) stepTimeout() time.Duration {
 	if d.realGuest {
-		return 30 * time.Minute
+		return 45 * time.Minute // as creationTimeout of the lab's tests with real guests
 	}
 	return 3 * time.Minute
 }
