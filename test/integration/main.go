@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/suite"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/binaries"
 )
 
 const (
@@ -74,6 +75,7 @@ func run(ctx context.Context, flags []string, stdout, stderr io.Writer) (passed 
 		return false, err
 	}
 
+	began := time.Now()
 	tests := goTest(ctx, flags)
 	tests.Env = append(os.Environ(), variable)
 	tests.Stdout, tests.Stderr = stdout, stderr
@@ -89,8 +91,19 @@ func run(ctx context.Context, flags []string, stdout, stderr io.Writer) (passed 
 	}
 
 	fmt.Fprintln(stderr, verdict)
+	fmt.Fprintln(stderr, matrixRow(s.Lab.Binaries, time.Since(began), failed == nil && verdict.Passed()))
 
 	return failed == nil && verdict.Passed(), nil
+}
+
+// matrixRow names the versions that the tests ran with, for docs/compatibility.md.
+func matrixRow(b *binaries.Binaries, took time.Duration, passed bool) string {
+	result := "not all tests passed"
+	if passed {
+		result = "all tests passed"
+	}
+
+	return fmt.Sprintf("Kubernetes %s, KubeVirt %s, CDI %s: %s, %s", b.KubernetesVersion, b.KubeVirtVersion, b.CDIVersion, result, took.Round(time.Second))
 }
 
 // topicPackages returns the names of the packages that join the suite.
