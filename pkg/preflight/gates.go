@@ -12,28 +12,30 @@ import (
 // (pkg/virt-config/featuregate).
 type gate struct {
 	name string
+	// knownSince is the minor version that introduced the gate. An older KubeVirt ignores its name.
+	knownSince string
 	// onSince is the minor version since which the gate is on by default; empty if it is not.
 	onSince string
 }
 
 // Since KubeVirt 1.9, Beta gates are on by default.
 var (
-	gateConfigurableHypervisor = gate{name: "ConfigurableHypervisor"}
-	gateCrossArchitecture      = gate{name: "CrossArchitectureVirtualization"}
-	gateExternalNetResources   = gate{name: "ExternalNetResourceInjection", onSince: "1.9"}
+	gateConfigurableHypervisor = gate{name: "ConfigurableHypervisor", knownSince: "1.8"}
+	gateCrossArchitecture      = gate{name: "CrossArchitectureVirtualization", knownSince: "1.9"}
+	gateExternalNetResources   = gate{name: "ExternalNetResourceInjection", knownSince: "1.8", onSince: "1.9"}
 )
 
-// on reports whether a KubeVirt has the gate on. If its version is unknown, the gate counts as off by
-// default.
+// on reports whether a KubeVirt has the gate on. As in KubeVirt, a gate that is both enabled and
+// disabled is on. If the version is unknown, the gate counts as known, and as off by default.
 func (g gate) on(kubeVirt *kubevirtv1.KubeVirt) bool {
 	developer := ptr.Deref(kubeVirt.Spec.Configuration.DeveloperConfiguration, kubevirtv1.DeveloperConfiguration{})
 
 	switch {
-	case slices.Contains(developer.DisabledFeatureGates, g.name):
+	case olderThan(kubeVirt, g.knownSince):
 		return false
 	case slices.Contains(developer.FeatureGates, g.name):
 		return true
-	case g.onSince == "":
+	case slices.Contains(developer.DisabledFeatureGates, g.name), g.onSince == "":
 		return false
 	}
 

@@ -12,13 +12,13 @@ func TestGates(t *testing.T) {
 
 	type gates = []string
 
-	const name = "ExternalNetResourceInjection"
+	const name, alpha = "ExternalNetResourceInjection", "CrossArchitectureVirtualization"
 
 	tests := map[string]struct {
 		reason            string
 		version           string
 		enabled, disabled gates
-		want              bool
+		want, wantAlpha   bool
 	}{
 		"Beta19":       {reason: "Beta gates are on since 1.9", version: "v1.9.0", want: true},
 		"Beta110":      {reason: "and later", version: "v1.10.2", want: true},
@@ -26,8 +26,13 @@ func TestGates(t *testing.T) {
 		"Beta18":       {reason: "Beta gates were off before 1.9", version: "v1.8.4"},
 		"Enabled18":    {reason: "the admin has turned it on", version: "v1.8.4", enabled: gates{"Snapshot", name}, want: true},
 		"Disabled19":   {reason: "the admin has turned it off", version: "v1.9.0", disabled: gates{name}},
+		"Both":         {reason: "KubeVirt evaluates enabled gates first", version: "v1.9.0", enabled: gates{name}, disabled: gates{name}, want: true},
+		"Enabled17":    {reason: "KubeVirt 1.7 does not know the gate", version: "v1.7.0", enabled: gates{name}},
+		"Alpha19":      {reason: "the admin has turned an Alpha gate on", version: "v1.9.0", enabled: gates{alpha}, want: true, wantAlpha: true},
+		"Alpha18":      {reason: "KubeVirt 1.8 does not know that one", version: "v1.8.4", enabled: gates{alpha}},
 		"OthersGate":   {reason: "the admin has turned another one off", version: "v1.9.0", disabled: gates{"Snapshot"}, want: true},
 		"NoVersion":    {reason: "KubeVirt is being installed"},
+		"NoVersionOn":  {reason: "the gate may be known", enabled: gates{alpha}, wantAlpha: true},
 		"WrongVersion": {reason: "the version is untrusted", version: "devel"},
 	}
 
@@ -38,7 +43,7 @@ func TestGates(t *testing.T) {
 			found := &kubevirtv1.KubeVirt{Status: kubevirtv1.KubeVirtStatus{ObservedKubeVirtVersion: tc.version}}
 			found.Spec.Configuration.DeveloperConfiguration = &kubevirtv1.DeveloperConfiguration{FeatureGates: tc.enabled, DisabledFeatureGates: tc.disabled}
 			require.Equal(t, tc.want, gateExternalNetResources.on(found), tc.reason)
-			require.False(t, gateCrossArchitecture.on(found), "Alpha gates are off by default")
+			require.Equal(t, tc.wantAlpha, gateCrossArchitecture.on(found), tc.reason)
 		})
 	}
 }

@@ -71,6 +71,7 @@ func TestUnfitNodes(t *testing.T) {
 	tests := map[string]struct {
 		reason   string
 		kubeVirt kubevirtv1.KubeVirtConfiguration
+		version  string
 		device   corev1.ResourceName
 		labels   map[string]string
 		want     string
@@ -83,6 +84,7 @@ func TestUnfitNodes(t *testing.T) {
 		"OtherArchitecture":  {reason: "guests run on their own architecture", device: kvmDevice, labels: map[string]string{corev1.LabelArchStable: "arm64"}, want: "does not have architecture amd64"},
 		"Emulation":          {reason: "the node emulates it", kubeVirt: crossing, device: kvmDevice, labels: map[string]string{corev1.LabelArchStable: "arm64", "kubevirt.io/vm-arch-amd64": "true"}},
 		"NoEmulation":        {reason: "the node does not emulate it", kubeVirt: crossing, device: kvmDevice, labels: map[string]string{corev1.LabelArchStable: "arm64", "kubevirt.io/vm-arch-arm64": "true"}, want: "does not have architecture amd64"},
+		"NewerGate":          {reason: "KubeVirt 1.8 does not know the gate, and labels no node", kubeVirt: crossing, version: "v1.8.4", device: kvmDevice},
 		"EmulationGateIsOff": {reason: "the label of a node may be left over", device: kvmDevice, labels: map[string]string{corev1.LabelArchStable: "arm64", "kubevirt.io/vm-arch-amd64": "true"}, want: "does not have architecture amd64"},
 	}
 
@@ -92,7 +94,9 @@ func TestUnfitNodes(t *testing.T) {
 
 			c := &classChecker{checker: &checker{}, vm: &kubevirtv1.VirtualMachine{}}
 			c.kubeVirt = func() (*kubevirtv1.KubeVirt, error) {
-				return &kubevirtv1.KubeVirt{Spec: kubevirtv1.KubeVirtSpec{Configuration: tc.kubeVirt}}, nil
+				return &kubevirtv1.KubeVirt{
+					Spec: kubevirtv1.KubeVirtSpec{Configuration: tc.kubeVirt}, Status: kubevirtv1.KubeVirtStatus{ObservedKubeVirtVersion: tc.version},
+				}, nil
 			}
 			c.vm.Spec.Template = &kubevirtv1.VirtualMachineInstanceTemplateSpec{Spec: kubevirtv1.VirtualMachineInstanceSpec{Architecture: "amd64"}}
 
