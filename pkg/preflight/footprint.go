@@ -182,7 +182,19 @@ func overheadOfPod(instance *kubevirtv1.VirtualMachineInstanceSpec, paged, cpus 
 		overhead += pinnedOverhead
 	}
 
+	overhead += addedOverhead(&instance.Domain)
+
 	return int64(float64(overhead) * s.overhead)
+}
+
+// addedOverhead returns the overhead that the class adds. KubeVirt knows the field since 1.8.
+func addedOverhead(domain *kubevirtv1.DomainSpec) int64 {
+	memory := domain.Memory
+	if memory == nil || memory.ReservedOverhead == nil || memory.ReservedOverhead.AddedOverhead == nil {
+		return 0
+	}
+
+	return memory.ReservedOverhead.AddedOverhead.Value()
 }
 
 // usesHostDevices reports whether devices of the node are passed

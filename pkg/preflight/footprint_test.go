@@ -60,6 +60,10 @@ func TestPodResources(t *testing.T) {
 			reason: "and the overhead it has all machines take", domain: `{"cpu":{"cores":2},"memory":{"guest":"4Gi"}}`,
 			sizing: sizing{allocation: 10, overcommit: 100, overhead: 2}, cpu: "205m", memory: "4682Mi", limit: "9296Mi",
 		},
+		"AddedOverhead": {
+			reason: "the class adds overhead, before the admin's factor", domain: `{"cpu":{"cores":2},"memory":{"guest":"4Gi","reservedOverhead":{"addedOverhead":"100Mi"}}}`,
+			sizing: sizing{allocation: 10, overcommit: 100, overhead: 2}, cpu: "205m", memory: "4882Mi", limit: "9696Mi",
+		},
 		"Paged": {
 			reason: "up to KubeVirt 1.6, the guest's memory counts as requested", domain: `{"cpu":{"cores":2},"memory":{"guest":"4Gi"}}`,
 			sizing: sizing{allocation: 10, overcommit: 100, overhead: 1, paged: true}, cpu: "205m", memory: "4414Mi", limit: "8760Mi",
