@@ -66,46 +66,32 @@ func (r *reference) list() string {
 	return kubectlIn(r.namespace, "get "+r.kind.kubectl())
 }
 
-// checkReference checks whether an object exists. It reads only the metadata, also of Secrets.
+// checkReference checks whether an object exists.
 func (c *classChecker) checkReference(ctx context.Context, check string, r *reference) []Result {
+	_, results := c.readReference(ctx, check, r)
+
+	return results
+}
+
+// readReference reads an object's metadata and nothing else, also of Secrets. The metadata is nil if
+// it cannot be read; the results contain the reason.
+func (c *classChecker) readReference(ctx context.Context, check string, r *reference) (*metav1.PartialObjectMetadata, []Result) {
 	s := c.about(check, r.subject())
 
-	_, err := providerapi.Once(ctx, requestTimeout, func(ctx context.Context) (*metav1.PartialObjectMetadata, error) {
+	found, err := providerapi.Once(ctx, requestTimeout, func(ctx context.Context) (*metav1.PartialObjectMetadata, error) {
 		return c.viewer.clients.Metadata.Resource(r.kind.resource).Namespace(r.namespace).Get(ctx, r.name, metav1.GetOptions{})
 	})
 
 	switch {
 	case err == nil:
-		return s.ok("exists")
+		return found, s.ok("exists")
 	case unknownType(err):
-		return s.fail("the provider cluster has no resource "+r.kind.kubectl(), "install the component that provides it, or remove "+r.field)
+		return nil, s.fail("the provider cluster has no resource "+r.kind.kubectl(), "install the component that provides it, or remove "+r.field)
 	case providerapi.Absent(err):
-		return s.fail("does not exist", "create it, or change "+r.field+" to an existing one: "+r.list())
+		return nil, s.fail("does not exist", "create it, or change "+r.field+" to an existing one: "+r.list())
 	default:
-		return s.notChecked(err, r.list()+" "+quoted(r.name))
+		return nil, s.notChecked(err, r.list()+" "+quoted(r.name))
 	}
-}
-
-// checkNetworks checks that the definitions of the machine's Multus networks exist.
-func (c *classChecker) checkNetworks(ctx context.Context) []Result {
-	var results []Result
-
-	for i, network := range c.vm.Spec.Template.Spec.Networks {
-		if network.Multus == nil {
-			continue
-		}
-
-		// Parsed as in KubeVirt (pkg/network/vmispec).
-		namespace, name, named := strings.Cut(network.Multus.NetworkName, "/")
-		if !named {
-			namespace, name = c.namespace, network.Multus.NetworkName
-		}
-
-		field := c.field(fmt.Sprintf("spec.template.spec.networks[%d]", i)) + ".name"
-		results = append(results, c.checkReference(ctx, checkNetwork, &reference{kindNetwork, namespace, name, field})...)
-	}
-
-	return append(results, c.checkInjector(ctx)...)
 }
 
 // matcher is a class's reference to an instancetype or a preference. KubeVirt infers an empty name

@@ -72,13 +72,13 @@ func onBareStorage(t *testing.T, s *harness.Shoot, f *flight) {
 	f.spec["rootVolume.storage.storageClassName"], f.spec["rootVolume.storage.accessModes"] = name, ""
 }
 
-// withoutInjector are the results about an SR-IOV network whose devices no webhook requests. Since 1.9,
-// KubeVirt does not request them (gate ExternalNetResourceInjection).
+// withoutInjector are the results about a network whose resource no webhook requests. Since 1.9,
+// KubeVirt does not request it (gate ExternalNetResourceInjection).
 var withoutInjector = harness.PerKubeVirt[[]preflight.Result]{
 	"1.6": nil,
 	"1.7": nil,
 	"1.8": nil,
-	"1.9": {bad("network", preflight.Warning, "devices of SR-IOV networks", "no webhook is named network-resources-injector", "disabledFeatureGates")},
+	"1.9": {bad("network", preflight.Warning, "resources of Multus networks", "no webhook is named network-resources-injector", "disabledFeatureGates")},
 }
 
 func brokenReferences(t *testing.T) map[string]breakage {
@@ -99,6 +99,27 @@ func brokenReferences(t *testing.T) map[string]breakage {
 		"SRIOVWithoutInjector": {
 			reason: "no webhook requests the devices of a network", breaks: changes(map[string]string{"networks": "[{pod: {}}, {name: nosuch, sriov: {}}]"}),
 			want: slices.Concat(withCard, withoutInjector.Get(t)),
+		},
+		"BridgeWithoutInjector": {
+			reason: "no webhook requests the resource that the definition of a bridge network names",
+			breaks: func(t *testing.T, _ *harness.Shoot, f *flight) {
+				t.Helper()
+
+				f.spec["networks"] = "[{pod: {}}, {name: marked}]"
+				f.between(t, func(w http.ResponseWriter, r *http.Request) bool {
+					if !strings.HasSuffix(r.URL.Path, "/"+definitions.Resource+"/marked") {
+						return false
+					}
+
+					w.Header().Set("Content-Type", "application/json")
+
+					return json.NewEncoder(w).Encode(metav1.PartialObjectMetadata{
+						TypeMeta:   metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadata"},
+						ObjectMeta: metav1.ObjectMeta{Name: "marked", Annotations: map[string]string{"k8s.v1.cni.cncf.io/resourceName": "bridge.network.kubevirt.io/br1"}},
+					}) == nil
+				}, asAnswered)
+			},
+			want: withoutInjector.Get(t),
 		},
 		"SRIOVWithInjector": {
 			reason: "a webhook requests them; the network is missing",
