@@ -35,7 +35,7 @@ func (i *identity) getKubeVirt(ctx context.Context) (*kubevirtv1.KubeVirt, error
 	return only(listFew[kubevirtv1.KubeVirt](ctx, i.clients.KubeVirt.KubevirtV1().KubeVirts(metav1.NamespaceAll)))
 }
 
-func (c *checker) checkKubeVirt(context.Context) []Result {
+func (c *checker) checkKubeVirt(ctx context.Context) []Result {
 	s := c.viewer.about(checkKubeVirt, "KubeVirt")
 
 	found, err := c.kubeVirt()
@@ -52,7 +52,7 @@ func (c *checker) checkKubeVirt(context.Context) []Result {
 		i.add(string(condition.Type), condition.Status, condition.Message)
 	}
 
-	return i.results(s, kubectlIn(found.Namespace, "describe kubevirt", found.Name))
+	return append(i.results(s, kubectlIn(found.Namespace, "describe kubevirt", found.Name)), c.checkKubernetes(ctx, found)...)
 }
 
 func (c *checker) checkCDI(ctx context.Context) []Result {

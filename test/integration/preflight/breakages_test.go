@@ -256,6 +256,24 @@ func brokenInstallations() map[string]breakage {
 				})
 			},
 		},
+		"KubeVirtOlderThanKubernetes": {
+			reason: "this KubeVirt may start no machine on this Kubernetes",
+			want:   []preflight.Result{bad("kubevirt", preflight.Warning, "Kubernetes", "KubeVirt v1.6.0 may start no machine on Kubernetes 1.34.2", "upgrade KubeVirt to 1.7")},
+			breaks: func(t *testing.T, _ *harness.Shoot, f *flight) {
+				t.Helper()
+				f.between(t, unanswered, func(resp *http.Response) {
+					switch path := resp.Request.URL.Path; {
+					case strings.HasSuffix(path, "/kubevirts"):
+						edit(resp, func(list map[string]any) {
+							found, _ := list["items"].([]any)[0].(map[string]any)
+							_ = unstructured.SetNestedField(found, "v1.6.0", "status", "observedKubeVirtVersion")
+						})
+					case strings.HasSuffix(path, "/version"):
+						edit(resp, func(version map[string]any) { version["gitVersion"] = "v1.34.2" })
+					}
+				})
+			},
+		},
 		"KubeVirtMissing": {
 			reason: "KubeVirt is not installed", want: []preflight.Result{
 				bad("kubevirt", preflight.Error, "KubeVirt", "is not installed", "install KubeVirt"),
