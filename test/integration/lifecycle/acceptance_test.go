@@ -32,7 +32,7 @@ import (
 )
 
 // TestAcceptance checks that KubeVirt and CDI accept every spec that the driver accepts, and that a
-// spec with a field that this KubeVirt does not know is refused by its name.
+// spec with a field that this KubeVirt or CDI does not know is refused by its name.
 // This includes checks made only after KubeVirt has accepted the VirtualMachine, whose
 // errors are not returned to the driver. ACCEPTANCE_SPECS and ACCEPTANCE_SEED set the number
 // and the seed of random specs.
@@ -56,7 +56,7 @@ func TestAcceptance(t *testing.T) {
 		}
 	}
 
-	refused := judgeAll(t, s, specs, unknownSources.Get(t))
+	refused := judgeAll(t, s, specs, unknownFieldsHere(t))
 	for _, i := range slices.Sorted(maps.Keys(refused)) {
 		t.Errorf("seed %d, spec %d: %v\n%s", seed, i, refused[i], asYAML(t, specs[i]))
 	}
@@ -97,7 +97,7 @@ func asYAML(t *testing.T, raw []byte) string {
 }
 
 // judgeAll returns the errors of the specs, by index.
-func judgeAll(t *testing.T, s *harness.Shoot, specs [][]byte, unknown []string) map[int]error {
+func judgeAll(t *testing.T, s *harness.Shoot, specs [][]byte, unknown unknownFields) map[int]error {
 	t.Helper()
 
 	var (
@@ -122,7 +122,7 @@ func judgeAll(t *testing.T, s *harness.Shoot, specs [][]byte, unknown []string) 
 
 // judgeSpec submits a spec to every component that validates it, in order: driver, API
 // server, KubeVirt and CDI.
-func judgeSpec(ctx context.Context, s *harness.Shoot, raw []byte, unknown []string) error {
+func judgeSpec(ctx context.Context, s *harness.Shoot, raw []byte, unknown unknownFields) error {
 	in := inputOf(s, "pool-z1-5f4d8-abcde", raw)
 	if err := in.faults.ToAggregate(); err != nil {
 		return fmt.Errorf("the driver refuses it: %w", err)
@@ -136,9 +136,9 @@ func judgeSpec(ctx context.Context, s *harness.Shoot, raw []byte, unknown []stri
 
 	err := createVM(ctx, s, in)
 
-	if used := usedSource(in.vm, unknown); used != "" {
+	if used := unknown.usedBy(in); used != "" {
 		if err == nil || !strings.Contains(err.Error(), "unknown field") || !strings.Contains(err.Error(), used) {
-			return fmt.Errorf("KubeVirt must refuse the unknown field %s: %w", used, err)
+			return fmt.Errorf("KubeVirt, or CDI, must refuse the unknown field %s: %w", used, err)
 		}
 
 		return nil

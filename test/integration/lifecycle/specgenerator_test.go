@@ -161,7 +161,7 @@ func rootVolumes() []feature {
 		},
 	}
 	list = append(list, feature{
-		name: "root/import-checksum", without: []string{"golden/none"}, // CDI knows the field, KubeVirt does not.
+		name: "root/import-checksum", without: []string{"golden/none"}, // CDI knows the field since 1.65, KubeVirt does not.
 		yaml: `rootVolume: {source: {http: {url: "https://h/i", checksum: "md5:0123456789abcdef0123456789abcdef"}}, ` + claims + `}`,
 	})
 
