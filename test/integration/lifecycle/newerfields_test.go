@@ -80,19 +80,22 @@ func usedSource(spec *cdiv1beta1.DataVolumeSpec, fields []string) string {
 type newerFeature struct {
 	feature
 
-	// refusal is a part of the error of each KubeVirt; empty if it accepts the field.
-	refusal harness.PerKubeVirt[string]
+	// refusal is a part of the error of each KubeVirt, or of each CDI for a golden image; empty if it
+	// accepts the field.
+	refusal interface{ Get(t *testing.T) string }
 }
 
 const unknown = "unknown field"
 
 // The refusals by version, from KubeVirt's types (staging/src/kubevirt.io/api/core/v1) and its gates
-// (pkg/virt-config/featuregate).
+// (pkg/virt-config/featuregate), and from CDI's types (kubevirt.io/containerized-data-importer-api).
 var (
 	// since18 is the refusal of fields that KubeVirt knows since 1.8.
 	since18 = harness.PerKubeVirt[string]{"1.6": unknown, "1.7": unknown, "1.8": "", "1.9": ""}
-	// neverYet is the refusal of fields that only a newer CDI knows.
+	// neverYet is the refusal of fields that only a KubeVirt with the types of a newer CDI would know.
 	neverYet = harness.PerKubeVirt[string]{"1.6": unknown, "1.7": unknown, "1.8": unknown, "1.9": unknown}
+	// sinceCDI166 is the refusal of fields of a golden image that CDI knows since 1.66.
+	sinceCDI166 = harness.PerCDI[string]{"1.64": unknown, "1.65": unknown}
 )
 
 var newerFeatures = []newerFeature{
@@ -124,7 +127,7 @@ var newerFeatures = []newerFeature{
 			name: "newer/http/insecureSkipVerify", without: []string{"root", "golden"},
 			yaml: `rootVolume: {source: {http: {url: "https://h/i", insecureSkipVerify: true}}, ` + claims + `}`,
 		},
-		refusal: neverYet,
+		refusal: sinceCDI166,
 	},
 	{
 		feature: feature{
@@ -135,15 +138,16 @@ var newerFeatures = []newerFeature{
 	},
 	{
 		feature: feature{
-			name: "newer/certConfigMap", without: []string{"root"},
+			name: "newer/certConfigMap", without: []string{"root", "golden"},
 			yaml: `rootVolume: {source: {vddk: {url: "https://vcenter.example.com", uuid: u, backingFile: f, thumbprint: t, secretRef: keys, certConfigMap: ca}}, ` + claims + `}`,
 		},
-		refusal: neverYet,
+		refusal: sinceCDI166,
 	},
 }
 
-// TestNewerFieldsAreRefused checks that a KubeVirt that does not know a field refuses the machine
-// and names the field. If the field were dropped silently, the machine would differ from its spec.
+// TestNewerFieldsAreRefused checks that a KubeVirt or CDI that does not know a field refuses the
+// machine and names the field. If the field were dropped silently, the machine would differ from its
+// spec.
 func TestNewerFieldsAreRefused(t *testing.T) {
 	t.Parallel()
 
