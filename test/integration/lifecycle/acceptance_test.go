@@ -14,7 +14,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -270,12 +269,10 @@ func TestAsynchronousFailuresAreRefused(t *testing.T) {
 		yaml string
 		// path is the field named in the driver's error.
 		path string
-		// says is part of the provider's later error. Empty: there is none, but
-		// the machine never runs.
-		says string
+		says complaint
 	}{
 		"no memory":            {container, `memory: null`, "memory.guest", "no memory requested"},
-		"memory without unit":  {container, `memory: {guest: "8"}`, "memory.guest", ""},
+		"memory without unit":  {container, `memory: {guest: "8"}`, "memory.guest", silent},
 		"image":                {`rootVolume: {containerDisk: {image: " worker"}}`, `{}`, "rootVolume.containerDisk.image", "whitespace"},
 		"two kinds of hyperv":  {container, instance(`domain: {features: {hyperv: {relaxed: {}}, hypervPassthrough: {enabled: true}}}`), template + "domain.features.hypervPassthrough", "HypervPassthrough"},
 		"unneeded hyperv":      {container, instance(`domain: {features: {hyperv: {synic: {}, vpindex: {enabled: false}}}}`), template + "domain.features.hyperv.synic", "which was disabled"},
@@ -293,10 +290,10 @@ func TestAsynchronousFailuresAreRefused(t *testing.T) {
 		"subdomain":            {container, instance(`subdomain: a.b`), template + "subdomain", "must not contain dots"},
 		"KubeVirt's volume":    {container, existing("sockets", `secret: {secretName: a}`), "additionalVolumes[0].name", "Duplicate value"},
 		"cloud-init's volume":  {container, existing("cloudinit-udata", `secret: {secretName: a}`), "additionalVolumes[0].name", "Duplicate value"},
-		"an empty term":        {container, instance(`affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{}]}}}`), template + "affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0]", ""},
+		"an empty term":        {container, instance(`affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{}]}}}`), template + "affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0]", silent},
 		"GPU":                  {container, instance(`domain: {devices: {gpus: [{name: a, deviceName: gpu}]}}`), template + "domain.devices.gpus[0].deviceName", "fully qualified"},
 		"probe's port":         {container, instance(`readinessProbe: {tcpSocket: {port: 0}}`), template + "readinessProbe.tcpSocket.port", "between 1 and 65535"},
-		"probe's port's name":  {container, instance(`readinessProbe: {tcpSocket: {port: ssh}}`), template + "readinessProbe.tcpSocket.port", ""},
+		"probe's port's name":  {container, instance(`readinessProbe: {tcpSocket: {port: ssh}}`), template + "readinessProbe.tcpSocket.port", silent},
 		"probe's threshold":    {container, instance(`livenessProbe: {tcpSocket: {port: 22}, successThreshold: 3}`), template + "livenessProbe.successThreshold", "must be 1"},
 		"probe's command":      {container, instance(`livenessProbe: {exec: {}}`), template + "livenessProbe.exec.command", "Required value"},
 		"probe's header":       {container, instance(`readinessProbe: {httpGet: {port: 80, httpHeaders: [{name: "a b", value: c}]}}`), template + "readinessProbe.httpGet.httpHeaders[0].name", "HTTP header"},
@@ -306,11 +303,11 @@ func TestAsynchronousFailuresAreRefused(t *testing.T) {
 		"priority":             {container, instance(`priorityClassName: A b`), template + "priorityClassName", "Class"},
 		"volume strategy":      {container, `virtualMachineTemplate: {spec: {updateVolumesStrategy: Copy}}`, "virtualMachineTemplate.spec.updateVolumesStrategy", unknownStrategy.Get(t)},
 		"instancetype's kind":  {container, `{memory: null, virtualMachineTemplate: {spec: {instancetype: {kind: Type, name: worker}}}}`, "virtualMachineTemplate.spec.instancetype.kind", "unexpected kind"},
-		"pod network":          {container, `networks: [{pod: {vmNetworkCIDR: 10.0.0.0}, masquerade: {}}]`, "networks[0].pod.vmNetworkCIDR", ""},
-		"SR-IOV without card":  {container, `networks: [{pod: {}, sriov: {}}]`, "networks[0].sriov", ""},
+		"pod network":          {container, `networks: [{pod: {vmNetworkCIDR: 10.0.0.0}, masquerade: {}}]`, "networks[0].pod.vmNetworkCIDR", silent},
+		"SR-IOV without card":  {container, `networks: [{pod: {}, sriov: {}}]`, "networks[0].sriov", silent},
 		"network's namespace":  {container, `{zone: zone-a, networks: [{name: a.b/c}]}`, "networks[0].name", unknownNetwork.Get(t)},
 		"claim's name":         {container, existing("a", `persistentVolumeClaim: {claimName: A}`), "additionalVolumes[0].volumeSource.persistentVolumeClaim.claimName", "does not exist"},
-		"config map's name":    {container, existing("a", `configMap: {name: A}`), "additionalVolumes[0].volumeSource.configMap.name", ""},
+		"config map's name":    {container, existing("a", `configMap: {name: A}`), "additionalVolumes[0].volumeSource.configMap.name", silent},
 		"no size":              {`rootVolume: {source: {http: {url: "https://h/i"}}, storage: {}}`, `{}`, "rootVolume.storage.resources.requests[storage]", "size is missing"},
 		"tiny":                 {`rootVolume: {source: {pvc: {name: image}}, storage: {resources: {requests: {storage: 1Ki}}}}`, `{}`, "rootVolume.storage.resources.requests[storage]", "at least 1MiB"},
 		"access mode":          {`rootVolume: {source: {pvc: {name: image}}, pvc: {resources: {requests: {storage: 1Gi}}}}`, `{}`, "rootVolume.pvc.accessModes", "access mode is required"},
@@ -321,11 +318,11 @@ func TestAsynchronousFailuresAreRefused(t *testing.T) {
 		"vddk":                 {`rootVolume: {source: {vddk: {url: "https://h", uuid: u, backingFile: f, secretRef: s}}, ` + sized + `}`, `{}`, "rootVolume.source.vddk.thumbprint", "VDDK is not valid"},
 		"DataSource":           {`rootVolume: {sourceRef: {kind: Image, name: a}, storage: {}}`, `{}`, "rootVolume.sourceRef.kind", "sourceRef"},
 		"archive":              {`rootVolume: {source: {registry: {url: "docker://h/i"}}, contentType: archive, ` + sized + `}`, `{}`, "rootVolume.contentType", "ContentType"},
-		"empty disk":           {`rootVolume: {source: {blank: {}}, ` + sized + `}`, `{}`, "rootVolume.source.blank", ""},
-		"upload":               {`rootVolume: {source: {upload: {}}, ` + sized + `}`, `{}`, "rootVolume.source.upload", ""},
+		"empty disk":           {`rootVolume: {source: {blank: {}}, ` + sized + `}`, `{}`, "rootVolume.source.blank", silent},
+		"upload":               {`rootVolume: {source: {upload: {}}, ` + sized + `}`, `{}`, "rootVolume.source.upload", silent},
 		"annotation": {
 			clone, `rootVolume: {annotations: {cdi.kubevirt.io/storage.bind.immediate.requested: "true"}}`,
-			"rootVolume.annotations[cdi.kubevirt.io/storage.bind.immediate.requested]", "",
+			"rootVolume.annotations[cdi.kubevirt.io/storage.bind.immediate.requested]", silent,
 		},
 	}
 
@@ -361,37 +358,7 @@ func TestAsynchronousFailuresAreRefused(t *testing.T) {
 
 			require.NoError(t, err, "the driver needs no rule for a spec that KubeVirt refuses at once")
 
-			if tc.says != "" {
-				awaitComplaint(t, s, in.vm.Name, tc.says)
-			}
+			tc.says.await(t, s, in.vm.Name)
 		})
 	}
-}
-
-// awaitComplaint waits until a VirtualMachine's status, or an Event of its pod, reports why it does
-// not start.
-func awaitComplaint(t *testing.T, s *harness.Shoot, name, says string) {
-	t.Helper()
-
-	harness.Eventually(t, fmt.Sprintf("the status of %s, or an Event of its pod, contains %q", name, says), func(ctx context.Context) (bool, error) {
-		vm, err := s.KubeVirt.KubevirtV1().VirtualMachines(s.ProviderNamespace).Get(ctx, name, metav1.GetOptions{})
-		if err != nil {
-			return false, err
-		}
-
-		for _, condition := range vm.Status.Conditions {
-			if strings.Contains(condition.Message, says) {
-				return true, nil
-			}
-		}
-
-		events, err := s.Kube.CoreV1().Events(s.ProviderNamespace).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.kind=Pod"})
-		if err != nil {
-			return false, err
-		}
-
-		return slices.ContainsFunc(events.Items, func(event corev1.Event) bool {
-			return strings.HasPrefix(event.InvolvedObject.Name, "virt-launcher-"+name+"-") && strings.Contains(event.Message, says)
-		}), nil
-	})
 }

@@ -4,7 +4,7 @@ import "github.com/gardener/machine-controller-manager-provider-kubevirt/test/in
 
 // unknownNetwork is a part of the error about a network that does not exist. Since 1.9,
 // virt-controller does not look up networks (gate ExternalNetResourceInjection): Multus fails.
-var unknownNetwork = harness.PerKubeVirt[string]{
+var unknownNetwork = harness.PerKubeVirt[complaint]{
 	"1.6": "failed to locate network attachment definition",
 	"1.7": "failed to locate network attachment definition",
 	"1.8": "failed to locate network attachment definition",
@@ -14,8 +14,8 @@ var unknownNetwork = harness.PerKubeVirt[string]{
 // unknownStrategy is a part of the error about an unknown updateVolumesStrategy. 1.6 reads the
 // strategy only when the volumes of a running machine have changed (handleVolumeUpdateRequest in
 // pkg/virt-controller/watch/vm/vm.go).
-var unknownStrategy = harness.PerKubeVirt[string]{
-	"1.6": "",
+var unknownStrategy = harness.PerKubeVirt[complaint]{
+	"1.6": accepted,
 	"1.7": "not recognized",
 	"1.8": "not recognized",
 	"1.9": "not recognized",
