@@ -6,7 +6,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -254,8 +253,8 @@ func TestKubernetesLdflags(t *testing.T) {
 	require.Equal(t, "-s -w"+set+"gitVersion=v1.36.3"+set+"gitMajor=1"+set+"gitMinor=36", kubernetesLdflags("v1.36.3"))
 }
 
-// TestEveryVersionIsTested requires the weekly workflow to run the versions of each component that the
-// tests of every change do not run.
+// TestEveryVersionIsTested requires the weekly workflow to run the driver's and the extension's tests
+// with the versions of each component that the tests of every change do not run.
 func TestEveryVersionIsTested(t *testing.T) {
 	t.Parallel()
 	workflow, err := os.ReadFile("../../../.github/workflows/weekly.yaml")
@@ -264,8 +263,8 @@ func TestEveryVersionIsTested(t *testing.T) {
 		minors, err := c.minors("../modules")
 		require.NoError(t, err)
 		for _, minor := range minors {
-			command := `- command: test-(integration|extension) ` + c.variable + "=" + regexp.QuoteMeta(minor) + "\n"
-			require.Equal(t, minor != c.preset, regexp.MustCompile(command).Match(workflow), command)
+			command := "- command: test-integration " + c.variable + "=" + minor + "\n"
+			require.Equal(t, minor != c.preset, strings.Contains(string(workflow), command), command)
 		}
 	}
 }
