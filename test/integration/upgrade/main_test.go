@@ -16,7 +16,7 @@ import (
 // The versions before and after the upgrade.
 const (
 	from = "1.7"
-	to   = "1.9"
+	to   = binaries.KubeVirtPreset
 )
 
 func TestMain(m *testing.M) { os.Exit(runAlone(m)) }

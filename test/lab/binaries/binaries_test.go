@@ -239,12 +239,19 @@ func TestOldKubeVirt(t *testing.T) {
 	require.ErrorContains(t, err, "KUBERNETES=1.34: KUBEVIRT=1.6 runs under Kubernetes 1.33 and older")
 }
 
-// TestLauncherMinor requires the lab with real guests to run the KubeVirt of their virt-launcher.
-func TestLauncherMinor(t *testing.T) {
+// TestGuestVersions requires the programs of real guests to have the versions of the lab's components,
+// and virt-launcher the version of KubeVirt that the lab with real guests runs.
+func TestGuestVersions(t *testing.T) {
 	t.Parallel()
-	version, err := required("../modules/launcher", kubeVirt.module)
-	require.NoError(t, err)
-	require.Equal(t, launcherMinor, version.Minor())
+	for set, want := range map[string]struct{ module, minor string }{
+		"kubelet":  {module: kubernetes.module, minor: kubernetes.preset},
+		"importer": {module: cdi.module, minor: cdi.preset},
+		"launcher": {module: kubeVirt.module, minor: launcherMinor},
+	} {
+		version, err := required(filepath.Join("../modules", set), want.module)
+		require.NoError(t, err)
+		require.Equal(t, want.minor, version.Minor(), set)
+	}
 }
 
 func TestKubernetesLdflags(t *testing.T) {

@@ -20,10 +20,17 @@ type component struct {
 	preset   string // the minor version if the environment chooses none
 }
 
+// KubeVirtVariable is the environment variable that chooses the lab's KubeVirt by its minor version, and
+// KubeVirtPreset the minor version if it chooses none.
+const (
+	KubeVirtVariable = "KUBEVIRT"
+	KubeVirtPreset   = "1.9"
+)
+
 var (
 	// kubernetes has the programs of all control planes in the lab.
 	kubernetes = component{set: "kubernetes", variable: "KUBERNETES", module: "k8s.io/kubernetes", preset: "1.34"}
-	kubeVirt   = component{set: "kubevirt", variable: "KUBEVIRT", module: "kubevirt.io/kubevirt", preset: "1.9"}
+	kubeVirt   = component{set: "kubevirt", variable: KubeVirtVariable, module: "kubevirt.io/kubevirt", preset: KubeVirtPreset}
 	cdi        = component{set: "cdi", variable: "CDI", module: "kubevirt.io/containerized-data-importer", preset: "1.65"}
 
 	components = []component{kubernetes, kubeVirt, cdi}
