@@ -27,8 +27,8 @@ func garden(t *testing.T) client.Client {
 	return theSeed.Garden
 }
 
-// storedShoot creates a Shoot in the garden, and deletes it at the end of the test.
-func storedShoot(t *testing.T, name string) *gardencorev1beta1.Shoot {
+// createShoot creates a Shoot in the garden.
+func createShoot(t *testing.T, name string) *gardencorev1beta1.Shoot {
 	t.Helper()
 
 	shoot := &gardencorev1beta1.Shoot{}
@@ -36,6 +36,15 @@ func storedShoot(t *testing.T, name string) *gardencorev1beta1.Shoot {
 
 	shoot.Name, shoot.Spec.CredentialsBindingName = name, ptr.To("core-kubevirt")
 	require.NoError(t, garden(t).Create(t.Context(), shoot))
+
+	return shoot
+}
+
+// storedShoot creates a Shoot in the garden, and deletes it at the end of the test.
+func storedShoot(t *testing.T, name string) *gardencorev1beta1.Shoot {
+	t.Helper()
+
+	shoot := createShoot(t, name)
 
 	t.Cleanup(func() {
 		ctx := context.WithoutCancel(t.Context()) // That of the test has ended.

@@ -11,12 +11,10 @@ import (
 	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/errorcodes"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/test/seed"
 )
 
 // TestForceDeletionIsAccepted confirms the forced deletion of a Shoot whose provider cluster does not
@@ -38,11 +36,7 @@ func TestForceDeletionIsAccepted(t *testing.T) {
 func deletedShoot(t *testing.T, name string) *gardencorev1beta1.Shoot {
 	t.Helper()
 
-	shoot := &gardencorev1beta1.Shoot{}
-	require.NoError(t, theSeed.Read(seed.PlainShoot, shoot))
-
-	shoot.Name, shoot.Spec.CredentialsBindingName = name, ptr.To("core-kubevirt")
-	require.NoError(t, garden(t).Create(t.Context(), shoot))
+	shoot := createShoot(t, name)
 
 	// gardenlet adds the finalizer, and removes it after the deletion.
 	controllerutil.AddFinalizer(shoot, gardencorev1beta1.GardenerName)
