@@ -79,17 +79,28 @@ func (w *worker) observeEnd(t *testing.T) func() end {
 		select {
 		case e := <-ended:
 			return e
-		case <-t.Context().Done():
+		case <-time.After(time.Minute): // the Machine is gone, and hence its instance
+			require.Fail(t, "the end of the instance was not observed")
+
 			return end{}
 		}
 	}
 }
 
-// watchEnd returns when the instance is gone, or a watch has ended.
+// watchEnd returns when the instance is gone, or its watch has ended.
 func watchEnd(nodes, instances watch.Interface, podExists func() bool) (e end) {
+	defer nodes.Stop()
+	defer instances.Stop()
+
+	nodeEvents := nodes.ResultChan()
+
 	for {
 		select {
-		case event := <-nodes.ResultChan():
+		case event, open := <-nodeEvents:
+			if !open {
+				nodeEvents = nil
+			}
+
 			e.seeNode(event)
 		case event, open := <-instances.ResultChan():
 			if !open || event.Type == watch.Deleted {

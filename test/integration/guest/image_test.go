@@ -3,6 +3,7 @@
 package guest
 
 import (
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -30,21 +31,22 @@ import (
 func TestImportedImage(t *testing.T) {
 	proves(t, "import of qcow2 over HTTP with a checksum, golden image, clone, boot; cloud-config-archive")
 
-	image := guestImage(t)
+	image, mark := guestImage(t)
 	server := serveFile(t, image)
 	w := newWorker(t, inFormat(archive), fmt.Sprintf(`{"goldenImage":{"size":"4Gi"},
 		"rootVolume":{"source":{"http":{"url":%q,"checksum":%q}},
 			"storage":{"storageClassName":"immediate","accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":"10Gi"}}}}}`,
 		server+"/worker.qcow2", "sha256:"+checksum(t, image)), importForReal)
 	w.awaitReady(t)
-	require.Equal(t, w.machine.Name, w.mustLogin(t, "hostname"))
+	w.requireHostName(t)
+	require.Equal(t, mark, w.mustLogin(t, fmt.Sprintf("sudo dd if=/dev/vda bs=1 skip=%d count=%d status=none", markOffset, len(mark))),
+		"the root disk is a copy of the image that was served")
 
 	images := w.goldenImages(t)
 	require.Len(t, images, 1)
 	require.Equal(t, cdiv1beta1.Succeeded, images[0].Status.Phase)
 
-	w.Scale(t, pool, 0)
-	w.AwaitRunningWithin(t, bootLimit, 0)
+	w.remove(t)
 }
 
 // TestImportFromRegistry imports an image from a registry over TLS, whose CA is in a ConfigMap, and requires
@@ -83,22 +85,44 @@ func TestWrongChecksum(t *testing.T) {
 	require.Contains(t, refused.Status.Conditions[running].Message, "checksum mismatch")
 }
 
-// guestImage returns the guests' image as qcow2.
-func guestImage(t *testing.T) string {
+// markOffset is that of the last sector before the partition. GRUB, which begins in the second sector, is
+// much shorter.
+const markOffset = 1<<20 - 512
+
+// guestImage returns the guests' image as qcow2, with a random mark outside of its partition. Without an
+// import, the lab would boot the image without the mark.
+func guestImage(t *testing.T) (file, mark string) {
 	t.Helper()
 
-	raw, err := guest.EnsureImage(t.Context(), harness.Lab().Binaries.Kubelet, io.Discard)
+	image, err := guest.EnsureImage(t.Context(), harness.Lab().Binaries.Kubelet, io.Discard)
 	require.NoError(t, err)
 
-	file := filepath.Join(t.TempDir(), "worker.qcow2")
-	output, err := exec.CommandContext(t.Context(), "qemu-img", "convert", "-O", "qcow2", raw, file).CombinedOutput()
-	require.NoError(t, err, string(output))
+	raw := filepath.Join(t.TempDir(), "worker.raw")
+	runOnHost(t, "cp", "--sparse=always", image, raw)
+
+	disk, err := os.OpenFile(raw, os.O_WRONLY, 0) //nolint:gosec // the test's own copy
+	require.NoError(t, err)
+
+	mark = rand.Text()
+	_, err = disk.WriteAt([]byte(mark), markOffset)
+	require.NoError(t, err)
+	require.NoError(t, disk.Close())
+
+	file = filepath.Join(t.TempDir(), "worker.qcow2")
+	runOnHost(t, "qemu-img", "convert", "-O", "qcow2", raw, file)
 
 	info, err := os.Stat(file)
 	require.NoError(t, err)
 	t.Logf("the guests' image has %d MiB as qcow2", info.Size()>>20)
 
-	return file
+	return file, mark
+}
+
+func runOnHost(t *testing.T, program string, args ...string) {
+	t.Helper()
+
+	output, err := exec.CommandContext(t.Context(), program, args...).CombinedOutput()
+	require.NoError(t, err, string(output))
 }
 
 func checksum(t *testing.T, name string) string {

@@ -53,5 +53,5 @@ func TestNeverJoins(t *testing.T) {
 
 	w.RequireGone(t, w.machine.Name)
 	w.Scale(t, pool, 0)
-	w.AwaitRunning(t, 0)
+	w.AwaitRunningWithin(t, bootLimit, 0)
 }

@@ -20,7 +20,9 @@ func TestPowerCycle(t *testing.T) {
 	w := newWorker(t, inFormat(multipart), documentedNetwork(t, "NoCloud"))
 	before := w.awaitReady(t)
 	w.requireDataSource(t, "DataSourceNoCloud")
+	w.requireHostName(t)
 	w.requireRestart(t, before)
+	w.remove(t)
 }
 
 // TestConfigDrive does the same with the data source ConfigDrive, whose network data has another format,
@@ -32,9 +34,20 @@ func TestConfigDrive(t *testing.T) {
 	before := w.awaitReady(t)
 	w.requireDataSource(t, "DataSourceConfigDrive")
 	require.Equal(t, string(w.instance(t).Spec.Domain.Firmware.UUID), w.mustLogin(t, "sudo cat /var/lib/cloud/data/instance-id"))
+	w.requireHostName(t)
 	w.requireRestart(t, before)
-	w.Scale(t, pool, 0)
-	w.AwaitRunningWithin(t, bootLimit, 0)
+	w.remove(t)
+}
+
+// requireHostName requires that the guest has its name from KubeVirt's metadata: the user data does not
+// set one.
+func (w *worker) requireHostName(t *testing.T) {
+	t.Helper()
+
+	userData := w.mustLogin(t, "sudo cat /var/lib/cloud/instance/user-data.txt")
+	require.NotContains(t, userData, "\nhostname:")
+	require.Contains(t, userData, "kubevirt://"+w.machine.Name, "the user data was read")
+	require.Equal(t, w.machine.Name, w.mustLogin(t, "hostname"))
 }
 
 // requireRestart powers the guest off. With runStrategy Always, KubeVirt starts it again, and it is the same

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -26,6 +27,9 @@ func newKey(t *testing.T) string {
 	return file
 }
 
+// loginLimit bounds a command in the guest, which is slow while it boots.
+const loginLimit = 15 * time.Minute
+
 // login runs a command in the guest as an operator with the SSH key does, and returns its output.
 func (w *worker) login(ctx context.Context, t *testing.T, command string) (string, error) {
 	t.Helper()
@@ -35,6 +39,9 @@ func (w *worker) login(ctx context.Context, t *testing.T, command string) (strin
 
 	host, port, err := net.SplitHostPort(info.SSH)
 	require.NoError(t, err)
+
+	ctx, cancel := context.WithTimeout(ctx, loginLimit)
+	defer cancel()
 
 	output, err := exec.CommandContext(ctx, "ssh", "-i", w.key, "-p", port, "-F", "none",
 		"-o", "BatchMode=yes", "-o", "IdentitiesOnly=yes", "-o", "ConnectTimeout=60",

@@ -61,13 +61,14 @@ func inFormat(format func(t *testing.T, config string) string) func(*testing.T, 
 }
 
 // separate returns the example's user data as two parts: a cloud-config with its files, and a script
-// with its command.
+// with its command. Without a host name, the guest has that of the metadata.
 func separate(t *testing.T, config string) (files, script string) {
 	t.Helper()
 
 	files, command, found := strings.Cut(config, "runcmd:\n")
 	require.True(t, found)
 
+	files = harness.MustReplace(files, "hostname: <<MACHINE_NAME>>\n", "")
 	command = strings.Trim(strings.TrimSpace(command), "-[] ")
 	require.Equal(t, "/usr/local/sbin/join-cluster", command)
 

@@ -128,6 +128,15 @@ func isReady(node *corev1.Node) bool {
 	return false
 }
 
+// remove deletes the worker, and returns when it is gone.
+func (w *worker) remove(t *testing.T) {
+	t.Helper()
+
+	w.Scale(t, pool, 0)
+	w.AwaitRunningWithin(t, bootLimit, 0)
+	w.RequireGone(t, w.machine.Name)
+}
+
 // instance returns the VirtualMachineInstance of the worker.
 func (w *worker) instance(t *testing.T) *kubevirtv1.VirtualMachineInstance {
 	t.Helper()

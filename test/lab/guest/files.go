@@ -52,6 +52,16 @@ func copyFile(from, to string, mode os.FileMode) error {
 	return target.Close()
 }
 
+// reaper waits for a program, and for the processes that others have left to it: libvirt waits until
+// each QEMU that it has started is gone from the list of processes.
+const reaper = `"$@" & wait $!`
+
+// contained returns the arguments of unshare(1) for a program that ends together with everything that it
+// has started, and whose mounts only exist for itself.
+func contained(program string, args ...string) []string {
+	return append([]string{"--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", reaper, "sh", program}, args...)
+}
+
 // runProgram runs a program of the host. The error contains the end of its output.
 func runProgram(ctx context.Context, name string, args ...string) error {
 	path, err := host.Find(name)

@@ -110,10 +110,6 @@ func (g *guest) live(ctx context.Context) error {
 	}
 }
 
-// reaper waits for a program, and for the processes that others have left to it: libvirt waits until
-// each QEMU that it has started is gone from the list of processes.
-const reaper = `"$@" & wait $!`
-
 // spec returns the process of a guest: libvirt's driver for QEMU without its daemon. In its own
 // namespaces it is an ordinary user, which it needs to be, and everything that it has started ends with
 // it. The control planes take precedence over the guests.
@@ -121,11 +117,8 @@ func (g *guest) spec() process.Spec {
 	libvirt := filepath.Join(g.dir, libvirtFolder)
 	return process.Spec{
 		Name: "guest-" + g.name, Path: "nice",
-		Args: []string{
-			"-n", "10", "unshare", "--user", "--map-user=65534", "--map-group=65534",
-			"--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", reaper, "sh",
-			"virt-qemu-run", "--root=" + libvirt, filepath.Join(g.dir, domainFile),
-		},
+		Args: append([]string{"-n", "10", "unshare", "--user", "--map-user=65534", "--map-group=65534"},
+			contained("virt-qemu-run", "--root="+libvirt, filepath.Join(g.dir, domainFile))...),
 		Env:  []string{"HOME=" + libvirt, "XDG_RUNTIME_DIR=" + libvirt, "XDG_CACHE_HOME=" + libvirt, "XDG_CONFIG_HOME=" + libvirt},
 		Kill: true,
 	}

@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -184,6 +185,26 @@ func TestMonitor(t *testing.T) {
 	require.Equal(t, "SHUTDOWN", event.Event)
 	require.True(t, event.Data.Guest)
 	require.ErrorContains(t, m.forward("net", 1, 2), "no such network")
+}
+
+// TestSilentMonitor requires that a command to a QEMU that hangs ends, and closes the connection.
+func TestSilentMonitor(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ours, theirs := net.Pipe()
+		go func() {
+			decoder := json.NewDecoder(theirs)
+			var request message
+			_ = decoder.Decode(&request)
+			_, _ = io.WriteString(theirs, `{"return": {}}`)
+			_ = decoder.Decode(&request) // and no reply
+		}()
+		m, err := newMonitor(ours, func(message) {})
+		require.NoError(t, err)
+		require.ErrorContains(t, m.pressPowerButton(), "system_powerdown: QEMU has not replied")
+		<-m.closed
+		require.ErrorContains(t, m.pressPowerButton(), "send system_powerdown to QEMU")
+	})
 }
 
 // TestForward requires that the errors which the human monitor prints are returned.

@@ -22,12 +22,13 @@ var (
 	packageList string
 	//go:embed all:rootfs
 	rootfs embed.FS
+	// builder is the code that builds the image: an image of other code is not used.
+	//go:embed containerimage.go disk.go files.go image.go
+	builder embed.FS
 )
 
 const (
 	suite = "bookworm"
-	// recipe changes with the code that builds the image.
-	recipe = "1"
 	// imageFile is the finished image, which is raw, as on a filesystem volume of KubeVirt.
 	imageFile = "disk.raw"
 	// maxAge bounds the age of an image, since its packages change without its recipe.
@@ -52,19 +53,25 @@ func EnsureImage(ctx context.Context, kubelet string, progress io.Writer) (strin
 // hashRecipe identifies an image. The path of kubelet contains the hash of its module.
 func hashRecipe(kubelet string) (string, error) {
 	h := sha256.New()
-	fmt.Fprintln(h, recipe, suite, kubelet, packageList, initramfs, commandLine, diskSize)
-	err := fs.WalkDir(rootfs, ".", func(path string, entry fs.DirEntry, err error) error {
+	fmt.Fprintln(h, kubelet, packageList)
+	for _, files := range []fs.FS{rootfs, builder} {
+		if err := hashFiles(h, files); err != nil {
+			return "", fmt.Errorf("hash the recipe of the image: %w", err)
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil))[:12], nil
+}
+
+// hashFiles writes the paths of files, and the checksums of their contents.
+func hashFiles(into io.Writer, files fs.FS) error {
+	return fs.WalkDir(files, ".", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
-		data, err := rootfs.ReadFile(path)
-		fmt.Fprintf(h, "%s %x\n", path, sha256.Sum256(data))
+		data, err := fs.ReadFile(files, path)
+		fmt.Fprintf(into, "%s %x\n", path, sha256.Sum256(data))
 		return err
 	})
-	if err != nil {
-		return "", fmt.Errorf("hash the recipe of the image: %w", err)
-	}
-	return hex.EncodeToString(h.Sum(nil))[:12], nil
 }
 
 // build writes the image into a folder. The caller removes everything else there.
@@ -107,7 +114,7 @@ func installPackages(ctx context.Context, root string) error {
 	if data, err := os.ReadFile(sources); err == nil && strings.Contains(string(data), suite) {
 		args = append(args, sources)
 	}
-	return runProgram(ctx, "mmdebstrap", args...)
+	return runProgram(ctx, "unshare", contained("mmdebstrap", args...)...)
 }
 
 // masked are units that a worker of the lab does not need, and that would start on their own.

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/process"
@@ -13,8 +15,10 @@ import (
 
 // importer is one run of CDI's importer.
 type importer struct {
-	ended  chan struct{}
-	result dataplane.ImporterResult // set before ended is closed
+	volumes []string // names of PersistentVolumes that it writes
+	cancel  context.CancelFunc
+	ended   chan struct{}
+	result  dataplane.ImporterResult // set before ended is closed
 }
 
 // Import implements dataplane.Volumes.
@@ -22,12 +26,8 @@ func (h *Hypervisor) Import(run dataplane.ImporterRun) (dataplane.ImporterResult
 	h.mu.Lock()
 	i := h.imports[run.ID]
 	if i == nil {
-		i = &importer{ended: make(chan struct{})}
+		i = h.startImporter(run)
 		h.imports[run.ID] = i
-		h.running.Go(func() {
-			defer close(i.ended)
-			i.result = h.runImporter(h.ctx, run)
-		})
 	}
 	h.mu.Unlock()
 	select {
@@ -35,6 +35,30 @@ func (h *Hypervisor) Import(run dataplane.ImporterRun) (dataplane.ImporterResult
 		return i.result, true
 	default:
 		return dataplane.ImporterResult{}, false
+	}
+}
+
+func (h *Hypervisor) startImporter(run dataplane.ImporterRun) *importer {
+	ctx, cancel := context.WithCancel(h.ctx)
+	i := &importer{volumes: []string{run.Volume, run.Scratch}, cancel: cancel, ended: make(chan struct{})}
+	h.running.Go(func() {
+		defer close(i.ended)
+		defer cancel()
+		i.result = h.runImporter(ctx, run)
+	})
+	return i
+}
+
+// stopImporters ends the importers that write a volume, and returns when they have ended.
+func (h *Hypervisor) stopImporters(volume string) {
+	h.mu.Lock()
+	all := slices.Collect(maps.Values(h.imports))
+	h.mu.Unlock()
+	for _, i := range all {
+		if slices.Contains(i.volumes, volume) {
+			i.cancel()
+			<-i.ended
+		}
 	}
 }
 
@@ -61,7 +85,7 @@ func (h *Hypervisor) tryImport(ctx context.Context, run dataplane.ImporterRun, d
 	if err := writeFiles(certificates, run.CA); err != nil {
 		return err
 	}
-	args := []string{"-n", "10", h.options.Importer, "--data=" + h.volume(run.Volume), "--termination-message=" + message}
+	args := []string{"--data=" + h.volume(run.Volume), "--termination-message=" + message}
 	folders := []string{h.volume(run.Volume)}
 	if run.Scratch != "" {
 		folders = append(folders, h.volume(run.Scratch))
@@ -79,7 +103,11 @@ func (h *Hypervisor) tryImport(ctx context.Context, run dataplane.ImporterRun, d
 	if len(run.CA) > 0 {
 		env = append(env, "IMPORTER_CERT_DIR="+certificates)
 	}
-	return h.await(ctx, process.Spec{Name: "importer-" + run.ID[:min(8, len(run.ID))], Path: "nice", Args: args, Env: env, Kill: true})
+	return h.await(ctx, process.Spec{
+		Name: "importer-" + run.ID[:min(8, len(run.ID))], Path: "nice",
+		Args: append([]string{"-n", "10", "unshare"}, contained(h.options.Importer, args...)...),
+		Env:  env, Kill: true,
+	})
 }
 
 // await runs a program until it has ended.

@@ -8,6 +8,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"time"
 )
 
 // monitor is a connection to QEMU's control socket (QMP).
@@ -33,6 +34,9 @@ type message struct {
 	} `json:"data"`
 }
 
+// replyTimeout bounds the wait for a reply. QEMU replies within seconds even on a busy machine.
+const replyTimeout = time.Minute
+
 var errClosed = errors.New("QEMU has closed the connection")
 
 // connectMonitor connects to a control socket. Each event is passed to onEvent, which must not block.
@@ -42,6 +46,10 @@ func connectMonitor(ctx context.Context, socket string, onEvent func(message)) (
 	if err != nil {
 		return nil, fmt.Errorf("connect to QEMU: %w", err)
 	}
+	return newMonitor(conn, onEvent)
+}
+
+func newMonitor(conn net.Conn, onEvent func(message)) (*monitor, error) {
 	m := &monitor{conn: conn, encoder: json.NewEncoder(conn), replies: make(chan message, 1), closed: make(chan struct{})}
 	go m.read(onEvent)
 	if _, err := m.execute("qmp_capabilities", nil); err != nil {
@@ -75,7 +83,8 @@ func (m *monitor) execute(command string, arguments map[string]any) (json.RawMes
 	if arguments != nil {
 		request["arguments"] = arguments
 	}
-	if err := m.encoder.Encode(request); err != nil {
+	err := errors.Join(m.conn.SetWriteDeadline(time.Now().Add(replyTimeout)), m.encoder.Encode(request))
+	if err != nil {
 		return nil, fmt.Errorf("send %s to QEMU: %w", command, err)
 	}
 	select {
@@ -86,6 +95,9 @@ func (m *monitor) execute(command string, arguments map[string]any) (json.RawMes
 		return got.Return, nil
 	case <-m.closed:
 		return nil, fmt.Errorf("%s: %w", command, errClosed)
+	case <-time.After(replyTimeout):
+		m.close() // the next command would read this one's reply
+		return nil, fmt.Errorf("%s: QEMU has not replied within %s", command, replyTimeout)
 	}
 }
 

@@ -84,6 +84,7 @@ func (h *Hypervisor) CloneVolume(ctx context.Context, from, to string) error {
 
 // DeleteVolume implements dataplane.Volumes.
 func (h *Hypervisor) DeleteVolume(name string) error {
+	h.stopImporters(name)
 	if err := os.RemoveAll(h.volume(name)); err != nil {
 		return fmt.Errorf("delete volume %s: %w", name, err)
 	}
