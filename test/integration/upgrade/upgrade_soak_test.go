@@ -9,12 +9,14 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	kubevirtv1 "kubevirt.io/api/core/v1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/dataplane"
@@ -56,7 +58,7 @@ func TestSoakUpgradeOfKubeVirt(t *testing.T) {
 
 	require.NoError(t, harness.Lab().UpgradeKubeVirt(t.Context(), to, os.Stderr))
 	require.Equal(t, to, harness.Lab().Binaries.KubeVirtVersion.Minor())
-
+	awaitTakeover(t, s, len(pools))
 	require.Equal(t, before, machines(t, s), "the machines keep running")
 
 	listed, err := s.NewMachine(zone, harness.EphemeralRoot).List(t.Context(), harness.NewDriver(harness.Settings{Grace: time.Minute}))
@@ -67,16 +69,31 @@ func TestSoakUpgradeOfKubeVirt(t *testing.T) {
 		"--pod-selector=mcm.gardener.cloud/cluster="+s.Namespace, "--timeout="+(10*time.Minute).String())
 	s.AwaitRunning(t, len(pools))
 
-	kept := 0
+	after := machines(t, s)
+	require.Len(t, after, len(pools))
 
-	for name, uid := range machines(t, s) {
-		if before[name] == uid {
-			kept++
+	for name, uid := range before {
+		if strings.HasPrefix(name, s.Name+"-migratable-") {
+			require.Equal(t, uid, after[name], "%s is migrated", name)
+		} else {
+			require.NotContains(t, after, name, "it is replaced")
 		}
 	}
 
-	require.Equal(t, 1, kept, "one machine is migrated, the others are replaced")
 	s.AwaitEnd(t)
+}
+
+// awaitTakeover waits until the new virt-controller has reconciled all instances: it marks those whose launcher
+// has the image of the old version.
+func awaitTakeover(t *testing.T, s *harness.Shoot, want int) {
+	t.Helper()
+
+	harness.Eventually(t, "the new virt-controller has reconciled the instances", func(ctx context.Context) (bool, error) {
+		list, err := s.KubeVirt.KubevirtV1().VirtualMachineInstances(s.ProviderNamespace).List(ctx,
+			metav1.ListOptions{LabelSelector: kubevirtv1.OutdatedLauncherImageLabel})
+
+		return err == nil && len(list.Items) == want, err
+	})
 }
 
 // newShoot returns a shoot with running controllers, in a zone of its own.
