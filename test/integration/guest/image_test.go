@@ -100,7 +100,7 @@ func guestImage(t *testing.T) (file, mark string) {
 	raw := filepath.Join(t.TempDir(), "worker.raw")
 	runOnHost(t, "cp", "--sparse=always", image, raw)
 
-	disk, err := os.OpenFile(raw, os.O_WRONLY, 0) //nolint:gosec // the test's own copy
+	disk, err := os.OpenFile(raw, os.O_WRONLY, 0)
 	require.NoError(t, err)
 
 	mark = rand.Text()

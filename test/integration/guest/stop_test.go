@@ -61,7 +61,7 @@ func TestStoppedImport(t *testing.T) {
 	dir := t.TempDir()
 	importer := filepath.Join(dir, "importer")
 	// CDI's importer starts programs, too: qemu-img and nbdkit.
-	require.NoError(t, os.WriteFile(importer, []byte("#!/bin/sh\ntail -F "+dir+"/never & wait\n"), 0o700)) //nolint:gosec // a program
+	require.NoError(t, os.WriteFile(importer, []byte("#!/bin/sh\ntail -F "+dir+"/never & wait\n"), 0o700))
 
 	group := process.NewGroup(t.TempDir())
 	t.Cleanup(func() { require.NoError(t, group.Stop(context.WithoutCancel(t.Context()))) })

@@ -72,7 +72,11 @@ func runProgram(ctx context.Context, name string, args ...string) error {
 	command.Env = append(os.Environ(), "LC_ALL=C", "PATH="+os.Getenv("PATH")+":/usr/sbin:/sbin")
 	var output bytes.Buffer
 	command.Stdout, command.Stderr = &output, &output
-	if err := command.Run(); err != nil {
+	err = command.Run()
+	if ctx.Err() != nil { // which has killed the program
+		return fmt.Errorf("%s: %w", name, ctx.Err())
+	}
+	if err != nil {
 		const enough = 2000
 		text := strings.TrimSpace(output.String())
 		return fmt.Errorf("%s: %w: %s", name, err, text[max(0, len(text)-enough):])
