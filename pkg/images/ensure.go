@@ -3,7 +3,9 @@ package images
 import (
 	"context"
 	"errors"
+	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -118,6 +120,32 @@ func (m *Manager) observe(ctx context.Context, c *providerapi.Clients, have *cdi
 	klog.FromContext(ctx).Info("Replacing a failed golden image", "dataVolume", klog.KObj(have))
 
 	return m.remove(ctx, c, have.Name, preconditionsOf(have.UID, have.ResourceVersion))
+}
+
+// RetryRefused deletes an image whose claim exceeds a ResourceQuota, so that the next call creates it
+// again, and CDI creates the claim at once. The DataVolume must be one that Observe has accepted.
+//
+// By itself, CDI tries again after a pause that doubles with each attempt, to 1000 s
+// (controller-runtime's default rate limiter), and attempts that other events cause count too: an image
+// might wait for a quarter of an hour after the quota was raised. Nothing is lost: the image has no
+// claim, hence no content.
+func (m *Manager) RetryRefused(ctx context.Context, c *providerapi.Clients, have *cdiv1beta1.DataVolume) error {
+	if !claimRefused(have) || m.clock.Since(have.CreationTimestamp.Time) < retryAfter {
+		return nil
+	}
+
+	klog.FromContext(ctx).V(1).Info("Creating a golden image again, whose claim exceeds a quota", "dataVolume", klog.KObj(have))
+
+	return m.remove(ctx, c, have.Name, preconditionsOf(have.UID, have.ResourceVersion))
+}
+
+// claimRefused reports whether CDI could not create the claim of a DataVolume because of a
+// ResourceQuota (handlePvcCreation in CDI's pkg/controller/datavolume/controller-base.go).
+func claimRefused(have *cdiv1beta1.DataVolume) bool {
+	return have.DeletionTimestamp == nil && have.Status.Phase == cdiv1beta1.Pending && have.Status.ClaimName == "" &&
+		slices.ContainsFunc(have.Status.Conditions, func(c cdiv1beta1.DataVolumeCondition) bool {
+			return c.Type == cdiv1beta1.DataVolumeBound && c.Status == corev1.ConditionFalse && c.Reason == exceededQuota
+		})
 }
 
 func stateOf(have *cdiv1beta1.DataVolume) state {

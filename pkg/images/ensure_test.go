@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clienttesting "k8s.io/client-go/testing"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -95,6 +96,69 @@ func TestOnlyOwnImagesAreReplaced(t *testing.T) {
 			require.ErrorIs(t, err, spi.ErrForeign)
 			require.ErrorContains(t, err, tc.foreign)
 			require.ErrorContains(t, err, "ns/golden-1")
+		})
+	}
+}
+
+// TestRefusedClaimsAreRetried shows images whose claim exceeds a quota, and images that only look similar.
+func TestRefusedClaimsAreRetried(t *testing.T) {
+	t.Parallel()
+
+	began := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	refused := func(change func(*cdiv1beta1.DataVolume)) *cdiv1beta1.DataVolume {
+		dv := &cdiv1beta1.DataVolume{
+			ObjectMeta: metav1.ObjectMeta{Name: "golden-1", Namespace: "ns", UID: "u", ResourceVersion: "7", CreationTimestamp: metav1.NewTime(began)},
+			Status: cdiv1beta1.DataVolumeStatus{
+				Phase: cdiv1beta1.Pending,
+				Conditions: []cdiv1beta1.DataVolumeCondition{
+					{Type: cdiv1beta1.DataVolumeReady, Status: corev1.ConditionFalse, Reason: "ErrExceededQuota"},
+					{Type: cdiv1beta1.DataVolumeBound, Status: corev1.ConditionFalse, Reason: "ErrExceededQuota"},
+				},
+			},
+		}
+		change(dv)
+
+		return dv
+	}
+
+	tests := map[string]struct {
+		change func(*cdiv1beta1.DataVolume)
+		age    time.Duration
+		want   bool
+	}{
+		"Refused":       {change: func(*cdiv1beta1.DataVolume) {}, age: retryAfter, want: true},
+		"RefusedNow":    {change: func(*cdiv1beta1.DataVolume) {}, age: retryAfter - time.Second},
+		"HasClaim":      {change: func(dv *cdiv1beta1.DataVolume) { dv.Status.ClaimName = "golden-1" }, age: time.Hour},
+		"Importing":     {change: func(dv *cdiv1beta1.DataVolume) { dv.Status.Phase = cdiv1beta1.ImportInProgress }, age: time.Hour},
+		"OtherReason":   {change: func(dv *cdiv1beta1.DataVolume) { dv.Status.Conditions[1].Reason = "NotFound" }, age: time.Hour},
+		"ExceededByPod": {change: func(dv *cdiv1beta1.DataVolume) { dv.Status.Conditions[1].Type = cdiv1beta1.DataVolumeRunning }, age: time.Hour},
+		"Terminating":   {change: func(dv *cdiv1beta1.DataVolume) { dv.DeletionTimestamp = &dv.CreationTimestamp }, age: time.Hour},
+	}
+
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			have := refused(tc.change)
+			cdi := fake.NewSimpleClientset(have)
+			k := NewManager(clocktesting.NewFakePassiveClock(began.Add(tc.age)), period)
+			at := &providerapi.Clients{Server: "s", Namespace: "ns", CDI: cdi}
+			k.states.set(refOf(at, "golden-1"), importing, have.UID)
+
+			require.NoError(t, k.RetryRefused(t.Context(), at, have))
+
+			if !tc.want {
+				require.Empty(t, cdi.Actions())
+				require.Equal(t, importing, k.states.state(refOf(at, "golden-1")))
+
+				return
+			}
+
+			require.Len(t, cdi.Actions(), 1)
+			deleted, ok := cdi.Actions()[0].(clienttesting.DeleteActionImpl)
+			require.True(t, ok)
+			require.Equal(t, preconditionsOf("u", "7"), *deleted.DeleteOptions.Preconditions, "it is this DataVolume, unchanged")
+			require.Empty(t, k.states.state(refOf(at, "golden-1")), "the next call creates it")
 		})
 	}
 }

@@ -1,6 +1,6 @@
 // Package images manages the golden images of shoots on provider clusters: the DataVolumes that
 // root volumes are cloned from. It creates an image once, replaces an image whose import has
-// failed, and deletes images that are no longer needed. pkg/spi/providercluster calls it from the
+// failed or whose claim exceeded a quota, and deletes images that are no longer needed. pkg/spi/providercluster calls it from the
 // methods of the PluginSPI and passes DataVolumes that api/goldenimage renders; pkg/preflight lists
 // images. It must not depend on machine-controller-manager, nor on the format of image names.
 //
@@ -25,6 +25,10 @@ const (
 	// replaceAfter is the minimum age of a failed image before it is replaced, so that an import that
 	// fails at once is not restarted in a loop.
 	replaceAfter = 5 * time.Minute
+	// retryAfter is the minimum age of an image whose claim exceeds a quota before it is created again.
+	retryAfter = time.Minute
+	// exceededQuota is CDI's reason for a claim that exceeds a quota (pkg/controller/common/util.go).
+	exceededQuota = "ErrExceededQuota"
 	// arrivalTimeout bounds the read of an image after a machine was cloned from it. The call that
 	// observed the machine waits for it.
 	arrivalTimeout = 5 * time.Second

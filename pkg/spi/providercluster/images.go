@@ -57,7 +57,7 @@ func (m *Machines) holdImage(ctx context.Context, c *providerapi.Clients, in *sp
 
 // repairImage recreates the golden image that a machine waits for, if it was deleted externally or
 // by a sweep of another process that did not see this machine. It replaces an image that has
-// failed.
+// failed, or whose claim exceeded a quota.
 func (m *Machines) repairImage(ctx context.Context, c *providerapi.Clients, in *spi.ObserveMachineInput, state *machineState) error {
 	image, err := m.awaitedImage(c, in, state)
 	if err != nil || image == nil {
@@ -91,11 +91,22 @@ func (m *Machines) observeImage(ctx context.Context, c *providerapi.Clients, sta
 
 	for i := range state.Images {
 		if have := &state.Images[i]; have.Name == image.Name && have.Namespace == image.Namespace {
-			return m.images.Observe(ctx, c, have, image)
+			return m.judgeImage(ctx, c, state, have, image)
 		}
 	}
 
 	return nil
+}
+
+// judgeImage updates the state of an image from a DataVolume. An image whose claim exceeds a quota is
+// created again only after that was reported: each attempt begins a new grace period, so that a longer
+// one would never end.
+func (m *Machines) judgeImage(ctx context.Context, c *providerapi.Clients, state *machineState, have, want *cdiv1beta1.DataVolume) error {
+	if err := m.images.Observe(ctx, c, have, want); err != nil || m.evidence.reported(state.VirtualMachine.UID) == "" {
+		return err
+	}
+
+	return m.images.RetryRefused(ctx, c, have)
 }
 
 // awaitedImage returns the golden image from which the root volume of a machine has yet to be

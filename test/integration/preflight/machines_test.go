@@ -2,6 +2,7 @@ package preflight
 
 import (
 	"context"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -38,7 +39,7 @@ func TestFailuresOnTheMachine(t *testing.T) {
 }
 
 // TestQuotaOnTheMachine checks that a failure stays until it is resolved, and that the machine then
-// runs without intervention.
+// runs without intervention. The driver retries the claim of the image: CDI's own pauses grow to 1000 s.
 func TestQuotaOnTheMachine(t *testing.T) {
 	t.Parallel()
 
@@ -50,6 +51,18 @@ func TestQuotaOnTheMachine(t *testing.T) {
 	s.RunControllers(t, "--unschedulable-grace=2s")
 
 	failed := awaitOperation(t, s, "example-worker-z1", codes.ResourceExhausted, "QuotaExceeded: ")
+	refused := s.Images(t)
+
+	harness.Eventually(t, "the image is created again", func(ctx context.Context) (bool, error) {
+		images, err := s.FindImages(ctx)
+
+		return len(images) == len(refused) && !maps.Equal(images, refused), err
+	})
+
+	failing, err := s.MCM.MachineV1alpha1().Machines(s.Namespace).Get(t.Context(), failed.Name, metav1.GetOptions{})
+	require.NoError(t, err)
+	require.Equal(t, v1alpha1.MachineStateFailed, failing.Status.LastOperation.State, "the failure is still reported")
+	require.Equal(t, codes.ResourceExhausted.String(), failing.Status.LastOperation.ErrorCode)
 	unlimit(t, s)
 
 	running := s.AwaitRunning(t, 1)
