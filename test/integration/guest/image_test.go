@@ -3,6 +3,7 @@
 package guest
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
@@ -15,6 +16,7 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -45,6 +47,7 @@ func TestImportedImage(t *testing.T) {
 	images := w.goldenImages(t)
 	require.Len(t, images, 1)
 	require.Equal(t, cdiv1beta1.Succeeded, images[0].Status.Phase)
+	require.Equal(t, images[0].Name, w.rootDisk(t).Spec.Source.PVC.Name, "the root disk is a clone of the golden image")
 
 	w.remove(t)
 }
@@ -121,7 +124,10 @@ func guestImage(t *testing.T) (file, mark string) {
 func runOnHost(t *testing.T, program string, args ...string) {
 	t.Helper()
 
-	output, err := exec.CommandContext(t.Context(), program, args...).CombinedOutput()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+
+	output, err := exec.CommandContext(ctx, program, args...).CombinedOutput()
 	require.NoError(t, err, string(output))
 }
 
@@ -157,6 +163,21 @@ func importForReal(t *testing.T, s *harness.Shoot) {
 	patch := []byte(`{"metadata":{"annotations":{"sim.lab/import":"real"}}}`)
 	_, err := s.Kube.CoreV1().Namespaces().Patch(t.Context(), s.ProviderNamespace, types.MergePatchType, patch, metav1.PatchOptions{})
 	require.NoError(t, err)
+}
+
+// rootDisk returns the DataVolume of the worker's only disk, which is cloned.
+func (w *worker) rootDisk(t *testing.T) *cdiv1beta1.DataVolume {
+	t.Helper()
+
+	list, err := w.CDI.CdiV1beta1().DataVolumes(w.ProviderNamespace).List(t.Context(), metav1.ListOptions{
+		LabelSelector: "kubevirt.machine.gardener.cloud/machine=" + w.machine.Name,
+	})
+	require.NoError(t, err)
+	require.Len(t, list.Items, 1)
+	require.NotNil(t, list.Items[0].Spec.Source)
+	require.NotNil(t, list.Items[0].Spec.Source.PVC, "it is cloned")
+
+	return &list.Items[0]
 }
 
 // goldenImages returns the golden images of a worker's shoot.

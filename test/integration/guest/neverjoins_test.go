@@ -24,7 +24,9 @@ const mute = "#!/bin/sh\necho 'this guest does not join' > /dev/ttyS0\n"
 func TestNeverJoins(t *testing.T) {
 	proves(t, "a guest that does not join is replaced after the creation timeout")
 
-	w := newWorker(t, func(*testing.T, *harness.Shoot) string { return mute }, `{}`)
+	var states harness.MachineStates
+
+	w := newWorker(t, func(*testing.T, *harness.Shoot) string { return mute }, `{}`, states.Observe)
 
 	harness.Within(t, bootLimit, "the guest has run its user data", func(context.Context) (bool, error) {
 		info, known := harness.Lab().Guests.Find(w.machine.Name)
@@ -40,6 +42,8 @@ func TestNeverJoins(t *testing.T) {
 		return bytes.Contains(console, []byte("this guest does not join")), err
 	})
 
+	require.Equal(t, w.machine.UID, w.OneOf(t, pool).UID, "it has not been replaced before")
+
 	// From now on, a minute is enough to know that it does not join.
 	patch := []byte(`{"spec":{"template":{"spec":{"creationTimeout":"1m"}}}}`)
 	_, err := w.MCM.MachineV1alpha1().MachineDeployments(w.Namespace).Patch(t.Context(), pool, types.MergePatchType, patch, metav1.PatchOptions{})
@@ -50,6 +54,8 @@ func TestNeverJoins(t *testing.T) {
 
 		return err == nil && len(list.Items) == 1 && list.Items[0].UID != w.machine.UID, err
 	})
+
+	states.AwaitFailed(t, w.machine.Name, "failed to join the cluster in 1m0s")
 
 	w.RequireGone(t, w.machine.Name)
 	w.Scale(t, pool, 0)

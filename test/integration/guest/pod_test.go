@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -52,7 +53,10 @@ func (w *worker) kubectl(t *testing.T, args ...string) string {
 	t.Helper()
 
 	args = append([]string{"--kubeconfig", harness.Lab().Control.AdminKubeconfig, "--namespace", w.Namespace}, args...)
-	output, err := exec.CommandContext(t.Context(), harness.Lab().Binaries.Kubectl, args...).CombinedOutput()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+
+	output, err := exec.CommandContext(ctx, harness.Lab().Binaries.Kubectl, args...).CombinedOutput()
 	require.NoError(t, err, string(output))
 
 	return strings.TrimSpace(string(output))

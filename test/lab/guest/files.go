@@ -9,9 +9,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/guest/host"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/process"
 )
 
 // copyFiles copies a file system into a folder that may contain some of its folders.
@@ -62,7 +64,8 @@ func contained(program string, args ...string) []string {
 	return append([]string{"--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", reaper, "sh", program}, args...)
 }
 
-// runProgram runs a program of the host. The error contains the end of its output.
+// runProgram runs a program of the host, which ends with the lab even if the lab is killed. The error
+// contains the end of its output.
 func runProgram(ctx context.Context, name string, args ...string) error {
 	path, err := host.Find(name)
 	if err != nil {
@@ -72,6 +75,9 @@ func runProgram(ctx context.Context, name string, args ...string) error {
 	command.Env = append(os.Environ(), "LC_ALL=C", "PATH="+os.Getenv("PATH")+":/usr/sbin:/sbin")
 	var output bytes.Buffer
 	command.Stdout, command.Stderr = &output, &output
+	command.SysProcAttr = process.BoundToParent()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	err = command.Run()
 	if ctx.Err() != nil { // which has killed the program
 		return fmt.Errorf("%s: %w", name, ctx.Err())

@@ -36,6 +36,7 @@ func (h *Hypervisor) openDisks(ctx context.Context, disks []dataplane.Disk) (map
 }
 
 // fill makes a volume that has no content: a root disk is a copy of the image, another disk is blank.
+// An interrupted copy is not content.
 func (h *Hypervisor) fill(ctx context.Context, file string, root bool) error {
 	if _, err := os.Stat(file); err == nil {
 		return nil
@@ -46,10 +47,14 @@ func (h *Hypervisor) fill(ctx context.Context, file string, root bool) error {
 	if !root {
 		return os.WriteFile(file, nil, 0o600)
 	}
-	if err := runProgram(ctx, "cp", "--sparse=always", h.options.Image, file); err != nil {
-		return fmt.Errorf("copy the guests' image: %w", err)
+	temporary := file + ".new"
+	if err := runProgram(ctx, "cp", "--sparse=always", h.options.Image, temporary); err != nil {
+		return errors.Join(fmt.Errorf("copy the guests' image: %w", err), os.RemoveAll(temporary))
 	}
-	return os.Chmod(file, 0o600)
+	if err := os.Chmod(temporary, 0o600); err != nil {
+		return fmt.Errorf("protect the copy of the guests' image: %w", err)
+	}
+	return os.Rename(temporary, file)
 }
 
 // grow makes a file at least as large as its volume.
@@ -64,19 +69,19 @@ func grow(file string, size int64) error {
 	return os.Truncate(file, size)
 }
 
-// CloneVolume implements dataplane.Volumes.
+// CloneVolume implements dataplane.Volumes. A clone that exists stays as it is: a guest may use it.
 func (h *Hypervisor) CloneVolume(ctx context.Context, from, to string) error {
 	if _, err := os.Stat(h.volume(from)); errors.Is(err, os.ErrNotExist) {
 		return nil // a simulated import has left no content
+	}
+	if _, err := os.Stat(h.volume(to)); err == nil {
+		return nil
 	}
 	temporary := h.volume(to) + ".new"
 	if err := os.RemoveAll(temporary); err != nil { // of an interrupted attempt
 		return fmt.Errorf("clone volume %s: %w", from, err)
 	}
 	if err := runProgram(ctx, "cp", "--recursive", "--sparse=always", h.volume(from), temporary); err != nil {
-		return fmt.Errorf("clone volume %s: %w", from, err)
-	}
-	if err := os.RemoveAll(h.volume(to)); err != nil {
 		return fmt.Errorf("clone volume %s: %w", from, err)
 	}
 	return os.Rename(temporary, h.volume(to))

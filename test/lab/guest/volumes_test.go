@@ -33,12 +33,35 @@ func TestVolumes(t *testing.T) {
 
 	require.NoError(t, h.CloneVolume(t.Context(), "pv-1", "pv-3"))
 	requireDisk(t, filepath.Join(h.volume("pv-3"), diskFile), "changed")
+	require.NoError(t, os.WriteFile(files["root"], []byte("newer"), 0o600))
+	require.NoError(t, h.CloneVolume(t.Context(), "pv-1", "pv-3"))
+	data, err := os.ReadFile(filepath.Join(h.volume("pv-3"), diskFile))
+	require.NoError(t, err)
+	require.Equal(t, "changed", string(data[:7]), "a guest may use the clone")
 	require.NoError(t, h.CloneVolume(t.Context(), "pv-unknown", "pv-4"), "its import was simulated")
 	require.NoDirExists(t, h.volume("pv-4"))
 
 	require.NoError(t, h.DeleteVolume("pv-1"))
 	require.NoError(t, h.DeleteVolume("pv-1"), "a second deletion is not an error")
 	require.NoDirExists(t, h.volume("pv-1"))
+}
+
+// TestFailedCopyIsNoContent repeats a copy of the image that has failed.
+func TestFailedCopyIsNoContent(t *testing.T) {
+	t.Parallel()
+	image := filepath.Join(t.TempDir(), "image")
+	h := &Hypervisor{options: Options{Dir: t.TempDir(), Image: image}}
+	disks := []dataplane.Disk{{Volume: "root", PersistentVolume: "pv-1", Size: testSize}}
+	_, err := h.openDisks(t.Context(), disks)
+	require.ErrorContains(t, err, "copy the guests' image")
+
+	require.NoError(t, os.WriteFile(image, []byte("system"), 0o600))
+	files, err := h.openDisks(t.Context(), disks)
+	require.NoError(t, err)
+	requireDisk(t, files["root"], "system")
+	entries, err := os.ReadDir(h.volume("pv-1"))
+	require.NoError(t, err)
+	require.Len(t, entries, 1, "no temporary file is left")
 }
 
 func requireDisk(t *testing.T, file, begin string) {

@@ -2,8 +2,9 @@ package process
 
 import "syscall"
 
-// boundToParent puts a child into its own process group, so that ctrl-C in a terminal reaches only
-// the lab, and makes the kernel kill the child when the lab dies.
-func boundToParent() *syscall.SysProcAttr {
+// BoundToParent puts a child into its own process group, so that ctrl-C in a terminal reaches only
+// the lab, and makes the kernel kill the child when the operating system thread that has started it
+// exits, hence when the lab dies. The caller keeps that thread as long as the child runs.
+func BoundToParent() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

@@ -4,8 +4,8 @@ package process
 
 import "syscall"
 
-// boundToParent puts a child into its own process group. Only Linux can also
+// BoundToParent puts a child into its own process group. Only Linux can also
 // kill it when the lab dies.
-func boundToParent() *syscall.SysProcAttr {
+func BoundToParent() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}
 }

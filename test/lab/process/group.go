@@ -54,7 +54,7 @@ func (g *Group) Start(s Spec) (*Process, error) {
 	p.command = exec.Command(s.Path, s.Args...) //nolint:noctx // see above; the lab built the executable
 	p.command.Env = append(os.Environ(), s.Env...)
 	p.command.Stdout, p.command.Stderr = output, output
-	p.command.SysProcAttr = boundToParent()
+	p.command.SysProcAttr = BoundToParent()
 	started := make(chan error)
 	g.forks <- func() { started <- p.command.Start() }
 	if err := <-started; err != nil {
