@@ -10,10 +10,14 @@ import (
 // refusal returns an exit code and the reason why no test runs on this machine, or "". missing is what this machine
 // lacks, and demand is the value of LAB_GUEST.
 func refusal(missing error, demand string) (code int, text string) {
+	const required = "required"
+
 	switch {
+	case demand != "" && demand != required:
+		return 1, "FAILED: LAB_GUEST=" + demand + " is not a value of it: set LAB_GUEST=required, or leave it empty."
 	case missing == nil:
 		return 0, ""
-	case demand == "required":
+	case demand == required:
 		return 1, missing.Error() + "\nFAILED: LAB_GUEST=required, and no guest was booted."
 	default:
 		return 0, missing.Error() + "\nSKIPPED: no guest was booted, and nothing is proven. LAB_GUEST=required makes this a failure."
@@ -35,7 +39,8 @@ func TestRefusal(t *testing.T) {
 		"able":           {reason: "nothing is missing"},
 		"able, demanded": {reason: "nothing is missing", demand: "required"},
 		"skipped":        {reason: "a skipped proof must not look like a passed one", missing: missing, want: []string{"it lacks QEMU", "SKIPPED", "nothing is proven"}},
-		"another value":  {reason: "only required is a demand", missing: missing, demand: "1", want: []string{"it lacks QEMU", "SKIPPED"}},
+		"another value":  {reason: "a misspelt demand must not skip", missing: missing, demand: "requierd", code: 1, want: []string{"LAB_GUEST=requierd", "LAB_GUEST=required"}},
+		"another, able":  {reason: "it is refused on every machine", demand: "1", code: 1, want: []string{"FAILED: LAB_GUEST=1"}},
 		"demanded":       {reason: "the weekly workflow fails instead of skipping", missing: missing, demand: "required", code: 1, want: []string{"it lacks QEMU", "FAILED"}},
 	} {
 		t.Run(name, func(t *testing.T) {
