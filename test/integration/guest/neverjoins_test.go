@@ -42,11 +42,13 @@ func TestNeverJoins(t *testing.T) {
 		return bytes.Contains(console, []byte("this guest does not join")), err
 	})
 
-	require.Equal(t, w.machine.UID, w.OneOf(t, pool).UID, "it has not been replaced before")
+	first, err := w.MCM.MachineV1alpha1().Machines(w.Namespace).Get(t.Context(), w.machine.Name, metav1.GetOptions{})
+	require.NoError(t, err)
+	require.Equal(t, w.machine.UID, first.UID, "it has not been replaced before")
 
 	// From now on, a minute is enough to know that it does not join.
 	patch := []byte(`{"spec":{"template":{"spec":{"creationTimeout":"1m"}}}}`)
-	_, err := w.MCM.MachineV1alpha1().MachineDeployments(w.Namespace).Patch(t.Context(), pool, types.MergePatchType, patch, metav1.PatchOptions{})
+	_, err = w.MCM.MachineV1alpha1().MachineDeployments(w.Namespace).Patch(t.Context(), pool, types.MergePatchType, patch, metav1.PatchOptions{})
 	require.NoError(t, err)
 
 	harness.Within(t, bootLimit, "another Machine has replaced it", func(ctx context.Context) (bool, error) {
