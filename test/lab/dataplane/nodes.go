@@ -64,13 +64,14 @@ func DefaultNodes() []Node {
 }
 
 // GuideNodes returns the provider nodes of the Gardener extension's examples: three zones of region
-// "europe-west1", with what the examples ask of their nodes.
+// "europe-west1", with what the examples ask of their nodes. They have room for the Shoots of all tests
+// that run in parallel, each of which may replace all of its machines.
 func GuideNodes() []Node {
 	var nodes []Node
 	for _, zone := range []string{"b", "c", "d"} {
 		nodes = append(nodes, Node{
 			Name: "provider-europe-west1-" + zone, Region: "europe-west1", Zone: "europe-west1-" + zone,
-			CPU: "16", Memory: "64Gi", HugePages: "8Gi", CPUFeatures: []string{"pcid"},
+			CPU: "64", Memory: "256Gi", HugePages: "32Gi", CPUFeatures: []string{"pcid"},
 		})
 	}
 	return nodes
