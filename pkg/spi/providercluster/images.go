@@ -2,6 +2,7 @@ package providercluster
 
 import (
 	"context"
+	"errors"
 
 	"k8s.io/utils/ptr"
 	kubevirtv1 "kubevirt.io/api/core/v1"
@@ -100,13 +101,18 @@ func (m *Machines) observeImage(ctx context.Context, c *providerapi.Clients, sta
 
 // judgeImage updates the state of an image from a DataVolume. An image whose claim exceeds a quota is
 // created again only after that was reported: each attempt begins a new grace period, so that a longer
-// one would never end.
+// one would never end. Without the permission to delete it, the quota remains the reported cause, and
+// CDI's own attempts remain.
 func (m *Machines) judgeImage(ctx context.Context, c *providerapi.Clients, state *machineState, have, want *cdiv1beta1.DataVolume) error {
 	if err := m.images.Observe(ctx, c, have, want); err != nil || m.evidence.reported(state.VirtualMachine.UID) == "" {
 		return err
 	}
 
-	return m.images.RetryRefused(ctx, c, have)
+	if err := m.images.RetryRefused(ctx, c, have); !errors.Is(err, spi.ErrForbidden) {
+		return err
+	}
+
+	return nil
 }
 
 // awaitedImage returns the golden image from which the root volume of a machine has yet to be

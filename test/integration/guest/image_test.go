@@ -23,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/render"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/guest"
 )
@@ -170,7 +171,7 @@ func (w *worker) rootDisk(t *testing.T) *cdiv1beta1.DataVolume {
 	t.Helper()
 
 	list, err := w.CDI.CdiV1beta1().DataVolumes(w.ProviderNamespace).List(t.Context(), metav1.ListOptions{
-		LabelSelector: "kubevirt.machine.gardener.cloud/machine=" + w.machine.Name,
+		LabelSelector: render.LabelMachine + "=" + w.machine.Name,
 	})
 	require.NoError(t, err)
 	require.Len(t, list.Items, 1)

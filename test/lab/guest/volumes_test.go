@@ -46,16 +46,17 @@ func TestVolumes(t *testing.T) {
 	require.NoDirExists(t, h.volume("pv-1"))
 }
 
-// TestFailedCopyIsNoContent repeats a copy of the image that has failed.
+// TestFailedCopyIsNoContent repeats a copy of the image that has failed after its target was created.
 func TestFailedCopyIsNoContent(t *testing.T) {
 	t.Parallel()
-	image := filepath.Join(t.TempDir(), "image")
-	h := &Hypervisor{options: Options{Dir: t.TempDir(), Image: image}}
+	// It can be opened, but not be read from its beginning.
+	h := &Hypervisor{options: Options{Dir: t.TempDir(), Image: "/proc/self/mem"}}
 	disks := []dataplane.Disk{{Volume: "root", PersistentVolume: "pv-1", Size: testSize}}
 	_, err := h.openDisks(t.Context(), disks)
 	require.ErrorContains(t, err, "copy the guests' image")
 
-	require.NoError(t, os.WriteFile(image, []byte("system"), 0o600))
+	h.options.Image = filepath.Join(t.TempDir(), "image")
+	require.NoError(t, os.WriteFile(h.options.Image, []byte("system"), 0o600))
 	files, err := h.openDisks(t.Context(), disks)
 	require.NoError(t, err)
 	requireDisk(t, files["root"], "system")
