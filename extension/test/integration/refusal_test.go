@@ -184,11 +184,10 @@ func requireError(t *testing.T, shoot *seed.Shoot, object extensionsv1alpha1.Obj
 			return false, "no error"
 		}
 
-		return strings.Contains(last.Description, r.field), last.Description
+		return strings.Contains(last.Description, r.field) && strings.Contains(last.Description, r.remedy), last.Description
 	})
 
 	require.NotEmpty(t, r.remedy)
-	require.Contains(t, last.Description, r.remedy)
 	t.Log(last.Codes, last.Description)
 	require.Equal(t, []gardencorev1beta1.ErrorCode{r.code}, last.Codes)
 }
