@@ -118,8 +118,8 @@ func TestQueuedMigrations(t *testing.T) {
 	}
 }
 
-// TestQueueOfOthers drains a node while KubeVirt runs only migrations of others, which have
-// precedence since KubeVirt 1.9.
+// TestQueueOfOthers drains a node while KubeVirt runs only migrations of others. Those that KubeVirt
+// itself creates have precedence since KubeVirt 1.9.
 func TestQueueOfOthers(t *testing.T) {
 	t.Parallel()
 

@@ -89,8 +89,14 @@ func (c *classChecker) checkInjector(ctx context.Context) []Result {
 			" in spec.configuration.developerConfiguration.disabledFeatureGates of the KubeVirt resource; then check: "+list)
 }
 
-// isInjector reports whether a configuration, or one of its webhooks, has the injector's name.
+// isInjector reports whether a configuration has a webhook for pods, and it or the webhook has the
+// injector's name.
 func isInjector(configuration admissionregistrationv1.MutatingWebhookConfiguration) bool {
-	return strings.Contains(configuration.Name, injector) ||
-		slices.ContainsFunc(configuration.Webhooks, func(w admissionregistrationv1.MutatingWebhook) bool { return strings.Contains(w.Name, injector) })
+	return slices.ContainsFunc(configuration.Webhooks, func(w admissionregistrationv1.MutatingWebhook) bool {
+		isNamed := strings.Contains(configuration.Name, injector) || strings.Contains(w.Name, injector)
+
+		return isNamed && slices.ContainsFunc(w.Rules, func(r admissionregistrationv1.RuleWithOperations) bool {
+			return slices.Contains(r.Resources, "pods")
+		})
+	})
 }

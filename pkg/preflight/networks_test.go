@@ -1,6 +1,7 @@
 package preflight
 
 import (
+	"cmp"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -32,11 +33,13 @@ func TestResourcesOfNetworks(t *testing.T) {
 		reason           string
 		spec             string
 		version, webhook string
+		of               string // the resources of the webhook; empty for pods
 		want             []Level
 	}{
 		"Bridge":         {reason: "the definition names a resource, and nothing requests it", spec: bridge, version: "v1.9.0", want: []Level{OK, Warning}},
 		"Bridge18":       {reason: "virt-controller 1.8 requests it", spec: bridge, version: "v1.8.4", want: []Level{OK}},
 		"BridgeInjected": {reason: "a webhook requests it", spec: bridge, version: "v1.9.0", webhook: "network-resources-injector-config", want: []Level{OK, OK}},
+		"InjectorLeft":   {reason: "the configuration has no webhook for pods", spec: bridge, version: "v1.9.0", webhook: "network-resources-injector-config", of: "services", want: []Level{OK, Warning}},
 		"OtherWebhook":   {reason: "another webhook does not", spec: bridge, version: "v1.9.0", webhook: "virt-api-mutator", want: []Level{OK, Warning}},
 		"Plain":          {reason: "the resource's name is empty", spec: plain, version: "v1.9.0", want: []Level{OK}},
 		"Device":         {reason: "a device is a resource, whatever the definition names", spec: device, version: "v1.9.0", want: []Level{OK, Warning}},
@@ -50,7 +53,7 @@ func TestResourcesOfNetworks(t *testing.T) {
 
 			var webhooks []runtime.Object
 			if tc.webhook != "" {
-				webhooks = append(webhooks, &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: tc.webhook}})
+				webhooks = append(webhooks, webhookFor(tc.webhook, cmp.Or(tc.of, "pods")))
 			}
 
 			viewer := &identity{clients: &providerapi.Clients{Kubernetes: fake.NewClientset(webhooks...), Metadata: networkDefinitions(t)}}
@@ -69,6 +72,16 @@ func TestResourcesOfNetworks(t *testing.T) {
 
 			require.Equal(t, tc.want, got, tc.reason)
 		})
+	}
+}
+
+// webhookFor returns the configuration of a webhook for a resource.
+func webhookFor(name, resource string) *admissionregistrationv1.MutatingWebhookConfiguration {
+	return &admissionregistrationv1.MutatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Webhooks: []admissionregistrationv1.MutatingWebhook{{
+			Rules: []admissionregistrationv1.RuleWithOperations{{Rule: admissionregistrationv1.Rule{Resources: []string{resource}}}},
+		}},
 	}
 }
 

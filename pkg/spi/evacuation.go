@@ -38,7 +38,7 @@ type Evacuations interface {
 	// Confirm reads from the provider cluster whether an evacuation is still necessary.
 	Confirm(ctx context.Context, e *Evacuation) (bool, error)
 	// Migrate requests the live migration of the machine to another node, unless it has been
-	// requested before.
+	// requested before, by this driver or by others.
 	Migrate(ctx context.Context, e *Evacuation) error
 	// CancelMigration cancels a migration of this driver that has not begun to move the guest.
 	CancelMigration(ctx context.Context, e *Evacuation) error
@@ -76,7 +76,8 @@ type Evacuation struct {
 	MigrationProgressAt time.Time
 	// MigrationQueued is set if the pending migration only waits for migrations that the driver
 	// cannot see: the provider cluster has accepted it, names no obstacle, and runs no other
-	// migration of this identity away from the node.
+	// migration of this identity away from the node. It is also set if others have requested the
+	// migration: what it waits for is unknown.
 	MigrationQueued bool
 }
 

@@ -50,6 +50,9 @@ type evacuations struct {
 
 	// created has the times of migrations that the watch may not have delivered yet, by name.
 	created *utilcache.LRUExpireCache
+	// ofOthers has the creation times of migrations that virt-api named as the obstacle for the driver's
+	// own, by the UID of the instance.
+	ofOthers *utilcache.LRUExpireCache
 }
 
 // WatchEvacuations implements spi.Evacuator.
@@ -63,7 +66,10 @@ func (e *Evacuator) WatchEvacuations(ctx context.Context, in *spi.WatchEvacuatio
 		return nil, err
 	}
 
-	w := &evacuations{clients: c, identity: in.Identity, created: utilcache.NewLRUExpireCache(providerapi.MaxObjects)}
+	w := &evacuations{
+		clients: c, identity: in.Identity,
+		created: utilcache.NewLRUExpireCache(providerapi.MaxObjects), ofOthers: utilcache.NewLRUExpireCache(providerapi.MaxObjects),
+	}
 
 	w.instanceInformer, err = providerapi.Follow(c.Instances(), &kubevirtv1.VirtualMachineInstance{}, w.following("VirtualMachineInstances", changed))
 	if err != nil {
@@ -166,6 +172,10 @@ func (e *evacuations) migrationOf(instance *kubevirtv1.VirtualMachineInstance) (
 
 	migration := e.migration(name)
 	if migration == nil {
+		if created, exists := e.migrationOfOthers(instance.UID); exists {
+			return spi.MigrationPending, created
+		}
+
 		return e.recentlyCreated(name)
 	}
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kubevirtv1 "kubevirt.io/api/core/v1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/evacuation"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
@@ -61,6 +62,89 @@ func TestSoakMigrationsMayQueue(t *testing.T) {
 
 	require.NotContains(t, e.told.String(), "EvacuationReplacing")
 	require.Greater(t, last.Sub(first), timeout, "the last machine must have waited for longer than the queue's timeout")
+}
+
+// TestMigrationsOfOthersAreAwaited drains a node while migrations of another shoot's machines take the
+// two places of the node in KubeVirt's queue: a machine is not replaced, although its migration does
+// not begin for longer than the time in which the shoot's own queue must progress.
+func TestMigrationsOfOthersAreAwaited(t *testing.T) {
+	t.Parallel()
+
+	const timeout = 5 * time.Second
+
+	tests := map[string]struct {
+		reason  string
+		prepare func(*testing.T, *evacuees, *harness.Machine)
+	}{
+		"OwnMigration": {
+			reason: "virt-controller queues the driver's migration", prepare: func(*testing.T, *evacuees, *harness.Machine) {},
+		},
+		"MigrationOfUser": {
+			reason: "virt-api rejects the driver's migration, since a user's is queued",
+			prepare: func(t *testing.T, e *evacuees, m *harness.Machine) {
+				t.Helper()
+				migrate(t, e.Shoot, m.Name())
+			},
+		},
+	}
+
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			e := newEvacuees(t, evacuation.Limits{MaxPerDeployment: 1, Deadline: time.Hour, MigrationTimeout: timeout})
+			others, z := newEvacuees(t, unreached), addZone(t, 2)
+
+			kubectl(t, "cordon", z.hosts[1])
+
+			running, m := others.addIn(t, z.name, 2, hanging), e.addIn(t, z.name, 1, migratable)[0]
+			awaitMigratable(t, others.Shoot, 2)
+			awaitMigratable(t, e.Shoot, 1)
+			kubectl(t, "uncordon", z.hosts[1])
+
+			release := takePlaces(t, others.Shoot, running)
+			tc.prepare(t, e, m)
+			evict(t, e.Shoot, m.Name())
+			e.told.await(t, m, "EvacuationMigrating", "")
+
+			time.Sleep(3 * timeout)
+			require.Equal(t, kubevirtv1.MigrationPending, onlyMigration(t, e.Shoot).Status.Phase, tc.reason)
+			e.requireKept(t, m)
+
+			release()
+			e.told.await(t, m, "EvacuationEnded", "migrated")
+			require.NotContains(t, e.told.String(), "EvacuationReplacing")
+			require.NotContains(t, e.told.String(), "EvacuationFailed")
+		})
+	}
+}
+
+// takePlaces begins migrations that hang, and returns a function that ends them.
+func takePlaces(t *testing.T, s *harness.Shoot, machines []*harness.Machine) (release func()) {
+	t.Helper()
+
+	var migrations []*kubevirtv1.VirtualMachineInstanceMigration
+
+	for _, m := range machines {
+		migrations = append(migrations, awaitMigration(t, s, migrate(t, s, m.Name()), "runs", (*kubevirtv1.VirtualMachineInstanceMigration).IsRunning))
+	}
+
+	return func() {
+		for _, migration := range migrations {
+			failWhileRunning(t, s, migration)
+		}
+	}
+}
+
+// onlyMigration returns the only migration in a shoot's namespace of the provider cluster.
+func onlyMigration(t *testing.T, s *harness.Shoot) *kubevirtv1.VirtualMachineInstanceMigration {
+	t.Helper()
+
+	list, err := s.KubeVirt.KubevirtV1().VirtualMachineInstanceMigrations(s.ProviderNamespace).List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	require.Len(t, list.Items, 1)
+
+	return &list.Items[0]
 }
 
 // awaitMigratable waits until the expected number of guests run and can migrate.

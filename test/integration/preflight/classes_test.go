@@ -136,7 +136,12 @@ func brokenReferences(t *testing.T) map[string]breakage {
 
 					return json.NewEncoder(w).Encode(admissionregistrationv1.MutatingWebhookConfigurationList{
 						TypeMeta: metav1.TypeMeta{APIVersion: "admissionregistration.k8s.io/v1", Kind: "MutatingWebhookConfigurationList"},
-						Items:    []admissionregistrationv1.MutatingWebhookConfiguration{{ObjectMeta: metav1.ObjectMeta{Name: "network-resources-injector-config"}}},
+						Items: []admissionregistrationv1.MutatingWebhookConfiguration{{
+							ObjectMeta: metav1.ObjectMeta{Name: "network-resources-injector-config"},
+							Webhooks: []admissionregistrationv1.MutatingWebhook{{
+								Rules: []admissionregistrationv1.RuleWithOperations{{Rule: admissionregistrationv1.Rule{Resources: []string{"pods"}}}},
+							}},
+						}},
 					}) == nil
 				}, asAnswered)
 			},
