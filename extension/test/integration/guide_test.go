@@ -1,12 +1,15 @@
 package integration
 
 import (
+	"context"
+	"fmt"
 	"sync"
 	"testing"
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/ptr"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -53,9 +56,26 @@ func applyLandscape(t *testing.T) {
 
 	if !isApplied {
 		require.NoError(t, theSeed.ApplyLandscape(t.Context(), landscapeAccount))
+		awaitLandscape(t)
 	}
 
 	isApplied = true
+}
+
+// awaitLandscape waits until gardener-apiserver, which has a cache, accepts Shoots that refer to the
+// landscape.
+func awaitLandscape(t *testing.T) {
+	t.Helper()
+
+	shoot := &gardencorev1beta1.Shoot{}
+	require.NoError(t, theSeed.Read(seed.PlainShoot, shoot))
+	shoot.Name, shoot.Spec.CredentialsBindingName = "any", ptr.To("core-kubevirt")
+
+	eventually(t, func(ctx context.Context) (bool, string) {
+		err := theSeed.Garden.Create(ctx, shoot.DeepCopy(), client.DryRunAll)
+
+		return err == nil, fmt.Sprint(err)
+	})
 }
 
 // requireGuideMachine requires the fields of the virtual machine that the guide's Shoot sets.

@@ -2,7 +2,7 @@ package integration
 
 import (
 	"context"
-	"strings"
+	"fmt"
 	"testing"
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
@@ -54,10 +54,10 @@ func TestTwoShootsInOneNamespace(t *testing.T) {
 	require.NoError(t, first.Delete(t.Context()))
 	require.Empty(t, machines(t, first))
 	require.Empty(t, networksOf(t, first))
-	eventually(t, func(context.Context) (bool, string) { // Garbage collection deletes the disks.
-		left := volumesOf(t, first)
+	eventually(t, func(ctx context.Context) (bool, string) { // Garbage collection deletes the disks.
+		left, err := findVolumes(ctx, first)
 
-		return len(left) == 0, strings.Join(left, ", ")
+		return err == nil && len(left) == 0, fmt.Sprint(left, err)
 	})
 
 	require.NoError(t, second.Reconcile(t.Context()))
@@ -115,13 +115,21 @@ func networksOf(t *testing.T, s *seed.Shoot) []string {
 func volumesOf(t *testing.T, s *seed.Shoot) []string {
 	t.Helper()
 
-	list := &cdiv1beta1.DataVolumeList{}
-	require.NoError(t, theSeed.Provider.List(t.Context(), list, of(s)...))
+	names, err := findVolumes(t.Context(), s)
+	require.NoError(t, err)
 
-	var names []string
+	return names
+}
+
+func findVolumes(ctx context.Context, s *seed.Shoot) (names []string, _ error) {
+	list := &cdiv1beta1.DataVolumeList{}
+	if err := theSeed.Provider.List(ctx, list, of(s)...); err != nil {
+		return nil, err
+	}
+
 	for i := range list.Items {
 		names = append(names, list.Items[i].Name)
 	}
 
-	return names
+	return names, nil
 }

@@ -65,6 +65,7 @@ func authorities(t *testing.T, shoot *seed.Shoot) []*x509.Certificate {
 // requireServerSignedBy requires that cloud-controller-manager's pods mount a certificate of a CA.
 func requireServerSignedBy(t *testing.T, shoot *seed.Shoot, ca *x509.Certificate) {
 	t.Helper()
+	requireApplied(t, shoot, "extension-controlplane-seed")
 
 	for _, volume := range deployment(t, shoot, "cloud-controller-manager").Spec.Template.Spec.Volumes {
 		if volume.Name != "server" {

@@ -135,7 +135,7 @@ func isReady(node *corev1.Node) bool {
 func eventually(t *testing.T, check func(context.Context) (bool, string)) {
 	t.Helper()
 
-	const every, atMost = 500 * time.Millisecond, 5 * time.Minute
+	const every, atMost = 500 * time.Millisecond, 10 * time.Minute
 
 	seen := ""
 	err := wait.PollUntilContextTimeout(t.Context(), every, atMost, true, func(ctx context.Context) (bool, error) {

@@ -40,15 +40,21 @@ func repeat(ctx context.Context, every time.Duration, report func(error), act fu
 	}
 }
 
-// play repeats the work of a shoot's pod until ctx ends, and then returns its errors, unless ReportErrors is set.
+// play repeats the work of a shoot's pod until ctx ends, and then returns its errors, unless ReportErrors is set:
+// those of processes, and others that do not pass with the next call. Under load, single requests fail.
 func (s *Seed) play(ctx context.Context, every time.Duration, operation string, act func(context.Context) error) (failed error) {
-	repeat(ctx, every, func(err error) {
-		s.report("cannot %s, trying again: %v", operation, err)
+	var last error // of the previous call
 
-		if !s.reportsOnly {
-			failed = errors.Join(failed, wrap(err, operation))
+	repeat(ctx, every, func(err error) { s.report("cannot %s, trying again: %v", operation, err) }, func(ctx context.Context) error {
+		err := act(ctx)
+		if err != nil && ctx.Err() == nil && !s.reportsOnly && (last != nil || errors.Is(err, errCrashed)) {
+			failed = wrap(err, operation)
 		}
-	}, act)
+
+		last = err
+
+		return err
+	})
 
 	return failed
 }

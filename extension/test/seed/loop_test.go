@@ -3,7 +3,6 @@ package seed
 import (
 	"context"
 	"errors"
-	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,41 +10,47 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestPlay requires the work of a pod to go on after errors, which are reported at once, and returned only for a test.
+// TestPlay requires the work of a pod to go on after errors, which are reported at once. Those that do not pass are
+// returned, but only for a test.
 func TestPlay(t *testing.T) {
 	t.Parallel()
 
-	first, second := errors.New("first"), errors.New("second")
-	results := []error{nil, first, first, second, nil, second, nil}
+	passing, lasting := errors.New("passing"), errors.New("lasting")
 
-	for reportsOnly, want := range map[bool][]error{true: nil, false: {first, second}} {
-		t.Run(fmt.Sprintf("only reports: %t", reportsOnly), func(t *testing.T) {
+	for name, tc := range map[string]struct {
+		results     []error
+		reportsOnly bool
+		reports     int
+		failures    int // calls with an error
+		want        error
+	}{
+		"Passing": {results: []error{nil, passing, nil, passing, nil}, reports: 2, failures: 2},
+		"Lasting": {results: []error{nil, passing, lasting, lasting, nil}, reports: 2, failures: 3, want: lasting},
+		"Crashed": {results: []error{nil, errCrashed, nil, nil, nil}, reports: 1, failures: 1, want: errCrashed},
+		"Demo":    {results: []error{nil, lasting, lasting, errCrashed, nil}, reportsOnly: true, reports: 2, failures: 3},
+	} {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
 			synctest.Test(t, func(t *testing.T) {
 				var calls, reports int
 
 				ctx, cancel := context.WithCancel(t.Context())
-				s := &Seed{report: func(string, ...any) { reports++ }, reportsOnly: reportsOnly}
+				s := &Seed{report: func(string, ...any) { reports++ }, reportsOnly: tc.reportsOnly}
 				begun := time.Now()
 
 				err := s.play(ctx, time.Second, "work", func(context.Context) error {
 					calls++
-					if calls == len(results) {
+					if calls == len(tc.results) {
 						cancel()
 					}
 
-					return results[calls-1]
+					return tc.results[calls-1]
 				})
 
-				require.Equal(t, 3, reports, "a repeated error is reported once")
-				require.Equal(t, 4*backOff+2*time.Second, time.Since(begun))
-
-				for _, w := range want {
-					require.ErrorIs(t, err, w)
-				}
-
-				require.Equal(t, len(want) > 0, err != nil)
+				require.Equal(t, tc.reports, reports, "a repeated error is reported once")
+				require.Equal(t, time.Duration(tc.failures)*backOff+time.Duration(len(tc.results)-1-tc.failures)*time.Second, time.Since(begun))
+				require.ErrorIs(t, err, tc.want)
 			})
 		})
 	}

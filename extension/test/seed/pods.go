@@ -92,11 +92,14 @@ func (k *kubelet) restart(ctx context.Context, deployment *appsv1.Deployment) er
 	return nil
 }
 
+// errCrashed is the error of a process that ended by itself.
+var errCrashed = errors.New("crashed")
+
 // crashed returns the error of a process that ended by itself.
 func (k *kubelet) crashed() error {
 	for _, p := range k.running {
 		if err := p.Err(); err != nil {
-			return err
+			return fmt.Errorf("%w: %w", errCrashed, err)
 		}
 	}
 

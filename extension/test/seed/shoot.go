@@ -252,9 +252,10 @@ func (s *Shoot) hibernated() bool {
 
 const (
 	waitInterval = time.Second
-	// severe is the time after which an error is reported instead of waited for.
-	severe      = 30 * time.Second
-	waitTimeout = 5 * time.Minute
+	// severe is the time after which an error ends a wait. gardenlet repeats the operation then; the tests
+	// wait until the error has passed.
+	severe      = waitTimeout
+	waitTimeout = 10 * time.Minute
 )
 
 // Infrastructure returns gardenlet's deployer of the Infrastructure.

@@ -153,7 +153,7 @@ func TestUnschedulableMachineIsReported(t *testing.T) {
 	t.Parallel()
 
 	s, d := harness.NewShoot(t), harness.NewDriver(harness.Settings{Grace: 2 * time.Second})
-	m := s.NewMachine("zone-x", harness.ImportedRoot)
+	m := s.NewMachine("zone-x", harness.EphemeralRoot) // An import has failures of its own with this grace period.
 
 	_, err := m.Create(t.Context(), d)
 	require.NoError(t, err)

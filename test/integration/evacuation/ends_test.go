@@ -2,6 +2,8 @@ package evacuation
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -158,11 +160,18 @@ func TestCancelledDrain(t *testing.T) {
 	e.awaitBegin(t)
 
 	first := e.Deletions()[0]
-	for name := range e.machines {
-		if name != first {
-			cancelEviction(t, e.Shoot, name)
-			e.RequireEvents(t, name, "EvacuationWaiting", "EvacuationEnded")
-		}
+	others := slices.DeleteFunc(slices.Collect(maps.Keys(e.machines)), func(name string) bool { return name == first })
+
+	for _, name := range others {
+		e.RequireEvents(t, name, "EvacuationWaiting")
+	}
+
+	for _, name := range others {
+		cancelEviction(t, e.Shoot, name)
+	}
+
+	for _, name := range others {
+		e.RequireEvents(t, name, "EvacuationEnded")
 	}
 
 	e.Add("test", "the other evictions were cancelled")

@@ -153,17 +153,17 @@ func TestEvacuationSkipsOrphans(t *testing.T) {
 func TestEvacuationDeadline(t *testing.T) {
 	t.Parallel()
 
-	e := newEvacuees(t, evacuation.Limits{MaxPerDeployment: 1, Deadline: 5 * time.Second, MigrationTimeout: time.Hour})
+	e := newEvacuees(t, evacuation.Limits{MaxPerDeployment: 1, Deadline: 20 * time.Second, MigrationTimeout: time.Hour})
 	machines := e.add(t, 2)
 	ill, well := machines[0], machines[1]
 
 	e.setPhase(t, ill, v1alpha1.MachineUnknown)
 	evict(t, e.Shoot, well.Name())
 	e.told.await(t, well, "EvacuationWaiting", "other Machines of MachineSet pool are Running")
-	e.told.await(t, well, "EvacuationReplacing", "it has waited longer than 5s")
+	e.told.await(t, well, "EvacuationReplacing", "it has waited longer than 20s")
 	e.awaitDeleted(t, well)
 
-	e.told.await(t, well, "EvacuationDeadline", "its deletion has taken longer than 5s")
+	e.told.await(t, well, "EvacuationDeadline", "its deletion has taken longer than 20s")
 	harness.Eventually(t, "the machine is powered off", func(ctx context.Context) (bool, error) {
 		_, err := e.KubeVirt.KubevirtV1().VirtualMachineInstances(e.ProviderNamespace).Get(ctx, well.Name(), metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {

@@ -107,7 +107,10 @@ func TestMigrationsOfOthersAreAwaited(t *testing.T) {
 			evict(t, e.Shoot, m.Name())
 			e.told.await(t, m, "EvacuationMigrating", "")
 
-			time.Sleep(3 * timeout)
+			waiting := onlyMigration(t, e.Shoot)
+			awaitMigration(t, e.Shoot, waiting, "has waited for long", func(m *kubevirtv1.VirtualMachineInstanceMigration) bool {
+				return time.Since(m.CreationTimestamp.Time) > 3*timeout
+			})
 			require.Equal(t, kubevirtv1.MigrationPending, onlyMigration(t, e.Shoot).Status.Phase, tc.reason)
 			e.requireKept(t, m)
 

@@ -100,6 +100,11 @@ func (o *Observer) machine(before, now *v1alpha1.Machine) {
 	o.countMachines()
 }
 
+// isAway reports whether a Machine is missing from its pool. One whose heartbeats are late is not.
+func isAway(m *v1alpha1.Machine) bool {
+	return !isAvailable(m) && (m.DeletionTimestamp != nil || !isSilent(m))
+}
+
 func isAvailable(m *v1alpha1.Machine) bool {
 	return m.DeletionTimestamp == nil && m.Status.CurrentStatus.Phase == v1alpha1.MachineRunning
 }
@@ -113,7 +118,7 @@ func (o *Observer) countMachines() {
 		available := 0
 
 		for _, m := range o.machines {
-			if m.Labels["name"] == pool && isAvailable(m) {
+			if m.Labels["name"] == pool && !isAway(m) {
 				available++
 			}
 		}

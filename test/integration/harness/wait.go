@@ -2,6 +2,7 @@ package harness
 
 import (
 	"context"
+	"errors"
 	"math"
 	"testing"
 	"time"
@@ -12,10 +13,11 @@ import (
 
 // Settled bounds every wait for the control planes to reach a state. It only ends failing tests, so
 // it is long: other processes may use the cores too, and machine-controller-manager retries some
-// operations only after three minutes.
-const Settled = 15 * time.Minute
+// operations only after three minutes, and CDI and virt-controller after pauses of up to 1000 seconds.
+const Settled = 20 * time.Minute
 
-// Eventually waits until the condition holds, and fails with its last error.
+// Eventually waits until the condition holds, and fails with its last error. An error does not end the
+// wait: under load, API servers reject requests, and connections break.
 func Eventually(t *testing.T, what string, condition func(ctx context.Context) (bool, error)) {
 	t.Helper()
 	Within(t, Settled, what, condition)
@@ -31,6 +33,19 @@ func Within(t *testing.T, limit time.Duration, what string, condition func(ctx c
 	// Most waits are long, and dozens of them query the API servers concurrently, so the pauses
 	// grow with the duration of a wait.
 	pauses := wait.Backoff{Duration: 200 * time.Millisecond, Factor: 1.3, Cap: time.Second, Steps: math.MaxInt32}.DelayFunc()
-	err := pauses.Until(ctx, true, true, condition)
+	var last error
+
+	err := pauses.Until(ctx, true, true, func(ctx context.Context) (bool, error) {
+		holds, err := condition(ctx)
+		if ctx.Err() == nil {
+			last = err
+		}
+
+		return holds && err == nil, nil
+	})
+	if err != nil {
+		err = errors.Join(err, last)
+	}
+
 	require.NoError(t, err, "waiting until %s; the lab's logs are in %s", what, lab.LogDir)
 }

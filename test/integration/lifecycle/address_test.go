@@ -74,9 +74,8 @@ func awaitEvent(t *testing.T, s *harness.Shoot, machine, reason string) *corev1.
 	var found *corev1.Event
 
 	harness.Eventually(t, machine+" has the Event "+reason, func(ctx context.Context) (bool, error) {
-		if _, err := s.MCM.MachineV1alpha1().Machines(s.Namespace).Get(ctx, machine, metav1.GetOptions{}); err != nil {
-			return false, fmt.Errorf("Machine %s: %w", machine, err)
-		}
+		_, err := s.MCM.MachineV1alpha1().Machines(s.Namespace).Get(ctx, machine, metav1.GetOptions{})
+		require.False(t, apierrors.IsNotFound(err), "the Machine is gone")
 
 		events, err := s.Target.CoreV1().Events(s.Namespace).List(ctx, metav1.ListOptions{
 			FieldSelector: "involvedObject.kind=Machine,involvedObject.name=" + machine + ",reason=" + reason,

@@ -28,7 +28,7 @@ func TestMetrics(t *testing.T) {
 	s := harness.NewShoot(t)
 	_, err := harness.Lab().AllowEvacuation(t.Context(), s.Shoot)
 	require.NoError(t, err)
-	s.RunControllers(t, "--evacuation")
+	s.RunControllers(t, "--evacuation", "--unschedulable-grace=10m") // A Machine that has failed for a moment joins unseen.
 	s.ApplyExample(t)
 	s.Scale(t, "example-worker-z2", 0)
 	requireRotationIsExported(t, s)
