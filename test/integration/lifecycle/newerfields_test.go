@@ -90,6 +90,8 @@ const unknown = "unknown field"
 // The refusals by version, from KubeVirt's types (staging/src/kubevirt.io/api/core/v1) and its gates
 // (pkg/virt-config/featuregate), and from CDI's types (kubevirt.io/containerized-data-importer-api).
 var (
+	// since17 is the refusal of fields that KubeVirt knows since 1.7.
+	since17 = harness.PerKubeVirt[string]{"1.6": unknown, "1.7": "", "1.8": "", "1.9": ""}
 	// since18 is the refusal of fields that KubeVirt knows since 1.8.
 	since18 = harness.PerKubeVirt[string]{"1.6": unknown, "1.7": unknown, "1.8": "", "1.9": ""}
 	// neverYet is the refusal of fields that only a KubeVirt with the types of a newer CDI would know.
@@ -114,6 +116,10 @@ var newerFeatures = []newerFeature{
 	{
 		feature: feature{name: "newer/direct", yaml: instance(`domain: {features: {hyperv: {vpindex: {}, tlbflush: {direct: {}}}}}`), without: []string{"hyperv"}},
 		refusal: since18,
+	},
+	{
+		feature: feature{name: "newer/discardGranularity", yaml: withDisk("sparse", `blockSize: {custom: {logical: 512, physical: 4096, discardGranularity: 4096}}`)},
+		refusal: since17,
 	},
 	{
 		feature: feature{
