@@ -162,10 +162,13 @@ func TestStepsMakeEveryBinary(t *testing.T) {
 // presets chooses the preset version of each component.
 func presets(component) string { return "" }
 
-// TestVersions shows that each set has the version of its folder's name, and its own build output.
+// TestVersions shows that each set has the version of its folder's name, and its own build output, and
+// that docs/compatibility.md names the version.
 func TestVersions(t *testing.T) {
 	t.Parallel()
 	modules, err := modulesDir()
+	require.NoError(t, err)
+	page, err := os.ReadFile(filepath.Join(modules, "..", "..", "..", "docs", "compatibility.md"))
 	require.NoError(t, err)
 	for _, c := range components {
 		t.Run(c.set, func(t *testing.T) {
@@ -177,6 +180,7 @@ func TestVersions(t *testing.T) {
 				l, err := newLayout(modules, "/cache", only(c, minor))
 				require.NoError(t, err)
 				require.Equal(t, minor, l.versions[c.set].Minor())
+				require.Contains(t, string(page), strings.TrimPrefix(string(l.versions[c.set]), "v"))
 				targets[l.targets[c.set]] = minor
 			}
 			require.Len(t, targets, len(minors))
