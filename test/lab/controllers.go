@@ -125,7 +125,9 @@ func (c *controllers) stopOurs(ctx context.Context) error {
 
 // publish describes the lab in its state file and in the file with shell commands.
 func (c *controllers) publish(s store, st *state) error {
-	st.Ready, st.Kubectl, st.KubernetesVersion = true, c.lab.Binaries.Kubectl, string(c.lab.Binaries.KubernetesVersion)
+	built := c.lab.Binaries
+	st.Ready, st.Kubectl = true, built.Kubectl
+	st.KubernetesVersion, st.KubeVirtVersion, st.CDIVersion = string(built.KubernetesVersion), string(built.KubeVirtVersion), string(built.CDIVersion)
 	st.ProviderKubeconfig, st.ControlKubeconfig = c.lab.Provider.AdminKubeconfig, c.lab.Control.AdminKubeconfig
 	st.TargetKubeconfig = c.lab.Target.AdminKubeconfig
 	st.PromQL, st.MachineControllerManager = c.lab.Binaries.PromQL, c.lab.Binaries.MCM

@@ -27,6 +27,8 @@ type state struct {
 	TargetKubeconfig   string    `json:"targetKubeconfig,omitempty"` // equals controlKubeconfig without --gardener
 	Kubectl            string    `json:"kubectl,omitempty"`
 	KubernetesVersion  string    `json:"kubernetesVersion,omitempty"` // of all control planes
+	KubeVirtVersion    string    `json:"kubeVirtVersion,omitempty"`
+	CDIVersion         string    `json:"cdiVersion,omitempty"`
 	// The following are programs that tests run; the last two only with --gardener.
 	PromQL                   string         `json:"promQL,omitempty"`
 	MachineControllerManager string         `json:"machineControllerManager,omitempty"`

@@ -48,6 +48,10 @@ func run(m *testing.M) int {
 		select {}
 	}
 
+	if code == 0 && !isPartial() {
+		fmt.Fprintln(os.Stderr, theSeed.Versions()+": all tests passed") // for docs/compatibility.md
+	}
+
 	return end(code)
 }
 

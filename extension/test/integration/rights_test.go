@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/Masterminds/semver/v3"
@@ -104,7 +105,7 @@ func requireUsed(p *seed.Permissions, notInTests map[string]string) (failed erro
 		}
 	}
 
-	if selected("test.run") || selected("test.skip") {
+	if isPartial() {
 		fmt.Fprintln(os.Stderr, "not all tests were run; not used:", strings.Join(p.Unused(), ", "))
 
 		return failed
@@ -119,4 +120,7 @@ func requireUsed(p *seed.Permissions, notInTests map[string]string) (failed erro
 	return failed
 }
 
-func selected(name string) bool { return flag.Lookup(name).Value.String() != "" }
+// isPartial reports whether only some of the tests were run.
+func isPartial() bool {
+	return slices.ContainsFunc([]string{"test.run", "test.skip"}, func(name string) bool { return flag.Lookup(name).Value.String() != "" })
+}

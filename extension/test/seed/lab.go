@@ -72,6 +72,8 @@ type labState struct {
 	TargetKubeconfig         string `json:"targetKubeconfig"`
 	Kubectl                  string `json:"kubectl"`
 	KubernetesVersion        string `json:"kubernetesVersion"`
+	KubeVirtVersion          string `json:"kubeVirtVersion"`
+	CDIVersion               string `json:"cdiVersion"`
 	PromQL                   string `json:"promQL"`
 	MachineControllerManager string `json:"machineControllerManager"`
 	ResourceManager          string `json:"resourceManager"`

@@ -290,6 +290,11 @@ func example(name string) string { return filepath.Join(root(), "extension", "ex
 // KubernetesVersion returns the version of all API servers, such as 1.34.2.
 func (s *Seed) KubernetesVersion() string { return strings.TrimPrefix(s.state.KubernetesVersion, "v") }
 
+// Versions names the versions of the API servers, and of KubeVirt and CDI on the provider cluster.
+func (s *Seed) Versions() string {
+	return fmt.Sprintf("Kubernetes %s, KubeVirt %s, CDI %s", s.state.KubernetesVersion, s.state.KubeVirtVersion, s.state.CDIVersion)
+}
+
 // Manifest returns PlainShoot, or a manifest of the documentation, with the Kubernetes version of the
 // API servers.
 func (s *Seed) Manifest(name string) ([]byte, error) {
