@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -52,12 +51,7 @@ func (c *Controller) withoutRejectedMigrations(target *watchTarget, list []spi.E
 
 	for i := range list {
 		record := target.records[list[i].UID]
-
-		switch {
-		case record == nil || record.rejectedSince.IsZero():
-		case list[i].Migration != spi.MigrationNone: // KubeVirt or a user has created one since.
-			record.rejectedSince = time.Time{}
-		case c.options.Clock.Since(record.rejectedSince) > timeout:
+		if record != nil && !record.rejectedSince.IsZero() && c.options.Clock.Since(record.rejectedSince) > timeout {
 			list[i].Migratable = false
 			list[i].NotMigratableReason = fmt.Sprintf("the provider cluster has rejected the migration for longer than %s", timeout)
 		}

@@ -200,31 +200,6 @@ func TestNewCredentialsResetRejections(t *testing.T) {
 	r.await(t, "m Normal EvacuationMigrating: Live-migrating the machine away from provider node host: it has waited longer than 1h0m0s")
 }
 
-// TestMigrationsOfOthersResetRejections has a migration that a user created while the provider cluster
-// rejected the driver's own, and that fails later.
-func TestMigrationsOfOthersResetRejections(t *testing.T) {
-	t.Parallel()
-
-	r := newRig(t, "m")
-	r.see("z1", "a/1")
-	r.requireWatches(t, "a/1")
-
-	const later = 2 * time.Hour
-
-	evacuated := spi.Evacuation{Machine: "m", UID: "1", Node: "host", Migratable: true}
-	moving := evacuated
-	moving.Migration, moving.MigrationSince = spi.MigrationRunning, r.clock.Now().Add(later)
-
-	r.set(spi.ErrInvalid, evacuated)
-	r.await(t, "m Warning EvacuationFailed: Failed to evacuate machine from provider node host: invalid input")
-	r.set(nil, moving)
-	r.await(t, "m Normal EvacuationMigrating: Live-migrating the machine away from provider node host: the live migration is Running")
-
-	r.clock.SetTime(r.clock.Now().Add(later))
-	r.set(nil, evacuated)
-	r.await(t, "m Normal EvacuationMigrating: Live-migrating the machine away from provider node host: it has waited longer than 1h0m0s")
-}
-
 // TestDeadlineWithoutRequestTime evacuates a machine of an unhealthy pool on a KubeVirt before 1.7,
 // which does not record when an evacuation was requested.
 func TestDeadlineWithoutRequestTime(t *testing.T) {

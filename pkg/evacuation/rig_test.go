@@ -148,8 +148,8 @@ func (p *provider) PowerOff(_ context.Context, e *spi.Evacuation) error {
 	return p.send("power off", e)
 }
 
-// DeleteObsoleteMigrations implements spi.Evacuations.
-func (p *provider) DeleteObsoleteMigrations(context.Context) error { return nil }
+// MaintainMigrations implements spi.Evacuations.
+func (p *provider) MaintainMigrations(context.Context) error { return nil }
 
 // rig is a controller between two clusters that are controlled by a test.
 type rig struct {

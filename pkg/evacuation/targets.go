@@ -49,7 +49,7 @@ func (c *Controller) reconcile(ctx context.Context, key targetKey) (time.Duratio
 		return unsyncedPeriod, nil
 	}
 
-	if err := errors.Join(c.evacuate(ctx, target, list), target.evacuations.DeleteObsoleteMigrations(ctx)); err != nil {
+	if err := errors.Join(c.evacuate(ctx, target, list), target.evacuations.MaintainMigrations(ctx)); err != nil {
 		return 0, err
 	}
 

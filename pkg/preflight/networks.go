@@ -83,7 +83,7 @@ func (c *classChecker) checkInjector(ctx context.Context) []Result {
 		return s.ok("are requested by the " + injector)
 	}
 
-	return s.warn("KubeVirt does not request them, and no webhook is named "+injector+
+	return s.warn("KubeVirt does not request them, and no webhook for pods is named "+injector+
 		": machines may be placed on nodes without a free device or without the network, and fail there or have no connection",
 		"install the "+injector+", or disable the gate "+gateExternalNetResources.name+
 			" in spec.configuration.developerConfiguration.disabledFeatureGates of the KubeVirt resource; then check: "+list)
@@ -96,7 +96,7 @@ func isInjector(configuration admissionregistrationv1.MutatingWebhookConfigurati
 		isNamed := strings.Contains(configuration.Name, injector) || strings.Contains(w.Name, injector)
 
 		return isNamed && slices.ContainsFunc(w.Rules, func(r admissionregistrationv1.RuleWithOperations) bool {
-			return slices.Contains(r.Resources, "pods")
+			return slices.ContainsFunc(r.Resources, func(of string) bool { return slices.Contains([]string{"pods", "*", "*/*"}, of) })
 		})
 	})
 }

@@ -44,9 +44,10 @@ type Evacuations interface {
 	CancelMigration(ctx context.Context, e *Evacuation) error
 	// PowerOff deletes the machine's virtual machine, even if workload still runs on it.
 	PowerOff(ctx context.Context, e *Evacuation) error
-	// DeleteObsoleteMigrations deletes the driver's migrations that have succeeded, and those that
-	// evacuations no longer need.
-	DeleteObsoleteMigrations(ctx context.Context) error
+	// MaintainMigrations deletes the driver's migrations that have succeeded, and those that evacuations
+	// no longer need. It reads migrations again that others have requested, which watches do not
+	// deliver. It sends no request if there is none of these.
+	MaintainMigrations(ctx context.Context) error
 }
 
 // Evacuation is a machine that must leave its provider node.

@@ -40,14 +40,14 @@ func repeat(ctx context.Context, every time.Duration, report func(error), act fu
 	}
 }
 
-// play repeats the work of a shoot's pod until ctx ends, and then returns its errors, unless ReportErrors is set:
-// those of processes, and others that do not pass with the next call. Under load, single requests fail.
+// play repeats the work of a shoot's pod until ctx ends, and then returns its first error, unless ReportErrors is
+// set: that of a process, or another one that does not pass with the next call. Under load, single requests fail.
 func (s *Seed) play(ctx context.Context, every time.Duration, operation string, act func(context.Context) error) (failed error) {
 	var last error // of the previous call
 
 	repeat(ctx, every, func(err error) { s.report("cannot %s, trying again: %v", operation, err) }, func(ctx context.Context) error {
 		err := act(ctx)
-		if err != nil && ctx.Err() == nil && !s.reportsOnly && (last != nil || errors.Is(err, errCrashed)) {
+		if err != nil && ctx.Err() == nil && !s.reportsOnly && failed == nil && (last != nil || errors.Is(err, errCrashed)) {
 			failed = wrap(err, operation)
 		}
 

@@ -363,7 +363,7 @@ func awaitHealthy(ctx context.Context, p *process.Process, url string) error {
 
 	err := wait.PollUntilContextTimeout(ctx, every, atMost, true, func(ctx context.Context) (bool, error) {
 		if err := p.Err(); err != nil {
-			return false, err
+			return false, fmt.Errorf("%w: %w", errCrashed, err)
 		}
 
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)

@@ -252,8 +252,7 @@ func (s *Shoot) hibernated() bool {
 
 const (
 	waitInterval = time.Second
-	// severe is the time after which an error ends a wait. gardenlet repeats the operation then; the tests
-	// wait until the error has passed.
+	// severe is the time after which an error ends a wait: none does. gardenlet would repeat the operation.
 	severe      = waitTimeout
 	waitTimeout = 10 * time.Minute
 )

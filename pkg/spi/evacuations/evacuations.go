@@ -50,9 +50,10 @@ type evacuations struct {
 
 	// created has the times of migrations that the watch may not have delivered yet, by name.
 	created *utilcache.LRUExpireCache
-	// ofOthers has the creation times of migrations that virt-api named as the obstacle for the driver's
-	// own, by the UID of the instance.
-	ofOthers *utilcache.LRUExpireCache
+	// others has what is known about migrations of others, by the name of the driver's migration that
+	// was rejected because of them.
+	others       *utilcache.LRUExpireCache
+	othersPeriod time.Duration
 }
 
 // WatchEvacuations implements spi.Evacuator.
@@ -68,7 +69,8 @@ func (e *Evacuator) WatchEvacuations(ctx context.Context, in *spi.WatchEvacuatio
 
 	w := &evacuations{
 		clients: c, identity: in.Identity,
-		created: utilcache.NewLRUExpireCache(providerapi.MaxObjects), ofOthers: utilcache.NewLRUExpireCache(providerapi.MaxObjects),
+		created: utilcache.NewLRUExpireCache(providerapi.MaxObjects),
+		others:  utilcache.NewLRUExpireCache(providerapi.MaxObjects), othersPeriod: othersPeriod,
 	}
 
 	w.instanceInformer, err = providerapi.Follow(c.Instances(), &kubevirtv1.VirtualMachineInstance{}, w.following("VirtualMachineInstances", changed))
@@ -108,7 +110,7 @@ func (e *evacuations) List() ([]spi.Evacuation, bool) {
 	for _, instance := range e.markedInstances() {
 		evacuation := e.evacuationOf(instance)
 		evacuation.MigrationProgressAt = progress[evacuation.Node]
-		evacuation.MigrationQueued = e.isQueued(instance, busy)
+		evacuation.MigrationQueued = evacuation.MigrationQueued || e.isQueued(instance, busy)
 		list = append(list, evacuation)
 	}
 
@@ -158,6 +160,13 @@ func (e *evacuations) evacuationOf(instance *kubevirtv1.VirtualMachineInstance) 
 
 	evacuation.Migration, evacuation.MigrationSince = e.migrationOf(instance)
 
+	if evacuation.Migration == spi.MigrationNone {
+		if known := e.ofOthers(migrationName(instance.UID, evacuation.Node)); known.unfinished {
+			// What it waits for is unknown.
+			evacuation.Migration, evacuation.MigrationSince, evacuation.MigrationQueued = spi.MigrationPending, known.since, true
+		}
+	}
+
 	return evacuation
 }
 
@@ -172,10 +181,6 @@ func (e *evacuations) migrationOf(instance *kubevirtv1.VirtualMachineInstance) (
 
 	migration := e.migration(name)
 	if migration == nil {
-		if created, exists := e.migrationOfOthers(instance.UID); exists {
-			return spi.MigrationPending, created
-		}
-
 		return e.recentlyCreated(name)
 	}
 
@@ -183,7 +188,7 @@ func (e *evacuations) migrationOf(instance *kubevirtv1.VirtualMachineInstance) (
 	case migration.Status.Phase == kubevirtv1.MigrationFailed:
 		return spi.MigrationFailed, created
 	case migration.Status.Phase == kubevirtv1.MigrationSucceeded:
-		return spi.MigrationNone, time.Time{} // Of an earlier evacuation of the same node. DeleteObsoleteMigrations deletes it.
+		return spi.MigrationNone, time.Time{} // Of an earlier evacuation of the same node. MaintainMigrations deletes it.
 	case migration.TargetIsHandedOff():
 		// The time in KubeVirt's queue does not count as running.
 		return spi.MigrationRunning, latest(created, handOffTime(migration))

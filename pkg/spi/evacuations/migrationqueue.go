@@ -53,18 +53,12 @@ func (e *evacuations) migrationProgress() map[string]time.Time {
 // virt-controller has accepted it, and names no obstacle, such as a ResourceQuota. It records
 // nothing else while a migration waits for a place. Since KubeVirt 1.9, that can take long:
 // migrations with a priority have precedence (pkg/util/migrations), and only virt-controller may set
-// it. What a migration of others for the same instance waits for is unknown.
+// it.
 func (e *evacuations) isQueued(instance *kubevirtv1.VirtualMachineInstance, busy map[string]bool) bool {
 	node := instance.Status.EvacuationNodeName
 	migration := e.migration(migrationName(instance.UID, node))
 
-	if migration == nil {
-		_, exists := e.migrationOfOthers(instance.UID)
-
-		return exists
-	}
-
-	return migration.Status.Phase == kubevirtv1.MigrationPending && !busy[node] &&
+	return migration != nil && migration.Status.Phase == kubevirtv1.MigrationPending && !busy[node] &&
 		!slices.ContainsFunc(migration.Status.Conditions, func(condition kubevirtv1.VirtualMachineInstanceMigrationCondition) bool {
 			return condition.Status == corev1.ConditionTrue
 		})
@@ -106,9 +100,9 @@ const (
 	mostGiB        = 1 << 20 // keeps the product in the range of a Duration
 )
 
-// copyLimit returns how long a migration may copy the memory of an instance until virt-launcher ends
-// it, at the least: virt-launcher also counts ephemeral disks, and a permitted pause doubles it
-// (KubeVirt, pkg/virt-launcher/virtwrap, getVMIMigrationDataSize and live-migration-source.go).
+// copyLimit returns the shortest time after which virt-launcher ends a migration that copies the memory
+// of an instance. virt-launcher also counts ephemeral disks, and doubles the time for a pause (KubeVirt,
+// pkg/virt-launcher/virtwrap, getVMIMigrationDataSize and live-migration-source.go).
 func copyLimit(instance *kubevirtv1.VirtualMachineInstance) time.Duration {
 	memory := instance.Spec.Domain.Memory
 	if memory == nil || memory.Guest == nil {

@@ -30,7 +30,7 @@ func newEvacuations(t *testing.T, instances []*kubevirtv1.VirtualMachineInstance
 	e := &evacuations{
 		clients:           &providerapi.Clients{Namespace: "machines"},
 		created:           utilcache.NewLRUExpireCache(10),
-		ofOthers:          utilcache.NewLRUExpireCache(10),
+		others:            utilcache.NewLRUExpireCache(10),
 		instanceInformer:  cache.NewSharedIndexInformer(&cache.ListWatch{}, &kubevirtv1.VirtualMachineInstance{}, 0, cache.Indexers{}),
 		migrationInformer: cache.NewSharedIndexInformer(&cache.ListWatch{}, &kubevirtv1.VirtualMachineInstanceMigration{}, 0, cache.Indexers{}),
 	}
@@ -175,8 +175,6 @@ func TestMigrationQueued(t *testing.T) {
 	rejected.Status.Conditions = []kubevirtv1.VirtualMachineInstanceMigrationCondition{
 		{Type: kubevirtv1.VirtualMachineInstanceMigrationRejectedByResourceQuota, Status: corev1.ConditionTrue},
 	}
-	behindUsersOwn := newEvacuations(t, instances{markedInstanceOn("a", "host")})
-	behindUsersOwn.ofOthers.Add(types.UID("a"), drainStart, time.Hour)
 
 	moving, movingElsewhere := migratedInstance("host"), migratedInstance("other")
 	moving.Status.MigrationState.EndTimestamp, movingElsewhere.Status.MigrationState.EndTimestamp = nil, nil
@@ -201,10 +199,6 @@ func TestMigrationQueued(t *testing.T) {
 		"NotCreated": {
 			reason: "there is no migration",
 			in:     newEvacuations(t, instances{markedInstanceOn("a", "host")}),
-		},
-		"OfUser": {
-			reason: "a user has created a migration of the same machine", want: true,
-			in: behindUsersOwn,
 		},
 		"BehindOwn": {
 			reason: "the driver sees whether its own migration advances",

@@ -9,12 +9,10 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/render"
 )
@@ -78,50 +76,10 @@ func (e *evacuations) Migrate(ctx context.Context, evacuation *spi.Evacuation) e
 
 		return nil
 	case errors.Is(err, spi.ErrInvalid):
-		return e.findMigrationOfOthers(ctx, evacuation, err)
+		return e.acceptMigrationOfOthers(ctx, evacuation, err)
 	default:
 		return err
 	}
-}
-
-// othersPeriod is how long a migration of others counts after it was read. Then, Migrate is called
-// again.
-const othersPeriod = 30 * time.Second
-
-// findMigrationOfOthers looks for a migration that KubeVirt or a user has created for the instance, for
-// example after an update of KubeVirt: virt-api rejects another one until it has ended (KubeVirt,
-// pkg/virt-api/webhooks/validating-webhook/admitters, ensureNoMigrationConflict). It evacuates the
-// instance as well. If there is none, it returns the rejection. The watch does not find it, since it
-// lacks the labels of the shoot.
-func (e *evacuations) findMigrationOfOthers(ctx context.Context, evacuation *spi.Evacuation, rejection error) error {
-	ofInstance := providerapi.List{
-		Description: "VirtualMachineInstanceMigrations of " + e.clients.Path(evacuation.Machine),
-		Labels:      labels.Set{kubevirtv1.MigrationSelectorLabel: evacuation.Machine}.String(),
-	}
-
-	created, err := providerapi.Collect(ctx, e.clients, e.clients.Migrations(), ofInstance,
-		func(migration *kubevirtv1.VirtualMachineInstanceMigration) (time.Time, bool) {
-			return migration.CreationTimestamp.Time, !migration.IsFinal()
-		})
-	if err != nil {
-		return err
-	}
-
-	if len(created) == 0 {
-		return rejection
-	}
-
-	e.ofOthers.Add(evacuation.UID, created[0], othersPeriod)
-
-	return nil
-}
-
-// migrationOfOthers returns when an unfinished migration of others was created for an instance.
-func (e *evacuations) migrationOfOthers(instance types.UID) (created time.Time, exists bool) {
-	found, exists := e.ofOthers.Get(instance)
-	created, _ = found.(time.Time)
-
-	return created, exists
 }
 
 // recentlyCreated returns the state of a migration that the watch has not delivered: pending if it
@@ -147,9 +105,14 @@ func (e *evacuations) CancelMigration(ctx context.Context, evacuation *spi.Evacu
 	return e.clients.Migrations().DeleteObject(ctx, migration)
 }
 
-// DeleteObsoleteMigrations implements spi.Evacuations. A failed migration is kept until its
-// evacuation ends: it is the only record of the failure.
-func (e *evacuations) DeleteObsoleteMigrations(ctx context.Context) error {
+// MaintainMigrations implements spi.Evacuations.
+func (e *evacuations) MaintainMigrations(ctx context.Context) error {
+	return errors.Join(e.deleteObsoleteMigrations(ctx), e.refreshMigrationsOfOthers(ctx))
+}
+
+// deleteObsoleteMigrations deletes the driver's migrations that are no longer needed. It keeps a failed
+// migration until its evacuation ends: that is the only record of the failure.
+func (e *evacuations) deleteObsoleteMigrations(ctx context.Context) error {
 	needed := map[string]bool{}
 
 	for _, instance := range e.markedInstances() {

@@ -100,9 +100,11 @@ func (o *Observer) machine(before, now *v1alpha1.Machine) {
 	o.countMachines()
 }
 
-// isAway reports whether a Machine is missing from its pool. One whose heartbeats are late is not.
+// isAway reports whether a Machine is missing from its pool. One whose heartbeats are only late is not.
 func isAway(m *v1alpha1.Machine) bool {
-	return !isAvailable(m) && (m.DeletionTimestamp != nil || !isSilent(m))
+	late := m.DeletionTimestamp == nil && m.Status.CurrentStatus.Phase == v1alpha1.MachineUnknown && isSilent(m)
+
+	return !isAvailable(m) && !late
 }
 
 func isAvailable(m *v1alpha1.Machine) bool {

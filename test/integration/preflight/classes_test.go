@@ -78,7 +78,7 @@ var withoutInjector = harness.PerKubeVirt[[]preflight.Result]{
 	"1.6": nil,
 	"1.7": nil,
 	"1.8": nil,
-	"1.9": {bad("network", preflight.Warning, "resources of Multus networks", "no webhook is named network-resources-injector", "disabledFeatureGates")},
+	"1.9": {bad("network", preflight.Warning, "resources of Multus networks", "no webhook for pods is named network-resources-injector", "disabledFeatureGates")},
 }
 
 func brokenReferences(t *testing.T) map[string]breakage {
