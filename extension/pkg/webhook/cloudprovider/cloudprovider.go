@@ -7,12 +7,16 @@ package cloudprovider
 import (
 	"context"
 	"fmt"
+	"time"
 
+	extensionscontroller "github.com/gardener/gardener/extensions/pkg/controller"
 	extensionswebhook "github.com/gardener/gardener/extensions/pkg/webhook"
 	"github.com/gardener/gardener/extensions/pkg/webhook/cloudprovider"
 	gcontext "github.com/gardener/gardener/extensions/pkg/webhook/context"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
@@ -38,7 +42,7 @@ type ensurer struct{}
 // EnsureCloudProviderSecret implements cloudprovider.Ensurer. It does not
 // change an invalid kubeconfig: the Infrastructure controller reports it to the user.
 func (*ensurer) EnsureCloudProviderSecret(ctx context.Context, gctx gcontext.GardenContext, secret, _ *corev1.Secret) error {
-	cluster, err := gctx.GetCluster(ctx)
+	cluster, err := clusterOf(ctx, gctx)
 	if err != nil {
 		return fmt.Errorf("get Cluster: %w", err)
 	}
@@ -63,6 +67,21 @@ func (*ensurer) EnsureCloudProviderSecret(ctx context.Context, gctx gcontext.Gar
 	secret.Data[providerspec.SecretKeyKubeconfig] = changed
 
 	return nil
+}
+
+// clusterOf returns the Cluster of the Secret. gardenlet writes it shortly before the Secret, and does
+// not repeat a refused request soon, so it waits until the cache has it. The API server waits ten
+// seconds for the webhook.
+func clusterOf(ctx context.Context, gctx gcontext.GardenContext) (cluster *extensionscontroller.Cluster, last error) {
+	const every, atMost = 100 * time.Millisecond, 5 * time.Second
+
+	_ = wait.PollUntilContextTimeout(ctx, every, atMost, true, func(ctx context.Context) (bool, error) { // The last error says more.
+		cluster, last = gctx.GetCluster(ctx)
+
+		return !apierrors.IsNotFound(last), nil
+	})
+
+	return cluster, last
 }
 
 // withNamespace returns a kubeconfig whose current context has the namespace. A kubeconfig that has it

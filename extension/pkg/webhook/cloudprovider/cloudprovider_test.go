@@ -1,13 +1,20 @@
 package cloudprovider
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
 	"testing"
+	"testing/synctest"
 
 	extensionscontroller "github.com/gardener/gardener/extensions/pkg/controller"
 	gcontext "github.com/gardener/gardener/extensions/pkg/webhook/context"
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
@@ -38,6 +45,48 @@ func mutated(t *testing.T, raw, infrastructureConfig string) []byte {
 
 	return once
 }
+
+// lagging is a context whose cache has the Cluster after some reads.
+type lagging struct {
+	reads int
+	err   error
+}
+
+// GetCluster implements gcontext.GardenContext.
+func (l *lagging) GetCluster(context.Context) (*extensionscontroller.Cluster, error) {
+	if l.reads--; l.reads >= 0 {
+		return nil, fmt.Errorf("could not get cluster: %w", l.err)
+	}
+
+	return &extensionscontroller.Cluster{Shoot: &gardencorev1beta1.Shoot{}}, nil
+}
+
+// TestClusterIsAwaited has a Cluster that the cache does not have yet.
+func TestClusterIsAwaited(t *testing.T) {
+	t.Parallel()
+
+	absent := apierrors.NewNotFound(extensionsv1alpha1.Resource("clusters"), "shoot")
+
+	for name, tc := range map[string]struct {
+		reason string
+		cache  lagging
+		want   error
+	}{
+		"Late":      {reason: "it has it soon", cache: lagging{reads: 3, err: absent}},
+		"Absent":    {reason: "it never has it", cache: lagging{reads: math.MaxInt, err: absent}, want: absent},
+		"Forbidden": {reason: "waiting does not help", cache: lagging{reads: 1, err: errForbidden}, want: errForbidden},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			synctest.Test(t, func(t *testing.T) {
+				require.ErrorIs(t, (&ensurer{}).EnsureCloudProviderSecret(t.Context(), &tc.cache, &corev1.Secret{}, nil), tc.want, tc.reason)
+			})
+		})
+	}
+}
+
+var errForbidden = errors.New("forbidden")
 
 // TestNamespaceOfShoot writes the namespace of a shoot that has its own, and nothing else.
 func TestNamespaceOfShoot(t *testing.T) {
