@@ -207,9 +207,10 @@ func TestCauses(t *testing.T) {
 		"Sandbox":   {podSays("FailedCreatePodSandBox", "plugin failed", 6*time.Minute), "NetworkSetupFailed", spi.ErrPrecondition},
 		"Unknown":   {failure("FailedCreate", "something new", ago(6*time.Minute)), "CreationFailed", spi.ErrPrecondition},
 		"NewestWord": {with(unschedulable("pod has unbound immediate PersistentVolumeClaims.", soon), func(e *diagnose.Evidence) {
-			e.Pods = []corev1.Pod{{Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{
-				Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "0/3 nodes are available: 3 Insufficient cpu.",
-			}}}}}
+			e.Pods = []corev1.Pod{rejectedPod("")}
+		}), "Unschedulable", spi.ErrExhausted},
+		"RejectedAfterConflict": {with(instanceSays("PodScheduled", "SchedulerError", "the object has been modified", soon), func(e *diagnose.Evidence) {
+			e.Pods = []corev1.Pod{rejectedPod("Unschedulable")}
 		}), "Unschedulable", spi.ErrExhausted},
 	}
 

@@ -126,3 +126,10 @@ func TestDeadNodeIsNoEvent(t *testing.T) {
 
 	require.Nil(t, podSays("NodeNotReady", "Node is not ready", 2*time.Minute).Cause(now, grace))
 }
+
+// rejectedPod returns a pod that the scheduler has rejected.
+func rejectedPod(reason string) corev1.Pod {
+	return corev1.Pod{Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{
+		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: reason, Message: "0/3 nodes are available: 3 Insufficient cpu.",
+	}}}}
+}

@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"cmp"
 	"regexp"
 	"strconv"
 	"strings"
@@ -89,28 +90,30 @@ func isHypervisor(resource string) bool {
 	return resource == "devices.kubevirt.io/kvm" || resource == "devices.kubevirt.io/mshv"
 }
 
-// schedulerSays returns the scheduler's latest message about an instance's pod, if it is known to
-// be current. KubeVirt copies only the first message (pkg/controller/conditions.go), which often
+// schedulerSays returns the scheduler's latest reason and message about an instance's pod, if it is known
+// to be current. KubeVirt copies only the first message (pkg/controller/conditions.go), which often
 // comes from a scheduler that has not seen a claim yet, and keeps it when the pod is gone. It
 // updates the instance's list of pods at the same time.
-func schedulerSays(instance *kubevirtv1.VirtualMachineInstance, first string, pods []corev1.Pod) (words string, still bool) {
+func schedulerSays(
+	instance *kubevirtv1.VirtualMachineInstance, first *kubevirtv1.VirtualMachineInstanceCondition, pods []corev1.Pod,
+) (reason, words string, still bool) {
 	if len(instance.Status.ActivePods) == 0 {
-		return "", false
+		return "", "", false
 	}
 
-	words = first
+	reason, words = first.Reason, first.Message
 
 	for i := range pods {
 		switch c := podCondition(&pods[i], corev1.PodScheduled); {
 		case c == nil:
 		case c.Status == corev1.ConditionTrue:
-			return "", false
+			return "", "", false
 		case c.Status == corev1.ConditionFalse && c.Message != "":
-			words = c.Message
+			reason, words = cmp.Or(c.Reason, reason), c.Message
 		}
 	}
 
-	return withoutPreemption(words), true
+	return reason, withoutPreemption(words), true
 }
 
 // withoutPreemption drops the scheduler's text about pods that it might evict, and claims that it

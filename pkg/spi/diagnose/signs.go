@@ -144,12 +144,12 @@ func ofInstance(instance *kubevirtv1.VirtualMachineInstance, pods []corev1.Pod) 
 		case c.Status != corev1.ConditionFalse:
 			continue
 		case string(c.Type) == string(corev1.PodScheduled):
-			words, still := schedulerSays(instance, c.Message, pods)
+			reason, words, still := schedulerSays(instance, c, pods)
 			if !still {
 				continue
 			}
 
-			s.from, s.message = scheduler, words
+			s.from, s.reason, s.message = scheduler, reason, words
 		case c.Type == kubevirtv1.VirtualMachineInstanceSynchronized:
 			s.from = instanceSync
 		default:

@@ -73,7 +73,7 @@ func stepStart(state *machineState) time.Time {
 type step string
 
 // stepOf returns the step of a machine. A launcher pod without a node that the scheduler has not
-// rejected waits for its volumes. A failed instance that is being replaced waits for the deletion
+// rejected waits for its volumes, also after an error of the scheduler itself, such as a conflict. A failed instance that is being replaced waits for the deletion
 // of its pod.
 func stepOf(instance *kubevirtv1.VirtualMachineInstance) step {
 	if instance == nil || (instance.Status.Phase != kubevirtv1.Scheduling && instance.Status.Phase != kubevirtv1.Failed) {
@@ -81,7 +81,7 @@ func stepOf(instance *kubevirtv1.VirtualMachineInstance) step {
 	}
 
 	for uid, node := range instance.Status.ActivePods {
-		if node != "" || isUnscheduled(instance) {
+		if node != "" || isUnscheduled(instance) && !hasSchedulerError(instance) {
 			return step(uid)
 		}
 	}
@@ -95,6 +95,14 @@ func isUnscheduled(instance *kubevirtv1.VirtualMachineInstance) bool {
 	})
 }
 
+// hasSchedulerError reports whether the first attempt to schedule the launcher pod has ended with an
+// error of the scheduler itself.
+func hasSchedulerError(instance *kubevirtv1.VirtualMachineInstance) bool {
+	return instance != nil && slices.ContainsFunc(instance.Status.Conditions, func(c kubevirtv1.VirtualMachineInstanceCondition) bool {
+		return string(c.Type) == string(corev1.PodScheduled) && c.Reason == corev1.PodReasonSchedulerError
+	})
+}
+
 // reader reads evidence. Objects that cannot be read are omitted: without them, the diagnosis is
 // merely less precise.
 type reader struct {
@@ -103,7 +111,9 @@ type reader struct {
 	unread []string
 }
 
-// readRelated reads the related evidence with at most five requests.
+// readRelated reads the related evidence with at most five requests; after an error of the scheduler,
+// with one more: KubeVirt keeps its first condition, and only the pod shows whether the scheduler has
+// rejected it since.
 func (r *reader) readRelated(ctx context.Context, in *spi.ObserveMachineInput, state *machineState) relatedEvidence {
 	ctx, cancel := context.WithTimeout(ctx, evidenceTimeout)
 	defer cancel()
@@ -111,7 +121,7 @@ func (r *reader) readRelated(ctx context.Context, in *spi.ObserveMachineInput, s
 	var related relatedEvidence
 
 	pod := stepOf(state.Instance)
-	if pod != "" || nodeOf(state.Instance) != "" {
+	if pod != "" || nodeOf(state.Instance) != "" || hasSchedulerError(state.Instance) {
 		related.Pods = r.podsOf(ctx, state.Instance)
 	}
 

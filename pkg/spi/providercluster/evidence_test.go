@@ -37,6 +37,9 @@ func TestStepOf(t *testing.T) {
 		Type: kubevirtv1.VirtualMachineInstanceConditionType(corev1.PodScheduled), Status: corev1.ConditionFalse,
 	}
 
+	failed := unscheduled
+	failed.Reason = corev1.PodReasonSchedulerError
+
 	tests := map[string]struct {
 		reason   string
 		instance *kubevirtv1.VirtualMachineInstance
@@ -46,6 +49,7 @@ func TestStepOf(t *testing.T) {
 		"Pending":     {"a pod that only makes volumes bind", instance(kubevirtv1.Pending, "node"), ""},
 		"Waits":       {"the pod waits for volumes that bind late", instance(kubevirtv1.Scheduling, ""), ""},
 		"Unscheduled": {"the scheduler says why", instance(kubevirtv1.Scheduling, "", unscheduled), "pod"},
+		"Conflict":    {"the scheduler tries again, and waits for the volumes", instance(kubevirtv1.Scheduling, "", failed), ""},
 		"Starts":      {"the pod is on its node", instance(kubevirtv1.Scheduling, "node"), "pod"},
 		"Failed":      {"the pod has to end", instance(kubevirtv1.Failed, "node"), "pod"},
 		"Ended":       {"there is no pod any more", &kubevirtv1.VirtualMachineInstance{Status: kubevirtv1.VirtualMachineInstanceStatus{Phase: kubevirtv1.Failed}}, ""},
