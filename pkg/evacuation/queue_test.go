@@ -132,6 +132,23 @@ func TestQueueOfOthers(t *testing.T) {
 	}
 }
 
+// TestMigrationOfOthers drains a node from which others already migrate the machine. The driver cannot
+// cancel that.
+func TestMigrationOfOthers(t *testing.T) {
+	t.Parallel()
+
+	for since, want := range map[time.Duration]string{
+		59 * time.Minute: "a Migrating requested by others",
+		61 * time.Minute: "a Replace its live migration has not ended for 1h",
+	} {
+		in := running(3).evacuate("a", 2*time.Hour, migration(spi.MigrationOfOthers, since))
+		requireSteps(t, []string{want}, plan(start, limits, in.fleet(), in.list), "only the deadline bounds the wait")
+	}
+
+	in := running(3).with("a", deleted(time.Minute)).evacuate("a", time.Minute, migration(spi.MigrationOfOthers, time.Minute))
+	requireSteps(t, []string{"a Replacing"}, plan(start, limits, in.fleet(), in.list), "it sends no request")
+}
+
 // TestStalledQueue drains a node while KubeVirt's queue is
 // stalled, from the beginning or after a while.
 func TestStalledQueue(t *testing.T) {

@@ -52,7 +52,8 @@ type evacuations struct {
 	created *utilcache.LRUExpireCache
 	// others has what is known about migrations of others, by the name of the driver's migration that
 	// was rejected because of them.
-	others       *utilcache.LRUExpireCache
+	others *utilcache.LRUExpireCache
+	// othersPeriod is the interval at which they are read again.
 	othersPeriod time.Duration
 }
 
@@ -110,7 +111,7 @@ func (e *evacuations) List() ([]spi.Evacuation, bool) {
 	for _, instance := range e.markedInstances() {
 		evacuation := e.evacuationOf(instance)
 		evacuation.MigrationProgressAt = progress[evacuation.Node]
-		evacuation.MigrationQueued = evacuation.MigrationQueued || e.isQueued(instance, busy)
+		evacuation.MigrationQueued = e.isQueued(instance, busy)
 		list = append(list, evacuation)
 	}
 
@@ -162,8 +163,7 @@ func (e *evacuations) evacuationOf(instance *kubevirtv1.VirtualMachineInstance) 
 
 	if evacuation.Migration == spi.MigrationNone {
 		if known := e.ofOthers(migrationName(instance.UID, evacuation.Node)); known.unfinished {
-			// What it waits for is unknown.
-			evacuation.Migration, evacuation.MigrationSince, evacuation.MigrationQueued = spi.MigrationPending, known.since, true
+			evacuation.Migration, evacuation.MigrationSince = spi.MigrationOfOthers, known.since
 		}
 	}
 

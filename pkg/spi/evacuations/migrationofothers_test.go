@@ -1,6 +1,7 @@
 package evacuations
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
@@ -93,7 +94,7 @@ func TestMigrationOfOthersExplainsRejection(t *testing.T) {
 
 	tests := map[string]struct {
 		reason    string
-		of        spi.Evacuation
+		machine   string // a if empty
 		others    phases
 		requests  []string
 		explained bool
@@ -102,7 +103,7 @@ func TestMigrationOfOthersExplainsRejection(t *testing.T) {
 		"Ended":    {reason: "it is not in the way", others: phases{kubevirtv1.MigrationFailed, kubevirtv1.MigrationSucceeded}, requests: []string{"POST", lists}},
 		"Pending":  {reason: "it is queued", others: phases{kubevirtv1.MigrationFailed, kubevirtv1.MigrationPending}, requests: []string{"POST", lists}, explained: true},
 		"New":      {reason: "virt-controller has not seen it", others: phases{""}, requests: []string{"POST", lists}, explained: true},
-		"LongName": {reason: "it cannot be a label", of: spi.Evacuation{Machine: strings.Repeat("a", 64)}, requests: []string{"POST"}},
+		"LongName": {reason: "it cannot be a label", machine: strings.Repeat("a", 64), requests: []string{"POST"}},
 	}
 
 	for name, tc := range tests {
@@ -111,16 +112,11 @@ func TestMigrationOfOthersExplainsRejection(t *testing.T) {
 
 			server := &rejecting{phases: tc.others}
 			e := evacuationsAt(t, server)
-			evacuation := spi.Evacuation{Machine: "a", UID: "a", Node: "host"}
 
-			if tc.of.Machine != "" {
-				evacuation.Machine = tc.of.Machine
-			}
-
-			switch err := e.Migrate(t.Context(), &evacuation); tc.explained {
-			case true:
+			err := e.Migrate(t.Context(), &spi.Evacuation{Machine: cmp.Or(tc.machine, "a"), UID: "a", Node: "host"})
+			if tc.explained {
 				require.NoError(t, err, tc.reason)
-			case false:
+			} else {
 				require.ErrorIs(t, err, spi.ErrInvalid, tc.reason)
 				require.ErrorContains(t, err, "in-flight migration detected")
 			}
@@ -128,8 +124,7 @@ func TestMigrationOfOthersExplainsRejection(t *testing.T) {
 			require.Equal(t, tc.requests, server.sent())
 
 			seen := e.evacuationOf(markedInstanceOn("a", "host"))
-			require.Equal(t, tc.explained, seen.Migration == spi.MigrationPending)
-			require.Equal(t, tc.explained, seen.MigrationQueued, "it may wait until the deadline")
+			require.Equal(t, tc.explained, seen.Migration == spi.MigrationOfOthers)
 			require.Equal(t, tc.explained, !seen.MigrationSince.IsZero())
 		})
 	}
@@ -160,7 +155,7 @@ func TestMigrationsOfOthersAreReadAgain(t *testing.T) {
 	e.othersPeriod = 0
 	require.NoError(t, e.MaintainMigrations(t.Context()))
 	require.Equal(t, []string{lists}, server.sent())
-	require.Equal(t, spi.MigrationPending, state().Migration)
+	require.Equal(t, spi.MigrationOfOthers, state().Migration)
 
 	server.change(kubevirtv1.MigrationFailed)
 	require.NoError(t, e.MaintainMigrations(t.Context()))
@@ -168,7 +163,7 @@ func TestMigrationsOfOthersAreReadAgain(t *testing.T) {
 
 	server.change(kubevirtv1.MigrationFailed, kubevirtv1.MigrationPending)
 	require.NoError(t, e.Migrate(t.Context(), &evacuation))
-	require.Equal(t, spi.MigrationPending, state().Migration)
+	require.Equal(t, spi.MigrationOfOthers, state().Migration)
 	require.Equal(t, first, state().MigrationSince, "a series of migrations does not postpone the deadline")
 
 	elsewhere := e.evacuationOf(markedInstanceOn("a", "other"))

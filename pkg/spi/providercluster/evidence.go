@@ -73,15 +73,15 @@ func stepStart(state *machineState) time.Time {
 type step string
 
 // stepOf returns the step of a machine. A launcher pod without a node that the scheduler has not
-// rejected waits for its volumes, also after an error of the scheduler itself, such as a conflict. A failed instance that is being replaced waits for the deletion
-// of its pod.
+// rejected waits for its volumes, also after an error of the scheduler itself, such as a conflict. A
+// failed instance that is being replaced waits for the deletion of its pod.
 func stepOf(instance *kubevirtv1.VirtualMachineInstance) step {
 	if instance == nil || (instance.Status.Phase != kubevirtv1.Scheduling && instance.Status.Phase != kubevirtv1.Failed) {
 		return ""
 	}
 
 	for uid, node := range instance.Status.ActivePods {
-		if node != "" || isUnscheduled(instance) && !hasSchedulerError(instance) {
+		if node != "" || isRejected(instance) {
 			return step(uid)
 		}
 	}
@@ -89,9 +89,10 @@ func stepOf(instance *kubevirtv1.VirtualMachineInstance) step {
 	return ""
 }
 
-func isUnscheduled(instance *kubevirtv1.VirtualMachineInstance) bool {
+// isRejected reports whether the scheduler has rejected the launcher pod.
+func isRejected(instance *kubevirtv1.VirtualMachineInstance) bool {
 	return slices.ContainsFunc(instance.Status.Conditions, func(c kubevirtv1.VirtualMachineInstanceCondition) bool {
-		return string(c.Type) == string(corev1.PodScheduled) && c.Status == corev1.ConditionFalse
+		return string(c.Type) == string(corev1.PodScheduled) && c.Status == corev1.ConditionFalse && c.Reason != corev1.PodReasonSchedulerError
 	})
 }
 

@@ -177,6 +177,35 @@ func TestGoldenImageIsFollowedFirst(t *testing.T) {
 	}
 }
 
+// TestVolumesAndPodAreReadAfterASchedulerError has a launcher pod that the scheduler did not place because
+// of an error of its own.
+func TestVolumesAndPodAreReadAfterASchedulerError(t *testing.T) {
+	t.Parallel()
+
+	const pods = `{"kind":"PodList","apiVersion":"v1","items":[{"metadata":{"name":"launcher","uid":"pod"}}]}`
+
+	cluster := &answers{bodies: map[string]string{"pods": pods, "datavolumes": cloneBeside(cdiv1beta1.PendingPopulation), "events": noEvents}}
+	c, err := providerapi.NewCache(providerapi.Options{
+		QPS: 100, Burst: 200, WrapTransport: func(http.RoundTripper) http.RoundTripper { return cluster },
+	}).For(hostile.KubeconfigOf(t, &clientcmdapi.Cluster{Server: "https://provider.example.com"}))
+	require.NoError(t, err)
+
+	seen := &machineState{Evidence: diagnose.Evidence{VirtualMachine: &kubevirtv1.VirtualMachine{}, Instance: &kubevirtv1.VirtualMachineInstance{
+		Status: kubevirtv1.VirtualMachineInstanceStatus{
+			Phase: kubevirtv1.Scheduling, ActivePods: map[types.UID]string{"pod": ""},
+			Conditions: []kubevirtv1.VirtualMachineInstanceCondition{{
+				Type: kubevirtv1.VirtualMachineInstanceConditionType(corev1.PodScheduled), Status: corev1.ConditionFalse, Reason: corev1.PodReasonSchedulerError,
+			}},
+		},
+	}}}
+	found := (&reader{clients: c}).readRelated(t.Context(), &spi.ObserveMachineInput{Name: "m", Identity: spi.Identity{Cluster: "c", Role: "node"}}, seen)
+
+	require.Len(t, found.Pods, 1)
+	require.Len(t, found.DataVolumes, 2)
+	require.Equal(t, []string{"pods", "datavolumes"}, cluster.asked[:2])
+	require.LessOrEqual(t, len(cluster.asked), 6, "requests")
+}
+
 const noEvents = `{"kind":"EventList","apiVersion":"v1","items":[]}`
 
 // TestEventsOfTheTemporaryClaim finds the temporary claim of a clone. kube-controller-manager drops

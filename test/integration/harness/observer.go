@@ -117,15 +117,15 @@ func (o *Observer) countMachines() {
 	}
 
 	for pool, want := range o.pools {
-		available := 0
+		present := 0
 
 		for _, m := range o.machines {
 			if m.Labels["name"] == pool && !isAway(m) {
-				available++
+				present++
 			}
 		}
 
-		o.away[pool] = max(o.away[pool], int(want)-available)
+		o.away[pool] = max(o.away[pool], int(want)-present)
 	}
 }
 
