@@ -130,6 +130,7 @@ func TestOtherValues(t *testing.T) {
 
 	admission := deploymentIn(t, render(t, charts.AdmissionRuntimePath, "admission-runtime")).Spec.Template.Spec
 	require.Empty(t, admission.PriorityClassName)
+	require.Contains(t, admission.Containers[0].Args, "--allow-internal-provider-servers=true")
 
 	binding, ok := render(t, charts.AdmissionApplicationPath, "admission-application")["ClusterRoleBinding "+clusterName].(*rbacv1.ClusterRoleBinding)
 	require.True(t, ok)

@@ -20,6 +20,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/images"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi/transport"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/evacuations"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/providercluster"
@@ -59,6 +60,8 @@ type Options struct {
 	OrphanGracePeriod time.Duration
 	// TemplatePolicy restricts virtualMachineTemplate in ProviderSpecs.
 	TemplatePolicy validation.TemplatePolicy
+	// AllowInternalServers allows kubeconfigs with servers of the driver's own host and cluster.
+	AllowInternalServers bool
 
 	// The fields below have no flag.
 
@@ -77,13 +80,14 @@ type Options struct {
 // New returns the defaults.
 func New() *Options {
 	return &Options{
-		ProviderQPS:        100,
-		UnschedulableGrace: 30 * time.Second,
-		OrphanGracePeriod:  10 * time.Minute,
-		TemplatePolicy:     validation.TemplateSafe,
-		RetryFor:           15 * time.Second,
-		Clock:              clock.RealClock{},
-		ImageClock:         clock.RealClock{},
+		ProviderQPS:          100,
+		UnschedulableGrace:   30 * time.Second,
+		OrphanGracePeriod:    10 * time.Minute,
+		TemplatePolicy:       validation.TemplateSafe,
+		AllowInternalServers: true,
+		RetryFor:             15 * time.Second,
+		Clock:                clock.RealClock{},
+		ImageClock:           clock.RealClock{},
 	}
 }
 
@@ -102,6 +106,18 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar((*string)(&o.TemplatePolicy), "virtual-machine-template", string(o.TemplatePolicy),
 		"Allowed content of virtualMachineTemplate in a ProviderSpec: none, safe (no host disks, service accounts or hook sidecars) or all; set it "+
 			"depending on the trust in the owners of MachineClasses.")
+	fs.BoolVar(&o.AllowInternalServers, "allow-internal-provider-servers", o.AllowInternalServers,
+		"Allow kubeconfigs whose server is a loopback or link-local address, or a service of the driver's own cluster; set it to false if the "+
+			"authors of kubeconfigs must not reach servers in the network of the driver, such as shoot owners in a seed.")
+}
+
+// servers returns the servers to which the driver may send requests.
+func (o *Options) servers() transport.Servers {
+	if o.AllowInternalServers {
+		return transport.AnyServer
+	}
+
+	return transport.ExternalServers
 }
 
 // Validate returns an error that lists all flags with an invalid value.
@@ -133,7 +149,8 @@ type ProviderClusters struct {
 // and golden images.
 func (o *Options) ProviderClusters(controller Controller, metrics prometheus.Registerer) (*ProviderClusters, error) {
 	clients := providerapi.NewCache(providerapi.Options{
-		QPS: o.ProviderQPS, Burst: max(1, int(2*o.ProviderQPS)), RetryFor: o.RetryFor, Called: counted, WrapTransport: o.WrapTransport,
+		QPS: o.ProviderQPS, Burst: max(1, int(2*o.ProviderQPS)), RetryFor: o.RetryFor, Servers: o.servers(), Called: counted,
+		WrapTransport: o.WrapTransport,
 	})
 	manager := images.NewManager(o.ImageClock, controller.OrphanPeriod)
 

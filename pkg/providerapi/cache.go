@@ -26,6 +26,8 @@ type Options struct {
 	// RetryFor is how long transient failures of the provider cluster are retried within a call. If
 	// it is zero, requests are sent once.
 	RetryFor time.Duration
+	// Servers are the servers of kubeconfigs to which requests may be sent.
+	Servers transport.Servers
 	// Called, if set, is called for every request when its response begins. It
 	// must be safe for concurrent use.
 	Called func(Call)
@@ -215,7 +217,7 @@ func (c *Cache) build(raw []byte) (*entry, error) {
 	config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(c.options.QPS, c.options.Burst)
 	config.WrapTransport = c.options.WrapTransport
 
-	client, connections, err := transport.New(config, c.large)
+	client, connections, err := transport.New(config, c.large, c.options.Servers)
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi/transport"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
@@ -47,12 +48,15 @@ func sanitized(err error) *spi.Error {
 // if the kubeconfig is not known to be at fault.
 func kubeconfigFaultOf(err error) string {
 	var (
+		internal    *kubeconfig.InternalServerError
 		lookup      *net.DNSError
 		certificate *tls.CertificateVerificationError
 		operation   *net.OpError
 	)
 
 	switch {
+	case errors.As(err, &internal):
+		return "correct the kubeconfig"
 	case errors.As(err, &lookup):
 		return "correct the server in the kubeconfig, or repair name resolution"
 	case errors.As(err, &certificate):
@@ -96,6 +100,7 @@ func failureOf(err error) string {
 
 func transportFailure(err error) string {
 	var (
+		internal    *kubeconfig.InternalServerError
 		number      syscall.Errno
 		lookup      *net.DNSError
 		certificate *tls.CertificateVerificationError
@@ -108,6 +113,8 @@ func transportFailure(err error) string {
 		return "no response in time"
 	case errors.Is(err, context.Canceled):
 		return "the call was cancelled"
+	case errors.As(err, &internal):
+		return internal.Error()
 	case errors.As(err, &number):
 		return number.Error()
 	case errors.As(err, &lookup):

@@ -17,6 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi/transport"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
@@ -39,6 +40,7 @@ func TestRequestSpeaksInPlainTerms(t *testing.T) {
 		"Token":       {"says what to do", apierrors.NewUnauthorized(bytes), "credentials refused: get x: " + expired},
 		"Refused":     {"nobody listens", sent(&net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}), "connection refused"},
 		"Name":        {"the seed's resolver is nobody's business", sent(&net.DNSError{Err: "no such host", Server: bytes}), "cannot be resolved"},
+		"Internal":    {"the name resolves to the host of the driver", sent(&net.OpError{Op: "dial", Err: &kubeconfig.InternalServerError{Kind: "a loopback address"}}), "it is a loopback address"},
 		"Certificate": {"names of the server's certificate", sent(&tls.CertificateVerificationError{Err: errors.New(bytes)}), "certificate-authority-data"},
 		"Alert":       {"the client's certificate is refused", sent(&net.OpError{Op: "remote error", Err: errors.New(bytes)}), "client certificate"},
 		"Size":        {"an answer without end", fmt.Errorf("%s: %w", bytes, &http.MaxBytesError{Limit: 1}), "too large"},

@@ -23,6 +23,7 @@ import (
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi/transport"
 )
 
 // serve returns the kubeconfig of an API server with the given handler.
@@ -69,6 +70,20 @@ func endless(w io.Writer, text string) {
 			return
 		}
 	}
+}
+
+// TestCache_ExternalServers refuses the server of a kubeconfig on the host of the driver, and sends nothing to it.
+func TestCache_ExternalServers(t *testing.T) {
+	t.Parallel()
+
+	var asked atomic.Int32
+
+	raw := serve(t, func(http.ResponseWriter, *http.Request) { asked.Add(1) })
+
+	_, err := providerapi.NewCache(providerapi.Options{QPS: 1000, Burst: 1000, Servers: transport.ExternalServers}).For(raw)
+	require.ErrorContains(t, err, "field server of the current context is refused: it is a loopback address")
+	requireSilent(t, err)
+	require.Zero(t, asked.Load())
 }
 
 func TestRedirectsAreNotFollowed(t *testing.T) {

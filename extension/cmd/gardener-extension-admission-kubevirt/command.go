@@ -6,6 +6,7 @@ import (
 	"os"
 
 	controllercmd "github.com/gardener/gardener/extensions/pkg/controller/cmd"
+	extensionswebhook "github.com/gardener/gardener/extensions/pkg/webhook"
 	webhookcmd "github.com/gardener/gardener/extensions/pkg/webhook/cmd"
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	securityv1alpha1 "github.com/gardener/gardener/pkg/apis/security/v1alpha1"
@@ -35,6 +36,7 @@ type options struct {
 	rest     *controllercmd.RESTOptions
 	manager  *controllercmd.ManagerOptions
 	webhooks *webhookcmd.AddToManagerOptions
+	servers  *kubevirt.ServerOptions
 
 	all controllercmd.OptionAggregator
 }
@@ -48,17 +50,22 @@ func newOptions() *options {
 			WebhookServerPort:       443, WebhookCertDir: "/tmp/" + name + "-cert",
 			MetricsBindAddress: ":8080", HealthBindAddress: ":8081",
 		},
-		webhooks: webhookcmd.NewAddToManagerOptions(name, "", nil, nil,
-			&webhookcmd.ServerOptions{Namespace: os.Getenv("WEBHOOK_CONFIG_NAMESPACE")},
-			webhookcmd.NewSwitchOptions(
-				webhookcmd.Switch(validator.Name, validator.New),
-				webhookcmd.Switch(validator.SecretsName, validator.NewSecrets),
-				webhookcmd.Switch(mutator.Name, mutator.New),
-			)),
+		servers: &kubevirt.ServerOptions{},
 	}
-	o.all = controllercmd.NewOptionAggregator(o.rest, o.manager, o.webhooks)
+	o.webhooks = webhookcmd.NewAddToManagerOptions(name, "", nil, nil,
+		&webhookcmd.ServerOptions{Namespace: os.Getenv("WEBHOOK_CONFIG_NAMESPACE")},
+		webhookcmd.NewSwitchOptions(
+			webhookcmd.Switch(validator.Name, validator.New),
+			webhookcmd.Switch(validator.SecretsName, o.newSecretsWebhook),
+			webhookcmd.Switch(mutator.Name, mutator.New),
+		))
+	o.all = controllercmd.NewOptionAggregator(o.rest, o.manager, o.webhooks, o.servers)
 
 	return o
+}
+
+func (o *options) newSecretsWebhook(mgr manager.Manager) (*extensionswebhook.Webhook, error) {
+	return validator.NewSecrets(mgr, o.servers.AllowInternal)
 }
 
 func newCommand() *cobra.Command {

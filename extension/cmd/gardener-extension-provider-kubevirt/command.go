@@ -14,6 +14,7 @@ import (
 	heartbeatcmd "github.com/gardener/gardener/extensions/pkg/controller/heartbeat/cmd"
 	extensionsinfrastructure "github.com/gardener/gardener/extensions/pkg/controller/infrastructure"
 	extensionsworker "github.com/gardener/gardener/extensions/pkg/controller/worker"
+	extensionswebhook "github.com/gardener/gardener/extensions/pkg/webhook"
 	extensionscloudproviderwebhook "github.com/gardener/gardener/extensions/pkg/webhook/cloudprovider"
 	webhookcmd "github.com/gardener/gardener/extensions/pkg/webhook/cmd"
 	extensionscontrolplanewebhook "github.com/gardener/gardener/extensions/pkg/webhook/controlplane"
@@ -42,6 +43,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/controller/infrastructure"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/controller/worker"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/kubevirt"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/providercluster"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/webhook/cloudprovider"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/webhook/controlplane"
 )
@@ -60,6 +62,7 @@ type options struct {
 	webhookServer  *webhookcmd.ServerOptions
 	webhooks       *webhookcmd.AddToManagerOptions
 	controllers    *controllercmd.SwitchOptions
+	servers        *kubevirt.ServerOptions
 
 	all controllercmd.OptionAggregator
 	// garden is the garden cluster; nil if GARDEN_KUBECONFIG is not set.
@@ -89,6 +92,7 @@ func newOptions() *options {
 		worker:         &controllercmd.ControllerOptions{MaxConcurrentReconciles: reconciles},
 		webhookServer:  &webhookcmd.ServerOptions{Namespace: os.Getenv("WEBHOOK_CONFIG_NAMESPACE")},
 		healthCheck:    &controllercmd.ControllerOptions{MaxConcurrentReconciles: healthChecks},
+		servers:        &kubevirt.ServerOptions{},
 		heartbeat: &heartbeatcmd.Options{
 			ExtensionName: kubevirt.Name, RenewIntervalSeconds: 30, Namespace: os.Getenv("LEADER_ELECTION_NAMESPACE"),
 		},
@@ -98,7 +102,7 @@ func newOptions() *options {
 		kubevirt.Name, genericactuator.ShootWebhooksResourceName, genericactuator.ShootWebhookNamespaceSelector(kubevirt.Type),
 		o.general, o.webhookServer,
 		webhookcmd.NewSwitchOptions(
-			webhookcmd.Switch(extensionscontrolplanewebhook.WebhookName, controlplane.AddToManager),
+			webhookcmd.Switch(extensionscontrolplanewebhook.WebhookName, o.newControlPlaneWebhook),
 			webhookcmd.Switch(extensionscloudproviderwebhook.WebhookName, cloudprovider.AddToManager),
 		),
 	)
@@ -116,7 +120,7 @@ func newOptions() *options {
 		controllercmd.PrefixOption("worker-", o.worker),
 		controllercmd.PrefixOption("healthcheck-", o.healthCheck),
 		controllercmd.PrefixOption("heartbeat-", o.heartbeat),
-		o.controllers, o.webhooks,
+		o.controllers, o.webhooks, o.servers,
 	)
 
 	return o
@@ -232,11 +236,20 @@ func (o *options) addGarden(mgr manager.Manager) error {
 	return mgr.Add(o.garden)
 }
 
+func (o *options) newControlPlaneWebhook(mgr manager.Manager) (*extensionswebhook.Webhook, error) {
+	return controlplane.New(mgr, o.servers.AllowInternal)
+}
+
+func (o *options) newProviderCluster() providercluster.Factory {
+	return providercluster.NewFactory(o.servers.AllowInternal)
+}
+
 func (o *options) addInfrastructure(ctx context.Context, mgr manager.Manager) error {
 	return infrastructure.AddToManager(ctx, mgr, infrastructure.Options{
 		Controller:                o.infrastructure.Completed().Options(),
 		IgnoreOperationAnnotation: o.reconciler.Completed().IgnoreOperationAnnotation,
 		ExtensionClasses:          o.general.Completed().ExtensionClasses,
+		NewProviderCluster:        o.newProviderCluster(),
 	})
 }
 
@@ -246,6 +259,7 @@ func (o *options) addControlPlane(ctx context.Context, mgr manager.Manager) erro
 		IgnoreOperationAnnotation: o.reconciler.Completed().IgnoreOperationAnnotation,
 		ExtensionClasses:          o.general.Completed().ExtensionClasses,
 		WebhookServerNamespace:    o.webhookServer.Namespace,
+		NewProviderCluster:        o.newProviderCluster(),
 	})
 }
 
@@ -256,13 +270,15 @@ func (o *options) addWorker(ctx context.Context, mgr manager.Manager) error {
 		ExtensionClasses:          o.general.Completed().ExtensionClasses,
 		SelfHostedShootCluster:    o.general.Completed().SelfHostedShootCluster,
 		GardenCluster:             o.garden,
+		NewProviderCluster:        o.newProviderCluster(),
 	})
 }
 
 func (o *options) addHealthChecks(_ context.Context, mgr manager.Manager) error {
 	return healthcheck.AddToManager(mgr, healthcheck.Options{
-		Controller:       o.healthCheck.Completed().Options(),
-		ExtensionClasses: o.general.Completed().ExtensionClasses,
+		Controller:         o.healthCheck.Completed().Options(),
+		ExtensionClasses:   o.general.Completed().ExtensionClasses,
+		NewProviderCluster: o.newProviderCluster(),
 	})
 }
 

@@ -70,6 +70,7 @@ func TestChartWithOtherValues(t *testing.T) {
 		"log-format":                               "text",
 		"gardener-version":                         gardenerVersion,
 		"self-hosted-shoot-cluster":                "true",
+		"allow-internal-provider-servers":          "true",
 	} {
 		require.Equal(t, want, flags.Lookup(name).Value.String(), name)
 	}

@@ -24,6 +24,7 @@ import (
 
 	providerspec "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi/transport"
 )
 
 // NetworkAttachmentDefinition is the kind of Multus' networks.
@@ -48,8 +49,25 @@ type Cluster struct {
 // Factory creates the client of the provider cluster that a Secret describes.
 type Factory func(ctx context.Context, seed client.Reader, ref corev1.SecretReference) (*Cluster, error)
 
-// New is the Factory of the extension. Errors do not quote the kubeconfig.
+// NewFactory returns the Factory of the extension. Unless internal servers are allowed, a Cluster does not
+// send requests to servers that only the seed may call: see transport.ExternalServers.
+func NewFactory(allowInternalServers bool) Factory {
+	if allowInternalServers {
+		return New
+	}
+
+	return func(ctx context.Context, seed client.Reader, ref corev1.SecretReference) (*Cluster, error) {
+		return connect(ctx, seed, ref, transport.ExternalServers)
+	}
+}
+
+// New is the Factory for all servers.
 func New(ctx context.Context, seed client.Reader, ref corev1.SecretReference) (*Cluster, error) {
+	return connect(ctx, seed, ref, transport.AnyServer)
+}
+
+// connect creates the client of a provider cluster. Errors do not quote the kubeconfig.
+func connect(ctx context.Context, seed client.Reader, ref corev1.SecretReference, servers transport.Servers) (*Cluster, error) {
 	secret := &corev1.Secret{}
 	if err := seed.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, secret); err != nil {
 		return nil, fmt.Errorf("get Secret %s/%s: %w", ref.Namespace, ref.Name, err)
@@ -67,7 +85,7 @@ func New(ctx context.Context, seed client.Reader, ref corev1.SecretReference) (*
 
 	config.UserAgent = "gardener-extension-provider-kubevirt"
 
-	options, closeConnections, err := clientOptions(config)
+	options, closeConnections, err := clientOptions(config, servers)
 	if err != nil {
 		return nil, err
 	}

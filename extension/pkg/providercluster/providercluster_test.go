@@ -13,6 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi/transport"
 )
 
 // TestMapper compares the mapper with the resources of API servers.
@@ -46,7 +49,7 @@ func serve(t *testing.T, handler http.HandlerFunc) client.Client {
 	t.Cleanup(server.Close)
 
 	config := &rest.Config{Host: server.URL}
-	options, _, err := clientOptions(config)
+	options, _, err := clientOptions(config, transport.AnyServer)
 	require.NoError(t, err)
 
 	c, err := client.New(config, options)
@@ -102,4 +105,29 @@ func TestErrorsAreNamed(t *testing.T) {
 	require.Equal(t, metav1.StatusReasonForbidden, apierrors.ReasonForError(err))
 	require.True(t, strings.HasPrefix(err.Error(), ErrorPrefix))
 	require.Less(t, len(err.Error()), 2*maxMessage)
+}
+
+// TestNewFactory_InternalServers refuses servers that a seed must not call for a shoot owner, unless the
+// operator allows them.
+func TestNewFactory_InternalServers(t *testing.T) {
+	t.Parallel()
+
+	const kubeconfig = `{"apiVersion": "v1", "kind": "Config", "current-context": "a", "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}],
+		"clusters": [{"name": "a", "cluster": {"server": "SERVER"}}], "users": [{"name": "a", "user": {"token": "b"}}]}`
+
+	ref := corev1.SecretReference{Namespace: "shoot--a--b", Name: "cloudprovider"}
+
+	for _, server := range []string{"https://127.0.0.1:6443", "https://kubernetes.default.svc", "https://169.254.169.254", "https://localhost"} {
+		seed := fake.NewClientBuilder().WithObjects(&corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: ref.Namespace, Name: ref.Name},
+			Data:       map[string][]byte{"kubeconfig": []byte(strings.ReplaceAll(kubeconfig, "SERVER", server))},
+		}).Build()
+
+		_, err := NewFactory(false)(t.Context(), seed, ref)
+		require.ErrorIs(t, err, ErrCredentials, server)
+		require.ErrorContains(t, err, "field server of the current context is refused", server)
+
+		_, err = NewFactory(true)(t.Context(), seed, ref)
+		require.NoError(t, err, server)
+	}
 }

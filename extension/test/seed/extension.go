@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/kubevirt"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/process"
 )
 
@@ -66,6 +67,7 @@ func (s *Seed) startInstalled(ctx context.Context, deployment *appsv1.Deployment
 		Name: deployment.Name, Path: program.path, Env: env,
 		Args: append(deployment.Spec.Template.Spec.Containers[0].Args,
 			"--kubeconfig="+kubeconfig,
+			"--"+kubevirt.FlagAllowInternalServers, // The provider cluster is on the loopback interface.
 			"--health-bind-address="+health,
 			fmt.Sprintf("--metrics-bind-address=127.0.0.1:%d", ports[1]),
 			"--webhook-config-mode=url",

@@ -10,7 +10,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"mime"
-	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -23,7 +22,7 @@ import (
 // New returns the HTTP client for the API server of a configuration, and its transport, whose idle
 // connections the caller closes. client-go's own transports are shared and never dropped, one for
 // each certificate that a kubeconfig ever contained. Errors do not quote the configuration.
-func New(config *rest.Config, large *Semaphores) (*http.Client, *http.Transport, error) {
+func New(config *rest.Config, large *Semaphores, servers Servers) (*http.Client, *http.Transport, error) {
 	settings, err := rest.TLSConfigFor(config)
 	if err != nil {
 		// The cause may quote certificates and keys.
@@ -34,11 +33,19 @@ func New(config *rest.Config, large *Semaphores) (*http.Client, *http.Transport,
 		settings = &tls.Config{MinVersion: tls.VersionTLS12}
 	}
 
+	// The process's proxy: a kubeconfig must not set one.
+	proxy := utilnet.NewProxierWithNoProxyCIDR(http.ProxyFromEnvironment)
+
+	dial, err := dialTo(config.Host, proxy, servers)
+	if err != nil {
+		return nil, nil, err
+	}
+
 	// HTTP/1 only: over HTTP/2, the transport reads ahead megabytes of each response, even of those
 	// that wait for a slot.
 	base := &http.Transport{
-		Proxy:                  utilnet.NewProxierWithNoProxyCIDR(http.ProxyFromEnvironment), // The process's proxy: a kubeconfig must not set one.
-		DialContext:            (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
+		Proxy:                  proxy,
+		DialContext:            dial,
 		TLSHandshakeTimeout:    10 * time.Second,
 		TLSClientConfig:        settings,
 		MaxIdleConnsPerHost:    25,

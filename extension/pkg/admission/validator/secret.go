@@ -16,12 +16,14 @@ import (
 
 // secretValidator validates Secrets with credentials for a provider cluster. Its errors never quote a
 // Secret.
-type secretValidator struct{}
+type secretValidator struct {
+	allowInternalServers bool
+}
 
 var _ extensionswebhook.Validator = (*secretValidator)(nil)
 
 // Validate implements extensionswebhook.Validator.
-func (*secretValidator) Validate(_ context.Context, newObj, oldObj client.Object) error {
+func (v *secretValidator) Validate(_ context.Context, newObj, oldObj client.Object) error {
 	given, ok := newObj.(*corev1.Secret)
 	if !ok {
 		return fmt.Errorf("unexpected type %T", newObj)
@@ -32,13 +34,13 @@ func (*secretValidator) Validate(_ context.Context, newObj, oldObj client.Object
 		return nil
 	}
 
-	return credentials(given, before).ToAggregate()
+	return v.credentials(given, before).ToAggregate()
 }
 
 func kubeconfigOf(secret *corev1.Secret) []byte { return secret.Data[providerspec.SecretKeyKubeconfig] }
 
 // credentials returns the errors of a Secret. before is the Secret before the change; nil for a new one.
-func credentials(given, before *corev1.Secret) field.ErrorList {
+func (v *secretValidator) credentials(given, before *corev1.Secret) field.ErrorList {
 	path := field.NewPath("data").Key(providerspec.SecretKeyKubeconfig)
 
 	raw := kubeconfigOf(given)
@@ -46,7 +48,11 @@ func credentials(given, before *corev1.Secret) field.ErrorList {
 		return field.ErrorList{field.Required(path, "set the kubeconfig of an account of the provider cluster")}
 	}
 
-	_, namespace, err := kubeconfig.RESTConfig(raw)
+	config, namespace, err := kubeconfig.RESTConfig(raw)
+	if err == nil && !v.allowInternalServers {
+		err = kubeconfig.CheckInternalServer(config.Host)
+	}
+
 	if err != nil {
 		return field.ErrorList{field.Invalid(path, field.OmitValueType{}, err.Error())}
 	}

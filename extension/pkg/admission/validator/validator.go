@@ -46,12 +46,15 @@ func New(mgr manager.Manager) (*extensionswebhook.Webhook, error) {
 }
 
 // NewSecrets creates the webhook for Secrets. gardener-controller-manager labels those to which a
-// binding refers; gardener-apiserver tries the label before it accepts a binding.
-func NewSecrets(mgr manager.Manager) (*extensionswebhook.Webhook, error) {
+// binding refers; gardener-apiserver tries the label before it accepts a binding. Unless internal servers
+// are allowed, it refuses kubeconfigs with servers that only the seed may call.
+func NewSecrets(mgr manager.Manager, allowInternalServers bool) (*extensionswebhook.Webhook, error) {
+	secrets := &secretValidator{allowInternalServers: allowInternalServers}
+
 	return extensionswebhook.New(mgr, extensionswebhook.Args{
 		Name:           SecretsName,
 		Path:           "/webhooks/validate/secrets",
-		Validators:     map[extensionswebhook.Validator][]extensionswebhook.Type{&secretValidator{}: {{Obj: &corev1.Secret{}}}},
+		Validators:     map[extensionswebhook.Validator][]extensionswebhook.Type{secrets: {{Obj: &corev1.Secret{}}}},
 		Target:         extensionswebhook.TargetSeed,
 		ObjectSelector: labelled(v1beta1constants.LabelShootProviderPrefix),
 	})

@@ -39,6 +39,8 @@ type Options struct {
 	ExtensionClasses []extensionsv1alpha1.ExtensionClass
 	// WebhookServerNamespace is the namespace of the extension.
 	WebhookServerNamespace string
+	// NewProviderCluster creates the clients of provider clusters.
+	NewProviderCluster providercluster.Factory
 }
 
 // AddToManager adds the controller, and the one that renews tokens, to a manager.
@@ -52,7 +54,7 @@ func AddToManager(ctx context.Context, mgr manager.Manager, options Options) err
 		return err
 	}
 
-	a := &actuator{Actuator: generic, accounts: accounts{seed: mgr.GetClient(), newProviderCluster: providercluster.New}}
+	a := &actuator{Actuator: generic, accounts: accounts{seed: mgr.GetClient(), newProviderCluster: options.NewProviderCluster}}
 
 	if err := addRenewal(mgr, a.accounts, options); err != nil {
 		return fmt.Errorf("add the renewal of tokens: %w", err)

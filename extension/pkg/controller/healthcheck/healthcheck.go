@@ -29,6 +29,8 @@ type Options struct {
 	Controller controller.Options
 	// ExtensionClasses are the classes of the resources that this process checks.
 	ExtensionClasses []extensionsv1alpha1.ExtensionClass
+	// NewProviderCluster creates the clients of provider clusters.
+	NewProviderCluster providercluster.Factory
 }
 
 const (
@@ -55,7 +57,7 @@ type resource struct {
 
 // AddToManager adds a controller for each kind of resource to a manager.
 func AddToManager(mgr manager.Manager, options Options) error {
-	for _, r := range resources(mgr.GetClient(), providercluster.New) {
+	for _, r := range resources(mgr.GetClient(), options.NewProviderCluster) {
 		if err := r.register(mgr, options); err != nil {
 			return err
 		}

@@ -37,12 +37,14 @@ type Options struct {
 	IgnoreOperationAnnotation bool
 	// ExtensionClasses are the classes of Infrastructures that this process reconciles.
 	ExtensionClasses []extensionsv1alpha1.ExtensionClass
+	// NewProviderCluster creates the clients of provider clusters.
+	NewProviderCluster providercluster.Factory
 }
 
 // AddToManager adds the controller to a manager.
 func AddToManager(ctx context.Context, mgr manager.Manager, options Options) error {
 	return infrastructure.Add(mgr, infrastructure.AddArgs{
-		Actuator:                  &actuator{seed: mgr.GetClient(), newProviderCluster: providercluster.New},
+		Actuator:                  &actuator{seed: mgr.GetClient(), newProviderCluster: options.NewProviderCluster},
 		ConfigValidator:           &configValidator{seed: mgr.GetClient()},
 		ControllerOptions:         options.Controller,
 		Predicates:                infrastructure.DefaultPredicates(ctx, mgr, options.IgnoreOperationAnnotation),

@@ -41,6 +41,8 @@ type Options struct {
 	// GardenCluster is the garden cluster, from which a restoration reads the state of machines; nil
 	// to read it from the Worker.
 	GardenCluster cluster.Cluster
+	// NewProviderCluster creates the clients of provider clusters.
+	NewProviderCluster providercluster.Factory
 }
 
 // AddToManager adds the controller to a manager.
@@ -49,7 +51,7 @@ func AddToManager(ctx context.Context, mgr manager.Manager, options Options) err
 		return err
 	}
 
-	factory := &delegateFactory{seed: mgr.GetClient(), newProviderCluster: providercluster.New}
+	factory := &delegateFactory{seed: mgr.GetClient(), newProviderCluster: options.NewProviderCluster}
 
 	return worker.Add(ctx, mgr, worker.AddArgs{
 		Actuator: &actuator{Actuator: genericactuator.NewActuator(mgr, options.GardenCluster, factory, func(err error) []gardencorev1beta1.ErrorCode {

@@ -28,8 +28,9 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/kubevirt"
 )
 
-// AddToManager creates the webhook.
-func AddToManager(mgr manager.Manager) (*extensionswebhook.Webhook, error) {
+// New creates the webhook. allowInternalServers is the flag of the driver's container: see
+// kubevirt.ServerOptions.
+func New(mgr manager.Manager, allowInternalServers bool) (*extensionswebhook.Webhook, error) {
 	codec, log := oscutils.NewFileContentInlineCodec(), mgr.GetLogger().WithName("controlplane-webhook")
 
 	return controlplane.New(mgr, controlplane.Args{
@@ -41,18 +42,20 @@ func AddToManager(mgr manager.Manager) (*extensionswebhook.Webhook, error) {
 			{Obj: &extensionsv1alpha1.OperatingSystemConfig{}},
 		},
 		ObjectSelector: &metav1.LabelSelector{MatchLabels: map[string]string{v1beta1constants.LabelExtensionProviderMutatedByControlplaneWebhook: "true"}},
-		Mutator:        genericmutator.NewMutator(mgr, &ensurer{}, oscutils.NewUnitSerializer(), kubelet.NewConfigCodec(codec), codec, log),
+		Mutator:        genericmutator.NewMutator(mgr, &ensurer{allowInternalServers: allowInternalServers}, oscutils.NewUnitSerializer(), kubelet.NewConfigCodec(codec), codec, log),
 	})
 }
 
 // ensurer changes the objects.
 type ensurer struct {
 	genericmutator.NoopEnsurer
+
+	allowInternalServers bool
 }
 
 // EnsureMachineControllerManagerDeployment implements genericmutator.Ensurer: it adds the driver's
 // container.
-func (*ensurer) EnsureMachineControllerManagerDeployment(ctx context.Context, gctx gcontext.GardenContext, deployment, _ *appsv1.Deployment) error {
+func (e *ensurer) EnsureMachineControllerManagerDeployment(ctx context.Context, gctx gcontext.GardenContext, deployment, _ *appsv1.Deployment) error {
 	image, err := imagevector.ImageVector().FindImage(imagevector.MachineControllerManagerProviderKubeVirt)
 	if err != nil {
 		return err
@@ -66,6 +69,10 @@ func (*ensurer) EnsureMachineControllerManagerDeployment(ctx context.Context, gc
 	container, err := sidecar(machinecontrollermanager.ProviderSidecarContainer(cluster.Shoot, deployment.Namespace, kubevirt.Name, image.String()))
 	if err != nil {
 		return err
+	}
+
+	if e.allowInternalServers {
+		container.Args = extensionswebhook.EnsureStringWithPrefix(container.Args, "--"+kubevirt.FlagAllowInternalServers+"=", "true")
 	}
 
 	spec := &deployment.Spec.Template.Spec

@@ -45,9 +45,21 @@ func TestSidecar(t *testing.T) {
 	require.Equal(t, "machine-controller-manager-provider-kubevirt", sidecar.Name)
 	require.Contains(t, sidecar.Image, "machine-controller-manager-provider-kubevirt:v")
 	require.Contains(t, sidecar.Args, "--namespace="+namespace)
+	require.Contains(t, sidecar.Args, "--allow-internal-provider-servers=false", "shoot owners choose the server")
 	require.Equal(t, "96Mi", sidecar.Resources.Requests.Memory().String(), "Gardener's generic container requests too little")
 	require.Equal(t, "256Mi", sidecar.Resources.Limits.Memory().String())
 	require.True(t, *sidecar.SecurityContext.ReadOnlyRootFilesystem)
+}
+
+// TestEnsurer_AllowInternalServers passes the switch of the operator on to the driver.
+func TestEnsurer_AllowInternalServers(t *testing.T) {
+	t.Parallel()
+
+	gctx := gcontext.NewInternalGardenContext(&extensionscontroller.Cluster{Shoot: &gardencorev1beta1.Shoot{}})
+	d := deployment()
+	require.NoError(t, (&ensurer{allowInternalServers: true}).EnsureMachineControllerManagerDeployment(t.Context(), gctx, d, nil))
+	require.Contains(t, d.Spec.Template.Spec.Containers[0].Args, "--allow-internal-provider-servers=true")
+	require.NotContains(t, d.Spec.Template.Spec.Containers[0].Args, "--allow-internal-provider-servers=false")
 }
 
 // TestShippedSidecarIsGardeners compares the shipped container with Gardener's generic one: operators
@@ -60,7 +72,7 @@ func TestShippedSidecarIsGardeners(t *testing.T) {
 	require.NoError(t, err)
 
 	require.Equal(t, generic.Name, shipped.Name)
-	require.ElementsMatch(t, generic.Args, shipped.Args)
+	require.ElementsMatch(t, append(generic.Args, "--allow-internal-provider-servers=false"), shipped.Args)
 	require.Equal(t, generic.Ports, shipped.Ports)
 	require.Equal(t, generic.VolumeMounts, shipped.VolumeMounts)
 	require.Equal(t, generic.LivenessProbe.HTTPGet, shipped.LivenessProbe.HTTPGet)

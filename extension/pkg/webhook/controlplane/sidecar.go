@@ -2,7 +2,10 @@ package controlplane
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
+	extensionswebhook "github.com/gardener/gardener/extensions/pkg/webhook"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
@@ -12,14 +15,22 @@ import (
 
 // sidecar returns the driver's container: the one in kubernetes/gardener-sidecar, with the name,
 // image, arguments and volume mounts of Gardener's generic sidecar. The arguments depend on the
-// Shoot.
+// Shoot; those of the driver alone are added to them.
 func sidecar(generic corev1.Container) (corev1.Container, error) {
 	shipped, err := shippedSidecar()
 	if err != nil {
 		return corev1.Container{}, err
 	}
 
-	shipped.Name, shipped.Image, shipped.Args, shipped.VolumeMounts = generic.Name, generic.Image, generic.Args, generic.VolumeMounts
+	args := slices.Clone(generic.Args)
+
+	for _, arg := range shipped.Args {
+		if flag, _, _ := strings.Cut(arg, "="); extensionswebhook.StringWithPrefixIndex(args, flag+"=") < 0 {
+			args = append(args, arg)
+		}
+	}
+
+	shipped.Name, shipped.Image, shipped.Args, shipped.VolumeMounts = generic.Name, generic.Image, args, generic.VolumeMounts
 
 	return *shipped, nil
 }

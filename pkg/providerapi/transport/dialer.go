@@ -1,0 +1,99 @@
+package transport
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
+)
+
+// Servers are the servers to which a client may connect.
+type Servers int
+
+const (
+	// AnyServer are all servers: a client may run in its provider cluster, or beside it.
+	AnyServer Servers = iota
+	// ExternalServers are the servers that kubeconfig.CheckInternalServer and CheckInternalAddress accept:
+	// a client in a seed must not call servers of the seed for the author of a kubeconfig.
+	ExternalServers
+)
+
+// dialFunc opens a connection.
+type dialFunc func(ctx context.Context, network, address string) (net.Conn, error)
+
+// dialTo returns the function that opens connections to a server, or an error if the client may not connect
+// to it. proxy is the proxy of the process.
+func dialTo(server string, proxy func(*http.Request) (*url.URL, error), servers Servers) (dialFunc, error) {
+	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}
+	if servers == AnyServer {
+		return dialer.DialContext, nil
+	}
+
+	parsed, err := url.Parse(server)
+	if err != nil {
+		return nil, fmt.Errorf("the server of the current context is invalid")
+	}
+
+	if err := kubeconfig.CheckInternalServer(server); err != nil {
+		return nil, err
+	}
+
+	if parsed.Hostname() == ownAPIServer() {
+		return nil, errOwnAPIServer
+	}
+
+	if via, err := proxy(&http.Request{URL: parsed}); err == nil && via != nil {
+		return dialer.DialContext, nil // The operator's proxy resolves names, and has its own rules.
+	}
+
+	dialer.Control = refuseInternal
+
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		return dialer.DialContext(ctx, network, absolute(address))
+	}, nil
+}
+
+// errOwnAPIServer is the error of a server that is the API server of the client's own cluster.
+var errOwnAPIServer = &kubeconfig.InternalServerError{Kind: "the API server in the cluster of the client"}
+
+// ownAPIServer returns the host of the API server that Kubernetes names to each container; empty outside of
+// a cluster.
+func ownAPIServer() string { return os.Getenv("KUBERNETES_SERVICE_HOST") }
+
+// refuseInternal implements net.Dialer.Control. The address is the one to which the dialer is about to
+// connect: whatever a name resolves to, and however often that changes.
+func refuseInternal(_, address string, _ syscall.RawConn) error {
+	resolved, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return fmt.Errorf("the resolved address of the server is invalid: %w", err)
+	}
+
+	if own, err := netip.ParseAddr(ownAPIServer()); err == nil && own.Unmap() == resolved.Addr().Unmap() {
+		return errOwnAPIServer
+	}
+
+	return kubeconfig.CheckInternalAddress(resolved.Addr())
+}
+
+// absolute returns an address whose name is not completed with the search domains of a pod, with which
+// NAME.NAMESPACE would be a service of its cluster.
+func absolute(address string) string {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return address // The dialer reports it.
+	}
+
+	if _, err := netip.ParseAddr(host); err == nil || strings.HasSuffix(host, ".") {
+		return address
+	}
+
+	return net.JoinHostPort(host+".", port)
+}
