@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -188,6 +189,12 @@ func (d *fileData) checkKubeconfig() {
 	if _, err := rest.TLSConfigFor(config); err != nil {
 		d.report.fail(path, prefix+"its certificates or its client key are invalid; "+
 			"they must be base64-encoded PEM, and the client key must match the client certificate")
+	}
+
+	// A driver may run in its provider cluster and use the name of a service, but it does not run on the host of
+	// the user.
+	if local := (*kubeconfig.InternalServerError)(nil); errors.As(kubeconfig.CheckLocalServer(config.Host), &local) {
+		d.report.warn(path, prefix+"the server is "+local.Kind+": from the driver's pod, it leads to another host; use an address that the pod reaches")
 	}
 
 	if namespace == metav1.NamespaceDefault {
