@@ -7,6 +7,7 @@ import (
 
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 	kubevirtv1 "kubevirt.io/api/core/v1"
@@ -176,10 +177,10 @@ func instance(spec *v1alpha1.ProviderSpec, vmi *kubevirtv1.VirtualMachineInstanc
 func templateVolumes(spec *v1alpha1.ProviderSpec, vmi *kubevirtv1.VirtualMachineInstanceSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 
-	allowed := map[string]bool{}
+	allowed, created := map[string]bool{}, driverVolumes(spec)
 
 	for i, volume := range vmi.Volumes {
-		allowed[volume.Name] = hostVolume(volume) && !driverVolume(spec, volume.Name)
+		allowed[volume.Name] = hostVolume(volume) && !created.Has(volume.Name)
 		errs = append(errs, forbid(path.Child("volumes").Index(i), !allowed[volume.Name],
 			setByDriver+"use rootVolume and additionalVolumes of the providerSpec")...)
 	}
@@ -192,10 +193,14 @@ func templateVolumes(spec *v1alpha1.ProviderSpec, vmi *kubevirtv1.VirtualMachine
 	return errs
 }
 
-// driverVolume reports whether the driver creates a volume of this name.
-func driverVolume(spec *v1alpha1.ProviderSpec, name string) bool {
-	return name == v1alpha1.RootDisk || name == v1alpha1.CloudInitVolume ||
-		slices.ContainsFunc(spec.AdditionalVolumes, func(v v1alpha1.AdditionalVolume) bool { return v.Name == name })
+// driverVolumes returns the names of the volumes that the driver creates.
+func driverVolumes(spec *v1alpha1.ProviderSpec) sets.Set[string] {
+	names := sets.New(v1alpha1.RootDisk, v1alpha1.CloudInitVolume)
+	for _, volume := range spec.AdditionalVolumes {
+		names.Insert(volume.Name)
+	}
+
+	return names
 }
 
 func hostVolume(volume kubevirtv1.Volume) bool {

@@ -42,13 +42,19 @@ func Decode(raw []byte, options Options) (*v1alpha1.ProviderSpec, field.ErrorLis
 	}
 
 	// An unreadable field is missing in the spec; reporting it once is enough.
-	invalid := slices.DeleteFunc(ProviderSpec(spec, options), func(err *field.Error) bool {
-		return slices.ContainsFunc(unreadable, func(reported *field.Error) bool { return within(err.Field, reported.Field) })
-	})
+	errs := unreadable
 
-	errs := slices.Concat(unreadable, invalid)
+	for _, err := range ProviderSpec(spec, options) {
+		if len(errs) >= v1alpha1.MaxErrors {
+			break
+		}
 
-	return spec, errs[:min(len(errs), v1alpha1.MaxErrors)]
+		if !slices.ContainsFunc(unreadable, func(reported *field.Error) bool { return within(err.Field, reported.Field) }) {
+			errs = append(errs, err)
+		}
+	}
+
+	return spec, errs
 }
 
 // within reports whether a field is another one, or inside it.
@@ -63,8 +69,8 @@ func ProviderSpec(spec *v1alpha1.ProviderSpec, options Options) field.ErrorList 
 	return slices.Concat(
 		oneOf(path.Child("apiVersion"), cmp.Or(spec.APIVersion, v1alpha1.APIVersion), v1alpha1.APIVersion),
 		oneOf(path.Child("kind"), cmp.Or(spec.Kind, v1alpha1.Kind), v1alpha1.Kind),
-		topology(spec.Region, path.Child("region")),
-		topology(spec.Zone, path.Child("zone")),
+		Topology(spec.Region, path.Child("region")),
+		Topology(spec.Zone, path.Child("zone")),
 		tags(spec.Tags, path.Child("tags")),
 		memory(spec, path.Child("memory", "guest")),
 		cpu(spec.CPU, path.Child("cpu")),
@@ -80,7 +86,8 @@ func ProviderSpec(spec *v1alpha1.ProviderSpec, options Options) field.ErrorList 
 	)
 }
 
-func topology(value string, path *field.Path) field.ErrorList {
+// Topology returns the errors of a region or a zone.
+func Topology(value string, path *field.Path) field.ErrorList {
 	return slices.Concat(
 		require(path, value, `set the value of the provider nodes' topology label, or "default" for nodes without that label`),
 		syntax(path, value, validation.IsValidLabelValue),
