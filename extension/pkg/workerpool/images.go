@@ -37,25 +37,30 @@ func (p *Pool) resolveImage() field.ErrorList {
 
 // imageInProfile returns the image of a pool according to the CloudProfile; nil if there is none.
 func imageInProfile(profile *api.CloudProfileConfig, p *Pool, definitions []gardencorev1beta1.CapabilityDefinition) *api.MachineImage {
-	var versions []api.MachineImageVersion
+	var versions []*api.MachineImageVersion
 
-	for _, image := range profile.MachineImages {
-		if image.Name == p.MachineImage.Name {
-			versions = append(versions, image.Versions...)
+	for i := range profile.MachineImages {
+		image := &profile.MachineImages[i]
+		if image.Name != p.MachineImage.Name {
+			continue
+		}
+
+		for j := range image.Versions {
+			if image.Versions[j].Version == p.MachineImage.Version {
+				versions = append(versions, &image.Versions[j])
+			}
 		}
 	}
-
-	versions = slices.DeleteFunc(versions, func(v api.MachineImageVersion) bool { return v.Version != p.MachineImage.Version })
 
 	if len(definitions) > 0 {
 		return flavorOf(versions, p, definitions)
 	}
 
-	for i := range versions {
+	for _, v := range versions {
 		// A version with flavors has its sources there, and they need capabilities.
-		if len(versions[i].CapabilityFlavors) == 0 && ptr.Deref(versions[i].Architecture, v1beta1constants.ArchitectureAMD64) == p.GuestArchitecture {
+		if len(v.CapabilityFlavors) == 0 && ptr.Deref(v.Architecture, v1beta1constants.ArchitectureAMD64) == p.GuestArchitecture {
 			return &api.MachineImage{
-				Name: p.MachineImage.Name, Version: p.MachineImage.Version, Source: &versions[i].ImageSource, Architecture: &p.GuestArchitecture,
+				Name: p.MachineImage.Name, Version: p.MachineImage.Version, Source: &v.ImageSource, Architecture: &p.GuestArchitecture,
 			}
 		}
 	}
@@ -65,11 +70,10 @@ func imageInProfile(profile *api.CloudProfileConfig, p *Pool, definitions []gard
 
 // flavorOf returns the flavor that fits the machine type best; nil if none fits. A version without
 // flavors is a flavor of its architecture.
-func flavorOf(versions []api.MachineImageVersion, p *Pool, definitions []gardencorev1beta1.CapabilityDefinition) *api.MachineImage {
+func flavorOf(versions []*api.MachineImageVersion, p *Pool, definitions []gardencorev1beta1.CapabilityDefinition) *api.MachineImage {
 	var flavors []*api.MachineImageFlavor
 
-	for i := range versions {
-		v := &versions[i]
+	for _, v := range versions {
 		if len(v.CapabilityFlavors) == 0 {
 			architecture := ptr.Deref(v.Architecture, v1beta1constants.ArchitectureAMD64)
 			flavors = append(flavors, &api.MachineImageFlavor{ImageSource: v.ImageSource, Capabilities: capabilitiesOf(architecture)})

@@ -85,6 +85,10 @@ func shootMistakes() []mistake {
 			"subnet of the nodes", "nodes: 10.100.0.0/16", "nodes: 10.200.0.0/16", "spec.networking.nodes",
 			"must contain the subnet 10.100.0.0/16",
 		},
+		{
+			"too many networks", "        sharedNetworks:\n", "        sharedNetworks:\n" + strings.Repeat("          - name: net-conf\n            namespace: default\n", 16),
+			infrastructure + ".networks", "must have at most 16 tenantNetworks and sharedNetworks together",
+		},
 		{"allowed network", "      networks:\n", "      isolation: {enabled: true, allowedCIDRs: [10.1.0.0]}\n      networks:\n", infrastructure + ".isolation.allowedCIDRs[0]", "must be a CIDR, such as 10.1.0.0/16"},
 		{"unknown field of the control plane", "cloudControllerManager:", "cloudController:", "spec.provider.controlPlaneConfig.cloudController", "the fields are apiVersion, cloudControllerManager, kind, loadBalancer"},
 		{"unknown field of a worker", "overcommitGuestOverhead: true", "overcommit: true", worker + ".providerConfig.overcommit", "look up its name in the API reference"},

@@ -1,6 +1,8 @@
 package validator
 
 import (
+	"context"
+
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -12,26 +14,45 @@ import (
 )
 
 // pools returns the errors of the worker pools: those for which the Worker controller would generate no
-// MachineClass.
-func (s *shoot) pools(networks []api.NetworkStatus) field.ErrorList {
+// MachineClass. It ends early if the context ends.
+func (s *shoot) pools(ctx context.Context, networks []api.NetworkStatus) field.ErrorList {
+	zones, size := 0, 0
+	for i := range s.Spec.Provider.Workers {
+		zones += len(s.Spec.Provider.Workers[i].Zones)
+	}
+
+	if errs := workerpool.CheckClasses(zones); len(errs) > 0 {
+		return errs
+	}
+
 	settings := &workerpool.Shoot{
 		TechnicalID: s.technicalID(), Region: s.Spec.Region, Networks: networks,
 		Profile: s.profile, ProfileConfig: &api.CloudProfileConfig{}, ImagesInUse: s.imagesInUse(),
 	}
 
 	errs := api.Decode(s.profile.ProviderConfig, field.NewPath("CloudProfile", "spec", "providerConfig"), settings.ProfileConfig)
+
 	for i := range s.Spec.Provider.Workers {
-		errs = append(errs, poolErrors(settings, &s.Spec.Provider.Workers[i], provider().Child("workers").Index(i))...)
+		if ctx.Err() != nil {
+			break // Validate reports it.
+		}
+
+		classes, found := poolErrors(settings, &s.Spec.Provider.Workers[i], provider().Child("workers").Index(i))
+		errs, size = append(errs, found...), size+classes
+
+		if tooLarge := workerpool.CheckClassSize(size); len(tooLarge) > 0 {
+			return append(errs, tooLarge...)
+		}
 	}
 
 	return errs
 }
 
-// poolErrors returns the errors of a pool in all its zones.
-func poolErrors(settings *workerpool.Shoot, given *gardencorev1beta1.Worker, path *field.Path) field.ErrorList {
+// poolErrors returns the errors of a pool, and the size of its MachineClasses.
+func poolErrors(settings *workerpool.Shoot, given *gardencorev1beta1.Worker, path *field.Path) (size int, _ field.ErrorList) {
 	pool, errs := settings.Pool(workerPool(given), path)
 	if pool.Type == nil || pool.Image == nil {
-		return errs
+		return 0, errs
 	}
 
 	reported := sets.New[string]()
@@ -39,28 +60,22 @@ func poolErrors(settings *workerpool.Shoot, given *gardencorev1beta1.Worker, pat
 		reported.Insert(err.Field)
 	}
 
-	for zone := range pool.Zones {
-		_, _, found := pool.ProviderSpec(zone)
-		for _, err := range found {
-			// Most errors are those of all zones.
-			if !reported.Has(err.Field) {
-				errs = append(errs, err)
-			}
-		}
-
-		for _, err := range found {
-			reported.Insert(err.Field)
+	size, found := pool.Validate()
+	for _, err := range found {
+		if !reported.Has(err.Field) {
+			errs = append(errs, err)
 		}
 	}
 
-	return errs
+	return size, errs
 }
 
-// workerPool returns the parts of a pool that gardenlet copies into the Worker, as far as ProviderSpecs
-// depend on them.
+// workerPool returns the parts of a pool that gardenlet copies into the Worker, as far as MachineClasses
+// and their size depend on them.
 func workerPool(w *gardencorev1beta1.Worker) extensionsv1alpha1.WorkerPool {
 	pool := extensionsv1alpha1.WorkerPool{
 		Name: w.Name, Architecture: w.Machine.Architecture, MachineType: w.Machine.Type, ProviderConfig: w.ProviderConfig, Zones: w.Zones,
+		Labels: w.Labels, Annotations: w.Annotations, Taints: w.Taints,
 	}
 
 	if image := w.Machine.Image; image != nil {

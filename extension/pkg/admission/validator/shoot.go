@@ -37,13 +37,27 @@ func (v *shootValidator) Validate(ctx context.Context, newObj, oldObj client.Obj
 		return nil
 	}
 
-	after, err := v.resolve(ctx, given)
+	errs, err := v.errorsOf(ctx, given, before)
 	if err != nil {
 		return err
 	}
 
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("the validation of the Shoot took too long: %w", err)
+	}
+
+	return first(errs).ToAggregate()
+}
+
+// errorsOf returns the errors of a new Shoot, or those that a change introduces.
+func (v *shootValidator) errorsOf(ctx context.Context, given, before *gardencorev1beta1.Shoot) (field.ErrorList, error) {
+	after, err := v.resolve(ctx, given)
+	if err != nil {
+		return nil, err
+	}
+
 	if before == nil {
-		return after.errors().ToAggregate()
+		return after.errors(ctx), nil
 	}
 
 	previous, err := v.resolve(ctx, before)
@@ -53,14 +67,14 @@ func (v *shootValidator) Validate(ctx context.Context, newObj, oldObj client.Obj
 
 	after.before = before
 
-	errs := append(introduced(after.errors(), previous.errors()), after.immutable()...)
+	errs := append(introduced(after.errors(ctx), previous.errors(ctx)), after.immutable()...)
 
 	moved, err := v.moved(ctx, after)
 	if err != nil {
-		return err
+		return nil, err
 	}
 
-	return append(errs, moved...).ToAggregate()
+	return append(errs, moved...), nil
 }
 
 // shoot is a Shoot with its CloudProfile.
@@ -84,19 +98,23 @@ func (v *shootValidator) resolve(ctx context.Context, given *gardencorev1beta1.S
 // provider is the path of the parts that only this extension knows.
 func provider() *field.Path { return field.NewPath("spec", "provider") }
 
-// errors returns the errors of the whole Shoot.
-func (s *shoot) errors() field.ErrorList {
+// errors returns the errors of the whole Shoot. It ends early if the context ends.
+func (s *shoot) errors(ctx context.Context) field.ErrorList {
 	config, errs := s.infrastructureConfig()
 	errs = append(errs, api.Decode(s.Spec.Provider.ControlPlaneConfig, provider().Child("controlPlaneConfig"), &api.ControlPlaneConfig{})...)
 
-	return append(errs, s.pools(s.networks(config))...)
+	return append(errs, s.pools(ctx, s.networks(config))...)
 }
 
 // infrastructureConfig returns the configuration of the networks; nil if it has errors.
 func (s *shoot) infrastructureConfig() (*api.InfrastructureConfig, field.ErrorList) {
 	config, path := &api.InfrastructureConfig{}, provider().Child("infrastructureConfig")
 
-	errs := append(api.Decode(s.Spec.Provider.InfrastructureConfig, path, config), validation.InfrastructureConfig(config, path)...)
+	errs := append(api.Decode(s.Spec.Provider.InfrastructureConfig, path, config), validation.NetworkCount(config, path)...)
+	if len(errs) == 0 {
+		errs = validation.InfrastructureConfig(config, path)
+	}
+
 	if len(errs) > 0 {
 		return nil, errs
 	}

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	providerspec "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/kubevirt"
 )
 
@@ -63,6 +64,11 @@ func NewSecrets(mgr manager.Manager, allowInternalServers bool) (*extensionswebh
 // labelled selects the objects that Gardener labels with the provider type.
 func labelled(prefix string) *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchLabels: map[string]string{prefix + kubevirt.Type: "true"}}
+}
+
+// first returns the first errors of a list: the response to a user has them all.
+func first(errs field.ErrorList) field.ErrorList {
+	return errs[:min(len(errs), providerspec.MaxErrors)]
 }
 
 // introduced returns the errors that are not known. An object that was accepted when there were fewer

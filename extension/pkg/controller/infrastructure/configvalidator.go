@@ -35,5 +35,10 @@ func (v *configValidator) Validate(ctx context.Context, infra *extensionsv1alpha
 		errs = append(errs, validation.NodesNetwork(networking.Nodes, config)...)
 	}
 
+	// Machines of an existing Infrastructure run.
+	if infra.Status.ProviderStatus == nil {
+		errs = append(errs, validation.NetworkCount(config, configPath())...)
+	}
+
 	return errs
 }

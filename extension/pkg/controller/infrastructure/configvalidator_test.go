@@ -1,6 +1,7 @@
 package infrastructure
 
 import (
+	"fmt"
 	"testing"
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
@@ -39,6 +40,7 @@ func TestConfigValidator(t *testing.T) {
 
 	for name, tc := range map[string]struct {
 		config *api.InfrastructureConfig
+		change func(*landscape)
 		// field and text are those of the only error; empty if there is none.
 		field, text string
 	}{
@@ -48,11 +50,23 @@ func TestConfigValidator(t *testing.T) {
 			config: config(api.TenantNetwork{Name: "a", Config: `{"type":"bridge","ipam":{"subnet":"10.200.0.0/16"}}`, Default: true}),
 			field:  "spec.networking.nodes", text: "10.200.0.0/16",
 		},
+		"ManyNetworks": {
+			config: config(tenants(17)...),
+			field:  "spec.provider.infrastructureConfig.networks", text: "must have at most 16",
+		},
+		"ManyNetworksInUse": {
+			config: config(tenants(17)...), change: func(l *landscape) { l.infra.Status.ProviderStatus = &runtime.RawExtension{Raw: []byte("{}")} },
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			errs := validated(t, shootWithPool(t, tc.config))
+			l := shootWithPool(t, tc.config)
+			if tc.change != nil {
+				tc.change(l)
+			}
+
+			errs := validated(t, l)
 			if tc.field == "" {
 				require.Empty(t, errs)
 
@@ -65,4 +79,14 @@ func TestConfigValidator(t *testing.T) {
 			require.NotEqual(t, field.ErrorTypeInternal, errs[0].Type)
 		})
 	}
+}
+
+// tenants returns networks with different names.
+func tenants(count int) []api.TenantNetwork {
+	networks := make([]api.TenantNetwork, count)
+	for i := range networks {
+		networks[i] = tenant(fmt.Sprintf("a%d", i))
+	}
+
+	return networks
 }

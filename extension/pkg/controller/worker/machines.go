@@ -18,6 +18,7 @@ import (
 	providerspec "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 	api "github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/v1alpha1"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/kubevirt"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/workerpool"
 )
 
 // wanted contains the objects that are generated from a Worker.
@@ -25,6 +26,8 @@ type wanted struct {
 	deployments worker.MachineDeployments
 	classes     []class
 	images      []api.MachineImage
+	// size is the size of the classes: see workerpool.CheckClassSize.
+	size int
 }
 
 // GenerateMachineDeployments implements genericactuator.WorkerDelegate.
@@ -49,29 +52,11 @@ func (d *delegate) generated(ctx context.Context) (*wanted, error) {
 		return nil, err
 	}
 
-	var (
-		w    = &wanted{}
-		errs field.ErrorList
-	)
+	w := &wanted{}
 
-	for _, given := range d.worker.Spec.Pools {
-		p, invalid, err := d.newPool(ctx, given)
-		if err != nil {
-			return nil, err
-		}
-
-		if len(invalid) > 0 {
-			errs = append(errs, invalid...)
-
-			continue
-		}
-
-		invalid, err = d.addPool(w, p, namespace)
-		if err != nil {
-			return nil, err
-		}
-
-		errs = append(errs, invalid...)
+	errs, err := d.addPools(ctx, w, namespace)
+	if err != nil {
+		return nil, err
 	}
 
 	if err := configurationProblem(errs); err != nil && !d.deleting() {
@@ -81,6 +66,40 @@ func (d *delegate) generated(ctx context.Context) (*wanted, error) {
 	d.wanted = w
 
 	return w, nil
+}
+
+// addPools adds the objects of all pools. It returns the errors of all pools, unless there are too many
+// objects for the memory of the extension.
+func (d *delegate) addPools(ctx context.Context, w *wanted, namespace string) (errs field.ErrorList, _ error) {
+	zones := 0
+	for i := range d.worker.Spec.Pools {
+		zones += len(d.worker.Spec.Pools[i].Zones)
+	}
+
+	if tooMany := workerpool.CheckClasses(zones); len(tooMany) > 0 {
+		return tooMany, nil
+	}
+
+	for _, given := range d.worker.Spec.Pools {
+		p, invalid, err := d.newPool(ctx, given)
+		if err != nil {
+			return nil, err
+		}
+
+		if len(invalid) == 0 {
+			if invalid, err = d.addPool(w, p, namespace); err != nil {
+				return nil, err
+			}
+		}
+
+		errs = append(errs, invalid...)
+
+		if tooLarge := workerpool.CheckClassSize(w.size); len(tooLarge) > 0 {
+			return append(errs, tooLarge...), nil
+		}
+	}
+
+	return errs, nil
 }
 
 // addPool adds the objects of a pool.
@@ -102,6 +121,10 @@ func (d *delegate) addPool(w *wanted, p *pool, namespace string) (field.ErrorLis
 			errs = append(errs, invalid...)
 
 			continue
+		}
+
+		if w.size += p.ClassSize(class.object.ProviderSpec.Raw); len(workerpool.CheckClassSize(w.size)) > 0 {
+			break // addPools reports it.
 		}
 
 		w.deployments, w.classes = append(w.deployments, deployment), append(w.classes, class)

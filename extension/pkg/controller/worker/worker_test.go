@@ -3,9 +3,12 @@ package worker
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"strings"
 	"testing"
 
 	extensionscontroller "github.com/gardener/gardener/extensions/pkg/controller"
+	v1beta1helper "github.com/gardener/gardener/pkg/api/core/v1beta1/helper"
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
 	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -326,4 +329,53 @@ func TestFaultyConfigurationCanBeDeleted(t *testing.T) {
 	hasMachines, err = d.hasMachines(t.Context())
 	require.NoError(t, err)
 	require.True(t, hasMachines)
+}
+
+// TestGenerated_TooManyClasses bounds the objects of a Shoot that has not passed the admission. It can be
+// deleted.
+func TestGenerated_TooManyClasses(t *testing.T) {
+	t.Parallel()
+
+	zones := func(count int) []string {
+		names := make([]string, count)
+		for i := range names {
+			names[i] = fmt.Sprintf("europe-west1-%d", i)
+		}
+
+		return names
+	}
+
+	tests := map[string]struct {
+		reason string
+		change func(*setting)
+		remedy string
+	}{
+		"Zones": {"a class for each zone", func(s *setting) { s.pool().Zones = zones(1001) }, "use fewer pools or zones"},
+		"Config": {"a long configuration in each class", func(s *setting) {
+			s.pool().Zones, s.config = zones(20), "cpu: {features: ["+strings.Repeat("a, ", 1<<14)+"a]}"
+		}, "shorten providerConfig"},
+		"Labels": {"long labels in each MachineDeployment", func(s *setting) {
+			s.pool().Zones, s.pool().Labels = zones(20), map[string]string{"a": strings.Repeat("a", 256<<10)}
+		}, "labels"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			s := guide()
+			tc.change(s)
+
+			_, err := s.delegate(t).GenerateMachineDeployments(t.Context())
+			require.ErrorContains(t, err, "spec.provider.workers: ", tc.reason)
+			require.ErrorContains(t, err, tc.remedy)
+			require.Equal(t, []gardencorev1beta1.ErrorCode{gardencorev1beta1.ErrorConfigurationProblem}, v1beta1helper.ExtractErrorCodes(err))
+
+			now := metav1.Now()
+			s.worker.DeletionTimestamp, s.worker.Finalizers = &now, []string{"extensions.gardener.cloud/worker"}
+
+			deployments, err := s.delegate(t).GenerateMachineDeployments(t.Context())
+			require.NoError(t, err)
+			require.Less(t, len(deployments), 20, "no more than fit")
+		})
+	}
 }

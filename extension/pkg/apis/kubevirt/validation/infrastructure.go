@@ -36,6 +36,22 @@ func InfrastructureConfig(config *api.InfrastructureConfig, path *field.Path) fi
 	return errs
 }
 
+// maxNetworks bounds the networks of a Shoot. Each of its machines has an interface in each network, and a
+// virtual machine has room for about sixteen.
+const maxNetworks = 16
+
+// NetworkCount returns an error if machines would have too many interfaces. It is a function of its own,
+// since machines with more networks may exist.
+func NetworkCount(config *api.InfrastructureConfig, path *field.Path) field.ErrorList {
+	if len(config.Networks.TenantNetworks)+len(config.Networks.SharedNetworks) <= maxNetworks {
+		return nil
+	}
+
+	// Without the number, an update that removes some of them has no new error.
+	return field.ErrorList{field.Invalid(path.Child("networks"), field.OmitValueType{}, fmt.Sprintf(
+		"must have at most %d tenantNetworks and sharedNetworks together, since each is an interface of each machine; remove networks", maxNetworks))}
+}
+
 func tenantNetworks(networks []api.TenantNetwork, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 

@@ -1,0 +1,128 @@
+package validator
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/stretchr/testify/require"
+)
+
+// TestShootValidator_Limits bounds the objects of a Shoot. What an accepted Shoot has can be reduced.
+func TestShootValidator_Limits(t *testing.T) {
+	t.Parallel()
+
+	const (
+		workers, networks = "spec.provider.workers", "spec.provider.infrastructureConfig.networks"
+		features          = 11000 // 180 KiB
+	)
+
+	config := `"cpu":{"features":[` + repeated(features, `{"name":"k%d"}`) + `]}`
+	long := shootWith(t, 10, 3, 1, "")
+	for i := range long.Spec.Provider.Workers {
+		long.Spec.Provider.Workers[i].Labels = map[string]string{"a": strings.Repeat("a", 256<<10)}
+	}
+
+	tests := map[string]struct {
+		reason string
+		shoot  *gardencorev1beta1.Shoot
+		remedy string
+		want   []string
+	}{
+		"Most":         {"as many networks and pools as Shoots can have", shootWith(t, 333, 3, 16, ""), "", nil},
+		"Networks":     {"a machine has an interface in each", shootWith(t, 1, 1, 17, ""), "remove networks", []string{networks}},
+		"Pools":        {"a class for each pool and zone", shootWith(t, 334, 3, 1, ""), "use fewer pools or zones", []string{workers}},
+		"Zones":        {"a class for each zone", shootWith(t, 1, 1001, 1, ""), "use fewer pools or zones", []string{workers}},
+		"Large":        {"a providerConfig in each class", shootWith(t, 8, 3, 1, config), "shorten providerConfig", []string{workers}},
+		"Labels":       {"labels in each MachineDeployment", long, "labels", []string{workers}},
+		"NotSoLarge":   {"long, but few", shootWith(t, 2, 3, 1, config), "", nil},
+		"InvalidZones": {"each zone is validated", withZones(t, "europe-west1-b", "a b", ""), "topology label", []string{workers + "[0].zones[1]", workers + "[0].zones[2]"}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			validator := &shootValidator{garden: gardenWith(t, exampleProfile(t))}
+			err := validator.Validate(t.Context(), tc.shoot, nil)
+			requireFields(t, err, tc.want, tc.reason)
+
+			if tc.remedy != "" {
+				require.ErrorContains(t, err, tc.remedy)
+			}
+
+			changed := tc.shoot.DeepCopy()
+			changed.Spec.Provider.Workers[0].Maximum++
+			require.NoError(t, validator.Validate(t.Context(), changed, tc.shoot), "a Shoot that was accepted before")
+		})
+	}
+}
+
+func withZones(t *testing.T, zones ...string) *gardencorev1beta1.Shoot {
+	t.Helper()
+
+	shoot := exampleShoot(t)
+	shoot.Spec.Provider.Workers[0].Zones = zones
+
+	return shoot
+}
+
+// TestShootValidator_Reduced accepts updates that reduce what exceeds a limit.
+func TestShootValidator_Reduced(t *testing.T) {
+	t.Parallel()
+
+	validator := &shootValidator{garden: gardenWith(t, exampleProfile(t))}
+	require.NoError(t, validator.Validate(t.Context(), shootWith(t, 1, 1, 18, ""), shootWith(t, 1, 1, 19, "")))
+	require.NoError(t, validator.Validate(t.Context(), shootWith(t, 400, 3, 1, ""), shootWith(t, 401, 3, 1, "")))
+}
+
+// TestShootValidator_ContextEnds requires the validation to end with its context.
+func TestShootValidator_ContextEnds(t *testing.T) {
+	t.Parallel()
+
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+
+	s := &shoot{Shoot: shootWith(t, 300, 3, 1, repeated(10, `"k%d":0`)), profile: &exampleProfile(t).Spec}
+	require.Len(t, s.errors(ctx), 0, "no pool is validated")
+
+	err := (&shootValidator{garden: gardenWith(t, exampleProfile(t))}).Validate(ctx, s.Shoot, nil)
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+// TestShootValidator_Linear counts the allocations of a validation: twice as many entries of a list take
+// about twice as many.
+func TestShootValidator_Linear(t *testing.T) { //nolint:paralleltest // The allocations of parallel tests would count.
+	const few, factor = 200, 2.5
+
+	for name, of := range map[string]func(n int) *gardencorev1beta1.Shoot{
+		"Pools": func(n int) *gardencorev1beta1.Shoot { return shootWith(t, n, 1, 1, "") },
+		"Zones": func(n int) *gardencorev1beta1.Shoot {
+			return shootWith(t, 1, n, 1, `"cpu":{"features":[`+repeated(100, `{"name":"k%d"}`)+`]}`)
+		},
+		"Features": func(n int) *gardencorev1beta1.Shoot {
+			return shootWith(t, 1, 3, 1, `"cpu":{"features":[`+repeated(n, `{"name":"k%d"}`)+`]}`)
+		},
+		"InvalidFeatures": func(n int) *gardencorev1beta1.Shoot {
+			return shootWith(t, 1, 3, 1, `"cpu":{"features":[`+repeated(n, `{"name":"k %d"}`)+`]}`)
+		},
+		"Tolerations": func(n int) *gardencorev1beta1.Shoot {
+			return shootWith(t, 1, 3, 1, `"virtualMachineTemplate":{"spec":{"template":{"spec":{"tolerations":[`+repeated(n, `{"key":"k%d","operator":"Exists"}`)+`]}}}}`)
+		},
+		"Labels": func(n int) *gardencorev1beta1.Shoot {
+			return shootWith(t, 1, 3, 1, `"virtualMachineTemplate":{"spec":{"template":{"metadata":{"labels":{`+repeated(n, `"k%d":"v"`)+`}}}}}`)
+		},
+		"Disks": func(n int) *gardencorev1beta1.Shoot {
+			return shootWith(t, 1, 3, 1, `"devices":{"disks":[`+repeated(n, `{"name":"v%d","disk":{}}`)+`]}`)
+		},
+		"Volumes": func(n int) *gardencorev1beta1.Shoot { return withVolumes(t, n) },
+	} {
+		cost := func(n int) float64 {
+			validator, shoot := &shootValidator{garden: gardenWith(t, exampleProfile(t))}, of(n)
+
+			return testing.AllocsPerRun(1, func() { _ = validator.Validate(t.Context(), shoot, nil) })
+		}
+
+		require.LessOrEqual(t, cost(2*few), factor*cost(few), name)
+	}
+}
