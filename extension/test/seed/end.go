@@ -230,7 +230,7 @@ func (s *Shoot) Restore(ctx context.Context, state *gardencorev1beta1.ShootState
 		return err
 	}
 
-	if err := infra.Wait(ctx); err != nil {
+	if err := s.awaitInfrastructure(ctx, infra); err != nil {
 		return err
 	}
 

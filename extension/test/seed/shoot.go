@@ -18,6 +18,7 @@ import (
 	"github.com/gardener/gardener/pkg/component/nodemanagement/machinecontrollermanager"
 	"github.com/gardener/gardener/pkg/controllerutils"
 	"github.com/gardener/gardener/pkg/extensions"
+	operation "github.com/gardener/gardener/pkg/gardenlet/operation/shoot"
 	gardenerutils "github.com/gardener/gardener/pkg/utils/gardener"
 	secretsmanager "github.com/gardener/gardener/pkg/utils/secrets/manager/fake"
 	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -199,6 +200,10 @@ func (s *Shoot) writeSecret(ctx context.Context, name string, labels map[string]
 func (s *Shoot) Sync(ctx context.Context) error {
 	s.Object.Generation++
 
+	return s.writeCluster(ctx)
+}
+
+func (s *Shoot) writeCluster(ctx context.Context) error {
 	return extensions.SyncClusterResourceToSeed(ctx, s.seed.Client, s.Namespace, s.Object, s.Profile, &gardencorev1beta1.Seed{
 		ObjectMeta: metav1.ObjectMeta{Name: "seed"},
 	})
@@ -215,7 +220,7 @@ func (s *Shoot) Reconcile(ctx context.Context) error {
 	return s.perform(ctx,
 		task{"Syncing shoot cluster information to seed", s.Sync},
 		task{"Deploying Shoot infrastructure", infra.Deploy},
-		task{"Waiting until shoot infrastructure has been reconciled", infra.Wait},
+		task{"Waiting until shoot infrastructure has been reconciled", func(ctx context.Context) error { return s.awaitInfrastructure(ctx, infra) }},
 		task{"Waiting until shoot control plane has been reconciled", func(ctx context.Context) error { return s.forControlPlane(ctx, deploy, await) }},
 		task{"Deploying machine-controller-manager", func(ctx context.Context) error { return s.deployMachineControllerManager(ctx, false) }},
 		task{"Configuring shoot worker pools", func(ctx context.Context) (err error) {
@@ -263,6 +268,30 @@ func (s *Shoot) Infrastructure() infrastructure.Interface {
 		Namespace: s.Namespace, Name: s.Object.Name, Type: providerType, ProviderConfig: s.Object.Spec.Provider.InfrastructureConfig,
 		Region: s.Object.Spec.Region, AnnotateOperation: true,
 	}, waitInterval, severe, waitTimeout)
+}
+
+// awaitInfrastructure waits for the Infrastructure, and takes the networks from its status, as gardenlet does
+// (pkg/gardenlet/operation/botanist/infrastructure.go). The error for networks that it cannot use is gardenlet's own.
+func (s *Shoot) awaitInfrastructure(ctx context.Context, infra infrastructure.Interface) error {
+	if err := infra.Wait(ctx); err != nil {
+		return err
+	}
+
+	s.Object.Status.Networking = &gardencorev1beta1.NetworkingStatus{
+		Nodes: infra.NodesCIDRs(), Pods: infra.PodsCIDRs(), Services: infra.ServicesCIDRs(), EgressCIDRs: infra.EgressCIDRs(),
+	}
+
+	if nodes := infra.NodesCIDRs(); s.Object.Spec.Networking.Nodes == nil && len(nodes) > 0 {
+		s.Object.Spec.Networking.Nodes = &nodes[0]
+	}
+
+	if err := s.writeCluster(ctx); err != nil {
+		return err
+	}
+
+	_, err := operation.ToNetworks(s.Object, v1beta1helper.IsWorkerless(s.Object))
+
+	return wrap(err, "read the networks of the shoot")
 }
 
 // Worker returns gardenlet's deployer of the Worker, after it wrote the user data of all pools as

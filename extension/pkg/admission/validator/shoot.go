@@ -119,11 +119,7 @@ func (s *shoot) infrastructureConfig() (*api.InfrastructureConfig, field.ErrorLi
 		return nil, errs
 	}
 
-	if s.Spec.Networking != nil {
-		errs = validation.NodesNetwork(s.Spec.Networking.Nodes, config)
-	}
-
-	return config, errs
+	return config, validation.Networking(s.Spec.Networking, config)
 }
 
 // networks returns the networks of the machines as the Infrastructure will report them, except for the

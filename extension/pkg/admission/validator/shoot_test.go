@@ -7,7 +7,61 @@ import (
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
 )
+
+// infrastructure returns an InfrastructureConfig with networks.
+func infrastructure(networks string) *runtime.RawExtension {
+	return &runtime.RawExtension{Raw: []byte(`{"apiVersion": "kubevirt.provider.extensions.gardener.cloud/v1alpha1", "kind": "InfrastructureConfig", "networks": {` + networks + `}}`)}
+}
+
+// TestShootValidator_Networking requires the network of the nodes: without it, gardenlet fails with "shoot's
+// node cidr is empty" (pkg/gardenlet/operation/shoot.ToNetworks).
+func TestShootValidator_Networking(t *testing.T) {
+	t.Parallel()
+
+	const nodes, families = "spec.networking.nodes", "spec.networking.ipFamilies"
+
+	tests := map[string]struct {
+		reason     string
+		networking *gardencorev1beta1.Networking
+		networks   string
+		want       []string
+	}{
+		"PodNetwork": {reason: "the extension does not know the pod network of the provider cluster", networking: &gardencorev1beta1.Networking{}, want: []string{nodes}},
+		"None":       {reason: "no networking at all", want: []string{nodes}},
+		"DHCP": {
+			reason: "a server in the network has the subnet", networking: &gardencorev1beta1.Networking{}, want: []string{nodes},
+			networks: `"tenantNetworks": [{"name": "a", "default": true, "config": "{\"type\": \"bridge\", \"ipam\": {\"type\": \"dhcp\"}}"}]`,
+		},
+		"Secondary": {
+			reason: "the network is not that of the nodes", networking: &gardencorev1beta1.Networking{}, want: []string{nodes},
+			networks: `"tenantNetworks": [{"name": "a", "config": "{\"type\": \"bridge\", \"ipam\": {\"subnet\": \"10.1.0.0/16\"}}"}]`,
+		},
+		"Subnet": {
+			reason: "the Infrastructure reports it to gardenlet", networking: &gardencorev1beta1.Networking{},
+			networks: `"tenantNetworks": [{"name": "a", "default": true, "config": "{\"type\": \"bridge\", \"ipam\": {\"subnet\": \"10.1.0.0/16\"}}"}]`,
+		},
+		"Given":      {reason: "the pod network", networking: &gardencorev1beta1.Networking{Nodes: ptr.To("10.1.0.0/16")}},
+		"SingleIPv6": {reason: "IPv6 alone does not work", networking: &gardencorev1beta1.Networking{IPFamilies: []gardencorev1beta1.IPFamily{"IPv6"}}, want: []string{families}},
+		"DualStack":  {reason: "IPv4 is one of the families", networking: &gardencorev1beta1.Networking{IPFamilies: []gardencorev1beta1.IPFamily{"IPv4", "IPv6"}, Nodes: ptr.To("10.1.0.0/16")}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			shoot := exampleShoot(t)
+			shoot.Spec.Networking, shoot.Spec.Provider.InfrastructureConfig = tc.networking, infrastructure(tc.networks)
+			validator := &shootValidator{garden: gardenWith(t, exampleProfile(t))}
+			requireFields(t, validator.Validate(t.Context(), shoot, nil), tc.want, tc.reason)
+
+			changed := shoot.DeepCopy()
+			changed.Spec.Provider.Workers[0].Maximum++
+			require.NoError(t, validator.Validate(t.Context(), changed, shoot), "a Shoot that was accepted before")
+		})
+	}
+}
 
 // TestShootValidator_Limits bounds the objects of a Shoot. What an accepted Shoot has can be reduced.
 func TestShootValidator_Limits(t *testing.T) {

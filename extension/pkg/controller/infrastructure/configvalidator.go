@@ -31,9 +31,7 @@ func (v *configValidator) Validate(ctx context.Context, infra *extensionsv1alpha
 	errs := api.Decode(infra.Spec.ProviderConfig, configPath(), config)
 	errs = append(errs, validation.InfrastructureConfig(config, configPath())...)
 
-	if networking := cluster.Shoot.Spec.Networking; networking != nil {
-		errs = append(errs, validation.NodesNetwork(networking.Nodes, config)...)
-	}
+	errs = append(errs, validation.Networking(cluster.Shoot.Spec.Networking, config)...)
 
 	// Machines of an existing Infrastructure run.
 	if infra.Status.ProviderStatus == nil {

@@ -50,6 +50,10 @@ func TestConfigValidator(t *testing.T) {
 			config: config(api.TenantNetwork{Name: "a", Config: `{"type":"bridge","ipam":{"subnet":"10.200.0.0/16"}}`, Default: true}),
 			field:  "spec.networking.nodes", text: "10.200.0.0/16",
 		},
+		"NoNodesNetwork": {
+			config: config(tenant("a")), change: func(l *landscape) { l.cluster.Shoot.Spec.Networking.Nodes = nil },
+			field: "spec.networking.nodes", text: "set the range of the pod network",
+		},
 		"ManyNetworks": {
 			config: config(tenants(17)...),
 			field:  "spec.provider.infrastructureConfig.networks", text: "must have at most 16",

@@ -9,10 +9,12 @@ import (
 	"net/netip"
 	"strings"
 
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
 	providerspec "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 	api "github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/v1alpha1"
@@ -153,24 +155,39 @@ func cniConfig(text string) error {
 	return nil
 }
 
-// NodesNetwork compares the Shoot's node network with the subnets of the default network: the routes of
-// the VPN to the nodes depend on it.
-func NodesNetwork(given *string, config *api.InfrastructureConfig) field.ErrorList {
-	if given == nil {
-		return nil
-	}
+// Networking returns the errors of spec.networking of a Shoot, from which gardenlet takes the addresses of
+// the nodes.
+func Networking(given *gardencorev1beta1.Networking, config *api.InfrastructureConfig) field.ErrorList {
+	networking, path := ptr.Deref(given, gardencorev1beta1.Networking{}), field.NewPath("spec", "networking")
+	subnets := DefaultSubnets(config)
 
-	nodes, err := netip.ParsePrefix(*given)
+	switch {
+	case gardencorev1beta1.IsIPv6SingleStack(networking.IPFamilies):
+		return field.ErrorList{field.Invalid(path.Child("ipFamilies"), networking.IPFamilies, "must contain IPv4: machines with IPv6 alone do not work yet")}
+	case networking.Nodes == nil && len(subnets) == 0:
+		return field.ErrorList{field.Required(path.Child("nodes"), "set the range of the pod network of the provider cluster, "+
+			"or a default network in infrastructureConfig.networks.tenantNetworks with a subnet; gardenlet needs the network of the nodes")}
+	case networking.Nodes == nil:
+		return nil // gardenlet sets it to the subnet.
+	default:
+		return nodesNetwork(*networking.Nodes, subnets, path.Child("nodes"))
+	}
+}
+
+// nodesNetwork compares the Shoot's node network with the subnets of the default network: the routes of
+// the VPN to the nodes depend on it.
+func nodesNetwork(given string, subnets []string, path *field.Path) field.ErrorList {
+	nodes, err := netip.ParsePrefix(given)
 	if err != nil {
 		return nil // Gardener validates it.
 	}
 
 	var errs field.ErrorList
 
-	for _, subnet := range DefaultSubnets(config) {
+	for _, subnet := range subnets {
 		if prefix, err := netip.ParsePrefix(subnet); err == nil && prefix.Addr().Is4() == nodes.Addr().Is4() &&
 			(!nodes.Contains(prefix.Addr()) || nodes.Bits() > prefix.Bits()) {
-			errs = append(errs, field.Invalid(field.NewPath("spec", "networking", "nodes"), nodes.String(),
+			errs = append(errs, field.Invalid(path, nodes.String(),
 				fmt.Sprintf("must contain the subnet %s of the default network in infrastructureConfig.networks.tenantNetworks", subnet)))
 		}
 	}
