@@ -3,13 +3,17 @@ package validator
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
+	"reflect"
+	"slices"
 
 	extensionswebhook "github.com/gardener/gardener/extensions/pkg/webhook"
 	v1beta1helper "github.com/gardener/gardener/pkg/api/core/v1beta1/helper"
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	gardenerutils "github.com/gardener/gardener/pkg/utils/gardener"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -151,12 +155,61 @@ const anyTechnicalID = "shoot--project--name"
 
 // immutable returns the errors of changes that the controllers could not make.
 func (s *shoot) immutable() field.ErrorList {
-	if createsNamespace(s.Shoot) == createsNamespace(s.before) {
-		return nil
+	var errs field.ErrorList
+
+	if createsNamespace(s.Shoot) != createsNamespace(s.before) {
+		errs = append(errs, field.Forbidden(provider().Child("infrastructureConfig", "namespace", "create"),
+			"machines cannot move to another namespace: restore the previous value, or create another Shoot"))
 	}
 
-	return field.ErrorList{field.Forbidden(provider().Child("infrastructureConfig", "namespace", "create"),
-		"machines cannot move to another namespace: restore the previous value, or create another Shoot")}
+	before := map[string]*gardencorev1beta1.Worker{}
+	for i := range s.before.Spec.Provider.Workers {
+		before[s.before.Spec.Provider.Workers[i].Name] = &s.before.Spec.Provider.Workers[i]
+	}
+
+	for i := range s.Spec.Provider.Workers {
+		w := &s.Spec.Provider.Workers[i]
+		if previous := before[w.Name]; previous != nil && v1beta1helper.IsUpdateStrategyInPlace(w.UpdateStrategy) {
+			errs = append(errs, inPlace(w, previous, provider().Child("workers").Index(i))...)
+		}
+	}
+
+	return errs
+}
+
+// inPlace returns the errors of changes of a pool with in-place updates that its machines would not get:
+// they are never replaced, while new machines and the labels of all Nodes would have the new settings.
+func inPlace(w, before *gardencorev1beta1.Worker, path *field.Path) field.ErrorList {
+	const remedy = "machines with in-place updates are not replaced: restore the previous value, or add another pool"
+
+	var errs field.ErrorList
+
+	// The classes of a pool are numbered by its zones.
+	if len(w.Zones) < len(before.Zones) || !slices.Equal(w.Zones[:len(before.Zones)], before.Zones) {
+		errs = append(errs, field.Forbidden(path.Child("zones"), "zones can only be added at the end; "+remedy))
+	}
+
+	if !equalJSON(w.ProviderConfig, before.ProviderConfig) {
+		errs = append(errs, field.Forbidden(path.Child("providerConfig"), remedy))
+	}
+
+	if !equality.Semantic.DeepEqual(w.DataVolumes, before.DataVolumes) {
+		errs = append(errs, field.Forbidden(path.Child("dataVolumes"), remedy))
+	}
+
+	return errs
+}
+
+// equalJSON reports whether two configurations are equal, regardless of the order and the spaces of their
+// text.
+func equalJSON(a, b *runtime.RawExtension) bool {
+	var parsed, other any
+
+	if a != nil && json.Unmarshal(a.Raw, &parsed) != nil || b != nil && json.Unmarshal(b.Raw, &other) != nil {
+		return equality.Semantic.DeepEqual(a, b)
+	}
+
+	return reflect.DeepEqual(parsed, other)
 }
 
 // createsNamespace reports whether a Shoot has a namespace of its own in the provider cluster.

@@ -11,6 +11,30 @@ import (
 	"k8s.io/utils/ptr"
 )
 
+// change is a change of a Shoot, and the fields of the errors that it introduces.
+type change struct {
+	reason string
+	change func(*gardencorev1beta1.Shoot)
+	want   []string
+}
+
+// requireChanges validates changes of a Shoot.
+func requireChanges(t *testing.T, shoot *gardencorev1beta1.Shoot, changes map[string]change) {
+	t.Helper()
+
+	for name, tc := range changes {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			changed := shoot.DeepCopy()
+			tc.change(changed)
+
+			err := (&shootValidator{garden: gardenWith(t, exampleProfile(t))}).Validate(t.Context(), changed, shoot.DeepCopy())
+			requireFields(t, err, tc.want, tc.reason)
+		})
+	}
+}
+
 // infrastructure returns an InfrastructureConfig with networks.
 func infrastructure(networks string) *runtime.RawExtension {
 	return &runtime.RawExtension{Raw: []byte(`{"apiVersion": "kubevirt.provider.extensions.gardener.cloud/v1alpha1", "kind": "InfrastructureConfig", "networks": {` + networks + `}}`)}
@@ -61,6 +85,47 @@ func TestShootValidator_Networking(t *testing.T) {
 			require.NoError(t, validator.Validate(t.Context(), changed, shoot), "a Shoot that was accepted before")
 		})
 	}
+}
+
+// TestShootValidator_InPlace refuses changes of pools whose machines are never replaced.
+func TestShootValidator_InPlace(t *testing.T) {
+	t.Parallel()
+
+	shoot := exampleShoot(t)
+	pool := &shoot.Spec.Provider.Workers[0]
+	pool.Zones, pool.UpdateStrategy = []string{"europe-west1-b", "europe-west1-c"}, ptr.To(gardencorev1beta1.AutoInPlaceUpdate)
+
+	const worker = "spec.provider.workers[0]"
+
+	in := func(f func(*gardencorev1beta1.Worker)) func(*gardencorev1beta1.Shoot) {
+		return func(s *gardencorev1beta1.Shoot) { f(&s.Spec.Provider.Workers[0]) }
+	}
+
+	requireChanges(t, shoot, map[string]change{
+		"Appended":  {"existing Nodes keep their zone", in(func(w *gardencorev1beta1.Worker) { w.Zones = append(w.Zones, "europe-west1-d") }), nil},
+		"Removed":   {"the second class would be gone", in(func(w *gardencorev1beta1.Worker) { w.Zones = w.Zones[:1] }), []string{worker + ".zones"}},
+		"Reordered": {"Nodes would get the label of another zone", in(func(w *gardencorev1beta1.Worker) { w.Zones = []string{"europe-west1-c", "europe-west1-b"} }), []string{worker + ".zones"}},
+		"Prepended": {"as reordered", in(func(w *gardencorev1beta1.Worker) { w.Zones = append([]string{"europe-west1-d"}, w.Zones...) }), []string{worker + ".zones"}},
+		"Manual": {
+			"the other strategy in place", in(func(w *gardencorev1beta1.Worker) {
+				w.UpdateStrategy, w.Zones = ptr.To(gardencorev1beta1.ManualInPlaceUpdate), w.Zones[:1]
+			}), []string{worker + ".zones"},
+		},
+		"Config":      {"existing machines keep their settings", in(func(w *gardencorev1beta1.Worker) { w.ProviderConfig = edited(t, w.ProviderConfig, `"1Gi"`, `"2Gi"`) }), []string{worker + ".providerConfig"}},
+		"NoConfig":    {"existing machines keep their settings", in(func(w *gardencorev1beta1.Worker) { w.ProviderConfig = nil }), []string{worker + ".providerConfig"}},
+		"Spaces":      {"the text is not the content", in(func(w *gardencorev1beta1.Worker) { w.ProviderConfig = edited(t, w.ProviderConfig, `{`, `{ `) }), nil},
+		"DataVolumes": {"existing machines keep their volumes", in(func(w *gardencorev1beta1.Worker) { w.DataVolumes[0].VolumeSize = "11Gi" }), []string{worker + ".dataVolumes"}},
+		"Renamed":     {"another pool", in(func(w *gardencorev1beta1.Worker) { w.Name, w.Zones = "other", w.Zones[:1] }), nil},
+		"Maximum":     {"not a property of machines", in(func(w *gardencorev1beta1.Worker) { w.Maximum++ }), nil},
+	})
+
+	rolling := shoot.DeepCopy()
+	rolling.Spec.Provider.Workers[0].UpdateStrategy = ptr.To(gardencorev1beta1.AutoRollingUpdate)
+	requireChanges(t, rolling, map[string]change{
+		"Rolling": {"machines are replaced", in(func(w *gardencorev1beta1.Worker) {
+			w.Zones, w.DataVolumes, w.ProviderConfig = w.Zones[:1], nil, nil
+		}), nil},
+	})
 }
 
 // TestShootValidator_Limits bounds the objects of a Shoot. What an accepted Shoot has can be reduced.

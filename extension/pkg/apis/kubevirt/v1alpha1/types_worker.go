@@ -13,7 +13,7 @@ import (
 // WorkerConfig is spec.provider.workers[].providerConfig of a Shoot: KubeVirt's settings for the
 // machines of a worker pool. Except for nodeTemplate, each field has the same meaning as the field
 // of that name in the ProviderSpec. Changes replace the machines, unless the field says otherwise;
-// in pools with in-place updates, they apply to new machines only.
+// in pools with in-place updates, they are refused.
 //
 // +kubebuilder:object:root=true
 type WorkerConfig struct {
