@@ -3,11 +3,13 @@ package validator
 import (
 	"context"
 
+	v1beta1helper "github.com/gardener/gardener/pkg/api/core/v1beta1/helper"
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
+	kubevirtv1 "kubevirt.io/api/core/v1"
 
 	api "github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/v1alpha1"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/workerpool"
@@ -94,22 +96,40 @@ func workerPool(w *gardencorev1beta1.Worker) extensionsv1alpha1.WorkerPool {
 }
 
 // imagesInUse returns the images of an existing Shoot: it can use them even if they were removed from the
-// CloudProfile. Only the status of the Worker has their sources.
+// CloudProfile. Only the status of the Worker has their sources. Pools without a root volume have container
+// disks; they come first, since a pool with a root volume can have one, too.
 func (s *shoot) imagesInUse() []api.MachineImage {
 	if s.before == nil {
 		return nil
 	}
 
-	var images []api.MachineImage
+	var disks, images []api.MachineImage
 
-	for _, w := range s.before.Spec.Provider.Workers {
-		if image := w.Machine.Image; image != nil {
-			images = append(images, api.MachineImage{
-				Name: image.Name, Version: ptr.Deref(image.Version, ""), Architecture: w.Machine.Architecture,
-				Source: &api.ImageSource{SourceURL: "https://in-use.example.com"},
-			})
+	for i := range s.before.Spec.Provider.Workers {
+		w := &s.before.Spec.Provider.Workers[i]
+
+		image := w.Machine.Image
+		if image == nil {
+			continue
+		}
+
+		used := api.MachineImage{Name: image.Name, Version: ptr.Deref(image.Version, ""), Architecture: w.Machine.Architecture}
+
+		if w.Volume == nil && !hasStorage(s.profile, w.Machine.Type) {
+			used.Source = &api.ImageSource{ContainerDisk: &kubevirtv1.ContainerDiskSource{Image: "in-use.example.com/image"}}
+			disks = append(disks, used)
+		} else {
+			used.Source = &api.ImageSource{SourceURL: "https://in-use.example.com"}
+			images = append(images, used)
 		}
 	}
 
-	return images
+	return append(disks, images...)
+}
+
+// hasStorage reports whether a machine type has a root volume of its own.
+func hasStorage(profile *gardencorev1beta1.CloudProfileSpec, name string) bool {
+	machineType := v1beta1helper.FindMachineTypeByName(profile.MachineTypes, name)
+
+	return machineType != nil && machineType.Storage != nil && machineType.Storage.StorageSize != nil
 }

@@ -69,7 +69,8 @@ func (v *shootValidator) errorsOf(ctx context.Context, given, before *gardencore
 		previous = &shoot{Shoot: before, profile: after.profile} // Its CloudProfile is gone.
 	}
 
-	after.before = before
+	// Both have the same images in use, so that what is assumed about them is no new error.
+	after.before, previous.before = before, before
 
 	errs := append(introduced(after.errors(ctx), previous.errors(ctx)), after.immutable()...)
 

@@ -128,6 +128,37 @@ func TestShootValidator_InPlace(t *testing.T) {
 	})
 }
 
+// TestShootValidator_ContainerDiskInUse keeps a container disk usable for a pool that has it when the
+// CloudProfile no longer offers it.
+func TestShootValidator_ContainerDiskInUse(t *testing.T) {
+	t.Parallel()
+
+	with, without, shoot := exampleProfile(t), exampleProfile(t), exampleShoot(t)
+	with.Spec.ProviderConfig = edited(t, with.Spec.ProviderConfig,
+		`"sourceURL":"https://cloud-images.ubuntu.com/bionic/current/bionic-server-cloudimg-amd64.img"`, `"containerDisk":{"image":"registry.example.com/a:b"}`)
+	without.Spec.ProviderConfig = edited(t, without.Spec.ProviderConfig, `"18.4.20210415"`, `"18.4.99999999"`)
+
+	pool := &shoot.Spec.Provider.Workers[0]
+	pool.Volume, pool.DataVolumes, pool.ProviderConfig = nil, nil, nil
+	require.NoError(t, (&shootValidator{garden: gardenWith(t, with)}).Validate(t.Context(), shoot, nil))
+
+	validator := &shootValidator{garden: gardenWith(t, without)}
+	changed := shoot.DeepCopy()
+	changed.Spec.Provider.Workers[0].Maximum++
+	require.NoError(t, validator.Validate(t.Context(), changed, shoot))
+
+	changed.Spec.Provider.Workers = append(changed.Spec.Provider.Workers, *changed.Spec.Provider.Workers[0].DeepCopy())
+	changed.Spec.Provider.Workers[1].Name = "second"
+	require.NoError(t, validator.Validate(t.Context(), changed, shoot), "another pool can have it, too")
+
+	mixed := shoot.DeepCopy()
+	mixed.Spec.Provider.Workers = append([]gardencorev1beta1.Worker{*exampleShoot(t).Spec.Provider.Workers[0].DeepCopy()}, mixed.Spec.Provider.Workers...)
+	mixed.Spec.Provider.Workers[0].Name = "with-volume"
+	changed = mixed.DeepCopy()
+	changed.Spec.Provider.Workers[1].Maximum++
+	require.NoError(t, validator.Validate(t.Context(), changed, mixed), "a pool with a needless root volume has the same image")
+}
+
 // TestShootValidator_Limits bounds the objects of a Shoot. What an accepted Shoot has can be reduced.
 func TestShootValidator_Limits(t *testing.T) {
 	t.Parallel()
