@@ -103,22 +103,37 @@ func withImages(into, from []byte) ([]byte, error) {
 // merge adds images and versions to a list. A version that the list has already is replaced: the status
 // may contain the result of an earlier merge.
 func merge(existing, added []images) []images {
+	indexes, versions := map[string]int{}, map[int][]json.RawMessage{}
+	for i, image := range slices.Backward(existing) {
+		indexes[image.Name] = i
+	}
+
 	for _, image := range added {
-		i := slices.IndexFunc(existing, func(known images) bool { return known.Name == image.Name })
-		if i < 0 {
-			existing = append(existing, image)
-
-			continue
+		i, known := indexes[image.Name]
+		if !known {
+			i = len(existing)
+			indexes[image.Name] = i
+			existing = append(existing, images{Name: image.Name, Versions: []json.RawMessage{}})
 		}
 
-		for _, version := range image.Versions {
-			existing[i].Versions = append(slices.DeleteFunc(existing[i].Versions, func(known json.RawMessage) bool {
-				return keyOf(known) == keyOf(version)
-			}), version)
-		}
+		versions[i] = append(versions[i], image.Versions...)
+	}
+
+	for i := range versions {
+		existing[i].Versions = replace(existing[i].Versions, versions[i])
 	}
 
 	return existing
+}
+
+// replace returns a list with other versions, instead of those with the same keys.
+func replace(existing, added []json.RawMessage) []json.RawMessage {
+	replaced := map[key]bool{}
+	for _, version := range added {
+		replaced[keyOf(version)] = true
+	}
+
+	return append(slices.DeleteFunc(existing, func(known json.RawMessage) bool { return replaced[keyOf(known)] }), added...)
 }
 
 // key identifies a version of an image. A version with flavors has all architectures.

@@ -44,6 +44,11 @@ func TestMerge(t *testing.T) {
 			"a size that takes hours to parse is not parsed", `{"machineImages": [{"name": "ubuntu", "versions": [{"version": "2", "size": "1234567890123456789012e2000000000"}]}]}`,
 			`{"machineImages": [{"name": "ubuntu", "versions": []}]}`, 1, `{"machineImages": [{"name": "ubuntu", "versions": [{"version": "2", "size": "1234567890123456789012e2000000000"}]}]}`,
 		},
+		"Repeated": {
+			"several entries of an image", `{"machineImages": [{"name": "ubuntu", "versions": [{"version": "2"}]}, {"name": "ubuntu", "versions": [{"version": "3"}]}]}`,
+			`{"machineImages": [{"name": "ubuntu", "versions": [{"version": "1"}, {"version": "3"}]}]}`, 1,
+			`{"machineImages": [{"name": "ubuntu", "versions": [{"version": "1"}, {"version": "2"}, {"version": "3"}]}]}`,
+		},
 		"None": {"the project adds no images", "", inherited, 1, inherited},
 	}
 	for name, tc := range tests {

@@ -104,16 +104,19 @@ func (r *imageRules) version(v *api.MachineImageVersion, path *field.Path) field
 		return append(errs, field.Forbidden(path.Child("capabilityFlavors"), "the CloudProfile has no spec.machineCapabilities; set the source and the architecture of the version instead"))
 	}
 
+	known := sets.New[string]()
+
 	for i := range v.CapabilityFlavors {
 		flavor, path := &v.CapabilityFlavors[i], path.Child("capabilityFlavors").Index(i)
 		errs = append(errs, oneSource(&flavor.ImageSource, path)...)
 		errs = append(errs, gardenerutils.ValidateCapabilities(flavor.Capabilities, r.definitions, path.Child("capabilities"))...)
 
-		if slices.ContainsFunc(v.CapabilityFlavors[:i], func(other api.MachineImageFlavor) bool {
-			return v1beta1helper.AreCapabilitiesEqual(r.withDefaults(other.Capabilities), r.withDefaults(flavor.Capabilities))
-		}) {
+		key := keyOf(r.withDefaults(flavor.Capabilities))
+		if known.Has(key) {
 			errs = append(errs, field.Duplicate(path.Child("capabilities"), textOf(flavor.Capabilities)))
 		}
+
+		known.Insert(key)
 	}
 
 	return errs
@@ -161,26 +164,25 @@ func sourcesOf(s *api.ImageSource) []string {
 	return given
 }
 
+// disks are the disks of a version in a CloudProfileConfig.
+type disks struct {
+	// flavors are the keys of capabilities, architectures those of versions without flavors.
+	flavors, architectures sets.Set[string]
+}
+
 // missing returns the versions and architectures, or flavors, that Shoots can choose, but that have no
 // source.
 func (r *imageRules) missing(offered []gardencorev1beta1.MachineImage, images []api.MachineImages) field.ErrorList {
-	sources := map[string][]*api.MachineImageVersion{}
-
-	for _, image := range images {
-		for i := range image.Versions {
-			key := image.Name + " " + image.Versions[i].Version
-			sources[key] = append(sources[key], &image.Versions[i])
-		}
-	}
-
 	var errs field.ErrorList
+
+	sources := r.disksOf(images)
 
 	for _, image := range offered {
 		for i := range image.Versions {
 			version := &image.Versions[i]
 
 			for _, wanted := range r.variants(version) {
-				if !slices.ContainsFunc(sources[image.Name+" "+version.Version], func(v *api.MachineImageVersion) bool { return r.provides(v, wanted) }) {
+				if !r.provides(sources[image.Name+" "+version.Version], wanted) {
 					errs = append(errs, field.Required(configPath().Child("machineImages"), fmt.Sprintf(
 						"add the source of version %s of image %s for %s, which spec.machineImages offers", version.Version, image.Name, textOf(wanted))))
 				}
@@ -189,6 +191,33 @@ func (r *imageRules) missing(offered []gardencorev1beta1.MachineImage, images []
 	}
 
 	return errs
+}
+
+// disksOf returns the disks of each image and version.
+func (r *imageRules) disksOf(images []api.MachineImages) map[string]disks {
+	found := map[string]disks{}
+
+	for _, image := range images {
+		for i := range image.Versions {
+			v := &image.Versions[i]
+
+			d, exists := found[image.Name+" "+v.Version]
+			if !exists {
+				d = disks{flavors: sets.New[string](), architectures: sets.New[string]()}
+				found[image.Name+" "+v.Version] = d
+			}
+
+			if len(v.CapabilityFlavors) == 0 {
+				d.architectures.Insert(r.architectureOf(v))
+			}
+
+			for j := range v.CapabilityFlavors {
+				d.flavors.Insert(keyOf(r.withDefaults(v.CapabilityFlavors[j].Capabilities)))
+			}
+		}
+	}
+
+	return found
 }
 
 // variants returns the capabilities of the disks that a version of spec.machineImages needs.
@@ -218,18 +247,26 @@ func ofArchitecture(architecture string) gardencorev1beta1.Capabilities {
 	return gardencorev1beta1.Capabilities{v1beta1constants.ArchitectureName: {architecture}}
 }
 
-// provides reports whether a version has a disk with the capabilities.
-func (r *imageRules) provides(v *api.MachineImageVersion, wanted gardencorev1beta1.Capabilities) bool {
-	if len(v.CapabilityFlavors) == 0 {
-		own := ofArchitecture(ptr.Deref(v.Architecture, v1beta1constants.ArchitectureAMD64))
-
-		return v1beta1helper.AreCapabilitiesCompatible(wanted, own, r.definitions) &&
-			slices.Equal(wanted[v1beta1constants.ArchitectureName], own[v1beta1constants.ArchitectureName])
+// provides reports whether there is a disk with the capabilities.
+func (r *imageRules) provides(d disks, wanted gardencorev1beta1.Capabilities) bool {
+	if d.flavors.Has(keyOf(wanted)) {
+		return true
 	}
 
-	return slices.ContainsFunc(v.CapabilityFlavors, func(f api.MachineImageFlavor) bool {
-		return v1beta1helper.AreCapabilitiesEqual(r.withDefaults(f.Capabilities), wanted)
-	})
+	architectures := wanted[v1beta1constants.ArchitectureName]
+
+	return len(architectures) == 1 && d.architectures.Has(architectures[0]) &&
+		v1beta1helper.AreCapabilitiesCompatible(wanted, ofArchitecture(architectures[0]), r.definitions)
+}
+
+// keyOf returns a text that is the same for equal capabilities.
+func keyOf(c gardencorev1beta1.Capabilities) string {
+	sorted := map[string][]string{}
+	for name, values := range c {
+		sorted[name] = slices.Compact(slices.Sorted(slices.Values(values)))
+	}
+
+	return fmt.Sprintf("%q", sorted) // fmt sorts the names.
 }
 
 // textOf names capabilities, in a stable order.
