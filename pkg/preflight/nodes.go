@@ -22,8 +22,8 @@ const (
 	// nodesPerPage and podsPerPage keep one response within the bounds of
 	// pkg/providerapi: nodes list their images.
 	nodesPerPage, podsPerPage = 50, 100
-	// maxClusterBytes bounds the list of all nodes and that of all pods, of which little is kept.
-	// 5,000 nodes with their images take a third of it.
+	// maxClusterBytes bounds the list of all nodes and that of all pods, and what is kept of the nodes.
+	// 5,000 nodes with their images take a third of it. Only the command mcm-kubevirt reads them.
 	maxClusterBytes = 512 << 20
 	// mostNamed is the number of nodes or quotas that a result names.
 	mostNamed = 5
@@ -31,7 +31,7 @@ const (
 
 func (c *checker) listNodes(ctx context.Context) ([]corev1.Node, error) {
 	return providerapi.Collect(ctx, c.viewer.clients, c.viewer.clients.Kubernetes.CoreV1().Nodes(), providerapi.List{
-		Description: "nodes", PerPage: nodesPerPage, MaxBytes: maxClusterBytes,
+		Description: "nodes", PerPage: nodesPerPage, MaxBytes: maxClusterBytes, MaxKept: maxClusterBytes,
 	}, func(n *corev1.Node) (corev1.Node, bool) {
 		n.ManagedFields, n.Annotations, n.Status.Images = nil, nil, nil
 

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi/pages"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
@@ -90,7 +91,7 @@ func (f *following[L]) list(ctx context.Context, _ metav1.ListOptions) (runtime.
 	kept, all := ledger{}, &metav1.List{}
 	source := &versioned[L]{Lister: f.from}
 
-	err := each(ctx, source, List{Labels: f.Labels, PerPage: followedPerPage, MaxBytes: MaxPages * maxPage},
+	err := pages.Each(ctx, source, List{Labels: f.Labels, PerPage: followedPerPage, MaxBytes: pages.MaxPages * pages.MaxPage},
 		func(object runtime.Object) error {
 			less, err := f.keep(object, &kept)
 			all.Items = append(all.Items, runtime.RawExtension{Object: less})

@@ -8,9 +8,6 @@ import "time"
 
 // Bytes.
 const (
-	// maxPage bounds a page of a list that is read page by page. The metadata of 500
-	// VirtualMachines take a fifth of it.
-	maxPage = 8 << 20
 	// maxRefusal bounds the bytes that are read of a refusal to determine whether a quota caused
 	// it.
 	maxRefusal = 16 << 10
@@ -18,19 +15,8 @@ const (
 	maxServer = 1 << 10
 )
 
-// Lists, and the caches of watches.
+// Caches of watches. Package pages bounds lists.
 const (
-	// MaxObjects bounds the objects in a list; no shoot has as many machines. A partial list is never
-	// used.
-	MaxObjects = 20_000
-	// MaxPages bounds the pages of a list, which need not be full. A list with a smaller page size
-	// may have as many pages as MaxObjects fill.
-	MaxPages = 200
-	// perPage is the default number of objects per page.
-	perPage = 500
-	// maxList bounds the bytes of all pages of a list, because the kept names and fields may be
-	// long. The metadata of 10,000 VirtualMachines reach this size.
-	maxList = 32 << 20
 	// maxFollowed bounds the objects in an informer's cache, and maxFollowedBytes the bytes of
 	// their JSON. Evacuation keeps 2 KiB of an instance.
 	maxFollowed, maxFollowedBytes = 10_000, 32 << 20

@@ -52,7 +52,7 @@ func (b *responseBody) Read(p []byte) (int, error) {
 
 	if b.scanner.cost() <= smallResponse {
 		b.stopTimeout() // A large event before this one is complete.
-	} else if err := b.acquire(); err != nil {
+	} else if err := b.allowLarge(); err != nil {
 		return 0, err
 	}
 
@@ -61,6 +61,15 @@ func (b *responseBody) Read(p []byte) (int, error) {
 	}
 
 	return n, err
+}
+
+// allowLarge returns an error if the response may not be large. Otherwise, it waits for the slot.
+func (b *responseBody) allowLarge() error {
+	if b.slot.onlySmall && !b.watch {
+		return errMemory
+	}
+
+	return b.acquire()
 }
 
 // acquire waits for the slot, and then limits the time for the rest of the response.
@@ -111,6 +120,10 @@ func (b *responseBody) Close() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 
+	if !b.closed && !b.watch {
+		b.slot.cost.Add(int64(b.scanner.cost()))
+	}
+
 	b.closed = true
 	b.releaseUnlessShared()
 
@@ -128,6 +141,10 @@ func (b *responseBody) releaseUnlessShared() {
 // Semaphores limit the large responses that the process reads and decodes at a time. Without them,
 // fifty workers that each read a response of maximum size would take gigabytes of memory.
 type Semaphores struct {
+	// OnlyPagesLarge refuses responses that would take more than 1 MiB of memory, except those to
+	// requests of WithReadSlot, and events. It is set before the first use.
+	OnlyPagesLarge bool
+
 	process chan struct{}
 
 	mu sync.Mutex
@@ -159,11 +176,14 @@ func (s *Semaphores) of(server string) semaphores {
 
 	ofCluster, _ := found.(chan struct{})
 
-	return semaphores{ofProcess: s.process, ofCluster: ofCluster}
+	return semaphores{ofProcess: s.process, ofCluster: ofCluster, onlyPagesLarge: s.OnlyPagesLarge}
 }
 
 // semaphores are those that a large response from one host waits for.
-type semaphores struct{ ofProcess, ofCluster chan struct{} }
+type semaphores struct {
+	ofProcess, ofCluster chan struct{}
+	onlyPagesLarge       bool
+}
 
 // ReadSlot is the permission to read a large response. It is released when the response has been
 // decoded.
@@ -172,10 +192,13 @@ type ReadSlot struct {
 	Limit int64
 
 	semaphores semaphores
+	// onlySmall is set if large responses are refused.
+	onlySmall bool
 	// shared is set if a call holds the slot, rather than a response body.
 	shared bool
-	// bytes counts the bytes read of the responses that share the slot.
-	bytes atomic.Int64
+	// bytes counts the bytes read of the responses that share the slot, and cost the memory that they
+	// take after decoding.
+	bytes, cost atomic.Int64
 
 	mu   sync.Mutex
 	held bool
@@ -183,6 +206,10 @@ type ReadSlot struct {
 
 // Bytes returns the number of bytes read of the responses that share the slot.
 func (s *ReadSlot) Bytes() int64 { return s.bytes.Load() }
+
+// Cost returns the memory that the complete responses that share the slot take after decoding, as
+// estimated, in bytes.
+func (s *ReadSlot) Cost() int64 { return s.cost.Load() }
 
 // acquire waits for the slot, unless it is already held.
 func (s *ReadSlot) acquire(ctx context.Context) error {
@@ -239,7 +266,7 @@ func WithReadSlot(ctx context.Context) (context.Context, *ReadSlot) {
 func (all semaphores) slotOf(ctx context.Context) *ReadSlot {
 	s, ok := ctx.Value(slotKey{}).(*ReadSlot)
 	if !ok {
-		return &ReadSlot{semaphores: all}
+		return &ReadSlot{semaphores: all, onlySmall: all.onlyPagesLarge}
 	}
 
 	s.mu.Lock()

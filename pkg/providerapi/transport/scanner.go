@@ -19,6 +19,7 @@ var ErrElements error = &excessError{fmt.Sprintf("is too large: it has more than
 var (
 	errDepth   = &excessError{fmt.Sprintf("is too large: it has more than %d levels of nesting", maxDepth)}
 	errMembers = &excessError{fmt.Sprintf("is too large: it has more than %d members in objects", maxMembers)}
+	errMemory  = &excessError{fmt.Sprintf("is too large: it takes more than %d MiB of memory", smallResponse>>20)}
 	errNumber  = &excessError{fmt.Sprintf("has a number with more than %d digits, or more than %d in its exponent",
 		quantity.MaxDigits, quantity.MaxExponentDigits)}
 )
