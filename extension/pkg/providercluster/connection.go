@@ -1,8 +1,6 @@
 package providercluster
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -12,8 +10,16 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi/transport"
 )
 
-// large limits how many large responses are read at a time, per provider cluster and in total.
-var large = transport.NewSemaphores()
+// large limits how many large responses are read at a time, per provider cluster and in total. Only
+// the pages of a list, which are dropped one after the other, may be large.
+var large = onlyPages()
+
+func onlyPages() *transport.Semaphores {
+	s := transport.NewSemaphores()
+	s.OnlyPagesLarge = true
+
+	return s
+}
 
 // clientOptions returns the options of a client for an API server that is not trusted, and a function
 // that closes its idle connections.
@@ -36,28 +42,5 @@ func (c *Cluster) Close() {
 	}
 }
 
-const (
-	// idleTimeout closes the connections of a reconciliation soon after its last request.
-	idleTimeout = 5 * time.Second
-	// perPage is the number of objects per page: transport bounds the bytes of a response.
-	perPage = 50
-	// maxPages bounds the pages of a list. No shoot has as many machines.
-	maxPages = 100
-)
-
-// ListPages reads a list page by page, and calls each after every page.
-func (c *Cluster) ListPages(ctx context.Context, list client.ObjectList, each func(), options ...client.ListOption) error {
-	for range maxPages {
-		if err := c.List(ctx, list, append(options, client.Limit(perPage), client.Continue(list.GetContinue()))...); err != nil {
-			return err
-		}
-
-		each()
-
-		if list.GetContinue() == "" {
-			return nil
-		}
-	}
-
-	return errors.New(ErrorPrefix + "the list is too long: it has more pages than the extension reads")
-}
+// idleTimeout closes the connections of a reconciliation soon after its last request.
+const idleTimeout = 5 * time.Second

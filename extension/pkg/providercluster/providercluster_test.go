@@ -89,7 +89,7 @@ func TestResponsesAreBounded(t *testing.T) {
 			}
 		}
 	}))
-	require.ErrorContains(t, err, "request body too large")
+	require.ErrorContains(t, err, "it takes more than 1 MiB of memory")
 }
 
 // TestErrorsAreNamed keeps the kind of an error, and bounds its text.

@@ -82,11 +82,11 @@ func (c *dataVolumesCheck) shoot(ctx context.Context, name string) (*gardencorev
 	return shoot, nil
 }
 
-// read returns the DataVolumes of a shoot. After an error, it returns those of the pages before it.
-func read(ctx context.Context, provider *providercluster.Cluster, technicalID string) *volumes {
-	found, list := newVolumes(technicalID), &cdiv1beta1.DataVolumeList{}
-	_ = provider.ListPages(ctx, list, func() { found.add(list.Items) },
-		client.InNamespace(provider.Namespace), client.MatchingLabels{providerspec.TagCluster: technicalID})
+// read returns the incomplete DataVolumes of a shoot. After an error, it returns those before it.
+func read(ctx context.Context, provider *providercluster.Cluster, technicalID string) volumes {
+	found, _ := providercluster.Collect(ctx, provider, &cdiv1beta1.DataVolumeList{}, func(dv *cdiv1beta1.DataVolume) (volume, bool) {
+		return newVolume(dv), isIncomplete(dv, technicalID)
+	}, client.InNamespace(provider.Namespace), client.MatchingLabels{providerspec.TagCluster: technicalID})
 
 	return found
 }

@@ -121,8 +121,14 @@ func TestFailingVolumes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			found := newVolumes(technicalID)
-			found.add(tc.volumes)
+			var found volumes
+
+			for i := range tc.volumes {
+				if dv := &tc.volumes[i]; isIncomplete(dv, technicalID) {
+					found = append(found, newVolume(dv))
+				}
+			}
+
 			require.Equal(t, tc.want, found.failing(), tc.reason)
 		})
 	}

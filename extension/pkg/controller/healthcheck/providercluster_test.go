@@ -229,7 +229,7 @@ func TestTextsAreBounded(t *testing.T) {
 
 	provider := healthyProvider()
 	provider[kubeVirtsPath] = kubeVirtWith(kubevirtv1.KubeVirtCondition{
-		Type: kubevirtv1.KubeVirtConditionAvailable, Status: corev1.ConditionFalse, Message: strings.Repeat("ä", 1<<19),
+		Type: kubevirtv1.KubeVirtConditionAvailable, Status: corev1.ConditionFalse, Message: strings.Repeat("ä", 1<<17),
 	})
 
 	result, err := (&providerClusterCheck{seed: newSeed(t, provider.start(t)), newProviderCluster: providercluster.New}).Check(t.Context(), request)

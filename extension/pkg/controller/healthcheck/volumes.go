@@ -15,54 +15,49 @@ import (
 	providerspec "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 )
 
-// volumes are the DataVolumes of a shoot's machines and its golden images.
-type volumes struct {
-	technicalID string
-	failures    []failure
-	// incomplete are the names of the DataVolumes without their content.
-	incomplete sets.Set[string]
-}
+// volumes are the DataVolumes of a shoot's machines and its golden images that do not have their
+// content.
+type volumes []volume
 
-func newVolumes(technicalID string) *volumes {
-	return &volumes{technicalID: technicalID, incomplete: sets.New[string]()}
-}
-
-// failure is a DataVolume with an error.
-type failure struct {
+// volume is a DataVolume.
+type volume struct {
+	name string
 	// source is the name of the claim from which it is cloned; empty if it is not cloned.
 	source string
-	text   string
+	// failure is the text of its error; empty if it has none.
+	failure string
 }
 
-// add adds DataVolumes with the tag of the shoot. Those without the tag of a machine's role are not
-// disks of machines: CSI volumes, for example.
-func (v *volumes) add(items []cdiv1beta1.DataVolume) {
-	for i := range items {
-		dv := &items[i]
-		if dv.Labels[providerspec.TagRole] == "" && !goldenimage.Is(dv, v.technicalID) {
-			continue
-		}
+// isIncomplete reports whether a DataVolume with the tag of the shoot is one of volumes. Those without
+// the tag of a machine's role are not disks of machines: CSI volumes, for example.
+func isIncomplete(dv *cdiv1beta1.DataVolume, technicalID string) bool {
+	return (dv.Labels[providerspec.TagRole] != "" || goldenimage.Is(dv, technicalID)) &&
+		dv.Status.Phase != cdiv1beta1.Succeeded && dv.DeletionTimestamp == nil
+}
 
-		if dv.Status.Phase == cdiv1beta1.Succeeded || dv.DeletionTimestamp != nil {
-			continue
-		}
+func newVolume(dv *cdiv1beta1.DataVolume) volume {
+	v := volume{name: dv.Name, source: sourceOf(dv)}
 
-		v.incomplete.Insert(dv.Name)
-
-		if token, message := diagnose(dv); token != "" {
-			v.failures = append(v.failures, failure{source: sourceOf(dv), text: excerpt(token + ": " + dv.Name + ": " + message)})
-		}
+	if token, message := diagnose(dv); token != "" {
+		v.failure = excerpt(token + ": " + dv.Name + ": " + message)
 	}
+
+	return v
 }
 
 // failing returns the texts of the failures. A clone of a DataVolume that is not complete is omitted:
 // only its source can be repaired.
-func (v *volumes) failing() []string {
+func (all volumes) failing() []string {
+	incomplete := sets.New[string]()
+	for _, v := range all {
+		incomplete.Insert(v.name)
+	}
+
 	var texts []string
 
-	for _, f := range v.failures {
-		if !v.incomplete.Has(f.source) {
-			texts = append(texts, f.text)
+	for _, v := range all {
+		if v.failure != "" && !incomplete.Has(v.source) {
+			texts = append(texts, v.failure)
 		}
 	}
 

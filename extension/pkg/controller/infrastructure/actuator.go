@@ -8,7 +8,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	extensionscontroller "github.com/gardener/gardener/extensions/pkg/controller"
@@ -193,7 +192,7 @@ func (s *shoot) delete(ctx context.Context) error {
 	// The Worker is gone: nothing deletes these machines any more.
 	if len(used) > 0 {
 		return fmt.Errorf("virtual machines of the shoot in namespace %s of the provider cluster still use the networks %s; delete them",
-			s.namespace, strings.Join(used, ", "))
+			s.namespace, providercluster.Names(used))
 	}
 
 	if err := s.deleteIsolation(ctx); err != nil {

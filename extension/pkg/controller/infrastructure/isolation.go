@@ -53,16 +53,20 @@ func (s *shoot) reconcileIsolation(ctx context.Context) error {
 
 // deleteIsolation deletes the NetworkPolicies of the shoot.
 func (s *shoot) deleteIsolation(ctx context.Context) error {
-	policies := &networkingv1.NetworkPolicyList{}
-	if err := s.provider.List(ctx, policies, client.InNamespace(s.namespace), client.MatchingLabels(s.labels())); nothingThere(err, s.config.Isolation != nil && s.config.Isolation.Enabled) {
+	kind := networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy")
+
+	policies, err := s.provider.ListMetadata(ctx, kind, nil, client.InNamespace(s.namespace), client.MatchingLabels(s.labels()))
+	if nothingThere(err, s.config.Isolation != nil && s.config.Isolation.Enabled) {
 		return nil
-	} else if err != nil {
+	}
+
+	if err != nil {
 		return fmt.Errorf("list NetworkPolicies: %w", err)
 	}
 
-	for i := range policies.Items {
-		if err := s.provider.Delete(ctx, &policies.Items[i]); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("delete NetworkPolicy %s: %w", policies.Items[i].Name, err)
+	for i := range policies {
+		if err := s.provider.Delete(ctx, &policies[i]); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("delete NetworkPolicy %s: %w", policies[i].Name, err)
 		}
 	}
 

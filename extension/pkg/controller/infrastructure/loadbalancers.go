@@ -11,11 +11,7 @@ import (
 // deleteLoadBalancers deletes the load balancers of the shoot. cloud-controller-manager deletes them
 // with the shoot's Services; they are left if the Services were not deleted, as in a forced deletion.
 func (s *shoot) deleteLoadBalancers(ctx context.Context) error {
-	list := &corev1.ServiceList{}
-
-	var left []corev1.Service
-
-	err := s.provider.ListPages(ctx, list, func() { left = append(left, list.Items...) }, client.InNamespace(s.namespace), client.MatchingLabels(s.labels()))
+	left, err := s.provider.ListMetadata(ctx, corev1.SchemeGroupVersion.WithKind("Service"), nil, client.InNamespace(s.namespace), client.MatchingLabels(s.labels()))
 	if err != nil && !nothingThere(err, false) {
 		return fmt.Errorf("list Services: %w", err)
 	}

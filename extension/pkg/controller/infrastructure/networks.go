@@ -6,10 +6,12 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/sets"
 	kubevirtv1 "kubevirt.io/api/core/v1"
@@ -97,9 +99,9 @@ func (s *shoot) deleteNetworks(ctx context.Context, wanted sets.Set[string]) (ke
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(providercluster.NetworkAttachmentDefinition)
 
-	var existing []unstructured.Unstructured
-
-	err := s.provider.ListPages(ctx, list, func() { existing = append(existing, list.Items...) }, client.InNamespace(s.namespace), client.MatchingLabels(s.labels()))
+	existing, err := providercluster.Collect(ctx, s.provider, list, func(n *unstructured.Unstructured) (metav1.PartialObjectMetadata, bool) {
+		return providercluster.Metadata(providercluster.NetworkAttachmentDefinition, n), true
+	}, client.InNamespace(s.namespace), client.MatchingLabels(s.labels()))
 	if nothingThere(err, len(s.config.Networks.TenantNetworks) > 0) {
 		return nil, nil
 	}
@@ -144,15 +146,11 @@ func nothingThere(err error, used bool) bool {
 
 // usedNetworks returns the networks that virtual machines of the shoot use.
 func (s *shoot) usedNetworks(ctx context.Context) (sets.Set[string], error) {
-	machines, used := &kubevirtv1.VirtualMachineList{}, sets.New[string]()
-
-	err := s.provider.ListPages(ctx, machines, func() {
-		for i := range machines.Items {
-			used.Insert(s.networksOf(&machines.Items[i])...)
-		}
+	ofMachines, err := providercluster.Collect(ctx, s.provider, &kubevirtv1.VirtualMachineList{}, func(machine *kubevirtv1.VirtualMachine) ([]string, bool) {
+		return s.networksOf(machine), true
 	}, client.InNamespace(s.namespace), client.MatchingLabels{providerspec.TagCluster: s.technicalID})
 
-	return used, wrap(err, "list VirtualMachines")
+	return sets.New(slices.Concat(ofMachines...)...), wrap(err, "list VirtualMachines")
 }
 
 // networksOf returns the networks in the namespace of the shoot that a virtual machine uses.

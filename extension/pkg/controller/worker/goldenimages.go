@@ -5,12 +5,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/gardener/gardener/extensions/pkg/util"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
@@ -96,26 +94,28 @@ func (d *delegate) deleteImages(ctx context.Context, keep sets.Set[string]) erro
 
 	ofShoot := []client.ListOption{client.InNamespace(namespace), client.MatchingLabels{providerspec.TagCluster: d.cluster.Shoot.Status.TechnicalID}}
 
-	volumes, err := listMetadata(ctx, provider, cdiv1beta1.SchemeGroupVersion.WithKind("DataVolumeList"), append(ofShoot, client.HasLabels{providerspec.LabelGoldenImage})...)
+	images, err := provider.ListMetadata(ctx, cdiv1beta1.SchemeGroupVersion.WithKind("DataVolume"), func(dv *metav1.PartialObjectMetadata) bool {
+		return goldenimage.Is(dv, d.cluster.Shoot.Status.TechnicalID)
+	}, append(ofShoot, client.HasLabels{providerspec.LabelGoldenImage})...)
 	if err != nil {
 		return util.DetermineError(fmt.Errorf("list golden images: %w", err), errorcodes.Known)
 	}
 
-	machines, err := listMetadata(ctx, provider, kubevirtv1.SchemeGroupVersion.WithKind("VirtualMachineList"), ofShoot...)
+	machines, err := provider.ListMetadata(ctx, kubevirtv1.SchemeGroupVersion.WithKind("VirtualMachine"), nil, ofShoot...)
 	if err != nil {
 		return util.DetermineError(fmt.Errorf("list virtual machines: %w", err), errorcodes.Known)
 	}
 
 	// machine-controller-manager deleted all machines: it does not know these.
 	if names := namesOf(machines); d.deleting() && len(names) > 0 {
-		return fmt.Errorf("virtual machines of the shoot remain in namespace %s of the provider cluster: %s; delete them", namespace, strings.Join(names, ", "))
+		return fmt.Errorf("virtual machines of the shoot remain in namespace %s of the provider cluster: %s; delete them", namespace, providercluster.Names(names))
 	}
 
 	keep = keep.Clone().Insert(imagesOf(machines)...)
 
-	for i := range volumes {
-		image := &volumes[i]
-		if !goldenimage.Is(image, d.cluster.Shoot.Status.TechnicalID) || keep.Has(image.Name) {
+	for i := range images {
+		image := &images[i]
+		if keep.Has(image.Name) {
 			continue
 		}
 
@@ -125,18 +125,6 @@ func (d *delegate) deleteImages(ctx context.Context, keep sets.Set[string]) erro
 	}
 
 	return nil
-}
-
-// listMetadata reads the metadata of objects.
-func listMetadata(
-	ctx context.Context, provider *providercluster.Cluster, kind schema.GroupVersionKind, options ...client.ListOption,
-) (all []metav1.PartialObjectMetadata, _ error) {
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(kind)
-
-	err := provider.ListPages(ctx, list, func() { all = append(all, list.Items...) }, options...)
-
-	return all, err
 }
 
 func namesOf(objects []metav1.PartialObjectMetadata) []string {
