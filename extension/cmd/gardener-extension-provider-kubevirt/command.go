@@ -71,10 +71,8 @@ type options struct {
 
 func newOptions() *options {
 	const (
-		reconciles = 5
-		// A health check waits up to 20 seconds for a provider cluster that does not respond. With 10
-		// concurrent checks, those of other shoots are delayed only if more than thirty shoots wait.
-		healthChecks = 10
+		// Half of them wait for slow provider clusters, see providercluster.NewFactory.
+		reconciles, healthChecks = 10, 10
 	)
 
 	o := &options{
@@ -240,8 +238,8 @@ func (o *options) newControlPlaneWebhook(mgr manager.Manager) (*extensionswebhoo
 	return controlplane.New(mgr, o.servers.AllowInternal)
 }
 
-func (o *options) newProviderCluster() providercluster.Factory {
-	return providercluster.NewFactory(o.servers.AllowInternal)
+func (o *options) newProviderCluster(c *controllercmd.ControllerOptions) providercluster.Factory {
+	return providercluster.NewFactory(o.servers.AllowInternal, c.Completed().MaxConcurrentReconciles)
 }
 
 func (o *options) addInfrastructure(ctx context.Context, mgr manager.Manager) error {
@@ -249,7 +247,7 @@ func (o *options) addInfrastructure(ctx context.Context, mgr manager.Manager) er
 		Controller:                o.infrastructure.Completed().Options(),
 		IgnoreOperationAnnotation: o.reconciler.Completed().IgnoreOperationAnnotation,
 		ExtensionClasses:          o.general.Completed().ExtensionClasses,
-		NewProviderCluster:        o.newProviderCluster(),
+		NewProviderCluster:        o.newProviderCluster(o.infrastructure),
 	})
 }
 
@@ -259,7 +257,7 @@ func (o *options) addControlPlane(ctx context.Context, mgr manager.Manager) erro
 		IgnoreOperationAnnotation: o.reconciler.Completed().IgnoreOperationAnnotation,
 		ExtensionClasses:          o.general.Completed().ExtensionClasses,
 		WebhookServerNamespace:    o.webhookServer.Namespace,
-		NewProviderCluster:        o.newProviderCluster(),
+		NewProviderCluster:        o.newProviderCluster(o.controlPlane),
 	})
 }
 
@@ -270,7 +268,7 @@ func (o *options) addWorker(ctx context.Context, mgr manager.Manager) error {
 		ExtensionClasses:          o.general.Completed().ExtensionClasses,
 		SelfHostedShootCluster:    o.general.Completed().SelfHostedShootCluster,
 		GardenCluster:             o.garden,
-		NewProviderCluster:        o.newProviderCluster(),
+		NewProviderCluster:        o.newProviderCluster(o.worker),
 	})
 }
 
@@ -278,7 +276,7 @@ func (o *options) addHealthChecks(_ context.Context, mgr manager.Manager) error 
 	return healthcheck.AddToManager(mgr, healthcheck.Options{
 		Controller:         o.healthCheck.Completed().Options(),
 		ExtensionClasses:   o.general.Completed().ExtensionClasses,
-		NewProviderCluster: o.newProviderCluster(),
+		NewProviderCluster: o.newProviderCluster(o.healthCheck),
 	})
 }
 

@@ -37,7 +37,9 @@ var ErrCredentials = errors.New("CredentialsRefused")
 // Cluster is the provider cluster of one shoot, for one reconciliation.
 type Cluster struct {
 	// Client sends requests with the kubeconfig's identity. It reads without a cache. A request takes
-	// at most 30 seconds, and all requests together at most two minutes.
+	// at most 30 seconds, and all requests together at most two minutes, or five seconds while other
+	// provider clusters are slow, see NewFactory. A response that would take more than 1 MiB of memory
+	// is refused: lists without a limit are read with Collect and ListMetadata.
 	client.Client
 
 	// Namespace is the namespace of the kubeconfig's context.
@@ -49,25 +51,30 @@ type Cluster struct {
 // Factory creates the client of the provider cluster that a Secret describes.
 type Factory func(ctx context.Context, seed client.Reader, ref corev1.SecretReference) (*Cluster, error)
 
-// NewFactory returns the Factory of the extension. Unless internal servers are allowed, a Cluster does not
-// send requests to servers that only the seed may call: see transport.ExternalServers.
-func NewFactory(allowInternalServers bool) Factory {
+// NewFactory returns the Factory of a controller with that many workers. At most half of them wait for
+// slow provider clusters: the others serve the shoots whose provider clusters respond. Unless internal
+// servers are allowed, a Cluster does not send requests to servers that only the seed may call: see
+// transport.ExternalServers.
+func NewFactory(allowInternalServers bool, workers int) Factory {
+	servers := transport.ExternalServers
 	if allowInternalServers {
-		return New
+		servers = transport.AnyServer
 	}
 
+	p := newPlaces(workers)
+
 	return func(ctx context.Context, seed client.Reader, ref corev1.SecretReference) (*Cluster, error) {
-		return connect(ctx, seed, ref, transport.ExternalServers)
+		return connect(ctx, seed, ref, servers, p)
 	}
 }
 
-// New is the Factory for all servers.
+// New is the Factory for all servers, and for a single reconciliation at a time.
 func New(ctx context.Context, seed client.Reader, ref corev1.SecretReference) (*Cluster, error) {
-	return connect(ctx, seed, ref, transport.AnyServer)
+	return connect(ctx, seed, ref, transport.AnyServer, nil)
 }
 
 // connect creates the client of a provider cluster. Errors do not quote the kubeconfig.
-func connect(ctx context.Context, seed client.Reader, ref corev1.SecretReference, servers transport.Servers) (*Cluster, error) {
+func connect(ctx context.Context, seed client.Reader, ref corev1.SecretReference, servers transport.Servers, p places) (*Cluster, error) {
 	secret := &corev1.Secret{}
 	if err := seed.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, secret); err != nil {
 		return nil, fmt.Errorf("get Secret %s/%s: %w", ref.Namespace, ref.Name, err)
@@ -95,7 +102,7 @@ func connect(ctx context.Context, seed client.Reader, ref corev1.SecretReference
 		return nil, fmt.Errorf("create client of the provider cluster: %w", err)
 	}
 
-	return &Cluster{Client: newRequests(c), Namespace: namespace, closeConnections: closeConnections}, nil
+	return &Cluster{Client: newRequests(c, p), Namespace: namespace, closeConnections: closeConnections}, nil
 }
 
 // scheme is the scheme of all clients, which only read it.

@@ -55,7 +55,7 @@ func serve(t *testing.T, handler http.HandlerFunc) client.Client {
 	c, err := client.New(config, options)
 	require.NoError(t, err)
 
-	return newRequests(c)
+	return newRequests(c, nil)
 }
 
 func getNode(t *testing.T, c client.Client) error {
@@ -123,11 +123,11 @@ func TestNewFactory_InternalServers(t *testing.T) {
 			Data:       map[string][]byte{"kubeconfig": []byte(strings.ReplaceAll(kubeconfig, "SERVER", server))},
 		}).Build()
 
-		_, err := NewFactory(false)(t.Context(), seed, ref)
+		_, err := NewFactory(false, 1)(t.Context(), seed, ref)
 		require.ErrorIs(t, err, ErrCredentials, server)
 		require.ErrorContains(t, err, "field server of the current context is refused", server)
 
-		_, err = NewFactory(true)(t.Context(), seed, ref)
+		_, err = NewFactory(true, 1)(t.Context(), seed, ref)
 		require.NoError(t, err, server)
 	}
 }

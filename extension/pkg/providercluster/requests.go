@@ -21,43 +21,64 @@ const ErrorPrefix = "provider cluster: "
 // of the Shoot's status.
 const maxMessage = 2 << 10
 
-// totalTimeout bounds the time of all requests of a reconciliation together. A reconciliation may take
-// twenty minutes, and five run at a time: a provider cluster that does not respond must not delay
-// other shoots.
-const totalTimeout = 2 * time.Minute
+const (
+	// totalTimeout bounds the time of all requests of a reconciliation together. A reconciliation may
+	// take twenty minutes.
+	totalTimeout = 2 * time.Minute
+	// promptTimeout bounds this time for reconciliations that hold none of the controller's places. A
+	// reconciliation sends fifty requests at most, each of which takes some milliseconds.
+	promptTimeout = 5 * time.Second
+)
 
 // errTotalTimeout is the error of requests after totalTimeout.
 var errTotalTimeout = fmt.Errorf("it responds too slowly: the requests of this reconciliation took more than %s: %w", totalTimeout, context.DeadlineExceeded)
+
+// ErrBusy is the error of requests after promptTimeout, while too many other provider clusters are
+// slow, too.
+var ErrBusy = fmt.Errorf("it responds too slowly: the requests of this reconciliation took more than %s, and too many other provider clusters are slow at the same time: %w",
+	promptTimeout, context.DeadlineExceeded)
 
 // requests is a client that bounds the time of its requests and adds ErrorPrefix to errors.
 type requests struct {
 	client.Client
 
+	places places
+
 	mu   sync.Mutex
-	left time.Duration
+	used time.Duration
 }
 
-func newRequests(c client.Client) *requests { return &requests{Client: c, left: totalTimeout} }
+func newRequests(c client.Client, p places) *requests { return &requests{Client: c, places: p} }
 
 // send sends a request within transport.RequestTimeout and within the time that is left.
 func (r *requests) send(ctx context.Context, request func(context.Context) error) error {
 	r.mu.Lock()
-	left := r.left
+	used := r.used
 	r.mu.Unlock()
 
-	if left <= 0 {
+	if used >= totalTimeout {
 		return nameError(errTotalTimeout)
 	}
 
-	ctx, cancel := context.WithTimeout(ctx, min(transport.RequestTimeout, left))
+	ctx, refuse := context.WithCancelCause(ctx)
+	defer refuse(nil)
+
+	end := r.places.takeAfter(promptTimeout-used, func() { refuse(ErrBusy) })
+	defer end()
+
+	limited, cancel := context.WithTimeout(ctx, min(transport.RequestTimeout, totalTimeout-used))
 	defer cancel()
 
 	start := time.Now()
-	err := request(ctx)
+	err := request(limited)
 
 	r.mu.Lock()
-	r.left -= time.Since(start)
+	r.used += time.Since(start)
 	r.mu.Unlock()
+
+	if err != nil && errors.Is(context.Cause(ctx), ErrBusy) {
+		err = ErrBusy
+	}
 
 	return nameError(err)
 }

@@ -28,13 +28,13 @@ func TestTimeOfRequests(t *testing.T) {
 		return left
 	}
 
-	r := newRequests(nil)
+	r := newRequests(nil, nil)
 	require.LessOrEqual(t, untilDeadline(r), transport.RequestTimeout)
 
-	r.left = time.Second
+	r.used = totalTimeout - time.Second
 	require.LessOrEqual(t, untilDeadline(r), time.Second)
 
-	r.left = 0
+	r.used = totalTimeout
 	err := r.send(ctx, func(context.Context) error { panic("no request is sent") })
 	require.ErrorContains(t, err, "provider cluster: it responds too slowly")
 	require.ErrorIs(t, err, context.DeadlineExceeded)

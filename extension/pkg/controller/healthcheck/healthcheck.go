@@ -42,7 +42,7 @@ const (
 
 // timeLimit bounds a check of the provider cluster or of the shoot. A check occupies one of the
 // concurrent reconciliations of its controller: clusters that do not respond must not delay the checks
-// of other shoots.
+// of other shoots. See also providercluster.NewFactory.
 const timeLimit = 20 * time.Second
 
 // resource is a kind of extension resource, with the checks that determine its conditions.

@@ -44,11 +44,14 @@ func (c *providerClusterCheck) Check(ctx context.Context, request types.Namespac
 
 	defer provider.Close()
 
-	if err := checkProvider(ctx, provider); err != nil {
+	switch err := checkProvider(ctx, provider); {
+	case errors.Is(err, providercluster.ErrBusy):
+		return nil, err // The check was not completed, because of other shoots.
+	case err != nil:
 		return unhealthy(err), nil
+	default:
+		return healthy(), nil
 	}
-
-	return healthy(), nil
 }
 
 // checkProvider returns an error unless machines can run in the provider cluster.

@@ -16,6 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/providercluster"
 )
@@ -185,6 +187,27 @@ func TestLateResponse(t *testing.T) {
 	require.Equal(t, gardencorev1beta1.ConditionFalse, result.Status)
 	require.Contains(t, result.Detail, "context deadline exceeded")
 	require.Equal(t, []gardencorev1beta1.ErrorCode{gardencorev1beta1.ErrorRetryableInfraDependencies}, result.Codes)
+}
+
+// TestCheck_Busy checks a provider cluster for which the extension does not wait, because of others: its
+// state is not known.
+func TestCheck_Busy(t *testing.T) {
+	t.Parallel()
+
+	busy := func(context.Context, client.Reader, corev1.SecretReference) (*providercluster.Cluster, error) {
+		return &providercluster.Cluster{Client: fake.NewClientBuilder().WithScheme(providercluster.NewScheme()).WithInterceptorFuncs(interceptor.Funcs{
+			List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
+				return providercluster.ErrBusy
+			},
+		}).Build()}, nil
+	}
+
+	_, err := (&providerClusterCheck{seed: newSeed(t, ""), newProviderCluster: busy}).Check(t.Context(), request)
+	require.ErrorIs(t, err, providercluster.ErrBusy)
+
+	result, err := (&dataVolumesCheck{seed: newSeed(t, ""), newProviderCluster: busy}).Check(t.Context(), request)
+	require.NoError(t, err)
+	require.Equal(t, healthy(), result, "the Infrastructure reports it")
 }
 
 func TestUnavailability(t *testing.T) {
