@@ -165,6 +165,7 @@ bench: ## Measure requests, times and memory against the lab, and the driver's c
 	go run ./test/lab build
 	$(GOTEST) -tags=bench -timeout=60m -v ./test/integration/bench
 	cd extension && $(GOTEST) -tags=bench -run='^TestHundredShoots$$' -timeout=15m -v ./test/integration
+	cd extension && $(GOTEST) -tags=bench -run='^(TestForeignClusters|TestHostileLists)$$' -v ./cmd/gardener-extension-provider-kubevirt ./pkg/providercluster
 	$(GOTEST) -run '^$$' -bench . -benchmem ./api/... ./pkg/...
 
 .PHONY: fuzz

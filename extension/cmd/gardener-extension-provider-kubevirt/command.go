@@ -23,16 +23,10 @@ import (
 	gardenerhealthz "github.com/gardener/gardener/pkg/healthz"
 	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"github.com/spf13/cobra"
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	appsv1 "k8s.io/api/apps/v1"
-	coordinationv1 "k8s.io/api/coordination/v1"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	vpaautoscalingv1 "k8s.io/autoscaler/vertical-pod-autoscaler/pkg/apis/autoscaling.k8s.io/v1"
 	kubernetesscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/component-base/version"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -185,19 +179,6 @@ func (o *options) run(ctx context.Context) error {
 	}
 
 	return mgr.Start(ctx)
-}
-
-// withSmallCache excludes managed fields, and kinds with many objects of which the controllers read
-// only a few, from the manager's cache. Its account may not list the last two kinds: it reads the
-// objects that its roles name.
-func withSmallCache(options manager.Options) manager.Options {
-	options.Client.Cache = &client.CacheOptions{DisableFor: []client.Object{
-		&corev1.Secret{}, &corev1.ConfigMap{}, &corev1.Pod{}, &appsv1.Deployment{}, &resourcesv1alpha1.ManagedResource{},
-		&coordinationv1.Lease{}, &admissionregistrationv1.MutatingWebhookConfiguration{},
-	}}
-	options.Cache.DefaultTransform = cache.TransformStripManagedFields()
-
-	return options
 }
 
 // newScheme returns the kinds of the seed.
