@@ -68,15 +68,26 @@ func (s Source) DataVolume(namespace string) (*cdiv1beta1.DataVolume, error) {
 	return &cdiv1beta1.DataVolume{
 		TypeMeta: metav1.TypeMeta{APIVersion: cdiv1beta1.SchemeGroupVersion.String(), Kind: "DataVolume"},
 		ObjectMeta: metav1.ObjectMeta{
-			Name: name, Namespace: namespace, Annotations: annotations,
-			Labels: map[string]string{
-				v1alpha1.TagCluster:       s.Spec.Tags[v1alpha1.TagCluster],
-				v1alpha1.LabelGoldenImage: name,
-				v1alpha1.LabelManagedBy:   v1alpha1.ManagedBy,
-			},
+			Name: name, Namespace: namespace, Annotations: annotations, Labels: s.labels(name),
 		},
 		Spec: *s.dataVolumeSpec(),
 	}, nil
+}
+
+// labels returns the labels of the image. That of the Shoot's UID is not part of the key, so that images
+// from before the tag are found.
+func (s Source) labels(name string) map[string]string {
+	labels := map[string]string{
+		v1alpha1.TagCluster:       s.Spec.Tags[v1alpha1.TagCluster],
+		v1alpha1.LabelGoldenImage: name,
+		v1alpha1.LabelManagedBy:   v1alpha1.ManagedBy,
+	}
+
+	if uid, tagged := s.Spec.Tags[v1alpha1.TagShootUID]; tagged {
+		labels[v1alpha1.TagShootUID] = uid
+	}
+
+	return labels
 }
 
 // Name returns the name of the image. It must be called only if Spec.UsesGoldenImage.

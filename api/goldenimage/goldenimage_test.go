@@ -168,6 +168,27 @@ func TestNamesNeverChange(t *testing.T) {
 	}
 }
 
+// TestDataVolume_ShootUID labels an image with the UID of the Shoot, if the machines have the tag. The name remains.
+func TestDataVolume_ShootUID(t *testing.T) {
+	t.Parallel()
+
+	spec, errs := v1alpha1.Decode([]byte(`{"tags":{"mcm.gardener.cloud/cluster":"shoot--a--b"},`+imageNames[0].rest+`}`), nil)
+	require.Empty(t, errs)
+
+	source := goldenimage.Source{Spec: spec, Architecture: imageNames[0].architecture}
+	before, err := source.DataVolume("machines")
+	require.NoError(t, err)
+	require.NotContains(t, before.Labels, v1alpha1.TagShootUID)
+
+	spec.Tags[v1alpha1.TagShootUID] = "1"
+	after, err := source.DataVolume("machines")
+	require.NoError(t, err)
+	require.Equal(t, "1", after.Labels[v1alpha1.TagShootUID])
+
+	delete(after.Labels, v1alpha1.TagShootUID)
+	require.Equal(t, before, after, "nothing else changes")
+}
+
 func TestIs(t *testing.T) {
 	t.Parallel()
 

@@ -18,6 +18,10 @@ const (
 	// machines from other objects of the same shoot. Machines are listed and deleted by TagCluster
 	// and TagRole.
 	TagRole = "mcm.gardener.cloud/role"
+	// TagShootUID is an optional tag with the UID of the Shoot. The Gardener extension sets it, and the
+	// same label on all objects that it creates on a provider cluster: two Gardener landscapes can have
+	// Shoots with one technical ID. Golden images have the label, too; it is no part of their names.
+	TagShootUID = "kubevirt.provider.extensions.gardener.cloud/shoot-uid"
 
 	// LabelWorkerPool is Gardener's label for the worker pool, on the shoot's nodes and on every
 	// object of a machine.

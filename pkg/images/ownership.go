@@ -89,6 +89,11 @@ func differentMetadata(have, want *cdiv1beta1.DataVolume) []string {
 		}
 	}
 
+	// An image without this label is older than the label.
+	if uid := have.Labels[v1alpha1.TagShootUID]; uid != "" && want.Labels[v1alpha1.TagShootUID] != "" && uid != want.Labels[v1alpha1.TagShootUID] {
+		list = append(list, "label "+v1alpha1.TagShootUID)
+	}
+
 	if key := v1alpha1.AnnotationGoldenImageKey; have.Annotations[key] != want.Annotations[key] {
 		list = append(list, annotated(key))
 	}

@@ -14,6 +14,8 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 )
 
 func storageOf(size string) corev1.VolumeResourceRequirements {
@@ -39,6 +41,9 @@ func TestOwnImage(t *testing.T) {
 		},
 	}}
 
+	ofShoot := withStorage.DeepCopy()
+	ofShoot.Labels = map[string]string{v1alpha1.TagShootUID: "1"}
+
 	tests := map[string]struct {
 		reason string
 		want   *cdiv1beta1.DataVolume
@@ -60,6 +65,11 @@ func TestOwnImage(t *testing.T) {
 			reason: "the wanted image leaves these to the cluster", want: withPVC, change: func(dv *cdiv1beta1.DataVolume) {
 				dv.Spec.PVC.StorageClassName, dv.Spec.PVC.VolumeMode = ptr.To("standard"), ptr.To(corev1.PersistentVolumeFilesystem)
 			},
+		},
+		"OlderThanTheTag": {reason: "the Shoot is the same", want: ofShoot, change: func(dv *cdiv1beta1.DataVolume) { dv.Labels = nil }},
+		"OtherShoot": {
+			reason: "a Shoot of another landscape with the same technical ID", want: ofShoot, names: []string{"label " + v1alpha1.TagShootUID},
+			change: func(dv *cdiv1beta1.DataVolume) { dv.Labels[v1alpha1.TagShootUID] = "2" },
 		},
 		"Source": {
 			reason: "another operating system", want: withStorage, names: []string{"spec.source.http.url"},

@@ -19,10 +19,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/kubevirt"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/ownership"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/providercluster"
 )
 
@@ -49,6 +50,8 @@ type Manager struct {
 	ProviderNamespace string
 	// TechnicalID is the technical ID of the shoot.
 	TechnicalID string
+	// ShootUID is status.uid of the Shoot.
+	ShootUID types.UID
 }
 
 // Ensure creates or updates an account, and writes the Secret with its kubeconfig and token. If the
@@ -140,26 +143,36 @@ func (m *Manager) ensureAccount(ctx context.Context, i Identity) (*corev1.Servic
 // meta returns the name and the labels of the objects of an identity in the provider cluster.
 func (m *Manager) meta(i Identity) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
-		Namespace: m.ProviderNamespace, Name: m.TechnicalID + "-" + i.Program, Labels: map[string]string{kubevirt.LabelShoot: m.TechnicalID},
+		Namespace: m.ProviderNamespace, Name: m.TechnicalID + "-" + i.Program, Labels: m.owner().Labels(),
 	}
 }
 
-// ensureObject creates an object, or updates it if its permissions differ. It does not change
-// objects without the label of the shoot. Afterwards, wanted is the object in the provider cluster.
+func (m *Manager) owner() ownership.Owner {
+	return ownership.Owner{TechnicalID: m.TechnicalID, UID: m.ShootUID}
+}
+
+// ensureObject creates an object, or updates it if its permissions or labels differ. It does not change
+// objects of another owner. Afterwards, wanted is the object in the provider cluster.
 func (m *Manager) ensureObject(ctx context.Context, wanted, existing client.Object) error {
 	switch err := m.Provider.Get(ctx, client.ObjectKeyFromObject(wanted), existing); {
 	case apierrors.IsNotFound(err):
 		return m.Provider.Create(ctx, wanted)
 	case err != nil:
 		return err
-	case existing.GetLabels()[kubevirt.LabelShoot] != m.TechnicalID:
-		return fmt.Errorf("it exists, but does not belong to the shoot: it is not labelled %s=%s; delete it", kubevirt.LabelShoot, m.TechnicalID)
+	}
+
+	if err := m.owner().Check("it", existing); err != nil {
+		return err
 	}
 
 	wanted.SetUID(existing.GetUID())
 	wanted.SetResourceVersion(existing.GetResourceVersion())
 
-	if samePermissions(wanted, existing) {
+	if _, isAccount := wanted.(*corev1.ServiceAccount); isAccount { // It has no permissions, and must not be updated.
+		return nil
+	}
+
+	if !m.owner().Adopt(existing) && samePermissions(wanted, existing) {
 		return nil
 	}
 
@@ -177,7 +190,7 @@ func samePermissions(wanted, existing client.Object) bool {
 
 		return ok && equality.Semantic.DeepEqual(w.Subjects, e.Subjects)
 	default:
-		return true
+		return false
 	}
 }
 
@@ -214,7 +227,7 @@ func (m *Manager) deleteObject(ctx context.Context, object client.Object) error 
 		return nil
 	}
 
-	if err != nil || object.GetLabels()[kubevirt.LabelShoot] != m.TechnicalID {
+	if err != nil || !m.owner().Owns(object) {
 		return err
 	}
 

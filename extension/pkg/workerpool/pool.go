@@ -24,6 +24,8 @@ import (
 type Shoot struct {
 	// TechnicalID is status.technicalID of the Shoot.
 	TechnicalID string
+	// UID is status.uid of the Shoot; empty if it is not known.
+	UID string
 	// Region is spec.region of the Shoot.
 	Region string
 	// SSHPublicKey is the key for SSH access to the machines; empty if SSH access is disabled.

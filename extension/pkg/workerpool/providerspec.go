@@ -45,14 +45,11 @@ func (p *Pool) ProviderSpec(zone int) (*providerspec.ProviderSpec, []byte, field
 
 func (p *Pool) providerSpec(zone int, template *providerspec.VirtualMachineTemplate) *providerspec.ProviderSpec {
 	spec := &providerspec.ProviderSpec{
-		APIVersion: providerspec.APIVersion,
-		Kind:       providerspec.Kind,
-		Region:     p.shoot.Region,
-		Zone:       p.Zones[zone],
-		Tags: map[string]string{
-			providerspec.TagCluster: p.shoot.TechnicalID,
-			providerspec.TagRole:    role,
-		},
+		APIVersion:                     providerspec.APIVersion,
+		Kind:                           providerspec.Kind,
+		Region:                         p.shoot.Region,
+		Zone:                           p.Zones[zone],
+		Tags:                           p.shoot.tags(),
 		Resources:                      p.resources(),
 		CPU:                            p.Config.CPU,
 		Memory:                         p.Config.Memory,
@@ -73,6 +70,16 @@ func (p *Pool) providerSpec(zone int, template *providerspec.VirtualMachineTempl
 	}
 
 	return spec
+}
+
+// tags returns the tags of the machines.
+func (s *Shoot) tags() map[string]string {
+	tags := map[string]string{providerspec.TagCluster: s.TechnicalID, providerspec.TagRole: role}
+	if s.UID != "" {
+		tags[providerspec.TagShootUID] = s.UID
+	}
+
+	return tags
 }
 
 // resources returns the requests and limits of the virtual machine's pod. An instance type defines

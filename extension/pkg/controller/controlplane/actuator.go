@@ -215,6 +215,6 @@ func (a accounts) manager(ctx context.Context, cp *extensionsv1alpha1.ControlPla
 
 	return &identity.Manager{
 		Seed: a.seed, Namespace: cp.Namespace, Credentials: cp.Spec.SecretRef,
-		Provider: provider, ProviderNamespace: namespace, TechnicalID: cluster.Shoot.Status.TechnicalID,
+		Provider: provider, ProviderNamespace: namespace, TechnicalID: cluster.Shoot.Status.TechnicalID, ShootUID: cluster.Shoot.Status.UID,
 	}, nil
 }

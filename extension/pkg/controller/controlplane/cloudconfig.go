@@ -9,7 +9,7 @@ import (
 
 	api "github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/v1alpha1"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/identity"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/kubevirt"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/ownership"
 )
 
 // cloudConfiguration is the configuration of KubeVirt's cloud-controller-manager v0.6.0
@@ -40,7 +40,7 @@ func cloudConfig(config *api.ControlPlaneConfig, cp *extensionsv1alpha1.ControlP
 	cloud := cloudConfiguration{
 		Kubeconfig:  identity.MountPath + "/kubeconfig",
 		Namespace:   namespace,
-		InfraLabels: map[string]string{kubevirt.LabelShoot: cluster.Shoot.Status.TechnicalID},
+		InfraLabels: ownership.Of(cluster.Shoot).Labels(),
 	}
 	cloud.LoadBalancer.Enabled = config.LoadBalancer == nil || !config.LoadBalancer.Disabled
 	cloud.InstancesV2.Enabled = true

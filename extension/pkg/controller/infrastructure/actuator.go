@@ -25,6 +25,7 @@ import (
 	api "github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/v1alpha1"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/errorcodes"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/kubevirt"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/ownership"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/providercluster"
 )
 
@@ -63,9 +64,9 @@ type actuator struct {
 type shoot struct {
 	provider *providercluster.Cluster
 	config   api.InfrastructureConfig
+	// owner is the owner of all objects.
+	owner ownership.Owner
 
-	// technicalID is the value of the label of all objects.
-	technicalID string
 	// namespace is the namespace of the kubeconfig: the namespace of the machines.
 	namespace string
 	// hasLoadBalancers and hasVolumes are set if Services and volumes of the shoot become objects of the
@@ -90,32 +91,33 @@ func (a *actuator) shootOf(ctx context.Context, infra *extensionsv1alpha1.Infras
 		return nil, fmt.Errorf("%s: %w", credentialsPath(), err)
 	}
 
-	s := &shoot{provider: provider, technicalID: cluster.Shoot.Status.TechnicalID, namespace: provider.Namespace}
-	_ = api.Decode(infra.Spec.ProviderConfig, configPath(), &s.config)
-	s.hasLoadBalancers, s.hasVolumes = controlPlaneOf(cluster)
+	s := newShoot(provider, infra, cluster)
 
 	return s, s.checkNamespace(infra)
 }
 
-// controlPlaneOf reports whether the shoot has load balancers and volumes. The ControlPlane reports
-// errors of the configuration.
-func controlPlaneOf(cluster *extensionscontroller.Cluster) (loadBalancers, volumes bool) {
-	config, profile := &api.ControlPlaneConfig{}, &api.CloudProfileConfig{}
-	_ = api.Decode(cluster.Shoot.Spec.Provider.ControlPlaneConfig, nil, config)
+func newShoot(provider *providercluster.Cluster, infra *extensionsv1alpha1.Infrastructure, cluster *extensionscontroller.Cluster) *shoot {
+	s := &shoot{provider: provider, owner: ownership.Of(cluster.Shoot), namespace: provider.Namespace}
+	_ = api.Decode(infra.Spec.ProviderConfig, configPath(), &s.config)
+
+	controlPlane, profile := &api.ControlPlaneConfig{}, &api.CloudProfileConfig{}
+	_ = api.Decode(cluster.Shoot.Spec.Provider.ControlPlaneConfig, nil, controlPlane) // The ControlPlane reports errors.
 
 	if cluster.CloudProfile != nil {
 		_ = api.Decode(cluster.CloudProfile.Spec.ProviderConfig, nil, profile)
 	}
 
-	return config.LoadBalancer == nil || !config.LoadBalancer.Disabled,
-		slices.ContainsFunc(profile.VolumeClasses, func(c api.VolumeClass) bool { return c.ExposeAs != "" })
+	s.hasLoadBalancers = controlPlane.LoadBalancer == nil || !controlPlane.LoadBalancer.Disabled
+	s.hasVolumes = slices.ContainsFunc(profile.VolumeClasses, func(c api.VolumeClass) bool { return c.ExposeAs != "" })
+
+	return s
 }
 
 // checkNamespace returns an error if the kubeconfig does not point to the shoot's namespace.
 func (s *shoot) checkNamespace(infra *extensionsv1alpha1.Infrastructure) error {
-	if s.createsNamespace() && s.namespace != s.technicalID {
+	if s.createsNamespace() && s.namespace != s.owner.TechnicalID {
 		return fmt.Errorf("the namespace of the kubeconfig in the Secret %s is %s instead of %s: the extension's webhook %s did not change it; check that the webhook is registered, and reconcile the Shoot",
-			infra.Spec.SecretRef.Name, s.namespace, s.technicalID, cloudprovider.WebhookName)
+			infra.Spec.SecretRef.Name, s.namespace, s.owner.TechnicalID, cloudprovider.WebhookName)
 	}
 
 	status := &api.InfrastructureStatus{}
@@ -229,18 +231,4 @@ func (a *actuator) Restore(
 	ctx context.Context, log logr.Logger, infra *extensionsv1alpha1.Infrastructure, cluster *extensionscontroller.Cluster,
 ) error {
 	return a.Reconcile(ctx, log, infra, cluster)
-}
-
-// labels returns the labels of all objects of the shoot.
-func (s *shoot) labels() map[string]string {
-	return map[string]string{kubevirt.LabelShoot: s.technicalID}
-}
-
-// owns returns an error if an object belongs to another owner.
-func (s *shoot) owns(kind string, object client.Object) error {
-	if object.GetLabels()[kubevirt.LabelShoot] == s.technicalID {
-		return nil
-	}
-
-	return fmt.Errorf("%s %s exists, but does not belong to the shoot: it is not labelled %s=%s; delete it, or choose another name in the Shoot", kind, client.ObjectKeyFromObject(object), kubevirt.LabelShoot, s.technicalID)
 }

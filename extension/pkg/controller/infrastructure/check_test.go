@@ -176,7 +176,7 @@ func TestCheck(t *testing.T) {
 				tc.change(l, p)
 			}
 
-			s := &shoot{provider: p.cluster(), technicalID: technicalID, namespace: namespace, config: *tc.config}
+			s := &shoot{provider: p.cluster(), namespace: namespace, config: *tc.config}
 			err := util.DetermineError(s.check(t.Context(), "europe-west1", l.cluster), errorcodes.Known)
 
 			if tc.field == "" {

@@ -11,14 +11,17 @@ import (
 	v1beta1helper "github.com/gardener/gardener/pkg/api/core/v1beta1/helper"
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
+	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"github.com/go-logr/logr"
 	"github.com/stretchr/testify/require"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -33,6 +36,7 @@ import (
 
 const (
 	technicalID = "shoot--garden-dev--johndoe"
+	shootUID    = "5c5a1d9e-9f0e-4a38-9d6b-9fb0a1f4a0b1"
 	namespace   = "my-shoot"
 	bridge      = `{"type":"bridge","ipam":{"type":"host-local","subnet":"10.100.0.0/16"}}`
 )
@@ -47,6 +51,10 @@ type landscape struct {
 	writes int
 	// down is the error of all requests to the provider cluster; nil if it can be reached.
 	down error
+	// hidden are the objects of the provider cluster that the account may not read.
+	hidden map[client.ObjectKey]bool
+	// beforeWrite is called before each request that changes something, and can refuse it; nil for none.
+	beforeWrite func() error
 }
 
 func newLandscape(t *testing.T, config *api.InfrastructureConfig, inProvider ...client.Object) *landscape {
@@ -59,15 +67,16 @@ func newLandscape(t *testing.T, config *api.InfrastructureConfig, inProvider ...
 			CloudProfile: &gardencorev1beta1.CloudProfile{},
 			Shoot: &gardencorev1beta1.Shoot{
 				Spec:   gardencorev1beta1.ShootSpec{Networking: &gardencorev1beta1.Networking{Nodes: ptr.To("10.100.0.0/16"), Pods: ptr.To("100.96.0.0/11")}},
-				Status: gardencorev1beta1.ShootStatus{TechnicalID: technicalID},
+				Status: gardencorev1beta1.ShootStatus{TechnicalID: technicalID, UID: shootUID},
 			},
 		},
 	}
 	l.configure(t, config)
 
 	scheme := runtime.NewScheme()
-	require.NoError(t, extensionsv1alpha1.AddToScheme(scheme))
-	require.NoError(t, api.AddToScheme(scheme))
+	for _, add := range []func(*runtime.Scheme) error{extensionsv1alpha1.AddToScheme, machinev1alpha1.AddToScheme, api.AddToScheme} {
+		require.NoError(t, add(scheme))
+	}
 
 	seed := fake.NewClientBuilder().WithScheme(scheme).WithObjects(l.infra.DeepCopy()).WithStatusSubresource(l.infra).Build()
 	require.NoError(t, seed.Get(t.Context(), client.ObjectKeyFromObject(l.infra), l.infra))
@@ -81,10 +90,22 @@ func newLandscape(t *testing.T, config *api.InfrastructureConfig, inProvider ...
 }
 
 func (l *landscape) newProvider(objects []client.Object) client.Client {
-	write := func() error { l.writes++; return l.down }
+	write := func() error {
+		l.writes++
+
+		if l.beforeWrite != nil {
+			return l.beforeWrite()
+		}
+
+		return l.down
+	}
 
 	return fake.NewClientBuilder().WithScheme(providercluster.NewScheme()).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+			if l.hidden[key] {
+				return named(apierrors.NewForbidden(schema.GroupResource{Resource: "network-attachment-definitions"}, key.Name, errUser))
+			}
+
 			return errors.Join(l.down, c.Get(ctx, key, object, options...))
 		},
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {

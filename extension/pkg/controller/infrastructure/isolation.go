@@ -42,8 +42,12 @@ func (s *shoot) reconcileIsolation(ctx context.Context) error {
 		return fmt.Errorf("get NetworkPolicy %s: %w", wanted.Name, err)
 	}
 
-	if err := s.owns("NetworkPolicy", existing); err != nil || equality.Semantic.DeepEqual(existing.Spec, wanted.Spec) {
+	if err := s.owner.Check("NetworkPolicy "+client.ObjectKeyFromObject(existing).String(), existing); err != nil {
 		return err
+	}
+
+	if !s.owner.Adopt(existing) && equality.Semantic.DeepEqual(existing.Spec, wanted.Spec) {
+		return nil
 	}
 
 	existing.Spec = wanted.Spec
@@ -55,7 +59,7 @@ func (s *shoot) reconcileIsolation(ctx context.Context) error {
 func (s *shoot) deleteIsolation(ctx context.Context) error {
 	kind := networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy")
 
-	policies, err := s.provider.ListMetadata(ctx, kind, nil, client.InNamespace(s.namespace), client.MatchingLabels(s.labels()))
+	policies, err := s.provider.ListMetadata(ctx, kind, nil, client.InNamespace(s.namespace), s.owner.Selector())
 	if nothingThere(err, s.config.Isolation != nil && s.config.Isolation.Enabled) {
 		return nil
 	}
@@ -65,6 +69,10 @@ func (s *shoot) deleteIsolation(ctx context.Context) error {
 	}
 
 	for i := range policies {
+		if !s.owner.Owns(&policies[i]) {
+			continue
+		}
+
 		if err := s.provider.Delete(ctx, &policies[i]); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("delete NetworkPolicy %s: %w", policies[i].Name, err)
 		}
@@ -75,7 +83,7 @@ func (s *shoot) deleteIsolation(ctx context.Context) error {
 
 // networkPolicy returns the policy of the pods of the shoot's machines.
 func (s *shoot) networkPolicy() *networkingv1.NetworkPolicy {
-	machines := metav1.LabelSelector{MatchLabels: map[string]string{providerspec.TagCluster: s.technicalID}}
+	machines := metav1.LabelSelector{MatchLabels: map[string]string{providerspec.TagCluster: s.owner.TechnicalID}}
 	ofShoot := networkingv1.NetworkPolicyPeer{PodSelector: &machines}
 	allowed := []networkingv1.NetworkPolicyPeer{ofShoot}
 
@@ -84,7 +92,7 @@ func (s *shoot) networkPolicy() *networkingv1.NetworkPolicy {
 	}
 
 	return &networkingv1.NetworkPolicy{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: s.technicalID + "-isolation", Labels: s.labels()},
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: s.owner.TechnicalID + "-isolation", Labels: s.owner.Labels()},
 		Spec: networkingv1.NetworkPolicySpec{
 			PodSelector: machines,
 			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress},

@@ -10,7 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// reconcileNamespace creates the namespace of the shoot, if the shoot has one of its own.
+// reconcileNamespace creates the namespace of the shoot, if the shoot has one of its own. It adds no labels to an
+// existing one: an account that may update namespaces could change their level of pod security.
 func (s *shoot) reconcileNamespace(ctx context.Context) error {
 	if !s.createsNamespace() {
 		return nil
@@ -28,14 +29,14 @@ func (s *shoot) reconcileNamespace(ctx context.Context) error {
 	case existing.DeletionTimestamp != nil:
 		return fmt.Errorf("the Namespace %s is being deleted", s.namespace)
 	default:
-		return s.owns("Namespace", existing)
+		return s.owner.Check("Namespace "+s.namespace, existing)
 	}
 }
 
 // namespaceLabels are the labels of the shoot's namespace: those of its owner, and the level that KubeVirt's and
 // CDI's pods need (kubernetes/provider-namespace).
 func (s *shoot) namespaceLabels() map[string]string {
-	labels := s.labels()
+	labels := s.owner.Labels()
 	labels["pod-security.kubernetes.io/enforce"] = "baseline"
 
 	return labels
@@ -57,7 +58,7 @@ func (s *shoot) deleteNamespace(ctx context.Context) error {
 		return fmt.Errorf("get Namespace %s: %w", s.namespace, err)
 	}
 
-	if err := s.owns("Namespace", existing); err != nil {
+	if err := s.owner.Check("Namespace "+s.namespace, existing); err != nil {
 		return err
 	}
 

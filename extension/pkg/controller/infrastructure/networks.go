@@ -31,7 +31,7 @@ func (s *shoot) reconcileNetworks(ctx context.Context) ([]api.NetworkStatus, err
 	wanted := sets.New[string]()
 
 	for _, tenant := range s.config.Networks.TenantNetworks {
-		name := s.technicalID + "-" + tenant.Name
+		name := s.owner.TechnicalID + "-" + tenant.Name
 		if err := s.reconcileNetwork(ctx, name, tenant.Config); err != nil {
 			return nil, err
 		}
@@ -69,7 +69,7 @@ func (s *shoot) reconcileNetwork(ctx context.Context, name, config string) error
 		network = networkAttachmentDefinition()
 		network.SetNamespace(s.namespace)
 		network.SetName(name)
-		network.SetLabels(s.labels())
+		network.SetLabels(s.owner.Labels())
 		setConfig(network, config)
 
 		return wrap(explain(s.provider.Create(ctx, network)), "create NetworkAttachmentDefinition %s", key)
@@ -79,11 +79,11 @@ func (s *shoot) reconcileNetwork(ctx context.Context, name, config string) error
 		return wrap(explain(err), "get NetworkAttachmentDefinition %s", key)
 	}
 
-	if err := s.owns("NetworkAttachmentDefinition", network); err != nil {
-		return err
+	if err := s.owner.Check("NetworkAttachmentDefinition "+key.String(), network); err != nil {
+		return fmt.Errorf("%w, or choose another name in the Shoot", err)
 	}
 
-	if configOf(network) == config {
+	if !s.owner.Adopt(network) && configOf(network) == config {
 		return nil
 	}
 
@@ -101,7 +101,7 @@ func (s *shoot) deleteNetworks(ctx context.Context, wanted sets.Set[string]) (ke
 
 	existing, err := providercluster.Collect(ctx, s.provider, list, func(n *unstructured.Unstructured) (metav1.PartialObjectMetadata, bool) {
 		return providercluster.Metadata(providercluster.NetworkAttachmentDefinition, n), true
-	}, client.InNamespace(s.namespace), client.MatchingLabels(s.labels()))
+	}, client.InNamespace(s.namespace), s.owner.Selector())
 	if nothingThere(err, len(s.config.Networks.TenantNetworks) > 0) {
 		return nil, nil
 	}
@@ -114,7 +114,7 @@ func (s *shoot) deleteNetworks(ctx context.Context, wanted sets.Set[string]) (ke
 
 	for i := range existing {
 		network := &existing[i]
-		if wanted.Has(network.GetName()) {
+		if wanted.Has(network.GetName()) || !s.owner.Owns(network) {
 			continue
 		}
 
@@ -148,7 +148,7 @@ func nothingThere(err error, used bool) bool {
 func (s *shoot) usedNetworks(ctx context.Context) (sets.Set[string], error) {
 	ofMachines, err := providercluster.Collect(ctx, s.provider, &kubevirtv1.VirtualMachineList{}, func(machine *kubevirtv1.VirtualMachine) ([]string, bool) {
 		return s.networksOf(machine), true
-	}, client.InNamespace(s.namespace), client.MatchingLabels{providerspec.TagCluster: s.technicalID})
+	}, client.InNamespace(s.namespace), client.MatchingLabels{providerspec.TagCluster: s.owner.TechnicalID})
 
 	return sets.New(slices.Concat(ofMachines...)...), wrap(err, "list VirtualMachines")
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/goldenimage"
 	providerspec "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/errorcodes"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/ownership"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/providercluster"
 )
 
@@ -34,19 +35,29 @@ func (d *delegate) createImages(ctx context.Context) error {
 	}
 
 	for _, name := range slices.Sorted(maps.Keys(images)) {
-		image := images[name]
-
-		err := provider.Get(ctx, client.ObjectKeyFromObject(image), &cdiv1beta1.DataVolume{})
-		if apierrors.IsNotFound(err) {
-			err = provider.Create(ctx, image)
-		}
-
-		if err != nil && !apierrors.IsAlreadyExists(err) {
+		if err := d.createImage(ctx, provider, images[name]); err != nil && !apierrors.IsAlreadyExists(err) {
 			return util.DetermineError(fmt.Errorf("create golden image %s: %w", name, err), errorcodes.Known)
 		}
 	}
 
 	return nil
+}
+
+// createImage creates an image that does not exist. One of a Shoot of another landscape has the same name if both
+// have the same technical ID.
+func (d *delegate) createImage(ctx context.Context, provider *providercluster.Cluster, image *cdiv1beta1.DataVolume) error {
+	existing := &cdiv1beta1.DataVolume{}
+
+	err := provider.Get(ctx, client.ObjectKeyFromObject(image), existing)
+	if apierrors.IsNotFound(err) {
+		return provider.Create(ctx, image)
+	}
+
+	if owner := ownership.Of(d.cluster.Shoot); err == nil && owner.IsForeign(existing) {
+		return owner.Foreign("it", existing)
+	}
+
+	return err
 }
 
 // goldenImages returns the golden images that the wanted classes use, by name.
@@ -107,15 +118,15 @@ func (d *delegate) deleteImages(ctx context.Context, keep sets.Set[string]) erro
 	}
 
 	// machine-controller-manager deleted all machines: it does not know these.
-	if names := namesOf(machines); d.deleting() && len(names) > 0 {
+	if names := namesOf(d.own(machines)); d.deleting() && len(names) > 0 {
 		return fmt.Errorf("virtual machines of the shoot remain in namespace %s of the provider cluster: %s; delete them", namespace, providercluster.Names(names))
 	}
 
-	keep = keep.Clone().Insert(imagesOf(machines)...)
+	keep, owner := keep.Clone().Insert(imagesOf(machines)...), ownership.Of(d.cluster.Shoot)
 
 	for i := range images {
 		image := &images[i]
-		if keep.Has(image.Name) {
+		if owner.IsForeign(image) || keep.Has(image.Name) {
 			continue
 		}
 
@@ -125,6 +136,13 @@ func (d *delegate) deleteImages(ctx context.Context, keep sets.Set[string]) erro
 	}
 
 	return nil
+}
+
+// own returns the objects that do not belong to a Shoot of another landscape with the same technical ID.
+func (d *delegate) own(objects []metav1.PartialObjectMetadata) []metav1.PartialObjectMetadata {
+	return slices.DeleteFunc(slices.Clone(objects), func(object metav1.PartialObjectMetadata) bool {
+		return ownership.Of(d.cluster.Shoot).IsForeign(&object)
+	})
 }
 
 func namesOf(objects []metav1.PartialObjectMetadata) []string {

@@ -32,6 +32,7 @@ func (d *delegate) newPool(ctx context.Context, given extensionsv1alpha1.WorkerP
 func (d *delegate) shoot() *workerpool.Shoot {
 	return &workerpool.Shoot{
 		TechnicalID:   d.cluster.Shoot.Status.TechnicalID,
+		UID:           string(d.cluster.Shoot.Status.UID),
 		Region:        d.worker.Spec.Region,
 		SSHPublicKey:  d.worker.Spec.SSHPublicKey,
 		Networks:      d.infrastructure.Networks,

@@ -1,0 +1,81 @@
+package identity_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+)
+
+// accountOf returns the objects of the account of a Shoot with the technical ID of newManager and a UID; the UID is empty
+// for an account from before the label.
+func accountOf(uid string) []client.Object {
+	meta := metav1.ObjectMeta{
+		Namespace: "machines", Name: "shoot--a--b-program", Labels: map[string]string{"kubevirt.provider.extensions.gardener.cloud/cluster": "shoot--a--b"},
+	}
+	if uid != "" {
+		meta.Labels["kubevirt.provider.extensions.gardener.cloud/shoot-uid"] = uid
+	}
+
+	return []client.Object{
+		&rbacv1.Role{ObjectMeta: meta, Rules: program.Rules},
+		&rbacv1.RoleBinding{
+			ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name},
+			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "machines", Name: meta.Name}},
+		},
+		&corev1.ServiceAccount{ObjectMeta: meta},
+	}
+}
+
+// TestEnsure_ForeignUID neither uses, changes nor deletes the account of a Shoot of another landscape.
+func TestEnsure_ForeignUID(t *testing.T) {
+	t.Parallel()
+
+	for _, foreign := range accountOf("other") {
+		m := newManager(t, interceptor.Funcs{}, foreign)
+		m.ShootUID = "own"
+
+		_, err := m.Ensure(t.Context(), program)
+		require.ErrorContainsf(t, err, "belongs to another Shoot with the technical ID shoot--a--b", "%T", foreign)
+		require.NoError(t, m.Delete(t.Context(), program))
+		require.NoErrorf(t, m.Provider.Get(t.Context(), client.ObjectKeyFromObject(foreign), foreign), "%T remains", foreign)
+	}
+}
+
+// TestEnsure_Unlabelled adopts an account from before the label. Only its ServiceAccount remains without: the credentials
+// are not allowed to update it.
+func TestEnsure_Unlabelled(t *testing.T) {
+	t.Parallel()
+
+	updates := 0
+	m := newManager(t, interceptor.Funcs{
+		Update: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.UpdateOption) error {
+			if _, isAccount := object.(*corev1.ServiceAccount); isAccount {
+				return apierrors.NewForbidden(corev1.Resource("serviceaccounts"), object.GetName(), nil)
+			}
+
+			updates++
+
+			return c.Update(ctx, object, options...)
+		},
+	}, accountOf("")...)
+	m.ShootUID = "own"
+
+	for range 2 {
+		_, err := m.Ensure(t.Context(), program)
+		require.NoError(t, err)
+		require.Equal(t, 2, updates, "Role and RoleBinding, once")
+	}
+
+	require.NoError(t, m.Delete(t.Context(), program))
+
+	for _, object := range accountOf("") {
+		require.True(t, apierrors.IsNotFound(m.Provider.Get(t.Context(), client.ObjectKeyFromObject(object), object)))
+	}
+}
