@@ -67,6 +67,10 @@ type shoot struct {
 	// owner is the owner of all objects.
 	owner ownership.Owner
 
+	// known are the networks of the last reconciliation, by name, and found are those of this one.
+	known map[string]api.NetworkState
+	found []api.NetworkState
+
 	// namespace is the namespace of the kubeconfig: the namespace of the machines.
 	namespace string
 	// hasLoadBalancers and hasVolumes are set if Services and volumes of the shoot become objects of the
@@ -97,7 +101,7 @@ func (a *actuator) shootOf(ctx context.Context, infra *extensionsv1alpha1.Infras
 }
 
 func newShoot(provider *providercluster.Cluster, infra *extensionsv1alpha1.Infrastructure, cluster *extensionscontroller.Cluster) *shoot {
-	s := &shoot{provider: provider, owner: ownership.Of(cluster.Shoot), namespace: provider.Namespace}
+	s := &shoot{provider: provider, owner: ownership.Of(cluster.Shoot), namespace: provider.Namespace, known: knownNetworks(infra)}
 	_ = api.Decode(infra.Spec.ProviderConfig, configPath(), &s.config)
 
 	controlPlane, profile := &api.ControlPlaneConfig{}, &api.CloudProfileConfig{}
@@ -166,7 +170,7 @@ func (a *actuator) reconcile(ctx context.Context, infra *extensionsv1alpha1.Infr
 
 	return a.updateStatus(ctx, infra, cluster, &api.InfrastructureStatus{
 		TypeMeta: api.TypeMeta("InfrastructureStatus"), Namespace: s.namespace, Networks: networks,
-	})
+	}, &api.InfrastructureState{TypeMeta: api.TypeMeta("InfrastructureState"), Networks: s.found})
 }
 
 // Delete implements infrastructure.Actuator.

@@ -2,8 +2,6 @@ package infrastructure
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -38,9 +36,9 @@ func (s *shoot) reconcileNetworks(ctx context.Context) ([]api.NetworkStatus, err
 
 		wanted.Insert(name)
 
-		networks = append(networks, api.NetworkStatus{
-			Name: s.namespace + "/" + name, Default: tenant.Default, SHA: checksum(tenant.Config), Attachment: tenant.Attachment,
-		})
+		status := api.NetworkStatus{Name: s.namespace + "/" + name, Default: tenant.Default, Attachment: tenant.Attachment}
+		status.SHA = s.checksumOf(status.Name, tenant.Config)
+		networks = append(networks, status)
 	}
 
 	if _, err := s.deleteNetworks(ctx, wanted); err != nil {
@@ -187,7 +185,7 @@ func (s *shoot) sharedNetwork(ctx context.Context, shared api.SharedNetwork, i i
 		return api.NetworkStatus{}, fmt.Errorf("%s: get NetworkAttachmentDefinition %s: %w", path, key, err)
 	}
 
-	return api.NetworkStatus{Name: key.String(), SHA: checksum(configOf(network)), Attachment: shared.Attachment}, nil
+	return api.NetworkStatus{Name: key.String(), SHA: s.checksumOf(key.String(), configOf(network)), Attachment: shared.Attachment}, nil
 }
 
 func networkAttachmentDefinition() *unstructured.Unstructured {
@@ -206,13 +204,6 @@ func configOf(network *unstructured.Unstructured) string {
 
 func setConfig(network *unstructured.Unstructured, config string) {
 	network.Object["spec"] = map[string]any{"config": config}
-}
-
-// checksum returns the SHA-256 checksum of a CNI configuration, as the archived extension wrote it.
-func checksum(config string) string {
-	sum := sha256.Sum256([]byte(config))
-
-	return hex.EncodeToString(sum[:])
 }
 
 // nameIn returns the name of a network in a namespace; empty if it is in another one.

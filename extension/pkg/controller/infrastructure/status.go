@@ -16,18 +16,22 @@ import (
 
 // updateStatus writes the status, if it differs.
 func (a *actuator) updateStatus(
-	ctx context.Context, infra *extensionsv1alpha1.Infrastructure, cluster *extensionscontroller.Cluster, wanted *api.InfrastructureStatus,
+	ctx context.Context, infra *extensionsv1alpha1.Infrastructure, cluster *extensionscontroller.Cluster,
+	wanted *api.InfrastructureStatus, wantedState *api.InfrastructureState,
 ) error {
-	existing := &api.InfrastructureStatus{}
-	unreadable := api.Decode(infra.Status.ProviderStatus, field.NewPath("status", "providerStatus"), existing)
+	existing, existingState := &api.InfrastructureStatus{}, &api.InfrastructureState{}
+	unreadable := append(api.Decode(infra.Status.ProviderStatus, field.NewPath("status", "providerStatus"), existing),
+		api.Decode(infra.Status.State, field.NewPath("status", "state"), existingState)...)
 	networking := networkingOf(infra, cluster)
 
-	if len(unreadable) == 0 && equality.Semantic.DeepEqual(existing, wanted) && equality.Semantic.DeepEqual(infra.Status.Networking, networking) {
+	if len(unreadable) == 0 && equality.Semantic.DeepEqual(existing, wanted) && equality.Semantic.DeepEqual(existingState, wantedState) &&
+		equality.Semantic.DeepEqual(infra.Status.Networking, networking) {
 		return nil
 	}
 
 	before := infra.DeepCopy()
 	infra.Status.ProviderStatus, infra.Status.Networking = &runtime.RawExtension{Object: wanted}, networking
+	infra.Status.State = &runtime.RawExtension{Object: wantedState}
 
 	return a.seed.Status().Patch(ctx, infra, client.MergeFrom(before))
 }

@@ -24,7 +24,7 @@ var SchemeGroupVersion = schema.GroupVersion{Group: GroupName, Version: "v1alpha
 // AddToScheme registers the types, so that controllers can write them into statuses.
 func AddToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(SchemeGroupVersion,
-		&CloudProfileConfig{}, &InfrastructureConfig{}, &InfrastructureStatus{}, &ControlPlaneConfig{}, &WorkerConfig{}, &WorkerStatus{},
+		&CloudProfileConfig{}, &InfrastructureConfig{}, &InfrastructureStatus{}, &InfrastructureState{}, &ControlPlaneConfig{}, &WorkerConfig{}, &WorkerStatus{},
 	)
 	metav1.AddToGroupVersion(scheme, SchemeGroupVersion)
 

@@ -113,3 +113,25 @@ type NetworkStatus struct {
 
 	Attachment `json:",inline"`
 }
+
+// InfrastructureState is status.state of an Infrastructure: what the extension must know when the control
+// plane has moved to another seed. Gardener copies it there.
+//
+// +kubebuilder:object:root=true
+type InfrastructureState struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// Networks are the networks of the machines.
+	Networks []NetworkState `json:"networks,omitempty"`
+}
+
+// NetworkState is the content for which the checksum of a network was determined.
+type NetworkState struct {
+	// Name is the name of the network in the status.
+	Name string `json:"name"`
+	// SHA is the checksum of the network in the status. It is kept while the content is the same.
+	SHA string `json:"sha"`
+	// ContentSHA is the SHA-256 checksum of the CNI configuration as JSON with sorted fields and without
+	// white space, in hexadecimal digits.
+	ContentSHA string `json:"contentSHA,omitempty"`
+}
