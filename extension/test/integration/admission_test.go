@@ -23,7 +23,11 @@ func cloudProfileMistakes() []mistake {
 	const images, types, classes = "spec.providerConfig.machineImages", "spec.providerConfig.machineTypes", "spec.providerConfig.volumeClasses"
 
 	return []mistake{
-		{"unknown field", "    volumeClasses:", "    storageClasses:", "spec.providerConfig.storageClasses", "the fields are apiVersion, kind, machineImages, machineTypes, volumeClasses"},
+		{"unknown field", "    volumeClasses:", "    storageClasses:", "spec.providerConfig.storageClasses", "the fields are apiVersion, kind, machineImages, machineTypes, sharedNetworks, volumeClasses"},
+		{
+			"shared network without a name", "    volumeClasses:", "    sharedNetworks: [{}]\n    volumeClasses:",
+			"spec.providerConfig.sharedNetworks[0]", "set the namespace, the name, or both",
+		},
 		{"kind", "kind: CloudProfileConfig", "kind: ProfileConfig", "spec.providerConfig.kind", "CloudProfileConfig"},
 		{"version without a source", `          - version: "20.4.20210401"
             sourceURL: https://cloud-images.ubuntu.com/focal/current/focal-server-cloudimg-amd64.img

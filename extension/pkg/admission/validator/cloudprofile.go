@@ -64,6 +64,7 @@ func profileErrors(spec *gardencorev1beta1.CloudProfileSpec) field.ErrorList {
 	volumeClasses := configPath().Child("volumeClasses")
 	errs = append(errs, validation.VolumeClasses(config.VolumeClasses, volumeClasses)...)
 	errs = append(errs, volumeTypes(spec.VolumeTypes)...)
+	errs = append(errs, validation.OfferedNetworks(config.SharedNetworks, configPath().Child("sharedNetworks"))...)
 
 	return append(errs, zonesOfClasses(spec.Regions, config.VolumeClasses, volumeClasses)...)
 }

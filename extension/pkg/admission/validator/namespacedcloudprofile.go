@@ -102,7 +102,7 @@ func onlyImages(config *api.CloudProfileConfig) field.ErrorList {
 		errs = append(errs, field.Forbidden(configPath().Child("volumeClasses"), operator))
 	}
 
-	return errs
+	return append(errs, noNetworks(config, operator)...)
 }
 
 // inherited refuses versions that the parent has.

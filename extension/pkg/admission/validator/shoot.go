@@ -106,6 +106,7 @@ func provider() *field.Path { return field.NewPath("spec", "provider") }
 // errors returns the errors of the whole Shoot. It ends early if the context ends.
 func (s *shoot) errors(ctx context.Context) field.ErrorList {
 	config, errs := s.infrastructureConfig()
+	errs = append(errs, s.sharedNetworks(config)...)
 	errs = append(errs, api.Decode(s.Spec.Provider.ControlPlaneConfig, provider().Child("controlPlaneConfig"), &api.ControlPlaneConfig{})...)
 
 	return append(errs, s.pools(ctx, s.networks(config))...)

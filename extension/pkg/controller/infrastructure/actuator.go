@@ -67,6 +67,8 @@ type shoot struct {
 	// owner is the owner of all objects.
 	owner ownership.Owner
 
+	// offered are the shared networks of the CloudProfile; nil if all can be used.
+	offered []api.OfferedNetwork
 	// known are the networks of the last reconciliation, by name, and found are those of this one.
 	known map[string]api.NetworkState
 	found []api.NetworkState
@@ -108,9 +110,12 @@ func newShoot(provider *providercluster.Cluster, infra *extensionsv1alpha1.Infra
 	_ = api.Decode(cluster.Shoot.Spec.Provider.ControlPlaneConfig, nil, controlPlane) // The ControlPlane reports errors.
 
 	if cluster.CloudProfile != nil {
-		_ = api.Decode(cluster.CloudProfile.Spec.ProviderConfig, nil, profile)
+		if errs := api.Decode(cluster.CloudProfile.Spec.ProviderConfig, nil, profile); len(errs) > 0 && profile.SharedNetworks == nil {
+			profile.SharedNetworks = []api.OfferedNetwork{} // The list may be the error.
+		}
 	}
 
+	s.offered = profile.SharedNetworks
 	s.hasLoadBalancers = controlPlane.LoadBalancer == nil || !controlPlane.LoadBalancer.Disabled
 	s.hasVolumes = slices.ContainsFunc(profile.VolumeClasses, func(c api.VolumeClass) bool { return c.ExposeAs != "" })
 

@@ -271,7 +271,7 @@ func TestSharedNetworks(t *testing.T) {
 
 	missing := newLandscape(t, shared)
 	require.ErrorContains(t, missing.actuator.Reconcile(t.Context(), logr.Discard(), missing.infra, missing.cluster),
-		"spec.provider.infrastructureConfig.networks.sharedNetworks[0]: the provider cluster has no NetworkAttachmentDefinition default/net-conf; create it")
+		"spec.provider.infrastructureConfig.networks.sharedNetworks[0]: the shoot cannot use NetworkAttachmentDefinition default/net-conf")
 }
 
 // TestNamespacePerShoot creates and deletes a namespace, and leaves one that it does not own.

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -166,26 +165,6 @@ func (s *shoot) networksOf(machine *kubevirtv1.VirtualMachine) []string {
 	}
 
 	return names
-}
-
-// sharedNetwork reads a network that other shoots may use too.
-func (s *shoot) sharedNetwork(ctx context.Context, shared api.SharedNetwork, i int) (api.NetworkStatus, error) {
-	key := client.ObjectKey{Namespace: shared.Namespace, Name: shared.Name}
-	if key.Namespace == "" {
-		key.Namespace = s.namespace
-	}
-
-	path := configPath().Child("networks", "sharedNetworks").Index(i)
-	network := networkAttachmentDefinition()
-
-	if err := s.provider.Get(ctx, key, network); apierrors.IsNotFound(err) {
-		return api.NetworkStatus{}, errorOf([]fault{{gardencorev1beta1.ErrorRetryableConfigurationProblem, path, fmt.Sprintf(
-			"the provider cluster has no NetworkAttachmentDefinition %s; create it, or correct its name and namespace", key)}})
-	} else if err != nil {
-		return api.NetworkStatus{}, fmt.Errorf("%s: get NetworkAttachmentDefinition %s: %w", path, key, err)
-	}
-
-	return api.NetworkStatus{Name: key.String(), SHA: s.checksumOf(key.String(), configOf(network)), Attachment: shared.Attachment}, nil
 }
 
 func networkAttachmentDefinition() *unstructured.Unstructured {

@@ -27,6 +27,19 @@ type CloudProfileConfig struct {
 	// VolumeClasses extend storage classes of the provider cluster, and offer them to pods of the
 	// shoots.
 	VolumeClasses []VolumeClass `json:"volumeClasses,omitempty"`
+	// SharedNetworks are the networks that Shoots can use as networks.sharedNetworks of their
+	// InfrastructureConfig; with an empty list ([]), they can use none. Machines that already use a network
+	// keep it. Default: Shoots can use each network that their account may read. A network of another
+	// shoot can never be used.
+	SharedNetworks []OfferedNetwork `json:"sharedNetworks,omitzero"`
+}
+
+// OfferedNetwork is a NetworkAttachmentDefinition of the provider cluster, or all those of a namespace.
+type OfferedNetwork struct {
+	// Namespace is the namespace of the network. Default: the namespace of the shoot's machines.
+	Namespace string `json:"namespace,omitempty"`
+	// Name is the name of the network. Default: all networks of the namespace.
+	Name string `json:"name,omitempty"`
 }
 
 // MachineImages are the versions of one image.

@@ -1,0 +1,30 @@
+package validator
+
+import (
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	api "github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/v1alpha1"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/validation"
+)
+
+// sharedNetworks returns the errors of shared networks that the CloudProfile does not offer. The controller checks
+// those in the namespace of the machines, which admission does not know.
+func (s *shoot) sharedNetworks(config *api.InfrastructureConfig) field.ErrorList {
+	if config == nil {
+		return nil
+	}
+
+	profile := &api.CloudProfileConfig{}
+	_ = api.Decode(s.profile.ProviderConfig, nil, profile) // The validator of the CloudProfile reports errors.
+
+	return validation.SharedNetworks(config.Networks.SharedNetworks, profile.SharedNetworks, provider().Child("infrastructureConfig", "networks", "sharedNetworks"))
+}
+
+// noNetworks refuses the shared networks of a NamespacedCloudProfile: a project must not offer networks to itself.
+func noNetworks(config *api.CloudProfileConfig, message string) field.ErrorList {
+	if config.SharedNetworks == nil {
+		return nil
+	}
+
+	return field.ErrorList{field.Forbidden(configPath().Child("sharedNetworks"), message)}
+}
