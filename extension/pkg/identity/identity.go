@@ -82,7 +82,7 @@ func (m *Manager) Ensure(ctx context.Context, i Identity) (created bool, _ error
 // accountToken creates or updates an account, and returns a new token for it, or nil if the current
 // token is not due for renewal. All its errors come from the provider cluster.
 func (m *Manager) accountToken(ctx context.Context, i Identity, c *credentials) (*token, error) {
-	account, err := m.ensureAccount(ctx, i)
+	account, err := m.ensureAccount(ctx, i, c)
 	if err != nil || c.isCurrent(account.UID) {
 		return nil, err
 	}
@@ -117,9 +117,9 @@ func (m *Manager) Renew(ctx context.Context, i Identity) error {
 
 // ensureAccount creates the Role first, since this fails if the credentials of the shoot lack one
 // of its permissions.
-func (m *Manager) ensureAccount(ctx context.Context, i Identity) (*corev1.ServiceAccount, error) {
+func (m *Manager) ensureAccount(ctx context.Context, i Identity, c *credentials) (*corev1.ServiceAccount, error) {
 	role := &rbacv1.Role{ObjectMeta: m.meta(i), Rules: i.Rules}
-	if err := m.ensureObject(ctx, role, &rbacv1.Role{}); err != nil {
+	if err := m.ensureObject(ctx, c, role, &rbacv1.Role{}); err != nil {
 		return nil, fmt.Errorf("create Role %s: %w", role.Name, err)
 	}
 
@@ -128,12 +128,12 @@ func (m *Manager) ensureAccount(ctx context.Context, i Identity) (*corev1.Servic
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name},
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: m.ProviderNamespace, Name: role.Name}},
 	}
-	if err := m.ensureObject(ctx, binding, &rbacv1.RoleBinding{}); err != nil {
+	if err := m.ensureObject(ctx, c, binding, &rbacv1.RoleBinding{}); err != nil {
 		return nil, fmt.Errorf("create RoleBinding %s: %w", binding.Name, err)
 	}
 
 	account := &corev1.ServiceAccount{ObjectMeta: m.meta(i)}
-	if err := m.ensureObject(ctx, account, &corev1.ServiceAccount{}); err != nil {
+	if err := m.ensureObject(ctx, c, account, &corev1.ServiceAccount{}); err != nil {
 		return nil, fmt.Errorf("create ServiceAccount %s: %w", account.Name, err)
 	}
 
@@ -153,9 +153,13 @@ func (m *Manager) owner() ownership.Owner {
 
 // ensureObject creates an object, or updates it if its permissions or labels differ. It does not change
 // objects of another owner. Afterwards, wanted is the object in the provider cluster.
-func (m *Manager) ensureObject(ctx context.Context, wanted, existing client.Object) error {
+func (m *Manager) ensureObject(ctx context.Context, c *credentials, wanted, existing client.Object) error {
 	switch err := m.Provider.Get(ctx, client.ObjectKeyFromObject(wanted), existing); {
 	case apierrors.IsNotFound(err):
+		if err := c.record(ctx); err != nil {
+			return err
+		}
+
 		return m.Provider.Create(ctx, wanted)
 	case err != nil:
 		return err

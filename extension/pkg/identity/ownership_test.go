@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/identity"
 )
 
 // accountOf returns the objects of the account of a Shoot with the technical ID of newManager and a UID; the UID is empty
@@ -78,4 +80,38 @@ func TestEnsure_Unlabelled(t *testing.T) {
 	for _, object := range accountOf("") {
 		require.True(t, apierrors.IsNotFound(m.Provider.Get(t.Context(), client.ObjectKeyFromObject(object), object)))
 	}
+}
+
+// TestEnsure_RecordsFirst requires the record of an account before the account, and none for credentials that do not work.
+func TestEnsure_RecordsFirst(t *testing.T) {
+	t.Parallel()
+
+	var m *identity.Manager
+
+	m = newManager(t, interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
+			recorded, err := identity.IsRecorded(ctx, m.Seed, m.Namespace, program.Program)
+			require.NoError(t, err)
+			require.True(t, recorded)
+
+			return c.Create(ctx, object, options...)
+		},
+	})
+	_, err := m.Ensure(t.Context(), program)
+	require.NoError(t, err)
+	require.NotEmpty(t, secretOf(t, m).Data[identity.KeyToken])
+	require.NoError(t, identity.Record(t.Context(), m.Seed, m.Namespace, program.Program), "it exists")
+	require.NotEmpty(t, secretOf(t, m).Data[identity.KeyToken])
+
+	m = newManager(t, interceptor.Funcs{
+		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return apierrors.NewUnauthorized("Unauthorized")
+		},
+	})
+	_, err = m.Ensure(t.Context(), program)
+	require.True(t, apierrors.IsUnauthorized(err))
+
+	recorded, err := identity.IsRecorded(t.Context(), m.Seed, m.Namespace, program.Program)
+	require.NoError(t, err)
+	require.False(t, recorded)
 }

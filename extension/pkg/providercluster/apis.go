@@ -33,17 +33,3 @@ func (c *Cluster) CheckAPIs(ctx context.Context) error {
 
 	return nil
 }
-
-// WithRemedy adds the remedy to an error of the provider cluster's API.
-func WithRemedy(err error) error {
-	remedy := "check its API server, the network between it and the seed, and the server and certificate authority in the kubeconfig"
-
-	switch {
-	case apierrors.IsUnauthorized(err):
-		remedy = "replace the credentials of the Shoot"
-	case apierrors.IsForbidden(err):
-		remedy = "grant the account of the kubeconfig the permissions of extension/kubernetes/provider-namespace, or of extension/kubernetes/namespace-per-shoot for namespace.create"
-	}
-
-	return fmt.Errorf("%w; %s", err, remedy)
-}

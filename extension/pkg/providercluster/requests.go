@@ -17,6 +17,9 @@ import (
 // distinguish them from errors of the seed's API server.
 const ErrorPrefix = "provider cluster: "
 
+// ErrRequest is wrapped by all errors of requests. Its text is ErrorPrefix.
+var ErrRequest = errors.New(ErrorPrefix)
+
 // maxMessage bounds the text of an error that the provider cluster chooses, in bytes. It becomes part
 // of the Shoot's status.
 const maxMessage = 2 << 10
@@ -136,8 +139,8 @@ func nameError(err error) error {
 			response.Message = response.Message[:maxMessage] + "..."
 		}
 
-		return fmt.Errorf(ErrorPrefix+"%w", &apierrors.StatusError{ErrStatus: response})
+		return fmt.Errorf("%w%w", ErrRequest, &apierrors.StatusError{ErrStatus: response})
 	}
 
-	return fmt.Errorf(ErrorPrefix+"%w", err)
+	return fmt.Errorf("%w%w", ErrRequest, err)
 }

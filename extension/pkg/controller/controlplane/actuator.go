@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	providerspec "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/imagevector"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/errorcodes"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/identity"
@@ -89,6 +90,10 @@ func (a *actuator) Reconcile(
 func (a *actuator) Restore(
 	ctx context.Context, log logr.Logger, cp *extensionsv1alpha1.ControlPlane, cluster *extensionscontroller.Cluster,
 ) (bool, error) {
+	if err := a.accounts.record(ctx, cp); err != nil { // Another seed has created them.
+		return false, err
+	}
+
 	return a.withAccounts(ctx, log, cp, cluster, a.Actuator.Restore)
 }
 
@@ -99,7 +104,7 @@ func (a *actuator) withAccounts(
 ) (bool, error) {
 	if err := a.accounts.ensure(ctx, log, cp, cluster); err != nil {
 		// gardenlet also reconciles the ControlPlane of a Shoot that is being deleted.
-		return false, errorcodes.OfDeletion(util.DetermineError(err, errorcodes.Known), cluster.Shoot, time.Now())
+		return false, errorcodes.OfDeletion(util.DetermineError(providercluster.Explain(err), errorcodes.Known), cluster.Shoot, time.Now())
 	}
 
 	again, err := reconcile(ctx, log, cp, cluster)
@@ -112,7 +117,7 @@ func (a *actuator) withAccounts(
 func (a *actuator) Delete(ctx context.Context, log logr.Logger, cp *extensionsv1alpha1.ControlPlane, cluster *extensionscontroller.Cluster) error {
 	err := a.Actuator.Delete(ctx, log, cp, cluster)
 	if err == nil {
-		err = a.accounts.delete(ctx, cp, cluster)
+		err = providercluster.Explain(a.accounts.deleteRecorded(ctx, log, cp, cluster))
 	}
 
 	return errorcodes.OfDeletion(util.DetermineError(err, errorcodes.Known), cluster.Shoot, time.Now())
@@ -175,7 +180,10 @@ func (a accounts) ensure(ctx context.Context, log logr.Logger, cp *extensionsv1a
 // exist reports whether all programs have credentials.
 func (a accounts) exist(ctx context.Context, cp *extensionsv1alpha1.ControlPlane) bool {
 	return !slices.ContainsFunc(identities, func(i identity.Identity) bool {
-		return a.seed.Get(ctx, client.ObjectKey{Namespace: cp.Namespace, Name: identity.SecretName(i.Program)}, &corev1.Secret{}) != nil
+		secret := &corev1.Secret{}
+
+		return a.seed.Get(ctx, client.ObjectKey{Namespace: cp.Namespace, Name: identity.SecretName(i.Program)}, secret) != nil ||
+			len(secret.Data[providerspec.SecretKeyKubeconfig]) == 0 // Only a record of the account.
 	})
 }
 

@@ -8,7 +8,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	extensionscontroller "github.com/gardener/gardener/extensions/pkg/controller"
 	"github.com/gardener/gardener/extensions/pkg/controller/infrastructure"
@@ -73,6 +72,10 @@ type shoot struct {
 	known map[string]api.NetworkState
 	found []api.NetworkState
 
+	// record records in the seed that objects may exist in the provider cluster, before the first of them
+	// is written; nil for a shoot that is only read.
+	record func(context.Context) error
+
 	// namespace is the namespace of the kubeconfig: the namespace of the machines.
 	namespace string
 	// hasLoadBalancers and hasVolumes are set if Services and volumes of the shoot become objects of the
@@ -98,6 +101,7 @@ func (a *actuator) shootOf(ctx context.Context, infra *extensionsv1alpha1.Infras
 	}
 
 	s := newShoot(provider, infra, cluster)
+	s.record = func(ctx context.Context) error { return a.recordWrite(ctx, infra, s.namespace) }
 
 	return s, s.checkNamespace(infra)
 }
@@ -122,11 +126,14 @@ func newShoot(provider *providercluster.Cluster, infra *extensionsv1alpha1.Infra
 	return s
 }
 
+// unchangedError is the error of a kubeconfig that the webhook did not change. Nothing is written with it.
+type unchangedError struct{ error }
+
 // checkNamespace returns an error if the kubeconfig does not point to the shoot's namespace.
 func (s *shoot) checkNamespace(infra *extensionsv1alpha1.Infrastructure) error {
 	if s.createsNamespace() && s.namespace != s.owner.TechnicalID {
-		return fmt.Errorf("the namespace of the kubeconfig in the Secret %s is %s instead of %s: the extension's webhook %s did not change it; check that the webhook is registered, and reconcile the Shoot",
-			infra.Spec.SecretRef.Name, s.namespace, s.owner.TechnicalID, cloudprovider.WebhookName)
+		return &unchangedError{fmt.Errorf("the namespace of the kubeconfig in the Secret %s is %s instead of %s: the extension's webhook %s did not change it; check that the webhook is registered, and reconcile the Shoot",
+			infra.Spec.SecretRef.Name, s.namespace, s.owner.TechnicalID, cloudprovider.WebhookName)}
 	}
 
 	status := &api.InfrastructureStatus{}
@@ -145,7 +152,9 @@ func (s *shoot) checkNamespace(infra *extensionsv1alpha1.Infrastructure) error {
 func (a *actuator) Reconcile(
 	ctx context.Context, _ logr.Logger, infra *extensionsv1alpha1.Infrastructure, cluster *extensionscontroller.Cluster,
 ) error {
-	return util.DetermineError(a.reconcile(ctx, infra, cluster), errorcodes.Known)
+	err := providercluster.Explain(a.reconcile(ctx, infra, cluster))
+
+	return util.DetermineError(err, errorcodes.Known)
 }
 
 func (a *actuator) reconcile(ctx context.Context, infra *extensionsv1alpha1.Infrastructure, cluster *extensionscontroller.Cluster) error {
@@ -164,6 +173,10 @@ func (a *actuator) reconcile(ctx context.Context, infra *extensionsv1alpha1.Infr
 		return err
 	}
 
+	if err := s.record(ctx); err != nil {
+		return err
+	}
+
 	networks, err := s.reconcileNetworks(ctx)
 	if err != nil {
 		return err
@@ -178,66 +191,18 @@ func (a *actuator) reconcile(ctx context.Context, infra *extensionsv1alpha1.Infr
 	}, &api.InfrastructureState{TypeMeta: api.TypeMeta("InfrastructureState"), Networks: s.found})
 }
 
-// Delete implements infrastructure.Actuator.
-func (a *actuator) Delete(
-	ctx context.Context, _ logr.Logger, infra *extensionsv1alpha1.Infrastructure, cluster *extensionscontroller.Cluster,
-) error {
-	s, err := a.shootOf(ctx, infra, cluster)
-	if err == nil {
-		err = s.delete(ctx)
-	}
-
-	return errorcodes.OfDeletion(util.DetermineError(err, errorcodes.Known), cluster.Shoot, time.Now())
-}
-
-func (s *shoot) delete(ctx context.Context) error {
-	if err := s.deleteLoadBalancers(ctx); err != nil {
-		return err
-	}
-
-	used, err := s.deleteNetworks(ctx, nil)
-	if err != nil {
-		return err
-	}
-
-	// The Worker is gone: nothing deletes these machines any more.
-	if len(used) > 0 {
-		return fmt.Errorf("virtual machines of the shoot in namespace %s of the provider cluster still use the networks %s; delete them",
-			s.namespace, providercluster.Names(used))
-	}
-
-	if err := s.deleteIsolation(ctx); err != nil {
-		return err
-	}
-
-	return s.deleteNamespace(ctx)
-}
-
-// forceTimeout bounds a forced deletion: the provider cluster may be gone, or hang.
-const forceTimeout = time.Minute
-
-// ForceDelete implements infrastructure.Actuator. It deletes what it can.
-func (a *actuator) ForceDelete(
-	ctx context.Context, log logr.Logger, infra *extensionsv1alpha1.Infrastructure, cluster *extensionscontroller.Cluster,
-) error {
-	ctx, cancel := context.WithTimeout(ctx, forceTimeout)
-	defer cancel()
-
-	if err := a.Delete(ctx, log, infra, cluster); err != nil {
-		log.Info("Failed to delete objects in the provider cluster during forced deletion; they may remain", "label", kubevirt.LabelShoot+"="+cluster.Shoot.Status.TechnicalID, "reason", err.Error())
-	}
-
-	return nil
-}
-
 // Migrate implements infrastructure.Actuator: the provider cluster has all state.
 func (*actuator) Migrate(context.Context, logr.Logger, *extensionsv1alpha1.Infrastructure, *extensionscontroller.Cluster) error {
 	return nil
 }
 
-// Restore implements infrastructure.Actuator.
+// Restore implements infrastructure.Actuator. Another seed has written the objects.
 func (a *actuator) Restore(
 	ctx context.Context, log logr.Logger, infra *extensionsv1alpha1.Infrastructure, cluster *extensionscontroller.Cluster,
 ) error {
+	if err := a.recordWrite(ctx, infra, ""); err != nil {
+		return err
+	}
+
 	return a.Reconcile(ctx, log, infra, cluster)
 }

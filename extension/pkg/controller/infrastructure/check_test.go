@@ -193,7 +193,7 @@ func TestCheck(t *testing.T) {
 }
 
 // named returns an error as the client of a provider cluster does.
-func named(err error) error { return fmt.Errorf(providercluster.ErrorPrefix+"%w", err) }
+func named(err error) error { return fmt.Errorf("%w%w", providercluster.ErrRequest, err) }
 
 // TestHotplug checks the feature gates of KubeVirt for shoots whose pods can have volumes.
 func TestHotplug(t *testing.T) {

@@ -21,6 +21,10 @@ func (s *shoot) reconcileNamespace(ctx context.Context) error {
 
 	switch err := s.provider.Get(ctx, client.ObjectKey{Name: s.namespace}, existing); {
 	case apierrors.IsNotFound(err):
+		if err := s.record(ctx); err != nil {
+			return err
+		}
+
 		err = s.provider.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace, Labels: s.namespaceLabels()}})
 
 		return wrap(err, "create Namespace %s", s.namespace)

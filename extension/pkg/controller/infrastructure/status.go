@@ -14,6 +14,24 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/validation"
 )
 
+// isRecorded reports whether objects of the shoot may exist in the provider cluster.
+func isRecorded(infra *extensionsv1alpha1.Infrastructure) bool {
+	return infra.Status.ProviderStatus != nil
+}
+
+// recordWrite records that objects may exist in a namespace of the provider cluster, which is empty if it is
+// not known.
+func (a *actuator) recordWrite(ctx context.Context, infra *extensionsv1alpha1.Infrastructure, namespace string) error {
+	if isRecorded(infra) {
+		return nil
+	}
+
+	before := infra.DeepCopy()
+	infra.Status.ProviderStatus = &runtime.RawExtension{Object: &api.InfrastructureStatus{TypeMeta: api.TypeMeta("InfrastructureStatus"), Namespace: namespace}}
+
+	return wrap(a.seed.Status().Patch(ctx, infra, client.MergeFrom(before)), "record that objects may exist in the provider cluster")
+}
+
 // updateStatus writes the status, if it differs.
 func (a *actuator) updateStatus(
 	ctx context.Context, infra *extensionsv1alpha1.Infrastructure, cluster *extensionscontroller.Cluster,

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/errorcodes"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/providercluster"
 )
 
 // actuator is the generic actuator, except for the deletion of Workers without classes.
@@ -28,7 +29,7 @@ type actuator struct {
 
 // Delete implements worker.Actuator.
 func (a *actuator) Delete(ctx context.Context, log logr.Logger, w *extensionsv1alpha1.Worker, c *extensionscontroller.Cluster) error {
-	return errorcodes.OfDeletion(a.delete(ctx, log, w, c), c.Shoot, time.Now())
+	return errorcodes.OfDeletion(providercluster.Explain(a.delete(ctx, log, w, c)), c.Shoot, time.Now())
 }
 
 // delete deletes the Worker with its machines. The generic actuator waits until machine-controller-manager

@@ -50,6 +50,10 @@ func (d *delegate) createImage(ctx context.Context, provider *providercluster.Cl
 
 	err := provider.Get(ctx, client.ObjectKeyFromObject(image), existing)
 	if apierrors.IsNotFound(err) {
+		if err := d.record(ctx); err != nil {
+			return err
+		}
+
 		return provider.Create(ctx, image)
 	}
 

@@ -70,7 +70,3 @@ func (d *delegate) PostReconcileHook(ctx context.Context) error {
 
 // PreDeleteHook implements genericactuator.WorkerDelegate.
 func (*delegate) PreDeleteHook(context.Context) error { return nil }
-
-// PostDeleteHook implements genericactuator.WorkerDelegate: it deletes all golden images of the
-// shoot.
-func (d *delegate) PostDeleteHook(ctx context.Context) error { return d.deleteImages(ctx, nil) }
