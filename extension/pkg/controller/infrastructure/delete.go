@@ -33,13 +33,13 @@ const attemptTimeout = time.Minute
 // extension recorded nothing before their first success: credentials that do not work wrote nothing.
 func (a *actuator) delete(ctx context.Context, log logr.Logger, infra *extensionsv1alpha1.Infrastructure, cluster *extensionscontroller.Cluster) error {
 	if isRecorded(infra) {
-		return a.deleteObjects(ctx, infra, cluster)
+		return a.deleteObjects(ctx, infra, cluster, (*shoot).delete)
 	}
 
 	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
 	defer cancel()
 
-	err := a.deleteObjects(ctx, infra, cluster)
+	err := a.deleteObjects(ctx, infra, cluster, (*shoot).delete)
 	if unchanged := (*unchangedError)(nil); !providercluster.IsFailure(err) && !errors.As(err, &unchanged) {
 		return err
 	}
@@ -49,7 +49,9 @@ func (a *actuator) delete(ctx context.Context, log logr.Logger, infra *extension
 	return nil
 }
 
-func (a *actuator) deleteObjects(ctx context.Context, infra *extensionsv1alpha1.Infrastructure, cluster *extensionscontroller.Cluster) error {
+func (a *actuator) deleteObjects(
+	ctx context.Context, infra *extensionsv1alpha1.Infrastructure, cluster *extensionscontroller.Cluster, do func(*shoot, context.Context) error,
+) error {
 	s, err := a.shootOf(ctx, infra, cluster)
 	if err != nil {
 		return err
@@ -57,7 +59,7 @@ func (a *actuator) deleteObjects(ctx context.Context, infra *extensionsv1alpha1.
 
 	defer s.provider.Close()
 
-	return s.delete(ctx)
+	return do(s, ctx)
 }
 
 func (s *shoot) delete(ctx context.Context) error {
@@ -74,6 +76,11 @@ func (s *shoot) delete(ctx context.Context) error {
 	}
 
 	return s.deleteNamespace(ctx)
+}
+
+// forceDelete continues after errors. The namespace is deleted with the virtual machines that remain.
+func (s *shoot) forceDelete(ctx context.Context) error {
+	return errors.Join(s.deleteLoadBalancers(ctx), s.deleteUnusedNetworks(ctx), s.deleteIsolation(ctx), s.deleteNamespace(ctx))
 }
 
 // deleteUnusedNetworks deletes the networks of a shoot whose Worker is gone. It returns an error if virtual
@@ -95,7 +102,7 @@ func (a *actuator) ForceDelete(
 	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
 	defer cancel()
 
-	if err := a.Delete(ctx, log, infra, cluster); err != nil {
+	if err := a.deleteObjects(ctx, infra, cluster, (*shoot).forceDelete); err != nil {
 		log.Info("Failed to delete objects in the provider cluster during forced deletion; they may remain", "label", kubevirt.LabelShoot+"="+cluster.Shoot.Status.TechnicalID, "reason", err.Error())
 	}
 

@@ -13,8 +13,11 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kubevirtv1 "kubevirt.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	providerspec "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 	api "github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/v1alpha1"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/providercluster"
 )
@@ -116,4 +119,38 @@ func TestDelete_Unrecorded(t *testing.T) {
 	l := newLandscape(t, config(tenant("a")), network(namespace, technicalID+"-a", bridge, labelledFor("")))
 	require.NoError(t, l.actuator.Delete(t.Context(), logr.Discard(), l.infra, l.cluster))
 	require.Empty(t, l.networks(t))
+}
+
+// TestForceDelete_UsedNetwork deletes the namespace of a shoot with its remaining virtual machines.
+func TestForceDelete_UsedNetwork(t *testing.T) {
+	t.Parallel()
+
+	machine := &kubevirtv1.VirtualMachine{
+		ObjectMeta: metav1.ObjectMeta{Namespace: technicalID, Name: "m", Labels: map[string]string{providerspec.TagCluster: technicalID}},
+		Spec: kubevirtv1.VirtualMachineSpec{Template: &kubevirtv1.VirtualMachineInstanceTemplateSpec{Spec: kubevirtv1.VirtualMachineInstanceSpec{
+			Networks: []kubevirtv1.Network{{Name: "net", NetworkSource: kubevirtv1.NetworkSource{Multus: &kubevirtv1.MultusNetwork{NetworkName: technicalID + "/" + technicalID + "-a"}}}},
+		}}},
+	}
+	l := newLandscape(t, allOptions(), machine)
+	l.provider.Namespace = technicalID
+	l.reconcile(t)
+
+	require.ErrorContains(t, l.actuator.Delete(t.Context(), logr.Discard(), l.infra, l.cluster), "still use the networks", "an ordinary deletion waits")
+	require.NoError(t, l.actuator.ForceDelete(t.Context(), logr.Discard(), l.infra, l.cluster))
+	require.True(t, apierrors.IsNotFound(l.provider.Get(t.Context(), client.ObjectKey{Name: technicalID}, &corev1.Namespace{})))
+}
+
+// TestForceDelete_EachStep continues after a step that fails.
+func TestForceDelete_EachStep(t *testing.T) {
+	t.Parallel()
+
+	l := newLandscape(t, allOptions(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: technicalID, Name: "lb", Labels: labelledFor(shootUID)}})
+	l.provider.Namespace = technicalID
+	l.reconcile(t)
+
+	l.writes, l.beforeWrite = 0, func() error {
+		return named(apierrors.NewInternalError(errors.New("etcdserver: request timed out")))
+	}
+	require.NoError(t, l.actuator.ForceDelete(t.Context(), logr.Discard(), l.infra, l.cluster))
+	require.Equal(t, 4, l.writes, "load balancer, network, NetworkPolicy and namespace")
 }
