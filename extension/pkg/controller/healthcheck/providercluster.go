@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 
+	extensionscontroller "github.com/gardener/gardener/extensions/pkg/controller"
 	"github.com/gardener/gardener/extensions/pkg/controller/healthcheck"
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/controller/infrastructure"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/providercluster"
 )
 
@@ -44,9 +46,23 @@ func (c *providerClusterCheck) Check(ctx context.Context, request types.Namespac
 
 	defer provider.Close()
 
-	switch err := checkProvider(ctx, provider); {
+	if err := checkProvider(ctx, provider); err != nil {
+		return conditionOf(err)
+	}
+
+	cluster, err := extensionscontroller.GetCluster(ctx, c.seed, request.Namespace)
+	if err != nil {
+		return nil, fmt.Errorf("get Cluster %s: %w", request.Namespace, err)
+	}
+
+	return conditionOf(infrastructure.Findings(ctx, provider, infra, cluster))
+}
+
+// conditionOf returns the result of a check. A check that was not completed, because of other shoots, has none.
+func conditionOf(err error) (*healthcheck.SingleCheckResult, error) {
+	switch {
 	case errors.Is(err, providercluster.ErrBusy):
-		return nil, err // The check was not completed, because of other shoots.
+		return nil, err
 	case err != nil:
 		return unhealthy(err), nil
 	default:

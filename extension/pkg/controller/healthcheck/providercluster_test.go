@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apiresource "k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -73,6 +74,57 @@ func providerCases() map[string]providerCase {
 			reason: "another error is no missing permission", change: server{cdisPath: status(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, "service unavailable")},
 			texts: []string{"read the state of CDI", "check its API server"}, code: gardencorev1beta1.ErrorRetryableInfraDependencies,
 		},
+	}
+}
+
+// lostCases are shoots whose machines run, but could not be replaced.
+func lostCases() map[string]providerCase {
+	quota := corev1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Name: "machines"},
+		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourceRequestsCPU: apiresource.MustParse("1")}},
+	}
+
+	return map[string]providerCase{
+		"Quota": {
+			reason: "it was lowered", change: server{quotasPath: &corev1.ResourceQuotaList{Items: []corev1.ResourceQuota{quota}}},
+			texts: []string{"spec.provider.workers: ", "ResourceQuota machines of the provider cluster allows 1; reduce the minimum, or raise the quota"},
+			code:  gardencorev1beta1.ErrorInfraQuotaExceeded,
+		},
+		"LastNode": {
+			reason: "its zone has no other", change: server{nodesPath: &corev1.NodeList{}},
+			texts: []string{"spec.provider.workers[0].zones[0]: ", "no node in region"}, code: gardencorev1beta1.ErrorRetryableConfigurationProblem,
+		},
+		"StorageClass": {
+			reason: "it was deleted", change: server{classPath: status(http.StatusNotFound, metav1.StatusReasonNotFound, "")},
+			texts: []string{"spec.provider.workers[0].volume.type: ", "no StorageClass nvme"}, code: gardencorev1beta1.ErrorRetryableConfigurationProblem,
+		},
+		"Permissions": {
+			reason: "the account lost them", change: server{reviewsPath: reviewed(false)},
+			texts: []string{"spec.credentialsBindingName: ", "may not create virtualmachines"}, code: gardencorev1beta1.ErrorInfraUnauthorized,
+		},
+		"NotReadable": {
+			reason: "these permissions are optional", change: server{
+				quotasPath: forbidden("resourcequotas"), nodesPath: forbidden("nodes"), classPath: forbidden("storageclasses.storage.k8s.io"),
+				reviewsPath: forbidden("selfsubjectaccessreviews.authorization.k8s.io"),
+			},
+		},
+	}
+}
+
+// TestProviderClusterCheck_Lost reports what the provider cluster does not have any more: the Infrastructure of a shoot whose
+// machines run is reconciled nevertheless.
+func TestProviderClusterCheck_Lost(t *testing.T) {
+	t.Parallel()
+
+	for name, tc := range lostCases() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			provider := healthyProvider()
+			maps.Copy(provider, tc.change)
+
+			requireProvider(t, newSeed(t, provider.start(t)), tc)
+		})
 	}
 }
 

@@ -13,11 +13,15 @@ import (
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
 	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"github.com/stretchr/testify/require"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apiresource "k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	kubernetesscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/ptr"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -43,6 +47,10 @@ const (
 	volumesPath   = "/apis/cdi.kubevirt.io/v1beta1/namespaces/" + namespace + "/datavolumes"
 	kubeVirtsPath = "/apis/kubevirt.io/v1/kubevirts"
 	cdisPath      = "/apis/cdi.kubevirt.io/v1beta1/cdis"
+	nodesPath     = "/api/v1/nodes"
+	quotasPath    = "/api/v1/namespaces/" + namespace + "/resourcequotas"
+	classPath     = "/apis/storage.k8s.io/v1/storageclasses/nvme"
+	reviewsPath   = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 )
 
 // healthyProvider is a provider cluster that can run machines.
@@ -51,11 +59,18 @@ func healthyProvider() server {
 		machinesPath: &kubevirtv1.VirtualMachineList{}, volumesPath: &cdiv1beta1.DataVolumeList{},
 		kubeVirtsPath: kubeVirtWith(kubevirtv1.KubeVirtCondition{Type: kubevirtv1.KubeVirtConditionAvailable, Status: corev1.ConditionTrue}),
 		cdisPath:      &cdiv1beta1.CDIList{},
+		nodesPath:     &corev1.NodeList{Items: []corev1.Node{{}}}, quotasPath: &corev1.ResourceQuotaList{}, classPath: &storagev1.StorageClass{},
+		reviewsPath: reviewed(true),
 	}
 }
 
 func kubeVirtWith(conditions ...kubevirtv1.KubeVirtCondition) *kubevirtv1.KubeVirtList {
 	return &kubevirtv1.KubeVirtList{Items: []kubevirtv1.KubeVirt{{Status: kubevirtv1.KubeVirtStatus{Conditions: conditions}}}}
+}
+
+// reviewed is the response to an access review.
+func reviewed(allowed bool) *authorizationv1.SelfSubjectAccessReview {
+	return &authorizationv1.SelfSubjectAccessReview{Status: authorizationv1.SubjectAccessReviewStatus{Allowed: allowed}}
 }
 
 // failedCDI is a list with an installation as CDI's operator reports it after an error.
@@ -148,8 +163,18 @@ func newSeed(t *testing.T, kubeconfig string, objects ...client.Object) client.C
 		&extensionsv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: request.Namespace}, Spec: extensionsv1alpha1.ClusterSpec{
 			Shoot: raw(&gardencorev1beta1.Shoot{
 				TypeMeta: metav1.TypeMeta{APIVersion: version, Kind: "Shoot"}, Status: gardencorev1beta1.ShootStatus{TechnicalID: technicalID},
+				Spec: gardencorev1beta1.ShootSpec{Provider: gardencorev1beta1.Provider{Workers: []gardencorev1beta1.Worker{{
+					Name: "pool", Minimum: 2, Machine: gardencorev1beta1.Machine{Type: "standard-1"},
+					Volume: &gardencorev1beta1.Volume{Type: ptr.To("fast")}, Zones: []string{"a"},
+				}}}},
 			}),
-			CloudProfile: raw(&gardencorev1beta1.CloudProfile{TypeMeta: metav1.TypeMeta{APIVersion: version, Kind: "CloudProfile"}}),
+			CloudProfile: raw(&gardencorev1beta1.CloudProfile{
+				TypeMeta: metav1.TypeMeta{APIVersion: version, Kind: "CloudProfile"},
+				Spec: gardencorev1beta1.CloudProfileSpec{
+					VolumeTypes:  []gardencorev1beta1.VolumeType{{Name: "fast", Class: "nvme"}},
+					MachineTypes: []gardencorev1beta1.MachineType{{Name: "standard-1", CPU: apiresource.MustParse("1"), Memory: apiresource.MustParse("4Gi")}},
+				},
+			}),
 		}},
 	)...).Build()
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/gardener/gardener/extensions/pkg/webhook/cloudprovider"
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
+	machinescheme "github.com/gardener/machine-controller-manager/pkg/client/clientset/versioned/scheme"
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -42,6 +43,10 @@ type Options struct {
 
 // AddToManager adds the controller to a manager.
 func AddToManager(ctx context.Context, mgr manager.Manager, options Options) error {
+	if err := machinescheme.AddToScheme(mgr.GetScheme()); err != nil {
+		return err
+	}
+
 	return infrastructure.Add(mgr, infrastructure.AddArgs{
 		Actuator:                  &actuator{seed: mgr.GetClient(), newProviderCluster: options.NewProviderCluster},
 		ConfigValidator:           &configValidator{seed: mgr.GetClient()},
@@ -152,12 +157,21 @@ func (s *shoot) checkNamespace(infra *extensionsv1alpha1.Infrastructure) error {
 func (a *actuator) Reconcile(
 	ctx context.Context, _ logr.Logger, infra *extensionsv1alpha1.Infrastructure, cluster *extensionscontroller.Cluster,
 ) error {
-	err := providercluster.Explain(a.reconcile(ctx, infra, cluster))
+	r, err := runningMachines(ctx, a.seed, cluster, infra.Namespace)
+	if err != nil {
+		return err
+	}
+
+	return a.reconcile(ctx, infra, cluster, r)
+}
+
+func (a *actuator) reconcile(ctx context.Context, infra *extensionsv1alpha1.Infrastructure, cluster *extensionscontroller.Cluster, r *running) error {
+	err := providercluster.Explain(a.reconcileObjects(ctx, infra, cluster, r))
 
 	return util.DetermineError(err, errorcodes.Known)
 }
 
-func (a *actuator) reconcile(ctx context.Context, infra *extensionsv1alpha1.Infrastructure, cluster *extensionscontroller.Cluster) error {
+func (a *actuator) reconcileObjects(ctx context.Context, infra *extensionsv1alpha1.Infrastructure, cluster *extensionscontroller.Cluster, r *running) error {
 	s, err := a.shootOf(ctx, infra, cluster)
 	if err != nil {
 		return err
@@ -169,7 +183,7 @@ func (a *actuator) reconcile(ctx context.Context, infra *extensionsv1alpha1.Infr
 		return err
 	}
 
-	if err := s.check(ctx, infra.Spec.Region, cluster); err != nil {
+	if err := s.check(ctx, infra.Spec.Region, cluster, r); err != nil {
 		return err
 	}
 
@@ -196,13 +210,14 @@ func (*actuator) Migrate(context.Context, logr.Logger, *extensionsv1alpha1.Infra
 	return nil
 }
 
-// Restore implements infrastructure.Actuator. Another seed has written the objects.
+// Restore implements infrastructure.Actuator. Another seed has written the objects, and the machines
+// run: nothing is new.
 func (a *actuator) Restore(
-	ctx context.Context, log logr.Logger, infra *extensionsv1alpha1.Infrastructure, cluster *extensionscontroller.Cluster,
+	ctx context.Context, _ logr.Logger, infra *extensionsv1alpha1.Infrastructure, cluster *extensionscontroller.Cluster,
 ) error {
 	if err := a.recordWrite(ctx, infra, ""); err != nil {
 		return err
 	}
 
-	return a.Reconcile(ctx, log, infra, cluster)
+	return a.reconcile(ctx, infra, cluster, &running{everything: true})
 }

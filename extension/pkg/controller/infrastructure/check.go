@@ -63,24 +63,43 @@ func errorOf(faults []fault) error {
 // credentialsPath is the path of the credentials in the Shoot.
 func credentialsPath() *field.Path { return field.NewPath("spec", "credentialsBindingName") }
 
-// check returns an error if the provider cluster cannot run the shoot. It skips storage classes,
-// nodes and quotas that it cannot read: these permissions are optional. For a hibernated shoot, it
+// check returns an error if the provider cluster cannot run what is new in the shoot. It skips storage
+// classes, nodes and quotas that it cannot read: these permissions are optional. For a hibernated shoot, it
 // checks only APIs and permissions.
-func (s *shoot) check(ctx context.Context, region string, cluster *extensionscontroller.Cluster) error {
+func (s *shoot) check(ctx context.Context, region string, cluster *extensionscontroller.Cluster, r *running) error {
 	if err := s.provider.CheckAPIs(ctx); err != nil {
 		return fmt.Errorf("%s: %w", credentialsPath(), err) // Nothing else works.
 	}
 
-	faults, err := s.checkPermissions(ctx)
-	if err != nil {
-		return err
+	var missing []fault
+
+	if !r.hasMachines() {
+		var err error
+		if missing, err = s.checkPermissions(ctx); err != nil {
+			return err
+		}
 	}
 
-	if !extensionscontroller.IsHibernationEnabled(cluster) {
-		faults = slices.Concat(faults, s.checkStorageClasses(ctx, cluster), s.checkZones(ctx, region, cluster), s.checkQuota(ctx, cluster), s.checkHotplug(ctx))
+	if extensionscontroller.IsHibernationEnabled(cluster) {
+		return errorOf(missing)
 	}
 
-	return errorOf(faults)
+	return errorOf(append(missing, s.checkMachines(ctx, region, cluster, r)...))
+}
+
+// checkMachines checks what the machines of the shoot need, except for what they use already.
+func (s *shoot) checkMachines(ctx context.Context, region string, cluster *extensionscontroller.Cluster, r *running) []fault {
+	faults := slices.Concat(s.checkStorageClasses(ctx, cluster, r), s.checkZones(ctx, region, cluster, r))
+
+	if !r.hasMinimum(cluster.Shoot) {
+		faults = append(faults, s.checkQuota(ctx, cluster)...)
+	}
+
+	if !r.hasMachines() {
+		faults = append(faults, s.checkHotplug(ctx)...)
+	}
+
+	return faults
 }
 
 // permission is a verb on a resource that the extension or the driver needs.
@@ -151,7 +170,7 @@ func (s *shoot) checkPermissions(ctx context.Context) ([]fault, error) {
 }
 
 // checkStorageClasses checks the storage classes of the volume types that the Shoot uses.
-func (s *shoot) checkStorageClasses(ctx context.Context, cluster *extensionscontroller.Cluster) []fault {
+func (s *shoot) checkStorageClasses(ctx context.Context, cluster *extensionscontroller.Cluster, r *running) []fault {
 	var faults []fault
 
 	checked := sets.New[string]()
@@ -159,7 +178,7 @@ func (s *shoot) checkStorageClasses(ctx context.Context, cluster *extensionscont
 	for i, w := range cluster.Shoot.Spec.Provider.Workers {
 		for _, volume := range volumeTypes(&w, workerPath(i)) {
 			class := storageClassOf(cluster.CloudProfile, volume.name)
-			if class == "" || checked.Has(class) {
+			if class == "" || checked.Has(class) || r.usesStorageClass(class) {
 				continue
 			}
 
@@ -210,14 +229,14 @@ func storageClassOf(profile *gardencorev1beta1.CloudProfile, kind string) string
 }
 
 // checkZones checks that each zone has a provider node.
-func (s *shoot) checkZones(ctx context.Context, region string, cluster *extensionscontroller.Cluster) []fault {
+func (s *shoot) checkZones(ctx context.Context, region string, cluster *extensionscontroller.Cluster, r *running) []fault {
 	var faults []fault
 
 	checked := sets.New[string]()
 
 	for i, w := range cluster.Shoot.Spec.Provider.Workers {
 		for j, zone := range w.Zones {
-			if checked.Has(zone) {
+			if checked.Has(zone) || r.usesZone(zone) {
 				continue
 			}
 

@@ -177,7 +177,7 @@ func TestCheck(t *testing.T) {
 			}
 
 			s := &shoot{provider: p.cluster(), namespace: namespace, config: *tc.config}
-			err := util.DetermineError(s.check(t.Context(), "europe-west1", l.cluster), errorcodes.Known)
+			err := util.DetermineError(s.check(t.Context(), "europe-west1", l.cluster, &running{}), errorcodes.Known)
 
 			if tc.field == "" {
 				require.NoError(t, err)

@@ -17,7 +17,7 @@ import (
 )
 
 // sharedNetwork reads a network that other shoots may use too. Machines that use a network keep it if it was deleted,
-// or is no longer offered. A network of another shoot is always refused.
+// or is no longer offered: the health check reports it. A network of another shoot is always refused.
 func (s *shoot) sharedNetwork(ctx context.Context, shared api.SharedNetwork, i int) (api.NetworkStatus, error) {
 	key := s.keyOf(shared)
 	known, inUse := s.known[key.String()]
@@ -44,6 +44,25 @@ func (s *shoot) sharedNetwork(ctx context.Context, shared api.SharedNetwork, i i
 	}
 
 	return status, nil
+}
+
+// checkSharedNetworks returns a fault for each shared network that the shoot could not use if it were new.
+func (s *shoot) checkSharedNetworks(ctx context.Context) []fault {
+	var faults []fault
+
+	for i, shared := range s.config.Networks.SharedNetworks {
+		if !validation.Offers(s.offered, shared, s.namespace) {
+			faults = append(faults, notOffered(shared, i))
+
+			continue
+		}
+
+		if network, foreign, err := s.readShared(ctx, s.keyOf(shared)); err == nil && (network == nil || foreign) {
+			faults = append(faults, unusable(s.keyOf(shared), i))
+		}
+	}
+
+	return faults
 }
 
 func (s *shoot) keyOf(shared api.SharedNetwork) client.ObjectKey {

@@ -102,7 +102,7 @@ func TestSharedNetwork_Offered(t *testing.T) {
 }
 
 // TestSharedNetwork_InUse continues with the network that the machines have, if it was deleted or is no longer
-// offered. A network of another shoot is refused nevertheless.
+// offered: the condition of the Shoot reports it. A network of another shoot is refused nevertheless.
 func TestSharedNetwork_InUse(t *testing.T) {
 	t.Parallel()
 
