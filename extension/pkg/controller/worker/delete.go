@@ -20,7 +20,8 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/providercluster"
 )
 
-// actuator is the generic actuator, except for the deletion of Workers without classes.
+// actuator is the generic actuator, except for the deletion of Workers without classes, and the errors
+// about removed worker pools.
 type actuator struct {
 	worker.Actuator
 
