@@ -18,21 +18,39 @@ var (
 	verb = regexp.MustCompile(`%[svqd]`)
 )
 
-// TestTroubleshooting requires a section for each error code with exactly its tokens.
+// TestTroubleshooting requires a section for each error code, with a table of exactly its tokens and their remedies.
 func TestTroubleshooting(t *testing.T) {
 	t.Parallel()
 
 	sections := sectionsOf(content(t, "troubleshooting.md"))
 
-	for code, tokens := range errortokens.GardenerCodes() {
+	want := map[string][]string{}
+	for _, f := range errortokens.Failures() {
+		want[f.Code] = append(want[f.Code], rowOf(f))
+	}
+
+	for code, rows := range want {
 		require.Contains(t, sections, code)
 
-		_, list, found := strings.Cut(sections[code], "\nTokens: ")
+		_, table, found := strings.Cut(sections[code], tokensHeader)
 		require.True(t, found, code)
 
-		list, _, _ = strings.Cut(list, ".\n")
-		require.ElementsMatch(t, tokens, strings.FieldsFunc(list, func(r rune) bool { return strings.ContainsRune("`, \n", r) }), code)
+		table, _, _ = strings.Cut(table, "\n\n")
+		require.Equal(t, strings.Join(rows, "\n"), strings.TrimSpace(table), code)
 	}
+}
+
+// tokensHeader is the header of a table of tokens.
+const tokensHeader = "| token | Shoot | CloudProfile | provider cluster | seed |\n|---|---|---|---|---|\n"
+
+// rowOf returns the row of a failure.
+func rowOf(f errortokens.Failure) string {
+	row := "|"
+	for _, cell := range []string{"`" + f.Token + "`", f.Remedy.Shoot, f.Remedy.CloudProfile, f.Remedy.Provider, f.Remedy.Seed} {
+		row += strings.TrimRight(" "+cell, " ") + " |"
+	}
+
+	return row
 }
 
 // sectionsOf returns the sections of a page by their headings.
@@ -62,6 +80,8 @@ func TestMessages(t *testing.T) {
 		if heading == "Symptoms" {
 			continue
 		}
+
+		text, _, _ = strings.Cut(text, tokensHeader)
 
 		for _, row := range message.FindAllStringSubmatch(text, -1) {
 			for _, part := range strings.Split(row[1], "…") {

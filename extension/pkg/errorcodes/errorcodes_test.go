@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/gardener/gardener/extensions/pkg/util"
+	v1beta1helper "github.com/gardener/gardener/pkg/api/core/v1beta1/helper"
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"github.com/stretchr/testify/require"
 
@@ -16,7 +17,7 @@ func TestKnown(t *testing.T) {
 
 	for text, want := range map[string][]gardencorev1beta1.ErrorCode{
 		`Machine m failed: Cloud provider message - machine codes error: code = [ResourceExhausted] message = [QuotaExceeded: ResourceQuota machines]`: {gardencorev1beta1.ErrorInfraQuotaExceeded},
-		`machine codes error: code = [FailedPrecondition] message = [ImageNotFound: DataVolume a]`:                                                     {gardencorev1beta1.ErrorConfigurationProblem},
+		`machine codes error: code = [InvalidArgument] message = [VolumeTooSmall: DataVolume a]`:                                                       {gardencorev1beta1.ErrorConfigurationProblem},
 		`message = [Unschedulable: 0/3 nodes are available]`:                                                                                           {gardencorev1beta1.ErrorInfraResourcesDepleted},
 		`message = [CredentialsRefused: Unauthorized: the token has expired]`:                                                                          {gardencorev1beta1.ErrorInfraUnauthenticated},
 		`provider cluster: Unauthorized`: {gardencorev1beta1.ErrorInfraUnauthenticated},
@@ -28,5 +29,21 @@ func TestKnown(t *testing.T) {
 		`something else`: nil,
 	} {
 		require.ElementsMatch(t, want, util.DetermineErrorCodes(errors.New(text), errorcodes.Known), text)
+	}
+}
+
+// TestKnown_RepairedOutsideTheShoot requires that Gardener tries again after a repair that changes no Shoot.
+func TestKnown_RepairedOutsideTheShoot(t *testing.T) {
+	t.Parallel()
+
+	for _, token := range []string{
+		"StorageClassNotFound", "NetworkNotFound", "DataSourceNotFound", "PriorityClassNotFound", "PolicyViolated", "PodSecurityViolated",
+		"InstancetypeNotFound", "ClaimNotFound", "CloneSourceNotFound", "ImageNotFound", "ImageUnauthorized", "PreconditionFailed", "ForeignObject",
+	} {
+		err := errors.New("Machine m failed: Cloud provider message - machine codes error: code = [FailedPrecondition] message = [" + token + ": x]")
+		codes := util.DetermineErrorCodes(err, errorcodes.Known)
+
+		require.NotEmpty(t, codes, token)
+		require.False(t, v1beta1helper.HasNonRetryableErrorCode(gardencorev1beta1.LastError{Codes: codes}), token)
 	}
 }
