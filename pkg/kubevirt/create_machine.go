@@ -22,7 +22,7 @@ func (p *MachinePlugin) CreateMachine(
 	ctx context.Context, req *driver.CreateMachineRequest,
 ) (resp *driver.CreateMachineResponse, err error) {
 	if req == nil {
-		return nil, statusFrom(invalid("the request is empty"), "")
+		return nil, statusFrom(invalid("the request is empty"), machineclass.KubeconfigSource{})
 	}
 
 	secret, err := p.secretWithKubeconfig(req.MachineClass, req.Secret)

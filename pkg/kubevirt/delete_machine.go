@@ -26,7 +26,7 @@ func (p *MachinePlugin) DeleteMachine(
 	ctx context.Context, req *driver.DeleteMachineRequest,
 ) (resp *driver.DeleteMachineResponse, err error) {
 	if req == nil {
-		return nil, statusFrom(invalid("the request is empty"), "")
+		return nil, statusFrom(invalid("the request is empty"), machineclass.KubeconfigSource{})
 	}
 
 	secret, err := p.secretWithKubeconfig(req.MachineClass, req.Secret)

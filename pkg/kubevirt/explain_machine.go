@@ -8,6 +8,7 @@ import (
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/errortokens"
 	apivalidation "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1/validation"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/machineclass"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
@@ -48,7 +49,7 @@ func Explain(ctx context.Context, explainer spi.Explainer, req *ExplainRequest, 
 	case err != nil:
 		return &Explanation{Cause: causeFrom(&spi.Cause{Err: spi.AsError(err)}, source)}
 	case found.Stage == spi.StageAbsent && hadVirtualMachine(req.Machine):
-		return &Explanation{Machine: found, Cause: vanished(found)}
+		return &Explanation{Machine: found, Cause: vanished(found, source)}
 	case found.Stage == spi.StageAbsent && refused != nil:
 		return &Explanation{Machine: found, Cause: causeFrom(&spi.Cause{Err: spi.AsError(refused)}, source)}
 	default:
@@ -90,14 +91,14 @@ func hadVirtualMachine(machine *v1alpha1.Machine) bool {
 
 // TokenVanished is the reason of a failure that no call of the driver returns:
 // machine-controller-manager does not call the driver for a machine that has joined.
-const TokenVanished = "MachineVanished"
+const TokenVanished = errortokens.MachineVanished
 
 // vanished is the cause for a Machine whose VirtualMachine was deleted externally.
-func vanished(found *spi.Explanation) *spi.Cause {
+func vanished(found *spi.Explanation, source machineclass.KubeconfigSource) *spi.Cause {
 	return &spi.Cause{Err: completed(&spi.Error{
 		Kind: spi.ErrNotFound, Reason: TokenVanished,
 		Message: found.Waiting + ", but spec.providerID shows that the Machine had one: it was deleted externally",
-	}, "")}
+	}, source)}
 }
 
 // causeFrom returns a cause as the driver reports it; nil stays nil. It always has a remedy.

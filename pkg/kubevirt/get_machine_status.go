@@ -19,7 +19,7 @@ func (p *MachinePlugin) GetMachineStatus(
 	ctx context.Context, req *driver.GetMachineStatusRequest,
 ) (resp *driver.GetMachineStatusResponse, err error) {
 	if req == nil {
-		return nil, statusFrom(invalid("the request is empty"), "")
+		return nil, statusFrom(invalid("the request is empty"), machineclass.KubeconfigSource{})
 	}
 
 	secret, err := p.secretWithKubeconfig(req.MachineClass, req.Secret)

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/machineclass"
 )
 
 // csiDriverName is the name of KubeVirt's CSI driver (github.com/kubevirt/csi-driver).
@@ -18,7 +20,7 @@ func (p *MachinePlugin) GetVolumeIDs(
 	_ context.Context, req *driver.GetVolumeIDsRequest,
 ) (*driver.GetVolumeIDsResponse, error) {
 	if req == nil {
-		return nil, statusFrom(invalid("the request is empty"), "")
+		return nil, statusFrom(invalid("the request is empty"), machineclass.KubeconfigSource{})
 	}
 
 	started, ids := time.Now(), []string{}

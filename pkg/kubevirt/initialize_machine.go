@@ -21,7 +21,7 @@ func (p *MachinePlugin) InitializeMachine(
 	ctx context.Context, req *driver.InitializeMachineRequest,
 ) (resp *driver.InitializeMachineResponse, err error) {
 	if req == nil {
-		return nil, statusFrom(invalid("the request is empty"), "")
+		return nil, statusFrom(invalid("the request is empty"), machineclass.KubeconfigSource{})
 	}
 
 	secret, err := p.secretWithKubeconfig(req.MachineClass, req.Secret)

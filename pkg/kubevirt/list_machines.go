@@ -20,7 +20,7 @@ func (p *MachinePlugin) ListMachines(
 	ctx context.Context, req *driver.ListMachinesRequest,
 ) (resp *driver.ListMachinesResponse, err error) {
 	if req == nil || req.MachineClass == nil {
-		return nil, statusFrom(invalid("the request has no MachineClass"), "")
+		return nil, statusFrom(invalid("the request has no MachineClass"), machineclass.KubeconfigSource{})
 	}
 
 	secret, err := p.secretWithKubeconfig(req.MachineClass, req.Secret)

@@ -5,6 +5,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/errortokens"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/machineclass"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
@@ -36,6 +37,28 @@ var remedies = map[string]string{
 	TokenVanished: "Look for the deletion in the audit log of the provider cluster. MCM replaces the machine when its Node is gone or has " +
 		"not been Ready for the health timeout; to replace it now, delete the Machine.",
 	"Unknown": "Report the bug.",
+}
+
+// remedyOf returns the remedy of an error for its readers, as the end of a sentence. Users of Gardener
+// change Shoots and CloudProfiles: they get the remedies of api/errortokens, in place of those for
+// MachineClasses and Secrets.
+func remedyOf(e *spi.Error, source machineclass.KubeconfigSource) string {
+	if source.Gardener {
+		token := e.Reason
+		if e.Kubeconfig {
+			token = errortokens.CredentialsRefused
+		}
+
+		if remedy := errortokens.RemedyOf(token); remedy != "" {
+			return remedy
+		}
+	}
+
+	if e.Remedy != "" {
+		return e.Remedy
+	}
+
+	return defaultRemedy(e.Reason, source)
 }
 
 // defaultRemedy returns the remedy for errors of a reason that have none, as the end of a sentence.

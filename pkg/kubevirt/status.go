@@ -23,8 +23,8 @@ func statusFrom(err error, source machineclass.KubeconfigSource) error {
 	return status.Error(CodeOf(e), statustext.FitWithRemedy(e.Reason+": "+e.Message, e.Remedy))
 }
 
-// completed returns an error with all parts of its text: the default reason and remedy if it has
-// none, and the source of its kubeconfig if the kubeconfig is at fault.
+// completed returns an error with all parts of its text: the default reason if it has none, the remedy
+// for its readers, and the source of its kubeconfig if the kubeconfig is at fault.
 func completed(err error, source machineclass.KubeconfigSource) *spi.Error {
 	e := *spi.AsError(err)
 
@@ -36,9 +36,7 @@ func completed(err error, source machineclass.KubeconfigSource) *spi.Error {
 		e.Message = source.String() + ": " + e.Message
 	}
 
-	if e.Remedy == "" {
-		e.Remedy = defaultRemedy(e.Reason, source)
-	}
+	e.Remedy = remedyOf(&e, source)
 
 	return &e
 }

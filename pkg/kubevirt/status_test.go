@@ -51,7 +51,7 @@ func TestStatusFrom(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			err := statusFrom(spi.Errorf(tc.err, "vm[ns/x]: %w", errors.New("a] [b")), "")
+			err := statusFrom(spi.Errorf(tc.err, "vm[ns/x]: %w", errors.New("a] [b")), machineclass.KubeconfigSource{})
 			got, ok := status.FromError(err)
 			require.True(t, ok, "machine-controller-manager must be able to read the code back")
 			require.Equal(t, tc.want, got.Code())
@@ -60,7 +60,7 @@ func TestStatusFrom(t *testing.T) {
 		})
 	}
 
-	require.NoError(t, statusFrom(nil, ""))
+	require.NoError(t, statusFrom(nil, machineclass.KubeconfigSource{}))
 }
 
 // TestTextsEndWithTheRemedy goes through everything that a Machine shows, with words that are far
@@ -68,7 +68,7 @@ func TestStatusFrom(t *testing.T) {
 func TestTextsEndWithTheRemedy(t *testing.T) {
 	t.Parallel()
 
-	const used = machineclass.KubeconfigSource("Secret shoot/cloudprovider, key kubeconfig")
+	used := machineclass.KubeconfigSource{Place: "Secret shoot/cloudprovider, key kubeconfig"}
 
 	words := strings.Repeat("the words of the component that refuses ", 50)
 
@@ -110,7 +110,7 @@ func textOf(t *testing.T, err error, used machineclass.KubeconfigSource) string 
 func TestKubeconfigFaultsNameTheSecret(t *testing.T) {
 	t.Parallel()
 
-	const used = machineclass.KubeconfigSource("Secret shoot/cloudprovider, key kubeconfig")
+	used := machineclass.KubeconfigSource{Place: "Secret shoot/cloudprovider, key kubeconfig"}
 
 	tests := map[string]struct {
 		reason string
@@ -150,7 +150,7 @@ func TestDiagnosesKeepTheirTokens(t *testing.T) {
 		Reason: "FailedFindInstancetype", Message: "not found",
 	}}
 
-	got, ok := status.FromError(statusFrom(diagnose.Machine(vm, nil).Err, ""))
+	got, ok := status.FromError(statusFrom(diagnose.Machine(vm, nil).Err, machineclass.KubeconfigSource{}))
 	require.True(t, ok)
 	require.Equal(t, codes.FailedPrecondition, got.Code())
 	require.Contains(t, got.Message(), "InstancetypeNotFound: not found; ")
@@ -190,7 +190,7 @@ func TestAChangedCodeReachesTheMachine(t *testing.T) {
 func lastOperation(t *testing.T, reason, words string) v1alpha1.LastOperation {
 	t.Helper()
 
-	err := statusFrom(&spi.Error{Kind: diagnose.Kind(reason), Reason: reason, Message: words}, "")
+	err := statusFrom(&spi.Error{Kind: diagnose.Kind(reason), Reason: reason, Message: words}, machineclass.KubeconfigSource{})
 	got, ok := status.FromError(err)
 	require.True(t, ok)
 
@@ -234,7 +234,7 @@ func FuzzStatusFrom(f *testing.F) {
 	f.Fuzz(func(t *testing.T, which int, message string) {
 		m := meanings[uint(which)%uint(len(meanings))]
 
-		got, ok := status.FromError(statusFrom(spi.Errorf(m.kind, "%s", message), ""))
+		got, ok := status.FromError(statusFrom(spi.Errorf(m.kind, "%s", message), machineclass.KubeconfigSource{}))
 		require.True(t, ok)
 		require.Equal(t, m.code, got.Code())
 		require.LessOrEqual(t, len(got.Message()), statustext.MaxLength)

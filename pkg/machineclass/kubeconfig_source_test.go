@@ -21,4 +21,10 @@ func TestSourceOf(t *testing.T) {
 	held := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: ServerSideSource}}
 	require.Contains(t, SourceOf(class, held).String(), "--kubeconfig-dir", "the driver's own")
 	require.Equal(t, "the Secret of the MachineClass, key kubeconfig", SourceOf(nil, nil).String())
+
+	require.False(t, SourceOf(class, nil).Gardener)
+
+	class.Labels = map[string]string{"gardener.cloud/purpose": "machineclass"}
+	require.True(t, SourceOf(class, nil).Gardener, "a class of Gardener's extension")
+	require.False(t, SourceOf(class, held).Gardener, "the operator of the driver changes its file")
 }
