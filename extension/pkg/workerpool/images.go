@@ -31,8 +31,11 @@ func (p *Pool) resolveImage() field.ErrorList {
 		return nil
 	}
 
-	return field.ErrorList{field.Invalid(p.path.Child("machine", "image"), p.MachineImage.Name+" "+p.MachineImage.Version, fmt.Sprintf(
-		"the providerConfig of the CloudProfile has no source for this image and version that fits architecture %s and machine type %s; use another version, or add the source to the CloudProfile", p.GuestArchitecture, p.MachineType))}
+	missing := field.NotFound(p.path.Child("machine", "image"), p.MachineImage.Name+" "+p.MachineImage.Version)
+	missing.Detail = fmt.Sprintf("the providerConfig of the CloudProfile has no source for this image and version that fits architecture %s and machine type %s; "+
+		"use another version, or add the source to the CloudProfile", p.GuestArchitecture, p.MachineType)
+
+	return field.ErrorList{missing}
 }
 
 // imageInProfile returns the image of a pool according to the CloudProfile; nil if there is none.

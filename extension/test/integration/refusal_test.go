@@ -116,7 +116,7 @@ func workerRefusals() []refusal {
 				t.Helper()
 				pool(s, 0).Machine.Image.Version = ptr.To("22.4.0")
 			},
-			code: gardencorev1beta1.ErrorConfigurationProblem, field: "spec.provider.workers[0].machine.image", remedy: "use another version, or add the source to the CloudProfile",
+			code: gardencorev1beta1.ErrorRetryableConfigurationProblem, field: "spec.provider.workers[0].machine.image", remedy: "use another version, or add the source to the CloudProfile",
 		},
 	}
 }

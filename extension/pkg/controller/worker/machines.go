@@ -9,7 +9,6 @@ import (
 	"github.com/gardener/gardener/extensions/pkg/controller/worker/genericactuator"
 	v1beta1helper "github.com/gardener/gardener/pkg/api/core/v1beta1/helper"
 	extensionsv1alpha1helper "github.com/gardener/gardener/pkg/api/extensions/v1alpha1/helper"
-	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -17,6 +16,7 @@ import (
 
 	providerspec "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 	api "github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/v1alpha1"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/errorcodes"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/kubevirt"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/workerpool"
 )
@@ -59,7 +59,7 @@ func (d *delegate) generated(ctx context.Context) (*wanted, error) {
 		return nil, err
 	}
 
-	if err := configurationProblem(errs); err != nil && !d.deleting() {
+	if err := errorcodes.OfConfiguration(errs); err != nil && !d.deleting() {
 		return nil, err
 	}
 
@@ -198,14 +198,4 @@ func (p *pool) strategy(i, zones int32) machinev1alpha1.MachineDeploymentStrateg
 		Type:          machinev1alpha1.InPlaceUpdateMachineDeploymentStrategyType,
 		InPlaceUpdate: &machinev1alpha1.InPlaceUpdateMachineDeployment{UpdateConfiguration: update, OrchestrationType: orchestration},
 	}
-}
-
-// configurationProblem returns errors of the user's configuration, for which Gardener does not retry
-// until the configuration changes; nil if there are none.
-func configurationProblem(errs field.ErrorList) error {
-	if len(errs) == 0 {
-		return nil
-	}
-
-	return v1beta1helper.NewErrorWithCodes(errs.ToAggregate(), gardencorev1beta1.ErrorConfigurationProblem)
 }
