@@ -33,12 +33,9 @@ type Options struct {
 	NewProviderCluster providercluster.Factory
 }
 
-const (
-	// seedPeriod is the time between two checks of objects in the seed. Other extensions use the same.
-	seedPeriod = 30 * time.Second
-	// providerPeriod is the time between two checks that send requests to the provider cluster.
-	providerPeriod = time.Minute
-)
+// period is the time between two checks of a resource, as in other extensions. With gardenlet's own
+// period, a user reads the cause of a failure within a minute.
+const period = 30 * time.Second
 
 // timeLimit bounds a check of the provider cluster or of the shoot. A check occupies one of the
 // concurrent reconciliations of its controller: clusters that do not respond must not delay the checks
@@ -50,7 +47,6 @@ type resource struct {
 	kind      string
 	newObject func() extensionsv1alpha1.Object
 	newList   func() client.ObjectList
-	period    time.Duration
 	condition gardencorev1beta1.ConditionType
 	checks    []healthcheck.HealthCheck
 }
@@ -71,7 +67,7 @@ func AddToManager(mgr manager.Manager, options Options) error {
 func (r resource) register(mgr manager.Manager, options Options) error {
 	args := healthcheck.DefaultAddArgs{
 		Controller: options.Controller, ExtensionClasses: options.ExtensionClasses,
-		HealthCheckConfig: extensionsconfigv1alpha1.HealthCheckConfig{SyncPeriod: metav1.Duration{Duration: r.period}},
+		HealthCheckConfig: extensionsconfigv1alpha1.HealthCheckConfig{SyncPeriod: metav1.Duration{Duration: period}},
 	}
 
 	var checks []healthcheck.ConditionTypeToHealthCheck
@@ -88,7 +84,7 @@ func (r resource) register(mgr manager.Manager, options Options) error {
 func resources(seed client.Client, newProviderCluster providercluster.Factory) []resource {
 	return []resource{
 		{
-			kind: extensionsv1alpha1.ControlPlaneResource, period: seedPeriod, condition: gardencorev1beta1.ShootControlPlaneHealthy,
+			kind: extensionsv1alpha1.ControlPlaneResource, condition: gardencorev1beta1.ShootControlPlaneHealthy,
 			newObject: func() extensionsv1alpha1.Object { return &extensionsv1alpha1.ControlPlane{} },
 			newList:   func() client.ObjectList { return &extensionsv1alpha1.ControlPlaneList{} },
 			checks: []healthcheck.HealthCheck{
@@ -98,18 +94,18 @@ func resources(seed client.Client, newProviderCluster providercluster.Factory) [
 			},
 		},
 		{
-			kind: extensionsv1alpha1.InfrastructureResource, period: providerPeriod, condition: gardencorev1beta1.ShootControlPlaneHealthy,
+			kind: extensionsv1alpha1.InfrastructureResource, condition: gardencorev1beta1.ShootControlPlaneHealthy,
 			newObject: func() extensionsv1alpha1.Object { return &extensionsv1alpha1.Infrastructure{} },
 			newList:   func() client.ObjectList { return &extensionsv1alpha1.InfrastructureList{} },
 			checks:    []healthcheck.HealthCheck{&providerClusterCheck{seed: seed, newProviderCluster: newProviderCluster}},
 		},
 		{
-			kind: extensionsv1alpha1.WorkerResource, period: providerPeriod, condition: gardencorev1beta1.ShootEveryNodeReady,
+			kind: extensionsv1alpha1.WorkerResource, condition: gardencorev1beta1.ShootEveryNodeReady,
 			newObject: func() extensionsv1alpha1.Object { return &extensionsv1alpha1.Worker{} },
 			newList:   func() client.ObjectList { return &extensionsv1alpha1.WorkerList{} },
 			checks: []healthcheck.HealthCheck{
 				&nodesCheck{seed: seed},
-				&dataVolumesCheck{seed: seed, newProviderCluster: newProviderCluster},
+				&machinesCheck{seed: seed, newProviderCluster: newProviderCluster},
 			},
 		},
 	}

@@ -216,10 +216,10 @@ func TestSilentProviderCluster(t *testing.T) {
 	_, err := (&providerClusterCheck{seed: seed, newProviderCluster: provider}).Check(t.Context(), request)
 	require.NoError(t, err)
 
-	_, err = (&dataVolumesCheck{seed: seed, newProviderCluster: provider}).Check(t.Context(), request)
+	_, err = (&machinesCheck{seed: seed, newProviderCluster: provider}).Check(t.Context(), request)
 	require.NoError(t, err)
 
-	require.Less(t, timeLimit, providerPeriod)
+	require.Less(t, timeLimit, period)
 }
 
 // TestLateResponse checks a provider cluster that accepts requests and does not respond in time.
@@ -257,7 +257,7 @@ func TestCheck_Busy(t *testing.T) {
 	_, err := (&providerClusterCheck{seed: newSeed(t, ""), newProviderCluster: busy}).Check(t.Context(), request)
 	require.ErrorIs(t, err, providercluster.ErrBusy)
 
-	result, err := (&dataVolumesCheck{seed: newSeed(t, ""), newProviderCluster: busy}).Check(t.Context(), request)
+	result, err := (&machinesCheck{seed: newSeed(t, ""), newProviderCluster: busy}).Check(t.Context(), request)
 	require.NoError(t, err)
 	require.Equal(t, healthy(), result, "the Infrastructure reports it")
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -144,7 +145,7 @@ func TestDataVolumes(t *testing.T) {
 
 	provider := healthyProvider()
 	provider[volumesPath] = &cdiv1beta1.DataVolumeList{Items: many}
-	check := &dataVolumesCheck{seed: newSeed(t, provider.start(t)), newProviderCluster: providercluster.New}
+	check := &machinesCheck{seed: newSeed(t, provider.start(t)), newProviderCluster: providercluster.New}
 
 	result, err := check.Check(t.Context(), request)
 	require.NoError(t, err)
@@ -152,8 +153,60 @@ func TestDataVolumes(t *testing.T) {
 	require.Equal(t, transient, *result.ProgressingThreshold)
 	require.Equal(t, []gardencorev1beta1.ErrorCode{gardencorev1beta1.ErrorRetryableConfigurationProblem}, result.Codes)
 	require.Contains(t, result.Detail, "DataVolumes in namespace my-shoot of the provider cluster fail: ImportFailed: disk-0: got 404; ImportFailed: disk-1: ")
-	require.Contains(t, result.Detail, "; and 2 more; correct the image")
+	require.Contains(t, result.Detail, "; and 2 more; CloudProfile: correct the image")
 	require.NotContains(t, result.Detail, "disk-3")
+}
+
+// TestMachines_Vanished reports virtual machines that were deleted by hand, before machine-controller-manager notices it.
+func TestMachines_Vanished(t *testing.T) {
+	t.Parallel()
+
+	machine := func(name, providerID string) *machinev1alpha1.Machine {
+		return &machinev1alpha1.Machine{
+			ObjectMeta: metav1.ObjectMeta{Namespace: request.Namespace, Name: name}, Spec: machinev1alpha1.MachineSpec{ProviderID: providerID},
+		}
+	}
+
+	deleted := machine("m", "kubevirt://m")
+	deleted.DeletionTimestamp, deleted.Finalizers = ptr.To(metav1.Now()), []string{"machine.sapcloud.io/machine-controller"}
+
+	none := &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadataList"}}
+	vms := none.DeepCopy()
+	vms.Items = []metav1.PartialObjectMetadata{{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "m"}}}
+
+	for name, tc := range map[string]struct {
+		reason   string
+		machine  *machinev1alpha1.Machine
+		response any
+		vanished bool
+	}{
+		"Exists":    {reason: "it runs", machine: machine("m", "kubevirt://m"), response: vms},
+		"Creating":  {reason: "the driver has not created it yet", machine: machine("m", ""), response: none},
+		"Deleting":  {reason: "machine-controller-manager deletes it", machine: deleted, response: none},
+		"Forbidden": {reason: "another check reports it", machine: machine("m", "kubevirt://m"), response: forbidden("virtualmachines.kubevirt.io")},
+		"Vanished":  {reason: "the virtual machine of another Machine exists", machine: machine("n", "kubevirt://n"), response: vms, vanished: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			provider := healthyProvider()
+			provider[machinesPath] = tc.response
+
+			result, err := (&machinesCheck{seed: newSeed(t, provider.start(t), tc.machine), newProviderCluster: providercluster.New}).Check(t.Context(), request)
+			require.NoError(t, err)
+
+			if !tc.vanished {
+				require.Equal(t, healthy(), result, tc.reason)
+
+				return
+			}
+
+			require.Equal(t, gardencorev1beta1.ConditionFalse, result.Status, tc.reason)
+			require.Equal(t, []gardencorev1beta1.ErrorCode{gardencorev1beta1.ErrorRetryableInfraDependencies}, result.Codes)
+			require.Contains(t, result.Detail, "MachineVanished: namespace my-shoot of the provider cluster does not have the virtual machines of these Machines, which were deleted externally: n; ")
+			require.Contains(t, result.Detail, "delete the Machine to replace it now")
+		})
+	}
 }
 
 // TestNodesWithoutProviderCluster checks that a provider cluster that cannot be read is not reported as
@@ -164,7 +217,7 @@ func TestNodesWithoutProviderCluster(t *testing.T) {
 	unauthorized := server{volumesPath: status(http.StatusUnauthorized, metav1.StatusReasonUnauthorized, "Unauthorized")}
 
 	for name, kubeconfig := range map[string]string{"NoKubeconfig": "", "Unauthorized": unauthorized.start(t)} {
-		result, err := (&dataVolumesCheck{seed: newSeed(t, kubeconfig), newProviderCluster: providercluster.New}).Check(t.Context(), request)
+		result, err := (&machinesCheck{seed: newSeed(t, kubeconfig), newProviderCluster: providercluster.New}).Check(t.Context(), request)
 		require.NoError(t, err, name)
 		require.Equal(t, healthy(), result, name)
 	}
