@@ -212,6 +212,7 @@ func (l *landscape) adopt(ctx context.Context, key client.ObjectKey) (*shoot, er
 	}
 
 	adopted.HasControlPlane = true
+	adopted.Repeats = nil // The status of the Shoot has the error before the operation is repeated.
 	s := &shoot{Shoot: adopted, key: key}
 	l.setCurrent(s)
 

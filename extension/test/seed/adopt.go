@@ -33,7 +33,7 @@ func (s *Seed) Credentials(ctx context.Context, account Account) ([]byte, error)
 // Adopt prepares a Shoot of the garden on the seed, as gardenlet does: with its CloudProfile, and the
 // credentials to which its binding refers.
 func (s *Seed) Adopt(ctx context.Context, key client.ObjectKey) (*Shoot, error) {
-	shoot := &Shoot{Object: &gardencorev1beta1.Shoot{}, seed: s}
+	shoot := &Shoot{Object: &gardencorev1beta1.Shoot{}, seed: s, Repeats: func(error) {}}
 	if err := s.Garden.Get(ctx, key, shoot.Object); err != nil {
 		return nil, err
 	}

@@ -27,7 +27,7 @@ func (s *Shoot) ControlPlane(ctx context.Context) (controlplane.Interface, error
 	return controlplane.New(log, s.seed.Client, &controlplane.Values{
 		Namespace: s.Namespace, Name: s.Object.Name, Type: providerType, Region: s.Object.Spec.Region,
 		ProviderConfig: s.Object.Spec.Provider.ControlPlaneConfig, InfrastructureProviderStatus: infra.Status.ProviderStatus,
-	}, waitInterval, severe, waitTimeout), nil
+	}, waitInterval, controlplane.DefaultSevereThreshold, controlplane.DefaultTimeout), nil
 }
 
 // forControlPlane calls a step of gardenlet's deployer, if the shoot has a ControlPlane.
@@ -51,12 +51,15 @@ func (s *Shoot) forControlPlane(ctx context.Context, steps ...func(controlplane.
 }
 
 func deploy(c controlplane.Interface) func(context.Context) error       { return c.Deploy }
-func await(c controlplane.Interface) func(context.Context) error        { return c.Wait }
 func destroy(c controlplane.Interface) func(context.Context) error      { return c.Destroy }
 func awaitCleanup(c controlplane.Interface) func(context.Context) error { return c.WaitCleanup }
 func migrate(c controlplane.Interface) func(context.Context) error      { return c.Migrate }
 func awaitMigrated(c controlplane.Interface) func(context.Context) error {
 	return c.WaitMigrate
+}
+
+func (s *Shoot) awaitControlPlane(c controlplane.Interface) func(context.Context) error {
+	return func(ctx context.Context) error { return s.await(ctx, c.Wait) }
 }
 
 // runControlPlane reports the Deployments of a shoot's control plane as available until ctx ends, as

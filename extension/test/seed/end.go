@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
@@ -85,8 +86,10 @@ func (s *Shoot) deletion() []task {
 }
 
 func (s *Shoot) syncDeletion(ctx context.Context) error {
-	now := metav1.Now()
-	s.Object.DeletionTimestamp = &now
+	if s.Object.DeletionTimestamp == nil { // that of the garden stays: the error of a long deletion has other codes
+		now := metav1.Now()
+		s.Object.DeletionTimestamp = &now
+	}
 
 	return s.Sync(ctx)
 }
@@ -125,6 +128,8 @@ func (s *Shoot) removeMachineControllerManager(ctx context.Context) error {
 
 // removeNamespace deletes the Cluster and the namespace in the seed.
 func (s *Shoot) removeNamespace(ctx context.Context) error {
+	const atMost = 10 * time.Minute
+
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.Namespace}}
 
 	for _, object := range []client.Object{&extensionsv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: s.Namespace}}, namespace} {
@@ -133,7 +138,7 @@ func (s *Shoot) removeNamespace(ctx context.Context) error {
 		}
 	}
 
-	return wait.PollUntilContextTimeout(ctx, waitInterval, waitTimeout, true, func(ctx context.Context) (bool, error) {
+	return wait.PollUntilContextTimeout(ctx, waitInterval, atMost, true, func(ctx context.Context) (bool, error) {
 		err := s.seed.Client.Get(ctx, client.ObjectKeyFromObject(namespace), namespace)
 
 		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
@@ -236,7 +241,7 @@ func (s *Shoot) Restore(ctx context.Context, state *gardencorev1beta1.ShootState
 
 	if err := s.forControlPlane(ctx, func(c controlplane.Interface) func(context.Context) error {
 		return func(ctx context.Context) error { return c.Restore(ctx, state) }
-	}, await); err != nil {
+	}, s.awaitControlPlane); err != nil {
 		return err
 	}
 
@@ -253,7 +258,7 @@ func (s *Shoot) Restore(ctx context.Context, state *gardencorev1beta1.ShootState
 		return err
 	}
 
-	if err := w.Wait(ctx); err != nil {
+	if err := s.await(ctx, w.Wait); err != nil {
 		return err
 	}
 

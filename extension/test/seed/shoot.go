@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/Masterminds/semver/v3"
 	v1beta1helper "github.com/gardener/gardener/pkg/api/core/v1beta1/helper"
@@ -51,6 +50,9 @@ type Shoot struct {
 	HasControlPlane bool
 	// Progress is called before each task of an operation, with the percentage of the completed ones.
 	Progress func(task string, percent int32)
+	// Repeats is called with an error after which an operation goes on, as gardenlet repeats it; nil to end the
+	// operation with its first error.
+	Repeats func(error)
 
 	seed    *Seed
 	account Account
@@ -70,6 +72,7 @@ func (s *Seed) NewShoot(ctx context.Context, object *gardencorev1beta1.Shoot, pr
 
 	shoot := &Shoot{
 		Object: object, Profile: profile, Namespace: object.Status.TechnicalID, ProviderNamespace: account.namespace, seed: s, account: account,
+		Repeats: func(error) {},
 	}
 	if account == AccountForNamespaces() {
 		shoot.ProviderNamespace = shoot.Namespace
@@ -221,7 +224,7 @@ func (s *Shoot) Reconcile(ctx context.Context) error {
 		task{"Syncing shoot cluster information to seed", s.Sync},
 		task{"Deploying Shoot infrastructure", infra.Deploy},
 		task{"Waiting until shoot infrastructure has been reconciled", func(ctx context.Context) error { return s.awaitInfrastructure(ctx, infra) }},
-		task{"Waiting until shoot control plane has been reconciled", func(ctx context.Context) error { return s.forControlPlane(ctx, deploy, await) }},
+		task{"Waiting until shoot control plane has been reconciled", func(ctx context.Context) error { return s.forControlPlane(ctx, deploy, s.awaitControlPlane) }},
 		task{"Deploying machine-controller-manager", func(ctx context.Context) error { return s.deployMachineControllerManager(ctx, false) }},
 		task{"Configuring shoot worker pools", func(ctx context.Context) (err error) {
 			if workers, err = s.Worker(ctx); err != nil {
@@ -230,7 +233,7 @@ func (s *Shoot) Reconcile(ctx context.Context) error {
 
 			return workers.Deploy(ctx)
 		}},
-		task{"Waiting until shoot worker nodes have been reconciled", func(ctx context.Context) error { return workers.Wait(ctx) }},
+		task{"Waiting until shoot worker nodes have been reconciled", func(ctx context.Context) error { return s.await(ctx, workers.Wait) }},
 		task{"Finishing the reconciliation", s.finish},
 	)
 }
@@ -255,25 +258,18 @@ func (s *Shoot) hibernated() bool {
 	return h != nil && h.Enabled != nil && *h.Enabled
 }
 
-const (
-	waitInterval = time.Second
-	// severe is the time after which an error ends a wait: none does. gardenlet would repeat the operation.
-	severe      = waitTimeout
-	waitTimeout = 10 * time.Minute
-)
-
 // Infrastructure returns gardenlet's deployer of the Infrastructure.
 func (s *Shoot) Infrastructure() infrastructure.Interface {
 	return infrastructure.New(log, s.seed.Client, &infrastructure.Values{
 		Namespace: s.Namespace, Name: s.Object.Name, Type: providerType, ProviderConfig: s.Object.Spec.Provider.InfrastructureConfig,
 		Region: s.Object.Spec.Region, AnnotateOperation: true,
-	}, waitInterval, severe, waitTimeout)
+	}, waitInterval, infrastructure.DefaultSevereThreshold, infrastructure.DefaultTimeout)
 }
 
 // awaitInfrastructure waits for the Infrastructure, and takes the networks from its status, as gardenlet does
 // (pkg/gardenlet/operation/botanist/infrastructure.go). The error for networks that it cannot use is gardenlet's own.
 func (s *Shoot) awaitInfrastructure(ctx context.Context, infra infrastructure.Interface) error {
-	if err := infra.Wait(ctx); err != nil {
+	if err := s.await(ctx, infra.Wait); err != nil {
 		return err
 	}
 
@@ -320,7 +316,7 @@ func (s *Shoot) Worker(ctx context.Context) (worker.Interface, error) {
 		Workers: s.Object.Spec.Provider.Workers, KubernetesVersion: version, MachineTypes: s.Profile.Spec.MachineTypes,
 		InfrastructureProviderStatus:              infra.Status.ProviderStatus,
 		WorkerPoolNameToOperatingSystemConfigsMap: configs,
-	}, waitInterval, severe, waitTimeout), nil
+	}, waitInterval, worker.DefaultSevereThreshold, worker.DefaultTimeout), nil
 }
 
 // operatingSystemConfig writes the Secret with a pool's user data. The name of gardener-node-agent's
