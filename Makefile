@@ -71,10 +71,12 @@ demo: ## Demonstrate the driver on real control planes on this machine. KEEP=1 l
 
 .PHONY: demo-shoot
 demo-shoot: ## Demonstrate the Gardener extension: a Shoot becomes virtual machines with Ready Nodes.
+	@echo 'Build the demonstration, which takes minutes the first time ...'
 	@mkdir -p bin && cd extension && go build -buildvcs=false -o ../bin/demo-shoot ./test/demo && cd .. && exec bin/demo-shoot
 
 .PHONY: landscape
 landscape: ## Run a Gardener landscape without the extension, to install it by hand (extension/docs/local-setup.md). Ctrl-C removes it.
+	@echo 'Build the landscape, which takes minutes the first time ...'
 	@mkdir -p bin && cd extension && go build -buildvcs=false -o ../bin/landscape ./test/landscape && cd .. && exec bin/landscape bin/landscape.sh '$(HELM)'
 
 .PHONY: demo-stop
@@ -110,7 +112,9 @@ push-image: ## Push the image in LAYOUT (default bin/image) to IMAGE, and print 
 
 .PHONY: charts
 charts: ## Package the Helm charts with which Gardener installs the extension, into bin/charts.
+	@echo 'Build Helm, which takes minutes the first time ...' && $(HELM) version --short
 	@rm -rf bin/charts && for chart in $(CHARTS); do \
+		echo "Package $$chart ..."; \
 		$(HELM) package --destination=bin/charts "extension/charts/$$chart" || exit 1; \
 	done
 

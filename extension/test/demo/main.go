@@ -40,50 +40,80 @@ type demo struct {
 	out   *screen.Screen
 	seed  *seed.Seed
 	shoot *seed.Shoot
+	begun time.Time
+	spent []duration
+}
+
+// chapter is a part of the demonstration.
+type chapter struct {
+	title string
+	play  func(*demo, context.Context) error
+}
+
+func chapters() []chapter {
+	return []chapter{
+		{"Check the requirements", (*demo).checkRequirements},
+		{"Build and start: a garden, a seed, a provider cluster with KubeVirt and CDI, the extension", (*demo).start},
+		{"The garden: a CloudProfile of the operator, a project with credentials for the provider cluster", (*demo).prepare},
+		{"A Shoot that the admission rejects", (*demo).refuse},
+		{"The Shoot of the 2020 user guide: one worker, two networks, a data volume", (*demo).create},
+		{"In the shoot: a Service of type LoadBalancer, and the storage classes for pods", (*demo).serve},
+		{"A second worker: minimum: 2", (*demo).scale},
+		{"A new image version: both machines are replaced, one after the other", (*demo).roll},
+		{"The Shoot is deleted: the Worker first, then the ControlPlane and the Infrastructure", (*demo).remove},
+	}
 }
 
 func run(ctx context.Context, out *screen.Screen) (failed error) {
-	begun := time.Now()
-	d := &demo{out: out}
+	d := &demo{out: out, begun: time.Now()}
 
-	d.title(1, "Build and start: a garden, a seed, a provider cluster with KubeVirt and CDI, the extension")
+	defer func() { failed = errors.Join(failed, d.stop(ctx, failed != nil && ctx.Err() == nil)) }()
 
-	var err error
-	if d.seed, err = seed.Start(ctx, &screen.Lines{Screen: out}); err != nil {
-		return err
+	all := chapters()
+	for i, c := range all {
+		out.Line("\n=== %d/%d  %s", i+1, len(all), c.title)
+
+		begun := time.Now()
+		if err := c.play(d, ctx); err != nil {
+			return fmt.Errorf("%s: %w", c.title, err)
+		}
+
+		d.spent = append(d.spent, duration{c.title, time.Since(begun)})
 	}
 
-	defer func() {
-		const atMost = time.Minute
-
-		stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), atMost)
-		defer cancel()
-
-		failed = errors.Join(failed, d.seed.Stop(stopping, failed != nil && ctx.Err() == nil))
-		if failed != nil {
-			out.Line("Logs: %s", d.seed.Folder)
-		}
-	}()
-
-	for _, chapter := range []func(context.Context) error{d.prepare, d.create, d.serve, d.scale, d.roll, d.remove} {
-		if err := chapter(ctx); err != nil {
-			return err
-		}
-	}
-
-	out.Line("\nDone in %s. Nothing of the shoot is left in the garden, in the seed and in the provider cluster.", screen.Clock(time.Since(begun)))
+	d.summarize()
 
 	return nil
 }
 
-const chapters = 7
+// start builds and starts everything.
+func (d *demo) start(ctx context.Context) (err error) {
+	d.seed, err = seed.Start(ctx, &screen.Lines{Screen: d.out})
 
-func (d *demo) title(number int, text string) { d.out.Line("\n=== %d/%d  %s", number, chapters, text) }
+	return err
+}
+
+// stop ends all processes, although ctx may have ended.
+func (d *demo) stop(ctx context.Context, keepLogs bool) error {
+	const atMost = time.Minute
+
+	if d.seed == nil {
+		return nil
+	}
+
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), atMost)
+	defer cancel()
+
+	failed := d.seed.Stop(ctx, keepLogs)
+	if failed != nil || keepLogs {
+		d.out.Line("Logs: %s", d.seed.Folder)
+	}
+
+	return failed
+}
 
 // prepare does what an operator and the administrator of a project do.
 func (d *demo) prepare(ctx context.Context) error {
-	d.title(2, "The garden: a CloudProfile of the operator, a project with credentials for the provider cluster")
-
 	if err := d.seed.SharedNetwork(ctx, "net-conf"); err != nil {
 		return err
 	}
@@ -98,15 +128,14 @@ func (d *demo) prepare(ctx context.Context) error {
 // account is the account of the credentials.
 func account() seed.Account { return seed.AccountIn("shoot-machines") }
 
-// create creates the Shoot of the 2020 user guide.
-func (d *demo) create(ctx context.Context) error {
-	d.title(3, "The Shoot of the 2020 user guide: one worker, two networks, a data volume")
-
+// refuse applies a Shoot with a mistake.
+func (d *demo) refuse(ctx context.Context) error {
 	manifest, err := d.seed.Manifest(seed.ExampleShoot)
 	if err != nil {
 		return err
 	}
 
+	d.out.Line("The guest has more memory than its machine type. This command is meant to fail: kubectl ends with exit status 1.")
 	d.out.Line("$ sed 's/guest: .*/guest: 16Gi/' extension/example/%s | kubectl apply -f -", seed.ExampleShoot)
 
 	refusal := d.seed.Apply(ctx, bytes.Replace(manifest, []byte(`guest: "1Gi"`), []byte("guest: 16Gi"), 1))
@@ -115,6 +144,18 @@ func (d *demo) create(ctx context.Context) error {
 	}
 
 	d.out.Line("%s", refusal)
+	d.out.Line("As expected, the admission has rejected the Shoot.")
+
+	return nil
+}
+
+// create creates the Shoot of the 2020 user guide.
+func (d *demo) create(ctx context.Context) error {
+	manifest, err := d.seed.Manifest(seed.ExampleShoot)
+	if err != nil {
+		return err
+	}
+
 	d.out.Line("$ kubectl apply -f extension/example/%s", seed.ExampleShoot)
 
 	if err := d.seed.Apply(ctx, manifest); err != nil {
@@ -130,19 +171,16 @@ func (d *demo) create(ctx context.Context) error {
 	}
 
 	d.shoot.HasControlPlane = true
+	d.shoot.Repeats = func(err error) { d.out.Line("%v\ngardenlet repeats the operation.", err) }
 
 	return d.watch(ctx, d.shoot.Reconcile)
 }
 
 func (d *demo) scale(ctx context.Context) error {
-	d.title(5, "A second worker: minimum: 2")
-
 	return d.change(ctx, func(w *gardencorev1beta1.Worker) { w.Minimum = 2 })
 }
 
 func (d *demo) roll(ctx context.Context) error {
-	d.title(6, "A new image version: both machines are replaced, one after the other")
-
 	return d.change(ctx, func(w *gardencorev1beta1.Worker) { w.Machine.Image.Version = ptr.To("20.4.20210401") })
 }
 
@@ -156,8 +194,6 @@ func (d *demo) change(ctx context.Context, change func(*gardencorev1beta1.Worker
 }
 
 func (d *demo) remove(ctx context.Context) error {
-	d.title(7, "The Shoot is deleted: the Worker first, then the ControlPlane and the Infrastructure")
-
 	// gardenlet deletes the Services and volumes of a shoot first.
 	if err := d.deleteService(ctx); err != nil {
 		return err

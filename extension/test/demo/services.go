@@ -27,7 +27,6 @@ func service() *corev1.Service {
 
 // serve creates a load balancer, and shows the storage classes of the shoot.
 func (d *demo) serve(ctx context.Context) error {
-	d.title(4, "In the shoot: a Service of type LoadBalancer, and the storage classes for pods")
 	d.out.Line("The requests of cloud-controller-manager are sent with its own account; the load balancer of the provider cluster is simulated.")
 
 	web := service()

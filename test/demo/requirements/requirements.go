@@ -1,4 +1,6 @@
-package main
+// Package requirements checks whether this machine can run a demo, and prints what was found. Both
+// demos call it before anything that takes long. It must not know what they show.
+package requirements
 
 import (
 	"bufio"
@@ -14,6 +16,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/demo/screen"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/binaries"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/guest/host"
 )
@@ -47,23 +50,36 @@ const (
 	guestDisk   = 6 * gib // of a first build of the guests' image, kubelet and CDI's importer, on top of that of the lab
 )
 
-func (d *demo) checkRequirements(ctx context.Context) error {
-	found, err := gatherFacts(ctx, d.realGuest)
+// Check is what a demo needs.
+type Check struct {
+	// Screen shows the properties of the machine, and what is missing.
+	Screen *screen.Screen
+	// RealGuest is set if a worker boots in QEMU.
+	RealGuest bool
+	// Built are patterns of files in the lab's cache that the demo needs in addition to those of the lab.
+	Built []string
+	// Outlook returns how long the demo takes if the lab and the guests' image were built before, or were not.
+	Outlook func(lab, image bool) string
+}
+
+// Run returns an error if something is missing.
+func (c Check) Run(ctx context.Context) error {
+	found, err := gatherFacts(ctx, c.RealGuest, c.Built)
 	if err != nil {
 		return err
 	}
 	for _, line := range found.describe() {
-		d.out.Line("  %s", line)
+		c.Screen.Line("  %s", line)
 	}
 	problems := found.problems()
 	for _, problem := range problems {
-		d.out.Line("  MISSING: %s", problem)
+		c.Screen.Line("  MISSING: %s", problem)
 	}
 	if len(problems) > 0 {
 		return fmt.Errorf("%d thing(s) missing, see above", len(problems))
 	}
-	d.out.Line("")
-	d.out.Line("%s", found.outlook())
+	c.Screen.Line("")
+	c.Screen.Line("%s", c.Outlook(found.cached, found.guest != nil && found.guest.cached))
 	return nil
 }
 
@@ -124,29 +140,13 @@ func (f facts) memoryNeed() uint64 {
 	return leastMemory
 }
 
-// outlook returns an estimate of the demo's duration.
-func (f facts) outlook() string {
-	switch {
-	case f.guest != nil && f.guest.cached && f.cached:
-		return "The lab and the guests' image were built here before: on 2 idle CPUs, the demo takes 3 minutes. QEMU emulates the worker's\n" +
-			"processor, so that the demo needs no KVM."
-	case f.guest != nil:
-		return "The first time, the lab, kubelet, CDI's importer and the guests' image are built: on 2 idle CPUs, this takes 15 to 30 minutes.\n" +
-			"Then the demo takes 3 minutes. QEMU emulates the worker's processor, so that the demo needs no KVM."
-	case f.cached:
-		return "The lab was built here before: the demo takes 2 to 3 minutes."
-	}
-	return "The first time, the lab is built from source: etcd, Kubernetes, KubeVirt, CDI and machine-controller-manager. On 2 CPUs this\n" +
-		"takes 10 to 20 minutes; the binaries are kept for the next time. The driver's objects are shown after 2 to 3 minutes."
-}
-
-func gatherFacts(ctx context.Context, realGuest bool) (facts, error) {
+func gatherFacts(ctx context.Context, realGuest bool, built []string) (facts, error) {
 	f := facts{os: runtime.GOOS, cpus: runtime.NumCPU(), memory: availableMemory()}
 	cache, err := binaries.CacheDir()
 	if err != nil {
 		return facts{}, fmt.Errorf("find the lab's cache: %w", err)
 	}
-	f.cached = wereBuilt(cache, "kubernetes-*/kube-scheduler", "kubevirt-*/virt-controller", "cdi-*/cdi-controller", "mcm-*/machine-controller-manager")
+	f.cached = wereBuilt(cache, append(built, "kubernetes-*/kube-scheduler", "kubevirt-*/virt-controller", "cdi-*/cdi-controller", "mcm-*/machine-controller-manager")...)
 	if realGuest {
 		f.guest = &guestFacts{missing: host.Check(), cached: wereBuilt(cache, "kubelet-*/kubelet", "importer-*/importer", "guest-*/disk.raw")}
 	}

@@ -1,4 +1,4 @@
-package main
+package requirements
 
 import (
 	"fmt"
@@ -53,14 +53,6 @@ func TestProblems(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestOutlook(t *testing.T) {
-	t.Parallel()
-	require.Contains(t, facts{}.outlook(), "10 to 20 minutes")
-	require.Contains(t, facts{cached: true}.outlook(), "2 to 3 minutes")
-	require.Contains(t, facts{cached: true, guest: &guestFacts{}}.outlook(), "15 to 30 minutes", "the image is missing")
-	require.Contains(t, facts{cached: true, guest: &guestFacts{cached: true}}.outlook(), "the demo takes 3 minutes")
 }
 
 func TestParseMemory(t *testing.T) {

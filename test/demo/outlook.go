@@ -1,0 +1,27 @@
+package main
+
+import (
+	"context"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/demo/requirements"
+)
+
+func (d *demo) checkRequirements(ctx context.Context) error {
+	return requirements.Check{Screen: d.out, RealGuest: d.realGuest, Outlook: d.outlook}.Run(ctx)
+}
+
+// outlook returns an estimate of the demo's duration.
+func (d *demo) outlook(lab, image bool) string {
+	switch {
+	case d.realGuest && lab && image:
+		return "The lab and the guests' image were built here before: on 2 idle CPUs, the demo takes 3 minutes. QEMU emulates the worker's\n" +
+			"processor, so that the demo needs no KVM."
+	case d.realGuest:
+		return "The first time, the lab, kubelet, CDI's importer and the guests' image are built: on 2 idle CPUs, this takes 15 to 30 minutes.\n" +
+			"Then the demo takes 3 minutes. QEMU emulates the worker's processor, so that the demo needs no KVM."
+	case lab:
+		return "The lab was built here before: the demo takes 2 to 3 minutes."
+	}
+	return "The first time, the lab is built from source: etcd, Kubernetes, KubeVirt, CDI and machine-controller-manager. On 2 CPUs this\n" +
+		"takes 10 to 20 minutes; the binaries are kept for the next time. The driver's objects are shown after 2 to 3 minutes."
+}
