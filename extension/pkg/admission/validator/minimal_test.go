@@ -1,0 +1,34 @@
+package validator
+
+import (
+	"testing"
+
+	"github.com/gardener/gardener/pkg/api/core/validation"
+	"github.com/gardener/gardener/pkg/apis/core"
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/gardener/gardener/pkg/client/kubernetes"
+	"github.com/stretchr/testify/require"
+)
+
+// TestMinimalExamples passes the first manifests that a user reads to the validation of gardener-apiserver and to the
+// admission. An address that has another image each day would not replace machines.
+func TestMinimalExamples(t *testing.T) {
+	t.Parallel()
+
+	profile, shoot := &gardencorev1beta1.CloudProfile{}, &gardencorev1beta1.Shoot{}
+	example(t, "30-cloudprofile-minimal.yaml", profile)
+	example(t, "90-shoot-minimal.yaml", shoot)
+	require.NotContains(t, string(profile.Spec.ProviderConfig.Raw), "/current/")
+
+	require.NoError(t, (&cloudProfileValidator{}).Validate(t.Context(), profile, nil))
+	require.NoError(t, (&shootValidator{garden: gardenWith(t, profile)}).Validate(t.Context(), shoot, nil))
+
+	kubernetes.GardenScheme.Default(profile)
+	kubernetes.GardenScheme.Default(shoot)
+
+	internalProfile, internalShoot := &core.CloudProfile{}, &core.Shoot{}
+	require.NoError(t, kubernetes.GardenScheme.Convert(profile, internalProfile, nil))
+	require.NoError(t, kubernetes.GardenScheme.Convert(shoot, internalShoot, nil))
+	require.Empty(t, validation.ValidateCloudProfile(internalProfile))
+	require.Empty(t, validation.ValidateShoot(internalShoot))
+}
