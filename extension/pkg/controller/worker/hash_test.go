@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
+	providerspec "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 	api "github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/v1alpha1"
 )
 
@@ -136,13 +137,94 @@ func TestStorageOfMachineTypeReplacesMachines(t *testing.T) {
 	require.NotEqual(t, classNameOf(t, of("30Gi")), classNameOf(t, of("40Gi")))
 }
 
-// TestHashIsStable freezes the hash: with another one, an update of the extension would replace all
-// machines.
-func TestHashIsStable(t *testing.T) {
+// frozen are specs whose hash must stay: with another one, an update of the extension, or of the types of
+// KubeVirt and Kubernetes that it contains, would replace all machines. Together, they set each type of
+// these APIs once.
+var frozen = map[string]struct {
+	hash   string
+	change func(*setting)
+}{
+	"networks and data volumes": {"1b284", func(*setting) {}},
+	"storage of the machine type": {"7d664", func(s *setting) {
+		s.pool().Volume = nil
+		s.machineType().Storage = &gardencorev1beta1.MachineTypeStorage{Class: "nvme", StorageSize: ptr.To(resource.MustParse("30Gi"))}
+	}},
+	"encrypted volumes": {"50824", func(s *setting) {
+		s.pool().Volume.Encrypted = ptr.To(true)
+		s.pool().DataVolumes[0].Encrypted = ptr.To(true)
+	}},
+	"network attachment": {"32fce", func(s *setting) {
+		s.status.Networks[0].Default = true
+		s.status.Networks[0].Binding = &kubevirtv1.PluginBinding{Name: "passt"}
+		s.status.Networks = append(s.status.Networks, api.NetworkStatus{Name: "other/net", Attachment: api.Attachment{MAC: providerspec.MACStable}})
+	}},
+	"cpu": {"d4ade", func(s *setting) {
+		s.config = `cpu: {sockets: 1, cores: 2, threads: 1, maxSockets: 1, model: host-passthrough, dedicatedCpuPlacement: true, isolateEmulatorThread: true,
+  features: [{name: vmx, policy: require}], numa: {guestMappingPassthrough: {}}, realtime: {mask: "0"}}
+memory: {hugepages: {pageSize: 2Mi}}`
+	}},
+	"memory": {"06ca8", func(s *setting) {
+		s.config = "memory: {guest: 3Gi, maxGuest: 4Gi, reservedOverhead: {addedOverhead: 64Mi, memLock: Required}}\novercommitGuestOverhead: true"
+	}},
+	"devices": {"3de5d", func(s *setting) {
+		s.config = `devices:
+  rng: {}
+  blockMultiQueue: true
+  networkInterfaceMultiQueue: true
+  disks:
+    - {name: root-disk, disk: {bus: virtio, pciAddress: "0000:81:01.0", readonly: false}, bootOrder: 1, serial: root, cache: none, io: native, dedicatedIOThread: true,
+       blockSize: {custom: {logical: 512, physical: 4096, discardGranularity: 4096}}, errorPolicy: stop, tag: root}
+    - {name: a, lun: {bus: scsi, reservation: true}, blockSize: {matchVolume: {enabled: true}}, shareable: false}`
+	}},
+	"cdrom": {"5e4ce", func(s *setting) {
+		s.config = "devices: {disks: [{name: a, cdrom: {bus: sata, readonly: true, tray: closed}}]}"
+	}},
+	"dnsConfig": {"df302", func(s *setting) {
+		s.config = `dnsPolicy: None
+dnsConfig: {nameservers: [192.0.2.1], searches: [example.com], options: [{name: ndots, value: "2"}, {name: edns0}]}`
+	}},
+	"disablePreAllocatedDataVolumes": {"6fb88", func(s *setting) { s.config = "disablePreAllocatedDataVolumes: true" }},
+	"virtualMachineTemplate": {"06eca", func(s *setting) {
+		s.config = `virtualMachineTemplate: {metadata: {labels: {a: b}}, spec: {template: {metadata: {annotations: {c: d}}, spec: {
+  terminationGracePeriodSeconds: 0, evictionStrategy: LiveMigrateIfPossible, domain: {devices: {tpm: {}, watchdog: {name: w, i6300esb: {action: reset}}}}}}}}`
+	}},
+	"limits, GPUs and host devices": {"c98bb", func(s *setting) {
+		s.profile.MachineTypes = []api.MachineType{{
+			Name:   "standard-1",
+			Limits: &api.ResourcesLimits{CPU: ptr.To(resource.MustParse("2")), Memory: ptr.To(resource.MustParse("8Gi"))},
+			GPUs: []kubevirtv1.GPU{{
+				Name: "gpu", DeviceName: "example.com/gpu", Tag: "gpu",
+				VirtualGPUOptions: &kubevirtv1.VGPUOptions{Display: &kubevirtv1.VGPUDisplayOptions{
+					Enabled: ptr.To(true), RamFB: &kubevirtv1.FeatureState{Enabled: ptr.To(false)},
+				}},
+			}},
+			HostDevices: []kubevirtv1.HostDevice{{Name: "nic", DeviceName: "example.com/nic", Tag: "nic"}},
+		}}
+	}},
+	"instancetype and preference": {"ceb74", func(s *setting) {
+		s.profile.MachineTypes = []api.MachineType{{
+			Name:         "standard-1",
+			Instancetype: &kubevirtv1.InstancetypeMatcher{Name: "u1.small", Kind: "VirtualMachineInstancetype"},
+			Preference:   &kubevirtv1.PreferenceMatcher{Name: "ubuntu", Kind: "VirtualMachinePreference"},
+		}}
+	}},
+}
+
+// TestHashOf_IsStable freezes the hashes.
+func TestHashOf_IsStable(t *testing.T) {
 	t.Parallel()
 
 	require.Equal(t, seedNamespace+"-cpu-worker-z1-44851", classNameOf(t, guide()))
-	require.Equal(t, seedNamespace+"-cpu-worker-z1-1b284", classNameOf(t, rich()))
+
+	for name, tc := range frozen {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			s := rich()
+			tc.change(s)
+			require.Equal(t, seedNamespace+"-cpu-worker-z1-"+tc.hash, classNameOf(t, s))
+		})
+	}
 }
 
 // TestInPlaceUpdatesKeepClasses changes the hardware of a pool whose machines are updated in place:
