@@ -5,10 +5,13 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
+	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	"github.com/gardener/gardener/pkg/chartrenderer"
 	"github.com/gardener/gardener/pkg/client/kubernetes"
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
@@ -17,7 +20,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/version"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -191,13 +197,15 @@ func TestPorts(t *testing.T) {
 		service, ok := rendered["Service "+container.Name].(*corev1.Service)
 		require.True(t, ok)
 		require.Equal(t, tc.webhook, service.Spec.Ports[0].TargetPort.IntVal)
-		require.ElementsMatch(t, []int32{tc.webhook, tc.metric}, allowedPorts(t, service))
+		require.Equal(t, sets.New(tc.webhook, tc.metric), allowedPorts(t, service))
 	}
 }
 
 // allowedPorts returns the ports to which Gardener's NetworkPolicies for a Service allow requests.
-func allowedPorts(t *testing.T, service *corev1.Service) (allowed []int32) {
+func allowedPorts(t *testing.T, service *corev1.Service) sets.Set[int32] {
 	t.Helper()
+
+	allowed := sets.New[int32]()
 
 	for name, value := range service.Annotations {
 		if !strings.HasSuffix(name, "-ports") {
@@ -208,11 +216,36 @@ func allowedPorts(t *testing.T, service *corev1.Service) (allowed []int32) {
 		require.NoError(t, json.Unmarshal([]byte(value), &ports), name)
 
 		for _, port := range ports {
-			allowed = append(allowed, port.Port.IntVal)
+			allowed.Insert(port.Port.IntVal)
 		}
 	}
 
 	return allowed
+}
+
+// TestService_Callers requires Gardener to allow the API servers of shoots to call the webhooks, and the
+// Prometheus of the seed to scrape the metrics.
+func TestService_Callers(t *testing.T) {
+	t.Parallel()
+
+	service, ok := render(t, charts.ExtensionPath, "")["Service gardener-extension-provider-kubevirt"].(*corev1.Service)
+	require.True(t, ok)
+	require.Contains(t, service.Annotations, "networking.resources.gardener.cloud/from-all-webhook-targets-allowed-ports")
+	require.Contains(t, service.Annotations, "networking.resources.gardener.cloud/from-all-seed-scrape-targets-allowed-ports")
+
+	var selectors []metav1.LabelSelector
+	require.NoError(t, json.Unmarshal([]byte(service.Annotations[resourcesv1alpha1.NetworkingNamespaceSelectors]), &selectors))
+
+	for name, namespace := range map[string]labels.Set{
+		"shoot":  {corev1.LabelMetadataName: "shoot--garden-dev--johndoe", v1beta1constants.GardenRole: v1beta1constants.GardenRoleShoot},
+		"garden": {corev1.LabelMetadataName: v1beta1constants.GardenNamespace, v1beta1constants.GardenRole: v1beta1constants.GardenNamespace},
+	} {
+		require.True(t, slices.ContainsFunc(selectors, func(s metav1.LabelSelector) bool {
+			selector, err := metav1.LabelSelectorAsSelector(&s)
+
+			return err == nil && selector.Matches(namespace)
+		}), name)
+	}
 }
 
 // TestJobs requires the alerts and the dashboard to select the job that Prometheus gives the pods: the

@@ -9,6 +9,7 @@ import (
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"github.com/gardener/gardener/pkg/client/kubernetes"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"sigs.k8s.io/yaml"
 )
@@ -80,13 +81,20 @@ func (o objects) createFault(c command) error {
 	return errors.Join(o.nameFault("serviceaccounts", c.rest[1]), o.nameFault(resources()[strings.ToLower(c.value("bound-object-kind"))], bound))
 }
 
-// patchFault requires a patch to contain fields of a Shoot only.
+// patchFault requires a patch to contain only fields of its kind.
 func patchFault(c command) error {
 	if c.verb != "patch" {
 		return nil
 	}
 
-	return yaml.UnmarshalStrict([]byte(c.value("patch")), &gardencorev1beta1.Shoot{})
+	kinds := map[string]any{"shoots": &gardencorev1beta1.Shoot{}, "persistentvolumes": &corev1.PersistentVolume{}}
+
+	kind, found := kinds[resources()[c.rest[0]]]
+	if !found {
+		return fmt.Errorf("patch of %s", c.rest[0])
+	}
+
+	return yaml.UnmarshalStrict([]byte(c.value("patch")), kind)
 }
 
 // filesFault checks manifests and folders.

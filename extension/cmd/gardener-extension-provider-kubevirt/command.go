@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
+	"sync/atomic"
 
 	extensionscontroller "github.com/gardener/gardener/extensions/pkg/controller"
 	controllercmd "github.com/gardener/gardener/extensions/pkg/controller/cmd"
@@ -18,6 +20,7 @@ import (
 	extensionscloudproviderwebhook "github.com/gardener/gardener/extensions/pkg/webhook/cloudprovider"
 	webhookcmd "github.com/gardener/gardener/extensions/pkg/webhook/cmd"
 	extensionscontrolplanewebhook "github.com/gardener/gardener/extensions/pkg/webhook/controlplane"
+	extensionsshootwebhook "github.com/gardener/gardener/extensions/pkg/webhook/shoot"
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	"github.com/gardener/gardener/pkg/client/kubernetes"
 	gardenerhealthz "github.com/gardener/gardener/pkg/healthz"
@@ -40,6 +43,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/providercluster"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/webhook/cloudprovider"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/webhook/controlplane"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/webhook/shoot"
 )
 
 // options are the command-line options that Gardener extensions have in common.
@@ -61,6 +65,8 @@ type options struct {
 	all controllercmd.OptionAggregator
 	// garden is the garden cluster; nil if GARDEN_KUBECONFIG is not set.
 	garden cluster.Cluster
+	// shootWebhooks is the configuration of the webhooks in the shoots; nil if they are disabled.
+	shootWebhooks *atomic.Value
 }
 
 func newOptions() *options {
@@ -96,6 +102,7 @@ func newOptions() *options {
 		webhookcmd.NewSwitchOptions(
 			webhookcmd.Switch(extensionscontrolplanewebhook.WebhookName, o.newControlPlaneWebhook),
 			webhookcmd.Switch(extensionscloudproviderwebhook.WebhookName, cloudprovider.AddToManager),
+			webhookcmd.Switch(extensionsshootwebhook.WebhookName, shoot.AddToManager),
 		),
 	)
 	o.controllers = controllercmd.NewSwitchOptions(
@@ -166,7 +173,7 @@ func (o *options) run(ctx context.Context) error {
 		return err
 	}
 
-	if _, err := o.webhooks.Completed().AddToManager(ctx, mgr, nil); err != nil {
+	if err := o.addWebhooks(ctx, mgr); err != nil {
 		return fmt.Errorf("add webhooks: %w", err)
 	}
 
@@ -223,6 +230,18 @@ func (o *options) newProviderCluster(c *controllercmd.ControllerOptions) provide
 	return providercluster.NewFactory(o.servers.AllowInternal, c.Completed().MaxConcurrentReconciles)
 }
 
+// addWebhooks adds the webhooks. Gardener's library never stores the configuration for the shoots if
+// their webhook is disabled, and reconciles no ControlPlane before it is stored.
+func (o *options) addWebhooks(ctx context.Context, mgr manager.Manager) error {
+	configuration, err := o.webhooks.Completed().AddToManager(ctx, mgr, nil)
+
+	if disabled := o.webhooks.Switch.Disabled; !slices.Contains(disabled, "*") && !slices.Contains(disabled, extensionsshootwebhook.WebhookName) {
+		o.shootWebhooks = configuration
+	}
+
+	return err
+}
+
 func (o *options) addInfrastructure(ctx context.Context, mgr manager.Manager) error {
 	return infrastructure.AddToManager(ctx, mgr, infrastructure.Options{
 		Controller:                o.infrastructure.Completed().Options(),
@@ -239,6 +258,7 @@ func (o *options) addControlPlane(ctx context.Context, mgr manager.Manager) erro
 		ExtensionClasses:          o.general.Completed().ExtensionClasses,
 		WebhookServerNamespace:    o.webhookServer.Namespace,
 		NewProviderCluster:        o.newProviderCluster(o.controlPlane),
+		ShootWebhooks:             o.shootWebhooks,
 	})
 }
 

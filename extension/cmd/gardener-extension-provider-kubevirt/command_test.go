@@ -1,16 +1,23 @@
 package main
 
 import (
+	"net/http"
 	"os"
 	"strings"
 	"testing"
 
+	extensionswebhook "github.com/gardener/gardener/extensions/pkg/webhook"
 	"github.com/gardener/gardener/pkg/chartrenderer"
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/version"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
 	"sigs.k8s.io/yaml"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/charts"
@@ -91,6 +98,69 @@ func TestLocalSetup(t *testing.T) {
 	flags := newCommand().Flags()
 	require.NoError(t, flags.Parse(strings.Fields(arguments)))
 	require.Empty(t, flags.Args())
+}
+
+// TestAddWebhooks_OfShoots requires ControlPlanes to be reconciled without the webhook in the shoots, too:
+// Gardener's library refuses to if it expects a configuration that does not exist.
+func TestAddWebhooks_OfShoots(t *testing.T) {
+	t.Parallel()
+
+	for flag, want := range map[string][]string{
+		"--disable-webhooks=":              {"shoot.kubevirt.extensions.gardener.cloud"},
+		"--disable-webhooks=cloudprovider": {"shoot.kubevirt.extensions.gardener.cloud"},
+		"--disable-webhooks=shoot":         nil,
+		"--disable-webhooks=*":             nil,
+	} {
+		t.Run(flag, func(t *testing.T) {
+			t.Parallel()
+
+			o := newOptions()
+			flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+			o.webhooks.AddFlags(flags)
+			require.NoError(t, flags.Parse([]string{flag, "--webhook-config-mode=url", "--webhook-config-url=127.0.0.1:10250"}))
+			require.NoError(t, o.webhooks.Complete())
+			require.NoError(t, o.addWebhooks(t.Context(), newManager(t)))
+
+			if want == nil {
+				require.Nil(t, o.shootWebhooks)
+
+				return
+			}
+
+			configs, ok := o.shootWebhooks.Load().(*extensionswebhook.Configs)
+			require.True(t, ok)
+
+			names := []string{}
+			for _, w := range configs.MutatingWebhookConfig.Webhooks {
+				names = append(names, w.Name)
+			}
+
+			require.Equal(t, want, names)
+		})
+	}
+}
+
+// newManager returns a manager that is never started, and knows the kinds of the webhooks.
+func newManager(t *testing.T) manager.Manager {
+	t.Helper()
+
+	scheme, err := newScheme()
+	require.NoError(t, err)
+
+	mapper := meta.NewDefaultRESTMapper(scheme.PrioritizedVersionsAllGroups())
+	for kind := range scheme.AllKnownTypes() {
+		mapper.Add(kind, meta.RESTScopeNamespace)
+	}
+
+	mgr, err := manager.New(&rest.Config{}, manager.Options{
+		Scheme:         scheme,
+		Metrics:        metricsserver.Options{BindAddress: "0"},
+		WebhookServer:  webhook.NewServer(webhook.Options{CertDir: t.TempDir()}),
+		MapperProvider: func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return mapper, nil },
+	})
+	require.NoError(t, err)
+
+	return mgr
 }
 
 // flagsOf parses the arguments of the chart's Deployment.

@@ -52,6 +52,7 @@ func TestControlPlane(t *testing.T) { //nolint:tparallel // The steps change one
 		{"credentials rotated", rotateUnderControlPlane},
 		{"certificate authorities rotated", rotateCertificateAuthorities},
 		{"storage class changed", changeStorageClass},
+		{"volumes stay in their zone", keepVolumesInZone},
 		{"without permission for accounts", withoutAccounts},
 		{"hibernated and woken up", hibernate},
 		{"moved to another seed", moveControlPlane},

@@ -43,6 +43,7 @@ var objectsOf = map[string][]string{
 		"CustomResourceDefinition volumesnapshotcontents.snapshot.storage.k8s.io",
 		"CustomResourceDefinition volumesnapshots.snapshot.storage.k8s.io",
 	},
+	"extension-controlplane-shoot-webhooks": {"MutatingWebhookConfiguration gardener-extension-provider-kubevirt-shoot"},
 	"extension-controlplane-storageclasses": {"StorageClass default", "VolumeSnapshotClass default"},
 }
 

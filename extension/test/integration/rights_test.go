@@ -41,7 +41,6 @@ var accounts = []struct {
 	notInTests map[string]string
 }{
 	{(*seed.Seed).Permissions, seed.ExtensionNamespace, extensionAccount, map[string]string{
-		"list pods":   restarts,
 		"delete pods": restarts,
 		"patch events": "counts repeated events of the leader election in a crash loop: k8s.io/client-go/tools/record/event.go, " +
 			"called by sigs.k8s.io/controller-runtime/pkg/leaderelection",

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	extensionscontroller "github.com/gardener/gardener/extensions/pkg/controller"
@@ -42,6 +43,8 @@ type Options struct {
 	WebhookServerNamespace string
 	// NewProviderCluster creates the clients of provider clusters.
 	NewProviderCluster providercluster.Factory
+	// ShootWebhooks is the configuration of the webhooks in the shoots; nil if there are none.
+	ShootWebhooks *atomic.Value
 }
 
 // AddToManager adds the controller, and the one that renews tokens, to a manager.
@@ -50,7 +53,7 @@ func AddToManager(ctx context.Context, mgr manager.Manager, options Options) err
 		secretConfigs, shootAccessSecrets,
 		nil, seedChart, shootChart, shootCRDsChart, storageClassesChart,
 		&valuesProvider{seed: mgr.GetClient()}, extensionscontroller.ChartRendererFactoryFunc(util.NewChartRendererForShoot),
-		imagevector.ImageVector(), "", nil, options.WebhookServerNamespace)
+		imagevector.ImageVector(), "", options.ShootWebhooks, options.WebhookServerNamespace)
 	if err != nil {
 		return err
 	}

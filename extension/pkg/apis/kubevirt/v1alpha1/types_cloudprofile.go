@@ -147,7 +147,8 @@ type VolumeClass struct {
 	// VolumeBindingMode is the binding mode of the StorageClass. Default: WaitForFirstConsumer.
 	VolumeBindingMode storagev1.VolumeBindingMode `json:"volumeBindingMode,omitempty"`
 	// Zones are the zones whose machines can attach volumes of this class. Pods are scheduled to one
-	// of these zones when their volume is created. Default: all zones.
+	// of these zones when their volume is created, and stay in them: the PersistentVolume has a node
+	// affinity. Default: all zones.
 	Zones []string `json:"zones,omitempty"`
 	// SnapshotClass is the VolumeSnapshotClass of the provider cluster for volumes of this class. The
 	// shoots have a VolumeSnapshotClass with the name in exposeAs. Default: none; volumes of this class
