@@ -71,7 +71,7 @@ func decodeExplain(req *ExplainRequest, allowed apivalidation.Options) (in *spi.
 
 	in = &spi.ExplainMachineInput{
 		Kubeconfig: kubeconfig, Name: req.Machine.Name, Identity: identity,
-		HasProviderID: req.Machine.Spec.ProviderID != "", Recorded: machineclass.RecordedAddress(req.Machine),
+		HasProviderID: req.Machine.Spec.ProviderID != "", Deleting: req.Machine.DeletionTimestamp != nil, Recorded: machineclass.RecordedAddress(req.Machine),
 	}
 
 	if req.Machine.UID != "" && req.Machine.DeletionTimestamp == nil && !hadVirtualMachine(req.Machine) {

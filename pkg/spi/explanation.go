@@ -25,6 +25,8 @@ type ExplainMachineInput struct {
 	Identity Identity
 	// HasProviderID is set if machine-controller-manager has persisted the machine's provider ID.
 	HasProviderID bool
+	// Deleting is set if the Machine is being deleted.
+	Deleting bool
 	// Recorded is the address that the Machine records; nil if there is none.
 	Recorded *AddressRecord
 	// Create is the specification of the machine. If there is no VirtualMachine, a dry run checks

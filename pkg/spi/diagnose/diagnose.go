@@ -27,6 +27,8 @@ type Evidence struct {
 	Pods []corev1.Pod
 	// Events are the events of the machine's launcher pod, and of its DataVolumes and their claims.
 	Events []corev1.Event
+	// Migrations are the instance's live migrations.
+	Migrations []kubevirtv1.VirtualMachineInstanceMigration
 }
 
 // GracePeriods are how long failures must last before they are reported: a failure that ends within

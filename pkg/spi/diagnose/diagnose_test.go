@@ -205,7 +205,12 @@ func TestCauses(t *testing.T) {
 		"Unbound":   {unschedulable("0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims.", ago(6*time.Minute)), "VolumeNotBound", spi.ErrPrecondition},
 		"Mount":     {podSays("FailedAttachVolume", "Multi-Attach error", 6*time.Minute), "VolumeMountFailed", spi.ErrPrecondition},
 		"Sandbox":   {podSays("FailedCreatePodSandBox", "plugin failed", 6*time.Minute), "NetworkSetupFailed", spi.ErrPrecondition},
-		"Unknown":   {failure("FailedCreate", "something new", ago(6*time.Minute)), "CreationFailed", spi.ErrPrecondition},
+
+		"DrainOfLastNode":  {evacuated(target("Unschedulable", "0/3 nodes are available: 1 node(s) were unschedulable, 2 node(s) didn't match Pod's node affinity/selector. preemption: x")), "MigrationUnschedulable", spi.ErrExhausted},
+		"FailedMigrations": {evacuated(nil, migration("m-2", kubevirtv1.MigrationPending), migration("m-1", kubevirtv1.MigrationFailed)), "MigrationFailed", spi.ErrPrecondition},
+		"MigrationQuota":   {evacuated(nil, rejectedByQuota(migration("m-1", kubevirtv1.MigrationPending))), "QuotaExceeded", spi.ErrExhausted},
+
+		"Unknown": {failure("FailedCreate", "something new", ago(6*time.Minute)), "CreationFailed", spi.ErrPrecondition},
 		"NewestWord": {with(unschedulable("pod has unbound immediate PersistentVolumeClaims.", soon), func(e *diagnose.Evidence) {
 			e.Pods = []corev1.Pod{rejectedPod("")}
 		}), "Unschedulable", spi.ErrExhausted},
@@ -308,12 +313,6 @@ func TestNoCause(t *testing.T) {
 			got := tc.seen.Cause(now, grace)
 			require.True(t, got == nil || got.ReportableAt.After(now), "%s: %v", tc.reason, got)
 		})
-	}
-}
-
-func copied(since metav1.Time) kubevirtv1.VirtualMachineCondition {
-	return kubevirtv1.VirtualMachineCondition{
-		Type: "PodScheduled", Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/3 nodes are available", LastTransitionTime: since,
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kubevirtv1 "kubevirt.io/api/core/v1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/diagnose"
@@ -108,4 +110,11 @@ func TestSchedulersWordsOfThePast(t *testing.T) {
 	e = seen()
 	e.Pods = []corev1.Pod{*takenUp(corev1.PodPending)}
 	require.Nil(t, e.Cause(now, grace), "the pod has its place, and KubeVirt has not seen it yet")
+}
+
+// copied returns a condition that KubeVirt copied from an instance.
+func copied(since metav1.Time) kubevirtv1.VirtualMachineCondition {
+	return kubevirtv1.VirtualMachineCondition{
+		Type: "PodScheduled", Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/3 nodes are available", LastTransitionTime: since,
+	}
 }

@@ -27,6 +27,10 @@ const (
 	launcherPod    origin = "launcher pod"
 	podEvent       origin = "launcher pod's event"
 	volumeEvent    origin = "DataVolume's or claim's event"
+	// migrationTarget and migration are read only for operators: the driver asks for no cause once a
+	// machine is scheduled.
+	migrationTarget origin = "migration's target pod"
+	migration       origin = "VirtualMachineInstanceMigration"
 )
 
 // sign is a component's report about a machine.
@@ -71,6 +75,8 @@ func (e *Evidence) signs(now time.Time) []sign {
 		all = append(all, ofVirtualMachine(e.VirtualMachine)...)
 	} else {
 		all = append(all, ofInstance(instance, e.Pods)...)
+		all = append(all, ofMigrationTargets(instance, e.Pods)...)
+		all = append(all, ofMigrations(instance, e.Migrations)...)
 	}
 
 	all = append(all, ofPods(e.Pods)...)

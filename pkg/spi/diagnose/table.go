@@ -5,15 +5,16 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	kubevirtv1 "kubevirt.io/api/core/v1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
 // table lists all causes. The first one that applies is returned: quota before capacity, capacity
 // before objects that cannot be created, these before machines that do not start, and obstructions
-// last. If a text is compared, the comment names the component that writes it. Texts are in lower
-// case.
-var table = slices.Concat(capacity, refusals, storage, imports, starts, obstructions)
+// last. moves concern only running machines. If a text is compared, the comment names the component
+// that writes it. Texts are in lower case.
+var table = slices.Concat(capacity, refusals, storage, imports, starts, moves, obstructions)
 
 var (
 	creations = []origin{machineFailure, instanceSync}
@@ -67,6 +68,11 @@ var capacity = []symptom{
 		// CDI's own reason, used where it hides the text (pkg/controller/common/util.go).
 		reason: "QuotaExceeded", kind: spi.ErrExhausted, grace: refusal, from: []origin{volume}, reasons: []string{"ErrExceededQuota"},
 		remedy: "raise the ResourceQuota, or remove machines",
+	},
+	{
+		// virt-controller (pkg/virt-controller/watch/migration), which hides the text.
+		reason: "QuotaExceeded", kind: spi.ErrExhausted, grace: refusal, from: []origin{migration}, reasons: []string{reasonMigrationQuota},
+		remedy: "raise the ResourceQuota: a live migration needs a second pod for its duration",
 	},
 	{
 		// A CSI driver's gRPC code for full storage (kubernetes-csi/external-provisioner).
@@ -294,6 +300,23 @@ var starts = []symptom{
 		remedy: "check the guest's console and the log of its launcher pod; the image may not be suitable for the machine",
 	},
 }
+
+// moves are machines that must leave their provider node and cannot: kubectl drain waits for them.
+var moves = []symptom{
+	{
+		// The scheduler, about the target pod. The machine's required region and zone apply to it, too.
+		reason: "MigrationUnschedulable", kind: spi.ErrExhausted, grace: refusal, from: []origin{migrationTarget}, reasons: scheduled,
+		remedy: "add provider nodes with enough capacity to " + place + ", or uncordon a node there; " + shutDown,
+	},
+	{
+		// virt-controller and virt-handler, about the last migration.
+		reason: "MigrationFailed", kind: spi.ErrPrecondition, grace: refusal, from: []origin{migration}, reasons: []string{string(kubevirtv1.MigrationFailed)},
+		remedy: "check the events of the migration and of its target pod on the provider cluster; " + shutDown,
+	},
+}
+
+// shutDown is the way to end a drain at the expense of the guest.
+const shutDown = "to shut the guest down instead, delete its VirtualMachineInstance"
 
 // obstructions usually resolve themselves: they count only if they last.
 var obstructions = []symptom{

@@ -144,6 +144,11 @@ func dryRunImage(ctx context.Context, c *providerapi.Clients, in *spi.CreateMach
 func (e *Explainer) explain(ctx context.Context, r *reader, in *spi.ExplainMachineInput, state *machineState) *spi.Explanation {
 	observe := &spi.ObserveMachineInput{Name: in.Name, Identity: in.Identity}
 	state.Evidence = withBoth(r.readRelated(ctx, observe, state).Evidence, state)
+
+	if !in.Deleting { // machine-controller-manager drains its Node: a live migration no longer matters.
+		state.Migrations = r.migrationsOf(ctx, state.Instance, state.Pods)
+	}
+
 	now := e.clock.Now()
 
 	explanation := &spi.Explanation{Signs: state.Signs(now)}
@@ -154,7 +159,7 @@ func (e *Explainer) explain(ctx context.Context, r *reader, in *spi.ExplainMachi
 		explanation.Cause, explanation.Waiting = e.explainDeletion(ctx, r, state, now)
 	case initialized(state.Instance, false):
 		explanation.Stage = spi.StageScheduled
-		explanation.Waiting = "the machine is scheduled to provider node " + nodeOf(state.Instance)
+		explanation.Waiting = whereabouts(state.Instance)
 		explanation.Cause = cause
 	default:
 		explanation.Stage, explanation.Waiting = spi.StageCreating, waitingFor(state)
@@ -173,6 +178,16 @@ func withBoth(e diagnose.Evidence, state *machineState) diagnose.Evidence {
 	e.VirtualMachine, e.Instance = state.VirtualMachine, state.Instance
 
 	return e
+}
+
+// whereabouts describes where a scheduled machine is, and whether kubectl drain waits for it.
+func whereabouts(instance *kubevirtv1.VirtualMachineInstance) string {
+	text := "the machine is scheduled to provider node " + nodeOf(instance)
+	if from := instance.Status.EvacuationNodeName; from != "" {
+		text += ", and marked for its evacuation from provider node " + from
+	}
+
+	return text
 }
 
 // waitingFor describes what the machine waits for until it is scheduled.

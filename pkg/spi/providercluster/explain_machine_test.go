@@ -44,8 +44,14 @@ func (r readOnly) RoundTrip(request *http.Request) (*http.Response, error) {
 func explained(t *testing.T, cluster *answers, forbidden ...string) (*spi.Explanation, error) {
 	t.Helper()
 
+	return explainedBy(t, readOnly{cluster, t, forbidden})
+}
+
+func explainedBy(t *testing.T, cluster http.RoundTripper) (*spi.Explanation, error) {
+	t.Helper()
+
 	clients := providerapi.NewCache(providerapi.Options{
-		QPS: 100, Burst: 200, WrapTransport: func(http.RoundTripper) http.RoundTripper { return readOnly{cluster, t, forbidden} },
+		QPS: 100, Burst: 200, WrapTransport: func(http.RoundTripper) http.RoundTripper { return cluster },
 	})
 
 	return NewExplainer(clients, clock.RealClock{}, 30*time.Second).ExplainMachine(t.Context(), &spi.ExplainMachineInput{
@@ -116,4 +122,65 @@ func TestExplainDeletion(t *testing.T) {
 	require.NoError(t, err)
 	require.Nil(t, fresh.Cause, "a guest has time to shut down")
 	require.Contains(t, fresh.Waiting, "example.com/held")
+}
+
+// TestExplainMachine_DrainOfLastNode explains a running machine whose zone has no other node: with the
+// driver's Role, which does not permit to list migrations, and with the one for evacuations.
+func TestExplainMachine_DrainOfLastNode(t *testing.T) {
+	t.Parallel()
+
+	const (
+		running = `{"kind":"VirtualMachineInstance","apiVersion":"kubevirt.io/v1","metadata":{"name":"m","namespace":"machines","uid":"vmi",
+			"creationTimestamp":"2026-01-02T03:04:05Z","labels":{"mcm.gardener.cloud/cluster":"c","mcm.gardener.cloud/role":"node"}},
+			"status":{"phase":"Running","nodeName":"node-a","evacuationNodeName":"node-a","activePods":{"source":"node-a","target":""}}}`
+		pods = `{"kind":"PodList","apiVersion":"v1","items":[
+			{"metadata":{"name":"launcher-1","namespace":"machines","uid":"source"},"spec":{"nodeName":"node-a"},"status":{"phase":"Running"}},
+			{"metadata":{"name":"launcher-2","namespace":"machines","uid":"target","labels":{"kubevirt.io/migrationJobUID":"x"},
+				"annotations":{"kubevirt.io/migrationJobName":"evacuation-1"}},
+				"status":{"phase":"Pending","conditions":[{"type":"PodScheduled","status":"False","reason":"Unschedulable",
+					"message":"0/3 nodes are available: 1 node(s) were unschedulable","lastTransitionTime":"2026-01-02T03:04:05Z"}]}}]}`
+		migrations = `{"kind":"VirtualMachineInstanceMigrationList","apiVersion":"kubevirt.io/v1","items":[
+			{"metadata":{"name":"evacuation-1","namespace":"machines"},"status":{"phase":"Scheduling"}}]}`
+		review = `{"kind":"SelfSubjectAccessReview","apiVersion":"authorization.k8s.io/v1","status":{"allowed":true}}`
+	)
+
+	for name, allowed := range map[string]bool{"DriversRole": false, "EvacuationsRole": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			cluster := &answers{bodies: map[string]string{
+				"m": strings.NewReplacer(`"conditions"`, `"unused"`).Replace(ownVM), "pods": pods, "virtualmachineinstancemigrations": migrations,
+				"datavolumes": `{"kind":"DataVolumeList","apiVersion":"cdi.kubevirt.io/v1beta1","items":[]}`,
+				"events":      `{"kind":"EventList","apiVersion":"v1","items":[]}`,
+			}}
+			if allowed {
+				cluster.bodies["selfsubjectaccessreviews"] = review
+			}
+
+			got, err := explainedBy(t, evacuating{cluster, running})
+			require.NoError(t, err)
+			require.Equal(t, spi.StageScheduled, got.Stage)
+			require.NotNil(t, got.Cause)
+			require.Equal(t, "MigrationUnschedulable", got.Cause.Err.Reason)
+			require.Contains(t, got.Waiting, "marked for its evacuation from provider node node-a")
+			require.Equal(t, allowed, slices.Contains(cluster.asked, "virtualmachineinstancemigrations"), "a forbidden request is not sent")
+			require.Equal(t, !allowed, strings.Contains(strings.Join(got.Unread, ""), "kubernetes/evacuation/provider-namespace"))
+			require.Equal(t, allowed, slices.ContainsFunc(got.Objects, func(o spi.Object) bool { return o.Role == "live migration" }))
+		})
+	}
+}
+
+// evacuating is a provider cluster with one instance.
+type evacuating struct {
+	*answers
+
+	instance string
+}
+
+func (e evacuating) RoundTrip(request *http.Request) (*http.Response, error) {
+	if strings.Contains(request.URL.Path, "/virtualmachineinstances/") {
+		return (&answers{bodies: map[string]string{"m": e.instance}}).RoundTrip(request)
+	}
+
+	return e.answers.RoundTrip(request)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/diagnose"
 )
 
 // objectsOf lists the objects of a machine, in the order of their creation.
@@ -36,8 +37,19 @@ func objectsOf(state *machineState) []spi.Object {
 		objects = append(objects, instanceObject(state.Instance))
 	}
 
+	for i := range state.Migrations {
+		migration := objectOf("VirtualMachineInstanceMigration", &state.Migrations[i], string(state.Migrations[i].Status.Phase))
+		migration.Role = "live migration"
+		objects = append(objects, migration)
+	}
+
 	for i := range state.Pods {
-		objects = append(objects, objectOf("Pod", &state.Pods[i], podState(&state.Pods[i])))
+		pod := objectOf("Pod", &state.Pods[i], podState(&state.Pods[i]))
+		if diagnose.IsMigrationTarget(&state.Pods[i]) {
+			pod.Role = "migration target"
+		}
+
+		objects = append(objects, pod)
 	}
 
 	return objects

@@ -19,7 +19,7 @@ const maxNodes = 500
 // are cluster-scoped, and the driver's Role grants no access to them: they are read only with other
 // credentials, such as an administrator's.
 func (r *reader) explainPlacement(ctx context.Context, cause *spi.Cause, wanted diagnose.Topology) {
-	if cause == nil || !isUnschedulable(cause) || !r.mayListNodes(ctx) {
+	if cause == nil || !isUnschedulable(cause) || !r.mayList(ctx, &authorizationv1.ResourceAttributes{Resource: "nodes"}) {
 		return
 	}
 
@@ -51,18 +51,4 @@ func (r *reader) explainPlacement(ctx context.Context, cause *spi.Cause, wanted 
 
 func isUnschedulable(cause *spi.Cause) bool {
 	return cause.Err.Reason == diagnose.Unschedulable
-}
-
-// mayListNodes checks the permission, so that the audit log of the provider cluster contains no
-// denied request.
-func (r *reader) mayListNodes(ctx context.Context) bool {
-	nodes := &authorizationv1.SelfSubjectAccessReview{
-		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "list", Resource: "nodes"}},
-	}
-
-	review, err := providerapi.Once(ctx, evidenceTimeout, func(ctx context.Context) (*authorizationv1.SelfSubjectAccessReview, error) {
-		return r.clients.Kubernetes.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, nodes, metav1.CreateOptions{})
-	})
-
-	return err == nil && review.Status.Allowed
 }
