@@ -18,6 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -72,13 +73,15 @@ func normalizeFlag(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 type controlCluster struct {
 	Machines   machineclient.MachineV1alpha1Interface
 	Kubernetes kubernetes.Interface
+	// Dynamic reads Gardener's objects, whose types this module does not import.
+	Dynamic dynamic.Interface
 	// Namespace is empty for all namespaces.
 	Namespace string
 }
 
 // in returns the control cluster with another namespace.
 func (c *controlCluster) in(namespace string) *controlCluster {
-	return &controlCluster{Machines: c.Machines, Kubernetes: c.Kubernetes, Namespace: namespace}
+	return &controlCluster{Machines: c.Machines, Kubernetes: c.Kubernetes, Dynamic: c.Dynamic, Namespace: namespace}
 }
 
 func (c *controlCluster) machines() machineclient.MachineInterface {
@@ -124,12 +127,13 @@ func (f *clusterFlags) control() (*controlCluster, error) {
 
 	machines, machinesErr := machineclient.NewForConfig(config)
 	core, coreErr := kubernetes.NewForConfig(config)
+	objects, objectsErr := dynamic.NewForConfig(config)
 
-	if err := errors.Join(machinesErr, coreErr); err != nil {
+	if err := errors.Join(machinesErr, coreErr, objectsErr); err != nil {
 		return nil, fmt.Errorf("create the clients for the control cluster: %w", err)
 	}
 
-	return &controlCluster{Machines: machines, Kubernetes: core, Namespace: namespace}, nil
+	return &controlCluster{Machines: machines, Kubernetes: core, Dynamic: objects, Namespace: namespace}, nil
 }
 
 func (f *clusterFlags) rules() *clientcmd.ClientConfigLoadingRules {

@@ -31,14 +31,17 @@ type diagnoseOptions struct {
 	output  *string
 	all     bool
 	cluster string
+	// shoot is a technical ID in a seed, or a namespace and a name in a garden; empty to diagnose machines.
+	shoot          string
+	seedKubeconfig string
 }
 
 func diagnoseCommand() *cobra.Command {
 	o := &diagnoseOptions{}
 
 	cmd := &cobra.Command{
-		Use:   "diagnose MACHINE…",
-		Short: "Report the cause of a machine's failure, with the evidence for it",
+		Use:   "diagnose MACHINE… | --shoot SHOOT",
+		Short: "Report the cause of a machine's or a Shoot's failure, with the evidence for it",
 		Long: `Reads a Machine with its MachineClass and Secrets, the leases of its controllers, and its objects on the provider cluster, and
 diagnoses them as the driver does. The result contains the cause with its machine code and remedy, the time of
 machine-controller-manager's next retry and the command to retry immediately, and the objects, conditions and events that the
@@ -47,6 +50,9 @@ VirtualMachine is created as a dry run. Nothing is changed, and the content of S
 
 In the pod of the machine controller, no flag is needed. A VirtualMachine without a Machine is found by its name, with the
 MachineClasses of the namespace, or, without a control cluster, with --provider-kubeconfig and --cluster.
+
+With --shoot, the command reads a Shoot of Gardener from its first to its last link, and reports the cause to repair first: Infrastructure,
+ControlPlane, Worker, MachineDeployments, Machines with their live migrations, and volumes.
 ` + troubleshootingURL + ` has a row for each cause.
 
 Exit codes:
@@ -57,11 +63,17 @@ Exit codes:
 		Example: `  kubectl exec deploy/machine-controller-manager -c machine-controller-manager-provider-kubevirt -- /mcm-kubevirt diagnose shoot--foo--bar-worker-z1-abc
   mcm-kubevirt diagnose --kubeconfig=seed.yaml -n shoot--foo--bar shoot--foo--bar-worker-z1-abc -o json
   mcm-kubevirt diagnose -n shoot--foo--bar --all
+  mcm-kubevirt diagnose --kubeconfig=seed.yaml --shoot=shoot--foo--bar
+  mcm-kubevirt diagnose --kubeconfig=garden.yaml --shoot=garden-foo/bar --seed-kubeconfig=seed.yaml
   mcm-kubevirt diagnose --provider-kubeconfig=provider.yaml --cluster=shoot--foo--bar shoot--foo--bar-worker-z1-abc`,
 		Args:              o.arguments,
 		ValidArgsFunction: completing(o.machines),
 		RunE: func(cmd *cobra.Command, names []string) error {
 			discardLogs()
+
+			if o.shoot != "" {
+				return o.runShoot(cmd.Context(), cmd.OutOrStdout())
+			}
 
 			return o.run(cmd.Context(), names, cmd.OutOrStdout())
 		},
@@ -75,6 +87,10 @@ Exit codes:
 	flags.BoolVar(&o.all, "all", false, "Diagnose all Machines of the namespace or, with --all-namespaces (-A), of the control cluster.")
 	flags.StringVar(&o.cluster, "cluster", "",
 		"Value of the VirtualMachines' label mcm.gardener.cloud/cluster; set it, with --provider-kubeconfig, to diagnose without a control cluster.")
+	flags.StringVar(&o.shoot, "shoot", "",
+		"Shoot of Gardener to diagnose instead of machines: its technical ID if --kubeconfig is for the seed, or NAMESPACE/NAME if --kubeconfig is for the garden.")
+	flags.StringVar(&o.seedKubeconfig, "seed-kubeconfig", "",
+		"Path to the kubeconfig of the Shoot's seed; set it if --shoot is NAMESPACE/NAME, to look further than the Shoot's status.")
 	flags.DurationVar(&o.grace, "unschedulable-grace", 30*time.Second,
 		"Time after which an unschedulable machine counts as failed; set it to the value of the machine controller's flag.")
 
@@ -86,6 +102,10 @@ func (o *diagnoseOptions) arguments(_ *cobra.Command, names []string) error {
 	every := o.all || o.allNamespaces
 
 	switch {
+	case o.shoot != "":
+		return o.shootArguments(names)
+	case o.seedKubeconfig != "":
+		return errors.New("--seed-kubeconfig requires --shoot=NAMESPACE/NAME; for machines, set --kubeconfig to the kubeconfig of the seed")
 	case every && len(names) > 0:
 		return errors.New("names of Machines cannot be combined with --all or --all-namespaces (-A); remove one")
 	case every && o.cluster != "":
@@ -156,7 +176,7 @@ func (o *diagnoseOptions) diagnoser() (*diagnoser, error) {
 		return nil, err
 	}
 
-	d.explainer = clusters.Explainer
+	d.explainer, d.volumes = clusters.Explainer, clusters.Explainer
 
 	return d, nil
 }

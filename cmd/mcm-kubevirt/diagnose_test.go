@@ -21,13 +21,18 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
-// cluster is an API server that returns these bodies by path, and 404 for everything else.
+// cluster is an API server that returns these bodies by path, or by path and label selector, and 404
+// for everything else.
 type cluster map[string]string
 
 func (c cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 
-	body, known := c[r.URL.Path]
+	body, known := c[r.URL.Path+"?"+r.URL.Query().Get("labelSelector")]
+	if !known {
+		body, known = c[r.URL.Path]
+	}
+
 	if r.Method != http.MethodGet || !known {
 		w.WriteHeader(http.StatusNotFound)
 

@@ -33,7 +33,9 @@ type diagnoser struct {
 	// kubeconfig replaces those in the Secrets; nil to use those.
 	kubeconfig []byte
 	explainer  spi.Explainer
-	allowed    validation.Options
+	// volumes examines the volumes of a Shoot's pods.
+	volumes spi.VolumesExplainer
+	allowed validation.Options
 
 	// controllers holds the states of the controllers, by namespace. They are read once.
 	controllers map[string][]controllerState

@@ -15,6 +15,38 @@ type Explainer interface {
 	ExplainMachine(ctx context.Context, in *ExplainMachineInput) (*Explanation, error)
 }
 
+// VolumesExplainer reports the state of volumes to operators. It changes nothing.
+type VolumesExplainer interface {
+	// ExplainVolumes examines volumes that are attached to running machines. The error wraps one of the
+	// package's sentinels.
+	ExplainVolumes(ctx context.Context, in *ExplainVolumesInput) (*VolumesExplanation, error)
+}
+
+// ExplainVolumesInput selects the volumes to examine.
+type ExplainVolumesInput struct {
+	// Kubeconfig is the untrusted kubeconfig of the provider cluster.
+	Kubeconfig []byte
+	// Labels select the DataVolumes.
+	Labels map[string]string
+}
+
+// VolumesExplanation is the state of volumes on the provider cluster.
+type VolumesExplanation struct {
+	// Count is the number of volumes.
+	Count int
+	// Incomplete are the volumes without content yet.
+	Incomplete []IncompleteVolume
+	// Unread lists the objects that could not be read, and why.
+	Unread []string
+}
+
+// IncompleteVolume is a volume without content yet.
+type IncompleteVolume struct {
+	Object
+	// Cause is its problem; nil if none is known.
+	Cause *Cause
+}
+
 // ExplainMachineInput identifies the machine to examine.
 type ExplainMachineInput struct {
 	// Kubeconfig is the untrusted kubeconfig of the provider cluster.

@@ -51,8 +51,12 @@ var (
 	volumeProblem = slices.Concat(zoneConflict, unbound, lost, inUse, missing)
 )
 
-// Unschedulable is the reason of a machine that fits on no provider node.
-const Unschedulable = "Unschedulable"
+const (
+	// Unschedulable is the reason of a machine that fits on no provider node.
+	Unschedulable = "Unschedulable"
+	// DataVolumeFailed is the reason of a volume that CDI has given up, or whose claim is lost.
+	DataVolumeFailed = "DataVolumeFailed"
+)
 
 // capacity are the causes that make cluster-autoscaler back off.
 var capacity = []symptom{
@@ -259,11 +263,11 @@ var imports = []symptom{
 		remedy: "correct the image or its checksum; a golden image is then imported again automatically, any other DataVolume when it is deleted",
 	},
 	{
-		reason: "DataVolumeFailed", kind: spi.ErrPrecondition, grace: retry, from: []origin{scheduler}, reasons: scheduled, texts: lost,
+		reason: DataVolumeFailed, kind: spi.ErrPrecondition, grace: retry, from: []origin{scheduler}, reasons: scheduled, texts: lost,
 		remedy: "delete the machine, so that its volumes are recreated",
 	},
 	{
-		reason: "DataVolumeFailed", kind: spi.ErrPrecondition, grace: retry, from: []origin{volume}, reasons: []string{"Failed", "ClaimLost"},
+		reason: DataVolumeFailed, kind: spi.ErrPrecondition, grace: retry, from: []origin{volume}, reasons: []string{"Failed", "ClaimLost"},
 		remedy: "delete the machine, so that its volumes are recreated; a golden image is recreated automatically",
 	},
 	{

@@ -17,14 +17,17 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/render"
 )
 
-// Explainer implements spi.Explainer.
+// Explainer implements spi.Explainer and spi.VolumesExplainer.
 type Explainer struct {
 	clients *providerapi.Cache
 	clock   clock.PassiveClock
 	periods diagnose.GracePeriods
 }
 
-var _ spi.Explainer = (*Explainer)(nil)
+var (
+	_ spi.Explainer        = (*Explainer)(nil)
+	_ spi.VolumesExplainer = (*Explainer)(nil)
+)
 
 // NewExplainer returns an Explainer. unschedulableGrace is that of Options.
 func NewExplainer(clients *providerapi.Cache, c clock.PassiveClock, unschedulableGrace time.Duration) *Explainer {

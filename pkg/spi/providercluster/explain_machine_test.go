@@ -184,3 +184,27 @@ func (e evacuating) RoundTrip(request *http.Request) (*http.Response, error) {
 
 	return e.answers.RoundTrip(request)
 }
+
+// TestExplainVolumes explains a volume that waits, and one whose storage class does not exist.
+func TestExplainVolumes(t *testing.T) {
+	t.Parallel()
+
+	const volumes = `{"kind":"DataVolumeList","apiVersion":"cdi.kubevirt.io/v1beta1","items":[
+		{"metadata":{"name":"pvc-1","namespace":"machines"},"status":{"phase":"Succeeded"}},
+		{"metadata":{"name":"pvc-2","namespace":"machines"},"status":{"phase":"PendingPopulation"}},
+		{"metadata":{"name":"pvc-3","namespace":"machines","creationTimestamp":"2026-01-02T03:04:05Z"},"status":{"phase":"Pending","conditions":[
+			{"type":"Running","status":"False","reason":"ErrClaimNotValid","message":"no storageClass to choose profile","lastTransitionTime":"2026-01-02T03:04:05Z"}]}}]}`
+
+	cluster := &answers{bodies: map[string]string{"datavolumes": volumes, "events": `{"kind":"EventList","apiVersion":"v1","items":[]}`}}
+	clients := providerapi.NewCache(providerapi.Options{QPS: 100, Burst: 200, WrapTransport: func(http.RoundTripper) http.RoundTripper { return cluster }})
+
+	got, err := NewExplainer(clients, clock.RealClock{}, 30*time.Second).ExplainVolumes(t.Context(), &spi.ExplainVolumesInput{
+		Kubeconfig: hostile.KubeconfigOf(t, &clientcmdapi.Cluster{Server: "https://provider.example.com"}), Labels: map[string]string{"cluster": "c"},
+	})
+	require.NoError(t, err)
+	require.Equal(t, 3, got.Count)
+	require.Len(t, got.Incomplete, 2)
+	require.Nil(t, got.Incomplete[0].Cause, "it waits for a pod")
+	require.Equal(t, "pvc-3", got.Incomplete[1].Name)
+	require.Equal(t, "StorageClassNotFound", got.Incomplete[1].Cause.Err.Reason)
+}

@@ -1,0 +1,289 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	apiv1alpha1 "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/statustext"
+)
+
+const (
+	// cloudProviderSecret is the Secret in a Shoot's namespace of the seed with the kubeconfig of the
+	// provider cluster.
+	cloudProviderSecret = "cloudprovider"
+	// volumesLabel is the label of the DataVolumes that the CSI driver creates for a Shoot, with its
+	// technical ID (extension/pkg/kubevirt).
+	volumesLabel = "kubevirt.provider.extensions.gardener.cloud/cluster"
+)
+
+// The kinds of a Shoot's resources in the seed, in the order in which gardenlet reconciles them.
+var extensionKinds = []struct{ kind, resource string }{
+	{kindInfrastructure, "infrastructures"}, {kindControlPlane, "controlplanes"}, {kindWorker, "workers"},
+}
+
+const (
+	kindShoot          = "Shoot"
+	kindInfrastructure = "Infrastructure"
+	kindControlPlane   = "ControlPlane"
+	kindWorker         = "Worker"
+)
+
+func extensions(resource string) schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: "extensions.gardener.cloud", Version: "v1alpha1", Resource: resource}
+}
+
+// shootArguments rejects what cannot be combined with --shoot.
+func (o *diagnoseOptions) shootArguments(names []string) error {
+	namespace, name, inGarden := strings.Cut(o.shoot, "/")
+
+	switch {
+	case len(names) > 0 || o.all || o.allNamespaces || o.cluster != "":
+		return errors.New("--shoot diagnoses all Machines of the Shoot; remove the names of Machines, --all, --all-namespaces (-A) and --cluster")
+	case o.namespace != "":
+		return errors.New("--shoot names the namespace; remove --namespace (-n)")
+	case inGarden && (namespace == "" || name == "" || strings.Contains(name, "/")):
+		return fmt.Errorf("--shoot=%s: write NAMESPACE/NAME of the Shoot in the garden, or its technical ID in the seed", o.shoot)
+	case !inGarden && o.seedKubeconfig != "":
+		return errors.New("--shoot is a technical ID: set --kubeconfig to the kubeconfig of the seed, and remove --seed-kubeconfig")
+	default:
+		return nil
+	}
+}
+
+// runShoot diagnoses a Shoot.
+func (o *diagnoseOptions) runShoot(ctx context.Context, out io.Writer) error {
+	d := &shootDiagnosis{Shoot: o.shoot, Links: []link{}, Machines: []diagnosis{}}
+	technicalID, kubeconfig, kubeContext := o.shoot, o.kubeconfig, o.context
+
+	if namespace, name, inGarden := strings.Cut(o.shoot, "/"); inGarden {
+		garden, err := o.clusterWith(o.kubeconfig, o.context, namespace).control()
+		if err != nil {
+			return err
+		}
+
+		if technicalID, err = d.readGarden(ctx, garden, name); err != nil {
+			return err
+		}
+
+		kubeconfig, kubeContext = o.seedKubeconfig, ""
+	}
+
+	if kubeconfig != "" || !strings.Contains(o.shoot, "/") {
+		if err := o.readSeed(ctx, d, kubeconfig, kubeContext, technicalID); err != nil {
+			return err
+		}
+	}
+
+	d.conclude()
+
+	settings := append([]string{"--unschedulable-grace=" + o.grace.String()}, o.assumed.list()...)
+	if err := d.print(out, *o.output, strings.Join(settings, " "), time.Now()); err != nil {
+		return err
+	}
+
+	return d.outcome()
+}
+
+// clusterWith returns the flags for another cluster.
+func (o *diagnoseOptions) clusterWith(kubeconfig, kubeContext, namespace string) *clusterFlags {
+	return &clusterFlags{kubeconfig: kubeconfig, context: kubeContext, namespace: namespace, providerKubeconfig: o.providerKubeconfig}
+}
+
+// readGarden reads the Shoot in the garden, and returns its technical ID; empty if it is not scheduled.
+func (d *shootDiagnosis) readGarden(ctx context.Context, garden *controlCluster, name string) (technicalID string, _ error) {
+	shoots := schema.GroupVersionResource{Group: "core.gardener.cloud", Version: "v1beta1", Resource: "shoots"}
+
+	found, err := garden.Dynamic.Resource(shoots).Namespace(garden.Namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return "", fmt.Errorf("get Shoot %s/%s: %w; --kubeconfig must be for the garden if --shoot is NAMESPACE/NAME", garden.Namespace, name, err)
+	}
+
+	shoot, err := decodeObject(kindShoot, found)
+	if err != nil {
+		return "", err
+	}
+
+	d.project, d.name = garden.Namespace, name
+	d.addShoot(shoot)
+
+	return shoot.Status.TechnicalID, nil
+}
+
+// readSeed reads all that a seed has of a Shoot.
+func (o *diagnoseOptions) readSeed(ctx context.Context, d *shootDiagnosis, kubeconfig, kubeContext, technicalID string) error {
+	if technicalID == "" { // gardener-scheduler has not assigned the Shoot to a seed.
+		return nil
+	}
+
+	inSeed := *o
+	inSeed.clusterFlags = *o.clusterWith(kubeconfig, kubeContext, technicalID)
+
+	machines, err := inSeed.diagnoser()
+	if err != nil {
+		return err
+	}
+
+	seed := machines.control
+	d.seed, d.Namespace = true, technicalID
+
+	if err := d.readCluster(ctx, seed); err != nil {
+		return err
+	}
+
+	for _, kind := range extensionKinds {
+		if err := d.readExtension(ctx, seed, kind.kind, kind.resource); err != nil {
+			return err
+		}
+	}
+
+	if err := d.readMachines(ctx, machines); err != nil {
+		return err
+	}
+
+	d.readVolumes(ctx, machines)
+
+	return nil
+}
+
+// readCluster reads the Cluster, in which gardenlet keeps a copy of the Shoot.
+func (d *shootDiagnosis) readCluster(ctx context.Context, seed *controlCluster) error {
+	cluster, err := seed.Dynamic.Resource(extensions("clusters")).Get(ctx, seed.Namespace, metav1.GetOptions{})
+
+	switch {
+	case apierrors.IsNotFound(err):
+		return fmt.Errorf("get Cluster %s: %w; --shoot without a slash is a technical ID, such as shoot--foo--bar, in the seed of --kubeconfig; "+
+			"for the garden, write --shoot=NAMESPACE/NAME", seed.Namespace, err)
+	case err != nil:
+		return fmt.Errorf("get Cluster %s: %w", seed.Namespace, err)
+	case d.name != "": // The garden's Shoot is newer.
+		return nil
+	}
+
+	// Without these names, only the commands for the garden have placeholders.
+	d.project, _, _ = unstructured.NestedString(cluster.Object, "spec", "shoot", "metadata", "namespace")
+	d.name, _, _ = unstructured.NestedString(cluster.Object, "spec", "shoot", "metadata", "name")
+	sanitize(&d.project, &d.name)
+
+	return nil
+}
+
+// readExtension reads the resources of one kind; there is one of each kind.
+func (d *shootDiagnosis) readExtension(ctx context.Context, seed *controlCluster, kind, resource string) error {
+	list, err := seed.Dynamic.Resource(extensions(resource)).Namespace(seed.Namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("list %s in namespace %s of the seed: %w", resource, seed.Namespace, err)
+	}
+
+	if len(list.Items) == 0 {
+		d.Links = append(d.Links, link{Kind: kind, State: "gardenlet has not created it"})
+	}
+
+	for i := range list.Items {
+		object, err := decodeObject(kind, &list.Items[i])
+		if err != nil {
+			return err
+		}
+
+		d.addExtension(object)
+	}
+
+	return nil
+}
+
+// readMachines diagnoses the MachineDeployments and Machines.
+func (d *shootDiagnosis) readMachines(ctx context.Context, machines *diagnoser) error {
+	deployments, err := machines.control.Machines.MachineDeployments(d.Namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("list MachineDeployments in namespace %s of the seed: %w", d.Namespace, err)
+	}
+
+	list, err := machines.control.machines().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("list Machines in namespace %s of the seed: %w", d.Namespace, err)
+	}
+
+	wanted := 0
+
+	for i := range deployments.Items {
+		d.addDeployment(&deployments.Items[i])
+		wanted += int(deployments.Items[i].Spec.Replicas)
+	}
+
+	for i := range list.Items {
+		d.Machines = append(d.Machines, machines.diagnose(ctx, types.NamespacedName{Namespace: d.Namespace, Name: list.Items[i].Name}))
+	}
+
+	if wanted > 0 && len(list.Items) == 0 {
+		d.addControllers(machines.controllersIn(ctx, d.Namespace), time.Now())
+	}
+
+	return nil
+}
+
+// readVolumes diagnoses the volumes of the Shoot's pods. An error is not a cause: nothing else depends
+// on these volumes.
+func (d *shootDiagnosis) readVolumes(ctx context.Context, machines *diagnoser) {
+	kubeconfig := machines.kubeconfig
+	if kubeconfig == nil {
+		s := secretState{Namespace: d.Namespace, Name: cloudProviderSecret}
+		ref := &corev1.SecretReference{Namespace: d.Namespace, Name: cloudProviderSecret}
+
+		kubeconfig = machines.control.secret(ctx, ref, &s)[apiv1alpha1.SecretKeyKubeconfig]
+		if len(kubeconfig) == 0 {
+			d.unread("volumes: Secret " + s.path() + " has no kubeconfig")
+
+			return
+		}
+	}
+
+	found, err := machines.volumes.ExplainVolumes(ctx, &spi.ExplainVolumesInput{Kubeconfig: kubeconfig, Labels: map[string]string{volumesLabel: d.Namespace}})
+	if err != nil {
+		d.unread("volumes: " + spi.AsError(err).Message)
+
+		return
+	}
+
+	d.addVolumes(found, time.Now())
+}
+
+func (d *shootDiagnosis) unread(what string) {
+	d.Unread = append(d.Unread, statustext.Printable(what))
+}
+
+// decodeObject reads the fields of one of Gardener's objects.
+func decodeObject(kind string, from *unstructured.Unstructured) (*gardenerObject, error) {
+	object := &gardenerObject{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(from.Object, object); err != nil {
+		return nil, fmt.Errorf("read %s %s/%s: %w", kind, from.GetNamespace(), from.GetName(), err)
+	}
+
+	object.Kind = kind
+
+	return object, nil
+}
+
+// outcome returns the error for the exit code.
+func (d *shootDiagnosis) outcome() error {
+	switch d.Result {
+	case resultCauseFound:
+		return invalidError(d.Shoot + ": a cause was found")
+	case resultUnknown:
+		return fmt.Errorf("%s could not be diagnosed completely", d.Shoot)
+	default:
+		return nil
+	}
+}

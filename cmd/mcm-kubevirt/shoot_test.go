@@ -1,0 +1,325 @@
+package main
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+const (
+	extensionPath = "/apis/extensions.gardener.cloud/v1alpha1/namespaces/shoot/"
+	clusterPath   = "/apis/extensions.gardener.cloud/v1alpha1/clusters/shoot"
+	shootPath     = "/apis/core.gardener.cloud/v1beta1/namespaces/garden-dev/shoots/bar"
+	volumesPath   = "/apis/cdi.kubevirt.io/v1beta1/namespaces/machines/datavolumes"
+	succeeded     = `{"lastOperation":{"type":"Reconcile","state":"Succeeded","progress":100,"lastUpdateTime":"2026-01-02T03:04:05Z"}}`
+)
+
+// failedWith is the status of a resource with an error.
+func failedWith(state, code, message string) string {
+	return fmt.Sprintf(`{"lastOperation":{"type":"Reconcile","state":%q,"progress":50,"description":"it failed","lastUpdateTime":"2026-01-02T03:04:05Z"},
+		"lastError":{"codes":[%q],"description":%q,"lastUpdateTime":"2026-01-02T03:04:05Z"}}`, state, code, message)
+}
+
+// with replaces the status of a resource.
+func (c cluster) withExtension(resource, status, annotations string) cluster {
+	kind := map[string]string{"infrastructures": "Infrastructure", "controlplanes": "ControlPlane", "workers": "Worker"}[resource]
+	c[extensionPath+resource] = fmt.Sprintf(`{"apiVersion":"extensions.gardener.cloud/v1alpha1","kind":"%sList","items":[
+		{"apiVersion":"extensions.gardener.cloud/v1alpha1","kind":%q,"metadata":{"name":"bar","namespace":"shoot","annotations":{%s}},"status":%s}]}`, kind, kind, annotations, status)
+
+	return c
+}
+
+// seedWith returns a seed with a shoot whose resources were reconciled, and whose Machine m is scheduled.
+func seedWith(provider string) cluster {
+	c := shootWith(provider).leased(justNow, justNow)
+	for _, resource := range []string{"infrastructures", "controlplanes", "workers"} {
+		c.withExtension(resource, succeeded, "")
+	}
+
+	c[clusterPath] = `{"apiVersion":"extensions.gardener.cloud/v1alpha1","kind":"Cluster","metadata":{"name":"shoot"},
+		"spec":{"shoot":{"metadata":{"name":"bar","namespace":"garden-dev"}}}}`
+	c[mcPath+"machines"] = `{"apiVersion":"machine.sapcloud.io/v1alpha1","kind":"MachineList","items":[` + c[mcPath+"machines/m"] + `]}`
+	c[mcPath+"machinedeployments"] = `{"apiVersion":"machine.sapcloud.io/v1alpha1","kind":"MachineDeploymentList","items":[
+		{"metadata":{"name":"bar-worker-z1","namespace":"shoot"},"spec":{"replicas":1},"status":{"availableReplicas":0}}]}`
+	c["/api/v1/namespaces/shoot/secrets/cloudprovider"] = `{"apiVersion":"v1","kind":"Secret","data":{"kubeconfig":"` +
+		base64.StdEncoding.EncodeToString([]byte(provider)) + `"}}`
+
+	return c
+}
+
+// providerOf returns the kubeconfig of a provider cluster with the machine m and the volumes of pods.
+func providerOf(t *testing.T, vm string, volumes ...string) string {
+	t.Helper()
+
+	return cluster{
+		vmPath + "m": vm,
+		volumesPath + "?" + volumesLabel + "=shoot": `{"apiVersion":"cdi.kubevirt.io/v1beta1","kind":"DataVolumeList","items":[` + strings.Join(volumes, ",") + `]}`,
+	}.provider(t)
+}
+
+// healthy returns a VirtualMachine without a failure.
+func healthy(t *testing.T) string {
+	t.Helper()
+
+	return strings.Replace(failing(t, "Running", "", ""), `"type":"Failure"`, `"type":"Other"`, 1)
+}
+
+// TestDiagnoseShoot has one broken link in each Shoot.
+func TestDiagnoseShoot(t *testing.T) {
+	t.Parallel()
+
+	const (
+		lost  = `{"metadata":{"name":"pvc-1","namespace":"machines","creationTimestamp":"2026-01-02T03:04:05Z"},"status":{"phase":"Failed"}}`
+		ready = `{"metadata":{"name":"pvc-2","namespace":"machines"},"status":{"phase":"Succeeded"}}`
+	)
+
+	var (
+		noType  = failing(t, "Stopped", "FailedFindInstancetype", "no worker")
+		earlier = time.Now().Add(-5 * time.Minute).UTC().Format(time.RFC3339Nano)
+	)
+
+	tests := map[string]struct {
+		reason string
+		vm     string
+		// volumes are the volumes of the Shoot's pods.
+		volumes []string
+		change  func(cluster)
+		// want is the reason of the first cause, and more those of the others.
+		want string
+		more []string
+		text []string
+	}{
+		"Healthy": {
+			reason: "all links are whole", volumes: []string{ready}, change: func(cluster) {},
+			text: []string{"NO CAUSE FOUND", "Infrastructure bar: Reconcile Succeeded", "MachineDeployment bar-worker-z1: 0 of 1 available", "1 Machine, none with a cause", "volumes 1, 0 incomplete"},
+		},
+		"Infrastructure": {
+			reason: "nothing follows without it", want: "InfrastructureFailed", more: []string{"InstancetypeNotFound"}, vm: noType,
+			change: func(c cluster) {
+				c.withExtension("infrastructures", failedWith("Failed", "ERR_INFRA_UNAUTHENTICATED", "replace the credentials of the Shoot"), "")
+			},
+			text: []string{
+				"FIRST CAUSE InfrastructureFailed", "reported by Infrastructure shoot/bar", "replace the credentials of the Shoot", "codes ERR_INFRA_UNAUTHENTICATED",
+				"kubectl --namespace=garden-dev annotate shoot bar gardener.cloud/operation=retry", "troubleshooting.md#err_infra_unauthenticated",
+				"ALSO REPORTED InstancetypeNotFound",
+			},
+		},
+		"ControlPlane": {
+			reason: "machines do not need it, but gardenlet waits for it", want: "ControlPlaneFailed",
+			change: func(c cluster) { c.withExtension("controlplanes", failedWith("Error", "ERR_X", "no chart"), "") }, text: []string{"no chart"},
+		},
+		"NotTakenUp": {
+			reason: "the extension does not run", want: "OperationPending",
+			change: func(c cluster) {
+				c.withExtension("infrastructures", succeeded, `"gardener.cloud/operation":"reconcile","gardener.cloud/timestamp":"`+earlier+`"`)
+			},
+			text: []string{"has not begun operation reconcile, which gardenlet requested 5m", "gardener-extension-heartbeat"},
+		},
+		"WorkerRepeatsTheMachine": {
+			reason: "the machine has the evidence", vm: noType, want: "InstancetypeNotFound", more: []string{"WorkerFailed"},
+			change: func(c cluster) {
+				c.withExtension("workers", failedWith("Error", "ERR_CONFIGURATION_PROBLEM", "machine m: InstancetypeNotFound: no worker"), "")
+			},
+			text: []string{"FIRST CAUSE InstancetypeNotFound", "reported by Machine shoot/m", "create the instancetype", "mcm-kubevirt diagnose --namespace=shoot m"},
+		},
+		"WorkersOwnError": {
+			reason: "no class is generated, whatever the machines of old ones do", vm: noType, want: "WorkerFailed", more: []string{"InstancetypeNotFound"},
+			change: func(c cluster) {
+				c.withExtension("workers", failedWith("Failed", "ERR_CONFIGURATION_PROBLEM", "spec.provider.workers[0]: no such image"), "")
+			},
+		},
+		"MachineBeforeItsTimeout": {
+			reason: "the Worker still waits", vm: noType, want: "InstancetypeNotFound",
+			change: func(c cluster) {
+				c.withExtension("workers", `{"lastOperation":{"type":"Reconcile","state":"Processing","progress":75,"description":"waiting"}}`, "")
+			},
+			text: []string{"Worker bar: Reconcile Processing (75 %): waiting"},
+		},
+		"ControllerDown": {
+			reason: "no Machine is created", want: "ControllerDown",
+			change: func(c cluster) {
+				c[mcPath+"machines"] = `{"apiVersion":"machine.sapcloud.io/v1alpha1","kind":"MachineList","items":[]}`
+				c.leased(ago(time.Hour), ago(time.Hour))
+			},
+		},
+		"FailedMachines": {
+			reason: "they are listed although they were replaced", want: "MachinesFailed",
+			change: func(c cluster) {
+				c[mcPath+"machinedeployments"] = strings.Replace(c[mcPath+"machinedeployments"], `"availableReplicas":0`,
+					`"failedMachines":[{"name":"old","lastOperation":{"description":"it did not join"}}]`, 1)
+			},
+			text: []string{"old: it did not join", "0 of 1 available, 1 failed"},
+		},
+		"Volume": {
+			reason: "a pod waits for it", volumes: []string{lost, ready}, want: "DataVolumeFailed", change: func(cluster) {},
+			text: []string{"reported by volume pvc-1", "volumes 2, 1 incomplete", "delete the PersistentVolumeClaim of the shoot"},
+		},
+		"Condition": {
+			reason: "it is the last that counts", want: "ConditionFalse",
+			change: func(c cluster) {
+				c.withExtension("controlplanes", strings.Replace(succeeded, "{", `{"conditions":[{"type":"ControlPlaneHealthy","status":"False","reason":"Down",
+					"message":"no replica","lastTransitionTime":"2026-01-02T03:04:05Z"}],`, 1), "")
+			}, text: []string{"ControlPlaneHealthy=False Down: no replica"},
+		},
+	}
+
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			vm := tc.vm
+			if vm == "" {
+				vm = healthy(t)
+			}
+
+			seed := seedWith(providerOf(t, vm, tc.volumes...))
+			tc.change(seed)
+
+			d, text, code := diagnosedShoot(t, "--kubeconfig", seed.control(t), "--shoot=shoot", "--unschedulable-grace=1s")
+			for _, want := range tc.text {
+				require.Contains(t, strings.Join(strings.Fields(text), " "), want, "%s\n%s", tc.reason, text)
+			}
+
+			if tc.want == "" {
+				require.Equal(t, resultNothingWrong, d.Result, text)
+				require.Zero(t, code)
+
+				return
+			}
+
+			require.Equal(t, resultCauseFound, d.Result, "%s\n%s", tc.reason, text)
+			require.Equal(t, exitInvalid, code)
+			require.Equal(t, tc.want, d.Cause.Reason, "%s\n%s", tc.reason, text)
+			require.NotEmpty(t, d.Cause.Remedy)
+
+			var more []string
+			for _, cause := range d.MoreCauses {
+				more = append(more, cause.Reason)
+			}
+
+			require.Equal(t, tc.more, more, "%s\n%s", tc.reason, text)
+		})
+	}
+}
+
+// diagnosedShoot runs diagnose --shoot as text and as JSON.
+func diagnosedShoot(t *testing.T, args ...string) (d shootDiagnosis, text string, code int) {
+	t.Helper()
+
+	args = append([]string{"diagnose"}, args...)
+	text, err := run(t, "", args...)
+	requireFit(t, text)
+
+	out, again := run(t, "", append(args, "-o=json")...)
+	require.Equal(t, exitCode(err), exitCode(again), "%v %v", err, again)
+	require.NotContains(t, text+out, "t0p-secret")
+	require.NoError(t, json.Unmarshal([]byte(out), &d), "%v\n%s", err, out)
+
+	return d, text, exitCode(err)
+}
+
+// gardenWith returns a garden with the Shoot garden-dev/bar.
+func gardenWith(status string) cluster {
+	return cluster{shootPath: `{"apiVersion":"core.gardener.cloud/v1beta1","kind":"Shoot","metadata":{"name":"bar","namespace":"garden-dev"},"status":` + status + `}`}
+}
+
+// TestDiagnoseShootInGarden reads the garden alone, and then the seed.
+func TestDiagnoseShootInGarden(t *testing.T) {
+	t.Parallel()
+
+	const status = `{"technicalID":"shoot","seedName":"europe-1","credentials":{"rotation":{"kubeconfig":{},"etcdEncryptionKey":{"phase":"Preparing"}}},
+		"lastOperation":{"type":"Reconcile","state":"Failed","progress":75,"description":"waiting for the Worker"},
+		"lastErrors":[{"description":"machine m: InstancetypeNotFound: no worker","codes":["ERR_CONFIGURATION_PROBLEM"]}]}`
+
+	garden := gardenWith(status).control(t)
+	d, text, code := diagnosedShoot(t, "--kubeconfig", garden, "--shoot=garden-dev/bar")
+	require.Equal(t, exitInvalid, code)
+	require.Equal(t, "ShootFailed", d.Cause.Reason)
+	require.Equal(t, "shoot", d.Namespace)
+	require.Equal(t, []string{"etcdEncryptionKey: Preparing"}, d.Rotations)
+	require.Contains(t, text, "on seed europe-1")
+	require.Contains(t, text, "mcm-kubevirt diagnose --shoot=garden-dev/bar --seed-kubeconfig=SEED.yaml")
+	require.Contains(t, text, "kubectl --namespace=garden-dev annotate shoot bar gardener.cloud/operation=retry")
+
+	seed := seedWith(providerOf(t, failing(t, "Stopped", "FailedFindInstancetype", "no worker"))).control(t)
+	d, _, code = diagnosedShoot(t, "--kubeconfig", garden, "--shoot=garden-dev/bar", "--seed-kubeconfig", seed, "--unschedulable-grace=1s")
+	require.Equal(t, exitInvalid, code)
+	require.Equal(t, "InstancetypeNotFound", d.Cause.Reason, "the machine has the evidence")
+	require.Equal(t, "ShootFailed", d.MoreCauses[len(d.MoreCauses)-1].Reason)
+
+	d, _, code = diagnosedShoot(t, "--kubeconfig", gardenWith(`{"lastOperation":{"type":"Create","state":"Pending","description":"no seed fits"}}`).control(t),
+		"--shoot=garden-dev/bar")
+	require.Equal(t, exitInvalid, code)
+	require.Equal(t, "ShootNotScheduled", d.Cause.Reason)
+}
+
+// TestDiagnoseShootArguments checks the errors for wrong command lines and clusters.
+func TestDiagnoseShootArguments(t *testing.T) {
+	t.Parallel()
+
+	seed := seedWith("").control(t)
+
+	for _, tc := range []struct {
+		reason string
+		args   []string
+		want   string
+	}{
+		{"a Machine too many", []string{"--shoot=shoot", "m"}, "remove the names of Machines"},
+		{"two namespaces", []string{"--shoot=shoot", "-n", "other"}, "remove --namespace (-n)"},
+		{"no name", []string{"--shoot=garden-dev/"}, "NAMESPACE/NAME"},
+		{"--kubeconfig is the seed's", []string{"--shoot=shoot", "--seed-kubeconfig=x"}, "remove --seed-kubeconfig"},
+		{"no Shoot", []string{"--seed-kubeconfig=x", "m"}, "--seed-kubeconfig requires --shoot"},
+		{"a name in the garden", []string{"--kubeconfig", seed, "--shoot=bar"}, "for the garden, write --shoot=NAMESPACE/NAME"},
+		{"the seed is not the garden", []string{"--kubeconfig", seed, "--shoot=garden-dev/bar"}, "--kubeconfig must be for the garden"},
+	} {
+		_, err := run(t, "", append([]string{"diagnose"}, tc.args...)...)
+		require.ErrorContains(t, err, tc.want, tc.reason)
+		require.Equal(t, exitUsage, exitCode(err), tc.reason)
+	}
+}
+
+// TestDiagnoseHostileShoot lets a Shoot's status contain control sequences for terminals.
+func TestDiagnoseHostileShoot(t *testing.T) {
+	t.Parallel()
+
+	const bad = `\u001b[2J\u202e\nNO CAUSE FOUND\r`
+
+	status := strings.ReplaceAll(`{"technicalID":"BAD","seedName":"BAD","lastOperation":{"type":"BAD","state":"Error","description":"BAD"},"conditions":[{"type":"BAD","status":"False",
+		"reason":"BAD","message":"BAD"}],"lastErrors":[{"description":"BAD","codes":["BAD"]}],"credentials":{"rotation":{"BAD":{"phase":"BAD"}}}}`, "BAD", bad)
+
+	file := gardenWith(status).control(t)
+	for _, format := range []string{outputText, outputYAML, outputJSON} {
+		out, err := run(t, "", "diagnose", "--kubeconfig", file, "--shoot=garden-dev/bar", "-o", format)
+		require.Equal(t, exitInvalid, exitCode(err))
+		require.NotContains(t, out, "\x1b")
+		require.NotContains(t, out, "\u202e")
+		require.NotContains(t, out, `\u001b`)
+		require.NotContains(t, out, "\nNO CAUSE FOUND")
+
+		if format == outputText {
+			requireFit(t, out)
+		}
+	}
+}
+
+// TestShootReasonsAreDocumented compares the reasons with docs/diagnose.md.
+func TestShootReasonsAreDocumented(t *testing.T) {
+	t.Parallel()
+
+	page, err := os.ReadFile("../../docs/diagnose.md")
+	require.NoError(t, err)
+
+	var rows []string
+	for _, row := range regexp.MustCompile("(?m)^\\| `([A-Z]\\w+)` \\| [^|]+ \\| [^|]+ \\|$").FindAllStringSubmatch(string(page), -1) {
+		rows = append(rows, row[1])
+	}
+
+	require.Equal(t, shootReasons, rows)
+}

@@ -1,0 +1,251 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/statustext"
+)
+
+// shootDiagnosis is the output of diagnose --shoot. Scripts depend on it: fields may be added, but
+// never change.
+type shootDiagnosis struct {
+	Shoot  string `json:"shoot"`
+	Result result `json:"result"`
+	// Namespace is the technical ID of the Shoot, and SeedName its seed, if the garden was read.
+	Namespace string `json:"namespace,omitempty"`
+	SeedName  string `json:"seed,omitempty"`
+	// Links are the objects between the Shoot and its machines, in the order in which they are
+	// reconciled.
+	Links []link `json:"links"`
+	// Rotations are the rotations of the Shoot's credentials that have not been completed.
+	Rotations []string `json:"rotations,omitempty"`
+	// WaitingFor is the step that the Shoot waits for; set if no cause was found.
+	WaitingFor string `json:"waitingFor,omitempty"`
+	// Cause is the cause to repair first, and MoreCauses are the others.
+	Cause      *shootCause   `json:"cause,omitempty"`
+	MoreCauses []*shootCause `json:"moreCauses,omitempty"`
+	// Machines are the diagnoses of all Machines.
+	Machines []diagnosis `json:"machines"`
+	// Volumes are the volumes of the Shoot's pods; nil if they were not read.
+	Volumes *volumesState `json:"volumes,omitempty"`
+	// Unread lists what could not be read, and why.
+	Unread []string `json:"unread,omitempty"`
+	// Next is the command that looks further; empty if there is none.
+	Next string `json:"next,omitempty"`
+
+	// seed reports whether the seed was read. project and name are those of the Shoot in the garden.
+	seed          bool
+	project, name string
+
+	// The causes by the part of the Shoot that reports them.
+	shoot, controllers                                                 *shootCause
+	before, workers, deployments, volumes, conditions, shootConditions []*shootCause
+}
+
+// shootCause is a cause, and the object that reports it.
+type shootCause struct {
+	// Link names the object.
+	Link string `json:"link"`
+	// Codes are Gardener's error codes.
+	Codes []string `json:"codes,omitempty"`
+
+	causeReport
+
+	// failed is set if Gardener does not retry the operation of the object.
+	failed bool
+}
+
+type volumesState struct {
+	Count int `json:"count"`
+	// Incomplete are the volumes without content yet.
+	Incomplete []spi.Object `json:"incomplete"`
+}
+
+// addControllers adds the causes for controllers that do not run although there should be Machines.
+func (d *shootDiagnosis) addControllers(states []controllerState, now time.Time) {
+	found := &foundMachine{namespace: d.Namespace}
+
+	for i := range states {
+		if states[i].State == stopped && d.controllers == nil {
+			d.controllers = &shootCause{Link: "Deployment " + d.Namespace + "/" + manager, causeReport: *found.controllerCause(&states[i], now)}
+		}
+	}
+}
+
+// addVolumes adds the volumes of the Shoot's pods.
+func (d *shootDiagnosis) addVolumes(found *spi.VolumesExplanation, now time.Time) {
+	d.Volumes = &volumesState{Count: found.Count, Incomplete: []spi.Object{}}
+
+	for _, what := range found.Unread {
+		d.unread("volumes: " + what)
+	}
+
+	for i := range found.Incomplete {
+		v := &found.Incomplete[i]
+		sanitize(&v.Kind, &v.Namespace, &v.Name, &v.State)
+		d.Volumes.Incomplete = append(d.Volumes.Incomplete, v.Object)
+
+		if v.Cause == nil || !kubevirt.Reportable(v.Cause, now) {
+			continue
+		}
+
+		report := (&foundMachine{}).report(v.Cause, "")
+		report.Code = ""
+		d.volumes = append(d.volumes, &shootCause{Link: "volume " + v.Name, causeReport: *report})
+	}
+}
+
+// conclude orders the causes, the one to repair first first. A failed Infrastructure or ControlPlane
+// prevents all that follows. A Worker that waits for its Machines repeats the error of one of them.
+func (d *shootDiagnosis) conclude() {
+	machines, suspected, unknown := d.machineCauses()
+
+	causes := slices.Clone(d.before)
+	if d.controllers != nil {
+		causes = append(causes, d.controllers)
+	}
+
+	if repeats(d.workers, machines) {
+		causes = slices.Concat(causes, machines, d.workers)
+	} else {
+		causes = slices.Concat(causes, d.workers, machines)
+	}
+
+	causes = slices.Concat(causes, d.deployments, d.volumes, d.conditions)
+	if d.shoot != nil { // It repeats the error of a resource in the seed.
+		causes = append(causes, d.shoot)
+	}
+
+	causes = append(causes, d.shootConditions...)
+
+	for _, c := range slices.Concat(causes, suspected) {
+		d.addCommand(c)
+		sanitize(&c.Message, &c.Remedy, &c.Link)
+
+		for i := range c.Codes {
+			sanitize(&c.Codes[i])
+		}
+	}
+
+	switch {
+	case len(causes) > 0:
+		d.Result, d.Cause, d.MoreCauses = resultCauseFound, causes[0], causes[1:]
+	case unknown:
+		d.Result = resultUnknown
+	case len(suspected) > 0:
+		d.Result, d.Cause, d.MoreCauses = resultSuspected, suspected[0], suspected[1:]
+	default:
+		d.Result, d.WaitingFor = resultNothingWrong, d.waiting()
+	}
+
+	d.next()
+}
+
+// repeats reports whether the errors of the Workers are those of Machines.
+func repeats(workers, machines []*shootCause) bool {
+	return len(workers) == 0 || slices.ContainsFunc(machines, func(m *shootCause) bool {
+		return slices.ContainsFunc(workers, func(w *shootCause) bool { return strings.Contains(w.Message, m.Reason) })
+	})
+}
+
+// machineCauses returns the causes of the Machines. Those of several Machines with the same message are
+// one cause.
+func (d *shootDiagnosis) machineCauses() (found, suspected []*shootCause, unknown bool) {
+	known := map[string]*shootCause{}
+
+	for i := range d.Machines {
+		m := &d.Machines[i]
+
+		switch m.Result {
+		case resultUnknown:
+			unknown = true
+			d.unread("Machine " + m.Name + ": " + m.Error)
+		case resultCauseFound, resultSuspected:
+			for _, cause := range m.Causes() {
+				key := string(m.Result) + cause.Reason + cause.Message
+				if known[key] != nil {
+					known[key].Link += ", " + m.Name
+
+					continue
+				}
+
+				known[key] = &shootCause{Link: "Machine " + d.Namespace + "/" + m.Name, causeReport: *cause}
+				if m.Result == resultCauseFound {
+					found = append(found, known[key])
+				} else {
+					suspected = append(suspected, known[key])
+				}
+			}
+		default:
+		}
+	}
+
+	return found, suspected, unknown
+}
+
+// addCommand adds the command that retries a failed operation.
+func (d *shootDiagnosis) addCommand(c *shootCause) {
+	if !c.failed || c.Retry != nil {
+		return
+	}
+
+	project, name := d.project, d.name
+	if name == "" {
+		project, name = "NAMESPACE", "NAME"
+	}
+
+	c.Retry = &retryHint{
+		When:    "Gardener does not retry this error; after the repair, in the garden:",
+		Command: fmt.Sprintf("kubectl --namespace=%s annotate shoot %s gardener.cloud/operation=retry", project, name),
+	}
+}
+
+// waiting describes what a Shoot without a cause waits for.
+func (d *shootDiagnosis) waiting() string {
+	for _, l := range d.Links {
+		if l.Kind != "MachineDeployment" && !strings.Contains(l.State, " "+stateSucceeded) {
+			return l.Kind + ": " + l.State
+		}
+	}
+
+	running := 0
+
+	for i := range d.Machines {
+		if m := d.Machines[i].Machine; m != nil && m.Phase == string(v1alpha1.MachineRunning) {
+			running++
+		} else if waits := d.Machines[i].WaitingFor; waits != "" {
+			return "Machine " + d.Machines[i].Name + ": " + waits
+		}
+	}
+
+	if !d.seed {
+		return "the last operation on the Shoot has succeeded"
+	}
+
+	return fmt.Sprintf("all operations have succeeded; %d of %s run", running, count(len(d.Machines), "Machine"))
+}
+
+// next sets the command that looks further.
+func (d *shootDiagnosis) next() {
+	switch {
+	case !d.seed && d.Namespace != "":
+		d.Next = "mcm-kubevirt diagnose --shoot=" + d.Shoot + " --seed-kubeconfig=SEED.yaml"
+	case d.Cause != nil && strings.HasPrefix(d.Cause.Link, "Machine "):
+		machine, _, _ := strings.Cut(strings.TrimPrefix(d.Cause.Link, "Machine "+d.Namespace+"/"), ",")
+		d.Next = "mcm-kubevirt diagnose --namespace=" + d.Namespace + " " + machine
+	}
+
+	d.Next = statustext.Printable(d.Next)
+}
+
+// Causes returns all causes.
+func (d *shootDiagnosis) Causes() []*shootCause {
+	return append([]*shootCause{d.Cause}, d.MoreCauses...)
+}
