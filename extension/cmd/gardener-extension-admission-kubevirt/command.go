@@ -89,6 +89,7 @@ variable GARDEN_KUBECONFIG is for the garden cluster, if that is another one.`,
 	}
 
 	o.all.AddFlags(cmd.Flags())
+	cmd.AddCommand(renderCommand())
 
 	return cmd
 }
