@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -322,4 +323,53 @@ func TestShootReasonsAreDocumented(t *testing.T) {
 	}
 
 	require.Equal(t, shootReasons, rows)
+}
+
+// TestShootDiagnosisText pins the text output for a Shoot whose only machine has been unscheduled for
+// two minutes.
+func TestShootDiagnosisText(t *testing.T) {
+	t.Parallel()
+
+	now := time.Date(2026, 1, 2, 3, 7, 5, 0, time.UTC)
+	at := func(seconds int) *time.Time { return new(now.Add(-time.Duration(seconds) * time.Second)) }
+
+	d := shootDiagnosis{
+		Shoot: "shoot--foo--bar", Namespace: "shoot--foo--bar", seed: true, project: "garden-foo", name: "bar", Volumes: &volumesState{},
+		Links: []link{
+			{Kind: kindInfrastructure, Name: "bar", State: "Reconcile Succeeded", Updated: at(240)},
+			{Kind: kindControlPlane, Name: "bar", State: "Reconcile Succeeded", Updated: at(235)},
+			{Kind: kindWorker, Name: "bar", State: "Reconcile Error (50 %): Error reconciling Worker", Updated: at(60)},
+			{Kind: "MachineDeployment", Name: "shoot--foo--bar-worker-z1", State: "0 of 1 available"},
+		},
+		workers: []*shootCause{{
+			Link: "Worker shoot--foo--bar/bar", Codes: []string{"ERR_INFRA_RESOURCES_DEPLETED"},
+			causeReport: causeReport{Reason: reasonWorkerFailed, Message: "machine shoot--foo--bar-worker-z1-abc: Unschedulable: 0/9 nodes are available"},
+		}},
+		Machines: []diagnosis{{
+			Name: "shoot--foo--bar-worker-z1-abc", Result: resultCauseFound, Cause: &causeReport{
+				Reason: "Unschedulable", Message: "0/9 nodes are available: 3 node(s) had untolerated taint(s), 6 Insufficient memory",
+				Remedy: "add provider nodes to region europe, zone z1, uncordon nodes there, or request less", Since: at(100),
+				Retry: &retryHint{When: "machine-controller-manager retries 5s after each failure", Period: "5s"},
+			},
+		}},
+	}
+	d.conclude()
+
+	var buffer bytes.Buffer
+
+	require.NoError(t, d.print(&buffer, outputText, "--unschedulable-grace=30s --evacuation=false --virtual-machine-template=safe", now))
+	requireFit(t, buffer.String())
+
+	const golden = "testdata/shoot.golden.txt"
+	if *update {
+		require.NoError(t, os.WriteFile(golden, buffer.Bytes(), 0o600))
+	}
+
+	want, err := os.ReadFile(golden)
+	require.NoError(t, err)
+	require.Equal(t, string(want), buffer.String())
+
+	page, err := os.ReadFile("../../docs/diagnose.md")
+	require.NoError(t, err)
+	require.Contains(t, string(page), "```\n"+string(want)+"```\n", "the page shows it")
 }
