@@ -71,7 +71,7 @@ type options struct {
 
 func newOptions() *options {
 	const (
-		// Half of them wait for slow provider clusters, see providercluster.NewFactory.
+		// Half of them wait for slow provider clusters, see providercluster.NewClients.
 		reconciles, healthChecks = 10, 10
 	)
 
@@ -226,8 +226,9 @@ func (o *options) newControlPlaneWebhook(mgr manager.Manager) (*extensionswebhoo
 	return controlplane.New(mgr, o.servers.AllowInternal)
 }
 
-func (o *options) newProviderCluster(c *controllercmd.ControllerOptions) providercluster.Factory {
-	return providercluster.NewFactory(o.servers.AllowInternal, c.Completed().MaxConcurrentReconciles)
+// providerClusters returns the clients of a controller.
+func (o *options) providerClusters(c *controllercmd.ControllerOptions) *providercluster.Clients {
+	return providercluster.NewClients(o.servers.AllowInternal, c.Completed().MaxConcurrentReconciles)
 }
 
 // addWebhooks adds the webhooks. Gardener's library never stores the configuration for the shoots if
@@ -247,17 +248,20 @@ func (o *options) addInfrastructure(ctx context.Context, mgr manager.Manager) er
 		Controller:                o.infrastructure.Completed().Options(),
 		IgnoreOperationAnnotation: o.reconciler.Completed().IgnoreOperationAnnotation,
 		ExtensionClasses:          o.general.Completed().ExtensionClasses,
-		NewProviderCluster:        o.newProviderCluster(o.infrastructure),
+		NewProviderCluster:        o.providerClusters(o.infrastructure).New,
 	})
 }
 
 func (o *options) addControlPlane(ctx context.Context, mgr manager.Manager) error {
+	clients := o.providerClusters(o.controlPlane)
+
 	return controlplanecontroller.AddToManager(ctx, mgr, controlplanecontroller.Options{
 		Controller:                o.controlPlane.Completed().Options(),
 		IgnoreOperationAnnotation: o.reconciler.Completed().IgnoreOperationAnnotation,
 		ExtensionClasses:          o.general.Completed().ExtensionClasses,
 		WebhookServerNamespace:    o.webhookServer.Namespace,
-		NewProviderCluster:        o.newProviderCluster(o.controlPlane),
+		NewProviderCluster:        clients.New,
+		Accepts:                   clients.Accepts,
 		ShootWebhooks:             o.shootWebhooks,
 	})
 }
@@ -269,15 +273,18 @@ func (o *options) addWorker(ctx context.Context, mgr manager.Manager) error {
 		ExtensionClasses:          o.general.Completed().ExtensionClasses,
 		SelfHostedShootCluster:    o.general.Completed().SelfHostedShootCluster,
 		GardenCluster:             o.garden,
-		NewProviderCluster:        o.newProviderCluster(o.worker),
+		NewProviderCluster:        o.providerClusters(o.worker).New,
 	})
 }
 
 func (o *options) addHealthChecks(_ context.Context, mgr manager.Manager) error {
+	clients := o.providerClusters(o.healthCheck)
+
 	return healthcheck.AddToManager(mgr, healthcheck.Options{
 		Controller:         o.healthCheck.Completed().Options(),
 		ExtensionClasses:   o.general.Completed().ExtensionClasses,
-		NewProviderCluster: o.newProviderCluster(o.healthCheck),
+		NewProviderCluster: clients.New,
+		Accepts:            clients.Accepts,
 	})
 }
 

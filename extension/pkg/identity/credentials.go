@@ -3,7 +3,6 @@ package identity
 import (
 	"context"
 	"fmt"
-	"path"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,17 +14,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	providerspec "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/identity/mount"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/providercluster"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
 )
 
 const (
-	// MountPath is the folder in which a program finds the keys of its Secret.
-	MountPath = "/var/run/secrets/provider"
-	// KeyToken is the key of the token. The kubeconfig refers to its file, which client-go reads again
-	// when it changes.
-	KeyToken = "token"
-
 	// annotationRenew is the time at which a token is renewed. Only Secrets with the token of an account
 	// have it.
 	annotationRenew = "kubevirt.provider.extensions.gardener.cloud/renew-token-at"
@@ -81,12 +75,10 @@ func (m *Manager) read(ctx context.Context, i Identity) (*credentials, error) {
 		return nil, fmt.Errorf("%w: invalid kubeconfig of the provider cluster: %w", providercluster.ErrCredentials, err)
 	}
 
-	c.kubeconfig, err = c.kubeconfigOf(&clientcmdapi.AuthInfo{TokenFile: tokenFile})
+	c.kubeconfig, err = c.kubeconfigOf(&clientcmdapi.AuthInfo{TokenFile: mount.TokenFile})
 
 	return c, err
 }
-
-var tokenFile = path.Join(MountPath, KeyToken)
 
 // kubeconfigOf returns a kubeconfig of a user for the server of the shoot's credentials.
 func (c *credentials) kubeconfigOf(user *clientcmdapi.AuthInfo) ([]byte, error) {
@@ -106,7 +98,7 @@ func (c *credentials) kubeconfigOf(user *clientcmdapi.AuthInfo) ([]byte, error) 
 func (c *credentials) isCurrent(account types.UID) bool {
 	at, has := RenewAt(c.secret)
 
-	return has && time.Now().Before(at) && string(c.secret.Data[providerspec.SecretKeyKubeconfig]) == string(c.kubeconfig) &&
+	return has && time.Now().Before(at) && string(c.secret.Data[mount.KeyKubeconfig]) == string(c.kubeconfig) &&
 		(account == "" || c.secret.Annotations[annotationAccount] == string(account))
 }
 
@@ -123,7 +115,7 @@ func (c *credentials) writeGiven(ctx context.Context) error {
 		ClientCertificateData: c.given.CertData, ClientKeyData: c.given.KeyData, Username: c.given.Username, Password: c.given.Password,
 	}
 	if c.given.BearerToken != "" {
-		user.TokenFile = tokenFile
+		user.TokenFile = mount.TokenFile
 	}
 
 	config, err := c.kubeconfigOf(user)
@@ -137,7 +129,7 @@ func (c *credentials) writeGiven(ctx context.Context) error {
 func (c *credentials) writeSecret(ctx context.Context, config []byte, token string, annotations map[string]string) error {
 	c.secret.Annotations = annotations
 	// The key exists always, so that the Deployment does not depend on the kind of the credentials.
-	c.secret.Data = map[string][]byte{providerspec.SecretKeyKubeconfig: config, KeyToken: []byte(token)}
+	c.secret.Data = map[string][]byte{mount.KeyKubeconfig: config, mount.KeyToken: []byte(token)}
 
 	write := func() error { return c.seed.Update(ctx, c.secret) }
 	if c.secret.ResourceVersion == "" {

@@ -52,6 +52,8 @@ type Manager struct {
 	TechnicalID string
 	// ShootUID is status.uid of the Shoot.
 	ShootUID types.UID
+	// Accepts reports whether the provider cluster accepts a token.
+	Accepts Accepts
 }
 
 // Ensure creates or updates an account, and writes the Secret with its kubeconfig and token. If the
@@ -66,7 +68,7 @@ func (m *Manager) Ensure(ctx context.Context, i Identity) (created bool, _ error
 	token, err := m.accountToken(ctx, i, c)
 
 	switch {
-	case apierrors.IsForbidden(err) && c.isCurrent(""):
+	case apierrors.IsForbidden(err) && c.isCurrent("") && m.Accepts.token(ctx, c.secret):
 		return true, nil
 	case apierrors.IsForbidden(err):
 		return false, c.writeGiven(ctx)
@@ -79,26 +81,32 @@ func (m *Manager) Ensure(ctx context.Context, i Identity) (created bool, _ error
 	}
 }
 
-// accountToken creates or updates an account, and returns a new token for it, or nil if the current
-// token is not due for renewal. All its errors come from the provider cluster.
+// accountToken creates or updates an account, and returns a new token for it, or nil if the provider
+// cluster accepts the current one, which is not due for renewal. All its errors come from the provider
+// cluster.
 func (m *Manager) accountToken(ctx context.Context, i Identity, c *credentials) (*token, error) {
 	account, err := m.ensureAccount(ctx, i, c)
-	if err != nil || c.isCurrent(account.UID) {
+	if err != nil {
 		return nil, err
+	}
+
+	if c.isCurrent(account.UID) && m.Accepts.token(ctx, c.secret) {
+		return nil, nil //nolint:nilnil // see above
 	}
 
 	return m.requestToken(ctx, account)
 }
 
-// Renew replaces the token of an account if it is due for renewal. It neither creates nor changes
-// accounts: the shoot may be deleted concurrently.
+// Renew replaces the token of an account if it is due for renewal, or if the provider cluster does not
+// accept it any more. It neither creates nor changes accounts: the shoot may be deleted concurrently.
 func (m *Manager) Renew(ctx context.Context, i Identity) error {
 	c, err := m.read(ctx, i)
 	if err != nil {
 		return err
 	}
 
-	if at, has := RenewAt(c.secret); !has || time.Now().Before(at) {
+	at, has := RenewAt(c.secret)
+	if !has || time.Now().Before(at) && m.Accepts.token(ctx, c.secret) {
 		return nil
 	}
 

@@ -14,12 +14,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/identity"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/identity/mount"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/providercluster"
 )
 
@@ -44,6 +46,7 @@ func newManager(t *testing.T, funcs interceptor.Funcs, objects ...client.Object)
 		Seed: fake.NewClientBuilder().WithObjects(credentials).Build(), Namespace: "seed",
 		Credentials: corev1.SecretReference{Namespace: "seed", Name: "cloudprovider"},
 		Provider:    &providercluster.Cluster{Client: provider, Namespace: "machines"}, ProviderNamespace: "machines", TechnicalID: "shoot--a--b",
+		Accepts: func(context.Context, *rest.Config) bool { return true },
 	}
 }
 
@@ -83,7 +86,7 @@ func TestEnsure(t *testing.T) {
 	require.Equal(t, 3, writes)
 
 	secret := secretOf(t, m)
-	require.NotEmpty(t, secret.Data[identity.KeyToken])
+	require.NotEmpty(t, secret.Data[mount.KeyToken])
 	require.NotContains(t, string(secret.Data["kubeconfig"]), "secret-of-the-user")
 
 	config, err := clientcmd.Load(secret.Data["kubeconfig"])
@@ -138,7 +141,7 @@ func TestEnsureWithoutPermission(t *testing.T) {
 	created, err := m.Ensure(t.Context(), program)
 	require.NoError(t, err)
 	require.False(t, created)
-	require.Equal(t, "secret-of-the-user", string(secretOf(t, m).Data[identity.KeyToken]))
+	require.Equal(t, "secret-of-the-user", string(secretOf(t, m).Data[mount.KeyToken]))
 
 	_, has := identity.RenewAt(secretOf(t, m))
 	require.False(t, has, "a token that is not renewed")
@@ -168,7 +171,7 @@ func TestPermissionLost(t *testing.T) {
 	created, err = m.Ensure(t.Context(), program)
 	require.NoError(t, err)
 	require.False(t, created)
-	require.Equal(t, "secret-of-the-user", string(secretOf(t, m).Data[identity.KeyToken]))
+	require.Equal(t, "secret-of-the-user", string(secretOf(t, m).Data[mount.KeyToken]))
 }
 
 func setRenewal(t *testing.T, m *identity.Manager, at time.Time) {

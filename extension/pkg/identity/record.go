@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	providerspec "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/identity/mount"
 )
 
 // Record records in the seed that the account of a program may exist in the provider cluster: it creates the
@@ -37,7 +37,7 @@ func (c *credentials) record(ctx context.Context) error {
 		return nil
 	}
 
-	c.secret.Data = map[string][]byte{providerspec.SecretKeyKubeconfig: {}, KeyToken: {}}
+	c.secret.Data = map[string][]byte{mount.KeyKubeconfig: {}, mount.KeyToken: {}}
 
 	if err := c.seed.Create(ctx, c.secret); err != nil {
 		return fmt.Errorf("record that the account may exist: create Secret %s: %w", c.secret.Name, err)

@@ -82,9 +82,9 @@ func healthyAfter(ctx context.Context, workers, slow int, p places) time.Duratio
 	return <-done
 }
 
-// TestNewFactory_SlowServers measures the delay of a healthy shoot by twenty shoots with slow servers,
+// TestNewClients_SlowServers measures the delay of a healthy shoot by twenty shoots with slow servers,
 // with a clock that jumps.
-func TestNewFactory_SlowServers(t *testing.T) {
+func TestNewClients_SlowServers(t *testing.T) {
 	t.Parallel()
 
 	for name, tc := range map[string]struct {

@@ -14,10 +14,12 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/rest"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -38,7 +40,7 @@ var ErrCredentials = errors.New("CredentialsRefused")
 type Cluster struct {
 	// Client sends requests with the kubeconfig's identity. It reads without a cache. A request takes
 	// at most 30 seconds, and all requests together at most two minutes, or five seconds while other
-	// provider clusters are slow, see NewFactory. A response that would take more than 1 MiB of memory
+	// provider clusters are slow, see NewClients. A response that would take more than 1 MiB of memory
 	// is refused: lists without a limit are read with Collect and ListMetadata.
 	client.Client
 
@@ -51,30 +53,32 @@ type Cluster struct {
 // Factory creates the client of the provider cluster that a Secret describes.
 type Factory func(ctx context.Context, seed client.Reader, ref corev1.SecretReference) (*Cluster, error)
 
-// NewFactory returns the Factory of a controller with that many workers. At most half of them wait for
+// Clients creates the clients of one controller.
+type Clients struct {
+	servers transport.Servers
+	places  places
+}
+
+// NewClients returns the Clients of a controller with that many workers. At most half of them wait for
 // slow provider clusters: the others serve the shoots whose provider clusters respond. Unless internal
 // servers are allowed, a Cluster does not send requests to servers that only the seed may call: see
 // transport.ExternalServers.
-func NewFactory(allowInternalServers bool, workers int) Factory {
-	servers := transport.ExternalServers
+func NewClients(allowInternalServers bool, workers int) *Clients {
+	c := &Clients{servers: transport.ExternalServers, places: newPlaces(workers)}
 	if allowInternalServers {
-		servers = transport.AnyServer
+		c.servers = transport.AnyServer
 	}
 
-	p := newPlaces(workers)
-
-	return func(ctx context.Context, seed client.Reader, ref corev1.SecretReference) (*Cluster, error) {
-		return connect(ctx, seed, ref, servers, p)
-	}
+	return c
 }
 
 // New is the Factory for all servers, and for a single reconciliation at a time.
 func New(ctx context.Context, seed client.Reader, ref corev1.SecretReference) (*Cluster, error) {
-	return connect(ctx, seed, ref, transport.AnyServer, nil)
+	return (&Clients{}).New(ctx, seed, ref)
 }
 
-// connect creates the client of a provider cluster. Errors do not quote the kubeconfig.
-func connect(ctx context.Context, seed client.Reader, ref corev1.SecretReference, servers transport.Servers, p places) (*Cluster, error) {
+// New is the Factory of the controller. Errors do not quote the kubeconfig.
+func (c *Clients) New(ctx context.Context, seed client.Reader, ref corev1.SecretReference) (*Cluster, error) {
 	secret := &corev1.Secret{}
 	if err := seed.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, secret); err != nil {
 		return nil, fmt.Errorf("get Secret %s/%s: %w", ref.Namespace, ref.Name, err)
@@ -90,19 +94,38 @@ func connect(ctx context.Context, seed client.Reader, ref corev1.SecretReference
 		return nil, fmt.Errorf("%w: invalid kubeconfig of the provider cluster: %w", ErrCredentials, err)
 	}
 
+	return c.connect(config, namespace)
+}
+
+// Accepts reports whether the API server of a configuration accepts its credentials. Only the response
+// Unauthorized is a refusal: a server that does not respond, or that does not know the request
+// (Kubernetes before 1.28), says nothing about the credentials.
+func (c *Clients) Accepts(ctx context.Context, config *rest.Config) bool {
+	provider, err := c.connect(config, "")
+	if err != nil {
+		return true
+	}
+
+	defer provider.Close()
+
+	return !apierrors.IsUnauthorized(provider.Create(ctx, &authenticationv1.SelfSubjectReview{}))
+}
+
+// connect returns the client of a configuration.
+func (c *Clients) connect(config *rest.Config, namespace string) (*Cluster, error) {
 	config.UserAgent = "gardener-extension-provider-kubevirt"
 
-	options, closeConnections, err := clientOptions(config, servers)
+	options, closeConnections, err := clientOptions(config, c.servers)
 	if err != nil {
 		return nil, err
 	}
 
-	c, err := client.New(config, options)
+	requests, err := client.New(config, options)
 	if err != nil {
 		return nil, fmt.Errorf("create client of the provider cluster: %w", err)
 	}
 
-	return &Cluster{Client: newRequests(c, p), Namespace: namespace, closeConnections: closeConnections}, nil
+	return &Cluster{Client: newRequests(requests, c.places), Namespace: namespace, closeConnections: closeConnections}, nil
 }
 
 // scheme is the scheme of all clients, which only read it.
@@ -143,6 +166,7 @@ func mapper() meta.RESTMapper {
 		corev1.SchemeGroupVersion.WithKind("Namespace"),
 		corev1.SchemeGroupVersion.WithKind("Node"),
 		storagev1.SchemeGroupVersion.WithKind("StorageClass"),
+		authenticationv1.SchemeGroupVersion.WithKind("SelfSubjectReview"),
 		authorizationv1.SchemeGroupVersion.WithKind("SelfSubjectAccessReview"),
 		cdiv1beta1.SchemeGroupVersion.WithKind("CDI"),
 	} {

@@ -34,6 +34,7 @@ func TestMapper(t *testing.T) {
 		{Group: "cdi.kubevirt.io", Version: "v1beta1", Kind: "DataVolume"}:              "datavolumes",
 		{Group: "cdi.kubevirt.io", Version: "v1beta1", Kind: "CDI"}:                     "cdis",
 		{Group: "authorization.k8s.io", Version: "v1", Kind: "SelfSubjectAccessReview"}: "selfsubjectaccessreviews",
+		{Group: "authentication.k8s.io", Version: "v1", Kind: "SelfSubjectReview"}:      "selfsubjectreviews",
 	} {
 		mapping, err := mapper().RESTMapping(kind.GroupKind(), kind.Version)
 		require.NoError(t, err)
@@ -107,9 +108,9 @@ func TestErrorsAreNamed(t *testing.T) {
 	require.Less(t, len(err.Error()), 2*maxMessage)
 }
 
-// TestNewFactory_InternalServers refuses servers that a seed must not call for a shoot owner, unless the
+// TestNewClients_InternalServers refuses servers that a seed must not call for a shoot owner, unless the
 // operator allows them.
-func TestNewFactory_InternalServers(t *testing.T) {
+func TestNewClients_InternalServers(t *testing.T) {
 	t.Parallel()
 
 	const kubeconfig = `{"apiVersion": "v1", "kind": "Config", "current-context": "a", "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}],
@@ -123,11 +124,11 @@ func TestNewFactory_InternalServers(t *testing.T) {
 			Data:       map[string][]byte{"kubeconfig": []byte(strings.ReplaceAll(kubeconfig, "SERVER", server))},
 		}).Build()
 
-		_, err := NewFactory(false, 1)(t.Context(), seed, ref)
+		_, err := NewClients(false, 1).New(t.Context(), seed, ref)
 		require.ErrorIs(t, err, ErrCredentials, server)
 		require.ErrorContains(t, err, "field server of the current context is refused", server)
 
-		_, err = NewFactory(true, 1)(t.Context(), seed, ref)
+		_, err = NewClients(true, 1).New(t.Context(), seed, ref)
 		require.NoError(t, err, server)
 	}
 }

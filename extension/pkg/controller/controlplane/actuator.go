@@ -43,6 +43,8 @@ type Options struct {
 	WebhookServerNamespace string
 	// NewProviderCluster creates the clients of provider clusters.
 	NewProviderCluster providercluster.Factory
+	// Accepts reports whether provider clusters accept tokens.
+	Accepts identity.Accepts
 	// ShootWebhooks is the configuration of the webhooks in the shoots; nil if there are none.
 	ShootWebhooks *atomic.Value
 }
@@ -58,7 +60,9 @@ func AddToManager(ctx context.Context, mgr manager.Manager, options Options) err
 		return err
 	}
 
-	a := &actuator{Actuator: generic, accounts: accounts{seed: mgr.GetClient(), newProviderCluster: options.NewProviderCluster}}
+	a := &actuator{Actuator: generic, accounts: accounts{
+		seed: mgr.GetClient(), newProviderCluster: options.NewProviderCluster, accepts: options.Accepts,
+	}}
 
 	if err := addRenewal(mgr, a.accounts, options); err != nil {
 		return fmt.Errorf("add the renewal of tokens: %w", err)
@@ -150,6 +154,7 @@ func (a *actuator) ForceDelete(ctx context.Context, log logr.Logger, cp *extensi
 type accounts struct {
 	seed               client.Client
 	newProviderCluster providercluster.Factory
+	accepts            identity.Accepts
 }
 
 // ensure creates the accounts and their tokens. It skips a hibernated shoot that has them: such a
@@ -227,5 +232,6 @@ func (a accounts) manager(ctx context.Context, cp *extensionsv1alpha1.ControlPla
 	return &identity.Manager{
 		Seed: a.seed, Namespace: cp.Namespace, Credentials: cp.Spec.SecretRef,
 		Provider: provider, ProviderNamespace: namespace, TechnicalID: cluster.Shoot.Status.TechnicalID, ShootUID: cluster.Shoot.Status.UID,
+		Accepts: a.accepts,
 	}, nil
 }

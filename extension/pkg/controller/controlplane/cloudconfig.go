@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	api "github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/v1alpha1"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/identity"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/identity/mount"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/ownership"
 )
 
@@ -38,7 +38,7 @@ func cloudConfig(config *api.ControlPlaneConfig, cp *extensionsv1alpha1.ControlP
 	}
 
 	cloud := cloudConfiguration{
-		Kubeconfig:  identity.MountPath + "/kubeconfig",
+		Kubeconfig:  mount.Path + "/kubeconfig",
 		Namespace:   namespace,
 		InfraLabels: ownership.Of(cluster.Shoot).Labels(),
 	}

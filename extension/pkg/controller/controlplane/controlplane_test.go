@@ -31,6 +31,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/imagevector"
 	api "github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/v1alpha1"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/identity"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/identity/mount"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/kubevirt"
 )
 
@@ -232,7 +233,7 @@ func TestPathsOfAccounts(t *testing.T) {
 
 		if name != kubevirt.CSISnapshotControllerName {
 			mounts := d.Spec.Template.Spec.Containers[0].VolumeMounts
-			require.Contains(t, mounts, corev1.VolumeMount{Name: "provider", MountPath: identity.MountPath, ReadOnly: true})
+			require.Contains(t, mounts, corev1.VolumeMount{Name: "provider", MountPath: mount.Path, ReadOnly: true})
 		}
 	}
 

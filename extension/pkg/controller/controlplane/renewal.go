@@ -7,6 +7,8 @@ import (
 	"time"
 
 	extensionscontroller "github.com/gardener/gardener/extensions/pkg/controller"
+	v1beta1helper "github.com/gardener/gardener/pkg/api/core/v1beta1/helper"
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
 	predicateutils "github.com/gardener/gardener/pkg/controllerutils/predicate"
 	corev1 "k8s.io/api/core/v1"
@@ -19,8 +21,9 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/kubevirt"
 )
 
-// renewal renews the tokens of ControlPlanes before they expire: days can pass between two
-// reconciliations of a ControlPlane.
+// renewal renews the tokens of ControlPlanes before they expire, or when the health check reports that
+// the provider cluster does not accept them any more: days can pass between two reconciliations of a
+// ControlPlane.
 type renewal struct {
 	accounts accounts
 }
@@ -46,7 +49,7 @@ func (r *renewal) Reconcile(ctx context.Context, request reconcile.Request) (rec
 		return reconcile.Result{}, err // The ControlPlane changes when it is reconciled.
 	}
 
-	if left := time.Until(next); left > 0 {
+	if left := time.Until(next); left > 0 && healthy(cp) {
 		return reconcile.Result{RequeueAfter: left}, nil
 	}
 
@@ -60,6 +63,14 @@ func (r *renewal) Reconcile(ctx context.Context, request reconcile.Request) (rec
 	}
 
 	return reconcile.Result{RequeueAfter: max(time.Until(next), time.Minute)}, nil
+}
+
+// healthy reports whether the last health check of the ControlPlane found no error. Its result is
+// written into the status, which causes a reconciliation.
+func healthy(cp *extensionsv1alpha1.ControlPlane) bool {
+	condition := v1beta1helper.GetCondition(cp.Status.Conditions, gardencorev1beta1.ShootControlPlaneHealthy)
+
+	return condition == nil || condition.Status == gardencorev1beta1.ConditionTrue
 }
 
 func (r *renewal) renew(ctx context.Context, cp *extensionsv1alpha1.ControlPlane) error {

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/errorcodes"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/identity"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/kubevirt"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/providercluster"
 )
@@ -31,6 +32,8 @@ type Options struct {
 	ExtensionClasses []extensionsv1alpha1.ExtensionClass
 	// NewProviderCluster creates the clients of provider clusters.
 	NewProviderCluster providercluster.Factory
+	// Accepts reports whether provider clusters accept tokens.
+	Accepts identity.Accepts
 }
 
 // period is the time between two checks of a resource, as in other extensions. With gardenlet's own
@@ -39,7 +42,7 @@ const period = 30 * time.Second
 
 // timeLimit bounds a check of the provider cluster or of the shoot. A check occupies one of the
 // concurrent reconciliations of its controller: clusters that do not respond must not delay the checks
-// of other shoots. See also providercluster.NewFactory.
+// of other shoots. See also providercluster.NewClients.
 const timeLimit = 20 * time.Second
 
 // resource is a kind of extension resource, with the checks that determine its conditions.
@@ -53,7 +56,7 @@ type resource struct {
 
 // AddToManager adds a controller for each kind of resource to a manager.
 func AddToManager(mgr manager.Manager, options Options) error {
-	for _, r := range resources(mgr.GetClient(), options.NewProviderCluster) {
+	for _, r := range resources(mgr.GetClient(), options.NewProviderCluster, options.Accepts) {
 		if err := r.register(mgr, options); err != nil {
 			return err
 		}
@@ -81,7 +84,7 @@ func (r resource) register(mgr manager.Manager, options Options) error {
 }
 
 // resources returns the resources of which gardenlet reads the conditions.
-func resources(seed client.Client, newProviderCluster providercluster.Factory) []resource {
+func resources(seed client.Client, newProviderCluster providercluster.Factory, accepts identity.Accepts) []resource {
 	return []resource{
 		{
 			kind: extensionsv1alpha1.ControlPlaneResource, condition: gardencorev1beta1.ShootControlPlaneHealthy,
@@ -91,6 +94,7 @@ func resources(seed client.Client, newProviderCluster providercluster.Factory) [
 				general.NewSeedDeploymentHealthChecker(kubevirt.CloudControllerManagerName),
 				general.NewSeedDeploymentHealthChecker(kubevirt.CSIControllerName),
 				general.NewSeedDeploymentHealthChecker(kubevirt.CSISnapshotControllerName),
+				&tokensCheck{seed: seed, accepts: accepts},
 			},
 		},
 		{

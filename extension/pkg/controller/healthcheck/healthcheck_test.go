@@ -19,7 +19,7 @@ func TestResources(t *testing.T) {
 
 	conditions := map[string]gardencorev1beta1.ConditionType{}
 
-	for _, r := range resources(newSeed(t, ""), providercluster.New) {
+	for _, r := range resources(newSeed(t, ""), providercluster.New, (&providercluster.Clients{}).Accepts) {
 		conditions[r.kind] = r.condition
 	}
 
@@ -34,7 +34,7 @@ func TestControlPlane(t *testing.T) {
 
 	var names []string
 
-	for _, check := range resources(nil, nil)[0].checks {
+	for _, check := range resources(nil, nil, nil)[0].checks[:3] {
 		for _, available := range []corev1.ConditionStatus{corev1.ConditionTrue, corev1.ConditionFalse} {
 			for _, name := range []string{"cloud-controller-manager", "csi-driver-controller", "csi-snapshot-controller"} {
 				result := checkDeployment(t, check, name, available)

@@ -1,0 +1,51 @@
+// Package mount reads the credentials that package identity writes for a program of the control
+// plane, and that kubelet mounts: a kubeconfig, and beside it the token to which the kubeconfig
+// refers. Package identity calls it. It must not reach a cluster.
+package mount
+
+import (
+	"fmt"
+	"path"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
+)
+
+const (
+	// Path is the folder of the credentials in a container.
+	Path = "/var/run/secrets/provider"
+	// KeyKubeconfig and KeyToken are the keys of the Secret, and the names of the files.
+	KeyKubeconfig, KeyToken = "kubeconfig", "token"
+	// TokenFile is the file to which the kubeconfig refers.
+	TokenFile = Path + "/" + KeyToken
+)
+
+// RESTConfig returns the configuration of a client with these credentials. It accepts what
+// pkg/kubeconfig accepts, and a reference to the token's file. Errors quote neither of them.
+func RESTConfig(given, token []byte) (*rest.Config, error) {
+	config, err := clientcmd.Load(given)
+	if err != nil {
+		// The cause may quote a part of the file.
+		return nil, fmt.Errorf("the file %s is not a kubeconfig; reconcile the Shoot, which writes it again", KeyKubeconfig)
+	}
+
+	for _, user := range config.AuthInfos {
+		if path.Base(user.TokenFile) == KeyToken {
+			user.TokenFile, user.Token = "", string(token)
+		}
+	}
+
+	whole, err := clientcmd.Write(*config)
+	if err != nil {
+		return nil, fmt.Errorf("the file %s cannot be encoded; reconcile the Shoot, which writes it again", KeyKubeconfig)
+	}
+
+	read, _, err := kubeconfig.RESTConfig(whole)
+	if err != nil {
+		return nil, fmt.Errorf("the file %s: %w", KeyKubeconfig, err)
+	}
+
+	return read, nil
+}
