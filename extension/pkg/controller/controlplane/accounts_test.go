@@ -8,12 +8,14 @@ import (
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
+	"github.com/go-logr/logr"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	kubernetesscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -80,6 +82,36 @@ func (a accounts) replaced(t *testing.T) (programs []string) {
 }
 
 var all = []string{kubevirt.CloudControllerManagerName, kubevirt.CSIControllerName}
+
+// TestEnsure_Hibernated sends no request for a hibernated shoot, unless it is being deleted: then
+// cloud-controller-manager and the CSI driver delete load balancers and volumes, and need credentials that
+// are still valid.
+func TestEnsure_Hibernated(t *testing.T) {
+	t.Parallel()
+
+	for name, tc := range map[string]struct {
+		reason  string
+		deleted bool
+		want    []string
+	}{
+		"Hibernated": {"it is reconciled every two seconds", false, nil},
+		"Deleted":    {"gardenlet wakes it up", true, all},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			a, cluster := newAccounts(t), newCluster()
+			cluster.Shoot.Spec.Hibernation = &gardencorev1beta1.Hibernation{Enabled: ptr.To(true)}
+
+			if tc.deleted {
+				cluster.Shoot.DeletionTimestamp = &metav1.Time{}
+			}
+
+			require.NoError(t, a.ensure(t.Context(), logr.Discard(), newControlPlane(), cluster))
+			require.Equal(t, tc.want, a.replaced(t), tc.reason)
+		})
+	}
+}
 
 // TestRenewal_Unhealthy replaces rejected tokens as soon as the health check has reported them, although
 // none of them is due for renewal.

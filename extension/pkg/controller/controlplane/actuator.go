@@ -158,9 +158,11 @@ type accounts struct {
 }
 
 // ensure creates the accounts and their tokens. It skips a hibernated shoot that has them: such a
-// shoot is reconciled every two seconds until its kube-apiserver is scaled down.
+// shoot is reconciled every two seconds until its kube-apiserver is scaled down. If the shoot is being
+// deleted, gardenlet wakes it up, so that the programs delete load balancers and volumes: they need the
+// credentials of today.
 func (a accounts) ensure(ctx context.Context, log logr.Logger, cp *extensionsv1alpha1.ControlPlane, cluster *extensionscontroller.Cluster) error {
-	if extensionscontroller.IsHibernationEnabled(cluster) && a.exist(ctx, cp) {
+	if extensionscontroller.IsHibernationEnabled(cluster) && cluster.Shoot.DeletionTimestamp == nil && a.exist(ctx, cp) {
 		return nil
 	}
 
