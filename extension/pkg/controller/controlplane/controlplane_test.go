@@ -303,6 +303,14 @@ func TestErrorsOfConfigurations(t *testing.T) {
 	_, err := p.GetControlPlaneChartValues(t.Context(), cp, newCluster(), nil, nil, false)
 	require.ErrorContains(t, err, "spec.provider.controlPlaneConfig.loadBalancers")
 
+	// gardenlet reconciles the ControlPlane of a Shoot that is being deleted, whose spec is immutable.
+	deleted := newCluster()
+	deleted.Shoot.DeletionTimestamp = &metav1.Time{}
+	_, certificates := newProvider()
+	chartValues, err := p.GetControlPlaneChartValues(t.Context(), cp, deleted, certificates, nil, false)
+	require.NoError(t, err)
+	require.Contains(t, chartValues["cloudControllerManager"].(values)["config"], "enabled: true") //nolint:forcetypeassert // It panics.
+
 	_, err = p.GetStorageClassesChartValues(t.Context(), newControlPlane(), newCluster(api.VolumeClass{Name: "a", Default: true}))
 	require.ErrorContains(t, err, "CloudProfile.spec.providerConfig.volumeClasses[0].exposeAs")
 }

@@ -70,7 +70,7 @@ func (p *valuesProvider) GetControlPlaneChartValues(
 func (p *valuesProvider) cloudControllerManager(
 	ctx context.Context, cp *extensionsv1alpha1.ControlPlane, cluster *extensionscontroller.Cluster,
 ) (values, error) {
-	config, err := controlPlaneConfig(cp)
+	config, err := controlPlaneConfig(cp, cluster)
 	if err != nil {
 		return nil, err
 	}
@@ -143,10 +143,14 @@ func (*valuesProvider) GetStorageClassesChartValues(
 	return values{"classes": storageClasses(profile)}, nil
 }
 
-// controlPlaneConfig reads the ControlPlaneConfig of the Shoot.
-func controlPlaneConfig(cp *extensionsv1alpha1.ControlPlane) (*api.ControlPlaneConfig, error) {
+// controlPlaneConfig reads the ControlPlaneConfig of the Shoot. The spec of a Shoot that is being deleted
+// can no longer be corrected: what is valid of it is used, so that the programs run until load balancers
+// and volumes are deleted.
+func controlPlaneConfig(cp *extensionsv1alpha1.ControlPlane, cluster *extensionscontroller.Cluster) (*api.ControlPlaneConfig, error) {
 	config := &api.ControlPlaneConfig{}
-	if errs := api.Decode(cp.Spec.ProviderConfig, field.NewPath("spec", "provider", "controlPlaneConfig"), config); len(errs) > 0 {
+
+	errs := api.Decode(cp.Spec.ProviderConfig, field.NewPath("spec", "provider", "controlPlaneConfig"), config)
+	if len(errs) > 0 && cluster.Shoot.DeletionTimestamp == nil {
 		return nil, v1beta1helper.NewErrorWithCodes(errs.ToAggregate(), gardencorev1beta1.ErrorConfigurationProblem)
 	}
 
