@@ -129,6 +129,7 @@ func TestOtherValues(t *testing.T) {
 	container := deployment.Spec.Template.Spec.Containers[0]
 	require.EqualValues(t, 3, *deployment.Spec.Replicas)
 	require.Contains(t, container.Image, "registry.example.com/gardener-extension-provider-kubevirt@sha256:")
+	require.Contains(t, container.Env, corev1.EnvVar{Name: imagevector.OwnImageEnv, Value: container.Image}, "for the loopback proxy")
 	require.Contains(t, container.Args, "--disable-controllers=healthcheck,heartbeat")
 	require.Contains(t, container.Args, "--self-hosted-shoot-cluster=true")
 	require.NotContains(t, deployment.Spec.Template.Annotations, "prometheus.io/scrape")

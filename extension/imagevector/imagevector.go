@@ -4,6 +4,7 @@ package imagevector
 
 import (
 	_ "embed"
+	"os"
 
 	"github.com/gardener/gardener/pkg/utils/imagevector"
 	"k8s.io/apimachinery/pkg/util/runtime"
@@ -17,6 +18,9 @@ const (
 	CloudControllerManager = "cloud-controller-manager"
 	// CSIDriver is KubeVirt's CSI driver: its controller and its node plugin.
 	CSIDriver = "csi-driver"
+
+	// ProviderProxy is the image of the extension, which has the loopback proxy.
+	ProviderProxy = "provider-proxy"
 
 	CSIProvisioner         = "csi-provisioner"
 	CSIAttacher            = "csi-attacher"
@@ -32,13 +36,30 @@ var images []byte
 
 var vector = read()
 
-// read returns the images of this version, with those that the environment variable overrides.
+// OwnImageEnv is the environment variable with the image of the extension's own pod, set by the chart.
+// The loopback proxy runs from the same image, wherever a landscape stores it.
+const OwnImageEnv = "EXTENSION_IMAGE"
+
+// read returns the images of this version, with those that the environment variables override.
 func read() imagevector.ImageVector {
 	images, bundle, err := imagevector.Read(images)
 	runtime.Must(err)
 
+	images = withOwnImage(images, os.Getenv(OwnImageEnv))
+
 	images, _, err = imagevector.WithEnvOverride(images, bundle, imagevector.OverrideEnv)
 	runtime.Must(err)
+
+	return images
+}
+
+// withOwnImage replaces the image of the loopback proxy, unless the extension does not know its own.
+func withOwnImage(images imagevector.ImageVector, own string) imagevector.ImageVector {
+	for _, image := range images {
+		if image.Name == ProviderProxy && own != "" {
+			image.Ref, image.Repository, image.Tag = &own, nil, nil
+		}
+	}
 
 	return images
 }

@@ -25,6 +25,35 @@ func TestImages(t *testing.T) {
 	}
 }
 
+// TestImages_OwnVersion requires the images of this repository to have its version.
+func TestImages_OwnVersion(t *testing.T) {
+	t.Parallel()
+
+	version, err := os.ReadFile("../../VERSION")
+	require.NoError(t, err)
+
+	for _, name := range []string{MachineControllerManagerProviderKubeVirt, ProviderProxy} {
+		image, err := ImageVector().FindImage(name)
+		require.NoError(t, err)
+		require.Equal(t, strings.TrimSpace(string(version)), *image.Tag, name)
+	}
+}
+
+// TestOwnImage runs the loopback proxy from the extension's image, wherever a landscape stores it.
+func TestOwnImage(t *testing.T) {
+	const own = "registry.example.com/mirror/gardener-extension-provider-kubevirt:v1@sha256:abc"
+
+	t.Setenv(OwnImageEnv, own)
+
+	image, err := read().FindImage(ProviderProxy)
+	require.NoError(t, err)
+	require.Equal(t, own, image.String())
+
+	other, err := read().FindImage(CloudControllerManager)
+	require.NoError(t, err)
+	require.NotContains(t, other.String(), "registry.example.com")
+}
+
 // TestOverride replaces an image with the file in docs/control-plane.md.
 func TestOverride(t *testing.T) {
 	page, err := os.ReadFile("../docs/control-plane.md")

@@ -228,7 +228,7 @@ func (o *options) newControlPlaneWebhook(mgr manager.Manager) (*extensionswebhoo
 
 // providerClusters returns the clients of a controller.
 func (o *options) providerClusters(c *controllercmd.ControllerOptions) *providercluster.Clients {
-	return providercluster.NewClients(o.servers.AllowInternal, c.Completed().MaxConcurrentReconciles)
+	return providercluster.NewClients(o.servers.Servers(), c.Completed().MaxConcurrentReconciles)
 }
 
 // addWebhooks adds the webhooks. Gardener's library never stores the configuration for the shoots if
@@ -260,6 +260,7 @@ func (o *options) addControlPlane(ctx context.Context, mgr manager.Manager) erro
 		IgnoreOperationAnnotation: o.reconciler.Completed().IgnoreOperationAnnotation,
 		ExtensionClasses:          o.general.Completed().ExtensionClasses,
 		WebhookServerNamespace:    o.webhookServer.Namespace,
+		AllowInternalServers:      o.servers.AllowInternal,
 		NewProviderCluster:        clients.New,
 		Accepts:                   clients.Accepts,
 		ShootWebhooks:             o.shootWebhooks,

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/identity"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/identity/mount"
 )
 
 // accountOf returns the objects of the account of a Shoot with the technical ID of newManager and a UID; the UID is empty
@@ -99,9 +100,9 @@ func TestEnsure_RecordsFirst(t *testing.T) {
 	})
 	_, err := m.Ensure(t.Context(), program)
 	require.NoError(t, err)
-	require.NotEmpty(t, secretOf(t, m).Data[identity.KeyToken])
+	require.NotEmpty(t, secretOf(t, m).Data[mount.KeyToken])
 	require.NoError(t, identity.Record(t.Context(), m.Seed, m.Namespace, program.Program), "it exists")
-	require.NotEmpty(t, secretOf(t, m).Data[identity.KeyToken])
+	require.NotEmpty(t, secretOf(t, m).Data[mount.KeyToken])
 
 	m = newManager(t, interceptor.Funcs{
 		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {

@@ -1,6 +1,10 @@
 package kubevirt
 
-import "github.com/spf13/pflag"
+import (
+	"github.com/spf13/pflag"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi/transport"
+)
 
 // ServerOptions are the command-line options about the servers in the kubeconfigs of shoot owners.
 type ServerOptions struct {
@@ -15,6 +19,15 @@ const FlagAllowInternalServers = "allow-internal-provider-servers"
 func (o *ServerOptions) AddFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.AllowInternal, FlagAllowInternalServers, o.AllowInternal,
 		"Allow kubeconfigs of provider clusters whose server is a loopback or link-local address, or a service of the seed, for example if a seed is its own provider cluster.")
+}
+
+// Servers returns the servers to which requests may be sent.
+func (o *ServerOptions) Servers() transport.Servers {
+	if o.AllowInternal {
+		return transport.AnyServer
+	}
+
+	return transport.ExternalServers
 }
 
 // Complete implements cmd.Completer of Gardener's library.

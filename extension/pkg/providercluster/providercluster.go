@@ -60,16 +60,9 @@ type Clients struct {
 }
 
 // NewClients returns the Clients of a controller with that many workers. At most half of them wait for
-// slow provider clusters: the others serve the shoots whose provider clusters respond. Unless internal
-// servers are allowed, a Cluster does not send requests to servers that only the seed may call: see
-// transport.ExternalServers.
-func NewClients(allowInternalServers bool, workers int) *Clients {
-	c := &Clients{servers: transport.ExternalServers, places: newPlaces(workers)}
-	if allowInternalServers {
-		c.servers = transport.AnyServer
-	}
-
-	return c
+// slow provider clusters: the others serve the shoots whose provider clusters respond.
+func NewClients(servers transport.Servers, workers int) *Clients {
+	return &Clients{servers: servers, places: newPlaces(workers)}
 }
 
 // New is the Factory for all servers, and for a single reconciliation at a time.

@@ -124,11 +124,11 @@ func TestNewClients_InternalServers(t *testing.T) {
 			Data:       map[string][]byte{"kubeconfig": []byte(strings.ReplaceAll(kubeconfig, "SERVER", server))},
 		}).Build()
 
-		_, err := NewClients(false, 1).New(t.Context(), seed, ref)
+		_, err := NewClients(transport.ExternalServers, 1).New(t.Context(), seed, ref)
 		require.ErrorIs(t, err, ErrCredentials, server)
 		require.ErrorContains(t, err, "field server of the current context is refused", server)
 
-		_, err = NewClients(true, 1).New(t.Context(), seed, ref)
+		_, err = NewClients(transport.AnyServer, 1).New(t.Context(), seed, ref)
 		require.NoError(t, err, server)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"io"
 	"mime"
 	"net/http"
 	"slices"
@@ -104,7 +105,9 @@ func (c *contained) contain(ctx context.Context, resp *http.Response, watch bool
 	}
 
 	if kind, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type")); err != nil || kind != jsonType {
-		return errors.Join(errors.New("the response is not JSON"), resp.Body.Close())
+		defer timer.end()
+
+		return requireEmpty(resp)
 	}
 
 	slot := c.semaphores.slotOf(ctx)
@@ -118,6 +121,19 @@ func (c *contained) contain(ctx context.Context, resp *http.Response, watch bool
 	resp.Body = &responseBody{
 		ReadCloser: http.MaxBytesReader(nil, resp.Body, limit), watch: watch, slot: slot, ctx: ctx, timer: timer,
 	}
+
+	return nil
+}
+
+// requireEmpty accepts a response without a body, which has no content type: KubeVirt's subresources
+// answer so.
+func requireEmpty(resp *http.Response) error {
+	_, err := resp.Body.Read(make([]byte, 1))
+	if closed := resp.Body.Close(); !errors.Is(err, io.EOF) {
+		return errors.Join(errors.New("the response is not JSON"), closed)
+	}
+
+	resp.Body, resp.ContentLength = http.NoBody, 0
 
 	return nil
 }

@@ -45,6 +45,8 @@ type Options struct {
 	NewProviderCluster providercluster.Factory
 	// Accepts reports whether provider clusters accept tokens.
 	Accepts identity.Accepts
+	// AllowInternalServers is kubevirt.ServerOptions.AllowInternal.
+	AllowInternalServers bool
 	// ShootWebhooks is the configuration of the webhooks in the shoots; nil if there are none.
 	ShootWebhooks *atomic.Value
 }
@@ -54,7 +56,7 @@ func AddToManager(ctx context.Context, mgr manager.Manager, options Options) err
 	generic, err := genericactuator.NewActuator(mgr, kubevirt.Name,
 		secretConfigs, shootAccessSecrets,
 		nil, seedChart, shootChart, shootCRDsChart, storageClassesChart,
-		&valuesProvider{seed: mgr.GetClient()}, extensionscontroller.ChartRendererFactoryFunc(util.NewChartRendererForShoot),
+		&valuesProvider{allowInternalServers: options.AllowInternalServers}, extensionscontroller.ChartRendererFactoryFunc(util.NewChartRendererForShoot),
 		imagevector.ImageVector(), "", options.ShootWebhooks, options.WebhookServerNamespace)
 	if err != nil {
 		return err

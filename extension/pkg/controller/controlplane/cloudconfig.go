@@ -8,7 +8,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	api "github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/v1alpha1"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/identity/mount"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/ownership"
 )
 
@@ -30,6 +29,9 @@ type cloudConfiguration struct {
 	} `json:"instancesV2"`
 }
 
+// proxyMountPath is the folder of the kubeconfig for the loopback proxy in the programs' containers.
+const proxyMountPath = "/etc/kubernetes/provider"
+
 // cloudConfig returns the configuration of cloud-controller-manager, in YAML.
 func cloudConfig(config *api.ControlPlaneConfig, cp *extensionsv1alpha1.ControlPlane, cluster *extensionscontroller.Cluster) (string, error) {
 	namespace, err := providerNamespace(cp)
@@ -38,7 +40,7 @@ func cloudConfig(config *api.ControlPlaneConfig, cp *extensionsv1alpha1.ControlP
 	}
 
 	cloud := cloudConfiguration{
-		Kubeconfig:  mount.Path + "/kubeconfig",
+		Kubeconfig:  proxyMountPath + "/kubeconfig",
 		Namespace:   namespace,
 		InfraLabels: ownership.Of(cluster.Shoot).Labels(),
 	}

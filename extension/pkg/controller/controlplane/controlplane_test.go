@@ -31,7 +31,6 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/imagevector"
 	api "github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/v1alpha1"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/identity"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/identity/mount"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/kubevirt"
 )
 
@@ -71,16 +70,11 @@ func raw(object any) *runtime.RawExtension {
 	return &runtime.RawExtension{Raw: text}
 }
 
-// newProvider returns a provider of values for a seed with the Secrets that the charts refer to.
+// newProvider returns a provider of values, and the certificates of a seed.
 func newProvider() (*valuesProvider, secretsmanager.Interface) {
-	builder := fake.NewClientBuilder()
-	for _, name := range []string{serverName, identity.SecretName(kubevirt.CloudControllerManagerName), identity.SecretName(kubevirt.CSIControllerName)} {
-		builder.WithObjects(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}})
-	}
+	seed := fake.NewClientBuilder().WithObjects(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: serverName}}).Build()
 
-	seed := builder.Build()
-
-	return &valuesProvider{seed: seed}, fakesecretsmanager.New(seed, namespace)
+	return &valuesProvider{}, fakesecretsmanager.New(seed, namespace)
 }
 
 // render renders all charts, and decodes their objects strictly.
@@ -209,8 +203,7 @@ func volume(t *testing.T, d *appsv1.Deployment, name string) corev1.Volume {
 	return corev1.Volume{}
 }
 
-// TestPathsOfAccounts requires that the charts mount the Secrets where the kubeconfig expects the token,
-// and pass each program the kubeconfig and the account that are its own.
+// TestPathsOfAccounts requires that the charts pass each program the account in the shoot that is its own.
 func TestPathsOfAccounts(t *testing.T) {
 	t.Parallel()
 
@@ -229,11 +222,6 @@ func TestPathsOfAccounts(t *testing.T) {
 				require.Contains(t, known, v.Projected.Sources[1].Secret.Name)
 				delete(known, v.Projected.Sources[1].Secret.Name)
 			}
-		}
-
-		if name != kubevirt.CSISnapshotControllerName {
-			mounts := d.Spec.Template.Spec.Containers[0].VolumeMounts
-			require.Contains(t, mounts, corev1.VolumeMount{Name: "provider", MountPath: mount.Path, ReadOnly: true})
 		}
 	}
 
@@ -258,7 +246,7 @@ func TestCloudConfig(t *testing.T) {
 			got, err := cloudConfig(tc.config, newControlPlane(), newCluster())
 			require.NoError(t, err)
 			require.YAMLEq(t, `
-kubeconfig: /var/run/secrets/provider/kubeconfig
+kubeconfig: /etc/kubernetes/provider/kubeconfig
 namespace: machines
 infraLabels: {kubevirt.provider.extensions.gardener.cloud/cluster: shoot--a--b}
 loadBalancer: {`+tc.want+`, enableEPSController: false}

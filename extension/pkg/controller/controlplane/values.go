@@ -2,8 +2,6 @@ package controlplane
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 
@@ -14,11 +12,8 @@ import (
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
 	kubernetesutils "github.com/gardener/gardener/pkg/utils/kubernetes"
 	secretsmanager "github.com/gardener/gardener/pkg/utils/secrets/manager"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	providerspec "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 	api "github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/v1alpha1"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/validation"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/identity"
@@ -32,15 +27,15 @@ type values = map[string]any
 type valuesProvider struct {
 	genericactuator.NoopValuesProvider
 
-	seed client.Client
+	allowInternalServers bool
 }
 
 // GetControlPlaneChartValues implements genericactuator.ValuesProvider.
 func (p *valuesProvider) GetControlPlaneChartValues(
-	ctx context.Context, cp *extensionsv1alpha1.ControlPlane, cluster *extensionscontroller.Cluster,
+	_ context.Context, cp *extensionsv1alpha1.ControlPlane, cluster *extensionscontroller.Cluster,
 	certificates secretsmanager.Reader, _ map[string]string, scaledDown bool,
 ) (map[string]any, error) {
-	ccm, err := p.cloudControllerManager(ctx, cp, cluster)
+	ccm, err := cloudControllerManager(cp, cluster)
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +47,7 @@ func (p *valuesProvider) GetControlPlaneChartValues(
 
 	ccm["serverSecret"] = server.Name
 
-	csi, err := p.csi(ctx, cp, cluster)
+	driver, err := csi(cp, cluster)
 	if err != nil {
 		return nil, err
 	}
@@ -62,14 +57,13 @@ func (p *valuesProvider) GetControlPlaneChartValues(
 		"clusterName":                      cluster.Shoot.Status.TechnicalID,
 		"genericTokenKubeconfigSecretName": extensionscontroller.GenericTokenKubeconfigSecretNameFromCluster(cluster),
 		"cloudControllerManager":           ccm,
-		"csi":                              csi,
+		"csi":                              driver,
+		"providerProxy":                    values{"mountPath": proxyMountPath, "allowInternalServers": p.allowInternalServers},
 	}, nil
 }
 
 // cloudControllerManager returns the values of KubeVirt's cloud-controller-manager.
-func (p *valuesProvider) cloudControllerManager(
-	ctx context.Context, cp *extensionsv1alpha1.ControlPlane, cluster *extensionscontroller.Cluster,
-) (values, error) {
+func cloudControllerManager(cp *extensionsv1alpha1.ControlPlane, cluster *extensionscontroller.Cluster) (values, error) {
 	config, err := controlPlaneConfig(cp, cluster)
 	if err != nil {
 		return nil, err
@@ -80,18 +74,13 @@ func (p *valuesProvider) cloudControllerManager(
 		return nil, err
 	}
 
-	provider, err := p.provider(ctx, cp, kubevirt.CloudControllerManagerName)
-	if err != nil {
-		return nil, err
-	}
-
 	return values{
-		"provider": provider, "config": cloud, "featureGates": featureGates(config), "tlsCipherSuites": kubernetesutils.TLSCipherSuites,
+		"providerSecret": identity.SecretName(kubevirt.CloudControllerManagerName), "config": cloud, "featureGates": featureGates(config), "tlsCipherSuites": kubernetesutils.TLSCipherSuites,
 	}, nil
 }
 
 // csi returns the values of KubeVirt's CSI driver.
-func (p *valuesProvider) csi(ctx context.Context, cp *extensionsv1alpha1.ControlPlane, cluster *extensionscontroller.Cluster) (values, error) {
+func csi(cp *extensionsv1alpha1.ControlPlane, cluster *extensionscontroller.Cluster) (values, error) {
 	profile, err := cloudProfileConfig(cluster)
 	if err != nil {
 		return nil, err
@@ -107,28 +96,10 @@ func (p *valuesProvider) csi(ctx context.Context, cp *extensionsv1alpha1.Control
 		return nil, err
 	}
 
-	provider, err := p.provider(ctx, cp, kubevirt.CSIControllerName)
-	if err != nil {
-		return nil, err
-	}
-
 	return values{
-		"provider": provider, "namespace": namespace, "storageClassEnforcement": enforcement,
+		"providerSecret": identity.SecretName(kubevirt.CSIControllerName), "namespace": namespace, "storageClassEnforcement": enforcement,
 		"labels": kubevirt.LabelShoot + "=" + cluster.Shoot.Status.TechnicalID,
 	}, nil
-}
-
-// provider returns the values of the Secret with which a program accesses the provider cluster. The
-// program rereads the token, but not the kubeconfig: a changed checksum restarts it.
-func (p *valuesProvider) provider(ctx context.Context, cp *extensionsv1alpha1.ControlPlane, program string) (values, error) {
-	secret := &corev1.Secret{}
-	if err := p.seed.Get(ctx, client.ObjectKey{Namespace: cp.Namespace, Name: identity.SecretName(program)}, secret); err != nil {
-		return nil, fmt.Errorf("get the credentials of %s: %w", program, err)
-	}
-
-	sum := sha256.Sum256(secret.Data[providerspec.SecretKeyKubeconfig])
-
-	return values{"secret": secret.Name, "checksum": hex.EncodeToString(sum[:])}, nil
 }
 
 // GetStorageClassesChartValues implements genericactuator.ValuesProvider.

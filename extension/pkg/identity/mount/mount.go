@@ -1,6 +1,6 @@
 // Package mount reads the credentials that package identity writes for a program of the control
 // plane, and that kubelet mounts: a kubeconfig, and beside it the token to which the kubeconfig
-// refers. Package identity calls it. It must not reach a cluster.
+// refers. The loopback proxy and the ControlPlane controller call it. It must not reach a cluster.
 package mount
 
 import (

@@ -42,15 +42,74 @@ securityContext:
   readOnly: true
 {{- end }}
 
-{{/* The volume with the kubeconfig and the token for the provider cluster: the value "provider". */}}
-{{- define "volume.provider" -}}
+{{/* The volumes with the credentials for the provider cluster, which only the proxy mounts, and with the kubeconfig for the proxy: a Secret's name. */}}
+{{- define "volumes.provider" -}}
 - name: provider
   secret:
-    secretName: {{ .secret }}
+    secretName: {{ . }}
     defaultMode: 420
     items:
       - {key: kubeconfig, path: kubeconfig}
       - {key: token, path: token}
+- name: provider-proxy
+  configMap: {name: provider-proxy}
+{{- end }}
+
+{{/* The mount of the kubeconfig for the proxy. */}}
+{{- define "mount.provider" -}}
+- {name: provider-proxy, mountPath: {{ .Values.providerProxy.mountPath }}, readOnly: true}
+{{- end }}
+
+{{/*
+The container through which a program reaches the provider cluster: it has the credentials, and bounds the responses.
+Until it listens, the programs repeat their requests.
+*/}}
+{{- define "container.proxy" -}}
+- name: kubevirt-provider-proxy
+  image: {{ index .Values.images "provider-proxy" }}
+  imagePullPolicy: IfNotPresent
+  command:
+    - /kubevirt-provider-proxy
+    - --credentials=/var/run/secrets/provider
+    - --port={{ .Values.providerProxy.port }}
+    - --health-port={{ .Values.providerProxy.healthPort }}
+    - --allow-internal-provider-servers={{ .Values.providerProxy.allowInternalServers }}
+  {{- include "container.memory" (dict "name" "kubevirt-provider-proxy" "root" .) | nindent 2 }}
+  ports:
+    - {name: proxy-health, containerPort: {{ .Values.providerProxy.healthPort }}, protocol: TCP}
+  livenessProbe:
+    httpGet: {path: /healthz, port: proxy-health}
+    initialDelaySeconds: 5
+  readinessProbe:
+    httpGet: {path: /readyz, port: proxy-health}
+  securityContext:
+    allowPrivilegeEscalation: false
+    readOnlyRootFilesystem: true
+    runAsNonRoot: true
+    runAsUser: 65532
+    runAsGroup: 65532
+    capabilities:
+      drop: [ALL]
+    seccompProfile:
+      type: RuntimeDefault
+  volumeMounts:
+    - {name: provider, mountPath: /var/run/secrets/provider, readOnly: true}
+{{- end }}
+
+{{/*
+The memory of a container: (dict "name" name "root" $ "env" variables). Near the soft limit, Go's runtime collects
+garbage more often, so that garbage alone does not end the container.
+*/}}
+{{- define "container.memory" -}}
+{{- $memory := index .root.Values.memory .name -}}
+env:
+  - {name: GOMEMLIMIT, value: {{ $memory.soft }}}
+  {{- with .env }}
+  {{- . | nindent 2 }}
+  {{- end }}
+resources:
+  requests: {cpu: 5m, memory: {{ $memory.request }}}
+  limits: {memory: {{ $memory.limit }}}
 {{- end }}
 
 {{/* KubeVirt builds its images for this architecture only. */}}
@@ -60,12 +119,6 @@ nodeAffinity:
     nodeSelectorTerms:
       - matchExpressions:
           - {key: kubernetes.io/arch, operator: In, values: [amd64]}
-{{- end }}
-
-{{- define "mount.provider" -}}
-- name: provider
-  mountPath: /var/run/secrets/provider
-  readOnly: true
 {{- end }}
 
 {{/* The budget and the autoscaler of a Deployment: (dict "name" name "containers" list "root" $). */}}
@@ -99,7 +152,9 @@ spec:
       {{- range .containers }}
       - containerName: {{ . }}
         controlledResources: [memory]
+        # The limit stays, and no request exceeds it.
         controlledValues: RequestsOnly
+        maxAllowed: {memory: {{ (index $.root.Values.memory .).limit }}}
       {{- end }}
 {{- end }}
 

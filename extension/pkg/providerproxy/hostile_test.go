@@ -1,0 +1,261 @@
+package providerproxy
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/client-go/rest"
+	kubevirtv1 "kubevirt.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/charts"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/providercluster"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi/transport"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/hostile"
+)
+
+// The environment variables that make this test binary one of the two programs of a pod.
+const (
+	asProxy   = "TEST_PROXY_FOLDER"
+	asProgram = "TEST_PROGRAM_SERVER"
+)
+
+func TestMain(m *testing.M) {
+	switch folder, server := os.Getenv(asProxy), os.Getenv(asProgram); {
+	case folder != "":
+		fmt.Fprintln(os.Stderr, runProxy(folder))
+	case server != "":
+		runProgram(server)
+	default:
+		os.Exit(m.Run())
+	}
+}
+
+// runProxy runs the proxy until the process is killed, and writes its address to the standard output.
+func runProxy(folder string) error {
+	return New(folder, transport.AnyServer, logr.Discard()).Serve(context.Background(), Ports{}, func(requests, _ net.Addr) {
+		fmt.Fprintln(os.Stdout, requests.String())
+	})
+}
+
+const (
+	// workers is the number of workers of cloud-controller-manager and of the CSI driver's attacher.
+	workers = 10
+	// rounds is the number of requests of each worker.
+	rounds = 3
+)
+
+// runProgram sends the requests of cloud-controller-manager and of the CSI driver, and writes the peak of
+// its memory to the standard output, in KiB.
+func runProgram(server string) {
+	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper.Add(kubevirtv1.VirtualMachineInstanceGroupVersionKind, meta.RESTScopeNamespace)
+
+	c, err := client.New(&rest.Config{Host: server, QPS: -1}, client.Options{Scheme: providercluster.NewScheme(), Mapper: mapper})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+
+		return
+	}
+
+	var all sync.WaitGroup
+	for range workers {
+		all.Go(func() {
+			for range rounds {
+				_ = c.Get(context.Background(), client.ObjectKey{Namespace: "machines", Name: "m"}, &kubevirtv1.VirtualMachineInstance{})
+				_ = c.List(context.Background(), &kubevirtv1.VirtualMachineInstanceList{}, client.InNamespace("machines"))
+			}
+		})
+	}
+
+	all.Wait()
+	fmt.Fprintln(os.Stdout, hostile.PeakMemory())
+}
+
+// TestHostile_Answers passes every hostile answer through the proxy: each request ends, and no response is
+// larger than its bound.
+func TestHostile_Answers(t *testing.T) {
+	t.Parallel()
+
+	const path = "/apis/kubevirt.io/v1/namespaces/machines/virtualmachineinstances"
+
+	for name, tc := range hostile.Answers() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			_, front := before(t, tc.Serve)
+			for _, target := range []string{path, path + "/m", path + "?watch=true"} {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				request, err := http.NewRequestWithContext(ctx, http.MethodGet, front.URL+target, http.NoBody)
+				require.NoError(t, err)
+
+				response, err := http.DefaultClient.Do(request)
+				if err != nil && strings.Contains(target, "watch") {
+					cancel()
+
+					continue // Its first event is refused.
+				}
+
+				require.NoError(t, err, tc.Reason)
+
+				size, err := io.Copy(io.Discard, response.Body)
+				require.NoError(t, response.Body.Close())
+
+				if !strings.Contains(target, "watch") {
+					require.NoError(t, err, "a response is refused as a whole")
+					require.LessOrEqual(t, size, int64(maxBytes+1<<20), tc.Reason)
+				}
+
+				require.Empty(t, response.Header.Get("Retry-After"), tc.Reason)
+				require.Empty(t, response.Header.Get("Location"), tc.Reason)
+				cancel()
+			}
+		})
+	}
+}
+
+// TestHostile_PeakMemory runs the proxy and a program as processes of their own, against the servers that
+// cost most: neither exceeds the limit of its container.
+func TestHostile_PeakMemory(t *testing.T) { //nolint:paralleltest // It measures.
+	memory := limits(t)
+
+	for name, handler := range worst() {
+		provider := httptest.NewTLSServer(handler)
+		proxy, address := startProxy(t, mounted(t, provider), memory["kubevirt-provider-proxy"].Soft)
+		ofProgram := programPeak(t, address, memory["kubevirt-csi-driver"].Soft)
+		ofProxy := peakOf(t, proxy.Process.Pid)
+
+		t.Logf("%s: peak of the proxy %d MiB (limit %s), of a program %d MiB (limit %s)", name,
+			ofProxy>>10, memory["kubevirt-provider-proxy"].Limit.String(), ofProgram>>10, memory["kubevirt-csi-driver"].Limit.String())
+		require.Less(t, int64(ofProxy)<<10, memory["kubevirt-provider-proxy"].Limit.Value(), name)
+		require.Less(t, int64(ofProgram)<<10, memory["kubevirt-csi-driver"].Limit.Value(), name)
+
+		require.NoError(t, proxy.Process.Kill())
+		_ = proxy.Wait() // It was killed.
+
+		provider.CloseClientConnections()
+		provider.Close()
+	}
+}
+
+// worst are the answers that cost the most memory within the bounds.
+func worst() map[string]http.HandlerFunc {
+	// A page has the same objects as each of the following five.
+	page := func(one string, many int) http.HandlerFunc {
+		items := strings.Repeat(one+",", many-1) + one
+
+		return func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+
+			if !strings.HasSuffix(r.URL.Path, "virtualmachineinstances") {
+				_, _ = io.WriteString(w, one)
+
+				return
+			}
+
+			from, _ := strconv.Atoi(r.URL.Query().Get("continue"))
+
+			position := ""
+			if from < 5 {
+				position = strconv.Itoa(from + 1)
+			}
+
+			_, _ = fmt.Fprintf(w, `{"kind":"VirtualMachineInstanceList","apiVersion":"kubevirt.io/v1","metadata":{"continue":%q},"items":[%s]}`, position, items)
+		}
+	}
+	head := `{"kind":"VirtualMachineInstance","apiVersion":"kubevirt.io/v1","metadata":{"name":"m"`
+	interfaces := func(many int) string {
+		return head + `},"spec":{"domain":{"devices":{"interfaces":[` + strings.Repeat("{},", many-1) + `{}]}}}}`
+	}
+
+	return map[string]http.HandlerFunc{
+		"EmptyObjects":      page("{}", 330),
+		"LargestInterfaces": page(interfaces(380), 50),
+		"LargestInstance":   page(interfaces(19_900), 1),
+		"LargestObjects":    page(head+`,"annotations":{"a":"`+strings.Repeat("x", 52<<10)+`"}}}`, 50),
+		"LargestName":       hostile.Answers()["LargestName"].Serve,
+		"EndlessBody":       hostile.Answers()["EndlessBody"].Serve,
+		"Bomb":              hostile.Answers()["Bomb"].Serve,
+	}
+}
+
+// limit is the memory of a container in the chart's values.
+type limit struct {
+	Soft  string            `json:"soft"`
+	Limit resource.Quantity `json:"limit"`
+}
+
+func limits(t *testing.T) map[string]*limit {
+	t.Helper()
+
+	raw, err := charts.Internal.ReadFile(charts.Path + "/seed-controlplane/values.yaml")
+	require.NoError(t, err)
+
+	values := struct {
+		Memory map[string]*limit `json:"memory"`
+	}{}
+	require.NoError(t, yaml.Unmarshal(raw, &values))
+
+	return values.Memory
+}
+
+func startProxy(t *testing.T, folder, soft string) (*exec.Cmd, string) {
+	t.Helper()
+
+	command := exec.CommandContext(t.Context(), os.Args[0])
+	command.Env = append(os.Environ(), asProxy+"="+folder, "GOMEMLIMIT="+soft)
+	output, err := command.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, command.Start())
+
+	address, err := bufio.NewReader(output).ReadString('\n')
+	require.NoError(t, err)
+
+	return command, strings.TrimSpace(address)
+}
+
+func programPeak(t *testing.T, address, soft string) int {
+	t.Helper()
+
+	command := exec.CommandContext(t.Context(), os.Args[0])
+	command.Env = append(os.Environ(), asProgram+"=http://"+address, "GOMEMLIMIT="+soft)
+
+	output, err := command.Output()
+	require.NoError(t, err)
+
+	peak, err := strconv.Atoi(strings.TrimSpace(string(output)))
+	require.NoError(t, err)
+
+	return peak
+}
+
+// peakOf returns the peak memory of a process in KiB.
+func peakOf(t *testing.T, pid int) int {
+	t.Helper()
+
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	require.NoError(t, err)
+
+	peak, err := strconv.Atoi(regexp.MustCompile(`VmHWM:\s+(\d+) kB`).FindStringSubmatch(string(status))[1])
+	require.NoError(t, err)
+
+	return peak
+}

@@ -1,0 +1,83 @@
+// Package providerproxy is the only way of cloud-controller-manager and the CSI driver to the provider
+// cluster, in whose API server a seed has no trust: the owner of a shoot chooses it. Both programs are
+// plain clients, which read responses of any size. The proxy runs in their pods, on the loopback
+// interface. It has the credentials, so that the programs need none, and bounds all responses with
+// pkg/providerapi/transport. Command kubevirt-provider-proxy calls it. It must not know the programs or
+// a kind of objects.
+package providerproxy
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"net/http/httputil"
+
+	"github.com/go-logr/logr"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi/transport"
+)
+
+const (
+	// maxRequests is the maximum number of requests that are sent at a time; others wait. The programs
+	// have fewer workers. Small responses take up to two MiB each.
+	maxRequests = 32
+	// maxWatches is the same for watches.
+	maxWatches = 8
+)
+
+// Proxy is the handler for the requests of the programs.
+type Proxy struct {
+	log     logr.Logger
+	source  *source
+	reverse *httputil.ReverseProxy
+}
+
+// New returns a proxy with the credentials in a folder, which it reads again when they change. It sends
+// requests to these servers only.
+func New(folder string, servers transport.Servers, log logr.Logger) *Proxy {
+	p := &Proxy{log: log, source: &source{folder: folder, servers: servers, large: transport.NewSemaphores()}}
+	p.reverse = &httputil.ReverseProxy{
+		Rewrite:      rewrite,
+		Transport:    &reader{requests: make(chan struct{}, maxRequests), watches: make(chan struct{}, maxWatches), lists: make(chan struct{}, 1)},
+		ErrorHandler: p.refuse,
+		ErrorLog:     slog.NewLogLogger(logr.ToSlogHandler(log), slog.LevelInfo),
+	}
+
+	return p
+}
+
+// Ready returns an error if the proxy cannot send requests, because it has no credentials.
+func (p *Proxy) Ready() error {
+	_, err := p.source.get()
+
+	return err
+}
+
+// targetKey is the context key of a request's target.
+type targetKey struct{}
+
+// ServeHTTP implements http.Handler.
+func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	to, err := p.source.get()
+	if err != nil {
+		p.refuse(w, r, err)
+
+		return
+	}
+
+	p.reverse.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), targetKey{}, to)))
+}
+
+// rewrite directs a request to the target. Credentials in it would replace those of the target.
+func rewrite(r *httputil.ProxyRequest) {
+	if to, ok := r.In.Context().Value(targetKey{}).(*target); ok {
+		r.SetURL(to.server)
+	}
+
+	for _, name := range []string{"Authorization", "Cookie", "Impersonate-User", "Impersonate-Group", "Impersonate-Uid"} {
+		r.Out.Header.Del(name)
+	}
+
+	// The transport can bound only what it decompresses itself.
+	r.Out.Header.Del("Accept-Encoding")
+}
