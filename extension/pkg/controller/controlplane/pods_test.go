@@ -14,6 +14,7 @@ import (
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/identity/mount"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/kubevirt"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/test/networkpolicy"
 )
 
 // TestCharts_MemoryLimits requires every container in the seed to have a memory limit, which the
@@ -89,4 +90,17 @@ func TestCharts_Proxy(t *testing.T) {
 	cloud := cloudConfiguration{}
 	require.NoError(t, yaml.Unmarshal([]byte(one[*corev1.ConfigMap](t, objects, "cloud-provider-config").Data["cloud-config"]), &cloud))
 	require.Equal(t, proxyMountPath+"/kubeconfig", cloud.Kubeconfig)
+}
+
+// TestCharts_ReachShootOfTheirSeed requires the programs to reach a provider cluster that is a shoot of the same seed.
+func TestCharts_ReachShootOfTheirSeed(t *testing.T) {
+	t.Parallel()
+
+	objects := render(t, newControlPlane(), newCluster(), "1.34.2")
+
+	for name, reaches := range map[string]bool{
+		kubevirt.CloudControllerManagerName: true, kubevirt.CSIControllerName: true, kubevirt.CSISnapshotControllerName: false,
+	} {
+		require.Equal(t, reaches, networkpolicy.ReachesIstio(t, &one[*appsv1.Deployment](t, objects, name).Spec.Template), name)
+	}
 }

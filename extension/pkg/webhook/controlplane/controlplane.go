@@ -53,8 +53,12 @@ type ensurer struct {
 	allowInternalServers bool
 }
 
+// labelToIstio is the label of pods that reach shoots of their own seed: the provider cluster may be one.
+// gardener-resource-manager makes a NetworkPolicy for it.
+const labelToIstio = "networking.resources.gardener.cloud/to-all-istio-ingresses-istio-ingressgateway-tcp-9443"
+
 // EnsureMachineControllerManagerDeployment implements genericmutator.Ensurer: it adds the driver's
-// container.
+// container, and the label with which it reaches the provider cluster.
 func (e *ensurer) EnsureMachineControllerManagerDeployment(ctx context.Context, gctx gcontext.GardenContext, deployment, _ *appsv1.Deployment) error {
 	image, err := imagevector.ImageVector().FindImage(imagevector.MachineControllerManagerProviderKubeVirt)
 	if err != nil {
@@ -77,6 +81,7 @@ func (e *ensurer) EnsureMachineControllerManagerDeployment(ctx context.Context, 
 
 	spec := &deployment.Spec.Template.Spec
 	spec.Containers = extensionswebhook.EnsureContainerWithName(spec.Containers, container)
+	metav1.SetMetaDataLabel(&deployment.Spec.Template.ObjectMeta, labelToIstio, v1beta1constants.LabelNetworkPolicyAllowed)
 
 	return nil
 }

@@ -4,11 +4,12 @@ networking.gardener.cloud/to-dns: allowed
 networking.resources.gardener.cloud/to-kube-apiserver-tcp-443: allowed
 {{- end }}
 
-{{/* The labels for pods that also call the provider cluster, in a public or a private network. */}}
+{{/* The labels for pods that also call the provider cluster, in a public or a private network. It may be a shoot of this seed. */}}
 {{- define "pod.networks" -}}
 {{ include "pod.networks.shoot" . }}
 networking.gardener.cloud/to-public-networks: allowed
 networking.gardener.cloud/to-private-networks: allowed
+networking.resources.gardener.cloud/to-all-istio-ingresses-istio-ingressgateway-tcp-9443: allowed
 {{- end }}
 
 {{/* The security context of a container. */}}
