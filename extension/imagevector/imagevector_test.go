@@ -3,6 +3,7 @@ package imagevector
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -22,6 +23,22 @@ func TestImages(t *testing.T) {
 			require.NoError(t, err, entry.Name)
 			require.NotEmpty(t, image.Tag, entry.Name)
 		}
+	}
+}
+
+// TestImages_Pinned refuses tags that a registry moves to other content, without a digest: what runs must be
+// what was tested.
+func TestImages_Pinned(t *testing.T) {
+	t.Parallel()
+
+	version := regexp.MustCompile(`^v?\d+\.\d+\.\d+(-[0-9a-z.]+)?(@sha256:[0-9a-f]{64})?$`)
+
+	for _, entry := range ImageVector() {
+		require.Regexp(t, version, *entry.Tag, entry.Name)
+	}
+
+	for _, floating := range []string{"latest", "main", "v1", "v1.2", "nightly-20261101", "stable@sha256:0"} {
+		require.NotRegexp(t, version, floating)
 	}
 }
 
