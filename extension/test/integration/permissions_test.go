@@ -170,7 +170,7 @@ var callsToShoot = map[string][]calls{
 		{"", "storageclasses.storage.k8s.io", "get list watch"},
 		{"", "volumeattachments.storage.k8s.io", "get list watch"},
 		{"", "events", "list watch create update patch"},
-		{"", "volumesnapshots.snapshot.storage.k8s.io", "get list watch update"},
+		{"", "volumesnapshots.snapshot.storage.k8s.io", "get"},
 		{"", "volumesnapshotcontents.snapshot.storage.k8s.io", "get list"},
 		{"kube-system", "leases.coordination.k8s.io csi-kubevirt-io", "create get update"},
 	},
