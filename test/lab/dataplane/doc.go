@@ -1,6 +1,6 @@
 // Package dataplane simulates the components that need containers or hypervisors, which the lab
 // does not have: the provider cluster's kubelets, KubeVirt's virt-handler, a CSI driver
-// (provisioner, resizer, deleter), and the guests, whose kubelets join the target cluster.
+// (provisioner, resizer, deleter), hot-plugged disks, and the guests, whose kubelets join the target cluster.
 //
 // A VirtualMachineInstance with GuestAnnotation boots on a Hypervisor instead (see hypervisor.go), and
 // importer pods of namespaces with ImportAnnotation fill their volumes.

@@ -28,6 +28,8 @@ const (
 	bootstrapTokenKey    = "token-secret"
 	providerIDPrefix     = "kubevirt://"
 	defaultInterface     = "default" // its IP is read by the cloud controller manager
+	// attachedByController is the annotation with which a kubelet leaves it to kube-controller-manager to attach volumes.
+	attachedByController = "volumes.kubernetes.io/controller-managed-attach-detach"
 )
 
 // guests simulates the operating systems of all running VirtualMachineInstances. Each guest reads

@@ -80,6 +80,7 @@ func (g *guests) identify(node *corev1.Node, instance *kubevirtv1.VirtualMachine
 		InstanceAnnotation:     instanceKey(instance),
 		hostAnnotation:         instance.Status.NodeName,
 		diskAnnotation:         g.disk(instance),
+		attachedByController:   "true",
 	})
 	node.Spec.ProviderID = providerIDPrefix + instance.Name
 }

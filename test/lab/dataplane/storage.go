@@ -28,6 +28,7 @@ const (
 	selectedNodeAnnotation  = "volume.kubernetes.io/selected-node"
 	provisionedByAnnotation = "pv.kubernetes.io/provisioned-by"
 	claimKind               = "PersistentVolumeClaim"
+	snapshotKind            = "VolumeSnapshot" // has no content
 )
 
 // storageDriver simulates a CSI driver's provisioner and resizer (claims) and deleter (volumes).
@@ -83,7 +84,7 @@ func isWaiting(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClas
 	if claim.Annotations[provisionerAnnotation] != Provisioner {
 		return false
 	}
-	if source := claim.Spec.DataSourceRef; source != nil && source.Kind != claimKind {
+	if source := claim.Spec.DataSourceRef; source != nil && source.Kind != claimKind && source.Kind != snapshotKind {
 		return false
 	}
 	return !waitsForConsumer(class) || claim.Annotations[selectedNodeAnnotation] != ""

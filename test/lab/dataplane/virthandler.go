@@ -169,6 +169,7 @@ func (h *virtHandler) observe(instance *kubevirtv1.VirtualMachineInstance, pod *
 	agent := left == 0 && !hasFault(instance, FaultNoAgent)
 	instance.Status.Interfaces = interfaceStatuses(instance, pod.Status.PodIP, agent)
 	instance.Status.MigrationMethod = migrationMethod(instance)
+	attachVolumes(instance)
 	instance.Status.SelinuxContext = noSELinux
 	for _, condition := range migrationConditions(instance) {
 		setInstanceCondition(instance, condition, now)
