@@ -132,6 +132,7 @@ func (c *controllers) publish(s store, st *state) error {
 	st.TargetKubeconfig = c.lab.Target.AdminKubeconfig
 	st.PromQL, st.MachineControllerManager = c.lab.Binaries.PromQL, c.lab.Binaries.MCM
 	st.ResourceManager, st.GardenerAPIServer, st.ControlEtcd = c.lab.Binaries.GardenerResourceManager, c.lab.Binaries.GardenerAPIServer, c.lab.Control.EtcdURL
+	st.CSIDriver, st.Sidecars = built.CSIDriver, built.Sidecars
 	st.Processes = nil
 	for _, p := range c.current() {
 		st.Processes = append(st.Processes, processState{Name: p.Name(), PID: p.PID(), Running: true, Log: p.LogFile()})

@@ -29,18 +29,20 @@ type state struct {
 	KubernetesVersion  string    `json:"kubernetesVersion,omitempty"` // of all control planes
 	KubeVirtVersion    string    `json:"kubeVirtVersion,omitempty"`
 	CDIVersion         string    `json:"cdiVersion,omitempty"`
-	// The following are programs that tests run; the last two only with --gardener.
-	PromQL                   string         `json:"promQL,omitempty"`
-	MachineControllerManager string         `json:"machineControllerManager,omitempty"`
-	ResourceManager          string         `json:"resourceManager,omitempty"`
-	GardenerAPIServer        string         `json:"gardenerAPIServer,omitempty"`
-	ControlEtcd              string         `json:"controlEtcd,omitempty"` // the address of the control cluster's etcd
-	LogDir                   string         `json:"logDir,omitempty"`
-	Shell                    string         `json:"shell,omitempty"` // shell file to source; only with a sidecar
-	Shoot                    *shootState    `json:"shoot,omitempty"`
-	Processes                []processState `json:"processes,omitempty"`
-	Restarts                 int            `json:"restarts,omitempty"`     // of the sidecar
-	RestartError             string         `json:"restartError,omitempty"` // of the last restart
+	// The following are programs that tests run; the last four only with --gardener.
+	PromQL                   string            `json:"promQL,omitempty"`
+	MachineControllerManager string            `json:"machineControllerManager,omitempty"`
+	ResourceManager          string            `json:"resourceManager,omitempty"`
+	GardenerAPIServer        string            `json:"gardenerAPIServer,omitempty"`
+	CSIDriver                string            `json:"csiDriver,omitempty"`
+	Sidecars                 map[string]string `json:"sidecars,omitempty"`    // by the ends of their images
+	ControlEtcd              string            `json:"controlEtcd,omitempty"` // the address of the control cluster's etcd
+	LogDir                   string            `json:"logDir,omitempty"`
+	Shell                    string            `json:"shell,omitempty"` // shell file to source; only with a sidecar
+	Shoot                    *shootState       `json:"shoot,omitempty"`
+	Processes                []processState    `json:"processes,omitempty"`
+	Restarts                 int               `json:"restarts,omitempty"`     // of the sidecar
+	RestartError             string            `json:"restartError,omitempty"` // of the last restart
 }
 
 type shootState struct {

@@ -34,6 +34,10 @@ type Binaries struct {
 	// GardenerResourceManager and GardenerAPIServer are empty unless EnsureGardener has built them.
 	GardenerResourceManager string
 	GardenerAPIServer       string
+	// Sidecars are the programs beside a CSI driver by the ends of their images, such as csi-attacher:v4.13.0,
+	// and CSIDriver takes the place of KubeVirt's driver; empty unless EnsureGardener has built them.
+	Sidecars  map[string]string
+	CSIDriver string
 
 	// Kubelet, Launcher and Importer are empty unless EnsureGuest has built them.
 	Kubelet  string
@@ -72,13 +76,13 @@ func EnsureGuest(ctx context.Context, progress io.Writer) (*Binaries, error) {
 			return cmp.Or(c.chosen(), launcherMinor)
 		}
 		return c.chosen()
-	}, layout.kubelet, layout.launcher, layout.importer)
+	}, layout.guestPrograms)
 }
 
-// EnsureGardener is like Ensure, and also builds Gardener's components, for the tests of the
-// Gardener extension.
+// EnsureGardener is like Ensure, and also builds Gardener's components and the programs beside a CSI
+// driver, for the tests of the Gardener extension.
 func EnsureGardener(ctx context.Context, progress io.Writer) (*Binaries, error) {
-	return ensure(ctx, progress, component.chosen, layout.gardener)
+	return ensure(ctx, progress, component.chosen, layout.gardenerPrograms)
 }
 
 // EnsureKubeVirt is like Ensure, for a minor version of KubeVirt that the environment does not choose.
@@ -93,7 +97,7 @@ func EnsureKubeVirt(ctx context.Context, progress io.Writer, minor string) (*Bin
 
 // ensure builds what every lab needs in minor versions of the components, and the given steps.
 func ensure(
-	ctx context.Context, progress io.Writer, minor func(component) string, optional ...func(l layout, number int) step,
+	ctx context.Context, progress io.Writer, minor func(component) string, optional ...func(l layout) []step,
 ) (*Binaries, error) {
 	modules, err := modulesDir()
 	if err != nil {
@@ -110,7 +114,10 @@ func ensure(
 	assets := findAssets(ctx, os.Getenv("KUBEBUILDER_ASSETS"), l.versions[kubernetes.set].Minor(), progress)
 	steps := l.steps(assets)
 	for _, more := range optional {
-		steps = append(steps, more(l, len(steps)+1))
+		for _, s := range more(l) {
+			s.number = len(steps) + 1
+			steps = append(steps, s)
+		}
 	}
 	if len(missing(steps)) > 0 {
 		if err := build(ctx, cache, steps, progress); err != nil {
@@ -123,6 +130,7 @@ func ensure(
 	found := l.binaries(assets)
 	found.GardenerResourceManager = existing(l.targets["gardener"], resourceManager)
 	found.GardenerAPIServer = existing(l.targets["gardener"], gardenerAPIServer)
+	found.CSIDriver, found.Sidecars = existing(l.targets[csiDriver], csiDriver), l.builtSidecars()
 	found.Kubelet, found.Launcher = existing(l.targets["kubelet"], "kubelet"), existing(l.targets["launcher"], "launcher")
 	found.Importer = existing(l.targets["importer"], "importer")
 	return found, nil

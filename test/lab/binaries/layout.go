@@ -29,7 +29,7 @@ func kubernetesLdflags(v Version) string {
 type layout struct {
 	modules  map[string]string
 	targets  map[string]string
-	versions map[string]Version // of the components and of kubelet
+	versions map[string]Version // of the components, of kubelet, and of the programs beside a CSI driver
 }
 
 // newLayout returns the layout for minor versions of the components; empty means the preset one, or
@@ -40,17 +40,21 @@ func newLayout(modules, cache string, minor func(component) string) (layout, err
 		return layout{}, err
 	}
 	l := layout{modules: map[string]string{}, targets: map[string]string{}, versions: map[string]Version{}}
-	for _, set := range []string{"etcd", "mcm", "prometheus", "gardener", "kubelet", "launcher", "importer"} {
+	for _, set := range []string{"etcd", "mcm", "prometheus", "gardener", csiDriver, "kubelet", "launcher", "importer"} {
 		l.modules[set] = filepath.Join(modules, set)
+	}
+	versioned := map[string]string{
+		kubernetes.set: kubernetes.module, kubeVirt.set: kubeVirt.module, cdi.set: cdi.module, "kubelet": kubernetes.module,
+	}
+	for _, s := range sidecarSets {
+		l.modules[s.set], versioned[s.set] = filepath.Join(modules, s.set), s.module
 	}
 	for _, c := range components {
 		if l.modules[c.set], err = c.folder(modules, minor(c)); err != nil {
 			return layout{}, err
 		}
 	}
-	for set, module := range map[string]string{
-		kubernetes.set: kubernetes.module, kubeVirt.set: kubeVirt.module, cdi.set: cdi.module, "kubelet": kubernetes.module,
-	} {
+	for set, module := range versioned {
 		if l.versions[set], err = required(l.modules[set], module); err != nil {
 			return layout{}, err
 		}
@@ -142,11 +146,16 @@ const (
 	gardenerAPIServer = "gardener-apiserver"
 )
 
+// gardenerPrograms returns the steps that build what the tests of the Gardener extension run.
+func (l layout) gardenerPrograms() []step {
+	return append([]step{l.gardener(), l.csiDriver()}, l.sidecars()...)
+}
+
 // gardener returns the step that builds Gardener's components.
-func (l layout) gardener(number int) step {
+func (l layout) gardener() step {
 	const commands = "github.com/gardener/gardener/cmd/"
 	return step{
-		number: number, name: "Gardener", module: l.modules["gardener"], target: l.targets["gardener"],
+		name: "Gardener", module: l.modules["gardener"], target: l.targets["gardener"],
 		outputs: []string{resourceManager, gardenerAPIServer}, estimate: 400 * time.Second,
 		produce: compile(ldflags, commands+resourceManager, commands+gardenerAPIServer),
 	}
