@@ -5,13 +5,22 @@ import "path/filepath"
 // auditPolicy makes the API server log the requests of service accounts: the requester, whether the
 // request was allowed, and by which Role. It omits the frequent requests of Kubernetes' own
 // controllers, KubeVirt and CDI, and all bodies. Gardener creates accounts of components in kube-system:
-// the first rule is for that of the extension's admission.
+// the first rule is for those of the extension's admission and of its programs in the control planes of shoots.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
 rules:
   - level: Metadata
-    users: ["system:serviceaccount:kube-system:extension-admission-provider-kubevirt"]
+    users:
+    - system:serviceaccount:kube-system:extension-admission-provider-kubevirt
+    - system:serviceaccount:kube-system:cloud-controller-manager
+    - system:serviceaccount:kube-system:csi-attacher
+    - system:serviceaccount:kube-system:csi-driver-controller
+    - system:serviceaccount:kube-system:csi-driver-node
+    - system:serviceaccount:kube-system:csi-provisioner
+    - system:serviceaccount:kube-system:csi-resizer
+    - system:serviceaccount:kube-system:csi-snapshot-controller
+    - system:serviceaccount:kube-system:csi-snapshotter
   - level: None
     userGroups: ["system:serviceaccounts:kube-system", "system:serviceaccounts:kubevirt", "system:serviceaccounts:cdi"]
   - level: Metadata

@@ -12,6 +12,10 @@ const targetControllers = "namespace-controller,serviceaccount-controller,servic
 	"taint-eviction-controller,pod-garbage-collector-controller,disruption-controller," +
 	"replicaset-controller"
 
+// volumeControllers are the controllers of a shoot's kube-controller-manager for volumes of a CSI driver.
+const volumeControllers = ",persistentvolume-binder-controller,persistentvolume-attach-detach-controller," +
+	"persistentvolume-expander-controller,persistentvolume-protection-controller,persistentvolumeclaim-protection-controller"
+
 func (o Options) targetControllers() string {
 	if o.Kubelets == nil {
 		return targetControllers
@@ -22,16 +26,16 @@ func (o Options) targetControllers() string {
 // StartControl starts the cluster that holds Machines and, unless another one is started, also
 // serves as the target, which holds Nodes.
 func StartControl(ctx context.Context, o Options) (*Cluster, error) {
-	return startTarget(ctx, "control", o)
+	return startTarget(ctx, "control", o, o.targetControllers())
 }
 
 // StartTarget starts a separate cluster for the Nodes. Like the API server of a shoot, it accepts the
-// tokens that gardener-resource-manager requests.
+// tokens that gardener-resource-manager requests, and its kube-controller-manager has the controllers for volumes.
 func StartTarget(ctx context.Context, o Options) (*Cluster, error) {
-	return startTarget(ctx, "target", o, "--api-audiences="+issuer+",gardener")
+	return startTarget(ctx, "target", o, o.targetControllers()+volumeControllers, "--api-audiences="+issuer+",gardener")
 }
 
-func startTarget(ctx context.Context, name string, o Options, apiServerArgs ...string) (*Cluster, error) {
+func startTarget(ctx context.Context, name string, o Options, controllers string, apiServerArgs ...string) (*Cluster, error) {
 	c, err := newCluster(name, o, scheduler)
 	if err != nil {
 		return nil, err
@@ -47,7 +51,7 @@ func startTarget(ctx context.Context, name string, o Options, apiServerArgs ...s
 		return nil, err
 	}
 	err = Together(ctx, func(ctx context.Context) error {
-		return c.runControllerManager(ctx, c.options.targetControllers())
+		return c.runControllerManager(ctx, controllers)
 	}, c.runScheduler, c.admitKubelets)
 	if err != nil {
 		return nil, fmt.Errorf("start cluster %s: %w", c.Name, err)
