@@ -46,6 +46,7 @@ func TestControlPlane(t *testing.T) { //nolint:tparallel // The steps change one
 		{"objects", func(t *testing.T, s *seed.Shoot) { t.Helper(); applied = requireObjects(t, s) }},
 		{"rules of the programs", requireRules},
 		{"load balancer", requireLoadBalancer},
+		{"volumes", requireVolumes},
 		{"permissions in the provider cluster", requireProviderPermissions},
 		{"permissions in the shoot", requireShootPermissions},
 		{"token renewed", renewToken},

@@ -17,7 +17,8 @@ import (
 )
 
 // programRules are the assumptions of cloud-provider-kubevirt v0.6.0 (ccm) and of the CSI driver
-// 27b52aa2 (csi), which do not run in the lab: each rule is checked on the objects of a machine.
+// 27b52aa2 (csi), which do not run in the lab, since their modules are not served: each rule is checked on the
+// objects of a machine.
 var programRules = []struct {
 	rule, source string
 	holds        func(*testing.T, *machineObjects)

@@ -62,9 +62,9 @@ func (s *Shoot) awaitControlPlane(c controlplane.Interface) func(context.Context
 	return func(ctx context.Context) error { return s.await(ctx, c.Wait) }
 }
 
-// runControlPlane reports the Deployments of a shoot's control plane as available until ctx ends, as
-// far as a kubelet could start their pods: the Secrets and ConfigMaps of their volumes exist. The
-// programs themselves do not run: their modules are not served.
+// runControlPlane reports the Deployments of a shoot's control plane whose programs do not run as available until ctx
+// ends, as far as a kubelet could start their pods: the Secrets and ConfigMaps of their volumes exist. The module of
+// cloud-controller-manager is not served.
 func (s *Seed) runControlPlane(ctx context.Context, namespace string) error {
 	const every = 500 * time.Millisecond
 
@@ -81,7 +81,7 @@ func (s *Seed) reportDeployments(ctx context.Context, namespace string) error {
 
 	for i := range deployments.Items {
 		d := &deployments.Items[i]
-		if d.Name == v1beta1constants.DeploymentNameMachineControllerManager {
+		if d.Name == v1beta1constants.DeploymentNameMachineControllerManager || slices.Contains(volumePods, d.Name) {
 			continue // It runs.
 		}
 
@@ -101,6 +101,21 @@ func (s *Seed) reportDeployments(ctx context.Context, namespace string) error {
 // reportDeployment updates the status of a Deployment if it differs. starts is set if a kubelet
 // could start its pods.
 func (s *Seed) reportDeployment(ctx context.Context, d *appsv1.Deployment, starts bool) error {
+	want := statusOf(d, starts)
+	if d.Status.ObservedGeneration == d.Generation && d.Status.ReadyReplicas == want.ReadyReplicas &&
+		slices.ContainsFunc(d.Status.Conditions, func(c appsv1.DeploymentCondition) bool {
+			return c.Type == want.Conditions[0].Type && c.Status == want.Conditions[0].Status
+		}) {
+		return nil
+	}
+
+	d.Status = want
+
+	return s.Client.Status().Update(ctx, d)
+}
+
+// statusOf returns the status that the controllers of a seed write.
+func statusOf(d *appsv1.Deployment, starts bool) appsv1.DeploymentStatus {
 	ready, available := ptr.Deref(d.Spec.Replicas, 1), corev1.ConditionTrue
 	if !starts {
 		ready, available = 0, corev1.ConditionFalse
@@ -111,20 +126,10 @@ func (s *Seed) reportDeployment(ctx context.Context, d *appsv1.Deployment, start
 		progress.Reason = "NewReplicaSetAvailable" // Without it, gardener-resource-manager reports a rollout.
 	}
 
-	if d.Status.ObservedGeneration == d.Generation && d.Status.ReadyReplicas == ready && slices.ContainsFunc(d.Status.Conditions, func(c appsv1.DeploymentCondition) bool {
-		return c.Type == appsv1.DeploymentAvailable && c.Status == available
-	}) {
-		return nil
-	}
-
-	d.Status = appsv1.DeploymentStatus{
+	return appsv1.DeploymentStatus{
 		ObservedGeneration: d.Generation, Replicas: ready, UpdatedReplicas: ready, ReadyReplicas: ready, AvailableReplicas: ready,
-		Conditions: []appsv1.DeploymentCondition{
-			{Type: appsv1.DeploymentAvailable, Status: available}, progress,
-		},
+		Conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentAvailable, Status: available}, progress},
 	}
-
-	return s.Client.Status().Update(ctx, d)
 }
 
 // volumesExist reports whether all objects of a pod's volumes exist, with the keys that it mounts.

@@ -274,6 +274,7 @@ var providerKinds = []schema.GroupVersionKind{
 	{Group: "kubevirt.io", Version: "v1", Kind: "VirtualMachineInstance"},
 	{Group: "cdi.kubevirt.io", Version: "v1beta1", Kind: "DataVolume"},
 	{Group: "k8s.cni.cncf.io", Version: "v1", Kind: "NetworkAttachmentDefinition"},
+	{Group: "snapshot.storage.k8s.io", Version: "v1", Kind: "VolumeSnapshot"},
 	{Version: "v1", Kind: "PersistentVolumeClaim"},
 	{Version: "v1", Kind: "Pod"},
 	{Version: "v1", Kind: "Secret"},

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	gardenerutils "github.com/gardener/gardener/pkg/utils/gardener"
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -41,7 +42,7 @@ func (s *Seed) Kubectl() string { return s.state.Kubectl }
 
 func providerScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{kubernetesscheme.AddToScheme, kubevirtv1.AddToScheme, cdiv1beta1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{kubernetesscheme.AddToScheme, kubevirtv1.AddToScheme, cdiv1beta1.AddToScheme, snapshotv1.AddToScheme} {
 		utilruntime.Must(add(scheme))
 	}
 

@@ -17,25 +17,25 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/process"
 )
 
-// programs are the binaries that the package builds.
-type programs struct{ lab, driver, extension, admission string }
+// programs are the binaries that the package builds. The folder has those of all commands of the extension.
+type programs struct{ folder, lab, driver, extension, admission string }
 
 // build builds the programs into a folder.
 func build(ctx context.Context, into string, progress io.Writer) (programs, error) {
 	p := programs{
-		lab: filepath.Join(into, "lab"), driver: filepath.Join(into, "machine-controller"),
+		folder: into,
+		lab:    filepath.Join(into, "lab"), driver: filepath.Join(into, "machine-controller"),
 		extension: filepath.Join(into, "gardener-extension-provider-kubevirt"), admission: filepath.Join(into, "gardener-extension-admission-kubevirt"),
 	}
 
-	for _, target := range []struct{ module, program, pkg string }{
-		{root(), p.lab, "./test/lab"},
-		{root(), p.driver, "./cmd/machine-controller"},
-		{filepath.Join(root(), "extension"), p.extension, "./cmd/gardener-extension-provider-kubevirt"},
-		{filepath.Join(root(), "extension"), p.admission, "./cmd/gardener-extension-admission-kubevirt"},
+	for _, target := range []struct{ name, module, output, pkg string }{
+		{"lab", root(), p.lab, "./test/lab"},
+		{"machine-controller", root(), p.driver, "./cmd/machine-controller"},
+		{"the extension and its admission", filepath.Join(root(), "extension"), into, "./cmd/..."},
 	} {
-		fmt.Fprintln(progress, "building", filepath.Base(target.program))
+		fmt.Fprintln(progress, "building", target.name)
 
-		if err := run(ctx, progress, target.module, "go", "build", "-ldflags=-s -w", "-o", target.program, target.pkg); err != nil {
+		if err := run(ctx, progress, target.module, "go", "build", "-ldflags=-s -w", "-o", target.output, target.pkg); err != nil {
 			return programs{}, err
 		}
 	}
@@ -78,8 +78,11 @@ type labState struct {
 	MachineControllerManager string `json:"machineControllerManager"`
 	ResourceManager          string `json:"resourceManager"`
 	GardenerAPIServer        string `json:"gardenerAPIServer"`
-	ControlEtcd              string `json:"controlEtcd"`
-	LogDir                   string `json:"logDir"`
+	CSIDriver                string `json:"csiDriver"`
+	// Sidecars are the programs beside the CSI driver, by the ends of their images.
+	Sidecars    map[string]string `json:"sidecars"`
+	ControlEtcd string            `json:"controlEtcd"`
+	LogDir      string            `json:"logDir"`
 }
 
 // startLab starts a lab in the group, so that it ends with this process, and waits until it is ready.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -27,6 +28,16 @@ func (p *Permissions) Unused() []string { return sets.List(p.Granted.Difference(
 // the seed, from the audit log of its API server. Permissions of all accounts are not part of it.
 func (s *Seed) Permissions(ctx context.Context, namespace, account string) (*Permissions, error) {
 	return permissionsIn(ctx, s.Client, s.state.ControlKubeconfig, namespace, account)
+}
+
+// ShootPermissions returns those of an account of a program in the seed, in the cluster of the shoots' Nodes.
+func (s *Seed) ShootPermissions(ctx context.Context, account string) (*Permissions, error) {
+	return permissionsIn(ctx, s.Target, s.state.TargetKubeconfig, metav1.NamespaceSystem, account)
+}
+
+// ProviderPermissions returns those of a ServiceAccount in the provider cluster.
+func (s *Seed) ProviderPermissions(ctx context.Context, namespace, account string) (*Permissions, error) {
+	return permissionsIn(ctx, s.Provider, s.state.ProviderKubeconfig, namespace, account)
 }
 
 // GardenPermissions returns those of a ServiceAccount in the virtual garden cluster.
@@ -77,8 +88,8 @@ func permission(verb, resource, group, name string) string {
 	return strings.TrimSpace(verb + " " + strings.TrimSuffix(resource+"."+group, ".") + " " + name)
 }
 
-// allowedBy extracts the role from RBAC's reason for a decision.
-var allowedBy = regexp.MustCompile(`of (?:Cluster)?Role "([^"]+)"`)
+// allowedBy extracts the role, as in rolesOf, from RBAC's reason for a decision.
+var allowedBy = regexp.MustCompile(`of ((?:Cluster)?Role) "([^"]+)"`)
 
 // add adds the use of a permission of one of the roles.
 func (p *Permissions) add(r *request, roles map[string][]rbacv1.PolicyRule) {
@@ -98,7 +109,7 @@ func (p *Permissions) add(r *request, roles map[string][]rbacv1.PolicyRule) {
 	}
 
 	role := allowedBy.FindStringSubmatch(r.Annotations["authorization.k8s.io/reason"])
-	if role == nil || roles[role[1]] == nil {
+	if role == nil || roles[role[1]+" "+role[2]] == nil {
 		return // A role of all accounts.
 	}
 
@@ -109,7 +120,7 @@ func (p *Permissions) add(r *request, roles map[string][]rbacv1.PolicyRule) {
 	}
 }
 
-// rolesOf returns the rules of the ClusterRoles and Roles of an account, by the name of the role.
+// rolesOf returns the rules of the ClusterRoles and Roles of an account, by the kind and the name of the role.
 func rolesOf(ctx context.Context, cluster client.Client, namespace, account string) (map[string][]rbacv1.PolicyRule, error) {
 	roles := map[string][]rbacv1.PolicyRule{}
 	subject := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: account}
@@ -130,7 +141,7 @@ func rolesOf(ctx context.Context, cluster client.Client, namespace, account stri
 				return nil, err
 			}
 
-			roles[role.Name] = role.Rules
+			roles["ClusterRole "+role.Name] = role.Rules
 		}
 	}
 
@@ -141,7 +152,7 @@ func rolesOf(ctx context.Context, cluster client.Client, namespace, account stri
 				return nil, fmt.Errorf("get the Role of RoleBinding %s/%s: %w", b.Namespace, b.Name, err)
 			}
 
-			roles[role.Name] = role.Rules
+			roles["Role "+role.Name] = role.Rules
 		}
 	}
 

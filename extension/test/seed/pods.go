@@ -23,15 +23,19 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/lab/process"
 )
 
-// kubelet runs the pod of a shoot's machine-controller-manager Deployment: it starts the program of
-// each container with its arguments, and writes its volumes. Only what a pod gets from its sandbox
-// differs: paths of volumes are in a folder, ports are free ones of the loopback interface, and the
+// kubelet runs the pod of a Deployment in a shoot's namespace, machine-controller-manager or that of volumePods: it
+// starts the program of each container with its arguments, and writes its volumes. Only what a pod gets from its
+// sandbox differs: paths of volumes are in a folder, ports are free ones of the loopback interface, and the
 // in-cluster configuration is a kubeconfig of the pod's service account. For the Deployments of charts, it
 // only writes the volumes: startInstalled, installedPods.
 type kubelet struct {
 	seed   *Seed
 	key    client.ObjectKey
 	folder string
+	// mayStart reports whether the pod may start; nil means always.
+	mayStart func(context.Context, *appsv1.Deployment) (bool, error)
+	// mayExit is set if the programs may exit by themselves: they are started again, without an error for a test.
+	mayExit bool
 
 	running  []*process.Process
 	template corev1.PodTemplateSpec
@@ -76,6 +80,12 @@ func (k *kubelet) sync(ctx context.Context) error {
 		return nil
 	}
 
+	if k.mayStart != nil {
+		if allowed, err := k.mayStart(ctx, deployment); err != nil || !allowed {
+			return err
+		}
+	}
+
 	return k.restart(ctx, deployment)
 }
 
@@ -98,7 +108,10 @@ var errCrashed = errors.New("crashed")
 // crashed returns the error of a process that ended by itself.
 func (k *kubelet) crashed() error {
 	for _, p := range k.running {
-		if err := p.Err(); err != nil {
+		switch err := p.Err(); {
+		case err != nil && k.mayExit:
+			return fmt.Errorf("restarted: %w", err)
+		case err != nil:
 			return fmt.Errorf("%w: %w", errCrashed, err)
 		}
 	}
@@ -133,11 +146,15 @@ func (k *kubelet) awaitVolumes(ctx context.Context, deployment *appsv1.Deploymen
 	return wrap(err, "write the volumes of Deployment "+k.key.String())
 }
 
-// writeVolumes writes the projected Secrets. It reports false while one of them has not all keys, for
-// which a kubelet waits too.
+// writeVolumes writes the Secrets and ConfigMaps, and makes the folders of the other volumes. It reports false while
+// one of the Secrets has not all keys, for which a kubelet waits too.
 func (k *kubelet) writeVolumes(ctx context.Context, deployment *appsv1.Deployment) (bool, error) {
 	for _, volume := range deployment.Spec.Template.Spec.Volumes {
 		if volume.EmptyDir != nil {
+			if err := os.MkdirAll(filepath.Join(k.folder, volume.Name), 0o700); err != nil {
+				return false, err
+			}
+
 			continue
 		}
 
@@ -158,7 +175,11 @@ func (k *kubelet) writeVolumes(ctx context.Context, deployment *appsv1.Deploymen
 func (k *kubelet) filesOf(ctx context.Context, volume corev1.Volume) (map[string][]byte, error) {
 	switch {
 	case volume.Projected != nil:
-		return k.filesOfSecrets(ctx, volume.Projected)
+		return k.filesOfSecrets(ctx, volume.Projected.Sources)
+	case volume.Secret != nil:
+		return k.filesOfSecrets(ctx, []corev1.VolumeProjection{{Secret: &corev1.SecretProjection{
+			LocalObjectReference: corev1.LocalObjectReference{Name: volume.Secret.SecretName}, Items: volume.Secret.Items,
+		}}})
 	case volume.ConfigMap != nil:
 		return k.filesOfConfigMap(ctx, volume.ConfigMap.Name)
 	default:
@@ -180,10 +201,10 @@ func (k *kubelet) filesOfConfigMap(ctx context.Context, name string) (map[string
 	return files, nil
 }
 
-func (k *kubelet) filesOfSecrets(ctx context.Context, volume *corev1.ProjectedVolumeSource) (map[string][]byte, error) {
+func (k *kubelet) filesOfSecrets(ctx context.Context, sources []corev1.VolumeProjection) (map[string][]byte, error) {
 	files := map[string][]byte{}
 
-	for _, source := range volume.Sources {
+	for _, source := range sources {
 		if source.Secret == nil {
 			return nil, errors.New("a source of a projected volume is not a Secret")
 		}
@@ -249,9 +270,7 @@ func replaceFile(name string, data []byte) error {
 }
 
 func (k *kubelet) start(ctx context.Context, deployment *appsv1.Deployment) error {
-	account := client.ObjectKey{Namespace: k.key.Namespace, Name: deployment.Spec.Template.Spec.ServiceAccountName}
-
-	inCluster, err := k.seed.inClusterConfig(ctx, account, filepath.Join(k.folder, "in-cluster.kubeconfig"))
+	inCluster, err := k.inClusterConfig(ctx, deployment)
 	if err != nil {
 		return err
 	}
@@ -267,44 +286,79 @@ func (k *kubelet) start(ctx context.Context, deployment *appsv1.Deployment) erro
 	return k.reportReady(ctx, deployment)
 }
 
+// inClusterConfig writes the in-cluster configuration of a pod; "" if it has none.
+func (k *kubelet) inClusterConfig(ctx context.Context, deployment *appsv1.Deployment) (string, error) {
+	pod := deployment.Spec.Template.Spec
+	if !ptr.Deref(pod.AutomountServiceAccountToken, true) {
+		return "", nil
+	}
+
+	account := client.ObjectKey{Namespace: k.key.Namespace, Name: pod.ServiceAccountName}
+
+	return k.seed.inClusterConfig(ctx, account, filepath.Join(k.folder, "in-cluster.kubeconfig"))
+}
+
 func (k *kubelet) startContainer(ctx context.Context, container corev1.Container, inCluster string) error {
-	ports, err := process.FreePorts(ctx, 1)
-	if err != nil {
+	program, err := k.programOf(container)
+	if err != nil || program.path == "" {
 		return err
 	}
 
-	program, args, err := k.programOf(container)
-	if err != nil {
-		return err
+	for i := range program.args {
+		program.args[i] = k.inSandbox(program.args[i], container, inCluster)
 	}
 
-	for i := range args {
-		args[i] = k.inSandbox(args[i], container, inCluster)
+	health := ""
+
+	if program.isProbed {
+		ports, err := process.FreePorts(ctx, 1)
+		if err != nil {
+			return err
+		}
+
+		program.args = append(program.args, "--address=127.0.0.1", fmt.Sprintf("--port=%d", ports[0]))
+		health = fmt.Sprintf("http://127.0.0.1:%d/healthz", ports[0])
 	}
 
 	p, err := k.seed.group.Start(process.Spec{
-		Name: k.key.Namespace + "-" + container.Name, Path: program,
-		Args: append(args, "--address=127.0.0.1", fmt.Sprintf("--port=%d", ports[0])), Env: k.environment(container),
+		Name: k.key.Namespace + "-" + container.Name, Path: program.path, Args: program.args, Env: k.environment(container),
 	})
 	if err != nil {
 		return err
 	}
 
 	k.running = append(k.running, p)
+	if health == "" {
+		return nil
+	}
 
-	return awaitHealthy(ctx, p, fmt.Sprintf("http://127.0.0.1:%d/healthz", ports[0]))
+	return awaitHealthy(ctx, p, health)
+}
+
+// containerProgram is the program of a container.
+type containerProgram struct {
+	path string // empty if the lab does not have it
+	args []string
+	// isProbed is set if it serves its health at --address and --port.
+	isProbed bool
 }
 
 // programOf returns the program of a container's image, and its arguments.
-func (k *kubelet) programOf(container corev1.Container) (string, []string, error) {
+func (k *kubelet) programOf(container corev1.Container) (containerProgram, error) {
 	switch container.Name {
 	case "machine-controller-manager":
-		return k.seed.state.MachineControllerManager, slices.Clone(container.Command[1:]), nil
+		return containerProgram{k.seed.state.MachineControllerManager, slices.Clone(container.Command[1:]), true}, nil
 	case "machine-controller-manager-provider-kubevirt":
-		return k.seed.programs.driver, slices.Clone(container.Args), nil
-	default:
-		return "", nil, fmt.Errorf("no program for container %s", container.Name)
+		return containerProgram{k.seed.programs.driver, slices.Clone(container.Args), true}, nil
 	}
+
+	if len(container.Command) > 0 { // a command of the extension
+		return containerProgram{filepath.Join(k.seed.programs.folder, container.Command[0]), slices.Clone(container.Command[1:]), false}, nil
+	}
+
+	path, err := k.seed.programOfVolumes(container)
+
+	return containerProgram{path, slices.Clone(container.Args), false}, err
 }
 
 // inSandbox translates an argument.
@@ -318,7 +372,12 @@ func (k *kubelet) inSandbox(arg string, container corev1.Container, inCluster st
 	}
 
 	for _, mount := range container.VolumeMounts {
-		arg = strings.ReplaceAll(arg, mount.MountPath, filepath.Join(k.folder, mount.Name))
+		folder := filepath.Join(k.folder, mount.Name)
+		arg = strings.ReplaceAll(arg, mount.MountPath+"/", folder+"/")
+
+		if before, found := strings.CutSuffix(arg, mount.MountPath); found {
+			arg = before + folder
+		}
 	}
 
 	return arg
@@ -359,7 +418,7 @@ func (k *kubelet) pathOf(value string, container corev1.Container) string {
 }
 
 func (k *kubelet) environment(container corev1.Container) []string {
-	var env []string
+	env := []string{"KUBECONFIG="} // Some programs prefer it to their arguments.
 
 	for _, variable := range container.Env {
 		if variable.ValueFrom == nil {
@@ -373,11 +432,7 @@ func (k *kubelet) environment(container corev1.Container) []string {
 // reportReady writes the status as the controllers of a seed would.
 func (k *kubelet) reportReady(ctx context.Context, deployment *appsv1.Deployment) error {
 	before := deployment.DeepCopy()
-	deployment.Status.ObservedGeneration = deployment.Generation
-	deployment.Status.Replicas, deployment.Status.UpdatedReplicas, deployment.Status.ReadyReplicas, deployment.Status.AvailableReplicas = 1, 1, 1, 1
-	deployment.Status.Conditions = []appsv1.DeploymentCondition{
-		{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue}, {Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue},
-	}
+	deployment.Status = statusOf(deployment, true)
 
 	return client.IgnoreNotFound(k.seed.Client.Status().Patch(ctx, deployment, client.MergeFrom(before)))
 }

@@ -130,11 +130,11 @@ func (s *Seed) start(ctx context.Context, progress io.Writer) (err error) {
 	}
 
 	steps := []func(context.Context) error{
-		s.watch, s.applyKinds, s.applyMultus, s.startResourceManagers, s.startExtension, s.startGarden, s.startAdmission, s.registerExtensions,
+		s.watch, s.applyKinds, s.applyMultus, s.applySnapshots, s.startResourceManagers, s.startExtension, s.startGarden, s.startAdmission, s.registerExtensions,
 	}
 	if s.withoutExtension {
 		steps = []func(context.Context) error{
-			s.watch, s.applyKinds, s.applyMultus, s.startResourceManagers, s.createGardenNamespace, s.startGarden, s.registerOtherExtensions,
+			s.watch, s.applyKinds, s.applyMultus, s.applySnapshots, s.startResourceManagers, s.createGardenNamespace, s.startGarden, s.registerOtherExtensions,
 		}
 
 		fmt.Fprintln(progress, "starting Gardener's components")

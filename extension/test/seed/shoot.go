@@ -111,11 +111,12 @@ func (s *Shoot) runPods(ctx context.Context) {
 	go func() { ended <- s.seed.runDeployment(ctx, s.Namespace) }()
 	go func() { ended <- s.seed.runControlPlane(ctx, s.Namespace) }()
 	go func() { ended <- s.seed.runLoadBalancers(ctx, s.Namespace) }()
+	go func() { ended <- s.seed.runVolumes(ctx, s.Namespace, s.ProviderNamespace) }()
 
 	s.StopPods = sync.OnceValue(func() error {
 		cancel()
 
-		return errors.Join(<-ended, <-ended, <-ended)
+		return errors.Join(<-ended, <-ended, <-ended, <-ended)
 	})
 }
 
