@@ -47,6 +47,7 @@ func TestControlPlane(t *testing.T) { //nolint:tparallel // The steps change one
 		{"rules of the programs", requireRules},
 		{"load balancer", requireLoadBalancer},
 		{"volumes", requireVolumes},
+		{"needed permissions", requireNeededPermissions},
 		{"permissions in the provider cluster", requireProviderPermissions},
 		{"permissions in the shoot", requireShootPermissions},
 		{"token renewed", renewToken},

@@ -148,9 +148,8 @@ func requireAccount(t *testing.T, shoot *seed.Shoot, secret *corev1.Secret) {
 	requireReviews(t, clientWith(t, secret), secret.Name, shoot.ProviderNamespace, []calls{{"machines", "virtualmachineinstances.kubevirt.io", "get"}})
 }
 
-// callsToShoot are the requests of the programs to the shoot (k8s.io/cloud-provider v0.34.3; RBAC files
-// of the sidecars, external-provisioner v6.3.0, external-attacher v4.13.0, external-resizer v2.2.0,
-// external-snapshotter v8.6.0).
+// callsToShoot are the requests to the shoot of the programs that do not run in the lab (k8s.io/cloud-provider v0.34.3;
+// kubevirt/csi-driver 27b52aa2). requireNeededPermissions has the others.
 var callsToShoot = map[string][]calls{
 	"cloud-controller-manager": {
 		{"", "nodes", "get list watch update patch delete"},
@@ -164,47 +163,7 @@ var callsToShoot = map[string][]calls{
 		{"kube-system", "configmaps extension-apiserver-authentication", "get list watch"},
 	},
 	"csi-driver-controller": {{"", "volumesnapshotclasses.snapshot.storage.k8s.io", "list"}},
-	"csi-provisioner": {
-		{"", "persistentvolumes", "get list watch create patch delete"},
-		{"", "persistentvolumeclaims", "get list watch update"},
-		{"", "storageclasses.storage.k8s.io", "get list watch"},
-		{"", "volumeattachments.storage.k8s.io", "get list watch"},
-		{"", "events", "list watch create update patch"},
-		{"", "volumesnapshots.snapshot.storage.k8s.io", "get"},
-		{"", "volumesnapshotcontents.snapshot.storage.k8s.io", "get list"},
-		{"kube-system", "leases.coordination.k8s.io csi-kubevirt-io", "create get update"},
-	},
-	"csi-attacher": {
-		{"", "persistentvolumes", "get list watch patch"},
-		{"", "csinodes.storage.k8s.io", "get list watch"},
-		{"", "volumeattachments.storage.k8s.io", "get list watch patch"},
-		{"", "volumeattachments/status.storage.k8s.io", "patch"},
-		{"kube-system", "leases.coordination.k8s.io external-attacher-leader-csi-kubevirt-io", "create get update"},
-	},
-	"csi-resizer": {
-		{"", "persistentvolumes", "get list watch patch"},
-		{"", "persistentvolumeclaims", "get list watch"},
-		{"", "persistentvolumeclaims/status", "patch"},
-		{"", "events", "list watch create update patch"},
-		{"", "volumeattributesclasses.storage.k8s.io", "get list watch"},
-		{"kube-system", "leases.coordination.k8s.io external-resizer-csi-kubevirt-io", "create get update"},
-	},
-	"csi-snapshotter": {
-		{"", "volumesnapshotclasses.snapshot.storage.k8s.io", "get list watch"},
-		{"", "volumesnapshotcontents.snapshot.storage.k8s.io", "get list watch update patch"},
-		{"", "volumesnapshotcontents/status.snapshot.storage.k8s.io", "update patch"},
-		{"kube-system", "leases.coordination.k8s.io external-snapshotter-leader-csi-kubevirt-io", "create get update"},
-	},
-	"csi-snapshot-controller": {
-		{"", "persistentvolumes", "get list watch"},
-		{"", "persistentvolumeclaims", "get list watch update"},
-		{"", "volumesnapshots.snapshot.storage.k8s.io", "create get list watch update patch delete"},
-		{"", "volumesnapshots/status.snapshot.storage.k8s.io", "update patch"},
-		{"", "volumesnapshotcontents.snapshot.storage.k8s.io", "create get list watch update patch delete"},
-		{"", "volumesnapshotcontents/status.snapshot.storage.k8s.io", "patch"},
-		{"kube-system", "leases.coordination.k8s.io snapshot-controller-leader", "create get update"},
-	},
-	"csi-driver-node": {{"", "nodes", "get"}},
+	"csi-driver-node":       {{"", "nodes", "get"}},
 }
 
 // notToShoot are requests that none of the programs sends.

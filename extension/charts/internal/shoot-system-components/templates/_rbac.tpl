@@ -23,7 +23,7 @@ rules:
   - apiGroups: [coordination.k8s.io]
     resources: [leases]
     resourceNames: [{{ .lease }}]
-    verbs: [get, watch, list, delete, update, patch]
+    verbs: [get, update]
 ---
 {{ include "binding" (dict "kind" "Role" "name" .name) }}
 {{- end }}

@@ -1,0 +1,79 @@
+package integration
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/test/seed"
+)
+
+// repeats is the reason of permissions for events.
+const repeats = "counts repeated events: k8s.io/client-go/tools/record/event.go"
+
+// volumeAccounts are the accounts in the shoot of the CSI driver and its sidecars, with the permissions that a run may
+// not need and their reason. Whether a program lists or watches the first time depends on its version and on the
+// API server's.
+var volumeAccounts = map[string]map[string]string{
+	"csi-provisioner": {
+		"list persistentvolumes": lists, "list persistentvolumeclaims": lists, "list storageclasses.storage.k8s.io": lists,
+		"list volumeattachments.storage.k8s.io": lists, "patch events": repeats,
+	},
+	"csi-attacher": {
+		"list persistentvolumes": lists, "list csinodes.storage.k8s.io": lists, "list volumeattachments.storage.k8s.io": lists, "patch events": repeats,
+	},
+	"csi-resizer": {
+		"list persistentvolumes": lists, "list persistentvolumeclaims": lists, "patch events": repeats,
+	},
+	"csi-snapshotter": {
+		"list volumesnapshotclasses.snapshot.storage.k8s.io": lists, "list volumesnapshotcontents.snapshot.storage.k8s.io": lists, "patch events": repeats,
+	},
+	"csi-snapshot-controller": {
+		"list persistentvolumes": lists, "list persistentvolumeclaims": lists, "patch events": repeats,
+	},
+	"csi-driver-controller": nil,
+	"csi-driver-node":       nil,
+}
+
+// volumeAccountInProvider is the same for the account of the CSI driver in the provider cluster. Paths are in
+// kubevirt/csi-driver.
+var volumeAccountInProvider = map[string]string{
+	"update virtualmachineinstances/removevolume.subresources.kubevirt.io": "detaches what the VirtualMachine has lost already: pkg/service/controller.go, removeVolumeFromVm",
+	"list volumesnapshots.snapshot.storage.k8s.io":                         "ListSnapshots without an ID, which csi-snapshotter v8.6.0 does not call: pkg/service/controller.go",
+}
+
+// requireNeededPermissions compares the audit logs of the API servers with the Roles of the CSI driver and its
+// sidecars: no request was denied, and each permission was used.
+func requireNeededPermissions(t *testing.T, shoot *seed.Shoot) {
+	t.Helper()
+
+	for account, optional := range volumeAccounts {
+		p, err := theSeed.ShootPermissions(t.Context(), account)
+		require.NoError(t, err)
+		requireNeeded(t, account, p, optional)
+	}
+
+	account := shoot.Namespace + "-csi-driver-controller"
+	p, err := theSeed.ProviderPermissions(t.Context(), shoot.ProviderNamespace, account)
+	require.NoError(t, err)
+	requireNeeded(t, account+" in the provider cluster", p, volumeAccountInProvider)
+}
+
+func requireNeeded(t *testing.T, account string, p *seed.Permissions, optional map[string]string) {
+	t.Helper()
+	fmt.Fprintf(os.Stderr, "permissions of %s: %d requests; %d permissions granted, %d used, %d may be unused; %d kinds of requests denied\n",
+		account, p.Requests, len(p.Granted), len(p.Used), len(optional), len(p.Denied))
+
+	for permission := range optional {
+		require.Truef(t, p.Granted.Has(permission), "%s: %q is not granted: remove it from the table", account, permission)
+	}
+
+	unused := slices.DeleteFunc(p.Unused(), func(permission string) bool { return optional[permission] != "" })
+	if len(unused)+len(p.Denied) > 0 {
+		t.Errorf("%s: denied: %v; granted and never used: %s", account, p.Denied.UnsortedList(), strings.Join(unused, ", "))
+	}
+}
