@@ -48,13 +48,21 @@ func extensions(resource string) schema.GroupVersionResource {
 
 // shootArguments rejects what cannot be combined with --shoot.
 func (o *diagnoseOptions) shootArguments(names []string) error {
-	namespace, name, inGarden := strings.Cut(o.shoot, "/")
-
 	switch {
 	case len(names) > 0 || o.all || o.allNamespaces || o.cluster != "":
 		return errors.New("--shoot diagnoses all Machines of the Shoot; remove the names of Machines, --all, --all-namespaces (-A) and --cluster")
 	case o.namespace != "":
 		return errors.New("--shoot names the namespace; remove --namespace (-n)")
+	default:
+		return o.checkShoot()
+	}
+}
+
+// checkShoot rejects values of --shoot that are neither a technical ID nor a namespace and a name.
+func (o *diagnoseOptions) checkShoot() error {
+	namespace, name, inGarden := strings.Cut(o.shoot, "/")
+
+	switch {
 	case inGarden && (namespace == "" || name == "" || strings.Contains(name, "/")):
 		return fmt.Errorf("--shoot=%s: write NAMESPACE/NAME of the Shoot in the garden, or its technical ID in the seed", o.shoot)
 	case !inGarden && o.seedKubeconfig != "":

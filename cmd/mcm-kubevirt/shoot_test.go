@@ -28,20 +28,18 @@ func failedWith(state, code, message string) string {
 		"lastError":{"codes":[%q],"description":%q,"lastUpdateTime":"2026-01-02T03:04:05Z"}}`, state, code, message)
 }
 
-// with replaces the status of a resource.
-func (c cluster) withExtension(resource, status, annotations string) cluster {
+// setExtension replaces the status and the annotations of a resource.
+func (c cluster) setExtension(resource, status, annotations string) {
 	kind := map[string]string{"infrastructures": "Infrastructure", "controlplanes": "ControlPlane", "workers": "Worker"}[resource]
 	c[extensionPath+resource] = fmt.Sprintf(`{"apiVersion":"extensions.gardener.cloud/v1alpha1","kind":"%sList","items":[
 		{"apiVersion":"extensions.gardener.cloud/v1alpha1","kind":%q,"metadata":{"name":"bar","namespace":"shoot","annotations":{%s}},"status":%s}]}`, kind, kind, annotations, status)
-
-	return c
 }
 
 // seedWith returns a seed with a shoot whose resources were reconciled, and whose Machine m is scheduled.
 func seedWith(provider string) cluster {
 	c := shootWith(provider).leased(justNow, justNow)
 	for _, resource := range []string{"infrastructures", "controlplanes", "workers"} {
-		c.withExtension(resource, succeeded, "")
+		c.setExtension(resource, succeeded, "")
 	}
 
 	c[clusterPath] = `{"apiVersion":"extensions.gardener.cloud/v1alpha1","kind":"Cluster","metadata":{"name":"shoot"},
@@ -104,7 +102,7 @@ func TestDiagnoseShoot(t *testing.T) {
 		"Infrastructure": {
 			reason: "nothing follows without it", want: "InfrastructureFailed", more: []string{"InstancetypeNotFound"}, vm: noType,
 			change: func(c cluster) {
-				c.withExtension("infrastructures", failedWith("Failed", "ERR_INFRA_UNAUTHENTICATED", "replace the credentials of the Shoot"), "")
+				c.setExtension("infrastructures", failedWith("Failed", "ERR_INFRA_UNAUTHENTICATED", "replace the credentials of the Shoot"), "")
 			},
 			text: []string{
 				"FIRST CAUSE InfrastructureFailed", "reported by Infrastructure shoot/bar", "replace the credentials of the Shoot", "codes ERR_INFRA_UNAUTHENTICATED",
@@ -114,32 +112,32 @@ func TestDiagnoseShoot(t *testing.T) {
 		},
 		"ControlPlane": {
 			reason: "machines do not need it, but gardenlet waits for it", want: "ControlPlaneFailed",
-			change: func(c cluster) { c.withExtension("controlplanes", failedWith("Error", "ERR_X", "no chart"), "") }, text: []string{"no chart"},
+			change: func(c cluster) { c.setExtension("controlplanes", failedWith("Error", "ERR_X", "no chart"), "") }, text: []string{"no chart"},
 		},
 		"NotTakenUp": {
 			reason: "the extension does not run", want: "OperationPending",
 			change: func(c cluster) {
-				c.withExtension("infrastructures", succeeded, `"gardener.cloud/operation":"reconcile","gardener.cloud/timestamp":"`+earlier+`"`)
+				c.setExtension("infrastructures", succeeded, `"gardener.cloud/operation":"reconcile","gardener.cloud/timestamp":"`+earlier+`"`)
 			},
 			text: []string{"has not begun operation reconcile, which gardenlet requested 5m", "gardener-extension-heartbeat"},
 		},
 		"WorkerRepeatsTheMachine": {
 			reason: "the machine has the evidence", vm: noType, want: "InstancetypeNotFound", more: []string{"WorkerFailed"},
 			change: func(c cluster) {
-				c.withExtension("workers", failedWith("Error", "ERR_CONFIGURATION_PROBLEM", "machine m: InstancetypeNotFound: no worker"), "")
+				c.setExtension("workers", failedWith("Error", "ERR_CONFIGURATION_PROBLEM", "machine m: InstancetypeNotFound: no worker"), "")
 			},
 			text: []string{"FIRST CAUSE InstancetypeNotFound", "reported by Machine shoot/m", "create the instancetype", "mcm-kubevirt diagnose --namespace=shoot m"},
 		},
 		"WorkersOwnError": {
 			reason: "no class is generated, whatever the machines of old ones do", vm: noType, want: "WorkerFailed", more: []string{"InstancetypeNotFound"},
 			change: func(c cluster) {
-				c.withExtension("workers", failedWith("Failed", "ERR_CONFIGURATION_PROBLEM", "spec.provider.workers[0]: no such image"), "")
+				c.setExtension("workers", failedWith("Failed", "ERR_CONFIGURATION_PROBLEM", "spec.provider.workers[0]: no such image"), "")
 			},
 		},
 		"MachineBeforeItsTimeout": {
 			reason: "the Worker still waits", vm: noType, want: "InstancetypeNotFound",
 			change: func(c cluster) {
-				c.withExtension("workers", `{"lastOperation":{"type":"Reconcile","state":"Processing","progress":75,"description":"waiting"}}`, "")
+				c.setExtension("workers", `{"lastOperation":{"type":"Reconcile","state":"Processing","progress":75,"description":"waiting"}}`, "")
 			},
 			text: []string{"Worker bar: Reconcile Processing (75 %): waiting"},
 		},
@@ -165,7 +163,7 @@ func TestDiagnoseShoot(t *testing.T) {
 		"Condition": {
 			reason: "it is the last that counts", want: "ConditionFalse",
 			change: func(c cluster) {
-				c.withExtension("controlplanes", strings.Replace(succeeded, "{", `{"conditions":[{"type":"ControlPlaneHealthy","status":"False","reason":"Down",
+				c.setExtension("controlplanes", strings.Replace(succeeded, "{", `{"conditions":[{"type":"ControlPlaneHealthy","status":"False","reason":"Down",
 					"message":"no replica","lastTransitionTime":"2026-01-02T03:04:05Z"}],`, 1), "")
 			}, text: []string{"ControlPlaneHealthy=False Down: no replica"},
 		},

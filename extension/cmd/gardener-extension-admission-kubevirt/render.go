@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"reflect"
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
@@ -87,7 +88,7 @@ func (m *manifests) read(files []string, in io.Reader) error {
 			continue
 		}
 
-		file, err := os.Open(name)
+		file, err := os.Open(filepath.Clean(name))
 		if err != nil {
 			return fmt.Errorf("read --filename: %w", err)
 		}
@@ -150,7 +151,7 @@ func (m *manifests) render(ctx context.Context, out io.Writer) error {
 
 		rendered, err := validator.MachineClasses(ctx, m, shoot)
 		if err != nil {
-			return fmt.Errorf("Shoot %s/%s: %w", shoot.Namespace, shoot.Name, err)
+			return fmt.Errorf("render Shoot %s/%s: %w", shoot.Namespace, shoot.Name, err)
 		}
 
 		for _, one := range rendered {
