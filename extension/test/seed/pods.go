@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -39,6 +40,8 @@ type kubelet struct {
 
 	running  []*process.Process
 	template corev1.PodTemplateSpec
+	// ports are the free ports that take the place of those of the proxy: each pod has its own network.
+	ports map[string]string
 }
 
 // runDeployment keeps the pod of the Deployment running until ctx ends, and then stops it.
@@ -71,6 +74,10 @@ func (k *kubelet) sync(ctx context.Context) error {
 		return errors.Join(err, k.stop(ctx)) // The next call starts all of them again.
 	}
 
+	if err := k.choosePorts(ctx, deployment); err != nil {
+		return err
+	}
+
 	mounted, err := k.writeVolumes(ctx, deployment)
 	if err != nil || !mounted {
 		return err
@@ -87,6 +94,36 @@ func (k *kubelet) sync(ctx context.Context) error {
 	}
 
 	return k.restart(ctx, deployment)
+}
+
+// choosePorts chooses the ports of the container through which the pod reaches the provider cluster.
+func (k *kubelet) choosePorts(ctx context.Context, deployment *appsv1.Deployment) error {
+	if k.ports != nil {
+		return nil
+	}
+
+	ports := map[string]string{}
+
+	for _, container := range deployment.Spec.Template.Spec.Containers {
+		if container.Name != "kubevirt-provider-proxy" {
+			continue
+		}
+
+		for _, arg := range container.Command {
+			if name, port, found := strings.Cut(arg, "="); found && strings.HasSuffix(name, "port") {
+				free, err := process.FreePorts(ctx, 1)
+				if err != nil {
+					return err
+				}
+
+				ports[port] = strconv.Itoa(free[0])
+			}
+		}
+	}
+
+	k.ports = ports
+
+	return nil
 }
 
 // restart starts the processes of the Deployment instead of those that run.
@@ -242,6 +279,10 @@ func (k *kubelet) writeFiles(volume string, files map[string][]byte, containers 
 			}
 		}
 
+		for port, free := range k.ports {
+			data = bytes.ReplaceAll(data, []byte("//127.0.0.1:"+port), []byte("//127.0.0.1:"+free))
+		}
+
 		if err := replaceFile(filepath.Join(folder, name), data); err != nil {
 			return err
 		}
@@ -364,6 +405,10 @@ func (k *kubelet) programOf(container corev1.Container) (containerProgram, error
 // inSandbox translates an argument.
 func (k *kubelet) inSandbox(arg string, container corev1.Container, inCluster string) string {
 	arg = strings.ReplaceAll(arg, "inClusterConfig", inCluster)
+
+	if name, port, found := strings.Cut(arg, "="); found && k.ports[port] != "" {
+		arg = name + "=" + k.ports[port]
+	}
 
 	for _, variable := range container.Env {
 		if variable.ValueFrom != nil && variable.ValueFrom.FieldRef != nil && variable.ValueFrom.FieldRef.FieldPath == "metadata.namespace" {
