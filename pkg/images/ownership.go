@@ -89,8 +89,7 @@ func differentMetadata(have, want *cdiv1beta1.DataVolume) []string {
 		}
 	}
 
-	// An image without this label is older than the label.
-	if uid := have.Labels[v1alpha1.TagShootUID]; uid != "" && want.Labels[v1alpha1.TagShootUID] != "" && uid != want.Labels[v1alpha1.TagShootUID] {
+	if v1alpha1.IsOfOtherShoot(have.Labels, want.Labels[v1alpha1.TagShootUID]) {
 		list = append(list, "label "+v1alpha1.TagShootUID)
 	}
 

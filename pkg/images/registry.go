@@ -24,6 +24,8 @@ const (
 type Class struct {
 	// Cluster is the value of the tag v1alpha1.TagCluster.
 	Cluster string
+	// ShootUID is the value of the tag v1alpha1.TagShootUID; empty without it.
+	ShootUID string
 	// Name is the name of the MachineClass in the control cluster.
 	Name types.NamespacedName
 	// Deleted is set if the MachineClass has a deletionTimestamp.

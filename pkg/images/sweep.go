@@ -37,7 +37,7 @@ func (m *Manager) RegisterClass(class Class) {
 // image must not fail the deletion of a machine.
 func (m *Manager) MachineDeleted(ctx context.Context, c *providerapi.Clients, class Class) {
 	if class.Deleted {
-		m.sweep(ctx, c, class.Cluster, m.registry.references(class.Cluster))
+		m.sweep(ctx, c, class, m.registry.references(class.Cluster))
 	}
 }
 
@@ -48,24 +48,24 @@ func (m *Manager) MachinesListed(ctx context.Context, c *providerapi.Clients, cl
 
 	refs := m.registry.references(class.Cluster)
 	if class.Deleted || refs.complete && m.registry.sweepDue(c.Server+"/"+c.Namespace, class.Cluster) {
-		m.sweep(ctx, c, class.Cluster, refs)
+		m.sweep(ctx, c, class, refs)
 	}
 }
 
-// sweep deletes the images of a cluster that no MachineClass, no VirtualMachine and no clone needs.
-func (m *Manager) sweep(ctx context.Context, c *providerapi.Clients, cluster string, refs references) {
+// sweep deletes the images of a class's cluster that no MachineClass, no VirtualMachine and no clone needs.
+func (m *Manager) sweep(ctx context.Context, c *providerapi.Clients, class Class, refs references) {
 	ctx, cancel := context.WithTimeout(ctx, sweepTimeout)
 	defer cancel()
 
-	if err := m.deleteUnneeded(ctx, c, selection{cluster: cluster, unneeded: refs.unneeded}); err != nil {
-		klog.FromContext(ctx).Info("Cannot delete unneeded golden images; a later call retries", "cluster", cluster, "err", err)
+	if err := m.deleteUnneeded(ctx, c, selection{cluster: class.Cluster, shootUID: class.ShootUID, unneeded: refs.unneeded}); err != nil {
+		klog.FromContext(ctx).Info("Cannot delete unneeded golden images; a later call retries", "cluster", class.Cluster, "err", err)
 	}
 }
 
 // selection are the images of a cluster that may be deleted.
 type selection struct {
-	cluster  string
-	unneeded func(image string) bool
+	cluster, shootUID string
+	unneeded          func(image string) bool
 }
 
 // deleteUnneeded deletes images that are not in use. A failure for one image does not prevent the
@@ -109,7 +109,7 @@ func candidateOf(image metav1.Object) candidate {
 // list lists the images that may be deleted, without those that are being deleted already.
 func list(ctx context.Context, c *providerapi.Clients, which selection) ([]candidate, error) {
 	return List(ctx, c, []string{which.cluster}, func(image metav1.Object) (candidate, bool) {
-		return candidateOf(image), which.unneeded(image.GetName()) && image.GetDeletionTimestamp() == nil
+		return candidateOf(image), which.matches(image) && image.GetDeletionTimestamp() == nil
 	})
 }
 
@@ -134,7 +134,7 @@ func List[T any](ctx context.Context, c *providerapi.Clients, clusters []string,
 // so that specs are not compared. An object that has an image's metadata was created deliberately,
 // and deleting it does not affect a machine.
 func (s selection) matches(object metav1.Object) bool {
-	return goldenimage.Is(object, s.cluster) && s.unneeded(object.GetName())
+	return goldenimage.Is(object, s.cluster) && !v1alpha1.IsOfOtherShoot(object.GetLabels(), s.shootUID) && s.unneeded(object.GetName())
 }
 
 // lock locks the images from which no call of this process is creating a machine, and returns them.

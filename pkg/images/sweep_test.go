@@ -132,6 +132,26 @@ func TestSweepEnds(t *testing.T) {
 	}
 }
 
+// TestMachineDeleted_OtherShoot keeps the image of a Shoot in another landscape with the same technical ID.
+func TestMachineDeleted_OtherShoot(t *testing.T) {
+	t.Parallel()
+
+	for uid, deleted := range map[string]int32{"own": 1, "other": 0, "": 1} {
+		t.Run(uid, func(t *testing.T) {
+			t.Parallel()
+
+			s, m := newServer(), NewManager(clocktesting.NewFakePassiveClock(time.Now()), period)
+			s.items["metadata of datavolumes"] = strings.Replace(candidateItem, `"labels":{`, `"labels":{"`+v1alpha1.TagShootUID+`":"own",`, 1)
+
+			of := class("k", imageName, true)
+			of.ShootUID = uid
+			m.RegisterClass(of)
+			m.MachineDeleted(t.Context(), s.clients(t), of)
+			require.Equal(t, deleted, s.deleted.Load())
+		})
+	}
+}
+
 // TestImagesInUse has objects refer to the image of a MachineClass that is being deleted.
 func TestImagesInUse(t *testing.T) {
 	t.Parallel()

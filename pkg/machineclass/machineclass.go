@@ -107,7 +107,11 @@ func Identity(class *v1alpha1.MachineClass) spi.Identity {
 
 // ToSPI returns a class as the PluginSPI knows it.
 func ToSPI(class *v1alpha1.MachineClass) spi.Class {
-	return spi.Class{Name: types.NamespacedName{Namespace: class.Namespace, Name: class.Name}, Deleted: class.DeletionTimestamp != nil}
+	return spi.Class{
+		Name:     types.NamespacedName{Namespace: class.Namespace, Name: class.Name},
+		Deleted:  class.DeletionTimestamp != nil,
+		ShootUID: apiv1alpha1.DecodeTags(class.ProviderSpec.Raw)[apiv1alpha1.TagShootUID],
+	}
 }
 
 // Image returns the source of a class's golden image, or nil if the class cannot be decoded.

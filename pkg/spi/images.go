@@ -8,4 +8,7 @@ type Class struct {
 	Name types.NamespacedName
 	// Deleted is set if the MachineClass has a deletionTimestamp.
 	Deleted bool
+	// ShootUID is the tag v1alpha1.TagShootUID; empty without it. Objects of another Shoot with the same
+	// technical ID are neither listed nor deleted.
+	ShootUID string
 }

@@ -12,8 +12,6 @@ const (
 	// creates in a provider cluster, with the technical ID of the shoot. The extension changes and
 	// deletes only objects with this label.
 	LabelShoot = "kubevirt.provider.extensions.gardener.cloud/cluster"
-	// LabelShootUID is the label of these objects with the UID of the Shoot, see package ownership.
-	LabelShootUID = "kubevirt.provider.extensions.gardener.cloud/shoot-uid"
 
 	// AnnotationNamespace is the annotation of a Node with the namespace of its VirtualMachine.
 	// KubeVirt's CSI driver does not start on a Node without it (pkg/service/node.go).

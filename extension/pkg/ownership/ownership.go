@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	providerspec "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/kubevirt"
 )
 
@@ -34,7 +35,7 @@ func Of(shoot *gardencorev1beta1.Shoot) Owner {
 func (o Owner) Labels() map[string]string {
 	labels := map[string]string{kubevirt.LabelShoot: o.TechnicalID}
 	if o.UID != "" {
-		labels[kubevirt.LabelShootUID] = string(o.UID)
+		labels[providerspec.TagShootUID] = string(o.UID)
 	}
 
 	return labels
@@ -54,9 +55,7 @@ func (o Owner) Owns(object client.Object) bool {
 // IsForeign reports whether an object belongs to another Shoot with the same technical ID, provided that
 // it has the technical ID.
 func (o Owner) IsForeign(object client.Object) bool {
-	uid := object.GetLabels()[kubevirt.LabelShootUID]
-
-	return uid != "" && o.UID != "" && uid != string(o.UID)
+	return providerspec.IsOfOtherShoot(object.GetLabels(), string(o.UID))
 }
 
 // Check returns an error unless an object belongs to the owner. The description begins the error.
@@ -76,17 +75,17 @@ func (o Owner) Check(description string, object client.Object) error {
 func (o Owner) Foreign(description string, object client.Object) error {
 	return fmt.Errorf("%s belongs to another Shoot with the technical ID %s: it is labelled %s=%s, and this Shoot has the UID %s; "+
 		"use separate namespaces of the provider cluster for both landscapes, or delete the object if the other Shoot does not exist any more",
-		description, o.TechnicalID, kubevirt.LabelShootUID, object.GetLabels()[kubevirt.LabelShootUID], o.UID)
+		description, o.TechnicalID, providerspec.TagShootUID, object.GetLabels()[providerspec.TagShootUID], o.UID)
 }
 
 // Adopt adds the UID to an object of the owner that lacks it. It reports whether it changed the object.
 func (o Owner) Adopt(object client.Object) bool {
-	if o.UID == "" || object.GetLabels()[kubevirt.LabelShootUID] != "" {
+	if o.UID == "" || object.GetLabels()[providerspec.TagShootUID] != "" {
 		return false
 	}
 
 	labels := object.GetLabels()
-	labels[kubevirt.LabelShootUID] = string(o.UID)
+	labels[providerspec.TagShootUID] = string(o.UID)
 	object.SetLabels(labels)
 
 	return true

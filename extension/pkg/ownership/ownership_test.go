@@ -17,8 +17,6 @@ import (
 func TestOwner(t *testing.T) {
 	t.Parallel()
 
-	require.Equal(t, providerspec.TagShootUID, kubevirt.LabelShootUID, "objects of the extension and of machines have one label")
-
 	for name, tc := range map[string]struct {
 		uid       types.UID
 		labels    map[string]string
@@ -26,12 +24,12 @@ func TestOwner(t *testing.T) {
 		adopted   bool
 		complaint string
 	}{
-		"own":                 {uid: "1", labels: map[string]string{kubevirt.LabelShoot: "a", kubevirt.LabelShootUID: "1"}, owned: true},
+		"own":                 {uid: "1", labels: map[string]string{kubevirt.LabelShoot: "a", providerspec.TagShootUID: "1"}, owned: true},
 		"from before":         {uid: "1", labels: map[string]string{kubevirt.LabelShoot: "a"}, owned: true, adopted: true},
-		"other landscape":     {uid: "1", labels: map[string]string{kubevirt.LabelShoot: "a", kubevirt.LabelShootUID: "2"}, complaint: "belongs to another Shoot"},
-		"other shoot":         {uid: "1", labels: map[string]string{kubevirt.LabelShoot: "b", kubevirt.LabelShootUID: "1"}, complaint: "does not belong to the shoot"},
+		"other landscape":     {uid: "1", labels: map[string]string{kubevirt.LabelShoot: "a", providerspec.TagShootUID: "2"}, complaint: "belongs to another Shoot"},
+		"other shoot":         {uid: "1", labels: map[string]string{kubevirt.LabelShoot: "b", providerspec.TagShootUID: "1"}, complaint: "does not belong to the shoot"},
 		"no labels":           {uid: "1", complaint: "does not belong to the shoot"},
-		"Shoot without a UID": {labels: map[string]string{kubevirt.LabelShoot: "a", kubevirt.LabelShootUID: "2"}, owned: true},
+		"Shoot without a UID": {labels: map[string]string{kubevirt.LabelShoot: "a", providerspec.TagShootUID: "2"}, owned: true},
 	} {
 		owner := ownership.Of(&gardencorev1beta1.Shoot{Status: gardencorev1beta1.ShootStatus{TechnicalID: "a", UID: tc.uid}})
 		object := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Labels: tc.labels}}

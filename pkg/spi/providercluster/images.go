@@ -17,7 +17,7 @@ import (
 
 // classOf returns a MachineClass for the registry of golden images.
 func classOf(id spi.Identity, class spi.Class, image *goldenimage.Source) images.Class {
-	observed := images.Class{Cluster: id.Cluster, Name: class.Name, Deleted: class.Deleted}
+	observed := images.Class{Cluster: id.Cluster, Name: class.Name, Deleted: class.Deleted, ShootUID: class.ShootUID}
 
 	if image == nil || !image.Spec.UsesGoldenImage() {
 		return observed

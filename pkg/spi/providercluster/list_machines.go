@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/caller"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
@@ -37,7 +38,7 @@ func (m *Machines) ListMachines(ctx context.Context, in *spi.ListMachinesInput) 
 	found, err := providerapi.Collect(ctx, c, metadata, providerapi.List{
 		Description: "VirtualMachines in " + c.Namespace, Labels: selector,
 	}, func(vm metav1.Object) (listed, bool) {
-		return listed{name: vm.GetName(), uid: vm.GetUID()}, true
+		return listed{name: vm.GetName(), uid: vm.GetUID()}, !v1alpha1.IsOfOtherShoot(vm.GetLabels(), in.Class.ShootUID)
 	})
 	if err != nil {
 		return nil, err

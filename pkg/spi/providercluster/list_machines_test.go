@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/images"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
@@ -24,6 +25,8 @@ import (
 type page struct {
 	size int
 	next string
+	// shootUIDs are the values of v1alpha1.TagShootUID of the first objects.
+	shootUIDs []string
 }
 
 // serveList returns the kubeconfig of a server that returns a list in pages: the page of each
@@ -48,7 +51,13 @@ func serveList(t *testing.T, pageOf func(token string) page) (raw []byte, asked 
 
 		for i := range p.size {
 			name := "m" + r.URL.Query().Get("continue") + "-" + strconv.Itoa(i)
-			list.Items = append(list.Items, metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}})
+			object := metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}}
+
+			if i < len(p.shootUIDs) {
+				object.Labels = map[string]string{v1alpha1.TagShootUID: p.shootUIDs[i]}
+			}
+
+			list.Items = append(list.Items, object)
 		}
 
 		w.Header().Set("Content-Type", "application/json")
@@ -60,6 +69,33 @@ func serveList(t *testing.T, pageOf func(token string) page) (raw []byte, asked 
 	t.Cleanup(server.Close)
 
 	return hostile.Kubeconfig(t, server), asked
+}
+
+// TestListMachines_OmitsOtherShoots requires that machine-controller-manager never takes the machines of a
+// Shoot in another landscape, which has the same technical ID and namespace, for orphans.
+func TestListMachines_OmitsOtherShoots(t *testing.T) {
+	t.Parallel()
+
+	raw, _ := serveList(t, func(string) page { return page{size: 3, shootUIDs: []string{"own", "other"}} })
+	clients := providerapi.NewCache(providerapi.Options{QPS: 1000, Burst: 1000})
+	p := NewMachines(clients, images.NewManager(clock.RealClock{}, time.Hour), Options{})
+
+	for uid, want := range map[string][]string{
+		"own": {"m-0", "m-2"}, // The last one is older than the tag.
+		"":    {"m-0", "m-1", "m-2"},
+	} {
+		machines, err := p.ListMachines(t.Context(), &spi.ListMachinesInput{
+			Kubeconfig: raw, Identity: spi.Identity{Cluster: "c", Role: "node"}, Class: spi.Class{ShootUID: uid},
+		})
+		require.NoError(t, err)
+
+		var names []string
+		for _, machine := range machines {
+			names = append(names, machine.Name)
+		}
+
+		require.Equal(t, want, names)
+	}
 }
 
 // TestListsEnd has a server that returns lists of all lengths. machine-controller-manager deletes
