@@ -8,7 +8,9 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -46,7 +48,7 @@ func dialTo(server string, proxy func(*http.Request) (*url.URL, error), servers 
 		return nil, err
 	}
 
-	if parsed.Hostname() == ownAPIServer() {
+	if host := strings.TrimRight(strings.ToLower(parsed.Hostname()), "."); host != "" && host == strings.ToLower(ownAPIServer()) {
 		return nil, errOwnAPIServer
 	}
 
@@ -68,6 +70,39 @@ var errOwnAPIServer = &kubeconfig.InternalServerError{Kind: "the API server in t
 // a cluster.
 func ownAPIServer() string { return os.Getenv("KUBERNETES_SERVICE_HOST") }
 
+// isOwnAPIServer reports whether an address is one of this API server.
+func isOwnAPIServer(address netip.Addr) bool {
+	host := ownAPIServer()
+	if host == "" {
+		return false
+	}
+
+	own, err := netip.ParseAddr(host)
+
+	return err == nil && own.Unmap() == address.Unmap() || slices.Contains(ownAddresses(), address.Unmap())
+}
+
+// ownAddresses are those of the names of this API server: in a seed that is a shoot, a webhook replaces
+// the address in the environment by another one, or by a name.
+var ownAddresses = sync.OnceValue(func() (addresses []netip.Addr) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second) //nolint:forbidigo // The result outlives the call that needs it first.
+	defer cancel()
+
+	for _, host := range []string{ownAPIServer(), "kubernetes.default.svc"} {
+		// Without an address, there is nothing to refuse.
+		found, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+		if err != nil {
+			continue
+		}
+
+		for _, address := range found {
+			addresses = append(addresses, address.Unmap())
+		}
+	}
+
+	return addresses
+})
+
 // refuseInternal implements net.Dialer.Control. The address is the one to which the dialer is about to
 // connect: whatever a name resolves to, and however often that changes.
 func refuseInternal(_, address string, _ syscall.RawConn) error {
@@ -76,11 +111,15 @@ func refuseInternal(_, address string, _ syscall.RawConn) error {
 		return fmt.Errorf("the resolved address of the server is invalid: %w", err)
 	}
 
-	if own, err := netip.ParseAddr(ownAPIServer()); err == nil && own.Unmap() == resolved.Addr().Unmap() {
+	if err := kubeconfig.CheckInternalAddress(resolved.Addr()); err != nil {
+		return err
+	}
+
+	if isOwnAPIServer(resolved.Addr()) {
 		return errOwnAPIServer
 	}
 
-	return kubeconfig.CheckInternalAddress(resolved.Addr())
+	return nil
 }
 
 // absolute returns an address whose name is not completed with the search domains of a pod, with which
