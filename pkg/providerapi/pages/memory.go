@@ -25,27 +25,36 @@ func referred(v reflect.Value) (bytes int64) {
 			return memoryOf(v.Elem())
 		}
 	case reflect.Slice:
-		bytes = int64(v.Cap()-v.Len()) * int64(v.Type().Elem().Size()) //nolint:gosec // see above
-		for i := range v.Len() {
-			bytes += memoryOf(v.Index(i))
-		}
+		return int64(v.Cap())*int64(v.Type().Elem().Size()) + referredByElements(v) //nolint:gosec // see above
 	case reflect.Array:
-		for i := range v.Len() {
-			bytes += referred(v.Index(i))
-		}
+		return referredByElements(v)
 	case reflect.Map:
 		for entries := v.MapRange(); entries.Next(); {
 			bytes += memoryOf(entries.Key()) + memoryOf(entries.Value()) + costOfEntry
 		}
 	case reflect.Struct:
-		if v.Type() == reflect.TypeFor[time.Time]() {
-			return 0 // All times share their location.
-		}
-
-		for i := range v.NumField() {
-			bytes += referred(v.Field(i))
-		}
+		return referredByFields(v)
 	default:
+	}
+
+	return bytes
+}
+
+func referredByElements(v reflect.Value) (bytes int64) {
+	for i := range v.Len() {
+		bytes += referred(v.Index(i))
+	}
+
+	return bytes
+}
+
+func referredByFields(v reflect.Value) (bytes int64) {
+	if v.Type() == reflect.TypeFor[time.Time]() {
+		return 0 // All times share their location.
+	}
+
+	for i := range v.NumField() {
+		bytes += referred(v.Field(i))
 	}
 
 	return bytes

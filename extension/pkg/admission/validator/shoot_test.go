@@ -234,7 +234,7 @@ func TestShootValidator_ContextEnds(t *testing.T) {
 	cancel()
 
 	s := &shoot{Shoot: shootWith(t, 300, 3, 1, repeated(10, `"k%d":0`)), profile: &exampleProfile(t).Spec}
-	require.Len(t, s.errors(ctx), 0, "no pool is validated")
+	require.Empty(t, s.errors(ctx), "no pool is validated")
 
 	err := (&shootValidator{garden: gardenWith(t, exampleProfile(t))}).Validate(ctx, s.Shoot, nil)
 	require.ErrorIs(t, err, context.Canceled)

@@ -126,11 +126,13 @@ func (d *delegate) deleteImages(ctx context.Context, keep sets.Set[string]) erro
 		return fmt.Errorf("virtual machines of the shoot remain in namespace %s of the provider cluster: %s; delete them", namespace, providercluster.Names(names))
 	}
 
-	keep, owner := keep.Clone().Insert(imagesOf(machines)...), ownership.Of(d.cluster.Shoot)
+	keep = keep.Clone().Insert(imagesOf(machines)...)
+
+	images = d.own(images)
 
 	for i := range images {
 		image := &images[i]
-		if owner.IsForeign(image) || keep.Has(image.Name) {
+		if keep.Has(image.Name) {
 			continue
 		}
 
