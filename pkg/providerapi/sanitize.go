@@ -1,13 +1,10 @@
 package providerapi
 
 import (
-	"context"
 	"crypto/tls"
 	"errors"
-	"io"
 	"net"
 	"net/http"
-	"syscall"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -95,39 +92,5 @@ func failureOf(err error) string {
 		return excessOf(err)
 	}
 
-	return transportFailure(err)
-}
-
-func transportFailure(err error) string {
-	var (
-		internal    *kubeconfig.InternalServerError
-		number      syscall.Errno
-		lookup      *net.DNSError
-		certificate *tls.CertificateVerificationError
-		operation   *net.OpError
-		network     net.Error
-	)
-
-	switch {
-	case errors.Is(err, context.DeadlineExceeded):
-		return "no response in time"
-	case errors.Is(err, context.Canceled):
-		return "the call was cancelled"
-	case errors.As(err, &internal):
-		return internal.Error()
-	case errors.As(err, &number):
-		return number.Error()
-	case errors.As(err, &lookup):
-		return "the server's name cannot be resolved"
-	case errors.As(err, &certificate):
-		return "the server's certificate cannot be verified"
-	case errors.As(err, &operation) && operation.Op == "remote error": // crypto/tls's name for alerts of the peer.
-		return "the server refuses the TLS connection"
-	case errors.As(err, &network) && network.Timeout():
-		return "no response in time"
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return "the connection was closed"
-	default:
-		return "the response cannot be read; check that the server in the kubeconfig is a Kubernetes API server"
-	}
+	return transport.Failure(err)
 }

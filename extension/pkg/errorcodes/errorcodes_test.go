@@ -23,9 +23,11 @@ func TestKnown(t *testing.T) {
 		`provider cluster: Unauthorized`: {gardencorev1beta1.ErrorInfraUnauthenticated},
 		`list VirtualMachines: provider cluster: virtualmachines.kubevirt.io is forbidden: User "a" cannot list resource`: {gardencorev1beta1.ErrorInfraUnauthorized},
 		`provider cluster: pods "a" is forbidden: exceeded quota: machines, requested: pods=1`:                            {gardencorev1beta1.ErrorInfraQuotaExceeded},
+		`provider cluster: the server's name cannot be resolved`:                                                          {gardencorev1beta1.ErrorRetryableInfraDependencies},
+		`provider cluster: no response in time`:                                                                           {gardencorev1beta1.ErrorRetryableInfraDependencies},
 		`provider cluster: Get "https://provider.example.com": dial tcp: lookup provider.example.com: no such host`:       {gardencorev1beta1.ErrorRetryableInfraDependencies},
-		`an image whose name is QuotaExceeded`:                           nil,
-		`secrets "a" is forbidden: User "extension" cannot get resource`: nil, // of the seed
+		`an image whose name is QuotaExceeded`:                                                                            nil,
+		`secrets "a" is forbidden: User "extension" cannot get resource`:                                                  nil, // of the seed
 		`something else`: nil,
 	} {
 		require.ElementsMatch(t, want, util.DetermineErrorCodes(errors.New(text), errorcodes.Known), text)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"sync"
 	"time"
 
@@ -142,5 +143,19 @@ func nameError(err error) error {
 		return fmt.Errorf("%w%w", ErrRequest, &apierrors.StatusError{ErrStatus: response})
 	}
 
+	if unanswered := (*url.Error)(nil); errors.As(err, &unanswered) {
+		err = &failure{cause: err}
+	}
+
 	return fmt.Errorf("%w%w", ErrRequest, err)
 }
+
+// failure is the error of a request without a response. Its text has no names and addresses of the seed:
+// it becomes part of the Shoot's status.
+type failure struct{ cause error }
+
+// Error implements error.
+func (f *failure) Error() string { return transport.Failure(f.cause) }
+
+// Unwrap returns the cause.
+func (f *failure) Unwrap() error { return f.cause }

@@ -9,8 +9,10 @@ package providerproxy
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httputil"
+	"strings"
 
 	"github.com/go-logr/logr"
 
@@ -74,9 +76,9 @@ func rewrite(r *httputil.ProxyRequest) {
 		r.SetURL(to.server)
 	}
 
-	for _, name := range []string{"Authorization", "Cookie", "Impersonate-User", "Impersonate-Group", "Impersonate-Uid"} {
-		r.Out.Header.Del(name)
-	}
+	maps.DeleteFunc(r.Out.Header, func(name string, _ []string) bool {
+		return name == "Authorization" || name == "Cookie" || strings.HasPrefix(name, "Impersonate-")
+	})
 
 	// The transport can bound only what it decompresses itself.
 	r.Out.Header.Del("Accept-Encoding")

@@ -48,10 +48,9 @@ func statusOf(err error) *metav1.Status {
 	case errors.Is(err, errListTooLarge):
 		status.Code, status.Reason, status.Message = http.StatusBadGateway, metav1.StatusReasonInternalError, errListTooLarge.Error()
 	case errors.Is(err, context.DeadlineExceeded):
-		status.Code, status.Reason, status.Message = http.StatusGatewayTimeout, metav1.StatusReasonTimeout, "it does not respond in time"
+		status.Code, status.Reason, status.Message = http.StatusGatewayTimeout, metav1.StatusReasonTimeout, transport.Failure(err)
 	default:
-		status.Message = err.Error()
-		transport.Shorten(&status.Message)
+		status.Message = transport.Failure(err)
 	}
 
 	status.Message = "provider cluster: " + status.Message

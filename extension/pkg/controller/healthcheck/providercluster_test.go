@@ -237,7 +237,7 @@ func TestLateResponse(t *testing.T) {
 	result, err := check.Check(ctx, request)
 	require.NoError(t, err)
 	require.Equal(t, gardencorev1beta1.ConditionFalse, result.Status)
-	require.Contains(t, result.Detail, "context deadline exceeded")
+	require.Contains(t, result.Detail, "no response in time")
 	require.Equal(t, []gardencorev1beta1.ErrorCode{gardencorev1beta1.ErrorRetryableInfraDependencies}, result.Codes)
 }
 
