@@ -103,8 +103,8 @@ func (s *Seed) mayUseVolumes(ctx context.Context, deployment *appsv1.Deployment)
 			return false, client.IgnoreNotFound(err)
 		}
 
-		if health.CheckManagedResourceApplied(resource) != nil {
-			return false, nil
+		if err := health.CheckManagedResourceApplied(resource); err != nil {
+			return false, nil //nolint:nilerr // not yet
 		}
 	}
 
