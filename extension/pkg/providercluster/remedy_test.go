@@ -26,6 +26,7 @@ func TestExplain(t *testing.T) {
 		"quota":         {err: nameError(apierrors.NewForbidden(roles, "a", errors.New("exceeded quota"))), failure: true},
 		"not reachable": {err: nameError(errors.New("dial tcp: i/o timeout")), remedy: "check its API server", failure: true},
 		"slow":          {err: nameError(context.DeadlineExceeded), remedy: "check its API server", failure: true},
+		"busy":          {err: nameError(ErrBusy), remedy: "check its API server"},
 		"with a remedy": {err: WithRemedy(nameError(apierrors.NewUnauthorized("Unauthorized"))), remedy: "replace the credentials of the Shoot", failure: true},
 		"no kubeconfig": {err: ErrCredentials, failure: true},
 		"of the seed":   {err: apierrors.NewUnauthorized("Unauthorized")},

@@ -15,7 +15,6 @@ import (
 	"github.com/gardener/gardener/extensions/pkg/webhook/cloudprovider"
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
-	machinescheme "github.com/gardener/machine-controller-manager/pkg/client/clientset/versioned/scheme"
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -43,10 +42,6 @@ type Options struct {
 
 // AddToManager adds the controller to a manager.
 func AddToManager(ctx context.Context, mgr manager.Manager, options Options) error {
-	if err := machinescheme.AddToScheme(mgr.GetScheme()); err != nil {
-		return err
-	}
-
 	return infrastructure.Add(mgr, infrastructure.AddArgs{
 		Actuator:                  &actuator{seed: mgr.GetClient(), newProviderCluster: options.NewProviderCluster},
 		ConfigValidator:           &configValidator{seed: mgr.GetClient()},
