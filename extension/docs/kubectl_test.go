@@ -21,6 +21,8 @@ func (o objects) kubectlFault(c command) error {
 		return nil
 	case "create":
 		return o.createFault(c)
+	case "rollout": // It has a verb of its own.
+		c.rest = c.rest[1:]
 	case "get", "describe", "delete", "edit", "patch", "annotate", "logs":
 	default:
 		return fmt.Errorf("verb %s", c.verb)
@@ -30,6 +32,11 @@ func (o objects) kubectlFault(c command) error {
 		return nil // The objects are in files.
 	}
 
+	return errors.Join(o.referencesFault(c), patchFault(c))
+}
+
+// referencesFault checks the resources and the names of objects to which a command refers.
+func (o objects) referencesFault(c command) error {
 	types, names := c.rest[0], c.rest[1:]
 	if kind, name, found := strings.Cut(types, "/"); found {
 		types, names = kind, []string{name}
@@ -52,7 +59,7 @@ func (o objects) kubectlFault(c command) error {
 		}
 	}
 
-	return patchFault(c)
+	return nil
 }
 
 func (o objects) nameFault(resource, name string) error {

@@ -70,7 +70,8 @@ func knownObjects(t *testing.T, calls []call) objects {
 	t.Helper()
 
 	known := objects{}
-	known.add("namespaces", "garden") // Gardener has it.
+	known.add("namespaces", "garden")                      // Gardener has it.
+	known.add("deployments", "machine-controller-manager") // gardenlet deploys it.
 
 	for _, folder := range []string{"../example", "../kubernetes", "../../kubernetes/provider-namespace", "../../kubernetes/provider-cluster"} {
 		require.NoError(t, filepath.WalkDir(folder, func(path string, _ fs.DirEntry, err error) error {

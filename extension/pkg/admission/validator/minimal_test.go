@@ -6,6 +6,7 @@ import (
 	"github.com/gardener/gardener/pkg/api/core/validation"
 	"github.com/gardener/gardener/pkg/apis/core"
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/gardener/gardener/pkg/apiserver/features"
 	"github.com/gardener/gardener/pkg/client/kubernetes"
 	"github.com/stretchr/testify/require"
 )
@@ -25,6 +26,10 @@ func TestMinimalExamples(t *testing.T) {
 
 	kubernetes.GardenScheme.Default(profile)
 	kubernetes.GardenScheme.Default(shoot)
+
+	features.RegisterFeatureGates()
+
+	shoot.Spec.CloudProfile.Kind = "CloudProfile" // gardener-apiserver sets it.
 
 	internalProfile, internalShoot := &core.CloudProfile{}, &core.Shoot{}
 	require.NoError(t, kubernetes.GardenScheme.Convert(profile, internalProfile, nil))
