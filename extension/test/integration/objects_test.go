@@ -18,7 +18,7 @@ import (
 // objectsOf are the objects of each ManagedResource.
 var objectsOf = map[string][]string{
 	"extension-controlplane-seed": {
-		"ConfigMap cloud-provider-config",
+		"ConfigMap cloud-provider-config", "ConfigMap provider-proxy",
 		"Deployment cloud-controller-manager", "Deployment csi-driver-controller", "Deployment csi-snapshot-controller",
 		"PodDisruptionBudget cloud-controller-manager", "PodDisruptionBudget csi-driver-controller", "PodDisruptionBudget csi-snapshot-controller",
 		"PrometheusRule shoot-cloud-controller-manager",
