@@ -42,7 +42,7 @@ func outages() []outage {
 	return []outage{
 		{
 			name: "server that never responds", begin: silence, condition: provider, resource: infrastructure, code: unavailable,
-			texts: []string{"TLS handshake timeout", "check its API server, the network"},
+			texts: []string{"no response in time", "check its API server, the network"},
 		},
 		{
 			name: "credentials that are no longer valid", begin: revoke, condition: provider, resource: infrastructure,
