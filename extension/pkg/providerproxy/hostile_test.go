@@ -38,22 +38,18 @@ const (
 	asProgram = "TEST_PROGRAM_SERVER"
 )
 
-func TestMain(m *testing.M) {
-	switch folder, server := os.Getenv(asProxy), os.Getenv(asProgram); {
-	case folder != "":
-		fmt.Fprintln(os.Stderr, runProxy(folder))
-	case server != "":
-		runProgram(server)
-	default:
-		os.Exit(m.Run())
-	}
-}
+// TestProcess_Proxy is the proxy, in a process of its own. It writes its address to the standard output.
+func TestProcess_Proxy(t *testing.T) {
+	t.Parallel()
 
-// runProxy runs the proxy until the process is killed, and writes its address to the standard output.
-func runProxy(folder string) error {
-	return New(folder, transport.AnyServer, logr.Discard()).Serve(context.Background(), Ports{}, func(requests, _ net.Addr) {
+	folder := os.Getenv(asProxy)
+	if folder == "" {
+		return // This is the process of the tests.
+	}
+
+	require.NoError(t, New(folder, transport.AnyServer, logr.Discard()).Serve(t.Context(), Ports{}, func(requests, _ net.Addr) {
 		fmt.Fprintln(os.Stdout, requests.String())
-	})
+	}))
 }
 
 const (
@@ -63,25 +59,28 @@ const (
 	rounds = 3
 )
 
-// runProgram sends the requests of cloud-controller-manager and of the CSI driver, and writes the peak of
-// its memory to the standard output, in KiB.
-func runProgram(server string) {
+// TestProcess_Program sends the requests of cloud-controller-manager and of the CSI driver, in a process of
+// its own, and writes the peak of its memory to the standard output, in KiB.
+func TestProcess_Program(t *testing.T) {
+	t.Parallel()
+
+	server := os.Getenv(asProgram)
+	if server == "" {
+		return // This is the process of the tests.
+	}
+
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(kubevirtv1.VirtualMachineInstanceGroupVersionKind, meta.RESTScopeNamespace)
 
 	c, err := client.New(&rest.Config{Host: server, QPS: -1}, client.Options{Scheme: providercluster.NewScheme(), Mapper: mapper})
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-
-		return
-	}
+	require.NoError(t, err)
 
 	var all sync.WaitGroup
 	for range workers {
 		all.Go(func() {
 			for range rounds {
-				_ = c.Get(context.Background(), client.ObjectKey{Namespace: "machines", Name: "m"}, &kubevirtv1.VirtualMachineInstance{})
-				_ = c.List(context.Background(), &kubevirtv1.VirtualMachineInstanceList{}, client.InNamespace("machines"))
+				_ = c.Get(t.Context(), client.ObjectKey{Namespace: "machines", Name: "m"}, &kubevirtv1.VirtualMachineInstance{})
+				_ = c.List(t.Context(), &kubevirtv1.VirtualMachineInstanceList{}, client.InNamespace("machines"))
 			}
 		})
 	}
@@ -134,7 +133,7 @@ func TestHostile_Answers(t *testing.T) {
 
 // TestHostile_PeakMemory runs the proxy and a program as processes of their own, against the servers that
 // cost most: neither exceeds the limit of its container.
-func TestHostile_PeakMemory(t *testing.T) { //nolint:paralleltest // It measures.
+func TestHostile_PeakMemory(t *testing.T) {
 	memory := limits(t)
 
 	for name, handler := range worst() {
@@ -220,7 +219,7 @@ func limits(t *testing.T) map[string]*limit {
 func startProxy(t *testing.T, folder, soft string) (*exec.Cmd, string) {
 	t.Helper()
 
-	command := exec.CommandContext(t.Context(), os.Args[0])
+	command := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestProcess_Proxy$")
 	command.Env = append(os.Environ(), asProxy+"="+folder, "GOMEMLIMIT="+soft)
 	output, err := command.StdoutPipe()
 	require.NoError(t, err)
@@ -235,13 +234,14 @@ func startProxy(t *testing.T, folder, soft string) (*exec.Cmd, string) {
 func programPeak(t *testing.T, address, soft string) int {
 	t.Helper()
 
-	command := exec.CommandContext(t.Context(), os.Args[0])
+	command := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestProcess_Program$")
 	command.Env = append(os.Environ(), asProgram+"=http://"+address, "GOMEMLIMIT="+soft)
 
 	output, err := command.Output()
 	require.NoError(t, err)
 
-	peak, err := strconv.Atoi(strings.TrimSpace(string(output)))
+	line, _, _ := strings.Cut(string(output), "\n")
+	peak, err := strconv.Atoi(line)
 	require.NoError(t, err)
 
 	return peak

@@ -135,18 +135,19 @@ func (l *list) fetch(here string) (*http.Response, []byte, error) {
 }
 
 func (l *list) pageAt(here string) *http.Request {
-	r := l.request.Clone(l.request.Context())
+	r, address := *l.request, *l.request.URL
 
-	query := r.URL.Query()
+	query := address.Query()
 	query.Set("limit", strconv.Itoa(l.limit))
 
 	if here != "" {
 		query.Set("continue", here)
 	}
 
-	r.URL.RawQuery = query.Encode()
+	address.RawQuery = query.Encode()
+	r.URL = &address
 
-	return r
+	return &r
 }
 
 // pageIn returns the page of a list in a response, if it is one. Everything else is the program's to

@@ -73,7 +73,10 @@ func programOf(t *testing.T, front *httptest.Server) kubernetes.Interface {
 func answer(w http.ResponseWriter, code int, object any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(object) // The client may hang up.
+
+	if err := json.NewEncoder(w).Encode(object); err != nil {
+		return // The client hung up.
+	}
 }
 
 // TestProxy_Credentials sends the mounted token, and no other, and reads it again when it changes.

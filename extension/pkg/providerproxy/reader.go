@@ -39,7 +39,7 @@ func (p *reader) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 
-	ctx, cancel := context.WithTimeout(r.Context(), transport.RequestTimeout)
+	ctx, cancel := context.WithTimeout(r.Context(), transport.RequestTimeout) //nolint:gosec // leave calls cancel.
 	ctx, slot := transport.WithReadSlot(ctx)
 
 	leave := func() {

@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"net/url"
 	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -70,12 +70,12 @@ func (s *source) get() (*target, error) {
 
 // load reads the files, and returns the current target if they have not changed.
 func (s *source) load() (*target, error) {
-	given, err := os.ReadFile(filepath.Join(s.folder, mount.KeyKubeconfig))
+	given, err := fs.ReadFile(os.DirFS(s.folder), mount.KeyKubeconfig)
 	if err != nil {
 		return nil, fmt.Errorf("read the kubeconfig of the provider cluster: %w", err)
 	}
 
-	token, err := os.ReadFile(filepath.Join(s.folder, mount.KeyToken))
+	token, err := fs.ReadFile(os.DirFS(s.folder), mount.KeyToken)
 	if err != nil {
 		return nil, fmt.Errorf("read the token for the provider cluster: %w", err)
 	}

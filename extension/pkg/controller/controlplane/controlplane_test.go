@@ -297,7 +297,7 @@ func TestErrorsOfConfigurations(t *testing.T) {
 	_, certificates := newProvider()
 	chartValues, err := p.GetControlPlaneChartValues(t.Context(), cp, deleted, certificates, nil, false)
 	require.NoError(t, err)
-	require.Contains(t, chartValues["cloudControllerManager"].(values)["config"], "enabled: true") //nolint:forcetypeassert // It panics.
+	require.Contains(t, chartValues["cloudControllerManager"].(values)["config"], "enabled: true")
 
 	_, err = p.GetStorageClassesChartValues(t.Context(), newControlPlane(), newCluster(api.VolumeClass{Name: "a", Default: true}))
 	require.ErrorContains(t, err, "CloudProfile.spec.providerConfig.volumeClasses[0].exposeAs")

@@ -16,8 +16,10 @@ import (
 const (
 	// Path is the folder of the credentials in a container.
 	Path = "/var/run/secrets/provider"
-	// KeyKubeconfig and KeyToken are the keys of the Secret, and the names of the files.
-	KeyKubeconfig, KeyToken = "kubeconfig", "token"
+	// KeyKubeconfig is the key of the kubeconfig in the Secret, and the name of its file.
+	KeyKubeconfig = "kubeconfig"
+	// KeyToken is the same for the token.
+	KeyToken = "token"
 	// TokenFile is the file to which the kubeconfig refers.
 	TokenFile = Path + "/" + KeyToken
 )
