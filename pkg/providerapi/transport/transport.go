@@ -144,11 +144,17 @@ func isWatch(r *http.Request) bool { return r.URL.Query().Has("watch") }
 // be estimated while it is read.
 const jsonType = "application/json"
 
+// anyType is what clients accept, too. KubeVirt answers requests to attach and detach volumes only if it
+// may choose the type: their responses have none.
+const anyType = "*/*"
+
 // forJSON returns a request that accepts only JSON. client-go prefers protobuf for Kubernetes' own
 // types and for metadata.
 func forJSON(ctx context.Context, r *http.Request) *http.Request {
 	accepted := slices.DeleteFunc(strings.Split(r.Header.Get("Accept"), ","), func(kind string) bool {
-		return !strings.HasPrefix(strings.TrimSpace(kind), jsonType)
+		kind = strings.TrimSpace(kind)
+
+		return kind != anyType && !strings.HasPrefix(kind, jsonType)
 	})
 
 	r = r.Clone(ctx)
