@@ -56,7 +56,7 @@ const (
 	// workers is the number of workers of cloud-controller-manager and of the CSI driver's attacher.
 	workers = 10
 	// rounds is the number of requests of each worker.
-	rounds = 3
+	rounds = 2
 )
 
 // TestProcess_Program sends the requests of cloud-controller-manager and of the CSI driver, in a process of

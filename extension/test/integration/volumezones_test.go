@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -38,8 +39,7 @@ func keepVolumesInZone(t *testing.T, shoot *seed.Shoot) {
 	requireZone(t, early)
 
 	for _, v := range []*corev1.PersistentVolume{early, late} {
-		v.Finalizers = nil
-		require.NoError(t, theSeed.Target.Update(t.Context(), v))
+		require.NoError(t, theSeed.Target.Patch(t.Context(), v, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
 		require.NoError(t, theSeed.Target.Delete(t.Context(), v))
 	}
 }
