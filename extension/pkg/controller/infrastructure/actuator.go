@@ -103,7 +103,13 @@ func (a *actuator) shootOf(ctx context.Context, infra *extensionsv1alpha1.Infras
 	s := newShoot(provider, infra, cluster)
 	s.record = func(ctx context.Context) error { return a.recordWrite(ctx, infra, s.namespace) }
 
-	return s, s.checkNamespace(infra)
+	if err := s.checkNamespace(infra); err != nil {
+		provider.Close()
+
+		return nil, err
+	}
+
+	return s, nil
 }
 
 func newShoot(provider *providercluster.Cluster, infra *extensionsv1alpha1.Infrastructure, cluster *extensionscontroller.Cluster) *shoot {
