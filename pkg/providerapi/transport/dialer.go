@@ -56,7 +56,7 @@ func dialTo(server string, proxy func(*http.Request) (*url.URL, error), servers 
 		return dialer.DialContext, nil // The operator's proxy resolves names, and has its own rules.
 	}
 
-	dialer.Control = refuseInternal
+	dialer.ControlContext = refuseInternal
 
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		return dialer.DialContext(ctx, network, absolute(address))
@@ -71,7 +71,7 @@ var errOwnAPIServer = &kubeconfig.InternalServerError{Kind: "the API server in t
 func ownAPIServer() string { return os.Getenv("KUBERNETES_SERVICE_HOST") }
 
 // isOwnAPIServer reports whether an address is one of this API server.
-func isOwnAPIServer(address netip.Addr) bool {
+func isOwnAPIServer(ctx context.Context, address netip.Addr) bool {
 	host := ownAPIServer()
 	if host == "" {
 		return false
@@ -79,33 +79,61 @@ func isOwnAPIServer(address netip.Addr) bool {
 
 	own, err := netip.ParseAddr(host)
 
-	return err == nil && own.Unmap() == address.Unmap() || slices.Contains(ownAddresses(), address.Unmap())
+	return err == nil && own.Unmap() == address.Unmap() || slices.Contains(ownNames.addresses(ctx, net.DefaultResolver.LookupNetIP), address.Unmap())
 }
 
-// ownAddresses are those of the names of this API server: in a seed that is a shoot, a webhook replaces
-// the address in the environment by another one, or by a name.
-var ownAddresses = sync.OnceValue(func() (addresses []netip.Addr) {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second) //nolint:forbidigo // The result outlives the call that needs it first.
+// ownNames has the addresses of the names of this API server: in a seed that is a shoot, a webhook
+// replaces the address in the environment by another one, or by a name.
+var ownNames resolved
+
+// resolved has addresses for a minute, and fewer of them for some seconds after a failure.
+type resolved struct {
+	mu    sync.Mutex
+	known []netip.Addr
+	until time.Time
+}
+
+// lookup is net.Resolver.LookupNetIP.
+type lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)
+
+func (r *resolved) addresses(ctx context.Context, find lookup) []netip.Addr {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	if time.Now().Before(r.until) {
+		return r.known
+	}
+
+	const patience, again = 2 * time.Second, 10 * time.Second
+
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 
+	var found []netip.Addr
+
+	r.until = time.Now().Add(time.Minute)
+
 	for _, host := range []string{ownAPIServer(), "kubernetes.default.svc"} {
-		// Without an address, there is nothing to refuse.
-		found, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+		of, err := find(ctx, "ip", host)
 		if err != nil {
-			continue
+			found = append(found, r.known...)
+			r.until = time.Now().Add(again)
 		}
 
-		for _, address := range found {
-			addresses = append(addresses, address.Unmap())
+		for _, address := range of {
+			found = append(found, address.Unmap())
 		}
 	}
 
-	return addresses
-})
+	slices.SortFunc(found, netip.Addr.Compare)
+	r.known = slices.Compact(found)
 
-// refuseInternal implements net.Dialer.Control. The address is the one to which the dialer is about to
+	return r.known
+}
+
+// refuseInternal implements net.Dialer.ControlContext. The address is the one to which the dialer is about to
 // connect: whatever a name resolves to, and however often that changes.
-func refuseInternal(_, address string, _ syscall.RawConn) error {
+func refuseInternal(ctx context.Context, _, address string, _ syscall.RawConn) error {
 	resolved, err := netip.ParseAddrPort(address)
 	if err != nil {
 		return fmt.Errorf("the resolved address of the server is invalid: %w", err)
@@ -115,7 +143,7 @@ func refuseInternal(_, address string, _ syscall.RawConn) error {
 		return err
 	}
 
-	if isOwnAPIServer(resolved.Addr()) {
+	if isOwnAPIServer(ctx, resolved.Addr()) {
 		return errOwnAPIServer
 	}
 

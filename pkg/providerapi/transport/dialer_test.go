@@ -2,10 +2,13 @@ package transport
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/rest"
@@ -183,8 +186,33 @@ func TestDialTo_OwnAPIServer(t *testing.T) { //nolint:paralleltest // It sets an
 	_, err := dialTo("https://10.0.0.1:443", noProxy, ExternalServers)
 	require.ErrorIs(t, err, errOwnAPIServer)
 
-	require.ErrorIs(t, refuseInternal("tcp", "[::ffff:10.0.0.1]:443", nil), errOwnAPIServer)
-	require.NoError(t, refuseInternal("tcp", "10.0.0.2:443", nil))
+	require.ErrorIs(t, refuseInternal(t.Context(), "tcp", "[::ffff:10.0.0.1]:443", nil), errOwnAPIServer)
+	require.NoError(t, refuseInternal(t.Context(), "tcp", "10.0.0.2:443", nil))
+}
+
+// TestResolved_Addresses keeps the addresses of the own API server for a while, and no failure.
+func TestResolved_Addresses(t *testing.T) {
+	t.Parallel()
+
+	calls, known := 0, netip.MustParseAddr("10.0.0.1")
+	failing := func(context.Context, string, string) ([]netip.Addr, error) { return nil, errors.New("no such host") }
+	working := func(context.Context, string, string) ([]netip.Addr, error) {
+		calls++
+
+		return []netip.Addr{known}, nil
+	}
+
+	r := &resolved{}
+	require.Empty(t, r.addresses(t.Context(), failing))
+	require.Less(t, time.Until(r.until), 30*time.Second, "a failure is not kept for long")
+
+	r.until = time.Now()
+	require.Contains(t, r.addresses(t.Context(), working), known)
+	require.Contains(t, r.addresses(t.Context(), working), known)
+	require.Equal(t, 2, calls, "one for each name")
+
+	r.until = time.Now()
+	require.Contains(t, r.addresses(t.Context(), failing), known, "the last addresses remain")
 }
 
 func TestNew_InternalServer(t *testing.T) {
