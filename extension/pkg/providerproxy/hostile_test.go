@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -60,7 +61,8 @@ const (
 )
 
 // TestProcess_Program sends the requests of cloud-controller-manager and of the CSI driver, in a process of
-// its own, and writes the peak of its memory to the standard output, in KiB.
+// its own, and writes the peak of its memory to the standard output, in KiB,
+// and the number of the responses that it received.
 func TestProcess_Program(t *testing.T) {
 	t.Parallel()
 
@@ -75,18 +77,28 @@ func TestProcess_Program(t *testing.T) {
 	c, err := client.New(&rest.Config{Host: server, QPS: -1}, client.Options{Scheme: providercluster.NewScheme(), Mapper: mapper})
 	require.NoError(t, err)
 
-	var all sync.WaitGroup
+	var (
+		all      sync.WaitGroup
+		received atomic.Int32
+	)
+
 	for range workers {
 		all.Go(func() {
 			for range rounds {
-				_ = c.Get(t.Context(), client.ObjectKey{Namespace: "machines", Name: "m"}, &kubevirtv1.VirtualMachineInstance{})
-				_ = c.List(t.Context(), &kubevirtv1.VirtualMachineInstanceList{}, client.InNamespace("machines"))
+				for _, err := range []error{
+					c.Get(t.Context(), client.ObjectKey{Namespace: "machines", Name: "m"}, &kubevirtv1.VirtualMachineInstance{}),
+					c.List(t.Context(), &kubevirtv1.VirtualMachineInstanceList{}, client.InNamespace("machines")),
+				} {
+					if err == nil {
+						received.Add(1)
+					}
+				}
 			}
 		})
 	}
 
 	all.Wait()
-	fmt.Fprintln(os.Stdout, hostile.PeakMemory())
+	fmt.Fprintln(os.Stdout, hostile.PeakMemory(), received.Load())
 }
 
 // TestHostile_Answers passes every hostile answer through the proxy: each request ends, and no response is
@@ -139,13 +151,14 @@ func TestHostile_PeakMemory(t *testing.T) {
 	for name, handler := range worst() {
 		provider := httptest.NewTLSServer(handler)
 		proxy, address := startProxy(t, mounted(t, provider), memory["kubevirt-provider-proxy"].Soft)
-		ofProgram := programPeak(t, address, memory["kubevirt-csi-driver"].Soft)
+		ofProgram, received := programPeak(t, address, memory["kubevirt-csi-driver"].Soft)
 		ofProxy := peakOf(t, proxy.Process.Pid)
 
 		t.Logf("%s: peak of the proxy %d MiB (limit %s), of a program %d MiB (limit %s)", name,
 			ofProxy>>10, memory["kubevirt-provider-proxy"].Limit.String(), ofProgram>>10, memory["kubevirt-csi-driver"].Limit.String())
 		require.Less(t, int64(ofProxy)<<10, memory["kubevirt-provider-proxy"].Limit.Value(), name)
 		require.Less(t, int64(ofProgram)<<10, memory["kubevirt-csi-driver"].Limit.Value(), name)
+		require.Equal(t, name == "EndlessBody" || name == "Bomb", received == 0, "%s: %d responses were passed on", name, received)
 
 		require.NoError(t, proxy.Process.Kill())
 		_ = proxy.Wait() // It was killed.
@@ -231,7 +244,8 @@ func startProxy(t *testing.T, folder, soft string) (*exec.Cmd, string) {
 	return command, strings.TrimSpace(address)
 }
 
-func programPeak(t *testing.T, address, soft string) int {
+// programPeak returns the peak memory of a program in KiB, and the number of the responses that it received.
+func programPeak(t *testing.T, address, soft string) (peak, received int) {
 	t.Helper()
 
 	command := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestProcess_Program$")
@@ -240,11 +254,10 @@ func programPeak(t *testing.T, address, soft string) int {
 	output, err := command.Output()
 	require.NoError(t, err)
 
-	line, _, _ := strings.Cut(string(output), "\n")
-	peak, err := strconv.Atoi(line)
+	_, err = fmt.Sscan(string(output), &peak, &received)
 	require.NoError(t, err)
 
-	return peak
+	return peak, received
 }
 
 // peakOf returns the peak memory of a process in KiB.
