@@ -192,7 +192,7 @@ func (a *actuator) reconcileObjects(ctx context.Context, infra *extensionsv1alph
 		return err
 	}
 
-	networks, err := s.reconcileNetworks(ctx)
+	networks, err := s.reconcileNetworks(ctx, r)
 	if err != nil {
 		return err
 	}
@@ -212,7 +212,7 @@ func (*actuator) Migrate(context.Context, logr.Logger, *extensionsv1alpha1.Infra
 }
 
 // Restore implements infrastructure.Actuator. Another seed has written the objects, and the machines
-// run: nothing is new.
+// run: nothing is new. Older versions of the extension did not record the networks in the state.
 func (a *actuator) Restore(
 	ctx context.Context, _ logr.Logger, infra *extensionsv1alpha1.Infrastructure, cluster *extensionscontroller.Cluster,
 ) error {
@@ -220,5 +220,5 @@ func (a *actuator) Restore(
 		return err
 	}
 
-	return a.reconcile(ctx, infra, cluster, &running{everything: true})
+	return a.reconcile(ctx, infra, cluster, &running{everything: true, unrecorded: infra.Status.State == nil})
 }

@@ -22,7 +22,7 @@ import (
 // reconcileNetworks creates and updates the tenant networks, deletes those that left the
 // configuration, and reads the shared networks. It returns all networks in the order of the
 // machines' interfaces.
-func (s *shoot) reconcileNetworks(ctx context.Context) ([]api.NetworkStatus, error) {
+func (s *shoot) reconcileNetworks(ctx context.Context, r *running) ([]api.NetworkStatus, error) {
 	var networks []api.NetworkStatus
 
 	wanted := sets.New[string]()
@@ -45,7 +45,7 @@ func (s *shoot) reconcileNetworks(ctx context.Context) ([]api.NetworkStatus, err
 	}
 
 	for i, shared := range s.config.Networks.SharedNetworks {
-		network, err := s.sharedNetwork(ctx, shared, i)
+		network, err := s.sharedNetwork(ctx, shared, i, r)
 		if err != nil {
 			return nil, err
 		}

@@ -22,6 +22,8 @@ import (
 type running struct {
 	// everything is set if nothing is new.
 	everything bool
+	// unrecorded is set if the shoot's shared networks may be in use, although nothing recorded them.
+	unrecorded bool
 	// hasClasses is set if the shoot has MachineClasses.
 	hasClasses            bool
 	storageClasses, zones sets.Set[string]

@@ -17,12 +17,13 @@ import (
 )
 
 // sharedNetwork reads a network that other shoots may use too. Machines that use a network keep it if it was deleted,
-// or is no longer offered: the health check reports it. A network of another shoot is always refused.
-func (s *shoot) sharedNetwork(ctx context.Context, shared api.SharedNetwork, i int) (api.NetworkStatus, error) {
+// or is no longer offered: the health check reports it. A network of another shoot is always refused, and a deleted
+// one if its checksum is not known: without it, all machines would be replaced.
+func (s *shoot) sharedNetwork(ctx context.Context, shared api.SharedNetwork, i int, r *running) (api.NetworkStatus, error) {
 	key := s.keyOf(shared)
-	known, inUse := s.known[key.String()]
+	known, recorded := s.known[key.String()]
 
-	if !inUse && !validation.Offers(s.offered, shared, s.namespace) {
+	if !recorded && !r.unrecorded && !validation.Offers(s.offered, shared, s.namespace) {
 		return api.NetworkStatus{}, errorOf([]fault{notOffered(shared, i)})
 	}
 
@@ -34,7 +35,7 @@ func (s *shoot) sharedNetwork(ctx context.Context, shared api.SharedNetwork, i i
 	status := api.NetworkStatus{Name: key.String(), Attachment: shared.Attachment}
 
 	switch {
-	case foreign || network == nil && !inUse:
+	case foreign || network == nil && !recorded:
 		return api.NetworkStatus{}, errorOf([]fault{unusable(key, i)})
 	case network == nil:
 		status.SHA = known.SHA

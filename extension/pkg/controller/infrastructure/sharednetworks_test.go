@@ -120,3 +120,43 @@ func TestSharedNetwork_InUse(t *testing.T) {
 	require.NoError(t, l.provider.Delete(t.Context(), used))
 	require.Equal(t, before, l.reconcile(t).Networks)
 }
+
+// TestRestore_SharedNetworkInUse restores the control plane of a shoot from an older version of the extension, which
+// recorded no networks: the machines use the network, even if it is no longer offered. A network without a known
+// checksum must exist: with another checksum, all machines would be replaced.
+func TestRestore_SharedNetworkInUse(t *testing.T) {
+	t.Parallel()
+
+	san := func(labels map[string]string) []client.Object {
+		return []client.Object{network("storage", "san", bridge, labels)}
+	}
+
+	for name, tc := range map[string]struct {
+		objects  []client.Object
+		recorded bool
+		refused  string
+	}{
+		"not offered":      {objects: san(nil)},
+		"of another shoot": {objects: san(map[string]string{kubevirt.LabelShoot: "shoot--bank--prod"}), refused: "cannot use"},
+		"deleted":          {refused: "cannot use"},
+		"added later":      {objects: san(nil), recorded: true, refused: "does not offer"},
+	} {
+		l := newLandscape(t, shares("storage", "san"), tc.objects...)
+		l.offer(`[]`)
+
+		if tc.recorded {
+			l.infra.Status.State = &runtime.RawExtension{Object: &api.InfrastructureState{TypeMeta: api.TypeMeta("InfrastructureState")}}
+			require.NoError(t, l.actuator.seed.Status().Update(t.Context(), l.infra))
+		}
+
+		err := l.actuator.Restore(t.Context(), logr.Discard(), l.infra, l.cluster)
+		if tc.refused == "" {
+			require.NoError(t, err, name)
+			require.Equal(t, checksum(bridge), l.reconcile(t).Networks[0].SHA, name)
+
+			continue
+		}
+
+		require.ErrorContains(t, err, tc.refused, name)
+	}
+}
