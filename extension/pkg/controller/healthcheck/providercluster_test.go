@@ -1,6 +1,7 @@
 package healthcheck
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"net/http"
@@ -11,7 +12,9 @@ import (
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"github.com/stretchr/testify/require"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apiresource "k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -260,6 +263,54 @@ func TestCheck_Busy(t *testing.T) {
 	result, err := (&machinesCheck{seed: newSeed(t, ""), newProviderCluster: busy}).Check(t.Context(), request)
 	require.NoError(t, err)
 	require.Equal(t, healthy(), result, "the Infrastructure reports it")
+}
+
+// TestFindings_Busy checks a provider cluster for which the extension stops to wait in the middle of a check: no
+// finding does not mean that it is healthy.
+func TestFindings_Busy(t *testing.T) {
+	t.Parallel()
+
+	for name, matches := range map[string]func(object any) bool{
+		"storage classes": func(object any) bool { _, is := object.(*storagev1.StorageClass); return is },
+		"zones":           func(object any) bool { _, is := object.(*corev1.NodeList); return is },
+		"quotas":          func(object any) bool { _, is := object.(*corev1.ResourceQuotaList); return is },
+		"permissions":     func(object any) bool { _, is := object.(*authorizationv1.SelfSubjectAccessReview); return is },
+	} {
+		refuse := func(object any) error {
+			if matches(object) {
+				return providercluster.ErrBusy
+			}
+
+			return nil
+		}
+		objects := []client.Object{&storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "nvme"}}, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}}
+
+		busy := func(context.Context, client.Reader, corev1.SecretReference) (*providercluster.Cluster, error) {
+			return &providercluster.Cluster{Client: busyProvider(refuse, objects...), Namespace: namespace}, nil
+		}
+
+		result, err := (&providerClusterCheck{seed: newSeed(t, ""), newProviderCluster: busy}).Check(t.Context(), request)
+		require.ErrorIs(t, err, providercluster.ErrBusy, "%s: %v", name, result)
+	}
+}
+
+// busyProvider is a healthy provider cluster with objects. It returns the error of refuse for an object.
+func busyProvider(refuse func(object any) error, objects ...client.Object) client.Client {
+	return fake.NewClientBuilder().WithScheme(providercluster.NewScheme()).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+			return cmp.Or(refuse(object), c.Get(ctx, key, object, options...))
+		},
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, _ ...client.ListOption) error {
+			return cmp.Or(refuse(list), c.List(ctx, list))
+		},
+		Create: func(_ context.Context, _ client.WithWatch, object client.Object, _ ...client.CreateOption) error {
+			if review, isReview := object.(*authorizationv1.SelfSubjectAccessReview); isReview {
+				review.Status.Allowed = true
+			}
+
+			return refuse(object)
+		},
+	}).Build()
 }
 
 func TestUnavailability(t *testing.T) {

@@ -76,6 +76,9 @@ type shoot struct {
 	// is written; nil for a shoot that is only read.
 	record func(context.Context) error
 
+	// busy is the ErrBusy of an optional request, which was given up while other shoots waited; nil if there is none.
+	busy error
+
 	// namespace is the namespace of the kubeconfig: the namespace of the machines.
 	namespace string
 	// hasLoadBalancers and hasVolumes are set if Services and volumes of the shoot become objects of the

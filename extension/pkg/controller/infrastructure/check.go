@@ -84,7 +84,7 @@ func (s *shoot) check(ctx context.Context, region string, cluster *extensionscon
 		return errorOf(missing)
 	}
 
-	return errorOf(append(missing, s.checkMachines(ctx, region, cluster, r)...))
+	return s.result(append(missing, s.checkMachines(ctx, region, cluster, r)...))
 }
 
 // checkMachines checks what the machines of the shoot need, except for what they use already.
@@ -184,7 +184,7 @@ func (s *shoot) checkStorageClasses(ctx context.Context, cluster *extensionscont
 
 			checked.Insert(class)
 
-			if err := s.provider.Get(ctx, client.ObjectKey{Name: class}, &storagev1.StorageClass{}); apierrors.IsNotFound(err) {
+			if err := s.note(s.provider.Get(ctx, client.ObjectKey{Name: class}, &storagev1.StorageClass{})); apierrors.IsNotFound(err) {
 				faults = append(faults, fault{gardencorev1beta1.ErrorRetryableConfigurationProblem, volume.path, fmt.Sprintf(
 					"the provider cluster has no StorageClass %s, which the CloudProfile names for the type %s; create it, or correct the CloudProfile", class, volume.name)})
 			}
@@ -243,7 +243,7 @@ func (s *shoot) checkZones(ctx context.Context, region string, cluster *extensio
 			checked.Insert(zone)
 
 			nodes := &corev1.NodeList{}
-			if err := s.provider.List(ctx, nodes, topology(region, zone), client.Limit(1)); err == nil && len(nodes.Items) == 0 {
+			if err := s.note(s.provider.List(ctx, nodes, topology(region, zone), client.Limit(1))); err == nil && len(nodes.Items) == 0 {
 				faults = append(faults, fault{gardencorev1beta1.ErrorRetryableConfigurationProblem, workerPath(i).Child("zones").Index(j), fmt.Sprintf(
 					"the provider cluster has no node in region %s and zone %s; use another zone, or add nodes with the topology labels of this zone", region, zone)})
 			}
@@ -274,7 +274,7 @@ func topology(region, zone string) client.ListOption {
 // checkQuota checks that the ResourceQuotas can hold the minimum number of machines of all pools.
 func (s *shoot) checkQuota(ctx context.Context, cluster *extensionscontroller.Cluster) []fault {
 	quotas := &corev1.ResourceQuotaList{}
-	if s.provider.List(ctx, quotas, client.InNamespace(s.namespace)) != nil {
+	if s.note(s.provider.List(ctx, quotas, client.InNamespace(s.namespace))) != nil {
 		return nil
 	}
 
@@ -356,7 +356,7 @@ var hotplugGates = []string{"HotplugVolumes", "DeclarativeHotplugVolumes"}
 // for them. Reading KubeVirt's configuration is an optional permission.
 func (s *shoot) checkHotplug(ctx context.Context) []fault {
 	list := &kubevirtv1.KubeVirtList{}
-	if !s.hasVolumes || s.provider.List(ctx, list, client.Limit(1)) != nil || len(list.Items) == 0 || hotplugs(&list.Items[0]) {
+	if !s.hasVolumes || s.note(s.provider.List(ctx, list, client.Limit(1))) != nil || len(list.Items) == 0 || hotplugs(&list.Items[0]) {
 		return nil
 	}
 

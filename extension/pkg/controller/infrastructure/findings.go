@@ -2,6 +2,7 @@ package infrastructure
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	extensionscontroller "github.com/gardener/gardener/extensions/pkg/controller"
@@ -12,7 +13,7 @@ import (
 
 // Findings returns an error with what the provider cluster does not have any more, but the machines of a shoot
 // need: those that run may continue, but no others start. The health check reports it. What cannot be read is
-// skipped.
+// skipped, except for an ErrBusy: then the findings are not complete.
 func Findings(
 	ctx context.Context, provider *providercluster.Cluster, infra *extensionsv1alpha1.Infrastructure, cluster *extensionscontroller.Cluster,
 ) error {
@@ -20,8 +21,26 @@ func Findings(
 
 	faults := slices.Concat(s.checkSharedNetworks(ctx), s.checkMachines(ctx, infra.Spec.Region, cluster, all))
 
-	if missing, err := s.checkPermissions(ctx); err == nil {
+	if missing, err := s.checkPermissions(ctx); s.note(err) == nil {
 		faults = append(faults, missing...)
+	}
+
+	return s.result(faults)
+}
+
+// note returns the error of an optional request. It remembers an ErrBusy.
+func (s *shoot) note(err error) error {
+	if errors.Is(err, providercluster.ErrBusy) {
+		s.busy = err
+	}
+
+	return err
+}
+
+// result returns the error of all faults. Without faults, it returns the error of a check that was not completed.
+func (s *shoot) result(faults []fault) error {
+	if len(faults) == 0 {
+		return s.busy
 	}
 
 	return errorOf(faults)

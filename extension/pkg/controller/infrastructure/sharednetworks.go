@@ -58,7 +58,7 @@ func (s *shoot) checkSharedNetworks(ctx context.Context) []fault {
 			continue
 		}
 
-		if network, foreign, err := s.readShared(ctx, s.keyOf(shared)); err == nil && (network == nil || foreign) {
+		if network, foreign, err := s.readShared(ctx, s.keyOf(shared)); s.note(err) == nil && (network == nil || foreign) {
 			faults = append(faults, unusable(s.keyOf(shared), i))
 		}
 	}
