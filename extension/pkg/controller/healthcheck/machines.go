@@ -12,6 +12,7 @@ import (
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
 	"github.com/gardener/gardener/pkg/extensions"
 	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
@@ -21,6 +22,7 @@ import (
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/errortokens"
 	providerspec "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/ownership"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/providercluster"
 )
 
@@ -65,18 +67,18 @@ func (c *machinesCheck) Check(ctx context.Context, request types.NamespacedName)
 
 	defer provider.Close()
 
-	vanished, err := c.vanished(ctx, provider, request.Namespace, shoot.Status.TechnicalID)
+	vanished, err := c.vanished(ctx, provider, request.Namespace, ownership.Of(shoot))
 	if err != nil || len(vanished) > 0 {
 		return resultOfMachines(vanished, provider.Namespace), err
 	}
 
-	return resultOf(read(ctx, provider, shoot.Status.TechnicalID).failing(), provider.Namespace), nil
+	return resultOf(read(ctx, provider, ownership.Of(shoot)).failing(), provider.Namespace), nil
 }
 
 // vanished returns the Machines whose virtual machine was deleted, as by hand: machine-controller-manager
 // replaces them when their Nodes have not been Ready for a long time. It returns none if the provider
 // cluster cannot be read.
-func (c *machinesCheck) vanished(ctx context.Context, provider *providercluster.Cluster, namespace, technicalID string) ([]string, error) {
+func (c *machinesCheck) vanished(ctx context.Context, provider *providercluster.Cluster, namespace string, owner ownership.Owner) ([]string, error) {
 	machines := &machinev1alpha1.MachineList{}
 	if err := c.seed.List(ctx, machines, client.InNamespace(namespace)); err != nil {
 		return nil, fmt.Errorf("list Machines: %w", err)
@@ -95,8 +97,10 @@ func (c *machinesCheck) vanished(ctx context.Context, provider *providercluster.
 		return nil, nil
 	}
 
-	existing, err := provider.ListMetadata(ctx, kubevirtv1.SchemeGroupVersion.WithKind("VirtualMachine"), nil,
-		client.InNamespace(provider.Namespace), client.MatchingLabels{providerspec.TagCluster: technicalID})
+	own := func(machine *metav1.PartialObjectMetadata) bool { return !owner.IsForeign(machine) }
+
+	existing, err := provider.ListMetadata(ctx, kubevirtv1.SchemeGroupVersion.WithKind("VirtualMachine"), own,
+		client.InNamespace(provider.Namespace), client.MatchingLabels{providerspec.TagCluster: owner.TechnicalID})
 	if err != nil {
 		return nil, nil //nolint:nilerr // providerClusterCheck reports it.
 	}
@@ -163,10 +167,10 @@ func (c *machinesCheck) shoot(ctx context.Context, name string) (*gardencorev1be
 }
 
 // read returns the incomplete DataVolumes of a shoot. After an error, it returns those before it.
-func read(ctx context.Context, provider *providercluster.Cluster, technicalID string) volumes {
+func read(ctx context.Context, provider *providercluster.Cluster, owner ownership.Owner) volumes {
 	found, _ := providercluster.Collect(ctx, provider, &cdiv1beta1.DataVolumeList{}, func(dv *cdiv1beta1.DataVolume) (volume, bool) {
-		return newVolume(dv), isIncomplete(dv, technicalID)
-	}, client.InNamespace(provider.Namespace), client.MatchingLabels{providerspec.TagCluster: technicalID})
+		return newVolume(dv), isIncomplete(dv, owner.TechnicalID) && !owner.IsForeign(dv)
+	}, client.InNamespace(provider.Namespace), client.MatchingLabels{providerspec.TagCluster: owner.TechnicalID})
 
 	return found
 }

@@ -157,6 +157,24 @@ func TestDataVolumes(t *testing.T) {
 	require.NotContains(t, result.Detail, "disk-3")
 }
 
+// TestMachinesCheck_ForeignDataVolume does not report the disks of another landscape, whose Shoot has the same
+// technical ID.
+func TestMachinesCheck_ForeignDataVolume(t *testing.T) {
+	t.Parallel()
+
+	for uid, reported := range map[string]bool{shootUID: true, "": true, "another": false} {
+		failing := disk("d", cdiv1beta1.ImportInProgress, notRunning("Error", "got 404"))
+		failing.Labels[providerspec.TagShootUID] = uid
+
+		provider := healthyProvider()
+		provider[volumesPath] = &cdiv1beta1.DataVolumeList{Items: []cdiv1beta1.DataVolume{failing}}
+
+		result, err := (&machinesCheck{seed: newSeed(t, provider.start(t)), newProviderCluster: providercluster.New}).Check(t.Context(), request)
+		require.NoError(t, err)
+		require.Equalf(t, reported, result.Status != gardencorev1beta1.ConditionTrue, "DataVolume with the UID %q", uid)
+	}
+}
+
 // TestMachines_Vanished reports virtual machines that were deleted by hand, before machine-controller-manager notices it.
 func TestMachines_Vanished(t *testing.T) {
 	t.Parallel()
@@ -173,6 +191,8 @@ func TestMachines_Vanished(t *testing.T) {
 	none := &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadataList"}}
 	vms := none.DeepCopy()
 	vms.Items = []metav1.PartialObjectMetadata{{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "m"}}}
+	foreign := vms.DeepCopy()
+	foreign.Items[0].Name, foreign.Items[0].Labels = "n", map[string]string{providerspec.TagShootUID: "another"}
 
 	for name, tc := range map[string]struct {
 		reason   string
@@ -185,6 +205,7 @@ func TestMachines_Vanished(t *testing.T) {
 		"Deleting":  {reason: "machine-controller-manager deletes it", machine: deleted, response: none},
 		"Forbidden": {reason: "another check reports it", machine: machine("m", "kubevirt://m"), response: forbidden("virtualmachines.kubevirt.io")},
 		"Vanished":  {reason: "the virtual machine of another Machine exists", machine: machine("n", "kubevirt://n"), response: vms, vanished: true},
+		"Foreign":   {reason: "a Shoot of another landscape has the virtual machine", machine: machine("n", "kubevirt://n"), response: foreign, vanished: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

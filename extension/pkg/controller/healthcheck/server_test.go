@@ -30,6 +30,7 @@ import (
 
 const (
 	technicalID = "shoot--garden-dev--johndoe"
+	shootUID    = "5c5a1d9e-9f0e-4a38-9d6b-9fb0a1f4a0b1"
 	namespace   = "my-shoot"
 	// token is the credential in kubeconfigs: no result may contain it.
 	token = "sensitive-token"
@@ -162,7 +163,7 @@ func newSeed(t *testing.T, kubeconfig string, objects ...client.Object) client.C
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ref.Namespace, Name: ref.Name}, Data: map[string][]byte{"kubeconfig": []byte(kubeconfig)}},
 		&extensionsv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: request.Namespace}, Spec: extensionsv1alpha1.ClusterSpec{
 			Shoot: raw(&gardencorev1beta1.Shoot{
-				TypeMeta: metav1.TypeMeta{APIVersion: version, Kind: "Shoot"}, Status: gardencorev1beta1.ShootStatus{TechnicalID: technicalID},
+				TypeMeta: metav1.TypeMeta{APIVersion: version, Kind: "Shoot"}, Status: gardencorev1beta1.ShootStatus{TechnicalID: technicalID, UID: shootUID},
 				Spec: gardencorev1beta1.ShootSpec{Provider: gardencorev1beta1.Provider{Workers: []gardencorev1beta1.Worker{{
 					Name: "pool", Minimum: 2, Machine: gardencorev1beta1.Machine{Type: "standard-1"},
 					Volume: &gardencorev1beta1.Volume{Type: ptr.To("fast")}, Zones: []string{"a"},

@@ -144,7 +144,7 @@ func nothingThere(err error, used bool) bool {
 // usedNetworks returns the networks that virtual machines of the shoot use.
 func (s *shoot) usedNetworks(ctx context.Context) (sets.Set[string], error) {
 	ofMachines, err := providercluster.Collect(ctx, s.provider, &kubevirtv1.VirtualMachineList{}, func(machine *kubevirtv1.VirtualMachine) ([]string, bool) {
-		return s.networksOf(machine), true
+		return s.networksOf(machine), !s.owner.IsForeign(machine)
 	}, client.InNamespace(s.namespace), client.MatchingLabels{providerspec.TagCluster: s.owner.TechnicalID})
 
 	return sets.New(slices.Concat(ofMachines...)...), wrap(err, "list VirtualMachines")

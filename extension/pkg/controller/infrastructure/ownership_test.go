@@ -8,8 +8,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kubevirtv1 "kubevirt.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	providerspec "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 	api "github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/v1alpha1"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/kubevirt"
 )
@@ -93,6 +95,27 @@ func TestOwner_Unlabelled(t *testing.T) {
 	require.ErrorContains(t, l.actuator.Delete(t.Context(), logr.Discard(), l.infra, l.cluster), "is being deleted")
 	require.NoError(t, l.actuator.Delete(t.Context(), logr.Discard(), l.infra, l.cluster))
 	require.Empty(t, l.networks(t))
+}
+
+// TestUsedNetworks_ForeignMachine deletes a network that only virtual machines of another landscape use, whose Shoot
+// has the same technical ID.
+func TestUsedNetworks_ForeignMachine(t *testing.T) {
+	t.Parallel()
+
+	for uid, kept := range map[string]bool{shootUID: true, "": true, "another": false} {
+		machine := &kubevirtv1.VirtualMachine{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "m", Labels: map[string]string{providerspec.TagCluster: technicalID, labelShootUID: uid}},
+			Spec: kubevirtv1.VirtualMachineSpec{Template: &kubevirtv1.VirtualMachineInstanceTemplateSpec{Spec: kubevirtv1.VirtualMachineInstanceSpec{
+				Networks: []kubevirtv1.Network{{Name: "net", NetworkSource: kubevirtv1.NetworkSource{Multus: &kubevirtv1.MultusNetwork{NetworkName: technicalID + "-a"}}}},
+			}}},
+		}
+		l := newLandscape(t, config(tenant("a")), machine)
+		l.reconcile(t)
+
+		l.configure(t, config())
+		l.reconcile(t)
+		require.Equalf(t, kept, len(l.networks(t)) == 1, "virtual machine with the UID %q", uid)
+	}
 }
 
 // TestOwner_NewObjects have the label.
