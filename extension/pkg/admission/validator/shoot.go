@@ -116,7 +116,7 @@ func (s *shoot) errors(ctx context.Context) field.ErrorList {
 func (s *shoot) infrastructureConfig() (*api.InfrastructureConfig, field.ErrorList) {
 	config, path := &api.InfrastructureConfig{}, provider().Child("infrastructureConfig")
 
-	errs := append(api.Decode(s.Spec.Provider.InfrastructureConfig, path, config), validation.NetworkCount(config, path)...)
+	errs := append(api.Decode(s.Spec.Provider.InfrastructureConfig, path, config), s.networkCount(config, path)...)
 	if len(errs) == 0 {
 		errs = validation.InfrastructureConfig(config, path)
 	}
@@ -128,10 +128,29 @@ func (s *shoot) infrastructureConfig() (*api.InfrastructureConfig, field.ErrorLi
 	return config, validation.Networking(s.Spec.Networking, config)
 }
 
+// networkCount returns an error if machines would have too many interfaces. Machines of the Shoot before the change
+// may have too many: it must not add any.
+func (s *shoot) networkCount(config *api.InfrastructureConfig, path *field.Path) field.ErrorList {
+	if s.before != nil {
+		before := &api.InfrastructureConfig{}
+		_ = api.Decode(s.before.Spec.Provider.InfrastructureConfig, nil, before) // introduced compares the errors.
+
+		if countOf(config) <= countOf(before) {
+			return nil
+		}
+	}
+
+	return validation.NetworkCount(config, path)
+}
+
+func countOf(config *api.InfrastructureConfig) int {
+	return len(config.Networks.TenantNetworks) + len(config.Networks.SharedNetworks)
+}
+
 // networks returns the networks of the machines as the Infrastructure will report them, except for the
-// namespace, which only the credentials have.
+// namespace, which only the credentials have. It returns none if there are too many: each class would have them.
 func (s *shoot) networks(config *api.InfrastructureConfig) []api.NetworkStatus {
-	if config == nil {
+	if config == nil || len(validation.NetworkCount(config, nil)) > 0 {
 		return nil
 	}
 

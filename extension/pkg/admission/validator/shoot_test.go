@@ -226,6 +226,29 @@ func TestShootValidator_Reduced(t *testing.T) {
 	require.NoError(t, validator.Validate(t.Context(), shootWith(t, 400, 3, 1, ""), shootWith(t, 401, 3, 1, "")))
 }
 
+// TestShootValidator_NetworkCount accepts no more networks for a Shoot that has too many already, and validates the
+// networks that it has.
+func TestShootValidator_NetworkCount(t *testing.T) {
+	t.Parallel()
+
+	const networks = "spec.provider.infrastructureConfig.networks"
+
+	with := func(count int, more string) func(*gardencorev1beta1.Shoot) {
+		return func(s *gardencorev1beta1.Shoot) {
+			s.Spec.Provider.InfrastructureConfig = infrastructure(`"tenantNetworks": [` + repeated(count, `{"name":"n%d","config":"{\"type\":\"a\"}"}`) + more + `]`)
+		}
+	}
+
+	requireChanges(t, shootWith(t, 1, 1, 18, ""), map[string]change{
+		"More":     {"another interface of each machine", with(19, ""), []string{networks}},
+		"Same":     {"the machines run", with(18, ""), nil},
+		"Fewer":    {"towards the limit", with(17, ""), nil},
+		"Config":   {"it is no CNI configuration", with(17, `,{"name":"other","config":"{}"}`), []string{networks + ".tenantNetworks[17].config"}},
+		"Accepted": {"as for all Shoots", with(16, ""), nil},
+	})
+	requireChanges(t, shootWith(t, 1, 1, 16, ""), map[string]change{"First": {"too many", with(17, ""), []string{networks}}})
+}
+
 // TestShootValidator_ContextEnds requires the validation to end with its context.
 func TestShootValidator_ContextEnds(t *testing.T) {
 	t.Parallel()

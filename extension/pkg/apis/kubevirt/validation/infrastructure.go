@@ -49,7 +49,6 @@ func NetworkCount(config *api.InfrastructureConfig, path *field.Path) field.Erro
 		return nil
 	}
 
-	// Without the number, an update that removes some of them has no new error.
 	return field.ErrorList{field.Invalid(path.Child("networks"), field.OmitValueType{}, fmt.Sprintf(
 		"must have at most %d tenantNetworks and sharedNetworks together, since each is an interface of each machine; remove networks", maxNetworks))}
 }
