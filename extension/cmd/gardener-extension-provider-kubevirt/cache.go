@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
@@ -22,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/kubevirt"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerid"
 )
 
 // withSmallCache excludes managed fields, the content of other providers' objects, and kinds with many
@@ -63,6 +65,8 @@ func withoutForeignContent(object any) (any, error) {
 		if o.Provider != kubevirt.Type {
 			o.ProviderSpec = runtime.RawExtension{}
 		}
+	case *machinev1alpha1.Machine:
+		dropForeignMachine(o)
 	}
 
 	return cache.TransformStripManagedFields()(object)
@@ -74,6 +78,15 @@ func reducedSpec(spec extensionsv1alpha1.DefaultSpec) extensionsv1alpha1.Default
 
 func reducedStatus(status extensionsv1alpha1.DefaultStatus) extensionsv1alpha1.DefaultStatus {
 	return extensionsv1alpha1.DefaultStatus{LastOperation: status.LastOperation, ObservedGeneration: status.ObservedGeneration}
+}
+
+// dropForeignMachine reduces a Machine of another provider. Before its driver has created it, the Machine does not say
+// to which provider it belongs.
+func dropForeignMachine(m *machinev1alpha1.Machine) {
+	if id := m.Spec.ProviderID; id != "" && !strings.HasPrefix(id, providerid.Format("")) {
+		m.Spec = machinev1alpha1.MachineSpec{ProviderID: id, Class: m.Spec.Class}
+		m.Status = machinev1alpha1.MachineStatus{}
+	}
 }
 
 // reducedShoot is what remains of another provider's Shoot.

@@ -16,6 +16,7 @@ import (
 	"github.com/gardener/gardener/pkg/extensions"
 	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -260,6 +261,38 @@ func requireReduced(t *testing.T, object any) {
 	require.Nil(t, extension.GetExtensionStatus().GetProviderStatus())
 	require.Nil(t, extension.GetExtensionStatus().GetState())
 	require.EqualValues(t, 7, extension.GetExtensionStatus().GetLastOperation().Progress, "the predicates compare it")
+}
+
+// TestDropForeignMachine drops the content of a Machine whose provider ID another driver wrote, and keeps what may belong
+// to this provider. The library reads the metadata and the provider ID.
+func TestDropForeignMachine(t *testing.T) {
+	t.Parallel()
+
+	for name, tc := range map[string]struct {
+		providerID string
+		dropped    bool
+	}{
+		"Own": {providerID: "kubevirt://m"}, "Creating": {}, "Foreign": {providerID: "aws:///eu-west-1/i-0123", dropped: true},
+	} {
+		labels := map[string]string{machinev1alpha1.NodeLabelKey: "n"}
+		given := &machinev1alpha1.Machine{
+			ObjectMeta: metav1.ObjectMeta{Name: "m", Labels: labels},
+			Spec: machinev1alpha1.MachineSpec{
+				ProviderID: tc.providerID, Class: machinev1alpha1.ClassSpec{Name: "c"},
+				NodeTemplateSpec: machinev1alpha1.NodeTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}},
+			},
+			Status: machinev1alpha1.MachineStatus{Conditions: make([]corev1.NodeCondition, 1)},
+		}
+
+		want := given.DeepCopy()
+		if tc.dropped {
+			want.Spec.NodeTemplateSpec, want.Status = machinev1alpha1.NodeTemplateSpec{}, machinev1alpha1.MachineStatus{}
+		}
+
+		kept, err := withoutForeignContent(given)
+		require.NoError(t, err, name)
+		require.Equal(t, want, kept, name)
+	}
 }
 
 // TestDropForeignShoot keeps what may belong to this provider.
