@@ -23,7 +23,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/kubevirt"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerid"
 )
 
 // withSmallCache excludes managed fields, the content of other providers' objects, and kinds with many
@@ -83,7 +82,7 @@ func reducedStatus(status extensionsv1alpha1.DefaultStatus) extensionsv1alpha1.D
 // dropForeignMachine reduces a Machine of another provider. Before its driver has created it, the Machine does not say
 // to which provider it belongs.
 func dropForeignMachine(m *machinev1alpha1.Machine) {
-	if id := m.Spec.ProviderID; id != "" && !strings.HasPrefix(id, providerid.Format("")) {
+	if id := m.Spec.ProviderID; id != "" && !strings.HasPrefix(id, kubevirt.Type+"://") {
 		m.Spec = machinev1alpha1.MachineSpec{ProviderID: id, Class: m.Spec.Class}
 		m.Status = machinev1alpha1.MachineStatus{}
 	}
