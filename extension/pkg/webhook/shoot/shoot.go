@@ -1,7 +1,7 @@
 // Package shoot is the webhook for objects in the shoots: it keeps PersistentVolumes in the zones of
 // their StorageClass. The API servers of the shoots call it for objects that users of the shoots write.
-// Therefore it never denies a request, and bounds what requests cost the seed. It must not call a
-// provider cluster or a shoot.
+// Therefore it never denies a request, and reads objects of the seed once in ten seconds for each API
+// server. Package server bounds the requests. The package must not call a provider cluster or a shoot.
 package shoot
 
 import (
@@ -11,7 +11,6 @@ import (
 
 	extensionswebhook "github.com/gardener/gardener/extensions/pkg/webhook"
 	"github.com/gardener/gardener/extensions/pkg/webhook/shoot"
-	"github.com/go-logr/logr"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
@@ -34,7 +33,7 @@ const (
 func AddToManager(mgr manager.Manager) (*extensionswebhook.Webhook, error) {
 	webhook, err := shoot.New(mgr, shoot.Args{
 		Types:   []extensionswebhook.Type{{Obj: &corev1.PersistentVolume{}}},
-		Mutator: &mutator{classes: newClasses(mgr.GetClient()), log: mgr.GetLogger().WithName("shoot-webhook")},
+		Mutator: &mutator{classes: newClasses(mgr.GetClient(), mgr.GetLogger().WithName("shoot-webhook"))},
 		// Volumes of a shoot do not depend on the extension. If it is down when a volume is created, the
 		// volume gets its node affinity when it is attached for the first time.
 		FailurePolicy: ptr.To(admissionregistrationv1.Ignore),
@@ -57,7 +56,6 @@ func withSender(ctx context.Context, request *http.Request) context.Context {
 // mutator changes the objects.
 type mutator struct {
 	classes *classes
-	log     logr.Logger
 }
 
 // Mutate implements extensionswebhook.Mutator. It returns no error: Gardener's library responds to one
@@ -68,13 +66,7 @@ func (m *mutator) Mutate(ctx context.Context, newObj, oldObj client.Object) erro
 		return nil
 	}
 
-	zones, err := m.classes.zonesOf(ctx, volume.Spec.StorageClassName)
-	if err != nil {
-		m.log.Error(err, "Failed to get the zones of a StorageClass; the PersistentVolume has no node affinity", "name", volume.Name)
-
-		return nil
-	}
-
+	zones := m.classes.zonesOf(ctx, volume.Spec.StorageClassName)
 	if len(zones) > 0 {
 		volume.Spec.NodeAffinity = affinityTo(zones)
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,6 +14,7 @@ import (
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
 	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -116,7 +118,7 @@ func mutated(t *testing.T, seed client.Client, from string, v, old *corev1.Persi
 		before = old
 	}
 
-	m := &mutator{classes: newClasses(seed), log: logr.Discard()}
+	m := &mutator{classes: newClasses(seed, logr.Discard())}
 	ctx := withSender(t.Context(), &http.Request{RemoteAddr: from})
 	require.NoError(t, m.Mutate(ctx, v, before), "an error denies the request, whatever the failure policy")
 
@@ -260,35 +262,84 @@ func TestMutate_Sender(t *testing.T) {
 	}
 }
 
+// countingSeed returns a seed that counts the lists, each of which takes a second.
+func countingSeed(t *testing.T, lists *atomic.Int32, objects ...client.Object) client.Client {
+	t.Helper()
+
+	return seedWith(t, interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			lists.Add(1)
+			<-time.After(time.Second)
+
+			return errors.Join(ctx.Err(), c.List(ctx, list, options...))
+		},
+	}, objects...)
+}
+
 // TestZonesOf_Remembers bounds the reads of a shoot whose users change PersistentVolumes all the time.
 func TestZonesOf_Remembers(t *testing.T) {
 	t.Parallel()
 
+	for name, tc := range map[string]struct {
+		reason string
+		from   string
+		want   []string
+	}{
+		"Known":   {reason: "the API server of a shoot", from: address, want: []string{"a", "b"}},
+		"Unknown": {reason: "an API server that is not that of a shoot, or not yet", from: "10.0.0.9"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			synctest.Test(t, func(t *testing.T) {
+				lists, errs := &atomic.Int32{}, 0
+				log := funcr.New(func(_, _ string) { errs++ }, funcr.Options{})
+
+				ctx := withSender(t.Context(), &http.Request{RemoteAddr: tc.from + ":1234"})
+				known := newClasses(countingSeed(t, lists, apiServer("a", namespace, address), shootWith(t, namespace, profile)), log)
+
+				for range 1000 {
+					require.Equal(t, tc.want, known.zonesOf(ctx, "zonal"), tc.reason)
+				}
+
+				require.EqualValues(t, 1, lists.Load(), tc.reason)
+
+				<-time.After(validity + time.Second)
+				require.Equal(t, tc.want, known.zonesOf(ctx, "zonal"), tc.reason)
+				require.EqualValues(t, 2, lists.Load(), "the CloudProfile or the Pod may have changed")
+
+				if tc.want == nil {
+					require.Equal(t, 2, errs, "one line for each read")
+				} else {
+					require.Zero(t, errs)
+				}
+			})
+		})
+	}
+}
+
+// TestZonesOf_Parallel lets requests that one API server sends at a time share a read, which does not
+// end with one of them.
+func TestZonesOf_Parallel(t *testing.T) {
+	t.Parallel()
+
 	synctest.Test(t, func(t *testing.T) {
-		reads := 0
-		seed := seedWith(t, interceptor.Funcs{
-			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
-				reads++
+		lists := &atomic.Int32{}
+		known := newClasses(countingSeed(t, lists, apiServer("a", namespace, address), shootWith(t, namespace, profile)), logr.Discard())
+		ctx, cancel := context.WithCancel(withSender(t.Context(), &http.Request{RemoteAddr: address + ":1234"}))
+		found := make(chan []string)
 
-				return c.List(ctx, list, options...)
-			},
-		}, apiServer("a", namespace, address), shootWith(t, namespace, profile))
-
-		ctx := withSender(t.Context(), &http.Request{RemoteAddr: address + ":1234"})
-		known := newClasses(seed)
-
-		for range 1000 {
-			zones, err := known.zonesOf(ctx, "zonal")
-			require.NoError(t, err)
-			require.Equal(t, []string{"a", "b"}, zones)
+		for range 100 {
+			go func() { found <- known.zonesOf(ctx, "zonal") }()
 		}
 
-		require.Equal(t, 1, reads)
+		synctest.Wait()
+		cancel()
 
-		<-time.After(validity + time.Second)
+		for range 100 {
+			require.Equal(t, []string{"a", "b"}, <-found)
+		}
 
-		_, err := known.zonesOf(ctx, "zonal")
-		require.NoError(t, err)
-		require.Equal(t, 2, reads, "the CloudProfile may have changed")
+		require.EqualValues(t, 1, lists.Load())
 	})
 }
