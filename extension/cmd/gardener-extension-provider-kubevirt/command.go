@@ -33,6 +33,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	api "github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/v1alpha1"
 	controlplanecontroller "github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/controller/controlplane"
@@ -43,6 +44,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/providercluster"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/webhook/cloudprovider"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/webhook/controlplane"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/webhook/server"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/webhook/shoot"
 )
 
@@ -157,7 +159,11 @@ func (o *options) run(ctx context.Context) error {
 	config := o.rest.Completed().Config
 	config.QPS, config.Burst = 100, 130
 
-	managerOptions := withSmallCache(o.manager.Completed().Options())
+	managerConfig := o.manager.Completed()
+	managerOptions := withSmallCache(managerConfig.Options())
+	managerOptions.WebhookServer = server.New(webhook.Options{
+		Host: managerConfig.WebhookServerHost, Port: managerConfig.WebhookServerPort, CertDir: managerConfig.WebhookCertDir,
+	})
 
 	var err error
 	if managerOptions.Scheme, err = newScheme(); err != nil {
@@ -234,7 +240,7 @@ func (o *options) providerClusters(c *controllercmd.ControllerOptions) *provider
 // addWebhooks adds the webhooks. Gardener's library never stores the configuration for the shoots if
 // their webhook is disabled, and reconciles no ControlPlane before it is stored.
 func (o *options) addWebhooks(ctx context.Context, mgr manager.Manager) error {
-	configuration, err := o.webhooks.Completed().AddToManager(ctx, mgr, nil)
+	configuration, err := o.webhooks.Completed().AddToManager(ctx, server.Registrar(mgr), nil)
 
 	if disabled := o.webhooks.Switch.Disabled; !slices.Contains(disabled, "*") && !slices.Contains(disabled, extensionsshootwebhook.WebhookName) {
 		o.shootWebhooks = configuration
