@@ -50,7 +50,9 @@ func newAccounts(t *testing.T, objects ...client.Object) accounts {
 				Namespace: namespace, Name: identity.SecretName(i.Program),
 				Annotations: map[string]string{"kubevirt.provider.extensions.gardener.cloud/renew-token-at": time.Now().Add(time.Hour).Format(time.RFC3339)},
 			},
-			Data: map[string][]byte{"token": []byte(revoked)},
+			Data: map[string][]byte{"token": []byte(revoked), "kubeconfig": []byte(
+				`{"apiVersion": "v1", "kind": "Config", "current-context": "a", "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}],
+				"clusters": [{"name": "a", "cluster": {"server": "https://provider.example.com:6443"}}], "users": [{"name": "a", "user": {"tokenFile": "/var/run/secrets/provider/token"}}]}`)},
 		})
 	}
 
