@@ -2,6 +2,7 @@ package integration
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
@@ -28,6 +29,14 @@ func keepVolumesInZone(t *testing.T, shoot *seed.Shoot) {
 	require.Nil(t, early.Spec.NodeAffinity)
 
 	runKubeAPIServer(t, shoot)
+
+	// The extension remembers for some seconds that it did not know the address.
+	eventually(t, func(ctx context.Context) (bool, string) {
+		probe := persistentVolume("probe")
+		err := theSeed.Target.Create(ctx, probe, client.DryRunAll)
+
+		return err == nil && probe.Spec.NodeAffinity != nil, fmt.Sprintf("%v %v", err, probe.Spec.NodeAffinity)
+	})
 
 	late := persistentVolume("late")
 	require.NoError(t, theSeed.Target.Create(t.Context(), late))
