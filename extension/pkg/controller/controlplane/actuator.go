@@ -23,10 +23,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	providerspec "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/imagevector"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/errorcodes"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/identity"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/identity/mount"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/kubevirt"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/providercluster"
 )
@@ -195,7 +195,7 @@ func (a accounts) exist(ctx context.Context, cp *extensionsv1alpha1.ControlPlane
 		secret := &corev1.Secret{}
 
 		return a.seed.Get(ctx, client.ObjectKey{Namespace: cp.Namespace, Name: identity.SecretName(i.Program)}, secret) != nil ||
-			len(secret.Data[providerspec.SecretKeyKubeconfig]) == 0 // Only a record of the account.
+			len(secret.Data[mount.KeyKubeconfig]) == 0 // Only a record of the account.
 	})
 }
 

@@ -1,6 +1,7 @@
 // Package mount reads the credentials that package identity writes for a program of the control
 // plane, and that kubelet mounts: a kubeconfig, and beside it the token to which the kubeconfig
-// refers. The loopback proxy and the ControlPlane controller call it. It must not reach a cluster.
+// refers. Package identity, the ControlPlane controller and the loopback proxy call it. It must not reach a
+// cluster.
 package mount
 
 import (
