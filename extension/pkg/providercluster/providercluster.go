@@ -161,6 +161,7 @@ func mapper() meta.RESTMapper {
 		storagev1.SchemeGroupVersion.WithKind("StorageClass"),
 		authenticationv1.SchemeGroupVersion.WithKind("SelfSubjectReview"),
 		authorizationv1.SchemeGroupVersion.WithKind("SelfSubjectAccessReview"),
+		authorizationv1.SchemeGroupVersion.WithKind("SelfSubjectRulesReview"),
 		cdiv1beta1.SchemeGroupVersion.WithKind("CDI"),
 	} {
 		m.Add(kind, meta.RESTScopeRoot)

@@ -34,6 +34,7 @@ func TestMapper(t *testing.T) {
 		{Group: "cdi.kubevirt.io", Version: "v1beta1", Kind: "DataVolume"}:              "datavolumes",
 		{Group: "cdi.kubevirt.io", Version: "v1beta1", Kind: "CDI"}:                     "cdis",
 		{Group: "authorization.k8s.io", Version: "v1", Kind: "SelfSubjectAccessReview"}: "selfsubjectaccessreviews",
+		{Group: "authorization.k8s.io", Version: "v1", Kind: "SelfSubjectRulesReview"}:  "selfsubjectrulesreviews",
 		{Group: "authentication.k8s.io", Version: "v1", Kind: "SelfSubjectReview"}:      "selfsubjectreviews",
 	} {
 		mapping, err := mapper().RESTMapping(kind.GroupKind(), kind.Version)

@@ -108,7 +108,7 @@ func lostCases() map[string]providerCase {
 		"NotReadable": {
 			reason: "these permissions are optional", change: server{
 				quotasPath: forbidden("resourcequotas"), nodesPath: forbidden("nodes"), classPath: forbidden("storageclasses.storage.k8s.io"),
-				reviewsPath: forbidden("selfsubjectaccessreviews.authorization.k8s.io"),
+				rulesPath: forbidden("selfsubjectrulesreviews.authorization.k8s.io"),
 			},
 		},
 	}

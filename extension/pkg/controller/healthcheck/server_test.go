@@ -52,6 +52,7 @@ const (
 	quotasPath    = "/api/v1/namespaces/" + namespace + "/resourcequotas"
 	classPath     = "/apis/storage.k8s.io/v1/storageclasses/nvme"
 	reviewsPath   = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+	rulesPath     = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews"
 )
 
 // healthyProvider is a provider cluster that can run machines.
@@ -61,7 +62,7 @@ func healthyProvider() server {
 		kubeVirtsPath: kubeVirtWith(kubevirtv1.KubeVirtCondition{Type: kubevirtv1.KubeVirtConditionAvailable, Status: corev1.ConditionTrue}),
 		cdisPath:      &cdiv1beta1.CDIList{},
 		nodesPath:     &corev1.NodeList{Items: []corev1.Node{{}}}, quotasPath: &corev1.ResourceQuotaList{}, classPath: &storagev1.StorageClass{},
-		reviewsPath: reviewed(true),
+		rulesPath: &authorizationv1.SelfSubjectRulesReview{}, reviewsPath: reviewed(true),
 	}
 }
 

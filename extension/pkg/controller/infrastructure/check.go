@@ -6,13 +6,11 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/Masterminds/semver/v3"
 	extensionscontroller "github.com/gardener/gardener/extensions/pkg/controller"
 	v1beta1helper "github.com/gardener/gardener/pkg/api/core/v1beta1/helper"
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
-	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -27,7 +25,6 @@ import (
 
 	providerspec "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 	api "github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/apis/kubevirt/v1alpha1"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/providercluster"
 )
 
 // fault is a reason for which the provider cluster cannot run the shoot.
@@ -100,73 +97,6 @@ func (s *shoot) checkMachines(ctx context.Context, region string, cluster *exten
 	}
 
 	return faults
-}
-
-// permission is a verb on a resource that the extension or the driver needs.
-type permission struct{ verb, group, resource string }
-
-// permissions returns the permissions that the shoot needs. It contains only samples of those of the
-// driver, cloud-controller-manager and the CSI driver: the manifest that grants one grants all.
-func (s *shoot) permissions() []permission {
-	needed := []permission{
-		{"create", "kubevirt.io", "virtualmachines"},
-		{"delete", "kubevirt.io", "virtualmachines"},
-		{"list", "kubevirt.io", "virtualmachines"},
-		{"create", "", "secrets"},
-		{"list", "cdi.kubevirt.io", "datavolumes"},
-	}
-
-	if s.hasLoadBalancers {
-		needed = append(needed, permission{"create", "", "services"})
-	}
-
-	if s.hasVolumes {
-		needed = append(needed, permission{"update", "subresources.kubevirt.io", "virtualmachines/addvolume"},
-			permission{"update", "subresources.kubevirt.io", "virtualmachineinstances/removevolume"})
-	}
-
-	if s.createsNamespace() {
-		needed = append(needed, permission{"get", "", "namespaces"}, permission{"create", "", "namespaces"}, permission{"delete", "", "namespaces"})
-	}
-
-	for _, verb := range []string{"get", "list", "create", "update", "delete"} {
-		if len(s.config.Networks.TenantNetworks) > 0 {
-			needed = append(needed, permission{verb, providercluster.NetworkAttachmentDefinition.Group, "network-attachment-definitions"})
-		}
-
-		if s.config.Isolation != nil && s.config.Isolation.Enabled {
-			needed = append(needed, permission{verb, "networking.k8s.io", "networkpolicies"})
-		}
-	}
-
-	return needed
-}
-
-func (s *shoot) checkPermissions(ctx context.Context) ([]fault, error) {
-	var missing []string
-
-	for _, p := range s.permissions() {
-		resource, subresource, _ := strings.Cut(p.resource, "/")
-		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Namespace: s.namespace, Verb: p.verb, Group: p.group, Resource: resource, Subresource: subresource,
-		}}}
-
-		if err := s.provider.Create(ctx, review); err != nil {
-			return nil, fmt.Errorf("review the permissions of the account: %w", err)
-		}
-
-		if !review.Status.Allowed {
-			missing = append(missing, p.verb+" "+p.resource)
-		}
-	}
-
-	if len(missing) == 0 {
-		return nil, nil
-	}
-
-	return []fault{{gardencorev1beta1.ErrorInfraUnauthorized, credentialsPath(), fmt.Sprintf(
-		"the account of the kubeconfig may not %s in namespace %s of the provider cluster; apply extension/kubernetes/provider-namespace, or extension/kubernetes/namespace-per-shoot for namespace.create",
-		strings.Join(missing, ", "), s.namespace)}}, nil
 }
 
 // checkStorageClasses checks the storage classes of the volume types that the Shoot uses.

@@ -33,6 +33,10 @@ type providerState struct {
 	objects []client.Object
 	// denied are the resources for which access reviews are denied.
 	denied map[string]bool
+	// incomplete is set if reviews of rules are.
+	incomplete bool
+	// reviews counts the reviews of permissions.
+	reviews int
 	// lists is the error of lists of KubeVirt's and CDI's objects.
 	lists error
 }
@@ -54,8 +58,7 @@ func (p *providerState) cluster() *providercluster.Cluster {
 			return c.List(ctx, list, options...)
 		},
 		Create: func(_ context.Context, _ client.WithWatch, object client.Object, _ ...client.CreateOption) error {
-			review, _ := object.(*authorizationv1.SelfSubjectAccessReview)
-			review.Status.Allowed = !p.denied[review.Spec.ResourceAttributes.Resource]
+			p.review(object)
 
 			return nil
 		},
@@ -226,6 +229,51 @@ func TestHotplug(t *testing.T) {
 
 			s := &shoot{provider: state.cluster(), hasVolumes: tc.hasVolumes}
 			require.Equal(t, tc.faulty, len(s.checkHotplug(t.Context())) > 0)
+		})
+	}
+}
+
+// allRules allows each request.
+func allRules() []authorizationv1.ResourceRule {
+	return []authorizationv1.ResourceRule{{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}}}
+}
+
+// review answers a review of permissions. The rules of an account that lacks a permission are incomplete.
+func (p *providerState) review(object client.Object) {
+	p.reviews++
+
+	switch review := object.(type) {
+	case *authorizationv1.SelfSubjectRulesReview:
+		if len(p.denied) == 0 && !p.incomplete {
+			review.Status.ResourceRules = allRules()
+		}
+	case *authorizationv1.SelfSubjectAccessReview:
+		review.Status.Allowed = !p.denied[review.Spec.ResourceAttributes.Resource]
+	}
+}
+
+// TestCheckPermissions_Requests counts the requests of a check that each health check repeats.
+func TestCheckPermissions_Requests(t *testing.T) {
+	t.Parallel()
+
+	for name, tc := range map[string]struct {
+		reason     string
+		incomplete bool
+		reviews    int
+	}{
+		"RBAC":            {reason: "the rules contain all permissions", reviews: 1},
+		"OtherAuthorizer": {reason: "the rules are incomplete, so that each permission is reviewed", incomplete: true, reviews: 7},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			l, p := shootWithPool(t, &api.InfrastructureConfig{}), healthy()
+			p.incomplete = tc.incomplete
+
+			faults, err := newShoot(p.cluster(), l.infra, l.cluster).checkPermissions(t.Context())
+			require.NoError(t, err)
+			require.Empty(t, faults, tc.reason)
+			require.Equal(t, tc.reviews, p.reviews, tc.reason)
 		})
 	}
 }

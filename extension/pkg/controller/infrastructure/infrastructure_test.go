@@ -112,8 +112,8 @@ func (l *landscape) newProvider(objects []client.Object) client.Client {
 			return errors.Join(l.down, c.List(ctx, list, options...))
 		},
 		Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
-			if review, isReview := object.(*authorizationv1.SelfSubjectAccessReview); isReview {
-				review.Status.Allowed = true
+			if review, isReview := object.(*authorizationv1.SelfSubjectRulesReview); isReview {
+				review.Status.ResourceRules = allRules()
 
 				return l.down
 			}

@@ -1,0 +1,110 @@
+package infrastructure
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	rbacvalidation "k8s.io/component-helpers/auth/rbac/validation"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/providercluster"
+)
+
+// rule allows verbs on a resource of an API group.
+func rule(group, resource string, verbs ...string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: verbs}
+}
+
+// permissions returns the permissions that the shoot needs. It contains only samples of those of the
+// driver, cloud-controller-manager and the CSI driver: the manifest that grants one grants all.
+func (s *shoot) permissions() []rbacv1.PolicyRule {
+	needed := []rbacv1.PolicyRule{
+		rule("kubevirt.io", "virtualmachines", "create", "delete", "list"),
+		rule("", "secrets", "create"),
+		rule("cdi.kubevirt.io", "datavolumes", "list"),
+	}
+
+	if s.hasLoadBalancers {
+		needed = append(needed, rule("", "services", "create"))
+	}
+
+	if s.hasVolumes {
+		needed = append(needed, rule("subresources.kubevirt.io", "virtualmachines/addvolume", "update"),
+			rule("subresources.kubevirt.io", "virtualmachineinstances/removevolume", "update"))
+	}
+
+	if s.createsNamespace() {
+		needed = append(needed, rule("", "namespaces", "get", "create", "delete"))
+	}
+
+	verbs := []string{"get", "list", "create", "update", "delete"}
+
+	if len(s.config.Networks.TenantNetworks) > 0 {
+		needed = append(needed, rule(providercluster.NetworkAttachmentDefinition.Group, "network-attachment-definitions", verbs...))
+	}
+
+	if s.config.Isolation != nil && s.config.Isolation.Enabled {
+		needed = append(needed, rule("networking.k8s.io", "networkpolicies", verbs...))
+	}
+
+	return needed
+}
+
+// checkPermissions returns a fault if the account lacks permissions of the shoot. It reads all rules with one
+// request, and reviews those permissions that the rules lack: the rules are incomplete if the API server has
+// an authorizer other than RBAC.
+func (s *shoot) checkPermissions(ctx context.Context) ([]fault, error) {
+	review := &authorizationv1.SelfSubjectRulesReview{Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: s.namespace}}
+	if err := s.provider.Create(ctx, review); err != nil {
+		return nil, fmt.Errorf("read the permissions of the account: %w", err)
+	}
+
+	_, uncovered := rbacvalidation.Covers(policyRules(review.Status.ResourceRules), s.permissions())
+
+	var missing []string
+
+	for _, r := range uncovered {
+		allowed, err := s.isAllowed(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+
+		if !allowed {
+			missing = append(missing, r.Verbs[0]+" "+r.Resources[0])
+		}
+	}
+
+	if len(missing) == 0 {
+		return nil, nil
+	}
+
+	return []fault{{gardencorev1beta1.ErrorInfraUnauthorized, credentialsPath(), fmt.Sprintf(
+		"the account of the kubeconfig may not %s in namespace %s of the provider cluster; apply extension/kubernetes/provider-namespace, or extension/kubernetes/namespace-per-shoot for namespace.create",
+		strings.Join(missing, ", "), s.namespace)}}, nil
+}
+
+func policyRules(rules []authorizationv1.ResourceRule) []rbacv1.PolicyRule {
+	all := make([]rbacv1.PolicyRule, len(rules))
+	for i, r := range rules {
+		all[i] = rbacv1.PolicyRule{Verbs: r.Verbs, APIGroups: r.APIGroups, Resources: r.Resources, ResourceNames: r.ResourceNames}
+	}
+
+	return all
+}
+
+// isAllowed reviews a rule with one verb and one resource.
+func (s *shoot) isAllowed(ctx context.Context, r rbacv1.PolicyRule) (bool, error) {
+	resource, subresource, _ := strings.Cut(r.Resources[0], "/")
+	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
+		Namespace: s.namespace, Verb: r.Verbs[0], Group: r.APIGroups[0], Resource: resource, Subresource: subresource,
+	}}}
+
+	if err := s.provider.Create(ctx, review); err != nil {
+		return false, fmt.Errorf("review the permissions of the account: %w", err)
+	}
+
+	return review.Status.Allowed, nil
+}
