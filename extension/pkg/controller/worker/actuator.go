@@ -15,7 +15,6 @@ import (
 	v1beta1helper "github.com/gardener/gardener/pkg/api/core/v1beta1/helper"
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
-	machinescheme "github.com/gardener/machine-controller-manager/pkg/client/clientset/versioned/scheme"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
@@ -47,10 +46,6 @@ type Options struct {
 
 // AddToManager adds the controller to a manager.
 func AddToManager(ctx context.Context, mgr manager.Manager, options Options) error {
-	if err := machinescheme.AddToScheme(mgr.GetScheme()); err != nil {
-		return err
-	}
-
 	factory := &delegateFactory{seed: mgr.GetClient(), newProviderCluster: options.NewProviderCluster}
 
 	return worker.Add(ctx, mgr, worker.AddArgs{
