@@ -3,6 +3,7 @@ package providercluster
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -38,4 +39,24 @@ func TestTimeOfRequests(t *testing.T) {
 	err := r.send(ctx, func(context.Context) error { panic("no request is sent") })
 	require.ErrorContains(t, err, "provider cluster: it responds too slowly")
 	require.ErrorIs(t, err, context.DeadlineExceeded)
+}
+
+// TestSend_TotalTimeout sends requests that take twenty seconds each until the reconciliation has no time left.
+func TestSend_TotalTimeout(t *testing.T) {
+	t.Parallel()
+
+	synctest.Test(t, func(t *testing.T) {
+		r := newRequests(nil, nil)
+		sleep := func(context.Context) error {
+			time.Sleep(20 * time.Second)
+
+			return nil
+		}
+
+		for range totalTimeout / (20 * time.Second) {
+			require.NoError(t, r.send(t.Context(), sleep))
+		}
+
+		require.ErrorIs(t, r.send(t.Context(), sleep), errTotalTimeout)
+	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"testing"
 
 	"github.com/gardener/gardener/extensions/pkg/util"
@@ -274,6 +275,47 @@ func TestCheckPermissions_Requests(t *testing.T) {
 			require.NoError(t, err)
 			require.Empty(t, faults, tc.reason)
 			require.Equal(t, tc.reviews, p.reviews, tc.reason)
+		})
+	}
+}
+
+// TestPermissions lists the resources of the permissions that a configuration adds.
+func TestPermissions(t *testing.T) {
+	t.Parallel()
+
+	always := []string{"virtualmachines", "secrets", "datavolumes"}
+
+	for name, tc := range map[string]struct {
+		config *api.InfrastructureConfig
+		change func(*shoot)
+		added  []string
+	}{
+		"Default":       {config: &api.InfrastructureConfig{}, change: func(s *shoot) { s.hasLoadBalancers = false }},
+		"LoadBalancers": {config: &api.InfrastructureConfig{}, added: []string{"services"}},
+		"Volumes": {config: &api.InfrastructureConfig{}, change: func(s *shoot) { s.hasLoadBalancers, s.hasVolumes = false, true }, added: []string{
+			"virtualmachines/addvolume", "virtualmachineinstances/removevolume",
+		}},
+		"Namespace":      {config: &api.InfrastructureConfig{Namespace: &api.NamespaceConfig{Create: true}}, added: []string{"services", "namespaces"}},
+		"TenantNetworks": {config: config(tenant("a")), added: []string{"services", "network-attachment-definitions"}},
+		"Isolation":      {config: &api.InfrastructureConfig{Isolation: &api.IsolationConfig{Enabled: true}}, added: []string{"services", "networkpolicies"}},
+		"NotIsolated":    {config: &api.InfrastructureConfig{Isolation: &api.IsolationConfig{}}, added: []string{"services"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			l := shootWithPool(t, tc.config)
+			s := newShoot(healthy().cluster(), l.infra, l.cluster)
+
+			if tc.change != nil {
+				tc.change(s)
+			}
+
+			var resources []string
+			for _, r := range s.permissions() {
+				resources = append(resources, r.Resources...)
+			}
+
+			require.Equal(t, append(slices.Clone(always), tc.added...), resources)
 		})
 	}
 }

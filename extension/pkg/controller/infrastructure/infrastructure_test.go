@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -288,6 +289,7 @@ func TestNamespacePerShoot(t *testing.T) {
 	created := &corev1.Namespace{}
 	require.NoError(t, l.provider.Get(t.Context(), client.ObjectKey{Name: technicalID}, created))
 	require.Equal(t, technicalID, created.Labels[kubevirt.LabelShoot])
+	require.Equal(t, "baseline", created.Labels["pod-security.kubernetes.io/enforce"])
 
 	l.provider.Namespace = "other"
 	l.configure(t, config())
@@ -321,10 +323,35 @@ func TestIsolation(t *testing.T) {
 	l.reconcile(t)
 	require.Zero(t, l.writes)
 
+	isolated.Isolation.AllowedCIDRs[0] = "10.2.0.0/16"
+	l.configure(t, isolated)
+	l.reconcile(t)
+	require.NoError(t, l.provider.List(t.Context(), policies))
+	require.Equal(t, "10.2.0.0/16", policies.Items[0].Spec.Egress[0].To[1].IPBlock.CIDR)
+
 	l.configure(t, config())
 	l.reconcile(t)
 	require.NoError(t, l.provider.List(t.Context(), policies))
 	require.Empty(t, policies.Items)
+}
+
+// TestNetworkPolicy_Ports reads the ports of the policy: a rule without ports would allow all.
+func TestNetworkPolicy_Ports(t *testing.T) {
+	t.Parallel()
+
+	l := newLandscape(t, &api.InfrastructureConfig{Isolation: &api.IsolationConfig{Enabled: true}})
+	policy := newShoot(&providercluster.Cluster{Namespace: namespace}, l.infra, l.cluster).networkPolicy()
+
+	text := func(rule []networkingv1.NetworkPolicyPort) (all []string) {
+		for _, p := range rule {
+			all = append(all, fmt.Sprintf("%s %s-%d", *p.Protocol, p.Port, ptr.Deref(p.EndPort, p.Port.IntVal)))
+		}
+
+		return all
+	}
+
+	require.Equal(t, []string{"TCP 30000-32767", "UDP 30000-32767"}, text(policy.Spec.Ingress[1].Ports))
+	require.Equal(t, []string{"TCP 53-53", "UDP 53-53"}, text(policy.Spec.Egress[1].Ports))
 }
 
 // TestForceDelete succeeds without the provider cluster.
