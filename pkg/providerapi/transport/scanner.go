@@ -41,10 +41,10 @@ type mode uint8
 const (
 	// inStructure is outside of strings and numbers.
 	inStructure mode = iota
-	// inText is inside a string or member name that is not a number.
+	// inText is inside a member name, or a string that is not decoded into a quantity.
 	inText
-	// inTextNumber is inside a string or member name that may be a number.
-	inTextNumber
+	// inQuantity is inside a string that may be decoded into a quantity.
+	inQuantity
 	// inNumber is inside a number.
 	inNumber
 )
@@ -52,11 +52,8 @@ const (
 // level is an open object or array.
 type level struct {
 	array bool
-	// entry is set for an element of an array.
-	entry bool
-	// texts is set if all members are plain strings, even if they look like numbers: the object's
-	// name is labels or annotations.
-	texts bool
+	// quantities are the members that may hold a quantity.
+	quantities members
 }
 
 // scanner reads JSON as it arrives, in one pass and in constant memory, and counts what makes
@@ -69,9 +66,7 @@ type scanner struct {
 	levels [maxDepth]level
 	depth  int
 
-	// name is the beginning of the current member's name.
-	name  [len("annotations")]byte
-	named int
+	name memberName
 	// naming is set if the next string is a member name, and isName if the current string is one.
 	naming, isName bool
 	escape         escape
@@ -106,8 +101,8 @@ func (s *scanner) step(p []byte) (int, error) {
 	switch s.mode {
 	case inText:
 		return s.text(p), nil
-	case inTextNumber:
-		return 1, s.textNumber(p[0])
+	case inQuantity:
+		return 1, s.quantity(p[0])
 	case inNumber:
 		return s.number(p)
 	default:
@@ -143,11 +138,13 @@ func (s *scanner) open(array bool) error {
 
 	next := level{array: array}
 
-	if s.depth > 0 {
-		outer := &s.levels[s.depth-1]
-		next.entry, next.texts = outer.array, !outer.array && !array && s.called("labels", "annotations")
-	} else {
+	switch {
+	case s.depth == 0:
 		s.bytes, s.elements, s.members = 0, 0, 0
+	case s.levels[s.depth-1].array:
+		next.quantities = s.levels[s.depth-1].quantities
+	default:
+		next.quantities = s.name.quantities()
 	}
 
 	s.levels[s.depth] = next
@@ -163,7 +160,7 @@ func (s *scanner) open(array bool) error {
 
 func (s *scanner) close() {
 	s.depth = max(0, s.depth-1)
-	s.naming, s.named = false, 0
+	s.naming = false
 }
 
 func (s *scanner) comma() error {
@@ -187,15 +184,4 @@ func (s *scanner) element() error {
 	}
 
 	return nil
-}
-
-// called reports whether the current member has one of the names.
-func (s *scanner) called(names ...string) bool {
-	for _, name := range names {
-		if s.named == len(name) && string(s.name[:s.named]) == name {
-			return true
-		}
-	}
-
-	return false
 }

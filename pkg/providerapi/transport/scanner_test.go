@@ -9,8 +9,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime"
+	kubernetesscheme "k8s.io/client-go/kubernetes/scheme"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 	instancetypev1beta1 "kubevirt.io/api/instancetype/v1beta1"
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
@@ -44,26 +45,30 @@ func TestScanner(t *testing.T) {
 		"AfterText":        {"it ends at its quote", `["\\"` + strings.Repeat(`,""`, maxElements) + `]`, ErrElements},
 		"Events":           {"each event of a watch counts for itself", strings.Repeat(`{"object":{"a":[1,2,3]}}`+"\n", maxElements), nil},
 		"Unopened":         {"what is no JSON is the decoder's to refuse", `]}],` + strings.Repeat(",", maxElements), nil},
-		"Quantity":         {"it takes hours to parse", `{"guest":"` + hang + `"}`, errNumber},
+		"Quantity":         {"it takes hours to parse", `{"memory":{"guest":"` + hang + `"}}`, errNumber},
 		"QuantityNumber":   {"without quotes too", `{"guest":` + hang + `}`, errNumber},
 		"QuantityLast":     {"in an array too", `[1,` + hang + `]`, errNumber},
-		"QuantityEscaped":  {"it is the same text to a decoder", `{"guest":"1\u0065\u0032000000000"}`, errNumber},
-		"QuantitySpaces":   {"apimachinery trims them", `{"guest":" \t\u2003` + "\u00a0" + hang + `\n "}`, errNumber},
-		"QuantityName":     {"names are texts too", `{"` + hang + `":1}`, errNumber},
-		"QuantityEvent":    {"in a later event of a watch", `{"a":1}` + "\n" + `{"object":{"a":"` + hang + `"}}`, errNumber},
-		"Digits":           {"long numbers take long too", `{"a":"` + strings.Repeat("9", quantity.MaxDigits+1) + `"}`, errNumber},
-		"Label":            {"a label is a text", `{"labels":{"commit":"12e4567890"},"annotations":{"a":"` + hang + `"}}`, nil},
-		"LabelName":        {"its name too", `{"labels":{"` + hang + `":""}}`, nil},
-		"LabelDeeper":      {"what is below is none", `{"labels":{"a":{"b":"` + hang + `"}}}`, errNumber},
-		"LabelAsName":      {"a quantity of that name", `{"requests":{"labels":"` + hang + `"}}`, errNumber},
-		"LabelEscaped":     {"a name that is spelt in another way is not trusted", `{"l\u0061bels":{"a":"` + hang + `"}}`, errNumber},
-		"LabelLonger":      {"nor one that only begins so", `{"annotationss":{"a":"` + hang + `"}}`, errNumber},
-		"LabelBefore":      {"nor what comes behind them", `{"labels":{},"a":{"b":"` + hang + `"}}`, errNumber},
-		"LabelArray":       {"nor an array of that name", `{"labels":["` + hang + `"]}`, errNumber},
-		"Environment":      {"the value of a variable is a text", `{"env":[{"name":"COMMIT","value":"12e4567890"}]}`, nil},
-		"Value":            {"a quantity called value is none", `{"requests":{"value":"` + hang + `"}}`, errNumber},
-		"ValueNumber":      {"nor is a number", `[{"value":` + hang + `}]`, errNumber},
-		"ValueName":        {"nor another member", `[{"value":"a","` + hang + `":"a"}]`, errNumber},
+		"QuantityEscaped":  {"it is the same text to a decoder", `{"memory":{"guest":"1\u0065\u0032000000000"}}`, errNumber},
+		"QuantitySpaces":   {"apimachinery trims them", `{"memory":{"guest":" \t\u2003` + "\u00a0" + hang + `\n "}}`, errNumber},
+		"QuantityOfList":   {"the server chooses the name", `{"requests":{"anything at all":"` + hang + `"}}`, errNumber},
+		"QuantityEvent":    {"in a later event of a watch", `{"a":1}` + "\n" + `{"object":{"used":{"a":"` + hang + `"}}}`, errNumber},
+		"QuantityAfter":    {"in an object that was left and one that was not", `{"requests":{"a":{"b":"1"},"c":"` + hang + `"}}`, errNumber},
+		"NameCase":         {"KubeVirt's own decoders ignore case", `{"Memory":{"gUEST":"` + hang + `"}}`, errNumber},
+		"NameEscaped":      {"it is the same name to a decoder", `{"memory":{"gu\u0065st":"` + hang + `"}}`, errNumber},
+		"NameFolded":       {"encoding/json takes ſ for s", `{"memory":{"gueſt":"` + hang + `"}}`, errNumber},
+		"ObjectEscaped":    {"it is the same object to a decoder", `{"m\u0065mory":{"guest":"` + hang + `"}}`, errNumber},
+		"ObjectFolded":     {"encoding/json takes ſ for s", `{"requeſts":{"memory":"` + hang + `"}}`, errNumber},
+		"Digits":           {"long numbers take long too", `{"used":{"a":"` + strings.Repeat("9", quantity.MaxDigits+1) + `"}}`, errNumber},
+		"Label":            {"a label is no quantity", `{"labels":{"commit":"12e4567890","guest":"1e5000"},"annotations":{"a":"` + hang + `"}}`, nil},
+		"Zone":             {"a short hash as the name of a zone", `{"matchExpressions":[{"key":"zone","operator":"In","values":["12e45678"]}]}`, nil},
+		"NodeSelector":     {"nor is a selector", `{"nodeSelector":{"zone":"12e45678"}}`, nil},
+		"NodeName":         {"nor the name of a node", `{"metadata":{"name":"12e45678"},"status":{"nodeName":"12e45678"}}`, nil},
+		"MAC":              {"nor a MAC address without colons", `{"interfaces":[{"macAddress":"5254001e3456","mac":"5254001e3456"}]}`, nil},
+		"Environment":      {"nor the value of a variable", `{"env":[{"name":"COMMIT","value":"12e4567890"}]}`, nil},
+		"Name":             {"nor a name", `{"requests":{"` + hang + `":"1"}}`, nil},
+		"LongName":         {"an object with a longer name than any that holds quantities", `{"persistentVolumeClaimInfos":{"claimName":"12e45678"}}`, nil},
+		"Behind":           {"what comes behind a quantity", `{"requests":{"cpu":"1"},"zone":"12e45678"}`, nil},
+		"Alone":            {"what is no object is no quantity's", `"12e45678"`, nil},
 		"OrdinaryQuantity": {"what users write", `{"a":"4Gi","b":100,"c":-1.5e3,"d":"1e18","e":"12345678-1234"}`, nil},
 	}
 
@@ -95,108 +100,90 @@ func scanIn(body string, size int) error {
 	return nil
 }
 
-// TestNoQuantityIsTakenForText walks the types that responses are decoded into: where the scanner
-// treats strings as plain text, no type may have a quantity, neither by the name of a field nor in
-// a map whose keys a server chooses.
-func TestNoQuantityIsTakenForText(t *testing.T) {
+// TestScanner_FindsEveryQuantity walks all types that responses may be decoded into, and scans each
+// of their quantities with the name of the object around it, the only parts of its path that the
+// scanner knows.
+func TestScanner_FindsEveryQuantity(t *testing.T) {
 	t.Parallel()
 
-	seen := map[reflect.Type]bool{}
-	for _, of := range []any{
-		corev1.Node{},
-		corev1.Pod{},
-		corev1.Event{},
-		corev1.Secret{},
-		corev1.ResourceQuota{},
-		corev1.LimitRange{},
-		storagev1.StorageClass{},
-		kubevirtv1.VirtualMachine{},
-		kubevirtv1.VirtualMachineInstance{},
-		kubevirtv1.VirtualMachineInstanceMigration{},
-		kubevirtv1.KubeVirt{},
-		cdiv1beta1.DataVolume{},
-		cdiv1beta1.StorageProfile{},
-		cdiv1beta1.CDI{},
-		cdiv1beta1.CDIConfig{},
-		cdiv1beta1.DataSource{},
-		instancetypev1beta1.VirtualMachineInstancetype{},
-		instancetypev1beta1.VirtualMachineClusterInstancetype{},
+	types := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		kubernetesscheme.AddToScheme, kubevirtv1.AddToScheme, instancetypev1beta1.AddToScheme, cdiv1beta1.AddToScheme,
 	} {
-		requireTexts(t, reflect.TypeOf(of), false, seen)
+		require.NoError(t, add(types))
 	}
 
-	require.Greater(t, len(seen), 300, "KubeVirt's types are among them")
+	w := walk{t: t, seen: map[visited]bool{}, found: map[string]bool{}}
+
+	for kind, of := range types.AllKnownTypes() {
+		// The driver reads no metrics, no claims of devices, and no capacities of storage.
+		if kind.Group != "autoscaling" && kind.Group != "resource.k8s.io" && !strings.HasPrefix(kind.Kind, "CSIStorageCapacity") {
+			w.visit(of, "", "")
+		}
+	}
+
+	require.Greater(t, len(w.seen), 1000, "Kubernetes' and KubeVirt's types are among them")
+
+	w.found["status.restoresize"] = true // The module does not know VolumeSnapshots.
+
+	for object, fields := range quantities {
+		for _, name := range append(fields.names, "any")[:max(1, len(fields.names))] {
+			require.True(t, w.found[object+"."+name], "no type has %s.%s", object, name)
+		}
+	}
 }
 
-// requireTexts walks a type. entry is set for an element of an array.
-func requireTexts(t *testing.T, of reflect.Type, entry bool, seen map[reflect.Type]bool) {
-	t.Helper()
+// walk visits types. found has the quantities, in lower case.
+type walk struct {
+	t     *testing.T
+	seen  map[visited]bool
+	found map[string]bool
+}
+
+// visited is a type in a field of this name.
+type visited struct {
+	of   reflect.Type
+	name string
+}
+
+// visit visits the type of a field with this name in an object with that name.
+func (w *walk) visit(of reflect.Type, object, name string) {
+	w.t.Helper()
+
+	if of == reflect.TypeFor[resource.Quantity]() {
+		w.found[strings.ToLower(object+"."+name)] = true
+		require.Equal(w.t, errNumber, scanIn(fmt.Sprintf(`{%q:{%q:%q}}`, object, name, hang), 1), "%s.%s is not read as a quantity", object, name)
+	}
 
 	switch of.Kind() {
-	case reflect.Pointer:
-		requireTexts(t, of.Elem(), entry, seen)
-	case reflect.Slice:
-		require.False(t, entry && holdsQuantities(of.Elem()), "%s", of)
-		requireTexts(t, of.Elem(), true, seen)
+	case reflect.Pointer, reflect.Slice:
+		w.visit(of.Elem(), object, name)
 	case reflect.Map:
-		require.False(t, entry && isQuantity(of.Elem()), "%s in an array may hold a quantity called value", of)
-		require.False(t, holdsQuantities(of.Elem()), "%s may hold quantities in labels", of)
-		requireTexts(t, of.Elem(), false, seen)
+		w.visit(of.Elem(), name, "any")
 	case reflect.Struct:
-		requireTextsInFields(t, of, entry, seen)
+		w.fields(of, object, name)
 	default:
 	}
 }
 
-func requireTextsInFields(t *testing.T, of reflect.Type, entry bool, seen map[reflect.Type]bool) {
-	t.Helper()
+func (w *walk) fields(of reflect.Type, object, name string) {
+	w.t.Helper()
 
-	again := seen[of]
-	if again && !entry {
+	if w.seen[visited{of, name}] {
 		return
 	}
 
-	seen[of] = true
+	w.seen[visited{of, name}] = true
 
 	for i := range of.NumField() {
 		f := of.Field(i)
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		require.False(t, entry && name == "value" && isQuantity(f.Type), "%s.%s", of, name)
-		require.False(t, (name == "labels" || name == "annotations") && holdsQuantities(f.Type), "%s.%s", of, name)
 
-		if !again {
-			requireTexts(t, f.Type, false, seen)
+		if json, _, _ := strings.Cut(f.Tag.Get("json"), ","); json == "" && f.Anonymous {
+			w.visit(f.Type, object, name)
+		} else {
+			w.visit(f.Type, name, json)
 		}
 	}
-}
-
-func isQuantity(of reflect.Type) bool {
-	for of.Kind() == reflect.Pointer {
-		of = of.Elem()
-	}
-
-	return of == reflect.TypeFor[resource.Quantity]()
-}
-
-// holdsQuantities reports whether a member of the type is a quantity.
-func holdsQuantities(of reflect.Type) bool {
-	for of.Kind() == reflect.Pointer {
-		of = of.Elem()
-	}
-
-	switch of.Kind() {
-	case reflect.Map:
-		return isQuantity(of.Elem())
-	case reflect.Struct:
-		for i := range of.NumField() {
-			if isQuantity(of.Field(i).Type) {
-				return true
-			}
-		}
-	default:
-	}
-
-	return false
 }
 
 // BenchmarkScanner scans a page of VirtualMachines.

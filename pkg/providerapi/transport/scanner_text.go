@@ -31,18 +31,17 @@ func (s *scanner) checkNumber() error {
 }
 
 func (s *scanner) beginText() error {
-	s.isName, s.escape, s.mode = s.naming, escape{}, inTextNumber
-	s.candidate = quantity.Reader{}
-
-	if s.isText() {
-		s.mode = inText
-	}
+	s.isName, s.escape, s.mode = s.naming, escape{}, inText
 
 	if !s.isName {
+		if s.isQuantity() {
+			s.mode, s.candidate = inQuantity, quantity.Reader{}
+		}
+
 		return nil
 	}
 
-	s.named = 0
+	s.name = memberName{}
 	if s.members++; s.members > maxMembers {
 		return errMembers
 	}
@@ -50,20 +49,20 @@ func (s *scanner) beginText() error {
 	return nil
 }
 
-// isText reports whether the string that begins here is never parsed as a number, although it may
-// look like one, such as the short commit hash 12e45678 in a label, an annotation or the value of
-// an environment variable. TestNoQuantityIsTakenForText proves this for all types that are decoded.
-func (s *scanner) isText() bool {
+// isQuantity reports whether the string that begins here may be decoded into a quantity. Any other
+// string may look like one, such as a zone or a node named 12e45678, or the MAC address
+// 5254001e3456: it is never parsed.
+func (s *scanner) isQuantity() bool {
 	if s.depth == 0 {
 		return false
 	}
 
 	inside := &s.levels[s.depth-1]
 
-	return inside.texts || inside.entry && !inside.array && !s.isName && s.called("value")
+	return inside.quantities.every || !inside.array && s.name.in(inside.quantities)
 }
 
-// text reads a string that is not a number.
+// text reads a string that is not a quantity.
 func (s *scanner) text(p []byte) int {
 	if s.escape.reading() {
 		s.escape = escape{}
@@ -76,7 +75,9 @@ func (s *scanner) text(p []byte) int {
 		end++
 	}
 
-	s.keepName(p[:end])
+	if s.isName {
+		s.name.add(p[:end])
+	}
 
 	switch {
 	case end == len(p):
@@ -84,14 +85,15 @@ func (s *scanner) text(p []byte) int {
 	case p[end] == '"':
 		s.mode = inStructure
 	default:
-		s.beginEscape()
+		s.escape.begin()
+		s.name.unusual = s.name.unusual || s.isName
 	}
 
 	return end + 1
 }
 
-// textNumber reads the next byte of a string that may be a number.
-func (s *scanner) textNumber(b byte) error {
+// quantity reads the next byte of a string that may be a quantity.
+func (s *scanner) quantity(b byte) error {
 	switch {
 	case s.escape.reading():
 		if meant, complete := s.escape.take(b); complete {
@@ -102,10 +104,9 @@ func (s *scanner) textNumber(b byte) error {
 
 		return s.checkNumber()
 	case b == '\\':
-		s.beginEscape()
+		s.escape.begin()
 	default:
 		s.candidate.Take(b)
-		s.keepName([]byte{b})
 	}
 
 	if !s.candidate.Number() {
@@ -113,26 +114,6 @@ func (s *scanner) textNumber(b byte) error {
 	}
 
 	return nil
-}
-
-// beginEscape makes a member name with an escape sequence match no known name, so that the member
-// is checked more strictly.
-func (s *scanner) beginEscape() {
-	s.escape.begin()
-	s.named = len(s.name) + 1
-}
-
-// keepName stores the part of a member name that is compared.
-func (s *scanner) keepName(p []byte) {
-	if !s.isName {
-		return
-	}
-
-	if s.named < len(s.name) {
-		copy(s.name[s.named:], p)
-	}
-
-	s.named += len(p)
 }
 
 // escape is the current escape sequence.
