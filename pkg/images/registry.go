@@ -130,6 +130,8 @@ type references struct {
 	existing, deleted map[string]bool
 	// complete is set if existing has every image: each MachineClass was listed at least once.
 	complete bool
+	// known is the time of creation before which an image's MachineClass has been listed if it still exists.
+	known time.Time
 }
 
 // references returns the images of a cluster.
@@ -151,12 +153,15 @@ func (r *registry) references(cluster string) references {
 
 	l := r.listings(cluster)
 	refs.complete = !l.since.IsZero() && l.last.Sub(l.since) >= r.period*expiryPeriods
+	refs.known = r.clock.Now().Add(-r.period * expiryPeriods)
 
 	return refs
 }
 
 // unneeded reports whether no MachineClass refers to an image. Before the references are complete,
-// only the image of a MachineClass that is being deleted is known to be unneeded.
-func (r references) unneeded(image string) bool {
-	return !r.existing[image] && (r.complete || r.deleted[image])
+// only the image of a MachineClass that is being deleted is known to be unneeded. The same holds for
+// an image that is younger than the last listing of each MachineClass: Gardener's extension imports
+// an image before it creates the MachineClass.
+func (r references) unneeded(image string, created time.Time) bool {
+	return !r.existing[image] && (r.deleted[image] || r.complete && created.Before(r.known))
 }

@@ -46,8 +46,8 @@ func TestReferences(t *testing.T) {
 			clock.SetTime(clock.Now().Add(tc.after))
 
 			refs := r.references("c")
-			require.Equal(t, tc.a, refs.unneeded("a"), tc.reason)
-			require.Equal(t, tc.b, refs.unneeded("b"), tc.reason)
+			require.Equal(t, tc.a, refs.unneeded("a", time.Time{}), tc.reason)
+			require.Equal(t, tc.b, refs.unneeded("b", time.Time{}), tc.reason)
 		})
 	}
 }

@@ -65,7 +65,7 @@ func (m *Manager) sweep(ctx context.Context, c *providerapi.Clients, class Class
 // selection are the images of a cluster that may be deleted.
 type selection struct {
 	cluster, shootUID string
-	unneeded          func(image string) bool
+	unneeded          func(image string, created time.Time) bool
 }
 
 // deleteUnneeded deletes images that are not in use. A failure for one image does not prevent the
@@ -134,7 +134,8 @@ func List[T any](ctx context.Context, c *providerapi.Clients, clusters []string,
 // so that specs are not compared. An object that has an image's metadata was created deliberately,
 // and deleting it does not affect a machine.
 func (s selection) matches(object metav1.Object) bool {
-	return goldenimage.Is(object, s.cluster) && !v1alpha1.IsOfOtherShoot(object.GetLabels(), s.shootUID) && s.unneeded(object.GetName())
+	return goldenimage.Is(object, s.cluster) && !v1alpha1.IsOfOtherShoot(object.GetLabels(), s.shootUID) &&
+		s.unneeded(object.GetName(), object.GetCreationTimestamp().Time)
 }
 
 // lock locks the images from which no call of this process is creating a machine, and returns them.

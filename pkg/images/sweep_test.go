@@ -223,3 +223,32 @@ func TestUnknownImages(t *testing.T) {
 	require.EqualValues(t, 1, list(period/2), "once per period")
 	require.EqualValues(t, 2, list(period))
 }
+
+// TestMachinesListed_ImageImportedAhead creates an image after all MachineClasses were listed, as
+// Gardener's extension does for a new MachineClass, and lists the machines of another one first.
+func TestMachinesListed_ImageImportedAhead(t *testing.T) {
+	t.Parallel()
+
+	began := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	s, clock := newServer(), clocktesting.NewFakePassiveClock(began)
+	s.items["metadata of datavolumes"] = strings.Replace(candidateItem, `"uid"`, `"creationTimestamp":"`+began.Add(2*period).Format(time.RFC3339)+`","uid"`, 1)
+	clients, m, other := s.clients(t), NewManager(clock, period), class("other", "golden-other", false)
+
+	list := func(class Class) int32 {
+		m.RegisterClass(class)
+		m.MachinesListed(t.Context(), clients, class)
+
+		return s.deleted.Load()
+	}
+
+	for range 4 { // The image is created before the third listing.
+		require.Zero(t, list(other))
+		clock.SetTime(clock.Now().Add(period))
+	}
+
+	require.Zero(t, list(other), "the MachineClass may not have been listed since")
+	clock.SetTime(clock.Now().Add(period + time.Second))
+	require.EqualValues(t, 1, list(other), "the MachineClass would have been listed twice")
+
+	require.EqualValues(t, 2, list(class("deleted", imageName, true)), "a MachineClass that is being deleted needs no image of any age")
+}
