@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
@@ -101,4 +102,45 @@ func TestMissingMachinesAreCounted(t *testing.T) {
 	spied.err = nil
 	require.NoError(t, calls()["DeleteMachine"](t.Context(), p, r))
 	require.Zero(t, missing())
+}
+
+// TestAbandonedWithoutCredentials passes a Machine on that an operator has abandoned, although the
+// credentials of its class are missing or refused: the PluginSPI then deletes nothing.
+func TestAbandonedWithoutCredentials(t *testing.T) {
+	t.Parallel()
+
+	const ok, bad = codes.OK, codes.InvalidArgument
+
+	tests := map[string]struct {
+		reason    string
+		change    func(*request)
+		held      kubevirt.Kubeconfigs
+		kept, now codes.Code // before and after the Machine is abandoned
+	}{
+		"Usable":          {"the base of all cases is valid", func(*request) {}, nil, ok, ok},
+		"NoSecret":        {"it was deleted with the provider cluster", func(r *request) { r.secret = nil }, nil, bad, ok},
+		"NoKubeconfig":    {"its key was removed", func(r *request) { delete(r.secret.Data, "kubeconfig") }, nil, bad, ok},
+		"NoTags":          {"the class was emptied", func(r *request) { r.class.ProviderSpec.Raw = []byte(`{}`) }, nil, bad, ok},
+		"ForeignProvider": {"the class was edited", func(r *request) { r.class.Provider = "aws" }, nil, bad, ok},
+		"NotHeld":         {"the driver's own file was removed", func(r *request) { r.secret = nil }, kubeconfigs{}, codes.FailedPrecondition, ok},
+		"NoName":          {"there is no such Machine", func(r *request) { r.machine.Name = "" }, nil, bad, bad},
+		"NoClass":         {"machine-controller-manager sends none", func(r *request) { r.class = nil }, nil, bad, bad},
+	}
+
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			r, d := validRequest(), kubevirt.New(&recorder{}, kubevirt.Options{Kubeconfigs: tc.held})
+			tc.change(r)
+
+			for _, method := range []string{"GetMachineStatus", "InitializeMachine", "DeleteMachine"} {
+				r.machine.Annotations = nil
+				require.Equal(t, tc.kept, codeOf(t, calls()[method](t.Context(), d, r)), "%s: %s", method, tc.reason)
+
+				r.machine.Annotations = map[string]string{spi.AnnotationAddress: spi.AddressAbandoned}
+				require.Equal(t, tc.now, codeOf(t, calls()[method](t.Context(), d, r)), "%s: %s", method, tc.reason)
+			}
+		})
+	}
 }

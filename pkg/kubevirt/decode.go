@@ -1,6 +1,7 @@
 package kubevirt
 
 import (
+	"errors"
 	"time"
 
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -14,7 +15,7 @@ import (
 func (p *MachinePlugin) decodeObserve(
 	machine *v1alpha1.Machine, class *v1alpha1.MachineClass, secret *corev1.Secret,
 ) (*spi.ObserveMachineInput, error) {
-	kubeconfig, identity, err := machineclass.AccessToMachine(machine, class, secret)
+	kubeconfig, identity, err := access(machine, class, secret)
 	if err != nil {
 		return nil, err
 	}
@@ -29,6 +30,21 @@ func (p *MachinePlugin) decodeObserve(
 		CreationTimeout: p.creationTimeout(machine),
 		Report:          p.journal.reportFor(machine),
 	}, nil
+}
+
+// access returns the kubeconfig of the provider cluster and the identity of a machine. Both may be
+// missing for a Machine that an operator has abandoned, which must not depend on them.
+func access(machine *v1alpha1.Machine, class *v1alpha1.MachineClass, secret *corev1.Secret) ([]byte, spi.Identity, error) {
+	kubeconfig, identity, err := machineclass.AccessToMachine(machine, class, secret)
+	if isAbandoned(machine) && machine.Name != "" && class != nil && errors.Is(err, spi.ErrInvalid) {
+		return nil, spi.Identity{}, nil
+	}
+
+	return kubeconfig, identity, err
+}
+
+func isAbandoned(machine *v1alpha1.Machine) bool {
+	return machine != nil && spi.RecordedAddress(machine.Annotations).IsAbandoned()
 }
 
 func (p *MachinePlugin) creationTimeout(machine *v1alpha1.Machine) time.Duration {

@@ -13,7 +13,8 @@ import (
 
 // DeleteMachine deletes the machine, and returns when its VirtualMachine and its
 // VirtualMachineInstance are gone. It needs only the machine's name, the tags and the kubeconfig,
-// since an invalid class or missing user data must not prevent the deletion.
+// since an invalid class or missing user data must not prevent the deletion; for a Machine that an
+// operator has abandoned, only the name.
 //
 // For a machine at another address than the recorded one, the first call returns the new address in
 // LastKnownState, and the next call deletes the machine.
@@ -34,7 +35,7 @@ func (p *MachinePlugin) DeleteMachine(
 	ctx, end := p.begin(ctx, "DeleteMachine", req.Machine, machineclass.SourceOf(req.MachineClass, secret))
 	defer func() { err = end(err) }()
 
-	if err != nil {
+	if err != nil && !isAbandoned(req.Machine) {
 		return nil, err
 	}
 
@@ -65,7 +66,7 @@ func movedResponse(err error) *driver.DeleteMachineResponse {
 }
 
 func (p *MachinePlugin) decodeDelete(req *driver.DeleteMachineRequest, secret *corev1.Secret) (*spi.DeleteMachineInput, error) {
-	kubeconfig, identity, err := machineclass.AccessToMachine(req.Machine, req.MachineClass, secret)
+	kubeconfig, identity, err := access(req.Machine, req.MachineClass, secret)
 	if err != nil {
 		return nil, err
 	}

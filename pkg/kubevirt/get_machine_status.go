@@ -27,7 +27,7 @@ func (p *MachinePlugin) GetMachineStatus(
 	ctx, end := p.begin(ctx, "GetMachineStatus", req.Machine, machineclass.SourceOf(req.MachineClass, secret))
 	defer func() { err = end(err) }()
 
-	if err != nil {
+	if err != nil && !isAbandoned(req.Machine) {
 		return nil, err
 	}
 

@@ -29,7 +29,7 @@ func (p *MachinePlugin) InitializeMachine(
 	ctx, end := p.begin(ctx, "InitializeMachine", req.Machine, machineclass.SourceOf(req.MachineClass, secret))
 	defer func() { err = end(err) }()
 
-	if err != nil {
+	if err != nil && !isAbandoned(req.Machine) {
 		return nil, err
 	}
 

@@ -78,11 +78,12 @@ func (r machineRecord) claims(object metav1.Object) bool {
 	return r.created && object.GetLabels()[render.LabelMachine] == r.name
 }
 
-// tolerates reports whether an error of a provider cluster can be ignored because an operator has
-// abandoned the machine: the cluster may no longer exist, or may refuse the credentials.
+// tolerates reports whether an error of a provider cluster or of its credentials can be ignored
+// because an operator has abandoned the machine: the cluster may no longer exist, or may refuse the
+// credentials, and the kubeconfig may be missing or unusable.
 func (r machineRecord) tolerates(err error) bool {
 	return r.address.IsAbandoned() && slices.ContainsFunc(
-		[]error{spi.ErrUnavailable, spi.ErrUnauthenticated, spi.ErrForbidden, spi.ErrPrecondition},
+		[]error{spi.ErrUnavailable, spi.ErrUnauthenticated, spi.ErrForbidden, spi.ErrPrecondition, spi.ErrInvalid},
 		func(sentinel error) bool { return errors.Is(err, sentinel) },
 	)
 }

@@ -15,31 +15,9 @@ import (
 // DeleteMachine implements spi.PluginSPI. It returns nil only when the guest can no longer run,
 // since the Node is deleted next, and a running kubelet would register it again.
 func (m *Machines) DeleteMachine(ctx context.Context, in *spi.DeleteMachineInput) error {
-	if !in.Identity.Valid() {
-		return spi.Errorf(spi.ErrInvalid, "the deletion of a machine requires both the cluster and the role tag")
-	}
-
-	c, err := m.clients.For(in.Kubeconfig)
-	if err != nil {
-		return err
-	}
-
-	class := classOf(in.Identity, in.Class, in.Image)
-	m.images.RegisterClass(class)
-
-	if err := m.deleteMachine(ctx, c, in); err != nil {
-		return err
-	}
-
-	m.images.MachineDeleted(ctx, c, class)
-
-	return nil
-}
-
-func (m *Machines) deleteMachine(ctx context.Context, c *providerapi.Clients, in *spi.DeleteMachineInput) error {
 	record := recordForDelete(in)
 
-	vm, err := c.VirtualMachines().Get(ctx, in.Name)
+	c, vm, err := m.readForDelete(ctx, in)
 
 	switch {
 	case record.tolerates(err):
@@ -49,6 +27,32 @@ func (m *Machines) deleteMachine(ctx context.Context, c *providerapi.Clients, in
 	case err != nil:
 		return err
 	}
+
+	class := classOf(in.Identity, in.Class, in.Image)
+	m.images.RegisterClass(class)
+
+	if err := m.deleteMachine(ctx, c, in, vm); err != nil {
+		return err
+	}
+
+	m.images.MachineDeleted(ctx, c, class)
+
+	return nil
+}
+
+func (m *Machines) readForDelete(ctx context.Context, in *spi.DeleteMachineInput) (*providerapi.Clients, *kubevirtv1.VirtualMachine, error) {
+	if !in.Identity.Valid() {
+		return nil, nil, spi.Errorf(spi.ErrInvalid, "the deletion of a machine requires both the cluster and the role tag")
+	}
+
+	return m.read(ctx, in.Kubeconfig, in.Name)
+}
+
+// deleteMachine deletes a machine. The VirtualMachine is the one with its name, or nil.
+func (m *Machines) deleteMachine(
+	ctx context.Context, c *providerapi.Clients, in *spi.DeleteMachineInput, vm *kubevirtv1.VirtualMachine,
+) error {
+	record := recordForDelete(in)
 
 	ours, err := owns(c, record, vm)
 

@@ -14,12 +14,7 @@ import (
 // machine-controller-manager would wait for minutes. For a machine that is not scheduled,
 // spi.ErrUninitialized makes it call InitializeMachine, which reports the failure.
 func (m *Machines) GetMachineStatus(ctx context.Context, in *spi.ObserveMachineInput) (*spi.Machine, error) {
-	c, err := m.clients.For(in.Kubeconfig)
-	if err != nil {
-		return nil, err
-	}
-
-	vm, err := m.getOwned(ctx, c, in)
+	c, vm, err := m.getOwned(ctx, in)
 	if err != nil {
 		return nil, err
 	}

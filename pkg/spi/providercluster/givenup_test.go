@@ -55,6 +55,36 @@ func TestGivenUpMachineOfALostCluster(t *testing.T) {
 	}
 }
 
+// TestDeleteMachine_AbandonedWithoutCredentials gives machines up whose provider cluster cannot be
+// asked, since the kubeconfig or the tags are missing or unusable.
+func TestDeleteMachine_AbandonedWithoutCredentials(t *testing.T) {
+	t.Parallel()
+
+	for name, in := range map[string]spi.DeleteMachineInput{
+		"NoKubeconfig":       {Identity: ours},
+		"UnusableKubeconfig": {Identity: ours, Kubeconfig: []byte("not: [a kubeconfig")},
+		"NoTags":             {Kubeconfig: []byte("k")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			p, _ := providerAt(t, nil)
+			in.Name, in.HasProviderID = "m", true
+			require.ErrorIs(t, p.DeleteMachine(t.Context(), &in), spi.ErrInvalid)
+
+			observed := &spi.ObserveMachineInput{Kubeconfig: in.Kubeconfig, Name: "m", Identity: in.Identity, HasProviderID: true, Deleting: true}
+			_, err := p.GetMachineStatus(t.Context(), observed)
+			require.ErrorIs(t, err, spi.ErrInvalid)
+
+			in.Recorded, observed.Recorded = &spi.AddressRecord{Abandoned: true}, &spi.AddressRecord{Abandoned: true}
+			require.NoError(t, p.DeleteMachine(t.Context(), &in))
+
+			_, err = p.GetMachineStatus(t.Context(), observed)
+			require.ErrorIs(t, err, spi.ErrNotFound)
+		})
+	}
+}
+
 // TestGivenUpMachineKeepsItsDisks keeps the VirtualMachine of a machine that was given up running
 // with other tags. Its disks and Secrets carry the tags of the class.
 func TestGivenUpMachineKeepsItsDisks(t *testing.T) {

@@ -23,12 +23,7 @@ import (
 // immediately. A failure that was reported before is reported after the wait, since
 // machine-controller-manager calls again within seconds.
 func (m *Machines) InitializeMachine(ctx context.Context, in *spi.ObserveMachineInput) (*spi.Machine, error) {
-	c, err := m.clients.For(in.Kubeconfig)
-	if err != nil {
-		return nil, err
-	}
-
-	vm, err := m.getOwned(ctx, c, in)
+	c, vm, err := m.getOwned(ctx, in)
 	if err != nil {
 		return nil, err
 	}

@@ -12,32 +12,44 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/render"
 )
 
-// getOwned returns the VirtualMachine of a Machine, or spi.ErrNotFound if there is none or it is
-// not managed for this Machine.
-func (m *Machines) getOwned(ctx context.Context, c *providerapi.Clients, in *spi.ObserveMachineInput) (*kubevirtv1.VirtualMachine, error) {
+// getOwned returns the VirtualMachine of a Machine, and the clients of its provider cluster. The
+// error wraps spi.ErrNotFound if there is none or it is not managed for this Machine.
+func (m *Machines) getOwned(ctx context.Context, in *spi.ObserveMachineInput) (*providerapi.Clients, *kubevirtv1.VirtualMachine, error) {
 	record := recordForObserve(in)
 
-	vm, err := c.VirtualMachines().Get(ctx, in.Name)
+	c, vm, err := m.read(ctx, in.Kubeconfig, in.Name)
 
 	switch {
 	case record.tolerates(err):
-		return nil, spi.Errorf(spi.ErrNotFound, "VirtualMachine %s was abandoned", c.Path(in.Name))
+		return nil, nil, spi.Errorf(spi.ErrNotFound, "VirtualMachine %s was abandoned", in.Name)
 	case err != nil:
-		return nil, err
+		return nil, nil, err
 	}
 
 	ours, err := owns(c, record, vm)
 
 	switch {
 	case err != nil:
-		return nil, err
+		return nil, nil, err
 	case !ours:
-		return nil, spi.Errorf(spi.ErrNotFound, "VirtualMachine %s", c.Path(in.Name))
+		return nil, nil, spi.Errorf(spi.ErrNotFound, "VirtualMachine %s", c.Path(in.Name))
 	}
 
 	m.orphans.forget(vm.UID)
 
-	return vm, nil
+	return c, vm, nil
+}
+
+// read reads the VirtualMachine of this name, or nil if there is none.
+func (m *Machines) read(ctx context.Context, kubeconfig []byte, name string) (*providerapi.Clients, *kubevirtv1.VirtualMachine, error) {
+	c, err := m.clients.For(kubeconfig)
+	if err != nil {
+		return nil, nil, err
+	}
+
+	vm, err := c.VirtualMachines().Get(ctx, name)
+
+	return c, vm, err
 }
 
 // initialized reports whether the instance has been scheduled, and has an address if it needs one.
