@@ -89,7 +89,7 @@ func runController(ctx context.Context, server *mcmoptions.MCServer, own *option
 
 	go stopOnSignal(ctx, p.stop)
 
-	return app.Run(server, whenLeading(ctx, addresses.Driver(p.driver), append(p.tasks, addresses.Run, measure)...))
+	return app.Run(server, whenLeading(ctx, orphanPass{addresses.Driver(p.driver)}, append(p.tasks, addresses.Run, measure)...))
 }
 
 // process is a driver with its background work in this process.

@@ -22,13 +22,14 @@ func (m *Machines) ListMachines(ctx context.Context, in *spi.ListMachinesInput) 
 		return nil, spi.Errorf(spi.ErrInvalid, "the list of machines requires both the cluster and the role tag")
 	}
 
+	// The class exists, whether its kubeconfig is usable or not.
+	class := classOf(in.Identity, in.Class, in.Image)
+	m.images.RegisterClass(class)
+
 	c, err := m.clients.For(in.Kubeconfig)
 	if err != nil {
 		return nil, err
 	}
-
-	class := classOf(in.Identity, in.Class, in.Image)
-	m.images.RegisterClass(class)
 
 	selector := render.Selector(in.Identity)
 
