@@ -72,6 +72,9 @@ func objects() []Failure {
 		{"PodSecurityViolated", RetryableConfigurationProblem, Remedy{
 			Provider: "label the namespace of the machines pod-security.kubernetes.io/enforce=privileged",
 		}},
+		{"LimitRangeViolated", RetryableConfigurationProblem, Remedy{
+			Provider: "change the LimitRange of the machines' namespace, which sets or bounds the value in the message",
+		}},
 		{"PolicyViolated", RetryableConfigurationProblem, Remedy{Provider: "exempt the machines from the policy in the message"}},
 		{"WebhookUnavailable", RetryableInfraDependencies, Remedy{Provider: "repair the webhook in the message, or the component behind it"}},
 		{"CreationFailed", RetryableConfigurationProblem, Remedy{Provider: "check the VirtualMachine and its events"}},
@@ -134,6 +137,10 @@ func images() []Failure {
 		{"ImagePullFailed", RetryableConfigurationProblem, Remedy{
 			CloudProfile: "correct the image of the container disk", Provider: "check that the nodes can pull the image",
 		}},
+		{"ImportOutOfMemory", RetryableConfigurationProblem, Remedy{
+			Provider: "raise the memory limit of CDI's pods (podResourceRequirements in the configuration of the CDI resource); then delete the DataVolume in the message, " +
+				"unless it is being imported: a golden image is created again automatically",
+		}},
 		{"ImportFailed", RetryableConfigurationProblem, Remedy{
 			CloudProfile: "correct the image or its source", Provider: "check the DataVolume and the pods of CDI",
 		}},
@@ -157,6 +164,18 @@ func starts() []Failure {
 		}},
 		{"NodeDown", RetryableInfraDependencies, Remedy{
 			Provider: "repair the node; if it is off permanently, delete its Node object or taint it node.kubernetes.io/out-of-service=nodeshutdown:NoExecute",
+		}},
+		{"MachineStopped", RetryableInfraDependencies, Remedy{
+			Provider: "start the VirtualMachine again (virtctl start)", Seed: "to remove the machine, delete the Machine",
+		}},
+		{"GuestNotStarted", RetryableInfraDependencies, Remedy{
+			Provider: "check the log of virt-handler on the node in the message", Seed: "if the node is at fault, delete the Machine, so that it is replaced",
+		}},
+		{"GuestPaused", RetryableInfraDependencies, Remedy{
+			Provider: "after an I/O error, repair the storage of the machine's volumes; otherwise, resume the guest (virtctl unpause vm)",
+		}},
+		{"GuestEnded", RetryableInfraDependencies, Remedy{
+			Provider: "check the events of the VirtualMachineInstance", Seed: "delete the Machine, so that it is replaced",
 		}},
 		{MachineVanished, RetryableInfraDependencies, Remedy{
 			Provider: "look for the deletion in the audit log",

@@ -287,11 +287,13 @@ func TestWhatAMachineWithItsPlaceWaitsFor(t *testing.T) {
 		reason  string
 		machine *machineState
 		stage   spi.Stage
+		down    bool
 		want    string
 	}{
 		"NoMachine": {reason: "there is no Machine", stage: spi.StageScheduled},
 		"Creating":  {reason: "that is said already", machine: &machineState{Phase: "Pending"}, stage: spi.StageCreating},
 		"Pending":   {reason: "the guest has to join", machine: &machineState{Phase: "Pending"}, stage: spi.StageScheduled, want: "virtctl console"},
+		"NoGuest":   {reason: "there is no console", machine: &machineState{Phase: "Pending"}, stage: spi.StageScheduled, down: true, want: "its guest does not run"},
 		"Running":   {reason: "nothing", machine: &machineState{Phase: "Running"}, stage: spi.StageScheduled, want: "its Node is healthy"},
 		"Deleted":   {reason: "the drain", machine: &machineState{Phase: "Terminating", Deleted: &deleted}, stage: spi.StageScheduled, want: "drains"},
 	}
@@ -300,7 +302,7 @@ func TestWhatAMachineWithItsPlaceWaitsFor(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			got := (&diagnosis{Machine: tc.machine}).node(tc.stage)
+			got := (&diagnosis{Machine: tc.machine}).node(&spi.Explanation{Stage: tc.stage, GuestRuns: !tc.down})
 			require.Contains(t, got, tc.want, tc.reason)
 			require.Equal(t, tc.want == "", got == "", tc.reason)
 		})

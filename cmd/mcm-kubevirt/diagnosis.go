@@ -221,7 +221,7 @@ func (d *diagnosis) addState(m *spi.Explanation) {
 		Server: m.Server, Namespace: m.Namespace, Stage: m.Stage,
 		Objects: append([]spi.Object{}, m.Objects...), Unread: slices.Clone(m.Unread),
 	}
-	d.WaitingFor = statustext.Printable(m.Waiting) + d.node(m.Stage)
+	d.WaitingFor = statustext.Printable(m.Waiting) + d.node(m)
 	d.Evidence = append(d.Evidence, m.Signs...)
 
 	sanitize(&d.Provider.Server, &d.Provider.Namespace)
@@ -245,12 +245,14 @@ func sanitizeSign(s *spi.Sign) {
 }
 
 // node describes what machine-controller-manager waits for after a machine is scheduled.
-func (d *diagnosis) node(stage spi.Stage) string {
+func (d *diagnosis) node(m *spi.Explanation) string {
 	switch {
-	case stage != spi.StageScheduled || d.Machine == nil:
+	case m.Stage != spi.StageScheduled || d.Machine == nil:
 		return ""
 	case d.Machine.Deleted != nil:
 		return "; machine-controller-manager drains its Node, and then deletes the machine"
+	case !m.GuestRuns:
+		return "; its guest does not run"
 	case d.Machine.Phase == string(v1alpha1.MachineRunning):
 		return ", and its Node is healthy"
 	default:

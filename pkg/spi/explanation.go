@@ -73,6 +73,8 @@ type Explanation struct {
 	Server, Namespace string
 	// Stage is the machine's stage.
 	Stage Stage
+	// GuestRuns is set if the machine's guest runs, so that it has a console.
+	GuestRuns bool
 	// Objects are the machine's objects, the VirtualMachine first; empty if it has none.
 	Objects []Object
 	// Signs are all reports of components about the objects, in the order of their evaluation.

@@ -25,10 +25,17 @@ type Evidence struct {
 	Images []cdiv1beta1.DataVolume
 	// Pods are the instance's pods.
 	Pods []corev1.Pod
-	// Events are the events of the machine's launcher pod, and of its DataVolumes and their claims.
+	// Claims are the claims of the DataVolumes, and those that CDI fills for them.
+	Claims []corev1.PersistentVolumeClaim
+	// Events are the events of the machine's launcher pod or of its instance, and of its DataVolumes,
+	// their claims and CDI's pods.
 	Events []corev1.Event
 	// Migrations are the instance's live migrations.
 	Migrations []kubevirtv1.VirtualMachineInstanceMigration
+
+	// WithStalls adds volumes without progress to the causes. They may be slow only, so the driver does
+	// not report them as failures.
+	WithStalls bool
 }
 
 // GracePeriods are how long failures must last before they are reported: a failure that ends within
@@ -42,11 +49,13 @@ type GracePeriods struct {
 	Retry time.Duration
 	// Obstruction is for obstacles that usually disappear when another operation ends.
 	Obstruction time.Duration
+	// Start is for pods of CDI that do not start, without a reason: kubelet may be pulling a large image.
+	Start time.Duration
 }
 
 // GracePeriodsOf returns the grace periods for an operator's grace period for capacity problems.
 func GracePeriodsOf(capacity time.Duration) GracePeriods {
-	return GracePeriods{Refusal: capacity, Retry: 2 * capacity, Obstruction: 10 * capacity}
+	return GracePeriods{Refusal: capacity, Retry: 2 * capacity, Obstruction: 10 * capacity, Start: 20 * capacity}
 }
 
 // Cause returns the one cause that keeps the machine from being scheduled, or nil if no problem is

@@ -194,6 +194,45 @@ func TestCauses(t *testing.T) {
 		"Import":       {importSays("Unable to convert source data to target format: qemu-img: x"), "ImportFailed", spi.ErrPrecondition},
 		"NoImporter":   {volumeSays(cdiv1beta1.DataVolumeRunning, "ErrStartingPod", "Error starting pod 'importer-x'", minute), "ImportFailed", spi.ErrPrecondition},
 
+		"ImporterSecret": {
+			volumeSays(cdiv1beta1.DataVolumeRunning, "CreateContainerConfigError", `secret "registry-creds" not found`, minute), "SecretNotFound", spi.ErrPrecondition,
+		},
+		"ImporterSecretKey": {
+			volumeSays(cdiv1beta1.DataVolumeRunning, "CreateContainerConfigError", "couldn't find key accessKeyId in Secret ns/s3", minute), "SecretNotFound", spi.ErrPrecondition,
+		},
+		"ImporterContainer": {volumeSays(cdiv1beta1.DataVolumeRunning, "CreateContainerError", "context deadline exceeded", minute), "ImportFailed", spi.ErrPrecondition},
+		"ImporterEvicted":   {volumeSays(cdiv1beta1.DataVolumeRunning, "Evicted", "", minute), "ImportFailed", spi.ErrPrecondition},
+		"ImporterMemory":    {volumeSays(cdiv1beta1.DataVolumeRunning, "OOMKilled", "", minute), "ImportOutOfMemory", spi.ErrPrecondition},
+		"SenderMemory":      {volumeSays(cdiv1beta1.DataVolumeRunning, "Pending and OOMKilled", " and ", minute), "ImportOutOfMemory", spi.ErrPrecondition},
+		"KilledBefore":      {killedImport("DataVolume too small to contain image"), "ImportOutOfMemory", spi.ErrPrecondition},
+		"ImporterUnknown":   {volumeSays(cdiv1beta1.DataVolumeRunning, "SomethingNew", "x", ago(6*time.Minute)), "ImportFailed", spi.ErrPrecondition},
+		"ImporterWaiting":   {volumeSays(cdiv1beta1.DataVolumeRunning, "ContainerCreating", "", ago(11*time.Minute)), "ImportFailed", spi.ErrPrecondition},
+		"ImporterVolume":    {podSays("FailedMount", `MountVolume.SetUp failed for volume "v" : secret "headers" not found`, 2*time.Minute), "SecretNotFound", spi.ErrPrecondition},
+		"ImporterPriority": {with(volumeSays(cdiv1beta1.DataVolumeRunning, "ErrStartingPod", "Error starting pod 'importer-x'", minute), func(e *diagnose.Evidence) {
+			e.DataVolumes[0].Spec.PriorityClassName = "image-import"
+		}), "ImportFailed", spi.ErrPrecondition},
+		"Stalled": {stalled(cloneOf("image", newVolume("disk", cdiv1beta1.PrepClaimInProgress)), 6*time.Minute), "VolumeStalled", spi.ErrTimeout},
+
+		"LimitRange": {
+			instanceSays("Synchronized", "FailedCreate", `Pod "x" is invalid: spec.containers[0].resources.requests: Invalid value: "1Gi": must be less than or equal to memory limit of 512Mi`, soon),
+			"LimitRangeViolated", spi.ErrPrecondition,
+		},
+		"LimitRangeMaximum": {
+			instanceSays("Synchronized", "FailedCreate", `pods "x" is forbidden: maximum memory usage per Container is 1Gi, but limit is 2Gi`, soon), "LimitRangeViolated", spi.ErrPrecondition,
+		},
+
+		"NotStarted":   {scheduled(6 * time.Minute), "GuestNotStarted", spi.ErrPrecondition},
+		"NotSynced":    {scheduled(2*time.Minute, condition("Synchronized", "Synchronizing with the Domain failed.", "server error. LinkAdd: operation not supported", minute)), "GuestNotStarted", spi.ErrPrecondition},
+		"SyncFailed":   {with(scheduled(2*time.Minute), syncFailed), "GuestNotStarted", spi.ErrPrecondition},
+		"IOError":      {paused("PausedIOError", 2*time.Minute), "GuestPaused", spi.ErrPrecondition},
+		"PausedByUser": {paused("PausedByUser", 2*time.Minute), "GuestPaused", spi.ErrPrecondition},
+		"PausedLong":   {paused("PausedByMigrationMonitor", 6*time.Minute), "GuestPaused", spi.ErrPrecondition},
+		"OnceFailed":   {ended(kubevirtv1.RunStrategyOnce, kubevirtv1.Failed), "GuestEnded", spi.ErrPrecondition},
+		"OnceCrashed": {with(&diagnose.Evidence{VirtualMachine: crashing(1)}, func(e *diagnose.Evidence) {
+			e.VirtualMachine.Spec.RunStrategy = new(kubevirtv1.RunStrategyOnce)
+		}), "GuestEnded", spi.ErrPrecondition},
+		"Halted": {&diagnose.Evidence{VirtualMachine: halted(newVM("Stopped"))}, "MachineStopped", spi.ErrPrecondition},
+
 		"Pull":      {instanceSays("Synchronized", "ErrImagePull", "x", minute), "ImagePullFailed", spi.ErrPrecondition},
 		"PullEvent": {podSays("BackOff", `Back-off pulling image "x"`, 2*time.Minute), "ImagePullFailed", spi.ErrPrecondition},
 		"Secret":    {podSays("FailedMount", `MountVolume.SetUp failed for volume "v" : secret "x" not found`, 2*time.Minute), "SecretNotFound", spi.ErrPrecondition},
@@ -291,6 +330,12 @@ func TestNoCause(t *testing.T) {
 			says(cdiv1beta1.DataVolumeBound, corev1.ConditionFalse, "Pending", "target PVC disk Pending", old),
 			says(cdiv1beta1.DataVolumeReady, corev1.ConditionFalse, "TransferRunning", "", old),
 			says(cdiv1beta1.DataVolumeRunning, corev1.ConditionTrue, "Pod is running", "", old)))},
+		"Clone Pending": {"CDI has not begun", volumeSays(cdiv1beta1.DataVolumeRunning, "Pending", "Clone Pending", old)},
+		"Scratch space": {"CDI starts the importer again", volumeSays(cdiv1beta1.DataVolumeRunning, "Scratch space required", "", old)},
+		"Image pull":    {"kubelet pulls the importer's image", volumeSays(cdiv1beta1.DataVolumeRunning, "ContainerCreating", "", ago(9*time.Minute))},
+		"Scheduled":     {"virt-handler prepares the guest", scheduled(2 * time.Minute)},
+		"Stall":         {"only operators ask for it: a clone takes as long as it takes", with(stalled(newVolume("disk", cdiv1beta1.CSICloneInProgress), time.Hour), func(e *diagnose.Evidence) { e.WithStalls = false })},
+		"Restarts":      {"KubeVirt starts it again", ended(kubevirtv1.RunStrategyAlways, kubevirtv1.Succeeded)},
 		"ImporterWaits": {"an importer's volume is being made", volumeSays(cdiv1beta1.DataVolumeRunning, "Unschedulable", "Importer pod cannot be scheduled", ago(2*time.Minute))},
 		"Done":          {"it has failed, and then succeeded", volumes(newVolume("disk", cdiv1beta1.Succeeded, says(cdiv1beta1.DataVolumeRunning, corev1.ConditionFalse, "Error", "x", old)))},
 		"Completed":     {"an importer that has ended well", volumeSays(cdiv1beta1.DataVolumeRunning, "Completed", "Import Complete", old)},
@@ -313,42 +358,6 @@ func TestNoCause(t *testing.T) {
 			got := tc.seen.Cause(now, grace)
 			require.True(t, got == nil || got.ReportableAt.After(now), "%s: %v", tc.reason, got)
 		})
-	}
-}
-
-// TestHealthyTimelines goes through the observed states of healthy machines. None is a failure,
-// however long it lasts.
-func TestHealthyTimelines(t *testing.T) {
-	t.Parallel()
-
-	long := ago(time.Hour)
-	disk := func(phase cdiv1beta1.DataVolumePhase, conditions ...cdiv1beta1.DataVolumeCondition) []cdiv1beta1.DataVolume {
-		return []cdiv1beta1.DataVolume{cloneOf("image", newVolume("disk", phase, conditions...))}
-	}
-
-	for _, phase := range []cdiv1beta1.DataVolumePhase{
-		"", cdiv1beta1.Pending, cdiv1beta1.CloneScheduled, cdiv1beta1.CSICloneInProgress, cdiv1beta1.CloneInProgress,
-		cdiv1beta1.PrepClaimInProgress, cdiv1beta1.RebindInProgress, cdiv1beta1.PendingPopulation, cdiv1beta1.WaitForFirstConsumer,
-		cdiv1beta1.ImportScheduled, cdiv1beta1.ImportInProgress, cdiv1beta1.Succeeded,
-	} {
-		for _, status := range []string{"", "Stopped", "Provisioning", "WaitingForVolumeBinding", "Starting", "DataVolumeError"} {
-			e := &diagnose.Evidence{VirtualMachine: newVM(status), DataVolumes: disk(phase,
-				says(cdiv1beta1.DataVolumeBound, corev1.ConditionFalse, "Pending", "PVC disk Pending", long),
-				says(cdiv1beta1.DataVolumeReady, corev1.ConditionFalse, "", "", long),
-				says(cdiv1beta1.DataVolumeRunning, corev1.ConditionFalse, "Pending", "Clone Pending", long))}
-			require.Nil(t, e.Cause(now, grace), "%s, %s", phase, status)
-
-			e.DataVolumes = disk(phase, says(cdiv1beta1.DataVolumeBound, corev1.ConditionFalse, "NotFound", "No PVC found", long),
-				says(cdiv1beta1.DataVolumeRunning, corev1.ConditionFalse, "ContainerCreating", "", long))
-			require.Nil(t, e.Cause(now, grace), "%s, %s", phase, status)
-		}
-	}
-
-	for _, phase := range []kubevirtv1.VirtualMachineInstancePhase{"", kubevirtv1.Pending, kubevirtv1.Scheduling, kubevirtv1.Scheduled, kubevirtv1.Running, kubevirtv1.Succeeded} {
-		e := &diagnose.Evidence{VirtualMachine: newVM("Starting"), Instance: newInstance(phase,
-			condition("Ready", "GuestNotRunning", "Guest VM is not reported as running", long),
-			condition("DataVolumesReady", "NotAllDVsReady", "Not all of the VMI's DVs are ready", long))}
-		require.Nil(t, e.Cause(now, grace), phase)
 	}
 }
 
@@ -382,17 +391,4 @@ func TestMachineJudgesAtOnce(t *testing.T) {
 
 	e := unschedulable("0/3 nodes are available", ago(0))
 	require.NotNil(t, diagnose.Machine(e.VirtualMachine, e.Instance))
-}
-
-func TestMessages(t *testing.T) {
-	t.Parallel()
-
-	e := unschedulable("0/3 nodes are available: 2 Insufficient memory. no new claims to deallocate, preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling.", ago(time.Hour))
-	require.True(t, strings.HasPrefix(e.Cause(now, grace).Err.Error(), "Unschedulable: 0/3 nodes are available: 2 Insufficient memory; add provider nodes"))
-
-	e = importSays(`Get "https://user:geheim@example.com/x?X-Amz-Signature=geheim": got 404, docker://registry.example.com/a:1`)
-	require.Contains(t, e.Cause(now, grace).Err.Error(), `Get "https://example.com/x": got 404, docker://registry.example.com/a:1; correct`)
-
-	e = importSays("got 404 " + strings.Repeat("ö", 2000))
-	require.Less(t, len(e.Cause(now, grace).Err.Error()), 900, "short enough for a Machine's status")
 }

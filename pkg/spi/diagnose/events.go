@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -68,8 +69,13 @@ func signOf(event *corev1.Event) sign {
 		object: spi.ObjectName{Kind: about.Kind, Namespace: about.Namespace, Name: about.Name}, kind: "Event", status: event.Type,
 	}
 
-	if about.Kind != "Pod" {
+	switch {
+	case about.Kind == kindInstance:
+		s.from = instanceEvent
+	case about.Kind != "Pod":
 		s.from, s.subject = volumeEvent, about.Kind+" "+about.Name
+	case strings.HasPrefix(about.Name, importerPrefix):
+		s.subject = about.Kind + " " + about.Name
 	}
 
 	return s

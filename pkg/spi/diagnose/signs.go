@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubevirtv1 "kubevirt.io/api/core/v1"
-	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
@@ -27,6 +26,14 @@ const (
 	launcherPod    origin = "launcher pod"
 	podEvent       origin = "launcher pod's event"
 	volumeEvent    origin = "DataVolume's or claim's event"
+	instanceEvent  origin = "VirtualMachineInstance's event"
+	machineSpec    origin = "VirtualMachine's spec"
+	guestStart     origin = "VirtualMachineInstance's start"
+	guestSync      origin = "VirtualMachineInstance's Synchronized, by virt-handler"
+	guestPause     origin = "VirtualMachineInstance's Paused"
+	guestEnd       origin = "VirtualMachineInstance's end"
+	importKill     origin = "importer that was killed"
+	volumeStall    origin = "DataVolume without progress"
 	// migrationTarget and migration are read only for operators: the driver asks for no cause once a
 	// machine is scheduled.
 	migrationTarget origin = "migration's target pod"
@@ -49,32 +56,26 @@ type sign struct {
 	since        time.Time
 	// last is when it was last reported; zero if it is still reported.
 	last time.Time
+	// command shows more about the object; empty if the remedy needs none.
+	command string
 }
 
-const (
-	// crashes is the number of importer crashes that counts as a failure: the backoff has then
-	// taken a minute.
-	crashes = 3
-	// failedStarts is the number of consecutive failed starts of an instance that counts as a
-	// failure.
-	failedStarts = 2
-
-	// sizeMissing is CDI's message for a clone whose source does not exist yet
-	// (pkg/controller/clone/planner.go). That may take as long as an import: it is not a failure.
-	sizeMissing = "source/target size info missing"
-)
+// failedStarts is the number of consecutive failed starts of an instance that counts as a failure, if
+// KubeVirt starts it again.
+const failedStarts = 2
 
 // signs lists the components' reports, unweighted. It omits reports without a time: they do not
 // come from the component that detected the problem. KubeVirt, for example, briefly reports
 // "unschedulable" for a claim that it does not see yet
 // (pkg/virt-controller/watch/vmi/lifecycle.go).
 func (e *Evidence) signs(now time.Time) []sign {
-	var all []sign
+	all := ofSpec(e.VirtualMachine)
 
 	if instance := e.instance(); instance == nil {
 		all = append(all, ofVirtualMachine(e.VirtualMachine)...)
 	} else {
 		all = append(all, ofInstance(instance, e.Pods)...)
+		all = append(all, e.ofGuest(instance)...)
 		all = append(all, ofMigrationTargets(instance, e.Pods)...)
 		all = append(all, ofMigrations(instance, e.Migrations)...)
 	}
@@ -82,6 +83,7 @@ func (e *Evidence) signs(now time.Time) []sign {
 	all = append(all, ofPods(e.Pods)...)
 	all = append(all, e.ofVolumes()...)
 	all = append(all, ofEvents(e.Events, now)...)
+	all = append(all, e.ofKilledImports(now)...)
 
 	for i := range all {
 		all[i].words = strings.ToLower(withoutURLs(all[i].message))
@@ -126,14 +128,30 @@ func ofVirtualMachine(vm *kubevirtv1.VirtualMachine) []sign {
 		}
 	}
 
-	if f := vm.Status.StartFailure; f != nil && f.ConsecutiveFailCount >= failedStarts {
-		signs = append(signs, sign{
-			from: machineStart, message: "the guest, or its launcher pod, terminates repeatedly while it starts", since: ready,
-			object: named("VirtualMachine", vm), kind: "StartFailure", status: fmt.Sprintf("%d in a row", f.ConsecutiveFailCount),
-		})
+	return append(signs, ofStartFailures(vm, ready)...)
+}
+
+// ofStartFailures returns the sign of instances that fail before they run. With the run strategy Once,
+// the first failure is final.
+func ofStartFailures(vm *kubevirtv1.VirtualMachine, since time.Time) []sign {
+	failures := vm.Status.StartFailure
+	if failures == nil {
+		return nil
 	}
 
-	return signs
+	failed := sign{
+		from: machineStart, message: "the guest, or its launcher pod, terminates repeatedly while it starts", since: since,
+		object: named("VirtualMachine", vm), kind: "StartFailure", status: fmt.Sprintf("%d in a row", failures.ConsecutiveFailCount),
+	}
+
+	switch {
+	case runStrategyOf(vm) == kubevirtv1.RunStrategyOnce && failures.ConsecutiveFailCount > 0:
+		failed.from, failed.message = guestEnd, "the guest, or its launcher pod, has terminated while it started; "+notRestarted(vm)
+	case failures.ConsecutiveFailCount < failedStarts:
+		return nil
+	}
+
+	return []sign{failed}
 }
 
 func ofInstance(instance *kubevirtv1.VirtualMachineInstance, pods []corev1.Pod) []sign {
@@ -156,6 +174,8 @@ func ofInstance(instance *kubevirtv1.VirtualMachineInstance, pods []corev1.Pod) 
 			}
 
 			s.from, s.reason, s.message = scheduler, reason, words
+		case c.Type == kubevirtv1.VirtualMachineInstanceSynchronized && instance.Status.Phase == kubevirtv1.Scheduled:
+			s.from = guestSync // From this phase on, virt-handler sets the condition.
 		case c.Type == kubevirtv1.VirtualMachineInstanceSynchronized:
 			s.from = instanceSync
 		default:
@@ -184,109 +204,6 @@ func phaseTime(instance *kubevirtv1.VirtualMachineInstance, phase kubevirtv1.Vir
 	}
 
 	return time.Time{}
-}
-
-// ofVolumes reads the images first: an image that is not complete is the
-// cause of problems with its clones.
-func (e *Evidence) ofVolumes() []sign {
-	var signs []sign
-
-	incomplete := map[string]bool{}
-
-	for i := range e.Images {
-		image := &e.Images[i]
-		if image.Status.Phase == cdiv1beta1.Succeeded {
-			continue
-		}
-
-		incomplete[image.Namespace+"/"+image.Name] = true
-		signs = append(signs, ofDataVolume(image, "image")...)
-	}
-
-	for i := range e.DataVolumes {
-		if dv := &e.DataVolumes[i]; !incomplete[SourceOf(dv)] {
-			signs = append(signs, ofDataVolume(dv, "DataVolume")...)
-		}
-	}
-
-	return signs
-}
-
-// SourceOf returns the namespace and name of the claim that a DataVolume is cloned
-// from, separated by a slash; empty if it is not cloned. A DataVolume of that name, if
-// there is one, fills the claim.
-func SourceOf(dv *cdiv1beta1.DataVolume) string {
-	if dv.Spec.Source == nil || dv.Spec.Source.PVC == nil {
-		return ""
-	}
-
-	namespace := dv.Spec.Source.PVC.Namespace
-	if namespace == "" {
-		namespace = dv.Namespace
-	}
-
-	return namespace + "/" + dv.Spec.Source.PVC.Name
-}
-
-// ofDataVolume lists the conditions that are not true. Every DataVolume has some until it is
-// complete: the table contains the reasons that are failures.
-func ofDataVolume(dv *cdiv1beta1.DataVolume, kind string) []sign {
-	if dv.Status.Phase == cdiv1beta1.Succeeded || dv.DeletionTimestamp != nil {
-		return nil
-	}
-
-	var signs []sign
-
-	subject := kind + " " + dv.Name
-
-	for i := range dv.Status.Conditions {
-		c := &dv.Status.Conditions[i]
-		if c.Status == corev1.ConditionTrue || c.Message == sizeMissing {
-			continue
-		}
-
-		signs = append(signs, sign{
-			from: volume, reason: c.Reason, message: c.Message, subject: subject, since: conditionTime(dv, c),
-			object: named("DataVolume", dv), kind: string(c.Type), status: string(c.Status),
-		})
-	}
-
-	if dv.Status.Phase == cdiv1beta1.Failed {
-		signs = append(signs, failedVolume(signs, dv, subject))
-	}
-
-	return signs
-}
-
-// failedVolume returns the sign of a DataVolume that CDI has given up, with the
-// importer's message if there is one.
-func failedVolume(signs []sign, dv *cdiv1beta1.DataVolume, subject string) sign {
-	failed := sign{
-		from: volume, reason: string(cdiv1beta1.Failed), message: "has failed", subject: subject, since: dv.CreationTimestamp.Time,
-		object: named("DataVolume", dv), kind: statusPhase, status: string(dv.Status.Phase),
-	}
-
-	for _, s := range signs {
-		if s.message != "" {
-			failed.message = s.message
-		}
-
-		failed.since = latest(failed.since, s.since)
-	}
-
-	return failed
-}
-
-// conditionTime returns since when a condition has its present content. CDI updates its transition
-// time only with the status, and the heartbeat with reason and message
-// (pkg/controller/datavolume/conditions.go). An importer that crashes repeatedly has not succeeded
-// since the beginning, even if it runs for a second in each attempt.
-func conditionTime(dv *cdiv1beta1.DataVolume, c *cdiv1beta1.DataVolumeCondition) time.Time {
-	if c.Type == cdiv1beta1.DataVolumeRunning && dv.Status.RestartCount >= crashes {
-		return dv.CreationTimestamp.Time
-	}
-
-	return latest(c.LastTransitionTime.Time, c.LastHeartbeatTime.Time)
 }
 
 func latest(a, b time.Time) time.Time {

@@ -18,13 +18,18 @@ type symptom struct {
 	kind   error
 	// grace is how long the sign must have lasted.
 	grace func(GracePeriods) time.Duration
-	// remedy is the action to take. The placeholder place is replaced with the region and the zone.
+	// remedy is the action to take. The placeholder place is replaced with the region and the zone, and
+	// the placeholder command with the sign's command.
 	remedy string
 
 	// from are the origins of the signs that are considered; empty means all.
 	from []origin
-	// reasons are the sign's possible reasons; empty means any.
-	reasons []string
+	// condition is the type of the sign's condition; empty means any.
+	condition string
+	// reasons are the sign's possible reasons; empty means any. except are those with which it has
+	// another meaning. CDI joins the reasons of a clone's receiver and sender: one that is possible
+	// suffices, and all must be excepted.
+	reasons, except []string
 	// texts are phrases in lower case, one of which the sign's message must contain; empty means
 	// any message. They are whole phrases: a single word may be the name of an object.
 	texts []string
@@ -40,9 +45,14 @@ type symptom struct {
 func refusal(g GracePeriods) time.Duration     { return g.Refusal }
 func retry(g GracePeriods) time.Duration       { return g.Retry }
 func obstruction(g GracePeriods) time.Duration { return g.Obstruction }
+func start(g GracePeriods) time.Duration       { return g.Start }
 
-// place is the placeholder for the machine's region and zone in a remedy.
-const place = "{place}"
+const (
+	// place is the placeholder for the machine's region and zone in a remedy.
+	place = "{place}"
+	// command is the placeholder for the command that belongs to the sign.
+	command = "{command}"
+)
 
 // find returns the symptom's cause if a sign matches: of several signs, the
 // one that can be reported first.
@@ -65,7 +75,9 @@ func (s *symptom) find(signs []sign, in Topology, now time.Time, grace GracePeri
 
 // failure returns the symptom as an error with the component's own message.
 func (s *symptom) failure(seen *sign, in Topology) *spi.Error {
-	return &spi.Error{Kind: s.kind, Reason: s.reason, Message: message(seen), Remedy: strings.ReplaceAll(s.remedy, place, in.String())}
+	remedy := strings.NewReplacer(place, in.String(), command, seen.command).Replace(s.remedy)
+
+	return &spi.Error{Kind: s.kind, Reason: s.reason, Message: message(seen), Remedy: remedy}
 }
 
 // reportableAt returns when a sign will have lasted for its grace period. A sign that is no longer
@@ -81,11 +93,27 @@ func (s *sign) reportableAt(now time.Time, grace time.Duration) time.Time {
 
 func (s *symptom) matches(seen *sign) bool {
 	return (len(s.from) == 0 || slices.Contains(s.from, seen.from)) &&
-		(len(s.reasons) == 0 || slices.Contains(s.reasons, seen.reason)) &&
+		(s.condition == "" || s.condition == seen.kind) &&
+		(len(s.reasons) == 0 || seen.hasReason(s.reasons)) &&
+		(len(s.except) == 0 || !seen.hasOnly(s.except)) &&
 		(len(s.texts) == 0 || seen.says(s.texts)) &&
 		(s.pattern == nil || s.pattern.MatchString(seen.words)) &&
 		(s.lacking == nil || placementOf(seen.message).lacks(s.lacking)) &&
 		!seen.says(s.unless)
+}
+
+// joined separates the reasons of the two pods of a clone (updateWithTargetNotRunning in CDI's
+// pkg/controller/datavolume/conditions.go).
+const joined = " and "
+
+// hasReason reports whether one of the sign's reasons is listed.
+func (s *sign) hasReason(listed []string) bool {
+	return slices.ContainsFunc(strings.Split(s.reason, joined), func(reason string) bool { return slices.Contains(listed, reason) })
+}
+
+// hasOnly reports whether all of the sign's reasons are listed.
+func (s *sign) hasOnly(listed []string) bool {
+	return !slices.ContainsFunc(strings.Split(s.reason, joined), func(reason string) bool { return !slices.Contains(listed, reason) })
 }
 
 // message returns the component's own message, and the object that it is about.

@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 
@@ -47,7 +46,7 @@ func (m *Machines) investigate(ctx context.Context, c *providerapi.Clients, in *
 
 	related, readAt := m.evidence.get(uid, step)
 	state.readAt, state.missing = readAt, related.missing
-	state.DataVolumes, state.Images, state.Pods, state.Events = related.DataVolumes, related.Images, related.Pods, related.Events
+	state.Evidence = withBoth(related.Evidence, state)
 }
 
 // relatedEvidence is the evidence in addition to the VirtualMachine and its instance.
@@ -112,14 +111,21 @@ type reader struct {
 	unread []string
 }
 
-// readRelated reads the related evidence with at most five requests; after an error of the scheduler,
-// with one more: KubeVirt keeps its first condition, and only the pod shows whether the scheduler has
-// rejected it since.
+// readRelated reads the related evidence with at most five requests. One more is necessary after an error
+// of the scheduler, since KubeVirt keeps its first condition, and only the pod shows whether the scheduler
+// has rejected it since; for an importer that does not start; and for one that fails.
 func (r *reader) readRelated(ctx context.Context, in *spi.ObserveMachineInput, state *machineState) relatedEvidence {
 	ctx, cancel := context.WithTimeout(ctx, evidenceTimeout)
 	defer cancel()
 
 	var related relatedEvidence
+
+	if isOnNode(state.Instance) && !diagnose.GuestRuns(state.Instance) {
+		related.Pods = r.podsOf(ctx, state.Instance)
+		related.Events = r.eventsOf(ctx, fields.Set{"involvedObject.uid": string(state.Instance.UID), "type": corev1.EventTypeWarning})
+
+		return related
+	}
 
 	pod := stepOf(state.Instance)
 	if pod != "" || nodeOf(state.Instance) != "" || hasSchedulerError(state.Instance) {
@@ -146,56 +152,9 @@ func (r *reader) readRelated(ctx context.Context, in *spi.ObserveMachineInput, s
 		dv = image
 	}
 
-	related.Events = r.eventsOfVolume(ctx, dv)
+	r.readVolume(ctx, dv, &related.Evidence)
 
 	return related
-}
-
-// eventsOfVolume returns the events of a DataVolume, of its claim of the same name, and of the
-// temporary claim that CDI fills. CDI copies only some events of the latter.
-func (r *reader) eventsOfVolume(ctx context.Context, dv *cdiv1beta1.DataVolume) []corev1.Event {
-	events := r.eventsOf(ctx, fields.Set{"involvedObject.name": dv.Name})
-
-	claim := r.claimOf(ctx, dv, events)
-	if claim == "" {
-		return events
-	}
-
-	return append(events, r.eventsOf(ctx, fields.Set{"involvedObject.name": temporaryClaim(dv, claim), "type": corev1.EventTypeWarning})...)
-}
-
-// claimOf returns the UID of a DataVolume's claim, or "" if there is no claim. If the claim cannot be
-// read, as with the Role of an older release, its UID is in its events, of which a busy
-// kube-controller-manager drops some.
-func (r *reader) claimOf(ctx context.Context, dv *cdiv1beta1.DataVolume, events []corev1.Event) types.UID {
-	claim, err := r.clients.WithoutRetry().Claims().Get(ctx, dv.Name)
-
-	switch {
-	case claim != nil:
-		return claim.UID
-	case err == nil:
-		return ""
-	}
-
-	r.addUnread(err)
-
-	for i := range events {
-		if object := &events[i].InvolvedObject; object.Kind == "PersistentVolumeClaim" && object.UID != "" {
-			return object.UID
-		}
-	}
-
-	return ""
-}
-
-// temporaryClaim returns the name of the claim whose volume CDI fills and then rebinds to the claim
-// of the DataVolume (pkg/controller/clone/planner.go, pkg/controller/populators/util.go).
-func temporaryClaim(dv *cdiv1beta1.DataVolume, claim types.UID) string {
-	if diagnose.SourceOf(dv) != "" {
-		return "tmp-pvc-" + string(claim)
-	}
-
-	return "prime-" + string(claim)
 }
 
 // unfinished returns the DataVolume to be diagnosed, or nil if all are complete: the clone of the
@@ -250,8 +209,14 @@ func nodeOf(instance *kubevirtv1.VirtualMachineInstance) string {
 	return ""
 }
 
-// podsOf returns the existing pods among the active pods of an instance. Before the launcher pod,
-// there may be a pod that only triggers the binding of volumes.
+// isOnNode reports whether an instance has reached a provider node. virt-handler then starts its guest.
+func isOnNode(instance *kubevirtv1.VirtualMachineInstance) bool {
+	return instance != nil && instance.Status.NodeName != ""
+}
+
+// podsOf returns the existing pods among the active pods of an instance, except those that live
+// migrations have left: KubeVirt keeps them until the instance ends. Before the launcher pod, there may
+// be a pod that only triggers the binding of volumes.
 func (r *reader) podsOf(ctx context.Context, instance *kubevirtv1.VirtualMachineInstance) []corev1.Pod {
 	pods, err := providerapi.Some[corev1.Pod](ctx, r.clients.Kubernetes.CoreV1().Pods(r.clients.Namespace), providerapi.List{
 		Labels: labels.Set{kubevirtv1.CreatedByLabel: string(instance.UID)}.String(),
@@ -265,7 +230,7 @@ func (r *reader) podsOf(ctx context.Context, instance *kubevirtv1.VirtualMachine
 	return slices.DeleteFunc(pods, func(p corev1.Pod) bool {
 		_, known := instance.Status.ActivePods[p.UID]
 
-		return !known
+		return !known || (p.Status.Phase == corev1.PodSucceeded && !instance.IsFinal())
 	})
 }
 

@@ -208,42 +208,6 @@ func TestVolumesAndPodAreReadAfterASchedulerError(t *testing.T) {
 
 const noEvents = `{"kind":"EventList","apiVersion":"v1","items":[]}`
 
-// TestEventsOfTheTemporaryClaim finds the temporary claim of a clone. kube-controller-manager drops
-// events when it is busy, so the claim of the DataVolume may have none.
-func TestEventsOfTheTemporaryClaim(t *testing.T) {
-	t.Parallel()
-
-	const claim = `{"kind":"PersistentVolumeClaim","apiVersion":"v1","metadata":{"name":"m-root-disk","namespace":"machines","uid":"u1"}}`
-
-	event := `{"kind":"EventList","apiVersion":"v1","items":[{"metadata":{"name":"e"},"reason":"ExternalProvisioning",
-		"involvedObject":{"kind":"PersistentVolumeClaim","name":"m-root-disk","uid":"u1"}}]}`
-	dv := &cdiv1beta1.DataVolume{Spec: cdiv1beta1.DataVolumeSpec{Source: &cdiv1beta1.DataVolumeSource{PVC: &cdiv1beta1.DataVolumeSourcePVC{Name: "image"}}}}
-	dv.Name, dv.Namespace = "m-root-disk", "machines"
-
-	const ofVolume, ofTemporary = "events?m-root-disk", "events?tmp-pvc-u1"
-
-	for reason, tc := range map[string]struct {
-		bodies map[string]string
-		want   []string
-		unread bool
-	}{
-		"the claim has no event":     {bodies: map[string]string{"events": noEvents, "m-root-disk": claim}, want: []string{ofVolume, "m-root-disk", ofTemporary}},
-		"the claim cannot be read":   {bodies: map[string]string{"events": event, "m-root-disk": "{"}, want: []string{ofVolume, "m-root-disk", ofTemporary}, unread: true},
-		"there is no claim any more": {bodies: map[string]string{"events": event}, want: []string{ofVolume, "m-root-disk"}},
-	} {
-		cluster := &answers{bodies: tc.bodies}
-		c, err := providerapi.NewCache(providerapi.Options{
-			QPS: 100, Burst: 200, WrapTransport: func(http.RoundTripper) http.RoundTripper { return cluster },
-		}).For(hostile.KubeconfigOf(t, &clientcmdapi.Cluster{Server: "https://provider.example.com"}))
-		require.NoError(t, err)
-
-		r := &reader{clients: c}
-		r.eventsOfVolume(t.Context(), dv)
-		require.Equal(t, tc.want, cluster.asked, reason)
-		require.Equal(t, tc.unread, len(r.unread) > 0, reason)
-	}
-}
-
 func TestUnfinished(t *testing.T) {
 	t.Parallel()
 

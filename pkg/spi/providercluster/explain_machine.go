@@ -153,8 +153,9 @@ func (e *Explainer) explain(ctx context.Context, r *reader, in *spi.ExplainMachi
 	}
 
 	now := e.clock.Now()
+	state.WithStalls = true
 
-	explanation := &spi.Explanation{Signs: state.Signs(now)}
+	explanation := &spi.Explanation{Signs: state.Signs(now), GuestRuns: diagnose.GuestRuns(state.Instance)}
 
 	switch cause := state.Cause(now, e.periods); {
 	case state.VirtualMachine.DeletionTimestamp != nil:

@@ -54,9 +54,9 @@ func (e *Explainer) ExplainVolumes(ctx context.Context, in *spi.ExplainVolumesIn
 
 // explainVolume diagnoses a volume as if it were the only one of a machine.
 func (e *Explainer) explainVolume(ctx context.Context, r *reader, dv *cdiv1beta1.DataVolume, withEvents bool) *spi.Cause {
-	evidence := diagnose.Evidence{VirtualMachine: &kubevirtv1.VirtualMachine{}, DataVolumes: []cdiv1beta1.DataVolume{*dv}}
+	evidence := diagnose.Evidence{VirtualMachine: &kubevirtv1.VirtualMachine{}, DataVolumes: []cdiv1beta1.DataVolume{*dv}, WithStalls: true}
 	if withEvents {
-		evidence.Events = r.eventsOfVolume(ctx, dv)
+		r.readVolume(ctx, dv, &evidence)
 	}
 
 	cause := evidence.Cause(e.clock.Now(), e.periods)

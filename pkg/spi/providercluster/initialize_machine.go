@@ -66,7 +66,8 @@ type machineState struct {
 
 // dropRelated removes the related evidence.
 func (s *machineState) dropRelated() {
-	s.DataVolumes, s.Images, s.Pods, s.Events, s.readAt, s.missing = nil, nil, nil, nil, time.Time{}, ""
+	s.Evidence = withBoth(diagnose.Evidence{}, s)
+	s.readAt, s.missing = time.Time{}, ""
 }
 
 // update sets the instance's latest state, and removes the evidence of an earlier step.
@@ -164,7 +165,7 @@ func (m *Machines) report(in *spi.ObserveMachineInput, state *machineState, v ve
 	}
 
 	if v.failure == nil {
-		if now := stage(state); !v.initialized && now.Reason != "" {
+		if now := m.progressOf(state); !v.initialized && now.Reason != "" {
 			in.Report.Send(now)
 		}
 
@@ -176,6 +177,24 @@ func (m *Machines) report(in *spi.ObserveMachineInput, state *machineState, v ve
 	m.evidence.setReported(state.VirtualMachine.UID, v.failure.Reason)
 
 	return v.failure
+}
+
+// progressOf returns the progress of a machine without a failure: the step in which it has made none for
+// minutes, or else its stage.
+func (m *Machines) progressOf(state *machineState) spi.Progress {
+	if state.readAt.IsZero() {
+		return stage(state)
+	}
+
+	steps := state.Evidence
+	steps.WithStalls = true
+
+	cause := steps.Cause(state.readAt, m.periods)
+	if cause == nil || cause.Err.Reason != diagnose.VolumeStalled || cause.ReportableAt.After(state.readAt) {
+		return stage(state)
+	}
+
+	return spi.Progress{Reason: cause.Err.Reason, Message: cause.Err.Details()}
 }
 
 // stage returns the progress of a machine without a failure; empty before KubeVirt has processed
