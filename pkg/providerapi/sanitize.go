@@ -3,8 +3,10 @@ package providerapi
 import (
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -29,7 +31,7 @@ func sanitized(err error) *spi.Error {
 	case apierrors.IsUnauthorized(err):
 		e.Message = expired
 	case answered:
-		e.Message = err.Error()
+		e.Message = messageOf(err)
 		transport.Shorten(&e.Message) // A metav1.Status in a successful response may be long.
 	case tooLarge(err) || errors.Is(err, ErrListTooLarge):
 		e.Message, e.Remedy = failureOf(err), "check which server responds in place of the API server"
@@ -39,6 +41,17 @@ func sanitized(err error) *spi.Error {
 	}
 
 	return e
+}
+
+// messageOf returns the message of an API server's response, or describes a response without one.
+func messageOf(err error) string {
+	if message := err.Error(); strings.TrimSpace(message) != "" {
+		return message
+	}
+
+	code, _ := statusCode(err)
+
+	return strings.TrimSpace(fmt.Sprintf("the server responded without a message: %d %s", code, http.StatusText(int(code))))
 }
 
 // kubeconfigFaultOf names the kubeconfig fields to correct so that requests reach the server; empty

@@ -37,6 +37,7 @@ func TestRequestSpeaksInPlainTerms(t *testing.T) {
 		want   string
 	}{
 		"Status":      {"an API server may explain itself", answered(http.StatusForbidden, "a right is missing"), "permission denied: get x: a right is missing"},
+		"NoMessage":   {"an empty text explains nothing", answered(http.StatusForbidden, " "), `permission denied: get x: the server responded without a message: 403 Forbidden`},
 		"Token":       {"says what to do", apierrors.NewUnauthorized(bytes), "credentials refused: get x: " + expired},
 		"Refused":     {"nobody listens", sent(&net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}), "connection refused"},
 		"Name":        {"the seed's resolver is nobody's business", sent(&net.DNSError{Err: "no such host", Server: bytes}), "cannot be resolved"},
