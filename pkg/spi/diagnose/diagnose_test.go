@@ -78,8 +78,9 @@ func newVolume(name string, phase cdiv1beta1.DataVolumePhase, conditions ...cdiv
 	}
 }
 
-func cloneOf(source string, dv cdiv1beta1.DataVolume) cdiv1beta1.DataVolume {
-	dv.Spec.Source = &cdiv1beta1.DataVolumeSource{PVC: &cdiv1beta1.DataVolumeSourcePVC{Name: source}}
+// cloneOf returns a DataVolume as a clone of claim image.
+func cloneOf(dv cdiv1beta1.DataVolume) cdiv1beta1.DataVolume {
+	dv.Spec.Source = &cdiv1beta1.DataVolumeSource{PVC: &cdiv1beta1.DataVolumeSourcePVC{Name: "image"}}
 
 	return dv
 }
@@ -101,9 +102,9 @@ func importSays(message string) *diagnose.Evidence {
 	return volumeSays(cdiv1beta1.DataVolumeRunning, "Error", message, ago(61*time.Second))
 }
 
-func warning(kind, reason, message string, first, last metav1.Time, count int32) corev1.Event {
+func warning(kind, reason, message string, first, last metav1.Time) corev1.Event {
 	return corev1.Event{
-		Type: corev1.EventTypeWarning, Reason: reason, Message: message, FirstTimestamp: first, LastTimestamp: last, Count: count,
+		Type: corev1.EventTypeWarning, Reason: reason, Message: message, FirstTimestamp: first, LastTimestamp: last, Count: 9,
 		InvolvedObject: corev1.ObjectReference{Kind: kind, Name: "disk"},
 	}
 }
@@ -111,14 +112,14 @@ func warning(kind, reason, message string, first, last metav1.Time, count int32)
 // podSays returns a machine whose launcher pod has had a warning repeatedly since then.
 func podSays(reason, message string, since time.Duration) *diagnose.Evidence {
 	e := &diagnose.Evidence{VirtualMachine: newVM("Starting"), Instance: newInstance(kubevirtv1.Scheduling)}
-	e.Events = []corev1.Event{warning("Pod", reason, message, ago(since), ago(time.Second), 9)}
+	e.Events = []corev1.Event{warning("Pod", reason, message, ago(since), ago(time.Second))}
 
 	return e
 }
 
 func claimSays(reason, message string, since time.Duration) *diagnose.Evidence {
 	e := volumes(newVolume("disk", cdiv1beta1.Pending))
-	e.Events = []corev1.Event{warning("PersistentVolumeClaim", reason, message, ago(since), ago(time.Second), 9)}
+	e.Events = []corev1.Event{warning("PersistentVolumeClaim", reason, message, ago(since), ago(time.Second))}
 
 	return e
 }
@@ -211,7 +212,7 @@ func TestCauses(t *testing.T) {
 		"ImporterPriority": {with(volumeSays(cdiv1beta1.DataVolumeRunning, "ErrStartingPod", "Error starting pod 'importer-x'", minute), func(e *diagnose.Evidence) {
 			e.DataVolumes[0].Spec.PriorityClassName = "image-import"
 		}), "ImportFailed", spi.ErrPrecondition},
-		"Stalled": {stalled(cloneOf("image", newVolume("disk", cdiv1beta1.PrepClaimInProgress)), 6*time.Minute), "VolumeStalled", spi.ErrTimeout},
+		"Stalled": {stalled(cloneOf(newVolume("disk", cdiv1beta1.PrepClaimInProgress)), 6*time.Minute), "VolumeStalled", spi.ErrTimeout},
 
 		"LimitRange": {
 			instanceSays("Synchronized", "FailedCreate", `Pod "x" is invalid: spec.containers[0].resources.requests: Invalid value: "1Gi": must be less than or equal to memory limit of 512Mi`, soon),
@@ -321,9 +322,9 @@ func TestNoCause(t *testing.T) {
 		"CopiedOnly":  {"what the VirtualMachine copied may be a previous instance's", &diagnose.Evidence{VirtualMachine: newVM("Starting", copied(old))}},
 		"OneCrash":    {"an evicted launcher fails once", &diagnose.Evidence{VirtualMachine: crashing(1)}},
 		"PVCPending":  {"KubeVirt's word for storage that is being made", instanceSays("Synchronized", "BackendStorageNotReady", "PVC pending", old)},
-		"SizeMissing": {"the clone's source is still importing, where it cannot be seen", volumes(cloneOf("image", newVolume("disk", cdiv1beta1.CloneScheduled, says(cdiv1beta1.DataVolumeRunning, corev1.ConditionFalse, "Error", "source/target size info missing", old))))},
+		"SizeMissing": {"the clone's source is still importing, where it cannot be seen", volumes(cloneOf(newVolume("disk", cdiv1beta1.CloneScheduled, says(cdiv1beta1.DataVolumeRunning, corev1.ConditionFalse, "Error", "source/target size info missing", old))))},
 		"ImageImports": {"the image is judged, not its clone", with(volumeSays(cdiv1beta1.DataVolumeRunning, "Error", "whatever", old), func(e *diagnose.Evidence) {
-			e.DataVolumes[0] = cloneOf("image", e.DataVolumes[0])
+			e.DataVolumes[0] = cloneOf(e.DataVolumes[0])
 			e.Images = []cdiv1beta1.DataVolume{newVolume("image", cdiv1beta1.ImportInProgress, says(cdiv1beta1.DataVolumeRunning, corev1.ConditionTrue, "Pod is running", "", old))}
 		})},
 		"SlowImport": {"an import takes as long as it takes", volumes(newVolume("disk", cdiv1beta1.ImportInProgress,

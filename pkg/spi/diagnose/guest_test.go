@@ -27,7 +27,7 @@ func scheduled(since time.Duration, conditions ...kubevirtv1.VirtualMachineInsta
 
 // syncFailed adds an event of virt-handler.
 func syncFailed(e *diagnose.Evidence) {
-	e.Events = append(e.Events, warning("VirtualMachineInstance", "SyncFailed", "failed to configure vmi network: LinkAdd: operation not supported", ago(2*time.Minute), ago(time.Second), 9))
+	e.Events = append(e.Events, warning("VirtualMachineInstance", "SyncFailed", "failed to configure vmi network: LinkAdd: operation not supported", ago(2*time.Minute), ago(time.Second)))
 }
 
 // paused returns a machine whose guest was paused that long ago.

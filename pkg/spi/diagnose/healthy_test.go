@@ -19,7 +19,7 @@ func TestHealthyTimelines(t *testing.T) {
 
 	long := ago(time.Hour)
 	disk := func(phase cdiv1beta1.DataVolumePhase, conditions ...cdiv1beta1.DataVolumeCondition) []cdiv1beta1.DataVolume {
-		return []cdiv1beta1.DataVolume{cloneOf("image", newVolume("disk", phase, conditions...))}
+		return []cdiv1beta1.DataVolume{cloneOf(newVolume("disk", phase, conditions...))}
 	}
 
 	for _, phase := range []cdiv1beta1.DataVolumePhase{

@@ -42,7 +42,7 @@ func TestImporterWithoutVolume(t *testing.T) {
 
 			e := volumeSays(cdiv1beta1.DataVolumeRunning, "Unschedulable", "Importer pod cannot be scheduled", ago(tc.stands))
 			if tc.event != "" {
-				e.Events = []corev1.Event{warning("PersistentVolumeClaim", "ProvisioningFailed", tc.event, ago(tc.stands), ago(0), 9)}
+				e.Events = []corev1.Event{warning("PersistentVolumeClaim", "ProvisioningFailed", tc.event, ago(tc.stands), ago(0))}
 			}
 
 			cause := e.Cause(now, grace)

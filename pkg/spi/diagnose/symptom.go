@@ -92,11 +92,17 @@ func (s *sign) reportableAt(now time.Time, grace time.Duration) time.Time {
 }
 
 func (s *symptom) matches(seen *sign) bool {
-	return (len(s.from) == 0 || slices.Contains(s.from, seen.from)) &&
-		(s.condition == "" || s.condition == seen.kind) &&
+	return (len(s.from) == 0 || slices.Contains(s.from, seen.from)) && s.matchesReason(seen) && s.matchesMessage(seen)
+}
+
+func (s *symptom) matchesReason(seen *sign) bool {
+	return (s.condition == "" || s.condition == seen.kind) &&
 		(len(s.reasons) == 0 || seen.hasReason(s.reasons)) &&
-		(len(s.except) == 0 || !seen.hasOnly(s.except)) &&
-		(len(s.texts) == 0 || seen.says(s.texts)) &&
+		(len(s.except) == 0 || !seen.hasOnly(s.except))
+}
+
+func (s *symptom) matchesMessage(seen *sign) bool {
+	return (len(s.texts) == 0 || seen.says(s.texts)) &&
 		(s.pattern == nil || s.pattern.MatchString(seen.words)) &&
 		(s.lacking == nil || placementOf(seen.message).lacks(s.lacking)) &&
 		!seen.says(s.unless)

@@ -32,7 +32,7 @@ func killedImport(message string) *diagnose.Evidence {
 	e.Claims = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{
 		Name: "prime-uid", Namespace: "ns", Annotations: map[string]string{"cdi.kubevirt.io/storage.import.requiresDirectIo": "false"},
 	}}}
-	failed := warning("PersistentVolumeClaim", "ErrImportFailed", message, ago(61*time.Second), ago(time.Second), 9)
+	failed := warning("PersistentVolumeClaim", "ErrImportFailed", message, ago(61*time.Second), ago(time.Second))
 	failed.InvolvedObject.Name = "prime-uid"
 	e.Events = []corev1.Event{failed}
 

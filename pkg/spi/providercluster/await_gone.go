@@ -3,7 +3,6 @@ package providercluster
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -13,7 +12,6 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1/validation"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/diagnose"
 )
 
 const (
@@ -24,8 +22,6 @@ const (
 	// defaultGracePeriod is KubeVirt's default for a VirtualMachine without a grace period, in
 	// seconds.
 	defaultGracePeriod = 30
-	// blockerTimeout bounds the search for the blocker of a deletion.
-	blockerTimeout = 10 * time.Second
 )
 
 // awaitMachineGone waits until the VirtualMachine and its instance are gone. KubeVirt's finalizer
@@ -92,51 +88,5 @@ func (r *reader) stillDeleting(ctx context.Context, name string, now time.Time) 
 	return &spi.Error{
 		Kind: spi.ErrTimeout, Remedy: blocker.remedy,
 		Message: fmt.Sprintf("%s is still being deleted: %s", r.clients.Path(name), blocker.description),
-	}
-}
-
-// blocker is the reason why a machine still exists after its deletion.
-type blocker struct{ description, remedy string }
-
-// blocker returns the obstacle to a machine's deletion. Its remedy is empty if it is not known.
-func (r *reader) blocker(ctx context.Context, name string, now time.Time) blocker {
-	ctx, cancel := context.WithTimeout(ctx, blockerTimeout)
-	defer cancel()
-
-	instance, err := r.clients.Instances().Get(ctx, name)
-	if err != nil {
-		return blocker{description: "the VirtualMachineInstance cannot be read"}
-	}
-
-	if instance != nil {
-		return r.blockerOf(ctx, instance, now)
-	}
-
-	vm, err := r.clients.VirtualMachines().Get(ctx, name)
-	if err != nil || vm == nil {
-		return blocker{description: "it has just been deleted, or cannot be read"}
-	}
-
-	return blocker{
-		description: "the VirtualMachine has finalizers " + strings.Join(vm.Finalizers, ", "),
-		remedy:      "check that virt-controller runs",
-	}
-}
-
-// blockerOf returns the obstacle to the termination of an instance. Only its provider node can
-// terminate it: if the node does not respond, an operator has to act.
-func (r *reader) blockerOf(ctx context.Context, instance *kubevirtv1.VirtualMachineInstance, now time.Time) blocker {
-	if dead := diagnose.DeadNode(r.podsOf(ctx, instance), now); dead != nil {
-		return blocker{description: dead.Message, remedy: dead.Remedy}
-	}
-
-	state := fmt.Sprintf("the VirtualMachineInstance is %s", instance.Status.Phase)
-	if node := nodeOf(instance); node != "" {
-		return blocker{description: fmt.Sprintf("%s on provider node %q", state, node), remedy: "check that node"}
-	}
-
-	return blocker{
-		description: fmt.Sprintf("%s, with finalizers %s", state, strings.Join(instance.Finalizers, ", ")),
-		remedy:      "check that virt-controller runs",
 	}
 }

@@ -2,8 +2,10 @@ package providercluster
 
 import (
 	"context"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
@@ -105,7 +107,27 @@ func (m *Machines) removeVirtualMachine(
 		return err
 	}
 
+	if err := deleteLeftInstance(ctx, c, in, vm); err != nil {
+		return err
+	}
+
 	return m.awaitMachineGone(ctx, c, vm)
+}
+
+// deleteLeftInstance deletes the instance of a VirtualMachine that was deleted with orphan propagation:
+// KubeVirt does not delete it, and the VirtualMachine may stay until the garbage collector has released
+// its other dependents.
+func deleteLeftInstance(ctx context.Context, c *providerapi.Clients, in *spi.DeleteMachineInput, vm *kubevirtv1.VirtualMachine) error {
+	if vm.DeletionTimestamp == nil || !slices.Contains(vm.Finalizers, metav1.FinalizerOrphanDependents) {
+		return nil
+	}
+
+	instance, err := c.Instances().Get(ctx, in.Name)
+	if err != nil || instance == nil || !render.Owns(in.Identity, instance.Labels) {
+		return err
+	}
+
+	return c.Instances().DeleteObject(ctx, instance)
 }
 
 // removeInstance removes the instance of a VirtualMachine that is gone. It exists only if the

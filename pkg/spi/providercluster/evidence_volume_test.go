@@ -17,8 +17,8 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/hostile"
 )
 
-// readerOf returns a reader of a provider cluster that responds with these bodies.
-func readerOf(t *testing.T, cluster *answers) *reader {
+// readerAt returns a reader of a provider cluster.
+func readerAt(t *testing.T, cluster http.RoundTripper) *reader {
 	t.Helper()
 
 	c, err := providerapi.NewCache(providerapi.Options{
@@ -81,7 +81,7 @@ func TestReadVolume(t *testing.T) {
 		dv.Name, dv.Namespace, dv.Status.Conditions = name, "machines", tc.conditions
 
 		cluster, related := &answers{bodies: tc.bodies}, &diagnose.Evidence{}
-		r := readerOf(t, cluster)
+		r := readerAt(t, cluster)
 		r.readVolume(t.Context(), dv, related)
 		require.Equal(t, tc.want, cluster.asked, reason)
 		require.Len(t, related.Claims, tc.claims, reason)
@@ -104,7 +104,7 @@ func TestReadRelated_GuestDoesNotRun(t *testing.T) {
 		seen := &machineState{Evidence: diagnose.Evidence{VirtualMachine: &kubevirtv1.VirtualMachine{}, Instance: &kubevirtv1.VirtualMachineInstance{
 			Status: kubevirtv1.VirtualMachineInstanceStatus{Phase: phase, NodeName: "host", ActivePods: map[types.UID]string{"a": "other", "b": "host"}},
 		}}}
-		found := readerOf(t, cluster).readRelated(t.Context(), &spi.ObserveMachineInput{Name: "m", Identity: spi.Identity{Cluster: "c", Role: "node"}}, seen)
+		found := readerAt(t, cluster).readRelated(t.Context(), &spi.ObserveMachineInput{Name: "m", Identity: spi.Identity{Cluster: "c", Role: "node"}}, seen)
 
 		require.Equal(t, []string{"pods", wants}, cluster.asked, phase)
 		require.Len(t, found.Pods, 1, "a live migration has left the other launcher")
