@@ -99,7 +99,7 @@ func TestDeadline(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			requireSteps(t, tc.want, plan(start, limits, tc.in.fleet(), tc.in.list), tc.reason)
+			requireSteps(t, tc.want, plan(start, limits, tc.in.fleet(), tc.in.list, nil), tc.reason)
 		})
 	}
 }
@@ -138,7 +138,7 @@ func TestWaitingSinceLastProgress(t *testing.T) {
 
 			var got map[string]time.Duration
 
-			for _, next := range plan(start, limits, tc.in.fleet(), tc.in.list) {
+			for _, next := range plan(start, limits, tc.in.fleet(), tc.in.list, nil) {
 				require.Equal(t, next.action == wait, !next.waitingSince.IsZero(), tc.reason)
 
 				if next.action == wait {
@@ -161,5 +161,5 @@ func TestOverdueMachinesAreEvacuatedOneByOne(t *testing.T) {
 
 	in := running(5).with("d", inPhase(v1alpha1.MachineUnknown)).with("e", inPhase(v1alpha1.MachineUnknown)).
 		evacuate("a", 4*time.Hour).evacuate("b", 3*time.Hour)
-	requireSteps(t, []string{"a Replace waited longer", "b Wait 1 of 4 other Machines"}, plan(start, two, in.fleet(), in.list), "one at a time")
+	requireSteps(t, []string{"a Replace waited longer", "b Wait 1 of 4 other Machines"}, plan(start, two, in.fleet(), in.list, nil), "one at a time")
 }

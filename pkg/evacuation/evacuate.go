@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,6 +19,7 @@ func (c *Controller) evacuate(ctx context.Context, target *watchTarget, list []s
 	c.finish(target, list)
 	defer c.updateWaiting()
 
+	list = withoutShuttingDown(target, list)
 	if len(list) == 0 {
 		return nil
 	}
@@ -31,7 +33,7 @@ func (c *Controller) evacuate(ctx context.Context, target *watchTarget, list []s
 
 	list = withRequestTimes(target, c.withoutRejectedMigrations(target, list))
 
-	for _, next := range plan(c.options.Clock.Now(), c.options.Limits, fleet, list) {
+	for _, next := range plan(c.options.Clock.Now(), c.options.Limits, fleet, list, target.rejections()) {
 		if err := c.perform(ctx, target, &next); err != nil {
 			c.reportFailure(target, &next, err)
 
@@ -40,6 +42,22 @@ func (c *Controller) evacuate(ctx context.Context, target *watchTarget, list []s
 	}
 
 	return errors.Join(errs...)
+}
+
+// withoutShuttingDown returns the evacuations that need further action. The guests of the others no longer
+// wait.
+func withoutShuttingDown(target *watchTarget, list []spi.Evacuation) []spi.Evacuation {
+	var evacuating []spi.Evacuation
+
+	for i := range list {
+		if !list[i].ShuttingDown {
+			evacuating = append(evacuating, list[i])
+		} else if record := target.records[list[i].UID]; record != nil {
+			record.waitingSince = time.Time{}
+		}
+	}
+
+	return evacuating
 }
 
 // withoutRejectedMigrations returns the evacuations. It marks an evacuation as not migratable if

@@ -2,6 +2,7 @@ package evacuation_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -77,6 +78,12 @@ func TestStepsArePerformed(t *testing.T) {
 	_, err := r.machines.MachineV1alpha1().Machines("shoot").Get(t.Context(), "n", metav1.GetOptions{})
 	require.Error(t, err, "machine-controller-manager drains and replaces a deleted Machine")
 	requireOutcomes(t, r, map[string]float64{"migrated": 1, "replaced": 0, "powered-off": 0, "cancelled": 0})
+
+	sent := r.sentRequests()
+	r.set(nil, spi.Evacuation{Machine: "n", UID: "2", Node: "host", ShuttingDown: true})
+	requireLongestWait(t, r, 0)
+	requireOutcomes(t, r, map[string]float64{"migrated": 1, "replaced": 0, "powered-off": 0, "cancelled": 0})
+	require.Equal(t, sent, r.sentRequests(), "a guest that shuts down leaves its node anyway")
 
 	r.set(nil)
 	r.await(t, "n Normal EvacuationEnded: Evacuation from provider node host ended after 0s: replaced")
@@ -158,6 +165,56 @@ func TestRejectedMigrationIsReplacement(t *testing.T) {
 			r.await(t, tc.want)
 		})
 	}
+}
+
+// TestEvacuate_RejectedMigration rejects the migration of one machine of a MachineDeployment that may
+// migrate one at a time.
+func TestEvacuate_RejectedMigration(t *testing.T) {
+	t.Parallel()
+
+	r := newRig(t, "m", "n")
+	r.rejects = "m"
+	r.see("z1", "a/1")
+	r.requireWatches(t, "a/1")
+
+	r.set(nil, spi.Evacuation{Machine: "m", UID: "1", Node: "host", Migratable: true}, spi.Evacuation{Machine: "n", UID: "2", Node: "host", Migratable: true})
+	r.await(t, "m Warning EvacuationFailed: Failed to evacuate machine from provider node host: permission denied")
+	r.await(t, "n Normal EvacuationMigrating: Live-migrating the machine away from provider node host")
+	require.NotContains(t, strings.Join(r.recordedEvents(), "\n"), "m Normal EvacuationWaiting", "the rejection is what matters")
+}
+
+// TestEvacuate_RejectedMigrations rejects all migrations of a MachineDeployment: the second machine does not
+// wait for the timeout of the first one.
+func TestEvacuate_RejectedMigrations(t *testing.T) {
+	t.Parallel()
+
+	r := newRig(t, "m", "n")
+	r.see("z1", "a/1")
+	r.requireWatches(t, "a/1")
+
+	m, n := spi.Evacuation{Machine: "m", UID: "1", Node: "host", Migratable: true}, spi.Evacuation{Machine: "n", UID: "2", Node: "host", Migratable: true}
+	r.set(spi.ErrForbidden, m, n)
+	r.await(t, "m Warning EvacuationFailed: Failed to evacuate machine from provider node host: permission denied")
+	r.await(t, "n Warning EvacuationFailed: Failed to evacuate machine from provider node host: permission denied")
+
+	r.clock.SetTime(r.clock.Now().Add(2 * time.Hour))
+
+	const rejected = "it has waited longer than 1h0m0s, and it cannot be live-migrated: the provider cluster has rejected the migration for longer than 1h0m0s"
+
+	r.set(spi.ErrForbidden, m, n)
+	require.Eventually(t, func() bool {
+		return strings.Contains(strings.Join(r.recordedEvents(), "\n"), "Normal EvacuationReplacing: Replacing the machine to evacuate it from provider node host: "+rejected)
+	}, waitTimeout, pollInterval)
+
+	left := []spi.Evacuation{m, n}
+	if slices.ContainsFunc(r.recordedEvents(), func(event string) bool { return strings.HasPrefix(event, "m Normal EvacuationReplacing") }) {
+		left = left[1:]
+	} else {
+		left = left[:1]
+	}
+
+	r.set(spi.ErrForbidden, left...)
+	r.await(t, left[0].Machine+" Normal EvacuationReplacing: Replacing the machine to evacuate it from provider node host: "+rejected)
 }
 
 // TestOnlyMigrationsAreRejected lets a provider cluster reject another request for hours.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
@@ -65,8 +66,10 @@ type planner struct {
 	migrationProgress map[*machinePool]time.Time
 }
 
-// plan returns a step for every evacuation, the oldest first.
-func plan(now time.Time, limits Limits, fleet *fleet, list []spi.Evacuation) []step {
+// plan returns a step for every evacuation, the oldest first. Those whose migration was rejected come
+// last, since another machine of the pool may take their place: rejections has the time of the last
+// rejection by instance.
+func plan(now time.Time, limits Limits, fleet *fleet, list []spi.Evacuation, rejections map[types.UID]time.Time) []step {
 	p := &planner{
 		now: now, limits: limits, fleet: fleet,
 		evacuating: map[*v1alpha1.Machine]bool{}, migrationProgress: map[*machinePool]time.Time{},
@@ -74,7 +77,7 @@ func plan(now time.Time, limits Limits, fleet *fleet, list []spi.Evacuation) []s
 
 	list = slices.Clone(list)
 	slices.SortFunc(list, func(a, b spi.Evacuation) int {
-		return cmp.Or(p.requestedAt(&a).Compare(p.requestedAt(&b)), cmp.Compare(a.Machine, b.Machine))
+		return cmp.Or(rejections[a.UID].Compare(rejections[b.UID]), p.requestedAt(&a).Compare(p.requestedAt(&b)), cmp.Compare(a.Machine, b.Machine))
 	})
 
 	for i := range list {

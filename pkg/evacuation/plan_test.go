@@ -295,7 +295,7 @@ func TestPlan(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			requireSteps(t, tc.want, plan(start, limits, tc.in.fleet(), tc.in.list), tc.reason)
+			requireSteps(t, tc.want, plan(start, limits, tc.in.fleet(), tc.in.list, nil), tc.reason)
 		})
 	}
 }
@@ -322,10 +322,10 @@ func TestMaxPerDeployment(t *testing.T) {
 	two.MaxPerDeployment = 2
 
 	in := running(4).evacuate("a", 4).evacuate("b", 3).evacuate("c", 2)
-	requireSteps(t, []string{"a Replace", "b Replace", "c Wait already has 2 Machine(s)"}, plan(start, two, in.fleet(), in.list), "two at a time")
+	requireSteps(t, []string{"a Replace", "b Replace", "c Wait already has 2 Machine(s)"}, plan(start, two, in.fleet(), in.list, nil), "two at a time")
 
 	in = running(4).with("d", inPhase(v1alpha1.MachineUnknown)).evacuate("a", 4).evacuate("b", 3)
-	requireSteps(t, []string{"a Replace", "b Wait 1 of 3 other Machines"}, plan(start, two, in.fleet(), in.list), "one is missing already")
+	requireSteps(t, []string{"a Replace", "b Wait 1 of 3 other Machines"}, plan(start, two, in.fleet(), in.list, nil), "one is missing already")
 }
 
 // TestPoolsAreIndependent shows that MachineSets of one MachineDeployment
@@ -352,6 +352,6 @@ func TestPoolsAreIndependent(t *testing.T) {
 		[]v1alpha1.Machine{machineOf("a", "old"), machineOf("b", "new"), machineOf("c", "other")},
 		[]v1alpha1.MachineSet{setOf("old", "x"), setOf("new", "x"), setOf("other", "y")},
 	)
-	steps := plan(start, limits, fleet, []spi.Evacuation{{Machine: "a"}, {Machine: "b"}, {Machine: "c"}})
+	steps := plan(start, limits, fleet, []spi.Evacuation{{Machine: "a"}, {Machine: "b"}, {Machine: "c"}}, nil)
 	requireSteps(t, []string{"a Replace", "b Wait MachineDeployment x", "c Replace"}, steps, "one machine of each pool")
 }

@@ -108,7 +108,7 @@ func TestQueuedMigrations(t *testing.T) {
 		require.Less(t, now.Sub(start), 2*time.Hour, "the drain ends")
 		q.advance(now)
 
-		for _, next := range plan(now, all, fleet, q.evacuations()) {
+		for _, next := range plan(now, all, fleet, q.evacuations(), nil) {
 			require.Contains(t, []action{migrate, migrating}, next.action, "%s after %s: %s", next.evacuation.Machine, now.Sub(start), next.reason)
 
 			if next.action == migrate {
@@ -128,7 +128,7 @@ func TestQueueOfOthers(t *testing.T) {
 		61 * time.Minute: "a Replace its live migration has not begun for 1h",
 	} {
 		in := running(3).evacuate("a", 2*time.Hour, migration(spi.MigrationPending, created), func(e *spi.Evacuation) { e.MigrationQueued = true })
-		requireSteps(t, []string{want}, plan(start, limits, in.fleet(), in.list), "only the deadline bounds the wait")
+		requireSteps(t, []string{want}, plan(start, limits, in.fleet(), in.list, nil), "only the deadline bounds the wait")
 	}
 }
 
@@ -142,11 +142,11 @@ func TestMigrationOfOthers(t *testing.T) {
 		61 * time.Minute: "a Replace its live migration has not ended for 1h",
 	} {
 		in := running(3).evacuate("a", 2*time.Hour, migration(spi.MigrationOfOthers, since))
-		requireSteps(t, []string{want}, plan(start, limits, in.fleet(), in.list), "only the deadline bounds the wait")
+		requireSteps(t, []string{want}, plan(start, limits, in.fleet(), in.list, nil), "only the deadline bounds the wait")
 	}
 
 	in := running(3).with("a", deleted(time.Minute)).evacuate("a", time.Minute, migration(spi.MigrationOfOthers, time.Minute))
-	requireSteps(t, []string{"a Replacing"}, plan(start, limits, in.fleet(), in.list), "it sends no request")
+	requireSteps(t, []string{"a Replacing"}, plan(start, limits, in.fleet(), in.list, nil), "it sends no request")
 }
 
 // TestStalledQueue drains a node while KubeVirt's queue is
@@ -177,7 +177,7 @@ func TestStalledQueue(t *testing.T) {
 					e.MigrationProgressAt = start.Add(-tc.progress)
 				}
 			})
-			requireSteps(t, []string{tc.want}, plan(start, limits, in.fleet(), in.list), tc.reason)
+			requireSteps(t, []string{tc.want}, plan(start, limits, in.fleet(), in.list, nil), tc.reason)
 		})
 	}
 }

@@ -26,6 +26,7 @@ type evacuationRecord struct {
 	outcome       outcome   // the outcome if the evacuation ends now
 	waitingSince  time.Time // waiting without progress in its pool since then; zero if it does not wait
 	rejectedSince time.Time // migration rejected since then; zero if it has not been
+	rejectedAt    time.Time // when it was last rejected
 }
 
 // stepReport describes the Event of a step.
@@ -92,8 +93,13 @@ func (c *Controller) reportStep(target *watchTarget, s *step) {
 func (c *Controller) reportFailure(target *watchTarget, s *step, err error) {
 	record := c.record(target, s, evacuationFailed, "Failed to evacuate machine from provider node "+s.evacuation.Node+": "+err.Error())
 
-	if errors.As(err, &rejectedError{}) && record.rejectedSince.IsZero() {
-		record.rejectedSince = c.options.Clock.Now()
+	if !errors.As(err, &rejectedError{}) {
+		return
+	}
+
+	record.rejectedAt = c.options.Clock.Now()
+	if record.rejectedSince.IsZero() {
+		record.rejectedSince = record.rejectedAt
 	}
 }
 
@@ -108,6 +114,10 @@ func (c *Controller) record(target *watchTarget, s *step, eventReason, message s
 
 	if !s.evacuation.RequestedAt.IsZero() {
 		record.requestedAt = s.evacuation.RequestedAt
+	}
+
+	if s.action == wait && !record.rejectedSince.IsZero() {
+		return record // It waits between two attempts, and the rejection was reported.
 	}
 
 	ongoing := s.action == migrating || s.action == replacing || s.action == cancelMigration

@@ -34,7 +34,8 @@ type provider struct {
 	mu      sync.Mutex
 	watches []*watch
 	list    []spi.Evacuation
-	err     error // of every request
+	err     error  // of every request
+	rejects string // a machine whose requests are rejected
 	sent    []string
 }
 
@@ -104,6 +105,10 @@ func (p *provider) send(request string, e *spi.Evacuation) error {
 	}
 
 	p.sent = append(p.sent, request+" "+e.Machine)
+
+	if e.Machine == p.rejects {
+		return spi.ErrForbidden
+	}
 
 	return p.err
 }

@@ -36,6 +36,16 @@ type watchTarget struct {
 	records map[types.UID]*evacuationRecord
 }
 
+// rejections returns when the migrations of instances were last rejected.
+func (t *watchTarget) rejections() map[types.UID]time.Time {
+	rejections := map[types.UID]time.Time{}
+	for uid, record := range t.records {
+		rejections[uid] = record.rejectedAt
+	}
+
+	return rejections
+}
+
 // reconcile ensures that a target is watched with its current credentials, or stops the watch, and
 // performs the next steps there. It returns the requeue delay in case nothing changes before.
 func (c *Controller) reconcile(ctx context.Context, key targetKey) (time.Duration, error) {

@@ -32,7 +32,7 @@ type WatchEvacuationsInput struct {
 // Confirm. The methods that send requests set their own time limits and converge when they are
 // called again; their errors wrap one of the package's sentinels and contain no secret bytes.
 type Evacuations interface {
-	// List returns the machines that must leave their nodes, except those that are being shut down.
+	// List returns the machines that must leave their nodes, until their guests have left them.
 	// It returns false until the list is complete.
 	List() ([]Evacuation, bool)
 	// Confirm reads from the provider cluster whether an evacuation is still necessary.
@@ -61,6 +61,9 @@ type Evacuation struct {
 	// RequestedAt is when the eviction was requested; zero if the provider cluster has not reported
 	// it yet. KubeVirt before 1.7 never does.
 	RequestedAt time.Time
+	// ShuttingDown is set if the guest is already being shut down: it leaves the node without further
+	// action, but has not left it yet.
+	ShuttingDown bool
 	// Migratable is set if the guest can be live-migrated.
 	Migratable bool
 	// NotMigratableReason is why the guest cannot be live-migrated; it may be empty.

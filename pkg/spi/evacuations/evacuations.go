@@ -108,8 +108,9 @@ func (e *evacuations) List() ([]spi.Evacuation, bool) {
 
 	var list []spi.Evacuation
 
-	for _, instance := range e.markedInstances() {
+	for _, instance := range e.instances(isMarked) {
 		evacuation := e.evacuationOf(instance)
+		evacuation.ShuttingDown = instance.DeletionTimestamp != nil
 		evacuation.MigrationProgressAt = progress[evacuation.Node]
 		evacuation.MigrationQueued = e.isQueued(instance, busy)
 		list = append(list, evacuation)
@@ -118,13 +119,17 @@ func (e *evacuations) List() ([]spi.Evacuation, bool) {
 	return list, true
 }
 
-// markedInstances returns the instances that must be evacuated. They are the informer's objects and
-// must not be modified.
+// markedInstances returns the instances that must be evacuated.
 func (e *evacuations) markedInstances() []*kubevirtv1.VirtualMachineInstance {
+	return e.instances(mustEvacuate)
+}
+
+// instances returns the selected instances. They are the informer's objects and must not be modified.
+func (e *evacuations) instances(selected func(*kubevirtv1.VirtualMachineInstance) bool) []*kubevirtv1.VirtualMachineInstance {
 	var list []*kubevirtv1.VirtualMachineInstance
 
 	for _, object := range e.instanceInformer.GetStore().List() {
-		if instance, ok := object.(*kubevirtv1.VirtualMachineInstance); ok && mustEvacuate(instance) {
+		if instance, ok := object.(*kubevirtv1.VirtualMachineInstance); ok && selected(instance) {
 			list = append(list, instance)
 		}
 	}
@@ -132,17 +137,23 @@ func (e *evacuations) markedInstances() []*kubevirtv1.VirtualMachineInstance {
 	return list
 }
 
-// mustEvacuate reports whether an instance is marked for evacuation, and no other controller acts
+// mustEvacuate reports whether an instance is marked, and does not leave its node anyway, since it is
+// being deleted.
+func mustEvacuate(instance *kubevirtv1.VirtualMachineInstance) bool {
+	return isMarked(instance) && instance.DeletionTimestamp == nil
+}
+
+// isMarked reports whether an instance on its node is marked for evacuation, and no other controller acts
 // on the mark. For the strategies LiveMigrate and LiveMigrateIfPossible, virt-controller does
 // (KubeVirt, pkg/virt-controller/watch/drain/evacuation). An instance on another node than the
-// marked one has been evacuated already, and one that is being deleted leaves its node anyway.
-func mustEvacuate(instance *kubevirtv1.VirtualMachineInstance) bool {
+// marked one has been evacuated already.
+func isMarked(instance *kubevirtv1.VirtualMachineInstance) bool {
 	if strategy := instance.Spec.EvictionStrategy; strategy != nil && *strategy != kubevirtv1.EvictionStrategyExternal {
 		return false
 	}
 
 	return instance.Status.EvacuationNodeName != "" && instance.Status.EvacuationNodeName == instance.Status.NodeName &&
-		!instance.IsFinal() && instance.DeletionTimestamp == nil
+		!instance.IsFinal()
 }
 
 func (e *evacuations) evacuationOf(instance *kubevirtv1.VirtualMachineInstance) spi.Evacuation {

@@ -116,13 +116,15 @@ func TestLargeInstances(t *testing.T) {
 	}, 30*time.Second, 10*time.Millisecond)
 }
 
-// TestTerminatingInstancesAreIgnored shows that a guest that is being shut down is not evacuated.
-func TestTerminatingInstancesAreIgnored(t *testing.T) {
+// TestList_ShuttingDown shows that a guest that is being shut down is not evacuated, but counts until it has
+// left the node.
+func TestList_ShuttingDown(t *testing.T) {
 	t.Parallel()
 
-	running, terminating := markedInstance("running"), markedInstance("terminating")
-	terminating.DeletionTimestamp = ptr.To(metav1.Now())
-	evacuations := watchInstances(t, running, terminating)
+	running, terminating, gone := markedInstance("running"), markedInstance("terminating"), markedInstance("gone")
+	terminating.DeletionTimestamp, gone.DeletionTimestamp = ptr.To(metav1.Now()), ptr.To(metav1.Now())
+	gone.Status.Phase = kubevirtv1.Succeeded
+	evacuations := watchInstances(t, running, terminating, gone)
 
 	var list []spi.Evacuation
 
@@ -132,7 +134,9 @@ func TestTerminatingInstancesAreIgnored(t *testing.T) {
 
 		return complete
 	}, 30*time.Second, 10*time.Millisecond)
-	require.Equal(t, []spi.Evacuation{{Machine: "running", UID: "running", Node: "host"}}, list)
+	require.ElementsMatch(t, []spi.Evacuation{
+		{Machine: "running", UID: "running", Node: "host"}, {Machine: "terminating", UID: "terminating", Node: "host", ShuttingDown: true},
+	}, list)
 
 	for name, want := range map[types.UID]bool{"running": true, "terminating": false} {
 		necessary, err := evacuations.Confirm(t.Context(), &spi.Evacuation{Machine: string(name), UID: name, Node: "host"})
@@ -147,7 +151,7 @@ func TestDeletionIsRelevantChange(t *testing.T) {
 	before := markedInstance("m")
 	after := before.DeepCopy()
 	after.DeletionTimestamp = ptr.To(metav1.Now())
-	require.True(t, isRelevantChange(&before, after), "a terminating instance is no longer evacuated")
+	require.True(t, isRelevantChange(&before, after), "no further action is taken for a terminating instance")
 }
 
 // TestEvacuationWatchIsRetried watches a server that requests a retry after an hour, and whose
