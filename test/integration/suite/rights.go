@@ -238,6 +238,8 @@ func (r *rights) String() string {
 
 	if !r.whole {
 		b.WriteString("\n  not every test was run: unused permissions are ignored")
+
+		return b.String()
 	}
 
 	for _, right := range r.unused() {
