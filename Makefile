@@ -62,7 +62,7 @@ HOSTILE      := TestHostile(Answers|Watches|Addresses)
 
 .PHONY: help
 help: ## List the commands.
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: demo
 demo: ## Demonstrate the driver on real control planes on this machine. KEEP=1 leaves it running, DRIVER=grpc runs the driver over gRPC, KUBERNETES, KUBEVIRT and CDI choose versions, GUEST=real boots one worker in QEMU.
@@ -88,8 +88,11 @@ demo-restart: ## Build the driver, and restart it in the lab that `make demo KEE
 	@go build -buildvcs=false -o bin/ ./cmd/... && go run ./test/lab restart --name demo
 
 .PHONY: build
-build: ## Build all commands into bin/.
+build: ## Build the driver's commands into bin/.
 	$(GOBUILD) -o bin/ ./cmd/...
+
+.PHONY: build-extension
+build-extension: ## Build the extension's commands into bin/.
 	cd extension && $(GOBUILD) -o ../bin/ ./cmd/...
 
 .PHONY: image
