@@ -3,9 +3,12 @@ package preflight_test
 import (
 	"os"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/preflight"
 )
 
 // TestDocsListTheChecks compares the table in docs/preflight.md with the checks and their order.
@@ -15,6 +18,25 @@ func TestDocsListTheChecks(t *testing.T) {
 	listed := namesIn(t, "../../docs/preflight.md", "(?m)^\\| `([a-z-]+)` \\|")
 	require.NotEmpty(t, listed)
 	require.Equal(t, namesIn(t, "results.go", `(?m)^\tcheck\w+ += "([a-z-]+)"$`), listed)
+}
+
+// TestIncompatibilities_AreDocumented compares the table in docs/compatibility.md with the pairs that are
+// checked.
+func TestIncompatibilities_AreDocumented(t *testing.T) {
+	t.Parallel()
+
+	text, err := os.ReadFile("../../docs/compatibility.md")
+	require.NoError(t, err)
+
+	_, section, found := strings.Cut(string(text), "### Pairs that do not work")
+	require.True(t, found)
+
+	section, _, _ = strings.Cut(section, "\n## ")
+	require.Equal(t, len(preflight.Incompatibilities), strings.Count(section, "\n| 1."))
+
+	for _, pair := range preflight.Incompatibilities {
+		require.Contains(t, section, "\n| "+pair[0]+" | "+pair[1]+" | ")
+	}
 }
 
 // namesIn returns the names that a pattern matches in a file.

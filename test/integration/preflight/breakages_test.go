@@ -258,7 +258,7 @@ func brokenInstallations() map[string]breakage {
 		},
 		"KubeVirtOlderThanKubernetes": {
 			reason: "this KubeVirt may start no machine on this Kubernetes",
-			want:   []preflight.Result{bad("kubevirt", preflight.Warning, "Kubernetes", "KubeVirt v1.6.0 may start no machine on Kubernetes 1.34.2", "upgrade KubeVirt to 1.7")},
+			want:   []preflight.Result{bad("kubevirt", preflight.Warning, "Kubernetes", "KubeVirt v1.6.0 on Kubernetes 1.34.2 may start no machine", "upgrade KubeVirt to 1.7")},
 			breaks: func(t *testing.T, _ *harness.Shoot, f *flight) {
 				t.Helper()
 				f.between(t, unanswered, func(resp *http.Response) {

@@ -1,6 +1,7 @@
 package preflight
 
 import (
+	"cmp"
 	"encoding/json"
 	"encoding/pem"
 	"net/http"
@@ -16,14 +17,16 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
 )
 
-// TestKubernetesOfKubeVirt has API servers of several versions, behind a path as gateways have it.
-func TestKubernetesOfKubeVirt(t *testing.T) {
+// TestCheckKubernetes has API servers of several versions, behind a path as gateways have it.
+func TestCheckKubernetes(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]struct {
 		reason               string
 		kubeVirt, kubernetes string
-		code                 int
+		// instance is the spec of the class's instance.
+		instance string
+		code     int
 		// requests is the number of requests: the version of Kubernetes need not be read.
 		requests int
 		want     []Level
@@ -34,6 +37,27 @@ func TestKubernetesOfKubeVirt(t *testing.T) {
 		"Fixed":     {reason: "1.7 has another patch", kubeVirt: "v1.7.0", kubernetes: "v1.34.2"},
 		"Unknown":   {reason: "KubeVirt is being installed", kubernetes: "v1.34.2"},
 		"Forbidden": {reason: "the admin has removed the ClusterRole", kubeVirt: "v1.6.0", code: http.StatusForbidden, requests: 1, want: []Level{Warning}},
+		"ContainerDisk": {
+			reason: "virt-handler's status is refused", kubeVirt: "v1.8.2", kubernetes: "v1.36.3",
+			instance: `{"volumes":[{"name":"root","containerDisk":{"image":"i"}}]}`, requests: 1, want: []Level{Warning},
+		},
+		"KernelBoot": {
+			reason: "a kernel is in a container disk, too", kubeVirt: "v1.7.0", kubernetes: "v1.36.3",
+			instance: `{"domain":{"firmware":{"kernelBoot":{"container":{"image":"i"}}}}}`, requests: 1, want: []Level{Warning},
+		},
+		"ContainerDiskAtBoth": {
+			reason: "both pairs are known", kubeVirt: "v1.6.0", kubernetes: "v1.36.3",
+			instance: `{"volumes":[{"name":"root","containerDisk":{"image":"i"}}]}`, requests: 1, want: []Level{Warning, Warning},
+		},
+		"ContainerDiskFixed": {
+			reason: "the checksum has 64 bits", kubeVirt: "v1.8.4", kubernetes: "v1.36.3",
+			instance: `{"volumes":[{"name":"root","containerDisk":{"image":"i"}}]}`,
+		},
+		"ContainerDiskBefore": {
+			reason: "Kubernetes 1.35 accepts the status", kubeVirt: "v1.8.2", kubernetes: "v1.35.2",
+			instance: `{"volumes":[{"name":"root","containerDisk":{"image":"i"}}]}`, requests: 1,
+		},
+		"NoContainerDisk": {reason: "no class is affected", kubeVirt: "v1.8.2", kubernetes: "v1.36.3"},
 		"Malformed": {reason: "the server is no API server", kubeVirt: "v1.6.0", kubernetes: "devel", requests: 1, want: []Level{Error}},
 	}
 
@@ -54,7 +78,8 @@ func TestKubernetesOfKubeVirt(t *testing.T) {
 				_ = json.NewEncoder(w).Encode(apiversion.Info{GitVersion: tc.kubernetes})
 			})), "/k8s/clusters/c-1")
 
-			c := &checker{viewer: &identity{clients: clients}}
+			class := &classChecker{vm: machine(t, `{"spec":{"template":{"spec":`+cmp.Or(tc.instance, "{}")+`}}}`)}
+			c := &checker{viewer: &identity{clients: clients}, classes: []*classChecker{class}}
 			installed := &kubevirtv1.KubeVirt{Status: kubevirtv1.KubeVirtStatus{ObservedKubeVirtVersion: tc.kubeVirt}}
 
 			var got []Level
