@@ -2,6 +2,7 @@ package preflight
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -64,18 +65,20 @@ func newChecker(ctx context.Context, in *Input) (*checker, []Result) {
 		c       = &checker{evacuation: in.Evacuation}
 		clients = providerapi.NewCache(providerapi.Options{QPS: requestsPerSecond, Burst: burst})
 		results []Result
+		given   = map[string]*identity{}
 	)
 
-	for _, given := range []struct {
+	for _, by := range []struct {
 		name string
 		*Credentials
 	}{{Driver, in.Driver}, {Admin, in.Admin}} {
-		if given.Credentials == nil {
+		if by.Credentials == nil {
 			continue
 		}
 
-		i := &identity{Identity: Identity{Name: given.name, From: given.From}}
-		login, ok := i.login(ctx, clients, given.Kubeconfig, in.Now)
+		i := &identity{Identity: Identity{Name: by.name, From: by.From}}
+		given[i.Name] = i
+		login, ok := i.login(ctx, clients, by.Kubeconfig, in.Now)
 		results = append(results, login...)
 		c.add(i)
 
@@ -93,7 +96,7 @@ func newChecker(ctx context.Context, in *Input) (*checker, []Result) {
 		return c, results
 	}
 
-	results = append(results, c.checkSameCluster(ctx)...)
+	results = append(results, c.checkSameCluster(ctx, given[Driver], given[Admin])...)
 	c.cacheReads(ctx)
 
 	return c, append(results, c.render(ctx, in.Classes)...)
@@ -111,30 +114,48 @@ func (c *checker) add(i *identity) {
 	}
 }
 
-// checkSameCluster checks that both identities see the same KubeVirt object, which every
-// authenticated user may read. If not, the admin's view does not apply to the driver's machines.
-func (c *checker) checkSameCluster(ctx context.Context) []Result {
-	if c.driver == nil || c.driver == c.viewer {
+// checkSameCluster compares the clusters of both identities by the KubeVirt object, which every
+// authenticated user may read. The admin's view of another cluster does not apply to the driver's
+// machines. An identity is nil if it was not given.
+func (c *checker) checkSameCluster(ctx context.Context, driver, admin *identity) []Result {
+	if driver == nil || admin == nil || c.viewer != admin {
 		return nil
+	}
+
+	s := admin.about(checkCredentials, admin.From)
+	remedy := "set --provider-kubeconfig to the kubeconfig of an admin of the same cluster, and check classes of different clusters one by one"
+
+	switch same, known := c.sameCluster(ctx); {
+	case known && same, !known && driver.Server == admin.Server:
+		return nil
+	case known:
+		c.viewer = c.driver
+
+		return s.fail(fmt.Sprintf("server %s is not the cluster of the machines, %s: the driver's account is used instead", admin.Server, driver.Server), remedy)
+	default:
+		return s.warn(fmt.Sprintf("server %s may not be the cluster of the machines, %s, which cannot be compared with it: the results of the admin's "+
+			"account apply only if both are the same cluster", admin.Server, driver.Server), remedy)
+	}
+}
+
+// sameCluster reports whether both identities see the same KubeVirt object. This is not known if the
+// driver's login failed, or if neither of them sees one.
+func (c *checker) sameCluster(ctx context.Context) (same, known bool) {
+	if c.driver == nil {
+		return false, false
 	}
 
 	here, err := c.driver.getKubeVirt(ctx)
-	if err != nil {
-		return nil // checkKubeVirt reports this.
+	there, adminErr := c.viewer.getKubeVirt(ctx)
+
+	switch {
+	case err == nil && adminErr == nil:
+		return here.UID == there.UID, true
+	case err == nil && errors.Is(adminErr, errNotInstalled), adminErr == nil && errors.Is(err, errNotInstalled):
+		return false, true
+	default: // checkKubeVirt reports the error.
+		return false, false
 	}
-
-	admin := c.viewer
-
-	there, err := admin.getKubeVirt(ctx)
-	if err != nil || here.UID == there.UID {
-		return nil
-	}
-
-	c.viewer = c.driver
-
-	return admin.about(checkCredentials, admin.From).fail(
-		fmt.Sprintf("server %s is not the cluster of the machines, %s: the driver's account is used instead", admin.Server, c.driver.Server),
-		"set --provider-kubeconfig to the kubeconfig of an admin of the same cluster, and check classes of different clusters one by one")
 }
 
 // render creates the objects of the classes' machines. A class for

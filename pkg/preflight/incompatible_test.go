@@ -58,7 +58,7 @@ func TestCheckKubernetes(t *testing.T) {
 			instance: `{"volumes":[{"name":"root","containerDisk":{"image":"i"}}]}`, requests: 1,
 		},
 		"NoContainerDisk": {reason: "no class is affected", kubeVirt: "v1.8.2", kubernetes: "v1.36.3"},
-		"Malformed": {reason: "the server is no API server", kubeVirt: "v1.6.0", kubernetes: "devel", requests: 1, want: []Level{Error}},
+		"Malformed":       {reason: "the server is no API server", kubeVirt: "v1.6.0", kubernetes: "devel", requests: 1, want: []Level{Error}},
 	}
 
 	for name, tc := range tests {
