@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	kubevirtv1 "kubevirt.io/api/core/v1"
@@ -25,6 +26,7 @@ type checker struct {
 	namespace      string
 	evacuation     bool
 	classes        []*classChecker
+	now            time.Time
 
 	// Objects that many checks need are read once.
 	kubeVirt    func() (*kubevirtv1.KubeVirt, error)
@@ -62,7 +64,7 @@ type classChecker struct {
 // newChecker logs in the identities, and prepares the checks.
 func newChecker(ctx context.Context, in *Input) (*checker, []Result) {
 	var (
-		c       = &checker{evacuation: in.Evacuation}
+		c       = &checker{evacuation: in.Evacuation, now: in.Now}
 		clients = providerapi.NewCache(providerapi.Options{QPS: requestsPerSecond, Burst: burst})
 		results []Result
 		given   = map[string]*identity{}

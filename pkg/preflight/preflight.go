@@ -160,8 +160,9 @@ func (c *checker) checks() []check {
 	all := []check{c.checkNamespace, c.checkKubeVirt, c.checkCDI, c.checkPermissions, c.checkSum}
 
 	for _, class := range c.classes {
-		all = append(all, class.checkStorage, class.checkSources, class.checkClonePermission, class.checkZone, class.checkCapacity, class.checkNetworks,
-			class.checkInstancetype, class.checkPreference, class.checkQuota, class.checkLimitRanges, class.checkDryRun)
+		all = append(all, class.checkStorage, class.checkSourceClasses, class.checkSources, class.checkClonePermission, class.checkZone,
+			class.checkCapacity, class.checkNetworks, class.checkInstancetype, class.checkPreference, class.checkQuota, class.checkLimitRanges,
+			class.checkDryRun)
 	}
 
 	if len(c.classes) > 0 {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
@@ -32,6 +33,7 @@ var (
 	kindClaim    = kind{"PersistentVolumeClaim", corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims")}
 	kindSecret   = kind{"Secret", corev1.SchemeGroupVersion.WithResource("secrets")}
 	kindConfig   = kind{"ConfigMap", corev1.SchemeGroupVersion.WithResource("configmaps")}
+	kindPriority = kind{"PriorityClass", schedulingv1.SchemeGroupVersion.WithResource("priorityclasses")}
 	kindSource   = kind{"DataSource", cdiv1beta1.SchemeGroupVersion.WithResource("datasources")}
 	kindSnapshot = kind{"VolumeSnapshot", schema.GroupVersionResource{
 		Group: "snapshot.storage.k8s.io", Version: "v1", Resource: "volumesnapshots",
@@ -87,11 +89,25 @@ func (c *classChecker) readReference(ctx context.Context, check string, r *refer
 		return found, s.ok("exists")
 	case unknownType(err):
 		return nil, s.fail("the provider cluster has no resource "+r.kind.kubectl(), "install the component that provides it, or remove "+r.field)
+	case providerapi.Absent(err) && c.missesNamespace(ctx, r.namespace):
+		return nil, s.fail("Namespace "+r.namespace+" does not exist", "correct the namespace beside "+r.field+", or create it: kubectl get namespaces")
 	case providerapi.Absent(err):
 		return nil, s.fail("does not exist", "create it, or change "+r.field+" to an existing one: "+r.list())
 	default:
 		return nil, s.notChecked(err, r.list()+" "+quoted(r.name))
 	}
+}
+
+// missesNamespace reports whether the namespace of a reference is known not to exist. checkNamespace
+// reports that of the machines.
+func (c *classChecker) missesNamespace(ctx context.Context, name string) bool {
+	if name == "" || name == c.namespace {
+		return false
+	}
+
+	_, err := get(ctx, c.viewer.clients.Kubernetes.CoreV1().Namespaces().Get, name)
+
+	return providerapi.Absent(err)
 }
 
 // matcher is a class's reference to an instancetype or a preference. KubeVirt infers an empty name

@@ -5,22 +5,24 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	kubevirtv1 "kubevirt.io/api/core/v1"
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
 )
 
-// checkSources checks that the sources of disks exist, except for
-// the golden image, which the driver creates.
+// checkSources checks that the objects exist that the machine's objects name, except for the golden
+// image, which the driver creates.
 func (c *classChecker) checkSources(ctx context.Context) []Result {
 	var results []Result
 
-	for _, r := range c.sources() {
+	for _, r := range c.references() {
 		found := c.checkReference(ctx, checkSource, &r)
 		if r.kind == kindSource && found[0].Level == OK {
 			found = c.checkDataSource(ctx, &r)
@@ -32,50 +34,91 @@ func (c *classChecker) checkSources(ctx context.Context) []Result {
 	return results
 }
 
-// sources returns the references of a machine's disks.
-func (c *classChecker) sources() []reference {
+// references returns the objects that the machine's objects name, each once.
+func (c *classChecker) references() []reference {
 	var list []reference
 
 	for _, d := range c.disks() {
 		if !c.clonesImage(&d) {
 			list = append(list, referencesOf(d.path, d.spec, c.namespace)...)
 		}
+
+		list = append(list, priorityOf(d.path, d.spec)...)
 	}
 
 	if c.image != nil {
 		list = append(list, referencesOf(rootVolumePath, &c.image.Spec, c.namespace)...)
+		list = append(list, priorityOf(rootVolumePath, &c.image.Spec)...)
 	}
 
-	return append(list, c.existing()...)
+	list = append(list, c.referencesOfInstance()...)
+	known := map[reference]bool{}
+
+	return slices.DeleteFunc(list, func(r reference) bool {
+		field := r.field
+		r.field = ""
+		repeated := known[r]
+		known[r] = true
+
+		return repeated || r.name == "" || field == ""
+	})
 }
 
-// existing returns the references of the volumes that must exist before the machine.
-func (c *classChecker) existing() []reference {
-	var list []reference
+// priorityOf returns the PriorityClass of CDI's pods for a DataVolume.
+func priorityOf(path string, spec *cdiv1beta1.DataVolumeSpec) []reference {
+	return []reference{{kindPriority, "", spec.PriorityClassName, path + ".priorityClassName"}}
+}
 
-	for i := range c.Machine.Spec.AdditionalVolumes {
-		of := c.Machine.Spec.AdditionalVolumes[i].VolumeSource
-		if of == nil {
-			continue
-		}
+// referencesOfInstance returns the objects that the machine's VirtualMachineInstance names, except for
+// the Secrets that the driver creates. Names may be empty.
+func (c *classChecker) referencesOfInstance() []reference {
+	instance := &c.vm.Spec.Template.Spec
+	list := []reference{{kindPriority, "", instance.PriorityClassName, c.field("spec.template.spec.priorityClassName")}}
 
-		path := fmt.Sprintf("providerSpec.additionalVolumes[%d].volumeSource", i)
+	if boot := instance.Domain.Firmware; boot != nil && boot.KernelBoot != nil && boot.KernelBoot.Container != nil {
+		const path = "spec.template.spec.domain.firmware.kernelBoot.container.imagePullSecret"
 
-		switch {
-		case of.PersistentVolumeClaim != nil:
-			list = append(list, reference{kindClaim, c.namespace, of.PersistentVolumeClaim.ClaimName, path + ".persistentVolumeClaim.claimName"})
-		case of.ConfigMap != nil && !ptr.Deref(of.ConfigMap.Optional, false):
-			list = append(list, reference{kindConfig, c.namespace, of.ConfigMap.Name, path + ".configMap.name"})
-		case of.Secret != nil && !ptr.Deref(of.Secret.Optional, false):
-			list = append(list, reference{kindSecret, c.namespace, of.Secret.SecretName, path + ".secret.secretName"})
+		list = append(list, reference{kindSecret, c.namespace, boot.KernelBoot.Container.ImagePullSecret, c.field(path)})
+	}
+
+	for i := range instance.Volumes {
+		for _, r := range referencesOfVolume(&instance.Volumes[i]) {
+			r.namespace = c.namespace
+			r.field = c.field(fmt.Sprintf("spec.template.spec.volumes[%d].%s", i, r.field))
+			list = append(list, r)
 		}
 	}
 
-	return list
+	return slices.DeleteFunc(list, func(r reference) bool {
+		return r.kind == kindSecret && slices.ContainsFunc(c.secrets, func(own *corev1.Secret) bool { return own.Name == r.name })
+	})
+}
+
+// referencesOfVolume returns the objects that a volume names, with their fields below the volume. The
+// driver creates DataVolumes and the Secrets of cloud-init.
+func referencesOfVolume(v *kubevirtv1.Volume) []reference {
+	switch {
+	case v.PersistentVolumeClaim != nil:
+		return []reference{{kind: kindClaim, name: v.PersistentVolumeClaim.ClaimName, field: "persistentVolumeClaim.claimName"}}
+	case v.Ephemeral != nil && v.Ephemeral.PersistentVolumeClaim != nil:
+		return []reference{{kind: kindClaim, name: v.Ephemeral.PersistentVolumeClaim.ClaimName, field: "ephemeral.persistentVolumeClaim.claimName"}}
+	case v.ContainerDisk != nil:
+		return []reference{{kind: kindSecret, name: v.ContainerDisk.ImagePullSecret, field: "containerDisk.imagePullSecret"}}
+	case v.ConfigMap != nil && !ptr.Deref(v.ConfigMap.Optional, false):
+		return []reference{{kind: kindConfig, name: v.ConfigMap.Name, field: "configMap.name"}}
+	case v.Secret != nil && !ptr.Deref(v.Secret.Optional, false):
+		return []reference{{kind: kindSecret, name: v.Secret.SecretName, field: "secret.secretName"}}
+	case v.Sysprep != nil && v.Sysprep.Secret != nil:
+		return []reference{{kind: kindSecret, name: v.Sysprep.Secret.Name, field: "sysprep.secret.name"}}
+	case v.Sysprep != nil && v.Sysprep.ConfigMap != nil:
+		return []reference{{kind: kindConfig, name: v.Sysprep.ConfigMap.Name, field: "sysprep.configMap.name"}}
+	default:
+		return nil
+	}
 }
 
 // referencesOf returns the object in the provider cluster that a DataVolume is filled from, or the
-// Secret and ConfigMap for access to an external source.
+// Secrets and the ConfigMap for access to an external source.
 func referencesOf(path string, spec *cdiv1beta1.DataVolumeSpec, namespace string) []reference {
 	if ref := spec.SourceRef; ref != nil {
 		return []reference{{kindSource, ptr.Deref(ref.Namespace, namespace), ref.Name, path + ".sourceRef.name"}}
@@ -90,22 +133,31 @@ func referencesOf(path string, spec *cdiv1beta1.DataVolumeSpec, namespace string
 		return []reference{{kindClaim, cmp.Or(source.PVC.Namespace, namespace), source.PVC.Name, path + ".source.pvc.name"}}
 	case source.Snapshot != nil:
 		return []reference{{kindSnapshot, cmp.Or(source.Snapshot.Namespace, namespace), source.Snapshot.Name, path + ".source.snapshot.name"}}
-	default:
-		name, secret, config := accessTo(source)
-
-		return slices.DeleteFunc([]reference{
-			{kindSecret, namespace, secret, path + ".source." + name + ".secretRef"},
-			{kindConfig, namespace, config, path + ".source." + name + ".certConfigMap"},
-		}, func(r reference) bool { return r.name == "" })
 	}
+
+	name, secret, config := accessTo(source)
+	list := []reference{
+		{kindSecret, namespace, secret, path + ".source." + name + ".secretRef"},
+		{kindConfig, namespace, config, path + ".source." + name + ".certConfigMap"},
+	}
+
+	if source.HTTP != nil {
+		for i, header := range source.HTTP.SecretExtraHeaders {
+			list = append(list, reference{kindSecret, namespace, header, fmt.Sprintf("%s.source.http.secretExtraHeaders[%d]", path, i)})
+		}
+	}
+
+	return list
 }
 
 // accessTo returns the field of an external source, and the names of the Secret and the ConfigMap
-// that an import from it needs.
+// that an import from it needs. With the pull method node, CDI ignores both.
 func accessTo(source *cdiv1beta1.DataVolumeSource) (field, secret, config string) {
 	switch {
 	case source.HTTP != nil:
 		return "http", source.HTTP.SecretRef, source.HTTP.CertConfigMap
+	case source.Registry != nil && ptr.Deref(source.Registry.PullMethod, "") == cdiv1beta1.RegistryPullNode:
+		return "registry", "", ""
 	case source.Registry != nil:
 		return "registry", ptr.Deref(source.Registry.SecretRef, ""), ptr.Deref(source.Registry.CertConfigMap, "")
 	case source.S3 != nil:
@@ -141,12 +193,71 @@ func (c *classChecker) checkDataSource(ctx context.Context, r *reference) []Resu
 	return append(s.ok("exists and refers to "+next[0].subject()), c.checkReference(ctx, checkSource, &next[0])...)
 }
 
+// checkSourceClasses compares the StorageClass of each disk that is cloned from a claim with the class of
+// the claim.
+func (c *classChecker) checkSourceClasses(ctx context.Context) []Result {
+	var results []Result
+
+	for _, d := range c.disks() {
+		if d.cloned && d.class != "" && !c.clonesImage(&d) {
+			results = append(results, c.checkSourceClass(ctx, &d)...)
+		}
+	}
+
+	return results
+}
+
+func (c *classChecker) checkSourceClass(ctx context.Context, d *disk) []Result {
+	from := c.sourceClaim(ctx, d)
+	if from == nil {
+		return nil
+	}
+
+	claim, err := get(ctx, c.viewer.clients.Kubernetes.CoreV1().PersistentVolumeClaims(from.namespace).Get, from.name)
+	if err != nil || ptr.Deref(claim.Spec.StorageClassName, d.class) == d.class {
+		return nil // checkSources reports an error.
+	}
+
+	class := *claim.Spec.StorageClassName
+
+	return c.about(checkCloneStrategy, from.subject()).warn(
+		fmt.Sprintf("has StorageClass %s, but %s is cloned into %s: CDI creates a temporary claim in namespace %s or copies the volume through pods; "+
+			"if that claim does not bind, machines never start, and no error is reported", class, strings.TrimPrefix(d.path, "providerSpec."), d.class, from.namespace),
+		fmt.Sprintf("set %s to %s, or provide the image in %s; check the claims of a running clone with %s",
+			d.inField("storageClassName"), quoted(class), quoted(d.class), kubectlIn(from.namespace, "get persistentvolumeclaims")))
+}
+
+// sourceClaim returns the claim that a disk is cloned from, following a DataSource; nil if it is cloned from
+// another object or the DataSource cannot be read, which checkSources reports.
+func (c *classChecker) sourceClaim(ctx context.Context, d *disk) *reference {
+	list := referencesOf(d.path, d.spec, c.namespace)
+
+	if len(list) > 0 && list[0].kind == kindSource {
+		source, err := c.getDataSource(ctx, list[0].namespace, list[0].name)
+		if err != nil {
+			return nil
+		}
+
+		list = resolvedSource(source, list[0].namespace)
+	}
+
+	if len(list) == 0 || list[0].kind != kindClaim {
+		return nil
+	}
+
+	return &list[0]
+}
+
 // resolvedSource returns the object that volumes are cloned from for a DataSource; empty if there
 // is none. A DataSource that refers to another one has the resolved source in its status.
 func resolvedSource(source *cdiv1beta1.DataSource, namespace string) []reference {
 	of := source.Spec.Source
 	if of.DataSource != nil {
 		of = source.Status.Source
+	}
+
+	if of.PVC == nil && of.Snapshot == nil {
+		return nil
 	}
 
 	return referencesOf("", &cdiv1beta1.DataVolumeSpec{Source: &cdiv1beta1.DataVolumeSource{PVC: of.PVC, Snapshot: of.Snapshot}}, namespace)
