@@ -121,8 +121,9 @@ func checkLifetime(s subject, e kubeconfig.Expiry, now time.Time, renew string) 
 	}
 }
 
-// checkNamespace checks only the name of the namespace: the dry run shows whether it exists.
-func (c *checker) checkNamespace(context.Context) []Result {
+// checkNamespace checks that the namespace of the machines exists and is their own. Without permission to read
+// it, the dry run shows whether it exists.
+func (c *checker) checkNamespace(ctx context.Context) []Result {
 	s := c.viewer.about(checkNamespace, "Namespace "+c.namespace)
 
 	switch c.namespace {
@@ -131,7 +132,19 @@ func (c *checker) checkNamespace(context.Context) []Result {
 			"set another namespace in the current context of the kubeconfig: kubectl config set-context --current --namespace=…")
 	case metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease:
 		return s.fail("is reserved for Kubernetes", "set another namespace in the current context of the kubeconfig")
-	default:
+	}
+
+	found, err := get(ctx, c.viewer.clients.Kubernetes.CoreV1().Namespaces().Get, c.namespace)
+
+	switch {
+	case providerapi.Absent(err):
+		return s.fail("does not exist", "correct the namespace in the current context of the kubeconfig, or create it: "+kubectl("create namespace", c.namespace))
+	case err == nil && found.DeletionTimestamp != nil:
+		return s.fail("is being deleted", "set another namespace in the current context of the kubeconfig, or wait and create it again: "+
+			kubectl("create namespace", c.namespace))
+	case err == nil, errors.Is(providerapi.Explain(err), spi.ErrForbidden):
 		return s.ok("is the namespace of the machines")
+	default:
+		return s.notChecked(err, kubectl("get namespace", c.namespace))
 	}
 }
