@@ -39,6 +39,14 @@ func Expiries(raw []byte) ([]Expiry, error) {
 	return ExpiriesOf(config), nil
 }
 
+// HasOpaqueToken reports whether the current context of a kubeconfig has a token that is not a JSON Web
+// Token: only its issuer knows when it expires. It is false for an invalid kubeconfig.
+func HasOpaqueToken(raw []byte) bool {
+	config, _, err := RESTConfig(raw)
+
+	return err == nil && config.BearerToken != "" && strings.Count(config.BearerToken, ".") != 2
+}
+
 // ExpiriesOf returns when the credentials of a configuration claim to expire. The claims are not
 // verified: false ones mislead only their author.
 func ExpiriesOf(config *rest.Config) []Expiry {

@@ -1,6 +1,7 @@
 package kubeconfig_test
 
 import (
+	"strings"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -85,4 +86,17 @@ users: [{name: u, user: {%s}}]
 
 	_, err := kubeconfig.Expiries([]byte("{}"))
 	require.Error(t, err)
+}
+
+func TestHasOpaqueToken(t *testing.T) {
+	t.Parallel()
+
+	const config = `{"current-context":"x","contexts":[{"name":"x","context":{"cluster":"c","user":"u"}}],` +
+		`"clusters":[{"name":"c","cluster":{"server":"https://example.com"}}],"users":[{"name":"u","user":{"token":"TOKEN"}}]}`
+
+	token := func(text string) []byte { return []byte(strings.Replace(config, "TOKEN", text, 1)) }
+
+	require.True(t, kubeconfig.HasOpaqueToken(token("kubeconfig-user-abcdefghij:0123456789abcdef")))
+	require.False(t, kubeconfig.HasOpaqueToken(token("eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJhIn0.c2ln")), "a token without exp does not expire")
+	require.False(t, kubeconfig.HasOpaqueToken([]byte("{")))
 }
