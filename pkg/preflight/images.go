@@ -18,19 +18,15 @@ func (c *checker) checkUnusedImages(ctx context.Context) []Result {
 	clients := *c.viewer.clients
 	clients.Namespace = c.namespace // The admin's kubeconfig may name another one.
 
-	var clusters, referenced []string
+	var referenced []string
 
 	for _, class := range c.classes {
-		if cluster := class.Machine.Identity().Cluster; !slices.Contains(clusters, cluster) {
-			clusters = append(clusters, cluster)
-		}
-
 		if class.image != nil {
 			referenced = append(referenced, class.image.Name)
 		}
 	}
 
-	unused, err := images.List(ctx, &clients, clusters, func(image metav1.Object) (string, bool) {
+	unused, err := images.List(ctx, &clients, c.clusters(), func(image metav1.Object) (string, bool) {
 		return image.GetName(), !slices.Contains(referenced, image.GetName())
 	})
 

@@ -166,7 +166,7 @@ func (c *checker) checks() []check {
 	}
 
 	if len(c.classes) > 0 {
-		all = append(all, c.checkUnusedImages)
+		all = append(all, c.checkUnusedImages, c.checkLeftovers)
 	}
 
 	return all

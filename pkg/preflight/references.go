@@ -34,6 +34,7 @@ var (
 	kindSecret   = kind{"Secret", corev1.SchemeGroupVersion.WithResource("secrets")}
 	kindConfig   = kind{"ConfigMap", corev1.SchemeGroupVersion.WithResource("configmaps")}
 	kindPriority = kind{"PriorityClass", schedulingv1.SchemeGroupVersion.WithResource("priorityclasses")}
+	kindVolume   = kind{"DataVolume", cdiv1beta1.SchemeGroupVersion.WithResource("datavolumes")}
 	kindSource   = kind{"DataSource", cdiv1beta1.SchemeGroupVersion.WithResource("datasources")}
 	kindSnapshot = kind{"VolumeSnapshot", schema.GroupVersionResource{
 		Group: "snapshot.storage.k8s.io", Version: "v1", Resource: "volumesnapshots",

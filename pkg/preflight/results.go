@@ -44,6 +44,7 @@ const (
 	checkDroppedFields   = "dropped-fields"
 	checkWebhook         = "webhook"
 	checkUnusedImage     = "unused-image"
+	checkLeftover        = "leftover"
 )
 
 // subject is the item that a check is about, usually a kind and a name. It creates the results of
