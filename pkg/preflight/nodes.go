@@ -78,9 +78,12 @@ func (c *classChecker) checkZone(context.Context) []Result {
 
 	inZone := slices.DeleteFunc(slices.Clone(nodes), func(n corev1.Node) bool { return !in(&n, spec) })
 	if len(inZone) == 0 {
-		return s.fail("has no nodes", fmt.Sprintf(
-			"set providerSpec.region and providerSpec.zone to one of: %s; or label a node: kubectl label --overwrite node NODE %s",
-			quotedList(topologiesOf(nodes)), labelling(spec)))
+		remedy := "label a node: kubectl label --overwrite node NODE " + labelling(spec)
+		if known := topologiesOf(nodes); len(known) > 0 {
+			remedy = "set providerSpec.region and providerSpec.zone to one of: " + quotedList(known) + "; or " + remedy
+		}
+
+		return s.fail("has no nodes", remedy)
 	}
 
 	var obstacles []string
@@ -170,7 +173,45 @@ func (c *classChecker) unfit(node *corev1.Node) string {
 		return "does not have architecture " + instance.Architecture
 	}
 
+	if lacks := c.lacksLabel(node); lacks != "" {
+		return "lacks the label " + lacks
+	}
+
 	return refuses(node, instance)
+}
+
+// lacksLabel returns a label that KubeVirt selects the nodes of the machine by, and that the node does not
+// have; empty if it has all (pkg/virt-controller/services/nodeselectorrenderer.go). virt-handler sets
+// these labels.
+func (c *classChecker) lacksLabel(node *corev1.Node) string {
+	cpu := ptr.Deref(c.vm.Spec.Template.Spec.Domain.CPU, kubevirtv1.CPU{})
+	dedicated, model := cpu.DedicatedCPUPlacement, cpu.Model
+
+	if of := c.sizing().instancetype; of != nil {
+		dedicated = dedicated || ptr.Deref(of.CPU.DedicatedCPUPlacement, false)
+		model = cmp.Or(model, ptr.Deref(of.CPU.Model, ""))
+	}
+
+	// Since KubeVirt 1.9, the label has another name, and virt-handler sets both.
+	manages := node.Labels[kubevirtv1.CPUManager] == "true" || node.Labels[kubevirtv1.DeprecatedCPUManager] == "true"
+
+	switch {
+	case dedicated && !manages:
+		return kubevirtv1.DeprecatedCPUManager + "=true for dedicatedCpuPlacement, which needs the kubelet's static CPU manager and KubeVirt's feature gate CPUManager"
+	case cpu.Realtime != nil && node.Labels[kubevirtv1.RealtimeLabel] != "true":
+		return kubevirtv1.RealtimeLabel + "=true for a realtime guest"
+	case model != "" && model != kubevirtv1.CPUModeHostModel && model != kubevirtv1.CPUModeHostPassthrough &&
+		node.Labels[kubevirtv1.CPUModelLabel+model] != "true":
+		return kubevirtv1.CPUModelLabel + model + "=true of its CPU model"
+	}
+
+	for _, feature := range cpu.Features {
+		if (feature.Policy == "" || feature.Policy == "require") && node.Labels[kubevirtv1.CPUFeatureLabel+feature.Name] != "true" {
+			return kubevirtv1.CPUFeatureLabel + feature.Name + "=true of its CPU feature"
+		}
+	}
+
+	return ""
 }
 
 // refuses returns the label or taint of a node that keeps an instance off; empty if there is none.

@@ -6,7 +6,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 	kubevirtv1 "kubevirt.io/api/core/v1"
+	instancetypev1beta1 "kubevirt.io/api/instancetype/v1beta1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 )
@@ -68,14 +70,38 @@ func TestUnfitNodes(t *testing.T) {
 		DeveloperConfiguration: &kubevirtv1.DeveloperConfiguration{FeatureGates: []string{"CrossArchitectureVirtualization"}},
 	}
 
+	const lacksManager = "lacks the label cpumanager=true for dedicatedCpuPlacement, " +
+		"which needs the kubelet's static CPU manager and KubeVirt's feature gate CPUManager"
+
+	dedicated, dedicatedType := &kubevirtv1.CPU{DedicatedCPUPlacement: true}, &instancetypev1beta1.VirtualMachineInstancetypeSpec{}
+	dedicatedType.CPU.DedicatedCPUPlacement = ptr.To(true)
+
+	feature := func(policy string) *kubevirtv1.CPU {
+		return &kubevirtv1.CPU{Features: []kubevirtv1.CPUFeature{{Name: "avx", Policy: policy}}}
+	}
+
 	tests := map[string]struct {
 		reason   string
 		kubeVirt kubevirtv1.KubeVirtConfiguration
 		version  string
 		device   corev1.ResourceName
 		labels   map[string]string
-		want     string
+		// cpu is that of the VirtualMachine, and instancetype that of its instancetype.
+		cpu          *kubevirtv1.CPU
+		instancetype *instancetypev1beta1.VirtualMachineInstancetypeSpec
+		want         string
 	}{
+		"DedicatedCPUs":      {reason: "the scheduler selects nodes by the label", device: kvmDevice, cpu: dedicated, want: lacksManager},
+		"DedicatedByType":    {reason: "the instancetype has them", device: kvmDevice, instancetype: dedicatedType, want: lacksManager},
+		"CPUManager":         {reason: "the label up to KubeVirt 1.8", device: kvmDevice, cpu: dedicated, labels: map[string]string{"cpumanager": "true"}},
+		"NewCPUManager":      {reason: "the label since KubeVirt 1.9", device: kvmDevice, cpu: dedicated, labels: map[string]string{"kubevirt.io/cpumanager": "true"}},
+		"NoCPUManager":       {reason: "virt-handler sets it to false", device: kvmDevice, cpu: dedicated, labels: map[string]string{"cpumanager": "false"}, want: lacksManager},
+		"Realtime":           {reason: "likewise", device: kvmDevice, cpu: &kubevirtv1.CPU{Realtime: &kubevirtv1.Realtime{}}, want: "lacks the label kubevirt.io/realtime=true for a realtime guest"},
+		"Model":              {reason: "likewise", device: kvmDevice, cpu: &kubevirtv1.CPU{Model: "EPYC"}, want: "lacks the label cpu-model.node.kubevirt.io/EPYC=true of its CPU model"},
+		"HostModel":          {reason: "every node has it", device: kvmDevice, cpu: &kubevirtv1.CPU{Model: "host-passthrough"}},
+		"Feature":            {reason: "likewise", device: kvmDevice, cpu: feature(""), want: "lacks the label cpu-feature.node.kubevirt.io/avx=true of its CPU feature"},
+		"HasFeature":         {reason: "it is there", device: kvmDevice, cpu: feature("require"), labels: map[string]string{"cpu-feature.node.kubevirt.io/avx": "true"}},
+		"OptionalFeature":    {reason: "the guest does without it", device: kvmDevice, cpu: feature("optional")},
 		"KVM":                {reason: "the default hypervisor", device: kvmDevice},
 		"NoKVM":              {reason: "another hypervisor's device does not help", device: hyperVDevice, want: "has no hardware virtualization (devices.kubevirt.io/kvm)"},
 		"HyperV":             {reason: "it has the device of the configured hypervisor", kubeVirt: hyperV, device: hyperVDevice},
@@ -99,6 +125,8 @@ func TestUnfitNodes(t *testing.T) {
 				}, nil
 			}
 			c.vm.Spec.Template = &kubevirtv1.VirtualMachineInstanceTemplateSpec{Spec: kubevirtv1.VirtualMachineInstanceSpec{Architecture: "amd64"}}
+			c.vm.Spec.Template.Spec.Domain.CPU = tc.cpu
+			c.sizing = func() sizing { return sizing{instancetype: tc.instancetype} }
 
 			node := &corev1.Node{Status: corev1.NodeStatus{
 				Conditions:  []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},

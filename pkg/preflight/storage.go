@@ -224,16 +224,19 @@ func (c *classChecker) checkStorageClass(d *disk, name string) []Result {
 		s.name, command = "default StorageClass", "kubectl get storageclasses"
 	}
 
-	class, existing := found.classes[d.class], quotedList(slices.Sorted(maps.Keys(found.classes)))
+	class, existing := found.classes[d.class], "an existing StorageClass, and create one: the provider cluster has none"
+	if len(found.classes) > 0 {
+		existing = "one of " + quotedList(slices.Sorted(maps.Keys(found.classes)))
+	}
 
 	switch {
 	case found.classesErr != nil:
 		return s.notChecked(found.classesErr, command)
 	case class == nil && name == "":
-		return s.fail("does not exist", fmt.Sprintf("set %s to one of %s, or mark a default one: kubectl annotate storageclass NAME %s=true",
+		return s.fail("does not exist", fmt.Sprintf("set %s to %s, or mark a default one: kubectl annotate storageclass NAME %s=true",
 			field, existing, annotationDefaultClass))
 	case class == nil:
-		return s.fail("does not exist", fmt.Sprintf("set %s to one of %s", field, existing))
+		return s.fail("does not exist", fmt.Sprintf("set %s to %s", field, existing))
 	case !provisionsIn(class, c.Machine.Spec.Zone):
 		return s.fail(fmt.Sprintf("%s does not provision volumes in zone %s (allowedTopologies)", d.class, c.Machine.Spec.Zone),
 			"set "+field+" to a class that does: kubectl get storageclasses --output=yaml")
