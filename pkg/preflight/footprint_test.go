@@ -281,7 +281,7 @@ func TestOneRemedyPerQuota(t *testing.T) {
 	}
 	quotas := []corev1.ResourceQuota{quota("a", "pods", "5", "secrets", "1"), quota("b", "pods", "9")}
 	short := func(pods string) []Result {
-		return subject{}.short(Error, pods, shortages(corev1.ResourceList{"pods": resource.MustParse(pods), "secrets": resource.MustParse("1")}, quotas))
+		return subject{}.short(pods, shortages(corev1.ResourceList{"pods": resource.MustParse(pods), "secrets": resource.MustParse("1")}, quotas))
 	}
 
 	got := merged("ns", slices.Concat(short("2"), short("3"), subject{}.ok("fine")))

@@ -32,7 +32,7 @@ func (c *classChecker) checkLimitRanges(context.Context) []Result {
 
 	switch conflicts := conflictsWith(ranges, objects); {
 	case len(conflicts) > 0:
-		return s.fail(strings.Join(conflicts, "; "), kubectlIn(c.namespace, "edit limitranges")+", or make the machine smaller")
+		return s.warn("probably refuse the machine: "+strings.Join(conflicts, "; "), kubectlIn(c.namespace, "edit limitranges")+", or make the machine smaller")
 	case len(ranges) == 0:
 		return s.ok("none exist")
 	default:

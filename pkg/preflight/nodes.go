@@ -296,7 +296,7 @@ func (c *classChecker) checkCapacity(context.Context) []Result {
 	}
 
 	if fittingOn(nodes, nil, requests) == 0 {
-		return s.fail("is larger than any node of the zone",
+		return s.warn("is larger than any node of the zone, as far as calculated",
 			"make the machine smaller (providerSpec.cpu, providerSpec.memory, providerSpec.resources), or add larger nodes to the zone")
 	}
 

@@ -100,7 +100,7 @@ func (c *checker) checkSum(context.Context) []Result {
 	purpose := fmt.Sprintf("enough for all %d machines that %d MachineClasses need", count, len(c.classes))
 
 	if missing := shortages(total, quotas); len(missing) > 0 {
-		return s.short(Warning, "there is not "+purpose+": "+joinedShortages(missing), missing)
+		return s.short("there is not "+purpose+": "+joinedShortages(missing), missing)
 	}
 
 	return s.ok("there is " + purpose + ", as far as calculated")
@@ -130,14 +130,14 @@ func (c *classChecker) checkQuota(context.Context) []Result {
 	}
 
 	if missing := shortages(sum(need.one, need.image), quotas); len(missing) > 0 {
-		return append(results, s.short(Error, "not enough for one machine ("+need.size+"): "+joinedShortages(missing), missing)...)
+		return append(results, s.short("probably not enough for one machine (about "+need.size+"): "+joinedShortages(missing), missing)...)
 	}
 
 	enough := fmt.Sprintf("there is enough for %d (%s each)", c.Wanted, need.size)
 
 	switch fit := fitting(need, c.Wanted, quotas); {
 	case fit < c.Wanted:
-		results = append(results, s.short(Warning, fmt.Sprintf("there is enough for %d of %d machines (%s each)", fit, c.Wanted, need.size),
+		results = append(results, s.short(fmt.Sprintf("there is enough for %d of %d machines (%s each)", fit, c.Wanted, need.size),
 			shortages(need.of(c.Wanted), quotas))...)
 	case len(quotas) == 0:
 		results = append(results, s.ok(enough)...)
@@ -154,7 +154,7 @@ func (c *classChecker) checkPeak(need *demand, quotas []corev1.ResourceQuota) []
 
 	for _, p := range need.phases {
 		if missing := shortages(p.usage, quotas); len(missing) > 0 {
-			return s.short(Error, "not enough "+p.name+" (temporary claims and CDI's pods count too): "+joinedShortages(missing), missing)
+			return s.short("probably not enough "+p.name+" (temporary claims and CDI's pods count too): "+joinedShortages(missing), missing)
 		}
 	}
 
@@ -280,7 +280,7 @@ func shortages(need corev1.ResourceList, quotas []corev1.ResourceQuota) []shorta
 func joinedShortages(missing []shortage) string {
 	texts := make([]string, 0, len(missing))
 	for _, s := range missing {
-		texts = append(texts, fmt.Sprintf("ResourceQuota %s has %s of %s left, but %s is needed", s.quota, s.left.String(), s.name, s.need.String()))
+		texts = append(texts, fmt.Sprintf("ResourceQuota %s has %s of %s left, but about %s is needed", s.quota, roundedDown(s.name, s.left), s.name, roundedUp(s.name, s.need)))
 	}
 
 	return strings.Join(texts, "; ")

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-const mebibyte = 1 << 20
+const mebibyte, gibibyte = 1 << 20, 1 << 30
 
 // decimal returns a number of items.
 func decimal(n int64) resource.Quantity { return *resource.NewQuantity(n, resource.DecimalSI) }
@@ -76,7 +76,44 @@ func describe(requests corev1.ResourceList, disks []disk) string {
 
 // inMebibytes rounds up to whole MiB for readability.
 func inMebibytes(q *resource.Quantity) string {
-	rounded := binary((q.Value() + mebibyte - 1) / mebibyte * mebibyte)
+	return roundedUp(corev1.ResourceMemory, *q)
+}
+
+// roundedUp formats an amount of a resource. Bytes are rounded up to whole MiB, or to whole GiB if there are
+// many.
+func roundedUp(name corev1.ResourceName, amount resource.Quantity) string {
+	unit := unitOf(name, amount)
+	if unit == 0 {
+		return amount.String()
+	}
+
+	rounded := binary((amount.Value() + unit - 1) / unit * unit)
 
 	return rounded.String()
+}
+
+// roundedDown is like roundedUp, but rounds down.
+func roundedDown(name corev1.ResourceName, amount resource.Quantity) string {
+	unit := unitOf(name, amount)
+	if unit == 0 {
+		return amount.String()
+	}
+
+	rounded := binary(amount.Value() / unit * unit)
+
+	return rounded.String()
+}
+
+// unitOf returns the unit to which an amount is rounded; 0 for numbers of objects and CPUs.
+func unitOf(name corev1.ResourceName, amount resource.Quantity) int64 {
+	const many = 64
+
+	switch bytes := strings.HasSuffix(string(name), "memory") || strings.HasSuffix(string(name), "storage"); {
+	case !bytes:
+		return 0
+	case amount.Value() >= many*gibibyte:
+		return gibibyte
+	default:
+		return mebibyte
+	}
 }

@@ -77,9 +77,9 @@ func (s subject) fail(message, remedy string) []Result {
 }
 
 // short is the result of a check that finds too little quota. The remedy is added once all such
-// results are known.
-func (s subject) short(level Level, message string, missing []shortage) []Result {
-	results := s.result(level, message, "")
+// results are known. It is a warning, since KubeVirt and CDI decide what their pods need.
+func (s subject) short(message string, missing []shortage) []Result {
+	results := s.warn(message, "")
 	results[0].shortages = missing
 
 	return results
@@ -151,7 +151,7 @@ func patchQuota(namespace, quota string, bounds corev1.ResourceList) string {
 
 	for _, name := range slices.Sorted(maps.Keys(bounds)) {
 		bound := bounds[name]
-		hard = append(hard, fmt.Sprintf("%q:%q", name, bound.String()))
+		hard = append(hard, fmt.Sprintf("%q:%q", name, roundedUp(name, bound)))
 	}
 
 	return kubectlIn(namespace, "patch resourcequota", quota) + " --type=merge --patch=" + quoted(`{"spec":{"hard":{`+strings.Join(hard, ",")+`}}}`)
