@@ -180,6 +180,10 @@ func brokenReferences(t *testing.T) map[string]breakage {
 					"change providerSpec.virtualMachineTemplate.spec.instancetype.name"),
 			},
 		},
+		"PriorityClassMissing": {
+			reason: "CDI's pods cannot be created without it", breaks: changes(map[string]string{"rootVolume.priorityClassName": "nosuch"}),
+			want: []preflight.Result{bad("source", preflight.Error, "PriorityClass nosuch", "does not exist", "change providerSpec.rootVolume.priorityClassName")},
+		},
 		"PreferenceMissing": {
 			reason: "a preference that does not exist", breaks: changes(map[string]string{
 				"virtualMachineTemplate": inTemplate("preference: {name: nosuch, kind: VirtualMachinePreference},", ""),
@@ -204,18 +208,22 @@ func brokenRoom() map[string]breakage {
 			reason: "nodes without hardware virtualization", breaks: changes(map[string]string{"zone": suite.EmulatedZone}),
 			want: []preflight.Result{bad("zone", preflight.Error, "zone "+suite.EmulatedZone, "has no hardware virtualization", "kubectl describe nodes")},
 		},
+		"NoCPUManager": {
+			reason: "nodes without the static CPU manager", breaks: changes(map[string]string{"cpu.dedicatedCpuPlacement": "true"}),
+			want: []preflight.Result{bad("zone", preflight.Error, "zone zone-idle", "lacks the label cpumanager=true", "kubectl describe nodes")},
+		},
 		"NodesTooSmall": {
 			reason: "a machine larger than any node", breaks: changes(map[string]string{"memory.guest": "512Gi"}),
-			want: []preflight.Result{bad("capacity", preflight.Error, "machine with cpu 205m", "is larger than any node", "providerSpec.memory")},
+			want: []preflight.Result{bad("capacity", preflight.Warning, "machine with cpu 205m", "is larger than any node", "providerSpec.memory")},
 		},
 		"QuotaTooSmall": {
 			reason: "a quota for less than one machine", own: true, breaks: withQuota(corev1.ResourceRequestsStorage, "30Gi"),
-			want: []preflight.Result{bad("quota", preflight.Error, "ResourceQuotas of Namespace PROVIDER", "requests.storage",
+			want: []preflight.Result{bad("quota", preflight.Warning, "ResourceQuotas of Namespace PROVIDER", "requests.storage",
 				"kubectl --namespace PROVIDER patch resourcequota machines")},
 		},
 		"QuotaTooSmallForAMoment": {
 			reason: "a quota for the machine's objects, but not for the temporary ones", own: true, breaks: withQuota(corev1.ResourcePersistentVolumeClaims, "2"),
-			want: []preflight.Result{bad("quota-peak", preflight.Error, "ResourceQuotas of Namespace PROVIDER", "while the golden image is imported",
+			want: []preflight.Result{bad("quota-peak", preflight.Warning, "ResourceQuotas of Namespace PROVIDER", "while the golden image is imported",
 				`{"spec":{"hard":{"persistentvolumeclaims":"3"}}}`)},
 		},
 		"LimitRange": {
@@ -231,7 +239,7 @@ func brokenRoom() map[string]breakage {
 				}, createOptions)
 				require.NoError(t, err)
 			},
-			want: []preflight.Result{bad("limit-range", preflight.Error, "LimitRanges of Namespace PROVIDER", "exceeds the max of 1Gi in LimitRange small", "edit limitranges")},
+			want: []preflight.Result{bad("limit-range", preflight.Warning, "LimitRanges of Namespace PROVIDER", "exceeds the max of 1Gi in LimitRange small", "edit limitranges")},
 		},
 	}
 }

@@ -140,6 +140,7 @@ func TestPreflightOfALab(t *testing.T) {
 
 	require.Equal(t, map[string]bool{
 		"cdi": true, "storage-class": true, "source": true, "clone-permission": true, "zone": true, "capacity": true, "quota": true, "limit-range": true,
+		"leftover": true,
 	}, unseen)
 }
 
@@ -197,7 +198,7 @@ func TestPreflightOfAControlCluster(t *testing.T) {
 	command := exec.CommandContext(t.Context(), harness.RemoteDriver(), "preflight", "--provider-kubeconfig="+write(t, f.admin))
 	command.Env = append(command.Environ(), "KUBECONFIG="+s.SidecarKubeconfig)
 	out, err := command.CombinedOutput()
-	require.ErrorContains(t, err, "exit status 1", "a clone needs more pods than the quota allows")
+	require.NoError(t, err, "a shortage is an estimate: %s", out)
 	require.Contains(t, string(out), "while the disks of a machine are populated")
 	require.Contains(t, string(out), "MachineClass example-worker-z1")
 	require.Contains(t, string(out), "MachineClass example-worker-z2")
