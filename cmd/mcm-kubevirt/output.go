@@ -65,7 +65,12 @@ func printResult(out io.Writer, format string, result any, text string, funcs te
 		return printObject(out, format, result)
 	}
 
-	shared := template.FuncMap{"count": count, "join": strings.Join, "printable": statustext.Printable}
+	return printText(out, terminalOf(out), result, text, funcs)
+}
+
+// printText executes a template for people.
+func printText(out io.Writer, on terminal, result any, text string, funcs template.FuncMap) error {
+	shared := template.FuncMap{"count": count, "join": strings.Join, "printable": statustext.Printable, "level": on.level, "hang": on.hang}
 
 	page, err := template.New("").Funcs(shared).Funcs(funcs).Parse(text)
 	if err == nil {
@@ -87,26 +92,23 @@ func printPage(out io.Writer, format string, result any, text string, funcs temp
 
 	var page strings.Builder
 
-	if err := printResult(&page, outputText, result, text, funcs); err != nil {
+	on := terminalOf(out)
+	if err := printText(&page, on, result, text, funcs); err != nil {
 		return err
 	}
 
-	_, err := io.WriteString(out, layout(page.String()))
+	_, err := io.WriteString(out, layout(page.String(), on))
 
 	return err
 }
 
-const (
-	// textWidth is the maximum number of columns of a line of text.
-	textWidth = 120
-	// nameWidth is the length of the longest name, VirtualMachineInstance.
-	nameWidth = 22
-)
+// nameWidth is the length of the longest name, VirtualMachineInstance.
+const nameWidth = 22
 
 // layout lays out headings, and lines of a name, a tab and a text: it separates headings by empty
 // lines, aligns and wraps texts, and drops empty ones. A second tab keeps a text on one line, so
 // that it can be copied.
-func layout(text string) string {
+func layout(text string, on terminal) string {
 	var b strings.Builder
 
 	for line := range strings.Lines(text) {
@@ -116,11 +118,11 @@ func layout(text string) string {
 		switch {
 		case !found && strings.TrimSpace(name) == "", found && strings.TrimSpace(text) == "":
 		case !found:
-			b.WriteString("\n" + name + "\n")
+			b.WriteString("\n" + on.heading(name) + "\n")
 		case whole:
 			fmt.Fprintf(&b, "  %-*s  %s\n", nameWidth, name, command)
 		default:
-			for _, part := range wrapped(text, textWidth-nameWidth-4) {
+			for _, part := range wrapped(text, on.pageWidth()-nameWidth-4) {
 				fmt.Fprintf(&b, "  %-*s  %s\n", nameWidth, name, part)
 				name = ""
 			}

@@ -206,7 +206,7 @@ func (r *classReport) sorted() classReport {
 
 // unreadableText is the part of a text about files that are not manifests.
 const unreadableText = `{{range .Unreadable}}{{.File}}
-  error    {{.Message}}
+  {{level "error"}} {{hang 11 .Message}}
 
 {{end}}`
 
