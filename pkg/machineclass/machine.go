@@ -1,9 +1,11 @@
 package machineclass
 
 import (
+	"strings"
+
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
+	corev1 "k8s.io/api/core/v1"
 
 	apiv1alpha1 "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 	apivalidation "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1/validation"
@@ -86,7 +88,8 @@ func validatePlacement(machine *v1alpha1.Machine, class *v1alpha1.MachineClass) 
 	}
 
 	if !isKnownArchitecture(class) {
-		return invalid("nodeTemplate.architecture of MachineClass %s: %q is not supported; use amd64, arm64 or s390x", class.Name, architecture(class))
+		return invalid("nodeTemplate.architecture of MachineClass %s: %q is not supported; use one of %s", class.Name, architecture(class),
+			strings.Join(architectures, ", "))
 	}
 
 	return nil

@@ -128,10 +128,13 @@ func Image(class *v1alpha1.MachineClass, allowed apivalidation.Options) *goldeni
 	return &goldenimage.Source{Spec: spec, Architecture: architecture(class)}
 }
 
-// isKnownArchitecture reports whether KubeVirt knows the architecture of a class. A machine of
-// another one would stay unschedulable.
+// architectures are those that KubeVirt knows, in Go's terms.
+var architectures = []string{"amd64", "arm64", "s390x"}
+
+// isKnownArchitecture reports whether KubeVirt knows the architecture of a class, or the class has none. A
+// machine of another one would stay unschedulable.
 func isKnownArchitecture(class *v1alpha1.MachineClass) bool {
-	return slices.Contains([]string{"", "amd64", "arm64", "s390x"}, architecture(class))
+	return architecture(class) == "" || slices.Contains(architectures, architecture(class))
 }
 
 func architecture(class *v1alpha1.MachineClass) string {

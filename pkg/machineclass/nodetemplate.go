@@ -46,6 +46,10 @@ func NodeTemplateErrors(class *v1alpha1.MachineClass) field.ErrorList {
 		}
 	}
 
+	if !isKnownArchitecture(class) {
+		errs = append(errs, field.NotSupported(path.Child("architecture"), architecture(class), architectures))
+	}
+
 	return errs
 }
 

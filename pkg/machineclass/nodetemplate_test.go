@@ -130,6 +130,11 @@ func TestNodeTemplateErrors(t *testing.T) {
 	class.NodeTemplate = nodeTemplate("1", "1Gi", "0")
 	require.Empty(t, machineclass.NodeTemplateErrors(class))
 
+	class.NodeTemplate.Architecture = ptr.To("x86_64")
+	errs := machineclass.NodeTemplateErrors(class)
+	require.Len(t, errs, 1, "the driver refuses its machines")
+	require.Equal(t, `nodeTemplate.architecture: Unsupported value: "x86_64": supported values: "amd64", "arm64", "s390x"`, errs[0].Error())
+
 	class.NodeTemplate = &v1alpha1.NodeTemplate{}
 
 	var fields []string
