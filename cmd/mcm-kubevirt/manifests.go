@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,8 +22,9 @@ import (
 
 // manifests are the objects of all files.
 type manifests struct {
-	classes []machineClass
-	secrets []secret
+	classes     []machineClass
+	deployments []machineDeployment
+	secrets     []secret
 	// unreadable are the errors for files, or parts of them, that are not objects.
 	unreadable []fileError
 	// skipped counts the objects of other kinds.
@@ -56,11 +58,20 @@ func readManifests(names []string, in io.Reader) (*manifests, error) {
 // readClasses reads files that must contain a MachineClass, or an error.
 func readClasses(names []string, in io.Reader) (*manifests, error) {
 	m, err := readManifests(names, in)
-	if err == nil && len(m.classes) == 0 && len(m.unreadable) == 0 {
-		err = m.noClass()
+	if err == nil {
+		err = m.requireClass()
 	}
 
 	return m, err
+}
+
+// requireClass returns an error if there is neither a MachineClass nor an error.
+func (m *manifests) requireClass() error {
+	if len(m.classes) == 0 && len(m.unreadable) == 0 {
+		return m.noClass()
+	}
+
+	return nil
 }
 
 func (m *manifests) read(name string, in io.Reader) error {
@@ -142,8 +153,10 @@ func (m *manifests) add(d document, ofList metav1.TypeMeta) {
 	}
 
 	switch kind, isList := strings.CutSuffix(object.Kind, "List"); {
-	case object.Kind == "MachineClass":
+	case object.Kind == kindMachineClass:
 		m.classes = append(m.classes, readClass(d, object.TypeMeta))
+	case object.Kind == kindMachineDeployment:
+		m.deployments = append(m.deployments, readDeployment(d, object.TypeMeta))
 	case object.Kind == "Secret":
 		m.secrets = append(m.secrets, readSecret(d))
 	case isList && object.Items != nil:
@@ -162,8 +175,9 @@ func (m *manifests) addList(d document, items []json.RawMessage, of metav1.TypeM
 		m.addError(d.file, duplicate)
 	}
 
-	for _, item := range items {
-		m.add(document{file: d.file, line: d.line, raw: item}, of)
+	for i, item := range items {
+		lines := d.lines.item(i)
+		m.add(document{file: d.file, line: cmp.Or(lines.line(""), d.line), raw: item, lines: lines}, of)
 	}
 }
 
@@ -178,6 +192,10 @@ func (m *manifests) noClass() error {
 	}
 
 	kinds := slices.Sorted(maps.Keys(m.skipped))
+	if len(m.deployments) > 0 {
+		kinds = append(kinds, kindMachineDeployment)
+	}
+
 	if len(m.secrets) > 0 {
 		kinds = append(kinds, "Secret")
 	}
@@ -203,6 +221,8 @@ type document struct {
 	file string
 	line int
 	raw  []byte
+	// lines finds the lines of its fields.
+	lines fieldLines
 	// duplicates describe the duplicate keys in its YAML. raw contains the last value of each.
 	duplicates []string
 }
@@ -274,7 +294,7 @@ func (p filePart) documents() ([]document, error) {
 		d.duplicates = duplicates(strictErr)
 	}
 
-	d.raw = raw
+	d.raw, d.lines = raw, linesOf(text, 0)
 	if string(bytes.TrimSpace(raw)) == "null" {
 		return nil, nil
 	}
@@ -300,7 +320,7 @@ func (p filePart) jsonStream() (found []document, ok bool) {
 			return nil, false
 		}
 
-		found = append(found, document{file: p.file, line: line, raw: raw})
+		found = append(found, document{file: p.file, line: line, raw: raw, lines: linesOf(raw, line-1)})
 	}
 }
 

@@ -26,39 +26,50 @@ import (
 
 func validateCommand() *cobra.Command {
 	var (
-		files   []string
-		assumed assumedFlags
-		output  *string
+		files    []string
+		accepted []string
+		assumed  assumedFlags
+		output   *string
 	)
 
 	cmd := &cobra.Command{
 		Use:   "validate -f FILE…",
-		Short: "Validate MachineClasses and their Secrets, without access to a cluster",
-		Long: `Reads manifests of MachineClasses and Secrets, and lists all errors and warnings, each with its field. An error prevents machines from
-being created; a warning may be intended. Secrets that a MachineClass refers to are checked if the files contain them; their content is
-never printed. Objects of other kinds are skipped. Warnings about a providerSpec are listed once it has no errors.
+		Short: "Validate MachineClasses, MachineDeployments and Secrets, without access to a cluster",
+		Long: `Reads manifests of MachineClasses, MachineDeployments and Secrets, and lists all errors and warnings, each with its line and field. An
+error prevents machines from being created; a warning may be intended, and can be accepted with --accept. Secrets that a MachineClass refers
+to are checked if the files contain them; their content is never printed. Objects of other kinds are skipped. Warnings about a providerSpec
+are listed once it has no errors, and those that several MachineClasses share are listed once.
 ` + exitCodes,
 		Example: `  mcm-kubevirt validate -f machineclass.yaml -f secret.yaml
-  kubectl get machineclasses -o yaml | mcm-kubevirt validate -f - -o json`,
+  mcm-kubevirt validate -f manifests --accept=providerSpec.networks
+  kubectl get machineclasses,machinedeployments -o yaml | mcm-kubevirt validate -f - -o json`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return validate(files, assumed.allowed(), *output, cmd.InOrStdin(), cmd.OutOrStdout())
+			return validate(files, assumed.allowed(), accepted, *output, cmd.InOrStdin(), cmd.OutOrStdout())
 		},
 	}
 	addFilenameFlag(cmd, &files)
 	assumed.addTo(cmd)
+	cmd.Flags().StringSliceVar(&accepted, "accept", nil,
+		"Field whose warnings are intended, such as providerSpec.networks: they are counted, but not listed. May be repeated.")
 	output = addOutputFlag(cmd, outputText)
 
 	return cmd
 }
 
-func validate(files []string, allowed validation.Options, format string, in io.Reader, out io.Writer) error {
-	m, err := readClasses(files, in)
+func validate(files []string, allowed validation.Options, accepted []string, format string, in io.Reader, out io.Writer) error {
+	m, err := readManifests(files, in)
+	if err == nil && len(m.deployments) == 0 {
+		err = m.requireClass()
+	}
+
 	if err != nil {
 		return err
 	}
 
 	result := newReport(m, allowed)
+	result.accept(accepted)
+
 	if err := printResult(out, format, result, reportText, nil); err != nil {
 		return err
 	}
@@ -90,12 +101,35 @@ func newReport(m *manifests, allowed validation.Options) report {
 			first[key] = &validated
 		}
 
-		result.Classes = append(result.Classes, validated.sorted())
-		result.Errors += len(validated.Errors)
-		result.Warnings += len(validated.Warnings)
+		result.Classes = append(result.Classes, validated.sorted().withLines(class.document.lines))
+	}
+
+	for i := range m.deployments {
+		validated := m.deployments[i].validated(m.classes)
+		result.Deployments = append(result.Deployments, validated.sorted().withLines(m.deployments[i].document.lines))
+	}
+
+	for _, r := range slices.Concat(result.Classes, result.Deployments) {
+		result.Errors += len(r.Errors)
+		result.Warnings += len(r.Warnings)
 	}
 
 	return result
+}
+
+// accept removes the warnings about accepted fields, and counts them.
+func (r *report) accept(fields []string) {
+	before := r.Warnings
+	r.Warnings = 0
+
+	for _, list := range [][]classReport{r.Classes, r.Deployments} {
+		for i := range list {
+			list[i].Warnings = slices.DeleteFunc(list[i].Warnings, func(f finding) bool { return slices.Contains(fields, f.Field) })
+			r.Warnings += len(list[i].Warnings)
+		}
+	}
+
+	r.Accepted = before - r.Warnings
 }
 
 func validateClass(class machineClass, secrets []secret, allowed validation.Options) classReport {
@@ -145,6 +179,8 @@ func (r *classReport) addSpecWarnings(class machineClass, spec *apiv1alpha1.Prov
 type report struct {
 	// Classes are all MachineClasses, including those without errors.
 	Classes []classReport `json:"classes"`
+	// Deployments are all MachineDeployments.
+	Deployments []classReport `json:"machineDeployments,omitempty"`
 	// Unreadable are the errors for files, or parts of them, that
 	// are not manifests. Each counts as an error.
 	Unreadable []fileError `json:"unreadable,omitempty"`
@@ -152,9 +188,11 @@ type report struct {
 	Skipped  int `json:"passedOver"`
 	Errors   int `json:"errors"`
 	Warnings int `json:"warnings"`
+	// Accepted counts the warnings about fields in --accept.
+	Accepted int `json:"accepted,omitempty"`
 }
 
-// classReport is the report on one MachineClass.
+// classReport is the report on one MachineClass or MachineDeployment.
 type classReport struct {
 	Name      string    `json:"name"`
 	Namespace string    `json:"namespace"`
@@ -168,6 +206,13 @@ type classReport struct {
 type finding struct {
 	Field   string `json:"field"`
 	Message string `json:"message"`
+	// Line is the line of the field in the file or, if it is missing, of the object that lacks it; zero if it
+	// is unknown.
+	Line int `json:"line,omitempty"`
+}
+
+func newClassReport(d document, object *metav1.ObjectMeta) classReport {
+	return classReport{Name: object.Name, Namespace: object.Namespace, File: d.file, Line: d.line, Errors: []finding{}, Warnings: []finding{}}
 }
 
 func (r *classReport) fail(path, message string) {
@@ -204,18 +249,104 @@ func (r *classReport) sorted() classReport {
 	return *r
 }
 
+// withLines sets the lines of the findings.
+func (r classReport) withLines(lines fieldLines) classReport {
+	for _, list := range [][]finding{r.Errors, r.Warnings} {
+		for i := range list {
+			if list[i].Field != "" {
+				list[i].Line = lines.line(list[i].Field)
+			}
+		}
+	}
+
+	return r
+}
+
+// sharedWarnings are warnings that several MachineClasses have.
+type sharedWarnings struct {
+	// Names are the MachineClasses.
+	Names    []string
+	Warnings []finding
+}
+
+// Shared returns the warnings that several MachineClasses have, by the MachineClasses.
+func (r report) Shared() []sharedWarnings {
+	var (
+		all   []finding
+		names = map[finding][]string{}
+	)
+
+	for i := range r.Classes {
+		for _, w := range r.Classes[i].Warnings {
+			w.Line = 0
+			if names[w] == nil {
+				all = append(all, w)
+			}
+
+			names[w] = append(names[w], r.Classes[i].QualifiedName())
+		}
+	}
+
+	var shared []sharedWarnings
+
+	for _, w := range all {
+		if len(names[w]) == 1 {
+			continue
+		}
+
+		at := slices.IndexFunc(shared, func(s sharedWarnings) bool { return slices.Equal(s.Names, names[w]) })
+		if at < 0 {
+			at = len(shared)
+			shared = append(shared, sharedWarnings{Names: names[w]})
+		}
+
+		shared[at].Warnings = append(shared[at].Warnings, w)
+	}
+
+	return shared
+}
+
+// Own returns the warnings that only this MachineClass has.
+func (r report) Own(class classReport) []finding {
+	shared := r.Shared()
+
+	return slices.DeleteFunc(slices.Clone(class.Warnings), func(w finding) bool {
+		w.Line = 0
+
+		return slices.ContainsFunc(shared, func(s sharedWarnings) bool { return slices.Contains(s.Warnings, w) })
+	})
+}
+
+// InFile returns the finding as one line, with its line in the file.
+func (f finding) InFile() string {
+	if f.Line == 0 {
+		return f.String()
+	}
+
+	return fmt.Sprintf("line %d: %s", f.Line, f)
+}
+
 // unreadableText is the part of a text about files that are not manifests.
 const unreadableText = `{{range .Unreadable}}{{.File}}
   {{level "error"}} {{hang 11 .Message}}
 
 {{end}}`
 
-const reportText = unreadableText + `{{range .Classes}}MachineClass {{.QualifiedName}} ({{.File}}:{{.Line}})
-{{range .Errors}}  error    {{.}}
-{{end}}{{range .Warnings}}  warning  {{.}}
+const reportText = unreadableText + `{{$report := .}}{{range .Shared}}MachineClasses {{join .Names ", "}}
+{{range .Warnings}}  {{level "warning"}} {{hang 11 .String}}
+{{end}}
+{{end}}{{range .Classes}}MachineClass {{.QualifiedName}} ({{.File}}:{{.Line}})
+{{range .Errors}}  {{level "error"}} {{hang 11 .InFile}}
+{{end}}{{$own := $report.Own .}}{{range $own}}  {{level "warning"}} {{hang 11 .InFile}}
+{{end}}{{if not (or .Errors $own)}}  no errors, {{if .Warnings}}and only warnings that other MachineClasses share{{else}}no warnings{{end}}
+{{end}}
+{{end}}{{range .Deployments}}MachineDeployment {{.QualifiedName}} ({{.File}}:{{.Line}})
+{{range .Errors}}  {{level "error"}} {{hang 11 .InFile}}
+{{end}}{{range .Warnings}}  {{level "warning"}} {{hang 11 .InFile}}
 {{end}}{{if not (or .Errors .Warnings)}}  no errors, no warnings
 {{end}}
-{{end}}{{count (len .Classes) "MachineClass"}}, {{count .Errors "error"}}, {{count .Warnings "warning"}}; objects of other kinds: {{.Skipped}}
+{{end}}{{count (len .Classes) "MachineClass"}}{{with .Deployments}}, {{count (len .) "MachineDeployment"}}{{end}}
+{{- /**/}}, {{count .Errors "error"}}, {{count .Warnings "warning"}}{{with .Accepted}} ({{.}} more accepted){{end}}; objects of other kinds: {{.Skipped}}
 `
 
 // QualifiedName returns the name with its namespace, if there is one.
@@ -236,19 +367,16 @@ func (f finding) String() string {
 type machineClass struct {
 	*v1alpha1.MachineClass
 
+	document document
 	// report contains the errors in its text and its fields, except those in the providerSpec.
 	report classReport
 }
 
 func readClass(d document, is metav1.TypeMeta) machineClass {
 	object := &v1alpha1.MachineClass{}
-	errs := apiv1alpha1.DecodeStrict(d.raw, nil, object)
+	errs := append(apiv1alpha1.DecodeStrict(d.raw, nil, object), apiVersionErrors(is)...)
 
-	if version := v1alpha1.SchemeGroupVersion.String(); is.APIVersion != version {
-		errs = append(errs, field.NotSupported(field.NewPath("apiVersion"), is.APIVersion, []string{version}))
-	}
-
-	report := classReport{Name: object.Name, Namespace: object.Namespace, File: d.file, Line: d.line, Errors: []finding{}, Warnings: []finding{}}
+	report := newClassReport(d, &object.ObjectMeta)
 	for _, text := range append(d.duplicates, tooLarge(d.raw)...) {
 		report.fail("", text)
 	}
@@ -256,7 +384,17 @@ func readClass(d document, is metav1.TypeMeta) machineClass {
 	report.addErrors(errs)
 	report.addErrors(excludeReported(metadataErrors(&object.ObjectMeta), report.Errors))
 
-	return machineClass{MachineClass: object, report: report.sorted()}
+	return machineClass{MachineClass: object, document: d, report: report.sorted()}
+}
+
+// apiVersionErrors returns the error of an object in another version of machine-controller-manager's API.
+func apiVersionErrors(is metav1.TypeMeta) field.ErrorList {
+	version := v1alpha1.SchemeGroupVersion.String()
+	if is.APIVersion == version {
+		return nil
+	}
+
+	return field.ErrorList{field.NotSupported(field.NewPath("apiVersion"), is.APIVersion, []string{version})}
 }
 
 // metadataErrors returns the errors of the API server for the metadata of a class.

@@ -97,17 +97,17 @@ classes:
   line: 1
   errors: []
   warnings:
-  - {field: nodeTemplate, message: "is missing: cluster-autoscaler cannot scale the worker pool up from zero machines"}
-  - {field: secretRef, message: "Secret ns/s is not in the files, so its keys are not checked"}
+  - {field: nodeTemplate, line: 1, message: "is missing: cluster-autoscaler cannot scale the worker pool up from zero machines"}
+  - {field: secretRef, line: 4, message: "Secret ns/s is not in the files, so its keys are not checked"}
 - name: ""
   namespace: ""
   file: standard input
   line: 15
   errors:
-  - {field: metadata.generation, message: "Invalid value: must be an integer"}
-  - {field: metadata.name, message: "Invalid value: must be a string; in YAML, quote numbers, true and false"}
-  - {field: providerSpec, message: "Required value: describe the machine: region, zone, tags, memory and rootVolume"}
-  - {field: secretRef, message: "Invalid value: must be an object"}
+  - {field: metadata.generation, line: 17, message: "Invalid value: must be an integer"}
+  - {field: metadata.name, line: 17, message: "Invalid value: must be a string; in YAML, quote numbers, true and false"}
+  - {field: providerSpec, line: 15, message: "Required value: describe the machine: region, zone, tags, memory and rootVolume"}
+  - {field: secretRef, line: 18, message: "Invalid value: must be an object"}
   warnings: []
 unreadable:
 - {file: standard input, message: "line 20: the object that begins here has no kind: it is not a Kubernetes manifest"}
@@ -161,7 +161,7 @@ func TestFaultsAreNamedOnce(t *testing.T) {
 	out, err := run(t, text, "validate", "-f", "-")
 	require.Equal(t, exitInvalid, exitCode(err))
 	require.Contains(t, out, "metadata.labels: Invalid value: must be an object")
-	require.Equal(t, 1, strings.Count(out, "  spec: Forbidden: there is no such field; the fields are apiVersion, "))
+	require.Equal(t, 1, strings.Count(out, ": spec: Forbidden: there is no such field; the fields are apiVersion, "))
 	require.Contains(t, out, `apiVersion: Unsupported value: ""`, "the List's is not the item's")
 }
 
@@ -229,11 +229,11 @@ func TestSecrets(t *testing.T) {
 		},
 		"OneUnknown": {
 			reason: "what is missing may be in the other", class: both,
-			secrets: secrets{"s": {"userData": "#cloud-config"}}, want: "warning  credentialsSecretRef: Secret ns/p is not in the files",
+			secrets: secrets{"s": {"userData": "#cloud-config"}}, want: "warning  line 11: credentialsSecretRef: Secret ns/p is not in the files",
 		},
 		"MissingInBoth": {
 			reason: "both are named", class: both, secrets: secrets{"s": {}, "p": {"kubeconfig": goodKubeconfig}},
-			want: "error    secretRef: the key userData is missing or empty in Secret ns/s and Secret ns/p", code: exitInvalid,
+			want: "error    line 4: secretRef: the key userData is missing or empty in Secret ns/s and Secret ns/p", code: exitInvalid,
 		},
 		"IncompleteRef": {
 			reason: "what is missing may be in the Secret that is not named", class: "credentialsSecretRef: {name: p}\n",
@@ -254,7 +254,7 @@ func TestSecrets(t *testing.T) {
 		},
 		"Ignition": {
 			reason:  "the user data is looked at",
-			secrets: secrets{"s": {"userData": `{"ignition": {"version": "3.4.0"}}`, "kubeconfig": goodKubeconfig}}, want: "warning  providerSpec.cloudInit.type",
+			secrets: secrets{"s": {"userData": `{"ignition": {"version": "3.4.0"}}`, "kubeconfig": goodKubeconfig}}, want: "warning  line 5: providerSpec.cloudInit.type",
 		},
 	}
 
@@ -283,7 +283,7 @@ func TestMisspeltKeys(t *testing.T) {
 
 	out, err := run(t, text, "validate", "-f", "-")
 	require.Equal(t, exitInvalid, exitCode(err))
-	require.Contains(t, out, "error    secretRef: the key userData is missing or empty in Secret ns/s; rename its key userdata")
+	require.Contains(t, out, "error    line 4: secretRef: the key userData is missing or empty in Secret ns/s; rename its key userdata")
 	require.Contains(t, out, "error    secretRef: the key kubeconfig is missing or empty in Secret ns/s; rename its key kube-config")
 	require.NotContains(t, out, "unrelated")
 

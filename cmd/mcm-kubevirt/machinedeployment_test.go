@@ -1,0 +1,133 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// deployment is a MachineDeployment without errors.
+const deployment = `apiVersion: machine.sapcloud.io/v1alpha1
+kind: MachineDeployment
+metadata: {name: pool, namespace: ns}
+spec:
+  replicas: 2
+  selector: {matchLabels: {name: pool}}
+  strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 1, maxUnavailable: 0}}
+  template:
+    metadata: {labels: {name: pool}}
+    spec: {class: {kind: MachineClass, name: c}}
+`
+
+// TestReadDeployment_Refused has MachineDeployments that machine-controller-manager ignores, and only logs.
+func TestReadDeployment_Refused(t *testing.T) {
+	t.Parallel()
+
+	tests := map[string]struct {
+		reason   string
+		old, new string
+		want     string
+	}{
+		"NoStrategy":     {reason: "apps/v1 has a default", old: "strategy: {type", new: "# {type", want: "spec.strategy.type: Required value: set it to RollingUpdate"},
+		"WrongStrategy":  {reason: "a typo", old: "type: RollingUpdate", new: "type: Rolling", want: `spec.strategy.type: Invalid value: "Rolling": strategy type must be one of`},
+		"NoParameters":   {reason: "they have no default", old: ", rollingUpdate: {maxSurge: 1, maxUnavailable: 0}", new: "", want: "spec.strategy.rollingUpdate: Required value"},
+		"NoSelector":     {reason: "machine-controller-manager does not expect it", old: "selector: {matchLabels: {name: pool}}", new: "paused: false", want: "spec.selector: Required value"},
+		"EmptySelector":  {reason: "it would select all", old: "{matchLabels: {name: pool}}", new: "{}", want: "spec.selector: Required value"},
+		"OtherLabels":    {reason: "they must match", old: "labels: {name: pool}", new: "labels: {name: loop}", want: `spec.selector: Invalid value: "name=pool": must match spec.template.metadata.labels`},
+		"NoKind":         {reason: "it has no default", old: "kind: MachineClass, name", new: "name", want: "spec.template.spec.class.kind: Required value"},
+		"OtherKind":      {reason: "the kinds of old providers", old: "kind: MachineClass, name", new: "kind: AWSMachineClass, name", want: `spec.template.spec.class.kind: Unsupported value: "AWSMachineClass"`},
+		"NoClass":        {reason: "it has no default", old: ", name: c}", new: "}", want: "spec.template.spec.class.name: Required value"},
+		"UnknownField":   {reason: "the API server drops it", old: "replicas: 2", new: "replica: 2", want: "spec.replica: Forbidden"},
+		"WrongVersion":   {reason: "the API server does not know it", old: "machine.sapcloud.io/v1alpha1", new: "apps/v1", want: `apiVersion: Unsupported value: "apps/v1"`},
+		"InvalidName":    {reason: "the API server refuses it", old: "name: pool, namespace", new: "name: Pool, namespace", want: "metadata.name: Invalid value"},
+		"NegativeNumber": {reason: "machine-controller-manager refuses it", old: "replicas: 2", new: "replicas: -2", want: "spec.replicas: Required value"},
+	}
+
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			require.Contains(t, deployment, tc.old)
+
+			out, err := run(t, valid+"---\n"+strings.Replace(deployment, tc.old, tc.new, 1), "validate", "-f", "-")
+			require.Equal(t, exitInvalid, exitCode(err), out)
+			require.Contains(t, out, tc.want, tc.reason)
+		})
+	}
+}
+
+func TestReadDeployment_Valid(t *testing.T) {
+	t.Parallel()
+
+	out, err := run(t, valid+"---\n"+deployment, "validate", "-f", "-")
+	require.NoError(t, err, out)
+	require.Contains(t, out, "MachineDeployment ns/pool (standard input:12)\n  no errors, no warnings\n")
+	require.Contains(t, out, "1 MachineClass, 1 MachineDeployment, 0 errors")
+
+	out, err = run(t, deployment, "validate", "-f", "-", "-o", "json")
+	require.NoError(t, err, "a file may have only MachineDeployments")
+
+	var got report
+
+	require.NoError(t, json.Unmarshal([]byte(out), &got))
+	require.Len(t, got.Deployments, 1)
+	require.Equal(t, []finding{{
+		Field: "spec.template.spec.class.name", Line: 10,
+		Message: "MachineClass c is not in the files, so it is not checked; without it, no Machine is created",
+	}}, got.Deployments[0].Warnings)
+}
+
+// TestReport_Shared has two MachineClasses with the same warning.
+func TestReport_Shared(t *testing.T) {
+	t.Parallel()
+
+	other := strings.NewReplacer("name: c,", "name: d,", "memory: {guest: 1Gi}", "memory: {guest: 4Ti}").Replace(valid)
+
+	out, err := run(t, valid+"---\n"+other, "validate", "-f", "-")
+	require.NoError(t, err)
+	require.Contains(t, out, "MachineClasses ns/c, ns/d\n  warning  nodeTemplate: is missing")
+	require.Equal(t, 1, strings.Count(out, "prevents live migration"), "it is the same for both")
+	require.Contains(t, out, "MachineClass ns/c (standard input:1)\n  no errors, and only warnings that other MachineClasses share\n")
+	require.Contains(t, out, "MachineClass ns/d (standard input:12)\n  warning  line 20: providerSpec.memory.guest: is 4Ti")
+
+	out, err = run(t, valid+"---\n"+other, "validate", "-f", "-", "--accept=providerSpec.networks,nodeTemplate,secretRef")
+	require.NoError(t, err)
+	require.NotContains(t, out, "prevents live migration")
+	require.Contains(t, out, "MachineClass ns/c (standard input:1)\n  no errors, no warnings\n")
+	require.Contains(t, out, "1 warning (6 more accepted)")
+}
+
+func TestFieldLines(t *testing.T) {
+	t.Parallel()
+
+	const text = `kind: List
+items:
+- kind: MachineClass
+  providerSpec:
+    tags:
+      example.com/cluster: c
+    networks:
+    - name: a
+    - name: b
+      default: true
+`
+
+	lines := linesOf([]byte(text), 10)
+	require.Equal(t, 11, lines.line("kind"))
+	require.Equal(t, 12, lines.line("items.none"), "the object that lacks it")
+
+	item := lines.item(0)
+	require.Equal(t, 13, item.line(""))
+	require.Equal(t, 16, item.line("providerSpec.tags[example.com/cluster]"))
+	require.Equal(t, 20, item.line("providerSpec.networks[1].default"))
+	require.Equal(t, 19, item.line("providerSpec.networks[1].pod"))
+	require.Equal(t, 17, item.line("providerSpec.networks[2]"))
+	require.Zero(t, lines.item(1).line("kind"))
+	require.Zero(t, linesOf([]byte("\t"), 0).line("kind"))
+
+	out, err := run(t, "kind: ConfigMap\n---\n"+strings.Replace(classAsJSON, `"1Gi"`, `"1"`, 1), "validate", "-f", "-")
+	require.Equal(t, exitInvalid, exitCode(err))
+	require.Contains(t, out, "line 4: providerSpec.memory.guest", "in JSON, too")
+}
