@@ -173,6 +173,7 @@ func (r *classReport) addSpecWarnings(class machineClass, spec *apiv1alpha1.Prov
 	r.addWarnings(machineclass.Warnings(class.MachineClass))
 	r.addWarnings(machineclass.NodeTemplateWarnings(class.MachineClass, spec))
 	r.addWarnings(validation.Warnings(spec))
+	r.addWarnings(localURLWarnings(spec))
 }
 
 // report is the output of validate. Scripts depend on it: fields may be added, but never change.
