@@ -2,11 +2,13 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"text/template"
 	"time"
 
@@ -34,6 +36,8 @@ type preflightOptions struct {
 	files   []string
 	assumed assumedFlags
 	output  *string
+	// all is set to print the results that are ok, too.
+	all bool
 }
 
 func preflightCommand() *cobra.Command {
@@ -44,7 +48,7 @@ func preflightCommand() *cobra.Command {
 		Short: "Check whether a provider cluster can run the machines of MachineClasses",
 		Long: `Checks whether the machines of each MachineClass can be created and run on its provider cluster: credentials, permissions, versions,
 storage, sources, zones, capacity, networks and quotas, and whether the API server and KubeVirt accept the driver's objects, which are
-created as a dry run. Nothing is changed. Each warning and each error has a remedy.
+created as a dry run. Nothing is changed. Each warning and each error has a remedy; what is ok is only counted without --all.
 
 The MachineClasses are those of the files or, without --filename, all in the namespace of the control cluster. The driver's permissions are
 checked with the kubeconfig in the class's Secret, which is read from the files or, if they do not contain it, from the control cluster. The driver does not
@@ -70,6 +74,7 @@ Exit codes:
 	addFilenameFlag(cmd, &o.files)
 	o.assumed.addTo(cmd)
 	o.addTo(cmd)
+	cmd.Flags().BoolVar(&o.all, "all", false, "List also what is ok, after the errors and warnings. YAML and JSON always contain it.")
 	o.output = addOutputFlag(cmd, outputText)
 
 	return cmd
@@ -94,7 +99,12 @@ func (o *preflightOptions) run(ctx context.Context, in io.Reader, out io.Writer)
 
 	result.count()
 
-	if err := printResult(out, *o.output, result, preflightText, template.FuncMap{"repeated": repeated}); err != nil {
+	shown := result
+	if *o.output == outputText {
+		shown = result.bySeverity(o.all)
+	}
+
+	if err := printResult(out, *o.output, shown, preflightText, template.FuncMap{"repeated": repeated, "about": about}); err != nil {
 		return err
 	}
 
@@ -229,6 +239,26 @@ func (r *preflightReport) count() {
 	}
 }
 
+// bySeverity returns the report with the errors of each provider cluster first, then the warnings and, if all
+// are wanted, what is ok.
+func (r preflightReport) bySeverity(all bool) preflightReport {
+	severity := []preflight.Level{preflight.Error, preflight.Warning, preflight.OK}
+	clusters := make([]*preflight.Report, len(r.Clusters))
+
+	for i, c := range r.Clusters {
+		shown := *c
+		shown.Results = slices.DeleteFunc(slices.Clone(c.Results), func(r preflight.Result) bool { return r.Level == preflight.OK && !all })
+		slices.SortStableFunc(shown.Results, func(a, b preflight.Result) int {
+			return cmp.Compare(slices.Index(severity, a.Level), slices.Index(severity, b.Level))
+		})
+		clusters[i] = &shown
+	}
+
+	r.Clusters = clusters
+
+	return r
+}
+
 const preflightText = `Assuming that the machine controller runs with {{join .Assumptions " and "}}; if its flags differ, pass them to this command too
 
 ` + unreadableText + `{{range $cluster := .Clusters}}
@@ -236,18 +266,26 @@ const preflightText = `Assuming that the machine controller runs with {{join .As
 {{end}}
 {{- range .Identities}}  identity {{printf "%-7s" .Name}} {{or .User "an unknown user"}}, from {{.From}}
 {{end}}
-{{- $class := ""}}
-{{- range $i, $result := .Results}}
-{{- if ne .Class $class}}{{$class = .Class}}
-MachineClass {{or .Class "without a name"}}
-{{end}}
-{{- printf "  %-8s %-7s %-19s %s: %s" .Level .Identity .Check .Subject .Message}}
-{{- with .Classes}} (MachineClasses {{join . ", "}}){{end}}
+{{- range $i, $result := .Results}}  {{level .Level}} {{printf "%-7s %-19s" .Identity .Check}} {{hang 39 (about .)}}
 {{if .Remedy}}{{printf "%47s" "remedy: "}}{{if repeated $cluster $i}}same as above{{else}}{{.Remedy}}{{end}}
 {{end}}
 {{- end}}
 {{end}}{{.OK}} ok, {{count .Warnings "warning"}}, {{count .Errors "error"}}
 `
+
+// about returns the subject and the message of a result, and the MachineClasses that it is about.
+func about(r preflight.Result) string {
+	text := r.Subject + ": " + r.Message
+
+	switch {
+	case len(r.Classes) > 0:
+		return text + " (MachineClasses " + strings.Join(r.Classes, ", ") + ")"
+	case r.Class != "" && r.Subject != kindMachineClass+" "+r.Class:
+		return text + " (MachineClass " + r.Class + ")"
+	default:
+		return text
+	}
+}
 
 // repeated reports whether an earlier result of the cluster has the same remedy.
 func repeated(cluster *preflight.Report, i int) bool {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"text/template"
 
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	machinefake "github.com/gardener/machine-controller-manager/pkg/client/clientset/versioned/fake"
@@ -125,11 +126,49 @@ func TestPreflightText(t *testing.T) {
 		"  identity driver  an unknown user, from Secret ns/s\n",
 		"  error    driver  credentials         Secret ns/s: server https://127.0.0.1:1: ",
 		"remedy: compare the server in the kubeconfig",
-		"\nMachineClass c\n  error            class               MachineClass c: ",
+		"  error            class               MachineClass c: ",
 		"0 ok, 0 warnings, 3 errors\n",
 	} {
 		require.Contains(t, out, line)
 	}
+}
+
+// TestBySeverity shows the errors first, and what is ok on demand.
+func TestBySeverity(t *testing.T) {
+	t.Parallel()
+
+	result := func(level preflight.Level, subject, class string) preflight.Result {
+		return preflight.Result{Level: level, Check: "zone", Subject: subject, Message: "m", Class: class, Remedy: map[bool]string{true: "fix it"}[level != preflight.OK]}
+	}
+	given := preflightReport{Clusters: []*preflight.Report{{Results: []preflight.Result{
+		result(preflight.OK, "a", ""), result(preflight.Warning, "b", "c1"), result(preflight.Error, "d", "c1"), result(preflight.OK, "e", "c2"), result(preflight.Warning, "f", "c2"),
+	}}}}
+	given.count()
+
+	text := func(all bool) string {
+		var b strings.Builder
+
+		require.NoError(t, printResult(&b, outputText, given.bySeverity(all), preflightText, template.FuncMap{"repeated": repeated, "about": about}))
+		_, b2, _ := strings.Cut(b.String(), "\n\n")
+
+		return b2
+	}
+
+	const problems = `  error            zone                d: m (MachineClass c1)
+                                       remedy: fix it
+  warning          zone                b: m (MachineClass c1)
+                                       remedy: same as above
+  warning          zone                f: m (MachineClass c2)
+                                       remedy: same as above
+`
+
+	require.Equal(t, problems+"\n2 ok, 2 warnings, 1 error\n", text(false))
+	require.Equal(t, problems+`  ok               zone                a: m
+  ok               zone                e: m (MachineClass c2)
+
+2 ok, 2 warnings, 1 error
+`, text(true))
+	require.Equal(t, "a", given.Clusters[0].Results[0].Subject, "the order of JSON stays")
 }
 
 func TestPreflightUsage(t *testing.T) {

@@ -47,7 +47,7 @@ func (i *identity) login(ctx context.Context, clients *providerapi.Cache, raw []
 		results = append(results, checkLifetime(i.about(checkExpiry, e.Kind+" in "+i.From), e, now, i.renewal())...)
 	}
 
-	if i.Name == Driver && kubeconfig.HasOpaqueToken(raw) {
+	if ok && i.Name == Driver && kubeconfig.HasOpaqueToken(raw) {
 		results = append(results, i.about(checkExpiry, "token in "+i.From).warn("its expiry is unknown: it is not a JSON Web Token",
 			"ask the issuer of the token when it expires, and replace it in time; or "+i.renewal())...)
 	}

@@ -210,7 +210,7 @@ func TestPreflightOfAControlCluster(t *testing.T) {
 	s.Scale(t, "example-worker-z1", 0)
 	s.Scale(t, "example-worker-z2", 0)
 
-	command = exec.CommandContext(t.Context(), harness.RemoteDriver(), "preflight", "--provider-kubeconfig="+write(t, f.admin), "-n", s.Namespace)
+	command = exec.CommandContext(t.Context(), harness.RemoteDriver(), "preflight", "--provider-kubeconfig="+write(t, f.admin), "-n", s.Namespace, "--all")
 	command.Env = append(command.Environ(), "KUBECONFIG="+s.SidecarKubeconfig)
 	out, err = command.CombinedOutput()
 	require.NoError(t, err, "no machine is needed: %s", out)
