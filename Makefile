@@ -47,6 +47,8 @@ TEST_PARALLEL ?= 3
 # The number of parallel unit tests in each package. Those that take long wait for slow servers.
 UNIT_PARALLEL ?= 8
 FUZZTIME     ?= 30s
+# The commit since which the packages of `make mutate` must have changed.
+BASE         ?= origin/main
 # The layout of `make push-image`.
 LAYOUT       ?= bin/image
 # The charts of `make charts`, in extension/charts.
@@ -186,6 +188,10 @@ fuzz: ## Fuzz each target for FUZZTIME (default 30s).
 			done; \
 		done; \
 	done
+
+.PHONY: mutate
+mutate: ## Change one operator at a time in the packages that changed since BASE (default origin/main; empty for all), and run their unit tests. Lists the changes that no test notices.
+	@go run ./test/mutation --base='$(BASE)' --gremlins='$(GREMLINS)'
 
 .PHONY: lint
 lint: ## Lint the code, the layout, the API over gRPC and the workflows.

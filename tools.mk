@@ -9,3 +9,4 @@ ACTIONLINT     := go run github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 CRANE          := go run github.com/google/go-containerregistry/cmd/crane@v0.21.9
 HELM           := go run helm.sh/helm/v4/cmd/helm@v4.2.3
 GOVULNCHECK    := go run golang.org/x/vuln/cmd/govulncheck@v1.2.0
+GREMLINS       := go run github.com/go-gremlins/gremlins/cmd/gremlins@v0.6.0

@@ -1,0 +1,55 @@
+// Command mutation changes single operators of the code, one at a time, and runs the unit tests of the
+// package: a mutant that survives shows code that no unit test checks. `make mutate` calls it, for the
+// packages that changed; a weekly workflow for all. It must not know what the packages do.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+)
+
+// goal is the part of the mutants that the unit tests must kill.
+const goal = 0.85
+
+func main() {
+	base := flag.String("base", "", "the commit since which packages must have changed; empty for all packages")
+	tool := flag.String("gremlins", "", "the command that runs gremlins, such as 'go run MODULE@VERSION'")
+	flag.Parse()
+
+	if err := run(*base, *tool); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(base, tool string) error {
+	folders, err := foldersOf(base)
+	if err != nil {
+		return err
+	}
+
+	accepted, err := readSurvivors("test/mutation/survivors.yaml")
+	if err != nil {
+		return err
+	}
+
+	var total count
+
+	for _, f := range folders {
+		mutants, err := f.mutate(tool)
+		if err != nil {
+			return err
+		}
+
+		total.add(report(os.Stdout, f, mutants, accepted))
+	}
+
+	fmt.Println(total)
+
+	if total.killedPart() < goal {
+		return fmt.Errorf("the unit tests killed less than %.0f %% of the mutants: add tests, or add survivors whose change has no effect to test/mutation/survivors.yaml", 100*goal)
+	}
+
+	return nil
+}
