@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	kubevirtv1 "kubevirt.io/api/core/v1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
@@ -48,8 +49,9 @@ func requireDiagnosed(t *testing.T, s *harness.Shoot, f *harness.Failure, m *har
 	require.NotEmpty(t, d.Cause.Evidence.Type)
 	require.False(t, d.Cause.Evidence.Since.IsZero())
 	require.True(t, slices.ContainsFunc(d.Provider.Objects, func(o spi.Object) bool {
-		// The claim of a DataVolume has the same name, or is one of CDI's own.
-		return o.ObjectName == d.Cause.Evidence.Object || d.Cause.Evidence.Object.Kind == "PersistentVolumeClaim"
+		// The claim of a DataVolume has the same name, or is one of CDI's own, as its importer.
+		return o.ObjectName == d.Cause.Evidence.Object || d.Cause.Evidence.Object.Kind == "PersistentVolumeClaim" ||
+			strings.HasPrefix(d.Cause.Evidence.Object.Name, "importer-")
 	}), "the evidence is one of the objects: %+v", d.Cause.Evidence)
 	require.Empty(t, d.Provider.Unread, "the shipped Role is enough")
 }
@@ -116,6 +118,54 @@ func TestDiagnose(t *testing.T) {
 	diagnoseWithoutMachine(t, s, m)
 	require.NoError(t, m.Remove(t.Context(), d))
 	s.RequireNothingLeft(t)
+}
+
+// TestDiagnose_GuestDoesNotRun diagnoses machines that have a provider node, but no running guest.
+func TestDiagnose_GuestDoesNotRun(t *testing.T) {
+	t.Parallel()
+
+	tests := map[string]struct {
+		fault     dataplane.Fault
+		want, say string
+		stop      bool
+	}{
+		"NotStarted": {fault: dataplane.FaultNoBoot, want: "GuestNotStarted", say: "has not started the guest"},
+		"SyncFailed": {fault: dataplane.FaultSyncFailed, want: "GuestNotStarted", say: "LinkAdd: operation not supported"},
+		"Ended":      {fault: dataplane.FaultCrash, want: "GuestEnded", say: "runStrategy Once"},
+		"Stopped":    {want: "MachineStopped", say: "spec.runStrategy is Halted", stop: true},
+	}
+
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			s, d := harness.NewShoot(t), harness.NewDriver(harness.Settings{Grace: time.Minute})
+			m := s.NewMachine("zone-a", harness.EphemeralRoot)
+			m.Class.ProviderSpec.Raw = harness.MergeFields(t, m.Class.ProviderSpec.Raw, faulty(tc.fault))
+			s.RegisterMachine(t, m)
+
+			_, err := m.Create(t.Context(), d)
+			require.NoError(t, err)
+			m.AwaitScheduled(t, d)
+
+			if tc.stop {
+				setRunStrategy(t, s, m.Name(), kubevirtv1.RunStrategyHalted)
+			}
+
+			var found harness.Diagnosis
+
+			harness.Eventually(t, "diagnose finds "+tc.want, func(ctx context.Context) (bool, error) {
+				var code int
+
+				found, code = s.DiagnoseMachine(ctx, t, m.Name())
+
+				return code == 1 && found.Cause.Reason == tc.want && strings.Contains(found.Cause.Message, tc.say), nil
+			})
+			t.Log(found.Cause.Message, found.Cause.Remedy)
+			require.NotContains(t, found.WaitingFor, "console")
+			require.NoError(t, m.Remove(t.Context(), d))
+		})
+	}
 }
 
 // diagnoseVanished diagnoses a Machine that reports that it was scheduled,

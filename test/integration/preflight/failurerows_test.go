@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	kubevirtv1 "kubevirt.io/api/core/v1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/suite"
@@ -77,6 +78,12 @@ func refusedFailures() []harness.Failure {
 		{
 			By: "unknown network", Want: "NetworkNotFound", Code: codes.FailedPrecondition,
 			Spec: `{"networks":[{"name":"nosuch"}]}`,
+		},
+		{
+			By: "LimitRange with a small default", Provoke: limitDefault, Heal: func(t *testing.T, s *harness.Shoot) {
+				t.Helper()
+				require.NoError(t, s.Kube.CoreV1().LimitRanges(s.ProviderNamespace).Delete(t.Context(), "failures", metav1.DeleteOptions{}))
+			}, Want: "LimitRangeViolated", Code: codes.FailedPrecondition,
 		},
 		{By: "bad token", Provoke: changeKubeconfig("token: ey", "token: no"), Want: "CredentialsRefused", Code: codes.Unauthenticated, Cut: true},
 		{By: "no permissions", Provoke: removeRights, Want: "PermissionDenied", Code: codes.PermissionDenied, Cut: true},
@@ -145,8 +152,26 @@ func storageFailures() []harness.Failure {
 	}
 }
 
+// importerFailures are importers that do not start, or are killed.
+func importerFailures() []harness.Failure {
+	return []harness.Failure{
+		{
+			By: "importer without its Secret", Heal: makeSecret("registry-creds"), Want: "SecretNotFound", Code: codes.FailedPrecondition,
+			Root: `{"source":{"registry":{"url":"docker://registry.example.com/worker:1","secretRef":"registry-creds"}},
+				"storage":{"storageClassName":"immediate","resources":{"requests":{"storage":"1Gi"}}}}`,
+		},
+		{
+			By: "importer without the Secret of its headers", Heal: makeSecret("headers"), Want: "SecretNotFound", Code: codes.FailedPrecondition,
+			Root: `{"source":{"http":{"url":"https://images.example.com/worker.qcow2","secretExtraHeaders":["headers"]}},
+				"storage":{"storageClassName":"immediate","resources":{"requests":{"storage":"1Gi"}}}}`,
+		},
+		importFails("importer out of memory", dataplane.ImportOutOfMemory, "ImportOutOfMemory", codes.FailedPrecondition),
+	}
+}
+
 func startFailures() []harness.Failure {
 	return []harness.Failure{
+		stoppedFailure(),
 		{By: "launcher image", Spec: faulty(dataplane.FaultImagePull), Want: "ImagePullFailed", Code: codes.FailedPrecondition},
 		{By: "user data Secret deleted", Spoil: deleteSecret, Want: "SecretNotFound", Code: codes.FailedPrecondition},
 		deadNodeFailure(),
@@ -169,6 +194,62 @@ func importFails(by, message, want string, code codes.Code) harness.Failure {
 		Provoke: func(t *testing.T, s *harness.Shoot) { t.Helper(); annotate(t, s, message) },
 		Heal:    func(t *testing.T, s *harness.Shoot) { t.Helper(); annotate(t, s, nil) },
 	}
+}
+
+// stoppedFailure is the row of a machine that a user stops while its disk is cloned.
+func stoppedFailure() harness.Failure {
+	var name string
+
+	return harness.Failure{
+		By: "virtctl stop", Root: harness.CloneRoot, Want: "MachineStopped", Code: codes.FailedPrecondition,
+		Provoke: func(t *testing.T, s *harness.Shoot) {
+			t.Helper()
+			s.ImportImage(t, "image")
+			s.Annotate(t, dataplane.CloneLatencyAnnotation, "10m")
+		},
+		Spoil: func(t *testing.T, s *harness.Shoot, m *harness.Machine) {
+			t.Helper()
+
+			name = m.Name()
+			setRunStrategy(t, s, name, kubevirtv1.RunStrategyHalted)
+		},
+		Heal: func(t *testing.T, s *harness.Shoot) {
+			t.Helper()
+			s.Annotate(t, dataplane.CloneLatencyAnnotation, "0s")
+			setRunStrategy(t, s, name, kubevirtv1.RunStrategyAlways)
+		},
+	}
+}
+
+func setRunStrategy(t *testing.T, s *harness.Shoot, name string, strategy kubevirtv1.VirtualMachineRunStrategy) {
+	t.Helper()
+
+	_, err := s.KubeVirt.KubevirtV1().VirtualMachines(s.ProviderNamespace).Patch(t.Context(), name, types.MergePatchType,
+		harness.MarshalPatch(t, map[string]any{"spec": map[string]any{"runStrategy": strategy}}), metav1.PatchOptions{})
+	require.NoError(t, err)
+}
+
+func makeSecret(name string) func(*testing.T, *harness.Shoot) {
+	return func(t *testing.T, s *harness.Shoot) {
+		t.Helper()
+
+		_, err := s.Kube.CoreV1().Secrets(s.ProviderNamespace).Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+		require.NoError(t, err)
+	}
+}
+
+// limitDefault creates a LimitRange whose default limit is below the memory of a machine.
+func limitDefault(t *testing.T, s *harness.Shoot) {
+	t.Helper()
+
+	_, err := s.Kube.CoreV1().LimitRanges(s.ProviderNamespace).Create(t.Context(), &corev1.LimitRange{
+		ObjectMeta: metav1.ObjectMeta{Name: "failures"},
+		Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{
+			Type: corev1.LimitTypeContainer, Default: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("512Mi")},
+			DefaultRequest: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("128Mi")},
+		}}},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
 }
 
 func withImageOnly(t *testing.T, s *harness.Shoot) {

@@ -27,7 +27,7 @@ func TestFailureTable(t *testing.T) {
 
 	t.Cleanup(func() { t.Logf("provoked by, token, code, seconds until it is reported:\n%s", table) })
 
-	rows := slices.Concat(capacityFailures(), refusedFailures(), storageFailures(), startFailures())
+	rows := slices.Concat(capacityFailures(), refusedFailures(), storageFailures(), importerFailures(), startFailures())
 	// More at once would take as long in total, and longer for each: the
 	// control planes are saturated.
 	places := make(chan struct{}, 6)

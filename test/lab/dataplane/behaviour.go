@@ -31,9 +31,14 @@ const (
 	MigrationLatencyAnnotation = "sim.lab/migration-latency"
 )
 
-// ImportFaultAnnotation makes the importer pods of a provider Namespace fail with
-// this termination message.
-const ImportFaultAnnotation = "sim.lab/import-fault"
+const (
+	// ImportFaultAnnotation makes the importer pods of a provider Namespace fail with
+	// this termination message.
+	ImportFaultAnnotation = "sim.lab/import-fault"
+	// ImportOutOfMemory is the value of ImportFaultAnnotation for importers that are killed for their
+	// memory limit, without a message.
+	ImportOutOfMemory = "OOMKilled"
+)
 
 // Latencies of namespaces without (valid) annotations.
 const (
@@ -67,6 +72,9 @@ const (
 	FaultImagePull Fault = "image-pull"
 	// FaultNoBoot keeps the VirtualMachineInstance in phase Scheduled.
 	FaultNoBoot Fault = "no-boot"
+	// FaultSyncFailed keeps the VirtualMachineInstance in phase Scheduled, with virt-handler's condition
+	// and its events.
+	FaultSyncFailed Fault = "sync-failed"
 	// FaultNoAgent boots the guest without a guest agent: AgentConnected never appears.
 	FaultNoAgent Fault = "no-agent"
 	// FaultNoJoin boots the guest, but its kubelet never registers.

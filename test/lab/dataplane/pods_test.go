@@ -123,6 +123,15 @@ func TestExitWithoutRestartFailsThePod(t *testing.T) {
 	require.Equal(t, corev1.PodFailed, pod.Status.Phase)
 }
 
+func TestSetExited_OutOfMemory(t *testing.T) {
+	t.Parallel()
+	pod := testPod(corev1.RestartPolicyOnFailure)
+	setRunning(pod, "10.244.0.7", time.Now())
+	setExited(pod, exitOutOfMemory, "", time.Now())
+	require.Equal(t, corev1.PodRunning, pod.Status.Phase)
+	require.Equal(t, reasonOutOfMemory, pod.Status.ContainerStatuses[0].State.Terminated.Reason)
+}
+
 func TestReadinessGates(t *testing.T) {
 	t.Parallel()
 	pod := testPod(corev1.RestartPolicyNever)

@@ -12,12 +12,17 @@ const (
 	reasonCompleted         = "Completed"
 	reasonError             = "Error"
 	reasonContainerCreating = "ContainerCreating"
+	reasonConfigError       = "CreateContainerConfigError"
 	reasonErrImagePull      = "ErrImagePull"
 	reasonImagePullBackOff  = "ImagePullBackOff"
 	reasonCrashLoopBackOff  = "CrashLoopBackOff"
+	reasonOutOfMemory       = "OOMKilled"
 	// reasonNoSandbox means ContainerCreating, since the pod has no sandbox. Containers do not report it.
 	reasonNoSandbox = "NoSandbox"
 )
+
+// exitOutOfMemory is the exit code of containers that exceed their memory limit: that of SIGKILL.
+const exitOutOfMemory = 137
 
 // isFinished reports whether a pod has succeeded or failed.
 func isFinished(pod *corev1.Pod) bool {
@@ -106,7 +111,11 @@ func setExited(pod *corev1.Pod, code int32, message string, now time.Time) {
 	if running := containerState(pod).Running; running != nil {
 		exit.StartedAt = running.StartedAt
 	}
-	if code != 0 {
+	switch code {
+	case 0:
+	case exitOutOfMemory:
+		exit.Reason = reasonOutOfMemory
+	default:
 		exit.Reason = reasonError
 	}
 	setContainers(pod, false, corev1.ContainerState{Terminated: exit})

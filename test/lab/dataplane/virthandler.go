@@ -73,7 +73,28 @@ func (h *virtHandler) advance(ctx context.Context, instance *kubevirtv1.VirtualM
 	if isReal(instance) {
 		return h.real.advance(ctx, instance, pod)
 	}
-	return h.simulate(instance, pod), nil
+	after := h.simulate(instance, pod)
+	if hasFault(instance, FaultSyncFailed) && instance.IsScheduled() && instance.DeletionTimestamp == nil {
+		return pollInterval, h.failSync(ctx, instance)
+	}
+	return after, nil
+}
+
+// failSync reports that virt-handler cannot start a guest.
+func (h *virtHandler) failSync(ctx context.Context, instance *kubevirtv1.VirtualMachineInstance) error {
+	const message = "failed to configure vmi network: LinkAdd: operation not supported"
+	setInstanceCondition(instance, kubevirtv1.VirtualMachineInstanceCondition{
+		Type: kubevirtv1.VirtualMachineInstanceSynchronized, Status: corev1.ConditionFalse,
+		Reason: "Synchronizing with the Domain failed.", Message: message,
+	}, h.now())
+	return recordWarning(ctx, h.provider.client, h.now(), &corev1.Event{
+		InvolvedObject: corev1.ObjectReference{
+			APIVersion: kubevirtv1.GroupVersion.String(), Kind: "VirtualMachineInstance",
+			Namespace: instance.Namespace, Name: instance.Name, UID: instance.UID,
+		},
+		Reason: "SyncFailed", Message: message,
+		Source: corev1.EventSource{Component: "virt-handler", Host: instance.Status.NodeName},
+	})
 }
 
 // simulate is advance for simulated guests.
@@ -146,7 +167,7 @@ func gracePeriod(instance *kubevirtv1.VirtualMachineInstance) time.Duration {
 
 // boot starts the guest after the boot latency.
 func (h *virtHandler) boot(instance *kubevirtv1.VirtualMachineInstance, now time.Time) time.Duration {
-	if hasFault(instance, FaultNoBoot) {
+	if hasFault(instance, FaultNoBoot) || hasFault(instance, FaultSyncFailed) {
 		return 0
 	}
 	latency := h.behaviour.latency(instance.Namespace, BootLatencyAnnotation)

@@ -61,7 +61,7 @@ func eventReason(waiting string) string {
 		return "FailedMount"
 	case reasonNoSandbox:
 		return "FailedCreatePodSandBox"
-	case reasonErrImagePull:
+	case reasonErrImagePull, reasonConfigError:
 		return "Failed"
 	case reasonImagePullBackOff:
 		return "BackOff"

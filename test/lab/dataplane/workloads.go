@@ -53,7 +53,11 @@ func (w *providerWorkloads) startable(ctx context.Context, pod *corev1.Pod) (str
 	}
 	image := unpullableImage(pod)
 	if image == "" {
-		return "", "", nil
+		missing, err = w.missingVariable(ctx, pod)
+		if missing == "" {
+			return "", "", err
+		}
+		return reasonConfigError, missing, err
 	}
 	since := pod.CreationTimestamp.Time
 	if pod.Status.StartTime != nil {
@@ -90,6 +94,30 @@ func (w *providerWorkloads) missingVolume(ctx context.Context, pod *corev1.Pod) 
 		}
 		if err != nil {
 			return "", fmt.Errorf("volume %s of pod %s/%s: %w", volume.Name, pod.Namespace, pod.Name, err)
+		}
+	}
+	return "", nil
+}
+
+// missingVariable describes the first environment variable whose object is missing, or returns "".
+func (w *providerWorkloads) missingVariable(ctx context.Context, pod *corev1.Pod) (string, error) {
+	core := w.provider.client.CoreV1()
+	for _, container := range pod.Spec.Containers {
+		for _, variable := range container.Env {
+			var err error
+			switch from := variable.ValueFrom; {
+			case from == nil:
+			case from.SecretKeyRef != nil && !isTrue(from.SecretKeyRef.Optional):
+				_, err = core.Secrets(pod.Namespace).Get(ctx, from.SecretKeyRef.Name, metav1.GetOptions{})
+			case from.ConfigMapKeyRef != nil && !isTrue(from.ConfigMapKeyRef.Optional):
+				_, err = core.ConfigMaps(pod.Namespace).Get(ctx, from.ConfigMapKeyRef.Name, metav1.GetOptions{})
+			}
+			if apierrors.IsNotFound(err) {
+				return strings.Replace(strings.Replace(err.Error(), "secrets ", "secret ", 1), "configmaps ", "configmap ", 1), nil
+			}
+			if err != nil {
+				return "", fmt.Errorf("variable %s of pod %s/%s: %w", variable.Name, pod.Namespace, pod.Name, err)
+			}
 		}
 	}
 	return "", nil
@@ -207,6 +235,8 @@ func failed(message string) outcome {
 func (w *providerWorkloads) importOutcome(pod *corev1.Pod) outcome {
 	switch message := w.behaviour.importFault(pod.Namespace); {
 	case message == "":
+	case message == ImportOutOfMemory:
+		return outcome{exited: true, code: exitOutOfMemory}
 	case strings.Contains(message, "checksum mismatch"):
 		// The importer exits successfully, so that it is not restarted and CDI gives up
 		// the import permanently.
