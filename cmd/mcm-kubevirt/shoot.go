@@ -258,7 +258,9 @@ func (d *shootDiagnosis) readVolumes(ctx context.Context, machines *diagnoser) {
 		}
 	}
 
-	found, err := machines.volumes.ExplainVolumes(ctx, &spi.ExplainVolumesInput{Kubeconfig: kubeconfig, Labels: map[string]string{volumesLabel: d.Namespace}})
+	found, err := machines.volumes.ExplainVolumes(ctx, &spi.ExplainVolumesInput{
+		Kubeconfig: kubeconfig, Labels: map[string]string{volumesLabel: d.Namespace}, Cluster: d.Namespace,
+	})
 	if err != nil {
 		d.unread("volumes: " + spi.AsError(err).Message)
 

@@ -28,19 +28,23 @@ type ExplainVolumesInput struct {
 	Kubeconfig []byte
 	// Labels select the DataVolumes.
 	Labels map[string]string
+	// Cluster is the tag of the shoot, with which the claims of deleted machines are found; empty if they
+	// are not of interest.
+	Cluster string
 }
 
 // VolumesExplanation is the state of volumes on the provider cluster.
 type VolumesExplanation struct {
 	// Count is the number of volumes.
 	Count int
-	// Incomplete are the volumes without content yet.
+	// Incomplete are the volumes without content yet, and claims that are left after their deletion. The
+	// latter are known only with permission to list claims.
 	Incomplete []IncompleteVolume
 	// Unread lists the objects that could not be read, and why.
 	Unread []string
 }
 
-// IncompleteVolume is a volume without content yet.
+// IncompleteVolume is a volume without content yet, or a claim that is left after its deletion.
 type IncompleteVolume struct {
 	Object
 	// Cause is its problem; nil if none is known.

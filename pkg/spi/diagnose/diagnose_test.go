@@ -212,7 +212,8 @@ func TestCauses(t *testing.T) {
 		"ImporterPriority": {with(volumeSays(cdiv1beta1.DataVolumeRunning, "ErrStartingPod", "Error starting pod 'importer-x'", minute), func(e *diagnose.Evidence) {
 			e.DataVolumes[0].Spec.PriorityClassName = "image-import"
 		}), "ImportFailed", spi.ErrPrecondition},
-		"Stalled": {stalled(cloneOf(newVolume("disk", cdiv1beta1.PrepClaimInProgress)), 6*time.Minute), "VolumeStalled", spi.ErrTimeout},
+		"LeftClaim": {leftClaim(6 * time.Minute), "VolumeNotDeleted", spi.ErrTimeout},
+		"Stalled":   {stalled(cloneOf(newVolume("disk", cdiv1beta1.PrepClaimInProgress)), 6*time.Minute), "VolumeStalled", spi.ErrTimeout},
 
 		"LimitRange": {
 			instanceSays("Synchronized", "FailedCreate", `Pod "x" is invalid: spec.containers[0].resources.requests: Invalid value: "1Gi": must be less than or equal to memory limit of 512Mi`, soon),
@@ -336,6 +337,7 @@ func TestNoCause(t *testing.T) {
 		"Image pull":    {"kubelet pulls the importer's image", volumeSays(cdiv1beta1.DataVolumeRunning, "ContainerCreating", "", ago(9*time.Minute))},
 		"Scheduled":     {"virt-handler prepares the guest", scheduled(2 * time.Minute)},
 		"Stall":         {"only operators ask for it: a clone takes as long as it takes", with(stalled(newVolume("disk", cdiv1beta1.CSICloneInProgress), time.Hour), func(e *diagnose.Evidence) { e.WithStalls = false })},
+		"Terminating":   {"claims are deleted within seconds", leftClaim(time.Minute)},
 		"Restarts":      {"KubeVirt starts it again", ended(kubevirtv1.RunStrategyAlways, kubevirtv1.Succeeded)},
 		"ImporterWaits": {"an importer's volume is being made", volumeSays(cdiv1beta1.DataVolumeRunning, "Unschedulable", "Importer pod cannot be scheduled", ago(2*time.Minute))},
 		"Done":          {"it has failed, and then succeeded", volumes(newVolume("disk", cdiv1beta1.Succeeded, says(cdiv1beta1.DataVolumeRunning, corev1.ConditionFalse, "Error", "x", old)))},

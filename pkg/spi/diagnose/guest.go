@@ -63,14 +63,14 @@ func ofSpec(vm *kubevirtv1.VirtualMachine) []sign {
 	return []sign{stopped}
 }
 
-// lastChange returns the last change of one of the fields, which are in the format of managed fields; nil
-// if it is not recorded.
+// lastChange returns the last change of one of the fields of the spec, which are in the format of managed
+// fields; nil if it is not recorded.
 func lastChange(entries []metav1.ManagedFieldsEntry, fields ...string) *metav1.ManagedFieldsEntry {
 	var last *metav1.ManagedFieldsEntry
 
 	for i := range entries {
 		entry := &entries[i]
-		if entry.Time == nil || entry.FieldsV1 == nil || (last != nil && !last.Time.Before(entry.Time)) {
+		if entry.Subresource != "" || entry.Time == nil || entry.FieldsV1 == nil || (last != nil && !last.Time.Before(entry.Time)) {
 			continue
 		}
 

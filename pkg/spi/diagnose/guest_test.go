@@ -52,6 +52,7 @@ func halted(vm *kubevirtv1.VirtualMachine) *kubevirtv1.VirtualMachine {
 	vm.ManagedFields = []metav1.ManagedFieldsEntry{
 		{Manager: "machine-controller", Time: &metav1.Time{Time: born}, FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:template":{}}}`)}},
 		{Manager: "virt-api", Time: new(ago(time.Minute)), FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:runStrategy":{}}}`)}},
+		{Manager: "virt-controller", Time: new(ago(0)), Subresource: "status", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:status":{"f:runStrategy":{}}}`)}},
 	}
 
 	return vm

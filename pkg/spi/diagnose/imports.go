@@ -9,6 +9,9 @@ import (
 )
 
 const (
+	// primePrefix begins the names of the claims that CDI's importers fill
+	// (pkg/controller/populators/util.go).
+	primePrefix = "prime-"
 	// importerPrefix begins the names of CDI's importer pods.
 	importerPrefix = "importer-"
 	// killed is the reason of a container that was killed for its memory limit.
@@ -67,9 +70,20 @@ func (e *Evidence) ofKilledImports(now time.Time) []sign {
 			words += "; the last one reports: " + s.message
 		}
 
-		s.from, s.message = importKill, words
+		s.from, s.message, s.subject = importKill, words, e.fillsFor(s.object.Name)
 		signs = append(signs, s)
 	}
 
 	return signs
+}
+
+// fillsFor names the DataVolume for which CDI fills a claim, or the claim if it is filled directly.
+func (e *Evidence) fillsFor(claim string) string {
+	for i := range e.Claims {
+		if target := &e.Claims[i]; claim == primePrefix+string(target.UID) {
+			return "DataVolume " + target.Name
+		}
+	}
+
+	return "PersistentVolumeClaim " + claim
 }

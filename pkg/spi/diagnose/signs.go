@@ -34,6 +34,7 @@ const (
 	guestEnd       origin = "VirtualMachineInstance's end"
 	importKill     origin = "importer that was killed"
 	volumeStall    origin = "DataVolume without progress"
+	claimDeletion  origin = "claim that is being deleted"
 	// migrationTarget and migration are read only for operators: the driver asks for no cause once a
 	// machine is scheduled.
 	migrationTarget origin = "migration's target pod"
@@ -84,6 +85,7 @@ func (e *Evidence) signs(now time.Time) []sign {
 	all = append(all, e.ofVolumes()...)
 	all = append(all, ofEvents(e.Events, now)...)
 	all = append(all, e.ofKilledImports(now)...)
+	all = append(all, ofDeletedClaims(e.Claims)...)
 
 	for i := range all {
 		all[i].words = strings.ToLower(withoutURLs(all[i].message))

@@ -149,6 +149,11 @@ var obstructions = []symptom{
 		remedy: "check the VirtualMachine and its events on the provider cluster",
 	},
 	{
+		// Kubernetes, and the controllers of the finalizers, such as the snapshot controller.
+		reason: "VolumeNotDeleted", kind: spi.ErrTimeout, grace: obstruction, from: []origin{claimDeletion},
+		remedy: "delete what the finalizer protects: a VolumeSnapshot of the claim, or a pod that uses it",
+	},
+	{
 		// CDI, which reports what it does, but not why that takes long.
 		reason: VolumeStalled, kind: spi.ErrTimeout, grace: obstruction, from: []origin{volumeStall},
 		remedy: "find what this step waits for: " + command,

@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -140,4 +141,25 @@ func conditionTime(dv *cdiv1beta1.DataVolume, c *cdiv1beta1.DataVolumeCondition)
 	}
 
 	return latest(c.LastTransitionTime.Time, c.LastHeartbeatTime.Time)
+}
+
+// ofDeletedClaims returns the signs of claims that still exist after their deletion, which ends within
+// seconds unless a finalizer or a pod holds the claim. They count towards a ResourceQuota.
+func ofDeletedClaims(claims []corev1.PersistentVolumeClaim) []sign {
+	var signs []sign
+
+	for i := range claims {
+		claim := &claims[i]
+		if claim.DeletionTimestamp == nil {
+			continue
+		}
+
+		signs = append(signs, sign{
+			from: claimDeletion, subject: "PersistentVolumeClaim " + claim.Name, since: claim.DeletionTimestamp.Time,
+			message: "is still being deleted, with finalizers " + strings.Join(claim.Finalizers, ", "),
+			object:  named("PersistentVolumeClaim", claim), kind: "Deletion", status: "Terminating",
+		})
+	}
+
+	return signs
 }

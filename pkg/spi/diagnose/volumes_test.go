@@ -29,7 +29,7 @@ func stalled(dv cdiv1beta1.DataVolume, since time.Duration) *diagnose.Evidence {
 // this message.
 func killedImport(message string) *diagnose.Evidence {
 	e := importSays(message)
-	e.Claims = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{
+	e.Claims = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "disk", Namespace: "ns", UID: "uid"}}, {ObjectMeta: metav1.ObjectMeta{
 		Name: "prime-uid", Namespace: "ns", Annotations: map[string]string{"cdi.kubevirt.io/storage.import.requiresDirectIo": "false"},
 	}}}
 	failed := warning("PersistentVolumeClaim", "ErrImportFailed", message, ago(61*time.Second), ago(time.Second))
@@ -39,17 +39,28 @@ func killedImport(message string) *diagnose.Evidence {
 	return e
 }
 
+// leftClaim returns a machine whose claim was deleted that long ago.
+func leftClaim(since time.Duration) *diagnose.Evidence {
+	e := volumes()
+	e.Claims = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{
+		Name: "disk", Namespace: "ns", DeletionTimestamp: new(ago(since)),
+		Finalizers: []string{"snapshot.storage.kubernetes.io/pvc-as-source-protection"},
+	}}}
+
+	return e
+}
+
 // TestCause_KilledImport tests failures of an import that follow the end of an importer for its memory limit.
 func TestCause_KilledImport(t *testing.T) {
 	t.Parallel()
 
 	cause := killedImport("DataVolume too small to contain image").Cause(now, grace)
-	require.Contains(t, cause.Err.Message, "killed: out of memory")
+	require.Contains(t, cause.Err.Message, "DataVolume disk: an importer was killed: out of memory")
 	require.Contains(t, cause.Err.Message, "DataVolume too small to contain image")
 	require.Contains(t, cause.Err.Remedy, "podResourceRequirements")
 
 	e := killedImport("DataVolume too small to contain image")
-	e.Claims[0].Annotations = nil
+	e.Claims[1].Annotations = nil
 	require.Equal(t, "VolumeTooSmall", e.Cause(now, grace).Err.Reason, "no importer was killed")
 
 	e = killedImport("")

@@ -208,3 +208,34 @@ func TestExplainVolumes(t *testing.T) {
 	require.Equal(t, "pvc-3", got.Incomplete[1].Name)
 	require.Equal(t, "StorageClassNotFound", got.Incomplete[1].Cause.Err.Reason)
 }
+
+// TestExplainVolumes_LeftClaim explains a claim of a deleted machine that a snapshot protects, with and without
+// permission to list claims.
+func TestExplainVolumes_LeftClaim(t *testing.T) {
+	t.Parallel()
+
+	const claims = `{"kind":"PersistentVolumeClaimList","apiVersion":"v1","items":[{"metadata":{"name":"m-old","namespace":"machines"}},
+		{"metadata":{"name":"m-root","namespace":"machines","deletionTimestamp":"2026-01-02T03:04:05Z",
+			"finalizers":["snapshot.storage.kubernetes.io/pvc-as-source-protection"]}}]}`
+
+	for allowed, want := range map[string]int{"true": 1, "false": 0} {
+		cluster := &answers{bodies: map[string]string{
+			"datavolumes": `{"kind":"DataVolumeList","apiVersion":"cdi.kubevirt.io/v1beta1","items":[]}`, "persistentvolumeclaims": claims,
+			"selfsubjectaccessreviews": `{"kind":"SelfSubjectAccessReview","apiVersion":"authorization.k8s.io/v1","status":{"allowed":` + allowed + `}}`,
+		}}
+		clients := providerapi.NewCache(providerapi.Options{QPS: 100, Burst: 200, WrapTransport: func(http.RoundTripper) http.RoundTripper { return cluster }})
+
+		got, err := NewExplainer(clients, clock.RealClock{}, 30*time.Second).ExplainVolumes(t.Context(), &spi.ExplainVolumesInput{
+			Kubeconfig: hostile.KubeconfigOf(t, &clientcmdapi.Cluster{Server: "https://provider.example.com"}), Cluster: "c",
+		})
+		require.NoError(t, err)
+		require.Len(t, got.Incomplete, want)
+		require.Empty(t, got.Unread)
+
+		for _, left := range got.Incomplete {
+			require.Equal(t, "m-root", left.Name)
+			require.Equal(t, "VolumeNotDeleted", left.Cause.Err.Reason)
+			require.Contains(t, left.Cause.Err.Message, "pvc-as-source-protection")
+		}
+	}
+}

@@ -3,10 +3,13 @@ package providercluster
 import (
 	"context"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/diagnose"
@@ -47,9 +50,36 @@ func (e *Explainer) ExplainVolumes(ctx context.Context, in *spi.ExplainVolumesIn
 		})
 	}
 
+	explanation.Incomplete = append(explanation.Incomplete, e.explainLeftClaims(ctx, r, in.Cluster)...)
 	explanation.Unread = r.unread
 
 	return explanation, nil
+}
+
+// explainLeftClaims returns the claims of a shoot's machines that still exist long after their deletion.
+// The driver's Role does not permit to list claims: they are read only with other credentials, such as an
+// administrator's.
+func (e *Explainer) explainLeftClaims(ctx context.Context, r *reader, cluster string) []spi.IncompleteVolume {
+	if cluster == "" || !r.mayList(ctx, &authorizationv1.ResourceAttributes{Namespace: r.clients.Namespace, Resource: "persistentvolumeclaims"}) {
+		return nil
+	}
+
+	claims, err := providerapi.Some[corev1.PersistentVolumeClaim](ctx, r.clients.Kubernetes.CoreV1().PersistentVolumeClaims(r.clients.Namespace),
+		providerapi.List{Labels: labels.Set{v1alpha1.TagCluster: cluster}.String()}, maxEvidence)
+	if err != nil {
+		r.addUnread(spi.During("list PersistentVolumeClaims", providerapi.Explain(err)))
+	}
+
+	var left []spi.IncompleteVolume
+
+	for i := range claims {
+		evidence := diagnose.Evidence{VirtualMachine: &kubevirtv1.VirtualMachine{}, Claims: claims[i : i+1]}
+		if cause := evidence.Cause(e.clock.Now(), e.periods); cause != nil {
+			left = append(left, spi.IncompleteVolume{Object: objectOf("PersistentVolumeClaim", &claims[i], "Terminating"), Cause: cause})
+		}
+	}
+
+	return left
 }
 
 // explainVolume diagnoses a volume as if it were the only one of a machine.
