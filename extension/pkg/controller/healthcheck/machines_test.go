@@ -83,6 +83,19 @@ func TestFailingVolumes(t *testing.T) {
 			reason:  "CDI's importer failed",
 			volumes: []cdiv1beta1.DataVolume{image(cdiv1beta1.ImportInProgress, failed)}, want: []string{"ImportFailed: " + imageName + ": got 404"},
 		},
+		"Memory": {
+			reason:  "the importer was killed for its memory limit",
+			volumes: []cdiv1beta1.DataVolume{disk("d", cdiv1beta1.ImportInProgress, notRunning("OOMKilled", ""))}, want: []string{"ImportOutOfMemory: d: OOMKilled"},
+		},
+		"ConfigError": {
+			reason:  "kubelet does not find the Secret of the importer",
+			volumes: []cdiv1beta1.DataVolume{disk("d", cdiv1beta1.ImportScheduled, notRunning("CreateContainerConfigError", `secret "s" not found`))},
+			want:    []string{`SecretNotFound: d: secret "s" not found`},
+		},
+		"Sender": {
+			reason:  "the sender of a clone fails",
+			volumes: []cdiv1beta1.DataVolume{disk("d", cdiv1beta1.CloneInProgress, notRunning("Pending and StartError", "x"))}, want: []string{"ImportFailed: d: x"},
+		},
 		"Pull": {
 			reason:  "the nodes cannot pull",
 			volumes: []cdiv1beta1.DataVolume{disk("d", cdiv1beta1.ImportScheduled, notRunning("ImagePullFailed", "x"))}, want: []string{"ImagePullFailed: d: x"},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
@@ -64,22 +65,28 @@ func (all volumes) failing() []string {
 	return texts
 }
 
-// tokens maps CDI's reasons for a failure (pkg/controller/datavolume of CDI) to the driver's error
-// tokens (api/errortokens), which determine Gardener's error code. Other reasons are not failures:
-// every DataVolume waits for something at first.
+// tokens maps CDI's reasons for a failure (pkg/controller/datavolume of CDI), some of which are
+// kubelet's, to the driver's error tokens (api/errortokens), which determine Gardener's error code.
+// Other reasons are not failures: every DataVolume waits for something at first.
 var tokens = map[string]string{
-	"Error":                 "ImportFailed",
-	"Error and Error":       "ImportFailed",
-	"ErrStartingPod":        "ImportFailed",
-	"ImagePullFailed":       "ImagePullFailed",
-	"ChecksumError":         "ImageCorrupt",
-	"ClaimLost":             "DataVolumeFailed",
-	"ErrExceededQuota":      "QuotaExceeded",
-	"ErrClaimNotValid":      "ClaimInvalid",
-	"CloneWithoutSource":    "CloneSourceNotFound",
-	"CloneValidationFailed": "CloneRefused",
-	"ErrUnableToClone":      "CloneRefused",
-	"ErrIncompatiblePVC":    "CloneRefused",
+	"Error":                      "ImportFailed",
+	"ErrStartingPod":             "ImportFailed",
+	"CreateContainerError":       "ImportFailed",
+	"RunContainerError":          "ImportFailed",
+	"StartError":                 "ImportFailed",
+	"ContainerStatusUnknown":     "ImportFailed",
+	"Evicted":                    "ImportFailed",
+	"CreateContainerConfigError": "SecretNotFound",
+	"OOMKilled":                  "ImportOutOfMemory",
+	"ImagePullFailed":            "ImagePullFailed",
+	"ChecksumError":              "ImageCorrupt",
+	"ClaimLost":                  "DataVolumeFailed",
+	"ErrExceededQuota":           "QuotaExceeded",
+	"ErrClaimNotValid":           "ClaimInvalid",
+	"CloneWithoutSource":         "CloneSourceNotFound",
+	"CloneValidationFailed":      "CloneRefused",
+	"ErrUnableToClone":           "CloneRefused",
+	"ErrIncompatiblePVC":         "CloneRefused",
 }
 
 const (
@@ -93,8 +100,8 @@ const (
 // diagnose returns the token and the message of a DataVolume's failure; an empty token if it has none.
 func diagnose(dv *cdiv1beta1.DataVolume) (token, message string) {
 	for _, c := range dv.Status.Conditions {
-		token, failed := tokens[c.Reason]
-		if failed && c.Status != corev1.ConditionTrue && c.Message != sourceMissing {
+		token := tokenOf(c.Reason)
+		if token != "" && c.Status != corev1.ConditionTrue && c.Message != sourceMissing {
 			return token, cmp.Or(c.Message, c.Reason)
 		}
 	}
@@ -107,6 +114,18 @@ func diagnose(dv *cdiv1beta1.DataVolume) (token, message string) {
 	default:
 		return "", ""
 	}
+}
+
+// tokenOf returns the token of a reason; empty if it is no failure. CDI joins the reasons of a clone's
+// receiver and sender.
+func tokenOf(reason string) string {
+	for part := range strings.SplitSeq(reason, " and ") {
+		if token := tokens[part]; token != "" {
+			return token
+		}
+	}
+
+	return ""
 }
 
 // sourceOf returns the name of the claim in the same namespace from which a DataVolume is cloned.
