@@ -83,3 +83,35 @@ func TestSchedulerConditionsAreJudgedNow(t *testing.T) {
 	require.Equal(t, "NodeDown", p.judge(state(2*grace)).failure.Reason)
 	require.Nil(t, p.judge(state(grace, unschedulable)).failure, "the pod has its place: what KubeVirt shows is of the past")
 }
+
+// TestProgressOf_Stalled has a clone without progress for longer than other obstacles may last: it is told, and
+// no failure.
+func TestProgressOf_Stalled(t *testing.T) {
+	t.Parallel()
+
+	const grace = 30 * time.Second
+
+	began := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	p := NewMachines(nil, nil, Options{Clock: clocktesting.NewFakeClock(began.Add(time.Hour)), UnschedulableGrace: grace})
+	state := func(read time.Duration) *machineState {
+		return &machineState{
+			Evidence: diagnose.Evidence{
+				VirtualMachine: &kubevirtv1.VirtualMachine{Status: kubevirtv1.VirtualMachineStatus{PrintableStatus: kubevirtv1.VirtualMachineStatusProvisioning}},
+				DataVolumes: []cdiv1beta1.DataVolume{{
+					ObjectMeta: metav1.ObjectMeta{Name: "disk", Namespace: "machines", CreationTimestamp: metav1.NewTime(began)},
+					Status:     cdiv1beta1.DataVolumeStatus{Phase: cdiv1beta1.CSICloneInProgress, Progress: "N/A"},
+				}},
+			},
+			readAt: began.Add(read),
+		}
+	}
+
+	require.Equal(t, "Provisioning", p.progressOf(state(9*grace)).Reason)
+
+	stalled := p.progressOf(state(10 * grace))
+	require.Equal(t, diagnose.VolumeStalled, stalled.Reason)
+	require.Contains(t, stalled.Message, "no progress since 2026-01-02T03:04:05Z")
+	require.Contains(t, stalled.Message, "kubectl --namespace=machines describe datavolume disk")
+	require.Equal(t, stalled, p.progressOf(state(20*grace)), "the same Event is not recorded again")
+	require.Nil(t, p.judge(state(20*grace)).failure)
+}
