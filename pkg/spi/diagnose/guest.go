@@ -1,14 +1,11 @@
 package diagnose
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 )
 
@@ -20,11 +17,6 @@ const (
 	notSynchronized = "Synchronizing with the Domain failed."
 )
 
-// strategies are the run strategies with which the driver creates VirtualMachines.
-var strategies = []kubevirtv1.VirtualMachineRunStrategy{
-	"", kubevirtv1.RunStrategyAlways, kubevirtv1.RunStrategyRerunOnFailure, kubevirtv1.RunStrategyOnce,
-}
-
 // runStrategyOf returns the run strategy of a VirtualMachine; empty if it has none, or an invalid one.
 func runStrategyOf(vm *kubevirtv1.VirtualMachine) kubevirtv1.VirtualMachineRunStrategy {
 	strategy, err := vm.RunStrategy()
@@ -33,53 +25,6 @@ func runStrategyOf(vm *kubevirtv1.VirtualMachine) kubevirtv1.VirtualMachineRunSt
 	}
 
 	return strategy
-}
-
-// ofSpec returns the sign of a VirtualMachine that was stopped through its run strategy, as by virtctl
-// stop.
-func ofSpec(vm *kubevirtv1.VirtualMachine) []sign {
-	strategy := runStrategyOf(vm)
-	if vm.DeletionTimestamp != nil || slices.Contains(strategies, strategy) {
-		return nil
-	}
-
-	stopped := sign{
-		from: machineSpec, message: fmt.Sprintf("spec.runStrategy is %s", strategy), since: vm.CreationTimestamp.Time,
-		object: named("VirtualMachine", vm), kind: "spec.runStrategy", status: string(strategy),
-		command: commandOf("virtctl start %s", vm.Name),
-	}
-
-	for i := range vm.Status.Conditions {
-		stopped.since = latest(stopped.since, vm.Status.Conditions[i].LastTransitionTime.Time)
-	}
-
-	if change := lastChange(vm.ManagedFields, "f:runStrategy", "f:running"); change != nil {
-		stopped.message += fmt.Sprintf(", set by %q", change.Manager)
-		stopped.since = change.Time.Time
-	}
-
-	stopped.message += "; the driver does not set this value"
-
-	return []sign{stopped}
-}
-
-// lastChange returns the last change of one of the fields of the spec, which are in the format of managed
-// fields; nil if it is not recorded.
-func lastChange(entries []metav1.ManagedFieldsEntry, fields ...string) *metav1.ManagedFieldsEntry {
-	var last *metav1.ManagedFieldsEntry
-
-	for i := range entries {
-		entry := &entries[i]
-		if entry.Subresource != "" || entry.Time == nil || entry.FieldsV1 == nil || (last != nil && !last.Time.Before(entry.Time)) {
-			continue
-		}
-
-		if slices.ContainsFunc(fields, func(field string) bool { return bytes.Contains(entry.FieldsV1.Raw, []byte(`"`+field+`"`)) }) {
-			last = entry
-		}
-	}
-
-	return last
 }
 
 // GuestRuns reports whether an instance has a guest that runs.

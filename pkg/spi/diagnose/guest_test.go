@@ -116,3 +116,25 @@ func TestCause_MachineStopped(t *testing.T) {
 	vm.Spec.Running = new(false)
 	require.Equal(t, "MachineStopped", (&diagnose.Evidence{VirtualMachine: vm}).Cause(now, grace).Err.Reason, "the older field")
 }
+
+// TestSigns_SpecChanged shows changes of a VirtualMachine after its creation, which are no cause.
+func TestSigns_SpecChanged(t *testing.T) {
+	t.Parallel()
+
+	fields := &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:template":{"f:spec":{"f:affinity":{}}}}}`)}
+	vm := newVM("Running")
+	vm.ManagedFields = []metav1.ManagedFieldsEntry{
+		{Manager: "machine-controller", Time: &metav1.Time{Time: born}, FieldsV1: fields},
+		{Manager: "virt-controller", Time: new(ago(time.Minute)), FieldsV1: fields},
+		{Manager: "virt-controller", Time: new(ago(time.Minute)), Subresource: "status", FieldsV1: fields},
+		{Manager: "kubectl-label", Time: new(ago(time.Minute)), FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:metadata":{}}`)}},
+		{Manager: "kubectl-edit", Time: new(ago(time.Minute)), Operation: metav1.ManagedFieldsOperationUpdate, FieldsV1: fields},
+	}
+
+	e := &diagnose.Evidence{VirtualMachine: vm}
+	require.Nil(t, e.Cause(now, grace))
+
+	signs := e.Signs(now)
+	require.Len(t, signs, 1)
+	require.Equal(t, `spec was changed by "kubectl-edit"`, signs[0].Message)
+}

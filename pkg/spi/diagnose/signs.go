@@ -28,6 +28,7 @@ const (
 	volumeEvent    origin = "DataVolume's or claim's event"
 	instanceEvent  origin = "VirtualMachineInstance's event"
 	machineSpec    origin = "VirtualMachine's spec"
+	machineChange  origin = "VirtualMachine's managed fields"
 	guestStart     origin = "VirtualMachineInstance's start"
 	guestSync      origin = "VirtualMachineInstance's Synchronized, by virt-handler"
 	guestPause     origin = "VirtualMachineInstance's Paused"
@@ -70,7 +71,7 @@ const failedStarts = 2
 // "unschedulable" for a claim that it does not see yet
 // (pkg/virt-controller/watch/vmi/lifecycle.go).
 func (e *Evidence) signs(now time.Time) []sign {
-	all := ofSpec(e.VirtualMachine)
+	all := append(ofSpec(e.VirtualMachine), ofSpecChanges(e.VirtualMachine)...)
 
 	if instance := e.instance(); instance == nil {
 		all = append(all, ofVirtualMachine(e.VirtualMachine)...)
