@@ -108,7 +108,7 @@ func (f *foundMachine) classCause() *causeReport {
 		Message: fmt.Sprintf("MachineClass %s/%s, which the Machine refers to, does not exist; machine-controller-manager skips the Machine",
 			f.namespace, statustext.Printable(f.machine.Spec.Class.Name)),
 		Remedy: "create the MachineClass, or delete the Machine and correct its MachineDeployment",
-		Retry:  &retryHint{When: "when the MachineClass is created"},
+		Retry:  &retryHint{When: "when the MachineClass is created; no command is needed"},
 	}
 }
 

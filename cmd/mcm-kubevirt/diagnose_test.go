@@ -364,7 +364,7 @@ func TestDiagnosisText(t *testing.T) {
 			Reason: "Unschedulable", Message: unscheduled.Message, Code: "ResourceExhausted",
 			Remedy: "add provider nodes to region europe, zone z1, uncordon nodes there, or request less",
 			Since:  pointer(100), Reported: pointer(70), Evidence: &unscheduled,
-			Retry: &retryHint{When: "machine-controller-manager retries 5s after each failure", Period: "5s"},
+			Retry: &retryHint{When: "machine-controller-manager retries 5s after each failure; no command is needed", Period: "5s"},
 		},
 		Evidence: []spi.Sign{unscheduled, mount},
 	}

@@ -315,17 +315,22 @@ func (f *foundMachine) retryOf(failure error, stage spi.Stage) *retryHint {
 	case f.machine == nil:
 		return nil
 	case !called:
-		return &retryHint{When: "machine-controller-manager no longer calls the driver for this Machine: it monitors its Node"}
+		return &retryHint{
+			When: "machine-controller-manager no longer calls the driver for this Machine: it monitors its Node, and replaces the Machine if the Node " +
+				"stays unhealthy; to replace it now:",
+			Command: f.kubectl("delete machine " + f.machine.Name),
+		}
 	}
 
 	hint := &retryHint{When: "machine-controller-manager retries " + duration.HumanDuration(period) + " after each failure", Period: period.String()}
 
 	switch {
 	case period <= shortRetry:
-	case f.machine.DeletionTimestamp != nil:
+		hint.When += "; no command is needed"
+	case f.machine.DeletionTimestamp != nil || f.class == nil:
 		hint.When += "; to retry now, restart its pod:"
 		hint.Command = f.kubectl("rollout restart deployment/" + manager)
-	case f.class != nil:
+	default:
 		hint.When += "; to retry now, for all Machines of the class:"
 		hint.Command = f.kubectl("annotate machineclass " + f.class.Name + " --overwrite " + retryAnnotation + `="$(date +%s)"`)
 	}

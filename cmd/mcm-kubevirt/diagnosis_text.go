@@ -87,7 +87,7 @@ machine code	{{or .Code "none"}}
 {{- if and .Since .Reported}}{{if .Reported.After .Since}}; the driver reports such a failure after {{between .Since .Reported}}
 {{- if .Reported.After now}}, which is in {{between now .Reported}}{{end}}{{end}}{{end}}
 {{with .Retry}}retry	{{.When}}
-		{{.Command}}{{end}}
+		{{.Command}}{{else}}retry	machine-controller-manager does not retry: there is no Machine{{end}}
 {{with $d.WaitingFor}}status	{{.}}{{end}}
 see	` + troubleshootingURL + `
 	row {{.Reason}}

@@ -347,7 +347,7 @@ func TestShootDiagnosisText(t *testing.T) {
 			Name: "shoot--foo--bar-worker-z1-abc", Result: resultCauseFound, Cause: &causeReport{
 				Reason: "Unschedulable", Message: "0/9 nodes are available: 3 node(s) had untolerated taint(s), 6 Insufficient memory",
 				Remedy: "add provider nodes to region europe, zone z1, uncordon nodes there, or request less", Since: at(100),
-				Retry: &retryHint{When: "machine-controller-manager retries 5s after each failure", Period: "5s"},
+				Retry: &retryHint{When: "machine-controller-manager retries 5s after each failure; no command is needed", Period: "5s"},
 			},
 		}},
 	}

@@ -190,9 +190,9 @@ func (d *shootDiagnosis) machineCauses() (found, suspected []*shootCause, unknow
 	return found, suspected, unknown
 }
 
-// addCommand adds the command that retries a failed operation.
+// addCommand adds when Gardener retries an operation, and the command that retries it now.
 func (d *shootDiagnosis) addCommand(c *shootCause) {
-	if !c.failed || c.Retry != nil {
+	if c.Retry != nil || !slices.Contains([]string{reasonShootFailed, reasonInfrastructureFailed, reasonControlPlaneFailed, reasonWorkerFailed}, c.Reason) {
 		return
 	}
 
@@ -201,10 +201,12 @@ func (d *shootDiagnosis) addCommand(c *shootCause) {
 		project, name = "NAMESPACE", "NAME"
 	}
 
-	c.Retry = &retryHint{
-		When:    "Gardener does not retry this error; after the repair, in the garden:",
-		Command: fmt.Sprintf("kubectl --namespace=%s annotate shoot %s gardener.cloud/operation=retry", project, name),
+	operation, when := "reconcile", "Gardener retries by itself; to retry now, in the garden:"
+	if c.failed {
+		operation, when = "retry", "Gardener does not retry this error; after the repair, in the garden:"
 	}
+
+	c.Retry = &retryHint{When: when, Command: fmt.Sprintf("kubectl --namespace=%s annotate shoot %s gardener.cloud/operation=%s", project, name, operation)}
 }
 
 // waiting describes what a Shoot without a cause waits for.
