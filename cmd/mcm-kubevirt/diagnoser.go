@@ -17,6 +17,7 @@ import (
 
 	apiv1alpha1 "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1/validation"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/machineclass"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
@@ -57,6 +58,8 @@ type foundMachine struct {
 	secrets classSecrets
 	// overridden reports whether a kubeconfig other than the one in the Secrets is used.
 	overridden bool
+	// otherServer says that this kubeconfig is for another server than the one in the Secrets; empty if it is not.
+	otherServer string
 }
 
 // classOf returns a class that contains only the tags of its machines. Gardener's have the role
@@ -173,6 +176,7 @@ func (d *diagnoser) findClass(ctx context.Context, control *controlCluster, foun
 
 	switch err := found.secrets.err(class, secretNotRead); {
 	case found.overridden: // These credentials may have fewer permissions than the driver's.
+		found.otherServer = otherServer(d.kubeconfig, &found.secrets)
 		machine = nameOnly(machine.Name)
 		machine.Spec.ProviderID, machine.DeletionTimestamp = found.machine.Spec.ProviderID, found.machine.DeletionTimestamp
 	case err != nil:
@@ -230,6 +234,20 @@ func (d *diagnoser) request(machine *v1alpha1.Machine, class *v1alpha1.MachineCl
 	}
 
 	return kubevirt.ExplainRequest{Machine: machine, MachineClass: class, Secret: &corev1.Secret{Data: data}}
+}
+
+// otherServer compares the server of --provider-kubeconfig with the one in the Secrets of a class. A machine that
+// is not found may then be on the other one.
+func otherServer(override []byte, secrets *classSecrets) string {
+	given, _, err := kubeconfig.RESTConfig(override)
+	named, _, secretErr := kubeconfig.RESTConfig(secrets.data[apiv1alpha1.SecretKeyKubeconfig])
+
+	if err != nil || secretErr != nil || given.Host == named.Host {
+		return ""
+	}
+
+	return fmt.Sprintf("nothing of the machine was found on server %s of --provider-kubeconfig, but the MachineClass's Secret names server %s: "+
+		"set --provider-kubeconfig to a kubeconfig of that cluster, or remove it", given.Host, named.Host)
 }
 
 // nameOnly returns a Machine of which only the name is known.

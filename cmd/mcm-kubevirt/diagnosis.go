@@ -155,6 +155,13 @@ func (d *diagnosis) addExplanation(found *foundMachine, e *kubevirt.Explanation,
 	}
 
 	switch {
+	case found.otherServer != "" && !e.Found():
+		reason := found.otherServer
+		if e.Machine == nil {
+			reason += "; " + e.Cause.Err.Reason + ": " + e.Cause.Err.Message
+		}
+
+		d.fail(reason)
 	case len(found.unread) > 0 && !e.Found(): // The machine may be on a cluster that was not read.
 		d.fail("the Machine does not exist, and no VirtualMachine was found" + notRead(found.unread))
 	case e.Cause != nil:
