@@ -30,6 +30,8 @@ type diagnoseOptions struct {
 	grace   time.Duration
 	output  *string
 	all     bool
+	// details is set to print the evidence for each of all machines.
+	details bool
 	cluster string
 	// shoot is a technical ID in a seed, or a namespace and a name in a garden; empty to diagnose machines.
 	shoot          string
@@ -40,7 +42,7 @@ func diagnoseCommand() *cobra.Command {
 	o := &diagnoseOptions{}
 
 	cmd := &cobra.Command{
-		Use:   "diagnose MACHINE… | --shoot SHOOT",
+		Use:   "diagnose MACHINE… | --all | --shoot SHOOT",
 		Short: "Report the cause of a machine's or a Shoot's failure, with the evidence for it",
 		Long: `Reads a Machine with its MachineClass and Secrets, the leases of its controllers, and its objects on the provider cluster, and
 diagnoses them as the driver does. The result contains the cause with its machine code and remedy, the time of
@@ -50,6 +52,9 @@ VirtualMachine is created as a dry run. Nothing is changed, and the content of S
 
 In the pod of the machine controller, no flag is needed. A VirtualMachine without a Machine is found by its name, with the
 MachineClasses of the namespace, or, without a control cluster, with --provider-kubeconfig and --cluster.
+
+With --all, the text output has a line for each Machine and each cause once; --details prints everything. MachineDeployments that
+machine-controller-manager does not act on are reported, too: they have no Machines.
 
 With --shoot, the command reads a Shoot of Gardener from its first to its last link, and reports the cause to repair first: Infrastructure,
 ControlPlane, Worker, MachineDeployments, Machines with their live migrations, and volumes.
@@ -85,6 +90,7 @@ Exit codes:
 
 	flags := cmd.Flags()
 	flags.BoolVar(&o.all, "all", false, "Diagnose all Machines of the namespace or, with --all-namespaces (-A), of the control cluster.")
+	flags.BoolVar(&o.details, "details", false, "Print the evidence for each Machine, also with --all. YAML and JSON always contain it.")
 	flags.StringVar(&o.cluster, "cluster", "",
 		"Value of the VirtualMachines' label mcm.gardener.cloud/cluster; set it, with --provider-kubeconfig, to diagnose without a control cluster.")
 	flags.StringVar(&o.shoot, "shoot", "",
@@ -129,12 +135,29 @@ func (o *diagnoseOptions) run(ctx context.Context, names []string, out io.Writer
 	}
 
 	result := diagnoses{Machines: []diagnosis{}}
+
+	every := len(names) == 0
+	if every {
+		result.Deployments, result.Unread = d.diagnoseDeployments(ctx)
+	}
+
+	if every && len(machines) == 0 && len(result.Deployments) == 0 {
+		return fmt.Errorf("no Machine in %s; select another namespace with --namespace (-n)", d.control.where())
+	}
+
 	for _, machine := range machines {
 		result.Machines = append(result.Machines, d.diagnose(ctx, machine))
 	}
 
 	settings := append([]string{"--unschedulable-grace=" + o.grace.String()}, o.assumed.list()...)
-	if err := result.print(out, *o.output, strings.Join(settings, " "), time.Now()); err != nil {
+
+	if every && !o.details && *o.output == outputText {
+		err = result.printSummary(out, strings.Join(settings, " "))
+	} else {
+		err = result.print(out, *o.output, strings.Join(settings, " "), time.Now())
+	}
+
+	if err != nil {
 		return err
 	}
 
@@ -195,6 +218,8 @@ func (d *diagnoses) outcome() error {
 		return fmt.Errorf("%d of %s could not be diagnosed", results[resultUnknown], all)
 	case results[resultCauseFound] > 0:
 		return invalidError(fmt.Sprintf("%d of %s: a cause was found", results[resultCauseFound], all))
+	case len(d.Deployments) > 0:
+		return invalidError(d.Deployed() + ": a cause was found")
 	default:
 		return nil
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -78,6 +79,11 @@ func (d *diagnoser) list(ctx context.Context, names []string) ([]types.Namespace
 	var machines []types.NamespacedName
 
 	for _, name := range names {
+		name, err := machineName(name)
+		if err != nil {
+			return nil, err
+		}
+
 		machines = append(machines, types.NamespacedName{Namespace: d.namespace, Name: name})
 	}
 
@@ -94,11 +100,21 @@ func (d *diagnoser) list(ctx context.Context, names []string) ([]types.Namespace
 		machines = append(machines, types.NamespacedName{Namespace: list.Items[i].Namespace, Name: list.Items[i].Name})
 	}
 
-	if len(machines) == 0 {
-		return nil, fmt.Errorf("no Machine in %s; select another namespace with --namespace (-n)", d.control.where())
-	}
-
 	return machines, nil
+}
+
+// machineName returns the name of a Machine that is given alone or, as kubectl writes it, with its kind.
+func machineName(given string) (string, error) {
+	kind, name, found := strings.Cut(given, "/")
+
+	switch {
+	case !found:
+		return given, nil
+	case !slices.Contains([]string{"machine", "machines", "mc", "machine.machine.sapcloud.io", "machines.machine.sapcloud.io"}, strings.ToLower(kind)):
+		return "", fmt.Errorf("%q is not a Machine; specify a name that kubectl get machines lists", given)
+	default:
+		return name, nil
+	}
 }
 
 // diagnose diagnoses one machine.

@@ -19,6 +19,11 @@ import (
 // diagnoses is the output of diagnose. Scripts depend on it: fields may be added, but never change.
 type diagnoses struct {
 	Machines []diagnosis `json:"machines"`
+	// Deployments are the MachineDeployments that machine-controller-manager does not act on. They are read
+	// together with all Machines.
+	Deployments []deploymentDiagnosis `json:"machineDeployments,omitempty"`
+	// Unread lists what could not be read beside the Machines, and why.
+	Unread []string `json:"unread,omitempty"`
 }
 
 // result is the summary of a diagnosis.

@@ -21,7 +21,7 @@ const (
 )
 
 // pageTemplate is the text output, to be formatted by layout.
-const pageTemplate = `
+const pageTemplate = deploymentTemplate + `
 {{define "sign"}}{{.Object.Kind}} {{.Object.Namespace}}/{{.Object.Name}}
 {{if .Last}}	{{.Type}} {{.Status}} {{.Reason}}, first {{ago .Since}}, last {{age .Last}} ago
 {{else}}	{{.Type}}={{.Status}} {{.Reason}}, for {{age .Since}} (since {{stamp .Since}})
