@@ -284,13 +284,13 @@ func TestMisspeltKeys(t *testing.T) {
 	out, err := run(t, text, "validate", "-f", "-")
 	require.Equal(t, exitInvalid, exitCode(err))
 	require.Contains(t, out, "error    line 4: secretRef: the key userData is missing or empty in Secret ns/s; rename its key userdata")
-	require.Contains(t, out, "error    secretRef: the key kubeconfig is missing or empty in Secret ns/s; rename its key kube-config")
+	require.Contains(t, out, "error    line 4: secretRef: the key kubeconfig is missing or empty in Secret ns/s; rename its key kube-config")
 	require.NotContains(t, out, "unrelated")
 
 	out, err = run(t, valid+"credentialsSecretRef: {name: p, namespace: ns}\n"+
 		secretManifest(t, "s", map[string]string{"userdata": "u", "kubeconfig": goodKubeconfig}), "validate", "-f", "-")
 	require.NoError(t, err, "the other Secret may have it")
-	require.Contains(t, out, "warning  secretRef: Secret ns/s: the key userdata is ignored; did you mean userData?")
+	require.Contains(t, out, "warning  line 4: secretRef: Secret ns/s: the key userdata is ignored; did you mean userData?")
 }
 
 // TestTooLarge validates objects that an API server rejects, or cannot store.
@@ -315,7 +315,7 @@ func TestTooLarge(t *testing.T) {
 		"SecretFits": {reason: "exactly what the API server allows", text: valid + secretOf(1024*kib), want: ", 0 errors,"},
 		"Secret": {
 			reason: "one byte more", text: valid + secretOf(1024*kib+1), code: exitInvalid,
-			want: "error    secretRef: Secret ns/s (standard input): its values have 1048577 bytes in total, but the API server accepts at most 1048576 (1 MiB); " +
+			want: "error    line 4: secretRef: Secret ns/s (standard input): its values have 1048577 bytes in total, but the API server accepts at most 1048576 (1 MiB); " +
 				"shorten them",
 		},
 		"Class": {
