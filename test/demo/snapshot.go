@@ -78,6 +78,7 @@ const (
 	nodeLabel    = "node" // machine-controller-manager stores the Node's name in this label
 	runningPhase = "Running"
 	runningVM    = "Running"
+	waitingVM    = "DataVolumeError" // see docs/golden-images.md
 	readyNode    = "Ready"
 )
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -28,6 +29,9 @@ func formatTable(rows []row, now time.Time) string {
 	w := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
 	_, _ = w.Write([]byte(cells.String())) // a strings.Builder never fails
 	_ = w.Flush()
+	if slices.ContainsFunc(rows, func(r row) bool { return r.vm == waitingVM && r.errorCode == "" }) {
+		b.WriteString("  " + waitingVM + " is not a failure here: KubeVirt shows it until CDI can clone the golden image, which is being imported\n")
+	}
 	for _, r := range rows {
 		if r.errorCode != "" {
 			fmt.Fprintf(&b, "  ! %s: %s: %s\n", r.name, r.errorCode, reason(r.description))

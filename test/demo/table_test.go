@@ -49,6 +49,11 @@ func TestTable(t *testing.T) {
 	require.Equal(t, formatTable(rows, time.Time{}), formatTable(oneWorker(t).rows(), time.Time{}), "no age, no change")
 	require.NotContains(t, formatTable(rows, time.Time{}), "0:05")
 	require.Equal(t, "  (no machines)", formatTable(nil, noon))
+
+	rows[0].vm = "DataVolumeError"
+	require.Contains(t, formatTable(rows, noon), "\n  DataVolumeError is not a failure here: KubeVirt shows it until CDI can clone the golden image")
+	rows[0].errorCode = "FailedPrecondition"
+	require.NotContains(t, formatTable(rows, noon), "is not a failure", "it is one then")
 }
 
 func TestRowsShowAVMWithoutMachine(t *testing.T) {
