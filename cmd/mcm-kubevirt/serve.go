@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"os/signal"
 	"slices"
 	"syscall"
@@ -263,6 +264,10 @@ func (o *serveOptions) validateLimits() error {
 
 	if o.creationTimeout <= 0 || o.orphanPeriod <= 0 {
 		errs = append(errs, errors.New("--machine-creation-timeout and --machine-safety-orphan-vms-period must be greater than zero"))
+	}
+
+	if info, err := os.Stat(o.kubeconfigDir); o.kubeconfigDir != "" && (err != nil || !info.IsDir()) {
+		errs = append(errs, fmt.Errorf("--kubeconfig-dir: folder %s does not exist; create it, or mount the Secret with the kubeconfigs there", o.kubeconfigDir))
 	}
 
 	if _, _, err := net.SplitHostPort(o.metricsAddress); err != nil {

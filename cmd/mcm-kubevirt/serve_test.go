@@ -29,6 +29,7 @@ func TestServeOptions(t *testing.T) {
 		"no calls":            {[]string{"--max-concurrent-calls=0"}, "--max-concurrent-calls"},
 		"too many calls":      {[]string{"--max-concurrent-calls=100000"}, "--max-concurrent-calls"},
 		"no timeout":          {[]string{"--machine-creation-timeout=0s"}, "--machine-creation-timeout"},
+		"no folder":           {[]string{"--kubeconfig-dir=/nowhere"}, "--kubeconfig-dir: folder /nowhere does not exist; create it"},
 		"no port":             {[]string{"--metrics-address=localhost"}, "--metrics-address"},
 		"the driver's flags":  {[]string{"--orphan-grace-period=-1s", "--virtual-machine-template=some"}, "--orphan-grace-period must not be negative\n--virtual-machine-template"},
 	}
@@ -61,6 +62,7 @@ func TestServeFailsAtStart(t *testing.T) {
 	require.Contains(t, serveFails(t, "--listen=tcp://:1"), "requires --tls-cert")
 	require.Contains(t, serveFails(t, "--listen=tcp://127.0.0.1:0", "--tls-cert=/nowhere", "--tls-key=/nowhere", "--tls-client-ca=/nowhere", "--tls-client=a"),
 		"/nowhere")
+	require.Contains(t, serveFails(t, "--listen=unix:///nowhere/driver.sock", "--metrics-address=127.0.0.1:0"), "folder /nowhere does not exist: create it")
 }
 
 // serveFails returns the output of serve with a command line that it refuses.

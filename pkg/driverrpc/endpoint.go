@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"path/filepath"
 	"syscall"
 )
 
@@ -52,6 +53,10 @@ func (e Endpoint) Listen(ctx context.Context) (net.Listener, error) {
 	}
 
 	listener, err := config.Listen(ctx, e.network, e.address)
+	if e.Local() && errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("listen: folder %s does not exist: create it, or use a socket in another folder", filepath.Dir(e.address))
+	}
+
 	if err != nil {
 		return nil, fmt.Errorf("listen: %w", err)
 	}

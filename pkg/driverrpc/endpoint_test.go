@@ -27,6 +27,17 @@ func TestParseEndpoint(t *testing.T) {
 	}
 }
 
+func TestListen_MissingFolder(t *testing.T) {
+	t.Parallel()
+
+	folder := filepath.Join(t.TempDir(), "missing")
+	endpoint, err := driverrpc.ParseEndpoint("unix://" + folder + "/driver.sock")
+	require.NoError(t, err)
+
+	_, err = endpoint.Listen(t.Context())
+	require.EqualError(t, err, "listen: folder "+folder+" does not exist: create it, or use a socket in another folder")
+}
+
 // abandon creates a socket like one left behind by a killed process.
 func abandon(t *testing.T, path string) {
 	t.Helper()
