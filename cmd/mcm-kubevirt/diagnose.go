@@ -84,6 +84,12 @@ Exit codes:
 		},
 	}
 
+	o.addFlags(cmd)
+
+	return cmd
+}
+
+func (o *diagnoseOptions) addFlags(cmd *cobra.Command) {
 	o.addTo(cmd)
 	o.assumed.addTo(cmd)
 	o.output = addOutputFlag(cmd, outputText)
@@ -99,8 +105,6 @@ Exit codes:
 		"Path to the kubeconfig of the Shoot's seed; set it if --shoot is NAMESPACE/NAME, to look further than the Shoot's status.")
 	flags.DurationVar(&o.grace, "unschedulable-grace", 30*time.Second,
 		"Time after which an unschedulable machine counts as failed; set it to the value of the machine controller's flag.")
-
-	return cmd
 }
 
 // arguments rejects missing and superfluous arguments.
@@ -129,32 +133,17 @@ func (o *diagnoseOptions) run(ctx context.Context, names []string, out io.Writer
 		return err
 	}
 
-	machines, err := d.list(ctx, names)
+	result, err := d.diagnoseAll(ctx, names)
 	if err != nil {
 		return err
 	}
 
-	result := diagnoses{Machines: []diagnosis{}}
+	settings := strings.Join(append([]string{"--unschedulable-grace=" + o.grace.String()}, o.assumed.list()...), " ")
 
-	every := len(names) == 0
-	if every {
-		result.Deployments, result.Unread = d.diagnoseDeployments(ctx)
-	}
-
-	if every && len(machines) == 0 && len(result.Deployments) == 0 {
-		return fmt.Errorf("no Machine in %s; select another namespace with --namespace (-n)", d.control.where())
-	}
-
-	for _, machine := range machines {
-		result.Machines = append(result.Machines, d.diagnose(ctx, machine))
-	}
-
-	settings := append([]string{"--unschedulable-grace=" + o.grace.String()}, o.assumed.list()...)
-
-	if every && !o.details && *o.output == outputText {
-		err = result.printSummary(out, strings.Join(settings, " "))
+	if len(names) == 0 && !o.details && *o.output == outputText {
+		err = result.printSummary(out, settings)
 	} else {
-		err = result.print(out, *o.output, strings.Join(settings, " "), time.Now())
+		err = result.print(out, *o.output, settings, time.Now())
 	}
 
 	if err != nil {

@@ -74,6 +74,29 @@ func classOf(cluster string) (*v1alpha1.MachineClass, error) {
 	return &v1alpha1.MachineClass{ProviderSpec: runtime.RawExtension{Raw: spec}}, nil
 }
 
+// diagnoseAll diagnoses the named Machines or, without names, all in the namespace and its MachineDeployments.
+func (d *diagnoser) diagnoseAll(ctx context.Context, names []string) (*diagnoses, error) {
+	machines, err := d.list(ctx, names)
+	if err != nil {
+		return nil, err
+	}
+
+	result := &diagnoses{Machines: []diagnosis{}}
+	if len(names) == 0 {
+		result.Deployments, result.Unread = d.diagnoseDeployments(ctx)
+	}
+
+	if len(machines)+len(result.Deployments) == 0 {
+		return nil, fmt.Errorf("no Machine in %s; select another namespace with --namespace (-n)", d.control.where())
+	}
+
+	for _, machine := range machines {
+		result.Machines = append(result.Machines, d.diagnose(ctx, machine))
+	}
+
+	return result, nil
+}
+
 // list returns the named Machines or, without names, all in the namespace.
 func (d *diagnoser) list(ctx context.Context, names []string) ([]types.NamespacedName, error) {
 	var machines []types.NamespacedName

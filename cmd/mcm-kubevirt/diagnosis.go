@@ -149,8 +149,8 @@ func stateOf(m *v1alpha1.Machine) *machineState {
 	return state
 }
 
-// addExplanation adds the state on the provider cluster.
-func (d *diagnosis) addExplanation(found *foundMachine, e *kubevirt.Explanation, now time.Time) {
+// addProvider adds what was read on the provider cluster.
+func (d *diagnosis) addProvider(found *foundMachine, e *kubevirt.Explanation) {
 	if e.Machine != nil {
 		d.addState(e.Machine)
 	}
@@ -158,15 +158,15 @@ func (d *diagnosis) addExplanation(found *foundMachine, e *kubevirt.Explanation,
 	if d.Provider != nil && e.Found() {
 		d.Provider.Unread = append(d.Provider.Unread, found.unread...)
 	}
+}
+
+// addExplanation adds the state on the provider cluster.
+func (d *diagnosis) addExplanation(found *foundMachine, e *kubevirt.Explanation, now time.Time) {
+	d.addProvider(found, e)
 
 	switch {
 	case found.otherServer != "" && !e.Found():
-		reason := found.otherServer
-		if e.Machine == nil {
-			reason += "; " + e.Cause.Err.Reason + ": " + e.Cause.Err.Message
-		}
-
-		d.fail(reason)
+		d.fail(found.otherServer + reasonNotRead(e))
 	case len(found.unread) > 0 && !e.Found(): // The machine may be on a cluster that was not read.
 		d.fail("the Machine does not exist, and no VirtualMachine was found" + notRead(found.unread))
 	case e.Cause != nil:
@@ -217,6 +217,15 @@ func (d *diagnosis) addControl(control *controlState, causes []*causeReport) {
 // Causes returns all causes.
 func (d *diagnosis) Causes() []*causeReport {
 	return append([]*causeReport{d.Cause}, d.MoreCauses...)
+}
+
+// reasonNotRead returns the end of a message about a provider cluster that could not be read; empty if it was.
+func reasonNotRead(e *kubevirt.Explanation) string {
+	if e.Machine != nil {
+		return ""
+	}
+
+	return "; " + e.Cause.Err.Reason + ": " + e.Cause.Err.Message
 }
 
 // notRead returns the end of a message about a search without results.

@@ -2,13 +2,11 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"text/template"
 	"time"
 
@@ -91,7 +89,7 @@ func (o *preflightOptions) run(ctx context.Context, in io.Reader, out io.Writer)
 		return err
 	}
 
-	result := preflightReport{Assumptions: o.assumed.list(), Unreadable: unreadable}
+	result := &preflightReport{Assumptions: o.assumed.list(), Unreadable: unreadable}
 
 	for _, group := range grouped(subjects) {
 		result.Clusters = append(result.Clusters, o.check(ctx, group, admin))
@@ -205,91 +203,6 @@ func (s *subject) machine(allowed validation.Options) (*spi.CreateMachineInput, 
 	return s.class.sample(&v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{
 		Name: preflightMachine, UID: noUID, Labels: map[string]string{"name": "mcm-kubevirt-preflight"},
 	}}, data, allowed)
-}
-
-// preflightReport is the output of preflight. Scripts depend on
-// it: fields may be added, but never change.
-type preflightReport struct {
-	// Assumptions are the assumed flags of the machine controller that the results depend on.
-	Assumptions []string `json:"assumptions"`
-	// Unreadable are the errors for files, or parts of them, that
-	// are not manifests. Each counts as an error.
-	Unreadable []fileError `json:"unreadable,omitempty"`
-	// Clusters has one report for each provider cluster and namespace.
-	Clusters []*preflight.Report `json:"providerClusters"`
-	OK       int                 `json:"ok"`
-	Warnings int                 `json:"warnings"`
-	Errors   int                 `json:"errors"`
-}
-
-func (r *preflightReport) count() {
-	r.Errors = len(r.Unreadable)
-
-	for _, cluster := range r.Clusters {
-		for _, result := range cluster.Results {
-			switch result.Level {
-			case preflight.Error:
-				r.Errors++
-			case preflight.Warning:
-				r.Warnings++
-			default:
-				r.OK++
-			}
-		}
-	}
-}
-
-// bySeverity returns the report with the errors of each provider cluster first, then the warnings and, if all
-// are wanted, what is ok.
-func (r preflightReport) bySeverity(all bool) preflightReport {
-	severity := []preflight.Level{preflight.Error, preflight.Warning, preflight.OK}
-	clusters := make([]*preflight.Report, len(r.Clusters))
-
-	for i, c := range r.Clusters {
-		shown := *c
-		shown.Results = slices.DeleteFunc(slices.Clone(c.Results), func(r preflight.Result) bool { return r.Level == preflight.OK && !all })
-		slices.SortStableFunc(shown.Results, func(a, b preflight.Result) int {
-			return cmp.Compare(slices.Index(severity, a.Level), slices.Index(severity, b.Level))
-		})
-		clusters[i] = &shown
-	}
-
-	r.Clusters = clusters
-
-	return r
-}
-
-const preflightText = `Assuming that the machine controller runs with {{join .Assumptions " and "}}; if its flags differ, pass them to this command too
-
-` + unreadableText + `{{range $cluster := .Clusters}}
-{{- if .Server}}Provider cluster {{.Server}}, namespace {{.Namespace}}
-{{end}}
-{{- range .Identities}}  identity {{printf "%-7s" .Name}} {{or .User "an unknown user"}}, from {{.From}}
-{{end}}
-{{- range $i, $result := .Results}}  {{level .Level}} {{printf "%-7s %-19s" .Identity .Check}} {{hang 39 (about .)}}
-{{if .Remedy}}{{printf "%47s" "remedy: "}}{{if repeated $cluster $i}}same as above{{else}}{{.Remedy}}{{end}}
-{{end}}
-{{- end}}
-{{end}}{{.OK}} ok, {{count .Warnings "warning"}}, {{count .Errors "error"}}
-`
-
-// about returns the subject and the message of a result, and the MachineClasses that it is about.
-func about(r preflight.Result) string {
-	text := r.Subject + ": " + r.Message
-
-	switch {
-	case len(r.Classes) > 0:
-		return text + " (MachineClasses " + strings.Join(r.Classes, ", ") + ")"
-	case r.Class != "" && r.Subject != kindMachineClass+" "+r.Class:
-		return text + " (MachineClass " + r.Class + ")"
-	default:
-		return text
-	}
-}
-
-// repeated reports whether an earlier result of the cluster has the same remedy.
-func repeated(cluster *preflight.Report, i int) bool {
-	return slices.ContainsFunc(cluster.Results[:i], func(earlier preflight.Result) bool { return earlier.Remedy == cluster.Results[i].Remedy })
 }
 
 // subjects returns the classes of the files, or of the control cluster.

@@ -136,7 +136,9 @@ func (d *diagnoses) Problems() []problem {
 		m := &d.Machines[i]
 
 		for _, p := range m.problems() {
-			at := slices.IndexFunc(list, func(other problem) bool { return other.Result == p.Result && other.Reason == p.Reason && p.Reason != "" })
+			at := slices.IndexFunc(list, func(other problem) bool {
+				return other.Result == p.Result && other.Reason == p.Reason && p.Reason != ""
+			})
 			if at < 0 {
 				at = len(list)
 				list = append(list, p)
@@ -181,4 +183,3 @@ func (d *diagnoses) Evidence() string {
 
 	return "mcm-kubevirt diagnose --all --details"
 }
-

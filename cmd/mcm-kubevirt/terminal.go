@@ -31,11 +31,11 @@ type terminal struct {
 // terminalOf returns the terminal of an output. There are no colors with $NO_COLOR or TERM=dumb.
 func terminalOf(out io.Writer) terminal {
 	file, ok := out.(*os.File)
-	if !ok || !term.IsTerminal(int(file.Fd())) {
+	if !ok {
 		return terminal{}
 	}
 
-	width, _, err := term.GetSize(int(file.Fd()))
+	width, _, err := term.GetSize(int(file.Fd())) //nolint:gosec // The descriptor is an int.
 	if err != nil || width == 0 {
 		return terminal{}
 	}

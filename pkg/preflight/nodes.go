@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/ptr"
 	kubevirtv1 "kubevirt.io/api/core/v1"
+	instancetypev1beta1 "kubevirt.io/api/instancetype/v1beta1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
@@ -180,38 +181,57 @@ func (c *classChecker) unfit(node *corev1.Node) string {
 	return refuses(node, instance)
 }
 
+// selectedLabel is a label that KubeVirt selects the nodes of a machine by, with the value "true", and the
+// reason.
+type selectedLabel struct {
+	name, reason string
+}
+
 // lacksLabel returns a label that KubeVirt selects the nodes of the machine by, and that the node does not
-// have; empty if it has all (pkg/virt-controller/services/nodeselectorrenderer.go). virt-handler sets
-// these labels.
+// have; empty if it has all.
 func (c *classChecker) lacksLabel(node *corev1.Node) string {
-	cpu := ptr.Deref(c.vm.Spec.Template.Spec.Domain.CPU, kubevirtv1.CPU{})
-	dedicated, model := cpu.DedicatedCPUPlacement, cpu.Model
+	for _, label := range c.selectedLabels() {
+		// Since KubeVirt 1.9, the label of CPU managers has another name, and virt-handler sets both.
+		renamed := label.name == kubevirtv1.DeprecatedCPUManager && node.Labels[kubevirtv1.CPUManager] == "true"
 
-	if of := c.sizing().instancetype; of != nil {
-		dedicated = dedicated || ptr.Deref(of.CPU.DedicatedCPUPlacement, false)
-		model = cmp.Or(model, ptr.Deref(of.CPU.Model, ""))
-	}
-
-	// Since KubeVirt 1.9, the label has another name, and virt-handler sets both.
-	manages := node.Labels[kubevirtv1.CPUManager] == "true" || node.Labels[kubevirtv1.DeprecatedCPUManager] == "true"
-
-	switch {
-	case dedicated && !manages:
-		return kubevirtv1.DeprecatedCPUManager + "=true for dedicatedCpuPlacement, which needs the kubelet's static CPU manager and KubeVirt's feature gate CPUManager"
-	case cpu.Realtime != nil && node.Labels[kubevirtv1.RealtimeLabel] != "true":
-		return kubevirtv1.RealtimeLabel + "=true for a realtime guest"
-	case model != "" && model != kubevirtv1.CPUModeHostModel && model != kubevirtv1.CPUModeHostPassthrough &&
-		node.Labels[kubevirtv1.CPUModelLabel+model] != "true":
-		return kubevirtv1.CPUModelLabel + model + "=true of its CPU model"
-	}
-
-	for _, feature := range cpu.Features {
-		if (feature.Policy == "" || feature.Policy == "require") && node.Labels[kubevirtv1.CPUFeatureLabel+feature.Name] != "true" {
-			return kubevirtv1.CPUFeatureLabel + feature.Name + "=true of its CPU feature"
+		if node.Labels[label.name] != "true" && !renamed {
+			return label.name + "=true " + label.reason
 		}
 	}
 
 	return ""
+}
+
+// selectedLabels returns the labels that KubeVirt selects the nodes of the machine by for its CPUs
+// (pkg/virt-controller/services/nodeselectorrenderer.go). virt-handler sets these labels.
+func (c *classChecker) selectedLabels() []selectedLabel {
+	cpu := ptr.Deref(c.vm.Spec.Template.Spec.Domain.CPU, kubevirtv1.CPU{})
+	instancetype := ptr.Deref(c.sizing().instancetype, instancetypev1beta1.VirtualMachineInstancetypeSpec{}).CPU
+
+	var list []selectedLabel
+
+	if cpu.DedicatedCPUPlacement || ptr.Deref(instancetype.DedicatedCPUPlacement, false) {
+		list = append(list, selectedLabel{
+			kubevirtv1.DeprecatedCPUManager, "for dedicatedCpuPlacement, which needs the kubelet's static CPU manager and KubeVirt's feature gate CPUManager",
+		})
+	}
+
+	if cpu.Realtime != nil {
+		list = append(list, selectedLabel{kubevirtv1.RealtimeLabel, "for a realtime guest"})
+	}
+
+	model := cmp.Or(cpu.Model, ptr.Deref(instancetype.Model, ""))
+	if !slices.Contains([]string{"", kubevirtv1.CPUModeHostModel, kubevirtv1.CPUModeHostPassthrough}, model) {
+		list = append(list, selectedLabel{kubevirtv1.CPUModelLabel + model, "of its CPU model"})
+	}
+
+	for _, feature := range cpu.Features {
+		if feature.Policy == "" || feature.Policy == "require" {
+			list = append(list, selectedLabel{kubevirtv1.CPUFeatureLabel + feature.Name, "of its CPU feature"})
+		}
+	}
+
+	return list
 }
 
 // refuses returns the label or taint of a node that keeps an instance off; empty if there is none.

@@ -108,10 +108,11 @@ func referencesOfVolume(v *kubevirtv1.Volume) []reference {
 		return []reference{{kind: kindConfig, name: v.ConfigMap.Name, field: "configMap.name"}}
 	case v.Secret != nil && !ptr.Deref(v.Secret.Optional, false):
 		return []reference{{kind: kindSecret, name: v.Secret.SecretName, field: "secret.secretName"}}
-	case v.Sysprep != nil && v.Sysprep.Secret != nil:
-		return []reference{{kind: kindSecret, name: v.Sysprep.Secret.Name, field: "sysprep.secret.name"}}
-	case v.Sysprep != nil && v.Sysprep.ConfigMap != nil:
-		return []reference{{kind: kindConfig, name: v.Sysprep.ConfigMap.Name, field: "sysprep.configMap.name"}}
+	case v.Sysprep != nil:
+		return []reference{
+			{kind: kindSecret, name: ptr.Deref(v.Sysprep.Secret, corev1.LocalObjectReference{}).Name, field: "sysprep.secret.name"},
+			{kind: kindConfig, name: ptr.Deref(v.Sysprep.ConfigMap, corev1.LocalObjectReference{}).Name, field: "sysprep.configMap.name"},
+		}
 	default:
 		return nil
 	}
