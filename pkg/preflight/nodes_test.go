@@ -39,6 +39,21 @@ func TestMachinesOn(t *testing.T) {
 	require.Equal(t, 1, fittingOn(nodes, map[string]corev1.ResourceList{"a": amounts(quantities("memory", "20Gi"))}, requests), "more than all is no debt of another node")
 }
 
+func TestRequestsOf(t *testing.T) {
+	t.Parallel()
+
+	container := func(cpu string) corev1.Container {
+		return corev1.Container{Resources: corev1.ResourceRequirements{Requests: amounts(quantities("cpu", cpu))}}
+	}
+	sidecar := container("10m")
+	sidecar.RestartPolicy = ptr.To(corev1.ContainerRestartPolicyAlways)
+
+	got := requestsOf(&corev1.Pod{Spec: corev1.PodSpec{
+		Overhead: amounts(quantities("cpu", "1m")), Containers: []corev1.Container{container("100m")}, InitContainers: []corev1.Container{sidecar, container("1")},
+	}})
+	require.Equal(t, "111m", got.Cpu().String(), "an init container that ends does not count")
+}
+
 func TestInZone(t *testing.T) {
 	t.Parallel()
 
