@@ -148,7 +148,7 @@ func brokenReferences(t *testing.T) map[string]breakage {
 			want: withCard,
 		},
 		"NetworkMissing": {
-			reason: "a network that does not exist",
+			reason: "a network in a namespace that does not exist",
 			breaks: func(t *testing.T, _ *harness.Shoot, f *flight) {
 				t.Helper()
 
@@ -167,8 +167,8 @@ func brokenReferences(t *testing.T) map[string]breakage {
 					return json.NewEncoder(w).Encode(status) == nil
 				}, asAnswered)
 			},
-			want: []preflight.Result{bad("network", preflight.Error, "NetworkAttachmentDefinition tenants/nosuch", "does not exist",
-				"kubectl --namespace tenants get network-attachment-definitions.k8s.cni.cncf.io")},
+			want: []preflight.Result{bad("network", preflight.Error, "NetworkAttachmentDefinition tenants/nosuch",
+				"Namespace tenants does not exist", "correct the namespace beside providerSpec.networks[0].name")},
 		},
 		"InstancetypeMissing": {
 			reason: "an instancetype that does not exist", breaks: changes(map[string]string{
