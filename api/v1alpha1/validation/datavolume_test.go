@@ -228,7 +228,14 @@ func TestDataVolume(t *testing.T) {
 		},
 		"Archive":     {"an archive cannot be used as a disk", `{source: {http: {url: "https://h/a.tar"}}, contentType: archive, ` + sized + `}`, []string{"contentType"}},
 		"KubeVirt":    {"the default may be set", `{` + blank + `contentType: kubevirt, preallocation: true, priorityClassName: high, ` + sized + `}`, nil},
-		"PodSettings": {"Kubernetes refuses CDI's pods", `{` + blank + `priorityClassName: A, serviceAccountName: B, ` + sized + `}`, []string{"priorityClassName", "serviceAccountName"}},
+		"PodSettings": {"Kubernetes refuses CDI's pods", `{` + blank + `priorityClassName: A, serviceAccountName: B, ` + sized + `}`, []string{"priorityClassName", "serviceAccountName", "serviceAccountName"}},
+		"ServiceAccount": {
+			"KubeVirt does not know it", `{` + blank + `serviceAccountName: importer, ` + sized + `}`, []string{"serviceAccountName"},
+		},
+		"VDDKCertificates": {
+			"KubeVirt does not know them", `{source: {vddk: {url: "https://h", uuid: u, backingFile: f, thumbprint: t, secretRef: s, certConfigMap: ca}}, ` + sized + `}`,
+			[]string{"source.vddk.certConfigMap"},
+		},
 		"Checkpoints": {"the next checkpoint would never arrive", `{` + blank + `checkpoints: [{previous: a, current: b}], ` + sized + `}`, []string{"checkpoints"}},
 		"Annotations": {
 			"CDI would mistake them for its own", `{` + blank + sized + `, annotations: {cdi.kubevirt.io/storage.bind.immediate.requested: "",

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
+	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 )
@@ -33,7 +34,7 @@ func rootVolume(spec *v1alpha1.ProviderSpec, path *field.Path) field.ErrorList {
 		dataVolume(volume, path),
 		forbid(path.Child("source", "blank"), blank,
 			"a machine cannot boot from an empty disk; use a source with an operating system, for example http, registry or pvc"),
-		verification(volume, spec.UsesGoldenImage(), path),
+		importing(volume, spec.UsesGoldenImage(), path),
 	)
 }
 
@@ -74,23 +75,26 @@ func goldenImage(spec *v1alpha1.ProviderSpec, path *field.Path) field.ErrorList 
 // checksums are the formats of CDI's checksums (pkg/util/checksum).
 var checksums = regexp.MustCompile(`^(?i:md5:[0-9a-f]{32}|sha1:[0-9a-f]{40}|sha256:[0-9a-f]{64}|sha512:[0-9a-f]{128})$`)
 
-// verification validates the fields with which CDI verifies a download. Only golden images support
-// them: up to version 1.9, KubeVirt drops them from the DataVolumes of a VirtualMachine.
-func verification(volume *v1alpha1.DataVolume, golden bool, path *field.Path) field.ErrorList {
-	const remedy = "only golden images support it: KubeVirt drops it from a machine's own DataVolumes; remove it"
+// importing validates the fields of CDI that only golden images support: up to version 1.9, KubeVirt
+// does not know them in the DataVolumes of a VirtualMachine.
+func importing(volume *v1alpha1.DataVolume, golden bool, path *field.Path) field.ErrorList {
+	const remedy = "only golden images support it: KubeVirt up to 1.9 does not know it in a machine's own DataVolumes; remove it"
 
-	if volume.Source == nil || volume.Source.HTTP == nil {
-		return nil
-	}
+	source := ptr.Deref(volume.Source, cdiv1beta1.DataVolumeSource{})
+	http, vddk := ptr.Deref(source.HTTP, cdiv1beta1.DataVolumeSourceHTTP{}), ptr.Deref(source.VDDK, cdiv1beta1.DataVolumeSourceVDDK{})
+	at := path.Child("source", "http")
 
-	http, path := volume.Source.HTTP, path.Child("source", "http")
 	if golden {
-		return refuse(path.Child("checksum"), http.Checksum != "" && !checksums.MatchString(http.Checksum), http.Checksum,
+		return refuse(at.Child("checksum"), http.Checksum != "" && !checksums.MatchString(http.Checksum), http.Checksum,
 			"must be md5, sha1, sha256 or sha512, a colon, and the checksum in hexadecimal digits")
 	}
 
-	return append(forbid(path.Child("checksum"), http.Checksum != "", remedy),
-		forbid(path.Child("insecureSkipVerify"), http.InsecureSkipVerify != nil, remedy)...)
+	return slices.Concat(
+		forbid(at.Child("checksum"), http.Checksum != "", remedy),
+		forbid(at.Child("insecureSkipVerify"), http.InsecureSkipVerify != nil, remedy),
+		forbid(path.Child("source", "vddk", "certConfigMap"), vddk.CertConfigMap != "", remedy),
+		forbid(path.Child("serviceAccountName"), volume.ServiceAccountName != "", remedy),
+	)
 }
 
 // reservedVolumes are the names of the driver's volumes, and of KubeVirt's own volumes in the pod
@@ -119,7 +123,7 @@ func additionalVolumes(list []v1alpha1.AdditionalVolume, path *field.Path) field
 			errs = append(errs, field.Forbidden(entry.Child("volumeSource"), "set either dataVolume or volumeSource"))
 		case volume.DataVolume != nil:
 			errs = append(errs, dataVolume(volume.DataVolume, entry.Child("dataVolume"))...)
-			errs = append(errs, verification(volume.DataVolume, false, entry.Child("dataVolume"))...)
+			errs = append(errs, importing(volume.DataVolume, false, entry.Child("dataVolume"))...)
 		default:
 			errs = append(errs, volumeSource(volume.VolumeSource, entry.Child("volumeSource"))...)
 		}

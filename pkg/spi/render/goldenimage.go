@@ -9,10 +9,12 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 )
 
-// cloneImage makes the machine's root volume a clone of a golden image, in its own size.
+// cloneImage makes the machine's root volume a clone of a golden image, in its own size. Only the import
+// of the image uses the service account, which KubeVirt up to 1.9 does not know here.
 func cloneImage(vm *kubevirtv1.VirtualMachine, image string) {
 	root := &vm.Spec.DataVolumeTemplates[0]
 	root.Spec.Source = &cdiv1beta1.DataVolumeSource{PVC: &cdiv1beta1.DataVolumeSourcePVC{Namespace: vm.Namespace, Name: image}}
+	root.Spec.ServiceAccountName = ""
 
 	root.Labels[v1alpha1.LabelGoldenImage] = image
 	vm.Labels[v1alpha1.LabelGoldenImage] = image

@@ -15,7 +15,7 @@ func TestGoldenImageIsNoPartOfAMachine(t *testing.T) {
 	t.Parallel()
 
 	in := input(t, []byte(`{"tags":{"mcm.gardener.cloud/cluster":"c","mcm.gardener.cloud/role":"node","team":"blue"},"zone":"z",
-		"rootVolume":{"source":{"http":{"url":"https://h/i","checksum":"md5:0","insecureSkipVerify":true}},"annotations":{"a":"b"},
+		"rootVolume":{"source":{"http":{"url":"https://h/i","checksum":"md5:0","insecureSkipVerify":true}},"annotations":{"a":"b"},"serviceAccountName":"importer",
 		"storage":{"resources":{"requests":{"storage":"20Gi"}}}},"goldenImage":{"size":"10Gi"}}`))
 	image, err := in.Image().DataVolume("machines")
 	require.NoError(t, err)
@@ -26,6 +26,7 @@ func TestGoldenImageIsNoPartOfAMachine(t *testing.T) {
 	require.False(t, render.Owns(in.Identity(), image.Labels))
 	require.Equal(t, "true", image.Annotations["cdi.kubevirt.io/storage.bind.immediate.requested"])
 	require.Equal(t, "b", image.Annotations["a"])
+	require.Equal(t, "importer", image.Spec.ServiceAccountName)
 	require.Equal(t, "10Gi", image.Spec.Storage.Resources.Requests.Storage().String())
 
 	vm := virtualMachine(t, in)
@@ -33,6 +34,7 @@ func TestGoldenImageIsNoPartOfAMachine(t *testing.T) {
 
 	require.NotContains(t, disk.Annotations, "cdi.kubevirt.io/storage.bind.immediate.requested", "a machine's disk is made where the machine is")
 	require.Equal(t, cdiv1beta1.DataVolumeSource{PVC: &cdiv1beta1.DataVolumeSourcePVC{Namespace: "machines", Name: image.Name}}, *disk.Spec.Source)
+	require.Empty(t, disk.Spec.ServiceAccountName, "KubeVirt refuses it, and only an import uses it")
 	require.Equal(t, "20Gi", disk.Spec.Storage.Resources.Requests.Storage().String(), "the clone grows")
 	require.Equal(t, image.Name, disk.Labels[v1alpha1.LabelGoldenImage])
 	require.Equal(t, image.Name, vm.Labels[v1alpha1.LabelGoldenImage])

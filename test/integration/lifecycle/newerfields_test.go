@@ -94,9 +94,8 @@ var (
 	since17 = harness.PerKubeVirt[string]{"1.6": unknown, "1.7": "", "1.8": "", "1.9": ""}
 	// since18 is the refusal of fields that KubeVirt knows since 1.8.
 	since18 = harness.PerKubeVirt[string]{"1.6": unknown, "1.7": unknown, "1.8": "", "1.9": ""}
-	// neverYet is the refusal of fields that only a KubeVirt with the types of a newer CDI would know.
-	neverYet = harness.PerKubeVirt[string]{"1.6": unknown, "1.7": unknown, "1.8": unknown, "1.9": unknown}
-	// sinceCDI166 is the refusal of fields of a golden image that CDI knows since 1.66.
+	// sinceCDI165 and sinceCDI166 are the refusals of fields of a golden image that CDI knows since then.
+	sinceCDI165 = harness.PerCDI[string]{"1.64": unknown, "1.65": ""}
 	sinceCDI166 = harness.PerCDI[string]{"1.64": unknown, "1.65": unknown}
 )
 
@@ -138,9 +137,9 @@ var newerFeatures = []newerFeature{
 	{
 		feature: feature{
 			name: "newer/serviceAccountName", without: []string{"root", "golden"},
-			yaml: `rootVolume: {source: {pvc: {name: image}}, storage: {}, serviceAccountName: importer}`,
+			yaml: `rootVolume: {source: {http: {url: "https://h/i"}}, ` + claims + `, serviceAccountName: importer}`,
 		},
-		refusal: neverYet,
+		refusal: sinceCDI165,
 	},
 	{
 		feature: feature{

@@ -61,12 +61,6 @@ func TestRefusalsNameFieldsOfTheProviderSpec(t *testing.T) {
 			spec:   `{"virtualMachineTemplate":{"spec":{"instancetype":{"name":"lab","kind":"VirtualMachineInstancetype"}}}}`,
 			want:   "providerSpec.cpu.cores",
 		},
-		"NewerThanThisKubeVirt": {
-			reason: "a field that no KubeVirt of the lab knows is refused, not dropped",
-			spec: `{"disablePreAllocatedDataVolumes":true,"rootVolume":{"serviceAccountName":"importer",
-				"source":{"registry":{"url":"docker://registry.example.com/worker:1"}},"storage":{"resources":{"requests":{"storage":"1Gi"}}}}}`,
-			want: "providerSpec.rootVolume.serviceAccountName",
-		},
 		"NewerThanThisCDI": {
 			reason: "a fault of the golden image is reported for the root volume",
 			spec: `{"rootVolume":{"source":{"http":{"url":"https://images.example.com/a","insecureSkipVerify":true}},
