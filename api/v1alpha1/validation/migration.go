@@ -46,13 +46,11 @@ func migrationBlockers(spec *v1alpha1.ProviderSpec) []Warning {
 // volumeBlockers returns the volumes that only one host can use. Without access modes in the spec,
 // the storage profile of the provider's storage class decides.
 func volumeBlockers(spec *v1alpha1.ProviderSpec) []Warning {
-	blockers := accessBlockers(&spec.RootVolume.DataVolume, root().Child("rootVolume"))
+	var blockers []Warning
 
-	for i, volume := range spec.AdditionalVolumes {
-		if volume.DataVolume != nil {
-			blockers = append(blockers, accessBlockers(volume.DataVolume, root().Child("additionalVolumes").Index(i).Child("dataVolume"))...)
-		}
-	}
+	volumes(spec, func(volume *v1alpha1.DataVolume, path *field.Path) {
+		blockers = append(blockers, accessBlockers(volume, path)...)
+	})
 
 	t, path := instanceTemplate(spec)
 	for i, volume := range t.Spec.Volumes {

@@ -33,6 +33,7 @@ func Warnings(spec *v1alpha1.ProviderSpec) []Warning {
 		sizeWarnings(spec),
 		migrationWarnings(spec),
 		mutableImageWarnings(spec, root().Child("rootVolume", "source")),
+		ignoredSourceWarnings(spec),
 		dataDiskWarnings(spec.AdditionalVolumes, root().Child("additionalVolumes")),
 		networkDataWarnings(spec, root().Child("cloudInit", "networkData")),
 		warnIf(root().Child("devices", "networkInterfaceMultiqueue"), devices.NetworkInterfaceMultiqueue,
@@ -106,6 +107,36 @@ func mutableImageWarnings(spec *v1alpha1.ProviderSpec, path *field.Path) []Warni
 			"does not name a version: "+effect+"use a tag with a version, or a digest"),
 		warnIf(path.Child("http", "url"), http.Checksum == "" && mutableURL.MatchString(http.URL),
 			"seems to refer to the latest of several images: "+effect+"use the URL of one version, or set a checksum")...)
+}
+
+// ignoredSourceWarnings returns warnings about fields that CDI ignores with pullMethod node: the provider
+// node's container runtime pulls the image (createImportPod in CDI's pkg/controller/import-controller.go).
+func ignoredSourceWarnings(spec *v1alpha1.ProviderSpec) []Warning {
+	const effect = "has no effect with pullMethod node, since the provider nodes pull the image with their own credentials and certificates; " +
+		"configure the nodes, or use pullMethod pod"
+
+	var warnings []Warning
+
+	volumes(spec, func(volume *v1alpha1.DataVolume, path *field.Path) {
+		registry := ptr.Deref(ptr.Deref(volume.Source, cdiv1beta1.DataVolumeSource{}).Registry, cdiv1beta1.DataVolumeSourceRegistry{})
+		byNode := ptr.Deref(registry.PullMethod, "") == cdiv1beta1.RegistryPullNode
+		path = path.Child("source", "registry")
+		warnings = append(warnings, warnIf(path.Child("secretRef"), byNode && registry.SecretRef != nil, effect)...)
+		warnings = append(warnings, warnIf(path.Child("certConfigMap"), byNode && registry.CertConfigMap != nil, effect)...)
+	})
+
+	return warnings
+}
+
+// volumes calls do with each DataVolume of a spec.
+func volumes(spec *v1alpha1.ProviderSpec, do func(volume *v1alpha1.DataVolume, path *field.Path)) {
+	do(&spec.RootVolume.DataVolume, root().Child("rootVolume"))
+
+	for i, volume := range spec.AdditionalVolumes {
+		if volume.DataVolume != nil {
+			do(volume.DataVolume, root().Child("additionalVolumes").Index(i).Child("dataVolume"))
+		}
+	}
 }
 
 // mutableURL matches URLs under which distributions publish their latest image.

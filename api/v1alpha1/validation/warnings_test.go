@@ -266,6 +266,30 @@ func TestUserDataWarnings(t *testing.T) {
 	}
 }
 
+// TestWarnings_IgnoredByNode has provider nodes pull images, whose credentials CDI does not use then.
+func TestWarnings_IgnoredByNode(t *testing.T) {
+	t.Parallel()
+
+	volume := func(method cdiv1beta1.RegistryPullMethod) cdiv1beta1.DataVolumeSpec {
+		return cdiv1beta1.DataVolumeSpec{Source: &cdiv1beta1.DataVolumeSource{Registry: &cdiv1beta1.DataVolumeSourceRegistry{
+			URL: ptr.To("docker://h/worker:1"), PullMethod: &method, SecretRef: ptr.To("s"), CertConfigMap: ptr.To("c"),
+		}}}
+	}
+
+	for method, want := range map[cdiv1beta1.RegistryPullMethod][]string{
+		cdiv1beta1.RegistryPullPod: nil,
+		cdiv1beta1.RegistryPullNode: {
+			"providerSpec.rootVolume.source.registry.secretRef", "providerSpec.rootVolume.source.registry.certConfigMap",
+			"providerSpec.additionalVolumes[0].dataVolume.source.registry.secretRef",
+			"providerSpec.additionalVolumes[0].dataVolume.source.registry.certConfigMap",
+		},
+	} {
+		spec := migratableSpec()
+		spec.RootVolume.DataVolumeSpec, spec.AdditionalVolumes = volume(method), dataDisk(volume(method))
+		require.Equal(t, want, fieldsOf(validation.Warnings(spec)), method)
+	}
+}
+
 func TestMutableImages(t *testing.T) {
 	t.Parallel()
 
