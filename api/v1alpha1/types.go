@@ -125,8 +125,8 @@ type CloudInit struct {
 	// Ignition reads, too. Default: NoCloud.
 	Type CloudInitType `json:"type,omitempty"`
 	// NetworkData is the network configuration of the guest: version 1 or 2 for NoCloud, an
-	// OpenStack network_data.json for ConfigDrive. Default: none for a machine with one interface;
-	// for several, with NoCloud, DHCPv4 and DHCPv6 on each.
+	// OpenStack network_data.json for ConfigDrive. Default: with NoCloud, DHCPv4 and DHCPv6 on each
+	// interface; none with ConfigDrive, nor for one interface with a masquerade binding.
 	NetworkData string `json:"networkData,omitempty"`
 }
 

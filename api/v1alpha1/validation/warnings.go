@@ -183,7 +183,7 @@ func dataDiskWarnings(volumes []v1alpha1.AdditionalVolume, path *field.Path) []W
 func networkDataWarnings(spec *v1alpha1.ProviderSpec, path *field.Path) []Warning {
 	c := ptr.Deref(spec.CloudInit, v1alpha1.CloudInit{})
 	secondary := slices.ContainsFunc(spec.Networks, func(n v1alpha1.Network) bool { return !n.Default && n.Pod == nil })
-	detail := "is empty, and the generated network data finds the primary interface only with netplan, systemd-networkd or the name enp1s0; " +
+	detail := "is empty, and the generated network data finds the primary interface only with netplan, systemd-networkd or the names enp1s0 and eth0; " +
 		"if the image has none of them, set your own"
 
 	if c.Type == v1alpha1.CloudInitConfigDrive {

@@ -2,6 +2,7 @@ package render
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -62,43 +63,34 @@ func accessCredentials(in *spi.CreateMachineInput) []kubevirtv1.AccessCredential
 	}}}
 }
 
-// networkData returns the guest's network configuration. If empty, the image's own applies, which
-// is DHCP on the first interface.
+// networkData returns the guest's network configuration. If empty, the image's own applies.
 func networkData(in *spi.CreateMachineInput) string {
-	if given := cloudInit(in.Spec).NetworkData; given != "" {
-		return given
+	if generatesNetworkData(in.Spec) {
+		return generatedNetworkData(in)
 	}
 
-	if !matchesByMAC(in.Spec) {
-		return ""
-	}
-
-	return generatedNetworkData(in)
+	return cloudInit(in.Spec).NetworkData
 }
 
-// matchesByMAC reports whether the driver generates network data that identifies secondary
-// interfaces by their MAC addresses. The format of a config drive has no pattern for the primary
-// interface, whose MAC address the provider network chooses.
-func matchesByMAC(spec *v1alpha1.ProviderSpec) bool {
+// generatesNetworkData reports whether the driver generates network data. The image's own
+// configuration is DHCP on the first interface, and cloud-init binds it to the MAC address of the
+// first boot. That is enough for a machine with one interface whose MAC address never changes. The
+// format of a config drive has no pattern for an interface whose MAC address the provider network
+// chooses.
+func generatesNetworkData(spec *v1alpha1.ProviderSpec) bool {
 	if cloudInit(spec).NetworkData != "" || isConfigDrive(spec) {
 		return false
 	}
 
-	for _, n := range spec.Networks {
-		if !isPrimary(n) {
-			return true
-		}
-	}
-
-	return false
+	return !keepsMAC(primary(spec.Networks)) || slices.ContainsFunc(spec.Networks, func(n v1alpha1.Network) bool { return !isPrimary(n) })
 }
 
 // generatedNetworkData configures all interfaces by DHCP. The MAC address of the primary interface
-// is not known here, so its entry matches all remaining interfaces. Where cloud-init passes the
+// may not be known here, so its entry matches all remaining interfaces. Where cloud-init passes the
 // data to netplan or systemd-networkd unchanged, the first matching entry in the order of names
 // applies to an interface. Elsewhere, the name of an entry without a MAC address is used as the
-// interface name: the primary interface is the first on KubeVirt's PCI bus. Its metric gives its
-// default route precedence.
+// interface name: the primary interface is the first on KubeVirt's PCI bus, or eth0 in images without
+// predictable names. Its metric gives its default route precedence.
 func generatedNetworkData(in *spi.CreateMachineInput) string {
 	var b strings.Builder
 
@@ -107,30 +99,34 @@ func generatedNetworkData(in *spi.CreateMachineInput) string {
 	for i, n := range in.Spec.Networks {
 		if !isPrimary(n) {
 			name := secondaryName(i)
-			fmt.Fprintf(&b, ethernet, "additional-"+name, fmt.Sprintf("macaddress: %q", stableMAC(in, name)), secondaryMetric, secondaryMetric)
-			b.WriteString("    optional: true\n")
+			fmt.Fprintf(&b, ethernet, "additional-"+name, match+fmt.Sprintf("macaddress: %q\n", stableMAC(in, name))+optional, secondaryMetric, secondaryMetric)
 		}
 	}
 
-	fmt.Fprintf(&b, ethernet, primaryName, `name: "e*"`, primaryMetric, primaryMetric)
+	fmt.Fprintf(&b, ethernet, predictableName, match+"name: \"e*\"\n", primaryMetric, primaryMetric)
+	fmt.Fprintf(&b, ethernet, unpredictableName, optional, primaryMetric, primaryMetric)
 
 	return b.String()
 }
 
 const (
 	ethernet = `  %s:
-    match:
-      %s
-    dhcp4: true
+%s    dhcp4: true
     dhcp4-overrides:
       route-metric: %d
     dhcp6: true
     dhcp6-overrides:
       route-metric: %d
 `
-	// primaryName is the predictable name of the first interface of machine type q35. It sorts
-	// after the names of additional interfaces.
-	primaryName     = "enp1s0"
-	primaryMetric   = 100
-	secondaryMetric = 200
+	match = `    match:
+      `
+	// optional keeps the boot from waiting for an interface.
+	optional = "    optional: true\n"
+	// predictableName is the predictable name of the first interface of machine type q35, and
+	// unpredictableName its name without predictable names. Both sort after the names of additional
+	// interfaces, and the entry with the pattern first.
+	predictableName   = "enp1s0"
+	unpredictableName = "eth0"
+	primaryMetric     = 100
+	secondaryMetric   = 200
 )

@@ -15,8 +15,8 @@ import (
 var yamlBlock = regexp.MustCompile("(?s)```yaml\n(.*?)```")
 
 // documentedNetwork returns the fragment of a ProviderSpec from docs/guest-images.md that configures the
-// network of a guest for a data source, as JSON.
-func documentedNetwork(t *testing.T, dataSource string) string {
+// network of a guest with ConfigDrive, as JSON.
+func documentedNetwork(t *testing.T) string {
 	t.Helper()
 
 	page, err := os.ReadFile("../../../docs/guest-images.md")
@@ -25,27 +25,12 @@ func documentedNetwork(t *testing.T, dataSource string) string {
 	section := regexp.MustCompile(`(?s)\n## The network after a restart\n(.*?)\n## `).FindSubmatch(page)
 	require.NotNil(t, section)
 
-	for _, block := range yamlBlock.FindAllSubmatch(section[1], -1) {
-		var fragment struct {
-			CloudInit struct {
-				Type        string `json:"type"`
-				NetworkData string `json:"networkData"`
-			} `json:"cloudInit"`
-		}
+	blocks := yamlBlock.FindAllSubmatch(section[1], -1)
+	require.Len(t, blocks, 1)
+	require.Contains(t, string(blocks[0][1]), "type: ConfigDrive")
 
-		require.NoError(t, yaml.UnmarshalStrict(block[1], &fragment), string(block[1]))
+	data, err := yaml.YAMLToJSONStrict(blocks[0][1])
+	require.NoError(t, err)
 
-		if fragment.CloudInit.Type == dataSource {
-			require.NotEmpty(t, fragment.CloudInit.NetworkData)
-
-			data, err := yaml.YAMLToJSON(block[1])
-			require.NoError(t, err)
-
-			return string(data)
-		}
-	}
-
-	require.Fail(t, "no fragment", dataSource)
-
-	return ""
+	return string(data)
 }

@@ -13,11 +13,12 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
 )
 
-// TestPowerCycle turns a worker off from the inside. Its user data has several parts.
+// TestPowerCycle turns a worker off from the inside. Its user data has several parts, and its class
+// configures no network.
 func TestPowerCycle(t *testing.T) {
-	proves(t, "NoCloud, MIME multipart; after a power-off, the same Node with its certificate, and the network of the documented fragment")
+	proves(t, "NoCloud, MIME multipart; after a power-off, the same Node with its certificate, and its network under another MAC address")
 
-	w := newWorker(t, inFormat(multipart), documentedNetwork(t, "NoCloud"))
+	w := newWorker(t, inFormat(multipart), `{}`)
 	before := w.awaitReady(t)
 	w.requireDataSource(t, "DataSourceNoCloud")
 	w.requireHostName(t)
@@ -30,7 +31,7 @@ func TestPowerCycle(t *testing.T) {
 func TestConfigDrive(t *testing.T) {
 	proves(t, "ConfigDrive, shell script; after a power-off, the same Node with its certificate, and the network of the documented fragment")
 
-	w := newWorker(t, inFormat(shellScript), documentedNetwork(t, "ConfigDrive"))
+	w := newWorker(t, inFormat(shellScript), documentedNetwork(t))
 	before := w.awaitReady(t)
 	w.requireDataSource(t, "DataSourceConfigDrive")
 	require.Equal(t, string(w.instance(t).Spec.Domain.Firmware.UUID), w.mustLogin(t, "sudo cat /var/lib/cloud/data/instance-id"))
