@@ -128,6 +128,7 @@ func validateClass(class machineClass, secrets []secret, allowed validation.Opti
 	validated.addErrors(errs)
 
 	data := dataOf(class, secrets, &validated)
+	validated.addErrors(validation.UserDataErrors(data.values[apiv1alpha1.SecretKeyUserData]))
 
 	// Otherwise the warnings would be about unintended values.
 	if len(errs) == 0 && len(parsed) == 0 {

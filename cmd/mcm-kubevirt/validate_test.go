@@ -217,15 +217,15 @@ func TestSecrets(t *testing.T) {
 	}{
 		"One": {
 			reason:  "one Secret may hold everything",
-			secrets: secrets{"s": {"kubeconfig": goodKubeconfig, "userData": "#cloud-config"}}, want: "0 errors, 2 warnings",
+			secrets: secrets{"s": {"kubeconfig": goodKubeconfig, "userData": "#cloud-config <<BOOTSTRAP_TOKEN>>"}}, want: "0 errors, 2 warnings",
 		},
 		"Two": {
 			reason: "both Secrets are merged", class: both,
-			secrets: secrets{"s": {"userData": "#cloud-config"}, "p": {"kubeconfig": goodKubeconfig}}, want: "0 errors, 2 warnings",
+			secrets: secrets{"s": {"userData": "#cloud-config <<BOOTSTRAP_TOKEN>>"}, "p": {"kubeconfig": goodKubeconfig}}, want: "0 errors, 2 warnings",
 		},
 		"CredentialsWin": {
 			reason: "as machine-controller-manager merges them", class: both,
-			secrets: secrets{"s": {"userData": "#cloud-config", "kubeconfig": "bad"}, "p": {"kubeconfig": goodKubeconfig}}, want: "0 errors, 2 warnings",
+			secrets: secrets{"s": {"userData": "#cloud-config <<BOOTSTRAP_TOKEN>>", "kubeconfig": "bad"}, "p": {"kubeconfig": goodKubeconfig}}, want: "0 errors, 2 warnings",
 		},
 		"OneUnknown": {
 			reason: "what is missing may be in the other", class: both,

@@ -17,7 +17,7 @@ import (
 const labelMachineDeployment = "name"
 
 // DecodeCreateMachine decodes and validates the specification of a machine. The error wraps
-// spi.ErrInvalid, and lists all errors of the ProviderSpec. The result shares memory with the
+// spi.ErrInvalid, and lists all errors of the ProviderSpec and the user data. The result shares memory with the
 // arguments.
 func DecodeCreateMachine(
 	machine *v1alpha1.Machine, class *v1alpha1.MachineClass, secret *corev1.Secret, allowed apivalidation.Options,
@@ -41,7 +41,7 @@ func DecodeCreateMachine(
 	}
 
 	spec, errs := apivalidation.Decode(class.ProviderSpec.Raw, allowed)
-	if len(errs) > 0 {
+	if errs = append(errs, apivalidation.UserDataErrors(userData)...); len(errs) > 0 {
 		return nil, spi.Errorf(spi.ErrInvalid, "%w", errs.ToAggregate())
 	}
 

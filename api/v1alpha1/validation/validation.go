@@ -120,9 +120,11 @@ func hasPrefix(key string, prefixes []string) bool {
 }
 
 func cloudInit(c *v1alpha1.CloudInit, path *field.Path) field.ErrorList {
-	given := cmp.Or(ptr.Deref(c, v1alpha1.CloudInit{}).Type, v1alpha1.CloudInitNoCloud)
+	given := ptr.Deref(c, v1alpha1.CloudInit{})
 
-	return oneOf(path.Child("type"), given, v1alpha1.CloudInitNoCloud, v1alpha1.CloudInitConfigDrive)
+	return append(
+		oneOf(path.Child("type"), cmp.Or(given.Type, v1alpha1.CloudInitNoCloud), v1alpha1.CloudInitNoCloud, v1alpha1.CloudInitConfigDrive),
+		networkData(given, path.Child("networkData"))...)
 }
 
 // sshKeys refuses keys that cloud-init would ignore silently. The guest knows which types of keys

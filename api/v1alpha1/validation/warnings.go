@@ -48,16 +48,26 @@ func Warnings(spec *v1alpha1.ProviderSpec) []Warning {
 	return warnings
 }
 
-// UserDataWarnings returns the warnings about a spec together with the user data of its machines:
-// Ignition supports less than cloud-init does. They never quote the user data.
+// UserDataWarnings returns the warnings about a spec together with the user data of its machines, as
+// its author wrote it: Ignition supports less than cloud-init does, and cloud-init binds the network to
+// a MAC address. There are none without user data. They never quote the user data.
 func UserDataWarnings(spec *v1alpha1.ProviderSpec, userData []byte) []Warning {
-	if !isIgnition(userData) {
+	if len(userData) == 0 {
 		return nil
 	}
 
-	configDrive := ptr.Deref(spec.CloudInit, v1alpha1.CloudInit{}).Type == v1alpha1.CloudInitConfigDrive
+	init := ptr.Deref(spec.CloudInit, v1alpha1.CloudInit{})
+	configDrive := init.Type == v1alpha1.CloudInitConfigDrive
+
+	if !isIgnition(userData) {
+		return append(textWarnings(userData),
+			warnIf(root().Child("cloudInit", "networkData"), configDrive && init.NetworkData == "" && losesNetwork(spec),
+				"is empty, so that images whose cloud-init binds the network to a MAC address, such as Debian and Ubuntu, have no network when the machine "+
+					"restarts on another host; use NoCloud, or set an OpenStack network_data.json with the name of the interface")...)
+	}
 
 	return slices.Concat(
+		textWarnings(userData),
 		warnIf(root().Child("cloudInit", "type"), !configDrive,
 			"is NoCloud, but the user data is an Ignition config, which only images for Ignition's platform kubevirt read from there; "+
 				"for other images, use ConfigDrive"),
@@ -65,6 +75,17 @@ func UserDataWarnings(spec *v1alpha1.ProviderSpec, userData []byte) []Warning {
 			"is ignored by Ignition, and the user data is an Ignition config; unless the image has another program that applies the keys, "+
 				"add them to passwd.users of the config"),
 	)
+}
+
+// losesNetwork reports whether a machine with one interface restarts, and has another MAC address then.
+// Warnings already reports several interfaces.
+func losesNetwork(spec *v1alpha1.ProviderSpec) bool {
+	return spec.RootVolume.ContainerDisk == nil && !hasSecondary(spec) &&
+		!slices.ContainsFunc(spec.Networks, func(n v1alpha1.Network) bool { return n.Masquerade != nil })
+}
+
+func hasSecondary(spec *v1alpha1.ProviderSpec) bool {
+	return slices.ContainsFunc(spec.Networks, func(n v1alpha1.Network) bool { return !n.Default && n.Pod == nil })
 }
 
 // warnIf returns a warning if the condition is true.
@@ -179,10 +200,9 @@ func dataDiskWarnings(volumes []v1alpha1.AdditionalVolume, path *field.Path) []W
 }
 
 // networkDataWarnings returns warnings about machines with several interfaces, but without network
-// data.
+// data, and about network data without interfaces.
 func networkDataWarnings(spec *v1alpha1.ProviderSpec, path *field.Path) []Warning {
 	c := ptr.Deref(spec.CloudInit, v1alpha1.CloudInit{})
-	secondary := slices.ContainsFunc(spec.Networks, func(n v1alpha1.Network) bool { return !n.Default && n.Pod == nil })
 	detail := "is empty, and the generated network data finds the primary interface only with netplan, systemd-networkd or the names enp1s0 and eth0; " +
 		"if the image has none of them, set your own"
 
@@ -191,7 +211,7 @@ func networkDataWarnings(spec *v1alpha1.ProviderSpec, path *field.Path) []Warnin
 			"set an OpenStack network_data.json, or use NoCloud"
 	}
 
-	return warnIf(path, secondary && c.NetworkData == "", detail)
+	return append(warnIf(path, hasSecondary(spec) && c.NetworkData == "", detail), emptyNetworkDataWarnings(c, path)...)
 }
 
 // isIgnition reports whether user data is an Ignition config: a JSON object with a version of

@@ -93,7 +93,7 @@ func TestWarnings(t *testing.T) {
 			s.CloudInit = &v1alpha1.CloudInit{Type: v1alpha1.CloudInitConfigDrive}
 		}},
 		"ConfigDriveNetworkData": {reason: "the user has configured them", change: func(s *v1alpha1.ProviderSpec) {
-			s.CloudInit = &v1alpha1.CloudInit{Type: v1alpha1.CloudInitConfigDrive, NetworkData: "{}"}
+			s.CloudInit = &v1alpha1.CloudInit{Type: v1alpha1.CloudInitConfigDrive, NetworkData: `{"links":[],"networks":[]}`}
 			s.Networks = append(s.Networks, v1alpha1.Network{Name: "storage"})
 		}},
 		"Multiqueue": {reason: "the predecessor's spelling is deprecated", change: func(s *v1alpha1.ProviderSpec) {
@@ -230,29 +230,50 @@ func TestSizeWarningsOfTwoCalls(t *testing.T) {
 func TestUserDataWarnings(t *testing.T) {
 	t.Parallel()
 
-	const ignition = `{"ignition":{"version":"3.4.0"}}`
+	const (
+		ignition    = `{"ignition":{"version":"3.4.0"},"token":"%3C%3CBOOTSTRAP_TOKEN%3E%3E"}`
+		cloudConfig = "#cloud-config\nruncmd: [[join, <<BOOTSTRAP_TOKEN>>]]\n"
+	)
 
+	configDrive := func(s *v1alpha1.ProviderSpec) {
+		s.CloudInit = &v1alpha1.CloudInit{Type: v1alpha1.CloudInitConfigDrive}
+	}
 	tests := map[string]struct {
 		reason   string
 		userData string
 		change   func(*v1alpha1.ProviderSpec)
 		want     []string
 	}{
-		"CloudConfig": {reason: "cloud-init reads everything", userData: "#cloud-config\n", change: func(s *v1alpha1.ProviderSpec) {
+		"None": {reason: "its Secret is not known", change: configDrive},
+		"CloudConfig": {reason: "cloud-init reads everything", userData: cloudConfig, change: func(s *v1alpha1.ProviderSpec) {
 			s.SSHKeys = []string{"ssh-ed25519 AAAA"}
 		}},
-		"OtherJSON": {reason: "not every JSON object is an Ignition config", userData: `{"ignition":[]}`, change: func(*v1alpha1.ProviderSpec) {}},
+		"NoToken":   {reason: "kubelet may not join", userData: "#cloud-config\n", want: []string{"userData"}},
+		"Gzip":      {reason: "no placeholder is replaced", userData: "\x1f\x8b\x08", want: []string{"userData"}},
+		"NoFormat":  {reason: "the guest ignores it", userData: "join <<BOOTSTRAP_TOKEN>>", want: []string{"userData"}},
+		"OtherJSON": {reason: "not every JSON object is an Ignition config", userData: `{"ignition":[]}`, want: []string{"userData"}},
 		"NoCloud": {
-			reason: "few images read Ignition from there", userData: ignition, change: func(*v1alpha1.ProviderSpec) {},
-			want: []string{"providerSpec.cloudInit.type"},
+			reason: "few images read Ignition from there", userData: ignition, want: []string{"providerSpec.cloudInit.type"},
 		},
-		"ConfigDrive": {reason: "Ignition reads this", userData: ignition, change: func(s *v1alpha1.ProviderSpec) {
-			s.CloudInit = &v1alpha1.CloudInit{Type: v1alpha1.CloudInitConfigDrive}
-		}},
+		"ConfigDrive": {reason: "Ignition reads this", userData: ignition, change: configDrive},
 		"SSHKeys": {reason: "Ignition reads the user data only", userData: ignition, change: func(s *v1alpha1.ProviderSpec) {
-			s.CloudInit = &v1alpha1.CloudInit{Type: v1alpha1.CloudInitConfigDrive}
+			configDrive(s)
 			s.SSHKeys = []string{"ssh-ed25519 AAAA"}
 		}, want: []string{"providerSpec.sshKeys"}},
+		"Restart": {reason: "the image may bind its network to the first MAC address", userData: cloudConfig, change: func(s *v1alpha1.ProviderSpec) {
+			configDrive(s)
+			s.Networks = nil
+		}, want: []string{"providerSpec.cloudInit.networkData"}},
+		"RestartNetworkData": {reason: "the author has named the interface", userData: cloudConfig, change: func(s *v1alpha1.ProviderSpec) {
+			s.CloudInit = &v1alpha1.CloudInit{Type: v1alpha1.CloudInitConfigDrive, NetworkData: "{}"}
+			s.Networks = nil
+		}},
+		"RestartNoCloud":    {reason: "the driver generates network data", userData: cloudConfig, change: func(s *v1alpha1.ProviderSpec) { s.Networks = nil }},
+		"RestartMasquerade": {reason: "the driver sets the MAC address", userData: cloudConfig, change: configDrive},
+		"RestartOnce": {reason: "it is replaced instead", userData: cloudConfig, change: func(s *v1alpha1.ProviderSpec) {
+			configDrive(s)
+			s.Networks, s.RootVolume = nil, v1alpha1.RootVolume{ContainerDisk: &kubevirtv1.ContainerDiskSource{}}
+		}},
 	}
 
 	for name, tc := range tests {
@@ -260,7 +281,10 @@ func TestUserDataWarnings(t *testing.T) {
 			t.Parallel()
 
 			spec := migratableSpec()
-			tc.change(spec)
+			if tc.change != nil {
+				tc.change(spec)
+			}
+
 			require.Equal(t, tc.want, fieldsOf(validation.UserDataWarnings(spec, []byte(tc.userData))), tc.reason)
 		})
 	}
