@@ -260,10 +260,10 @@ func brokenObjects() map[string]breakage {
 
 	return map[string]breakage{
 		"UnknownField": {
-			reason: "a field that no KubeVirt of the lab knows", breaks: changes(map[string]string{
-				"disablePreAllocatedDataVolumes": "true", "rootVolume.serviceAccountName": "importer",
+			reason: "a field that no CDI of the lab knows", breaks: changes(map[string]string{
+				"rootVolume.source": `{http: {url: "https://images.example.com/worker.qcow2", insecureSkipVerify: true}}`,
 			}),
-			want: []preflight.Result{bad("dry-run", preflight.Error, "VirtualMachine", "rootVolume.serviceAccountName", "change the fields")},
+			want: []preflight.Result{bad("dry-run", preflight.Error, "DataVolume", "rootVolume.source.http.insecureSkipVerify", "change the fields")},
 		},
 		"Refused": {
 			reason: "a spec that KubeVirt's own webhook refuses", breaks: changes(map[string]string{
