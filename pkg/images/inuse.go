@@ -19,22 +19,28 @@ func inUse(ctx context.Context, c *providerapi.Clients, images []candidate) (map
 		asked[image.name] = true
 	}
 
-	clones, err := providerapi.Collect(ctx, c, dataVolumes(c), providerapi.List{Description: "DataVolumes in " + c.Namespace},
-		func(dv *cdiv1beta1.DataVolume) (string, bool) {
-			return sourceOf(dv), asked[sourceOf(dv)] && clonesForOthers(dv)
+	// Nothing is kept of a DataVolume or a VirtualMachine but the image that it needs.
+	used := map[string]bool{}
+
+	_, err := providerapi.Collect(ctx, c, dataVolumes(c), providerapi.List{Description: "DataVolumes in " + c.Namespace},
+		func(dv *cdiv1beta1.DataVolume) (kept struct{}, ok bool) {
+			if asked[sourceOf(dv)] && clonesForOthers(dv) {
+				used[sourceOf(dv)] = true
+			}
+
+			return kept, false
 		})
 	if err != nil {
 		return nil, err
 	}
 
-	machines, err := OfMachines(ctx, c, func(image string, vm metav1.Object) bool {
-		return asked[image] && vm.GetDeletionTimestamp() == nil
-	})
+	_, err = OfMachines(ctx, c, func(image string, vm metav1.Object) bool {
+		if asked[image] && vm.GetDeletionTimestamp() == nil {
+			used[image] = true
+		}
 
-	used := map[string]bool{}
-	for _, image := range append(clones, machines...) {
-		used[image] = true
-	}
+		return false
+	})
 
 	return used, err
 }

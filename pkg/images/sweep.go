@@ -24,6 +24,8 @@ const (
 	// attempts bounds how often an image is read again if it changes before it is deleted, as
 	// during an import. The next sweep continues.
 	attempts = 5
+	// maxImageMemory bounds the memory of what is kept of a list of images, in bytes: that of a thousand.
+	maxImageMemory = 256 << 10
 )
 
 // RegisterClass registers the MachineClass of a request: its image is needed as long as requests
@@ -119,6 +121,7 @@ func List[T any](ctx context.Context, c *providerapi.Clients, clusters []string,
 	images := providerapi.List{
 		Description: "golden images in " + c.Namespace,
 		Labels:      fmt.Sprintf("%s in (%s),%s,!%s", v1alpha1.TagCluster, strings.Join(clusters, ","), v1alpha1.LabelGoldenImage, v1alpha1.TagRole),
+		MaxKept:     maxImageMemory,
 	}
 
 	return providerapi.Collect(ctx, c, metadataOf(c, dataVolumeResource), images, func(object metav1.Object) (kept T, ok bool) {

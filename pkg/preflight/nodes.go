@@ -23,16 +23,17 @@ const (
 	// nodesPerPage and podsPerPage keep one response within the bounds of
 	// pkg/providerapi: nodes list their images.
 	nodesPerPage, podsPerPage = 50, 100
-	// maxClusterBytes bounds the list of all nodes and that of all pods, and what is kept of the nodes.
-	// 5,000 nodes with their images take a third of it. Only the command mcm-kubevirt reads them.
-	maxClusterBytes = 512 << 20
+	// maxClusterCost bounds the memory that the pages of all nodes or of all pods take, one after the
+	// other: 5,000 nodes with their images take a third of it. maxNodeMemory and maxPodMemory bound what
+	// is kept of them. Only the command mcm-kubevirt reads them.
+	maxClusterCost, maxNodeMemory, maxPodMemory = 8 << 30, 512 << 20, 32 << 20
 	// mostNamed is the number of nodes or quotas that a result names.
 	mostNamed = 5
 )
 
 func (c *checker) listNodes(ctx context.Context) ([]corev1.Node, error) {
 	return providerapi.Collect(ctx, c.viewer.clients, c.viewer.clients.Kubernetes.CoreV1().Nodes(), providerapi.List{
-		Description: "nodes", PerPage: nodesPerPage, MaxBytes: maxClusterBytes, MaxKept: maxClusterBytes,
+		Description: "nodes", PerPage: nodesPerPage, MaxCost: maxClusterCost, MaxKept: maxNodeMemory,
 	}, func(n *corev1.Node) (corev1.Node, bool) {
 		n.ManagedFields, n.Annotations, n.Status.Images = nil, nil, nil
 
@@ -49,7 +50,8 @@ func (c *checker) listPodRequests(ctx context.Context) (map[string]corev1.Resour
 	}
 
 	pods, err := providerapi.Collect(ctx, c.viewer.clients, c.viewer.clients.Kubernetes.CoreV1().Pods(metav1.NamespaceAll), providerapi.List{
-		Description: "pods", Fields: "status.phase!=Succeeded,status.phase!=Failed", PerPage: podsPerPage, MaxBytes: maxClusterBytes,
+		Description: "pods", Fields: "status.phase!=Succeeded,status.phase!=Failed", PerPage: podsPerPage,
+		MaxCost: maxClusterCost, MaxKept: maxPodMemory,
 	}, func(p *corev1.Pod) (podOn, bool) {
 		requests := requestsOf(p)
 		pod := podOn{p.Spec.NodeName, requests[corev1.ResourceCPU], requests[corev1.ResourceMemory]}

@@ -129,8 +129,8 @@ const (
 	parallel = 8
 	// requestsPerSecond and burst limit the requests to the provider cluster.
 	requestsPerSecond, burst = 100, 200
-	// maxObjects bounds lists of kinds that have few objects.
-	maxObjects = 500
+	// maxObjects bounds lists of kinds that have few objects, and maxObjectMemory their memory, in bytes.
+	maxObjects, maxObjectMemory = 500, 32 << 20
 )
 
 // Run makes all checks and returns their results in a stable order: first those for all classes,
@@ -196,7 +196,7 @@ func concurrently(ctx context.Context, checks []check) []Result {
 // listFew lists the objects of a kind that has few of them, up to maxObjects.
 func listFew[O any, L runtime.Object](ctx context.Context, from providerapi.Lister[L]) ([]O, error) {
 	return providerapi.Once(ctx, requestTimeout, func(ctx context.Context) ([]O, error) {
-		return providerapi.Some[O](ctx, from, providerapi.List{}, maxObjects)
+		return providerapi.Some[O](ctx, from, providerapi.List{MaxKept: maxObjectMemory}, maxObjects)
 	})
 }
 

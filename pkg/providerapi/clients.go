@@ -1,6 +1,5 @@
 // Package providerapi is the only gateway to a provider cluster: every request, list and
-// watch passes through it. It bounds responses in bytes, nesting, elements, members, numbers
-// and time, retries transient failures, and makes errors safe to show.
+// watch passes through it. It bounds responses in memory, nesting, numbers and time, retries transient failures, and makes errors safe to show.
 // pkg/spi/providercluster, pkg/images and pkg/preflight call it. It must not depend on
 // the content or the purpose of a request.
 //

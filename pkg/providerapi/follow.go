@@ -2,7 +2,6 @@ package providerapi
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"sync"
@@ -46,8 +45,8 @@ type Following struct {
 // Follow returns an informer for all objects of one kind with the given labels. It lists, watches
 // and retries, with a backoff of at most half a minute. Its cache is bounded: if a server exceeds
 // the bound, its objects are not followed, and OnError is called.
-func Follow[L runtime.Object](from Source[L], example runtime.Object, f Following) (cache.SharedIndexInformer, error) {
-	following := &following[L]{Following: f, from: from}
+func Follow[O Object, L runtime.Object](from Source[L], example O, f Following) (cache.SharedIndexInformer, error) {
+	following := &following[O, L]{Following: f, from: from}
 	source := &cache.ListWatch{ListWithContextFunc: following.list, WatchFuncWithContext: following.watch}
 	informer := cache.NewSharedIndexInformer(source, example, 0, cache.Indexers{})
 
@@ -73,7 +72,7 @@ func Follow[L runtime.Object](from Source[L], example runtime.Object, f Followin
 
 // following is the source of an informer. It passes no more to the
 // informer than the cache may hold.
-type following[L runtime.Object] struct {
+type following[O Object, L runtime.Object] struct {
 	Following
 
 	from Source[L]
@@ -84,14 +83,14 @@ type following[L runtime.Object] struct {
 
 // list implements cache.ListWithContextFunc. It reads page by page and retains only the part of
 // each object that Transform returns.
-func (f *following[L]) list(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
+func (f *following[O, L]) list(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
 
 	kept, all := ledger{}, &metav1.List{}
 	source := &versioned[L]{Lister: f.from}
 
-	err := pages.Each(ctx, source, List{Labels: f.Labels, PerPage: followedPerPage, MaxBytes: pages.MaxPages * pages.MaxPage},
+	err := pages.Each(ctx, source, List{Labels: f.Labels, PerPage: followedPerPage, MaxCost: maxFollowedCost},
 		func(object runtime.Object) error {
 			less, err := f.keep(object, &kept)
 			all.Items = append(all.Items, runtime.RawExtension{Object: less})
@@ -116,7 +115,7 @@ func (f *following[L]) list(ctx context.Context, _ metav1.ListOptions) (runtime.
 
 // watch implements cache.WatchFuncWithContext. It refuses a watch that begins with a list, as an
 // API server without support for such watches does, so that the informer lists page by page.
-func (f *following[L]) watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+func (f *following[O, L]) watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
 	if opts.SendInitialEvents != nil {
 		return nil, apierrors.NewInvalid(schema.GroupKind{Kind: "ListOptions"}, "", field.ErrorList{
 			field.Forbidden(field.NewPath("sendInitialEvents"), "lists are read page by page"),
@@ -141,11 +140,11 @@ func (f *following[L]) watch(ctx context.Context, opts metav1.ListOptions) (watc
 
 // take reduces the object of an event to the part that is cached. An event that exceeds the bounds
 // ends the watch, after which the informer lists again.
-func (f *following[L]) take(event watch.Event) watch.Event {
+func (f *following[O, L]) take(event watch.Event) watch.Event {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 
-	event = plainEvent(event)
+	event = plainEvent[O](event)
 
 	switch event.Type {
 	case watch.Added, watch.Modified:
@@ -167,7 +166,7 @@ func (f *following[L]) take(event watch.Event) watch.Event {
 }
 
 // keep returns the part of an object that is cached, and adds it to the ledger.
-func (f *following[L]) keep(object runtime.Object, to *ledger) (runtime.Object, error) {
+func (f *following[O, L]) keep(object runtime.Object, to *ledger) (runtime.Object, error) {
 	less, err := f.Transform(object)
 	if err != nil {
 		return nil, err
@@ -181,10 +180,10 @@ func (f *following[L]) keep(object runtime.Object, to *ledger) (runtime.Object, 
 	return kept, to.add(kept)
 }
 
-// ledger tracks the size of each object in an informer's cache, in bytes.
+// ledger tracks the memory of each object in an informer's cache, in bytes.
 type ledger struct {
-	objects map[string]int
-	bytes   int
+	objects map[string]int64
+	memory  int64
 }
 
 // add records an object or its new state.
@@ -194,20 +193,16 @@ func (l *ledger) add(object runtime.Object) error {
 		return err
 	}
 
-	text, err := json.Marshal(object)
-	if err != nil {
-		return err
-	}
-
 	if l.objects == nil {
-		l.objects = map[string]int{}
+		l.objects = map[string]int64{}
 	}
 
-	l.bytes += len(key) + len(text) - l.objects[key]
-	l.objects[key] = len(key) + len(text)
+	memory := pages.MemoryOf(object) + int64(len(key))
+	l.memory += memory - l.objects[key]
+	l.objects[key] = memory
 
-	if len(l.objects) > maxFollowed || l.bytes > maxFollowedBytes {
-		return fmt.Errorf("%w: there are more than %d objects, or more than %d MiB of them", ErrListTooLarge, maxFollowed, maxFollowedBytes>>20)
+	if len(l.objects) > maxFollowed || l.memory > maxFollowedMemory {
+		return fmt.Errorf("%w: there are more than %d objects, or more than %d MiB of them", ErrListTooLarge, maxFollowed, maxFollowedMemory>>20)
 	}
 
 	return nil
@@ -219,7 +214,7 @@ func (l *ledger) remove(object runtime.Object) {
 		return
 	}
 
-	l.bytes -= l.objects[key]
+	l.memory -= l.objects[key]
 	delete(l.objects, key)
 }
 

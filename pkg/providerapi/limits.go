@@ -3,7 +3,7 @@ package providerapi
 import "time"
 
 // The limits in this file bound the resources of the driver that several responses of a server can
-// use together: bytes, objects and time. Package transport bounds each response. The fractions were
+// use together: memory, objects and time. Package transport bounds each response. The fractions were
 // measured on objects of real control planes, including their managedFields.
 
 // Bytes.
@@ -17,9 +17,12 @@ const (
 
 // Caches of watches. Package pages bounds lists.
 const (
-	// maxFollowed bounds the objects in an informer's cache, and maxFollowedBytes the bytes of
-	// their JSON. Evacuation keeps 2 KiB of an instance.
-	maxFollowed, maxFollowedBytes = 10_000, 32 << 20
+	// maxFollowed bounds the objects in an informer's cache, and maxFollowedMemory their memory, in bytes.
+	// Evacuation keeps 2 KiB of an instance.
+	maxFollowed, maxFollowedMemory = 10_000, 24 << 20
+	// maxFollowedCost bounds the memory that all pages of their list take, one after the other: that of
+	// maxFollowed instances with a hundred interfaces.
+	maxFollowedCost = 4 << 30
 	// followedPerPage is the page size for whole objects. An instance may list a hundred interfaces
 	// of its guest, one for every pod of the shoot, with their addresses.
 	followedPerPage = 25

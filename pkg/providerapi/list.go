@@ -3,8 +3,6 @@ package providerapi
 import (
 	"context"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi/pages"
@@ -43,27 +41,11 @@ func Collect[L runtime.Object, O, T any](
 	return all, nil
 }
 
-// Some reads the first page of a list and returns at most the given number of objects. It
-// is meant for kinds with few objects. It sends one request, whose duration the caller
-// limits; its errors are those of Once.
-func Some[O any, L runtime.Object](ctx context.Context, from Lister[L], list List, most int64) ([]O, error) {
-	ctx, slot := transport.WithReadSlot(ctx)
-	defer slot.Release()
+// Some reads the first objects of a list, at most the given number. It is meant for kinds with few
+// objects. The caller limits its duration; its errors are those of Once, and the objects before an error
+// are returned.
+func Some[O any, L runtime.Object](ctx context.Context, from Lister[L], list List, most int) ([]O, error) {
+	list.PerPage, list.Most = int64(most), most
 
-	page, err := from.List(ctx, metav1.ListOptions{LabelSelector: list.Labels, FieldSelector: list.Fields, Limit: most})
-	if err != nil {
-		return nil, err
-	}
-
-	var some []O
-
-	err = meta.EachListItem(page, func(object runtime.Object) error {
-		if item, ok := any(object).(*O); ok && int64(len(some)) < most {
-			some = append(some, *item)
-		}
-
-		return nil
-	})
-
-	return some, err
+	return pages.Collect(ctx, from, list, func(object *O) (O, bool) { return *object, true })
 }

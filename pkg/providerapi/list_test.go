@@ -29,7 +29,7 @@ func (b book) page(_ context.Context, opts metav1.ListOptions) (*metav1.PartialO
 	list := &metav1.PartialObjectMetadataList{}
 
 	for i := range b[number] {
-		name := strconv.Itoa(number) + "/" + strconv.Itoa(i)
+		name := strconv.Itoa(number) + "-" + strconv.Itoa(i)
 		list.Items = append(list.Items, metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	}
 
@@ -71,7 +71,7 @@ func TestCollect(t *testing.T) {
 
 	all, err := providerapi.Collect(t.Context(), retrying, from, list, names)
 	require.NoError(t, err)
-	require.Equal(t, []string{"0/0", "0/1", "2/0", "2/1"}, all)
+	require.Equal(t, []string{"0-0", "0-1", "2-0", "2-1"}, all)
 	require.Len(t, asked, 3, "nobody asks for a page twice")
 
 	for _, opts := range asked {
@@ -81,7 +81,7 @@ func TestCollect(t *testing.T) {
 	}
 
 	some, err := providerapi.Collect(t.Context(), retrying, from, list, func(object metav1.Object) (int, bool) {
-		return len(object.GetName()), object.GetName() == "2/1"
+		return len(object.GetName()), object.GetName() == "2-1"
 	})
 	require.NoError(t, err)
 	require.Equal(t, []int{3}, some)
@@ -104,7 +104,7 @@ func TestCollectAgain(t *testing.T) {
 
 	all, err := providerapi.Collect(t.Context(), retrying, from, providerapi.List{Description: "books"}, names)
 	require.NoError(t, err)
-	require.Equal(t, []string{"0/0", "1/0"}, all, "what was read before counts once")
+	require.Equal(t, []string{"0-0", "1-0"}, all, "what was read before counts once")
 }
 
 // TestCollectNoPart verifies that no part is returned of a list that fails or exceeds the bounds.
@@ -166,8 +166,8 @@ func TestCollectSmallerPages(t *testing.T) {
 		elements int
 		limits   []int
 	}{
-		"Fewer": {1_000, []int{500, 125, 31, 7, 7, 7, 7, 7}},
-		"One":   {30_000, []int{500, 125, 31, 7, 1}},
+		"Fewer": {50_000, []int{500, 125, 31, 7, 7, 7, 7, 7}},
+		"One":   {500_000, []int{500, 125, 31, 7, 1}},
 	}
 
 	for name, tc := range tests {
@@ -204,7 +204,7 @@ func TestCollectSmallerPages(t *testing.T) {
 			require.Equal(t, tc.limits, asked)
 
 			if name == "One" {
-				require.ErrorContains(t, err, "elements in arrays")
+				require.ErrorContains(t, err, "its page takes more than 32 MiB of memory")
 			} else {
 				require.NoError(t, err)
 				require.Len(t, all, objects)
@@ -223,11 +223,19 @@ func TestCollectOtherObjects(t *testing.T) {
 	require.ErrorContains(t, err, "list books: the response cannot be read")
 }
 
-// TestSome verifies that only one page is read, however many there are.
+// TestSome reads the first objects of a list, however many there are.
 func TestSome(t *testing.T) {
 	t.Parallel()
 
 	some, err := providerapi.Some[metav1.PartialObjectMetadata](t.Context(), pages(book{5, 5}.page), providerapi.List{}, 3)
 	require.NoError(t, err)
 	require.Len(t, some, 3, "a server need not keep to the limit")
+
+	some, err = providerapi.Some[metav1.PartialObjectMetadata](t.Context(), pages(book{2, 5, 5}.page), providerapi.List{}, 3)
+	require.NoError(t, err)
+	require.Len(t, some, 3, "nor fill its pages")
+
+	some, err = providerapi.Some[metav1.PartialObjectMetadata](t.Context(), pages(book{5}.page), providerapi.List{MaxKept: 700}, 3)
+	require.ErrorIs(t, err, providerapi.ErrListTooLarge)
+	require.NotEmpty(t, some, "what was read before is returned")
 }

@@ -10,8 +10,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi/pages"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi/transport"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
@@ -26,10 +28,12 @@ func Once[T any](ctx context.Context, limit time.Duration, send func(context.Con
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 
-	ctx, slot := transport.WithReadSlot(ctx)
-	defer slot.Release()
+	response, err := send(ctx)
+	if object, ok := any(response).(runtime.Object); ok && err == nil {
+		err = pages.Check(object)
+	}
 
-	return send(ctx)
+	return response, err
 }
 
 // repeat sends a request until it gets a final response or the retry window ends. Each attempt has
@@ -73,7 +77,7 @@ func sleep(ctx context.Context, pause time.Duration) bool {
 // failure that is not a response of an API server is a network failure, except a response that
 // exceeds the bounds: the next one would exceed them too.
 func isTransient(err error) bool {
-	if err == nil || tooLarge(err) || errors.Is(err, ErrListTooLarge) {
+	if err == nil || excessOf(err) != "" {
 		return false
 	}
 

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi/pages"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi/transport"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
@@ -27,16 +28,18 @@ func Sanitize(err error) string { return sanitized(err).Message }
 func sanitized(err error) *spi.Error {
 	e := &spi.Error{Cause: err}
 
+	excess := excessOf(err)
+
 	switch _, answered := statusCode(err); {
 	case apierrors.IsUnauthorized(err):
 		e.Message = expired
 	case answered:
 		e.Message = messageOf(err)
 		transport.Shorten(&e.Message) // A metav1.Status in a successful response may be long.
-	case tooLarge(err) || errors.Is(err, ErrListTooLarge):
-		e.Message, e.Remedy = failureOf(err), "check which server responds in place of the API server"
+	case excess != "":
+		e.Message, e.Remedy = excess, "check which server responds in place of the API server"
 	default:
-		e.Message, e.Remedy = failureOf(err), kubeconfigFaultOf(err)
+		e.Message, e.Remedy = transport.Failure(err), kubeconfigFaultOf(err)
 		e.Kubeconfig = e.Remedy != ""
 	}
 
@@ -78,32 +81,13 @@ func kubeconfigFaultOf(err error) string {
 	}
 }
 
-// tooLarge reports whether a response or a list exceeds a bound.
-func tooLarge(err error) bool { return excessOf(err) != "" }
-
 // excessOf names the bound that a response or a list exceeds; empty if it exceeds none.
 func excessOf(err error) string {
-	var size *http.MaxBytesError
-
-	excess, exceeded := transport.ExceededBound(err)
-
-	switch {
-	case exceeded:
-		return excess
-	case errors.Is(err, ErrListTooLarge):
+	if errors.Is(err, ErrListTooLarge) || errors.Is(err, pages.ErrIdentity) {
 		return err.Error()
-	case errors.As(err, &size):
-		return "the response is too large"
-	default:
-		return ""
-	}
-}
-
-// failureOf names a failure that is not a response of an API server.
-func failureOf(err error) string {
-	if tooLarge(err) {
-		return excessOf(err)
 	}
 
-	return transport.Failure(err)
+	excess, _ := transport.ExceededBound(err)
+
+	return excess
 }

@@ -44,7 +44,7 @@ func TestRequestSpeaksInPlainTerms(t *testing.T) {
 		"Internal":    {"the name resolves to the host of the driver", sent(&net.OpError{Op: "dial", Err: &kubeconfig.InternalServerError{Kind: "a loopback address"}}), "it is a loopback address"},
 		"Certificate": {"names of the server's certificate", sent(&tls.CertificateVerificationError{Err: errors.New(bytes)}), "certificate-authority-data"},
 		"Alert":       {"the client's certificate is refused", sent(&net.OpError{Op: "remote error", Err: errors.New(bytes)}), "client certificate"},
-		"Size":        {"an answer without end", fmt.Errorf("%s: %w", bytes, &http.MaxBytesError{Limit: 1}), "too large"},
+		"Size":        {"an answer without end", fmt.Errorf("%s: %w", bytes, transport.ErrPage), "too large"},
 		"Deadline":    {"an answer that drips", sent(context.DeadlineExceeded), "no response in time"},
 		"Cancelled":   {"the process ends", sent(context.Canceled), "cancelled"},
 		"Closed":      {"the server hangs up", sent(io.ErrUnexpectedEOF), "connection was closed"},

@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -14,6 +13,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
 
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi/pages"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi/transport"
 )
 
@@ -25,7 +25,17 @@ type Watcher interface {
 // WatchObject starts to watch an object from its resource version, or from its current state if it has
 // none. Its errors are those of Once.
 func (o Objects[O, L]) WatchObject(ctx context.Context, object metav1.ObjectMeta) (watch.Interface, error) {
-	return o.client.Watch(ctx, metav1.SingleObject(object))
+	return o.watch(ctx, metav1.SingleObject(object))
+}
+
+// watch starts a watch whose events are safe to pass to client-go.
+func (o Objects[O, L]) watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+	begun, err := o.client.Watch(ctx, opts)
+	if err != nil {
+		return nil, err
+	}
+
+	return filtered(begun, plainEvent[O]), nil
 }
 
 // AwaitDeletion waits until an object that was read is deleted. It resumes a watch that ends, until
@@ -64,12 +74,7 @@ func (o Objects[O, L]) untilDeleted(ctx context.Context, name, version string) e
 	source := &cache.ListWatch{WatchFuncWithContext: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
 		opts.FieldSelector = metav1.SingleObject(metav1.ObjectMeta{Name: name}).FieldSelector
 
-		begun, err := o.client.Watch(ctx, opts)
-		if err != nil {
-			return nil, err
-		}
-
-		return filtered(begun, plainEvent), nil
+		return o.watch(ctx, opts)
 	}}
 
 	_, err := watchtools.Until(ctx, version, source, func(event watch.Event) (bool, error) {
@@ -88,8 +93,9 @@ func (o Objects[O, L]) untilDeleted(ctx context.Context, name, version string) e
 
 // plainEvent returns an event that is safe to pass to client-go. It shortens the error that ends a
 // watch, and removes the retry delay that client-go would wait for. It replaces an error that is
-// not a metav1.Status and an object without a resource version: client-go would log them in full.
-func plainEvent(event watch.Event) watch.Event {
+// not a metav1.Status, and an object of another type or without a resource version: client-go would log
+// them in full, and each of them.
+func plainEvent[O Object](event watch.Event) watch.Event {
 	if event.Type == watch.Error {
 		status, ok := event.Object.(*metav1.Status)
 		if !ok {
@@ -101,7 +107,7 @@ func plainEvent(event watch.Event) watch.Event {
 		return event
 	}
 
-	if object, err := meta.Accessor(event.Object); err != nil || object.GetResourceVersion() == "" {
+	if object, ok := event.Object.(O); !ok || object.GetResourceVersion() == "" || pages.Check(object) != nil {
 		return unreadable()
 	}
 

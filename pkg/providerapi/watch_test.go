@@ -16,8 +16,11 @@ func TestPlainEvent(t *testing.T) {
 
 	foreign := strings.Repeat("x", 1<<20)
 	named := func(version string) *kubevirtv1.VirtualMachine {
-		return &kubevirtv1.VirtualMachine{ObjectMeta: metav1.ObjectMeta{Name: foreign, ResourceVersion: version}}
+		return &kubevirtv1.VirtualMachine{ObjectMeta: metav1.ObjectMeta{Name: "m", ResourceVersion: version}}
 	}
+	unnamed := named("1")
+	unnamed.UID = "../u"
+	other := &kubevirtv1.VirtualMachineInstance{ObjectMeta: named("1").ObjectMeta}
 
 	for name, tc := range map[string]struct {
 		reason string
@@ -25,6 +28,9 @@ func TestPlainEvent(t *testing.T) {
 		passes bool
 	}{
 		"Object":        {"as an API server sends it", watch.Event{Type: watch.Modified, Object: named("1")}, true},
+		"Bookmark":      {"as an API server sends it", watch.Event{Type: watch.Bookmark, Object: named("1")}, true},
+		"OtherKind":     {"client-go logs each of them", watch.Event{Type: watch.Bookmark, Object: other}, false},
+		"BadUID":        {"no API server accepts it", watch.Event{Type: watch.Modified, Object: unnamed}, false},
 		"NoVersion":     {"client-go quotes the object in an error", watch.Event{Type: watch.Modified, Object: named("")}, false},
 		"ObjectAsError": {"client-go logs the object", watch.Event{Type: watch.Error, Object: named("1")}, false},
 		"LongError":     {"the message is repeated", watch.Event{Type: watch.Error, Object: &metav1.Status{Message: foreign}}, false},
@@ -32,7 +38,7 @@ func TestPlainEvent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			got := plainEvent(tc.event)
+			got := plainEvent[*kubevirtv1.VirtualMachine](tc.event)
 			if tc.passes {
 				require.Equal(t, tc.event, got, tc.reason)
 

@@ -9,6 +9,7 @@ import (
 	"compress/gzip"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"path"
 	"strconv"
@@ -31,12 +32,13 @@ type Answer struct {
 
 // Parts of the error messages of the bounds.
 const (
-	size, elements, levels = "the response is too large", "elements in arrays", "levels of nesting"
-	number, membership     = "has a number with more than", "members in objects"
-	noEnd                  = "the list does not end"
-	noJSON, noStatus       = "the response cannot be read", "the response is not from a Kubernetes API server"
-	tooMany, unavailable   = "the server has received too many requests", "the server is currently unable to handle the request"
-	forbidden, rejected    = "permission denied", "invalid input"
+	size, levels         = "the response is too large", "levels of nesting"
+	number, memory       = "has a number with more than", "of memory"
+	noEnd                = "the list does not end"
+	noJSON, noStatus     = "the response cannot be read", "the response is not from a Kubernetes API server"
+	tooMany, unavailable = "the server has received too many requests", "the server is currently unable to handle the request"
+	forbidden, rejected  = "permission denied", "the server rejected our request"
+	identity             = "that no API server accepts"
 )
 
 // Answers returns all answers by name. The objects carry the tags of a shoot
@@ -45,20 +47,21 @@ func Answers() map[string]Answer { return answers() }
 
 // answers are created once, because they hold many megabytes.
 var answers = sync.OnceValue(func() map[string]Answer {
-	return map[string]Answer{
+	all := costly()
+	maps.Copy(all, map[string]Answer{
 		"Issue":        {"quantities in every object, endless lists, watches that must be retried after an hour", issue, number, noEnd},
 		"Quantity":     {"parsing takes hours", objects(Quantity, ""), number, number},
 		"SmallNumber":  {"comparing takes hours", objects("1e2000000000", ""), number, number},
 		"Negative":     {"rounding takes hours", objects("1e-2000000000", ""), number, number},
 		"Escaped":      {"the same, with an escaped letter", objects(`1\u00652000000000`, ""), number, number},
 		"Spaced":       {"the same, after white space", objects(`\u2003 `+Quantity, ""), number, number},
-		"Digits":       {"a number with a million digits", objects(strings.Repeat("9", 1<<20), ""), number, number},
-		"Members":      {"an object with a million members", objects("1Gi", members(1_000_000)), membership, membership},
-		"Elements":     {"arrays that are large in memory", objects("1Gi", `,"finalizers":[`+strings.Repeat(`"",`, 2_000_000)+`""]`), elements, elements},
-		"Owners":       {"arrays of structures that are large in memory", objects("1Gi", `,"ownerReferences":[`+strings.Repeat("{},", 2_000_000)+`{}]`), elements, elements},
+		"Digits":       {"a number with a hundred thousand digits", objects(strings.Repeat("9", 100_000), ""), number, number},
+		"Members":      {"an object with a million members", objects("1Gi", members(1_000_000)), memory, memory},
+		"Elements":     {"arrays that are large in memory", objects("1Gi", `,"finalizers":[`+strings.Repeat(`"",`, 2_000_000)+`""]`), memory, memory},
+		"Owners":       {"arrays of structures that are large in memory", objects("1Gi", `,"ownerReferences":[`+strings.Repeat("{},", 2_000_000)+`{}]`), memory, memory},
 		"Depth":        {"a million levels of nesting", objects("1Gi", `,"x":`+strings.Repeat("[", 1<<20)), levels, levels},
-		"LongName":     {"a name of megabytes", objects("1Gi", `,"generateName":"`+strings.Repeat("x", 7<<20)+`"`), size, ""},
-		"LargestName":  {"the longest name below the limit", objects("1Gi", `,"generateName":"`+strings.Repeat("x", 2900<<10)+`"`), "", ""},
+		"LongName":     {"a name of megabytes", objects("1Gi", `,"generateName":"`+strings.Repeat("x", 7<<20)+`"`), memory, ""},
+		"LargestName":  {"a name of less megabytes", objects("1Gi", `,"generateName":"`+strings.Repeat("x", 2900<<10)+`"`), memory, ""},
 		"EndlessLists": {"endless lists", endlessLists, "", noEnd},
 		"Circle":       {"a page that refers to itself as the next page", listsWith(func(string) string { return "x" }), "", noEnd},
 		"RetryAfter":   {"a Retry-After header of an hour", retryAfter(http.StatusTooManyRequests), tooMany, tooMany},
@@ -74,7 +77,7 @@ var answers = sync.OnceValue(func() map[string]Answer {
 		"EndlessBody":      {"an endless body", endless(`{"a":"`, strings.Repeat("x", 1<<16)), size, size},
 		"EndlessSpace":     {"endless white space", endless("", strings.Repeat(" ", 1<<16)), size, size},
 		"EndlessError":     {"an endless error", endlessError, noStatus, noStatus},
-		"Bomb":             {"a small body that is large after decompression", bomb, size, size},
+		"Bomb":             {"a small body that is large after decompression", bomb, noJSON, noJSON},
 		"Headers":          {"endless headers", headers, noJSON, noJSON},
 		"Redirect":         {"a redirect to another host", redirect, "status code 307", "status code 307"},
 		"Page":             {"an HTML page", page, noJSON, noJSON},
@@ -82,8 +85,31 @@ var answers = sync.OnceValue(func() map[string]Answer {
 		"Switches":         {"a switch to another protocol", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusSwitchingProtocols) }, noJSON, noJSON},
 		"EventsOfOthers":   {"events of a million objects", events(1_000_000), "", ""},
 		"ErrorEvents":      {"ERROR events without a Status", errorEvents, "", ""},
-	}
+	})
+
+	return all
 })
+
+// costly are further answers, each of which costs a client without bounds many times its size, or many
+// requests and lines of the log.
+func costly() map[string]Answer {
+	return map[string]Answer{
+		"SmallBodies": {"60 KB that take megabytes", contents(arrays), memory, ""},
+		"Texts":       {"texts of 300 KB in every object", contents(func(*http.Request) string { return `"x":{}` }, `,"annotations":{"a":"`+strings.Repeat("x", 300<<10)+`"}`), "", ""},
+		"Store":       {"instances that take more in a store than as text", store, "", noEnd},
+		"LongToken":   {"a token of megabytes for the next page", listsWith(func(string) string { return strings.Repeat("x", 7800<<10) }), "", noEnd},
+		"LongUID":     {"UIDs of megabytes", identities("m", strings.Repeat("u", 2900<<10)), memory, identity},
+		"BadUID":      {"UIDs that no object can have", identities("m", "u\\nu"), identity, identity},
+		"BadName":     {"names that no object can have", identities("../m_M", "u"), identity, identity},
+		"LongName253": {"names that are too long", identities(strings.Repeat("m", 300), "u"), identity, identity},
+		"LongURL":     {"references whose request has a URL of 200 KB", contents(references), "", ""},
+		"ShortWatch":  {"watches that end after one event", shortWatch, "", ""},
+		"Bookmarks":   {"BOOKMARK events of another kind", bookmarks, "", ""},
+		"SmallEvents": {"endless events, each of 60 KB", smallEvents, "", ""},
+		"Header":      {"250 KiB of headers", header, noJSON, noJSON},
+		"EmptyBlocks": {"endless empty blocks of gzip", emptyBlocks, noJSON, noJSON},
+	}
+}
 
 // Stalls returns the ways to begin an answer that never ends, by name. Each costs the
 // time limit of its request.
@@ -275,7 +301,7 @@ func bomb(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(packed()) // The client may hang up.
 }
 
-// packed is 128 MiB when decompressed, twice the limit of a watch.
+// packed is 128 MiB when decompressed.
 var packed = sync.OnceValue(func() []byte {
 	var all bytes.Buffer
 

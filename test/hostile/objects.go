@@ -3,6 +3,7 @@ package hostile
 import (
 	"fmt"
 	"net/http"
+	"path"
 	"strings"
 )
 
@@ -82,6 +83,16 @@ func objectOf(r *http.Request, quantity, metadata string) string {
 		rest = k.rest
 	}
 
-	return fmt.Sprintf(`{%s,"metadata":{"name":"m","namespace":"machines","uid":"u","resourceVersion":"1",
-		"labels":{"mcm.gardener.cloud/cluster":"c","mcm.gardener.cloud/role":"node"}%s},%s}`, kindOf(r, ""), metadata, fmt.Sprintf(rest, quantity))
+	return objectWith(r, metadata, fmt.Sprintf(rest, quantity))
+}
+
+// objectWith returns the JSON of the requested object with this content besides its metadata.
+func objectWith(r *http.Request, metadata, rest string) string {
+	name := "m"
+	if _, list := kinds[path.Base(r.URL.Path)]; !list {
+		name = path.Base(r.URL.Path)
+	}
+
+	return fmt.Sprintf(`{%s,"metadata":{"name":%q,"namespace":"machines","uid":%q,"resourceVersion":"1",
+		"labels":{"mcm.gardener.cloud/cluster":"c","mcm.gardener.cloud/role":"node"}%s},%s}`, kindOf(r, ""), name, "uid-"+name, metadata, rest)
 }

@@ -10,16 +10,8 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi/transport"
 )
 
-// large limits how many large responses are read at a time, per provider cluster and in total. Only
-// the pages of a list, which are dropped one after the other, may be large.
-var large = onlyPages()
-
-func onlyPages() *transport.Semaphores {
-	s := transport.NewSemaphores()
-	s.OnlyPagesLarge = true
-
-	return s
-}
+// large limits how many large pages of lists are read at a time, per provider cluster and in total.
+var large = transport.NewSemaphores()
 
 // clientOptions returns the options of a client for an API server that is not trusted, and a function
 // that closes its idle connections.

@@ -8,7 +8,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi/pages"
@@ -39,7 +38,7 @@ func collect[O client.Object, T any](
 	description := fmt.Sprintf("%T", list)
 
 	all, err := pages.Collect(ctx, lister{c, list, options}, pages.List{Description: description, PerPage: perPage, MaxKept: maxKept}, keep)
-	if errors.Is(err, pages.ErrTooLarge) {
+	if errors.Is(err, pages.ErrTooLarge) || errors.Is(err, pages.ErrIdentity) {
 		err = nameError(err) // The client has named other errors.
 	}
 
@@ -47,7 +46,7 @@ func collect[O client.Object, T any](
 }
 
 // ListMetadata returns the metadata of the objects of a kind that wanted selects; nil selects all. Each
-// can be passed to Delete. Objects with a name that no API server accepts are ignored.
+// can be passed to Delete.
 func (c *Cluster) ListMetadata(
 	ctx context.Context, kind schema.GroupVersionKind, wanted func(*metav1.PartialObjectMetadata) bool, options ...client.ListOption,
 ) ([]metav1.PartialObjectMetadata, error) {
@@ -55,7 +54,7 @@ func (c *Cluster) ListMetadata(
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 
 	return collect(ctx, c, list, metadataPerPage, func(o *metav1.PartialObjectMetadata) (metav1.PartialObjectMetadata, bool) {
-		return Metadata(kind, o), len(o.Name) <= validation.DNS1123SubdomainMaxLength && (wanted == nil || wanted(o))
+		return Metadata(kind, o), wanted == nil || wanted(o)
 	}, options)
 }
 

@@ -95,7 +95,7 @@ func (p *reader) list(to *target, r *http.Request, slot *transport.ReadSlot) (*h
 // response: the program begins again.
 func (l *list) join() (*http.Response, error) {
 	objects, here := []json.RawMessage{}, ""
-	bytesBefore, costBefore := l.slot.Bytes(), l.slot.Cost()
+	size, before := 0, l.slot.Cost()
 
 	for range maxPages {
 		response, body, err := l.fetch(here)
@@ -109,7 +109,7 @@ func (l *list) join() (*http.Response, error) {
 		}
 
 		objects = append(objects, next.Items...)
-		if len(objects) > maxObjects || l.slot.Bytes()-bytesBefore > maxBytes || l.slot.Cost()-costBefore > maxCost {
+		if size += len(body); len(objects) > maxObjects || size > maxBytes || l.slot.Cost()-before > maxCost {
 			return nil, errListTooLarge
 		}
 
@@ -121,12 +121,12 @@ func (l *list) join() (*http.Response, error) {
 	return nil, errListTooLarge
 }
 
-// fetch reads the page at a position. If it has too many elements in arrays, it reads this page and all
-// following ones with a quarter of the objects: one object with many elements must not hide the others.
+// fetch reads the page at a position. If it takes too much memory, it reads this page and all following
+// ones with a quarter of the objects: one large object must not hide the others.
 func (l *list) fetch(here string) (*http.Response, []byte, error) {
 	for {
 		response, body, err := whole(l.to, l.pageAt(here))
-		if !errors.Is(err, transport.ErrElements) || l.limit == 1 {
+		if !errors.Is(err, transport.ErrPage) || l.limit == 1 {
 			return response, body, err
 		}
 

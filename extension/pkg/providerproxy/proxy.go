@@ -80,6 +80,6 @@ func rewrite(r *httputil.ProxyRequest) {
 		return name == "Authorization" || name == "Cookie" || strings.HasPrefix(name, "Impersonate-")
 	})
 
-	// The transport can bound only what it decompresses itself.
+	// The transport bounds only what is not compressed.
 	r.Out.Header.Del("Accept-Encoding")
 }

@@ -38,13 +38,9 @@ func statusOf(err error) *metav1.Status {
 		Code: http.StatusServiceUnavailable, Reason: metav1.StatusReasonServiceUnavailable,
 	}
 
-	tooLarge := &http.MaxBytesError{}
-
 	switch bound, excess := transport.ExceededBound(err); {
 	case excess:
 		status.Code, status.Reason, status.Message = http.StatusBadGateway, metav1.StatusReasonInternalError, bound
-	case errors.As(err, &tooLarge):
-		status.Code, status.Reason, status.Message = http.StatusBadGateway, metav1.StatusReasonInternalError, "the response is too large"
 	case errors.Is(err, errListTooLarge):
 		status.Code, status.Reason, status.Message = http.StatusBadGateway, metav1.StatusReasonInternalError, errListTooLarge.Error()
 	case errors.Is(err, context.DeadlineExceeded):

@@ -8,6 +8,10 @@ import (
 // costOfEntry is the memory of an entry of a map, in bytes, in addition to its key and value.
 const costOfEntry = 16
 
+// MemoryOf returns the memory of a value that a cache or a caller keeps, and of everything that it refers
+// to, in bytes, as estimated.
+func MemoryOf(value any) int64 { return memoryOf(reflect.ValueOf(&value)) }
+
 // memoryOf estimates the memory of a value and of everything that it refers to, in bytes. It counts a
 // value twice if two pointers refer to it. Values must not refer to themselves, which those decoded
 // from JSON cannot.

@@ -9,7 +9,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,7 +17,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi/transport"
 )
 
-// ErrTooLarge is the error for a list that exceeds the bounds on objects, pages, bytes or memory.
+// ErrTooLarge is the error for a list that exceeds the bounds on objects, pages or memory.
 var ErrTooLarge = errors.New("the list does not end")
 
 // Lister lists one kind of object. Its requests pass through package transport.
@@ -32,15 +31,17 @@ type List struct {
 	Description string
 	// Labels and Fields select the objects; empty for all.
 	Labels, Fields string
-	// PerPage is the initial number of objects per page; zero means 500. Whole objects with many
-	// arrays need smaller pages to stay within the bounds on a response. A page with too many
-	// elements is read again with fewer objects.
+	// PerPage is the initial number of objects per page; zero means 500. Whole objects need smaller
+	// pages to stay within the bound on a page. A page that takes too much memory is read again with
+	// fewer objects.
 	PerPage int64
-	// MaxBytes bounds the bytes of all pages together; zero means 32 MiB. The bound may be larger
-	// if only short parts of the objects are kept.
-	MaxBytes int64
-	// MaxKept bounds the memory of the values that Collect returns, in bytes; zero means 32 MiB.
+	// MaxCost bounds the memory that all pages take, one after the other, and so the time to decode
+	// them, in bytes; zero means 512 MiB.
+	MaxCost int64
+	// MaxKept bounds the memory of the values that Collect returns, in bytes; zero means 4 MiB.
 	MaxKept int64
+	// Most is the number of values after which Collect ends; zero means all.
+	Most int
 }
 
 // Collect reads all pages of a list and returns the values that keep selects from its objects,
@@ -62,28 +63,36 @@ func Collect[L runtime.Object, O, T any](
 			return nil
 		}
 
-		if left -= memoryOf(reflect.ValueOf(&kept)); left < 0 {
+		if left -= MemoryOf(kept); left < 0 {
 			return fmt.Errorf("%w: what is needed of its objects takes more than %d KiB", ErrTooLarge, cmp.Or(list.MaxKept, maxKept)>>10)
 		}
 
-		all = append(all, kept)
+		if all = append(all, kept); len(all) == list.Most {
+			return errEnough
+		}
 
 		return nil
 	})
+	if errors.Is(err, errEnough) {
+		err = nil
+	}
 
 	return all, err
 }
 
+// errEnough ends a list early.
+var errEnough = errors.New("enough objects were read")
+
 // Each visits all objects of a list. It returns an error that wraps ErrTooLarge if the list exceeds
-// its bounds. If a page has too many elements in arrays, it reads this page and all following ones
-// with a quarter of the objects: one object with many elements must not hide the others.
+// its bounds. If a page takes too much memory, it reads this page and all following ones with a
+// quarter of the objects: one large object must not hide the others.
 func Each[L runtime.Object](ctx context.Context, from Lister[L], list List, visit func(runtime.Object) error) error {
-	read := bounds{maxBytes: cmp.Or(list.MaxBytes, maxList), perPage: cmp.Or(list.PerPage, perPage)}
+	read := bounds{maxCost: cmp.Or(list.MaxCost, maxCost), perPage: cmp.Or(list.PerPage, perPage)}
 	opts := metav1.ListOptions{LabelSelector: list.Labels, FieldSelector: list.Fields}
 
 	for {
 		next, err := visitPage(ctx, from, &read, opts, visit)
-		if errors.Is(err, transport.ErrElements) && read.perPage > 1 {
+		if errors.Is(err, transport.ErrPage) && read.perPage > 1 {
 			read.perPage = max(1, read.perPage/4)
 
 			continue
@@ -105,7 +114,7 @@ func visitPage[L runtime.Object](
 	ctx, slot := transport.WithReadSlot(ctx)
 	defer slot.Release()
 
-	slot.Limit, opts.Limit = MaxPage, read.perPage
+	opts.Limit = read.perPage
 
 	page, err := from.List(ctx, opts)
 	if err != nil {
@@ -118,19 +127,25 @@ func visitPage[L runtime.Object](
 	}
 
 	next = accessor.GetContinue()
-	if err := read.add(meta.LenList(page), slot, opts.Continue, next); err != nil {
+	if err := read.add(meta.LenList(page), slot.Cost(), opts.Continue, next); err != nil {
 		return "", err
 	}
 
-	return next, meta.EachListItem(page, visit)
+	return next, meta.EachListItem(page, func(object runtime.Object) error {
+		if err := Check(object); err != nil {
+			return err
+		}
+
+		return visit(object)
+	})
 }
 
-// bounds counts the objects, pages and bytes read of a list and the memory that they took, and holds
-// its byte limit and page size.
+// bounds counts the objects and pages read of a list and the memory that they took, and holds
+// its page size.
 type bounds struct {
-	objects, pages        int
-	bytes, cost, maxBytes int64
-	perPage               int64
+	objects, pages int
+	cost, maxCost  int64
+	perPage        int64
 }
 
 // maxPages returns the maximum number of pages of the list.
@@ -138,16 +153,12 @@ func (b *bounds) maxPages() int { return max(MaxPages, MaxObjects/int(b.perPage)
 
 // add counts a page. It returns an error if the list exceeds its bounds
 // with this page or the next one.
-func (b *bounds) add(objects int, read *transport.ReadSlot, here, next string) error {
-	b.objects, b.pages, b.bytes, b.cost = b.objects+objects, b.pages+1, b.bytes+read.Bytes(), b.cost+read.Cost()
+func (b *bounds) add(objects int, cost int64, here, next string) error {
+	b.objects, b.pages, b.cost = b.objects+objects, b.pages+1, b.cost+cost
 
-	if b.cost > costPerByte*b.maxBytes {
-		return fmt.Errorf("%w: its pages take more than %d MiB of memory, one after the other", ErrTooLarge, costPerByte*b.maxBytes>>20)
-	}
-
-	if b.objects > MaxObjects || b.bytes > b.maxBytes || (next != "" && (b.pages >= b.maxPages() || next == here)) {
-		return fmt.Errorf("%w: it has more than %d objects, %d pages or %d MiB, or a page that refers to itself as the next page",
-			ErrTooLarge, MaxObjects, b.maxPages(), b.maxBytes>>20)
+	if b.objects > MaxObjects || b.cost > b.maxCost || len(next) > maxToken || (next != "" && (b.pages >= b.maxPages() || next == here)) {
+		return fmt.Errorf("%w: it has more than %d objects or %d pages, its pages take more than %d MiB of memory, one after the other, or "+
+			"a page names no valid next page", ErrTooLarge, MaxObjects, b.maxPages(), b.maxCost>>20)
 	}
 
 	return nil

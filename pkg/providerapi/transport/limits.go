@@ -6,59 +6,64 @@ import "time"
 // and time. The fractions were measured on objects of real control planes, including their
 // managedFields.
 
-// Bytes of one response, after decompression.
+// Memory of one response, in bytes. It is estimated while the response is read, before it is decoded.
 const (
-	// maxResponse bounds the body of a response. The largest object that etcd accepts has half this
-	// size.
-	maxResponse = 3 << 20
-	// maxEvent bounds one event of a watch.
-	maxEvent = maxResponse
-	// maxWatch bounds all events of a watch together: if a server sends events as fast as it can,
-	// the client pauses before the next watch. Two thousand instances that change every minute
-	// reach the bound in a minute and a half.
-	maxWatch = 64 << 20
-	// maxHeader bounds the headers of a response.
-	maxHeader = 256 << 10
-	// maxStatus bounds the body of an error response.
-	maxStatus = 256 << 10
+	// MaxKept bounds the memory of any response that is not a page of a list, and of an event of a watch: a
+	// call keeps it, and fifty calls run at a time. TestMaxKept_LargeMachine has the largest objects that
+	// are expected of a provider cluster: they take three quarters of it.
+	MaxKept = 1 << 20
+	// maxPage bounds the memory of a page of a list, which is dropped before the next one is read. The
+	// metadata of 500 VirtualMachines take two thirds of it.
+	maxPage = 32 << 20
+
+	// costOfByte is the memory of a byte of text: the response itself, the spare room of the buffer that
+	// holds it, and its copy in a string.
+	costOfByte = 3
+	// costOfItem is the memory of an item of a list, excluding its texts, with the spare room of the array:
+	// a VirtualMachineInstance has 1,528 bytes. Items have the depth itemDepth. costOfObject is the memory of
+	// an object in any other array: the largest, an ephemeral container, has 424 bytes. costOfElement is that
+	// of any other element, and costOfMember that of a member of an object, which may be an entry of a map.
+	costOfItem, itemDepth, costOfObject, costOfElement, costOfMember = 2 << 10, 2, 640, 64, 128
+	// maxDepth bounds the nesting of objects and arrays. A list of VirtualMachines with
+	// managedFields has 17 levels.
+	maxDepth = 64
+)
+
+// Bytes.
+const (
+	// maxWatch bounds all events of a watch together. A client resumes a watch that ends.
+	maxWatch = 16 << 20
+	// watchRate is the average number of bytes per second that a client reads of consecutive watches. Two
+	// thousand instances that change every minute take two thirds of it.
+	watchRate = 1 << 20
+	// maxHeader bounds the headers of a response. Those of an API server behind a gateway have 2 KiB.
+	maxHeader = 32 << 10
+	// maxURL bounds the path and the query of a request, which contain names and tokens from earlier
+	// responses. Two names of 253 bytes, and selectors and the token of a page with such names take a third
+	// of it.
+	maxURL = 8 << 10
+	// maxDropped bounds what is read of the response to a deletion. The connection can be used again unless
+	// the response is larger.
+	maxDropped = 1 << 20
 	// maxMessage bounds each string of a metav1.Status, and maxCauses the number of its causes.
 	// KubeVirt adds one cause per invalid field.
 	maxMessage, maxCauses = 8 << 10, 100
 )
 
-// Content of one response, or of one event of a watch.
+// Large pages, which wait for a slot.
 const (
-	// maxDepth bounds the nesting of objects and arrays. A list of VirtualMachines with
-	// managedFields has 17 levels.
-	maxDepth = 64
-	// maxElements bounds the elements of all arrays together. An empty object in an array takes
-	// three bytes in a response and up to a thousand in memory. The metadata of 500 VirtualMachines
-	// have a fifth of this number, and 50 nodes with their images have two thirds.
-	maxElements = 20_000
-	// maxMembers bounds the members of all objects together: a member of two bytes takes a hundred
-	// bytes in a map. The metadata of 500 VirtualMachines have half of this number.
-	maxMembers = 200_000
-	// costOfElement and costOfMember are the maximum memory of an element and a member, in bytes,
-	// excluding their strings.
-	costOfElement, costOfMember = 1 << 10, 128
-)
-
-// Large responses, which wait for a slot.
-const (
-	// smallResponse is the memory, in bytes, that a response may take before it has to wait for a
-	// slot; see ReadSlot. A VirtualMachine takes a fifth of it, and the metadata of a hundred take
-	// all of it.
-	smallResponse = 1 << 20
-	// maxLargeReads is the number of large responses that the process reads and decodes at a time,
+	// smallPage is the memory that a page may take before it has to wait for a slot; see ReadSlot. The
+	// metadata of 25 VirtualMachines take all of it.
+	smallPage = 1 << 20
+	// maxLargeReads is the number of large pages that the process reads and decodes at a time,
 	// across all provider clusters.
 	maxLargeReads = 4
 	// maxLargeReadsPerCluster is the number of these per cluster: a server that sends only large
-	// responses, and slowly, must not block reads from the others.
+	// pages, and slowly, must not block reads from the others.
 	maxLargeReadsPerCluster = 1
 	// maxHosts is the maximum number of hosts whose semaphores are kept.
 	maxHosts = 512
-	// largeReadTimeout bounds the time for reading the rest of a large response or event while
-	// others wait for a slot.
+	// largeReadTimeout bounds the time for reading the rest of a large page while others wait for a slot.
 	largeReadTimeout = 10 * time.Second
 )
 
@@ -72,4 +77,6 @@ const (
 	// maxWatchDuration bounds a watch that its server does not end. API servers end a watch that
 	// requests a timeout after ten minutes at most.
 	maxWatchDuration = 11 * time.Minute
+	// minWatchDuration is how long a watch takes, even if its server ends it.
+	minWatchDuration = time.Second
 )

@@ -8,20 +8,20 @@ import (
 )
 
 // excessError names the bound that a response exceeds. Its text contains no byte of the response.
-type excessError struct{ what string }
+type excessError struct{ text string }
 
-func (e *excessError) Error() string { return "the response " + e.what }
+func (e *excessError) Error() string { return e.text }
 
-// ErrElements is the error of a response with too many elements in its arrays. A list can be read
-// with fewer objects per page.
-var ErrElements error = &excessError{fmt.Sprintf("is too large: it has more than %d elements in arrays", maxElements)}
+// ErrPage is the error of a page of a list that would take too much memory. The list can be read with
+// fewer objects per page.
+var ErrPage error = &excessError{fmt.Sprintf("the response is too large: its page takes more than %d MiB of memory", maxPage>>20)}
 
 var (
-	errDepth   = &excessError{fmt.Sprintf("is too large: it has more than %d levels of nesting", maxDepth)}
-	errMembers = &excessError{fmt.Sprintf("is too large: it has more than %d members in objects", maxMembers)}
-	errMemory  = &excessError{fmt.Sprintf("is too large: it takes more than %d MiB of memory", smallResponse>>20)}
-	errNumber  = &excessError{fmt.Sprintf("has a number with more than %d digits, or more than %d in its exponent",
+	errMemory = &excessError{fmt.Sprintf("the response is too large: it takes more than %d MiB of memory", MaxKept>>20)}
+	errDepth  = &excessError{fmt.Sprintf("the response is too large: it has more than %d levels of nesting", maxDepth)}
+	errNumber = &excessError{fmt.Sprintf("the response has a number with more than %d digits, or more than %d in its exponent",
 		quantity.MaxDigits, quantity.MaxExponentDigits)}
+	errURL = &excessError{fmt.Sprintf("an earlier response has a name or a token that is too long: the next request would have a URL of more than %d KiB", maxURL>>10)}
 )
 
 // ExceededBound names the bound that a response exceeds, if err reports one. The text contains no
@@ -56,11 +56,16 @@ type level struct {
 	quantities members
 }
 
-// scanner reads JSON as it arrives, in one pass and in constant memory, and counts what makes
-// decoding expensive. It does not validate the JSON: the decoder does. Documents may follow each
-// other, such as the events of a watch; each is counted separately.
+// scanner reads JSON as it arrives, in one pass and in constant memory, and estimates the memory that it
+// takes when it is decoded. It does not validate the JSON: the decoder does.
 type scanner struct {
-	bytes, elements, members int
+	// cost is the memory of the response, or of the current event of a watch, as estimated, in bytes.
+	cost int64
+	// most bounds the cost, and excess is the error of a response that exceeds it.
+	most   int64
+	excess error
+	// events is set if documents follow each other. Each is counted separately.
+	events bool
 
 	mode   mode
 	levels [maxDepth]level
@@ -73,14 +78,6 @@ type scanner struct {
 	candidate      quantity.Reader
 }
 
-// cost estimates the memory that the current document takes after decoding, in bytes.
-func (s *scanner) cost() int {
-	return s.bytes + s.elements*costOfElement + s.members*costOfMember
-}
-
-// between reports whether no document is open.
-func (s *scanner) between() bool { return s.depth == 0 && s.mode == inStructure }
-
 // scan reads the next bytes. It returns an error if a bound is exceeded.
 func (s *scanner) scan(p []byte) error {
 	for len(p) > 0 {
@@ -89,7 +86,10 @@ func (s *scanner) scan(p []byte) error {
 			return err
 		}
 
-		s.bytes += n
+		if s.cost += int64(n) * costOfByte; s.cost > s.most {
+			return s.excess
+		}
+
 		p = p[n:]
 	}
 
@@ -114,13 +114,13 @@ func (s *scanner) step(p []byte) (int, error) {
 func (s *scanner) structure(b byte) error {
 	switch b {
 	case '"':
-		return s.beginText()
+		s.beginText()
 	case '{', '[':
 		return s.open(b == '[')
 	case '}', ']':
 		s.close()
 	case ',':
-		return s.comma()
+		s.comma()
 	case ':':
 		s.naming = false
 	case '-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9':
@@ -139,21 +139,27 @@ func (s *scanner) open(array bool) error {
 	next := level{array: array}
 
 	switch {
+	case s.depth == 0 && s.events:
+		s.cost = 0
 	case s.depth == 0:
-		s.bytes, s.elements, s.members = 0, 0, 0
 	case s.levels[s.depth-1].array:
 		next.quantities = s.levels[s.depth-1].quantities
 	default:
 		next.quantities = s.name.quantities()
 	}
 
+	switch {
+	case array:
+		s.cost += costOfElement // Of the first one, even if there is none.
+	case s.depth == itemDepth && s.levels[s.depth-1].array:
+		s.cost += costOfItem
+	case s.depth > 0 && s.levels[s.depth-1].array:
+		s.cost += costOfObject
+	}
+
 	s.levels[s.depth] = next
 	s.depth++
 	s.naming = !array
-
-	if array {
-		return s.element()
-	}
 
 	return nil
 }
@@ -163,25 +169,12 @@ func (s *scanner) close() {
 	s.naming = false
 }
 
-func (s *scanner) comma() error {
-	if s.depth == 0 {
-		return nil
+func (s *scanner) comma() {
+	switch {
+	case s.depth == 0:
+	case s.levels[s.depth-1].array:
+		s.cost += costOfElement
+	default:
+		s.naming = true
 	}
-
-	if s.levels[s.depth-1].array {
-		return s.element()
-	}
-
-	s.naming = true
-
-	return nil
-}
-
-// element counts an element: one for each array, even if it is empty, and one for each comma.
-func (s *scanner) element() error {
-	if s.elements++; s.elements > maxElements {
-		return ErrElements
-	}
-
-	return nil
 }

@@ -28,9 +28,7 @@ func FuzzScanner(f *testing.F) {
 	}
 
 	f.Fuzz(func(t *testing.T, body []byte, size uint8) {
-		var whole scanner
-
-		err := whole.scan(body)
+		err := newTestScanner().scan(body)
 		require.Equal(t, err, scanIn(string(body), int(size)), "the pieces in which an answer arrives do not matter")
 
 		if err != nil {

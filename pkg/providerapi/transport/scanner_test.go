@@ -32,19 +32,24 @@ func TestScanner(t *testing.T) {
 		body   string
 		want   error
 	}{
-		"Elements":         {"as many as there may be", `[0` + strings.Repeat(",0", maxElements-1) + `]`, nil},
-		"TooManyElements":  {"one more", `[0` + strings.Repeat(",0", maxElements) + `]`, ErrElements},
-		"Nothing":          {"they may be nothing", `{"items":[null` + strings.Repeat(",null", maxElements) + `]}`, ErrElements},
-		"Everywhere":       {"all arrays count", `{"a":[` + strings.Repeat(`{"b":[]},`, maxElements/2) + `{}]}`, ErrElements},
-		"Members":          {"as many as there may be", members(maxMembers), nil},
-		"TooManyMembers":   {"one more", members(maxMembers + 1), errMembers},
-		"MembersOfMany":    {"of all objects together", `{"a":[` + members(maxMembers/2) + `,` + members(maxMembers/2) + `]}`, errMembers},
+		"Objects":          {"as many as there may be", `{"a":{"b":[{}` + strings.Repeat(",{}", testObjects-1) + `]}}`, nil},
+		"TooManyObjects":   {"more", `{"a":{"b":[{}` + strings.Repeat(",{}", testObjects+10) + `]}}`, errMemory},
+		"TooManyItems":     {"items of a list are larger", `{"items":[` + strings.Repeat("{},", MaxKept/costOfItem) + `{}]}`, errMemory},
+		"TooManyElements":  {"other elements take less", `[0` + strings.Repeat(",0", MaxKept/costOfElement) + `]`, errMemory},
+		"Nothing":          {"they may be nothing", `{"items":[null` + strings.Repeat(",null", MaxKept/costOfElement) + `]}`, errMemory},
+		"Everywhere":       {"all arrays count", `{"a":[` + strings.Repeat(`{"b":[]},`, testObjects) + `{}]}`, errMemory},
+		"Members":          {"as many as there may be", members(MaxKept / (costOfMember + 8*costOfByte)), nil},
+		"TooManyMembers":   {"more", members(MaxKept / costOfMember), errMemory},
+		"MembersOfMany":    {"of all objects together", `{"a":[` + members(MaxKept/costOfMember/2) + `,` + members(MaxKept/costOfMember/2) + `]}`, errMemory},
+		"Bytes":            {"as many as there may be", `"` + strings.Repeat("x", MaxKept/costOfByte-2) + `"`, nil},
+		"TooManyBytes":     {"one more", `"` + strings.Repeat("x", MaxKept/costOfByte-1) + `"`, errMemory},
+		"Space":            {"white space too", strings.Repeat(" ", MaxKept/costOfByte+1), errMemory},
 		"Depth":            {"as deep as there may be", strings.Repeat("[", maxDepth) + strings.Repeat("]", maxDepth), nil},
 		"TooDeep":          {"one more", strings.Repeat(`{"a":`, maxDepth+1), errDepth},
-		"Text":             {"a text is one element", `["` + strings.Repeat(`,\",\\`, maxElements) + `"]`, nil},
-		"AfterText":        {"it ends at its quote", `["\\"` + strings.Repeat(`,""`, maxElements) + `]`, ErrElements},
-		"Events":           {"each event of a watch counts for itself", strings.Repeat(`{"object":{"a":[1,2,3]}}`+"\n", maxElements), nil},
-		"Unopened":         {"what is no JSON is the decoder's to refuse", `]}],` + strings.Repeat(",", maxElements), nil},
+		"Text":             {"a text is one element", `["` + strings.Repeat(`,\",\\`, 10_000) + `"]`, nil},
+		"AfterText":        {"it ends at its quote", `["\\"` + strings.Repeat(`,""`, MaxKept/costOfElement) + `]`, errMemory},
+		"Documents":        {"a response is one document", strings.Repeat(`{"object":{"a":[1,2,3]}}`+"\n", 10*testObjects), errMemory},
+		"Unopened":         {"what is no JSON is the decoder's to refuse", `]}],` + strings.Repeat(",", 100_000), nil},
 		"Quantity":         {"it takes hours to parse", `{"memory":{"guest":"` + hang + `"}}`, errNumber},
 		"QuantityNumber":   {"without quotes too", `{"guest":` + hang + `}`, errNumber},
 		"QuantityLast":     {"in an array too", `[1,` + hang + `]`, errNumber},
@@ -87,9 +92,28 @@ func TestScanner(t *testing.T) {
 	}
 }
 
+// testObjects is the number of empty objects in an array that a response may have.
+const testObjects = MaxKept/(costOfObject+costOfElement+3*costOfByte) - 1
+
+func newTestScanner() *scanner { return &scanner{most: MaxKept, excess: errMemory} }
+
+// TestScanner_Events counts each event of a watch separately.
+func TestScanner_Events(t *testing.T) {
+	t.Parallel()
+
+	small := `{"object":{"a":[` + strings.Repeat("{},", testObjects-10) + `{}]}}` + "\n"
+	tooLarge := `{"object":{"a":[` + strings.Repeat("{},", testObjects+10) + `{}]}}` + "\n"
+
+	s := newTestScanner()
+	s.events = true
+
+	require.NoError(t, s.scan([]byte(strings.Repeat(small, 5))))
+	require.Equal(t, errMemory, s.scan([]byte(tooLarge+small)), "also if it arrives together with the next one")
+}
+
 // scanIn scans a body in pieces of the given size.
 func scanIn(body string, size int) error {
-	var s scanner
+	s := newTestScanner()
 
 	for size = max(1, size); len(body) > 0; body = body[min(size, len(body)):] {
 		if err := s.scan([]byte(body[:min(size, len(body))])); err != nil {
@@ -209,7 +233,7 @@ func BenchmarkScanner(b *testing.B) {
 	b.ReportAllocs()
 
 	for b.Loop() {
-		var s scanner
+		s := scanner{most: 1 << 30}
 		if err := s.scan(body); err != nil {
 			b.Fatal(err)
 		}

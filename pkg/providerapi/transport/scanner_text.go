@@ -30,23 +30,16 @@ func (s *scanner) checkNumber() error {
 	return nil
 }
 
-func (s *scanner) beginText() error {
+func (s *scanner) beginText() {
 	s.isName, s.escape, s.mode = s.naming, escape{}, inText
 
-	if !s.isName {
-		if s.isQuantity() {
-			s.mode, s.candidate = inQuantity, quantity.Reader{}
-		}
-
-		return nil
+	switch {
+	case s.isName:
+		s.name = memberName{}
+		s.cost += costOfMember
+	case s.isQuantity():
+		s.mode, s.candidate = inQuantity, quantity.Reader{}
 	}
-
-	s.name = memberName{}
-	if s.members++; s.members > maxMembers {
-		return errMembers
-	}
-
-	return nil
 }
 
 // isQuantity reports whether the string that begins here may be decoded into a quantity. Any other

@@ -25,22 +25,23 @@ func keepStatus(resp *http.Response) error {
 		return fmt.Errorf("unexpected response %d", resp.StatusCode)
 	}
 
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxStatus+1))
-	if err != nil {
+	body, err := io.ReadAll(resp.Body)
+	if _, excessive := ExceededBound(err); err != nil && !excessive {
 		return err
 	}
 
-	body, kind := statusIn(body)
+	body, kind := statusIn(body, err)
 	resp.Body, resp.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	resp.Header.Set("Content-Type", kind)
 
 	return nil
 }
 
-// statusIn returns the metav1.Status in a body as JSON, or notAStatus, with its content type.
-func statusIn(body []byte) (text []byte, contentType string) {
+// statusIn returns the metav1.Status in a body as JSON, or notAStatus, with its content type. excess is set
+// if the body exceeds a bound.
+func statusIn(body []byte, excess error) (text []byte, contentType string) {
 	status := &metav1.Status{}
-	if len(body) > maxStatus || json.Unmarshal(body, status) != nil || status.Kind != "Status" || status.APIVersion != "v1" {
+	if excess != nil || json.Unmarshal(body, status) != nil || status.Kind != "Status" || status.APIVersion != "v1" {
 		return []byte(notAStatus), "text/plain"
 	}
 

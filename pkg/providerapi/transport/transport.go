@@ -1,11 +1,10 @@
-// Package transport is the HTTP client for an API server that is not trusted: it bounds the time, the
-// size and the content of each response, and removes what a server could use to influence its
+// Package transport is the HTTP client for an API server that is not trusted: it bounds the time and the
+// memory of each response, and removes what a server could use to influence its
 // client. Package providerapi sends the driver's requests through it, and the Gardener extension its
 // own. It must not know a kind of objects.
 package transport
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -52,6 +51,7 @@ func New(config *rest.Config, large *Semaphores, servers Servers) (*http.Client,
 		MaxIdleConnsPerHost:    25,
 		IdleConnTimeout:        90 * time.Second,
 		MaxResponseHeaderBytes: maxHeader,
+		DisableCompression:     true, // Few compressed bytes may contain many, or none without an end.
 		TLSNextProto:           map[string]func(string, *tls.Conn) http.RoundTripper{},
 	}
 
@@ -74,12 +74,15 @@ type contained struct {
 
 // RoundTrip implements http.RoundTripper.
 func (c *contained) RoundTrip(r *http.Request) (*http.Response, error) {
-	watch := isWatch(r)
-	ctx, timer := timed(r.Context(), watch)
+	if len(r.URL.RequestURI()) > maxURL {
+		return nil, errURL
+	}
+
+	ctx, timer := timed(r.Context(), isWatch(r))
 
 	resp, err := c.next.RoundTrip(forJSON(ctx, r))
 	if err == nil {
-		err = c.contain(ctx, resp, watch, timer)
+		err = c.contain(ctx, r, resp, timer)
 	}
 
 	if err != nil {
@@ -94,35 +97,75 @@ func (c *contained) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // contain bounds a response. The timer ends when the response body is closed.
-func (c *contained) contain(ctx context.Context, resp *http.Response, watch bool, timer *timer) error {
+func (c *contained) contain(ctx context.Context, r *http.Request, resp *http.Response, timer *timer) error {
+	isJSON := resp.Header.Get("Content-Encoding") == "" && mediaType(resp) == jsonType
 	// client-go logs both at -v=8, whatever the server put into them.
 	resp.Header, resp.Status = plainHeader(resp.Header), http.StatusText(resp.StatusCode)
 
-	if resp.StatusCode < http.StatusOK || resp.StatusCode > http.StatusPartialContent {
-		defer timer.end()
+	failed := resp.StatusCode < http.StatusOK || resp.StatusCode > http.StatusPartialContent
 
-		return keepStatus(resp)
+	slot := c.semaphores.slotOf(ctx)
+	if failed {
+		slot = nil
 	}
 
-	if kind, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type")); err != nil || kind != jsonType {
+	body := bodyOf(ctx, resp, isWatch(r) && !failed, slot, timer)
+	body.scanner.most += costOfByte * expected(ctx, r)
+
+	switch {
+	case failed:
+		resp.Body = body
+
+		return keepStatus(resp)
+	case r.Method == http.MethodDelete:
+		return drop(resp, timer)
+	case !isJSON:
 		defer timer.end()
 
 		return requireEmpty(resp)
 	}
 
-	slot := c.semaphores.slotOf(ctx)
-
-	limit := cmp.Or(slot.Limit, maxResponse)
-	if watch {
-		limit = maxWatch
-	}
-
-	// MaxBytesReader is meant for requests, but also works for responses.
-	resp.Body = &responseBody{
-		ReadCloser: http.MaxBytesReader(nil, resp.Body, limit), watch: watch, slot: slot, ctx: ctx, timer: timer,
-	}
+	resp.Body = body
 
 	return nil
+}
+
+// expectedKey is the context key of the size of an expected response.
+type expectedKey struct{}
+
+// Expect returns a context for a request whose response contains so many bytes that the caller has already.
+// They count less than others.
+func Expect(ctx context.Context, bytes int) context.Context {
+	return context.WithValue(ctx, expectedKey{}, int64(bytes))
+}
+
+// expected returns the number of bytes of a response that its caller has already: those of Expect, and
+// those of an object that is written.
+func expected(ctx context.Context, r *http.Request) int64 {
+	known, _ := ctx.Value(expectedKey{}).(int64)
+
+	return known + max(r.ContentLength, 0)
+}
+
+// drop reads the response to a deletion, and drops it: it contains the deleted objects, whose number and
+// size the request does not determine, and no client needs them.
+func drop(resp *http.Response, timer *timer) error {
+	defer timer.end()
+
+	_, err := io.Copy(io.Discard, io.LimitReader(resp.Body, maxDropped))
+	closed := resp.Body.Close()
+	resp.Body, resp.ContentLength = http.NoBody, 0
+
+	return errors.Join(err, closed)
+}
+
+func mediaType(resp *http.Response) string {
+	kind, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	if err != nil {
+		return ""
+	}
+
+	return kind
 }
 
 // requireEmpty accepts a response without a body, which has no content type: KubeVirt's subresources

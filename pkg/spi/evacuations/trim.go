@@ -26,9 +26,8 @@ func isRelevantChange(before, after any) bool {
 		!to.DeletionTimestamp.Equal(from.DeletionTimestamp)
 }
 
-// trim reduces an instance or a migration to the fields that evacuations depend on. These have a
-// fixed size, or are lists. They include no map, since a map takes many times the memory of its
-// JSON, and the cache is bounded by the size of the JSON.
+// trim reduces an instance or a migration to the fields that evacuations depend on: the memory of the
+// cache is bounded.
 func trim(object any) (any, error) {
 	switch object := object.(type) {
 	case *kubevirtv1.VirtualMachineInstance:
@@ -46,8 +45,13 @@ func trimInstance(instance *kubevirtv1.VirtualMachineInstance) *kubevirtv1.Virtu
 		Spec:       kubevirtv1.VirtualMachineInstanceSpec{EvictionStrategy: instance.Spec.EvictionStrategy},
 		Status: kubevirtv1.VirtualMachineInstanceStatus{
 			Phase: instance.Status.Phase, NodeName: instance.Status.NodeName, EvacuationNodeName: instance.Status.EvacuationNodeName,
-			Conditions: instance.Status.Conditions,
 		},
+	}
+
+	for _, c := range instance.Status.Conditions {
+		if c.Type == kubevirtv1.VirtualMachineInstanceEvictionRequested || c.Type == kubevirtv1.VirtualMachineInstanceIsMigratable {
+			trimmed.Status.Conditions = append(trimmed.Status.Conditions, c)
+		}
 	}
 
 	if memory := instance.Spec.Domain.Memory; memory != nil {

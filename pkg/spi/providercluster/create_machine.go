@@ -2,6 +2,7 @@ package providercluster
 
 import (
 	"context"
+	"encoding/base64"
 	"maps"
 	"reflect"
 
@@ -12,6 +13,7 @@ import (
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi/transport"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi/render"
 )
@@ -74,7 +76,8 @@ func ensureSecret(ctx context.Context, c *providerapi.Clients, want *corev1.Secr
 // adoptSecret updates an existing Secret of this machine with the current user data, since the
 // bootstrap token may have been replaced.
 func adoptSecret(ctx context.Context, c *providerapi.Clients, want *corev1.Secret, id spi.Identity) error {
-	have, err := c.Secrets().Get(ctx, want.Name)
+	// The response may be as large as the user data.
+	have, err := c.Secrets().Get(transport.Expect(ctx, textSize(want.Data)), want.Name)
 
 	switch {
 	case err != nil:
@@ -97,6 +100,15 @@ func adoptSecret(ctx context.Context, c *providerapi.Clients, want *corev1.Secre
 	}
 
 	return err
+}
+
+// textSize returns the number of bytes of a Secret's data in JSON.
+func textSize(data map[string][]byte) (size int) {
+	for name, value := range data {
+		size += len(name) + base64.StdEncoding.EncodedLen(len(value))
+	}
+
+	return size
 }
 
 // ensureVirtualMachine returns the UID of the machine's VirtualMachine.

@@ -24,8 +24,9 @@ const (
 	// evidenceTimeout bounds the time to read the evidence of one machine, for which a worker waits.
 	// Failed reads are not retried: without them the diagnosis is merely less precise.
 	evidenceTimeout = 5 * time.Second
-	// maxEvidence bounds the objects of each list for one machine.
-	maxEvidence = 500
+	// maxEvidence bounds the objects of each list for one machine, and maxEvidenceMemory their memory, in
+	// bytes: that of fifty disks, or of two hundred events.
+	maxEvidence, maxEvidenceMemory = 500, 256 << 10
 )
 
 // investigate reads the evidence that the VirtualMachine and its instance do not contain: the
@@ -219,7 +220,7 @@ func isOnNode(instance *kubevirtv1.VirtualMachineInstance) bool {
 // be a pod that only triggers the binding of volumes.
 func (r *reader) podsOf(ctx context.Context, instance *kubevirtv1.VirtualMachineInstance) []corev1.Pod {
 	pods, err := providerapi.Some[corev1.Pod](ctx, r.clients.Kubernetes.CoreV1().Pods(r.clients.Namespace), providerapi.List{
-		Labels: labels.Set{kubevirtv1.CreatedByLabel: string(instance.UID)}.String(),
+		Labels: labels.Set{kubevirtv1.CreatedByLabel: string(instance.UID)}.String(), MaxKept: maxEvidenceMemory,
 	}, maxEvidence)
 	if err != nil {
 		r.addUnread(spi.During("list pods", providerapi.Explain(err)))
@@ -240,7 +241,9 @@ func (r *reader) dataVolumesOf(ctx context.Context, in *spi.ObserveMachineInput)
 		return nil
 	}
 
-	volumes, err := providerapi.Some[cdiv1beta1.DataVolume](ctx, r.clients.DataVolumes(r.clients.Namespace, "DataVolume"), providerapi.List{Labels: selector}, maxEvidence)
+	volumes, err := providerapi.Some[cdiv1beta1.DataVolume](ctx, r.clients.DataVolumes(r.clients.Namespace, "DataVolume"), providerapi.List{
+		Labels: selector, MaxKept: maxEvidenceMemory,
+	}, maxEvidence)
 	if err != nil {
 		r.addUnread(spi.During("list DataVolumes", providerapi.Explain(err)))
 	}
@@ -276,7 +279,9 @@ func (r *reader) imageOf(ctx context.Context, dv *cdiv1beta1.DataVolume) (images
 }
 
 func (r *reader) eventsOf(ctx context.Context, selector fields.Set) []corev1.Event {
-	events, err := providerapi.Some[corev1.Event](ctx, r.clients.Kubernetes.CoreV1().Events(r.clients.Namespace), providerapi.List{Fields: selector.String()}, maxEvidence)
+	events, err := providerapi.Some[corev1.Event](ctx, r.clients.Kubernetes.CoreV1().Events(r.clients.Namespace), providerapi.List{
+		Fields: selector.String(), MaxKept: maxEvidenceMemory,
+	}, maxEvidence)
 	if err != nil {
 		r.addUnread(spi.During("list events", providerapi.Explain(err)))
 	}

@@ -1,21 +1,22 @@
 package providercluster
 
 import (
-	"encoding/json"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
+
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi/pages"
 )
 
 const (
 	// entryRetention is how long the entry of a machine is kept after its last use.
 	entryRetention = 10 * time.Minute
-	// maxEntryBytes and maxCacheBytes bound the size of one entry and of all entries, in JSON. The
-	// evidence of a machine with its pod, its disks and fifty events has 150 KiB. Evidence that
-	// exceeds the limit is used once, and not cached.
-	maxEntryBytes, maxCacheBytes = 512 << 10, 16 << 20
+	// maxEntryMemory and maxCacheMemory bound the memory of one entry and of all entries, in bytes. The
+	// evidence of a machine with its pod, its disks and fifty events has 200 KiB. Evidence that
+	// exceeds the limit is not used.
+	maxEntryMemory, maxCacheMemory = 512 << 10, 16 << 20
 	// maxEntries bounds the number of entries. A server may return a machine with another UID each
 	// time.
 	maxEntries = 10_000
@@ -28,14 +29,14 @@ type evidenceCache struct {
 
 	mu      sync.Mutex
 	entries map[types.UID]*cacheEntry
-	// bytes is the size of all entries.
-	bytes int
+	// memory is that of all entries, in bytes.
+	memory int64
 }
 
 type cacheEntry struct {
 	// related is the evidence that was read at a step, and readAt when it was last read.
 	related relatedEvidence
-	size    int
+	memory  int64
 	step    step
 	readAt  time.Time
 	// reported is the reason of the last reported failure.
@@ -52,7 +53,7 @@ func (c *evidenceCache) entry(machine types.UID) *cacheEntry {
 	now := c.clock.Now()
 	for other, entry := range c.entries {
 		if now.Sub(entry.lastUsed) > entryRetention {
-			c.bytes -= entry.size
+			c.memory -= entry.memory
 			delete(c.entries, other)
 		}
 	}
@@ -85,32 +86,22 @@ func (c *evidenceCache) store(machine types.UID, at step, related relatedEvidenc
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	entry, size := c.entry(machine), related.size()
-	if size > maxEntryBytes {
-		related, size = relatedEvidence{}, 0
+	entry, memory := c.entry(machine), pages.MemoryOf(related)
+	if memory > maxEntryMemory {
+		related, memory = relatedEvidence{}, 0
 	}
 
-	c.bytes += size - entry.size
-	entry.related, entry.size, entry.step = related, size, at
+	c.memory += memory - entry.memory
+	entry.related, entry.memory, entry.step = related, memory, at
 
-	if c.bytes > maxCacheBytes || len(c.entries) > maxEntries {
+	if c.memory > maxCacheMemory || len(c.entries) > maxEntries {
 		c.clear()
 	}
 }
 
 // clear removes all entries. The evidence of each slow machine is then read again.
 func (c *evidenceCache) clear() {
-	c.bytes, c.entries = 0, map[types.UID]*cacheEntry{}
-}
-
-// size returns the size of the evidence, in bytes of JSON.
-func (e *relatedEvidence) size() int {
-	text, err := json.Marshal(e)
-	if err != nil {
-		return maxEntryBytes + 1
-	}
-
-	return len(text)
+	c.memory, c.entries = 0, map[types.UID]*cacheEntry{}
 }
 
 // get returns the evidence that was read at this step, and when it was read.

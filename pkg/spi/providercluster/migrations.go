@@ -35,7 +35,7 @@ func (r *reader) migrationsOf(ctx context.Context, instance *kubevirtv1.VirtualM
 
 	migrations, err := providerapi.Some[kubevirtv1.VirtualMachineInstanceMigration](ctx,
 		r.clients.KubeVirt.KubevirtV1().VirtualMachineInstanceMigrations(r.clients.Namespace),
-		providerapi.List{Labels: labels.Set{kubevirtv1.MigrationSelectorLabel: instance.Name}.String()}, maxEvidence)
+		providerapi.List{Labels: labels.Set{kubevirtv1.MigrationSelectorLabel: instance.Name}.String(), MaxKept: maxEvidenceMemory}, maxEvidence)
 	if err != nil {
 		r.addUnread(spi.During("list VirtualMachineInstanceMigrations", providerapi.Explain(err)))
 	}

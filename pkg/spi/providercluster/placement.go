@@ -28,20 +28,18 @@ func (r *reader) explainPlacement(ctx context.Context, cause *spi.Cause, wanted 
 
 	from := r.clients.Metadata.Resource(corev1.SchemeGroupVersion.WithResource("nodes"))
 
-	nodes, err := providerapi.Some[metav1.PartialObjectMetadata](ctx, from, providerapi.List{}, maxNodes+1)
+	occupied, err := providerapi.Collect(ctx, r.clients.WithoutRetry(), from, providerapi.List{Description: "nodes", Most: maxNodes + 1},
+		func(node metav1.Object) (diagnose.Topology, bool) {
+			return diagnose.TopologyOfNode(node.GetLabels()), true
+		})
 	if err != nil {
-		r.addUnread(spi.During("list nodes", providerapi.Explain(err)))
+		r.addUnread(err)
 
 		return
 	}
 
-	if len(nodes) > maxNodes { // Zones of the nodes that were not read would be missing.
+	if len(occupied) > maxNodes { // Zones of the nodes that were not read would be missing.
 		return
-	}
-
-	occupied := make([]diagnose.Topology, 0, len(nodes))
-	for i := range nodes {
-		occupied = append(occupied, diagnose.TopologyOfNode(nodes[i].Labels))
 	}
 
 	if remedy := wanted.UnoccupiedRemedy(occupied); remedy != "" {

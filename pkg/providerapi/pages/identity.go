@@ -1,0 +1,35 @@
+package pages
+
+import (
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
+)
+
+// ErrIdentity is the error of an object with a name or a UID that no API server accepts. Its text has
+// neither.
+var ErrIdentity = errors.New("the response has an object with a name, a namespace or a UID that no API server accepts")
+
+// Check returns an error that wraps ErrIdentity if an API server accepts no object with this name, namespace
+// or UID. They may be empty: reviews have none.
+func Check(object runtime.Object) error {
+	m, err := meta.Accessor(object)
+	if err != nil {
+		return fmt.Errorf("%w: %T has none", ErrIdentity, object)
+	}
+
+	uid, namespace := string(m.GetUID()), m.GetNamespace()
+
+	// API servers set a UUID, which is a DNS label.
+	if m.GetName() != "" && len(validation.NameIsDNSSubdomain(m.GetName(), false)) > 0 ||
+		namespace != "" && len(utilvalidation.IsDNS1123Label(namespace)) > 0 ||
+		uid != "" && len(utilvalidation.IsDNS1123Label(uid)) > 0 {
+		return ErrIdentity
+	}
+
+	return nil
+}
