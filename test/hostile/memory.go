@@ -1,14 +1,27 @@
 package hostile
 
 import (
+	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
-// MemoryLimit is the environment variable with which the shipped manifests limit the sidecar's
-// memory. Near the limit, Go's runtime collects garbage more often.
-const MemoryLimit = "GOMEMLIMIT=128MiB"
+const (
+	// Machines is the number of machines of a shoot that the driver's workers process at a time: the
+	// default of --concurrent-syncs.
+	Machines = 50
+	// MemoryLimit is the environment variable with which the shipped manifests limit the sidecar's
+	// memory. Near the limit, Go's runtime collects garbage more often.
+	MemoryLimit = "GOMEMLIMIT=128MiB"
+	// SidecarLimit is the limit of the sidecar's container in these manifests, in bytes.
+	SidecarLimit = 256 << 20
+)
 
 // PeakMemory returns the peak memory of this process in KiB, or 0 if the kernel does not report it.
 // wait(2) is unsuitable: its value for a child starts at the parent's.
@@ -27,4 +40,56 @@ func PeakMemory() int {
 	}
 
 	return peak
+}
+
+// Contain makes a command run in a cgroup with a memory limit, in bytes, as a container does: the
+// kernel kills it at the limit. If this process may not create cgroups, the command runs without.
+func Contain(t *testing.T, command *exec.Cmd, limit int64) {
+	t.Helper()
+
+	group, err := newCgroup(limit)
+	if err != nil {
+		t.Logf("the memory is measured, and not limited: %v", err)
+
+		return
+	}
+
+	t.Cleanup(func() { _ = os.Remove(group) }) // An empty folder of the kernel.
+
+	command.Args = append([]string{"sh", "-c", `echo $$ >"$0" && exec "$@"`, filepath.Join(group, "cgroup.procs"), command.Path}, command.Args[1:]...)
+	command.Path, err = exec.LookPath("sh")
+	require.NoError(t, err)
+}
+
+// newCgroup creates a cgroup below that of this process.
+func newCgroup(limit int64) (group string, _ error) {
+	own, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return "", err
+	}
+
+	for line := range strings.Lines(string(own)) {
+		parts := strings.SplitN(strings.TrimSpace(line), ":", 3) //nolint:mnd // hierarchy, controllers and path, as in cgroups(7)
+
+		parent, file := filepath.Join("/sys/fs/cgroup/memory", parts[2]), "memory.limit_in_bytes"
+		if parts[1] == "" {
+			parent, file = filepath.Join("/sys/fs/cgroup", parts[2]), "memory.max"
+		}
+
+		if parts[1] != "memory" && parts[1] != "" {
+			continue
+		}
+
+		if group, err = os.MkdirTemp(parent, "hostile-"); err != nil {
+			continue
+		}
+
+		if err = os.WriteFile(filepath.Join(group, file), []byte(strconv.FormatInt(limit, 10)), 0o600); err == nil {
+			return group, nil
+		}
+
+		_ = os.Remove(group) // It is empty.
+	}
+
+	return "", fmt.Errorf("no cgroup can be created: %w", err)
 }

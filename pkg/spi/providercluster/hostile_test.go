@@ -5,6 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
@@ -12,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -42,11 +46,16 @@ func TestMain(m *testing.M) {
 const (
 	// hangs is the timeout of a process. The calls end within seconds, which the test prints.
 	hangs = 5 * time.Minute
-	// mostMemory bounds the process that calls all methods, in KiB.
-	mostMemory = 150 << 10
+	// mostMemory bounds the process that calls all methods, in KiB: its GOMEMLIMIT, which garbage fills, and
+	// the text of the program. The limit of the container is 256 MiB.
+	mostMemory = 180 << 10
+	// mostRequests and mostLogged bound its requests and its bytes of log per second: the rate limit of the
+	// clients is 1000 here.
+	mostRequests, mostLogged = 1000.0, 100_000.0
 )
 
-// TestHostileAnswers has malicious servers for every request of every method.
+// TestHostileAnswers has malicious servers for every request of every method, which is called for fifty
+// machines at a time.
 func TestHostileAnswers(t *testing.T) { //nolint:tparallel // It prints the figures of its subtests when they have ended.
 	t.Parallel()
 
@@ -80,12 +89,19 @@ func TestHostileAnswers(t *testing.T) { //nolint:tparallel // It prints the figu
 	t.Logf("%d answers: the longest call took %s (%s), the largest process had %d MiB", len(answers), slowest.Round(time.Millisecond), where, largest>>10)
 }
 
-// callsOf runs a process that calls every method, and returns the duration of the longest call and
-// the peak memory of the process, in KiB.
+// callsOf runs a process that calls every method for each machine, within the sidecar's memory limit, and
+// returns the duration of the longest calls and the peak memory of the process, in KiB.
 func callsOf(t *testing.T, answer hostile.Answer) (longest time.Duration, method string, memory int) {
 	t.Helper()
 
-	server := httptest.NewTLSServer(answer.Serve)
+	var requests atomic.Int64
+
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		requests.Add(1)
+		answer.Serve(w, r)
+	}))
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // The client hangs up.
+	server.StartTLS()
 	t.Cleanup(server.Close)
 	t.Cleanup(server.CloseClientConnections)
 
@@ -95,19 +111,27 @@ func callsOf(t *testing.T, answer hostile.Answer) (longest time.Duration, method
 	ctx, cancel := context.WithTimeout(t.Context(), hangs)
 	defer cancel()
 
-	var out bytes.Buffer
+	var out, logged bytes.Buffer
 
 	process := exec.CommandContext(ctx, os.Args[0])
 	process.Env = append(os.Environ(), hostileKubeconfig+"="+file, hostile.MemoryLimit)
-	process.Stdout = &out
+	process.Stdout, process.Stderr = &out, &logged
+	hostile.Contain(t, process, hostile.SidecarLimit)
+
+	began := time.Now()
 	require.NoError(t, process.Run(), "%s: it ends by itself: %s", answer.Reason, out.String())
 
 	calls := strings.Split(strings.TrimSpace(out.String()), "\n")
-	require.Len(t, calls, len(methods(nil, nil, nil, nil))+1)
+	require.Len(t, calls, len(methods(nil, nil, nil, nil, ""))+1)
 
 	memory, err := strconv.Atoi(calls[len(calls)-1])
 	require.NoError(t, err)
+
+	seconds := time.Since(began).Seconds()
+	t.Logf("peak %d MiB, %.0f requests and %.0f bytes of log per second", memory>>10, float64(requests.Load())/seconds, float64(logged.Len())/seconds)
 	require.Less(t, memory, mostMemory, "%s, in KiB", answer.Reason)
+	require.Less(t, float64(requests.Load())/seconds, mostRequests, answer.Reason)
+	require.Less(t, float64(logged.Len())/seconds, mostLogged, answer.Reason)
 
 	for _, line := range calls[:len(calls)-1] {
 		name, duration, _ := strings.Cut(line, " ")
@@ -122,7 +146,8 @@ func callsOf(t *testing.T, answer hostile.Answer) (longest time.Duration, method
 	return longest, method, memory
 }
 
-// callEverything calls every method, and prints the duration of each call and the peak memory.
+// callEverything calls every method for each machine, and prints the duration of the calls of each method and
+// the peak memory.
 func callEverything(file string) int {
 	kubeconfig, err := os.ReadFile(file)
 	if err != nil {
@@ -135,9 +160,21 @@ func callEverything(file string) int {
 	})
 	explainer := NewExplainer(clients, clock.RealClock{}, time.Second)
 
-	for name, call := range methods(p, explainer, evacuations.New(clients), kubeconfig) {
+	evacuator := evacuations.New(clients)
+
+	for name := range methods(nil, nil, nil, nil, "") {
 		began := time.Now()
-		_ = call(context.Background()) //nolint:forbidigo // This process is the program. The result depends on the response.
+
+		var calls sync.WaitGroup
+
+		for i := range hostile.Machines {
+			calls.Go(func() {
+				call := methods(p, explainer, evacuator, kubeconfig, fmt.Sprintf("m-%d", i))[name]
+				_ = call(context.Background()) //nolint:forbidigo // This process is the program. The result depends on the response.
+			})
+		}
+
+		calls.Wait()
 
 		fmt.Println(name, time.Since(began)) //nolint:forbidigo // It is a process of its own, which is read from.
 	}
@@ -148,10 +185,11 @@ func callEverything(file string) int {
 }
 
 // methods are those of a provider that ask the provider cluster.
-func methods(p *Machines, explainer *Explainer, evacuator *evacuations.Evacuator, kubeconfig []byte) map[string]func(context.Context) error {
+func methods(p *Machines, explainer *Explainer, evacuator *evacuations.Evacuator, kubeconfig []byte, machine string) map[string]func(context.Context) error {
 	id := spi.Identity{Cluster: "c", Role: "node"}
 	create := hostileMachine(kubeconfig)
-	observe := &spi.ObserveMachineInput{Kubeconfig: kubeconfig, Name: "m", Identity: id, CreationTimeout: time.Hour, Image: ptr.To(create.Image())}
+	create.Name = machine
+	observe := &spi.ObserveMachineInput{Kubeconfig: kubeconfig, Name: machine, Identity: id, CreationTimeout: time.Hour, Image: ptr.To(create.Image())}
 	deleted := spi.Class{Deleted: true} // Then golden images are swept.
 	keep := func(_ any, err error) error { return err }
 
@@ -163,12 +201,18 @@ func methods(p *Machines, explainer *Explainer, evacuator *evacuations.Evacuator
 			return keep(p.ListMachines(ctx, &spi.ListMachinesInput{Kubeconfig: kubeconfig, Identity: id, Class: deleted, Image: observe.Image}))
 		},
 		"DeleteMachine": func(ctx context.Context) error {
-			return p.DeleteMachine(ctx, &spi.DeleteMachineInput{Kubeconfig: kubeconfig, Name: "m", Identity: id, Class: deleted, Image: observe.Image})
+			return p.DeleteMachine(ctx, &spi.DeleteMachineInput{Kubeconfig: kubeconfig, Name: machine, Identity: id, Class: deleted, Image: observe.Image})
 		},
 		"ExplainMachine": func(ctx context.Context) error {
-			return keep(explainer.ExplainMachine(ctx, &spi.ExplainMachineInput{Kubeconfig: kubeconfig, Name: "m", Identity: id, Create: create}))
+			return keep(explainer.ExplainMachine(ctx, &spi.ExplainMachineInput{Kubeconfig: kubeconfig, Name: machine, Identity: id, Create: create}))
 		},
-		"Evacuations": func(ctx context.Context) error { return evacuate(ctx, evacuator, kubeconfig, id) },
+		"Evacuations": func(ctx context.Context) error {
+			if machine != "m-0" {
+				return nil // There is one for all machines.
+			}
+
+			return evacuate(ctx, evacuator, kubeconfig, id)
+		},
 	}
 }
 
