@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	kubevirtv1 "kubevirt.io/api/core/v1"
+	instancetypev1beta1 "kubevirt.io/api/instancetype/v1beta1"
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
@@ -29,12 +30,10 @@ type checker struct {
 	now            time.Time
 
 	// Objects that many checks need are read once.
-	kubeVirt    func() (*kubevirtv1.KubeVirt, error)
-	nodes       func() ([]corev1.Node, error)
-	podRequests func() (map[string]corev1.ResourceList, error)
-	storages    func() *storages
-	quotas      func() ([]corev1.ResourceQuota, error)
-	limitRanges func() ([]corev1.LimitRange, error)
+	kubeVirt func() (*kubevirtv1.KubeVirt, error)
+	nodes    func() ([]corev1.Node, error)
+	storages func() *storages
+	quotas   func() ([]corev1.ResourceQuota, error)
 }
 
 // identity is a user of the provider cluster with its clients. The texts are not sanitized.
@@ -56,9 +55,8 @@ type classChecker struct {
 	image   *cdiv1beta1.DataVolume
 	vm      *kubevirtv1.VirtualMachine
 
-	// Both need requests, and are determined once.
-	sizing func() sizing
-	demand func() *demand
+	// instancetype is the spec of the machine's instancetype, read once; nil if there is none.
+	instancetype func() *instancetypev1beta1.VirtualMachineInstancetypeSpec
 }
 
 // newChecker logs in the identities, and prepares the checks.
@@ -167,8 +165,7 @@ func (c *checker) render(ctx context.Context, classes []Class) []Result {
 
 	for _, class := range classes {
 		checked := &classChecker{checker: c, Class: class, secrets: render.Secrets(class.Machine, c.namespace)}
-		checked.sizing = sync.OnceValue(func() sizing { return checked.getSizing(ctx) })
-		checked.demand = sync.OnceValue(func() *demand { return checked.calculateDemand(ctx) })
+		checked.instancetype = sync.OnceValue(func() *instancetypev1beta1.VirtualMachineInstancetypeSpec { return checked.getInstancetype(ctx) })
 
 		var err error
 		if checked.vm, err = render.VirtualMachine(class.Machine, c.namespace); err == nil && class.Machine.Spec.UsesGoldenImage() {
@@ -198,13 +195,9 @@ func (c *checker) cacheReads(ctx context.Context) {
 
 	c.kubeVirt = sync.OnceValues(func() (*kubevirtv1.KubeVirt, error) { return c.viewer.getKubeVirt(ctx) })
 	c.nodes = sync.OnceValues(func() ([]corev1.Node, error) { return c.listNodes(ctx) })
-	c.podRequests = sync.OnceValues(func() (map[string]corev1.ResourceList, error) { return c.listPodRequests(ctx) })
 	c.storages = sync.OnceValue(func() *storages { return c.listStorages(ctx) })
 	c.quotas = sync.OnceValues(func() ([]corev1.ResourceQuota, error) {
 		return listFew[corev1.ResourceQuota](ctx, kubernetes.ResourceQuotas(c.namespace))
-	})
-	c.limitRanges = sync.OnceValues(func() ([]corev1.LimitRange, error) {
-		return listFew[corev1.LimitRange](ctx, kubernetes.LimitRanges(c.namespace))
 	})
 }
 

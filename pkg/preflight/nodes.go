@@ -9,8 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/ptr"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 	instancetypev1beta1 "kubevirt.io/api/instancetype/v1beta1"
@@ -20,53 +18,24 @@ import (
 )
 
 const (
-	// nodesPerPage and podsPerPage keep one response within the bounds of
-	// pkg/providerapi: nodes list their images.
-	nodesPerPage, podsPerPage = 50, 100
-	// maxClusterCost bounds the memory that the pages of all nodes or of all pods take, one after the
-	// other: 5,000 nodes with their images take a third of it. maxNodeMemory and maxPodMemory bound what
-	// is kept of them. Only the command mcm-kubevirt reads them.
-	maxClusterCost, maxNodeMemory, maxPodMemory = 8 << 30, 512 << 20, 32 << 20
-	// mostNamed is the number of nodes or quotas that a result names.
+	// nodesPerPage keeps one response within the bounds of pkg/providerapi: nodes list their images.
+	nodesPerPage = 50
+	// maxNodesCost bounds the memory that the pages of all nodes take, one after the other: 5,000 nodes with
+	// their images take a third of it. maxNodesMemory bounds what is kept of them. Only the command
+	// mcm-kubevirt reads them.
+	maxNodesCost, maxNodesMemory = 8 << 30, 512 << 20
+	// mostNamed is the number of nodes that a result names.
 	mostNamed = 5
 )
 
 func (c *checker) listNodes(ctx context.Context) ([]corev1.Node, error) {
 	return providerapi.Collect(ctx, c.viewer.clients, c.viewer.clients.Kubernetes.CoreV1().Nodes(), providerapi.List{
-		Description: "nodes", PerPage: nodesPerPage, MaxCost: maxClusterCost, MaxKept: maxNodeMemory,
+		Description: "nodes", PerPage: nodesPerPage, MaxCost: maxNodesCost, MaxKept: maxNodesMemory,
 	}, func(n *corev1.Node) (corev1.Node, bool) {
 		n.ManagedFields, n.Annotations, n.Status.Images = nil, nil, nil
 
 		return *n, true
 	})
-}
-
-// listPodRequests returns, for each node, the requests of the pods that are assigned to it and have
-// not terminated. Little is kept of a pod: a cluster has many.
-func (c *checker) listPodRequests(ctx context.Context) (map[string]corev1.ResourceList, error) {
-	type podOn struct {
-		node        string
-		cpu, memory resource.Quantity
-	}
-
-	pods, err := providerapi.Collect(ctx, c.viewer.clients, c.viewer.clients.Kubernetes.CoreV1().Pods(metav1.NamespaceAll), providerapi.List{
-		Description: "pods", Fields: "status.phase!=Succeeded,status.phase!=Failed", PerPage: podsPerPage,
-		MaxCost: maxClusterCost, MaxKept: maxPodMemory,
-	}, func(p *corev1.Pod) (podOn, bool) {
-		requests := requestsOf(p)
-		pod := podOn{p.Spec.NodeName, requests[corev1.ResourceCPU], requests[corev1.ResourceMemory]}
-
-		return pod, pod.node != "" && len(pod.node) <= validation.DNS1123SubdomainMaxLength
-	})
-
-	requests := map[string]corev1.ResourceList{}
-	for _, pod := range pods {
-		requests[pod.node] = sum(requests[pod.node], corev1.ResourceList{
-			corev1.ResourcePods: decimal(1), corev1.ResourceCPU: pod.cpu, corev1.ResourceMemory: pod.memory,
-		})
-	}
-
-	return requests, err
 }
 
 // checkZone checks that the machine's region and zone have nodes that can run the machine.
@@ -208,7 +177,7 @@ func (c *classChecker) lacksLabel(node *corev1.Node) string {
 // (pkg/virt-controller/services/nodeselectorrenderer.go). virt-handler sets these labels.
 func (c *classChecker) selectedLabels() []selectedLabel {
 	cpu := ptr.Deref(c.vm.Spec.Template.Spec.Domain.CPU, kubevirtv1.CPU{})
-	instancetype := ptr.Deref(c.sizing().instancetype, instancetypev1beta1.VirtualMachineInstancetypeSpec{}).CPU
+	instancetype := ptr.Deref(c.instancetype(), instancetypev1beta1.VirtualMachineInstancetypeSpec{}).CPU
 
 	var list []selectedLabel
 
@@ -299,93 +268,4 @@ func ready(node *corev1.Node) bool {
 	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 	})
-}
-
-// checkCapacity checks whether the nodes are large enough for the class's machines, and whether
-// they have enough free room now.
-func (c *classChecker) checkCapacity(context.Context) []Result {
-	requests, _ := podResources(c.vm, c.sizing())
-	s, show := c.about(checkCapacity, "machine with "+describe(requests, nil)), describeNodes(c.Machine.Spec)
-
-	nodes, err := c.nodes()
-	if err != nil {
-		return s.notChecked(err, show)
-	}
-
-	nodes = slices.DeleteFunc(slices.Clone(nodes), func(n corev1.Node) bool { return !in(&n, c.Machine.Spec) || c.unfit(&n) != "" })
-	if len(nodes) == 0 {
-		return nil // checkZone reports this.
-	}
-
-	if fittingOn(nodes, nil, requests) == 0 {
-		return s.warn("is larger than any node of the zone, as far as calculated",
-			"make the machine smaller (providerSpec.cpu, providerSpec.memory, providerSpec.resources), or add larger nodes to the zone")
-	}
-
-	requested, err := c.podRequests()
-	if err != nil {
-		return s.notChecked(err, show)
-	}
-
-	room := fittingOn(nodes, requested, requests)
-	if room < c.Wanted {
-		return s.warn(fmt.Sprintf("the zone currently has room for %d machines, but %d are needed", room, c.Wanted),
-			"add nodes to the zone, or free resources on its nodes: "+show)
-	}
-
-	return c.okIfCalculated(s, fmt.Sprintf("the zone currently has room for %d machines", room))
-}
-
-// okIfCalculated returns ok, or a warning if the machine's size is only partly calculated.
-func (c *classChecker) okIfCalculated(s subject, message string) []Result {
-	why := notCalculated(c.vm, c.sizing())
-	if why == "" {
-		return s.ok(message)
-	}
-
-	return s.warn("not fully calculated, because "+why+"; partial result: "+message,
-		"compare with the pod of a running machine: "+kubectlIn(c.namespace, "get pods --selector=kubevirt.io=virt-launcher --output=yaml"))
-}
-
-// fittingOn returns the number of pods with these requests that fit on the nodes, beside the pods
-// that request the given resources of each node.
-func fittingOn(nodes []corev1.Node, requested map[string]corev1.ResourceList, requests corev1.ResourceList) int {
-	total := 0
-	for i := range nodes {
-		total += fittingInto(minus(nodes[i].Status.Allocatable, requested[nodes[i].Name]), requests)
-	}
-
-	return total
-}
-
-// fittingInto returns the number of pods with these requests that fit into the free resources.
-func fittingInto(free, requests corev1.ResourceList) int {
-	most := free.Pods().Value()
-
-	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
-		left, need := free[name], requests[name]
-		if need.Sign() > 0 {
-			most = min(most, left.MilliValue()/need.MilliValue())
-		}
-	}
-
-	return int(max(most, 0))
-}
-
-// requestsOf returns the requests that the scheduler counts, except those of init containers that
-// terminate: they rarely request more than the other containers.
-func requestsOf(pod *corev1.Pod) corev1.ResourceList {
-	requests := []corev1.ResourceList{pod.Spec.Overhead}
-
-	for i := range pod.Spec.Containers {
-		requests = append(requests, pod.Spec.Containers[i].Resources.Requests)
-	}
-
-	for i := range pod.Spec.InitContainers {
-		if ptr.Deref(pod.Spec.InitContainers[i].RestartPolicy, "") == corev1.ContainerRestartPolicyAlways {
-			requests = append(requests, pod.Spec.InitContainers[i].Resources.Requests)
-		}
-	}
-
-	return sum(requests...)
 }

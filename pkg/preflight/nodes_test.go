@@ -6,53 +6,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/utils/ptr"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 	instancetypev1beta1 "kubevirt.io/api/instancetype/v1beta1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 )
-
-func TestMachinesOn(t *testing.T) {
-	t.Parallel()
-
-	node := func(name string, pairs ...string) corev1.Node {
-		n := corev1.Node{Status: corev1.NodeStatus{Allocatable: amounts(quantities(pairs...))}}
-		n.Name = name
-
-		return n
-	}
-	nodes := []corev1.Node{
-		node("a", "cpu", "4", "memory", "10Gi", "pods", "110"), node("b", "cpu", "1", "memory", "10Gi", "pods", "110"),
-		node("full", "cpu", "100", "memory", "100Gi", "pods", "0"),
-	}
-	requests := amounts(quantities("cpu", "1", "memory", "4Gi"))
-
-	require.Equal(t, 3, fittingOn(nodes, nil, requests), "two by memory, one by cpu, none by pods")
-
-	other := corev1.Pod{Spec: corev1.PodSpec{NodeName: "a", Containers: []corev1.Container{
-		{Resources: corev1.ResourceRequirements{Requests: amounts(quantities("memory", "2Gi"))}},
-		{Resources: corev1.ResourceRequirements{Requests: amounts(quantities("memory", "1Gi"))}},
-	}}}
-	require.Equal(t, 2, fittingOn(nodes, map[string]corev1.ResourceList{"a": requestsOf(&other)}, requests), "what is taken is not free")
-	require.Equal(t, 3, fittingOn(nodes, map[string]corev1.ResourceList{"elsewhere": requestsOf(&other)}, requests))
-	require.Equal(t, 1, fittingOn(nodes, map[string]corev1.ResourceList{"a": amounts(quantities("memory", "20Gi"))}, requests), "more than all is no debt of another node")
-}
-
-func TestRequestsOf(t *testing.T) {
-	t.Parallel()
-
-	container := func(cpu string) corev1.Container {
-		return corev1.Container{Resources: corev1.ResourceRequirements{Requests: amounts(quantities("cpu", cpu))}}
-	}
-	sidecar := container("10m")
-	sidecar.RestartPolicy = ptr.To(corev1.ContainerRestartPolicyAlways)
-
-	got := requestsOf(&corev1.Pod{Spec: corev1.PodSpec{
-		Overhead: amounts(quantities("cpu", "1m")), Containers: []corev1.Container{container("100m")}, InitContainers: []corev1.Container{sidecar, container("1")},
-	}})
-	require.Equal(t, "111m", got.Cpu().String(), "an init container that ends does not count")
-}
 
 func TestInZone(t *testing.T) {
 	t.Parallel()
@@ -141,11 +101,11 @@ func TestUnfitNodes(t *testing.T) {
 			}
 			c.vm.Spec.Template = &kubevirtv1.VirtualMachineInstanceTemplateSpec{Spec: kubevirtv1.VirtualMachineInstanceSpec{Architecture: "amd64"}}
 			c.vm.Spec.Template.Spec.Domain.CPU = tc.cpu
-			c.sizing = func() sizing { return sizing{instancetype: tc.instancetype} }
+			c.instancetype = func() *instancetypev1beta1.VirtualMachineInstancetypeSpec { return tc.instancetype }
 
 			node := &corev1.Node{Status: corev1.NodeStatus{
 				Conditions:  []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
-				Allocatable: amounts(quantities(string(tc.device), "1k")),
+				Allocatable: corev1.ResourceList{tc.device: resource.MustParse("1k")},
 			}}
 			node.Labels = map[string]string{kubevirtv1.NodeSchedulable: "true", corev1.LabelArchStable: "amd64"}
 			maps.Copy(node.Labels, tc.labels)

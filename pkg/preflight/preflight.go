@@ -52,9 +52,6 @@ type Result struct {
 	// Identity is the name of the report's identity that sent
 	// the requests; empty if none were needed.
 	Identity string `json:"identity,omitempty"`
-
-	// shortages holds the quota shortages that the result reports.
-	shortages []shortage
 }
 
 // Report is about one provider cluster and namespace.
@@ -148,7 +145,7 @@ func Run(ctx context.Context, in *Input) *Report {
 	results = append(results, concurrently(ctx, c.checks())...)
 
 	return &Report{
-		Server: statustext.Printable(c.viewer.Server), Namespace: c.namespace, Identities: c.identities, Results: merged(c.namespace, results),
+		Server: statustext.Printable(c.viewer.Server), Namespace: c.namespace, Identities: c.identities, Results: deduplicated(results),
 	}
 }
 
@@ -157,12 +154,11 @@ type check func(context.Context) []Result
 
 // checks returns all checks, in the order of their results.
 func (c *checker) checks() []check {
-	all := []check{c.checkNamespace, c.checkKubeVirt, c.checkCDI, c.checkPermissions, c.checkSum}
+	all := []check{c.checkNamespace, c.checkKubeVirt, c.checkCDI, c.checkPermissions, c.checkQuota}
 
 	for _, class := range c.classes {
 		all = append(all, class.checkStorage, class.checkSourceClasses, class.checkSources, class.checkClonePermission, class.checkZone,
-			class.checkCapacity, class.checkNetworks, class.checkInstancetype, class.checkPreference, class.checkQuota, class.checkLimitRanges,
-			class.checkDryRun)
+			class.checkNetworks, class.checkInstancetype, class.checkPreference, class.checkDryRun)
 	}
 
 	if len(c.classes) > 0 {

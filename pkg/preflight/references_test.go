@@ -35,7 +35,7 @@ func classOn(t *testing.T, vm string, objects ...runtime.Object) *classChecker {
 	class := &classChecker{checker: c, vm: machine(t, vm), Class: Class{Name: "c", Machine: &spi.CreateMachineInput{Spec: &v1alpha1.ProviderSpec{Tags: tags}}}}
 	c.classes = []*classChecker{class}
 	c.storages = func() *storages {
-		return &storages{classes: map[string]*storagev1.StorageClass{}, profiles: map[string]*cdiv1beta1.StorageProfile{}, config: &cdiv1beta1.CDIConfig{}}
+		return &storages{classes: map[string]*storagev1.StorageClass{}, profiles: map[string]*cdiv1beta1.StorageProfile{}}
 	}
 
 	return class

@@ -4,11 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -33,13 +30,10 @@ const (
 	checkSource          = "source"
 	checkClonePermission = "clone-permission"
 	checkZone            = "zone"
-	checkCapacity        = "capacity"
 	checkNetwork         = "network"
 	checkInstancetype    = "instancetype"
 	checkPreference      = "preference"
 	checkQuota           = "quota"
-	checkQuotaPeak       = "quota-peak"
-	checkLimitRange      = "limit-range"
 	checkDryRun          = "dry-run"
 	checkDroppedFields   = "dropped-fields"
 	checkWebhook         = "webhook"
@@ -76,15 +70,6 @@ func (s subject) fail(message, remedy string) []Result {
 	return s.result(Error, message, remedy)
 }
 
-// short is the result of a check that finds too little quota. The remedy is added once all such
-// results are known. It is a warning, since KubeVirt and CDI decide what their pods need.
-func (s subject) short(message string, missing []shortage) []Result {
-	results := s.warn(message, "")
-	results[0].shortages = missing
-
-	return results
-}
-
 // notChecked is the result of a check whose request failed. That an identity may not read an object
 // does not mean that it is missing: an admin can run the command.
 func (s subject) notChecked(err error, command string) []Result {
@@ -106,55 +91,6 @@ func (s subject) notChecked(err error, command string) []Result {
 // installed. providerapi.Absent reports the other 404, for an object of a known type.
 func unknownType(err error) bool {
 	return apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
-}
-
-// merged turns the results of all checks into those of the report: one remedy per quota, and one
-// result for the same problem in several classes.
-func merged(namespace string, results []Result) []Result {
-	return deduplicated(withSharedRemedies(namespace, results))
-}
-
-// withSharedRemedies gives all results that report shortages of a quota the same remedy, which
-// raises the quota once and far enough for each of them.
-func withSharedRemedies(namespace string, results []Result) []Result {
-	bounds := map[string]corev1.ResourceList{}
-
-	for i := range results {
-		for _, s := range results[i].shortages {
-			if bounds[s.quota] == nil {
-				bounds[s.quota] = corev1.ResourceList{}
-			}
-
-			if known := bounds[s.quota][s.name]; known.Cmp(s.enough) < 0 {
-				bounds[s.quota][s.name] = s.enough
-			}
-		}
-	}
-
-	for i := range results {
-		var commands []string
-		for _, s := range results[i].shortages {
-			commands = append(commands, patchQuota(namespace, s.quota, bounds[s.quota]))
-		}
-
-		if len(commands) > 0 {
-			results[i].Remedy = statustext.Printable(strings.Join(slices.Compact(commands), " && "))
-		}
-	}
-
-	return results
-}
-
-// patchQuota returns the command that raises a quota to the given bounds.
-func patchQuota(namespace, quota string, bounds corev1.ResourceList) string {
-	hard := make([]string, 0, len(bounds))
-
-	for _, name := range slices.Sorted(maps.Keys(bounds)) {
-		bound := bounds[name]
-		hard = append(hard, fmt.Sprintf("%q:%q", name, roundedUp(name, bound)))
-	}
-
-	return kubectlIn(namespace, "patch resourcequota", quota) + " --type=merge --patch=" + quoted(`{"spec":{"hard":{`+strings.Join(hard, ",")+`}}}`)
 }
 
 // deduplicated moves a problem that several classes share to the results

@@ -5,14 +5,11 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/utils/ptr"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
@@ -33,7 +30,6 @@ type storages struct {
 	classesErr error
 	profiles   map[string]*cdiv1beta1.StorageProfile
 	profileErr error
-	config     *cdiv1beta1.CDIConfig
 }
 
 // listStorages never fails as a whole: the driver may read CDI's objects, as
@@ -53,10 +49,6 @@ func (c *checker) listStorages(ctx context.Context) *storages {
 
 	for i := range profiles {
 		found.profiles[profiles[i].Name] = &profiles[i]
-	}
-
-	if found.config, err = get(ctx, c.viewer.clients.CDI.CdiV1beta1().CDIConfigs().Get, "config"); err != nil {
-		found.config = &cdiv1beta1.CDIConfig{} // CDI's defaults are known.
 	}
 
 	return found
@@ -96,11 +88,9 @@ type disk struct {
 	completed bool
 	// class is the StorageClass of the claim; empty if it is unknown.
 	class string
-	// size is the size of the claim. CDI adds the space that a file system needs.
-	size resource.Quantity
-	// cloned reports whether the disk is filled from another volume of the provider cluster, copied
-	// whether this takes two pods, and blank whether it stays empty.
-	cloned, copied, blank bool
+	// cloned reports whether the disk is filled from another volume of the provider cluster, and copied
+	// whether this takes two pods.
+	cloned, copied bool
 }
 
 // disks returns the disks of one machine.
@@ -125,22 +115,10 @@ func (s *storages) disk(path string, spec *cdiv1beta1.DataVolumeSpec) disk {
 	d := disk{path: path, spec: spec}
 	d.requested, d.completed = requestedStorage(spec)
 	d.class = cmp.Or(ptr.Deref(d.requested.StorageClassName, ""), s.defaultClass())
-	d.size = d.requested.Resources.Requests[corev1.ResourceStorage]
 	d.cloned = spec.SourceRef != nil || spec.Source != nil && (spec.Source.PVC != nil || spec.Source.Snapshot != nil)
-	d.blank = spec.Source != nil && spec.Source.Blank != nil
-
-	mode := d.requested.VolumeMode
 
 	if profile := s.profiles[d.class]; profile != nil {
 		d.copied = ptr.Deref(profile.Status.CloneStrategy, "") == cdiv1beta1.CloneStrategyHostAssisted
-
-		if mode == nil && d.completed {
-			_, mode = d.effectiveModes(profile)
-		}
-	}
-
-	if d.completed && ptr.Deref(mode, corev1.PersistentVolumeFilesystem) == corev1.PersistentVolumeFilesystem {
-		d.size = withFilesystem(d.size, filesystemOverhead(d.class, s.config))
 	}
 
 	return d
@@ -156,32 +134,6 @@ func requestedStorage(spec *cdiv1beta1.DataVolumeSpec) (storage cdiv1beta1.Stora
 	}
 
 	return ptr.Deref(spec.Storage, cdiv1beta1.StorageSpec{}), true
-}
-
-// withFilesystem returns the size of a volume whose file system has room for a size (pkg/util,
-// GetRequiredSpace).
-func withFilesystem(size resource.Quantity, overhead float64) resource.Quantity {
-	aligned := math.Ceil(float64(size.Value())/mebibyte) * mebibyte
-
-	return binary(int64(math.Ceil(aligned * (1 + overhead))))
-}
-
-// filesystemOverhead returns the part of the volumes of a StorageClass that CDI leaves to the file
-// system.
-func filesystemOverhead(class string, config *cdiv1beta1.CDIConfig) float64 {
-	configured := ptr.Deref(config.Status.FilesystemOverhead, cdiv1beta1.FilesystemOverhead{})
-
-	text, ok := configured.StorageClass[class]
-	if !ok {
-		text = cmp.Or(configured.Global, "0.06") // CDI's default.
-	}
-
-	overhead, err := strconv.ParseFloat(string(text), 64)
-	if err != nil {
-		return 0
-	}
-
-	return overhead
 }
 
 // inField returns the path of a field of the disk's storage in the class.

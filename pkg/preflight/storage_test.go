@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/utils/ptr"
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 
@@ -69,7 +70,7 @@ func TestGrows(t *testing.T) {
 	t.Parallel()
 
 	storage := func(size string) cdiv1beta1.StorageSpec {
-		return cdiv1beta1.StorageSpec{Resources: corev1.VolumeResourceRequirements{Requests: amounts(quantities("storage", size))}}
+		return cdiv1beta1.StorageSpec{Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)}}}
 	}
 	c := &classChecker{image: &cdiv1beta1.DataVolume{Spec: cdiv1beta1.DataVolumeSpec{Storage: ptr.To(storage("10Gi"))}}}
 

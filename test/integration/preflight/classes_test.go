@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -85,7 +84,6 @@ func brokenReferences(t *testing.T) map[string]breakage {
 	t.Helper()
 
 	withCard := []preflight.Result{
-		bad("capacity", preflight.Warning, "machine with", "because it uses devices of its node", "kubectl --namespace PROVIDER get pods"),
 		bad("network", preflight.Error, "NetworkAttachmentDefinition PROVIDER/nosuch", "has no resource", "remove providerSpec.networks[1].name"),
 	}
 	definitions := schema.GroupResource{Group: "k8s.cni.cncf.io", Resource: "network-attachment-definitions"}
@@ -175,7 +173,6 @@ func brokenReferences(t *testing.T) map[string]breakage {
 				"cpu": "", "memory": "", "virtualMachineTemplate": inTemplate("instancetype: {name: nosuch},", ""),
 			}),
 			want: []preflight.Result{
-				bad("capacity", preflight.Warning, "machine with", "not fully calculated, because its instancetype cannot be read", "kubectl --namespace PROVIDER get pods"),
 				bad("instancetype", preflight.Error, "virtualmachineclusterinstancetypes.instancetype.kubevirt.io nosuch", "does not exist",
 					"change providerSpec.virtualMachineTemplate.spec.instancetype.name"),
 			},
@@ -212,34 +209,10 @@ func brokenRoom() map[string]breakage {
 			reason: "nodes without the static CPU manager", breaks: changes(map[string]string{"cpu.dedicatedCpuPlacement": "true"}),
 			want: []preflight.Result{bad("zone", preflight.Error, "zone zone-idle", "lacks the label cpumanager=true", "kubectl describe nodes")},
 		},
-		"NodesTooSmall": {
-			reason: "a machine larger than any node", breaks: changes(map[string]string{"memory.guest": "512Gi"}),
-			want: []preflight.Result{bad("capacity", preflight.Warning, "machine with cpu 205m", "is larger than any node", "providerSpec.memory")},
-		},
 		"QuotaTooSmall": {
 			reason: "a quota for less than one machine", own: true, breaks: withQuota(corev1.ResourceRequestsStorage, "30Gi"),
 			want: []preflight.Result{bad("quota", preflight.Warning, "ResourceQuotas of Namespace PROVIDER", "requests.storage",
-				"kubectl --namespace PROVIDER patch resourcequota machines")},
-		},
-		"QuotaTooSmallForAMoment": {
-			reason: "a quota for the machine's objects, but not for the temporary ones", own: true, breaks: withQuota(corev1.ResourcePersistentVolumeClaims, "2"),
-			want: []preflight.Result{bad("quota-peak", preflight.Warning, "ResourceQuotas of Namespace PROVIDER", "while the golden image is imported",
-				`{"spec":{"hard":{"persistentvolumeclaims":"3"}}}`)},
-		},
-		"LimitRange": {
-			reason: "a limit for each pod", own: true,
-			breaks: func(t *testing.T, s *harness.Shoot, _ *flight) {
-				t.Helper()
-
-				_, err := s.Kube.CoreV1().LimitRanges(s.ProviderNamespace).Create(t.Context(), &corev1.LimitRange{
-					ObjectMeta: metav1.ObjectMeta{Name: "small"},
-					Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{
-						Type: corev1.LimitTypePod, Max: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")},
-					}}},
-				}, createOptions)
-				require.NoError(t, err)
-			},
-			want: []preflight.Result{bad("limit-range", preflight.Warning, "LimitRanges of Namespace PROVIDER", "exceeds the max of 1Gi in LimitRange small", "edit limitranges")},
+				"kubectl --namespace PROVIDER describe resourcequotas")},
 		},
 	}
 }

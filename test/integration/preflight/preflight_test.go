@@ -2,17 +2,13 @@ package preflight
 
 import (
 	"context"
-	"fmt"
 	"os/exec"
-	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/preflight"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/test/integration/harness"
@@ -103,7 +99,7 @@ func TestPreflightOfALab(t *testing.T) {
 		made[r.Check] = true
 	}
 
-	for _, check := range []string{"credentials", "credentials-expiry", "kubevirt", "cdi", "permission", "storage-profile", "capacity", "quota-peak", "dropped-fields", "webhook"} {
+	for _, check := range []string{"credentials", "credentials-expiry", "kubevirt", "cdi", "permission", "storage-profile", "quota", "dropped-fields", "webhook"} {
 		require.True(t, made[check], check)
 	}
 
@@ -139,47 +135,9 @@ func TestPreflightOfALab(t *testing.T) {
 	}
 
 	require.Equal(t, map[string]bool{
-		"cdi": true, "storage-class": true, "source": true, "clone-permission": true, "zone": true, "capacity": true, "quota": true, "limit-range": true,
+		"cdi": true, "storage-class": true, "source": true, "clone-permission": true, "zone": true, "quota": true,
 		"leftover": true,
 	}, unseen)
-}
-
-// TestPreflightKnowsTheSizeOfAMachine compares the calculated size with the
-// pod created by KubeVirt.
-func TestPreflightKnowsTheSizeOfAMachine(t *testing.T) {
-	t.Parallel()
-
-	s, d := harness.NewShoot(t), harness.NewDriver(harness.Settings{Grace: time.Minute})
-	m := s.NewMachine("zone-a", harness.ImportedRoot)
-
-	_, err := m.Create(t.Context(), d)
-	require.NoError(t, err)
-	m.AwaitScheduled(t, d)
-
-	pods, err := s.Kube.CoreV1().Pods(s.ProviderNamespace).List(t.Context(), metav1.ListOptions{LabelSelector: "vm.kubevirt.io/name=" + m.Name()})
-	require.NoError(t, err)
-	require.Len(t, pods.Items, 1)
-
-	var cpu, memory resource.Quantity
-
-	for _, c := range slices.Concat(pods.Items[0].Spec.Containers, sidecarsOf(&pods.Items[0])) {
-		cpu.Add(*c.Resources.Requests.Cpu())
-		memory.Add(*c.Resources.Requests.Memory())
-	}
-
-	f := newFlight(t, s)
-	f.spec["cpu"], f.spec["memory"] = "{cores: 1}", "{guest: 1Gi}"
-
-	const mebibyte = 1 << 20
-
-	size := fmt.Sprintf("machine with cpu %s, memory %dMi", cpu.String(), (memory.Value()+mebibyte-1)/mebibyte)
-	require.True(t, slices.ContainsFunc(f.run(t.Context(), t, s).results(), func(r preflight.Result) bool { return r.Check == "capacity" && r.Subject == size }), size)
-}
-
-// sidecarsOf returns the init containers that run as long as the pod. Their requests count like
-// those of other containers.
-func sidecarsOf(pod *corev1.Pod) []corev1.Container {
-	return slices.DeleteFunc(slices.Clone(pod.Spec.InitContainers), func(c corev1.Container) bool { return c.RestartPolicy == nil })
 }
 
 // TestPreflightOfAControlCluster checks that classes, Secrets and the wanted number of machines
@@ -199,12 +157,9 @@ func TestPreflightOfAControlCluster(t *testing.T) {
 	command.Env = append(command.Environ(), "KUBECONFIG="+s.SidecarKubeconfig)
 	out, err := command.CombinedOutput()
 	require.NoError(t, err, "a shortage is an estimate: %s", out)
-	require.Contains(t, string(out), "while the disks of a machine are populated")
-	require.Contains(t, string(out), "(MachineClasses example-worker-z1, example-worker-z2)")
-	require.Contains(t, string(out), "kubectl --namespace "+s.ProviderNamespace+" patch resourcequota")
 	require.Contains(t, string(out), "from Secret "+s.Namespace+"/cloudprovider")
-	require.Regexp(t, "warning  admin   quota .*there is not enough for all [0-9]+ machines that 2 MachineClasses need", string(out))
-	require.Contains(t, string(out), "remedy: same as above", "one remedy per quota")
+	require.Regexp(t, "warning  admin   quota .*probably not enough for [2-9] machines: ResourceQuota machines has 1 of pods left, but about [2-9] is needed", string(out))
+	require.Contains(t, string(out), "remedy: raise the quota: kubectl --namespace "+s.ProviderNamespace+" describe resourcequotas")
 
 	s.Scale(t, "example-worker-z1", 0)
 	s.Scale(t, "example-worker-z2", 0)
