@@ -5,6 +5,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	kubevirtv1 "kubevirt.io/api/core/v1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
@@ -23,16 +24,33 @@ type occurrences struct {
 
 // ofEvents selects the warnings that have occurred more than once, and recently: unlike a
 // condition, an event remains after its problem is solved.
-func ofEvents(events []corev1.Event, now time.Time) []sign {
+func (e *Evidence) ofEvents(now time.Time) []sign {
 	var signs []sign
 
-	for _, o := range grouped(events) {
+	for _, o := range grouped(e.Events) {
 		if o.count > 1 && now.Sub(o.last) < eventsAge {
+			if e.isRetried(&o.sign) {
+				o.from = retried
+			}
+
 			signs = append(signs, o.sign)
 		}
 	}
 
 	return signs
+}
+
+// isRetried reports whether a later attempt has succeeded, or is in progress: an importer runs, or
+// virt-handler has started the guest.
+func (e *Evidence) isRetried(event *sign) bool {
+	switch event.reason {
+	case importFailed:
+		return e.isImporting(e.filledFor(event.object.Name))
+	case syncFailed:
+		return event.from == instanceEvent && e.Instance != nil && e.Instance.Status.Phase != kubevirtv1.Scheduled
+	default:
+		return false
+	}
 }
 
 func grouped(events []corev1.Event) []*occurrences {

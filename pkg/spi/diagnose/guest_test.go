@@ -93,6 +93,17 @@ func TestCause_GuestDoesNotRun(t *testing.T) {
 	}
 }
 
+// TestCause_SyncFailed tests events of virt-handler about a guest that has been started nevertheless.
+func TestCause_SyncFailed(t *testing.T) {
+	t.Parallel()
+
+	require.Nil(t, with(onNode(kubevirtv1.Running, time.Hour), syncFailed).Cause(now, grace), "the guest runs")
+
+	e := with(paused("PausedIOError", time.Hour), syncFailed)
+	require.Equal(t, "GuestPaused", e.Cause(now, grace).Err.Reason)
+	require.Len(t, e.Signs(now), 2, "the event is still evidence")
+}
+
 // TestCause_MachineStopped tests VirtualMachines with a run strategy of the driver, and others.
 func TestCause_MachineStopped(t *testing.T) {
 	t.Parallel()

@@ -2,7 +2,7 @@ package diagnose
 
 import (
 	"slices"
-	"time"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
@@ -48,8 +48,9 @@ func HasFailedImport(events []corev1.Event) bool {
 
 // ofKilledImports returns the signs of importers that were killed, and have failed since. CDI deletes the
 // pod of a killed importer and creates another one, so that no condition lasts. A killed importer leaves
-// a part of the image, about which the next one may report that the volume is too small.
-func (e *Evidence) ofKilledImports(now time.Time) []sign {
+// a part of the image, about which the next one may report that the volume is too small. Any other message
+// names the failure.
+func (e *Evidence) ofKilledImports(events []sign) []sign {
 	hit := map[string]bool{}
 
 	for i := range e.Claims {
@@ -60,30 +61,52 @@ func (e *Evidence) ofKilledImports(now time.Time) []sign {
 
 	var signs []sign
 
-	for _, s := range ofEvents(e.Events, now) {
-		if s.reason != importFailed || !hit[s.object.Name] {
+	for _, s := range events {
+		if s.reason != importFailed || s.from == retried || !hit[s.object.Name] {
 			continue
 		}
 
 		words := "an importer was killed: out of memory"
-		if s.message != "" {
+
+		switch s.words = strings.ToLower(s.message); {
+		case s.says(tooSmall):
 			words += "; the last one reports: " + s.message
+		case s.message != "":
+			continue
 		}
 
-		s.from, s.message, s.subject = importKill, words, e.fillsFor(s.object.Name)
+		s.from, s.message, s.subject = importKill, words, e.subjectOf(s.object.Name)
 		signs = append(signs, s)
 	}
 
 	return signs
 }
 
-// fillsFor names the DataVolume for which CDI fills a claim, or the claim if it is filled directly.
-func (e *Evidence) fillsFor(claim string) string {
-	for i := range e.Claims {
-		if target := &e.Claims[i]; claim == primePrefix+string(target.UID) {
-			return "DataVolume " + target.Name
-		}
+// subjectOf names the DataVolume for which CDI fills a claim, or the claim if it is filled directly.
+func (e *Evidence) subjectOf(claim string) string {
+	if target := e.filledFor(claim); target != claim {
+		return "DataVolume " + target
 	}
 
 	return "PersistentVolumeClaim " + claim
+}
+
+// filledFor returns the name of the DataVolume for which CDI fills a claim.
+func (e *Evidence) filledFor(claim string) string {
+	for i := range e.Claims {
+		if target := &e.Claims[i]; claim == primePrefix+string(target.UID) {
+			return target.Name
+		}
+	}
+
+	return claim // It is filled directly, and has the name of its DataVolume.
+}
+
+// isImporting reports whether the importer of a DataVolume runs.
+func (e *Evidence) isImporting(name string) bool {
+	return slices.ContainsFunc(slices.Concat(e.DataVolumes, e.Images), func(dv cdiv1beta1.DataVolume) bool {
+		return dv.Name == name && slices.ContainsFunc(dv.Status.Conditions, func(c cdiv1beta1.DataVolumeCondition) bool {
+			return c.Type == cdiv1beta1.DataVolumeRunning && c.Status == corev1.ConditionTrue
+		})
+	})
 }

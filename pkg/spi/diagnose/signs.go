@@ -34,8 +34,10 @@ const (
 	guestPause     origin = "VirtualMachineInstance's Paused"
 	guestEnd       origin = "VirtualMachineInstance's end"
 	importKill     origin = "importer that was killed"
-	volumeStall    origin = "DataVolume without progress"
-	claimDeletion  origin = "claim that is being deleted"
+	// retried are events about attempts that a later one has followed.
+	retried       origin = "event of an earlier attempt"
+	volumeStall   origin = "DataVolume without progress"
+	claimDeletion origin = "claim that is being deleted"
 	// migrationTarget and migration are read only for operators: the driver asks for no cause once a
 	// machine is scheduled.
 	migrationTarget origin = "migration's target pod"
@@ -84,8 +86,10 @@ func (e *Evidence) signs(now time.Time) []sign {
 
 	all = append(all, ofPods(e.Pods)...)
 	all = append(all, e.ofVolumes()...)
-	all = append(all, ofEvents(e.Events, now)...)
-	all = append(all, e.ofKilledImports(now)...)
+
+	events := e.ofEvents(now)
+	all = append(all, events...)
+	all = append(all, e.ofKilledImports(events)...)
 	all = append(all, ofDeletedClaims(e.Claims)...)
 
 	for i := range all {

@@ -23,6 +23,9 @@ var (
 	preparing = []string{"ContainerCreating", "PodInitializing"}
 	// expected are the reasons of pods that CDI is about to create, create again or delete.
 	expected = []string{"", "Pending", "Completed", "Scratch space required", corev1.PodReasonUnschedulable}
+	// tooSmall is reported by CDI's validation of clones, by its importer about a full disk, and in its
+	// summary of that message (pkg/controller/util.go).
+	tooSmall = []string{"smaller than the source", "datavolume too small", "no space left on device", "is larger than the reported available"}
 )
 
 // storage are volumes that cannot be created.
@@ -55,11 +58,7 @@ var storage = []symptom{
 			"unless it is being imported: a golden image is created again automatically",
 	},
 	{
-		// CDI's validation of clones, and its summary of an importer's message about a full disk
-		// (pkg/controller/util.go).
-		reason: "VolumeTooSmall", kind: spi.ErrInvalid, grace: retry, from: volumes,
-		texts:  []string{"smaller than the source", "datavolume too small", "no space left on device", "is larger than the reported available"},
-		remedy: "request a larger volume",
+		reason: "VolumeTooSmall", kind: spi.ErrInvalid, grace: retry, from: volumes, texts: tooSmall, remedy: "request a larger volume",
 	},
 	{
 		reason: "CloneRefused", kind: spi.ErrPrecondition, grace: retry, from: volumes,

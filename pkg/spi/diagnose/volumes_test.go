@@ -68,6 +68,51 @@ func TestCause_KilledImport(t *testing.T) {
 	require.Nil(t, e.Cause(now, grace), "the next importer did not fail")
 }
 
+// TestCause_RepeatedImport tests failures of an import that CDI has repeated, and that progresses now.
+func TestCause_RepeatedImport(t *testing.T) {
+	t.Parallel()
+
+	const tooSmall = "Virtual image size 10737418240 is larger than the reported available storage 2040109465."
+
+	runs := func(e *diagnose.Evidence) *diagnose.Evidence {
+		e.DataVolumes[0].Status.Conditions = []cdiv1beta1.DataVolumeCondition{says(cdiv1beta1.DataVolumeRunning, corev1.ConditionTrue, "Pod is running", "", ago(0))}
+
+		return e
+	}
+
+	for name, e := range map[string]*diagnose.Evidence{
+		"Killed":      runs(killedImport("")),
+		"TooSmall":    runs(killedImport(tooSmall)),
+		"NeverKilled": with(runs(killedImport(tooSmall)), func(e *diagnose.Evidence) { e.Claims[1].Annotations = nil }),
+		"Image": with(runs(killedImport(tooSmall)), func(e *diagnose.Evidence) {
+			e.Images, e.DataVolumes = e.DataVolumes, nil
+		}),
+		"Directly": with(runs(killedImport("")), func(e *diagnose.Evidence) {
+			e.Claims[0].Annotations = e.Claims[1].Annotations
+			e.Claims, e.Events[0].InvolvedObject.Name = e.Claims[:1], "disk"
+		}),
+	} {
+		require.Nil(t, e.Cause(now, grace), name)
+		require.NotEmpty(t, e.Signs(now), "%s: the event is still evidence", name)
+	}
+
+	require.Equal(t, "ImportOutOfMemory", killedImport("").Cause(now, grace).Err.Reason, "it does not run")
+}
+
+// TestCause_KilledOnce tests later failures of an import whose importer was once killed for its memory limit:
+// CDI's annotation stays.
+func TestCause_KilledOnce(t *testing.T) {
+	t.Parallel()
+
+	for message, want := range map[string]string{
+		"expected status code 200, got 404. Status: 404 Not Found": "ImageNotFound",
+		"dial tcp: lookup x: no such host":                         "ImageUnreachable",
+		"qemu-img: no space left on device":                        "ImportOutOfMemory",
+	} {
+		require.Equal(t, want, killedImport(message).Cause(now, grace).Err.Reason, message)
+	}
+}
+
 // TestCause_VolumeStalled tests volumes on which CDI has written nothing for a while, and others.
 func TestCause_VolumeStalled(t *testing.T) {
 	t.Parallel()
