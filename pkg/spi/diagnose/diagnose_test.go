@@ -228,7 +228,7 @@ func TestCauses(t *testing.T) {
 		"SyncFailed":   {with(scheduled(2*time.Minute), syncFailed), "GuestNotStarted", spi.ErrPrecondition},
 		"IOError":      {paused("PausedIOError", 2*time.Minute), "GuestPaused", spi.ErrPrecondition},
 		"PausedByUser": {paused("PausedByUser", 2*time.Minute), "GuestPaused", spi.ErrPrecondition},
-		"PausedLong":   {paused("PausedByMigrationMonitor", 6*time.Minute), "GuestPaused", spi.ErrPrecondition},
+		"PausedLong":   {paused("PausedByAnotherComponent", 6*time.Minute), "GuestPaused", spi.ErrPrecondition},
 		"OnceFailed":   {ended(kubevirtv1.RunStrategyOnce, kubevirtv1.Failed), "GuestEnded", spi.ErrPrecondition},
 		"OnceCrashed": {with(&diagnose.Evidence{VirtualMachine: crashing(1)}, func(e *diagnose.Evidence) {
 			e.VirtualMachine.Spec.RunStrategy = new(kubevirtv1.RunStrategyOnce)

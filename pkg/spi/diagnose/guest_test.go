@@ -93,6 +93,14 @@ func TestCause_GuestDoesNotRun(t *testing.T) {
 	}
 }
 
+// TestCause_GuestOfMigration tests a guest that KubeVirt has paused to complete its live migration: to resume
+// it would work against the migration.
+func TestCause_GuestOfMigration(t *testing.T) {
+	t.Parallel()
+
+	require.Nil(t, paused("PausedByMigrationMonitor", time.Hour).Cause(now, grace))
+}
+
 // TestCause_SyncFailed tests events of virt-handler about a guest that has been started nevertheless.
 func TestCause_SyncFailed(t *testing.T) {
 	t.Parallel()

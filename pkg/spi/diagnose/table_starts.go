@@ -70,7 +70,9 @@ var guests = []symptom{
 		remedy: "run " + command,
 	},
 	{
-		reason: "GuestPaused", kind: spi.ErrPrecondition, grace: obstruction, from: []origin{guestPause}, remedy: "run " + command,
+		// KubeVirt itself pauses the guest to complete a live migration, which ends the pause.
+		reason: "GuestPaused", kind: spi.ErrPrecondition, grace: obstruction, from: []origin{guestPause}, except: []string{"PausedByMigrationMonitor"},
+		remedy: "run " + command,
 	},
 }
 
