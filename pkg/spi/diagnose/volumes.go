@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 )
 
@@ -143,6 +144,15 @@ func conditionTime(dv *cdiv1beta1.DataVolume, c *cdiv1beta1.DataVolumeCondition)
 	return latest(c.LastTransitionTime.Time, c.LastHeartbeatTime.Time)
 }
 
+// FinalizersOf returns the finalizers of an object as part of a sentence.
+func FinalizersOf(object metav1.Object) string {
+	if len(object.GetFinalizers()) == 0 {
+		return "no finalizers"
+	}
+
+	return "finalizers " + strings.Join(object.GetFinalizers(), ", ")
+}
+
 // ofDeletedClaims returns the signs of claims that still exist after their deletion, which ends within
 // seconds unless a finalizer or a pod holds the claim. They count towards a ResourceQuota.
 func ofDeletedClaims(claims []corev1.PersistentVolumeClaim) []sign {
@@ -156,7 +166,7 @@ func ofDeletedClaims(claims []corev1.PersistentVolumeClaim) []sign {
 
 		signs = append(signs, sign{
 			from: claimDeletion, subject: "PersistentVolumeClaim " + claim.Name, since: claim.DeletionTimestamp.Time,
-			message: "is still being deleted, with finalizers " + strings.Join(claim.Finalizers, ", "),
+			message: "is still being deleted, with " + FinalizersOf(claim),
 			object:  named("PersistentVolumeClaim", claim), kind: "Deletion", status: "Terminating",
 		})
 	}

@@ -113,6 +113,15 @@ func TestCause_KilledOnce(t *testing.T) {
 	}
 }
 
+// TestCause_LeftClaimWithoutFinalizers tests a claim that no finalizer holds.
+func TestCause_LeftClaimWithoutFinalizers(t *testing.T) {
+	t.Parallel()
+
+	e := leftClaim(time.Hour)
+	e.Claims[0].Finalizers = nil
+	require.Equal(t, "PersistentVolumeClaim disk: is still being deleted, with no finalizers", e.Cause(now, grace).Err.Message)
+}
+
 // TestCause_VolumeStalled tests volumes on which CDI has written nothing for a while, and others.
 func TestCause_VolumeStalled(t *testing.T) {
 	t.Parallel()

@@ -35,7 +35,7 @@ func (r *reader) blocker(ctx context.Context, name string, now time.Time) blocke
 	case instance != nil && instance.DeletionTimestamp == nil && vm != nil && len(foreignFinalizers(vm)) > 0:
 		return blocker{
 			description: fmt.Sprintf("the VirtualMachine has %s, and its VirtualMachineInstance is %s and is not being deleted",
-				finalizersOf(vm), instance.Status.Phase),
+				diagnose.FinalizersOf(vm), instance.Status.Phase),
 			remedy: "delete the VirtualMachineInstance, and " + finalizerRemedy(vm),
 		}
 	case instance != nil:
@@ -43,7 +43,7 @@ func (r *reader) blocker(ctx context.Context, name string, now time.Time) blocke
 	case err != nil || vm == nil:
 		return blocker{description: "it has just been deleted, or cannot be read"}
 	default:
-		return blocker{description: "the VirtualMachine has " + finalizersOf(vm), remedy: finalizerRemedy(vm)}
+		return blocker{description: "the VirtualMachine has " + diagnose.FinalizersOf(vm), remedy: finalizerRemedy(vm)}
 	}
 }
 
@@ -59,21 +59,26 @@ func (r *reader) blockerOf(ctx context.Context, instance *kubevirtv1.VirtualMach
 		return blocker{description: fmt.Sprintf("%s on provider node %q", state, node), remedy: "check that node"}
 	}
 
-	return blocker{description: state + ", with " + finalizersOf(instance), remedy: finalizerRemedy(instance)}
+	return blocker{description: state + ", with " + diagnose.FinalizersOf(instance), remedy: finalizerRemedy(instance)}
 }
 
-func finalizersOf(object metav1.Object) string {
-	return "finalizers " + strings.Join(object.GetFinalizers(), ", ")
-}
-
-// finalizerRemedy returns who has to remove the finalizers of an object. KubeVirt removes its own last.
+// finalizerRemedy returns who has to remove the finalizers of an object. KubeVirt removes its own last, and
+// Kubernetes' garbage collector its own when it has handled the dependents.
 func finalizerRemedy(object metav1.Object) string {
 	foreign := foreignFinalizers(object)
-	if len(foreign) == 0 {
+	others := slices.DeleteFunc(slices.Clone(foreign), func(finalizer string) bool {
+		return finalizer == metav1.FinalizerOrphanDependents || finalizer == metav1.FinalizerDeleteDependents
+	})
+
+	switch {
+	case len(others) > 0:
+		return fmt.Sprintf("repair the component that removes the finalizer %s, or remove the finalizer", strings.Join(others, ", "))
+	case len(foreign) > 0:
+		return fmt.Sprintf("check that kube-controller-manager of the provider cluster runs, whose garbage collector removes the finalizer %s, "+
+			"and which of the dependents (DataVolumes, pods) still exist", strings.Join(foreign, ", "))
+	default:
 		return "check that virt-controller runs"
 	}
-
-	return fmt.Sprintf("repair the component that removes the finalizer %s, or remove the finalizer", strings.Join(foreign, ", "))
 }
 
 // foreignFinalizers returns the finalizers that KubeVirt does not remove.

@@ -67,7 +67,7 @@ func TestBlocker(t *testing.T) {
 		"Orphaned": {
 			finalized("VirtualMachine", own+`,"orphan"`, "yes", ""), finalized("VirtualMachineInstance", "", "", running),
 			"the VirtualMachine has finalizers kubevirt.io/virtualMachineControllerFinalize, orphan, and its VirtualMachineInstance is Running",
-			"delete the VirtualMachineInstance, and repair the component that removes the finalizer orphan",
+			"delete the VirtualMachineInstance, and check that kube-controller-manager of the provider cluster runs, whose garbage collector removes the finalizer orphan",
 		},
 		"Terminating": {
 			finalized("VirtualMachine", own, "yes", ""), finalized("VirtualMachineInstance", "", "yes", running),
@@ -80,6 +80,19 @@ func TestBlocker(t *testing.T) {
 		"ForeignOnMachine": {
 			finalized("VirtualMachine", `"example.com/backup"`, "yes", ""), "",
 			"the VirtualMachine has finalizers example.com/backup", "repair the component that removes the finalizer example.com/backup",
+		},
+		"Foreground": {
+			finalized("VirtualMachine", own+`,"foregroundDeletion"`, "yes", ""), "",
+			"the VirtualMachine has finalizers kubevirt.io/virtualMachineControllerFinalize, foregroundDeletion",
+			"garbage collector removes the finalizer foregroundDeletion, and which of the dependents (DataVolumes, pods) still exist",
+		},
+		"ForegroundAndForeign": {
+			finalized("VirtualMachine", `"foregroundDeletion","example.com/backup"`, "yes", ""), "",
+			"foregroundDeletion, example.com/backup", "repair the component that removes the finalizer example.com/backup, or remove the finalizer",
+		},
+		"NoneOnInstance": {
+			finalized("VirtualMachine", own, "yes", ""), finalized("VirtualMachineInstance", "", "yes", `"phase":"Succeeded"`),
+			"the VirtualMachineInstance is Succeeded, with no finalizers", "check that virt-controller runs",
 		},
 		"KubeVirt": {
 			finalized("VirtualMachine", own, "yes", ""), "",
