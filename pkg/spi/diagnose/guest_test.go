@@ -112,6 +112,16 @@ func TestCause_SyncFailed(t *testing.T) {
 	require.Len(t, e.Signs(now), 2, "the event is still evidence")
 }
 
+// TestCause_HostileName tests that a command contains only names: an operator executes it.
+func TestCause_HostileName(t *testing.T) {
+	t.Parallel()
+
+	vm := halted(newVM("Stopped"))
+	vm.Name = "m; reboot"
+	require.Equal(t, "run virtctl start NAME to start it again; to remove it, delete the Machine",
+		(&diagnose.Evidence{VirtualMachine: vm}).Cause(now, grace).Err.Remedy)
+}
+
 // TestCause_MachineStopped tests VirtualMachines with a run strategy of the driver, and others.
 func TestCause_MachineStopped(t *testing.T) {
 	t.Parallel()

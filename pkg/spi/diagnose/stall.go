@@ -72,14 +72,14 @@ func (e *Evidence) commandFor(dv *cdiv1beta1.DataVolume) string {
 	return commandOf("kubectl --namespace=%s describe datavolume %s", dv.Namespace, dv.Name)
 }
 
-// commandOf returns a command with names from the provider cluster; only its beginning if they are no
-// names: an operator executes the command.
+// commandOf returns a command with names from the provider cluster, and with a placeholder for each that is
+// no name: an operator executes the command.
 func commandOf(format string, names ...string) string {
 	args := make([]any, 0, len(names))
 
 	for _, name := range names {
 		if len(validation.IsDNS1123Subdomain(name)) > 0 {
-			return strings.Fields(format)[0]
+			name = "NAME"
 		}
 
 		args = append(args, name)
