@@ -22,7 +22,20 @@ var (
 	fence   = regexp.MustCompile("(?ms)^ *```.*?^ *```$")
 	// inline matches inline code, in which brackets have no meaning.
 	inline = regexp.MustCompile("`[^`\n]*`")
+	// headless matches the first row of a table that no delimiter row follows.
+	headless = regexp.MustCompile(`(?m)(?:\A|\n\n)(\|.*\n)(?:[^|]|\| ?[^ :-]|\z)`)
 )
+
+// TestTables requires that each table has a header: the rows behind an empty line are shown as text.
+func TestTables(t *testing.T) {
+	t.Parallel()
+
+	require.Regexp(t, headless, "\n\n| a |\n| b |\n")
+
+	for _, page := range pages(t) {
+		require.Empty(t, headless.FindAllString(prose(t, page), -1), page)
+	}
+}
 
 // TestLinks follows every link from one page of the repository to another, or to a heading.
 func TestLinks(t *testing.T) {
