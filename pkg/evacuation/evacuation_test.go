@@ -217,6 +217,28 @@ func TestEvacuate_RejectedMigrations(t *testing.T) {
 	r.await(t, left[0].Machine+" Normal EvacuationReplacing: Replacing the machine to evacuate it from provider node host: "+rejected)
 }
 
+// TestEvacuate_WaitAfterRejections lets a machine wait whose migration has been rejected for longer than the
+// timeout: it is no longer tried, so that the rejection is no longer the reason.
+func TestEvacuate_WaitAfterRejections(t *testing.T) {
+	t.Parallel()
+
+	r := newRig(t, "m", "n")
+	r.see("z1", "a/1")
+	r.requireWatches(t, "a/1")
+
+	later := r.clock.Now().Add(time.Hour + time.Minute)
+	m := spi.Evacuation{Machine: "m", UID: "1", Node: "host", RequestedAt: later, Migratable: true}
+
+	r.set(spi.ErrForbidden, m)
+	r.await(t, "m Warning EvacuationFailed: Failed to evacuate machine from provider node host: permission denied")
+
+	r.set(spi.ErrForbidden, m, spi.Evacuation{Machine: "n", UID: "2", Node: "host", RequestedAt: later, Migration: spi.MigrationRunning, MigrationSince: later})
+	r.await(t, "n Normal EvacuationMigrating: Live-migrating the machine away from provider node host: the live migration is Running")
+
+	r.clock.SetTime(later)
+	r.await(t, "m Normal EvacuationWaiting: Waiting to evacuate the machine from provider node host: MachineSet pool already has 1 Machine(s) being deleted or migrated")
+}
+
 // TestOnlyMigrationsAreRejected lets a provider cluster reject another request for hours.
 func TestOnlyMigrationsAreRejected(t *testing.T) {
 	t.Parallel()

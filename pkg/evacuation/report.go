@@ -116,8 +116,8 @@ func (c *Controller) record(target *watchTarget, s *step, eventReason, message s
 		record.requestedAt = s.evacuation.RequestedAt
 	}
 
-	if s.action == wait && !record.rejectedSince.IsZero() {
-		return record // It waits between two attempts, and the rejection was reported.
+	if record.waitsForAttempt(s) {
+		return record // The rejection was reported.
 	}
 
 	ongoing := s.action == migrating || s.action == replacing || s.action == cancelMigration
@@ -129,6 +129,11 @@ func (c *Controller) record(target *watchTarget, s *step, eventReason, message s
 	c.recordEvent(s.machine, s.evacuation.Machine, stepReports[s.action].warning || eventReason == evacuationFailed, eventReason, message)
 
 	return record
+}
+
+// waitsForAttempt reports whether a machine waits until its rejected migration is tried again.
+func (r *evacuationRecord) waitsForAttempt(s *step) bool {
+	return s.action == wait && !r.rejectedSince.IsZero() && s.evacuation.Migratable
 }
 
 // maxMessage bounds an Event's message, in bytes: an API server rejects more than 1024, and part of
