@@ -36,6 +36,8 @@ type providerState struct {
 	denied map[string]bool
 	// incomplete is set if reviews of rules are.
 	incomplete bool
+	// rules is the error of reviews of rules.
+	rules error
 	// reviews counts the reviews of permissions.
 	reviews int
 	// lists is the error of lists of KubeVirt's and CDI's objects.
@@ -60,6 +62,10 @@ func (p *providerState) cluster() *providercluster.Cluster {
 		},
 		Create: func(_ context.Context, _ client.WithWatch, object client.Object, _ ...client.CreateOption) error {
 			p.review(object)
+
+			if _, rules := object.(*authorizationv1.SelfSubjectRulesReview); rules {
+				return p.rules
+			}
 
 			return nil
 		},
@@ -260,19 +266,28 @@ func TestCheckPermissions_Requests(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason     string
 		incomplete bool
+		rules      error
 		reviews    int
+		failed     bool
 	}{
 		"RBAC":            {reason: "the rules contain all permissions", reviews: 1},
 		"OtherAuthorizer": {reason: "the rules are incomplete, so that each permission is reviewed", incomplete: true, reviews: 7},
+		"Refused": {
+			reason:     "the account may review only single permissions",
+			incomplete: true,
+			rules:      named(apierrors.NewForbidden(schema.GroupResource{Resource: "selfsubjectrulesreviews"}, "", errUser)),
+			reviews:    7,
+		},
+		"Unavailable": {reason: "the check is repeated", rules: named(apierrors.NewServiceUnavailable("")), reviews: 1, failed: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
 			l, p := shootWithPool(t, &api.InfrastructureConfig{}), healthy()
-			p.incomplete = tc.incomplete
+			p.incomplete, p.rules = tc.incomplete, tc.rules
 
 			faults, err := newShoot(p.cluster(), l.infra, l.cluster).checkPermissions(t.Context())
-			require.NoError(t, err)
+			require.Equal(t, tc.failed, err != nil, tc.reason)
 			require.Empty(t, faults, tc.reason)
 			require.Equal(t, tc.reviews, p.reviews, tc.reason)
 		})

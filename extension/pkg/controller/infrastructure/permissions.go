@@ -8,6 +8,7 @@ import (
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	rbacvalidation "k8s.io/component-helpers/auth/rbac/validation"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/extension/pkg/providercluster"
@@ -55,10 +56,10 @@ func (s *shoot) permissions() []rbacv1.PolicyRule {
 
 // checkPermissions returns a fault if the account lacks permissions of the shoot. It reads all rules with one
 // request, and reviews those permissions that the rules lack: the rules are incomplete if the API server has
-// an authorizer other than RBAC.
+// an authorizer other than RBAC, and empty if the account may not read them.
 func (s *shoot) checkPermissions(ctx context.Context) ([]fault, error) {
 	review := &authorizationv1.SelfSubjectRulesReview{Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: s.namespace}}
-	if err := s.provider.Create(ctx, review); err != nil {
+	if err := s.provider.Create(ctx, review); err != nil && !apierrors.IsForbidden(err) {
 		return nil, fmt.Errorf("read the permissions of the account: %w", err)
 	}
 
