@@ -5,26 +5,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi"
 )
-
-// deletionTime is the time within which a deleted claim or DataVolume should be gone: the deletion of a
-// machine waits at most five minutes for its VirtualMachine.
-const deletionTime = 10 * time.Minute
-
-// leftover is an object that has been in deletion for too long.
-type leftover struct {
-	name       string
-	deleted    time.Time
-	finalizers []string
-}
 
 // checkLeftovers warns of the disks of deleted machines that cannot be removed, such as a claim that a
 // snapshot protects: they count against quotas, and no controller reports them.
@@ -43,15 +30,7 @@ func (c *checker) checkLeftoversOf(ctx context.Context, of kind) []Result {
 	s := c.viewer.about(checkLeftover, fmt.Sprintf("%ss of the shoot in Namespace %s", of.name, c.namespace))
 	get := kubectlIn(c.namespace, "get "+of.kubectl()) + " --selector=" + quoted(labels)
 
-	found, err := providerapi.Collect(ctx, c.viewer.clients, c.viewer.clients.Metadata.Resource(of.resource).Namespace(c.namespace),
-		providerapi.List{Description: of.name + "s in " + c.namespace, Labels: labels}, func(o metav1.Object) (leftover, bool) {
-			at := o.GetDeletionTimestamp()
-			if at == nil || c.now.Sub(at.Time) < deletionTime {
-				return leftover{}, false
-			}
-
-			return leftover{o.GetName(), at.Time, o.GetFinalizers()}, true
-		})
+	found, err := providerapi.Leftovers(ctx, c.viewer.clients, of.resource, labels, c.now)
 
 	switch {
 	case apierrors.IsNotFound(err):
@@ -62,15 +41,13 @@ func (c *checker) checkLeftoversOf(ctx context.Context, of kind) []Result {
 		return s.ok("none is left over from deleted machines")
 	}
 
-	slices.SortFunc(found, func(a, b leftover) int { return a.deleted.Compare(b.deleted) })
-
 	texts := make([]string, len(found))
 	for i, l := range found {
-		texts[i] = fmt.Sprintf("%s (for %s, held by %s)", l.name, duration.HumanDuration(c.now.Sub(l.deleted)), orNone(l.finalizers))
+		texts[i] = fmt.Sprintf("%s (for %s, held by %s)", l.Name, duration.HumanDuration(c.now.Sub(l.Deleted.Time)), orNone(l.Finalizers))
 	}
 
 	return s.warn("have been in deletion for too long, and count against quotas: "+shortened(texts, mostNamed, "; "),
-		"find the pods and snapshots that hold the first, and delete them: "+kubectlIn(c.namespace, "describe "+of.kubectl(), found[0].name)+
+		"find the pods and snapshots that hold the first, and delete them: "+kubectlIn(c.namespace, "describe "+of.kubectl(), found[0].Name)+
 			" && kubectl --namespace "+quoted(c.namespace)+" get volumesnapshots; list all with "+get)
 }
 

@@ -2,8 +2,12 @@ package providerapi
 
 import (
 	"context"
+	"slices"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi/pages"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi/transport"
@@ -48,4 +52,33 @@ func Some[O any, L runtime.Object](ctx context.Context, from Lister[L], list Lis
 	list.PerPage, list.Most = int64(most), most
 
 	return pages.Collect(ctx, from, list, func(object *O) (O, bool) { return *object, true })
+}
+
+// deletionTime is the time within which a deleted claim or DataVolume should be gone: the deletion of a
+// machine waits at most five minutes for its VirtualMachine.
+const deletionTime = 10 * time.Minute
+
+// Leftover is an object that has been in deletion for too long.
+type Leftover struct {
+	Name       string
+	Deleted    metav1.Time
+	Finalizers []string
+}
+
+// Leftovers returns the objects of a kind, in the namespace of the kubeconfig, that should have been gone for
+// minutes, beginning with the first to be deleted. labels select the objects; its errors are those of Collect.
+func Leftovers(ctx context.Context, c *Clients, of schema.GroupVersionResource, labels string, now time.Time) ([]Leftover, error) {
+	left, err := Collect(ctx, c, c.Metadata.Resource(of).Namespace(c.Namespace), List{Description: of.Resource + " in " + c.Namespace, Labels: labels},
+		func(o metav1.Object) (Leftover, bool) {
+			at := o.GetDeletionTimestamp()
+			if at == nil || now.Sub(at.Time) < deletionTime {
+				return Leftover{}, false
+			}
+
+			return Leftover{o.GetName(), *at, o.GetFinalizers()}, true
+		})
+
+	slices.SortFunc(left, func(a, b Leftover) int { return a.Deleted.Compare(b.Deleted.Time) })
+
+	return left, err
 }

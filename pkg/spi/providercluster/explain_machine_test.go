@@ -189,8 +189,8 @@ func (e evacuating) RoundTrip(request *http.Request) (*http.Response, error) {
 func TestExplainVolumes(t *testing.T) {
 	t.Parallel()
 
-	const volumes = `{"kind":"DataVolumeList","apiVersion":"cdi.kubevirt.io/v1beta1","items":[
-		{"metadata":{"name":"pvc-1","namespace":"machines"},"status":{"phase":"Succeeded"}},
+	volumes := `{"kind":"DataVolumeList","apiVersion":"cdi.kubevirt.io/v1beta1","items":[
+		` + strings.Repeat(`{"metadata":{"name":"pvc-1","namespace":"machines"},"status":{"phase":"Succeeded"}},`, 600) + `
 		{"metadata":{"name":"pvc-2","namespace":"machines"},"status":{"phase":"PendingPopulation"}},
 		{"metadata":{"name":"pvc-3","namespace":"machines","creationTimestamp":"2026-01-02T03:04:05Z"},"status":{"phase":"Pending","conditions":[
 			{"type":"Running","status":"False","reason":"ErrClaimNotValid","message":"no storageClass to choose profile","lastTransitionTime":"2026-01-02T03:04:05Z"}]}}]}`
@@ -202,7 +202,7 @@ func TestExplainVolumes(t *testing.T) {
 		Kubeconfig: hostile.KubeconfigOf(t, &clientcmdapi.Cluster{Server: "https://provider.example.com"}), Labels: map[string]string{"cluster": "c"},
 	})
 	require.NoError(t, err)
-	require.Equal(t, 3, got.Count)
+	require.Equal(t, 602, got.Count)
 	require.Len(t, got.Incomplete, 2)
 	require.Nil(t, got.Incomplete[0].Cause, "it waits for a pod")
 	require.Equal(t, "pvc-3", got.Incomplete[1].Name)
@@ -214,7 +214,8 @@ func TestExplainVolumes(t *testing.T) {
 func TestExplainVolumes_LeftClaim(t *testing.T) {
 	t.Parallel()
 
-	const claims = `{"kind":"PersistentVolumeClaimList","apiVersion":"v1","items":[{"metadata":{"name":"m-old","namespace":"machines"}},
+	claims := `{"kind":"PersistentVolumeClaimList","apiVersion":"v1","items":[
+		` + strings.Repeat(`{"metadata":{"name":"m-old","namespace":"machines"}},`, 600) + `
 		{"metadata":{"name":"m-root","namespace":"machines","deletionTimestamp":"2026-01-02T03:04:05Z",
 			"finalizers":["snapshot.storage.kubernetes.io/pvc-as-source-protection"]}}]}`
 

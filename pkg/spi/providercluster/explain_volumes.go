@@ -5,6 +5,7 @@ import (
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
@@ -29,10 +30,18 @@ func (e *Explainer) ExplainVolumes(ctx context.Context, in *spi.ExplainVolumesIn
 	ctx, cancel := context.WithTimeout(ctx, evidenceTimeout)
 	defer cancel()
 
-	volumes, err := providerapi.Some[cdiv1beta1.DataVolume](ctx, c.DataVolumes(c.Namespace, "DataVolume"),
-		providerapi.List{Labels: labels.Set(in.Labels).String()}, maxEvidence)
+	// Of complete volumes, nothing is kept.
+	volumes, err := providerapi.Collect(ctx, c, c.DataVolumes(c.Namespace, "DataVolume"),
+		providerapi.List{Description: "DataVolumes in " + c.Namespace, Labels: labels.Set(in.Labels).String()},
+		func(dv *cdiv1beta1.DataVolume) (*cdiv1beta1.DataVolume, bool) {
+			if dv.Status.Phase == cdiv1beta1.Succeeded {
+				return nil, true
+			}
+
+			return dv, true
+		})
 	if err != nil {
-		return nil, spi.During("list DataVolumes", providerapi.Explain(err))
+		return nil, err
 	}
 
 	var (
@@ -40,14 +49,12 @@ func (e *Explainer) ExplainVolumes(ctx context.Context, in *spi.ExplainVolumesIn
 		r           = &reader{clients: c}
 	)
 
-	for i := range volumes {
-		if volumes[i].Status.Phase == cdiv1beta1.Succeeded {
-			continue
+	for _, dv := range volumes {
+		if dv != nil {
+			explanation.Incomplete = append(explanation.Incomplete, spi.IncompleteVolume{
+				Object: volumeObject(dv), Cause: e.explainVolume(ctx, r, dv, len(explanation.Incomplete) < maxVolumeEvents),
+			})
 		}
-
-		explanation.Incomplete = append(explanation.Incomplete, spi.IncompleteVolume{
-			Object: volumeObject(&volumes[i]), Cause: e.explainVolume(ctx, r, &volumes[i], len(explanation.Incomplete) < maxVolumeEvents),
-		})
 	}
 
 	explanation.Incomplete = append(explanation.Incomplete, e.explainLeftClaims(ctx, r, in.Cluster)...)
@@ -64,19 +71,20 @@ func (e *Explainer) explainLeftClaims(ctx context.Context, r *reader, cluster st
 		return nil
 	}
 
-	claims, err := providerapi.Some[corev1.PersistentVolumeClaim](ctx, r.clients.Kubernetes.CoreV1().PersistentVolumeClaims(r.clients.Namespace),
-		providerapi.List{Labels: labels.Set{v1alpha1.TagCluster: cluster}.String()}, maxEvidence)
+	found, err := providerapi.Leftovers(ctx, r.clients, corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims"),
+		labels.Set{v1alpha1.TagCluster: cluster}.String(), e.clock.Now())
 	if err != nil {
-		r.addUnread(spi.During("list PersistentVolumeClaims", providerapi.Explain(err)))
+		r.addUnread(err)
 	}
 
-	var left []spi.IncompleteVolume
+	left := make([]spi.IncompleteVolume, len(found))
 
-	for i := range claims {
-		evidence := diagnose.Evidence{VirtualMachine: &kubevirtv1.VirtualMachine{}, Claims: claims[i : i+1]}
-		if cause := evidence.Cause(e.clock.Now(), e.periods); cause != nil {
-			left = append(left, spi.IncompleteVolume{Object: objectOf("PersistentVolumeClaim", &claims[i], "Terminating"), Cause: cause})
-		}
+	for i := range found {
+		claim := corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{
+			Namespace: r.clients.Namespace, Name: found[i].Name, DeletionTimestamp: &found[i].Deleted, Finalizers: found[i].Finalizers,
+		}}
+		evidence := diagnose.Evidence{VirtualMachine: &kubevirtv1.VirtualMachine{}, Claims: []corev1.PersistentVolumeClaim{claim}}
+		left[i] = spi.IncompleteVolume{Object: objectOf("PersistentVolumeClaim", &claim, "Terminating"), Cause: evidence.Cause(e.clock.Now(), e.periods)}
 	}
 
 	return left
