@@ -34,7 +34,7 @@ func readDeployment(d document, is metav1.TypeMeta) machineDeployment {
 
 	report := newClassReport(d, &object.ObjectMeta)
 	report.addErrors(append(errs, apiVersionErrors(is)...))
-	report.addErrors(excludeReported(metadataErrors(&object.ObjectMeta), report.Errors))
+	report.addErrors(excludeReported(metadataErrors(kindMachineDeployment, &object.ObjectMeta), report.Errors))
 	report.addErrors(excludeReported(deploymentErrors(object), report.Errors))
 
 	return machineDeployment{MachineDeployment: object, document: d, report: report}

@@ -40,7 +40,9 @@ func TestReadDeployment_Refused(t *testing.T) {
 		"OtherKind":      {reason: "the kinds of old providers", old: "kind: MachineClass, name", new: "kind: AWSMachineClass, name", want: `spec.template.spec.class.kind: Unsupported value: "AWSMachineClass"`},
 		"NoClass":        {reason: "it has no default", old: ", name: c}", new: "}", want: "spec.template.spec.class.name: Required value"},
 		"UnknownField":   {reason: "the API server drops it", old: "replicas: 2", new: "replica: 2", want: "spec.replica: Forbidden"},
-		"WrongVersion":   {reason: "the API server does not know it", old: "machine.sapcloud.io/v1alpha1", new: "apps/v1", want: `apiVersion: Unsupported value: "apps/v1"`},
+		"WrongGroup":     {reason: "it has no MachineDeployments", old: "machine.sapcloud.io/v1alpha1", new: "apps/v1", want: `apiVersion: Unsupported value: "apps/v1"`},
+		"WrongVersion":   {reason: "the API server does not know it", old: "sapcloud.io/v1alpha1", new: "sapcloud.io/v1", want: `apiVersion: Unsupported value: "machine.sapcloud.io/v1"`},
+		"NoName":         {reason: "the API server refuses it", old: "name: pool, namespace", new: "namespace", want: "metadata.name: Required value: set the name of the MachineDeployment"},
 		"InvalidName":    {reason: "the API server refuses it", old: "name: pool, namespace", new: "name: Pool, namespace", want: "metadata.name: Invalid value"},
 		"NegativeNumber": {reason: "machine-controller-manager refuses it", old: "replicas: 2", new: "replicas: -2", want: "spec.replicas: Required value"},
 	}

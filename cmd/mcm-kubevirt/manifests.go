@@ -15,6 +15,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/gardener/machine-controller-manager/pkg/apis/machine"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
@@ -27,8 +29,9 @@ type manifests struct {
 	secrets     []secret
 	// unreadable are the errors for files, or parts of them, that are not objects.
 	unreadable []fileError
-	// skipped counts the objects of other kinds.
-	skipped map[string]int
+	// kinds are the kinds of all objects, and skipped counts the objects of other kinds.
+	kinds   map[string]bool
+	skipped int
 }
 
 // fileError is an error in a file.
@@ -44,7 +47,7 @@ func readManifests(names []string, in io.Reader) (*manifests, error) {
 		return nil, errors.New("no files specified; set --filename (-f)")
 	}
 
-	m := &manifests{skipped: map[string]int{}}
+	m := &manifests{kinds: map[string]bool{}}
 
 	for _, name := range names {
 		if err := m.read(name, in); err != nil {
@@ -152,18 +155,32 @@ func (m *manifests) add(d document, ofList metav1.TypeMeta) {
 		return
 	}
 
-	switch kind, isList := strings.CutSuffix(object.Kind, "List"); {
-	case object.Kind == kindMachineClass:
-		m.classes = append(m.classes, readClass(d, object.TypeMeta))
-	case object.Kind == kindMachineDeployment:
-		m.deployments = append(m.deployments, readDeployment(d, object.TypeMeta))
-	case object.Kind == "Secret":
-		m.secrets = append(m.secrets, readSecret(d))
-	case isList && object.Items != nil:
+	if kind, isList := strings.CutSuffix(object.Kind, "List"); isList && object.Items != nil {
 		m.addList(d, object.Items, metav1.TypeMeta{Kind: kind, APIVersion: object.APIVersion})
-	default:
-		m.skipped[object.Kind]++
+
+		return
 	}
+
+	m.kinds[object.GroupVersionKind().GroupKind().String()] = true
+
+	switch {
+	case isKind(object.TypeMeta, machine.GroupName, kindMachineClass):
+		m.classes = append(m.classes, readClass(d, object.TypeMeta))
+	case isKind(object.TypeMeta, machine.GroupName, kindMachineDeployment):
+		m.deployments = append(m.deployments, readDeployment(d, object.TypeMeta))
+	case isKind(object.TypeMeta, corev1.GroupName, "Secret"):
+		m.secrets = append(m.secrets, readSecret(d))
+	default:
+		m.skipped++
+	}
+}
+
+// isKind reports whether an object has this kind, or an apiVersion that is wrong for it: the group of another
+// API, such as that of Cluster API's MachineDeployments, has a dot.
+func isKind(is metav1.TypeMeta, group, kind string) bool {
+	found := is.GroupVersionKind().Group
+
+	return is.Kind == kind && (found == group || !strings.Contains(found, "."))
 }
 
 func (m *manifests) addList(d document, items []json.RawMessage, of metav1.TypeMeta) {
@@ -191,15 +208,7 @@ func (m *manifests) noClass() error {
 		return invalidError(m.unreadable[0].File + ": " + m.unreadable[0].Message)
 	}
 
-	kinds := slices.Sorted(maps.Keys(m.skipped))
-	if len(m.deployments) > 0 {
-		kinds = append(kinds, kindMachineDeployment)
-	}
-
-	if len(m.secrets) > 0 {
-		kinds = append(kinds, "Secret")
-	}
-
+	kinds := slices.Sorted(maps.Keys(m.kinds))
 	if len(kinds) == 0 {
 		return errors.New("the files contain no MachineClass and no other object")
 	}

@@ -23,6 +23,20 @@ func TestManners(t *testing.T) {
 	_, behindKind, _ := strings.Cut(valid, "kind: MachineClass\n")
 	untyped := "  - " + strings.ReplaceAll(strings.TrimSpace(behindKind), "\n", "\n    ") + "\n"
 
+	const ofOthers = `---
+apiVersion: cluster.x-k8s.io/v1beta1
+kind: MachineDeployment
+spec: {clusterName: c}
+---
+apiVersion: compute.ironcore.dev/v1alpha1
+kind: MachineClass
+capabilities: {cpu: 1}
+---
+apiVersion: secrets.example.com/v1
+kind: Secret
+metadata: {name: s, namespace: ns}
+`
+
 	tests := map[string]struct {
 		reason string
 		text   string
@@ -41,6 +55,9 @@ func TestManners(t *testing.T) {
 		"TypedList": {
 			reason: "the API server's lists have items without a kind",
 			text:   "apiVersion: machine.sapcloud.io/v1alpha1\nkind: MachineClassList\nitems:\n" + untyped, want: "1 MachineClass, 0 errors",
+		},
+		"OtherGroups": {
+			reason: "other APIs have kinds of the same name", text: valid + ofOthers, want: "1 MachineClass, 0 errors, 3 warnings; objects of other kinds: 3",
 		},
 		"OtherKinds": {
 			reason: "they are counted", text: valid + "---\napiVersion: v1\nkind: ConfigMap\nzone: [1\n  ]\n---\nkind: AllowList\n", want: "objects of other kinds: 2",

@@ -82,11 +82,7 @@ func validate(files []string, allowed validation.Options, accepted []string, for
 
 // newReport validates all manifests.
 func newReport(m *manifests, allowed validation.Options) *report {
-	result := &report{Classes: []classReport{}, Unreadable: m.unreadable, Errors: len(m.unreadable)}
-	for _, n := range m.skipped {
-		result.Skipped += n
-	}
-
+	result := &report{Classes: []classReport{}, Unreadable: m.unreadable, Skipped: m.skipped, Errors: len(m.unreadable)}
 	first := map[types.NamespacedName]*classReport{}
 
 	for _, class := range m.classes {
@@ -182,7 +178,7 @@ func readClass(d document, is metav1.TypeMeta) machineClass {
 	}
 
 	report.addErrors(errs)
-	report.addErrors(excludeReported(metadataErrors(&object.ObjectMeta), report.Errors))
+	report.addErrors(excludeReported(metadataErrors(kindMachineClass, &object.ObjectMeta), report.Errors))
 
 	return machineClass{MachineClass: object, document: d, report: report.sorted()}
 }
@@ -197,13 +193,14 @@ func apiVersionErrors(is metav1.TypeMeta) field.ErrorList {
 	return field.ErrorList{field.NotSupported(field.NewPath("apiVersion"), is.APIVersion, []string{version})}
 }
 
-// metadataErrors returns the errors of the API server for the metadata of a class.
-func metadataErrors(object *metav1.ObjectMeta) field.ErrorList {
+// metadataErrors returns the errors of the API server for the metadata of an object. kubectl apply accepts no
+// generated name, and a MachineDeployment cannot refer to one.
+func metadataErrors(kind string, object *metav1.ObjectMeta) field.ErrorList {
 	errs := apivalidation.ValidateObjectMeta(object, object.Namespace != "", apivalidation.NameIsDNSSubdomain, field.NewPath("metadata"))
 
 	for _, err := range errs {
-		if err.Type == field.ErrorTypeRequired && err.Field == "metadata.name" { // A MachineDeployment cannot refer to a generated name.
-			err.Detail = "set the name of the MachineClass"
+		if err.Type == field.ErrorTypeRequired && err.Field == "metadata.name" {
+			err.Detail = "set the name of the " + kind
 		}
 	}
 
