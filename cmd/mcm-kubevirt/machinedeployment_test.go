@@ -101,6 +101,19 @@ func TestReport_Shared(t *testing.T) {
 	require.Contains(t, out, "1 warning (6 more accepted)")
 }
 
+// TestReport_Accept names fields in --accept that are misspelt or no longer needed.
+func TestReport_Accept(t *testing.T) {
+	t.Parallel()
+
+	out, err := run(t, valid, "validate", "-f", "-", "--accept=secretRef,nonsense")
+	require.NoError(t, err, "one list may be used for several files")
+	require.Contains(t, out, "(1 more accepted); objects of other kinds: 0\n--accept=nonsense: no warning is about this field; remove it, or correct its name\n")
+
+	out, err = run(t, head, "validate", "-f", "-", "--accept=providerSpec.networks")
+	require.Equal(t, exitInvalid, exitCode(err))
+	require.NotContains(t, out, "--accept", "without its errors, the class may have such a warning")
+}
+
 func TestFieldLines(t *testing.T) {
 	t.Parallel()
 

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	apiv1alpha1 "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1/validation"
 )
 
@@ -27,6 +28,8 @@ type report struct {
 	Warnings int `json:"warnings"`
 	// Accepted counts the warnings about fields in --accept.
 	Accepted int `json:"accepted,omitempty"`
+	// Unused are the fields in --accept without a warning. They are unknown if there are errors, which hide warnings.
+	Unused []string `json:"unusedAccept,omitempty"`
 }
 
 // classReport is the report on one MachineClass or MachineDeployment.
@@ -37,6 +40,9 @@ type classReport struct {
 	Line      int       `json:"line"`
 	Errors    []finding `json:"errors"`
 	Warnings  []finding `json:"warnings"`
+
+	// userData is the Secret with the user data.
+	userData origin
 }
 
 // finding is an error or a warning. Its field is empty if it is about the manifest as a whole.
@@ -46,6 +52,8 @@ type finding struct {
 	// Line is the line of the field in the file or, if it is missing, of the object that lacks it; zero if it
 	// is unknown.
 	Line int `json:"line,omitempty"`
+	// File is the file of the line, if it is a line of the Secret with the user data.
+	File string `json:"file,omitempty"`
 }
 
 func newClassReport(d document, object *metav1.ObjectMeta) classReport {
@@ -90,8 +98,11 @@ func (r *classReport) sorted() classReport {
 func (r *classReport) addLines(lines fieldLines) {
 	for _, list := range [][]finding{r.Errors, r.Warnings} {
 		for i := range list {
-			if list[i].Field != "" {
-				list[i].Line = lines.line(list[i].Field)
+			switch f := &list[i]; {
+			case f.Field == apiv1alpha1.SecretKeyUserData:
+				f.File, f.Line = r.userData.file, r.userData.line
+			case f.Field != "":
+				f.Line = lines.line(f.Field)
 			}
 		}
 	}
@@ -99,17 +110,23 @@ func (r *classReport) addLines(lines fieldLines) {
 
 // accept removes the warnings about accepted fields, and counts them.
 func (r *report) accept(fields []string) {
-	before := r.Warnings
-	r.Warnings = 0
+	for _, accepted := range slices.Compact(slices.Sorted(slices.Values(fields))) {
+		before := r.Warnings
 
-	for _, list := range [][]classReport{r.Classes, r.Deployments} {
-		for i := range list {
-			list[i].Warnings = slices.DeleteFunc(list[i].Warnings, func(f finding) bool { return slices.Contains(fields, f.Field) })
-			r.Warnings += len(list[i].Warnings)
+		for _, list := range [][]classReport{r.Classes, r.Deployments} {
+			for i := range list {
+				r.Warnings -= len(list[i].Warnings)
+				list[i].Warnings = slices.DeleteFunc(list[i].Warnings, func(f finding) bool { return f.Field == accepted })
+				r.Warnings += len(list[i].Warnings)
+			}
+		}
+
+		r.Accepted += before - r.Warnings
+
+		if r.Warnings == before && r.Errors == 0 {
+			r.Unused = append(r.Unused, accepted)
 		}
 	}
-
-	r.Accepted = before - r.Warnings
 }
 
 // sharedWarnings are warnings that several MachineClasses have.
@@ -171,8 +188,11 @@ func (r *report) Own(class classReport) []finding {
 
 // InFile returns the finding as one line, with its line in the file.
 func (f finding) InFile() string {
-	if f.Line == 0 {
+	switch {
+	case f.Line == 0:
 		return f.String()
+	case f.File != "":
+		return fmt.Sprintf("%s:%d: %s", f.File, f.Line, f)
 	}
 
 	return fmt.Sprintf("line %d: %s", f.Line, f)
@@ -199,7 +219,8 @@ const reportText = unreadableText + `{{$report := .}}{{range .Shared}}MachineCla
 {{end}}
 {{end}}{{count (len .Classes) "MachineClass"}}{{with .Deployments}}, {{count (len .) "MachineDeployment"}}{{end}}
 {{- /**/}}, {{count .Errors "error"}}, {{count .Warnings "warning"}}{{with .Accepted}} ({{.}} more accepted){{end}}; objects of other kinds: {{.Skipped}}
-`
+{{range .Unused}}--accept={{.}}: no warning is about this field; remove it, or correct its name
+{{end}}`
 
 // QualifiedName returns the name with its namespace, if there is one.
 func (r *classReport) QualifiedName() string {

@@ -21,14 +21,14 @@ import (
 type secret struct {
 	corev1.Secret
 
-	file string
+	document document
 	// readable is false if its data is unknown.
 	readable bool
 	errors   []string
 }
 
 func readSecret(d document) secret {
-	s := secret{file: d.file, readable: true}
+	s := secret{document: d, readable: true}
 
 	// The decoders' messages quote the invalid bytes, so they are not shown.
 	strictErrs, err := kjson.UnmarshalStrict(d.raw, &s.Secret)
@@ -90,6 +90,9 @@ type fileData struct {
 type origin struct {
 	field string
 	name  string
+	// file and line are those of the value.
+	file string
+	line int
 }
 
 // dataOf reads the Secrets that a class refers to.
@@ -99,6 +102,7 @@ func dataOf(class machineClass, secrets []secret, report *classReport) *fileData
 	d.add("secretRef", class.SecretRef, secrets)
 	d.add("credentialsSecretRef", class.CredentialsSecretRef, secrets)
 	d.require(apiv1alpha1.SecretKeyUserData)
+	report.userData = d.from[apiv1alpha1.SecretKeyUserData]
 
 	if d.require(apiv1alpha1.SecretKeyKubeconfig) {
 		d.checkKubeconfig()
@@ -133,13 +137,19 @@ func (d *fileData) add(path string, ref *corev1.SecretReference, secrets []secre
 
 	s := &secrets[at]
 	for _, text := range s.errors {
-		d.report.fail(path, from.name+" ("+s.file+"): "+text)
+		d.report.fail(path, from.name+" ("+s.document.file+"): "+text)
 	}
 
+	from.file = s.document.file
 	d.complete = d.complete && s.readable
 	d.known = append(d.known, from)
 
 	for key, value := range s.Data {
+		from.line = s.document.lines.line("data." + key)
+		if _, plain := s.StringData[key]; plain {
+			from.line = s.document.lines.line("stringData." + key)
+		}
+
 		d.values[key], d.from[key] = value, from
 	}
 }

@@ -275,6 +275,29 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
+// TestValidateClass_UserData has wrong user data in the file of the MachineClass, and in another one.
+func TestValidateClass_UserData(t *testing.T) {
+	t.Parallel()
+
+	const (
+		wrong   = "apiVersion: v1\nkind: Secret\nmetadata: {name: s, namespace: ns}\nstringData:\n  userData: |\n    #cloud-config\n    - runcmd\n"
+		doubted = "apiVersion: v1\nkind: Secret\nmetadata: {name: s, namespace: ns}\ndata:\n  userData: I2Nsb3VkLWNvbmZpZwo=\n"
+	)
+
+	out, err := run(t, valid+"---\n"+wrong, "validate", "-f", "-")
+	require.Equal(t, exitInvalid, exitCode(err))
+	require.Contains(t, out, "error    standard input:16: userData: Invalid value: must be an object")
+
+	class, separate := write(t, "class.yaml", valid), write(t, "secret.yaml", wrong)
+	out, err = run(t, "", "validate", "-f", class, "-f", separate)
+	require.Equal(t, exitInvalid, exitCode(err))
+	require.Contains(t, out, "error    "+separate+":5: userData: Invalid value: must be an object")
+
+	out, err = run(t, "", "validate", "-f", class, "-f", write(t, "secret.yaml", doubted), "-o", "json")
+	require.Equal(t, exitInvalid, exitCode(err), "it has no kubeconfig")
+	require.Regexp(t, `"field": "userData",\s+"message": "[^"]+",\s+"line": 5,\s+"file": "[^"]+secret.yaml"`, out)
+}
+
 // TestMisspeltKeys checks the messages for keys of a Secret that are almost those of the driver.
 func TestMisspeltKeys(t *testing.T) {
 	t.Parallel()
