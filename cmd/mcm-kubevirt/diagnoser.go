@@ -21,6 +21,7 @@ import (
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubeconfig"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/kubevirt"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/machineclass"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/preflight"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/statustext"
 )
@@ -59,7 +60,7 @@ type foundMachine struct {
 	secrets classSecrets
 	// overridden reports whether a kubeconfig other than the one in the Secrets is used.
 	overridden bool
-	// otherServer says that this kubeconfig is for another server than the one in the Secrets; empty if it is not.
+	// otherServer says that this kubeconfig is, or may be, for another cluster than the one in the Secrets.
 	otherServer string
 }
 
@@ -144,13 +145,18 @@ func machineName(given string) (string, error) {
 func (d *diagnoser) diagnose(ctx context.Context, machine types.NamespacedName) diagnosis {
 	found, err := d.find(ctx, machine)
 	if err != nil {
-		return diagnosis{Name: machine.Name, Result: resultUnknown, Error: statustext.Printable(err.Error())}
+		return diagnosis{Namespace: machine.Namespace, Name: machine.Name, Result: resultUnknown, Error: statustext.Printable(err.Error())}
 	}
 
-	result := diagnosis{Name: machine.Name, Result: resultNothingWrong, Machine: stateOf(found.machine), Evidence: []spi.Sign{}}
+	result := diagnosis{Namespace: machine.Namespace, Name: machine.Name, Result: resultNothingWrong, Machine: stateOf(found.machine), Evidence: []spi.Sign{}}
 
 	if len(found.requests) > 0 {
-		result.addExplanation(found, d.search(ctx, found), time.Now())
+		e := d.search(ctx, found)
+		if found.overridden && !e.Found() {
+			found.otherServer = otherServer(ctx, d.kubeconfig, found.secrets.data[apiv1alpha1.SecretKeyKubeconfig], e)
+		}
+
+		result.addExplanation(found, e, time.Now())
 	}
 
 	if found.machine != nil {
@@ -215,7 +221,6 @@ func (d *diagnoser) findClass(ctx context.Context, control *controlCluster, foun
 
 	switch err := found.secrets.err(class, secretNotRead); {
 	case found.overridden: // These credentials may have fewer permissions than the driver's.
-		found.otherServer = otherServer(d.kubeconfig, &found.secrets)
 		machine = nameOnly(machine.Name)
 		machine.Spec.ProviderID, machine.DeletionTimestamp = found.machine.Spec.ProviderID, found.machine.DeletionTimestamp
 	case err != nil:
@@ -275,18 +280,27 @@ func (d *diagnoser) request(machine *v1alpha1.Machine, class *v1alpha1.MachineCl
 	return kubevirt.ExplainRequest{Machine: machine, MachineClass: class, Secret: &corev1.Secret{Data: data}}
 }
 
-// otherServer compares the server of --provider-kubeconfig with the one in the Secrets of a class. A machine that
-// is not found may then be on the other one.
-func otherServer(override []byte, secrets *classSecrets) string {
+// otherServer says that the kubeconfig in the Secret of a class leads, or may lead, to another cluster than
+// --provider-kubeconfig, on which nothing was found; empty if both lead to the same.
+func otherServer(ctx context.Context, override, inSecret []byte, e *kubevirt.Explanation) string {
 	given, _, err := kubeconfig.RESTConfig(override)
-	named, _, secretErr := kubeconfig.RESTConfig(secrets.data[apiv1alpha1.SecretKeyKubeconfig])
+	named, _, secretErr := kubeconfig.RESTConfig(inSecret)
 
 	if err != nil || secretErr != nil || given.Host == named.Host {
 		return ""
 	}
 
-	return fmt.Sprintf("nothing of the machine was found on server %s of --provider-kubeconfig, but the MachineClass's Secret names server %s: "+
-		"set --provider-kubeconfig to a kubeconfig of that cluster, or remove it", given.Host, named.Host)
+	const text = "nothing of the machine was found on server %s of --provider-kubeconfig, which %s the cluster of the MachineClass's Secret, %s: " +
+		"set --provider-kubeconfig to a kubeconfig of that cluster, or remove it"
+
+	switch same, known := preflight.SameCluster(ctx, override, inSecret); {
+	case same:
+		return ""
+	case known || e.Cause == nil:
+		return fmt.Sprintf(text, given.Host, "is not", named.Host)
+	default:
+		return fmt.Sprintf(text+"; if it is that cluster, the cause is %s: %s", given.Host, "may not be", named.Host, e.Cause.Err.Reason, e.Cause.Err.Message)
+	}
 }
 
 // nameOnly returns a Machine of which only the name is known.

@@ -7,18 +7,57 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// TestOtherServer diagnoses a Machine that has vanished from the cluster of --provider-kubeconfig, whose URL is
+// not that of the MachineClass's Secret.
 func TestOtherServer(t *testing.T) {
 	t.Parallel()
 
-	shoot := shootWith(goodKubeconfig).leased(justNow, justNow)
-	shoot[mcPath+"machines/m"] = strings.Replace(shoot[mcPath+"machines/m"], `"spec":{`, `"spec":{"providerID":"kubevirt://m",`, 1)
+	// installed returns a provider cluster without machines.
+	installed := func(uid string) string {
+		return cluster{"/apis/kubevirt.io/v1/kubevirts": `{"apiVersion":"kubevirt.io/v1","kind":"KubeVirtList","items":[
+			{"metadata":{"name":"kubevirt","namespace":"kubevirt","uid":"` + uid + `"}}]}`}.provider(t)
+	}
 
-	other := write(t, "other.yaml", cluster{}.provider(t))
-	out, err := run(t, "", "diagnose", "--kubeconfig", shoot.control(t), "--provider-kubeconfig", other, "m")
-	require.Equal(t, exitUsage, exitCode(err), out)
+	tests := map[string]struct {
+		reason string
+		secret string
+		code   int
+		want   []string
+		absent string
+	}{
+		"Same": {
+			reason: "a cluster may have several URLs", secret: installed("a"), code: exitInvalid, want: []string{"CAUSE MachineVanished"}, absent: "NOT DIAGNOSED",
+		},
+		"Other": {
+			reason: "the machine is on the other cluster", secret: installed("b"), code: exitUsage, absent: "MachineVanished",
+			want: []string{"NOT DIAGNOSED", "which is not the cluster of the MachineClass's Secret, https://127.0.0.1:"},
+		},
+		"Unknown": {
+			reason: "they cannot be compared", secret: strings.Replace(goodKubeconfig, "https://kubevirt.example.com", "https://127.0.0.1:1", 1), code: exitUsage,
+			want: []string{
+				"NOT DIAGNOSED", "which may not be the cluster of the MachineClass's Secret, https://127.0.0.1:1", "if it is that cluster, the cause is MachineVanished: ",
+			},
+		},
+	}
 
-	text := strings.Join(strings.Fields(out), " ")
-	require.Contains(t, text, "NOT DIAGNOSED")
-	require.Contains(t, text, "the MachineClass's Secret names server https://kubevirt.example.com")
-	require.NotContains(t, text, "MachineVanished", "it is on the other cluster")
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			shoot := shootWith(tc.secret).leased(justNow, justNow)
+			shoot[mcPath+"machines/m"] = strings.Replace(shoot[mcPath+"machines/m"], `"spec":{`, `"spec":{"providerID":"kubevirt://m",`, 1)
+
+			out, err := run(t, "", "diagnose", "--kubeconfig", shoot.control(t), "--provider-kubeconfig", write(t, "other.yaml", installed("a")), "m")
+			require.Equal(t, tc.code, exitCode(err), out)
+
+			text := strings.Join(strings.Fields(out), " ")
+			for _, want := range tc.want {
+				require.Contains(t, text, want, tc.reason)
+			}
+
+			if tc.absent != "" {
+				require.NotContains(t, text, tc.absent, tc.reason)
+			}
+		})
+	}
 }

@@ -42,8 +42,10 @@ const (
 
 // diagnosis is the diagnosis of one machine.
 type diagnosis struct {
-	Name   string `json:"name"`
-	Result result `json:"result"`
+	// Namespace is that of the Machine in the control cluster; empty without one.
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	Result    result `json:"result"`
 	// Error is why the machine could not be diagnosed.
 	Error string `json:"error,omitempty"`
 	// Machine is nil if there is no Machine.
@@ -166,7 +168,7 @@ func (d *diagnosis) addExplanation(found *foundMachine, e *kubevirt.Explanation,
 
 	switch {
 	case found.otherServer != "" && !e.Found():
-		d.fail(found.otherServer + reasonNotRead(e))
+		d.fail(found.otherServer)
 	case len(found.unread) > 0 && !e.Found(): // The machine may be on a cluster that was not read.
 		d.fail("the Machine does not exist, and no VirtualMachine was found" + notRead(found.unread))
 	case e.Cause != nil:
@@ -217,15 +219,6 @@ func (d *diagnosis) addControl(control *controlState, causes []*causeReport) {
 // Causes returns all causes.
 func (d *diagnosis) Causes() []*causeReport {
 	return append([]*causeReport{d.Cause}, d.MoreCauses...)
-}
-
-// reasonNotRead returns the end of a message about a provider cluster that could not be read; empty if it was.
-func reasonNotRead(e *kubevirt.Explanation) string {
-	if e.Machine != nil {
-		return ""
-	}
-
-	return "; " + e.Cause.Err.Reason + ": " + e.Cause.Err.Message
 }
 
 // notRead returns the end of a message about a search without results.

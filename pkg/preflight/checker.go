@@ -125,7 +125,7 @@ func (c *checker) checkSameCluster(ctx context.Context, driver, admin *identity)
 	s := admin.about(checkCredentials, admin.From)
 	remedy := "set --provider-kubeconfig to the kubeconfig of an admin of the same cluster, and check classes of different clusters one by one"
 
-	switch same, known := c.sameCluster(ctx); {
+	switch same, known := sameCluster(ctx, c.driver, c.viewer); {
 	case known && same, !known && driver.Server == admin.Server:
 		return nil
 	case known:
@@ -138,15 +138,29 @@ func (c *checker) checkSameCluster(ctx context.Context, driver, admin *identity)
 	}
 }
 
-// sameCluster reports whether both identities see the same KubeVirt object. This is not known if the
-// driver's login failed, or if neither of them sees one.
-func (c *checker) sameCluster(ctx context.Context) (same, known bool) {
-	if c.driver == nil {
+// SameCluster reports whether two kubeconfigs lead to the same cluster, which may have several URLs. This is not
+// known if one of them cannot be used, or if there is no KubeVirt on either cluster.
+func SameCluster(ctx context.Context, one, other []byte) (same, known bool) {
+	clients := providerapi.NewCache(providerapi.Options{QPS: requestsPerSecond, Burst: burst})
+	here, err := clients.For(one)
+	there, otherErr := clients.For(other)
+
+	if err != nil || otherErr != nil {
 		return false, false
 	}
 
-	here, err := c.driver.getKubeVirt(ctx)
-	there, adminErr := c.viewer.getKubeVirt(ctx)
+	return sameCluster(ctx, &identity{clients: here}, &identity{clients: there})
+}
+
+// sameCluster reports whether both identities see the same KubeVirt object. This is not known if neither of them
+// sees one. An identity is nil if its login failed.
+func sameCluster(ctx context.Context, one, other *identity) (same, known bool) {
+	if one == nil || other == nil {
+		return false, false
+	}
+
+	here, err := one.getKubeVirt(ctx)
+	there, adminErr := other.getKubeVirt(ctx)
 
 	switch {
 	case err == nil && adminErr == nil:
