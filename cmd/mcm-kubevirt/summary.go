@@ -4,10 +4,13 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 	"text/tabwriter"
 	"unicode/utf8"
+
+	"k8s.io/utils/ptr"
 )
 
 // deploymentTemplate is the part of a page about MachineDeployments.
@@ -32,9 +35,11 @@ const summaryTemplate = deploymentTemplate + `
 {{range .Problems}}
 {{if eq .Result "Suspected"}}SUSPECTED CAUSE {{.Reason}}{{else if eq .Result "Unknown"}}NOT DIAGNOSED{{else}}CAUSE {{.Reason}}{{end}}, {{count (len .Machines) "Machine"}}
 Machines	{{join .Machines ", "}}
-message	{{.Message}}{{if gt (len .Machines) 1}} (of {{index .Machines 0}}){{end}}
-remedy	{{.Remedy}}
-{{with .Retry}}retry	{{.When}}
+{{$of := ""}}{{if gt (len .Machines) 1}}{{$of = printf " (of %s)" (index .Machines 0)}}{{end}}
+message	{{.Message}}{{$of}}
+{{if not .Named}}{{$of = ""}}{{end}}
+{{with .Remedy}}remedy	{{.}}{{$of}}{{end}}
+{{with .Retry}}retry	{{.When}}{{$of}}
 		{{.Command}}{{end}}
 {{with .Reason}}see	` + troubleshootingURL + `
 	row {{.}}{{end}}
@@ -84,7 +89,7 @@ func (d *diagnoses) table(on terminal) string {
 			phase = cmp.Or(machines[i].Machine.Phase, "none")
 		}
 
-		fmt.Fprintf(columns, "%s\t%s\t%s\t%s\n", machines[i].Name, phase, machines[i].Result, machines[i].inShort())
+		fmt.Fprintf(columns, "%s\t%s\t%s\t%s\n", d.nameOf(&machines[i]), phase, machines[i].Result, machines[i].inShort())
 	}
 
 	_ = columns.Flush() // A strings.Builder never fails.
@@ -123,12 +128,16 @@ type problem struct {
 	Result   result
 	Reason   string
 	Machines []string
-	// Message and Remedy are those of the first machine.
+	// Message, Remedy and Retry are those of the first machine. Named is set if commands have its name.
 	Message, Remedy string
 	Retry           *retryHint
+	Named           bool
+
+	// key is what the machines have in common: all but the message, and their names in commands.
+	key string
 }
 
-// Problems returns the causes of all machines, each once.
+// Problems returns the causes of all machines, each once for all machines with the same remedy.
 func (d *diagnoses) Problems() []problem {
 	var list []problem
 
@@ -136,15 +145,13 @@ func (d *diagnoses) Problems() []problem {
 		m := &d.Machines[i]
 
 		for _, p := range m.problems() {
-			at := slices.IndexFunc(list, func(other problem) bool {
-				return other.Result == p.Result && other.Reason == p.Reason && p.Reason != ""
-			})
+			at := slices.IndexFunc(list, func(other problem) bool { return other.key == p.key && p.Reason != "" })
 			if at < 0 {
 				at = len(list)
 				list = append(list, p)
 			}
 
-			list[at].Machines = append(list[at].Machines, m.Name)
+			list[at].Machines = append(list[at].Machines, d.nameOf(m))
 		}
 	}
 
@@ -153,6 +160,15 @@ func (d *diagnoses) Problems() []problem {
 	})
 
 	return list
+}
+
+// nameOf returns the name of a machine, with its namespace if the machines are from several.
+func (d *diagnoses) nameOf(m *diagnosis) string {
+	if slices.ContainsFunc(d.Machines, func(other diagnosis) bool { return other.Namespace != m.Namespace }) {
+		return m.Namespace + "/" + m.Name
+	}
+
+	return m.Name
 }
 
 // problems returns the causes of a machine, without its name.
@@ -165,9 +181,17 @@ func (d *diagnosis) problems() []problem {
 		return nil
 	}
 
+	// The name follows its kind or a subcommand of virtctl. Elsewhere, a word may only look like it, such as a zone.
+	inCommand := regexp.MustCompile(`( machine| vm| start| datavolume) ` + regexp.QuoteMeta(d.Name) + `(\W|$)`)
+
 	var list []problem
+
 	for _, c := range d.Causes() {
-		list = append(list, problem{Result: d.Result, Reason: c.Reason, Message: c.Message, Remedy: c.Remedy, Retry: c.Retry})
+		p := problem{Result: d.Result, Reason: c.Reason, Message: c.Message, Remedy: c.Remedy, Retry: c.Retry}
+		common := fmt.Sprintln(p.Result, p.Reason, p.Remedy, ptr.Deref(p.Retry, retryHint{}))
+		p.key = inCommand.ReplaceAllString(common, "$1 NAME$2")
+		p.Named = p.key != common
+		list = append(list, p)
 	}
 
 	return list

@@ -155,6 +155,42 @@ func TestPrintSummary(t *testing.T) {
 	require.Greater(t, strings.Count(detailed, "\n"), 300)
 }
 
+// TestProblems has Machines with the same reason, but not with the same remedy or retry command.
+func TestProblems(t *testing.T) {
+	t.Parallel()
+
+	failed := func(namespace, name, remedy, command string) diagnosis {
+		return diagnosis{Namespace: namespace, Name: name, Result: resultCauseFound, Cause: &causeReport{
+			Reason: "Unschedulable", Message: "no node", Remedy: remedy, Retry: &retryHint{When: "later", Command: command},
+		}}
+	}
+
+	d := &diagnoses{Machines: []diagnosis{
+		failed("a", "z1", "add nodes to zone z1", "annotate machineclass c1"),
+		failed("a", "z2", "add nodes to zone z2", "annotate machineclass c1"),
+		failed("b", "z1", "add nodes to zone z1", "annotate machineclass c1"),
+		failed("b", "w", "add nodes to zone z1", "annotate machineclass c2"),
+		failed("b", "x", "run virtctl start x", "kubectl delete machine x"),
+		failed("b", "y", "run virtctl start y", "kubectl delete machine y"),
+		{Namespace: "b", Name: "unread", Result: resultUnknown, Error: "get Machine: forbidden"},
+	}}
+
+	var machines [][]string
+	for _, p := range d.Problems() {
+		machines = append(machines, p.Machines)
+	}
+
+	require.Equal(t, [][]string{{"a/z1", "b/z1"}, {"a/z2"}, {"b/w"}, {"b/x", "b/y"}, {"b/unread"}}, machines)
+
+	var out strings.Builder
+
+	require.NoError(t, d.printSummary(&out, "none"))
+	require.Contains(t, out.String(), "Unschedulable, 2 Machines\n  Machines                a/z1, b/z1\n  message                 no node (of a/z1)\n"+
+		"  remedy                  add nodes to zone z1\n")
+	require.Contains(t, out.String(), "  remedy                  run virtctl start x (of b/x)\n  retry                   later (of b/x)\n")
+	require.Regexp(t, `(?m)^b/unread +- +Unknown`, out.String())
+}
+
 func TestMachineName(t *testing.T) {
 	t.Parallel()
 
