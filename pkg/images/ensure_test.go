@@ -100,6 +100,24 @@ func TestOnlyOwnImagesAreReplaced(t *testing.T) {
 	}
 }
 
+// TestAdopt_Foreign requires an error for a DataVolume that only has the name of the image.
+func TestAdopt_Foreign(t *testing.T) {
+	t.Parallel()
+
+	want := &cdiv1beta1.DataVolume{ObjectMeta: metav1.ObjectMeta{
+		Name: "golden-1", Namespace: "ns", Annotations: map[string]string{v1alpha1.AnnotationGoldenImageKey: "key"},
+	}}
+	have := want.DeepCopy()
+	have.Annotations = nil
+	have.Status.Phase = cdiv1beta1.Succeeded
+
+	m := NewManager(clocktesting.NewFakePassiveClock(time.Now()), period)
+	clients := &providerapi.Clients{Server: "s", Namespace: "ns", CDI: fake.NewSimpleClientset(have)}
+
+	require.ErrorIs(t, m.adopt(t.Context(), clients, want), spi.ErrForeign, "its clones would have other content")
+	require.Empty(t, m.states.state(refOf(clients, "golden-1")), "it is not ready")
+}
+
 // TestRefusedClaimsAreRetried shows images whose claim exceeds a quota, and images that only look similar.
 func TestRefusedClaimsAreRetried(t *testing.T) {
 	t.Parallel()
