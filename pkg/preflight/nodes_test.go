@@ -31,6 +31,45 @@ func TestInZone(t *testing.T) {
 	require.Equal(t, []string{"default/default", "r/z"}, topologiesOf([]corev1.Node{*plain, *labelled}))
 }
 
+func TestRefuses(t *testing.T) {
+	t.Parallel()
+
+	taint := func(effect corev1.TaintEffect) []corev1.Taint {
+		return []corev1.Taint{{Key: "gpu", Value: "yes", Effect: effect}}
+	}
+	tolerating := &kubevirtv1.VirtualMachineInstanceSpec{Tolerations: []corev1.Toleration{{Key: "gpu", Operator: corev1.TolerationOpExists}}}
+
+	tests := map[string]struct {
+		reason   string
+		taints   []corev1.Taint
+		instance *kubevirtv1.VirtualMachineInstanceSpec
+		want     string
+	}{
+		"NoTaint":          {reason: "nothing keeps the instance off"},
+		"NoSchedule":       {reason: "the scheduler ignores the node", taints: taint(corev1.TaintEffectNoSchedule), want: "has the taint gpu=yes:NoSchedule"},
+		"NoExecute":        {reason: "the pod would be evicted, too", taints: taint(corev1.TaintEffectNoExecute), want: "has the taint gpu=yes:NoExecute"},
+		"PreferNoSchedule": {reason: "the node is used if there is no other", taints: taint(corev1.TaintEffectPreferNoSchedule)},
+		"Tolerated":        {reason: "the toleration is for all effects", taints: taint(corev1.TaintEffectNoSchedule), instance: tolerating},
+		"OtherTaint": {
+			reason: "the toleration is for another taint", instance: tolerating, want: "has the taint db:NoExecute",
+			taints: append(taint(corev1.TaintEffectNoSchedule), corev1.Taint{Key: "db", Effect: corev1.TaintEffectNoExecute}),
+		},
+		"Label": {reason: "the node lacks it", instance: &kubevirtv1.VirtualMachineInstanceSpec{NodeSelector: map[string]string{"a": "b"}}, want: "lacks the label a=b"},
+	}
+
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			if tc.instance == nil {
+				tc.instance = &kubevirtv1.VirtualMachineInstanceSpec{}
+			}
+
+			require.Equal(t, tc.want, refuses(&corev1.Node{Spec: corev1.NodeSpec{Taints: tc.taints}}, tc.instance), tc.reason)
+		})
+	}
+}
+
 func TestUnfitNodes(t *testing.T) {
 	t.Parallel()
 
@@ -61,11 +100,20 @@ func TestUnfitNodes(t *testing.T) {
 		version  string
 		device   corev1.ResourceName
 		labels   map[string]string
+		change   func(*corev1.Node)
 		// cpu is that of the VirtualMachine, and instancetype that of its instancetype.
 		cpu          *kubevirtv1.CPU
 		instancetype *instancetypev1beta1.VirtualMachineInstancetypeSpec
 		want         string
 	}{
+		"Cordoned":       {reason: "a drain may be over soon", device: kvmDevice, change: func(n *corev1.Node) { n.Spec.Unschedulable = true }, want: "is cordoned"},
+		"NotReady":       {reason: "no pod would start", device: kvmDevice, change: func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionUnknown }, want: "is not ready"},
+		"NoCondition":    {reason: "its kubelet has not reported", device: kvmDevice, change: func(n *corev1.Node) { n.Status.Conditions = nil }, want: "is not ready"},
+		"OtherCondition": {reason: "it is about something else", device: kvmDevice, change: func(n *corev1.Node) { n.Status.Conditions[0].Type = corev1.NodeDiskPressure }, want: "is not ready"},
+		"NotSchedulable": {reason: "KubeVirt selects by the label", device: kvmDevice, labels: map[string]string{kubevirtv1.NodeSchedulable: "false"}, want: "is not marked as schedulable by virt-handler (label kubevirt.io/schedulable)"},
+		"Taint": {reason: "the machines do not tolerate it", device: kvmDevice, change: func(n *corev1.Node) {
+			n.Spec.Taints = []corev1.Taint{{Key: "gpu", Effect: corev1.TaintEffectNoSchedule}}
+		}, want: "has the taint gpu:NoSchedule"},
 		"DedicatedCPUs":      {reason: "the scheduler selects nodes by the label", device: kvmDevice, cpu: dedicated, want: lacksManager},
 		"DedicatedByType":    {reason: "the instancetype has them", device: kvmDevice, instancetype: dedicatedType, want: lacksManager},
 		"CPUManager":         {reason: "the label up to KubeVirt 1.8", device: kvmDevice, cpu: dedicated, labels: map[string]string{"cpumanager": "true"}},
@@ -109,6 +157,10 @@ func TestUnfitNodes(t *testing.T) {
 			}}
 			node.Labels = map[string]string{kubevirtv1.NodeSchedulable: "true", corev1.LabelArchStable: "amd64"}
 			maps.Copy(node.Labels, tc.labels)
+
+			if tc.change != nil {
+				tc.change(node)
+			}
 
 			require.Equal(t, tc.want, c.unfit(node), tc.reason)
 		})

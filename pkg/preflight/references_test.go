@@ -74,11 +74,13 @@ func TestReferences(t *testing.T) {
 			reason: "the guest mounts them; optional ones may be missing, and the driver creates its own",
 			vm: `{"spec":{"template":{"spec":{"volumes":[{"containerDisk":{"image":"i","imagePullSecret":"pull"}},{"persistentVolumeClaim":{"claimName":"data"}},` +
 				`{"secret":{"secretName":"token"}},{"secret":{"secretName":"no","optional":true}},{"secret":{"secretName":"own"}},{"configMap":{"name":"config"}},` +
-				`{"sysprep":{"configMap":{"name":"answers"}}}],` +
+				`{"configMap":{"name":"none","optional":true}},{"secret":{"secretName":"required","optional":false}},{"configMap":{"name":"must","optional":false}},` +
+				`{"ephemeral":{"persistentVolumeClaim":{"claimName":"base"}}},{"ephemeral":{}},{"emptyDisk":{"capacity":"1Gi"}},` +
+				`{"sysprep":{"configMap":{"name":"answers"}}},{"sysprep":{"secret":{"name":"keys"}}}],` +
 				`"domain":{"firmware":{"kernelBoot":{"container":{"image":"k","imagePullSecret":"kernel"}}}}}}}}`,
 			want: []string{
 				"Secret machines/kernel", "Secret machines/pull", "PersistentVolumeClaim machines/data", "Secret machines/token", "ConfigMap machines/config",
-				"ConfigMap machines/answers",
+				"Secret machines/required", "ConfigMap machines/must", "PersistentVolumeClaim machines/base", "ConfigMap machines/answers", "Secret machines/keys",
 			},
 		},
 	}
