@@ -111,6 +111,48 @@ func TestScanner_Events(t *testing.T) {
 	require.Equal(t, errMemory, s.scan([]byte(tooLarge+small)), "also if it arrives together with the next one")
 }
 
+// TestScanner_Cost has the cost of documents, without that of their bytes.
+func TestScanner_Cost(t *testing.T) {
+	t.Parallel()
+
+	tests := map[string]struct {
+		reason, text string
+		events       bool
+		want         int64
+	}{
+		"Text":      {reason: "only its bytes count", text: `"a,b"`},
+		"Object":    {reason: "its caller has it", text: `{}`},
+		"Member":    {reason: "it may be an entry of a map", text: `{"a":1}`, want: costOfMember},
+		"Members":   {reason: "each counts", text: `{"a":1,"b":{"c":2}}`, want: 3 * costOfMember},
+		"Array":     {reason: "it may have an element", text: `[]`, want: costOfElement},
+		"Elements":  {reason: "each counts", text: `[1,2,3]`, want: 3 * costOfElement},
+		"Objects":   {reason: "they are larger than other elements", text: `[{},{}]`, want: 2 * (costOfElement + costOfObject)},
+		"Items":     {reason: "those of a list are the largest", text: `{"items":[{},{}]}`, want: costOfMember + 2*(costOfElement+costOfItem)},
+		"Inner":     {reason: "an array of an item is no list", text: `{"items":[{"a":[{}]}]}`, want: 2*costOfMember + 2*costOfElement + costOfItem + costOfObject},
+		"Nested":    {reason: "an array of arrays has no objects", text: `[[1],[2]]`, want: 4 * costOfElement},
+		"Documents": {reason: "a response is one document", text: `{"a":1}{"a":1}`, want: 2 * costOfMember},
+		"Events":    {reason: "the last event counts", text: `{"a":1,"b":2}{"a":1}`, events: true, want: costOfMember},
+		"OpenEvent": {reason: "an object within an event begins no other", text: `{"a":1}{"a":{"b":{}}`, events: true, want: 2 * costOfMember},
+	}
+
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			s := newTestScanner()
+			s.events = tc.events
+			require.NoError(t, s.scan([]byte(tc.text)))
+
+			bytes := len(tc.text)
+			if tc.events {
+				bytes -= strings.Index(tc.text, "}{") + 1
+			}
+
+			require.Equal(t, tc.want, s.cost-int64(bytes)*costOfByte, tc.reason)
+		})
+	}
+}
+
 // scanIn scans a body in pieces of the given size.
 func scanIn(body string, size int) error {
 	s := newTestScanner()

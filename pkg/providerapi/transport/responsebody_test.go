@@ -1,0 +1,118 @@
+package transport
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// bodyFor returns the body of a response to a request with this slot; nil for none.
+func bodyFor(t *testing.T, text string, watch bool, slot *ReadSlot) *responseBody {
+	t.Helper()
+
+	ctx, timer := timed(t.Context(), watch)
+	t.Cleanup(timer.end)
+
+	return bodyOf(ctx, &http.Response{Body: io.NopCloser(strings.NewReader(text))}, watch, slot, timer)
+}
+
+// slotFor returns the slot of a request to a server.
+func slotFor(ctx context.Context, of *Semaphores, server string) *ReadSlot {
+	ctx, _ = WithReadSlot(ctx)
+
+	return of.of(server).slotOf(ctx)
+}
+
+// TestBodyOf_Bounds allows only pages of lists to be large.
+func TestBodyOf_Bounds(t *testing.T) {
+	t.Parallel()
+
+	tests := map[string]struct {
+		reason      string
+		watch, slot bool
+		most        int64
+		excess      error
+	}{
+		"Object":      {reason: "a call keeps it", most: MaxKept, excess: errMemory},
+		"Page":        {reason: "it is dropped before the next one", slot: true, most: maxPage, excess: ErrPage},
+		"Watch":       {reason: "a call keeps an event", watch: true, most: MaxKept, excess: errMemory},
+		"WatchInSlot": {reason: "a watch would hold the slot for minutes", watch: true, slot: true, most: MaxKept, excess: errMemory},
+	}
+
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			var slot *ReadSlot
+			if tc.slot {
+				slot = slotFor(t.Context(), NewSemaphores(), "https://a")
+			}
+
+			b := bodyFor(t, "{}", tc.watch, slot)
+			require.Equal(t, tc.most, b.scanner.most, tc.reason)
+			require.Equal(t, tc.excess, b.scanner.excess)
+			require.Equal(t, tc.watch, b.scanner.events, "only a watch has several documents")
+			require.Equal(t, tc.slot && !tc.watch, b.slot != nil, tc.reason)
+		})
+	}
+}
+
+// TestResponseBody_Slot reads a page that takes no slot, and one that does.
+func TestResponseBody_Slot(t *testing.T) {
+	t.Parallel()
+
+	slot := slotFor(t.Context(), NewSemaphores(), "https://a")
+
+	small := bodyFor(t, `"`+strings.Repeat("x", smallPage/costOfByte-2)+`"`, false, slot)
+	_, err := io.Copy(io.Discard, small)
+	require.NoError(t, err)
+	require.False(t, slot.held, "it is as large as a small page may be")
+
+	large := bodyFor(t, `"`+strings.Repeat("x", smallPage/costOfByte-1)+`"`, false, slot)
+	_, err = io.Copy(io.Discard, large)
+	require.NoError(t, err)
+	require.True(t, slot.held)
+
+	for range 2 { // net/http closes a body again.
+		require.NoError(t, small.Close())
+		require.NoError(t, large.Close())
+		require.Equal(t, int64(2*(smallPage/costOfByte)+1)*costOfByte, slot.Cost(), "each page counts once")
+	}
+
+	require.True(t, slot.held, "its caller releases it")
+	slot.Release()
+	slot.Release()
+	require.Empty(t, slot.semaphores.ofProcess)
+	require.Empty(t, slot.semaphores.ofCluster)
+}
+
+// TestReadSlot_Waits lets the large pages of a cluster wait for each other, but not for those of another one.
+func TestReadSlot_Waits(t *testing.T) {
+	t.Parallel()
+
+	all := NewSemaphores()
+	first, second, other := slotFor(t.Context(), all, "https://A:6443/x"), slotFor(t.Context(), all, "https://a:6443"), slotFor(t.Context(), all, "https://b")
+
+	require.NoError(t, first.acquire(t.Context()))
+	require.NoError(t, first.acquire(t.Context()), "its pages share it")
+
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+
+	require.ErrorIs(t, second.acquire(ctx), context.Canceled, "the host is the same")
+	require.NoError(t, other.acquire(t.Context()))
+	first.Release()
+	require.NoError(t, second.acquire(t.Context()))
+
+	for range maxLargeReads - 2 {
+		all.process <- struct{}{}
+	}
+
+	third := slotFor(t.Context(), all, "https://c")
+	require.ErrorIs(t, third.acquire(ctx), context.Canceled, "the process reads enough at a time")
+	require.Empty(t, third.semaphores.ofCluster, "the cluster's next page need not wait")
+}
