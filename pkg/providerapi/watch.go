@@ -3,7 +3,6 @@ package providerapi
 import (
 	"context"
 	"net/http"
-	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -140,43 +139,33 @@ func plainStatus(status *metav1.Status) runtime.Object {
 // (rest.Request.Watch).
 const clientDecoding metav1.CauseType = "ClientWatchDecoding"
 
-// filtered returns a watch that applies change to the events of source.
+// filtered returns a watch that applies change to the events of source. Unlike apimachinery's filter, it
+// ends when it is stopped, even if its last event is never received.
 func filtered(source watch.Interface, change func(watch.Event) watch.Event) watch.Interface {
-	f := &filter{source: source, events: make(chan watch.Event), stopped: make(chan struct{})}
+	events, ended := make(chan watch.Event), make(chan struct{})
+	changed := watch.NewProxyWatcher(events)
 
-	go f.run(change)
+	go func() {
+		defer source.Stop()
 
-	return f
-}
-
-// filter is a watch whose events are changed. Unlike apimachinery's filter, it ends when it is
-// stopped, even if its last event is never received.
-type filter struct {
-	source  watch.Interface
-	events  chan watch.Event
-	stop    sync.Once
-	stopped chan struct{}
-}
-
-func (f *filter) run(change func(watch.Event) watch.Event) {
-	defer close(f.events)
-
-	for event := range f.source.ResultChan() {
 		select {
-		case f.events <- change(event):
-		case <-f.stopped:
-			return
+		case <-changed.StopChan():
+		case <-ended:
 		}
-	}
-}
+	}()
 
-// ResultChan implements watch.Interface.
-func (f *filter) ResultChan() <-chan watch.Event { return f.events }
+	go func() {
+		defer close(ended)
+		defer close(events)
 
-// Stop implements watch.Interface.
-func (f *filter) Stop() {
-	f.stop.Do(func() {
-		close(f.stopped)
-		f.source.Stop()
-	})
+		for event := range source.ResultChan() {
+			select {
+			case events <- change(event):
+			case <-changed.StopChan():
+				return
+			}
+		}
+	}()
+
+	return changed
 }

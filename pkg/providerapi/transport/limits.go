@@ -6,7 +6,7 @@ import "time"
 // and time. The fractions were measured on objects of real control planes, including their
 // managedFields.
 
-// Memory of one response, in bytes. It is estimated while the response is read, before it is decoded.
+// Memory of one response, in bytes. It is estimated before the response is decoded.
 const (
 	// MaxKept bounds the memory of any response that is not a page of a list, and of an event of a watch: a
 	// call keeps it, and fifty calls run at a time. TestMaxKept_LargeMachine has the largest objects that
@@ -16,8 +16,8 @@ const (
 	// metadata of 500 VirtualMachines take two thirds of it.
 	maxPage = 32 << 20
 
-	// costOfByte is the memory of a byte of text: the response itself, the spare room of the buffer that
-	// holds it, and its copy in a string.
+	// costOfByte is the memory of a byte of text: the response itself, its copy for the decoder, and that in
+	// a string.
 	costOfByte = 3
 	// costOfItem is the memory of an item of a list, excluding its texts, with the spare room of the array:
 	// a VirtualMachineInstance has 1,528 bytes. Items have the depth itemDepth. costOfObject is the memory of

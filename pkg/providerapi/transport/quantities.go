@@ -1,9 +1,6 @@
 package transport
 
-import (
-	"slices"
-	"unicode/utf8"
-)
+import "slices"
 
 // members are members of an object.
 type members struct {
@@ -44,50 +41,23 @@ var quantities = map[string]members{
 	"used":                    {every: true},
 }
 
-// memberName is the name of a member. Decoders of KubeVirt's types ignore case (encoding/json), so
-// it is kept in lower case.
-type memberName struct {
-	text   [len("liveupdateconfiguration")]byte
-	length int
-	// unusual is set for a name with an escape sequence or a character beyond ASCII, which may be
-	// equal to any other name for a decoder.
-	unusual bool
-}
-
-// add appends a part of the name.
-func (n *memberName) add(part []byte) {
-	for _, b := range part {
-		n.unusual = n.unusual || b >= utf8.RuneSelf
-
-		if n.length < len(n.text) {
-			n.text[n.length] = lower(b)
-		}
-
-		n.length++
-	}
-}
-
-func lower(b byte) byte {
-	if b >= 'A' && b <= 'Z' {
-		return b - 'A' + 'a'
-	}
-
-	return b
-}
-
 // quantities returns the members that may hold a quantity in an object or array with this name.
-func (n *memberName) quantities() members {
-	switch {
-	case n.unusual:
+func (n memberName) quantities() members {
+	key, unusual := n.key()
+	if unusual {
 		return members{every: true}
-	case n.length > len(n.text):
-		return members{}
-	default:
-		return quantities[string(n.text[:n.length])]
 	}
+
+	return quantities[key]
 }
 
 // in reports whether the name may be one of the members.
-func (n *memberName) in(m members) bool {
-	return len(m.names) > 0 && (n.unusual || n.length <= len(n.text) && slices.Contains(m.names, string(n.text[:n.length])))
+func (n memberName) in(m members) bool {
+	if len(m.names) == 0 {
+		return false
+	}
+
+	key, unusual := n.key()
+
+	return unusual || slices.Contains(m.names, key)
 }

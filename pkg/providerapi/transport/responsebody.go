@@ -1,18 +1,23 @@
 package transport
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"time"
 )
 
-// responseBody is the body of a response. Reading fails when a bound is exceeded.
+// responseBody is the body of a response, or of a watch. It is read, and its memory estimated, before the
+// first byte of it or of an event is returned.
 type responseBody struct {
 	io.ReadCloser
 
-	scanner scanner
+	// most bounds the memory, and excess is the error of a response that exceeds it.
+	most   int64
+	excess error
 	// slot is set if the response is a page of a list, which may be large.
 	slot *ReadSlot
 	// ctx is the request's context; it ends a read that waits.
@@ -20,17 +25,24 @@ type responseBody struct {
 	timer *timer
 	// slow cancels the request if the response holds the slot for too long.
 	slow *time.Timer
+
+	// events decodes the events of a watch, each of which may have as many bytes as left.
+	events *json.Decoder
+	left   *io.LimitedReader
+	// text has the unread part of the response or of the event.
+	text *bytes.Reader
 }
 
-// bodyOf returns the body of a response that is JSON.
+// bodyOf returns the body of a response.
 func bodyOf(ctx context.Context, resp *http.Response, watch bool, slot *ReadSlot, timer *timer) *responseBody {
-	b := &responseBody{ReadCloser: resp.Body, scanner: scanner{most: MaxKept, excess: errMemory, events: watch}, ctx: ctx, timer: timer}
+	b := &responseBody{ReadCloser: resp.Body, most: MaxKept, excess: errMemory, ctx: ctx, timer: timer}
 
 	switch {
 	case watch:
-		b.ReadCloser = newPaced(ctx, resp.Body)
+		b.left = &io.LimitedReader{R: newPaced(ctx, resp.Body)}
+		b.events, b.text = json.NewDecoder(b.left), bytes.NewReader(nil)
 	case slot != nil:
-		b.slot, b.scanner.most, b.scanner.excess = slot, maxPage, ErrPage
+		b.slot, b.most, b.excess = slot, maxPage, ErrPage
 	}
 
 	return b
@@ -38,27 +50,82 @@ func bodyOf(ctx context.Context, resp *http.Response, watch bool, slot *ReadSlot
 
 // Read implements io.Reader.
 func (b *responseBody) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-
-	if excess := b.scanner.scan(p[:n]); excess != nil {
-		return 0, excess
-	}
-
-	if b.slot != nil && b.scanner.cost > smallPage {
-		if err := b.acquire(); err != nil {
-			return 0, err
+	if b.text == nil || b.events != nil && b.text.Len() == 0 {
+		text, err := b.next()
+		if err != nil {
+			return 0, b.timer.explain(b.ctx, err)
 		}
+
+		b.text = bytes.NewReader(text)
 	}
 
-	if err != nil {
-		err = b.timer.explain(b.ctx, err)
-	}
-
-	return n, err
+	return b.text.Read(p)
 }
 
-// acquire waits for the slot, and then limits the time for the rest of the response.
-func (b *responseBody) acquire() error {
+// next reads the response, or the next event of a watch, unless it takes too much memory.
+func (b *responseBody) next() ([]byte, error) {
+	read := b.whole
+	if b.events != nil {
+		read = b.event
+	}
+
+	text, err := read()
+	if err != nil {
+		return nil, err
+	}
+
+	cost, err := estimate(text)
+
+	switch {
+	case err != nil:
+		return nil, err
+	case cost > b.most:
+		return nil, b.excess
+	case b.slot == nil:
+		return text, nil
+	}
+
+	b.slot.cost += cost
+
+	return text, b.admit(cost)
+}
+
+// whole reads a response.
+func (b *responseBody) whole() ([]byte, error) {
+	text, err := io.ReadAll(io.LimitReader(b.ReadCloser, smallPage/costOfByte))
+	if err != nil || len(text) < smallPage/costOfByte {
+		return text, err
+	}
+
+	if err := b.admit(smallPage + 1); err != nil {
+		return nil, err
+	}
+
+	rest, err := io.ReadAll(io.LimitReader(b.ReadCloser, b.most/costOfByte))
+
+	return append(text, rest...), err
+}
+
+// event reads an event.
+func (b *responseBody) event() ([]byte, error) {
+	var event json.RawMessage
+
+	b.left.N = MaxKept / costOfByte
+
+	err := b.events.Decode(&event)
+	if err != nil && b.left.N == 0 {
+		err = errMemory
+	}
+
+	return event, err
+}
+
+// admit waits for the slot if a page is large, and then limits the time for the rest of the response.
+func (b *responseBody) admit(cost int64) error {
+	if b.slot == nil || cost <= smallPage {
+		return nil
+	}
+
 	if err := b.slot.acquire(b.ctx); err != nil {
 		return err
 	}
@@ -76,11 +143,6 @@ func (b *responseBody) Close() error {
 
 	if b.slow != nil {
 		b.slow.Stop()
-	}
-
-	if b.slot != nil {
-		b.slot.cost.Add(b.scanner.cost)
-		b.scanner.cost = 0 // It may be closed again.
 	}
 
 	return b.ReadCloser.Close()

@@ -6,15 +6,15 @@ import (
 	"net/url"
 	"strings"
 	"sync"
-	"sync/atomic"
 
+	"golang.org/x/sync/semaphore"
 	"k8s.io/utils/lru"
 )
 
 // Semaphores limit the large pages that the process reads and decodes at a time. Without them, fifty
 // workers that each read a page of maximum size would take gigabytes of memory.
 type Semaphores struct {
-	process chan struct{}
+	process *semaphore.Weighted
 
 	mu sync.Mutex
 	// hosts holds a semaphore for each host.
@@ -23,7 +23,7 @@ type Semaphores struct {
 
 // NewSemaphores returns the semaphores of a process.
 func NewSemaphores() *Semaphores {
-	return &Semaphores{process: make(chan struct{}, maxLargeReads), hosts: lru.New(maxHosts)}
+	return &Semaphores{process: semaphore.NewWeighted(maxLargeReads), hosts: lru.New(maxHosts)}
 }
 
 // of returns the semaphores for responses from a host. All clients of the host share them, whatever
@@ -39,54 +39,46 @@ func (s *Semaphores) of(server string) semaphores {
 
 	found, ok := s.hosts.Get(host)
 	if !ok {
-		found = make(chan struct{}, maxLargeReadsPerCluster)
+		found = semaphore.NewWeighted(maxLargeReadsPerCluster)
 		s.hosts.Add(host, found)
 	}
 
-	ofCluster, _ := found.(chan struct{})
+	ofCluster, _ := found.(*semaphore.Weighted)
 
 	return semaphores{ofProcess: s.process, ofCluster: ofCluster}
 }
 
 // semaphores are those that a large page from one host waits for.
-type semaphores struct{ ofProcess, ofCluster chan struct{} }
+type semaphores struct{ ofProcess, ofCluster *semaphore.Weighted }
 
 // ReadSlot is the permission to read large pages of lists, one after the other. Its caller releases it
-// when it has dropped a page.
+// when it has dropped a page. It is not safe for concurrent use.
 type ReadSlot struct {
 	semaphores semaphores
-	// cost is the memory of the pages that share the slot.
-	cost atomic.Int64
-
-	mu   sync.Mutex
-	held bool
+	cost       int64
+	held       bool
 }
 
 // Cost returns the memory that the complete responses that share the slot take after decoding, as
 // estimated, in bytes.
-func (s *ReadSlot) Cost() int64 { return s.cost.Load() }
+func (s *ReadSlot) Cost() int64 { return s.cost }
 
-// acquire waits for the slot, unless it is already held.
+// acquire waits for the slot, unless it is already held. Pages first wait for their own cluster's
+// semaphore, so that few of them compete with other clusters.
 func (s *ReadSlot) acquire(ctx context.Context) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-
 	if s.held {
 		return nil
 	}
 
-	// Responses first wait for their own cluster's semaphore, so that few of
-	// them compete with other clusters.
-	for i, semaphore := range []chan struct{}{s.semaphores.ofCluster, s.semaphores.ofProcess} {
-		select {
-		case semaphore <- struct{}{}:
-		case <-ctx.Done():
-			if i > 0 {
-				<-s.semaphores.ofCluster
-			}
-
-			return fmt.Errorf("wait until other large responses have been read: %w", ctx.Err())
+	err := s.semaphores.ofCluster.Acquire(ctx, 1)
+	if err == nil {
+		if err = s.semaphores.ofProcess.Acquire(ctx, 1); err != nil {
+			s.semaphores.ofCluster.Release(1)
 		}
+	}
+
+	if err != nil {
+		return fmt.Errorf("wait until other large responses have been read: %w", err)
 	}
 
 	s.held = true
@@ -96,13 +88,10 @@ func (s *ReadSlot) acquire(ctx context.Context) error {
 
 // Release releases the slot, if it is held.
 func (s *ReadSlot) Release() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-
 	if s.held {
 		s.held = false
-		<-s.semaphores.ofProcess
-		<-s.semaphores.ofCluster
+		s.semaphores.ofProcess.Release(1)
+		s.semaphores.ofCluster.Release(1)
 	}
 }
 
@@ -121,14 +110,7 @@ func WithReadSlot(ctx context.Context) (context.Context, *ReadSlot) {
 // slotOf returns the slot of a request for a page; nil for other requests.
 func (all semaphores) slotOf(ctx context.Context) *ReadSlot {
 	s, ok := ctx.Value(slotKey{}).(*ReadSlot)
-	if !ok {
-		return nil
-	}
-
-	s.mu.Lock()
-	defer s.mu.Unlock()
-
-	if !s.held {
+	if ok && !s.held {
 		s.semaphores = all
 	}
 

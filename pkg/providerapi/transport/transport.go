@@ -110,7 +110,7 @@ func (c *contained) contain(ctx context.Context, r *http.Request, resp *http.Res
 	}
 
 	body := bodyOf(ctx, resp, isWatch(r) && !failed, slot, timer)
-	body.scanner.most += costOfByte * expected(ctx, r)
+	body.most += costOfByte * expected(ctx, r)
 
 	switch {
 	case failed:

@@ -22,7 +22,7 @@ import (
 // hang is a quantity that takes hours to parse.
 const hang = "1234567890123456789012e2000000000"
 
-func TestScanner(t *testing.T) {
+func TestEstimate(t *testing.T) {
 	t.Parallel()
 
 	members := func(n int) string { return "{" + strings.Repeat(`"a":"",`, n-1) + `"a":""}` }
@@ -81,12 +81,10 @@ func TestScanner(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			for _, size := range []int{1, 7, 4096, len(tc.body)} {
-				if err := scanIn(tc.body, size); tc.want == nil {
-					require.NoError(t, err, "%s, in pieces of %d", tc.reason, size)
-				} else {
-					require.Equal(t, tc.want, err, "%s, in pieces of %d", tc.reason, size)
-				}
+			if err := check(tc.body); tc.want == nil {
+				require.NoError(t, err, tc.reason)
+			} else {
+				require.Equal(t, tc.want, err, tc.reason)
 			}
 		})
 	}
@@ -95,81 +93,51 @@ func TestScanner(t *testing.T) {
 // testObjects is the number of empty objects in an array that a response may have.
 const testObjects = MaxKept/(costOfObject+costOfElement+3*costOfByte) - 1
 
-func newTestScanner() *scanner { return &scanner{most: MaxKept, excess: errMemory} }
-
-// TestScanner_Events counts each event of a watch separately.
-func TestScanner_Events(t *testing.T) {
-	t.Parallel()
-
-	small := `{"object":{"a":[` + strings.Repeat("{},", testObjects-10) + `{}]}}` + "\n"
-	tooLarge := `{"object":{"a":[` + strings.Repeat("{},", testObjects+10) + `{}]}}` + "\n"
-
-	s := newTestScanner()
-	s.events = true
-
-	require.NoError(t, s.scan([]byte(strings.Repeat(small, 5))))
-	require.Equal(t, errMemory, s.scan([]byte(tooLarge+small)), "also if it arrives together with the next one")
-}
-
-// TestScanner_Cost has the cost of documents, without that of their bytes.
-func TestScanner_Cost(t *testing.T) {
+// TestEstimate_Cost has the cost of documents, without that of their bytes.
+func TestEstimate_Cost(t *testing.T) {
 	t.Parallel()
 
 	tests := map[string]struct {
 		reason, text string
-		events       bool
 		want         int64
 	}{
-		"Text":      {reason: "only its bytes count", text: `"a,b"`},
-		"Object":    {reason: "its caller has it", text: `{}`},
-		"Member":    {reason: "it may be an entry of a map", text: `{"a":1}`, want: costOfMember},
-		"Members":   {reason: "each counts", text: `{"a":1,"b":{"c":2}}`, want: 3 * costOfMember},
-		"Array":     {reason: "it may have an element", text: `[]`, want: costOfElement},
-		"Elements":  {reason: "each counts", text: `[1,2,3]`, want: 3 * costOfElement},
-		"Objects":   {reason: "they are larger than other elements", text: `[{},{}]`, want: 2 * (costOfElement + costOfObject)},
-		"Items":     {reason: "those of a list are the largest", text: `{"items":[{},{}]}`, want: costOfMember + 2*(costOfElement+costOfItem)},
-		"Inner":     {reason: "an array of an item is no list", text: `{"items":[{"a":[{}]}]}`, want: 2*costOfMember + 2*costOfElement + costOfItem + costOfObject},
-		"Nested":    {reason: "an array of arrays has no objects", text: `[[1],[2]]`, want: 4 * costOfElement},
-		"Documents": {reason: "a response is one document", text: `{"a":1}{"a":1}`, want: 2 * costOfMember},
-		"Events":    {reason: "the last event counts", text: `{"a":1,"b":2}{"a":1}`, events: true, want: costOfMember},
-		"OpenEvent": {reason: "an object within an event begins no other", text: `{"a":1}{"a":{"b":{}}`, events: true, want: 2 * costOfMember},
+		"Text":     {reason: "only its bytes count", text: `"a,b"`},
+		"Object":   {reason: "its caller has it", text: `{}`},
+		"Member":   {reason: "it may be an entry of a map", text: `{"a":1}`, want: costOfMember},
+		"Members":  {reason: "each counts", text: `{"a":1,"b":{"c":2}}`, want: 3 * costOfMember},
+		"Array":    {reason: "it may have an element", text: `[]`, want: costOfElement},
+		"Elements": {reason: "each counts", text: `[1,2,3]`, want: 3 * costOfElement},
+		"Objects":  {reason: "they are larger than other elements", text: `[{},{}]`, want: 2 * (costOfElement + costOfObject)},
+		"Items":    {reason: "those of a list are the largest", text: `{"items":[{},{}]}`, want: costOfMember + 2*(costOfElement+costOfItem)},
+		"Inner":    {reason: "an array of an item is no list", text: `{"items":[{"a":[{}]}]}`, want: 2*costOfMember + 2*costOfElement + costOfItem + costOfObject},
+		"Nested":   {reason: "an array of arrays has no objects", text: `[[1],[2]]`, want: 4 * costOfElement},
 	}
 
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			s := newTestScanner()
-			s.events = tc.events
-			require.NoError(t, s.scan([]byte(tc.text)))
-
-			bytes := len(tc.text)
-			if tc.events {
-				bytes -= strings.Index(tc.text, "}{") + 1
-			}
-
-			require.Equal(t, tc.want, s.cost-int64(bytes)*costOfByte, tc.reason)
+			cost, err := estimate([]byte(tc.text))
+			require.NoError(t, err)
+			require.Equal(t, tc.want, cost-int64(len(tc.text))*costOfByte, tc.reason)
 		})
 	}
 }
 
-// scanIn scans a body in pieces of the given size.
-func scanIn(body string, size int) error {
-	s := newTestScanner()
-
-	for size = max(1, size); len(body) > 0; body = body[min(size, len(body)):] {
-		if err := s.scan([]byte(body[:min(size, len(body))])); err != nil {
-			return err
-		}
+// check is estimate, with the error of a response that takes too much memory.
+func check(body string) error {
+	cost, err := estimate([]byte(body))
+	if err == nil && cost > MaxKept {
+		return errMemory
 	}
 
-	return nil
+	return err
 }
 
-// TestScanner_FindsEveryQuantity walks all types that responses may be decoded into, and scans each
+// TestEstimate_FindsEveryQuantity walks all types that responses may be decoded into, and scans each
 // of their quantities with the name of the object around it, the only parts of its path that the
 // scanner knows.
-func TestScanner_FindsEveryQuantity(t *testing.T) {
+func TestEstimate_FindsEveryQuantity(t *testing.T) {
 	t.Parallel()
 
 	types := runtime.NewScheme()
@@ -218,7 +186,7 @@ func (w *walk) visit(of reflect.Type, object, name string) {
 
 	if of == reflect.TypeFor[resource.Quantity]() {
 		w.found[strings.ToLower(object+"."+name)] = true
-		require.Equal(w.t, errNumber, scanIn(fmt.Sprintf(`{%q:{%q:%q}}`, object, name, hang), 1), "%s.%s is not read as a quantity", object, name)
+		require.Equal(w.t, errNumber, check(fmt.Sprintf(`{%q:{%q:%q}}`, object, name, hang)), "%s.%s is not read as a quantity", object, name)
 	}
 
 	switch of.Kind() {
@@ -252,8 +220,8 @@ func (w *walk) fields(of reflect.Type, object, name string) {
 	}
 }
 
-// BenchmarkScanner scans a page of VirtualMachines.
-func BenchmarkScanner(b *testing.B) {
+// BenchmarkEstimate scans a page of VirtualMachines.
+func BenchmarkEstimate(b *testing.B) {
 	vm := &kubevirtv1.VirtualMachine{}
 	vm.Name, vm.Namespace, vm.UID = "shoot--project--name-worker-z1-5d8f7-abcde", "machines", "9b2b4ea6-8f3a-4b1c-9d5e-0f1a2b3c4d5e"
 	vm.Labels, vm.Annotations = map[string]string{}, map[string]string{}
@@ -275,8 +243,7 @@ func BenchmarkScanner(b *testing.B) {
 	b.ReportAllocs()
 
 	for b.Loop() {
-		s := scanner{most: 1 << 30}
-		if err := s.scan(body); err != nil {
+		if _, err := estimate(body); err != nil {
 			b.Fatal(err)
 		}
 	}
