@@ -33,8 +33,8 @@ const (
 	// serveLimit and serveSoft are the limit of serve's container in kubernetes/grpc-driver, and its
 	// GOMEMLIMIT.
 	serveLimit, serveSoft = 512 << 20, "GOMEMLIMIT=384MiB"
-	// mostServe bounds the memory of serve, in KiB.
-	mostServe = 256 << 10
+	// mostServe bounds the memory of serve, in KiB: its GOMEMLIMIT, which garbage may fill.
+	mostServe = 384 << 10
 )
 
 // TestHostileServe runs serve for two shoots: the provider cluster of one is malicious, and fifty of

@@ -59,7 +59,12 @@ func (b *responseBody) Read(p []byte) (int, error) {
 		b.text = bytes.NewReader(text)
 	}
 
-	return b.text.Read(p)
+	n, err := b.text.Read(p)
+	if b.text.Len() == 0 {
+		b.text.Reset(nil) // A watch may wait long for its next event.
+	}
+
+	return n, err
 }
 
 // next reads the response, or the next event of a watch, unless it takes too much memory.
