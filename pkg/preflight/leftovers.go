@@ -43,7 +43,7 @@ func (c *checker) checkLeftoversOf(ctx context.Context, of kind) []Result {
 
 	texts := make([]string, len(found))
 	for i, l := range found {
-		texts[i] = fmt.Sprintf("%s (for %s, held by %s)", l.Name, duration.HumanDuration(c.now.Sub(l.Deleted.Time)), orNone(l.Finalizers))
+		texts[i] = fmt.Sprintf("%s (for %s, held by %s)", l.Name, duration.HumanDuration(c.now.Sub(l.DeletionTimestamp.Time)), orNone(l.Finalizers))
 	}
 
 	return s.warn("have been in deletion for too long, and count against quotas: "+shortened(texts, mostNamed, "; "),

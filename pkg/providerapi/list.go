@@ -58,27 +58,19 @@ func Some[O any, L runtime.Object](ctx context.Context, from Lister[L], list Lis
 // machine waits at most five minutes for its VirtualMachine.
 const deletionTime = 10 * time.Minute
 
-// Leftover is an object that has been in deletion for too long.
-type Leftover struct {
-	Name       string
-	Deleted    metav1.Time
-	Finalizers []string
-}
-
-// Leftovers returns the objects of a kind, in the namespace of the kubeconfig, that should have been gone for
-// minutes, beginning with the first to be deleted. labels select the objects; its errors are those of Collect.
-func Leftovers(ctx context.Context, c *Clients, of schema.GroupVersionResource, labels string, now time.Time) ([]Leftover, error) {
+// Leftovers returns the names, deletion times and finalizers of the objects of a kind, in the namespace of the
+// kubeconfig, that should have been gone for minutes, beginning with the first to be deleted. labels select the
+// objects; its errors are those of Collect.
+func Leftovers(ctx context.Context, c *Clients, of schema.GroupVersionResource, labels string, now time.Time) ([]metav1.ObjectMeta, error) {
 	left, err := Collect(ctx, c, c.Metadata.Resource(of).Namespace(c.Namespace), List{Description: of.Resource + " in " + c.Namespace, Labels: labels},
-		func(o metav1.Object) (Leftover, bool) {
+		func(o metav1.Object) (metav1.ObjectMeta, bool) {
 			at := o.GetDeletionTimestamp()
-			if at == nil || now.Sub(at.Time) < deletionTime {
-				return Leftover{}, false
-			}
 
-			return Leftover{o.GetName(), *at, o.GetFinalizers()}, true
+			return metav1.ObjectMeta{Namespace: c.Namespace, Name: o.GetName(), DeletionTimestamp: at, Finalizers: o.GetFinalizers()},
+				at != nil && now.Sub(at.Time) >= deletionTime
 		})
 
-	slices.SortFunc(left, func(a, b Leftover) int { return a.Deleted.Compare(b.Deleted.Time) })
+	slices.SortFunc(left, func(a, b metav1.ObjectMeta) int { return a.DeletionTimestamp.Compare(b.DeletionTimestamp.Time) })
 
 	return left, err
 }

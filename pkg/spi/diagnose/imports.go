@@ -75,20 +75,11 @@ func (e *Evidence) ofKilledImports(events []sign) []sign {
 			continue
 		}
 
-		s.from, s.message, s.subject = importKill, words, e.subjectOf(s.object.Name)
+		s.from, s.message, s.subject = importKill, words, "DataVolume "+e.filledFor(s.object.Name)
 		signs = append(signs, s)
 	}
 
 	return signs
-}
-
-// subjectOf names the DataVolume for which CDI fills a claim, or the claim if it is filled directly.
-func (e *Evidence) subjectOf(claim string) string {
-	if target := e.filledFor(claim); target != claim {
-		return "DataVolume " + target
-	}
-
-	return "PersistentVolumeClaim " + claim
 }
 
 // filledFor returns the name of the DataVolume for which CDI fills a claim.

@@ -5,7 +5,6 @@ import (
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 	cdiv1beta1 "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
@@ -80,9 +79,7 @@ func (e *Explainer) explainLeftClaims(ctx context.Context, r *reader, cluster st
 	left := make([]spi.IncompleteVolume, len(found))
 
 	for i := range found {
-		claim := corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{
-			Namespace: r.clients.Namespace, Name: found[i].Name, DeletionTimestamp: &found[i].Deleted, Finalizers: found[i].Finalizers,
-		}}
+		claim := corev1.PersistentVolumeClaim{ObjectMeta: found[i]}
 		evidence := diagnose.Evidence{VirtualMachine: &kubevirtv1.VirtualMachine{}, Claims: []corev1.PersistentVolumeClaim{claim}}
 		left[i] = spi.IncompleteVolume{Object: objectOf("PersistentVolumeClaim", &claim, "Terminating"), Cause: evidence.Cause(e.clock.Now(), e.periods)}
 	}
