@@ -32,7 +32,7 @@ const (
 
 // Source is the part of a MachineClass that determines its golden image.
 type Source struct {
-	// Spec is a valid ProviderSpec.
+	// Spec is a ProviderSpec. An image is created from a valid one only.
 	Spec *v1alpha1.ProviderSpec
 	// Architecture is the CPU architecture of the guest (amd64, arm64, s390x); empty if the
 	// MachineClass does not set it.

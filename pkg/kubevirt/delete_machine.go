@@ -82,6 +82,6 @@ func (p *MachinePlugin) decodeDelete(req *driver.DeleteMachineRequest, secret *c
 		// (machine_safety.go).
 		Orphan: req.Machine.UID == "",
 		Class:  machineclass.ToSPI(req.MachineClass),
-		Image:  machineclass.Image(req.MachineClass, p.options.Allowed),
+		Image:  machineclass.Image(req.MachineClass),
 	}, nil
 }

@@ -40,7 +40,7 @@ func (p *MachinePlugin) InitializeMachine(
 
 	p.notifyObservers(req.MachineClass, secret)
 
-	in.Image = machineclass.Image(req.MachineClass, p.options.Allowed)
+	in.Image = machineclass.Image(req.MachineClass)
 
 	machine, err := p.spi.InitializeMachine(ctx, in)
 	if err != nil {

@@ -49,7 +49,7 @@ func (p *MachinePlugin) ListMachines(
 
 	machines, err := p.spi.ListMachines(ctx, &spi.ListMachinesInput{
 		Kubeconfig: kubeconfig, Identity: id,
-		Class: machineclass.ToSPI(req.MachineClass), Image: machineclass.Image(req.MachineClass, p.options.Allowed),
+		Class: machineclass.ToSPI(req.MachineClass), Image: machineclass.Image(req.MachineClass),
 	})
 	if err != nil {
 		return nil, err

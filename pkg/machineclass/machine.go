@@ -51,7 +51,7 @@ func DecodeCreateMachine(
 		UID:          machine.UID,
 		Deployment:   machine.Labels[labelMachineDeployment],
 		WorkerPool:   machine.Spec.NodeTemplateSpec.Labels[apiv1alpha1.LabelWorkerPool],
-		Architecture: architecture(class),
+		Architecture: Architecture(class),
 		UserData:     userData,
 		Spec:         spec,
 		Class:        ToSPI(class),
@@ -88,7 +88,7 @@ func validatePlacement(machine *v1alpha1.Machine, class *v1alpha1.MachineClass) 
 	}
 
 	if !isKnownArchitecture(class) {
-		return invalid("nodeTemplate.architecture of MachineClass %s: %q is not supported; use one of %s", class.Name, architecture(class),
+		return invalid("nodeTemplate.architecture of MachineClass %s: %q is not supported; use one of %s", class.Name, Architecture(class),
 			strings.Join(architectures, ", "))
 	}
 

@@ -12,11 +12,11 @@ import (
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/goldenimage"
 	apiv1alpha1 "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
-	apivalidation "github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1/validation"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
 
@@ -114,18 +114,20 @@ func ToSPI(class *v1alpha1.MachineClass) spi.Class {
 	}
 }
 
-// Image returns the source of a class's golden image, or nil if the class cannot be decoded.
-func Image(class *v1alpha1.MachineClass, allowed apivalidation.Options) *goldenimage.Source {
+// Image returns the source of a class's golden image, or nil if the class has none that can be decoded.
+// Errors in other fields do not change it: otherwise, a class that is no longer valid would not keep its
+// image from being deleted.
+func Image(class *v1alpha1.MachineClass) *goldenimage.Source {
 	if !isKnownArchitecture(class) {
 		return nil
 	}
 
-	spec, errs := apivalidation.Decode(class.ProviderSpec.Raw, allowed)
-	if len(errs) > 0 {
+	spec, _ := apiv1alpha1.Decode(class.ProviderSpec.Raw, field.NewPath("providerSpec"))
+	if spec == nil {
 		return nil
 	}
 
-	return &goldenimage.Source{Spec: spec, Architecture: architecture(class)}
+	return &goldenimage.Source{Spec: spec, Architecture: Architecture(class)}
 }
 
 // architectures are those that KubeVirt knows, in Go's terms.
@@ -134,10 +136,12 @@ var architectures = []string{"amd64", "arm64", "s390x"}
 // isKnownArchitecture reports whether KubeVirt knows the architecture of a class, or the class has none. A
 // machine of another one would stay unschedulable.
 func isKnownArchitecture(class *v1alpha1.MachineClass) bool {
-	return architecture(class) == "" || slices.Contains(architectures, architecture(class))
+	return Architecture(class) == "" || slices.Contains(architectures, Architecture(class))
 }
 
-func architecture(class *v1alpha1.MachineClass) string {
+// Architecture returns the CPU architecture of a class's guests in Go's terms; empty if the class does not
+// set it.
+func Architecture(class *v1alpha1.MachineClass) string {
 	if class.NodeTemplate == nil {
 		return ""
 	}

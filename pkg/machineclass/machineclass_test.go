@@ -1,6 +1,7 @@
 package machineclass_test
 
 import (
+	"bytes"
 	"testing"
 
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -8,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1/validation"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/machineclass"
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/spi"
 )
@@ -57,19 +57,21 @@ func TestMissingKubeconfig(t *testing.T) {
 func TestImage(t *testing.T) {
 	t.Parallel()
 
-	allowed := validation.Options{Template: validation.TemplateSafe}
-
 	r := validRequest()
-	image := machineclass.Image(r.class, allowed)
+	image := machineclass.Image(r.class)
 	require.Equal(t, "arm64", image.Architecture)
 	require.Equal(t, "image", image.Spec.RootVolume.Source.PVC.Name)
 
 	r.class.NodeTemplate.Architecture = ptr.To("vax")
-	require.Nil(t, machineclass.Image(r.class, allowed))
+	require.Nil(t, machineclass.Image(r.class))
 
 	r.class.NodeTemplate = nil
-	require.NotNil(t, machineclass.Image(r.class, allowed), "KubeVirt chooses the architecture")
+	require.NotNil(t, machineclass.Image(r.class), "KubeVirt chooses the architecture")
 
-	r.class.ProviderSpec.Raw = []byte(`{"region":7}`)
-	require.Nil(t, machineclass.Image(r.class, allowed))
+	wrong := bytes.Replace(r.class.ProviderSpec.Raw, []byte(`"zone":"z"`), []byte(`"zone":7,"misspelt":1,"cloudInit":{"networkData":"\t"}`), 1)
+	r.class.ProviderSpec.Raw = wrong
+	require.Equal(t, "image", machineclass.Image(r.class).Spec.RootVolume.Source.PVC.Name, "errors elsewhere do not change the image")
+
+	r.class.ProviderSpec.Raw = []byte(`[`)
+	require.Nil(t, machineclass.Image(r.class))
 }

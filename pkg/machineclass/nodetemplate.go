@@ -47,7 +47,7 @@ func NodeTemplateErrors(class *v1alpha1.MachineClass) field.ErrorList {
 	}
 
 	if !isKnownArchitecture(class) {
-		errs = append(errs, field.NotSupported(path.Child("architecture"), architecture(class), architectures))
+		errs = append(errs, field.NotSupported(path.Child("architecture"), Architecture(class), architectures))
 	}
 
 	return errs
