@@ -2,6 +2,7 @@ package validation
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -13,17 +14,16 @@ import (
 
 	"go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/utils/ptr"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
 )
 
-// maxParsed bounds the text that is parsed: the tree of a hostile text takes a hundred times its
-// size. A larger text is accepted.
-const maxParsed = 256 << 10
+// maxParsed bounds the text that is parsed as YAML, for each new machine: the tree of a hostile text
+// takes more than a hundred times its size. A larger text is accepted.
+const maxParsed = 32 << 10
 
-// UserDataErrors returns the errors of user data that no guest can read, so that its machine would
-// never join. They never quote the user data. The field is the key of the Secret.
+// UserDataErrors returns the errors of user data that certainly no guest can read, so that its machine
+// would never join. They never quote the user data. The field is the key of the Secret.
 func UserDataErrors(userData []byte) field.ErrorList {
 	path, format := userDataPath(), formatOf(userData)
 
@@ -63,15 +63,14 @@ const (
 )
 
 // beginnings are the beginnings by which cloud-init recognizes user data (INCLUSION_TYPES_MAP in
-// cloudinit/handlers/__init__.py), in lower case.
+// cloudinit/handlers/__init__.py), in lower case, longer ones first.
 var beginnings = []struct {
 	text   string
 	format format
 }{
 	{"#cloud-config-archive", formatArchive},
+	{"#cloud-config-jsonp", formatOther},
 	{"#cloud-config", formatCloudConfig},
-	{"content-type:", formatMIME},
-	{"mime-version:", formatMIME},
 	{"#!", formatOther},
 	{"#include", formatOther},
 	{"#cloud-boothook", formatOther},
@@ -88,15 +87,20 @@ func formatOf(userData []byte) format {
 		return formatIgnition
 	}
 
-	const longest = 64
+	// cloud-init searches so many bytes for the header of a MIME message (convert_string in
+	// cloudinit/user_data.py).
+	const searched = 4096
 
-	text := bytes.TrimLeft(userData, " \t\r\n")
-	text = bytes.ToLower(text[:min(len(text), longest)])
+	text := bytes.ToLower(userData[:min(len(userData), searched)])
 
 	for _, beginning := range beginnings {
-		if bytes.HasPrefix(text, []byte(beginning.text)) {
+		if bytes.HasPrefix(bytes.TrimSpace(text), []byte(beginning.text)) {
 			return beginning.format
 		}
+	}
+
+	if bytes.Contains(text, []byte("mime-version:")) {
+		return formatMIME
 	}
 
 	return formatUnknown
@@ -106,67 +110,62 @@ func decodeBase64(text []byte) ([]byte, error) {
 	return base64.StdEncoding.DecodeString(strings.Join(strings.Fields(string(text)), ""))
 }
 
-// unlessYAML returns an error text, unless a text is YAML of this kind, or has only comments.
+// unlessYAML returns an error text if a text is certainly not YAML of this kind. One with only comments
+// has no error.
 func unlessYAML(text []byte, kind yaml.Kind, what string) string {
-	root, wrong := readYAML(text)
-	if wrong != "" || root == nil || root.Kind == kind {
-		return wrong
+	if len(text) > maxParsed {
+		return ""
+	}
+
+	// It has the aliases of the text, not their values.
+	var document yaml.Node
+
+	if err := yaml.Unmarshal(text, &document); err != nil {
+		return certainly(err)
+	}
+
+	if len(document.Content) == 0 || document.Content[0].Tag == "!!null" || document.Content[0].Kind == kind {
+		return ""
 	}
 
 	return "must be " + what
 }
 
-// yamlLine is the position in an error of the YAML parser, whose text may quote the document.
-var yamlLine = regexp.MustCompile(`^yaml: (line \d+):`)
+var (
+	// yamlErrors match errors that every parser of YAML has. The guest's may know escapes that this one
+	// does not, such as those of JSON, and other versions of YAML.
+	yamlErrors = regexp.MustCompile(`cannot start any token|tab character|mapping values are not allowed|did not find expected|unknown anchor`)
+	// yamlLine is the position in an error, whose text may quote the document.
+	yamlLine = regexp.MustCompile(`^yaml: (line \d+):`)
+)
 
-// readYAML returns the root of a YAML document; nil for an empty one, and one that is too large.
-// wrong is the error text. The tree has the aliases of the document, not their values.
-func readYAML(text []byte) (root *yaml.Node, wrong string) {
-	if len(text) > maxParsed {
-		return nil, ""
+// certainly returns the error text for an error of the YAML parser that the guest's parser has, too.
+func certainly(err error) string {
+	if !yamlErrors.MatchString(err.Error()) {
+		return ""
 	}
 
-	var document yaml.Node
-
-	if err := yaml.Unmarshal(text, &document); err != nil {
-		at := ""
-		if line := yamlLine.FindStringSubmatch(err.Error()); line != nil {
-			at = " (error near " + line[1] + ")"
-		}
-
-		return nil, fmt.Sprintf("must be YAML%s; indent with spaces, and quote values with special characters", at)
+	at := ""
+	if line := yamlLine.FindStringSubmatch(err.Error()); line != nil {
+		at = " (error near " + line[1] + ")"
 	}
 
-	if len(document.Content) == 0 || document.Content[0].Tag == "!!null" {
-		return nil, ""
-	}
-
-	return document.Content[0], ""
+	return fmt.Sprintf("must be YAML%s; indent with spaces, and quote values with special characters", at)
 }
 
-// member returns the member of a YAML object, or nil.
-func member(object *yaml.Node, name string) *yaml.Node {
-	for i := 0; i+1 < len(object.Content); i += 2 {
-		if object.Content[i].Value == name {
-			return object.Content[i+1]
-		}
-	}
-
-	return nil
-}
-
+// unlessMIME returns an error text if no part of a multipart message can be found.
 func unlessMIME(text []byte) string {
 	message, err := mail.ReadMessage(bytes.NewReader(bytes.TrimLeft(text, " \t\r\n")))
 	if err != nil {
-		return "must be a MIME message, as it begins; separate its headers from the body by an empty line"
+		return "" // Python is more lenient.
 	}
 
 	kind, parameters, err := mime.ParseMediaType(message.Header.Get("Content-Type"))
 	if err != nil || !strings.HasPrefix(kind, "multipart/") {
-		return "" // cloud-init accepts a single part, and is lenient.
+		return ""
 	}
 
-	boundary := parameters["boundary"]
+	boundary := strings.TrimSpace(parameters["boundary"])
 	if boundary == "" || !bytes.Contains(text, []byte("--"+boundary)) {
 		return "must be a multipart message with a boundary; set boundary in Content-Type, and begin each part with it"
 	}
@@ -174,82 +173,62 @@ func unlessMIME(text []byte) string {
 	return ""
 }
 
-// networkData refuses network data that no guest can read.
+// networkData refuses network data that certainly no guest can read.
 func networkData(c v1alpha1.CloudInit, path *field.Path) field.ErrorList {
-	if c.NetworkData == "" || len(c.NetworkData) > maxParsed {
-		return nil
+	text := []byte(c.NetworkData)
+	wrong := ""
+
+	if c.Type != v1alpha1.CloudInitConfigDrive {
+		wrong = unlessYAML(text, yaml.MappingNode, "an object in cloud-init's format of network configuration, version 1 or 2")
+	} else if len(text) > 0 && (!json.Valid(text) || !bytes.HasPrefix(bytes.TrimSpace(text), []byte("{"))) {
+		wrong = "must be a JSON object in the format of OpenStack's network_data.json, the only one of ConfigDrive"
 	}
 
-	if c.Type == v1alpha1.CloudInitConfigDrive {
-		var object map[string]json.RawMessage
-
-		err := json.Unmarshal([]byte(c.NetworkData), &object)
-
-		return refuse(path, err != nil || object == nil, field.OmitValueType{},
-			"must be a JSON object in the format of OpenStack's network_data.json, the only one of ConfigDrive")
-	}
-
-	root, wrong := readYAML([]byte(c.NetworkData))
-	if wrong == "" && (root == nil || root.Kind != yaml.MappingNode) {
-		wrong = "must be an object in cloud-init's format of network configuration, version 1 or 2"
-	}
-
-	if wrong != "" {
-		return refuse(path, true, field.OmitValueType{}, wrong)
-	}
-
-	version := member(networkConfig(root), "version")
-
-	return refuse(path, version != nil && !slices.Contains([]string{"1", "2"}, version.Value), field.OmitValueType{},
-		"must have version 1 or 2")
+	return refuse(path, wrong != "", field.OmitValueType{}, wrong)
 }
 
-// networkConfig returns the configuration in network data for NoCloud, which may be inside of a member
-// called network.
-func networkConfig(root *yaml.Node) *yaml.Node {
-	if inner := member(root, "network"); inner != nil && inner.Kind == yaml.MappingNode {
-		return inner
-	}
-
-	return root
+// networkConfig is network data for cloud-init, which may be inside of a member called network, or
+// OpenStack's.
+type networkConfig struct {
+	Version, Config, Ethernets, Bonds, Bridges, VLANs any
+	Links, Networks                                   any
+	Network                                           *networkConfig
 }
 
-// emptyNetworkDataWarnings returns a warning about network data that configure no interface. They have
-// no errors.
+// emptyNetworkDataWarnings returns a warning about network data that configure no interface.
 func emptyNetworkDataWarnings(c v1alpha1.CloudInit, path *field.Path) []Warning {
-	if c.NetworkData == "" || len(c.NetworkData) > maxParsed {
+	if len(c.NetworkData) > maxParsed {
 		return nil
 	}
 
-	root, _ := readYAML([]byte(c.NetworkData)) // JSON is YAML.
-	if root == nil || root.Kind != yaml.MappingNode {
+	// JSON is YAML. A text with only comments is nil.
+	var config *networkConfig
+	if err := yaml.Unmarshal([]byte(c.NetworkData), &config); err != nil || config == nil {
 		return nil
 	}
 
 	if c.Type == v1alpha1.CloudInitConfigDrive {
-		return warnIf(path, !hasAny(root, "links") || !hasAny(root, "networks"),
+		return warnIf(path, config.Links == nil || config.Networks == nil,
 			"has no links or no networks, so that the guest configures no interface; describe both, as in OpenStack's network_data.json")
 	}
 
-	config := networkConfig(root)
+	config = cmp.Or(config.Network, config)
 
-	switch version := ptr.Deref(member(config, "version"), yaml.Node{}).Value; version {
-	case "1":
-		return warnIf(path, !hasAny(config, "config"), "has version 1, but no config, so that the guest configures no interface; list its interfaces there")
-	case "2":
-		return warnIf(path, !hasAny(config, "ethernets", "bonds", "bridges", "vlans"),
+	switch {
+	case config.Config == "disabled":
+		return nil
+	case config.Version == 1:
+		return warnIf(path, config.Config == nil, "has version 1, but no config, so that the guest configures no interface; list its interfaces there")
+	case config.Version == 2:
+		return warnIf(path, !hasAny(config.Ethernets, config.Bonds, config.Bridges, config.VLANs),
 			"has version 2, but no ethernets, so that the guest configures no interface; describe its interfaces there")
 	default:
-		return warnIf(path, true, "has no version, so that cloud-init ignores it; add version: 1 or version: 2")
+		return warnIf(path, true, "has neither version 1 nor 2, so that cloud-init configures no interface; set version: 1 or version: 2, without quotes")
 	}
 }
 
-func hasAny(object *yaml.Node, names ...string) bool {
-	return slices.ContainsFunc(names, func(name string) bool {
-		m := member(object, name)
-
-		return m != nil && m.Tag != "!!null"
-	})
+func hasAny(members ...any) bool {
+	return slices.ContainsFunc(members, func(member any) bool { return member != nil })
 }
 
 // textWarnings returns the warnings about user data as its author wrote it, with the placeholders that
@@ -262,7 +241,7 @@ func textWarnings(userData []byte) []Warning {
 
 	switch format {
 	case formatUnknown:
-		return warnIf(userDataPath(), true, "is in no format that cloud-init or Ignition recognizes, so that they ignore it; "+
+		return warnIf(userDataPath(), true, "is in no format that cloud-init or Ignition recognizes; unless the image has another program that reads it, "+
 			"begin it with #cloud-config, with #! for a script, or with MIME headers, or write an Ignition config")
 	case formatGzip:
 		return warnIf(userDataPath(), true, "is compressed, so that machine-controller-manager cannot replace <<BOOTSTRAP_TOKEN>> in it; "+
