@@ -125,8 +125,9 @@ type CloudInit struct {
 	// Ignition reads, too. Default: NoCloud.
 	Type CloudInitType `json:"type,omitempty"`
 	// NetworkData is the network configuration of the guest: version 1 or 2 for NoCloud, an
-	// OpenStack network_data.json for ConfigDrive. Default: with NoCloud, DHCPv4 and DHCPv6 on each
-	// interface; none with ConfigDrive, nor for one interface with a masquerade binding.
+	// OpenStack network_data.json for ConfigDrive. Default: with NoCloud, DHCPv4 on one interface, or
+	// DHCPv4 and DHCPv6 on each of several; the image's own with ConfigDrive, and for one interface
+	// that keeps its MAC address or has an unpredictable name.
 	NetworkData string `json:"networkData,omitempty"`
 }
 

@@ -129,7 +129,7 @@ func validateClass(class machineClass, secrets []secret, allowed validation.Opti
 	// Otherwise the warnings would be about unintended values.
 	if len(errs) == 0 && len(parsed) == 0 {
 		validated.addSpecWarnings(class, spec)
-		validated.addWarnings(validation.UserDataWarnings(spec, data.values[apiv1alpha1.SecretKeyUserData]))
+		validated.addWarnings(validation.UserDataWarnings(spec, machineclass.Architecture(class.MachineClass), data.values[apiv1alpha1.SecretKeyUserData]))
 	}
 
 	return validated

@@ -48,10 +48,11 @@ func Warnings(spec *v1alpha1.ProviderSpec) []Warning {
 	return warnings
 }
 
-// UserDataWarnings returns the warnings about a spec together with the user data of its machines, as
-// its author wrote it: Ignition supports less than cloud-init does, and cloud-init binds the network to
-// a MAC address. There are none without user data. They never quote the user data.
-func UserDataWarnings(spec *v1alpha1.ProviderSpec, userData []byte) []Warning {
+// UserDataWarnings returns the warnings about a spec together with the architecture of its machines, in
+// Go's terms, and their user data, as its author wrote it: Ignition supports less than cloud-init does,
+// and cloud-init binds the network to a MAC address. There are none without user data. They never quote
+// the user data.
+func UserDataWarnings(spec *v1alpha1.ProviderSpec, architecture string, userData []byte) []Warning {
 	if len(userData) == 0 {
 		return nil
 	}
@@ -60,10 +61,7 @@ func UserDataWarnings(spec *v1alpha1.ProviderSpec, userData []byte) []Warning {
 	configDrive := init.Type == v1alpha1.CloudInitConfigDrive
 
 	if !isIgnition(userData) {
-		return append(textWarnings(userData),
-			warnIf(root().Child("cloudInit", "networkData"), configDrive && init.NetworkData == "" && losesNetwork(spec),
-				"is empty, so that images whose cloud-init binds the network to a MAC address, such as Debian and Ubuntu, have no network when the machine "+
-					"restarts on another host; use NoCloud, or set an OpenStack network_data.json with the name of the interface")...)
+		return append(textWarnings(userData), restartWarnings(spec, architecture, init)...)
 	}
 
 	return slices.Concat(
@@ -77,15 +75,21 @@ func UserDataWarnings(spec *v1alpha1.ProviderSpec, userData []byte) []Warning {
 	)
 }
 
-// losesNetwork reports whether a machine with one interface restarts, and has another MAC address then.
-// Warnings already reports several interfaces.
-func losesNetwork(spec *v1alpha1.ProviderSpec) bool {
-	return spec.RootVolume.ContainerDisk == nil && !hasSecondary(spec) &&
-		!slices.ContainsFunc(spec.Networks, func(n v1alpha1.Network) bool { return n.Masquerade != nil })
-}
+// restartWarnings returns a warning about machines with one interface for which the driver generates no
+// network data. Warnings already reports several interfaces.
+func restartWarnings(spec *v1alpha1.ProviderSpec, architecture string, init v1alpha1.CloudInit) []Warning {
+	const effect = "is empty, so that images whose cloud-init binds the network to a MAC address, such as Debian and Ubuntu, have no network when the " +
+		"machine restarts on another host; "
 
-func hasSecondary(spec *v1alpha1.ProviderSpec) bool {
-	return slices.ContainsFunc(spec.Networks, func(n v1alpha1.Network) bool { return !n.Default && n.Pod == nil })
+	path := root().Child("cloudInit", "networkData")
+	loses := init.NetworkData == "" && !spec.HasSecondaryNetworks() && spec.ChangesMAC()
+
+	if init.Type == v1alpha1.CloudInitConfigDrive {
+		return warnIf(path, loses, effect+"use NoCloud, or set an OpenStack network_data.json with the name of the interface")
+	}
+
+	return warnIf(path, loses && !spec.HasPredictableInterface(architecture),
+		effect+"set your own, since the driver knows the name of the interface only for a virtio or e1000e card of an amd64 or arm64 machine")
 }
 
 // warnIf returns a warning if the condition is true.
@@ -203,7 +207,7 @@ func dataDiskWarnings(volumes []v1alpha1.AdditionalVolume, path *field.Path) []W
 // data, and about network data without interfaces.
 func networkDataWarnings(spec *v1alpha1.ProviderSpec, path *field.Path) []Warning {
 	c := ptr.Deref(spec.CloudInit, v1alpha1.CloudInit{})
-	detail := "is empty, and the generated network data finds the primary interface only with netplan, systemd-networkd or the names enp1s0 and eth0; " +
+	detail := "is empty, and the generated network data finds the primary interface only with netplan or the names enp1s0 and eth0; " +
 		"if the image has none of them, set your own"
 
 	if c.Type == v1alpha1.CloudInitConfigDrive {
@@ -211,7 +215,7 @@ func networkDataWarnings(spec *v1alpha1.ProviderSpec, path *field.Path) []Warnin
 			"set an OpenStack network_data.json, or use NoCloud"
 	}
 
-	return append(warnIf(path, hasSecondary(spec) && c.NetworkData == "", detail), emptyNetworkDataWarnings(c, path)...)
+	return append(warnIf(path, spec.HasSecondaryNetworks() && c.NetworkData == "", detail), emptyNetworkDataWarnings(c, path)...)
 }
 
 // isIgnition reports whether user data is an Ignition config: a JSON object with a version of

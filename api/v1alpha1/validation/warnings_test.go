@@ -1,6 +1,7 @@
 package validation_test
 
 import (
+	"cmp"
 	"strings"
 	"sync"
 	"testing"
@@ -241,8 +242,10 @@ func TestUserDataWarnings(t *testing.T) {
 	tests := map[string]struct {
 		reason   string
 		userData string
-		change   func(*v1alpha1.ProviderSpec)
-		want     []string
+		// architecture is amd64 by default.
+		architecture string
+		change       func(*v1alpha1.ProviderSpec)
+		want         []string
 	}{
 		"None": {reason: "its Secret is not known", change: configDrive},
 		"CloudConfig": {reason: "cloud-init reads everything", userData: cloudConfig, change: func(s *v1alpha1.ProviderSpec) {
@@ -268,6 +271,19 @@ func TestUserDataWarnings(t *testing.T) {
 			s.CloudInit = &v1alpha1.CloudInit{Type: v1alpha1.CloudInitConfigDrive, NetworkData: "{}"}
 			s.Networks = nil
 		}},
+		"RestartSRIOV": {reason: "the driver cannot predict the name of the interface", userData: cloudConfig, change: func(s *v1alpha1.ProviderSpec) {
+			s.Networks = []v1alpha1.Network{{Name: "fast", Default: true, SRIOV: &kubevirtv1.InterfaceSRIOV{}}}
+		}, want: []string{"providerSpec.cloudInit.networkData"}},
+		"RestartModel": {reason: "the driver cannot predict the name of the interface", userData: cloudConfig, change: func(s *v1alpha1.ProviderSpec) {
+			s.Networks = []v1alpha1.Network{{Pod: &v1alpha1.PodNetwork{}, Model: "e1000"}}
+		}, want: []string{"providerSpec.cloudInit.networkData"}},
+		"RestartS390X": {reason: "the driver cannot predict the name of the interface", userData: cloudConfig, architecture: "s390x", change: func(s *v1alpha1.ProviderSpec) {
+			s.Networks = nil
+		}, want: []string{"providerSpec.cloudInit.networkData"}},
+		"RestartIgnition": {reason: "it reads no network data", userData: ignition, architecture: "s390x", change: func(s *v1alpha1.ProviderSpec) {
+			s.Networks = nil
+		}, want: []string{"providerSpec.cloudInit.type"}},
+		"Mailbox":           {reason: "cloud-init finds MIME-Version", userData: "From me\nMIME-Version: 1.0\n\n<<BOOTSTRAP_TOKEN>>"},
 		"RestartNoCloud":    {reason: "the driver generates network data", userData: cloudConfig, change: func(s *v1alpha1.ProviderSpec) { s.Networks = nil }},
 		"RestartMasquerade": {reason: "the driver sets the MAC address", userData: cloudConfig, change: configDrive},
 		"RestartOnce": {reason: "it is replaced instead", userData: cloudConfig, change: func(s *v1alpha1.ProviderSpec) {
@@ -285,7 +301,7 @@ func TestUserDataWarnings(t *testing.T) {
 				tc.change(spec)
 			}
 
-			require.Equal(t, tc.want, fieldsOf(validation.UserDataWarnings(spec, []byte(tc.userData))), tc.reason)
+			require.Equal(t, tc.want, fieldsOf(validation.UserDataWarnings(spec, cmp.Or(tc.architecture, "amd64"), []byte(tc.userData))), tc.reason)
 		})
 	}
 }

@@ -2,7 +2,6 @@ package render
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -65,54 +64,67 @@ func accessCredentials(in *spi.CreateMachineInput) []kubevirtv1.AccessCredential
 
 // networkData returns the guest's network configuration. If empty, the image's own applies.
 func networkData(in *spi.CreateMachineInput) string {
-	if generatesNetworkData(in.Spec) {
+	if generatesNetworkData(in) {
 		return generatedNetworkData(in)
 	}
 
 	return cloudInit(in.Spec).NetworkData
 }
 
-// generatesNetworkData reports whether the driver generates network data. The image's own
-// configuration is DHCP on the first interface, and cloud-init binds it to the MAC address of the
-// first boot. That is enough for a machine with one interface whose MAC address never changes. The
-// format of a config drive has no pattern for an interface whose MAC address the provider network
-// chooses.
-func generatesNetworkData(spec *v1alpha1.ProviderSpec) bool {
-	if cloudInit(spec).NetworkData != "" || isConfigDrive(spec) {
+// generatesNetworkData reports whether the driver generates network data: for several interfaces, and
+// for one that changes its MAC address, to which cloud-init binds its own configuration, DHCP on any
+// first interface. If its name is not known, the image's own configuration is better, which works until
+// the first restart. The format of a config drive has no pattern for an interface whose MAC address the
+// provider network chooses.
+func generatesNetworkData(in *spi.CreateMachineInput) bool {
+	if cloudInit(in.Spec).NetworkData != "" || isConfigDrive(in.Spec) {
 		return false
 	}
 
-	return !keepsMAC(primary(spec.Networks)) || slices.ContainsFunc(spec.Networks, func(n v1alpha1.Network) bool { return !isPrimary(n) })
+	return in.Spec.HasSecondaryNetworks() || in.Spec.ChangesMAC() && in.Spec.HasPredictableInterface(in.Architecture)
 }
 
 // generatedNetworkData configures all interfaces by DHCP. The MAC address of the primary interface
-// may not be known here, so its entry matches all remaining interfaces. Where cloud-init passes the
-// data to netplan or systemd-networkd unchanged, the first matching entry in the order of names
-// applies to an interface. Elsewhere, the name of an entry without a MAC address is used as the
-// interface name: the primary interface is the first on KubeVirt's PCI bus, or eth0 in images without
-// predictable names. Its metric gives its default route precedence.
+// may not be known here, so its entry matches all remaining interfaces. cloud-init passes the data to
+// netplan unchanged, where the first matching entry in the order of names applies to an interface. Its
+// other renderers (eni, networkd, network_manager, sysconfig in cloudinit/net) use the name of an entry
+// without a MAC address as the interface name: the primary interface is the first on KubeVirt's PCI
+// bus, or eth0 in images without predictable names. They do not mind an interface that does not exist:
+// ifupdown fails, but configures the other one.
+//
+// One interface has what cloud-init's own default has in every version, DHCPv4: without a server for
+// DHCPv6, ifupdown would wait forever, and NetworkManager (up to cloud-init 23.4) would give up. Router
+// advertisements start DHCPv6 all the same. Of several interfaces, the primary one's metric gives its
+// default route precedence.
 func generatedNetworkData(in *spi.CreateMachineInput) string {
 	var b strings.Builder
 
 	b.WriteString("version: 2\nethernets:\n")
 
-	for i, n := range in.Spec.Networks {
-		if !isPrimary(n) {
-			name := secondaryName(i)
-			fmt.Fprintf(&b, ethernet, "additional-"+name, match+fmt.Sprintf("macaddress: %q\n", stableMAC(in, name))+optional, secondaryMetric, secondaryMetric)
+	entry := func(name, properties string, metric int) {
+		fmt.Fprintf(&b, ethernet, name, properties)
+
+		if in.Spec.HasSecondaryNetworks() {
+			fmt.Fprintf(&b, ranked, metric, metric)
 		}
 	}
 
-	fmt.Fprintf(&b, ethernet, predictableName, match+"name: \"e*\"\n", primaryMetric, primaryMetric)
-	fmt.Fprintf(&b, ethernet, unpredictableName, optional, primaryMetric, primaryMetric)
+	for i, n := range in.Spec.Networks {
+		if !n.IsPrimary() {
+			name := secondaryName(i)
+			entry("additional-"+name, match+fmt.Sprintf("macaddress: %q\n", stableMAC(in, name))+optional, secondaryMetric)
+		}
+	}
+
+	entry(predictableName, match+"name: \"e*\"\n", primaryMetric)
+	entry(unpredictableName, optional, primaryMetric)
 
 	return b.String()
 }
 
 const (
-	ethernet = `  %s:
-%s    dhcp4: true
-    dhcp4-overrides:
+	ethernet = "  %s:\n%s    dhcp4: true\n"
+	ranked   = `    dhcp4-overrides:
       route-metric: %d
     dhcp6: true
     dhcp6-overrides:

@@ -18,23 +18,23 @@ const PrimaryInterface = "default"
 // networking returns a machine's interfaces and networks, the primary one first: the default Multus
 // network if there is one, otherwise the pod network.
 func networking(in *spi.CreateMachineInput) ([]kubevirtv1.Interface, []kubevirtv1.Network) {
-	first := primary(in.Spec.Networks)
-	interfaces := []kubevirtv1.Interface{networkInterface(PrimaryInterface, first)}
-	networks := []kubevirtv1.Network{network(PrimaryInterface, first)}
+	first := in.Spec.PrimaryNetwork()
+	interfaces := []kubevirtv1.Interface{networkInterface(PrimaryInterface, *first)}
+	networks := []kubevirtv1.Network{network(PrimaryInterface, *first)}
 
-	if keepsMAC(first) {
+	if first.KeepsMAC() {
 		interfaces[0].MacAddress = stableMAC(in, PrimaryInterface)
 	}
 
 	for i, secondary := range in.Spec.Networks {
-		if isPrimary(secondary) {
+		if secondary.IsPrimary() {
 			continue
 		}
 
 		name := secondaryName(i)
 		rendered := networkInterface(name, secondary)
 
-		if secondary.MAC == v1alpha1.MACStable || generatesNetworkData(in.Spec) {
+		if secondary.MAC == v1alpha1.MACStable || generatesNetworkData(in) {
 			rendered.MacAddress = stableMAC(in, name)
 		}
 
@@ -43,26 +43,6 @@ func networking(in *spi.CreateMachineInput) ([]kubevirtv1.Interface, []kubevirtv
 	}
 
 	return interfaces, networks
-}
-
-// primary returns the machine's primary network.
-func primary(list []v1alpha1.Network) v1alpha1.Network {
-	for _, candidate := range list {
-		if isPrimary(candidate) {
-			return candidate
-		}
-	}
-
-	return v1alpha1.Network{Pod: &v1alpha1.PodNetwork{}}
-}
-
-// keepsMAC reports whether a primary interface has a stable MAC address: behind a masquerade
-// binding, only the guest sees it. Any other network may drop packets with an address that it has not
-// chosen.
-func keepsMAC(n v1alpha1.Network) bool { return n.Masquerade != nil }
-
-func isPrimary(n v1alpha1.Network) bool {
-	return n.Default || n.Pod != nil
 }
 
 // secondaryName returns the name of the network at index i

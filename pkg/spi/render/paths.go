@@ -291,7 +291,7 @@ func (o origins) network(index int, rest string) string {
 	}
 
 	for i, n := range o.in.Spec.Networks {
-		if (isPrimary(n) && index == 0) || rendered[index].Name == secondaryName(i) {
+		if (n.IsPrimary() && index == 0) || rendered[index].Name == secondaryName(i) {
 			return "providerSpec.networks[" + strconv.Itoa(i) + "]" + rest
 		}
 	}
