@@ -18,7 +18,7 @@ func TestTree(t *testing.T) {
 	require.Len(t, duplicates, 1)
 	require.Equal(t, "spec.a", duplicates[0].Field)
 
-	deepest := strings.Repeat("[", maxDepth) + strings.Repeat("]", maxDepth)
+	deepest := strings.Repeat("[", maxDepth) + "1" + strings.Repeat("]", maxDepth)
 	_, _, err = tree([]byte(deepest), nil)
 	require.NoError(t, err)
 }

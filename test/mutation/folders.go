@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -21,12 +22,12 @@ type folder struct {
 var roots = []folder{{".", "api", true}, {".", "pkg", true}, {"extension", "pkg", true}}
 
 // foldersOf returns the folders of the packages that changed since a commit; all for an empty one.
-func foldersOf(base string) ([]folder, error) {
+func foldersOf(ctx context.Context, base string) ([]folder, error) {
 	if base == "" {
 		return roots, nil
 	}
 
-	out, err := exec.Command("git", "diff", "--name-only", "--merge-base", base, "--", "*.go").Output()
+	out, err := exec.CommandContext(ctx, "git", "diff", "--name-only", "--merge-base", base, "--", "*.go").Output()
 	if err != nil {
 		return nil, fmt.Errorf("list the files that changed since %s: %w", base, err)
 	}

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,7 +21,7 @@ type mutant struct {
 }
 
 // mutate runs the tests of a folder's packages, once for each mutant.
-func (f folder) mutate(tool string) ([]mutant, error) {
+func (f folder) mutate(ctx context.Context, out io.Writer, tool string) ([]mutant, error) {
 	work, err := os.MkdirTemp("", "mutation-")
 	if err != nil {
 		return nil, fmt.Errorf("create a folder for the report: %w", err)
@@ -39,12 +41,12 @@ func (f folder) mutate(tool string) ([]mutant, error) {
 		args = append(args, "--exclude-files", "/")
 	}
 
-	command := exec.Command(args[0], args[1:]...)
+	command := exec.CommandContext(ctx, args[0], args[1:]...)
 	command.Dir = f.module
 	command.Stderr = os.Stderr
 	command.Env = append(os.Environ(), "GOFLAGS="+strings.TrimSpace(os.Getenv("GOFLAGS")+" "+flags))
 
-	fmt.Printf("== %s\n", filepath.Join(f.module, f.path))
+	fmt.Fprintf(out, "== %s\n", filepath.Join(f.module, f.path))
 
 	if err := command.Run(); err != nil {
 		return nil, fmt.Errorf("run gremlins in %s: %w", filepath.Join(f.module, f.path), err)

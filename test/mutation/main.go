@@ -4,8 +4,10 @@
 package main
 
 import (
+	"context"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 )
 
@@ -17,14 +19,14 @@ func main() {
 	tool := flag.String("gremlins", "", "the command that runs gremlins, such as 'go run MODULE@VERSION'")
 	flag.Parse()
 
-	if err := run(*base, *tool); err != nil {
+	if err := run(context.Background(), os.Stdout, *base, *tool); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func run(base, tool string) error {
-	folders, err := foldersOf(base)
+func run(ctx context.Context, out io.Writer, base, tool string) error {
+	folders, err := foldersOf(ctx, base)
 	if err != nil {
 		return err
 	}
@@ -34,18 +36,18 @@ func run(base, tool string) error {
 		return err
 	}
 
-	var total count
+	total := &count{}
 
 	for _, f := range folders {
-		mutants, err := f.mutate(tool)
+		mutants, err := f.mutate(ctx, out, tool)
 		if err != nil {
 			return err
 		}
 
-		total.add(report(os.Stdout, f, mutants, accepted))
+		total.add(report(out, f, mutants, accepted))
 	}
 
-	fmt.Println(total)
+	fmt.Fprintln(out, total)
 
 	if total.killedPart() < goal {
 		return fmt.Errorf("the unit tests killed less than %.0f %% of the mutants: add tests, or add survivors whose change has no effect to test/mutation/survivors.yaml", 100*goal)

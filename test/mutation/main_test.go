@@ -46,7 +46,7 @@ func TestReport(t *testing.T) {
 		{file: file, Type: "ARITHMETIC_BASE", Status: "NOT COVERED", Line: 4},
 	}, []survivor{{File: file, Line: "if a < c {", Type: "CONDITIONALS_BOUNDARY", Reason: "the result is the same"}})
 
-	require.Equal(t, count{killed: 2, survived: 1, accepted: 1, uncovered: 1}, counted)
+	require.Equal(t, &count{killed: 2, survived: 1, accepted: 1, uncovered: 1}, counted)
 	require.Contains(t, out.String(), file+":4: CONDITIONALS_NEGATION: if a < c {\n")
 	require.NotContains(t, out.String(), "CONDITIONALS_BOUNDARY")
 	require.InDelta(t, 2.0/3, counted.killedPart(), 0.001)

@@ -37,7 +37,7 @@ func readSurvivors(name string) ([]survivor, error) {
 // count counts mutants by what became of them.
 type count struct{ killed, survived, accepted, uncovered int }
 
-func (c *count) add(other count) {
+func (c *count) add(other *count) {
 	c.killed += other.killed
 	c.survived += other.survived
 	c.accepted += other.accepted
@@ -45,7 +45,7 @@ func (c *count) add(other count) {
 }
 
 // killedPart returns the part of the mutants in covered code that the tests killed. It ignores accepted ones.
-func (c count) killedPart() float64 {
+func (c *count) killedPart() float64 {
 	if c.killed+c.survived == 0 {
 		return 1
 	}
@@ -54,14 +54,14 @@ func (c count) killedPart() float64 {
 }
 
 // String implements fmt.Stringer.
-func (c count) String() string {
+func (c *count) String() string {
 	return fmt.Sprintf("%d mutants killed, %d survived (%.1f %% killed), %d survivors accepted; %d in code that no unit test of its package runs",
 		c.killed, c.survived, 100*c.killedPart(), c.accepted, c.uncovered)
 }
 
 // report prints the survivors that are not accepted, and counts all.
-func report(out io.Writer, f folder, mutants []mutant, accepted []survivor) count {
-	var c count
+func report(out io.Writer, f folder, mutants []mutant, accepted []survivor) *count {
+	c := &count{}
 
 	for _, m := range mutants {
 		switch m.Status {
