@@ -16,12 +16,8 @@ func TestLocalURLWarnings(t *testing.T) {
 		new    string
 		want   string
 	}{
-		"ContainerDisk": {
-			reason: "a registry on the author's host", old: "image: example.com/image", new: "image: 'localhost:5000/image:1'",
-			want: "rootVolume.containerDisk.image: has a name of the local host, which for the provider node means another host",
-		},
 		"Import": {
-			reason: "likewise", old: "containerDisk: {image: example.com/image}",
+			reason: "a server on the author's host", old: "containerDisk: {image: example.com/image}",
 			new:  "source: {http: {url: 'http://127.0.0.1:8000/i.qcow2'}}, storage: {resources: {requests: {storage: 20Gi}}}",
 			want: "rootVolume.source.http.url: has a loopback address, which for the pod that imports it means another host",
 		},
@@ -43,5 +39,19 @@ func TestLocalURLWarnings(t *testing.T) {
 			require.NoError(t, err)
 			require.NotContains(t, out, "another host")
 		})
+	}
+}
+
+// TestLocalURLWarnings_PulledByNodes accepts a registry that runs on each provider node.
+func TestLocalURLWarnings_PulledByNodes(t *testing.T) {
+	t.Parallel()
+
+	for _, image := range []string{
+		"containerDisk: {image: 'localhost:5000/image:1'}",
+		"source: {registry: {url: 'docker://localhost:5000/image:1', pullMethod: node}}, storage: {resources: {requests: {storage: 20Gi}}}",
+	} {
+		out, err := run(t, strings.Replace(valid, "containerDisk: {image: example.com/image}", image, 1), "validate", "-f", "-")
+		require.NoError(t, err, out)
+		require.NotContains(t, out, "another host")
 	}
 }
