@@ -47,16 +47,16 @@ func TestSend_TotalTimeout(t *testing.T) {
 
 	synctest.Test(t, func(t *testing.T) {
 		r := newRequests(nil, nil)
-		sleep := func(context.Context) error {
-			time.Sleep(20 * time.Second)
+		slow := func(context.Context) error {
+			<-time.After(20 * time.Second)
 
 			return nil
 		}
 
 		for range totalTimeout / (20 * time.Second) {
-			require.NoError(t, r.send(t.Context(), sleep))
+			require.NoError(t, r.send(t.Context(), slow))
 		}
 
-		require.ErrorIs(t, r.send(t.Context(), sleep), errTotalTimeout)
+		require.ErrorIs(t, r.send(t.Context(), slow), errTotalTimeout)
 	})
 }
