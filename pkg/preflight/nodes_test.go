@@ -1,7 +1,9 @@
 package preflight
 
 import (
+	"fmt"
 	"maps"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -12,6 +14,7 @@ import (
 	instancetypev1beta1 "kubevirt.io/api/instancetype/v1beta1"
 
 	"github.com/gardener/machine-controller-manager-provider-kubevirt/api/v1alpha1"
+	"github.com/gardener/machine-controller-manager-provider-kubevirt/pkg/providerapi/pages"
 )
 
 func TestInZone(t *testing.T) {
@@ -165,4 +168,33 @@ func TestUnfitNodes(t *testing.T) {
 			require.Equal(t, tc.want, c.unfit(node), tc.reason)
 		})
 	}
+}
+
+// TestCheckedPart_Size lets the nodes of a large cluster take half of what the checks may keep.
+func TestCheckedPart_Size(t *testing.T) {
+	t.Parallel()
+
+	node := &corev1.Node{}
+	node.Name = strings.Repeat("n", 40)
+	node.Annotations = map[string]string{"a": strings.Repeat("x", 10<<10)}
+	node.Labels = map[string]string{}
+
+	for i := range 40 {
+		node.Labels[fmt.Sprintf("feature-%d.node.kubevirt.io/name", i)] = "true"
+	}
+
+	for _, kind := range []corev1.NodeConditionType{corev1.NodeReady, corev1.NodeDiskPressure, corev1.NodeMemoryPressure} {
+		node.Status.Conditions = append(node.Status.Conditions, corev1.NodeCondition{Type: kind, Status: corev1.ConditionTrue, Message: strings.Repeat("m", 100)})
+	}
+
+	for range 10 {
+		node.Status.Images = append(node.Status.Images, corev1.ContainerImage{Names: []string{strings.Repeat("i", 100)}})
+	}
+
+	node.Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("64"), kvmDevice: resource.MustParse("1k")}
+
+	part := checkedPart(node)
+	require.True(t, ready(&part))
+	require.Equal(t, node.Labels, part.Labels)
+	require.Less(t, 5_000*pages.MemoryOf(&part), int64(maxNodesMemory))
 }
