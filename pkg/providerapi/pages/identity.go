@@ -3,9 +3,11 @@ package pages
 import (
 	"errors"
 	"fmt"
+	"strings"
+	"unicode"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/api/validation/path"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 )
@@ -13,6 +15,9 @@ import (
 // ErrIdentity is the error of an object with a name or a UID that no API server accepts. Its text has
 // neither.
 var ErrIdentity = errors.New("the response has an object with a name, a namespace or a UID that no API server accepts")
+
+// maxName bounds the length of names: that of an Event is the name of its object, and a suffix.
+const maxName = 2 * utilvalidation.DNS1123SubdomainMaxLength
 
 // Check returns an error that wraps ErrIdentity if an API server accepts no object with this name, namespace
 // or UID. They may be empty: reviews have none.
@@ -24,8 +29,9 @@ func Check(object runtime.Object) error {
 
 	uid, namespace := string(m.GetUID()), m.GetNamespace()
 
-	// API servers set a UUID, which is a DNS label.
-	if m.GetName() != "" && len(validation.NameIsDNSSubdomain(m.GetName(), false)) > 0 ||
+	// API servers set a UUID, which is a DNS label. Some kinds, such as Events, accept each name that can be a
+	// part of a path (k8s.io/apiserver/pkg/registry/rest, BeforeCreate).
+	if len(path.IsValidPathSegmentName(m.GetName())) > 0 || len(m.GetName()) > maxName || strings.ContainsFunc(m.GetName(), notPrinted) ||
 		namespace != "" && len(utilvalidation.IsDNS1123Label(namespace)) > 0 ||
 		uid != "" && len(utilvalidation.IsDNS1123Label(uid)) > 0 {
 		return ErrIdentity
@@ -33,3 +39,5 @@ func Check(object runtime.Object) error {
 
 	return nil
 }
+
+func notPrinted(r rune) bool { return !unicode.IsPrint(r) }

@@ -157,7 +157,7 @@ func runWithInstanceLeft(t *testing.T, s *harness.Shoot, injector *faultInjector
 	s.DeleteWithoutInstance(t, r.machine.Name())
 	holdInstance(t, s, r.machine.Name(), "test.example.com/hold")
 
-	r.until(t, report{"TimedOut", `on provider node "provider-a-`}, []string{
+	r.until(t, report{"TimedOut", "test.example.com/hold"}, []string{
 		"DeleteMachine: delete virtualmachineinstances", "DeleteMachine: watch virtualmachineinstances",
 		"DeleteMachine: get virtualmachineinstances, no. 2", "DeleteMachine: list pods",
 	}, func(t *testing.T) { t.Helper(); require.False(t, r.deletionPass(t)) })
