@@ -45,7 +45,7 @@ func preflightCommand() *cobra.Command {
 		Use:   "preflight [-f FILE…]",
 		Short: "Check whether a provider cluster can run the machines of MachineClasses",
 		Long: `Checks whether the machines of each MachineClass can be created and run on its provider cluster: credentials, permissions, versions,
-storage, sources, zones, capacity, networks and quotas, and whether the API server and KubeVirt accept the driver's objects, which are
+storage, sources, zones, networks and quotas, and whether the API server and KubeVirt accept the driver's objects, which are
 created as a dry run. Nothing is changed. Each warning and each error has a remedy; what is ok is only counted without --all.
 
 The MachineClasses are those of the files or, without --filename, all in the namespace of the control cluster. The driver's permissions are

@@ -39,9 +39,6 @@ func TestMain(m *testing.M) {
 func TestHostileAnswers(t *testing.T) { //nolint:tparallel // It logs the figures of its subtests after they have ended.
 	t.Parallel()
 
-	// mostMemory is in KiB: the GOMEMLIMIT of the process, which garbage fills, and the text of the program.
-	const mostMemory = 180 << 10
-
 	var (
 		mu             sync.Mutex
 		slowest        time.Duration
@@ -55,7 +52,7 @@ func TestHostileAnswers(t *testing.T) { //nolint:tparallel // It logs the figure
 				t.Parallel()
 
 				took, memory := preflightOf(t, answer)
-				require.Less(t, memory, mostMemory, answer.Reason)
+				require.Less(t, memory, hostile.MostMemory, answer.Reason)
 
 				mu.Lock()
 				defer mu.Unlock()

@@ -175,11 +175,9 @@ func (r *report) Shared() []sharedWarnings {
 	return shared
 }
 
-// Own returns the warnings that only this MachineClass has.
-func (r *report) Own(class classReport) []finding {
-	shared := r.Shared()
-
-	return slices.DeleteFunc(slices.Clone(class.Warnings), func(w finding) bool {
+// Own returns the warnings of the MachineClass without the shared ones.
+func (r *classReport) Own(shared []sharedWarnings) []finding {
+	return slices.DeleteFunc(slices.Clone(r.Warnings), func(w finding) bool {
 		w.Line = 0
 
 		return slices.ContainsFunc(shared, func(s sharedWarnings) bool { return slices.Contains(s.Warnings, w) })
@@ -204,12 +202,12 @@ const unreadableText = `{{range .Unreadable}}{{.File}}
 
 {{end}}`
 
-const reportText = unreadableText + `{{$report := .}}{{range .Shared}}MachineClasses {{join .Names ", "}}
+const reportText = unreadableText + `{{$shared := .Shared}}{{range $shared}}MachineClasses {{join .Names ", "}}
 {{range .Warnings}}  {{level "warning"}} {{hang 11 .String}}
 {{end}}
 {{end}}{{range .Classes}}MachineClass {{.QualifiedName}} ({{.File}}:{{.Line}})
 {{range .Errors}}  {{level "error"}} {{hang 11 .InFile}}
-{{end}}{{$own := $report.Own .}}{{range $own}}  {{level "warning"}} {{hang 11 .InFile}}
+{{end}}{{$own := .Own $shared}}{{range $own}}  {{level "warning"}} {{hang 11 .InFile}}
 {{end}}{{if not (or .Errors $own)}}  no errors, {{if .Warnings}}and only warnings that other MachineClasses share{{else}}no warnings{{end}}
 {{end}}
 {{end}}{{range .Deployments}}MachineDeployment {{.QualifiedName}} ({{.File}}:{{.Line}})

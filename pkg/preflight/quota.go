@@ -56,7 +56,7 @@ func (c *checker) estimate() (machines int, needed corev1.ResourceList) {
 		if class.image != nil && !images[class.image.Name] {
 			images[class.image.Name] = true
 			storage, _ := requestedStorage(&class.image.Spec)
-			add(needed, claims(1, *storage.Resources.Requests.Storage()), 1)
+			add(needed, claimOfSize(*storage.Resources.Requests.Storage()), 1)
 		}
 	}
 
@@ -83,7 +83,7 @@ func (c *classChecker) machineEstimate() corev1.ResourceList {
 	}
 
 	for _, d := range c.disks() {
-		add(one, claims(1, *d.requested.Resources.Requests.Storage()), 1)
+		add(one, claimOfSize(*d.requested.Resources.Requests.Storage()), 1)
 	}
 
 	return one
@@ -102,12 +102,9 @@ func (c *classChecker) requestedMemory(domain *kubevirtv1.DomainSpec) resource.Q
 	return ptr.Deref(ptr.Deref(domain.Memory, kubevirtv1.Memory{}).Guest, resource.Quantity{})
 }
 
-// claims returns what a number of claims with a total size ask of quotas.
-func claims(n int64, size resource.Quantity) corev1.ResourceList {
-	return corev1.ResourceList{
-		corev1.ResourcePersistentVolumeClaims: *resource.NewQuantity(n, resource.DecimalSI),
-		corev1.ResourceRequestsStorage:        size,
-	}
+// claimOfSize returns what a claim asks of quotas.
+func claimOfSize(size resource.Quantity) corev1.ResourceList {
+	return corev1.ResourceList{corev1.ResourcePersistentVolumeClaims: resource.MustParse("1"), corev1.ResourceRequestsStorage: size}
 }
 
 // add adds a list, multiplied by n, to a sum.

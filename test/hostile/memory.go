@@ -19,6 +19,9 @@ const (
 	// MemoryLimit is the environment variable with which the shipped manifests limit the sidecar's
 	// memory. Near the limit, Go's runtime collects garbage more often.
 	MemoryLimit = "GOMEMLIMIT=128MiB"
+	// MostMemory bounds the peak memory of a process with MemoryLimit, in KiB: garbage fills it up to that
+	// limit, and the text of the program counts, too.
+	MostMemory = 180 << 10
 	// SidecarLimit is the limit of the sidecar's container in these manifests, in bytes.
 	SidecarLimit = 256 << 20
 )

@@ -48,7 +48,7 @@ func TestSend_TotalTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRequests(nil, nil)
 		slow := func(context.Context) error {
-			<-time.After(20 * time.Second)
+			time.Sleep(20 * time.Second) //nolint:forbidigo // The bubble's clock.
 
 			return nil
 		}

@@ -136,7 +136,7 @@ func check(body string) error {
 
 // TestEstimate_FindsEveryQuantity walks all types that responses may be decoded into, and scans each
 // of their quantities with the name of the object around it, the only parts of its path that the
-// scanner knows.
+// estimate knows.
 func TestEstimate_FindsEveryQuantity(t *testing.T) {
 	t.Parallel()
 

@@ -11,7 +11,7 @@ type members struct {
 }
 
 // quantities are the members that a decoder parses as quantities, by the name of the object around
-// them, in lower case. TestScanner_FindsEveryQuantity proves that the types have no others.
+// them, in lower case. TestEstimate_FindsEveryQuantity proves that the types have no others.
 var quantities = map[string]members{
 	"allocatable":             {every: true},
 	"allocatedresources":      {every: true},
