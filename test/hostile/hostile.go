@@ -101,7 +101,7 @@ func costly() map[string]Answer {
 		"LongUID":     {"UIDs of megabytes", identities("m", strings.Repeat("u", 2900<<10)), memory, identity},
 		"BadUID":      {"UIDs that no object can have", identities("m", "u\\nu"), identity, identity},
 		"BadName":     {"names that no object can have", identities("../m_M", "u"), identity, identity},
-		"LongName253": {"names that are too long", identities(strings.Repeat("m", 300), "u"), identity, identity},
+		"LongName506": {"names that are too long", identities(strings.Repeat("m", 507), "u"), identity, identity},
 		"LongURL":     {"references whose request has a URL of 200 KB", contents(references), "", ""},
 		"ShortWatch":  {"watches that end after one event", shortWatch, "", ""},
 		"Bookmarks":   {"BOOKMARK events of another kind", bookmarks, "", ""},
