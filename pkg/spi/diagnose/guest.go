@@ -42,8 +42,7 @@ func pause(instance *kubevirtv1.VirtualMachineInstance) *kubevirtv1.VirtualMachi
 	return nil
 }
 
-// ofGuest returns the sign of a guest that does not run although its machine has a provider node. Every
-// guest is not started for some seconds.
+// ofGuest returns the sign of a guest that does not run although its machine has a provider node.
 func (e *Evidence) ofGuest(instance *kubevirtv1.VirtualMachineInstance) []sign {
 	phase := instance.Status.Phase
 	s := sign{
@@ -54,6 +53,7 @@ func (e *Evidence) ofGuest(instance *kubevirtv1.VirtualMachineInstance) []sign {
 	switch paused := pause(instance); {
 	case phase == kubevirtv1.Scheduled:
 		s.from = guestStart
+		s.silence = true
 		s.message = fmt.Sprintf("virt-handler on provider node %s has not started the guest", instance.Status.NodeName)
 	case instance.IsFinal() && staysDown(e.VirtualMachine, phase):
 		s.from = guestEnd

@@ -62,7 +62,13 @@ type sign struct {
 	last time.Time
 	// command shows more about the object; empty if the remedy needs none.
 	command string
+	// silence marks a sign that no component reports: nothing has happened since then, which is normal for
+	// a short time.
+	silence bool
 }
+
+// normalSilence is the time that each normal step may take without a sign of progress.
+const normalSilence = 30 * time.Second
 
 // failedStarts is the number of consecutive failed starts of an instance that counts as a failure, if
 // KubeVirt starts it again.
@@ -96,7 +102,9 @@ func (e *Evidence) signs(now time.Time) []sign {
 		all[i].words = strings.ToLower(withoutURLs(all[i].message))
 	}
 
-	return slices.DeleteFunc(all, func(s sign) bool { return s.since.IsZero() })
+	return slices.DeleteFunc(all, func(s sign) bool {
+		return s.since.IsZero() || (s.silence && now.Sub(s.since) < normalSilence)
+	})
 }
 
 // instance returns the instance if it belongs to this VirtualMachine and is not being deleted.

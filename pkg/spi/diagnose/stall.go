@@ -32,7 +32,7 @@ func (e *Evidence) ofStall(dv *cdiv1beta1.DataVolume, kind string) []sign {
 	}
 
 	return []sign{{
-		from: volumeStall, subject: kind + " " + dv.Name, since: since, command: e.commandFor(dv),
+		from: volumeStall, silence: true, subject: kind + " " + dv.Name, since: since, command: e.commandFor(dv),
 		message: fmt.Sprintf("is %s, and CDI has reported no progress since %s", dv.Status.Phase, since.UTC().Format(time.RFC3339)),
 		object:  named("DataVolume", dv), kind: statusPhase, status: string(dv.Status.Phase),
 	}}

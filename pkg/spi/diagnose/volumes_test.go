@@ -162,3 +162,16 @@ func TestCause_VolumeStalled(t *testing.T) {
 
 	require.NotNil(t, progress(stalled(clone, time.Hour), "0.00%").Cause(now, grace), "nothing was copied")
 }
+
+// TestCause_NormalSilence tests steps that have just begun.
+func TestCause_NormalSilence(t *testing.T) {
+	t.Parallel()
+
+	for name, silent := range map[string]func(time.Duration) *diagnose.Evidence{
+		"Guest":  func(d time.Duration) *diagnose.Evidence { return scheduled(d) },
+		"Volume": func(d time.Duration) *diagnose.Evidence { return stalled(newVolume("disk", cdiv1beta1.ImportInProgress), d) },
+	} {
+		require.Nil(t, silent(29*time.Second).Cause(now, grace), name)
+		require.NotNil(t, silent(30*time.Second).Cause(now, grace), name)
+	}
+}
